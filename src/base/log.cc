@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+#include "base/log.h"
+
+#include <unistd.h>
+
+#include <string>
+
+namespace shadowprof {
+namespace {
+
+Verbosity current = Verbosity::normal;
+
+// One write per line: lines of several threads do not mix, and a full pipe is not an error of ours.
+void write_line(std::string_view message) {
+  std::string line = "shadowprof: ";
+  line += message;
+  line += '\n';
+  [[maybe_unused]] ssize_t n = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+}  // namespace
+
+void set_verbosity(Verbosity v) { current = v; }
+Verbosity verbosity() { return current; }
+
+void say(std::string_view message) {
+  if (current != Verbosity::quiet) write_line(message);
+}
+void say_always(std::string_view message) { write_line(message); }
+void say_detail(std::string_view message) {
+  if (current == Verbosity::verbose) write_line(message);
+}
+
+}  // namespace shadowprof

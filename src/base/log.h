@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+//
+// What we say to the user goes to stderr, one line each, prefixed with our name.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace shadowprof {
+
+enum class Verbosity { quiet, normal, verbose };
+
+void set_verbosity(Verbosity v);
+Verbosity verbosity();
+
+void say(std::string_view message);          // unless -q
+void say_always(std::string_view message);   // errors
+void say_detail(std::string_view message);   // with -v
+
+template <typename... Args>
+void info(fmt::format_string<Args...> format, Args&&... args) {
+  say(fmt::format(format, std::forward<Args>(args)...));
+}
+template <typename... Args>
+void error(fmt::format_string<Args...> format, Args&&... args) {
+  say_always(fmt::format(format, std::forward<Args>(args)...));
+}
+template <typename... Args>
+void detail(fmt::format_string<Args...> format, Args&&... args) {
+  if (verbosity() == Verbosity::verbose) say_detail(fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace shadowprof

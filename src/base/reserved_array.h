@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+//
+// An append-only array whose elements never move: address space for the largest size is reserved
+// at once, memory is used as it fills. One thread appends; others may read elements whose index
+// reached them through a synchronising channel (a queue of trace chunks), without a lock.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <new>
+#include <span>
+#include <type_traits>
+
+#include "base/check.h"
+
+namespace shadowprof {
+
+template <typename T>
+class ReservedArray {
+  static_assert(std::is_trivially_destructible_v<T>, "elements are dropped with their pages");
+
+ public:
+  explicit ReservedArray(size_t capacity) : capacity_(capacity) {
+    void* p = ::mmap(nullptr, capacity * sizeof(T), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(p != MAP_FAILED, "cannot reserve {} bytes of address space", capacity * sizeof(T));
+    data_ = static_cast<T*>(p);
+  }
+  ~ReservedArray() { ::munmap(data_, capacity_ * sizeof(T)); }
+  ReservedArray(const ReservedArray&) = delete;
+  ReservedArray& operator=(const ReservedArray&) = delete;
+
+  T& push_back(const T& value) {
+    CHECK(size_ < capacity_, "table of {} entries is full", capacity_);
+    return *new (data_ + size_++) T(value);
+  }
+  size_t size() const { return size_; }
+  size_t capacity() const { return capacity_; }
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  T& operator[](size_t i) { return data_[i]; }
+  const T& operator[](size_t i) const { return data_[i]; }
+  std::span<const T> span() const { return {data_, size_}; }
+
+ private:
+  T* data_ = nullptr;
+  size_t size_ = 0;
+  size_t capacity_;
+};
+
+}  // namespace shadowprof

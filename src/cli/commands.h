@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: MIT
+//
+// One function per subcommand, in a file of its own. argv[0] is the subcommand's name. The return
+// value is our exit status (cli/exit_codes.h).
+#pragma once
+
+namespace shadowprof::cli {
+
+int run_main(int argc, char** argv);
+int report_main(int argc, char** argv);
+int syscalls_main(int argc, char** argv);
+
+}  // namespace shadowprof::cli

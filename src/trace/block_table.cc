@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+#include "trace/block_table.h"
+
+namespace shadowprof::trace {
+
+const char* to_string(Terminator t) {
+  switch (t) {
+    case Terminator::none: return "none";
+    case Terminator::conditional: return "conditional";
+    case Terminator::jump: return "jump";
+    case Terminator::call: return "call";
+    case Terminator::indirect_jump: return "indirect_jump";
+    case Terminator::indirect_call: return "indirect_call";
+    case Terminator::ret: return "ret";
+    case Terminator::syscall: return "syscall";
+    case Terminator::native: return "native";
+  }
+  return "?";
+}
+
+const char* to_string(RunExit e) {
+  switch (e) {
+    case RunExit::not_taken: return "not_taken";
+    case RunExit::taken: return "taken";
+    case RunExit::jump: return "jump";
+    case RunExit::call: return "call";
+    case RunExit::indirect_jump: return "indirect_jump";
+    case RunExit::indirect_call: return "indirect_call";
+    case RunExit::ret: return "ret";
+    case RunExit::syscall: return "syscall";
+    case RunExit::split: return "split";
+    case RunExit::native: return "native";
+    case RunExit::interrupted: return "interrupted";
+  }
+  return "?";
+}
+
+BlockTable::BlockTable()
+    : blocks_(limits::kMaxBlocks),
+      runs_(limits::kMaxRuns),
+      run_blocks_(limits::kMaxRunBlocks),
+      slots_(limits::kMaxSlots) {}
+
+ModuleId BlockTable::add_module(Module module) {
+  modules_.push_back(std::move(module));
+  return ModuleId(static_cast<uint32_t>(modules_.size() - 1));
+}
+
+BlockId BlockTable::add_block(const Block& block) {
+  blocks_.push_back(block);
+  return BlockId(static_cast<uint32_t>(blocks_.size() - 1));
+}
+
+RunId BlockTable::add_run(Run run, std::span<const BlockId> blocks, std::span<const Slot> slots) {
+  CHECK(!blocks.empty() && blocks.size() <= UINT8_MAX, "a run has 1 to 255 blocks");
+  run.first_block = blocks[0];
+  run.block_count = static_cast<uint8_t>(blocks.size());
+  run.blocks_index = static_cast<uint32_t>(run_blocks_.size());
+  run.slots_index = static_cast<uint32_t>(slots_.size());
+  run.slot_count = static_cast<uint16_t>(slots.size());
+  run.words = static_cast<uint16_t>(1 + 2 * slots.size());
+  for (BlockId b : blocks) run_blocks_.push_back(b);
+  for (const Slot& s : slots) slots_.push_back(s);
+  runs_.push_back(run);
+  return RunId(static_cast<uint32_t>(runs_.size() - 1));
+}
+
+}  // namespace shadowprof::trace

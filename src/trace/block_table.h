@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+//
+// The immutable half of the trace contract: what the numbers in a trace mean.
+//
+//   Module    a file (or anonymous region) that code was mapped from, at one place, at one time.
+//   Block     straight-line guest code from an address to a terminator. Blocks are dynamic: a jump
+//             into the middle of one makes another that ends at the same terminator.
+//   Fragment  what an engine translates at once: up to kMaxFragmentBlocks blocks that follow one
+//             another when their conditional branches are not taken.
+//   Run       a fragment entered at its start and left at one particular exit. Records name runs:
+//             one number says which 1..N blocks executed and how the last one was left. A run's
+//             id is written when the fragment is *left*, so a fragment that falls through three
+//             branches costs one record and not four.
+//   Plan      the ordered slots that a record of this run carries after the id.
+//
+// Tables only grow; entries never change once their id has appeared in a trace. One thread (the
+// one that translates) appends, collectors on other threads read; the queue that carries trace
+// chunks orders the two (ReservedArray).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/limits.h"
+#include "base/reserved_array.h"
+#include "base/types.h"
+
+namespace shadowprof::trace {
+
+// How a block ends.
+enum class Terminator : uint8_t {
+  none,           // split: size limit, or code that must be looked at again; the next block follows
+  conditional,    // jcc, jrcxz, loop
+  jump,           // direct unconditional
+  call,           // direct
+  indirect_jump,
+  indirect_call,
+  ret,
+  syscall,
+  native,         // one instruction that the engine hands to the kernel or CPU by itself
+};
+const char* to_string(Terminator t);
+
+// How a run's last block was left.
+enum class RunExit : uint8_t {
+  not_taken,      // of a conditional: to the next instruction
+  taken,          // of a conditional
+  jump,
+  call,
+  indirect_jump,
+  indirect_call,
+  ret,
+  syscall,        // to the next instruction, after the system call
+  split,          // nothing branched: the next block simply follows
+  native,
+  interrupted,    // in the middle of the last block: a signal, a fault, the thread's end
+};
+const char* to_string(RunExit e);
+
+// The next record decides where such a run went; for all others Run::target does.
+constexpr bool is_indirect(RunExit e) {
+  return e == RunExit::indirect_jump || e == RunExit::indirect_call || e == RunExit::ret;
+}
+constexpr bool is_call(RunExit e) { return e == RunExit::call || e == RunExit::indirect_call; }
+
+struct Module {
+  std::string path;      // as the kernel names it: "/usr/bin/gzip", "[vdso]", "" for anonymous code
+  GuestRange range;      // address space it covered when first seen
+  GuestAddr file_start;  // where the file's first byte is (or would be) mapped: offsets count from here
+  uint64_t inode = 0;
+  uint64_t device = 0;
+};
+
+struct Block {
+  GuestAddr start;
+  GuestAddr end;              // first byte after the last instruction
+  GuestAddr last_insn;        // the terminator's own address (or the last instruction's)
+  GuestAddr target;           // of a direct branch; 0 otherwise
+  ModuleId module;
+  uint16_t insns = 0;
+  Terminator terminator = Terminator::none;
+};
+
+enum class SlotKind : uint8_t {
+  value,        // 8 bytes: general-purpose register `reg` after instruction `insn`
+  base,         // 8 bytes: the base register of `insn`'s memory operand, before it executes
+  index,        // 8 bytes: the index register, likewise
+  load_cycles,  // 2 x 4 bytes: low halves of the time stamp before and after the load
+};
+
+struct Slot {
+  SlotKind kind;
+  uint8_t reg;    // 0 rax .. 15 r15 in encoding order
+  uint16_t insn;  // index of the instruction within the run (over all its blocks)
+};
+
+struct Run {
+  uint32_t insns = 0;          // executed by the whole run
+  uint16_t words = 1;          // 4-byte words of its record, the id included
+  RunExit exit = RunExit::split;
+  uint8_t block_count = 1;
+  BlockId first_block;         // == blocks(run)[0]: where the run starts
+  uint32_t blocks_index = 0;   // into the table's list of run blocks
+  uint32_t slots_index = 0;
+  uint16_t slot_count = 0;
+  uint16_t last_block_insns = 0;  // executed of the last block (fewer than it has: interrupted)
+  FragmentId fragment;
+  GuestAddr target;            // where a direct exit leads; 0 for indirect ones
+};
+
+class BlockTable {
+ public:
+  BlockTable();
+
+  ModuleId add_module(Module module);
+  BlockId add_block(const Block& block);
+  // `run`'s index fields are filled in here.
+  RunId add_run(Run run, std::span<const BlockId> blocks, std::span<const Slot> slots);
+
+  const Module& module(ModuleId id) const { return modules_[id.value]; }
+  const Block& block(BlockId id) const { return blocks_[id.value]; }
+  const Run& run(RunId id) const { return runs_[id.value]; }
+  std::span<const BlockId> blocks(const Run& run) const {
+    return {run_blocks_.data() + run.blocks_index, run.block_count};
+  }
+  std::span<const Slot> slots(const Run& run) const {
+    return {slots_.data() + run.slots_index, run.slot_count};
+  }
+
+  size_t module_count() const { return modules_.size(); }
+  size_t block_count() const { return blocks_.size(); }
+  size_t run_count() const { return runs_.size(); }
+
+ private:
+  std::vector<Module> modules_;  // read by collectors only after the trace has ended
+  ReservedArray<Block> blocks_;
+  ReservedArray<Run> runs_;
+  ReservedArray<BlockId> run_blocks_;
+  ReservedArray<Slot> slots_;
+};
+
+}  // namespace shadowprof::trace

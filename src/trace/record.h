@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+//
+// The moving half of the trace contract: a trace is a sequence of 4-byte words, per guest thread.
+//
+//   run record      [run id < 2^31] [slot words ...]      length: Run::words
+//   special record  [2^31 | length << 8 | kind] [payload]  length counts all its words, 1..65535
+//
+// Engines write, Reader validates while it iterates: a corrupt trace is an Error with an offset,
+// never undefined behaviour. Every slot is 8 bytes, so a record is 1 + 2 * slots words.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "trace/block_table.h"
+
+namespace shadowprof::trace {
+
+using Word = uint32_t;
+
+inline constexpr Word kSpecialBit = 0x8000'0000u;
+
+enum class SpecialKind : uint8_t {
+  sample_start = 1,   // payload: sample number (2 words)
+  thread_switch = 2,  // payload: guest thread id
+  gap = 3,            // payload: GapReason; what follows is not the successor of what was before
+  sample_end = 4,     // payload: reason (engine's StopReason as a number)
+};
+
+enum class GapReason : uint8_t {
+  signal_delivered = 1,  // a handler starts here
+  signal_returned = 2,   // a handler has returned to what it interrupted
+  native = 3,            // something ran outside the engine
+  lost = 4,              // records were lost (counted as dropped)
+};
+const char* to_string(GapReason r);
+
+constexpr Word special_word(SpecialKind kind, uint32_t length_words) {
+  return kSpecialBit | (length_words << 8) | static_cast<Word>(kind);
+}
+constexpr bool is_special(Word w) { return (w & kSpecialBit) != 0; }
+constexpr SpecialKind special_kind(Word w) { return static_cast<SpecialKind>(w & 0xff); }
+constexpr uint32_t special_length(Word w) { return (w >> 8) & 0xffff; }
+
+// A piece of one guest thread's trace, in order. Chunks of a thread arrive in order; a record
+// never spans two chunks.
+struct Chunk {
+  Tid thread;
+  std::span<const Word> words;
+};
+
+struct Record {
+  size_t offset = 0;  // of its first word
+  std::span<const Word> words;
+
+  bool special() const { return is_special(words[0]); }
+  RunId run() const { return RunId(words[0]); }
+  SpecialKind kind() const { return special_kind(words[0]); }
+  uint64_t slot(size_t i) const {
+    return words[1 + 2 * i] | static_cast<uint64_t>(words[2 + 2 * i]) << 32;
+  }
+};
+
+// Iterates over a chunk. next() gives a record, nothing at the end, or an error that names the
+// word offset; after an error it gives nothing more.
+class Reader {
+ public:
+  Reader(const BlockTable& table, std::span<const Word> words) : table_(table), words_(words) {}
+  Result<std::optional<Record>> next();
+
+ private:
+  const BlockTable& table_;
+  std::span<const Word> words_;
+  size_t at_ = 0;
+};
+
+}  // namespace shadowprof::trace
