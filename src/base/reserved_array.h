@@ -35,6 +35,8 @@ class ReservedArray {
     CHECK(size_ < capacity_, "table of {} entries is full", capacity_);
     return *new (data_ + size_++) T(value);
   }
+  // Forgets the elements; their memory is used again.
+  void clear() { size_ = 0; }
   size_t size() const { return size_; }
   size_t capacity() const { return capacity_; }
   T* data() { return data_; }

@@ -25,7 +25,7 @@ using Tid = StrongId<struct TidTag, int32_t>;              // a kernel thread (o
 using BlockId = StrongId<struct BlockIdTag, uint32_t>;     // index into trace::BlockTable
 using RunId = StrongId<struct RunIdTag, uint32_t>;         // what a trace record begins with
 using ModuleId = StrongId<struct ModuleIdTag, uint32_t>;   // index into trace::ModuleTable
-using FragmentId = StrongId<struct FragmentIdTag, uint32_t>;
+using FragmentId = StrongId<struct FragmentIdTag, uint32_t>;  // index into emu::CodeCache
 
 // An address in the profiled program's address space.
 struct GuestAddr {

@@ -106,7 +106,6 @@ struct Run {
   uint32_t slots_index = 0;
   uint16_t slot_count = 0;
   uint16_t last_block_insns = 0;  // executed of the last block (fewer than it has: interrupted)
-  FragmentId fragment;
   GuestAddr target;            // where a direct exit leads; 0 for indirect ones
 };
 

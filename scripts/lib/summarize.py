@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Adds up test results and prints what failed, what was skipped and why, and the totals.
+
+usage: summarize.py EXTRA [LABEL=TESTLOG.json]...
+
+EXTRA holds tab-separated lines: name, ok|fail|skip, reason. A TESTLOG is what `meson test` leaves in
+meson-logs/testlog.json: one JSON object a line. A test log that is missing is a failure: tests that
+were to run did not. The last line printed is "N passed, N failed, N skipped"; the exit status is 1
+if anything failed.
+"""
+
+import json
+import pathlib
+import sys
+
+PASSED = {"OK", "EXPECTEDFAIL"}
+SKIPPED = {"SKIP"}
+
+
+def skip_reason(test):
+    """The last line that speaks of skipping, else the last line: tests say why before exit 77."""
+    lines = [line.strip() for key in ("stdout", "stderr")
+             for line in (test.get(key) or "").splitlines() if line.strip()]
+    speaking = [line for line in lines if "skip" in line.lower()]
+    if speaking:
+        return speaking[-1]
+    return lines[-1] if lines else "no reason given: print one line before exit status 77"
+
+
+def read_log(label, path):
+    """Yields (name, "ok" | "fail" | "skip", reason) for each test of a meson log."""
+    suffix = f" ({label})" if label else ""
+    if not path.exists():
+        yield f"tests{suffix}", "fail", f"{path} is missing: meson test did not run"
+        return
+    with path.open(encoding="utf-8") as log:
+        for line in log:
+            test = json.loads(line)
+            name = test["name"].rpartition(" / ")[2].rpartition(":")[2] + suffix
+            result = test["result"]
+            if result in PASSED:
+                yield name, "ok", ""
+            elif result in SKIPPED:
+                yield name, "skip", skip_reason(test)
+            else:
+                yield name, "fail", f"{result.lower()}, see {path.with_suffix('.txt')}"
+
+
+def read_extra(path):
+    for line in path.read_text(encoding="utf-8").splitlines():
+        name, outcome, reason = line.split("\t", 2)
+        yield name, outcome, reason
+
+
+def main(arguments):
+    results = list(read_extra(pathlib.Path(arguments[0])))
+    for argument in arguments[1:]:
+        label, _, path = argument.partition("=")
+        results.extend(read_log(label, pathlib.Path(path)))
+    count = {"ok": 0, "fail": 0, "skip": 0}
+    for _, outcome, _ in results:
+        count[outcome] += 1
+    for wanted, word in (("skip", "SKIPPED"), ("fail", "FAILED")):
+        for name, outcome, reason in results:
+            if outcome == wanted:
+                print(f"{word} {name}: {reason}")
+    print(f"{count['ok']} passed, {count['fail']} failed, {count['skip']} skipped")
+    return 1 if count["fail"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

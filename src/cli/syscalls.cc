@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+//
+// `shadowprof syscalls`: prints the system call classification table, for people as columns and for
+// programs as JSON. The output is built whole and written once, so that a failed write is noticed.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/log.h"
+#include "base/result.h"
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "kernel/table.h"
+
+namespace shadowprof::cli {
+namespace {
+
+std::string join_flags(kernel::SyscallFlag flags) {
+  std::string text;
+  for (std::string_view name : kernel::to_strings(flags)) {
+    if (!text.empty()) text += ',';
+    text += name;
+  }
+  return text.empty() ? "-" : text;
+}
+
+std::string table_as_text() {
+  size_t name_width = 0;
+  size_t flags_width = 0;
+  for (const kernel::SyscallRow& row : kernel::all_syscalls()) {
+    name_width = std::max(name_width, row.name.size());
+    flags_width = std::max(flags_width, join_flags(row.flags).size());
+  }
+  std::string text;
+  const auto add = [&](std::string_view nr, std::string_view name, std::string_view syscall_class,
+                       std::string_view flags, std::string_view reason) {
+    text += fmt::format("{:>3}  {:<{}}  {:<6}  {:<{}}  {}\n", nr, name, name_width, syscall_class,
+                        flags, flags_width, reason);
+  };
+  add("nr", "name", "class", "flags", "reason");
+  for (const kernel::SyscallRow& row : kernel::all_syscalls())
+    add(std::to_string(row.nr), row.name, to_string(row.syscall_class), join_flags(row.flags),
+        row.reason);
+  return text;
+}
+
+std::string table_as_json() {
+  // Ordered: the keys of a row read in the order of the columns.
+  auto rows = nlohmann::ordered_json::array();
+  for (const kernel::SyscallRow& row : kernel::all_syscalls()) {
+    nlohmann::ordered_json one;
+    one["nr"] = row.nr;
+    one["name"] = row.name;
+    one["class"] = to_string(row.syscall_class);
+    one["flags"] = kernel::to_strings(row.flags);
+    one["reason"] = row.reason;
+    rows.push_back(std::move(one));
+  }
+  return rows.dump(2) + "\n";
+}
+
+Status write_to_stdout(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return fail_errno(errno, "cannot write to standard output");
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return {};
+}
+
+}  // namespace
+
+int syscalls_main(int argc, char** argv) {
+  CLI::App app("Prints how each system call is treated in a replica of the program.",
+               "shadowprof syscalls");
+  bool json = false;
+  app.add_flag("--json", json, "print an array of objects instead of columns");
+  std::string text;
+  try {
+    app.parse(argc, argv);
+    text = json ? table_as_json() : table_as_text();
+  } catch (const CLI::CallForHelp&) {
+    text = app.help();
+  } catch (const CLI::ParseError& problem) {
+    error("{} (see shadowprof syscalls --help)", problem.what());
+    return kExitOwnFailure;
+  }
+  if (const Status written = write_to_stdout(text); !written) {
+    error("{}", written.error().message);
+    return kExitOwnFailure;
+  }
+  return kExitOk;
+}
+
+}  // namespace shadowprof::cli

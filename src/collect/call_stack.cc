@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: MIT
+//
+// The shadow stack of each thread, for inclusive instructions.
+//
+// We see no stack pointer. A return is matched by its address: normally it is the top frame's; if
+// not, the nearest frame below that expects it (frames above were left behind, and end then); if
+// there is none, it is counted and ignored. longjmp and exceptions arrive as a jump to a return
+// point or as a return that nobody expects: the frames that they leave behind are found at the next
+// call from a call site whose activation is known from before.
+//
+// Programs that switch stacks can make activations end early or late, but a frame adds the
+// instructions between two moments of its own thread once, and only the outermost of a callee adds:
+// no figure can exceed what was executed.
+#include <algorithm>
+
+#include "collect/edge_state.h"
+
+namespace shadowprof::collect {
+namespace {
+
+// Guest frames take at least 16 bytes of the guest's stack, so this is a stack of 16 MB.
+constexpr size_t kMaxFrames = size_t{1} << 20;
+constexpr size_t kMaxNestedSignals = 64;
+
+// A mismatched return looks at this many frames for nothing; for more it spends credit, which calls
+// earn. So a program whose returns never match cannot make us search without end.
+constexpr size_t kFreeSearch = 16;
+constexpr uint64_t kCreditPerCall = 4;
+constexpr uint64_t kMaxCredit = uint64_t{1} << 24;
+
+// A procedure linkage stub is a jump through a table, perhaps behind an endbr64.
+constexpr uint32_t kMaxStubInsns = 2;
+
+Event enter_at(uint64_t clock) {
+  return {clock, Event::pack(0, static_cast<uint32_t>(Follow::enter)), 0};
+}
+
+}  // namespace
+
+void EdgeCollector::State::note_entry(uint32_t block) {
+  entries.data()[block].flags |= EntryState::kCalled;
+  const auto waiting = jumps.try_emplace(table.block(BlockId(block)).start.value).first;
+  for (uint32_t run : waiting->second) {
+    uint64_t& facts = cells.data()[run].facts;
+    facts = Facts::pack(Facts::block(facts), Facts::insns(facts), Facts::words(facts),
+                        Follow::tail_jump);
+  }
+  // An empty list says so to jumps that are met later.
+  waiting->second.clear();
+}
+
+bool EdgeCollector::State::is_return_point(uint32_t block) {
+  uint32_t& flags = entries.data()[block].flags;
+  if ((flags & EntryState::kLookedAt) == 0) {
+    flags |= EntryState::kLookedAt;
+    if (return_addresses.contains(table.block(BlockId(block)).start.value))
+      flags |= EntryState::kReturnPoint;
+  }
+  return (flags & EntryState::kReturnPoint) != 0;
+}
+
+void EdgeCollector::State::push(GuestThread& thread, uint32_t callee, uint64_t return_address,
+                                uint64_t clock, ArcId arc) {
+  EntryState& entry = entries.data()[callee];
+  if ((entry.flags & EntryState::kCalled) == 0) [[unlikely]]
+    note_entry(callee);
+  if (thread.frames.size() >= kMaxFrames) [[unlikely]]
+    shed(thread, clock);
+  const uint32_t outermost = entry.active == 0 ? Frame::kOutermost : 0;
+  entry.active = 1;
+  thread.frames.push_back({return_address, clock, callee | outermost, arc});
+}
+
+// Ends an activation that is no longer on the stack.
+void EdgeCollector::State::close(const Frame& frame, uint64_t clock) {
+  if (!frame.outermost()) return;
+  EntryState& entry = entries.data()[frame.block()];
+  const uint64_t insns = clock - frame.clock;
+  entry.active = 0;
+  entry.inclusive += insns;
+  if (frame.arc == kNoArc) return;
+  if ((frame.arc & kPairArc) != 0)
+    pairs.add_inclusive(frame.arc & ~kPairArc, insns);
+  else
+    sites.data()[frame.arc].inclusive += insns;
+}
+
+void EdgeCollector::State::pop_to(GuestThread& thread, size_t depth, uint64_t clock) {
+  while (thread.frames.size() > depth) {
+    close(thread.frames.back(), clock);
+    thread.frames.pop_back();
+  }
+  while (!thread.signals.empty() && thread.signals.back().depth > depth) thread.signals.pop_back();
+}
+
+// A full stack is a deep recursion or full of frames that were left behind. What matters of both is
+// at its ends: the outermost activations, and those that return next. The middle half goes.
+void EdgeCollector::State::shed(GuestThread& thread, uint64_t clock) {
+  const auto first = thread.frames.begin() + kMaxFrames / 4;
+  const auto last = first + kMaxFrames / 2;
+  for (auto frame = last; frame != first;) close(*--frame, clock);
+  calls_too_deep += static_cast<uint64_t>(last - first);
+  thread.frames.erase(first, last);
+  thread.signals.clear();
+}
+
+void EdgeCollector::State::returned(GuestThread& thread, const Event& event) {
+  const uint64_t target = table.block(BlockId(event.successor)).start.value;
+  const std::vector<Frame>& frames = thread.frames;
+  if (!frames.empty() && frames.back().return_address == target) [[likely]] {
+    pop_to(thread, frames.size() - 1, event.clock);
+    return;
+  }
+  // A handler returns to code that calls rt_sigreturn(2); its activation ends with that.
+  if (!thread.signals.empty() && thread.signals.back().depth + 1 == frames.size()) {
+    thread.suspect = true;
+    return;
+  }
+  const size_t allowed = std::min(frames.size(), kFreeSearch + thread.search_credit);
+  for (size_t looked = 1; looked <= allowed; looked++) {
+    const size_t depth = frames.size() - looked;
+    if (looked > kFreeSearch) thread.search_credit--;
+    if (frames[depth].return_address != target) continue;
+    pop_to(thread, depth, event.clock);
+    thread.suspect = false;
+    return;
+  }
+  returns_without_call++;
+  thread.suspect = true;
+}
+
+// After something irregular: the activation that makes this call is on the stack, and what is above
+// it was left behind.
+void EdgeCollector::State::find_caller(GuestThread& thread, const CallSite& site, uint64_t clock) {
+  const std::vector<Frame>& frames = thread.frames;
+  const size_t allowed = std::min(frames.size(), kFreeSearch + thread.search_credit);
+  for (size_t looked = 1; looked <= allowed; looked++) {
+    const size_t depth = frames.size() - looked;
+    if (looked > kFreeSearch) thread.search_credit--;
+    if (frames[depth].block() + 1 != site.caller) continue;
+    pop_to(thread, depth + 1, clock);
+    break;
+  }
+  thread.suspect = false;
+}
+
+void EdgeCollector::State::called(GuestThread& thread, const Event& event, ArcId arc) {
+  CallSite& site = sites.data()[event.run_id()];
+  thread.search_credit = std::min(thread.search_credit + kCreditPerCall, kMaxCredit);
+  if (thread.suspect) [[unlikely]] {
+    if (site.caller != 0) find_caller(thread, site, event.clock);
+  } else if (site.caller == 0 && !thread.frames.empty()) {
+    site.caller = thread.frames.back().block() + 1;
+  }
+  push(thread, event.successor, site.return_address, event.clock, arc);
+}
+
+// An indirect jump, or a direct one to code that is also called.
+void EdgeCollector::State::jumped(GuestThread& thread, const Event& event) {
+  if (thread.frames.empty()) return;
+  const Frame top = thread.frames.back();
+  if (top.block() == event.successor || top.return_address == 0) return;
+  const uint64_t facts = cells.data()[event.run_id()].facts;
+  const bool through_stub =
+      event.follow() == Follow::indirect_jump && Facts::insns(facts) <= kMaxStubInsns &&
+      Facts::block(facts) == top.block() && event.clock - top.clock == Facts::insns(facts);
+  EntryState& entry = entries.data()[event.successor];
+  if (!through_stub && (entry.flags & EntryState::kCalled) == 0) {
+    if (is_return_point(event.successor)) thread.suspect = true;
+    return;
+  }
+  pop_to(thread, thread.frames.size() - 1, event.clock);
+  ArcId arc = kNoArc;
+  if (through_stub && (top.arc & kPairArc) == 0) {
+    // The call site's pair is the one with what the stub leads to. A direct call has no other
+    // entries in the table of pairs; finish() subtracts them from those of the stub.
+    const uint32_t slot = pairs.find(PairTable::key(top.arc, event.successor));
+    pairs.add(slot, 1);
+    arc = slot | kPairArc;
+  } else {
+    entry.other_invocations++;
+  }
+  push(thread, event.successor, top.return_address, event.clock, arc);
+}
+
+void EdgeCollector::State::follow_calls(GuestThread& thread, const Event* batch, size_t count) {
+  // What the loop below touches first, for all events at once.
+  for (size_t i = 0; i < count; i++) {
+    if (batch[i].follow() == Follow::ret) {
+      __builtin_prefetch(&table.block(BlockId(batch[i].successor)));
+    } else {
+      __builtin_prefetch(&entries.data()[batch[i].successor], 1);
+      __builtin_prefetch(&sites.data()[batch[i].run_id()]);
+    }
+  }
+  for (size_t i = 0; i < count; i++) {
+    const Event& event = batch[i];
+    switch (event.follow()) {
+      case Follow::no:
+        break;
+      case Follow::call:
+        called(thread, event, event.run_id());
+        break;
+      case Follow::indirect_call:
+        called(thread, event, event_slots[i] | kPairArc);
+        break;
+      case Follow::ret:
+        returned(thread, event);
+        break;
+      case Follow::indirect_jump:
+      case Follow::tail_jump:
+        jumped(thread, event);
+        break;
+      case Follow::enter:
+        entries.data()[event.successor].other_invocations++;
+        push(thread, event.successor, 0, event.clock, kNoArc);
+        break;
+    }
+  }
+}
+
+void EdgeCollector::State::move_arcs(const std::vector<uint32_t>& moved) {
+  for (auto& [tid, thread] : threads)
+    for (Frame& frame : thread.frames)
+      if (frame.arc != kNoArc && (frame.arc & kPairArc) != 0)
+        frame.arc = moved[frame.arc & ~kPairArc] | kPairArc;
+}
+
+// EntryState::active speaks of one thread's stack. Chunks are long and stacks are not, so it is
+// cheaper to move the marks than to keep them per thread.
+void EdgeCollector::State::make_current(GuestThread& thread) {
+  if (current == &thread) return;
+  if (current != nullptr)
+    for (const Frame& frame : current->frames) entries.data()[frame.block()].active = 0;
+  for (const Frame& frame : thread.frames)
+    if (frame.outermost()) entries.data()[frame.block()].active = 1;
+  current = &thread;
+}
+
+void EdgeCollector::State::end_activations(GuestThread& thread) {
+  pop_to(thread, 0, thread.clock);
+  thread.signals.clear();
+  thread.suspect = false;
+  thread.pending = enter_at(thread.clock);
+  thread.has_pending = true;
+}
+
+void EdgeCollector::State::signal_delivered(GuestThread& thread) {
+  // Handlers that leave by siglongjmp pile up in a program that does so for ever.
+  if (thread.signals.size() >= kMaxNestedSignals)
+    pop_to(thread, thread.signals.front().depth, thread.clock);
+  thread.signals.push_back(
+      {thread.frames.size(), thread.pending, thread.has_pending, thread.suspect});
+  thread.pending = enter_at(thread.clock);
+  thread.has_pending = true;
+}
+
+void EdgeCollector::State::signal_returned(GuestThread& thread) {
+  thread.has_pending = false;
+  if (thread.signals.empty()) return;
+  const ActiveSignal signal = thread.signals.back();
+  pop_to(thread, signal.depth, thread.clock);
+  thread.signals.pop_back();
+  thread.pending = signal.pending;
+  thread.has_pending = signal.has_pending;
+  thread.suspect = signal.suspect;
+}
+
+}  // namespace shadowprof::collect

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+//
+// What EdgeCollector keeps while a trace is read. The arrays are indexed by run or block id and are
+// as long as ids can get; only pages that are used take memory.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/limits.h"
+#include "base/reserved_array.h"
+#include "collect/edge_collector.h"
+#include "collect/pair_table.h"
+
+namespace shadowprof::collect {
+
+// Why the collector wants to see a run's successor.
+enum class Follow : uint32_t {
+  no,
+  call,  // direct
+  indirect_call,
+  ret,
+  indirect_jump,
+  tail_jump,  // a direct jump to code that is also called
+  enter,      // not a run: the next record begins a thread or a signal handler
+};
+constexpr bool needs_pair(Follow f) {
+  return f == Follow::indirect_call || f == Follow::ret || f == Follow::indirect_jump;
+}
+
+// 16 bytes for each run. `facts` is 0 until the run is first seen; it packs what the counting pass
+// needs so that a record touches one cell and nothing else.
+struct Cell {
+  uint64_t count;
+  uint64_t facts;
+};
+
+struct Facts {
+  static constexpr unsigned kBlockBits = 26, kInsnsBits = 16, kWordsBits = 14;
+  static_assert(limits::kMaxBlocks < (size_t{1} << kBlockBits));
+  static_assert(limits::kMaxRecordWords < (size_t{1} << kWordsBits));
+
+  static uint64_t pack(uint32_t block, uint64_t insns, uint64_t words, Follow follow) {
+    return block | insns << kBlockBits | words << (kBlockBits + kInsnsBits) |
+           static_cast<uint64_t>(follow) << (kBlockBits + kInsnsBits + kWordsBits);
+  }
+  static uint32_t block(uint64_t f) { return f & ((1u << kBlockBits) - 1); }
+  static uint32_t insns(uint64_t f) { return f >> kBlockBits & ((1u << kInsnsBits) - 1); }
+  static uint32_t words(uint64_t f) {
+    return f >> (kBlockBits + kInsnsBits) & ((1u << kWordsBits) - 1);
+  }
+  static uint32_t follow(uint64_t f) {
+    return static_cast<uint32_t>(f >> (kBlockBits + kInsnsBits + kWordsBits));
+  }
+};
+
+// A run that ended in something to follow, and the block that came next.
+struct Event {
+  uint64_t clock;      // the thread's instructions up to the end of the run
+  uint32_t run;        // run id | Follow << kRunBits
+  uint32_t successor;  // block id
+
+  static constexpr unsigned kRunBits = 26;
+  static_assert(limits::kMaxRuns <= (size_t{1} << kRunBits));
+
+  static uint32_t pack(uint32_t run, uint32_t follow) { return run | follow << kRunBits; }
+  uint32_t run_id() const { return run & ((1u << kRunBits) - 1); }
+  Follow follow() const { return static_cast<Follow>(run >> kRunBits); }
+};
+
+// How the inclusive instructions of a call site's pair are found: a run (direct call) or a slot of
+// the pair table.
+using ArcId = uint32_t;
+inline constexpr ArcId kPairArc = 1u << 31;
+inline constexpr ArcId kNoArc = ~0u;
+
+// An activation on a thread's shadow stack.
+struct Frame {
+  uint64_t return_address;  // 0: entered by the kernel, nothing returns to it
+  uint64_t clock;           // the thread's instructions when it was entered
+  uint32_t callee;          // block id | kOutermost
+  ArcId arc;
+
+  // The only activation of its callee that counts: those nested in it are part of it.
+  static constexpr uint32_t kOutermost = 1u << 31;
+  uint32_t block() const { return callee & ~kOutermost; }
+  bool outermost() const { return (callee & kOutermost) != 0; }
+};
+
+struct ActiveSignal {
+  size_t depth;   // frames that the handler interrupted
+  Event pending;  // to be completed after its return
+  bool has_pending;
+  bool suspect;
+};
+
+struct GuestThread {
+  uint64_t clock = 0;
+  Event pending{0, Event::pack(0, static_cast<uint32_t>(Follow::enter)), 0};
+  bool has_pending = true;
+  std::vector<Frame> frames;
+  std::vector<ActiveSignal> signals;
+  uint64_t search_credit = 1 << 16;
+  // Control went somewhere without a call or a matching return: frames may have been left behind.
+  bool suspect = false;
+};
+
+// Of a block that was entered by a call, or otherwise as a function.
+struct EntryState {
+  static constexpr uint32_t kCalled = 1;       // jumps to it are tail calls
+  static constexpr uint32_t kLookedAt = 2;     // kReturnPoint was decided
+  static constexpr uint32_t kReturnPoint = 4;  // it follows a call
+
+  uint64_t inclusive;
+  uint64_t other_invocations;  // not through a call pair
+  uint32_t flags;
+  uint32_t active;  // on the current thread's stack
+};
+
+// Of a run that ends in a call.
+struct CallSite {
+  uint64_t return_address;
+  uint64_t inclusive;  // of the direct call
+  uint32_t caller;     // 1 + block id of the activation that makes this call; 0 not known yet
+};
+
+struct EdgeCollector::State {
+  explicit State(const trace::BlockTable& block_table, EdgeCollectorOptions collector_options);
+
+  void consume(const trace::Chunk& chunk);
+  void finish(profile::Profile& into);
+
+  // Counting (edge_collector.cc).
+  template <bool kIdsOnly>
+  size_t count_batch(GuestThread& thread, std::span<const trace::Word> words, size_t at);
+  void start_run(uint32_t run);
+  bool special(GuestThread*& thread, std::span<const trace::Word> record);
+  void find_pairs(const Event* batch, size_t count);
+
+  // Calls (call_stack.cc).
+  void follow_calls(GuestThread& thread, const Event* batch, size_t count);
+  void move_arcs(const std::vector<uint32_t>& moved);
+  void called(GuestThread& thread, const Event& event, ArcId arc);
+  void push(GuestThread& thread, uint32_t callee, uint64_t return_address, uint64_t clock,
+            ArcId arc);
+  void close(const Frame& frame, uint64_t clock);
+  void shed(GuestThread& thread, uint64_t clock);
+  void find_caller(GuestThread& thread, const CallSite& site, uint64_t clock);
+  bool is_return_point(uint32_t block);
+  void pop_to(GuestThread& thread, size_t depth, uint64_t clock);
+  void returned(GuestThread& thread, const Event& event);
+  void jumped(GuestThread& thread, const Event& event);
+  void note_entry(uint32_t block);
+  void make_current(GuestThread& thread);
+  void end_activations(GuestThread& thread);
+  void signal_delivered(GuestThread& thread);
+  void signal_returned(GuestThread& thread);
+
+  const trace::BlockTable& table;
+  const EdgeCollectorOptions options;
+  ReservedArray<Cell> cells;
+  ReservedArray<EntryState> entries;
+  ReservedArray<CallSite> sites;
+  PairTable pairs;
+  std::map<Tid, GuestThread> threads;
+  GuestThread* current = nullptr;  // whose frames are marked active in `entries`
+  bool ids_only = true;            // no record with slots was seen yet
+
+  // Direct jumps by target: they become tail jumps when the target is called.
+  std::unordered_map<uint64_t, std::vector<uint32_t>> jumps;
+  std::unordered_set<uint64_t> return_addresses;
+
+  uint64_t samples = 0;
+  uint64_t returns_without_call = 0;
+  uint64_t calls_too_deep = 0;
+  uint64_t edges_without_target = 0;
+  uint64_t corrupt_chunks = 0;
+
+  static constexpr size_t kBatch = 512;
+  std::vector<Event> events = std::vector<Event>(kBatch + 2);
+  std::vector<uint32_t> event_slots = std::vector<uint32_t>(kBatch + 2);
+};
+
+}  // namespace shadowprof::collect

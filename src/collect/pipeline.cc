@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+#include "collect/pipeline.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#include "base/check.h"
+
+namespace shadowprof::collect {
+namespace {
+
+double thread_cpu_seconds() {
+  timespec t{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+// Signals are the tracer's business. A new thread inherits the mask of the one that makes it.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~AllSignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+Pipeline::Pipeline(std::vector<std::unique_ptr<Collector>> collectors, size_t max_queued)
+    : collectors_(std::move(collectors)), max_queued_(max_queued) {
+  CHECK(max_queued_ > 0);
+  if (collectors_.empty()) return;
+  const AllSignalsBlocked blocked;
+  worker_ = std::thread([this] { work(); });
+}
+
+Pipeline::~Pipeline() {
+  stop();
+}
+
+void Pipeline::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    closing_ = true;
+  }
+  submitted_.notify_one();
+  if (worker_.joinable()) worker_.join();
+}
+
+Ticket Pipeline::submit(const trace::Chunk& chunk) {
+  if (collectors_.empty()) return {};
+  std::unique_lock lock(mutex_);
+  CHECK(!closing_, "a chunk after the end of the trace");
+  completed_.wait(lock, [this] { return queue_.size() < max_queued_; });
+  queue_.push_back(chunk);
+  const Ticket ticket{++last_submitted_};
+  lock.unlock();
+  submitted_.notify_one();
+  return ticket;
+}
+
+bool Pipeline::done(Ticket ticket) const {
+  const std::lock_guard lock(mutex_);
+  return last_completed_ >= ticket.number;
+}
+
+void Pipeline::wait(Ticket ticket) {
+  std::unique_lock lock(mutex_);
+  completed_.wait(lock, [&] { return last_completed_ >= ticket.number; });
+}
+
+void Pipeline::work() {
+  ::pthread_setname_np(::pthread_self(), "collector");
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    submitted_.wait(lock, [this] { return !queue_.empty() || closing_; });
+    if (queue_.empty()) return;
+    const trace::Chunk chunk = queue_.front();
+    lock.unlock();
+    for (const auto& collector : collectors_) collector->consume(chunk);
+    const double cpu = thread_cpu_seconds();
+    lock.lock();
+    queue_.pop_front();
+    last_completed_++;
+    cpu_seconds_ = cpu;
+    completed_.notify_all();
+  }
+}
+
+void Pipeline::finish(profile::Profile& into) {
+  CHECK(!finished_, "a pipeline is finished once");
+  finished_ = true;
+  stop();
+  const double before = thread_cpu_seconds();
+  for (const auto& collector : collectors_) collector->finish(into);
+  const std::lock_guard lock(mutex_);
+  cpu_seconds_ += thread_cpu_seconds() - before;
+}
+
+double Pipeline::cpu_seconds() const {
+  const std::lock_guard lock(mutex_);
+  return cpu_seconds_;
+}
+
+}  // namespace shadowprof::collect

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT
+#include "decoder/insn.h"
+
+#include <Zydis/Zydis.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace shadowprof::decoder {
+namespace {
+
+const ZydisDecoder& zydis() {
+  static const ZydisDecoder decoder = [] {
+    ZydisDecoder d;
+    ZydisDecoderInit(&d, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    return d;
+  }();
+  return decoder;
+}
+
+// Encoding number of the 64-bit register that `reg` is a part of.
+Gpr gpr_of(ZydisRegister reg) {
+  if (reg == ZYDIS_REGISTER_NONE) return kNoGpr;
+  if (reg == ZYDIS_REGISTER_RIP || reg == ZYDIS_REGISTER_EIP) return kRip;
+  switch (ZydisRegisterGetClass(reg)) {
+    case ZYDIS_REGCLASS_GPR8:
+    case ZYDIS_REGCLASS_GPR16:
+    case ZYDIS_REGCLASS_GPR32:
+    case ZYDIS_REGCLASS_GPR64: break;
+    default: return kNoGpr;
+  }
+  const ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+  return static_cast<Gpr>(whole - ZYDIS_REGISTER_RAX);
+}
+
+GprMask mask_of(Gpr r) { return r < 16 ? gpr_bit(r) : GprMask{0}; }
+
+struct Decoded {
+  const ZydisDecodedInstruction& info;
+  std::span<const ZydisDecodedOperand> operands;  // hidden ones included
+};
+
+// Adds the field behind operand encoding `e` when it holds r15.
+void add_field(Insn& insn, uint8_t byte, uint8_t shift, bool inverted = false) {
+  CHECK(insn.r15_field_count < insn.r15_fields.size(), "more r15 fields than an encoding has");
+  insn.r15_fields[insn.r15_field_count++] = {byte, shift, inverted};
+}
+
+void note_register_field(Insn& insn, const ZydisDecodedInstruction& info,
+                         ZydisOperandEncoding encoding) {
+  const auto& raw = info.raw;
+  switch (encoding) {
+    case ZYDIS_OPERAND_ENCODING_MODRM_REG: add_field(insn, raw.modrm.offset, 3); break;
+    case ZYDIS_OPERAND_ENCODING_MODRM_RM: add_field(insn, raw.modrm.offset, 0); break;
+    case ZYDIS_OPERAND_ENCODING_OPCODE:
+      // The opcode is the last byte before the immediate: these forms have no modrm.
+      add_field(insn, static_cast<uint8_t>((raw.imm[0].size ? raw.imm[0].offset : info.length) - 1), 0);
+      break;
+    case ZYDIS_OPERAND_ENCODING_NDSNDD: {
+      uint8_t byte = 0;
+      if (info.encoding == ZYDIS_INSTRUCTION_ENCODING_VEX) {
+        byte = static_cast<uint8_t>(raw.vex.offset + raw.vex.size - 1);
+      } else if (info.encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX) {
+        byte = static_cast<uint8_t>(raw.evex.offset + 2);
+      } else {
+        byte = static_cast<uint8_t>(raw.xop.offset + 2);
+      }
+      add_field(insn, byte, 3, true);
+      break;
+    }
+    default: insn.unsupported_reason = "r15 in a field that cannot be patched"; break;
+  }
+}
+
+void note_register(Insn& insn, const ZydisDecodedInstruction& info, const ZydisDecodedOperand& op) {
+  const Gpr r = gpr_of(op.reg.value);
+  if (r >= 16) return;
+  if (op.actions & ZYDIS_OPERAND_ACTION_MASK_READ) insn.reads |= gpr_bit(r);
+  if (op.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) {
+    insn.writes |= gpr_bit(r);
+    if (insn.result == kNoGpr && op.visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT) {
+      insn.result = r;
+      insn.whole_result = op.size >= 32;
+    }
+  }
+  if (r == kR15 && op.visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT) {
+    note_register_field(insn, info, op.encoding);
+  }
+}
+
+void note_memory(Insn& insn, const ZydisDecodedInstruction& info, const ZydisDecodedOperand& op) {
+  MemoryAccess access;
+  access.base = gpr_of(op.mem.base);
+  access.index = gpr_of(op.mem.index);
+  access.vector_index = op.mem.type == ZYDIS_MEMOP_TYPE_VSIB;
+  access.scale = op.mem.scale;
+  access.displacement = op.mem.disp.has_displacement ? op.mem.disp.value : 0;
+  access.size = op.size / 8 < 256 ? static_cast<uint8_t>(op.size / 8) : uint8_t{0};
+  access.implicit = op.visibility != ZYDIS_OPERAND_VISIBILITY_EXPLICIT;
+  access.read = (op.actions & ZYDIS_OPERAND_ACTION_MASK_READ) != 0;
+  access.write = (op.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0;
+  insn.reads |= mask_of(access.base);
+  insn.reads |= mask_of(access.index);
+
+  if (!access.implicit) {
+    const auto& raw = info.raw;
+    const bool has_sib = raw.sib.offset != 0;
+    if (access.base == kR15) add_field(insn, has_sib ? raw.sib.offset : raw.modrm.offset, 0);
+    if (access.index == kR15) add_field(insn, raw.sib.offset, 3);
+    if (access.base == kRip) {
+      insn.rip_relative = true;
+      insn.modrm_offset = raw.modrm.offset;
+      insn.displacement_offset = raw.disp.offset;
+      const uint64_t target = insn.next().value + static_cast<uint64_t>(raw.disp.value);
+      insn.rip_target = GuestAddr(op.mem.base == ZYDIS_REGISTER_EIP ? target & 0xffff'ffff : target);
+      if (op.mem.base == ZYDIS_REGISTER_EIP) insn.unsupported_reason = "an operand relative to eip";
+    }
+  }
+  if (op.mem.type == ZYDIS_MEMOP_TYPE_AGEN) return;  // lea and the like compute, they do not access
+  if (op.mem.segment == ZYDIS_REGISTER_GS) insn.unsupported_reason = "it uses the gs segment";
+  if (access.write && !(access.implicit && access.base == kRsp)) insn.writes_memory = true;
+  if (insn.access_count < insn.accesses.size()) insn.accesses[insn.access_count++] = access;
+}
+
+// The prefix bit that would extend modrm.rm; VEX, EVEX and XOP store it inverted.
+bool extends_base(const ZydisDecodedInstruction& info, std::span<const uint8_t> bytes) {
+  const auto inverted_b = [&](uint8_t prefix_offset) {
+    return (bytes[prefix_offset + 1u] & 0x20) == 0;
+  };
+  switch (info.encoding) {
+    case ZYDIS_INSTRUCTION_ENCODING_LEGACY:
+    case ZYDIS_INSTRUCTION_ENCODING_3DNOW:
+      return (info.attributes & ZYDIS_ATTRIB_HAS_REX) && info.raw.rex.B;
+    case ZYDIS_INSTRUCTION_ENCODING_VEX:
+      return info.raw.vex.size == 3 && inverted_b(info.raw.vex.offset);
+    case ZYDIS_INSTRUCTION_ENCODING_EVEX: return inverted_b(info.raw.evex.offset);
+    case ZYDIS_INSTRUCTION_ENCODING_XOP: return inverted_b(info.raw.xop.offset);
+    default: return false;
+  }
+}
+
+bool is_gs_instruction(const Decoded& d) {
+  switch (d.info.mnemonic) {
+    case ZYDIS_MNEMONIC_WRGSBASE:
+    case ZYDIS_MNEMONIC_RDGSBASE:
+    case ZYDIS_MNEMONIC_LGS: return true;
+    default: break;
+  }
+  return std::any_of(d.operands.begin(), d.operands.end(), [](const ZydisDecodedOperand& op) {
+    return op.type == ZYDIS_OPERAND_TYPE_REGISTER && op.reg.value == ZYDIS_REGISTER_GS &&
+           (op.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE);
+  });
+}
+
+bool is_memory_branch_or_register(const Decoded& d) {
+  return !d.operands.empty() && d.operands[0].type != ZYDIS_OPERAND_TYPE_IMMEDIATE;
+}
+
+InsnKind branch_kind(const Decoded& d) {
+  switch (d.info.mnemonic) {
+    case ZYDIS_MNEMONIC_JCXZ:
+    case ZYDIS_MNEMONIC_JECXZ:
+    case ZYDIS_MNEMONIC_JRCXZ:
+    case ZYDIS_MNEMONIC_LOOP:
+    case ZYDIS_MNEMONIC_LOOPE:
+    case ZYDIS_MNEMONIC_LOOPNE: return InsnKind::counter_branch;
+    case ZYDIS_MNEMONIC_JMP:
+      return is_memory_branch_or_register(d) ? InsnKind::indirect_jump : InsnKind::jump;
+    case ZYDIS_MNEMONIC_CALL:
+      return is_memory_branch_or_register(d) ? InsnKind::indirect_call : InsnKind::call;
+    case ZYDIS_MNEMONIC_RET: return InsnKind::ret;
+    case ZYDIS_MNEMONIC_SYSCALL: return InsnKind::syscall;
+    case ZYDIS_MNEMONIC_XBEGIN: return InsnKind::transaction;
+    default: break;
+  }
+  return d.info.meta.category == ZYDIS_CATEGORY_COND_BR ? InsnKind::conditional
+                                                         : InsnKind::ordinary;
+}
+
+InsnKind kind_of(const Decoded& d) {
+  switch (d.info.mnemonic) {
+    case ZYDIS_MNEMONIC_INT3:
+    case ZYDIS_MNEMONIC_INT1:
+    case ZYDIS_MNEMONIC_INT:
+    case ZYDIS_MNEMONIC_IRET:
+    case ZYDIS_MNEMONIC_IRETD:
+    case ZYDIS_MNEMONIC_IRETQ:
+    case ZYDIS_MNEMONIC_SYSENTER:
+    case ZYDIS_MNEMONIC_SYSEXIT:
+    case ZYDIS_MNEMONIC_SYSRET: return InsnKind::native;
+    default: break;
+  }
+  if (d.info.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR) return InsnKind::native;
+  return branch_kind(d);
+}
+
+// With a 66 prefix and no REX.W, AMD truncates the target of a near branch to 16 bits and Intel
+// ignores the prefix. No compiler emits it; we do not guess.
+bool is_narrow_branch(const Decoded& d, InsnKind kind) {
+  const bool near_branch = kind == InsnKind::jump || kind == InsnKind::call ||
+                           kind == InsnKind::conditional || kind == InsnKind::ret ||
+                           kind == InsnKind::indirect_jump || kind == InsnKind::indirect_call;
+  return near_branch && (d.info.attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE) &&
+         !(d.info.attributes & ZYDIS_ATTRIB_HAS_REX && d.info.raw.rex.W);
+}
+
+void note_branch(Insn& insn, const Decoded& d) {
+  switch (insn.kind) {
+    case InsnKind::conditional:
+    case InsnKind::counter_branch:
+    case InsnKind::jump:
+    case InsnKind::call:
+    case InsnKind::transaction:
+      insn.branch_target = insn.next() + static_cast<uint64_t>(d.info.raw.imm[0].value.s);
+      break;
+    case InsnKind::ret:
+      if (d.info.raw.imm[0].size) insn.ret_pop_bytes = static_cast<uint16_t>(d.info.raw.imm[0].value.u);
+      break;
+    default: break;
+  }
+}
+
+// A load that may be timed by itself: one explicit read, one register written, nothing else.
+bool is_pure_load(const Insn& insn, const Decoded& d) {
+  if (insn.kind != InsnKind::ordinary || insn.access_count != 1) return false;
+  const MemoryAccess& a = insn.accesses[0];
+  if (a.implicit || !a.read || a.write || a.vector_index) return false;
+  switch (d.info.mnemonic) {
+    case ZYDIS_MNEMONIC_MOV:
+    case ZYDIS_MNEMONIC_MOVZX:
+    case ZYDIS_MNEMONIC_MOVSX:
+    case ZYDIS_MNEMONIC_MOVSXD: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+Insn decode(std::span<const uint8_t> bytes, GuestAddr address) {
+  Insn insn;
+  insn.address = address;
+  ZydisDecodedInstruction info;
+  std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands;
+  const ZyanStatus status =
+      ZydisDecoderDecodeFull(&zydis(), bytes.data(), bytes.size(), &info, operands.data());
+  if (!ZYAN_SUCCESS(status)) {
+    insn.kind = InsnKind::native;
+    return insn;
+  }
+  insn.length = info.length;
+  std::memcpy(insn.bytes.data(), bytes.data(), info.length);
+
+  const Decoded d{info, {operands.data(), info.operand_count}};
+  for (const ZydisDecodedOperand& op : d.operands) {
+    if (op.type == ZYDIS_OPERAND_TYPE_REGISTER) note_register(insn, info, op);
+    if (op.type == ZYDIS_OPERAND_TYPE_MEMORY) note_memory(insn, info, op);
+  }
+  insn.kind = kind_of(d);
+  insn.lea64 = info.mnemonic == ZYDIS_MNEMONIC_LEA && info.operand_width == 64;
+  insn.condition = info.opcode & 0xf;
+  if (info.attributes & ZYDIS_ATTRIB_HAS_REX) insn.rex_offset = info.raw.rex.offset;
+  if (insn.rip_relative) insn.base_bit = extends_base(info, bytes);
+  if (info.raw.modrm.offset) insn.opcode_offset = static_cast<uint8_t>(info.raw.modrm.offset - 1);
+  note_branch(insn, d);
+  if (is_gs_instruction(d)) insn.unsupported_reason = "it uses the gs segment";
+  if (is_narrow_branch(d, insn.kind)) insn.unsupported_reason = "a branch with a 16-bit target";
+  if (info.mnemonic == ZYDIS_MNEMONIC_INT && info.raw.imm[0].value.u == 0x80) {
+    insn.unsupported_reason = "a 32-bit system call (int 0x80)";
+  }
+  if (insn.unsupported_reason) insn.kind = InsnKind::unsupported;
+  insn.pure_load = is_pure_load(insn, d);
+  return insn;
+}
+
+std::string disassemble(std::span<const uint8_t> bytes, GuestAddr address) {
+  ZydisDecodedInstruction info;
+  std::array<ZydisDecodedOperand, ZYDIS_MAX_OPERAND_COUNT> operands;
+  if (!ZYAN_SUCCESS(
+          ZydisDecoderDecodeFull(&zydis(), bytes.data(), bytes.size(), &info, operands.data()))) {
+    return "(bad)";
+  }
+  ZydisFormatter formatter;
+  ZydisFormatterInit(&formatter, ZYDIS_FORMATTER_STYLE_INTEL);
+  std::array<char, 128> text{};
+  ZydisFormatterFormatInstruction(&formatter, &info, operands.data(), info.operand_count_visible,
+                                  text.data(), text.size(), address.value, nullptr);
+  return text.data();
+}
+
+}  // namespace shadowprof::decoder

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+//
+// Facts about one guest instruction: all that the engines need to know to copy, patch or replace
+// it, in our own terms. Zydis stays behind decode(); nobody else includes it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/types.h"
+
+namespace shadowprof::decoder {
+
+inline constexpr uint8_t kMaxInsnBytes = 15;
+
+// General-purpose registers by encoding: 0 rax, 1 rcx, 2 rdx, 3 rbx, 4 rsp, 5 rbp, 6 rsi, 7 rdi,
+// 8..15 r8..r15.
+using Gpr = uint8_t;
+inline constexpr Gpr kRax = 0, kRcx = 1, kRdx = 2, kRbx = 3, kRsp = 4, kRbp = 5, kRsi = 6, kRdi = 7,
+                     kR8 = 8, kR9 = 9, kR10 = 10, kR11 = 11, kR12 = 12, kR13 = 13, kR14 = 14,
+                     kR15 = 15;
+inline constexpr Gpr kNoGpr = 0xff;
+inline constexpr Gpr kRip = 0xfe;  // as a base only
+
+using GprMask = uint16_t;  // bit n: register n, in whole or part
+constexpr GprMask gpr_bit(Gpr r) { return static_cast<GprMask>(1u << r); }
+
+enum class InsnKind : uint8_t {
+  ordinary,        // may be copied; execution goes on behind it
+  conditional,     // jcc
+  counter_branch,  // jcxz, jecxz, jrcxz, loop, loope, loopne: 8-bit displacement only
+  jump,
+  call,
+  indirect_jump,
+  indirect_call,
+  ret,
+  syscall,
+  transaction,     // xbegin: may always abort
+  native,          // only right at its own address: int3, undecodable bytes, far transfers
+  unsupported,     // would be wrong under an engine (unsupported_reason says why)
+};
+
+// One memory access. Implicit ones (push, movs, xlat) are listed like explicit ones.
+struct MemoryAccess {
+  Gpr base = kNoGpr;   // kRip for rip-relative
+  Gpr index = kNoGpr;  // kNoGpr also where the index is a vector register
+  uint8_t scale = 0;
+  uint8_t size = 0;    // bytes; 0 where it varies (xsave, rep)
+  int64_t displacement = 0;
+  bool read = false;
+  bool write = false;
+  bool implicit = false;
+  bool vector_index = false;
+};
+
+// Where an instruction names r15 in an explicit field. Patching the three low bits of the field to
+// another register of r8-r14 changes the register and nothing else: the fourth bit, in a prefix, is
+// one for all of them.
+struct RegisterField {
+  uint8_t byte = 0;      // offset within the instruction
+  uint8_t shift = 0;     // of the 3-bit field
+  bool inverted = false; // vvvv of VEX and EVEX
+};
+
+struct Insn {
+  GuestAddr address;
+  std::array<uint8_t, kMaxInsnBytes> bytes{};
+  uint8_t length = 0;
+  InsnKind kind = InsnKind::ordinary;
+
+  GprMask reads = 0;   // explicit and implicit, address registers included
+  GprMask writes = 0;
+  Gpr result = kNoGpr;  // the general-purpose register that holds what it computed
+  bool whole_result = false;  // all 64 bits of it are new
+
+  uint8_t access_count = 0;
+  std::array<MemoryAccess, 2> accesses{};
+  bool writes_memory = false;   // explicitly or through rdi; pushes do not count
+  bool pure_load = false;       // reads memory into a register and does nothing else
+
+  uint8_t r15_field_count = 0;
+  std::array<RegisterField, 4> r15_fields{};
+
+  bool lea64 = false;           // lea with a 64-bit destination
+  uint8_t condition = 0;        // of jcc: the low four bits of its opcode
+  uint8_t opcode_offset = 0;    // of indirect branches: the FF byte
+
+  bool rip_relative = false;    // has a memory operand [rip + disp32]
+  uint8_t modrm_offset = 0;     // valid when rip_relative
+  uint8_t displacement_offset = 0;
+  uint8_t rex_offset = 0xff;    // of a REX prefix
+  bool base_bit = false;        // the prefix bit that extends modrm.rm is set (rip ignores it)
+  GuestAddr rip_target;
+
+  GuestAddr branch_target;      // of direct branches
+  uint16_t ret_pop_bytes = 0;   // of `ret imm16`
+  const char* unsupported_reason = nullptr;
+
+  GuestAddr next() const { return address + length; }
+  bool uses(Gpr r) const { return ((reads | writes) & gpr_bit(r)) != 0; }
+  // Ends a block.
+  bool is_terminator() const { return kind != InsnKind::ordinary; }
+};
+
+// Decodes the instruction at the start of `bytes`, which lies at `address`. Bytes that are no
+// instruction (or end too early) give kind native with length 0: the kernel decides what they do.
+Insn decode(std::span<const uint8_t> bytes, GuestAddr address);
+
+// "mov rax, [rbx+0x8]", for reports and error messages.
+std::string disassemble(std::span<const uint8_t> bytes, GuestAddr address);
+
+}  // namespace shadowprof::decoder

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+//
+// The code cache of one address space: memory (a memfd that we write and the guest executes, never
+// both in one mapping), the fragments in it, and how control gets from one to the next.
+//
+//   direct branches    a `jmp rel32` per exit. Unlinked it jumps to the int3 behind itself; linked
+//                      to its target's body. Both values are valid at any moment, and the field
+//                      never crosses a cache line, so other threads may run through it meanwhile.
+//   indirect branches  the branch table of every thread slot maps the low 16 bits of the target to
+//                      an entry: code that checks the whole address and goes to the body, or on to
+//                      the next entry of the same bucket, or in the end to branch_miss.
+//   system calls       all go through the gateway, so that no thread ever waits in the kernel
+//                      inside a fragment, and the cache may be emptied at any time.
+//
+// Everything is addressed by offset into the cache. Nothing here touches a process.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/reserved_array.h"
+#include "base/result.h"
+#include "base/types.h"
+#include "base/unique_fd.h"
+#include "decoder/insn.h"
+#include "emu/slot_layout.h"
+#include "trace/block_table.h"
+
+namespace shadowprof::emu {
+
+// How to get the guest's registers back when a thread stops at a point.
+enum Recovery : uint8_t {
+  kAllInPlace = 0,
+  kSubstituteHoldsR15 = 1,  // r15 is in the fragment's substitute, the substitute in the slot
+  kRcxSpilled = 2,
+  kAddressSpilled = 4,      // Point::reg is parked in spill_address
+};
+
+// A place in the cache where the guest's state is exact: before (or at) guest instruction `insn`.
+struct Point {
+  uint16_t cache_offset = 0;  // from the fragment's body
+  uint16_t guest_offset = 0;  // from the fragment's start
+  uint16_t insn = 0;          // instructions of the fragment before this one
+  uint8_t recovery = kAllInPlace;
+  uint8_t reg = 0;
+};
+
+// One way out of a fragment.
+struct Exit {
+  uint32_t jump_field = 0;    // cache offset of the rel32; 0: not a direct exit
+  GuestAddr target;
+  RunId run;
+  uint32_t linked = 0;        // FragmentId + 1 of what it jumps to
+  uint32_t next_incoming = 0; // exit index + 1: the next exit that is linked to the same fragment
+};
+
+enum class FragmentKind : uint8_t {
+  translated,
+  native,       // one instruction that the tracer lets the CPU execute at its own address
+  unsupported,  // must not be executed under the engine
+};
+
+struct Fragment {
+  GuestAddr start;
+  GuestAddr end;
+  uint32_t body = 0;          // cache offsets
+  uint32_t code_end = 0;
+  uint32_t stale_trap = 0;    // int3 behind a failed self-check; 0: none
+  uint32_t entry = 0;         // of the indirect entry; 0: none
+  uint32_t entry_chain = 0;   // rel32 field that goes on to the bucket's next entry
+  uint32_t first_point = 0;
+  uint32_t first_exit = 0;
+  uint32_t incoming = 0;      // exit index + 1
+  uint16_t point_count = 0;
+  uint16_t insns = 0;
+  uint8_t exit_count = 0;
+  FragmentKind kind = FragmentKind::translated;
+  decoder::Gpr substitute = decoder::kNoGpr;
+  bool live = true;
+  bool checks_itself = false; // compares its guest bytes before it runs
+  const char* unsupported_reason = nullptr;
+  RunId longest_run;          // the run that covers all its blocks
+};
+
+// Where a thread is when it stops in the cache.
+struct CachePosition {
+  enum class Kind {
+    outside,         // not in the cache
+    point,           // exact
+    between,         // in inserted code: step on to the next exact place
+    unlinked_exit,   // on the int3 of exit `exit`
+    stale,           // on the int3 behind a failed self-check, or at the body of a dropped fragment
+    branch_miss,     // indirect branch without entry: the target is in rcx
+    syscall_trap,    // the gateway hands a system call to the tracer
+    before_syscall,  // on the gateway's syscall instruction
+    after_syscall,   // behind it
+  };
+  Kind kind = Kind::outside;
+  FragmentId fragment{};
+  Point point{};
+  uint32_t exit = 0;
+};
+
+class CodeCache {
+ public:
+  static Result<std::unique_ptr<CodeCache>> create(size_t bytes);
+  ~CodeCache();
+
+  int memfd() const { return memfd_.get(); }
+  size_t size() const { return size_; }
+  uint64_t base() const { return base_; }
+  // Called once, when the guest has mapped it: emits the gateway and its companions.
+  void place_at(uint64_t guest_base);
+  bool contains(uint64_t pc) const { return pc >= base_ && pc < base_ + size_; }
+
+  // Room for the translator: all that is left, or an empty span when that is less than `bytes`.
+  std::span<uint8_t> room(size_t bytes);
+  uint64_t next_address() const { return base_ + used_; }
+  uint32_t used() const { return used_; }
+
+  // Takes over `code_bytes` of the room; positions in `fragment` and `exits` are final.
+  FragmentId commit(Fragment fragment, std::span<const Point> points, std::span<const Exit> exits,
+                    size_t code_bytes);
+  // Emits, right where the next fragment's body will be, the entry for indirect branches to
+  // `start`. The next commit() takes it.
+  void begin_entry(GuestAddr start);
+  // Gives a fragment an entry for indirect branches, if it has none.
+  void add_entry(FragmentId id);
+  void link(uint32_t exit, FragmentId to);
+
+  const Fragment* find(GuestAddr start) const;
+  FragmentId id_of(const Fragment& f) const {
+    return FragmentId(static_cast<uint32_t>(&f - fragments_.data()));
+  }
+  const Fragment& fragment(FragmentId id) const { return fragments_[id.value]; }
+  std::span<const Exit> exits(const Fragment& f) const {
+    return {exits_.data() + f.first_exit, f.exit_count};
+  }
+  std::span<const Point> points(const Fragment& f) const {
+    return {points_.data() + f.first_point, f.point_count};
+  }
+  const Exit& exit(uint32_t index) const { return exits_[index]; }
+  uint64_t body_address(FragmentId id) const { return base_ + fragments_[id.value].body; }
+  CachePosition locate(uint64_t pc) const;
+
+  // Drops every fragment whose guest bytes overlap `range`; returns how many.
+  size_t invalidate(GuestRange range);
+  void drop(FragmentId id);
+  // Empties the cache. No thread may be inside a fragment.
+  void flush();
+  uint64_t flushes() const { return flushes_; }
+  size_t fragment_count() const { return fragments_.size(); }
+
+  // A thread slot's tables; kept equal to ours from now on until detached.
+  void attach_slot(uint8_t* slot);
+  void detach_slot(uint8_t* slot);
+
+  // Fixed places.
+  uint64_t gateway_address() const { return base_ + gateway_; }
+  uint64_t after_syscall_address() const { return base_ + after_syscall_; }
+  uint64_t branch_miss_address() const { return base_ + branch_miss_; }
+
+ private:
+  CodeCache(UniqueFd memfd, uint8_t* host, size_t size);
+
+  void set_branch(size_t index, uint64_t target);
+  void emit_gateway();
+  struct EntryCode {
+    uint32_t start;
+    uint32_t chain_field;
+    uint32_t end;
+  };
+  // Code at the end of the used part; continues at `body`, or falls through when that is 0.
+  EntryCode emit_entry(GuestAddr start, uint32_t body);
+  void publish_entry(FragmentId id, const EntryCode& entry);
+  void write_jump_field(uint32_t field, uint32_t target);
+  void unlink_incoming(Fragment& f);
+  void remove_entry(FragmentId id);
+  CachePosition locate_in_fragment(const Fragment& f, uint32_t offset) const;
+  CachePosition locate_in_gateway(uint32_t offset) const;
+
+  UniqueFd memfd_;
+  uint8_t* host_ = nullptr;
+  size_t size_ = 0;
+  uint64_t base_ = 0;
+  uint32_t used_ = 0;
+  uint32_t first_fragment_offset_ = 0;
+  uint32_t gateway_ = 0, syscall_trap_ = 0, syscall_ = 0, after_syscall_ = 0, gateway_end_ = 0,
+           branch_miss_ = 0;
+  uint64_t flushes_ = 0;
+
+  ReservedArray<Fragment> fragments_;
+  ReservedArray<Exit> exits_;
+  ReservedArray<Point> points_;
+  std::unordered_map<GuestAddr, FragmentId> by_start_;
+  std::unordered_map<GuestAddr, std::vector<FragmentId>> by_page_;
+  std::unordered_map<size_t, std::vector<FragmentId>> buckets_;
+  struct Region {  // of a fragment's code; what lies between regions is indirect entries
+    uint32_t body;
+    FragmentId fragment;
+  };
+  std::vector<Region> regions_;  // ascending
+  EntryCode pending_entry_{};
+  std::vector<uint64_t> branch_table_;
+  std::vector<uint8_t*> slots_;
+};
+
+}  // namespace shadowprof::emu

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT
+//
+// Writes machine code. Every method is one instruction, its mnemonic beside it; none of them
+// changes a flag. Registers are numbered as in decoder/insn.h.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <span>
+
+#include "base/check.h"
+#include "decoder/insn.h"
+
+namespace shadowprof::emu {
+
+class Emitter {
+ public:
+  // Code is written to `out`; out[0] will be executed at guest address `base`.
+  Emitter(std::span<uint8_t> out, uint64_t base) : out_(out), base_(base) {}
+
+  uint32_t offset() const { return static_cast<uint32_t>(at_); }
+  uint64_t here() const { return base_ + at_; }
+  bool reachable(uint64_t target) const {
+    const auto distance = static_cast<int64_t>(target - here());
+    return distance > INT32_MIN + 64 && distance < INT32_MAX - 64;
+  }
+
+  void byte(uint8_t b) {
+    CHECK(at_ < out_.size(), "a fragment does not fit its room");
+    out_[at_++] = b;
+  }
+  void bytes(std::initializer_list<uint8_t> b) {
+    for (uint8_t x : b) byte(x);
+  }
+  void copy(std::span<const uint8_t> b) {
+    for (uint8_t x : b) byte(x);
+  }
+  void u32(uint32_t v) {
+    for (int i = 0; i < 4; i++) byte(static_cast<uint8_t>(v >> (8 * i)));
+  }
+  void u64(uint64_t v) {
+    u32(static_cast<uint32_t>(v));
+    u32(static_cast<uint32_t>(v >> 32));
+  }
+  void patch_u32(uint32_t at, uint32_t v) { std::memcpy(&out_[at], &v, 4); }
+  void patch_u8(uint32_t at, uint8_t v) { out_[at] = v; }
+
+  void int3() { byte(0xcc); }                                    // int3
+  void jmp_rel32(uint64_t target) {                              // jmp target
+    byte(0xe9);
+    u32(relative(target, 4));
+  }
+  void jcc_rel32(uint8_t condition, uint64_t target) {           // jcc target
+    byte(0x0f);
+    byte(static_cast<uint8_t>(0x80 | condition));
+    u32(relative(target, 4));
+  }
+  // Leaves the displacement to be filled in; returns where it is.
+  uint32_t jcc_forward(uint8_t condition) {
+    byte(0x0f);
+    byte(static_cast<uint8_t>(0x80 | condition));
+    u32(0);
+    return offset() - 4;
+  }
+  uint32_t jmp_forward() {
+    byte(0xe9);
+    u32(0);
+    return offset() - 4;
+  }
+  void land_rel32(uint32_t displacement_at) {
+    patch_u32(displacement_at, offset() - (displacement_at + 4));
+  }
+  uint32_t jrcxz_forward() {                                     // jrcxz rel8
+    byte(0xe3);
+    byte(0);
+    return offset() - 1;
+  }
+  void land_rel8(uint32_t displacement_at) {
+    const uint32_t distance = offset() - (displacement_at + 1);
+    CHECK(distance <= 127, "short branch over {} bytes", distance);
+    patch_u8(displacement_at, static_cast<uint8_t>(distance));
+  }
+
+  void store_gs(size_t field, decoder::Gpr r) { gs_access(0x89, field, r); }  // mov gs:[field], r
+  void load_gs(decoder::Gpr r, size_t field) { gs_access(0x8b, field, r); }   // mov r, gs:[field]
+  void load_byte_gs_rcx(size_t table) {                          // movzx ecx, byte gs:[rcx + table]
+    bytes({0x65, 0x0f, 0xb6, 0x89});
+    u32(static_cast<uint32_t>(table));
+  }
+  void count_gs_rcx(size_t table) {                              // r11 = ++gs:[rcx*8 + table]
+    bytes({0x65, 0x4c, 0x8b, 0x1c, 0xcd});                       // mov r11, gs:[rcx*8 + table]
+    u32(static_cast<uint32_t>(table));
+    bytes({0x4d, 0x8d, 0x5b, 0x01});                             // lea r11, [r11+1]
+    bytes({0x65, 0x4c, 0x89, 0x1c, 0xcd});                       // mov gs:[rcx*8 + table], r11
+    u32(static_cast<uint32_t>(table));
+  }
+  void jmp_table_rdx(size_t table) {                             // jmp gs:[rdx*8 + table]
+    bytes({0x65, 0xff, 0x24, 0xd5});
+    u32(static_cast<uint32_t>(table));
+  }
+
+  void mov_imm(decoder::Gpr r, uint64_t v) {
+    if (v <= UINT32_MAX) {                                       // mov r32, imm32
+      if (r >= 8) byte(0x41);
+      byte(static_cast<uint8_t>(0xb8 | (r & 7)));
+      u32(static_cast<uint32_t>(v));
+    } else {                                                     // movabs r, imm64
+      byte(static_cast<uint8_t>(0x48 | (r >> 3)));
+      byte(static_cast<uint8_t>(0xb8 | (r & 7)));
+      u64(v);
+    }
+  }
+  void mov(decoder::Gpr to, decoder::Gpr from) {                 // mov to, from
+    byte(static_cast<uint8_t>(0x48 | (from >> 3) << 2 | (to >> 3)));
+    byte(0x89);
+    byte(static_cast<uint8_t>(0xc0 | (from & 7) << 3 | (to & 7)));
+  }
+  void load_rcx_from_rcx() { bytes({0x48, 0x8b, 0x09}); }      // mov rcx, [rcx]
+  void add_rdx_to_rcx() { bytes({0x48, 0x8d, 0x0c, 0x11}); }   // lea rcx, [rcx+rdx]
+  void add_imm_to_rcx(int32_t v) {                               // lea rcx, [rcx+v]
+    bytes({0x48, 0x8d, 0x89});
+    u32(static_cast<uint32_t>(v));
+  }
+  void movzx_edx_cx() { bytes({0x0f, 0xb7, 0xd1}); }           // movzx edx, cx
+  void movzx_ecx_ax() { bytes({0x0f, 0xb7, 0xc8}); }           // movzx ecx, ax
+  void pop_rcx() { byte(0x59); }                                 // pop rcx
+  void syscall() { bytes({0x0f, 0x05}); }                      // syscall
+  void lfence() { bytes({0x0f, 0xae, 0xe8}); }                 // lfence
+  void rdtsc() { bytes({0x0f, 0x31}); }                        // rdtsc
+
+  void add_to_rsp(uint32_t v) {                                  // lea rsp, [rsp+v]
+    bytes({0x48, 0x8d, 0xa4, 0x24});
+    u32(v);
+  }
+  void push_imm32(int32_t v) {                                   // push imm32 (sign-extended)
+    byte(0x68);
+    u32(static_cast<uint32_t>(v));
+  }
+  uint32_t push_rip_forward() {                                  // push [rip+disp32]
+    bytes({0xff, 0x35});
+    u32(0);
+    return offset() - 4;
+  }
+
+  // The trace cursor, r15.
+  void store_cursor_imm32(uint32_t v) {                          // mov dword [r15], imm32
+    bytes({0x41, 0xc7, 0x07});
+    u32(v);
+  }
+  void advance_cursor(uint32_t n) {                              // lea r15, [r15+n]
+    if (n <= 127) {
+      bytes({0x4d, 0x8d, 0x7f, static_cast<uint8_t>(n)});
+    } else {
+      bytes({0x4d, 0x8d, 0xbf});
+      u32(n);
+    }
+  }
+  void store_cursor_reg(uint32_t displacement, decoder::Gpr r) {  // mov [r15+displacement], r
+    cursor_store(displacement, r, 0x49);
+  }
+  void store_cursor_eax(uint32_t displacement) {                 // mov [r15+displacement], eax
+    cursor_store(displacement, decoder::kRax, 0x41);
+  }
+
+ private:
+  uint32_t relative(uint64_t target, uint32_t field_bytes) const {
+    const auto distance = static_cast<int64_t>(target - (here() + field_bytes));
+    CHECK(distance >= INT32_MIN && distance <= INT32_MAX, "branch out of reach");
+    return static_cast<uint32_t>(distance);
+  }
+  void gs_access(uint8_t opcode, size_t field, decoder::Gpr r) {
+    byte(0x65);
+    byte(static_cast<uint8_t>(0x48 | (r >> 3) << 2));
+    byte(opcode);
+    byte(static_cast<uint8_t>(0x04 | (r & 7) << 3));
+    byte(0x25);
+    u32(static_cast<uint32_t>(field));
+  }
+  void cursor_store(uint32_t displacement, decoder::Gpr r, uint8_t rex) {
+    byte(static_cast<uint8_t>(rex | (r >> 3) << 2));
+    byte(0x89);
+    if (displacement <= 127) {
+      byte(static_cast<uint8_t>(0x47 | (r & 7) << 3));
+      byte(static_cast<uint8_t>(displacement));
+    } else {
+      byte(static_cast<uint8_t>(0x87 | (r & 7) << 3));
+      u32(displacement);
+    }
+  }
+
+  std::span<uint8_t> out_;
+  uint64_t base_;
+  size_t at_ = 0;
+};
+
+}  // namespace shadowprof::emu

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+//
+// The memory that each guest thread owns while it runs in the code cache. The GS base of the
+// thread points to the state page; everything translated code needs is at a fixed distance from it:
+//
+//   state page         registers that translated code parks, small byte tables
+//   syscall kinds      64 KiB: what the gateway does with system call number `ax`
+//   syscall counts     512 KiB of address space: how often number `ax` was called
+//   branch table       512 KiB: low 16 bits of an indirect branch's target -> code to check it
+//   trace buffer 0     kTraceBufferBytes
+//   guard page         not accessible: a store that runs into it asks for a drain
+//   trace buffer 1     filled while buffer 0 is read
+//   guard page
+//
+// The widths of state fields are 8 bytes throughout: a narrow store read back wider would stall.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/limits.h"
+
+namespace shadowprof::emu {
+
+struct StatePage {
+  uint64_t guest_r15;         // r15 itself is the trace cursor
+  uint64_t spill_rcx;         // guest's rcx and rdx during an indirect branch or a code check
+  uint64_t spill_rdx;
+  uint64_t spill_substitute;  // guest's value of the register that stands in for r15
+  uint64_t spill_address;     // register parked to hold a far rip-relative address
+  uint64_t spill_time_rax;    // parked around rdtsc
+  uint64_t spill_time_rdx;
+  uint64_t next_pc;           // guest address after the system call being made
+  uint64_t reserved[120];
+  uint8_t mmap_prot_plain[256];   // 1: prot byte without PROT_EXEC
+  uint8_t mmap_flags_plain[256];  // 1: flags byte without MAP_FIXED
+};
+static_assert(sizeof(StatePage) <= limits::kPageBytes);
+static_assert(offsetof(StatePage, mmap_prot_plain) == 1024);
+
+// What the gateway does with a system call.
+enum class SyscallKind : uint8_t {
+  tracer = 0,   // stop: it changes mappings, signals or threads in a way that we must see
+  execute = 1,  // the thread makes it itself
+  mmap = 2,     // itself, unless it maps code or replaces a mapping
+};
+
+inline constexpr size_t kStateOffset = 0;
+inline constexpr size_t kSyscallKindsOffset = limits::kPageBytes;
+inline constexpr size_t kSyscallKindsBytes = 65536;
+inline constexpr size_t kSyscallCountsOffset = kSyscallKindsOffset + kSyscallKindsBytes;
+inline constexpr size_t kSyscallCountsBytes = 65536 * sizeof(uint64_t);
+inline constexpr size_t kBranchTableOffset = kSyscallCountsOffset + kSyscallCountsBytes;
+inline constexpr size_t kBranchTableEntries = 65536;
+inline constexpr size_t kBranchTableBytes = kBranchTableEntries * sizeof(uint64_t);
+inline constexpr size_t kBufferOffset0 = kBranchTableOffset + kBranchTableBytes;
+inline constexpr size_t kBufferStride = limits::kTraceBufferBytes + limits::kPageBytes;
+inline constexpr size_t kBufferCount = 2;
+inline constexpr size_t kSlotBytes = kBufferOffset0 + kBufferCount * kBufferStride;
+static_assert(kSlotBytes % limits::kPageBytes == 0);
+
+constexpr size_t buffer_offset(size_t which) { return kBufferOffset0 + which * kBufferStride; }
+
+// Index into the branch table: what `movzx edx, cx` leaves.
+constexpr size_t branch_index(uint64_t guest_target) { return guest_target & 0xffff; }
+
+}  // namespace shadowprof::emu

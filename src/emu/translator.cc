@@ -1,0 +1,494 @@
+// SPDX-License-Identifier: MIT
+//
+// The second half of translation: writing a planned fragment as code.
+#include "emu/translator.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace shadowprof::emu {
+namespace {
+
+using decoder::Gpr;
+using decoder::gpr_bit;
+using decoder::GprMask;
+using decoder::Insn;
+using decoder::InsnKind;
+using decoder::kR15;
+using decoder::kRax;
+using decoder::kRcx;
+using decoder::kRdx;
+using trace::RunExit;
+using trace::SlotKind;
+
+// More than any fragment needs: 4 blocks of 64 instructions with every capture on.
+constexpr size_t kRoomBytes = size_t{1} << 16;
+
+constexpr size_t kR15Field = offsetof(StatePage, guest_r15);
+constexpr size_t kSubstituteField = offsetof(StatePage, spill_substitute);
+constexpr size_t kAddressField = offsetof(StatePage, spill_address);
+
+}  // namespace
+
+Translator::Translation Translator::translate(GuestAddr pc, bool with_entry, CapturePlan plan) {
+  const CodeRegion region = source_.region(pc);
+  if (region.range.size() == 0) return {Outcome::no_code, {}};
+  plan_ = plan;
+  if (!plan_fragment(pc, region)) return {Outcome::no_code, {}};
+
+  if (cache_.room(2 * kRoomBytes).empty()) return {Outcome::cache_full, {}};
+  if (with_entry) cache_.begin_entry(pc);
+  Emitter e(cache_.room(kRoomBytes), cache_.next_address());
+  emit_fragment(e, region);
+
+  Fragment f;
+  f.start = pc;
+  f.end = table_.block(block_ids_.back()).end;
+  f.insns = static_cast<uint16_t>(insns_.size());
+  f.substitute = substitute_;
+  f.checks_itself = region.may_change;
+  f.longest_run = last_run_;
+  if (stale_trap_ != 0) f.stale_trap = cache_.used() + stale_trap_;
+  const InsnKind first = insns_[0].kind;
+  if (first == InsnKind::native) f.kind = FragmentKind::native;
+  if (first == InsnKind::unsupported) {
+    f.kind = FragmentKind::unsupported;
+    f.unsupported_reason = insns_[0].unsupported_reason;
+  }
+  return {Outcome::translated, cache_.commit(f, points_, exits_, e.offset())};
+}
+
+void Translator::emit_fragment(Emitter& e, const CodeRegion& region) {
+  points_.clear();
+  exits_.clear();
+  slots_.clear();
+  stubs_.clear();
+  constants_.clear();
+  stale_jumps_.clear();
+  stale_trap_ = 0;
+  recorded_ = 0;
+  substitute_active_ = false;
+
+  const bool alone = insns_[0].kind == InsnKind::native || insns_[0].kind == InsnKind::unsupported;
+  if (alone) {
+    mark_point(e, 0);
+    e.int3();
+    last_run_ = make_run(RunExit::native, 1, 1, 0, GuestAddr());
+    return;
+  }
+  if (region.may_change) emit_self_check(e);
+  for (uint32_t i = 0; i < insns_.size(); i++) emit_insn(e, i);
+  if (!insns_.back().is_terminator()) {
+    emit_direct_exit(e, RunExit::split, static_cast<uint32_t>(blocks_.size()),
+                     static_cast<uint32_t>(insns_.size()), slots_.size(), insns_.back().next());
+  }
+  emit_stubs(e);
+  if (!stale_jumps_.empty()) {
+    for (uint32_t field : stale_jumps_) e.land_rel32(field);
+    stale_trap_ = e.offset();
+    e.load_gs(kRcx, offsetof(StatePage, spill_rcx));
+    e.load_gs(kRdx, offsetof(StatePage, spill_rdx));
+    stale_trap_ = e.offset();
+    e.int3();
+  }
+  emit_constants(e);
+  CHECK(e.offset() <= UINT16_MAX, "a fragment of {} bytes", e.offset());
+}
+
+// Compares the guest's bytes with what was translated, eight at a time.
+void Translator::emit_self_check(Emitter& e) {
+  std::vector<uint8_t> expected;
+  for (const Insn& insn : insns_) {
+    expected.insert(expected.end(), insn.bytes.begin(), insn.bytes.begin() + insn.length);
+  }
+  mark_point(e, 0);
+  e.store_gs(offsetof(StatePage, spill_rcx), kRcx);
+  e.store_gs(offsetof(StatePage, spill_rdx), kRdx);
+  const GuestAddr start = insns_[0].address;
+  for (size_t done = 0; done < expected.size();) {
+    const size_t size = std::bit_floor(std::min<size_t>(8, expected.size() - done));
+    uint64_t value = 0;
+    std::memcpy(&value, &expected[done], size);
+    e.mov_imm(kRdx, -value);
+    e.mov_imm(kRcx, (start + done).value);
+    switch (size) {
+      case 8: e.bytes({0x48, 0x8b, 0x09}); break;   // mov rcx, [rcx]
+      case 4: e.bytes({0x8b, 0x09}); break;         // mov ecx, [rcx]
+      case 2: e.bytes({0x0f, 0xb7, 0x09}); break;   // movzx ecx, word [rcx]
+      default: e.bytes({0x0f, 0xb6, 0x09}); break;  // movzx ecx, byte [rcx]
+    }
+    e.add_rdx_to_rcx();
+    const uint32_t same = e.jrcxz_forward();
+    stale_jumps_.push_back(e.jmp_forward());
+    e.land_rel8(same);
+    done += size;
+  }
+  e.load_gs(kRcx, offsetof(StatePage, spill_rcx));
+  e.load_gs(kRdx, offsetof(StatePage, spill_rdx));
+}
+
+void Translator::emit_insn(Emitter& e, uint32_t index) {
+  const Insn& insn = insns_[index];
+  if (insn.uses(kR15) && !substitute_active_) activate_substitute(e);
+  if (plan_.addresses) capture_addresses(e, insn, index);
+  switch (insn.kind) {
+    case InsnKind::ordinary: emit_ordinary(e, insn, index); break;
+    case InsnKind::conditional: emit_conditional(e, insn, index); break;
+    case InsnKind::counter_branch: emit_counter_branch(e, insn, index); break;
+    case InsnKind::jump:
+    case InsnKind::call:
+    case InsnKind::transaction: emit_last(e, insn, index); break;
+    case InsnKind::indirect_jump:
+    case InsnKind::indirect_call: emit_indirect(e, insn, index); break;
+    case InsnKind::ret: emit_ret(e, insn, index); break;
+    case InsnKind::syscall: emit_syscall(e, insn, index); break;
+    case InsnKind::native:
+    case InsnKind::unsupported: CHECK(false, "such an instruction is a fragment of its own");
+  }
+}
+
+void Translator::emit_ordinary(Emitter& e, const Insn& insn, uint32_t index) {
+  if (plan_.load_cycles && insn.pure_load) {
+    emit_timed_load(e, insn, index);
+  } else {
+    emit_copy(e, insn, index);
+  }
+  recorded_ &= static_cast<GprMask>(~insn.writes);
+  if (plan_.values && insn.result < 16) capture_value(e, insn, index);
+}
+
+std::array<uint8_t, decoder::kMaxInsnBytes> Translator::patched(const Insn& insn, Gpr substitute) {
+  auto bytes = insn.bytes;
+  for (uint8_t i = 0; i < insn.r15_field_count; i++) {
+    const decoder::RegisterField& field = insn.r15_fields[i];
+    const uint8_t low = field.inverted ? static_cast<uint8_t>(~substitute & 7)
+                                       : static_cast<uint8_t>(substitute & 7);
+    bytes[field.byte] = static_cast<uint8_t>((bytes[field.byte] & ~(7u << field.shift)) |
+                                             static_cast<unsigned>(low) << field.shift);
+  }
+  return bytes;
+}
+
+void Translator::emit_copy(Emitter& e, const Insn& insn, uint32_t index) {
+  if (insn.lea64 && insn.rip_relative) {
+    mark_point(e, index);
+    e.mov_imm(stand_in(insn.result), insn.rip_target.value);
+    return;
+  }
+  if (insn.rip_relative && !e.reachable(insn.rip_target.value)) {
+    emit_far_operand(e, insn, index);
+    return;
+  }
+  mark_point(e, index);
+  auto bytes = patched(insn, substitute_);
+  if (insn.rip_relative) {
+    const auto displacement = static_cast<uint32_t>(insn.rip_target.value - (e.here() + insn.length));
+    std::memcpy(&bytes[insn.displacement_offset], &displacement, 4);
+  }
+  e.copy(std::span(bytes).first(insn.length));
+}
+
+// [rip + x] out of reach becomes [reg + 0]; the modrm byte changes from mod 0, rm 5 to mod 2, rm reg,
+// which has a 32-bit displacement in the same place.
+void Translator::emit_far_operand(Emitter& e, const Insn& insn, uint32_t index) {
+  auto bytes = patched(insn, substitute_);
+  std::memset(&bytes[insn.displacement_offset], 0, 4);
+  const auto use_base = [&](Gpr r) {
+    bytes[insn.modrm_offset] =
+        static_cast<uint8_t>((bytes[insn.modrm_offset] & 0x38) | 0x80 | (r & 7));
+  };
+
+  // A load can keep the address in its own destination. rsp and r12 cannot be a base without a SIB
+  // byte; a fault leaves the address in the destination, which the repeated load overwrites.
+  const bool own_destination = insn.pure_load && insn.whole_result && !insn.base_bit &&
+                               (insn.result & 7) != 4 && insn.result != kR15;
+  if (own_destination) {
+    e.mov_imm(insn.result, insn.rip_target.value);
+    mark_point(e, index);
+    use_base(insn.result);
+    if (insn.result >= 8) bytes[insn.rex_offset] |= 0x01;
+    e.copy(std::span(bytes).first(insn.length));
+    return;
+  }
+
+  const GprMask low = 0x00ef;   // rax..rdi but rsp
+  const GprMask high = 0x6f00;  // r8..r14 but r12
+  GprMask free = insn.base_bit ? high : low;
+  free &= static_cast<GprMask>(~(insn.reads | insn.writes));
+  if (substitute_ < 16) free &= static_cast<GprMask>(~gpr_bit(substitute_));
+  CHECK(free != 0, "no register is free to hold an address");
+  const auto scratch = static_cast<Gpr>(std::countr_zero(free));
+  mark_point(e, index);
+  e.store_gs(kAddressField, scratch);
+  e.mov_imm(scratch, insn.rip_target.value);
+  mark_point(e, index, kAddressSpilled, scratch);
+  use_base(scratch);
+  e.copy(std::span(bytes).first(insn.length));
+  e.load_gs(scratch, kAddressField);
+}
+
+// lfence keeps the time stamps from drifting across the load.
+void Translator::emit_timed_load(Emitter& e, const Insn& insn, uint32_t index) {
+  const uint32_t slot = next_slot_displacement();
+  slots_.push_back({SlotKind::load_cycles, insn.result, static_cast<uint16_t>(index)});
+  const auto stamp = [&](uint32_t displacement) {
+    e.store_gs(offsetof(StatePage, spill_time_rax), kRax);
+    e.store_gs(offsetof(StatePage, spill_time_rdx), kRdx);
+    e.lfence();
+    e.rdtsc();
+    e.store_cursor_eax(displacement);
+    e.load_gs(kRax, offsetof(StatePage, spill_time_rax));
+    e.load_gs(kRdx, offsetof(StatePage, spill_time_rdx));
+    e.lfence();
+  };
+  stamp(slot);
+  emit_copy(e, insn, index);
+  stamp(slot + 4);
+}
+
+void Translator::emit_conditional(Emitter& e, const Insn& insn, uint32_t index) {
+  mark_point(e, index);
+  const uint32_t insns = index + 1;
+  const auto block = std::find_if(blocks_.begin(), blocks_.end(),
+                                  [&](const PlannedBlock& b) { return b.end_insn == insns; });
+  const auto blocks = static_cast<uint32_t>(block - blocks_.begin() + 1);
+  if (insns < insns_.size()) {
+    stubs_.push_back({e.jcc_forward(insn.condition), blocks, insns, insn.branch_target,
+                      slots_.size(), substitute_active_});
+    return;
+  }
+  const uint32_t over = e.jcc_forward(insn.condition ^ 1);
+  emit_direct_exit(e, RunExit::taken, blocks, insns, slots_.size(), insn.branch_target);
+  e.land_rel32(over);
+  emit_direct_exit(e, RunExit::not_taken, blocks, insns, slots_.size(), insn.next());
+}
+
+void Translator::emit_counter_branch(Emitter& e, const Insn& insn, uint32_t index) {
+  const auto blocks = static_cast<uint32_t>(blocks_.size());
+  mark_point(e, index);
+  e.copy(std::span(insn.bytes).first(insn.length - 1u));
+  e.byte(0);
+  const uint32_t taken = e.offset() - 1;
+  emit_direct_exit(e, RunExit::not_taken, blocks, index + 1, slots_.size(), insn.next());
+  e.land_rel8(taken);
+  emit_direct_exit(e, RunExit::taken, blocks, index + 1, slots_.size(), insn.branch_target);
+}
+
+// Jumps, calls, and transactions, which abort at once with status 0.
+void Translator::emit_last(Emitter& e, const Insn& insn, uint32_t index) {
+  mark_point(e, index);
+  RunExit exit = RunExit::jump;
+  if (insn.kind == InsnKind::call) {
+    emit_push_return(e, insn.next());
+    exit = RunExit::call;
+  }
+  if (insn.kind == InsnKind::transaction) e.bytes({0xb8, 0, 0, 0, 0});  // mov eax, 0
+  emit_direct_exit(e, exit, static_cast<uint32_t>(blocks_.size()), index + 1, slots_.size(),
+                   insn.branch_target);
+}
+
+void Translator::emit_push_return(Emitter& e, GuestAddr return_address) {
+  const uint64_t v = return_address.value;
+  if (v <= INT32_MAX) {
+    e.push_imm32(static_cast<int32_t>(v));
+  } else {
+    constants_.emplace_back(e.push_rip_forward(), v);
+  }
+}
+
+// `FF /2` and `FF /4` become `mov rcx, operand`.
+void Translator::emit_load_target(Emitter& e, const Insn& insn, uint32_t index) {
+  auto bytes = patched(insn, substitute_);
+  std::vector<uint8_t> load;
+  uint8_t rex = 0x48;
+  for (uint8_t i = 0; i < insn.opcode_offset; i++) {
+    const uint8_t b = bytes[i];
+    if (b == 0x64 || b == 0x67) load.push_back(b);
+    if ((b & 0xf0) == 0x40) rex = static_cast<uint8_t>(0x48 | (b & 0x03));
+  }
+  load.push_back(rex);
+  load.push_back(0x8b);
+  const size_t modrm_at = load.size();
+  load.insert(load.end(), bytes.begin() + insn.opcode_offset + 1, bytes.begin() + insn.length);
+  load[modrm_at] = static_cast<uint8_t>((load[modrm_at] & 0xc7) | kRcx << 3);
+  if (insn.rip_relative) {
+    if (!e.reachable(insn.rip_target.value)) {
+      e.mov_imm(kRcx, insn.rip_target.value);
+      mark_point(e, index, kRcxSpilled);
+      e.load_rcx_from_rcx();
+      return;
+    }
+    const auto displacement = static_cast<uint32_t>(insn.rip_target.value - (e.here() + load.size()));
+    std::memcpy(&load[modrm_at + 1], &displacement, 4);
+  }
+  mark_point(e, index);
+  e.copy(load);
+}
+
+void Translator::emit_indirect(Emitter& e, const Insn& insn, uint32_t index) {
+  mark_point(e, index);
+  e.store_gs(offsetof(StatePage, spill_rcx), kRcx);
+  e.store_gs(offsetof(StatePage, spill_rdx), kRdx);
+  emit_load_target(e, insn, index);
+  RunExit exit = RunExit::indirect_jump;
+  if (insn.kind == InsnKind::indirect_call) {
+    mark_point(e, index, kRcxSpilled);
+    emit_push_return(e, insn.next());
+    exit = RunExit::indirect_call;
+  }
+  restore_substitute(e);
+  emit_record(e, make_run(exit, static_cast<uint32_t>(blocks_.size()), index + 1, slots_.size(), {}));
+  emit_branch_dispatch(e);
+}
+
+void Translator::emit_ret(Emitter& e, const Insn& insn, uint32_t index) {
+  mark_point(e, index);
+  e.store_gs(offsetof(StatePage, spill_rcx), kRcx);
+  e.store_gs(offsetof(StatePage, spill_rdx), kRdx);
+  mark_point(e, index);
+  e.pop_rcx();
+  if (insn.ret_pop_bytes != 0) e.add_to_rsp(insn.ret_pop_bytes);
+  restore_substitute(e);
+  emit_record(e, make_run(RunExit::ret, static_cast<uint32_t>(blocks_.size()), index + 1,
+                          slots_.size(), {}));
+  emit_branch_dispatch(e);
+}
+
+void Translator::emit_syscall(Emitter& e, const Insn& insn, uint32_t index) {
+  mark_point(e, index);
+  restore_substitute(e);
+  emit_record(e, make_run(RunExit::syscall, static_cast<uint32_t>(blocks_.size()), index + 1,
+                          slots_.size(), insn.next()));
+  e.mov_imm(kRcx, insn.next().value);
+  e.jmp_rel32(cache_.gateway_address());
+}
+
+void Translator::emit_branch_dispatch(Emitter& e) {
+  e.movzx_edx_cx();
+  e.jmp_table_rdx(kBranchTableOffset);
+}
+
+void Translator::emit_stubs(Emitter& e) {
+  for (const Stub& stub : stubs_) {
+    e.land_rel32(stub.jcc_field);
+    substitute_active_ = stub.substitute_active;
+    emit_direct_exit(e, RunExit::taken, stub.blocks, stub.insns, stub.slots, stub.target);
+  }
+}
+
+void Translator::emit_constants(Emitter& e) {
+  while (!constants_.empty() && (e.here() & 7) != 0) e.byte(0xcc);
+  for (const auto& [field, value] : constants_) {
+    e.land_rel32(field);
+    e.u64(value);
+  }
+}
+
+// The two points of one place (an instruction whose preparation is empty) are one.
+void Translator::mark_point(Emitter& e, uint32_t index, uint8_t recovery, Gpr reg) {
+  Point p;
+  p.cache_offset = static_cast<uint16_t>(e.offset());
+  p.guest_offset = static_cast<uint16_t>(insns_[index].address - insns_[0].address);
+  p.insn = static_cast<uint16_t>(index);
+  p.recovery = static_cast<uint8_t>(recovery | (substitute_active_ ? kSubstituteHoldsR15 : 0));
+  p.reg = reg;
+  if (!points_.empty() && points_.back().cache_offset == p.cache_offset) {
+    points_.back() = p;
+    return;
+  }
+  points_.push_back(p);
+}
+
+void Translator::activate_substitute(Emitter& e) {
+  e.store_gs(kSubstituteField, substitute_);
+  e.load_gs(substitute_, kR15Field);
+  substitute_active_ = true;
+}
+
+void Translator::restore_substitute(Emitter& e) {
+  if (!substitute_active_) return;
+  e.store_gs(kR15Field, substitute_);
+  e.load_gs(substitute_, kSubstituteField);
+}
+
+void Translator::capture_register(Emitter& e, SlotKind kind, Gpr reg, uint32_t index) {
+  const uint32_t displacement = next_slot_displacement();
+  slots_.push_back({kind, reg, static_cast<uint16_t>(index)});
+  e.store_cursor_reg(displacement, stand_in(reg));
+  recorded_ |= gpr_bit(reg);
+}
+
+void Translator::capture_addresses(Emitter& e, const Insn& insn, uint32_t index) {
+  for (uint8_t i = 0; i < insn.access_count; i++) {
+    const decoder::MemoryAccess& a = insn.accesses[i];
+    if (a.base < 16 && !(recorded_ & gpr_bit(a.base))) {
+      capture_register(e, SlotKind::base, a.base, index);
+    }
+    if (a.index < 16 && !(recorded_ & gpr_bit(a.index))) {
+      capture_register(e, SlotKind::index, a.index, index);
+    }
+  }
+}
+
+void Translator::capture_value(Emitter& e, const Insn& insn, uint32_t index) {
+  capture_register(e, SlotKind::value, insn.result, index);
+}
+
+RunId Translator::make_run(RunExit exit, uint32_t blocks, uint32_t insns, size_t slots,
+                           GuestAddr target) {
+  trace::Run run;
+  run.insns = insns;
+  run.exit = exit;
+  run.target = target;
+  run.last_block_insns = static_cast<uint16_t>(insns - blocks_[blocks - 1].first_insn);
+  const RunId id = table_.add_run(run, std::span(block_ids_).first(blocks),
+                                  std::span(slots_).first(slots));
+  if (blocks == blocks_.size()) last_run_ = id;
+  return id;
+}
+
+void Translator::emit_record(Emitter& e, RunId run) {
+  e.store_cursor_imm32(run.value);
+  e.advance_cursor(4u * table_.run(run).words);
+}
+
+void Translator::emit_direct_exit(Emitter& e, RunExit exit, uint32_t blocks, uint32_t insns,
+                                  size_t slots, GuestAddr target) {
+  restore_substitute(e);
+  const RunId run = make_run(exit, blocks, insns, slots, target);
+  emit_record(e, run);
+  // The rel32 must not cross a cache line: it is rewritten while other threads run through it.
+  while ((e.here() + 1) % 64 > 60) e.byte(0x90);  // nop
+  Exit out;
+  out.jump_field = cache_.used() + e.jmp_forward();
+  out.target = target;
+  out.run = run;
+  exits_.push_back(out);
+  e.int3();
+}
+
+std::optional<RunId> Translator::interrupted_run(const Fragment& fragment, uint32_t insns) {
+  if (insns == 0) return std::nullopt;
+  const uint64_t key = uint64_t{fragment.longest_run.value} << 16 | insns;
+  if (const auto it = interrupted_.find(key); it != interrupted_.end()) return it->second;
+
+  const trace::Run longest = table_.run(fragment.longest_run);
+  trace::Run run;
+  run.insns = insns;
+  run.exit = RunExit::interrupted;
+  uint32_t left = insns;
+  size_t blocks = 0;
+  const auto all_blocks = table_.blocks(longest);
+  while (left > table_.block(all_blocks[blocks]).insns) left -= table_.block(all_blocks[blocks++]).insns;
+  run.last_block_insns = static_cast<uint16_t>(left);
+  const auto all_slots = table_.slots(longest);
+  const auto complete = std::find_if(all_slots.begin(), all_slots.end(),
+                                     [&](const trace::Slot& s) { return s.insn >= insns; });
+  const std::vector<BlockId> block_copy(all_blocks.begin(), all_blocks.begin() + static_cast<ptrdiff_t>(blocks) + 1);
+  const std::vector<trace::Slot> slot_copy(all_slots.begin(), complete);
+  const RunId id = table_.add_run(run, block_copy, slot_copy);
+  interrupted_[key] = id;
+  return id;
+}
+
+}  // namespace shadowprof::emu

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+//
+// Guest code in, code cache out.
+//
+// A fragment is up to kMaxFragmentBlocks blocks that fall through to one another. Its instructions
+// are copied as they are, but for
+//   - those that name r15, which name the fragment's substitute instead (a register of r8-r11, r14
+//     that the fragment does not use; parked at its first use, restored at every exit);
+//   - rip-relative operands, whose displacement is recomputed, or, out of reach, whose address is
+//     loaded into a register that the instruction does not use;
+//   - branches, calls and returns (see code_cache.h for where they go);
+//   - system calls, which go through the gateway.
+// Inserted code writes a record at each exit, and the slots of the capture plan as it goes. It
+// changes no flag and nothing below the guest's stack pointer. Between two points (Point) the
+// thread's registers are not the guest's: who stops a thread there steps it on to the next point.
+//
+// Code that may change unseen (writable, or shared) is translated one block at a time, ends after
+// every instruction that writes memory, and begins with a comparison of its bytes. So a change by
+// this or another thread takes effect where hardware would make it take effect at the latest: at
+// the next jump, or behind the store.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "decoder/insn.h"
+#include "emu/code_cache.h"
+#include "emu/code_source.h"
+#include "emu/emitter.h"
+#include "trace/block_table.h"
+
+namespace shadowprof::emu {
+
+// What a translation records beside run ids.
+struct CapturePlan {
+  bool values = false;
+  bool addresses = false;
+  bool load_cycles = false;
+  bool operator==(const CapturePlan&) const = default;
+};
+
+class Translator {
+ public:
+  Translator(CodeCache& cache, trace::BlockTable& table, CodeSource& source)
+      : cache_(cache), table_(table), source_(source) {}
+
+  enum class Outcome { translated, no_code, cache_full };
+  struct Translation {
+    Outcome outcome;
+    FragmentId fragment;
+  };
+  // `with_entry`: the address is reached by an indirect branch.
+  Translation translate(GuestAddr pc, bool with_entry, CapturePlan plan);
+
+  // The run for a fragment that was left after its first `insns` instructions by something that
+  // is not one of its exits. Nothing when none was executed.
+  std::optional<RunId> interrupted_run(const Fragment& fragment, uint32_t insns);
+
+ private:
+  struct PlannedBlock {
+    BlockId id;
+    uint32_t first_insn;
+    uint32_t end_insn;
+  };
+  struct Stub {  // the taken side of a conditional inside the fragment
+    uint32_t jcc_field;
+    uint32_t blocks;
+    uint32_t insns;
+    GuestAddr target;
+    size_t slots;
+    bool substitute_active;
+  };
+
+  // Deciding what the fragment is.
+  bool plan_fragment(GuestAddr pc, const CodeRegion& region);
+  bool plan_block(GuestAddr pc, const CodeRegion& region);
+  decoder::Insn fetch_insn(GuestAddr pc, const CodeRegion& region);
+  void add_block(uint32_t first_insn, const CodeRegion& region, trace::Terminator terminator);
+  bool fits_substitute(const decoder::Insn& insn) const;
+  void choose_substitute();
+
+  // Writing it.
+  void emit_fragment(Emitter& e, const CodeRegion& region);
+  void emit_self_check(Emitter& e);
+  void emit_insn(Emitter& e, uint32_t index);
+  void emit_ordinary(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  void emit_copy(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  void emit_far_operand(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  void emit_timed_load(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  void emit_conditional(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  void emit_counter_branch(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  void emit_indirect(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  void emit_load_target(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  void emit_ret(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  void emit_syscall(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  void emit_push_return(Emitter& e, GuestAddr return_address);
+  void emit_last(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  void emit_stubs(Emitter& e);
+  void emit_constants(Emitter& e);
+
+  // Pieces of the above.
+  void mark_point(Emitter& e, uint32_t index, uint8_t recovery = 0, decoder::Gpr reg = 0);
+  void activate_substitute(Emitter& e);
+  void restore_substitute(Emitter& e);
+  void capture_addresses(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  void capture_value(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  void capture_register(Emitter& e, trace::SlotKind kind, decoder::Gpr reg, uint32_t index);
+  uint32_t next_slot_displacement() const { return static_cast<uint32_t>(4 + 8 * slots_.size()); }
+  RunId make_run(trace::RunExit exit, uint32_t blocks, uint32_t insns, size_t slots,
+                 GuestAddr target);
+  void emit_record(Emitter& e, RunId run);
+  void emit_direct_exit(Emitter& e, trace::RunExit exit, uint32_t blocks, uint32_t insns,
+                        size_t slots, GuestAddr target);
+  void emit_branch_dispatch(Emitter& e);
+  decoder::Gpr stand_in(decoder::Gpr r) const { return r == decoder::kR15 ? substitute_ : r; }
+  static std::array<uint8_t, decoder::kMaxInsnBytes> patched(const decoder::Insn& insn,
+                                                             decoder::Gpr substitute);
+
+  CodeCache& cache_;
+  trace::BlockTable& table_;
+  CodeSource& source_;
+  std::unordered_map<GuestAddr, BlockId> block_by_start_;
+  std::unordered_map<uint64_t, RunId> interrupted_;
+
+  // The fragment being made.
+  CapturePlan plan_;
+  std::vector<decoder::Insn> insns_;
+  std::vector<PlannedBlock> blocks_;
+  std::vector<BlockId> block_ids_;
+  std::vector<Point> points_;
+  std::vector<Exit> exits_;
+  std::vector<trace::Slot> slots_;
+  std::vector<Stub> stubs_;
+  std::vector<std::pair<uint32_t, uint64_t>> constants_;  // disp32 field -> 8 bytes it points to
+  decoder::GprMask used_registers_ = 0;
+  decoder::Gpr substitute_ = decoder::kNoGpr;
+  bool substitute_active_ = false;
+  uint32_t stale_jump_count_ = 0;
+  std::vector<uint32_t> stale_jumps_;
+  uint32_t stale_trap_ = 0;
+  // Registers whose present value is in a slot of this record already.
+  decoder::GprMask recorded_ = 0;
+  RunId last_run_;
+};
+
+}  // namespace shadowprof::emu

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+//
+// The first half of translation: which guest instructions become one fragment.
+#include <algorithm>
+
+#include "emu/translator.h"
+
+namespace shadowprof::emu {
+namespace {
+
+using decoder::GprMask;
+using decoder::Insn;
+using decoder::InsnKind;
+using trace::Terminator;
+
+constexpr GprMask kSubstituteCandidates =
+    decoder::gpr_bit(decoder::kR8) | decoder::gpr_bit(decoder::kR9) |
+    decoder::gpr_bit(decoder::kR10) | decoder::gpr_bit(decoder::kR11) |
+    decoder::gpr_bit(decoder::kR14);
+
+Terminator terminator_of(InsnKind kind) {
+  switch (kind) {
+    case InsnKind::ordinary: return Terminator::none;
+    case InsnKind::conditional:
+    case InsnKind::counter_branch: return Terminator::conditional;
+    case InsnKind::jump:
+    case InsnKind::transaction: return Terminator::jump;
+    case InsnKind::call: return Terminator::call;
+    case InsnKind::indirect_jump: return Terminator::indirect_jump;
+    case InsnKind::indirect_call: return Terminator::indirect_call;
+    case InsnKind::ret: return Terminator::ret;
+    case InsnKind::syscall: return Terminator::syscall;
+    case InsnKind::native:
+    case InsnKind::unsupported: return Terminator::native;
+  }
+  return Terminator::native;
+}
+
+GprMask registers_of(const Insn& insn) { return insn.reads | insn.writes; }
+
+}  // namespace
+
+// An instruction at the end of its region may continue in the next one.
+Insn Translator::fetch_insn(GuestAddr pc, const CodeRegion& region) {
+  std::array<uint8_t, decoder::kMaxInsnBytes> bytes;
+  size_t size = std::min<uint64_t>(bytes.size(), static_cast<uint64_t>(region.range.end - pc));
+  size = source_.fetch(pc, std::span(bytes).first(size));
+  Insn insn = decoder::decode(std::span(bytes).first(size), pc);
+  if (insn.length == 0 && size < bytes.size()) {
+    const CodeRegion next = source_.region(region.range.end);
+    if (next.range.size() == 0) return insn;
+    size += source_.fetch(pc + size, std::span(bytes).subspan(size));
+    insn = decoder::decode(std::span(bytes).first(size), pc);
+  }
+  return insn;
+}
+
+bool Translator::fits_substitute(const Insn& insn) const {
+  const GprMask used = used_registers_ | registers_of(insn);
+  if (!(used & decoder::gpr_bit(decoder::kR15))) return true;
+  return (kSubstituteCandidates & ~used) != 0;
+}
+
+void Translator::choose_substitute() {
+  substitute_ = decoder::kNoGpr;
+  if (!(used_registers_ & decoder::gpr_bit(decoder::kR15))) return;
+  const auto free = static_cast<GprMask>(kSubstituteCandidates & ~used_registers_);
+  CHECK(free != 0, "no register is free to stand in for r15");
+  substitute_ = static_cast<decoder::Gpr>(std::countr_zero(free));
+}
+
+void Translator::add_block(uint32_t first_insn, const CodeRegion& region, Terminator terminator) {
+  const Insn& first = insns_[first_insn];
+  const Insn& last = insns_.back();
+  trace::Block block;
+  block.start = first.address;
+  block.end = last.length != 0 ? last.next() : last.address + 1;
+  block.last_insn = last.address;
+  block.target = last.branch_target;
+  block.module = region.module;
+  block.insns = static_cast<uint16_t>(insns_.size() - first_insn);
+  block.terminator = terminator;
+
+  // The same code gives the same block, whichever fragment it is met in.
+  const auto [it, is_new] = block_by_start_.try_emplace(block.start);
+  if (!is_new) {
+    const trace::Block& known = table_.block(it->second);
+    const bool same = known.end == block.end && known.insns == block.insns &&
+                      known.terminator == block.terminator && known.target == block.target &&
+                      known.module == block.module;
+    if (!same) it->second = table_.add_block(block);
+  } else {
+    it->second = table_.add_block(block);
+  }
+  blocks_.push_back({it->second, first_insn, static_cast<uint32_t>(insns_.size())});
+  block_ids_.push_back(it->second);
+}
+
+// Adds the block at `pc`; true when the fragment goes on behind it.
+bool Translator::plan_block(GuestAddr pc, const CodeRegion& region) {
+  const auto first = static_cast<uint32_t>(insns_.size());
+  for (GuestAddr at = pc;; at = insns_.back().next()) {
+    const size_t count = insns_.size() - first;
+    const auto split = [&] {
+      if (count > 0) add_block(first, region, Terminator::none);
+      return false;
+    };
+    if (count == limits::kMaxBlockInsns || !region.range.contains(at)) return split();
+    const Insn insn = fetch_insn(at, region);
+    const bool alone = insn.kind == InsnKind::native || insn.kind == InsnKind::unsupported;
+    if (alone && !insns_.empty()) return split();
+    if (!alone && !fits_substitute(insn)) return split();
+
+    insns_.push_back(insn);
+    used_registers_ |= registers_of(insn);
+    if (insn.is_terminator()) {
+      add_block(first, region, terminator_of(insn.kind));
+      return insn.kind == InsnKind::conditional && insn.branch_target > insn.address;
+    }
+    if (region.may_change && insn.writes_memory) {
+      add_block(first, region, Terminator::none);
+      return false;
+    }
+  }
+}
+
+bool Translator::plan_fragment(GuestAddr pc, const CodeRegion& region) {
+  insns_.clear();
+  blocks_.clear();
+  block_ids_.clear();
+  used_registers_ = 0;
+  const uint32_t most = region.may_change ? 1 : limits::kMaxFragmentBlocks;
+  for (GuestAddr at = pc; blocks_.size() < most;) {
+    if (!plan_block(at, region)) break;
+    at = insns_.back().next();
+  }
+  choose_substitute();
+  return !blocks_.empty();
+}
+
+}  // namespace shadowprof::emu

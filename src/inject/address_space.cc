@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+#include "inject/address_space.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace shadowprof::inject {
+namespace {
+
+constexpr size_t kCacheBytes = size_t{128} << 20;
+constexpr size_t kSmallCacheBytes = size_t{16} << 20;  // for programs with little address space
+// Not a multiple of anything that a program would ask for by address.
+constexpr uint64_t kOddOffset = 0x35000;
+constexpr uint64_t kFixedProgramCache = 0x7000'0000 + kOddOffset;
+constexpr uint64_t kGapBelowProgram = 0x1000'0000;
+
+bool is_free(const std::vector<kernel::Mapping>& mappings, GuestRange range) {
+  return std::none_of(mappings.begin(), mappings.end(),
+                      [&](const kernel::Mapping& m) { return m.range.overlaps(range); });
+}
+
+// Within 2 GB of the main program's code and data, and not where its heap will grow.
+uint64_t cache_address(const std::vector<kernel::Mapping>& mappings, Tid process, size_t bytes) {
+  const auto auxv = kernel::read_auxv(process);
+  if (!auxv || !auxv->entry) return 0;
+  const auto program = std::find_if(mappings.begin(), mappings.end(), [&](const kernel::Mapping& m) {
+    return m.range.contains(*auxv->entry);
+  });
+  if (program == mappings.end()) return 0;
+  const uint64_t start = program->range.start.value - program->offset;
+  uint64_t wanted = kFixedProgramCache;
+  if (start > UINT32_MAX) wanted = ((start - kGapBelowProgram - bytes) & ~0xfffffull) + kOddOffset;
+  const GuestRange range{GuestAddr(wanted), GuestAddr(wanted + bytes)};
+  return is_free(mappings, range) ? wanted : 0;
+}
+
+uint64_t address_space_limit(Tid process) {
+  rlimit limit{};
+  if (::prlimit(process.value, RLIMIT_AS, nullptr, &limit) != 0) return RLIM_INFINITY;
+  return limit.rlim_cur;
+}
+
+// Maps our memfd in the tracee: at `wanted` when that is free and not 0, else anywhere.
+Result<GuestAddr> map_memfd(ptrace::RemoteSyscalls& remote, int memfd, size_t bytes,
+                            int protection, uint64_t wanted) {
+  const std::string path = fmt::format("/proc/{}/fd/{}", ::getpid(), memfd);
+  SP_ASSIGN(const int fd, remote.openat(AT_FDCWD, path, O_RDWR | O_CLOEXEC));
+  auto mapped = wanted == 0 ? Result<GuestAddr>(fail("no place"))
+                            : remote.mmap(GuestAddr(wanted), bytes, protection,
+                                          MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
+  if (!mapped) mapped = remote.mmap(GuestAddr(), bytes, protection, MAP_SHARED, fd, 0);
+  SP_TRY(remote.close(fd));
+  if (!mapped) return mapped;
+  SP_TRY(remote.madvise(*mapped, bytes, MADV_DONTFORK));
+  SP_TRY(remote.madvise(*mapped, bytes, MADV_DONTDUMP));
+  return mapped;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<AddressSpace>> AddressSpace::create(ptrace::Tracee thread,
+                                                           trace::BlockTable& table) {
+  const Tid process = thread.tid();
+  SP_ASSIGN(const auto mappings, kernel::read_maps(process));
+  const bool limited = address_space_limit(process) != RLIM_INFINITY;
+  SP_ASSIGN(auto cache, emu::CodeCache::create(limited ? kSmallCacheBytes : kCacheBytes));
+  std::unique_ptr<AddressSpace> space(new AddressSpace(process, table, std::move(cache)));
+
+  std::vector<GuestRange> executable;
+  for (const kernel::Mapping& m : mappings) {
+    if (!m.executable) continue;
+    executable.insert(m.path == "[vdso]" ? executable.begin() : executable.end(), m.range);
+  }
+  SP_ASSIGN(space->syscall_insn_,
+            ptrace::find_syscall_instruction(executable, space->code_.memory()));
+  ptrace::RemoteSyscalls remote(thread, space->syscall_insn_);
+  SP_TRY(space->map_cache(remote, mappings));
+  SP_TRY(space->add_slot_group(remote));
+  SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
+  return space;
+}
+
+Status AddressSpace::map_cache(ptrace::RemoteSyscalls& remote,
+                               const std::vector<kernel::Mapping>& mappings) {
+  const size_t bytes = cache_->size();
+  const uint64_t wanted = cache_address(mappings, code_.memory().tid(), bytes);
+  SP_ASSIGN(const GuestAddr at,
+            map_memfd(remote, cache_->memfd(), bytes, PROT_READ | PROT_EXEC, wanted));
+  cache_->place_at(at.value);
+  code_.exclude({at, at + bytes});
+  return {};
+}
+
+Status AddressSpace::add_slot_group(ptrace::RemoteSyscalls& remote) {
+  SP_ASSIGN(SlotGroup group, SlotGroup::create());
+  const uint64_t below = cache_->base() - SlotGroup::bytes() * (groups_.size() + 1) - kOddOffset;
+  SP_ASSIGN(const GuestAddr at,
+            map_memfd(remote, group.memfd.get(), SlotGroup::bytes(), PROT_NONE, below & ~0xfffull));
+  group.guest_base = at.value;
+  for (size_t i = 0; i < kSlotsPerGroup; i++) {
+    auto slot = std::make_unique<Slot>();
+    slot->host = group.host + i * emu::kSlotBytes;
+    slot->guest = group.guest_base + i * emu::kSlotBytes;
+    slots_.push_back(std::move(slot));
+  }
+  groups_.push_back(std::move(group));
+  return {};
+}
+
+// All of it but the guard pages.
+Status AddressSpace::open_slot(ptrace::RemoteSyscalls& remote, Slot& slot) {
+  constexpr int kReadWrite = PROT_READ | PROT_WRITE;
+  SP_TRY(remote.mprotect(GuestAddr(slot.guest), emu::buffer_offset(0) + limits::kTraceBufferBytes,
+                         kReadWrite));
+  for (size_t i = 1; i < emu::kBufferCount; i++) {
+    SP_TRY(remote.mprotect(GuestAddr(slot.buffer_guest(i)), limits::kTraceBufferBytes, kReadWrite));
+  }
+  slot.initialise();
+  slot.opened = true;
+  return {};
+}
+
+Result<Slot*> AddressSpace::acquire_slot(ptrace::Tracee thread) {
+  const auto unused = [](const std::unique_ptr<Slot>& s) { return !s->in_use; };
+  auto it = std::find_if(slots_.begin(), slots_.end(),
+                         [&](const auto& s) { return unused(s) && s->opened; });
+  if (it == slots_.end()) it = std::find_if(slots_.begin(), slots_.end(), unused);
+  if (it == slots_.end() || !(*it)->opened) {
+    ptrace::RemoteSyscalls remote(thread, syscall_insn_);
+    if (it == slots_.end()) {
+      const auto index = static_cast<ptrdiff_t>(slots_.size());
+      SP_TRY(add_slot_group(remote));
+      it = slots_.begin() + index;
+    }
+    SP_TRY(open_slot(remote, **it));
+    SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
+  }
+  Slot* slot = it->get();
+  slot->in_use = true;
+  cache_->attach_slot(slot->host);
+  return slot;
+}
+
+void AddressSpace::release_slot(Slot* slot) {
+  cache_->detach_slot(slot->host);
+  slot->in_use = false;
+}
+
+bool AddressSpace::is_ours(GuestRange range) const {
+  const uint64_t base = cache_->base();
+  if (range.overlaps({GuestAddr(base), GuestAddr(base + cache_->size())})) return true;
+  return std::any_of(groups_.begin(), groups_.end(), [&](const SlotGroup& g) {
+    return range.overlaps({GuestAddr(g.guest_base), GuestAddr(g.guest_base + SlotGroup::bytes())});
+  });
+}
+
+void AddressSpace::mappings_changed(GuestRange range) {
+  code_.mappings_changed(range);
+  cache_->invalidate(range);
+}
+
+}  // namespace shadowprof::inject

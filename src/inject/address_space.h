@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+//
+// What we have in one guest address space: the code cache, the thread slots, the translator.
+//
+// Both arenas are mappings of our memfds, marked MADV_DONTFORK (a fork's child has none of them)
+// and MADV_DONTDUMP. The cache lies where the main program's data is within reach of its code.
+#pragma once
+
+#include <csignal>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "emu/code_cache.h"
+#include "emu/translator.h"
+#include "inject/guest_code.h"
+#include "inject/slots.h"
+#include "ptrace/remote_syscall.h"
+#include "ptrace/tracee.h"
+
+namespace shadowprof::inject {
+
+class AddressSpace {
+ public:
+  // `thread` stands at a stop from which it can make system calls; nothing of ours is mapped yet.
+  static Result<std::unique_ptr<AddressSpace>> create(ptrace::Tracee thread,
+                                                      trace::BlockTable& table);
+
+  emu::CodeCache& cache() { return *cache_; }
+  emu::Translator& translator() { return translator_; }
+  GuestCode& code() { return code_; }
+  GuestAddr syscall_insn() const { return syscall_insn_; }
+
+  // A slot for `thread`, which must be stopped if a new one has to be opened.
+  Result<Slot*> acquire_slot(ptrace::Tracee thread);
+  void release_slot(Slot* slot);
+  // Does `range` touch memory that is ours?
+  bool is_ours(GuestRange range) const;
+  // The guard page that `address` lies in, as the slot whose buffer ends there.
+  const std::vector<std::unique_ptr<Slot>>& slots() const { return slots_; }
+
+  // After a change of mappings: drops translations of `range`.
+  void mappings_changed(GuestRange range);
+
+ private:
+  AddressSpace(Tid process, trace::BlockTable& table, std::unique_ptr<emu::CodeCache> cache)
+      : code_(process, table), cache_(std::move(cache)), translator_(*cache_, table, code_) {}
+
+  Status map_cache(ptrace::RemoteSyscalls& remote, const std::vector<kernel::Mapping>& mappings);
+  Status add_slot_group(ptrace::RemoteSyscalls& remote);
+  Status open_slot(ptrace::RemoteSyscalls& remote, Slot& slot);
+
+  GuestCode code_;
+  std::unique_ptr<emu::CodeCache> cache_;
+  emu::Translator translator_;
+  GuestAddr syscall_insn_;
+  std::vector<SlotGroup> groups_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+};
+
+}  // namespace shadowprof::inject

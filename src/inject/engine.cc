@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT
+#include "inject/engine.h"
+
+#include <chrono>
+
+#include "base/log.h"
+
+namespace shadowprof::inject {
+
+using emu::CachePosition;
+using emu::FragmentKind;
+using ptrace::StopEvent;
+using ptrace::WaitOutcome;
+using ptrace::WaitStatus;
+
+Engine::Engine(trace::BlockTable& table, TraceSink& sink, EngineOptions options)
+    : table_(table), sink_(sink), options_(options) {}
+
+Engine::~Engine() = default;
+
+Result<ProgramEnd> Engine::run(const std::function<void()>& on_interrupt) {
+  while (!threads_.empty() || !root_end_) {
+    const WaitOutcome outcome = ptrace::wait_any();
+    if (outcome.kind == WaitOutcome::Kind::interrupted) on_interrupt();
+    if (outcome.kind == WaitOutcome::Kind::no_children) break;
+    if (outcome.has_status()) dispatch(outcome.tid, outcome.status);
+  }
+  if (!root_end_) return fail("the program's end was not seen");
+  return *root_end_;
+}
+
+void Engine::dispatch(Tid tid, const WaitStatus& status) {
+  if (status.is_dead()) return on_death(tid, status);
+  if (status.is_event(StopEvent::exec)) return on_exec(tid);
+  const auto it = threads_.find(tid);
+  if (it == threads_.end()) {
+    // A new child; its parent's event tells what it is, now or soon.
+    if (const auto told = announced_.extract(tid)) {
+      start_child(tid, told.mapped());
+    } else {
+      early_[tid] = true;
+    }
+    return;
+  }
+  GuestThread& t = *it->second;
+  switch (status.kind()) {
+    case WaitStatus::Kind::signal_stop: return on_signal_stop(t, status.signal());
+    case WaitStatus::Kind::group_stop: (void)t.tracee.listen_if_alive(); return;
+    case WaitStatus::Kind::event: break;
+    default: return resume(t);
+  }
+  switch (status.event()) {
+    case StopEvent::fork:
+    case StopEvent::vfork:
+    case StopEvent::clone: return on_new_child(t, status.event());
+    case StopEvent::exit: return on_exit_event(t);
+    default: return resume(t);
+  }
+}
+
+void Engine::resume(GuestThread& t, int signal) { (void)t.tracee.cont_if_alive(signal); }
+
+void Engine::on_signal_stop(GuestThread& t, int signal) {
+  Registers regs;
+  if (!t.tracee.get_registers_if_alive(regs)) return;
+  emu::CodeCache& cache = t.process->space->cache();
+  if (signal == SIGTRAP && t.in_engine && cache.contains(regs.rip - 1) && on_engine_trap(t, regs)) {
+    return;
+  }
+  siginfo_t info;
+  if (!t.tracee.get_siginfo_if_alive(info)) return;
+  if (signal == SIGSEGV && t.in_engine && is_guard_hit(t, info)) {
+    counts_.drains++;
+    repair_signal_state(t, SIGSEGV);
+    drain_in_engine(t, regs);
+    if (t.tracee.set_registers_if_alive(regs)) resume(t);
+    return;
+  }
+  deliver(t, regs, info);
+}
+
+// An int3 of ours, just executed. False: it is not ours.
+bool Engine::on_engine_trap(GuestThread& t, Registers& regs) {
+  const CachePosition at = t.process->space->cache().locate(regs.rip - 1);
+  switch (at.kind) {
+    case CachePosition::Kind::unlinked_exit:
+      repair_signal_state(t, SIGTRAP);
+      on_miss(t, regs, at.exit);
+      return true;
+    case CachePosition::Kind::branch_miss:
+      repair_signal_state(t, SIGTRAP);
+      on_indirect_miss(t, regs);
+      return true;
+    case CachePosition::Kind::stale:
+      repair_signal_state(t, SIGTRAP);
+      on_stale(t, regs, at.fragment);
+      return true;
+    case CachePosition::Kind::syscall_trap:
+      repair_signal_state(t, SIGTRAP);
+      on_tracer_syscall(t, regs);
+      return true;
+    case CachePosition::Kind::point: {
+      const emu::Fragment fragment = t.process->space->cache().fragment(at.fragment);
+      if (fragment.kind == FragmentKind::translated) return false;
+      repair_signal_state(t, SIGTRAP);
+      regs.rip--;
+      take_guest_state(t, regs, at);
+      if (fragment.kind == FragmentKind::unsupported) {
+        note_unsupported(t, fragment.start, fragment.unsupported_reason);
+        return true;
+      }
+      native_step(t, regs, &fragment);
+      return true;
+    }
+    default: return false;
+  }
+}
+
+void Engine::on_miss(GuestThread& t, Registers& regs, uint32_t exit_index) {
+  counts_.misses++;
+  emu::CodeCache& cache = t.process->space->cache();
+  const uint64_t flushes = cache.flushes();
+  const GuestAddr target = cache.exit(exit_index).target;
+  const auto id = fragment_for(t, target, false);
+  if (!id) {
+    regs.rip--;
+    take_guest_state(t, regs, {.kind = CachePosition::Kind::unlinked_exit, .exit = exit_index});
+    return native_step(t, regs, nullptr);
+  }
+  if (cache.flushes() == flushes) cache.link(exit_index, *id);
+  regs.rip = cache.body_address(*id);
+  if (t.tracee.set_registers_if_alive(regs)) resume(t);
+}
+
+void Engine::on_indirect_miss(GuestThread& t, Registers& regs) {
+  counts_.indirect_misses++;
+  const GuestAddr target(regs.rcx);
+  const auto id = fragment_for(t, target, true);
+  if (!id) {
+    regs.rip--;
+    take_guest_state(t, regs, {.kind = CachePosition::Kind::branch_miss});
+    return native_step(t, regs, nullptr);
+  }
+  emu::CodeCache& cache = t.process->space->cache();
+  regs.rcx = t.slot->state().spill_rcx;
+  regs.rdx = t.slot->state().spill_rdx;
+  regs.rip = cache.body_address(*id);
+  if (t.tracee.set_registers_if_alive(regs)) resume(t);
+}
+
+// The guest's code is no longer what was translated, or the fragment was dropped meanwhile.
+void Engine::on_stale(GuestThread& t, Registers& regs, FragmentId id) {
+  counts_.stale++;
+  emu::CodeCache& cache = t.process->space->cache();
+  const GuestAddr start = cache.fragment(id).start;
+  cache.drop(id);
+  regs.rip--;
+  take_guest_state(t, regs, {.kind = CachePosition::Kind::stale, .fragment = id});
+  regs.rip = start.value;
+  enter(t, regs);
+}
+
+// The fragment at `pc`, translated if need be, and, if it is new, its successors. Nothing: there is
+// no code at `pc`.
+std::optional<FragmentId> Engine::fragment_for(GuestThread& t, GuestAddr pc, bool with_entry) {
+  emu::CodeCache& cache = t.process->space->cache();
+  if (const emu::Fragment* known = cache.find(pc)) {
+    const FragmentId id = cache.id_of(*known);
+    if (with_entry) cache.add_entry(id);
+    return id;
+  }
+  const auto id = translate(t, pc, with_entry);
+  if (id) translate_successors(t, *id);
+  return id;
+}
+
+std::optional<FragmentId> Engine::translate(GuestThread& t, GuestAddr pc, bool with_entry) {
+  const auto start = std::chrono::steady_clock::now();
+  emu::Translator& translator = t.process->space->translator();
+  auto made = translator.translate(pc, with_entry, options_.plan);
+  if (made.outcome == emu::Translator::Outcome::cache_full) {
+    flush(t);
+    made = translator.translate(pc, with_entry, options_.plan);
+    CHECK(made.outcome != emu::Translator::Outcome::cache_full, "an empty cache has no room");
+  }
+  counts_.translation_s +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (made.outcome == emu::Translator::Outcome::no_code) return std::nullopt;
+  counts_.fragments++;
+  return made.fragment;
+}
+
+// One level ahead: where the new fragment's exits lead, and where its call will return to. Deeper
+// gains nothing. Code that may change is left for when it runs.
+void Engine::translate_successors(GuestThread& t, FragmentId id) {
+  emu::CodeCache& cache = t.process->space->cache();
+  const uint64_t flushes = cache.flushes();
+  const emu::Fragment f = cache.fragment(id);
+  if (f.checks_itself || f.kind != FragmentKind::translated) return;
+  for (uint32_t i = f.first_exit; i < f.first_exit + f.exit_count; i++) {
+    const GuestAddr target = cache.exit(i).target;
+    const emu::Fragment* known = cache.find(target);
+    std::optional<FragmentId> to;
+    if (known) {
+      to = cache.id_of(*known);
+    } else {
+      to = translate(t, target, false);
+    }
+    if (cache.flushes() != flushes) return;
+    if (to) cache.link(i, *to);
+  }
+  const trace::Run& run = table_.run(f.longest_run);
+  if (trace::is_call(run.exit) || run.exit == trace::RunExit::syscall) {
+    if (!cache.find(f.end)) (void)translate(t, f.end, true);
+  }
+}
+
+// The cache is full: every thread leaves it, and enters it again when it is empty.
+void Engine::flush(GuestThread& t) {
+  counts_.flushes++;
+  AddressSpace& space = *t.process->space;
+  std::vector<GuestThread*> quiesced;
+  for (auto& [tid, other] : threads_) {
+    if (other.get() == &t || other->process->space.get() != &space || !other->in_engine) continue;
+    if (quiesce(*other)) quiesced.push_back(other.get());
+  }
+  space.cache().flush();
+  for (GuestThread* other : quiesced) {
+    Registers regs;
+    if (!other->tracee.get_registers_if_alive(regs)) continue;
+    enter(*other, regs);
+  }
+}
+
+std::string Engine::describe() const {
+  std::string text;
+  for (const auto& [tid, t] : threads_) {
+    Registers regs{};
+    const bool stopped = t->tracee.get_registers_if_alive(regs);
+    text += fmt::format("  thread {}: {} context{}\n", tid.value, t->in_engine ? "engine" : "guest",
+                        stopped ? fmt::format(", rip {:#x} rsp {:#x} r15 {:#x}", +regs.rip,
+                                              +regs.rsp, +regs.r15)
+                                : ", running");
+  }
+  return text;
+}
+
+}  // namespace shadowprof::inject

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+//
+// Runs guest threads in the code cache. This is the one loop over ptrace stops of full mode.
+//
+//   wait -> what stopped? -> [miss: translate, link] [drain] [system call] [signal] [new thread]
+//        -> resume
+//
+// The program executes its own system calls and has its own signals; nothing is emulated:
+//
+//   system call   most are made by the thread itself in the gateway. Those that change mappings,
+//                 dispositions or masks stop here, and are made at the guest's own address.
+//   signal        the thread is brought to guest context, and the kernel builds the handler's frame
+//                 from it, restarts an interrupted system call, and so on; it stops again before the
+//                 handler's first instruction, which is then entered in the cache.
+//   sigreturn     is made at the guest's own address; what it restores is entered in the cache.
+//   rare insns    (int3, undefined opcodes, vsyscalls) are executed at their own address by one
+//                 hardware step: the kernel does to the program what it always does.
+//
+// Traps of ours in the cache are int3 and stores to guard pages: both are signals raised by
+// force_sig, which unblocks the signal, and resets its disposition, if the program blocks or
+// ignores it (kernel/signal.c force_sig_info_to_task). So the mask and the two dispositions are
+// tracked, and put back after such a trap.
+//
+// What cannot be run under the engine (guests that use GS, ...) ends it for that process: all its
+// threads go on natively from where they are, and the reason is kept (`unsupported()`).
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "inject/guest_process.h"
+#include "inject/trace_sink.h"
+#include "ptrace/signal_cause.h"
+#include "ptrace/wait.h"
+
+namespace shadowprof::inject {
+
+struct EngineOptions {
+  bool follow = false;  // children and executed programs, too
+  emu::CapturePlan plan;
+};
+
+struct EngineCounts {
+  uint64_t misses = 0;           // jumps to code without translation or link
+  uint64_t indirect_misses = 0;
+  uint64_t drains = 0;
+  uint64_t tracer_syscalls = 0;  // made under our eyes
+  uint64_t signals = 0;
+  uint64_t native_steps = 0;
+  uint64_t stale = 0;            // translations found to be out of date
+  uint64_t context_steps = 0;    // single steps to an exact place
+  uint64_t fragments = 0;
+  uint64_t flushes = 0;
+  uint64_t threads = 0;
+  uint64_t processes = 0;
+  double translation_s = 0;
+};
+
+struct ProgramEnd {
+  bool signalled = false;
+  int value = 0;  // exit status or signal
+};
+
+class Engine {
+ public:
+  Engine(trace::BlockTable& table, TraceSink& sink, EngineOptions options);
+  ~Engine();
+
+  // `thread` stands at its exec event.
+  Status adopt(ptrace::Tracee thread);
+  // Until the launched program and everything followed has ended. `on_interrupt` is called when a
+  // signal handler of ours has run.
+  Result<ProgramEnd> run(const std::function<void()>& on_interrupt);
+
+  const EngineCounts& counts() const { return counts_; }
+  // Calls by number, of all threads.
+  const std::map<unsigned, uint64_t>& syscalls() const { return syscall_counts_; }
+  // Why a part of the program ran outside the engine; empty if none did.
+  const std::vector<std::string>& unsupported() const { return unsupported_; }
+  // Where every thread is, for messages about broken invariants.
+  std::string describe() const;
+
+ private:
+  using Registers = ptrace::Registers;
+
+  struct NewChild {  // what a parent's fork, vfork or clone event told
+    GuestProcess* parent = nullptr;
+    bool shares_memory = false;
+    bool is_thread = false;
+    uint64_t next_pc = 0;
+    uint64_t guest_r15 = 0;
+    uint64_t guest_gs_base = 0;
+    ptrace::SignalMask blocked = 0;
+  };
+
+  // engine.cc: the loop and the stops that translation makes.
+  void dispatch(Tid tid, const ptrace::WaitStatus& status);
+  void on_signal_stop(GuestThread& t, int signal);
+  bool on_engine_trap(GuestThread& t, Registers& regs);
+  void on_miss(GuestThread& t, Registers& regs, uint32_t exit);
+  void on_indirect_miss(GuestThread& t, Registers& regs);
+  void on_stale(GuestThread& t, Registers& regs, FragmentId fragment);
+  std::optional<FragmentId> fragment_for(GuestThread& t, GuestAddr pc, bool with_entry);
+  std::optional<FragmentId> translate(GuestThread& t, GuestAddr pc, bool with_entry);
+  void translate_successors(GuestThread& t, FragmentId id);
+  void flush(GuestThread& t);
+  bool quiesce(GuestThread& t);
+  void resume(GuestThread& t, int signal = 0);
+
+  // engine_context.cc: from engine to guest context and back; trace buffers.
+  bool to_guest(GuestThread& t, Registers& regs);
+  bool step_to_exact(GuestThread& t, Registers& regs);
+  void take_guest_state(GuestThread& t, Registers& regs, const emu::CachePosition& at);
+  void enter(GuestThread& t, Registers& regs);
+  void native_step(GuestThread& t, Registers& regs, const emu::Fragment* fragment);
+  void drain(GuestThread& t);
+  void drain_in_engine(GuestThread& t, Registers& regs);
+  void append(GuestThread& t, std::span<const trace::Word> words);
+  void append_gap(GuestThread& t, trace::GapReason reason);
+  bool is_guard_hit(const GuestThread& t, const siginfo_t& info) const;
+  void repair_signal_state(GuestThread& t, int signal);
+
+  // engine_signals.cc
+  void deliver(GuestThread& t, Registers& regs, const siginfo_t& info);
+  void deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t& info);
+  void redeliver_deferred(GuestThread& t);
+
+  // engine_syscalls.cc
+  void on_tracer_syscall(GuestThread& t, Registers& regs);
+  bool run_native_syscall(GuestThread& t, Registers& regs);
+  bool answer_without_kernel(GuestThread& t, Registers& regs);
+  void after_native_syscall(GuestThread& t, const Registers& before, const Registers& after);
+
+  // engine_processes.cc
+  void on_new_child(GuestThread& t, ptrace::StopEvent event);
+  void start_child(Tid child, const NewChild& info);
+  void on_exec(Tid tid);
+  void on_exit_event(GuestThread& t);
+  void forget_thread(Tid tid);
+  GuestThread& add_thread(Tid tid, GuestProcess& process);
+  Status give_slot(GuestThread& t);
+  void release(GuestThread& t);
+  void go_native(GuestProcess& process, const std::string& reason);
+  void note_unsupported(GuestThread& t, GuestAddr pc, const char* reason);
+  void leave_natively(GuestThread& t, Registers& regs, int signal);
+  void on_death(Tid tid, const ptrace::WaitStatus& status);
+
+  trace::BlockTable& table_;
+  TraceSink& sink_;
+  EngineOptions options_;
+  EngineCounts counts_;
+  std::unordered_map<Tid, std::unique_ptr<GuestThread>> threads_;
+  std::map<Tid, std::unique_ptr<GuestProcess>> processes_;
+  std::unordered_map<Tid, NewChild> announced_;  // told by the parent, first stop still to come
+  std::unordered_map<Tid, bool> early_;          // first stop seen, not yet announced
+  std::map<unsigned, uint64_t> syscall_counts_;
+  std::vector<std::string> unsupported_;
+  std::optional<ProgramEnd> root_end_;
+  Tid root_;
+};
+
+}  // namespace shadowprof::inject

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+//
+// Threads and processes that begin, change their program, and end; and the way out of the engine.
+#include <sched.h>
+#include <sys/syscall.h>
+
+#include "base/log.h"
+#include "inject/engine.h"
+#include "ptrace/deliver.h"
+
+namespace shadowprof::inject {
+
+using ptrace::StopEvent;
+
+Status Engine::adopt(ptrace::Tracee thread) {
+  auto process = std::make_unique<GuestProcess>(thread.tid());
+  process->is_root = true;
+  root_ = thread.tid();
+  SP_ASSIGN(process->space, AddressSpace::create(thread, table_));
+  GuestProcess& owner = *(processes_[thread.tid()] = std::move(process));
+  counts_.processes++;
+  GuestThread& t = add_thread(thread.tid(), owner);
+  SP_TRY(give_slot(t));
+  Registers regs;
+  if (!thread.get_registers_if_alive(regs)) return ptrace::thread_is_gone(thread.tid());
+  enter(t, regs);
+  return {};
+}
+
+GuestThread& Engine::add_thread(Tid tid, GuestProcess& process) {
+  counts_.threads++;
+  auto thread = std::make_unique<GuestThread>(tid, process);
+  (void)thread->tracee.get_signal_mask_if_alive(thread->blocked);
+  return *(threads_[tid] = std::move(thread));
+}
+
+Status Engine::give_slot(GuestThread& t) {
+  SP_ASSIGN(t.slot, t.process->space->acquire_slot(t.tracee));
+  t.buffer = 0;
+  t.cursor = t.slot->buffer_guest(0);
+  return {};
+}
+
+// Fork, vfork or clone has made a child; its own first stop comes before or after this one.
+void Engine::on_new_child(GuestThread& t, StopEvent event) {
+  uint64_t message = 0;
+  Registers regs;
+  if (!t.tracee.get_event_message_if_alive(message) || !t.tracee.get_registers_if_alive(regs)) return;
+  uint64_t clone_flags = 0;
+  if (event == StopEvent::vfork) clone_flags = CLONE_VM | CLONE_VFORK;
+  if (regs.orig_rax == SYS_clone) clone_flags = regs.rdi;
+  if (regs.orig_rax == SYS_clone3) {
+    const auto flags = t.process->space->code().memory().read_value<uint64_t>(GuestAddr(regs.rdi));
+    if (flags) clone_flags = *flags;
+  }
+  NewChild info;
+  info.parent = t.process;
+  info.shares_memory = (clone_flags & CLONE_VM) != 0;
+  info.is_thread = (clone_flags & CLONE_THREAD) != 0;
+  info.next_pc = t.slot->state().next_pc;
+  info.guest_r15 = t.slot->state().guest_r15;
+  info.guest_gs_base = t.guest_gs_base;
+  info.blocked = t.blocked;
+  const Tid child(static_cast<int32_t>(message));
+  if (early_.erase(child)) {
+    start_child(child, info);
+  } else {
+    announced_[child] = info;
+  }
+  resume(t);
+}
+
+// The child stands in its first stop, behind the system call that made it, in the gateway.
+void Engine::start_child(Tid child, const NewChild& info) {
+  ptrace::Tracee tracee(child);
+  Registers regs;
+  if (!tracee.get_registers_if_alive(regs)) return;
+  regs.rip = info.next_pc;
+  regs.rcx = info.next_pc;
+  regs.r15 = info.guest_r15;
+  regs.gs_base = info.guest_gs_base;
+  if (!info.is_thread && !options_.follow) {
+    if (tracee.set_registers_if_alive(regs)) (void)tracee.detach_if_alive();
+    return;
+  }
+  if (!tracee.set_registers_if_alive(regs)) return;
+
+  GuestProcess* process = info.parent;
+  if (!info.is_thread) {
+    auto fresh = std::make_unique<GuestProcess>(child);
+    fresh->actions = info.parent->actions;
+    if (info.shares_memory) {
+      fresh->space = info.parent->space;
+    } else {
+      auto space = AddressSpace::create(tracee, table_);
+      if (!space) {
+        unsupported_.push_back(fmt::format("process {}: {}", child.value, space.error().message));
+        (void)tracee.detach_if_alive();
+        return;
+      }
+      fresh->space = std::move(*space);
+    }
+    counts_.processes++;
+    process = (processes_[child] = std::move(fresh)).get();
+  }
+  GuestThread& t = add_thread(child, *process);
+  t.guest_gs_base = info.guest_gs_base;
+  t.blocked = info.blocked;
+  if (const Status slot = give_slot(t); !slot) {
+    go_native(*process, slot.error().message);
+    return;
+  }
+  if (!t.tracee.get_registers_if_alive(regs)) return;
+  enter(t, regs);
+}
+
+// The process has executed another program. Its other threads, and everything we had mapped, are
+// gone; the thread has the process's id now.
+void Engine::on_exec(Tid tid) {
+  ptrace::Tracee tracee(tid);
+  uint64_t former = 0;
+  if (!tracee.get_event_message_if_alive(former)) return;
+  GuestProcess* process = nullptr;
+  if (const auto it = threads_.find(Tid(static_cast<int32_t>(former))); it != threads_.end()) {
+    process = it->second->process;
+    release(*it->second);
+  }
+  if (!process) {
+    (void)tracee.cont_if_alive();
+    return;
+  }
+  std::erase_if(threads_, [&](const auto& entry) { return entry.second->process == process; });
+  process->space.reset();
+  process->actions = {};
+  if (!options_.follow) {
+    unsupported_.push_back(fmt::format(
+        "process {} executed another program, which ran outside the engine (-f follows it)",
+        tid.value));
+    (void)tracee.detach_if_alive();
+    return;
+  }
+  auto space = AddressSpace::create(tracee, table_);
+  Registers regs;
+  if (!space || !tracee.get_registers_if_alive(regs)) {
+    if (!space) unsupported_.push_back(fmt::format("process {}: {}", tid.value, space.error().message));
+    (void)tracee.detach_if_alive();
+    return;
+  }
+  process->space = std::move(*space);
+  GuestThread& t = add_thread(tid, *process);
+  if (const Status slot = give_slot(t); !slot) return go_native(*process, slot.error().message);
+  if (tracee.get_registers_if_alive(regs)) enter(t, regs);
+}
+
+// The thread is dying; its registers are the last ones it had.
+void Engine::on_exit_event(GuestThread& t) {
+  Registers regs;
+  if (t.in_engine && t.tracee.get_registers_if_alive(regs)) {
+    const emu::CodeCache& cache = t.process->space->cache();
+    const emu::CachePosition at = cache.locate(regs.rip);
+    if (at.kind == emu::CachePosition::Kind::point) {
+      take_guest_state(t, regs, at);
+    } else {
+      t.cursor = regs.r15;
+      t.in_engine = false;
+    }
+  }
+  release(t);
+  resume(t);
+}
+
+// The last of its trace, and its slot. Idempotent.
+void Engine::release(GuestThread& t) {
+  if (!t.slot) return;
+  // A thread that dies without an exit event takes its cursor with it.
+  if (!t.in_engine) {
+    drain(t);
+  } else {
+    unsupported_.push_back(fmt::format("thread {} was killed: its last records are lost",
+                                       t.tracee.tid().value));
+  }
+  for (uint64_t ticket : t.tickets) sink_.wait(ticket);
+  uint64_t* counts = t.slot->syscall_counts();
+  for (unsigned nr = 0; nr < 1024; nr++) {
+    if (counts[nr] != 0) syscall_counts_[nr] += std::exchange(counts[nr], 0);
+  }
+  t.process->space->release_slot(t.slot);
+  t.slot = nullptr;
+}
+
+void Engine::on_death(Tid tid, const ptrace::WaitStatus& status) {
+  if (tid == root_) {
+    root_end_ = status.kind() == ptrace::WaitStatus::Kind::killed
+                    ? ProgramEnd{true, status.signal()}
+                    : ProgramEnd{false, status.exit_code()};
+  }
+  early_.erase(tid);
+  announced_.erase(tid);
+  forget_thread(tid);
+}
+
+void Engine::forget_thread(Tid tid) {
+  const auto it = threads_.find(tid);
+  if (it == threads_.end()) return;
+  GuestProcess* process = it->second->process;
+  release(*it->second);
+  threads_.erase(it);
+  for (const auto& [other, t] : threads_) {
+    if (t->process == process) return;
+  }
+  process->space.reset();
+}
+
+void Engine::note_unsupported(GuestThread& t, GuestAddr pc, const char* reason) {
+  const emu::CodeRegion where = t.process->space->code().region(pc);
+  std::string place;
+  if (where.range.size() != 0) {
+    const trace::Module& module = table_.module(where.module);
+    place = fmt::format(" ({}+{:#x})", module.path.empty() ? "generated code" : module.path,
+                        (pc.value - module.file_start.value));
+  }
+  go_native(*t.process,
+            fmt::format("at {:#x}{}: {}", pc.value, place, reason ? reason : "unknown instruction"));
+}
+
+// All threads of the process leave the engine where they are and run on natively, unprofiled.
+void Engine::go_native(GuestProcess& process, const std::string& reason) {
+  unsupported_.push_back(fmt::format("process {} went on outside the engine {}", process.pid.value, reason));
+  std::vector<GuestThread*> all;
+  for (auto& [tid, t] : threads_) {
+    if (t->process == &process) all.push_back(t.get());
+  }
+  for (GuestThread* t : all) {
+    if (t->in_engine && !quiesce(*t)) continue;
+    Registers regs;
+    if (!t->tracee.get_registers_if_alive(regs)) continue;
+    leave_natively(*t, regs, 0);
+  }
+}
+
+void Engine::leave_natively(GuestThread& t, Registers& regs, int signal) {
+  const ptrace::Tracee tracee = t.tracee;
+  const std::vector<siginfo_t> deferred = std::exchange(t.deferred, {});
+  release(t);
+  threads_.erase(tracee.tid());
+  if (!tracee.set_registers_if_alive(regs)) return;
+  std::vector<siginfo_t> more;
+  if (!deferred.empty() && ptrace::bring_to_signal_stop(tracee, deferred.front(), more)) {
+    signal = deferred.front().si_signo;
+  }
+  (void)tracee.detach_if_alive(signal);
+}
+
+}  // namespace shadowprof::inject

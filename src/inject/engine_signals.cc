@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+//
+// Signals of the program: the kernel does the work, with the guest's own registers.
+#include "base/log.h"
+#include "inject/engine.h"
+#include "kernel/proc.h"
+#include "ptrace/deliver.h"
+
+namespace shadowprof::inject {
+namespace {
+
+enum class Disposition { handler, nothing, stop, death };
+
+Disposition default_action(int signal) {
+  switch (signal) {
+    case SIGCHLD:
+    case SIGURG:
+    case SIGWINCH:
+    case SIGCONT: return Disposition::nothing;
+    case SIGSTOP:
+    case SIGTSTP:
+    case SIGTTIN:
+    case SIGTTOU: return Disposition::stop;
+    default: return Disposition::death;
+  }
+}
+
+Disposition disposition_of(const GuestThread& t, int signal, bool synchronous) {
+  if (signal == SIGKILL || signal == SIGSTOP) return default_action(signal);
+  const auto status = kernel::read_status(t.tracee.tid());
+  if (!status) return Disposition::death;  // it is going
+  const uint64_t bit = ptrace::mask_of(signal);
+  if (status->caught & bit) return Disposition::handler;
+  if (synchronous) return Disposition::death;
+  return status->ignored & bit ? Disposition::nothing : default_action(signal);
+}
+
+}  // namespace
+
+// The thread is at a stop from which `info` can be delivered. `regs` are its registers, of the
+// context that t.in_engine tells.
+void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& info) {
+  counts_.signals++;
+  const int signal = info.si_signo;
+  const bool synchronous = ptrace::is_synchronous(ptrace::cause_of(info, regs));
+  const Disposition disposition = disposition_of(t, signal, synchronous);
+  switch (disposition) {
+    case Disposition::nothing:
+    case Disposition::stop:
+      // No frame is built, so the thread may stay where it is. An interrupted system call restarts
+      // in the gateway.
+      if (!t.in_engine) {
+        t.deferred.push_back(info);
+        return enter(t, regs);
+      }
+      return resume(t, signal);
+    case Disposition::death:
+      // The core file shall show the guest's registers.
+      if (!to_guest(t, regs) || !t.tracee.set_registers_if_alive(regs)) return;
+      return resume(t, signal);
+    case Disposition::handler: return deliver_to_handler(t, regs, info);
+  }
+}
+
+void Engine::deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t& info) {
+  siginfo_t seen = info;
+  const emu::CodeCache& cache = t.process->space->cache();
+  const bool synchronous = ptrace::is_synchronous(ptrace::cause_of(info, regs));
+  if (synchronous && t.in_engine && cache.locate(regs.rip).kind == emu::CachePosition::Kind::between) {
+    // A self-check read code that is gone: what happens then is the business of the guest's address.
+    const emu::CachePosition at = cache.locate(regs.rip);
+    regs.rcx = t.slot->state().spill_rcx;
+    regs.rdx = t.slot->state().spill_rdx;
+    take_guest_state(t, regs, {.kind = emu::CachePosition::Kind::stale, .fragment = at.fragment});
+    t.process->space->cache().drop(at.fragment);
+    return native_step(t, regs, nullptr);
+  }
+  if (!to_guest(t, regs) || !t.tracee.set_registers_if_alive(regs)) return;
+  // SIGILL, SIGFPE and SIGTRAP name the instruction.
+  const auto address = reinterpret_cast<uint64_t>(seen.si_addr);
+  if (synchronous && cache.contains(address)) seen.si_addr = reinterpret_cast<void*>(regs.rip);
+  if (!t.tracee.set_siginfo_if_alive(seen)) return;
+
+  // Stepping into a handler stops before its first instruction, through ptrace_notify and not
+  // through a signal (kernel/signal.c signal_setup_done).
+  if (!t.tracee.step_if_alive(info.si_signo)) return;
+  const auto stop = ptrace::wait_for_stop(t.tracee.tid());
+  if (!stop || !t.tracee.get_registers_if_alive(regs)) return;
+  if (!stop->is_signal_stop(SIGTRAP)) {
+    // No frame could be made (SIGSEGV), or another signal came first.
+    siginfo_t other;
+    if (stop->kind() == ptrace::WaitStatus::Kind::signal_stop &&
+        t.tracee.get_siginfo_if_alive(other)) {
+      return deliver(t, regs, other);
+    }
+    return enter(t, regs);
+  }
+  (void)t.tracee.get_signal_mask_if_alive(t.blocked);
+  append_gap(t, trace::GapReason::signal_delivered);
+  enter(t, regs);
+}
+
+// The thread is exact and stopped; signals that were taken from it are given back first.
+void Engine::redeliver_deferred(GuestThread& t) {
+  const siginfo_t info = t.deferred.front();
+  t.deferred.erase(t.deferred.begin());
+  const Status brought = ptrace::bring_to_signal_stop(t.tracee, info, t.deferred);
+  if (!brought) {
+    if (brought.error().errno_value != ESRCH) detail("{}", brought.error().message);
+    return;
+  }
+  Registers regs;
+  if (t.tracee.get_registers_if_alive(regs)) deliver(t, regs, info);
+}
+
+}  // namespace shadowprof::inject

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+//
+// System calls that the gateway hands to us (slots.cc lists them): made by the thread at the
+// guest's own address, and their effects on translation and on what we track.
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/shm.h>
+#include <sys/syscall.h>
+
+#include "base/log.h"
+#include "inject/engine.h"
+
+namespace shadowprof::inject {
+namespace {
+
+constexpr long kRseq = 334;
+constexpr uint64_t kArchSetGs = 0x1001;
+constexpr uint64_t kArchShadowStackEnable = 0x5001;
+constexpr uint64_t kPrSetSyscallUserDispatch = 59;
+
+GuestRange pages(uint64_t address, uint64_t bytes) {
+  const uint64_t end = (address + bytes + limits::kPageBytes - 1) & ~(limits::kPageBytes - 1);
+  return {GuestAddr(address), GuestAddr(end)};
+}
+
+long number_of(const ptrace::Registers& regs) { return static_cast<int>(regs.rax); }
+
+}  // namespace
+
+// `regs`: of the engine, behind the gateway's trap.
+void Engine::on_tracer_syscall(GuestThread& t, Registers& regs) {
+  counts_.tracer_syscalls++;
+  regs.rip--;
+  take_guest_state(t, regs, {.kind = emu::CachePosition::Kind::syscall_trap});
+  regs.orig_rax = machine::kNoSyscall;
+  if (answer_without_kernel(t, regs)) return;
+
+  const Registers before = regs;
+  std::optional<ptrace::RemoteSigaction> new_action;
+  const bool sets_action = number_of(regs) == SYS_rt_sigaction && regs.rsi != 0 &&
+                           (regs.rdi == SIGTRAP || regs.rdi == SIGSEGV);
+  if (sets_action) {
+    auto read = t.process->space->code().memory().read_value<ptrace::RemoteSigaction>(
+        GuestAddr(regs.rsi));
+    if (read) new_action = *read;
+  }
+  if (!run_native_syscall(t, regs)) return;
+  if (new_action && regs.rax == 0) t.process->actions[before.rdi] = *new_action;
+  after_native_syscall(t, before, regs);
+  enter(t, regs);
+}
+
+// Calls that are refused, or that the engine cannot live with.
+bool Engine::answer_without_kernel(GuestThread& t, Registers& regs) {
+  const auto answer = [&](int error) {
+    regs.rax = static_cast<uint64_t>(-static_cast<int64_t>(error));
+    regs.rip += machine::kSyscallInsnBytes;
+    regs.rcx = regs.rip;
+    regs.r11 = regs.eflags;
+    enter(t, regs);
+    return true;
+  };
+  switch (number_of(regs)) {
+    case kRseq: return answer(ENOSYS);  // every user of rseq has a way to do without
+    case SYS_arch_prctl:
+      if (regs.rdi == kArchShadowStackEnable) return answer(EOPNOTSUPP);
+      if (regs.rdi == kArchSetGs && regs.rsi != 0) {
+        note_unsupported(t, GuestAddr(regs.rip), "it sets the gs base");
+        return true;
+      }
+      return false;
+    case SYS_prctl:
+      if (regs.rdi == kPrSetSyscallUserDispatch && regs.rsi != 0) {
+        note_unsupported(t, GuestAddr(regs.rip), "it uses system call user dispatch");
+        return true;
+      }
+      return false;
+    case SYS_munmap:
+    case SYS_mprotect:
+    case SYS_mremap:
+    case SYS_mmap:
+      if (regs.rsi != 0 && regs.rdi != 0 && t.process->space->is_ours(pages(regs.rdi, regs.rsi)) &&
+          (number_of(regs) != SYS_mmap || (regs.r10 & MAP_FIXED))) {
+        note_unsupported(t, GuestAddr(regs.rip), "it changes memory that the engine has mapped");
+        return true;
+      }
+      return false;
+    default: return false;
+  }
+}
+
+// Makes the system call at regs.rip in guest context; `regs` are those after it. False: the thread
+// does something else now (a signal came first, or it died).
+bool Engine::run_native_syscall(GuestThread& t, Registers& regs) {
+  if (!t.tracee.set_registers_if_alive(regs)) return false;
+  for (int syscall_stops = 0; syscall_stops < 2;) {
+    if (!t.tracee.syscall_if_alive()) return false;
+    const auto stop = ptrace::wait_for_stop(t.tracee.tid());
+    if (!stop || !t.tracee.get_registers_if_alive(regs)) return false;
+    if (stop->kind() == ptrace::WaitStatus::Kind::syscall_stop) {
+      syscall_stops++;
+      continue;
+    }
+    siginfo_t info;
+    if (stop->kind() == ptrace::WaitStatus::Kind::signal_stop) {
+      if (!t.tracee.get_siginfo_if_alive(info)) return false;
+      if (syscall_stops == 0) {
+        // Before the call: the handler runs first, as it would natively.
+        deliver(t, regs, info);
+        return false;
+      }
+      t.deferred.push_back(info);
+    }
+    // Trap stops: go on; the group stop is reported again.
+  }
+  return true;
+}
+
+void Engine::after_native_syscall(GuestThread& t, const Registers& before, const Registers& after) {
+  AddressSpace& space = *t.process->space;
+  const auto result = static_cast<int64_t>(after.rax);
+  const bool failed = result < 0 && result > -4096;
+  switch (number_of(before)) {
+    case SYS_rt_sigreturn:
+      append_gap(t, trace::GapReason::signal_returned);
+      (void)t.tracee.get_signal_mask_if_alive(t.blocked);
+      break;
+    case SYS_rt_sigprocmask: (void)t.tracee.get_signal_mask_if_alive(t.blocked); break;
+    case SYS_munmap:
+    case SYS_mprotect:
+    case SYS_pkey_mprotect: {
+      // Even a failed mprotect may have changed the first part of its range.
+      const GuestRange range = pages(before.rdi, before.rsi);
+      if ((before.rdx & PROT_EXEC) || space.code().has_code(range)) space.mappings_changed(range);
+      break;
+    }
+    case SYS_mmap: {
+      const GuestRange range = pages(after.rax, before.rsi);
+      if (!failed && ((before.rdx & PROT_EXEC) || space.code().has_code(range))) {
+        space.mappings_changed(range);
+      }
+      break;
+    }
+    case SYS_mremap: {
+      const GuestRange from = pages(before.rdi, before.rsi);
+      const GuestRange to = pages(after.rax, before.rdx);
+      if (!failed && (space.code().has_code(from) || space.code().has_code(to))) {
+        space.mappings_changed(from);
+        space.mappings_changed(to);
+      }
+      break;
+    }
+    case SYS_shmat:
+    case SYS_shmdt:
+    case SYS_remap_file_pages:
+    case SYS_modify_ldt:
+      // Rare: whatever they did, look at everything anew.
+      space.mappings_changed({GuestAddr(0), GuestAddr(UINT64_MAX & ~0xfffull)});
+      break;
+    default: break;
+  }
+}
+
+}  // namespace shadowprof::inject

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+//
+// The guest's executable memory as the translator sees it: regions by module, bytes by page.
+//
+// Executable mappings come and go only through system calls that stop at the tracer, which then
+// calls mappings_changed(). What can be written while it is executable, or is shared with somebody
+// who may write it, is marked as may_change and never cached.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "emu/code_source.h"
+#include "kernel/proc.h"
+#include "ptrace/remote_memory.h"
+#include "trace/block_table.h"
+
+namespace shadowprof::inject {
+
+class GuestCode : public emu::CodeSource {
+ public:
+  GuestCode(Tid process, trace::BlockTable& table) : process_(process), memory_(process), table_(table) {}
+
+  emu::CodeRegion region(GuestAddr address) override;
+  size_t fetch(GuestAddr address, std::span<uint8_t> out) override;
+
+  // Forgets what is known of `range` and reads the list of mappings again before its next use.
+  void mappings_changed(GuestRange range);
+  // Is any of `range` executable, as far as is known?
+  bool has_code(GuestRange range);
+  // Our own executable mapping is not guest code.
+  void exclude(GuestRange range) { excluded_ = range; }
+
+  ptrace::RemoteMemory& memory() { return memory_; }
+
+ private:
+  struct Page {
+    std::array<uint8_t, limits::kPageBytes> bytes;
+  };
+
+  void refresh();
+  ModuleId module_of(const kernel::Mapping& mapping);
+  const emu::CodeRegion* find(GuestAddr address) const;
+
+  Tid process_;
+  ptrace::RemoteMemory memory_;
+  trace::BlockTable& table_;
+  bool stale_ = true;
+  GuestRange excluded_;
+  std::vector<emu::CodeRegion> regions_;  // ascending
+  std::vector<ModuleId> modules_;         // that this address space has had
+  std::unordered_map<GuestAddr, std::unique_ptr<Page>> pages_;
+};
+
+}  // namespace shadowprof::inject

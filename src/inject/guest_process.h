@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+//
+// A guest process: its threads, its address space (shared with another process after vfork), and
+// what must be remembered of its signal dispositions.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+
+#include "inject/guest_thread.h"
+#include "ptrace/remote_syscall.h"
+
+namespace shadowprof::inject {
+
+class GuestProcess {
+ public:
+  explicit GuestProcess(Tid id) : pid(id) {}
+
+  Tid pid;
+  std::shared_ptr<AddressSpace> space;
+  // As the program set them; only for signals that our own traps use (SIGTRAP, SIGSEGV).
+  std::array<ptrace::RemoteSigaction, 65> actions{};
+  bool is_root = false;  // the one that was launched
+};
+
+}  // namespace shadowprof::inject

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+//
+// A guest thread under the engine. It is always in one of two contexts:
+//
+//   engine   its registers are those of translated code: rip in the cache, r15 the trace cursor,
+//            gs_base its slot. It runs freely.
+//   guest    its registers are exactly those that the program would have natively. It is stopped,
+//            or executes one thing (a system call, an instruction, the delivery of a signal) at
+//            its own address under our eyes.
+#pragma once
+
+#include <csignal>
+#include <vector>
+
+#include "inject/address_space.h"
+#include "ptrace/tracee.h"
+
+namespace shadowprof::inject {
+
+class GuestProcess;
+
+struct GuestThread {
+  GuestThread(Tid tid, GuestProcess& owner) : tracee(tid), process(&owner) {}
+
+  ptrace::Tracee tracee;
+  GuestProcess* process;
+  Slot* slot = nullptr;
+  bool in_engine = false;        // which context its registers are of
+  uint64_t guest_gs_base = 0;
+  size_t buffer = 0;             // which of the slot's buffers is being filled
+  uint64_t cursor = 0;           // guest address; valid while in guest context
+  uint64_t tickets[emu::kBufferCount] = {};  // of the buffers' last submission
+  // Tracked, because a trap of ours that the program blocks makes the kernel unblock it.
+  ptrace::SignalMask blocked = 0;
+  // Signals that arrived while the thread did something for us; given back when it is exact.
+  std::vector<siginfo_t> deferred;
+};
+
+}  // namespace shadowprof::inject

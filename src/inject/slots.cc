@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+#include "inject/slots.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace shadowprof::inject {
+namespace {
+
+// Calls that change mappings, signal handling or the GS base behind the translator's back.
+// rseq is here to be refused: the kernel compares the program counter with the guest's addresses,
+// and would never see it inside a critical section.
+constexpr unsigned kTracerCalls[] = {
+    SYS_mprotect,   SYS_munmap,       SYS_mremap,        SYS_remap_file_pages, SYS_shmat,
+    SYS_shmdt,      SYS_pkey_mprotect, SYS_rt_sigaction, SYS_rt_sigprocmask,  SYS_rt_sigreturn,
+    SYS_arch_prctl, SYS_modify_ldt,   SYS_prctl,         SYS_seccomp,         334 /* rseq */,
+    453 /* map_shadow_stack */,
+};
+
+}  // namespace
+
+emu::SyscallKind syscall_kind(unsigned nr) {
+  for (unsigned n : kTracerCalls) {
+    if (n == nr) return emu::SyscallKind::tracer;
+  }
+  return nr == SYS_mmap ? emu::SyscallKind::mmap : emu::SyscallKind::execute;
+}
+
+Result<SlotGroup> SlotGroup::create() {
+  SlotGroup group;
+  group.memfd = UniqueFd(::memfd_create("shadowprof-slots", MFD_CLOEXEC));
+  if (!group.memfd.valid()) return fail_errno(errno, "cannot create trace buffers (memfd_create)");
+  if (::ftruncate(group.memfd.get(), static_cast<off_t>(bytes())) != 0) {
+    return fail_errno(errno, "cannot size the trace buffers to {} bytes", bytes());
+  }
+  void* p = ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                   group.memfd.get(), 0);
+  if (p == MAP_FAILED) return fail_errno(errno, "cannot map {} bytes of trace buffers", bytes());
+  group.host = static_cast<uint8_t*>(p);
+  return group;
+}
+
+SlotGroup::SlotGroup(SlotGroup&& other) noexcept
+    : memfd(std::move(other.memfd)),
+      host(std::exchange(other.host, nullptr)),
+      guest_base(other.guest_base) {}
+
+SlotGroup::~SlotGroup() {
+  if (host) ::munmap(host, bytes());
+}
+
+void Slot::initialise() {
+  uint8_t* kinds = host + emu::kSyscallKindsOffset;
+  std::memset(kinds, static_cast<int>(emu::SyscallKind::execute), emu::kSyscallKindsBytes);
+  for (unsigned nr = 0; nr < 512; nr++) kinds[nr] = static_cast<uint8_t>(syscall_kind(nr));
+  for (unsigned i = 0; i < 256; i++) {
+    state().mmap_prot_plain[i] = (i & PROT_EXEC) == 0;
+    state().mmap_flags_plain[i] = (i & MAP_FIXED) == 0;
+  }
+}
+
+}  // namespace shadowprof::inject

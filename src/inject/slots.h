@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+//
+// The thread slots (emu/slot_layout.h) of one address space: a memfd that we map as a whole, and
+// that the guest maps without access, opening each slot when a thread first needs it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "emu/code_cache.h"
+#include "emu/slot_layout.h"
+
+namespace shadowprof::inject {
+
+inline constexpr size_t kSlotsPerGroup = 8;
+
+// Mapped at `guest_base` in the guest and at `host` in our process.
+struct SlotGroup {
+  UniqueFd memfd;
+  uint8_t* host = nullptr;
+  uint64_t guest_base = 0;
+
+  static Result<SlotGroup> create();
+  SlotGroup() = default;
+  SlotGroup(SlotGroup&& other) noexcept;
+  SlotGroup& operator=(SlotGroup&&) = delete;
+  ~SlotGroup();
+  static constexpr size_t bytes() { return kSlotsPerGroup * emu::kSlotBytes; }
+};
+
+// One thread's memory.
+struct Slot {
+  uint8_t* host = nullptr;
+  uint64_t guest = 0;
+  bool opened = false;  // the guest may access it
+  bool in_use = false;
+
+  emu::StatePage& state() const { return *reinterpret_cast<emu::StatePage*>(host); }
+  uint64_t buffer_guest(size_t which) const { return guest + emu::buffer_offset(which); }
+  uint32_t* buffer_host(size_t which) const {
+    return reinterpret_cast<uint32_t*>(host + emu::buffer_offset(which));
+  }
+  uint64_t buffer_end(size_t which) const { return buffer_guest(which) + limits::kTraceBufferBytes; }
+  uint64_t* syscall_counts() const {
+    return reinterpret_cast<uint64_t*>(host + emu::kSyscallCountsOffset);
+  }
+  // Fills the byte tables that the gateway reads.
+  void initialise();
+};
+
+// What the gateway does with system call `nr`.
+emu::SyscallKind syscall_kind(unsigned nr);
+
+}  // namespace shadowprof::inject

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: MIT
+//
+// Parsers of /proc/PID files. Maps of JIT programs have thousands of lines and are read at every
+// sample, so numbers are parsed by hand over a cursor: no streams, no locale, no allocation but for
+// the paths. Formats: proc(5), fs/proc/{task_mmu,array,base}.c.
+#include "kernel/proc.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+
+#include "base/unique_fd.h"
+
+namespace shadowprof::kernel {
+namespace {
+
+constexpr size_t kQuotedChars = 120;
+
+// For messages: one line, cut, and without control characters (names are untrusted).
+std::string quoted(std::string_view line) {
+  std::string out;
+  for (char c : line.substr(0, kQuotedChars)) out += (c >= ' ' && c != 0x7f) ? c : '?';
+  if (line.size() > kQuotedChars) out += "...";
+  return "\"" + out + "\"";
+}
+
+// Reads a piece of text from left to right. Each function says whether it could, and moves on only
+// if so.
+class Cursor {
+ public:
+  explicit Cursor(std::string_view text) : at_(text.data()), end_(text.data() + text.size()) {}
+
+  bool done() const { return at_ == end_; }
+  std::string_view rest() const { return {at_, static_cast<size_t>(end_ - at_)}; }
+
+  bool skip(char c) {
+    if (at_ == end_ || *at_ != c) return false;
+    ++at_;
+    return true;
+  }
+  void skip_blanks() {
+    while (at_ != end_ && (*at_ == ' ' || *at_ == '\t')) ++at_;
+  }
+  bool take(char* c) {
+    if (at_ == end_) return false;
+    *c = *at_++;
+    return true;
+  }
+  // A flag of maps: `c` sets it, `other` leaves it.
+  bool flag(char c, char other, bool* value) {
+    if (at_ == end_ || (*at_ != c && *at_ != other)) return false;
+    *value = *at_++ == c;
+    return true;
+  }
+  // Digits only (a sign for signed types), no blanks before; false if it does not fit T.
+  template <typename T>
+  bool number(T* value, int base = 10) {
+    const auto [end, error] = std::from_chars(at_, end_, *value, base);
+    if (error != std::errc()) return false;
+    at_ = end;
+    return true;
+  }
+  bool skip_words(int count) {
+    for (int i = 0; i < count; ++i) {
+      skip_blanks();
+      if (at_ == end_) return false;
+      while (at_ != end_ && *at_ != ' ' && *at_ != '\t') ++at_;
+    }
+    return true;
+  }
+
+ private:
+  const char* at_;
+  const char* end_;
+};
+
+// Takes the next line off `text`. Lines end in a newline; what is left without one was cut off.
+bool next_line(std::string_view* text, std::string_view* line) {
+  const void* newline = std::memchr(text->data(), '\n', text->size());
+  if (newline == nullptr) return false;
+  const size_t length = static_cast<size_t>(static_cast<const char*>(newline) - text->data());
+  *line = text->substr(0, length);
+  text->remove_prefix(length + 1);
+  return true;
+}
+
+void set_path(std::string_view shown, Mapping* m) {
+  constexpr std::string_view kDeleted = " (deleted)";
+  constexpr std::string_view kNewline = "\\012";
+  if (shown.ends_with(kDeleted)) {
+    m->deleted = true;
+    shown.remove_suffix(kDeleted.size());
+  }
+  m->path.assign(shown);
+  for (size_t at = 0; (at = m->path.find(kNewline, at)) != std::string::npos; ++at)
+    m->path.replace(at, kNewline.size(), 1, '\n');
+}
+
+bool parse_mapping(std::string_view line, Mapping* m) {
+  Cursor c(line);
+  const bool good =
+      c.number(&m->range.start.value, 16) && c.skip('-') && c.number(&m->range.end.value, 16) &&
+      c.skip(' ') && c.flag('r', '-', &m->readable) && c.flag('w', '-', &m->writable) &&
+      c.flag('x', '-', &m->executable) && c.flag('s', 'p', &m->shared) && c.skip(' ') &&
+      c.number(&m->offset, 16) && c.skip(' ') && c.number(&m->dev_major, 16) && c.skip(':') &&
+      c.number(&m->dev_minor, 16) && c.skip(' ') && c.number(&m->inode);
+  if (!good || m->range.start >= m->range.end) return false;
+  if (c.done()) return true;
+  if (!c.skip(' ')) return false;
+  c.skip_blanks();
+  if (!c.done()) set_path(c.rest(), m);
+  return true;
+}
+
+Result<std::string> read_file(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return fail_errno(errno, "cannot open {}", path);
+  std::string text;
+  size_t used = 0;
+  for (;;) {
+    if (text.size() - used < 4096) text.resize(text.empty() ? 16384 : text.size() * 2);
+    const ssize_t got = ::read(fd.get(), text.data() + used, text.size() - used);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail_errno(errno, "cannot read {}", path);
+    if (got == 0) break;
+    used += static_cast<size_t>(got);
+  }
+  text.resize(used);
+  return text;
+}
+
+// Names the file in the error of a parse.
+template <typename T>
+Result<T> of_file(const std::string& path, Result<T> parsed) {
+  if (!parsed) parsed.error().message = path + ": " + parsed.error().message;
+  return parsed;
+}
+
+// --- status -----------------------------------------------------------------------------------
+
+bool parse_id(Cursor* c, Tid* id) {
+  return c->number(&id->value) && c->done();
+}
+
+bool parse_ids(Cursor* c, std::array<uint32_t, 4>* ids) {
+  for (uint32_t& id : *ids) {
+    c->skip_blanks();
+    if (!c->number(&id)) return false;
+  }
+  return c->done();
+}
+
+bool parse_signals(Cursor* c, SignalBits* bits) {
+  return c->number(bits, 16) && c->done();
+}
+
+// A line of status that we want: how to read its value, and whether every kernel writes it.
+struct StatusField {
+  std::string_view key;
+  bool required;
+  bool (*parse)(Cursor* c, ProcessStatus* s);
+};
+
+constexpr StatusField kStatusFields[] = {
+    {"Name", true,
+     [](Cursor* c, ProcessStatus* s) {
+       s->name = c->rest();
+       return true;
+     }},
+    {"State", true, [](Cursor* c, ProcessStatus* s) { return c->take(&s->state); }},
+    {"Tgid", true, [](Cursor* c, ProcessStatus* s) { return parse_id(c, &s->tgid); }},
+    {"Pid", true, [](Cursor* c, ProcessStatus* s) { return parse_id(c, &s->pid); }},
+    {"PPid", true, [](Cursor* c, ProcessStatus* s) { return parse_id(c, &s->parent); }},
+    {"TracerPid", true, [](Cursor* c, ProcessStatus* s) { return parse_id(c, &s->tracer); }},
+    {"Uid", true, [](Cursor* c, ProcessStatus* s) { return parse_ids(c, &s->uids); }},
+    {"Gid", true, [](Cursor* c, ProcessStatus* s) { return parse_ids(c, &s->gids); }},
+    {"Threads", true,
+     [](Cursor* c, ProcessStatus* s) { return c->number(&s->threads) && c->done(); }},
+    {"SigPnd", true, [](Cursor* c, ProcessStatus* s) { return parse_signals(c, &s->pending); }},
+    {"ShdPnd", true,
+     [](Cursor* c, ProcessStatus* s) { return parse_signals(c, &s->shared_pending); }},
+    {"SigBlk", true, [](Cursor* c, ProcessStatus* s) { return parse_signals(c, &s->blocked); }},
+    {"SigIgn", true, [](Cursor* c, ProcessStatus* s) { return parse_signals(c, &s->ignored); }},
+    {"SigCgt", true, [](Cursor* c, ProcessStatus* s) { return parse_signals(c, &s->caught); }},
+    // Since Linux 4.10; without it nothing is lost but a warning.
+    {"NoNewPrivs", false,
+     [](Cursor* c, ProcessStatus* s) {
+       int value = 0;
+       const bool good = c->number(&value) && c->done();
+       s->no_new_privs = value != 0;
+       return good;
+     }},
+    {"Seccomp", false,
+     [](Cursor* c, ProcessStatus* s) {
+       int value = 0;
+       const bool good = c->number(&value) && c->done();
+       s->seccomp = value;
+       return good;
+     }},
+};
+
+}  // namespace
+
+Result<std::vector<Mapping>> parse_maps(std::string_view text) {
+  std::vector<Mapping> maps;
+  // A line is 50 bytes without a path.
+  maps.reserve(text.size() / 64 + 1);
+  std::string_view line;
+  while (!text.empty()) {
+    if (!next_line(&text, &line)) return fail("the last line of maps is cut off: {}", quoted(text));
+    if (!parse_mapping(line, &maps.emplace_back()))
+      return fail("line {} of maps is malformed: {}", maps.size(), quoted(line));
+  }
+  return maps;
+}
+
+Result<std::vector<Mapping>> read_maps(Tid process) {
+  const std::string path = fmt::format("/proc/{}/maps", process.value);
+  SP_ASSIGN(const std::string text, read_file(path));
+  return of_file(path, parse_maps(text));
+}
+
+Result<ProcessStatus> parse_status(std::string_view text) {
+  ProcessStatus status;
+  bool seen[std::size(kStatusFields)] = {};
+  std::string_view line;
+  while (!text.empty()) {
+    if (!next_line(&text, &line))
+      return fail("the last line of status is cut off: {}", quoted(text));
+    const size_t colon = line.find(':');
+    if (colon == std::string_view::npos)
+      return fail("a line of status has no colon: {}", quoted(line));
+    for (size_t i = 0; i < std::size(kStatusFields); ++i) {
+      if (line.substr(0, colon) != kStatusFields[i].key) continue;
+      Cursor c(line.substr(colon + 1));
+      c.skip('\t');  // just one: a name may begin with blanks
+      if (!kStatusFields[i].parse(&c, &status))
+        return fail("a line of status is malformed: {}", quoted(line));
+      seen[i] = true;
+    }
+  }
+  for (size_t i = 0; i < std::size(kStatusFields); ++i)
+    if (kStatusFields[i].required && !seen[i])
+      return fail("status has no line {}", kStatusFields[i].key);
+  return status;
+}
+
+Result<ProcessStatus> read_status(Tid thread) {
+  const std::string path = fmt::format("/proc/{}/status", thread.value);
+  SP_ASSIGN(const std::string text, read_file(path));
+  return of_file(path, parse_status(text));
+}
+
+Result<ProcessStat> parse_stat(std::string_view text) {
+  ProcessStat stat;
+  const auto malformed = [&] { return fail("stat is malformed: {}", quoted(text)); };
+  Cursor head(text);
+  if (!head.number(&stat.pid.value) || !head.skip(' ') || !head.skip('(')) return malformed();
+  // The name may hold anything but a newline; what follows it has no parentheses, so the last one
+  // ends it.
+  const size_t close = head.rest().rfind(')');
+  if (close == std::string_view::npos) return malformed();
+  stat.name = head.rest().substr(0, close);
+  std::string_view tail = head.rest().substr(close + 1);
+  if (!tail.ends_with('\n')) return fail("stat is cut off: {}", quoted(text));
+  tail.remove_suffix(1);
+
+  // Field numbers are those of proc(5): state is 3, the name was 2.
+  Cursor c(tail);
+  const auto next = [&c](auto* value) { return c.skip(' ') && c.number(value); };
+  const bool good = c.skip(' ') && c.take(&stat.state) && next(&stat.parent.value) &&
+                    c.skip_words(9) && next(&stat.user_ticks) && next(&stat.system_ticks) &&
+                    c.skip_words(4) && next(&stat.threads) && c.skip_words(1) &&
+                    next(&stat.start_ticks) && c.skip_words(16) && next(&stat.processor);
+  if (!good) return malformed();
+  return stat;
+}
+
+Result<ProcessStat> read_process_stat(Tid process) {
+  const std::string path = fmt::format("/proc/{}/stat", process.value);
+  SP_ASSIGN(const std::string text, read_file(path));
+  return of_file(path, parse_stat(text));
+}
+
+Result<ProcessStat> read_thread_stat(Tid process, Tid thread) {
+  const std::string path = fmt::format("/proc/{}/task/{}/stat", process.value, thread.value);
+  SP_ASSIGN(const std::string text, read_file(path));
+  return of_file(path, parse_stat(text));
+}
+
+std::optional<Tid> parse_task_name(std::string_view name) {
+  Cursor c(name);
+  Tid tid;
+  if (!c.number(&tid.value) || !c.done() || tid.value <= 0) return std::nullopt;
+  return tid;
+}
+
+Result<std::vector<Tid>> list_threads(Tid process) {
+  const std::string path = fmt::format("/proc/{}/task", process.value);
+  const auto close = [](DIR* dir) { ::closedir(dir); };
+  std::unique_ptr<DIR, decltype(close)> dir(::opendir(path.c_str()), close);
+  if (dir == nullptr) return fail_errno(errno, "cannot open {}", path);
+  std::vector<Tid> threads;
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(dir.get());
+    if (entry == nullptr) break;
+    if (auto tid = parse_task_name(entry->d_name)) threads.push_back(*tid);
+  }
+  if (errno != 0) return fail_errno(errno, "cannot read {}", path);
+  if (threads.empty()) return fail_errno(ESRCH, "cannot read {}", path);
+  std::sort(threads.begin(), threads.end());
+  return threads;
+}
+
+Result<Auxv> parse_auxv(std::span<const std::byte> bytes) {
+  Auxv auxv;
+  for (size_t at = 0; bytes.size() - at >= sizeof(Elf64_auxv_t); at += sizeof(Elf64_auxv_t)) {
+    Elf64_auxv_t pair;
+    std::memcpy(&pair, bytes.data() + at, sizeof pair);
+    const GuestAddr value(pair.a_un.a_val);
+    switch (pair.a_type) {
+      case AT_NULL:
+        return auxv;
+      case AT_ENTRY:
+        auxv.entry = value;
+        break;
+      case AT_BASE:
+        auxv.base = value;
+        break;
+      case AT_SYSINFO_EHDR:
+        auxv.sysinfo_ehdr = value;
+        break;
+      case AT_PHDR:
+        auxv.phdr = value;
+        break;
+      default:
+        break;
+    }
+  }
+  return fail("auxv of {} bytes is not ended by AT_NULL", bytes.size());
+}
+
+Result<Auxv> read_auxv(Tid process) {
+  const std::string path = fmt::format("/proc/{}/auxv", process.value);
+  SP_ASSIGN(const std::string text, read_file(path));
+  return of_file(path, parse_auxv(std::as_bytes(std::span(text))));
+}
+
+}  // namespace shadowprof::kernel

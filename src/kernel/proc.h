@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+//
+// What /proc/PID says about a process: its mappings, status, statistics, threads, auxiliary vector.
+//
+// The parse functions are pure: text in, values out; text that the kernel would not write is an
+// error that quotes the offending line. The read functions fetch the text of a live process. A
+// process that ends meanwhile gives an error with errno ENOENT or ESRCH (proc(5): the files of a
+// process that is gone cannot be opened; an open one fails to read).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/types.h"
+
+namespace shadowprof::kernel {
+
+// --- /proc/PID/maps ---------------------------------------------------------------------------
+
+struct Mapping {
+  GuestRange range;
+  bool readable = false;
+  bool writable = false;
+  bool executable = false;
+  bool shared = false;
+  // The file's name no longer exists, or never did (memfd, System V, shared anonymous memory).
+  bool deleted = false;
+  uint64_t offset = 0;  // in the file, bytes
+  uint32_t dev_major = 0;
+  uint32_t dev_minor = 0;
+  uint64_t inode = 0;
+  // As the kernel shows it, with newlines decoded and " (deleted)" taken off: a path, "[heap]" and
+  // the like, or empty for anonymous memory. The kernel escapes newlines as \012 but not the
+  // backslash, so a file whose name really holds these four characters looks the same.
+  std::string path;
+
+  bool operator==(const Mapping&) const = default;
+};
+
+Result<std::vector<Mapping>> parse_maps(std::string_view text);
+
+// A consistent picture only while the process is stopped: the kernel writes the file a page at a
+// time, and mappings may change in between.
+Result<std::vector<Mapping>> read_maps(Tid process);
+
+// --- /proc/PID/status -------------------------------------------------------------------------
+
+// A signal set as the kernel shows it: bit n-1 is signal n.
+using SignalBits = uint64_t;
+
+struct ProcessStatus {
+  std::string name;  // escaped by the kernel; chosen by the program, so untrusted
+  char state = '?';  // R, S, D, T (stopped), t (traced), Z (zombie), X, I
+  Tid tgid;
+  Tid pid;
+  Tid parent;
+  Tid tracer;                      // 0: none
+  std::array<uint32_t, 4> uids{};  // real, effective, saved, file system
+  std::array<uint32_t, 4> gids{};
+  uint32_t threads = 0;
+  SignalBits pending = 0;         // of this thread
+  SignalBits shared_pending = 0;  // of the process
+  SignalBits blocked = 0;
+  SignalBits ignored = 0;
+  SignalBits caught = 0;
+  bool no_new_privs = false;
+  // 0 none, 1 strict, 2 filter. Absent if the kernel has no seccomp.
+  std::optional<int> seccomp;
+};
+
+Result<ProcessStatus> parse_status(std::string_view text);
+// Of a thread as well: /proc/TID exists for each.
+Result<ProcessStatus> read_status(Tid thread);
+
+// --- /proc/PID/stat ---------------------------------------------------------------------------
+
+// Times are in clock ticks: sysconf(_SC_CLK_TCK) in a second.
+struct ProcessStat {
+  Tid pid;
+  std::string name;  // escaped by the kernel; may hold blanks and parentheses; untrusted
+  char state = '?';
+  Tid parent;
+  uint64_t user_ticks = 0;
+  uint64_t system_ticks = 0;
+  uint64_t threads = 0;
+  uint64_t start_ticks = 0;  // since boot; with pid it identifies a process despite reuse of pids
+  int processor = 0;         // that it last ran on
+};
+
+Result<ProcessStat> parse_stat(std::string_view text);
+// Of the whole process; its times are those of all its threads.
+Result<ProcessStat> read_process_stat(Tid process);
+// Of one thread alone.
+Result<ProcessStat> read_thread_stat(Tid process, Tid thread);
+
+// --- /proc/PID/task ---------------------------------------------------------------------------
+
+// Nothing if `name` is no thread's directory entry.
+std::optional<Tid> parse_task_name(std::string_view name);
+// Threads in ascending order. One that starts meanwhile may be missing: list again until nothing
+// is new, with those already listed stopped.
+Result<std::vector<Tid>> list_threads(Tid process);
+
+// --- /proc/PID/auxv ---------------------------------------------------------------------------
+
+struct Auxv {
+  std::optional<GuestAddr> entry;         // AT_ENTRY: of the program, not of its interpreter
+  std::optional<GuestAddr> base;          // AT_BASE: of the interpreter; 0 in a static program
+  std::optional<GuestAddr> sysinfo_ehdr;  // AT_SYSINFO_EHDR: the vdso's ELF header
+  std::optional<GuestAddr> phdr;          // AT_PHDR: the program headers in memory
+};
+
+// `bytes` as a 64-bit process has them: pairs of 8 bytes, ended by AT_NULL.
+Result<Auxv> parse_auxv(std::span<const std::byte> bytes);
+Result<Auxv> read_auxv(Tid process);
+
+}  // namespace shadowprof::kernel

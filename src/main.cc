@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+//
+// Parse, dispatch a subcommand, exit code.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string_view>
+
+#include "base/log.h"
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+
+namespace {
+
+using namespace shadowprof;
+
+struct Command {
+  std::string_view name;
+  int (*run)(int argc, char** argv);
+  std::string_view summary;
+};
+
+constexpr Command kCommands[] = {
+    {"run", cli::run_main, "profile a program from its start"},
+    {"report", cli::report_main, "hotlists of a profile as text or JSON"},
+    {"syscalls", cli::syscalls_main, "print the system call classification table"},
+};
+
+int print_help() {
+  std::string text = "Usage: shadowprof COMMAND [OPTIONS] ...\n\n";
+  for (const Command& c : kCommands) text += fmt::format("  {:<10} {}\n", c.name, c.summary);
+  text +=
+      "\nshadowprof COMMAND --help says more about each.\n\n"
+      "Example:\n  shadowprof run -o app.json -- ./app args\n  shadowprof report app.json\n";
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
+                       std::fflush(stdout) == 0;
+  return written ? cli::kExitOk : cli::kExitOwnFailure;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    error("no command given (see shadowprof --help)");
+    return cli::kExitOwnFailure;
+  }
+  const std::string_view name = argv[1];
+  if (name == "--help" || name == "-h" || name == "help") return print_help();
+  if (name == "--version") {
+    std::puts("shadowprof " SHADOWPROF_VERSION);
+    return cli::kExitOk;
+  }
+  for (const Command& c : kCommands) {
+    if (c.name == name) return c.run(argc - 1, argv + 1);
+  }
+  error("unknown command '{}' (see shadowprof --help)", name);
+  return cli::kExitOwnFailure;
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+#include "profile/canonical.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <tuple>
+
+#include "base/check.h"
+
+namespace shadowprof::profile {
+namespace {
+
+auto extent_key(const Piece& p) {
+  return std::tuple(p.at.module, p.at.offset, p.size, p.insns, p.executed);
+}
+
+// Union-find over addresses, where each knows its distance in instructions from its parent.
+class Distances {
+ public:
+  explicit Distances(size_t nodes) : parent_(nodes), from_parent_(nodes, 0) {
+    std::iota(parent_.begin(), parent_.end(), 0u);
+  }
+
+  struct Position {
+    uint32_t root;
+    int64_t insns;  // from the root
+  };
+
+  Position position(uint32_t node) {
+    uint32_t root = node;
+    int64_t insns = 0;
+    while (parent_[root] != root) {
+      insns += from_parent_[root];
+      root = parent_[root];
+    }
+    int64_t rest = insns;
+    while (parent_[node] != root && node != root) {
+      const uint32_t next = parent_[node];
+      const int64_t step = from_parent_[node];
+      parent_[node] = root;
+      from_parent_[node] = rest;
+      rest -= step;
+      node = next;
+    }
+    return {root, insns};
+  }
+
+  // False when it contradicts what is known.
+  bool set_distance(uint32_t from, uint32_t to, int64_t insns) {
+    const Position a = position(from);
+    const Position b = position(to);
+    if (a.root == b.root) return b.insns - a.insns == insns;
+    parent_[b.root] = a.root;
+    from_parent_[b.root] = a.insns + insns - b.insns;
+    return true;
+  }
+
+ private:
+  std::vector<uint32_t> parent_;
+  std::vector<int64_t> from_parent_;
+};
+
+struct Row {
+  CodeRef at;
+  uint32_t size;
+  uint32_t insns;
+  uint32_t group;  // rows of one group do not overlap
+  uint64_t count;
+
+  auto key() const { return std::tuple(at.offset, size, insns, group); }
+};
+
+// An interruption before rows have their final index.
+struct Cut {
+  CodeRef at;
+  uint32_t size;
+  uint32_t insns;
+  uint32_t executed;
+  uint64_t count;
+
+  auto key() const { return std::tuple(at, size, insns, executed); }
+};
+
+// Sorts by key and adds up the counts of equal keys.
+template <typename T>
+void add_up(std::vector<T>& rows) {
+  std::sort(rows.begin(), rows.end(), [](const T& a, const T& b) { return a.key() < b.key(); });
+  size_t last = 0;
+  for (size_t i = 1; i < rows.size(); i++) {
+    if (rows[last].key() == rows[i].key())
+      rows[last].count += rows[i].count;
+    else
+      rows[++last] = rows[i];
+  }
+  if (!rows.empty()) rows.resize(last + 1);
+}
+
+// One module's pieces, cut.
+class Cutter {
+ public:
+  Cutter(std::span<const Piece> pieces, const std::vector<CodeRef>* leaders)
+      : pieces_(pieces), leaders_(leaders), nodes_(addresses(pieces)), distances_(nodes_.size()) {}
+
+  void run(BlockTable& blocks, std::vector<Cut>& cuts) {
+    std::vector<bool> consistent(pieces_.size());
+    for (size_t i = 0; i < pieces_.size(); i++)
+      consistent[i] =
+          distances_.set_distance(node(start(pieces_[i])), node(end(pieces_[i])), pieces_[i].insns);
+    for (size_t i = 0; i < pieces_.size(); i++) cut(pieces_[i], consistent[i]);
+    add_up(rows_);
+    add_up(cuts_);
+    if (leaders_ != nullptr) join();
+    for (const Row& r : rows_)
+      if (r.size != 0) blocks.push_back({r.at, r.size, r.insns, r.count});
+    cuts.insert(cuts.end(), cuts_.begin(), cuts_.end());
+  }
+
+ private:
+  static uint64_t start(const Piece& p) { return p.at.offset; }
+  static uint64_t end(const Piece& p) { return p.at.offset + p.size; }
+
+  static std::vector<uint64_t> addresses(std::span<const Piece> pieces) {
+    std::vector<uint64_t> result;
+    result.reserve(pieces.size() * 2);
+    for (const Piece& p : pieces) {
+      result.push_back(start(p));
+      result.push_back(end(p));
+    }
+    std::sort(result.begin(), result.end());
+    result.erase(std::unique(result.begin(), result.end()), result.end());
+    return result;
+  }
+
+  uint32_t node(uint64_t address) const {
+    return static_cast<uint32_t>(std::lower_bound(nodes_.begin(), nodes_.end(), address) -
+                                 nodes_.begin());
+  }
+
+  // A row that contradicts its group gets a number that no group has.
+  uint32_t group_of(uint32_t root, bool consistent) const {
+    return consistent ? root : static_cast<uint32_t>(nodes_.size());
+  }
+
+  void cut(const Piece& p, bool consistent) {
+    const uint32_t first = node(start(p));
+    const auto begin = distances_.position(first);
+    uint64_t from = start(p);
+    uint32_t before = 0;  // instructions between the piece's start and `from`
+    if (consistent) {
+      for (uint32_t n = first + 1; nodes_[n] < end(p); n++) {
+        const auto at = distances_.position(n);
+        const int64_t insns = at.insns - begin.insns;
+        // An address that no instruction of this stream begins at can lie anywhere.
+        if (at.root != begin.root || insns <= before || insns >= p.insns) continue;
+        add(p, from, nodes_[n], before, static_cast<uint32_t>(insns), begin.root);
+        from = nodes_[n];
+        before = static_cast<uint32_t>(insns);
+      }
+    }
+    add(p, from, end(p), before, p.insns, group_of(begin.root, consistent));
+  }
+
+  // The part of `p` between two addresses, `first` and `last` instructions from its start.
+  void add(const Piece& p, uint64_t from, uint64_t to, uint32_t first, uint32_t last,
+           uint32_t group) {
+    if (p.executed <= first) return;
+    const CodeRef at{p.at.module, from};
+    const uint32_t size = static_cast<uint32_t>(to - from);
+    rows_.push_back({at, size, last - first, group, p.count});
+    if (p.executed < last) cuts_.push_back({at, size, last - first, p.executed - first, p.count});
+  }
+
+  bool is_leader(CodeRef at) const {
+    return std::binary_search(leaders_->begin(), leaders_->end(), at) ||
+           std::binary_search(branch_ends_.begin(), branch_ends_.end(), at.offset);
+  }
+
+  bool is_interrupted(const Row& r) const {
+    const auto it = std::lower_bound(
+        cuts_.begin(), cuts_.end(), std::tuple(r.at, r.size, r.insns),
+        [](const Cut& c, const auto& key) { return std::tuple(c.at, c.size, c.insns) < key; });
+    return it != cuts_.end() && it->at == r.at && it->size == r.size && it->insns == r.insns;
+  }
+
+  // A row that was joined to the one before has size 0 from then on.
+  void join() {
+    for (const Piece& p : pieces_)
+      if (p.ends_in_branch) branch_ends_.push_back(end(p));
+    std::sort(branch_ends_.begin(), branch_ends_.end());
+    Row* last = nullptr;
+    for (Row& r : rows_) {
+      // Only what was interrupted itself keeps its boundaries: its rows are named by place.
+      const bool joins = last != nullptr && last->at.offset + last->size == r.at.offset &&
+                         last->group == r.group && last->count == r.count && !is_leader(r.at) &&
+                         !is_interrupted(*last) && !is_interrupted(r);
+      if (!joins) {
+        last = &r;
+        continue;
+      }
+      last->size += r.size;
+      last->insns += r.insns;
+      r.size = 0;
+    }
+  }
+
+  std::span<const Piece> pieces_;
+  const std::vector<CodeRef>* leaders_;
+  std::vector<uint64_t> nodes_;
+  Distances distances_;
+  std::vector<Row> rows_;
+  std::vector<Cut> cuts_;
+  std::vector<uint64_t> branch_ends_;
+};
+
+// Rows that differ only in their group are one row for everybody else.
+void unite_equal_rows(BlockTable& blocks) {
+  BlockTable united;
+  united.reserve(blocks.size());
+  for (const BlockCount& b : blocks) {
+    if (!united.empty() && united.back().at == b.at && united.back().size == b.size &&
+        united.back().insns == b.insns)
+      united.back().count += b.count;
+    else
+      united.push_back(b);
+  }
+  blocks = std::move(united);
+}
+
+}  // namespace
+
+CanonicalBlocks canonical_blocks(std::vector<Piece> pieces, const std::vector<CodeRef>* leaders) {
+  std::erase_if(pieces, [](const Piece& p) {
+    return p.size == 0 || p.insns == 0 || p.executed == 0 || p.count == 0;
+  });
+  std::sort(pieces.begin(), pieces.end(),
+            [](const Piece& a, const Piece& b) { return extent_key(a) < extent_key(b); });
+  std::vector<Piece> unique;
+  unique.reserve(pieces.size());
+  for (const Piece& p : pieces) {
+    CHECK(p.executed <= p.insns, "a block of {} instructions executed {}", p.insns, p.executed);
+    if (!unique.empty() && extent_key(unique.back()) == extent_key(p)) {
+      unique.back().count += p.count;
+      unique.back().ends_in_branch |= p.ends_in_branch;
+    } else {
+      unique.push_back(p);
+    }
+  }
+  CanonicalBlocks result;
+  std::vector<Cut> cuts;
+  for (size_t first = 0; first < unique.size();) {
+    size_t last = first;
+    while (last < unique.size() && unique[last].at.module == unique[first].at.module) last++;
+    Cutter(std::span(unique).subspan(first, last - first), leaders).run(result.blocks, cuts);
+    first = last;
+  }
+  unite_equal_rows(result.blocks);
+  add_up(cuts);
+  size_t block = 0;
+  for (const Cut& c : cuts) {
+    const auto key = [&] {
+      const BlockCount& b = result.blocks[block];
+      return std::tuple(b.at, b.size, b.insns);
+    };
+    while (key() < std::tuple(c.at, c.size, c.insns)) block++;
+    result.interruptions.push_back({static_cast<uint32_t>(block), c.executed, c.count});
+  }
+  return result;
+}
+
+std::vector<Piece> pieces_of(const BlockTable& blocks, const InterruptionTable& interruptions) {
+  std::vector<Piece> pieces;
+  pieces.reserve(blocks.size() + interruptions.size());
+  for (const BlockCount& b : blocks)
+    pieces.push_back({b.at, b.size, b.insns, b.insns, false, b.count});
+  for (const Interruption& i : interruptions) {
+    const BlockCount& b = blocks[i.block];
+    pieces[i.block].count -= i.count;
+    pieces.push_back({b.at, b.size, b.insns, i.executed, false, i.count});
+  }
+  return pieces;
+}
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+//
+// Joins the tables with the names of functions.
+#include <algorithm>
+#include <tuple>
+
+#include "profile/profile.h"
+
+namespace shadowprof::profile {
+namespace {
+
+// What the function that starts at `start` may own: names that overlap are cut where the next one
+// begins, so each place has at most one owner.
+void cut_overlaps(FunctionTable& functions) {
+  std::sort(functions.begin(), functions.end(), [](const Function& a, const Function& b) {
+    return std::tuple(a.at, b.size, std::string_view(a.name)) <
+           std::tuple(b.at, a.size, std::string_view(b.name));
+  });
+  const auto same_place = [](const Function& a, const Function& b) { return a.at == b.at; };
+  functions.erase(std::unique(functions.begin(), functions.end(), same_place), functions.end());
+  for (size_t i = 0; i + 1 < functions.size(); i++) {
+    const Function& next = functions[i + 1];
+    if (next.at.module == functions[i].at.module)
+      functions[i].size = std::min(functions[i].size, next.at.offset - functions[i].at.offset);
+  }
+}
+
+// Index of the function that contains `at`, or functions.size().
+size_t index_of(const FunctionTable& functions, CodeRef at) {
+  auto it = std::upper_bound(functions.begin(), functions.end(), at,
+                             [](CodeRef a, const Function& f) { return a < f.at; });
+  if (it == functions.begin()) return functions.size();
+  --it;
+  if (it->at.module != at.module || at.offset - it->at.offset >= it->size) return functions.size();
+  return static_cast<size_t>(it - functions.begin());
+}
+
+}  // namespace
+
+const Function* find_function(const FunctionTable& functions, CodeRef at) {
+  const size_t i = index_of(functions, at);
+  return i == functions.size() ? nullptr : &functions[i];
+}
+
+void attribute_functions(Profile& profile, FunctionTable names) {
+  std::erase_if(names, [](const Function& f) { return f.size == 0; });
+  cut_overlaps(names);
+  const Tables& t = profile.tables;
+  for (Function& f : names) f.self = f.inclusive = f.invocations = f.loop_iterations = 0;
+
+  std::vector<size_t> owner(t.blocks.size());
+  for (size_t i = 0; i < t.blocks.size(); i++) {
+    owner[i] = index_of(names, t.blocks[i].at);
+    if (owner[i] != names.size()) names[owner[i]].self += t.blocks[i].count * t.blocks[i].insns;
+  }
+  for (const Interruption& i : t.interruptions)
+    if (owner[i.block] != names.size())
+      names[owner[i.block]].self -= i.count * (t.blocks[i.block].insns - i.executed);
+
+  // A function entered at several places may count nested activations twice: never more than all.
+  for (const Entry& e : t.entries) {
+    const size_t f = index_of(names, e.at);
+    if (f == names.size()) continue;
+    names[f].invocations += e.invocations;
+    names[f].inclusive =
+        std::min(names[f].inclusive + e.inclusive, profile.coverage.instructions_profiled);
+  }
+  for (const Edge& e : t.edges) {
+    const bool inside =
+        e.kind == EdgeKind::taken || e.kind == EdgeKind::jump || e.kind == EdgeKind::indirect_jump;
+    if (!inside || e.from.module != e.to.module || e.to.offset > e.from.offset) continue;
+    const size_t f = index_of(names, e.from);
+    if (f != names.size() && f == index_of(names, e.to)) names[f].loop_iterations += e.count;
+  }
+  std::erase_if(names, [](const Function& f) { return f.self == 0 && f.invocations == 0; });
+  profile.functions = std::move(names);
+}
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+//
+// The rows that people read first: complete in themselves (paths and names, not indices), ranked,
+// computed from the tables.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "profile/edge_table.h"
+
+namespace shadowprof::profile {
+
+struct Profile;
+
+struct SourceLine {
+  std::string file;
+  uint32_t line = 0;
+};
+
+// Who knows the source line of a place in code (module index, offset). May be empty.
+using LineLookup = std::function<std::optional<SourceLine>(CodeRef)>;
+
+struct Place {
+  std::string module;
+  uint64_t offset = 0;
+  std::string function;  // "" when unknown
+  std::string file;      // "" when unknown
+  uint32_t line = 0;     // 0 when unknown
+};
+
+struct HotEdge {
+  uint32_t rank = 0;  // from 1
+  Place from;
+  Place to;
+  EdgeKind kind = EdgeKind::taken;
+  uint64_t count = 0;
+  double share = 0;  // of all edge executions
+};
+
+struct HotMethod {
+  uint32_t rank = 0;
+  Place at;
+  uint64_t self = 0;
+  uint64_t inclusive = 0;
+  double self_share = 0;  // of all attributed instructions
+  double inclusive_share = 0;
+  uint64_t invocations = 0;
+  uint64_t loop_iterations = 0;
+};
+
+struct HotCallPair {
+  uint32_t rank = 0;
+  Place site;
+  Place callee;
+  bool indirect = false;
+  uint64_t count = 0;
+  double share = 0;  // of all calls
+  uint64_t inclusive = 0;
+};
+
+struct Hotlists {
+  std::vector<HotMethod> methods;       // by self instructions
+  std::vector<HotCallPair> call_pairs;  // by count
+  std::vector<HotEdge> edges;           // by count
+};
+
+// The `limit` hottest rows of each kind. Ties are broken by place, so equal runs give equal lists.
+Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup& lines = {});
+
+}  // namespace shadowprof::profile

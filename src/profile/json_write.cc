@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT
+//
+// Writes the profile file. Small parts are built as JSON values; tables, functions and hotlists go
+// row by row (or column by column) to the file, so memory does not depend on their size.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/unique_fd.h"
+#include "profile/json_file.h"
+#include "profile/output_file.h"
+
+namespace shadowprof::profile {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const Json& value, int indent = -1) {
+  return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+Json place_json(const Place& p) {
+  Json j = {{"module", p.module}, {"offset", p.offset}};
+  if (!p.function.empty()) j["function"] = p.function;
+  if (!p.file.empty()) j["file"] = p.file;
+  if (p.line != 0) j["line"] = p.line;
+  return j;
+}
+
+Json row_json(const HotMethod& m) {
+  Json j = {{"rank", m.rank}};
+  j.update(place_json(m.at));
+  j["self_instructions"] = m.self;
+  j["inclusive_instructions"] = m.inclusive;
+  j["self_share"] = m.self_share;
+  j["inclusive_share"] = m.inclusive_share;
+  j["invocations"] = m.invocations;
+  j["loop_iterations"] = m.loop_iterations;
+  return j;
+}
+
+Json row_json(const HotCallPair& c) {
+  return {{"rank", c.rank},
+          {"from", place_json(c.site)},
+          {"to", place_json(c.callee)},
+          {"indirect", c.indirect},
+          {"count", c.count},
+          {"share", c.share},
+          {"inclusive_instructions", c.inclusive}};
+}
+
+Json row_json(const HotEdge& e) {
+  return {{"rank", e.rank},         {"from", place_json(e.from)},
+          {"to", place_json(e.to)}, {"kind", to_string(e.kind)},
+          {"count", e.count},       {"share", e.share}};
+}
+
+Json row_json(const Module& m) {
+  return {{"path", m.path},
+          {"build_id", m.build_id},
+          {"address", m.address},
+          {"inode", m.inode},
+          {"device", m.device}};
+}
+
+Json row_json(const Function& f) {
+  Json j = {{"module", f.at.module}, {"offset", f.at.offset}, {"size", f.size}, {"name", f.name}};
+  if (!f.linkage_name.empty()) j["linkage_name"] = f.linkage_name;
+  if (!f.file.empty()) j["file"] = f.file;
+  if (f.line != 0) j["line"] = f.line;
+  j["self_instructions"] = f.self;
+  j["inclusive_instructions"] = f.inclusive;
+  j["invocations"] = f.invocations;
+  j["loop_iterations"] = f.loop_iterations;
+  return j;
+}
+
+Json run_json(const Run& r) {
+  Json j = {{"command", r.command}, {"pid", r.pid},         {"mode", r.mode},
+            {"engine", r.engine},   {"options", r.options}, {"seed", r.seed}};
+  j["host"] = {{"cpu", r.host.cpu}, {"kernel", r.host.kernel}, {"cores", r.host.cores}};
+  j["started"] = r.started;
+  j["duration_s"] = r.duration_s;
+  j["exit"] = nullptr;
+  if (r.exit) j["exit"] = {{r.exit->signalled ? "signal" : "status", r.exit->value}};
+  return j;
+}
+
+Json coverage_json(const Coverage& c) {
+  return {{"samples", c.samples},
+          {"instructions_profiled", c.instructions_profiled},
+          {"instructions_total", c.instructions_total},
+          {"estimated", c.estimated},
+          {"share", c.share()},
+          {"attributed", c.attributed},
+          {"dropped", c.dropped},
+          {"ended", c.ended},
+          {"events", c.events}};
+}
+
+Json overhead_json(const Overhead& o) {
+  return {{"engine_cpu_s", o.engine_cpu_s},   {"collector_cpu_s", o.collector_cpu_s},
+          {"program_cpu_s", o.program_cpu_s}, {"translated_blocks", o.translated_blocks},
+          {"translation_s", o.translation_s}, {"stops", o.stops}};
+}
+
+Json syscalls_json(const Syscalls& s) {
+  Json by_name = Json::object();
+  for (const auto& [name, c] : s.by_name) by_name[name] = {{"count", c.count}, {"ended", c.ended}};
+  return {{"by_class", s.by_class}, {"by_name", by_name}};
+}
+
+// Writes the parts of a JSON document in order. Out has write(string_view).
+template <typename Out>
+class Writer {
+ public:
+  explicit Writer(Out& out) : out_(out) {}
+
+  void open(const char* name = nullptr) { begin(name, "{"); }
+  void close() {
+    out_.write("}");
+    first_ = false;
+  }
+  void value(const char* name, const Json& v) {
+    begin(name, text_of(v));
+    first_ = false;
+  }
+
+  template <typename Rows>
+  void rows(const char* name, const Rows& all) {
+    begin(name, "[");
+    for (const auto& row : all) {
+      out_.write(first_ ? "\n" : ",\n");
+      out_.write(text_of(row_json(row)));
+      first_ = false;
+    }
+    out_.write("]");
+    first_ = false;
+  }
+
+  template <typename Rows, typename Get>
+  void column(const char* name, const Rows& all, Get get) {
+    begin(name, "[");
+    char digits[24];
+    for (const auto& row : all) {
+      char* at = digits;
+      if (!first_) *at++ = ',';
+      first_ = false;
+      at = std::to_chars(at, digits + sizeof(digits), static_cast<uint64_t>(get(row))).ptr;
+      out_.write({digits, static_cast<size_t>(at - digits)});
+    }
+    out_.write("]");
+    first_ = false;
+  }
+
+ private:
+  void begin(const char* name, std::string_view text) {
+    if (name != nullptr) {
+      out_.write(first_ ? "\n\"" : ",\n\"");
+      out_.write(name);
+      out_.write("\":");
+    }
+    out_.write(text);
+    first_ = true;
+  }
+
+  Out& out_;
+  bool first_ = true;
+};
+
+template <typename Out>
+void write_tables(Writer<Out>& w, const Tables& t) {
+  w.open("tables");
+  w.open("blocks");
+  w.column("module", t.blocks, [](const BlockCount& b) { return b.at.module; });
+  w.column("offset", t.blocks, [](const BlockCount& b) { return b.at.offset; });
+  w.column("size", t.blocks, [](const BlockCount& b) { return b.size; });
+  w.column("insns", t.blocks, [](const BlockCount& b) { return b.insns; });
+  w.column("count", t.blocks, [](const BlockCount& b) { return b.count; });
+  w.close();
+  w.open("interruptions");
+  w.column("block", t.interruptions, [](const Interruption& i) { return i.block; });
+  w.column("executed", t.interruptions, [](const Interruption& i) { return i.executed; });
+  w.column("count", t.interruptions, [](const Interruption& i) { return i.count; });
+  w.close();
+  w.open("edges");
+  Json kinds = Json::array();
+  for (size_t i = 0; i < kEdgeKinds; i++) kinds.push_back(to_string(static_cast<EdgeKind>(i)));
+  w.value("kinds", kinds);
+  w.column("from_module", t.edges, [](const Edge& e) { return e.from.module; });
+  w.column("from_offset", t.edges, [](const Edge& e) { return e.from.offset; });
+  w.column("to_module", t.edges, [](const Edge& e) { return e.to.module; });
+  w.column("to_offset", t.edges, [](const Edge& e) { return e.to.offset; });
+  w.column("kind", t.edges, [](const Edge& e) { return e.kind; });
+  w.column("count", t.edges, [](const Edge& e) { return e.count; });
+  w.close();
+  w.open("calls");
+  w.column("from_module", t.calls, [](const CallPair& c) { return c.site.module; });
+  w.column("from_offset", t.calls, [](const CallPair& c) { return c.site.offset; });
+  w.column("to_module", t.calls, [](const CallPair& c) { return c.callee.module; });
+  w.column("to_offset", t.calls, [](const CallPair& c) { return c.callee.offset; });
+  w.column("indirect", t.calls, [](const CallPair& c) { return c.indirect ? 1 : 0; });
+  w.column("count", t.calls, [](const CallPair& c) { return c.count; });
+  w.column("inclusive", t.calls, [](const CallPair& c) { return c.inclusive; });
+  w.close();
+  w.open("entries");
+  w.column("module", t.entries, [](const Entry& e) { return e.at.module; });
+  w.column("offset", t.entries, [](const Entry& e) { return e.at.offset; });
+  w.column("invocations", t.entries, [](const Entry& e) { return e.invocations; });
+  w.column("inclusive", t.entries, [](const Entry& e) { return e.inclusive; });
+  w.close();
+  w.close();
+}
+
+template <typename Out>
+void write_hotlists(Writer<Out>& w, const char* name, const Hotlists& h) {
+  w.open(name);
+  w.rows("methods", h.methods);
+  w.rows("call_pairs", h.call_pairs);
+  w.rows("edges", h.edges);
+  w.close();
+}
+
+// The first key is "schema": is_profile_file() looks for it at the beginning.
+template <typename Out>
+void write_document(Out& out, const Profile& p) {
+  Writer<Out> w(out);
+  w.open();
+  w.value("schema", kSchema);
+  w.value("version", kVersion);
+  w.value("tool", {{"name", "shadowprof"}, {"version", p.tool_version}});
+  w.value("run", run_json(p.run));
+  w.value("coverage", coverage_json(p.coverage));
+  w.value("overhead", overhead_json(p.overhead));
+  w.value("syscalls", syscalls_json(p.syscalls));
+  w.rows("modules", p.modules);
+  w.rows("functions", p.functions);
+  write_hotlists(w, "hotlists", p.hotlists);
+  write_tables(w, p.tables);
+  w.value("confidence", {{"exact", p.confidence.exact}});
+  w.close();
+  out.write("\n");
+}
+
+struct StringOut {
+  std::string text;
+  void write(std::string_view s) { text += s; }
+};
+
+// A profile of ours, or nothing yet.
+Result<bool> is_profile_file(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return fail_errno(errno, "cannot read {}, which is there already", path);
+  char head[256];
+  const ssize_t n = ::read(fd.get(), head, sizeof(head));
+  if (n < 0) return fail_errno(errno, "cannot read {}, which is there already", path);
+  std::string squeezed;
+  for (char c : std::string_view(head, static_cast<size_t>(n)))
+    if (c != ' ' && c != '\n' && c != '\t' && c != '\r') squeezed += c;
+  return n == 0 || squeezed.starts_with(std::string("{\"schema\":\"") + kSchema + '"');
+}
+
+}  // namespace
+
+Status check_output(const std::string& path) {
+  if (path == "-") return {};
+  if (path.empty()) return fail("the name of the profile is empty");
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0) {
+    if (S_ISDIR(info.st_mode))
+      return fail("cannot write the profile to {}: it is a directory", path);
+    if (!S_ISREG(info.st_mode)) {
+      if (::access(path.c_str(), W_OK) != 0) return fail_errno(errno, "cannot write {}", path);
+      return {};
+    }
+    SP_ASSIGN(const bool ours, is_profile_file(path));
+    if (!ours)
+      return fail("{} exists and is not a profile of shadowprof: choose another file with -o",
+                  path);
+  } else if (errno != ENOENT) {
+    return fail_errno(errno, "cannot write {}", path);
+  }
+  std::error_code ignored;
+  std::filesystem::path file = std::filesystem::weakly_canonical(path, ignored);
+  const std::string directory = (ignored ? std::filesystem::path(path) : file).parent_path();
+  if (::access(directory.empty() ? "." : directory.c_str(), W_OK | X_OK) != 0)
+    return fail_errno(errno, "cannot make {} in its directory", path);
+  return {};
+}
+
+Status write_profile(const Profile& profile, const std::string& path) {
+  SP_TRY(check_output(path));
+  SP_ASSIGN(OutputFile file, OutputFile::open(path));
+  write_document(file, profile);
+  return file.finish();
+}
+
+std::string profile_json(const Profile& profile) {
+  StringOut out;
+  write_document(out, profile);
+  return std::move(out.text);
+}
+
+std::string hotlists_json(const Hotlists& hotlists) {
+  StringOut out;
+  Writer<StringOut> w(out);
+  write_hotlists(w, nullptr, hotlists);
+  return out.text + "\n";
+}
+
+}  // namespace shadowprof::profile

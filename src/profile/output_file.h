@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+//
+// A file that appears whole or not at all: written under another name in the same directory, mode
+// 0600, and renamed when everything reached it. What is no regular file (a device, a pipe) is
+// written in place.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace shadowprof::profile {
+
+class OutputFile {
+ public:
+  static Result<OutputFile> open(const std::string& path);  // "-" is stdout
+  OutputFile(OutputFile&&) noexcept;
+  OutputFile& operator=(OutputFile&&) = delete;
+  ~OutputFile();  // without finish(): nothing has happened
+
+  // The first failure stays; write() after it does nothing.
+  void write(std::string_view text);
+  Status finish();
+
+ private:
+  OutputFile(std::string path, std::string temporary, UniqueFd fd);
+  void flush();
+
+  std::string path_;
+  std::string temporary_;  // "" when written in place
+  UniqueFd fd_;
+  std::string buffer_;
+  int error_ = 0;
+};
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+#include "profile/profile.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "profile/canonical.h"
+
+namespace shadowprof::profile {
+namespace {
+
+constexpr const char* kEdgeKindNames[kEdgeKinds] = {
+    "not_taken", "taken", "jump", "call", "indirect_jump", "indirect_call", "ret"};
+
+// Sorts rows by key and adds the counts of equal ones to the first of them.
+template <typename T, typename Key, typename Add>
+void add_up(std::vector<T>& rows, Key key, Add add) {
+  std::sort(rows.begin(), rows.end(), [&](const T& a, const T& b) { return key(a) < key(b); });
+  size_t last = 0;
+  for (size_t i = 1; i < rows.size(); i++) {
+    if (key(rows[last]) == key(rows[i]))
+      add(rows[last], rows[i]);
+    else
+      rows[++last] = rows[i];
+  }
+  if (!rows.empty()) rows.resize(last + 1);
+}
+
+void add_counts(std::map<std::string, uint64_t>& into,
+                const std::map<std::string, uint64_t>& from) {
+  for (const auto& [name, count] : from) into[name] += count;
+}
+
+}  // namespace
+
+const char* to_string(EdgeKind kind) {
+  const auto i = static_cast<size_t>(kind);
+  return i < kEdgeKinds ? kEdgeKindNames[i] : "?";
+}
+
+std::optional<EdgeKind> edge_kind_from(std::string_view name) {
+  for (size_t i = 0; i < kEdgeKinds; i++)
+    if (name == kEdgeKindNames[i]) return static_cast<EdgeKind>(i);
+  return std::nullopt;
+}
+
+uint32_t find_or_add_module(ModuleTable& table, const Module& module) {
+  for (uint32_t i = 0; i < table.size(); i++) {
+    const Module& m = table[i];
+    if (m.path != module.path || m.inode != module.inode || m.device != module.device) continue;
+    if (module.inode != 0 || m.address == module.address) return i;
+  }
+  table.push_back(module);
+  return static_cast<uint32_t>(table.size() - 1);
+}
+
+uint64_t executed_instructions(const BlockTable& blocks, const InterruptionTable& interruptions) {
+  uint64_t sum = 0;
+  for (const BlockCount& b : blocks) sum += b.count * b.insns;
+  for (const Interruption& i : interruptions) sum -= i.count * (blocks[i.block].insns - i.executed);
+  return sum;
+}
+
+double Coverage::share() const {
+  if (instructions_total == 0) return 0;
+  return static_cast<double>(instructions_profiled) / static_cast<double>(instructions_total);
+}
+
+uint64_t Coverage::dropped_instructions() const {
+  uint64_t sum = 0;
+  for (const auto& [reason, count] : dropped) sum += count;
+  return sum;
+}
+
+void normalise(Tables& t) {
+  add_up(
+      t.edges, [](const Edge& e) { return std::tuple(e.from, e.to, e.kind); },
+      [](Edge& a, const Edge& b) { a.count += b.count; });
+  add_up(
+      t.calls, [](const CallPair& c) { return std::tuple(c.site, c.callee, c.indirect); },
+      [](CallPair& a, const CallPair& b) {
+        a.count += b.count;
+        a.inclusive += b.inclusive;
+      });
+  add_up(
+      t.entries, [](const Entry& e) { return e.at; },
+      [](Entry& a, const Entry& b) {
+        a.invocations += b.invocations;
+        a.inclusive += b.inclusive;
+      });
+}
+
+void add_tables(Profile& into, const Profile& from) {
+  std::vector<uint32_t> module_in_into;
+  for (const Module& m : from.modules)
+    module_in_into.push_back(find_or_add_module(into.modules, m));
+  const auto moved = [&](CodeRef at) { return CodeRef{module_in_into[at.module], at.offset}; };
+
+  std::vector<Piece> pieces = pieces_of(into.tables.blocks, into.tables.interruptions);
+  for (Piece p : pieces_of(from.tables.blocks, from.tables.interruptions)) {
+    p.at = moved(p.at);
+    pieces.push_back(p);
+  }
+  CanonicalBlocks canonical = canonical_blocks(std::move(pieces), nullptr);
+  into.tables.blocks = std::move(canonical.blocks);
+  into.tables.interruptions = std::move(canonical.interruptions);
+
+  for (const Edge& e : from.tables.edges)
+    into.tables.edges.push_back({moved(e.from), moved(e.to), e.kind, e.count});
+  for (const CallPair& c : from.tables.calls)
+    into.tables.calls.push_back({moved(c.site), moved(c.callee), c.indirect, c.count, c.inclusive});
+  for (const Entry& e : from.tables.entries)
+    into.tables.entries.push_back({moved(e.at), e.invocations, e.inclusive});
+  normalise(into.tables);
+
+  Coverage& c = into.coverage;
+  c.samples += from.coverage.samples;
+  c.instructions_profiled += from.coverage.instructions_profiled;
+  c.instructions_total += from.coverage.instructions_total;
+  c.estimated |= from.coverage.estimated;
+  c.attributed += from.coverage.attributed;
+  add_counts(c.ended, from.coverage.ended);
+  add_counts(c.dropped, from.coverage.dropped);
+  add_counts(c.events, from.coverage.events);
+}
+
+namespace {
+
+Status check_indices(const Profile& p) {
+  const size_t modules = p.modules.size();
+  const auto bad = [&](CodeRef at) { return at.module >= modules; };
+  const auto name_row = [&](const char* table, size_t row) {
+    return fail("row {} of the table of {} names a module that is not there ({} modules)", row,
+                table, modules);
+  };
+  const Tables& t = p.tables;
+  for (size_t i = 0; i < t.blocks.size(); i++)
+    if (bad(t.blocks[i].at)) return name_row("blocks", i);
+  for (size_t i = 0; i < t.edges.size(); i++)
+    if (bad(t.edges[i].from) || bad(t.edges[i].to)) return name_row("edges", i);
+  for (size_t i = 0; i < t.calls.size(); i++)
+    if (bad(t.calls[i].site) || bad(t.calls[i].callee)) return name_row("calls", i);
+  for (size_t i = 0; i < t.entries.size(); i++)
+    if (bad(t.entries[i].at)) return name_row("entries", i);
+  for (size_t i = 0; i < p.functions.size(); i++)
+    if (bad(p.functions[i].at)) return name_row("functions", i);
+  return {};
+}
+
+Status check_interruptions(const Tables& t) {
+  std::vector<uint64_t> interrupted(t.blocks.size(), 0);
+  for (size_t i = 0; i < t.interruptions.size(); i++) {
+    const Interruption& x = t.interruptions[i];
+    if (x.block >= t.blocks.size())
+      return fail("row {} of the table of interruptions names block {} of {}", i, x.block,
+                  t.blocks.size());
+    const BlockCount& b = t.blocks[x.block];
+    const uint64_t left = b.count - interrupted[x.block];
+    if (x.executed >= b.insns || x.count > left)
+      return fail("row {} of the table of interruptions does not fit its block", i);
+    interrupted[x.block] += x.count;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_consistency(const Profile& p) {
+  SP_TRY(check_indices(p));
+  SP_TRY(check_interruptions(p.tables));
+  const Coverage& c = p.coverage;
+  const uint64_t in_table = executed_instructions(p.tables.blocks, p.tables.interruptions);
+  if (in_table != c.attributed)
+    return fail("{} instructions are in the block table, but {} were attributed", in_table,
+                c.attributed);
+  if (c.attributed + c.dropped_instructions() != c.instructions_profiled)
+    return fail("{} instructions attributed and {} dropped are not the {} profiled", c.attributed,
+                c.dropped_instructions(), c.instructions_profiled);
+  if (!c.estimated && c.instructions_profiled > c.instructions_total)
+    return fail("{} instructions profiled of {} executed", c.instructions_profiled,
+                c.instructions_total);
+  if (p.confidence.exact && (c.estimated || c.instructions_profiled != c.instructions_total))
+    return fail("an exact profile must cover all {} instructions, not {}", c.instructions_total,
+                c.instructions_profiled);
+  return {};
+}
+
+}  // namespace shadowprof::profile

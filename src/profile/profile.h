@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+//
+// The profile: everything that is known after a run, and what the profile file holds. Collectors
+// fill the tables, the session driver fills run, coverage, overhead and syscalls, symbols give the
+// functions; then, in this order:
+//
+//   attribute_functions(profile, names)   self, inclusive, ... of each function that executed
+//   profile.hotlists = compute_hotlists(profile, limit, lines)
+//   check_consistency(profile)            conservation of instructions, ranges of all indices
+//   write_profile(profile, path)          json_file.h
+//
+// One table per file; a table's layout and meaning stand above its row type.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "profile/block_table.h"
+#include "profile/call_table.h"
+#include "profile/edge_table.h"
+#include "profile/function_table.h"
+#include "profile/hotlists.h"
+#include "profile/module_table.h"
+
+namespace shadowprof::profile {
+
+inline constexpr const char* kSchema = "shadowprof.profile";
+inline constexpr uint32_t kVersion = 1;
+
+struct Host {
+  std::string cpu;
+  std::string kernel;
+  uint32_t cores = 0;
+};
+
+struct Exit {
+  bool signalled = false;
+  int value = 0;  // the exit status, or the signal that killed the program
+};
+
+struct Run {
+  std::vector<std::string> command;
+  int64_t pid = 0;
+  std::string mode;    // "full"
+  std::string engine;  // "translator", "step"
+  std::map<std::string, std::string> options;
+  uint64_t seed = 0;
+  Host host;
+  std::string started;  // UTC, ISO 8601: "2025-01-31T12:00:00Z"
+  double duration_s = 0;
+  std::optional<Exit> exit;  // absent: the program was still running
+};
+
+struct Coverage {
+  uint64_t samples = 0;                     // full mode: 1 for each thread
+  uint64_t instructions_profiled = 0;       // in trace records that were read
+  uint64_t instructions_total = 0;          // that the program executed
+  bool estimated = false;                   // of instructions_total; false in full mode
+  uint64_t attributed = 0;                  // to rows of the block table
+  std::map<std::string, uint64_t> ended;    // samples by the reason for which they ended
+  std::map<std::string, uint64_t> dropped;  // instructions by the reason for which no row has them
+  std::map<std::string, uint64_t> events;   // other things that could not be counted, by what
+
+  double share() const;
+  uint64_t dropped_instructions() const;
+};
+
+struct Overhead {
+  double engine_cpu_s = 0;     // our own CPU time in tracing and translating
+  double collector_cpu_s = 0;  // in collectors
+  double program_cpu_s = 0;    // of the program, under us
+  uint64_t translated_blocks = 0;
+  double translation_s = 0;
+  std::map<std::string, uint64_t> stops;  // of the program's threads, by reason
+};
+
+struct SyscallCount {
+  uint64_t count = 0;
+  uint64_t ended = 0;  // samples that it ended
+};
+
+struct Syscalls {
+  std::map<std::string, uint64_t> by_class;
+  std::map<std::string, SyscallCount> by_name;
+};
+
+struct Tables {
+  BlockTable blocks;
+  InterruptionTable interruptions;
+  EdgeTable edges;
+  CallTable calls;
+  EntryTable entries;
+};
+
+struct Confidence {
+  bool exact = false;  // every instruction was profiled: all intervals have width 0
+};
+
+struct Profile {
+  std::string tool_version;
+  Run run;
+  Coverage coverage;
+  Overhead overhead;
+  Syscalls syscalls;
+  ModuleTable modules;
+  FunctionTable functions;
+  Hotlists hotlists;
+  Tables tables;
+  Confidence confidence;
+};
+
+// Sorts the tables of edges, calls and entries and adds up equal rows.
+void normalise(Tables& tables);
+
+// Adds another address space's (or run's) coverage counts, modules and tables to `into`; blocks are
+// cut again so that the result is canonical. Functions and hotlists of `into` are out of date then.
+void add_tables(Profile& into, const Profile& from);
+
+// Keeps those of `names` (any order; of profile.modules) that executed, with their figures. Where
+// names overlap, code belongs to the one that begins last. Code without a name belongs to nothing.
+void attribute_functions(Profile& profile, FunctionTable names);
+
+// The function that contains a place, by binary search; null where there is none.
+const Function* find_function(const FunctionTable& functions, CodeRef at);
+
+// An error names the first rule that is broken: attributed + dropped = profiled; the block table
+// adds up to attributed; a profile that is exact covers everything; indices are in range.
+Status check_consistency(const Profile& profile);
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#include "ptrace/deliver.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <string>
+
+#include "base/check.h"
+#include "ptrace/quiet_run.h"
+
+namespace shadowprof::ptrace {
+namespace {
+
+// The last real-time signal: every other pending signal is taken first, so they cannot be
+// overtaken.
+constexpr int kCarrier = 64;
+
+// Differs from any cookie that a former or another instance of us used.
+uint64_t new_cookie() {
+  static std::atomic<uint64_t> next =
+      static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) << 20;
+  return next.fetch_add(1) ^ (static_cast<uint64_t>(::getpid()) << 48);
+}
+
+Result<int32_t> process_of(Tid tid) {
+  std::ifstream file("/proc/" + std::to_string(tid.value) + "/status");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("Tgid:")) return std::stoi(line.substr(5));
+  }
+  return thread_is_gone(tid);
+}
+
+Status send_carrier(Tid tid, uint64_t cookie) {
+  SP_ASSIGN(const int32_t process, process_of(tid));
+  siginfo_t info{};
+  info.si_signo = kCarrier;
+  info.si_code = SI_QUEUE;
+  info.si_pid = ::getpid();
+  info.si_uid = ::getuid();
+  info.si_value.sival_ptr = reinterpret_cast<void*>(cookie);
+  if (::syscall(SYS_rt_tgsigqueueinfo, process, tid.value, kCarrier, &info) == 0) return {};
+  if (errno == ESRCH) return thread_is_gone(tid);
+  return fail_errno(errno, "cannot send a signal to thread {}", tid.value);
+}
+
+bool is_carrier(const siginfo_t& info, uint64_t cookie) {
+  return info.si_signo == kCarrier && info.si_code == SI_QUEUE &&
+         reinterpret_cast<uint64_t>(info.si_value.sival_ptr) == cookie;
+}
+
+}  // namespace
+
+Status bring_to_signal_stop(Tracee tracee, const siginfo_t& info,
+                            std::vector<siginfo_t>& deferred) {
+  const Tid tid = tracee.tid();
+  WaitStatus stop;
+  Tracee::SyscallStopInfo syscall;
+  if (!tracee.current_stop_if_alive(stop) || !tracee.get_syscall_stop_if_alive(syscall)) {
+    return thread_is_gone(tid);
+  }
+  CHECK(syscall.which != Tracee::SyscallStop::entry && !stop.is_event(StopEvent::vfork) &&
+            !stop.is_event(StopEvent::exit) && !stop.is_event(StopEvent::seccomp),
+        "no signal can be given to thread {} at its {}", tid.value, to_string(stop));
+  if (stop.kind() != WaitStatus::Kind::signal_stop) {
+    SignalMask mask = 0;
+    if (!tracee.get_signal_mask_if_alive(mask) ||
+        !tracee.set_signal_mask_if_alive(mask & ~mask_of(kCarrier))) {
+      return thread_is_gone(tid);
+    }
+    const uint64_t cookie = new_cookie();
+    QuietRun run(tracee, deferred);
+    Status sent = send_carrier(tid, cookie);
+    if (sent) {
+      const auto arrived = [&](const WaitStatus& status) {
+        siginfo_t found{};
+        return status.is_signal_stop(kCarrier) && tracee.get_siginfo_if_alive(found) &&
+               is_carrier(found, cookie);
+      };
+      SP_TRY(run.until(QuietRun::Resume::cont, arrived));
+    }
+    if (!tracee.set_signal_mask_if_alive(mask)) return thread_is_gone(tid);
+    SP_TRY(sent);
+    if (run.saw_trap() && !tracee.interrupt_if_alive()) return thread_is_gone(tid);
+  }
+  if (!tracee.set_siginfo_if_alive(info)) return thread_is_gone(tid);
+  return {};
+}
+
+}  // namespace shadowprof::ptrace

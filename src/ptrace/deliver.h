@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+//
+// Giving a deferred signal back to the program, with its siginfo, exactly once.
+//
+// The kernel lets a tracer deliver a signal of its choice at a signal-delivery-stop only. Sending
+// the signal again to get there is not the same: a second instance that is pending meanwhile would
+// melt with it (standard signals do not queue), the siginfo would be ours, and it might be taken by
+// another thread. So the thread is brought to a signal-delivery-stop by a carrier, a real-time
+// signal of ours with a cookie in it, and the carrier is then exchanged for the signal.
+#pragma once
+
+#include <csignal>
+#include <vector>
+
+#include "base/result.h"
+#include "ptrace/tracee.h"
+
+namespace shadowprof::ptrace {
+
+// Brings the stopped thread to a signal-delivery-stop which carries `info`: get_siginfo_if_alive
+// gives it, and cont_if_alive(info.si_signo) delivers it by the program's disposition with the
+// registers (pending restart included) as they are now; if the program blocks the signal, the
+// kernel puts it into the thread's queue. No user instruction runs.
+//
+// Precondition: any ptrace stop but vfork, exit and seccomp events and syscall entry (CHECKed). The
+// mask is needed to be the program's own: at a stop inside sigsuspend and the like a temporary mask
+// is dropped. At a signal-delivery-stop the signal that it is for must have been dealt with: it is
+// simply replaced.
+//
+// Signals that turn up first are appended to `deferred`. If a group stop was passed, an interrupt
+// is left pending, so that the thread reports it again (WaitStatus::is_trap) after it was resumed
+// and before the handler's first instruction. Fails with ESRCH if the thread dies, EAGAIN if the
+// user's signal queue is full (RLIMIT_SIGPENDING), EPERM if we may not signal it.
+Status bring_to_signal_stop(Tracee tracee, const siginfo_t& info, std::vector<siginfo_t>& deferred);
+
+}  // namespace shadowprof::ptrace

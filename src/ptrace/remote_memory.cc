@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+#include "ptrace/remote_memory.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "base/limits.h"
+
+namespace shadowprof::ptrace {
+namespace {
+
+std::atomic<bool> process_vm_enabled{true};
+
+// ENOSYS and EPERM are properties of the host or of the target: do not try again for this process.
+bool is_refusal(int error) {
+  return error == ENOSYS || error == EPERM;
+}
+
+size_t read_by_call(Tid tid, GuestAddr from, std::span<uint8_t> out) {
+  size_t done = 0;
+  while (done < out.size()) {
+    const iovec local{out.data() + done, out.size() - done};
+    const iovec remote{reinterpret_cast<void*>(from.value + done), out.size() - done};
+    const ssize_t n = ::process_vm_readv(tid.value, &local, 1, &remote, 1, 0);
+    if (n <= 0) {
+      if (n < 0 && is_refusal(errno)) process_vm_enabled = false;
+      break;
+    }
+    done += static_cast<size_t>(n);
+  }
+  return done;
+}
+
+size_t write_by_call(Tid tid, GuestAddr to, std::span<const uint8_t> bytes) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const iovec local{const_cast<uint8_t*>(bytes.data()) + done, bytes.size() - done};
+    const iovec remote{reinterpret_cast<void*>(to.value + done), bytes.size() - done};
+    const ssize_t n = ::process_vm_writev(tid.value, &local, 1, &remote, 1, 0);
+    if (n <= 0) {
+      if (n < 0 && is_refusal(errno)) process_vm_enabled = false;
+      break;
+    }
+    done += static_cast<size_t>(n);
+  }
+  return done;
+}
+
+}  // namespace
+
+void RemoteMemory::set_process_vm_enabled(bool enabled) {
+  process_vm_enabled = enabled;
+}
+
+bool RemoteMemory::open_file() {
+  const std::string path = "/proc/" + std::to_string(tid_.value) + "/mem";
+  mem_.reset(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  return mem_.valid();
+}
+
+size_t RemoteMemory::read_by_file(GuestAddr from, std::span<uint8_t> out) {
+  const bool was_open = mem_.valid();
+  if (!was_open && !open_file()) return 0;
+  for (int attempt = 0;; ++attempt) {
+    size_t done = 0;
+    ssize_t n = 0;
+    while (done < out.size()) {
+      n = ::pread(mem_.get(), out.data() + done, out.size() - done,
+                  static_cast<off_t>(from.value + done));
+      if (n <= 0) break;
+      done += static_cast<size_t>(n);
+    }
+    // End of file means that the memory this file stands for is gone: the process executed.
+    if (done > 0 || n < 0 || !was_open || attempt > 0 || !open_file()) return done;
+  }
+}
+
+size_t RemoteMemory::write_by_file(GuestAddr to, std::span<const uint8_t> bytes) {
+  const bool was_open = mem_.valid();
+  if (!was_open && !open_file()) return 0;
+  for (int attempt = 0;; ++attempt) {
+    size_t done = 0;
+    ssize_t n = 0;
+    while (done < bytes.size()) {
+      n = ::pwrite(mem_.get(), bytes.data() + done, bytes.size() - done,
+                   static_cast<off_t>(to.value + done));
+      if (n <= 0) break;
+      done += static_cast<size_t>(n);
+    }
+    if (done > 0 || n < 0 || !was_open || attempt > 0 || !open_file()) return done;
+  }
+}
+
+size_t RemoteMemory::read_some(GuestAddr from, std::span<uint8_t> out) {
+  size_t done = 0;
+  while (done < out.size()) {
+    if (process_vm_enabled) done += read_by_call(tid_, from + done, out.subspan(done));
+    if (done == out.size()) break;
+    // One page of the harder sort at most, then the quick way again.
+    const size_t to_page_end =
+        limits::kPageBytes - static_cast<size_t>((from.value + done) % limits::kPageBytes);
+    const size_t length =
+        process_vm_enabled ? std::min(to_page_end, out.size() - done) : out.size() - done;
+    const size_t n = read_by_file(from + done, out.subspan(done, length));
+    done += n;
+    if (n < length) break;
+  }
+  return done;
+}
+
+tl::unexpected<Error> RemoteMemory::failure(const char* what, GuestAddr at) const {
+  const bool gone = ::kill(tid_.value, 0) != 0 && errno == ESRCH;
+  return fail_errno(gone ? ESRCH : EFAULT, "cannot {} {:#x} of process {}", what, at.value,
+                    tid_.value);
+}
+
+Status RemoteMemory::read(GuestAddr from, std::span<uint8_t> out) {
+  const size_t done = read_some(from, out);
+  if (done < out.size()) return failure("read", from + done);
+  return {};
+}
+
+Status RemoteMemory::write(GuestAddr to, std::span<const uint8_t> bytes) {
+  size_t done = 0;
+  if (process_vm_enabled) done = write_by_call(tid_, to, bytes);
+  if (!process_vm_enabled) done += write_by_file(to + done, bytes.subspan(done));
+  if (done < bytes.size()) return failure("write", to + done);
+  return {};
+}
+
+Status RemoteMemory::write_code(GuestAddr to, std::span<const uint8_t> bytes) {
+  const size_t done = write_by_file(to, bytes);
+  if (done < bytes.size()) return failure("write", to + done);
+  return {};
+}
+
+Result<std::string> RemoteMemory::read_string(GuestAddr from, size_t limit) {
+  std::string text;
+  while (text.size() < limit) {
+    uint8_t chunk[256];
+    const GuestAddr at = from + text.size();
+    const size_t want = std::min(sizeof chunk, limit - text.size());
+    const size_t got = read_some(at, {chunk, want});
+    const void* zero = std::memchr(chunk, 0, got);
+    const size_t length =
+        zero ? static_cast<size_t>(static_cast<const uint8_t*>(zero) - chunk) : got;
+    text.append(reinterpret_cast<const char*>(chunk), length);
+    if (zero) return text;
+    if (got < want) return failure("read", at + got);
+  }
+  return fail_errno(ENAMETOOLONG, "no end within {} bytes of the string at {:#x} of process {}",
+                    limit, from.value, tid_.value);
+}
+
+}  // namespace shadowprof::ptrace

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+//
+// The requests themselves. glibc's ptrace() is variadic and turns PEEK results around; the requests
+// used here are those where it is a plain system call.
+#include "ptrace/tracee.h"
+
+#include <elf.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <string>
+
+#include "base/check.h"
+
+namespace shadowprof::ptrace {
+namespace {
+
+// The size of the kernel's signal set, which PTRACE_GETSIGMASK wants as its address argument.
+constexpr uint64_t kKernelSigsetBytes = 8;
+// Not in the headers of glibc 2.36 (include/uapi/linux/ptrace.h).
+constexpr uint64_t kSuspendSeccomp = uint64_t{1} << 21;
+constexpr uint32_t kAuditArchX8664 = 0xC000003E;  // EM_X86_64 | 64-bit | little endian
+// A first guess for XSAVE state: AMX tiles included it is 11 KiB today.
+constexpr size_t kExtendedStateGuess = 16384;
+
+long raw_ptrace(int request, Tid tid, uint64_t address, void* data) {
+  return ::syscall(SYS_ptrace, static_cast<long>(request), static_cast<long>(tid.value), address,
+                   data);
+}
+
+uint64_t kernel_options(TraceOptions options) {
+  static constexpr struct {
+    TraceOptions ours;
+    uint64_t kernel;
+  } kMap[] = {
+      {TraceOptions::mark_syscall_stops, PTRACE_O_TRACESYSGOOD},
+      {TraceOptions::follow_fork, PTRACE_O_TRACEFORK},
+      {TraceOptions::follow_vfork, PTRACE_O_TRACEVFORK},
+      {TraceOptions::follow_clone, PTRACE_O_TRACECLONE},
+      {TraceOptions::report_exec, PTRACE_O_TRACEEXEC},
+      {TraceOptions::report_vfork_done, PTRACE_O_TRACEVFORKDONE},
+      {TraceOptions::report_exit, PTRACE_O_TRACEEXIT},
+      {TraceOptions::report_seccomp, PTRACE_O_TRACESECCOMP},
+      {TraceOptions::exit_kill, PTRACE_O_EXITKILL},
+      {TraceOptions::suspend_seccomp, kSuspendSeccomp},
+  };
+  uint64_t out = 0;
+  for (const auto& row : kMap) {
+    if (has(options, row.ours)) out |= row.kernel;
+  }
+  return out;
+}
+
+void* as_data(uint64_t value) {
+  return reinterpret_cast<void*>(value);
+}
+
+// The value of a line "Name:\tvalue" of /proc/TID/status; empty if there is none.
+std::string status_field(Tid tid, const std::string& name) {
+  std::ifstream file("/proc/" + std::to_string(tid.value) + "/status");
+  for (std::string line; std::getline(file, line);) {
+    if (line.compare(0, name.size() + 1, name + ":") != 0) continue;
+    const size_t start = line.find_first_not_of(" \t", name.size() + 1);
+    return start == std::string::npos ? std::string() : line.substr(start);
+  }
+  return {};
+}
+
+std::string command_of(const std::string& pid) {
+  std::ifstream file("/proc/" + pid + "/comm");
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
+tl::unexpected<Error> cannot_seize(Tid tid, int error) {
+  if (error == ESRCH) return fail_errno(error, "cannot trace {}", tid.value);
+  const std::string tracer = status_field(tid, "TracerPid");
+  if (!tracer.empty() && tracer != "0") {
+    Error e{fmt::format("cannot trace {}: it is being traced by pid {} ({})", tid.value, tracer,
+                        command_of(tracer)),
+            error};
+    return tl::unexpected(std::move(e));
+  }
+  if (status_field(tid, "State").starts_with("Z")) {
+    return tl::unexpected(Error{fmt::format("cannot trace {}: it has exited", tid.value), ESRCH});
+  }
+  if (error == EPERM) {
+    return fail_errno(
+        error,
+        "cannot trace {} (another user's or a privileged program needs root; see also "
+        "/proc/sys/kernel/yama/ptrace_scope)",
+        tid.value);
+  }
+  return fail_errno(error, "cannot trace {}", tid.value);
+}
+
+}  // namespace
+
+tl::unexpected<Error> thread_is_gone(Tid tid) {
+  return tl::unexpected(Error{fmt::format("thread {} is dying or gone", tid.value), ESRCH});
+}
+
+bool Tracee::request_if_alive(int request, uint64_t address, void* data, const char* name) const {
+  if (raw_ptrace(request, tid_, address, data) >= 0) return true;
+  CHECK(errno == ESRCH, "ptrace {} of thread {}: {}", name, tid_.value, std::strerror(errno));
+  return false;
+}
+
+bool Tracee::get_registers_if_alive(Registers& out) const {
+  return request_if_alive(PTRACE_GETREGS, 0, static_cast<user_regs_struct*>(&out), "GETREGS");
+}
+
+Result<Registers> Tracee::try_get_registers() const {
+  Registers out{};
+  if (!get_registers_if_alive(out)) return thread_is_gone(tid_);
+  return out;
+}
+
+Registers Tracee::must_get_registers() const {
+  Registers out{};
+  CHECK(get_registers_if_alive(out), "thread {} is gone", tid_.value);
+  return out;
+}
+
+bool Tracee::set_registers_if_alive(const Registers& registers) const {
+  auto* data = const_cast<Registers*>(&registers);
+  return request_if_alive(PTRACE_SETREGS, 0, static_cast<user_regs_struct*>(data), "SETREGS");
+}
+
+Status Tracee::try_set_registers(const Registers& registers) const {
+  auto* data = static_cast<user_regs_struct*>(const_cast<Registers*>(&registers));
+  if (raw_ptrace(PTRACE_SETREGS, tid_, 0, data) >= 0) return {};
+  if (errno == ESRCH) return thread_is_gone(tid_);
+  return fail_errno(errno, "cannot set the registers of thread {}", tid_.value);
+}
+
+void Tracee::must_set_registers(const Registers& registers) const {
+  CHECK(set_registers_if_alive(registers), "thread {} is gone", tid_.value);
+}
+
+bool Tracee::get_extended_state_if_alive(ExtendedState& out) const {
+  out.resize(std::max(out.capacity(), kExtendedStateGuess));
+  for (;;) {
+    iovec vector{out.data(), out.size()};
+    if (!request_if_alive(PTRACE_GETREGSET, NT_X86_XSTATE, &vector, "GETREGSET")) return false;
+    // The kernel cuts off without a word; only a result shorter than the room is complete.
+    if (vector.iov_len < out.size()) {
+      out.resize(vector.iov_len);
+      return true;
+    }
+    out.resize(out.size() * 2);
+  }
+}
+
+bool Tracee::set_extended_state_if_alive(const ExtendedState& state) const {
+  iovec vector{const_cast<uint8_t*>(state.data()), state.size()};
+  return request_if_alive(PTRACE_SETREGSET, NT_X86_XSTATE, &vector, "SETREGSET");
+}
+
+bool Tracee::get_siginfo_if_alive(siginfo_t& out) const {
+  return request_if_alive(PTRACE_GETSIGINFO, 0, &out, "GETSIGINFO");
+}
+
+bool Tracee::set_siginfo_if_alive(const siginfo_t& info) const {
+  return request_if_alive(PTRACE_SETSIGINFO, 0, const_cast<siginfo_t*>(&info), "SETSIGINFO");
+}
+
+bool Tracee::get_signal_mask_if_alive(SignalMask& out) const {
+  static_assert(sizeof out == kKernelSigsetBytes);
+  return request_if_alive(PTRACE_GETSIGMASK, kKernelSigsetBytes, &out, "GETSIGMASK");
+}
+
+bool Tracee::set_signal_mask_if_alive(SignalMask mask) const {
+  return request_if_alive(PTRACE_SETSIGMASK, kKernelSigsetBytes, &mask, "SETSIGMASK");
+}
+
+bool Tracee::get_event_message_if_alive(uint64_t& out) const {
+  unsigned long message = 0;
+  if (!request_if_alive(PTRACE_GETEVENTMSG, 0, &message, "GETEVENTMSG")) return false;
+  out = message;
+  return true;
+}
+
+bool Tracee::current_stop_if_alive(WaitStatus& out) const {
+  siginfo_t info{};
+  if (!get_siginfo_if_alive(info)) return false;
+  out = WaitStatus::from_stop_siginfo(info);
+  return true;
+}
+
+bool Tracee::get_syscall_stop_if_alive(SyscallStopInfo& out) const {
+  __ptrace_syscall_info info{};
+  const long got = raw_ptrace(PTRACE_GET_SYSCALL_INFO, tid_, sizeof info, &info);
+  if (got < 0 && errno == ESRCH) return false;
+  if (got >= 0) {
+    out.which = info.op == PTRACE_SYSCALL_INFO_ENTRY  ? SyscallStop::entry
+                : info.op == PTRACE_SYSCALL_INFO_EXIT ? SyscallStop::exit
+                                                      : SyscallStop::neither;
+    out.is_x86_64 = info.arch == kAuditArchX8664;
+    return true;
+  }
+  // Before Linux 5.3: at an entry stop rax is always -ENOSYS, at an exit stop nearly never.
+  WaitStatus stop;
+  Registers registers{};
+  if (!current_stop_if_alive(stop) || !get_registers_if_alive(registers)) return false;
+  out.is_x86_64 = registers.is_64_bit();
+  out.which = stop.kind() != WaitStatus::Kind::syscall_stop             ? SyscallStop::neither
+              : static_cast<int64_t>(registers.rax) == -int64_t{ENOSYS} ? SyscallStop::entry
+                                                                        : SyscallStop::exit;
+  return true;
+}
+
+bool Tracee::get_rseq_if_alive(GuestAddr& out) const {
+  __ptrace_rseq_configuration configuration{};
+  out = GuestAddr();
+  const long got =
+      raw_ptrace(PTRACE_GET_RSEQ_CONFIGURATION, tid_, sizeof configuration, &configuration);
+  if (got < 0) return errno != ESRCH;
+  out = GuestAddr(configuration.rseq_abi_pointer);
+  return true;
+}
+
+bool Tracee::cont_if_alive(int signal) const {
+  return request_if_alive(PTRACE_CONT, 0, as_data(static_cast<uint64_t>(signal)), "CONT");
+}
+
+bool Tracee::syscall_if_alive(int signal) const {
+  return request_if_alive(PTRACE_SYSCALL, 0, as_data(static_cast<uint64_t>(signal)), "SYSCALL");
+}
+
+bool Tracee::step_if_alive(int signal) const {
+  return request_if_alive(PTRACE_SINGLESTEP, 0, as_data(static_cast<uint64_t>(signal)),
+                          "SINGLESTEP");
+}
+
+bool Tracee::listen_if_alive() const {
+  return request_if_alive(PTRACE_LISTEN, 0, nullptr, "LISTEN");
+}
+
+bool Tracee::interrupt_if_alive() const {
+  if (raw_ptrace(PTRACE_INTERRUPT, tid_, 0, nullptr) >= 0) return true;
+  // EIO: the thread has already released its signal state, it is a zombie.
+  CHECK(errno == ESRCH || errno == EIO, "ptrace INTERRUPT of thread {}: {}", tid_.value,
+        std::strerror(errno));
+  return false;
+}
+
+bool Tracee::detach_if_alive(int signal) const {
+  return request_if_alive(PTRACE_DETACH, 0, as_data(static_cast<uint64_t>(signal)), "DETACH");
+}
+
+bool Tracee::set_options_if_alive(TraceOptions options) const {
+  return request_if_alive(PTRACE_SETOPTIONS, 0, as_data(kernel_options(options)), "SETOPTIONS");
+}
+
+Result<Tracee> seize(Tid tid, TraceOptions options) {
+  if (raw_ptrace(PTRACE_SEIZE, tid, 0, as_data(kernel_options(options))) < 0) {
+    return cannot_seize(tid, errno);
+  }
+  return Tracee(tid);
+}
+
+}  // namespace shadowprof::ptrace

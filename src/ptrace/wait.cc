@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+#include "ptrace/wait.h"
+
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/check.h"
+#include "ptrace/tracee.h"
+
+namespace shadowprof::ptrace {
+namespace {
+
+WaitOutcome wait_pid(pid_t pid, WaitMode mode) {
+  WaitOutcome out;
+  int raw = 0;
+  const pid_t got = ::waitpid(pid, &raw, __WALL | (mode == WaitMode::poll ? WNOHANG : 0));
+  if (got > 0) {
+    out.kind = WaitOutcome::Kind::status;
+    out.tid = Tid(got);
+    out.status = WaitStatus::from_raw(raw);
+  } else if (got < 0) {
+    CHECK(errno == EINTR || errno == ECHILD, "waitpid {}: {}", pid, std::strerror(errno));
+    out.kind = errno == EINTR ? WaitOutcome::Kind::interrupted : WaitOutcome::Kind::no_children;
+  }
+  return out;
+}
+
+// waitid with retry over EINTR. False: no such child.
+bool wait_id(Tid tid, int options, siginfo_t& report) {
+  for (;;) {
+    report = {};
+    if (::waitid(P_PID, static_cast<id_t>(tid.value), &report, options | __WALL) == 0) return true;
+    CHECK(errno == EINTR || errno == ECHILD, "waitid {}: {}", tid.value, std::strerror(errno));
+    if (errno == ECHILD) return false;
+  }
+}
+
+bool ends_the_thread(const WaitStatus& status) {
+  return status.is_dead() || status.is_event(StopEvent::exit) || status.is_event(StopEvent::exec);
+}
+
+}  // namespace
+
+WaitOutcome wait_any(WaitMode mode) {
+  return wait_pid(-1, mode);
+}
+
+WaitOutcome wait_for(Tid tid, WaitMode mode) {
+  return wait_pid(tid.value, mode);
+}
+
+Result<WaitStatus> wait_for_stop(Tid tid) {
+  for (;;) {
+    siginfo_t report;
+    if (!wait_id(tid, WEXITED | WSTOPPED | WNOWAIT, report)) return thread_is_gone(tid);
+    if (ends_the_thread(WaitStatus::from_waitid(report))) return thread_is_gone(tid);
+    // Without WEXITED, so that a death since the look above stays.
+    if (!wait_id(tid, WSTOPPED | WNOHANG, report)) return thread_is_gone(tid);
+    if (report.si_pid == 0) continue;
+    const WaitStatus status = WaitStatus::from_waitid(report);
+    if (!ends_the_thread(status)) return status;
+    // Let it go on to its death, which the caller will see. (An exec event cannot come here: it
+    // needs the thread to run, and it was stopped.)
+    (void)Tracee(tid).cont_if_alive();
+    return thread_is_gone(tid);
+  }
+}
+
+}  // namespace shadowprof::ptrace

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+#include "sample/full_mode.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <csignal>
+
+#include "base/check.h"
+#include "collect/edge_collector.h"
+#include "collect/pipeline.h"
+#include "inject/engine.h"
+#include "kernel/table.h"
+#include "sample/host.h"
+#include "sample/name_functions.h"
+
+namespace shadowprof::sample {
+namespace {
+
+class PipelineSink : public inject::TraceSink {
+ public:
+  explicit PipelineSink(collect::Pipeline& pipeline) : pipeline_(pipeline) {}
+  uint64_t submit(const trace::Chunk& chunk) override { return pipeline_.submit(chunk).number; }
+  void wait(uint64_t ticket) override { pipeline_.wait({ticket}); }
+
+ private:
+  collect::Pipeline& pipeline_;
+};
+
+double cpu_seconds(const timeval& user, const timeval& system) {
+  return static_cast<double>(user.tv_sec + system.tv_sec) +
+         1e-6 * static_cast<double>(user.tv_usec + system.tv_usec);
+}
+
+double cpu_seconds_of(int who) {
+  rusage usage{};
+  ::getrusage(who, &usage);
+  return cpu_seconds(usage.ru_utime, usage.ru_stime);
+}
+
+void fill_overhead(profile::Profile& profile, const inject::EngineCounts& counts,
+                   const collect::Pipeline& pipeline) {
+  profile::Overhead& overhead = profile.overhead;
+  overhead.collector_cpu_s = pipeline.cpu_seconds();
+  overhead.engine_cpu_s = cpu_seconds_of(RUSAGE_SELF) - overhead.collector_cpu_s;
+  overhead.program_cpu_s = cpu_seconds_of(RUSAGE_CHILDREN);
+  overhead.translated_blocks = counts.fragments;
+  overhead.translation_s = counts.translation_s;
+  overhead.stops = {{"miss", counts.misses},
+                    {"indirect_miss", counts.indirect_misses},
+                    {"drain", counts.drains},
+                    {"syscall", counts.tracer_syscalls},
+                    {"signal", counts.signals},
+                    {"native_step", counts.native_steps},
+                    {"context_step", counts.context_steps},
+                    {"stale", counts.stale},
+                    {"flush", counts.flushes}};
+}
+
+void fill_syscalls(profile::Profile& profile, const std::map<unsigned, uint64_t>& calls) {
+  for (const auto& [nr, count] : calls) {
+    const kernel::SyscallRow* row = kernel::find_syscall(nr);
+    const std::string name = row ? std::string(row->name) : fmt::format("syscall_{}", nr);
+    const std::string by_class = row ? std::string(to_string(row->syscall_class)) : "unsafe";
+    profile.syscalls.by_name[name].count += count;
+    profile.syscalls.by_class[by_class] += count;
+  }
+}
+
+std::vector<std::unique_ptr<collect::Collector>> make_collectors(const FullModeRequest& request,
+                                                                 const trace::BlockTable& table) {
+  std::vector<std::unique_ptr<collect::Collector>> collectors;
+  if (request.edges || request.calls) {
+    collectors.push_back(
+        std::make_unique<collect::EdgeCollector>(table, collect::EdgeCollectorOptions{request.calls}));
+  }
+  return collectors;
+}
+
+}  // namespace
+
+Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
+  using ptrace::TraceOptions;
+  FullModeResult result;
+  profile::Profile& profile = result.profile;
+  profile.run.command = request.argv;
+  profile.run.mode = "full";
+  profile.run.engine = "translator";
+  profile.run.host = describe_host();
+  profile.run.started = utc_now();
+  const auto start = std::chrono::steady_clock::now();
+
+  ptrace::LaunchRequest launch;
+  launch.path = request.path;
+  launch.argv = request.argv;
+  launch.environment = request.environment;
+  launch.signals = request.signals;
+  launch.fixed_addresses = request.deterministic;
+  launch.options = TraceOptions::mark_syscall_stops | TraceOptions::follow_fork |
+                   TraceOptions::follow_vfork | TraceOptions::follow_clone |
+                   TraceOptions::report_exec | TraceOptions::report_exit | TraceOptions::exit_kill;
+  SP_ASSIGN(const ptrace::Tracee program, ptrace::launch(launch));
+  profile.run.pid = program.tid().value;
+  // From here on no return without the program's end: it cannot go on without us.
+
+  trace::BlockTable table;
+  collect::Pipeline pipeline(make_collectors(request, table));
+  PipelineSink sink(pipeline);
+  inject::Engine engine(table, sink, {.follow = request.follow, .plan = {}});
+  set_check_context([&] { return engine.describe(); });
+  if (const Status adopted = engine.adopt(program); !adopted) {
+    ::kill(program.tid().value, SIGKILL);
+    return tl::unexpected(adopted.error());
+  }
+  const auto forward = [&] { forward_signals_to(program.tid()); };
+  SP_ASSIGN(const inject::ProgramEnd end, engine.run(forward));
+  set_check_context(nullptr);
+  profile.run.duration_s =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  profile.run.exit = profile::Exit{end.signalled, end.value};
+  result.warnings = engine.unsupported();
+
+  pipeline.finish(profile);
+  profile.coverage.instructions_total = profile.coverage.instructions_profiled;
+  profile.confidence.exact = result.warnings.empty();
+  fill_syscalls(profile, engine.syscalls());
+  name_functions(profile, request.top);
+  fill_overhead(profile, engine.counts(), pipeline);
+  return result;
+}
+
+}  // namespace shadowprof::sample

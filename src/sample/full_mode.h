@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+//
+// Full mode: the program itself runs under the translator, from its first instruction to its end,
+// and every instruction is counted. The result is the perfect profile that sampled ones are
+// measured by.
+//
+//   launch -> exec stop -> arenas mapped -> engine loop -> collectors finish -> symbols -> profile
+//                                             |
+//                                     trace buffers -> collector thread
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "profile/profile.h"
+#include "ptrace/launch.h"
+
+namespace shadowprof::sample {
+
+struct FullModeRequest {
+  std::string path;                // of the program's file
+  std::vector<std::string> argv;
+  std::vector<std::string> environment;
+  ptrace::InheritedSignals signals;
+  bool follow = false;
+  bool deterministic = false;
+  // What to collect; none of them: the trace is recorded and discarded.
+  bool edges = true;
+  bool calls = true;
+  size_t top = 20;                 // rows of each hotlist
+};
+
+struct FullModeResult {
+  profile::Profile profile;
+  // What did not run under the engine, one sentence each.
+  std::vector<std::string> warnings;
+};
+
+// An Error means that the program did not start, or that its end was not seen.
+Result<FullModeResult> run_full_mode(const FullModeRequest& request);
+
+}  // namespace shadowprof::sample

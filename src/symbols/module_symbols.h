@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+//
+// Names and source lines for the code of one module. Needs the file, not the process: it answers
+// after the program has ended, and for files that were deleted or replaced meanwhile if they were
+// opened in time.
+//
+// All addresses are offsets in the file (elf_file.h says why), which is what a profile holds:
+// address - trace::Module::file_start, with file_start taken from the executable mapping.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "symbols/elf_file.h"
+#include "symbols/source_lines.h"
+#include "symbols/symbol_table.h"
+
+namespace shadowprof::symbols {
+
+struct ModuleSource {
+  std::string path;  // as the program's memory map names it
+  std::string
+      alternative_path;  // tried after `path`: /proc/PID/map_files/START-END, /proc/PID/root/...
+  UniqueFd fd;           // tried before both
+  std::string build_id;  // what it had when it ran, hexadecimal; empty: not checked
+};
+
+struct SymbolOptions {
+  std::vector<std::string> debug_directories = {"/usr/lib/debug"};
+};
+
+class ModuleSymbols {
+ public:
+  // Reads all names at once; lines only when the first is asked for. Modules may be loaded in
+  // parallel, and one module asked by any number of threads.
+  static Result<std::unique_ptr<ModuleSymbols>> load(ModuleSource source,
+                                                     const SymbolOptions& options = {});
+  // A module that exists only in memory: the [vdso].
+  static Result<std::unique_ptr<ModuleSymbols>> load_image(const std::string& name,
+                                                           std::vector<char> image);
+
+  // The function at this offset.
+  std::optional<Symbol> find(uint64_t offset) const { return table_.find(offset); }
+  // Every function, sorted by offset.
+  std::vector<Symbol> functions() const { return table_.all(); }
+  size_t function_count() const { return table_.size(); }
+
+  // Source position of this offset, innermost inlined call first; the last frame is the function
+  // that find() names. Empty without debug information.
+  std::vector<SourceFrame> lines(uint64_t offset) const;
+
+  const std::string& build_id() const { return build_id_; }
+  // What the names came from besides the module itself; empty if nothing did.
+  const std::string& debug_file() const { return debug_path_; }
+  // Linked for any address: false for a non-PIE program, whose link-time addresses are its
+  // run-time addresses.
+  bool position_independent() const { return position_independent_; }
+  // Between offsets and link-time addresses (what objdump and debuggers show).
+  const AddressMap& addresses() const { return addresses_; }
+
+ private:
+  ModuleSymbols() = default;
+  void read(const ElfFile& file, const std::string& path, const SymbolOptions& options);
+
+  std::string build_id_;
+  std::string debug_path_;
+  bool position_independent_ = false;
+  AddressMap addresses_;
+  SymbolTable table_;
+
+  // Where the debug information is, until the first question for a line opens it.
+  mutable std::once_flag lines_once_;
+  mutable UniqueFd lines_fd_;
+  mutable std::unique_ptr<SourceLines> lines_;
+  std::string lines_path_;
+  uint64_t lines_bias_ = 0;  // the module's link-time addresses minus those of that file
+};
+
+}  // namespace shadowprof::symbols

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+#include "symbols/perf_map.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/unique_fd.h"
+#include "symbols/demangle.h"
+
+namespace shadowprof::symbols {
+namespace {
+
+// A long-running JVM writes some ten megabytes.
+constexpr size_t kMaxMapBytes = size_t{256} << 20;
+constexpr size_t kMaxNameBytes = 4096;
+
+Result<std::string> read_all(int fd, const std::string& path, size_t limit) {
+  std::string text;
+  while (text.size() < limit) {
+    size_t filled = text.size();
+    text.resize(filled + (size_t{1} << 16));
+    ssize_t got = read(fd, text.data() + filled, text.size() - filled);
+    if (got < 0) return fail_errno(errno, "cannot read {}", path);
+    text.resize(filled + static_cast<size_t>(got));
+    if (got == 0) break;
+  }
+  return text;
+}
+
+// The process's id in its own namespace: the last of NSpid in /proc/PID/status (proc(5)).
+pid_t own_pid(pid_t pid) {
+  std::string path = fmt::format("/proc/{}/status", pid);
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return pid;
+  auto status = read_all(fd.get(), path, size_t{1} << 20);
+  size_t line = status ? status->find("\nNSpid:") : std::string::npos;
+  if (line == std::string::npos) return pid;
+  std::string_view numbers = std::string_view(*status).substr(line + 7);
+  numbers = numbers.substr(0, numbers.find('\n'));
+  numbers.remove_prefix(numbers.find_last_of("\t ") + 1);
+  pid_t inner = 0;
+  std::from_chars(numbers.data(), numbers.data() + numbers.size(), inner);
+  return inner > 0 ? inner : pid;
+}
+
+// Symbolic links on the way are resolved inside the process's root, never in ours.
+UniqueFd open_in_root(int root, const std::string& relative) {
+  open_how how{};
+  how.flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  how.resolve = RESOLVE_IN_ROOT;
+  long fd = syscall(SYS_openat2, root, relative.c_str(), &how, sizeof(how));
+  // Before Linux 5.6, and under some container runtimes' filters, there is no openat2.
+  if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
+    fd = openat(root, relative.c_str(), static_cast<int>(how.flags));
+  }
+  return UniqueFd(static_cast<int>(fd));
+}
+
+bool parse_hex(std::string_view& line, uint64_t& value) {
+  while (line.starts_with(' ') || line.starts_with('\t')) line.remove_prefix(1);
+  if (line.starts_with("0x") || line.starts_with("0X")) line.remove_prefix(2);
+  auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), value, 16);
+  if (error != std::errc()) return false;
+  line.remove_prefix(static_cast<size_t>(end - line.data()));
+  return line.starts_with(' ') || line.starts_with('\t');
+}
+
+}  // namespace
+
+Result<PerfMap> PerfMap::load(pid_t pid) {
+  std::string root_path = fmt::format("/proc/{}/root", pid);
+  UniqueFd root(open(root_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root.valid()) return fail_errno(errno, "cannot open {}", root_path);
+  std::string relative = fmt::format("tmp/perf-{}.map", own_pid(pid));
+  std::string path = root_path + "/" + relative;
+  UniqueFd fd = open_in_root(root.get(), relative);
+  if (!fd.valid()) return fail_errno(errno, "cannot open {}", path);
+
+  struct stat file {};
+  struct stat process {};
+  if (fstat(fd.get(), &file) != 0) return fail_errno(errno, "cannot examine {}", path);
+  // /proc/PID belongs to the effective user of the process, to root if it is not dumpable
+  // (proc(5)).
+  if (stat(fmt::format("/proc/{}", pid).c_str(), &process) != 0) {
+    return fail_errno(errno, "process {} has ended", pid);
+  }
+  if (!S_ISREG(file.st_mode)) return fail("{} is not a regular file", path);
+  if (file.st_uid != process.st_uid) {
+    return fail("ignoring {}: it belongs to user {}, not to the process's user {}", path,
+                file.st_uid, process.st_uid);
+  }
+  SP_ASSIGN(std::string text, read_all(fd.get(), path, kMaxMapBytes));
+  return parse(std::move(text));
+}
+
+PerfMap PerfMap::parse(std::string text) {
+  PerfMap map;
+  map.text_ = std::move(text);
+  std::string_view all = map.text_;
+  std::vector<IndexedRange> ranges;
+  for (size_t at = 0; at < all.size();) {
+    std::string_view line = all.substr(at, all.find('\n', at) - at);
+    at += line.size() + 1;
+    uint64_t start = 0;
+    uint64_t size = 0;
+    if (!parse_hex(line, start) || !parse_hex(line, size)) continue;
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    while (line.ends_with('\r') || line.ends_with(' ')) line.remove_suffix(1);
+    if (line.empty() || size == 0 || start + size < start) continue;
+    ranges.push_back({start, start + size, static_cast<uint32_t>(map.functions_.size())});
+    map.functions_.push_back({start, size, static_cast<size_t>(line.data() - all.data()),
+                              std::min(line.size(), kMaxNameBytes)});
+  }
+  map.index_ = RangeIndex::last_wins(ranges);
+  return map;
+}
+
+std::optional<Symbol> PerfMap::find(GuestAddr address) const {
+  const IndexedRange* range = index_.find(address.value);
+  if (range == nullptr) return std::nullopt;
+  const Function& function = functions_[range->index];
+  std::string name =
+      printable(std::string_view(text_).substr(function.name_at, function.name_size));
+  return Symbol{function.start, function.size, name, name};
+}
+
+}  // namespace shadowprof::symbols

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT
+#include "symbols/source_lines.h"
+
+#include <dwarf.h>
+
+#include <functional>
+
+#include "symbols/demangle.h"
+
+namespace shadowprof::symbols {
+namespace {
+
+// Ends for what no compiler writes. The largest programs have some ten thousand units, and some
+// million entries in one.
+constexpr size_t kMaxUnits = 1 << 20;
+constexpr size_t kMaxDiesPerUnit = 20'000'000;
+constexpr size_t kMaxDieDepth = 1000;
+constexpr size_t kMaxRanges = 20'000'000;
+
+// DW_AT_GNU_discriminator, an extension that <dwarf.h> of elfutils 0.188 does not list.
+constexpr unsigned int kGnuDiscriminator = 0x2136;
+
+// What compilers call a namespace without a name, and __cxa_demangle with them.
+constexpr const char* kUnnamed = "(anonymous namespace)";
+constexpr int kMaxEnclosing = 64;
+
+using AddRange = std::function<void(uint64_t start, uint64_t end)>;
+
+void for_each_range(Dwarf_Die* die, const AddRange& add) {
+  Dwarf_Addr base = 0;
+  Dwarf_Addr start = 0;
+  Dwarf_Addr end = 0;
+  ptrdiff_t at = 0;
+  while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0) add(start, end);
+}
+
+uint32_t number_attribute(Dwarf_Die* die, unsigned int name) {
+  Dwarf_Attribute attribute;
+  Dwarf_Word value = 0;
+  if (dwarf_attr(die, name, &attribute) == nullptr) return 0;
+  if (dwarf_formudata(&attribute, &value) != 0 || value > UINT32_MAX) return 0;
+  return static_cast<uint32_t>(value);
+}
+
+// Follows abstract origins and specifications, as inlined and out-of-line members need.
+std::string text_attribute(Dwarf_Die* die, unsigned int name) {
+  Dwarf_Attribute attribute;
+  if (dwarf_attr_integrate(die, name, &attribute) == nullptr) return {};
+  const char* text = dwarf_formstring(&attribute);
+  return text != nullptr ? text : std::string();
+}
+
+// The entry that `attribute` of `die` refers to.
+bool follow(Dwarf_Die* die, unsigned int name, Dwarf_Die* target) {
+  Dwarf_Attribute attribute;
+  return dwarf_attr(die, name, &attribute) != nullptr &&
+         dwarf_formref_die(&attribute, target) != nullptr;
+}
+
+std::string absolute(const char* file, Dwarf_Die* unit) {
+  if (file == nullptr) return {};
+  std::string path = file;
+  if (!path.empty() && path[0] != '/') {
+    std::string directory = text_attribute(unit, DW_AT_comp_dir);
+    if (!directory.empty()) path = directory + "/" + path;
+  }
+  return printable(path);
+}
+
+// Where an inlined call stands.
+void place_at_call(Dwarf_Die* unit, Dwarf_Die* call, SourceFrame& frame) {
+  Dwarf_Files* files = nullptr;
+  size_t count = 0;
+  uint32_t index = number_attribute(call, DW_AT_call_file);
+  if (dwarf_getsrcfiles(unit, &files, &count) == 0 && index < count) {
+    frame.file = absolute(dwarf_filesrc(files, index, nullptr, nullptr), unit);
+  }
+  frame.line = number_attribute(call, DW_AT_call_line);
+  frame.column = number_attribute(call, DW_AT_call_column);
+  frame.discriminator = number_attribute(call, kGnuDiscriminator);
+}
+
+void place_at_line(Dwarf_Die* unit, uint64_t vaddr, SourceFrame& frame) {
+  Dwarf_Line* line = dwarf_getsrc_die(unit, vaddr);
+  if (line == nullptr) return;
+  frame.file = absolute(dwarf_linesrc(line, nullptr, nullptr), unit);
+  int number = 0;
+  unsigned int discriminator = 0;
+  if (dwarf_lineno(line, &number) == 0 && number > 0) frame.line = static_cast<uint32_t>(number);
+  if (dwarf_linecol(line, &number) == 0 && number > 0) frame.column = static_cast<uint32_t>(number);
+  if (dwarf_linediscriminator(line, &discriminator) == 0) frame.discriminator = discriminator;
+}
+
+bool is_enclosing(int tag) {
+  return tag == DW_TAG_namespace || tag == DW_TAG_class_type || tag == DW_TAG_structure_type ||
+         tag == DW_TAG_union_type;
+}
+
+bool is_scope(int tag) {
+  return tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine;
+}
+
+}  // namespace
+
+std::unique_ptr<SourceLines> SourceLines::open(UniqueFd fd, ElfFile file) {
+  Dwarf* dwarf = dwarf_begin_elf(file.handle(), DWARF_C_READ, nullptr);
+  if (dwarf == nullptr) return nullptr;
+  return std::unique_ptr<SourceLines>(new SourceLines(std::move(fd), std::move(file), dwarf));
+}
+
+SourceLines::SourceLines(UniqueFd fd, ElfFile file, Dwarf* dwarf)
+    : fd_(std::move(fd)), file_(std::move(file)), dwarf_(dwarf) {
+  index_units();
+}
+
+// From the units themselves and not from .debug_aranges, which clang does not write.
+void SourceLines::index_units() {
+  std::vector<IndexedRange> ranges;
+  Dwarf_CU* cu = nullptr;
+  uint8_t type = 0;
+  Unit unit;
+  while (units_.size() < kMaxUnits &&
+         dwarf_get_units(dwarf_.get(), cu, &cu, nullptr, &type, &unit.lines, &unit.scopes) == 0) {
+    if (type != DW_UT_compile && type != DW_UT_skeleton) continue;
+    auto index = static_cast<uint32_t>(units_.size());
+    for_each_range(&unit.lines, [&](uint64_t start, uint64_t end) {
+      // Linkers leave the ranges of functions that they dropped at address 0.
+      if (start != 0 && ranges.size() < kMaxRanges) ranges.push_back({start, end, index});
+    });
+    if (type != DW_UT_skeleton || unit.scopes.addr == nullptr) unit.scopes = unit.lines;
+    units_.push_back(unit);
+  }
+  unit_index_ = RangeIndex::innermost_wins(std::move(ranges));
+}
+
+// One walk over the unit's entries, in the order of the file, so that parents precede children.
+void SourceLines::index_scopes(Unit& unit) {
+  unit.indexed = true;
+  struct Level {
+    Dwarf_Die die;
+    int32_t scope;      // the function or inlined call that encloses it
+    int32_t enclosing;  // the namespace or class
+  };
+  std::vector<IndexedRange> ranges;
+  std::vector<Level> levels;  // the next entry to look at, on each depth
+  Level child{{}, -1, -1};
+  if (dwarf_child(&unit.scopes, &child.die) == 0) levels.push_back(child);
+  for (size_t seen = 0; !levels.empty() && seen < kMaxDiesPerUnit; ++seen) {
+    Level current = levels.back();
+    // A sibling that is not further on in the file would send us round in circles.
+    Dwarf_Die sibling;
+    if (dwarf_siblingof(&current.die, &sibling) == 0 &&
+        dwarf_dieoffset(&sibling) > dwarf_dieoffset(&current.die)) {
+      levels.back().die = sibling;
+    } else {
+      levels.pop_back();
+    }
+    child.scope = current.scope;
+    child.enclosing = current.enclosing;
+    int tag = dwarf_tag(&current.die);
+    if (is_enclosing(tag)) {
+      const char* name = dwarf_diename(&current.die);
+      child.enclosing = static_cast<int32_t>(unit.enclosing.size());
+      unit.enclosing.push_back({name != nullptr ? name : kUnnamed, current.enclosing});
+    } else if (tag == DW_TAG_subprogram && current.enclosing >= 0) {
+      unit.declared_in[dwarf_dieoffset(&current.die)] = current.enclosing;
+    }
+    if (is_scope(tag)) {
+      auto index = static_cast<uint32_t>(unit.scope_list.size());
+      bool has_code = false;
+      for_each_range(&current.die, [&](uint64_t start, uint64_t end) {
+        if (ranges.size() < kMaxRanges) ranges.push_back({start, end, index});
+        has_code = true;
+      });
+      if (has_code) {
+        unit.scope_list.push_back({current.die, current.scope});
+        child.scope = static_cast<int32_t>(index);
+      }
+    }
+    if (levels.size() < kMaxDieDepth && dwarf_child(&current.die, &child.die) == 0) {
+      levels.push_back(child);
+    }
+  }
+  unit.scope_index = RangeIndex::innermost_wins(std::move(ranges));
+}
+
+void SourceLines::name_frame(const Unit& unit, Dwarf_Die* die, SourceFrame& frame) {
+  int line = 0;
+  if (dwarf_decl_line(die, &line) == 0 && line > 0) {
+    frame.function_line = static_cast<uint32_t>(line);
+  }
+  std::string linkage = text_attribute(die, DW_AT_linkage_name);
+  if (linkage.empty()) linkage = text_attribute(die, DW_AT_MIPS_linkage_name);
+  if (!linkage.empty()) {
+    frame.function = demangle(linkage);
+    frame.linkage_name = printable(linkage);
+    return;
+  }
+  frame.function = printable(text_attribute(die, DW_AT_name));
+  // From the call to the function it is a copy of, and from there to its declaration in a class.
+  Dwarf_Die declaration = *die;
+  follow(&declaration, DW_AT_abstract_origin, &declaration);
+  follow(&declaration, DW_AT_specification, &declaration);
+  auto found = unit.declared_in.find(dwarf_dieoffset(&declaration));
+  if (found == unit.declared_in.end()) {
+    frame.linkage_name = frame.function;  // C
+    return;
+  }
+  int32_t index = found->second;
+  for (int depth = 0; index >= 0 && depth < kMaxEnclosing; ++depth) {
+    const Enclosing& outer = unit.enclosing[static_cast<size_t>(index)];
+    frame.function.insert(0, printable(outer.name) + "::");
+    index = outer.parent;
+  }
+}
+
+std::vector<SourceFrame> SourceLines::find(uint64_t vaddr) {
+  std::lock_guard lock(mutex_);
+  auto [answer, is_new] = answers_.try_emplace(vaddr);
+  if (is_new) answer->second = look_up(vaddr);
+  return answer->second;
+}
+
+std::vector<SourceFrame> SourceLines::look_up(uint64_t vaddr) {
+  const IndexedRange* range = unit_index_.find(vaddr);
+  if (range == nullptr) return {};
+  Unit& unit = units_[range->index];
+  if (!unit.indexed) index_scopes(unit);
+
+  // A frame's place is its own line for the innermost, and the call inlined into it for the others.
+  std::vector<SourceFrame> frames(1);
+  place_at_line(&unit.lines, vaddr, frames[0]);
+  const IndexedRange* scope = unit.scope_index.find(vaddr);
+  int32_t index = scope != nullptr ? static_cast<int32_t>(scope->index) : -1;
+  while (index >= 0) {
+    Scope& current = unit.scope_list[static_cast<size_t>(index)];
+    name_frame(unit, &current.die, frames.back());
+    if (dwarf_tag(&current.die) != DW_TAG_inlined_subroutine) break;
+    frames.emplace_back();
+    place_at_call(&unit.scopes, &current.die, frames.back());
+    index = current.parent;
+  }
+  // Nothing but blanks is nothing.
+  const SourceFrame& first = frames[0];
+  if (frames.size() == 1 && first.file.empty() && first.function.empty()) frames.clear();
+  return frames;
+}
+
+}  // namespace shadowprof::symbols

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+//
+// Source positions out of DWARF: for an address, the line and the chain of inlined calls that it
+// stands in. libdw decodes; what it would search linearly per query (which unit covers an address,
+// which inlined call) is indexed here once per unit, since a profile asks for thousands.
+#pragma once
+
+#include <elfutils/libdw.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "symbols/elf_file.h"
+#include "symbols/range_index.h"
+
+namespace shadowprof::symbols {
+
+struct SourceFrame {
+  std::string function;  // demangled; empty where the file does not say
+  std::string linkage_name;
+  std::string file;   // absolute where the compiler recorded its directory; may be empty
+  uint32_t line = 0;  // 0: not known, also where the compiler says "no line"
+  uint32_t column = 0;
+  uint32_t discriminator = 0;  // tells several blocks of one line apart (sample profiles use it)
+  uint32_t function_line = 0;  // where the function is declared
+};
+
+class SourceLines {
+ public:
+  // Null where the file has no debug information. `file` must have been opened from `fd`, whose
+  // ownership passes here together with it.
+  static std::unique_ptr<SourceLines> open(UniqueFd fd, ElfFile file);
+
+  // Innermost first: the last frame is the function that the address really belongs to. `vaddr` is
+  // an address in terms of the opened file. Empty where nothing is known. Any thread may ask.
+  std::vector<SourceFrame> find(uint64_t vaddr);
+
+ private:
+  // A function or an inlined call.
+  struct Scope {
+    Dwarf_Die die{};
+    int32_t parent = -1;
+  };
+  struct Enclosing {
+    std::string name;
+    int32_t parent = -1;
+  };
+  struct Unit {
+    Dwarf_Die lines{};   // the die whose line table covers the unit
+    Dwarf_Die scopes{};  // the die that has the functions: another one with split DWARF
+    bool indexed = false;
+    std::vector<Scope> scope_list;
+    RangeIndex scope_index;
+    // Namespaces and classes, and which of them each function was declared in: compilers give no
+    // linkage name to functions that no other file can call.
+    std::vector<Enclosing> enclosing;
+    std::unordered_map<Dwarf_Off, int32_t> declared_in;
+  };
+  struct DwarfCloser {
+    void operator()(Dwarf* dwarf) const { dwarf_end(dwarf); }
+  };
+
+  SourceLines(UniqueFd fd, ElfFile file, Dwarf* dwarf);
+  void index_units();
+  void index_scopes(Unit& unit);
+  static void name_frame(const Unit& unit, Dwarf_Die* die, SourceFrame& frame);
+  std::vector<SourceFrame> look_up(uint64_t vaddr);
+
+  // In this order: each uses the one before.
+  UniqueFd fd_;
+  ElfFile file_;
+  std::unique_ptr<Dwarf, DwarfCloser> dwarf_;
+  std::mutex mutex_;  // libdw fills caches while it answers
+  std::vector<Unit> units_;
+  RangeIndex unit_index_;
+  std::unordered_map<uint64_t, std::vector<SourceFrame>> answers_;
+};
+
+}  // namespace shadowprof::symbols

@@ -1,0 +1,172 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Runs every guest program natively and under `shadowprof run --mode full`; results must be equal.
+
+A guest is any ELF executable in --guest-dir. NAME.args beside the guests' sources has one line of
+arguments per case (a guest without it runs once, without arguments). NAME.expect.json has counts
+that are known by hand: instructions, edges and calls, which the profile must show exactly. A guest
+that exits with 77 natively cannot run on this host and is skipped.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from elf_symbols import read_symbols, resolve  # noqa: E402
+from harness import Case, Comparison  # noqa: E402
+
+SKIPPED = 77
+SOURCES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "guest")
+
+
+def is_guest(path):
+    if not os.path.isfile(path) or not os.access(path, os.X_OK):
+        return False
+    with open(path, "rb") as f:
+        return f.read(4) == b"\x7fELF"
+
+
+def find_cases(guest_dir, only):
+    cases = []
+    for name in sorted(os.listdir(guest_dir)):
+        path = os.path.join(os.path.abspath(guest_dir), name)
+        if not is_guest(path):
+            continue
+        arguments_path = os.path.join(SOURCES, name.split(".")[0] + ".args")
+        lines = [""]
+        if os.path.exists(arguments_path):
+            with open(arguments_path, encoding="utf-8") as f:
+                lines = [line.strip() for line in f if line.strip() and not line.startswith("#")]
+        for line in lines:
+            case = Case(name + (":" + line if line else ""), [path, *shlex.split(line)])
+            if not only or any(part in case.name for part in only):
+                cases.append(case)
+    return cases
+
+
+def load_expectation(case):
+    guest = os.path.basename(case.command[0]).split(".")[0]
+    path = os.path.join(SOURCES, guest + ".expect.json")
+    if not os.path.exists(path):
+        return None
+    with open(path, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def place_of(profile, place):
+    """(module's base name, offset) of a code location in a hotlist."""
+    module = place.get("module")
+    if isinstance(module, int):
+        module = profile["modules"][module].get("path", "")
+    offset = place.get("offset")
+    if isinstance(offset, str):
+        offset = int(offset, 0)
+    return os.path.basename(module or ""), offset
+
+
+def count_pairs(profile, entries, from_key, to_key, guest):
+    counts = {}
+    for entry in entries:
+        source, target = (place_of(profile, entry[key]) for key in (from_key, to_key))
+        if source[0] == guest and target[0] == guest:
+            key = (source[1], target[1])
+            counts[key] = counts.get(key, 0) + entry["count"]
+    return counts
+
+
+def check_expectation(profile, expectation, path):
+    """Every hand-counted number against the profile."""
+    complaints = []
+    measured = profile["coverage"]["instructions_profiled"]
+    if measured != expectation["instructions"]:
+        complaints.append(f"{measured} instructions, by hand {expectation['instructions']}")
+    symbols = read_symbols(path)
+    guest = os.path.basename(path)
+    hotlists = profile["hotlists"]
+    for name, entries, keys in (
+            ("edges", hotlists.get("edges", []), ("from", "to")),
+            ("calls", hotlists.get("call_pairs", []), ("site", "callee"))):
+        if name not in expectation:
+            continue
+        if entries and keys[0] not in entries[0]:
+            keys = ("from", "to")
+        counts = count_pairs(profile, entries, *keys, guest)
+        for source, target, count in expectation[name]:
+            key = (resolve(symbols, source), resolve(symbols, target))
+            if counts.get(key, 0) != count:
+                complaints.append(f"{name} {source} -> {target}: {counts.get(key, 0)}, "
+                                  f"by hand {count}")
+    return complaints
+
+
+def judge(comparison, case):
+    """("passed" | "failed" | "skipped", what to say)"""
+    expectation = load_expectation(case)
+    if expectation:
+        # Every edge must be in the file, not only the hottest.
+        case.shadowprof_options = ["--top", "1000000"]
+    native, ours, profile, problems = comparison.run(case)
+    if native.status == SKIPPED:
+        return "skipped", native.stdout.decode(errors="replace").strip() or "not on this host"
+    if native.status != 0 and ":" not in case.name:
+        problems.insert(0, f"the guest itself fails natively: {native.describe_status()}: "
+                        + native.stderr.decode(errors="replace").strip()[-200:])
+    if expectation and profile and not problems:
+        problems = check_expectation(profile, expectation, case.command[0])
+    timing = f"{native.seconds:.2f} s native, {ours.seconds:.2f} s ours"
+    if problems:
+        return "failed", "\n".join("      " + line for line in [timing, *problems])
+    return "passed", timing
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shadowprof", required=True, help="the program under test")
+    parser.add_argument("--guest-dir", required=True, help="where the guests were built")
+    parser.add_argument("--only", action="append", metavar="NAME",
+                        help="cases whose name contains NAME (repeatable)")
+    parser.add_argument("--group", metavar="NAME", help="cases whose name begins with NAME_")
+    parser.add_argument("--timeout", type=float, default=120, metavar="S", help="per run")
+    parser.add_argument("--mode", default="full")
+    parser.add_argument("--option", action="append", default=[], metavar="OPT",
+                        help="a further option of shadowprof run, as --option=-f (repeatable)")
+    parser.add_argument("--list", action="store_true", help="print the cases and stop")
+    parser.add_argument("--keep", action="store_true", help="keep the temporary directory")
+    options = parser.parse_args()
+
+    cases = find_cases(options.guest_dir, options.only)
+    if options.group:
+        cases = [case for case in cases if case.name.startswith(options.group + "_")]
+    if options.list:
+        print("\n".join(case.name for case in cases))
+        return 0
+    if not cases:
+        print("no guest matches", file=sys.stderr)
+        return 0 if options.group else 2
+    totals = {"passed": 0, "failed": 0, "skipped": 0}
+    failed = []
+    with Comparison(options.shadowprof, options.mode, options.option, options.timeout,
+                 options.keep) as comparison:
+        for case in cases:
+            verdict, text = judge(comparison, case)
+            totals[verdict] += 1
+            if verdict == "failed":
+                failed.append(case.name)
+                print(f"FAIL  {case.name}\n{text}\n      rerun: {comparison.rerun_command(case)}",
+                      flush=True)
+            else:
+                print(f"{'ok  ' if verdict == 'passed' else 'skip'}  {case.name} ({text})",
+                      flush=True)
+        if options.keep:
+            print(f"kept {comparison.root}")
+    if failed:
+        print("failed: " + " ".join(failed))
+    print(f"{totals['passed']} passed, {totals['failed']} failed, {totals['skipped']} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

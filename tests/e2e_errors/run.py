@@ -1,0 +1,543 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Bad input, end to end: what cannot be done is one clear sentence and the documented status.
+
+usage: run.py --shadowprof PATH [--only TEXT] [--list]
+
+Every refusal is exactly one line on stderr that begins "shadowprof: ", nothing on stdout, and the
+exit status of shadowprof-run(1): 125 our own failure, 126 not executable, 127 not found. Where the
+program does run, its status is ours. What needs another user or a mount is skipped, with the
+reason, where we are not root. Ends with "N passed, N failed, N skipped"; status 1 on failure.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import traceback
+
+NOBODY = 65534
+OWN, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
+TIMEOUT_S = 120
+
+
+class Skip(Exception):
+    pass
+
+
+class Outcome:
+    def __init__(self, argv, status, out, err):
+        self.argv, self.status, self.out, self.err = argv, status, out, err
+
+    def __str__(self):
+        return (f"{' '.join(map(str, self.argv))}\n      status {self.status}\n"
+                f"      stdout {self.out[:400]!r}\n      stderr {self.err[:800]!r}")
+
+
+def require(condition, message, outcome=None):
+    if not condition:
+        raise AssertionError(f"{message}\n      {outcome}" if outcome else message)
+
+
+class Bench:
+    """A folder of its own for one case, and shadowprof run in it."""
+
+    def __init__(self, shadowprof, folder):
+        self.shadowprof = shadowprof
+        self.dir = folder
+        self.profile = folder / "p.json"
+
+    def file(self, name, content=b"", mode=0o755):
+        path = self.dir / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        path.chmod(mode)
+        return path
+
+    def open_to_all(self):
+        """So that it is not the output that another user fails at."""
+        self.dir.chmod(0o777)
+
+    def shell(self, argv, **options):
+        """Runs argv here. Streams that are not given are captured."""
+        options.setdefault("cwd", self.dir)
+        options.setdefault("stdin", subprocess.DEVNULL)
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        argv = [str(a) for a in argv]
+        done = subprocess.run(argv, timeout=TIMEOUT_S, check=False, **options)
+        return Outcome(argv, done.returncode, (done.stdout or b"").decode(errors="replace"),
+                       (done.stderr or b"").decode(errors="replace"))
+
+    def call(self, *arguments, before=(), **options):
+        return self.shell([*before, self.shadowprof, *arguments], **options)
+
+    def run(self, *program, output=None, before=(), **options):
+        return self.call("run", "--mode", "full", "-o", output or self.profile, "--", *program,
+                         before=before, **options)
+
+
+def refused(outcome, *statuses):
+    lines = outcome.err.splitlines()
+    require(outcome.status in statuses, f"expected status {' or '.join(map(str, statuses))}",
+            outcome)
+    require(len(lines) == 1 and outcome.err.endswith("\n"), "expected one line on stderr", outcome)
+    require(lines[0].startswith("shadowprof: "), "expected the line to begin 'shadowprof: '",
+            outcome)
+    require(len(lines[0]) > len("shadowprof: ") + 8 and "exception" not in lines[0].lower(),
+            "expected a sentence", outcome)
+    require(outcome.out == "", "expected nothing on stdout", outcome)
+
+
+def works(outcome, status, out=None):
+    require(outcome.status == status, f"expected status {status}", outcome)
+    if out is not None:
+        require(outcome.out == out, f"expected {out!r} on stdout", outcome)
+
+
+def is_profile(path):
+    data = json.loads(path.read_text(encoding="utf-8"))
+    require(data.get("schema") == "shadowprof.profile", f"{path} is not a profile")
+
+
+def nothing_left(bench, *expected):
+    left = sorted(p.name for p in bench.dir.iterdir() if p.name not in expected)
+    require(not left, f"files left behind: {left}")
+
+
+def need_root():
+    if os.geteuid() != 0:
+        raise Skip("needs root")
+
+
+def need(tool):
+    path = shutil.which(tool)
+    if not path:
+        raise Skip(f"needs {tool}")
+    return path
+
+
+def as_nobody():
+    """The words before a command that run it without privileges."""
+    if os.geteuid() != 0:
+        return []
+    return [need("setpriv"), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+
+
+def elf_header(elf_class=2, machine=62, segments=b"", count=0):
+    """The first bytes of an ELF file; machine 62 is x86-64, 3 is i386, 183 is aarch64."""
+    ident = b"\x7fELF" + bytes([elf_class, 1, 1]) + bytes(9)
+    if elf_class == 1:
+        return ident + struct.pack("<HHIIIIIHHHHHH", 2, machine, 1, 0x8048054, 52, 0, 0, 52, 32, 0,
+                                   0, 0, 0)
+    return ident + struct.pack("<HHIQQQIHHHHHH", 2, machine, 1, 0x400000, 64, 0, 0, 64, 56, count,
+                               0, 0, 0) + segments
+
+
+# --- the command line ----------------------------------------------------------------------------
+
+def no_subcommand(b):
+    refused(b.call(), OWN)
+
+
+def unknown_subcommand(b):
+    refused(b.call("frobnicate"), OWN)
+
+
+def unknown_options(b):
+    for arguments in (["--frob"], ["run", "--frob", "--", "/bin/true"], ["report", "--frob", "x"],
+                      ["syscalls", "--frob"]):
+        refused(b.call(*arguments), OWN)
+
+
+def run_without_a_program(b):
+    for arguments in (["run"], ["run", "--"], ["run", "--mode", "full"], ["run", "-o"]):
+        refused(b.call(*arguments), OWN)
+
+
+def bad_values(b):
+    for option, value in (("--mode", "fast"), ("--mode", ""), ("--top", "x"), ("--top", "-3"),
+                          ("--top", "99999999999999999999"), ("--sample-size", "10Q"),
+                          ("--duration", "soon"), ("--seed", "1.5"), ("--color", "blue")):
+        refused(b.call("run", option, value, "--", "/bin/true"), OWN)
+    nothing_left(b)
+
+
+def empty_output_name(b):
+    refused(b.call("run", "--mode", "full", "-o", "", "--", "/bin/true"), OWN)
+
+
+def options_after_the_program_are_its_own(b):
+    works(b.call("run", "--mode", "full", "-o", b.profile, "/bin/echo", "--frob", "-o", "x"), 0,
+          "--frob -o x\n")
+    is_profile(b.profile)
+
+
+# --- the program -----------------------------------------------------------------------------------
+
+def missing_programs(b):
+    for name in ("./nope", "/nope/nope", "no-such-program-anywhere", "", "--version"):
+        refused(b.run(name), NOT_FOUND)
+    nothing_left(b)
+
+
+def a_file_as_folder(b):
+    b.file("plain")
+    refused(b.run("./plain/program"), NOT_EXECUTABLE, NOT_FOUND)
+
+
+def a_directory(b):
+    refused(b.run("/"), NOT_EXECUTABLE)
+    refused(b.run("."), NOT_EXECUTABLE)
+
+
+def no_execute_bit(b):
+    b.file("program", "#!/bin/sh\n", 0o644)
+    refused(b.run("./program"), NOT_EXECUTABLE)
+
+
+def not_a_program(b):
+    for name, content in (("empty", b""), ("text", b"echo hello\n"), ("zeros", bytes(4096)),
+                          ("magic", b"\x7fELF")):
+        refused(b.run(b.file(name, content)), NOT_EXECUTABLE)
+
+
+def elf_of_another_kind(b):
+    for name, content in (("i386", elf_header(1, 3)), ("x32", elf_header(1, 62)),
+                          ("aarch64", elf_header(2, 183)), ("cut", elf_header()[:40]),
+                          ("no-segments", elf_header())):
+        refused(b.run(b.file(name, content)), NOT_EXECUTABLE)
+
+
+def elf_with_a_missing_loader(b):
+    loader = b"/nonexistent/ld.so\0"
+    interp = struct.pack("<IIQQQQQQ", 3, 4, 176, 0x4000B0, 0x4000B0, len(loader), len(loader), 1)
+    load = struct.pack("<IIQQQQQQ", 1, 5, 0, 0x400000, 0x400000, 4096, 4096, 4096)
+    content = elf_header(segments=interp + load, count=2) + loader
+    refused(b.run(b.file("program", content.ljust(4096, b"\0"))), NOT_EXECUTABLE, NOT_FOUND)
+
+
+def busy_for_writing(b):
+    path = b.file("program", pathlib.Path("/bin/true").read_bytes())
+    with path.open("ab"):
+        refused(b.run(path), NOT_EXECUTABLE)
+
+
+def symlink_loop(b):
+    (b.dir / "a").symlink_to("b")
+    (b.dir / "b").symlink_to("a")
+    refused(b.run("./a"), NOT_EXECUTABLE, NOT_FOUND)
+
+
+def name_too_long(b):
+    refused(b.run("./" + "x" * 5000), NOT_EXECUTABLE, NOT_FOUND)
+
+
+def control_characters_in_the_name(b):
+    outcome = b.run("./no\npe\x1b[31m")
+    refused(outcome, NOT_FOUND)
+    require("\x1b" not in outcome.err, "an escape sequence reached the terminal", outcome)
+
+
+def no_permission(b):
+    before = as_nobody()
+    b.open_to_all()
+    path = b.file("program", pathlib.Path("/bin/true").read_bytes(), 0o000 if not before else 0o700)
+    refused(b.run(path, before=before), NOT_EXECUTABLE)
+
+
+def executable_but_unreadable(b):
+    """The kernel lets nobody trace what he may not read, so this can only be refused."""
+    need_root()
+    b.open_to_all()
+    path = b.file("program", pathlib.Path("/bin/true").read_bytes(), 0o711)
+    refused(b.run(path, before=as_nobody()), OWN, NOT_EXECUTABLE)
+
+
+def noexec_mount(b):
+    need_root()
+    need("unshare")
+    script = ("mkdir m && mount -t tmpfs -o noexec none m && cp /bin/true m/program && "
+              'exec "$0" run --mode full -o p.json -- m/program')
+    outcome = b.shell(["unshare", "-m", "sh", "-c", script, b.shadowprof])
+    if "unshare" in outcome.err or "mount" in outcome.err:
+        raise Skip("mounts are not permitted here")
+    refused(outcome, NOT_EXECUTABLE)
+
+
+def script_runs_its_interpreter(b):
+    path = b.file("script", '#!/bin/sh\necho "$1"; exit 5\n')
+    works(b.run(path, "hello"), 5, "hello\n")
+    is_profile(b.profile)
+    b.profile.unlink()
+    works(b.run(b.file("outer", f"#!{path}\n"), "x"), 5)
+    is_profile(b.profile)
+
+
+def script_with_a_bad_interpreter(b):
+    refused(b.run(b.file("missing", "#!/nonexistent/sh\n")), NOT_EXECUTABLE, NOT_FOUND)
+    refused(b.run(b.file("folder", "#!/\n")), NOT_EXECUTABLE)
+    refused(b.run(b.file("nothing", "#!\n")), NOT_EXECUTABLE)
+    loop = b.dir / "loop"
+    refused(b.run(b.file("loop", f"#!{loop}\n")), NOT_EXECUTABLE)
+
+
+def setuid_program_under_root(b):
+    need_root()
+    path = b.file("id", pathlib.Path(need("id")).read_bytes())
+    os.chown(path, NOBODY, NOBODY)
+    path.chmod(0o4755)
+    works(b.run(path, "-u"), 0)
+    is_profile(b.profile)
+
+
+def setuid_program_without_rights(b):
+    """Refused; or run as the kernel runs a traced setuid program, without its privileges."""
+    need_root()
+    b.open_to_all()
+    path = b.file("id", pathlib.Path(need("id")).read_bytes())
+    path.chmod(0o4755)
+    outcome = b.run(path, "-u", before=as_nobody())
+    if outcome.status == 0:
+        require(outcome.out == f"{NOBODY}\n", "a traced setuid program kept its privileges",
+                outcome)
+    else:
+        refused(outcome, OWN, NOT_EXECUTABLE)
+
+
+def status_is_the_programs(b):
+    for status in (0, 1, 3, 124, 125, 126, 127, 128, 255):
+        outcome = b.run("/bin/sh", "-c", f"exit {status}")
+        works(outcome, status, "")
+        b.profile.unlink()
+
+
+def death_by_signal_is_ours_too(b):
+    for signal in (9, 15, 11, 6, 13):
+        outcome = b.run("/bin/sh", "-c", f"ulimit -c 0; kill -{signal} $$")
+        works(outcome, -signal, "")
+        is_profile(b.profile)
+
+
+# --- surroundings ------------------------------------------------------------------------------------
+
+def deleted_working_directory(b):
+    gone = b.dir / "gone"
+    gone.mkdir()
+    script = 'cd gone && rmdir ../gone && exec "$0" run --mode full "$@"'
+    works(b.shell(["/bin/sh", "-c", script, b.shadowprof, "-o", b.profile, "--", "/bin/echo", "a"]),
+          0, "a\n")
+    is_profile(b.profile)
+    gone.mkdir()
+    refused(b.shell(["/bin/sh", "-c", script, b.shadowprof, "--", "/bin/true"]), OWN)
+
+
+def closed_streams(b):
+    """Files of ours must not take the place of a closed stdin, stdout or stderr."""
+    program = ["/bin/sh", "-c", "echo out; echo err >&2; cat; ls -l /proc/self/fd/ | wc -l >fds"]
+    for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
+        native = b.shell(["/bin/sh", "-c", f'exec "$@" {closed}', "sh", *program])
+        fds = (b.dir / "fds").read_text()
+        outcome = b.shell(["/bin/sh", "-c", f'exec "$@" {closed}', "sh", b.shadowprof, "run",
+                           "--mode", "full", "-o", b.profile, "--", *program])
+        require(outcome.status == native.status, f"expected {native.status} with {closed}", outcome)
+        require(outcome.out == native.out, f"expected the same stdout with {closed}", outcome)
+        require((b.dir / "fds").read_text() == fds, f"more open files with {closed}", outcome)
+        is_profile(b.profile)
+        b.profile.unlink()
+
+
+def closed_stderr_keeps_the_status(b):
+    for program, status in (("./nope", NOT_FOUND), ("/", NOT_EXECUTABLE), ("/bin/true", 0)):
+        outcome = b.shell(["/bin/sh", "-c", 'exec "$@" 2>&-', "sh", b.shadowprof, "run", "--mode",
+                           "full", "-o", b.profile, "--", program])
+        works(outcome, status, "")
+
+
+def unwritable_stdout(b):
+    works(b.run("/bin/true"), 0)
+    for arguments in (["report", b.profile], ["syscalls"], ["syscalls", "--json"]):
+        for target in (">/dev/full", ">&-"):
+            refused(b.shell(["/bin/sh", "-c", f'exec "$@" {target}', "sh", b.shadowprof,
+                             *arguments]), OWN)
+
+
+def small_limits(b):
+    """Few file descriptors: it works or it is one sentence."""
+    def few_files():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (5, 5))
+    outcome = b.run("/bin/true", preexec_fn=few_files)
+    if outcome.status != 0:
+        refused(outcome, OWN)
+
+
+def no_more_processes(b):
+    need_root()
+    b.open_to_all()
+
+    def one_process():
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    refused(b.run("/bin/true", before=as_nobody(), preexec_fn=one_process), OWN)
+
+
+# --- the output --------------------------------------------------------------------------------------
+
+def output_that_cannot_be_made(b):
+    """Known before the program starts, so it must not start."""
+    marker = b.dir / "started"
+    (b.dir / "folder").mkdir()
+    for output in ("/nonexistent/p.json", b.dir / "folder", "/proc/p.json"):
+        refused(b.run("/usr/bin/touch", marker, output=output), OWN)
+        require(not marker.exists(), f"the program ran although {output} cannot be written")
+
+
+def output_in_a_folder_of_somebody_else(b):
+    need_root()
+    refused(b.run("/bin/true", before=as_nobody()), OWN)
+
+
+def foreign_output_is_kept(b):
+    for content in ("hello\n", "{}\n", '{"schema": "something.else"}\n', "[1, 2]\n", "\0\1"):
+        b.file("p.json", content, 0o644)
+        refused(b.run("/usr/bin/touch", "started"), OWN)
+        require(b.profile.read_text() == content, "a foreign file was changed")
+    nothing_left(b, "p.json")
+
+
+def own_output_is_replaced(b):
+    works(b.run("/bin/true"), 0)
+    first = b.profile.read_bytes()
+    works(b.run("/bin/sh", "-c", "exit 3"), 3)
+    is_profile(b.profile)
+    require(b.profile.read_bytes() != first, "the old profile is still there")
+    require(b.profile.stat().st_mode & 0o777 == 0o600, "a profile may be read by others")
+    nothing_left(b, "p.json")
+
+
+def full_disk(b):
+    need_root()
+    need("unshare")
+    script = ('mkdir m && mount -t tmpfs -o size=8k none m && '
+              '"$0" run --mode full -o m/p.json -- /bin/true; status=$?; ls -A m; exit $status')
+    outcome = b.shell(["unshare", "-m", "sh", "-c", script, b.shadowprof])
+    if "unshare" in outcome.err or "mount" in outcome.err:
+        raise Skip("mounts are not permitted here")
+    refused(outcome, OWN)
+
+
+def file_size_limit(b):
+    """Writing past RLIMIT_FSIZE raises SIGXFSZ, which must not kill us: setrlimit(2)."""
+    def small_files():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
+    refused(b.run("/bin/true", preexec_fn=small_files), OWN)
+    nothing_left(b)
+
+
+def output_on_a_full_device(b):
+    """Devices and pipes are written in place, so this shows only when the profile is written."""
+    refused(b.run("/bin/true", output="/dev/full"), OWN)
+
+
+def profile_on_a_full_stdout(b):
+    refused(b.shell(["/bin/sh", "-c", 'exec "$@" >/dev/full', "sh", b.shadowprof, "run", "--mode",
+                     "full", "-o", "-", "--", "/bin/true"]), OWN)
+
+
+# --- reports -----------------------------------------------------------------------------------------
+
+def report_of_what_is_no_profile(b):
+    works(b.run("/bin/true"), 0)
+    good = b.profile.read_bytes()
+    refused(b.call("report"), OWN)
+    refused(b.call("report", "missing.json"), OWN)
+    refused(b.call("report", b.dir), OWN)
+    newer = good.replace(b'"version":1', b'"version":999').replace(b'"version": 1',
+                                                                   b'"version": 999')
+    for content in (b"", b"hello", b"{}", b"[]", b"null", b'{"schema":"shadowprof.profile"}',
+                    good[: len(good) // 2], good[:-3], newer, os.urandom(4096),
+                    b"[" * 1000000, b'{"schema":"shadowprof.profile","version":1e99}'):
+        refused(b.call("report", b.file("bad.json", content, 0o644)), OWN)
+
+
+def report_without_permission(b):
+    need_root()
+    works(b.run("/bin/true"), 0)
+    refused(b.call("report", b.profile, before=as_nobody()), OWN)
+
+
+CASES = [
+    no_subcommand, unknown_subcommand, unknown_options, run_without_a_program, bad_values,
+    empty_output_name, options_after_the_program_are_its_own, missing_programs, a_file_as_folder,
+    a_directory, no_execute_bit, not_a_program, elf_of_another_kind, elf_with_a_missing_loader,
+    busy_for_writing, symlink_loop, name_too_long, control_characters_in_the_name, no_permission,
+    executable_but_unreadable, noexec_mount, script_runs_its_interpreter,
+    script_with_a_bad_interpreter, setuid_program_under_root, setuid_program_without_rights,
+    status_is_the_programs, death_by_signal_is_ours_too, deleted_working_directory, closed_streams,
+    closed_stderr_keeps_the_status, unwritable_stdout, small_limits, no_more_processes,
+    output_that_cannot_be_made, output_in_a_folder_of_somebody_else, foreign_output_is_kept,
+    own_output_is_replaced, full_disk, file_size_limit, output_on_a_full_device,
+    profile_on_a_full_stdout, report_of_what_is_no_profile, report_without_permission,
+]
+
+
+@contextlib.contextmanager
+def bench_for(shadowprof):
+    """A fresh folder that everybody may enter, so that a case may act as another user."""
+    with tempfile.TemporaryDirectory(prefix="shadowprof-errors-") as folder:
+        os.chmod(folder, 0o755)
+        (pathlib.Path(folder) / "d").mkdir(mode=0o755)
+        yield Bench(shadowprof, pathlib.Path(folder) / "d")
+
+
+def run_case(case, shadowprof):
+    """("passed" | "failed" | "skipped", why)."""
+    try:
+        with bench_for(shadowprof) as bench:
+            case(bench)
+        return "passed", ""
+    except Skip as reason:
+        return "skipped", str(reason)
+    except AssertionError as failure:
+        return "failed", str(failure)
+    except subprocess.TimeoutExpired as late:
+        return "failed", f"still running after {TIMEOUT_S} s: {late.cmd}"
+    except (OSError, ValueError):
+        return "failed", traceback.format_exc()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shadowprof", required=True, type=pathlib.Path)
+    parser.add_argument("--only", default="", help="cases whose name holds this text")
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args()
+    os.umask(0o022)
+    # /dev/full reads as zeros without end: who swallows it goes first when memory runs out.
+    pathlib.Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    cases = [case for case in CASES if options.only in case.__name__]
+    if options.list:
+        print("\n".join(case.__name__ for case in cases))
+        return 0
+    count = {"passed": 0, "failed": 0, "skipped": 0}
+    with tempfile.TemporaryDirectory(prefix="shadowprof-bin-") as folder:
+        # A copy that other users can reach, wherever the build directory is.
+        os.chmod(folder, 0o755)
+        binary = pathlib.Path(folder) / "shadowprof"
+        shutil.copyfile(options.shadowprof.resolve(), binary)
+        binary.chmod(0o755)
+        for case in cases:
+            outcome, why = run_case(case, binary)
+            count[outcome] += 1
+            print(f"{outcome} {case.__name__}{': ' if why else ''}{why}", flush=True)
+    print(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
+    return 1 if count["failed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

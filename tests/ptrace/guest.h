@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+//
+// A process for the tests to trace: a fork of the test that runs a function. As it is a fork, its
+// code, its vdso and the addresses of our variables are the same in both.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/types.h"
+#include "ptrace/tracee.h"
+#include "ptrace/wait_status.h"
+
+namespace shadowprof::ptrace::test {
+
+// A page that the guest and the test share.
+struct Shared {
+  std::atomic<int> ready;  // the guest got to where the test wants it
+  std::atomic<int> go;     // the test lets it go on
+  std::atomic<int64_t> result;
+  std::atomic<int> error;
+  std::atomic<int> count;
+  std::atomic<int64_t> values[256];
+  std::atomic<int> futex;
+};
+
+class Guest {
+ public:
+  explicit Guest(const std::function<void(Shared&)>& body);
+  ~Guest();  // kills and reaps it, if need be
+  Guest(const Guest&) = delete;
+  Guest& operator=(const Guest&) = delete;
+
+  Tid tid() const { return tid_; }
+  pid_t pid() const { return tid_.value; }
+  Shared& shared() { return *shared_; }
+  Tracee tracee() const { return Tracee(tid_); }
+
+  // With mark_syscall_stops added.
+  Tracee seize(TraceOptions options = TraceOptions::none);
+  // Runs until `shared().ready` is at least n.
+  void await_ready(int n = 1);
+  // Until it sleeps in the kernel.
+  void await_sleep();
+  // Interrupts it and returns at the trap stop.
+  void stop();
+  // The next report, which must come within a few seconds.
+  WaitStatus wait();
+  // Lets it run to its end, passing signals on; the final status.
+  WaitStatus run_to_end();
+
+ private:
+  Tid tid_;
+  Shared* shared_;
+  bool reaped_ = false;
+};
+
+// Says so and returns false where tracing is forbidden; the test then returns at once.
+bool can_trace();
+
+// A line "name:\tvalue" of /proc/TID/status.
+std::string status_field(Tid tid, const std::string& name);
+
+// A `syscall` in the vdso, which a fork has at the same place.
+GuestAddr syscall_insn();
+
+// Aborts the whole test program with the test's name if a test hangs.
+class Watchdog {
+ public:
+  explicit Watchdog(unsigned seconds = 30);
+  ~Watchdog();
+};
+
+int64_t now_ns();
+
+}  // namespace shadowprof::ptrace::test

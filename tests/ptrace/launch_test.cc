@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+#include "ptrace/launch.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+
+#include "base/unique_fd.h"
+#include "guest.h"
+#include "ptrace/remote_memory.h"
+#include "ptrace/remote_syscall.h"
+#include "ptrace/wait.h"
+
+using namespace shadowprof;
+using namespace shadowprof::ptrace;
+using namespace shadowprof::ptrace::test;
+
+namespace {
+
+LaunchRequest shell(const std::string& script) {
+  LaunchRequest request;
+  request.path = "/bin/sh";
+  request.argv = {"sh", "-c", script};
+  request.environment = {"PATH=/usr/bin:/bin", "ZERO=", "LAST=1"};
+  request.signals = InheritedSignals::capture();
+  request.options = TraceOptions::exit_kill | TraceOptions::mark_syscall_stops;
+  return request;
+}
+
+bool no_child_left() {
+  return ::waitpid(-1, nullptr, __WALL | WNOHANG) == -1 && errno == ECHILD;
+}
+
+WaitStatus finish(Tracee tracee) {
+  REQUIRE(tracee.cont_if_alive());
+  for (;;) {
+    const WaitOutcome outcome = wait_for(tracee.tid());
+    if (!outcome.has_status()) continue;
+    if (outcome.status.is_dead()) return outcome.status;
+    const bool signal = outcome.status.kind() == WaitStatus::Kind::signal_stop;
+    (void)tracee.cont_if_alive(signal ? outcome.status.signal() : 0);
+  }
+}
+
+// A file of its own in the build's directory, gone at the end.
+class TempFile {
+ public:
+  explicit TempFile(const std::string& content, mode_t mode) {
+    const int fd = ::mkstemp(path_.data());
+    REQUIRE(fd >= 0);
+    REQUIRE(::write(fd, content.data(), content.size()) == static_cast<ssize_t>(content.size()));
+    ::fchmod(fd, mode);
+    ::close(fd);
+  }
+  ~TempFile() { ::unlink(path_.c_str()); }
+  const std::string& path() const { return path_; }
+  std::string content() const {
+    std::ifstream file(path_);
+    std::stringstream out;
+    out << file.rdbuf();
+    return out.str();
+  }
+
+ private:
+  std::string path_ = "/tmp/shadowprof-test-XXXXXX";
+};
+
+}  // namespace
+
+TEST_CASE("a launched program stands before its first instruction and runs to its own end") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  Result<Tracee> tracee = launch(shell("exit 7"));
+  REQUIRE_MESSAGE(tracee.has_value(), tracee.error().message);
+  WaitStatus stop = WaitStatus::from_raw(0);
+  REQUIRE(tracee->current_stop_if_alive(stop));
+  CHECK(stop.is_event(StopEvent::exec));
+  // The initial stack: argc, argv[0], ...
+  const Registers registers = tracee->must_get_registers();
+  RemoteMemory memory(tracee->tid());
+  CHECK(memory.read_value<uint64_t>(registers.sp()).value() == 3);
+  const uint64_t argv0 = memory.read_value<uint64_t>(registers.sp() + 8).value();
+  CHECK(memory.read_string(GuestAddr(argv0), 10).value() == "sh");
+  CHECK(finish(*tracee).exit_code() == 7);
+  CHECK(no_child_left());
+}
+
+TEST_CASE("remote calls at the exec event come before the program's first instruction") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  Result<Tracee> tracee = launch(shell("exit 9"));
+  REQUIRE(tracee.has_value());
+  const Registers before = tracee->must_get_registers();
+  {
+    std::ifstream maps("/proc/" + std::to_string(tracee->tid().value) + "/maps");
+    std::vector<GuestRange> ranges;
+    for (std::string line; std::getline(maps, line);) {
+      if (line.find(" r-xp ") == std::string::npos) continue;
+      const size_t dash = line.find('-');
+      ranges.push_back({GuestAddr(std::stoull(line, nullptr, 16)),
+                        GuestAddr(std::stoull(line.substr(dash + 1), nullptr, 16))});
+    }
+    RemoteMemory memory(tracee->tid());
+    const GuestAddr insn = find_syscall_instruction(ranges, memory).value();
+    RemoteSyscalls remote(*tracee, insn);
+    CHECK(remote.call(SYS_getpid).value() == tracee->tid().value);
+    CHECK(remote.finish().has_value());
+  }
+  const Registers after = tracee->must_get_registers();
+  CHECK(after.rip == before.rip);
+  CHECK(after.rsp == before.rsp);
+  CHECK(finish(*tracee).exit_code() == 9);
+}
+
+TEST_CASE("what cannot be executed is an error with execve's errno, and no process is left") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  const TempFile not_executable("#!/bin/sh\n", 0600);
+  const TempFile no_program("this is not a program", 0700);
+  const TempFile no_interpreter("#!/nowhere/sh\n", 0700);
+  const struct {
+    std::string path;
+    int error;
+  } rows[] = {
+      {"/nowhere/program", ENOENT}, {not_executable.path(), EACCES}, {"/tmp", EACCES},
+      {no_program.path(), ENOEXEC}, {no_interpreter.path(), ENOENT}, {"/dev/null/x", ENOTDIR}};
+  for (const auto& row : rows) {
+    CAPTURE(row.path);
+    for (TraceOptions extra : {TraceOptions::none, TraceOptions::report_exit}) {
+      LaunchRequest request = shell("");
+      request.path = row.path;
+      request.options = request.options | extra;
+      const Result<Tracee> tracee = launch(request);
+      REQUIRE_FALSE(tracee.has_value());
+      CHECK(tracee.error().errno_value == row.error);
+      CHECK(tracee.error().message.find(row.path) != std::string::npos);
+      CHECK(no_child_left());
+    }
+  }
+}
+
+TEST_CASE("the program inherits its descriptors from us, and no other") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  const TempFile out("", 0600);
+  const UniqueFd ours(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  // ls has one descriptor more for the directory; a plain fork and exec tells what is normal.
+  const std::string list = "exec ls /proc/self/fd > " + out.path();
+  REQUIRE(std::system(list.c_str()) == 0);
+  const std::string expected = out.content();
+  Result<Tracee> tracee = launch(shell(list));
+  REQUIRE(tracee.has_value());
+  CHECK(finish(*tracee).exit_code() == 0);
+  CHECK(out.content() == expected);
+}
+
+TEST_CASE("environment, working directory, umask, group and limits are passed on unchanged") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  const TempFile out("", 0600);
+  const mode_t before = ::umask(0027);
+  Result<Tracee> tracee =
+      launch(shell("{ tr '\\0' '\\n' < /proc/self/environ; pwd -P; umask; ulimit -n; ps -o pgid= "
+                   "-p $$ 2>/dev/null "
+                   "|| cut -d' ' -f5 /proc/$$/stat; } > " +
+                   out.path()));
+  ::umask(before);
+  REQUIRE(tracee.has_value());
+  CHECK(finish(*tracee).exit_code() == 0);
+  char cwd[4096];
+  REQUIRE(::getcwd(cwd, sizeof cwd) != nullptr);
+  std::istringstream text(out.content());
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) {
+    if (!line.starts_with("PWD=")) lines.push_back(line);
+  }
+  REQUIRE(lines.size() >= 7);
+  CHECK(lines[0] == "PATH=/usr/bin:/bin");
+  CHECK(lines[1] == "ZERO=");
+  CHECK(lines[2] == "LAST=1");
+  CHECK(lines[3] == cwd);
+  CHECK(lines[4] == "0027");
+  CHECK(std::stol(lines[5]) == ::sysconf(_SC_OPEN_MAX));
+  CHECK(std::stoi(lines[6]) == ::getpgrp());
+}
+
+TEST_CASE("the program gets the signal mask and the ignored signals that we inherited") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  const TempFile out("", 0600);
+  LaunchRequest request = shell("exec grep -E '^Sig(Blk|Ign)' /proc/self/status > " + out.path());
+  request.signals.blocked = mask_of(SIGUSR1) | mask_of(40);
+  request.signals.ignored = mask_of(SIGINT) | mask_of(SIGHUP);
+  // We changed ours since.
+  const auto old_pipe = ::signal(SIGPIPE, SIG_IGN);
+  const auto old_int = ::signal(SIGINT, [](int) {});
+  Result<Tracee> tracee = launch(request);
+  ::signal(SIGPIPE, old_pipe);
+  ::signal(SIGINT, old_int);
+  REQUIRE(tracee.has_value());
+  CHECK(finish(*tracee).exit_code() == 0);
+  CHECK(out.content() == "SigBlk:\t0000008000000200\nSigIgn:\t0000000000000003\n");
+  const InheritedSignals now = InheritedSignals::capture();
+  CHECK((now.ignored & mask_of(SIGINT)) == 0);
+}
+
+TEST_CASE("without randomisation the program lies at the same addresses every time") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  LaunchRequest request = shell("exit 0");
+  request.fixed_addresses = true;
+  uint64_t rip[2];
+  uint64_t rsp[2];
+  for (int i = 0; i < 2; ++i) {
+    Result<Tracee> tracee = launch(request);
+    REQUIRE(tracee.has_value());
+    rip[i] = tracee->must_get_registers().rip;
+    rsp[i] = tracee->must_get_registers().rsp;
+    CHECK(finish(*tracee).exit_code() == 0);
+  }
+  CHECK(rip[0] == rip[1]);
+  CHECK(rsp[0] == rsp[1]);
+}
+
+TEST_CASE("the program dies with us") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  Guest profiler([](Shared& shared) {
+    Result<Tracee> tracee = launch(shell("sleep 600"));
+    shared.result = tracee ? tracee->tid().value : -1;
+    shared.ready = 1;
+    for (;;) ::pause();
+  });
+  profiler.await_ready();
+  const pid_t program = static_cast<pid_t>(profiler.shared().result);
+  REQUIRE(program > 0);
+  CHECK(::kill(program, 0) == 0);
+  ::kill(profiler.pid(), SIGKILL);
+  profiler.run_to_end();
+  for (int i = 0; i < 5000; ++i) {
+    const std::string state = status_field(Tid(program), "State");
+    if (state.empty() || state.starts_with("Z")) return;
+    ::usleep(1000);
+  }
+  FAIL("the program survived");
+}

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: MIT
+//
+// Signals around remote calls: none lost, none twice, none changed.
+#include <doctest/doctest.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <vector>
+
+#include "guest.h"
+#include "ptrace/deliver.h"
+#include "ptrace/remote_syscall.h"
+#include "ptrace/signal_cause.h"
+
+using namespace shadowprof;
+using namespace shadowprof::ptrace;
+using namespace shadowprof::ptrace::test;
+
+namespace {
+
+Shared* in_guest = nullptr;
+
+void handle(int signal, void (*handler)(int, siginfo_t*, void*)) {
+  struct sigaction action {};
+  action.sa_sigaction = handler;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  ::sigaction(signal, &action, nullptr);
+}
+
+void spin(Shared& shared) {
+  shared.ready = 1;
+  while (shared.go == 0) {
+  }
+}
+
+// SIGRTMIN's value n counts in values[n]; SIGUSR1's are added up in result.
+void count_signals(Shared& shared) {
+  in_guest = &shared;
+  handle(SIGRTMIN, [](int, siginfo_t* info, void*) {
+    ++in_guest->values[info->si_value.sival_int % 256];
+    ++in_guest->count;
+  });
+  handle(SIGUSR1, [](int, siginfo_t* info, void*) {
+    in_guest->result += info->si_code == SI_QUEUE ? info->si_value.sival_int : 1000000;
+  });
+  spin(shared);
+}
+
+// Interrupts the guest; signals that it stops for first are appended.
+void stop_it(Tracee tracee, Guest& guest, std::vector<siginfo_t>& signals) {
+  REQUIRE(tracee.interrupt_if_alive());
+  for (;;) {
+    const WaitStatus stop = guest.wait();
+    if (stop.is_event(StopEvent::stop)) return;
+    REQUIRE(stop.kind() == WaitStatus::Kind::signal_stop);
+    siginfo_t info{};
+    REQUIRE(tracee.get_siginfo_if_alive(info));
+    signals.push_back(info);
+    REQUIRE(tracee.cont_if_alive(0));
+  }
+}
+
+// At a stop that is not a signal's.
+void give_back(Tracee tracee, Guest& guest, std::vector<siginfo_t> signals) {
+  while (!signals.empty()) {
+    const siginfo_t info = signals.front();
+    signals.erase(signals.begin());
+    REQUIRE(bring_to_signal_stop(tracee, info, signals).has_value());
+    REQUIRE(tracee.cont_if_alive(info.si_signo));
+    stop_it(tracee, guest, signals);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("signals that arrive during remote calls are all delivered exactly once") {
+  if (!can_trace()) return;
+  Watchdog watchdog(60);
+  Guest guest(count_signals);
+  Tracee tracee = guest.seize();
+  guest.await_ready();
+  constexpr int kSignals = 200;
+  Guest sender([&](Shared& shared) {
+    while (shared.go == 0) {
+    }
+    for (int i = 0; i < kSignals; ++i) {
+      ::sigqueue(guest.pid(), SIGRTMIN, {.sival_int = i});
+      for (const int64_t end = now_ns() + 20000; now_ns() < end;) {
+      }
+    }
+  });
+  sender.shared().go = 1;
+  size_t met = 0;
+  while (guest.shared().count < kSignals) {
+    REQUIRE(tracee.interrupt_if_alive());
+    WaitStatus stop = guest.wait();
+    RemoteSyscalls remote(tracee, syscall_insn());
+    for (int i = 0; i < 5; ++i) CHECK(remote.call(SYS_getpid).value() == guest.pid());
+    const Result<WaitStatus> now = remote.finish();
+    REQUIRE(now.has_value());
+    std::vector<siginfo_t> signals = remote.take_deferred_signals();
+    met += signals.size();
+    if (stop.is_signal_stop(SIGRTMIN)) {
+      // First came the one that it stopped for.
+      REQUIRE(*now == stop);
+      REQUIRE(tracee.cont_if_alive(SIGRTMIN));
+      stop_it(tracee, guest, signals);
+    }
+    give_back(tracee, guest, std::move(signals));
+    REQUIRE(tracee.cont_if_alive());
+  }
+  CHECK(guest.shared().count == kSignals);
+  int wrong = 0;
+  for (int i = 0; i < kSignals; ++i) wrong += guest.shared().values[i] != 1;
+  CHECK(wrong == 0);
+  MESSAGE("of " << kSignals << " signals " << met << " arrived during remote calls");
+}
+
+TEST_CASE("a signal that the thread is stopped for keeps its siginfo through remote calls") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  Guest guest(count_signals);
+  Tracee tracee = guest.seize();
+  guest.await_ready();
+  ::sigqueue(guest.pid(), SIGUSR1, {.sival_int = 7});
+  REQUIRE(guest.wait().is_signal_stop(SIGUSR1));
+  const Registers before = tracee.must_get_registers();
+  siginfo_t info{};
+  REQUIRE(tracee.get_siginfo_if_alive(info));
+  // A second instance meanwhile must not melt with the first.
+  ::sigqueue(guest.pid(), SIGUSR1, {.sival_int = 20});
+  RemoteSyscalls remote(tracee, syscall_insn());
+  CHECK(remote.call(SYS_getpid).value() == guest.pid());
+  REQUIRE(remote.finish().value().is_signal_stop(SIGUSR1));
+  siginfo_t again{};
+  REQUIRE(tracee.get_siginfo_if_alive(again));
+  CHECK(std::memcmp(&info, &again, sizeof info) == 0);
+  CHECK(tracee.must_get_registers() == before);
+  const std::vector<siginfo_t> deferred = remote.take_deferred_signals();
+  REQUIRE(deferred.size() == 1);
+  CHECK(deferred[0].si_value.sival_int == 20);
+  REQUIRE(tracee.cont_if_alive(SIGUSR1));
+  guest.stop();
+  give_back(tracee, guest, deferred);
+  guest.shared().go = 1;
+  REQUIRE(tracee.cont_if_alive());
+  CHECK(guest.run_to_end().exit_code() == 0);
+  CHECK(guest.shared().result == 27);
+}
+
+TEST_CASE("a signal can be given back though the program blocks every signal") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  Guest guest([](Shared& shared) {
+    in_guest = &shared;
+    handle(SIGUSR1,
+           [](int, siginfo_t* info, void*) { in_guest->result += info->si_value.sival_int; });
+    sigset_t set;
+    sigfillset(&set);
+    ::sigprocmask(SIG_SETMASK, &set, nullptr);
+    spin(shared);
+    shared.count = static_cast<int>(shared.result);  // before it is unblocked
+    sigemptyset(&set);
+    ::sigprocmask(SIG_SETMASK, &set, nullptr);
+  });
+  Tracee tracee = guest.seize();
+  guest.await_ready();
+  guest.stop();
+  SignalMask mask = 0;
+  REQUIRE(tracee.get_signal_mask_if_alive(mask));
+  siginfo_t info{};
+  info.si_signo = SIGUSR1;
+  info.si_code = SI_QUEUE;
+  info.si_value.sival_int = 5;
+  give_back(tracee, guest, {info});
+  SignalMask after = 0;
+  REQUIRE(tracee.get_signal_mask_if_alive(after));
+  CHECK(after == mask);
+  guest.shared().go = 1;
+  REQUIRE(tracee.cont_if_alive());
+  CHECK(guest.run_to_end().exit_code() == 0);
+  CHECK(guest.shared().count == 0);
+  CHECK(guest.shared().result == 5);
+}
+
+TEST_CASE("SIGTRAP's mask and disposition survive remote calls") {
+  if (!can_trace()) return;
+  enum Setting { handled, blocked_and_handled, ignored };
+  for (int setting : {handled, blocked_and_handled, ignored}) {
+    CAPTURE(setting);
+    Watchdog watchdog;
+    Guest guest([&](Shared& shared) {
+      in_guest = &shared;
+      if (setting == ignored)
+        ::signal(SIGTRAP, SIG_IGN);
+      else
+        handle(SIGTRAP, [](int, siginfo_t*, void*) { ++in_guest->count; });
+      sigset_t set;
+      sigemptyset(&set);
+      if (setting == blocked_and_handled) sigaddset(&set, SIGTRAP);
+      ::sigprocmask(SIG_SETMASK, &set, nullptr);
+      spin(shared);
+    });
+    Tracee tracee = guest.seize();
+    guest.await_ready();
+    guest.stop();
+    std::string before;
+    for (const char* field : {"SigBlk", "SigIgn", "SigCgt", "SigPnd", "ShdPnd"}) {
+      before += status_field(guest.tid(), field);
+    }
+    RemoteSyscalls remote(tracee, syscall_insn());
+    for (int i = 0; i < 20; ++i) CHECK(remote.call(SYS_getpid).value() == guest.pid());
+    REQUIRE(remote.finish().has_value());
+    std::string after;
+    for (const char* field : {"SigBlk", "SigIgn", "SigCgt", "SigPnd", "ShdPnd"}) {
+      after += status_field(guest.tid(), field);
+    }
+    CHECK(after == before);
+    guest.shared().go = 1;
+    REQUIRE(tracee.cont_if_alive());
+    CHECK(guest.run_to_end().exit_code() == 0);
+    CHECK(guest.shared().count == 0);
+  }
+}
+
+TEST_CASE("a stop signal and its continuation during remote calls leave the process running") {
+  if (!can_trace()) return;
+  for (bool continue_early : {true, false}) {
+    CAPTURE(continue_early);
+    Watchdog watchdog;
+    Guest guest(spin);
+    Tracee tracee = guest.seize();
+    guest.await_ready();
+    guest.stop();
+    RemoteSyscalls remote(tracee, syscall_insn());
+    CHECK(remote.call(SYS_getpid).value() == guest.pid());
+    ::kill(guest.pid(), SIGSTOP);
+    CHECK(remote.call(SYS_getpid).value() == guest.pid());
+    if (continue_early) ::kill(guest.pid(), SIGCONT);
+    CHECK(remote.call(SYS_getpid).value() == guest.pid());
+    const WaitStatus stop = remote.finish().value();
+    if (continue_early) {
+      CHECK(stop.is_event(StopEvent::stop));
+    } else {
+      CHECK(stop.kind() == WaitStatus::Kind::group_stop);
+      REQUIRE(tracee.listen_if_alive());
+      ::kill(guest.pid(), SIGCONT);
+      CHECK(guest.wait().is_event(StopEvent::stop));
+    }
+    guest.shared().go = 1;
+    REQUIRE(tracee.cont_if_alive());
+    CHECK(guest.run_to_end().exit_code() == 0);
+  }
+}
+
+TEST_CASE("remote calls in a group stop leave the process stopped") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  Guest guest(spin);
+  Tracee tracee = guest.seize();
+  guest.await_ready();
+  ::kill(guest.pid(), SIGSTOP);
+  REQUIRE(guest.wait().is_signal_stop(SIGSTOP));
+  REQUIRE(tracee.cont_if_alive(SIGSTOP));
+  REQUIRE(guest.wait().kind() == WaitStatus::Kind::group_stop);
+  RemoteSyscalls remote(tracee, syscall_insn());
+  CHECK(remote.call(SYS_getpid).value() == guest.pid());
+  CHECK(remote.finish().value().kind() == WaitStatus::Kind::group_stop);
+  REQUIRE(tracee.listen_if_alive());
+  CHECK(status_field(guest.tid(), "State").starts_with("t"));
+  ::kill(guest.pid(), SIGCONT);
+  CHECK(guest.wait().is_event(StopEvent::stop));
+}
+
+namespace {
+
+struct CauseCase {
+  const char* name;
+  void (*act)();
+  int signal;
+  SignalCause cause;
+};
+
+const CauseCase kCauses[] = {
+    {"int3", [] { asm volatile("int3"); }, SIGTRAP, SignalCause::breakpoint},
+    {"int1", [] { asm volatile(".byte 0xf1"); }, SIGTRAP, SignalCause::single_step},
+    {"trap flag",
+     [] {
+       asm volatile("pushfq; orl $0x100, (%%rsp); popfq; nop" ::: "cc", "memory");
+     },
+     SIGTRAP, SignalCause::single_step},
+    {"null", [] { asm volatile("movl $1, (%0)" ::"r"(uint64_t{8})
+                               : "memory"); }, SIGSEGV,
+     SignalCause::fault},
+    {"non-canonical", [] { asm volatile("movl $1, (%0)" ::"r"(uint64_t{1} << 60)
+                                        : "memory"); },
+     SIGSEGV, SignalCause::fault},
+    {"hlt", [] { asm volatile("hlt"); }, SIGSEGV, SignalCause::fault},
+    {"ud2", [] { asm volatile("ud2"); }, SIGILL, SignalCause::fault},
+    {"divide",
+     [] {
+       asm volatile("xorl %%ecx, %%ecx; divl %%ecx" ::: "eax", "ecx", "edx");
+     },
+     SIGFPE, SignalCause::fault},
+    {"raised trap", [] { ::raise(SIGTRAP); }, SIGTRAP, SignalCause::sent},
+    {"raised segv", [] { ::raise(SIGSEGV); }, SIGSEGV, SignalCause::sent},
+    {"killed trap", [] { ::kill(::getpid(), SIGTRAP); }, SIGTRAP, SignalCause::sent},
+    {"queued fpe", [] { ::sigqueue(::getpid(), SIGFPE, {}); }, SIGFPE, SignalCause::sent},
+    {"forged breakpoint",
+     [] {
+       siginfo_t info{};
+       info.si_signo = SIGTRAP;
+       info.si_code = SI_KERNEL;
+       ::syscall(SYS_rt_sigqueueinfo, ::getpid(), SIGTRAP, &info);
+     },
+     SIGTRAP, SignalCause::sent},
+    {"forged fault",
+     [] {
+       siginfo_t info{};
+       info.si_signo = SIGSEGV;
+       info.si_code = SEGV_MAPERR;
+       ::syscall(SYS_rt_sigqueueinfo, ::getpid(), SIGSEGV, &info);
+     },
+     SIGSEGV, SignalCause::sent},
+};
+
+}  // namespace
+
+TEST_CASE("signals raised by an instruction are told from sent ones") {
+  if (!can_trace()) return;
+  for (const CauseCase& test : kCauses) {
+    CAPTURE(test.name);
+    Watchdog watchdog;
+    Guest guest([&](Shared& shared) {
+      spin(shared);
+      test.act();
+    });
+    Tracee tracee = guest.seize();
+    guest.await_ready();
+    guest.shared().go = 1;
+    const WaitStatus stop = guest.wait();
+    REQUIRE_MESSAGE(stop.is_signal_stop(test.signal), to_string(stop));
+    siginfo_t info{};
+    REQUIRE(tracee.get_siginfo_if_alive(info));
+    CHECK(cause_of(info, tracee.must_get_registers()) == test.cause);
+  }
+  siginfo_t broken_memory{};
+  broken_memory.si_signo = SIGBUS;
+  broken_memory.si_code = BUS_MCEERR_AO;
+  Registers registers{};
+  registers.orig_rax = machine::kNoSyscall;
+  CHECK(cause_of(broken_memory, registers) == SignalCause::sent);
+  broken_memory.si_code = BUS_MCEERR_AR;
+  CHECK(cause_of(broken_memory, registers) == SignalCause::fault);
+}
