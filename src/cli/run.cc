@@ -4,13 +4,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "kernel/elf_kind.h"
@@ -34,16 +35,14 @@ struct RunOptions {
   std::vector<std::string> command;
 };
 
-// Nothing: usage was wrong or help was asked for; `status` is the exit status then.
-std::optional<RunOptions> parse(int argc, char** argv, int& status) {
-  RunOptions options;
+// A number: the exit status, there is nothing to run.
+std::optional<int> parse(int argc, char** argv, RunOptions& options) {
   CLI::App app{"Runs PROGRAM and profiles it from its first instruction to its end.",
                "shadowprof run"};
-  app.usage("shadowprof run [OPTIONS] [--] PROGRAM [ARG...]");
   app.add_option("-o,--output", options.output, "profile to write; - is standard output")
       ->type_name("FILE")
       ->capture_default_str();
-  app.add_option("--mode", options.mode, "how: full, the whole program under the translator")
+  app.add_option("--mode", options.mode, "full: the whole program runs under the translator")
       ->type_name("MODE")
       ->check(CLI::IsMember({"full"}));
   app.add_option("--profile", options.profiles, "what to collect: edge,call,method; or none")
@@ -58,27 +57,16 @@ std::optional<RunOptions> parse(int argc, char** argv, int& status) {
   app.add_flag("-v,--verbose", options.verbose, "say more");
   app.footer("Example:\n  shadowprof run -o gzip.json -- gzip -k file\n  shadowprof report gzip.json");
   app.prefix_command();
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    status = kExitOk;
-    return std::nullopt;
-  } catch (const CLI::ParseError& e) {
-    error("run: {} (see shadowprof run --help)", e.what());
-    status = kExitOwnFailure;
-    return std::nullopt;
-  }
+  if (const auto status = parse_command_line(app, "[--] PROGRAM [ARG...]", argc, argv)) return status;
   options.command = app.remaining();
   if (!options.command.empty() && options.command[0] == "--") {
     options.command.erase(options.command.begin());
   }
   if (options.command.empty()) {
-    error("run: no program given (see shadowprof run --help)");
-    status = kExitOwnFailure;
-    return std::nullopt;
+    error("no program given (see shadowprof run --help)");
+    return kExitOwnFailure;
   }
-  return options;
+  return std::nullopt;
 }
 
 int exit_status_for(const Error& e) {
@@ -119,15 +107,14 @@ void say_result(const RunOptions& options, const profile::Profile& profile) {
 }  // namespace
 
 int run_main(int argc, char** argv) {
-  int status = kExitOk;
-  auto options = parse(argc, argv, status);
-  if (!options) return status;
-  if (options->quiet) set_verbosity(Verbosity::quiet);
-  if (options->verbose) set_verbosity(Verbosity::verbose);
+  RunOptions options;
+  if (const auto status = parse(argc, argv, options)) return *status;
+  if (options.quiet) set_verbosity(Verbosity::quiet);
+  if (options.verbose) set_verbosity(Verbosity::verbose);
 
   sample::FullModeRequest request;
   request.signals = ptrace::InheritedSignals::capture();
-  const auto path = kernel::find_program(options->command[0]);
+  const auto path = kernel::find_program(options.command[0]);
   if (!path) {
     error("{}", path.error().message);
     return exit_status_for(path.error());
@@ -136,22 +123,22 @@ int run_main(int argc, char** argv) {
     error("{}", kind.error().message);
     return exit_status_for(kind.error());
   }
-  if (const Status output = profile::check_output(options->output); !output) {
+  if (const Status output = profile::check_output(options.output); !output) {
     error("{}", output.error().message);
     return kExitOwnFailure;
   }
   const auto wants = [&](const char* name) {
-    return std::find(options->profiles.begin(), options->profiles.end(), name) !=
-           options->profiles.end();
+    return std::find(options.profiles.begin(), options.profiles.end(), name) !=
+           options.profiles.end();
   };
   request.path = *path;
-  request.argv = options->command;
+  request.argv = options.command;
   request.environment = environment();
-  request.follow = options->follow;
-  request.deterministic = options->deterministic;
+  request.follow = options.follow;
+  request.deterministic = options.deterministic;
   request.edges = wants("edge");
   request.calls = wants("call") || wants("method");
-  request.top = options->top;
+  request.top = options.top;
   sample::prepare_signals();
   auto result = sample::run_full_mode(request);
   if (!result) {
@@ -160,11 +147,11 @@ int run_main(int argc, char** argv) {
   }
   for (const std::string& warning : result->warnings) info("{}", warning);
   const profile::Profile& profile = result->profile;
-  if (const Status written = profile::write_profile(profile, options->output); !written) {
+  if (const Status written = profile::write_profile(profile, options.output); !written) {
     error("{}", written.error().message);
     return kExitOwnFailure;
   }
-  say_result(*options, profile);
+  say_result(options, profile);
   end_like(*profile.run.exit);
 }
 

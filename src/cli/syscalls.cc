@@ -2,16 +2,13 @@
 //
 // `shadowprof syscalls`: prints the system call classification table, for people as columns and for
 // programs as JSON. The output is built whole and written once, so that a failed write is noticed.
-#include <unistd.h>
-
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/log.h"
 #include "base/result.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "kernel/table.h"
@@ -63,16 +60,6 @@ std::string table_as_json() {
   return rows.dump(2) + "\n";
 }
 
-Status write_to_stdout(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return fail_errno(errno, "cannot write to standard output");
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return {};
-}
-
 }  // namespace
 
 int syscalls_main(int argc, char** argv) {
@@ -80,18 +67,9 @@ int syscalls_main(int argc, char** argv) {
                "shadowprof syscalls");
   bool json = false;
   app.add_flag("--json", json, "print an array of objects instead of columns");
-  std::string text;
-  try {
-    app.parse(argc, argv);
-    text = json ? table_as_json() : table_as_text();
-  } catch (const CLI::CallForHelp&) {
-    text = app.help();
-  } catch (const CLI::ParseError& problem) {
-    error("{} (see shadowprof syscalls --help)", problem.what());
-    return kExitOwnFailure;
-  }
-  if (const Status written = write_to_stdout(text); !written) {
-    error("{}", written.error().message);
+  if (const auto status = parse_command_line(app, "", argc, argv)) return *status;
+  if (const Status printed = print(json ? table_as_json() : table_as_text()); !printed) {
+    error("{}", printed.error().message);
     return kExitOwnFailure;
   }
   return kExitOk;

@@ -32,20 +32,19 @@ constexpr uint64_t kMaxCredit = uint64_t{1} << 24;
 constexpr uint32_t kMaxStubInsns = 2;
 
 Event enter_at(uint64_t clock) {
-  return {clock, Event::pack(0, static_cast<uint32_t>(Follow::enter)), 0};
+  return {clock, kEnterRun, 0};
 }
 
 }  // namespace
 
-void EdgeCollector::State::note_entry(uint32_t block) {
-  entries.data()[block].flags |= EntryState::kCalled;
-  const auto waiting = jumps.try_emplace(table.block(BlockId(block)).start.value).first;
+// Jumps to an address that is called are tail jumps: those that were seen already, and (an empty
+// list says so) those that will be.
+void EdgeCollector::State::note_called(GuestAddr address) {
+  const auto waiting = jumps.try_emplace(address.value).first;
   for (uint32_t run : waiting->second) {
     uint64_t& facts = cells.data()[run].facts;
-    facts = Facts::pack(Facts::block(facts), Facts::insns(facts), Facts::words(facts),
-                        Follow::tail_jump);
+    facts = Facts::with_follow(facts, Follow::tail_jump);
   }
-  // An empty list says so to jumps that are met later.
   waiting->second.clear();
 }
 
@@ -59,11 +58,13 @@ bool EdgeCollector::State::is_return_point(uint32_t block) {
   return (flags & EntryState::kReturnPoint) != 0;
 }
 
-void EdgeCollector::State::push(GuestThread& thread, uint32_t callee, uint64_t return_address,
-                                uint64_t clock, ArcId arc) {
+inline void EdgeCollector::State::push(GuestThread& thread, uint32_t callee,
+                                       uint64_t return_address, uint64_t clock, ArcId arc) {
   EntryState& entry = entries.data()[callee];
-  if ((entry.flags & EntryState::kCalled) == 0) [[unlikely]]
-    note_entry(callee);
+  if ((entry.flags & EntryState::kCalled) == 0) [[unlikely]] {
+    entry.flags |= EntryState::kCalled;
+    note_called(table.block(BlockId(callee)).start);
+  }
   if (thread.frames.size() >= kMaxFrames) [[unlikely]]
     shed(thread, clock);
   const uint32_t outermost = entry.active == 0 ? Frame::kOutermost : 0;
@@ -72,7 +73,7 @@ void EdgeCollector::State::push(GuestThread& thread, uint32_t callee, uint64_t r
 }
 
 // Ends an activation that is no longer on the stack.
-void EdgeCollector::State::close(const Frame& frame, uint64_t clock) {
+inline void EdgeCollector::State::close(const Frame& frame, uint64_t clock) {
   if (!frame.outermost()) return;
   EntryState& entry = entries.data()[frame.block()];
   const uint64_t insns = clock - frame.clock;
@@ -83,6 +84,13 @@ void EdgeCollector::State::close(const Frame& frame, uint64_t clock) {
     pairs.add_inclusive(frame.arc & ~kPairArc, insns);
   else
     sites.data()[frame.arc].inclusive += insns;
+}
+
+inline void EdgeCollector::State::pop(GuestThread& thread, uint64_t clock) {
+  close(thread.frames.back(), clock);
+  thread.frames.pop_back();
+  if (!thread.signals.empty()) [[unlikely]]
+    pop_to(thread, thread.frames.size(), clock);
 }
 
 void EdgeCollector::State::pop_to(GuestThread& thread, size_t depth, uint64_t clock) {
@@ -108,7 +116,7 @@ void EdgeCollector::State::returned(GuestThread& thread, const Event& event) {
   const uint64_t target = table.block(BlockId(event.successor)).start.value;
   const std::vector<Frame>& frames = thread.frames;
   if (!frames.empty() && frames.back().return_address == target) [[likely]] {
-    pop_to(thread, frames.size() - 1, event.clock);
+    pop(thread, event.clock);
     return;
   }
   // A handler returns to code that calls rt_sigreturn(2); its activation ends with that.
@@ -145,7 +153,7 @@ void EdgeCollector::State::find_caller(GuestThread& thread, const CallSite& site
 }
 
 void EdgeCollector::State::called(GuestThread& thread, const Event& event, ArcId arc) {
-  CallSite& site = sites.data()[event.run_id()];
+  CallSite& site = sites.data()[event.run];
   thread.search_credit = std::min(thread.search_credit + kCreditPerCall, kMaxCredit);
   if (thread.suspect) [[unlikely]] {
     if (site.caller != 0) find_caller(thread, site, event.clock);
@@ -156,13 +164,13 @@ void EdgeCollector::State::called(GuestThread& thread, const Event& event, ArcId
 }
 
 // An indirect jump, or a direct one to code that is also called.
-void EdgeCollector::State::jumped(GuestThread& thread, const Event& event) {
+void EdgeCollector::State::jumped(GuestThread& thread, const Event& event, Follow follow) {
   if (thread.frames.empty()) return;
   const Frame top = thread.frames.back();
   if (top.block() == event.successor || top.return_address == 0) return;
-  const uint64_t facts = cells.data()[event.run_id()].facts;
+  const uint64_t facts = cells.data()[event.run].facts;
   const bool through_stub =
-      event.follow() == Follow::indirect_jump && Facts::insns(facts) <= kMaxStubInsns &&
+      follow == Follow::indirect_jump && Facts::insns(facts) <= kMaxStubInsns &&
       Facts::block(facts) == top.block() && event.clock - top.clock == Facts::insns(facts);
   EntryState& entry = entries.data()[event.successor];
   if (!through_stub && (entry.flags & EntryState::kCalled) == 0) {
@@ -184,22 +192,20 @@ void EdgeCollector::State::jumped(GuestThread& thread, const Event& event) {
 }
 
 void EdgeCollector::State::follow_calls(GuestThread& thread, const Event* batch, size_t count) {
-  // What the loop below touches first, for all events at once.
+  // What the loop below touches first, for all events at once. Not everything is needed for each,
+  // but to ask would cost more.
   for (size_t i = 0; i < count; i++) {
-    if (batch[i].follow() == Follow::ret) {
-      __builtin_prefetch(&table.block(BlockId(batch[i].successor)));
-    } else {
-      __builtin_prefetch(&entries.data()[batch[i].successor], 1);
-      __builtin_prefetch(&sites.data()[batch[i].run_id()]);
-    }
+    __builtin_prefetch(&table.block(BlockId(batch[i].successor)));
+    __builtin_prefetch(&entries.data()[batch[i].successor], 1);
+    __builtin_prefetch(&sites.data()[batch[i].run]);
   }
   for (size_t i = 0; i < count; i++) {
     const Event& event = batch[i];
-    switch (event.follow()) {
+    switch (event_follows[i]) {
       case Follow::no:
         break;
       case Follow::call:
-        called(thread, event, event.run_id());
+        called(thread, event, event.run);
         break;
       case Follow::indirect_call:
         called(thread, event, event_slots[i] | kPairArc);
@@ -209,7 +215,7 @@ void EdgeCollector::State::follow_calls(GuestThread& thread, const Event* batch,
         break;
       case Follow::indirect_jump:
       case Follow::tail_jump:
-        jumped(thread, event);
+        jumped(thread, event, event_follows[i]);
         break;
       case Follow::enter:
         entries.data()[event.successor].other_invocations++;
@@ -263,6 +269,10 @@ void EdgeCollector::State::signal_returned(GuestThread& thread) {
   thread.signals.pop_back();
   thread.pending = signal.pending;
   thread.has_pending = signal.has_pending;
+  // An activation that is yet to begin begins after the handler.
+  const Follow follow = Facts::follow(cells.data()[signal.pending.run].facts);
+  if (follow == Follow::call || follow == Follow::indirect_call)
+    thread.pending.clock = thread.clock;
   thread.suspect = signal.suspect;
 }
 

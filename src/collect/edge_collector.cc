@@ -6,6 +6,8 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+
 #include "collect/edge_state.h"
 
 namespace shadowprof::collect {
@@ -52,6 +54,7 @@ EdgeCollector::State::State(const trace::BlockTable& block_table,
       entries(limits::kMaxBlocks),
       sites(limits::kMaxRuns) {
   // Cells are hit at random all the time; fewer TLB misses. Only a hint, so failure is no error.
+  cells.data()[kEnterRun].facts = Facts::pack(0, 0, 1, Follow::enter);
   ::madvise(cells.data(), cells.capacity() * sizeof(Cell), MADV_HUGEPAGE);
 }
 
@@ -60,14 +63,17 @@ EdgeCollector::State::State(const trace::BlockTable& block_table,
 void EdgeCollector::State::start_run(uint32_t id) {
   const trace::Run& run = table.run(RunId(id));
   if (run.words == 0 || run.block_count == 0) return;
-  CHECK(run.insns < (1u << Facts::kInsnsBits), "run {} has {} instructions", id, run.insns);
+  CHECK(run.insns <= UINT16_MAX, "run {} has {} instructions", id, run.insns);
   Follow follow = follow_of(run.exit);
   const trace::Block& last = table.block(table.blocks(run).back());
   if (options.calls && trace::is_call(run.exit)) {
     sites.data()[id].return_address = last.end.value;
     return_addresses.insert(last.end.value);
     // `call next` only reads the program counter: nothing returns from it.
-    if (run.target == last.end) follow = Follow::no;
+    if (run.target == last.end)
+      follow = Follow::no;
+    else if (run.exit == RunExit::call)
+      note_called(run.target);
   } else if (run.exit == RunExit::call) {
     follow = Follow::no;
   }
@@ -82,71 +88,93 @@ void EdgeCollector::State::start_run(uint32_t id) {
   cells.data()[id].facts = Facts::pack(run.first_block.value, run.insns, run.words, follow);
 }
 
-// Counts records from words[at] on until the batch is full, the words end or something is not a run
-// record; returns where it stopped. Each event slot is written by the record that may need it and
-// completed by the next one, so there is no branch on what a record is.
+// Counts one record; false when it is none, or none that this variant can count. Each event slot is
+// written by the record that may need it and completed by the next one, so there is no branch on
+// what a record is.
+template <bool kIdsOnly>
+inline bool EdgeCollector::State::count_record(Counting& now) {
+  const Word id = *now.at;
+  if (id >= kEnterRun) [[unlikely]]
+    return false;
+  Cell& cell = cells.data()[id];
+  uint64_t facts = cell.facts;
+  if (kIdsOnly ? !Facts::one_word(facts) : facts == 0) [[unlikely]] {
+    if (facts == 0) start_run(id);
+    facts = cell.facts;
+    if (facts == 0) return false;
+    ids_only &= Facts::one_word(facts);
+    if (kIdsOnly && !ids_only) return false;
+  }
+  if constexpr (kIdsOnly) {
+    now.at++;
+  } else {
+    if (Facts::words(facts) > static_cast<size_t>(now.end - now.at)) [[unlikely]]
+      return false;
+    now.at += Facts::words(facts);
+  }
+  cell.count++;
+  now.clock += Facts::insns(facts);
+  now.event->successor = Facts::block(facts);
+  now.event = reinterpret_cast<Event*>(reinterpret_cast<char*>(now.event) + now.pending);
+  now.event->clock = now.clock;
+  now.event->run = id;
+  static_assert(sizeof(Event) == 16);
+  now.pending = facts >> (Facts::kFollowed - 4) & sizeof(Event);
+  return true;
+}
+
+// Counts records from words[at] on until the batch is full, the words end or something cannot be
+// counted; returns where it stopped.
 template <bool kIdsOnly>
 size_t EdgeCollector::State::count_batch(GuestThread& thread, std::span<const Word> words,
                                          size_t at) {
-  const size_t limit = words.size();
-  Cell* const all_cells = cells.data();
-  Event* event = events.data();
-  *event = thread.pending;
-  uint64_t clock = thread.clock;
-  uint32_t pending = thread.has_pending ? 1 : 0;
-  for (size_t n = 0; n < kBatch && at < limit; n++) {
-    const Word id = words[at];
-    if (id >= limits::kMaxRuns) [[unlikely]]
-      break;
-    if (at + kPrefetchRecords < limit)
-      __builtin_prefetch(&all_cells[words[at + kPrefetchRecords] & (limits::kMaxRuns - 1)], 1);
-    Cell& cell = all_cells[id];
-    uint64_t facts = cell.facts;
-    if (facts == 0) [[unlikely]] {
-      start_run(id);
-      facts = cell.facts;
-      if (facts == 0) break;
-      if (Facts::words(facts) != 1) ids_only = false;
-    }
-    if constexpr (kIdsOnly) {
-      if (Facts::words(facts) != 1) [[unlikely]]
+  const Cell* const all_cells = cells.data();
+  const Word* const end = words.data() + words.size();
+  Counting now{words.data() + at, end, events.data(), thread.clock,
+               thread.has_pending ? sizeof(Event) : 0};
+  *now.event = thread.pending;
+  const size_t left = words.size() - at;
+  bool more = true;
+  if (left > kPrefetchRecords) {
+    // kBatch words hold at most kBatch records. Any address may be prefetched, so ids are not
+    // checked for that.
+    const Word* const stop = now.at + std::min(kBatch, left - kPrefetchRecords);
+    while (now.at < stop) {
+      __builtin_prefetch(all_cells + now.at[kPrefetchRecords], 1);
+      more = count_record<kIdsOnly>(now);
+      if (!more) [[unlikely]]
         break;
-      at++;
-    } else {
-      if (Facts::words(facts) > limit - at) [[unlikely]]
-        break;
-      at += Facts::words(facts);
     }
-    cell.count++;
-    clock += Facts::insns(facts);
-    event->successor = Facts::block(facts);
-    event += pending;
-    const uint32_t follow = Facts::follow(facts);
-    event->clock = clock;
-    event->run = Event::pack(id, follow);
-    pending = follow != 0 ? 1 : 0;
+  } else {
+    while (more && now.at < end) more = count_record<kIdsOnly>(now);
   }
-  thread.clock = clock;
-  thread.pending = *event;
-  thread.has_pending = pending != 0;
-  const size_t count = static_cast<size_t>(event - events.data());
+  thread.clock = now.clock;
+  thread.pending = *now.event;
+  thread.has_pending = now.pending != 0;
+  const size_t count = static_cast<size_t>(now.event - events.data());
   find_pairs(events.data(), count);
   if (options.calls) follow_calls(thread, events.data(), count);
-  return at;
+  return static_cast<size_t>(now.at - words.data());
 }
 
+// Which events need a pair is as good as random, so they are picked without a branch.
 void EdgeCollector::State::find_pairs(const Event* batch, size_t count) {
   // Room for two keys an event: a call through a stub makes another pair.
   if (const auto moved = pairs.reserve(2 * count); !moved.empty()) move_arcs(moved);
-  for (size_t i = 0; i < count; i++) {
-    if (!needs_pair(batch[i].follow())) continue;
-    pairs.prefetch(PairTable::key(batch[i].run_id(), batch[i].successor));
+  uint32_t* const picked = picked_events.data();
+  size_t n = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    event_follows[i] = Facts::follow(cells.data()[batch[i].run].facts);
+    picked[n] = i;
+    n += needs_pair(event_follows[i]) ? 1 : 0;
   }
-  for (size_t i = 0; i < count; i++) {
-    if (!needs_pair(batch[i].follow())) continue;
-    const uint32_t slot = pairs.find(PairTable::key(batch[i].run_id(), batch[i].successor));
+  for (size_t i = 0; i < n; i++)
+    pairs.prefetch(PairTable::key(batch[picked[i]].run, batch[picked[i]].successor));
+  for (size_t i = 0; i < n; i++) {
+    const Event& event = batch[picked[i]];
+    const uint32_t slot = pairs.find(PairTable::key(event.run, event.successor));
     pairs.add(slot, 1);
-    event_slots[i] = slot;
+    event_slots[picked[i]] = slot;
   }
 }
 
@@ -169,7 +197,7 @@ void EdgeCollector::State::consume(const trace::Chunk& chunk) {
         return;
       }
       at += length;
-    } else if (at == before && (head >= limits::kMaxRuns || cells.data()[head].facts == 0 ||
+    } else if (at == before && (head >= kEnterRun || cells.data()[head].facts == 0 ||
                                 Facts::words(cells.data()[head].facts) > words.size() - at)) {
       corrupt_chunks++;
       thread->has_pending = false;
@@ -202,8 +230,7 @@ bool EdgeCollector::State::special(GuestThread*& thread, std::span<const Word> r
           return true;
         case trace::GapReason::native:
         case trace::GapReason::lost:
-          if (thread->has_pending && thread->pending.follow() != Follow::enter)
-            edges_without_target++;
+          if (thread->has_pending && thread->pending.run != kEnterRun) edges_without_target++;
           thread->has_pending = false;
           return true;
       }

@@ -175,7 +175,8 @@ class TableBuilder {
 void EdgeCollector::State::finish(profile::Profile& into) {
   for (auto& [tid, thread] : threads) {
     make_current(thread);
-    if (thread.has_pending && needs_pair(thread.pending.follow())) edges_without_target++;
+    if (thread.has_pending && needs_pair(Facts::follow(cells.data()[thread.pending.run].facts)))
+      edges_without_target++;
     pop_to(thread, 0, thread.clock);
   }
 

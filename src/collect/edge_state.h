@@ -28,7 +28,10 @@ enum class Follow : uint32_t {
   enter,      // not a run: the next record begins a thread or a signal handler
 };
 constexpr bool needs_pair(Follow f) {
-  return f == Follow::indirect_call || f == Follow::ret || f == Follow::indirect_jump;
+  constexpr uint32_t kWithPair = 1u << static_cast<uint32_t>(Follow::indirect_call) |
+                                 1u << static_cast<uint32_t>(Follow::ret) |
+                                 1u << static_cast<uint32_t>(Follow::indirect_jump);
+  return (kWithPair >> static_cast<uint32_t>(f) & 1) != 0;
 }
 
 // 16 bytes for each run. `facts` is 0 until the run is first seen; it packs what the counting pass
@@ -38,38 +41,39 @@ struct Cell {
   uint64_t facts;
 };
 
+// The layout is for the counting pass: instructions are the low half-word, "has something to
+// follow" shifts to the size of an Event, and "is one word long" is the sign.
 struct Facts {
-  static constexpr unsigned kBlockBits = 26, kInsnsBits = 16, kWordsBits = 14;
-  static_assert(limits::kMaxBlocks < (size_t{1} << kBlockBits));
-  static_assert(limits::kMaxRecordWords < (size_t{1} << kWordsBits));
+  static constexpr unsigned kBlock = 16, kWords = 42, kFollow = 56, kFollowed = 59, kOneWord = 63;
+  static_assert(limits::kMaxBlocks <= (size_t{1} << (kWords - kBlock)));
+  static_assert(limits::kMaxRecordWords < (size_t{1} << (kFollow - kWords)));
 
   static uint64_t pack(uint32_t block, uint64_t insns, uint64_t words, Follow follow) {
-    return block | insns << kBlockBits | words << (kBlockBits + kInsnsBits) |
-           static_cast<uint64_t>(follow) << (kBlockBits + kInsnsBits + kWordsBits);
+    return insns | static_cast<uint64_t>(block) << kBlock | words << kWords |
+           static_cast<uint64_t>(follow) << kFollow |
+           static_cast<uint64_t>(follow != Follow::no) << kFollowed |
+           static_cast<uint64_t>(words == 1) << kOneWord;
   }
-  static uint32_t block(uint64_t f) { return f & ((1u << kBlockBits) - 1); }
-  static uint32_t insns(uint64_t f) { return f >> kBlockBits & ((1u << kInsnsBits) - 1); }
-  static uint32_t words(uint64_t f) {
-    return f >> (kBlockBits + kInsnsBits) & ((1u << kWordsBits) - 1);
+  static uint64_t with_follow(uint64_t f, Follow follow) {
+    return pack(block(f), insns(f), words(f), follow);
   }
-  static uint32_t follow(uint64_t f) {
-    return static_cast<uint32_t>(f >> (kBlockBits + kInsnsBits + kWordsBits));
-  }
+  static uint32_t insns(uint64_t f) { return static_cast<uint16_t>(f); }
+  static uint32_t block(uint64_t f) { return f >> kBlock & ((1u << (kWords - kBlock)) - 1); }
+  static uint32_t words(uint64_t f) { return f >> kWords & ((1u << (kFollow - kWords)) - 1); }
+  static Follow follow(uint64_t f) { return static_cast<Follow>(f >> kFollow & 7); }
+  static bool one_word(uint64_t f) { return static_cast<int64_t>(f) < 0; }
 };
 
 // A run that ended in something to follow, and the block that came next.
 struct Event {
-  uint64_t clock;      // the thread's instructions up to the end of the run
-  uint32_t run;        // run id | Follow << kRunBits
+  uint64_t clock;  // the thread's instructions up to the end of the run
+  uint32_t run;
   uint32_t successor;  // block id
-
-  static constexpr unsigned kRunBits = 26;
-  static_assert(limits::kMaxRuns <= (size_t{1} << kRunBits));
-
-  static uint32_t pack(uint32_t run, uint32_t follow) { return run | follow << kRunBits; }
-  uint32_t run_id() const { return run & ((1u << kRunBits) - 1); }
-  Follow follow() const { return static_cast<Follow>(run >> kRunBits); }
 };
+static_assert(sizeof(Event) == 16);
+
+// Not a run: the cell with this id says Follow::enter.
+inline constexpr uint32_t kEnterRun = limits::kMaxRuns - 1;
 
 // How the inclusive instructions of a call site's pair are found: a run (direct call) or a slot of
 // the pair table.
@@ -99,7 +103,7 @@ struct ActiveSignal {
 
 struct GuestThread {
   uint64_t clock = 0;
-  Event pending{0, Event::pack(0, static_cast<uint32_t>(Follow::enter)), 0};
+  Event pending{0, kEnterRun, 0};
   bool has_pending = true;
   std::vector<Frame> frames;
   std::vector<ActiveSignal> signals;
@@ -127,6 +131,15 @@ struct CallSite {
   uint32_t caller;     // 1 + block id of the activation that makes this call; 0 not known yet
 };
 
+// The state of the counting pass, in registers.
+struct Counting {
+  const trace::Word* at;
+  const trace::Word* end;  // of the chunk
+  Event* event;
+  uint64_t clock;
+  uint64_t pending;  // sizeof(Event) when `event` waits for its successor, else 0
+};
+
 struct EdgeCollector::State {
   explicit State(const trace::BlockTable& block_table, EdgeCollectorOptions collector_options);
 
@@ -136,6 +149,8 @@ struct EdgeCollector::State {
   // Counting (edge_collector.cc).
   template <bool kIdsOnly>
   size_t count_batch(GuestThread& thread, std::span<const trace::Word> words, size_t at);
+  template <bool kIdsOnly>
+  bool count_record(Counting& now);
   void start_run(uint32_t run);
   bool special(GuestThread*& thread, std::span<const trace::Word> record);
   void find_pairs(const Event* batch, size_t count);
@@ -152,8 +167,9 @@ struct EdgeCollector::State {
   bool is_return_point(uint32_t block);
   void pop_to(GuestThread& thread, size_t depth, uint64_t clock);
   void returned(GuestThread& thread, const Event& event);
-  void jumped(GuestThread& thread, const Event& event);
-  void note_entry(uint32_t block);
+  void jumped(GuestThread& thread, const Event& event, Follow follow);
+  void pop(GuestThread& thread, uint64_t clock);
+  void note_called(GuestAddr address);
   void make_current(GuestThread& thread);
   void end_activations(GuestThread& thread);
   void signal_delivered(GuestThread& thread);
@@ -181,7 +197,9 @@ struct EdgeCollector::State {
 
   static constexpr size_t kBatch = 512;
   std::vector<Event> events = std::vector<Event>(kBatch + 2);
+  std::vector<Follow> event_follows = std::vector<Follow>(kBatch + 2);
   std::vector<uint32_t> event_slots = std::vector<uint32_t>(kBatch + 2);
+  std::vector<uint32_t> picked_events = std::vector<uint32_t>(kBatch + 2);
 };
 
 }  // namespace shadowprof::collect

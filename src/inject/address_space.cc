@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "inject/address_space.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
+
+#include "inject/send_fd.h"
 
 namespace shadowprof::inject {
 namespace {
@@ -45,10 +45,9 @@ uint64_t address_space_limit(Tid process) {
 }
 
 // Maps our memfd in the tracee: at `wanted` when that is free and not 0, else anywhere.
-Result<GuestAddr> map_memfd(ptrace::RemoteSyscalls& remote, int memfd, size_t bytes,
+Result<GuestAddr> map_memfd(ptrace::RemoteSyscalls& remote, Tid process, int memfd, size_t bytes,
                             int protection, uint64_t wanted) {
-  const std::string path = fmt::format("/proc/{}/fd/{}", ::getpid(), memfd);
-  SP_ASSIGN(const int fd, remote.openat(AT_FDCWD, path, O_RDWR | O_CLOEXEC));
+  SP_ASSIGN(const int fd, send_fd(remote, process, memfd));
   auto mapped = wanted == 0 ? Result<GuestAddr>(fail("no place"))
                             : remote.mmap(GuestAddr(wanted), bytes, protection,
                                           MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
@@ -89,7 +88,7 @@ Status AddressSpace::map_cache(ptrace::RemoteSyscalls& remote,
   const size_t bytes = cache_->size();
   const uint64_t wanted = cache_address(mappings, code_.memory().tid(), bytes);
   SP_ASSIGN(const GuestAddr at,
-            map_memfd(remote, cache_->memfd(), bytes, PROT_READ | PROT_EXEC, wanted));
+            map_memfd(remote, code_.memory().tid(), cache_->memfd(), bytes, PROT_READ | PROT_EXEC, wanted));
   cache_->place_at(at.value);
   code_.exclude({at, at + bytes});
   return {};
@@ -99,7 +98,7 @@ Status AddressSpace::add_slot_group(ptrace::RemoteSyscalls& remote) {
   SP_ASSIGN(SlotGroup group, SlotGroup::create());
   const uint64_t below = cache_->base() - SlotGroup::bytes() * (groups_.size() + 1) - kOddOffset;
   SP_ASSIGN(const GuestAddr at,
-            map_memfd(remote, group.memfd.get(), SlotGroup::bytes(), PROT_NONE, below & ~0xfffull));
+            map_memfd(remote, code_.memory().tid(), group.memfd.get(), SlotGroup::bytes(), PROT_NONE, below & ~0xfffull));
   group.guest_base = at.value;
   for (size_t i = 0; i < kSlotsPerGroup; i++) {
     auto slot = std::make_unique<Slot>();

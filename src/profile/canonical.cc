@@ -61,25 +61,17 @@ class Distances {
   std::vector<int64_t> from_parent_;
 };
 
+// `count` executions of a block that stopped after `executed` instructions.
 struct Row {
   CodeRef at;
   uint32_t size;
   uint32_t insns;
-  uint32_t group;  // rows of one group do not overlap
-  uint64_t count;
-
-  auto key() const { return std::tuple(at.offset, size, insns, group); }
-};
-
-// An interruption before rows have their final index.
-struct Cut {
-  CodeRef at;
-  uint32_t size;
-  uint32_t insns;
+  uint32_t group;  // blocks of one group do not overlap
   uint32_t executed;
   uint64_t count;
 
-  auto key() const { return std::tuple(at, size, insns, executed); }
+  auto block() const { return std::tuple(at, size, insns, group); }
+  auto key() const { return std::tuple(at, size, insns, group, executed); }
 };
 
 // Sorts by key and adds up the counts of equal keys.
@@ -102,18 +94,15 @@ class Cutter {
   Cutter(std::span<const Piece> pieces, const std::vector<CodeRef>* leaders)
       : pieces_(pieces), leaders_(leaders), nodes_(addresses(pieces)), distances_(nodes_.size()) {}
 
-  void run(BlockTable& blocks, std::vector<Cut>& cuts) {
+  void run(std::vector<Row>& out) {
     std::vector<bool> consistent(pieces_.size());
     for (size_t i = 0; i < pieces_.size(); i++)
       consistent[i] =
           distances_.set_distance(node(start(pieces_[i])), node(end(pieces_[i])), pieces_[i].insns);
     for (size_t i = 0; i < pieces_.size(); i++) cut(pieces_[i], consistent[i]);
     add_up(rows_);
-    add_up(cuts_);
     if (leaders_ != nullptr) join();
-    for (const Row& r : rows_)
-      if (r.size != 0) blocks.push_back({r.at, r.size, r.insns, r.count});
-    cuts.insert(cuts.end(), cuts_.begin(), cuts_.end());
+    out.insert(out.end(), rows_.begin(), rows_.end());
   }
 
  private:
@@ -165,10 +154,12 @@ class Cutter {
   void add(const Piece& p, uint64_t from, uint64_t to, uint32_t first, uint32_t last,
            uint32_t group) {
     if (p.executed <= first) return;
-    const CodeRef at{p.at.module, from};
-    const uint32_t size = static_cast<uint32_t>(to - from);
-    rows_.push_back({at, size, last - first, group, p.count});
-    if (p.executed < last) cuts_.push_back({at, size, last - first, p.executed - first, p.count});
+    rows_.push_back({{p.at.module, from},
+                     static_cast<uint32_t>(to - from),
+                     last - first,
+                     group,
+                     std::min(p.executed, last) - first,
+                     p.count});
   }
 
   bool is_leader(CodeRef at) const {
@@ -176,31 +167,54 @@ class Cutter {
            std::binary_search(branch_ends_.begin(), branch_ends_.end(), at.offset);
   }
 
-  bool is_interrupted(const Row& r) const {
-    const auto it = std::lower_bound(
-        cuts_.begin(), cuts_.end(), std::tuple(r.at, r.size, r.insns),
-        [](const Cut& c, const auto& key) { return std::tuple(c.at, c.size, c.insns) < key; });
-    return it != cuts_.end() && it->at == r.at && it->size == r.size && it->insns == r.insns;
+  // Control enters `next` only by falling out of `block`: where it did so less often than `block`
+  // was executed to its end, the others were interrupted in between. More often: something resumed
+  // there, and the boundary stays.
+  bool can_join(std::span<const Row> block, std::span<const Row> next) const {
+    const Row& last = block.back();
+    if (last.at.offset + last.size != next[0].at.offset || last.group != next[0].group)
+      return false;
+    if (last.executed != last.insns || is_leader(next[0].at)) return false;
+    uint64_t entered = 0;
+    for (const Row& r : next) entered += r.count;
+    return entered <= last.count;
   }
 
-  // A row that was joined to the one before has size 0 from then on.
   void join() {
     for (const Piece& p : pieces_)
       if (p.ends_in_branch) branch_ends_.push_back(end(p));
     std::sort(branch_ends_.begin(), branch_ends_.end());
-    Row* last = nullptr;
-    for (Row& r : rows_) {
-      // Only what was interrupted itself keeps its boundaries: its rows are named by place.
-      const bool joins = last != nullptr && last->at.offset + last->size == r.at.offset &&
-                         last->group == r.group && last->count == r.count && !is_leader(r.at) &&
-                         !is_interrupted(*last) && !is_interrupted(r);
-      if (!joins) {
-        last = &r;
-        continue;
+    std::vector<Row> joined;
+    size_t current = 0;  // joined[current..]: the block that may still grow
+    for (size_t first = 0; first < rows_.size();) {
+      size_t last = first;
+      while (last < rows_.size() && rows_[last].block() == rows_[first].block()) last++;
+      const auto next = std::span(rows_).subspan(first, last - first);
+      if (joined.empty() || !can_join(std::span(joined).subspan(current), next)) {
+        current = joined.size();
+        joined.insert(joined.end(), next.begin(), next.end());
+      } else {
+        append(joined, current, next);
       }
-      last->size += r.size;
-      last->insns += r.insns;
-      r.size = 0;
+      first = last;
+    }
+    rows_ = std::move(joined);
+  }
+
+  // Rows of a block are in order of `executed`, whole executions last.
+  static void append(std::vector<Row>& joined, size_t current, std::span<const Row> next) {
+    Row before = joined.back();
+    joined.pop_back();
+    for (const Row& r : next) before.count -= r.count;
+    if (before.count != 0) joined.push_back(before);
+    for (Row r : next) {
+      r.at = before.at;
+      r.executed += before.executed;
+      joined.push_back(r);
+    }
+    for (size_t i = current; i < joined.size(); i++) {
+      joined[i].size = before.size + next[0].size;
+      joined[i].insns = before.insns + next[0].insns;
     }
   }
 
@@ -209,23 +223,8 @@ class Cutter {
   std::vector<uint64_t> nodes_;
   Distances distances_;
   std::vector<Row> rows_;
-  std::vector<Cut> cuts_;
   std::vector<uint64_t> branch_ends_;
 };
-
-// Rows that differ only in their group are one row for everybody else.
-void unite_equal_rows(BlockTable& blocks) {
-  BlockTable united;
-  united.reserve(blocks.size());
-  for (const BlockCount& b : blocks) {
-    if (!united.empty() && united.back().at == b.at && united.back().size == b.size &&
-        united.back().insns == b.insns)
-      united.back().count += b.count;
-    else
-      united.push_back(b);
-  }
-  blocks = std::move(united);
-}
 
 }  // namespace
 
@@ -246,24 +245,25 @@ CanonicalBlocks canonical_blocks(std::vector<Piece> pieces, const std::vector<Co
       unique.push_back(p);
     }
   }
-  CanonicalBlocks result;
-  std::vector<Cut> cuts;
+  std::vector<Row> rows;
   for (size_t first = 0; first < unique.size();) {
     size_t last = first;
     while (last < unique.size() && unique[last].at.module == unique[first].at.module) last++;
-    Cutter(std::span(unique).subspan(first, last - first), leaders).run(result.blocks, cuts);
+    Cutter(std::span(unique).subspan(first, last - first), leaders).run(rows);
     first = last;
   }
-  unite_equal_rows(result.blocks);
-  add_up(cuts);
-  size_t block = 0;
-  for (const Cut& c : cuts) {
-    const auto key = [&] {
-      const BlockCount& b = result.blocks[block];
-      return std::tuple(b.at, b.size, b.insns);
-    };
-    while (key() < std::tuple(c.at, c.size, c.insns)) block++;
-    result.interruptions.push_back({static_cast<uint32_t>(block), c.executed, c.count});
+  // Blocks that differ only in their group are one block for everybody else.
+  for (Row& r : rows) r.group = 0;
+  add_up(rows);
+  CanonicalBlocks result;
+  for (size_t i = 0; i < rows.size(); i++) {
+    const Row& r = rows[i];
+    if (i == 0 || rows[i - 1].block() != r.block())
+      result.blocks.push_back({r.at, r.size, r.insns, 0});
+    result.blocks.back().count += r.count;
+    if (r.executed != r.insns)
+      result.interruptions.push_back(
+          {static_cast<uint32_t>(result.blocks.size() - 1), r.executed, r.count});
   }
   return result;
 }

@@ -39,7 +39,7 @@ struct CanonicalBlocks {
 };
 
 // `leaders`: where control came in other than by falling through, sorted. Neighbours are joined
-// across every other boundary, if they were executed equally often. Null: nothing is joined.
+// across every other boundary. Null: nothing is joined.
 CanonicalBlocks canonical_blocks(std::vector<Piece> pieces, const std::vector<CodeRef>* leaders);
 
 // The table as pieces again, to be put together with others.

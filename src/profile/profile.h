@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The profile: everything that is known after a run, and what the profile file holds. Collectors
-// fill the tables, the session driver fills run, coverage, overhead and syscalls, symbols give the
+// fill the tables, the driver of the run fills run, coverage, overhead and syscalls, symbols give the
 // functions; then, in this order:
 //
 //   attribute_functions(profile, names)   self, inclusive, ... of each function that executed
@@ -121,7 +121,7 @@ void normalise(Tables& tables);
 void add_tables(Profile& into, const Profile& from);
 
 // Keeps those of `names` (any order; of profile.modules) that executed, with their figures. Where
-// names overlap, code belongs to the one that begins last. Code without a name belongs to nothing.
+// names overlap, a function ends where the next one begins. Code without a name belongs to nothing.
 void attribute_functions(Profile& profile, FunctionTable names);
 
 // The function that contains a place, by binary search; null where there is none.

@@ -16,8 +16,7 @@
 namespace shadowprof::ptrace {
 namespace {
 
-// The last real-time signal: every other pending signal is taken first, so they cannot be
-// overtaken.
+// A real-time signal: each instance is queued. While it travels, nearly all others are blocked.
 constexpr int kCarrier = 64;
 
 // Differs from any cookie that a former or another instance of us used.
@@ -69,7 +68,7 @@ Status bring_to_signal_stop(Tracee tracee, const siginfo_t& info,
   if (stop.kind() != WaitStatus::Kind::signal_stop) {
     SignalMask mask = 0;
     if (!tracee.get_signal_mask_if_alive(mask) ||
-        !tracee.set_signal_mask_if_alive(mask & ~mask_of(kCarrier))) {
+        !tracee.set_signal_mask_if_alive(hold_signals(mask) & ~mask_of(kCarrier))) {
       return thread_is_gone(tid);
     }
     const uint64_t cookie = new_cookie();

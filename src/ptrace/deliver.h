@@ -22,15 +22,18 @@ namespace shadowprof::ptrace {
 // registers (pending restart included) as they are now; if the program blocks the signal, the
 // kernel puts it into the thread's queue. No user instruction runs.
 //
-// Precondition: any ptrace stop but vfork, exit and seccomp events and syscall entry (CHECKed). The
-// mask is needed to be the program's own: at a stop inside sigsuspend and the like a temporary mask
-// is dropped. At a signal-delivery-stop the signal that it is for must have been dealt with: it is
-// simply replaced.
+// Precondition: any ptrace stop but vfork, exit and seccomp events and syscall entry (CHECKed). At
+// a stop inside sigsuspend and the like the call's temporary mask is dropped. At a
+// signal-delivery-stop the signal that it is for must have been dealt with: it is replaced.
 //
-// Signals that turn up first are appended to `deferred`. If a group stop was passed, an interrupt
-// is left pending, so that the thread reports it again (WaitStatus::is_trap) after it was resumed
-// and before the handler's first instruction. Fails with ESRCH if the thread dies, EAGAIN if the
-// user's signal queue is full (RLIMIT_SIGPENDING), EPERM if we may not signal it.
+// Other signals stay in the kernel's queues and come after this one; only those that instructions
+// can raise, if they were sent just now, turn up first and are appended to `deferred`. A signal
+// that the program blocks is queued behind those of its number that came later: wait until it is
+// unblocked where that order matters.
+// If a group stop was passed, an interrupt is left pending, so that the thread reports it again
+// (WaitStatus::is_trap) after it was resumed and before the handler's first instruction.
+// Fails with ESRCH if the thread dies, EAGAIN if the user's signal queue is full
+// (RLIMIT_SIGPENDING), EPERM if we may not signal it.
 Status bring_to_signal_stop(Tracee tracee, const siginfo_t& info, std::vector<siginfo_t>& deferred);
 
 }  // namespace shadowprof::ptrace

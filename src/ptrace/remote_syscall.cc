@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// See the header for what a session promises. How the kernel decides about restarts explains the
+// See the header for what a series promises. How the kernel decides about restarts explains the
 // endings: it looks at the registers only inside its signal code (arch_do_signal_or_restart), which
 // a thread passes when something is pending. A thread that we leave at a syscall exit stop with
 // restored registers would return to user mode with -ERESTARTSYS in rax. So wherever a decision is
-// open the session ends at a stop inside the signal code: a trap stop by our own interrupt, or a
+// open the series ends at a stop inside the signal code: a trap stop by our own interrupt, or a
 // signal-delivery-stop.
 #include "ptrace/remote_syscall.h"
 
@@ -67,7 +67,7 @@ std::vector<siginfo_t> RemoteSyscalls::take_deferred_signals() {
 // --- Beginning
 
 Status RemoteSyscalls::begin() {
-  CHECK(state_ != State::finished, "the session is over");
+  CHECK(state_ != State::finished, "the series is over");
   if (state_ == State::active) return {};
   if (state_ == State::lost) return gone();
   WaitStatus stop;
@@ -79,6 +79,10 @@ Status RemoteSyscalls::begin() {
   }
   SP_TRY(leave_stop(stop));
   SP_TRY(remember_rseq());
+  if (!tracee_.get_signal_mask_if_alive(saved_mask_) ||
+      !tracee_.set_signal_mask_if_alive(hold_signals(saved_mask_))) {
+    return gone();
+  }
   state_ = State::active;
   return {};
 }
@@ -171,7 +175,7 @@ Result<int64_t> RemoteSyscalls::call_words(int64_t number, std::span<const uint6
   for (;;) {
     SP_ASSIGN(const int64_t result, call_once(number, arguments));
     if (result == machine::kRestartBlock) return -int64_t{EINTR};
-    // The signal that is behind this is taken, and deferred, on the way to the next entry stop.
+    //    // The signal that is behind this is dealt with on the way to the next entry stop.
     if (!wants_restart(result)) return result;
   }
 }
@@ -234,6 +238,7 @@ Result<WaitStatus> RemoteSyscalls::finish() {
 Status RemoteSyscalls::end() {
   SP_TRY(restore_rseq());
   if (ending_ == Ending::entry_stop) return end_at_entry_stop();
+  if (!tracee_.set_signal_mask_if_alive(saved_mask_)) return gone();
   if (ending_ == Ending::signal_stop) return end_at_signal_stop();
   if (!tracee_.set_registers_if_alive(saved_)) return gone();
   const bool inside_signal_code_needed =
@@ -250,11 +255,9 @@ Status RemoteSyscalls::end_at_trap_stop() {
 }
 
 Status RemoteSyscalls::end_at_signal_stop() {
-  SignalMask mask = 0;
-  if (!tracee_.get_signal_mask_if_alive(mask)) return gone();
   // The signal was let in by the temporary mask of epoll_pwait or the like, which our first call
   // ended. The kernel will queue it again; so the call must start over, to be interrupted again.
-  if ((mask & mask_of(stop_info_.si_signo)) != 0) (void)conceal_interruption(saved_);
+  if ((saved_mask_ & mask_of(stop_info_.si_signo)) != 0) (void)conceal_interruption(saved_);
   if (!tracee_.set_registers_if_alive(saved_)) return gone();
   SP_TRY(bring_to_signal_stop(tracee_, stop_info_, deferred_));
   if (run_.saw_trap() && !tracee_.interrupt_if_alive()) return gone();
@@ -268,7 +271,10 @@ Status RemoteSyscalls::end_at_entry_stop() {
   again.orig_rax = machine::kNoSyscall;
   if (!tracee_.set_registers_if_alive(again)) return gone();
   SP_TRY(run_to_syscall_stop());
-  if (!tracee_.set_registers_if_alive(saved_)) return gone();
+  // Only now, so that no signal comes between.
+  if (!tracee_.set_registers_if_alive(saved_) || !tracee_.set_signal_mask_if_alive(saved_mask_)) {
+    return gone();
+  }
   if (run_.saw_trap() && !tracee_.interrupt_if_alive()) return gone();
   return {};
 }

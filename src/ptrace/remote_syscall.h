@@ -6,8 +6,8 @@
 //   SP_ASSIGN(GuestAddr arena, remote.mmap(...));
 //   SP_ASSIGN(WaitStatus stop, remote.finish());
 //
-// A session begins at the first call and ends with finish(). Meanwhile the thread's registers are
-// ours. Each call goes syscall-entry-stop, syscall-exit-stop (PTRACE_SYSCALL), never by single
+// A series of calls begins with the first and ends with finish(). Meanwhile the thread's registers
+// are ours. Each call goes syscall-entry-stop, syscall-exit-stop (PTRACE_SYSCALL), never by single
 // step: the debug exception's SIGTRAP goes through force_sig, which resets the program's
 // disposition of SIGTRAP if it is blocked or ignored (kernel/signal.c, force_sig_info_to_task).
 //
@@ -27,15 +27,18 @@
 //   signal-delivery-stop, keep    signal-delivery-stop for the same signal and siginfo
 //   signal-delivery-stop, drop    syscall exit stop or trap stop; the signal is gone
 //   interrupt stop                syscall exit stop or trap stop
-//   group stop                    trap stop: group_stop if it still lasts, StopEvent::stop if it
-//   ended syscall entry stop            syscall entry stop of the same call syscall exit stop
-//   syscall exit stop or trap stop exec, fork, clone event       exit stop of that system call
-// All can be resumed with signal 0. A pending interrupt is used up by a session that ends in a trap
+//   group stop                    group stop, or StopEvent::stop if it has ended meanwhile
+//   syscall entry stop            syscall entry stop of the same call
+//   syscall exit stop             syscall exit stop or trap stop
+//   exec, fork, clone event       exit stop of that system call
+// All can be resumed with signal 0. A pending interrupt is used up by a series that ends in a trap
 // stop, which is what the interrupt asked for.
 //
-// Signals that arrive meanwhile are neither lost nor delivered early. Those that the kernel hands
-// out are kept: take_deferred_signals(), to be given back with bring_to_signal_stop (deliver.h).
-// SIGSTOP takes effect at once, and is reported as a group stop at the end.
+// Signals that arrive meanwhile are neither lost nor delivered early: nearly all are blocked for
+// the series and wait in the kernel's queues, in their order. Those that instructions can raise
+// are not (kInstructionSignals); if somebody sends one just then, it is kept:
+// take_deferred_signals(), to be given back with bring_to_signal_stop (deliver.h). SIGSTOP takes
+// effect at once, and is reported as a group stop at the end.
 //
 // If the thread dies meanwhile, every call answers ESRCH and finish() does nothing; the report of
 // the death is still to come from the caller's own wait.
@@ -60,7 +63,7 @@
 
 namespace shadowprof::ptrace {
 
-// What becomes of the signal that the thread is stopped for when the session begins: `drop` is for
+// What becomes of the signal that the thread is stopped for when the series begins: `drop` is for
 // traps and faults that we caused ourselves, and costs a stop less.
 enum class StopSignal : uint8_t { keep, drop };
 
@@ -82,8 +85,8 @@ class RemoteSyscalls {
   RemoteSyscalls& operator=(const RemoteSyscalls&) = delete;
 
   // The kernel's answer: a negative value is -errno. An Error says that the call could not be made.
-  // A call that a signal interrupts is repeated until it is through, unless the kernel's answer is
-  // EINTR itself.
+  // A call that is interrupted nevertheless is repeated until it is through, unless the kernel's
+  // answer is EINTR itself.
   template <typename... Args>
   Result<int64_t> call(int64_t number, Args... args) {
     static_assert(sizeof...(Args) <= 6);
@@ -114,9 +117,11 @@ class RemoteSyscalls {
   // In the order of arrival. Valid after finish(), too, which may add some.
   std::vector<siginfo_t> take_deferred_signals();
 
-  // The registers that finish() puts back: the caller may change them in a session (after the first
+  // The registers that finish() puts back: the caller may change them in a series (after the first
   // call) rather than after it.
   Registers& saved_registers() { return saved_; }
+  // The same for the signal mask.
+  SignalMask& saved_signal_mask() { return saved_mask_; }
 
   // The child that the last call (fork, clone) made, where an option follows it; its first stop is
   // still to be waited for. Tid 0: none.
@@ -158,6 +163,7 @@ class RemoteSyscalls {
   State state_ = State::idle;
   Ending ending_ = Ending::exit_stop;
   Registers saved_{};
+  SignalMask saved_mask_ = 0;
   siginfo_t stop_info_{};
   GuestAddr rseq_;             // null: no critical section was interrupted
   uint64_t rseq_section_ = 0;  // struct rseq's rseq_cs, if rseq_ is set

@@ -57,6 +57,16 @@ constexpr SignalMask mask_of(int signal) {
   return SignalMask{1} << (signal - 1);
 }
 
+// What an instruction can raise. Never block these where the program does not: a blocked signal
+// that an instruction raises has its disposition reset to default, and kills.
+inline constexpr SignalMask kInstructionSignals = mask_of(SIGSEGV) | mask_of(SIGBUS) |
+                                                  mask_of(SIGFPE) | mask_of(SIGILL) |
+                                                  mask_of(SIGTRAP) | mask_of(SIGSYS);
+// Keeps all other signals waiting in the kernel's queues, in their order.
+constexpr SignalMask hold_signals(SignalMask of_program) {
+  return of_program | ~kInstructionSignals;
+}
+
 // Vector, x87 and further processor state in XSAVE layout (without compaction), as large as this
 // processor has it.
 using ExtendedState = std::vector<uint8_t>;

@@ -21,12 +21,14 @@ struct TextOptions {
 
 std::string render_text(const profile::Profile& profile, const TextOptions& options);
 
-// For a stream: color when it is asked for ("always"), or for "auto" on a terminal without NO_COLOR
-// in the environment (https://no-color.org); its width, or COLUMNS, or 80.
-bool use_color(const std::string& when, int fd);
+// Whether to write colour to a stream: `when` is always, auto (a terminal) or never. A NO_COLOR
+// that is set and not empty wins over all (https://no-color.org).
+bool use_color(std::string_view when, int fd);
+// The stream's width if it is a terminal, else COLUMNS, else 80.
 size_t terminal_columns(int fd);
 
-// `text` with control characters, and bytes that are not UTF-8, as \xNN.
+// `text` with control characters, characters that change the direction of writing, and bytes that
+// are not UTF-8, as \xNN.
 std::string printable(std::string_view text);
 
 }  // namespace shadowprof::report

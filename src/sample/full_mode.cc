@@ -55,7 +55,9 @@ void fill_overhead(profile::Profile& profile, const inject::EngineCounts& counts
                     {"native_step", counts.native_steps},
                     {"context_step", counts.context_steps},
                     {"stale", counts.stale},
-                    {"flush", counts.flushes}};
+                    {"flush", counts.flushes},
+                    {"process", counts.processes},
+                    {"thread", counts.threads}};
 }
 
 void fill_syscalls(profile::Profile& profile, const std::map<unsigned, uint64_t>& calls) {

@@ -128,7 +128,8 @@ TEST_CASE("the block table does not depend on the engine's block and fragment li
       Engine engine(program, options);
       tables.push_back(rows(collect(engine, engine.trace(execution))));
     }
-    for (const Rows& table : tables) CHECK(table == tables.front());
+    for (const Rows& table : tables)
+      CHECK(fmt::format("{}", table) == fmt::format("{}", tables.front()));
   }
 }
 
@@ -142,7 +143,7 @@ TEST_CASE("signals that return leave no mark in the counts of what they interrup
       const Execution execution = execute(program, seed, 3000, signal_every);
       Engine engine(program, {64, 4, 0});
       const profile::Profile profile = collect(engine, engine.trace(execution));
-      CHECK(profile.coverage.events.empty());
+      CHECK(!profile.coverage.events.contains("returns_without_call"));
       tables.push_back(rows(profile, handler));
     }
     CHECK(tables[0] == tables[1]);

@@ -23,7 +23,7 @@ Program::Program(uint64_t seed, ProgramOptions options) {
   std::vector<size_t> sizes;
   size_t total = 0;
   for (size_t f = 0; f < options.functions; f++) {
-    sizes.push_back(4 + pick(random, options.max_function_insns));
+    sizes.push_back(6 + pick(random, options.max_function_insns) / 2 * 2);
     functions.push_back(total);
     total += sizes.back();
   }
@@ -33,8 +33,13 @@ Program::Program(uint64_t seed, ProgramOptions options) {
     for (size_t i = 0; i < sizes[f]; i++) {
       Insn insn;
       insn.size = static_cast<uint32_t>(1 + pick(random, 7));
-      const size_t kind = pick(random, 24);
-      const auto inside = [&] { return first + pick(random, sizes[f]); };
+      // Targets are plain instructions, so a trace can always stop soon after a branch; and the
+      // first ones are plain, lest a function be taken for a procedure linkage stub.
+      const size_t kind = i % 2 == 0 || i < 3 ? 24 : pick(random, 12);
+      const auto inside = [&] {
+        const size_t target = first + pick(random, sizes[f] / 2) * 2;
+        return target == first + i + 1 ? first : target;
+      };
       // Calls go to later functions, or (rarely) to itself; handlers call nobody.
       const auto callee = [&] { return functions[f + pick(random, options.functions - 1 - f)]; };
       if (i + 1 == sizes[f] || kind == 0) {
@@ -128,14 +133,19 @@ class Interpreter {
   void handle_signal() {
     const size_t handler = program_.functions.back();
     const size_t depth = stack_.size();
+    const bool interrupted_call = after_call_;
     out_.steps.push_back({Step::signal_delivered, 0, 0});
     enter(handler, kNowhere, program_.restorer);
     size_t at = handler;
     // A handler that does not end by itself is left alone at its next instruction.
-    for (size_t n = 0; at != program_.restorer && (!may_stop_ || n < 500); n++) at = step(at, signals_);
+    for (size_t n = 0; at != program_.restorer && (!may_stop_ || n < 500); n++)
+      at = step(at, signals_);
     if (at == program_.restorer)
       for (size_t i = 0; i < 2; i++) step(program_.restorer + i, signals_);
     while (stack_.size() > depth) leave();
+    // An activation that has executed nothing yet begins after the handler.
+    if (interrupted_call) stack_.back().began = out_.truth.total;
+    after_call_ = interrupted_call;
     out_.steps.push_back({Step::signal_returned, 0, 0});
   }
 
@@ -182,6 +192,7 @@ class Interpreter {
     if (kind != nullptr && next != kNowhere) truth.edges[{address(at), address(next), kind}]++;
     out_.steps.push_back({Step::insn, at, next});
     may_stop_ = insn.op == Op::plain;
+    after_call_ = insn.op == Op::call || insn.op == Op::indirect_call;
     return next;
   }
 
@@ -189,6 +200,7 @@ class Interpreter {
   Execution& out_;
   std::mt19937_64 own_, signals_;
   unsigned signal_every_;
+  bool after_call_ = false;
   bool may_stop_ = true;  // a branch whose target never executes is no edge in a trace
   std::vector<Activation> stack_;
 };

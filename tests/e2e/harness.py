@@ -52,6 +52,9 @@ class Case:
     normalise: object = None  # called with each output's bytes
     compare_files: bool = True
     environment: dict = field(default_factory=dict)
+    # A shell script that says itself what is profiled: `$UNDER program` is `program` natively and
+    # `shadowprof run ... -- program` in our run; the rest of the script stays native both times.
+    wraps_itself: bool = False
 
 
 def base_environment(home, extra):
@@ -178,6 +181,17 @@ REQUIRED_KEYS = ("schema", "version", "tool", "run", "coverage", "overhead", "sy
                  "functions", "hotlists", "tables", "confidence")
 
 
+def instructions_in_tables(profile):
+    """What the block table adds up to, the rest of interrupted blocks subtracted."""
+    blocks = profile["tables"]["blocks"]
+    interruptions = profile["tables"]["interruptions"]
+    total = sum(map(int.__mul__, blocks["count"], blocks["insns"]))
+    for block, executed, count in zip(interruptions["block"], interruptions["executed"],
+                                      interruptions["count"]):
+        total -= count * (blocks["insns"][block] - executed)
+    return total
+
+
 def check_profile(path):
     """Whether a full-mode profile is whole. Returns (profile or None, complaints)."""
     try:
@@ -197,6 +211,9 @@ def check_profile(path):
     if "attributed" in coverage and coverage["attributed"] + dropped != profiled:
         complaints.append(f"attributed {coverage['attributed']} + dropped {dropped} is not "
                           f"profiled {profiled}")
+    if not complaints and instructions_in_tables(profile) != coverage["attributed"]:
+        complaints.append(f"the block table adds up to {instructions_in_tables(profile)} "
+                          f"instructions, attributed are {coverage['attributed']}")
     if coverage.get("estimated"):
         complaints.append("a full-mode profile says that its counts are estimated")
     if total is not None and profiled > total:
@@ -223,8 +240,11 @@ class Comparison:
             shutil.rmtree(self.root, ignore_errors=True)
 
     def profiled_command(self, case, profile_path):
+        return [*self.wrapper(case, profile_path), *case.command]
+
+    def wrapper(self, case, profile_path):
         return [self.shadowprof, "run", "--mode", self.mode, "-o", profile_path, *self.options,
-                *case.shadowprof_options, "--", *case.command]
+                *case.shadowprof_options, "--"]
 
     def run(self, case):
         """(native outcome, our outcome, profile or None, list of differences)"""
@@ -232,15 +252,26 @@ class Comparison:
         profile_path = os.path.join(self.root, "profile.json")
         if os.path.exists(profile_path):
             os.unlink(profile_path)
+        case.environment["UNDER"] = ""
         native = run_once(case.command, case, directory, self.timeout)
-        ours = run_once(self.profiled_command(case, profile_path), case, directory, self.timeout)
+        command = self.profiled_command(case, profile_path)
+        if case.wraps_itself:
+            case.environment["UNDER"] = shlex.join(self.wrapper(case, profile_path))
+            command = case.command
+        ours = run_once(command, case, directory, self.timeout)
         differences = compare(native, ours, case)
         profile, complaints = None, []
         if not ours.timed_out and self.mode == "full":
-            profile, complaints = check_profile(profile_path)
+            try:
+                profile, complaints = check_profile(profile_path)
+            except (KeyError, TypeError, AttributeError, IndexError) as e:
+                complaints = [f"the profile is not as documented: {type(e).__name__} {e}"]
         if differences or complaints:
             complaints += own_lines(ours.stderr)[-2:]
         return native, ours, profile, differences + complaints
 
     def rerun_command(self, case):
+        if case.wraps_itself:
+            under = shlex.join(self.wrapper(case, "/tmp/profile.json"))
+            return f"UNDER={shlex.quote(under)} {shlex.join(case.command)}"
         return shlex.join(self.profiled_command(case, "/tmp/profile.json"))

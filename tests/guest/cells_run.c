@@ -93,78 +93,42 @@ static uint64_t xcr0(void) {
   return low | (uint64_t)high << 32;
 }
 
-// Indexed by the F_ numbers of cells.inc.
-static int has_feature(uint64_t feature) {
-  enum { kB = 1, kC = 2 };
-  const uint32_t c1 = cpuid_word(1, 0, kC);
-  const uint32_t b7 = cpuid_word(7, 0, kB);
-  const uint32_t c7 = cpuid_word(7, 0, kC);
-  const uint32_t c8 = cpuid_word(0x80000001, 0, kC);
-  const int avx = (xcr0() & 6) == 6 && (c1 >> 28 & 1);
-  const uint32_t needed = 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31;  // F DQ CD BW VL
-  const int avx512 = avx && (xcr0() & 0xe0) == 0xe0 && (b7 & needed) == needed;
-  switch (feature) {
-    case 0:
-      return 1;
-    case 1:
-      return avx;
-    case 2:
-      return avx && (b7 >> 5 & 1);
-    case 3:
-      return b7 >> 3 & 1;
-    case 4:
-      return b7 >> 8 & 1;
-    case 5:
-      return avx && (c1 >> 12 & 1);
-    case 6:
-      return avx512;
-    case 7:
-      return c7 >> 8 & 1;
-    case 8:
-      return avx && (c7 >> 9 & 1);
-    case 9:
-      return avx && (c7 >> 10 & 1);
-    case 10:
-      return b7 >> 29 & 1;
-    case 11:
-      return c1 >> 25 & 1;
-    case 12:
-      return c1 >> 1 & 1;
-    case 13:
-      return c1 >> 22 & 1;
-    case 14:
-      return c8 >> 5 & 1;
-    case 15:
-      return c1 >> 23 & 1;
-    case 16:
-      return c1 >> 20 & 1;
-    case 17:
-      return avx512 && (c7 >> 1 & 1);
-    case 18:
-      return b7 >> 19 & 1;
-    case 19:
-      return avx512 && (c7 >> 11 & 1);
-    case 20:
-      return avx512 && (c7 >> 14 & 1);
-    case 21:
-      return avx512 && (c7 >> 12 & 1);
-    case 22:
-      return avx512 && (c7 >> 6 & 1);
-    case 23:
-      return avx512 && (b7 >> 21 & 1);
-    case 24:
-      return avx && (c1 >> 29 & 1);
-    case 25:
-      return c8 >> 6 & 1;
-    case 26:
-      return c1 >> 27 & 1;
-    case 27:
-      return avx512 && (c7 >> 8 & 1);
-    case 28:
-      return avx512 && (c7 >> 9 & 1);
-    default:
-      return 0;
-  }
+// What a cell needs, in the order of the F_ numbers of cells.inc.
+enum Word { kAlways, k1c, k7b, k7c, k8c };  // cpuid: leaf 1 ecx, leaf 7 ebx and ecx, 80000001 ecx
+static const struct Feature {
+  enum Word word;
+  int bit;
+  enum { kAnyState, kYmm, kZmm } state;
+} kFeatures[] = {
+    {kAlways, 0, kAnyState}, {k1c, 28, kYmm},       // AVX
+    {k7b, 5, kYmm},                                 // AVX2
+    {k7b, 3, kAnyState},     {k7b, 8, kAnyState},   // BMI1, BMI2
+    {k1c, 12, kYmm},                                // FMA
+    {k7b, 16, kZmm},                                // AVX-512
+    {k7c, 8, kAnyState},     {k7c, 9, kYmm},        // GFNI, VAES
+    {k7c, 10, kYmm},                                // VPCLMULQDQ
+    {k7b, 29, kAnyState},    {k1c, 25, kAnyState},  // SHA, AES
+    {k1c, 1, kAnyState},     {k1c, 22, kAnyState},  // PCLMULQDQ, MOVBE
+    {k8c, 5, kAnyState},     {k1c, 23, kAnyState},  // LZCNT, POPCNT
+    {k1c, 20, kAnyState},    {k7c, 1, kZmm},        // SSE4.2, VBMI
+    {k7b, 19, kAnyState},    {k7c, 11, kZmm},       // ADX, VNNI
+    {k7c, 14, kZmm},         {k7c, 12, kZmm},       // VPOPCNTDQ, BITALG
+    {k7c, 6, kZmm},          {k7b, 21, kZmm},       // VBMI2, IFMA
+    {k1c, 29, kYmm},         {k8c, 6, kAnyState},   // F16C, SSE4A
+    {k1c, 27, kAnyState},    {k7c, 8, kZmm},        // OSXSAVE, GFNI with zmm
+    {k7c, 9, kZmm},                                 // VAES with zmm
+};
+
+static int has_feature(uint64_t number) {
+  EXPECT(number < sizeof(kFeatures) / sizeof(kFeatures[0]));
+  const struct Feature* feature = &kFeatures[number];
+  const uint32_t words[] = {1, cpuid_word(1, 0, 2), cpuid_word(7, 0, 1), cpuid_word(7, 0, 2),
+                            cpuid_word(0x80000001, 0, 2)};
+  const uint32_t avx512 = 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31;  // F DQ CD BW VL
+  if (feature->state >= kYmm && (xcr0() & 6) != 6) return 0;
+  if (feature->state == kZmm && ((xcr0() & 0xe0) != 0xe0 || (words[k7b] & avx512) != avx512))
+    return 0;
+  return words[feature->word] >> feature->bit & 1;
 }
 
 static uint64_t interesting(uint64_t* random) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Death by every signal whose default is to end the process: in children, seen by wait; and with an
-// argument, of this process itself (die.args lists the signals).
+// argument, of this process itself (sig_death.args lists the signals).
 #include <sys/prctl.h>
 
 #include "signals.h"
@@ -30,7 +30,7 @@ static void die_by(int number) {
 
 int main(int argc, char** argv) {
   prctl(PR_SET_DUMPABLE, 1);
-  if (argc > 1) {
+  if (argc > 1 && strcmp(argv[1], "all") != 0) {
     printf("dying by %s\n", argv[1]);
     fflush(stdout);
     burn(1, 10000);

@@ -2,7 +2,8 @@
 //
 // System calls that a signal interrupts: read from a pipe with and without SA_RESTART, nanosleep
 // (EINTR and the remaining time), poll, select, pause, waitpid, futex-based waits, and calls that
-// are never restarted. A child sends the signals, so each arrives while the call is blocked.
+// are never restarted. A child sends the signals, and only
+// when it sees the parent asleep in the kernel.
 #include <poll.h>
 #include <semaphore.h>
 #include <sys/select.h>
@@ -23,10 +24,12 @@ static pid_t start_signaller(int count, int fd) {
   EXPECT(child >= 0);
   if (child == 0) {
     for (int i = 0; i < count; ++i) {
-      sleep_ms(30);
+      sleep_ms(20);
+      wait_until_asleep(parent);
       kill(parent, SIGUSR1);
     }
-    sleep_ms(30);
+    sleep_ms(20);
+    wait_until_asleep(parent);
     if (fd >= 0) EXPECT(write(fd, "x", 1) == 1);
     _exit(0);
   }

@@ -53,3 +53,22 @@ static inline void sleep_ms(long ms) {
   struct timespec left = {ms / 1000, ms % 1000 * 1000000};
   while (nanosleep(&left, &left) != 0) EXPECT(errno == EINTR);
 }
+
+// Waits until process `pid` sleeps in the kernel, seen ten times in a row: however slowly it runs,
+// it has reached the system call in which it is to be disturbed.
+static inline void wait_until_asleep(pid_t pid) {
+  char path[64], text[512];
+  snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+  for (int seen = 0; seen < 10;) {
+    sleep_ms(2);
+    const int fd = open(path, O_RDONLY);
+    if (fd < 0) return;
+    const ssize_t size = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    EXPECT(size > 0);
+    text[size] = 0;
+    const char* state = strrchr(text, ')');
+    EXPECT(state != NULL);
+    seen = state[2] == 'S' ? seen + 1 : 0;
+  }
+}

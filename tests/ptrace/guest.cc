@@ -157,7 +157,7 @@ GuestAddr syscall_insn() {
       std::istringstream(line) >> std::hex >> start >> dash >> end;
       ranges.push_back({GuestAddr(start), GuestAddr(end)});
     }
-    RemoteMemory memory(Tid(::getpid()));
+    RemoteMemory memory{Tid(::getpid())};
     const Result<GuestAddr> insn = find_syscall_instruction(ranges, memory);
     REQUIRE(insn.has_value());
     return *insn;

@@ -79,7 +79,7 @@ TEST_CASE("remote calls work in a thread that computes, and leave its registers 
   CHECK(guest.run_to_end().exit_code() == 0);
 }
 
-TEST_CASE("a session without a call touches nothing") {
+TEST_CASE("a series of no calls touches nothing") {
   if (!can_trace()) return;
   Watchdog watchdog;
   Guest guest(spin);
@@ -128,12 +128,17 @@ TEST_CASE("remote calls at a syscall entry stop leave the program's call to be m
   RemoteSyscalls remote(tracee, syscall_insn());
   CHECK(remote.call(SYS_getpid).value() == guest.pid());
   CHECK(remote.call(SYS_close, 77).value() == -EBADF);  // not made yet
+  ::kill(guest.pid(), SIGUSR1);
   REQUIRE(remote.finish().value().kind() == WaitStatus::Kind::syscall_stop);
   CHECK(tracee.must_get_registers() == before);
   Tracee::SyscallStopInfo info;
   REQUIRE(tracee.get_syscall_stop_if_alive(info));
   CHECK(info.which == Tracee::SyscallStop::entry);
+  CHECK(remote.take_deferred_signals().empty());
   REQUIRE(tracee.cont_if_alive());
+  CHECK(guest.wait().is_signal_stop(SIGUSR1));
+  CHECK(static_cast<int64_t>(tracee.must_get_registers().rax) == 77);
+  REQUIRE(tracee.cont_if_alive(0));
   CHECK(guest.run_to_end().exit_code() == 0);
   CHECK(guest.shared().result == 77);
 }

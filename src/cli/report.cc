@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+//
+// `shadowprof report`: the hotlists of a profile, for people as text and for programs as JSON.
+#include <unistd.h>
+
+#include <map>
+#include <string>
+
+#include "base/log.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "profile/json_file.h"
+#include "report/text_report.h"
+
+namespace shadowprof::cli {
+namespace {
+
+using profile::Place;
+using profile::Profile;
+using profile::SourceLine;
+
+struct ReportOptions {
+  std::string file;
+  bool json = false;
+  size_t limit = 20;
+  std::string color = "auto";
+};
+
+// The file's hotlists may be shorter than what is asked for. The tables have every row, but only
+// the hotlists have source lines of places within functions.
+void extend_hotlists(Profile& profile, size_t limit) {
+  const profile::Hotlists& old = profile.hotlists;
+  const auto short_of = [&](size_t have, size_t all) { return have < limit && have < all; };
+  if (!short_of(old.methods.size(), profile.functions.size()) &&
+      !short_of(old.call_pairs.size(), profile.tables.calls.size()) &&
+      !short_of(old.edges.size(), profile.tables.edges.size()))
+    return;
+  std::map<std::pair<std::string, uint64_t>, SourceLine> known;
+  const auto note = [&](const Place& p) {
+    if (!p.file.empty()) known[{p.module, p.offset}] = {p.file, p.line};
+  };
+  for (const auto& row : old.call_pairs) {
+    note(row.site);
+    note(row.callee);
+  }
+  for (const auto& row : old.edges) {
+    note(row.from);
+    note(row.to);
+  }
+  profile.hotlists = profile::compute_hotlists(
+      profile, limit, [&](profile::CodeRef at) -> std::optional<SourceLine> {
+        const auto line = known.find({profile.modules[at.module].path, at.offset});
+        if (line == known.end()) return std::nullopt;
+        return line->second;
+      });
+}
+
+template <typename Rows>
+void shorten(Rows& rows, size_t limit) {
+  if (rows.size() > limit) rows.resize(limit);
+}
+
+Status print_report(const ReportOptions& options) {
+  SP_ASSIGN(Profile profile, profile::read_profile(options.file));
+  extend_hotlists(profile, options.limit);
+  if (options.json) {
+    shorten(profile.hotlists.methods, options.limit);
+    shorten(profile.hotlists.call_pairs, options.limit);
+    shorten(profile.hotlists.edges, options.limit);
+    return print(profile::hotlists_json(profile.hotlists));
+  }
+  report::TextOptions text;
+  text.columns = report::terminal_columns(STDOUT_FILENO);
+  text.limit = options.limit;
+  text.color = report::use_color(options.color, STDOUT_FILENO);
+  return print(report::render_text(profile, text));
+}
+
+}  // namespace
+
+int report_main(int argc, char** argv) {
+  CLI::App app("Shows what is hot in a profile.", "shadowprof report");
+  ReportOptions options;
+  app.add_option("FILE", options.file, "the profile")->required();
+  app.add_flag("--json", options.json, "print the hotlists as JSON");
+  app.add_option("--limit", options.limit, "rows of each list")->capture_default_str();
+  app.add_option("--color", options.color, "always, auto or never")
+      ->check(CLI::IsMember({"always", "auto", "never"}))
+      ->capture_default_str();
+  if (const auto status = parse_command_line(app, "FILE", argc, argv)) return *status;
+  if (const Status printed = print_report(options); !printed) {
+    error("{}", printed.error().message);
+    return kExitOwnFailure;
+  }
+  return kExitOk;
+}
+
+}  // namespace shadowprof::cli

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "base/result.h"
+#include "ptrace/remote_syscall.h"
+#include "ptrace/tracee.h"
+
+namespace shadowprof::inject {
+
+// Gives the tracee a descriptor for what `fd` is open on (close-on-exec); the tracee closes it.
+//
+// It opens /proc/OURPID/fd/N where it may. A program that has given up its rights, or lives in other
+// namespaces, may not: then it makes a socket pair, we take one end (pidfd_getfd, which needs only
+// the right to trace) and send the descriptor through it.
+Result<int> send_fd(ptrace::RemoteSyscalls& remote, Tid process, int fd);
+
+}  // namespace shadowprof::inject

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: MIT
+#include "report/text_report.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace shadowprof::report {
+
+using profile::Place;
+using profile::Profile;
+
+namespace {
+
+struct Character {
+  size_t bytes = 1;
+  uint32_t code = 0;  // 0: not UTF-8
+};
+
+Character decode(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (byte(0) < 0x80) return {1, byte(0)};
+  const size_t bytes = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
+  if (byte(0) < 0xc2 || byte(0) > 0xf4 || text.size() < bytes) return {};
+  uint32_t code = byte(0) & (0x7fu >> bytes);
+  for (size_t i = 1; i < bytes; i++) {
+    if ((byte(i) & 0xc0) != 0x80) return {};
+    code = code << 6 | (byte(i) & 0x3f);
+  }
+  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (code < kSmallest[bytes] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return {};
+  return {bytes, code};
+}
+
+bool is_harmless(uint32_t code) {
+  const bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+  const bool direction = (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
+                         code == 0x200e || code == 0x200f || code == 0x61c;
+  const bool line = code == 0x2028 || code == 0x2029;
+  return !control && !direction && !line;
+}
+
+// Characters, taken as one column each.
+size_t width(std::string_view text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+// At most `columns` wide; what is cut off is marked.
+std::string fit(std::string_view text, size_t columns) {
+  if (width(text) <= columns) return std::string(text);
+  std::string result;
+  size_t used = 0;
+  for (char c : text) {
+    if ((c & 0xc0) != 0x80 && ++used >= columns) break;
+    result += c;
+  }
+  return result + "…";
+}
+
+std::string left(std::string_view text, size_t columns) {
+  std::string result = fit(text, columns);
+  result.append(columns - std::min(columns, width(result)), ' ');
+  return result;
+}
+
+// 1234567 as "1.23 M": never wider than 6.
+std::string short_count(uint64_t n) {
+  if (n < 1000) return fmt::format("{}", n);
+  constexpr const char* kUnits[] = {"k", "M", "G", "T", "P", "E"};
+  double value = static_cast<double>(n) / 1000;
+  size_t unit = 0;
+  while (value >= 999.5 && unit < 5) {
+    value /= 1000;
+    unit++;
+  }
+  const int digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  return fmt::format("{:.{}f} {}", value, digits, kUnits[unit]);
+}
+
+std::string percent(double share) {
+  return fmt::format("{:.1f}%", share * 100);
+}
+
+std::string file_name(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+}
+
+std::string module_name(const Place& p) {
+  return p.module.empty() ? "[anonymous]" : printable(file_name(p.module));
+}
+
+std::string source(const Place& p) {
+  if (p.file.empty()) return "";
+  return fmt::format("{}:{}", printable(file_name(p.file)), p.line);
+}
+
+std::string function_or_address(const Place& p) {
+  if (!p.function.empty()) return printable(p.function);
+  return fmt::format("{}+{:#x}", module_name(p), p.offset);
+}
+
+// A place within code: the line if it is known, else the address.
+std::string point(const Place& p, size_t columns) {
+  const std::string line = source(p);
+  const std::string where = !line.empty() ? line
+                            : p.function.empty()
+                                ? ""
+                                : fmt::format("{}+{:#x}", module_name(p), p.offset);
+  if (where.empty() || columns < 12) return fit(function_or_address(p), columns);
+  const size_t name_columns = columns - std::min(columns / 2, width(where)) - 1;
+  const std::string name = fit(function_or_address(p), name_columns);
+  return fit(name + " " + where, columns);
+}
+
+class Renderer {
+ public:
+  Renderer(const Profile& profile, const TextOptions& options)
+      : profile_(profile), options_(options), columns_(std::max<size_t>(options.columns, 80)) {}
+
+  std::string render() {
+    if (options_.summary) summary();
+    methods();
+    call_pairs();
+    edges();
+    return std::move(text_);
+  }
+
+ private:
+  void line(std::string_view content) {
+    text_ += content;
+    while (!text_.empty() && text_.back() == ' ') text_.pop_back();
+    text_ += '\n';
+  }
+
+  // Rows that matter stand out: 10 % and more, 1 % and more.
+  std::string colored(double share, const std::string& content) const {
+    if (!options_.color || share < 0.01) return content;
+    return fmt::format("\x1b[{}m{}\x1b[0m", share >= 0.1 ? "1;31" : "33", content);
+  }
+  void heading(std::string_view title) {
+    text_ += '\n';
+    line(options_.color ? fmt::format("\x1b[1m{}\x1b[0m", title) : std::string(title));
+  }
+  void summary();
+  void methods();
+  void call_pairs();
+  void edges();
+  void more(size_t shown, size_t all) {
+    if (shown < all) line(fmt::format("  ... and {} more", all - shown));
+  }
+
+  const Profile& profile_;
+  const TextOptions& options_;
+  size_t columns_;
+  std::string text_;
+};
+
+void Renderer::summary() {
+  const profile::Run& run = profile_.run;
+  const profile::Coverage& c = profile_.coverage;
+  std::string command;
+  for (const std::string& word : run.command)
+    command += (command.empty() ? "" : " ") + printable(word);
+  line(fit(command, columns_));
+  std::string end = "still running";
+  if (run.exit)
+    end = fmt::format("{} {}", run.exit->signalled ? "killed by signal" : "exit status",
+                      run.exit->value);
+  line(fit(fmt::format("{} mode, {} engine, {:.2f} s, {}", printable(run.mode),
+                       printable(run.engine), run.duration_s, end),
+           columns_));
+  line(fmt::format("{} instructions{}, {} of them profiled ({}{})", c.instructions_total,
+                   c.estimated ? " (estimated)" : "", percent(c.share()),
+                   profile_.confidence.exact ? "exact, " : "",
+                   c.dropped_instructions() == 0
+                       ? "none dropped"
+                       : fmt::format("{} dropped", c.dropped_instructions())));
+  line(fmt::format("{} functions, {} blocks, {} edges, {} call pairs", profile_.functions.size(),
+                   profile_.tables.blocks.size(), profile_.tables.edges.size(),
+                   profile_.tables.calls.size()));
+}
+
+void Renderer::methods() {
+  const auto& rows = profile_.hotlists.methods;
+  const size_t shown = std::min(options_.limit, rows.size());
+  heading("Hot functions (by instructions of their own)");
+  line("   self   total    instr    calls    loops  function");
+  // What is left for names; wide terminals have the source line and the file too.
+  const size_t room = columns_ - 44;
+  const bool wide = columns_ >= 110;
+  const size_t name_columns = wide ? room - 48 : room;
+  for (size_t i = 0; i < shown; i++) {
+    const profile::HotMethod& m = rows[i];
+    const std::string figures = fmt::format(
+        "{:>7} {:>7} {:>8} {:>8} {:>8}", percent(m.self_share), percent(m.inclusive_share),
+        short_count(m.self), short_count(m.invocations), short_count(m.loop_iterations));
+    std::string name = left(function_or_address(m.at), name_columns);
+    if (wide) name += "  " + left(source(m.at), 24) + " " + fit(module_name(m.at), 20);
+    line(colored(m.self_share, figures) + "  " + name);
+  }
+  more(shown, profile_.functions.size());
+}
+
+void Renderer::call_pairs() {
+  const auto& rows = profile_.hotlists.call_pairs;
+  const size_t shown = std::min(options_.limit, rows.size());
+  heading("Hot calls (by count; * the callee is computed)");
+  line("  share    count    instr  call site -> callee");
+  const size_t room = columns_ - 27 - 6;
+  for (size_t i = 0; i < shown; i++) {
+    const profile::HotCallPair& c = rows[i];
+    const std::string figures = fmt::format("{:>7} {:>8} {:>8}", percent(c.share),
+                                            short_count(c.count), short_count(c.inclusive));
+    const std::string callee = fit(function_or_address(c.callee), room / 2);
+    const std::string site = left(point(c.site, room - room / 2), room - room / 2);
+    line(colored(c.share, figures) + "  " + site + (c.indirect ? " *> " : " -> ") + callee);
+  }
+  more(shown, profile_.tables.calls.size());
+}
+
+void Renderer::edges() {
+  const auto& rows = profile_.hotlists.edges;
+  const size_t shown = std::min(options_.limit, rows.size());
+  heading("Hot edges (by count)");
+  line("  share    count  kind           from -> to");
+  const size_t room = columns_ - 33 - 6;
+  for (size_t i = 0; i < shown; i++) {
+    const profile::HotEdge& e = rows[i];
+    const std::string figures = fmt::format("{:>7} {:>8}", percent(e.share), short_count(e.count));
+    const std::string from = left(point(e.from, room - room / 2), room - room / 2);
+    line(colored(e.share, figures) + "  " + left(profile::to_string(e.kind), 13) + "  " + from +
+         " -> " + point(e.to, room / 2));
+  }
+  more(shown, profile_.tables.edges.size());
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const Character c = decode(text);
+    if (c.code != 0 && is_harmless(c.code)) {
+      result += text.substr(0, c.bytes);
+    } else {
+      for (size_t i = 0; i < c.bytes; i++)
+        result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i]));
+    }
+    text.remove_prefix(c.bytes);
+  }
+  return result;
+}
+
+bool use_color(std::string_view when, int fd) {
+  const char* no_color = std::getenv("NO_COLOR");
+  if (no_color != nullptr && *no_color != '\0') return false;
+  return when == "always" || (when == "auto" && ::isatty(fd) == 1);
+}
+
+size_t terminal_columns(int fd) {
+  winsize size{};
+  if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col != 0) return size.ws_col;
+  if (const char* columns = std::getenv("COLUMNS")) {
+    const long n = std::strtol(columns, nullptr, 10);
+    if (n > 0 && n < 10'000) return static_cast<size_t>(n);
+  }
+  return 80;
+}
+
+std::string render_text(const Profile& profile, const TextOptions& options) {
+  return Renderer(profile, options).render();
+}
+
+}  // namespace shadowprof::report

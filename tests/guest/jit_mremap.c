@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+//
+// Code that moves: mremap takes pages with hot code to another address, other code takes the old
+// address, and the moved code must run where it is now. Growing in place, shrinking, swapping.
+#include "jit.h"
+
+int main(void) {
+  const int everything = PROT_READ | PROT_WRITE | PROT_EXEC;
+  unsigned char* a = jit_map(kPage, everything);
+  unsigned char* b = jit_map(kPage, everything);
+  unsigned char* spare = jit_map(kPage, PROT_NONE);
+  jit_write(a, 1, 100);
+  jit_write(b, 4, 200);
+  uint64_t hash = 1;
+  // a and b change places through spare; each address runs the other's code in the next round.
+  for (int round = 0; round < 100; ++round) {
+    for (int i = 0; i < 20; ++i) {
+      hash = mix(hash, round % 2 == 0 ? jit_check(a, 1, 100, i) : jit_check(a, 4, 200, i));
+      hash = mix(hash, round % 2 == 0 ? jit_check(b, 4, 200, i) : jit_check(b, 1, 100, i));
+    }
+    const int move = MREMAP_MAYMOVE | MREMAP_FIXED;
+    EXPECT(mremap(a, kPage, kPage, move, spare) == spare);
+    EXPECT(mremap(b, kPage, kPage, move, a) == a);
+    EXPECT(mremap(spare, kPage, kPage, move, b) == b);
+  }
+  printf("changed places %016lx\n", hash);
+
+  // To a new place each time; the old one is filled with something else at once.
+  unsigned char* code = jit_map(kPage, everything);
+  jit_write(code + 100, 3, 77);
+  for (int round = 0; round < 50; ++round) {
+    hash = mix(hash, jit_check(code + 100, 3, 77, round));
+    unsigned char* next = jit_map(kPage, PROT_NONE);
+    EXPECT(mremap(code, kPage, kPage, MREMAP_MAYMOVE | MREMAP_FIXED, next) == next);
+    unsigned char* filler =
+        mmap(code, kPage, everything, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    EXPECT(filler == code);
+    jit_write(filler + 100, 0, (uint32_t)round);
+    hash = mix(hash, jit_check(filler + 100, 0, (uint32_t)round, 0));
+    hash = mix(hash, jit_check(next + 100, 3, 77, round));
+    EXPECT(munmap(filler, kPage) == 0);
+    code = next;
+  }
+  printf("moved on %016lx\n", hash);
+
+  // Grown and shrunk: what is cut off goes, and comes back empty (zeros are add [rax], al).
+  unsigned char* area = jit_map(4 * kPage, everything);
+  for (int round = 0; round < 50; ++round) {
+    jit_write(area + 3 * kPage - 3, 2, (uint32_t)round);
+    hash = mix(hash, jit_check(area + 3 * kPage - 3, 2, (uint32_t)round, round));
+    EXPECT(mremap(area, 4 * kPage, 2 * kPage, 0) == area);
+    unsigned char* grown = mremap(area, 2 * kPage, 4 * kPage, MREMAP_MAYMOVE);
+    EXPECT(grown != MAP_FAILED);
+    area = grown;
+    EXPECT(area[3 * kPage - 3] == 0 && area[3 * kPage] == 0);
+  }
+  printf("grown and shrunk %016lx\n", hash);
+  return 0;
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+//
+// A small profile with something in every part, and hostile names.
+#pragma once
+
+#include "profile/profile.h"
+
+namespace shadowprof::test {
+
+inline profile::Profile sample_profile() {
+  using namespace profile;
+  Profile p;
+  p.tool_version = "0.1.0";
+  p.run.command = {"./app", "\xff\xfe not utf-8", "\"quoted\"\n\x1b[31m"};
+  p.run.pid = 42;
+  p.run.mode = "full";
+  p.run.engine = "translator";
+  p.run.options = {{"mode", "full"}};
+  p.run.host = {"a cpu", "6.1", 2};
+  p.run.started = "2025-01-31T12:00:00Z";
+  p.run.duration_s = 1.5;
+  p.run.exit = Exit{true, 11};
+  p.modules = {{"/bin/app", "00ff", 0x400000, 7, 8}, {"", "", 0x7fff00000000, 0, 0}};
+  p.tables.blocks = {{{0, 0x10}, 10, 3, 5}, {{0, 0x1a}, 6, 2, 4}, {{1, 0x0}, 9, 4, 2}};
+  p.tables.interruptions = {{2, 1, 1}};
+  p.tables.edges = {{{0, 0x18}, {0, 0x1a}, EdgeKind::not_taken, 4},
+                    {{0, 0x18}, {1, 0x0}, EdgeKind::call, 1},
+                    {{0, 0x1e}, {0, 0x10}, EdgeKind::taken, 4},
+                    {{0, 0x1e}, {1, 0x0}, EdgeKind::indirect_call, 1}};
+  p.tables.calls = {{{0, 0x18}, {1, 0x0}, false, 1, 4}, {{0, 0x1e}, {1, 0x0}, true, 1, 1}};
+  p.tables.entries = {{{0, 0x10}, 1, 28}, {{1, 0x0}, 2, 5}};
+  p.coverage.samples = 1;
+  p.coverage.attributed = 5 * 3 + 4 * 2 + 2 * 4 - 3;
+  p.coverage.dropped = {{"lost", 2}};
+  p.coverage.instructions_profiled = p.coverage.attributed + 2;
+  p.coverage.instructions_total = p.coverage.instructions_profiled;
+  p.coverage.ended = {{"exit", 1}};
+  p.coverage.events = {{"returns_without_call", 3}};
+  p.overhead = {0.5, 0.25, 2, 3, 0.125, {{"syscall", 9}}};
+  p.syscalls.by_class = {{"benign", 2}};
+  p.syscalls.by_name = {{"brk", {2, 0}}};
+  attribute_functions(p, {{{1, 0}, 100, "evil\x01\x1b]0;\xc3(name", "_Zevil", "", 0, 0, 0, 0, 0},
+                          {{0, 0x10}, 0x20, "main", "", "app.c", 12, 0, 0, 0, 0},
+                          {{0, 0x90}, 0x20, "never", "", "app.c", 99, 0, 0, 0, 0}});
+  p.hotlists = compute_hotlists(p, 10, [](CodeRef at) -> std::optional<SourceLine> {
+    if (at.module != 0) return std::nullopt;
+    return SourceLine{"app.c", static_cast<uint32_t>(at.offset)};
+  });
+  p.confidence.exact = true;
+  return p;
+}
+
+}  // namespace shadowprof::test

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include "profile/canonical.h"
+#include "sample_profile.h"
+
+namespace shadowprof {
+namespace {
+
+using namespace profile;
+
+uint64_t instructions(const CanonicalBlocks& c) {
+  return executed_instructions(c.blocks, c.interruptions);
+}
+
+TEST_CASE("overlapping blocks with one end are cut at every start") {
+  const auto c =
+      canonical_blocks({{{0, 0}, 20, 6, 6, true, 10}, {{0, 8}, 12, 3, 3, true, 5}}, nullptr);
+  REQUIRE(c.blocks.size() == 2);
+  CHECK(c.blocks[0].size == 8);
+  CHECK(c.blocks[0].insns == 3);
+  CHECK(c.blocks[0].count == 10);
+  CHECK(c.blocks[1].insns == 3);
+  CHECK(c.blocks[1].count == 15);
+  CHECK(instructions(c) == 10 * 6 + 5 * 3);
+}
+
+TEST_CASE("blocks with other ends are cut where their distances are known through others") {
+  // Size limits of 4: 0..16 and 4..20 end apart, but both go on to the branch at 32.
+  const auto c = canonical_blocks({{{0, 0}, 16, 4, 4, false, 7},
+                                   {{0, 16}, 16, 4, 4, true, 7},
+                                   {{0, 4}, 16, 4, 4, false, 2},
+                                   {{0, 20}, 12, 3, 3, true, 2}},
+                                  nullptr);
+  CHECK(instructions(c) == 7 * 8 + 2 * 7);
+  for (size_t i = 1; i < c.blocks.size(); i++)
+    CHECK(c.blocks[i - 1].at.offset + c.blocks[i - 1].size == c.blocks[i].at.offset);
+  CHECK(c.blocks[1].count == 9);
+}
+
+TEST_CASE("size limits leave no boundary") {
+  const std::vector<CodeRef> leaders = {{0, 0}};
+  const auto c =
+      canonical_blocks({{{0, 0}, 16, 4, 4, false, 7}, {{0, 16}, 16, 4, 4, true, 7}}, &leaders);
+  REQUIRE(c.blocks.size() == 1);
+  CHECK(c.blocks[0].insns == 8);
+}
+
+TEST_CASE("a thread that ended in a block is an interruption wherever the block was cut") {
+  const std::vector<CodeRef> leaders = {{0, 0}};
+  const auto whole =
+      canonical_blocks({{{0, 0}, 16, 4, 4, true, 7}, {{0, 0}, 16, 4, 2, true, 1}}, &leaders);
+  const auto cut =
+      canonical_blocks({{{0, 0}, 8, 2, 2, false, 8}, {{0, 8}, 8, 2, 2, true, 7}}, &leaders);
+  for (const auto& c : {whole, cut}) {
+    REQUIRE(c.blocks.size() == 1);
+    CHECK(c.blocks[0].count == 8);
+    REQUIRE(c.interruptions.size() == 1);
+    CHECK(c.interruptions[0].executed == 2);
+    CHECK(c.interruptions[0].count == 1);
+  }
+}
+
+TEST_CASE("blocks whose distance is unknown are not cut by each other") {
+  const auto c =
+      canonical_blocks({{{0, 0}, 20, 6, 6, true, 10}, {{0, 3}, 11, 5, 5, true, 2}}, nullptr);
+  REQUIRE(c.blocks.size() == 2);
+  CHECK(c.blocks[0].size == 20);
+  CHECK(c.blocks[1].size == 11);
+  CHECK(c.blocks[1].insns == 5);
+}
+
+TEST_CASE("code that changed, or is entered within an instruction, keeps totals exact") {
+  const std::vector<Piece> pieces = {{{0, 0}, 20, 6, 6, true, 10},
+                                     {{0, 0}, 20, 9, 9, true, 3},   // other code, same place
+                                     {{0, 1}, 19, 6, 6, true, 4},   // behind a prefix byte
+                                     {{0, 3}, 11, 5, 5, true, 2}};  // other instructions
+  const auto c = canonical_blocks(pieces, nullptr);
+  CHECK(instructions(c) == 60 + 27 + 24 + 10);
+  const auto again = canonical_blocks(pieces_of(c.blocks, c.interruptions), nullptr);
+  CHECK(instructions(again) == instructions(c));
+}
+
+TEST_CASE("adding a profile to itself doubles every count") {
+  Profile once = test::sample_profile();
+  Profile twice = once;
+  add_tables(twice, once);
+  CHECK(check_consistency(twice).has_value());
+  REQUIRE(twice.tables.blocks.size() == once.tables.blocks.size());
+  for (size_t i = 0; i < once.tables.blocks.size(); i++)
+    CHECK(twice.tables.blocks[i].count == 2 * once.tables.blocks[i].count);
+  REQUIRE(twice.tables.edges.size() == once.tables.edges.size());
+  CHECK(twice.tables.edges[0].count == 2 * once.tables.edges[0].count);
+  CHECK(twice.tables.calls[0].inclusive == 2 * once.tables.calls[0].inclusive);
+  CHECK(twice.modules.size() == 2);
+}
+
+TEST_CASE("functions own their blocks, entries and loops") {
+  const Profile p = test::sample_profile();
+  REQUIRE(p.functions.size() == 2);
+  CHECK(p.functions[0].name == "main");
+  CHECK(p.functions[0].self == 5 * 3 + 4 * 2);
+  CHECK(p.functions[0].loop_iterations == 4);
+  CHECK(p.functions[1].self == 2 * 4 - 3);
+  CHECK(p.functions[1].invocations == 2);
+  CHECK(find_function(p.functions, {0, 0x2f})->name == "main");
+  CHECK(find_function(p.functions, {0, 0x30}) == nullptr);
+  CHECK(find_function(p.functions, {0, 0x0f}) == nullptr);
+}
+
+TEST_CASE("hotlists are ranked, limited and name places") {
+  const Profile p = test::sample_profile();
+  const Hotlists lists = compute_hotlists(p, 1);
+  REQUIRE(lists.edges.size() == 1);
+  CHECK(lists.edges[0].rank == 1);
+  CHECK(lists.edges[0].count == 4);
+  CHECK(lists.edges[0].from.offset == 0x18);
+  REQUIRE(lists.methods.size() == 1);
+  CHECK(lists.methods[0].at.function == "main");
+  CHECK(lists.methods[0].at.line == 12);
+  CHECK(lists.call_pairs[0].share == doctest::Approx(0.5));
+}
+
+TEST_CASE("broken conservation is noticed") {
+  Profile p = test::sample_profile();
+  p.coverage.dropped.clear();
+  CHECK(!check_consistency(p));
+  p = test::sample_profile();
+  p.tables.blocks[0].count++;
+  CHECK(!check_consistency(p));
+  p = test::sample_profile();
+  p.coverage.instructions_total++;
+  CHECK(!check_consistency(p));
+}
+
+}  // namespace
+}  // namespace shadowprof

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+//
+// Writes the sample profile to stdout, for schema_test.py.
+#include <cstdio>
+
+#include "profile/json_file.h"
+#include "sample_profile.h"
+
+int main(int argc, char** argv) {
+  shadowprof::profile::Profile profile = shadowprof::test::sample_profile();
+  if (argc > 1 && argv[1][0] == 'e') profile = {};
+  if (auto status = write_profile(profile, "-"); !status) {
+    std::fprintf(stderr, "%s\n", status.error().message.c_str());
+    return 1;
+  }
+  return 0;
+}

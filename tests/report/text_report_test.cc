@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+#include "report/text_report.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "../profile/sample_profile.h"
+
+namespace shadowprof {
+namespace {
+
+using report::printable;
+using report::render_text;
+using report::TextOptions;
+
+size_t widest_line(const std::string& text) {
+  size_t widest = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    size_t columns = 0;
+    for (char c : line) columns += (c & 0xc0) != 0x80;
+    widest = std::max(widest, columns);
+  }
+  return widest;
+}
+
+TEST_CASE("names cannot drive the terminal") {
+  CHECK(printable("plain <T> äöü") == "plain <T> äöü");
+  CHECK(printable("\x1b[31m\n\x7f") == "\\x1b[31m\\x0a\\x7f");
+  CHECK(printable("\xff\xc3(") == "\\xff\\xc3(");
+  CHECK(printable("a\xe2\x80\xae z") == "a\\xe2\\x80\\xae z");
+  CHECK(printable("\xc2\x9b") == "\\xc2\\x9b");
+  CHECK(printable("\xc0\x80\xed\xa0\x80") == "\\xc0\\x80\\xed\\xa0\\x80");
+  CHECK(printable(std::string_view("\0x", 2)) == "\\x00x");
+  const std::string text = render_text(test::sample_profile(), TextOptions{});
+  for (char c : text) CHECK((c == '\n' || static_cast<unsigned char>(c) >= 0x20));
+}
+
+TEST_CASE("every width is kept, whatever the names are") {
+  profile::Profile p = test::sample_profile();
+  for (auto& m : p.hotlists.methods) m.at.function = std::string(300, 'x') + "é";
+  for (auto& e : p.hotlists.edges) {
+    e.from.function = std::string(90, 'y');
+    e.to.file = std::string(90, 'z') + ".cc";
+    e.count = ~uint64_t{0};
+  }
+  p.coverage.instructions_total = ~uint64_t{0};
+  for (size_t columns : {80u, 100u, 109u, 110u, 200u}) {
+    CAPTURE(columns);
+    TextOptions options;
+    options.columns = columns;
+    CHECK(widest_line(render_text(p, options)) <= columns);
+  }
+}
+
+TEST_CASE("the lists hold what the profile says") {
+  const std::string text = render_text(test::sample_profile(), TextOptions{});
+  CHECK(text.find("killed by signal 11") != std::string::npos);
+  CHECK(text.find("30 instructions, 100.0% of them profiled (exact, 2 dropped)") !=
+        std::string::npos);
+  CHECK(text.find("  82.1%   93.3%") == std::string::npos);
+  CHECK(text.find("  82.1%  100.0%       23        1        4  main") != std::string::npos);
+  CHECK(text.find("indirect_call") != std::string::npos);
+}
+
+TEST_CASE("the limit holds and the rest is counted") {
+  TextOptions options;
+  options.limit = 1;
+  options.summary = false;
+  const std::string text = render_text(test::sample_profile(), options);
+  CHECK(text.find("... and 1 more") != std::string::npos);
+  CHECK(text.find("... and 3 more") != std::string::npos);
+}
+
+TEST_CASE("color is only where it was asked for") {
+  TextOptions options;
+  CHECK(render_text(test::sample_profile(), options).find('\x1b') == std::string::npos);
+  options.color = true;
+  CHECK(render_text(test::sample_profile(), options).find("\x1b[1;31m") != std::string::npos);
+  ::unsetenv("NO_COLOR");
+  CHECK(report::use_color("always", -1));
+  CHECK(!report::use_color("auto", -1));
+  CHECK(!report::use_color("never", -1));
+  ::setenv("NO_COLOR", "1", 1);
+  CHECK(!report::use_color("always", -1));
+  ::setenv("NO_COLOR", "", 1);
+  CHECK(report::use_color("always", -1));
+  ::unsetenv("NO_COLOR");
+}
+
+TEST_CASE("an empty profile is rendered") {
+  CHECK(!render_text(profile::Profile{}, TextOptions{}).empty());
+}
+
+}  // namespace
+}  // namespace shadowprof

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+//
+// Files are untrusted: whatever is in them, questions get an answer or none.
+#include <doctest/doctest.h>
+#include <elf.h>
+
+#include <cstring>
+#include <random>
+
+#include "symbols/module_symbols.h"
+#include "tools.h"
+
+using namespace shadowprof::symbols;
+using namespace symbols_test;
+
+namespace {
+
+// Asks for everything. Returns how many functions there were.
+size_t exercise(const std::string& path) {
+  ModuleSource source;
+  source.path = path;
+  auto module = ModuleSymbols::load(std::move(source), {{}});
+  if (!module) {
+    CHECK(!module.error().message.empty());
+    return 0;
+  }
+  auto functions = (*module)->functions();
+  for (const Symbol& symbol : functions) {
+    (*module)->find(symbol.offset + symbol.size / 2);
+    (*module)->lines(symbol.offset);
+    (*module)->lines(symbol.offset + symbol.size - 1);
+  }
+  (*module)->find(UINT64_MAX);
+  (*module)->lines(UINT64_MAX);
+  return functions.size();
+}
+
+template <typename T>
+void overwrite(std::string& bytes, size_t at, T value) {
+  REQUIRE(at + sizeof(T) <= bytes.size());
+  std::memcpy(bytes.data() + at, &value, sizeof(T));
+}
+
+}  // namespace
+
+TEST_CASE("a file cut off anywhere does no harm") {
+  TemporaryDirectory directory;
+  std::string whole = read_file(subject("pie"));
+  REQUIRE(exercise(subject("pie")) > 10);
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 100; ++i) {
+    size_t length = i < 20 ? static_cast<size_t>(i) * 16 : random() % whole.size();
+    CAPTURE(length);
+    write_file(directory / "cut", whole.substr(0, length));
+    exercise(directory / "cut");
+  }
+}
+
+TEST_CASE("flipped bits do no harm") {
+  TemporaryDirectory directory;
+  std::string whole = read_file(subject("nopie"));
+  std::string stripped_path = directory / "stripped";
+  bool strips = have_tool("strip");
+  if (strips) output_of("strip -o " + stripped_path + " " + subject("nopie"));
+  std::mt19937_64 random(6);
+  for (int round = 0; round < 200; ++round) {
+    CAPTURE(round);
+    std::string bytes = strips && round % 4 == 0 ? read_file(stripped_path) : whole;
+    size_t flips = size_t{1} << (round % 10);
+    for (size_t i = 0; i < flips; ++i) {
+      bytes[random() % bytes.size()] ^= static_cast<char>(1 << (random() % 8));
+    }
+    // The identification stays, or nothing behind it would ever be looked at.
+    std::memcpy(bytes.data(), whole.data(), 20);
+    write_file(directory / "flipped", bytes);
+    exercise(directory / "flipped");
+  }
+}
+
+TEST_CASE("absurd sizes and offsets in section headers do no harm") {
+  TemporaryDirectory directory;
+  std::string whole = read_file(subject("pie"));
+  Elf64_Ehdr header;
+  std::memcpy(&header, whole.data(), sizeof(header));
+  std::mt19937_64 random(8);
+  const uint64_t absurd[] = {
+      0, 1, UINT64_MAX, UINT64_MAX - 7, uint64_t{1} << 63, uint64_t{1} << 40, whole.size() - 1};
+  for (size_t section = 0; section < header.e_shnum; ++section) {
+    size_t at = header.e_shoff + section * sizeof(Elf64_Shdr);
+    for (size_t field : {offsetof(Elf64_Shdr, sh_offset), offsetof(Elf64_Shdr, sh_size),
+                         offsetof(Elf64_Shdr, sh_addr), offsetof(Elf64_Shdr, sh_entsize)}) {
+      std::string bytes = whole;
+      overwrite(bytes, at + field, absurd[random() % std::size(absurd)]);
+      write_file(directory / "absurd", bytes);
+      exercise(directory / "absurd");
+    }
+    std::string bytes = whole;
+    overwrite(bytes, at + offsetof(Elf64_Shdr, sh_link), static_cast<uint32_t>(random()));
+    overwrite(bytes, at + offsetof(Elf64_Shdr, sh_name), static_cast<uint32_t>(random()));
+    write_file(directory / "absurd", bytes);
+    exercise(directory / "absurd");
+  }
+  for (size_t segment = 0; segment < header.e_phnum; ++segment) {
+    size_t at = header.e_phoff + segment * sizeof(Elf64_Phdr);
+    for (size_t field : {offsetof(Elf64_Phdr, p_offset), offsetof(Elf64_Phdr, p_vaddr),
+                         offsetof(Elf64_Phdr, p_filesz)}) {
+      std::string bytes = whole;
+      overwrite(bytes, at + field, absurd[random() % std::size(absurd)]);
+      write_file(directory / "absurd", bytes);
+      exercise(directory / "absurd");
+    }
+  }
+}

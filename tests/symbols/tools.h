@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+//
+// Running the tools whose answers ours are compared with.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace symbols_test {
+
+// Standard output of a shell command; fails the test if it fails.
+std::string output_of(const std::string& command);
+// False, with a message, if this tool is not installed: the caller then skips its comparison.
+bool have_tool(const std::string& name);
+std::vector<std::string> split_lines(const std::string& text);
+
+// The test's build of subject.cc in all its layouts that this host can link.
+std::vector<std::string> subjects();
+std::string subject(const std::string& layout);
+
+std::string read_file(const std::string& path);
+void write_file(const std::string& path, const std::string& bytes);
+
+// A directory of our own that goes away with the object.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace symbols_test
