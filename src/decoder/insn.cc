@@ -119,7 +119,7 @@ void note_memory(Insn& insn, const ZydisDecodedInstruction& info, const ZydisDec
     }
   }
   if (op.mem.type == ZYDIS_MEMOP_TYPE_AGEN) return;  // lea and the like compute, they do not access
-  if (op.mem.segment == ZYDIS_REGISTER_GS) insn.unsupported_reason = "it uses the gs segment";
+  if (op.mem.segment == ZYDIS_REGISTER_GS) insn.uses_gs = true;
   if (access.write && !(access.implicit && access.base == kRsp)) insn.writes_memory = true;
   if (insn.access_count < insn.accesses.size()) insn.accesses[insn.access_count++] = access;
 }
@@ -222,6 +222,41 @@ void note_branch(Insn& insn, const Decoded& d) {
   }
 }
 
+uint8_t flag_bits(ZydisAccessedFlagsMask mask) {
+  uint8_t bits = 0;
+  if (mask & ZYDIS_CPUFLAG_CF) bits |= kCf;
+  if (mask & ZYDIS_CPUFLAG_PF) bits |= kPf;
+  if (mask & ZYDIS_CPUFLAG_AF) bits |= kAf;
+  if (mask & ZYDIS_CPUFLAG_ZF) bits |= kZf;
+  if (mask & ZYDIS_CPUFLAG_SF) bits |= kSf;
+  if (mask & ZYDIS_CPUFLAG_OF) bits |= kOf;
+  return bits;
+}
+
+// Shifts by zero and repetitions of no length leave the flags alone; flags that the manuals call
+// undefined count as written only where every processor clears them.
+void note_flags(Insn& insn, const ZydisDecodedInstruction& info) {
+  const ZydisAccessedFlags* flags = info.cpu_flags;
+  if (!flags) return;
+  insn.flags_read = flag_bits(flags->tested);
+  switch (info.meta.category) {
+    case ZYDIS_CATEGORY_SHIFT:
+    case ZYDIS_CATEGORY_ROTATE:
+    case ZYDIS_CATEGORY_STRINGOP: return;
+    default: break;
+  }
+  // A system call masks the flags for the kernel and gives them back.
+  if (insn.kind == InsnKind::syscall) return;
+  insn.flags_written = flag_bits(flags->modified | flags->set_0 | flags->set_1);
+  switch (info.mnemonic) {
+    case ZYDIS_MNEMONIC_AND:
+    case ZYDIS_MNEMONIC_OR:
+    case ZYDIS_MNEMONIC_XOR:
+    case ZYDIS_MNEMONIC_TEST: insn.flags_written |= flag_bits(flags->undefined); break;
+    default: break;
+  }
+}
+
 // A load that may be timed by itself: one explicit read, one register written, nothing else.
 bool is_pure_load(const Insn& insn, const Decoded& d) {
   if (insn.kind != InsnKind::ordinary || insn.access_count != 1) return false;
@@ -258,13 +293,14 @@ Insn decode(std::span<const uint8_t> bytes, GuestAddr address) {
     if (op.type == ZYDIS_OPERAND_TYPE_MEMORY) note_memory(insn, info, op);
   }
   insn.kind = kind_of(d);
+  note_flags(insn, info);
   insn.lea64 = info.mnemonic == ZYDIS_MNEMONIC_LEA && info.operand_width == 64;
   insn.condition = info.opcode & 0xf;
   if (info.attributes & ZYDIS_ATTRIB_HAS_REX) insn.rex_offset = info.raw.rex.offset;
   if (insn.rip_relative) insn.base_bit = extends_base(info, bytes);
   if (info.raw.modrm.offset) insn.opcode_offset = static_cast<uint8_t>(info.raw.modrm.offset - 1);
   note_branch(insn, d);
-  if (is_gs_instruction(d)) insn.unsupported_reason = "it uses the gs segment";
+  if (is_gs_instruction(d)) insn.uses_gs = true;
   if (is_narrow_branch(d, insn.kind)) insn.unsupported_reason = "a branch with a 16-bit target";
   if (info.mnemonic == ZYDIS_MNEMONIC_INT && info.raw.imm[0].value.u == 0x80) {
     insn.unsupported_reason = "a 32-bit system call (int 0x80)";

@@ -24,6 +24,8 @@ inline constexpr Gpr kRax = 0, kRcx = 1, kRdx = 2, kRbx = 3, kRsp = 4, kRbp = 5,
 inline constexpr Gpr kNoGpr = 0xff;
 inline constexpr Gpr kRip = 0xfe;  // as a base only
 
+enum Flag : uint8_t { kCf = 1, kPf = 2, kAf = 4, kZf = 8, kSf = 16, kOf = 32 };
+
 using GprMask = uint16_t;  // bit n: register n, in whole or part
 constexpr GprMask gpr_bit(Gpr r) { return static_cast<GprMask>(1u << r); }
 
@@ -75,9 +77,14 @@ struct Insn {
   Gpr result = kNoGpr;  // the general-purpose register that holds what it computed
   bool whole_result = false;  // all 64 bits of it are new
 
+  // Arithmetic flags, as bits of Flag.
+  uint8_t flags_read = 0;
+  uint8_t flags_written = 0;  // certainly, whatever the operands are
+
   uint8_t access_count = 0;
   std::array<MemoryAccess, 2> accesses{};
   bool writes_memory = false;   // explicitly or through rdi; pushes do not count
+  bool uses_gs = false;         // through the segment, or its base
   bool pure_load = false;       // reads memory into a register and does nothing else
 
   uint8_t r15_field_count = 0;

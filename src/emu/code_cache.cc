@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "emu/emitter.h"
 
@@ -16,12 +17,16 @@ namespace {
 constexpr size_t kMaxFragments = size_t{1} << 23;
 constexpr size_t kMaxExits = size_t{1} << 26;
 constexpr size_t kMaxPoints = size_t{1} << 27;
-constexpr size_t kEntryMaxBytes = 96;
+constexpr size_t kMaxRanges = size_t{1} << 26;
+constexpr size_t kEntryMaxBytes = 128;
+// More than one fragment's exits, and the entries that are made between two translations.
+constexpr size_t kCountersPerFragment = 4096;
 constexpr uint32_t kFragmentAlignment = 16;
 
 }  // namespace
 
-Result<std::unique_ptr<CodeCache>> CodeCache::create(size_t bytes) {
+Result<std::unique_ptr<CodeCache>> CodeCache::create(size_t bytes,
+                                                     Recording recording) {
   UniqueFd fd(::memfd_create("shadowprof-code", MFD_CLOEXEC));
   if (!fd.valid()) return fail_errno(errno, "cannot create the code cache (memfd_create)");
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
@@ -29,16 +34,18 @@ Result<std::unique_ptr<CodeCache>> CodeCache::create(size_t bytes) {
   }
   void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
   if (p == MAP_FAILED) return fail_errno(errno, "cannot map the code cache of {} bytes", bytes);
-  return std::unique_ptr<CodeCache>(new CodeCache(std::move(fd), static_cast<uint8_t*>(p), bytes));
+  return std::unique_ptr<CodeCache>(new CodeCache(std::move(fd), static_cast<uint8_t*>(p), bytes, recording));
 }
 
-CodeCache::CodeCache(UniqueFd memfd, uint8_t* host, size_t size)
-    : memfd_(std::move(memfd)),
+CodeCache::CodeCache(UniqueFd memfd, uint8_t* host, size_t size, Recording recording)
+    : recording_(recording),
+      memfd_(std::move(memfd)),
       host_(host),
       size_(size),
       fragments_(kMaxFragments),
       exits_(kMaxExits),
       points_(kMaxPoints),
+      ranges_(kMaxRanges),
       branch_table_(kBranchTableEntries, 0) {}
 
 CodeCache::~CodeCache() { ::munmap(host_, size_); }
@@ -54,30 +61,30 @@ void CodeCache::place_at(uint64_t guest_base) {
 // The gateway: rcx holds the guest address behind the system call instruction; rcx and r11 are
 // free, since the system call itself overwrites them.
 void CodeCache::emit_gateway() {
-  Emitter e({host_, size_}, base_);
+  Emitter e({host_, size_}, base_, recording_);
   e.int3();  // nothing is ever at offset 0
 
   gateway_ = e.offset();
-  e.store_gs(offsetof(StatePage, next_pc), decoder::kRcx);
+  e.store_state(offsetof(StatePage, next_pc), decoder::kRcx);
   e.movzx_ecx_ax();
-  e.count_gs_rcx(kSyscallCountsOffset);
-  e.load_byte_gs_rcx(kSyscallKindsOffset);
+  e.count_call_rcx(kSyscallCountsOffset);
+  e.load_kind_rcx(kSyscallKindsOffset);
   const uint32_t to_tracer = e.jrcxz_forward();
   e.add_imm_to_rcx(-static_cast<int32_t>(SyscallKind::execute));
   const uint32_t plain = e.jrcxz_forward();
   e.bytes({0x0f, 0xb6, 0xca});                                // movzx ecx, dl
-  e.load_byte_gs_rcx(offsetof(StatePage, mmap_prot_plain));
+  e.load_kind_rcx(offsetof(StatePage, mmap_prot_plain));
   const uint32_t maps_code = e.jrcxz_forward();
   e.bytes({0x41, 0x0f, 0xb6, 0xca});                          // movzx ecx, r10b
-  e.load_byte_gs_rcx(offsetof(StatePage, mmap_flags_plain));
+  e.load_kind_rcx(offsetof(StatePage, mmap_flags_plain));
   const uint32_t maps_fixed = e.jrcxz_forward();
   e.land_rel8(plain);
   syscall_ = e.offset();
   e.syscall();
   after_syscall_ = e.offset();
-  e.load_gs(decoder::kRcx, offsetof(StatePage, next_pc));
-  e.store_gs(offsetof(StatePage, spill_rcx), decoder::kRcx);
-  e.store_gs(offsetof(StatePage, spill_rdx), decoder::kRdx);
+  e.load_state(decoder::kRcx, offsetof(StatePage, next_pc));
+  e.spill_branch_registers(0);
+  if (recording_ == Recording::counts) e.store_site(offsetof(StatePage, site), kAnySite.value);
   e.movzx_edx_cx();
   e.jmp_table_rdx(kBranchTableOffset);
   e.land_rel8(to_tracer);
@@ -94,11 +101,22 @@ void CodeCache::emit_gateway() {
 
 std::span<uint8_t> CodeCache::room(size_t bytes) {
   if (used_ + bytes > size_ || fragments_.size() + 1 >= kMaxFragments) return {};
+  if (counter_owners_.size() + kCountersPerFragment > kMaxCounters) return {};
   return {host_ + used_, size_ - used_};
 }
 
-FragmentId CodeCache::commit(Fragment fragment, std::span<const Point> points,
-                             std::span<const Exit> exits, size_t code_bytes) {
+template <typename Use>
+void CodeCache::for_each_page(const Fragment& f, Use use) const {
+  for (const GuestRange& range : ranges(f)) {
+    for (GuestAddr page = range.start.page(); page < range.end; page = page + limits::kPageBytes) {
+      use(page);
+    }
+  }
+}
+
+FragmentId CodeCache::commit(Fragment fragment, std::span<const GuestRange> ranges,
+                             std::span<const Point> points, std::span<const Exit> exits,
+                             size_t code_bytes) {
   const FragmentId id(static_cast<uint32_t>(fragments_.size()));
   fragment.body = used_;
   fragment.code_end = used_ + static_cast<uint32_t>(code_bytes);
@@ -106,91 +124,143 @@ FragmentId CodeCache::commit(Fragment fragment, std::span<const Point> points,
   fragment.point_count = static_cast<uint16_t>(points.size());
   fragment.first_exit = static_cast<uint32_t>(exits_.size());
   fragment.exit_count = static_cast<uint8_t>(exits.size());
+  fragment.first_range = static_cast<uint32_t>(ranges_.size());
+  fragment.range_count = static_cast<uint8_t>(ranges.size());
+  for (const GuestRange& r : ranges) ranges_.push_back(r);
   for (const Point& p : points) points_.push_back(p);
   for (const Exit& e : exits) exits_.push_back(e);
   fragments_.push_back(fragment);
   regions_.push_back({fragment.body, id});
   by_start_[fragment.start] = id;
-  for (GuestAddr page = fragment.start.page(); page < fragment.end; page = page + limits::kPageBytes) {
-    by_page_[page].push_back(id);
-  }
+  for_each_page(fragment, [&](GuestAddr page) {
+    std::vector<FragmentId>& here = by_page_[page];
+    if (here.empty() || here.back() != id) here.push_back(id);
+  });
   used_ = (fragment.code_end + kFragmentAlignment - 1) & ~(kFragmentAlignment - 1);
-  if (pending_entry_.start != 0) {
-    publish_entry(id, pending_entry_);
-    pending_entry_ = {};
+  if (pending_entry_) {
+    publish_entry(id, *pending_entry_);
+    pending_entry_.reset();
   }
   return id;
 }
 
-// Arrives with rcx = target of the branch, the guest's rcx and rdx spilled.
-CodeCache::EntryCode CodeCache::emit_entry(GuestAddr start, uint32_t body) {
-  Emitter e({host_ + used_, size_ - used_}, base_ + used_);
-  const bool near_zero = start.value <= INT32_MAX;
-  if (near_zero) {
-    e.add_imm_to_rcx(-static_cast<int32_t>(start.value));
-  } else {
-    e.mov_imm(decoder::kRdx, -start.value);
-    e.add_rdx_to_rcx();
-  }
-  const uint32_t hit = e.jrcxz_forward();
-  if (near_zero) {
-    e.add_imm_to_rcx(static_cast<int32_t>(start.value));
-  } else {
-    e.mov_imm(decoder::kRdx, start.value);
-    e.add_rdx_to_rcx();
-  }
-  while ((used_ + e.offset() + 1) % 64 > 60) e.byte(0x90);     // nop
+uint32_t CodeCache::site_number(RunId site) const {
+  if (site == kAnySite) return 0;
+  return (site.value * 0x9E3779B1u) >> 2;  // spreads the sites over the branch table
+}
+
+uint32_t CodeCache::add_counter(const CounterOwner& owner) {
+  CHECK(counter_owners_.size() < kMaxCounters, "more counters than a slot has room for");
+  counter_owners_.push_back(owner);
+  return static_cast<uint32_t>(counter_owners_.size() - 1);
+}
+
+// Two (site, target) pairs may add up to the same key; then the later one looks at the site, too,
+// and comes first.
+bool CodeCache::is_key_shared(uint64_t key, RunId site) const {
+  const auto bucket = buckets_.find(branch_index(key));
+  if (bucket == buckets_.end()) return false;
+  return std::any_of(bucket->second.begin(), bucket->second.end(), [&](uint32_t i) {
+    return entries_[i].key == key && entries_[i].site != site;
+  });
+}
+
+// Arrives with rcx = key, the guest's rcx and rdx spilled. The way on for other keys comes first, out
+// of the way of the hit, which should be straight: each taken branch that we add costs the
+// processor some of what it remembers to predict the guest's own.
+Entry CodeCache::emit_entry(GuestAddr start, const EntryRequest& request, uint32_t body) {
+  const RunId site = request.site;
+  const uint64_t key = start.value + site_number(site);
+  Emitter e({host_ + used_, size_ - used_}, base_ + used_, recording_);
+  const bool shared = is_key_shared(key, site);
+  const uint64_t wrong_site = e.here();
+  if (shared) e.mov_imm(decoder::kRcx, 0);
+  const uint64_t wrong_key = e.here();
+  e.add_to_rcx(key);
+  while ((e.here() + 1) % 64 > 60) e.byte(0x90);  // nop
   e.jmp_rel32(branch_miss_address());
   const uint32_t chain_field = used_ + e.offset() - 4;
-  e.land_rel8(hit);
-  e.load_gs(decoder::kRcx, offsetof(StatePage, spill_rcx));
-  e.load_gs(decoder::kRdx, offsetof(StatePage, spill_rdx));
-  if (body != 0) e.jmp_rel32(base_ + body);
-  return {used_, chain_field, used_ + e.offset()};
-}
 
-void CodeCache::publish_entry(FragmentId id, const EntryCode& entry) {
-  Fragment& f = fragments_[id.value];
-  f.entry = entry.start;
-  f.entry_chain = entry.chain_field;
-  const size_t index = branch_index(f.start.value);
-  auto& bucket = buckets_[index];
-  if (!bucket.empty()) {
-    write_jump_field(f.entry_chain, fragments_[bucket.back().value].entry);
+  Entry entry;
+  entry.key = key;
+  entry.site = site;
+  entry.code = used_ + e.offset();
+  entry.chain_field = chain_field;
+  e.add_to_rcx(1 - key);
+  e.decrement_rcx_and_jump_unless_zero(wrong_key);
+  if (shared) {
+    e.load_state(decoder::kRcx, offsetof(StatePage, site));
+    e.add_imm_to_rcx(1 - static_cast<int32_t>(site.value));
+    e.decrement_rcx_and_jump_unless_zero(wrong_site);
   }
-  bucket.push_back(id);
-  set_branch(index, base_ + f.entry);
+  if (site != kAnySite) {
+    const size_t field = counter_offset(add_counter({site, request.first_block, true}));
+    if (request.flags_are_free) {
+      e.inc_state(field);
+    } else {
+      e.load_state(decoder::kRcx, field);
+      e.add_imm_to_rcx(1);
+      e.store_state(field, decoder::kRcx);
+    }
+  }
+  e.restore_branch_registers();
+  if (body != 0) e.jmp_rel32(base_ + body);
+  used_ += e.offset();
+  return entry;
 }
 
-void CodeCache::begin_entry(GuestAddr start) {
-  if (used_ + kEntryMaxBytes > size_) return;
-  pending_entry_ = emit_entry(start, 0);
-  used_ = pending_entry_.end;
-}
-
-void CodeCache::add_entry(FragmentId id) {
-  const Fragment& f = fragments_[id.value];
-  if (f.entry != 0 || used_ + kEntryMaxBytes > size_) return;
-  const EntryCode entry = emit_entry(f.start, f.body);
-  used_ = (entry.end + kFragmentAlignment - 1) & ~(kFragmentAlignment - 1);
-  publish_entry(id, entry);
-}
-
-void CodeCache::remove_entry(FragmentId id) {
+void CodeCache::publish_entry(FragmentId id, Entry entry) {
   Fragment& f = fragments_[id.value];
-  if (f.entry == 0) return;
-  const size_t index = branch_index(f.start.value);
-  auto& bucket = buckets_[index];
-  const auto it = std::find(bucket.begin(), bucket.end(), id);
+  entry.target = id;
+  entry.next_of_fragment = f.first_entry;
+  const auto index = static_cast<uint32_t>(entries_.size());
+  f.first_entry = index + 1;
+  const size_t slot = branch_index(entry.key);
+  auto& bucket = buckets_[slot];
+  if (!bucket.empty()) write_jump_field(entry.chain_field, entries_[bucket.back()].code);
+  bucket.push_back(index);
+  entries_.push_back(entry);
+  set_branch(slot, base_ + entry.code);
+}
+
+bool CodeCache::has_room_for_entry() const {
+  return used_ + kEntryMaxBytes <= size_ && counter_owners_.size() < kMaxCounters;
+}
+
+void CodeCache::begin_entry(GuestAddr start, const EntryRequest& request) {
+  if (has_room_for_entry()) pending_entry_ = emit_entry(start, request, 0);
+}
+
+std::optional<uint64_t> CodeCache::add_entry(FragmentId id, const EntryRequest& request) {
+  const Fragment& f = fragments_[id.value];
+  for (uint32_t i = f.first_entry; i != 0; i = entries_[i - 1].next_of_fragment) {
+    if (entries_[i - 1].site == request.site) return base_ + entries_[i - 1].code;
+  }
+  if (!has_room_for_entry()) return std::nullopt;
+  const Entry entry = emit_entry(f.start, request, f.body);
+  used_ = (used_ + kFragmentAlignment - 1) & ~(kFragmentAlignment - 1);
+  publish_entry(id, entry);
+  return base_ + entry.code;
+}
+
+void CodeCache::remove_entries(Fragment& f) {
+  for (uint32_t i = std::exchange(f.first_entry, 0); i != 0; i = entries_[i - 1].next_of_fragment) {
+    remove_from_bucket(i - 1);
+  }
+}
+
+void CodeCache::remove_from_bucket(uint32_t entry) {
+  const size_t slot = branch_index(entries_[entry].key);
+  auto& bucket = buckets_[slot];
+  const auto it = std::find(bucket.begin(), bucket.end(), entry);
   CHECK(it != bucket.end(), "an indirect entry outside its bucket");
-  const uint32_t next = it == bucket.begin() ? branch_miss_ : fragments_[(it - 1)->value].entry;
+  const uint32_t next = it == bucket.begin() ? branch_miss_ : entries_[*(it - 1)].code;
   if (it + 1 == bucket.end()) {
-    set_branch(index, base_ + next);
+    set_branch(slot, base_ + next);
   } else {
-    write_jump_field(fragments_[(it + 1)->value].entry_chain, next);
+    write_jump_field(entries_[*(it + 1)].chain_field, next);
   }
   bucket.erase(it);
-  f.entry = 0;
 }
 
 void CodeCache::set_branch(size_t index, uint64_t target) {
@@ -237,22 +307,23 @@ void CodeCache::drop(FragmentId id) {
   Fragment& f = fragments_[id.value];
   if (!f.live) return;
   unlink_incoming(f);
-  remove_entry(id);
+  remove_entries(f);
   f.live = false;
   host_[f.body] = 0xcc;  // a thread that is on its way here traps
   const auto it = by_start_.find(f.start);
   if (it != by_start_.end() && it->second == id) by_start_.erase(it);
-  for (GuestAddr page = f.start.page(); page < f.end; page = page + limits::kPageBytes) {
-    std::erase(by_page_[page], id);
-  }
+  for_each_page(f, [&](GuestAddr page) { std::erase(by_page_[page], id); });
 }
 
 size_t CodeCache::invalidate(GuestRange range) {
   std::vector<FragmentId> doomed;
   const auto collect = [&](const std::vector<FragmentId>& ids) {
     for (FragmentId id : ids) {
-      const Fragment& f = fragments_[id.value];
-      if (range.overlaps({f.start, f.end})) doomed.push_back(id);
+      const auto made_of = ranges(fragments_[id.value]);
+      if (std::any_of(made_of.begin(), made_of.end(),
+                      [&](const GuestRange& r) { return r.overlaps(range); })) {
+        doomed.push_back(id);
+      }
     }
   };
   const uint64_t pages = (range.size() >> 12) + 2;
@@ -281,7 +352,10 @@ void CodeCache::flush() {
   fragments_.clear();
   exits_.clear();
   points_.clear();
-  pending_entry_ = {};
+  ranges_.clear();
+  entries_.clear();
+  counter_owners_.clear();
+  pending_entry_.reset();
   used_ = first_fragment_offset_;
 }
 

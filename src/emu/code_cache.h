@@ -6,9 +6,12 @@
 //   direct branches    a `jmp rel32` per exit. Unlinked it jumps to the int3 behind itself; linked
 //                      to its target's body. Both values are valid at any moment, and the field
 //                      never crosses a cache line, so other threads may run through it meanwhile.
-//   indirect branches  the branch table of every thread slot maps the low 16 bits of the target to
-//                      an entry: code that checks the whole address and goes to the body, or on to
-//                      the next entry of the same bucket, or in the end to branch_miss.
+//   indirect branches  arrive with a key in rcx: the target's address, and, when counting, a number
+//                      of the branch's own added to it. The branch table of every thread slot maps
+//                      the key's low 16 bits to an entry: code that checks the whole key, counts,
+//                      and goes to the body; or on to the next entry of the same bucket; or in the
+//                      end to branch_miss. So when counting, each (branch, target) pair has an
+//                      entry, and a counter, of its own.
 //   system calls       all go through the gateway, so that no thread ever waits in the kernel
 //                      inside a fragment, and the cache may be emptied at any time.
 //
@@ -17,6 +20,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -41,8 +45,8 @@ enum Recovery : uint8_t {
 
 // A place in the cache where the guest's state is exact: before (or at) guest instruction `insn`.
 struct Point {
+  int32_t guest_delta = 0;    // from the fragment's start
   uint16_t cache_offset = 0;  // from the fragment's body
-  uint16_t guest_offset = 0;  // from the fragment's start
   uint16_t insn = 0;          // instructions of the fragment before this one
   uint8_t recovery = kAllInPlace;
   uint8_t reg = 0;
@@ -57,6 +61,26 @@ struct Exit {
   uint32_t next_incoming = 0; // exit index + 1: the next exit that is linked to the same fragment
 };
 
+// Who branches: the run that ends in the branch, or nobody in particular.
+inline constexpr RunId kAnySite{INT32_MAX};
+
+// A way into a fragment for indirect branches.
+struct Entry {
+  uint64_t key = 0;
+  uint32_t code = 0;              // cache offset
+  uint32_t chain_field = 0;       // rel32 field that goes on to the bucket's next entry
+  FragmentId target;
+  RunId site;
+  uint32_t next_of_fragment = 0;  // index + 1
+};
+
+// What a counter counts: a run, or a pair of a run and the block that followed it.
+struct CounterOwner {
+  RunId run;
+  BlockId successor;
+  bool pair = false;
+};
+
 enum class FragmentKind : uint8_t {
   translated,
   native,       // one instruction that the tracer lets the CPU execute at its own address
@@ -65,18 +89,19 @@ enum class FragmentKind : uint8_t {
 
 struct Fragment {
   GuestAddr start;
-  GuestAddr end;
+  GuestAddr end;              // behind its last instruction
   uint32_t body = 0;          // cache offsets
   uint32_t code_end = 0;
   uint32_t stale_trap = 0;    // int3 behind a failed self-check; 0: none
-  uint32_t entry = 0;         // of the indirect entry; 0: none
-  uint32_t entry_chain = 0;   // rel32 field that goes on to the bucket's next entry
+  uint32_t first_entry = 0;   // index + 1 of its newest indirect entry; 0: none
   uint32_t first_point = 0;
   uint32_t first_exit = 0;
+  uint32_t first_range = 0;   // guest bytes that it was made of
   uint32_t incoming = 0;      // exit index + 1
   uint16_t point_count = 0;
   uint16_t insns = 0;
   uint8_t exit_count = 0;
+  uint8_t range_count = 0;
   FragmentKind kind = FragmentKind::translated;
   decoder::Gpr substitute = decoder::kNoGpr;
   bool live = true;
@@ -106,8 +131,10 @@ struct CachePosition {
 
 class CodeCache {
  public:
-  static Result<std::unique_ptr<CodeCache>> create(size_t bytes);
+  static Result<std::unique_ptr<CodeCache>> create(size_t bytes, Recording recording);
   ~CodeCache();
+
+  Recording recording() const { return recording_; }
 
   int memfd() const { return memfd_.get(); }
   size_t size() const { return size_; }
@@ -122,13 +149,24 @@ class CodeCache {
   uint32_t used() const { return used_; }
 
   // Takes over `code_bytes` of the room; positions in `fragment` and `exits` are final.
-  FragmentId commit(Fragment fragment, std::span<const Point> points, std::span<const Exit> exits,
-                    size_t code_bytes);
-  // Emits, right where the next fragment's body will be, the entry for indirect branches to
-  // `start`. The next commit() takes it.
-  void begin_entry(GuestAddr start);
-  // Gives a fragment an entry for indirect branches, if it has none.
-  void add_entry(FragmentId id);
+  FragmentId commit(Fragment fragment, std::span<const GuestRange> ranges,
+                    std::span<const Point> points, std::span<const Exit> exits, size_t code_bytes);
+  // How indirect branches from `site` (kAnySite when tracing) get to a fragment.
+  struct EntryRequest {
+    RunId site = kAnySite;
+    BlockId first_block;          // what the pair's counter says was reached
+    bool flags_are_free = false;  // the fragment overwrites the flags before it reads them
+  };
+  // Emits an entry right where the next fragment's body will be; the next commit() takes it.
+  void begin_entry(GuestAddr start, const EntryRequest& request);
+  // The address of the fragment's entry for that site, made if it has none; nothing if there is no
+  // room.
+  std::optional<uint64_t> add_entry(FragmentId id, const EntryRequest& request);
+  // The number that a branch adds to its target to make the key.
+  uint32_t site_number(RunId site) const;
+
+  uint32_t add_counter(const CounterOwner& owner);
+  const std::vector<CounterOwner>& counter_owners() const { return counter_owners_; }
   void link(uint32_t exit, FragmentId to);
 
   const Fragment* find(GuestAddr start) const;
@@ -141,6 +179,9 @@ class CodeCache {
   }
   std::span<const Point> points(const Fragment& f) const {
     return {points_.data() + f.first_point, f.point_count};
+  }
+  std::span<const GuestRange> ranges(const Fragment& f) const {
+    return {ranges_.data() + f.first_range, f.range_count};
   }
   const Exit& exit(uint32_t index) const { return exits_[index]; }
   uint64_t body_address(FragmentId id) const { return base_ + fragments_[id.value].body; }
@@ -164,24 +205,25 @@ class CodeCache {
   uint64_t branch_miss_address() const { return base_ + branch_miss_; }
 
  private:
-  CodeCache(UniqueFd memfd, uint8_t* host, size_t size);
+  CodeCache(UniqueFd memfd, uint8_t* host, size_t size, Recording recording);
 
   void set_branch(size_t index, uint64_t target);
   void emit_gateway();
-  struct EntryCode {
-    uint32_t start;
-    uint32_t chain_field;
-    uint32_t end;
-  };
   // Code at the end of the used part; continues at `body`, or falls through when that is 0.
-  EntryCode emit_entry(GuestAddr start, uint32_t body);
-  void publish_entry(FragmentId id, const EntryCode& entry);
+  Entry emit_entry(GuestAddr start, const EntryRequest& request, uint32_t body);
+  void publish_entry(FragmentId id, Entry entry);
+  bool has_room_for_entry() const;
+  bool is_key_shared(uint64_t key, RunId site) const;
   void write_jump_field(uint32_t field, uint32_t target);
   void unlink_incoming(Fragment& f);
-  void remove_entry(FragmentId id);
+  template <typename Use>
+  void for_each_page(const Fragment& f, Use use) const;
+  void remove_entries(Fragment& f);
+  void remove_from_bucket(uint32_t entry);
   CachePosition locate_in_fragment(const Fragment& f, uint32_t offset) const;
   CachePosition locate_in_gateway(uint32_t offset) const;
 
+  Recording recording_;
   UniqueFd memfd_;
   uint8_t* host_ = nullptr;
   size_t size_ = 0;
@@ -195,15 +237,18 @@ class CodeCache {
   ReservedArray<Fragment> fragments_;
   ReservedArray<Exit> exits_;
   ReservedArray<Point> points_;
+  ReservedArray<GuestRange> ranges_;
   std::unordered_map<GuestAddr, FragmentId> by_start_;
   std::unordered_map<GuestAddr, std::vector<FragmentId>> by_page_;
-  std::unordered_map<size_t, std::vector<FragmentId>> buckets_;
+  std::vector<Entry> entries_;
+  std::unordered_map<size_t, std::vector<uint32_t>> buckets_;  // entries; the last comes first
+  std::vector<CounterOwner> counter_owners_;
   struct Region {  // of a fragment's code; what lies between regions is indirect entries
     uint32_t body;
     FragmentId fragment;
   };
   std::vector<Region> regions_;  // ascending
-  EntryCode pending_entry_{};
+  std::optional<Entry> pending_entry_;
   std::vector<uint64_t> branch_table_;
   std::vector<uint8_t*> slots_;
 };

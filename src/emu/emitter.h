@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // Writes machine code. Every method is one instruction, its mnemonic beside it; none of them
-// changes a flag. Registers are numbered as in decoder/insn.h.
+// changes a flag, except where it says so. Registers are numbered as in decoder/insn.h.
 #pragma once
+
+#include <cpuid.h>
 
 #include <cstdint>
 #include <cstring>
@@ -11,13 +13,16 @@
 
 #include "base/check.h"
 #include "decoder/insn.h"
+#include "emu/slot_layout.h"
 
 namespace shadowprof::emu {
 
 class Emitter {
  public:
-  // Code is written to `out`; out[0] will be executed at guest address `base`.
-  Emitter(std::span<uint8_t> out, uint64_t base) : out_(out), base_(base) {}
+  // Code is written to `out`; out[0] will be executed at guest address `base`. `recording` tells
+  // how the state page is addressed: gs:[field], or [r15 + field].
+  Emitter(std::span<uint8_t> out, uint64_t base, Recording recording)
+      : out_(out), base_(base), through_r15_(recording == Recording::counts) {}
 
   uint32_t offset() const { return static_cast<uint32_t>(at_); }
   uint64_t here() const { return base_ + at_; }
@@ -82,22 +87,33 @@ class Emitter {
     patch_u8(displacement_at, static_cast<uint8_t>(distance));
   }
 
-  void store_gs(size_t field, decoder::Gpr r) { gs_access(0x89, field, r); }  // mov gs:[field], r
-  void load_gs(decoder::Gpr r, size_t field) { gs_access(0x8b, field, r); }   // mov r, gs:[field]
-  void load_byte_gs_rcx(size_t table) {                          // movzx ecx, byte gs:[rcx + table]
-    bytes({0x65, 0x0f, 0xb6, 0x89});
+  void store_state(size_t field, decoder::Gpr r) { state_access(0x89, field, r); }  // mov [field], r
+  void load_state(decoder::Gpr r, size_t field) { state_access(0x8b, field, r); }   // mov r, [field]
+  void load_kind_rcx(size_t table) {                             // movzx ecx, byte [rcx + table]
+    if (through_r15_) {
+      bytes({0x41, 0x0f, 0xb6, 0x8c, 0x0f});
+    } else {
+      bytes({0x65, 0x0f, 0xb6, 0x89});
+    }
     u32(static_cast<uint32_t>(table));
   }
-  void count_gs_rcx(size_t table) {                              // r11 = ++gs:[rcx*8 + table]
-    bytes({0x65, 0x4c, 0x8b, 0x1c, 0xcd});                       // mov r11, gs:[rcx*8 + table]
-    u32(static_cast<uint32_t>(table));
-    bytes({0x4d, 0x8d, 0x5b, 0x01});                             // lea r11, [r11+1]
-    bytes({0x65, 0x4c, 0x89, 0x1c, 0xcd});                       // mov gs:[rcx*8 + table], r11
-    u32(static_cast<uint32_t>(table));
+  void count_call_rcx(size_t table) {                            // r11 = ++[rcx*8 + table]
+    index_access({0x4d, 0x8b, 0x9c, 0xcf}, {0x65, 0x4c, 0x8b, 0x1c, 0xcd}, table);  // mov r11, [..]
+    bytes({0x4d, 0x8d, 0x5b, 0x01});                                               // lea r11, [r11+1]
+    index_access({0x4d, 0x89, 0x9c, 0xcf}, {0x65, 0x4c, 0x89, 0x1c, 0xcd}, table);  // mov [..], r11
   }
-  void jmp_table_rdx(size_t table) {                             // jmp gs:[rdx*8 + table]
-    bytes({0x65, 0xff, 0x24, 0xd5});
-    u32(static_cast<uint32_t>(table));
+  void jmp_table_rdx(size_t table) {                             // jmp [rdx*8 + table]
+    index_access({0x41, 0xff, 0xa4, 0xd7}, {0x65, 0xff, 0x24, 0xd5}, table);
+  }
+  void inc_state(size_t field) {                                 // inc qword [r15 + field]: flags!
+    CHECK(through_r15_, "counters are addressed through r15");
+    bytes({0x49, 0xff, 0x87});
+    u32(static_cast<uint32_t>(field));
+  }
+  void store_site(size_t field, uint32_t site) {                 // mov qword [r15 + field], imm32
+    CHECK(through_r15_ && field <= 127 && site <= INT32_MAX, "a site outside the state page");
+    bytes({0x49, 0xc7, 0x47, static_cast<uint8_t>(field)});
+    u32(site);
   }
 
   void mov_imm(decoder::Gpr r, uint64_t v) {
@@ -121,6 +137,29 @@ class Emitter {
   void add_imm_to_rcx(int32_t v) {                               // lea rcx, [rcx+v]
     bytes({0x48, 0x8d, 0x89});
     u32(static_cast<uint32_t>(v));
+  }
+  void add_to_rcx(uint64_t v) {                                  // rcx += v; rdx is lost
+    const auto as_signed = static_cast<int64_t>(v);
+    if (as_signed >= INT32_MIN && as_signed <= INT32_MAX) {
+      add_imm_to_rcx(static_cast<int32_t>(as_signed));
+    } else {
+      mov_imm(decoder::kRdx, v);
+      add_rdx_to_rcx();
+    }
+  }
+  // `loop`, where that is a simple instruction; Intel's take seven micro-ops for it.
+  void decrement_rcx_and_jump_unless_zero(uint64_t target) {
+    if (loop_is_simple()) {
+      byte(0xe2);                                                // loop rel8
+      const auto distance = static_cast<int64_t>(target - (here() + 1));
+      CHECK(distance >= -128 && distance <= 127, "loop over {} bytes", distance);
+      byte(static_cast<uint8_t>(distance));
+    } else {
+      add_imm_to_rcx(-1);
+      const uint32_t is_zero = jrcxz_forward();
+      jmp_rel32(target);
+      land_rel8(is_zero);
+    }
   }
   void movzx_edx_cx() { bytes({0x0f, 0xb7, 0xd1}); }           // movzx edx, cx
   void movzx_ecx_ax() { bytes({0x0f, 0xb7, 0xc8}); }           // movzx ecx, ax
@@ -159,23 +198,73 @@ class Emitter {
   void store_cursor_reg(uint32_t displacement, decoder::Gpr r) {  // mov [r15+displacement], r
     cursor_store(displacement, r, 0x49);
   }
+  void load_cursor_reg(decoder::Gpr r, uint32_t displacement) {   // mov r, [r15+displacement]
+    CHECK(displacement <= 127, "a spill beyond a one-byte displacement");
+    bytes({static_cast<uint8_t>(0x49 | (r >> 3) << 2), 0x8b,
+           static_cast<uint8_t>(0x47 | (r & 7) << 3), static_cast<uint8_t>(displacement)});
+  }
+  // The guest's rcx and rdx around an indirect branch. `record_bytes`: how far the cursor will have
+  // moved on when they are taken back.
+  void spill_branch_registers(uint32_t record_bytes) {
+    if (through_r15_) {
+      store_state(offsetof(StatePage, spill_rcx), decoder::kRcx);
+      store_state(offsetof(StatePage, spill_rdx), decoder::kRdx);
+    } else {
+      store_cursor_reg(record_bytes + kCursorSpillRcx, decoder::kRcx);
+      store_cursor_reg(record_bytes + kCursorSpillRdx, decoder::kRdx);
+    }
+  }
+  void restore_branch_registers() {
+    if (through_r15_) {
+      load_state(decoder::kRcx, offsetof(StatePage, spill_rcx));
+      load_state(decoder::kRdx, offsetof(StatePage, spill_rdx));
+    } else {
+      load_cursor_reg(decoder::kRcx, kCursorSpillRcx);
+      load_cursor_reg(decoder::kRdx, kCursorSpillRdx);
+    }
+  }
   void store_cursor_eax(uint32_t displacement) {                 // mov [r15+displacement], eax
     cursor_store(displacement, decoder::kRax, 0x41);
   }
 
  private:
+  static bool loop_is_simple() {
+    static const bool amd = [] {
+      unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+      __get_cpuid(0, &eax, &ebx, &ecx, &edx);
+      return ebx == signature_AMD_ebx;
+    }();
+    return amd;
+  }
   uint32_t relative(uint64_t target, uint32_t field_bytes) const {
     const auto distance = static_cast<int64_t>(target - (here() + field_bytes));
     CHECK(distance >= INT32_MIN && distance <= INT32_MAX, "branch out of reach");
     return static_cast<uint32_t>(distance);
   }
-  void gs_access(uint8_t opcode, size_t field, decoder::Gpr r) {
-    byte(0x65);
-    byte(static_cast<uint8_t>(0x48 | (r >> 3) << 2));
+  void state_access(uint8_t opcode, size_t field, decoder::Gpr r) {
+    if (!through_r15_) {
+      byte(0x65);
+      byte(static_cast<uint8_t>(0x48 | (r >> 3) << 2));
+      byte(opcode);
+      byte(static_cast<uint8_t>(0x04 | (r & 7) << 3));
+      byte(0x25);
+      u32(static_cast<uint32_t>(field));
+      return;
+    }
+    byte(static_cast<uint8_t>(0x49 | (r >> 3) << 2));
     byte(opcode);
-    byte(static_cast<uint8_t>(0x04 | (r & 7) << 3));
-    byte(0x25);
-    u32(static_cast<uint32_t>(field));
+    if (field <= 127) {
+      byte(static_cast<uint8_t>(0x47 | (r & 7) << 3));
+      byte(static_cast<uint8_t>(field));
+    } else {
+      byte(static_cast<uint8_t>(0x87 | (r & 7) << 3));
+      u32(static_cast<uint32_t>(field));
+    }
+  }
+  void index_access(std::initializer_list<uint8_t> through_r15,
+                    std::initializer_list<uint8_t> through_gs, size_t table) {
+    bytes(through_r15_ ? through_r15 : through_gs);
+    u32(static_cast<uint32_t>(table));
   }
   void cursor_store(uint32_t displacement, decoder::Gpr r, uint8_t rex) {
     byte(static_cast<uint8_t>(rex | (r >> 3) << 2));
@@ -191,6 +280,7 @@ class Emitter {
 
   std::span<uint8_t> out_;
   uint64_t base_;
+  bool through_r15_;
   size_t at_ = 0;
 };
 

@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: MIT
 //
-// The memory that each guest thread owns while it runs in the code cache. The GS base of the
-// thread points to the state page; everything translated code needs is at a fixed distance from it:
+// The memory that each guest thread owns while it runs in the code cache, and the two ways in which
+// translated code records what it does:
+//
+//   trace    r15 is the trace cursor: each run that a fragment makes appends a record. The state
+//            page is found through the GS base. For collectors that need the order of things.
+//   counts   r15 points to the state page: each run increments a counter of its own, and so does
+//            each (indirect branch, target) pair. Nothing has to be read while the program runs.
+//
+// Everything that translated code needs is at a fixed distance from the state page:
 //
 //   state page         registers that translated code parks, small byte tables
 //   syscall kinds      64 KiB: what the gateway does with system call number `ax`
 //   syscall counts     512 KiB of address space: how often number `ax` was called
 //   branch table       512 KiB: low 16 bits of an indirect branch's target -> code to check it
-//   trace buffer 0     kTraceBufferBytes
-//   guard page         not accessible: a store that runs into it asks for a drain
-//   trace buffer 1     filled while buffer 0 is read
-//   guard page
+//   then, when recording a trace
+//     trace buffer 0     kTraceBufferBytes
+//     guard page         not accessible: a store that runs into it asks for a drain
+//     trace buffer 1     filled while buffer 0 is read
+//     guard page
+//   or, when counting
+//     counters           8 bytes each
 //
 // The widths of state fields are 8 bytes throughout: a narrow store read back wider would stall.
 #pragma once
@@ -22,8 +32,11 @@
 
 namespace shadowprof::emu {
 
+enum class Recording : uint8_t { trace, counts };
+
+// The first sixteen fields are within reach of a one-byte displacement.
 struct StatePage {
-  uint64_t guest_r15;         // r15 itself is the trace cursor
+  uint64_t guest_r15;         // r15 itself is ours
   uint64_t spill_rcx;         // guest's rcx and rdx during an indirect branch or a code check
   uint64_t spill_rdx;
   uint64_t spill_substitute;  // guest's value of the register that stands in for r15
@@ -31,7 +44,8 @@ struct StatePage {
   uint64_t spill_time_rax;    // parked around rdtsc
   uint64_t spill_time_rdx;
   uint64_t next_pc;           // guest address after the system call being made
-  uint64_t reserved[120];
+  uint64_t site;              // counts: the indirect branch that is looking for its target
+  uint64_t reserved[119];
   uint8_t mmap_prot_plain[256];   // 1: prot byte without PROT_EXEC
   uint8_t mmap_flags_plain[256];  // 1: flags byte without MAP_FIXED
 };
@@ -45,6 +59,11 @@ enum class SyscallKind : uint8_t {
   mmap = 2,     // itself, unless it maps code or replaces a mapping
 };
 
+// When tracing, an indirect branch parks rcx and rdx in the buffer, this far behind the cursor (as
+// it is after the branch's record): shorter code than through GS. The next record overwrites them.
+inline constexpr uint32_t kCursorSpillRcx = 8;
+inline constexpr uint32_t kCursorSpillRdx = 16;
+
 inline constexpr size_t kStateOffset = 0;
 inline constexpr size_t kSyscallKindsOffset = limits::kPageBytes;
 inline constexpr size_t kSyscallKindsBytes = 65536;
@@ -53,11 +72,21 @@ inline constexpr size_t kSyscallCountsBytes = 65536 * sizeof(uint64_t);
 inline constexpr size_t kBranchTableOffset = kSyscallCountsOffset + kSyscallCountsBytes;
 inline constexpr size_t kBranchTableEntries = 65536;
 inline constexpr size_t kBranchTableBytes = kBranchTableEntries * sizeof(uint64_t);
-inline constexpr size_t kBufferOffset0 = kBranchTableOffset + kBranchTableBytes;
+inline constexpr size_t kDataOffset = kBranchTableOffset + kBranchTableBytes;
+inline constexpr size_t kBufferOffset0 = kDataOffset;
 inline constexpr size_t kBufferStride = limits::kTraceBufferBytes + limits::kPageBytes;
 inline constexpr size_t kBufferCount = 2;
-inline constexpr size_t kSlotBytes = kBufferOffset0 + kBufferCount * kBufferStride;
-static_assert(kSlotBytes % limits::kPageBytes == 0);
+inline constexpr size_t kMaxCounters = size_t{1} << 21;
+
+constexpr size_t counter_offset(uint32_t index) { return kDataOffset + index * sizeof(uint64_t); }
+
+constexpr size_t slot_bytes(Recording recording) {
+  return kDataOffset + (recording == Recording::trace ? kBufferCount * kBufferStride
+                                                      : kMaxCounters * sizeof(uint64_t));
+}
+static_assert(slot_bytes(Recording::trace) % limits::kPageBytes == 0);
+static_assert(slot_bytes(Recording::counts) % limits::kPageBytes == 0);
+static_assert(slot_bytes(Recording::counts) < INT32_MAX);
 
 constexpr size_t buffer_offset(size_t which) { return kBufferOffset0 + which * kBufferStride; }
 

@@ -30,15 +30,16 @@ constexpr size_t kAddressField = offsetof(StatePage, spill_address);
 
 }  // namespace
 
-Translator::Translation Translator::translate(GuestAddr pc, bool with_entry, CapturePlan plan) {
+Translator::Translation Translator::translate(GuestAddr pc, std::optional<RunId> site,
+                                              CapturePlan plan) {
   const CodeRegion region = source_.region(pc);
   if (region.range.size() == 0) return {Outcome::no_code, {}};
   plan_ = plan;
   if (!plan_fragment(pc, region)) return {Outcome::no_code, {}};
 
   if (cache_.room(2 * kRoomBytes).empty()) return {Outcome::cache_full, {}};
-  if (with_entry) cache_.begin_entry(pc);
-  Emitter e(cache_.room(kRoomBytes), cache_.next_address());
+  if (site) cache_.begin_entry(pc, {*site, block_ids_[0], inc_is_harmless_at(pc)});
+  Emitter e(cache_.room(kRoomBytes), cache_.next_address(), cache_.recording());
   emit_fragment(e, region);
 
   Fragment f;
@@ -55,7 +56,7 @@ Translator::Translation Translator::translate(GuestAddr pc, bool with_entry, Cap
     f.kind = FragmentKind::unsupported;
     f.unsupported_reason = insns_[0].unsupported_reason;
   }
-  return {Outcome::translated, cache_.commit(f, points_, exits_, e.offset())};
+  return {Outcome::translated, cache_.commit(f, ranges_, points_, exits_, e.offset())};
 }
 
 void Translator::emit_fragment(Emitter& e, const CodeRegion& region) {
@@ -86,8 +87,8 @@ void Translator::emit_fragment(Emitter& e, const CodeRegion& region) {
   if (!stale_jumps_.empty()) {
     for (uint32_t field : stale_jumps_) e.land_rel32(field);
     stale_trap_ = e.offset();
-    e.load_gs(kRcx, offsetof(StatePage, spill_rcx));
-    e.load_gs(kRdx, offsetof(StatePage, spill_rdx));
+    e.load_state(kRcx, offsetof(StatePage, spill_rcx));
+    e.load_state(kRdx, offsetof(StatePage, spill_rdx));
     stale_trap_ = e.offset();
     e.int3();
   }
@@ -102,8 +103,8 @@ void Translator::emit_self_check(Emitter& e) {
     expected.insert(expected.end(), insn.bytes.begin(), insn.bytes.begin() + insn.length);
   }
   mark_point(e, 0);
-  e.store_gs(offsetof(StatePage, spill_rcx), kRcx);
-  e.store_gs(offsetof(StatePage, spill_rdx), kRdx);
+  e.store_state(offsetof(StatePage, spill_rcx), kRcx);
+  e.store_state(offsetof(StatePage, spill_rdx), kRdx);
   const GuestAddr start = insns_[0].address;
   for (size_t done = 0; done < expected.size();) {
     const size_t size = std::bit_floor(std::min<size_t>(8, expected.size() - done));
@@ -123,8 +124,8 @@ void Translator::emit_self_check(Emitter& e) {
     e.land_rel8(same);
     done += size;
   }
-  e.load_gs(kRcx, offsetof(StatePage, spill_rcx));
-  e.load_gs(kRdx, offsetof(StatePage, spill_rdx));
+  e.load_state(kRcx, offsetof(StatePage, spill_rcx));
+  e.load_state(kRdx, offsetof(StatePage, spill_rdx));
 }
 
 void Translator::emit_insn(Emitter& e, uint32_t index) {
@@ -137,7 +138,7 @@ void Translator::emit_insn(Emitter& e, uint32_t index) {
     case InsnKind::counter_branch: emit_counter_branch(e, insn, index); break;
     case InsnKind::jump:
     case InsnKind::call:
-    case InsnKind::transaction: emit_last(e, insn, index); break;
+    case InsnKind::transaction: emit_jump_or_call(e, insn, index); break;
     case InsnKind::indirect_jump:
     case InsnKind::indirect_call: emit_indirect(e, insn, index); break;
     case InsnKind::ret: emit_ret(e, insn, index); break;
@@ -219,12 +220,12 @@ void Translator::emit_far_operand(Emitter& e, const Insn& insn, uint32_t index) 
   CHECK(free != 0, "no register is free to hold an address");
   const auto scratch = static_cast<Gpr>(std::countr_zero(free));
   mark_point(e, index);
-  e.store_gs(kAddressField, scratch);
+  e.store_state(kAddressField, scratch);
   e.mov_imm(scratch, insn.rip_target.value);
   mark_point(e, index, kAddressSpilled, scratch);
   use_base(scratch);
   e.copy(std::span(bytes).first(insn.length));
-  e.load_gs(scratch, kAddressField);
+  e.load_state(scratch, kAddressField);
 }
 
 // lfence keeps the time stamps from drifting across the load.
@@ -232,13 +233,13 @@ void Translator::emit_timed_load(Emitter& e, const Insn& insn, uint32_t index) {
   const uint32_t slot = next_slot_displacement();
   slots_.push_back({SlotKind::load_cycles, insn.result, static_cast<uint16_t>(index)});
   const auto stamp = [&](uint32_t displacement) {
-    e.store_gs(offsetof(StatePage, spill_time_rax), kRax);
-    e.store_gs(offsetof(StatePage, spill_time_rdx), kRdx);
+    e.store_state(offsetof(StatePage, spill_time_rax), kRax);
+    e.store_state(offsetof(StatePage, spill_time_rdx), kRdx);
     e.lfence();
     e.rdtsc();
     e.store_cursor_eax(displacement);
-    e.load_gs(kRax, offsetof(StatePage, spill_time_rax));
-    e.load_gs(kRdx, offsetof(StatePage, spill_time_rdx));
+    e.load_state(kRax, offsetof(StatePage, spill_time_rax));
+    e.load_state(kRdx, offsetof(StatePage, spill_time_rdx));
     e.lfence();
   };
   stamp(slot);
@@ -274,15 +275,18 @@ void Translator::emit_counter_branch(Emitter& e, const Insn& insn, uint32_t inde
   emit_direct_exit(e, RunExit::taken, blocks, index + 1, slots_.size(), insn.branch_target);
 }
 
-// Jumps, calls, and transactions, which abort at once with status 0.
-void Translator::emit_last(Emitter& e, const Insn& insn, uint32_t index) {
+// Jumps, calls, and transactions, which abort at once with status 0. Inside a fragment nothing is
+// left of a jump, and of a call the pushed address.
+void Translator::emit_jump_or_call(Emitter& e, const Insn& insn, uint32_t index) {
   mark_point(e, index);
   RunExit exit = RunExit::jump;
   if (insn.kind == InsnKind::call) {
     emit_push_return(e, insn.next());
+    recorded_ &= static_cast<GprMask>(~gpr_bit(decoder::kRsp));
     exit = RunExit::call;
   }
   if (insn.kind == InsnKind::transaction) e.bytes({0xb8, 0, 0, 0, 0});  // mov eax, 0
+  if (index + 1 < insns_.size()) return;
   emit_direct_exit(e, exit, static_cast<uint32_t>(blocks_.size()), index + 1, slots_.size(),
                    insn.branch_target);
 }
@@ -327,8 +331,7 @@ void Translator::emit_load_target(Emitter& e, const Insn& insn, uint32_t index) 
 
 void Translator::emit_indirect(Emitter& e, const Insn& insn, uint32_t index) {
   mark_point(e, index);
-  e.store_gs(offsetof(StatePage, spill_rcx), kRcx);
-  e.store_gs(offsetof(StatePage, spill_rdx), kRdx);
+  e.spill_branch_registers(next_slot_displacement());
   emit_load_target(e, insn, index);
   RunExit exit = RunExit::indirect_jump;
   if (insn.kind == InsnKind::indirect_call) {
@@ -337,21 +340,21 @@ void Translator::emit_indirect(Emitter& e, const Insn& insn, uint32_t index) {
     exit = RunExit::indirect_call;
   }
   restore_substitute(e);
-  emit_record(e, make_run(exit, static_cast<uint32_t>(blocks_.size()), index + 1, slots_.size(), {}));
-  emit_branch_dispatch(e);
+  const RunId run =
+      make_run(exit, static_cast<uint32_t>(blocks_.size()), index + 1, slots_.size(), {});
+  emit_branch_dispatch(e, run);
 }
 
 void Translator::emit_ret(Emitter& e, const Insn& insn, uint32_t index) {
   mark_point(e, index);
-  e.store_gs(offsetof(StatePage, spill_rcx), kRcx);
-  e.store_gs(offsetof(StatePage, spill_rdx), kRdx);
+  e.spill_branch_registers(next_slot_displacement());
   mark_point(e, index);
   e.pop_rcx();
   if (insn.ret_pop_bytes != 0) e.add_to_rsp(insn.ret_pop_bytes);
   restore_substitute(e);
-  emit_record(e, make_run(RunExit::ret, static_cast<uint32_t>(blocks_.size()), index + 1,
-                          slots_.size(), {}));
-  emit_branch_dispatch(e);
+  const RunId run = make_run(RunExit::ret, static_cast<uint32_t>(blocks_.size()), index + 1,
+                             slots_.size(), {});
+  emit_branch_dispatch(e, run);
 }
 
 void Translator::emit_syscall(Emitter& e, const Insn& insn, uint32_t index) {
@@ -363,7 +366,14 @@ void Translator::emit_syscall(Emitter& e, const Insn& insn, uint32_t index) {
   e.jmp_rel32(cache_.gateway_address());
 }
 
-void Translator::emit_branch_dispatch(Emitter& e) {
+// rcx is the target. When counting, the entry that it reaches counts the pair.
+void Translator::emit_branch_dispatch(Emitter& e, RunId site) {
+  if (counting()) {
+    e.store_site(offsetof(StatePage, site), site.value);
+    e.add_imm_to_rcx(static_cast<int32_t>(cache_.site_number(site)));
+  } else {
+    emit_trace_record(e, site);
+  }
   e.movzx_edx_cx();
   e.jmp_table_rdx(kBranchTableOffset);
 }
@@ -388,7 +398,7 @@ void Translator::emit_constants(Emitter& e) {
 void Translator::mark_point(Emitter& e, uint32_t index, uint8_t recovery, Gpr reg) {
   Point p;
   p.cache_offset = static_cast<uint16_t>(e.offset());
-  p.guest_offset = static_cast<uint16_t>(insns_[index].address - insns_[0].address);
+  p.guest_delta = static_cast<int32_t>(insns_[index].address - insns_[0].address);
   p.insn = static_cast<uint16_t>(index);
   p.recovery = static_cast<uint8_t>(recovery | (substitute_active_ ? kSubstituteHoldsR15 : 0));
   p.reg = reg;
@@ -400,15 +410,15 @@ void Translator::mark_point(Emitter& e, uint32_t index, uint8_t recovery, Gpr re
 }
 
 void Translator::activate_substitute(Emitter& e) {
-  e.store_gs(kSubstituteField, substitute_);
-  e.load_gs(substitute_, kR15Field);
+  e.store_state(kSubstituteField, substitute_);
+  e.load_state(substitute_, kR15Field);
   substitute_active_ = true;
 }
 
 void Translator::restore_substitute(Emitter& e) {
   if (!substitute_active_) return;
-  e.store_gs(kR15Field, substitute_);
-  e.load_gs(substitute_, kSubstituteField);
+  e.store_state(kR15Field, substitute_);
+  e.load_state(substitute_, kSubstituteField);
 }
 
 void Translator::capture_register(Emitter& e, SlotKind kind, Gpr reg, uint32_t index) {
@@ -448,6 +458,54 @@ RunId Translator::make_run(RunExit exit, uint32_t blocks, uint32_t insns, size_t
 }
 
 void Translator::emit_record(Emitter& e, RunId run) {
+  if (counting()) {
+    emit_count(e, run);
+  } else {
+    emit_trace_record(e, run);
+  }
+}
+
+// Of a direct exit or a system call.
+void Translator::emit_count(Emitter& e, RunId id) {
+  const trace::Run& run = table_.run(id);
+  const size_t field = counter_offset(cache_.add_counter({id, {}, false}));
+  if (run.exit == RunExit::syscall) {  // rcx is free
+    e.load_state(kRcx, field);
+    e.add_imm_to_rcx(1);
+    e.store_state(field, kRcx);
+  } else if (inc_is_harmless_at(run.target)) {
+    e.inc_state(field);
+  } else {
+    e.store_state(offsetof(StatePage, spill_rcx), kRcx);
+    e.load_state(kRcx, field);
+    e.add_imm_to_rcx(1);
+    e.store_state(field, kRcx);
+    e.load_state(kRcx, offsetof(StatePage, spill_rcx));
+  }
+}
+
+bool Translator::inc_is_harmless_at(GuestAddr pc) {
+  constexpr int kLookAhead = 12;
+  if (const auto known = harmless_.find(pc); known != harmless_.end()) return known->second;
+  uint8_t open = decoder::kPf | decoder::kAf | decoder::kZf | decoder::kSf | decoder::kOf;
+  const CodeRegion region = source_.region(pc);
+  GuestAddr at = pc;
+  for (int i = 0; i < kLookAhead && open != 0 && !region.may_change && region.range.contains(at); i++) {
+    const Insn insn = fetch_insn(at, region);
+    if (insn.flags_read & open) break;
+    open &= static_cast<uint8_t>(~insn.flags_written);
+    if (insn.kind == InsnKind::ordinary) {
+      at = insn.next();
+    } else if (insn.kind == InsnKind::jump || insn.kind == InsnKind::call) {
+      at = insn.branch_target;
+    } else {
+      break;
+    }
+  }
+  return harmless_[pc] = open == 0;
+}
+
+void Translator::emit_trace_record(Emitter& e, RunId run) {
   e.store_cursor_imm32(run.value);
   e.advance_cursor(4u * table_.run(run).words);
 }

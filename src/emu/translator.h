@@ -2,8 +2,9 @@
 //
 // Guest code in, code cache out.
 //
-// A fragment is up to kMaxFragmentBlocks blocks that fall through to one another. Its instructions
-// are copied as they are, but for
+// A fragment is up to kMaxFragmentBlocks blocks that follow one another: by falling through a
+// conditional branch, and (TranslatorOptions) by a direct jump or call. Its instructions are copied
+// as they are, but for
 //   - those that name r15, which name the fragment's substitute instead (a register of r8-r11, r14
 //     that the fragment does not use; parked at its first use, restored at every exit);
 //   - rip-relative operands, whose displacement is recomputed, or, out of reach, whose address is
@@ -40,18 +41,30 @@ struct CapturePlan {
   bool operator==(const CapturePlan&) const = default;
 };
 
+struct TranslatorOptions {
+  // Fragments go on through direct jumps and calls. Off for collectors that want to see each of
+  // them at the end of a run.
+  bool through_jumps = true;
+};
+
 class Translator {
  public:
-  Translator(CodeCache& cache, trace::BlockTable& table, CodeSource& source)
-      : cache_(cache), table_(table), source_(source) {}
+  Translator(CodeCache& cache, trace::BlockTable& table, CodeSource& source,
+             TranslatorOptions options = {})
+      : cache_(cache), table_(table), source_(source), options_(options) {}
 
   enum class Outcome { translated, no_code, cache_full };
   struct Translation {
     Outcome outcome;
     FragmentId fragment;
   };
-  // `with_entry`: the address is reached by an indirect branch.
-  Translation translate(GuestAddr pc, bool with_entry, CapturePlan plan);
+  // `site`: the indirect branch that leads to the address, if one does.
+  Translation translate(GuestAddr pc, std::optional<RunId> site, CapturePlan plan);
+
+  // The program overwrites the flags that `inc` changes before it reads them again.
+  bool inc_is_harmless_at(GuestAddr pc);
+  // What is known of guest code that is not there any more.
+  void forget_code() { harmless_.clear(); }
 
   // The run for a fragment that was left after its first `insns` instructions by something that
   // is not one of its exits. Nothing when none was executed.
@@ -74,7 +87,9 @@ class Translator {
 
   // Deciding what the fragment is.
   bool plan_fragment(GuestAddr pc, const CodeRegion& region);
-  bool plan_block(GuestAddr pc, const CodeRegion& region);
+  // Adds the block at `pc`; the address at which the fragment goes on, if it may.
+  std::optional<GuestAddr> plan_block(GuestAddr pc, const CodeRegion& region);
+  bool can_follow(GuestAddr target, CodeRegion& region);
   decoder::Insn fetch_insn(GuestAddr pc, const CodeRegion& region);
   void add_block(uint32_t first_insn, const CodeRegion& region, trace::Terminator terminator);
   bool fits_substitute(const decoder::Insn& insn) const;
@@ -95,7 +110,7 @@ class Translator {
   void emit_ret(Emitter& e, const decoder::Insn& insn, uint32_t index);
   void emit_syscall(Emitter& e, const decoder::Insn& insn, uint32_t index);
   void emit_push_return(Emitter& e, GuestAddr return_address);
-  void emit_last(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  void emit_jump_or_call(Emitter& e, const decoder::Insn& insn, uint32_t index);
   void emit_stubs(Emitter& e);
   void emit_constants(Emitter& e);
 
@@ -109,10 +124,14 @@ class Translator {
   uint32_t next_slot_displacement() const { return static_cast<uint32_t>(4 + 8 * slots_.size()); }
   RunId make_run(trace::RunExit exit, uint32_t blocks, uint32_t insns, size_t slots,
                  GuestAddr target);
+  // What a run leaves behind: a record, or its counter one higher.
   void emit_record(Emitter& e, RunId run);
+  void emit_trace_record(Emitter& e, RunId run);
+  void emit_count(Emitter& e, RunId run);
+  bool counting() const { return cache_.recording() == Recording::counts; }
   void emit_direct_exit(Emitter& e, trace::RunExit exit, uint32_t blocks, uint32_t insns,
                         size_t slots, GuestAddr target);
-  void emit_branch_dispatch(Emitter& e);
+  void emit_branch_dispatch(Emitter& e, RunId site);
   decoder::Gpr stand_in(decoder::Gpr r) const { return r == decoder::kR15 ? substitute_ : r; }
   static std::array<uint8_t, decoder::kMaxInsnBytes> patched(const decoder::Insn& insn,
                                                              decoder::Gpr substitute);
@@ -120,14 +139,17 @@ class Translator {
   CodeCache& cache_;
   trace::BlockTable& table_;
   CodeSource& source_;
+  TranslatorOptions options_;
   std::unordered_map<GuestAddr, BlockId> block_by_start_;
   std::unordered_map<uint64_t, RunId> interrupted_;
+  std::unordered_map<GuestAddr, bool> harmless_;  // what inc_is_harmless_at has found out
 
   // The fragment being made.
   CapturePlan plan_;
   std::vector<decoder::Insn> insns_;
   std::vector<PlannedBlock> blocks_;
   std::vector<BlockId> block_ids_;
+  std::vector<GuestRange> ranges_;
   std::vector<Point> points_;
   std::vector<Exit> exits_;
   std::vector<trace::Slot> slots_;

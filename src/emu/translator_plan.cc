@@ -46,11 +46,14 @@ Insn Translator::fetch_insn(GuestAddr pc, const CodeRegion& region) {
   size_t size = std::min<uint64_t>(bytes.size(), static_cast<uint64_t>(region.range.end - pc));
   size = source_.fetch(pc, std::span(bytes).first(size));
   Insn insn = decoder::decode(std::span(bytes).first(size), pc);
-  if (insn.length == 0 && size < bytes.size()) {
-    const CodeRegion next = source_.region(region.range.end);
-    if (next.range.size() == 0) return insn;
+  if (insn.length == 0 && size < bytes.size() && source_.region(region.range.end).range.size() != 0) {
     size += source_.fetch(pc + size, std::span(bytes).subspan(size));
     insn = decoder::decode(std::span(bytes).first(size), pc);
+  }
+  // When tracing, the GS base is ours.
+  if (insn.uses_gs && !counting()) {
+    insn.kind = InsnKind::unsupported;
+    insn.unsupported_reason = "it uses the gs segment";
   }
   return insn;
 }
@@ -96,14 +99,13 @@ void Translator::add_block(uint32_t first_insn, const CodeRegion& region, Termin
   block_ids_.push_back(it->second);
 }
 
-// Adds the block at `pc`; true when the fragment goes on behind it.
-bool Translator::plan_block(GuestAddr pc, const CodeRegion& region) {
+std::optional<GuestAddr> Translator::plan_block(GuestAddr pc, const CodeRegion& region) {
   const auto first = static_cast<uint32_t>(insns_.size());
   for (GuestAddr at = pc;; at = insns_.back().next()) {
     const size_t count = insns_.size() - first;
     const auto split = [&] {
       if (count > 0) add_block(first, region, Terminator::none);
-      return false;
+      return std::nullopt;
     };
     if (count == limits::kMaxBlockInsns || !region.range.contains(at)) return split();
     const Insn insn = fetch_insn(at, region);
@@ -115,24 +117,45 @@ bool Translator::plan_block(GuestAddr pc, const CodeRegion& region) {
     used_registers_ |= registers_of(insn);
     if (insn.is_terminator()) {
       add_block(first, region, terminator_of(insn.kind));
-      return insn.kind == InsnKind::conditional && insn.branch_target > insn.address;
+      if (insn.kind == InsnKind::conditional && insn.branch_target > at) return insn.next();
+      const bool follows = insn.kind == InsnKind::jump || insn.kind == InsnKind::call;
+      return follows && options_.through_jumps ? std::optional(insn.branch_target) : std::nullopt;
     }
     if (region.may_change && insn.writes_memory) {
       add_block(first, region, Terminator::none);
-      return false;
+      return std::nullopt;
     }
   }
 }
 
-bool Translator::plan_fragment(GuestAddr pc, const CodeRegion& region) {
+// Not back into the fragment itself: a loop's iterations are runs of their own.
+bool Translator::can_follow(GuestAddr target, CodeRegion& region) {
+  const int64_t distance = target - insns_[0].address;
+  if (distance > INT32_MAX / 2 || distance < INT32_MIN / 2) return false;
+  if (insns_.size() >= limits::kMaxBlockInsns) return false;
+  for (const GuestRange& r : ranges_) {
+    if (r.contains(target)) return false;
+  }
+  if (!region.range.contains(target)) region = source_.region(target);
+  return region.range.size() != 0 && !region.may_change;
+}
+
+bool Translator::plan_fragment(GuestAddr pc, const CodeRegion& start) {
   insns_.clear();
   blocks_.clear();
   block_ids_.clear();
+  ranges_.clear();
   used_registers_ = 0;
-  const uint32_t most = region.may_change ? 1 : limits::kMaxFragmentBlocks;
-  for (GuestAddr at = pc; blocks_.size() < most;) {
-    if (!plan_block(at, region)) break;
-    at = insns_.back().next();
+  const uint32_t most = start.may_change ? 1 : limits::kMaxFragmentBlocks;
+  CodeRegion region = start;
+  std::optional<GuestAddr> next = pc;
+  while (next && blocks_.size() < most) {
+    if (!blocks_.empty() && !can_follow(*next, region)) break;
+    const size_t known = blocks_.size();
+    next = plan_block(*next, region);
+    if (blocks_.size() == known) break;
+    const trace::Block& block = table_.block(block_ids_.back());
+    ranges_.push_back({block.start, block.end});
   }
   choose_substitute();
   return !blocks_.empty();

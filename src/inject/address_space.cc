@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "inject/send_fd.h"
 
@@ -62,12 +63,14 @@ Result<GuestAddr> map_memfd(ptrace::RemoteSyscalls& remote, Tid process, int mem
 }  // namespace
 
 Result<std::unique_ptr<AddressSpace>> AddressSpace::create(ptrace::Tracee thread,
-                                                           trace::BlockTable& table) {
+                                                           trace::BlockTable& table,
+                                                           emu::Recording recording,
+                                                           emu::TranslatorOptions options) {
   const Tid process = thread.tid();
   SP_ASSIGN(const auto mappings, kernel::read_maps(process));
   const bool limited = address_space_limit(process) != RLIM_INFINITY;
-  SP_ASSIGN(auto cache, emu::CodeCache::create(limited ? kSmallCacheBytes : kCacheBytes));
-  std::unique_ptr<AddressSpace> space(new AddressSpace(process, table, std::move(cache)));
+  SP_ASSIGN(auto cache, emu::CodeCache::create(limited ? kSmallCacheBytes : kCacheBytes, recording));
+  std::unique_ptr<AddressSpace> space(new AddressSpace(process, table, std::move(cache), options));
 
   std::vector<GuestRange> executable;
   for (const kernel::Mapping& m : mappings) {
@@ -95,15 +98,16 @@ Status AddressSpace::map_cache(ptrace::RemoteSyscalls& remote,
 }
 
 Status AddressSpace::add_slot_group(ptrace::RemoteSyscalls& remote) {
-  SP_ASSIGN(SlotGroup group, SlotGroup::create());
-  const uint64_t below = cache_->base() - SlotGroup::bytes() * (groups_.size() + 1) - kOddOffset;
+  SP_ASSIGN(SlotGroup group, SlotGroup::create(cache_->recording()));
+  const uint64_t below = cache_->base() - group.bytes * (groups_.size() + 1) - kOddOffset;
   SP_ASSIGN(const GuestAddr at,
-            map_memfd(remote, code_.memory().tid(), group.memfd.get(), SlotGroup::bytes(), PROT_NONE, below & ~0xfffull));
+            map_memfd(remote, code_.memory().tid(), group.memfd.get(), group.bytes, PROT_NONE, below & ~0xfffull));
   group.guest_base = at.value;
   for (size_t i = 0; i < kSlotsPerGroup; i++) {
     auto slot = std::make_unique<Slot>();
-    slot->host = group.host + i * emu::kSlotBytes;
-    slot->guest = group.guest_base + i * emu::kSlotBytes;
+    const size_t offset = i * emu::slot_bytes(cache_->recording());
+    slot->host = group.host + offset;
+    slot->guest = group.guest_base + offset;
     slots_.push_back(std::move(slot));
   }
   groups_.push_back(std::move(group));
@@ -113,9 +117,11 @@ Status AddressSpace::add_slot_group(ptrace::RemoteSyscalls& remote) {
 // All of it but the guard pages.
 Status AddressSpace::open_slot(ptrace::RemoteSyscalls& remote, Slot& slot) {
   constexpr int kReadWrite = PROT_READ | PROT_WRITE;
-  SP_TRY(remote.mprotect(GuestAddr(slot.guest), emu::buffer_offset(0) + limits::kTraceBufferBytes,
-                         kReadWrite));
-  for (size_t i = 1; i < emu::kBufferCount; i++) {
+  const bool counting = cache_->recording() == emu::Recording::counts;
+  const size_t first = counting ? emu::slot_bytes(emu::Recording::counts)
+                                : emu::buffer_offset(0) + limits::kTraceBufferBytes;
+  SP_TRY(remote.mprotect(GuestAddr(slot.guest), first, kReadWrite));
+  for (size_t i = 1; i < emu::kBufferCount && !counting; i++) {
     SP_TRY(remote.mprotect(GuestAddr(slot.buffer_guest(i)), limits::kTraceBufferBytes, kReadWrite));
   }
   slot.initialise();
@@ -149,16 +155,29 @@ void AddressSpace::release_slot(Slot* slot) {
   slot->in_use = false;
 }
 
+void AddressSpace::take_counts(
+    const std::function<void(const emu::CounterOwner&, uint64_t)>& use) {
+  const std::vector<emu::CounterOwner>& owners = cache_->counter_owners();
+  for (uint32_t i = 0; i < owners.size(); i++) {
+    uint64_t count = 0;
+    for (const auto& slot : slots_) {
+      if (slot->opened) count += std::exchange(slot->counters()[i], 0);
+    }
+    if (count != 0) use(owners[i], count);
+  }
+}
+
 bool AddressSpace::is_ours(GuestRange range) const {
   const uint64_t base = cache_->base();
   if (range.overlaps({GuestAddr(base), GuestAddr(base + cache_->size())})) return true;
   return std::any_of(groups_.begin(), groups_.end(), [&](const SlotGroup& g) {
-    return range.overlaps({GuestAddr(g.guest_base), GuestAddr(g.guest_base + SlotGroup::bytes())});
+    return range.overlaps({GuestAddr(g.guest_base), GuestAddr(g.guest_base + g.bytes)});
   });
 }
 
 void AddressSpace::mappings_changed(GuestRange range) {
   code_.mappings_changed(range);
+  translator_.forget_code();
   cache_->invalidate(range);
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <csignal>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -24,7 +25,9 @@ class AddressSpace {
  public:
   // `thread` stands at a stop from which it can make system calls; nothing of ours is mapped yet.
   static Result<std::unique_ptr<AddressSpace>> create(ptrace::Tracee thread,
-                                                      trace::BlockTable& table);
+                                                      trace::BlockTable& table,
+                                                      emu::Recording recording,
+                                                      emu::TranslatorOptions options);
 
   emu::CodeCache& cache() { return *cache_; }
   emu::Translator& translator() { return translator_; }
@@ -39,12 +42,17 @@ class AddressSpace {
   // The guard page that `address` lies in, as the slot whose buffer ends there.
   const std::vector<std::unique_ptr<Slot>>& slots() const { return slots_; }
 
+  // Calls use(owner, count) for what has been counted, and forgets it.
+  void take_counts(const std::function<void(const emu::CounterOwner&, uint64_t)>& use);
   // After a change of mappings: drops translations of `range`.
   void mappings_changed(GuestRange range);
 
  private:
-  AddressSpace(Tid process, trace::BlockTable& table, std::unique_ptr<emu::CodeCache> cache)
-      : code_(process, table), cache_(std::move(cache)), translator_(*cache_, table, code_) {}
+  AddressSpace(Tid process, trace::BlockTable& table, std::unique_ptr<emu::CodeCache> cache,
+               emu::TranslatorOptions options)
+      : code_(process, table),
+        cache_(std::move(cache)),
+        translator_(*cache_, table, code_, options) {}
 
   Status map_cache(ptrace::RemoteSyscalls& remote, const std::vector<kernel::Mapping>& mappings);
   Status add_slot_group(ptrace::RemoteSyscalls& remote);

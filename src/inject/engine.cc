@@ -121,7 +121,7 @@ void Engine::on_miss(GuestThread& t, Registers& regs, uint32_t exit_index) {
   emu::CodeCache& cache = t.process->space->cache();
   const uint64_t flushes = cache.flushes();
   const GuestAddr target = cache.exit(exit_index).target;
-  const auto id = fragment_for(t, target, false);
+  const auto id = fragment_for(t, target, std::nullopt);
   if (!id) {
     regs.rip--;
     take_guest_state(t, regs, {.kind = CachePosition::Kind::unlinked_exit, .exit = exit_index});
@@ -132,19 +132,33 @@ void Engine::on_miss(GuestThread& t, Registers& regs, uint32_t exit_index) {
   if (t.tracee.set_registers_if_alive(regs)) resume(t);
 }
 
+// The indirect branch that has just missed; its number is part of the key in rcx.
+RunId Engine::branching_site(const GuestThread& t) const {
+  return counting() ? RunId(static_cast<uint32_t>(t.slot->state().site)) : emu::kAnySite;
+}
+
 void Engine::on_indirect_miss(GuestThread& t, Registers& regs) {
   counts_.indirect_misses++;
-  const GuestAddr target(regs.rcx);
-  const auto id = fragment_for(t, target, true);
+  emu::CodeCache& cache = t.process->space->cache();
+  const RunId site = branching_site(t);
+  const GuestAddr target(regs.rcx - cache.site_number(site));
+  const auto id = fragment_for(t, target, site);
   if (!id) {
     regs.rip--;
     take_guest_state(t, regs, {.kind = CachePosition::Kind::branch_miss});
     return native_step(t, regs, nullptr);
   }
-  emu::CodeCache& cache = t.process->space->cache();
-  regs.rcx = t.slot->state().spill_rcx;
-  regs.rdx = t.slot->state().spill_rdx;
-  regs.rip = cache.body_address(*id);
+  const BlockId block = table_.run(cache.fragment(*id).longest_run).first_block;
+  emu::Translator& translator = t.process->space->translator();
+  if (const auto entry = cache.add_entry(*id, {site, block, translator.inc_is_harmless_at(target)})) {
+    regs.rip = *entry;  // which counts
+  } else {
+    if (site != emu::kAnySite) pair_counts_.push_back({site, block, 1});
+    const BranchRegisters parked = branch_registers(t, regs.r15);
+    regs.rcx = parked.rcx;
+    regs.rdx = parked.rdx;
+    regs.rip = cache.body_address(*id);
+  }
   if (t.tracee.set_registers_if_alive(regs)) resume(t);
 }
 
@@ -162,25 +176,26 @@ void Engine::on_stale(GuestThread& t, Registers& regs, FragmentId id) {
 
 // The fragment at `pc`, translated if need be, and, if it is new, its successors. Nothing: there is
 // no code at `pc`.
-std::optional<FragmentId> Engine::fragment_for(GuestThread& t, GuestAddr pc, bool with_entry) {
+std::optional<FragmentId> Engine::fragment_for(GuestThread& t, GuestAddr pc,
+                                               std::optional<RunId> site) {
   emu::CodeCache& cache = t.process->space->cache();
   if (const emu::Fragment* known = cache.find(pc)) {
     const FragmentId id = cache.id_of(*known);
-    if (with_entry) cache.add_entry(id);
     return id;
   }
-  const auto id = translate(t, pc, with_entry);
+  const auto id = translate(t, pc, site);
   if (id) translate_successors(t, *id);
   return id;
 }
 
-std::optional<FragmentId> Engine::translate(GuestThread& t, GuestAddr pc, bool with_entry) {
+std::optional<FragmentId> Engine::translate(GuestThread& t, GuestAddr pc,
+                                               std::optional<RunId> site) {
   const auto start = std::chrono::steady_clock::now();
   emu::Translator& translator = t.process->space->translator();
-  auto made = translator.translate(pc, with_entry, options_.plan);
+  auto made = translator.translate(pc, site, options_.plan);
   if (made.outcome == emu::Translator::Outcome::cache_full) {
     flush(t);
-    made = translator.translate(pc, with_entry, options_.plan);
+    made = translator.translate(pc, site, options_.plan);
     CHECK(made.outcome != emu::Translator::Outcome::cache_full, "an empty cache has no room");
   }
   counts_.translation_s +=
@@ -204,14 +219,24 @@ void Engine::translate_successors(GuestThread& t, FragmentId id) {
     if (known) {
       to = cache.id_of(*known);
     } else {
-      to = translate(t, target, false);
+      to = translate(t, target, std::nullopt);
     }
     if (cache.flushes() != flushes) return;
     if (to) cache.link(i, *to);
   }
-  const trace::Run& run = table_.run(f.longest_run);
-  if (trace::is_call(run.exit) || run.exit == trace::RunExit::syscall) {
-    if (!cache.find(f.end)) (void)translate(t, f.end, true);
+  for (BlockId id_of_block : table_.blocks(table_.run(f.longest_run))) {
+    const trace::Block block = table_.block(id_of_block);
+    const bool system_call = block.terminator == trace::Terminator::syscall;
+    const bool call = block.terminator == trace::Terminator::call ||
+                      block.terminator == trace::Terminator::indirect_call;
+    // When counting, a return that is new needs us anyway, for its counter.
+    if (!system_call && !(call && !counting())) continue;
+    const emu::Fragment* known = cache.find(block.end);
+    const auto next = known ? std::optional(cache.id_of(*known))
+                            : translate(t, block.end, emu::kAnySite);
+    if (cache.flushes() != flushes) return;
+    // The gateway goes on to it by an indirect branch.
+    if (next && system_call) (void)cache.add_entry(*next, {});
   }
 }
 
@@ -224,12 +249,24 @@ void Engine::flush(GuestThread& t) {
     if (other.get() == &t || other->process->space.get() != &space || !other->in_engine) continue;
     if (quiesce(*other)) quiesced.push_back(other.get());
   }
+  take_counts(space);
   space.cache().flush();
   for (GuestThread* other : quiesced) {
     Registers regs;
     if (!other->tracee.get_registers_if_alive(regs)) continue;
     enter(*other, regs);
   }
+}
+
+void Engine::take_counts(AddressSpace& space) {
+  space.take_counts([&](const emu::CounterOwner& owner, uint64_t count) {
+    if (owner.pair) {
+      pair_counts_.push_back({owner.run, owner.successor, count});
+    } else {
+      if (owner.run.value >= run_counts_.size()) run_counts_.resize(table_.run_count());
+      run_counts_[owner.run.value] += count;
+    }
+  });
 }
 
 std::string Engine::describe() const {

@@ -42,7 +42,9 @@ namespace shadowprof::inject {
 
 struct EngineOptions {
   bool follow = false;  // children and executed programs, too
+  emu::Recording recording = emu::Recording::trace;
   emu::CapturePlan plan;
+  emu::TranslatorOptions translator;
 };
 
 struct EngineCounts {
@@ -59,6 +61,12 @@ struct EngineCounts {
   uint64_t threads = 0;
   uint64_t processes = 0;
   double translation_s = 0;
+};
+
+struct PairCount {
+  RunId run;        // it ends in an indirect branch
+  BlockId successor;
+  uint64_t count = 0;
 };
 
 struct ProgramEnd {
@@ -80,6 +88,10 @@ class Engine {
   const EngineCounts& counts() const { return counts_; }
   // Calls by number, of all threads.
   const std::map<unsigned, uint64_t>& syscalls() const { return syscall_counts_; }
+  // When counting: what runs and what (indirect branch, block) pairs were executed how often. After
+  // run().
+  const std::vector<uint64_t>& run_counts() const { return run_counts_; }
+  const std::vector<PairCount>& pair_counts() const { return pair_counts_; }
   // Why a part of the program ran outside the engine; empty if none did.
   const std::vector<std::string>& unsupported() const { return unsupported_; }
   // Where every thread is, for messages about broken invariants.
@@ -105,22 +117,32 @@ class Engine {
   void on_miss(GuestThread& t, Registers& regs, uint32_t exit);
   void on_indirect_miss(GuestThread& t, Registers& regs);
   void on_stale(GuestThread& t, Registers& regs, FragmentId fragment);
-  std::optional<FragmentId> fragment_for(GuestThread& t, GuestAddr pc, bool with_entry);
-  std::optional<FragmentId> translate(GuestThread& t, GuestAddr pc, bool with_entry);
+  std::optional<FragmentId> fragment_for(GuestThread& t, GuestAddr pc, std::optional<RunId> site);
+  std::optional<FragmentId> translate(GuestThread& t, GuestAddr pc, std::optional<RunId> site);
+  RunId branching_site(const GuestThread& t) const;
   void translate_successors(GuestThread& t, FragmentId id);
   void flush(GuestThread& t);
   bool quiesce(GuestThread& t);
   void resume(GuestThread& t, int signal = 0);
 
+  struct BranchRegisters {
+    uint64_t rcx = 0;
+    uint64_t rdx = 0;
+  };
+
   // engine_context.cc: from engine to guest context and back; trace buffers.
   bool to_guest(GuestThread& t, Registers& regs);
   bool step_to_exact(GuestThread& t, Registers& regs);
+  BranchRegisters branch_registers(const GuestThread& t, uint64_t cursor) const;
   void take_guest_state(GuestThread& t, Registers& regs, const emu::CachePosition& at);
   void enter(GuestThread& t, Registers& regs);
   void native_step(GuestThread& t, Registers& regs, const emu::Fragment* fragment);
   void drain(GuestThread& t);
   void drain_in_engine(GuestThread& t, Registers& regs);
   void append(GuestThread& t, std::span<const trace::Word> words);
+  void record_run(GuestThread& t, RunId run);
+  void take_counts(AddressSpace& space);
+  bool counting() const { return options_.recording == emu::Recording::counts; }
   void append_gap(GuestThread& t, trace::GapReason reason);
   bool is_guard_hit(const GuestThread& t, const siginfo_t& info) const;
   void repair_signal_state(GuestThread& t, int signal);
@@ -145,6 +167,7 @@ class Engine {
   GuestThread& add_thread(Tid tid, GuestProcess& process);
   Status give_slot(GuestThread& t);
   void release(GuestThread& t);
+  void leave_space(GuestProcess& process);
   void go_native(GuestProcess& process, const std::string& reason);
   void note_unsupported(GuestThread& t, GuestAddr pc, const char* reason);
   void leave_natively(GuestThread& t, Registers& regs, int signal);
@@ -159,6 +182,8 @@ class Engine {
   std::unordered_map<Tid, NewChild> announced_;  // told by the parent, first stop still to come
   std::unordered_map<Tid, bool> early_;          // first stop seen, not yet announced
   std::map<unsigned, uint64_t> syscall_counts_;
+  std::vector<uint64_t> run_counts_;
+  std::vector<PairCount> pair_counts_;
   std::vector<std::string> unsupported_;
   std::optional<ProgramEnd> root_end_;
   Tid root_;

@@ -64,14 +64,28 @@ unsigned long long& register_field(ptrace::Registers& regs, decoder::Gpr r) {
 
 }  // namespace
 
+// What an indirect branch has parked.
+Engine::BranchRegisters Engine::branch_registers(const GuestThread& t, uint64_t cursor) const {
+  const emu::StatePage& state = t.slot->state();
+  if (counting()) return {state.spill_rcx, state.spill_rdx};
+  const uint8_t* at = t.slot->host + (cursor - t.slot->guest);
+  BranchRegisters parked;
+  std::memcpy(&parked.rcx, at + emu::kCursorSpillRcx, sizeof parked.rcx);
+  std::memcpy(&parked.rdx, at + emu::kCursorSpillRdx, sizeof parked.rdx);
+  return parked;
+}
+
 // `at` is exact. Turns `regs` (of the engine) into the guest's, and records what part of a fragment
 // has run.
 void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePosition& at) {
   emu::CodeCache& cache = t.process->space->cache();
   const emu::StatePage& state = t.slot->state();
-  t.cursor = regs.r15;
+  const uint64_t regs_cursor = regs.r15;
   t.in_engine = false;
-  regs.gs_base = t.guest_gs_base;
+  if (!counting()) {
+    t.cursor = regs.r15;
+    regs.gs_base = t.guest_gs_base;
+  }
   regs.r15 = state.guest_r15;
   switch (at.kind) {
     case CachePosition::Kind::point: {
@@ -81,24 +95,25 @@ void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePositi
         regs.r15 = register_field(regs, f.substitute);
         register_field(regs, f.substitute) = state.spill_substitute;
       }
-      if (p.recovery & emu::kRcxSpilled) regs.rcx = state.spill_rcx;
+      if (p.recovery & emu::kRcxSpilled) {
+        const uint32_t record_bytes = counting() ? 0 : 4u * table_.run(f.longest_run).words;
+        regs.rcx = branch_registers(t, regs_cursor + record_bytes).rcx;
+      }
       if (p.recovery & emu::kAddressSpilled) register_field(regs, p.reg) = state.spill_address;
-      regs.rip = (f.start + p.guest_offset).value;
+      regs.rip = f.start.value + static_cast<uint64_t>(int64_t{p.guest_delta});
       if (const auto run = t.process->space->translator().interrupted_run(f, p.insn)) {
+        record_run(t, *run);
         // Its slots are in the buffer already, behind the cursor.
-        const trace::Word id = run->value;
-        const size_t words = table_.run(*run).words;
-        append(t, {&id, 1});
-        t.cursor += 4 * (words - 1);
+        if (!counting()) t.cursor += 4 * (table_.run(*run).words - 1);
       }
       break;
     }
     case CachePosition::Kind::unlinked_exit: regs.rip = cache.exit(at.exit).target.value; break;
     case CachePosition::Kind::stale: regs.rip = cache.fragment(at.fragment).start.value; break;
     case CachePosition::Kind::branch_miss:
-      regs.rip = regs.rcx;
-      regs.rcx = state.spill_rcx;
-      regs.rdx = state.spill_rdx;
+      regs.rip = regs.rcx - cache.site_number(branching_site(t));
+      regs.rcx = branch_registers(t, regs_cursor).rcx;
+      regs.rdx = branch_registers(t, regs_cursor).rdx;
       break;
     case CachePosition::Kind::syscall_trap:
     case CachePosition::Kind::before_syscall:
@@ -161,6 +176,7 @@ bool Engine::to_guest(GuestThread& t, Registers& regs) {
 
 // From guest context (`regs`) into the cache, and on.
 void Engine::enter(GuestThread& t, Registers& regs) {
+  if (counting()) t.guest_gs_base = regs.gs_base;
   if (regs.gs_base != t.guest_gs_base) {
     return note_unsupported(t, GuestAddr(regs.rip), "it sets the gs base");
   }
@@ -171,14 +187,14 @@ void Engine::enter(GuestThread& t, Registers& regs) {
     state.next_pc = regs.rip;
     regs.rip = cache.after_syscall_address();
   } else {
-    const auto id = fragment_for(t, GuestAddr(regs.rip), false);
+    const auto id = fragment_for(t, GuestAddr(regs.rip), std::nullopt);
     if (!id) return native_step(t, regs, nullptr);
     regs.rip = cache.body_address(*id);
     regs.orig_rax = machine::kNoSyscall;
   }
   state.guest_r15 = regs.r15;
-  regs.r15 = t.cursor;
-  regs.gs_base = t.slot->guest;
+  regs.r15 = counting() ? t.slot->guest : t.cursor;
+  if (!counting()) regs.gs_base = t.slot->guest;
   t.in_engine = true;
   if (!t.tracee.set_registers_if_alive(regs)) return;
   if (!t.deferred.empty()) return redeliver_deferred(t);
@@ -189,7 +205,7 @@ void Engine::enter(GuestThread& t, Registers& regs) {
 void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* fragment) {
   counts_.native_steps++;
   const bool known = fragment != nullptr;
-  const trace::Word run = known ? fragment->longest_run.value : 0;
+  const RunId run = known ? fragment->longest_run : RunId();
   std::optional<siginfo_t> raised;
   {
     StepMask mask(t.tracee);
@@ -205,7 +221,7 @@ void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* f
   }
   const bool executed = !raised || raised->si_signo == SIGTRAP;
   if (known && executed) {
-    append(t, {&run, 1});
+    record_run(t, run);
   } else if (executed) {
     append_gap(t, trace::GapReason::native);
   }
@@ -214,7 +230,7 @@ void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* f
 }
 
 bool Engine::is_guard_hit(const GuestThread& t, const siginfo_t& info) const {
-  if (info.si_signo != SIGSEGV || info.si_code <= 0 || !t.slot) return false;
+  if (info.si_signo != SIGSEGV || info.si_code <= 0 || !t.slot || counting()) return false;
   const auto address = reinterpret_cast<uint64_t>(info.si_addr);
   const uint64_t guard = t.slot->buffer_end(t.buffer);
   return address >= guard && address < guard + limits::kPageBytes;
@@ -247,10 +263,19 @@ void Engine::drain_in_engine(GuestThread& t, Registers& regs) {
 
 // Records that we write ourselves, in a thread that is stopped in guest context.
 void Engine::append(GuestThread& t, std::span<const trace::Word> words) {
+  if (counting()) return;
   if (t.cursor + words.size_bytes() > t.slot->buffer_end(t.buffer)) drain(t);
   const size_t offset = (t.cursor - t.slot->buffer_guest(t.buffer)) / sizeof(trace::Word);
   std::memcpy(t.slot->buffer_host(t.buffer) + offset, words.data(), words.size_bytes());
   t.cursor += words.size_bytes();
+}
+
+void Engine::record_run(GuestThread& t, RunId run) {
+  const trace::Word word = run.value;
+  append(t, {&word, 1});
+  if (!counting()) return;
+  if (run.value >= run_counts_.size()) run_counts_.resize(table_.run_count());
+  run_counts_[run.value]++;
 }
 
 void Engine::append_gap(GuestThread& t, trace::GapReason reason) {

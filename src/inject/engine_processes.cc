@@ -16,7 +16,7 @@ Status Engine::adopt(ptrace::Tracee thread) {
   auto process = std::make_unique<GuestProcess>(thread.tid());
   process->is_root = true;
   root_ = thread.tid();
-  SP_ASSIGN(process->space, AddressSpace::create(thread, table_));
+  SP_ASSIGN(process->space, AddressSpace::create(thread, table_, options_.recording, options_.translator));
   GuestProcess& owner = *(processes_[thread.tid()] = std::move(process));
   counts_.processes++;
   GuestThread& t = add_thread(thread.tid(), owner);
@@ -37,7 +37,7 @@ GuestThread& Engine::add_thread(Tid tid, GuestProcess& process) {
 Status Engine::give_slot(GuestThread& t) {
   SP_ASSIGN(t.slot, t.process->space->acquire_slot(t.tracee));
   t.buffer = 0;
-  t.cursor = t.slot->buffer_guest(0);
+  if (!counting()) t.cursor = t.slot->buffer_guest(0);
   return {};
 }
 
@@ -59,7 +59,7 @@ void Engine::on_new_child(GuestThread& t, StopEvent event) {
   info.is_thread = (clone_flags & CLONE_THREAD) != 0;
   info.next_pc = t.slot->state().next_pc;
   info.guest_r15 = t.slot->state().guest_r15;
-  info.guest_gs_base = t.guest_gs_base;
+  info.guest_gs_base = counting() ? regs.gs_base : t.guest_gs_base;
   info.blocked = t.blocked;
   const Tid child(static_cast<int32_t>(message));
   if (early_.erase(child)) {
@@ -92,7 +92,7 @@ void Engine::start_child(Tid child, const NewChild& info) {
     if (info.shares_memory) {
       fresh->space = info.parent->space;
     } else {
-      auto space = AddressSpace::create(tracee, table_);
+      auto space = AddressSpace::create(tracee, table_, options_.recording, options_.translator);
       if (!space) {
         unsupported_.push_back(fmt::format("process {}: {}", child.value, space.error().message));
         (void)tracee.detach_if_alive();
@@ -130,7 +130,7 @@ void Engine::on_exec(Tid tid) {
     return;
   }
   std::erase_if(threads_, [&](const auto& entry) { return entry.second->process == process; });
-  process->space.reset();
+  leave_space(*process);
   process->actions = {};
   if (!options_.follow) {
     unsupported_.push_back(fmt::format(
@@ -139,7 +139,7 @@ void Engine::on_exec(Tid tid) {
     (void)tracee.detach_if_alive();
     return;
   }
-  auto space = AddressSpace::create(tracee, table_);
+  auto space = AddressSpace::create(tracee, table_, options_.recording, options_.translator);
   Registers regs;
   if (!space || !tracee.get_registers_if_alive(regs)) {
     if (!space) unsupported_.push_back(fmt::format("process {}: {}", tid.value, space.error().message));
@@ -161,7 +161,7 @@ void Engine::on_exit_event(GuestThread& t) {
     if (at.kind == emu::CachePosition::Kind::point) {
       take_guest_state(t, regs, at);
     } else {
-      t.cursor = regs.r15;
+      if (!counting()) t.cursor = regs.r15;
       t.in_engine = false;
     }
   }
@@ -173,7 +173,9 @@ void Engine::on_exit_event(GuestThread& t) {
 void Engine::release(GuestThread& t) {
   if (!t.slot) return;
   // A thread that dies without an exit event takes its cursor with it.
-  if (!t.in_engine) {
+  if (counting()) {
+    // The counters stay in the slot until the address space ends.
+  } else if (!t.in_engine) {
     drain(t);
   } else {
     unsupported_.push_back(fmt::format("thread {} was killed: its last records are lost",
@@ -208,7 +210,13 @@ void Engine::forget_thread(Tid tid) {
   for (const auto& [other, t] : threads_) {
     if (t->process == process) return;
   }
-  process->space.reset();
+  leave_space(*process);
+}
+
+// After vfork two processes use it.
+void Engine::leave_space(GuestProcess& process) {
+  if (process.space && process.space.use_count() == 1) take_counts(*process.space);
+  process.space.reset();
 }
 
 void Engine::note_unsupported(GuestThread& t, GuestAddr pc, const char* reason) {
@@ -236,6 +244,7 @@ void Engine::go_native(GuestProcess& process, const std::string& reason) {
     if (!t->tracee.get_registers_if_alive(regs)) continue;
     leave_natively(*t, regs, 0);
   }
+  leave_space(process);
 }
 
 void Engine::leave_natively(GuestThread& t, Registers& regs, int signal) {

@@ -64,7 +64,7 @@ bool Engine::answer_without_kernel(GuestThread& t, Registers& regs) {
     case kRseq: return answer(ENOSYS);  // every user of rseq has a way to do without
     case SYS_arch_prctl:
       if (regs.rdi == kArchShadowStackEnable) return answer(EOPNOTSUPP);
-      if (regs.rdi == kArchSetGs && regs.rsi != 0) {
+      if (regs.rdi == kArchSetGs && regs.rsi != 0 && !counting()) {
         note_unsupported(t, GuestAddr(regs.rip), "it sets the gs base");
         return true;
       }

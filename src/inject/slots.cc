@@ -30,16 +30,17 @@ emu::SyscallKind syscall_kind(unsigned nr) {
   return nr == SYS_mmap ? emu::SyscallKind::mmap : emu::SyscallKind::execute;
 }
 
-Result<SlotGroup> SlotGroup::create() {
+Result<SlotGroup> SlotGroup::create(emu::Recording recording) {
   SlotGroup group;
+  const size_t bytes = group.bytes = kSlotsPerGroup * emu::slot_bytes(recording);
   group.memfd = UniqueFd(::memfd_create("shadowprof-slots", MFD_CLOEXEC));
   if (!group.memfd.valid()) return fail_errno(errno, "cannot create trace buffers (memfd_create)");
-  if (::ftruncate(group.memfd.get(), static_cast<off_t>(bytes())) != 0) {
-    return fail_errno(errno, "cannot size the trace buffers to {} bytes", bytes());
+  if (::ftruncate(group.memfd.get(), static_cast<off_t>(bytes)) != 0) {
+    return fail_errno(errno, "cannot size the trace buffers to {} bytes", bytes);
   }
-  void* p = ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+  void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
                    group.memfd.get(), 0);
-  if (p == MAP_FAILED) return fail_errno(errno, "cannot map {} bytes of trace buffers", bytes());
+  if (p == MAP_FAILED) return fail_errno(errno, "cannot map {} bytes of trace buffers", bytes);
   group.host = static_cast<uint8_t*>(p);
   return group;
 }
@@ -47,10 +48,11 @@ Result<SlotGroup> SlotGroup::create() {
 SlotGroup::SlotGroup(SlotGroup&& other) noexcept
     : memfd(std::move(other.memfd)),
       host(std::exchange(other.host, nullptr)),
-      guest_base(other.guest_base) {}
+      guest_base(other.guest_base),
+      bytes(other.bytes) {}
 
 SlotGroup::~SlotGroup() {
-  if (host) ::munmap(host, bytes());
+  if (host) ::munmap(host, bytes);
 }
 
 void Slot::initialise() {

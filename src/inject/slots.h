@@ -24,12 +24,12 @@ struct SlotGroup {
   uint8_t* host = nullptr;
   uint64_t guest_base = 0;
 
-  static Result<SlotGroup> create();
+  static Result<SlotGroup> create(emu::Recording recording);
   SlotGroup() = default;
   SlotGroup(SlotGroup&& other) noexcept;
   SlotGroup& operator=(SlotGroup&&) = delete;
   ~SlotGroup();
-  static constexpr size_t bytes() { return kSlotsPerGroup * emu::kSlotBytes; }
+  size_t bytes = 0;
 };
 
 // One thread's memory.
@@ -48,6 +48,7 @@ struct Slot {
   uint64_t* syscall_counts() const {
     return reinterpret_cast<uint64_t*>(host + emu::kSyscallCountsOffset);
   }
+  uint64_t* counters() const { return reinterpret_cast<uint64_t*>(host + emu::kDataOffset); }
   // Fills the byte tables that the gateway reads.
   void initialise();
 };

@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include "base/check.h"
+#include "collect/count_tables.h"
 #include "collect/edge_collector.h"
 #include "collect/pipeline.h"
 #include "inject/engine.h"
@@ -73,7 +74,7 @@ void fill_syscalls(profile::Profile& profile, const std::map<unsigned, uint64_t>
 std::vector<std::unique_ptr<collect::Collector>> make_collectors(const FullModeRequest& request,
                                                                  const trace::BlockTable& table) {
   std::vector<std::unique_ptr<collect::Collector>> collectors;
-  if (request.edges || request.calls) {
+  if (request.exact_inclusive) {
     collectors.push_back(
         std::make_unique<collect::EdgeCollector>(table, collect::EdgeCollectorOptions{request.calls}));
   }
@@ -109,7 +110,11 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   trace::BlockTable table;
   collect::Pipeline pipeline(make_collectors(request, table));
   PipelineSink sink(pipeline);
-  inject::Engine engine(table, sink, {.follow = request.follow, .plan = {}});
+  const bool counting = (request.edges || request.calls) && !request.exact_inclusive;
+  const auto recording = counting ? emu::Recording::counts : emu::Recording::trace;
+  inject::Engine engine(table, sink,
+                        {.follow = request.follow, .recording = recording, .plan = {},
+                         .translator = {.through_jumps = !request.exact_inclusive}});
   set_check_context([&] { return engine.describe(); });
   if (const Status adopted = engine.adopt(program); !adopted) {
     ::kill(program.tid().value, SIGKILL);
@@ -124,6 +129,14 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   result.warnings = engine.unsupported();
 
   pipeline.finish(profile);
+  if (counting) {
+    std::vector<collect::PairCount> pairs;
+    for (const inject::PairCount& p : engine.pair_counts()) {
+      pairs.push_back({p.run, p.successor, p.count});
+    }
+    collect::add_counts(table, engine.run_counts(), pairs, request.calls, profile);
+    profile.coverage.samples = engine.counts().threads;
+  }
   profile.coverage.instructions_total = profile.coverage.instructions_profiled;
   profile.confidence.exact = result.warnings.empty();
   fill_syscalls(profile, engine.syscalls());

@@ -28,6 +28,8 @@ struct FullModeRequest {
   // What to collect; none of them: the trace is recorded and discarded.
   bool edges = true;
   bool calls = true;
+  // Follow every call and return, for exact inclusive counts: reads a trace instead of counters.
+  bool exact_inclusive = false;
   size_t top = 20;                 // rows of each hotlist
 };
 

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+#include "collect/count_tables.h"
+
+#include <unordered_map>
+#include <vector>
+
+#include "collect/table_builder.h"
+
+namespace shadowprof::collect {
+namespace {
+
+using profile::CodeRef;
+using trace::RunExit;
+
+// A procedure linkage stub is a jump through a table, perhaps behind an endbr64.
+constexpr uint32_t kMaxStubInsns = 2;
+
+// Where stubs lead, by the address of the stub: the target that it jumped to most often. (Its first
+// jump may have gone to the dynamic linker, which went on to the same target.)
+class Stubs {
+ public:
+  void add(GuestAddr stub, CodeRef target, uint64_t count) {
+    Target& known = targets_[stub];
+    if (count > known.count) known = {target, count};
+  }
+  const CodeRef* find(GuestAddr stub) const {
+    const auto it = targets_.find(stub);
+    return it == targets_.end() ? nullptr : &it->second.at;
+  }
+
+ private:
+  struct Target {
+    CodeRef at;
+    uint64_t count = 0;
+  };
+  std::unordered_map<GuestAddr, Target> targets_;
+};
+
+}  // namespace
+
+void add_counts(const trace::BlockTable& table, std::span<const uint64_t> runs,
+                std::span<const PairCount> pairs, bool calls, profile::Profile& into) {
+  profile::Profile mine;
+  TableBuilder builder(table, mine);
+  std::vector<uint64_t> totals(runs.begin(), runs.end());
+  totals.resize(table.run_count());
+  Stubs stubs;
+  for (const PairCount& pair : pairs) {
+    const trace::Run& run = table.run(pair.run);
+    const trace::Block& from = table.block(table.blocks(run).back());
+    const CodeRef to = builder.at(table.block(pair.successor));
+    totals[pair.run.value] += pair.count;
+    builder.add_edge(from, to, edge_kind_of(run.exit), pair.count);
+    if (trace::is_call(run.exit)) builder.add_call(from, to, true, pair.count, 0);
+    if (run.exit == RunExit::indirect_jump && from.insns <= kMaxStubInsns) {
+      stubs.add(from.start, to, pair.count);
+    }
+  }
+  for (uint32_t id = 0; id < totals.size(); id++) {
+    const uint64_t count = totals[id];
+    if (count == 0) continue;
+    const trace::Run& run = table.run(RunId(id));
+    builder.add_run(run, count);
+    mine.coverage.instructions_profiled += count * run.insns;
+    for (BlockId block : table.blocks(run)) {
+      const trace::Block& from = table.block(block);
+      // `call next` only reads the program counter: nothing returns from it.
+      if (from.terminator != trace::Terminator::call || from.target == from.end) continue;
+      if (block == table.blocks(run).back() && run.exit != RunExit::call) continue;
+      const auto callee = builder.resolve(from.target, from.module);
+      if (!callee) continue;
+      const CodeRef* behind_stub = stubs.find(from.target);
+      builder.add_call(from, behind_stub ? *behind_stub : *callee, false, count, 0);
+      if (behind_stub) builder.add_entry(*callee, count, 0);
+    }
+  }
+  builder.finish_blocks(calls);
+  if (builder.edges_without_module != 0) {
+    mine.coverage.events["edges_without_module"] += builder.edges_without_module;
+  }
+  profile::add_tables(into, mine);
+}
+
+}  // namespace shadowprof::collect

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+//
+// Profile tables from counters: the counterpart of EdgeCollector for runs that were counted while
+// they executed, and not read from a trace. Blocks, edges and calls are exact. What needs the order
+// of events, the instructions between a call and its return, is not known here
+// (profile/inclusive_estimate.h).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/types.h"
+#include "profile/profile.h"
+#include "trace/block_table.h"
+
+namespace shadowprof::collect {
+
+struct PairCount {
+  RunId run;  // it ends in an indirect branch, call or return
+  BlockId successor;
+  uint64_t count = 0;
+};
+
+// `runs` is indexed by run id. Adds to `into` what EdgeCollector::finish would: modules, tables,
+// and the counts of coverage.
+void add_counts(const trace::BlockTable& table, std::span<const uint64_t> runs,
+                std::span<const PairCount> pairs, bool calls, profile::Profile& into);
+
+}  // namespace shadowprof::collect
