@@ -88,6 +88,7 @@ bool Generator::aim_access(RandomInsn& made, const MemoryAccess& a, GprMask kept
   const bool explicit_displacement = !a.implicit && made.displacement_bits >= 32;
   int64_t displacement = a.displacement;
   if (a.base == decoder::kRip) return true;  // when its place is known
+  if (a.base == kRsp && (kept & gpr_bit(kRsp))) return false;
   const bool must_reach = a.base == decoder::kNoGpr;
   uint64_t target = must_reach ? FUZZ_DATA + 512 + 64 * random_.below(64) : target_address(false);
   if (made.address_bits == 32) target = FUZZ_DATA + 1024;
@@ -137,7 +138,7 @@ bool Generator::try_ordinary(GprMask kept) {
   if ((made->bit_string || made->repeated) && !random_.percent(10)) return false;
   if (made->repeated && made->insn.access_count > 0 && (kept & gpr_bit(kRcx))) return false;
   const size_t before = code_.size();
-  const bool wild = kept == 0 && random_.percent(2);
+  const bool wild = !(kept & ~gpr_bit(kRsp)) && random_.percent(2);
   if (!wild && !aim(*made, kept)) {
     code_.resize(before);
     return false;
@@ -336,11 +337,12 @@ void Generator::item(GprMask kept, bool outermost) {
   flow_item(kept, outermost);
 }
 
+// Functions leave the stack alone: their return address must survive.
 void Generator::functions() {
   for (const Label f : called_) {
     place(f);
     const uint64_t items = random_.below(4);
-    for (uint64_t i = 0; i < items; i++) ordinary(0);
+    for (uint64_t i = 0; i < items; i++) ordinary(gpr_bit(kRsp));
     if (random_.percent(20)) {  // ret imm16
       put({0xc2});
       put_number(8 * random_.below(3), 2);

@@ -37,6 +37,9 @@ static struct {
   uint64_t address, rip, trap, error;
 } caught;
 
+// Between enter_case and leave_case, wherever a wild jump may have led.
+static volatile bool in_case;
+
 static uint64_t random_state;
 static uint64_t next_random(void) {
   random_state += 0x9e3779b97f4a7c15ull;
@@ -56,10 +59,8 @@ static void on_signal(int signal, siginfo_t* info, void* context) {
   ucontext_t* c = context;
   greg_t* r = c->uc_mcontext.gregs;
   const uint64_t rip = (uint64_t)r[REG_RIP];
-  const bool ours = (rip >= FUZZ_NEAR_CODE && rip < FUZZ_NEAR_CODE + FUZZ_CODE_AREA) ||
-                    (rip >= FUZZ_FAR_CODE && rip < FUZZ_FAR_CODE + FUZZ_CODE_AREA);
-  if (!ours) {
-    fprintf(stderr, "runner: signal %d at %#llx, outside the case\n", signal,
+  if (!in_case) {
+    fprintf(stderr, "runner: signal %d at %#llx, outside a case\n", signal,
             (unsigned long long)rip);
     _exit(98);
   }
@@ -194,7 +195,9 @@ static void run_case(const struct FuzzCase* c) {
   case_flags = c->flags;
   case_entry = c->code_address;
   memset(&caught, 0, sizeof(caught));
+  in_case = true;
   enter_case();
+  in_case = false;
   print_state(c, area + FUZZ_LOCAL_DATA);
 }
 
