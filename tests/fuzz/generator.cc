@@ -20,6 +20,9 @@ using decoder::MemoryAccess;
 
 namespace {
 
+// Where nothing is mapped, natively or by an engine. With the highest bit set, no address at all.
+constexpr uint64_t kNothing = 0x123400000000;
+
 constexpr size_t kCodeLimit = FUZZ_CODE_BYTES - 1024;
 
 }  // namespace
@@ -70,6 +73,7 @@ void Generator::set_register(Gpr r, uint64_t value) {
 
 // Somewhere with room for the largest operand on both sides.
 uint64_t Generator::target_address(bool reachable_only) {
+  if (wild_ && !reachable_only) return kNothing + random_.below(1 << 20) + (random_.next() << 63);
   const bool local = (reachable_only && far_) || random_.percent(20);
   const uint64_t base =
       !local ? FUZZ_DATA : (far_ ? FUZZ_FAR_CODE : FUZZ_NEAR_CODE) + FUZZ_LOCAL_DATA;
@@ -138,15 +142,16 @@ bool Generator::try_ordinary(GprMask kept) {
   if ((made->bit_string || made->repeated) && !random_.percent(10)) return false;
   if (made->repeated && made->insn.access_count > 0 && (kept & gpr_bit(kRcx))) return false;
   const size_t before = code_.size();
-  const bool wild = !(kept & ~gpr_bit(kRsp)) && random_.percent(2);
-  if (!wild && !aim(*made, kept)) {
+  wild_ = random_.percent(2);
+  if (!aim(*made, kept)) {
     code_.resize(before);
     return false;
   }
   if (made->repeated && made->insn.access_count > 0) set_register(kRcx, random_.below(40));
   if (made->insn.rip_relative) {
     const uint64_t next = here() + made->insn.length;
-    patch_displacement(*made, target_address(true) - next);
+    const uint64_t target = wild_ && far_ ? start_ - (1 << 28) : target_address(true);
+    patch_displacement(*made, target - next);
   }
   code_.insert(code_.end(), made->insn.bytes.begin(), made->insn.bytes.begin() + made->insn.length);
   return true;

@@ -68,6 +68,7 @@ class Generator {
   uint64_t seed_;
   uint64_t start_ = 0;
   bool far_ = false;
+  bool wild_ = false;  // the next operand is aimed at nothing
   std::vector<uint8_t> code_;
   std::vector<size_t> labels_;
   std::vector<Field> fields_;

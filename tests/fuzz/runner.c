@@ -167,7 +167,7 @@ static void print_state(const struct FuzzCase* c, uint64_t local) {
          hash((void*)FUZZ_STACK, FUZZ_STACK_BYTES), hash((void*)local, FUZZ_LOCAL_BYTES),
          hash((void*)(c->code_address & ~0xfffull), FUZZ_CODE_AREA / 2));
   if (caught.signal) {
-    printf(" signal=%d code=%d addr=%llx rip=%llx trap=%llu err=%llu", caught.signal, caught.code,
+    printf(" signal=%d cause=%d addr=%llx rip=%llx trap=%llu err=%llu", caught.signal, caught.code,
            (unsigned long long)caught.address, (unsigned long long)caught.rip,
            (unsigned long long)caught.trap, (unsigned long long)caught.error);
   }
