@@ -257,11 +257,11 @@ Insn decode(std::span<const uint8_t> bytes, GuestAddr address) {
     if (op.type == ZYDIS_OPERAND_TYPE_REGISTER) note_register(insn, info, op);
     if (op.type == ZYDIS_OPERAND_TYPE_MEMORY) note_memory(insn, info, op);
   }
-  if (info.mnemonic == ZYDIS_MNEMONIC_PAUSE && info.attributes & ZYDIS_ATTRIB_HAS_REX &&
-      info.raw.rex.B) {
-    // Processors execute F3 REX.B 90 as xchg rax, r8; the tables call it pause.
-    insn.reads |= gpr_bit(kRax) | gpr_bit(kR8);
-    insn.writes |= gpr_bit(kRax) | gpr_bit(kR8);
+  if (info.mnemonic == ZYDIS_MNEMONIC_PAUSE && extends_base(info, bytes)) {
+    // Processors execute F3 REX.B 90 as xchg r8, rax; the tables call it pause.
+    constexpr auto kExchanged = static_cast<GprMask>(gpr_bit(kRax) | gpr_bit(kR8));
+    insn.reads |= kExchanged;
+    insn.writes |= kExchanged;
   }
   insn.kind = kind_of(d);
   insn.lea64 = info.mnemonic == ZYDIS_MNEMONIC_LEA && info.operand_width == 64;
