@@ -139,7 +139,8 @@ bool Generator::aim(RandomInsn& made, GprMask kept) {
 bool Generator::try_ordinary(GprMask kept) {
   auto made = random_insn(random_);
   if (!made || (made->insn.writes & kept)) return false;
-  if ((made->bit_string || made->repeated) && !random_.percent(10)) return false;
+  if ((made->bit_string || made->repeated) && (made->address_bits == 32 || !random_.percent(10)))
+    return false;
   if (made->repeated && made->insn.access_count > 0 && (kept & gpr_bit(kRcx))) return false;
   const size_t before = code_.size();
   wild_ = random_.percent(2);

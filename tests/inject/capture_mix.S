@@ -36,7 +36,8 @@ many:
   lea numbers(%rip), %r13
   movzbl (%r13,%r15,1), %eax
   mov %al, (%r13,%r15,1)
-  mov %r15b, %ah
+  mov %r15b, %dl
+  mov %dl, %ah
   push %r15
   xchg %r15, %rax
   pop %r15

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <vector>
 
 #include "base/check.h"
@@ -13,6 +14,20 @@
 
 namespace shadowprof::inject_test {
 namespace {
+
+// A child that stands right behind its execve.
+pid_t start(const std::string& program) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::personality(ADDR_NO_RANDOMIZE);
+    ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+    char* const argv[] = {const_cast<char*>(program.c_str()), nullptr};
+    char* const environment[] = {nullptr};
+    ::execve(program.c_str(), argv, environment);
+    ::_exit(127);
+  }
+  return child;
+}
 
 class Hardware : public Reference {
  public:
@@ -44,15 +59,7 @@ class Hardware : public Reference {
   }
 
   void record(const std::string& program) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      ::personality(ADDR_NO_RANDOMIZE);
-      ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
-      char* const argv[] = {const_cast<char*>(program.c_str()), nullptr};
-      char* const environment[] = {nullptr};
-      ::execve(program.c_str(), argv, environment);
-      ::_exit(127);
-    }
+    const pid_t child = start(program);
     int status = 0;
     while (::waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
       user_regs_struct r;
@@ -61,8 +68,9 @@ class Hardware : public Reference {
       const bool goes_on =
           !moments_.empty() && moments_.back().pc == pc && is_repeated(read_insn(child, pc));
       if (!goes_on) {
-        moments_.push_back({pc, {r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8, r.r9,
-                                 r.r10, r.r11, r.r12, r.r13, r.r14, r.r15}});
+        moments_.push_back({pc,
+                            {r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8, r.r9,
+                             r.r10, r.r11, r.r12, r.r13, r.r14, r.r15}});
         read_insn(child, pc);
       }
       CHECK(::ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr) == 0, "cannot step");
@@ -75,6 +83,17 @@ class Hardware : public Reference {
 };
 
 }  // namespace
+
+uint64_t first_stack_pointer(const std::string& program) {
+  const pid_t child = start(program);
+  int status = 0;
+  user_regs_struct r;
+  CHECK(::waitpid(child, &status, 0) == child && WIFSTOPPED(status), "{} does not start", program);
+  CHECK(::ptrace(PTRACE_GETREGS, child, nullptr, &r) == 0, "cannot read registers");
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
+  return r.rsp;
+}
 
 std::unique_ptr<Reference> step_on_hardware(const std::string& program) {
   return std::make_unique<Hardware>(program);

@@ -22,9 +22,9 @@ using decoder::kRsi;
 using decoder::kRsp;
 constexpr decoder::Gpr kR12 = decoder::kR12;
 
-constexpr size_t kFirst = 5;     // index of `again`
-constexpr size_t kEven = 17;     // and of `even`
-constexpr size_t kAfter = 20;    // of what follows the loop
+constexpr size_t kFirst = 5;   // index of `again`
+constexpr size_t kEven = 17;   // and of `even`
+constexpr size_t kAfter = 20;  // of what follows the loop
 
 class LongModel : public Reference {
  public:
@@ -55,8 +55,8 @@ class LongModel : public Reference {
     while (!(segment->p_type == PT_LOAD && segment->p_flags & PF_X)) segment++;
     uint64_t at = header->e_entry;
     while (at < segment->p_vaddr + segment->p_filesz) {
-      const auto* code =
-          reinterpret_cast<const uint8_t*>(bytes.data()) + segment->p_offset + (at - segment->p_vaddr);
+      const auto* code = reinterpret_cast<const uint8_t*>(bytes.data()) + segment->p_offset +
+                         (at - segment->p_vaddr);
       const size_t left = segment->p_vaddr + segment->p_filesz - at;
       insns_.push_back(decoder::decode({code, left}, GuestAddr(at)));
       index_of_[GuestAddr(at)] = insns_.size() - 1;
@@ -71,29 +71,74 @@ class LongModel : public Reference {
     const size_t i = index_;
     index_++;
     switch (i) {
-      case 0: r[kRbx] = insns_[0].rip_target.value; break;
-      case 1: r[kR15] = 0x9e3779b9; break;
-      case 2: r[kRsi] = 0; break;
-      case 3: r[kRdi] = 0; break;
-      case 4: r[kRcx] = 300000; break;
-      case kFirst: r[kR15] *= 0x41c64e6d; break;
-      case 6: r[kR15] += r[kRcx]; break;
-      case 7: r[kRax] = r[kR15]; break;
-      case 8: r[kRax] >>= 51; break;
-      case 9: r[kRdx] = table_[r[kRax]]; break;
-      case 10: r[kRdx] ^= r[kR15]; break;
-      case 11: table_[r[kRax]] = r[kRdx]; break;
-      case 12: r[kRsp] -= 8; break;
-      case 13: r[kRsp] += 8, r[kRdi] = r[kR15]; break;
-      case 14: break;
-      case 15: index_ = r[kRdx] & 1 ? kEven - 1 : kEven; break;
-      case kEven - 1: r[kRsi] = r[kRdx] + 2 * r[kRsi] + 3; break;
-      case kEven: r[kR12] = table_[0]; break;
-      case 18: r[kRcx] = static_cast<uint32_t>(r[kRcx] - 1); break;
-      case 19: index_ = r[kRcx] != 0 ? kFirst : kAfter; break;
-      case kAfter: r[kRdi] = 0; break;
-      case kAfter + 1: r[kRax] = 231; break;
-      default: ended_ = true; break;
+      case 0:
+        r[kRbx] = insns_[0].rip_target.value;
+        break;
+      case 1:
+        r[kR15] = 0x9e3779b9;
+        break;
+      case 2:
+        r[kRsi] = 0;
+        break;
+      case 3:
+        r[kRdi] = 0;
+        break;
+      case 4:
+        r[kRcx] = 300000;
+        break;
+      case kFirst:
+        r[kR15] *= 0x41c64e6d;
+        break;
+      case 6:
+        r[kR15] += r[kRcx];
+        break;
+      case 7:
+        r[kRax] = r[kR15];
+        break;
+      case 8:
+        r[kRax] >>= 51;
+        break;
+      case 9:
+        r[kRdx] = table_[r[kRax]];
+        break;
+      case 10:
+        r[kRdx] ^= r[kR15];
+        break;
+      case 11:
+        table_[r[kRax]] = r[kRdx];
+        break;
+      case 12:
+        r[kRsp] -= 8;
+        break;
+      case 13:
+        r[kRsp] += 8, r[kRdi] = r[kR15];
+        break;
+      case 14:
+        break;
+      case 15:
+        index_ = r[kRdx] & 1 ? kEven - 1 : kEven;
+        break;
+      case kEven - 1:
+        r[kRsi] = r[kRdx] + 2 * r[kRsi] + 3;
+        break;
+      case kEven:
+        r[kR12] = table_[0];
+        break;
+      case 18:
+        r[kRcx] = static_cast<uint32_t>(r[kRcx] - 1);
+        break;
+      case 19:
+        index_ = r[kRcx] != 0 ? kFirst : kAfter;
+        break;
+      case kAfter:
+        r[kRdi] = 0;
+        break;
+      case kAfter + 1:
+        r[kRax] = 231;
+        break;
+      default:
+        ended_ = true;
+        break;
     }
     number_++;
     if (!ended_) now_.pc = insns_[index_].address;

@@ -32,6 +32,9 @@ class Reference {
 // repeated string instruction, which traps after each iteration, is one.
 std::unique_ptr<Reference> step_on_hardware(const std::string& program);
 
+// Where the kernel puts the stack of a program without arguments and environment.
+uint64_t first_stack_pointer(const std::string& program);
+
 // By arithmetic: what capture_long.S was written to do. Its stack begins at `stack`.
 std::unique_ptr<Reference> model_of_long(const std::string& program, uint64_t stack);
 
