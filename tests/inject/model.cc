@@ -65,6 +65,7 @@ class LongModel : public Reference {
     CHECK(insns_.size() == kAfter + 3, "capture_long.S has {} instructions", insns_.size());
   }
 
+  // Long because it is the program: one line of arithmetic for each instruction.
   void advance() {
     before_ = now_;
     auto& r = now_.gpr;
