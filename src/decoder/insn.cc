@@ -93,6 +93,11 @@ void note_register(Insn& insn, const ZydisDecodedInstruction& info, const ZydisD
 void note_memory(Insn& insn, const ZydisDecodedInstruction& info, const ZydisDecodedOperand& op) {
   MemoryAccess access;
   access.base = gpr_of(op.mem.base);
+  const auto& sib = info.raw.sib;
+  if (sib.offset != 0 && sib.base == 5 && info.raw.modrm.mod == 0 &&
+      op.visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT) {
+    access.base = kNoGpr;  // with 32-bit addresses, Zydis 4.0 says r13d where REX.B is set
+  }
   access.index = gpr_of(op.mem.index);
   access.vector_index = op.mem.type == ZYDIS_MEMOP_TYPE_VSIB;
   access.scale = op.mem.scale;
@@ -152,6 +157,12 @@ bool is_gs_instruction(const Decoded& d) {
     return op.type == ZYDIS_OPERAND_TYPE_REGISTER && op.reg.value == ZYDIS_REGISTER_GS &&
            (op.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE);
   });
+}
+
+// Does nothing with its operands, but with other registers in them it could be an instruction that
+// a later processor gave a meaning (rdssp, cldemote): it is left as it is, r15 and all.
+bool is_hint(const ZydisDecodedInstruction& info) {
+  return info.meta.category == ZYDIS_CATEGORY_WIDENOP || info.meta.category == ZYDIS_CATEGORY_NOP;
 }
 
 bool is_memory_branch_or_register(const Decoded& d) {
@@ -289,8 +300,15 @@ Insn decode(std::span<const uint8_t> bytes, GuestAddr address) {
 
   const Decoded d{info, {operands.data(), info.operand_count}};
   for (const ZydisDecodedOperand& op : d.operands) {
+    if (is_hint(info)) break;
     if (op.type == ZYDIS_OPERAND_TYPE_REGISTER) note_register(insn, info, op);
     if (op.type == ZYDIS_OPERAND_TYPE_MEMORY) note_memory(insn, info, op);
+  }
+  if (info.mnemonic == ZYDIS_MNEMONIC_PAUSE && extends_base(info, bytes)) {
+    // Processors execute F3 REX.B 90 as xchg r8, rax; the tables call it pause.
+    constexpr auto kExchanged = static_cast<GprMask>(gpr_bit(kRax) | gpr_bit(kR8));
+    insn.reads |= kExchanged;
+    insn.writes |= kExchanged;
   }
   insn.kind = kind_of(d);
   note_flags(insn, info);

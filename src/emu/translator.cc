@@ -199,13 +199,15 @@ void Translator::emit_far_operand(Emitter& e, const Insn& insn, uint32_t index) 
         static_cast<uint8_t>((bytes[insn.modrm_offset] & 0x38) | 0x80 | (r & 7));
   };
 
-  // A load can keep the address in its own destination. rsp and r12 cannot be a base without a SIB
-  // byte; a fault leaves the address in the destination, which the repeated load overwrites.
+  // A load can keep the address in its own destination, whose old value only a fault needs. rsp and
+  // r12 cannot be a base without a SIB byte.
   const bool own_destination = insn.pure_load && insn.whole_result && !insn.base_bit &&
                                (insn.result & 7) != 4 && insn.result != kR15;
   if (own_destination) {
-    e.mov_imm(insn.result, insn.rip_target.value);
     mark_point(e, index);
+    e.store_gs(kAddressField, insn.result);
+    e.mov_imm(insn.result, insn.rip_target.value);
+    mark_point(e, index, kAddressSpilled, insn.result);
     use_base(insn.result);
     if (insn.result >= 8) bytes[insn.rex_offset] |= 0x01;
     e.copy(std::span(bytes).first(insn.length));

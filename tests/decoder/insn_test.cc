@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+//
+// Facts that the translator relies on, each checked by hand against the manuals.
+#include "decoder/insn.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+namespace shadowprof::decoder {
+namespace {
+
+constexpr GuestAddr kHere(0x401000);
+
+Insn at_here(std::initializer_list<uint8_t> bytes) {
+  return decode({bytes.begin(), bytes.size()}, kHere);
+}
+
+GprMask mask(std::initializer_list<Gpr> registers) {
+  GprMask m = 0;
+  for (const Gpr r : registers) m |= gpr_bit(r);
+  return m;
+}
+
+struct KindRow {
+  const char* what;
+  std::vector<uint8_t> bytes;
+  InsnKind kind;
+};
+
+const KindRow kKinds[] = {
+    {"add eax, ecx", {0x01, 0xc8}, InsnKind::ordinary},
+    {"ud2: the processor refuses a copy as well", {0x0f, 0x0b}, InsnKind::ordinary},
+    {"hlt", {0xf4}, InsnKind::ordinary},
+    {"je +2", {0x74, 0x02}, InsnKind::conditional},
+    {"jo rel32", {0x0f, 0x80, 1, 0, 0, 0}, InsnKind::conditional},
+    {"jrcxz", {0xe3, 0x00}, InsnKind::counter_branch},
+    {"jecxz", {0x67, 0xe3, 0x00}, InsnKind::counter_branch},
+    {"loop", {0xe2, 0xfe}, InsnKind::counter_branch},
+    {"loope", {0xe1, 0xfe}, InsnKind::counter_branch},
+    {"loopne", {0xe0, 0xfe}, InsnKind::counter_branch},
+    {"jmp rel8", {0xeb, 0x00}, InsnKind::jump},
+    {"bnd jmp rel32", {0xf2, 0xe9, 0, 0, 0, 0}, InsnKind::jump},
+    {"call rel32", {0xe8, 0, 0, 0, 0}, InsnKind::call},
+    {"jmp rax", {0xff, 0xe0}, InsnKind::indirect_jump},
+    {"notrack jmp [rax]", {0x3e, 0xff, 0x20}, InsnKind::indirect_jump},
+    {"call [rip]", {0xff, 0x15, 0, 0, 0, 0}, InsnKind::indirect_call},
+    {"call r15", {0x41, 0xff, 0xd7}, InsnKind::indirect_call},
+    {"ret", {0xc3}, InsnKind::ret},
+    {"rep ret", {0xf3, 0xc3}, InsnKind::ret},
+    {"ret 16", {0xc2, 0x10, 0x00}, InsnKind::ret},
+    {"syscall", {0x0f, 0x05}, InsnKind::syscall},
+    {"xbegin", {0xc7, 0xf8, 0, 0, 0, 0}, InsnKind::transaction},
+    {"int3", {0xcc}, InsnKind::native},
+    {"int 3, long", {0xcd, 0x03}, InsnKind::native},
+    {"int1", {0xf1}, InsnKind::native},
+    {"iretq", {0x48, 0xcf}, InsnKind::native},
+    {"retf", {0xcb}, InsnKind::native},
+    {"jmp far [rax]", {0xff, 0x28}, InsnKind::native},
+    {"sysenter", {0x0f, 0x34}, InsnKind::native},
+    {"no such opcode", {0x06}, InsnKind::native},
+    {"cut short", {0x48, 0x8b}, InsnKind::native},
+    {"lock where it is refused", {0xf0, 0x90}, InsnKind::native},
+    {"int 0x80", {0xcd, 0x80}, InsnKind::unsupported},
+    {"jmp with a 16-bit target", {0x66, 0xe9, 0, 0, 0, 0}, InsnKind::unsupported},
+    {"ret with a 16-bit target", {0x66, 0xc3}, InsnKind::unsupported},
+    {"call ax", {0x66, 0xff, 0xd0}, InsnKind::unsupported},
+    {"mov rax, gs:[0]", {0x65, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0}, InsnKind::unsupported},
+    {"wrgsbase rax", {0xf3, 0x48, 0x0f, 0xae, 0xd8}, InsnKind::unsupported},
+    {"rdgsbase rax", {0xf3, 0x48, 0x0f, 0xae, 0xc8}, InsnKind::unsupported},
+    {"mov gs, eax", {0x8e, 0xe8}, InsnKind::unsupported},
+    {"pop gs", {0x0f, 0xa9}, InsnKind::unsupported},
+    {"mov eax, gs is only read", {0x8c, 0xe8}, InsnKind::ordinary},
+    {"mov rax, fs:[0] is the thread's own",
+     {0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0},
+     InsnKind::ordinary},
+    {"lea rax, gs:[rax] touches no memory", {0x65, 0x48, 0x8d, 0x00}, InsnKind::ordinary},
+    {"mov eax, [eip+0]", {0x67, 0x8b, 0x05, 0, 0, 0, 0}, InsnKind::unsupported},
+};
+
+TEST_CASE("kinds, and what is refused") {
+  for (const KindRow& row : kKinds) {
+    CAPTURE(row.what);
+    const Insn insn = decode(row.bytes, kHere);
+    CHECK(static_cast<int>(insn.kind) == static_cast<int>(row.kind));
+    CHECK((insn.unsupported_reason != nullptr) == (row.kind == InsnKind::unsupported));
+  }
+}
+
+TEST_CASE("bytes that are no instruction have no length, all others have theirs") {
+  CHECK(at_here({0x06}).length == 0);
+  CHECK(at_here({0x48, 0xb8, 1, 2, 3}).length == 0);
+  CHECK(at_here({0x90, 0x90}).length == 1);
+  CHECK(at_here({0x48, 0xb8, 1, 2, 3, 4, 5, 6, 7, 8}).length == 10);
+  CHECK(at_here({0x90}).next() == kHere + 1);
+}
+
+TEST_CASE("where direct branches lead") {
+  CHECK(at_here({0x74, 0x02}).branch_target == kHere + 4);
+  CHECK(at_here({0xe9, 0xfb, 0xff, 0xff, 0xff}).branch_target == kHere);
+  CHECK(at_here({0xe8, 0x00, 0x10, 0x00, 0x00}).branch_target == kHere + 0x1005);
+  CHECK(at_here({0xe2, 0xfe}).branch_target == kHere);
+  CHECK(at_here({0xc2, 0x10, 0x00}).ret_pop_bytes == 16);
+  CHECK(at_here({0xc3}).ret_pop_bytes == 0);
+  for (uint8_t c = 0; c < 16; c++) {
+    CHECK(at_here({static_cast<uint8_t>(0x70 | c), 0}).condition == c);
+    CHECK(at_here({0x0f, static_cast<uint8_t>(0x80 | c), 0, 0, 0, 0}).condition == c);
+  }
+}
+
+TEST_CASE("registers read and written, implicit ones included") {
+  const Insn add = at_here({0x48, 0x03, 0x04, 0x8b});  // add rax, [rbx+rcx*4]
+  CHECK(add.reads == mask({kRax, kRbx, kRcx}));
+  CHECK(add.writes == mask({kRax}));
+  const Insn mul = at_here({0x49, 0xf7, 0xe7});  // mul r15
+  CHECK(mul.reads == mask({kRax, kR15}));
+  CHECK(mul.writes == mask({kRax, kRdx}));
+  const Insn push = at_here({0x53});  // push rbx
+  CHECK(push.reads == mask({kRbx, kRsp}));
+  CHECK(push.writes == mask({kRsp}));
+  const Insn movs = at_here({0xf3, 0xa4});  // rep movsb
+  CHECK(movs.reads == mask({kRcx, kRsi, kRdi}));
+  CHECK(movs.writes == mask({kRcx, kRsi, kRdi}));
+  const Insn cmpxchg = at_here({0x48, 0x0f, 0xc7, 0x0f});  // cmpxchg16b [rdi]
+  CHECK(cmpxchg.reads == mask({kRax, kRbx, kRcx, kRdx, kRdi}));
+  CHECK(cmpxchg.writes == mask({kRax, kRdx}));
+  const Insn high = at_here({0x88, 0xe0});  // mov al, ah
+  CHECK(high.reads == mask({kRax}));
+  const Insn leave = at_here({0xc9});
+  CHECK(leave.writes == mask({kRsp, kRbp}));
+  const Insn cpuid = at_here({0x0f, 0xa2});
+  CHECK(cpuid.writes == mask({kRax, kRbx, kRcx, kRdx}));
+  // Called pause by the tables, but processors exchange.
+  const Insn pause = at_here({0xf3, 0x49, 0x90});
+  CHECK(pause.writes == mask({kRax, kR8}));
+  CHECK(at_here({0xf3, 0x90}).writes == 0);
+}
+
+TEST_CASE("the result register, and whether all of it is new") {
+  struct Row {
+    std::vector<uint8_t> bytes;
+    Gpr result;
+    bool whole;
+  };
+  const Row rows[] = {
+      {{0x48, 0x89, 0xc8}, kRax, true},              // mov rax, rcx
+      {{0x89, 0xc8}, kRax, true},                    // mov eax, ecx: zeroes the rest
+      {{0x66, 0x89, 0xc8}, kRax, false},             // mov ax, cx
+      {{0x88, 0xcc}, kRax, false},                   // mov ah, cl
+      {{0x4c, 0x8b, 0x38}, kR15, true},              // mov r15, [rax]
+      {{0x48, 0x89, 0x08}, kNoGpr, false},           // mov [rax], rcx
+      {{0x48, 0x39, 0xc8}, kNoGpr, false},           // cmp rax, rcx
+      {{0x0f, 0x94, 0xc1}, kRcx, false},             // sete cl
+      {{0x41, 0x5f}, kR15, true},                    // pop r15
+      {{0x0f, 0x28, 0xc1}, kNoGpr, false},           // movaps xmm0, xmm1
+      {{0x66, 0x48, 0x0f, 0x7e, 0xc0}, kRax, true},  // movq rax, xmm0
+      {{0xc4, 0xe2, 0xf8, 0xf2, 0xc1}, kRax, true},  // andn rax, rax, rcx
+  };
+  for (const Row& row : rows) {
+    const Insn insn = decode(row.bytes, kHere);
+    CAPTURE(disassemble(row.bytes, kHere));
+    CHECK(int{insn.result} == int{row.result});
+    if (row.result != kNoGpr) CHECK(insn.whole_result == row.whole);
+  }
+}
+
+TEST_CASE("memory accesses") {
+  const Insn load = at_here({0x4b, 0x8b, 0x44, 0xfe, 0x10});  // mov rax, [r14+r15*8+16]
+  REQUIRE(load.access_count == 1);
+  CHECK(load.accesses[0].base == kR14);
+  CHECK(load.accesses[0].index == kR15);
+  CHECK(load.accesses[0].scale == 8);
+  CHECK(load.accesses[0].size == 8);
+  CHECK(load.accesses[0].displacement == 16);
+  CHECK(load.accesses[0].read);
+  CHECK_FALSE(load.accesses[0].write);
+  CHECK(load.pure_load);
+  CHECK_FALSE(load.writes_memory);
+
+  // sar [r10d*8+0x632], 1: base 5 without displacement bits is no base, whatever REX.B says.
+  const Insn no_base = at_here({0x67, 0x47, 0xd1, 0x3c, 0xd5, 0x32, 0x06, 0, 0});
+  REQUIRE(no_base.access_count == 1);
+  CHECK(no_base.accesses[0].base == kNoGpr);
+  CHECK(no_base.accesses[0].index == kR10);
+
+  const Insn add = at_here({0x01, 0x45, 0xf8});  // add [rbp-8], eax
+  REQUIRE(add.access_count == 1);
+  CHECK(add.accesses[0].read);
+  CHECK(add.accesses[0].write);
+  CHECK(add.accesses[0].displacement == -8);
+  CHECK(add.writes_memory);
+  CHECK_FALSE(add.pure_load);
+
+  CHECK(at_here({0x48, 0x8d, 0x04, 0x24}).access_count == 0);  // lea rax, [rsp]
+  CHECK_FALSE(at_here({0x53}).writes_memory);                  // push rbx
+  CHECK(at_here({0xa4}).writes_memory);                        // movsb
+  CHECK(at_here({0xa4}).access_count == 2);
+  CHECK_FALSE(at_here({0xac}).writes_memory);    // lodsb
+  CHECK(at_here({0x0f, 0xb6, 0x00}).pure_load);  // movzx eax, byte [rax]
+  CHECK_FALSE(at_here({0x03, 0x00}).pure_load);  // add eax, [rax]
+  CHECK_FALSE(at_here({0x58}).pure_load);        // pop rax
+  // vpgatherdd xmm3, [r15+xmm1*4], xmm2: the index is no general-purpose register.
+  const Insn gather = at_here({0xc4, 0xc2, 0x69, 0x90, 0x1c, 0x8f});
+  REQUIRE(gather.access_count == 1);
+  CHECK(gather.accesses[0].base == kR15);
+  CHECK(gather.accesses[0].index == kNoGpr);
+  CHECK(gather.accesses[0].vector_index);
+}
+
+TEST_CASE("a hint uses none of its operands") {
+  // nop [r15+r15], nop r14w, r15w: other registers there could mean something (rdssp).
+  for (const Insn& insn : {at_here({0x47, 0x0f, 0x1f, 0x04, 0x3f}),
+                           at_here({0xf3, 0x45, 0x0f, 0x1e, 0xfe}), at_here({0x90})}) {
+    CHECK(static_cast<int>(insn.kind) == static_cast<int>(InsnKind::ordinary));
+    CHECK(int{insn.access_count} == 0);
+    CHECK(int{insn.r15_field_count} == 0);
+    CHECK(insn.reads == 0);
+    CHECK(insn.writes == 0);
+  }
+}
+
+TEST_CASE("rip-relative operands: target, and where the fields are") {
+  const Insn mov = at_here({0x48, 0x8b, 0x05, 0x10, 0x00, 0x00, 0x00});  // mov rax, [rip+16]
+  CHECK(mov.rip_relative);
+  CHECK(mov.rip_target == kHere + 7 + 16);
+  CHECK(mov.modrm_offset == 2);
+  CHECK(mov.displacement_offset == 3);
+  CHECK(mov.rex_offset == 0);
+  CHECK_FALSE(mov.base_bit);
+  // The immediate behind the displacement counts for the address.
+  const Insn cmp = at_here({0x81, 0x3d, 0xf0, 0xff, 0xff, 0xff, 1, 2, 3, 4});
+  CHECK(cmp.rip_target == kHere + 10 - 16);
+  CHECK(cmp.rex_offset == 0xff);
+  // A base bit that rip ignores would matter for the register that replaces rip.
+  CHECK(at_here({0x49, 0x8b, 0x05, 0, 0, 0, 0}).base_bit);
+  CHECK_FALSE(at_here({0xc5, 0xf8, 0x28, 0x05, 0, 0, 0, 0}).base_bit);  // vmovaps xmm0
+  CHECK(at_here({0xc4, 0xc1, 0x78, 0x28, 0x05, 0, 0, 0, 0}).base_bit);
+  CHECK_FALSE(at_here({0xc4, 0xe1, 0x78, 0x28, 0x05, 0, 0, 0, 0}).base_bit);
+  CHECK_FALSE(at_here({0x62, 0xf1, 0x7c, 0x48, 0x28, 0x05, 0, 0, 0, 0}).base_bit);
+  CHECK(at_here({0x62, 0xd1, 0x7c, 0x48, 0x28, 0x05, 0, 0, 0, 0}).base_bit);
+  const Insn lea = at_here({0x48, 0x8d, 0x3d, 0, 0x10, 0, 0});
+  CHECK(lea.lea64);
+  CHECK(lea.rip_target == kHere + 7 + 0x1000);
+  CHECK_FALSE(at_here({0x8d, 0x3d, 0, 0x10, 0, 0}).lea64);
+}
+
+TEST_CASE("text") {
+  const uint8_t mov[] = {0x48, 0x8b, 0x43, 0x08};
+  CHECK(disassemble(mov, kHere) == "mov rax, [rbx+0x08]");
+  const uint8_t bad[] = {0x06};
+  CHECK(disassemble(bad, kHere) == "(bad)");
+}
+
+}  // namespace
+}  // namespace shadowprof::decoder

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+//
+// A little of everything that a capture plan records: counters, strides, constants, pointer chases,
+// r15 in every role, the stack, string instructions, partial registers; then the same routine from a
+// page far away (rip-relative operands out of reach) and from a writable one (code that checks itself).
+.set FAR, 0x520000000000
+.set ROUTINE_PAGES, 0x1000
+.globl _start
+.text
+_start:
+  mov $40, %ecx
+  xor %eax, %eax
+  lea numbers(%rip), %rsi
+stride:                          // a stride, a constant, a counter
+  mov (%rsi), %rdx
+  add %rdx, %rax
+  movl $7, %r8d
+  mov %eax, 4(%rsi,%rcx,8)
+  add $8, %rsi
+  dec %ecx
+  jnz stride
+
+  lea nodes(%rip), %rbx          // a chain of pointers
+  mov $20, %ecx
+chase:
+  mov (%rbx), %rbx
+  dec %ecx
+  jnz chase
+
+  lea numbers(%rip), %r15        // r15: base, index, destination, source, pushed and popped
+  mov 8(%r15), %r14
+  mov %r14, 16(%r15)
+  xor %r12d, %r12d
+many:
+  lea 1(%r12), %r15
+  lea numbers(%rip), %r13
+  movzbl (%r13,%r15,1), %eax
+  mov %al, (%r13,%r15,1)
+  mov %r15b, %dl
+  mov %dl, %ah
+  push %r15
+  xchg %r15, %rax
+  pop %r15
+  imul $3, %r15, %r9
+  add %r9, %r15
+  cmovc %r15, %r10
+  sete %r15b
+  inc %r12
+  cmp $30, %r12
+  jne many
+
+  mov $13, %ecx                  // string instructions
+  lea numbers(%rip), %rsi
+  lea copies(%rip), %rdi
+  rep movsb
+  lodsq
+  stosl
+  mov $5, %ecx
+  xor %eax, %eax
+  lea copies(%rip), %rdi
+  repne scasb
+
+  mov $6, %ecx                   // loop, calls by register and memory
+calls:
+  push %rcx
+  call routine
+  lea routine(%rip), %r15
+  call *%r15
+  call *pointer(%rip)
+  pop %rcx
+  loop calls
+
+  mov $3, %r9d                   // mapped for reading and writing, then executed
+  call copy_routine
+  mov $10, %eax                  // mprotect: read and execute
+  mov $5, %edx
+  syscall
+  call run_far
+  mov $10, %eax                  // mprotect: all three
+  movabs $FAR, %rdi
+  mov $ROUTINE_PAGES, %esi
+  mov $7, %edx
+  syscall
+  call run_far
+
+  xor %edi, %edi
+  mov $231, %eax                 // exit_group
+  syscall
+
+routine:
+  mov numbers+24(%rip), %rax
+  add numbers+32(%rip), %rax
+  mov %rax, copies+24(%rip)
+  movzbl numbers+9(%rip), %r15d
+  lea copies(%rip), %rdx
+  addq $3, copies+32(%rip)
+  movslq numbers+40(%rip), %r11
+  xor %r15, copies+40(%rip)
+  push numbers+48(%rip)
+  pop %r15
+  mov 8(%rdx), %r15
+  ret
+routine_end:
+
+// The copy's rip-relative operands name memory behind the far page's own code.
+copy_routine:
+  mov $9, %eax                   // mmap, fixed
+  movabs $FAR, %rdi
+  mov $ROUTINE_PAGES, %esi
+  mov $3, %edx
+  mov $0x32, %r10d
+  mov $-1, %r8
+  xor %r9d, %r9d
+  syscall
+  mov $9, %eax                   // a page where the copies' operands are
+  movabs $(FAR + 0x1ff000), %rdi
+  mov $0x3000, %esi
+  syscall
+  lea far_routine(%rip), %rsi
+  movabs $FAR, %rdi
+  mov $(far_routine_end - far_routine), %ecx
+  rep movsb
+  movabs $FAR, %rdi
+  mov $ROUTINE_PAGES, %esi
+  ret
+
+run_far:
+  mov $8, %ebp
+  movabs $FAR, %r15
+0:
+  call *%r15
+  dec %ebp
+  jnz 0b
+  ret
+
+far_routine:
+  mov 0x200000(%rip), %rax
+  add $1, %rax
+  mov %rax, 0x200000-7(%rip)
+  mov 0x200000(%rip), %r15
+  movzwl 0x200000(%rip), %ecx
+  add %r15, 0x200000(%rip)
+  incl 0x200000(%rip)
+  lea 0x200000(%rip), %rdi
+  movabs $FAR, %r15
+  add $0x200010, %r15
+  mov (%r15), %edx
+  push 0x200000(%rip)
+  pop %r14
+  mov $3, %ecx
+1:
+  add %ecx, 0x200000(%rip)
+  loop 1b
+  movabs $FAR, %r15
+  ret
+far_routine_end:
+
+.data
+.balign 64
+numbers:
+  .quad 1, 2, 3, 0x100000000, 0x8000000000000000, -1, -2, 77
+  .skip 1024
+copies: .skip 512
+pointer: .quad routine
+nodes: .quad 1f
+2: .quad 3f
+1: .quad 2b
+3: .quad 4f
+4: .quad nodes
+.section .note.GNU-stack, "", @progbits

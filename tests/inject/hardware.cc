@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+#include <sys/personality.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <vector>
+
+#include "base/check.h"
+#include "reference.h"
+
+namespace shadowprof::inject_test {
+namespace {
+
+// A child that stands right behind its execve.
+pid_t start(const std::string& program) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::personality(ADDR_NO_RANDOMIZE);
+    ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+    char* const argv[] = {const_cast<char*>(program.c_str()), nullptr};
+    char* const environment[] = {nullptr};
+    ::execve(program.c_str(), argv, environment);
+    ::_exit(127);
+  }
+  return child;
+}
+
+class Hardware : public Reference {
+ public:
+  explicit Hardware(const std::string& program) { record(program); }
+
+  const Moment* at(size_t n) override { return n < moments_.size() ? &moments_[n] : nullptr; }
+  const decoder::Insn& insn(GuestAddr pc) override {
+    const auto it = insns_.find(pc);
+    CHECK(it != insns_.end(), "the processor never was at {:#x}", pc.value);
+    return it->second;
+  }
+
+ private:
+  static bool is_repeated(const decoder::Insn& insn) {
+    return insn.length > 1 && (insn.bytes[0] == 0xf2 || insn.bytes[0] == 0xf3);
+  }
+
+  // Code is written once, before it is first executed: bytes of the first visit stay right.
+  const decoder::Insn& read_insn(pid_t child, GuestAddr pc) {
+    const auto [it, is_new] = insns_.try_emplace(pc);
+    if (is_new) {
+      std::array<uint8_t, decoder::kMaxInsnBytes> bytes{};
+      const iovec own{bytes.data(), bytes.size()};
+      const iovec theirs{reinterpret_cast<void*>(pc.value), bytes.size()};
+      CHECK(::process_vm_readv(child, &own, 1, &theirs, 1, 0) > 0, "no code at {:#x}", pc.value);
+      it->second = decoder::decode(bytes, pc);
+    }
+    return it->second;
+  }
+
+  void record(const std::string& program) {
+    const pid_t child = start(program);
+    int status = 0;
+    while (::waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
+      user_regs_struct r;
+      CHECK(::ptrace(PTRACE_GETREGS, child, nullptr, &r) == 0, "cannot read registers");
+      const GuestAddr pc(r.rip);
+      const bool goes_on =
+          !moments_.empty() && moments_.back().pc == pc && is_repeated(read_insn(child, pc));
+      if (!goes_on) {
+        moments_.push_back({pc,
+                            {r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8, r.r9,
+                             r.r10, r.r11, r.r12, r.r13, r.r14, r.r15}});
+        read_insn(child, pc);
+      }
+      CHECK(::ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr) == 0, "cannot step");
+    }
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the program failed: {:#x}", status);
+  }
+
+  std::vector<Moment> moments_;
+  std::unordered_map<GuestAddr, decoder::Insn> insns_;
+};
+
+}  // namespace
+
+uint64_t first_stack_pointer(const std::string& program) {
+  const pid_t child = start(program);
+  int status = 0;
+  user_regs_struct r;
+  CHECK(::waitpid(child, &status, 0) == child && WIFSTOPPED(status), "{} does not start", program);
+  CHECK(::ptrace(PTRACE_GETREGS, child, nullptr, &r) == 0, "cannot read registers");
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
+  return r.rsp;
+}
+
+std::unique_ptr<Reference> step_on_hardware(const std::string& program) {
+  return std::make_unique<Hardware>(program);
+}
+
+}  // namespace shadowprof::inject_test

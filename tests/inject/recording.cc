@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+#include "recording.h"
+
+#include "base/check.h"
+#include "ptrace/launch.h"
+
+namespace shadowprof::inject_test {
+
+using decoder::gpr_bit;
+using decoder::GprMask;
+using decoder::Insn;
+using trace::Slot;
+using trace::SlotKind;
+
+Recording record(const std::string& program, emu::CapturePlan plan) {
+  using ptrace::TraceOptions;
+  Recording made;
+  made.table = std::make_unique<trace::BlockTable>();
+  ptrace::LaunchRequest launch;
+  launch.path = program;
+  launch.argv = {program};
+  launch.signals = ptrace::InheritedSignals::capture();
+  launch.fixed_addresses = true;
+  launch.options = TraceOptions::mark_syscall_stops | TraceOptions::follow_fork |
+                   TraceOptions::follow_vfork | TraceOptions::follow_clone |
+                   TraceOptions::report_exec | TraceOptions::report_exit | TraceOptions::exit_kill;
+  const auto tracee = ptrace::launch(launch);
+  CHECK(tracee.has_value(), "{}", tracee.error().message);
+  inject::Engine engine(*made.table, made.sink, {.follow = false, .plan = plan});
+  const Status adopted = engine.adopt(*tracee);
+  CHECK(adopted.has_value(), "{}", adopted.error().message);
+  const auto end = engine.run([] {});
+  CHECK(end.has_value(), "{}", end.error().message);
+  made.end = *end;
+  made.counts = engine.counts();
+  return made;
+}
+
+namespace {
+
+// Goes through a trace and the reference side by side.
+class Checker {
+ public:
+  Checker(const Recording& recording, emu::CapturePlan plan, Reference& reference)
+      : table_(*recording.table), plan_(plan), reference_(reference) {
+    for (const auto& chunk : recording.sink.chunks()) check_chunk(chunk);
+    if (reference_.at(verdict.insns) != nullptr) {
+      complain("the trace ends after {} instructions, the program goes on", verdict.insns);
+    }
+  }
+
+  Verdict verdict;
+
+ private:
+  template <typename... Args>
+  void complain(fmt::format_string<Args...> format, Args&&... args) {
+    if (verdict.complaints.size() < 10) {
+      verdict.complaints.push_back(fmt::format(format, std::forward<Args>(args)...));
+    }
+  }
+
+  void check_chunk(const std::vector<trace::Word>& words) {
+    trace::Reader reader(table_, words);
+    for (;;) {
+      const auto next = reader.next();
+      if (!next) return complain("{}", next.error().message);
+      if (!*next) return;
+      if (!verdict.complaints.empty()) return;  // one difference makes all that follows differ
+      if ((*next)->special()) {
+        verdict.gaps++;
+      } else {
+        check_record(**next);
+      }
+    }
+  }
+
+  void check_record(const trace::Record& record) {
+    const trace::Run& run = table_.run(record.run());
+    const auto slots = table_.slots(run);
+    size_t next_slot = 0;
+    uint16_t insn = 0;
+    known_ = 0;
+    const auto blocks = table_.blocks(run);
+    for (size_t b = 0; b < blocks.size(); b++) {
+      const trace::Block& block = table_.block(blocks[b]);
+      const uint32_t count = b + 1 == blocks.size() ? run.last_block_insns : block.insns;
+      GuestAddr pc = block.start;
+      for (uint32_t i = 0; i < count; i++, insn++) {
+        const size_t first = next_slot;
+        while (next_slot < slots.size() && slots[next_slot].insn == insn) next_slot++;
+        if (!check_insn(pc, record, slots, first, next_slot)) return;
+        pc = reference_.insn(pc).next();
+      }
+      if (count == block.insns && pc != block.end) {
+        complain("block {:#x}: ends at {:#x}, its instructions at {:#x}", block.start.value,
+                 block.end.value, pc.value);
+      }
+    }
+    if (insn != run.insns) complain("run of {} instructions, its blocks have {}", run.insns, insn);
+    if (next_slot != slots.size()) complain("slots {}.. belong to no instruction", next_slot);
+  }
+
+  bool check_insn(GuestAddr pc, const trace::Record& record, std::span<const Slot> slots,
+                  size_t first, size_t end) {
+    const size_t number = verdict.insns++;
+    // The later moment first: a model does not run backwards.
+    const Moment* following = reference_.at(number + 1);
+    const Moment after = following ? *following : Moment{};
+    const Moment* now = reference_.at(number);
+    if (!now || now->pc != pc) {
+      complain("instruction {} at {:#x}, in truth at {:#x}", number, pc.value,
+               now ? now->pc.value : 0);
+      return false;
+    }
+    const Insn& insn = reference_.insn(pc);
+    bool value_seen = false, cycles_seen = false;
+    for (size_t s = first; s < end; s++) {
+      const Slot& slot = slots[s];
+      const uint64_t got = record.slot(s);
+      verdict.slots++;
+      switch (slot.kind) {
+        case SlotKind::value:
+          value_seen = true;
+          check_value(pc, "result", slot, got, after);
+          break;
+        case SlotKind::base:
+        case SlotKind::index:
+          check_value(pc, "address register", slot, got, *now);
+          known_ |= gpr_bit(slot.reg);
+          break;
+        case SlotKind::load_cycles: {
+          cycles_seen = true;
+          verdict.timed_loads++;
+          const uint32_t cycles = static_cast<uint32_t>(got >> 32) - static_cast<uint32_t>(got);
+          if (cycles == 0 || cycles > 1'000'000'000) complain("{} cycles", cycles);
+          break;
+        }
+      }
+    }
+    check_complete(insn, value_seen, cycles_seen);
+    return verdict.complaints.empty();
+  }
+
+  void check_value(GuestAddr pc, const char* what, const Slot& slot, uint64_t got,
+                   const Moment& truth) {
+    if (got == truth.gpr[slot.reg]) return;
+    complain("{} {} of instruction {} ({:#x} {}): recorded {:#x}, in truth {:#x}", what, slot.reg,
+             verdict.insns - 1, pc.value, decoder::disassemble(reference_.insn(pc).bytes, pc), got,
+             truth.gpr[slot.reg]);
+  }
+
+  // A plan's promise: every result, and every address register that the record does not hold yet.
+  void check_complete(const Insn& insn, bool value_seen, bool cycles_seen) {
+    if (plan_.addresses) {
+      for (uint8_t i = 0; i < insn.access_count; i++) {
+        for (const decoder::Gpr r : {insn.accesses[i].base, insn.accesses[i].index}) {
+          if (r < 16 && !(known_ & gpr_bit(r))) {
+            complain("{:#x}: address register {} is not recorded", insn.address.value, r);
+          }
+        }
+      }
+    }
+    known_ &= static_cast<GprMask>(~insn.writes);
+    const bool has_value = insn.kind == decoder::InsnKind::ordinary && insn.result < 16;
+    if (value_seen != (plan_.values && has_value)) {
+      complain("{:#x}: result {}", insn.address.value, value_seen ? "recorded" : "not recorded");
+    }
+    if (value_seen) known_ |= gpr_bit(insn.result);
+    if (cycles_seen != (plan_.load_cycles && insn.pure_load)) {
+      complain("{:#x}: load {}", insn.address.value, cycles_seen ? "timed" : "not timed");
+    }
+  }
+
+  const trace::BlockTable& table_;
+  emu::CapturePlan plan_;
+  Reference& reference_;
+  GprMask known_ = 0;  // registers whose present value the record holds
+};
+
+}  // namespace
+
+Verdict check(const Recording& recording, emu::CapturePlan plan, Reference& reference) {
+  return Checker(recording, plan, reference).verdict;
+}
+
+}  // namespace shadowprof::inject_test

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+//
+// Runs a program under the engine with a capture plan and keeps the whole trace, then checks it
+// against a Reference.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "inject/engine.h"
+#include "reference.h"
+
+namespace shadowprof::inject_test {
+
+// Copies what it is given, as collectors would have consumed it.
+class KeepingSink : public inject::TraceSink {
+ public:
+  uint64_t submit(const trace::Chunk& chunk) override {
+    chunks_.emplace_back(chunk.words.begin(), chunk.words.end());
+    return chunks_.size();
+  }
+  void wait(uint64_t) override {}
+  const std::deque<std::vector<trace::Word>>& chunks() const { return chunks_; }
+
+ private:
+  std::deque<std::vector<trace::Word>> chunks_;
+};
+
+struct Recording {
+  std::unique_ptr<trace::BlockTable> table;
+  KeepingSink sink;
+  inject::ProgramEnd end;
+  inject::EngineCounts counts;
+};
+
+// Without arguments and environment, addresses not randomised.
+Recording record(const std::string& program, emu::CapturePlan plan);
+
+struct Verdict {
+  size_t insns = 0;
+  size_t slots = 0;
+  size_t timed_loads = 0;
+  size_t gaps = 0;
+  std::vector<std::string> complaints;  // the first few
+};
+
+// Every instruction of the trace in order, every slot's value, and that the slots are all that the
+// plan promises.
+Verdict check(const Recording& recording, emu::CapturePlan plan, Reference& reference);
+
+}  // namespace shadowprof::inject_test
