@@ -20,7 +20,7 @@ Engine::~Engine() = default;
 
 Result<ProgramEnd> Engine::run(const std::function<void()>& on_interrupt) {
   while (!threads_.empty() || !root_end_) {
-    const WaitOutcome outcome = ptrace::wait_any();
+    const WaitOutcome outcome = stops_.next();
     if (outcome.kind == WaitOutcome::Kind::interrupted) on_interrupt();
     if (outcome.kind == WaitOutcome::Kind::no_children) break;
     if (outcome.has_status()) dispatch(outcome.tid, outcome.status);

@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "inject/guest_process.h"
+#include "inject/stop_queue.h"
 #include "inject/trace_sink.h"
 #include "ptrace/signal_cause.h"
 #include "ptrace/wait.h"
@@ -117,6 +118,7 @@ class Engine {
   bool step_to_exact(GuestThread& t, Registers& regs);
   void take_guest_state(GuestThread& t, Registers& regs, const emu::CachePosition& at);
   void enter(GuestThread& t, Registers& regs);
+  bool traps_like_a_step(GuestThread& t, GuestAddr pc);
   void native_step(GuestThread& t, Registers& regs, const emu::Fragment* fragment);
   void drain(GuestThread& t);
   void drain_in_engine(GuestThread& t, Registers& regs);
@@ -152,6 +154,7 @@ class Engine {
 
   trace::BlockTable& table_;
   TraceSink& sink_;
+  StopQueue stops_;
   EngineOptions options_;
   EngineCounts counts_;
   std::unordered_map<Tid, std::unique_ptr<GuestThread>> threads_;

@@ -120,7 +120,7 @@ bool Engine::step_to_exact(GuestThread& t, Registers& regs) {
   while (cache.locate(regs.rip).kind == CachePosition::Kind::between) {
     counts_.context_steps++;
     if (!t.tracee.step_if_alive()) return false;
-    const auto stop = ptrace::wait_for_stop(t.tracee.tid());
+    const auto stop = stops_.wait_for_stop(t.tracee.tid());
     if (!stop || !t.tracee.get_registers_if_alive(regs)) return false;
     if (stop->is_signal_stop(SIGTRAP) || stop->is_trap()) continue;
     siginfo_t info;
@@ -185,24 +185,49 @@ void Engine::enter(GuestThread& t, Registers& regs) {
   resume(t);
 }
 
+// icebp (int1) must run without the trap flag: its own trap looks like that of a step.
+bool Engine::traps_like_a_step(GuestThread& t, GuestAddr pc) {
+  std::array<uint8_t, decoder::kMaxInsnBytes> bytes;
+  const size_t size = t.process->space->code().memory().read_some(pc, bytes);
+  for (size_t i = 0; i < size; i++) {
+    const uint8_t b = bytes[i];
+    if (b == 0xf1) return true;
+    const bool prefix = b == 0x26 || b == 0x2e || b == 0x36 || b == 0x3e || b == 0x64 ||
+                        b == 0x65 || b == 0x66 || b == 0x67 || b == 0xf2 || b == 0xf3 ||
+                        (b & 0xf0) == 0x40;
+    if (!prefix) return false;
+  }
+  return false;
+}
+
 // Executes the one instruction at regs.rip on the processor, at its own address.
 void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* fragment) {
   counts_.native_steps++;
   const bool known = fragment != nullptr;
   const trace::Word run = known ? fragment->longest_run.value : 0;
+  const bool traps_itself = traps_like_a_step(t, GuestAddr(regs.rip));
   std::optional<siginfo_t> raised;
+  bool saw_trap = false;
   {
     StepMask mask(t.tracee);
     regs.orig_rax = machine::kNoSyscall;
-    if (!t.tracee.set_registers_if_alive(regs) || !t.tracee.step_if_alive()) return;
-    const auto stop = ptrace::wait_for_stop(t.tracee.tid());
-    siginfo_t info;
-    if (!stop || !t.tracee.get_registers_if_alive(regs)) return;
-    if (stop->kind() == WaitStatus::Kind::signal_stop) {
-      if (!t.tracee.get_siginfo_if_alive(info)) return;
-      if (ptrace::cause_of(info, regs) != ptrace::SignalCause::single_step) raised = info;
+    if (!t.tracee.set_registers_if_alive(regs)) return;
+    for (;;) {
+      if (!(traps_itself ? t.tracee.cont_if_alive() : t.tracee.step_if_alive())) return;
+      const auto stop = stops_.wait_for_stop(t.tracee.tid());
+      siginfo_t info;
+      if (!stop || !t.tracee.get_registers_if_alive(regs)) return;
+      if (stop->kind() == WaitStatus::Kind::signal_stop) {
+        if (!t.tracee.get_siginfo_if_alive(info)) return;
+        if (traps_itself || ptrace::cause_of(info, regs) != ptrace::SignalCause::single_step) {
+          raised = info;
+        }
+        break;
+      }
+      saw_trap = saw_trap || stop->is_trap();  // nothing has executed yet
     }
   }
+  if (saw_trap && !t.tracee.interrupt_if_alive()) return;
   const bool executed = !raised || raised->si_signo == SIGTRAP;
   if (known && executed) {
     append(t, {&run, 1});
@@ -279,7 +304,7 @@ void Engine::repair_signal_state(GuestThread& t, int signal) {
 bool Engine::quiesce(GuestThread& t) {
   if (!t.tracee.interrupt_if_alive()) return false;
   for (;;) {
-    const auto stop = ptrace::wait_for_stop(t.tracee.tid());
+    const auto stop = stops_.wait_for_stop(t.tracee.tid());
     Registers regs;
     if (!stop || !t.tracee.get_registers_if_alive(regs)) return false;
     if (stop->kind() == WaitStatus::Kind::event && !stop->is_trap()) {

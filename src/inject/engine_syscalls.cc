@@ -93,9 +93,10 @@ bool Engine::answer_without_kernel(GuestThread& t, Registers& regs) {
 // does something else now (a signal came first, or it died).
 bool Engine::run_native_syscall(GuestThread& t, Registers& regs) {
   if (!t.tracee.set_registers_if_alive(regs)) return false;
+  bool saw_trap = false;
   for (int syscall_stops = 0; syscall_stops < 2;) {
     if (!t.tracee.syscall_if_alive()) return false;
-    const auto stop = ptrace::wait_for_stop(t.tracee.tid());
+    const auto stop = stops_.wait_for_stop(t.tracee.tid());
     if (!stop || !t.tracee.get_registers_if_alive(regs)) return false;
     if (stop->kind() == ptrace::WaitStatus::Kind::syscall_stop) {
       syscall_stops++;
@@ -111,9 +112,10 @@ bool Engine::run_native_syscall(GuestThread& t, Registers& regs) {
       }
       t.deferred.push_back(info);
     }
-    // Trap stops: go on; the group stop is reported again.
+    saw_trap = saw_trap || stop->is_trap();
   }
-  return true;
+  // A group stop that was run through is reported again this way.
+  return !saw_trap || t.tracee.interrupt_if_alive();
 }
 
 void Engine::after_native_syscall(GuestThread& t, const Registers& before, const Registers& after) {
