@@ -31,8 +31,9 @@ constexpr size_t kAddressField = offsetof(StatePage, spill_address);
 }  // namespace
 
 Translator::Translation Translator::translate(GuestAddr pc, bool with_entry, CapturePlan plan) {
-  const CodeRegion region = source_.region(pc);
+  CodeRegion region = source_.region(pc);
   if (region.range.size() == 0) return {Outcome::no_code, {}};
+  region.may_change = region.may_change || continues_in_changing_code(pc, region);
   plan_ = plan;
   if (!plan_fragment(pc, region)) return {Outcome::no_code, {}};
 

@@ -75,6 +75,7 @@ class Translator {
   // Deciding what the fragment is.
   bool plan_fragment(GuestAddr pc, const CodeRegion& region);
   bool plan_block(GuestAddr pc, const CodeRegion& region);
+  bool continues_in_changing_code(GuestAddr pc, const CodeRegion& region);
   decoder::Insn fetch_insn(GuestAddr pc, const CodeRegion& region);
   void add_block(uint32_t first_insn, const CodeRegion& region, trace::Terminator terminator);
   bool fits_substitute(const decoder::Insn& insn) const;
