@@ -157,6 +157,11 @@ bool AddressSpace::is_ours(GuestRange range) const {
   });
 }
 
+void AddressSpace::everything_may_change() {
+  code_.everything_may_change();
+  cache_->invalidate({GuestAddr(0), GuestAddr(UINT64_MAX & ~0xfffull)});
+}
+
 void AddressSpace::mappings_changed(GuestRange range) {
   code_.mappings_changed(range);
   cache_->invalidate(range);

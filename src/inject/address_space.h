@@ -41,6 +41,8 @@ class AddressSpace {
 
   // After a change of mappings: drops translations of `range`.
   void mappings_changed(GuestRange range);
+  // See GuestCode; drops all translations.
+  void everything_may_change();
 
  private:
   AddressSpace(Tid process, trace::BlockTable& table, std::unique_ptr<emu::CodeCache> cache)

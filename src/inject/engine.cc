@@ -43,6 +43,7 @@ void Engine::dispatch(Tid tid, const WaitStatus& status) {
     return;
   }
   GuestThread& t = *it->second;
+  t.executing = false;
   switch (status.kind()) {
     case WaitStatus::Kind::signal_stop: return on_signal_stop(t, status.signal());
     case WaitStatus::Kind::group_stop: (void)t.tracee.listen_if_alive(); return;

@@ -134,6 +134,8 @@ class Engine {
 
   // engine_syscalls.cc
   void on_tracer_syscall(GuestThread& t, Registers& regs);
+  bool leave_to_gateway(GuestThread& t, Registers& regs);
+  void before_open(GuestThread& t, const Registers& regs);
   bool run_native_syscall(GuestThread& t, Registers& regs);
   bool answer_without_kernel(GuestThread& t, Registers& regs);
   void after_native_syscall(GuestThread& t, const Registers& before, const Registers& after);

@@ -173,7 +173,7 @@ void Engine::on_exit_event(GuestThread& t) {
 void Engine::release(GuestThread& t) {
   if (!t.slot) return;
   // A thread that dies without an exit event takes its cursor with it.
-  if (!t.in_engine) {
+  if (!t.in_engine || t.executing) {
     drain(t);
   } else {
     unsupported_.push_back(fmt::format("thread {} was killed: its last records are lost",
