@@ -179,8 +179,8 @@ void Engine::enter(GuestThread& t, Registers& regs) {
   state.guest_r15 = regs.r15;
   regs.r15 = t.cursor;
   regs.gs_base = t.slot->guest;
-  t.in_engine = true;
   if (!t.tracee.set_registers_if_alive(regs)) return;
+  t.in_engine = true;
   if (!t.deferred.empty()) return redeliver_deferred(t);
   resume(t);
 }

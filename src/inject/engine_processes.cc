@@ -93,6 +93,7 @@ void Engine::start_child(Tid child, const NewChild& info) {
       fresh->space = info.parent->space;
     } else {
       auto space = AddressSpace::create(tracee, table_);
+      if (!space && space.error().errno_value == ESRCH) return;
       if (!space) {
         unsupported_.push_back(fmt::format("process {}: {}", child.value, space.error().message));
         (void)tracee.detach_if_alive();
@@ -107,7 +108,7 @@ void Engine::start_child(Tid child, const NewChild& info) {
   t.guest_gs_base = info.guest_gs_base;
   t.blocked = info.blocked;
   if (const Status slot = give_slot(t); !slot) {
-    go_native(*process, slot.error().message);
+    if (slot.error().errno_value != ESRCH) go_native(*process, slot.error().message);
     return;
   }
   if (!t.tracee.get_registers_if_alive(regs)) return;
@@ -148,7 +149,10 @@ void Engine::on_exec(Tid tid) {
   }
   process->space = std::move(*space);
   GuestThread& t = add_thread(tid, *process);
-  if (const Status slot = give_slot(t); !slot) return go_native(*process, slot.error().message);
+  if (const Status slot = give_slot(t); !slot) {
+    if (slot.error().errno_value != ESRCH) go_native(*process, slot.error().message);
+    return;
+  }
   if (tracee.get_registers_if_alive(regs)) enter(t, regs);
 }
 
@@ -158,9 +162,12 @@ void Engine::on_exit_event(GuestThread& t) {
   if (t.in_engine && t.tracee.get_registers_if_alive(regs)) {
     const emu::CodeCache& cache = t.process->space->cache();
     const emu::CachePosition at = cache.locate(regs.rip);
+    // Killed between a drain and the setting of its registers, it still has the cursor of before.
+    const uint64_t start = t.slot->buffer_guest(t.buffer);
+    if (regs.r15 < start || regs.r15 > t.slot->buffer_end(t.buffer)) regs.r15 = start;
     if (at.kind == emu::CachePosition::Kind::point) {
       take_guest_state(t, regs, at);
-    } else {
+    } else if (at.kind != emu::CachePosition::Kind::outside) {
       t.cursor = regs.r15;
       t.in_engine = false;
     }
