@@ -58,6 +58,7 @@ struct EngineCounts {
   uint64_t fragments = 0;
   uint64_t flushes = 0;
   uint64_t threads = 0;
+  uint64_t traces = 0;  // the number of the last one: a thread has one for each program
   uint64_t processes = 0;
   double translation_s = 0;
 };
@@ -81,6 +82,8 @@ class Engine {
   const EngineCounts& counts() const { return counts_; }
   // Calls by number, of all threads.
   const std::map<unsigned, uint64_t>& syscalls() const { return syscall_counts_; }
+  // Threads by how their traces ended.
+  const std::map<trace::EndReason, uint64_t>& ended() const { return ended_; }
   // Why a part of the program ran outside the engine; empty if none did.
   const std::vector<std::string>& unsupported() const { return unsupported_; }
   // Where every thread is, for messages about broken invariants.
@@ -123,6 +126,8 @@ class Engine {
   void drain(GuestThread& t);
   void drain_in_engine(GuestThread& t, Registers& regs);
   void append(GuestThread& t, std::span<const trace::Word> words);
+  void begin_trace(GuestThread& t);
+  void end_trace(GuestThread& t, trace::EndReason reason);
   void append_gap(GuestThread& t, trace::GapReason reason);
   bool is_guard_hit(const GuestThread& t, const siginfo_t& info) const;
   void repair_signal_state(GuestThread& t, int signal);
@@ -148,7 +153,7 @@ class Engine {
   void forget_thread(Tid tid);
   GuestThread& add_thread(Tid tid, GuestProcess& process);
   Status give_slot(GuestThread& t);
-  void release(GuestThread& t);
+  void release(GuestThread& t, trace::EndReason reason);
   void go_native(GuestProcess& process, const std::string& reason);
   void note_unsupported(GuestThread& t, GuestAddr pc, const char* reason);
   void leave_natively(GuestThread& t, Registers& regs, int signal);
@@ -164,6 +169,7 @@ class Engine {
   std::unordered_map<Tid, NewChild> announced_;  // told by the parent, first stop still to come
   std::unordered_map<Tid, bool> early_;          // first stop seen, not yet announced
   std::map<unsigned, uint64_t> syscall_counts_;
+  std::map<trace::EndReason, uint64_t> ended_;
   std::vector<std::string> unsupported_;
   std::optional<ProgramEnd> root_end_;
   Tid root_;

@@ -278,6 +278,28 @@ void Engine::append(GuestThread& t, std::span<const trace::Word> words) {
   t.cursor += words.size_bytes();
 }
 
+// Thread ids come again; these records keep the threads apart that had the same one.
+void Engine::begin_trace(GuestThread& t) {
+  const uint64_t number = ++counts_.traces;
+  const trace::Word words[] = {trace::special_word(trace::SpecialKind::sample_start, 3),
+                               static_cast<trace::Word>(number),
+                               static_cast<trace::Word>(number >> 32)};
+  append(t, words);
+}
+
+void Engine::end_trace(GuestThread& t, trace::EndReason reason) {
+  ended_[reason]++;
+  if (reason == trace::EndReason::killed) {
+    // What the present buffer holds is lost: how much of it there is, only the thread knew.
+    t.cursor = t.slot->buffer_guest(t.buffer);
+    append_gap(t, trace::GapReason::lost);
+  }
+  const trace::Word words[] = {trace::special_word(trace::SpecialKind::sample_end, 2),
+                               static_cast<trace::Word>(reason)};
+  append(t, words);
+  drain(t);
+}
+
 void Engine::append_gap(GuestThread& t, trace::GapReason reason) {
   const trace::Word words[] = {trace::special_word(trace::SpecialKind::gap, 2),
                                static_cast<trace::Word>(reason)};

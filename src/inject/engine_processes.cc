@@ -38,6 +38,7 @@ Status Engine::give_slot(GuestThread& t) {
   SP_ASSIGN(t.slot, t.process->space->acquire_slot(t.tracee));
   t.buffer = 0;
   t.cursor = t.slot->buffer_guest(0);
+  begin_trace(t);
   return {};
 }
 
@@ -124,7 +125,7 @@ void Engine::on_exec(Tid tid) {
   GuestProcess* process = nullptr;
   if (const auto it = threads_.find(Tid(static_cast<int32_t>(former))); it != threads_.end()) {
     process = it->second->process;
-    release(*it->second);
+    release(*it->second, trace::EndReason::executed);
   }
   if (!process) {
     (void)tracee.cont_if_alive();
@@ -172,20 +173,20 @@ void Engine::on_exit_event(GuestThread& t) {
       t.in_engine = false;
     }
   }
-  release(t);
+  release(t, trace::EndReason::exited);
   resume(t);
 }
 
 // The last of its trace, and its slot. Idempotent.
-void Engine::release(GuestThread& t) {
+void Engine::release(GuestThread& t, trace::EndReason reason) {
   if (!t.slot) return;
   // A thread that dies without an exit event takes its cursor with it.
-  if (!t.in_engine || t.executing) {
-    drain(t);
-  } else {
+  if (t.in_engine && !t.executing) {
+    reason = trace::EndReason::killed;
     unsupported_.push_back(fmt::format("thread {} was killed: its last records are lost",
                                        t.tracee.tid().value));
   }
+  end_trace(t, reason);
   for (uint64_t ticket : t.tickets) sink_.wait(ticket);
   uint64_t* counts = t.slot->syscall_counts();
   for (unsigned nr = 0; nr < 1024; nr++) {
@@ -210,7 +211,7 @@ void Engine::forget_thread(Tid tid) {
   const auto it = threads_.find(tid);
   if (it == threads_.end()) return;
   GuestProcess* process = it->second->process;
-  release(*it->second);
+  release(*it->second, trace::EndReason::exited);
   threads_.erase(it);
   for (const auto& [other, t] : threads_) {
     if (t->process == process) return;
@@ -248,7 +249,7 @@ void Engine::go_native(GuestProcess& process, const std::string& reason) {
 void Engine::leave_natively(GuestThread& t, Registers& regs, int signal) {
   const ptrace::Tracee tracee = t.tracee;
   const std::vector<siginfo_t> deferred = std::exchange(t.deferred, {});
-  release(t);
+  release(t, trace::EndReason::left_engine);
   threads_.erase(tracee.tid());
   if (!tracee.set_registers_if_alive(regs)) return;
   std::vector<siginfo_t> more;

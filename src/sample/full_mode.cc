@@ -124,6 +124,9 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   result.warnings = engine.unsupported();
 
   pipeline.finish(profile);
+  for (const auto& [reason, threads] : engine.ended()) {
+    profile.coverage.ended[trace::to_string(reason)] += threads;
+  }
   profile.coverage.instructions_total = profile.coverage.instructions_profiled;
   profile.confidence.exact = result.warnings.empty();
   fill_syscalls(profile, engine.syscalls());
