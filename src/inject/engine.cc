@@ -20,6 +20,7 @@ Engine::~Engine() = default;
 
 Result<ProgramEnd> Engine::run(const std::function<void()>& on_interrupt) {
   while (!threads_.empty() || !root_end_) {
+    start_ready_children();
     const WaitOutcome outcome = stops_.next();
     if (outcome.kind == WaitOutcome::Kind::interrupted) on_interrupt();
     if (outcome.kind == WaitOutcome::Kind::no_children) break;
@@ -44,6 +45,8 @@ void Engine::dispatch(Tid tid, const WaitStatus& status) {
   }
   GuestThread& t = *it->second;
   t.executing = false;
+  t.in_vfork = false;
+  if (t.leaves && !status.is_event(StopEvent::exit)) return leave_at_stop(t, status);
   switch (status.kind()) {
     case WaitStatus::Kind::signal_stop: return on_signal_stop(t, status.signal());
     case WaitStatus::Kind::group_stop: (void)t.tracee.listen_if_alive(); return;

@@ -114,6 +114,8 @@ class Engine {
   void translate_successors(GuestThread& t, FragmentId id);
   void flush(GuestThread& t);
   bool quiesce(GuestThread& t);
+  bool cannot_be_stopped(const GuestThread& t) const;
+  bool settle(GuestThread& t, const ptrace::WaitStatus& stop, Registers& regs);
   void resume(GuestThread& t, int signal = 0);
 
   // engine_context.cc: from engine to guest context and back; trace buffers.
@@ -147,6 +149,7 @@ class Engine {
 
   // engine_processes.cc
   void on_new_child(GuestThread& t, ptrace::StopEvent event);
+  void start_ready_children();
   void start_child(Tid child, const NewChild& info);
   void on_exec(Tid tid);
   void on_exit_event(GuestThread& t);
@@ -156,6 +159,7 @@ class Engine {
   void release(GuestThread& t, trace::EndReason reason);
   void go_native(GuestProcess& process, const std::string& reason);
   void note_unsupported(GuestThread& t, GuestAddr pc, const char* reason);
+  void leave_at_stop(GuestThread& t, const ptrace::WaitStatus& stop);
   void leave_natively(GuestThread& t, Registers& regs, int signal);
   void on_death(Tid tid, const ptrace::WaitStatus& status);
 
@@ -168,6 +172,7 @@ class Engine {
   std::map<Tid, std::unique_ptr<GuestProcess>> processes_;
   std::unordered_map<Tid, NewChild> announced_;  // told by the parent, first stop still to come
   std::unordered_map<Tid, bool> early_;          // first stop seen, not yet announced
+  std::vector<Tid> ready_children_;              // both; to be started before the next stop
   std::map<unsigned, uint64_t> syscall_counts_;
   std::map<trace::EndReason, uint64_t> ended_;
   std::vector<std::string> unsupported_;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // From engine context to guest context and back, and the trace buffers.
+#include <sys/syscall.h>
+
 #include <cstring>
+#include <fstream>
 
 #include "base/log.h"
 #include "inject/engine.h"
@@ -322,9 +325,11 @@ void Engine::repair_signal_state(GuestThread& t, int signal) {
   if (blocked) (void)t.tracee.set_signal_mask_if_alive(t.blocked);
 }
 
-// Brings a thread that runs in the engine to guest context and leaves it stopped. False: it dies.
+// Brings a thread that runs in the engine to guest context and leaves it stopped. False: it dies, or
+// sleeps in the kernel until others, who may need us, have done something: then it is in the
+// gateway.
 bool Engine::quiesce(GuestThread& t) {
-  if (!t.tracee.interrupt_if_alive()) return false;
+  if (cannot_be_stopped(t) || !t.tracee.interrupt_if_alive()) return false;
   for (;;) {
     const auto stop = stops_.wait_for_stop(t.tracee.tid());
     Registers regs;
@@ -335,25 +340,41 @@ bool Engine::quiesce(GuestThread& t) {
         return false;
       }
       on_new_child(t, stop->event());  // resumes; the interrupt is still pending
+      if (t.in_vfork) return false;
       continue;
     }
-    siginfo_t info;
-    if (stop->kind() == WaitStatus::Kind::signal_stop && t.tracee.get_siginfo_if_alive(info)) {
-      if (stop->signal() == SIGTRAP && t.process->space->cache().contains(regs.rip - 1)) {
-        repair_signal_state(t, SIGTRAP);
-        regs.rip--;
-      } else if (is_guard_hit(t, info)) {
-        repair_signal_state(t, SIGSEGV);
-        drain_in_engine(t, regs);
-      } else {
-        t.deferred.push_back(info);
-      }
-    } else {
-      ptrace::conceal_interruption(regs);
-    }
-    if (!t.tracee.set_registers_if_alive(regs) || !to_guest(t, regs)) return false;
-    return t.tracee.set_registers_if_alive(regs);
+    return settle(t, *stop, regs);
   }
+}
+
+// A parent that waits for its vfork child, and a thread that waits for the others of its process
+// to end, because it executes another program.
+bool Engine::cannot_be_stopped(const GuestThread& t) const {
+  if (t.in_vfork) return true;
+  if (!t.executing) return false;
+  std::ifstream file(fmt::format("/proc/{}/syscall", t.tracee.tid().value));
+  long nr = -1;
+  return (file >> nr) && (nr == SYS_execve || nr == SYS_execveat);
+}
+
+// Engine to guest context, at a stop that is no event but our interrupt's. False: it died.
+bool Engine::settle(GuestThread& t, const WaitStatus& stop, Registers& regs) {
+  siginfo_t info;
+  if (stop.kind() == WaitStatus::Kind::signal_stop && t.tracee.get_siginfo_if_alive(info)) {
+    if (stop.signal() == SIGTRAP && t.process->space->cache().contains(regs.rip - 1)) {
+      repair_signal_state(t, SIGTRAP);
+      regs.rip--;
+    } else if (is_guard_hit(t, info)) {
+      repair_signal_state(t, SIGSEGV);
+      drain_in_engine(t, regs);
+    } else {
+      t.deferred.push_back(info);
+    }
+  } else {
+    ptrace::conceal_interruption(regs);
+  }
+  if (!t.tracee.set_registers_if_alive(regs) || !to_guest(t, regs)) return false;
+  return t.tracee.set_registers_if_alive(regs);
 }
 
 }  // namespace shadowprof::inject

@@ -63,12 +63,17 @@ void Engine::on_new_child(GuestThread& t, StopEvent event) {
   info.guest_gs_base = t.guest_gs_base;
   info.blocked = t.blocked;
   const Tid child(static_cast<int32_t>(message));
-  if (early_.erase(child)) {
-    start_child(child, info);
-  } else {
-    announced_[child] = info;
-  }
+  announced_[child] = info;
+  if (early_.erase(child)) ready_children_.push_back(child);
+  t.in_vfork = event == StopEvent::vfork;
   resume(t);
+}
+
+// Not where their parents' events are handled: that may be in the middle of a flush.
+void Engine::start_ready_children() {
+  for (Tid child : std::exchange(ready_children_, {})) {
+    if (const auto told = announced_.extract(child)) start_child(child, told.mapped());
+  }
 }
 
 // The child stands in its first stop, behind the system call that made it, in the gateway.
@@ -80,7 +85,8 @@ void Engine::start_child(Tid child, const NewChild& info) {
   regs.rcx = info.next_pc;
   regs.r15 = info.guest_r15;
   regs.gs_base = info.guest_gs_base;
-  if (!info.is_thread && !options_.follow) {
+  const bool stays_native = info.is_thread && info.parent->native;
+  if (stays_native || (!info.is_thread && !options_.follow)) {
     if (tracee.set_registers_if_alive(regs)) (void)tracee.detach_if_alive();
     return;
   }
@@ -133,6 +139,7 @@ void Engine::on_exec(Tid tid) {
   }
   std::erase_if(threads_, [&](const auto& entry) { return entry.second->process == process; });
   process->space.reset();
+  process->native = false;
   process->actions = {};
   if (!options_.follow) {
     unsupported_.push_back(fmt::format(
@@ -233,17 +240,28 @@ void Engine::note_unsupported(GuestThread& t, GuestAddr pc, const char* reason) 
 
 // All threads of the process leave the engine where they are and run on natively, unprofiled.
 void Engine::go_native(GuestProcess& process, const std::string& reason) {
-  unsupported_.push_back(fmt::format("process {} went on outside the engine {}", process.pid.value, reason));
+  unsupported_.push_back(fmt::format("process {} went on outside the engine: {}", process.pid.value, reason));
+  process.native = true;
   std::vector<GuestThread*> all;
   for (auto& [tid, t] : threads_) {
     if (t->process == &process) all.push_back(t.get());
   }
   for (GuestThread* t : all) {
-    if (t->in_engine && !quiesce(*t)) continue;
+    if (t->in_engine && !quiesce(*t)) {
+      t->leaves = true;
+      continue;
+    }
     Registers regs;
     if (!t->tracee.get_registers_if_alive(regs)) continue;
     leave_natively(*t, regs, 0);
   }
+}
+
+// A thread that could not be stopped when its process left the engine has stopped now.
+void Engine::leave_at_stop(GuestThread& t, const ptrace::WaitStatus& stop) {
+  Registers regs;
+  if (!t.tracee.get_registers_if_alive(regs) || !settle(t, stop, regs)) return;
+  leave_natively(t, regs, 0);
 }
 
 void Engine::leave_natively(GuestThread& t, Registers& regs, int signal) {

@@ -101,7 +101,8 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   launch.fixed_addresses = request.deterministic;
   launch.options = TraceOptions::mark_syscall_stops | TraceOptions::follow_fork |
                    TraceOptions::follow_vfork | TraceOptions::follow_clone |
-                   TraceOptions::report_exec | TraceOptions::report_exit | TraceOptions::exit_kill;
+                   TraceOptions::report_exec | TraceOptions::report_vfork_done |
+                   TraceOptions::report_exit | TraceOptions::exit_kill;
   SP_ASSIGN(const ptrace::Tracee program, ptrace::launch(launch));
   profile.run.pid = program.tid().value;
   // From here on no return without the program's end: it cannot go on without us.
