@@ -24,7 +24,8 @@ class AddressSpace {
  public:
   // `thread` stands at a stop from which it can make system calls; nothing of ours is mapped yet.
   static Result<std::unique_ptr<AddressSpace>> create(ptrace::Tracee thread,
-                                                      trace::BlockTable& table);
+                                                      trace::BlockTable& table,
+                                                      ptrace::FilterRule filters);
 
   emu::CodeCache& cache() { return *cache_; }
   emu::Translator& translator() { return translator_; }
@@ -32,7 +33,7 @@ class AddressSpace {
   GuestAddr syscall_insn() const { return syscall_insn_; }
 
   // A slot for `thread`, which must be stopped if a new one has to be opened.
-  Result<Slot*> acquire_slot(ptrace::Tracee thread);
+  Result<Slot*> acquire_slot(ptrace::Tracee thread, ptrace::FilterRule filters);
   void release_slot(Slot* slot);
   // Does `range` touch memory that is ours?
   bool is_ours(GuestRange range) const;

@@ -35,6 +35,13 @@ void Engine::dispatch(Tid tid, const WaitStatus& status) {
   if (status.is_event(StopEvent::exec)) return on_exec(tid);
   const auto it = threads_.find(tid);
   if (it == threads_.end()) {
+    // A thread that died before it was started.
+    if (status.is_event(StopEvent::exit)) {
+      announced_.erase(tid);
+      early_.erase(tid);
+      (void)ptrace::Tracee(tid).cont_if_alive();
+      return;
+    }
     // A new child; its parent's event tells what it is, now or soon.
     if (const auto told = announced_.extract(tid)) {
       start_child(tid, told.mapped());

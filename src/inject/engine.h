@@ -44,6 +44,7 @@ namespace shadowprof::inject {
 struct EngineOptions {
   bool follow = false;  // children and executed programs, too
   emu::CapturePlan plan;
+  ptrace::TraceOptions trace = ptrace::TraceOptions::none;  // that the program was launched with
 };
 
 struct EngineCounts {
@@ -156,6 +157,9 @@ class Engine {
   void forget_thread(Tid tid);
   GuestThread& add_thread(Tid tid, GuestProcess& process);
   Status give_slot(GuestThread& t);
+  ptrace::FilterRule filters_of(const GuestProcess& process) const {
+    return {process.filtered, options_.trace};
+  }
   void release(GuestThread& t, trace::EndReason reason);
   void go_native(GuestProcess& process, const std::string& reason);
   void note_unsupported(GuestThread& t, GuestAddr pc, const char* reason);

@@ -317,7 +317,7 @@ void Engine::repair_signal_state(GuestThread& t, int signal) {
   if (!blocked && !ignored) return;
   if (action.handler != reinterpret_cast<uint64_t>(SIG_DFL)) {
     ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(),
-                                  ptrace::StopSignal::drop);
+                                  ptrace::StopSignal::drop, filters_of(*t.process));
     if (!remote.rt_sigaction(signal, action)) return;
     if (!remote.finish()) return;
     for (const siginfo_t& info : remote.take_deferred_signals()) t.deferred.push_back(info);

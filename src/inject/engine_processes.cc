@@ -16,7 +16,7 @@ Status Engine::adopt(ptrace::Tracee thread) {
   auto process = std::make_unique<GuestProcess>(thread.tid());
   process->is_root = true;
   root_ = thread.tid();
-  SP_ASSIGN(process->space, AddressSpace::create(thread, table_));
+  SP_ASSIGN(process->space, AddressSpace::create(thread, table_, filters_of(*process)));
   GuestProcess& owner = *(processes_[thread.tid()] = std::move(process));
   counts_.processes++;
   GuestThread& t = add_thread(thread.tid(), owner);
@@ -35,7 +35,7 @@ GuestThread& Engine::add_thread(Tid tid, GuestProcess& process) {
 }
 
 Status Engine::give_slot(GuestThread& t) {
-  SP_ASSIGN(t.slot, t.process->space->acquire_slot(t.tracee));
+  SP_ASSIGN(t.slot, t.process->space->acquire_slot(t.tracee, filters_of(*t.process)));
   t.buffer = 0;
   t.cursor = t.slot->buffer_guest(0);
   begin_trace(t);
@@ -96,10 +96,11 @@ void Engine::start_child(Tid child, const NewChild& info) {
   if (!info.is_thread) {
     auto fresh = std::make_unique<GuestProcess>(child);
     fresh->actions = info.parent->actions;
+    fresh->filtered = info.parent->filtered;
     if (info.shares_memory) {
       fresh->space = info.parent->space;
     } else {
-      auto space = AddressSpace::create(tracee, table_);
+      auto space = AddressSpace::create(tracee, table_, filters_of(*fresh));
       if (!space && space.error().errno_value == ESRCH) return;
       if (!space) {
         unsupported_.push_back(fmt::format("process {}: {}", child.value, space.error().message));
@@ -148,7 +149,7 @@ void Engine::on_exec(Tid tid) {
     (void)tracee.detach_if_alive();
     return;
   }
-  auto space = AddressSpace::create(tracee, table_);
+  auto space = AddressSpace::create(tracee, table_, filters_of(*process));
   Registers regs;
   if (!space || !tracee.get_registers_if_alive(regs)) {
     if (!space) unsupported_.push_back(fmt::format("process {}: {}", tid.value, space.error().message));

@@ -110,7 +110,7 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   trace::BlockTable table;
   collect::Pipeline pipeline(make_collectors(request, table));
   PipelineSink sink(pipeline);
-  inject::Engine engine(table, sink, {.follow = request.follow, .plan = {}});
+  inject::Engine engine(table, sink, {.follow = request.follow, .plan = {}, .trace = launch.options});
   set_check_context([&] { return engine.describe(); });
   if (const Status adopted = engine.adopt(program); !adopted) {
     ::kill(program.tid().value, SIGKILL);
