@@ -72,6 +72,13 @@ void CodeCache::emit_gateway() {
   const uint32_t to_tracer = e.jrcxz_forward();
   e.add_imm_to_rcx(-static_cast<int32_t>(SyscallKind::execute));
   const uint32_t plain = e.jrcxz_forward();
+  e.add_imm_to_rcx(-1);
+  const uint32_t maps = e.jrcxz_forward();
+  e.bytes({0x0f, 0xb6, 0xca});                                // movzx ecx, dl
+  e.load_kind_rcx(offsetof(StatePage, open_flags_plain));
+  const uint32_t opens_for_writing = e.jrcxz_forward();
+  const uint32_t opens_for_reading = e.jmp_forward();
+  e.land_rel8(maps);
   e.bytes({0x0f, 0xb6, 0xca});                                // movzx ecx, dl
   e.load_kind_rcx(offsetof(StatePage, mmap_prot_plain));
   const uint32_t maps_code = e.jrcxz_forward();
@@ -79,6 +86,7 @@ void CodeCache::emit_gateway() {
   e.load_kind_rcx(offsetof(StatePage, mmap_flags_plain));
   const uint32_t maps_fixed = e.jrcxz_forward();
   e.land_rel8(plain);
+  e.land_rel32(opens_for_reading);
   syscall_ = e.offset();
   e.syscall();
   after_syscall_ = e.offset();
@@ -90,6 +98,7 @@ void CodeCache::emit_gateway() {
   e.land_rel8(to_tracer);
   e.land_rel8(maps_code);
   e.land_rel8(maps_fixed);
+  e.land_rel8(opens_for_writing);
   syscall_trap_ = e.offset();
   e.int3();
   gateway_end_ = e.offset();

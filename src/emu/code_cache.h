@@ -201,6 +201,7 @@ class CodeCache {
 
   // Fixed places.
   uint64_t gateway_address() const { return base_ + gateway_; }
+  uint64_t syscall_address() const { return base_ + syscall_; }
   uint64_t after_syscall_address() const { return base_ + after_syscall_; }
   uint64_t branch_miss_address() const { return base_ + branch_miss_; }
 

@@ -48,6 +48,7 @@ struct StatePage {
   uint64_t reserved[119];
   uint8_t mmap_prot_plain[256];   // 1: prot byte without PROT_EXEC
   uint8_t mmap_flags_plain[256];  // 1: flags byte without MAP_FIXED
+  uint8_t open_flags_plain[256];  // 1: flags byte of an open for reading only
 };
 static_assert(sizeof(StatePage) <= limits::kPageBytes);
 static_assert(offsetof(StatePage, mmap_prot_plain) == 1024);
@@ -57,6 +58,7 @@ enum class SyscallKind : uint8_t {
   tracer = 0,   // stop: it changes mappings, signals or threads in a way that we must see
   execute = 1,  // the thread makes it itself
   mmap = 2,     // itself, unless it maps code or replaces a mapping
+  openat = 3,   // itself, unless it opens for writing
 };
 
 // When tracing, an indirect branch parks rcx and rdx in the buffer, this far behind the cursor (as

@@ -32,8 +32,9 @@ constexpr size_t kAddressField = offsetof(StatePage, spill_address);
 
 Translator::Translation Translator::translate(GuestAddr pc, std::optional<RunId> site,
                                               CapturePlan plan) {
-  const CodeRegion region = source_.region(pc);
+  CodeRegion region = source_.region(pc);
   if (region.range.size() == 0) return {Outcome::no_code, {}};
+  region.may_change = region.may_change || continues_in_changing_code(pc, region);
   plan_ = plan;
   if (!plan_fragment(pc, region)) return {Outcome::no_code, {}};
 
@@ -205,7 +206,7 @@ void Translator::emit_far_operand(Emitter& e, const Insn& insn, uint32_t index) 
                                (insn.result & 7) != 4 && insn.result != kR15;
   if (own_destination) {
     mark_point(e, index);
-    e.store_gs(kAddressField, insn.result);
+    e.store_state(kAddressField, insn.result);
     e.mov_imm(insn.result, insn.rip_target.value);
     mark_point(e, index, kAddressSpilled, insn.result);
     use_base(insn.result);

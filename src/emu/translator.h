@@ -90,6 +90,7 @@ class Translator {
   // Adds the block at `pc`; the address at which the fragment goes on, if it may.
   std::optional<GuestAddr> plan_block(GuestAddr pc, const CodeRegion& region);
   bool can_follow(GuestAddr target, CodeRegion& region);
+  bool continues_in_changing_code(GuestAddr pc, const CodeRegion& region);
   decoder::Insn fetch_insn(GuestAddr pc, const CodeRegion& region);
   void add_block(uint32_t first_insn, const CodeRegion& region, trace::Terminator terminator);
   bool fits_substitute(const decoder::Insn& insn) const;

@@ -58,6 +58,13 @@ Insn Translator::fetch_insn(GuestAddr pc, const CodeRegion& region) {
   return insn;
 }
 
+// The instruction at `pc` ends in the next region, whose bytes may change though its own may not.
+bool Translator::continues_in_changing_code(GuestAddr pc, const CodeRegion& region) {
+  if (region.range.end - pc >= decoder::kMaxInsnBytes) return false;
+  return fetch_insn(pc, region).next() > region.range.end &&
+         source_.region(region.range.end).may_change;
+}
+
 bool Translator::fits_substitute(const Insn& insn) const {
   const GprMask used = used_registers_ | registers_of(insn);
   if (!(used & decoder::gpr_bit(decoder::kR15))) return true;
@@ -111,6 +118,8 @@ std::optional<GuestAddr> Translator::plan_block(GuestAddr pc, const CodeRegion& 
     const Insn insn = fetch_insn(at, region);
     const bool alone = insn.kind == InsnKind::native || insn.kind == InsnKind::unsupported;
     if (alone && !insns_.empty()) return split();
+    // Across the end of a region: on its own, as the next one may have other rules.
+    if (!insns_.empty() && insn.next() > region.range.end) return split();
     if (!alone && !fits_substitute(insn)) return split();
 
     insns_.push_back(insn);
@@ -137,7 +146,8 @@ bool Translator::can_follow(GuestAddr target, CodeRegion& region) {
     if (r.contains(target)) return false;
   }
   if (!region.range.contains(target)) region = source_.region(target);
-  return region.range.size() != 0 && !region.may_change;
+  return region.range.size() != 0 && !region.may_change &&
+         !continues_in_changing_code(target, region);
 }
 
 bool Translator::plan_fragment(GuestAddr pc, const CodeRegion& start) {

@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "inject/send_fd.h"
@@ -45,10 +47,38 @@ uint64_t address_space_limit(Tid process) {
   return limit.rlim_cur;
 }
 
+// While it lives, a process that has used up its file descriptors may have a few more.
+class SpareDescriptors {
+ public:
+  explicit SpareDescriptors(Tid process) : process_(process) {
+    if (::prlimit(process.value, RLIMIT_NOFILE, nullptr, &before_) != 0) return;
+    const rlim_t wanted = before_.rlim_cur + kSpare;
+    const rlimit more{wanted, std::max(before_.rlim_max, wanted)};
+    raised_ = ::prlimit(process.value, RLIMIT_NOFILE, &more, nullptr) == 0;
+  }
+  ~SpareDescriptors() {
+    if (raised_) (void)::prlimit(process_.value, RLIMIT_NOFILE, &before_, nullptr);
+  }
+  SpareDescriptors(const SpareDescriptors&) = delete;
+  SpareDescriptors& operator=(const SpareDescriptors&) = delete;
+
+ private:
+  static constexpr rlim_t kSpare = 8;
+  Tid process_;
+  rlimit before_{};
+  bool raised_ = false;
+};
+
 // Maps our memfd in the tracee: at `wanted` when that is free and not 0, else anywhere.
 Result<GuestAddr> map_memfd(ptrace::RemoteSyscalls& remote, Tid process, int memfd, size_t bytes,
                             int protection, uint64_t wanted) {
-  SP_ASSIGN(const int fd, send_fd(remote, process, memfd));
+  std::optional<SpareDescriptors> spare;
+  Result<int> sent = send_fd(remote, process, memfd);
+  if (!sent && sent.error().errno_value == EMFILE) {
+    spare.emplace(process);
+    sent = send_fd(remote, process, memfd);
+  }
+  SP_ASSIGN(const int fd, std::move(sent));
   auto mapped = wanted == 0 ? Result<GuestAddr>(fail("no place"))
                             : remote.mmap(GuestAddr(wanted), bytes, protection,
                                           MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
@@ -64,13 +94,14 @@ Result<GuestAddr> map_memfd(ptrace::RemoteSyscalls& remote, Tid process, int mem
 
 Result<std::unique_ptr<AddressSpace>> AddressSpace::create(ptrace::Tracee thread,
                                                            trace::BlockTable& table,
-                                                           emu::Recording recording,
-                                                           emu::TranslatorOptions options) {
+                                                           const SpaceOptions& space_options,
+                                                           ptrace::FilterRule filters) {
   const Tid process = thread.tid();
   SP_ASSIGN(const auto mappings, kernel::read_maps(process));
   const bool limited = address_space_limit(process) != RLIM_INFINITY;
-  SP_ASSIGN(auto cache, emu::CodeCache::create(limited ? kSmallCacheBytes : kCacheBytes, recording));
-  std::unique_ptr<AddressSpace> space(new AddressSpace(process, table, std::move(cache), options));
+  SP_ASSIGN(auto cache, emu::CodeCache::create(limited ? kSmallCacheBytes : kCacheBytes,
+                                                  space_options.recording));
+  std::unique_ptr<AddressSpace> space(new AddressSpace(process, table, std::move(cache), space_options.translator));
 
   std::vector<GuestRange> executable;
   for (const kernel::Mapping& m : mappings) {
@@ -79,7 +110,7 @@ Result<std::unique_ptr<AddressSpace>> AddressSpace::create(ptrace::Tracee thread
   }
   SP_ASSIGN(space->syscall_insn_,
             ptrace::find_syscall_instruction(executable, space->code_.memory()));
-  ptrace::RemoteSyscalls remote(thread, space->syscall_insn_);
+  ptrace::RemoteSyscalls remote(thread, space->syscall_insn_, ptrace::StopSignal::keep, filters);
   SP_TRY(space->map_cache(remote, mappings));
   SP_TRY(space->add_slot_group(remote));
   SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
@@ -129,13 +160,13 @@ Status AddressSpace::open_slot(ptrace::RemoteSyscalls& remote, Slot& slot) {
   return {};
 }
 
-Result<Slot*> AddressSpace::acquire_slot(ptrace::Tracee thread) {
+Result<Slot*> AddressSpace::acquire_slot(ptrace::Tracee thread, ptrace::FilterRule filters) {
   const auto unused = [](const std::unique_ptr<Slot>& s) { return !s->in_use; };
   auto it = std::find_if(slots_.begin(), slots_.end(),
                          [&](const auto& s) { return unused(s) && s->opened; });
   if (it == slots_.end()) it = std::find_if(slots_.begin(), slots_.end(), unused);
   if (it == slots_.end() || !(*it)->opened) {
-    ptrace::RemoteSyscalls remote(thread, syscall_insn_);
+    ptrace::RemoteSyscalls remote(thread, syscall_insn_, ptrace::StopSignal::keep, filters);
     if (it == slots_.end()) {
       const auto index = static_cast<ptrdiff_t>(slots_.size());
       SP_TRY(add_slot_group(remote));
@@ -173,6 +204,11 @@ bool AddressSpace::is_ours(GuestRange range) const {
   return std::any_of(groups_.begin(), groups_.end(), [&](const SlotGroup& g) {
     return range.overlaps({GuestAddr(g.guest_base), GuestAddr(g.guest_base + g.bytes)});
   });
+}
+
+void AddressSpace::everything_may_change() {
+  code_.everything_may_change();
+  cache_->invalidate({GuestAddr(0), GuestAddr(UINT64_MAX & ~0xfffull)});
 }
 
 void AddressSpace::mappings_changed(GuestRange range) {

@@ -21,13 +21,18 @@
 
 namespace shadowprof::inject {
 
+struct SpaceOptions {
+  emu::Recording recording = emu::Recording::trace;
+  emu::TranslatorOptions translator;
+};
+
 class AddressSpace {
  public:
   // `thread` stands at a stop from which it can make system calls; nothing of ours is mapped yet.
   static Result<std::unique_ptr<AddressSpace>> create(ptrace::Tracee thread,
                                                       trace::BlockTable& table,
-                                                      emu::Recording recording,
-                                                      emu::TranslatorOptions options);
+                                                      const SpaceOptions& space_options,
+                                                      ptrace::FilterRule filters);
 
   emu::CodeCache& cache() { return *cache_; }
   emu::Translator& translator() { return translator_; }
@@ -35,7 +40,7 @@ class AddressSpace {
   GuestAddr syscall_insn() const { return syscall_insn_; }
 
   // A slot for `thread`, which must be stopped if a new one has to be opened.
-  Result<Slot*> acquire_slot(ptrace::Tracee thread);
+  Result<Slot*> acquire_slot(ptrace::Tracee thread, ptrace::FilterRule filters);
   void release_slot(Slot* slot);
   // Does `range` touch memory that is ours?
   bool is_ours(GuestRange range) const;
@@ -46,6 +51,8 @@ class AddressSpace {
   void take_counts(const std::function<void(const emu::CounterOwner&, uint64_t)>& use);
   // After a change of mappings: drops translations of `range`.
   void mappings_changed(GuestRange range);
+  // See GuestCode; drops all translations.
+  void everything_may_change();
 
  private:
   AddressSpace(Tid process, trace::BlockTable& table, std::unique_ptr<emu::CodeCache> cache,

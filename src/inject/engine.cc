@@ -20,7 +20,8 @@ Engine::~Engine() = default;
 
 Result<ProgramEnd> Engine::run(const std::function<void()>& on_interrupt) {
   while (!threads_.empty() || !root_end_) {
-    const WaitOutcome outcome = ptrace::wait_any();
+    start_ready_children();
+    const WaitOutcome outcome = stops_.next();
     if (outcome.kind == WaitOutcome::Kind::interrupted) on_interrupt();
     if (outcome.kind == WaitOutcome::Kind::no_children) break;
     if (outcome.has_status()) dispatch(outcome.tid, outcome.status);
@@ -34,6 +35,13 @@ void Engine::dispatch(Tid tid, const WaitStatus& status) {
   if (status.is_event(StopEvent::exec)) return on_exec(tid);
   const auto it = threads_.find(tid);
   if (it == threads_.end()) {
+    // A thread that died before it was started.
+    if (status.is_event(StopEvent::exit)) {
+      announced_.erase(tid);
+      early_.erase(tid);
+      (void)ptrace::Tracee(tid).cont_if_alive();
+      return;
+    }
     // A new child; its parent's event tells what it is, now or soon.
     if (const auto told = announced_.extract(tid)) {
       start_child(tid, told.mapped());
@@ -43,6 +51,9 @@ void Engine::dispatch(Tid tid, const WaitStatus& status) {
     return;
   }
   GuestThread& t = *it->second;
+  t.executing = false;
+  t.in_vfork = false;
+  if (t.leaves && !status.is_event(StopEvent::exit)) return leave_at_stop(t, status);
   switch (status.kind()) {
     case WaitStatus::Kind::signal_stop: return on_signal_stop(t, status.signal());
     case WaitStatus::Kind::group_stop: (void)t.tracee.listen_if_alive(); return;

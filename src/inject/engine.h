@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "inject/guest_process.h"
+#include "inject/stop_queue.h"
 #include "inject/trace_sink.h"
 #include "ptrace/signal_cause.h"
 #include "ptrace/wait.h"
@@ -42,9 +43,9 @@ namespace shadowprof::inject {
 
 struct EngineOptions {
   bool follow = false;  // children and executed programs, too
-  emu::Recording recording = emu::Recording::trace;
   emu::CapturePlan plan;
-  emu::TranslatorOptions translator;
+  SpaceOptions space;
+  ptrace::TraceOptions trace = ptrace::TraceOptions::none;  // that the program was launched with
 };
 
 struct EngineCounts {
@@ -59,6 +60,7 @@ struct EngineCounts {
   uint64_t fragments = 0;
   uint64_t flushes = 0;
   uint64_t threads = 0;
+  uint64_t traces = 0;  // the number of the last one: a thread has one for each program
   uint64_t processes = 0;
   double translation_s = 0;
 };
@@ -92,6 +94,8 @@ class Engine {
   // run().
   const std::vector<uint64_t>& run_counts() const { return run_counts_; }
   const std::vector<PairCount>& pair_counts() const { return pair_counts_; }
+  // Threads by how their traces ended.
+  const std::map<trace::EndReason, uint64_t>& ended() const { return ended_; }
   // Why a part of the program ran outside the engine; empty if none did.
   const std::vector<std::string>& unsupported() const { return unsupported_; }
   // Where every thread is, for messages about broken invariants.
@@ -123,6 +127,8 @@ class Engine {
   void translate_successors(GuestThread& t, FragmentId id);
   void flush(GuestThread& t);
   bool quiesce(GuestThread& t);
+  bool cannot_be_stopped(const GuestThread& t) const;
+  bool settle(GuestThread& t, const ptrace::WaitStatus& stop, Registers& regs);
   void resume(GuestThread& t, int signal = 0);
 
   struct BranchRegisters {
@@ -136,13 +142,16 @@ class Engine {
   BranchRegisters branch_registers(const GuestThread& t, uint64_t cursor) const;
   void take_guest_state(GuestThread& t, Registers& regs, const emu::CachePosition& at);
   void enter(GuestThread& t, Registers& regs);
+  bool traps_like_a_step(GuestThread& t, GuestAddr pc);
   void native_step(GuestThread& t, Registers& regs, const emu::Fragment* fragment);
   void drain(GuestThread& t);
   void drain_in_engine(GuestThread& t, Registers& regs);
   void append(GuestThread& t, std::span<const trace::Word> words);
   void record_run(GuestThread& t, RunId run);
   void take_counts(AddressSpace& space);
-  bool counting() const { return options_.recording == emu::Recording::counts; }
+  bool counting() const { return options_.space.recording == emu::Recording::counts; }
+  void begin_trace(GuestThread& t);
+  void end_trace(GuestThread& t, trace::EndReason reason);
   void append_gap(GuestThread& t, trace::GapReason reason);
   bool is_guard_hit(const GuestThread& t, const siginfo_t& info) const;
   void repair_signal_state(GuestThread& t, int signal);
@@ -154,36 +163,48 @@ class Engine {
 
   // engine_syscalls.cc
   void on_tracer_syscall(GuestThread& t, Registers& regs);
+  bool leave_to_gateway(GuestThread& t, Registers& regs);
+  void before_open(GuestThread& t, const Registers& regs);
   bool run_native_syscall(GuestThread& t, Registers& regs);
   bool answer_without_kernel(GuestThread& t, Registers& regs);
   void after_native_syscall(GuestThread& t, const Registers& before, const Registers& after);
 
   // engine_processes.cc
   void on_new_child(GuestThread& t, ptrace::StopEvent event);
+  void start_ready_children();
   void start_child(Tid child, const NewChild& info);
   void on_exec(Tid tid);
   void on_exit_event(GuestThread& t);
   void forget_thread(Tid tid);
   GuestThread& add_thread(Tid tid, GuestProcess& process);
   Status give_slot(GuestThread& t);
-  void release(GuestThread& t);
   void leave_space(GuestProcess& process);
+  Result<std::unique_ptr<AddressSpace>> make_space(ptrace::Tracee thread,
+                                                   const GuestProcess& process);
+  ptrace::FilterRule filters_of(const GuestProcess& process) const {
+    return {process.filtered, options_.trace};
+  }
+  void release(GuestThread& t, trace::EndReason reason);
   void go_native(GuestProcess& process, const std::string& reason);
   void note_unsupported(GuestThread& t, GuestAddr pc, const char* reason);
+  void leave_at_stop(GuestThread& t, const ptrace::WaitStatus& stop);
   void leave_natively(GuestThread& t, Registers& regs, int signal);
   void on_death(Tid tid, const ptrace::WaitStatus& status);
 
   trace::BlockTable& table_;
   TraceSink& sink_;
+  StopQueue stops_;
   EngineOptions options_;
   EngineCounts counts_;
   std::unordered_map<Tid, std::unique_ptr<GuestThread>> threads_;
   std::map<Tid, std::unique_ptr<GuestProcess>> processes_;
   std::unordered_map<Tid, NewChild> announced_;  // told by the parent, first stop still to come
   std::unordered_map<Tid, bool> early_;          // first stop seen, not yet announced
+  std::vector<Tid> ready_children_;              // both; to be started before the next stop
   std::map<unsigned, uint64_t> syscall_counts_;
   std::vector<uint64_t> run_counts_;
   std::vector<PairCount> pair_counts_;
+  std::map<trace::EndReason, uint64_t> ended_;
   std::vector<std::string> unsupported_;
   std::optional<ProgramEnd> root_end_;
   Tid root_;

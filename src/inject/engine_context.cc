@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // From engine context to guest context and back, and the trace buffers.
+#include <sys/syscall.h>
+
 #include <cstring>
+#include <fstream>
 
 #include "base/log.h"
 #include "inject/engine.h"
@@ -135,7 +138,7 @@ bool Engine::step_to_exact(GuestThread& t, Registers& regs) {
   while (cache.locate(regs.rip).kind == CachePosition::Kind::between) {
     counts_.context_steps++;
     if (!t.tracee.step_if_alive()) return false;
-    const auto stop = ptrace::wait_for_stop(t.tracee.tid());
+    const auto stop = stops_.wait_for_stop(t.tracee.tid());
     if (!stop || !t.tracee.get_registers_if_alive(regs)) return false;
     if (stop->is_signal_stop(SIGTRAP) || stop->is_trap()) continue;
     siginfo_t info;
@@ -195,10 +198,25 @@ void Engine::enter(GuestThread& t, Registers& regs) {
   state.guest_r15 = regs.r15;
   regs.r15 = counting() ? t.slot->guest : t.cursor;
   if (!counting()) regs.gs_base = t.slot->guest;
-  t.in_engine = true;
   if (!t.tracee.set_registers_if_alive(regs)) return;
+  t.in_engine = true;
   if (!t.deferred.empty()) return redeliver_deferred(t);
   resume(t);
+}
+
+// icebp (int1) must run without the trap flag: its own trap looks like that of a step.
+bool Engine::traps_like_a_step(GuestThread& t, GuestAddr pc) {
+  std::array<uint8_t, decoder::kMaxInsnBytes> bytes;
+  const size_t size = t.process->space->code().memory().read_some(pc, bytes);
+  for (size_t i = 0; i < size; i++) {
+    const uint8_t b = bytes[i];
+    if (b == 0xf1) return true;
+    const bool prefix = b == 0x26 || b == 0x2e || b == 0x36 || b == 0x3e || b == 0x64 ||
+                        b == 0x65 || b == 0x66 || b == 0x67 || b == 0xf2 || b == 0xf3 ||
+                        (b & 0xf0) == 0x40;
+    if (!prefix) return false;
+  }
+  return false;
 }
 
 // Executes the one instruction at regs.rip on the processor, at its own address.
@@ -206,19 +224,29 @@ void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* f
   counts_.native_steps++;
   const bool known = fragment != nullptr;
   const RunId run = known ? fragment->longest_run : RunId();
+  const bool traps_itself = traps_like_a_step(t, GuestAddr(regs.rip));
   std::optional<siginfo_t> raised;
+  bool saw_trap = false;
   {
     StepMask mask(t.tracee);
     regs.orig_rax = machine::kNoSyscall;
-    if (!t.tracee.set_registers_if_alive(regs) || !t.tracee.step_if_alive()) return;
-    const auto stop = ptrace::wait_for_stop(t.tracee.tid());
-    siginfo_t info;
-    if (!stop || !t.tracee.get_registers_if_alive(regs)) return;
-    if (stop->kind() == WaitStatus::Kind::signal_stop) {
-      if (!t.tracee.get_siginfo_if_alive(info)) return;
-      if (ptrace::cause_of(info, regs) != ptrace::SignalCause::single_step) raised = info;
+    if (!t.tracee.set_registers_if_alive(regs)) return;
+    for (;;) {
+      if (!(traps_itself ? t.tracee.cont_if_alive() : t.tracee.step_if_alive())) return;
+      const auto stop = stops_.wait_for_stop(t.tracee.tid());
+      siginfo_t info;
+      if (!stop || !t.tracee.get_registers_if_alive(regs)) return;
+      if (stop->kind() == WaitStatus::Kind::signal_stop) {
+        if (!t.tracee.get_siginfo_if_alive(info)) return;
+        if (traps_itself || ptrace::cause_of(info, regs) != ptrace::SignalCause::single_step) {
+          raised = info;
+        }
+        break;
+      }
+      saw_trap = saw_trap || stop->is_trap();  // nothing has executed yet
     }
   }
+  if (saw_trap && !t.tracee.interrupt_if_alive()) return;
   const bool executed = !raised || raised->si_signo == SIGTRAP;
   if (known && executed) {
     record_run(t, run);
@@ -278,6 +306,32 @@ void Engine::record_run(GuestThread& t, RunId run) {
   run_counts_[run.value]++;
 }
 
+// Thread ids come again; these records keep the threads apart that had the same one.
+void Engine::begin_trace(GuestThread& t) {
+  const uint64_t number = ++counts_.traces;
+  if (counting()) return;
+  t.cursor = t.slot->buffer_guest(0);
+  const trace::Word words[] = {trace::special_word(trace::SpecialKind::sample_start, 3),
+                               static_cast<trace::Word>(number),
+                               static_cast<trace::Word>(number >> 32)};
+  append(t, words);
+}
+
+// When counting, the counters stay in the slot until the address space ends.
+void Engine::end_trace(GuestThread& t, trace::EndReason reason) {
+  ended_[reason]++;
+  if (counting()) return;
+  if (reason == trace::EndReason::killed) {
+    // What the present buffer holds is lost: how much of it there is, only the thread knew.
+    t.cursor = t.slot->buffer_guest(t.buffer);
+    append_gap(t, trace::GapReason::lost);
+  }
+  const trace::Word words[] = {trace::special_word(trace::SpecialKind::sample_end, 2),
+                               static_cast<trace::Word>(reason)};
+  append(t, words);
+  drain(t);
+}
+
 void Engine::append_gap(GuestThread& t, trace::GapReason reason) {
   const trace::Word words[] = {trace::special_word(trace::SpecialKind::gap, 2),
                                static_cast<trace::Word>(reason)};
@@ -292,7 +346,7 @@ void Engine::repair_signal_state(GuestThread& t, int signal) {
   if (!blocked && !ignored) return;
   if (action.handler != reinterpret_cast<uint64_t>(SIG_DFL)) {
     ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(),
-                                  ptrace::StopSignal::drop);
+                                  ptrace::StopSignal::drop, filters_of(*t.process));
     if (!remote.rt_sigaction(signal, action)) return;
     if (!remote.finish()) return;
     for (const siginfo_t& info : remote.take_deferred_signals()) t.deferred.push_back(info);
@@ -300,11 +354,13 @@ void Engine::repair_signal_state(GuestThread& t, int signal) {
   if (blocked) (void)t.tracee.set_signal_mask_if_alive(t.blocked);
 }
 
-// Brings a thread that runs in the engine to guest context and leaves it stopped. False: it dies.
+// Brings a thread that runs in the engine to guest context and leaves it stopped. False: it dies, or
+// sleeps in the kernel until others, who may need us, have done something: then it is in the
+// gateway.
 bool Engine::quiesce(GuestThread& t) {
-  if (!t.tracee.interrupt_if_alive()) return false;
+  if (cannot_be_stopped(t) || !t.tracee.interrupt_if_alive()) return false;
   for (;;) {
-    const auto stop = ptrace::wait_for_stop(t.tracee.tid());
+    const auto stop = stops_.wait_for_stop(t.tracee.tid());
     Registers regs;
     if (!stop || !t.tracee.get_registers_if_alive(regs)) return false;
     if (stop->kind() == WaitStatus::Kind::event && !stop->is_trap()) {
@@ -313,25 +369,41 @@ bool Engine::quiesce(GuestThread& t) {
         return false;
       }
       on_new_child(t, stop->event());  // resumes; the interrupt is still pending
+      if (t.in_vfork) return false;
       continue;
     }
-    siginfo_t info;
-    if (stop->kind() == WaitStatus::Kind::signal_stop && t.tracee.get_siginfo_if_alive(info)) {
-      if (stop->signal() == SIGTRAP && t.process->space->cache().contains(regs.rip - 1)) {
-        repair_signal_state(t, SIGTRAP);
-        regs.rip--;
-      } else if (is_guard_hit(t, info)) {
-        repair_signal_state(t, SIGSEGV);
-        drain_in_engine(t, regs);
-      } else {
-        t.deferred.push_back(info);
-      }
-    } else {
-      ptrace::conceal_interruption(regs);
-    }
-    if (!t.tracee.set_registers_if_alive(regs) || !to_guest(t, regs)) return false;
-    return t.tracee.set_registers_if_alive(regs);
+    return settle(t, *stop, regs);
   }
+}
+
+// A parent that waits for its vfork child, and a thread that waits for the others of its process
+// to end, because it executes another program.
+bool Engine::cannot_be_stopped(const GuestThread& t) const {
+  if (t.in_vfork) return true;
+  if (!t.executing) return false;
+  std::ifstream file(fmt::format("/proc/{}/syscall", t.tracee.tid().value));
+  long nr = -1;
+  return (file >> nr) && (nr == SYS_execve || nr == SYS_execveat);
+}
+
+// Engine to guest context, at a stop that is no event but our interrupt's. False: it died.
+bool Engine::settle(GuestThread& t, const WaitStatus& stop, Registers& regs) {
+  siginfo_t info;
+  if (stop.kind() == WaitStatus::Kind::signal_stop && t.tracee.get_siginfo_if_alive(info)) {
+    if (stop.signal() == SIGTRAP && t.process->space->cache().contains(regs.rip - 1)) {
+      repair_signal_state(t, SIGTRAP);
+      regs.rip--;
+    } else if (is_guard_hit(t, info)) {
+      repair_signal_state(t, SIGSEGV);
+      drain_in_engine(t, regs);
+    } else {
+      t.deferred.push_back(info);
+    }
+  } else {
+    ptrace::conceal_interruption(regs);
+  }
+  if (!t.tracee.set_registers_if_alive(regs) || !to_guest(t, regs)) return false;
+  return t.tracee.set_registers_if_alive(regs);
 }
 
 }  // namespace shadowprof::inject

@@ -16,7 +16,7 @@ Status Engine::adopt(ptrace::Tracee thread) {
   auto process = std::make_unique<GuestProcess>(thread.tid());
   process->is_root = true;
   root_ = thread.tid();
-  SP_ASSIGN(process->space, AddressSpace::create(thread, table_, options_.recording, options_.translator));
+  SP_ASSIGN(process->space, make_space(thread, *process));
   GuestProcess& owner = *(processes_[thread.tid()] = std::move(process));
   counts_.processes++;
   GuestThread& t = add_thread(thread.tid(), owner);
@@ -27,6 +27,11 @@ Status Engine::adopt(ptrace::Tracee thread) {
   return {};
 }
 
+Result<std::unique_ptr<AddressSpace>> Engine::make_space(ptrace::Tracee thread,
+                                                         const GuestProcess& process) {
+  return AddressSpace::create(thread, table_, options_.space, filters_of(process));
+}
+
 GuestThread& Engine::add_thread(Tid tid, GuestProcess& process) {
   counts_.threads++;
   auto thread = std::make_unique<GuestThread>(tid, process);
@@ -35,9 +40,9 @@ GuestThread& Engine::add_thread(Tid tid, GuestProcess& process) {
 }
 
 Status Engine::give_slot(GuestThread& t) {
-  SP_ASSIGN(t.slot, t.process->space->acquire_slot(t.tracee));
+  SP_ASSIGN(t.slot, t.process->space->acquire_slot(t.tracee, filters_of(*t.process)));
   t.buffer = 0;
-  if (!counting()) t.cursor = t.slot->buffer_guest(0);
+  begin_trace(t);
   return {};
 }
 
@@ -62,12 +67,17 @@ void Engine::on_new_child(GuestThread& t, StopEvent event) {
   info.guest_gs_base = counting() ? regs.gs_base : t.guest_gs_base;
   info.blocked = t.blocked;
   const Tid child(static_cast<int32_t>(message));
-  if (early_.erase(child)) {
-    start_child(child, info);
-  } else {
-    announced_[child] = info;
-  }
+  announced_[child] = info;
+  if (early_.erase(child)) ready_children_.push_back(child);
+  t.in_vfork = event == StopEvent::vfork;
   resume(t);
+}
+
+// Not where their parents' events are handled: that may be in the middle of a flush.
+void Engine::start_ready_children() {
+  for (Tid child : std::exchange(ready_children_, {})) {
+    if (const auto told = announced_.extract(child)) start_child(child, told.mapped());
+  }
 }
 
 // The child stands in its first stop, behind the system call that made it, in the gateway.
@@ -79,7 +89,8 @@ void Engine::start_child(Tid child, const NewChild& info) {
   regs.rcx = info.next_pc;
   regs.r15 = info.guest_r15;
   regs.gs_base = info.guest_gs_base;
-  if (!info.is_thread && !options_.follow) {
+  const bool stays_native = info.is_thread && info.parent->native;
+  if (stays_native || (!info.is_thread && !options_.follow)) {
     if (tracee.set_registers_if_alive(regs)) (void)tracee.detach_if_alive();
     return;
   }
@@ -89,10 +100,12 @@ void Engine::start_child(Tid child, const NewChild& info) {
   if (!info.is_thread) {
     auto fresh = std::make_unique<GuestProcess>(child);
     fresh->actions = info.parent->actions;
+    fresh->filtered = info.parent->filtered;
     if (info.shares_memory) {
       fresh->space = info.parent->space;
     } else {
-      auto space = AddressSpace::create(tracee, table_, options_.recording, options_.translator);
+      auto space = make_space(tracee, *fresh);
+      if (!space && space.error().errno_value == ESRCH) return;
       if (!space) {
         unsupported_.push_back(fmt::format("process {}: {}", child.value, space.error().message));
         (void)tracee.detach_if_alive();
@@ -107,7 +120,7 @@ void Engine::start_child(Tid child, const NewChild& info) {
   t.guest_gs_base = info.guest_gs_base;
   t.blocked = info.blocked;
   if (const Status slot = give_slot(t); !slot) {
-    go_native(*process, slot.error().message);
+    if (slot.error().errno_value != ESRCH) go_native(*process, slot.error().message);
     return;
   }
   if (!t.tracee.get_registers_if_alive(regs)) return;
@@ -123,7 +136,7 @@ void Engine::on_exec(Tid tid) {
   GuestProcess* process = nullptr;
   if (const auto it = threads_.find(Tid(static_cast<int32_t>(former))); it != threads_.end()) {
     process = it->second->process;
-    release(*it->second);
+    release(*it->second, trace::EndReason::executed);
   }
   if (!process) {
     (void)tracee.cont_if_alive();
@@ -131,6 +144,7 @@ void Engine::on_exec(Tid tid) {
   }
   std::erase_if(threads_, [&](const auto& entry) { return entry.second->process == process; });
   leave_space(*process);
+  process->native = false;
   process->actions = {};
   if (!options_.follow) {
     unsupported_.push_back(fmt::format(
@@ -139,7 +153,7 @@ void Engine::on_exec(Tid tid) {
     (void)tracee.detach_if_alive();
     return;
   }
-  auto space = AddressSpace::create(tracee, table_, options_.recording, options_.translator);
+  auto space = make_space(tracee, *process);
   Registers regs;
   if (!space || !tracee.get_registers_if_alive(regs)) {
     if (!space) unsupported_.push_back(fmt::format("process {}: {}", tid.value, space.error().message));
@@ -148,7 +162,10 @@ void Engine::on_exec(Tid tid) {
   }
   process->space = std::move(*space);
   GuestThread& t = add_thread(tid, *process);
-  if (const Status slot = give_slot(t); !slot) return go_native(*process, slot.error().message);
+  if (const Status slot = give_slot(t); !slot) {
+    if (slot.error().errno_value != ESRCH) go_native(*process, slot.error().message);
+    return;
+  }
   if (tracee.get_registers_if_alive(regs)) enter(t, regs);
 }
 
@@ -158,29 +175,30 @@ void Engine::on_exit_event(GuestThread& t) {
   if (t.in_engine && t.tracee.get_registers_if_alive(regs)) {
     const emu::CodeCache& cache = t.process->space->cache();
     const emu::CachePosition at = cache.locate(regs.rip);
+    // Killed between a drain and the setting of its registers, it still has the cursor of before.
+    const uint64_t start = t.slot->buffer_guest(t.buffer);
+    if (!counting() && (regs.r15 < start || regs.r15 > t.slot->buffer_end(t.buffer))) regs.r15 = start;
     if (at.kind == emu::CachePosition::Kind::point) {
       take_guest_state(t, regs, at);
-    } else {
+    } else if (at.kind != emu::CachePosition::Kind::outside) {
       if (!counting()) t.cursor = regs.r15;
       t.in_engine = false;
     }
   }
-  release(t);
+  release(t, trace::EndReason::exited);
   resume(t);
 }
 
 // The last of its trace, and its slot. Idempotent.
-void Engine::release(GuestThread& t) {
+void Engine::release(GuestThread& t, trace::EndReason reason) {
   if (!t.slot) return;
   // A thread that dies without an exit event takes its cursor with it.
-  if (counting()) {
-    // The counters stay in the slot until the address space ends.
-  } else if (!t.in_engine) {
-    drain(t);
-  } else {
+  if (t.in_engine && !t.executing && !counting()) {
+    reason = trace::EndReason::killed;
     unsupported_.push_back(fmt::format("thread {} was killed: its last records are lost",
                                        t.tracee.tid().value));
   }
+  end_trace(t, reason);
   for (uint64_t ticket : t.tickets) sink_.wait(ticket);
   uint64_t* counts = t.slot->syscall_counts();
   for (unsigned nr = 0; nr < 1024; nr++) {
@@ -205,7 +223,7 @@ void Engine::forget_thread(Tid tid) {
   const auto it = threads_.find(tid);
   if (it == threads_.end()) return;
   GuestProcess* process = it->second->process;
-  release(*it->second);
+  release(*it->second, trace::EndReason::exited);
   threads_.erase(it);
   for (const auto& [other, t] : threads_) {
     if (t->process == process) return;
@@ -233,13 +251,17 @@ void Engine::note_unsupported(GuestThread& t, GuestAddr pc, const char* reason) 
 
 // All threads of the process leave the engine where they are and run on natively, unprofiled.
 void Engine::go_native(GuestProcess& process, const std::string& reason) {
-  unsupported_.push_back(fmt::format("process {} went on outside the engine {}", process.pid.value, reason));
+  unsupported_.push_back(fmt::format("process {} went on outside the engine: {}", process.pid.value, reason));
+  process.native = true;
   std::vector<GuestThread*> all;
   for (auto& [tid, t] : threads_) {
     if (t->process == &process) all.push_back(t.get());
   }
   for (GuestThread* t : all) {
-    if (t->in_engine && !quiesce(*t)) continue;
+    if (t->in_engine && !quiesce(*t)) {
+      t->leaves = true;
+      continue;
+    }
     Registers regs;
     if (!t->tracee.get_registers_if_alive(regs)) continue;
     leave_natively(*t, regs, 0);
@@ -247,10 +269,17 @@ void Engine::go_native(GuestProcess& process, const std::string& reason) {
   leave_space(process);
 }
 
+// A thread that could not be stopped when its process left the engine has stopped now.
+void Engine::leave_at_stop(GuestThread& t, const ptrace::WaitStatus& stop) {
+  Registers regs;
+  if (!t.tracee.get_registers_if_alive(regs) || !settle(t, stop, regs)) return;
+  leave_natively(t, regs, 0);
+}
+
 void Engine::leave_natively(GuestThread& t, Registers& regs, int signal) {
   const ptrace::Tracee tracee = t.tracee;
   const std::vector<siginfo_t> deferred = std::exchange(t.deferred, {});
-  release(t);
+  release(t, trace::EndReason::left_engine);
   threads_.erase(tracee.tid());
   if (!tracee.set_registers_if_alive(regs)) return;
   std::vector<siginfo_t> more;

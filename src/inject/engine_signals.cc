@@ -84,7 +84,7 @@ void Engine::deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t
   // Stepping into a handler stops before its first instruction, through ptrace_notify and not
   // through a signal (kernel/signal.c signal_setup_done).
   if (!t.tracee.step_if_alive(info.si_signo)) return;
-  const auto stop = ptrace::wait_for_stop(t.tracee.tid());
+  const auto stop = stops_.wait_for_stop(t.tracee.tid());
   if (!stop || !t.tracee.get_registers_if_alive(regs)) return;
   if (!stop->is_signal_stop(SIGTRAP)) {
     // No frame could be made (SIGSEGV), or another signal came first.

@@ -2,10 +2,18 @@
 //
 // System calls that the gateway hands to us (slots.cc lists them): made by the thread at the
 // guest's own address, and their effects on translation and on what we track.
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstdlib>
 
 #include "base/log.h"
 #include "inject/engine.h"
@@ -23,6 +31,28 @@ GuestRange pages(uint64_t address, uint64_t bytes) {
   return {GuestAddr(address), GuestAddr(end)};
 }
 
+constexpr long kOpenat2 = 437;
+
+std::string path_at(ptrace::RemoteMemory& memory, GuestAddr address) {
+  std::array<uint8_t, PATH_MAX> bytes;
+  const size_t size = memory.read_some(address, bytes);
+  const auto end = std::find(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(size), 0);
+  return {bytes.begin(), end};
+}
+
+// Does `path`, as `thread` sees it, name /proc/PID/mem?
+bool is_memory_file(Tid thread, int directory, const std::string& path) {
+  const std::string proc = fmt::format("/proc/{}/", thread.value);
+  std::string ours = proc + (directory == AT_FDCWD ? "cwd/" : fmt::format("fd/{}/", directory)) + path;
+  if (path.starts_with("/")) ours = proc + "root" + path;
+  // /proc/self is our own directory here; what matters is that it is some process's memory.
+  char resolved[PATH_MAX];
+  if (!::realpath(ours.c_str(), resolved)) return false;
+  struct statfs file_system;
+  return std::string_view(resolved).ends_with("/mem") && ::statfs(resolved, &file_system) == 0 &&
+         file_system.f_type == PROC_SUPER_MAGIC;
+}
+
 long number_of(const ptrace::Registers& regs) { return static_cast<int>(regs.rax); }
 
 }  // namespace
@@ -30,6 +60,11 @@ long number_of(const ptrace::Registers& regs) { return static_cast<int>(regs.rax
 // `regs`: of the engine, behind the gateway's trap.
 void Engine::on_tracer_syscall(GuestThread& t, Registers& regs) {
   counts_.tracer_syscalls++;
+  if (leave_to_gateway(t, regs)) {
+    regs.rip = t.process->space->cache().syscall_address();
+    if (t.tracee.set_registers_if_alive(regs)) resume(t);
+    return;
+  }
   regs.rip--;
   take_guest_state(t, regs, {.kind = emu::CachePosition::Kind::syscall_trap});
   regs.orig_rax = machine::kNoSyscall;
@@ -48,6 +83,41 @@ void Engine::on_tracer_syscall(GuestThread& t, Registers& regs) {
   if (new_action && regs.rax == 0) t.process->actions[before.rdi] = *new_action;
   after_native_syscall(t, before, regs);
   enter(t, regs);
+}
+
+// Calls that must only be known before they are made. They may block, and need us meanwhile: an
+// execve waits for the process's other threads to end, the open of a FIFO for another one.
+bool Engine::leave_to_gateway(GuestThread& t, Registers& regs) {
+  switch (number_of(regs)) {
+    case SYS_execve:
+    case SYS_execveat:
+      t.cursor = regs.r15;
+      t.executing = true;
+      return true;
+    case SYS_open:
+    case SYS_creat:
+    case SYS_openat:
+    case kOpenat2: before_open(t, regs); return true;
+    default: return false;
+  }
+}
+
+// Is a process's memory opened for writing? Then code can change unseen in any page.
+void Engine::before_open(GuestThread& t, const Registers& regs) {
+  ptrace::RemoteMemory& memory = t.process->space->code().memory();
+  const long nr = number_of(regs);
+  const bool at = nr == SYS_openat || nr == kOpenat2;
+  uint64_t flags = nr == SYS_open ? regs.rsi : nr == SYS_creat ? O_WRONLY : regs.rdx;
+  if (nr == kOpenat2) flags = memory.read_value<uint64_t>(GuestAddr(regs.rdx)).value_or(O_RDWR);
+  if ((flags & O_ACCMODE) == O_RDONLY) return;
+  const int directory = at ? static_cast<int>(regs.rdi) : AT_FDCWD;
+  if (!is_memory_file(t.tracee.tid(), directory,
+                      path_at(memory, GuestAddr(at ? regs.rsi : regs.rdi)))) {
+    return;
+  }
+  for (const auto& [pid, process] : processes_) {
+    if (process->space) process->space->everything_may_change();
+  }
 }
 
 // Calls that are refused, or that the engine cannot live with.
@@ -93,9 +163,10 @@ bool Engine::answer_without_kernel(GuestThread& t, Registers& regs) {
 // does something else now (a signal came first, or it died).
 bool Engine::run_native_syscall(GuestThread& t, Registers& regs) {
   if (!t.tracee.set_registers_if_alive(regs)) return false;
+  bool saw_trap = false;
   for (int syscall_stops = 0; syscall_stops < 2;) {
     if (!t.tracee.syscall_if_alive()) return false;
-    const auto stop = ptrace::wait_for_stop(t.tracee.tid());
+    const auto stop = stops_.wait_for_stop(t.tracee.tid());
     if (!stop || !t.tracee.get_registers_if_alive(regs)) return false;
     if (stop->kind() == ptrace::WaitStatus::Kind::syscall_stop) {
       syscall_stops++;
@@ -111,9 +182,10 @@ bool Engine::run_native_syscall(GuestThread& t, Registers& regs) {
       }
       t.deferred.push_back(info);
     }
-    // Trap stops: go on; the group stop is reported again.
+    saw_trap = saw_trap || stop->is_trap();
   }
-  return true;
+  // A group stop that was run through is reported again this way.
+  return !saw_trap || t.tracee.interrupt_if_alive();
 }
 
 void Engine::after_native_syscall(GuestThread& t, const Registers& before, const Registers& after) {
@@ -150,6 +222,12 @@ void Engine::after_native_syscall(GuestThread& t, const Registers& before, const
       }
       break;
     }
+    case SYS_seccomp:
+      t.process->filtered = t.process->filtered || !failed;
+      break;
+    case SYS_prctl:
+      if (before.rdi == PR_SET_SECCOMP && !failed) t.process->filtered = true;
+      break;
     case SYS_shmat:
     case SYS_shmdt:
     case SYS_remap_file_pages:

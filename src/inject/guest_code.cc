@@ -37,7 +37,7 @@ void GuestCode::refresh() {
   regions_.clear();
   for (const kernel::Mapping& m : *mappings) {
     if (!m.executable || m.range.overlaps(excluded_)) continue;
-    regions_.push_back({m.range, module_of(m), m.writable || m.shared});
+    regions_.push_back({m.range, module_of(m), m.writable || m.shared || everything_may_change_});
   }
   stale_ = false;
 }
@@ -87,6 +87,12 @@ size_t GuestCode::fetch(GuestAddr address, std::span<uint8_t> out) {
     done += n;
   }
   return done;
+}
+
+void GuestCode::everything_may_change() {
+  everything_may_change_ = true;
+  stale_ = true;
+  pages_.clear();
 }
 
 void GuestCode::mappings_changed(GuestRange range) {

@@ -30,6 +30,9 @@ class GuestCode : public emu::CodeSource {
   void mappings_changed(GuestRange range);
   // Is any of `range` executable, as far as is known?
   bool has_code(GuestRange range);
+  // The program can write its memory without writing to it (through /proc/PID/mem): from now on
+  // all code may change.
+  void everything_may_change();
   // Our own executable mapping is not guest code.
   void exclude(GuestRange range) { excluded_ = range; }
 
@@ -48,6 +51,7 @@ class GuestCode : public emu::CodeSource {
   ptrace::RemoteMemory memory_;
   trace::BlockTable& table_;
   bool stale_ = true;
+  bool everything_may_change_ = false;
   GuestRange excluded_;
   std::vector<emu::CodeRegion> regions_;  // ascending
   std::vector<ModuleId> modules_;         // that this address space has had

@@ -28,7 +28,10 @@ struct GuestThread {
   bool in_engine = false;        // which context its registers are of
   uint64_t guest_gs_base = 0;
   size_t buffer = 0;             // which of the slot's buffers is being filled
-  uint64_t cursor = 0;           // guest address; valid while in guest context
+  uint64_t cursor = 0;           // guest address; valid while in guest context, or executing
+  bool executing = false;        // in execve, and `cursor` is where its trace ends
+  bool in_vfork = false;         // sleeps until its child executes or exits
+  bool leaves = false;           // goes native as soon as it stops
   uint64_t tickets[emu::kBufferCount] = {};  // of the buffers' last submission
   // Tracked, because a trap of ours that the program blocks makes the kernel unblock it.
   ptrace::SignalMask blocked = 0;

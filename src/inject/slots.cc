@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "inject/slots.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -11,14 +12,15 @@
 namespace shadowprof::inject {
 namespace {
 
-// Calls that change mappings, signal handling or the GS base behind the translator's back.
+// Calls that change mappings, signal handling or the GS base behind the translator's back, or that
+// end the address space (the trace cursor is needed then), or open files that may be memory.
 // rseq is here to be refused: the kernel compares the program counter with the guest's addresses,
 // and would never see it inside a critical section.
 constexpr unsigned kTracerCalls[] = {
     SYS_mprotect,   SYS_munmap,       SYS_mremap,        SYS_remap_file_pages, SYS_shmat,
     SYS_shmdt,      SYS_pkey_mprotect, SYS_rt_sigaction, SYS_rt_sigprocmask,  SYS_rt_sigreturn,
     SYS_arch_prctl, SYS_modify_ldt,   SYS_prctl,         SYS_seccomp,         334 /* rseq */,
-    453 /* map_shadow_stack */,
+    453 /* map_shadow_stack */, SYS_execve, SYS_execveat, SYS_open, SYS_creat, 437 /* openat2 */,
 };
 
 }  // namespace
@@ -27,6 +29,7 @@ emu::SyscallKind syscall_kind(unsigned nr) {
   for (unsigned n : kTracerCalls) {
     if (n == nr) return emu::SyscallKind::tracer;
   }
+  if (nr == SYS_openat) return emu::SyscallKind::openat;
   return nr == SYS_mmap ? emu::SyscallKind::mmap : emu::SyscallKind::execute;
 }
 
@@ -62,6 +65,7 @@ void Slot::initialise() {
   for (unsigned i = 0; i < 256; i++) {
     state().mmap_prot_plain[i] = (i & PROT_EXEC) == 0;
     state().mmap_flags_plain[i] = (i & MAP_FIXED) == 0;
+    state().open_flags_plain[i] = (i & O_ACCMODE) == O_RDONLY;
   }
 }
 

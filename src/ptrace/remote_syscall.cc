@@ -44,10 +44,12 @@ bool wants_restart(int64_t result) {
 
 }  // namespace
 
-RemoteSyscalls::RemoteSyscalls(Tracee tracee, GuestAddr syscall_insn, StopSignal stop_signal)
+RemoteSyscalls::RemoteSyscalls(Tracee tracee, GuestAddr syscall_insn, StopSignal stop_signal,
+                               FilterRule filters)
     : tracee_(tracee),
       syscall_insn_(syscall_insn),
       stop_signal_(stop_signal),
+      filters_(filters),
       memory_(tracee.tid()),
       run_(tracee, deferred_) {}
 
@@ -77,6 +79,7 @@ Status RemoteSyscalls::begin() {
   if (!saved_.is_64_bit()) {
     return fail("thread {} runs 32-bit code", tracee_.tid().value);
   }
+  SP_TRY(suspend_filters());
   SP_TRY(leave_stop(stop));
   SP_TRY(remember_rseq());
   if (!tracee_.get_signal_mask_if_alive(saved_mask_) ||
@@ -85,6 +88,15 @@ Status RemoteSyscalls::begin() {
   }
   state_ = State::active;
   return {};
+}
+
+Status RemoteSyscalls::suspend_filters() {
+  if (!filters_.suspend) return {};
+  const Status done = tracee_.try_set_options(filters_.normal | TraceOptions::suspend_seccomp);
+  if (done || done.error().errno_value == ESRCH) return done;
+  return tl::unexpected(Error{
+      "its seccomp filters judge our system calls, and suspending them needs root (CAP_SYS_ADMIN)",
+      done.error().errno_value});
 }
 
 // Leaves a stop at which the thread is in the middle of a system call, and decides the ending.
@@ -224,7 +236,9 @@ Result<WaitStatus> RemoteSyscalls::finish() {
   if (state_ == State::lost) return gone();
   if (state_ == State::active) {
     state_ = State::finished;
-    if (Status ended = end(); !ended) {
+    Status ended = end();
+    if (filters_.suspend && !tracee_.set_options_if_alive(filters_.normal)) return gone();
+    if (!ended) {
       state_ = State::lost;
       return tl::unexpected(std::move(ended.error()));
     }

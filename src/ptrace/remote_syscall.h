@@ -45,7 +45,7 @@
 //
 // Calls that block are allowed, but those that restart by way of restart_syscall(2) (nanosleep,
 // poll, futex with a timeout) are not: they overwrite the state of the program's own such call.
-// A seccomp filter judges our calls too: suspend it, or do not call.
+// A seccomp filter judges our calls too: suspend it (FilterRule), or do not call.
 #pragma once
 
 #include <csignal>
@@ -67,6 +67,12 @@ namespace shadowprof::ptrace {
 // traps and faults that we caused ourselves, and costs a stop less.
 enum class StopSignal : uint8_t { keep, drop };
 
+// Seccomp filters of the program judge our calls too, unless they are suspended for the series.
+struct FilterRule {
+  bool suspend = false;                         // the program has installed filters
+  TraceOptions normal = TraceOptions::none;     // the thread's options apart from that
+};
+
 // The kernel's struct sigaction (not glibc's).
 struct RemoteSigaction {
   uint64_t handler = 0;  // or SIG_DFL 0, SIG_IGN 1
@@ -78,7 +84,8 @@ struct RemoteSigaction {
 class RemoteSyscalls {
  public:
   // syscall_insn: where the bytes 0f 05 are executable in the tracee (find_syscall_instruction).
-  RemoteSyscalls(Tracee tracee, GuestAddr syscall_insn, StopSignal stop_signal = StopSignal::keep);
+  RemoteSyscalls(Tracee tracee, GuestAddr syscall_insn, StopSignal stop_signal = StopSignal::keep,
+                 FilterRule filters = {});
   // finish(), if that was not done; an error then is lost.
   ~RemoteSyscalls();
   RemoteSyscalls(const RemoteSyscalls&) = delete;
@@ -143,6 +150,7 @@ class RemoteSyscalls {
   Result<int64_t> call_words(int64_t number, std::span<const uint64_t> arguments);
   Result<int64_t> call_once(int64_t number, std::span<const uint64_t> arguments);
   Status begin();
+  Status suspend_filters();
   Status leave_stop(const WaitStatus& stop);
   Status leave_syscall_stop();
   Status remember_rseq();
@@ -157,6 +165,7 @@ class RemoteSyscalls {
   Tracee tracee_;
   GuestAddr syscall_insn_;
   StopSignal stop_signal_;
+  FilterRule filters_;
   RemoteMemory memory_;
   std::vector<siginfo_t> deferred_;
   QuietRun run_;

@@ -258,6 +258,12 @@ bool Tracee::set_options_if_alive(TraceOptions options) const {
   return request_if_alive(PTRACE_SETOPTIONS, 0, as_data(kernel_options(options)), "SETOPTIONS");
 }
 
+Status Tracee::try_set_options(TraceOptions options) const {
+  if (raw_ptrace(PTRACE_SETOPTIONS, tid_, 0, as_data(kernel_options(options))) >= 0) return {};
+  if (errno == ESRCH) return thread_is_gone(tid_);
+  return fail_errno(errno, "cannot set the tracing options of thread {}", tid_.value);
+}
+
 Result<Tracee> seize(Tid tid, TraceOptions options) {
   if (raw_ptrace(PTRACE_SEIZE, tid, 0, as_data(kernel_options(options))) < 0) {
     return cannot_seize(tid, errno);

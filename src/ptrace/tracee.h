@@ -148,6 +148,8 @@ class Tracee {
 
   // Replaces the options given at seize time.
   [[nodiscard]] bool set_options_if_alive(TraceOptions options) const;
+  // Also says "no" (EPERM) to suspend_seccomp without CAP_SYS_ADMIN, or from inside a filter.
+  Status try_set_options(TraceOptions options) const;
 
   bool operator==(const Tracee&) const = default;
 

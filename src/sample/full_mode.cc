@@ -102,7 +102,8 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   launch.fixed_addresses = request.deterministic;
   launch.options = TraceOptions::mark_syscall_stops | TraceOptions::follow_fork |
                    TraceOptions::follow_vfork | TraceOptions::follow_clone |
-                   TraceOptions::report_exec | TraceOptions::report_exit | TraceOptions::exit_kill;
+                   TraceOptions::report_exec | TraceOptions::report_vfork_done |
+                   TraceOptions::report_exit | TraceOptions::exit_kill;
   SP_ASSIGN(const ptrace::Tracee program, ptrace::launch(launch));
   profile.run.pid = program.tid().value;
   // From here on no return without the program's end: it cannot go on without us.
@@ -111,10 +112,12 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   collect::Pipeline pipeline(make_collectors(request, table));
   PipelineSink sink(pipeline);
   const bool counting = (request.edges || request.calls) && !request.exact_inclusive;
-  const auto recording = counting ? emu::Recording::counts : emu::Recording::trace;
-  inject::Engine engine(table, sink,
-                        {.follow = request.follow, .recording = recording, .plan = {},
-                         .translator = {.through_jumps = !request.exact_inclusive}});
+  inject::EngineOptions options;
+  options.follow = request.follow;
+  options.trace = launch.options;
+  options.space.recording = counting ? emu::Recording::counts : emu::Recording::trace;
+  options.space.translator.through_jumps = !request.exact_inclusive;
+  inject::Engine engine(table, sink, options);
   set_check_context([&] { return engine.describe(); });
   if (const Status adopted = engine.adopt(program); !adopted) {
     ::kill(program.tid().value, SIGKILL);
@@ -136,6 +139,9 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
     }
     collect::add_counts(table, engine.run_counts(), pairs, request.calls, profile);
     profile.coverage.samples = engine.counts().threads;
+  }
+  for (const auto& [reason, threads] : engine.ended()) {
+    profile.coverage.ended[trace::to_string(reason)] += threads;
   }
   profile.coverage.instructions_total = profile.coverage.instructions_profiled;
   profile.confidence.exact = result.warnings.empty();

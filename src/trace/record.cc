@@ -13,6 +13,16 @@ const char* to_string(GapReason r) {
   return "?";
 }
 
+const char* to_string(EndReason r) {
+  switch (r) {
+    case EndReason::exited: return "exited";
+    case EndReason::executed: return "executed";
+    case EndReason::killed: return "killed";
+    case EndReason::left_engine: return "left_engine";
+  }
+  return "?";
+}
+
 Result<std::optional<Record>> Reader::next() {
   if (at_ >= words_.size()) return std::nullopt;
   const size_t offset = at_;

@@ -27,7 +27,7 @@ enum class SpecialKind : uint8_t {
   sample_start = 1,   // payload: sample number (2 words)
   thread_switch = 2,  // payload: guest thread id
   gap = 3,            // payload: GapReason; what follows is not the successor of what was before
-  sample_end = 4,     // payload: reason (engine's StopReason as a number)
+  sample_end = 4,     // payload: EndReason
 };
 
 enum class GapReason : uint8_t {
@@ -37,6 +37,14 @@ enum class GapReason : uint8_t {
   lost = 4,              // records were lost (counted as dropped)
 };
 const char* to_string(GapReason r);
+
+enum class EndReason : uint8_t {
+  exited = 1,       // the thread, or its process
+  executed = 2,     // another program
+  killed = 3,       // without a chance to fetch its last records
+  left_engine = 4,  // it went on natively
+};
+const char* to_string(EndReason r);
 
 constexpr Word special_word(SpecialKind kind, uint32_t length_words) {
   return kSpecialBit | (length_words << 8) | static_cast<Word>(kind);

@@ -41,10 +41,18 @@ int main(void) {
     close(fds[1]);
   }
 
+  // A child that stops again, or exits, before it was waited for takes the news of its continuing
+  // with it; so it goes on only when told.
+  int go_on[2];
+  EXPECT(pipe(go_on) == 0);
   const pid_t child = fork();
   EXPECT(child >= 0);
   if (child == 0) {
-    for (int i = 0; i < 3; ++i) raise(SIGSTOP);
+    for (int i = 0; i < 3; ++i) {
+      raise(SIGSTOP);
+      char byte;
+      EXPECT(read(go_on[0], &byte, 1) == 1);
+    }
     _exit(9);
   }
   for (int i = 0; i < 3; ++i) {
@@ -54,6 +62,7 @@ int main(void) {
     kill(child, SIGCONT);
     EXPECT(waitpid(child, &status, WCONTINUED) == child);
     printf("child continued %d\n", WIFCONTINUED(status));
+    EXPECT(write(go_on[1], "x", 1) == 1);
   }
   int status;
   EXPECT(waitpid(child, &status, 0) == child);

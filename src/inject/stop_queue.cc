@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+#include "inject/stop_queue.h"
+
+#include "ptrace/tracee.h"
+
+namespace shadowprof::inject {
+namespace {
+
+using ptrace::StopEvent;
+using ptrace::WaitMode;
+using ptrace::WaitOutcome;
+using ptrace::WaitStatus;
+
+// So that a program that stops all the time otherwise cannot starve one that waits for a drain.
+constexpr unsigned kMaxUrgentInARow = 32;
+
+bool ends_the_thread(const WaitStatus& status) {
+  return status.is_dead() || status.is_event(StopEvent::exit) || status.is_event(StopEvent::exec);
+}
+
+std::deque<WaitOutcome>::iterator find(std::deque<WaitOutcome>& queue, Tid tid) {
+  return std::find_if(queue.begin(), queue.end(),
+                      [&](const WaitOutcome& o) { return o.tid == tid; });
+}
+
+}  // namespace
+
+WaitOutcome StopQueue::next() {
+  fetch_all();
+  if (urgent_.empty() && faults_.empty()) {
+    const WaitOutcome first = ptrace::wait_any();
+    if (!first.has_status()) return first;
+    add(first);
+  }
+  const bool urgent = faults_.empty() || (!urgent_.empty() && urgent_in_a_row_ < kMaxUrgentInARow);
+  urgent_in_a_row_ = urgent ? urgent_in_a_row_ + 1 : 0;
+  Queue& queue = urgent ? urgent_ : faults_;
+  const WaitOutcome out = queue.front();
+  queue.pop_front();
+  return out;
+}
+
+void StopQueue::fetch_all() {
+  for (;;) {
+    const WaitOutcome outcome = ptrace::wait_any(WaitMode::poll);
+    if (!outcome.has_status()) return;
+    add(outcome);
+  }
+}
+
+// A thread that was killed in the stop that it had reported has left that stop.
+void StopQueue::add(const WaitOutcome& outcome) {
+  if (ends_the_thread(outcome.status)) {
+    std::erase_if(urgent_, [&](const WaitOutcome& o) {
+      return o.tid == outcome.tid && !ends_the_thread(o.status);
+    });
+    std::erase_if(faults_, [&](const WaitOutcome& o) { return o.tid == outcome.tid; });
+  }
+  const bool fault = outcome.status.is_signal_stop(SIGSEGV);
+  (fault ? faults_ : urgent_).push_back(outcome);
+}
+
+Result<WaitStatus> StopQueue::wait_for_stop(Tid tid) {
+  for (Queue* queue : {&urgent_, &faults_}) {
+    const auto it = find(*queue, tid);
+    if (it == queue->end()) continue;
+    if (ends_the_thread(it->status)) return ptrace::thread_is_gone(tid);
+    const WaitStatus status = it->status;
+    queue->erase(it);
+    return status;
+  }
+  return ptrace::wait_for_stop(tid);
+}
+
+}  // namespace shadowprof::inject

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+//
+// The reports of all traced threads, in a fair order.
+//
+// wait(2) looks through the tracees in a fixed order and returns the first that has something to
+// report. Threads that spin on a lock fill their trace buffers again and again, so they always have
+// something; the thread that holds the lock, stopped at a jump to untranslated code, may never get
+// its turn. So all that can be had without waiting is fetched before anything is handled, and what
+// only asks for a drain comes after what keeps a thread from going on at all.
+#pragma once
+
+#include <deque>
+
+#include "ptrace/wait.h"
+
+namespace shadowprof::inject {
+
+class StopQueue {
+ public:
+  // The next report to handle. Waits only when there is none.
+  ptrace::WaitOutcome next();
+
+  // As ptrace::wait_for_stop, but takes a report of the thread that was fetched already.
+  Result<ptrace::WaitStatus> wait_for_stop(Tid tid);
+
+ private:
+  using Queue = std::deque<ptrace::WaitOutcome>;
+
+  void fetch_all();
+  void add(const ptrace::WaitOutcome& outcome);
+
+  Queue urgent_;
+  Queue faults_;  // signal stops for SIGSEGV: nearly always full trace buffers
+  unsigned urgent_in_a_row_ = 0;
+};
+
+}  // namespace shadowprof::inject
