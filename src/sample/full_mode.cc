@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <ctime>
 
 #include "base/check.h"
 #include "collect/edge_collector.h"
@@ -90,7 +91,9 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   profile.run.mode = "full";
   profile.run.engine = "translator";
   profile.run.host = describe_host();
+  profile.run.options = request.options;
   profile.run.started = utc_now();
+  const int64_t started = std::time(nullptr);
   const auto start = std::chrono::steady_clock::now();
 
   ptrace::LaunchRequest launch;
@@ -102,7 +105,9 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   launch.options = TraceOptions::mark_syscall_stops | TraceOptions::follow_fork |
                    TraceOptions::follow_vfork | TraceOptions::follow_clone |
                    TraceOptions::report_exec | TraceOptions::report_exit | TraceOptions::exit_kill;
+  SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
   SP_ASSIGN(const ptrace::Tracee program, ptrace::launch(launch));
+  limits.give_to(program.tid());  // it has not executed an instruction yet
   profile.run.pid = program.tid().value;
   // From here on no return without the program's end: it cannot go on without us.
 
@@ -127,8 +132,10 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   profile.coverage.instructions_total = profile.coverage.instructions_profiled;
   profile.confidence.exact = result.warnings.empty();
   fill_syscalls(profile, engine.syscalls());
-  name_functions(profile, request.top);
+  name_functions(profile, request.top, started);
   fill_overhead(profile, engine.counts(), pipeline);
+  if (const Status sound = profile::check_consistency(profile); !sound)
+    result.warnings.push_back("internal error, the profile is wrong: " + sound.error().message);
   return result;
 }
 

@@ -9,6 +9,7 @@
 //                                     trace buffers -> collector thread
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ struct FullModeRequest {
   bool edges = true;
   bool calls = true;
   size_t top = 20;                 // rows of each hotlist
+  std::map<std::string, std::string> options;  // as the user gave them, for the profile
 };
 
 struct FullModeResult {
