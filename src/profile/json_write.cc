@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/unique_fd.h"
+#include "profile/compression.h"
 #include "profile/json_file.h"
 #include "profile/output_file.h"
 
@@ -254,11 +255,11 @@ struct StringOut {
 Result<bool> is_profile_file(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return fail_errno(errno, "cannot read {}, which is there already", path);
-  char head[256];
-  const ssize_t n = ::read(fd.get(), head, sizeof(head));
+  std::string head(kHeadBytes, '\0');
+  const ssize_t n = ::read(fd.get(), head.data(), head.size());
   if (n < 0) return fail_errno(errno, "cannot read {}, which is there already", path);
   std::string squeezed;
-  for (char c : std::string_view(head, static_cast<size_t>(n)))
+  for (char c : decompress_head(std::string_view(head).substr(0, static_cast<size_t>(n)), 256))
     if (c != ' ' && c != '\n' && c != '\t' && c != '\r') squeezed += c;
   return n == 0 || squeezed.starts_with(std::string("{\"schema\":\"") + kSchema + '"');
 }
