@@ -96,6 +96,7 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   const int64_t started = std::time(nullptr);
   const auto start = std::chrono::steady_clock::now();
 
+  SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
   ptrace::LaunchRequest launch;
   launch.path = request.path;
   launch.argv = request.argv;
@@ -105,10 +106,9 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   launch.options = TraceOptions::mark_syscall_stops | TraceOptions::follow_fork |
                    TraceOptions::follow_vfork | TraceOptions::follow_clone |
                    TraceOptions::report_exec | TraceOptions::report_exit | TraceOptions::exit_kill;
-  SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
   SP_ASSIGN(const ptrace::Tracee program, ptrace::launch(launch));
-  limits.give_to(program.tid());  // it has not executed an instruction yet
   profile.run.pid = program.tid().value;
+  limits.give_to(program.tid());  // it has not executed an instruction yet
   // From here on no return without the program's end: it cannot go on without us.
 
   trace::BlockTable table;
