@@ -133,6 +133,8 @@ int run_main(int argc, char** argv) {
     return exit_status_for(result.error());
   }
   for (const std::string& warning : result->warnings) info("{}", warning);
+  if (!result->internal_error.empty())
+    error("internal error, the profile is not right: {}", result->internal_error);
   profile::Profile& profile = result->profile;
   profile.tool_version = version();
   if (const Status written = profile::write_profile(profile, options.output); !written) {

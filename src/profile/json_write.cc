@@ -267,7 +267,10 @@ Result<bool> is_profile_file(const std::string& path) {
 }  // namespace
 
 Status check_output(const std::string& path) {
-  if (path == "-") return {};
+  if (path == "-") {
+    SP_ASSIGN([[maybe_unused]] const OutputFile open, OutputFile::open(path));
+    return {};
+  }
   if (path.empty()) return fail("the name of the profile is empty");
   struct stat info {};
   if (::stat(path.c_str(), &info) == 0) {

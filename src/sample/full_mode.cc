@@ -135,7 +135,7 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   name_functions(profile, request.top, started);
   fill_overhead(profile, engine.counts(), pipeline);
   if (const Status sound = profile::check_consistency(profile); !sound)
-    result.warnings.push_back("internal error, the profile is wrong: " + sound.error().message);
+    result.internal_error = sound.error().message;
   return result;
 }
 

@@ -37,6 +37,8 @@ struct FullModeResult {
   profile::Profile profile;
   // What did not run under the engine, one sentence each.
   std::vector<std::string> warnings;
+  // A rule of profiles is broken (profile::check_consistency): a bug of ours. Empty: none is.
+  std::string internal_error;
 };
 
 // An Error means that the program did not start, or that its end was not seen.

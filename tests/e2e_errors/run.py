@@ -462,6 +462,12 @@ def output_on_a_full_device(b):
     refused(b.run("/bin/true", output="/dev/full"), OWN)
 
 
+def profile_on_a_closed_stdout(b):
+    refused(b.shell(["/bin/sh", "-c", 'exec "$@" >&-', "sh", b.shadowprof, "run", "-o", "-", "--",
+                     "/usr/bin/touch", "started"]), OWN)
+    nothing_left(b)
+
+
 def profile_on_a_full_stdout(b):
     refused(b.shell(["/bin/sh", "-c", 'exec "$@" >/dev/full', "sh", b.shadowprof, "run", "--mode",
                      "full", "-o", "-", "--", "/bin/true"]), OWN)
@@ -536,8 +542,9 @@ def report_without_permission(b):
 
 CASES = [
     no_subcommand, unknown_subcommand, unknown_options, run_without_a_program, bad_values,
-    what_is_not_built_is_named, empty_output_name, options_after_the_program_are_its_own, missing_programs, a_file_as_folder,
-    a_directory, no_execute_bit, not_a_program, elf_of_another_kind, elf_with_a_missing_loader,
+    what_is_not_built_is_named, empty_output_name, options_after_the_program_are_its_own,
+    missing_programs, a_file_as_folder, a_directory, no_execute_bit, not_a_program,
+    elf_of_another_kind, elf_with_a_missing_loader,
     busy_for_writing, symlink_loop, name_too_long, control_characters_in_the_name, no_permission,
     executable_but_unreadable, noexec_mount, script_runs_its_interpreter,
     script_with_a_bad_interpreter, setuid_program_under_root, setuid_program_without_rights,
@@ -545,7 +552,8 @@ CASES = [
     closed_stderr_keeps_the_status, unwritable_stdout, small_limits, no_more_processes,
     output_that_cannot_be_made, output_in_a_folder_of_somebody_else, foreign_output_is_kept,
     own_output_is_replaced, full_disk, file_size_limit, output_on_a_full_device,
-    profile_on_a_full_stdout, profile_on_stdout, reader_that_went_away, compressed_profiles,
+    profile_on_a_closed_stdout, profile_on_a_full_stdout, profile_on_stdout,
+    reader_that_went_away, compressed_profiles,
     program_that_is_gone, report_of_what_is_no_profile, report_without_permission,
 ]
 
