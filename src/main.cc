@@ -3,12 +3,15 @@
 // Parse, dispatch a subcommand, exit code.
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <string_view>
 
 #include "base/log.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/version.h"
+#include "report/text_report.h"
 
 namespace {
 
@@ -26,15 +29,24 @@ constexpr Command kCommands[] = {
     {"syscalls", cli::syscalls_main, "print the system call classification table"},
 };
 
+constexpr std::string_view kUnbuiltCommands[] = {"attach", "annotate", "compare", "diff",
+                                                 "check",  "merge",    "export",  "doctor"};
+
+int print_text(std::string_view text) {
+  if (const Status printed = cli::print(text); !printed) {
+    error("{}", printed.error().message);
+    return cli::kExitOwnFailure;
+  }
+  return cli::kExitOk;
+}
+
 int print_help() {
   std::string text = "Usage: shadowprof COMMAND [OPTIONS] ...\n\n";
   for (const Command& c : kCommands) text += fmt::format("  {:<10} {}\n", c.name, c.summary);
   text +=
       "\nshadowprof COMMAND --help says more about each.\n\n"
       "Example:\n  shadowprof run -o app.json -- ./app args\n  shadowprof report app.json\n";
-  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
-                       std::fflush(stdout) == 0;
-  return written ? cli::kExitOk : cli::kExitOwnFailure;
+  return print_text(text);
 }
 
 }  // namespace
@@ -47,12 +59,16 @@ int main(int argc, char** argv) {
   const std::string_view name = argv[1];
   if (name == "--help" || name == "-h" || name == "help") return print_help();
   if (name == "--version") {
-    std::puts("shadowprof " SHADOWPROF_VERSION);
-    return cli::kExitOk;
+    return print_text(fmt::format("shadowprof {}\n", cli::version()));
   }
   for (const Command& c : kCommands) {
     if (c.name == name) return c.run(argc - 1, argv + 1);
   }
-  error("unknown command '{}' (see shadowprof --help)", name);
+  if (std::find(std::begin(kUnbuiltCommands), std::end(kUnbuiltCommands), name) !=
+      std::end(kUnbuiltCommands)) {
+    error("{} is not built yet (see shadowprof --help)", name);
+    return cli::kExitOwnFailure;
+  }
+  error("unknown command '{}' (see shadowprof --help)", report::printable(name));
   return cli::kExitOwnFailure;
 }

@@ -16,6 +16,8 @@
 namespace shadowprof::cli {
 namespace {
 
+constexpr size_t kMostRows = 1'000'000;
+
 using profile::Place;
 using profile::Profile;
 using profile::SourceLine;
@@ -84,7 +86,10 @@ int report_main(int argc, char** argv) {
   ReportOptions options;
   app.add_option("FILE", options.file, "the profile")->required();
   app.add_flag("--json", options.json, "print the hotlists as JSON");
-  app.add_option("--limit", options.limit, "rows of each list")->capture_default_str();
+  app.add_option("--limit", options.limit, "rows of each list")
+      ->type_name("N")
+      ->check(CLI::Range(size_t{0}, kMostRows))
+      ->capture_default_str();
   app.add_option("--color", options.color, "always, auto or never")
       ->check(CLI::IsMember({"always", "auto", "never"}))
       ->capture_default_str();

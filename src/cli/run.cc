@@ -4,16 +4,16 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
-#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/run_options.h"
+#include "cli/version.h"
 #include "kernel/elf_kind.h"
 #include "profile/json_file.h"
 #include "report/text_report.h"
@@ -23,55 +23,34 @@
 namespace shadowprof::cli {
 namespace {
 
-struct RunOptions {
-  std::string output = "shadowprof.json";
-  std::string mode = "full";
-  std::vector<std::string> profiles = {"edge", "call", "method"};
-  bool follow = false;
-  bool deterministic = false;
-  bool quiet = false;
-  bool verbose = false;
-  size_t top = 20;
-  std::vector<std::string> command;
-};
+constexpr size_t kSummaryRows = 5;
 
-// A number: the exit status, there is nothing to run.
-std::optional<int> parse(int argc, char** argv, RunOptions& options) {
-  CLI::App app{"Runs PROGRAM and profiles it from its first instruction to its end.",
-               "shadowprof run"};
-  app.add_option("-o,--output", options.output, "profile to write; - is standard output")
-      ->type_name("FILE")
-      ->capture_default_str();
-  app.add_option("--mode", options.mode, "full: the whole program runs under the translator")
-      ->type_name("MODE")
-      ->check(CLI::IsMember({"full"}));
-  app.add_option("--profile", options.profiles, "what to collect: edge,call,method; or none")
-      ->type_name("LIST")
-      ->delimiter(',')
-      ->check(CLI::IsMember({"edge", "call", "method", "none"}));
-  app.add_flag("-f,--follow", options.follow, "children and executed programs, too");
-  app.add_flag("--deterministic", options.deterministic,
-               "fixed addresses: the same counts run after run");
-  app.add_option("--top", options.top, "rows of each hotlist")->type_name("N")->capture_default_str();
-  app.add_flag("-q,--quiet", options.quiet, "say nothing but errors");
-  app.add_flag("-v,--verbose", options.verbose, "say more");
-  app.footer("Example:\n  shadowprof run -o gzip.json -- gzip -k file\n  shadowprof report gzip.json");
-  app.prefix_command();
-  if (const auto status = parse_command_line(app, "[--] PROGRAM [ARG...]", argc, argv)) return status;
-  options.command = app.remaining();
-  if (!options.command.empty() && options.command[0] == "--") {
-    options.command.erase(options.command.begin());
+// What execve(2) says about a program that it will not execute. Everything else that fails before
+// the program runs is our own failure.
+int exit_status_for(const Error& e) {
+  switch (e.errno_value) {
+    case ENOENT:
+    case ENOTDIR:
+      return kExitNotFound;
+    case EACCES:
+    case EINVAL:
+    case EISDIR:
+    case ELIBBAD:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case ENOEXEC:
+    case ETXTBSY:
+      return kExitNotExecutable;
+    default:
+      return kExitOwnFailure;
   }
-  if (options.command.empty()) {
-    error("no program given (see shadowprof run --help)");
-    return kExitOwnFailure;
-  }
-  return std::nullopt;
 }
 
-int exit_status_for(const Error& e) {
-  if (e.errno_value == ENOENT || e.errno_value == ENOTDIR) return kExitNotFound;
-  return kExitNotExecutable;
+// Looked at before anything is started: the kernel would only say that it cannot.
+Result<std::string> find_and_inspect(const std::string& name) {
+  SP_ASSIGN(std::string path, kernel::find_program(name));
+  SP_TRY(kernel::inspect_program(path));
+  return path;
 }
 
 std::vector<std::string> environment() {
@@ -96,57 +75,68 @@ std::vector<std::string> environment() {
   ::_exit(end.value);
 }
 
+// With -v the hottest rows follow the one line that we always say.
 void say_result(const RunOptions& options, const profile::Profile& profile) {
   const profile::Overhead& cost = profile.overhead;
   const std::string where = options.output == "-" ? "standard output" : options.output;
   info("{} instructions in {} functions profiled, {:.2f} s of program, {:.2f} s of our own: {}",
        profile.coverage.instructions_profiled, profile.functions.size(), cost.program_cpu_s,
        cost.engine_cpu_s + cost.collector_cpu_s, where);
+  if (!options.verbose) return;
+  report::TextOptions text;
+  text.columns = report::terminal_columns(STDERR_FILENO);
+  text.limit = kSummaryRows;
+  text.color = report::use_color("auto", STDERR_FILENO);
+  const std::string summary = report::render_text(profile, text);
+  // Standard error may be closed or full; that is no reason to fail.
+  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, summary.data(), summary.size());
+}
+
+sample::FullModeRequest request_for(const RunOptions& options, std::string path) {
+  sample::FullModeRequest request;
+  request.signals = ptrace::InheritedSignals::capture();
+  request.path = std::move(path);
+  request.argv = options.command;
+  request.environment = environment();
+  request.follow = options.follow;
+  request.deterministic = options.deterministic;
+  request.edges = options.wants("edge");
+  request.calls = options.wants("call") || options.wants("method");
+  request.top = options.top;
+  request.options = options.recorded();
+  return request;
 }
 
 }  // namespace
 
 int run_main(int argc, char** argv) {
   RunOptions options;
-  if (const auto status = parse(argc, argv, options)) return *status;
+  if (const auto status = parse_run_options(argc, argv, options)) return *status;
   if (options.quiet) set_verbosity(Verbosity::quiet);
   if (options.verbose) set_verbosity(Verbosity::verbose);
 
-  sample::FullModeRequest request;
-  request.signals = ptrace::InheritedSignals::capture();
-  const auto path = kernel::find_program(options.command[0]);
+  auto path = find_and_inspect(options.command[0]);
   if (!path) {
     error("{}", path.error().message);
-    return exit_status_for(path.error());
-  }
-  if (const auto kind = kernel::inspect_program(*path); !kind) {
-    error("{}", kind.error().message);
-    return exit_status_for(kind.error());
+    const int status = exit_status_for(path.error());
+    return status == kExitOwnFailure ? kExitNotExecutable : status;
   }
   if (const Status output = profile::check_output(options.output); !output) {
     error("{}", output.error().message);
     return kExitOwnFailure;
   }
-  const auto wants = [&](const char* name) {
-    return std::find(options.profiles.begin(), options.profiles.end(), name) !=
-           options.profiles.end();
-  };
-  request.path = *path;
-  request.argv = options.command;
-  request.environment = environment();
-  request.follow = options.follow;
-  request.deterministic = options.deterministic;
-  request.edges = wants("edge");
-  request.calls = wants("call") || wants("method");
-  request.top = options.top;
+  const sample::FullModeRequest request = request_for(options, std::move(*path));
   sample::prepare_signals();
   auto result = sample::run_full_mode(request);
   if (!result) {
     error("{}", result.error().message);
-    return result.error().errno_value ? exit_status_for(result.error()) : kExitOwnFailure;
+    return exit_status_for(result.error());
   }
   for (const std::string& warning : result->warnings) info("{}", warning);
-  const profile::Profile& profile = result->profile;
+  if (!result->internal_error.empty())
+    error("internal error, the profile is not right: {}", result->internal_error);
+  profile::Profile& profile = result->profile;
+  profile.tool_version = version();
   if (const Status written = profile::write_profile(profile, options.output); !written) {
     error("{}", written.error().message);
     return kExitOwnFailure;

@@ -284,7 +284,7 @@ void CodeCache::set_branch(size_t index, uint64_t target) {
 // old or the new value.
 void CodeCache::write_jump_field(uint32_t field, uint32_t target) {
   const uint32_t relative = target - (field + 4);
-  __atomic_store(reinterpret_cast<uint32_t*>(host_ + field), &relative, __ATOMIC_RELEASE);
+  __atomic_store_n(reinterpret_cast<uint32_t*>(host_ + field), relative, __ATOMIC_RELEASE);
 }
 
 void CodeCache::link(uint32_t exit_index, FragmentId to) {

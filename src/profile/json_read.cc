@@ -10,12 +10,16 @@
 #include <nlohmann/json.hpp>
 
 #include "base/unique_fd.h"
+#include "profile/compression.h"
 #include "profile/json_file.h"
 
 namespace shadowprof::profile {
 namespace {
 
 using Json = nlohmann::json;
+
+// Unpacked. The largest that were seen are some hundred megabytes.
+constexpr size_t kMaxProfileBytes = size_t{4} << 30;
 
 struct Bad {
   std::string what;
@@ -357,8 +361,10 @@ Result<Profile> parse_profile(std::string_view text) {
 }
 
 Result<Profile> read_profile(const std::string& path) {
-  SP_ASSIGN(const std::string text, read_whole_file(path));
-  auto profile = parse_profile(text);
+  SP_ASSIGN(std::string bytes, read_whole_file(path));
+  const auto text = decompress(std::move(bytes), kMaxProfileBytes);
+  if (!text) return fail("cannot use {}: {}", path, text.error().message);
+  auto profile = parse_profile(*text);
   if (!profile) return fail("cannot use {}: {}", path, profile.error().message);
   return profile;
 }

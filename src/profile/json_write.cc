@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/unique_fd.h"
+#include "profile/compression.h"
 #include "profile/json_file.h"
 #include "profile/output_file.h"
 
@@ -255,11 +255,11 @@ struct StringOut {
 Result<bool> is_profile_file(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return fail_errno(errno, "cannot read {}, which is there already", path);
-  char head[256];
-  const ssize_t n = ::read(fd.get(), head, sizeof(head));
+  std::string head(kHeadBytes, '\0');
+  const ssize_t n = ::read(fd.get(), head.data(), head.size());
   if (n < 0) return fail_errno(errno, "cannot read {}, which is there already", path);
   std::string squeezed;
-  for (char c : std::string_view(head, static_cast<size_t>(n)))
+  for (char c : decompress_head(std::string_view(head).substr(0, static_cast<size_t>(n)), 256))
     if (c != ' ' && c != '\n' && c != '\t' && c != '\r') squeezed += c;
   return n == 0 || squeezed.starts_with(std::string("{\"schema\":\"") + kSchema + '"');
 }
@@ -267,7 +267,10 @@ Result<bool> is_profile_file(const std::string& path) {
 }  // namespace
 
 Status check_output(const std::string& path) {
-  if (path == "-") return {};
+  if (path == "-") {
+    SP_ASSIGN([[maybe_unused]] const OutputFile open, OutputFile::open(path));
+    return {};
+  }
   if (path.empty()) return fail("the name of the profile is empty");
   struct stat info {};
   if (::stat(path.c_str(), &info) == 0) {
@@ -284,11 +287,8 @@ Status check_output(const std::string& path) {
   } else if (errno != ENOENT) {
     return fail_errno(errno, "cannot write {}", path);
   }
-  std::error_code ignored;
-  std::filesystem::path file = std::filesystem::weakly_canonical(path, ignored);
-  const std::string directory = (ignored ? std::filesystem::path(path) : file).parent_path();
-  if (::access(directory.empty() ? "." : directory.c_str(), W_OK | X_OK) != 0)
-    return fail_errno(errno, "cannot make {} in its directory", path);
+  // Permissions do not say it all (/proc, a read-only mount): make the file and take it back.
+  SP_ASSIGN([[maybe_unused]] const OutputFile trial, OutputFile::open(path));
   return {};
 }
 

@@ -31,7 +31,8 @@ struct CodeRef {
 };
 
 // The index of the entry for the same file (path, device, inode) or, without an inode, the same
-// region (path, address); added where there is none yet.
+// region (path, address); added where there is none yet. The [vdso] is one image, wherever each
+// process has it.
 uint32_t find_or_add_module(ModuleTable& table, const Module& module);
 
 }  // namespace shadowprof::profile

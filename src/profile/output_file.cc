@@ -45,7 +45,10 @@ Result<OutputFile> OutputFile::open(const std::string& path) {
 }
 
 OutputFile::OutputFile(std::string path, std::string temporary, UniqueFd fd)
-    : path_(std::move(path)), temporary_(std::move(temporary)), fd_(std::move(fd)) {
+    : path_(std::move(path)),
+      temporary_(std::move(temporary)),
+      fd_(std::move(fd)),
+      compressor_(Compressor::create(compression_for(path_))) {
   buffer_.reserve(kBufferBytes);
 }
 
@@ -53,6 +56,7 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
     : path_(std::move(other.path_)),
       temporary_(std::exchange(other.temporary_, {})),
       fd_(std::move(other.fd_)),
+      compressor_(std::move(other.compressor_)),
       buffer_(std::move(other.buffer_)),
       error_(other.error_) {}
 
@@ -62,10 +66,15 @@ OutputFile::~OutputFile() {
 
 void OutputFile::write(std::string_view text) {
   buffer_ += text;
-  if (buffer_.size() >= kBufferBytes) flush();
+  if (buffer_.size() >= kBufferBytes) flush(false);
 }
 
-void OutputFile::flush() {
+void OutputFile::flush(bool last) {
+  if (compressor_) {
+    std::string packed;
+    compressor_->add(buffer_, last, packed);
+    buffer_ = std::move(packed);
+  }
   std::string_view rest = buffer_;
   while (!rest.empty() && error_ == 0) {
     const ssize_t n = ::write(fd_.get(), rest.data(), rest.size());
@@ -79,7 +88,7 @@ void OutputFile::flush() {
 
 // close(2) may be the first to report what a network file system could not store.
 Status OutputFile::finish() {
-  flush();
+  flush(true);
   if (::close(fd_.release()) != 0 && error_ == 0 && errno != EINTR) error_ = errno;
   if (error_ == 0 && !temporary_.empty() && ::rename(temporary_.c_str(), path_.c_str()) != 0)
     error_ = errno;

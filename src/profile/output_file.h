@@ -2,14 +2,16 @@
 //
 // A file that appears whole or not at all: written under another name in the same directory, mode
 // 0600, and renamed when everything reached it. What is no regular file (a device, a pipe) is
-// written in place.
+// written in place. The suffix of its name says whether it is compressed (compression.h).
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "profile/compression.h"
 
 namespace shadowprof::profile {
 
@@ -26,11 +28,12 @@ class OutputFile {
 
  private:
   OutputFile(std::string path, std::string temporary, UniqueFd fd);
-  void flush();
+  void flush(bool last);
 
   std::string path_;
   std::string temporary_;  // "" when written in place
   UniqueFd fd_;
+  std::unique_ptr<Compressor> compressor_;  // null: as it is
   std::string buffer_;
   int error_ = 0;
 };

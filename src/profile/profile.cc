@@ -48,7 +48,7 @@ uint32_t find_or_add_module(ModuleTable& table, const Module& module) {
   for (uint32_t i = 0; i < table.size(); i++) {
     const Module& m = table[i];
     if (m.path != module.path || m.inode != module.inode || m.device != module.device) continue;
-    if (module.inode != 0 || m.address == module.address) return i;
+    if (module.inode != 0 || module.path == "[vdso]" || m.address == module.address) return i;
   }
   table.push_back(module);
   return static_cast<uint32_t>(table.size() - 1);

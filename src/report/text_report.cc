@@ -99,22 +99,49 @@ std::string source(const Place& p) {
   return fmt::format("{}:{}", printable(file_name(p.file)), p.line);
 }
 
-std::string function_or_address(const Place& p) {
-  if (!p.function.empty()) return printable(p.function);
-  return fmt::format("{}+{:#x}", module_name(p), p.offset);
+// Functions without a symbol are named by their offset; with the module before it that says more.
+constexpr std::string_view kUnnamed = "function@";
+
+bool has_name(const Place& p) {
+  return !p.function.empty() && !p.function.starts_with(kUnnamed);
 }
 
-// A place within code: the line if it is known, else the address.
+void erase_all(std::string& text, std::string_view what) {
+  for (size_t at; (at = text.find(what)) != std::string::npos;) text.erase(at, what.size());
+}
+
+// Columns are narrow: without parameters, and without words that say the same for many names. What
+// is in parentheses at the end goes, unless nothing but an operator would be left.
+std::string short_name(std::string name) {
+  erase_all(name, "(anonymous namespace)::");
+  erase_all(name, "[abi:cxx11]");
+  const size_t last = name.rfind(')');
+  if (last == std::string::npos) return name;
+  size_t depth = 0;
+  for (size_t i = last + 1; i-- > 0;) {
+    if (name[i] == ')') depth++;
+    if (name[i] != '(' || --depth != 0) continue;
+    if (i != 0 && !name.substr(0, i).ends_with("operator")) name.resize(i);
+    break;
+  }
+  return name;
+}
+
+std::string function_or_address(const Place& p) {
+  if (has_name(p)) return printable(short_name(p.function));
+  if (p.function.empty()) return fmt::format("{}+{:#x}", module_name(p), p.offset);
+  return module_name(p) + "+" + printable(p.function.substr(kUnnamed.size()));
+}
+
+// A place within code: the line if it is known, else the address; before it as much of the
+// function's name as there is room for.
 std::string point(const Place& p, size_t columns) {
   const std::string line = source(p);
-  const std::string where = !line.empty() ? line
-                            : p.function.empty()
-                                ? ""
-                                : fmt::format("{}+{:#x}", module_name(p), p.offset);
-  if (where.empty() || columns < 12) return fit(function_or_address(p), columns);
-  const size_t name_columns = columns - std::min(columns / 2, width(where)) - 1;
-  const std::string name = fit(function_or_address(p), name_columns);
-  return fit(name + " " + where, columns);
+  const std::string where = line.empty() ? fmt::format("{}+{:#x}", module_name(p), p.offset) : line;
+  if (!has_name(p) || columns < 12) return fit(where, columns);
+  const size_t least = columns / 4;
+  const size_t name_columns = std::max(columns - std::min(columns, width(where) + 1), least);
+  return fit(fit(function_or_address(p), name_columns) + " " + where, columns);
 }
 
 class Renderer {

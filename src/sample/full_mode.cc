@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <ctime>
 
 #include "base/check.h"
 #include "collect/count_tables.h"
@@ -91,9 +92,12 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   profile.run.mode = "full";
   profile.run.engine = "translator";
   profile.run.host = describe_host();
+  profile.run.options = request.options;
   profile.run.started = utc_now();
+  const int64_t started = std::time(nullptr);
   const auto start = std::chrono::steady_clock::now();
 
+  SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
   ptrace::LaunchRequest launch;
   launch.path = request.path;
   launch.argv = request.argv;
@@ -106,6 +110,7 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
                    TraceOptions::report_exit | TraceOptions::exit_kill;
   SP_ASSIGN(const ptrace::Tracee program, ptrace::launch(launch));
   profile.run.pid = program.tid().value;
+  limits.give_to(program.tid());  // it has not executed an instruction yet
   // From here on no return without the program's end: it cannot go on without us.
 
   trace::BlockTable table;
@@ -146,8 +151,10 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   profile.coverage.instructions_total = profile.coverage.instructions_profiled;
   profile.confidence.exact = result.warnings.empty();
   fill_syscalls(profile, engine.syscalls());
-  name_functions(profile, request.top);
+  name_functions(profile, request.top, started);
   fill_overhead(profile, engine.counts(), pipeline);
+  if (const Status sound = profile::check_consistency(profile); !sound)
+    result.internal_error = sound.error().message;
   return result;
 }
 

@@ -9,6 +9,7 @@
 //                                     trace buffers -> collector thread
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,12 +32,15 @@ struct FullModeRequest {
   // Follow every call and return, for exact inclusive counts: reads a trace instead of counters.
   bool exact_inclusive = false;
   size_t top = 20;                 // rows of each hotlist
+  std::map<std::string, std::string> options;  // as the user gave them, for the profile
 };
 
 struct FullModeResult {
   profile::Profile profile;
   // What did not run under the engine, one sentence each.
   std::vector<std::string> warnings;
+  // A rule of profiles is broken (profile::check_consistency): a bug of ours. Empty: none is.
+  std::string internal_error;
 };
 
 // An Error means that the program did not start, or that its end was not seen.

@@ -14,7 +14,23 @@ namespace {
 
 std::atomic<uint64_t> noted_signals{0};
 
-void note_signal(int signal) { noted_signals |= uint64_t{1} << signal; }
+struct Need {
+  int resource;
+  rlim_t least;
+  const char* what;
+};
+
+// Our tables reserve address space by the gigabyte (base/limits.h); a process of the program costs
+// us four descriptors; the code cache is a file in memory.
+constexpr Need kNeeds[] = {
+    {RLIMIT_NOFILE, 32, "open files (ulimit -n)"},
+    {RLIMIT_FSIZE, rlim_t{128} << 20, "bytes in a file (ulimit -f)"},
+    {RLIMIT_AS, rlim_t{16} << 30, "bytes of address space (ulimit -v)"},
+};
+
+void note_signal(int signal) {
+  noted_signals |= uint64_t{1} << signal;
+}
 
 }  // namespace
 
@@ -55,6 +71,30 @@ void forward_signals_to(Tid program) {
   for (int signal : {SIGTERM, SIGHUP}) {
     if (noted & uint64_t{1} << signal) ::kill(program.value, signal);
   }
+}
+
+Result<InheritedLimits> InheritedLimits::raise() {
+  InheritedLimits limits;
+  for (const Need& need : kNeeds) {
+    rlimit limit{};
+    if (::getrlimit(static_cast<__rlimit_resource>(need.resource), &limit) != 0) continue;
+    limits.limits_.push_back({need.resource, limit});
+    if (limit.rlim_cur == limit.rlim_max && limit.rlim_cur >= need.least) continue;
+    rlimit wanted{limit.rlim_max, limit.rlim_max};
+    if (wanted.rlim_cur < need.least) {
+      limits.give_to(Tid(::getpid()));
+      return fail("the limit is {} {}, but shadowprof itself needs {}", wanted.rlim_cur, need.what,
+                  need.least);
+    }
+    ::setrlimit(static_cast<__rlimit_resource>(need.resource), &wanted);
+  }
+  return limits;
+}
+
+void InheritedLimits::give_to(Tid program) const {
+  for (const Limit& limit : limits_)
+    ::prlimit(program.value, static_cast<__rlimit_resource>(limit.resource), &limit.inherited,
+              nullptr);
 }
 
 }  // namespace shadowprof::sample

@@ -3,8 +3,12 @@
 // What a run says about where and when it was, and the signals that we pass on.
 #pragma once
 
-#include <string>
+#include <sys/resource.h>
 
+#include <string>
+#include <vector>
+
+#include "base/result.h"
 #include "base/types.h"
 #include "profile/profile.h"
 
@@ -18,5 +22,23 @@ std::string utc_now();  // "2025-01-31T12:00:00Z"
 // size limit are errors and not our death.
 void prepare_signals();
 void forward_signals_to(Tid program);
+
+// Limits that we inherited but that are meant for the program: with few open files, small files or
+// little address space we could not do our own work. Raised for us as far as is allowed, and given
+// to the program as they were.
+class InheritedLimits {
+ public:
+  // An Error says which limit is too low, and what is needed.
+  static Result<InheritedLimits> raise();
+  void give_to(Tid program) const;
+
+ private:
+  InheritedLimits() = default;
+  struct Limit {
+    int resource = 0;
+    rlimit inherited{};
+  };
+  std::vector<Limit> limits_;
+};
 
 }  // namespace shadowprof::sample

@@ -1,12 +1,160 @@
 // SPDX-License-Identifier: MIT
+//
+// Profiles have up to some hundred thousand blocks, and a program's symbol tables as many names. So
+// a function is looked up per block, but demangled only once, and only if it executed.
 #include "sample/name_functions.h"
 
-namespace shadowprof::sample {
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-void name_functions(profile::Profile& profile, size_t top) {
-  profile::FunctionTable names;
-  profile::attribute_functions(profile, std::move(names));
-  profile.hotlists = profile::compute_hotlists(profile, top);
+#include <algorithm>
+#include <atomic>
+
+#include <span>
+#include <thread>
+
+#include "base/log.h"
+#include "kernel/proc.h"
+#include "symbols/module_symbols.h"
+
+namespace shadowprof::sample {
+namespace {
+
+using profile::BlockCount;
+using profile::CodeRef;
+using symbols::ModuleSymbols;
+using symbols::SourceFrame;
+
+// What one module contributes. Modules are worked on in parallel, each by one thread.
+struct NamedModule {
+  std::unique_ptr<ModuleSymbols> symbols;  // null: nothing is known about it
+  profile::FunctionTable functions;
+};
+
+// The kernel maps the same image into every process, so ours has the bytes of the profiled one.
+Result<std::unique_ptr<ModuleSymbols>> load_vdso() {
+  SP_ASSIGN(const auto mappings, kernel::read_maps(Tid(::getpid())));
+  for (const kernel::Mapping& m : mappings) {
+    if (m.path != "[vdso]") continue;
+    const char* bytes = reinterpret_cast<const char*>(m.range.start.value);
+    return ModuleSymbols::load_image(m.path, std::vector<char>(bytes, bytes + m.range.size()));
+  }
+  return fail("this process has no [vdso]");
+}
+
+// Opens the file that ran. Another inode under its name may have replaced it; only if it is older
+// than the run is it the same after all: overlay file systems show other numbers in memory maps
+// than to stat(2).
+Result<UniqueFd> open_file_of(const profile::Module& module, int64_t started) {
+  UniqueFd fd(::open(module.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd.valid()) return fail_errno(errno, "cannot read the names of {}", module.path);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode))
+    return fail("{} has no names: it is not a file", module.path);
+  if (info.st_ino != module.inode && info.st_ctim.tv_sec >= started)
+    return fail("{} has no names: another file has taken its place", module.path);
+  return fd;
+}
+
+Result<std::unique_ptr<ModuleSymbols>> load_symbols(const profile::Module& module,
+                                                    int64_t started) {
+  if (module.path == "[vdso]") return load_vdso();
+  if (!module.path.starts_with('/')) return fail("{} has no file", module.path);
+  SP_ASSIGN(UniqueFd fd, open_file_of(module, started));
+  symbols::ModuleSource source;
+  source.path = module.path;
+  source.fd = std::move(fd);
+  return ModuleSymbols::load(std::move(source));
+}
+
+profile::Function describe(const ModuleSymbols& symbols, uint32_t module, size_t index) {
+  symbols::Symbol symbol = symbols.function(index);
+  profile::Function f;
+  f.at = {module, symbol.offset};
+  f.size = symbol.size;
+  f.name = std::move(symbol.name);
+  if (symbol.linkage_name != f.name) f.linkage_name = std::move(symbol.linkage_name);
+  const std::vector<SourceFrame> frames = symbols.lines(symbol.offset);
+  if (!frames.empty()) {
+    const SourceFrame& own = frames.back();
+    f.file = own.file;
+    f.line = own.function_line != 0 ? own.function_line : own.line;
+  }
+  return f;
+}
+
+// `blocks` are the module's, sorted by offset.
+void name_module(NamedModule& named, uint32_t module, std::span<const BlockCount> blocks) {
+  std::vector<size_t> executed;
+  for (const BlockCount& block : blocks) {
+    const auto index = named.symbols->function_index(block.at.offset);
+    if (index && (executed.empty() || executed.back() != *index)) executed.push_back(*index);
+  }
+  std::sort(executed.begin(), executed.end());
+  executed.erase(std::unique(executed.begin(), executed.end()), executed.end());
+  for (size_t index : executed) named.functions.push_back(describe(*named.symbols, module, index));
+}
+
+std::span<const BlockCount> blocks_of(const profile::BlockTable& blocks, uint32_t module) {
+  const auto first =
+      std::lower_bound(blocks.begin(), blocks.end(), module,
+                       [](const BlockCount& b, uint32_t wanted) { return b.at.module < wanted; });
+  const auto last =
+      std::upper_bound(first, blocks.end(), module,
+                       [](uint32_t wanted, const BlockCount& b) { return wanted < b.at.module; });
+  return {first, last};
+}
+
+// Calls work(i) for every i below `count`, on as many threads as there are cores.
+template <typename Work>
+void in_parallel(size_t count, Work work) {
+  std::atomic<size_t> next{0};
+  const auto take = [&] {
+    for (size_t i; (i = next.fetch_add(1)) < count;) work(i);
+  };
+  const size_t cores = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<std::thread> helpers;
+  for (size_t i = 1; i < std::min(cores, count); i++) {
+    try {
+      helpers.emplace_back(take);
+    } catch (const std::system_error&) {
+      break;  // no more threads are allowed: we do it alone
+    }
+  }
+  take();
+  for (std::thread& helper : helpers) helper.join();
+}
+
+}  // namespace
+
+void name_functions(profile::Profile& profile, size_t top, int64_t started) {
+  std::vector<NamedModule> named(profile.modules.size());
+  in_parallel(named.size(), [&](size_t i) {
+    const auto module = static_cast<uint32_t>(i);
+    const auto blocks = blocks_of(profile.tables.blocks, module);
+    if (blocks.empty()) return;
+    auto symbols = load_symbols(profile.modules[i], started);
+    if (!symbols) {
+      if (!profile.modules[i].path.empty()) detail("{}", symbols.error().message);
+      return;
+    }
+    named[i].symbols = std::move(*symbols);
+    profile.modules[i].build_id = named[i].symbols->build_id();
+    name_module(named[i], module, blocks);
+  });
+
+  profile::FunctionTable functions;
+  for (NamedModule& module : named)
+    std::move(module.functions.begin(), module.functions.end(), std::back_inserter(functions));
+  profile::attribute_functions(profile, std::move(functions));
+  const auto line_of = [&](CodeRef at) -> std::optional<profile::SourceLine> {
+    if (named[at.module].symbols == nullptr) return std::nullopt;
+    for (SourceFrame& frame : named[at.module].symbols->lines(at.offset))
+      if (frame.line != 0) return profile::SourceLine{std::move(frame.file), frame.line};
+    return std::nullopt;
+  };
+  profile.hotlists = profile::compute_hotlists(profile, top, line_of);
 }
 
 }  // namespace shadowprof::sample

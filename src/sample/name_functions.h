@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+//
+// Gives the counts of a run their names: the last step before the profile is written.
 #pragma once
 
 #include "profile/profile.h"
@@ -6,7 +8,9 @@
 namespace shadowprof::sample {
 
 // After collection: build-ids of the modules, functions from their symbols, and the hotlists with
-// `top` rows each, with source lines where debug information has them.
-void name_functions(profile::Profile& profile, size_t top);
+// `top` rows each, with source lines where debug information has them. Only files of modules that
+// executed are opened. A file that is gone, or that took the place of the one that ran since
+// `started` (seconds since the epoch), has no names; that is no error.
+void name_functions(profile::Profile& profile, size_t top, int64_t started);
 
 }  // namespace shadowprof::sample

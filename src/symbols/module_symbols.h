@@ -47,6 +47,9 @@ class ModuleSymbols {
 
   // The function at this offset.
   std::optional<Symbol> find(uint64_t offset) const { return table_.find(offset); }
+  // The same in two steps: which one it is costs little, its name is demangled at each question.
+  std::optional<size_t> function_index(uint64_t offset) const { return table_.index_of(offset); }
+  Symbol function(size_t index) const { return table_.at(index); }
   // Every function, sorted by offset.
   std::vector<Symbol> functions() const { return table_.all(); }
   size_t function_count() const { return table_.size(); }

@@ -132,6 +132,12 @@ std::optional<Symbol> SymbolTable::find(uint64_t offset) const {
   return describe(entries_[piece->index]);
 }
 
+std::optional<size_t> SymbolTable::index_of(uint64_t offset) const {
+  const IndexedRange* piece = index_.find(offset);
+  if (piece == nullptr) return std::nullopt;
+  return piece->index;
+}
+
 std::vector<Symbol> SymbolTable::all() const {
   std::vector<Symbol> symbols;
   symbols.reserve(entries_.size());

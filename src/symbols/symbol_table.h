@@ -61,6 +61,10 @@ class SymbolTable {
   explicit SymbolTable(SymbolSources sources);
 
   std::optional<Symbol> find(uint64_t offset) const;
+  // The number of the function at this offset, for those who ask often and want each name once;
+  // below size().
+  std::optional<size_t> index_of(uint64_t offset) const;
+  Symbol at(size_t index) const { return describe(entries_[index]); }
   // All of them, sorted by offset. Demangles every name: for listings and patterns, not per sample.
   std::vector<Symbol> all() const;
   size_t size() const { return entries_.size(); }

@@ -12,6 +12,7 @@ reason, where we are not root. Ends with "N passed, N failed, N skipped"; status
 
 import argparse
 import contextlib
+import gzip
 import json
 import os
 import pathlib
@@ -166,6 +167,23 @@ def bad_values(b):
                           ("--top", "99999999999999999999"), ("--sample-size", "10Q"),
                           ("--duration", "soon"), ("--seed", "1.5"), ("--color", "blue")):
         refused(b.call("run", option, value, "--", "/bin/true"), OWN)
+    nothing_left(b)
+
+
+def what_is_not_built_is_named(b):
+    for command in ("attach", "annotate", "compare", "diff", "check", "merge", "export", "doctor"):
+        outcome = b.call(command, "x")
+        refused(outcome, OWN)
+        require(f"{command} is not built yet" in outcome.err, "expected its name", outcome)
+    for arguments in (["--mode", "shadow"], ["--mode=burst"], ["--profile", "edge,value"],
+                      ["--sample-size", "10M"], ["--load=0.5"], ["-F", "99"], ["--max-overhead=1"]):
+        outcome = b.call("run", *arguments, "--", "/usr/bin/touch", "started")
+        refused(outcome, OWN)
+        require("not built yet" in outcome.err, "expected 'not built yet'", outcome)
+        listed = b.call("run", "--help")
+        name = arguments[0].partition("=")[0]
+        require(name in ("--mode", "--profile") or name not in listed.out,
+                f"--help lists {name}", listed)
     nothing_left(b)
 
 
@@ -444,9 +462,60 @@ def output_on_a_full_device(b):
     refused(b.run("/bin/true", output="/dev/full"), OWN)
 
 
+def profile_on_a_closed_stdout(b):
+    refused(b.shell(["/bin/sh", "-c", 'exec "$@" >&-', "sh", b.shadowprof, "run", "-o", "-", "--",
+                     "/usr/bin/touch", "started"]), OWN)
+    nothing_left(b)
+
+
 def profile_on_a_full_stdout(b):
     refused(b.shell(["/bin/sh", "-c", 'exec "$@" >/dev/full', "sh", b.shadowprof, "run", "--mode",
                      "full", "-o", "-", "--", "/bin/true"]), OWN)
+
+
+def profile_on_stdout(b):
+    """Behind all that the program wrote there."""
+    outcome = b.run("/bin/sh", "-c", "echo first; exit 4", output="-")
+    works(outcome, 4)
+    first, _, profile = outcome.out.partition("\n")
+    require(first == "first", "expected the program's output first", outcome)
+    require(json.loads(profile)["schema"] == "shadowprof.profile", "expected a profile", outcome)
+    nothing_left(b)
+
+
+def reader_that_went_away(b):
+    """The write fails with EPIPE; SIGPIPE must not kill us without a word."""
+    script = '"$0" run --mode full -o - -- /bin/true 2>err | :; cat err; exit "${PIPESTATUS[0]}"'
+    outcome = b.shell([need("bash"), "-c", script, b.shadowprof])
+    if outcome.out:  # the reader may live long enough to be written to: then all is well
+        require(outcome.status in (0, OWN) and outcome.out.startswith("shadowprof: "),
+                "expected one sentence", outcome)
+
+
+def compressed_profiles(b):
+    for suffix in (".gz", ".zst"):
+        output = b.dir / f"p.json{suffix}"
+        for _ in range(2):  # the second replaces the first
+            works(b.run("/bin/true", output=output), 0)
+        report = b.call("report", "--json", output)
+        works(report, 0)
+        require(json.loads(report.out)["methods"], "expected hot functions", report)
+        content = output.read_bytes()
+        for bad in (content[: len(content) // 2], content[:-1], content[:100] + bytes(100)):
+            refused(b.call("report", b.file("bad" + suffix, bad, 0o644)), OWN)
+    b.file("foreign.gz", gzip.compress(b"hello\n"), 0o644)
+    refused(b.run("/bin/true", output=b.dir / "foreign.gz"), OWN)
+
+
+def program_that_is_gone(b):
+    """Deleted or replaced while it runs: its counts stay, and it gets no names of another."""
+    script = b.file("script", "#!/bin/sh\ncp /bin/true ./program; ./program\n"
+                    "rm program; cp /bin/echo program\n")
+    works(b.call("run", "-f", "-o", b.profile, "--", script), 0)
+    data = json.loads(b.profile.read_text(encoding="utf-8"))
+    modules = [i for i, m in enumerate(data["modules"]) if m["path"].endswith("/program")]
+    require(len(modules) == 1, f"expected one module of the program: {data['modules']}")
+    require(modules[0] in data["tables"]["blocks"]["module"], "the program has no counts")
 
 
 # --- reports -----------------------------------------------------------------------------------------
@@ -473,8 +542,9 @@ def report_without_permission(b):
 
 CASES = [
     no_subcommand, unknown_subcommand, unknown_options, run_without_a_program, bad_values,
-    empty_output_name, options_after_the_program_are_its_own, missing_programs, a_file_as_folder,
-    a_directory, no_execute_bit, not_a_program, elf_of_another_kind, elf_with_a_missing_loader,
+    what_is_not_built_is_named, empty_output_name, options_after_the_program_are_its_own,
+    missing_programs, a_file_as_folder, a_directory, no_execute_bit, not_a_program,
+    elf_of_another_kind, elf_with_a_missing_loader,
     busy_for_writing, symlink_loop, name_too_long, control_characters_in_the_name, no_permission,
     executable_but_unreadable, noexec_mount, script_runs_its_interpreter,
     script_with_a_bad_interpreter, setuid_program_under_root, setuid_program_without_rights,
@@ -482,7 +552,9 @@ CASES = [
     closed_stderr_keeps_the_status, unwritable_stdout, small_limits, no_more_processes,
     output_that_cannot_be_made, output_in_a_folder_of_somebody_else, foreign_output_is_kept,
     own_output_is_replaced, full_disk, file_size_limit, output_on_a_full_device,
-    profile_on_a_full_stdout, report_of_what_is_no_profile, report_without_permission,
+    profile_on_a_closed_stdout, profile_on_a_full_stdout, profile_on_stdout,
+    reader_that_went_away, compressed_profiles,
+    program_that_is_gone, report_of_what_is_no_profile, report_without_permission,
 ]
 
 

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+#include "cli/run_options.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "cli/command_line.h"
+#include "cli/exit_codes.h"
+#include "report/text_report.h"
+
+namespace shadowprof::cli {
+namespace {
+
+constexpr size_t kMostRows = 1'000'000;
+
+// Documented for later versions: refused by name, so that nobody takes a full run for something
+// else.
+constexpr std::string_view kUnbuiltOptions[] = {
+    "--engine",     "--sample-size", "--load",    "--max-overhead",
+    "--burst",      "--duration",    "-d",        "--delay",
+    "-D",           "--freq",        "-F",        "--max-shadows",
+    "--max-memory", "--seed",        "--hotlist", "--value-context",
+    "--path-scope", "--condition",   "--probe",   "--plugin",
+    "--color",
+};
+constexpr std::string_view kUnbuiltModes[] = {"shadow", "burst"};
+constexpr std::string_view kUnbuiltProfiles[] = {"path",   "value",  "latency",
+                                                 "stream", "hazard", "all"};
+
+template <size_t N>
+bool contains(const std::string_view (&names)[N], std::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+// Accepts `built`; what is planned and what is unknown get sentences of their own.
+template <size_t N>
+CLI::Validator one_of(std::string what, std::vector<std::string> built,
+                      const std::string_view (&unbuilt)[N]) {
+  const auto check = [what, built = std::move(built), &unbuilt](std::string& value) -> std::string {
+    if (std::find(built.begin(), built.end(), value) != built.end()) return {};
+    if (contains(unbuilt, value)) return what + " " + value + " is not built yet";
+    return "there is no " + what + " '" + report::printable(value) + "'";
+  };
+  return CLI::Validator(check, "");
+}
+
+// The word that stopped our options is an option itself: unknown, or not for this version.
+void refuse_option(const std::string& word) {
+  std::string name = word.substr(0, word.find('='));
+  if (!name.starts_with("--")) name = name.substr(0, 2);
+  if (contains(kUnbuiltOptions, name)) {
+    error("option {} is not built yet: every run is a full run (see shadowprof run --help)", name);
+  } else {
+    error("there is no option {} (see shadowprof run --help)", report::printable(word));
+  }
+}
+
+// Takes the program's command from what our options left.
+std::optional<int> take_command(std::vector<std::string> rest, RunOptions& options) {
+  if (!rest.empty() && rest[0] == "--") {
+    rest.erase(rest.begin());
+  } else if (!rest.empty() && rest[0].size() > 1 && rest[0].starts_with('-')) {
+    refuse_option(rest[0]);
+    return kExitOwnFailure;
+  }
+  if (rest.empty()) {
+    error("no program given (see shadowprof run --help)");
+    return kExitOwnFailure;
+  }
+  options.command = std::move(rest);
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool RunOptions::wants(std::string_view profile) const {
+  return std::find(profiles.begin(), profiles.end(), profile) != profiles.end();
+}
+
+std::map<std::string, std::string> RunOptions::recorded() const {
+  std::string list;
+  for (const std::string& profile : profiles) list += (list.empty() ? "" : ",") + profile;
+  return {{"profile", list},
+          {"follow", follow ? "true" : "false"},
+          {"deterministic", deterministic ? "true" : "false"}};
+}
+
+std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options) {
+  CLI::App app{"Runs PROGRAM and profiles it from its first instruction to its end.",
+               "shadowprof run"};
+  app.add_option("-o,--output", options.output,
+                 "profile to write; - is standard output; .gz and .zst compress")
+      ->type_name("FILE")
+      ->capture_default_str();
+  app.add_option("--mode", options.mode, "full: the whole program runs under the translator")
+      ->type_name("MODE")
+      ->check(one_of("mode", {"full"}, kUnbuiltModes));
+  app.add_option("--profile", options.profiles, "what to collect: edge,call,method; or none")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->check(one_of("profile", {"edge", "call", "method", "none"}, kUnbuiltProfiles));
+  app.add_flag("-f,--follow", options.follow, "children and executed programs, too");
+  app.add_flag("--deterministic", options.deterministic,
+               "fixed addresses: the same counts run after run");
+  app.add_option("--top", options.top, "rows of each hotlist")
+      ->type_name("N")
+      ->check(CLI::Range(size_t{0}, kMostRows))
+      ->capture_default_str();
+  app.add_flag("-q,--quiet", options.quiet, "say nothing but errors");
+  app.add_flag("-v,--verbose", options.verbose, "say more: the hottest functions, calls and edges");
+  app.footer(
+      "Example:\n  shadowprof run -o gzip.json -- gzip -k file\n  shadowprof report gzip.json");
+  app.prefix_command();
+  if (const auto status = parse_command_line(app, "[--] PROGRAM [ARG...]", argc, argv))
+    return status;
+  return take_command(app.remaining(), options);
+}
+
+}  // namespace shadowprof::cli

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+//
+// The command line of `shadowprof run`.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shadowprof::cli {
+
+struct RunOptions {
+  std::string output = "shadowprof.json";
+  std::string mode = "full";
+  std::vector<std::string> profiles = {"edge", "call", "method"};
+  bool follow = false;
+  bool deterministic = false;
+  bool quiet = false;
+  bool verbose = false;
+  size_t top = 20;
+  std::vector<std::string> command;
+
+  bool wants(std::string_view profile) const;
+  // What bears on the counts, for the profile's own record.
+  std::map<std::string, std::string> recorded() const;
+};
+
+// A number: the exit status, there is nothing to run. What is wrong has been said then.
+std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options);
+
+}  // namespace shadowprof::cli

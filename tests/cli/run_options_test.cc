@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+//
+// The command line of run: where our options end and the program's begin, and what is refused.
+#include "cli/run_options.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/unique_fd.h"
+
+using namespace shadowprof;
+using cli::RunOptions;
+
+namespace {
+
+// What the parser says on stderr goes into a pipe for the time of the call.
+struct Parsed {
+  std::optional<int> status;
+  RunOptions options;
+  std::string said;
+};
+
+Parsed parse(std::vector<std::string> words) {
+  Parsed result;
+  words.insert(words.begin(), "run");
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+
+  int ends[2];
+  REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+  UniqueFd read_end(ends[0]);
+  const UniqueFd kept(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
+  REQUIRE(::dup2(ends[1], STDERR_FILENO) == STDERR_FILENO);
+  ::close(ends[1]);
+  result.status =
+      cli::parse_run_options(static_cast<int>(words.size()), argv.data(), result.options);
+  REQUIRE(::dup2(kept.get(), STDERR_FILENO) == STDERR_FILENO);
+  char buffer[4096];
+  const ssize_t n = ::read(read_end.get(), buffer, sizeof buffer);
+  if (n > 0) result.said.assign(buffer, static_cast<size_t>(n));
+  return result;
+}
+
+void refuses(std::vector<std::string> words, const std::string& sentence) {
+  const Parsed parsed = parse(std::move(words));
+  CAPTURE(parsed.said);
+  REQUIRE(parsed.status.has_value());
+  CHECK(*parsed.status == 125);
+  CHECK(parsed.said.find(sentence) != std::string::npos);
+  CHECK(parsed.said.find('\n') == parsed.said.size() - 1);
+}
+
+}  // namespace
+
+TEST_CASE("everything from the first word that is no option belongs to the program") {
+  using Words = std::vector<std::string>;
+  CHECK(parse({"-f", "ls", "-o", "x", "--", "-q"}).options.command ==
+        Words{"ls", "-o", "x", "--", "-q"});
+  CHECK(parse({"-o", "p", "--", "--version"}).options.command == Words{"--version"});
+  CHECK(parse({"--", "ls", "--mode", "fast"}).options.command == Words{"ls", "--mode", "fast"});
+  const RunOptions options = parse({"-o", "p.gz", "--profile", "edge", "-v", "ls"}).options;
+  CHECK(options.output == "p.gz");
+  CHECK(options.verbose);
+  CHECK(options.wants("edge"));
+  CHECK_FALSE(options.wants("call"));
+  CHECK(options.recorded().at("profile") == "edge");
+}
+
+TEST_CASE("what is planned is refused by name, and differently from what is unknown") {
+  refuses({"--mode", "shadow", "ls"}, "mode shadow is not built yet");
+  refuses({"--mode", "fast", "ls"}, "there is no mode 'fast'");
+  refuses({"--profile", "edge,value", "ls"}, "profile value is not built yet");
+  refuses({"--profile", "colour", "ls"}, "there is no profile 'colour'");
+  refuses({"--sample-size", "10M", "ls"}, "option --sample-size is not built yet");
+  refuses({"--load=0.5", "ls"}, "option --load is not built yet");
+  refuses({"-F99", "ls"}, "option -F is not built yet");
+  refuses({"--frob", "--", "ls"}, "there is no option --frob");
+  refuses({"--\x1b[31m", "ls"}, "there is no option --\\x1b[31m");
+}
+
+TEST_CASE("numbers that make no sense are refused") {
+  for (const char* value : {"x", "-3", "1.5", "99999999999999999999", ""})
+    refuses({"--top", value, "ls"}, "--top");
+  CHECK(parse({"--top", "0", "ls"}).options.top == 0);
+}
+
+TEST_CASE("a run needs a program") {
+  refuses({}, "no program given");
+  refuses({"--"}, "no program given");
+  refuses({"-o"}, "-o");
+}
