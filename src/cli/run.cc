@@ -100,6 +100,7 @@ sample::FullModeRequest request_for(const RunOptions& options, std::string path)
   request.environment = environment();
   request.follow = options.follow;
   request.deterministic = options.deterministic;
+  request.exact_inclusive = options.exact_inclusive;
   request.edges = options.wants("edge");
   request.calls = options.wants("call") || options.wants("method");
   request.top = options.top;

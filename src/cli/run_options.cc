@@ -82,7 +82,8 @@ std::map<std::string, std::string> RunOptions::recorded() const {
   for (const std::string& profile : profiles) list += (list.empty() ? "" : ",") + profile;
   return {{"profile", list},
           {"follow", follow ? "true" : "false"},
-          {"deterministic", deterministic ? "true" : "false"}};
+          {"deterministic", deterministic ? "true" : "false"},
+          {"exact_inclusive", exact_inclusive ? "true" : "false"}};
 }
 
 std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options) {
@@ -102,6 +103,8 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
   app.add_flag("-f,--follow", options.follow, "children and executed programs, too");
   app.add_flag("--deterministic", options.deterministic,
                "fixed addresses: the same counts run after run");
+  app.add_flag("--exact-inclusive", options.exact_inclusive,
+               "follow calls and returns: exact inclusive counts, several times slower");
   app.add_option("--top", options.top, "rows of each hotlist")
       ->type_name("N")
       ->check(CLI::Range(size_t{0}, kMostRows))

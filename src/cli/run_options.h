@@ -17,6 +17,7 @@ struct RunOptions {
   std::vector<std::string> profiles = {"edge", "call", "method"};
   bool follow = false;
   bool deterministic = false;
+  bool exact_inclusive = false;
   bool quiet = false;
   bool verbose = false;
   size_t top = 20;

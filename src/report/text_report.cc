@@ -149,6 +149,11 @@ class Renderer {
   Renderer(const Profile& profile, const TextOptions& options)
       : profile_(profile), options_(options), columns_(std::max<size_t>(options.columns, 80)) {}
 
+  bool estimated() const {
+    const auto option = profile_.run.options.find("inclusive");
+    return option != profile_.run.options.end() && option->second == "estimated";
+  }
+
   std::string render() {
     if (options_.summary) summary();
     methods();
@@ -216,6 +221,7 @@ void Renderer::methods() {
   const auto& rows = profile_.hotlists.methods;
   const size_t shown = std::min(options_.limit, rows.size());
   heading("Hot functions (by instructions of their own)");
+  if (estimated()) line("(total: estimated from calls)");
   line("   self   total    instr    calls    loops  function");
   // What is left for names; wide terminals have the source line and the file too.
   const size_t room = columns_ - 44;

@@ -151,7 +151,8 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   profile.coverage.instructions_total = profile.coverage.instructions_profiled;
   profile.confidence.exact = result.warnings.empty();
   fill_syscalls(profile, engine.syscalls());
-  name_functions(profile, request.top, started);
+  name_functions(profile, request.top, started,
+                 counting ? Inclusive::estimate : Inclusive::measured);
   fill_overhead(profile, engine.counts(), pipeline);
   if (const Status sound = profile::check_consistency(profile); !sound)
     result.internal_error = sound.error().message;

@@ -10,12 +10,12 @@
 
 #include <algorithm>
 #include <atomic>
-
 #include <span>
 #include <thread>
 
 #include "base/log.h"
 #include "kernel/proc.h"
+#include "profile/inclusive_estimate.h"
 #include "symbols/module_symbols.h"
 
 namespace shadowprof::sample {
@@ -128,7 +128,8 @@ void in_parallel(size_t count, Work work) {
 
 }  // namespace
 
-void name_functions(profile::Profile& profile, size_t top, int64_t started) {
+void name_functions(profile::Profile& profile, size_t top, int64_t started,
+                    Inclusive inclusive) {
   std::vector<NamedModule> named(profile.modules.size());
   in_parallel(named.size(), [&](size_t i) {
     const auto module = static_cast<uint32_t>(i);
@@ -148,6 +149,7 @@ void name_functions(profile::Profile& profile, size_t top, int64_t started) {
   for (NamedModule& module : named)
     std::move(module.functions.begin(), module.functions.end(), std::back_inserter(functions));
   profile::attribute_functions(profile, std::move(functions));
+  if (inclusive == Inclusive::estimate) profile::estimate_inclusive(profile);
   const auto line_of = [&](CodeRef at) -> std::optional<profile::SourceLine> {
     if (named[at.module].symbols == nullptr) return std::nullopt;
     for (SourceFrame& frame : named[at.module].symbols->lines(at.offset))

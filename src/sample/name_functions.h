@@ -11,6 +11,9 @@ namespace shadowprof::sample {
 // `top` rows each, with source lines where debug information has them. Only files of modules that
 // executed are opened. A file that is gone, or that took the place of the one that ran since
 // `started` (seconds since the epoch), has no names; that is no error.
-void name_functions(profile::Profile& profile, size_t top, int64_t started);
+// `inclusive`: whether the tables have measured figures or they are to be estimated from calls.
+enum class Inclusive { measured, estimate };
+void name_functions(profile::Profile& profile, size_t top, int64_t started,
+                    Inclusive inclusive = Inclusive::measured);
 
 }  // namespace shadowprof::sample
