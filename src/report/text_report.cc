@@ -117,6 +117,8 @@ std::string short_name(std::string name) {
   erase_all(name, "[abi:cxx11]");
   const size_t last = name.rfind(')');
   if (last == std::string::npos) return name;
+  // Behind parameters stand "const", "&", "[clone .cold]"; else it was a template's argument.
+  if (name.find_first_of(">:}", last) != std::string::npos) return name;
   size_t depth = 0;
   for (size_t i = last + 1; i-- > 0;) {
     if (name[i] == ')') depth++;

@@ -65,6 +65,26 @@ TEST_CASE("the lists hold what the profile says") {
   CHECK(text.find("indirect_call") != std::string::npos);
 }
 
+TEST_CASE("names are shortened to what tells them apart") {
+  const auto shown = [](const std::string& name) {
+    profile::Profile p = test::sample_profile();
+    p.hotlists.methods.resize(1);
+    p.hotlists.methods[0].at.function = name;
+    const std::string text = render_text(p, TextOptions{});
+    const size_t row = text.find("  function\n") + 11;
+    return text.substr(row + 44, text.find('\n', row) - row - 44);
+  };
+  CHECK(shown("main") == "main");
+  CHECK(shown("(anonymous namespace)::find(std::string const&, int) const") == "find");
+  CHECK(shown("A::operator()(int) const") == "A::operator()");
+  CHECK(shown("A::operator()") == "A::operator()");
+  CHECK(shown("std::function<void (int)>::swap") == "std::function<void (int)>::swap");
+  CHECK(shown("f(int)::{lambda()#1}") == "f(int)::{lambda()#1}");
+  CHECK(shown("g(int (*)(long)) [clone .cold]") == "g");
+  CHECK(shown("memcpy@plt") == "memcpy@plt");
+  CHECK(shown("function@0x10") == "app+0x10");
+}
+
 TEST_CASE("the limit holds and the rest is counted") {
   TextOptions options;
   options.limit = 1;
