@@ -165,7 +165,7 @@ bool Engine::to_guest(GuestThread& t, Registers& regs) {
 // From guest context (`regs`) into the cache, and on.
 void Engine::enter(GuestThread& t, Registers& regs) {
   if (regs.gs_base != t.guest_gs_base) {
-    return note_unsupported(t, GuestAddr(regs.rip), "it sets the gs base");
+    return note_unsupported(t, regs, "it sets the gs base");
   }
   emu::CodeCache& cache = t.process->space->cache();
   emu::StatePage& state = t.slot->state();
