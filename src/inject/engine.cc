@@ -117,7 +117,7 @@ bool Engine::on_engine_trap(GuestThread& t, Registers& regs) {
       regs.rip--;
       take_guest_state(t, regs, at);
       if (fragment.kind == FragmentKind::unsupported) {
-        note_unsupported(t, fragment.start, fragment.unsupported_reason);
+        note_unsupported(t, regs, fragment.unsupported_reason);
         return true;
       }
       native_step(t, regs, &fragment);

@@ -166,6 +166,8 @@ class Engine {
   bool leave_to_gateway(GuestThread& t, Registers& regs);
   void before_open(GuestThread& t, const Registers& regs);
   bool run_native_syscall(GuestThread& t, Registers& regs);
+  bool make_room_for_tracer(GuestThread& t, const Registers& regs);
+  bool changes_ours(const GuestThread& t, const Registers& regs) const;
   bool answer_without_kernel(GuestThread& t, Registers& regs);
   void after_native_syscall(GuestThread& t, const Registers& before, const Registers& after);
 
@@ -186,7 +188,7 @@ class Engine {
   }
   void release(GuestThread& t, trace::EndReason reason);
   void go_native(GuestProcess& process, const std::string& reason);
-  void note_unsupported(GuestThread& t, GuestAddr pc, const char* reason);
+  void note_unsupported(GuestThread& t, const Registers& regs, const char* reason);
   void leave_at_stop(GuestThread& t, const ptrace::WaitStatus& stop);
   void leave_natively(GuestThread& t, Registers& regs, int signal);
   void on_death(Tid tid, const ptrace::WaitStatus& status);

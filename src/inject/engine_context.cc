@@ -181,7 +181,7 @@ bool Engine::to_guest(GuestThread& t, Registers& regs) {
 void Engine::enter(GuestThread& t, Registers& regs) {
   if (counting()) t.guest_gs_base = regs.gs_base;
   if (regs.gs_base != t.guest_gs_base) {
-    return note_unsupported(t, GuestAddr(regs.rip), "it sets the gs base");
+    return note_unsupported(t, regs, "it sets the gs base");
   }
   emu::CodeCache& cache = t.process->space->cache();
   emu::StatePage& state = t.slot->state();

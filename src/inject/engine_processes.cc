@@ -237,7 +237,10 @@ void Engine::leave_space(GuestProcess& process) {
   process.space.reset();
 }
 
-void Engine::note_unsupported(GuestThread& t, GuestAddr pc, const char* reason) {
+// `regs` are the guest's, and not yet set in the thread.
+void Engine::note_unsupported(GuestThread& t, const Registers& regs, const char* reason) {
+  if (!t.tracee.set_registers_if_alive(regs)) return;
+  const GuestAddr pc(regs.rip);
   const emu::CodeRegion where = t.process->space->code().region(pc);
   std::string place;
   if (where.range.size() != 0) {

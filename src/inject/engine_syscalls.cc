@@ -21,12 +21,19 @@
 namespace shadowprof::inject {
 namespace {
 
+constexpr uint64_t kUserEnd = uint64_t{1} << 47;
+// Requests of ptrace(2).
+constexpr uint64_t kTraceMe = 0;
+constexpr uint64_t kTraceAttach = 16;
+constexpr uint64_t kTraceSeize = 0x4206;
 constexpr long kRseq = 334;
 constexpr uint64_t kArchSetGs = 0x1001;
 constexpr uint64_t kArchShadowStackEnable = 0x5001;
 constexpr uint64_t kPrSetSyscallUserDispatch = 59;
 
 GuestRange pages(uint64_t address, uint64_t bytes) {
+  // More than there is: the kernel refuses it.
+  if (bytes > kUserEnd || address > kUserEnd) return {};
   const uint64_t end = (address + bytes + limits::kPageBytes - 1) & ~(limits::kPageBytes - 1);
   return {GuestAddr(address), GuestAddr(end)};
 }
@@ -120,6 +127,35 @@ void Engine::before_open(GuestThread& t, const Registers& regs) {
   }
 }
 
+// A process has one tracer at most; the program's own comes first. True: `t` itself has left.
+bool Engine::make_room_for_tracer(GuestThread& t, const Registers& regs) {
+  constexpr const char* kReason = "it is traced by another process of the program";
+  if (regs.rdi == kTraceMe && !t.process->is_root) {
+    note_unsupported(t, regs, kReason);
+    return true;
+  }
+  if (regs.rdi == kTraceAttach || regs.rdi == kTraceSeize) {
+    const auto it = threads_.find(Tid(static_cast<int32_t>(regs.rsi)));
+    if (it != threads_.end() && it->second->process != t.process) {
+      go_native(*it->second->process, kReason);
+    }
+  }
+  return false;
+}
+
+// Does a call that changes mappings reach memory that the engine has mapped?
+bool Engine::changes_ours(const GuestThread& t, const Registers& regs) const {
+  const AddressSpace& space = *t.process->space;
+  const bool fixed = (regs.r10 & (number_of(regs) == SYS_mmap ? MAP_FIXED : MREMAP_FIXED)) != 0;
+  switch (number_of(regs)) {
+    case SYS_mmap: return fixed && space.is_ours(pages(regs.rdi, regs.rsi));
+    case SYS_mremap:
+      if (fixed && space.is_ours(pages(regs.r8, regs.rdx))) return true;
+      [[fallthrough]];
+    default: return space.is_ours(pages(regs.rdi, regs.rsi));
+  }
+}
+
 // Calls that are refused, or that the engine cannot live with.
 bool Engine::answer_without_kernel(GuestThread& t, Registers& regs) {
   const auto answer = [&](int error) {
@@ -135,23 +171,25 @@ bool Engine::answer_without_kernel(GuestThread& t, Registers& regs) {
     case SYS_arch_prctl:
       if (regs.rdi == kArchShadowStackEnable) return answer(EOPNOTSUPP);
       if (regs.rdi == kArchSetGs && regs.rsi != 0 && !counting()) {
-        note_unsupported(t, GuestAddr(regs.rip), "it sets the gs base");
+        note_unsupported(t, regs, "it sets the gs base");
         return true;
       }
       return false;
     case SYS_prctl:
       if (regs.rdi == kPrSetSyscallUserDispatch && regs.rsi != 0) {
-        note_unsupported(t, GuestAddr(regs.rip), "it uses system call user dispatch");
+        note_unsupported(t, regs, "it uses system call user dispatch");
         return true;
       }
       return false;
+    case SYS_ptrace: return make_room_for_tracer(t, regs);
     case SYS_munmap:
     case SYS_mprotect:
+    case SYS_pkey_mprotect:
+    case SYS_remap_file_pages:
     case SYS_mremap:
     case SYS_mmap:
-      if (regs.rsi != 0 && regs.rdi != 0 && t.process->space->is_ours(pages(regs.rdi, regs.rsi)) &&
-          (number_of(regs) != SYS_mmap || (regs.r10 & MAP_FIXED))) {
-        note_unsupported(t, GuestAddr(regs.rip), "it changes memory that the engine has mapped");
+      if (changes_ours(t, regs)) {
+        note_unsupported(t, regs, "it changes memory that the engine has mapped");
         return true;
       }
       return false;
