@@ -23,8 +23,8 @@ emu::CapturePlan plan_of(int bits) {
 }
 
 void require_right(const Recording& recording, const Verdict& verdict) {
-  CHECK(!recording.end.signalled);
-  CHECK(recording.end.value == 0);
+  CHECK(!recording.run.end.signalled);
+  CHECK(recording.run.end.value == 0);
   for (const std::string& complaint : verdict.complaints) FAIL_CHECK(complaint);
 }
 
@@ -53,7 +53,7 @@ TEST_CASE("a record that meets the guard page moves on as a whole") {
     const auto reference = model_of_long(program, stack);
     const Verdict verdict = check(recording, plan, *reference);
     require_right(recording, verdict);
-    CHECK(recording.counts.drains >= (bits == 0 ? 1 : 3));
+    CHECK(recording.run.counts.drains >= (bits == 0 ? 1 : 3));
   }
 }
 

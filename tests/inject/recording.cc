@@ -12,13 +12,12 @@ using decoder::Insn;
 using trace::Slot;
 using trace::SlotKind;
 
-Recording record(const std::string& program, emu::CapturePlan plan) {
+EngineRun run_in_engine(trace::BlockTable& table, inject::TraceSink& sink, emu::CapturePlan plan,
+                        std::vector<std::string> argv) {
   using ptrace::TraceOptions;
-  Recording made;
-  made.table = std::make_unique<trace::BlockTable>();
   ptrace::LaunchRequest launch;
-  launch.path = program;
-  launch.argv = {program};
+  launch.path = argv[0];
+  launch.argv = std::move(argv);
   launch.signals = ptrace::InheritedSignals::capture();
   launch.fixed_addresses = true;
   launch.options = TraceOptions::mark_syscall_stops | TraceOptions::follow_fork |
@@ -26,13 +25,18 @@ Recording record(const std::string& program, emu::CapturePlan plan) {
                    TraceOptions::report_exec | TraceOptions::report_exit | TraceOptions::exit_kill;
   const auto tracee = ptrace::launch(launch);
   CHECK(tracee.has_value(), "{}", tracee.error().message);
-  inject::Engine engine(*made.table, made.sink, {.follow = false, .plan = plan});
+  inject::Engine engine(table, sink, {.follow = false, .plan = plan});
   const Status adopted = engine.adopt(*tracee);
   CHECK(adopted.has_value(), "{}", adopted.error().message);
   const auto end = engine.run([] {});
   CHECK(end.has_value(), "{}", end.error().message);
-  made.end = *end;
-  made.counts = engine.counts();
+  return {*end, engine.counts()};
+}
+
+Recording record(const std::string& program, emu::CapturePlan plan) {
+  Recording made;
+  made.table = std::make_unique<trace::BlockTable>();
+  made.run = run_in_engine(*made.table, made.sink, plan, {program});
   return made;
 }
 

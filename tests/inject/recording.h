@@ -27,14 +27,22 @@ class KeepingSink : public inject::TraceSink {
   std::deque<std::vector<trace::Word>> chunks_;
 };
 
-struct Recording {
-  std::unique_ptr<trace::BlockTable> table;
-  KeepingSink sink;
+struct EngineRun {
   inject::ProgramEnd end;
   inject::EngineCounts counts;
 };
 
-// Without arguments and environment, addresses not randomised.
+// From start to end, without environment, addresses not randomised.
+EngineRun run_in_engine(trace::BlockTable& table, inject::TraceSink& sink, emu::CapturePlan plan,
+                        std::vector<std::string> argv);
+
+struct Recording {
+  std::unique_ptr<trace::BlockTable> table;
+  KeepingSink sink;
+  EngineRun run;
+};
+
+// Likewise, without arguments.
 Recording record(const std::string& program, emu::CapturePlan plan);
 
 struct Verdict {
