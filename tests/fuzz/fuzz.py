@@ -53,10 +53,11 @@ class Fuzzer:
     def batch(self, seed, count):
         """Runs a batch both ways; returns the seeds that differ.
 
-        Addresses are not randomised: an engine's own memory must not come to lie on a case's areas.
+        Addresses are not randomised: neither the heap nor an engine's own
+        memory may come to lie on a case's areas.
         """
         self.generate(seed, count)
-        native, native_end = self.run([self.options.runner, self.cases])
+        native, native_end = self.run(["setarch", "-R", self.options.runner, self.cases])
         timer = [str(self.options.timer)] if self.options.timer else []
         ours, our_end = self.run([*self.wrapper(), self.options.runner, self.cases, *timer])
         different = [s for s in range(seed, seed + count)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// usage: runner FILE [MICROSECONDS]
+// usage: runner FILE [MICROSECONDS | bare]
 //
 // Executes the generated cases of FILE and prints, for each, everything that a translator could get
 // wrong: general-purpose registers, flags, vector, mask and x87 state, a hash of memory, and, if
@@ -9,6 +9,9 @@
 //
 // With MICROSECONDS, a timer's signal interrupts the cases that often, wherever they are; it must
 // change nothing.
+//
+// With `bare` there is hardly anything around the cases: memory stays zero, nothing is printed. For
+// single steps, which are slow.
 //
 // Of the XSAVE image the last instruction and operand pointers of the x87 are left out: they are
 // the code cache's under an engine.
@@ -191,12 +194,14 @@ static void print_state(const struct FuzzCase* c, uint64_t local) {
   printf("\n");
 }
 
-static void run_case(const struct FuzzCase* c) {
+static void run_case(const struct FuzzCase* c, bool bare) {
   const uint64_t area = c->code_address >= FUZZ_FAR_CODE ? FUZZ_FAR_CODE : FUZZ_NEAR_CODE;
   random_state = c->seed * 0x2545f4914f6cdd1dull;
-  fill_memory(FUZZ_DATA, FUZZ_DATA_BYTES);
-  fill_memory(FUZZ_STACK, FUZZ_STACK_BYTES);
-  fill_memory(area + FUZZ_LOCAL_DATA, FUZZ_LOCAL_BYTES);
+  if (!bare) {
+    fill_memory(FUZZ_DATA, FUZZ_DATA_BYTES);
+    fill_memory(FUZZ_STACK, FUZZ_STACK_BYTES);
+    fill_memory(area + FUZZ_LOCAL_DATA, FUZZ_LOCAL_BYTES);
+  }
   prepare_state(c);
 
   const int both = PROT_READ | PROT_WRITE | (c->writable ? PROT_EXEC : 0);
@@ -215,12 +220,12 @@ static void run_case(const struct FuzzCase* c) {
   in_case = true;
   enter_case();
   in_case = false;
-  print_state(c, area + FUZZ_LOCAL_DATA);
+  if (!bare || caught.signal) print_state(c, area + FUZZ_LOCAL_DATA);
 }
 
 int main(int argc, char** argv) {
   if (argc != 2 && argc != 3) {
-    fprintf(stderr, "usage: runner FILE [MICROSECONDS]\n");
+    fprintf(stderr, "usage: runner FILE [MICROSECONDS | bare]\n");
     return 2;
   }
   FILE* f = fopen(argv[1], "rb");
@@ -244,8 +249,9 @@ int main(int argc, char** argv) {
   for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
     must(sigaction(signals[i], &action, NULL) == 0, "sigaction");
   }
-  if (argc == 3) start_timer(argv[2]);
+  const bool bare = argc == 3 && strcmp(argv[2], "bare") == 0;
+  if (argc == 3 && !bare) start_timer(argv[2]);
   static struct FuzzCase c;
-  while (fread(&c, sizeof(c), 1, f) == 1) run_case(&c);
+  while (fread(&c, sizeof(c), 1, f) == 1) run_case(&c, bare);
   return fclose(f) == 0 && fflush(stdout) == 0 ? 0 : 99;
 }

@@ -30,11 +30,11 @@ void require_right(const Recording& recording, const Verdict& verdict) {
 
 TEST_CASE("every plan records what single steps show") {
   const std::string program = guest("capture_mix");
-  const auto reference = step_on_hardware(program);
+  const auto reference = step_on_hardware({program});
   for (int bits = 0; bits < 8; bits++) {
     CAPTURE(bits);
     const emu::CapturePlan plan = plan_of(bits);
-    const Recording recording = record(program, plan);
+    const Recording recording = record({program}, plan);
     const Verdict verdict = check(recording, plan, *reference);
     require_right(recording, verdict);
     CHECK(verdict.insns > 1000);
@@ -49,7 +49,7 @@ TEST_CASE("a record that meets the guard page moves on as a whole") {
   for (int bits = 0; bits < 8; bits++) {
     CAPTURE(bits);
     const emu::CapturePlan plan = plan_of(bits);
-    const Recording recording = record(program, plan);
+    const Recording recording = record({program}, plan);
     const auto reference = model_of_long(program, stack);
     const Verdict verdict = check(recording, plan, *reference);
     require_right(recording, verdict);
@@ -60,7 +60,7 @@ TEST_CASE("a record that meets the guard page moves on as a whole") {
 TEST_CASE("the tables answer for known values, strides and constants") {
   // capture_mix's first loop, by hand: rdx is a constant number from memory, rsi goes up by 8, rcx
   // down by 1 from 40.
-  const Recording recording = record(guest("capture_mix"), {.values = true, .addresses = true});
+  const Recording recording = record({guest("capture_mix")}, {.values = true, .addresses = true});
   const trace::BlockTable& table = *recording.table;
   std::vector<uint64_t> counters, pointers, constants;
   for (const auto& chunk : recording.sink.chunks()) {

@@ -32,7 +32,7 @@ struct EngineRun {
   inject::EngineCounts counts;
 };
 
-// From start to end, without environment, addresses not randomised.
+// From start to end, with kEnvironment, addresses not randomised.
 EngineRun run_in_engine(trace::BlockTable& table, inject::TraceSink& sink, emu::CapturePlan plan,
                         std::vector<std::string> argv);
 
@@ -42,8 +42,7 @@ struct Recording {
   EngineRun run;
 };
 
-// Likewise, without arguments.
-Recording record(const std::string& program, emu::CapturePlan plan);
+Recording record(const std::vector<std::string>& program, emu::CapturePlan plan);
 
 struct Verdict {
   size_t insns = 0;
@@ -55,6 +54,9 @@ struct Verdict {
 
 // Every instruction of the trace in order, every slot's value, and that the slots are all that the
 // plan promises.
-Verdict check(const Recording& recording, emu::CapturePlan plan, Reference& reference);
+// Values are compared from `values_from` on: the C library's own start reads random numbers and the
+// processor's name.
+Verdict check(const Recording& recording, emu::CapturePlan plan, Reference& reference,
+              GuestAddr values_from = {});
 
 }  // namespace shadowprof::inject_test
