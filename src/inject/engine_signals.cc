@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // Signals of the program: the kernel does the work, with the guest's own registers.
+#include <ucontext.h>
+
+#include <cstddef>
+
 #include "base/log.h"
 #include "inject/engine.h"
 #include "kernel/proc.h"
@@ -35,6 +39,23 @@ Disposition disposition_of(const GuestThread& t, int signal, bool synchronous) {
   return status->ignored & bit ? Disposition::nothing : default_action(signal);
 }
 
+// Right behind the return address, at the top of the handler's stack.
+struct SignalFrame {
+  uint64_t return_address;
+  ucontext_t context;
+};
+
+// A step makes the kernel set the trap flag, and clear it in the frame that it builds, but for when
+// the interrupted instruction is a popf: then it believes that the program has set it
+// (arch/x86/kernel/step.c is_setting_trap_flag).
+void clear_saved_trap_flag(ptrace::RemoteMemory& memory, const ptrace::Registers& at_handler) {
+  const GuestAddr saved = at_handler.sp() + offsetof(SignalFrame, context.uc_mcontext.gregs) +
+                          REG_EFL * sizeof(greg_t);
+  const auto eflags = memory.read_value<uint64_t>(saved);
+  if (!eflags || !(*eflags & machine::flags::kTrap)) return;
+  (void)memory.write_value(saved, *eflags & ~machine::flags::kTrap);
+}
+
 }  // namespace
 
 // The thread is at a stop from which `info` can be delivered. `regs` are its registers, of the
@@ -65,8 +86,10 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& info) {
 void Engine::deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t& info) {
   siginfo_t seen = info;
   const emu::CodeCache& cache = t.process->space->cache();
-  const bool synchronous = ptrace::is_synchronous(ptrace::cause_of(info, regs));
-  if (synchronous && t.in_engine && cache.locate(regs.rip).kind == emu::CachePosition::Kind::between) {
+  const ptrace::SignalCause cause = ptrace::cause_of(info, regs);
+  const bool synchronous = ptrace::is_synchronous(cause);
+  if (cause == ptrace::SignalCause::fault && t.in_engine &&
+      cache.locate(regs.rip).kind == emu::CachePosition::Kind::between) {
     // A self-check read code that is gone: what happens then is the business of the guest's address.
     const emu::CachePosition at = cache.locate(regs.rip);
     regs.rcx = t.slot->state().spill_rcx;
@@ -80,6 +103,7 @@ void Engine::deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t
   const auto address = reinterpret_cast<uint64_t>(seen.si_addr);
   if (synchronous && cache.contains(address)) seen.si_addr = reinterpret_cast<void*>(regs.rip);
   if (!t.tracee.set_siginfo_if_alive(seen)) return;
+  const bool guest_traps = (regs.eflags & machine::flags::kTrap) != 0;
 
   // Stepping into a handler stops before its first instruction, through ptrace_notify and not
   // through a signal (kernel/signal.c signal_setup_done).
@@ -95,6 +119,7 @@ void Engine::deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t
     }
     return enter(t, regs);
   }
+  if (!guest_traps) clear_saved_trap_flag(t.process->space->code().memory(), regs);
   (void)t.tracee.get_signal_mask_if_alive(t.blocked);
   append_gap(t, trace::GapReason::signal_delivered);
   enter(t, regs);

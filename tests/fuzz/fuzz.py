@@ -10,6 +10,7 @@ did not survive is split in halves until the guilty case is found.
 
 import argparse
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -39,6 +40,12 @@ class Fuzzer:
                   if "profile" not in line or done.returncode != 0]
         return self.by_seed(done.stdout), f"status {done.returncode} {' | '.join(errors[:20])}"
 
+    def wrapper(self):
+        if self.options.wrapper:
+            return shlex.split(self.options.wrapper)
+        return [self.options.shadowprof, "run", "--mode", "full", "--deterministic", "-o",
+                self.profile, *self.options.option, "--"]
+
     @staticmethod
     def by_seed(text):
         return {line.split(" ", 1)[0]: line for line in text.splitlines() if line}
@@ -46,13 +53,13 @@ class Fuzzer:
     def batch(self, seed, count):
         """Runs a batch both ways; returns the seeds that differ.
 
-        Addresses are not randomised: an engine's own memory must not come to lie on a case's areas.
+        Addresses are not randomised: neither the heap nor an engine's own
+        memory may come to lie on a case's areas.
         """
         self.generate(seed, count)
-        native, native_end = self.run([self.options.runner, self.cases])
-        ours, our_end = self.run([self.options.shadowprof, "run", "--mode", "full", "--deterministic", "-o",
-                                  self.profile, *self.options.option, "--", self.options.runner,
-                                  self.cases])
+        native, native_end = self.run(["setarch", "-R", self.options.runner, self.cases])
+        timer = [str(self.options.timer)] if self.options.timer else []
+        ours, our_end = self.run([*self.wrapper(), self.options.runner, self.cases, *timer])
         different = [s for s in range(seed, seed + count)
                      if native.get(str(s)) != ours.get(str(s))]
         survived = len(native) == count and len(ours) == count
@@ -90,13 +97,18 @@ class Fuzzer:
         common = (f"{sys.executable} {os.path.abspath(__file__)} --shadowprof "
                   f"{self.options.shadowprof} --generate {self.options.generate} "
                   f"--runner {self.options.runner}")
+        common += f" --timer {self.options.timer}" if self.options.timer else ""
+        if self.options.wrapper:
+            common += f" --wrapper {shlex.quote(self.options.wrapper)}"
         print(f"  rerun: {common} --seed {seed} --count 1")
         print(f"  batch: {common} --seed {batch_seed} --count {batch_count}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shadowprof", required=True)
+    parser.add_argument("--shadowprof", help="the program under test")
+    parser.add_argument("--wrapper", help="a command to run the runner under instead of shadowprof")
+    parser.add_argument("--timer", type=int, metavar="US", help="interrupt our run that often")
     parser.add_argument("--generate", required=True, help="the generator of cases")
     parser.add_argument("--runner", required=True, help="the program that executes them")
     parser.add_argument("--seed", type=int, default=1, help="of the first case")

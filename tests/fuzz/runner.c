@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// usage: runner FILE
+// usage: runner FILE [MICROSECONDS | bare]
 //
 // Executes the generated cases of FILE and prints, for each, everything that a translator could get
 // wrong: general-purpose registers, flags, vector, mask and x87 state, a hash of memory, and, if
 // it ended by a signal, what its handler was told. The same output natively and under an engine
 // means that the engine was not noticed.
+//
+// With MICROSECONDS, a timer's signal interrupts the cases that often, wherever they are; it must
+// change nothing.
+//
+// With `bare` there is hardly anything around the cases: memory stays zero, nothing is printed. For
+// single steps, which are slow.
 //
 // Of the XSAVE image the last instruction and operand pointers of the x87 are left out: they are
 // the code cache's under an engine.
@@ -17,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -71,6 +78,19 @@ static void on_signal(int signal, siginfo_t* info, void* context) {
   caught.trap = (uint64_t)r[REG_TRAPNO];
   caught.error = (uint64_t)r[REG_ERR];
   r[REG_RIP] = (greg_t)(uintptr_t)leave_case;
+}
+
+// The context goes through memory and back: what is wrong in it is wrong in the case's result.
+static void on_timer(int signal) {
+  (void)signal;
+}
+
+static void start_timer(const char* microseconds) {
+  struct sigaction action = {.sa_handler = on_timer, .sa_flags = SA_ONSTACK | SA_RESTART};
+  must(sigaction(SIGALRM, &action, NULL) == 0, "sigaction");
+  const suseconds_t interval = strtol(microseconds, NULL, 10);
+  const struct itimerval timer = {{0, interval}, {0, interval}};
+  must(setitimer(ITIMER_REAL, &timer, NULL) == 0, "setitimer");
 }
 
 static void map_area(uint64_t address, uint64_t bytes) {
@@ -174,12 +194,14 @@ static void print_state(const struct FuzzCase* c, uint64_t local) {
   printf("\n");
 }
 
-static void run_case(const struct FuzzCase* c) {
+static void run_case(const struct FuzzCase* c, bool bare) {
   const uint64_t area = c->code_address >= FUZZ_FAR_CODE ? FUZZ_FAR_CODE : FUZZ_NEAR_CODE;
   random_state = c->seed * 0x2545f4914f6cdd1dull;
-  fill_memory(FUZZ_DATA, FUZZ_DATA_BYTES);
-  fill_memory(FUZZ_STACK, FUZZ_STACK_BYTES);
-  fill_memory(area + FUZZ_LOCAL_DATA, FUZZ_LOCAL_BYTES);
+  if (!bare) {
+    fill_memory(FUZZ_DATA, FUZZ_DATA_BYTES);
+    fill_memory(FUZZ_STACK, FUZZ_STACK_BYTES);
+    fill_memory(area + FUZZ_LOCAL_DATA, FUZZ_LOCAL_BYTES);
+  }
   prepare_state(c);
 
   const int both = PROT_READ | PROT_WRITE | (c->writable ? PROT_EXEC : 0);
@@ -198,12 +220,12 @@ static void run_case(const struct FuzzCase* c) {
   in_case = true;
   enter_case();
   in_case = false;
-  print_state(c, area + FUZZ_LOCAL_DATA);
+  if (!bare || caught.signal) print_state(c, area + FUZZ_LOCAL_DATA);
 }
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    fprintf(stderr, "usage: runner FILE\n");
+  if (argc != 2 && argc != 3) {
+    fprintf(stderr, "usage: runner FILE [MICROSECONDS | bare]\n");
     return 2;
   }
   FILE* f = fopen(argv[1], "rb");
@@ -227,7 +249,9 @@ int main(int argc, char** argv) {
   for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
     must(sigaction(signals[i], &action, NULL) == 0, "sigaction");
   }
+  const bool bare = argc == 3 && strcmp(argv[2], "bare") == 0;
+  if (argc == 3 && !bare) start_timer(argv[2]);
   static struct FuzzCase c;
-  while (fread(&c, sizeof(c), 1, f) == 1) run_case(&c);
+  while (fread(&c, sizeof(c), 1, f) == 1) run_case(&c, bare);
   return fclose(f) == 0 && fflush(stdout) == 0 ? 0 : 99;
 }

@@ -23,18 +23,18 @@ emu::CapturePlan plan_of(int bits) {
 }
 
 void require_right(const Recording& recording, const Verdict& verdict) {
-  CHECK(!recording.end.signalled);
-  CHECK(recording.end.value == 0);
+  CHECK(!recording.run.end.signalled);
+  CHECK(recording.run.end.value == 0);
   for (const std::string& complaint : verdict.complaints) FAIL_CHECK(complaint);
 }
 
 TEST_CASE("every plan records what single steps show") {
   const std::string program = guest("capture_mix");
-  const auto reference = step_on_hardware(program);
+  const auto reference = step_on_hardware({program});
   for (int bits = 0; bits < 8; bits++) {
     CAPTURE(bits);
     const emu::CapturePlan plan = plan_of(bits);
-    const Recording recording = record(program, plan);
+    const Recording recording = record({program}, plan);
     const Verdict verdict = check(recording, plan, *reference);
     require_right(recording, verdict);
     CHECK(verdict.insns > 1000);
@@ -49,18 +49,18 @@ TEST_CASE("a record that meets the guard page moves on as a whole") {
   for (int bits = 0; bits < 8; bits++) {
     CAPTURE(bits);
     const emu::CapturePlan plan = plan_of(bits);
-    const Recording recording = record(program, plan);
+    const Recording recording = record({program}, plan);
     const auto reference = model_of_long(program, stack);
     const Verdict verdict = check(recording, plan, *reference);
     require_right(recording, verdict);
-    CHECK(recording.counts.drains >= (bits == 0 ? 1 : 3));
+    CHECK(recording.run.counts.drains >= (bits == 0 ? 1 : 3));
   }
 }
 
 TEST_CASE("the tables answer for known values, strides and constants") {
   // capture_mix's first loop, by hand: rdx is a constant number from memory, rsi goes up by 8, rcx
   // down by 1 from 40.
-  const Recording recording = record(guest("capture_mix"), {.values = true, .addresses = true});
+  const Recording recording = record({guest("capture_mix")}, {.values = true, .addresses = true});
   const trace::BlockTable& table = *recording.table;
   std::vector<uint64_t> counters, pointers, constants;
   for (const auto& chunk : recording.sink.chunks()) {

@@ -16,14 +16,16 @@ namespace shadowprof::inject_test {
 namespace {
 
 // A child that stands right behind its execve.
-pid_t start(const std::string& program) {
+pid_t start(const std::vector<std::string>& program) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::personality(ADDR_NO_RANDOMIZE);
     ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
-    char* const argv[] = {const_cast<char*>(program.c_str()), nullptr};
-    char* const environment[] = {nullptr};
-    ::execve(program.c_str(), argv, environment);
+    std::vector<char*> argv;
+    for (const std::string& word : program) argv.push_back(const_cast<char*>(word.c_str()));
+    argv.push_back(nullptr);
+    char* const environment[] = {const_cast<char*>(kEnvironment), nullptr};
+    ::execve(argv[0], argv.data(), environment);
     ::_exit(127);
   }
   return child;
@@ -31,7 +33,7 @@ pid_t start(const std::string& program) {
 
 class Hardware : public Reference {
  public:
-  explicit Hardware(const std::string& program) { record(program); }
+  explicit Hardware(const std::vector<std::string>& program) { record(program); }
 
   const Moment* at(size_t n) override { return n < moments_.size() ? &moments_[n] : nullptr; }
   const decoder::Insn& insn(GuestAddr pc) override {
@@ -58,12 +60,13 @@ class Hardware : public Reference {
     return it->second;
   }
 
-  void record(const std::string& program) {
+  void record(const std::vector<std::string>& program) {
     const pid_t child = start(program);
     int status = 0;
     while (::waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
       user_regs_struct r;
       CHECK(::ptrace(PTRACE_GETREGS, child, nullptr, &r) == 0, "cannot read registers");
+      CHECK(WSTOPSIG(status) == SIGTRAP, "signal {} at {:#x}", WSTOPSIG(status), +r.rip);
       const GuestAddr pc(r.rip);
       const bool goes_on =
           !moments_.empty() && moments_.back().pc == pc && is_repeated(read_insn(child, pc));
@@ -85,7 +88,7 @@ class Hardware : public Reference {
 }  // namespace
 
 uint64_t first_stack_pointer(const std::string& program) {
-  const pid_t child = start(program);
+  const pid_t child = start({program});
   int status = 0;
   user_regs_struct r;
   CHECK(::waitpid(child, &status, 0) == child && WIFSTOPPED(status), "{} does not start", program);
@@ -95,7 +98,7 @@ uint64_t first_stack_pointer(const std::string& program) {
   return r.rsp;
 }
 
-std::unique_ptr<Reference> step_on_hardware(const std::string& program) {
+std::unique_ptr<Reference> step_on_hardware(const std::vector<std::string>& program) {
   return std::make_unique<Hardware>(program);
 }
 

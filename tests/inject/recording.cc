@@ -12,13 +12,13 @@ using decoder::Insn;
 using trace::Slot;
 using trace::SlotKind;
 
-Recording record(const std::string& program, emu::CapturePlan plan) {
+EngineRun run_in_engine(trace::BlockTable& table, inject::TraceSink& sink, emu::CapturePlan plan,
+                        std::vector<std::string> argv) {
   using ptrace::TraceOptions;
-  Recording made;
-  made.table = std::make_unique<trace::BlockTable>();
   ptrace::LaunchRequest launch;
-  launch.path = program;
-  launch.argv = {program};
+  launch.path = argv[0];
+  launch.argv = std::move(argv);
+  launch.environment = {kEnvironment};
   launch.signals = ptrace::InheritedSignals::capture();
   launch.fixed_addresses = true;
   launch.options = TraceOptions::mark_syscall_stops | TraceOptions::follow_fork |
@@ -26,13 +26,18 @@ Recording record(const std::string& program, emu::CapturePlan plan) {
                    TraceOptions::report_exec | TraceOptions::report_exit | TraceOptions::exit_kill;
   const auto tracee = ptrace::launch(launch);
   CHECK(tracee.has_value(), "{}", tracee.error().message);
-  inject::Engine engine(*made.table, made.sink, {.follow = false, .plan = plan});
+  inject::Engine engine(table, sink, {.follow = false, .plan = plan});
   const Status adopted = engine.adopt(*tracee);
   CHECK(adopted.has_value(), "{}", adopted.error().message);
   const auto end = engine.run([] {});
   CHECK(end.has_value(), "{}", end.error().message);
-  made.end = *end;
-  made.counts = engine.counts();
+  return {*end, engine.counts()};
+}
+
+Recording record(const std::vector<std::string>& program, emu::CapturePlan plan) {
+  Recording made;
+  made.table = std::make_unique<trace::BlockTable>();
+  made.run = run_in_engine(*made.table, made.sink, plan, program);
   return made;
 }
 
@@ -41,8 +46,9 @@ namespace {
 // Goes through a trace and the reference side by side.
 class Checker {
  public:
-  Checker(const Recording& recording, emu::CapturePlan plan, Reference& reference)
-      : table_(*recording.table), plan_(plan), reference_(reference) {
+  Checker(const Recording& recording, emu::CapturePlan plan, Reference& reference,
+          GuestAddr values_from)
+      : table_(*recording.table), plan_(plan), reference_(reference), values_from_(values_from) {
     for (const auto& chunk : recording.sink.chunks()) check_chunk(chunk);
     if (reference_.at(verdict.insns) != nullptr) {
       complain("the trace ends after {} instructions, the program goes on", verdict.insns);
@@ -143,7 +149,7 @@ class Checker {
 
   void check_value(GuestAddr pc, const char* what, const Slot& slot, uint64_t got,
                    const Moment& truth) {
-    if (got == truth.gpr[slot.reg]) return;
+    if (got == truth.gpr[slot.reg] || pc < values_from_) return;
     complain("{} {} of instruction {} ({:#x} {}): recorded {:#x}, in truth {:#x}", what, slot.reg,
              verdict.insns - 1, pc.value, decoder::disassemble(reference_.insn(pc).bytes, pc), got,
              truth.gpr[slot.reg]);
@@ -174,13 +180,15 @@ class Checker {
   const trace::BlockTable& table_;
   emu::CapturePlan plan_;
   Reference& reference_;
+  GuestAddr values_from_;
   GprMask known_ = 0;  // registers whose present value the record holds
 };
 
 }  // namespace
 
-Verdict check(const Recording& recording, emu::CapturePlan plan, Reference& reference) {
-  return Checker(recording, plan, reference).verdict;
+Verdict check(const Recording& recording, emu::CapturePlan plan, Reference& reference,
+              GuestAddr values_from) {
+  return Checker(recording, plan, reference, values_from).verdict;
 }
 
 }  // namespace shadowprof::inject_test

@@ -27,15 +27,22 @@ class KeepingSink : public inject::TraceSink {
   std::deque<std::vector<trace::Word>> chunks_;
 };
 
-struct Recording {
-  std::unique_ptr<trace::BlockTable> table;
-  KeepingSink sink;
+struct EngineRun {
   inject::ProgramEnd end;
   inject::EngineCounts counts;
 };
 
-// Without arguments and environment, addresses not randomised.
-Recording record(const std::string& program, emu::CapturePlan plan);
+// From start to end, with kEnvironment, addresses not randomised.
+EngineRun run_in_engine(trace::BlockTable& table, inject::TraceSink& sink, emu::CapturePlan plan,
+                        std::vector<std::string> argv);
+
+struct Recording {
+  std::unique_ptr<trace::BlockTable> table;
+  KeepingSink sink;
+  EngineRun run;
+};
+
+Recording record(const std::vector<std::string>& program, emu::CapturePlan plan);
 
 struct Verdict {
   size_t insns = 0;
@@ -47,6 +54,9 @@ struct Verdict {
 
 // Every instruction of the trace in order, every slot's value, and that the slots are all that the
 // plan promises.
-Verdict check(const Recording& recording, emu::CapturePlan plan, Reference& reference);
+// Values are compared from `values_from` on: the C library's own start reads random numbers and the
+// processor's name.
+Verdict check(const Recording& recording, emu::CapturePlan plan, Reference& reference,
+              GuestAddr values_from = {});
 
 }  // namespace shadowprof::inject_test

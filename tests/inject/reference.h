@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "base/types.h"
 #include "decoder/insn.h"
@@ -28,11 +29,15 @@ class Reference {
   virtual const decoder::Insn& insn(GuestAddr pc) = 0;
 };
 
+// The environment of all runs. The C library takes another way when rseq(2) is refused, as it is
+// under the engine.
+inline constexpr char kEnvironment[] = "GLIBC_TUNABLES=glibc.pthread.rseq=0";
+
 // By the processor: every instruction of the program single-stepped, addresses not randomised. A
 // repeated string instruction, which traps after each iteration, is one.
-std::unique_ptr<Reference> step_on_hardware(const std::string& program);
+std::unique_ptr<Reference> step_on_hardware(const std::vector<std::string>& program);
 
-// Where the kernel puts the stack of a program without arguments and environment.
+// Where the kernel puts the stack of a program without arguments.
 uint64_t first_stack_pointer(const std::string& program);
 
 // By arithmetic: what capture_long.S was written to do. Its stack begins at `stack`.

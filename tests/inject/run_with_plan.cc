@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+//
+// usage: run_with_plan BITS PROGRAM [ARG...]
+//
+// Runs a program in the engine with a capture plan (1 values, 2 addresses, 4 load cycles), reads
+// its whole trace and throws it away: whatever is recorded, the program must not notice. Exits with
+// the program's status; 125 when the trace is corrupt.
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/check.h"
+#include "recording.h"
+
+namespace shadowprof::inject_test {
+namespace {
+
+class ReadingSink : public inject::TraceSink {
+ public:
+  explicit ReadingSink(const trace::BlockTable& table) : table_(table) {}
+  uint64_t submit(const trace::Chunk& chunk) override {
+    trace::Reader reader(table_, chunk.words);
+    for (;;) {
+      const auto next = reader.next();
+      CHECK(next.has_value(), "{}", next.error().message);
+      if (!*next) return 0;
+    }
+  }
+  void wait(uint64_t) override {}
+
+ private:
+  const trace::BlockTable& table_;
+};
+
+int run(int bits, std::vector<std::string> argv) {
+  trace::BlockTable table;
+  ReadingSink sink(table);
+  const emu::CapturePlan plan{
+      .values = (bits & 1) != 0, .addresses = (bits & 2) != 0, .load_cycles = (bits & 4) != 0};
+  const inject::ProgramEnd end = run_in_engine(table, sink, plan, std::move(argv)).end;
+  return end.signalled ? 128 + end.value : end.value;
+}
+
+}  // namespace
+}  // namespace shadowprof::inject_test
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    std::fputs("usage: run_with_plan BITS PROGRAM [ARG...]\n", stderr);
+    return 125;
+  }
+  return shadowprof::inject_test::run(std::atoi(argv[1]), {argv + 2, argv + argc});
+}
