@@ -82,10 +82,34 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const FullModeR
   return collectors;
 }
 
+void add_engine_counts(const inject::Engine& engine, const trace::BlockTable& table, bool calls,
+                       profile::Profile& profile) {
+  std::vector<collect::PairCount> pairs;
+  for (const inject::PairCount& p : engine.pair_counts()) {
+    pairs.push_back({p.run, p.successor, p.count});
+  }
+  collect::add_counts(table, engine.run_counts(), pairs, calls, profile);
+  profile.coverage.samples = engine.counts().threads;
+}
+
+ptrace::LaunchRequest launch_request(const FullModeRequest& request) {
+  using ptrace::TraceOptions;
+  ptrace::LaunchRequest launch;
+  launch.path = request.path;
+  launch.argv = request.argv;
+  launch.environment = request.environment;
+  launch.signals = request.signals;
+  launch.fixed_addresses = request.deterministic;
+  launch.options = TraceOptions::mark_syscall_stops | TraceOptions::follow_fork |
+                   TraceOptions::follow_vfork | TraceOptions::follow_clone |
+                   TraceOptions::report_exec | TraceOptions::report_vfork_done |
+                   TraceOptions::report_exit | TraceOptions::exit_kill;
+  return launch;
+}
+
 }  // namespace
 
 Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
-  using ptrace::TraceOptions;
   FullModeResult result;
   profile::Profile& profile = result.profile;
   profile.run.command = request.argv;
@@ -98,16 +122,7 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   const auto start = std::chrono::steady_clock::now();
 
   SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
-  ptrace::LaunchRequest launch;
-  launch.path = request.path;
-  launch.argv = request.argv;
-  launch.environment = request.environment;
-  launch.signals = request.signals;
-  launch.fixed_addresses = request.deterministic;
-  launch.options = TraceOptions::mark_syscall_stops | TraceOptions::follow_fork |
-                   TraceOptions::follow_vfork | TraceOptions::follow_clone |
-                   TraceOptions::report_exec | TraceOptions::report_vfork_done |
-                   TraceOptions::report_exit | TraceOptions::exit_kill;
+  const ptrace::LaunchRequest launch = launch_request(request);
   SP_ASSIGN(const ptrace::Tracee program, ptrace::launch(launch));
   profile.run.pid = program.tid().value;
   limits.give_to(program.tid());  // it has not executed an instruction yet
@@ -137,14 +152,7 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   result.warnings = engine.unsupported();
 
   pipeline.finish(profile);
-  if (counting) {
-    std::vector<collect::PairCount> pairs;
-    for (const inject::PairCount& p : engine.pair_counts()) {
-      pairs.push_back({p.run, p.successor, p.count});
-    }
-    collect::add_counts(table, engine.run_counts(), pairs, request.calls, profile);
-    profile.coverage.samples = engine.counts().threads;
-  }
+  if (counting) add_engine_counts(engine, table, request.calls, profile);
   for (const auto& [reason, threads] : engine.ended()) {
     profile.coverage.ended[trace::to_string(reason)] += threads;
   }

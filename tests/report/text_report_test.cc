@@ -79,7 +79,7 @@ TEST_CASE("names are shortened to what tells them apart") {
   CHECK(shown("A::operator()(int) const") == "A::operator()");
   CHECK(shown("A::operator()") == "A::operator()");
   CHECK(shown("std::function<void (int)>::swap") == "std::function<void (int)>::swap");
-  CHECK(shown("f(int)::{lambda()#1}") == "f(int)::{lambda()#1}");
+  CHECK(shown("f(int)::{lambda()}") == "f(int)::{lambda()}");
   CHECK(shown("g(int (*)(long)) [clone .cold]") == "g");
   CHECK(shown("memcpy@plt") == "memcpy@plt");
   CHECK(shown("function@0x10") == "app+0x10");
