@@ -368,7 +368,11 @@ bool Engine::quiesce(GuestThread& t) {
         on_exit_event(t);
         return false;
       }
-      on_new_child(t, stop->event());  // resumes; the interrupt is still pending
+      // Resumed, as the interrupt is still pending.
+      const bool makes_child = stop->is_event(ptrace::StopEvent::fork) ||
+                               stop->is_event(ptrace::StopEvent::vfork) ||
+                               stop->is_event(ptrace::StopEvent::clone);
+      makes_child ? on_new_child(t, stop->event()) : resume(t);
       if (t.in_vfork) return false;
       continue;
     }
