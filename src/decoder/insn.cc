@@ -268,6 +268,29 @@ void note_flags(Insn& insn, const ZydisDecodedInstruction& info) {
   }
 }
 
+// Integer instructions between registers, division excepted.
+bool is_faultless(const Insn& insn, const ZydisDecodedInstruction& info) {
+  if (insn.kind != InsnKind::ordinary || insn.access_count != 0) return false;
+  if (info.mnemonic == ZYDIS_MNEMONIC_DIV || info.mnemonic == ZYDIS_MNEMONIC_IDIV) return false;
+  switch (info.meta.category) {
+    case ZYDIS_CATEGORY_BINARY:
+    case ZYDIS_CATEGORY_BITBYTE:
+    case ZYDIS_CATEGORY_CMOV:
+    case ZYDIS_CATEGORY_CONVERT:
+    case ZYDIS_CATEGORY_LOGICAL:
+    case ZYDIS_CATEGORY_NOP:
+    case ZYDIS_CATEGORY_ROTATE:
+    case ZYDIS_CATEGORY_SETCC:
+    case ZYDIS_CATEGORY_SHIFT:
+    case ZYDIS_CATEGORY_WIDENOP: return true;
+    case ZYDIS_CATEGORY_DATAXFER:
+      return info.meta.isa_ext == ZYDIS_ISA_EXT_BASE &&
+             (info.mnemonic == ZYDIS_MNEMONIC_MOV || info.mnemonic == ZYDIS_MNEMONIC_MOVZX ||
+              info.mnemonic == ZYDIS_MNEMONIC_MOVSX || info.mnemonic == ZYDIS_MNEMONIC_MOVSXD);
+    default: return info.mnemonic == ZYDIS_MNEMONIC_LEA || info.mnemonic == ZYDIS_MNEMONIC_ENDBR64;
+  }
+}
+
 // A load that may be timed by itself: one explicit read, one register written, nothing else.
 bool is_pure_load(const Insn& insn, const Decoded& d) {
   if (insn.kind != InsnKind::ordinary || insn.access_count != 1) return false;
@@ -325,6 +348,7 @@ Insn decode(std::span<const uint8_t> bytes, GuestAddr address) {
   }
   if (insn.unsupported_reason) insn.kind = InsnKind::unsupported;
   insn.pure_load = is_pure_load(insn, d);
+  insn.may_fault = !is_faultless(insn, info);
   return insn;
 }
 

@@ -84,6 +84,7 @@ struct Insn {
   uint8_t access_count = 0;
   std::array<MemoryAccess, 2> accesses{};
   bool writes_memory = false;   // explicitly or through rdi; pushes do not count
+  bool may_fault = true;        // false only for what certainly does not
   bool uses_gs = false;         // through the segment, or its base
   bool pure_load = false;       // reads memory into a register and does nothing else
 

@@ -496,6 +496,7 @@ bool Translator::inc_is_harmless_at(GuestAddr pc) {
   for (int i = 0; i < kLookAhead && open != 0 && !region.may_change && region.range.contains(at); i++) {
     const Insn insn = fetch_insn(at, region);
     if (insn.flags_read & open) break;
+    if (insn.may_fault && insn.kind != InsnKind::jump) break;  // a handler would see the flags
     open &= static_cast<uint8_t>(~insn.flags_written);
     if (insn.kind == InsnKind::ordinary) {
       at = insn.next();
