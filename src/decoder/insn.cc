@@ -278,11 +278,11 @@ bool is_faultless(const Insn& insn, const ZydisDecodedInstruction& info) {
     case ZYDIS_CATEGORY_CMOV:
     case ZYDIS_CATEGORY_CONVERT:
     case ZYDIS_CATEGORY_LOGICAL:
-    case ZYDIS_CATEGORY_NOP:
     case ZYDIS_CATEGORY_ROTATE:
     case ZYDIS_CATEGORY_SETCC:
-    case ZYDIS_CATEGORY_SHIFT:
-    case ZYDIS_CATEGORY_WIDENOP: return true;
+    case ZYDIS_CATEGORY_SHIFT: return true;
+    case ZYDIS_CATEGORY_NOP:  // other hints are undefined on some processors (0f 0d on AMD's)
+      return info.opcode == 0x90 || info.opcode == 0x1f;
     case ZYDIS_CATEGORY_DATAXFER:
       return info.meta.isa_ext == ZYDIS_ISA_EXT_BASE &&
              (info.mnemonic == ZYDIS_MNEMONIC_MOV || info.mnemonic == ZYDIS_MNEMONIC_MOVZX ||
