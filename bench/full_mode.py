@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 
-PERL = "my %h; for (1..6000000) { $h{$_ % 7777} += $_; $s .= chr(97 + $_ % 26) if $_ % 50 == 0 } " \
+PERL = "my %h; for (1..12000000) { $h{$_ % 7777} += $_; $s .= chr(97 + $_ % 26) if $_ % 50 == 0 } " \
        "my $n = () = $s =~ /a[b-d]+e/g; print join(',', $n, map { $h{$_} } (sort keys %h)[0..9])"
 PYTHON = """
 import json, re
@@ -30,14 +30,14 @@ class Point:
     def __init__(self, x, y): self.x, self.y = x, y
     def norm(self): return self.x * self.x + self.y * self.y
 total = 0
-for i in range(1500000):
+for i in range(6000000):
     total += Point(i, i + 1).norm() % 7
 words = [str(i * 7919 % 10007) for i in range(200000)]
 words.sort()
 print(total, len(json.dumps(words)), len(re.findall('1[0-5]+', ' '.join(words))))
 """
 SQL = "create table t(a integer primary key, b text, c integer);" \
-      "with recursive n(x) as (select 1 union all select x+1 from n where x<300000)" \
+      "with recursive n(x) as (select 1 union all select x+1 from n where x<1000000)" \
       " insert into t select x, 'row ' || (x * 7919 % 100003), x % 1000 from n;" \
       "create index i on t(b); select c, count(*), max(b) from t group by c order by 2, 3 limit 5;" \
       "select sum(length(b)) from t where b like '%77%'; select count(*) from t x join t y on x.b=y.b;"

@@ -43,8 +43,8 @@ namespace shadowprof::inject {
 
 struct EngineOptions {
   bool follow = false;  // children and executed programs, too
-  emu::CapturePlan plan;
-  SpaceOptions space;
+  emu::CapturePlan plan{};
+  SpaceOptions space{};
   ptrace::TraceOptions trace = ptrace::TraceOptions::none;  // that the program was launched with
 };
 
