@@ -164,16 +164,6 @@ uint32_t CodeCache::add_counter(const CounterOwner& owner) {
   return static_cast<uint32_t>(counter_owners_.size() - 1);
 }
 
-// Two (site, target) pairs may add up to the same key; then the later one looks at the site, too,
-// and comes first.
-bool CodeCache::is_key_shared(uint64_t key, RunId site) const {
-  const auto bucket = buckets_.find(branch_index(key));
-  if (bucket == buckets_.end()) return false;
-  return std::any_of(bucket->second.begin(), bucket->second.end(), [&](uint32_t i) {
-    return entries_[i].key == key && entries_[i].site != site;
-  });
-}
-
 // Arrives with rcx = key, the guest's rcx and rdx spilled. The way on for other keys comes first, out
 // of the way of the hit, which should be straight: each taken branch that we add costs the
 // processor some of what it remembers to predict the guest's own.
@@ -181,9 +171,10 @@ Entry CodeCache::emit_entry(GuestAddr start, const EntryRequest& request, uint32
   const RunId site = request.site;
   const uint64_t key = start.value + site_number(site);
   Emitter e({host_ + used_, size_ - used_}, base_ + used_, recording_);
-  const bool shared = is_key_shared(key, site);
+  // Two (site, target) pairs may add up to the same key.
+  const bool checks_site = recording_ == Recording::counts;
   const uint64_t wrong_site = e.here();
-  if (shared) e.mov_imm(decoder::kRcx, 0);
+  if (checks_site) e.mov_imm(decoder::kRcx, 0);
   const uint64_t wrong_key = e.here();
   e.add_to_rcx(key);
   while ((e.here() + 1) % 64 > 60) e.byte(0x90);  // nop
@@ -197,7 +188,7 @@ Entry CodeCache::emit_entry(GuestAddr start, const EntryRequest& request, uint32
   entry.chain_field = chain_field;
   e.add_to_rcx(1 - key);
   e.decrement_rcx_and_jump_unless_zero(wrong_key);
-  if (shared) {
+  if (checks_site) {
     e.load_state(decoder::kRcx, offsetof(StatePage, site));
     e.add_imm_to_rcx(1 - static_cast<int32_t>(site.value));
     e.decrement_rcx_and_jump_unless_zero(wrong_site);

@@ -8,8 +8,8 @@
 //                      never crosses a cache line, so other threads may run through it meanwhile.
 //   indirect branches  arrive with a key in rcx: the target's address, and, when counting, a number
 //                      of the branch's own added to it. The branch table of every thread slot maps
-//                      the key's low 16 bits to an entry: code that checks the whole key, counts,
-//                      and goes to the body; or on to the next entry of the same bucket; or in the
+//                      the key's low 16 bits to an entry: code that checks the whole key (and when
+//                      counting the branch), counts, and goes to the body; or on to the next entry of the same bucket; or in the
 //                      end to branch_miss. So when counting, each (branch, target) pair has an
 //                      entry, and a counter, of its own.
 //   system calls       all go through the gateway, so that no thread ever waits in the kernel
@@ -214,7 +214,6 @@ class CodeCache {
   Entry emit_entry(GuestAddr start, const EntryRequest& request, uint32_t body);
   void publish_entry(FragmentId id, Entry entry);
   bool has_room_for_entry() const;
-  bool is_key_shared(uint64_t key, RunId site) const;
   void write_jump_field(uint32_t field, uint32_t target);
   void unlink_incoming(Fragment& f);
   template <typename Use>

@@ -310,7 +310,7 @@ void Translator::emit_load_target(Emitter& e, const Insn& insn, uint32_t index) 
   uint8_t rex = 0x48;
   for (uint8_t i = 0; i < insn.opcode_offset; i++) {
     const uint8_t b = bytes[i];
-    if (b == 0x64 || b == 0x67) load.push_back(b);
+    if (b == 0x64 || b == 0x65 || b == 0x67) load.push_back(b);  // fs, gs, 32-bit address
     if ((b & 0xf0) == 0x40) rex = static_cast<uint8_t>(0x48 | (b & 0x03));
   }
   load.push_back(rex);

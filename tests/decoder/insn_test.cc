@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <string_view>
+
 #include <vector>
 
 namespace shadowprof::decoder {
@@ -65,11 +67,11 @@ const KindRow kKinds[] = {
     {"jmp with a 16-bit target", {0x66, 0xe9, 0, 0, 0, 0}, InsnKind::unsupported},
     {"ret with a 16-bit target", {0x66, 0xc3}, InsnKind::unsupported},
     {"call ax", {0x66, 0xff, 0xd0}, InsnKind::unsupported},
-    {"mov rax, gs:[0]", {0x65, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0}, InsnKind::unsupported},
-    {"wrgsbase rax", {0xf3, 0x48, 0x0f, 0xae, 0xd8}, InsnKind::unsupported},
-    {"rdgsbase rax", {0xf3, 0x48, 0x0f, 0xae, 0xc8}, InsnKind::unsupported},
-    {"mov gs, eax", {0x8e, 0xe8}, InsnKind::unsupported},
-    {"pop gs", {0x0f, 0xa9}, InsnKind::unsupported},
+    {"mov rax, gs:[0]", {0x65, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0}, InsnKind::ordinary},
+    {"wrgsbase rax", {0xf3, 0x48, 0x0f, 0xae, 0xd8}, InsnKind::ordinary},
+    {"rdgsbase rax", {0xf3, 0x48, 0x0f, 0xae, 0xc8}, InsnKind::ordinary},
+    {"mov gs, eax", {0x8e, 0xe8}, InsnKind::ordinary},
+    {"pop gs", {0x0f, 0xa9}, InsnKind::ordinary},
     {"mov eax, gs is only read", {0x8c, 0xe8}, InsnKind::ordinary},
     {"mov rax, fs:[0] is the thread's own",
      {0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0},
@@ -84,6 +86,16 @@ TEST_CASE("kinds, and what is refused") {
     const Insn insn = decode(row.bytes, kHere);
     CHECK(static_cast<int>(insn.kind) == static_cast<int>(row.kind));
     CHECK((insn.unsupported_reason != nullptr) == (row.kind == InsnKind::unsupported));
+  }
+}
+
+TEST_CASE("what goes through the gs segment or changes it is known, and nothing else") {
+  for (const KindRow& row : kKinds) {
+    CAPTURE(row.what);
+    const std::string_view what = row.what;
+    const bool expected = what == "mov rax, gs:[0]" || what == "wrgsbase rax" ||
+                          what == "rdgsbase rax" || what == "mov gs, eax" || what == "pop gs";
+    CHECK(decode(row.bytes, kHere).uses_gs == expected);
   }
 }
 
