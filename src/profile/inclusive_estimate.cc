@@ -25,7 +25,8 @@ class CallGraph {
     };
     for (const CallPair& c : profile.tables.calls) add(c.site, c.callee, c.count);
     for (const Edge& e : profile.tables.edges) {
-      if (e.kind == EdgeKind::jump || e.kind == EdgeKind::indirect_jump) add(e.from, e.to, e.count);
+      if (e.kind != EdgeKind::jump && e.kind != EdgeKind::indirect_jump) continue;
+      if (!is_linkage_stub(e.from)) add(e.from, e.to, e.count);
     }
     for (const auto& [pair, count] : counts) calls_[pair.first].push_back({pair.second, count});
     find_circles();
@@ -60,6 +61,12 @@ class CallGraph {
     const Function* f = find_function(profile_.functions, at);
     if (!f) return std::nullopt;
     return static_cast<size_t>(f - profile_.functions.data());
+  }
+
+  // The call pairs have what a stub's callers call through it.
+  bool is_linkage_stub(CodeRef at) const {
+    const Function* f = find_function(profile_.functions, at);
+    return f && f->name.ends_with("@plt");
   }
 
   // Tarjan's strongly connected components, without recursion: call chains are long.
