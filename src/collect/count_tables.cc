@@ -39,13 +39,13 @@ class Stubs {
 }  // namespace
 
 void add_counts(const trace::BlockTable& table, std::span<const uint64_t> runs,
-                std::span<const PairCount> pairs, bool calls, profile::Profile& into) {
+                std::span<const trace::PairCount> pairs, bool calls, profile::Profile& into) {
   profile::Profile mine;
   TableBuilder builder(table, mine);
   std::vector<uint64_t> totals(runs.begin(), runs.end());
   totals.resize(table.run_count());
   Stubs stubs;
-  for (const PairCount& pair : pairs) {
+  for (const trace::PairCount& pair : pairs) {
     const trace::Run& run = table.run(pair.run);
     const trace::Block& from = table.block(table.blocks(run).back());
     const CodeRef to = builder.at(table.block(pair.successor));

@@ -12,18 +12,13 @@
 #include "base/types.h"
 #include "profile/profile.h"
 #include "trace/block_table.h"
+#include "trace/pair_count.h"
 
 namespace shadowprof::collect {
-
-struct PairCount {
-  RunId run;  // it ends in an indirect branch, call or return
-  BlockId successor;
-  uint64_t count = 0;
-};
 
 // `runs` is indexed by run id. Adds to `into` what EdgeCollector::finish would: modules, tables,
 // and the counts of coverage.
 void add_counts(const trace::BlockTable& table, std::span<const uint64_t> runs,
-                std::span<const PairCount> pairs, bool calls, profile::Profile& into);
+                std::span<const trace::PairCount> pairs, bool calls, profile::Profile& into);
 
 }  // namespace shadowprof::collect

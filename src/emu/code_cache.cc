@@ -101,7 +101,6 @@ void CodeCache::emit_gateway() {
   e.land_rel8(opens_for_writing);
   syscall_trap_ = e.offset();
   e.int3();
-  gateway_end_ = e.offset();
 
   branch_miss_ = e.offset();
   e.int3();

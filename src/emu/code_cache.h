@@ -230,7 +230,7 @@ class CodeCache {
   uint64_t base_ = 0;
   uint32_t used_ = 0;
   uint32_t first_fragment_offset_ = 0;
-  uint32_t gateway_ = 0, syscall_trap_ = 0, syscall_ = 0, after_syscall_ = 0, gateway_end_ = 0,
+  uint32_t gateway_ = 0, syscall_trap_ = 0, syscall_ = 0, after_syscall_ = 0,
            branch_miss_ = 0;
   uint64_t flushes_ = 0;
 

@@ -56,11 +56,6 @@ class Emitter {
     byte(0xe9);
     u32(relative(target, 4));
   }
-  void jcc_rel32(uint8_t condition, uint64_t target) {           // jcc target
-    byte(0x0f);
-    byte(static_cast<uint8_t>(0x80 | condition));
-    u32(relative(target, 4));
-  }
   // Leaves the displacement to be filled in; returns where it is.
   uint32_t jcc_forward(uint8_t condition) {
     byte(0x0f);

@@ -66,7 +66,6 @@ enum class SyscallKind : uint8_t {
 inline constexpr uint32_t kCursorSpillRcx = 8;
 inline constexpr uint32_t kCursorSpillRdx = 16;
 
-inline constexpr size_t kStateOffset = 0;
 inline constexpr size_t kSyscallKindsOffset = limits::kPageBytes;
 inline constexpr size_t kSyscallKindsBytes = 65536;
 inline constexpr size_t kSyscallCountsOffset = kSyscallKindsOffset + kSyscallKindsBytes;

@@ -159,7 +159,6 @@ class Translator {
   decoder::GprMask used_registers_ = 0;
   decoder::Gpr substitute_ = decoder::kNoGpr;
   bool substitute_active_ = false;
-  uint32_t stale_jump_count_ = 0;
   std::vector<uint32_t> stale_jumps_;
   uint32_t stale_trap_ = 0;
   // Registers whose present value is in a slot of this record already.

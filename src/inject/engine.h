@@ -38,6 +38,7 @@
 #include "inject/trace_sink.h"
 #include "ptrace/signal_cause.h"
 #include "ptrace/wait.h"
+#include "trace/pair_count.h"
 
 namespace shadowprof::inject {
 
@@ -65,12 +66,6 @@ struct EngineCounts {
   double translation_s = 0;
 };
 
-struct PairCount {
-  RunId run;        // it ends in an indirect branch
-  BlockId successor;
-  uint64_t count = 0;
-};
-
 struct ProgramEnd {
   bool signalled = false;
   int value = 0;  // exit status or signal
@@ -93,7 +88,7 @@ class Engine {
   // When counting: what runs and what (indirect branch, block) pairs were executed how often. After
   // run().
   const std::vector<uint64_t>& run_counts() const { return run_counts_; }
-  const std::vector<PairCount>& pair_counts() const { return pair_counts_; }
+  const std::vector<trace::PairCount>& pair_counts() const { return pair_counts_; }
   // Threads by how their traces ended.
   const std::map<trace::EndReason, uint64_t>& ended() const { return ended_; }
   // Why a part of the program ran outside the engine; empty if none did.
@@ -205,7 +200,7 @@ class Engine {
   std::vector<Tid> ready_children_;              // both; to be started before the next stop
   std::map<unsigned, uint64_t> syscall_counts_;
   std::vector<uint64_t> run_counts_;
-  std::vector<PairCount> pair_counts_;
+  std::vector<trace::PairCount> pair_counts_;
   std::map<trace::EndReason, uint64_t> ended_;
   std::vector<std::string> unsupported_;
   std::optional<ProgramEnd> root_end_;

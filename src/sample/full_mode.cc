@@ -84,11 +84,7 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const FullModeR
 
 void add_engine_counts(const inject::Engine& engine, const trace::BlockTable& table, bool calls,
                        profile::Profile& profile) {
-  std::vector<collect::PairCount> pairs;
-  for (const inject::PairCount& p : engine.pair_counts()) {
-    pairs.push_back({p.run, p.successor, p.count});
-  }
-  collect::add_counts(table, engine.run_counts(), pairs, calls, profile);
+  collect::add_counts(table, engine.run_counts(), engine.pair_counts(), calls, profile);
   profile.coverage.samples = engine.counts().threads;
 }
 

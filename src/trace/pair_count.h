@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <cstdint>
+
+#include "base/types.h"
+
+namespace shadowprof::trace {
+
+// How often a run that ends in an indirect branch, call or return was followed by a block.
+struct PairCount {
+  RunId run;
+  BlockId successor;
+  uint64_t count = 0;
+};
+
+}  // namespace shadowprof::trace
