@@ -25,11 +25,12 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"run", cli::run_main, "profile a program from its start"},
+    {"attach", cli::attach_main, "profile a running process"},
     {"report", cli::report_main, "hotlists of a profile as text or JSON"},
     {"syscalls", cli::syscalls_main, "print the system call classification table"},
 };
 
-constexpr std::string_view kUnbuiltCommands[] = {"attach", "annotate", "compare", "diff",
+constexpr std::string_view kUnbuiltCommands[] = {"annotate", "compare", "diff",
                                                  "check",  "merge",    "export",  "doctor"};
 
 int print_text(std::string_view text) {

@@ -7,6 +7,7 @@
 namespace shadowprof::cli {
 
 int run_main(int argc, char** argv);
+int attach_main(int argc, char** argv);
 int report_main(int argc, char** argv);
 int syscalls_main(int argc, char** argv);
 

@@ -12,18 +12,16 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/outcome.h"
 #include "cli/run_options.h"
-#include "cli/version.h"
 #include "kernel/elf_kind.h"
 #include "profile/json_file.h"
-#include "report/text_report.h"
 #include "sample/full_mode.h"
 #include "sample/host.h"
+#include "sample/shadow_mode.h"
 
 namespace shadowprof::cli {
 namespace {
-
-constexpr size_t kSummaryRows = 5;
 
 // What execve(2) says about a program that it will not execute. Everything else that fails before
 // the program runs is our own failure.
@@ -75,24 +73,7 @@ std::vector<std::string> environment() {
   ::_exit(end.value);
 }
 
-// With -v the hottest rows follow the one line that we always say.
-void say_result(const RunOptions& options, const profile::Profile& profile) {
-  const profile::Overhead& cost = profile.overhead;
-  const std::string where = options.output == "-" ? "standard output" : options.output;
-  info("{} instructions in {} functions profiled, {:.2f} s of program, {:.2f} s of our own: {}",
-       profile.coverage.instructions_profiled, profile.functions.size(), cost.program_cpu_s,
-       cost.engine_cpu_s + cost.collector_cpu_s, where);
-  if (!options.verbose) return;
-  report::TextOptions text;
-  text.columns = report::terminal_columns(STDERR_FILENO);
-  text.limit = kSummaryRows;
-  text.color = report::use_color("auto", STDERR_FILENO);
-  const std::string summary = report::render_text(profile, text);
-  // Standard error may be closed or full; that is no reason to fail.
-  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, summary.data(), summary.size());
-}
-
-sample::FullModeRequest request_for(const RunOptions& options, std::string path) {
+sample::FullModeRequest full_request(const RunOptions& options, std::string path) {
   sample::FullModeRequest request;
   request.signals = ptrace::InheritedSignals::capture();
   request.path = std::move(path);
@@ -106,6 +87,34 @@ sample::FullModeRequest request_for(const RunOptions& options, std::string path)
   request.top = options.top;
   request.options = options.recorded();
   return request;
+}
+
+sample::ShadowModeRequest shadow_request(const RunOptions& options, std::string path) {
+  sample::ShadowModeRequest request;
+  ptrace::LaunchRequest& launch = request.launch.emplace();
+  launch.path = std::move(path);
+  launch.argv = options.command;
+  launch.environment = environment();
+  launch.signals = ptrace::InheritedSignals::capture();
+  request.command = options.command;
+  request.calls = options.wants("call") || options.wants("method");
+  request.top = options.top;
+  request.options = options.recorded();
+  options.sampling.apply_to(request);
+  return request;
+}
+
+// The profile as far as there is one is written; what is returned is why there is none, or why it
+// could not be.
+template <typename Produced>
+Result<profile::Exit> conclude(Result<Produced> result, const RunOptions& options) {
+  if (!result) return tl::unexpected(result.error());
+  profile::Profile& profile = result->profile;
+  const Status written = report_outcome(profile, result->warnings, result->internal_error,
+                                        {options.output, options.verbose});
+  // The program's own end is of no use to who does not get a profile.
+  if (!written) return fail_errno(0, "{}", written.error().message);
+  return profile.run.exit.value_or(profile::Exit{});
 }
 
 }  // namespace
@@ -126,24 +135,22 @@ int run_main(int argc, char** argv) {
     error("{}", output.error().message);
     return kExitOwnFailure;
   }
-  const sample::FullModeRequest request = request_for(options, std::move(*path));
-  sample::prepare_signals();
-  auto result = sample::run_full_mode(request);
-  if (!result) {
-    error("{}", result.error().message);
-    return exit_status_for(result.error());
+  const bool full = options.mode == "full";
+  const auto end = [&] {
+    if (!full) {
+      const auto request = shadow_request(options, std::move(*path));
+      sample::prepare_signals();
+      return conclude(sample::run_shadow_mode(request), options);
+    }
+    const auto request = full_request(options, std::move(*path));
+    sample::prepare_signals();
+    return conclude(sample::run_full_mode(request), options);
+  }();
+  if (!end) {
+    error("{}", end.error().message);
+    return exit_status_for(end.error());
   }
-  for (const std::string& warning : result->warnings) info("{}", warning);
-  if (!result->internal_error.empty())
-    error("internal error, the profile is not right: {}", result->internal_error);
-  profile::Profile& profile = result->profile;
-  profile.tool_version = version();
-  if (const Status written = profile::write_profile(profile, options.output); !written) {
-    error("{}", written.error().message);
-    return kExitOwnFailure;
-  }
-  say_result(options, profile);
-  end_like(*profile.run.exit);
+  end_like(*end);
 }
 
 }  // namespace shadowprof::cli

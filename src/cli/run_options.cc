@@ -16,14 +16,10 @@ constexpr size_t kMostRows = 1'000'000;
 // Documented for later versions: refused by name, so that nobody takes a full run for something
 // else.
 constexpr std::string_view kUnbuiltOptions[] = {
-    "--engine",     "--sample-size", "--load",    "--max-overhead",
-    "--burst",      "--duration",    "-d",        "--delay",
-    "-D",           "--freq",        "-F",        "--max-shadows",
-    "--max-memory", "--seed",        "--hotlist", "--value-context",
-    "--path-scope", "--condition",   "--probe",   "--plugin",
-    "--color",
+    "--engine",        "--burst",      "--max-memory", "--hotlist", "--value-context",
+    "--path-scope",    "--condition",  "--probe",      "--plugin",  "--color",
 };
-constexpr std::string_view kUnbuiltModes[] = {"shadow", "burst"};
+constexpr std::string_view kUnbuiltModes[] = {"burst"};
 constexpr std::string_view kUnbuiltProfiles[] = {"path",   "value",  "latency",
                                                  "stream", "hazard", "all"};
 
@@ -49,7 +45,7 @@ void refuse_option(const std::string& word) {
   std::string name = word.substr(0, word.find('='));
   if (!name.starts_with("--")) name = name.substr(0, 2);
   if (contains(kUnbuiltOptions, name)) {
-    error("option {} is not built yet: every run is a full run (see shadowprof run --help)", name);
+    error("option {} is not built yet (see shadowprof run --help)", name);
   } else {
     error("there is no option {} (see shadowprof run --help)", report::printable(word));
   }
@@ -80,10 +76,13 @@ bool RunOptions::wants(std::string_view profile) const {
 std::map<std::string, std::string> RunOptions::recorded() const {
   std::string list;
   for (const std::string& profile : profiles) list += (list.empty() ? "" : ",") + profile;
-  return {{"profile", list},
-          {"follow", follow ? "true" : "false"},
-          {"deterministic", deterministic ? "true" : "false"},
-          {"exact_inclusive", exact_inclusive ? "true" : "false"}};
+  std::map<std::string, std::string> options = {
+      {"profile", list},
+      {"follow", follow ? "true" : "false"},
+      {"deterministic", deterministic ? "true" : "false"},
+      {"exact_inclusive", exact_inclusive ? "true" : "false"}};
+  if (mode != "full") sampling.record_in(options);
+  return options;
 }
 
 std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options) {
@@ -93,9 +92,11 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
                  "profile to write; - is standard output; .gz and .zst compress")
       ->type_name("FILE")
       ->capture_default_str();
-  app.add_option("--mode", options.mode, "full: the whole program runs under the translator")
+  app.add_option("--mode", options.mode,
+                 "shadow: now and then a replica runs under the translator; full: the program does")
       ->type_name("MODE")
-      ->check(one_of("mode", {"full"}, kUnbuiltModes));
+      ->capture_default_str()
+      ->check(one_of("mode", {"shadow", "full"}, kUnbuiltModes));
   app.add_option("--profile", options.profiles, "what to collect: edge,call,method; or none")
       ->type_name("LIST")
       ->delimiter(',')
@@ -105,6 +106,7 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
                "fixed addresses: the same counts run after run");
   app.add_flag("--exact-inclusive", options.exact_inclusive,
                "follow calls and returns: exact inclusive counts, several times slower");
+  options.sampling.add_to(app);
   app.add_option("--top", options.top, "rows of each hotlist")
       ->type_name("N")
       ->check(CLI::Range(size_t{0}, kMostRows))

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/sampling_options.h"
+
 namespace shadowprof::cli {
 
 struct RunOptions {
@@ -21,6 +23,7 @@ struct RunOptions {
   bool quiet = false;
   bool verbose = false;
   size_t top = 20;
+  SamplingOptions sampling;
   std::vector<std::string> command;
 
   bool wants(std::string_view profile) const;

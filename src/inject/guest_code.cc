@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "inject/guest_code.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 
@@ -37,9 +41,15 @@ void GuestCode::refresh() {
   regions_.clear();
   for (const kernel::Mapping& m : *mappings) {
     if (!m.executable || m.range.overlaps(excluded_)) continue;
-    regions_.push_back({m.range, module_of(m), m.writable || m.shared || everything_may_change_});
+    regions_.push_back({m.range, module_of(m), may_change(m)});
   }
   stale_ = false;
+}
+
+bool GuestCode::may_change(const kernel::Mapping& m) const {
+  if (m.writable || m.shared || everything_may_change_) return true;
+  const bool generated = m.inode == 0 && m.path != "[vdso]" && m.path != "[vsyscall]";
+  return distrust_generated_ && generated;
 }
 
 ModuleId GuestCode::module_of(const kernel::Mapping& m) {
@@ -87,6 +97,64 @@ size_t GuestCode::fetch(GuestAddr address, std::span<uint8_t> out) {
     done += n;
   }
   return done;
+}
+
+std::vector<GuestRange> GuestCode::rebind(Tid process) {
+  const std::vector<emu::CodeRegion> before = std::exchange(regions_, {});
+  process_ = process;
+  memory_ = ptrace::RemoteMemory(process);
+  refresh();
+  std::vector<GuestRange> changed;
+  const auto missing_from = [&](const std::vector<emu::CodeRegion>& all, const emu::CodeRegion& r) {
+    return std::none_of(all.begin(), all.end(), [&](const emu::CodeRegion& other) {
+      return other.range == r.range && other.module == r.module && other.may_change == r.may_change;
+    });
+  };
+  for (const emu::CodeRegion& r : before) {
+    if (missing_from(regions_, r)) changed.push_back(r.range);
+  }
+  for (const emu::CodeRegion& r : regions_) {
+    if (missing_from(before, r)) changed.push_back(r.range);
+  }
+  std::erase_if(pages_, [&](const auto& entry) {
+    const GuestRange page{entry.first, entry.first + limits::kPageBytes};
+    return std::any_of(changed.begin(), changed.end(),
+                       [&](const GuestRange& r) { return r.overlaps(page); });
+  });
+  drop_rewritten_pages(changed);
+  return changed;
+}
+
+// A private page of a file that the program has written (a debugger's breakpoint, a hot patch) is
+// the file's no more: it is anonymous memory in the page tables (Documentation/admin-guide/mm/
+// pagemap.rst). Such pages are compared with what was read before.
+void GuestCode::drop_rewritten_pages(std::vector<GuestRange>& changed) {
+  constexpr uint64_t kPresent = uint64_t{1} << 63;
+  constexpr uint64_t kOfFile = uint64_t{1} << 61;
+  const UniqueFd pagemap(
+      ::open(fmt::format("/proc/{}/pagemap", process_.value).c_str(), O_RDONLY | O_CLOEXEC));
+  std::vector<uint64_t> entries;
+  for (const emu::CodeRegion& r : regions_) {
+    if (r.may_change) continue;
+    entries.assign(r.range.size() / limits::kPageBytes, kPresent);  // unknown: compare
+    const auto offset = static_cast<off_t>(r.range.start.value / limits::kPageBytes * sizeof(uint64_t));
+    if (::pread(pagemap.get(), entries.data(), entries.size() * sizeof(uint64_t), offset) < 0) {
+      entries.assign(entries.size(), kPresent);
+    }
+    for (size_t i = 0; i < entries.size(); i++) {
+      if (!(entries[i] & kPresent) || (entries[i] & kOfFile)) continue;
+      const GuestAddr at = r.range.start + i * limits::kPageBytes;
+      const auto known = pages_.find(at);
+      if (known == pages_.end()) continue;
+      Page now;
+      if (memory_.read_some(at, now.bytes) == now.bytes.size() &&
+          now.bytes == known->second->bytes) {
+        continue;
+      }
+      pages_.erase(known);
+      changed.push_back({at, at + limits::kPageBytes});
+    }
+  }
 }
 
 void GuestCode::everything_may_change() {

@@ -33,6 +33,11 @@ class GuestCode : public emu::CodeSource {
   // The program can write its memory without writing to it (through /proc/PID/mem): from now on
   // all code may change.
   void everything_may_change();
+  // From now on the code is read from another process, a later replica of the same program. Returns
+  // where it may differ from what was read before; the translations there have to go.
+  std::vector<GuestRange> rebind(Tid process);
+  // Code without a file behind it is what a JIT wrote, and rewrites while nobody looks.
+  void distrust_generated_code() { distrust_generated_ = true; }
   // Our own executable mapping is not guest code.
   void exclude(GuestRange range) { excluded_ = range; }
 
@@ -46,12 +51,15 @@ class GuestCode : public emu::CodeSource {
   void refresh();
   ModuleId module_of(const kernel::Mapping& mapping);
   const emu::CodeRegion* find(GuestAddr address) const;
+  bool may_change(const kernel::Mapping& mapping) const;
+  void drop_rewritten_pages(std::vector<GuestRange>& changed);
 
   Tid process_;
   ptrace::RemoteMemory memory_;
   trace::BlockTable& table_;
   bool stale_ = true;
   bool everything_may_change_ = false;
+  bool distrust_generated_ = false;
   GuestRange excluded_;
   std::vector<emu::CodeRegion> regions_;  // ascending
   std::vector<ModuleId> modules_;         // that this address space has had

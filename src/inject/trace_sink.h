@@ -14,6 +14,7 @@ class TraceSink {
   virtual ~TraceSink() = default;
   virtual uint64_t submit(const trace::Chunk& chunk) = 0;
   virtual void wait(uint64_t ticket) = 0;
+  virtual bool done(uint64_t ticket) = 0;
 };
 
 }  // namespace shadowprof::inject

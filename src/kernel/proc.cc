@@ -276,7 +276,8 @@ Result<ProcessStat> parse_stat(std::string_view text) {
   Cursor c(tail);
   const auto next = [&c](auto* value) { return c.skip(' ') && c.number(value); };
   const bool good = c.skip(' ') && c.take(&stat.state) && next(&stat.parent.value) &&
-                    c.skip_words(9) && next(&stat.user_ticks) && next(&stat.system_ticks) &&
+                    c.skip_words(5) && next(&stat.minor_faults) &&
+                    c.skip_words(3) && next(&stat.user_ticks) && next(&stat.system_ticks) &&
                     c.skip_words(4) && next(&stat.threads) && c.skip_words(1) &&
                     next(&stat.start_ticks) && c.skip_words(16) && next(&stat.processor);
   if (!good) return malformed();

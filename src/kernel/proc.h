@@ -87,6 +87,7 @@ struct ProcessStat {
   std::string name;  // escaped by the kernel; may hold blanks and parentheses; untrusted
   char state = '?';
   Tid parent;
+  uint64_t minor_faults = 0;  // page faults that needed no disk
   uint64_t user_ticks = 0;
   uint64_t system_ticks = 0;
   uint64_t threads = 0;

@@ -165,8 +165,21 @@ Coverage read_coverage(const Object& o) {
 }
 
 Overhead read_overhead(const Object& o) {
-  return {o.number("engine_cpu_s"),     o.number("collector_cpu_s"), o.number("program_cpu_s"),
-          o.count("translated_blocks"), o.number("translation_s"),   o.counts("stops")};
+  Overhead overhead;
+  overhead.budget_share = o.number("budget_share");
+  overhead.estimated_share = o.number("estimated_share");
+  const Object pauses = o.object("pause_s");
+  overhead.pause_s = {pauses.number("total"), pauses.number("max"), pauses.number("p50"),
+                      pauses.number("p99")};
+  overhead.forks = o.count("forks");
+  overhead.extra_faults = o.count("extra_faults");
+  overhead.engine_cpu_s = o.number("engine_cpu_s");
+  overhead.collector_cpu_s = o.number("collector_cpu_s");
+  overhead.program_cpu_s = o.number("program_cpu_s");
+  overhead.translated_blocks = o.count("translated_blocks");
+  overhead.translation_s = o.number("translation_s");
+  overhead.stops = o.counts("stops");
+  return overhead;
 }
 
 Syscalls read_syscalls(const Object& o) {

@@ -103,7 +103,14 @@ Json coverage_json(const Coverage& c) {
 }
 
 Json overhead_json(const Overhead& o) {
-  return {{"engine_cpu_s", o.engine_cpu_s},   {"collector_cpu_s", o.collector_cpu_s},
+  const Json pauses = {{"total", o.pause_s.total},
+                       {"max", o.pause_s.max},
+                       {"p50", o.pause_s.p50},
+                       {"p99", o.pause_s.p99}};
+  return {{"budget_share", o.budget_share},   {"estimated_share", o.estimated_share},
+          {"pause_s", pauses},                {"forks", o.forks},
+          {"extra_faults", o.extra_faults},   {"engine_cpu_s", o.engine_cpu_s},
+          {"collector_cpu_s", o.collector_cpu_s},
           {"program_cpu_s", o.program_cpu_s}, {"translated_blocks", o.translated_blocks},
           {"translation_s", o.translation_s}, {"stops", o.stops}};
 }

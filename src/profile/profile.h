@@ -45,7 +45,7 @@ struct Exit {
 struct Run {
   std::vector<std::string> command;
   int64_t pid = 0;
-  std::string mode;    // "full"
+  std::string mode;    // "full", "shadow"
   std::string engine;  // "translator", "step"
   std::map<std::string, std::string> options;
   uint64_t seed = 0;
@@ -69,7 +69,20 @@ struct Coverage {
   uint64_t dropped_instructions() const;
 };
 
+// How long the program was stopped for samples, seconds.
+struct Pauses {
+  double total = 0;
+  double max = 0;
+  double p50 = 0;
+  double p99 = 0;
+};
+
 struct Overhead {
+  double budget_share = 0;     // of the program's time; 0 in full mode
+  double estimated_share = 0;  // cost to the program
+  Pauses pause_s;
+  uint64_t forks = 0;
+  uint64_t extra_faults = 0;   // page faults that the program took because of replicas
   double engine_cpu_s = 0;     // our own CPU time in tracing and translating
   double collector_cpu_s = 0;  // in collectors
   double program_cpu_s = 0;    // of the program, under us

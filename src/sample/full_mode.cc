@@ -16,24 +16,10 @@
 #include "kernel/table.h"
 #include "sample/host.h"
 #include "sample/name_functions.h"
+#include "sample/pipeline_sink.h"
 
 namespace shadowprof::sample {
 namespace {
-
-class PipelineSink : public inject::TraceSink {
- public:
-  explicit PipelineSink(collect::Pipeline& pipeline) : pipeline_(pipeline) {}
-  uint64_t submit(const trace::Chunk& chunk) override { return pipeline_.submit(chunk).number; }
-  void wait(uint64_t ticket) override { pipeline_.wait({ticket}); }
-
- private:
-  collect::Pipeline& pipeline_;
-};
-
-double cpu_seconds(const timeval& user, const timeval& system) {
-  return static_cast<double>(user.tv_sec + system.tv_sec) +
-         1e-6 * static_cast<double>(user.tv_usec + system.tv_usec);
-}
 
 double cpu_seconds_of(int who) {
   rusage usage{};

@@ -73,6 +73,23 @@ void forward_signals_to(Tid program) {
   }
 }
 
+sigset_t awaited_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (int signal : {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
+  return set;
+}
+
+void block_awaited_signals() {
+  const sigset_t set = awaited_signals();
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+}
+
+double cpu_seconds(const timeval& user, const timeval& system) {
+  return static_cast<double>(user.tv_sec + system.tv_sec) +
+         1e-6 * static_cast<double>(user.tv_usec + system.tv_usec);
+}
+
 Result<InheritedLimits> InheritedLimits::raise() {
   InheritedLimits limits;
   for (const Need& need : kNeeds) {

@@ -5,6 +5,8 @@
 
 #include <sys/resource.h>
 
+#include <csignal>
+
 #include <string>
 #include <vector>
 
@@ -22,6 +24,12 @@ std::string utc_now();  // "2025-01-31T12:00:00Z"
 // size limit are errors and not our death.
 void prepare_signals();
 void forward_signals_to(Tid program);
+// Where one thread waits for reports and for the clock at once: these signals are blocked, and
+// fetched with sigtimedwait(2).
+sigset_t awaited_signals();
+void block_awaited_signals();
+
+double cpu_seconds(const timeval& user, const timeval& system);
 
 // Limits that we inherited but that are meant for the program: with few open files, small files or
 // little address space we could not do our own work. Raised for us as far as is allowed, and given

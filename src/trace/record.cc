@@ -19,6 +19,8 @@ const char* to_string(EndReason r) {
     case EndReason::executed: return "executed";
     case EndReason::killed: return "killed";
     case EndReason::left_engine: return "left_engine";
+    case EndReason::budget: return "budget";
+    case EndReason::shadow_ended: return "shadow_ended";
   }
   return "?";
 }

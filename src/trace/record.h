@@ -43,6 +43,8 @@ enum class EndReason : uint8_t {
   executed = 2,     // another program
   killed = 3,       // without a chance to fetch its last records
   left_engine = 4,  // it went on natively
+  budget = 5,       // a shadow that executed all it was asked to
+  shadow_ended = 6, // a shadow that could not go on
 };
 const char* to_string(EndReason r);
 

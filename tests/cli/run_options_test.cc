@@ -69,13 +69,12 @@ TEST_CASE("everything from the first word that is no option belongs to the progr
 }
 
 TEST_CASE("what is planned is refused by name, and differently from what is unknown") {
-  refuses({"--mode", "shadow", "ls"}, "mode shadow is not built yet");
+  refuses({"--mode", "burst", "ls"}, "mode burst is not built yet");
   refuses({"--mode", "fast", "ls"}, "there is no mode 'fast'");
   refuses({"--profile", "edge,value", "ls"}, "profile value is not built yet");
   refuses({"--profile", "colour", "ls"}, "there is no profile 'colour'");
-  refuses({"--sample-size", "10M", "ls"}, "option --sample-size is not built yet");
-  refuses({"--load=0.5", "ls"}, "option --load is not built yet");
-  refuses({"-F99", "ls"}, "option -F is not built yet");
+  refuses({"--max-memory", "1G", "ls"}, "option --max-memory is not built yet");
+  refuses({"--probe=x", "ls"}, "option --probe is not built yet");
   refuses({"--frob", "--", "ls"}, "there is no option --frob");
   refuses({"--\x1b[31m", "ls"}, "there is no option --\\x1b[31m");
 }

@@ -171,12 +171,12 @@ def bad_values(b):
 
 
 def what_is_not_built_is_named(b):
-    for command in ("attach", "annotate", "compare", "diff", "check", "merge", "export", "doctor"):
+    for command in ("annotate", "compare", "diff", "check", "merge", "export", "doctor"):
         outcome = b.call(command, "x")
         refused(outcome, OWN)
         require(f"{command} is not built yet" in outcome.err, "expected its name", outcome)
-    for arguments in (["--mode", "shadow"], ["--mode=burst"], ["--profile", "edge,value"],
-                      ["--sample-size", "10M"], ["--load=0.5"], ["-F", "99"], ["--max-overhead=1"]):
+    for arguments in (["--mode=burst"], ["--profile", "edge,value"], ["--engine", "step"],
+                      ["--probe=x"], ["--max-memory", "1G"]):
         outcome = b.call("run", *arguments, "--", "/usr/bin/touch", "started")
         refused(outcome, OWN)
         require("not built yet" in outcome.err, "expected 'not built yet'", outcome)

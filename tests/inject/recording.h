@@ -21,6 +21,7 @@ class KeepingSink : public inject::TraceSink {
     return chunks_.size();
   }
   void wait(uint64_t) override {}
+  bool done(uint64_t) override { return true; }
   const std::deque<std::vector<trace::Word>>& chunks() const { return chunks_; }
 
  private:

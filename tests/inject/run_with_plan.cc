@@ -26,6 +26,7 @@ class ReadingSink : public inject::TraceSink {
     }
   }
   void wait(uint64_t) override {}
+  bool done(uint64_t) override { return true; }
 
  private:
   const trace::BlockTable& table_;

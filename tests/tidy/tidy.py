@@ -25,11 +25,12 @@ ROOMS = {
     "ptrace": ["kernel", "machine"],
     "emu": ["machine", "decoder", "trace"],
     "inject": ["kernel", "machine", "ptrace", "decoder", "emu", "trace"],
+    "shadow": ["kernel", "machine", "ptrace", "emu", "inject", "trace"],
     "profile": [],
     "symbols": ["profile", "kernel"],
     "collect": ["trace", "decoder", "profile"],
     "report": ["profile", "symbols"],
-    "sample": ["ptrace", "inject", "emu", "trace", "collect", "profile", "symbols", "kernel",
+    "sample": ["ptrace", "inject", "shadow", "emu", "trace", "collect", "profile", "symbols", "kernel",
                "machine"],
     "cli": None,
     "main": None,  # src/main.cc

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+//
+// When the next sample is taken. A closed loop: what samples have cost the program up to now, and
+// the next one is expected to cost, must fit into the budget's share of the time that has passed.
+//
+//   cost of a sample = how long the program was stopped
+//                    + page faults that it took because pages were shared with the replica,
+//                      times what such a fault costs on this host (calibrated at start)
+//
+// A second bound is the load: the share of time in which replicas run. Moments are randomised, so
+// that nothing periodic in the program is seen always or never.
+//
+// Times are seconds since sampling began. Nothing here looks at a clock or a process.
+#pragma once
+
+#include <cstdint>
+#include <random>
+
+namespace shadowprof::sample {
+
+struct GovernorOptions {
+  double max_overhead = 0.01;  // share of the program's time
+  double load = 0.5;           // average number of active shadows
+  double frequency = 0;        // samples a second; 0: what the budget allows
+  double delay = 0;            // before the first one
+  uint64_t seed = 0;
+};
+
+// What a sample cost the program. Faults that it would have had anyway are not in it.
+struct SampleCost {
+  double pause = 0;
+  double lifetime = 0;
+  double faults_while_alive = 0;
+  double faults_afterwards = 0;
+};
+
+// What a first write to a page costs, in seconds: while a replica has it, too, and when the replica
+// is gone again.
+struct FaultPrice {
+  double copied = 2e-6;
+  double kept = 0.8e-6;
+};
+
+class Governor {
+ public:
+  Governor(const GovernorOptions& options, const FaultPrice& price);
+
+  // The earliest moment for the next sample, as things are.
+  double next_sample() const { return next_; }
+  void sampled(double now, const SampleCost& cost);
+  // Nothing could be sampled: the program slept, or could not be forked.
+  void missed(double now);
+
+  uint64_t samples() const { return samples_; }
+  double pause_total() const { return pause_; }
+  double fault_total() const { return fault_cost_; }
+  // Cost to the program as a share of the time that has passed.
+  double estimated_share(double now) const { return now > 0 ? cost() / now : 0; }
+
+ private:
+  double cost() const { return pause_ + fault_cost_; }
+  double jitter();
+
+  GovernorOptions options_;
+  FaultPrice price_;
+  std::mt19937_64 random_;
+  uint64_t samples_ = 0;
+  unsigned missed_in_a_row_ = 0;
+  double pause_ = 0;
+  double fault_cost_ = 0;
+  double active_ = 0;
+  double next_ = 0;
+};
+
+}  // namespace shadowprof::sample

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+//
+// Engines write to a TraceSink and collectors read from a Pipeline: the one is the other.
+#pragma once
+
+#include "collect/pipeline.h"
+#include "inject/trace_sink.h"
+
+namespace shadowprof::sample {
+
+class PipelineSink : public inject::TraceSink {
+ public:
+  explicit PipelineSink(collect::Pipeline& pipeline) : pipeline_(pipeline) {}
+  uint64_t submit(const trace::Chunk& chunk) override { return pipeline_.submit(chunk).number; }
+  void wait(uint64_t ticket) override { pipeline_.wait({ticket}); }
+  bool done(uint64_t ticket) override { return pipeline_.done({ticket}); }
+
+ private:
+  collect::Pipeline& pipeline_;
+};
+
+}  // namespace shadowprof::sample

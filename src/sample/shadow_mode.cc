@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+#include "sample/shadow_mode.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+
+#include "base/limits.h"
+#include "collect/edge_collector.h"
+#include "collect/pipeline.h"
+#include "kernel/table.h"
+#include "sample/host.h"
+#include "sample/name_functions.h"
+#include "sample/pipeline_sink.h"
+#include "sample/shadow_run.h"
+
+namespace shadowprof::sample {
+namespace {
+
+constexpr uint64_t kDefaultSampleSize = 20'000'000;
+
+Result<shadow::Program> find_program(const ShadowModeRequest& request) {
+  if (!request.launch) return shadow::Program::attach(request.attach_to);
+  SP_ASSIGN(const ptrace::Tracee process, ptrace::launch(*request.launch));
+  return shadow::Program::launched(process);
+}
+
+double microseconds_since(std::chrono::steady_clock::time_point start) {
+  return 1e-3 * static_cast<double>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                        std::chrono::steady_clock::now() - start)
+                                        .count());
+}
+
+// First writes to pages that a child has, too, and to pages that it had.
+FaultPrice calibrate_faults() {
+  constexpr size_t kPages = 512;
+  FaultPrice price;
+  void* memory = ::mmap(nullptr, kPages * limits::kPageBytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return price;
+  ::madvise(memory, kPages * limits::kPageBytes, MADV_NOHUGEPAGE);
+  auto* bytes = static_cast<volatile char*>(memory);
+  const auto write_all = [&] {
+    const auto start = std::chrono::steady_clock::now();
+    for (size_t i = 0; i < kPages; i++) bytes[i * limits::kPageBytes] = 1;
+    return 1e-6 * microseconds_since(start) / kPages;
+  };
+  write_all();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  if (child > 0) {
+    const double copied = write_all();
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    const pid_t short_lived = ::fork();
+    if (short_lived == 0) ::_exit(0);
+    if (short_lived > 0) ::waitpid(short_lived, nullptr, 0);
+    price = {copied, std::min(copied, write_all())};
+  }
+  ::munmap(memory, kPages * limits::kPageBytes);
+  return price;
+}
+
+void fill_syscalls(const ShadowRunCounts& counts, profile::Syscalls& syscalls) {
+  const auto name_of = [](unsigned nr) {
+    const kernel::SyscallRow* row = kernel::find_syscall(nr);
+    return row ? std::string(row->name) : fmt::format("syscall_{}", nr);
+  };
+  for (const auto& [nr, count] : counts.by_number) {
+    const kernel::SyscallRow* row = kernel::find_syscall(nr);
+    syscalls.by_name[name_of(nr)].count += count;
+    syscalls.by_class[row ? std::string(to_string(row->syscall_class)) : "unsafe"] += count;
+  }
+  for (const auto& [nr, count] : counts.ended_by_number)
+    syscalls.by_name[name_of(nr)].ended += count;
+}
+
+void fill_overhead(const ShadowRun& sampled, const collect::Pipeline& pipeline,
+                   double max_overhead, profile::Overhead& overhead) {
+  const ShadowRunCounts& counts = sampled.counts();
+  overhead.budget_share = max_overhead;
+  overhead.estimated_share = sampled.governor().estimated_share(sampled.elapsed());
+  overhead.forks = counts.forks;
+  overhead.extra_faults = static_cast<uint64_t>(counts.extra_faults);
+  std::vector<double> pauses = counts.pauses;
+  std::sort(pauses.begin(), pauses.end());
+  if (!pauses.empty()) {
+    const auto quantile = [&](double q) {
+      return pauses[static_cast<size_t>(q * static_cast<double>(pauses.size() - 1))];
+    };
+    overhead.pause_s = {sampled.governor().pause_total(), pauses.back(), quantile(0.5),
+                        quantile(0.99)};
+  }
+  overhead.collector_cpu_s = pipeline.cpu_seconds();
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  overhead.engine_cpu_s = cpu_seconds(usage.ru_utime, usage.ru_stime) - overhead.collector_cpu_s;
+  overhead.translated_blocks = counts.fragments;
+  overhead.translation_s = counts.translation_s;
+  overhead.stops = {{"miss", counts.misses},
+                    {"drain", counts.drains},
+                    {"syscall", counts.system_calls},
+                    {"shared_page", counts.private_pages},
+                    {"sleeping", counts.sleeping},
+                    {"refused", counts.refused},
+                    {"signal", sampled.program().signals()}};
+}
+
+std::optional<profile::Exit> exit_of(const shadow::Program& program) {
+  const auto& end = program.end();
+  if (!end) return std::nullopt;
+  const bool killed = end->kind() == ptrace::WaitStatus::Kind::killed;
+  return profile::Exit{killed, killed ? end->signal() : end->exit_code()};
+}
+
+}  // namespace
+
+Result<ShadowModeResult> run_shadow_mode(const ShadowModeRequest& request) {
+  ShadowModeResult result;
+  profile::Profile& profile = result.profile;
+  profile.run.command = request.command;
+  profile.run.mode = "shadow";
+  profile.run.engine = "translator";
+  profile.run.host = describe_host();
+  profile.run.options = request.options;
+  profile.run.seed = request.governor.seed;
+  profile.run.started = utc_now();
+  const int64_t started = std::time(nullptr);
+
+  const FaultPrice price = calibrate_faults();
+  block_awaited_signals();
+  SP_ASSIGN(shadow::Program program, find_program(request));
+  profile.run.pid = program.pid().value;
+
+  trace::BlockTable table;
+  std::vector<std::unique_ptr<collect::Collector>> collectors;
+  collectors.push_back(std::make_unique<collect::EdgeCollector>(
+      table, collect::EdgeCollectorOptions{request.calls}));
+  collect::Pipeline pipeline(std::move(collectors));
+  PipelineSink sink(pipeline);
+  ShadowRunOptions options;
+  options.sample_size = request.sample_size ? request.sample_size : kDefaultSampleSize;
+  options.max_shadows = request.max_shadows;
+  options.duration = request.duration;
+  options.see_calls = request.calls;
+  ShadowRun sampled(table, sink, std::move(program), options, request.governor, price);
+  if (request.launch) sampled.let_go();
+  sampled.run();
+  profile.run.duration_s = sampled.elapsed();
+  profile.run.exit = exit_of(sampled.program());
+  result.warnings = sampled.warnings();
+
+  pipeline.finish(profile);
+  profile.coverage.samples = sampled.counts().forks;
+  for (const auto& [reason, samples] : sampled.counts().ended)
+    profile.coverage.ended[reason] = samples;
+  profile.coverage.instructions_total = profile.coverage.instructions_profiled;
+  profile.coverage.estimated = true;
+  fill_syscalls(sampled.counts(), profile.syscalls);
+  name_functions(profile, request.top, started, Inclusive::measured);
+  fill_overhead(sampled, pipeline, request.governor.max_overhead, profile.overhead);
+  if (const Status sound = profile::check_consistency(profile); !sound)
+    result.internal_error = sound.error().message;
+  return result;
+}
+
+}  // namespace shadowprof::sample

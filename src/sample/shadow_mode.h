@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+//
+// A sampled run: the program runs natively, started by us or found running, and now and then a
+// replica of it runs in its place under the translator.
+//
+//   launch or attach -> [ governor: now -> pause, fork, go on -> executor -> collectors ]... ->
+//   symbols
+//
+// One thread serves the program's own stops and the replicas'; nothing it does waits for long.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "profile/profile.h"
+#include "ptrace/launch.h"
+#include "sample/governor.h"
+
+namespace shadowprof::sample {
+
+struct ShadowModeRequest {
+  std::optional<ptrace::LaunchRequest> launch;  // or
+  Tid attach_to;
+  std::vector<std::string> command;  // for the profile
+  bool calls = true;
+  GovernorOptions governor;
+  uint64_t sample_size = 0;  // instructions; 0: the default
+  size_t max_shadows = 1;
+  double duration = 0;  // seconds; 0: until the program ends
+  size_t top = 20;
+  std::map<std::string, std::string> options;
+};
+
+struct ShadowModeResult {
+  profile::Profile profile;
+  std::vector<std::string> warnings;
+  std::string internal_error;
+};
+
+Result<ShadowModeResult> run_shadow_mode(const ShadowModeRequest& request);
+
+}  // namespace shadowprof::sample

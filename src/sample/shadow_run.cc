@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: MIT
+#include "sample/shadow_run.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+
+#include "base/log.h"
+#include "kernel/proc.h"
+#include "sample/host.h"
+
+namespace shadowprof::sample {
+
+using ptrace::WaitOutcome;
+using shadow::Outcome;
+
+namespace {
+
+// A replica that has not used up its budget by then is stuck in something that we do not foresee,
+// or the machine has no time for it.
+constexpr double kLongestLife = 2.0;
+constexpr double kPollForCollectors = 0.0002;
+constexpr double kLongestWait = 1.0;
+
+double seconds(std::chrono::steady_clock::duration d) {
+  return std::chrono::duration<double>(d).count();
+}
+
+}  // namespace
+
+ShadowRun::ShadowRun(trace::BlockTable& table, inject::TraceSink& sink,
+                             shadow::Program program, ShadowRunOptions options,
+                             const GovernorOptions& governor, const FaultPrice& price)
+    : table_(table),
+      sink_(sink),
+      program_(std::move(program)),
+      options_(options),
+      governor_(governor, price),
+      start_(std::chrono::steady_clock::now()) {}
+
+ShadowRun::~ShadowRun() = default;
+
+double ShadowRun::elapsed() const {
+  return seconds(std::chrono::steady_clock::now() - start_);
+}
+
+void ShadowRun::let_go() {
+  (void)ptrace::Tracee(program_.pid()).cont_if_alive();
+}
+
+void ShadowRun::run() {
+  while (program_.alive()) {
+    while (handle_reports()) {
+    }
+    look_after_replicas();
+    if (!program_.alive()) break;
+    const double now = elapsed();
+    if (interrupted_ || (options_.duration > 0 && now >= options_.duration)) break;
+    if (now >= governor_.next_sample() && samples_.size() < options_.max_shadows) {
+      sample();
+      continue;
+    }
+    wait_until(next_event());
+  }
+  end_replicas();
+  leave_program();
+}
+
+double ShadowRun::next_event() const {
+  double next = elapsed() + kLongestWait;
+  if (samples_.size() < options_.max_shadows) next = std::min(next, governor_.next_sample());
+  if (options_.duration > 0) next = std::min(next, options_.duration);
+  for (const Sample& sample : samples_) {
+    if (sample.executor->waits_for_collectors())
+      next = std::min(next, elapsed() + kPollForCollectors);
+    next = std::min(next, sample.forked_at + kLongestLife);
+  }
+  return next;
+}
+
+// Signals are blocked in all our threads, so none is lost between a look and the wait.
+void ShadowRun::wait_until(double moment) {
+  const double left = std::max(0.0, moment - elapsed());
+  timespec time{};
+  time.tv_sec = static_cast<time_t>(left);
+  time.tv_nsec = static_cast<long>(1e9 * (left - static_cast<double>(time.tv_sec)));
+  const sigset_t awaited = awaited_signals();
+  const int signal = ::sigtimedwait(&awaited, nullptr, &time);
+  if (signal <= 0 || signal == SIGCHLD) return;
+  if (program_.is_ours() && signal != SIGINT && signal != SIGQUIT) {
+    ::kill(program_.pid().value, signal);
+  } else if (!program_.is_ours()) {
+    interrupted_ = true;
+  }
+}
+
+bool ShadowRun::handle_reports() {
+  const WaitOutcome outcome = ptrace::wait_any(ptrace::WaitMode::poll);
+  if (!outcome.has_status()) return false;
+  handle(outcome);
+  return true;
+}
+
+void ShadowRun::handle(const WaitOutcome& outcome) {
+  for (Sample& sample : samples_) {
+    if (sample.executor->tid() == outcome.tid) return sample.executor->on_stop(outcome.status);
+  }
+  if (program_.owns(outcome.tid)) return program_.on_stop(outcome.tid, outcome.status);
+  // A thread that we began to trace as it ended.
+  if (outcome.status.is_stop()) (void)ptrace::Tracee(outcome.tid).cont_if_alive();
+}
+
+void ShadowRun::look_after_replicas() {
+  for (size_t i = 0; i < samples_.size();) {
+    Sample& sample = samples_[i];
+    shadow::Executor& executor = *sample.executor;
+    executor.on_idle();
+    if (elapsed() > sample.forked_at + kLongestLife) executor.request_end(Outcome::too_old);
+    if (!executor.is_done()) {
+      i++;
+      continue;
+    }
+    finish(sample);
+    samples_.erase(samples_.begin() + static_cast<ptrdiff_t>(i));
+  }
+}
+
+uint64_t ShadowRun::minor_faults() const {
+  const auto stat = kernel::read_process_stat(program_.pid());
+  return stat ? stat->minor_faults : 0;
+}
+
+// The replica is dead: what it was worth, and what it cost.
+void ShadowRun::finish(Sample& sample) {
+  const double now = elapsed();
+  const shadow::ExecutorCounts& done = sample.executor->counts();
+  const shadow::Ending& ending = *sample.executor->ending();
+  counts_.instructions += done.instructions;
+  counts_.fragments += done.fragments;
+  counts_.misses += done.misses;
+  counts_.drains += done.drains;
+  counts_.system_calls += done.system_calls;
+  counts_.private_pages += done.private_pages;
+  counts_.translation_s += done.translation_s;
+  for (const auto& [nr, count] : done.by_number) counts_.by_number[nr] += count;
+  counts_.ended[to_string(ending.outcome)]++;
+  if (ending.syscall_number >= 0) {
+    counts_.ended_by_number[static_cast<unsigned>(ending.syscall_number)]++;
+  }
+  detail("sample {}: {} instructions, {} translated, {} misses, {:.1f} ms, ended by {}{}{}",
+         governor_.samples() + 1, done.instructions, done.fragments, done.misses,
+         1e3 * (now - sample.forked_at), to_string(ending.outcome),
+         ending.detail.empty() ? "" : ": ", ending.detail);
+  if (!sample.executor->is_our_child()) zombies_.push_back(sample.executor->tid());
+
+  const uint64_t faults = minor_faults();
+  sample.cost.lifetime = now - sample.forked_at;
+  const double by_itself = fault_rate_ * sample.cost.lifetime;
+  sample.cost.faults_while_alive = std::max(
+      0.0, static_cast<double>(faults - std::min(faults, sample.faults_at_fork)) - by_itself);
+  counts_.extra_faults += sample.cost.faults_while_alive + sample.cost.faults_afterwards;
+  faults_at_end_ = faults;
+  ended_at_ = now;
+  governor_.sampled(now, sample.cost);
+}
+
+Status ShadowRun::refresh_space() {
+  if (space_ && space_generation_ == program_.generation()) return {};
+  if (!samples_.empty()) return fail("replicas of the former program still run");
+  SP_ASSIGN(space_, shadow::ShadowSpace::create(table_, {.through_jumps = !options_.see_calls}));
+  space_generation_ = program_.generation();
+  syscall_insn_ = {};
+  return {};
+}
+
+Result<shadow::Replica> ShadowRun::fork(double& pause) {
+  const double before = elapsed();
+  shadow::Pause stopped(program_);
+  if (stopped.threads().empty() || stopped.unusable())
+    return fail_errno(EAGAIN, "the program sleeps");
+  SP_TRY(shadow::reap(stopped, syscall_insn_, zombies_));
+  auto replica = shadow::fork_replica(program_, stopped, syscall_insn_);
+  pause = elapsed() - before;
+  return replica;
+}
+
+void ShadowRun::sample() {
+  const double now = elapsed();
+  if (const Status ready = refresh_space(); !ready) return governor_.missed(now);
+  Sample sample;
+  sample.forked_at = now;
+  const uint64_t faults = minor_faults();
+  if (const double gap = now - ended_at_; ended_at_ > 0 && gap > 0) {
+    const double in_gap = static_cast<double>(faults - std::min(faults, faults_at_end_));
+    const double rate = in_gap / gap;
+    fault_rate_ = fault_rate_ == 0 ? rate : std::min(1.1 * fault_rate_ + 1, rate);
+    sample.cost.faults_afterwards = std::max(0.0, in_gap - fault_rate_ * gap);
+  }
+  sample.faults_at_fork = faults;
+
+  auto replica = fork(sample.cost.pause);
+  if (!replica) {
+    const bool sleeps = replica.error().errno_value == EAGAIN;
+    (sleeps ? counts_.sleeping : counts_.refused)++;
+    if (!sleeps && replica.error().errno_value != ESRCH) warn_once(replica.error().message);
+    return governor_.missed(elapsed());
+  }
+  counts_.forks++;
+  counts_.pauses.push_back(sample.cost.pause);
+  const shadow::Budget budget{options_.sample_size, counts_.forks, options_.plan};
+  sample.executor = std::make_unique<shadow::Executor>(table_, *space_, sink_, std::move(*replica),
+                                                       identity(), budget);
+  if (const Status started = sample.executor->start(); !started) {
+    counts_.refused++;
+    const bool moved = started.error().errno_value == EEXIST;
+    if (!moved && started.error().errno_value != ESRCH) warn_once(started.error().message);
+    if (!sample.executor->is_our_child()) zombies_.push_back(sample.executor->tid());
+    sample.executor.reset();
+    if (moved && samples_.empty()) space_.reset();
+    return governor_.missed(elapsed());
+  }
+  samples_.push_back(std::move(sample));
+}
+
+shadow::Identity ShadowRun::identity() const {
+  shadow::Identity identity{program_.pid(), program_.pid().value, -1};
+  if (const auto status = kernel::read_status(program_.pid())) {
+    identity.parent_pid = status->parent.value;
+  }
+  return identity;
+}
+
+void ShadowRun::warn_once(const std::string& sentence) {
+  if (std::find(warnings_.begin(), warnings_.end(), sentence) == warnings_.end()) {
+    warnings_.push_back(sentence);
+  }
+}
+
+// In an orderly way where that is quick, so that their last records count.
+void ShadowRun::end_replicas() {
+  for (Sample& sample : samples_) sample.executor->request_end(Outcome::stopped);
+  const double deadline = elapsed() + 1.0;
+  while (!samples_.empty() && elapsed() < deadline) {
+    while (handle_reports()) {
+    }
+    look_after_replicas();
+    if (!samples_.empty()) wait_until(std::min(deadline, elapsed() + kPollForCollectors));
+  }
+  for (Sample& sample : samples_) {
+    if (!sample.executor->is_our_child()) zombies_.push_back(sample.executor->tid());
+  }
+  samples_.clear();  // kills what is left
+}
+
+void ShadowRun::leave_program() {
+  if (!program_.alive()) return;
+  if (!zombies_.empty()) {
+    shadow::Pause stopped(program_, shadow::Pause::Whom::one);
+    (void)shadow::reap(stopped, syscall_insn_, zombies_);
+  }
+  program_.detach();
+}
+
+}  // namespace shadowprof::sample

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+//
+// Runs one replica in the code cache until its budget is used up or something ends it, and hands
+// its trace to the collectors. Then the replica is killed: nothing of it is wanted but the trace.
+//
+//   start()        arenas mapped, shared pages protected, first thread enters the cache
+//   on_stop()      miss, full buffer, system call, fault: one stop at a time
+//   on_idle()      what could not go on at a stop, because a buffer was still being read
+//   request_end()  from outside: the replica is stopped and ends in an orderly way
+//
+// Nothing here blocks on the collectors: the caller has the program's own stops to serve.
+// The guest's threads take turns: at full buffers, when one waits, and when it yields.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "inject/trace_sink.h"
+#include "shadow/outcome.h"
+#include "shadow/replica.h"
+#include "shadow/shadow_space.h"
+#include "shadow/system_calls.h"
+#include "trace/block_table.h"
+
+namespace shadowprof::shadow {
+
+struct ExecutorCounts {
+  uint64_t instructions = 0;
+  uint64_t fragments = 0;  // translated meanwhile
+  uint64_t misses = 0;
+  uint64_t drains = 0;
+  uint64_t system_calls = 0;  // that stopped the replica
+  uint64_t private_pages = 0;
+  double translation_s = 0;
+  std::map<unsigned, uint64_t> by_number;
+};
+
+struct Budget {
+  uint64_t instructions = 0;
+  uint64_t sample_number = 0;
+  emu::CapturePlan plan{};
+};
+
+class Executor {
+ public:
+  Executor(const trace::BlockTable& table, ShadowSpace& space, inject::TraceSink& sink,
+           Replica replica, Identity identity, Budget budget);
+  ~Executor();
+
+  Status start();
+  void on_stop(const ptrace::WaitStatus& status);
+  void on_idle();
+  void request_end(Outcome outcome);
+
+  Tid tid() const { return replica_.tracee.tid(); }
+  bool is_our_child() const { return replica_.is_our_child; }
+  // Why it ended; the process may still be dying.
+  const std::optional<Ending>& ending() const { return ending_; }
+  // Dead, and its trace is read.
+  bool is_done() const { return dead_ && tickets_done(); }
+  bool waits_for_collectors() const { return blocked_on_buffer_ || (dead_ && !tickets_done()); }
+  std::chrono::steady_clock::time_point started() const { return started_; }
+  const ExecutorCounts& counts() const { return counts_; }
+  const SharedPages& shared() const { return shared_; }
+
+ private:
+  using Registers = ptrace::Registers;
+
+  // executor.cc
+  void make_threads();
+  void on_trap(Registers& regs);
+  void on_fault(Registers& regs, const siginfo_t& info);
+  void on_miss(Registers& regs, uint32_t exit);
+  void on_indirect_miss(Registers& regs);
+  void on_system_call(Registers& regs);
+  void carry_out(Registers& guest, SyscallAnswer answer);
+  void make_private(Registers& regs, GuestAddr address);
+  std::optional<FragmentId> fragment_for(GuestAddr pc);
+  std::optional<FragmentId> translate(GuestAddr pc);
+  void translate_successors(FragmentId id);
+  void resume();
+  void end(Outcome outcome, std::string detail = {});
+  void end(Ending ending);
+
+  // executor_threads.cc
+  GuestThread& current() { return *threads_[current_]; }
+  void enter(const Registers& guest);
+  bool new_thread(Registers& guest);
+  void finish_thread();
+  void switch_thread(const Registers& regs, bool in_engine);
+  bool run_other_thread();
+  void load(GuestThread& thread);
+
+  // executor_trace.cc
+  bool tickets_done() const;
+  bool take_buffer(uint64_t cursor);
+  void drain(uint64_t cursor);
+  void choose_start();
+  uint64_t count_instructions(std::span<const trace::Word> words);
+  void begin_trace();
+  void finish_trace(uint64_t cursor);
+  Tid stream(size_t thread) const;
+
+  const trace::BlockTable& table_;
+  ShadowSpace& space_;
+  inject::TraceSink& sink_;
+  Replica replica_;
+  Budget budget_;
+  SharedPages shared_;
+  GuestThreads threads_;
+  SystemCalls calls_;
+  ExecutorCounts counts_;
+  std::chrono::steady_clock::time_point started_;
+
+  inject::Slot* slot_ = nullptr;
+  size_t current_ = 0;
+  size_t buffer_ = 0;
+  uint64_t start_ = 0;   // where in the buffer the present chunk begins
+  uint64_t cursor_ = 0;  // while the replica is in guest context
+  uint64_t tickets_[emu::kBufferCount] = {};
+  double bytes_per_instruction_ = 1;
+
+  // A full buffer met another that is still being read: goes on from here.
+  bool blocked_on_buffer_ = false;
+  Registers blocked_registers_{};
+  std::optional<Outcome> wanted_end_;
+  std::optional<Ending> ending_;
+  bool dead_ = false;
+};
+
+}  // namespace shadowprof::shadow

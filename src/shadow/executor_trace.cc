@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+//
+// The trace buffers of a replica.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/check.h"
+#include "shadow/executor.h"
+
+namespace shadowprof::shadow {
+namespace {
+
+constexpr size_t kLeastChunkBytes = 4 * 4 * limits::kMaxRecordWords;
+
+// Ends the trace of a thread that does not run at the moment. The collectors read it in place.
+constexpr std::array<trace::Word, 2> kBudgetEnd = {
+    trace::special_word(trace::SpecialKind::sample_end, 2),
+    static_cast<trace::Word>(trace::EndReason::budget)};
+constexpr std::array<trace::Word, 2> kEarlyEnd = {
+    trace::special_word(trace::SpecialKind::sample_end, 2),
+    static_cast<trace::Word>(trace::EndReason::shadow_ended)};
+
+}  // namespace
+
+bool Executor::tickets_done() const {
+  return std::all_of(std::begin(tickets_), std::end(tickets_),
+                     [&](uint64_t t) { return sink_.done(t); });
+}
+
+// Streams of threads: unique among those alive, and used again.
+Tid Executor::stream(size_t thread) const {
+  const auto slot = static_cast<size_t>((slot_->guest / limits::kPageBytes) & 0xffff);
+  return Tid(static_cast<int32_t>(slot << 12 | thread));
+}
+
+// Where in the buffer the next chunk begins: nearer to the end as the budget comes to its end.
+void Executor::choose_start() {
+  const uint64_t left = budget_.instructions - std::min(budget_.instructions, counts_.instructions);
+  const double bytes = static_cast<double>(left) * bytes_per_instruction_;
+  const auto wanted = static_cast<uint64_t>(
+      std::clamp(bytes, double{kLeastChunkBytes}, double{limits::kTraceBufferBytes}));
+  start_ = slot_->buffer_end(buffer_) - (wanted & ~uint64_t{3});
+  cursor_ = start_;
+}
+
+uint64_t Executor::count_instructions(std::span<const trace::Word> words) {
+  uint64_t sum = 0;
+  trace::Reader reader(table_, words);
+  for (;;) {
+    const auto record = reader.next();
+    if (!record || !*record) return sum;
+    if (!(*record)->special()) sum += table_.run((*record)->run()).insns;
+  }
+}
+
+// Hands over what was recorded up to `cursor`; the other buffer is the present one then. False:
+// that is still being read.
+bool Executor::take_buffer(uint64_t cursor) {
+  const size_t next = (buffer_ + 1) % emu::kBufferCount;
+  if (!sink_.done(tickets_[next])) return false;
+  drain(cursor);
+  if (counts_.instructions >= budget_.instructions) end(Outcome::budget);
+  return true;
+}
+
+void Executor::drain(uint64_t cursor) {
+  const uint64_t buffer_end = slot_->buffer_end(buffer_);
+  CHECK(cursor >= start_ && cursor <= buffer_end, "the trace cursor {:#x} is not in its buffer",
+        cursor);
+  const uint8_t* host = slot_->host;
+  const auto* words = reinterpret_cast<const trace::Word*>(host + (start_ - slot_->guest));
+  const size_t count = (cursor - start_) / sizeof(trace::Word);
+  const uint64_t before = counts_.instructions;
+  counts_.instructions += count_instructions({words, count});
+  if (counts_.instructions > before) {
+    bytes_per_instruction_ =
+        static_cast<double>(cursor - start_) / static_cast<double>(counts_.instructions - before);
+  }
+  tickets_[buffer_] = sink_.submit({stream(current_), {words, count}});
+  const uint64_t partial = std::min<uint64_t>(buffer_end - cursor, 4 * limits::kMaxRecordWords);
+  const uint8_t* unfinished = host + (cursor - slot_->guest);
+  current().unfinished.assign(unfinished, unfinished + partial);
+  buffer_ = (buffer_ + 1) % emu::kBufferCount;
+  choose_start();
+}
+
+void Executor::begin_trace() {
+  current().traced = true;
+  const uint64_t number = budget_.sample_number;
+  const trace::Word words[] = {trace::special_word(trace::SpecialKind::sample_start, 3),
+                               static_cast<trace::Word>(number),
+                               static_cast<trace::Word>(number >> 32)};
+  std::memcpy(slot_->host + (cursor_ - slot_->guest), words, sizeof words);
+  cursor_ += sizeof words;
+}
+
+// What the present buffer holds up to `cursor`, and an end for every thread's stream.
+void Executor::finish_trace(uint64_t cursor) {
+  const auto* words = reinterpret_cast<const trace::Word*>(slot_->host + (start_ - slot_->guest));
+  const size_t count = (cursor - start_) / sizeof(trace::Word);
+  if (count > 0) {
+    counts_.instructions += count_instructions({words, count});
+    tickets_[buffer_] = sink_.submit({stream(current_), {words, count}});
+  }
+  const bool complete = ending_->outcome == Outcome::budget;
+  for (size_t i = 0; i < threads_.size(); i++) {
+    if (!threads_[i]->traced) continue;
+    const uint64_t ticket = sink_.submit({stream(i), complete ? kBudgetEnd : kEarlyEnd});
+    tickets_[buffer_] = std::max(tickets_[buffer_], ticket);
+  }
+}
+
+}  // namespace shadowprof::shadow

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT
+//
+// Descriptors and files: what a replica may read, and how.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+#include <cerrno>
+#include <climits>
+
+#include "shadow/system_calls.h"
+
+namespace shadowprof::shadow {
+namespace {
+
+constexpr uint64_t kMaxVector = 1024;  // UIO_MAXIOV
+constexpr long kPreadv2 = 327;
+
+std::string link_to(Tid process, int fd) {
+  return fmt::format("/proc/{}/fd/{}", process.value, fd);
+}
+
+}  // namespace
+
+std::optional<int64_t> SystemCalls::bytes_in_vector(GuestAddr vector, uint64_t count) {
+  if (count > kMaxVector) return std::nullopt;
+  std::vector<iovec> parts(count);
+  const std::span<uint8_t> bytes(reinterpret_cast<uint8_t*>(parts.data()), count * sizeof(iovec));
+  if (!memory_.read(vector, bytes)) return std::nullopt;
+  int64_t sum = 0;
+  for (const iovec& part : parts) sum += static_cast<int64_t>(part.iov_len);
+  return sum;
+}
+
+SyscallAnswer SystemCalls::input(const Call& call) {
+  const auto fd = static_cast<int>(call.args[0]);
+  switch (call.nr) {
+    case SYS_read:
+    case SYS_readv:
+    case SYS_pread64:
+    case SYS_preadv:
+    case kPreadv2: {
+      OpenFile* file = descriptors_.find(fd);
+      if (!file) return end(call, Outcome::input, "only regular files are read in a replica");
+      const bool positioned = call.nr == SYS_pread64 || call.nr == SYS_preadv ||
+                              (call.nr == kPreadv2 && call.args[3] != UINT64_MAX);
+      return read_file(call, *file, positioned, call.nr != SYS_read && call.nr != SYS_pread64);
+    }
+    case SYS_poll:
+      // A sleep.
+      if (call.args[1] == 0) return {Answer::Kind::yields, 0, {}};
+      return end(call, Outcome::input);
+    default:
+      return end(call, Outcome::input);
+  }
+}
+
+SyscallAnswer SystemCalls::read_file(const Call& call, OpenFile& file, bool positioned,
+                                     bool vector) {
+  const auto make = [&]() -> Result<int64_t> {
+    if (positioned) {
+      return call.remote.call(call.nr, call.args[0], call.args[1], call.args[2], call.args[3],
+                              call.args[4], call.args[5]);
+    }
+    return call.remote.call(vector ? SYS_preadv : SYS_pread64, call.args[0], call.args[1],
+                            call.args[2], file.offset, 0);
+  };
+  Result<int64_t> got = make();
+  if (got && *got == -EFAULT && !vector) {
+    // The kernel does not copy shared pages for us.
+    const GuestRange buffer{GuestAddr(call.args[1]), GuestAddr(call.args[1] + call.args[2])};
+    if (shared_.overlaps(buffer) && shared_.make_private(call.remote, memory_, buffer))
+      got = make();
+  }
+  if (!got) return end(call, Outcome::died, got.error().message);
+  if (*got > 0 && !positioned) file.offset += static_cast<uint64_t>(*got);
+  return value(*got);
+}
+
+// Not written; but the offset moves.
+SyscallAnswer SystemCalls::write_file(const Call& call) {
+  std::optional<int64_t> bytes = static_cast<int64_t>(call.args[2]);
+  if (call.nr == SYS_writev) bytes = bytes_in_vector(GuestAddr(call.args[1]), call.args[2]);
+  if (!bytes) return value(-EFAULT);
+  if (OpenFile* file = descriptors_.find(static_cast<int>(call.args[0]))) {
+    file->offset += static_cast<uint64_t>(*bytes);
+  }
+  return value(*bytes);
+}
+
+SyscallAnswer SystemCalls::seek(const Call& call) {
+  const auto fd = static_cast<int>(call.args[0]);
+  const auto distance = static_cast<int64_t>(call.args[1]);
+  OpenFile* file = descriptors_.find(fd);
+  if (!file) return end(call, Outcome::input, "the offset of what is not a regular file");
+  int64_t from = 0;
+  switch (static_cast<int>(call.args[2])) {
+    case SEEK_SET:
+      break;
+    case SEEK_CUR:
+      from = static_cast<int64_t>(file->offset);
+      break;
+    case SEEK_END: {
+      struct stat status;
+      if (::stat(link_to(replica_, fd).c_str(), &status) != 0) return end(call, Outcome::input);
+      from = status.st_size;
+      break;
+    }
+    default:
+      return end(call, Outcome::system_call);
+  }
+  int64_t to = 0;
+  if (__builtin_add_overflow(from, distance, &to) || to < 0) return value(-EINVAL);
+  file->offset = static_cast<uint64_t>(to);
+  return value(to);
+}
+
+// Looked at by a descriptor that opens nothing (O_PATH) before it is opened: a FIFO's or device's
+// other side must not notice.
+SyscallAnswer SystemCalls::open_file(const Call& call) {
+  const bool at = call.nr == SYS_openat;
+  const uint64_t directory = at ? call.args[0] : static_cast<uint64_t>(int64_t{AT_FDCWD});
+  const uint64_t path = call.args[at ? 1 : 0];
+  const auto flags = static_cast<int>(call.args[at ? 2 : 1]);
+  const bool writes = (flags & O_ACCMODE) != O_RDONLY;
+  if (writes || (flags & (O_CREAT | O_TRUNC | O_TMPFILE) & ~O_DIRECTORY)) {
+    return end(call, Outcome::system_call, "opens a file for writing");
+  }
+  const int follow = flags & (O_NOFOLLOW | O_DIRECTORY);
+  const auto looked = call.remote.call(SYS_openat, directory, path, O_PATH | O_CLOEXEC | follow, 0);
+  if (!looked) return end(call, Outcome::died, looked.error().message);
+  if (*looked < 0) return value(*looked);
+  struct stat status;
+  const bool known = ::stat(link_to(replica_, static_cast<int>(*looked)).c_str(), &status) == 0;
+  const auto closed = call.remote.call(SYS_close, *looked);
+  if (!closed) return end(call, Outcome::died, closed.error().message);
+  const bool regular = known && S_ISREG(status.st_mode);
+  if (!regular && !(known && S_ISDIR(status.st_mode))) {
+    return end(call, Outcome::system_call, "opens what is neither file nor directory");
+  }
+  const auto opened = call.remote.call(SYS_openat, directory, path, flags, 0);
+  if (!opened) return end(call, Outcome::died, opened.error().message);
+  if (*opened < 0) return value(*opened);
+  const int64_t fd = place_descriptor(call, *opened);
+  if (fd < 0) return end(call, Outcome::system_call);
+  descriptors_.opened(static_cast<int>(fd), regular, false);
+  return value(fd);
+}
+
+// The number that the program would have got: the lowest that is free there. In the replica others
+// are free, too. Negative: it cannot be had.
+int64_t SystemCalls::place_descriptor(const Call& call, int64_t fd) {
+  const int wanted = descriptors_.lowest_free();
+  if (fd == wanted) return fd;
+  const auto flags = call.remote.call(SYS_fcntl, fd, F_GETFD, 0);
+  if (!flags || *flags < 0) return -1;
+  const auto moved = call.remote.call(SYS_dup3, fd, wanted, *flags & FD_CLOEXEC ? O_CLOEXEC : 0);
+  const auto closed = call.remote.call(SYS_close, fd);
+  return moved && closed && *moved >= 0 ? *moved : -1;
+}
+
+// Calls that make one descriptor of the replica's own, by whatever name.
+SyscallAnswer SystemCalls::new_descriptor(const Call& call) {
+  const auto from = static_cast<int>(call.args[0]);
+  const bool duplicates = call.nr == SYS_dup || call.nr == SYS_dup2 || call.nr == SYS_dup3;
+  if (duplicates && descriptors_.was_closed_by_us(from)) return end(call, Outcome::input);
+  const Answer made = execute(call);
+  if (made.kind != Answer::Kind::value || made.value < 0) return made;
+  if (call.nr == SYS_dup2 || call.nr == SYS_dup3) {
+    descriptors_.duplicated(from, static_cast<int>(made.value));
+    return made;
+  }
+  const int64_t fd = place_descriptor(call, made.value);
+  if (fd < 0) return end(call, Outcome::system_call);
+  descriptors_.opened(static_cast<int>(fd), false, false);
+  if (call.nr == SYS_dup) descriptors_.duplicated(from, static_cast<int>(fd));
+  return value(fd);
+}
+
+SyscallAnswer SystemCalls::close_descriptor(const Call& call) {
+  const auto fd = static_cast<int>(call.args[0]);
+  const bool gone = descriptors_.was_closed_by_us(fd);
+  descriptors_.closed(fd);
+  return gone ? value(0) : execute(call);
+}
+
+SyscallAnswer SystemCalls::fcntl(const Call& call) {
+  const auto fd = static_cast<int>(call.args[0]);
+  if (descriptors_.was_closed_by_us(fd)) return end(call, Outcome::input);
+  switch (static_cast<int>(call.args[1])) {
+    case F_GETFD:
+    case F_SETFD:
+    case F_GETFL:
+      return execute(call);
+    case F_SETFL:
+    case F_SETLK:
+    case F_SETLKW:
+      return value(0);
+    default:
+      return end(call, Outcome::system_call);
+  }
+}
+
+// Questions about a descriptor. `fd` may be AT_FDCWD.
+SyscallAnswer SystemCalls::ask_about_file(const Call& call, int fd) {
+  if (!descriptors_.was_closed_by_us(fd)) return execute(call);
+  if (call.nr != SYS_fstat && call.nr != SYS_newfstatat) return end(call, Outcome::input);
+  if (call.nr == SYS_newfstatat && !(call.args[3] & AT_EMPTY_PATH))
+    return end(call, Outcome::input);
+  // The program still has it, or had it a moment ago.
+  struct stat status;
+  if (::stat(link_to(identity_.pid, fd).c_str(), &status) != 0) return end(call, Outcome::input);
+  const GuestAddr to(call.args[call.nr == SYS_fstat ? 1 : 2]);
+  return value(memory_.write_value(to, status) ? 0 : -EFAULT);
+}
+
+}  // namespace shadowprof::shadow

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+//
+// futex(2) among the guest threads of a replica. Threads of the program that slept in the kernel
+// when the replica was made are not in it; waking them succeeds and has no effect.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "ptrace/remote_memory.h"
+#include "shadow/guest_thread.h"
+
+namespace shadowprof::shadow {
+
+using GuestThreads = std::vector<std::unique_ptr<GuestThread>>;
+
+class Futexes {
+ public:
+  Futexes(GuestThreads& threads, ptrace::RemoteMemory& memory)
+      : threads_(threads), memory_(memory) {}
+
+  struct Answer {
+    bool waits = false;  // the thread sleeps; `value` is unused
+    int64_t value = 0;
+  };
+  // `arguments`: the six of futex(2). Nothing: an operation that is not emulated (priority
+  // inheritance, and those that nobody uses).
+  std::optional<Answer> call(GuestThread& thread, const uint64_t (&arguments)[6]);
+
+  // Wakes up to `count` threads; returns how many.
+  int64_t wake(GuestAddr address, int64_t count, uint32_t bits);
+
+ private:
+  Answer wait(GuestThread& thread, GuestAddr address, uint32_t expected, uint32_t bits,
+              bool has_timeout);
+  int64_t requeue(GuestAddr from, int64_t wake_count, int64_t move_count, GuestAddr to);
+
+  GuestThreads& threads_;
+  ptrace::RemoteMemory& memory_;
+};
+
+}  // namespace shadowprof::shadow

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+//
+// A thread of the program inside a replica. A replica has one kernel thread; its guest threads take
+// turns in it. The one that runs has its registers there; those of the others are kept here.
+#pragma once
+
+#include <vector>
+
+#include "emu/slot_layout.h"
+#include "ptrace/tracee.h"
+
+namespace shadowprof::shadow {
+
+struct GuestThread {
+  enum class State : uint8_t {
+    runnable,
+    waiting,  // in an emulated futex wait
+    finished,
+  };
+
+  Tid tid;  // as the program knows it
+  State state = State::runnable;
+
+  // While another one runs.
+  ptrace::Registers registers{};
+  ptrace::ExtendedState extended;
+  // Engine context: registers are translated code's, and what it has parked is here. Guest context:
+  // registers are the guest's, and the thread enters the cache when it runs next.
+  bool in_engine = false;
+  static constexpr size_t kParkedFields = 9;
+  uint64_t parked[kParkedFields] = {};  // the first fields of StatePage
+  // What it was writing when its buffer was full; follows the cursor when it runs next.
+  std::vector<uint8_t> unfinished;
+
+  // In a futex wait.
+  GuestAddr futex;
+  uint32_t futex_bits = 0;
+  bool has_timeout = false;
+
+  GuestAddr clear_child_tid;
+  uint64_t signal_mask = 0;
+  bool traced = false;  // its trace has begun
+};
+static_assert(offsetof(emu::StatePage, reserved) == GuestThread::kParkedFields * sizeof(uint64_t));
+
+}  // namespace shadowprof::shadow

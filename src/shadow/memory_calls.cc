@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+//
+// The replica's address space. Two things are not allowed to it: shared pages that it could write,
+// and new code. Translations outlive the replica, and the next one has other memory: so a replica
+// that maps, unmaps or reprotects code ends there. (The program itself does the same, and the next
+// sample finds it done.)
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <cerrno>
+
+#include "base/limits.h"
+#include "shadow/system_calls.h"
+
+namespace shadowprof::shadow {
+namespace {
+
+GuestRange range_of(uint64_t address, uint64_t bytes) {
+  const uint64_t end = address + bytes + limits::kPageBytes - 1;
+  if (end < address) return {GuestAddr(address), GuestAddr(UINT64_MAX)};
+  return {GuestAddr(address), GuestAddr(end & ~(limits::kPageBytes - 1))};
+}
+
+}  // namespace
+
+SyscallAnswer SystemCalls::map(const Call& call) {
+  const auto protection = static_cast<int>(call.args[2]);
+  auto flags = static_cast<int>(call.args[3]);
+  const bool fixed = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0;
+  if (protection & PROT_EXEC) return end(call, Outcome::code_changed, "maps code");
+  if (fixed && code_.has_code(range_of(call.args[0], call.args[1]))) {
+    return end(call, Outcome::code_changed, "maps over code");
+  }
+  if (!(flags & MAP_ANONYMOUS) && descriptors_.was_closed_by_us(static_cast<int>(call.args[4]))) {
+    return end(call, Outcome::input);
+  }
+  const int type = flags & MAP_TYPE;
+  if (type == MAP_SHARED || type == MAP_SHARED_VALIDATE) {
+    flags = (flags & ~(MAP_TYPE | MAP_SYNC)) | MAP_PRIVATE;
+  }
+  const auto mapped = call.remote.call(SYS_mmap, call.args[0], call.args[1], protection, flags,
+                                       call.args[4], call.args[5]);
+  if (!mapped) return end(call, Outcome::died, mapped.error().message);
+  return value(*mapped);
+}
+
+SyscallAnswer SystemCalls::protect(const Call& call) {
+  const GuestRange range = range_of(call.args[0], call.args[1]);
+  if ((call.args[2] & PROT_EXEC) || code_.has_code(range)) {
+    return end(call, Outcome::code_changed, "changes the protection of code");
+  }
+  if ((call.args[2] & PROT_WRITE) && shared_.overlaps(range)) {
+    return end(call, Outcome::system_call, "makes shared memory writable");
+  }
+  return execute(call);
+}
+
+SyscallAnswer SystemCalls::unmap(const Call& call) {
+  if (code_.has_code(range_of(call.args[0], call.args[1]))) {
+    return end(call, Outcome::code_changed, "unmaps code");
+  }
+  return execute(call);
+}
+
+SyscallAnswer SystemCalls::remap(const Call& call) {
+  const GuestRange from = range_of(call.args[0], call.args[1]);
+  const GuestRange to = range_of(call.args[4], call.args[2]);
+  const bool fixed = (call.args[3] & MREMAP_FIXED) != 0;
+  if (code_.has_code(from) || (fixed && code_.has_code(to))) {
+    return end(call, Outcome::code_changed, "moves code");
+  }
+  if (shared_.overlaps(from)) return end(call, Outcome::system_call, "moves shared memory");
+  return execute(call);
+}
+
+SyscallAnswer SystemCalls::advise(const Call& call) {
+  switch (static_cast<int>(call.args[2])) {
+    case MADV_REMOVE:
+      return value(0);  // would punch a hole into the file
+    case MADV_HWPOISON:
+      return end(call, Outcome::system_call);
+    default:
+      return execute(call);
+  }
+}
+
+}  // namespace shadowprof::shadow

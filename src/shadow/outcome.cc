@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+#include "shadow/outcome.h"
+
+namespace shadowprof::shadow {
+
+const char* to_string(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::budget:
+      return "budget";
+    case Outcome::system_call:
+      return "system_call";
+    case Outcome::input:
+      return "input";
+    case Outcome::waits:
+      return "waits";
+    case Outcome::exits:
+      return "exits";
+    case Outcome::fault:
+      return "fault";
+    case Outcome::unsupported:
+      return "unsupported";
+    case Outcome::code_changed:
+      return "code_changed";
+    case Outcome::device_memory:
+      return "device_memory";
+    case Outcome::no_room:
+      return "no_room";
+    case Outcome::too_old:
+      return "too_old";
+    case Outcome::died:
+      return "died";
+    case Outcome::stopped:
+      return "stopped";
+  }
+  return "?";
+}
+
+}  // namespace shadowprof::shadow

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+//
+// A copy-on-write replica of the paused program, stopped, and safe: it holds no pipe, socket or
+// device of the program's, is at idle priority, dies with us, and has never executed an instruction
+// of its own.
+//
+//   the program's thread makes clone(2) for us, with exit signal 0: its end tells nobody
+//     -> where we launched the program, CLONE_PARENT makes the replica our own child
+//     -> else its zombie stays with the program until reap() makes it wait for it, at a later pause
+//   the replica closes descriptors; only then does the program go on
+//
+// It is not known yet what to do with it: that is the executor's business.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "kernel/proc.h"
+#include "ptrace/tracee.h"
+#include "shadow/descriptors.h"
+#include "shadow/program.h"
+
+namespace shadowprof::shadow {
+
+// A thread of the program as it enters the replica.
+struct GuestContext {
+  Tid tid;
+  ptrace::Registers registers;  // of the guest, at one of its instructions
+  // Empty for the thread that was forked from: the replica has it already.
+  ptrace::ExtendedState extended;
+};
+
+struct Replica {
+  ptrace::Tracee tracee;
+  std::vector<GuestContext> threads;  // the first is the one that was forked from
+  std::vector<kernel::Mapping> mappings;
+  Descriptors descriptors;
+  bool is_our_child = false;
+};
+
+// During `pause`. `syscall_insn`: of a `syscall` instruction in the program, null if it is to be
+// searched. An Error leaves the program as it was; there is no replica then.
+Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_insn);
+
+// Kills it, and waits for its end. Its zombie, if it is the program's child, is still to be reaped.
+void kill_replica(const Replica& replica);
+
+// At a pause: the program waits for its dead replicas, so that it has no more zombies than before.
+Status reap(Pause& pause, GuestAddr syscall_insn, std::vector<Tid>& zombies);
+
+}  // namespace shadowprof::shadow

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+#include "shadow/shadow_space.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "inject/arena.h"
+#include "kernel/table.h"
+
+namespace shadowprof::shadow {
+namespace {
+
+constexpr size_t kCacheBytes = size_t{128} << 20;
+
+// A replica makes nothing that we have not looked at, but for calls that only ask: the thread makes
+// those itself, without a stop.
+bool may_execute_unseen(const kernel::SyscallRow& row) {
+  using kernel::SyscallFlag;
+  if (row.syscall_class != kernel::SyscallClass::benign) return false;
+  const SyscallFlag seen[] = {
+      SyscallFlag::fd,     SyscallFlag::memory_map, SyscallFlag::pid,   SyscallFlag::thread_state,
+      SyscallFlag::signal, SyscallFlag::process,    SyscallFlag::blocks};
+  return std::none_of(std::begin(seen), std::end(seen), [&](SyscallFlag f) { return row.has(f); });
+}
+
+void initialise(inject::Slot& slot) {
+  slot.initialise();
+  uint8_t* kinds = slot.host + emu::kSyscallKindsOffset;
+  std::memset(kinds, static_cast<int>(emu::SyscallKind::tracer), emu::kSyscallKindsBytes);
+  for (const kernel::SyscallRow& row : kernel::all_syscalls()) {
+    if (may_execute_unseen(row)) kinds[row.nr] = static_cast<uint8_t>(emu::SyscallKind::execute);
+  }
+  slot.opened = true;
+}
+
+}  // namespace
+
+ShadowSpace::ShadowSpace(trace::BlockTable& table, std::unique_ptr<emu::CodeCache> cache,
+                         inject::SlotGroup slots, emu::TranslatorOptions options)
+    : code_(Tid(), table),
+      cache_(std::move(cache)),
+      translator_(*cache_, table, code_, options),
+      group_(std::move(slots)) {
+  code_.distrust_generated_code();
+}
+
+Result<std::unique_ptr<ShadowSpace>> ShadowSpace::create(trace::BlockTable& table,
+                                                         emu::TranslatorOptions options) {
+  SP_ASSIGN(auto cache, emu::CodeCache::create(kCacheBytes, emu::Recording::trace));
+  SP_ASSIGN(auto group, inject::SlotGroup::create(emu::Recording::trace));
+  return std::unique_ptr<ShadowSpace>(
+      new ShadowSpace(table, std::move(cache), std::move(group), options));
+}
+
+Status ShadowSpace::prepare(Tid replica) {
+  for (const GuestRange& range : code_.rebind(replica)) {
+    translator_.forget_code();
+    invalidated_ += cache_->invalidate(range);
+  }
+  if (syscall_insn_.value != 0 && code_.region(syscall_insn_).range.size() != 0) return {};
+  SP_ASSIGN(const auto mappings, kernel::read_maps(replica));
+  std::vector<GuestRange> executable;
+  for (const kernel::Mapping& m : mappings) {
+    if (m.executable)
+      executable.insert(m.path == "[vdso]" ? executable.begin() : executable.end(), m.range);
+  }
+  SP_ASSIGN(syscall_insn_, ptrace::find_syscall_instruction(executable, code_.memory()));
+  return {};
+}
+
+Status ShadowSpace::map_into(ptrace::RemoteSyscalls& remote,
+                             const std::vector<kernel::Mapping>& mappings) {
+  const Tid replica = code_.memory().tid();
+  const bool first = cache_->base() == 0;
+  const uint64_t wanted =
+      first ? inject::cache_address(mappings, replica, cache_->size()) : cache_->base();
+  SP_ASSIGN(const GuestAddr at, inject::map_memfd(remote, replica, cache_->memfd(), cache_->size(),
+                                                  PROT_READ | PROT_EXEC, wanted));
+  if (first) {
+    cache_->place_at(at.value);
+    code_.exclude({at, at + cache_->size()});
+  } else if (at.value != wanted) {
+    return fail_errno(EEXIST, "the program has mapped memory at {:#x}", wanted);
+  }
+  return map_slots(remote);
+}
+
+Status ShadowSpace::map_slots(ptrace::RemoteSyscalls& remote) {
+  constexpr int kReadWrite = PROT_READ | PROT_WRITE;
+  const bool first = slots_.empty();
+  const uint64_t wanted =
+      first ? (cache_->base() - group_.bytes - inject::kOddOffset) & ~0xfffull : group_.guest_base;
+  SP_ASSIGN(const GuestAddr at, inject::map_memfd(remote, code_.memory().tid(), group_.memfd.get(),
+                                                  group_.bytes, kReadWrite, wanted));
+  if (!first && at.value != wanted) {
+    return fail_errno(EEXIST, "the program has mapped memory at {:#x}", wanted);
+  }
+  group_.guest_base = at.value;
+  for (size_t i = 0; i < inject::kSlotsPerGroup && first; i++) {
+    auto slot = std::make_unique<inject::Slot>();
+    const size_t offset = i * emu::slot_bytes(emu::Recording::trace);
+    slot->host = group_.host + offset;
+    slot->guest = group_.guest_base + offset;
+    slots_.push_back(std::move(slot));
+  }
+  return {};
+}
+
+inject::Slot* ShadowSpace::acquire_slot() {
+  const auto it =
+      std::find_if(slots_.begin(), slots_.end(), [](const auto& s) { return !s->in_use; });
+  if (it == slots_.end()) return nullptr;
+  inject::Slot& slot = **it;
+  if (!slot.opened) {
+    initialise(slot);
+    cache_->attach_slot(slot.host);
+  }
+  slot.in_use = true;
+  return &slot;
+}
+
+Status ShadowSpace::guard(ptrace::RemoteSyscalls& remote, const inject::Slot& slot) {
+  for (size_t i = 0; i < emu::kBufferCount; i++) {
+    SP_TRY(remote.mprotect(GuestAddr(slot.buffer_end(i)), limits::kPageBytes, PROT_NONE));
+  }
+  return {};
+}
+
+void ShadowSpace::release_slot(inject::Slot* slot) {
+  slot->in_use = false;
+}
+
+}  // namespace shadowprof::shadow

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+#include "shadow/system_calls.h"
+
+#include <asm/prctl.h>
+#include <linux/membarrier.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <termios.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+namespace shadowprof::shadow {
+namespace {
+
+constexpr long kRseq = 334;
+constexpr uint64_t kOnlyAsk = 0xffffffff;  // personality(2)
+constexpr int kPrSetVma = 0x53564d41;
+
+// Requests that read what a terminal, pipe or descriptor is, and nothing more.
+constexpr uint64_t kHarmlessRequests[] = {TCGETS,  TIOCGWINSZ, TIOCGPGRP, FIONREAD,
+                                          FIOCLEX, FIONCLEX,   TIOCOUTQ};
+
+bool is_harmless(uint64_t request) {
+  return std::find(std::begin(kHarmlessRequests), std::end(kHarmlessRequests), request) !=
+         std::end(kHarmlessRequests);
+}
+
+// prctl options that ask, or name things in the replica's own address space.
+bool is_harmless_prctl(uint64_t option) {
+  switch (option) {
+    case PR_GET_DUMPABLE:
+    case PR_GET_NAME:
+    case PR_SET_NAME:
+    case PR_GET_SECCOMP:
+    case PR_GET_NO_NEW_PRIVS:
+    case PR_CAPBSET_READ:
+    case PR_GET_TIMERSLACK:
+    case PR_GET_THP_DISABLE:
+    case kPrSetVma:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+SyscallAnswer SystemCalls::answer(GuestThread& thread, const ptrace::Registers& registers,
+                                  ptrace::RemoteSyscalls& remote) {
+  Call call{thread, static_cast<int>(registers.rax), {}, remote};
+  for (size_t i = 0; i < 6; i++) call.args[i] = registers.syscall_argument(i);
+  const kernel::SyscallRow* row = kernel::find_syscall(call.nr);
+  if (!row) return end(call, Outcome::system_call, "a system call that is not in the table");
+  return by_class(call, *row);
+}
+
+SyscallAnswer SystemCalls::end(const Call& call, Outcome outcome, std::string detail) {
+  return {Answer::Kind::ends, 0, {outcome, std::move(detail), call.nr}};
+}
+
+SyscallAnswer SystemCalls::by_class(const Call& call, const kernel::SyscallRow& row) {
+  switch (row.syscall_class) {
+    case kernel::SyscallClass::benign:
+      return benign(call, row);
+    case kernel::SyscallClass::output:
+      return output(call, row);
+    case kernel::SyscallClass::input:
+      return input(call);
+    case kernel::SyscallClass::misc:
+      return misc(call);
+    case kernel::SyscallClass::unsafe:
+      return unsafe(call);
+  }
+  return end(call, Outcome::system_call);
+}
+
+// Made by the replica with the arguments as they are.
+SyscallAnswer SystemCalls::execute(const Call& call) {
+  const auto make = [&] {
+    return call.remote.call(call.nr, call.args[0], call.args[1], call.args[2], call.args[3],
+                            call.args[4], call.args[5]);
+  };
+  const auto made = make();
+  if (!made) return end(call, Outcome::died, made.error().message);
+  return value(*made);
+}
+
+SyscallAnswer SystemCalls::benign(const Call& call, const kernel::SyscallRow& row) {
+  switch (call.nr) {
+    case SYS_close:
+      return close_descriptor(call);
+    case SYS_close_range:
+    case SYS_pipe:
+    case SYS_pipe2:
+    case SYS_socketpair:
+      return end(call, Outcome::system_call);
+    case SYS_fstat:
+    case SYS_newfstatat:
+    case SYS_statx:
+    case SYS_fstatfs:
+    case SYS_fgetxattr:
+    case SYS_getsockname:
+    case SYS_getpeername:
+      return ask_about_file(call, static_cast<int>(call.args[0]));
+    case SYS_munmap:
+      return unmap(call);
+    case SYS_rt_sigprocmask:
+      return signal_mask(call);
+    case SYS_getpid:
+    case SYS_gettid:
+    case SYS_getppid:
+      return identity(call);
+    case SYS_set_tid_address:
+      call.thread.clear_child_tid = GuestAddr(call.args[0]);
+      return value(call.thread.tid.value);
+    case SYS_set_robust_list:
+      return value(0);
+    case SYS_sched_yield:
+      return {Answer::Kind::yields, 0, {}};
+    default:
+      break;
+  }
+  if (row.has(kernel::SyscallFlag::fd)) return new_descriptor(call);
+  return execute(call);
+}
+
+SyscallAnswer SystemCalls::output(const Call& call, const kernel::SyscallRow& row) {
+  if (!row.has(kernel::SyscallFlag::returns_count)) return value(0);
+  switch (call.nr) {
+    case SYS_write:
+    case SYS_writev:
+      return write_file(call);
+    case SYS_pwrite64:
+    case SYS_sendto:
+      return value(static_cast<int64_t>(call.args[2]));
+    case SYS_pwritev:
+    case SYS_pwritev2: {
+      const auto bytes = bytes_in_vector(GuestAddr(call.args[1]), call.args[2]);
+      return value(bytes.value_or(-EFAULT));
+    }
+    case SYS_sendmsg: {
+      const auto header = memory_.read_value<msghdr>(GuestAddr(call.args[1]));
+      if (!header) return value(-EFAULT);
+      const GuestAddr vector(reinterpret_cast<uint64_t>(header->msg_iov));
+      return value(bytes_in_vector(vector, header->msg_iovlen).value_or(-EFAULT));
+    }
+    default:
+      return end(call, Outcome::system_call);
+  }
+}
+
+SyscallAnswer SystemCalls::misc(const Call& call) {
+  switch (call.nr) {
+    case SYS_open:
+    case SYS_openat:
+      return open_file(call);
+    case SYS_lseek:
+      return seek(call);
+    case SYS_fcntl:
+      return fcntl(call);
+    case SYS_mmap:
+      return map(call);
+    case SYS_mprotect:
+    case SYS_pkey_mprotect:
+      return protect(call);
+    case SYS_mremap:
+      return remap(call);
+    case SYS_madvise:
+      return advise(call);
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep:
+      return {Answer::Kind::yields, 0, {}};
+    case SYS_clone:
+    case SYS_clone3:
+      return {Answer::Kind::new_thread, 0, {}};
+    case SYS_futex: {
+      const auto answer = futexes_.call(call.thread, call.args);
+      if (!answer) return end(call, Outcome::system_call, "a futex operation that is not emulated");
+      return answer->waits ? Answer{Answer::Kind::waits, 0, {}} : value(answer->value);
+    }
+    case SYS_prctl:
+      return is_harmless_prctl(call.args[0]) ? execute(call) : end(call, Outcome::system_call);
+    case SYS_personality:
+      return call.args[0] == kOnlyAsk ? execute(call) : end(call, Outcome::system_call);
+    case SYS_prlimit64:
+      return call.args[0] == 0 ? execute(call) : end(call, Outcome::system_call);
+    case SYS_membarrier: {
+      const bool asks = call.args[0] == MEMBARRIER_CMD_QUERY;
+      return asks ? execute(call) : value(0);  // the replica has one kernel thread
+    }
+    case kRseq:
+      return value(-ENOSYS);
+    default:
+      return end(call, Outcome::system_call);
+  }
+}
+
+SyscallAnswer SystemCalls::unsafe(const Call& call) {
+  switch (call.nr) {
+    case SYS_exit:
+      call.thread.state = GuestThread::State::finished;
+      return {Answer::Kind::finished, 0, {}};
+    case SYS_exit_group:
+      return end(call, Outcome::exits);
+    case SYS_ioctl:
+      if (is_harmless(call.args[1])) return ask_about_file(call, static_cast<int>(call.args[0]));
+      return end(call, Outcome::system_call);
+    default:
+      return end(call, Outcome::system_call);
+  }
+}
+
+// The kernel thread's own mask is ours: it keeps everything out.
+SyscallAnswer SystemCalls::signal_mask(const Call& call) {
+  const auto how = static_cast<int>(call.args[0]);
+  const uint64_t before = call.thread.signal_mask;
+  if (call.args[1] != 0) {
+    const auto set = memory_.read_value<uint64_t>(GuestAddr(call.args[1]));
+    if (!set) return value(-EFAULT);
+    switch (how) {
+      case SIG_BLOCK:
+        call.thread.signal_mask |= *set;
+        break;
+      case SIG_UNBLOCK:
+        call.thread.signal_mask &= ~*set;
+        break;
+      case SIG_SETMASK:
+        call.thread.signal_mask = *set;
+        break;
+      default:
+        return value(-EINVAL);
+    }
+  }
+  if (call.args[2] != 0 && !memory_.write_value(GuestAddr(call.args[2]), before)) {
+    return value(-EFAULT);
+  }
+  return value(0);
+}
+
+SyscallAnswer SystemCalls::identity(const Call& call) {
+  if (call.nr == SYS_gettid) return value(call.thread.tid.value);
+  const int64_t id = call.nr == SYS_getpid ? identity_.own_pid : identity_.parent_pid;
+  return id < 0 ? end(call, Outcome::system_call) : value(id);
+}
+
+}  // namespace shadowprof::shadow

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+//
+// What happens when a replica makes a system call: the classes of kernel/table.h, carried out.
+//
+//   benign   made by the replica (most of them without a stop, see shadow_space.cc)
+//   output   not made; the answer is that of a success
+//   input    regular files: read by position. Everything else ends the sample: the replica does not
+//            have the pipe, socket or terminal any more
+//   misc     by arguments: this folder's files_, memory_ and thread calls
+//   unsafe   ends the sample
+//
+// Whatever is not understood ends the sample.
+#pragma once
+
+#include <map>
+
+#include "inject/guest_code.h"
+#include "kernel/table.h"
+#include "ptrace/remote_syscall.h"
+#include "shadow/descriptors.h"
+#include "shadow/futexes.h"
+#include "shadow/guest_thread.h"
+#include "shadow/outcome.h"
+#include "shadow/shared_pages.h"
+
+namespace shadowprof::shadow {
+
+// What the program is told about itself.
+struct Identity {
+  Tid pid;                 // ours for it
+  int64_t own_pid = 0;     // as it sees itself, in its own namespace
+  int64_t parent_pid = 0;  // negative: not known
+};
+
+struct SyscallAnswer {
+  enum class Kind : uint8_t {
+    value,       // goes on with `value`
+    yields,      // the same, but others first
+    waits,       // the thread sleeps
+    new_thread,  // clone of a thread: the executor makes it
+    finished,    // the thread has ended
+    ends,        // the sample has
+  };
+  Kind kind = Kind::value;
+  int64_t value = 0;
+  Ending ending;
+};
+
+class SystemCalls {
+ public:
+  SystemCalls(Identity identity, Tid replica, Descriptors& descriptors, SharedPages& shared,
+              inject::GuestCode& code, GuestThreads& threads)
+      : identity_(identity),
+        replica_(replica),
+        descriptors_(descriptors),
+        shared_(shared),
+        code_(code),
+        memory_(replica),
+        threads_(threads),
+        futexes_(threads, memory_) {}
+
+  // `registers` are the guest's, at its system call. Calls are made through `remote`.
+  SyscallAnswer answer(GuestThread& thread, const ptrace::Registers& registers,
+                       ptrace::RemoteSyscalls& remote);
+  Futexes& futexes() { return futexes_; }
+  ptrace::RemoteMemory& memory() { return memory_; }
+
+ private:
+  struct Call {
+    GuestThread& thread;
+    long nr;
+    uint64_t args[6];
+    ptrace::RemoteSyscalls& remote;
+  };
+  using Answer = SyscallAnswer;
+
+  static Answer value(int64_t v) { return {Answer::Kind::value, v, {}}; }
+  static Answer end(const Call& call, Outcome outcome, std::string detail = {});
+
+  // system_calls.cc
+  Answer by_class(const Call& call, const kernel::SyscallRow& row);
+  Answer execute(const Call& call);
+  Answer benign(const Call& call, const kernel::SyscallRow& row);
+  Answer output(const Call& call, const kernel::SyscallRow& row);
+  Answer misc(const Call& call);
+  Answer unsafe(const Call& call);
+  Answer signal_mask(const Call& call);
+  Answer identity(const Call& call);
+
+  // file_calls.cc
+  Answer input(const Call& call);
+  Answer read_file(const Call& call, OpenFile& file, bool positioned, bool vector);
+  Answer write_file(const Call& call);
+  Answer seek(const Call& call);
+  Answer open_file(const Call& call);
+  Answer new_descriptor(const Call& call);
+  Answer close_descriptor(const Call& call);
+  Answer fcntl(const Call& call);
+  Answer ask_about_file(const Call& call, int fd);
+  std::optional<int64_t> bytes_in_vector(GuestAddr vector, uint64_t count);
+  int64_t place_descriptor(const Call& call, int64_t fd);
+
+  // memory_calls.cc
+  Answer map(const Call& call);
+  Answer protect(const Call& call);
+  Answer unmap(const Call& call);
+  Answer remap(const Call& call);
+  Answer advise(const Call& call);
+
+  Identity identity_;
+  Tid replica_;
+  Descriptors& descriptors_;
+  SharedPages& shared_;
+  inject::GuestCode& code_;
+  ptrace::RemoteMemory memory_;
+  GuestThreads& threads_;
+  Futexes futexes_;
+};
+
+}  // namespace shadowprof::shadow
