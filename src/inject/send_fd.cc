@@ -87,9 +87,9 @@ Result<int> receive(ptrace::RemoteSyscalls& remote, Tid process, int socket_numb
 
 }  // namespace
 
-Result<int> send_fd(ptrace::RemoteSyscalls& remote, Tid process, int fd) {
+Result<int> send_fd(ptrace::RemoteSyscalls& remote, Tid process, int fd, int flags) {
   auto opened = remote.openat(AT_FDCWD, fmt::format("/proc/{}/fd/{}", ::getpid(), fd),
-                              O_RDWR | O_CLOEXEC);
+                              flags | O_CLOEXEC);
   if (opened || opened.error().errno_value == ESRCH) return opened;
   SP_ASSIGN(const SocketPair pair, make_pair(remote));
   Status sent = send_through(process, pair.there, fd);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <fcntl.h>
+
 #include "base/result.h"
 #include "ptrace/remote_syscall.h"
 #include "ptrace/tracee.h"
@@ -12,6 +14,7 @@ namespace shadowprof::inject {
 // It opens /proc/OURPID/fd/N where it may. A program that has given up its rights, or lives in other
 // namespaces, may not: then it makes a socket pair, we take one end (pidfd_getfd, which needs only
 // the right to trace) and send the descriptor through it.
-Result<int> send_fd(ptrace::RemoteSyscalls& remote, Tid process, int fd);
+// `flags`: of open(2), for the first way.
+Result<int> send_fd(ptrace::RemoteSyscalls& remote, Tid process, int fd, int flags = O_RDWR);
 
 }  // namespace shadowprof::inject

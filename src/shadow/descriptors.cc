@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -10,9 +11,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <climits>
 #include <string_view>
 
 #include "base/unique_fd.h"
+#include "inject/send_fd.h"
 
 namespace shadowprof::shadow {
 namespace {
@@ -34,101 +37,110 @@ std::vector<int> list_descriptors(Tid process) {
   return all;
 }
 
-// Of /proc/PID/fdinfo/N; nothing if the file is locked: a lock of the open file would live on in
-// the replica (proc(5), flock(2)).
-std::optional<OpenFile> read_fdinfo(Tid process, int fd) {
+uint64_t offset_of(Tid process, int fd) {
   const UniqueFd file(
       ::open(fmt::format("/proc/{}/fdinfo/{}", process.value, fd).c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 2048> bytes;
+  std::array<char, 256> bytes;
   const ssize_t n = ::read(file.get(), bytes.data(), bytes.size());
-  if (n <= 0) return std::nullopt;
-  const std::string_view text(bytes.data(), static_cast<size_t>(n));
-  if (text.find("FLOCK") != text.npos || text.find("OFDLCK") != text.npos) return std::nullopt;
-  OpenFile open_file;
-  unsigned flags = 0;
-  const auto number = [&](std::string_view key, int base, auto& value) {
-    const size_t at = text.find(key);
-    if (at == text.npos) return;
-    const size_t first = text.find_first_not_of(" \t", at + key.size());
-    if (first != text.npos)
-      std::from_chars(text.data() + first, text.data() + text.size(), value, base);
-  };
-  number("pos:", 10, open_file.offset);
-  number("flags:", 8, flags);
-  open_file.appends = (flags & O_APPEND) != 0;
-  return open_file;
+  constexpr std::string_view kKey = "pos:\t";
+  const std::string_view text(bytes.data(), n > 0 ? static_cast<size_t>(n) : 0);
+  uint64_t offset = 0;
+  if (text.starts_with(kKey)) {
+    std::from_chars(text.data() + kKey.size(), text.data() + text.size(), offset);
+  }
+  return offset;
+}
+
+std::string link_to(Tid process, int fd) {
+  return fmt::format("/proc/{}/fd/{}", process.value, fd);
+}
+
+void insert(std::vector<int>& sorted, int value) {
+  const auto at = std::lower_bound(sorted.begin(), sorted.end(), value);
+  if (at == sorted.end() || *at != value) sorted.insert(at, value);
 }
 
 }  // namespace
 
 Descriptors Descriptors::of(Tid process) {
   Descriptors descriptors;
-  descriptors.all_ = list_descriptors(process);
-  if (descriptors.all_.size() > kMostKept) {
-    descriptors.missing_ = descriptors.all_;
-    return descriptors;
-  }
-  for (int fd : descriptors.all_) {
+  descriptors.program_ = process;
+  descriptors.used_ = descriptors.missing_ = list_descriptors(process);
+  if (descriptors.used_.size() > kMostKnown) return descriptors;
+  for (int fd : descriptors.used_) {
     struct stat status;
-    const bool known =
-        ::stat(fmt::format("/proc/{}/fd/{}", process.value, fd).c_str(), &status) == 0;
-    if (known && S_ISDIR(status.st_mode)) continue;
-    const auto file = known && S_ISREG(status.st_mode) ? read_fdinfo(process, fd) : std::nullopt;
-    if (file) {
-      descriptors.files_[fd] = std::make_shared<OpenFile>(*file);
-    } else {
-      descriptors.missing_.push_back(fd);
-    }
+    if (::stat(link_to(process, fd).c_str(), &status) != 0) continue;
+    const bool directory = S_ISDIR(status.st_mode);
+    if (!directory && !S_ISREG(status.st_mode)) continue;
+    const uint64_t offset = directory ? 0 : offset_of(process, fd);
+    descriptors.files_[fd] =
+        std::make_shared<OpenFile>(OpenFile{offset, directory, status.st_dev, status.st_ino});
   }
   return descriptors;
 }
 
-Status Descriptors::close_others(ptrace::RemoteSyscalls& remote) const {
-  // Runs of numbers with nothing in between that is kept.
-  for (size_t i = 0; i < missing_.size();) {
-    const auto first = std::lower_bound(all_.begin(), all_.end(), missing_[i]);
-    size_t n = 1;
-    while (i + n < missing_.size() && first[static_cast<ptrdiff_t>(n)] == missing_[i + n]) n++;
-    SP_ASSIGN(const int64_t answer, remote.call(kCloseRange, missing_[i], missing_[i + n - 1], 0));
-    if (answer < 0) return fail_errno(static_cast<int>(-answer), "close_range in a replica");
-    i += n;
-  }
+Status Descriptors::leave_table(ptrace::RemoteSyscalls& remote) {
+  SP_ASSIGN(const int64_t answer, remote.call(kCloseRange, 0, INT_MAX, CLOSE_RANGE_UNSHARE));
+  if (answer < 0) return fail_errno(static_cast<int>(-answer), "close_range in a replica");
   return {};
 }
 
+bool Descriptors::is_missing(int fd) const {
+  return std::binary_search(missing_.begin(), missing_.end(), fd);
+}
+
+bool Descriptors::open_missing(ptrace::RemoteSyscalls& remote, Tid replica, int fd) {
+  const auto known = files_.find(fd);
+  if (known == files_.end()) return false;
+  const int kind = known->second->directory ? O_DIRECTORY : 0;
+  const UniqueFd ours(
+      ::open(link_to(program_, fd).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | kind));
+  struct stat status;
+  if (!ours.valid() || ::fstat(ours.get(), &status) != 0) return false;
+  if (status.st_dev != known->second->device || status.st_ino != known->second->inode) return false;
+  const auto sent = inject::send_fd(remote, replica, ours.get(), O_RDONLY | kind);
+  if (!sent) return false;
+  if (*sent != fd) {
+    const auto placed = remote.call(SYS_dup3, *sent, fd, 0);
+    if (!remote.close(*sent) || !placed || *placed < 0) return false;
+  }
+  std::erase(missing_, fd);
+  return true;
+}
+
 OpenFile* Descriptors::find(int fd) {
+  return is_missing(fd) ? nullptr : known(fd);
+}
+
+OpenFile* Descriptors::known(int fd) {
   const auto it = files_.find(fd);
   return it == files_.end() ? nullptr : it->second.get();
 }
 
-bool Descriptors::was_closed_by_us(int fd) const {
-  return std::binary_search(missing_.begin(), missing_.end(), fd);
-}
-
 int Descriptors::lowest_free() const {
   int fd = 0;
-  for (int used : all_) {
+  for (int used : used_) {
     if (used != fd) break;
     fd++;
   }
   return fd;
 }
 
-void Descriptors::opened(int fd, bool regular, bool appends) {
+void Descriptors::opened(int fd, std::shared_ptr<OpenFile> file) {
   closed(fd);
-  all_.insert(std::lower_bound(all_.begin(), all_.end(), fd), fd);
-  if (regular) files_[fd] = std::make_shared<OpenFile>(OpenFile{0, appends});
+  insert(used_, fd);
+  if (file) files_[fd] = std::move(file);
 }
 
 void Descriptors::duplicated(int from, int to) {
   if (from == to) return;
-  opened(to, false, false);
-  if (const auto it = files_.find(from); it != files_.end()) files_[to] = it->second;
+  const auto it = files_.find(from);
+  opened(to, it == files_.end() ? nullptr : it->second);
 }
 
 void Descriptors::closed(int fd) {
   files_.erase(fd);
-  std::erase(all_, fd);
+  std::erase(used_, fd);
   std::erase(missing_, fd);
 }
 

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: MIT
 //
-// File descriptors of a replica.
+// File descriptors of a replica: none, at first.
 //
-// A fork shares every open file with the program: its offset, and the question whether anybody
-// still has it open. So before the program goes on, the replica closes everything but regular files
-// and directories: a pipe's reader sees the end of file, a socket's peer its closing, an epoll set
-// the removal, exactly when the program itself closes. What stays is read by position (pread), at
-// an offset of the replica's own that begins with the program's at the moment of the fork.
+// A descriptor that a replica holds keeps the program's file open: a pipe's reader would not see
+// the end of file, a socket's peer not its closing, an epoll set would report what is closed, a
+// lock would live on. So a replica never has one of them: it is cloned with CLONE_FILES, and leaves
+// the common table by close_range(2) with CLOSE_RANGE_UNSHARE, which copies nothing.
+//
+// What is remembered of the stopped program is which descriptors it had, and of regular files and
+// directories what they were and how far they had been read. When the replica first uses one, the
+// file is opened anew, with an offset of its own.
 #pragma once
+
+#include <sys/types.h>
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -20,42 +24,47 @@
 
 namespace shadowprof::shadow {
 
-// Of one open file; shared by descriptors that dup made.
+// An open file of the replica's; shared by descriptors that dup made.
 struct OpenFile {
   uint64_t offset = 0;
-  bool appends = false;
+  bool directory = false;
+  // What it is in the program.
+  dev_t device = 0;
+  ino_t inode = 0;
 };
 
 class Descriptors {
  public:
-  // Of the stopped program. More descriptors than kMostKept, and none is kept: looking at each
-  // would hold up the program too long.
+  // Of the stopped program. Of more descriptors than kMostKnown only the numbers are known: looking
+  // at each would hold up the program too long.
   static Descriptors of(Tid process);
+  // In the replica, before anything else.
+  static Status leave_table(ptrace::RemoteSyscalls& remote);
 
-  // In the replica: closes what is not kept.
-  Status close_others(ptrace::RemoteSyscalls& remote) const;
-
-  // The open regular file behind a descriptor; null: it is something else, or was closed.
+  // The program has it and the replica does not. May still be opened.
+  bool is_missing(int fd) const;
+  // Opens it in the replica, if it is a file that the program has still open, or had in vain.
+  bool open_missing(ptrace::RemoteSyscalls& remote, Tid replica, int fd);
+  // The regular file or directory behind a descriptor that is not missing; null: something else.
   OpenFile* find(int fd);
-  // `fd` was open in the program and is not in the replica.
-  bool was_closed_by_us(int fd) const;
+  // The same, missing or not.
+  OpenFile* known(int fd);
 
   // The number that the program would get for a new one.
   int lowest_free() const;
 
   // What the replica does itself.
-  void opened(int fd, bool regular, bool appends);
+  void opened(int fd, std::shared_ptr<OpenFile> file);
   void duplicated(int from, int to);
   void closed(int fd);
 
  private:
-  static constexpr size_t kMostKept = 256;
+  static constexpr size_t kMostKnown = 256;
 
+  Tid program_;
   std::map<int, std::shared_ptr<OpenFile>> files_;
-  // Ascending. In use, by the program at the fork or by the replica since; and of those, what we
-  // have closed.
-  std::vector<int> all_;
-  std::vector<int> missing_;
+  std::vector<int> used_;     // ascending: the program's at the fork, and the replica's
+  std::vector<int> missing_;  // ascending
 };
 
 }  // namespace shadowprof::shadow

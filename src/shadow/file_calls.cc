@@ -33,6 +33,18 @@ std::optional<int64_t> SystemCalls::bytes_in_vector(GuestAddr vector, uint64_t c
   return sum;
 }
 
+// Is there such a descriptor in the replica, or can there be?
+bool SystemCalls::have(const Call& call, int fd) {
+  return !descriptors_.is_missing(fd) || descriptors_.open_missing(call.remote, replica_, fd);
+}
+
+// Null: it is no regular file, or cannot be had.
+OpenFile* SystemCalls::regular_file(const Call& call, int fd) {
+  if (!have(call, fd)) return nullptr;
+  OpenFile* file = descriptors_.find(fd);
+  return file && !file->directory ? file : nullptr;
+}
+
 SyscallAnswer SystemCalls::input(const Call& call) {
   const auto fd = static_cast<int>(call.args[0]);
   switch (call.nr) {
@@ -41,7 +53,7 @@ SyscallAnswer SystemCalls::input(const Call& call) {
     case SYS_pread64:
     case SYS_preadv:
     case kPreadv2: {
-      OpenFile* file = descriptors_.find(fd);
+      OpenFile* file = regular_file(call, fd);
       if (!file) return end(call, Outcome::input, "only regular files are read in a replica");
       const bool positioned = call.nr == SYS_pread64 || call.nr == SYS_preadv ||
                               (call.nr == kPreadv2 && call.args[3] != UINT64_MAX);
@@ -83,7 +95,7 @@ SyscallAnswer SystemCalls::write_file(const Call& call) {
   std::optional<int64_t> bytes = static_cast<int64_t>(call.args[2]);
   if (call.nr == SYS_writev) bytes = bytes_in_vector(GuestAddr(call.args[1]), call.args[2]);
   if (!bytes) return value(-EFAULT);
-  if (OpenFile* file = descriptors_.find(static_cast<int>(call.args[0]))) {
+  if (OpenFile* file = descriptors_.known(static_cast<int>(call.args[0]))) {
     file->offset += static_cast<uint64_t>(*bytes);
   }
   return value(*bytes);
@@ -92,7 +104,7 @@ SyscallAnswer SystemCalls::write_file(const Call& call) {
 SyscallAnswer SystemCalls::seek(const Call& call) {
   const auto fd = static_cast<int>(call.args[0]);
   const auto distance = static_cast<int64_t>(call.args[1]);
-  OpenFile* file = descriptors_.find(fd);
+  OpenFile* file = regular_file(call, fd);
   if (!file) return end(call, Outcome::input, "the offset of what is not a regular file");
   int64_t from = 0;
   switch (static_cast<int>(call.args[2])) {
@@ -121,6 +133,7 @@ SyscallAnswer SystemCalls::seek(const Call& call) {
 SyscallAnswer SystemCalls::open_file(const Call& call) {
   const bool at = call.nr == SYS_openat;
   const uint64_t directory = at ? call.args[0] : static_cast<uint64_t>(int64_t{AT_FDCWD});
+  if (at && !have(call, static_cast<int>(directory))) return end(call, Outcome::input);
   const uint64_t path = call.args[at ? 1 : 0];
   const auto flags = static_cast<int>(call.args[at ? 2 : 1]);
   const bool writes = (flags & O_ACCMODE) != O_RDONLY;
@@ -144,7 +157,8 @@ SyscallAnswer SystemCalls::open_file(const Call& call) {
   if (*opened < 0) return value(*opened);
   const int64_t fd = place_descriptor(call, *opened);
   if (fd < 0) return end(call, Outcome::system_call);
-  descriptors_.opened(static_cast<int>(fd), regular, false);
+  const OpenFile file{0, !regular, status.st_dev, status.st_ino};
+  descriptors_.opened(static_cast<int>(fd), std::make_shared<OpenFile>(file));
   return value(fd);
 }
 
@@ -164,7 +178,7 @@ int64_t SystemCalls::place_descriptor(const Call& call, int64_t fd) {
 SyscallAnswer SystemCalls::new_descriptor(const Call& call) {
   const auto from = static_cast<int>(call.args[0]);
   const bool duplicates = call.nr == SYS_dup || call.nr == SYS_dup2 || call.nr == SYS_dup3;
-  if (duplicates && descriptors_.was_closed_by_us(from)) return end(call, Outcome::input);
+  if (duplicates && !have(call, from)) return end(call, Outcome::input);
   const Answer made = execute(call);
   if (made.kind != Answer::Kind::value || made.value < 0) return made;
   if (call.nr == SYS_dup2 || call.nr == SYS_dup3) {
@@ -173,21 +187,21 @@ SyscallAnswer SystemCalls::new_descriptor(const Call& call) {
   }
   const int64_t fd = place_descriptor(call, made.value);
   if (fd < 0) return end(call, Outcome::system_call);
-  descriptors_.opened(static_cast<int>(fd), false, false);
+  descriptors_.opened(static_cast<int>(fd), nullptr);
   if (call.nr == SYS_dup) descriptors_.duplicated(from, static_cast<int>(fd));
   return value(fd);
 }
 
 SyscallAnswer SystemCalls::close_descriptor(const Call& call) {
   const auto fd = static_cast<int>(call.args[0]);
-  const bool gone = descriptors_.was_closed_by_us(fd);
+  const bool gone = descriptors_.is_missing(fd);
   descriptors_.closed(fd);
   return gone ? value(0) : execute(call);
 }
 
 SyscallAnswer SystemCalls::fcntl(const Call& call) {
   const auto fd = static_cast<int>(call.args[0]);
-  if (descriptors_.was_closed_by_us(fd)) return end(call, Outcome::input);
+  if (!have(call, fd)) return end(call, Outcome::input);
   switch (static_cast<int>(call.args[1])) {
     case F_GETFD:
     case F_SETFD:
@@ -202,12 +216,12 @@ SyscallAnswer SystemCalls::fcntl(const Call& call) {
   }
 }
 
-// Questions about a descriptor. `fd` may be AT_FDCWD.
+// Questions about a descriptor, or about a path from a directory's. `fd` may be AT_FDCWD.
 SyscallAnswer SystemCalls::ask_about_file(const Call& call, int fd) {
-  if (!descriptors_.was_closed_by_us(fd)) return execute(call);
-  if (call.nr != SYS_fstat && call.nr != SYS_newfstatat) return end(call, Outcome::input);
-  if (call.nr == SYS_newfstatat && !(call.args[3] & AT_EMPTY_PATH))
-    return end(call, Outcome::input);
+  if (have(call, fd)) return execute(call);
+  const bool itself =
+      call.nr == SYS_fstat || (call.nr == SYS_newfstatat && (call.args[3] & AT_EMPTY_PATH) != 0);
+  if (!itself) return end(call, Outcome::input);
   // The program still has it, or had it a moment ago.
   struct stat status;
   if (::stat(link_to(identity_.pid, fd).c_str(), &status) != 0) return end(call, Outcome::input);

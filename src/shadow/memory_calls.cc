@@ -31,7 +31,7 @@ SyscallAnswer SystemCalls::map(const Call& call) {
   if (fixed && code_.has_code(range_of(call.args[0], call.args[1]))) {
     return end(call, Outcome::code_changed, "maps over code");
   }
-  if (!(flags & MAP_ANONYMOUS) && descriptors_.was_closed_by_us(static_cast<int>(call.args[4]))) {
+  if (!(flags & MAP_ANONYMOUS) && !have(call, static_cast<int>(call.args[4]))) {
     return end(call, Outcome::input);
   }
   const int type = flags & MAP_TYPE;

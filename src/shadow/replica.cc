@@ -79,7 +79,7 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_
   Status closed;
   {
     ptrace::RemoteSyscalls remote(parent, syscall_insn);
-    const uint64_t flags = replica.is_our_child ? CLONE_PARENT : 0;
+    const uint64_t flags = CLONE_FILES | (replica.is_our_child ? CLONE_PARENT : 0);
     const Result<int64_t> made = remote.call(SYS_clone, flags, 0, 0, 0, 0);
     const Tid child = remote.child_of_last_call();
     if (made && *made > 0 && child.value != 0) {
@@ -87,7 +87,7 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_
       if (ptrace::wait_for_stop(child)) {
         (void)replica.tracee.set_options_if_alive(kReplicaOptions);
         ptrace::RemoteSyscalls in_replica(replica.tracee, syscall_insn);
-        closed = replica.descriptors.close_others(in_replica);
+        closed = Descriptors::leave_table(in_replica);
         if (closed && !in_replica.finish()) closed = fail("a replica died at once");
       } else {
         closed = fail("a replica died at once");

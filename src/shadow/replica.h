@@ -7,7 +7,7 @@
 //   the program's thread makes clone(2) for us, with exit signal 0: its end tells nobody
 //     -> where we launched the program, CLONE_PARENT makes the replica our own child
 //     -> else its zombie stays with the program until reap() makes it wait for it, at a later pause
-//   the replica closes descriptors; only then does the program go on
+//   the replica leaves the descriptor table (descriptors.h); only then does the program go on
 //
 // It is not known yet what to do with it: that is the executor's business.
 #pragma once

@@ -2,6 +2,7 @@
 #include "shadow/shadow_space.h"
 
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +11,7 @@
 
 #include "inject/arena.h"
 #include "kernel/table.h"
+#include "shadow/system_calls.h"
 
 namespace shadowprof::shadow {
 namespace {
@@ -20,6 +22,7 @@ constexpr size_t kCacheBytes = size_t{128} << 20;
 // those itself, without a stop.
 bool may_execute_unseen(const kernel::SyscallRow& row) {
   using kernel::SyscallFlag;
+  if (takes_descriptor(row.nr)) return false;
   if (row.syscall_class != kernel::SyscallClass::benign) return false;
   const SyscallFlag seen[] = {
       SyscallFlag::fd,     SyscallFlag::memory_map, SyscallFlag::pid,   SyscallFlag::thread_state,

@@ -49,6 +49,25 @@ bool is_harmless_prctl(uint64_t option) {
 
 }  // namespace
 
+bool takes_descriptor(long nr) {
+  constexpr long kCalls[] = {SYS_fstat,
+                             SYS_newfstatat,
+                             SYS_statx,
+                             SYS_fstatfs,
+                             SYS_fgetxattr,
+                             SYS_flistxattr,
+                             SYS_getsockname,
+                             SYS_getpeername,
+                             SYS_readlinkat,
+                             SYS_faccessat,
+                             SYS_faccessat2,
+                             SYS_fchdir,
+                             SYS_name_to_handle_at,
+                             SYS_timerfd_gettime,
+                             451 /* cachestat */};
+  return std::find(std::begin(kCalls), std::end(kCalls), nr) != std::end(kCalls);
+}
+
 SyscallAnswer SystemCalls::answer(GuestThread& thread, const ptrace::Registers& registers,
                                   ptrace::RemoteSyscalls& remote) {
   Call call{thread, static_cast<int>(registers.rax), {}, remote};
@@ -123,6 +142,9 @@ SyscallAnswer SystemCalls::benign(const Call& call, const kernel::SyscallRow& ro
       return {Answer::Kind::yields, 0, {}};
     default:
       break;
+  }
+  if (takes_descriptor(call.nr)) {
+    return ask_about_file(call, static_cast<int>(call.args[0]));
   }
   if (row.has(kernel::SyscallFlag::fd)) return new_descriptor(call);
   return execute(call);

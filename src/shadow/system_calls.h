@@ -32,6 +32,9 @@ struct Identity {
   int64_t parent_pid = 0;  // negative: not known
 };
 
+// Calls that only ask, but about a descriptor (or from a directory's): the replica may not have it.
+bool takes_descriptor(long nr);
+
 struct SyscallAnswer {
   enum class Kind : uint8_t {
     value,       // goes on with `value`
@@ -88,6 +91,8 @@ class SystemCalls {
   Answer identity(const Call& call);
 
   // file_calls.cc
+  bool have(const Call& call, int fd);
+  OpenFile* regular_file(const Call& call, int fd);
   Answer input(const Call& call);
   Answer read_file(const Call& call, OpenFile& file, bool positioned, bool vector);
   Answer write_file(const Call& call);
