@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
 // `shadowprof attach`: profiles a process that runs already, and leaves it as it was.
-#include <signal.h>
-
-#include <algorithm>
+#include <fstream>
 
 #include "base/log.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/front.h"
 #include "cli/outcome.h"
 #include "cli/sampling_options.h"
 #include "kernel/proc.h"
 #include "profile/json_file.h"
-#include "sample/host.h"
 
 namespace shadowprof::cli {
 namespace {
@@ -93,17 +91,19 @@ int attach_main(int argc, char** argv) {
   request.top = options.top;
   options.sampling.apply_to(request);
   options.sampling.record_in(request.options);
-  auto result = sample::run_shadow_mode(request);
-  Status done;
-  if (result) {
-    done =
-        report_outcome(result->profile, result->warnings, result->internal_error, options.outcome);
-  } else {
-    done = tl::unexpected(result.error());
-  }
-  if (done) return kExitOk;
-  error("{}", done.error().message);
-  return kExitOwnFailure;
+  run_behind_front([&] {
+    auto result = sample::run_shadow_mode(request);
+    Status done;
+    if (result) {
+      done = report_outcome(result->profile, result->warnings, result->internal_error,
+                            options.outcome);
+    } else {
+      done = tl::unexpected(result.error());
+    }
+    if (done) return kExitOk;
+    error("{}", done.error().message);
+    return kExitOwnFailure;
+  });
 }
 
 }  // namespace shadowprof::cli

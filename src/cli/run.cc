@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/front.h"
 #include "cli/outcome.h"
 #include "cli/run_options.h"
 #include "kernel/elf_kind.h"
@@ -55,22 +56,6 @@ std::vector<std::string> environment() {
   std::vector<std::string> all;
   for (char** e = environ; *e; e++) all.emplace_back(*e);
   return all;
-}
-
-// As the program ended: with its status, or by the same signal (without a second core file).
-[[noreturn]] void end_like(const profile::Exit& end) {
-  if (end.signalled) {
-    const rlimit none{0, 0};
-    ::setrlimit(RLIMIT_CORE, &none);
-    ::signal(end.value, SIG_DFL);
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, end.value);
-    ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
-    ::raise(end.value);
-    ::_exit(128 + end.value);
-  }
-  ::_exit(end.value);
 }
 
 sample::FullModeRequest full_request(const RunOptions& options, std::string path) {
@@ -135,22 +120,21 @@ int run_main(int argc, char** argv) {
     error("{}", output.error().message);
     return kExitOwnFailure;
   }
-  const bool full = options.mode == "full";
-  const auto end = [&] {
-    if (!full) {
-      const auto request = shadow_request(options, std::move(*path));
-      sample::prepare_signals();
-      return conclude(sample::run_shadow_mode(request), options);
-    }
-    const auto request = full_request(options, std::move(*path));
-    sample::prepare_signals();
-    return conclude(sample::run_full_mode(request), options);
-  }();
-  if (!end) {
+  const auto finish = [](const Result<profile::Exit>& end) -> int {
+    if (end) end_like(*end);
     error("{}", end.error().message);
     return exit_status_for(end.error());
+  };
+  if (options.mode == "full") {
+    const auto request = full_request(options, std::move(*path));
+    sample::prepare_signals();
+    return finish(conclude(sample::run_full_mode(request), options));
   }
-  end_like(*end);
+  const auto request = shadow_request(options, std::move(*path));
+  run_behind_front([&] {
+    sample::prepare_signals();
+    return finish(conclude(sample::run_shadow_mode(request), options));
+  });
 }
 
 }  // namespace shadowprof::cli

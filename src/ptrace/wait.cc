@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "ptrace/wait.h"
 
+#include <sched.h>
 #include <sys/wait.h>
 
 #include <cerrno>
 #include <cstring>
+#include <ctime>
+#include <fstream>
+#include <iterator>
 
 #include "base/check.h"
 #include "ptrace/tracee.h"
@@ -51,10 +55,42 @@ WaitOutcome wait_for(Tid tid, WaitMode mode) {
   return wait_pid(tid.value, mode);
 }
 
-Result<WaitStatus> wait_for_stop(Tid tid) {
+namespace {
+
+// A process's first thread that has ended is not reported before the others were.
+bool is_zombie(Tid tid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", tid.value));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const size_t close = text.rfind(')');
+  return close == text.npos || (close + 2 < text.size() && text[close + 2] == 'Z');
+}
+
+// Until there is something to report. False: there will be nothing before others have ended.
+bool poll_for_report(Tid tid, siginfo_t& report) {
+  constexpr unsigned kEager = 200;  // looks without sleeping, about the time that a stop takes
+  constexpr unsigned kLooksPerCheck = 20;
+  for (unsigned looks = 0;; looks++) {
+    if (!wait_id(tid, WEXITED | WSTOPPED | WNOWAIT | WNOHANG, report)) return false;
+    if (report.si_pid != 0) return true;
+    if (looks < kEager) {
+      ::sched_yield();
+      continue;
+    }
+    if (looks % kLooksPerCheck == 0 && is_zombie(tid)) return false;
+    constexpr timespec kPause{0, 50'000};
+    ::nanosleep(&kPause, nullptr);
+  }
+}
+
+}  // namespace
+
+Result<WaitStatus> wait_for_stop(Tid tid, MayBeFirst may_be_first) {
   for (;;) {
     siginfo_t report;
-    if (!wait_id(tid, WEXITED | WSTOPPED | WNOWAIT, report)) return thread_is_gone(tid);
+    const bool reported = may_be_first == MayBeFirst::yes
+                              ? poll_for_report(tid, report)
+                              : wait_id(tid, WEXITED | WSTOPPED | WNOWAIT, report);
+    if (!reported) return thread_is_gone(tid);
     if (ends_the_thread(WaitStatus::from_waitid(report))) return thread_is_gone(tid);
     // Without WEXITED, so that a death since the look above stays.
     if (!wait_id(tid, WSTOPPED | WNOHANG, report)) return thread_is_gone(tid);

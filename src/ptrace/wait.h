@@ -50,6 +50,9 @@ WaitOutcome wait_for(Tid tid, WaitMode mode = WaitMode::block);
 // there for the caller's own wait_any or wait_for. One exception: if SIGKILL strikes between our
 // look and our taking of the report, an exit event may be used up; the death is not.
 // Interruptions by our own handlers are waited over.
-Result<WaitStatus> wait_for_stop(Tid tid);
+// A process's first thread that has ended while others live on is not reported: with
+// MayBeFirst::yes that is noticed (ESRCH), at the price of polling.
+enum class MayBeFirst : uint8_t { no, yes };
+Result<WaitStatus> wait_for_stop(Tid tid, MayBeFirst may_be_first = MayBeFirst::no);
 
 }  // namespace shadowprof::ptrace

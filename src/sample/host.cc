@@ -76,7 +76,7 @@ void forward_signals_to(Tid program) {
 sigset_t awaited_signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (int signal : {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
+  for (int signal : {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, kFrontDied}) sigaddset(&set, signal);
   return set;
 }
 

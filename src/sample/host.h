@@ -24,6 +24,8 @@ std::string utc_now();  // "2025-01-31T12:00:00Z"
 // size limit are errors and not our death.
 void prepare_signals();
 void forward_signals_to(Tid program);
+// Tells a process that samples that who started it is gone.
+inline constexpr int kFrontDied = SIGUSR1;
 // Where one thread waits for reports and for the clock at once: these signals are blocked, and
 // fetched with sigtimedwait(2).
 sigset_t awaited_signals();

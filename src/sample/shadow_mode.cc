@@ -2,6 +2,7 @@
 #include "sample/shadow_mode.h"
 
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,6 +54,7 @@ FaultPrice calibrate_faults() {
   write_all();
   const pid_t child = ::fork();
   if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::pause();
     ::_exit(0);
   }
@@ -83,11 +85,11 @@ void fill_syscalls(const ShadowRunCounts& counts, profile::Syscalls& syscalls) {
     syscalls.by_name[name_of(nr)].ended += count;
 }
 
-void fill_overhead(const ShadowRun& sampled, const collect::Pipeline& pipeline,
-                   double max_overhead, profile::Overhead& overhead) {
+void fill_overhead(const ShadowRun& sampled, const collect::Pipeline& pipeline, double max_overhead,
+                   profile::Overhead& overhead) {
   const ShadowRunCounts& counts = sampled.counts();
   overhead.budget_share = max_overhead;
-  overhead.estimated_share = sampled.governor().estimated_share(sampled.elapsed());
+  overhead.estimated_share = sampled.governor().estimated_share(sampled.sampling_s());
   overhead.forks = counts.forks;
   overhead.extra_faults = static_cast<uint64_t>(counts.extra_faults);
   std::vector<double> pauses = counts.pauses;
@@ -154,7 +156,7 @@ Result<ShadowModeResult> run_shadow_mode(const ShadowModeRequest& request) {
   ShadowRun sampled(table, sink, std::move(program), options, request.governor, price);
   if (request.launch) sampled.let_go();
   sampled.run();
-  profile.run.duration_s = sampled.elapsed();
+  profile.run.duration_s = sampled.sampling_s();
   profile.run.exit = exit_of(sampled.program());
   result.warnings = sampled.warnings();
 

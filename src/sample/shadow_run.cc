@@ -29,9 +29,9 @@ double seconds(std::chrono::steady_clock::duration d) {
 
 }  // namespace
 
-ShadowRun::ShadowRun(trace::BlockTable& table, inject::TraceSink& sink,
-                             shadow::Program program, ShadowRunOptions options,
-                             const GovernorOptions& governor, const FaultPrice& price)
+ShadowRun::ShadowRun(trace::BlockTable& table, inject::TraceSink& sink, shadow::Program program,
+                     ShadowRunOptions options, const GovernorOptions& governor,
+                     const FaultPrice& price)
     : table_(table),
       sink_(sink),
       program_(std::move(program)),
@@ -64,7 +64,22 @@ void ShadowRun::run() {
     wait_until(next_event());
   }
   end_replicas();
+  if (!program_.alive()) return;
   leave_program();
+  sampling_s_ = elapsed();
+  if (program_.is_ours() && !interrupted_) wait_for_end();
+}
+
+// Untraced, the program that we launched is still our child.
+void ShadowRun::wait_for_end() {
+  while (program_.alive() && !interrupted_) {
+    const WaitOutcome outcome = ptrace::wait_for(program_.pid(), ptrace::WaitMode::poll);
+    if (outcome.has_status() && outcome.status.is_dead()) {
+      program_.on_stop(outcome.tid, outcome.status);
+    } else {
+      wait_until(elapsed() + kLongestWait);
+    }
+  }
 }
 
 double ShadowRun::next_event() const {
@@ -88,10 +103,10 @@ void ShadowRun::wait_until(double moment) {
   const sigset_t awaited = awaited_signals();
   const int signal = ::sigtimedwait(&awaited, nullptr, &time);
   if (signal <= 0 || signal == SIGCHLD) return;
-  if (program_.is_ours() && signal != SIGINT && signal != SIGQUIT) {
-    ::kill(program_.pid().value, signal);
-  } else if (!program_.is_ours()) {
+  if (signal == kFrontDied || !program_.is_ours()) {
     interrupted_ = true;
+  } else if (signal != SIGINT && signal != SIGQUIT) {
+    ::kill(program_.pid().value, signal);
   }
 }
 
@@ -254,7 +269,6 @@ void ShadowRun::end_replicas() {
 }
 
 void ShadowRun::leave_program() {
-  if (!program_.alive()) return;
   if (!zombies_.empty()) {
     shadow::Pause stopped(program_, shadow::Pause::Whom::one);
     (void)shadow::reap(stopped, syscall_insn_, zombies_);

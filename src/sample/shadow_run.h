@@ -45,7 +45,7 @@ struct ShadowRunCounts {
 class ShadowRun {
  public:
   ShadowRun(trace::BlockTable& table, inject::TraceSink& sink, shadow::Program program,
-                ShadowRunOptions options, const GovernorOptions& governor, const FaultPrice& price);
+            ShadowRunOptions options, const GovernorOptions& governor, const FaultPrice& price);
   ~ShadowRun();
 
   // A program that was just launched runs from here on.
@@ -59,6 +59,8 @@ class ShadowRun {
   const ShadowRunCounts& counts() const { return counts_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
   double elapsed() const;
+  // How long samples were taken: up to the program's end, or until sampling was over.
+  double sampling_s() const { return sampling_s_ > 0 ? sampling_s_ : elapsed(); }
 
  private:
   struct Sample {
@@ -78,6 +80,7 @@ class ShadowRun {
   void wait_until(double moment);
   void end_replicas();
   void leave_program();
+  void wait_for_end();
   double next_event() const;
   uint64_t minor_faults() const;
   shadow::Identity identity() const;
@@ -100,6 +103,7 @@ class ShadowRun {
   uint64_t faults_at_end_ = 0;  // of the last sample
   double ended_at_ = 0;
   bool interrupted_ = false;
+  double sampling_s_ = 0;
 };
 
 }  // namespace shadowprof::sample

@@ -96,7 +96,7 @@ void Program::detach() {
   for (Tid tid : threads_) {
     const ptrace::Tracee thread(tid);
     if (!thread.interrupt_if_alive()) continue;
-    const auto stop = ptrace::wait_for_stop(tid);
+    const auto stop = ptrace::wait_for_stop(tid, ptrace::MayBeFirst::yes);
     if (!stop) continue;
     if (stop->is_event(StopEvent::stop)) conceal_interruption(thread);
     const bool signalled = stop->kind() == WaitStatus::Kind::signal_stop;
@@ -136,7 +136,7 @@ void Pause::stop_running() {
 void Pause::stop(Tid tid) {
   const ptrace::Tracee tracee(tid);
   if (!tracee.interrupt_if_alive()) return;
-  const auto stop = ptrace::wait_for_stop(tid);
+  const auto stop = ptrace::wait_for_stop(tid, ptrace::MayBeFirst::yes);
   if (!stop) {
     unusable_ = true;  // it is dying, or becomes another program
     return;

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#include "cli/front.h"
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+
+#include "base/log.h"
+#include "sample/host.h"
+
+namespace shadowprof::cli {
+namespace {
+
+std::atomic<pid_t> worker{0};
+
+void pass_on(int signal) {
+  const int saved = errno;
+  if (worker > 0) ::kill(worker, signal);
+  errno = saved;
+}
+
+// Ctrl-C and ctrl-\ reach the whole process group without us.
+void prepare_front_signals() {
+  struct sigaction action {};
+  action.sa_handler = SIG_IGN;
+  for (int signal : {SIGINT, SIGQUIT}) ::sigaction(signal, &action, nullptr);
+  action.sa_handler = pass_on;
+  action.sa_flags = SA_RESTART;
+  for (int signal : {SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+void end_like(const profile::Exit& end) {
+  if (end.signalled) {
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_CORE, &none);
+    ::signal(end.value, SIG_DFL);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, end.value);
+    ::sigprocmask(SIG_UNBLOCK, &set, nullptr);
+    ::raise(end.value);
+    ::_exit(128 + end.value);
+  }
+  ::_exit(end.value);
+}
+
+void run_behind_front(const std::function<int()>& work) {
+  // Blocked until both sides know what to do with them.
+  sigset_t all, before;
+  sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
+  const pid_t front = ::getpid();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, sample::kFrontDied);
+    if (::getppid() != front) ::_exit(0);
+    const sigset_t awaited = sample::awaited_signals();
+    sigset_t mask = before;
+    sigorset(&mask, &before, &awaited);
+    ::sigprocmask(SIG_SETMASK, &mask, nullptr);
+    ::_exit(work());
+  }
+  if (child < 0) {
+    // Without a front, then.
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    ::_exit(work());
+  }
+  worker = child;
+  prepare_front_signals();
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  end_like(WIFSIGNALED(status) ? profile::Exit{true, WTERMSIG(status)}
+                               : profile::Exit{false, WEXITSTATUS(status)});
+}
+
+}  // namespace shadowprof::cli
