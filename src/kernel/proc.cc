@@ -227,6 +227,40 @@ Result<std::vector<Mapping>> read_maps(Tid process) {
   return of_file(path, parse_maps(text));
 }
 
+Result<std::vector<GuestRange>> parse_dont_fork(std::string_view text) {
+  std::vector<GuestRange> ranges;
+  GuestRange present;
+  constexpr std::string_view kFlags = "VmFlags:";
+  std::string_view line;
+  while (next_line(&text, &line)) {
+    if (!line.starts_with(kFlags)) {
+      // "start-end perms ..." begins a mapping; its other lines have a colon after one word.
+      GuestRange range;
+      Cursor c(line);
+      if (c.number(&range.start.value, 16) && c.skip('-') && c.number(&range.end.value, 16)) {
+        present = range;
+      }
+      continue;
+    }
+    const std::string flags = std::string(line.substr(kFlags.size())) + " ";
+    const auto has = [&](const char* flag) { return flags.find(flag) != std::string::npos; };
+    if (!has(" dc ") || has(" io ") || has(" pf ")) continue;
+    if (present.size() == 0) return fail("smaps has flags of no mapping: {}", quoted(line));
+    if (!ranges.empty() && ranges.back().end == present.start) {
+      ranges.back().end = present.end;
+    } else {
+      ranges.push_back(present);
+    }
+  }
+  return ranges;
+}
+
+Result<std::vector<GuestRange>> read_dont_fork(Tid process) {
+  const std::string path = fmt::format("/proc/{}/smaps", process.value);
+  SP_ASSIGN(const std::string text, read_file(path));
+  return of_file(path, parse_dont_fork(text));
+}
+
 Result<ProcessStatus> parse_status(std::string_view text) {
   ProcessStatus status;
   bool seen[std::size(kStatusFields)] = {};

@@ -50,6 +50,14 @@ Result<std::vector<Mapping>> parse_maps(std::string_view text);
 // time, and mappings may change in between.
 Result<std::vector<Mapping>> read_maps(Tid process);
 
+// --- /proc/PID/smaps --------------------------------------------------------------------------
+
+// Ranges that a fork would not copy (madvise(2), MADV_DONTFORK), adjacent ones as one; memory of
+// devices, which no advice can change, is left out. The kernel walks the page tables for this file:
+// it takes longer than maps by far.
+Result<std::vector<GuestRange>> parse_dont_fork(std::string_view smaps);
+Result<std::vector<GuestRange>> read_dont_fork(Tid process);
+
 // --- /proc/PID/status -------------------------------------------------------------------------
 
 // A signal set as the kernel shows it: bit n-1 is signal n.

@@ -160,6 +160,8 @@ void ShadowRun::finish(Sample& sample) {
   counts_.translation_s += done.translation_s;
   for (const auto& [nr, count] : done.by_number) counts_.by_number[nr] += count;
   counts_.ended[to_string(ending.outcome)]++;
+  // Perhaps it missed memory.
+  if (ending.outcome == Outcome::fault) fork_options_.all_memory = true;
   if (ending.syscall_number >= 0) {
     counts_.ended_by_number[static_cast<unsigned>(ending.syscall_number)]++;
   }
@@ -195,7 +197,7 @@ Result<shadow::Replica> ShadowRun::fork(double& pause) {
   if (stopped.threads().empty() || stopped.unusable())
     return fail_errno(EAGAIN, "the program sleeps");
   SP_TRY(shadow::reap(stopped, syscall_insn_, zombies_));
-  auto replica = shadow::fork_replica(program_, stopped, syscall_insn_);
+  auto replica = shadow::fork_replica(program_, stopped, syscall_insn_, fork_options_);
   pause = elapsed() - before;
   return replica;
 }

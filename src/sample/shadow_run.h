@@ -96,6 +96,7 @@ class ShadowRun {
   std::unique_ptr<shadow::ShadowSpace> space_;
   unsigned space_generation_ = 0;
   GuestAddr syscall_insn_;
+  shadow::ForkOptions fork_options_;
   std::vector<Sample> samples_;
   std::vector<Tid> zombies_;
   std::vector<std::string> warnings_;

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "shadow/program.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "base/log.h"
+#include "ptrace/deliver.h"
 #include "ptrace/interruption.h"
 
 namespace shadowprof::shadow {
@@ -156,8 +160,27 @@ void Pause::stop(Tid tid) {
   threads_.push_back(std::move(thread));
 }
 
+// The first is delivered now; those behind it, which are rare, are queued again.
+void Pause::give_back_signals(PausedThread& thread) {
+  const siginfo_t first = thread.deferred.front();
+  thread.deferred.erase(thread.deferred.begin());
+  if (thread.stop.kind() == WaitStatus::Kind::signal_stop) {
+    // The one that it stopped for comes first.
+    thread.deferred.insert(thread.deferred.begin(), first);
+  } else if (ptrace::bring_to_signal_stop(thread.tracee, first, thread.deferred)) {
+    thread.stop = WaitStatus::from_raw(first.si_signo << 8 | 0x7f);
+  }
+  for (siginfo_t& info : thread.deferred) {
+    (void)::syscall(SYS_rt_tgsigqueueinfo, program_.pid().value, thread.tracee.tid().value,
+                    info.si_signo, &info);
+  }
+}
+
 Pause::~Pause() {
-  for (PausedThread& thread : threads_) program_.resume_from(thread.tracee, thread.stop);
+  for (PausedThread& thread : threads_) {
+    if (!thread.deferred.empty()) give_back_signals(thread);
+    program_.resume_from(thread.tracee, thread.stop);
+  }
 }
 
 }  // namespace shadowprof::shadow

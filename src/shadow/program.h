@@ -69,6 +69,8 @@ struct PausedThread {
   ptrace::Tracee tracee;
   ptrace::WaitStatus stop;
   ptrace::Registers registers;
+  // Signals that arrived while it made a system call for us.
+  std::vector<siginfo_t> deferred{};
 };
 
 class Pause {
@@ -90,6 +92,7 @@ class Pause {
  private:
   void stop_running();
   void stop(Tid tid);
+  void give_back_signals(PausedThread& thread);
 
   Program& program_;
   std::vector<PausedThread> threads_;

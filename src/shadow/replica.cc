@@ -44,15 +44,38 @@ ptrace::Registers as_guest(ptrace::Registers registers) {
   return registers;
 }
 
-Status read_contexts(const Pause&, std::vector<PausedThread>& paused,
-                     std::vector<GuestContext>& contexts) {
-  for (PausedThread& thread : paused) {
+Status read_contexts(const std::vector<PausedThread>& paused, std::vector<GuestContext>& contexts) {
+  for (const PausedThread& thread : paused) {
     GuestContext context{thread.tracee.tid(), as_guest(thread.registers), {}};
     if (!contexts.empty() && !thread.tracee.get_extended_state_if_alive(context.extended)) {
       return ptrace::thread_is_gone(thread.tracee.tid());
     }
     contexts.push_back(std::move(context));
   }
+  return {};
+}
+
+void advise(ptrace::RemoteSyscalls& remote, const std::vector<GuestRange>& ranges, int advice) {
+  for (const GuestRange& range : ranges) (void)remote.madvise(range.start, range.size(), advice);
+}
+
+// The kernel traces the child for us from its birth.
+Status clone_into(ptrace::RemoteSyscalls& remote, Replica& replica) {
+  const int flags = CLONE_FILES | (replica.is_our_child ? CLONE_PARENT : 0);
+  SP_ASSIGN(const int64_t answer, remote.call(SYS_clone, flags, 0, 0, 0, 0));
+  if (answer < 0) return fail_errno(static_cast<int>(-answer), "cannot fork the program (clone)");
+  const Tid child = remote.child_of_last_call();
+  if (child.value == 0) return fail("the replica was not seen");
+  replica.tracee = ptrace::Tracee(child);
+  SP_TRY(ptrace::wait_for_stop(child));
+  (void)replica.tracee.set_options_if_alive(kReplicaOptions);
+  return {};
+}
+
+Status isolate(ptrace::Tracee replica, GuestAddr syscall_insn) {
+  ptrace::RemoteSyscalls remote(replica, syscall_insn);
+  SP_TRY(Descriptors::leave_table(remote));
+  SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
   return {};
 }
 
@@ -65,49 +88,40 @@ void make_humble(ptrace::Tracee replica) {
 
 }  // namespace
 
-Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_insn) {
+Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_insn,
+                             ForkOptions& options) {
   if (syscall_insn.value == 0) {
     SP_ASSIGN(syscall_insn, find_syscall(program.pid()));
   }
+  std::vector<GuestRange> dont_fork;
+  if (options.all_memory) {
+    SP_ASSIGN(dont_fork, kernel::read_dont_fork(program.pid()));
+    options.all_memory = !dont_fork.empty();
+  }
   const ptrace::Tracee parent = pause.threads().front().tracee;
   Replica replica{ptrace::Tracee(Tid()), {}, {}, Descriptors::of(program.pid()), program.is_ours()};
-  SP_TRY(read_contexts(pause, pause.threads(), replica.threads));
-
+  SP_TRY(read_contexts(pause.threads(), replica.threads));
   if (!parent.set_options_if_alive(kProgramOptions | TraceOptions::follow_clone)) {
     return ptrace::thread_is_gone(parent.tid());
   }
-  Status closed;
+  Status made;
   {
     ptrace::RemoteSyscalls remote(parent, syscall_insn);
-    const uint64_t flags = CLONE_FILES | (replica.is_our_child ? CLONE_PARENT : 0);
-    const Result<int64_t> made = remote.call(SYS_clone, flags, 0, 0, 0, 0);
-    const Tid child = remote.child_of_last_call();
-    if (made && *made > 0 && child.value != 0) {
-      replica.tracee = ptrace::Tracee(child);
-      if (ptrace::wait_for_stop(child)) {
-        (void)replica.tracee.set_options_if_alive(kReplicaOptions);
-        ptrace::RemoteSyscalls in_replica(replica.tracee, syscall_insn);
-        closed = Descriptors::leave_table(in_replica);
-        if (closed && !in_replica.finish()) closed = fail("a replica died at once");
-      } else {
-        closed = fail("a replica died at once");
-      }
-    } else if (made && *made < 0) {
-      closed = fail_errno(static_cast<int>(-*made), "cannot fork the program (clone)");
-    } else {
-      closed =
-          made ? Status(fail("the replica was not seen")) : Status(tl::unexpected(made.error()));
-    }
+    advise(remote, dont_fork, MADV_DOFORK);
+    made = clone_into(remote, replica);
+    advise(remote, dont_fork, MADV_DONTFORK);
+    if (made) made = isolate(replica.tracee, syscall_insn);
     const auto put_back = remote.finish();
-    if (closed && !put_back) closed = tl::unexpected(put_back.error());
+    if (made && !put_back) made = tl::unexpected(put_back.error());
+    pause.threads().front().deferred = remote.take_deferred_signals();
   }
   (void)parent.set_options_if_alive(kProgramOptions);
-  if (!closed) {
-    if (replica.tracee.tid().value != 0) kill_replica(replica);
-    return tl::unexpected(closed.error());
+  if (made) {
+    make_humble(replica.tracee);
+    return replica;
   }
-  make_humble(replica.tracee);
-  return replica;
+  if (replica.tracee.tid().value != 0) kill_replica(replica);
+  return tl::unexpected(made.error());
 }
 
 void kill_replica(const Replica& replica) {

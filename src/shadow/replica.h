@@ -39,9 +39,17 @@ struct Replica {
   bool is_our_child = false;
 };
 
+struct ForkOptions {
+  // The program has, or may have, memory that it wants no child to have (MADV_DONTFORK; V8 does
+  // that to all its heap): it is made forkable for the moment. To find it takes time.
+  bool all_memory = false;
+};
+
 // During `pause`. `syscall_insn`: of a `syscall` instruction in the program, null if it is to be
-// searched. An Error leaves the program as it was; there is no replica then.
-Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_insn);
+// searched. An Error leaves the program as it was; there is no replica then. `all_memory` is cleared
+// where it turns out not to be needed.
+Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_insn,
+                             ForkOptions& options);
 
 // Kills it, and waits for its end. Its zombie, if it is the program's child, is still to be reaped.
 void kill_replica(const Replica& replica);
