@@ -47,9 +47,12 @@ void complain(const std::string& what) {
 }
 
 void on_signal(int signal) {
-  if (signal == SIGCHLD) child_signals++;
-  else if (signal == SIGALRM) alarms++;
-  else other_signals++;
+  if (signal == SIGCHLD)
+    child_signals++;
+  else if (signal == SIGALRM)
+    alarms++;
+  else
+    other_signals++;
 }
 
 std::set<std::string> names_in(const char* directory) {
@@ -138,12 +141,14 @@ void check_locks(const char* path) {
 
 void check_waits(int readable) {
   timespec pause{0, 200000};
-  if (::nanosleep(&pause, nullptr) != 0) complain("nanosleep: " + std::string(std::strerror(errno)));
+  if (::nanosleep(&pause, nullptr) != 0)
+    complain("nanosleep: " + std::string(std::strerror(errno)));
   pollfd p{readable, POLLIN, 0};
   if (::poll(&p, 1, 1) < 0) complain("poll: " + std::string(std::strerror(errno)));
   const int set = ::epoll_create1(0);
   epoll_event event{};
-  if (::epoll_wait(set, &event, 1, 1) < 0) complain("epoll_wait: " + std::string(std::strerror(errno)));
+  if (::epoll_wait(set, &event, 1, 1) < 0)
+    complain("epoll_wait: " + std::string(std::strerror(errno)));
   ::close(set);
   siginfo_t info;
   sigset_t usr2;
@@ -208,7 +213,8 @@ int main(int argc, char** argv) {
   struct stat status;
   ::fstat(log, &status);
   if (static_cast<uint64_t>(status.st_size) != 16 * rounds) complain("a file was written twice");
-  if (static_cast<uint64_t>(::lseek(log, 0, SEEK_CUR)) != 16 * rounds) complain("a file's offset moved");
+  if (static_cast<uint64_t>(::lseek(log, 0, SEEK_CUR)) != 16 * rounds)
+    complain("a file's offset moved");
   if (shared->load() != rounds) complain("shared memory was written twice");
   if (status_line("SigCgt") != caught || status_line("SigBlk") != blocked) complain("signal state");
   if (status_line("Threads") != threads) complain("threads");

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+#include <doctest/doctest.h>
+
+#include "sample/governor.h"
+
+namespace shadowprof::sample {
+namespace {
+
+struct Simulated {
+  double overhead = 0;
+  double load = 0;
+  uint64_t samples = 0;
+};
+
+// A program that runs for `seconds`, each of whose samples costs and lasts the same.
+Simulated simulate(const GovernorOptions& options, const SampleCost& cost, double seconds) {
+  Governor governor(options, {});
+  double active = 0;
+  for (double now = 0;;) {
+    now = std::max(now, governor.next_sample());
+    if (now >= seconds) break;
+    now += cost.pause + cost.lifetime;
+    active += cost.lifetime;
+    governor.sampled(now, cost);
+  }
+  return {governor.estimated_share(seconds), active / seconds, governor.samples()};
+}
+
+TEST_CASE("the overhead stays within the budget, and uses it") {
+  for (double budget : {0.001, 0.01, 0.1}) {
+    GovernorOptions options;
+    options.max_overhead = budget;
+    options.load = 1;
+    const Simulated result = simulate(options, {0.001, 0.01, 500, 100}, 60);
+    CHECK(result.overhead <= 1.1 * budget);
+    CHECK(result.overhead >= 0.7 * budget);
+  }
+}
+
+TEST_CASE("cheap samples are bounded by the load") {
+  for (double load : {0.05, 0.25, 1.0}) {
+    GovernorOptions options;
+    options.max_overhead = 1;
+    options.load = load;
+    const Simulated result = simulate(options, {0.0001, 0.02, 0, 0}, 60);
+    CHECK(result.load <= 1.1 * load);
+    CHECK(result.load >= 0.7 * load);
+  }
+}
+
+TEST_CASE("a frequency is not exceeded") {
+  GovernorOptions options;
+  options.max_overhead = 1;
+  options.load = 1;
+  options.frequency = 10;
+  const Simulated result = simulate(options, {0.0001, 0.001, 0, 0}, 60);
+  CHECK(result.samples <= 660);
+  CHECK(result.samples >= 480);
+}
+
+TEST_CASE(
+    "nothing is sampled before the delay, and then the budget is not what had been saved up") {
+  GovernorOptions options;
+  options.delay = 5;
+  Governor governor(options, {});
+  CHECK(governor.next_sample() >= 5);
+  governor.sampled(5.1, {0.01, 0.01, 0, 0});
+  CHECK(governor.next_sample() > 5.5);
+}
+
+TEST_CASE("a sleeping program is looked at less and less often") {
+  Governor governor({}, {});
+  double now = governor.next_sample();
+  double first_gap = 0, last_gap = 0;
+  for (int i = 0; i < 20; i++) {
+    governor.missed(now);
+    last_gap = governor.next_sample() - now;
+    if (i == 0) first_gap = last_gap;
+    now = governor.next_sample();
+  }
+  CHECK(last_gap > 10 * first_gap);
+  CHECK(last_gap <= 1);
+}
+
+TEST_CASE("the same seed gives the same moments") {
+  GovernorOptions options;
+  options.seed = 42;
+  Governor a(options, {}), b(options, {});
+  for (int i = 1; i < 100; i++) {
+    a.sampled(i, {0.001, 0.01, 0, 0});
+    b.sampled(i, {0.001, 0.01, 0, 0});
+    CHECK(a.next_sample() == b.next_sample());
+  }
+}
+
+}  // namespace
+}  // namespace shadowprof::sample

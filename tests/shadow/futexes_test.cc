@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+//
+// The memory of the futexes is our own.
+#include <doctest/doctest.h>
+#include <linux/futex.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "shadow/futexes.h"
+
+namespace shadowprof::shadow {
+namespace {
+
+struct Fixture {
+  Fixture() {
+    for (int i = 0; i < 4; i++) threads.push_back(std::make_unique<GuestThread>());
+  }
+  std::optional<Futexes::Answer> call(size_t thread, uint32_t* at, uint64_t operation,
+                                      uint64_t value, uint64_t timeout = 0, uint32_t* to = nullptr,
+                                      uint64_t last = 0) {
+    const uint64_t args[6] = {reinterpret_cast<uint64_t>(at), operation, value, timeout,
+                              reinterpret_cast<uint64_t>(to), last};
+    return futexes.call(*threads[thread], args);
+  }
+  bool waits(size_t thread) const { return threads[thread]->state == GuestThread::State::waiting; }
+
+  GuestThreads threads;
+  ptrace::RemoteMemory memory{Tid(::getpid())};
+  Futexes futexes{threads, memory};
+  uint32_t word = 7;
+  uint32_t other = 9;
+};
+
+TEST_CASE_FIXTURE(Fixture, "a wait sleeps only while the value is the expected one") {
+  CHECK(call(0, &word, FUTEX_WAIT, 6)->value == -EAGAIN);
+  CHECK_FALSE(waits(0));
+  CHECK(call(0, &word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 7)->waits);
+  CHECK(waits(0));
+}
+
+TEST_CASE_FIXTURE(Fixture, "a wake wakes as many as it says, at that address") {
+  for (size_t i : {0, 1, 2}) CHECK(call(i, &word, FUTEX_WAIT, 7)->waits);
+  CHECK(call(3, &other, FUTEX_WAKE, 10)->value == 0);
+  CHECK(call(3, &word, FUTEX_WAKE, 2)->value == 2);
+  CHECK_FALSE(waits(0));
+  CHECK_FALSE(waits(1));
+  CHECK(waits(2));
+}
+
+TEST_CASE_FIXTURE(Fixture, "bits select") {
+  CHECK(call(0, &word, FUTEX_WAIT_BITSET, 7, 0, nullptr, 1)->waits);
+  CHECK(call(1, &word, FUTEX_WAIT_BITSET, 7, 0, nullptr, 2)->waits);
+  CHECK(call(3, &word, FUTEX_WAKE_BITSET, 10, 0, nullptr, 2)->value == 1);
+  CHECK(waits(0));
+  CHECK_FALSE(waits(1));
+}
+
+TEST_CASE_FIXTURE(Fixture, "requeued waiters wait elsewhere") {
+  for (size_t i : {0, 1, 2}) CHECK(call(i, &word, FUTEX_WAIT, 7)->waits);
+  CHECK(call(3, &word, FUTEX_CMP_REQUEUE, 1, 5, &other, 6)->value == -EAGAIN);
+  CHECK(call(3, &word, FUTEX_CMP_REQUEUE, 1, 5, &other, 7)->value == 3);
+  CHECK_FALSE(waits(0));
+  CHECK(call(3, &word, FUTEX_WAKE, 10)->value == 0);
+  CHECK(call(3, &other, FUTEX_WAKE, 10)->value == 2);
+}
+
+TEST_CASE_FIXTURE(Fixture, "unreadable memory and unknown operations are told apart") {
+  const uint64_t args[6] = {8, FUTEX_WAIT, 0, 0, 0, 0};
+  CHECK(futexes.call(*threads[0], args)->value == -EFAULT);
+  CHECK_FALSE(call(0, &word, FUTEX_LOCK_PI, 0));
+}
+
+}  // namespace
+}  // namespace shadowprof::shadow

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Sampled programs notice nothing, and are left as they were.
+
+usage: transparency.py --shadowprof FILE --observer FILE [--only NAME]
+
+Samples are taken as often as possible. How much of the program they see depends on how busy the
+machine is, so only that there are some is asked for.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+OFTEN = ["--max-overhead", "100%", "--load", "1", "--freq", "200", "--sample-size", "500K"]
+SPIN = "i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done; echo done"
+
+
+class Failure(Exception):
+    pass
+
+
+def require(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+def samples_in(path):
+    profile = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    return profile["coverage"]["samples"]
+
+
+def run(options, *arguments):
+    return subprocess.run([options.shadowprof, *arguments], check=False, timeout=120, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def launched(options):
+    """run: the observer sees nothing of its samples."""
+    done = run(options, "run", "--mode", "shadow", *OFTEN, "-o", "p.json", "--",
+               options.observer, "3")
+    require(done.stdout == "clean\n" and done.returncode == 0, done.stdout + done.stderr)
+    require(samples_in("p.json") > 5, "hardly any samples: " + done.stderr)
+
+
+def attached(options):
+    """attach: neither does one that ran before."""
+    with subprocess.Popen([options.observer, "4"], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True) as program:
+        time.sleep(0.5)
+        done = run(options, "attach", *OFTEN, "-d", "2", "-o", "p.json", str(program.pid))
+        out, _ = program.communicate(timeout=60)
+    require(done.returncode == 0, done.stderr)
+    require(out == "clean\n", out)
+    require(samples_in("p.json") > 5, "hardly any samples: " + done.stderr)
+
+
+def state_of(pid):
+    """What a detach must leave as it was."""
+    proc = pathlib.Path(f"/proc/{pid}")
+    status = [line for line in (proc / "status").read_text().splitlines()
+              if line.split(":")[0] in ("TracerPid", "Threads", "SigBlk", "SigIgn", "SigCgt",
+                                        "SigPnd", "ShdPnd", "Uid", "Gid", "Groups", "NoNewPrivs")]
+    children = "".join((task / "children").read_text() for task in (proc / "task").iterdir())
+    return {"status": status, "maps": (proc / "maps").read_text(),
+            "fds": sorted(os.listdir(proc / "fd")), "children": children,
+            "limits": (proc / "limits").read_text(), "timers": (proc / "timers").read_text()}
+
+
+def nothing_is_left(options):
+    """After a detach maps, descriptors, masks, threads, children and limits are the same."""
+    spin = "exec 3</dev/null; i=0; while :; do i=$((i+1)); done"
+    with subprocess.Popen(["sh", "-c", spin]) as program:
+        time.sleep(0.3)
+        before = state_of(program.pid)
+        for _ in range(3):
+            done = run(options, "attach", *OFTEN, "-d", "0.3", "-o", "p.json", str(program.pid))
+            require(done.returncode == 0, done.stderr)
+            require(samples_in("p.json") > 0, "no sample: " + done.stderr)
+            after = state_of(program.pid)
+            for what, value in before.items():
+                require(after[what] == value, f"{what}: {value} became {after[what]}")
+        program.kill()
+
+
+def killed_while_sampling(options):
+    """SIGKILL of what the user started, at any moment: the program is unharmed."""
+    generator = random.Random(1)
+    for _ in range(12):
+        with subprocess.Popen(["sh", "-c", SPIN], stdout=subprocess.PIPE, text=True) as program:
+            sampler = subprocess.Popen([options.shadowprof, "attach", "-q", *OFTEN, "-o", "p.json",
+                                        str(program.pid)])
+            time.sleep(generator.uniform(0.02, 0.15))
+            sampler.kill()
+            sampler.wait()
+            out, _ = program.communicate(timeout=60)
+            require(out == "done\n" and program.returncode == 0,
+                    f"status {program.returncode}, output {out!r}")
+
+
+def interrupted(options):
+    """Ctrl-C ends attach, which writes what it has; the program goes on."""
+    with subprocess.Popen(["sh", "-c", SPIN], stdout=subprocess.PIPE, text=True) as program:
+        sampler = subprocess.Popen([options.shadowprof, "attach", *OFTEN, "-o", "p.json",
+                                    str(program.pid)], stderr=subprocess.PIPE, text=True,
+                                   start_new_session=True)
+        time.sleep(0.25)
+        os.killpg(sampler.pid, signal.SIGINT)
+        _, err = sampler.communicate(timeout=60)
+        require(sampler.returncode == 0, err)
+        require(samples_in("p.json") >= 0, err)
+        out, _ = program.communicate(timeout=60)
+        require(out == "done\n" and program.returncode == 0, out)
+
+
+def program_ends_as_it_ends(options):
+    """run: exit status and signal are the program's."""
+    for script, status in (("exit 7", 7), ("kill -TERM $$", -signal.SIGTERM)):
+        done = run(options, "run", "--mode", "shadow", "-o", "p.json", "--", "sh", "-c", script)
+        require(done.returncode == status, f"{script}: {done.returncode}, {done.stderr}")
+
+
+def sampling_ends_before_the_program(options):
+    """--duration under run: the program goes on to its own end."""
+    done = run(options, "run", "--mode", "shadow", "-d", "0.1", "-o", "p.json", "--", "sh", "-c",
+               SPIN + "; exit 3")
+    require(done.returncode == 3 and done.stdout == "done\n", done.stderr)
+
+
+def reads_and_offsets(options):
+    """Replicas that read the program's files do not move its offsets."""
+    script = ("import os,sys,zlib\nf = open(sys.argv[1], 'rb')\nc = 0\n"
+              "for _ in range(60):\n  f.seek(0)\n  while b := f.read(4096): c = zlib.crc32(b, c)\n"
+              "print(c)")
+    data = pathlib.Path("data")
+    data.write_bytes(random.Random(2).randbytes(1 << 20))
+    command = ["/usr/bin/python3", "-c", script, str(data)]
+    expected = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    done = run(options, "run", "--mode", "shadow", *OFTEN, "-o", "p.json", "--", *command)
+    require(done.stdout == expected, done.stderr)
+
+
+def bad_targets(options):
+    """What cannot be attached to is said in one sentence."""
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    for pid in (str(ended.pid), "0", "x", "99999999"):
+        done = run(options, "attach", "-o", "p.json", pid)
+        require(done.returncode == 125, f"{pid}: status {done.returncode}")
+        require(done.stderr.startswith("shadowprof: ") and done.stderr.count("\n") == 1, done.stderr)
+    require(not os.path.exists("p.json"), "a profile was written")
+
+
+CASES = [launched, attached, nothing_is_left, killed_while_sampling, interrupted,
+         program_ends_as_it_ends, sampling_ends_before_the_program, reads_and_offsets, bad_targets]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shadowprof", required=True)
+    parser.add_argument("--observer", required=True)
+    parser.add_argument("--only", help="cases whose name holds this text")
+    options = parser.parse_args()
+    options.shadowprof = os.path.abspath(options.shadowprof)
+    options.observer = os.path.abspath(options.observer)
+    failed = 0
+    for case in CASES:
+        if options.only and options.only not in case.__name__:
+            continue
+        with tempfile.TemporaryDirectory() as directory:
+            os.chdir(directory)
+            try:
+                case(options)
+                print("ok    " + case.__name__, flush=True)
+            except (Failure, subprocess.TimeoutExpired) as problem:
+                failed += 1
+                print(f"FAIL  {case.__name__}: {problem}", flush=True)
+            finally:
+                os.chdir("/")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
