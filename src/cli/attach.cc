@@ -64,10 +64,6 @@ Status look_at(Tid process) {
     return fail("cannot attach to {}: it is being traced by process {}", process.value,
                 status->tracer.value);
   }
-  if (status->seccomp.value_or(0) != 0) {
-    return fail("cannot attach to {}: a seccomp filter would see the system calls made for samples",
-                process.value);
-  }
   return {};
 }
 

@@ -81,6 +81,7 @@ sample::ShadowModeRequest shadow_request(const RunOptions& options, std::string 
   launch.argv = options.command;
   launch.environment = environment();
   launch.signals = ptrace::InheritedSignals::capture();
+  launch.fixed_addresses = options.deterministic;
   request.command = options.command;
   request.calls = options.wants("call") || options.wants("method");
   request.top = options.top;

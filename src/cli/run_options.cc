@@ -16,8 +16,8 @@ constexpr size_t kMostRows = 1'000'000;
 // Documented for later versions: refused by name, so that nobody takes a full run for something
 // else.
 constexpr std::string_view kUnbuiltOptions[] = {
-    "--engine",        "--burst",      "--max-memory", "--hotlist", "--value-context",
-    "--path-scope",    "--condition",  "--probe",      "--plugin",  "--color",
+    "--engine",     "--burst",     "--max-memory", "--hotlist", "--value-context",
+    "--path-scope", "--condition", "--probe",      "--plugin",  "--color",
 };
 constexpr std::string_view kUnbuiltModes[] = {"burst"};
 constexpr std::string_view kUnbuiltProfiles[] = {"path",   "value",  "latency",
@@ -118,6 +118,11 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
   app.prefix_command();
   if (const auto status = parse_command_line(app, "[--] PROGRAM [ARG...]", argc, argv))
     return status;
+  if (options.mode == "shadow" && (options.follow || options.exact_inclusive)) {
+    error("option {} is for --mode full; for shadow mode it is not built yet",
+          options.follow ? "-f" : "--exact-inclusive");
+    return kExitOwnFailure;
+  }
   return take_command(app.remaining(), options);
 }
 

@@ -27,6 +27,7 @@ void Governor::sampled(double now, const SampleCost& sample) {
   missed_in_a_row_ = 0;
   pause_ += sample.pause;
   fault_cost_ += sample.faults_while_alive * price_.copied + sample.faults_afterwards * price_.kept;
+  contention_ += sample.contention;
   active_ += sample.lifetime;
   // The next sample is expected to be like the average one.
   const auto n = static_cast<double>(samples_);

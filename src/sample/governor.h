@@ -6,6 +6,7 @@
 //   cost of a sample = how long the program was stopped
 //                    + page faults that it took because pages were shared with the replica,
 //                      times what such a fault costs on this host (calibrated at start)
+//                    + processor time that the program might have had, where no core is idle
 //
 // A second bound is the load: the share of time in which replicas run. Moments are randomised, so
 // that nothing periodic in the program is seen always or never.
@@ -32,6 +33,7 @@ struct SampleCost {
   double lifetime = 0;
   double faults_while_alive = 0;
   double faults_afterwards = 0;
+  double contention = 0;  // seconds
 };
 
 // What a first write to a page costs, in seconds: while a replica has it, too, and when the replica
@@ -53,12 +55,11 @@ class Governor {
 
   uint64_t samples() const { return samples_; }
   double pause_total() const { return pause_; }
-  double fault_total() const { return fault_cost_; }
   // Cost to the program as a share of the time that has passed.
   double estimated_share(double now) const { return now > 0 ? cost() / now : 0; }
 
  private:
-  double cost() const { return pause_ + fault_cost_; }
+  double cost() const { return pause_ + fault_cost_ + contention_; }
   double jitter();
 
   GovernorOptions options_;
@@ -68,6 +69,7 @@ class Governor {
   unsigned missed_in_a_row_ = 0;
   double pause_ = 0;
   double fault_cost_ = 0;
+  double contention_ = 0;
   double active_ = 0;
   double next_ = 0;
 };

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "sample/shadow_run.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <ctime>
+#include <fstream>
 
 #include "base/log.h"
 #include "kernel/proc.h"
+#include "kernel/table.h"
 #include "sample/host.h"
 
 namespace shadowprof::sample {
@@ -22,9 +26,37 @@ namespace {
 constexpr double kLongestLife = 2.0;
 constexpr double kPollForCollectors = 0.0002;
 constexpr double kLongestWait = 1.0;
+// Where no core is idle: the sample's part of its usual size, and what collectors and tracer use on
+// top of the replica's own time.
+constexpr uint64_t kCrowdedPart = 10;
+constexpr double kCollectorShare = 1.5;
 
 double seconds(std::chrono::steady_clock::duration d) {
   return std::chrono::duration<double>(d).count();
+}
+
+// ": read: sentence", as far as there is something to say.
+std::string describe(const shadow::Ending& ending) {
+  const kernel::SyscallRow* row = kernel::find_syscall(ending.syscall_number);
+  std::string text = row ? fmt::format(": {}", row->name) : "";
+  if (!ending.detail.empty()) text += ": " + ending.detail;
+  return text;
+}
+
+// A replica takes what the program writes meanwhile a second time.
+bool memory_is_short() {
+  constexpr double kLeastShare = 0.05;
+  std::ifstream file("/proc/meminfo");
+  double total = 0, available = 0;
+  std::string key, unit;
+  for (double value; file >> key >> value && std::getline(file, unit);) {
+    if (key == "MemTotal:") total = value;
+    if (key == "MemAvailable:") {
+      available = value;
+      break;
+    }
+  }
+  return total > 0 && available > 0 && available < kLeastShare * total;
 }
 
 }  // namespace
@@ -141,9 +173,21 @@ void ShadowRun::look_after_replicas() {
   }
 }
 
-uint64_t ShadowRun::minor_faults() const {
+// Its page faults up to now.
+uint64_t ShadowRun::look_at_program() {
   const auto stat = kernel::read_process_stat(program_.pid());
-  return stat ? stat->minor_faults : 0;
+  if (!stat) return faults_at_end_;
+  static const double ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  cpu_s_ = static_cast<double>(stat->user_ticks) / ticks;
+  if (cpu_before_ < 0) cpu_before_ = program_.is_ours() ? 0 : cpu_s_;
+  looked_at_ = elapsed();
+  return stat->minor_faults;
+}
+
+// As busy since the last look as before.
+double ShadowRun::program_cpu_s() const {
+  if (looked_at_ <= 0 || cpu_before_ < 0) return 0;
+  return (cpu_s_ - cpu_before_) * std::max(1.0, sampling_s() / looked_at_);
 }
 
 // The replica is dead: what it was worth, and what it cost.
@@ -158,6 +202,7 @@ void ShadowRun::finish(Sample& sample) {
   counts_.system_calls += done.system_calls;
   counts_.private_pages += done.private_pages;
   counts_.translation_s += done.translation_s;
+  counts_.replica_cpu_s += sample.executor->processor().used;
   for (const auto& [nr, count] : done.by_number) counts_.by_number[nr] += count;
   counts_.ended[to_string(ending.outcome)]++;
   // Perhaps it missed memory.
@@ -165,13 +210,12 @@ void ShadowRun::finish(Sample& sample) {
   if (ending.syscall_number >= 0) {
     counts_.ended_by_number[static_cast<unsigned>(ending.syscall_number)]++;
   }
-  detail("sample {}: {} instructions, {} translated, {} misses, {:.1f} ms, ended by {}{}{}",
+  detail("sample {}: {} instructions, {} translated, {} misses, {:.1f} ms, ended by {}{}",
          governor_.samples() + 1, done.instructions, done.fragments, done.misses,
-         1e3 * (now - sample.forked_at), to_string(ending.outcome),
-         ending.detail.empty() ? "" : ": ", ending.detail);
+         1e3 * (now - sample.forked_at), to_string(ending.outcome), describe(ending));
   if (!sample.executor->is_our_child()) zombies_.push_back(sample.executor->tid());
 
-  const uint64_t faults = minor_faults();
+  const uint64_t faults = look_at_program();
   sample.cost.lifetime = now - sample.forked_at;
   const double by_itself = fault_rate_ * sample.cost.lifetime;
   sample.cost.faults_while_alive = std::max(
@@ -179,7 +223,22 @@ void ShadowRun::finish(Sample& sample) {
   counts_.extra_faults += sample.cost.faults_while_alive + sample.cost.faults_afterwards;
   faults_at_end_ = faults;
   ended_at_ = now;
+  judge_crowding(sample.executor->processor(), sample.cost);
   governor_.sampled(now, sample.cost);
+}
+
+// A replica that waits for a processor most of its life has no idle core. The next ones compete for
+// one then, are smaller, and their processor time counts as cost.
+void ShadowRun::judge_crowding(const shadow::ProcessorTime& time, SampleCost& cost) {
+  constexpr double kCrowded = 0.7;
+  constexpr double kRoomy = 0.2;
+  const double waited = time.waited / std::max(1e-9, time.used + time.waited);
+  if (fork_options_.at_idle_priority) {
+    if (waited > kCrowded) fork_options_.at_idle_priority = false;
+    return;
+  }
+  cost.contention = kCollectorShare * time.used;
+  if (waited < kRoomy) fork_options_.at_idle_priority = true;
 }
 
 Status ShadowRun::refresh_space() {
@@ -204,10 +263,14 @@ Result<shadow::Replica> ShadowRun::fork(double& pause) {
 
 void ShadowRun::sample() {
   const double now = elapsed();
+  if (memory_is_short()) {
+    counts_.refused++;
+    return governor_.missed(now);
+  }
   if (const Status ready = refresh_space(); !ready) return governor_.missed(now);
   Sample sample;
   sample.forked_at = now;
-  const uint64_t faults = minor_faults();
+  const uint64_t faults = look_at_program();
   if (const double gap = now - ended_at_; ended_at_ > 0 && gap > 0) {
     const double in_gap = static_cast<double>(faults - std::min(faults, faults_at_end_));
     const double rate = in_gap / gap;
@@ -225,7 +288,9 @@ void ShadowRun::sample() {
   }
   counts_.forks++;
   counts_.pauses.push_back(sample.cost.pause);
-  const shadow::Budget budget{options_.sample_size, counts_.forks, options_.plan};
+  const bool crowded = !fork_options_.at_idle_priority;
+  const uint64_t size = options_.sample_size / (crowded ? kCrowdedPart : 1);
+  const shadow::Budget budget{size, counts_.forks, options_.plan};
   sample.executor = std::make_unique<shadow::Executor>(table_, *space_, sink_, std::move(*replica),
                                                        identity(), budget);
   if (const Status started = sample.executor->start(); !started) {

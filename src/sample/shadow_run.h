@@ -36,6 +36,7 @@ struct ShadowRunCounts {
   uint64_t refused = 0;   // samples that failed
   double extra_faults = 0;
   double translation_s = 0;
+  double replica_cpu_s = 0;
   std::vector<double> pauses;
   std::map<std::string, uint64_t> ended;
   std::map<unsigned, uint64_t> by_number;
@@ -60,6 +61,8 @@ class ShadowRun {
   const std::vector<std::string>& warnings() const { return warnings_; }
   double elapsed() const;
   // How long samples were taken: up to the program's end, or until sampling was over.
+  // Of the program while it was sampled.
+  double program_cpu_s() const;
   double sampling_s() const { return sampling_s_ > 0 ? sampling_s_ : elapsed(); }
 
  private:
@@ -78,11 +81,12 @@ class ShadowRun {
   Result<shadow::Replica> fork(double& pause);
   Status refresh_space();
   void wait_until(double moment);
+  void judge_crowding(const shadow::ProcessorTime& time, SampleCost& cost);
   void end_replicas();
   void leave_program();
   void wait_for_end();
   double next_event() const;
-  uint64_t minor_faults() const;
+  uint64_t look_at_program();
   shadow::Identity identity() const;
   void warn_once(const std::string& sentence);
 
@@ -100,6 +104,9 @@ class ShadowRun {
   std::vector<Sample> samples_;
   std::vector<Tid> zombies_;
   std::vector<std::string> warnings_;
+  double cpu_s_ = 0;        // of the program at the last look, since it began
+  double cpu_before_ = -1;  // at the first look
+  double looked_at_ = 0;
   double fault_rate_ = 0;       // of the program by itself, a second
   uint64_t faults_at_end_ = 0;  // of the last sample
   double ended_at_ = 0;

@@ -4,6 +4,8 @@
 #include <sched.h>
 
 #include <csignal>
+#include <fstream>
+#include <utility>
 
 #include "base/log.h"
 
@@ -11,6 +13,20 @@ namespace shadowprof::shadow {
 
 using emu::CachePosition;
 using ptrace::WaitStatus;
+
+namespace {
+
+constexpr unsigned kCountedCalls = 1024;
+
+// Of /proc/PID/schedstat (Documentation/scheduler/sched-stats.rst), which is in nanoseconds.
+ProcessorTime processor_time_of(Tid tid) {
+  std::ifstream file(fmt::format("/proc/{}/schedstat", tid.value));
+  ProcessorTime time;
+  file >> time.used >> time.waited;
+  return {1e-9 * time.used, 1e-9 * time.waited};
+}
+
+}  // namespace
 
 Executor::Executor(const trace::BlockTable& table, ShadowSpace& space, inject::TraceSink& sink,
                    Replica replica, Identity identity, Budget budget)
@@ -33,7 +49,8 @@ Status Executor::start() {
   SP_TRY(space_.prepare(tid()));
   SP_ASSIGN(replica_.mappings, kernel::read_maps(tid()));
   {
-    ptrace::RemoteSyscalls remote(replica_.tracee, space_.syscall_insn());
+    ptrace::RemoteSyscalls remote(replica_.tracee, space_.syscall_insn(), ptrace::StopSignal::keep,
+                                  replica_.filters());
     SP_TRY(space_.map_into(remote, replica_.mappings));
     slot_ = space_.acquire_slot();
     if (!slot_) return fail("all {} slots are in use", inject::kSlotsPerGroup);
@@ -71,10 +88,20 @@ void Executor::end(Ending ending) {
   if (ending_) return;
   ending_ = std::move(ending);
   finish_trace(cursor_);
+  take_syscall_counts();
+  processor_ = processor_time_of(tid());
   // As an idle process it would also die idly, with locks of the memory that it shares held.
   const sched_param none{};
   (void)::sched_setscheduler(tid().value, SCHED_OTHER, &none);
   ::kill(tid().value, SIGKILL);
+}
+
+// Of the calls that the replica made without a stop.
+void Executor::take_syscall_counts() {
+  uint64_t* counts = slot_->syscall_counts();
+  for (unsigned nr = 0; nr < kCountedCalls; nr++) {
+    if (counts[nr] != 0) counts_.by_number[nr] += std::exchange(counts[nr], 0);
+  }
 }
 
 void Executor::request_end(Outcome outcome) {
@@ -159,7 +186,8 @@ void Executor::on_fault(Registers& regs, const siginfo_t& info) {
 }
 
 void Executor::make_private(Registers& regs, GuestAddr address) {
-  ptrace::RemoteSyscalls remote(replica_.tracee, space_.syscall_insn(), ptrace::StopSignal::drop);
+  ptrace::RemoteSyscalls remote(replica_.tracee, space_.syscall_insn(), ptrace::StopSignal::drop,
+                                replica_.filters());
   const Status copied = shared_.make_private(remote, calls_.memory(), {address, address + 1});
   const auto stop = remote.finish();
   counts_.private_pages++;
@@ -236,10 +264,10 @@ void Executor::on_system_call(Registers& regs) {
   guest.r15 = state.guest_r15;
   guest.gs_base = 0;
   guest.orig_rax = machine::kNoSyscall;
-  if (guest.rax < 1024) counts_.by_number[static_cast<unsigned>(guest.rax)]++;
   SyscallAnswer answer;
   {
-    ptrace::RemoteSyscalls remote(replica_.tracee, space_.syscall_insn(), ptrace::StopSignal::drop);
+    ptrace::RemoteSyscalls remote(replica_.tracee, space_.syscall_insn(), ptrace::StopSignal::drop,
+                                  replica_.filters());
     answer = calls_.answer(current(), guest, remote);
     if (!remote.finish()) return;  // it is dead: the report will come
   }

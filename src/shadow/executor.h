@@ -37,6 +37,12 @@ struct ExecutorCounts {
   std::map<unsigned, uint64_t> by_number;
 };
 
+// Seconds on a processor, and waiting for one.
+struct ProcessorTime {
+  double used = 0;
+  double waited = 0;
+};
+
 struct Budget {
   uint64_t instructions = 0;
   uint64_t sample_number = 0;
@@ -63,6 +69,8 @@ class Executor {
   bool waits_for_collectors() const { return blocked_on_buffer_ || (dead_ && !tickets_done()); }
   std::chrono::steady_clock::time_point started() const { return started_; }
   const ExecutorCounts& counts() const { return counts_; }
+  // Of the replica, when it ended.
+  const ProcessorTime& processor() const { return processor_; }
   const SharedPages& shared() const { return shared_; }
 
  private:
@@ -80,6 +88,7 @@ class Executor {
   std::optional<FragmentId> fragment_for(GuestAddr pc);
   std::optional<FragmentId> translate(GuestAddr pc);
   void translate_successors(FragmentId id);
+  void take_syscall_counts();
   void resume();
   void end(Outcome outcome, std::string detail = {});
   void end(Ending ending);
@@ -128,6 +137,7 @@ class Executor {
   std::optional<Outcome> wanted_end_;
   std::optional<Ending> ending_;
   bool dead_ = false;
+  ProcessorTime processor_;
 };
 
 }  // namespace shadowprof::shadow

@@ -72,21 +72,26 @@ Status clone_into(ptrace::RemoteSyscalls& remote, Replica& replica) {
   return {};
 }
 
-Status isolate(ptrace::Tracee replica, GuestAddr syscall_insn) {
-  ptrace::RemoteSyscalls remote(replica, syscall_insn);
+Status isolate(const Replica& replica, GuestAddr syscall_insn) {
+  ptrace::RemoteSyscalls remote(replica.tracee, syscall_insn, ptrace::StopSignal::keep,
+                                replica.filters());
   SP_TRY(Descriptors::leave_table(remote));
   SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
   return {};
 }
 
-// Idle: it gets what nobody else wants. Signals that others send to its process group wait forever.
-void make_humble(ptrace::Tracee replica) {
+// Signals that others send to its process group wait forever.
+void make_humble(ptrace::Tracee replica, bool at_idle_priority) {
   const sched_param none{};
-  (void)::sched_setscheduler(replica.tid().value, SCHED_IDLE, &none);
+  if (at_idle_priority) (void)::sched_setscheduler(replica.tid().value, SCHED_IDLE, &none);
   (void)replica.set_signal_mask_if_alive(ptrace::hold_signals(0));
 }
 
 }  // namespace
+
+ptrace::FilterRule Replica::filters() const {
+  return {filtered, kReplicaOptions};
+}
 
 Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_insn,
                              ForkOptions& options) {
@@ -100,24 +105,28 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_
   }
   const ptrace::Tracee parent = pause.threads().front().tracee;
   Replica replica{ptrace::Tracee(Tid()), {}, {}, Descriptors::of(program.pid()), program.is_ours()};
+  const auto status = kernel::read_status(parent.tid());
+  replica.filtered = status && status->seccomp.value_or(0) != 0;
   SP_TRY(read_contexts(pause.threads(), replica.threads));
   if (!parent.set_options_if_alive(kProgramOptions | TraceOptions::follow_clone)) {
     return ptrace::thread_is_gone(parent.tid());
   }
   Status made;
   {
-    ptrace::RemoteSyscalls remote(parent, syscall_insn);
+    constexpr TraceOptions kNormal = kProgramOptions | TraceOptions::follow_clone;
+    ptrace::RemoteSyscalls remote(parent, syscall_insn, ptrace::StopSignal::keep,
+                                  {replica.filtered, kNormal});
     advise(remote, dont_fork, MADV_DOFORK);
     made = clone_into(remote, replica);
     advise(remote, dont_fork, MADV_DONTFORK);
-    if (made) made = isolate(replica.tracee, syscall_insn);
+    if (made) made = isolate(replica, syscall_insn);
     const auto put_back = remote.finish();
     if (made && !put_back) made = tl::unexpected(put_back.error());
     pause.threads().front().deferred = remote.take_deferred_signals();
   }
   (void)parent.set_options_if_alive(kProgramOptions);
   if (made) {
-    make_humble(replica.tracee);
+    make_humble(replica.tracee, options.at_idle_priority);
     return replica;
   }
   if (replica.tracee.tid().value != 0) kill_replica(replica);

@@ -17,6 +17,7 @@
 
 #include "base/result.h"
 #include "kernel/proc.h"
+#include "ptrace/remote_syscall.h"
 #include "ptrace/tracee.h"
 #include "shadow/descriptors.h"
 #include "shadow/program.h"
@@ -37,17 +38,24 @@ struct Replica {
   std::vector<kernel::Mapping> mappings;
   Descriptors descriptors;
   bool is_our_child = false;
+  // The program has installed seccomp filters, which the replica has, too.
+  bool filtered = false;
+
+  ptrace::FilterRule filters() const;
 };
 
 struct ForkOptions {
   // The program has, or may have, memory that it wants no child to have (MADV_DONTFORK; V8 does
   // that to all its heap): it is made forkable for the moment. To find it takes time.
   bool all_memory = false;
+  // It gets the processor when nobody else wants it: right where there are idle cores. Where there
+  // are none it would hardly run, and hold memory all the while: then it runs like everybody.
+  bool at_idle_priority = true;
 };
 
 // During `pause`. `syscall_insn`: of a `syscall` instruction in the program, null if it is to be
-// searched. An Error leaves the program as it was; there is no replica then. `all_memory` is cleared
-// where it turns out not to be needed.
+// searched. An Error leaves the program as it was; there is no replica then. `all_memory` is
+// cleared where it turns out not to be needed.
 Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_insn,
                              ForkOptions& options);
 
