@@ -11,7 +11,7 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/version.h"
-#include "report/text_report.h"
+#include "report/columns.h"
 
 namespace {
 
@@ -26,11 +26,13 @@ struct Command {
 constexpr Command kCommands[] = {
     {"run", cli::run_main, "profile a program from its start"},
     {"report", cli::report_main, "hotlists of a profile as text or JSON"},
+    {"diff", cli::diff_main, "what changed between two profiles"},
+    {"merge", cli::merge_main, "many profiles as one"},
     {"syscalls", cli::syscalls_main, "print the system call classification table"},
 };
 
 constexpr std::string_view kUnbuiltCommands[] = {"attach", "annotate", "compare", "diff",
-                                                 "check",  "merge",    "export",  "doctor"};
+                                                 "check",  "export",   "doctor"};
 
 int print_text(std::string_view text) {
   if (const Status printed = cli::print(text); !printed) {

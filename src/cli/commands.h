@@ -7,6 +7,8 @@
 namespace shadowprof::cli {
 
 int run_main(int argc, char** argv);
+int diff_main(int argc, char** argv);
+int merge_main(int argc, char** argv);
 int report_main(int argc, char** argv);
 int syscalls_main(int argc, char** argv);
 
