@@ -137,12 +137,11 @@ std::vector<FunctionChange> compare_functions(const Side& base, const Side& now,
   return all;
 }
 
-// Drops what did not change and sorts by effect.
+// The largest effect first.
 template <typename Row, typename Key, typename Effect>
-std::vector<Row> changed(std::map<Key, Row>&& all, Effect effect) {
+std::vector<Row> ranked(std::map<Key, Row>&& all, Effect effect) {
   std::vector<std::pair<uint64_t, Row>> rows;
-  for (auto& [key, row] : all)
-    if (const uint64_t e = effect(row); e != 0) rows.emplace_back(e, std::move(row));
+  for (auto& [key, row] : all) rows.emplace_back(effect(row), std::move(row));
   std::stable_sort(rows.begin(), rows.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<Row> result;
@@ -174,7 +173,7 @@ std::vector<CallChange> compare_calls(const Side& base, const Side& now) {
       o.change.inclusive.*figure += side->scaled(c.inclusive);
     }
   }
-  auto rows = changed(std::move(all), [](const Open& o) {
+  auto rows = ranked(std::move(all), [](const Open& o) {
     return o.change.count.delta() == 0
                ? 0
                : std::max(magnitude(o.change.count.delta()), magnitude(o.change.inclusive.delta()));
@@ -218,7 +217,7 @@ std::vector<EdgeChange> compare_edges(const Side& base, const Side& now) {
       o.change.instructions.*figure += count * block_insns(side->p.tables.blocks, e.to);
     }
   }
-  auto rows = changed(std::move(all), [](const Open& o) {
+  auto rows = ranked(std::move(all), [](const Open& o) {
     return o.change.count.delta() == 0 ? 0 : magnitude(o.change.instructions.delta());
   });
   std::vector<EdgeChange> result;
@@ -247,8 +246,8 @@ std::vector<LineChange> compare_lines(const Side& base, const SourceKnowledge& b
   };
   add(base, base_source, &Change::base);
   add(now, new_source, &Change::now);
-  return changed(std::move(all),
-                 [](const LineChange& l) { return magnitude(l.instructions.delta()); });
+  return ranked(std::move(all),
+                [](const LineChange& l) { return magnitude(l.instructions.delta()); });
 }
 
 std::vector<SyscallChange> compare_syscalls(const Profile& base, const Profile& now) {
@@ -256,7 +255,7 @@ std::vector<SyscallChange> compare_syscalls(const Profile& base, const Profile& 
   for (const auto& [name, s] : base.syscalls.by_name) all[name].count.base = s.count;
   for (const auto& [name, s] : now.syscalls.by_name) all[name].count.now = s.count;
   for (auto& [name, row] : all) row.name = name;
-  return changed(std::move(all), [](const SyscallChange& s) { return magnitude(s.count.delta()); });
+  return ranked(std::move(all), [](const SyscallChange& s) { return magnitude(s.count.delta()); });
 }
 
 uint64_t all_calls(const Side& side) {

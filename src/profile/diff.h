@@ -80,8 +80,8 @@ struct Diff {
   Change instructions;
   Change calls;
   Change syscalls;
-  std::vector<FunctionChange> functions;  // every function
-  // Only what changed.
+  // Everything, changed or not, the largest effect first.
+  std::vector<FunctionChange> functions;
   std::vector<CallChange> call_pairs;
   std::vector<EdgeChange> edges;
   std::vector<LineChange> lines;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "profile/function_match.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -71,7 +73,9 @@ void match_modules(const Profile& base, const Profile& now, FunctionMatch& m) {
         std::find(m.new_module.begin(), m.new_module.end(), number) == m.new_module.end())
       number = kUnmatched;
 
-  pair_modules(base, now, m, [](const Profile&, const Module& x) { return x.path; });
+  pair_modules(base, now, m, [](const Profile&, const Module& x) {
+    return x.path.empty() ? fmt::format("{:#x}", x.address) : x.path;
+  });
   pair_modules(base, now, m, [](const Profile&, const Module& x) { return file_name(x.path); });
   pair_modules(base, now, m, [](const Profile& p, const Module& x) {
     const std::string program = program_of(p);

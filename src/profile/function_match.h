@@ -4,10 +4,11 @@
 //
 // Modules with one build-id hold the same code: there offsets say it. Other modules are the same
 // program or library where their paths are, or their file names, or where both are the program that
-// was run. In these, functions are known by the linker's name; where several have the same (static
-// functions), by their source file as well, and by their order. What then is left and differs only
-// in a suffix that compilers give to clones ("parse.constprop.0" and "parse") is the same, too.
-// Functions named after their offset ("function@0x1234") match only under one build-id.
+// was run; anonymous code, where its address is. In these, functions are known by the linker's
+// name; where several have the same (static functions), by their source file as well, and by their
+// order. What then is left and differs only in a suffix that compilers give to clones
+// ("parse.constprop.0" and "parse") is the same, too. Functions named after their offset
+// ("function@0x1234") match only under one build-id.
 #pragma once
 
 #include <cstdint>

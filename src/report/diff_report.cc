@@ -26,6 +26,23 @@ bool differs(const FunctionChange& c) {
   return c.self.delta() != 0 || c.invocations.delta() != 0 || c.loop_iterations.delta() != 0;
 }
 
+bool differs(const LineChange& c) {
+  return c.instructions.delta() != 0;
+}
+
+template <typename Row>
+bool differs(const Row& c) {
+  return c.count.delta() != 0;
+}
+
+template <typename Row>
+std::vector<const Row*> changed(const std::vector<Row>& all) {
+  std::vector<const Row*> rows;
+  for (const Row& row : all)
+    if (differs(row)) rows.push_back(&row);
+  return rows;
+}
+
 class DiffRenderer {
  public:
   DiffRenderer(const Diff& diff, const TextOptions& options)
@@ -78,9 +95,7 @@ class DiffRenderer {
   }
 
   void functions() {
-    std::vector<const FunctionChange*> rows;
-    for (const FunctionChange& c : diff_.functions)
-      if (differs(c)) rows.push_back(&c);
+    const auto rows = changed(diff_.functions);
     if (rows.empty()) return;
     heading("Functions (instructions of their own; effect on the program)",
             "   change    ratio   effect    calls  function");
@@ -98,53 +113,57 @@ class DiffRenderer {
     more(shown, rows.size());
   }
   void lines() {
-    if (diff_.lines.empty()) return;
+    const auto rows = changed(diff_.lines);
+    if (rows.empty()) return;
     heading("Lines (instructions)", "   change    ratio   effect  line");
-    const size_t shown = std::min(options_.limit, diff_.lines.size());
+    const size_t shown = std::min(options_.limit, rows.size());
     for (size_t i = 0; i < shown; i++) {
-      const LineChange& c = diff_.lines[i];
+      const LineChange& c = *rows[i];
       const Place place{"", 0, c.function, c.file, c.line};
       line(fmt::format("{} {:>8}  {}", figures(c.instructions), effect(c.instructions),
                        point(place, columns_ - 29)));
     }
-    more(shown, diff_.lines.size());
+    more(shown, rows.size());
   }
   void calls() {
-    if (diff_.call_pairs.empty()) return;
+    const auto rows = changed(diff_.call_pairs);
+    if (rows.empty()) return;
     heading("Calls (by count; * the callee is computed)",
             "   change    ratio  call site -> callee");
-    const size_t shown = std::min(options_.limit, diff_.call_pairs.size());
+    const size_t shown = std::min(options_.limit, rows.size());
     const size_t room = columns_ - 20 - 4;
     for (size_t i = 0; i < shown; i++) {
-      const CallChange& c = diff_.call_pairs[i];
+      const CallChange& c = *rows[i];
       line(fmt::format("{}  {} {} {}", figures(c.count),
                        left(point(c.site, room - room / 2), room - room / 2),
                        c.indirect ? "*>" : "->", fit(function_or_address(c.callee), room / 2)));
     }
-    more(shown, diff_.call_pairs.size());
+    more(shown, rows.size());
   }
   void edges() {
-    if (diff_.edges.empty()) return;
+    const auto rows = changed(diff_.edges);
+    if (rows.empty()) return;
     heading("Edges (by count)", "   change    ratio  kind           from -> to");
-    const size_t shown = std::min(options_.limit, diff_.edges.size());
+    const size_t shown = std::min(options_.limit, rows.size());
     const size_t room = columns_ - 35 - 4;
     for (size_t i = 0; i < shown; i++) {
-      const EdgeChange& c = diff_.edges[i];
+      const EdgeChange& c = *rows[i];
       line(fmt::format("{}  {} {} -> {}", figures(c.count), left(profile::to_string(c.kind), 13),
                        left(point(c.from, room - room / 2), room - room / 2),
                        point(c.to, room / 2)));
     }
-    more(shown, diff_.edges.size());
+    more(shown, rows.size());
   }
   void syscalls() {
-    if (diff_.syscall_names.empty()) return;
+    const auto rows = changed(diff_.syscall_names);
+    if (rows.empty()) return;
     heading("System calls", "   change    ratio  name");
-    const size_t shown = std::min(options_.limit, diff_.syscall_names.size());
+    const size_t shown = std::min(options_.limit, rows.size());
     for (size_t i = 0; i < shown; i++) {
-      const SyscallChange& c = diff_.syscall_names[i];
+      const SyscallChange& c = *rows[i];
       line(fmt::format("{}  {}", figures(c.count), printable(c.name)));
     }
-    more(shown, diff_.syscall_names.size());
+    more(shown, rows.size());
   }
 
   const Diff& diff_;
@@ -208,11 +227,12 @@ Json row_json(const SyscallChange& c) {
   return {{"name", c.name}, {"count", change_json(c.count)}};
 }
 
-template <typename Rows>
-Json rows_json(const Rows& rows, size_t limit) {
-  Json all = Json::array();
-  for (size_t i = 0; i < std::min(limit, rows.size()); i++) all.push_back(row_json(rows[i]));
-  return all;
+template <typename Row>
+Json rows_json(const std::vector<Row>& all, size_t limit) {
+  const auto rows = changed(all);
+  Json result = Json::array();
+  for (size_t i = 0; i < std::min(limit, rows.size()); i++) result.push_back(row_json(*rows[i]));
+  return result;
 }
 
 }  // namespace
@@ -238,14 +258,11 @@ std::string render_diff(const Diff& diff, const TextOptions& options) {
 }
 
 std::string diff_json(const Diff& diff, size_t limit) {
-  std::vector<FunctionChange> functions;
-  std::copy_if(diff.functions.begin(), diff.functions.end(), std::back_inserter(functions),
-               differs);
   const Json j = {{"exact", diff.exact},
                   {"instructions", change_json(diff.instructions)},
                   {"calls", change_json(diff.calls)},
                   {"syscalls", change_json(diff.syscalls)},
-                  {"functions", rows_json(functions, limit)},
+                  {"functions", rows_json(diff.functions, limit)},
                   {"lines", rows_json(diff.lines, limit)},
                   {"call_pairs", rows_json(diff.call_pairs, limit)},
                   {"edges", rows_json(diff.edges, limit)},
