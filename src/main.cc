@@ -25,11 +25,11 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"run", cli::run_main, "profile a program from its start"},
-    {"export", cli::export_main, "a profile as the file of another tool"},
     {"report", cli::report_main, "hotlists of a profile as text or JSON"},
     {"diff", cli::diff_main, "what changed between two profiles"},
     {"check", cli::check_main, "the gate for CI: exit status 3 when a limit is exceeded"},
     {"merge", cli::merge_main, "many profiles as one"},
+    {"export", cli::export_main, "a profile as the file of another tool"},
     {"syscalls", cli::syscalls_main, "print the system call classification table"},
 };
 

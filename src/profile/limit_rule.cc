@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "profile/limit_rule.h"
 
+#include <fmt/format.h>
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -141,6 +145,7 @@ struct Judged {
   Change change;
   Change whole;  // what the change is a part of
   double noise = 0;
+  std::string cause = {};  // ", most of it in parse (+120)"; "" where it is one function anyway
 };
 
 std::string shown_module(const std::string& path) {
@@ -214,11 +219,17 @@ Change metric_of(const FunctionChange& c, Metric metric, const Diff& diff) {
   return c.self;
 }
 
+// With the file that it is in where no source says where it is.
+std::string name_in_text(const Place& at) {
+  if (!at.file.empty() || at.module.empty()) return "of " + at.function;
+  return "of " + at.function + " in " + shown_module(at.module);
+}
+
 std::vector<Judged> judged_functions(const Diff& diff, const LimitRule& rule) {
   std::vector<Judged> all;
   for (const FunctionChange& c : diff.functions) {
     if (!names_function(rule.pattern, c.at.function, c.linkage_name)) continue;
-    Judged j{"of " + c.at.function,
+    Judged j{name_in_text(c.at),
              c.at.function,
              c.at.module,
              c.at.file,
@@ -234,6 +245,23 @@ std::vector<Judged> judged_functions(const Diff& diff, const LimitRule& rule) {
     all.push_back(std::move(j));
   }
   return all;
+}
+
+// Where to look first: the function that changed most in the direction of the whole, of all or of
+// one module.
+void name_cause(const Diff& diff, const std::string& module, Judged& j) {
+  const bool more = j.change.delta() > 0;
+  for (const FunctionChange& c : diff.functions) {
+    const int64_t delta = c.self.delta();
+    if (delta == 0 || (delta > 0) != more) continue;
+    if (!module.empty() && shown_module(c.at.module) != module) continue;
+    j.function = c.at.function;
+    j.module = c.at.module;
+    j.file = c.at.file;
+    j.line = c.at.line;
+    j.cause = fmt::format(", most of it in {} ({:+})", name_in_text(c.at).substr(3), delta);
+    return;
+  }
 }
 
 std::vector<Judged> judged_modules(const Diff& diff, const LimitRule& rule) {
@@ -252,6 +280,7 @@ std::vector<Judged> judged_modules(const Diff& diff, const LimitRule& rule) {
   std::vector<Judged> all;
   for (auto& [name, j] : by_name) {
     j.in_base = j.change.base != 0;
+    name_cause(diff, name, j);
     all.push_back(std::move(j));
   }
   return all;
@@ -311,6 +340,7 @@ std::vector<Judged> judged_by(const Diff& diff, const LimitRule& rule) {
                  : rule.metric == Metric::syscalls ? diff.syscalls
                                                    : diff.instructions;
   whole.whole = whole.change;
+  if (rule.metric == Metric::instructions) name_cause(diff, "", whole);
   return {whole};
 }
 
@@ -367,9 +397,9 @@ Finding finding_for(const LimitRule& rule, const Judged& j) {
     change = "new";
   else if (j.change.base != j.change.now)
     change = fmt::format("{:+.2f}%", 100 * j.change.ratio());
-  f.message =
-      fmt::format("{}: {} before, {} now ({}), limit {}", f.subject, figure(j.change.base, f.share),
-                  figure(j.change.now, f.share), change, rule.text);
+  f.message = fmt::format("{}: {} before, {} now ({}){}, limit {}", f.subject,
+                          figure(j.change.base, f.share), figure(j.change.now, f.share), change,
+                          j.cause, rule.text);
   return f;
 }
 

@@ -11,6 +11,9 @@
 namespace shadowprof::symbols {
 namespace {
 
+// More than any block has: a profile from elsewhere may say anything.
+constexpr uint32_t kMaxCodeBytes = uint32_t{1} << 20;
+
 Result<UniqueFd> open_file(const profile::Module& module) {
   if (!module.path.starts_with('/'))
     return fail("{} has no file", module.path.empty() ? "anonymous code" : module.path);
@@ -66,7 +69,7 @@ std::vector<SourceFrame> ModuleSet::frames(profile::CodeRef at) const {
 
 std::vector<uint8_t> ModuleSet::code(profile::CodeRef at, uint32_t size) const {
   std::vector<uint8_t> bytes;
-  if (find(at.module) == nullptr || at.offset > INT64_MAX) return bytes;
+  if (find(at.module) == nullptr || at.offset > INT64_MAX || size > kMaxCodeBytes) return bytes;
   bytes.resize(size);
   const ssize_t n = ::pread(slots_[at.module].fd.get(), bytes.data(), bytes.size(),
                             static_cast<off_t>(at.offset));

@@ -22,8 +22,10 @@ Diff sample() {
   d.exact = true;
   d.instructions = {1000, 1020};
   d.calls = {10, 11};
-  d.functions = {function("app::parse(int)", 500, 526), function("tiny", 1, 3),
-                 function("fresh", 0, 40), function("faster", 499, 451), function("main", 5, 5)};
+  // As compare_profiles ranks them.
+  d.functions = {function("faster", 499, 451), function("fresh", 0, 40),
+                 function("app::parse(int)", 500, 526), function("tiny", 1, 3),
+                 function("main", 5, 5)};
   d.call_pairs = {{{"/bin/app", 3, "main", "m.cc", 1},
                    {"/bin/app", 16, "tiny", "app.cc", 7},
                    false,
@@ -71,6 +73,14 @@ TEST_CASE("findings name the function, its file and its line") {
         "limit warn:function:parse:instructions<=+3%");
 }
 
+TEST_CASE("a limit on the whole program names the function that changed most") {
+  const auto found = check("instructions<=+1%");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].function == "fresh");
+  CHECK(found[0].line == 7);
+  CHECK(found[0].message.find(", most of it in fresh (+40), limit") != std::string::npos);
+}
+
 TEST_CASE("small changes are left out behind @, and new functions by relative limits") {
   CHECK(check("function:*:instructions<=+3%").size() == 2);
   CHECK(check("function:*:instructions<=+3%@1%").size() == 1);
@@ -89,9 +99,9 @@ TEST_CASE("calls that did not change still have absolute limits") {
 
 TEST_CASE("changes within the noise of sampling are none") {
   Diff noisy = sample();
-  noisy.functions[0].noise = 26;
+  noisy.functions[2].noise = 26;
   CHECK(check("function:parse:instructions<=+3%", noisy).empty());
-  noisy.functions[0].noise = 25;
+  noisy.functions[2].noise = 25;
   CHECK(check("function:parse:instructions<=+3%", noisy).size() == 1);
 }
 
