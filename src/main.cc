@@ -11,7 +11,7 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/version.h"
-#include "report/text_report.h"
+#include "report/columns.h"
 
 namespace {
 
@@ -27,11 +27,14 @@ constexpr Command kCommands[] = {
     {"run", cli::run_main, "profile a program from its start"},
     {"attach", cli::attach_main, "profile a running process"},
     {"report", cli::report_main, "hotlists of a profile as text or JSON"},
+    {"diff", cli::diff_main, "what changed between two profiles"},
+    {"check", cli::check_main, "the gate for CI: exit status 3 when a limit is exceeded"},
+    {"merge", cli::merge_main, "many profiles as one"},
+    {"export", cli::export_main, "a profile as the file of another tool"},
     {"syscalls", cli::syscalls_main, "print the system call classification table"},
 };
 
-constexpr std::string_view kUnbuiltCommands[] = {"annotate", "compare", "diff",
-                                                 "check",  "merge",    "export",  "doctor"};
+constexpr std::string_view kUnbuiltCommands[] = {"annotate", "compare", "doctor"};
 
 int print_text(std::string_view text) {
   if (const Status printed = cli::print(text); !printed) {

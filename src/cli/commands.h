@@ -8,6 +8,10 @@ namespace shadowprof::cli {
 
 int run_main(int argc, char** argv);
 int attach_main(int argc, char** argv);
+int check_main(int argc, char** argv);
+int diff_main(int argc, char** argv);
+int export_main(int argc, char** argv);
+int merge_main(int argc, char** argv);
 int report_main(int argc, char** argv);
 int syscalls_main(int argc, char** argv);
 

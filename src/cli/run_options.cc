@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "cli/command_line.h"
 #include "cli/exit_codes.h"
-#include "report/text_report.h"
+#include "report/columns.h"
 
 namespace shadowprof::cli {
 namespace {

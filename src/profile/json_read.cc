@@ -126,12 +126,33 @@ class Columns {
   std::vector<const Json*> columns_;
 };
 
+std::vector<std::string> read_command(const Object& o) {
+  std::vector<std::string> command;
+  for (const Json& word : o.array("command")) {
+    if (!word.is_string()) throw Bad{o.where("command") + " has a word that is not a string"};
+    command.push_back(word.get<std::string>());
+  }
+  return command;
+}
+
+template <typename Row, typename Read>
+std::vector<Row> read_rows(const Object& parent, const char* key, Read read) {
+  std::vector<Row> rows;
+  const Json& all = parent.array(key);
+  rows.reserve(all.size());
+  for (size_t i = 0; i < all.size(); i++)
+    rows.push_back(read(Object(all[i], fmt::format("{}[{}]", parent.where(key), i))));
+  return rows;
+}
+
+MergedRun read_merged_run(const Object& o) {
+  return {o.text("file"), read_command(o), o.text("started"), o.count("instructions"),
+          o.count("weight")};
+}
+
 Run read_run(const Object& o) {
   Run r;
-  for (const Json& word : o.array("command")) {
-    if (!word.is_string()) throw Bad{"run.command has a word that is not a string"};
-    r.command.push_back(word.get<std::string>());
-  }
+  r.command = read_command(o);
   if (!o.at("pid").is_number_integer()) throw Bad{"run.pid is not a number"};
   r.pid = o.at("pid").get<int64_t>();
   r.mode = o.text("mode");
@@ -148,6 +169,7 @@ Run read_run(const Object& o) {
     const bool signalled = exit.has("signal");
     r.exit = Exit{signalled, static_cast<int>(exit.small(signalled ? "signal" : "status"))};
   }
+  if (o.has("merged")) r.merged = read_rows<MergedRun>(o, "merged", read_merged_run);
   return r;
 }
 
@@ -191,16 +213,6 @@ Syscalls read_syscalls(const Object& o) {
     s.by_name[name] = {row.count("count"), row.count("ended")};
   }
   return s;
-}
-
-template <typename Row, typename Read>
-std::vector<Row> read_rows(const Object& parent, const char* key, Read read) {
-  std::vector<Row> rows;
-  const Json& all = parent.array(key);
-  rows.reserve(all.size());
-  for (size_t i = 0; i < all.size(); i++)
-    rows.push_back(read(Object(all[i], fmt::format("{}[{}]", parent.where(key), i))));
-  return rows;
 }
 
 Module read_module(const Object& o) {

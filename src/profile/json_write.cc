@@ -79,6 +79,14 @@ Json row_json(const Function& f) {
   return j;
 }
 
+Json merged_json(const MergedRun& m) {
+  return {{"file", m.file},
+          {"command", m.command},
+          {"started", m.started},
+          {"instructions", m.instructions},
+          {"weight", m.weight}};
+}
+
 Json run_json(const Run& r) {
   Json j = {{"command", r.command}, {"pid", r.pid},         {"mode", r.mode},
             {"engine", r.engine},   {"options", r.options}, {"seed", r.seed}};
@@ -87,6 +95,7 @@ Json run_json(const Run& r) {
   j["duration_s"] = r.duration_s;
   j["exit"] = nullptr;
   if (r.exit) j["exit"] = {{r.exit->signalled ? "signal" : "status", r.exit->value}};
+  for (const MergedRun& m : r.merged) j["merged"].push_back(merged_json(m));
   return j;
 }
 

@@ -94,6 +94,10 @@ void add_tables(Profile& into, const Profile& from) {
   std::vector<uint32_t> module_in_into;
   for (const Module& m : from.modules)
     module_in_into.push_back(find_or_add_module(into.modules, m));
+  add_tables(into, from, module_in_into);
+}
+
+void add_tables(Profile& into, const Profile& from, const std::vector<uint32_t>& module_in_into) {
   const auto moved = [&](CodeRef at) { return CodeRef{module_in_into[at.module], at.offset}; };
 
   std::vector<Piece> pieces = pieces_of(into.tables.blocks, into.tables.interruptions);

@@ -42,6 +42,16 @@ struct Exit {
   int value = 0;  // the exit status, or the signal that killed the program
 };
 
+// A run whose counts a merged profile holds.
+struct MergedRun {
+  std::string file;  // as it was named when it was merged
+  std::vector<std::string> command;
+  std::string started;
+  uint64_t instructions = 0;  // profiled in the run, not multiplied
+  uint64_t weight = 1;        // how often its counts were added
+  auto operator<=>(const MergedRun&) const = default;
+};
+
 struct Run {
   std::vector<std::string> command;
   int64_t pid = 0;
@@ -53,6 +63,7 @@ struct Run {
   std::string started;  // UTC, ISO 8601: "2025-01-31T12:00:00Z"
   double duration_s = 0;
   std::optional<Exit> exit;  // absent: the program was still running
+  std::vector<MergedRun> merged;  // empty: one run
 };
 
 struct Coverage {
@@ -132,6 +143,8 @@ void normalise(Tables& tables);
 // Adds another address space's (or run's) coverage counts, modules and tables to `into`; blocks are
 // cut again so that the result is canonical. Functions and hotlists of `into` are out of date then.
 void add_tables(Profile& into, const Profile& from);
+// The same where the caller knows which of `into`'s modules each of `from`'s is.
+void add_tables(Profile& into, const Profile& from, const std::vector<uint32_t>& module_in_into);
 
 // Keeps those of `names` (any order; of profile.modules) that executed, with their figures. Where
 // names overlap, a function ends where the next one begins. Code without a name belongs to nothing.

@@ -8,143 +8,14 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "report/columns.h"
+
 namespace shadowprof::report {
 
 using profile::Place;
 using profile::Profile;
 
 namespace {
-
-struct Character {
-  size_t bytes = 1;
-  uint32_t code = 0;  // 0: not UTF-8
-};
-
-Character decode(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  if (byte(0) < 0x80) return {1, byte(0)};
-  const size_t bytes = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
-  if (byte(0) < 0xc2 || byte(0) > 0xf4 || text.size() < bytes) return {};
-  uint32_t code = byte(0) & (0x7fu >> bytes);
-  for (size_t i = 1; i < bytes; i++) {
-    if ((byte(i) & 0xc0) != 0x80) return {};
-    code = code << 6 | (byte(i) & 0x3f);
-  }
-  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (code < kSmallest[bytes] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return {};
-  return {bytes, code};
-}
-
-bool is_harmless(uint32_t code) {
-  const bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
-  const bool direction = (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
-                         code == 0x200e || code == 0x200f || code == 0x61c;
-  const bool line = code == 0x2028 || code == 0x2029;
-  return !control && !direction && !line;
-}
-
-// Characters, taken as one column each.
-size_t width(std::string_view text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
-// At most `columns` wide; what is cut off is marked.
-std::string fit(std::string_view text, size_t columns) {
-  if (width(text) <= columns) return std::string(text);
-  std::string result;
-  size_t used = 0;
-  for (char c : text) {
-    if ((c & 0xc0) != 0x80 && ++used >= columns) break;
-    result += c;
-  }
-  return result + "…";
-}
-
-std::string left(std::string_view text, size_t columns) {
-  std::string result = fit(text, columns);
-  result.append(columns - std::min(columns, width(result)), ' ');
-  return result;
-}
-
-// 1234567 as "1.23 M": never wider than 6.
-std::string short_count(uint64_t n) {
-  if (n < 1000) return fmt::format("{}", n);
-  constexpr const char* kUnits[] = {"k", "M", "G", "T", "P", "E"};
-  double value = static_cast<double>(n) / 1000;
-  size_t unit = 0;
-  while (value >= 999.5 && unit < 5) {
-    value /= 1000;
-    unit++;
-  }
-  const int digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-  return fmt::format("{:.{}f} {}", value, digits, kUnits[unit]);
-}
-
-std::string percent(double share) {
-  return fmt::format("{:.1f}%", share * 100);
-}
-
-std::string file_name(std::string_view path) {
-  const size_t slash = path.rfind('/');
-  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
-}
-
-std::string module_name(const Place& p) {
-  return p.module.empty() ? "[anonymous]" : printable(file_name(p.module));
-}
-
-std::string source(const Place& p) {
-  if (p.file.empty()) return "";
-  return fmt::format("{}:{}", printable(file_name(p.file)), p.line);
-}
-
-// Functions without a symbol are named by their offset; with the module before it that says more.
-constexpr std::string_view kUnnamed = "function@";
-
-bool has_name(const Place& p) {
-  return !p.function.empty() && !p.function.starts_with(kUnnamed);
-}
-
-void erase_all(std::string& text, std::string_view what) {
-  for (size_t at; (at = text.find(what)) != std::string::npos;) text.erase(at, what.size());
-}
-
-// Columns are narrow: without parameters, and without words that say the same for many names. What
-// is in parentheses at the end goes, unless nothing but an operator would be left.
-std::string short_name(std::string name) {
-  erase_all(name, "(anonymous namespace)::");
-  erase_all(name, "[abi:cxx11]");
-  const size_t last = name.rfind(')');
-  if (last == std::string::npos) return name;
-  // Behind parameters stand "const", "&", "[clone .cold]"; else it was a template's argument.
-  if (name.find_first_of(">:}", last) != std::string::npos) return name;
-  size_t depth = 0;
-  for (size_t i = last + 1; i-- > 0;) {
-    if (name[i] == ')') depth++;
-    if (name[i] != '(' || --depth != 0) continue;
-    if (i != 0 && !name.substr(0, i).ends_with("operator")) name.resize(i);
-    break;
-  }
-  return name;
-}
-
-std::string function_or_address(const Place& p) {
-  if (has_name(p)) return printable(short_name(p.function));
-  if (p.function.empty()) return fmt::format("{}+{:#x}", module_name(p), p.offset);
-  return module_name(p) + "+" + printable(p.function.substr(kUnnamed.size()));
-}
-
-// A place within code: the line if it is known, else the address; before it as much of the
-// function's name as there is room for.
-std::string point(const Place& p, size_t columns) {
-  const std::string line = source(p);
-  const std::string where = line.empty() ? fmt::format("{}+{:#x}", module_name(p), p.offset) : line;
-  if (!has_name(p) || columns < 12) return fit(where, columns);
-  const size_t least = columns / 4;
-  const size_t name_columns = std::max(columns - std::min(columns, width(where) + 1), least);
-  return fit(fit(function_or_address(p), name_columns) + " " + where, columns);
-}
 
 class Renderer {
  public:
@@ -275,21 +146,6 @@ void Renderer::edges() {
 }
 
 }  // namespace
-
-std::string printable(std::string_view text) {
-  std::string result;
-  while (!text.empty()) {
-    const Character c = decode(text);
-    if (c.code != 0 && is_harmless(c.code)) {
-      result += text.substr(0, c.bytes);
-    } else {
-      for (size_t i = 0; i < c.bytes; i++)
-        result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i]));
-    }
-    text.remove_prefix(c.bytes);
-  }
-  return result;
-}
 
 bool use_color(std::string_view when, int fd) {
   const char* no_color = std::getenv("NO_COLOR");

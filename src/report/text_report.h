@@ -27,8 +27,4 @@ bool use_color(std::string_view when, int fd);
 // The stream's width if it is a terminal, else COLUMNS, else 80.
 size_t terminal_columns(int fd);
 
-// `text` with control characters, characters that change the direction of writing, and bytes that
-// are not UTF-8, as \xNN.
-std::string printable(std::string_view text);
-
 }  // namespace shadowprof::report

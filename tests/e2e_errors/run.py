@@ -171,7 +171,7 @@ def bad_values(b):
 
 
 def what_is_not_built_is_named(b):
-    for command in ("annotate", "compare", "diff", "check", "merge", "export", "doctor"):
+    for command in ("annotate", "compare", "doctor"):
         outcome = b.call(command, "x")
         refused(outcome, OWN)
         require(f"{command} is not built yet" in outcome.err, "expected its name", outcome)

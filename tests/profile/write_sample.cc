@@ -9,6 +9,8 @@
 int main(int argc, char** argv) {
   shadowprof::profile::Profile profile = shadowprof::test::sample_profile();
   if (argc > 1 && argv[1][0] == 'e') profile = {};
+  if (argc > 1 && argv[1][0] == 'm')
+    profile.run.merged = {{"a.json", {"app"}, "2025-01-31T12:00:00Z", 30, 2}};
   if (auto status = write_profile(profile, "-"); !status) {
     std::fprintf(stderr, "%s\n", status.error().message.c_str());
     return 1;

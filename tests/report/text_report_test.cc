@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "../profile/sample_profile.h"
+#include "report/columns.h"
 
 namespace shadowprof {
 namespace {

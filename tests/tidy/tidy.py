@@ -29,7 +29,7 @@ ROOMS = {
     "profile": [],
     "symbols": ["profile", "kernel"],
     "collect": ["trace", "decoder", "profile"],
-    "report": ["profile", "symbols"],
+    "report": ["decoder", "profile", "symbols"],
     "sample": ["ptrace", "inject", "shadow", "emu", "trace", "collect", "profile", "symbols", "kernel",
                "machine"],
     "cli": None,

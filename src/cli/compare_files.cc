@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+#include "cli/compare_files.h"
+
+#include "profile/json_file.h"
+#include "report/code_costs.h"
+#include "symbols/module_set.h"
+
+namespace shadowprof::cli {
+
+Result<profile::Diff> compare_files(const std::string& base, const std::string& now) {
+  SP_ASSIGN(const profile::Profile before, profile::read_profile(base));
+  SP_ASSIGN(const profile::Profile after, profile::read_profile(now));
+  const symbols::ModuleSet base_modules(before.modules);
+  const symbols::ModuleSet new_modules(after.modules);
+  const profile::SourceKnowledge base_source = {
+      [&](profile::CodeRef at) { return base_modules.line(at); },
+      report::line_costs(before, base_modules)};
+  const profile::SourceKnowledge new_source = {
+      [&](profile::CodeRef at) { return new_modules.line(at); },
+      report::line_costs(after, new_modules)};
+  return profile::compare_profiles(before, base_source, after, new_source);
+}
+
+}  // namespace shadowprof::cli

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+//
+// Limits on what may change from one profile to the next: the rules of `shadowprof check`.
+//
+//   RULE    = ["warn:"] SUBJECT ("<=" | ">=") BOUND ["@" SHARE "%"]
+//   SUBJECT = "instructions" | "calls" | "syscalls"        of the whole program
+//           | "function:" GLOB ":" METRIC                  each function that matches
+//           | "module:" GLOB ":instructions"               each file that matches, by its name
+//           | "calls:" GLOB | "calls:" GLOB "->" GLOB      calls of a function, from a function
+//           | "syscalls:" GLOB                             each system call that matches
+//   METRIC  = "instructions" | "inclusive" | "calls" | "loops" | "share"
+//   BOUND   = ("+" | "-") NUMBER "%"        relative to the base
+//           | ("+" | "-") NUMBER [K|M|G]    the difference to the base
+//           | NUMBER [K|M|G]                the new value; of a share: NUMBER "%"
+//
+// Functions are known by their whole name, their linkage name, and without types: "app::parse" and
+// "parse" are the function "int app::parse<char>(char const*)".
+// For a share "+1%" is one percentage point. "@0.1%": only changes of at least that share of the
+// base's instructions count; calls and system calls are compared with their own totals. A function
+// that the base does not have is judged by absolute bounds and not by relative ones: what it costs
+// shows in the whole program. A GLOB without a wildcard that names nothing in either profile is an
+// error, so that a gate does not pass because of a misspelt name.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "profile/diff.h"
+
+namespace shadowprof::profile {
+
+enum class Severity : uint8_t { warning, error };
+
+struct LimitRule {
+  enum class Subject : uint8_t { program, function, module, call, syscall };
+  enum class Metric : uint8_t { instructions, inclusive, calls, loops, share, syscalls };
+  enum class Bound : uint8_t { relative, difference, absolute };
+
+  std::string text;
+  Severity severity = Severity::error;
+  Subject subject = Subject::program;
+  Metric metric = Metric::instructions;
+  std::string pattern;  // of the function, module, callee or system call
+  std::string caller;   // "" where it does not matter
+  bool at_most = true;
+  Bound bound = Bound::relative;
+  double value = 0;  // a percentage is 100 times smaller here
+  double floor = 0;  // share of the base
+};
+
+// What a rule found: one function, call or total that is beyond its limit.
+struct Finding {
+  std::string rule;
+  Severity severity = Severity::error;
+  std::string subject;   // "instructions", "instructions of parse", "calls of malloc"
+  std::string function;  // "" where it is no function
+  std::string module;    // "" for the whole program
+  std::string file;      // "" when unknown
+  uint32_t line = 0;     // 0 when unknown
+  Change change;
+  bool share = false;   // `change` counts millionths of the program
+  std::string message;  // one sentence without a full stop
+};
+
+Result<LimitRule> parse_limit_rule(std::string_view text);
+
+// The limits where none are given.
+const std::vector<std::string>& default_limit_rules();
+
+// Whether `text` matches `glob`, where * stands for any characters and ? for one.
+bool matches_glob(std::string_view glob, std::string_view text);
+
+// In the order of the rules, each rule's by effect. An error names a rule that can never apply.
+Result<std::vector<Finding>> check_limits(const Diff& diff, const std::vector<LimitRule>& rules);
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+//
+// Names, places and numbers, made to fit columns of text. What comes from the profiled program goes
+// through printable().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "profile/hotlists.h"
+
+namespace shadowprof::report {
+
+// At most `columns` wide; what is cut off is marked.
+std::string fit(std::string_view text, size_t columns);
+// The same, filled up with blanks.
+std::string left(std::string_view text, size_t columns);
+// 1234567 as "1.23 M": never wider than 6.
+std::string short_count(uint64_t n);
+std::string percent(double share);
+// "file.cc:12"; "" where the file is not known.
+std::string source(const profile::Place& place);
+std::string module_name(const profile::Place& place);
+std::string function_or_address(const profile::Place& place);
+// A place within code: the line if it is known, else the address; before it as much of the
+// function's name as there is room for.
+std::string point(const profile::Place& place, size_t columns);
+
+// `text` with control characters, characters that change the direction of writing, and bytes that
+// are not UTF-8, as \xNN.
+std::string printable(std::string_view text);
+
+}  // namespace shadowprof::report

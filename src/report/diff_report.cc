@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT
+#include "report/diff_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "report/columns.h"
+
+namespace shadowprof::report {
+
+using profile::CallChange;
+using profile::Change;
+using profile::Diff;
+using profile::EdgeChange;
+using profile::FunctionChange;
+using profile::LineChange;
+using profile::Place;
+using profile::Presence;
+using profile::SyscallChange;
+
+namespace {
+
+bool differs(const FunctionChange& c) {
+  return c.self.delta() != 0 || c.invocations.delta() != 0 || c.loop_iterations.delta() != 0;
+}
+
+bool differs(const LineChange& c) {
+  return c.instructions.delta() != 0;
+}
+
+template <typename Row>
+bool differs(const Row& c) {
+  return c.count.delta() != 0;
+}
+
+template <typename Row>
+std::vector<const Row*> changed(const std::vector<Row>& all) {
+  std::vector<const Row*> rows;
+  for (const Row& row : all)
+    if (differs(row)) rows.push_back(&row);
+  return rows;
+}
+
+class DiffRenderer {
+ public:
+  DiffRenderer(const Diff& diff, const TextOptions& options)
+      : diff_(diff), options_(options), columns_(std::max<size_t>(options.columns, 80)) {}
+
+  std::string render() {
+    total("instructions", diff_.instructions);
+    total("calls", diff_.calls);
+    total("system calls", diff_.syscalls);
+    if (!diff_.exact) line("(not exact: changes within the noise are marked ~)");
+    functions();
+    lines();
+    calls();
+    edges();
+    syscalls();
+    return std::move(text_);
+  }
+
+ private:
+  void line(std::string_view content) {
+    text_ += content;
+    while (!text_.empty() && text_.back() == ' ') text_.pop_back();
+    text_ += '\n';
+  }
+  void total(std::string_view what, const Change& c) {
+    line(fmt::format("{} {}: {} before, {} now ({})", change_ratio(c), what, c.base, c.now,
+                     signed_count(c.delta())));
+  }
+  void heading(std::string_view title, std::string_view columns) {
+    text_ += '\n';
+    line(options_.color ? fmt::format("\x1b[1m{}\x1b[0m", title) : std::string(title));
+    line(columns);
+  }
+  void more(size_t shown, size_t all) {
+    if (shown < all) line(fmt::format("  ... and {} more", all - shown));
+  }
+  // More is red, less is green.
+  std::string colored(int64_t delta, const std::string& content) const {
+    if (!options_.color || delta == 0) return content;
+    return fmt::format("\x1b[{}m{}\x1b[0m", delta > 0 ? "31" : "32", content);
+  }
+  std::string figures(const Change& c) const {
+    return colored(c.delta(), fmt::format("{:>9} {:>8}", signed_count(c.delta()), change_ratio(c)));
+  }
+  // Of the program's instructions before.
+  std::string effect(const Change& c) const {
+    if (diff_.instructions.base == 0) return "";
+    return fmt::format("{:+.2f}%", 100 * static_cast<double>(c.delta()) /
+                                       static_cast<double>(diff_.instructions.base));
+  }
+
+  void functions() {
+    const auto rows = changed(diff_.functions);
+    if (rows.empty()) return;
+    heading("Functions (instructions of their own; effect on the program)",
+            "   change    ratio   effect    calls  function");
+    const size_t shown = std::min(options_.limit, rows.size());
+    const size_t room = columns_ - 38;
+    for (size_t i = 0; i < shown; i++) {
+      const FunctionChange& c = *rows[i];
+      const bool noise = static_cast<double>(std::abs(c.self.delta())) < c.noise;
+      const std::string where = source(c.at);
+      const size_t name = room - std::min(room / 2, where.empty() ? 0 : where.size() + 1);
+      line(fmt::format("{} {:>8} {:>8}{} {}{}", figures(c.self), effect(c.self),
+                       signed_count(c.invocations.delta()), noise ? "~" : " ",
+                       fit(function_or_address(c.at), name), where.empty() ? "" : " " + where));
+    }
+    more(shown, rows.size());
+  }
+  void lines() {
+    const auto rows = changed(diff_.lines);
+    if (rows.empty()) return;
+    heading("Lines (instructions)", "   change    ratio   effect  line");
+    const size_t shown = std::min(options_.limit, rows.size());
+    for (size_t i = 0; i < shown; i++) {
+      const LineChange& c = *rows[i];
+      const Place place{"", 0, c.function, c.file, c.line};
+      line(fmt::format("{} {:>8}  {}", figures(c.instructions), effect(c.instructions),
+                       point(place, columns_ - 29)));
+    }
+    more(shown, rows.size());
+  }
+  void calls() {
+    const auto rows = changed(diff_.call_pairs);
+    if (rows.empty()) return;
+    heading("Calls (by count; * the callee is computed)",
+            "   change    ratio  call site -> callee");
+    const size_t shown = std::min(options_.limit, rows.size());
+    const size_t room = columns_ - 20 - 4;
+    for (size_t i = 0; i < shown; i++) {
+      const CallChange& c = *rows[i];
+      line(fmt::format("{}  {} {} {}", figures(c.count),
+                       left(point(c.site, room - room / 2), room - room / 2),
+                       c.indirect ? "*>" : "->", fit(function_or_address(c.callee), room / 2)));
+    }
+    more(shown, rows.size());
+  }
+  void edges() {
+    const auto rows = changed(diff_.edges);
+    if (rows.empty()) return;
+    heading("Edges (by count)", "   change    ratio  kind           from -> to");
+    const size_t shown = std::min(options_.limit, rows.size());
+    const size_t room = columns_ - 35 - 4;
+    for (size_t i = 0; i < shown; i++) {
+      const EdgeChange& c = *rows[i];
+      line(fmt::format("{}  {} {} -> {}", figures(c.count), left(profile::to_string(c.kind), 13),
+                       left(point(c.from, room - room / 2), room - room / 2),
+                       point(c.to, room / 2)));
+    }
+    more(shown, rows.size());
+  }
+  void syscalls() {
+    const auto rows = changed(diff_.syscall_names);
+    if (rows.empty()) return;
+    heading("System calls", "   change    ratio  name");
+    const size_t shown = std::min(options_.limit, rows.size());
+    for (size_t i = 0; i < shown; i++) {
+      const SyscallChange& c = *rows[i];
+      line(fmt::format("{}  {}", figures(c.count), printable(c.name)));
+    }
+    more(shown, rows.size());
+  }
+
+  const Diff& diff_;
+  const TextOptions& options_;
+  size_t columns_;
+  std::string text_;
+};
+
+using Json = nlohmann::ordered_json;
+
+Json change_json(const Change& c) {
+  Json j = {{"base", c.base}, {"new", c.now}, {"delta", c.delta()}, {"ratio", nullptr}};
+  if (c.base != 0) j["ratio"] = c.ratio();
+  return j;
+}
+
+Json place_json(const Place& p) {
+  Json j = {{"module", p.module}, {"offset", p.offset}};
+  if (!p.function.empty()) j["function"] = p.function;
+  if (!p.file.empty()) j["file"] = p.file;
+  if (p.line != 0) j["line"] = p.line;
+  return j;
+}
+
+Json row_json(const FunctionChange& c) {
+  Json j = place_json(c.at);
+  j["linkage_name"] = c.linkage_name;
+  j["presence"] = to_string(c.presence);
+  j["self_instructions"] = change_json(c.self);
+  j["inclusive_instructions"] = change_json(c.inclusive);
+  j["invocations"] = change_json(c.invocations);
+  j["loop_iterations"] = change_json(c.loop_iterations);
+  j["noise"] = c.noise;
+  return j;
+}
+
+Json row_json(const LineChange& c) {
+  return {{"function", c.function},
+          {"file", c.file},
+          {"line", c.line},
+          {"instructions", change_json(c.instructions)}};
+}
+
+Json row_json(const CallChange& c) {
+  return {{"from", place_json(c.site)},
+          {"to", place_json(c.callee)},
+          {"indirect", c.indirect},
+          {"count", change_json(c.count)},
+          {"inclusive_instructions", change_json(c.inclusive)}};
+}
+
+Json row_json(const EdgeChange& c) {
+  return {{"from", place_json(c.from)},
+          {"to", place_json(c.to)},
+          {"kind", profile::to_string(c.kind)},
+          {"count", change_json(c.count)},
+          {"target_instructions", change_json(c.instructions)}};
+}
+
+Json row_json(const SyscallChange& c) {
+  return {{"name", c.name}, {"count", change_json(c.count)}};
+}
+
+template <typename Row>
+Json rows_json(const std::vector<Row>& all, size_t limit) {
+  const auto rows = changed(all);
+  Json result = Json::array();
+  for (size_t i = 0; i < std::min(limit, rows.size()); i++) result.push_back(row_json(*rows[i]));
+  return result;
+}
+
+}  // namespace
+
+std::string signed_count(int64_t delta) {
+  if (delta == 0) return "0";
+  const auto size =
+      delta < 0 ? uint64_t{0} - static_cast<uint64_t>(delta) : static_cast<uint64_t>(delta);
+  return (delta < 0 ? "-" : "+") + short_count(size);
+}
+
+std::string change_ratio(const Change& c) {
+  if (c.base == c.now) return "0%";
+  if (c.base == 0) return "new";
+  if (c.now == 0) return "gone";
+  const double percent = 100 * c.ratio();
+  if (percent >= 1000) return fmt::format("x{:.1f}", percent / 100 + 1);
+  return fmt::format("{:+.{}f}%", percent, std::abs(percent) < 10 ? 2 : 1);
+}
+
+std::string render_diff(const Diff& diff, const TextOptions& options) {
+  return DiffRenderer(diff, options).render();
+}
+
+std::string diff_json(const Diff& diff, size_t limit) {
+  const Json j = {{"exact", diff.exact},
+                  {"instructions", change_json(diff.instructions)},
+                  {"calls", change_json(diff.calls)},
+                  {"syscalls", change_json(diff.syscalls)},
+                  {"functions", rows_json(diff.functions, limit)},
+                  {"lines", rows_json(diff.lines, limit)},
+                  {"call_pairs", rows_json(diff.call_pairs, limit)},
+                  {"edges", rows_json(diff.edges, limit)},
+                  {"syscall_names", rows_json(diff.syscall_names, limit)}};
+  return j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace shadowprof::report

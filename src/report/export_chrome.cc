@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+//
+// The trace event format of chrome://tracing and Perfetto: one event for the run, or for each run
+// of a merged profile. Full mode takes no samples and makes no pauses, so there are no others.
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "report/columns.h"
+#include "report/export.h"
+
+namespace shadowprof::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Microseconds since the epoch of "2025-01-31T12:00:00Z"; 0 for anything else.
+int64_t microseconds(const std::string& utc) {
+  tm parts{};
+  const char* end = ::strptime(utc.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  if (end == nullptr || *end != '\0') return 0;
+  return int64_t{::timegm(&parts)} * 1'000'000;
+}
+
+Json event(const std::vector<std::string>& command, const std::string& started, double duration_s,
+           int64_t pid, uint64_t instructions) {
+  std::string name;
+  for (const std::string& word : command) name += (name.empty() ? "" : " ") + word;
+  return {{"ph", "X"},
+          {"cat", "run"},
+          {"name", printable(name.empty() ? "run" : name)},
+          {"ts", microseconds(started)},
+          {"dur", static_cast<int64_t>(duration_s * 1e6)},
+          {"pid", pid},
+          {"tid", pid},
+          {"args", {{"instructions", instructions}, {"started", started}}}};
+}
+
+}  // namespace
+
+Result<std::string> export_chrome(const ExportInput& input) {
+  const profile::Run& run = input.profile.run;
+  Json events = Json::array();
+  if (run.merged.empty())
+    events.push_back(event(run.command, run.started, run.duration_s, run.pid,
+                           input.profile.coverage.instructions_profiled));
+  // Of merged runs only the sum of durations is known.
+  for (size_t i = 0; i < run.merged.size(); i++) {
+    const profile::MergedRun& m = run.merged[i];
+    events.push_back(event(m.command, m.started, 0, static_cast<int64_t>(i) + 1, m.instructions));
+  }
+  Json j;
+  j["displayTimeUnit"] = "ms";
+  j["traceEvents"] = events;
+  return j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace shadowprof::report

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+//
+// LLVM's sample profile as text (clang's manual, "Sample Profile Text Format"): for each function
+// its lines, relative to where it begins, with the count of the most executed instruction of each
+// line; calls with their callees; inlined functions nested where they were inlined. Totals
+// are executed instructions, as llvm-profgen counts them.
+//
+// Discriminators tell parts of one line apart. LLVM packs three numbers into each (the header of
+// llvm/IR/DebugInfoMetadata.h documents it): the base discriminator, by which profiles are matched,
+// how often an optimisation multiplied the code, and which copy this is. A loop that was unrolled
+// four times runs each copy a quarter as often, so counts are multiplied again.
+#include <map>
+#include <memory>
+
+#include "report/code_costs.h"
+#include "report/export.h"
+
+namespace shadowprof::report {
+namespace {
+
+using profile::CallPair;
+using profile::CodeRef;
+using profile::Function;
+using profile::Profile;
+using symbols::SourceFrame;
+
+// Components are of 1, 7 or 14 bits: a set lowest bit is a 0, bit 6 says that there are 14.
+uint32_t first_component(uint32_t discriminator) {
+  if ((discriminator & 1) != 0) return 0;
+  const uint32_t d = discriminator >> 1;
+  return (d & 0x20) != 0 ? ((d >> 1) & 0xfe0) | (d & 0x1f) : d & 0x1f;
+}
+
+uint32_t other_components(uint32_t discriminator) {
+  if ((discriminator & 1) != 0) return discriminator >> 1;
+  return discriminator >> ((discriminator & 0x40) != 0 ? 14 : 7);
+}
+
+uint64_t duplication(uint32_t discriminator) {
+  const uint32_t factor = first_component(other_components(discriminator));
+  return factor == 0 ? 1 : factor;
+}
+
+struct Location {
+  uint32_t line = 0;  // from the function's first on
+  uint32_t discriminator = 0;
+  auto operator<=>(const Location&) const = default;
+};
+
+Location location_of(const SourceFrame& frame) {
+  // Code that was included or expanded before the function begins is put on its first line, as
+  // LLVM does: 16 bits are kept of the difference.
+  const uint32_t line = frame.line < frame.function_line ? 0 : frame.line - frame.function_line;
+  return {line & 0xffff, first_component(frame.discriminator)};
+}
+
+// What ".llvm." introduces is the number of a compilation unit.
+std::string canonical_name(const std::string& name) {
+  return name.substr(0, name.find(".llvm."));
+}
+
+struct Body {
+  uint64_t count = 0;
+  std::map<std::string, uint64_t> callees;
+};
+
+struct Samples {
+  std::map<Location, Body> lines;
+  std::map<Location, std::map<std::string, std::unique_ptr<Samples>>> inlined;
+  uint64_t own = 0;  // executed instructions that are not in inlined functions
+  uint64_t head = 0;
+
+  uint64_t total() const {
+    uint64_t sum = own;
+    for (const auto& [at, calls] : inlined)
+      for (const auto& [name, samples] : calls) sum += samples->total();
+    return sum;
+  }
+};
+
+class SampleProfile {
+ public:
+  explicit SampleProfile(const ExportInput& input) : input_(input) {}
+
+  std::string make() {
+    const Profile& p = input_.profile;
+    const CodeCosts costs(p, input_.modules);
+    for (size_t i = 0; i < p.tables.blocks.size(); i++) {
+      if (p.tables.blocks[i].at.module != input_.module) continue;
+      for (const InsnCost& insn : costs.instructions(i)) add_instruction(insn);
+    }
+    for (const CallPair& c : p.tables.calls)
+      if (c.site.module == input_.module) add_call(c);
+    for (const profile::Entry& e : p.tables.entries) {
+      const Function* f = find_function(p.functions, e.at);
+      if (f != nullptr && f->at == e.at && e.at.module == input_.module)
+        if (const auto at = functions_.find(name_of(*f)); at != functions_.end())
+          at->second.head += e.invocations;
+    }
+    std::multimap<uint64_t, const std::string*, std::greater<>> by_weight;
+    for (const auto& [name, samples] : functions_) by_weight.emplace(samples.total(), &name);
+    std::string text;
+    for (const auto& [total, name] : by_weight)
+      if (total != 0) write(*name, functions_.at(*name), text);
+    return text;
+  }
+
+ private:
+  static std::string name_of(const Function& f) {
+    return canonical_name(f.linkage_name.empty() ? f.name : f.linkage_name);
+  }
+  static std::string name_of(const SourceFrame& f) {
+    return canonical_name(f.linkage_name.empty() ? f.function : f.linkage_name);
+  }
+
+  // Where the counts of an instruction belong; null: not known.
+  Samples* samples_at(CodeRef at, Location& location, uint64_t& factor) {
+    const Function* f = find_function(input_.profile.functions, at);
+    if (f == nullptr) return nullptr;
+    const auto frames = input_.modules.frames(at);
+    if (frames.empty() || frames[0].line == 0) return nullptr;
+    for (const SourceFrame& frame : frames)
+      if (frame.function_line == 0) return nullptr;
+    Samples* samples = &functions_[name_of(*f)];
+    for (size_t i = frames.size(); i-- > 1;) {
+      auto& inlined = samples->inlined[location_of(frames[i])][name_of(frames[i - 1])];
+      if (!inlined) inlined = std::make_unique<Samples>();
+      samples = inlined.get();
+    }
+    location = location_of(frames[0]);
+    factor = duplication(frames[0].discriminator);
+    return samples;
+  }
+
+  void add_instruction(const InsnCost& insn) {
+    Location location;
+    uint64_t factor = 1;
+    Samples* samples = samples_at(insn.at, location, factor);
+    if (samples == nullptr) return;
+    samples->own += insn.count * factor;
+    uint64_t& count = samples->lines[location].count;
+    count = std::max(count, insn.count * factor);
+  }
+
+  void add_call(const CallPair& c) {
+    const Function* callee = find_function(input_.profile.functions, c.callee);
+    Location location;
+    uint64_t factor = 1;
+    if (callee == nullptr || callee->name.starts_with("function@")) return;
+    Samples* samples = samples_at(c.site, location, factor);
+    if (samples != nullptr) samples->lines[location].callees[name_of(*callee)] += c.count * factor;
+  }
+
+  static std::string text_of(Location at) {
+    return at.discriminator == 0 ? fmt::format("{}", at.line)
+                                 : fmt::format("{}.{}", at.line, at.discriminator);
+  }
+
+  static void write(const std::string& name, const Samples& samples, std::string& text) {
+    text += fmt::format("{}:{}:{}\n", name, samples.total(), samples.head);
+    write_body(samples, " ", text);
+  }
+
+  static void write_body(const Samples& samples, const std::string& indent, std::string& text) {
+    for (const auto& [at, body] : samples.lines) {
+      if (body.count == 0) continue;
+      text += fmt::format("{}{}: {}", indent, text_of(at), body.count);
+      for (const auto& [callee, count] : body.callees) text += fmt::format(" {}:{}", callee, count);
+      text += '\n';
+    }
+    for (const auto& [at, calls] : samples.inlined) {
+      for (const auto& [name, inlined] : calls) {
+        const uint64_t total = inlined->total();
+        if (total == 0) continue;
+        text += fmt::format("{}{}: {}:{}\n", indent, text_of(at), name, total);
+        write_body(*inlined, indent + " ", text);
+      }
+    }
+  }
+
+  const ExportInput& input_;
+  std::map<std::string, Samples> functions_;
+};
+
+}  // namespace
+
+Result<std::string> export_llvm_sample(const ExportInput& input) {
+  SP_TRY(input.modules.open(input.module));
+  std::string text = SampleProfile(input).make();
+  if (text.empty())
+    return fail("{} has no debug information: compile it with -g",
+                input.profile.modules[input.module].path);
+  return text;
+}
+
+}  // namespace shadowprof::report

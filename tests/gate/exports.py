@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Each export is read by the program that it is made for.
+
+usage: exports.py --shadowprof PATH --program PROGRAM --source FILE [--only TEXT]
+
+PROGRAM is profiled and its profile exported in every format. Where a consumer is not installed, the
+rest of the format is still checked, and the reason is said. Ends with "N passed, N failed, N
+skipped"; status 1 on failure.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+
+LLVM_VERSIONS = ["-19", "-18", "-17", "-16", "-15", "-14", ""]
+
+
+class Skip(Exception):
+    pass
+
+
+def require(condition, message):
+    if not condition:
+        raise AssertionError(message)
+
+
+def tool(*names):
+    for name in names:
+        for version in LLVM_VERSIONS:
+            # Some programs look at the name that they are called by: it must have no version then.
+            found = shutil.which(f"/usr/lib/llvm{version}/bin/{name}") or \
+                shutil.which(name + version)
+            if found:
+                return found
+    raise Skip(f"{' or '.join(names)} is not installed")
+
+
+def call(*command, text=True):
+    done = subprocess.run(list(map(str, command)), check=False, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=text, timeout=120)
+    require(done.returncode == 0, f"{command}: status {done.returncode}\n{done.stdout}{done.stderr}")
+    return done
+
+
+class Exports:
+    def __init__(self, options, folder):
+        self.shadowprof = os.path.abspath(options.shadowprof)
+        self.program = os.path.abspath(options.program)
+        self.source = os.path.abspath(options.source)
+        self.dir = pathlib.Path(folder)
+        self.file = self.dir / "profile.json"
+        call(self.shadowprof, "run", "-q", "--deterministic", "-o", self.file, "--", self.program)
+        self.profile = json.loads(self.file.read_text())
+        self.attributed = self.profile["coverage"]["attributed"]
+        self.parse = next(f for f in self.profile["functions"] if "parse(" in f["name"])
+
+    def export(self, form, name):
+        path = self.dir / name
+        call(self.shadowprof, "export", "--format", form, "-o", path, self.file)
+        return path
+
+
+def folded_adds_up(x):
+    lines = x.export("folded", "x.folded").read_text().splitlines()
+    counts = {}
+    for line in lines:
+        stack, _, count = line.rpartition(" ")
+        counts[stack] = int(count)
+    require(len(counts) == len(lines), "a stack appears twice")
+    require(sum(counts.values()) == x.attributed, "not all instructions are there")
+    parse = sum(n for stack, n in counts.items() if "parse(" in stack.split(";")[1])
+    require(parse == x.parse["self_instructions"], parse)
+
+
+def callgrind_annotate_reads_callgrind(x):
+    path = x.export("callgrind", "callgrind.out.x")
+    text = path.read_text()
+    after_calls = False
+    own = 0
+    for line in text.splitlines():
+        if re.match(r"0x[0-9a-f]+ \d+ \d+$", line) and not after_calls:
+            own += int(line.split()[2])
+        after_calls = line.startswith("calls=")
+    require(own == x.attributed, f"{own} instructions instead of {x.attributed}")
+    shown = call(tool("callgrind_annotate"), "--threshold=100", path).stdout
+    require(f"{x.attributed:,} (100.0%)  PROGRAM TOTALS" in shown, shown[:2000])
+    require(re.search(rf"{x.parse['self_instructions']:,} .*words\.cc:.*parse\(", shown), shown)
+    shown = call(tool("callgrind_annotate"), "--tree=calling", "--inclusive=yes", path).stdout
+    require("next_random" in shown, shown[:2000])
+
+
+def pprof_reads_pprof(x):
+    path = x.export("pprof", "x.pb.gz")
+    data = gzip.decompress(path.read_bytes())
+    require(not data.startswith(b"\x1f\x8b"), "compressed twice")
+    require(gzip.decompress(x.export("pprof", "x.pb").read_bytes()) == data, "not always gzipped")
+    if shutil.which("protoc"):
+        folder = pathlib.Path(__file__).parent.parent.parent / "src" / "report"
+        done = subprocess.run(["protoc", f"--proto_path={folder}",
+                               "--decode=shadowprof.pprof.Profile", "pprof.proto"],
+                              input=data, capture_output=True, check=True)
+        values = re.findall(r"^  value: (\d+)$", done.stdout.decode(), re.M)
+        require(sum(map(int, values)) == x.attributed, "values do not add up")
+    go = shutil.which("go")
+    if not go:
+        raise Skip("go (with its pprof) is not installed")
+    os.environ["HOME"] = str(x.dir)
+    shown = call(go, "tool", "pprof", "-top", "-nodecount=500", "-nodefraction=0", path).stdout
+    require(re.search(r"Type: instructions", shown), shown[:500])
+    require(re.search(r"\d.*parse", shown), shown[:2000])
+    raw = call(go, "tool", "pprof", "-raw", path).stdout
+    require("words.cc" in raw, raw[:2000])
+
+
+def speedscope_is_consistent(x):
+    data = json.loads(x.export("speedscope", "x.speedscope.json").read_text())
+    require(data["$schema"] == "https://www.speedscope.app/file-format-schema.json", "no schema")
+    profile, = data["profiles"]
+    require(profile["type"] == "sampled" and profile["unit"] == "none", profile["type"])
+    require(len(profile["samples"]) == len(profile["weights"]), "columns differ")
+    require(sum(profile["weights"]) == x.attributed == profile["endValue"], "weights do not add up")
+    frames = data["shared"]["frames"]
+    for sample in profile["samples"]:
+        require(sample and all(0 <= i < len(frames) for i in sample), sample)
+    require(any("parse(" in f["name"] and f["file"].endswith("words.cc") for f in frames), frames)
+
+
+def firefox_profile_is_consistent(x):
+    data = json.loads(x.export("firefox", "x.firefox.json").read_text())
+    thread, = data["threads"]
+    for name in ("samples", "stackTable", "frameTable", "funcTable", "resourceTable"):
+        table = thread[name]
+        for column, values in table.items():
+            if isinstance(values, list):
+                require(len(values) == table["length"], f"{name}.{column}")
+    stacks, frames, functions = (thread[n] for n in ("stackTable", "frameTable", "funcTable"))
+    for i, prefix in enumerate(stacks["prefix"]):
+        require(prefix is None or prefix < i, "a stack comes before its prefix")
+    require(all(f < frames["length"] for f in stacks["frame"]), "frames")
+    require(all(f < functions["length"] for f in frames["func"]), "functions")
+    require(all(n < len(thread["stringArray"]) for n in functions["name"]), "names")
+    require(all(r < len(data["libs"]) for r in thread["resourceTable"]["lib"]), "libs")
+    require(sum(thread["samples"]["weight"]) == x.attributed, "weights do not add up")
+
+
+def chrome_trace_has_the_run(x):
+    event, = json.loads(x.export("chrome", "x.trace.json").read_text())["traceEvents"]
+    require(event["ph"] == "X" and event["dur"] > 0 and event["ts"] > 1_700_000_000_000_000, event)
+    require(event["args"]["instructions"] == x.attributed, event)
+
+
+def llvm_reads_the_sample_profile(x):
+    path = x.export("llvm-sample", "x.prof")
+    text = path.read_text()
+    head = re.search(r"^(\S*parse\S*):(\d+):(\d+)$", text, re.M)
+    require(head and head.group(3) == "1", text[:1000])
+    shown = call(tool("llvm-profdata"), "show", "--sample", "--all-functions", path).stdout
+    require("parse" in shown, shown[:1000])
+    call(tool("llvm-profdata"), "merge", "--sample", "-o", x.dir / "x.profdata", path)
+    clang = tool("clang++")
+    done = call(clang, "-O2", "-g", f"-fprofile-sample-use={path}", "-S", "-emit-llvm", "-o",
+                x.dir / "x.ll", x.source)
+    require(done.stderr == "", done.stderr)
+    weights = (x.dir / "x.ll").read_text()
+    require("function_entry_count" in weights and "branch_weights" in weights, "no weights in the IR")
+
+
+def llvm_profgen_reads_the_unsymbolized_profile(x):
+    path = x.export("llvm-unsymbolized", "x.unsymbolized")
+    out = x.dir / "x.profgen"
+    call(tool("llvm-profgen"), f"--unsymbolized-profile={path}", f"--binary={x.program}", "-o", out,
+         "--format=text")
+    ours = sample_counts(x.export("llvm-sample", "x.prof").read_text())
+    theirs = sample_counts(out.read_text())
+    for name in ("parse", "make_text", "hash"):
+        their, our = ([lines for function, lines in counts.items() if name in function]
+                      for counts in (theirs, ours))
+        require(len(our) == 1 and their == our, f"llvm-profgen says {their}, we say {our}")
+
+
+def sample_counts(text):
+    """{function: {line: count}} of the lines that are not inlined."""
+    functions = {}
+    for line in text.splitlines():
+        head = re.match(r"(\S+):\d+:\d+$", line)
+        body = re.match(r" ([\d.]+): (\d+)( .*)?$", line)
+        if head:
+            current = functions.setdefault(head.group(1), {})
+        elif body:
+            current[body.group(1)] = int(body.group(2))
+    return functions
+
+
+def perf2bolt_reads_branches(x):
+    path = x.export("bolt", "x.preagg")
+    out = x.dir / "x.fdata"
+    done = call(tool("perf2bolt"), "-pa", "-p", path, "-o", out, x.program)
+    said = done.stdout + done.stderr
+    require("traces mismatching disassembled function contents: 0 (0.0%)" in said, said)
+    require(re.search(r"parse.* 1 [^\n]*parse", out.read_text()), out.read_text()[:2000])
+
+
+def create_llvm_prof_reads_autofdo(x):
+    path = x.export("autofdo", "x.afdo")
+    sections = path.read_text().split("\n")
+    ranges = int(sections[0])
+    require(sections[1 + ranges] == "0", "the section of addresses is not empty")
+    require(int(sections[2 + ranges]) == len(sections) - 4 - ranges, "branches are not counted")
+    reader = tool("create_llvm_prof")
+    if not shutil.which("c++"):
+        raise Skip("c++ is not installed")
+    program, out = x.dir / "words4", x.dir / "x.afdo.prof"
+    call("c++", "-O1", "-gdwarf-4", "-o", program, x.source)  # it knows no later version
+    call(x.shadowprof, "run", "-q", "-o", x.dir / "words4.json", "--", program)
+    call(x.shadowprof, "export", "--format", "autofdo", "-o", path, x.dir / "words4.json")
+    call(reader, "--profiler=text", f"--profile={path}", f"--binary={program}",
+         f"--out={out}", "--format=text")
+    text = out.read_text(errors="replace")
+    require("parse" in text, text[:1000])
+
+
+def what_cannot_be_exported_is_one_sentence(x):
+    listed = call(x.shadowprof, "export", "--list").stdout.splitlines()
+    require([line.split()[0] for line in listed] == sorted(
+        ["autofdo", "bolt", "callgrind", "chrome", "firefox", "folded", "llvm-sample",
+         "llvm-unsymbolized", "pprof", "prefetch", "speedscope"]), listed)
+    for arguments in (["--format", "prefetch"], ["--format", "gif"], [],
+                      ["--format", "bolt", "--module", "nothing"],
+                      ["--format", "folded", "--module", "words_base"]):
+        done = subprocess.run([x.shadowprof, "export", *arguments, x.file], capture_output=True,
+                              text=True, check=False)
+        require(done.returncode == 125 and done.stderr.count("\n") == 1 and not done.stdout, done)
+
+
+CASES = [folded_adds_up, callgrind_annotate_reads_callgrind, pprof_reads_pprof,
+         speedscope_is_consistent, firefox_profile_is_consistent, chrome_trace_has_the_run,
+         llvm_reads_the_sample_profile, llvm_profgen_reads_the_unsymbolized_profile,
+         perf2bolt_reads_branches, create_llvm_prof_reads_autofdo,
+         what_cannot_be_exported_is_one_sentence]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--shadowprof", required=True)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--source", required=True)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    counts = {"ok": 0, "FAIL": 0, "skip": 0}
+    with tempfile.TemporaryDirectory(prefix="shadowprof-exports-") as folder:
+        exports = Exports(options, folder)
+        for case in CASES:
+            name, result, why = case.__name__.replace("_", " "), "ok", ""
+            if options.only not in name:
+                continue
+            try:
+                case(exports)
+            except Skip as reason:
+                result, why = "skip", f": {reason}"
+            except Exception:  # pylint: disable=broad-except
+                result, why = "FAIL", "\n" + traceback.format_exc()
+            counts[result] += 1
+            print(f"{result:<5} {name}{why}")
+    print(f"{counts['ok']} passed, {counts['FAIL']} failed, {counts['skip']} skipped")
+    return 1 if counts["FAIL"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

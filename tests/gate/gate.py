@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""diff, check and merge on profiles of real runs.
+
+usage: gate.py --shadowprof PATH --base PROGRAM --slower PROGRAM [--runs N]
+
+Deterministic runs have equal counts; N unchanged runs raise no alarm; a function that executes about
+5 % more instructions is found, with its file and line, and nothing else is. Ends with
+"N passed, N failed"; status 1 on failure.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import traceback
+import xml.etree.ElementTree
+
+OK, REGRESSION, OWN = 0, 3, 125
+
+
+def require(condition, message):
+    if not condition:
+        raise AssertionError(message)
+
+
+class Gate:
+    def __init__(self, options, folder):
+        self.shadowprof = os.path.abspath(options.shadowprof)
+        self.base_program = os.path.abspath(options.base)
+        self.slower_program = os.path.abspath(options.slower)
+        self.runs = options.runs
+        self.dir = pathlib.Path(folder)
+        self.base = self.profile(self.base_program, "base.json")
+        self.slower = self.profile(self.slower_program, "slower.json")
+
+    def run(self, *arguments, status=OK):
+        done = subprocess.run([self.shadowprof, *map(str, arguments)], cwd=self.dir, check=False,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+        require(done.returncode == status,
+                f"{arguments}: status {done.returncode}, not {status}\n{done.stdout}{done.stderr}")
+        return done
+
+    def profile(self, program, name):
+        self.run("run", "-q", "--deterministic", "-o", name, "--", program)
+        return self.dir / name
+
+    def tables(self, path):
+        return json.loads(path.read_text())["tables"]
+
+
+def unchanged_runs_have_equal_counts_and_raise_no_alarm(gate):
+    expected = gate.tables(gate.base)
+    for number in range(gate.runs):
+        again = gate.profile(gate.base_program, "again.json")
+        require(gate.tables(again) == expected, f"run {number} has other counts")
+        found = gate.run("check", gate.base, again, "--limit", "instructions<=+0",
+                         "--limit", "function:*:instructions<=+0",
+                         "--limit", "function:*:calls<=+0", "--limit", "calls:*<=+0")
+        require("0 regressions, 0 warnings" in found.stdout, found.stdout)
+        differences = json.loads(gate.run("diff", "--json", gate.base, again).stdout)
+        for name in ("functions", "lines", "call_pairs", "edges", "syscall_names"):
+            require(differences[name] == [], f"diff shows {name} of an unchanged run")
+
+
+def a_slower_function_is_found_with_file_and_line_and_nothing_else_is(gate):
+    found = gate.run("check", gate.base, gate.slower, status=REGRESSION).stdout
+    errors = [line for line in found.splitlines() if line.startswith("  ")]
+    require(len(errors) == 1, found)
+    match = re.match(r"  error: \S*words\.cc:(\d+): instructions of .*parse\(.*: "
+                     r"(\d+) before, (\d+) now", errors[0])
+    require(match, errors[0])
+    line, before, now = map(int, match.groups())
+    source = (pathlib.Path(__file__).parent / "words.cc").read_text().splitlines()
+    require("parse(" in source[line - 1], f"line {line} is not where parse() begins")
+    require(1.04 < now / before < 1.06, f"{before} to {now} are not the 5 % that were seeded")
+
+
+def diff_names_the_function_and_the_line_that_changed(gate):
+    differences = json.loads(gate.run("diff", "--json", gate.base, gate.slower).stdout)
+    functions = [f for f in differences["functions"] if f["self_instructions"]["delta"] != 0]
+    require(len(functions) == 1 and "parse(" in functions[0]["function"], functions)
+    require(functions[0]["presence"] == "both", functions[0])
+    delta = differences["instructions"]["delta"]
+    require(functions[0]["self_instructions"]["delta"] == delta, "the total is another")
+    require(sum(line["instructions"]["delta"] for line in differences["lines"]) == delta,
+            "lines do not add up to the change")
+    source = (pathlib.Path(__file__).parent / "words.cc").read_text().splitlines()
+    named = "\n".join(source[line["line"] - 1] for line in differences["lines"]
+                      if line["file"].endswith("words.cc"))
+    require("asm volatile" in named, named)
+    text = gate.run("diff", gate.base, gate.slower).stdout
+    require("parse words.cc:" in text, text)
+
+
+def limits_are_judged_as_documented(gate):
+    def check(rule, status):
+        gate.run("check", gate.base, gate.slower, "--limit", rule, status=status)
+
+    check("function:parse:instructions<=+3%", REGRESSION)
+    check("function:parse:instructions<=+8%", OK)
+    check("function:*parse*:instructions<=+3%@5%", OK)
+    check("warn:function:parse:instructions<=+3%", OK)
+    check("function:parse:share<=+0.1%", REGRESSION)
+    check("function:parse:share<=90%", OK)
+    check("function:parse:instructions<=1K", REGRESSION)
+    check("function:hash:instructions>=1K", OK)
+    check("calls:next_random<=+0", OK)
+    check("calls:make_text->next_random<=10", REGRESSION)
+    check("module:words_*:instructions<=+0.1%", REGRESSION)
+    check("syscalls<=+0", OK)
+    for bad in ("", "instructions", "instructions<=", "instructions<=+x%", "speed<=+1%",
+                "function:parse<=+1%", "instructions<=5%", "function:prase:instructions<=+3%"):
+        done = gate.run("check", gate.base, gate.slower, "--limit", bad, status=OWN)
+        require(done.stderr.count("\n") == 1 and done.stdout == "", done)
+
+
+def every_format_names_function_file_and_line(gate):
+    def check(form):
+        return gate.run("check", gate.base, gate.slower, "--format", form, "--source-root",
+                        pathlib.Path(__file__).parent, status=REGRESSION).stdout
+
+    for form in ("text", "markdown", "github", "sarif", "junit"):
+        text = check(form)
+        require("words.cc" in text.replace("\\", "") and "parse" in text, text)
+    line = check("github").splitlines()[0]
+    require(re.match(r"::error file=\S*words\.cc,line=\d+,title=[^:,]*(%3A|%2C|[^:,])*::", line),
+            line)
+    sarif = json.loads(check("sarif"))
+    require(sarif["version"] == "2.1.0", sarif["version"])
+    run, = sarif["runs"]
+    result, = run["results"]
+    require(result["ruleId"] in [rule["id"] for rule in run["tool"]["driver"]["rules"]], result)
+    require(result["level"] == "error" and result["message"]["text"], result)
+    place = result["locations"][0]
+    require(place["physicalLocation"]["artifactLocation"]["uri"].endswith("words.cc"), place)
+    require(place["physicalLocation"]["region"]["startLine"] > 1, place)
+    require("parse" in place["logicalLocations"][0]["fullyQualifiedName"], place)
+    suites = xml.etree.ElementTree.fromstring(check("junit"))
+    require(suites.tag == "testsuites" and suites.get("failures") == "1", suites.attrib)
+    cases = suites.findall("./testsuite/testcase")
+    require(len(cases) == int(suites.get("tests")) == 3, suites.attrib)
+    failures = [case for case in cases if case.find("failure") is not None]
+    require(len(failures) == 1 and "words.cc" in failures[0].find("failure").get("message"),
+            [case.attrib for case in failures])
+    gate.run("check", gate.base, gate.slower, "--format", "sarif", "-o", "out.sarif",
+             status=REGRESSION)
+    require(json.loads((gate.dir / "out.sarif").read_text())["runs"], "nothing in the file")
+
+
+def baselines_have_names(gate):
+    for folder, first in (("baselines", gate.base), ("new", gate.slower)):
+        (gate.dir / folder).mkdir()
+        (gate.dir / folder / "words.json").write_bytes(first.read_bytes())
+        (gate.dir / folder / "same.json").write_bytes(gate.base.read_bytes())
+    text = gate.run("check", "baselines", "new", status=REGRESSION).stdout
+    require("words: instructions +" in text and "same: instructions 0%" in text, text)
+    gate.run("check", "baselines", f"same={gate.base}")
+    gate.run("check", "baselines", f"words={gate.slower}", status=REGRESSION)
+    require("nightly: " in gate.run("check", f"nightly={gate.base}", gate.base).stdout, "no name")
+    gate.run("check", "baselines", gate.slower, status=OWN)
+    (gate.dir / "new" / "same.json").unlink()
+    gate.run("check", "baselines", "new", status=OWN)
+
+
+def merging_adds_up_and_keeps_what_was_merged(gate):
+    one = json.loads(gate.base.read_text())
+    gate.run("merge", "-o", "sum.json.gz", f"{gate.base}:2", gate.base)
+    gate.run("merge", "-o", "sum.json", "--weight", "3", gate.base)
+    whole = json.loads((gate.dir / "sum.json").read_text())
+    require(whole["coverage"]["attributed"] == 3 * one["coverage"]["attributed"], "not the sum")
+    require(whole["tables"]["blocks"]["count"] ==
+            [3 * count for count in one["tables"]["blocks"]["count"]] or
+            sum(whole["tables"]["edges"]["count"]) == 3 * sum(one["tables"]["edges"]["count"]),
+            "tables are not the sum")
+    require([run["weight"] for run in whole["run"]["merged"]] == [3], whole["run"]["merged"])
+    gate.run("check", "sum.json", "sum.json.gz", "--limit", "instructions<=+0",
+             "--limit", "function:*:instructions<=+0")
+    gate.run("report", "sum.json.gz")
+
+
+def what_cannot_be_read_is_named_and_nothing_is_written(gate):
+    (gate.dir / "cut.json").write_bytes(gate.base.read_bytes()[:5000])
+    (gate.dir / "foreign.json").write_text('{"traceEvents": []}')
+    for bad in ("cut.json", "foreign.json", "absent.json"):
+        for command in (("merge", "-o", "never.json", gate.base, bad), ("diff", gate.base, bad),
+                        ("check", gate.base, bad), ("export", "--format", "folded", bad)):
+            done = gate.run(*command, status=OWN)
+            require(done.stderr.count("\n") == 1 and bad in done.stderr and done.stdout == "",
+                    f"{command}: {done}")
+        require(not (gate.dir / "never.json").exists(), "something was written")
+    (gate.dir / "mine.txt").write_text("precious")
+    gate.run("merge", "-o", "mine.txt", gate.base, status=OWN)
+    require((gate.dir / "mine.txt").read_text() == "precious", "a foreign file was overwritten")
+
+
+CASES = [unchanged_runs_have_equal_counts_and_raise_no_alarm,
+         a_slower_function_is_found_with_file_and_line_and_nothing_else_is,
+         diff_names_the_function_and_the_line_that_changed,
+         limits_are_judged_as_documented,
+         every_format_names_function_file_and_line,
+         baselines_have_names,
+         merging_adds_up_and_keeps_what_was_merged,
+         what_cannot_be_read_is_named_and_nothing_is_written]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--shadowprof", required=True)
+    parser.add_argument("--base", required=True)
+    parser.add_argument("--slower", required=True)
+    parser.add_argument("--runs", type=int, default=20)
+    options = parser.parse_args()
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="shadowprof-gate-") as folder:
+        gate = Gate(options, folder)
+        for case in CASES:
+            name = case.__name__.replace("_", " ")
+            try:
+                case(gate)
+                print(f"ok    {name}")
+            except Exception:  # pylint: disable=broad-except
+                failed += 1
+                print(f"FAIL  {name}\n{traceback.format_exc()}")
+    print(f"{len(CASES) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

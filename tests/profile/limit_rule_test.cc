@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+#include "profile/limit_rule.h"
+
+#include <doctest/doctest.h>
+
+namespace shadowprof {
+namespace {
+
+using namespace profile;
+
+FunctionChange function(std::string name, uint64_t base, uint64_t now) {
+  FunctionChange f;
+  f.at = {"/bin/app", 16, name, "app.cc", 7};
+  f.linkage_name = std::move(name);
+  f.presence = base == 0 ? Presence::added : now == 0 ? Presence::removed : Presence::both;
+  f.self = {base, now};
+  return f;
+}
+
+Diff sample() {
+  Diff d;
+  d.exact = true;
+  d.instructions = {1000, 1020};
+  d.calls = {10, 11};
+  // As compare_profiles ranks them.
+  d.functions = {function("faster", 499, 451), function("fresh", 0, 40),
+                 function("app::parse(int)", 500, 526), function("tiny", 1, 3),
+                 function("main", 5, 5)};
+  d.call_pairs = {{{"/bin/app", 3, "main", "m.cc", 1},
+                   {"/bin/app", 16, "tiny", "app.cc", 7},
+                   false,
+                   {10, 10},
+                   {1, 3}}};
+  return d;
+}
+
+std::vector<Finding> check(const std::string& rule, const Diff& diff = sample()) {
+  const auto parsed = parse_limit_rule(rule);
+  REQUIRE(parsed.has_value());
+  const auto found = check_limits(diff, {*parsed});
+  REQUIRE(found.has_value());
+  return *found;
+}
+
+std::string error_of(const std::string& rule) {
+  const auto parsed = parse_limit_rule(rule);
+  if (!parsed) return parsed.error().message;
+  const auto found = check_limits(sample(), {*parsed});
+  return found ? "" : found.error().message;
+}
+
+TEST_CASE("a limit is exceeded by more than it and not by as much") {
+  CHECK(check("instructions<=+2%").empty());
+  CHECK(check("instructions <= +1.9%").size() == 1);
+  CHECK(check("instructions<=+20").empty());
+  CHECK(check("instructions<=+19").size() == 1);
+  CHECK(check("instructions<=1020").empty());
+  CHECK(check("instructions<=1.019K").size() == 1);
+  CHECK(check("instructions>=1021").size() == 1);
+  CHECK(check("function:faster:instructions<=-10%").size() == 1);
+  CHECK(check("function:faster:instructions<=-9%").empty());
+}
+
+TEST_CASE("findings name the function, its file and its line") {
+  const auto found = check("warn:function:parse:instructions<=+3%");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].severity == Severity::warning);
+  CHECK(found[0].function == "app::parse(int)");
+  CHECK(found[0].file == "app.cc");
+  CHECK(found[0].line == 7);
+  CHECK(found[0].message ==
+        "instructions of app::parse(int): 500 before, 526 now (+5.20%), "
+        "limit warn:function:parse:instructions<=+3%");
+}
+
+TEST_CASE("a limit on the whole program names the function that changed most") {
+  const auto found = check("instructions<=+1%");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].function == "fresh");
+  CHECK(found[0].line == 7);
+  CHECK(found[0].message.find(", most of it in fresh (+40), limit") != std::string::npos);
+}
+
+TEST_CASE("small changes are left out behind @, and new functions by relative limits") {
+  CHECK(check("function:*:instructions<=+3%").size() == 2);
+  CHECK(check("function:*:instructions<=+3%@1%").size() == 1);
+  CHECK(check("function:fresh:instructions<=+3%").empty());
+  CHECK(check("function:fresh:instructions<=+30").size() == 1);
+  CHECK(check("function:*:share<=+2%").size() == 1);
+  CHECK(check("function:*:share<=51%").size() == 1);
+}
+
+TEST_CASE("calls that did not change still have absolute limits") {
+  CHECK(check("calls:tiny<=+0").empty());
+  CHECK(check("calls:tiny<=9").size() == 1);
+  CHECK(check("calls:main->tiny<=9").size() == 1);
+  CHECK(check("calls:parse->tiny<=9").empty());
+}
+
+TEST_CASE("changes within the noise of sampling are none") {
+  Diff noisy = sample();
+  noisy.functions[2].noise = 26;
+  CHECK(check("function:parse:instructions<=+3%", noisy).empty());
+  noisy.functions[2].noise = 25;
+  CHECK(check("function:parse:instructions<=+3%", noisy).size() == 1);
+}
+
+TEST_CASE("functions are known without types and namespaces") {
+  const std::pair<const char*, const char*> names[] = {
+      {"int app::parse<char>(char const*) const", "app::parse"},
+      {"int app::parse<char>(char const*) const", "parse"},
+      {"(anonymous namespace)::hash(std::vector<char, std::allocator<char> > const&)", "hash"},
+      {"app::Set::operator()(int) const", "app::Set::operator()"},
+      {"bool operator< <int>(A<int> const&, A<int> const&)", "operator< <int>"},
+      {"std::map<int, int>::find(int const&)", "std::map::find"},
+      {"main", "main"}};
+  for (const auto& pair : names) {
+    const std::string name = pair.first;
+    CAPTURE(name);
+    Diff d = sample();
+    d.functions = {function(name, 1, 2)};
+    CHECK(check(std::string("function:") + pair.second + ":instructions<=+0", d).size() == 1);
+  }
+}
+
+TEST_CASE("what is no limit, or can never apply, is an error that says why") {
+  CHECK(error_of("instructions") == "limit instructions: there is no <= or >= in it");
+  CHECK(error_of("function:prase:instructions<=+1%") ==
+        "limit function:prase:instructions<=+1%: neither profile has a function prase");
+  for (const char* bad :
+       {"", "<=+1%", "speed<=+1%", "function:x<=+1%", "function::instructions<=+1%",
+        "function:x:speed<=+1%", "calls:<=1", "instructions<=1%", "instructions<=+",
+        "instructions<=+1%@1", "function:x:share<=5", "module:x:calls<=+1", "instructions<=nan",
+        "instructions<=+1x", "calls:nobody<=+1"}) {
+    CAPTURE(bad);
+    CHECK(error_of(bad) != "");
+  }
+}
+
+TEST_CASE("a glob takes any characters for a star and one for a question mark") {
+  CHECK(matches_glob("*", ""));
+  CHECK(matches_glob("a*c", "abbc"));
+  CHECK(matches_glob("a?c", "abc"));
+  CHECK(matches_glob("*b*b", "abcbb"));
+  CHECK_FALSE(matches_glob("a?c", "ac"));
+  CHECK_FALSE(matches_glob("a*c", "abcd"));
+  CHECK_FALSE(matches_glob("", "a"));
+}
+
+}  // namespace
+}  // namespace shadowprof

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: MIT
+#include "profile/merge.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <random>
+
+#include "profile/canonical.h"
+#include "profile/json_file.h"
+#include "sample_profile.h"
+
+namespace shadowprof {
+namespace {
+
+using namespace profile;
+
+// The first line in which two files differ; "" if they do not.
+std::string difference(const std::string& a, const std::string& b) {
+  size_t line = 0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); i++) {
+    if (a[i] != b[i]) return a.substr(line, 400) + "\n" + b.substr(line, 400);
+    if (a[i] == '\n') line = i + 1;
+  }
+  return a == b ? "" : "one is longer";
+}
+
+constexpr size_t kTop = 1000;  // every row, so that no source line is lost
+
+Profile merged(const std::vector<std::pair<Profile, uint64_t>>& parts) {
+  Merger merger;
+  for (const auto& [part, weight] : parts)
+    REQUIRE(merger.add(part, "p" + std::to_string(part.run.pid), weight).has_value());
+  Profile sum = merger.finish();
+  sum.hotlists = merger.hotlists(sum, kTop);
+  return sum;
+}
+
+// Profiles of runs of one program: other blocks each, but the same instructions and names.
+class Runs {
+ public:
+  explicit Runs(uint64_t seed) : random_(seed) {
+    for (auto& starts : boundaries_)
+      for (uint64_t at = 0x1000; starts.size() < 60; at += below(7) + 1) starts.push_back(at);
+  }
+
+  Profile run() {
+    Profile p;
+    p.run.command = {"app", std::to_string(below(2))};
+    p.run.pid = static_cast<int64_t>(below(1000));
+    p.run.mode = "full";
+    p.run.engine = "translator";
+    p.run.started = fmt::format("2025-01-31T12:00:{:02}Z", below(60));
+    p.run.duration_s = static_cast<double>(below(1'000'000)) / 7;
+    p.run.options = {{"profile", "edge"}, {"follow", below(2) != 0 ? "true" : "false"}};
+    if (below(2) != 0) p.run.exit = Exit{false, static_cast<int>(below(2))};
+    p.modules = {{"/bin/app", "00ff", 0x400000 * (below(3) + 1), below(9), 8},
+                 {"/lib/no_id.so", "", 0x7000, below(9), 8},
+                 {"/lib/c.so", "aa", 0x9000, 5, 8}};
+    if (below(2) != 0) std::swap(p.modules[0], p.modules[2]);
+    p.confidence.exact = below(4) != 0;
+    fill_tables(p);
+    p.coverage.samples = 1;
+    p.coverage.attributed = executed_instructions(p.tables.blocks, p.tables.interruptions);
+    p.coverage.dropped = {{below(2) != 0 ? "lost" : "late", below(9)}};
+    p.coverage.instructions_profiled = p.coverage.attributed + p.coverage.dropped_instructions();
+    p.coverage.instructions_total = p.coverage.instructions_profiled;
+    p.overhead.engine_cpu_s = static_cast<double>(below(1000)) / 3;
+    p.overhead.stops = {{"miss", below(100)}};
+    p.syscalls.by_name = {{"brk", {below(9), 0}}};
+    attribute_functions(p, names(p));
+    p.hotlists = compute_hotlists(p, kTop, [](CodeRef at) -> std::optional<SourceLine> {
+      return SourceLine{"app.c", static_cast<uint32_t>(at.offset)};
+    });
+    REQUIRE(check_consistency(p).has_value());
+    return p;
+  }
+
+ private:
+  uint64_t below(uint64_t n) { return random_() % n; }
+  // The same code for one build-id wherever it is in the table.
+  static size_t code_of(const Module& m) {
+    return m.path == "/bin/app" ? 0 : m.build_id.empty() + 1;
+  }
+
+  CodeRef place(const Profile& p) {
+    const auto module = static_cast<uint32_t>(below(p.modules.size()));
+    const auto& starts = boundaries_[code_of(p.modules[module])];
+    return {module, starts[below(starts.size())]};
+  }
+
+  void fill_tables(Profile& p) {
+    std::vector<Piece> pieces;
+    for (int i = 0; i < 30; i++) {
+      const auto module = static_cast<uint32_t>(below(p.modules.size()));
+      const auto& starts = boundaries_[code_of(p.modules[module])];
+      const size_t first = below(starts.size() - 6);
+      const size_t last = first + 1 + below(5);
+      const auto insns = static_cast<uint32_t>(last - first);
+      const auto size = static_cast<uint32_t>(starts[last] - starts[first]);
+      pieces.push_back({{module, starts[first]}, size, insns, insns, true, 1 + below(1000)});
+      if (below(5) == 0) {
+        const auto executed = static_cast<uint32_t>(1 + below(insns));
+        pieces.push_back({{module, starts[first]}, size, insns, executed, true, 1 + below(9)});
+      }
+    }
+    CanonicalBlocks canonical = canonical_blocks(std::move(pieces), nullptr);
+    p.tables.blocks = std::move(canonical.blocks);
+    p.tables.interruptions = std::move(canonical.interruptions);
+    for (int i = 0; i < 40; i++) {
+      const auto kind = static_cast<EdgeKind>(below(kEdgeKinds));
+      p.tables.edges.push_back({place(p), place(p), kind, 1 + below(100)});
+      p.tables.calls.push_back({place(p), place(p), below(2) != 0, 1 + below(100), below(1000)});
+      p.tables.entries.push_back({place(p), below(100), below(1000)});
+    }
+    normalise(p.tables);
+  }
+
+  FunctionTable names(const Profile& p) const {
+    FunctionTable all;
+    for (uint32_t m = 0; m < p.modules.size(); m++) {
+      const auto& starts = boundaries_[code_of(p.modules[m])];
+      for (size_t i = 0; i + 6 < starts.size(); i += 6)
+        all.push_back({{m, starts[i]},
+                       starts[i + 6] - starts[i],
+                       fmt::format("f{}", i),
+                       fmt::format("_Z{}", i),
+                       "app.c",
+                       static_cast<uint32_t>(i + 1),
+                       0,
+                       0,
+                       0,
+                       0});
+    }
+    return all;
+  }
+
+  std::mt19937_64 random_;
+  std::array<std::vector<uint64_t>, 3> boundaries_;
+};
+
+TEST_CASE("merging is associative and commutative, and keeps the conservation laws") {
+  for (uint64_t seed = 1; seed <= 60; seed++) {
+    CAPTURE(seed);
+    Runs runs(seed);
+    const Profile a = runs.run();
+    const Profile b = runs.run();
+    const Profile c = runs.run();
+    const Profile at_once = merged({{a, 2}, {b, 3}, {c, 1}});
+    const Status consistent = check_consistency(at_once);
+    CAPTURE((consistent ? "" : consistent.error().message));
+    CHECK(consistent.has_value());
+    CHECK(at_once.coverage.attributed ==
+          2 * a.coverage.attributed + 3 * b.coverage.attributed + c.coverage.attributed);
+    const std::string text = profile_json(at_once);
+    CHECK(difference(profile_json(merged({{c, 1}, {a, 2}, {b, 3}})), text) == "");
+    CHECK(difference(profile_json(merged({{merged({{a, 2}, {b, 3}}), 1}, {c, 1}})), text) == "");
+    CHECK(difference(profile_json(merged({{merged({{c, 1}, {b, 3}}), 1}, {a, 2}})), text) == "");
+  }
+}
+
+TEST_CASE("a weight is what adding the same profile as often would be") {
+  const Profile p = Runs(7).run();
+  Profile thrice = merged({{p, 1}, {p, 1}, {p, 1}});
+  Profile weighted = merged({{p, 3}});
+  thrice.run.merged.clear();
+  weighted.run.merged.clear();
+  thrice.run.duration_s = weighted.run.duration_s = 0;
+  thrice.overhead = weighted.overhead = {};
+  CHECK(difference(profile_json(thrice), profile_json(weighted)) == "");
+}
+
+TEST_CASE("modules are matched by build-id, and by path where there is none") {
+  Profile a;
+  a.modules = {{"/usr/bin/app", "aa", 0x1000, 1, 1}, {"/lib/x.so", "", 0x2000, 2, 1}};
+  a.tables.entries = {{{0, 5}, 1, 0}, {{1, 5}, 2, 0}};
+  Profile b;
+  b.modules = {{"/lib/x.so", "", 0x9000, 77, 1},       // the same path
+               {"/opt/copy/app", "aa", 0x3000, 9, 1},  // the same build-id
+               {"/usr/bin/app", "bb", 0x1000, 1, 1}};  // another build under the same name
+  b.tables.entries = {{{0, 5}, 10, 0}, {{1, 5}, 20, 0}, {{2, 5}, 40, 0}};
+  const Profile sum = merged({{a, 1}, {b, 1}});
+  REQUIRE(sum.modules.size() == 3);
+  REQUIRE(sum.tables.entries.size() == 3);
+  for (const Entry& e : sum.tables.entries) {
+    const Module& m = sum.modules[e.at.module];
+    CHECK(e.invocations == (m.build_id == "aa" ? 21 : m.build_id == "bb" ? 40 : 12));
+  }
+}
+
+TEST_CASE("each merged run is listed with its command, start, instructions and weight") {
+  Profile a = test::sample_profile();
+  a.run.command = {"app", "input"};
+  Profile b = a;
+  b.run.started = "2024-01-31T12:00:00Z";
+  const Profile sum = merged({{merged({{a, 2}, {b, 1}}), 5}});
+  REQUIRE(sum.run.merged.size() == 2);
+  CHECK(sum.run.merged[0].started == b.run.started);
+  CHECK(sum.run.merged[0].weight == 5);
+  CHECK(sum.run.merged[1].weight == 10);
+  CHECK(sum.run.merged[1].command == a.run.command);
+  CHECK(sum.run.merged[1].instructions == a.coverage.instructions_profiled);
+  CHECK(sum.run.started == b.run.started);
+  const auto read = parse_profile(profile_json(sum));
+  REQUIRE(read.has_value());
+  CHECK(read->run.merged == sum.run.merged);
+}
+
+TEST_CASE("what the runs do not have in common is left out") {
+  Profile a = test::sample_profile();
+  Profile b = a;
+  b.run.command = {"other"};
+  b.run.mode = "shadow";
+  b.confidence.exact = false;
+  const Profile sum = merged({{a, 1}, {b, 1}, {a, 1}});
+  CHECK(sum.run.command.empty());
+  CHECK(sum.run.mode == "mixed");
+  CHECK(sum.run.engine == "translator");
+  CHECK(sum.run.exit.has_value());
+  CHECK_FALSE(sum.confidence.exact);
+}
+
+TEST_CASE("counts that would not fit are an error and do not wrap") {
+  Profile huge;
+  huge.modules = {{"/bin/app", "aa", 0, 1, 1}};
+  huge.tables.edges = {{{0, 1}, {0, 2}, EdgeKind::taken, uint64_t{1} << 62}};
+  Merger merger;
+  CHECK(merger.add(huge, "a.json", 1).has_value());
+  const Status second = merger.add(huge, "b.json", 1);
+  REQUIRE_FALSE(second.has_value());
+  CHECK(second.error().message == "cannot add b.json: its counts are too large");
+}
+
+}  // namespace
+}  // namespace shadowprof
