@@ -65,7 +65,7 @@ void Engine::dispatch(Tid tid, const WaitStatus& status) {
     case StopEvent::vfork:
     case StopEvent::clone: return on_new_child(t, status.event());
     case StopEvent::exit: return on_exit_event(t);
-    default: return resume(t);
+    default: return t.holding ? on_moment_over(t) : resume(t);
   }
 }
 

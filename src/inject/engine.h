@@ -58,6 +58,7 @@ struct EngineCounts {
   uint64_t native_steps = 0;
   uint64_t stale = 0;            // translations found to be out of date
   uint64_t context_steps = 0;    // single steps to an exact place
+  uint64_t holds = 0;            // moments in which signals were kept back
   uint64_t fragments = 0;
   uint64_t flushes = 0;
   uint64_t threads = 0;
@@ -155,6 +156,14 @@ class Engine {
   void deliver(GuestThread& t, Registers& regs, const siginfo_t& info);
   void deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t& info);
   void redeliver_deferred(GuestThread& t);
+
+  // engine_storm.cc
+  void note_interruption(GuestThread& t, const Registers& regs);
+  void begin_hold(GuestThread& t);
+  void end_hold(GuestThread& t);
+  void run_for_a_moment(Tid tid, const Registers& start);
+  void on_moment_over(GuestThread& t);
+  void make_held_call(GuestThread& t, Registers& regs);
 
   // engine_syscalls.cc
   void on_tracer_syscall(GuestThread& t, Registers& regs);

@@ -200,7 +200,10 @@ void Engine::enter(GuestThread& t, Registers& regs) {
   if (!counting()) regs.gs_base = t.slot->guest;
   if (!t.tracee.set_registers_if_alive(regs)) return;
   t.in_engine = true;
-  if (!t.deferred.empty()) return redeliver_deferred(t);
+  if (!t.deferred.empty()) {
+    if (t.holding) end_hold(t);
+    return redeliver_deferred(t);
+  }
   resume(t);
 }
 
@@ -351,7 +354,9 @@ void Engine::repair_signal_state(GuestThread& t, int signal) {
     if (!remote.finish()) return;
     for (const siginfo_t& info : remote.take_deferred_signals()) t.deferred.push_back(info);
   }
-  if (blocked) (void)t.tracee.set_signal_mask_if_alive(t.blocked);
+  if (!blocked) return;
+  const ptrace::SignalMask mask = t.holding ? ptrace::hold_signals(t.blocked) : t.blocked;
+  (void)t.tracee.set_signal_mask_if_alive(mask);
 }
 
 // Brings a thread that runs in the engine to guest context and leaves it stopped. False: it dies, or

@@ -198,6 +198,7 @@ void Engine::release(GuestThread& t, trace::EndReason reason) {
     unsupported_.push_back(fmt::format("thread {} was killed: its last records are lost",
                                        t.tracee.tid().value));
   }
+  if (t.holding) t.slot->trap_all_calls(false);
   end_trace(t, reason);
   for (uint64_t ticket : t.tickets) sink_.wait(ticket);
   uint64_t* counts = t.slot->syscall_counts();
@@ -280,6 +281,7 @@ void Engine::leave_at_stop(GuestThread& t, const ptrace::WaitStatus& stop) {
 }
 
 void Engine::leave_natively(GuestThread& t, Registers& regs, int signal) {
+  if (t.holding) end_hold(t);
   const ptrace::Tracee tracee = t.tracee;
   const std::vector<siginfo_t> deferred = std::exchange(t.deferred, {});
   release(t, trace::EndReason::left_engine);

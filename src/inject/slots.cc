@@ -58,10 +58,18 @@ SlotGroup::~SlotGroup() {
   if (host) ::munmap(host, bytes);
 }
 
+// Numbers beyond those listed do not exist, so their calls neither block nor change anything.
+void Slot::trap_all_calls(bool all) {
+  uint8_t* kinds = host + emu::kSyscallKindsOffset;
+  for (unsigned nr = 0; nr < 512; nr++) {
+    kinds[nr] = static_cast<uint8_t>(all ? emu::SyscallKind::tracer : syscall_kind(nr));
+  }
+}
+
 void Slot::initialise() {
   uint8_t* kinds = host + emu::kSyscallKindsOffset;
   std::memset(kinds, static_cast<int>(emu::SyscallKind::execute), emu::kSyscallKindsBytes);
-  for (unsigned nr = 0; nr < 512; nr++) kinds[nr] = static_cast<uint8_t>(syscall_kind(nr));
+  trap_all_calls(false);
   for (unsigned i = 0; i < 256; i++) {
     state().mmap_prot_plain[i] = (i & PROT_EXEC) == 0;
     state().mmap_flags_plain[i] = (i & MAP_FIXED) == 0;

@@ -51,6 +51,8 @@ struct Slot {
   uint64_t* counters() const { return reinterpret_cast<uint64_t*>(host + emu::kDataOffset); }
   // Fills the byte tables that the gateway reads.
   void initialise();
+  // While true, the gateway hands every system call to the tracer.
+  void trap_all_calls(bool all);
 };
 
 // What the gateway does with system call `nr`.

@@ -56,6 +56,7 @@ void fill_overhead(profile::Profile& profile, const inject::EngineCounts& counts
                     {"signal", counts.signals},
                     {"native_step", counts.native_steps},
                     {"context_step", counts.context_steps},
+                    {"signal_hold", counts.holds},
                     {"stale", counts.stale},
                     {"flush", counts.flushes},
                     {"process", counts.processes},
