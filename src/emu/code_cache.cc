@@ -149,6 +149,8 @@ FragmentId CodeCache::commit(Fragment fragment, std::span<const GuestRange> rang
     publish_entry(id, *pending_entry_);
     pending_entry_.reset();
   }
+  link_waiting(id);
+  for (uint32_t i = 0; i < exits.size(); i++) link_or_wait(fragment.first_exit + i);
   return id;
 }
 
@@ -280,21 +282,39 @@ void CodeCache::write_jump_field(uint32_t field, uint32_t target) {
 void CodeCache::link(uint32_t exit_index, FragmentId to) {
   Exit& e = exits_[exit_index];
   Fragment& target = fragments_[to.value];
-  if (e.jump_field == 0 || e.linked != 0 || !target.live) return;
   e.linked = to.value + 1;
   e.next_incoming = target.incoming;
   target.incoming = exit_index + 1;
   write_jump_field(e.jump_field, target.body);
 }
 
+void CodeCache::link_or_wait(uint32_t exit_index) {
+  Exit& e = exits_[exit_index];
+  if (const auto target = by_start_.find(e.target); target != by_start_.end()) {
+    return link(exit_index, target->second);
+  }
+  e.next_incoming = std::exchange(waiting_[e.target], exit_index + 1);
+}
+
+void CodeCache::link_waiting(FragmentId to) {
+  const auto waiting = waiting_.extract(fragments_[to.value].start);
+  for (uint32_t at = waiting ? waiting.mapped() : 0; at != 0;) {
+    const uint32_t exit_index = at - 1;
+    at = exits_[exit_index].next_incoming;
+    link(exit_index, to);
+  }
+}
+
+// They wait for the target to be translated anew.
 void CodeCache::unlink_incoming(Fragment& f) {
-  for (uint32_t at = f.incoming; at != 0;) {
-    Exit& e = exits_[at - 1];
+  for (uint32_t at = std::exchange(f.incoming, 0); at != 0;) {
+    const uint32_t exit_index = at - 1;
+    Exit& e = exits_[exit_index];
+    at = e.next_incoming;
     write_jump_field(e.jump_field, e.jump_field + 4);
     e.linked = 0;
-    at = std::exchange(e.next_incoming, 0);
+    link_or_wait(exit_index);
   }
-  f.incoming = 0;
 }
 
 const Fragment* CodeCache::find(GuestAddr start) const {
@@ -305,12 +325,12 @@ const Fragment* CodeCache::find(GuestAddr start) const {
 void CodeCache::drop(FragmentId id) {
   Fragment& f = fragments_[id.value];
   if (!f.live) return;
+  const auto it = by_start_.find(f.start);
+  if (it != by_start_.end() && it->second == id) by_start_.erase(it);
   unlink_incoming(f);
   remove_entries(f);
   f.live = false;
   host_[f.body] = 0xcc;  // a thread that is on its way here traps
-  const auto it = by_start_.find(f.start);
-  if (it != by_start_.end() && it->second == id) by_start_.erase(it);
   for_each_page(f, [&](GuestAddr page) { std::erase(by_page_[page], id); });
 }
 
@@ -346,6 +366,7 @@ void CodeCache::flush() {
   }
   buckets_.clear();
   by_start_.clear();
+  waiting_.clear();
   by_page_.clear();
   regions_.clear();
   fragments_.clear();

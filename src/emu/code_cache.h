@@ -58,7 +58,9 @@ struct Exit {
   GuestAddr target;
   RunId run;
   uint32_t linked = 0;        // FragmentId + 1 of what it jumps to
-  uint32_t next_incoming = 0; // exit index + 1: the next exit that is linked to the same fragment
+  // Exit index + 1: the next exit that is linked to the same fragment, or, while it is not linked,
+  // that waits for the same target.
+  uint32_t next_incoming = 0;
 };
 
 // Who branches: the run that ends in the branch, or nobody in particular.
@@ -148,7 +150,8 @@ class CodeCache {
   uint64_t next_address() const { return base_ + used_; }
   uint32_t used() const { return used_; }
 
-  // Takes over `code_bytes` of the room; positions in `fragment` and `exits` are final.
+  // Takes over `code_bytes` of the room; positions in `fragment` and `exits` are final. Links its
+  // exits to what there is, and what waits for it to it.
   FragmentId commit(Fragment fragment, std::span<const GuestRange> ranges,
                     std::span<const Point> points, std::span<const Exit> exits, size_t code_bytes);
   // How indirect branches from `site` (kAnySite when tracing) get to a fragment.
@@ -167,8 +170,6 @@ class CodeCache {
 
   uint32_t add_counter(const CounterOwner& owner);
   const std::vector<CounterOwner>& counter_owners() const { return counter_owners_; }
-  void link(uint32_t exit, FragmentId to);
-
   const Fragment* find(GuestAddr start) const;
   FragmentId id_of(const Fragment& f) const {
     return FragmentId(static_cast<uint32_t>(&f - fragments_.data()));
@@ -215,6 +216,9 @@ class CodeCache {
   void publish_entry(FragmentId id, Entry entry);
   bool has_room_for_entry() const;
   void write_jump_field(uint32_t field, uint32_t target);
+  void link(uint32_t exit, FragmentId to);
+  void link_or_wait(uint32_t exit);
+  void link_waiting(FragmentId to);
   void unlink_incoming(Fragment& f);
   template <typename Use>
   void for_each_page(const Fragment& f, Use use) const;
@@ -240,6 +244,7 @@ class CodeCache {
   ReservedArray<GuestRange> ranges_;
   std::unordered_map<GuestAddr, FragmentId> by_start_;
   std::unordered_map<GuestAddr, std::vector<FragmentId>> by_page_;
+  std::unordered_map<GuestAddr, uint32_t> waiting_;  // exit index + 1, by its target
   std::vector<Entry> entries_;
   std::unordered_map<size_t, std::vector<uint32_t>> buckets_;  // entries; the last comes first
   std::vector<CounterOwner> counter_owners_;

@@ -21,7 +21,7 @@ Engine::~Engine() = default;
 Result<ProgramEnd> Engine::run(const std::function<void()>& on_interrupt) {
   while (!threads_.empty() || !root_end_) {
     start_ready_children();
-    const WaitOutcome outcome = stops_.next();
+    const WaitOutcome outcome = stops_.next(threads_.size() == 1);
     if (outcome.kind == WaitOutcome::Kind::interrupted) on_interrupt();
     if (outcome.kind == WaitOutcome::Kind::no_children) break;
     if (outcome.has_status()) dispatch(outcome.tid, outcome.status);
@@ -130,7 +130,6 @@ bool Engine::on_engine_trap(GuestThread& t, Registers& regs) {
 void Engine::on_miss(GuestThread& t, Registers& regs, uint32_t exit_index) {
   counts_.misses++;
   emu::CodeCache& cache = t.process->space->cache();
-  const uint64_t flushes = cache.flushes();
   const GuestAddr target = cache.exit(exit_index).target;
   const auto id = fragment_for(t, target, std::nullopt);
   if (!id) {
@@ -138,7 +137,6 @@ void Engine::on_miss(GuestThread& t, Registers& regs, uint32_t exit_index) {
     take_guest_state(t, regs, {.kind = CachePosition::Kind::unlinked_exit, .exit = exit_index});
     return native_step(t, regs, nullptr);
   }
-  if (cache.flushes() == flushes) cache.link(exit_index, *id);
   regs.rip = cache.body_address(*id);
   if (t.tracee.set_registers_if_alive(regs)) resume(t);
 }
@@ -225,15 +223,8 @@ void Engine::translate_successors(GuestThread& t, FragmentId id) {
   if (f.checks_itself || f.kind != FragmentKind::translated) return;
   for (uint32_t i = f.first_exit; i < f.first_exit + f.exit_count; i++) {
     const GuestAddr target = cache.exit(i).target;
-    const emu::Fragment* known = cache.find(target);
-    std::optional<FragmentId> to;
-    if (known) {
-      to = cache.id_of(*known);
-    } else {
-      to = translate(t, target, std::nullopt);
-    }
+    if (!cache.find(target)) (void)translate(t, target, std::nullopt);
     if (cache.flushes() != flushes) return;
-    if (to) cache.link(i, *to);
   }
   for (BlockId id_of_block : table_.blocks(table_.run(f.longest_run))) {
     const trace::Block block = table_.block(id_of_block);
