@@ -18,10 +18,9 @@ constexpr size_t kMaxFragments = size_t{1} << 23;
 constexpr size_t kMaxExits = size_t{1} << 26;
 constexpr size_t kMaxPoints = size_t{1} << 27;
 constexpr size_t kMaxRanges = size_t{1} << 26;
-constexpr size_t kEntryMaxBytes = 128;
+constexpr size_t kEntryMaxBytes = 192;
 // More than one fragment's exits, and the entries that are made between two translations.
 constexpr size_t kCountersPerFragment = 4096;
-constexpr uint32_t kFragmentAlignment = 16;
 
 }  // namespace
 
@@ -54,7 +53,7 @@ void CodeCache::place_at(uint64_t guest_base) {
   CHECK(base_ == 0, "the cache has its place already");
   base_ = guest_base;
   emit_gateway();
-  std::fill(branch_table_.begin(), branch_table_.end(), branch_miss_address());
+  std::fill(branch_table_.begin(), branch_table_.end(), base_ + lookup_);
   used_ = first_fragment_offset_;
 }
 
@@ -104,6 +103,8 @@ void CodeCache::emit_gateway() {
 
   branch_miss_ = e.offset();
   e.int3();
+  lookup_ = branch_miss_;
+  if (recording_ == Recording::counts) emit_lookup(e);
   first_fragment_offset_ = (e.offset() + kFragmentAlignment) & ~(kFragmentAlignment - 1);
 }
 
@@ -154,10 +155,8 @@ FragmentId CodeCache::commit(Fragment fragment, std::span<const GuestRange> rang
   return id;
 }
 
-uint32_t CodeCache::site_number(RunId site) const {
-  if (site == kAnySite) return 0;
-  return (site.value * 0x9E3779B1u) >> 2;  // spreads the sites over the branch table
-}
+// As emit_lookup() undoes it. It spreads the sites over the branch table.
+int32_t CodeCache::site_number(RunId site) const { return -static_cast<int32_t>(site.value * 16); }
 
 uint32_t CodeCache::add_counter(const CounterOwner& owner) {
   CHECK(counter_owners_.size() < kMaxCounters, "more counters than a slot has room for");
@@ -170,7 +169,7 @@ uint32_t CodeCache::add_counter(const CounterOwner& owner) {
 // processor some of what it remembers to predict the guest's own.
 Entry CodeCache::emit_entry(GuestAddr start, const EntryRequest& request, uint32_t body) {
   const RunId site = request.site;
-  const uint64_t key = start.value + site_number(site);
+  const uint64_t key = start.value + static_cast<uint64_t>(int64_t{site_number(site)});
   Emitter e({host_ + used_, size_ - used_}, base_ + used_, recording_);
   // Two (site, target) pairs may add up to the same key.
   const bool checks_site = recording_ == Recording::counts;
@@ -179,7 +178,7 @@ Entry CodeCache::emit_entry(GuestAddr start, const EntryRequest& request, uint32
   const uint64_t wrong_key = e.here();
   e.add_to_rcx(key);
   while ((e.here() + 1) % 64 > 60) e.byte(0x90);  // nop
-  e.jmp_rel32(branch_miss_address());
+  e.jmp_rel32(base_ + lookup_);
   const uint32_t chain_field = used_ + e.offset() - 4;
 
   Entry entry;
@@ -217,11 +216,11 @@ void CodeCache::publish_entry(FragmentId id, Entry entry) {
   const auto index = static_cast<uint32_t>(entries_.size());
   f.first_entry = index + 1;
   const size_t slot = branch_index(entry.key);
-  auto& bucket = buckets_[slot];
+  auto& bucket = entry.open ? open_buckets_[slot] : buckets_[slot];
   if (!bucket.empty()) write_jump_field(entry.chain_field, entries_[bucket.back()].code);
   bucket.push_back(index);
   entries_.push_back(entry);
-  set_branch(slot, base_ + entry.code);
+  entry.open ? set_open(slot, base_ + entry.code) : set_branch(slot, base_ + entry.code);
 }
 
 bool CodeCache::has_room_for_entry() const {
@@ -235,7 +234,8 @@ void CodeCache::begin_entry(GuestAddr start, const EntryRequest& request) {
 std::optional<uint64_t> CodeCache::add_entry(FragmentId id, const EntryRequest& request) {
   const Fragment& f = fragments_[id.value];
   for (uint32_t i = f.first_entry; i != 0; i = entries_[i - 1].next_of_fragment) {
-    if (entries_[i - 1].site == request.site) return base_ + entries_[i - 1].code;
+    const Entry& known = entries_[i - 1];
+    if (known.site == request.site && !known.open) return base_ + known.code;
   }
   if (!has_room_for_entry()) return std::nullopt;
   const Entry entry = emit_entry(f.start, request, f.body);
@@ -252,12 +252,14 @@ void CodeCache::remove_entries(Fragment& f) {
 
 void CodeCache::remove_from_bucket(uint32_t entry) {
   const size_t slot = branch_index(entries_[entry].key);
-  auto& bucket = buckets_[slot];
+  const bool open = entries_[entry].open;
+  auto& bucket = open ? open_buckets_[slot] : buckets_[slot];
   const auto it = std::find(bucket.begin(), bucket.end(), entry);
   CHECK(it != bucket.end(), "an indirect entry outside its bucket");
-  const uint32_t next = it == bucket.begin() ? branch_miss_ : entries_[*(it - 1)].code;
+  const uint32_t end = open ? lookup_miss_ : lookup_;
+  const uint32_t next = it == bucket.begin() ? end : entries_[*(it - 1)].code;
   if (it + 1 == bucket.end()) {
-    set_branch(slot, base_ + next);
+    open ? set_open(slot, base_ + next) : set_branch(slot, base_ + next);
   } else {
     write_jump_field(entries_[*(it + 1)].chain_field, next);
   }
@@ -362,9 +364,11 @@ size_t CodeCache::invalidate(GuestRange range) {
 void CodeCache::flush() {
   flushes_++;
   for (const auto& [index, bucket] : buckets_) {
-    if (!bucket.empty()) set_branch(index, branch_miss_address());
+    if (!bucket.empty()) set_branch(index, base_ + lookup_);
   }
+  for (const auto& [index, bucket] : open_buckets_) set_open(index, 0);
   buckets_.clear();
+  open_buckets_.clear();
   by_start_.clear();
   waiting_.clear();
   by_page_.clear();
@@ -393,6 +397,7 @@ CachePosition CodeCache::locate_in_gateway(uint32_t offset) const {
   if (offset == syscall_) at.kind = CachePosition::Kind::before_syscall;
   if (offset == after_syscall_) at.kind = CachePosition::Kind::after_syscall;
   if (offset == branch_miss_) at.kind = CachePosition::Kind::branch_miss;
+  if (log_full_ != 0 && offset == log_full_) at.kind = CachePosition::Kind::log_full;
   return at;
 }
 

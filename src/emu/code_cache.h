@@ -12,6 +12,8 @@
 //                      counting the branch), counts, and goes to the body; or on to the next entry of the same bucket; or in the
 //                      end to branch_miss. So when counting, each (branch, target) pair has an
 //                      entry, and a counter, of its own.
+//                      A pair that has no entry yet goes by the target's open entry, if it has one:
+//                      that writes the pair to a log instead of counting it.
 //   system calls       all go through the gateway, so that no thread ever waits in the kernel
 //                      inside a fragment, and the cache may be emptied at any time.
 //
@@ -34,6 +36,8 @@
 #include "trace/block_table.h"
 
 namespace shadowprof::emu {
+
+class Emitter;
 
 // How to get the guest's registers back when a thread stops at a point.
 enum Recovery : uint8_t {
@@ -63,8 +67,9 @@ struct Exit {
   uint32_t next_incoming = 0;
 };
 
-// Who branches: the run that ends in the branch, or nobody in particular.
-inline constexpr RunId kAnySite{INT32_MAX};
+// Who branches: the run that ends in the branch, or nobody in particular. No run that branches
+// indirectly has this number.
+inline constexpr RunId kAnySite{0};
 
 // A way into a fragment for indirect branches.
 struct Entry {
@@ -74,6 +79,7 @@ struct Entry {
   FragmentId target;
   RunId site;
   uint32_t next_of_fragment = 0;  // index + 1
+  bool open = false;              // for any site; found in the open table, by the target
 };
 
 // What a counter counts: a run, or a pair of a run and the block that followed it.
@@ -121,6 +127,7 @@ struct CachePosition {
     unlinked_exit,   // on the int3 of exit `exit`
     stale,           // on the int3 behind a failed self-check, or at the body of a dropped fragment
     branch_miss,     // indirect branch without entry: the target is in rcx
+    log_full,        // the pair log is full; its last entry is where the thread was going
     syscall_trap,    // the gateway hands a system call to the tracer
     before_syscall,  // on the gateway's syscall instruction
     after_syscall,   // behind it
@@ -165,8 +172,11 @@ class CodeCache {
   // The address of the fragment's entry for that site, made if it has none; nothing if there is no
   // room.
   std::optional<uint64_t> add_entry(FragmentId id, const EntryRequest& request);
+  // When counting: branches to the fragment that have no entry need no stop from now on, but are
+  // logged.
+  void add_open_entry(FragmentId id, BlockId first_block);
   // The number that a branch adds to its target to make the key.
-  uint32_t site_number(RunId site) const;
+  int32_t site_number(RunId site) const;
 
   uint32_t add_counter(const CounterOwner& owner);
   const std::vector<CounterOwner>& counter_owners() const { return counter_owners_; }
@@ -210,6 +220,9 @@ class CodeCache {
   CodeCache(UniqueFd memfd, uint8_t* host, size_t size, Recording recording);
 
   void set_branch(size_t index, uint64_t target);
+  void set_open(size_t index, uint64_t target);
+  void emit_lookup(Emitter& e);
+  Entry emit_open_entry(const Fragment& f, BlockId first_block);
   void emit_gateway();
   // Code at the end of the used part; continues at `body`, or falls through when that is 0.
   Entry emit_entry(GuestAddr start, const EntryRequest& request, uint32_t body);
@@ -227,6 +240,8 @@ class CodeCache {
   CachePosition locate_in_fragment(const Fragment& f, uint32_t offset) const;
   CachePosition locate_in_gateway(uint32_t offset) const;
 
+  static constexpr uint32_t kFragmentAlignment = 16;
+
   Recording recording_;
   UniqueFd memfd_;
   uint8_t* host_ = nullptr;
@@ -235,7 +250,7 @@ class CodeCache {
   uint32_t used_ = 0;
   uint32_t first_fragment_offset_ = 0;
   uint32_t gateway_ = 0, syscall_trap_ = 0, syscall_ = 0, after_syscall_ = 0,
-           branch_miss_ = 0;
+           branch_miss_ = 0, lookup_ = 0, lookup_miss_ = 0, log_full_ = 0, open_table_ = 0;
   uint64_t flushes_ = 0;
 
   ReservedArray<Fragment> fragments_;
@@ -247,6 +262,7 @@ class CodeCache {
   std::unordered_map<GuestAddr, uint32_t> waiting_;  // exit index + 1, by its target
   std::vector<Entry> entries_;
   std::unordered_map<size_t, std::vector<uint32_t>> buckets_;  // entries; the last comes first
+  std::unordered_map<size_t, std::vector<uint32_t>> open_buckets_;
   std::vector<CounterOwner> counter_owners_;
   struct Region {  // of a fragment's code; what lies between regions is indirect entries
     uint32_t body;

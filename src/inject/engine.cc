@@ -102,6 +102,12 @@ bool Engine::on_engine_trap(GuestThread& t, Registers& regs) {
       repair_signal_state(t, SIGTRAP);
       on_indirect_miss(t, regs);
       return true;
+    case CachePosition::Kind::log_full:
+      repair_signal_state(t, SIGTRAP);
+      regs.rip--;
+      take_guest_state(t, regs, at);
+      enter(t, regs);
+      return true;
     case CachePosition::Kind::stale:
       repair_signal_state(t, SIGTRAP);
       on_stale(t, regs, at.fragment);
@@ -150,14 +156,14 @@ void Engine::on_indirect_miss(GuestThread& t, Registers& regs) {
   counts_.indirect_misses++;
   emu::CodeCache& cache = t.process->space->cache();
   const RunId site = branching_site(t);
-  const GuestAddr target(regs.rcx - cache.site_number(site));
+  const GuestAddr target(regs.rcx - static_cast<uint64_t>(int64_t{cache.site_number(site)}));
   const auto id = fragment_for(t, target, site);
   if (!id) {
     regs.rip--;
     take_guest_state(t, regs, {.kind = CachePosition::Kind::branch_miss});
     return native_step(t, regs, nullptr);
   }
-  const BlockId block = table_.run(cache.fragment(*id).longest_run).first_block;
+  const BlockId block = first_block_of(cache.fragment(*id));
   emu::Translator& translator = t.process->space->translator();
   if (const auto entry = cache.add_entry(*id, {site, block, translator.inc_is_harmless_at(target)})) {
     regs.rip = *entry;  // which counts
@@ -168,7 +174,31 @@ void Engine::on_indirect_miss(GuestThread& t, Registers& regs) {
     regs.rdx = parked.rdx;
     regs.rip = cache.body_address(*id);
   }
+  cache.add_open_entry(*id, block);
   if (t.tracee.set_registers_if_alive(regs)) resume(t);
+}
+
+// What the thread has logged is counted, and gets counters of its own.
+void Engine::take_pair_log(GuestThread& t, bool goes_on) {
+  counts_.pair_logs++;
+  emu::CodeCache& cache = t.process->space->cache();
+  emu::Translator& translator = t.process->space->translator();
+  std::map<std::pair<RunId, BlockId>, uint64_t> pairs;
+  const emu::LoggedPair* log = t.slot->pair_log();
+  uint64_t& left = t.slot->state().log_left;
+  for (uint64_t i = emu::kLogEntries; i > left; i--) {
+    pairs[{RunId(log[i].site), BlockId(log[i].block)}]++;
+  }
+  left = emu::kLogEntries;
+  for (const auto& [pair, count] : pairs) {
+    const auto [site, block] = pair;
+    if (site != emu::kAnySite) pair_counts_.push_back({site, block, count});
+    const GuestAddr start = table_.block(block).start;
+    const emu::Fragment* f = goes_on ? cache.find(start) : nullptr;
+    if (f != nullptr) {
+      (void)cache.add_entry(cache.id_of(*f), {site, block, translator.inc_is_harmless_at(start)});
+    }
+  }
 }
 
 // The guest's code is no longer what was translated, or the fragment was dropped meanwhile.
@@ -231,14 +261,14 @@ void Engine::translate_successors(GuestThread& t, FragmentId id) {
     const bool system_call = block.terminator == trace::Terminator::syscall;
     const bool call = block.terminator == trace::Terminator::call ||
                       block.terminator == trace::Terminator::indirect_call;
-    // When counting, a return that is new needs us anyway, for its counter.
-    if (!system_call && !(call && !counting())) continue;
+    if (!system_call && !call) continue;
     const emu::Fragment* known = cache.find(block.end);
     const auto next = known ? std::optional(cache.id_of(*known))
                             : translate(t, block.end, emu::kAnySite);
     if (cache.flushes() != flushes) return;
     // The gateway goes on to it by an indirect branch.
     if (next && system_call) (void)cache.add_entry(*next, {});
+    if (next && call) cache.add_open_entry(*next, first_block_of(cache.fragment(*next)));
   }
 }
 

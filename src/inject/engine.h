@@ -52,6 +52,7 @@ struct EngineOptions {
 struct EngineCounts {
   uint64_t misses = 0;           // jumps to code without translation or link
   uint64_t indirect_misses = 0;
+  uint64_t pair_logs = 0;  // full logs of indirect branches without a counter
   uint64_t drains = 0;
   uint64_t tracer_syscalls = 0;  // made under our eyes
   uint64_t signals = 0;
@@ -120,6 +121,10 @@ class Engine {
   std::optional<FragmentId> fragment_for(GuestThread& t, GuestAddr pc, std::optional<RunId> site);
   std::optional<FragmentId> translate(GuestThread& t, GuestAddr pc, std::optional<RunId> site);
   RunId branching_site(const GuestThread& t) const;
+  BlockId first_block_of(const emu::Fragment& f) const {
+    return table_.run(f.longest_run).first_block;
+  }
+  void take_pair_log(GuestThread& t, bool goes_on);
   void translate_successors(GuestThread& t, FragmentId id);
   void flush(GuestThread& t);
   bool quiesce(GuestThread& t);

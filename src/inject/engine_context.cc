@@ -114,9 +114,15 @@ void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePositi
     case CachePosition::Kind::unlinked_exit: regs.rip = cache.exit(at.exit).target.value; break;
     case CachePosition::Kind::stale: regs.rip = cache.fragment(at.fragment).start.value; break;
     case CachePosition::Kind::branch_miss:
-      regs.rip = regs.rcx - cache.site_number(branching_site(t));
+      regs.rip = regs.rcx - static_cast<uint64_t>(int64_t{cache.site_number(branching_site(t))});
       regs.rcx = branch_registers(t, regs_cursor).rcx;
       regs.rdx = branch_registers(t, regs_cursor).rdx;
+      break;
+    case CachePosition::Kind::log_full:
+      regs.rip = table_.block(BlockId(t.slot->pair_log()[1].block)).start.value;
+      regs.rcx = branch_registers(t, regs_cursor).rcx;
+      regs.rdx = branch_registers(t, regs_cursor).rdx;
+      take_pair_log(t, true);
       break;
     case CachePosition::Kind::syscall_trap:
     case CachePosition::Kind::before_syscall:

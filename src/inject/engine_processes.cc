@@ -199,6 +199,7 @@ void Engine::release(GuestThread& t, trace::EndReason reason) {
                                        t.tracee.tid().value));
   }
   if (t.holding) t.slot->trap_all_calls(false);
+  if (counting()) take_pair_log(t, false);
   end_trace(t, reason);
   for (uint64_t ticket : t.tickets) sink_.wait(ticket);
   uint64_t* counts = t.slot->syscall_counts();

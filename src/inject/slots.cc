@@ -70,6 +70,7 @@ void Slot::initialise() {
   uint8_t* kinds = host + emu::kSyscallKindsOffset;
   std::memset(kinds, static_cast<int>(emu::SyscallKind::execute), emu::kSyscallKindsBytes);
   trap_all_calls(false);
+  state().log_left = emu::kLogEntries;
   for (unsigned i = 0; i < 256; i++) {
     state().mmap_prot_plain[i] = (i & PROT_EXEC) == 0;
     state().mmap_flags_plain[i] = (i & MAP_FIXED) == 0;

@@ -49,6 +49,9 @@ struct Slot {
     return reinterpret_cast<uint64_t*>(host + emu::kSyscallCountsOffset);
   }
   uint64_t* counters() const { return reinterpret_cast<uint64_t*>(host + emu::kDataOffset); }
+  const emu::LoggedPair* pair_log() const {
+    return reinterpret_cast<const emu::LoggedPair*>(host + emu::kPairLogOffset);
+  }
   // Fills the byte tables that the gateway reads.
   void initialise();
   // While true, the gateway hands every system call to the tracer.

@@ -51,6 +51,7 @@ void fill_overhead(profile::Profile& profile, const inject::EngineCounts& counts
   overhead.translation_s = counts.translation_s;
   overhead.stops = {{"miss", counts.misses},
                     {"indirect_miss", counts.indirect_misses},
+                    {"pair_log", counts.pair_logs},
                     {"drain", counts.drains},
                     {"syscall", counts.tracer_syscalls},
                     {"signal", counts.signals},
