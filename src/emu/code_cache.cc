@@ -169,6 +169,7 @@ uint32_t CodeCache::add_counter(const CounterOwner& owner) {
 // processor some of what it remembers to predict the guest's own.
 Entry CodeCache::emit_entry(GuestAddr start, const EntryRequest& request, uint32_t body) {
   const RunId site = request.site;
+  if (takes_first_target(site)) return emit_entry_for_site(start, request, body);
   const uint64_t key = start.value + static_cast<uint64_t>(int64_t{site_number(site)});
   Emitter e({host_ + used_, size_ - used_}, base_ + used_, recording_);
   // Two (site, target) pairs may add up to the same key.
@@ -193,16 +194,51 @@ Entry CodeCache::emit_entry(GuestAddr start, const EntryRequest& request, uint32
     e.add_imm_to_rcx(1 - static_cast<int32_t>(site.value));
     e.decrement_rcx_and_jump_unless_zero(wrong_site);
   }
-  if (site != kAnySite) {
-    const size_t field = counter_offset(add_counter({site, request.first_block, true}));
-    if (request.flags_are_free) {
-      e.inc_state(field);
-    } else {
-      e.load_state(decoder::kRcx, field);
-      e.add_imm_to_rcx(1);
-      e.store_state(field, decoder::kRcx);
-    }
+  emit_pair_counter(e, request);
+  e.restore_branch_registers();
+  if (body != 0) e.jmp_rel32(base_ + body);
+  used_ += e.offset();
+  return entry;
+}
+
+// rcx is free.
+void CodeCache::emit_pair_counter(Emitter& e, const EntryRequest& request) {
+  if (request.site == kAnySite) return;
+  const size_t field = counter_offset(add_counter({request.site, request.first_block, true}));
+  if (request.flags_are_free) {
+    e.inc_state(field);
+  } else {
+    e.load_state(decoder::kRcx, field);
+    e.add_imm_to_rcx(1);
+    e.store_state(field, decoder::kRcx);
   }
+}
+
+// Is the next entry for `site` the one that it jumps to? A second target makes it look in the table
+// for both: the first gets an entry there when it comes next.
+bool CodeCache::takes_first_target(RunId site) {
+  const auto it = sites_.find(site.value);
+  if (it == sites_.end() || it->second.has_many) return false;
+  if (it->second.only == 0) return true;
+  write_jump_field(it->second.field, it->second.any_target);
+  entries_[it->second.only - 1].way = Entry::Way::none;
+  it->second.only = 0;
+  it->second.has_many = true;
+  return false;
+}
+
+Entry CodeCache::emit_entry_for_site(GuestAddr start, const EntryRequest& request, uint32_t body) {
+  Emitter e({host_ + used_, size_ - used_}, base_ + used_, recording_);
+  const uint64_t wrong_target = e.here();
+  e.add_to_rcx(start.value);
+  e.jmp_rel32(base_ + sites_.at(request.site.value).any_target);
+  Entry entry;
+  entry.way = Entry::Way::site;
+  entry.site = request.site;
+  entry.code = used_ + e.offset();
+  e.add_to_rcx(1 - start.value);
+  e.decrement_rcx_and_jump_unless_zero(wrong_target);
+  emit_pair_counter(e, request);
   e.restore_branch_registers();
   if (body != 0) e.jmp_rel32(base_ + body);
   used_ += e.offset();
@@ -215,12 +251,19 @@ void CodeCache::publish_entry(FragmentId id, Entry entry) {
   entry.next_of_fragment = f.first_entry;
   const auto index = static_cast<uint32_t>(entries_.size());
   f.first_entry = index + 1;
+  if (entry.way == Entry::Way::site) {
+    BranchSite& site = sites_.at(entry.site.value);
+    site.only = index + 1;
+    entries_.push_back(entry);
+    return write_jump_field(site.field, entry.code);
+  }
+  const bool open = entry.way == Entry::Way::open;
   const size_t slot = branch_index(entry.key);
-  auto& bucket = entry.open ? open_buckets_[slot] : buckets_[slot];
+  auto& bucket = open ? open_buckets_[slot] : buckets_[slot];
   if (!bucket.empty()) write_jump_field(entry.chain_field, entries_[bucket.back()].code);
   bucket.push_back(index);
   entries_.push_back(entry);
-  entry.open ? set_open(slot, base_ + entry.code) : set_branch(slot, base_ + entry.code);
+  open ? set_open(slot, base_ + entry.code) : set_branch(slot, base_ + entry.code);
 }
 
 bool CodeCache::has_room_for_entry() const {
@@ -235,7 +278,7 @@ std::optional<uint64_t> CodeCache::add_entry(FragmentId id, const EntryRequest& 
   const Fragment& f = fragments_[id.value];
   for (uint32_t i = f.first_entry; i != 0; i = entries_[i - 1].next_of_fragment) {
     const Entry& known = entries_[i - 1];
-    if (known.site == request.site && !known.open) return base_ + known.code;
+    if (known.site == request.site && (known.way == Entry::Way::table || known.way == Entry::Way::site)) return base_ + known.code;
   }
   if (!has_room_for_entry()) return std::nullopt;
   const Entry entry = emit_entry(f.start, request, f.body);
@@ -246,13 +289,20 @@ std::optional<uint64_t> CodeCache::add_entry(FragmentId id, const EntryRequest& 
 
 void CodeCache::remove_entries(Fragment& f) {
   for (uint32_t i = std::exchange(f.first_entry, 0); i != 0; i = entries_[i - 1].next_of_fragment) {
-    remove_from_bucket(i - 1);
+    const Entry& e = entries_[i - 1];
+    if (e.way == Entry::Way::site) {
+      BranchSite& site = sites_.at(e.site.value);
+      write_jump_field(site.field, site.any_target);
+      site.only = 0;
+    } else if (e.way != Entry::Way::none) {
+      remove_from_bucket(i - 1);
+    }
   }
 }
 
 void CodeCache::remove_from_bucket(uint32_t entry) {
   const size_t slot = branch_index(entries_[entry].key);
-  const bool open = entries_[entry].open;
+  const bool open = entries_[entry].way == Entry::Way::open;
   auto& bucket = open ? open_buckets_[slot] : buckets_[slot];
   const auto it = std::find(bucket.begin(), bucket.end(), entry);
   CHECK(it != bucket.end(), "an indirect entry outside its bucket");
@@ -369,6 +419,7 @@ void CodeCache::flush() {
   for (const auto& [index, bucket] : open_buckets_) set_open(index, 0);
   buckets_.clear();
   open_buckets_.clear();
+  sites_.clear();
   by_start_.clear();
   waiting_.clear();
   by_page_.clear();

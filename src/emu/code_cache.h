@@ -12,6 +12,7 @@
 //                      counting the branch), counts, and goes to the body; or on to the next entry of the same bucket; or in the
 //                      end to branch_miss. So when counting, each (branch, target) pair has an
 //                      entry, and a counter, of its own.
+//                      A branch that has had one target only jumps straight to that one's entry.
 //                      A pair that has no entry yet goes by the target's open entry, if it has one:
 //                      that writes the pair to a log instead of counting it.
 //   system calls       all go through the gateway, so that no thread ever waits in the kernel
@@ -79,7 +80,17 @@ struct Entry {
   FragmentId target;
   RunId site;
   uint32_t next_of_fragment = 0;  // index + 1
-  bool open = false;              // for any site; found in the open table, by the target
+  // How it is found: in the branch table by its key; in the open table by its target (for any
+  // site); or only by its site, which jumps to it.
+  enum class Way : uint8_t { table, open, site, none } way = Way::table;
+};
+
+// When counting: an indirect branch.
+struct BranchSite {
+  uint32_t field = 0;     // rel32 of its jump, and the cache offset that is right for all targets
+  uint32_t any_target = 0;
+  uint32_t only = 0;      // entry index + 1: the only target so far
+  bool has_many = false;  // has had several
 };
 
 // What a counter counts: a run, or a pair of a run and the block that followed it.
@@ -175,6 +186,10 @@ class CodeCache {
   // When counting: branches to the fragment that have no entry need no stop from now on, but are
   // logged.
   void add_open_entry(FragmentId id, BlockId first_block);
+  // An indirect branch of the fragment that is being made.
+  void add_site(RunId site, uint32_t field, uint32_t any_target) {
+    sites_[site.value] = {used_ + field, used_ + any_target, 0, false};
+  }
   // The number that a branch adds to its target to make the key.
   int32_t site_number(RunId site) const;
 
@@ -222,6 +237,9 @@ class CodeCache {
   void set_branch(size_t index, uint64_t target);
   void set_open(size_t index, uint64_t target);
   void emit_lookup(Emitter& e);
+  Entry emit_entry_for_site(GuestAddr start, const EntryRequest& request, uint32_t body);
+  bool takes_first_target(RunId site);
+  void emit_pair_counter(Emitter& e, const EntryRequest& request);
   Entry emit_open_entry(const Fragment& f, BlockId first_block);
   void emit_gateway();
   // Code at the end of the used part; continues at `body`, or falls through when that is 0.
@@ -263,6 +281,7 @@ class CodeCache {
   std::vector<Entry> entries_;
   std::unordered_map<size_t, std::vector<uint32_t>> buckets_;  // entries; the last comes first
   std::unordered_map<size_t, std::vector<uint32_t>> open_buckets_;
+  std::unordered_map<uint32_t, BranchSite> sites_;  // by run
   std::vector<CounterOwner> counter_owners_;
   struct Region {  // of a fragment's code; what lies between regions is indirect entries
     uint32_t body;

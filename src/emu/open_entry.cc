@@ -62,7 +62,7 @@ void CodeCache::add_open_entry(FragmentId id, BlockId first_block) {
   if (recording_ != Recording::counts || !has_room_for_entry()) return;
   const Fragment& f = fragments_[id.value];
   for (uint32_t i = f.first_entry; i != 0; i = entries_[i - 1].next_of_fragment) {
-    if (entries_[i - 1].open) return;
+    if (entries_[i - 1].way == Entry::Way::open) return;
   }
   const Entry entry = emit_open_entry(f, first_block);
   used_ = (used_ + kFragmentAlignment - 1) & ~(kFragmentAlignment - 1);
@@ -74,7 +74,7 @@ Entry CodeCache::emit_open_entry(const Fragment& f, BlockId first_block) {
   Emitter e({host_ + used_, size_ - used_}, base_ + used_, recording_);
   const uint64_t target = f.start.value;
   Entry entry;
-  entry.open = true;
+  entry.way = Entry::Way::open;
   entry.key = target;
   const uint64_t wrong_target = e.here();
   e.add_to_rcx(target);

@@ -372,6 +372,10 @@ void Translator::emit_syscall(Emitter& e, const Insn& insn, uint32_t index) {
 // rcx is the target. When counting, the entry that it reaches counts the pair.
 void Translator::emit_branch_dispatch(Emitter& e, RunId site) {
   if (counting()) {
+    while ((e.here() + 1) % 64 > 60) e.byte(0x90);  // nop
+    const uint32_t field = e.jmp_forward();
+    e.land_rel32(field);
+    cache_.add_site(site, field, e.offset());
     e.store_site(offsetof(StatePage, site), site.value);
     e.add_imm_to_rcx(cache_.site_number(site));
   } else {

@@ -165,15 +165,12 @@ void Engine::on_indirect_miss(GuestThread& t, Registers& regs) {
   }
   const BlockId block = first_block_of(cache.fragment(*id));
   emu::Translator& translator = t.process->space->translator();
-  if (const auto entry = cache.add_entry(*id, {site, block, translator.inc_is_harmless_at(target)})) {
-    regs.rip = *entry;  // which counts
-  } else {
-    if (site != emu::kAnySite) pair_counts_.push_back({site, block, 1});
-    const BranchRegisters parked = branch_registers(t, regs.r15);
-    regs.rcx = parked.rcx;
-    regs.rdx = parked.rdx;
-    regs.rip = cache.body_address(*id);
-  }
+  (void)cache.add_entry(*id, {site, block, translator.inc_is_harmless_at(target)});
+  if (site != emu::kAnySite) pair_counts_.push_back({site, block, 1});
+  const BranchRegisters parked = branch_registers(t, regs.r15);
+  regs.rcx = parked.rcx;
+  regs.rdx = parked.rdx;
+  regs.rip = cache.body_address(*id);
   cache.add_open_entry(*id, block);
   if (t.tracee.set_registers_if_alive(regs)) resume(t);
 }
