@@ -2,10 +2,10 @@
 //
 // The part of the code cache for indirect branches that have no counter yet, when counting.
 //
-// Each (branch, target) pair has an entry of its own, and making one needs a stop. Most pairs come a
-// few times only, so their first times are logged: if the target has an open entry, the thread writes
-// the pair down and goes on. When the log is full it stops, all pairs in it get entries at once,
-// and the log is empty again.
+// Each (branch, target) pair has an entry of its own, and making one needs a stop. Most pairs come
+// a few times only, so their first times are logged: if the target has an open entry, the thread
+// writes the pair down and goes on. When the log is full it stops, all pairs in it get entries at
+// once, and the log is empty again.
 //
 // The open table is in the cache itself, one for all threads. Its unused places are 0, so it costs
 // memory only where it is used.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "inject/engine.h"
 
+#include <array>
 #include <chrono>
+#include <cstring>
 
 #include "base/log.h"
 
@@ -12,6 +14,16 @@ using emu::FragmentKind;
 using ptrace::StopEvent;
 using ptrace::WaitOutcome;
 using ptrace::WaitStatus;
+
+namespace {
+
+// With four levels of page tables; with five the processor decides when it executes the branch.
+bool is_canonical(GuestAddr address) {
+  const auto top = static_cast<int64_t>(address.value) >> 47;
+  return top == 0 || top == -1;
+}
+
+}  // namespace
 
 Engine::Engine(trace::BlockTable& table, TraceSink& sink, EngineOptions options)
     : table_(table), sink_(sink), options_(options) {}
@@ -147,6 +159,33 @@ void Engine::on_miss(GuestThread& t, Registers& regs, uint32_t exit_index) {
   if (t.tracee.set_registers_if_alive(regs)) resume(t);
 }
 
+// A branch to an address that no address can be faults itself, and nothing of it has happened.
+// `regs` are the guest's behind it; they become those before it.
+void Engine::undo_branch(GuestThread& t, Registers& regs, RunId site) {
+  if (!counting()) {
+    // The record is the last one; where records have slots, or it was drained, stay at the target.
+    const bool is_empty = t.cursor == t.slot->buffer_guest(t.buffer);
+    if (options_.plan != emu::CapturePlan{} || is_empty) return;
+    t.cursor -= sizeof(trace::Word);
+    std::memcpy(&site.value, t.slot->host + (t.cursor - t.slot->guest), sizeof site.value);
+  }
+  const trace::Run run = table_.run(site);
+  const trace::Block block = table_.block(table_.blocks(run).back());
+  const emu::CodeCache& cache = t.process->space->cache();
+  const emu::Fragment* f = cache.find(table_.block(run.first_block).start);
+  if (run.exit == trace::RunExit::indirect_call) regs.rsp += sizeof(uint64_t);
+  if (run.exit == trace::RunExit::ret) {
+    std::array<uint8_t, decoder::kMaxInsnBytes> bytes{};
+    const size_t size = t.process->space->code().memory().read_some(block.last_insn, bytes);
+    const decoder::Insn insn = decoder::decode(std::span(bytes).first(size), block.last_insn);
+    regs.rsp -= sizeof(uint64_t) + insn.ret_pop_bytes;
+  }
+  regs.rip = block.last_insn.value;
+  if (f == nullptr || f->longest_run != site) return;
+  const auto before = t.process->space->translator().interrupted_run(*f, run.insns - 1);
+  if (before) record_run(t, *before);
+}
+
 // The indirect branch that has just missed; its number is part of the key in rcx.
 RunId Engine::branching_site(const GuestThread& t) const {
   return counting() ? RunId(static_cast<uint32_t>(t.slot->state().site)) : emu::kAnySite;
@@ -161,6 +200,11 @@ void Engine::on_indirect_miss(GuestThread& t, Registers& regs) {
   if (!id) {
     regs.rip--;
     take_guest_state(t, regs, {.kind = CachePosition::Kind::branch_miss});
+    if (!is_canonical(target)) {
+      undo_branch(t, regs, site);
+    } else if (counting() && site != emu::kAnySite) {
+      record_run(t, site);  // no entry counts it
+    }
     return native_step(t, regs, nullptr);
   }
   const BlockId block = first_block_of(cache.fragment(*id));
@@ -202,11 +246,9 @@ void Engine::take_pair_log(GuestThread& t, bool goes_on) {
 void Engine::on_stale(GuestThread& t, Registers& regs, FragmentId id) {
   counts_.stale++;
   emu::CodeCache& cache = t.process->space->cache();
-  const GuestAddr start = cache.fragment(id).start;
   cache.drop(id);
   regs.rip--;
   take_guest_state(t, regs, {.kind = CachePosition::Kind::stale, .fragment = id});
-  regs.rip = start.value;
   enter(t, regs);
 }
 

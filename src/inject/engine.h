@@ -94,7 +94,8 @@ class Engine {
   // Threads by how their traces ended.
   const std::map<trace::EndReason, uint64_t>& ended() const { return ended_; }
   // Why a part of the program ran outside the engine; empty if none did.
-  const std::vector<std::string>& unsupported() const { return unsupported_; }
+  // One line for each of the first few processes or threads of a reason, and one for the rest.
+  std::vector<std::string> unsupported() const;
   // Where every thread is, for messages about broken invariants.
   std::string describe() const;
 
@@ -120,6 +121,7 @@ class Engine {
   void on_stale(GuestThread& t, Registers& regs, FragmentId fragment);
   std::optional<FragmentId> fragment_for(GuestThread& t, GuestAddr pc, std::optional<RunId> site);
   std::optional<FragmentId> translate(GuestThread& t, GuestAddr pc, std::optional<RunId> site);
+  void undo_branch(GuestThread& t, Registers& regs, RunId site);
   RunId branching_site(const GuestThread& t) const;
   BlockId first_block_of(const emu::Fragment& f) const {
     return table_.run(f.longest_run).first_block;
@@ -196,6 +198,7 @@ class Engine {
     return {process.filtered, options_.trace};
   }
   void release(GuestThread& t, trace::EndReason reason);
+  void add_unsupported(const std::string& who, const std::string& reason);
   void go_native(GuestProcess& process, const std::string& reason);
   void note_unsupported(GuestThread& t, const Registers& regs, const char* reason);
   void leave_at_stop(GuestThread& t, const ptrace::WaitStatus& stop);
@@ -216,7 +219,11 @@ class Engine {
   std::vector<uint64_t> run_counts_;
   std::vector<trace::PairCount> pair_counts_;
   std::map<trace::EndReason, uint64_t> ended_;
-  std::vector<std::string> unsupported_;
+  struct Unsupported {
+    std::vector<std::string> first;
+    uint64_t count = 0;
+  };
+  std::map<std::string, Unsupported> unsupported_;  // by reason
   std::optional<ProgramEnd> root_end_;
   Tid root_;
 };

@@ -48,6 +48,29 @@ Result<SlotGroup> SlotGroup::create(emu::Recording recording) {
   return group;
 }
 
+Result<SlotGroup> SlotGroup::create_behind(const SlotGroup& first, size_t index,
+                                           emu::Recording recording) {
+  SlotGroup group;
+  group.bytes = kSlotsPerGroup * emu::slot_bytes(recording);
+  const auto offset = static_cast<off_t>(index * group.bytes);
+  if (::ftruncate(first.memfd.get(), offset + static_cast<off_t>(group.bytes)) != 0) {
+    return fail_errno(errno, "cannot size the trace buffers to {} groups", index + 1);
+  }
+  void* p = ::mmap(nullptr, group.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                   first.memfd.get(), offset);
+  if (p == MAP_FAILED) return fail_errno(errno, "cannot map {} bytes of trace buffers", group.bytes);
+  group.host = static_cast<uint8_t*>(p);
+  return group;
+}
+
+SlotGroup& SlotGroup::operator=(SlotGroup&& other) noexcept {
+  memfd = std::move(other.memfd);
+  std::swap(host, other.host);
+  guest_base = other.guest_base;
+  bytes = other.bytes;
+  return *this;
+}
+
 SlotGroup::SlotGroup(SlotGroup&& other) noexcept
     : memfd(std::move(other.memfd)),
       host(std::exchange(other.host, nullptr)),

@@ -25,9 +25,12 @@ struct SlotGroup {
   uint64_t guest_base = 0;
 
   static Result<SlotGroup> create(emu::Recording recording);
+  // In the memfd of `first`, which it makes longer.
+  static Result<SlotGroup> create_behind(const SlotGroup& first, size_t index,
+                                         emu::Recording recording);
   SlotGroup() = default;
   SlotGroup(SlotGroup&& other) noexcept;
-  SlotGroup& operator=(SlotGroup&&) = delete;
+  SlotGroup& operator=(SlotGroup&& other) noexcept;
   ~SlotGroup();
   size_t bytes = 0;
 };
