@@ -9,9 +9,9 @@
 //   indirect branches  arrive with a key in rcx: the target's address, and, when counting, a number
 //                      of the branch's own added to it. The branch table of every thread slot maps
 //                      the key's low 16 bits to an entry: code that checks the whole key (and when
-//                      counting the branch), counts, and goes to the body; or on to the next entry of the same bucket; or in the
-//                      end to branch_miss. So when counting, each (branch, target) pair has an
-//                      entry, and a counter, of its own.
+//                      counting the branch), counts, and goes to the body; or on to the next entry
+//                      of the same bucket; or in the end to branch_miss. So when counting, each
+//                      (branch, target) pair has an entry, and a counter, of its own.
 //                      A branch that has had one target only jumps straight to that one's entry.
 //                      A pair that has no entry yet goes by the target's open entry, if it has one:
 //                      that writes the pair to a log instead of counting it.
