@@ -4,8 +4,9 @@
 //
 // Delivering a signal takes us a few ptrace stops, while another process sends the next one in a
 // microsecond. Then one is pending whenever a handler returns, the kernel delivers it at once, and
-// the program never executes an instruction of its own. So a thread that was interrupted twice in
-// the same place runs for a moment after its handler has returned, with what others send kept back:
+// the program never executes an instruction of its own. So a thread that was interrupted again and
+// again in the same place runs for a moment after its handler has returned, with what others send
+// kept back:
 //
 //   - It stays in the kernel's queues, complete and in order; only the thread's mask changes.
 //   - The program cannot see the mask, nor sleep under it: every system call comes to us meanwhile,
@@ -21,8 +22,10 @@
 namespace shadowprof::inject {
 namespace {
 
-// Handlers that return into a hold once a thread was found to make no progress.
-constexpr unsigned kStormHandlers = 64;
+// A hold takes longer than a delivery: so many of these in one place make a storm, and after that
+// so many handlers return into a hold.
+constexpr unsigned kSamePlaces = 8;
+constexpr unsigned kStormHandlers = 16;
 constexpr unsigned kMomentUs = 40;
 // A thread may have to wait for a processor: each further round is twice as long.
 constexpr unsigned kMaxRounds = 8;
@@ -36,7 +39,8 @@ bool same_place(const ptrace::Registers& a, const ptrace::Registers& b) {
 
 // A signal that somebody sent is about to get its handler; `regs` are the guest's.
 void Engine::note_interruption(GuestThread& t, const Registers& regs) {
-  if (same_place(regs, t.returned_to)) {
+  t.same_places = same_place(regs, t.returned_to) ? t.same_places + 1 : 0;
+  if (t.same_places >= kSamePlaces) {
     t.storm = kStormHandlers;
   } else if (t.storm != 0) {
     t.storm--;
