@@ -18,10 +18,9 @@ constexpr size_t kMaxFragments = size_t{1} << 23;
 constexpr size_t kMaxExits = size_t{1} << 26;
 constexpr size_t kMaxPoints = size_t{1} << 27;
 constexpr size_t kMaxRanges = size_t{1} << 26;
-constexpr size_t kEntryMaxBytes = 128;
+constexpr size_t kEntryMaxBytes = 192;
 // More than one fragment's exits, and the entries that are made between two translations.
 constexpr size_t kCountersPerFragment = 4096;
-constexpr uint32_t kFragmentAlignment = 16;
 
 }  // namespace
 
@@ -54,7 +53,7 @@ void CodeCache::place_at(uint64_t guest_base) {
   CHECK(base_ == 0, "the cache has its place already");
   base_ = guest_base;
   emit_gateway();
-  std::fill(branch_table_.begin(), branch_table_.end(), branch_miss_address());
+  std::fill(branch_table_.begin(), branch_table_.end(), base_ + lookup_);
   used_ = first_fragment_offset_;
 }
 
@@ -104,6 +103,8 @@ void CodeCache::emit_gateway() {
 
   branch_miss_ = e.offset();
   e.int3();
+  lookup_ = branch_miss_;
+  if (recording_ == Recording::counts) emit_lookup(e);
   first_fragment_offset_ = (e.offset() + kFragmentAlignment) & ~(kFragmentAlignment - 1);
 }
 
@@ -149,13 +150,13 @@ FragmentId CodeCache::commit(Fragment fragment, std::span<const GuestRange> rang
     publish_entry(id, *pending_entry_);
     pending_entry_.reset();
   }
+  link_waiting(id);
+  for (uint32_t i = 0; i < exits.size(); i++) link_or_wait(fragment.first_exit + i);
   return id;
 }
 
-uint32_t CodeCache::site_number(RunId site) const {
-  if (site == kAnySite) return 0;
-  return (site.value * 0x9E3779B1u) >> 2;  // spreads the sites over the branch table
-}
+// As emit_lookup() undoes it. It spreads the sites over the branch table.
+int32_t CodeCache::site_number(RunId site) const { return -static_cast<int32_t>(site.value * 16); }
 
 uint32_t CodeCache::add_counter(const CounterOwner& owner) {
   CHECK(counter_owners_.size() < kMaxCounters, "more counters than a slot has room for");
@@ -168,7 +169,8 @@ uint32_t CodeCache::add_counter(const CounterOwner& owner) {
 // processor some of what it remembers to predict the guest's own.
 Entry CodeCache::emit_entry(GuestAddr start, const EntryRequest& request, uint32_t body) {
   const RunId site = request.site;
-  const uint64_t key = start.value + site_number(site);
+  if (takes_first_target(site)) return emit_entry_for_site(start, request, body);
+  const uint64_t key = start.value + static_cast<uint64_t>(int64_t{site_number(site)});
   Emitter e({host_ + used_, size_ - used_}, base_ + used_, recording_);
   // Two (site, target) pairs may add up to the same key.
   const bool checks_site = recording_ == Recording::counts;
@@ -177,7 +179,7 @@ Entry CodeCache::emit_entry(GuestAddr start, const EntryRequest& request, uint32
   const uint64_t wrong_key = e.here();
   e.add_to_rcx(key);
   while ((e.here() + 1) % 64 > 60) e.byte(0x90);  // nop
-  e.jmp_rel32(branch_miss_address());
+  e.jmp_rel32(base_ + lookup_);
   const uint32_t chain_field = used_ + e.offset() - 4;
 
   Entry entry;
@@ -192,16 +194,51 @@ Entry CodeCache::emit_entry(GuestAddr start, const EntryRequest& request, uint32
     e.add_imm_to_rcx(1 - static_cast<int32_t>(site.value));
     e.decrement_rcx_and_jump_unless_zero(wrong_site);
   }
-  if (site != kAnySite) {
-    const size_t field = counter_offset(add_counter({site, request.first_block, true}));
-    if (request.flags_are_free) {
-      e.inc_state(field);
-    } else {
-      e.load_state(decoder::kRcx, field);
-      e.add_imm_to_rcx(1);
-      e.store_state(field, decoder::kRcx);
-    }
+  emit_pair_counter(e, request);
+  e.restore_branch_registers();
+  if (body != 0) e.jmp_rel32(base_ + body);
+  used_ += e.offset();
+  return entry;
+}
+
+// rcx is free.
+void CodeCache::emit_pair_counter(Emitter& e, const EntryRequest& request) {
+  if (request.site == kAnySite) return;
+  const size_t field = counter_offset(add_counter({request.site, request.first_block, true}));
+  if (request.flags_are_free) {
+    e.inc_state(field);
+  } else {
+    e.load_state(decoder::kRcx, field);
+    e.add_imm_to_rcx(1);
+    e.store_state(field, decoder::kRcx);
   }
+}
+
+// Is the next entry for `site` the one that it jumps to? A second target makes it look in the table
+// for both: the first gets an entry there when it comes next.
+bool CodeCache::takes_first_target(RunId site) {
+  const auto it = sites_.find(site.value);
+  if (it == sites_.end() || it->second.has_many) return false;
+  if (it->second.only == 0) return true;
+  write_jump_field(it->second.field, it->second.any_target);
+  entries_[it->second.only - 1].way = Entry::Way::none;
+  it->second.only = 0;
+  it->second.has_many = true;
+  return false;
+}
+
+Entry CodeCache::emit_entry_for_site(GuestAddr start, const EntryRequest& request, uint32_t body) {
+  Emitter e({host_ + used_, size_ - used_}, base_ + used_, recording_);
+  const uint64_t wrong_target = e.here();
+  e.add_to_rcx(start.value);
+  e.jmp_rel32(base_ + sites_.at(request.site.value).any_target);
+  Entry entry;
+  entry.way = Entry::Way::site;
+  entry.site = request.site;
+  entry.code = used_ + e.offset();
+  e.add_to_rcx(1 - start.value);
+  e.decrement_rcx_and_jump_unless_zero(wrong_target);
+  emit_pair_counter(e, request);
   e.restore_branch_registers();
   if (body != 0) e.jmp_rel32(base_ + body);
   used_ += e.offset();
@@ -214,12 +251,19 @@ void CodeCache::publish_entry(FragmentId id, Entry entry) {
   entry.next_of_fragment = f.first_entry;
   const auto index = static_cast<uint32_t>(entries_.size());
   f.first_entry = index + 1;
+  if (entry.way == Entry::Way::site) {
+    BranchSite& site = sites_.at(entry.site.value);
+    site.only = index + 1;
+    entries_.push_back(entry);
+    return write_jump_field(site.field, entry.code);
+  }
+  const bool open = entry.way == Entry::Way::open;
   const size_t slot = branch_index(entry.key);
-  auto& bucket = buckets_[slot];
+  auto& bucket = open ? open_buckets_[slot] : buckets_[slot];
   if (!bucket.empty()) write_jump_field(entry.chain_field, entries_[bucket.back()].code);
   bucket.push_back(index);
   entries_.push_back(entry);
-  set_branch(slot, base_ + entry.code);
+  open ? set_open(slot, base_ + entry.code) : set_branch(slot, base_ + entry.code);
 }
 
 bool CodeCache::has_room_for_entry() const {
@@ -233,7 +277,8 @@ void CodeCache::begin_entry(GuestAddr start, const EntryRequest& request) {
 std::optional<uint64_t> CodeCache::add_entry(FragmentId id, const EntryRequest& request) {
   const Fragment& f = fragments_[id.value];
   for (uint32_t i = f.first_entry; i != 0; i = entries_[i - 1].next_of_fragment) {
-    if (entries_[i - 1].site == request.site) return base_ + entries_[i - 1].code;
+    const Entry& known = entries_[i - 1];
+    if (known.site == request.site && (known.way == Entry::Way::table || known.way == Entry::Way::site)) return base_ + known.code;
   }
   if (!has_room_for_entry()) return std::nullopt;
   const Entry entry = emit_entry(f.start, request, f.body);
@@ -244,18 +289,27 @@ std::optional<uint64_t> CodeCache::add_entry(FragmentId id, const EntryRequest& 
 
 void CodeCache::remove_entries(Fragment& f) {
   for (uint32_t i = std::exchange(f.first_entry, 0); i != 0; i = entries_[i - 1].next_of_fragment) {
-    remove_from_bucket(i - 1);
+    const Entry& e = entries_[i - 1];
+    if (e.way == Entry::Way::site) {
+      BranchSite& site = sites_.at(e.site.value);
+      write_jump_field(site.field, site.any_target);
+      site.only = 0;
+    } else if (e.way != Entry::Way::none) {
+      remove_from_bucket(i - 1);
+    }
   }
 }
 
 void CodeCache::remove_from_bucket(uint32_t entry) {
   const size_t slot = branch_index(entries_[entry].key);
-  auto& bucket = buckets_[slot];
+  const bool open = entries_[entry].way == Entry::Way::open;
+  auto& bucket = open ? open_buckets_[slot] : buckets_[slot];
   const auto it = std::find(bucket.begin(), bucket.end(), entry);
   CHECK(it != bucket.end(), "an indirect entry outside its bucket");
-  const uint32_t next = it == bucket.begin() ? branch_miss_ : entries_[*(it - 1)].code;
+  const uint32_t end = open ? lookup_miss_ : lookup_;
+  const uint32_t next = it == bucket.begin() ? end : entries_[*(it - 1)].code;
   if (it + 1 == bucket.end()) {
-    set_branch(slot, base_ + next);
+    open ? set_open(slot, base_ + next) : set_branch(slot, base_ + next);
   } else {
     write_jump_field(entries_[*(it + 1)].chain_field, next);
   }
@@ -280,21 +334,39 @@ void CodeCache::write_jump_field(uint32_t field, uint32_t target) {
 void CodeCache::link(uint32_t exit_index, FragmentId to) {
   Exit& e = exits_[exit_index];
   Fragment& target = fragments_[to.value];
-  if (e.jump_field == 0 || e.linked != 0 || !target.live) return;
   e.linked = to.value + 1;
   e.next_incoming = target.incoming;
   target.incoming = exit_index + 1;
   write_jump_field(e.jump_field, target.body);
 }
 
+void CodeCache::link_or_wait(uint32_t exit_index) {
+  Exit& e = exits_[exit_index];
+  if (const auto target = by_start_.find(e.target); target != by_start_.end()) {
+    return link(exit_index, target->second);
+  }
+  e.next_incoming = std::exchange(waiting_[e.target], exit_index + 1);
+}
+
+void CodeCache::link_waiting(FragmentId to) {
+  const auto waiting = waiting_.extract(fragments_[to.value].start);
+  for (uint32_t at = waiting ? waiting.mapped() : 0; at != 0;) {
+    const uint32_t exit_index = at - 1;
+    at = exits_[exit_index].next_incoming;
+    link(exit_index, to);
+  }
+}
+
+// They wait for the target to be translated anew.
 void CodeCache::unlink_incoming(Fragment& f) {
-  for (uint32_t at = f.incoming; at != 0;) {
-    Exit& e = exits_[at - 1];
+  for (uint32_t at = std::exchange(f.incoming, 0); at != 0;) {
+    const uint32_t exit_index = at - 1;
+    Exit& e = exits_[exit_index];
+    at = e.next_incoming;
     write_jump_field(e.jump_field, e.jump_field + 4);
     e.linked = 0;
-    at = std::exchange(e.next_incoming, 0);
+    link_or_wait(exit_index);
   }
-  f.incoming = 0;
 }
 
 const Fragment* CodeCache::find(GuestAddr start) const {
@@ -305,12 +377,12 @@ const Fragment* CodeCache::find(GuestAddr start) const {
 void CodeCache::drop(FragmentId id) {
   Fragment& f = fragments_[id.value];
   if (!f.live) return;
+  const auto it = by_start_.find(f.start);
+  if (it != by_start_.end() && it->second == id) by_start_.erase(it);
   unlink_incoming(f);
   remove_entries(f);
   f.live = false;
   host_[f.body] = 0xcc;  // a thread that is on its way here traps
-  const auto it = by_start_.find(f.start);
-  if (it != by_start_.end() && it->second == id) by_start_.erase(it);
   for_each_page(f, [&](GuestAddr page) { std::erase(by_page_[page], id); });
 }
 
@@ -342,10 +414,14 @@ size_t CodeCache::invalidate(GuestRange range) {
 void CodeCache::flush() {
   flushes_++;
   for (const auto& [index, bucket] : buckets_) {
-    if (!bucket.empty()) set_branch(index, branch_miss_address());
+    if (!bucket.empty()) set_branch(index, base_ + lookup_);
   }
+  for (const auto& [index, bucket] : open_buckets_) set_open(index, 0);
   buckets_.clear();
+  open_buckets_.clear();
+  sites_.clear();
   by_start_.clear();
+  waiting_.clear();
   by_page_.clear();
   regions_.clear();
   fragments_.clear();
@@ -372,6 +448,7 @@ CachePosition CodeCache::locate_in_gateway(uint32_t offset) const {
   if (offset == syscall_) at.kind = CachePosition::Kind::before_syscall;
   if (offset == after_syscall_) at.kind = CachePosition::Kind::after_syscall;
   if (offset == branch_miss_) at.kind = CachePosition::Kind::branch_miss;
+  if (log_full_ != 0 && offset == log_full_) at.kind = CachePosition::Kind::log_full;
   return at;
 }
 

@@ -9,9 +9,12 @@
 //   indirect branches  arrive with a key in rcx: the target's address, and, when counting, a number
 //                      of the branch's own added to it. The branch table of every thread slot maps
 //                      the key's low 16 bits to an entry: code that checks the whole key (and when
-//                      counting the branch), counts, and goes to the body; or on to the next entry of the same bucket; or in the
-//                      end to branch_miss. So when counting, each (branch, target) pair has an
-//                      entry, and a counter, of its own.
+//                      counting the branch), counts, and goes to the body; or on to the next entry
+//                      of the same bucket; or in the end to branch_miss. So when counting, each
+//                      (branch, target) pair has an entry, and a counter, of its own.
+//                      A branch that has had one target only jumps straight to that one's entry.
+//                      A pair that has no entry yet goes by the target's open entry, if it has one:
+//                      that writes the pair to a log instead of counting it.
 //   system calls       all go through the gateway, so that no thread ever waits in the kernel
 //                      inside a fragment, and the cache may be emptied at any time.
 //
@@ -34,6 +37,8 @@
 #include "trace/block_table.h"
 
 namespace shadowprof::emu {
+
+class Emitter;
 
 // How to get the guest's registers back when a thread stops at a point.
 enum Recovery : uint8_t {
@@ -58,11 +63,14 @@ struct Exit {
   GuestAddr target;
   RunId run;
   uint32_t linked = 0;        // FragmentId + 1 of what it jumps to
-  uint32_t next_incoming = 0; // exit index + 1: the next exit that is linked to the same fragment
+  // Exit index + 1: the next exit that is linked to the same fragment, or, while it is not linked,
+  // that waits for the same target.
+  uint32_t next_incoming = 0;
 };
 
-// Who branches: the run that ends in the branch, or nobody in particular.
-inline constexpr RunId kAnySite{INT32_MAX};
+// Who branches: the run that ends in the branch, or nobody in particular. No run that branches
+// indirectly has this number.
+inline constexpr RunId kAnySite{0};
 
 // A way into a fragment for indirect branches.
 struct Entry {
@@ -72,6 +80,17 @@ struct Entry {
   FragmentId target;
   RunId site;
   uint32_t next_of_fragment = 0;  // index + 1
+  // How it is found: in the branch table by its key; in the open table by its target (for any
+  // site); or only by its site, which jumps to it.
+  enum class Way : uint8_t { table, open, site, none } way = Way::table;
+};
+
+// When counting: an indirect branch.
+struct BranchSite {
+  uint32_t field = 0;     // rel32 of its jump, and the cache offset that is right for all targets
+  uint32_t any_target = 0;
+  uint32_t only = 0;      // entry index + 1: the only target so far
+  bool has_many = false;  // has had several
 };
 
 // What a counter counts: a run, or a pair of a run and the block that followed it.
@@ -119,6 +138,7 @@ struct CachePosition {
     unlinked_exit,   // on the int3 of exit `exit`
     stale,           // on the int3 behind a failed self-check, or at the body of a dropped fragment
     branch_miss,     // indirect branch without entry: the target is in rcx
+    log_full,        // the pair log is full; its last entry is where the thread was going
     syscall_trap,    // the gateway hands a system call to the tracer
     before_syscall,  // on the gateway's syscall instruction
     after_syscall,   // behind it
@@ -148,7 +168,8 @@ class CodeCache {
   uint64_t next_address() const { return base_ + used_; }
   uint32_t used() const { return used_; }
 
-  // Takes over `code_bytes` of the room; positions in `fragment` and `exits` are final.
+  // Takes over `code_bytes` of the room; positions in `fragment` and `exits` are final. Links its
+  // exits to what there is, and what waits for it to it.
   FragmentId commit(Fragment fragment, std::span<const GuestRange> ranges,
                     std::span<const Point> points, std::span<const Exit> exits, size_t code_bytes);
   // How indirect branches from `site` (kAnySite when tracing) get to a fragment.
@@ -162,13 +183,18 @@ class CodeCache {
   // The address of the fragment's entry for that site, made if it has none; nothing if there is no
   // room.
   std::optional<uint64_t> add_entry(FragmentId id, const EntryRequest& request);
+  // When counting: branches to the fragment that have no entry need no stop from now on, but are
+  // logged.
+  void add_open_entry(FragmentId id, BlockId first_block);
+  // An indirect branch of the fragment that is being made.
+  void add_site(RunId site, uint32_t field, uint32_t any_target) {
+    sites_[site.value] = {used_ + field, used_ + any_target, 0, false};
+  }
   // The number that a branch adds to its target to make the key.
-  uint32_t site_number(RunId site) const;
+  int32_t site_number(RunId site) const;
 
   uint32_t add_counter(const CounterOwner& owner);
   const std::vector<CounterOwner>& counter_owners() const { return counter_owners_; }
-  void link(uint32_t exit, FragmentId to);
-
   const Fragment* find(GuestAddr start) const;
   FragmentId id_of(const Fragment& f) const {
     return FragmentId(static_cast<uint32_t>(&f - fragments_.data()));
@@ -209,12 +235,21 @@ class CodeCache {
   CodeCache(UniqueFd memfd, uint8_t* host, size_t size, Recording recording);
 
   void set_branch(size_t index, uint64_t target);
+  void set_open(size_t index, uint64_t target);
+  void emit_lookup(Emitter& e);
+  Entry emit_entry_for_site(GuestAddr start, const EntryRequest& request, uint32_t body);
+  bool takes_first_target(RunId site);
+  void emit_pair_counter(Emitter& e, const EntryRequest& request);
+  Entry emit_open_entry(const Fragment& f, BlockId first_block);
   void emit_gateway();
   // Code at the end of the used part; continues at `body`, or falls through when that is 0.
   Entry emit_entry(GuestAddr start, const EntryRequest& request, uint32_t body);
   void publish_entry(FragmentId id, Entry entry);
   bool has_room_for_entry() const;
   void write_jump_field(uint32_t field, uint32_t target);
+  void link(uint32_t exit, FragmentId to);
+  void link_or_wait(uint32_t exit);
+  void link_waiting(FragmentId to);
   void unlink_incoming(Fragment& f);
   template <typename Use>
   void for_each_page(const Fragment& f, Use use) const;
@@ -222,6 +257,8 @@ class CodeCache {
   void remove_from_bucket(uint32_t entry);
   CachePosition locate_in_fragment(const Fragment& f, uint32_t offset) const;
   CachePosition locate_in_gateway(uint32_t offset) const;
+
+  static constexpr uint32_t kFragmentAlignment = 16;
 
   Recording recording_;
   UniqueFd memfd_;
@@ -231,7 +268,7 @@ class CodeCache {
   uint32_t used_ = 0;
   uint32_t first_fragment_offset_ = 0;
   uint32_t gateway_ = 0, syscall_trap_ = 0, syscall_ = 0, after_syscall_ = 0,
-           branch_miss_ = 0;
+           branch_miss_ = 0, lookup_ = 0, lookup_miss_ = 0, log_full_ = 0, open_table_ = 0;
   uint64_t flushes_ = 0;
 
   ReservedArray<Fragment> fragments_;
@@ -240,8 +277,11 @@ class CodeCache {
   ReservedArray<GuestRange> ranges_;
   std::unordered_map<GuestAddr, FragmentId> by_start_;
   std::unordered_map<GuestAddr, std::vector<FragmentId>> by_page_;
+  std::unordered_map<GuestAddr, uint32_t> waiting_;  // exit index + 1, by its target
   std::vector<Entry> entries_;
   std::unordered_map<size_t, std::vector<uint32_t>> buckets_;  // entries; the last comes first
+  std::unordered_map<size_t, std::vector<uint32_t>> open_buckets_;
+  std::unordered_map<uint32_t, BranchSite> sites_;  // by run
   std::vector<CounterOwner> counter_owners_;
   struct Region {  // of a fragment's code; what lies between regions is indirect entries
     uint32_t body;

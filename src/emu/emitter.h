@@ -76,6 +76,17 @@ class Emitter {
     byte(0);
     return offset() - 1;
   }
+  void jrcxz_back(uint64_t target) {                             // jrcxz rel8
+    byte(0xe3);
+    const auto distance = static_cast<int64_t>(target - (here() + 1));
+    CHECK(distance >= -128 && distance <= 127, "jrcxz over {} bytes", distance);
+    byte(static_cast<uint8_t>(distance));
+  }
+  // Leaves room, unwritten.
+  void skip_to(uint32_t at) {
+    CHECK(at >= at_ && at <= out_.size(), "a gap that does not fit");
+    at_ = at;
+  }
   void land_rel8(uint32_t displacement_at) {
     const uint32_t distance = offset() - (displacement_at + 1);
     CHECK(distance <= 127, "short branch over {} bytes", distance);
@@ -155,6 +166,26 @@ class Emitter {
       jmp_rel32(target);
       land_rel8(is_zero);
     }
+  }
+  void load_rcx_table_rdx() { bytes({0x48, 0x8b, 0x0c, 0xd1}); }      // mov rcx, [rcx+rdx*8]
+  void add_rdx_times_8_to_rcx() { bytes({0x48, 0x8d, 0x0c, 0xd1}); }  // lea rcx, [rcx+rdx*8]
+  void not_rdx() { bytes({0x48, 0xf7, 0xd2}); }                       // not rdx (no flags)
+  void add_rdx_times_8_plus_8_to_rcx() {                         // lea rcx, [rcx+rdx*8+8]
+    bytes({0x48, 0x8d, 0x4c, 0xd1, 0x08});
+  }
+  void jmp_rdx() { bytes({0xff, 0xe2}); }                      // jmp rdx
+  void lea_rcx_rip(uint64_t address) {                           // lea rcx, [rip+disp32]
+    bytes({0x48, 0x8d, 0x0d});
+    u32(relative(address, 4));
+  }
+  void store_log_site(size_t log) {                              // mov [r15+rcx*8+log], edx
+    bytes({0x41, 0x89, 0x94, 0xcf});
+    u32(static_cast<uint32_t>(log));
+  }
+  void store_log_block(size_t log, uint32_t block) {             // mov dword [r15+rcx*8+log+4], imm32
+    bytes({0x41, 0xc7, 0x84, 0xcf});
+    u32(static_cast<uint32_t>(log + 4));
+    u32(block);
   }
   void movzx_edx_cx() { bytes({0x0f, 0xb7, 0xd1}); }           // movzx edx, cx
   void movzx_ecx_ax() { bytes({0x0f, 0xb7, 0xc8}); }           // movzx ecx, ax

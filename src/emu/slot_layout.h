@@ -14,6 +14,7 @@
 //   syscall kinds      64 KiB: what the gateway does with system call number `ax`
 //   syscall counts     512 KiB of address space: how often number `ax` was called
 //   branch table       512 KiB: low 16 bits of an indirect branch's target -> code to check it
+//   pair log           8 KiB, when counting: (branch, target) pairs that have no counter yet
 //   then, when recording a trace
 //     trace buffer 0     kTraceBufferBytes
 //     guard page         not accessible: a store that runs into it asks for a drain
@@ -45,13 +46,22 @@ struct StatePage {
   uint64_t spill_time_rdx;
   uint64_t next_pc;           // guest address after the system call being made
   uint64_t site;              // counts: the indirect branch that is looking for its target
-  uint64_t reserved[119];
+  uint64_t lookup_target;     // counts: where it leads, while an open entry is looked up
+  uint64_t log_left;          // counts: free entries of the pair log
+  uint64_t reserved[117];
   uint8_t mmap_prot_plain[256];   // 1: prot byte without PROT_EXEC
   uint8_t mmap_flags_plain[256];  // 1: flags byte without MAP_FIXED
   uint8_t open_flags_plain[256];  // 1: flags byte of an open for reading only
 };
 static_assert(sizeof(StatePage) <= limits::kPageBytes);
 static_assert(offsetof(StatePage, mmap_prot_plain) == 1024);
+
+// The log is filled from its last entry down to entry 1.
+struct LoggedPair {
+  uint32_t site;   // RunId
+  uint32_t block;  // BlockId
+};
+inline constexpr uint64_t kLogEntries = 2 * limits::kPageBytes / sizeof(LoggedPair) - 1;
 
 // What the gateway does with a system call.
 enum class SyscallKind : uint8_t {
@@ -73,7 +83,9 @@ inline constexpr size_t kSyscallCountsBytes = 65536 * sizeof(uint64_t);
 inline constexpr size_t kBranchTableOffset = kSyscallCountsOffset + kSyscallCountsBytes;
 inline constexpr size_t kBranchTableEntries = 65536;
 inline constexpr size_t kBranchTableBytes = kBranchTableEntries * sizeof(uint64_t);
-inline constexpr size_t kDataOffset = kBranchTableOffset + kBranchTableBytes;
+inline constexpr size_t kPairLogOffset = kBranchTableOffset + kBranchTableBytes;
+inline constexpr size_t kPairLogBytes = 2 * limits::kPageBytes;
+inline constexpr size_t kDataOffset = kPairLogOffset + kPairLogBytes;
 inline constexpr size_t kBufferOffset0 = kDataOffset;
 inline constexpr size_t kBufferStride = limits::kTraceBufferBytes + limits::kPageBytes;
 inline constexpr size_t kBufferCount = 2;

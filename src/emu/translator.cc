@@ -372,8 +372,12 @@ void Translator::emit_syscall(Emitter& e, const Insn& insn, uint32_t index) {
 // rcx is the target. When counting, the entry that it reaches counts the pair.
 void Translator::emit_branch_dispatch(Emitter& e, RunId site) {
   if (counting()) {
+    while ((e.here() + 1) % 64 > 60) e.byte(0x90);  // nop
+    const uint32_t field = e.jmp_forward();
+    e.land_rel32(field);
+    cache_.add_site(site, field, e.offset());
     e.store_site(offsetof(StatePage, site), site.value);
-    e.add_imm_to_rcx(static_cast<int32_t>(cache_.site_number(site)));
+    e.add_imm_to_rcx(cache_.site_number(site));
   } else {
     emit_trace_record(e, site);
   }
@@ -454,8 +458,11 @@ RunId Translator::make_run(RunExit exit, uint32_t blocks, uint32_t insns, size_t
   run.exit = exit;
   run.target = target;
   run.last_block_insns = static_cast<uint16_t>(insns - blocks_[blocks - 1].first_insn);
-  const RunId id = table_.add_run(run, std::span(block_ids_).first(blocks),
-                                  std::span(slots_).first(slots));
+  RunId id = table_.add_run(run, std::span(block_ids_).first(blocks),
+                            std::span(slots_).first(slots));
+  if (id == kAnySite && is_indirect(exit)) {
+    id = table_.add_run(run, std::span(block_ids_).first(blocks), std::span(slots_).first(slots));
+  }
   if (blocks == blocks_.size()) last_run_ = id;
   return id;
 }

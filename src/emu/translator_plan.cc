@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The first half of translation: which guest instructions become one fragment.
+#include <cpuid.h>
+
 #include <algorithm>
 
 #include "emu/translator.h"
@@ -36,6 +38,15 @@ Terminator terminator_of(InsnKind kind) {
   return Terminator::native;
 }
 
+// Where a processor has no transactions, xbegin is an undefined instruction.
+bool has_transactions() {
+  static const bool has = [] {
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (ebx & bit_RTM) != 0;
+  }();
+  return has;
+}
+
 GprMask registers_of(const Insn& insn) { return insn.reads | insn.writes; }
 
 }  // namespace
@@ -50,6 +61,7 @@ Insn Translator::fetch_insn(GuestAddr pc, const CodeRegion& region) {
     size += source_.fetch(pc + size, std::span(bytes).subspan(size));
     insn = decoder::decode(std::span(bytes).first(size), pc);
   }
+  if (insn.kind == InsnKind::transaction && !has_transactions()) insn.kind = InsnKind::native;
   // When tracing, the GS base is ours.
   if (insn.uses_gs && !counting()) {
     insn.kind = InsnKind::unsupported;

@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <utility>
@@ -59,11 +60,32 @@ Status AddressSpace::map_cache(ptrace::RemoteSyscalls& remote,
   return {};
 }
 
+// Maps `group` behind the first one's memory, for a process that may not open another file and
+// whose limit we may not raise: mremap of no bytes of a shared mapping maps it a second time, as
+// long as is asked for (mremap(2)).
+Result<GuestAddr> AddressSpace::map_without_fd(ptrace::RemoteSyscalls& remote, SlotGroup& group) {
+  SP_ASSIGN(group, SlotGroup::create_behind(groups_.front(), groups_.size(), cache_->recording()));
+  const uint64_t skipped = groups_.size() * group.bytes;
+  SP_ASSIGN(const int64_t at, remote.call(SYS_mremap, groups_.front().guest_base, 0,
+                                          skipped + group.bytes, MREMAP_MAYMOVE, 0));
+  if (at < 0 && at > -4096) return fail_errno(static_cast<int>(-at), "mremap in the program");
+  const GuestAddr twice(static_cast<uint64_t>(at));
+  SP_TRY(remote.munmap(twice, skipped));
+  SP_TRY(remote.mprotect(twice + skipped, group.bytes, PROT_NONE));
+  SP_TRY(remote.madvise(twice + skipped, group.bytes, MADV_DONTFORK));
+  SP_TRY(remote.madvise(twice + skipped, group.bytes, MADV_DONTDUMP));
+  return twice + skipped;
+}
+
 Status AddressSpace::add_slot_group(ptrace::RemoteSyscalls& remote) {
   SP_ASSIGN(SlotGroup group, SlotGroup::create(cache_->recording()));
   const uint64_t below = cache_->base() - group.bytes * (groups_.size() + 1) - kOddOffset;
-  SP_ASSIGN(const GuestAddr at,
-            map_memfd(remote, code_.memory().tid(), group.memfd.get(), group.bytes, PROT_NONE, below & ~0xfffull));
+  auto mapped = map_memfd(remote, code_.memory().tid(), group.memfd.get(), group.bytes, PROT_NONE,
+                          below & ~0xfffull);
+  if (!mapped && mapped.error().errno_value == EMFILE && !groups_.empty()) {
+    mapped = map_without_fd(remote, group);
+  }
+  SP_ASSIGN(const GuestAddr at, std::move(mapped));
   group.guest_base = at.value;
   for (size_t i = 0; i < kSlotsPerGroup; i++) {
     auto slot = std::make_unique<Slot>();

@@ -62,6 +62,7 @@ class AddressSpace {
         translator_(*cache_, table, code_, options) {}
 
   Status map_cache(ptrace::RemoteSyscalls& remote, const std::vector<kernel::Mapping>& mappings);
+  Result<GuestAddr> map_without_fd(ptrace::RemoteSyscalls& remote, SlotGroup& group);
   Status add_slot_group(ptrace::RemoteSyscalls& remote);
   Status open_slot(ptrace::RemoteSyscalls& remote, Slot& slot);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "inject/engine.h"
 
+#include <array>
 #include <chrono>
+#include <cstring>
 
 #include "base/log.h"
 
@@ -13,6 +15,16 @@ using ptrace::StopEvent;
 using ptrace::WaitOutcome;
 using ptrace::WaitStatus;
 
+namespace {
+
+// With four levels of page tables; with five the processor decides when it executes the branch.
+bool is_canonical(GuestAddr address) {
+  const auto top = static_cast<int64_t>(address.value) >> 47;
+  return top == 0 || top == -1;
+}
+
+}  // namespace
+
 Engine::Engine(trace::BlockTable& table, TraceSink& sink, EngineOptions options)
     : table_(table), sink_(sink), options_(options) {}
 
@@ -21,7 +33,7 @@ Engine::~Engine() = default;
 Result<ProgramEnd> Engine::run(const std::function<void()>& on_interrupt) {
   while (!threads_.empty() || !root_end_) {
     start_ready_children();
-    const WaitOutcome outcome = stops_.next();
+    const WaitOutcome outcome = stops_.next(threads_.size() == 1);
     if (outcome.kind == WaitOutcome::Kind::interrupted) on_interrupt();
     if (outcome.kind == WaitOutcome::Kind::no_children) break;
     if (outcome.has_status()) dispatch(outcome.tid, outcome.status);
@@ -65,7 +77,7 @@ void Engine::dispatch(Tid tid, const WaitStatus& status) {
     case StopEvent::vfork:
     case StopEvent::clone: return on_new_child(t, status.event());
     case StopEvent::exit: return on_exit_event(t);
-    default: return resume(t);
+    default: return t.holding ? on_moment_over(t) : resume(t);
   }
 }
 
@@ -102,6 +114,12 @@ bool Engine::on_engine_trap(GuestThread& t, Registers& regs) {
       repair_signal_state(t, SIGTRAP);
       on_indirect_miss(t, regs);
       return true;
+    case CachePosition::Kind::log_full:
+      repair_signal_state(t, SIGTRAP);
+      regs.rip--;
+      take_guest_state(t, regs, at);
+      enter(t, regs);
+      return true;
     case CachePosition::Kind::stale:
       repair_signal_state(t, SIGTRAP);
       on_stale(t, regs, at.fragment);
@@ -130,7 +148,6 @@ bool Engine::on_engine_trap(GuestThread& t, Registers& regs) {
 void Engine::on_miss(GuestThread& t, Registers& regs, uint32_t exit_index) {
   counts_.misses++;
   emu::CodeCache& cache = t.process->space->cache();
-  const uint64_t flushes = cache.flushes();
   const GuestAddr target = cache.exit(exit_index).target;
   const auto id = fragment_for(t, target, std::nullopt);
   if (!id) {
@@ -138,9 +155,35 @@ void Engine::on_miss(GuestThread& t, Registers& regs, uint32_t exit_index) {
     take_guest_state(t, regs, {.kind = CachePosition::Kind::unlinked_exit, .exit = exit_index});
     return native_step(t, regs, nullptr);
   }
-  if (cache.flushes() == flushes) cache.link(exit_index, *id);
   regs.rip = cache.body_address(*id);
   if (t.tracee.set_registers_if_alive(regs)) resume(t);
+}
+
+// A branch to an address that no address can be faults itself, and nothing of it has happened.
+// `regs` are the guest's behind it; they become those before it.
+void Engine::undo_branch(GuestThread& t, Registers& regs, RunId site) {
+  if (!counting()) {
+    // The record is the last one; where records have slots, or it was drained, stay at the target.
+    const bool is_empty = t.cursor == t.slot->buffer_guest(t.buffer);
+    if (options_.plan != emu::CapturePlan{} || is_empty) return;
+    t.cursor -= sizeof(trace::Word);
+    std::memcpy(&site.value, t.slot->host + (t.cursor - t.slot->guest), sizeof site.value);
+  }
+  const trace::Run run = table_.run(site);
+  const trace::Block block = table_.block(table_.blocks(run).back());
+  const emu::CodeCache& cache = t.process->space->cache();
+  const emu::Fragment* f = cache.find(table_.block(run.first_block).start);
+  if (run.exit == trace::RunExit::indirect_call) regs.rsp += sizeof(uint64_t);
+  if (run.exit == trace::RunExit::ret) {
+    std::array<uint8_t, decoder::kMaxInsnBytes> bytes{};
+    const size_t size = t.process->space->code().memory().read_some(block.last_insn, bytes);
+    const decoder::Insn insn = decoder::decode(std::span(bytes).first(size), block.last_insn);
+    regs.rsp -= sizeof(uint64_t) + insn.ret_pop_bytes;
+  }
+  regs.rip = block.last_insn.value;
+  if (f == nullptr || f->longest_run != site) return;
+  const auto before = t.process->space->translator().interrupted_run(*f, run.insns - 1);
+  if (before) record_run(t, *before);
 }
 
 // The indirect branch that has just missed; its number is part of the key in rcx.
@@ -152,36 +195,60 @@ void Engine::on_indirect_miss(GuestThread& t, Registers& regs) {
   counts_.indirect_misses++;
   emu::CodeCache& cache = t.process->space->cache();
   const RunId site = branching_site(t);
-  const GuestAddr target(regs.rcx - cache.site_number(site));
+  const GuestAddr target(regs.rcx - static_cast<uint64_t>(int64_t{cache.site_number(site)}));
   const auto id = fragment_for(t, target, site);
   if (!id) {
     regs.rip--;
     take_guest_state(t, regs, {.kind = CachePosition::Kind::branch_miss});
+    if (!is_canonical(target)) {
+      undo_branch(t, regs, site);
+    } else if (counting() && site != emu::kAnySite) {
+      record_run(t, site);  // no entry counts it
+    }
     return native_step(t, regs, nullptr);
   }
-  const BlockId block = table_.run(cache.fragment(*id).longest_run).first_block;
+  const BlockId block = first_block_of(cache.fragment(*id));
   emu::Translator& translator = t.process->space->translator();
-  if (const auto entry = cache.add_entry(*id, {site, block, translator.inc_is_harmless_at(target)})) {
-    regs.rip = *entry;  // which counts
-  } else {
-    if (site != emu::kAnySite) pair_counts_.push_back({site, block, 1});
-    const BranchRegisters parked = branch_registers(t, regs.r15);
-    regs.rcx = parked.rcx;
-    regs.rdx = parked.rdx;
-    regs.rip = cache.body_address(*id);
-  }
+  (void)cache.add_entry(*id, {site, block, translator.inc_is_harmless_at(target)});
+  if (site != emu::kAnySite) pair_counts_.push_back({site, block, 1});
+  const BranchRegisters parked = branch_registers(t, regs.r15);
+  regs.rcx = parked.rcx;
+  regs.rdx = parked.rdx;
+  regs.rip = cache.body_address(*id);
+  cache.add_open_entry(*id, block);
   if (t.tracee.set_registers_if_alive(regs)) resume(t);
+}
+
+// What the thread has logged is counted, and gets counters of its own.
+void Engine::take_pair_log(GuestThread& t, bool goes_on) {
+  counts_.pair_logs++;
+  emu::CodeCache& cache = t.process->space->cache();
+  emu::Translator& translator = t.process->space->translator();
+  std::map<std::pair<RunId, BlockId>, uint64_t> pairs;
+  const emu::LoggedPair* log = t.slot->pair_log();
+  uint64_t& left = t.slot->state().log_left;
+  for (uint64_t i = emu::kLogEntries; i > left; i--) {
+    pairs[{RunId(log[i].site), BlockId(log[i].block)}]++;
+  }
+  left = emu::kLogEntries;
+  for (const auto& [pair, count] : pairs) {
+    const auto [site, block] = pair;
+    if (site != emu::kAnySite) pair_counts_.push_back({site, block, count});
+    const GuestAddr start = table_.block(block).start;
+    const emu::Fragment* f = goes_on ? cache.find(start) : nullptr;
+    if (f != nullptr) {
+      (void)cache.add_entry(cache.id_of(*f), {site, block, translator.inc_is_harmless_at(start)});
+    }
+  }
 }
 
 // The guest's code is no longer what was translated, or the fragment was dropped meanwhile.
 void Engine::on_stale(GuestThread& t, Registers& regs, FragmentId id) {
   counts_.stale++;
   emu::CodeCache& cache = t.process->space->cache();
-  const GuestAddr start = cache.fragment(id).start;
   cache.drop(id);
   regs.rip--;
   take_guest_state(t, regs, {.kind = CachePosition::Kind::stale, .fragment = id});
-  regs.rip = start.value;
   enter(t, regs);
 }
 
@@ -225,29 +292,22 @@ void Engine::translate_successors(GuestThread& t, FragmentId id) {
   if (f.checks_itself || f.kind != FragmentKind::translated) return;
   for (uint32_t i = f.first_exit; i < f.first_exit + f.exit_count; i++) {
     const GuestAddr target = cache.exit(i).target;
-    const emu::Fragment* known = cache.find(target);
-    std::optional<FragmentId> to;
-    if (known) {
-      to = cache.id_of(*known);
-    } else {
-      to = translate(t, target, std::nullopt);
-    }
+    if (!cache.find(target)) (void)translate(t, target, std::nullopt);
     if (cache.flushes() != flushes) return;
-    if (to) cache.link(i, *to);
   }
   for (BlockId id_of_block : table_.blocks(table_.run(f.longest_run))) {
     const trace::Block block = table_.block(id_of_block);
     const bool system_call = block.terminator == trace::Terminator::syscall;
     const bool call = block.terminator == trace::Terminator::call ||
                       block.terminator == trace::Terminator::indirect_call;
-    // When counting, a return that is new needs us anyway, for its counter.
-    if (!system_call && !(call && !counting())) continue;
+    if (!system_call && !call) continue;
     const emu::Fragment* known = cache.find(block.end);
     const auto next = known ? std::optional(cache.id_of(*known))
                             : translate(t, block.end, emu::kAnySite);
     if (cache.flushes() != flushes) return;
     // The gateway goes on to it by an indirect branch.
     if (next && system_call) (void)cache.add_entry(*next, {});
+    if (next && call) cache.add_open_entry(*next, first_block_of(cache.fragment(*next)));
   }
 }
 

@@ -52,12 +52,14 @@ struct EngineOptions {
 struct EngineCounts {
   uint64_t misses = 0;           // jumps to code without translation or link
   uint64_t indirect_misses = 0;
+  uint64_t pair_logs = 0;  // full logs of indirect branches without a counter
   uint64_t drains = 0;
   uint64_t tracer_syscalls = 0;  // made under our eyes
   uint64_t signals = 0;
   uint64_t native_steps = 0;
   uint64_t stale = 0;            // translations found to be out of date
   uint64_t context_steps = 0;    // single steps to an exact place
+  uint64_t holds = 0;            // moments in which signals were kept back
   uint64_t fragments = 0;
   uint64_t flushes = 0;
   uint64_t threads = 0;
@@ -92,7 +94,8 @@ class Engine {
   // Threads by how their traces ended.
   const std::map<trace::EndReason, uint64_t>& ended() const { return ended_; }
   // Why a part of the program ran outside the engine; empty if none did.
-  const std::vector<std::string>& unsupported() const { return unsupported_; }
+  // One line for each of the first few processes or threads of a reason, and one for the rest.
+  std::vector<std::string> unsupported() const;
   // Where every thread is, for messages about broken invariants.
   std::string describe() const;
 
@@ -118,7 +121,12 @@ class Engine {
   void on_stale(GuestThread& t, Registers& regs, FragmentId fragment);
   std::optional<FragmentId> fragment_for(GuestThread& t, GuestAddr pc, std::optional<RunId> site);
   std::optional<FragmentId> translate(GuestThread& t, GuestAddr pc, std::optional<RunId> site);
+  void undo_branch(GuestThread& t, Registers& regs, RunId site);
   RunId branching_site(const GuestThread& t) const;
+  BlockId first_block_of(const emu::Fragment& f) const {
+    return table_.run(f.longest_run).first_block;
+  }
+  void take_pair_log(GuestThread& t, bool goes_on);
   void translate_successors(GuestThread& t, FragmentId id);
   void flush(GuestThread& t);
   bool quiesce(GuestThread& t);
@@ -156,6 +164,14 @@ class Engine {
   void deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t& info);
   void redeliver_deferred(GuestThread& t);
 
+  // engine_storm.cc
+  void note_interruption(GuestThread& t, const Registers& regs);
+  void begin_hold(GuestThread& t);
+  void end_hold(GuestThread& t);
+  void run_for_a_moment(Tid tid, const Registers& start);
+  void on_moment_over(GuestThread& t);
+  void make_held_call(GuestThread& t, Registers& regs);
+
   // engine_syscalls.cc
   void on_tracer_syscall(GuestThread& t, Registers& regs);
   bool leave_to_gateway(GuestThread& t, Registers& regs);
@@ -182,6 +198,7 @@ class Engine {
     return {process.filtered, options_.trace};
   }
   void release(GuestThread& t, trace::EndReason reason);
+  void add_unsupported(const std::string& who, const std::string& reason);
   void go_native(GuestProcess& process, const std::string& reason);
   void note_unsupported(GuestThread& t, const Registers& regs, const char* reason);
   void leave_at_stop(GuestThread& t, const ptrace::WaitStatus& stop);
@@ -202,7 +219,11 @@ class Engine {
   std::vector<uint64_t> run_counts_;
   std::vector<trace::PairCount> pair_counts_;
   std::map<trace::EndReason, uint64_t> ended_;
-  std::vector<std::string> unsupported_;
+  struct Unsupported {
+    std::vector<std::string> first;
+    uint64_t count = 0;
+  };
+  std::map<std::string, Unsupported> unsupported_;  // by reason
   std::optional<ProgramEnd> root_end_;
   Tid root_;
 };

@@ -114,9 +114,15 @@ void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePositi
     case CachePosition::Kind::unlinked_exit: regs.rip = cache.exit(at.exit).target.value; break;
     case CachePosition::Kind::stale: regs.rip = cache.fragment(at.fragment).start.value; break;
     case CachePosition::Kind::branch_miss:
-      regs.rip = regs.rcx - cache.site_number(branching_site(t));
+      regs.rip = regs.rcx - static_cast<uint64_t>(int64_t{cache.site_number(branching_site(t))});
       regs.rcx = branch_registers(t, regs_cursor).rcx;
       regs.rdx = branch_registers(t, regs_cursor).rdx;
+      break;
+    case CachePosition::Kind::log_full:
+      regs.rip = table_.block(BlockId(t.slot->pair_log()[1].block)).start.value;
+      regs.rcx = branch_registers(t, regs_cursor).rcx;
+      regs.rdx = branch_registers(t, regs_cursor).rdx;
+      take_pair_log(t, true);
       break;
     case CachePosition::Kind::syscall_trap:
     case CachePosition::Kind::before_syscall:
@@ -200,7 +206,10 @@ void Engine::enter(GuestThread& t, Registers& regs) {
   if (!counting()) regs.gs_base = t.slot->guest;
   if (!t.tracee.set_registers_if_alive(regs)) return;
   t.in_engine = true;
-  if (!t.deferred.empty()) return redeliver_deferred(t);
+  if (!t.deferred.empty()) {
+    if (t.holding) end_hold(t);
+    return redeliver_deferred(t);
+  }
   resume(t);
 }
 
@@ -351,7 +360,9 @@ void Engine::repair_signal_state(GuestThread& t, int signal) {
     if (!remote.finish()) return;
     for (const siginfo_t& info : remote.take_deferred_signals()) t.deferred.push_back(info);
   }
-  if (blocked) (void)t.tracee.set_signal_mask_if_alive(t.blocked);
+  if (!blocked) return;
+  const ptrace::SignalMask mask = t.holding ? ptrace::hold_signals(t.blocked) : t.blocked;
+  (void)t.tracee.set_signal_mask_if_alive(mask);
 }
 
 // Brings a thread that runs in the engine to guest context and leaves it stopped. False: it dies, or

@@ -107,7 +107,7 @@ void Engine::start_child(Tid child, const NewChild& info) {
       auto space = make_space(tracee, *fresh);
       if (!space && space.error().errno_value == ESRCH) return;
       if (!space) {
-        unsupported_.push_back(fmt::format("process {}: {}", child.value, space.error().message));
+        add_unsupported(fmt::format("process {}:", child.value), space.error().message);
         (void)tracee.detach_if_alive();
         return;
       }
@@ -147,16 +147,15 @@ void Engine::on_exec(Tid tid) {
   process->native = false;
   process->actions = {};
   if (!options_.follow) {
-    unsupported_.push_back(fmt::format(
-        "process {} executed another program, which ran outside the engine (-f follows it)",
-        tid.value));
+    add_unsupported(fmt::format("process {}", tid.value),
+                    "executed another program, which ran outside the engine (-f follows it)");
     (void)tracee.detach_if_alive();
     return;
   }
   auto space = make_space(tracee, *process);
   Registers regs;
   if (!space || !tracee.get_registers_if_alive(regs)) {
-    if (!space) unsupported_.push_back(fmt::format("process {}: {}", tid.value, space.error().message));
+    if (!space) add_unsupported(fmt::format("process {}:", tid.value), space.error().message);
     (void)tracee.detach_if_alive();
     return;
   }
@@ -195,9 +194,11 @@ void Engine::release(GuestThread& t, trace::EndReason reason) {
   // A thread that dies without an exit event takes its cursor with it.
   if (t.in_engine && !t.executing && !counting()) {
     reason = trace::EndReason::killed;
-    unsupported_.push_back(fmt::format("thread {} was killed: its last records are lost",
-                                       t.tracee.tid().value));
+    add_unsupported(fmt::format("thread {}", t.tracee.tid().value),
+                    "was killed: its last records are lost");
   }
+  if (t.holding) t.slot->trap_all_calls(false);
+  if (counting()) take_pair_log(t, false);
   end_trace(t, reason);
   for (uint64_t ticket : t.tickets) sink_.wait(ticket);
   uint64_t* counts = t.slot->syscall_counts();
@@ -242,19 +243,36 @@ void Engine::note_unsupported(GuestThread& t, const Registers& regs, const char*
   if (!t.tracee.set_registers_if_alive(regs)) return;
   const GuestAddr pc(regs.rip);
   const emu::CodeRegion where = t.process->space->code().region(pc);
-  std::string place;
+  std::string place = fmt::format("{:#x}", pc.value);
   if (where.range.size() != 0) {
     const trace::Module& module = table_.module(where.module);
-    place = fmt::format(" ({}+{:#x})", module.path.empty() ? "generated code" : module.path,
+    place = fmt::format("{}+{:#x}", module.path.empty() ? "generated code" : module.path,
                         (pc.value - module.file_start.value));
   }
-  go_native(*t.process,
-            fmt::format("at {:#x}{}: {}", pc.value, place, reason ? reason : "unknown instruction"));
+  go_native(*t.process, fmt::format("at {}: {}", place, reason ? reason : "unknown instruction"));
+}
+
+void Engine::add_unsupported(const std::string& who, const std::string& reason) {
+  constexpr size_t kNamed = 3;
+  Unsupported& known = unsupported_[reason];
+  known.count++;
+  if (known.first.size() < kNamed) known.first.push_back(who);
+}
+
+std::vector<std::string> Engine::unsupported() const {
+  std::vector<std::string> lines;
+  for (const auto& [reason, known] : unsupported_) {
+    for (const std::string& who : known.first) lines.push_back(who + " " + reason);
+    const uint64_t more = known.count - known.first.size();
+    if (more != 0) lines.push_back(fmt::format("{} more {}", more, reason));
+  }
+  return lines;
 }
 
 // All threads of the process leave the engine where they are and run on natively, unprofiled.
 void Engine::go_native(GuestProcess& process, const std::string& reason) {
-  unsupported_.push_back(fmt::format("process {} went on outside the engine: {}", process.pid.value, reason));
+  add_unsupported(fmt::format("process {}", process.pid.value),
+                  "went on outside the engine: " + reason);
   process.native = true;
   std::vector<GuestThread*> all;
   for (auto& [tid, t] : threads_) {
@@ -280,6 +298,7 @@ void Engine::leave_at_stop(GuestThread& t, const ptrace::WaitStatus& stop) {
 }
 
 void Engine::leave_natively(GuestThread& t, Registers& regs, int signal) {
+  if (t.holding) end_hold(t);
   const ptrace::Tracee tracee = t.tracee;
   const std::vector<siginfo_t> deferred = std::exchange(t.deferred, {});
   release(t, trace::EndReason::left_engine);

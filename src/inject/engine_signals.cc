@@ -62,6 +62,7 @@ void clear_saved_trap_flag(ptrace::RemoteMemory& memory, const ptrace::Registers
 // context that t.in_engine tells.
 void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& info) {
   counts_.signals++;
+  if (t.holding) end_hold(t);
   const int signal = info.si_signo;
   const bool synchronous = ptrace::is_synchronous(ptrace::cause_of(info, regs));
   const Disposition disposition = disposition_of(t, signal, synchronous);
@@ -99,6 +100,7 @@ void Engine::deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t
     return native_step(t, regs, nullptr);
   }
   if (!to_guest(t, regs) || !t.tracee.set_registers_if_alive(regs)) return;
+  if (!synchronous) note_interruption(t, regs);
   // SIGILL, SIGFPE and SIGTRAP name the instruction.
   const auto address = reinterpret_cast<uint64_t>(seen.si_addr);
   if (synchronous && cache.contains(address)) seen.si_addr = reinterpret_cast<void*>(regs.rip);

@@ -67,10 +67,11 @@ long number_of(const ptrace::Registers& regs) { return static_cast<int>(regs.rax
 // `regs`: of the engine, behind the gateway's trap.
 void Engine::on_tracer_syscall(GuestThread& t, Registers& regs) {
   counts_.tracer_syscalls++;
-  if (leave_to_gateway(t, regs)) {
+  const auto kind = syscall_kind(static_cast<unsigned>(regs.rax & 0xffff));
+  if (leave_to_gateway(t, regs) || kind == emu::SyscallKind::execute) {
     regs.rip = t.process->space->cache().syscall_address();
-    if (t.tracee.set_registers_if_alive(regs)) resume(t);
-    return;
+    if (!t.tracee.set_registers_if_alive(regs)) return;
+    return t.holding ? make_held_call(t, regs) : resume(t);
   }
   regs.rip--;
   take_guest_state(t, regs, {.kind = emu::CachePosition::Kind::syscall_trap});
@@ -89,7 +90,11 @@ void Engine::on_tracer_syscall(GuestThread& t, Registers& regs) {
   if (!run_native_syscall(t, regs)) return;
   if (new_action && regs.rax == 0) t.process->actions[before.rdi] = *new_action;
   after_native_syscall(t, before, regs);
+  const Tid tid = t.tracee.tid();
+  const bool in_storm = number_of(before) == SYS_rt_sigreturn && t.storm != 0;
+  if (in_storm) begin_hold(t);
   enter(t, regs);
+  if (in_storm) run_for_a_moment(tid, regs);
 }
 
 // Calls that must only be known before they are made. They may block, and need us meanwhile: an
@@ -208,6 +213,7 @@ bool Engine::run_native_syscall(GuestThread& t, Registers& regs) {
     if (!stop || !t.tracee.get_registers_if_alive(regs)) return false;
     if (stop->kind() == ptrace::WaitStatus::Kind::syscall_stop) {
       syscall_stops++;
+      if (t.holding) end_hold(t);
       continue;
     }
     siginfo_t info;
@@ -234,6 +240,7 @@ void Engine::after_native_syscall(GuestThread& t, const Registers& before, const
     case SYS_rt_sigreturn:
       append_gap(t, trace::GapReason::signal_returned);
       (void)t.tracee.get_signal_mask_if_alive(t.blocked);
+      t.returned_to = after;
       break;
     case SYS_rt_sigprocmask: (void)t.tracee.get_signal_mask_if_alive(t.blocked); break;
     case SYS_munmap:

@@ -37,6 +37,13 @@ struct GuestThread {
   ptrace::SignalMask blocked = 0;
   // Signals that arrived while the thread did something for us; given back when it is exact.
   std::vector<siginfo_t> deferred;
+  // See engine_storm.cc.
+  ptrace::Registers returned_to{};  // what the last sigreturn restored
+  unsigned same_places = 0;         // interruptions in a row that were right there
+  unsigned storm = 0;               // not 0: signals come faster than they are delivered
+  bool holding = false;             // the kernel keeps signals back, all system calls come to us
+  ptrace::Registers hold_start{};   // where it was set going
+  unsigned hold_rounds = 0;
 };
 
 }  // namespace shadowprof::inject

@@ -48,6 +48,29 @@ Result<SlotGroup> SlotGroup::create(emu::Recording recording) {
   return group;
 }
 
+Result<SlotGroup> SlotGroup::create_behind(const SlotGroup& first, size_t index,
+                                           emu::Recording recording) {
+  SlotGroup group;
+  group.bytes = kSlotsPerGroup * emu::slot_bytes(recording);
+  const auto offset = static_cast<off_t>(index * group.bytes);
+  if (::ftruncate(first.memfd.get(), offset + static_cast<off_t>(group.bytes)) != 0) {
+    return fail_errno(errno, "cannot size the trace buffers to {} groups", index + 1);
+  }
+  void* p = ::mmap(nullptr, group.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                   first.memfd.get(), offset);
+  if (p == MAP_FAILED) return fail_errno(errno, "cannot map {} bytes of trace buffers", group.bytes);
+  group.host = static_cast<uint8_t*>(p);
+  return group;
+}
+
+SlotGroup& SlotGroup::operator=(SlotGroup&& other) noexcept {
+  memfd = std::move(other.memfd);
+  std::swap(host, other.host);
+  guest_base = other.guest_base;
+  bytes = other.bytes;
+  return *this;
+}
+
 SlotGroup::SlotGroup(SlotGroup&& other) noexcept
     : memfd(std::move(other.memfd)),
       host(std::exchange(other.host, nullptr)),
@@ -58,10 +81,19 @@ SlotGroup::~SlotGroup() {
   if (host) ::munmap(host, bytes);
 }
 
+// Numbers beyond those listed do not exist, so their calls neither block nor change anything.
+void Slot::trap_all_calls(bool all) {
+  uint8_t* kinds = host + emu::kSyscallKindsOffset;
+  for (unsigned nr = 0; nr < 512; nr++) {
+    kinds[nr] = static_cast<uint8_t>(all ? emu::SyscallKind::tracer : syscall_kind(nr));
+  }
+}
+
 void Slot::initialise() {
   uint8_t* kinds = host + emu::kSyscallKindsOffset;
   std::memset(kinds, static_cast<int>(emu::SyscallKind::execute), emu::kSyscallKindsBytes);
-  for (unsigned nr = 0; nr < 512; nr++) kinds[nr] = static_cast<uint8_t>(syscall_kind(nr));
+  trap_all_calls(false);
+  state().log_left = emu::kLogEntries;
   for (unsigned i = 0; i < 256; i++) {
     state().mmap_prot_plain[i] = (i & PROT_EXEC) == 0;
     state().mmap_flags_plain[i] = (i & MAP_FIXED) == 0;

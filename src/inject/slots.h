@@ -25,9 +25,12 @@ struct SlotGroup {
   uint64_t guest_base = 0;
 
   static Result<SlotGroup> create(emu::Recording recording);
+  // In the memfd of `first`, which it makes longer.
+  static Result<SlotGroup> create_behind(const SlotGroup& first, size_t index,
+                                         emu::Recording recording);
   SlotGroup() = default;
   SlotGroup(SlotGroup&& other) noexcept;
-  SlotGroup& operator=(SlotGroup&&) = delete;
+  SlotGroup& operator=(SlotGroup&& other) noexcept;
   ~SlotGroup();
   size_t bytes = 0;
 };
@@ -49,8 +52,13 @@ struct Slot {
     return reinterpret_cast<uint64_t*>(host + emu::kSyscallCountsOffset);
   }
   uint64_t* counters() const { return reinterpret_cast<uint64_t*>(host + emu::kDataOffset); }
+  const emu::LoggedPair* pair_log() const {
+    return reinterpret_cast<const emu::LoggedPair*>(host + emu::kPairLogOffset);
+  }
   // Fills the byte tables that the gateway reads.
   void initialise();
+  // While true, the gateway hands every system call to the tracer.
+  void trap_all_calls(bool all);
 };
 
 // What the gateway does with system call `nr`.

@@ -25,8 +25,8 @@ std::deque<WaitOutcome>::iterator find(std::deque<WaitOutcome>& queue, Tid tid) 
 
 }  // namespace
 
-WaitOutcome StopQueue::next() {
-  fetch_all();
+WaitOutcome StopQueue::next(bool alone) {
+  if (!alone) fetch_all();
   if (urgent_.empty() && faults_.empty()) {
     const WaitOutcome first = ptrace::wait_any();
     if (!first.has_status()) return first;

@@ -17,8 +17,9 @@ namespace shadowprof::inject {
 
 class StopQueue {
  public:
-  // The next report to handle. Waits only when there is none.
-  ptrace::WaitOutcome next();
+  // The next report to handle. Waits only when there is none. `alone`: there is only one thread,
+  // so it is not worth looking for more than one.
+  ptrace::WaitOutcome next(bool alone);
 
   // As ptrace::wait_for_stop, but takes a report of the thread that was fetched already.
   Result<ptrace::WaitStatus> wait_for_stop(Tid tid);

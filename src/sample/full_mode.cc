@@ -37,11 +37,13 @@ void fill_overhead(profile::Profile& profile, const inject::EngineCounts& counts
   overhead.translation_s = counts.translation_s;
   overhead.stops = {{"miss", counts.misses},
                     {"indirect_miss", counts.indirect_misses},
+                    {"pair_log", counts.pair_logs},
                     {"drain", counts.drains},
                     {"syscall", counts.tracer_syscalls},
                     {"signal", counts.signals},
                     {"native_step", counts.native_steps},
                     {"context_step", counts.context_steps},
+                    {"signal_hold", counts.holds},
                     {"stale", counts.stale},
                     {"flush", counts.flushes},
                     {"process", counts.processes},

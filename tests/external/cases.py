@@ -172,8 +172,7 @@ CASES = [
       for name in ("vecmath", "vecfp", "vecshuf", "vecwide", "crypt")),
     *(stress(name, f"--{name}", "1", f"--{name}-ops", "2000", "--verify")
       for name in ("sigsegv", "sigfpe", "sigq", "sigpending")),
-    # Its signals come faster than we deliver them, so the program hardly runs between two.
-    stress("sigsuspend", "--sigsuspend", "1", "--sigsuspend-ops", "40", "--verify"),
+    stress("sigsuspend", "--sigsuspend", "1", "--sigsuspend-ops", "2000", "--verify"),
     stress("pthread", "--pthread", "1", "--pthread-ops", "500"),
     stress("mutex", "--mutex", "1", "--mutex-ops", "5000"),
     stress("futex", "--futex", "1", "--futex-ops", "2000"),
