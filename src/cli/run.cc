@@ -103,6 +103,15 @@ sample::FullModeRequest request_for(const RunOptions& options, std::string path)
   request.exact_inclusive = options.exact_inclusive;
   request.edges = options.wants("edge");
   request.calls = options.wants("call") || options.wants("method");
+  request.paths = options.wants("path");
+  if (options.path_scope == "intra") request.path_scope = collect::PathScope::intra;
+  request.values = options.wants("value");
+  if (options.hotlist == "tnv") {
+    request.value_options.hotlist = profile::HotlistKind::tnv;
+    request.value_options.capacity = profile::ValueHotlist::kTnvCapacity;
+  }
+  request.value_options.by_call_site = options.value_context == "call";
+  request.seed = request.value_options.seed = options.seed;
   request.top = options.top;
   request.options = options.recorded();
   return request;

@@ -19,13 +19,11 @@ constexpr std::string_view kUnbuiltOptions[] = {
     "--engine",     "--sample-size", "--load",    "--max-overhead",
     "--burst",      "--duration",    "-d",        "--delay",
     "-D",           "--freq",        "-F",        "--max-shadows",
-    "--max-memory", "--seed",        "--hotlist", "--value-context",
-    "--path-scope", "--condition",   "--probe",   "--plugin",
+    "--max-memory", "--condition",   "--probe",   "--plugin",
     "--color",
 };
 constexpr std::string_view kUnbuiltModes[] = {"shadow", "burst"};
-constexpr std::string_view kUnbuiltProfiles[] = {"path",   "value",  "latency",
-                                                 "stream", "hazard", "all"};
+constexpr std::string_view kUnbuiltProfiles[] = {"latency", "stream", "hazard", "all"};
 
 template <size_t N>
 bool contains(const std::string_view (&names)[N], std::string_view name) {
@@ -83,7 +81,10 @@ std::map<std::string, std::string> RunOptions::recorded() const {
   return {{"profile", list},
           {"follow", follow ? "true" : "false"},
           {"deterministic", deterministic ? "true" : "false"},
-          {"exact_inclusive", exact_inclusive ? "true" : "false"}};
+          {"exact_inclusive", exact_inclusive ? "true" : "false"},
+          {"path_scope", path_scope},
+          {"hotlist", hotlist},
+          {"value_context", value_context}};
 }
 
 std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options) {
@@ -96,15 +97,33 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
   app.add_option("--mode", options.mode, "full: the whole program runs under the translator")
       ->type_name("MODE")
       ->check(one_of("mode", {"full"}, kUnbuiltModes));
-  app.add_option("--profile", options.profiles, "what to collect: edge,call,method; or none")
+  app.add_option("--profile", options.profiles, "what to collect: edge,call,method,path,value; or none")
       ->type_name("LIST")
       ->delimiter(',')
-      ->check(one_of("profile", {"edge", "call", "method", "none"}, kUnbuiltProfiles));
+      ->check(one_of("profile", {"edge", "call", "method", "path", "value", "none"}, kUnbuiltProfiles));
   app.add_flag("-f,--follow", options.follow, "children and executed programs, too");
   app.add_flag("--deterministic", options.deterministic,
                "fixed addresses: the same counts run after run");
   app.add_flag("--exact-inclusive", options.exact_inclusive,
                "follow calls and returns: exact inclusive counts, several times slower");
+  app.add_option("--path-scope", options.path_scope,
+                 "inter: paths go through calls; intra: each function has its own")
+      ->type_name("SCOPE")
+      ->check(CLI::IsMember({"inter", "intra"}))
+      ->capture_default_str();
+  app.add_option("--hotlist", options.hotlist,
+                 "sample: counting samples of values; tnv: tables of the 50 most frequent")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"sample", "tnv"}))
+      ->capture_default_str();
+  app.add_option("--value-context", options.value_context,
+                 "none, or call: values of an instruction by where its function was called from")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"none", "call"}))
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "of the coins that sampling throws")
+      ->type_name("N")
+      ->capture_default_str();
   app.add_option("--top", options.top, "rows of each hotlist")
       ->type_name("N")
       ->check(CLI::Range(size_t{0}, kMostRows))

@@ -3,6 +3,7 @@
 // The command line of `shadowprof run`.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,6 +19,10 @@ struct RunOptions {
   bool follow = false;
   bool deterministic = false;
   bool exact_inclusive = false;
+  std::string path_scope = "inter";
+  std::string hotlist = "sample";
+  std::string value_context = "none";
+  uint64_t seed = 1;
   bool quiet = false;
   bool verbose = false;
   size_t top = 20;

@@ -25,6 +25,8 @@
 #include "profile/function_table.h"
 #include "profile/hotlists.h"
 #include "profile/module_table.h"
+#include "profile/path_table.h"
+#include "profile/value_table.h"
 
 namespace shadowprof::profile {
 
@@ -64,6 +66,7 @@ struct Coverage {
   std::map<std::string, uint64_t> ended;    // samples by the reason for which they ended
   std::map<std::string, uint64_t> dropped;  // instructions by the reason for which no row has them
   std::map<std::string, uint64_t> events;   // other things that could not be counted, by what
+  PathCounts paths;
 
   double share() const;
   uint64_t dropped_instructions() const;
@@ -94,6 +97,9 @@ struct Tables {
   EdgeTable edges;
   CallTable calls;
   EntryTable entries;
+  ValueTable values;
+  ArgumentTable arguments;
+  PathTable paths;
 };
 
 struct Confidence {

@@ -72,13 +72,23 @@ void fill_syscalls(profile::Profile& profile, const std::map<unsigned, uint64_t>
   }
 }
 
+// Counters do not tell the order of things, nor values.
+bool needs_trace(const FullModeRequest& request) {
+  return request.exact_inclusive || request.paths || request.values;
+}
+
 std::vector<std::unique_ptr<collect::Collector>> make_collectors(const FullModeRequest& request,
                                                                  const trace::BlockTable& table) {
   std::vector<std::unique_ptr<collect::Collector>> collectors;
-  if (request.exact_inclusive) {
-    collectors.push_back(
-        std::make_unique<collect::EdgeCollector>(table, collect::EdgeCollectorOptions{request.calls}));
-  }
+  if (!needs_trace(request)) return collectors;
+  // Always: what executed is what all other tables are shares of.
+  collectors.push_back(std::make_unique<collect::EdgeCollector>(
+      table, collect::EdgeCollectorOptions{request.calls}));
+  if (request.paths)
+    collectors.push_back(std::make_unique<collect::PathCollector>(
+        table, collect::PathCollectorOptions{request.path_scope, true}));
+  if (request.values)
+    collectors.push_back(std::make_unique<collect::ValueCollector>(table, request.value_options));
   return collectors;
 }
 
@@ -113,6 +123,7 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   profile.run.engine = "translator";
   profile.run.host = describe_host();
   profile.run.options = request.options;
+  profile.run.seed = request.seed;
   profile.run.started = utc_now();
   const int64_t started = std::time(nullptr);
   const auto start = std::chrono::steady_clock::now();
@@ -127,12 +138,13 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   trace::BlockTable table;
   collect::Pipeline pipeline(make_collectors(request, table));
   PipelineSink sink(pipeline);
-  const bool counting = (request.edges || request.calls) && !request.exact_inclusive;
+  const bool counting = (request.edges || request.calls) && !needs_trace(request);
   inject::EngineOptions options;
   options.follow = request.follow;
   options.trace = launch.options;
   options.space.recording = counting ? emu::Recording::counts : emu::Recording::trace;
-  options.space.translator.through_jumps = !request.exact_inclusive;
+  options.space.translator.through_jumps = !needs_trace(request);
+  options.plan.values = request.values;
   inject::Engine engine(table, sink, options);
   set_check_context([&] { return engine.describe(); });
   if (const Status adopted = engine.adopt(program); !adopted) {

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "collect/path_collector.h"
+#include "collect/value_collector.h"
 #include "profile/profile.h"
 #include "ptrace/launch.h"
 
@@ -29,8 +31,13 @@ struct FullModeRequest {
   // What to collect; none of them: the trace is recorded and discarded.
   bool edges = true;
   bool calls = true;
+  bool paths = false;
+  collect::PathScope path_scope = collect::PathScope::interprocedural;
+  bool values = false;
+  collect::ValueCollectorOptions value_options;
   // Follow every call and return, for exact inclusive counts: reads a trace instead of counters.
   bool exact_inclusive = false;
+  uint64_t seed = 1;
   size_t top = 20;                 // rows of each hotlist
   std::map<std::string, std::string> options;  // as the user gave them, for the profile
 };

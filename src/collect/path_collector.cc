@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: MIT
+//
+// Reading: see path_collector.h for what bounds a path, path_state.h for what is kept.
+#include "collect/path_collector.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "collect/path_state.h"
+
+namespace shadowprof::collect {
+
+using trace::RunExit;
+using trace::Word;
+
+namespace {
+
+uint64_t mixed(uint64_t x) {
+  x += 0x9E3779B97F4A7C15ull;
+  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ x >> 27) * 0x94D049BB133111EBull;
+  return x ^ x >> 31;
+}
+
+uint64_t combined(uint64_t hash, uint64_t element) {
+  return (std::rotl(hash, 27) ^ element) * 0x9E3779B97F4A7C15ull;
+}
+
+}  // namespace
+
+PathCollector::PathCollector(const trace::BlockTable& table, PathCollectorOptions options)
+    : state_(std::make_unique<State>(table, options)) {}
+PathCollector::~PathCollector() = default;
+void PathCollector::consume(const trace::Chunk& chunk) {
+  state_->consume(chunk);
+}
+void PathCollector::finish(profile::Profile& into) {
+  state_->finish(into);
+}
+
+PathCollector::State::State(const trace::BlockTable& block_table,
+                            PathCollectorOptions collector_options)
+    : table(block_table),
+      options(collector_options),
+      runs(limits::kMaxRuns),
+      lists(options.capacity) {}
+
+Step PathCollector::State::step_of(const trace::Run& run, const trace::Block& last) const {
+  switch (run.exit) {
+    case RunExit::taken:
+    case RunExit::jump:
+      return run.target <= last.last_insn && table.module(last.module).range.contains(run.target)
+                 ? Step::back_edge
+                 : Step::plain;
+    case RunExit::call:
+      // `call next` only reads the program counter: nothing returns from it.
+      return run.target == last.end ? Step::plain : Step::call;
+    case RunExit::indirect_call:
+      return Step::call;
+    case RunExit::ret:
+      return Step::ret;
+    case RunExit::indirect_jump:
+      return Step::indirect;
+    case RunExit::split:
+    case RunExit::native:
+    case RunExit::interrupted:
+      return Step::same;
+    case RunExit::not_taken:
+    case RunExit::syscall:
+      break;
+  }
+  return Step::plain;
+}
+
+// A run's id appears in a trace only after the run was added; one without words was never given
+// out.
+void PathCollector::State::start_run(RunId id) {
+  const trace::Run& run = table.run(id);
+  if (run.words == 0 || run.block_count == 0) return;
+  const trace::Block& last = table.block(table.blocks(run).back());
+  PathRun& own = runs[id.value];
+  own.hash = mixed(id.value);
+  own.start = table.block(run.first_block).start.value;
+  own.words = run.words;
+  own.blocks = run.block_count;
+  own.step = step_of(run, last);
+  if (own.step != Step::call) return;
+  const auto [known, is_new] = site_by_address.try_emplace(last.last_insn.value, 0);
+  if (is_new) {
+    sites.push_back({last.last_insn, last.end, last.module});
+    known->second = static_cast<uint32_t>(sites.size());
+  }
+  own.site = known->second;
+}
+
+void PathCollector::State::begin_thread(Thread& thread) {
+  for (Flow& f : thread.interrupted) drop(f);
+  drop(thread.flow);
+  thread = {};
+  thread.started = true;
+  begin_path(thread.flow, options.whole_threads);
+}
+
+void PathCollector::State::consume(const trace::Chunk& chunk) {
+  Thread* thread = &threads[chunk.thread];
+  if (!thread->started) begin_thread(*thread);
+  const Word* at = chunk.words.data();
+  const Word* const end = at + chunk.words.size();
+  while (at < end) {
+    const Word id = *at;
+    const auto left = static_cast<size_t>(end - at);
+    if (trace::is_special(id)) {
+      const size_t length = trace::special_length(id);
+      if (length == 0 || length > left || !special(thread, {at, length})) break;
+      at += length;
+      continue;
+    }
+    if (id >= limits::kMaxRuns) break;
+    PathRun& run = runs[id];
+    if (run.step == Step::unknown) [[unlikely]] {
+      start_run(RunId(id));
+      if (run.step == Step::unknown) break;
+    }
+    if (run.words > left) break;
+    record(thread->flow, id, run);
+    at += run.words;
+  }
+  if (at == end) return;
+  corrupt_chunks++;
+  drop(thread->flow);
+  begin_path(thread->flow, false);
+}
+
+void PathCollector::State::record(Flow& f, uint32_t id, const PathRun& run) {
+  const bool continues = f.last == Step::same;
+  if (f.last > Step::same) take_step(f, run);
+  const uint32_t blocks = run.blocks - (continues ? 1 : 0);
+  if (f.path.blocks + blocks > kMaxPathBlocks) [[unlikely]]
+    append_across_limit(f, id, run, blocks);
+  else
+    append(f, id, run, blocks);
+  f.last_run = id;
+  f.last = run.step;
+}
+
+void PathCollector::State::append(Flow& f, uint32_t id, const PathRun& run, uint32_t blocks) {
+  f.elements.push_back(id);
+  f.path.hash = combined(f.path.hash, run.hash);
+  f.path.blocks += blocks;
+}
+
+// The path ends within the run; the next one has the rest of it.
+void PathCollector::State::append_across_limit(Flow& f, uint32_t id, const PathRun& run,
+                                               uint32_t blocks) {
+  const uint32_t kept = kMaxPathBlocks - f.path.blocks;
+  const uint32_t in_run = run.blocks - blocks + kept;  // a block that goes on is not new
+  static_assert(limits::kMaxFragmentBlocks < kMaxPathBlocks);
+  if (in_run != 0) append(f, id, run, kept);
+  end_path(f, false, in_run);
+  begin_path(f, f.path.whole, in_run);
+  append(f, id, run, blocks - kept);
+}
+
+void PathCollector::State::take_step(Flow& f, const PathRun& next) {
+  switch (f.last) {
+    case Step::back_edge:
+      end_path(f, true);
+      begin_path(f, true);
+      break;
+    case Step::indirect:
+      if (!is_back_edge(f.last_run, next.start)) break;
+      end_path(f, true);
+      begin_path(f, true);
+      break;
+    case Step::call:
+      enter(f, next);
+      break;
+    case Step::ret:
+      leave(f, next);
+      break;
+    default:
+      break;
+  }
+}
+
+bool PathCollector::State::is_back_edge(uint32_t run, uint64_t to) const {
+  const trace::Block& last = table.block(table.blocks(table.run(RunId(run))).back());
+  return to <= last.last_insn.value && table.module(last.module).range.contains(GuestAddr(to));
+}
+
+void PathCollector::State::enter(Flow& f, const PathRun& callee) {
+  const uint32_t site = runs[f.last_run].site;
+  if (f.sites.size() < kMaxDepth) f.sites.push_back(site);
+  if (options.scope == PathScope::intra) {
+    if (f.callers.size() >= kMaxDepth) return;
+    f.path.returns_to = sites[site - 1].returns_to.value;
+    f.callers.push_back(f.path);
+    f.path = {};
+    f.path.first = f.elements.size();
+    begin_path(f, true);
+    return;
+  }
+  const bool recursive =
+      f.path.entered == callee.start ||
+      std::find(f.callees.begin(), f.callees.end(), callee.start) != f.callees.end();
+  if (!recursive) {
+    f.callees.push_back(callee.start);
+    return;
+  }
+  end_path(f, false);
+  begin_path(f, f.path.whole);
+  f.path.entered = callee.start;
+}
+
+void PathCollector::State::leave(Flow& f, const PathRun& next) {
+  if (!f.sites.empty()) f.sites.pop_back();
+  if (options.scope == PathScope::interprocedural) {
+    if (!f.callees.empty()) {
+      f.callees.pop_back();
+      return;
+    }
+    end_path(f, false);
+    begin_path(f, f.path.whole);
+    return;
+  }
+  end_path(f, false);
+  // Frames that were left without a return (longjmp, exceptions) are passed over.
+  size_t depth = f.callers.size();
+  while (depth > 0 && f.callers[depth - 1].returns_to != next.start) depth--;
+  if (depth == 0) {
+    dropped += f.callers.size();
+    f.callers.clear();
+    f.elements.clear();
+    f.path = {};
+    begin_path(f, false);
+    return;
+  }
+  dropped += f.callers.size() - depth;
+  // Its list ends where that of the frame it called began.
+  f.elements.resize(depth == f.callers.size() ? f.path.first : f.callers[depth].first);
+  f.path = f.callers[depth - 1];
+  f.callers.resize(depth - 1);
+}
+
+void PathCollector::State::begin_path(Flow& f, bool whole, uint32_t skip) {
+  f.elements.resize(f.path.first);
+  f.elements.push_back(list_head(skip, 0));
+  f.path.hash = mixed(skip);
+  f.path.blocks = 0;
+  f.path.from = f.sites.empty() ? 0 : f.sites.back();
+  f.path.entered = 0;
+  f.path.whole = whole;
+  f.callees.clear();
+}
+
+// `synchronises`: this boundary would be one wherever the trace began.
+void PathCollector::State::end_path(Flow& f, bool synchronises, uint32_t keep) {
+  if (!f.path.whole) {
+    dropped += synchronises ? 1 : 0;
+    return;
+  }
+  if (f.path.blocks == 0) return;
+  f.elements[f.path.first] |= list_head(0, keep);
+  lists.add(mixed(combined(f.path.hash, keep)), std::span(f.elements).subspan(f.path.first),
+            f.path.from);
+}
+
+void PathCollector::State::drop(Flow& f) {
+  dropped += f.callers.size() + (f.path.blocks != 0 ? 1 : 0);
+  f = {};
+}
+
+bool PathCollector::State::special(Thread*& thread, std::span<const Word> record) {
+  switch (trace::special_kind(record[0])) {
+    case trace::SpecialKind::sample_start:
+    case trace::SpecialKind::sample_end:
+      begin_thread(*thread);
+      return true;
+    case trace::SpecialKind::thread_switch:
+      if (record.size() < 2) return false;
+      thread = &threads[Tid(static_cast<int32_t>(record[1]))];
+      if (!thread->started) begin_thread(*thread);
+      return true;
+    case trace::SpecialKind::gap:
+      break;
+  }
+  if (trace::special_kind(record[0]) != trace::SpecialKind::gap || record.size() < 2) return false;
+  switch (static_cast<trace::GapReason>(record[1])) {
+    case trace::GapReason::signal_delivered:
+      if (thread->interrupted.size() >= kMaxInterrupted) {
+        drop(thread->interrupted.front());
+        thread->interrupted.erase(thread->interrupted.begin());
+      }
+      thread->interrupted.push_back(std::move(thread->flow));
+      thread->flow = {};
+      begin_path(thread->flow, true);
+      return true;
+    case trace::GapReason::signal_returned:
+      drop(thread->flow);
+      if (thread->interrupted.empty()) {
+        begin_path(thread->flow, false);
+      } else {
+        thread->flow = std::move(thread->interrupted.back());
+        thread->interrupted.pop_back();
+      }
+      return true;
+    case trace::GapReason::native:
+    case trace::GapReason::lost:
+      drop(thread->flow);
+      begin_path(thread->flow, false);
+      return true;
+  }
+  return false;
+}
+
+}  // namespace shadowprof::collect
