@@ -111,6 +111,7 @@ sample::FullModeRequest request_for(const RunOptions& options, std::string path)
     request.value_options.capacity = profile::ValueHotlist::kTnvCapacity;
   }
   request.value_options.by_call_site = options.value_context == "call";
+  request.value_options.condition = *parse_condition(options.value_condition);
   request.seed = request.value_options.seed = options.seed;
   request.top = options.top;
   request.options = options.recorded();

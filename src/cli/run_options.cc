@@ -2,6 +2,7 @@
 #include "cli/run_options.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "base/log.h"
 #include "cli/command_line.h"
@@ -19,7 +20,7 @@ constexpr std::string_view kUnbuiltOptions[] = {
     "--engine",     "--sample-size", "--load",    "--max-overhead",
     "--burst",      "--duration",    "-d",        "--delay",
     "-D",           "--freq",        "-F",        "--max-shadows",
-    "--max-memory", "--condition",   "--probe",   "--plugin",
+    "--max-memory", "--probe",   "--plugin",
     "--color",
 };
 constexpr std::string_view kUnbuiltModes[] = {"shadow", "burst"};
@@ -71,6 +72,22 @@ std::optional<int> take_command(std::vector<std::string> rest, RunOptions& optio
 
 }  // namespace
 
+std::optional<collect::ValueCondition> parse_condition(std::string_view text) {
+  collect::ValueCondition c;
+  if (text.empty()) return c;
+  unsigned long long burst = 1, every = 1;
+  int end = 0;
+  const std::string whole(text);
+  if (text != "values=all" &&
+      (std::sscanf(whole.c_str(), "values=burst:%llu,every:%llu%n", &burst, &every, &end) != 2 ||
+       static_cast<size_t>(end) != whole.size() || burst == 0 || every < burst ||
+       every > 1'000'000'000'000))
+    return std::nullopt;
+  c.burst = burst;
+  c.every = every;
+  return c;
+}
+
 bool RunOptions::wants(std::string_view profile) const {
   return std::find(profiles.begin(), profiles.end(), profile) != profiles.end();
 }
@@ -84,7 +101,8 @@ std::map<std::string, std::string> RunOptions::recorded() const {
           {"exact_inclusive", exact_inclusive ? "true" : "false"},
           {"path_scope", path_scope},
           {"hotlist", hotlist},
-          {"value_context", value_context}};
+          {"value_context", value_context},
+          {"condition", value_condition}};
 }
 
 std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options) {
@@ -121,6 +139,15 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
       ->type_name("KIND")
       ->check(CLI::IsMember({"none", "call"}))
       ->capture_default_str();
+  app.add_option("--condition", options.value_condition,
+                 "values=all, or values=burst:N,every:M: N of M trace records are looked at")
+      ->type_name("CONDITION")
+      ->check(CLI::Validator(
+          [](std::string& text) -> std::string {
+            if (parse_condition(text)) return {};
+            return "'" + report::printable(text) + "' is no condition";
+          },
+          ""));
   app.add_option("--seed", options.seed, "of the coins that sampling throws")
       ->type_name("N")
       ->capture_default_str();

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "collect/value_collector.h"
+
 namespace shadowprof::cli {
 
 struct RunOptions {
@@ -22,6 +24,7 @@ struct RunOptions {
   std::string path_scope = "inter";
   std::string hotlist = "sample";
   std::string value_context = "none";
+  std::string value_condition;  // "": the collector's default
   uint64_t seed = 1;
   bool quiet = false;
   bool verbose = false;
@@ -32,6 +35,9 @@ struct RunOptions {
   // What bears on the counts, for the profile's own record.
   std::map<std::string, std::string> recorded() const;
 };
+
+// Of --condition; nothing when it is none.
+std::optional<collect::ValueCondition> parse_condition(std::string_view text);
 
 // A number: the exit status, there is nothing to run. What is wrong has been said then.
 std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options);

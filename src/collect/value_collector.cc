@@ -25,7 +25,22 @@ ValueCollector::State::State(const trace::BlockTable& block_table,
       options(collector_options),
       sink(options.hotlist, options.capacity, options.seed),
       plans(limits::kMaxRuns),
-      first_insn_of_block(limits::kMaxBlocks) {}
+      first_insn_of_block(limits::kMaxBlocks),
+      random(options.seed ^ 0x77696e646f7773) {
+  const ValueCondition& c = options.condition;
+  if (options.by_call_site || c.all() || c.burst == 0) return;
+  weight = static_cast<uint32_t>(c.every / c.burst);
+  open = false;
+  next_window();
+}
+
+// The distance between windows is uniform from 0 to twice its mean, so no rhythm of the program can
+// hide between them.
+void ValueCollector::State::next_window() {
+  const ValueCondition& c = options.condition;
+  open = !open;
+  until_change = open ? c.burst : 1 + random.next() % (2 * (c.every - c.burst));
+}
 
 void ValueCollector::State::consume(const trace::Chunk& chunk) {
   switch_to(chunk.thread);
@@ -58,7 +73,15 @@ void ValueCollector::State::consume(const trace::Chunk& chunk) {
       corrupt_chunks++;
       return;
     }
-    record(plan, at);
+    plan.executions++;
+    if (--until_change == 0) [[unlikely]]
+      next_window();
+    if (open || plan.executions <= options.condition.warm_up) {
+      record(plan, at);
+    } else {
+      current->known = 0;
+      current->call = nullptr;
+    }
     at += plan.words;
   }
 }
@@ -69,10 +92,11 @@ void ValueCollector::State::record(RunPlan& plan, const Word* words) {
     take_arguments(t, plan.first_block);
   const SlotPlan* slot = slot_plans.data() + plan.first_slot;
   if (options.by_call_site) slot = slots_in_context(plan, t);
+  const uint32_t stands_for = plan.executions <= options.condition.warm_up ? 1 : weight;
   for (const SlotPlan* const last = slot + plan.slots; slot != last; slot++) {
     uint64_t raw;
     __builtin_memcpy(&raw, words + slot->word, sizeof(raw));
-    sink.add(*slot->entry, raw << slot->left >> slot->right);
+    sink.add(*slot->entry, raw << slot->left >> slot->right, stands_for);
   }
   const ArgumentWrite* write = argument_writes.data() + plan.first_write;
   for (const ArgumentWrite* const last = write + plan.writes; write != last; write++)
@@ -101,7 +125,7 @@ void ValueCollector::State::take_arguments(ThreadState& t, uint32_t callee) {
     const auto i = static_cast<size_t>(std::countr_zero(left));
     auto& entry = call.arguments->entries[i];
     if (entry == nullptr) entry = &entries.emplace_back();
-    sink.add(*entry, t.registers[i]);
+    sink.add(*entry, t.registers[i], call.executions <= options.condition.warm_up ? 1 : weight);
   }
 }
 

@@ -23,11 +23,23 @@
 
 namespace shadowprof::collect {
 
+// Which records of a trace are looked at (the profiling condition of values). What a run does in
+// its first executions always is; after that, windows of `burst` records, one for every `every`
+// records on average, at random distances. An event in a window stands for every / burst ones. With
+// burst == every all records are looked at.
+struct ValueCondition {
+  uint64_t warm_up = 4096;  // executions of each run
+  uint64_t burst = 16'384;
+  uint64_t every = 16 * 16'384;
+  bool all() const { return burst >= every; }
+};
+
 struct ValueCollectorOptions {
   profile::HotlistKind hotlist = profile::HotlistKind::counting_sample;
   uint32_t capacity = profile::ValueHotlist::kDefaultCapacity;
   uint64_t seed = 1;
-  bool by_call_site = false;  // --value-context call
+  bool by_call_site = false;  // --value-context call; looks at all records
+  ValueCondition condition;
 };
 
 class ValueCollector final : public Collector {

@@ -161,6 +161,10 @@ void ValueCollector::State::start_run(RunId id) {
 
 void ValueCollector::State::finish(profile::Profile& into) {
   end_streams();
+  if (!options.by_call_site)
+    for (size_t id = 0; id < table.run_count(); id++)
+      for (uint32_t i = 0; i < plans[id].slots; i++)
+        slot_plans[plans[id].first_slot + i].entry->executed += plans[id].executions;
   profile::Profile mine;
   const TableBuilder builder(table, mine);
   const auto at = [&](GuestAddr address, ModuleId module) { return builder.at(address, module); };

@@ -41,6 +41,7 @@ struct ArgumentsOfCall {
 enum class Exit : uint8_t { other, call, ret };
 
 struct RunPlan {
+  uint64_t executions;
   uint32_t words;  // 0: not seen yet
   uint32_t first_slot;
   uint32_t first_write;
@@ -113,6 +114,7 @@ struct ValueCollector::State {
 
   // While reading (value_collector.cc).
   void record(RunPlan& plan, const trace::Word* words);
+  void next_window();
   void take_arguments(ThreadState& t, uint32_t callee);
   const SlotPlan* slots_in_context(RunPlan& plan, const ThreadState& t);
   ValueEntry* entry_in_context(ValueEntry* base, uint32_t context);
@@ -146,6 +148,10 @@ struct ValueCollector::State {
   std::map<std::pair<ValueEntry*, uint32_t>, ValueEntry*> context_entries;
   std::map<Tid, ThreadState> threads;
   ThreadState* current = nullptr;
+  profile::Random random;         // where windows are
+  bool open = true;               // in a window
+  uint64_t until_change = ~0ull;  // records until it ends, or the next one begins
+  uint32_t weight = 1;            // of an event in a window
   uint64_t corrupt_chunks = 0;
 };
 
