@@ -26,11 +26,12 @@ struct Command {
 constexpr Command kCommands[] = {
     {"run", cli::run_main, "profile a program from its start"},
     {"report", cli::report_main, "hotlists of a profile as text or JSON"},
+    {"compare", cli::compare_main, "measure a sampled profile by a perfect one"},
     {"syscalls", cli::syscalls_main, "print the system call classification table"},
 };
 
-constexpr std::string_view kUnbuiltCommands[] = {"attach", "annotate", "compare", "diff",
-                                                 "check",  "merge",    "export",  "doctor"};
+constexpr std::string_view kUnbuiltCommands[] = {"attach", "annotate", "diff",  "check",
+                                                 "merge",  "export",   "doctor"};
 
 int print_text(std::string_view text) {
   if (const Status printed = cli::print(text); !printed) {

@@ -8,6 +8,7 @@ namespace shadowprof::cli {
 
 int run_main(int argc, char** argv);
 int report_main(int argc, char** argv);
+int compare_main(int argc, char** argv);
 int syscalls_main(int argc, char** argv);
 
 }  // namespace shadowprof::cli

@@ -38,6 +38,7 @@ void extend_hotlists(Profile& profile, size_t limit) {
       !short_of(old.call_pairs.size(), profile.tables.calls.size()) &&
       !short_of(old.edges.size(), profile.tables.edges.size()) &&
       !short_of(old.paths.size(), profile.tables.paths.size()) &&
+      !short_of(old.load_latency.size(), profile.tables.latencies.size()) &&
       !short_of(old.values.size(), profile.tables.values.size()) &&
       !short_of(old.arguments.size(), profile.tables.arguments.size()))
     return;
@@ -57,6 +58,7 @@ void extend_hotlists(Profile& profile, size_t limit) {
     if (row.from) note(*row.from);
     for (const auto& block : row.blocks) note(block);
   }
+  for (const auto& row : old.load_latency) note(row.at);
   for (const auto& row : old.values) note(row.at);
   for (const auto& row : old.arguments) {
     note(row.site);
@@ -91,6 +93,7 @@ Status print_report(const ReportOptions& options) {
     shorten(profile.hotlists.call_pairs, options.limit);
     shorten(profile.hotlists.edges, options.limit);
     shorten(profile.hotlists.paths, options.limit);
+    shorten(profile.hotlists.load_latency, options.limit);
     shorten(profile.hotlists.values, options.limit);
     shorten(profile.hotlists.arguments, options.limit);
     shorten(profile.hotlists.targets, options.limit);

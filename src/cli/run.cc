@@ -105,6 +105,7 @@ sample::FullModeRequest request_for(const RunOptions& options, std::string path)
   request.calls = options.wants("call") || options.wants("method");
   request.paths = options.wants("path");
   if (options.path_scope == "intra") request.path_scope = collect::PathScope::intra;
+  request.latencies = options.wants("latency");
   request.values = options.wants("value");
   if (options.hotlist == "tnv") {
     request.value_options.hotlist = profile::HotlistKind::tnv;

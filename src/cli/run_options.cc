@@ -24,7 +24,7 @@ constexpr std::string_view kUnbuiltOptions[] = {
     "--color",
 };
 constexpr std::string_view kUnbuiltModes[] = {"shadow", "burst"};
-constexpr std::string_view kUnbuiltProfiles[] = {"latency", "stream", "hazard", "all"};
+constexpr std::string_view kUnbuiltProfiles[] = {"stream", "hazard", "all"};
 
 template <size_t N>
 bool contains(const std::string_view (&names)[N], std::string_view name) {
@@ -115,10 +115,10 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
   app.add_option("--mode", options.mode, "full: the whole program runs under the translator")
       ->type_name("MODE")
       ->check(one_of("mode", {"full"}, kUnbuiltModes));
-  app.add_option("--profile", options.profiles, "what to collect: edge,call,method,path,value; or none")
+  app.add_option("--profile", options.profiles, "what to collect: edge,call,method,path,value,latency; or none")
       ->type_name("LIST")
       ->delimiter(',')
-      ->check(one_of("profile", {"edge", "call", "method", "path", "value", "none"}, kUnbuiltProfiles));
+      ->check(one_of("profile", {"edge", "call", "method", "path", "value", "latency", "none"}, kUnbuiltProfiles));
   app.add_flag("-f,--follow", options.follow, "children and executed programs, too");
   app.add_flag("--deterministic", options.deterministic,
                "fixed addresses: the same counts run after run");

@@ -128,6 +128,8 @@ void note_memory(Insn& insn, const ZydisDecodedInstruction& info, const ZydisDec
   }
   if (op.mem.type == ZYDIS_MEMOP_TYPE_AGEN) return;  // lea and the like compute, they do not access
   if (op.mem.segment == ZYDIS_REGISTER_GS) insn.uses_gs = true;
+  if (op.mem.segment == ZYDIS_REGISTER_GS || op.mem.segment == ZYDIS_REGISTER_FS)
+    insn.has_segment = true;
   if (access.write && !(access.implicit && access.base == kRsp)) insn.writes_memory = true;
   if (insn.access_count < insn.accesses.size()) insn.accesses[insn.access_count++] = access;
 }

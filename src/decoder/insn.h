@@ -89,6 +89,7 @@ struct Insn {
   bool writes_memory = false;   // explicitly or through rdi; pushes do not count
   bool may_fault = true;        // false only for what certainly does not
   bool uses_gs = false;         // through the segment, or its base
+  bool has_segment = false;     // an access is relative to the base of fs or gs
   bool pure_load = false;       // reads memory into a register and does nothing else
 
   uint8_t r15_field_count = 0;

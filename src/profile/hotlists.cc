@@ -66,6 +66,25 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
     for (const CodeRef block : p.blocks) path.blocks.push_back(place(block));
     lists.paths.push_back(std::move(path));
   }
+  const LatencyCalibration calibration = profile.run.host.latency.value_or(LatencyCalibration{});
+  for (size_t i : hottest(t.latencies, limit,
+                          [&](const LatencyRow& l) { return l.lost_cycles(calibration); })) {
+    const LatencyRow& l = t.latencies[i];
+    HotLoad load{static_cast<uint32_t>(lists.load_latency.size() + 1),
+                 place(l.at),
+                 l.executions,
+                 l.timed,
+                 l.mean(),
+                 l.quantile(0.5),
+                 l.quantile(0.9),
+                 l.quantile(0.99),
+                 {},
+                 l.lost_cycles(calibration),
+                 l.kind,
+                 l.stride};
+    for (size_t c = 0; c < kLatencyClasses; c++) load.classes[c] = share_of(l.classes[c], l.timed);
+    lists.load_latency.push_back(std::move(load));
+  }
   add_value_hotlists(profile, limit, lines, lists);
   return lists;
 }

@@ -4,6 +4,7 @@
 // computed from the tables.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "profile/edge_table.h"
+#include "profile/latency_table.h"
 
 namespace shadowprof::profile {
 
@@ -122,11 +124,25 @@ struct HotPath {
   std::vector<Place> blocks;
 };
 
+struct HotLoad {
+  uint32_t rank = 0;
+  Place at;
+  uint64_t executions = 0;
+  uint64_t timed = 0;
+  double mean_cycles = 0;
+  uint64_t p50 = 0, p90 = 0, p99 = 0;
+  std::array<double, kLatencyClasses> classes{};  // shares of the timed
+  double lost_cycles = 0;
+  AddressKind kind = AddressKind::unknown;
+  int64_t stride = 0;
+};
+
 struct Hotlists {
   std::vector<HotMethod> methods;       // by self instructions
   std::vector<HotCallPair> call_pairs;  // by count
   std::vector<HotEdge> edges;           // by count
   std::vector<HotPath> paths;           // by instructions
+  std::vector<HotLoad> load_latency;    // by cycles lost
   std::vector<HotValue> values;         // semi-invariant ones first, then by count
   std::vector<HotArgument> arguments;   // by count of the top value
   std::vector<HotTargets> targets;      // by count

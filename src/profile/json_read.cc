@@ -140,7 +140,14 @@ Run read_run(const Object& o) {
   for (const auto& [name, value] : options.json().items()) r.options[name] = options.text(name);
   r.seed = o.count("seed");
   const Object host = o.object("host");
-  r.host = {host.text("cpu"), host.text("kernel"), host.small("cores")};
+  r.host = {host.text("cpu"), host.text("kernel"), host.small("cores"), {}};
+  if (host.has("latency")) {
+    const Object clock = host.object("latency");
+    LatencyCalibration c{clock.number("resolution"), clock.number("overhead"), {}};
+    for (size_t i = 0; i < c.typical.size(); i++)
+      c.typical[i] = clock.number(to_string(static_cast<LatencyClass>(i)));
+    r.host.latency = c;
+  }
   r.started = o.text("started");
   r.duration_s = o.number("duration_s");
   if (!o.at("exit").is_null()) {
@@ -266,6 +273,25 @@ HotTargets read_hot_targets(const Object& r) {
           })};
 }
 
+AddressKind read_address_kind(const std::string& name, const std::string& where) {
+  const auto kind = address_kind_from(name);
+  if (!kind) throw Bad{where + " is no kind of address"};
+  return *kind;
+}
+
+HotLoad read_hot_load(const Object& r) {
+  HotLoad l{r.small("rank"),    read_place(r),   r.count("executions"),   r.count("timed"),
+            r.number("mean_cycles"), r.count("p50"), r.count("p90"), r.count("p99"),
+            {},                 r.number("lost_cycles"),
+            read_address_kind(r.text("address_kind"), r.where("address_kind")), 0};
+  const Object classes = r.object("classes");
+  for (size_t c = 0; c < kLatencyClasses; c++)
+    l.classes[c] = classes.number(to_string(static_cast<LatencyClass>(c)));
+  if (!r.at("stride").is_number_integer()) throw Bad{r.where("stride") + " is not a number"};
+  l.stride = r.at("stride").get<int64_t>();
+  return l;
+}
+
 // The lists that profiles of earlier versions do not have.
 void read_value_hotlists(const Object& o, Hotlists& h) {
   if (o.has("paths"))
@@ -275,6 +301,8 @@ void read_value_hotlists(const Object& o, Hotlists& h) {
       if (r.has("from")) p.from = read_place(r.object("from"));
       return p;
     });
+  if (o.has("load_latency"))
+    h.load_latency = read_rows<HotLoad>(o, "load_latency", read_hot_load);
   if (o.has("values")) h.values = read_rows<HotValue>(o, "values", read_hot_value);
   if (o.has("arguments"))
     h.arguments = read_rows<HotArgument>(o, "arguments", [](const Object& r) -> HotArgument {
@@ -331,6 +359,41 @@ void read_entries(const Object& tables, const char* name, Rows& rows) {
     const uint64_t row = c.count(0, i);
     if (row >= rows.size()) throw Bad{fmt::format("{}[{}] is not a row", table.where("row"), i)};
     rows[row].figures.top.push_back({c.count(1, i), c.count(2, i)});
+  }
+}
+
+void read_latency_tables(const Object& o, Tables& t) {
+  if (!o.has("latencies")) return;
+  const Object table = o.object("latencies");
+  const Columns c(table, {"module", "offset", "executions", "timed", "first_touches", "cycles",
+                          "kind", "backwards", "stride", "strided", "l1", "l2", "l3", "dram",
+                          "beyond"});
+  std::vector<AddressKind> kinds;
+  for (const Json& name : table.array("kinds"))
+    kinds.push_back(read_address_kind(name.is_string() ? name.get<std::string>() : "",
+                                      table.where("kinds")));
+  for (size_t i = 0; i < c.rows(); i++) {
+    LatencyRow l;
+    l.at = c.place(0, i);
+    l.executions = c.count(2, i);
+    l.timed = c.count(3, i);
+    l.first_touches = c.count(4, i);
+    l.cycles = c.count(5, i);
+    if (c.count(6, i) >= kinds.size())
+      throw Bad{fmt::format("{}[{}] is not in the list of kinds", table.where("kind"), i)};
+    l.kind = kinds[c.count(6, i)];
+    const auto stride = static_cast<int64_t>(c.count(8, i));
+    l.stride = c.count(7, i) != 0 ? -stride : stride;
+    l.strided = c.count(9, i);
+    for (size_t k = 0; k < kLatencyClasses; k++) l.classes[k] = c.count(10 + k, i);
+    t.latencies.push_back(std::move(l));
+  }
+  const Object bucket_table = o.object("latency_buckets");
+  const Columns buckets(bucket_table, {"row", "bucket", "count"});
+  for (size_t i = 0; i < buckets.rows(); i++) {
+    if (buckets.count(0, i) >= t.latencies.size() || buckets.count(1, i) >= kLatencyBuckets)
+      throw Bad{fmt::format("{}[{}] is no bucket of a row", bucket_table.where("row"), i)};
+    t.latencies[buckets.count(0, i)].histogram.push_back({buckets.small(1, i), buckets.count(2, i)});
   }
 }
 
@@ -421,6 +484,7 @@ Tables read_tables(const Object& o) {
   for (size_t i = 0; i < entries.rows(); i++)
     t.entries.push_back({entries.place(0, i), entries.count(2, i), entries.count(3, i)});
   read_path_tables(o, t);
+  read_latency_tables(o, t);
   read_value_tables(o, t);
   return t;
 }

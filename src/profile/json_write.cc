@@ -119,6 +119,23 @@ Json row_json(const HotPath& p) {
   return j;
 }
 
+Json row_json(const HotLoad& l) {
+  Json j = {{"rank", l.rank}};
+  j.update(place_json(l.at));
+  j["executions"] = l.executions;
+  j["timed"] = l.timed;
+  j["mean_cycles"] = l.mean_cycles;
+  j["p50"] = l.p50;
+  j["p90"] = l.p90;
+  j["p99"] = l.p99;
+  for (size_t c = 0; c < kLatencyClasses; c++)
+    j["classes"][to_string(static_cast<LatencyClass>(c))] = l.classes[c];
+  j["lost_cycles"] = l.lost_cycles;
+  j["address_kind"] = to_string(l.kind);
+  j["stride"] = l.stride;
+  return j;
+}
+
 Json row_json(const Module& m) {
   return {{"path", m.path},
           {"build_id", m.build_id},
@@ -143,6 +160,11 @@ Json run_json(const Run& r) {
   Json j = {{"command", r.command}, {"pid", r.pid},         {"mode", r.mode},
             {"engine", r.engine},   {"options", r.options}, {"seed", r.seed}};
   j["host"] = {{"cpu", r.host.cpu}, {"kernel", r.host.kernel}, {"cores", r.host.cores}};
+  if (const auto& c = r.host.latency) {
+    Json& clock = j["host"]["latency"] = {{"resolution", c->resolution}, {"overhead", c->overhead}};
+    for (size_t i = 0; i < c->typical.size(); i++)
+      clock[to_string(static_cast<LatencyClass>(i))] = c->typical[i];
+  }
   j["started"] = r.started;
   j["duration_s"] = r.duration_s;
   j["exit"] = nullptr;
@@ -278,6 +300,46 @@ void write_entries(Writer<Out>& w, const char* name, const Rows& rows) {
 }
 
 template <typename Out>
+void write_latency_tables(Writer<Out>& w, const Tables& t) {
+  if (t.latencies.empty()) return;
+  struct Bucket {
+    size_t row;
+    uint32_t bucket;
+    uint64_t count;
+  };
+  std::vector<Bucket> buckets;
+  for (size_t i = 0; i < t.latencies.size(); i++)
+    for (const auto& [bucket, count] : t.latencies[i].histogram)
+      buckets.push_back({i, bucket, count});
+  w.open("latencies");
+  w.column("module", t.latencies, [](const LatencyRow& l) { return l.at.module; });
+  w.column("offset", t.latencies, [](const LatencyRow& l) { return l.at.offset; });
+  w.column("executions", t.latencies, [](const LatencyRow& l) { return l.executions; });
+  w.column("timed", t.latencies, [](const LatencyRow& l) { return l.timed; });
+  w.column("first_touches", t.latencies, [](const LatencyRow& l) { return l.first_touches; });
+  w.column("cycles", t.latencies, [](const LatencyRow& l) { return l.cycles; });
+  for (size_t c = 0; c < kLatencyClasses; c++)
+    w.column(to_string(static_cast<LatencyClass>(c)), t.latencies,
+             [c](const LatencyRow& l) { return l.classes[c]; });
+  Json kinds = Json::array();
+  for (size_t i = 0; i < kAddressKinds; i++)
+    kinds.push_back(to_string(static_cast<AddressKind>(i)));
+  w.value("kinds", kinds);
+  w.column("kind", t.latencies, [](const LatencyRow& l) { return static_cast<uint64_t>(l.kind); });
+  w.column("backwards", t.latencies, [](const LatencyRow& l) { return l.stride < 0 ? 1 : 0; });
+  w.column("stride", t.latencies, [](const LatencyRow& l) {
+    return l.stride < 0 ? -static_cast<uint64_t>(l.stride) : static_cast<uint64_t>(l.stride);
+  });
+  w.column("strided", t.latencies, [](const LatencyRow& l) { return l.strided; });
+  w.close();
+  w.open("latency_buckets");
+  w.column("row", buckets, [](const Bucket& b) { return b.row; });
+  w.column("bucket", buckets, [](const Bucket& b) { return b.bucket; });
+  w.column("count", buckets, [](const Bucket& b) { return b.count; });
+  w.close();
+}
+
+template <typename Out>
 void write_path_tables(Writer<Out>& w, const Tables& t) {
   if (t.paths.empty()) return;
   struct BlockOfPath {
@@ -369,6 +431,7 @@ void write_tables(Writer<Out>& w, const Tables& t) {
   w.column("inclusive", t.entries, [](const Entry& e) { return e.inclusive; });
   w.close();
   write_path_tables(w, t);
+  write_latency_tables(w, t);
   write_value_tables(w, t);
   w.close();
 }
@@ -380,6 +443,7 @@ void write_hotlists(Writer<Out>& w, const char* name, const Hotlists& h) {
   w.rows("call_pairs", h.call_pairs);
   w.rows("edges", h.edges);
   w.rows("paths", h.paths);
+  w.rows("load_latency", h.load_latency);
   w.rows("values", h.values);
   w.rows("arguments", h.arguments);
   w.rows("targets", h.targets);

@@ -95,6 +95,9 @@ void normalise(Tables& t) {
       t.arguments, [](const ArgumentRow& a) { return std::tuple(a.site, a.callee, a.argument); },
       [](ArgumentRow& a, const ArgumentRow& b) { add_figures(a.figures, b.figures); });
   add_up(
+      t.latencies, [](const LatencyRow& l) { return l.at; },
+      [](LatencyRow& a, const LatencyRow& b) { add_latencies(a, b); });
+  add_up(
       t.paths, [](const PathRow& p) -> const std::vector<CodeRef>& { return p.blocks; },
       [](PathRow& a, const PathRow& b) {
         if (b.count > a.count && b.from_known) {
@@ -135,6 +138,10 @@ void add_tables(Profile& into, const Profile& from) {
     a.site = moved(a.site);
     a.callee = moved(a.callee);
     into.tables.arguments.push_back(std::move(a));
+  }
+  for (LatencyRow l : from.tables.latencies) {
+    l.at = moved(l.at);
+    into.tables.latencies.push_back(std::move(l));
   }
   for (PathRow path : from.tables.paths) {
     path.from = moved(path.from);
@@ -177,6 +184,8 @@ Status check_indices(const Profile& p) {
     if (bad(t.values[i].at) || bad(t.values[i].context)) return name_row("values", i);
   for (size_t i = 0; i < t.arguments.size(); i++)
     if (bad(t.arguments[i].site) || bad(t.arguments[i].callee)) return name_row("arguments", i);
+  for (size_t i = 0; i < t.latencies.size(); i++)
+    if (bad(t.latencies[i].at)) return name_row("latencies", i);
   for (size_t i = 0; i < t.paths.size(); i++)
     if (bad(t.paths[i].from) ||
         std::any_of(t.paths[i].blocks.begin(), t.paths[i].blocks.end(), bad))

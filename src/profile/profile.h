@@ -24,6 +24,7 @@
 #include "profile/edge_table.h"
 #include "profile/function_table.h"
 #include "profile/hotlists.h"
+#include "profile/latency_table.h"
 #include "profile/module_table.h"
 #include "profile/path_table.h"
 #include "profile/value_table.h"
@@ -37,6 +38,7 @@ struct Host {
   std::string cpu;
   std::string kernel;
   uint32_t cores = 0;
+  std::optional<LatencyCalibration> latency;  // only where loads were timed
 };
 
 struct Exit {
@@ -100,6 +102,7 @@ struct Tables {
   ValueTable values;
   ArgumentTable arguments;
   PathTable paths;
+  LatencyTable latencies;
 };
 
 struct Confidence {

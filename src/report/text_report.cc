@@ -162,6 +162,7 @@ class Renderer {
     call_pairs();
     edges();
     paths();
+    loads();
     values();
     arguments();
     targets();
@@ -189,6 +190,7 @@ class Renderer {
   void call_pairs();
   void edges();
   void paths();
+  void loads();
   void values();
   void arguments();
   void targets();
@@ -282,6 +284,32 @@ void Renderer::edges() {
   more(shown, profile_.tables.edges.size());
 }
 
+void Renderer::loads() {
+  const auto& rows = profile_.hotlists.load_latency;
+  if (rows.empty()) return;
+  heading("Slow loads (by cycles lost)");
+  if (const auto& c = profile_.run.host.latency)
+    line(fmt::format("(on this host L1 {:.0f}, L2 {:.0f}, L3 {:.0f}, DRAM {:.0f} cycles; clock steps "
+                     "{:.0f})",
+                     c->typical[0], c->typical[1], c->typical[2], c->typical[3], c->resolution));
+  line("     lost    count   mean    p50    p99  L1,L2     L3   DRAM  load");
+  for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
+    const profile::HotLoad& l = rows[i];
+    const double cached = l.classes[0] + l.classes[1];
+    line(colored(l.classes[3],
+                 fmt::format("{:>9} {:>8} {:>6.0f} {:>6} {:>6} {:>6} {:>6} {:>6}",
+                             short_count(static_cast<uint64_t>(l.lost_cycles)),
+                             short_count(l.executions), l.mean_cycles, l.p50, l.p99,
+                             percent(cached), percent(l.classes[2]), percent(l.classes[3]))) +
+         "  " + point(l.at, columns_ - 66));
+    if (l.classes[3] > 0.3 && l.stride != 0)
+      line(fit(fmt::format("          DRAM in {}: {} at stride {}; prefetch",
+                           percent(l.classes[3]), profile::to_string(l.kind), l.stride),
+               columns_));
+  }
+  more(std::min(options_.limit, rows.size()), profile_.tables.latencies.size());
+}
+
 std::string value_text(uint64_t value) {
   return value < 1'000'000 ? fmt::format("{}", value) : fmt::format("{:#x}", value);
 }
@@ -335,7 +363,7 @@ void Renderer::paths() {
 void Renderer::values() {
   const auto& rows = profile_.hotlists.values;
   if (rows.empty()) return;
-  heading("Values (* semi-invariant: hot, mostly one value, and the code alone does not say so)");
+  heading("Values (* semi-invariant: hot, and mostly one value)");
   line("    count  top value  zero   same  stride distinct  instruction");
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
     const profile::HotValue& v = rows[i];

@@ -11,9 +11,11 @@
 #include "base/check.h"
 #include "collect/count_tables.h"
 #include "collect/edge_collector.h"
+#include "collect/latency_collector.h"
 #include "collect/pipeline.h"
 #include "inject/engine.h"
 #include "kernel/table.h"
+#include "sample/calibrate.h"
 #include "sample/host.h"
 #include "sample/name_functions.h"
 
@@ -72,13 +74,17 @@ void fill_syscalls(profile::Profile& profile, const std::map<unsigned, uint64_t>
   }
 }
 
+using Calibration = std::optional<profile::LatencyCalibration>;
+
 // Counters do not tell the order of things, nor values.
 bool needs_trace(const FullModeRequest& request) {
-  return request.exact_inclusive || request.paths || request.values;
+  return request.exact_inclusive || request.paths || request.values ||
+         request.latencies;
 }
 
 std::vector<std::unique_ptr<collect::Collector>> make_collectors(const FullModeRequest& request,
-                                                                 const trace::BlockTable& table) {
+                                                                 const trace::BlockTable& table,
+                                                                 const Calibration& calibration) {
   std::vector<std::unique_ptr<collect::Collector>> collectors;
   if (!needs_trace(request)) return collectors;
   // Always: what executed is what all other tables are shares of.
@@ -87,6 +93,8 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const FullModeR
   if (request.paths)
     collectors.push_back(std::make_unique<collect::PathCollector>(
         table, collect::PathCollectorOptions{request.path_scope, true}));
+  if (calibration)
+    collectors.push_back(std::make_unique<collect::LatencyCollector>(table, *calibration));
   if (request.values)
     collectors.push_back(std::make_unique<collect::ValueCollector>(table, request.value_options));
   return collectors;
@@ -128,6 +136,10 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   const int64_t started = std::time(nullptr);
   const auto start = std::chrono::steady_clock::now();
 
+  Calibration calibration;
+  if (request.latencies) {
+    SP_ASSIGN(calibration, calibrate_latency());
+  }
   SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
   const ptrace::LaunchRequest launch = launch_request(request);
   SP_ASSIGN(const ptrace::Tracee program, ptrace::launch(launch));
@@ -136,7 +148,7 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   // From here on no return without the program's end: it cannot go on without us.
 
   trace::BlockTable table;
-  collect::Pipeline pipeline(make_collectors(request, table));
+  collect::Pipeline pipeline(make_collectors(request, table, calibration));
   PipelineSink sink(pipeline);
   const bool counting = (request.edges || request.calls) && !needs_trace(request);
   inject::EngineOptions options;
@@ -145,6 +157,7 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   options.space.recording = counting ? emu::Recording::counts : emu::Recording::trace;
   options.space.translator.through_jumps = !needs_trace(request);
   options.plan.values = request.values;
+  options.plan.load_cycles = options.plan.addresses = request.latencies;
   inject::Engine engine(table, sink, options);
   set_check_context([&] { return engine.describe(); });
   if (const Status adopted = engine.adopt(program); !adopted) {

@@ -34,6 +34,7 @@ struct FullModeRequest {
   bool paths = false;
   collect::PathScope path_scope = collect::PathScope::interprocedural;
   bool values = false;
+  bool latencies = false;  // of every load that does nothing else: much slower
   collect::ValueCollectorOptions value_options;
   // Follow every call and return, for exact inclusive counts: reads a trace instead of counters.
   bool exact_inclusive = false;

@@ -34,6 +34,9 @@ inline profile::Profile sample_profile() {
   p.tables.arguments = {{{0, 0x18}, {1, 0x0}, 2, {1, 0, 0, 0, 1, {{4096, 1}}}}};
   p.tables.paths = {{2, 5, true, {1, 0x4}, {{0, 0x10}, {0, 0x1a}}}, {1, 4, false, {}, {{1, 0}}}};
   p.coverage.paths = {true, false, 5, 3, 1, 1, 2};
+  p.run.host.latency = LatencyCalibration{27, 54.5, {5, 14, 50, 400}};
+  p.tables.latencies = {{{0, 0x12}, 5, 4, 1, 100, {1, 1, 1, 1, 0}, AddressKind::heap, -64, 3,
+                         {{2, 1}, {10, 3}}}};
   p.coverage.samples = 1;
   p.coverage.attributed = 5 * 3 + 4 * 2 + 2 * 4 - 3;
   p.coverage.dropped = {{"lost", 2}};
