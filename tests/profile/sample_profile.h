@@ -16,7 +16,7 @@ inline profile::Profile sample_profile() {
   p.run.mode = "full";
   p.run.engine = "translator";
   p.run.options = {{"mode", "full"}};
-  p.run.host = {"a cpu", "6.1", 2};
+  p.run.host = {"a cpu", "6.1", 2, {}};
   p.run.started = "2025-01-31T12:00:00Z";
   p.run.duration_s = 1.5;
   p.run.exit = Exit{true, 11};
