@@ -33,7 +33,7 @@ struct LoadEntry {
   std::array<uint64_t, profile::kLatencyClasses> classes{};
   std::array<uint64_t, profile::kAddressKinds> kinds{};
   std::array<uint64_t, profile::kLatencyBuckets> buckets{};
-  uint64_t last = 0;  // address; 0: none yet
+  uint64_t last = 0;   // address; 0: none yet
   int64_t stride = 0;  // majority vote
   uint64_t votes = 0;
   uint64_t strided = 0;
@@ -43,11 +43,11 @@ struct LoadEntry {
 struct LoadPlan {
   LoadEntry* entry;
   uint16_t cycles_word;
-  uint16_t base_word;   // kNoWord: no register, it is part of `fixed`
+  uint16_t base_word;  // kNoWord: no register, it is part of `fixed`
   uint16_t index_word;
   uint8_t scale;
-  bool known;           // the address is what the words and `fixed` add up to
-  bool on_stack;        // the base is rsp
+  bool known;     // the address is what the words and `fixed` add up to
+  bool on_stack;  // the base is rsp
   uint64_t fixed;
 };
 
@@ -177,8 +177,8 @@ void LatencyCollector::State::plan_insn(const decoder::Insn& insn, const trace::
     }
     load.entry = entry;
     load.cycles_word = word(static_cast<size_t>(timed - slots.begin()));
-    load.fixed = a.base == decoder::kRip ? insn.rip_target.value
-                                         : static_cast<uint64_t>(a.displacement);
+    load.fixed =
+        a.base == decoder::kRip ? insn.rip_target.value : static_cast<uint64_t>(a.displacement);
     load.scale = a.scale;
     load.known = !insn.has_segment;
     if (a.base < 16) load.known &= (load.base_word = recorded[a.base]) != kNoWord;

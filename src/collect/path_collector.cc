@@ -4,7 +4,6 @@
 #include "collect/path_collector.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "collect/path_state.h"
 
@@ -12,21 +11,6 @@ namespace shadowprof::collect {
 
 using trace::RunExit;
 using trace::Word;
-
-namespace {
-
-uint64_t mixed(uint64_t x) {
-  x += 0x9E3779B97F4A7C15ull;
-  x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
-  x = (x ^ x >> 27) * 0x94D049BB133111EBull;
-  return x ^ x >> 31;
-}
-
-uint64_t combined(uint64_t hash, uint64_t element) {
-  return (std::rotl(hash, 27) ^ element) * 0x9E3779B97F4A7C15ull;
-}
-
-}  // namespace
 
 PathCollector::PathCollector(const trace::BlockTable& table, PathCollectorOptions options)
     : state_(std::make_unique<State>(table, options)) {}
@@ -43,7 +27,7 @@ PathCollector::State::State(const trace::BlockTable& block_table,
     : table(block_table),
       options(collector_options),
       runs(limits::kMaxRuns),
-      lists(options.capacity) {}
+      trie(options.capacity) {}
 
 Step PathCollector::State::step_of(const trace::Run& run, const trace::Block& last) const {
   switch (run.exit) {
@@ -79,10 +63,12 @@ void PathCollector::State::start_run(RunId id) {
   if (run.words == 0 || run.block_count == 0) return;
   const trace::Block& last = table.block(table.blocks(run).back());
   PathRun& own = runs[id.value];
-  own.hash = mixed(id.value);
   own.start = table.block(run.first_block).start.value;
   own.words = run.words;
-  own.blocks = run.block_count;
+  const auto blocks = table.blocks(run);
+  own.blocks = 1;
+  for (const BlockId b : blocks.first(blocks.size() - 1))
+    if (!continues_in_run(table.block(b))) own.blocks++;
   own.step = step_of(run, last);
   if (own.step != Step::call) return;
   const auto [known, is_new] = site_by_address.try_emplace(last.last_insn.value, 0);
@@ -131,7 +117,7 @@ void PathCollector::State::consume(const trace::Chunk& chunk) {
   begin_path(thread->flow, false);
 }
 
-void PathCollector::State::record(Flow& f, uint32_t id, const PathRun& run) {
+void PathCollector::State::record(Flow& f, uint32_t id, PathRun& run) {
   const bool continues = f.last == Step::same;
   if (f.last > Step::same) take_step(f, run);
   const uint32_t blocks = run.blocks - (continues ? 1 : 0);
@@ -143,14 +129,20 @@ void PathCollector::State::record(Flow& f, uint32_t id, const PathRun& run) {
   f.last = run.step;
 }
 
-void PathCollector::State::append(Flow& f, uint32_t id, const PathRun& run, uint32_t blocks) {
-  f.elements.push_back(id);
-  f.path.hash = combined(f.path.hash, run.hash);
-  f.path.blocks += blocks;
+void PathCollector::State::append(Flow& f, uint32_t id, PathRun& run, uint32_t blocks) {
+  OpenPath& path = f.path;
+  path.blocks += blocks;
+  if (!path.whole) return;
+  if (path.node != 0) {
+    path.node = trie.child(path.node, id);
+  } else {
+    if (run.first_node == 0) run.first_node = trie.child(0, id);
+    path.node = run.first_node;
+  }
 }
 
 // The path ends within the run; the next one has the rest of it.
-void PathCollector::State::append_across_limit(Flow& f, uint32_t id, const PathRun& run,
+void PathCollector::State::append_across_limit(Flow& f, uint32_t id, PathRun& run,
                                                uint32_t blocks) {
   const uint32_t kept = kMaxPathBlocks - f.path.blocks;
   const uint32_t in_run = run.blocks - blocks + kept;  // a block that goes on is not new
@@ -195,8 +187,6 @@ void PathCollector::State::enter(Flow& f, const PathRun& callee) {
     if (f.callers.size() >= kMaxDepth) return;
     f.path.returns_to = sites[site - 1].returns_to.value;
     f.callers.push_back(f.path);
-    f.path = {};
-    f.path.first = f.elements.size();
     begin_path(f, true);
     return;
   }
@@ -230,25 +220,18 @@ void PathCollector::State::leave(Flow& f, const PathRun& next) {
   if (depth == 0) {
     dropped += f.callers.size();
     f.callers.clear();
-    f.elements.clear();
-    f.path = {};
     begin_path(f, false);
     return;
   }
   dropped += f.callers.size() - depth;
-  // Its list ends where that of the frame it called began.
-  f.elements.resize(depth == f.callers.size() ? f.path.first : f.callers[depth].first);
   f.path = f.callers[depth - 1];
   f.callers.resize(depth - 1);
 }
 
 void PathCollector::State::begin_path(Flow& f, bool whole, uint32_t skip) {
-  f.elements.resize(f.path.first);
-  f.elements.push_back(list_head(skip, 0));
-  f.path.hash = mixed(skip);
-  f.path.blocks = 0;
+  f.path = {};
+  f.path.node = skip;
   f.path.from = f.sites.empty() ? 0 : f.sites.back();
-  f.path.entered = 0;
   f.path.whole = whole;
   f.callees.clear();
 }
@@ -260,9 +243,24 @@ void PathCollector::State::end_path(Flow& f, bool synchronises, uint32_t keep) {
     return;
   }
   if (f.path.blocks == 0) return;
-  f.elements[f.path.first] |= list_head(0, keep);
-  lists.add(mixed(combined(f.path.hash, keep)), std::span(f.elements).subspan(f.path.first),
-            f.path.from);
+  if (keep != 0) f.path.node = trie.child(f.path.node, kKeep | keep);
+  trie.count(f.path.node, f.path.from);
+  if (trie.full()) [[unlikely]]
+    prune();
+}
+
+void PathCollector::State::prune() {
+  std::vector<uint32_t*> open;
+  const auto note = [&](Flow& f) {
+    open.push_back(&f.path.node);
+    for (OpenPath& caller : f.callers) open.push_back(&caller.node);
+  };
+  for (auto& [tid, thread] : threads) {
+    note(thread.flow);
+    for (Flow& f : thread.interrupted) note(f);
+  }
+  trie.prune(open);
+  for (size_t id = 0; id < table.run_count(); id++) runs[id].first_node = 0;
 }
 
 void PathCollector::State::drop(Flow& f) {

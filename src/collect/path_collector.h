@@ -16,14 +16,9 @@
 // what was before the sample), its last one at the sample's end. A signal handler's paths are its
 // own; the interrupted path goes on after it.
 //
-// While reading, a path is a list of run ids and a hash of it; only at a boundary is the table
-// looked up. Which blocks that were is worked out at the end, where lists of runs that stand for
-// the same blocks become one path.
-//
-// Memory: at most `capacity` lists are kept. When the table is full, those with count + error up to
-// the median go, and the error of new ones is the highest count + error that ever went. A list that
-// comes back may have lost that many executions and no more (Manku and Motwani, VLDB 2002, with
-// windows as long as memory allows). What was pruned is counted.
+// While reading, a path is a list of run ids, a node of a tree (path_trie.h, which also says how
+// memory is bounded). Which blocks that were is worked out at the end, where lists of runs that
+// stand for the same blocks become one path.
 #pragma once
 
 #include <memory>
@@ -38,7 +33,7 @@ struct PathCollectorOptions {
   PathScope scope = PathScope::interprocedural;
   // A trace begins where its thread begins, so its first path is whole (full mode).
   bool whole_threads = false;
-  size_t capacity = size_t{1} << 20;
+  size_t capacity = size_t{3} << 20;  // nodes of the tree
 };
 
 inline constexpr uint32_t kMaxPathBlocks = 128;

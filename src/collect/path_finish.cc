@@ -17,17 +17,25 @@ constexpr size_t kMostRows = 50'000;
 
 std::vector<BlockId> PathCollector::State::blocks_of(std::span<const uint32_t> list,
                                                      uint64_t& insns) const {
-  const uint32_t skip = list[0] & 0xff;
-  const uint32_t keep = list[0] >> 8;
+  const uint32_t skip = list[0];
+  uint32_t keep = 0;
+  if (list.back() & kKeep) {
+    keep = list.back() & ~kKeep;
+    list = list.first(list.size() - 1);
+  }
   std::vector<BlockId> result;
   bool continues = false;
   for (size_t i = 1; i < list.size(); i++) {
     const trace::Run& run = table.run(RunId(list[i]));
     const auto blocks = table.blocks(run);
-    const size_t first = i == 1 ? skip : 0;
-    const size_t end = i + 1 == list.size() && keep != 0 ? keep : blocks.size();
-    for (size_t b = first; b < end; b++) {
-      if (b != 0 || !continues) result.push_back(blocks[b]);
+    const uint32_t first = i == 1 ? skip : 0;
+    const uint32_t end = i + 1 == list.size() && keep != 0 ? keep : ~0u;
+    uint32_t number = 0;  // of the block within the run, what was split for a limit taken as one
+    for (size_t b = 0; b < blocks.size(); b++) {
+      const bool split = b != 0 && continues_in_run(table.block(blocks[b - 1]));
+      if (b != 0 && !split) number++;
+      if (number < first || number >= end) continue;
+      if (b == 0 ? !continues : !split) result.push_back(blocks[b]);
       insns += b + 1 == blocks.size() ? run.last_block_insns : table.block(blocks[b]).insns;
     }
     continues = runs[list[i]].step == Step::same;
@@ -43,13 +51,15 @@ void PathCollector::State::finish(profile::Profile& into) {
   profile::Profile mine;
   const TableBuilder builder(table, mine);
   profile::PathTable& rows = mine.tables.paths;
-  for (const PathLists::List& list : lists.lists()) {
+  for (uint32_t n = PathTrie::kRoots; n < trie.size(); n++) {
+    const PathTrie::Node& node = trie.node(n);
+    if (node.count == 0) continue;
     profile::PathRow row;
-    row.count = list.count;
-    for (const BlockId b : blocks_of(lists.elements(list), row.insns))
+    row.count = node.count;
+    for (const BlockId b : blocks_of(trie.list(n), row.insns))
       row.blocks.push_back(builder.at(table.block(b)));
-    if (list.from != 0) {
-      const CallSite& site = sites[list.from - 1];
+    if (node.from != 0) {
+      const CallSite& site = sites[node.from - 1];
       row.from_known = true;
       row.from = builder.at(site.call, site.module);
     }
@@ -59,10 +69,10 @@ void PathCollector::State::finish(profile::Profile& into) {
   profile::PathCounts& counts = mine.coverage.paths;
   counts = {true,
             options.scope == PathScope::intra,
-            lists.executions(),
+            trie.executions(),
             rows.size(),
-            lists.pruned(),
-            lists.error_bound(),
+            trie.pruned(),
+            trie.error_bound(),
             dropped};
   profile::keep_hottest_paths(mine, std::max(kMostRows, rows.size() / 20 + 1));
   if (corrupt_chunks != 0) mine.coverage.events["corrupt_path_chunks"] += corrupt_chunks;

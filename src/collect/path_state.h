@@ -10,7 +10,7 @@
 #include "base/limits.h"
 #include "base/reserved_array.h"
 #include "collect/path_collector.h"
-#include "collect/path_lists.h"
+#include "collect/path_trie.h"
 
 namespace shadowprof::collect {
 
@@ -26,24 +26,28 @@ enum class Step : uint8_t {
 };
 
 struct PathRun {
-  uint64_t hash;
-  uint64_t start;  // address of the first block
-  uint32_t site;   // of a call: 1 + index into sites
+  uint64_t start;       // address of the first block
+  uint32_t first_node;  // the list of this run alone; 0: not known
+  uint32_t site;        // of a call: 1 + index into sites
   uint16_t words;
   uint8_t blocks;
   Step step;
 };
 
-// Lists begin with a head: blocks of the first run that belong to the path before, and, shifted by
-// eight, blocks of the last run that belong to this path (0: all).
-constexpr uint32_t list_head(uint32_t skip, uint32_t keep) {
-  return skip | keep << 8;
+// Lists begin at the root whose number says how many blocks of the first run belong to the path
+// before. One that ends within a run has an element that says how many of its blocks are its own.
+inline constexpr uint32_t kKeep = uint32_t{1} << 31;
+static_assert(limits::kMaxRuns <= kKeep);
+
+// What follows the block within its run is the same straight-line code.
+inline bool continues_in_run(const trace::Block& block) {
+  return block.terminator == trace::Terminator::none ||
+         block.terminator == trace::Terminator::native;
 }
 
 // A path being made.
 struct OpenPath {
-  size_t first = 0;  // of its list in `elements`: the head
-  uint64_t hash = 0;
+  uint32_t node = 0;
   uint32_t blocks = 0;
   uint32_t from = 0;        // 1 + call site of the frame in which it began
   uint64_t entered = 0;     // it began with a call of this address
@@ -53,7 +57,6 @@ struct OpenPath {
 
 // What a signal handler interrupts.
 struct Flow {
-  std::vector<uint32_t> elements;
   std::vector<OpenPath> callers;  // intra: paths that go on when their calls have returned
   OpenPath path;
   std::vector<uint64_t> callees;  // entered by the path and not left
@@ -83,15 +86,16 @@ struct PathCollector::State {
   void start_run(RunId id);
   Step step_of(const trace::Run& run, const trace::Block& last) const;
   bool special(Thread*& thread, std::span<const trace::Word> record);
-  void record(Flow& f, uint32_t id, const PathRun& run);
+  void record(Flow& f, uint32_t id, PathRun& run);
   void take_step(Flow& f, const PathRun& next);
   void enter(Flow& f, const PathRun& callee);
   void leave(Flow& f, const PathRun& next);
-  void append(Flow& f, uint32_t id, const PathRun& run, uint32_t blocks);
-  void append_across_limit(Flow& f, uint32_t id, const PathRun& run, uint32_t blocks);
+  void append(Flow& f, uint32_t id, PathRun& run, uint32_t blocks);
+  void append_across_limit(Flow& f, uint32_t id, PathRun& run, uint32_t blocks);
   void begin_path(Flow& f, bool whole, uint32_t skip = 0);
   void end_path(Flow& f, bool synchronises, uint32_t keep = 0);
   void drop(Flow& f);
+  void prune();
   bool is_back_edge(uint32_t run, uint64_t to) const;
   void begin_thread(Thread& thread);
 
@@ -103,7 +107,7 @@ struct PathCollector::State {
   const trace::BlockTable& table;
   const PathCollectorOptions options;
   ReservedArray<PathRun> runs;
-  PathLists lists;
+  PathTrie trie;
   std::map<Tid, Thread> threads;
   std::vector<CallSite> sites;
   std::unordered_map<uint64_t, uint32_t> site_by_address;

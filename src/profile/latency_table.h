@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// How long loads take. Cycles are those of the time stamp counter, less what an empty pair of stamps
-// takes; they are sorted into classes by a calibration on the host (sample/calibrate.h).
+// How long loads take. Cycles are those of the time stamp counter, less what an empty pair of
+// stamps takes; they are sorted into classes by a calibration on the host (sample/calibrate.h).
 #pragma once
 
 #include <array>
@@ -30,8 +30,8 @@ std::optional<AddressKind> address_kind_from(std::string_view name);
 // Latencies in cycles as the host's clock shows them. A class ends half-way
 // between its typical latency and the next one's.
 struct LatencyCalibration {
-  double resolution = 0;  // of the clock: the least difference of two stamps
-  double overhead = 0;    // of an empty pair of stamps
+  double resolution = 0;            // of the clock: the least difference of two stamps
+  double overhead = 0;              // of an empty pair of stamps
   std::array<double, 4> typical{};  // l1, l2, l3, dram
   LatencyClass class_of(double cycles) const;
 };
@@ -44,13 +44,13 @@ uint64_t bucket_begin(size_t bucket);
 struct LatencyRow {
   CodeRef at;
   uint64_t executions = 0;
-  uint64_t timed = 0;       // executions whose time counts
+  uint64_t timed = 0;          // executions whose time counts
   uint64_t first_touches = 0;  // left out: the first load from a page
-  uint64_t cycles = 0;      // of all that are timed
+  uint64_t cycles = 0;         // of all that are timed
   std::array<uint64_t, kLatencyClasses> classes{};
   AddressKind kind = AddressKind::unknown;
-  int64_t stride = 0;         // bytes from one address to the next, as most often seen; 0: none
-  uint64_t strided = 0;       // how often it was seen
+  int64_t stride = 0;    // bytes from one address to the next, as most often seen; 0: none
+  uint64_t strided = 0;  // how often it was seen
   std::vector<std::pair<uint32_t, uint64_t>> histogram;  // bucket, count; by bucket
 
   double mean() const {

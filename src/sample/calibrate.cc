@@ -85,7 +85,8 @@ Result<profile::LatencyCalibration> calibrate_latency() {
   const size_t l3 = cache_bytes(_SC_LEVEL3_CACHE_SIZE, 16 << 20);
   const size_t all = std::min(kMostBytes, 4 * l3);
   void* memory = ::mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return fail_errno(errno, "cannot calibrate latencies with {} bytes", all);
+  if (memory == MAP_FAILED)
+    return fail_errno(errno, "cannot calibrate latencies with {} bytes", all);
   std::memset(memory, 1, all);  // pages of their own
   const char* bytes = static_cast<const char*>(memory);
 

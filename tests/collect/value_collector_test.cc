@@ -40,7 +40,8 @@ struct Loop {
     run = table.add_run(r, {&id, 1}, {&slot, 1});
   }
   void add(std::vector<Word>& words, uint64_t value) const {
-    words.insert(words.end(), {run.value, static_cast<Word>(value), static_cast<Word>(value >> 32)});
+    words.insert(words.end(),
+                 {run.value, static_cast<Word>(value), static_cast<Word>(value >> 32)});
   }
 };
 
@@ -100,7 +101,7 @@ TEST_CASE("windows give the shares of the whole, and all executions count") {
   for (uint64_t c = 0; c < kChunks; c++) {
     chunks.emplace_back();
     for (uint64_t i = 0; i < kRecords; i++)
-      loop.add(chunks.back(), c == 0 && i < 100     ? 50
+      loop.add(chunks.back(), c == 0 && i < 100        ? 50
                               : random.next() % 10 < 7 ? 1
                                                        : 2 + random.next() % 8);
   }
