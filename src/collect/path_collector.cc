@@ -93,6 +93,8 @@ void PathCollector::State::consume(const trace::Chunk& chunk) {
   const Word* at = chunk.words.data();
   const Word* const end = at + chunk.words.size();
   while (at < end) {
+    at = follow(thread->flow, at, end);
+    if (at == end) break;
     const Word id = *at;
     const auto left = static_cast<size_t>(end - at);
     if (trace::is_special(id)) {
@@ -115,6 +117,48 @@ void PathCollector::State::consume(const trace::Chunk& chunk) {
   corrupt_chunks++;
   drop(thread->flow);
   begin_path(thread->flow, false);
+}
+
+// Records as long as nothing but back-edges happens, which is nearly always: the path is in
+// registers here. Returns the first record that needs more than that; it has not been taken then.
+const Word* PathCollector::State::follow(Flow& f, const Word* at, const Word* end) {
+  if (!f.path.whole || f.last > Step::back_edge) return at;
+  uint32_t node = f.path.node;
+  uint32_t blocks = f.path.blocks;
+  Step last = f.last;
+  const uint32_t from = f.sites.empty() ? 0 : f.sites.back();
+  while (at < end) {
+    const Word id = *at;
+    if (id >= limits::kMaxRuns) break;
+    PathRun& run = runs[id];
+    if (run.step == Step::unknown || run.words > end - at) break;
+    if (last == Step::back_edge) {
+      if (trie.full()) break;
+      if (blocks != 0) trie.count(node, f.path.from);
+      f.path.from = from;
+      f.path.entered = 0;
+      f.callees.clear();
+      node = blocks = 0;
+      last = Step::plain;
+    }
+    const uint32_t more = run.blocks - (last == Step::same ? 1 : 0);
+    if (blocks + more > kMaxPathBlocks) break;
+    blocks += more;
+    if (node != 0) {
+      node = trie.child(node, id);
+    } else {
+      if (run.first_node == 0) run.first_node = trie.child(0, id);
+      node = run.first_node;
+    }
+    f.last_run = id;
+    last = run.step;
+    at += run.words;
+    if (last > Step::back_edge) break;
+  }
+  f.path.node = node;
+  f.path.blocks = blocks;
+  f.last = last;
+  return at;
 }
 
 void PathCollector::State::record(Flow& f, uint32_t id, PathRun& run) {

@@ -86,6 +86,7 @@ struct PathCollector::State {
   void start_run(RunId id);
   Step step_of(const trace::Run& run, const trace::Block& last) const;
   bool special(Thread*& thread, std::span<const trace::Word> record);
+  const trace::Word* follow(Flow& f, const trace::Word* at, const trace::Word* end);
   void record(Flow& f, uint32_t id, PathRun& run);
   void take_step(Flow& f, const PathRun& next);
   void enter(Flow& f, const PathRun& callee);
