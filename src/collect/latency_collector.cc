@@ -237,9 +237,10 @@ void LatencyCollector::State::time(const LoadPlan& load, const Word* words) {
   const Word elapsed = words[load.cycles_word + 1] - words[load.cycles_word];
   const double cycles = std::max(0.0, static_cast<double>(elapsed) - calibration.overhead);
   const auto whole = static_cast<uint64_t>(cycles);
+  const profile::LatencyClass level = calibration.class_of(cycles);
   e.timed++;
-  e.cycles += whole;
-  e.classes[static_cast<size_t>(calibration.class_of(cycles))]++;
+  if (level != profile::LatencyClass::beyond) e.cycles += whole;
+  e.classes[static_cast<size_t>(level)]++;
   e.kinds[static_cast<size_t>(kind)]++;
   e.buckets[profile::latency_bucket(whole)]++;
 }

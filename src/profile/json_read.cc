@@ -386,6 +386,8 @@ void read_latency_tables(const Object& o, Tables& t) {
     l.stride = c.count(7, i) != 0 ? -stride : stride;
     l.strided = c.count(9, i);
     for (size_t k = 0; k < kLatencyClasses; k++) l.classes[k] = c.count(10 + k, i);
+    if (l.classes[static_cast<size_t>(LatencyClass::beyond)] > l.timed)
+      throw Bad{fmt::format("{}[{}] is more than were timed", table.where("beyond"), i)};
     t.latencies.push_back(std::move(l));
   }
   const Object bucket_table = o.object("latency_buckets");

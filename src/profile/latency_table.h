@@ -15,7 +15,9 @@
 
 namespace shadowprof::profile {
 
-// Where a load was served from; `beyond` is slower than memory: page faults, interruptions.
+// Where a load was served from; `beyond` is so much slower than memory that something else
+// happened: a page fault, an interruption. Such times are counted and in the histogram, but in no
+// mean.
 enum class LatencyClass : uint8_t { l1, l2, l3, dram, beyond };
 inline constexpr size_t kLatencyClasses = 5;
 const char* to_string(LatencyClass c);
@@ -46,7 +48,7 @@ struct LatencyRow {
   uint64_t executions = 0;
   uint64_t timed = 0;          // executions whose time counts
   uint64_t first_touches = 0;  // left out: the first load from a page
-  uint64_t cycles = 0;         // of all that are timed
+  uint64_t cycles = 0;         // of the timed ones that are not `beyond`
   std::array<uint64_t, kLatencyClasses> classes{};
   AddressKind kind = AddressKind::unknown;
   int64_t stride = 0;    // bytes from one address to the next, as most often seen; 0: none
@@ -54,7 +56,8 @@ struct LatencyRow {
   std::vector<std::pair<uint32_t, uint64_t>> histogram;  // bucket, count; by bucket
 
   double mean() const {
-    return timed == 0 ? 0 : static_cast<double>(cycles) / static_cast<double>(timed);
+    const uint64_t served = timed - classes[static_cast<size_t>(LatencyClass::beyond)];
+    return served == 0 ? 0 : static_cast<double>(cycles) / static_cast<double>(served);
   }
   // Cycles that a share of the timed loads does not exceed, as exactly as buckets are.
   uint64_t quantile(double share) const;

@@ -374,6 +374,7 @@ void Renderer::values() {
                                            percent(f.last_value_share), percent(f.stride_share),
                                            short_count(f.distinct))) +
          "  " + point(v.at, columns_ - 52));
+    if (v.context) line("           returning to " + point(*v.context, columns_ - 24));
     const std::string code = printable(v.disassembly);
     std::string detail = "           " + left(code, 30) + " " + top_values(f, columns_ - 44);
     line(fit(detail, columns_));

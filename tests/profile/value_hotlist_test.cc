@@ -70,7 +70,9 @@ TEST_CASE("counts are exact while no more values than entries occur") {
 TEST_CASE("estimates of a counting sample are unbiased on every kind of stream") {
   const std::pair<Stream, uint64_t> cases[] = {{zipf, 1},         {zipf, 5},     {uniform, 77},
                                                {adversarial, 42}, {shifting, 1}, {shifting, 2}};
-  for (const auto& [stream, value] : cases) {
+  for (const auto& one : cases) {
+    const Stream& stream = one.first;
+    const uint64_t value = one.second;
     double error = 0, squares = 0;
     constexpr int kSeeds = 200;
     for (uint64_t seed = 1; seed <= kSeeds; seed++) {
