@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "collect/edge_collector.h"
+#include "collect/path_collector.h"
 
 namespace {
 
@@ -188,6 +189,14 @@ double collector_ns(const Workload& w, bool calls) {
   });
 }
 
+// Random order makes nearly each path a new one: the worst case.
+double paths_ns(const Workload& w) {
+  collect::PathCollector collector(w.table, {});
+  return ns_per_record(w, [&](std::span<const trace::Word> words) {
+    collector.consume({Tid(1), words});
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -195,7 +204,8 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; i++) sizes.push_back(std::strtoul(argv[i], nullptr, 10));
   if (sizes.empty()) sizes = {5'000, 100'000, 350'000};
   fmt::print("ns per record, best of {} rounds over {} records\n", kRounds, kRecords);
-  fmt::print("{:>8} {:>14} {:>8} {:>12}\n", "runs", "hash per edge", "edges", "edges+calls");
+  fmt::print("{:>8} {:>14} {:>8} {:>12} {:>8}\n", "runs", "hash per edge", "edges", "edges+calls",
+             "paths");
   for (size_t runs : sizes) {
     if (runs < 16 || runs > 10'000'000) continue;
     Workload w;
@@ -203,8 +213,8 @@ int main(int argc, char** argv) {
     HashPerEdge plain;
     const double hash =
         ns_per_record(w, [&](std::span<const trace::Word> words) { plain.consume(words); });
-    fmt::print("{:>8} {:>14.2f} {:>8.2f} {:>12.2f}\n", runs, hash, collector_ns(w, false),
-               collector_ns(w, true));
+    fmt::print("{:>8} {:>14.2f} {:>8.2f} {:>12.2f} {:>8.2f}\n", runs, hash, collector_ns(w, false),
+               collector_ns(w, true), paths_ns(w));
   }
   return 0;
 }

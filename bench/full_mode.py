@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 """What full mode costs: CPU time of program and profiler together, over native CPU time.
 
-usage: bench/full_mode.py SHADOWPROF [--repeat N] [--only NAME,...]
+usage: bench/full_mode.py SHADOWPROF [--repeat N] [--only NAME,...] [--latency] [--scale X]
 
 For each program, in turn and interleaved: native; the engine alone (block trace recorded and
-discarded, --profile none); edges and calls collected (the default). The figure of a program is the
+discarded, --profile none); edges and calls collected (the default); paths; values; loads timed
+(with --latency, as it is slow). The figure of a program is the
 ratio of the smallest CPU times of N repeats; the last line is the geometric mean. All programs come
 from Debian's packages; their inputs are made here, the same each time.
 """
@@ -77,11 +78,11 @@ int f{i}(std::vector<S{i}> v, std::map<std::string, S{i}> m) {{
     subprocess.run(["g++", "-E", "-x", "c++", "-o", path, "-"], input=source.encode(), check=True)
 
 
-def cases(folder):
+def cases(folder, scale):
     text = folder / "text"
-    make_text(text, 40_000_000)
+    make_text(text, int(40_000_000 * scale))
     small = folder / "small"
-    make_text(small, 12_000_000)
+    make_text(small, int(12_000_000 * scale))
     yield "gzip", ["gzip", "-c", text]
     yield "bzip2", ["bzip2", "-c", small]
     yield "xz", ["xz", "-2", "-T1", "-c", small]
@@ -110,33 +111,39 @@ def main():
     parser.add_argument("shadowprof")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--only", default="")
+    parser.add_argument("--latency", action="store_true", help="time loads, too")
+    parser.add_argument("--scale", type=float, default=1, help="of the inputs of gzip, bzip2 and xz")
     options = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="full-mode-"))
     output = folder / "profile.json"
     prefix = [options.shadowprof, "run", "--mode", "full", "-q", "-o", output]
     only = [name for name in options.only.split(",") if name]
-    print(f"{'program':<10} {'native s':>9} {'engine':>8} {'edges+calls':>12}")
-    logs = [0.0, 0.0]
+    profiles = [("engine", "none"), ("edges+calls", "edge,call"), ("paths", "edge,path"),
+                ("values", "edge,value")]
+    if options.latency:
+        profiles.append(("latency", "edge,latency"))
+    print(f"{'program':<10} {'native s':>9} " + " ".join(f"{name:>11}" for name, _ in profiles))
+    logs = [0.0] * len(profiles)
     count = 0
     try:
-        for name, command in cases(folder):
+        for name, command in cases(folder, options.scale):
             if only and name not in only:
                 continue
-            best = [math.inf] * 3
+            runs = [command] + [prefix + ["--profile", what, "--"] + command for _, what in profiles]
+            best = [math.inf] * len(runs)
             for _ in range(options.repeat):
-                for i, full in enumerate((command, prefix + ["--profile", "none", "--"] + command,
-                                          prefix + ["--"] + command)):
+                for i, full in enumerate(runs):
                     best[i] = min(best[i], cpu_seconds(full))
                     if output.exists():
                         os.unlink(output)
-            ratios = [best[1] / best[0], best[2] / best[0]]
-            print(f"{name:<10} {best[0]:>9.2f} {ratios[0]:>8.2f} {ratios[1]:>12.2f}", flush=True)
+            ratios = [b / best[0] for b in best[1:]]
+            print(f"{name:<10} {best[0]:>9.2f} " + " ".join(f"{r:>11.2f}" for r in ratios), flush=True)
             logs = [a + math.log(b) for a, b in zip(logs, ratios)]
             count += 1
     finally:
         shutil.rmtree(folder)
     means = [math.exp(a / count) for a in logs]
-    print(f"{'geo. mean':<10} {'':>9} {means[0]:>8.2f} {means[1]:>12.2f}")
+    print(f"{'geo. mean':<10} {'':>9} " + " ".join(f"{m:>11.2f}" for m in means))
 
 
 if __name__ == "__main__":

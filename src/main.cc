@@ -27,6 +27,7 @@ constexpr Command kCommands[] = {
     {"run", cli::run_main, "profile a program from its start"},
     {"attach", cli::attach_main, "profile a running process"},
     {"report", cli::report_main, "hotlists of a profile as text or JSON"},
+    {"compare", cli::compare_main, "measure a sampled profile by a perfect one"},
     {"diff", cli::diff_main, "what changed between two profiles"},
     {"check", cli::check_main, "the gate for CI: exit status 3 when a limit is exceeded"},
     {"merge", cli::merge_main, "many profiles as one"},
@@ -34,7 +35,7 @@ constexpr Command kCommands[] = {
     {"syscalls", cli::syscalls_main, "print the system call classification table"},
 };
 
-constexpr std::string_view kUnbuiltCommands[] = {"annotate", "compare", "doctor"};
+constexpr std::string_view kUnbuiltCommands[] = {"annotate", "doctor"};
 
 int print_text(std::string_view text) {
   if (const Status printed = cli::print(text); !printed) {

@@ -15,6 +15,7 @@ inline constexpr size_t kMaxBlocks = size_t{1} << 25;
 inline constexpr size_t kMaxRuns = size_t{1} << 26;
 inline constexpr size_t kMaxRunBlocks = size_t{1} << 27;
 inline constexpr size_t kMaxSlots = size_t{1} << 26;
+inline constexpr size_t kMaxCodeBytes = size_t{1} << 30;
 
 // A block ends after this many instructions even without a branch.
 inline constexpr uint32_t kMaxBlockInsns = 64;

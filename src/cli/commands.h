@@ -13,6 +13,7 @@ int diff_main(int argc, char** argv);
 int export_main(int argc, char** argv);
 int merge_main(int argc, char** argv);
 int report_main(int argc, char** argv);
+int compare_main(int argc, char** argv);
 int syscalls_main(int argc, char** argv);
 
 }  // namespace shadowprof::cli

@@ -36,7 +36,11 @@ void extend_hotlists(Profile& profile, size_t limit) {
   const auto short_of = [&](size_t have, size_t all) { return have < limit && have < all; };
   if (!short_of(old.methods.size(), profile.functions.size()) &&
       !short_of(old.call_pairs.size(), profile.tables.calls.size()) &&
-      !short_of(old.edges.size(), profile.tables.edges.size()))
+      !short_of(old.edges.size(), profile.tables.edges.size()) &&
+      !short_of(old.paths.size(), profile.tables.paths.size()) &&
+      !short_of(old.load_latency.size(), profile.tables.latencies.size()) &&
+      !short_of(old.values.size(), profile.tables.values.size()) &&
+      !short_of(old.arguments.size(), profile.tables.arguments.size()))
     return;
   std::map<std::pair<std::string, uint64_t>, SourceLine> known;
   const auto note = [&](const Place& p) {
@@ -49,6 +53,24 @@ void extend_hotlists(Profile& profile, size_t limit) {
   for (const auto& row : old.edges) {
     note(row.from);
     note(row.to);
+  }
+  for (const auto& row : old.paths) {
+    if (row.from) note(*row.from);
+    for (const auto& block : row.blocks) note(block);
+  }
+  for (const auto& row : old.load_latency) note(row.at);
+  for (const auto& row : old.values) note(row.at);
+  for (const auto& row : old.arguments) {
+    note(row.site);
+    note(row.callee);
+  }
+  for (const auto& row : old.targets) note(row.at);
+  // Disassembly is in the hotlist only.
+  std::map<std::pair<std::string, uint64_t>, std::string> text;
+  for (const auto& row : old.values) text[{row.at.module, row.at.offset}] = row.disassembly;
+  for (auto& row : profile.tables.values) {
+    const auto known_text = text.find({profile.modules[row.at.module].path, row.at.offset});
+    if (known_text != text.end()) row.text = known_text->second;
   }
   profile.hotlists = profile::compute_hotlists(
       profile, limit, [&](profile::CodeRef at) -> std::optional<SourceLine> {
@@ -70,6 +92,11 @@ Status print_report(const ReportOptions& options) {
     shorten(profile.hotlists.methods, options.limit);
     shorten(profile.hotlists.call_pairs, options.limit);
     shorten(profile.hotlists.edges, options.limit);
+    shorten(profile.hotlists.paths, options.limit);
+    shorten(profile.hotlists.load_latency, options.limit);
+    shorten(profile.hotlists.values, options.limit);
+    shorten(profile.hotlists.arguments, options.limit);
+    shorten(profile.hotlists.targets, options.limit);
     return print(profile::hotlists_json(profile.hotlists));
   }
   report::TextOptions text;

@@ -66,9 +66,8 @@ sample::FullModeRequest full_request(const RunOptions& options, std::string path
   request.environment = environment();
   request.follow = options.follow;
   request.deterministic = options.deterministic;
-  request.exact_inclusive = options.exact_inclusive;
-  request.edges = options.wants("edge");
-  request.calls = options.wants("call") || options.wants("method");
+  request.collection = options.collection();
+  request.seed = options.sampling.seed;
   request.top = options.top;
   request.options = options.recorded();
   return request;
@@ -83,7 +82,7 @@ sample::ShadowModeRequest shadow_request(const RunOptions& options, std::string 
   launch.signals = ptrace::InheritedSignals::capture();
   launch.fixed_addresses = options.deterministic;
   request.command = options.command;
-  request.calls = options.wants("call") || options.wants("method");
+  request.collection = options.collection();
   request.top = options.top;
   request.options = options.recorded();
   options.sampling.apply_to(request);

@@ -2,6 +2,7 @@
 #include "cli/run_options.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "base/log.h"
 #include "cli/command_line.h"
@@ -16,12 +17,10 @@ constexpr size_t kMostRows = 1'000'000;
 // Documented for later versions: refused by name, so that nobody takes a full run for something
 // else.
 constexpr std::string_view kUnbuiltOptions[] = {
-    "--engine",     "--burst",     "--max-memory", "--hotlist", "--value-context",
-    "--path-scope", "--condition", "--probe",      "--plugin",  "--color",
+    "--engine", "--burst", "--max-memory", "--probe", "--plugin", "--color",
 };
 constexpr std::string_view kUnbuiltModes[] = {"burst"};
-constexpr std::string_view kUnbuiltProfiles[] = {"path",   "value",  "latency",
-                                                 "stream", "hazard", "all"};
+constexpr std::string_view kUnbuiltProfiles[] = {"stream", "hazard", "all"};
 
 template <size_t N>
 bool contains(const std::string_view (&names)[N], std::string_view name) {
@@ -69,8 +68,43 @@ std::optional<int> take_command(std::vector<std::string> rest, RunOptions& optio
 
 }  // namespace
 
+std::optional<collect::ValueCondition> parse_condition(std::string_view text) {
+  collect::ValueCondition c;
+  if (text.empty()) return c;
+  unsigned long long burst = 1, every = 1;
+  int end = 0;
+  const std::string whole(text);
+  if (text != "values=all" &&
+      (std::sscanf(whole.c_str(), "values=burst:%llu,every:%llu%n", &burst, &every, &end) != 2 ||
+       static_cast<size_t>(end) != whole.size() || burst == 0 || every < burst ||
+       every > 1'000'000'000'000))
+    return std::nullopt;
+  c.burst = burst;
+  c.every = every;
+  return c;
+}
+
 bool RunOptions::wants(std::string_view profile) const {
   return std::find(profiles.begin(), profiles.end(), profile) != profiles.end();
+}
+
+sample::Collection RunOptions::collection() const {
+  sample::Collection collection;
+  collection.exact_inclusive = exact_inclusive;
+  collection.edges = wants("edge");
+  collection.calls = wants("call") || wants("method");
+  collection.paths = wants("path");
+  if (path_scope == "intra") collection.path_scope = collect::PathScope::intra;
+  collection.latencies = wants("latency");
+  collection.values = wants("value");
+  if (hotlist == "tnv") {
+    collection.value_options.hotlist = profile::HotlistKind::tnv;
+    collection.value_options.capacity = profile::ValueHotlist::kTnvCapacity;
+  }
+  collection.value_options.by_call_site = value_context == "call";
+  collection.value_options.condition = *parse_condition(value_condition);
+  collection.value_options.seed = sampling.seed;
+  return collection;
 }
 
 std::map<std::string, std::string> RunOptions::recorded() const {
@@ -80,7 +114,11 @@ std::map<std::string, std::string> RunOptions::recorded() const {
       {"profile", list},
       {"follow", follow ? "true" : "false"},
       {"deterministic", deterministic ? "true" : "false"},
-      {"exact_inclusive", exact_inclusive ? "true" : "false"}};
+      {"exact_inclusive", exact_inclusive ? "true" : "false"},
+      {"path_scope", path_scope},
+      {"hotlist", hotlist},
+      {"value_context", value_context},
+      {"condition", value_condition}};
   if (mode != "full") sampling.record_in(options);
   return options;
 }
@@ -97,15 +135,40 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
       ->type_name("MODE")
       ->capture_default_str()
       ->check(one_of("mode", {"shadow", "full"}, kUnbuiltModes));
-  app.add_option("--profile", options.profiles, "what to collect: edge,call,method; or none")
+  app.add_option("--profile", options.profiles,
+                 "what to collect: edge,call,method,path,value,latency; or none")
       ->type_name("LIST")
       ->delimiter(',')
-      ->check(one_of("profile", {"edge", "call", "method", "none"}, kUnbuiltProfiles));
+      ->check(one_of("profile", {"edge", "call", "method", "path", "value", "latency", "none"}, kUnbuiltProfiles));
   app.add_flag("-f,--follow", options.follow, "children and executed programs, too");
   app.add_flag("--deterministic", options.deterministic,
                "fixed addresses: the same counts run after run");
   app.add_flag("--exact-inclusive", options.exact_inclusive,
                "follow calls and returns: exact inclusive counts, several times slower");
+  app.add_option("--path-scope", options.path_scope,
+                 "inter: paths go through calls; intra: each function has its own")
+      ->type_name("SCOPE")
+      ->check(CLI::IsMember({"inter", "intra"}))
+      ->capture_default_str();
+  app.add_option("--hotlist", options.hotlist,
+                 "sample: counting samples of values; tnv: tables of the 50 most frequent")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"sample", "tnv"}))
+      ->capture_default_str();
+  app.add_option("--value-context", options.value_context,
+                 "none, or call: values of an instruction by where its function was called from")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"none", "call"}))
+      ->capture_default_str();
+  app.add_option("--condition", options.value_condition,
+                 "values=all, or values=burst:N,every:M: N of M trace records are looked at")
+      ->type_name("CONDITION")
+      ->check(CLI::Validator(
+          [](std::string& text) -> std::string {
+            if (parse_condition(text)) return {};
+            return "'" + report::printable(text) + "' is no condition";
+          },
+          ""));
   options.sampling.add_to(app);
   app.add_option("--top", options.top, "rows of each hotlist")
       ->type_name("N")

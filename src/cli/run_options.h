@@ -3,6 +3,7 @@
 // The command line of `shadowprof run`.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "cli/sampling_options.h"
+#include "collect/value_collector.h"
 
 namespace shadowprof::cli {
 
@@ -20,16 +22,25 @@ struct RunOptions {
   bool follow = false;
   bool deterministic = false;
   bool exact_inclusive = false;
+  std::string path_scope = "inter";
+  std::string hotlist = "sample";
+  std::string value_context = "none";
+  std::string value_condition;  // "": the collector's default
   bool quiet = false;
   bool verbose = false;
   size_t top = 20;
   SamplingOptions sampling;
   std::vector<std::string> command;
 
+  // What the trace is to be made into.
+  sample::Collection collection() const;
   bool wants(std::string_view profile) const;
   // What bears on the counts, for the profile's own record.
   std::map<std::string, std::string> recorded() const;
 };
+
+// Of --condition; nothing when it is none.
+std::optional<collect::ValueCondition> parse_condition(std::string_view text);
 
 // A number: the exit status, there is nothing to run. What is wrong has been said then.
 std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options);

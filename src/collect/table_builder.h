@@ -30,6 +30,7 @@ class TableBuilder {
   void add_entry(profile::CodeRef callee, uint64_t invocations, uint64_t inclusive);
 
   profile::CodeRef at(const trace::Block& block) const { return at(block.start, block.module); }
+  profile::CodeRef at(GuestAddr address, ModuleId module) const;
   // Where a direct branch leads. Code that was executed there says which module it is in; else the
   // modules' ranges do, and at equal addresses the branch's own module or the latest one.
   std::optional<profile::CodeRef> resolve(GuestAddr to, ModuleId own) const;
@@ -41,7 +42,6 @@ class TableBuilder {
 
  private:
   void add_edge(const trace::Block& from, GuestAddr to, profile::EdgeKind kind, uint64_t count);
-  profile::CodeRef at(GuestAddr address, ModuleId module) const;
   profile::Piece piece(const trace::Block& b, uint32_t executed, uint64_t count) const;
 
   const trace::BlockTable& table_;

@@ -83,6 +83,9 @@ void note_register(Insn& insn, const ZydisDecodedInstruction& info, const ZydisD
     if (insn.result == kNoGpr && op.visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT) {
       insn.result = r;
       insn.whole_result = op.size >= 32;
+      insn.result_bits = static_cast<uint8_t>(op.size);
+      const bool high = op.reg.value >= ZYDIS_REGISTER_AH && op.reg.value <= ZYDIS_REGISTER_BH;
+      insn.result_shift = high ? 8 : 0;
     }
   }
   if (r == kR15 && op.visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT) {
@@ -125,6 +128,8 @@ void note_memory(Insn& insn, const ZydisDecodedInstruction& info, const ZydisDec
   }
   if (op.mem.type == ZYDIS_MEMOP_TYPE_AGEN) return;  // lea and the like compute, they do not access
   if (op.mem.segment == ZYDIS_REGISTER_GS) insn.uses_gs = true;
+  if (op.mem.segment == ZYDIS_REGISTER_GS || op.mem.segment == ZYDIS_REGISTER_FS)
+    insn.has_segment = true;
   if (access.write && !(access.implicit && access.base == kRsp)) insn.writes_memory = true;
   if (insn.access_count < insn.accesses.size()) insn.accesses[insn.access_count++] = access;
 }
@@ -305,6 +310,23 @@ bool is_pure_load(const Insn& insn, const Decoded& d) {
   }
 }
 
+// Immediates, addresses relative to rip, and a register combined with itself to zero. Others that
+// are constant (and with 0) no compiler emits.
+bool is_constant_result(const Insn& insn, const Decoded& d) {
+  if (insn.result >= 16 || d.operands.size() < 2) return false;
+  const ZydisDecodedOperand& to = d.operands[0];
+  const ZydisDecodedOperand& from = d.operands[1];
+  switch (d.info.mnemonic) {
+    case ZYDIS_MNEMONIC_MOV: return from.type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+    case ZYDIS_MNEMONIC_LEA: return insn.reads == 0;
+    case ZYDIS_MNEMONIC_XOR:
+    case ZYDIS_MNEMONIC_SUB:
+      return to.type == ZYDIS_OPERAND_TYPE_REGISTER && from.type == ZYDIS_OPERAND_TYPE_REGISTER &&
+             to.reg.value == from.reg.value;
+    default: return false;
+  }
+}
+
 }  // namespace
 
 Insn decode(std::span<const uint8_t> bytes, GuestAddr address) {
@@ -348,6 +370,7 @@ Insn decode(std::span<const uint8_t> bytes, GuestAddr address) {
   }
   if (insn.unsupported_reason) insn.kind = InsnKind::unsupported;
   insn.pure_load = is_pure_load(insn, d);
+  insn.constant_result = is_constant_result(insn, d);
   insn.may_fault = !is_faultless(insn, info);
   return insn;
 }

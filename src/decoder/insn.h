@@ -76,6 +76,9 @@ struct Insn {
   GprMask writes = 0;
   Gpr result = kNoGpr;  // the general-purpose register that holds what it computed
   bool whole_result = false;  // all 64 bits of it are new
+  uint8_t result_bits = 0;    // of the register that are the result: 8, 16, 32 or 64 of them
+  uint8_t result_shift = 0;   // and where they begin: 8 for ah, bh, ch, dh
+  bool constant_result = false;  // always the same, as the encoding alone tells
 
   // Arithmetic flags, as bits of Flag.
   uint8_t flags_read = 0;
@@ -86,6 +89,7 @@ struct Insn {
   bool writes_memory = false;   // explicitly or through rdi; pushes do not count
   bool may_fault = true;        // false only for what certainly does not
   bool uses_gs = false;         // through the segment, or its base
+  bool has_segment = false;     // an access is relative to the base of fs or gs
   bool pure_load = false;       // reads memory into a register and does nothing else
 
   uint8_t r15_field_count = 0;

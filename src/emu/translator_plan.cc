@@ -103,16 +103,21 @@ void Translator::add_block(uint32_t first_insn, const CodeRegion& region, Termin
   block.insns = static_cast<uint16_t>(insns_.size() - first_insn);
   block.terminator = terminator;
 
+  std::vector<uint8_t> code;
+  for (uint32_t i = first_insn; i < insns_.size(); i++)
+    code.insert(code.end(), insns_[i].bytes.begin(), insns_[i].bytes.begin() + insns_[i].length);
+
   // The same code gives the same block, whichever fragment it is met in.
   const auto [it, is_new] = block_by_start_.try_emplace(block.start);
   if (!is_new) {
     const trace::Block& known = table_.block(it->second);
     const bool same = known.end == block.end && known.insns == block.insns &&
                       known.terminator == block.terminator && known.target == block.target &&
-                      known.module == block.module;
-    if (!same) it->second = table_.add_block(block);
+                      known.module == block.module &&
+                      std::ranges::equal(table_.code(known), code);
+    if (!same) it->second = table_.add_block(block, code);
   } else {
-    it->second = table_.add_block(block);
+    it->second = table_.add_block(block, code);
   }
   blocks_.push_back({it->second, first_insn, static_cast<uint32_t>(insns_.size())});
   block_ids_.push_back(it->second);

@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "profile/hotlists.h"
 
-#include <algorithm>
-#include <numeric>
-#include <tuple>
-
-#include "profile/profile.h"
+#include "profile/hotlist_rows.h"
 
 namespace shadowprof::profile {
-namespace {
-
-double share_of(uint64_t part, uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
 Place place_of(const Profile& profile, const LineLookup& lines, CodeRef at) {
   Place place;
   place.module = profile.modules[at.module].path;
@@ -33,23 +23,6 @@ Place place_of(const Profile& profile, const LineLookup& lines, CodeRef at) {
   }
   return place;
 }
-
-// Indices of the `limit` rows with the largest weight; the tables are sorted by place, so the index
-// breaks ties.
-template <typename Rows, typename Weight>
-std::vector<size_t> hottest(const Rows& rows, size_t limit, Weight weight) {
-  std::vector<size_t> order(rows.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  limit = std::min(limit, order.size());
-  std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(limit), order.end(),
-                    [&](size_t a, size_t b) {
-                      return std::tuple(weight(rows[b]), a) < std::tuple(weight(rows[a]), b);
-                    });
-  order.resize(limit);
-  return order;
-}
-
-}  // namespace
 
 Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup& lines) {
   Hotlists lists;
@@ -79,6 +52,40 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
     lists.edges.push_back({static_cast<uint32_t>(lists.edges.size() + 1), place(e.from),
                            place(e.to), e.kind, e.count, share_of(e.count, all_edges)});
   }
+  const auto instructions = [](const PathRow& p) { return std::tuple(p.count * p.insns, p.count); };
+  for (size_t i : hottest(t.paths, limit, instructions)) {
+    const PathRow& p = t.paths[i];
+    HotPath path{static_cast<uint32_t>(lists.paths.size() + 1),
+                 p.count,
+                 share_of(p.count, profile.coverage.paths.executions),
+                 p.count * p.insns,
+                 share_of(p.count * p.insns, profile.coverage.attributed),
+                 {},
+                 {}};
+    if (p.from_known) path.from = place(p.from);
+    for (const CodeRef block : p.blocks) path.blocks.push_back(place(block));
+    lists.paths.push_back(std::move(path));
+  }
+  const LatencyCalibration calibration = profile.run.host.latency.value_or(LatencyCalibration{});
+  for (size_t i : hottest(t.latencies, limit,
+                          [&](const LatencyRow& l) { return l.lost_cycles(calibration); })) {
+    const LatencyRow& l = t.latencies[i];
+    HotLoad load{static_cast<uint32_t>(lists.load_latency.size() + 1),
+                 place(l.at),
+                 l.executions,
+                 l.timed,
+                 l.mean(),
+                 l.quantile(0.5),
+                 l.quantile(0.9),
+                 l.quantile(0.99),
+                 {},
+                 l.lost_cycles(calibration),
+                 l.kind,
+                 l.stride};
+    for (size_t c = 0; c < kLatencyClasses; c++) load.classes[c] = share_of(l.classes[c], l.timed);
+    lists.load_latency.push_back(std::move(load));
+  }
+  add_value_hotlists(profile, limit, lines, lists);
   return lists;
 }
 

@@ -4,6 +4,7 @@
 // computed from the tables.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "profile/edge_table.h"
+#include "profile/latency_table.h"
 
 namespace shadowprof::profile {
 
@@ -62,10 +64,88 @@ struct HotCallPair {
   uint64_t inclusive = 0;
 };
 
+struct ValueShare {
+  uint64_t value = 0;
+  uint64_t count = 0;
+  double share = 0;
+};
+
+struct HotFigures {
+  uint64_t count = 0;
+  double invariance = 0;  // share of the most frequent value
+  double zero_share = 0;
+  double last_value_share = 0;  // equal to the one before
+  double stride_share = 0;      // as far from the one before as that one from its predecessor
+  uint64_t distinct = 0;
+  std::vector<ValueShare> values;
+};
+
+struct HotValue {
+  uint32_t rank = 0;
+  Place at;
+  std::optional<Place> context;  // return address of the frame
+  std::string disassembly;       // "" when unknown
+  uint8_t bits = 64;
+  bool semi_invariant = false;
+  HotFigures figures;
+};
+
+struct HotArgument {
+  uint32_t rank = 0;
+  Place site;
+  Place callee;
+  std::string reg;
+  bool is_size = false;  // of a function that copies, fills or compares memory
+  HotFigures figures;
+};
+
+struct TargetShare {
+  Place to;
+  uint64_t count = 0;
+  double share = 0;
+};
+
+struct HotTargets {
+  uint32_t rank = 0;
+  Place at;
+  EdgeKind kind = EdgeKind::indirect_call;
+  uint64_t count = 0;
+  uint64_t distinct = 0;
+  std::vector<TargetShare> targets;
+};
+
+struct HotPath {
+  uint32_t rank = 0;
+  uint64_t count = 0;
+  double flow = 0;            // of all path executions
+  uint64_t instructions = 0;  // of all its executions
+  double share = 0;           // of all attributed instructions
+  std::optional<Place> from;  // call site of the frame in which it begins, as most often seen
+  std::vector<Place> blocks;
+};
+
+struct HotLoad {
+  uint32_t rank = 0;
+  Place at;
+  uint64_t executions = 0;
+  uint64_t timed = 0;
+  double mean_cycles = 0;
+  uint64_t p50 = 0, p90 = 0, p99 = 0;
+  std::array<double, kLatencyClasses> classes{};  // shares of the timed
+  double lost_cycles = 0;
+  AddressKind kind = AddressKind::unknown;
+  int64_t stride = 0;
+};
+
 struct Hotlists {
   std::vector<HotMethod> methods;       // by self instructions
   std::vector<HotCallPair> call_pairs;  // by count
   std::vector<HotEdge> edges;           // by count
+  std::vector<HotPath> paths;           // by instructions
+  std::vector<HotLoad> load_latency;    // by cycles lost
+  std::vector<HotValue> values;         // semi-invariant ones first, then by count
+  std::vector<HotArgument> arguments;   // by count of the top value
+  std::vector<HotTargets> targets;      // by count
 };
 
 // The `limit` hottest rows of each kind. Ties are broken by place, so equal runs give equal lists.

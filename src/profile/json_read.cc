@@ -161,7 +161,14 @@ Run read_run(const Object& o) {
   for (const auto& [name, value] : options.json().items()) r.options[name] = options.text(name);
   r.seed = o.count("seed");
   const Object host = o.object("host");
-  r.host = {host.text("cpu"), host.text("kernel"), host.small("cores")};
+  r.host = {host.text("cpu"), host.text("kernel"), host.small("cores"), {}};
+  if (host.has("latency")) {
+    const Object clock = host.object("latency");
+    LatencyCalibration c{clock.number("resolution"), clock.number("overhead"), {}};
+    for (size_t i = 0; i < c.typical.size(); i++)
+      c.typical[i] = clock.number(to_string(static_cast<LatencyClass>(i)));
+    r.host.latency = c;
+  }
   r.started = o.text("started");
   r.duration_s = o.number("duration_s");
   if (!o.at("exit").is_null()) {
@@ -183,6 +190,16 @@ Coverage read_coverage(const Object& o) {
   c.dropped = o.counts("dropped");
   c.ended = o.counts("ended");
   c.events = o.counts("events");
+  if (o.has("paths")) {
+    const Object paths = o.object("paths");
+    c.paths = {true,
+               paths.text("scope") == "intra",
+               paths.count("executions"),
+               paths.count("distinct"),
+               paths.count("pruned"),
+               paths.count("error_bound"),
+               paths.count("dropped")};
+  }
   return c;
 }
 
@@ -246,6 +263,80 @@ EdgeKind read_kind(const std::string& name, const std::string& where) {
   return *kind;
 }
 
+HotFigures read_hot_figures(const Object& r) {
+  return {r.count("count"),
+          r.number("invariance"),
+          r.number("zero_share"),
+          r.number("last_value_share"),
+          r.number("stride_share"),
+          r.count("distinct"),
+          read_rows<ValueShare>(r, "values", [](const Object& v) -> ValueShare {
+            return {v.count("value"), v.count("count"), v.number("share")};
+          })};
+}
+
+HotValue read_hot_value(const Object& r) {
+  HotValue v;
+  v.rank = r.small("rank");
+  v.at = read_place(r);
+  if (r.has("context")) v.context = read_place(r.object("context"));
+  v.disassembly = r.text_or_empty("disassembly");
+  v.bits = static_cast<uint8_t>(r.small("bits"));
+  v.semi_invariant = r.boolean("semi_invariant");
+  v.figures = read_hot_figures(r);
+  return v;
+}
+
+HotTargets read_hot_targets(const Object& r) {
+  return {r.small("rank"),
+          read_place(r),
+          read_kind(r.text("kind"), r.where("kind")),
+          r.count("count"),
+          r.count("distinct"),
+          read_rows<TargetShare>(r, "targets", [](const Object& t) -> TargetShare {
+            return {read_place(t.object("to")), t.count("count"), t.number("share")};
+          })};
+}
+
+AddressKind read_address_kind(const std::string& name, const std::string& where) {
+  const auto kind = address_kind_from(name);
+  if (!kind) throw Bad{where + " is no kind of address"};
+  return *kind;
+}
+
+HotLoad read_hot_load(const Object& r) {
+  HotLoad l{r.small("rank"),    read_place(r),   r.count("executions"),   r.count("timed"),
+            r.number("mean_cycles"), r.count("p50"), r.count("p90"), r.count("p99"),
+            {},                 r.number("lost_cycles"),
+            read_address_kind(r.text("address_kind"), r.where("address_kind")), 0};
+  const Object classes = r.object("classes");
+  for (size_t c = 0; c < kLatencyClasses; c++)
+    l.classes[c] = classes.number(to_string(static_cast<LatencyClass>(c)));
+  if (!r.at("stride").is_number_integer()) throw Bad{r.where("stride") + " is not a number"};
+  l.stride = r.at("stride").get<int64_t>();
+  return l;
+}
+
+// The lists that profiles of earlier versions do not have.
+void read_value_hotlists(const Object& o, Hotlists& h) {
+  if (o.has("paths"))
+    h.paths = read_rows<HotPath>(o, "paths", [](const Object& r) -> HotPath {
+      HotPath p{r.small("rank"), r.count("count"), r.number("flow"), r.count("instructions"),
+                r.number("share"), {}, read_rows<Place>(r, "blocks", read_place)};
+      if (r.has("from")) p.from = read_place(r.object("from"));
+      return p;
+    });
+  if (o.has("load_latency"))
+    h.load_latency = read_rows<HotLoad>(o, "load_latency", read_hot_load);
+  if (o.has("values")) h.values = read_rows<HotValue>(o, "values", read_hot_value);
+  if (o.has("arguments"))
+    h.arguments = read_rows<HotArgument>(o, "arguments", [](const Object& r) -> HotArgument {
+      return {r.small("rank"),        read_place(r.object("from")), read_place(r.object("to")),
+              r.text("register"), r.boolean("is_size"),         read_hot_figures(r)};
+    });
+  if (o.has("targets")) h.targets = read_rows<HotTargets>(o, "targets", read_hot_targets);
+}
+
 Hotlists read_hotlists(const Object& o) {
   Hotlists h;
   h.methods = read_rows<HotMethod>(o, "methods", [](const Object& r) -> HotMethod {
@@ -275,7 +366,106 @@ Hotlists read_hotlists(const Object& o) {
             r.count("count"),
             r.number("share")};
   });
+  read_value_hotlists(o, h);
   return h;
+}
+
+// The figures of row `i`, whose columns begin at `first`.
+ValueFigures read_figures(const Columns& c, size_t first, size_t i) {
+  return {c.count(first, i),     c.count(first + 1, i), c.count(first + 2, i),
+          c.count(first + 3, i), c.count(first + 4, i), {}};
+}
+
+template <typename Rows>
+void read_entries(const Object& tables, const char* name, Rows& rows) {
+  const Object table = tables.object(name);
+  const Columns c(table, {"row", "value", "count"});
+  for (size_t i = 0; i < c.rows(); i++) {
+    const uint64_t row = c.count(0, i);
+    if (row >= rows.size()) throw Bad{fmt::format("{}[{}] is not a row", table.where("row"), i)};
+    rows[row].figures.top.push_back({c.count(1, i), c.count(2, i)});
+  }
+}
+
+void read_latency_tables(const Object& o, Tables& t) {
+  if (!o.has("latencies")) return;
+  const Object table = o.object("latencies");
+  const Columns c(table, {"module", "offset", "executions", "timed", "first_touches", "cycles",
+                          "kind", "backwards", "stride", "strided", "l1", "l2", "l3", "dram",
+                          "beyond"});
+  std::vector<AddressKind> kinds;
+  for (const Json& name : table.array("kinds"))
+    kinds.push_back(read_address_kind(name.is_string() ? name.get<std::string>() : "",
+                                      table.where("kinds")));
+  for (size_t i = 0; i < c.rows(); i++) {
+    LatencyRow l;
+    l.at = c.place(0, i);
+    l.executions = c.count(2, i);
+    l.timed = c.count(3, i);
+    l.first_touches = c.count(4, i);
+    l.cycles = c.count(5, i);
+    if (c.count(6, i) >= kinds.size())
+      throw Bad{fmt::format("{}[{}] is not in the list of kinds", table.where("kind"), i)};
+    l.kind = kinds[c.count(6, i)];
+    const auto stride = static_cast<int64_t>(c.count(8, i));
+    l.stride = c.count(7, i) != 0 ? -stride : stride;
+    l.strided = c.count(9, i);
+    for (size_t k = 0; k < kLatencyClasses; k++) l.classes[k] = c.count(10 + k, i);
+    if (l.classes[static_cast<size_t>(LatencyClass::beyond)] > l.timed)
+      throw Bad{fmt::format("{}[{}] is more than were timed", table.where("beyond"), i)};
+    t.latencies.push_back(std::move(l));
+  }
+  const Object bucket_table = o.object("latency_buckets");
+  const Columns buckets(bucket_table, {"row", "bucket", "count"});
+  for (size_t i = 0; i < buckets.rows(); i++) {
+    if (buckets.count(0, i) >= t.latencies.size() || buckets.count(1, i) >= kLatencyBuckets)
+      throw Bad{fmt::format("{}[{}] is no bucket of a row", bucket_table.where("row"), i)};
+    t.latencies[buckets.count(0, i)].histogram.push_back({buckets.small(1, i), buckets.count(2, i)});
+  }
+}
+
+void read_path_tables(const Object& o, Tables& t) {
+  if (!o.has("paths")) return;
+  const Object table = o.object("paths");
+  const Columns c(table, {"count", "insns", "called", "from_module", "from_offset"});
+  t.paths.reserve(c.rows());
+  for (size_t i = 0; i < c.rows(); i++)
+    t.paths.push_back({c.count(0, i), c.count(1, i), c.count(2, i) != 0, c.place(3, i), {}});
+  const Object block_table = o.object("path_blocks");
+  const Columns blocks(block_table, {"path", "module", "offset"});
+  for (size_t i = 0; i < blocks.rows(); i++) {
+    const uint64_t path = blocks.count(0, i);
+    if (path >= t.paths.size())
+      throw Bad{fmt::format("{}[{}] is not a path", block_table.where("path"), i)};
+    t.paths[path].blocks.push_back(blocks.place(1, i));
+  }
+}
+
+void read_value_tables(const Object& o, Tables& t) {
+  if (o.has("values")) {
+    const Object table = o.object("values");
+    const Columns c(table, {"module", "offset", "in_context", "context_module", "context_offset",
+                            "bits", "constant", "count", "zero", "same", "strided", "distinct"});
+    t.values.reserve(c.rows());
+    for (size_t i = 0; i < c.rows(); i++)
+      t.values.push_back({c.place(0, i), c.count(2, i) != 0, c.place(3, i),
+                          static_cast<uint8_t>(c.small(5, i)), c.count(6, i) != 0,
+                          read_figures(c, 7, i), {}});
+    read_entries(o, "value_entries", t.values);
+  }
+  if (o.has("arguments")) {
+    const Object table = o.object("arguments");
+    const Columns c(table, {"from_module", "from_offset", "to_module", "to_offset", "argument",
+                            "count", "zero", "same", "strided", "distinct"});
+    t.arguments.reserve(c.rows());
+    for (size_t i = 0; i < c.rows(); i++) {
+      if (c.count(4, i) >= kArguments)
+        throw Bad{fmt::format("{}[{}] is no argument", table.where("argument"), i)};
+      t.arguments.push_back({c.place(0, i), c.place(2, i), static_cast<uint8_t>(c.count(4, i)),
+                             read_figures(c, 5, i)});
+    }
+    read_entries(o, "argument_entries", t.arguments);
+  }
 }
 
 void read_edges(const Object& o, EdgeTable& edges) {
@@ -320,6 +510,9 @@ Tables read_tables(const Object& o) {
   t.entries.reserve(entries.rows());
   for (size_t i = 0; i < entries.rows(); i++)
     t.entries.push_back({entries.place(0, i), entries.count(2, i), entries.count(3, i)});
+  read_path_tables(o, t);
+  read_latency_tables(o, t);
+  read_value_tables(o, t);
   return t;
 }
 

@@ -19,6 +19,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Of the hotlist of an instruction: the rest is in nobody's top ten.
+constexpr size_t kValuesInFile = 10;
+
 std::string text_of(const Json& value, int indent = -1) {
   return value.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
@@ -59,6 +62,80 @@ Json row_json(const HotEdge& e) {
           {"count", e.count},       {"share", e.share}};
 }
 
+void add_figures_json(Json& j, const HotFigures& f) {
+  j["count"] = f.count;
+  j["invariance"] = f.invariance;
+  j["zero_share"] = f.zero_share;
+  j["last_value_share"] = f.last_value_share;
+  j["stride_share"] = f.stride_share;
+  j["distinct"] = f.distinct;
+  Json& values = j["values"] = Json::array();
+  for (const ValueShare& v : f.values)
+    values.push_back({{"value", v.value}, {"count", v.count}, {"share", v.share}});
+}
+
+Json row_json(const HotValue& v) {
+  Json j = {{"rank", v.rank}};
+  j.update(place_json(v.at));
+  if (v.context) j["context"] = place_json(*v.context);
+  if (!v.disassembly.empty()) j["disassembly"] = v.disassembly;
+  j["bits"] = v.bits;
+  j["semi_invariant"] = v.semi_invariant;
+  add_figures_json(j, v.figures);
+  return j;
+}
+
+Json row_json(const HotArgument& a) {
+  Json j = {{"rank", a.rank},
+            {"from", place_json(a.site)},
+            {"to", place_json(a.callee)},
+            {"register", a.reg},
+            {"is_size", a.is_size}};
+  add_figures_json(j, a.figures);
+  return j;
+}
+
+Json row_json(const HotTargets& t) {
+  Json j = {{"rank", t.rank}};
+  j.update(place_json(t.at));
+  j["kind"] = to_string(t.kind);
+  j["count"] = t.count;
+  j["distinct"] = t.distinct;
+  Json& targets = j["targets"] = Json::array();
+  for (const TargetShare& to : t.targets)
+    targets.push_back({{"to", place_json(to.to)}, {"count", to.count}, {"share", to.share}});
+  return j;
+}
+
+Json row_json(const HotPath& p) {
+  Json j = {{"rank", p.rank},
+            {"count", p.count},
+            {"flow", p.flow},
+            {"instructions", p.instructions},
+            {"share", p.share}};
+  if (p.from) j["from"] = place_json(*p.from);
+  Json& blocks = j["blocks"] = Json::array();
+  for (const Place& block : p.blocks) blocks.push_back(place_json(block));
+  return j;
+}
+
+Json row_json(const HotLoad& l) {
+  Json j = {{"rank", l.rank}};
+  j.update(place_json(l.at));
+  j["executions"] = l.executions;
+  j["timed"] = l.timed;
+  j["mean_cycles"] = l.mean_cycles;
+  j["p50"] = l.p50;
+  j["p90"] = l.p90;
+  j["p99"] = l.p99;
+  for (size_t c = 0; c < kLatencyClasses; c++)
+    j["classes"][to_string(static_cast<LatencyClass>(c))] = l.classes[c];
+  j["lost_cycles"] = l.lost_cycles;
+  j["address_kind"] = to_string(l.kind);
+  j["stride"] = l.stride;
+  return j;
+}
+
 Json row_json(const Module& m) {
   return {{"path", m.path},
           {"build_id", m.build_id},
@@ -91,6 +168,11 @@ Json run_json(const Run& r) {
   Json j = {{"command", r.command}, {"pid", r.pid},         {"mode", r.mode},
             {"engine", r.engine},   {"options", r.options}, {"seed", r.seed}};
   j["host"] = {{"cpu", r.host.cpu}, {"kernel", r.host.kernel}, {"cores", r.host.cores}};
+  if (const auto& c = r.host.latency) {
+    Json& clock = j["host"]["latency"] = {{"resolution", c->resolution}, {"overhead", c->overhead}};
+    for (size_t i = 0; i < c->typical.size(); i++)
+      clock[to_string(static_cast<LatencyClass>(i))] = c->typical[i];
+  }
   j["started"] = r.started;
   j["duration_s"] = r.duration_s;
   j["exit"] = nullptr;
@@ -100,7 +182,7 @@ Json run_json(const Run& r) {
 }
 
 Json coverage_json(const Coverage& c) {
-  return {{"samples", c.samples},
+  Json j = {{"samples", c.samples},
           {"instructions_profiled", c.instructions_profiled},
           {"instructions_total", c.instructions_total},
           {"estimated", c.estimated},
@@ -109,6 +191,14 @@ Json coverage_json(const Coverage& c) {
           {"dropped", c.dropped},
           {"ended", c.ended},
           {"events", c.events}};
+  if (c.paths.collected)
+    j["paths"] = {{"scope", c.paths.intra ? "intra" : "interprocedural"},
+                  {"executions", c.paths.executions},
+                  {"distinct", c.paths.distinct},
+                  {"pruned", c.paths.pruned},
+                  {"error_bound", c.paths.error_bound},
+                  {"dropped", c.paths.dropped}};
+  return j;
 }
 
 Json overhead_json(const Overhead& o) {
@@ -188,6 +278,133 @@ class Writer {
   bool first_ = true;
 };
 
+struct EntryOfRow {
+  size_t row;
+  ValueCount value;
+};
+
+// The hottest values of each row, as a table of its own.
+template <typename Rows>
+std::vector<EntryOfRow> entries_of(const Rows& rows) {
+  std::vector<EntryOfRow> entries;
+  for (size_t i = 0; i < rows.size(); i++) {
+    const auto& top = rows[i].figures.top;
+    for (size_t k = 0; k < std::min(kValuesInFile, top.size()); k++) entries.push_back({i, top[k]});
+  }
+  return entries;
+}
+
+template <typename Out, typename Rows>
+void write_figures(Writer<Out>& w, const Rows& rows) {
+  using Row = typename Rows::value_type;
+  w.column("count", rows, [](const Row& r) { return r.figures.count; });
+  w.column("zero", rows, [](const Row& r) { return r.figures.zero; });
+  w.column("same", rows, [](const Row& r) { return r.figures.same; });
+  w.column("strided", rows, [](const Row& r) { return r.figures.strided; });
+  w.column("distinct", rows, [](const Row& r) { return r.figures.distinct; });
+  w.close();
+}
+
+template <typename Out, typename Rows>
+void write_entries(Writer<Out>& w, const char* name, const Rows& rows) {
+  const std::vector<EntryOfRow> entries = entries_of(rows);
+  w.open(name);
+  w.column("row", entries, [](const EntryOfRow& e) { return e.row; });
+  w.column("value", entries, [](const EntryOfRow& e) { return e.value.value; });
+  w.column("count", entries, [](const EntryOfRow& e) { return e.value.count; });
+  w.close();
+}
+
+template <typename Out>
+void write_latency_tables(Writer<Out>& w, const Tables& t) {
+  if (t.latencies.empty()) return;
+  struct Bucket {
+    size_t row;
+    uint32_t bucket;
+    uint64_t count;
+  };
+  std::vector<Bucket> buckets;
+  for (size_t i = 0; i < t.latencies.size(); i++)
+    for (const auto& [bucket, count] : t.latencies[i].histogram)
+      buckets.push_back({i, bucket, count});
+  w.open("latencies");
+  w.column("module", t.latencies, [](const LatencyRow& l) { return l.at.module; });
+  w.column("offset", t.latencies, [](const LatencyRow& l) { return l.at.offset; });
+  w.column("executions", t.latencies, [](const LatencyRow& l) { return l.executions; });
+  w.column("timed", t.latencies, [](const LatencyRow& l) { return l.timed; });
+  w.column("first_touches", t.latencies, [](const LatencyRow& l) { return l.first_touches; });
+  w.column("cycles", t.latencies, [](const LatencyRow& l) { return l.cycles; });
+  for (size_t c = 0; c < kLatencyClasses; c++)
+    w.column(to_string(static_cast<LatencyClass>(c)), t.latencies,
+             [c](const LatencyRow& l) { return l.classes[c]; });
+  Json kinds = Json::array();
+  for (size_t i = 0; i < kAddressKinds; i++)
+    kinds.push_back(to_string(static_cast<AddressKind>(i)));
+  w.value("kinds", kinds);
+  w.column("kind", t.latencies, [](const LatencyRow& l) { return static_cast<uint64_t>(l.kind); });
+  w.column("backwards", t.latencies, [](const LatencyRow& l) { return l.stride < 0 ? 1 : 0; });
+  w.column("stride", t.latencies, [](const LatencyRow& l) {
+    return l.stride < 0 ? -static_cast<uint64_t>(l.stride) : static_cast<uint64_t>(l.stride);
+  });
+  w.column("strided", t.latencies, [](const LatencyRow& l) { return l.strided; });
+  w.close();
+  w.open("latency_buckets");
+  w.column("row", buckets, [](const Bucket& b) { return b.row; });
+  w.column("bucket", buckets, [](const Bucket& b) { return b.bucket; });
+  w.column("count", buckets, [](const Bucket& b) { return b.count; });
+  w.close();
+}
+
+template <typename Out>
+void write_path_tables(Writer<Out>& w, const Tables& t) {
+  if (t.paths.empty()) return;
+  struct BlockOfPath {
+    size_t path;
+    CodeRef at;
+  };
+  std::vector<BlockOfPath> blocks;
+  for (size_t i = 0; i < t.paths.size(); i++)
+    for (const CodeRef at : t.paths[i].blocks) blocks.push_back({i, at});
+  w.open("paths");
+  w.column("count", t.paths, [](const PathRow& p) { return p.count; });
+  w.column("insns", t.paths, [](const PathRow& p) { return p.insns; });
+  w.column("called", t.paths, [](const PathRow& p) { return p.from_known ? 1 : 0; });
+  w.column("from_module", t.paths, [](const PathRow& p) { return p.from.module; });
+  w.column("from_offset", t.paths, [](const PathRow& p) { return p.from.offset; });
+  w.close();
+  w.open("path_blocks");
+  w.column("path", blocks, [](const BlockOfPath& b) { return b.path; });
+  w.column("module", blocks, [](const BlockOfPath& b) { return b.at.module; });
+  w.column("offset", blocks, [](const BlockOfPath& b) { return b.at.offset; });
+  w.close();
+}
+
+template <typename Out>
+void write_value_tables(Writer<Out>& w, const Tables& t) {
+  if (!t.values.empty()) {
+    w.open("values");
+    w.column("module", t.values, [](const ValueRow& v) { return v.at.module; });
+    w.column("offset", t.values, [](const ValueRow& v) { return v.at.offset; });
+    w.column("in_context", t.values, [](const ValueRow& v) { return v.has_context ? 1 : 0; });
+    w.column("context_module", t.values, [](const ValueRow& v) { return v.context.module; });
+    w.column("context_offset", t.values, [](const ValueRow& v) { return v.context.offset; });
+    w.column("bits", t.values, [](const ValueRow& v) { return v.bits; });
+    w.column("constant", t.values, [](const ValueRow& v) { return v.constant ? 1 : 0; });
+    write_figures(w, t.values);
+    write_entries(w, "value_entries", t.values);
+  }
+  if (!t.arguments.empty()) {
+    w.open("arguments");
+    w.column("from_module", t.arguments, [](const ArgumentRow& a) { return a.site.module; });
+    w.column("from_offset", t.arguments, [](const ArgumentRow& a) { return a.site.offset; });
+    w.column("to_module", t.arguments, [](const ArgumentRow& a) { return a.callee.module; });
+    w.column("to_offset", t.arguments, [](const ArgumentRow& a) { return a.callee.offset; });
+    w.column("argument", t.arguments, [](const ArgumentRow& a) { return a.argument; });
+    write_figures(w, t.arguments);
+    write_entries(w, "argument_entries", t.arguments);
+  }
+}
+
 template <typename Out>
 void write_tables(Writer<Out>& w, const Tables& t) {
   w.open("tables");
@@ -229,6 +446,9 @@ void write_tables(Writer<Out>& w, const Tables& t) {
   w.column("invocations", t.entries, [](const Entry& e) { return e.invocations; });
   w.column("inclusive", t.entries, [](const Entry& e) { return e.inclusive; });
   w.close();
+  write_path_tables(w, t);
+  write_latency_tables(w, t);
+  write_value_tables(w, t);
   w.close();
 }
 
@@ -238,6 +458,11 @@ void write_hotlists(Writer<Out>& w, const char* name, const Hotlists& h) {
   w.rows("methods", h.methods);
   w.rows("call_pairs", h.call_pairs);
   w.rows("edges", h.edges);
+  w.rows("paths", h.paths);
+  w.rows("load_latency", h.load_latency);
+  w.rows("values", h.values);
+  w.rows("arguments", h.arguments);
+  w.rows("targets", h.targets);
   w.close();
 }
 

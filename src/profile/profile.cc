@@ -20,8 +20,8 @@ void add_up(std::vector<T>& rows, Key key, Add add) {
   for (size_t i = 1; i < rows.size(); i++) {
     if (key(rows[last]) == key(rows[i]))
       add(rows[last], rows[i]);
-    else
-      rows[++last] = rows[i];
+    else if (++last != i)
+      rows[last] = std::move(rows[i]);
   }
   if (!rows.empty()) rows.resize(last + 1);
 }
@@ -88,6 +88,24 @@ void normalise(Tables& t) {
         a.invocations += b.invocations;
         a.inclusive += b.inclusive;
       });
+  add_up(
+      t.values, [](const ValueRow& v) { return std::tuple(v.at, v.has_context, v.context); },
+      [](ValueRow& a, const ValueRow& b) { add_figures(a.figures, b.figures); });
+  add_up(
+      t.arguments, [](const ArgumentRow& a) { return std::tuple(a.site, a.callee, a.argument); },
+      [](ArgumentRow& a, const ArgumentRow& b) { add_figures(a.figures, b.figures); });
+  add_up(
+      t.latencies, [](const LatencyRow& l) { return l.at; },
+      [](LatencyRow& a, const LatencyRow& b) { add_latencies(a, b); });
+  add_up(
+      t.paths, [](const PathRow& p) -> const std::vector<CodeRef>& { return p.blocks; },
+      [](PathRow& a, const PathRow& b) {
+        if (b.count > a.count && b.from_known) {
+          a.from_known = true;
+          a.from = b.from;
+        }
+        a.count += b.count;
+      });
 }
 
 void add_tables(Profile& into, const Profile& from) {
@@ -115,6 +133,25 @@ void add_tables(Profile& into, const Profile& from, const std::vector<uint32_t>&
     into.tables.calls.push_back({moved(c.site), moved(c.callee), c.indirect, c.count, c.inclusive});
   for (const Entry& e : from.tables.entries)
     into.tables.entries.push_back({moved(e.at), e.invocations, e.inclusive});
+  for (ValueRow v : from.tables.values) {
+    v.at = moved(v.at);
+    v.context = moved(v.context);
+    into.tables.values.push_back(std::move(v));
+  }
+  for (ArgumentRow a : from.tables.arguments) {
+    a.site = moved(a.site);
+    a.callee = moved(a.callee);
+    into.tables.arguments.push_back(std::move(a));
+  }
+  for (LatencyRow l : from.tables.latencies) {
+    l.at = moved(l.at);
+    into.tables.latencies.push_back(std::move(l));
+  }
+  for (PathRow path : from.tables.paths) {
+    path.from = moved(path.from);
+    for (CodeRef& block : path.blocks) block = moved(block);
+    into.tables.paths.push_back(std::move(path));
+  }
   normalise(into.tables);
 
   Coverage& c = into.coverage;
@@ -126,6 +163,7 @@ void add_tables(Profile& into, const Profile& from, const std::vector<uint32_t>&
   add_counts(c.ended, from.coverage.ended);
   add_counts(c.dropped, from.coverage.dropped);
   add_counts(c.events, from.coverage.events);
+  add_path_counts(c.paths, from.coverage.paths);
 }
 
 namespace {
@@ -146,6 +184,16 @@ Status check_indices(const Profile& p) {
     if (bad(t.calls[i].site) || bad(t.calls[i].callee)) return name_row("calls", i);
   for (size_t i = 0; i < t.entries.size(); i++)
     if (bad(t.entries[i].at)) return name_row("entries", i);
+  for (size_t i = 0; i < t.values.size(); i++)
+    if (bad(t.values[i].at) || bad(t.values[i].context)) return name_row("values", i);
+  for (size_t i = 0; i < t.arguments.size(); i++)
+    if (bad(t.arguments[i].site) || bad(t.arguments[i].callee)) return name_row("arguments", i);
+  for (size_t i = 0; i < t.latencies.size(); i++)
+    if (bad(t.latencies[i].at)) return name_row("latencies", i);
+  for (size_t i = 0; i < t.paths.size(); i++)
+    if (bad(t.paths[i].from) ||
+        std::any_of(t.paths[i].blocks.begin(), t.paths[i].blocks.end(), bad))
+      return name_row("paths", i);
   for (size_t i = 0; i < p.functions.size(); i++)
     if (bad(p.functions[i].at)) return name_row("functions", i);
   return {};

@@ -24,7 +24,10 @@
 #include "profile/edge_table.h"
 #include "profile/function_table.h"
 #include "profile/hotlists.h"
+#include "profile/latency_table.h"
 #include "profile/module_table.h"
+#include "profile/path_table.h"
+#include "profile/value_table.h"
 
 namespace shadowprof::profile {
 
@@ -35,6 +38,7 @@ struct Host {
   std::string cpu;
   std::string kernel;
   uint32_t cores = 0;
+  std::optional<LatencyCalibration> latency;  // only where loads were timed
 };
 
 struct Exit {
@@ -75,6 +79,7 @@ struct Coverage {
   std::map<std::string, uint64_t> ended;    // samples by the reason for which they ended
   std::map<std::string, uint64_t> dropped;  // instructions by the reason for which no row has them
   std::map<std::string, uint64_t> events;   // other things that could not be counted, by what
+  PathCounts paths;
 
   double share() const;
   uint64_t dropped_instructions() const;
@@ -118,6 +123,10 @@ struct Tables {
   EdgeTable edges;
   CallTable calls;
   EntryTable entries;
+  ValueTable values;
+  ArgumentTable arguments;
+  PathTable paths;
+  LatencyTable latencies;
 };
 
 struct Confidence {

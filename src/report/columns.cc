@@ -48,11 +48,6 @@ size_t width(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
-std::string file_name(std::string_view path) {
-  const size_t slash = path.rfind('/');
-  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
-}
-
 bool has_name(const Place& p) {
   return !p.function.empty() && !p.function.starts_with(kUnnamed);
 }
@@ -119,6 +114,11 @@ std::string percent(double share) {
 std::string source(const Place& p) {
   if (p.file.empty()) return "";
   return fmt::format("{}:{}", printable(file_name(p.file)), p.line);
+}
+
+std::string file_name(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
 }
 
 std::string module_name(const Place& p) {

@@ -22,6 +22,7 @@ std::string short_count(uint64_t n);
 std::string percent(double share);
 // "file.cc:12"; "" where the file is not known.
 std::string source(const profile::Place& place);
+std::string file_name(std::string_view path);  // without its folders
 std::string module_name(const profile::Place& place);
 std::string function_or_address(const profile::Place& place);
 // A place within code: the line if it is known, else the address; before it as much of the

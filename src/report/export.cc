@@ -25,10 +25,6 @@ constexpr ExportFormat kFormats[] = {
     {"speedscope", "speedscope.app", false, false, export_speedscope},
 };
 
-std::string file_name(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
 }  // namespace
 
 std::span<const ExportFormat> export_formats() {

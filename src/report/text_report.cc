@@ -32,6 +32,11 @@ class Renderer {
     methods();
     call_pairs();
     edges();
+    paths();
+    loads();
+    values();
+    arguments();
+    targets();
     return std::move(text_);
   }
 
@@ -55,6 +60,11 @@ class Renderer {
   void methods();
   void call_pairs();
   void edges();
+  void paths();
+  void loads();
+  void values();
+  void arguments();
+  void targets();
   void more(size_t shown, size_t all) {
     if (shown < all) line(fmt::format("  ... and {} more", all - shown));
   }
@@ -143,6 +153,144 @@ void Renderer::edges() {
          " -> " + point(e.to, room / 2));
   }
   more(shown, profile_.tables.edges.size());
+}
+
+void Renderer::loads() {
+  const auto& rows = profile_.hotlists.load_latency;
+  if (rows.empty()) return;
+  heading("Slow loads (by cycles lost)");
+  if (const auto& c = profile_.run.host.latency)
+    line(fmt::format("(on this host L1 {:.0f}, L2 {:.0f}, L3 {:.0f}, DRAM {:.0f} cycles; clock steps "
+                     "{:.0f})",
+                     c->typical[0], c->typical[1], c->typical[2], c->typical[3], c->resolution));
+  line("     lost    count   mean    p50    p99  L1,L2     L3   DRAM  load");
+  for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
+    const profile::HotLoad& l = rows[i];
+    const double cached = l.classes[0] + l.classes[1];
+    line(colored(l.classes[3],
+                 fmt::format("{:>9} {:>8} {:>6.0f} {:>6} {:>6} {:>6} {:>6} {:>6}",
+                             short_count(static_cast<uint64_t>(l.lost_cycles)),
+                             short_count(l.executions), l.mean_cycles, l.p50, l.p99,
+                             percent(cached), percent(l.classes[2]), percent(l.classes[3]))) +
+         "  " + point(l.at, columns_ - 66));
+    if (l.classes[3] > 0.3 && l.stride != 0)
+      line(fit(fmt::format("          DRAM in {}: {} at stride {}; prefetch",
+                           percent(l.classes[3]), profile::to_string(l.kind), l.stride),
+               columns_));
+  }
+  more(std::min(options_.limit, rows.size()), profile_.tables.latencies.size());
+}
+
+std::string value_text(uint64_t value) {
+  return value < 1'000'000 ? fmt::format("{}", value) : fmt::format("{:#x}", value);
+}
+
+std::string top_values(const profile::HotFigures& f, size_t columns) {
+  std::string text;
+  for (size_t i = 0; i < std::min<size_t>(3, f.values.size()); i++)
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", percent(f.values[i].share),
+                        value_text(f.values[i].value));
+  return fit(text, columns);
+}
+
+// A path as the functions that it goes through, each with its lines; a block without is named by
+// its offset. "hash_word hotspots.cc 54 55 54 -> find_slot 60".
+std::string route(const std::vector<Place>& blocks) {
+  std::string text, function, file;
+  for (const Place& b : blocks) {
+    const std::string name = function_or_address(b);
+    if (text.empty() || name != function) {
+      text += (text.empty() ? "" : " -> ") + name;
+      file.clear();
+    }
+    function = name;
+    if (b.file.empty()) {
+      text += fmt::format(" +{:#x}", b.offset);
+      continue;
+    }
+    if (b.file != file) text += " " + printable(file_name(b.file)) + ":";
+    file = b.file;
+    text += fmt::format("{}{}", text.ends_with(':') ? "" : ",", b.line);
+  }
+  return text;
+}
+
+void Renderer::paths() {
+  const auto& rows = profile_.hotlists.paths;
+  if (rows.empty()) return;
+  heading("Hot paths (by instructions)");
+  line("  share    flow    count    instr  blocks  route");
+  for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
+    const profile::HotPath& p = rows[i];
+    const std::string figures =
+        fmt::format("{:>7} {:>7} {:>8} {:>8} {:>7}", percent(p.share), percent(p.flow),
+                    short_count(p.count), short_count(p.instructions), p.blocks.size());
+    line(colored(p.share, figures) + "  " + fit(route(p.blocks), columns_ - 43));
+    if (p.from) line("          from " + point(*p.from, columns_ - 15));
+  }
+  more(std::min(options_.limit, rows.size()), profile_.tables.paths.size());
+}
+
+void Renderer::values() {
+  const auto& rows = profile_.hotlists.values;
+  if (rows.empty()) return;
+  heading("Values (* semi-invariant: hot, and mostly one value)");
+  line("    count  top value  zero   same  stride distinct  instruction");
+  for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
+    const profile::HotValue& v = rows[i];
+    const profile::HotFigures& f = v.figures;
+    line(colored(f.invariance, fmt::format("{:>8} {}{:>6} {:>7} {:>7} {:>7} {:>7}",
+                                           short_count(f.count), v.semi_invariant ? '*' : ' ',
+                                           percent(f.invariance), percent(f.zero_share),
+                                           percent(f.last_value_share), percent(f.stride_share),
+                                           short_count(f.distinct))) +
+         "  " + point(v.at, columns_ - 52));
+    if (v.context) line("           returning to " + point(*v.context, columns_ - 24));
+    const std::string code = printable(v.disassembly);
+    std::string detail = "           " + left(code, 30) + " " + top_values(f, columns_ - 44);
+    line(fit(detail, columns_));
+    if (v.semi_invariant && !f.values.empty())
+      line(fit(fmt::format("           semi-invariant: {} are {}; specialise",
+                           percent(f.invariance), value_text(f.values[0].value)),
+               columns_));
+  }
+  more(std::min(options_.limit, rows.size()), profile_.tables.values.size());
+}
+
+void Renderer::arguments() {
+  const auto& rows = profile_.hotlists.arguments;
+  if (rows.empty()) return;
+  heading("Arguments (by calls with the top value)");
+  line("    count  top value             call site -> function, register");
+  const size_t room = columns_ - 34 - 12;
+  for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
+    const profile::HotArgument& a = rows[i];
+    const uint64_t top = a.figures.values.empty() ? 0 : a.figures.values[0].value;
+    line(colored(a.figures.invariance,
+                 fmt::format("{:>8} {:>7} {:<14}", short_count(a.figures.count),
+                             percent(a.figures.invariance), fit(value_text(top), 14))) +
+         "  " + left(point(a.site, room - room / 2), room - room / 2) + " -> " +
+         left(function_or_address(a.callee), room / 2) + " " + printable(a.reg) +
+         (a.is_size ? " size" : ""));
+  }
+  more(std::min(options_.limit, rows.size()), profile_.tables.arguments.size());
+}
+
+void Renderer::targets() {
+  const auto& rows = profile_.hotlists.targets;
+  if (rows.empty()) return;
+  heading("Indirect branches (by count)");
+  line("    count  targets  top    branch -> most frequent target");
+  const size_t room = columns_ - 27 - 4;
+  for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
+    const profile::HotTargets& t = rows[i];
+    if (t.targets.empty()) continue;
+    line(colored(t.targets[0].share,
+                 fmt::format("{:>8} {:>7} {:>7}", short_count(t.count), short_count(t.distinct),
+                             percent(t.targets[0].share))) +
+         "  " + left(point(t.at, room - room / 2), room - room / 2) + " -> " +
+         function_or_address(t.targets[0].to));
+  }
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 
 #include "base/check.h"
 #include "collect/count_tables.h"
-#include "collect/edge_collector.h"
 #include "collect/pipeline.h"
 #include "inject/engine.h"
 #include "kernel/table.h"
@@ -60,16 +59,6 @@ void fill_syscalls(profile::Profile& profile, const std::map<unsigned, uint64_t>
   }
 }
 
-std::vector<std::unique_ptr<collect::Collector>> make_collectors(const FullModeRequest& request,
-                                                                 const trace::BlockTable& table) {
-  std::vector<std::unique_ptr<collect::Collector>> collectors;
-  if (request.exact_inclusive) {
-    collectors.push_back(
-        std::make_unique<collect::EdgeCollector>(table, collect::EdgeCollectorOptions{request.calls}));
-  }
-  return collectors;
-}
-
 void add_engine_counts(const inject::Engine& engine, const trace::BlockTable& table, bool calls,
                        profile::Profile& profile) {
   collect::add_counts(table, engine.run_counts(), engine.pair_counts(), calls, profile);
@@ -101,10 +90,13 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   profile.run.engine = "translator";
   profile.run.host = describe_host();
   profile.run.options = request.options;
+  profile.run.seed = request.seed;
   profile.run.started = utc_now();
   const int64_t started = std::time(nullptr);
   const auto start = std::chrono::steady_clock::now();
 
+  const Collection& collection = request.collection;
+  SP_ASSIGN(const Calibration calibration, calibrate_for(collection));
   SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
   const ptrace::LaunchRequest launch = launch_request(request);
   SP_ASSIGN(const ptrace::Tracee program, ptrace::launch(launch));
@@ -113,14 +105,18 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   // From here on no return without the program's end: it cannot go on without us.
 
   trace::BlockTable table;
-  collect::Pipeline pipeline(make_collectors(request, table));
+  const bool counting =
+      (collection.edges || collection.calls) && !collection.needs_trace();
+  collect::Pipeline pipeline(collection.needs_trace()
+                                 ? make_collectors(collection, table, calibration)
+                                 : std::vector<std::unique_ptr<collect::Collector>>());
   PipelineSink sink(pipeline);
-  const bool counting = (request.edges || request.calls) && !request.exact_inclusive;
   inject::EngineOptions options;
   options.follow = request.follow;
   options.trace = launch.options;
   options.space.recording = counting ? emu::Recording::counts : emu::Recording::trace;
-  options.space.translator.through_jumps = !request.exact_inclusive;
+  options.space.translator.through_jumps = !collection.needs_trace();
+  options.plan = collection.plan();
   inject::Engine engine(table, sink, options);
   set_check_context([&] { return engine.describe(); });
   if (const Status adopted = engine.adopt(program); !adopted) {
@@ -136,7 +132,7 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   result.warnings = engine.unsupported();
 
   pipeline.finish(profile);
-  if (counting) add_engine_counts(engine, table, request.calls, profile);
+  if (counting) add_engine_counts(engine, table, collection.calls, profile);
   for (const auto& [reason, threads] : engine.ended()) {
     profile.coverage.ended[trace::to_string(reason)] += threads;
   }

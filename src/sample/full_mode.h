@@ -16,6 +16,7 @@
 
 #include "profile/profile.h"
 #include "ptrace/launch.h"
+#include "sample/collection.h"
 
 namespace shadowprof::sample {
 
@@ -26,11 +27,8 @@ struct FullModeRequest {
   ptrace::InheritedSignals signals;
   bool follow = false;
   bool deterministic = false;
-  // What to collect; none of them: the trace is recorded and discarded.
-  bool edges = true;
-  bool calls = true;
-  // Follow every call and return, for exact inclusive counts: reads a trace instead of counters.
-  bool exact_inclusive = false;
+  Collection collection;
+  uint64_t seed = 1;
   size_t top = 20;                 // rows of each hotlist
   std::map<std::string, std::string> options;  // as the user gave them, for the profile
 };

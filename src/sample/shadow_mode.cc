@@ -12,7 +12,6 @@
 #include <csignal>
 
 #include "base/limits.h"
-#include "collect/edge_collector.h"
 #include "collect/pipeline.h"
 #include "kernel/table.h"
 #include "sample/host.h"
@@ -151,22 +150,20 @@ Result<ShadowModeResult> run_shadow_mode(const ShadowModeRequest& request) {
   profile.run.started = utc_now();
   const int64_t started = std::time(nullptr);
 
+  SP_ASSIGN(const Calibration calibration, calibrate_for(request.collection));
   const FaultPrice price = calibrate_faults();
   block_awaited_signals();
   SP_ASSIGN(shadow::Program program, find_program(request));
   profile.run.pid = program.pid().value;
 
   trace::BlockTable table;
-  std::vector<std::unique_ptr<collect::Collector>> collectors;
-  collectors.push_back(std::make_unique<collect::EdgeCollector>(
-      table, collect::EdgeCollectorOptions{request.calls}));
-  collect::Pipeline pipeline(std::move(collectors));
+  collect::Pipeline pipeline(make_collectors(request.collection, table, calibration));
   PipelineSink sink(pipeline);
   ShadowRunOptions options;
   options.sample_size = request.sample_size ? request.sample_size : kDefaultSampleSize;
   options.max_shadows = request.max_shadows;
   options.duration = request.duration;
-  options.see_calls = request.calls;
+  options.plan = request.collection.plan();
   ShadowRun sampled(table, sink, std::move(program), options, request.governor, price);
   // While the program is stopped everything waits for this thread. Where that is not permitted, it
   // waits its turn.

@@ -16,6 +16,7 @@
 
 #include "profile/profile.h"
 #include "ptrace/launch.h"
+#include "sample/collection.h"
 #include "sample/governor.h"
 
 namespace shadowprof::sample {
@@ -24,7 +25,7 @@ struct ShadowModeRequest {
   std::optional<ptrace::LaunchRequest> launch;  // or
   Tid attach_to;
   std::vector<std::string> command;  // for the profile
-  bool calls = true;
+  Collection collection;
   GovernorOptions governor;
   uint64_t sample_size = 0;  // instructions; 0: the default
   size_t max_shadows = 1;

@@ -244,7 +244,7 @@ void ShadowRun::judge_crowding(const shadow::ProcessorTime& time, SampleCost& co
 Status ShadowRun::refresh_space() {
   if (space_ && space_generation_ == program_.generation()) return {};
   if (!samples_.empty()) return fail("replicas of the former program still run");
-  SP_ASSIGN(space_, shadow::ShadowSpace::create(table_, {.through_jumps = !options_.see_calls}));
+  SP_ASSIGN(space_, shadow::ShadowSpace::create(table_, {.through_jumps = false}));
   space_generation_ = program_.generation();
   syscall_insn_ = {};
   return {};

@@ -20,7 +20,6 @@ struct ShadowRunOptions {
   uint64_t sample_size = 0;
   size_t max_shadows = 1;
   double duration = 0;
-  bool see_calls = true;  // fragments end at direct calls
   emu::CapturePlan plan{};
 };
 

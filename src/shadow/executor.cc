@@ -202,7 +202,6 @@ void Executor::on_miss(Registers& regs, uint32_t exit) {
   counts_.misses++;
   const auto id = fragment_for(space_.cache().exit(exit).target);
   if (!id) return end(Outcome::fault, "a jump to where no code is");
-  space_.cache().link(exit, *id);
   regs.rip = space_.cache().body_address(*id);
   if (replica_.tracee.set_registers_if_alive(regs)) resume();
 }
@@ -244,7 +243,7 @@ void Executor::translate_successors(FragmentId id) {
     return known ? std::optional(cache.id_of(*known)) : translate(pc);
   };
   for (uint32_t i = f.first_exit; i < f.first_exit + f.exit_count; i++) {
-    if (const auto to = known_or_new(cache.exit(i).target)) cache.link(i, *to);
+    (void)known_or_new(cache.exit(i).target);
   }
   for (BlockId block_id : table_.blocks(table_.run(f.longest_run))) {
     const trace::Block block = table_.block(block_id);

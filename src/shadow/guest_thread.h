@@ -27,7 +27,7 @@ struct GuestThread {
   // Engine context: registers are translated code's, and what it has parked is here. Guest context:
   // registers are the guest's, and the thread enters the cache when it runs next.
   bool in_engine = false;
-  static constexpr size_t kParkedFields = 9;
+  static constexpr size_t kParkedFields = offsetof(emu::StatePage, reserved) / sizeof(uint64_t);
   uint64_t parked[kParkedFields] = {};  // the first fields of StatePage
   // What it was writing when its buffer was full; follows the cursor when it runs next.
   std::vector<uint8_t> unfinished;
@@ -41,6 +41,5 @@ struct GuestThread {
   uint64_t signal_mask = 0;
   bool traced = false;  // its trace has begun
 };
-static_assert(offsetof(emu::StatePage, reserved) == GuestThread::kParkedFields * sizeof(uint64_t));
 
 }  // namespace shadowprof::shadow

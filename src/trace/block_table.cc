@@ -39,14 +39,19 @@ BlockTable::BlockTable()
     : blocks_(limits::kMaxBlocks),
       runs_(limits::kMaxRuns),
       run_blocks_(limits::kMaxRunBlocks),
-      slots_(limits::kMaxSlots) {}
+      slots_(limits::kMaxSlots),
+      code_(limits::kMaxCodeBytes) {}
 
 ModuleId BlockTable::add_module(Module module) {
   modules_.push_back(std::move(module));
   return ModuleId(static_cast<uint32_t>(modules_.size() - 1));
 }
 
-BlockId BlockTable::add_block(const Block& block) {
+BlockId BlockTable::add_block(Block block, std::span<const uint8_t> code) {
+  CHECK(code.size() <= UINT16_MAX, "a block of {} bytes", code.size());
+  block.code_bytes = static_cast<uint16_t>(code.size());
+  block.code_index = static_cast<uint32_t>(code_.size());
+  for (const uint8_t byte : code) code_.push_back(byte);
   blocks_.push_back(block);
   return BlockId(static_cast<uint32_t>(blocks_.size() - 1));
 }

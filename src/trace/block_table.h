@@ -81,6 +81,9 @@ struct Block {
   ModuleId module;
   uint16_t insns = 0;
   Terminator terminator = Terminator::none;
+  // Its bytes as they were translated: BlockTable::code. Filled in by add_block.
+  uint16_t code_bytes = 0;
+  uint32_t code_index = 0;
 };
 
 enum class SlotKind : uint8_t {
@@ -114,13 +117,17 @@ class BlockTable {
   BlockTable();
 
   ModuleId add_module(Module module);
-  BlockId add_block(const Block& block);
+  // `code`: the block's bytes, for collectors that look at instructions; may be empty.
+  BlockId add_block(Block block, std::span<const uint8_t> code = {});
   // `run`'s index fields are filled in here.
   RunId add_run(Run run, std::span<const BlockId> blocks, std::span<const Slot> slots);
 
   const Module& module(ModuleId id) const { return modules_[id.value]; }
   const Block& block(BlockId id) const { return blocks_[id.value]; }
   const Run& run(RunId id) const { return runs_[id.value]; }
+  std::span<const uint8_t> code(const Block& block) const {
+    return {code_.data() + block.code_index, block.code_bytes};
+  }
   std::span<const BlockId> blocks(const Run& run) const {
     return {run_blocks_.data() + run.blocks_index, run.block_count};
   }
@@ -138,6 +145,7 @@ class BlockTable {
   ReservedArray<Run> runs_;
   ReservedArray<BlockId> run_blocks_;
   ReservedArray<Slot> slots_;
+  ReservedArray<uint8_t> code_;
 };
 
 }  // namespace shadowprof::trace

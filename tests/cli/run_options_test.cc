@@ -71,7 +71,7 @@ TEST_CASE("everything from the first word that is no option belongs to the progr
 TEST_CASE("what is planned is refused by name, and differently from what is unknown") {
   refuses({"--mode", "burst", "ls"}, "mode burst is not built yet");
   refuses({"--mode", "fast", "ls"}, "there is no mode 'fast'");
-  refuses({"--profile", "edge,value", "ls"}, "profile value is not built yet");
+  refuses({"--profile", "edge,stream", "ls"}, "profile stream is not built yet");
   refuses({"--profile", "colour", "ls"}, "there is no profile 'colour'");
   refuses({"--max-memory", "1G", "ls"}, "option --max-memory is not built yet");
   refuses({"--probe=x", "ls"}, "option --probe is not built yet");
@@ -83,6 +83,15 @@ TEST_CASE("numbers that make no sense are refused") {
   for (const char* value : {"x", "-3", "1.5", "99999999999999999999", ""})
     refuses({"--top", value, "ls"}, "--top");
   CHECK(parse({"--top", "0", "ls"}).options.top == 0);
+}
+
+TEST_CASE("a condition says how much of the trace is looked at") {
+  CHECK(cli::parse_condition("")->every > cli::parse_condition("")->burst);
+  CHECK(cli::parse_condition("values=all")->all());
+  CHECK(cli::parse_condition("values=burst:10,every:200")->every == 200);
+  for (const char* text : {"all", "values=", "values=burst:0,every:3", "values=burst:4,every:3",
+                           "values=burst:4,every:9x", "paths=all"})
+    CHECK(!cli::parse_condition(text));
 }
 
 TEST_CASE("a run needs a program") {

@@ -120,6 +120,37 @@ TEST_CASE("where direct branches lead") {
   }
 }
 
+TEST_CASE("which bits of a register are the result, and whether the encoding alone gives them") {
+  struct Row {
+    const char* what;
+    std::vector<uint8_t> bytes;
+    uint8_t bits, shift;
+    bool constant;
+  };
+  const Row rows[] = {
+      {"mov eax, 5", {0xb8, 5, 0, 0, 0}, 32, 0, true},
+      {"mov rax, [rip]", {0x48, 0x8b, 0x05, 0, 0, 0, 0}, 64, 0, false},
+      {"lea rax, [rip]", {0x48, 0x8d, 0x05, 0, 0, 0, 0}, 64, 0, true},
+      {"lea rax, [rbx]", {0x48, 0x8d, 0x03}, 64, 0, false},
+      {"xor eax, eax", {0x31, 0xc0}, 32, 0, true},
+      {"xor eax, ecx", {0x31, 0xc8}, 32, 0, false},
+      {"sbb eax, eax: the carry", {0x19, 0xc0}, 32, 0, false},
+      {"setz al", {0x0f, 0x94, 0xc0}, 8, 0, false},
+      {"mov ah, bl", {0x88, 0xdc}, 8, 8, false},
+      {"mov ax, bx", {0x66, 0x89, 0xd8}, 16, 0, false},
+      {"rdrand eax", {0x0f, 0xc7, 0xf0}, 32, 0, false},
+      {"movq rax, xmm0", {0x66, 0x48, 0x0f, 0x7e, 0xc0}, 64, 0, false},
+  };
+  for (const Row& row : rows) {
+    INFO(row.what);
+    const Insn insn = decode(row.bytes, kHere);
+    CHECK(insn.result < 16);
+    CHECK(insn.result_bits == row.bits);
+    CHECK(insn.result_shift == row.shift);
+    CHECK(insn.constant_result == row.constant);
+  }
+}
+
 TEST_CASE("registers read and written, implicit ones included") {
   const Insn add = at_here({0x48, 0x03, 0x04, 0x8b});  // add rax, [rbx+rcx*4]
   CHECK(add.reads == mask({kRax, kRbx, kRcx}));

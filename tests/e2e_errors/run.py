@@ -165,17 +165,19 @@ def run_without_a_program(b):
 def bad_values(b):
     for option, value in (("--mode", "fast"), ("--mode", ""), ("--top", "x"), ("--top", "-3"),
                           ("--top", "99999999999999999999"), ("--sample-size", "10Q"),
-                          ("--duration", "soon"), ("--seed", "1.5"), ("--color", "blue")):
+                          ("--duration", "soon"), ("--seed", "1.5"), ("--color", "blue"),
+                          ("--condition", "values=some"), ("--condition", "values=burst:9,every:3"),
+                          ("--hotlist", "best"), ("--path-scope", "all")):
         refused(b.call("run", option, value, "--", "/bin/true"), OWN)
     nothing_left(b)
 
 
 def what_is_not_built_is_named(b):
-    for command in ("annotate", "compare", "doctor"):
+    for command in ("annotate", "doctor"):
         outcome = b.call(command, "x")
         refused(outcome, OWN)
         require(f"{command} is not built yet" in outcome.err, "expected its name", outcome)
-    for arguments in (["--mode=burst"], ["--profile", "edge,value"], ["--engine", "step"],
+    for arguments in (["--mode=burst"], ["--profile", "edge,stream"], ["--engine", "step"],
                       ["--probe=x"], ["--max-memory", "1G"]):
         outcome = b.call("run", *arguments, "--", "/usr/bin/touch", "started")
         refused(outcome, OWN)

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+//
+// What the files that compute hotlists share.
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+#include <vector>
+
+#include "profile/profile.h"
+
+namespace shadowprof::profile {
+
+inline double share_of(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+Place place_of(const Profile& profile, const LineLookup& lines, CodeRef at);
+
+// Indices of the `limit` rows with the largest weight; the tables are sorted by place, so the index
+// breaks ties.
+template <typename Rows, typename Weight>
+std::vector<size_t> hottest(const Rows& rows, size_t limit, Weight weight) {
+  std::vector<size_t> order(rows.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  limit = std::min(limit, order.size());
+  std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(limit), order.end(),
+                    [&](size_t a, size_t b) {
+                      return std::tuple(weight(rows[b]), a) < std::tuple(weight(rows[a]), b);
+                    });
+  order.resize(limit);
+  return order;
+}
+
+// value_hotlists.cc: values, arguments, targets.
+void add_value_hotlists(const Profile& profile, size_t limit, const LineLookup& lines,
+                        Hotlists& lists);
+
+}  // namespace shadowprof::profile

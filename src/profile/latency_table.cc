@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+#include "profile/latency_table.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+
+namespace shadowprof::profile {
+namespace {
+
+constexpr const char* kKindNames[kAddressKinds] = {"unknown", "stack", "heap", "static"};
+// Loads slower than this many times a load from memory were interrupted by something.
+constexpr double kBeyond = 8;
+
+}  // namespace
+
+const char* to_string(LatencyClass c) {
+  constexpr const char* kNames[kLatencyClasses] = {"l1", "l2", "l3", "dram", "beyond"};
+  const auto i = static_cast<size_t>(c);
+  return i < kLatencyClasses ? kNames[i] : "?";
+}
+
+const char* to_string(AddressKind kind) {
+  const auto i = static_cast<size_t>(kind);
+  return i < kAddressKinds ? kKindNames[i] : "?";
+}
+
+std::optional<AddressKind> address_kind_from(std::string_view name) {
+  for (size_t i = 0; i < kAddressKinds; i++)
+    if (name == kKindNames[i]) return static_cast<AddressKind>(i);
+  return std::nullopt;
+}
+
+LatencyClass LatencyCalibration::class_of(double cycles) const {
+  for (size_t i = 0; i + 1 < typical.size(); i++)
+    if (cycles < (typical[i] + typical[i + 1]) / 2) return static_cast<LatencyClass>(i);
+  return cycles < kBeyond * typical[3] ? LatencyClass::dram : LatencyClass::beyond;
+}
+
+size_t latency_bucket(uint64_t cycles) {
+  if (cycles < 4) return static_cast<size_t>(cycles);
+  const auto power = static_cast<size_t>(std::bit_width(cycles) - 1);
+  return std::min(kLatencyBuckets - 1, 4 * (power - 1) + (cycles >> (power - 2) & 3));
+}
+
+uint64_t bucket_begin(size_t bucket) {
+  if (bucket < 4) return bucket;
+  return (4 + (bucket & 3)) << (bucket / 4 - 1);
+}
+
+uint64_t LatencyRow::quantile(double share) const {
+  const auto wanted = static_cast<uint64_t>(std::ceil(share * static_cast<double>(timed)));
+  uint64_t seen = 0;
+  for (const auto& [bucket, count] : histogram) {
+    seen += count;
+    if (seen >= wanted) return bucket_begin(bucket + 1) - 1;
+  }
+  return 0;
+}
+
+double LatencyRow::lost_cycles(const LatencyCalibration& calibration) const {
+  return std::max(0.0, mean() - calibration.typical[0]) * static_cast<double>(executions);
+}
+
+void add_latencies(LatencyRow& a, const LatencyRow& b) {
+  if (b.timed > a.timed) a.kind = b.kind;
+  if (b.strided > a.strided) {
+    a.stride = b.stride;
+    a.strided = b.strided;
+  } else if (b.stride == a.stride) {
+    a.strided += b.strided;
+  }
+  a.executions += b.executions;
+  a.timed += b.timed;
+  a.first_touches += b.first_touches;
+  a.cycles += b.cycles;
+  for (size_t i = 0; i < kLatencyClasses; i++) a.classes[i] += b.classes[i];
+  std::map<uint32_t, uint64_t> buckets(a.histogram.begin(), a.histogram.end());
+  for (const auto& [bucket, count] : b.histogram) buckets[bucket] += count;
+  a.histogram.assign(buckets.begin(), buckets.end());
+}
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+#include "profile/path_table.h"
+
+#include <algorithm>
+
+#include "profile/profile.h"
+
+namespace shadowprof::profile {
+
+void keep_hottest_paths(Profile& profile, size_t most) {
+  PathTable& rows = profile.tables.paths;
+  if (rows.size() <= most) return;
+  std::vector<uint64_t> counts;
+  for (const PathRow& row : rows) counts.push_back(row.count);
+  const auto last = counts.begin() + static_cast<ptrdiff_t>(most);
+  std::nth_element(counts.begin(), last, counts.end(), std::greater<>());
+  const uint64_t most_lost = *last;
+  std::erase_if(rows, [&](const PathRow& row) {
+    if (row.count > most_lost) return false;
+    profile.coverage.paths.pruned += row.count;
+    return true;
+  });
+  profile.coverage.paths.error_bound += most_lost;
+}
+
+void add_path_counts(PathCounts& into, const PathCounts& from) {
+  if (!from.collected) return;
+  into.intra = into.collected ? into.intra && from.intra : from.intra;
+  into.collected = true;
+  into.executions += from.executions;
+  into.distinct += from.distinct;
+  into.pruned += from.pruned;
+  into.error_bound += from.error_bound;
+  into.dropped += from.dropped;
+}
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+//
+// Executed paths: sequences of blocks between two boundaries (collect/path_collector.h says what
+// bounds a path). A block is named by where control came in; straight-line code that an engine had
+// to split is one block.
+//
+// The table is pruned to bound its memory: see PathCounts. It never lacks a path that was executed
+// more than `error_bound` times, and no count is too low by more than that.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "profile/module_table.h"
+
+namespace shadowprof::profile {
+
+struct PathRow {
+  uint64_t count = 0;
+  uint64_t insns = 0;  // instructions of one execution
+  // Call site of the frame in which the path begins: the one that most executions had, if there is
+  // one (a majority vote); from_known is false where there was no call.
+  bool from_known = false;
+  CodeRef from;
+  std::vector<CodeRef> blocks;
+};
+
+using PathTable = std::vector<PathRow>;  // by blocks; unique
+
+struct PathCounts {
+  bool collected = false;
+  bool intra = false;        // --path-scope intra
+  uint64_t executions = 0;   // of all paths, those that were pruned included
+  uint64_t distinct = 0;     // rows before the file was bounded
+  uint64_t pruned = 0;       // executions that no row has
+  uint64_t error_bound = 0;  // see above
+  uint64_t dropped = 0;      // partial paths: before a sample's first boundary, after its last
+};
+
+struct Profile;
+
+// Leaves the `most` hottest rows, and fewer where equal counts would not fit; what goes is counted
+// as pruned.
+void keep_hottest_paths(Profile& profile, size_t most);
+
+// Of two profiles that were put together. A path that both had counts twice in `distinct`.
+void add_path_counts(PathCounts& into, const PathCounts& from);
+
+}  // namespace shadowprof::profile

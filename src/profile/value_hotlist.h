@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+//
+// The hottest values of a stream, in constant space. Two kinds:
+//
+// counting sample (Gibbons and Matias, SIGMOD 1998). A value that is in the table is counted
+// exactly
+//   from then on. A value that is not is taken in with probability 1/threshold. When the table is
+//   full the threshold rises, and every entry is thinned as if the higher one had held from the
+//   start: its first occurrence is kept by a coin of old/new threshold, and each time the coin says
+//   no, the next occurrence is asked with 1/new. So at any time the table is a sample that does not
+//   depend on the order of the stream, and count + threshold - 1 is an unbiased estimate of how
+//   often a value that is in it occurred, where those that are not count as 0. While no more
+//   distinct values than entries have occurred, the threshold is 1 and all counts are exact.
+//
+// tnv (Calder, Feller, Eustace, MICRO 1997). New values enter while there is room; when there is
+//   none, the half with the lower counts is thrown away. Kept to compare with published figures.
+//   Its counts are lower bounds.
+//
+// Neither is safe for two threads. Most instructions see few values, so a table starts with room
+// for two and doubles up to its capacity.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "profile/random.h"
+
+namespace shadowprof::profile {
+
+struct ValueCount {
+  uint64_t value = 0;
+  uint64_t count = 0;
+};
+
+enum class HotlistKind : uint8_t { counting_sample, tnv };
+
+class ValueHotlist {
+ public:
+  static constexpr uint32_t kDefaultCapacity = 16;
+  static constexpr uint32_t kTnvCapacity = 50;
+
+  // Adds `n` occurrences that follow one another.
+  void add(uint64_t value, uint64_t n, HotlistKind kind, uint32_t capacity, Random& random) {
+    if (table_ != nullptr) {
+      ValueCount& slot = table_[find(value)];
+      if (slot.count != 0) {
+        slot.count += n;
+        return;
+      }
+    } else if (entries_ != 0 && slots_[0].value == value) {
+      slots_[0].count += n;
+      return;
+    }
+    add_slowly(value, n, kind, capacity, random);
+  }
+
+  // Most frequent first; ties by value. Of `occurrences` in all: no estimate exceeds it. A value
+  // that was seen less than `threshold` times since it was taken in cannot be told from a rare one
+  // that was lucky: of such only what was seen counts.
+  std::vector<ValueCount> top(uint64_t occurrences) const;
+  // The unbiased estimate.
+  double estimate(uint64_t value) const;
+  // How many distinct values there were: exact until the table first overflowed, then an estimate
+  // with a standard error of about 13 % (64 registers of HyperLogLog, Flajolet et al. 2007).
+  uint64_t distinct() const;
+  bool exact() const { return sketch_ == nullptr; }
+  double threshold() const { return threshold_; }
+  uint32_t size() const { return entries_; }
+
+ private:
+  static constexpr uint32_t kInline = 2;
+  static constexpr size_t kRegisters = 64;
+  struct Sketch {
+    uint8_t registers[kRegisters] = {};
+    void add(uint64_t hash);
+    uint64_t estimate() const;
+  };
+
+  static uint64_t hash(uint64_t value) {
+    uint64_t z = (value ^ value >> 32) * 0x9E3779B97F4A7C15ull;
+    z = (z ^ z >> 29) * 0xBF58476D1CE4E5B9ull;
+    return z ^ z >> 32;
+  }
+  // Index of the value, or of the free slot where it belongs.
+  uint32_t find(uint64_t value) const {
+    uint32_t i = static_cast<uint32_t>((value * 0x9E3779B97F4A7C15ull) >> 32) & (table_slots_ - 1);
+    while (table_[i].count != 0 && table_[i].value != value) i = (i + 1) & (table_slots_ - 1);
+    return i;
+  }
+  void add_slowly(uint64_t value, uint64_t n, HotlistKind kind, uint32_t capacity, Random& random);
+  void insert(uint64_t value, uint64_t count);
+  void rebuild(uint32_t slots, const std::vector<ValueCount>& keep);
+  std::vector<ValueCount> all() const;
+  void overflow();
+  void thin(Random& random);
+  void flush_lower_half();
+
+  // Up to kInline entries one after the other; beyond that an open-addressing table that is at
+  // most half full. count 0: free.
+  ValueCount slots_[kInline] = {};
+  std::unique_ptr<ValueCount[]> table_;
+  std::unique_ptr<Sketch> sketch_;
+  uint32_t entries_ = 0;
+  uint32_t table_slots_ = 0;
+  double threshold_ = 1;
+  uint64_t skip_ = 0;  // occurrences of absent values to be refused before one is taken in
+};
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+//
+// Rankings of values: first what could be specialised. An instruction is semi-invariant when it is
+// hot, computes one value most of the time, and its encoding alone does not say so.
+#include <map>
+#include <string_view>
+
+#include "profile/hotlist_rows.h"
+
+namespace shadowprof::profile {
+namespace {
+
+constexpr double kSemiInvariant = 0.8;
+constexpr double kHotShare = 1e-4;  // of all values that were computed
+constexpr size_t kValuesShown = 10;
+constexpr size_t kTargetsShown = 10;
+
+std::vector<ValueShare> shares_of(const ValueFigures& f) {
+  std::vector<ValueShare> shares;
+  for (size_t i = 0; i < std::min(kValuesShown, f.top.size()); i++)
+    shares.push_back({f.top[i].value, f.top[i].count, share_of(f.top[i].count, f.count)});
+  return shares;
+}
+
+HotFigures figures_of(const ValueFigures& f) {
+  return {f.count,
+          f.invariance(),
+          share_of(f.zero, f.count),
+          share_of(f.same, f.count),
+          share_of(f.strided, f.count),
+          f.distinct,
+          shares_of(f)};
+}
+
+// What the profiled functions that copy, fill or compare memory are called, in the C library's
+// variants too: "__memmove_avx_unaligned_erms", "memcpy@plt", "__memcpy_chk".
+bool size_is_argument(std::string_view name, uint8_t argument) {
+  constexpr std::string_view kThird[] = {"memcpy", "memmove", "mempcpy", "memset",
+                                         "memcmp", "bcmp",    "memchr",  "memrchr"};
+  while (name.starts_with('_')) name.remove_prefix(1);
+  const auto is = [&](std::string_view function) {
+    if (!name.starts_with(function)) return false;
+    const std::string_view rest = name.substr(function.size());
+    return rest.empty() || rest[0] == '_' || rest[0] == '@';
+  };
+  if (argument == 1) return is("bzero") || is("explicit_bzero");
+  return argument == 2 && std::any_of(std::begin(kThird), std::end(kThird), is);
+}
+
+void add_values(const Profile& profile, size_t limit, const LineLookup& lines, Hotlists& lists) {
+  uint64_t all = 0;
+  for (const ValueRow& row : profile.tables.values) all += row.figures.count;
+  const auto hot = static_cast<uint64_t>(static_cast<double>(all) * kHotShare);
+  const auto semi_invariant = [&](const ValueRow& row) {
+    return !row.constant && row.figures.count > hot && row.figures.invariance() >= kSemiInvariant;
+  };
+  const auto weight = [&](const ValueRow& row) {
+    const bool semi = semi_invariant(row);
+    const uint64_t top = row.figures.top.empty() ? 0 : row.figures.top[0].count;
+    return std::tuple(!row.constant, semi, semi ? top : row.figures.count);
+  };
+  for (size_t i : hottest(profile.tables.values, limit, weight)) {
+    const ValueRow& row = profile.tables.values[i];
+    if (row.constant) break;
+    HotValue value;
+    value.rank = static_cast<uint32_t>(lists.values.size() + 1);
+    value.at = place_of(profile, lines, row.at);
+    if (row.has_context) value.context = place_of(profile, lines, row.context);
+    value.disassembly = row.text;
+    value.bits = row.bits;
+    value.figures = figures_of(row.figures);
+    value.semi_invariant = semi_invariant(row);
+    lists.values.push_back(std::move(value));
+  }
+}
+
+void add_arguments(const Profile& profile, size_t limit, const LineLookup& lines, Hotlists& lists) {
+  // Often called with the same thing, and that not because all are: by how many calls a function
+  // specialised for the top value would take.
+  const auto weight = [](const ArgumentRow& row) {
+    return row.figures.top.empty() ? 0 : row.figures.top[0].count;
+  };
+  for (size_t i : hottest(profile.tables.arguments, limit, weight)) {
+    const ArgumentRow& row = profile.tables.arguments[i];
+    HotArgument argument;
+    argument.rank = static_cast<uint32_t>(lists.arguments.size() + 1);
+    argument.site = place_of(profile, lines, row.site);
+    argument.callee = place_of(profile, lines, row.callee);
+    argument.reg = argument_register(row.argument);
+    argument.is_size = size_is_argument(argument.callee.function, row.argument);
+    argument.figures = figures_of(row.figures);
+    lists.arguments.push_back(std::move(argument));
+  }
+}
+
+// Edges are sorted by their branch, so the targets of one stand together.
+void add_targets(const Profile& profile, size_t limit, const LineLookup& lines, Hotlists& lists) {
+  struct Branch {
+    size_t first = 0, end = 0;
+    uint64_t count = 0;
+  };
+  const EdgeTable& edges = profile.tables.edges;
+  std::vector<Branch> branches;
+  for (size_t i = 0; i < edges.size(); i++) {
+    if (edges[i].kind != EdgeKind::indirect_jump && edges[i].kind != EdgeKind::indirect_call)
+      continue;
+    if (branches.empty() || branches.back().end != i ||
+        edges[branches.back().first].from != edges[i].from)
+      branches.push_back({i, i, 0});
+    branches.back().end = i + 1;
+    branches.back().count += edges[i].count;
+  }
+  for (size_t b : hottest(branches, limit, [](const Branch& x) { return x.count; })) {
+    const Branch& branch = branches[b];
+    HotTargets row;
+    row.rank = static_cast<uint32_t>(lists.targets.size() + 1);
+    row.at = place_of(profile, lines, edges[branch.first].from);
+    row.kind = edges[branch.first].kind;
+    row.count = branch.count;
+    row.distinct = branch.end - branch.first;
+    std::vector<size_t> order(branch.end - branch.first);
+    std::iota(order.begin(), order.end(), branch.first);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t x, size_t y) { return edges[x].count > edges[y].count; });
+    order.resize(std::min(order.size(), kTargetsShown));
+    for (size_t e : order)
+      row.targets.push_back({place_of(profile, lines, edges[e].to), edges[e].count,
+                             share_of(edges[e].count, branch.count)});
+    lists.targets.push_back(std::move(row));
+  }
+}
+
+}  // namespace
+
+void add_value_hotlists(const Profile& profile, size_t limit, const LineLookup& lines,
+                        Hotlists& lists) {
+  add_values(profile, limit, lines, lists);
+  add_arguments(profile, limit, lines, lists);
+  add_targets(profile, limit, lines, lists);
+}
+
+}  // namespace shadowprof::profile

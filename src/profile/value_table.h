@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+//
+// What values instructions compute, and what functions are called with. Figures are of the stream
+// of one place: `count` values, of which
+//   zero     were 0
+//   same     were equal to the one before
+//   strided  differed from the one before by what that one differed from its predecessor
+//   top      hottest values with estimated counts, most frequent first (value_hotlist.h);
+//   invariance
+//            is the share of the first
+// Streams of several threads (or samples) are put one behind the other; a prediction is never made
+// across the seam.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "profile/module_table.h"
+#include "profile/value_hotlist.h"
+
+namespace shadowprof::profile {
+
+struct ValueFigures {
+  uint64_t count = 0;
+  uint64_t zero = 0;
+  uint64_t same = 0;
+  uint64_t strided = 0;
+  uint64_t distinct = 0;  // an estimate where more values occurred than a hotlist holds
+  std::vector<ValueCount> top;
+
+  double invariance() const {
+    if (count == 0 || top.empty()) return 0;
+    return static_cast<double>(top[0].count) / static_cast<double>(count);
+  }
+};
+
+// What instructions that write a general-purpose register wrote: the bits of the register that the
+// instruction names, zero-extended.
+struct ValueRow {
+  CodeRef at;
+  // Return address of the frame that executed it; only with --value-context call.
+  bool has_context = false;
+  CodeRef context;
+  uint8_t bits = 64;
+  bool constant = false;  // the encoding alone says what it computes
+  ValueFigures figures;
+  std::string text;  // disassembled; only of the hottest rows, and not in the file's table
+};
+
+// An integer argument register at calls from one place to one function.
+struct ArgumentRow {
+  CodeRef site;
+  CodeRef callee;
+  uint8_t argument = 0;  // 0 rdi, 1 rsi, 2 rdx, 3 rcx, 4 r8, 5 r9
+  ValueFigures figures;
+};
+inline constexpr uint8_t kArguments = 6;
+const char* argument_register(uint8_t argument);
+
+using ValueTable = std::vector<ValueRow>;        // by at, context; unique
+using ArgumentTable = std::vector<ArgumentRow>;  // by site, callee, argument; unique
+
+// Adds b's figures to a's: counts are added up, of equal values too; distinct values that both
+// have seen are recognised only as far as the hotlists name them.
+void add_figures(ValueFigures& a, const ValueFigures& b);
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+//
+// What is collected from a trace, in every mode.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "collect/collector.h"
+#include "collect/path_collector.h"
+#include "collect/value_collector.h"
+#include "emu/translator.h"
+#include "profile/profile.h"
+
+namespace shadowprof::sample {
+
+struct Collection {
+  // None of them: the trace is recorded and discarded.
+  bool edges = true;
+  bool calls = true;
+  bool paths = false;
+  collect::PathScope path_scope = collect::PathScope::interprocedural;
+  bool values = false;
+  collect::ValueCollectorOptions value_options;
+  bool latencies = false;  // of every load that does nothing else: much slower
+  // Follow every call and return, for exact inclusive counts: reads a trace instead of counters.
+  bool exact_inclusive = false;
+
+  // Counters do not tell the order of things, nor values.
+  bool needs_trace() const { return exact_inclusive || paths || values || latencies; }
+  emu::CapturePlan plan() const;
+};
+
+using Calibration = std::optional<profile::LatencyCalibration>;
+// Where latencies are wanted: pointer chases on this host.
+Result<Calibration> calibrate_for(const Collection& collection);
+
+std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collection& collection,
+                                                                 const trace::BlockTable& table,
+                                                                 const Calibration& calibration);
+
+}  // namespace shadowprof::sample

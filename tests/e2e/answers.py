@@ -1,0 +1,148 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Path and value profiles of guests whose answers were worked out by hand.
+
+usage: answers.py --shadowprof SHADOWPROF --guest-dir DIR
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+FAILED = []
+
+
+def expect(what, found, wanted):
+    if found != wanted:
+        FAILED.append(what)
+        print(f"FAIL  {what}: {found!r}, not {wanted!r}")
+    else:
+        print(f"ok    {what}")
+
+
+class Guest:
+    """A static guest, named instructions of it, and profiles of it."""
+
+    def __init__(self, options, name, directory):
+        self.shadowprof = os.path.abspath(options.shadowprof)
+        self.path = os.path.join(os.path.abspath(options.guest_dir), name + ".bare")
+        self.directory = directory
+        self.labels = {}
+        listing = subprocess.run(["nm", self.path], capture_output=True, text=True, check=True).stdout
+        headers = subprocess.run(["readelf", "-lW", self.path], capture_output=True, text=True,
+                                 check=True).stdout
+        loads = [line.split() for line in headers.splitlines() if line.strip().startswith("LOAD")]
+        for line in listing.splitlines():
+            address, _, label = line.split()
+            for load in loads:
+                offset, start, size = int(load[1], 16), int(load[2], 16), int(load[4], 16)
+                if start <= int(address, 16) < start + size:
+                    self.labels[label] = int(address, 16) - start + offset
+
+    def profile(self, what, *arguments):
+        out = os.path.join(self.directory, "profile.json")
+        subprocess.run([self.shadowprof, "run", "-q", "--profile", what, *arguments, "-o", out, "--",
+                        self.path], check=True, timeout=60)
+        with open(out, encoding="utf-8") as file:
+            profile = json.load(file)
+        os.unlink(out)
+        return profile
+
+    def paths(self, profile):
+        """{labels of its blocks: count}, for blocks that begin at a label."""
+        names = {offset: label for label, offset in self.labels.items()}
+        columns = profile["tables"]["path_blocks"]
+        blocks = [[] for _ in profile["tables"]["paths"]["count"]]
+        for path, offset in zip(columns["path"], columns["offset"]):
+            blocks[path].append(names.get(offset, "?"))
+        return {" ".join(b): n for b, n in zip(blocks, profile["tables"]["paths"]["count"])}
+
+    def values(self, profile):
+        """{label: row with its values}."""
+        table, entries = profile["tables"]["values"], profile["tables"]["value_entries"]
+        rows = {}
+        for label, offset in self.labels.items():
+            if offset not in table["offset"]:
+                continue
+            i = table["offset"].index(offset)
+            rows[label] = {key: column[i] for key, column in table.items()}
+            rows[label]["values"] = {v: c for r, v, c in zip(entries["row"], entries["value"],
+                                                             entries["count"]) if r == i}
+        return rows
+
+
+def check_paths(options, directory):
+    guest = Guest(options, "exact_paths", directory)
+    profile = guest.profile("path")
+    # 40 iterations; the first begins at _start and is even, the last is odd and ends with the program.
+    expect("paths through calls", guest.paths(profile), {
+        "_start even callee even_back join": 1,
+        "loop even callee even_back join": 19,
+        "loop odd callee odd_back join": 19})
+    counts = profile["coverage"]["paths"]
+    expect("executions of paths", counts["executions"], 39)
+    expect("partial paths", counts["dropped"], 1)
+    expect("nothing is pruned", (counts["pruned"], counts["error_bound"]), (0, 0))
+
+    profile = guest.profile("path", "--path-scope", "intra")
+    expect("paths of each function", guest.paths(profile), {
+        "_start even even_back join": 1,
+        "loop even even_back join": 19,
+        "loop odd odd_back join": 19,
+        "callee": 40})
+
+
+def check_values(options, directory):
+    guest = Guest(options, "exact_values", directory)
+    profile = guest.profile("value")
+    rows = guest.values(profile)
+    n = 1000
+    for label in ("counter", "counter_copy", "constant", "low_bits_and", "narrow", "immediate"):
+        expect(f"executions of {label}", rows[label]["count"], n)
+    expect("a constant's values", rows["constant"]["values"], {7: n})
+    expect("a constant repeats itself", rows["constant"]["same"], n - 1)
+    expect("a constant's stride is 0 from the third value on", rows["constant"]["strided"], n - 2)
+    expect("a loaded constant is not one by its encoding", rows["constant"]["constant"], 0)
+    expect("an immediate is", rows["immediate"]["constant"], 1)
+    expect("a counter strides from the third value on", rows["counter"]["strided"], n - 2)
+    expect("a counter never repeats itself", rows["counter"]["same"], 0)
+    expect("a counter is zero once", rows["counter"]["zero"], 1)
+    low = {i: 125 for i in range(8)}
+    expect("the low bits' values", rows["low_bits_and"]["values"], low)
+    expect("a narrow result is its own bits only", rows["narrow"]["values"], low)
+    expect("the low bits are zero in 125", rows["low_bits_and"]["zero"], 125)
+    # 999 differences: -1, but for 125 jumps from 0 to 7, the first of which is the first difference.
+    # Not foretold are the first difference, the 124 other jumps, and what follows each jump.
+    expect("the low bits stride while they fall", rows["low_bits_and"]["strided"], 999 - 1 - 124 - 125)
+
+    hot = profile["hotlists"]
+    semi = [row["offset"] for row in hot["values"] if row["semi_invariant"]]
+    expect("semi-invariant instructions", semi, [guest.labels["constant"]])
+    listed = [row["offset"] for row in hot["values"]]
+    expect("immediates are not listed", guest.labels["immediate"] in listed, False)
+    targets = [(t["to"]["function"], t["count"]) for t in hot["targets"][0]["targets"]]
+    expect("targets of the indirect call", targets, [("often", 900), ("rarely", 100)])
+    sevens = {(a["to"]["function"], a["count"]): a["invariance"] for a in hot["arguments"]
+              if a["register"] == "rsi"}
+    expect("an argument that is always the same", sevens, {("often", 900): 1, ("rarely", 100): 1})
+
+    rows = guest.values(guest.profile("value", "--hotlist", "tnv"))
+    expect("top-n tables agree where there are few values", rows["low_bits_and"]["values"], low)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shadowprof", required=True)
+    parser.add_argument("--guest-dir", required=True)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="shadowprof-answers-") as directory:
+        check_paths(options, directory)
+        check_values(options, directory)
+    return 1 if FAILED else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Pointer chases through sets of known size are served from the cache that holds them.
+
+usage: latencies.py --shadowprof SHADOWPROF --chase PROGRAM
+
+Classes come from a calibration on this host, which is in the profile. L1 and L2 count as one where
+the clock's steps are longer than the difference. Exit status 77 where the clock cannot tell the
+caches from memory at all. Others use the machine's caches too, so each size has three tries.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+TRIES = 3
+
+
+def profile_of(shadowprof, command, path):
+    subprocess.run([shadowprof, "run", "-q", "--profile", "latency", "-o", path, "--", *command],
+                   check=True, timeout=120, stdout=subprocess.DEVNULL)
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def chase_row(profile):
+    """The load that is executed most: there is one in the loop, and it is 100,000 times."""
+    table = profile["tables"]["latencies"]
+    most = max(range(len(table["executions"])),
+               key=lambda i: table["executions"][i] if table["executions"][i] < 200_000 else 0)
+    return {key: column[most] for key, column in table.items() if key != "kinds"}
+
+
+def last_cache_bytes():
+    try:
+        with open("/sys/devices/system/cpu/cpu0/cache/index3/size", encoding="ascii") as file:
+            return int(file.read().strip().rstrip("K")) << 10
+    except (OSError, ValueError):
+        return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shadowprof", required=True)
+    parser.add_argument("--chase", required=True)
+    options = parser.parse_args()
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="shadowprof-latencies-") as directory:
+        path = os.path.join(directory, "profile.json")
+        for size, wanted in ((16 << 10, "l1"), (512 << 10, "l2"), (8 << 20, "l3"),
+                             (256 << 20, "dram")):
+            for _ in range(TRIES):
+                profile = profile_of(options.shadowprof, [options.chase, str(size)], path)
+                clock = profile["run"]["host"]["latency"]
+                if clock["dram"] < clock["l3"] + 4 * clock["resolution"]:
+                    print(f"skipped: this host's clock does not tell L3 from memory: {clock}")
+                    return 77
+                row = chase_row(profile)
+                caches = row["l1"] + row["l2"]
+                found = max({"caches": caches, "l3": row["l3"], "dram": row["dram"]}.items(),
+                            key=lambda item: item[1])[0]
+                right = found == (wanted if wanted in ("l3", "dram") else "caches")
+                if clock["l2"] - clock["l1"] > clock["resolution"] and found == "caches":
+                    right = right and row[wanted] * 2 > caches
+                if wanted == "l3" and last_cache_bytes() < 2 * size:
+                    print("skip  8 MB: the last cache is too small")
+                    right = True
+                if right:
+                    break
+            failed += not right
+            print(f"{'ok  ' if right else 'FAIL'}  {size} bytes are in {wanted}: {row}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
