@@ -5,9 +5,10 @@
 usage: bench/shadow_mode.py SHADOWPROF [--pairs N] [--only NAME,...] [--scale X] [--profile LIST]
                             [--option=OPT ...] [--no-accuracy]
 
-For each program: N pairs of a native run and a sampled one, in turn. Overhead is the median of the
-pairs' wall-clock ratios (in brackets the least and the greatest). Then one run in full mode, by which
-a sampled profile is measured (`shadowprof compare`, on the last sampled run).
+For each program: N pairs of a native run and a sampled one, in turn. Overhead is how much longer the
+program itself ran, wall-clock, in the median of the pairs (in brackets the least and the greatest);
+"after" is the time that shadowprof takes before and after it, mostly to name addresses. Then one run
+in full mode, by which the last sampled profile is measured (`shadowprof compare`).
 """
 
 import argparse
@@ -65,7 +66,7 @@ def main():
     parser.add_argument("--no-accuracy", action="store_true")
     options = parser.parse_args()
     only = [name for name in options.only.split(",") if name]
-    print(f"{'program':<9} {'native':>7} {'overhead %':>20} {'est. %':>7} {'samples':>8} "
+    print(f"{'program':<9} {'native':>7} {'overhead %':>20} {'after s':>7} {'est. %':>7} {'samples':>8} "
           f"{'budget %':>8} {'cover %':>8} " + " ".join(f"{name:>10}" for name in MEASURES))
     logs = []
     with tempfile.TemporaryDirectory(prefix="shadow-mode-") as name:
@@ -76,18 +77,20 @@ def main():
                 continue
             run = [options.shadowprof, "run", "--mode", "shadow", "-q", "--profile", options.profile,
                    *options.option, "-o", sampled, "--", *command]
-            natives, ratios = [], []
+            natives, ratios, rest = [], [], []
             for _ in range(options.pairs):
                 natives.append(seconds(command))
-                ratios.append(seconds(run) / natives[-1])
-            profile = json.loads(sampled.read_text(encoding="utf-8"))
+                whole = seconds(run)
+                profile = json.loads(sampled.read_text(encoding="utf-8"))
+                ratios.append(profile["run"]["duration_s"] / natives[-1])
+                rest.append(whole - profile["run"]["duration_s"])
             ended = profile["coverage"]["ended"]
             by_budget = ended.get("budget", 0) / max(1, sum(ended.values()))
             overhead = statistics.median(ratios) - 1
             logs.append(math.log(1 + overhead))
             found = {} if options.no_accuracy else accuracy(options, folder, command, sampled)
             spread = f"{100 * overhead:.2f} [{100 * (min(ratios) - 1):.1f}, {100 * (max(ratios) - 1):.1f}]"
-            print(f"{name:<9} {min(natives):>7.2f} {spread:>20} "
+            print(f"{name:<9} {min(natives):>7.2f} {spread:>20} {statistics.median(rest):>7.2f} "
                   f"{100 * profile['overhead']['estimated_share']:>7.2f} "
                   f"{profile['coverage']['samples']:>8} {percent(by_budget):>8} "
                   f"{percent(found.get('coverage')):>8} "
