@@ -3,6 +3,7 @@
 """What full mode costs: CPU time of program and profiler together, over native CPU time.
 
 usage: bench/full_mode.py SHADOWPROF [--repeat N] [--only NAME,...] [--latency] [--scale X]
+                          [--profiles NAME,...]
 
 For each program, in turn and interleaved: native; the engine alone (block trace recorded and
 discarded, --profile none); edges and calls collected (the default); paths; values; loads timed
@@ -39,6 +40,7 @@ def main():
     parser.add_argument("shadowprof")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--only", default="")
+    parser.add_argument("--profiles", default="", help="columns to measure, by their names")
     parser.add_argument("--latency", action="store_true", help="time loads, too")
     parser.add_argument("--scale", type=float, default=1, help="of the work of all but cc1plus")
     options = parser.parse_args()
@@ -50,6 +52,8 @@ def main():
                 ("values", "edge,value")]
     if options.latency:
         profiles.append(("latency", "edge,latency"))
+    if options.profiles:
+        profiles = [column for column in profiles if column[0] in options.profiles.split(",")]
     print(f"{'program':<10} {'native s':>9} " + " ".join(f"{name:>11}" for name, _ in profiles))
     logs = [0.0] * len(profiles)
     count = 0

@@ -102,7 +102,9 @@ sample::Collection RunOptions::collection() const {
     collection.value_options.capacity = profile::ValueHotlist::kTnvCapacity;
   }
   collection.value_options.by_call_site = value_context == "call";
-  collection.value_options.condition = *parse_condition(value_condition);
+  // A sample is short: all of it is looked at.
+  const bool all = value_condition.empty() && mode == "shadow";
+  collection.value_options.condition = *parse_condition(all ? "values=all" : value_condition);
   collection.value_options.seed = sampling.seed;
   return collection;
 }

@@ -73,8 +73,8 @@ Descriptors Descriptors::of(Tid process) {
     const bool directory = S_ISDIR(status.st_mode);
     if (!directory && !S_ISREG(status.st_mode)) continue;
     const uint64_t offset = directory ? 0 : offset_of(process, fd);
-    descriptors.files_[fd] =
-        std::make_shared<OpenFile>(OpenFile{offset, directory, status.st_dev, status.st_ino});
+    descriptors.files_[fd] = std::make_shared<OpenFile>(
+        OpenFile{offset, directory, false, status.st_dev, status.st_ino});
   }
   return descriptors;
 }

@@ -28,6 +28,7 @@ namespace shadowprof::shadow {
 struct OpenFile {
   uint64_t offset = 0;
   bool directory = false;
+  bool own = false;  // opened by the replica itself, not by the program
   // What it is in the program.
   dev_t device = 0;
   ino_t inode = 0;

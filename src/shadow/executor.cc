@@ -131,7 +131,9 @@ void Executor::on_stop(const WaitStatus& status) {
     if (info.si_code > 0) return on_fault(regs, info);
     return resume();  // somebody has sent it: it is not the replica's
   }
-  cursor_ = regs.r15;
+  // Our interrupt, or a group stop of the process.
+  const bool in_buffer = regs.r15 >= start_ && regs.r15 <= slot_->buffer_end(buffer_);
+  cursor_ = in_buffer ? regs.r15 : start_;
   resume();
 }
 

@@ -59,6 +59,12 @@ SyscallAnswer SystemCalls::input(const Call& call) {
                               (call.nr == kPreadv2 && call.args[3] != UINT64_MAX);
       return read_file(call, *file, positioned, call.nr != SYS_read && call.nr != SYS_pread64);
     }
+    case SYS_getdents:
+    case SYS_getdents64: {
+      // How far the program had read one of its own is not known.
+      const OpenFile* file = descriptors_.find(fd);
+      return file && file->directory && file->own ? execute(call) : end(call, Outcome::input);
+    }
     case SYS_poll:
       // A sleep.
       if (call.args[1] == 0) return {Answer::Kind::yields, 0, {}};
@@ -157,7 +163,7 @@ SyscallAnswer SystemCalls::open_file(const Call& call) {
   if (*opened < 0) return value(*opened);
   const int64_t fd = place_descriptor(call, *opened);
   if (fd < 0) return end(call, Outcome::system_call);
-  const OpenFile file{0, !regular, status.st_dev, status.st_ino};
+  const OpenFile file{0, !regular, true, status.st_dev, status.st_ino};
   descriptors_.opened(static_cast<int>(fd), std::make_shared<OpenFile>(file));
   return value(fd);
 }

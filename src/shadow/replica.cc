@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <fstream>
 
 #include "base/log.h"
 #include "ptrace/remote_syscall.h"
@@ -80,8 +81,10 @@ Status isolate(const Replica& replica, GuestAddr syscall_insn) {
   return {};
 }
 
-// Signals that others send to its process group wait forever.
+// Where memory runs out it is the first to go. Signals that others send to its process group wait
+// forever.
 void make_humble(ptrace::Tracee replica, bool at_idle_priority) {
+  std::ofstream(fmt::format("/proc/{}/oom_score_adj", replica.tid().value)) << "1000\n";
   const sched_param none{};
   if (at_idle_priority) (void)::sched_setscheduler(replica.tid().value, SCHED_IDLE, &none);
   (void)replica.set_signal_mask_if_alive(ptrace::hold_signals(0));
