@@ -23,7 +23,7 @@ inline constexpr uint32_t kMaxBlockInsns = 64;
 inline constexpr uint32_t kMaxFragmentBlocks = 4;
 
 // A record may not be longer than the smallest trace buffer can hold with room to spare.
-inline constexpr size_t kTraceBufferBytes = size_t{1} << 20;
+inline constexpr size_t kTraceBufferBytes = size_t{4} << 20;
 inline constexpr size_t kMaxRecordWords = 8192;
 static_assert(kMaxRecordWords * 4 * 4 <= kTraceBufferBytes);
 // A run id is below the bit that marks special records.

@@ -9,7 +9,7 @@ _start:
   mov $0x9e3779b9, %r15d
   xor %esi, %esi
   xor %edi, %edi
-  mov $300000, %ecx
+  mov $900000, %ecx
 again:
   imul $0x41c64e6d, %r15, %r15
   add %rcx, %r15

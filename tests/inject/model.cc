@@ -85,7 +85,7 @@ class LongModel : public Reference {
         r[kRdi] = 0;
         break;
       case 4:
-        r[kRcx] = 300000;
+        r[kRcx] = 900000;
         break;
       case kFirst:
         r[kR15] *= 0x41c64e6d;

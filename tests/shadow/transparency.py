@@ -174,7 +174,7 @@ def main():
     for case in CASES:
         if options.only and options.only not in case.__name__:
             continue
-        with tempfile.TemporaryDirectory() as directory:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
             os.chdir(directory)
             try:
                 case(options)
