@@ -173,10 +173,6 @@ def bad_values(b):
 
 
 def what_is_not_built_is_named(b):
-    for command in ("annotate", "doctor"):
-        outcome = b.call(command, "x")
-        refused(outcome, OWN)
-        require(f"{command} is not built yet" in outcome.err, "expected its name", outcome)
     for arguments in (["--mode=burst"], ["--profile", "edge,stream"], ["--engine", "step"],
                       ["--probe=x"], ["--max-memory", "1G"]):
         outcome = b.call("run", *arguments, "--", "/usr/bin/touch", "started")
