@@ -12,88 +12,16 @@ from Debian's packages; their inputs are made here, the same each time.
 """
 
 import argparse
-import itertools
 import math
 import os
 import pathlib
-import random
 import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 
-PERL = "my %h; for (1..12000000) { $h{$_ % 7777} += $_; $s .= chr(97 + $_ % 26) if $_ % 50 == 0 } " \
-       "my $n = () = $s =~ /a[b-d]+e/g; print join(',', $n, map { $h{$_} } (sort keys %h)[0..9])"
-PYTHON = """
-import json, re
-class Point:
-    def __init__(self, x, y): self.x, self.y = x, y
-    def norm(self): return self.x * self.x + self.y * self.y
-total = 0
-for i in range(6000000):
-    total += Point(i, i + 1).norm() % 7
-words = [str(i * 7919 % 10007) for i in range(200000)]
-words.sort()
-print(total, len(json.dumps(words)), len(re.findall('1[0-5]+', ' '.join(words))))
-"""
-SQL = "create table t(a integer primary key, b text, c integer);" \
-      "with recursive n(x) as (select 1 union all select x+1 from n where x<1000000)" \
-      " insert into t select x, 'row ' || (x * 7919 % 100003), x % 1000 from n;" \
-      "create index i on t(b); select c, count(*), max(b) from t group by c order by 2, 3 limit 5;" \
-      "select sum(length(b)) from t where b like '%77%'; select count(*) from t x join t y on x.b=y.b;"
-
-
-def make_text(path, size):
-    """Text that compresses about as well as prose does."""
-    rng = random.Random(1)
-    letters = "etaoinshrdlucmfwypvbgkjqxz"
-    words = ["".join(rng.choices(letters, k=rng.randint(2, 9))) for _ in range(20000)]
-    weights = list(itertools.accumulate(1 / (i + 3) for i in range(len(words))))
-    with path.open("w", encoding="ascii") as out:
-        written = 0
-        while written < size:
-            line = " ".join(rng.choices(words, cum_weights=weights, k=12)) + "\n"
-            out.write(line)
-            written += len(line)
-
-
-def make_cpp(path):
-    """A preprocessed C++ file of the standard library's heavier headers, with code that uses them."""
-    source = "#include <algorithm>\n#include <functional>\n#include <map>\n#include <regex>\n" \
-             "#include <string>\n#include <unordered_map>\n#include <vector>\n#include <iostream>\n"
-    for i in range(40):
-        source += f"""
-struct S{i} {{ std::string name; int value; bool operator<(const S{i}& o) const {{ return value < o.value; }} }};
-int f{i}(std::vector<S{i}> v, std::map<std::string, S{i}> m) {{
-  std::sort(v.begin(), v.end());
-  std::unordered_map<std::string, std::vector<S{i}>> groups;
-  for (auto& s : v) groups[s.name].push_back(s);
-  std::regex r("a+b{i}");
-  int n = 0;
-  for (auto& [k, g] : groups) n += std::regex_search(k, r) ? int(g.size()) : m[k].value;
-  return n;
-}}
-"""
-    subprocess.run(["g++", "-E", "-x", "c++", "-o", path, "-"], input=source.encode(), check=True)
-
-
-def cases(folder, scale):
-    text = folder / "text"
-    make_text(text, int(40_000_000 * scale))
-    small = folder / "small"
-    make_text(small, int(12_000_000 * scale))
-    yield "gzip", ["gzip", "-c", text]
-    yield "bzip2", ["bzip2", "-c", small]
-    yield "xz", ["xz", "-2", "-T1", "-c", small]
-    yield "sqlite3", ["sqlite3", ":memory:", SQL]
-    yield "perl", ["perl", "-e", PERL]
-    yield "python3", ["/usr/bin/python3", "-c", PYTHON]
-    cc1plus = subprocess.run(["g++", "-print-prog-name=cc1plus"], capture_output=True, text=True,
-                             check=True).stdout.strip()
-    preprocessed = folder / "big.ii"
-    make_cpp(preprocessed)
-    yield "cc1plus", [cc1plus, "-quiet", "-fpreprocessed", "-O2", preprocessed, "-o", "/dev/null"]
+import programs
 
 
 def cpu_seconds(command):
@@ -112,7 +40,7 @@ def main():
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--only", default="")
     parser.add_argument("--latency", action="store_true", help="time loads, too")
-    parser.add_argument("--scale", type=float, default=1, help="of the inputs of gzip, bzip2 and xz")
+    parser.add_argument("--scale", type=float, default=1, help="of the work of all but cc1plus")
     options = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="full-mode-"))
     output = folder / "profile.json"
@@ -126,7 +54,7 @@ def main():
     logs = [0.0] * len(profiles)
     count = 0
     try:
-        for name, command in cases(folder, options.scale):
+        for name, command in programs.cases(folder, options.scale):
             if only and name not in only:
                 continue
             runs = [command] + [prefix + ["--profile", what, "--"] + command for _, what in profiles]

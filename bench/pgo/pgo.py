@@ -85,7 +85,7 @@ class Builder:
 
     def export(self, program, form):
         profile, out = f"{program}.json.zst", f"{program}.{form}"
-        run(self.shadowprof, "run", "-q", "-o", profile, "--", program, *self.s.train)
+        run(self.shadowprof, "run", "--mode", "full", "-q", "-o", profile, "--", program, *self.s.train)
         run(self.shadowprof, "export", "--format", form, "-o", out, profile)
         return out
 

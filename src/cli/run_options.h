@@ -17,7 +17,7 @@ namespace shadowprof::cli {
 
 struct RunOptions {
   std::string output = "shadowprof.json";
-  std::string mode = "full";
+  std::string mode = "shadow";
   std::vector<std::string> profiles = {"edge", "call", "method"};
   bool follow = false;
   bool deterministic = false;

@@ -38,7 +38,7 @@ Result<double> parse_overhead(const std::string& text) {
 }  // namespace
 
 void SamplingOptions::add_to(CLI::App& app) {
-  add(app, "--sample-size", sample_size, parse_sample_size, "N", "instructions of a sample (20M)");
+  add(app, "--sample-size", sample_size, parse_sample_size, "N", "instructions of a sample (10M, growing to 80M)");
   add(app, "--max-overhead", max_overhead, parse_overhead, "PCT",
       "what sampling may cost the program (1%)");
   app.add_option("--load", load, "share of the time in which a shadow runs, at most (0.5)")

@@ -22,7 +22,6 @@
 namespace shadowprof::sample {
 namespace {
 
-constexpr uint64_t kDefaultSampleSize = 20'000'000;
 constexpr int kTracerNice = -10;
 // How much slower a replica executes than the program itself; the geometric mean of the programs
 // in bench/README.md with a trace that nobody reads. Only for the estimate of how much there was to
@@ -160,7 +159,7 @@ Result<ShadowModeResult> run_shadow_mode(const ShadowModeRequest& request) {
   collect::Pipeline pipeline(make_collectors(request.collection, table, calibration));
   PipelineSink sink(pipeline);
   ShadowRunOptions options;
-  options.sample_size = request.sample_size ? request.sample_size : kDefaultSampleSize;
+  options.sample_size = request.sample_size;
   options.max_shadows = request.max_shadows;
   options.duration = request.duration;
   options.plan = request.collection.plan();

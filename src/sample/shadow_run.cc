@@ -30,6 +30,10 @@ constexpr double kLongestWait = 1.0;
 // top of the replica's own time.
 constexpr uint64_t kCrowdedPart = 10;
 constexpr double kCollectorShare = 1.5;
+// Instructions, unless the user says how many.
+constexpr uint64_t kFirstSample = 10'000'000;
+constexpr uint64_t kLongestSample = 80'000'000;
+constexpr uint64_t kSamplesOfASize = 4;
 
 double seconds(std::chrono::steady_clock::duration d) {
   return std::chrono::duration<double>(d).count();
@@ -289,7 +293,7 @@ void ShadowRun::sample() {
   counts_.forks++;
   counts_.pauses.push_back(sample.cost.pause);
   const bool crowded = !fork_options_.at_idle_priority;
-  const uint64_t size = options_.sample_size / (crowded ? kCrowdedPart : 1);
+  const uint64_t size = sample_size() / (crowded ? kCrowdedPart : 1);
   const shadow::Budget budget{size, counts_.forks, options_.plan};
   sample.executor = std::make_unique<shadow::Executor>(table_, *space_, sink_, std::move(*replica),
                                                        identity(), budget);
@@ -303,6 +307,14 @@ void ShadowRun::sample() {
     return governor_.missed(elapsed());
   }
   samples_.push_back(std::move(sample));
+}
+
+// Short ones first, so that a short run has several; then longer ones, which cost the program less
+// for each instruction.
+uint64_t ShadowRun::sample_size() const {
+  if (options_.sample_size != 0) return options_.sample_size;
+  const uint64_t doublings = std::min<uint64_t>(counts_.forks / kSamplesOfASize, 8);
+  return std::min(kFirstSample << doublings, kLongestSample);
 }
 
 shadow::Identity ShadowRun::identity() const {

@@ -17,7 +17,7 @@
 namespace shadowprof::sample {
 
 struct ShadowRunOptions {
-  uint64_t sample_size = 0;
+  uint64_t sample_size = 0;  // instructions; 0: as the run goes on
   size_t max_shadows = 1;
   double duration = 0;
   emu::CapturePlan plan{};
@@ -79,6 +79,7 @@ class ShadowRun {
   void sample();
   Result<shadow::Replica> fork(double& pause);
   Status refresh_space();
+  uint64_t sample_size() const;
   void wait_until(double moment);
   void judge_crowding(const shadow::ProcessorTime& time, SampleCost& cost);
   void end_replicas();

@@ -44,7 +44,7 @@ class Guest:
 
     def profile(self, what, *arguments):
         out = os.path.join(self.directory, "profile.json")
-        subprocess.run([self.shadowprof, "run", "-q", "--profile", what, *arguments, "-o", out, "--",
+        subprocess.run([self.shadowprof, "run", "--mode", "full", "-q", "--profile", what, *arguments, "-o", out, "--",
                         self.path], check=True, timeout=60)
         with open(out, encoding="utf-8") as file:
             profile = json.load(file)

@@ -20,7 +20,7 @@ TRIES = 3
 
 
 def profile_of(shadowprof, command, path):
-    subprocess.run([shadowprof, "run", "-q", "--profile", "latency", "-o", path, "--", *command],
+    subprocess.run([shadowprof, "run", "--mode", "full", "-q", "--profile", "latency", "-o", path, "--", *command],
                    check=True, timeout=120, stdout=subprocess.DEVNULL)
     with open(path, encoding="utf-8") as file:
         return json.load(file)

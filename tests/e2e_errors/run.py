@@ -461,7 +461,7 @@ def output_on_a_full_device(b):
 
 
 def profile_on_a_closed_stdout(b):
-    refused(b.shell(["/bin/sh", "-c", 'exec "$@" >&-', "sh", b.shadowprof, "run", "-o", "-", "--",
+    refused(b.shell(["/bin/sh", "-c", 'exec "$@" >&-', "sh", b.shadowprof, "run", "--mode", "full", "-o", "-", "--",
                      "/usr/bin/touch", "started"]), OWN)
     nothing_left(b)
 
@@ -509,7 +509,7 @@ def program_that_is_gone(b):
     """Deleted or replaced while it runs: its counts stay, and it gets no names of another."""
     script = b.file("script", "#!/bin/sh\ncp /bin/true ./program; ./program\n"
                     "rm program; cp /bin/echo program\n")
-    works(b.call("run", "-f", "-o", b.profile, "--", script), 0)
+    works(b.call("run", "--mode", "full", "-f", "-o", b.profile, "--", script), 0)
     data = json.loads(b.profile.read_text(encoding="utf-8"))
     modules = [i for i, m in enumerate(data["modules"]) if m["path"].endswith("/program")]
     require(len(modules) == 1, f"expected one module of the program: {data['modules']}")

@@ -58,7 +58,7 @@ class Exports:
         self.source = os.path.abspath(options.source)
         self.dir = pathlib.Path(folder)
         self.file = self.dir / "profile.json"
-        call(self.shadowprof, "run", "-q", "--deterministic", "-o", self.file, "--", self.program)
+        call(self.shadowprof, "run", "--mode", "full", "-q", "--deterministic", "-o", self.file, "--", self.program)
         self.profile = json.loads(self.file.read_text())
         self.attributed = self.profile["coverage"]["attributed"]
         self.parse = next(f for f in self.profile["functions"] if "parse(" in f["name"])
@@ -220,7 +220,7 @@ def create_llvm_prof_reads_autofdo(x):
         raise Skip("c++ is not installed")
     program, out = x.dir / "words4", x.dir / "x.afdo.prof"
     call("c++", "-O1", "-gdwarf-4", "-o", program, x.source)  # it knows no later version
-    call(x.shadowprof, "run", "-q", "-o", x.dir / "words4.json", "--", program)
+    call(x.shadowprof, "run", "--mode", "full", "-q", "-o", x.dir / "words4.json", "--", program)
     call(x.shadowprof, "export", "--format", "autofdo", "-o", path, x.dir / "words4.json")
     call(reader, "--profiler=text", f"--profile={path}", f"--binary={program}",
          f"--out={out}", "--format=text")

@@ -46,7 +46,7 @@ class Gate:
         return done
 
     def profile(self, program, name):
-        self.run("run", "-q", "--deterministic", "-o", name, "--", program)
+        self.run("run", "--mode", "full", "-q", "--deterministic", "-o", name, "--", program)
         return self.dir / name
 
     def tables(self, path):

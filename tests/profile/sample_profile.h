@@ -44,7 +44,17 @@ inline profile::Profile sample_profile() {
   p.coverage.instructions_total = p.coverage.instructions_profiled;
   p.coverage.ended = {{"exit", 1}};
   p.coverage.events = {{"returns_without_call", 3}};
-  p.overhead = {0.5, 0.25, 2, 3, 0.125, {{"syscall", 9}}};
+  p.overhead = {.budget_share = 0.01,
+                .estimated_share = 0.005,
+                .pause_s = {0.5, 0.1, 0.01, 0.09},
+                .forks = 7,
+                .extra_faults = 11,
+                .engine_cpu_s = 0.5,
+                .collector_cpu_s = 0.25,
+                .program_cpu_s = 2,
+                .translated_blocks = 3,
+                .translation_s = 0.125,
+                .stops = {{"syscall", 9}}};
   p.syscalls.by_class = {{"benign", 2}};
   p.syscalls.by_name = {{"brk", {2, 0}}};
   attribute_functions(p, {{{1, 0}, 100, "evil\x01\x1b]0;\xc3(name", "_Zevil", "", 0, 0, 0, 0, 0},
