@@ -19,7 +19,7 @@ class Table {
  public:
   explicit Table(size_t slots) : slots_(slots) {}
 
-  void add(std::string_view word) {
+  [[gnu::noinline]] void add(std::string_view word) {
     size_t i = hash(word) & (slots_.size() - 1);
     while (slots_[i].count != 0 && slots_[i].word != word) i = (i + 1) & (slots_.size() - 1);
     if (slots_[i].count++ == 0) slots_[i].word = word;

@@ -247,6 +247,7 @@ class Annotator {
       fill_before(line);
       result_.lines.push_back(std::move(line));
     }
+    sort_files();
     if (result_.lines.empty())
       result_.notes.emplace_back("the file has no debug information for this function");
     else if (!readable)
@@ -256,9 +257,23 @@ class Annotator {
           "source was changed since the run: lines may not be those that ran");
   }
 
+  // The function's own file first, then those with the most instructions; lines in order.
+  void sort_files() {
+    std::map<std::string, uint64_t> instructions;
+    for (const AnnotatedLine& line : result_.lines) instructions[line.file] += line.instructions;
+    if (const auto own = instructions.find(result_.function.file); own != instructions.end())
+      own->second = ~uint64_t{0};
+    std::stable_sort(result_.lines.begin(), result_.lines.end(),
+                     [&](const AnnotatedLine& a, const AnnotatedLine& b) {
+                       return a.file != b.file && instructions[a.file] > instructions[b.file];
+                     });
+  }
+
   // Lines without instructions (a brace, a comment) from the one before to `next`, if they are few.
   void fill_before(const AnnotatedLine& next) {
-    if (result_.lines.empty() || result_.lines.back().file != next.file || !next.text) return;
+    if (next.file != result_.function.file || !next.text || result_.lines.empty() ||
+        result_.lines.back().file != next.file)
+      return;
     const uint32_t after = result_.lines.back().line;
     if (next.line - after - 1 > kMostFilled) return;
     for (uint32_t n = after + 1; n < next.line; n++)

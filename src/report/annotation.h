@@ -63,7 +63,7 @@ struct Annotation {
   bool exact = false;
   bool estimated = false;
   std::vector<AnnotatedInsn> instructions;  // by place
-  std::vector<AnnotatedLine> lines;         // by file, line; what is between neighbours too
+  std::vector<AnnotatedLine> lines;         // of its own file first, by line; what is between neighbours too
   std::vector<std::string> notes;           // for people: what is missing, and why
 
   std::string handle(const AnnotatedInsn& insn) const;

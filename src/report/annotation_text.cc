@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
+#include <map>
 
 #include "report/annotation.h"
 #include "report/columns.h"
@@ -76,7 +76,7 @@ void AnnotationRenderer::summary() {
   const double of_all = a_.attributed == 0
                             ? 0
                             : static_cast<double>(a_.executed) / static_cast<double>(a_.attributed);
-  line(fit(fmt::format("{} instructions {} ({} of the profile), {} calls, {} loop iterations",
+  line(fit(fmt::format("{} instructions {} ({} of the profile), {} calls, {} loops",
                        short_count(a_.executed), a_.exact ? "executed" : "profiled",
                        percent(of_all), short_count(f.invocations), short_count(f.loop_iterations)),
            columns_));
@@ -90,6 +90,8 @@ void AnnotationRenderer::source_lines() {
   heading("Source");
   line("    instr   share    count   line");
   for (const AnnotatedLine& row : a_.lines) {
+    // Of what was inlined, what ran says enough.
+    if (row.instructions == 0 && row.file != a_.function.file && !options_.all) continue;
     if (row.file != file) {
       line(fit("  " + printable(row.file), columns_));
       file = row.file;
@@ -119,6 +121,9 @@ size_t AnnotationRenderer::idle_from(size_t i) const {
 void AnnotationRenderer::code() {
   heading("Code");
   line("    count   taken  offset  instruction");
+  std::map<std::pair<std::string, uint32_t>, std::string> text_of;
+  for (const AnnotatedLine& l : a_.lines)
+    if (l.text) text_of[{l.file, l.line}] = *l.text;
   std::string file;
   uint32_t number = 0;
   for (size_t i = 0; i < a_.instructions.size(); i++) {
@@ -134,15 +139,11 @@ void AnnotationRenderer::code() {
     if (insn.line != 0 && (insn.line != number || insn.file != file)) {
       file = insn.file;
       number = insn.line;
-      const auto known = std::lower_bound(
-          a_.lines.begin(), a_.lines.end(), std::pair(file, number),
-          [](const AnnotatedLine& l, const std::pair<std::string, uint32_t>& wanted) {
-            return std::tie(l.file, l.line) < std::tie(wanted.first, wanted.second);
-          });
+      const auto known = text_of.find({file, number});
       std::string text = fmt::format("{}:{}", printable(file_name(file)), number);
-      if (known != a_.lines.end() && known->text) {
-        const size_t begin = known->text->find_first_not_of(' ');
-        if (begin != std::string::npos) text += "  " + known->text->substr(begin);
+      if (known != text_of.end()) {
+        const size_t begin = known->second.find_first_not_of(' ');
+        if (begin != std::string::npos) text += "  " + known->second.substr(begin);
       }
       const std::string shown = fit(text, columns_);
       line(options_.color ? fmt::format("\x1b[36m{}\x1b[0m", shown) : shown);

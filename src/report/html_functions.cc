@@ -141,6 +141,7 @@ class FunctionsOfPage {
     HtmlJson lines = HtmlJson::array(), insns = HtmlJson::array(), notes = HtmlJson::array();
     for (const AnnotatedLine& line : a.lines) {
       if (lines.size() >= kMostLines) break;
+      if (line.instructions == 0 && line.file != a.function.file) continue;
       line_index[{line.file, line.line}] = static_cast<int>(lines.size());
       lines.push_back({page_text(line.file), line.line, line.instructions, line.executions,
                        line.has_code, line.text ? HtmlJson(page_text(*line.text)) : HtmlJson()});
@@ -154,7 +155,7 @@ class FunctionsOfPage {
                        insn.inlined.empty() ? "" : page_name(insn.inlined)});
     }
     for (const std::string& note : a.notes) notes.push_back(page_text(note));
-    if (lines.size() < a.lines.size() || insns.size() < a.instructions.size())
+    if (lines.size() == kMostLines || insns.size() < a.instructions.size())
       notes.push_back("a part is shown: shadowprof annotate has all of it");
     return {{"notes", std::move(notes)}, {"lines", std::move(lines)}, {"insns", std::move(insns)}};
   }

@@ -127,6 +127,7 @@ void Renderer::sampling() {
   if (static_cast<double>(early) < kManyEndedEarly * static_cast<double>(all)) return;
   std::sort(reasons.rbegin(), reasons.rend());
   std::string text = fmt::format("{} of {} samples ended before their budget:", early, all);
+  for (auto& [count, reason] : reasons) std::replace(reason.begin(), reason.end(), '_', ' ');
   for (size_t i = 0; i < std::min<size_t>(3, reasons.size()); i++)
     text += fmt::format("{} {} by {}", i == 0 ? "" : ",", reasons[i].first,
                         printable(reasons[i].second));
