@@ -17,7 +17,7 @@ function __shadowprof_options
 end
 
 function __shadowprof_is
-    test (__shadowprof_command) = $argv[1]
+    test "$(__shadowprof_command)" = $argv[1]
 end
 
 complete -c shadowprof -n 'test (count (commandline -opc)) -eq 1' -f -a '(__shadowprof_commands)'

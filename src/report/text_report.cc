@@ -111,10 +111,10 @@ void Renderer::summary() {
 void Renderer::sampling() {
   const profile::Coverage& c = profile_.coverage;
   const profile::Overhead& o = profile_.overhead;
-  line(fit(fmt::format("{} samples; overhead {} (budget {}); pauses {:.1f} ms in all, longest "
+  line(fit(fmt::format("{} sample{}; overhead {} (budget {}); pauses {:.1f} ms in all, longest "
                        "{:.1f} ms",
-                       c.samples, percent(o.estimated_share), percent(o.budget_share),
-                       o.pause_s.total * 1e3, o.pause_s.max * 1e3),
+                       c.samples, c.samples == 1 ? "" : "s", percent(o.estimated_share),
+                       percent(o.budget_share), o.pause_s.total * 1e3, o.pause_s.max * 1e3),
            columns_));
   uint64_t all = 0, early = 0;
   std::vector<std::pair<uint64_t, std::string>> reasons;

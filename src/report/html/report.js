@@ -179,7 +179,7 @@
       return box;
     }
     for (const note of code.notes) box.append(el('p', { class: 'note' }, note));
-    if (code.lines.length) box.append(el('h3', {}, 'Source'), listing(code));
+    if (code.lines.some((l) => l[5] !== null)) box.append(el('h3', {}, 'Source'), listing(code));
     if (code.insns.length) box.append(el('h3', {}, 'Code'), disassembly(code));
     return box;
   };
@@ -300,8 +300,7 @@
       const all = c.ended.reduce((s, e) => s + e[1], 0);
       if (all && budget < all * 0.7 && others.length) tiles.push(tile(percent(others[0][1] / all), 'of samples ended early: ' + words(others[0][0])));
     }
-    tiles.push(tile(whole(D.sizes.functions), 'functions'), tile(whole(D.sizes.blocks), 'blocks, ' + whole(D.sizes.edges) + ' edges'),
-      tile(count(F.slice(0, D.own_list).reduce((s, f) => s + f.calls, 0)), 'calls of the functions listed'));
+    tiles.push(tile(whole(D.sizes.functions), 'functions'), tile(whole(D.sizes.blocks), 'blocks, ' + whole(D.sizes.edges) + ' edges'));
     $('tiles').append(...tiles);
   };
 
