@@ -156,6 +156,21 @@ void Renderer::methods() {
   more(shown, rows.size(), profile_.functions.size());
 }
 
+// A place that shares `room` columns with what stands behind it: gets what that leaves over, since
+// names that are cut off say little, and is filled up to half of it.
+std::string beside(const Place& place, const std::string& behind, size_t room) {
+  const size_t half = room - room / 2;
+  const std::string text = point(place, std::max(half, room - std::min(room, behind.size())));
+  return text.size() < half ? left(text, half) : text;
+}
+
+// A place in the same function as `before`: what differs of its line, or its address.
+std::string position_after(const Place& before, const Place& at) {
+  if (at.file.empty()) return fmt::format("+{:#x}", at.offset);
+  if (at.file == before.file) return fmt::format("line {}", at.line);
+  return source(at);
+}
+
 void Renderer::call_pairs() {
   const auto& rows = profile_.hotlists.call_pairs;
   const size_t shown = std::min(options_.limit, rows.size());
@@ -167,8 +182,8 @@ void Renderer::call_pairs() {
     const std::string figures = fmt::format("{:>7} {:>8} {:>8}", percent(c.share),
                                             short_count(c.count), short_count(c.inclusive));
     const std::string callee = fit(function_or_address(c.callee), room / 2);
-    const std::string site = left(point(c.site, room - room / 2), room - room / 2);
-    line(colored(c.share, figures) + "  " + site + (c.indirect ? " *> " : " -> ") + callee);
+    line(colored(c.share, figures) + "  " + beside(c.site, callee, room) +
+         (c.indirect ? " *> " : " -> ") + callee);
   }
   more(shown, rows.size(), profile_.tables.calls.size());
 }
@@ -182,9 +197,12 @@ void Renderer::edges() {
   for (size_t i = 0; i < shown; i++) {
     const profile::HotEdge& e = rows[i];
     const std::string figures = fmt::format("{:>7} {:>8}", percent(e.share), short_count(e.count));
-    const std::string from = left(point(e.from, room - room / 2), room - room / 2);
-    line(colored(e.share, figures) + "  " + left(profile::to_string(e.kind), 13) + "  " + from +
-         " -> " + point(e.to, room / 2));
+    const bool within = !e.from.function.empty() && e.from.function == e.to.function &&
+                        e.from.module == e.to.module;
+    const std::string to =
+        within ? fit(position_after(e.from, e.to), room / 2) : point(e.to, room / 2);
+    line(colored(e.share, figures) + "  " + left(profile::to_string(e.kind), 13) + "  " +
+         beside(e.from, to, room) + " -> " + to);
   }
   more(shown, rows.size(), profile_.tables.edges.size());
 }
