@@ -35,6 +35,8 @@
 
   const F = D.functions.map((f, i) => ({ i, name: f[0], module: f[1], offset: f[2], where: f[3], self: f[4],
     incl: f[5], calls: f[6], loops: f[7], full: f[8] }));
+  // Inclusive counts may be worked out from call pairs instead of followed.
+  const estimated = D.run.options.some((o) => o[0] === 'inclusive' && o[1] === 'estimated');
   const label = (i) => i < 0 ? '(code without a name)' : F[i].name;
 
   // --- a list: columns, sorting, search, rows that can be picked -------------------------------
@@ -170,7 +172,7 @@
     const box = el('div', { class: 'detail' }, el('h2', {}, f.full),
       el('div', { class: 'soft' }, [f.where, f.module + '+0x' + f.offset.toString(16)].filter(Boolean).join(' · ')),
       el('div', { class: 'soft' }, whole(f.self) + ' instructions of its own (' + percent(f.self / total) + '), ' +
-        whole(f.incl) + ' with what it calls, ' + whole(f.calls) + ' calls, ' + whole(f.loops) + ' loop iterations'),
+        (estimated ? 'about ' + count(f.incl) : whole(f.incl)) + ' with what it calls, ' + whole(f.calls) + ' calls, ' + whole(f.loops) + ' loop iterations'),
       el('div', { class: 'duo' },
         related(D.pairs.filter((p) => p[1] === i), 0, 'Called by'),
         related(D.pairs.filter((p) => p[0] === i), 1, 'Calls')));
@@ -198,7 +200,7 @@
   const functionsTab = () => {
     const list = new List(F.slice(0, D.own_list), [
       share('self', (f) => f.self / total, { title: 'instructions of its own, of all' }),
-      share('total', (f) => f.incl / total, { title: 'with what it calls' }),
+      share(estimated ? 'total ≈' : 'total', (f) => f.incl / total, { title: 'with what it calls' + (estimated ? ', estimated from calls' : '') }),
       num('calls', (f) => f.calls), num('loops', (f) => f.loops, { title: 'iterations of its loops' }),
       text('function', (f) => f.name, { text: (f) => f.full + ' ' + f.name, show: (f) => el('span', { class: 'clip', title: f.full }, f.name) }),
       text('where', (f) => f.where || f.module, { text: (f) => f.where + ' ' + f.module, show: (f) => el('span', { class: 'short soft', title: f.module }, f.where || f.module) }),
