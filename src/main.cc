@@ -3,7 +3,6 @@
 // Parse, dispatch a subcommand, exit code.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string_view>
 
 #include "base/log.h"
@@ -26,16 +25,16 @@ struct Command {
 constexpr Command kCommands[] = {
     {"run", cli::run_main, "profile a program from its start"},
     {"attach", cli::attach_main, "profile a running process"},
-    {"report", cli::report_main, "hotlists of a profile as text or JSON"},
+    {"report", cli::report_main, "hotlists of a profile as text, HTML or JSON"},
+    {"annotate", cli::annotate_main, "a function's source and instructions with counts"},
     {"compare", cli::compare_main, "measure a sampled profile by a perfect one"},
     {"diff", cli::diff_main, "what changed between two profiles"},
     {"check", cli::check_main, "the gate for CI: exit status 3 when a limit is exceeded"},
     {"merge", cli::merge_main, "many profiles as one"},
     {"export", cli::export_main, "a profile as the file of another tool"},
+    {"doctor", cli::doctor_main, "what works on this host, and what helps where it does not"},
     {"syscalls", cli::syscalls_main, "print the system call classification table"},
 };
-
-constexpr std::string_view kUnbuiltCommands[] = {"annotate", "doctor"};
 
 int print_text(std::string_view text) {
   if (const Status printed = cli::print(text); !printed) {
@@ -68,11 +67,6 @@ int main(int argc, char** argv) {
   }
   for (const Command& c : kCommands) {
     if (c.name == name) return c.run(argc - 1, argv + 1);
-  }
-  if (std::find(std::begin(kUnbuiltCommands), std::end(kUnbuiltCommands), name) !=
-      std::end(kUnbuiltCommands)) {
-    error("{} is not built yet (see shadowprof --help)", name);
-    return cli::kExitOwnFailure;
   }
   error("unknown command '{}' (see shadowprof --help)", report::printable(name));
   return cli::kExitOwnFailure;

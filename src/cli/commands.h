@@ -7,9 +7,11 @@
 namespace shadowprof::cli {
 
 int run_main(int argc, char** argv);
+int annotate_main(int argc, char** argv);
 int attach_main(int argc, char** argv);
 int check_main(int argc, char** argv);
 int diff_main(int argc, char** argv);
+int doctor_main(int argc, char** argv);
 int export_main(int argc, char** argv);
 int merge_main(int argc, char** argv);
 int report_main(int argc, char** argv);

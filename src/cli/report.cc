@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// `shadowprof report`: the hotlists of a profile, for people as text and for programs as JSON.
+// `shadowprof report`: the hotlists of a profile, for people as text or a page, for programs as
+// JSON.
 #include <unistd.h>
 
 #include <map>
@@ -11,12 +12,18 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "profile/json_file.h"
+#include "profile/output_file.h"
+#include "report/html_report.h"
+#include "report/selection.h"
 #include "report/text_report.h"
+#include "symbols/module_set.h"
 
 namespace shadowprof::cli {
 namespace {
 
 constexpr size_t kMostRows = 1'000'000;
+constexpr size_t kTextRows = 20;
+constexpr size_t kPageRows = 300;
 
 using profile::Place;
 using profile::Profile;
@@ -25,13 +32,17 @@ using profile::SourceLine;
 struct ReportOptions {
   std::string file;
   bool json = false;
-  size_t limit = 20;
+  bool html = false;
+  std::string output = "-";
+  std::optional<size_t> limit;
+  std::string sort = "self";
+  std::string filter;
   std::string color = "auto";
 };
 
 // The file's hotlists may be shorter than what is asked for. The tables have every row, but only
-// the hotlists have source lines of places within functions.
-void extend_hotlists(Profile& profile, size_t limit) {
+// the hotlists have source lines of places within functions; `files` may know those of the others.
+void extend_hotlists(Profile& profile, size_t limit, const symbols::ModuleSet* files) {
   const profile::Hotlists& old = profile.hotlists;
   const auto short_of = [&](size_t have, size_t all) { return have < limit && have < all; };
   if (!short_of(old.methods.size(), profile.functions.size()) &&
@@ -75,8 +86,8 @@ void extend_hotlists(Profile& profile, size_t limit) {
   profile.hotlists = profile::compute_hotlists(
       profile, limit, [&](profile::CodeRef at) -> std::optional<SourceLine> {
         const auto line = known.find({profile.modules[at.module].path, at.offset});
-        if (line == known.end()) return std::nullopt;
-        return line->second;
+        if (line != known.end()) return line->second;
+        return files == nullptr ? std::nullopt : files->line(at);
       });
 }
 
@@ -85,25 +96,44 @@ void shorten(Rows& rows, size_t limit) {
   if (rows.size() > limit) rows.resize(limit);
 }
 
+Status write(const std::string& text, const std::string& output) {
+  if (output == "-") return print(text);
+  SP_ASSIGN(profile::OutputFile out, profile::OutputFile::open(output));
+  out.write(text);
+  return out.finish();
+}
+
 Status print_report(const ReportOptions& options) {
   SP_ASSIGN(Profile profile, profile::read_profile(options.file));
-  extend_hotlists(profile, options.limit);
+  const size_t limit = options.limit.value_or(options.html ? kPageRows : kTextRows);
+  const symbols::ModuleSet modules(profile.modules);
+  const bool choosy = options.sort != "self" || !options.filter.empty();
+  if (options.html && choosy)
+    return fail("--sort and --filter are for text and JSON: the page sorts and searches itself");
+  extend_hotlists(profile, choosy ? kMostRows : limit, options.html ? &modules : nullptr);
+  report::select_rows(profile.hotlists, options.sort, options.filter);
+  if (options.html) {
+    report::HtmlOptions html;
+    html.rows = limit;
+    return write(report::render_html(profile, modules, html), options.output);
+  }
   if (options.json) {
-    shorten(profile.hotlists.methods, options.limit);
-    shorten(profile.hotlists.call_pairs, options.limit);
-    shorten(profile.hotlists.edges, options.limit);
-    shorten(profile.hotlists.paths, options.limit);
-    shorten(profile.hotlists.load_latency, options.limit);
-    shorten(profile.hotlists.values, options.limit);
-    shorten(profile.hotlists.arguments, options.limit);
-    shorten(profile.hotlists.targets, options.limit);
-    return print(profile::hotlists_json(profile.hotlists));
+    shorten(profile.hotlists.methods, limit);
+    shorten(profile.hotlists.call_pairs, limit);
+    shorten(profile.hotlists.edges, limit);
+    shorten(profile.hotlists.paths, limit);
+    shorten(profile.hotlists.load_latency, limit);
+    shorten(profile.hotlists.values, limit);
+    shorten(profile.hotlists.arguments, limit);
+    shorten(profile.hotlists.targets, limit);
+    return write(profile::hotlists_json(profile.hotlists), options.output);
   }
   report::TextOptions text;
   text.columns = report::terminal_columns(STDOUT_FILENO);
-  text.limit = options.limit;
-  text.color = report::use_color(options.color, STDOUT_FILENO);
-  return print(report::render_text(profile, text));
+  text.limit = limit;
+  text.filtered = !options.filter.empty();
+  text.color = report::use_color(options.output == "-" ? options.color : "never", STDOUT_FILENO);
+  return write(report::render_text(profile, text), options.output);
 }
 
 }  // namespace
@@ -113,10 +143,19 @@ int report_main(int argc, char** argv) {
   ReportOptions options;
   app.add_option("FILE", options.file, "the profile")->required();
   app.add_flag("--json", options.json, "print the hotlists as JSON");
-  app.add_option("--limit", options.limit, "rows of each list")
-      ->type_name("N")
-      ->check(CLI::Range(size_t{0}, kMostRows))
+  app.add_flag("--html", options.html, "write a page for a browser, complete in one file");
+  app.add_option("-o,--output", options.output, "file to write; .gz and .zst compress")
+      ->type_name("FILE")
       ->capture_default_str();
+  app.add_option("--limit", options.limit, "rows of each list (default: 20, on a page 300)")
+      ->type_name("N")
+      ->check(CLI::Range(size_t{0}, kMostRows));
+  app.add_option("--sort", options.sort, "of functions: self, total, calls, loops or name")
+      ->type_name("KEY")
+      ->check(CLI::IsMember({"self", "total", "calls", "loops", "name"}))
+      ->capture_default_str();
+  app.add_option("--filter", options.filter, "only rows whose names contain this")
+      ->type_name("TEXT");
   app.add_option("--color", options.color, "always, auto or never")
       ->check(CLI::IsMember({"always", "auto", "never"}))
       ->capture_default_str();

@@ -17,6 +17,9 @@ using profile::Profile;
 
 namespace {
 
+// From here on what ended samples early is worth a line: results lean to what could be sampled.
+constexpr double kManyEndedEarly = 0.2;
+
 class Renderer {
  public:
   Renderer(const Profile& profile, const TextOptions& options)
@@ -57,6 +60,7 @@ class Renderer {
     line(options_.color ? fmt::format("\x1b[1m{}\x1b[0m", title) : std::string(title));
   }
   void summary();
+  void sampling();
   void methods();
   void call_pairs();
   void edges();
@@ -65,7 +69,9 @@ class Renderer {
   void values();
   void arguments();
   void targets();
-  void more(size_t shown, size_t all) {
+  // Of `have` rows; the file's tables may hold more of them than its hotlists.
+  void more(size_t shown, size_t have, size_t all) {
+    if (options_.filtered) all = have;
     if (shown < all) line(fmt::format("  ... and {} more", all - shown));
   }
 
@@ -95,9 +101,37 @@ void Renderer::summary() {
                    c.dropped_instructions() == 0
                        ? "none dropped"
                        : fmt::format("{} dropped", c.dropped_instructions())));
+  if (run.mode != "full" && c.samples != 0) sampling();
   line(fmt::format("{} functions, {} blocks, {} edges, {} call pairs", profile_.functions.size(),
                    profile_.tables.blocks.size(), profile_.tables.edges.size(),
                    profile_.tables.calls.size()));
+}
+
+// What a sampled profile stands on, and what it cost.
+void Renderer::sampling() {
+  const profile::Coverage& c = profile_.coverage;
+  const profile::Overhead& o = profile_.overhead;
+  line(fit(fmt::format("{} sample{}; overhead {} (budget {}); pauses {:.1f} ms in all, longest "
+                       "{:.1f} ms",
+                       c.samples, c.samples == 1 ? "" : "s", percent(o.estimated_share),
+                       percent(o.budget_share), o.pause_s.total * 1e3, o.pause_s.max * 1e3),
+           columns_));
+  uint64_t all = 0, early = 0;
+  std::vector<std::pair<uint64_t, std::string>> reasons;
+  for (const auto& [reason, count] : c.ended) {
+    all += count;
+    if (reason == "budget") continue;
+    early += count;
+    reasons.emplace_back(count, reason);
+  }
+  if (static_cast<double>(early) < kManyEndedEarly * static_cast<double>(all)) return;
+  std::sort(reasons.rbegin(), reasons.rend());
+  std::string text = fmt::format("{} of {} samples ended before their budget:", early, all);
+  for (auto& [count, reason] : reasons) std::replace(reason.begin(), reason.end(), '_', ' ');
+  for (size_t i = 0; i < std::min<size_t>(3, reasons.size()); i++)
+    text += fmt::format("{} {} by {}", i == 0 ? "" : ",", reasons[i].first,
+                        printable(reasons[i].second));
+  line(fit(text, columns_));
 }
 
 void Renderer::methods() {
@@ -119,7 +153,22 @@ void Renderer::methods() {
     if (wide) name += "  " + left(source(m.at), 24) + " " + fit(module_name(m.at), 20);
     line(colored(m.self_share, figures) + "  " + name);
   }
-  more(shown, profile_.functions.size());
+  more(shown, rows.size(), profile_.functions.size());
+}
+
+// A place that shares `room` columns with what stands behind it: gets what that leaves over, since
+// names that are cut off say little, and is filled up to half of it.
+std::string beside(const Place& place, const std::string& behind, size_t room) {
+  const size_t half = room - room / 2;
+  const std::string text = point(place, std::max(half, room - std::min(room, behind.size())));
+  return text.size() < half ? left(text, half) : text;
+}
+
+// A place in the same function as `before`: what differs of its line, or its address.
+std::string position_after(const Place& before, const Place& at) {
+  if (at.file.empty()) return fmt::format("+{:#x}", at.offset);
+  if (at.file == before.file) return fmt::format("line {}", at.line);
+  return source(at);
 }
 
 void Renderer::call_pairs() {
@@ -133,10 +182,10 @@ void Renderer::call_pairs() {
     const std::string figures = fmt::format("{:>7} {:>8} {:>8}", percent(c.share),
                                             short_count(c.count), short_count(c.inclusive));
     const std::string callee = fit(function_or_address(c.callee), room / 2);
-    const std::string site = left(point(c.site, room - room / 2), room - room / 2);
-    line(colored(c.share, figures) + "  " + site + (c.indirect ? " *> " : " -> ") + callee);
+    line(colored(c.share, figures) + "  " + beside(c.site, callee, room) +
+         (c.indirect ? " *> " : " -> ") + callee);
   }
-  more(shown, profile_.tables.calls.size());
+  more(shown, rows.size(), profile_.tables.calls.size());
 }
 
 void Renderer::edges() {
@@ -148,11 +197,14 @@ void Renderer::edges() {
   for (size_t i = 0; i < shown; i++) {
     const profile::HotEdge& e = rows[i];
     const std::string figures = fmt::format("{:>7} {:>8}", percent(e.share), short_count(e.count));
-    const std::string from = left(point(e.from, room - room / 2), room - room / 2);
-    line(colored(e.share, figures) + "  " + left(profile::to_string(e.kind), 13) + "  " + from +
-         " -> " + point(e.to, room / 2));
+    const bool within = !e.from.function.empty() && e.from.function == e.to.function &&
+                        e.from.module == e.to.module;
+    const std::string to =
+        within ? fit(position_after(e.from, e.to), room / 2) : point(e.to, room / 2);
+    line(colored(e.share, figures) + "  " + left(profile::to_string(e.kind), 13) + "  " +
+         beside(e.from, to, room) + " -> " + to);
   }
-  more(shown, profile_.tables.edges.size());
+  more(shown, rows.size(), profile_.tables.edges.size());
 }
 
 void Renderer::loads() {
@@ -160,9 +212,10 @@ void Renderer::loads() {
   if (rows.empty()) return;
   heading("Slow loads (by cycles lost)");
   if (const auto& c = profile_.run.host.latency)
-    line(fmt::format("(on this host L1 {:.0f}, L2 {:.0f}, L3 {:.0f}, DRAM {:.0f} cycles; clock steps "
-                     "{:.0f})",
-                     c->typical[0], c->typical[1], c->typical[2], c->typical[3], c->resolution));
+    line(fmt::format(
+        "(on this host L1 {:.0f}, L2 {:.0f}, L3 {:.0f}, DRAM {:.0f} cycles; clock steps "
+        "{:.0f})",
+        c->typical[0], c->typical[1], c->typical[2], c->typical[3], c->resolution));
   line("     lost    count   mean    p50    p99  L1,L2     L3   DRAM  load");
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
     const profile::HotLoad& l = rows[i];
@@ -174,11 +227,11 @@ void Renderer::loads() {
                              percent(cached), percent(l.classes[2]), percent(l.classes[3]))) +
          "  " + point(l.at, columns_ - 66));
     if (l.classes[3] > 0.3 && l.stride != 0)
-      line(fit(fmt::format("          DRAM in {}: {} at stride {}; prefetch",
-                           percent(l.classes[3]), profile::to_string(l.kind), l.stride),
+      line(fit(fmt::format("          DRAM in {}: {} at stride {}; prefetch", percent(l.classes[3]),
+                           profile::to_string(l.kind), l.stride),
                columns_));
   }
-  more(std::min(options_.limit, rows.size()), profile_.tables.latencies.size());
+  more(std::min(options_.limit, rows.size()), rows.size(), profile_.tables.latencies.size());
 }
 
 std::string value_text(uint64_t value) {
@@ -228,7 +281,7 @@ void Renderer::paths() {
     line(colored(p.share, figures) + "  " + fit(route(p.blocks), columns_ - 43));
     if (p.from) line("          from " + point(*p.from, columns_ - 15));
   }
-  more(std::min(options_.limit, rows.size()), profile_.tables.paths.size());
+  more(std::min(options_.limit, rows.size()), rows.size(), profile_.tables.paths.size());
 }
 
 void Renderer::values() {
@@ -239,11 +292,11 @@ void Renderer::values() {
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
     const profile::HotValue& v = rows[i];
     const profile::HotFigures& f = v.figures;
-    line(colored(f.invariance, fmt::format("{:>8} {}{:>6} {:>7} {:>7} {:>7} {:>7}",
-                                           short_count(f.count), v.semi_invariant ? '*' : ' ',
-                                           percent(f.invariance), percent(f.zero_share),
-                                           percent(f.last_value_share), percent(f.stride_share),
-                                           short_count(f.distinct))) +
+    line(colored(f.invariance,
+                 fmt::format("{:>8} {}{:>6} {:>7} {:>7} {:>7} {:>7}", short_count(f.count),
+                             v.semi_invariant ? '*' : ' ', percent(f.invariance),
+                             percent(f.zero_share), percent(f.last_value_share),
+                             percent(f.stride_share), short_count(f.distinct))) +
          "  " + point(v.at, columns_ - 52));
     if (v.context) line("           returning to " + point(*v.context, columns_ - 24));
     const std::string code = printable(v.disassembly);
@@ -254,7 +307,7 @@ void Renderer::values() {
                            percent(f.invariance), value_text(f.values[0].value)),
                columns_));
   }
-  more(std::min(options_.limit, rows.size()), profile_.tables.values.size());
+  more(std::min(options_.limit, rows.size()), rows.size(), profile_.tables.values.size());
 }
 
 void Renderer::arguments() {
@@ -273,7 +326,7 @@ void Renderer::arguments() {
          left(function_or_address(a.callee), room / 2) + " " + printable(a.reg) +
          (a.is_size ? " size" : ""));
   }
-  more(std::min(options_.limit, rows.size()), profile_.tables.arguments.size());
+  more(std::min(options_.limit, rows.size()), rows.size(), profile_.tables.arguments.size());
 }
 
 void Renderer::targets() {

@@ -16,7 +16,8 @@ struct TextOptions {
   size_t columns = 80;
   size_t limit = 20;  // rows of each list
   bool color = false;
-  bool summary = true;  // what was profiled, coverage, cost; before the lists
+  bool filtered = false;  // the lists are a selection: what is left out is not "more"
+  bool summary = true;    // what was profiled, coverage, cost; before the lists
 };
 
 std::string render_text(const profile::Profile& profile, const TextOptions& options);

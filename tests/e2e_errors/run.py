@@ -173,10 +173,6 @@ def bad_values(b):
 
 
 def what_is_not_built_is_named(b):
-    for command in ("annotate", "doctor"):
-        outcome = b.call(command, "x")
-        refused(outcome, OWN)
-        require(f"{command} is not built yet" in outcome.err, "expected its name", outcome)
     for arguments in (["--mode=burst"], ["--profile", "edge,stream"], ["--engine", "step"],
                       ["--probe=x"], ["--max-memory", "1G"]):
         outcome = b.call("run", *arguments, "--", "/usr/bin/touch", "started")
@@ -536,6 +532,20 @@ def report_of_what_is_no_profile(b):
         refused(b.call("report", b.file("bad.json", content, 0o644)), OWN)
 
 
+def pages_and_annotations_of_what_cannot_be_shown(b):
+    works(b.call("run", "--mode", "full", "-o", b.profile, "--", "/bin/true"), 0)
+    refused(b.call("annotate", b.profile), OWN)
+    refused(b.call("annotate", "missing.json", "main"), OWN)
+    refused(b.call("annotate", b.profile, "no\nsuch\x1bfunction"), OWN)
+    refused(b.call("annotate", b.profile, ""), OWN)
+    refused(b.call("annotate", "--view", "all", b.profile, "main"), OWN)
+    refused(b.call("report", "--html", "--sort", "calls", b.profile), OWN)
+    refused(b.call("report", "--sort", "luck", b.profile), OWN)
+    refused(b.call("report", "--html", "-o", b.dir / "no" / "such.html", b.profile), OWN)
+    works(b.call("report", "--html", "-o", b.dir / "page.html", b.profile), 0)
+    require((b.dir / "page.html").stat().st_mode & 0o777 == 0o600, "others may read the page")
+
+
 def report_without_permission(b):
     need_root()
     works(b.run("/bin/true"), 0)
@@ -557,6 +567,7 @@ CASES = [
     profile_on_a_closed_stdout, profile_on_a_full_stdout, profile_on_stdout,
     reader_that_went_away, compressed_profiles,
     program_that_is_gone, report_of_what_is_no_profile, report_without_permission,
+    pages_and_annotations_of_what_cannot_be_shown,
 ]
 
 

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+#
+# Completion for fish. Commands and options are asked of the program itself.
+function __shadowprof_commands
+    shadowprof --help 2>/dev/null | string match -rg '^  ([a-z]+ +.*)' | string replace -r ' +' \t
+end
+
+function __shadowprof_command
+    set -l words (commandline -opc)
+    test (count $words) -gt 1; and echo $words[2]
+end
+
+function __shadowprof_options
+    set -l command (__shadowprof_command)
+    test -n "$command"; or return
+    shadowprof $command --help 2>/dev/null | string match -rg '^  (-\S+)' | string split ','
+end
+
+function __shadowprof_is
+    test "$(__shadowprof_command)" = $argv[1]
+end
+
+complete -c shadowprof -n 'test (count (commandline -opc)) -eq 1' -f -a '(__shadowprof_commands)'
+complete -c shadowprof -n 'string match -q -- "-*" (commandline -ct)' -f -a '(__shadowprof_options)'
+complete -c shadowprof -n '__shadowprof_is attach' -f -a '(__fish_complete_pids)'
+complete -c shadowprof -l color -x -a 'always auto never'
+complete -c shadowprof -n '__shadowprof_is run' -l mode -x -a 'shadow full'
+complete -c shadowprof -n '__shadowprof_is annotate' -l view -x -a 'both source code'
+complete -c shadowprof -n '__shadowprof_is report' -l sort -x -a 'self total calls loops name'
+complete -c shadowprof -n '__shadowprof_is export' -l format -x -a '(shadowprof export --list 2>/dev/null | string replace -r " +" \t)'

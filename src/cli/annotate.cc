@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+//
+// `shadowprof annotate`: one function's source and instructions, with what a profile counted.
+#include <unistd.h>
+
+#include <map>
+#include <string>
+
+#include "base/log.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "profile/json_file.h"
+#include "report/annotation.h"
+#include "report/text_report.h"
+
+namespace shadowprof::cli {
+namespace {
+
+const std::map<std::string, report::AnnotationView> kViews = {
+    {"both", report::AnnotationView::both},
+    {"source", report::AnnotationView::source},
+    {"code", report::AnnotationView::code}};
+
+struct AnnotateCommand {
+  std::string file;
+  std::string function;
+  std::string view = "both";
+  std::string color = "auto";
+  bool json = false;
+  bool all = false;
+};
+
+Status print_annotation(const AnnotateCommand& command) {
+  SP_ASSIGN(const profile::Profile profile, profile::read_profile(command.file));
+  SP_ASSIGN(const profile::Function* function, report::choose_function(profile, command.function));
+  const symbols::ModuleSet modules(profile.modules);
+  report::SourceFiles sources;
+  SP_ASSIGN(const report::Annotation annotation,
+            report::annotate(profile, modules, *function, sources));
+  if (command.json) return print(report::annotation_json(annotation));
+  report::AnnotateOptions options;
+  options.columns = report::terminal_columns(STDOUT_FILENO);
+  options.color = report::use_color(command.color, STDOUT_FILENO);
+  options.view = kViews.at(command.view);
+  options.all = command.all;
+  return print(report::render_annotation(annotation, options));
+}
+
+}  // namespace
+
+int annotate_main(int argc, char** argv) {
+  CLI::App app("Shows a function's source and instructions with what a profile counted.",
+               "shadowprof annotate");
+  AnnotateCommand command;
+  app.add_option("FILE", command.file, "the profile")->required();
+  app.add_option("FUNCTION", command.function,
+                 "its name, with or without parameters; or MODULE+0xOFFSET")
+      ->required();
+  app.add_option("--view", command.view, "both, source or code")
+      ->type_name("VIEW")
+      ->check(CLI::IsMember({"both", "source", "code"}))
+      ->capture_default_str();
+  app.add_flag("--all", command.all, "also long stretches that did not execute");
+  app.add_flag("--json", command.json, "print JSON");
+  app.add_option("--color", command.color, "always, auto or never")
+      ->check(CLI::IsMember({"always", "auto", "never"}))
+      ->capture_default_str();
+  app.footer(
+      "Examples:\n"
+      "  shadowprof annotate shadowprof.json main\n"
+      "  shadowprof annotate --view source app.json 'Table::find'\n"
+      "  shadowprof annotate app.json libc.so.6+0x9d3f0");
+  if (const auto status = parse_command_line(app, "FILE FUNCTION", argc, argv)) return *status;
+  if (const Status printed = print_annotation(command); !printed) {
+    error("{}", printed.error().message);
+    return kExitOwnFailure;
+  }
+  return kExitOk;
+}
+
+}  // namespace shadowprof::cli

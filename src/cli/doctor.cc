@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+//
+// `shadowprof doctor`: what works on this host, and what helps where something does not. What is
+// needed is tried out and not inferred; in the end a program (this one, printing its version) is
+// profiled in each mode.
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "base/unique_fd.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/exit_codes.h"
+#include "kernel/features.h"
+#include "kernel/host_checks.h"
+#include "report/columns.h"
+
+extern char** environ;
+
+namespace shadowprof::cli {
+namespace {
+
+struct Finding {
+  std::string name;
+  std::string state;  // ok, limited, fails
+  std::string text;
+  std::string advice;
+};
+
+std::string read_all(int fd) {
+  std::string text;
+  std::array<char, 4096> buffer{};
+  for (;;) {
+    const ssize_t n = ::read(fd, buffer.data(), buffer.size());
+    if (n <= 0) break;
+    text.append(buffer.data(), static_cast<size_t>(n));
+  }
+  return text;
+}
+
+// Profiles this program. "" when it went well, else what it said.
+std::string trial(const std::string& mode) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return "cannot make a pipe";
+  const UniqueFd out(ends[0]);
+  UniqueFd in(ends[1]);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, in.get(), STDERR_FILENO);
+  const std::vector<std::string> words = {"shadowprof", "run", "--mode",         mode,       "-o",
+                                          "/dev/null",  "--",  "/proc/self/exe", "--version"};
+  std::vector<char*> argv;
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  pid_t pid = 0;
+  const int error = ::posix_spawn(&pid, "/proc/self/exe", &actions, nullptr, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  in = UniqueFd();
+  if (error != 0) return "cannot start this program again";
+  std::string said = read_all(out.get());
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return "";
+  while (!said.empty() && said.back() == '\n') said.pop_back();
+  return said.empty() ? "the program did not end as it should" : said;
+}
+
+// Whether profiling can work; what was found out goes to `findings`.
+bool examine(std::vector<Finding>& findings) {
+  bool works = true;
+  for (const kernel::Feature& f : kernel::probe_features()) {
+    findings.push_back(
+        {std::string(f.name), f.works ? "ok" : "fails", std::string(f.purpose), f.problem});
+    works = works && f.works;
+  }
+  for (kernel::HostCheck& c : kernel::check_host("."))
+    findings.push_back({std::string(c.name), c.good ? "ok" : "limited", std::move(c.finding),
+                        std::move(c.advice)});
+  for (const std::string mode : {"full", "shadow"}) {
+    const std::string said = trial(mode);
+    findings.push_back(
+        {mode, said.empty() ? "ok" : "fails", "profiled a program in " + mode + " mode", said});
+    works = works && said.empty();
+  }
+  return works;
+}
+
+std::string as_text(const std::vector<Finding>& findings, bool works) {
+  std::string text;
+  for (const Finding& f : findings) {
+    const bool tried = f.state == "fails" && (f.name == "full" || f.name == "shadow");
+    text += fmt::format("{:<8} {:<20} {}\n", f.state, f.name,
+                        report::printable(tried ? "could not be tried out" : f.text));
+    if (f.state != "ok") text += fmt::format("{:>29} {}\n", "->", report::printable(f.advice));
+  }
+  return text + (works ? "\nProfiling works here.\n" : "\nProfiling does not work here.\n");
+}
+
+std::string as_json(const std::vector<Finding>& findings, bool works) {
+  using Json = nlohmann::ordered_json;
+  Json list = Json::array();
+  for (const Finding& f : findings) {
+    Json one = {{"name", f.name}, {"state", f.state}, {"finding", f.text}};
+    if (!f.advice.empty()) one["advice"] = f.advice;
+    list.push_back(std::move(one));
+  }
+  const Json json = {{"works", works}, {"findings", std::move(list)}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+int doctor_main(int argc, char** argv) {
+  CLI::App app("Says what works on this host, and what helps where something does not.",
+               "shadowprof doctor");
+  bool json = false;
+  app.add_flag("--json", json, "print an object instead of lines");
+  if (const auto status = parse_command_line(app, "", argc, argv)) return *status;
+  std::vector<Finding> findings;
+  const bool works = examine(findings);
+  if (const Status printed = print(json ? as_json(findings, works) : as_text(findings, works));
+      !printed) {
+    error("{}", printed.error().message);
+    return kExitOwnFailure;
+  }
+  return works ? kExitOk : kExitOwnFailure;
+}
+
+}  // namespace shadowprof::cli

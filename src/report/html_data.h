@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+//
+// The data of the HTML report: short arrays rather than objects where there are many rows, since
+// the page carries them. html/report.js reads what this writes; the order of columns stands here.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "report/html_report.h"
+
+namespace shadowprof::report {
+
+using HtmlJson = nlohmann::ordered_json;
+
+// Text from outside, harmless and of a bounded length.
+std::string page_text(std::string_view text);
+// A function's name without its parameters.
+std::string page_name(const std::string& name);
+
+//   functions  [name, module, offset, file:line, self, inclusive, calls, loops, whole name]; the
+//              first `own_list` of them are the list, the others are there because the rest refers to
+//              them
+//   pairs      [caller, callee, count, inclusive, indirect]; functions by index, -1 unknown
+//   code       {function's index: {notes, lines, insns}}
+//     lines    [file, line, instructions, executions, has code, text or null]
+//     insns    [offset from the start, count, text, taken share or null, line's index or -1,
+//     details,
+//              innermost inlined function or ""]
+HtmlJson page_functions(const profile::Profile& profile, const symbols::ModuleSet& modules,
+                        const HtmlOptions& options);
+
+//   run, coverage, overhead, syscalls: as the file has them, with pairs instead of objects
+HtmlJson page_summary(const profile::Profile& profile);
+
+//   edges    [from, to, kind, count, share]
+//   calls    [site, callee, indirect, count, share, inclusive]
+//   paths    [share, flow, count, instructions, from, [block, ...]]
+//   loads    [place, executions, mean, p50, p99, [class shares], lost cycles, kind, stride,
+//            [[cycles from, count], ...]]
+//   values   [place, context, disassembly, count, invariance, zero, same, stride, distinct, semi,
+//            [[value, share], ...]]
+//   arguments [site, callee, register, is size, count, invariance, [[value, share], ...]]
+//   targets  [place, kind, count, distinct, [[to, share], ...]]
+HtmlJson page_lists(const profile::Profile& profile, const HtmlOptions& options);
+
+}  // namespace shadowprof::report

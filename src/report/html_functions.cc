@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "report/annotation.h"
+#include "report/columns.h"
+#include "report/html_data.h"
+
+namespace shadowprof::report {
+
+using profile::CodeRef;
+using profile::Function;
+using profile::Profile;
+
+namespace {
+
+constexpr size_t kMostPairs = 6000;
+// Of one function: one that has more is cut, and says so.
+constexpr size_t kMostInsns = 4000;
+constexpr size_t kMostLines = 2500;
+// Of the whole profile: what is less is not worth its place on the page.
+constexpr double kLeastShare = 0.0005;
+
+class FunctionsOfPage {
+ public:
+  FunctionsOfPage(const Profile& profile, const symbols::ModuleSet& modules,
+                  const HtmlOptions& options)
+      : profile_(profile), modules_(modules), options_(options) {}
+
+  HtmlJson make() {
+    choose();
+    HtmlJson pairs = call_pairs();
+    HtmlJson code = annotated();
+    HtmlJson rows = HtmlJson::array();
+    for (const size_t i : shown_) rows.push_back(row(profile_.functions[i]));
+    return {{"own_list", own_list_},
+            {"functions", std::move(rows)},
+            {"pairs", std::move(pairs)},
+            {"code", std::move(code)}};
+  }
+
+ private:
+  // The hottest by their own instructions, and those that most ran below.
+  void choose() {
+    std::vector<size_t> order(profile_.functions.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    const size_t limit = std::min(options_.rows, order.size());
+    const auto take = [&](auto weight) {
+      std::partial_sort(
+          order.begin(), order.begin() + static_cast<ptrdiff_t>(limit), order.end(),
+          [&](size_t a, size_t b) { return std::pair(weight(b), a) < std::pair(weight(a), b); });
+      for (size_t i = 0; i < limit; i++) index_of(order[i]);
+    };
+    take([&](size_t i) { return profile_.functions[i].self; });
+    take([&](size_t i) { return profile_.functions[i].inclusive; });
+    own_list_ = shown_.size();
+  }
+
+  // Where a function is on the page; puts it there.
+  int index_of(size_t function) {
+    const auto [entry, added] = index_.try_emplace(function, static_cast<int>(shown_.size()));
+    if (added) shown_.push_back(function);
+    return entry->second;
+  }
+
+  HtmlJson row(const Function& f) const {
+    std::string where;
+    if (!f.file.empty()) where = fmt::format("{}:{}", page_text(file_name(f.file)), f.line);
+    const std::string& path = profile_.modules[f.at.module].path;
+    // One made up from its offset means something with its module only.
+    return {page_text(function_or_address({path, f.at.offset, f.name, "", 0})),
+            path.empty() ? "[anonymous]" : page_text(file_name(path)),
+            f.at.offset,
+            where,
+            f.self,
+            f.inclusive,
+            f.invocations,
+            f.loop_iterations,
+            page_text(f.name)};
+  }
+
+  // Call pairs by function instead of by site; of those that the page has.
+  HtmlJson call_pairs() {
+    struct Sum {
+      uint64_t count = 0, inclusive = 0;
+      bool indirect = false;
+    };
+    constexpr size_t kNone = ~size_t{0};
+    std::map<std::pair<size_t, size_t>, Sum> sums;
+    const auto number = [&](CodeRef at) {
+      const Function* f = find_function(profile_.functions, at);
+      return f == nullptr ? kNone : static_cast<size_t>(f - profile_.functions.data());
+    };
+    for (const profile::CallPair& pair : profile_.tables.calls) {
+      const size_t caller = number(pair.site), callee = number(pair.callee);
+      if (!index_.contains(caller) && !index_.contains(callee)) continue;
+      Sum& sum = sums[{caller, callee}];
+      sum.count += pair.count;
+      sum.inclusive += pair.inclusive;
+      sum.indirect = sum.indirect || pair.indirect;
+    }
+    std::vector<std::pair<std::pair<size_t, size_t>, Sum>> rows(sums.begin(), sums.end());
+    std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.second.inclusive, a.second.count) >
+             std::pair(b.second.inclusive, b.second.count);
+    });
+    if (rows.size() > kMostPairs) rows.resize(kMostPairs);
+    HtmlJson json = HtmlJson::array();
+    for (const auto& [key, sum] : rows)
+      json.push_back({key.first == kNone ? -1 : index_of(key.first),
+                      key.second == kNone ? -1 : index_of(key.second), sum.count, sum.inclusive,
+                      sum.indirect});
+    return json;
+  }
+
+  HtmlJson annotated() {
+    HtmlJson json = HtmlJson::object();
+    SourceFiles sources;
+    const double least = kLeastShare * static_cast<double>(profile_.coverage.attributed);
+    const size_t many = std::min({options_.annotated, options_.rows, shown_.size()});
+    for (size_t i = 0; i < many; i++) {
+      const Function& f = profile_.functions[shown_[i]];
+      if (static_cast<double>(f.self) < least) continue;
+      const auto annotation = annotate(profile_, modules_, f, sources);
+      HtmlJson one;
+      if (annotation)
+        one = code(*annotation);
+      else
+        one = {{"notes", HtmlJson::array({page_text(annotation.error().message)})},
+               {"lines", HtmlJson::array()},
+               {"insns", HtmlJson::array()}};
+      json[std::to_string(i)] = std::move(one);
+    }
+    return json;
+  }
+
+  static HtmlJson code(const Annotation& a) {
+    std::map<std::pair<std::string, uint32_t>, int> line_index;
+    HtmlJson lines = HtmlJson::array(), insns = HtmlJson::array(), notes = HtmlJson::array();
+    for (const AnnotatedLine& line : a.lines) {
+      if (lines.size() >= kMostLines) break;
+      if (line.instructions == 0 && line.file != a.function.file) continue;
+      line_index[{line.file, line.line}] = static_cast<int>(lines.size());
+      lines.push_back({page_text(line.file), line.line, line.instructions, line.executions,
+                       line.has_code, line.text ? HtmlJson(page_text(*line.text)) : HtmlJson()});
+    }
+    for (const AnnotatedInsn& insn : a.instructions) {
+      if (insns.size() >= kMostInsns) break;
+      const auto line = line_index.find({insn.file, insn.line});
+      insns.push_back({insn.at.offset - a.function.at.offset, insn.count, page_text(insn.text),
+                       insn.conditional() ? HtmlJson(insn.taken_share()) : HtmlJson(),
+                       line == line_index.end() ? -1 : line->second, details(insn),
+                       insn.inlined.empty() ? "" : page_name(insn.inlined)});
+    }
+    for (const std::string& note : a.notes) notes.push_back(page_text(note));
+    if (lines.size() == kMostLines || insns.size() < a.instructions.size())
+      notes.push_back("a part is shown: shadowprof annotate has all of it");
+    return {{"notes", std::move(notes)}, {"lines", std::move(lines)}, {"insns", std::move(insns)}};
+  }
+
+  static std::string details(const AnnotatedInsn& insn) {
+    std::string text;
+    for (const Outcome& o : insn.outcomes) {
+      using enum profile::EdgeKind;
+      if (o.kind != call && o.kind != indirect_call && o.kind != indirect_jump) continue;
+      if (text.size() > 300) break;
+      text += fmt::format("{}→ {} {}", text.empty() ? "" : ", ", page_name(o.name),
+                          short_count(o.count));
+    }
+    if (insn.load != nullptr && insn.load->timed != 0)
+      text += fmt::format("{}load {:.0f} cycles", text.empty() ? "" : ", ", insn.load->mean());
+    if (insn.value != nullptr && insn.value->figures.invariance() >= 0.5)
+      text +=
+          fmt::format("{}{} in {}", text.empty() ? "= " : ", = ", insn.value->figures.top[0].value,
+                      percent(insn.value->figures.invariance()));
+    return text;
+  }
+
+  const Profile& profile_;
+  const symbols::ModuleSet& modules_;
+  const HtmlOptions& options_;
+  std::vector<size_t> shown_;  // indices of functions, as the page numbers them
+  std::map<size_t, int> index_;
+  size_t own_list_ = 0;
+};
+
+}  // namespace
+
+HtmlJson page_functions(const Profile& profile, const symbols::ModuleSet& modules,
+                        const HtmlOptions& options) {
+  return FunctionsOfPage(profile, modules, options).make();
+}
+
+}  // namespace shadowprof::report

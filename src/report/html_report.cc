@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+#include "report/html_report.h"
+
+#include <string_view>
+
+#include "report/columns.h"
+#include "report/html_assets.h"
+#include "report/html_data.h"
+
+namespace shadowprof::report {
+
+using profile::Place;
+using profile::Profile;
+
+namespace {
+
+constexpr size_t kLongestText = 400;
+constexpr size_t kMostBlocks = 120;  // of a path
+constexpr size_t kMostCalls = 80;    // kinds of system calls
+
+HtmlJson pairs_of(const std::map<std::string, uint64_t>& counts) {
+  HtmlJson json = HtmlJson::array();
+  for (const auto& [name, count] : counts) json.push_back({page_text(name), count});
+  return json;
+}
+
+std::string place(const Place& p) {
+  const std::string line = source(p);
+  const std::string where = line.empty() ? fmt::format("{}+{:#x}", module_name(p), p.offset) : line;
+  if (p.function.empty()) return page_text(where);
+  return page_text(function_or_address(p)) + "  " + page_text(where);
+}
+
+HtmlJson shares_of(const profile::HotFigures& figures) {
+  HtmlJson json = HtmlJson::array();
+  // As text: the script's numbers have 53 bits.
+  for (const profile::ValueShare& v : figures.values)
+    json.push_back(
+        {v.value < 1'000'000 ? std::to_string(v.value) : fmt::format("{:#x}", v.value), v.share});
+  return json;
+}
+
+HtmlJson histogram_of(const Profile& profile, const profile::HotLoad& load) {
+  HtmlJson json = HtmlJson::array();
+  for (const profile::LatencyRow& row : profile.tables.latencies) {
+    if (row.at.offset != load.at.offset || profile.modules[row.at.module].path != load.at.module)
+      continue;
+    for (const auto& [bucket, count] : row.histogram)
+      json.push_back({profile::bucket_begin(bucket), count});
+    break;
+  }
+  return json;
+}
+
+void put(std::string& page, std::string_view mark, std::string_view content) {
+  const size_t at = page.find(mark);
+  page.replace(at, mark.size(), content);
+}
+
+// In a script element only "<" could end the data or begin a comment.
+std::string embedded(const HtmlJson& json) {
+  const std::string text = json.dump(-1, ' ', false, HtmlJson::error_handler_t::replace);
+  std::string safe;
+  safe.reserve(text.size());
+  for (const char c : text) {
+    if (c == '<')
+      safe += "\\u003c";
+    else
+      safe += c;
+  }
+  return safe;
+}
+
+}  // namespace
+
+std::string page_text(std::string_view text) {
+  return fit(printable(text.substr(0, 4 * kLongestText)), kLongestText);
+}
+
+std::string page_name(const std::string& name) {
+  return page_text(function_or_address({"", 0, name, "", 0}));
+}
+
+HtmlJson page_summary(const Profile& p) {
+  std::string command;
+  for (const std::string& word : p.run.command)
+    command += (command.empty() ? "" : " ") + page_text(word);
+  std::string end = "still running when the profile was written";
+  if (p.run.exit)
+    end = fmt::format("{} {}", p.run.exit->signalled ? "killed by signal" : "exit status",
+                      p.run.exit->value);
+  if (!p.run.merged.empty()) end = fmt::format("{} runs merged", p.run.merged.size());
+  HtmlJson options = HtmlJson::array(), calls = HtmlJson::array();
+  for (const auto& [name, value] : p.run.options)
+    options.push_back({page_text(name), page_text(value)});
+  for (const auto& [name, c] : p.syscalls.by_name)
+    if (calls.size() < kMostCalls) calls.push_back({page_text(name), c.count, c.ended});
+  const profile::Coverage& c = p.coverage;
+  const profile::Overhead& o = p.overhead;
+  HtmlJson json = {{"tool", page_text(p.tool_version)}, {"exact", p.confidence.exact}};
+  json["run"] = {{"command", fit(command, 2000)},          {"mode", page_text(p.run.mode)},
+                 {"engine", page_text(p.run.engine)},      {"started", page_text(p.run.started)},
+                 {"duration_s", p.run.duration_s},         {"end", end},
+                 {"options", std::move(options)},          {"cpu", page_text(p.run.host.cpu)},
+                 {"kernel", page_text(p.run.host.kernel)}, {"cores", p.run.host.cores}};
+  if (const auto& latency = p.run.host.latency) json["run"]["typical_cycles"] = latency->typical;
+  json["coverage"] = {{"samples", c.samples},
+                      {"profiled", c.instructions_profiled},
+                      {"total", c.instructions_total},
+                      {"estimated", c.estimated},
+                      {"share", c.share()},
+                      {"attributed", c.attributed},
+                      {"ended", pairs_of(c.ended)},
+                      {"dropped", pairs_of(c.dropped)},
+                      {"events", pairs_of(c.events)}};
+  json["overhead"] = {{"budget", o.budget_share},
+                      {"share", o.estimated_share},
+                      {"pause", {o.pause_s.total, o.pause_s.max, o.pause_s.p50, o.pause_s.p99}},
+                      {"forks", o.forks},
+                      {"faults", o.extra_faults},
+                      {"engine_cpu_s", o.engine_cpu_s},
+                      {"collector_cpu_s", o.collector_cpu_s},
+                      {"program_cpu_s", o.program_cpu_s},
+                      {"blocks", o.translated_blocks},
+                      {"translation_s", o.translation_s},
+                      {"stops", pairs_of(o.stops)}};
+  json["syscalls"] = {{"classes", pairs_of(p.syscalls.by_class)}, {"names", std::move(calls)}};
+  json["sizes"] = {{"functions", p.functions.size()},     {"blocks", p.tables.blocks.size()},
+                   {"edges", p.tables.edges.size()},      {"calls", p.tables.calls.size()},
+                   {"paths", p.tables.paths.size()},      {"loads", p.tables.latencies.size()},
+                   {"values", p.tables.values.size()},    {"arguments", p.tables.arguments.size()},
+                   {"targets", p.hotlists.targets.size()}};
+  return json;
+}
+
+HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
+  HtmlJson json;
+  const auto list = [&](const char* name, const auto& rows, auto make) {
+    HtmlJson& out = json[name] = HtmlJson::array();
+    for (const auto& row : rows)
+      if (out.size() < options.rows) out.push_back(make(row));
+  };
+  const profile::Hotlists& h = p.hotlists;
+  list("edges", h.edges, [](const profile::HotEdge& e) -> HtmlJson {
+    return {place(e.from), place(e.to), profile::to_string(e.kind), e.count, e.share};
+  });
+  list("calls", h.call_pairs, [](const profile::HotCallPair& c) -> HtmlJson {
+    return {place(c.site), page_text(function_or_address(c.callee)), c.indirect, c.count, c.share,
+            c.inclusive};
+  });
+  list("paths", h.paths, [](const profile::HotPath& x) -> HtmlJson {
+    HtmlJson blocks = HtmlJson::array();
+    for (const Place& b : x.blocks)
+      if (blocks.size() < kMostBlocks) blocks.push_back(place(b));
+    if (x.blocks.size() > kMostBlocks)
+      blocks.push_back(fmt::format("and {} more", x.blocks.size() - kMostBlocks));
+    return {x.share, x.flow, x.count, x.instructions, x.from ? place(*x.from) : "", blocks};
+  });
+  list("loads", h.load_latency, [&](const profile::HotLoad& l) -> HtmlJson {
+    return {place(l.at), l.executions,      l.mean_cycles, l.p50,
+            l.p99,       l.classes,         l.lost_cycles, profile::to_string(l.kind),
+            l.stride,    histogram_of(p, l)};
+  });
+  list("values", h.values, [](const profile::HotValue& v) -> HtmlJson {
+    const profile::HotFigures& f = v.figures;
+    return {place(v.at),
+            v.context ? place(*v.context) : "",
+            page_text(v.disassembly),
+            f.count,
+            f.invariance,
+            f.zero_share,
+            f.last_value_share,
+            f.stride_share,
+            f.distinct,
+            v.semi_invariant,
+            shares_of(f)};
+  });
+  list("arguments", h.arguments, [](const profile::HotArgument& a) -> HtmlJson {
+    return {place(a.site),       page_text(function_or_address(a.callee)),
+            page_text(a.reg),    a.is_size,
+            a.figures.count,     a.figures.invariance,
+            shares_of(a.figures)};
+  });
+  list("targets", h.targets, [](const profile::HotTargets& t) -> HtmlJson {
+    HtmlJson to = HtmlJson::array();
+    for (const profile::TargetShare& s : t.targets) to.push_back({place(s.to), s.share});
+    return {place(t.at), profile::to_string(t.kind), t.count, t.distinct, to};
+  });
+  return json;
+}
+
+std::string render_html(const Profile& profile, const symbols::ModuleSet& modules,
+                        const HtmlOptions& options) {
+  HtmlJson json = page_summary(profile);
+  json.update(page_functions(profile, modules, options));
+  json["lists"] = page_lists(profile, options);
+  std::string page = html::kPage;
+  put(page, "@STYLE@", html::kStyle);
+  // The data last: it may hold the other marks.
+  put(page, "@SCRIPT@", html::kScript);
+  put(page, "@DATA@", embedded(json));
+  return page;
+}
+
+}  // namespace shadowprof::report

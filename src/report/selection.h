@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+//
+// Hotlists as a reader wants them: other orders, and only the rows that something is in. Ranks stay
+// those of the whole profile.
+#pragma once
+
+#include <string_view>
+
+#include "profile/hotlists.h"
+
+namespace shadowprof::report {
+
+// `sort` orders the methods: self (as they are), total, calls, loops, name. `filter` keeps the rows
+// with a function, file or module that contains it, whatever the case; "" keeps all.
+void select_rows(profile::Hotlists& lists, std::string_view sort, std::string_view filter);
+
+}  // namespace shadowprof::report

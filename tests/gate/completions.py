@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Completions offer what the program has: its commands, their options, values.
+
+usage: completions.py --shadowprof PATH --folder COMPLETIONS
+
+bash, fish and zsh, each as far as it is installed. Ends with "N passed, N failed, N skipped"; status 1
+on failure.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import traceback
+
+BASH = """
+. "$1"; shift
+compopt() { :; }
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+_shadowprof
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+# A terminal of its own, in which zsh completes the line that is typed; it lists what it would add.
+ZSH = """
+zmodload zsh/zpty
+zpty z zsh -f -i
+zpty -w z "PS1=READY; fpath=($1 \\$fpath); autoload -Uz compinit; compinit -u -D; path=($2 \\$path); stty columns 200; LISTMAX=9999"
+zpty -n -w z "$3"$'\\t\\t'
+sleep 3
+zpty -r -t z out; print -r -- "$out"
+while zpty -r -t z out; do print -r -- "$out"; done
+zpty -d z
+"""
+
+
+class Shells:
+    def __init__(self, options):
+        self.shadowprof = os.path.abspath(options.shadowprof)
+        self.folder = pathlib.Path(options.folder).resolve()
+        where = os.path.dirname(self.shadowprof)
+        self.environment = {**os.environ, "PATH": f"{where}:{os.environ['PATH']}", "TERM": "xterm"}
+
+    def output(self, *command):
+        done = subprocess.run(list(map(str, command)), check=False, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
+                              env=self.environment)
+        if done.stderr.strip():
+            raise AssertionError(f"{command[0]}: {done.stderr}")
+        return done.stdout
+
+    def bash(self, line):
+        words = line.split(" ")
+        return set(self.output("bash", "-c", BASH, "bash", self.folder / "shadowprof.bash",
+                               *words).split())
+
+    def fish(self, line):
+        script = f"source {self.folder}/shadowprof.fish; complete -C '{line}'"
+        return {row.split("\t")[0] for row in
+                self.output("fish", "--no-config", "-c", script).splitlines()}
+
+    def zsh(self, line):
+        text = self.output("zsh", "-f", "-c", ZSH, "zsh", self.folder,
+                           os.path.dirname(self.shadowprof), line)
+        plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", " ", text)
+        return set(re.findall(r"[\w.-]+", plain))
+
+
+LINES = {
+    "shadowprof ": {"run", "attach", "report", "annotate", "doctor", "syscalls"},
+    "shadowprof report --": {"--html", "--json", "--limit", "--output"},
+    "shadowprof annotate --view ": {"both", "source", "code"},
+    "shadowprof export --format ": {"callgrind", "pprof", "speedscope"},
+}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for option in ("--shadowprof", "--folder"):
+        parser.add_argument(option, required=True)
+    shells = Shells(parser.parse_args())
+    passed = failed = skipped = 0
+    for shell in ("bash", "fish", "zsh"):
+        if not shutil.which(shell):
+            skipped += 1
+            print(f"skipped: {shell} is not installed")
+            continue
+        for line, wanted in LINES.items():
+            try:
+                offered = getattr(shells, shell)(line)
+                if not wanted <= offered:
+                    raise AssertionError(f"{sorted(wanted - offered)} are not in {sorted(offered)}")
+                passed += 1
+            except Exception:  # pylint: disable=broad-except
+                failed += 1
+                print(f"FAIL {shell}: {line!r}\n{traceback.format_exc()}")
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,289 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The HTML report in a real browser: it draws itself, asks the network nothing, and names from a
+hostile program do nothing.
+
+usage: html.py --shadowprof PATH --program PROGRAM [--screenshots FOLDER]
+
+Drives headless Chromium through a pipe (its DevTools protocol); status 77 and the reason where there
+is none. Ends with "N passed, N failed"; status 1 on failure.
+"""
+
+import argparse
+import base64
+import fcntl
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+TIMEOUT_S = 60
+PAYLOADS = ["<script>window.pwned = 1</script>", "</script><img src=x onerror='window.pwned=1'>",
+            "<!--<script>", "\u202eevil\u2066", "x" * 10_000, "\"'`${window.pwned=1}", "@SCRIPT@ @DATA@"]
+
+
+def require(condition, message):
+    if not condition:
+        raise AssertionError(message)
+
+
+class Browser:
+    """One page of headless Chromium."""
+
+    def __init__(self, program, folder):
+        from_us, to_us = os.pipe(), os.pipe()
+
+        def give_pipes():
+            # Out of the way of 3 and 4 first: either may be one of ours.
+            ends = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (from_us[0], to_us[1])]
+            os.dup2(ends[0], 3)
+            os.dup2(ends[1], 4)
+
+        self.process = subprocess.Popen(
+            [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
+             "--disable-dev-shm-usage", "--disable-background-networking", "--hide-scrollbars",
+             "--window-size=1500,1000", f"--user-data-dir={folder}", "--remote-debugging-pipe",
+             "about:blank"],
+            preexec_fn=give_pipes, close_fds=False, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(from_us[0])
+        os.close(to_us[1])
+        self.out, self.inp, self.last = from_us[1], to_us[0], 0
+        self.rest, self.events, self.page = b"", [], None
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.page = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.call(f"{domain}.enable")
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+
+    def message(self):
+        deadline = time.monotonic() + TIMEOUT_S
+        while b"\0" not in self.rest:
+            require(time.monotonic() < deadline, "the browser says nothing")
+            more = os.read(self.inp, 1 << 20)
+            require(more, "the browser ended")
+            self.rest += more
+        one, self.rest = self.rest.split(b"\0", 1)
+        return json.loads(one)
+
+    def call(self, method, **parameters):
+        self.last += 1
+        request = {"id": self.last, "method": method, "params": parameters}
+        if self.page:
+            request["sessionId"] = self.page
+        data = json.dumps(request).encode() + b"\0"
+        while data:
+            data = data[os.write(self.out, data):]
+        while True:
+            answer = self.message()
+            if answer.get("id") == self.last:
+                require("error" not in answer, f"{method}: {answer.get('error')}")
+                return answer["result"]
+            self.events.append(answer)
+
+    def open(self, path):
+        self.events.clear()
+        self.call("Page.navigate", url=f"file://{path}")
+        while not any(e.get("method") == "Page.loadEventFired" for e in self.events):
+            self.events.append(self.message())
+
+    def run(self, script):
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True,
+                           awaitPromise=True)
+        require("exceptionDetails" not in answer, f"{script}: {answer}")
+        return answer["result"].get("value")
+
+    def press(self, key, text=None):
+        kind = {"type": "keyDown", "key": key}
+        if text or len(key) == 1:
+            kind["text"] = text or key
+        self.call("Input.dispatchKeyEvent", **kind)
+        self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    def screenshot(self, path):
+        shot = self.call("Page.captureScreenshot", format="png")
+        pathlib.Path(path).write_bytes(base64.b64decode(shot["data"]))
+
+    def complaints(self):
+        """Errors on the console, exceptions, and requests for anything but the page itself."""
+        found = []
+        for event in self.events:
+            method, about = event.get("method"), event.get("params", {})
+            if method == "Runtime.exceptionThrown":
+                found.append(str(about["exceptionDetails"]))
+            elif method == "Runtime.consoleAPICalled" and about["type"] in ("error", "warning"):
+                found.append(str(about["args"]))
+            elif method == "Log.entryAdded" and about["entry"]["level"] == "error":
+                found.append(about["entry"]["text"])
+            elif method == "Network.requestWillBeSent":
+                url = about["request"]["url"]
+                if not url.startswith(("file://", "data:")) or url.count("file://") and \
+                        not url.split("#")[0].endswith(".html"):
+                    found.append(f"request for {url}")
+        return found
+
+
+ROWS = "document.querySelectorAll('#view tbody')[0].rows.length"
+
+
+class Pages:
+    def __init__(self, options, browser, folder):
+        self.options, self.browser, self.folder = options, browser, folder
+        self.profile = folder / "profile.json"
+        self.shadowprof("run", "--mode", "full", "-q", "--profile", "edge,call,method,path,value",
+                        "-o", self.profile, "--", options.program)
+
+    def shadowprof(self, *arguments):
+        done = subprocess.run([self.options.shadowprof, *map(str, arguments)], check=False, text=True,
+                              stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+        require(done.returncode == 0, done.stderr)
+
+    def open(self, profile=None):
+        page = self.folder / "page.html"
+        self.shadowprof("report", "--html", "-o", page, profile or self.profile)
+        self.browser.open(page)
+        return page
+
+
+def draws_itself_and_asks_nothing(p):
+    p.open()
+    require(p.browser.run(ROWS) > 10, "no functions")
+    require(p.browser.run("document.querySelectorAll('.tile').length") >= 4, "no summary")
+    for tab in range(p.browser.run("document.querySelectorAll('#tabs button').length")):
+        p.browser.run(f"document.querySelectorAll('#tabs button')[{tab}].click()")
+        require(p.browser.run("document.querySelector('#view').textContent.length") > 50,
+                f"list {tab} is empty")
+    require(not p.browser.complaints(), f"{p.browser.complaints()}")
+
+
+def shows_what_the_profile_counts(p):
+    p.open()
+    profile = json.loads(p.profile.read_text(encoding="utf-8"))
+    hottest = profile["hotlists"]["methods"][0]
+    shown = p.browser.run("document.querySelector('#view .detail').textContent")
+    require(f"{hottest['self_instructions']:,} instructions of its own" in shown, shown[:300])
+    require(p.browser.run("document.querySelectorAll('.listing').length") == 2,
+            "no source or no code of the hottest function")
+
+
+def keys_work(p):
+    p.open()
+    b = p.browser
+    all_rows = b.run(ROWS)
+    b.press("/")
+    for key in "parse":
+        b.press(key)
+    few = b.run(ROWS)
+    require(0 < few < all_rows, f"{few} of {all_rows} rows found")
+    b.press("Enter", "\r")
+    require("parse" in b.run("document.querySelector('#view .detail h2').textContent"), "not opened")
+    b.press("/")
+    b.press("Escape")
+    require(b.run(ROWS) == all_rows, "the search is not empty")
+    b.press("Escape")
+    b.press("j")
+    b.press("j")
+    require(b.run("document.querySelectorAll('tr.picked').length") == 1, "no row picked")
+    b.press("3")
+    require(b.run("document.querySelector('#tabs [aria-selected=true]').textContent")
+            .startswith("Edges"), "not the edges")
+    before = b.run("document.documentElement.getAttribute('data-scheme')")
+    b.press("t")
+    require(before != b.run("document.documentElement.getAttribute('data-scheme')"), "same scheme")
+    b.press("?")
+    require(b.run("document.querySelector('#keys').open"), "no help")
+    require(not b.complaints(), f"{b.complaints()}")
+
+
+def columns_sort(p):
+    p.open()
+    cells = ("[...document.querySelectorAll('#view tbody')[0].rows].map(r => r.cells[4].textContent)")
+    p.browser.run("document.querySelectorAll('#view th button')[4].click()")
+    names = p.browser.run(cells)
+    require(p.browser.run("(a => JSON.stringify([...a].sort((x, y) => x < y ? -1 : x > y ? 1 : 0))"
+                          f" === JSON.stringify(a))({cells})"), f"{names[:5]}")
+
+
+def hostile_names_do_nothing(p):
+    profile = json.loads(p.profile.read_text(encoding="utf-8"))
+    functions = profile["functions"]
+    for i, name in enumerate(functions["name"] if isinstance(functions, dict) else functions):
+        payload = PAYLOADS[i % len(PAYLOADS)] + str(i)
+        if isinstance(functions, dict):
+            functions["name"][i] = payload
+        else:
+            functions[i]["name"] = payload
+    for rows in profile["hotlists"].values():
+        for i, row in enumerate(rows):
+            for place in [row, *(v for v in row.values() if isinstance(v, dict))]:
+                if "function" in place:
+                    place["function"] = PAYLOADS[i % len(PAYLOADS)]
+    profile["run"]["command"] = PAYLOADS
+    hostile = p.folder / "hostile.json"
+    hostile.write_text(json.dumps(profile), encoding="utf-8")
+    page = p.open(hostile)
+    b = p.browser
+    for tab in range(b.run("document.querySelectorAll('#tabs button').length")):
+        b.run(f"document.querySelectorAll('#tabs button')[{tab}].click()")
+        require(b.run("document.querySelectorAll('#view script, #view img, header img').length") == 0,
+                "a name became markup")
+    require(b.run("window.pwned") is None, "a name was executed")
+    require("\u202e" not in page.read_text(encoding="utf-8"), "the direction of text is changed")
+    require("x" * 1000 not in page.read_text(encoding="utf-8"), "a long name is not cut")
+    require(b.run("document.documentElement.scrollWidth <= innerWidth"), "the page is too wide")
+    require(not b.complaints(), f"{b.complaints()}")
+
+
+def screenshots(p):
+    folder = pathlib.Path(p.options.screenshots)
+    p.open()
+    p.browser.screenshot(folder / "light.png")
+    p.browser.press("t")
+    p.browser.screenshot(folder / "dark.png")
+    for tab in range(1, p.browser.run("document.querySelectorAll('#tabs button').length")):
+        p.browser.run(f"document.querySelectorAll('#tabs button')[{tab}].click()")
+        p.browser.screenshot(folder / f"tab{tab}.png")
+
+
+CASES = [draws_itself_and_asks_nothing, shows_what_the_profile_counts, keys_work, columns_sort,
+         hostile_names_do_nothing]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for option in ("--shadowprof", "--program"):
+        parser.add_argument(option, required=True)
+    parser.add_argument("--screenshots")
+    options = parser.parse_args()
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if not chromium:
+        print("skipped: chromium is not installed")
+        return 77
+    failed = 0
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        folder = pathlib.Path(name)
+        browser = Browser(chromium, folder / "browser")
+        try:
+            pages = Pages(options, browser, folder)
+            for case in [screenshots] if options.screenshots else CASES:
+                try:
+                    case(pages)
+                except Exception:  # pylint: disable=broad-except
+                    failed += 1
+                    print(f"FAIL {case.__name__}\n{traceback.format_exc()}")
+        finally:
+            browser.close()
+    print(f"{len(CASES) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
