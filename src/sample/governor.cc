@@ -6,6 +6,8 @@
 namespace shadowprof::sample {
 namespace {
 
+// The loading of a program is over by then, mostly.
+constexpr double kFirstSample = 0.02;
 constexpr double kFirstRetry = 0.005;
 constexpr double kLongestRetry = 0.5;
 constexpr double kShortestGap = 0.0005;
@@ -14,7 +16,7 @@ constexpr double kShortestGap = 0.0005;
 
 Governor::Governor(const GovernorOptions& options, const FaultPrice& price)
     : options_(options), price_(price), random_(options.seed), next_(options.delay) {
-  next_ += kFirstRetry * jitter();
+  next_ += kFirstSample * jitter();
 }
 
 // Around 1.

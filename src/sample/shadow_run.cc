@@ -30,6 +30,10 @@ constexpr double kLongestWait = 1.0;
 // top of the replica's own time.
 constexpr uint64_t kCrowdedPart = 10;
 constexpr double kCollectorShare = 1.5;
+// Shares of its life that a replica waited for a processor, and when that is first asked.
+constexpr double kCrowded = 0.7;
+constexpr double kRoomy = 0.2;
+constexpr double kPatience = 0.1;
 // Instructions, unless the user says how many.
 constexpr uint64_t kFirstSample = 10'000'000;
 constexpr uint64_t kLongestSample = 80'000'000;
@@ -37,6 +41,14 @@ constexpr uint64_t kSamplesOfASize = 4;
 
 double seconds(std::chrono::steady_clock::duration d) {
   return std::chrono::duration<double>(d).count();
+}
+
+double waiting_share(const shadow::ProcessorTime& time) {
+  return time.waited / std::max(1e-9, time.used + time.waited);
+}
+
+bool is_crowded(const shadow::ProcessorTime& time) {
+  return waiting_share(time) > kCrowded;
 }
 
 // ": read: sentence", as far as there is something to say.
@@ -126,6 +138,7 @@ double ShadowRun::next_event() const {
     if (sample.executor->waits_for_collectors())
       next = std::min(next, elapsed() + kPollForCollectors);
     next = std::min(next, sample.forked_at + kLongestLife);
+    if (fork_options_.at_idle_priority) next = std::min(next, elapsed() + kPatience);
   }
   return next;
 }
@@ -167,6 +180,11 @@ void ShadowRun::look_after_replicas() {
     Sample& sample = samples_[i];
     shadow::Executor& executor = *sample.executor;
     executor.on_idle();
+    if (fork_options_.at_idle_priority && elapsed() > sample.forked_at + kPatience &&
+        is_crowded(executor.processor_now())) {
+      fork_options_.at_idle_priority = false;
+      executor.leave_idle_priority();
+    }
     if (elapsed() > sample.forked_at + kLongestLife) executor.request_end(Outcome::too_old);
     if (!executor.is_done()) {
       i++;
@@ -234,15 +252,12 @@ void ShadowRun::finish(Sample& sample) {
 // A replica that waits for a processor most of its life has no idle core. The next ones compete for
 // one then, are smaller, and their processor time counts as cost.
 void ShadowRun::judge_crowding(const shadow::ProcessorTime& time, SampleCost& cost) {
-  constexpr double kCrowded = 0.7;
-  constexpr double kRoomy = 0.2;
-  const double waited = time.waited / std::max(1e-9, time.used + time.waited);
   if (fork_options_.at_idle_priority) {
-    if (waited > kCrowded) fork_options_.at_idle_priority = false;
+    fork_options_.at_idle_priority = !is_crowded(time);
     return;
   }
   cost.contention = kCollectorShare * time.used;
-  if (waited < kRoomy) fork_options_.at_idle_priority = true;
+  if (waiting_share(time) < kRoomy) fork_options_.at_idle_priority = true;
 }
 
 Status ShadowRun::refresh_space() {

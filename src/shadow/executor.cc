@@ -91,9 +91,17 @@ void Executor::end(Ending ending) {
   take_syscall_counts();
   processor_ = processor_time_of(tid());
   // As an idle process it would also die idly, with locks of the memory that it shares held.
+  leave_idle_priority();
+  ::kill(tid().value, SIGKILL);
+}
+
+ProcessorTime Executor::processor_now() const {
+  return processor_time_of(tid());
+}
+
+void Executor::leave_idle_priority() {
   const sched_param none{};
   (void)::sched_setscheduler(tid().value, SCHED_OTHER, &none);
-  ::kill(tid().value, SIGKILL);
 }
 
 // Of the calls that the replica made without a stop.

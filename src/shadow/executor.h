@@ -69,8 +69,11 @@ class Executor {
   bool waits_for_collectors() const { return blocked_on_buffer_ || (dead_ && !tickets_done()); }
   std::chrono::steady_clock::time_point started() const { return started_; }
   const ExecutorCounts& counts() const { return counts_; }
-  // Of the replica, when it ended.
+  // Of the replica: when it ended, and up to now.
   const ProcessorTime& processor() const { return processor_; }
+  ProcessorTime processor_now() const;
+  // No core is idle: it runs like everybody from now on, where that is permitted.
+  void leave_idle_priority();
   const SharedPages& shared() const { return shared_; }
 
  private:
