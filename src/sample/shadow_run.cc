@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sample/shadow_run.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -206,8 +207,14 @@ uint64_t ShadowRun::look_at_program() {
   return stat->minor_faults;
 }
 
-// As busy since the last look as before.
+// Exact where it was our child and has ended (the replicas were, too); else as busy since the last
+// look as before.
 double ShadowRun::program_cpu_s() const {
+  if (program_.is_ours() && program_.end()) {
+    rusage usage{};
+    ::getrusage(RUSAGE_CHILDREN, &usage);
+    return std::max(0.0, cpu_seconds(usage.ru_utime, usage.ru_stime) - counts_.replica_cpu_s);
+  }
   if (looked_at_ <= 0 || cpu_before_ < 0) return 0;
   return (cpu_s_ - cpu_before_) * std::max(1.0, sampling_s() / looked_at_);
 }
@@ -363,6 +370,7 @@ void ShadowRun::end_replicas() {
 }
 
 void ShadowRun::leave_program() {
+  (void)look_at_program();
   if (!zombies_.empty()) {
     shadow::Pause stopped(program_, shadow::Pause::Whom::one);
     (void)shadow::reap(stopped, syscall_insn_, zombies_);
