@@ -35,13 +35,9 @@ Result<std::unique_ptr<AddressSpace>> AddressSpace::create(ptrace::Tracee thread
                                                   space_options.recording));
   std::unique_ptr<AddressSpace> space(new AddressSpace(process, table, std::move(cache), space_options.translator));
 
-  std::vector<GuestRange> executable;
-  for (const kernel::Mapping& m : mappings) {
-    if (!m.executable) continue;
-    executable.insert(m.path == "[vdso]" ? executable.begin() : executable.end(), m.range);
-  }
   SP_ASSIGN(space->syscall_insn_,
-            ptrace::find_syscall_instruction(executable, space->code_.memory()));
+            ptrace::find_syscall_instruction(kernel::executable_ranges(mappings),
+                                             space->code_.memory()));
   ptrace::RemoteSyscalls remote(thread, space->syscall_insn_, ptrace::StopSignal::keep, filters);
   SP_TRY(space->map_cache(remote, mappings));
   SP_TRY(space->add_slot_group(remote));

@@ -227,6 +227,14 @@ Result<std::vector<Mapping>> read_maps(Tid process) {
   return of_file(path, parse_maps(text));
 }
 
+std::vector<GuestRange> executable_ranges(const std::vector<Mapping>& mappings) {
+  std::vector<GuestRange> ranges;
+  for (const Mapping& m : mappings) {
+    if (m.executable) ranges.insert(m.path == "[vdso]" ? ranges.begin() : ranges.end(), m.range);
+  }
+  return ranges;
+}
+
 Result<std::vector<GuestRange>> parse_dont_fork(std::string_view text) {
   std::vector<GuestRange> ranges;
   GuestRange present;

@@ -50,6 +50,9 @@ Result<std::vector<Mapping>> parse_maps(std::string_view text);
 // time, and mappings may change in between.
 Result<std::vector<Mapping>> read_maps(Tid process);
 
+// Where code is, the vdso first: it is always there and never unmapped.
+std::vector<GuestRange> executable_ranges(const std::vector<Mapping>& mappings);
+
 // --- /proc/PID/smaps --------------------------------------------------------------------------
 
 // Ranges that a fork would not copy (madvise(2), MADV_DONTFORK), adjacent ones as one; memory of

@@ -12,10 +12,10 @@
 #include "collect/count_tables.h"
 #include "collect/pipeline.h"
 #include "inject/engine.h"
-#include "kernel/table.h"
 #include "sample/host.h"
 #include "sample/name_functions.h"
 #include "sample/pipeline_sink.h"
+#include "sample/syscall_counts.h"
 
 namespace shadowprof::sample {
 namespace {
@@ -47,16 +47,6 @@ void fill_overhead(profile::Profile& profile, const inject::EngineCounts& counts
                     {"flush", counts.flushes},
                     {"process", counts.processes},
                     {"thread", counts.threads}};
-}
-
-void fill_syscalls(profile::Profile& profile, const std::map<unsigned, uint64_t>& calls) {
-  for (const auto& [nr, count] : calls) {
-    const kernel::SyscallRow* row = kernel::find_syscall(nr);
-    const std::string name = row ? std::string(row->name) : fmt::format("syscall_{}", nr);
-    const std::string by_class = row ? std::string(to_string(row->syscall_class)) : "unsafe";
-    profile.syscalls.by_name[name].count += count;
-    profile.syscalls.by_class[by_class] += count;
-  }
 }
 
 void add_engine_counts(const inject::Engine& engine, const trace::BlockTable& table, bool calls,
@@ -138,7 +128,7 @@ Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
   }
   profile.coverage.instructions_total = profile.coverage.instructions_profiled;
   profile.confidence.exact = result.warnings.empty();
-  fill_syscalls(profile, engine.syscalls());
+  fill_syscalls(engine.syscalls(), {}, profile.syscalls);
   name_functions(profile, request.top, started,
                  counting ? Inclusive::estimate : Inclusive::measured);
   fill_overhead(profile, engine.counts(), pipeline);

@@ -13,11 +13,11 @@
 
 #include "base/limits.h"
 #include "collect/pipeline.h"
-#include "kernel/table.h"
 #include "sample/host.h"
 #include "sample/name_functions.h"
 #include "sample/pipeline_sink.h"
 #include "sample/shadow_run.h"
+#include "sample/syscall_counts.h"
 
 namespace shadowprof::sample {
 namespace {
@@ -72,20 +72,6 @@ FaultPrice calibrate_faults() {
   }
   ::munmap(memory, kPages * limits::kPageBytes);
   return price;
-}
-
-void fill_syscalls(const ShadowRunCounts& counts, profile::Syscalls& syscalls) {
-  const auto name_of = [](unsigned nr) {
-    const kernel::SyscallRow* row = kernel::find_syscall(nr);
-    return row ? std::string(row->name) : fmt::format("syscall_{}", nr);
-  };
-  for (const auto& [nr, count] : counts.by_number) {
-    const kernel::SyscallRow* row = kernel::find_syscall(nr);
-    syscalls.by_name[name_of(nr)].count += count;
-    syscalls.by_class[row ? std::string(to_string(row->syscall_class)) : "unsafe"] += count;
-  }
-  for (const auto& [nr, count] : counts.ended_by_number)
-    syscalls.by_name[name_of(nr)].ended += count;
 }
 
 void fill_overhead(const ShadowRun& sampled, const collect::Pipeline& pipeline, double max_overhead,
@@ -180,7 +166,7 @@ Result<ShadowModeResult> run_shadow_mode(const ShadowModeRequest& request) {
   profile.coverage.instructions_total =
       std::max(profile.coverage.instructions_profiled, estimate_total(sampled));
   profile.coverage.estimated = true;
-  fill_syscalls(sampled.counts(), profile.syscalls);
+  fill_syscalls(sampled.counts().by_number, sampled.counts().ended_by_number, profile.syscalls);
   name_functions(profile, request.top, started, Inclusive::measured);
   fill_overhead(sampled, pipeline, request.governor.max_overhead, profile.overhead);
   if (const Status sound = profile::check_consistency(profile); !sound)

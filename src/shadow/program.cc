@@ -13,13 +13,9 @@
 namespace shadowprof::shadow {
 
 using ptrace::StopEvent;
-using ptrace::TraceOptions;
 using ptrace::WaitStatus;
 
 namespace {
-
-// A system call of the tracer's needs the first; the second tells that the memory is another one.
-constexpr TraceOptions kOptions = TraceOptions::mark_syscall_stops | TraceOptions::report_exec;
 
 // At a stop that our interrupt has made.
 void conceal_interruption(ptrace::Tracee thread) {
@@ -34,13 +30,13 @@ Program Program::launched(ptrace::Tracee process) {
   Program program(process.tid());
   program.is_child_ = true;
   program.threads_.insert(process.tid());
-  (void)process.set_options_if_alive(kOptions);
+  (void)process.set_options_if_alive(kProgramOptions);
   return program;
 }
 
 Result<Program> Program::attach(Tid process) {
   Program program(process);
-  SP_TRY(ptrace::seize(process, kOptions));
+  SP_TRY(ptrace::seize(process, kProgramOptions));
   program.threads_.insert(process);
   program.adopt_new_threads();
   return program;
@@ -54,7 +50,7 @@ size_t Program::adopt_new_threads() {
     for (Tid tid : *listed) {
       if (threads_.contains(tid)) continue;
       // One that is dying cannot be traced any more; it does not matter.
-      if (!ptrace::seize(tid, kOptions)) continue;
+      if (!ptrace::seize(tid, kProgramOptions)) continue;
       threads_.insert(tid);
       found_one = true;
     }

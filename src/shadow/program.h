@@ -25,6 +25,10 @@
 
 namespace shadowprof::shadow {
 
+// A system call of the tracer's needs the first; the second tells that the memory is another one.
+inline constexpr ptrace::TraceOptions kProgramOptions =
+    ptrace::TraceOptions::mark_syscall_stops | ptrace::TraceOptions::report_exec;
+
 class Program {
  public:
   // `process` was launched by us and stands at its exec event.

@@ -19,19 +19,12 @@ using ptrace::TraceOptions;
 
 namespace {
 
-constexpr TraceOptions kProgramOptions =
-    TraceOptions::mark_syscall_stops | TraceOptions::report_exec;
 constexpr TraceOptions kReplicaOptions = TraceOptions::mark_syscall_stops | TraceOptions::exit_kill;
 
 Result<GuestAddr> find_syscall(Tid process) {
   SP_ASSIGN(const auto mappings, kernel::read_maps(process));
-  std::vector<GuestRange> executable;
-  for (const kernel::Mapping& m : mappings) {
-    if (m.executable)
-      executable.insert(m.path == "[vdso]" ? executable.begin() : executable.end(), m.range);
-  }
   ptrace::RemoteMemory memory(process);
-  return ptrace::find_syscall_instruction(executable, memory);
+  return ptrace::find_syscall_instruction(kernel::executable_ranges(mappings), memory);
 }
 
 // As the thread will go on: a system call that the kernel would restart is at its instruction

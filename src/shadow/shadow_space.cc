@@ -66,12 +66,8 @@ Status ShadowSpace::prepare(Tid replica) {
   }
   if (syscall_insn_.value != 0 && code_.region(syscall_insn_).range.size() != 0) return {};
   SP_ASSIGN(const auto mappings, kernel::read_maps(replica));
-  std::vector<GuestRange> executable;
-  for (const kernel::Mapping& m : mappings) {
-    if (m.executable)
-      executable.insert(m.path == "[vdso]" ? executable.begin() : executable.end(), m.range);
-  }
-  SP_ASSIGN(syscall_insn_, ptrace::find_syscall_instruction(executable, code_.memory()));
+  SP_ASSIGN(syscall_insn_,
+            ptrace::find_syscall_instruction(kernel::executable_ranges(mappings), code_.memory()));
   return {};
 }
 

@@ -402,3 +402,42 @@ TEST_CASE("damaged text never does worse than an error") {
   }
   CHECK(parsed > 0);
 }
+
+TEST_CASE("ranges that a fork does not copy are found, joined, without devices") {
+  const auto ranges = parse_dont_fork(
+      "1000-2000 rw-p 00000000 00:00 0 \nSize: 4 kB\nVmFlags: rd wr mr mw me dc ac \n"
+      "2000-4000 rw-p 00000000 00:00 0 \nVmFlags: rd wr dc ac \n"
+      "5000-6000 rw-s 00000000 00:05 9 /dev/x\nVmFlags: rd wr dc io pf \n"
+      "7000-8000 rw-p 00000000 00:00 0 [heap]\nVmFlags: rd wr ac \n"
+      "9000-a000 rw-p 00000000 00:00 0 \nVmFlags: dc \n");
+  REQUIRE(ranges);
+  REQUIRE(ranges->size() == 2);
+  CHECK((*ranges)[0] == GuestRange{GuestAddr(0x1000), GuestAddr(0x4000)});
+  CHECK((*ranges)[1] == GuestRange{GuestAddr(0x9000), GuestAddr(0xa000)});
+  CHECK_FALSE(parse_dont_fork("VmFlags: dc \n"));
+}
+
+TEST_CASE("memory that is marked so is seen in a live process") {
+  constexpr size_t kBytes = 3 * 4096;
+  void* memory =
+      ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(memory != MAP_FAILED);
+  REQUIRE(::madvise(memory, kBytes, MADV_DONTFORK) == 0);
+  const auto ranges = read_dont_fork(kSelf);
+  ::munmap(memory, kBytes);
+  REQUIRE(ranges);
+  const GuestAddr start(reinterpret_cast<uint64_t>(memory));
+  CHECK(std::any_of(ranges->begin(), ranges->end(), [&](const GuestRange& r) {
+    return r.contains(start) && r.contains(start + (kBytes - 1));
+  }));
+}
+
+TEST_CASE("the vdso is the first of the executable ranges") {
+  const auto maps = parse_maps(
+      "1000-2000 r-xp 00000000 00:01 5 /bin/x\n3000-4000 rw-p 00000000 00:00 0 \n"
+      "5000-6000 r-xp 00000000 00:00 0 [vdso]\n");
+  REQUIRE(maps);
+  const auto ranges = executable_ranges(*maps);
+  REQUIRE(ranges.size() == 2);
+  CHECK(ranges[0].start == GuestAddr(0x5000));
+}
