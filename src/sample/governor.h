@@ -6,7 +6,8 @@
 //   cost of a sample = how long the program was stopped
 //                    + page faults that it took because pages were shared with the replica,
 //                      times what such a fault costs on this host (calibrated at start)
-//                    + processor time that the program might have had, where no core is idle
+//                    + processor time that the program might have had, where no core is idle; else
+//                      what a busy neighbour costs it (neighbour.h)
 //
 // A second bound is the load: the share of time in which replicas run. Moments are randomised, so
 // that nothing periodic in the program is seen always or never.

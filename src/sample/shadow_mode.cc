@@ -12,9 +12,11 @@
 #include <csignal>
 
 #include "base/limits.h"
+#include "base/log.h"
 #include "collect/pipeline.h"
 #include "sample/host.h"
 #include "sample/name_functions.h"
+#include "sample/neighbour.h"
 #include "sample/pipeline_sink.h"
 #include "sample/shadow_run.h"
 #include "sample/syscall_counts.h"
@@ -137,6 +139,9 @@ Result<ShadowModeResult> run_shadow_mode(const ShadowModeRequest& request) {
 
   SP_ASSIGN(const Calibration calibration, calibrate_for(request.collection));
   const FaultPrice price = calibrate_faults();
+  const double neighbour = neighbour_cost();
+  detail("a page copied costs {:.2f} us, kept {:.2f} us; a busy neighbour {:.1f} %",
+         1e6 * price.copied, 1e6 * price.kept, 100 * neighbour);
   block_awaited_signals();
   SP_ASSIGN(shadow::Program program, find_program(request));
   profile.run.pid = program.pid().value;
@@ -149,6 +154,7 @@ Result<ShadowModeResult> run_shadow_mode(const ShadowModeRequest& request) {
   options.max_shadows = request.max_shadows;
   options.duration = request.duration;
   options.plan = request.collection.plan();
+  options.neighbour_cost = neighbour;
   ShadowRun sampled(table, sink, std::move(program), options, request.governor, price);
   // While the program is stopped everything waits for this thread. Where that is not permitted, it
   // waits its turn.

@@ -259,11 +259,13 @@ void ShadowRun::finish(Sample& sample) {
 // A replica that waits for a processor most of its life has no idle core. The next ones compete for
 // one then, are smaller, and their processor time counts as cost.
 void ShadowRun::judge_crowding(const shadow::ProcessorTime& time, SampleCost& cost) {
+  const double busy = kCollectorShare * time.used;
   if (fork_options_.at_idle_priority) {
+    cost.contention = options_.neighbour_cost * busy;
     fork_options_.at_idle_priority = !is_crowded(time);
     return;
   }
-  cost.contention = kCollectorShare * time.used;
+  cost.contention = busy;
   if (waiting_share(time) < kRoomy) fork_options_.at_idle_priority = true;
 }
 

@@ -20,6 +20,7 @@ struct ShadowRunOptions {
   uint64_t sample_size = 0;  // instructions; 0: as the run goes on
   size_t max_shadows = 1;
   double duration = 0;
+  double neighbour_cost = 0;  // to the program, of each second that a replica runs beside it
   emu::CapturePlan plan{};
 };
 
