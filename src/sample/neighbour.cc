@@ -13,8 +13,8 @@ namespace {
 
 // Somewhat more than a core's own caches hold, and arithmetic in between.
 constexpr size_t kWords = size_t{1} << 18;
-constexpr int kSteps = 300'000;
-constexpr int kRuns = 9;
+constexpr int kSteps = 60'000;
+constexpr int kRuns = 5;
 // What is more than that is somebody else's doing.
 constexpr double kMost = 0.3;
 

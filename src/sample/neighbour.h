@@ -7,7 +7,7 @@
 namespace shadowprof::sample {
 
 // By what share a computation slows down on this host while another core computes: 0.1 is a tenth.
-// Takes some ten milliseconds. 0 where there is only one core: there it is not a question of
+// Takes a few milliseconds. 0 where there is only one core: there it is not a question of
 // neighbours.
 double neighbour_cost();
 
