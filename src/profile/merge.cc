@@ -50,6 +50,22 @@ void multiply(std::map<std::string, uint64_t>& counts, uint64_t weight) {
   for (auto& [name, count] : counts) count *= weight;
 }
 
+void multiply(ValueFigures& figures, uint64_t weight) {
+  figures.count *= weight;
+  figures.zero *= weight;
+  figures.same *= weight;
+  figures.strided *= weight;
+  for (ValueCount& v : figures.top) v.count *= weight;
+}
+
+void multiply(LatencyRow& load, uint64_t weight) {
+  for (uint64_t* count :
+       {&load.executions, &load.timed, &load.first_touches, &load.cycles, &load.strided})
+    *count *= weight;
+  for (uint64_t& count : load.classes) count *= weight;
+  for (auto& [bucket, count] : load.histogram) count *= weight;
+}
+
 void multiply(Profile& p, uint64_t weight) {
   if (weight == 1) return;
   Tables& t = p.tables;
@@ -64,6 +80,13 @@ void multiply(Profile& p, uint64_t weight) {
     e.invocations *= weight;
     e.inclusive *= weight;
   }
+  for (PathRow& path : t.paths) path.count *= weight;
+  PathCounts& paths = p.coverage.paths;
+  for (uint64_t* count : {&paths.executions, &paths.pruned, &paths.error_bound, &paths.dropped})
+    *count *= weight;
+  for (ValueRow& v : t.values) multiply(v.figures, weight);
+  for (ArgumentRow& a : t.arguments) multiply(a.figures, weight);
+  for (LatencyRow& load : t.latencies) multiply(load, weight);
   Coverage& c = p.coverage;
   c.samples *= weight;
   c.instructions_profiled *= weight;
@@ -76,6 +99,9 @@ void multiply(Profile& p, uint64_t weight) {
   for (double* s : {&o.engine_cpu_s, &o.collector_cpu_s, &o.program_cpu_s, &o.translation_s})
     *s *= static_cast<double>(weight);
   o.translated_blocks *= weight;
+  o.forks *= weight;
+  o.extra_faults *= weight;
+  o.pause_s.total *= static_cast<double>(weight);
   multiply(o.stops, weight);
   multiply(p.syscalls.by_class, weight);
   for (auto& [name, s] : p.syscalls.by_name) {
@@ -101,6 +127,12 @@ void add_overhead(Overhead& into, const Overhead& from) {
   into.program_cpu_s = add_seconds(into.program_cpu_s, from.program_cpu_s);
   into.translation_s = add_seconds(into.translation_s, from.translation_s);
   into.translated_blocks += from.translated_blocks;
+  into.forks += from.forks;
+  into.extra_faults += from.extra_faults;
+  into.pause_s.total = add_seconds(into.pause_s.total, from.pause_s.total);
+  // Of several runs only the longest pause can be told: no distribution adds up to another.
+  into.pause_s.max = std::max(into.pause_s.max, from.pause_s.max);
+  into.pause_s.p50 = into.pause_s.p99 = 0;
   add_counts(into.stops, from.stops);
 }
 
