@@ -38,8 +38,12 @@ void GuestCode::refresh() {
     detail("{}", mappings.error().message);
     return;  // the process is dying; what is known stays
   }
+  take(*mappings);
+}
+
+void GuestCode::take(const std::vector<kernel::Mapping>& mappings) {
   regions_.clear();
-  for (const kernel::Mapping& m : *mappings) {
+  for (const kernel::Mapping& m : mappings) {
     if (!m.executable || m.range.overlaps(excluded_)) continue;
     regions_.push_back({m.range, module_of(m), may_change(m)});
   }
@@ -99,11 +103,12 @@ size_t GuestCode::fetch(GuestAddr address, std::span<uint8_t> out) {
   return done;
 }
 
-std::vector<GuestRange> GuestCode::rebind(Tid process) {
+std::vector<GuestRange> GuestCode::rebind(Tid process,
+                                          const std::vector<kernel::Mapping>& mappings) {
   const std::vector<emu::CodeRegion> before = std::exchange(regions_, {});
   process_ = process;
   memory_ = ptrace::RemoteMemory(process);
-  refresh();
+  take(mappings);
   std::vector<GuestRange> changed;
   const auto missing_from = [&](const std::vector<emu::CodeRegion>& all, const emu::CodeRegion& r) {
     return std::none_of(all.begin(), all.end(), [&](const emu::CodeRegion& other) {

@@ -35,7 +35,7 @@ class GuestCode : public emu::CodeSource {
   void everything_may_change();
   // From now on the code is read from another process, a later replica of the same program. Returns
   // where it may differ from what was read before; the translations there have to go.
-  std::vector<GuestRange> rebind(Tid process);
+  std::vector<GuestRange> rebind(Tid process, const std::vector<kernel::Mapping>& mappings);
   // Code without a file behind it is what a JIT wrote, and rewrites while nobody looks.
   void distrust_generated_code() { distrust_generated_ = true; }
   // Our own executable mapping is not guest code.
@@ -49,6 +49,7 @@ class GuestCode : public emu::CodeSource {
   };
 
   void refresh();
+  void take(const std::vector<kernel::Mapping>& mappings);
   ModuleId module_of(const kernel::Mapping& mapping);
   const emu::CodeRegion* find(GuestAddr address) const;
   bool may_change(const kernel::Mapping& mapping) const;

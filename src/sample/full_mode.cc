@@ -20,12 +20,6 @@
 namespace shadowprof::sample {
 namespace {
 
-double cpu_seconds_of(int who) {
-  rusage usage{};
-  ::getrusage(who, &usage);
-  return cpu_seconds(usage.ru_utime, usage.ru_stime);
-}
-
 void fill_overhead(profile::Profile& profile, const inject::EngineCounts& counts,
                    const collect::Pipeline& pipeline) {
   profile::Overhead& overhead = profile.overhead;

@@ -85,9 +85,11 @@ void block_awaited_signals() {
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
-double cpu_seconds(const timeval& user, const timeval& system) {
-  return static_cast<double>(user.tv_sec + system.tv_sec) +
-         1e-6 * static_cast<double>(user.tv_usec + system.tv_usec);
+double cpu_seconds_of(int who) {
+  rusage usage{};
+  ::getrusage(static_cast<__rusage_who>(who), &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
 Result<InheritedLimits> InheritedLimits::raise() {

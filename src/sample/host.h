@@ -31,7 +31,8 @@ inline constexpr int kFrontDied = SIGUSR1;
 sigset_t awaited_signals();
 void block_awaited_signals();
 
-double cpu_seconds(const timeval& user, const timeval& system);
+// Processor time, user and system; `who` as for getrusage(2).
+double cpu_seconds_of(int who);
 
 // Limits that we inherited but that are meant for the program: with few open files, small files or
 // little address space we could not do our own work. Raised for us as far as is allowed, and given

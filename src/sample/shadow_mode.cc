@@ -93,9 +93,7 @@ void fill_overhead(const ShadowRun& sampled, const collect::Pipeline& pipeline, 
                         quantile(0.99)};
   }
   overhead.collector_cpu_s = pipeline.cpu_seconds();
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  overhead.engine_cpu_s = cpu_seconds(usage.ru_utime, usage.ru_stime) - overhead.collector_cpu_s;
+  overhead.engine_cpu_s = cpu_seconds_of(RUSAGE_SELF) - overhead.collector_cpu_s;
   overhead.program_cpu_s = sampled.program_cpu_s();
   overhead.translated_blocks = counts.fragments;
   overhead.translation_s = counts.translation_s;

@@ -211,9 +211,7 @@ uint64_t ShadowRun::look_at_program() {
 // look as before.
 double ShadowRun::program_cpu_s() const {
   if (program_.is_ours() && program_.end()) {
-    rusage usage{};
-    ::getrusage(RUSAGE_CHILDREN, &usage);
-    return std::max(0.0, cpu_seconds(usage.ru_utime, usage.ru_stime) - counts_.replica_cpu_s);
+    return std::max(0.0, cpu_seconds_of(RUSAGE_CHILDREN) - counts_.replica_cpu_s);
   }
   if (looked_at_ <= 0 || cpu_before_ < 0) return 0;
   return (cpu_s_ - cpu_before_) * std::max(1.0, sampling_s() / looked_at_);
@@ -319,8 +317,9 @@ void ShadowRun::sample() {
   const bool crowded = !fork_options_.at_idle_priority;
   const uint64_t size = sample_size() / (crowded ? kCrowdedPart : 1);
   const shadow::Budget budget{size, counts_.forks, options_.plan};
+  const shadow::Identity identity{program_.pid(), replica->parent_pid};
   sample.executor = std::make_unique<shadow::Executor>(table_, *space_, sink_, std::move(*replica),
-                                                       identity(), budget);
+                                                       identity, budget);
   if (const Status started = sample.executor->start(); !started) {
     counts_.refused++;
     const bool moved = started.error().errno_value == EEXIST;
@@ -339,14 +338,6 @@ uint64_t ShadowRun::sample_size() const {
   if (options_.sample_size != 0) return options_.sample_size;
   const uint64_t doublings = std::min<uint64_t>(counts_.forks / kSamplesOfASize, 8);
   return std::min(kFirstSample << doublings, kLongestSample);
-}
-
-shadow::Identity ShadowRun::identity() const {
-  shadow::Identity identity{program_.pid(), program_.pid().value, -1};
-  if (const auto status = kernel::read_status(program_.pid())) {
-    identity.parent_pid = status->parent.value;
-  }
-  return identity;
 }
 
 void ShadowRun::warn_once(const std::string& sentence) {

@@ -88,7 +88,6 @@ class ShadowRun {
   void wait_for_end();
   double next_event() const;
   uint64_t look_at_program();
-  shadow::Identity identity() const;
   void warn_once(const std::string& sentence);
 
   trace::BlockTable& table_;

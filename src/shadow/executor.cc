@@ -46,16 +46,16 @@ Executor::~Executor() {
 }
 
 Status Executor::start() {
-  SP_TRY(space_.prepare(tid()));
-  SP_ASSIGN(replica_.mappings, kernel::read_maps(tid()));
+  SP_ASSIGN(const auto mappings, kernel::read_maps(tid()));
+  SP_TRY(space_.prepare(tid(), mappings));
   {
     ptrace::RemoteSyscalls remote(replica_.tracee, space_.syscall_insn(), ptrace::StopSignal::keep,
                                   replica_.filters());
-    SP_TRY(space_.map_into(remote, replica_.mappings));
+    SP_TRY(space_.map_into(remote, mappings));
     slot_ = space_.acquire_slot();
     if (!slot_) return fail("all {} slots are in use", inject::kSlotsPerGroup);
     SP_TRY(ShadowSpace::guard(remote, *slot_));
-    SP_TRY(shared_.protect(remote, replica_.mappings));
+    SP_TRY(shared_.protect(remote, mappings));
     SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
   }
   make_threads();

@@ -74,7 +74,6 @@ class Executor {
   ProcessorTime processor_now() const;
   // No core is idle: it runs like everybody from now on, where that is permitted.
   void leave_idle_priority();
-  const SharedPages& shared() const { return shared_; }
 
  private:
   using Registers = ptrace::Registers;

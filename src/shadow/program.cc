@@ -42,7 +42,7 @@ Result<Program> Program::attach(Tid process) {
   return program;
 }
 
-size_t Program::adopt_new_threads() {
+void Program::adopt_new_threads() {
   for (bool found_one = true; found_one;) {
     found_one = false;
     const auto listed = kernel::list_threads(pid_);
@@ -55,7 +55,6 @@ size_t Program::adopt_new_threads() {
       found_one = true;
     }
   }
-  return threads_.size();
 }
 
 void Program::on_stop(Tid tid, const WaitStatus& status) {

@@ -48,8 +48,8 @@ class Program {
   // A report about one of our threads, outside a pause.
   void on_stop(Tid tid, const ptrace::WaitStatus& status);
 
-  // Traces threads that are new. How many there are now.
-  size_t adopt_new_threads();
+  // Traces threads that are new.
+  void adopt_new_threads();
   // Ends tracing: every thread is stopped for a moment and let go.
   void detach();
 

@@ -100,9 +100,12 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_
     options.all_memory = !dont_fork.empty();
   }
   const ptrace::Tracee parent = pause.threads().front().tracee;
-  Replica replica{ptrace::Tracee(Tid()), {}, {}, Descriptors::of(program.pid()), program.is_ours()};
+  Replica replica{ptrace::Tracee(Tid()), {}, Descriptors::of(program.pid()), program.is_ours()};
   const auto status = kernel::read_status(parent.tid());
-  replica.filtered = status && status->seccomp.value_or(0) != 0;
+  if (status) {
+    replica.filtered = status->seccomp.value_or(0) != 0;
+    replica.parent_pid = status->parent.value;
+  }
   SP_TRY(read_contexts(pause.threads(), replica.threads));
   if (!parent.set_options_if_alive(kProgramOptions | TraceOptions::follow_clone)) {
     return ptrace::thread_is_gone(parent.tid());

@@ -35,9 +35,9 @@ struct GuestContext {
 struct Replica {
   ptrace::Tracee tracee;
   std::vector<GuestContext> threads;  // the first is the one that was forked from
-  std::vector<kernel::Mapping> mappings;
   Descriptors descriptors;
   bool is_our_child = false;
+  int64_t parent_pid = -1;  // of the program; negative: not known
   // The program has installed seccomp filters, which the replica has, too.
   bool filtered = false;
 

@@ -59,13 +59,12 @@ Result<std::unique_ptr<ShadowSpace>> ShadowSpace::create(trace::BlockTable& tabl
       new ShadowSpace(table, std::move(cache), std::move(group), options));
 }
 
-Status ShadowSpace::prepare(Tid replica) {
-  for (const GuestRange& range : code_.rebind(replica)) {
+Status ShadowSpace::prepare(Tid replica, const std::vector<kernel::Mapping>& mappings) {
+  for (const GuestRange& range : code_.rebind(replica, mappings)) {
     translator_.forget_code();
-    invalidated_ += cache_->invalidate(range);
+    cache_->invalidate(range);
   }
   if (syscall_insn_.value != 0 && code_.region(syscall_insn_).range.size() != 0) return {};
-  SP_ASSIGN(const auto mappings, kernel::read_maps(replica));
   SP_ASSIGN(syscall_insn_,
             ptrace::find_syscall_instruction(kernel::executable_ranges(mappings), code_.memory()));
   return {};

@@ -28,7 +28,7 @@ class ShadowSpace {
                                                      emu::TranslatorOptions options);
 
   // `replica` is stopped, and runs the code that its mappings say.
-  Status prepare(Tid replica);
+  Status prepare(Tid replica, const std::vector<kernel::Mapping>& mappings);
   Status map_into(ptrace::RemoteSyscalls& remote, const std::vector<kernel::Mapping>& mappings);
 
   // A free slot, or null. After map_into().
@@ -42,7 +42,6 @@ class ShadowSpace {
   inject::GuestCode& code() { return code_; }
   // Where a `syscall` instruction is; valid after prepare().
   GuestAddr syscall_insn() const { return syscall_insn_; }
-  uint64_t invalidated() const { return invalidated_; }
 
  private:
   ShadowSpace(trace::BlockTable& table, std::unique_ptr<emu::CodeCache> cache,
@@ -56,7 +55,6 @@ class ShadowSpace {
   inject::SlotGroup group_;
   std::vector<std::unique_ptr<inject::Slot>> slots_;
   GuestAddr syscall_insn_;
-  uint64_t invalidated_ = 0;
 };
 
 }  // namespace shadowprof::shadow

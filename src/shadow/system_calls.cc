@@ -265,7 +265,7 @@ SyscallAnswer SystemCalls::signal_mask(const Call& call) {
 
 SyscallAnswer SystemCalls::identity(const Call& call) {
   if (call.nr == SYS_gettid) return value(call.thread.tid.value);
-  const int64_t id = call.nr == SYS_getpid ? identity_.own_pid : identity_.parent_pid;
+  const int64_t id = call.nr == SYS_getpid ? identity_.pid.value : identity_.parent_pid;
   return id < 0 ? end(call, Outcome::system_call) : value(id);
 }
 

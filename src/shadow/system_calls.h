@@ -27,8 +27,7 @@ namespace shadowprof::shadow {
 
 // What the program is told about itself.
 struct Identity {
-  Tid pid;                 // ours for it
-  int64_t own_pid = 0;     // as it sees itself, in its own namespace
+  Tid pid;
   int64_t parent_pid = 0;  // negative: not known
 };
 
