@@ -91,8 +91,7 @@ sample::ShadowModeRequest shadow_request(const RunOptions& options, std::string 
 
 // The profile as far as there is one is written; what is returned is why there is none, or why it
 // could not be.
-template <typename Produced>
-Result<profile::Exit> conclude(Result<Produced> result, const RunOptions& options) {
+Result<profile::Exit> conclude(Result<sample::RunResult> result, const RunOptions& options) {
   if (!result) return tl::unexpected(result.error());
   profile::Profile& profile = result->profile;
   const Status written = report_outcome(profile, result->warnings, result->internal_error,

@@ -66,16 +66,10 @@ ptrace::LaunchRequest launch_request(const FullModeRequest& request) {
 
 }  // namespace
 
-Result<FullModeResult> run_full_mode(const FullModeRequest& request) {
-  FullModeResult result;
+Result<RunResult> run_full_mode(const FullModeRequest& request) {
+  RunResult result;
   profile::Profile& profile = result.profile;
-  profile.run.command = request.argv;
-  profile.run.mode = "full";
-  profile.run.engine = "translator";
-  profile.run.host = describe_host();
-  profile.run.options = request.options;
-  profile.run.seed = request.seed;
-  profile.run.started = utc_now();
+  profile.run = begin_run("full", request.argv, request.options, request.seed);
   const int64_t started = std::time(nullptr);
   const auto start = std::chrono::steady_clock::now();
 

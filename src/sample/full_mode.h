@@ -17,11 +17,12 @@
 #include "profile/profile.h"
 #include "ptrace/launch.h"
 #include "sample/collection.h"
+#include "sample/run_result.h"
 
 namespace shadowprof::sample {
 
 struct FullModeRequest {
-  std::string path;                // of the program's file
+  std::string path;  // of the program's file
   std::vector<std::string> argv;
   std::vector<std::string> environment;
   ptrace::InheritedSignals signals;
@@ -29,19 +30,11 @@ struct FullModeRequest {
   bool deterministic = false;
   Collection collection;
   uint64_t seed = 1;
-  size_t top = 20;                 // rows of each hotlist
+  size_t top = 20;                             // rows of each hotlist
   std::map<std::string, std::string> options;  // as the user gave them, for the profile
 };
 
-struct FullModeResult {
-  profile::Profile profile;
-  // What did not run under the engine, one sentence each.
-  std::vector<std::string> warnings;
-  // A rule of profiles is broken (profile::check_consistency): a bug of ours. Empty: none is.
-  std::string internal_error;
-};
-
 // An Error means that the program did not start, or that its end was not seen.
-Result<FullModeResult> run_full_mode(const FullModeRequest& request);
+Result<RunResult> run_full_mode(const FullModeRequest& request);
 
 }  // namespace shadowprof::sample

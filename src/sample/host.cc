@@ -49,6 +49,19 @@ profile::Host describe_host() {
   return host;
 }
 
+profile::Run begin_run(const char* mode, const std::vector<std::string>& command,
+                       const std::map<std::string, std::string>& options, uint64_t seed) {
+  profile::Run run;
+  run.command = command;
+  run.mode = mode;
+  run.engine = "translator";
+  run.host = describe_host();
+  run.options = options;
+  run.seed = seed;
+  run.started = utc_now();
+  return run;
+}
+
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};

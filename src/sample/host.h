@@ -7,6 +7,7 @@
 
 #include <csignal>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@
 namespace shadowprof::sample {
 
 profile::Host describe_host();
+// What is known of a run when it begins; the engine is the translator.
+profile::Run begin_run(const char* mode, const std::vector<std::string>& command,
+                       const std::map<std::string, std::string>& options, uint64_t seed);
 std::string utc_now();  // "2025-01-31T12:00:00Z"
 
 // While a program runs under us: ctrl-C and ctrl-\ reach it by itself, so we ignore them; SIGTERM

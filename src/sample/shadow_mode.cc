@@ -123,16 +123,10 @@ std::optional<profile::Exit> exit_of(const shadow::Program& program) {
 
 }  // namespace
 
-Result<ShadowModeResult> run_shadow_mode(const ShadowModeRequest& request) {
-  ShadowModeResult result;
+Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
+  RunResult result;
   profile::Profile& profile = result.profile;
-  profile.run.command = request.command;
-  profile.run.mode = "shadow";
-  profile.run.engine = "translator";
-  profile.run.host = describe_host();
-  profile.run.options = request.options;
-  profile.run.seed = request.governor.seed;
-  profile.run.started = utc_now();
+  profile.run = begin_run("shadow", request.command, request.options, request.governor.seed);
   const int64_t started = std::time(nullptr);
 
   SP_ASSIGN(const Calibration calibration, calibrate_for(request.collection));

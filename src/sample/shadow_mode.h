@@ -18,6 +18,7 @@
 #include "ptrace/launch.h"
 #include "sample/collection.h"
 #include "sample/governor.h"
+#include "sample/run_result.h"
 
 namespace shadowprof::sample {
 
@@ -34,12 +35,6 @@ struct ShadowModeRequest {
   std::map<std::string, std::string> options;
 };
 
-struct ShadowModeResult {
-  profile::Profile profile;
-  std::vector<std::string> warnings;
-  std::string internal_error;
-};
-
-Result<ShadowModeResult> run_shadow_mode(const ShadowModeRequest& request);
+Result<RunResult> run_shadow_mode(const ShadowModeRequest& request);
 
 }  // namespace shadowprof::sample

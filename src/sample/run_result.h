@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+//
+// What a run gives, in every mode.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "profile/profile.h"
+
+namespace shadowprof::sample {
+
+struct RunResult {
+  profile::Profile profile;
+  // What did not run under the engine, or could not be sampled, one sentence each.
+  std::vector<std::string> warnings;
+  // A rule of profiles is broken (profile::check_consistency): a bug of ours. Empty: none is.
+  std::string internal_error;
+};
+
+}  // namespace shadowprof::sample
