@@ -6,13 +6,18 @@ usage: bench/full_mode.py SHADOWPROF [--repeat N] [--only NAME,...] [--latency] 
                           [--profiles NAME,...]
 
 For each program, in turn and interleaved: native; the engine alone (block trace recorded and
-discarded, --profile none); edges and calls collected (the default); paths; values; loads timed
-(with --latency, as it is slow). The figure of a program is the
-ratio of the smallest CPU times of N repeats; the last line is the geometric mean. All programs come
-from Debian's packages; their inputs are made here, the same each time.
+discarded, --profile none); edges and calls collected (the default); paths; values; addresses counted
+by cache line; loads timed (with --latency, as it is slow). The figure of a program is the
+ratio of the smallest CPU times of N repeats; the line after them is the geometric mean. All programs
+come from Debian's packages; their inputs are made here, the same each time.
+
+Last, cold code: a program that executes much code a few times. Of each column, the microseconds of
+translation for each piece of code (a fragment), and all that the run took beyond a native one,
+stops and the profile's making included.
 """
 
 import argparse
+import json
 import math
 import os
 import pathlib
@@ -35,6 +40,21 @@ def cpu_seconds(command):
     return (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)
 
 
+def cold_code(prefix, output, profiles, repeat):
+    command = ["/usr/bin/python3", "-I", "-c", "import " + ", ".join(programs.PYTHON_MODULES)]
+    native = min(cpu_seconds(command) for _ in range(repeat + 1))
+    for name, what in profiles:
+        best = (math.inf, math.inf, 0)
+        for _ in range(repeat):
+            cpu = cpu_seconds(prefix + ["--profile", what, "--"] + command)
+            overhead = json.loads(output.read_text())["overhead"]
+            fragments = overhead["translated_blocks"]
+            best = min(best, (1e6 * (cpu - native) / fragments,
+                              1e6 * overhead["translation_s"] / fragments, fragments))
+        print(f"cold code, {name + ':':<12} {best[1]:.1f} us of translation and {best[0]:.1f} us in all "
+              f"for each of {best[2]} fragments", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("shadowprof")
@@ -49,7 +69,7 @@ def main():
     prefix = [options.shadowprof, "run", "--mode", "full", "-q", "-o", output]
     only = [name for name in options.only.split(",") if name]
     profiles = [("engine", "none"), ("edges+calls", "edge,call"), ("paths", "edge,path"),
-                ("values", "edge,value")]
+                ("values", "edge,value"), ("addresses", "edge,address")]
     if options.latency:
         profiles.append(("latency", "edge,latency"))
     if options.profiles:
@@ -72,10 +92,13 @@ def main():
             print(f"{name:<10} {best[0]:>9.2f} " + " ".join(f"{r:>11.2f}" for r in ratios), flush=True)
             logs = [a + math.log(b) for a, b in zip(logs, ratios)]
             count += 1
+        if count:
+            means = [math.exp(a / count) for a in logs]
+            print(f"{'geo. mean':<10} {'':>9} " + " ".join(f"{m:>11.2f}" for m in means))
+        if not only or "cold" in only:
+            cold_code(prefix, output, profiles, options.repeat)
     finally:
         shutil.rmtree(folder)
-    means = [math.exp(a / count) for a in logs]
-    print(f"{'geo. mean':<10} {'':>9} " + " ".join(f"{m:>11.2f}" for m in means))
 
 
 if __name__ == "__main__":

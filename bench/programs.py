@@ -19,6 +19,8 @@ words = [str(i * 7919 % 10007) for i in range(200000)]
 words.sort()
 print(total, len(json.dumps(words)), len(re.findall('1[0-5]+', ' '.join(words))))
 """
+PYTHON_MODULES = ["asyncio", "decimal", "email", "http.client", "json", "re", "sqlite3", "unittest",
+                  "urllib.request", "xml.dom.minidom"]
 SQL = "create table t(a integer primary key, b text, c integer);" \
       "with recursive n(x) as (select 1 union all select x+1 from n where x<COUNT)" \
       " insert into t select x, 'row ' || (x * 7919 % 100003), x % 1000 from n;" \

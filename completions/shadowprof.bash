@@ -22,7 +22,7 @@ _shadowprof()
   fi
   case $previous in
     --color) mapfile -t COMPREPLY < <(compgen -W "always auto never" -- "$current"); return ;;
-    --mode) mapfile -t COMPREPLY < <(compgen -W "shadow full" -- "$current"); return ;;
+    --mode) mapfile -t COMPREPLY < <(compgen -W "shadow burst full" -- "$current"); return ;;
     --view) mapfile -t COMPREPLY < <(compgen -W "both source code" -- "$current"); return ;;
     --sort) mapfile -t COMPREPLY < <(compgen -W "self total calls loops name" -- "$current"); return ;;
     --format)

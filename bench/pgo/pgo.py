@@ -2,16 +2,22 @@
 # SPDX-License-Identifier: MIT
 """What profiles of shadowprof are worth to a compiler, next to those of instrumented builds.
 
-usage: pgo.py --shadowprof PATH [--lua DIR] [--sqlite DIR] [--work DIR] [--repeat N]
+usage: pgo.py --shadowprof PATH [--lua DIR] [--sqlite DIR] [--tcc DIR] [--work DIR] [--repeat N]
+              [--mode full|shadow] [--runs N]
 
 DIR of Lua is the src folder of its sources; DIR of SQLite holds sqlite3.c and shell.c (see
-docs/pgo.md). Each program is built by clang -O2, profiled in full mode with a training input, and
-built again with what the exports say; builds are then timed with another, larger input, in turn,
-N times each. Printed is user CPU time: the least of each build over the least of -O2, and how often
-the build was faster than -O2 in the same turn. Every build must print what -O2 prints.
+docs/pgo.md); DIR of tcc holds its configured sources. Each program is built by clang -O2, profiled
+with a training input, built again with what the exports say, and once more with a profile of that
+build. Profiles are of full mode; with --mode shadow as in production: N runs of shadow mode with
+its default settings and an input that is long enough for samples, merged. Builds are timed with
+another input, in turn, N times each. Printed are user CPU time: the least of each build over the
+least of -O2, and how often the build was faster than -O2 in the same turn; executed instructions,
+counted in full mode on the same input; and of both, which part of what instrumented PGO saves is
+saved. Every build must print what -O2 prints.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import resource
@@ -24,6 +30,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 DEBUG = ["-g", "-fdebug-info-for-profiling"]
 BOLT_OPTIONS = ["-reorder-blocks=ext-tsp", "-reorder-functions=hfsort", "-split-functions",
                 "-split-all-cold", "-dyno-stats"]
+# Counts of lines are made counts of blocks by the flow between blocks, as a whole.
+SAMPLE_USE = ["-mllvm", "-sample-profile-use-profi"]
+O2, INSTRUMENTED = "-O2", "instrumented PGO"
 
 
 def tool(name, versions):
@@ -45,9 +54,11 @@ def run(*command, **options):
 class Subject:
     """A program: its sources and how it is run for training and for timing."""
 
-    def __init__(self, name, sources, flags, libraries, train, timed, bolt_skips=""):
+    def __init__(self, name, sources, flags, libraries, *, train, sampled, timed, bolt_skips="",
+                 writes=None):
         self.name, self.sources, self.flags, self.libraries = name, sources, flags, libraries
-        self.train, self.timed, self.bolt_skips = train, timed, bolt_skips
+        self.train, self.sampled, self.timed = train, sampled, timed
+        self.bolt_skips, self.writes = bolt_skips, writes
 
 
 def lua(folder):
@@ -55,22 +66,37 @@ def lua(folder):
     script = str(HERE / "work.lua")
     # BOLT 19 cannot move this function: it jumps through a table of labels (computed goto).
     return Subject("lua", sources, ["-DLUA_USE_LINUX"], ["-lm", "-ldl"],
-                   [script, "1", "7"], [script, "30", "42"], bolt_skips="luaV_execute.*")
+                   train=[script, "1", "7"], sampled=[script, "60", "7"],
+                   timed=[script, "12", "42"], bolt_skips="luaV_execute.*")
 
 
 def sqlite(folder, work):
-    for name, rows, seed in (("train", 4000, 7), ("timed", 100000, 42)):
+    for name, rows, seed in (("train", 4000, 7), ("sampled", 200000, 7), ("timed", 40000, 42)):
         (work / f"{name}.sql").write_text(
             (HERE / "work.sql").read_text().replace("ROWS", str(rows)).replace("SEED", str(seed)))
     sources = [f"{folder}/sqlite3.c", f"{folder}/shell.c"]
     flags = ["-DSQLITE_THREADSAFE=0", "-DSQLITE_OMIT_LOAD_EXTENSION", "-DHAVE_READLINE=0"]
-    return Subject("sqlite3", sources, flags, ["-lm"],
-                   [":memory:", f".read {work}/train.sql"], [":memory:", f".read {work}/timed.sql"])
+    arguments = {name: [":memory:", f".read {work}/{name}.sql"]
+                 for name in ("train", "sampled", "timed")}
+    return Subject("sqlite3", sources, flags, ["-lm"], **arguments)
+
+
+def tcc(folder, work, sqlite_folder):
+    """A compiler: of SQLite's shell in training, of SQLite itself when timed, many times over."""
+    flags = ["-DTCC_TARGET_X86_64", "-DONE_SOURCE=1", f"-I{folder}", "-w"]
+    options = [f"-I{folder}/include", "-I/usr/include", "-I/usr/include/x86_64-linux-gnu", "-w",
+               "-DSQLITE_THREADSAFE=0", "-c"]
+    shell, library = f"{sqlite_folder}/shell.c", f"{sqlite_folder}/sqlite3.c"
+    return Subject("tcc", [f"{folder}/tcc.c"], flags, ["-lm", "-ldl", "-lpthread"],
+                   train=[*options, shell], sampled=[*options, *[shell] * 350],
+                   timed=[*options, *[library] * 10], writes=work / "sqlite3.o")
 
 
 class Builder:
-    def __init__(self, subject, shadowprof, work):
-        self.s, self.shadowprof, self.work = subject, shadowprof, work
+    def __init__(self, subject, shadowprof, work, mode, runs):
+        self.s, self.shadowprof, self.work, self.mode = subject, shadowprof, work, mode
+        self.runs = runs
+        self.profiles = {}
         self.clang = tool("clang", ["-14", "-16", "-19", ""])
         llvm = self.clang.split("/llvm-")[1].split("/")[0]
         self.profdata = tool("llvm-profdata", [f"-{llvm}"])
@@ -83,11 +109,44 @@ class Builder:
             *self.s.sources, *self.s.libraries)
         return out
 
+    def profile(self, program):
+        """Of the training input; taken once for each program."""
+        if program in self.profiles:
+            return self.profiles[program]
+        profile = self.profiles[program] = pathlib.Path(f"{program}.json")
+        if self.mode == "full":
+            run(self.shadowprof, "run", "--mode", "full", "-q", "-o", profile, "--", program,
+                *self.s.train, cwd=self.work)
+            return profile
+        parts = [f"{program}.{i}.json.zst" for i in range(self.runs)]
+        for part in parts:
+            run(self.shadowprof, "run", "-q", "-o", part, "--", program, *self.s.sampled,
+                cwd=self.work)
+        run(self.shadowprof, "merge", "-o", profile, *parts)
+        self.describe(program, parts)
+        return profile
+
+    @staticmethod
+    def describe(program, parts):
+        samples = profiled = cpu_s = cost_s = 0
+        for part in parts:
+            one = json.loads(run("zstdcat", part))
+            overhead = one["overhead"]
+            samples += one["coverage"]["samples"]
+            profiled += one["coverage"]["instructions_profiled"]
+            cpu_s += overhead["program_cpu_s"]
+            cost_s += overhead["estimated_share"] * overhead["program_cpu_s"]
+        print(f"{program.name}: {samples} samples, {profiled / 1e6:.0f} M instructions in "
+              f"{cpu_s:.0f} s of CPU time, estimated cost {100 * cost_s / cpu_s:.2f} %", flush=True)
+
     def export(self, program, form):
-        profile, out = f"{program}.json.zst", f"{program}.{form}"
-        run(self.shadowprof, "run", "--mode", "full", "-q", "-o", profile, "--", program, *self.s.train)
-        run(self.shadowprof, "export", "--format", form, "-o", out, profile)
+        out = f"{program}.{form}"
+        run(self.shadowprof, "export", "--format", form, "-o", out, self.profile(program))
         return out
+
+    def sample_build(self, name, profiled):
+        return self.build(name, f"-fprofile-sample-use={self.export(profiled, 'llvm-sample')}",
+                          *SAMPLE_USE)
 
     def bolted(self, program):
         out = pathlib.Path(f"{program}-bolt")
@@ -100,42 +159,64 @@ class Builder:
     def instrumented(self):
         program = self.build("instrumented", "-fprofile-generate")
         raw, data = f"{program}.profraw", f"{program}.profdata"
-        run(program, *self.s.train, env={**os.environ, "LLVM_PROFILE_FILE": raw})
+        run(program, *self.s.train, cwd=self.work, env={**os.environ, "LLVM_PROFILE_FILE": raw})
         run(self.profdata, "merge", "-o", data, raw)
         return self.build("instrumented-use", f"-fprofile-use={data}")
 
+    def instructions(self, program):
+        profile = f"{program}.timed.json"
+        run(self.shadowprof, "run", "--mode", "full", "-q", "-o", profile, "--", program,
+            *self.s.timed, cwd=self.work)
+        with open(profile, encoding="utf-8") as file:
+            return json.load(file)["coverage"]["instructions_profiled"]
+
     def all(self):
         base = self.build("o2")
-        sample = self.build("sample", f"-fprofile-sample-use={self.export(base, 'llvm-sample')}")
-        return {"-O2": base,
-                "sample profile (shadowprof)": sample,
-                "BOLT (shadowprof)": self.bolted(base),
-                "sample profile, then BOLT (shadowprof)": self.bolted(sample),
-                "instrumented PGO": self.instrumented()}
+        first = self.sample_build("sample", base)
+        second = self.sample_build("sample2", first)
+        return {O2: base,
+                "BOLT": self.bolted(base),
+                "sample profile": first,
+                "sample profile of that build": second,
+                "the same, then BOLT": self.bolted(second),
+                INSTRUMENTED: self.instrumented()}
 
 
-def seconds(program, arguments):
+def seconds(program, subject, work):
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    output = run(program, *arguments)
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before, output
+    output = run(program, *subject.timed, cwd=work)
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    return spent, subject.writes.read_bytes() if subject.writes else output
 
 
-def measure(subject, builds, repeat):
+def measure(builder, builds, repeat):
+    subject = builder.s
     times = {name: [] for name in builds}
     expected = None
     for _ in range(repeat):
         for name, program in builds.items():
-            spent, output = seconds(program, subject.timed)
+            spent, output = seconds(program, subject, builder.work)
             expected = expected or output
             if output != expected:
                 sys.exit(f"{name} of {subject.name} prints something else")
             times[name].append(spent)
-    base = times["-O2"]
-    print(f"\n| {subject.name} | user s | of -O2 | faster than -O2 |\n|---|--:|--:|--:|")
+    least = {name: min(all_times) for name, all_times in times.items()}
+    executed = {name: builder.instructions(program) for name, program in builds.items()}
+
+    def of_instrumented(figures, name):
+        return (figures[O2] - figures[name]) / (figures[O2] - figures[INSTRUMENTED])
+
+    print(f"\n| {subject.name}, {builder.mode} mode | instructions of -O2 | part of instrumented | "
+          "user s | of -O2 | part of instrumented | faster than -O2 |\n|---|--:|--:|--:|--:|--:|--:|")
     for name, all_times in times.items():
-        wins = sum(mine < other for mine, other in zip(all_times, base))
-        print(f"| {name} | {min(all_times):.2f} | {min(all_times) / min(base):.3f} | "
-              f"{'' if name == '-O2' else f'{wins} of {repeat}'} |", flush=True)
+        if name == O2:
+            print(f"| {name} | 1.000 | | {least[name]:.2f} | 1.000 | | |")
+            continue
+        wins = sum(mine < other for mine, other in zip(all_times, times[O2]))
+        print(f"| {name} | {executed[name] / executed[O2]:.3f} | "
+              f"{of_instrumented(executed, name):.0%} | {least[name]:.2f} | "
+              f"{least[name] / least[O2]:.3f} | {of_instrumented(least, name):.0%} | "
+              f"{wins} of {repeat} |", flush=True)
 
 
 def main():
@@ -143,20 +224,29 @@ def main():
     parser.add_argument("--shadowprof", required=True)
     parser.add_argument("--lua")
     parser.add_argument("--sqlite")
+    parser.add_argument("--tcc")
     parser.add_argument("--work")
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--mode", choices=["full", "shadow"], default="full")
+    parser.add_argument("--runs", type=int, default=10)
     options = parser.parse_args()
+    if options.tcc and not options.sqlite:
+        parser.error("tcc compiles SQLite: --sqlite says where it is")
     with tempfile.TemporaryDirectory(prefix="shadowprof-pgo-") as folder:
-        work = pathlib.Path(options.work or folder)
+        work = pathlib.Path(options.work or folder).absolute()
         work.mkdir(exist_ok=True)
         subjects = []
         if options.lua:
-            subjects.append(lua(options.lua))
+            subjects.append(lua(os.path.abspath(options.lua)))
         if options.sqlite:
             subjects.append(sqlite(os.path.abspath(options.sqlite), work))
+        if options.tcc:
+            subjects.append(tcc(os.path.abspath(options.tcc), work,
+                                os.path.abspath(options.sqlite)))
         for subject in subjects:
-            builder = Builder(subject, os.path.abspath(options.shadowprof), work)
-            measure(subject, builder.all(), options.repeat)
+            builder = Builder(subject, os.path.abspath(options.shadowprof), work, options.mode,
+                              options.runs)
+            measure(builder, builder.all(), options.repeat)
 
 
 main()

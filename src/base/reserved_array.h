@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include <cstddef>
+#include <memory>
 #include <new>
 #include <span>
 #include <type_traits>
@@ -34,6 +35,11 @@ class ReservedArray {
   T& push_back(const T& value) {
     CHECK(size_ < capacity_, "table of {} entries is full", capacity_);
     return *new (data_ + size_++) T(value);
+  }
+  void append(std::span<const T> values) {
+    CHECK(values.size() <= capacity_ - size_, "table of {} entries is full", capacity_);
+    std::uninitialized_copy(values.begin(), values.end(), data_ + size_);
+    size_ += values.size();
   }
   // Forgets the elements; their memory is used again.
   void clear() { size_ = 0; }

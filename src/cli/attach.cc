@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "cli/command_line.h"
+#include "cli/collection_options.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/front.h"
@@ -18,8 +19,11 @@ namespace {
 
 struct AttachOptions {
   OutcomeOptions outcome{.output = "shadowprof.json", .verbose = false};
+  CollectionOptions wanted;
   SamplingOptions sampling;
-  int pid = 0;
+  std::string mode = "shadow";
+  std::vector<int> pids;
+  bool follow = false;
   size_t top = 20;
   bool quiet = false;
 };
@@ -27,14 +31,23 @@ struct AttachOptions {
 std::optional<int> parse(int argc, char** argv, AttachOptions& options) {
   CLI::App app{"Samples a running process until it ends, the time is up, or ctrl-C.",
                "shadowprof attach"};
-  app.add_option("pid,-p,--pid", options.pid, "process to profile")
-      ->type_name("PID")
+  app.add_option("pid,-p,--pid", options.pids, "process to profile, or several")
+      ->type_name("PID,...")
+      ->delimiter(',')
       ->required()
       ->check(CLI::Range(1, 1 << 22));
   app.add_option("-o,--output", options.outcome.output,
                  "profile to write; - is standard output; .gz and .zst compress")
       ->type_name("FILE")
       ->capture_default_str();
+  app.add_flag("-f,--follow", options.follow, "processes that it starts, too");
+  app.add_option("--mode", options.mode,
+                 "shadow: replicas of the process run under the translator; burst: the process "
+                 "itself does, for milliseconds")
+      ->type_name("MODE")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"shadow", "burst"}));
+  options.wanted.add_to(app);
   options.sampling.add_to(app);
   app.add_option("--top", options.top, "rows of each hotlist")
       ->type_name("N")
@@ -67,28 +80,20 @@ Status look_at(Tid process) {
   return {};
 }
 
-}  // namespace
-
-int attach_main(int argc, char** argv) {
-  AttachOptions options;
-  if (const auto status = parse(argc, argv, options)) return *status;
-  if (options.quiet) set_verbosity(Verbosity::quiet);
-  if (options.outcome.verbose) set_verbosity(Verbosity::verbose);
-  const Tid process(options.pid);
-  Status ready = look_at(process);
-  if (ready) ready = profile::check_output(options.outcome.output);
-  if (!ready) {
-    error("{}", ready.error().message);
-    return kExitOwnFailure;
-  }
-  sample::ShadowModeRequest request;
-  request.attach_to = process;
-  request.command = command_of(process);
+template <typename Request>
+[[noreturn]] void sample_as(const AttachOptions& options,
+                            Result<sample::RunResult> (*run)(const Request&)) {
+  Request request;
+  for (int pid : options.pids) request.attach_to.emplace_back(pid);
+  request.command = command_of(request.attach_to.front());
+  if constexpr (requires { request.follow; }) request.follow = options.follow;
   request.top = options.top;
+  request.collection = options.wanted.collection(options.mode, options.sampling.seed);
+  options.wanted.record_in(request.options);
   options.sampling.apply_to(request);
-  options.sampling.record_in(request.options);
+  options.sampling.record_in(options.mode, request.options);
   run_behind_front([&] {
-    auto result = sample::run_shadow_mode(request);
+    auto result = run(request);
     Status done;
     if (result) {
       done = report_outcome(result->profile, result->warnings, result->internal_error,
@@ -100,6 +105,33 @@ int attach_main(int argc, char** argv) {
     error("{}", done.error().message);
     return kExitOwnFailure;
   });
+}
+
+}  // namespace
+
+int attach_main(int argc, char** argv) {
+  AttachOptions options;
+  if (const auto status = parse(argc, argv, options)) return *status;
+  if (options.quiet) set_verbosity(Verbosity::quiet);
+  if (options.outcome.verbose) set_verbosity(Verbosity::verbose);
+  Status ready = options.sampling.check(options.mode);
+  if (ready) ready = options.wanted.accepted_by(options.sampling.chosen_engine(options.mode));
+  const bool one_only = options.mode == "burst";
+  if (one_only && (options.follow || options.pids.size() > 1)) {
+    ready = fail("burst mode profiles one process, and does not follow children (-f)");
+  }
+  for (int pid : options.pids) {
+    if (ready) ready = look_at(Tid(pid));
+  }
+  if (ready) ready = profile::check_output(options.outcome.output);
+  if (!ready) {
+    error("{}", ready.error().message);
+    return kExitOwnFailure;
+  }
+  if (options.mode == "burst") {
+    sample_as<sample::BurstModeRequest>(options, sample::run_burst_mode);
+  }
+  sample_as<sample::ShadowModeRequest>(options, sample::run_shadow_mode);
 }
 
 }  // namespace shadowprof::cli

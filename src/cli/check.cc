@@ -138,6 +138,7 @@ Result<std::vector<Comparison>> compare_all(const CheckOptions& options) {
   const auto& texts = options.limits.empty() ? profile::default_limit_rules() : options.limits;
   for (const std::string& text : texts) {
     SP_ASSIGN(LimitRule rule, profile::parse_limit_rule(text));
+    rule.where_profiled = options.limits.empty();
     rules.push_back(std::move(rule));
   }
   const std::string root = options.source_root.empty() ? working_directory() : options.source_root;

@@ -50,6 +50,9 @@ void extend_hotlists(Profile& profile, size_t limit, const symbols::ModuleSet* f
       !short_of(old.edges.size(), profile.tables.edges.size()) &&
       !short_of(old.paths.size(), profile.tables.paths.size()) &&
       !short_of(old.load_latency.size(), profile.tables.latencies.size()) &&
+      !short_of(old.latency_pages.size(), profile.tables.latency_pages.size()) &&
+      !short_of(old.latency_values.size(), profile.tables.latency_values.size()) &&
+      !short_of(old.cache_lines.size(), profile.tables.cache_lines.size()) &&
       !short_of(old.values.size(), profile.tables.values.size()) &&
       !short_of(old.arguments.size(), profile.tables.arguments.size()))
     return;
@@ -123,6 +126,9 @@ Status print_report(const ReportOptions& options) {
     shorten(profile.hotlists.edges, limit);
     shorten(profile.hotlists.paths, limit);
     shorten(profile.hotlists.load_latency, limit);
+    shorten(profile.hotlists.latency_pages, limit);
+    shorten(profile.hotlists.latency_values, limit);
+    shorten(profile.hotlists.cache_lines, limit);
     shorten(profile.hotlists.values, limit);
     shorten(profile.hotlists.arguments, limit);
     shorten(profile.hotlists.targets, limit);

@@ -17,6 +17,7 @@
 #include "cli/run_options.h"
 #include "kernel/elf_kind.h"
 #include "profile/json_file.h"
+#include "sample/burst_mode.h"
 #include "sample/full_mode.h"
 #include "sample/host.h"
 #include "sample/shadow_mode.h"
@@ -66,6 +67,7 @@ sample::FullModeRequest full_request(const RunOptions& options, std::string path
   request.environment = environment();
   request.follow = options.follow;
   request.deterministic = options.deterministic;
+  request.baseline_processor = options.cpu_features == "baseline";
   request.collection = options.collection();
   request.seed = options.sampling.seed;
   request.top = options.top;
@@ -73,8 +75,10 @@ sample::FullModeRequest full_request(const RunOptions& options, std::string path
   return request;
 }
 
-sample::ShadowModeRequest shadow_request(const RunOptions& options, std::string path) {
-  sample::ShadowModeRequest request;
+// Of shadow or burst mode.
+template <typename Request>
+Request sampling_request(const RunOptions& options, std::string path) {
+  Request request;
   ptrace::LaunchRequest& launch = request.launch.emplace();
   launch.path = std::move(path);
   launch.argv = options.command;
@@ -82,6 +86,7 @@ sample::ShadowModeRequest shadow_request(const RunOptions& options, std::string 
   launch.signals = ptrace::InheritedSignals::capture();
   launch.fixed_addresses = options.deterministic;
   request.command = options.command;
+  if constexpr (requires { request.follow; }) request.follow = options.follow;
   request.collection = options.collection();
   request.top = options.top;
   request.options = options.recorded();
@@ -129,7 +134,14 @@ int run_main(int argc, char** argv) {
     sample::prepare_signals();
     return finish(conclude(sample::run_full_mode(request), options));
   }
-  const auto request = shadow_request(options, std::move(*path));
+  if (options.mode == "burst") {
+    const auto request = sampling_request<sample::BurstModeRequest>(options, std::move(*path));
+    run_behind_front([&] {
+      sample::prepare_signals();
+      return finish(conclude(sample::run_burst_mode(request), options));
+    });
+  }
+  const auto request = sampling_request<sample::ShadowModeRequest>(options, std::move(*path));
   run_behind_front([&] {
     sample::prepare_signals();
     return finish(conclude(sample::run_shadow_mode(request), options));

@@ -35,10 +35,24 @@ Result<double> parse_overhead(const std::string& text) {
   return share;
 }
 
+constexpr double kShortestBurst = 1e-5;
+
 }  // namespace
 
+Result<BurstShape> parse_burst(const std::string& text) {
+  const size_t slash = text.find('/');
+  if (slash == std::string::npos) return fail("a burst is DURATION/PERIOD, as in 2ms/250ms");
+  BurstShape shape;
+  SP_ASSIGN(shape.length, parse_time(text.substr(0, slash)));
+  SP_ASSIGN(shape.period, parse_time(text.substr(slash + 1)));
+  if (shape.length < kShortestBurst) return fail("a burst lasts at least 10us");
+  if (shape.period < shape.length) return fail("a burst's period is not shorter than the burst");
+  return shape;
+}
+
 void SamplingOptions::add_to(CLI::App& app) {
-  add(app, "--sample-size", sample_size, parse_sample_size, "N", "instructions of a sample (10M, growing to 80M)");
+  add(app, "--sample-size", sample_size, parse_sample_size, "N",
+      "instructions of a sample (default: balanced with its cost)");
   add(app, "--max-overhead", max_overhead, parse_overhead, "PCT",
       "what sampling may cost the program (1%)");
   app.add_option("--load", load, "share of the time in which a shadow runs, at most (0.5)")
@@ -52,23 +66,79 @@ void SamplingOptions::add_to(CLI::App& app) {
   app.add_option("--max-shadows", max_shadows, "shadows at one time")
       ->type_name("N")
       ->check(CLI::Range(size_t{1}, kMostShadows));
+  app.add_option("--input-log", input_log,
+                 "keep what the program reads, for its shadows: auto, on, off")
+      ->type_name("WHEN")
+      ->check(CLI::IsMember({"auto", "on", "off"}));
+  app.add_option("--engine", engine,
+                 "who executes samples; translator, emulator; in burst mode also step")
+      ->type_name("ENGINE")
+      ->check(CLI::IsMember({"auto", "translator", "emulator", "step"}));
+  app.add_flag("--verify", verify, "run some samples in both engines and compare them");
+  add(app, "--burst", burst, parse_burst, "TIME/TIME",
+      "burst mode: length of a burst, and time from one to the next (2ms/250ms)");
+  app.add_option_function<std::string>(
+         "--prefill", [this](const std::string& word) { prefill = word == "on"; },
+         "burst mode: translate ahead what the program is seen to run: on, off (on)")
+      ->type_name("WORD")
+      ->check(CLI::IsMember({"on", "off"}));
   app.add_option("--seed", seed, "of the random moments of samples (1)")->type_name("N");
+}
+
+Status SamplingOptions::check(const std::string& mode) const {
+  if (engine == "auto" || engine == "translator") return {};
+  if (engine == "step" && mode == "burst") return {};
+  if (engine == "emulator" && mode != "full") return {};
+  return fail("the engine {} is not available in {} mode", engine, mode);
 }
 
 void SamplingOptions::apply_to(sample::ShadowModeRequest& request) const {
   request.sample_size = sample_size;
   request.max_shadows = max_shadows;
   request.duration = duration;
+  request.input_log = input_log == "on"    ? sample::InputLogging::on
+                      : input_log == "off" ? sample::InputLogging::off
+                                           : sample::InputLogging::automatic;
   request.governor.max_overhead = max_overhead;
   request.governor.load = load;
   request.governor.frequency = frequency;
   request.governor.delay = delay;
   request.governor.seed = seed;
+  request.verify = verify;
+  request.engine = engine == "emulator" ? sample::Engine::emulator : sample::Engine::translator;
 }
 
-void SamplingOptions::record_in(std::map<std::string, std::string>& options) const {
-  options["sample_size"] = sample_size ? fmt::format("{}", sample_size) : "default";
+std::string SamplingOptions::chosen_engine(std::string_view mode) const {
+  if (engine != "auto") return engine;
+  return mode == "burst" ? "step" : "translator";
+}
+
+void SamplingOptions::apply_to(sample::BurstModeRequest& request) const {
+  request.length = burst.length;
+  request.prefill = prefill;
+  const std::string which = chosen_engine("burst");
+  request.engine = which == "step"       ? sample::BurstEngineKind::step
+                   : which == "emulator" ? sample::BurstEngineKind::emulator
+                                         : sample::BurstEngineKind::translator;
+  request.duration = duration;
+  request.governor.max_overhead = max_overhead;
+  request.governor.load = 1;
+  request.governor.frequency = 1 / burst.period;
+  request.governor.delay = delay;
+  request.governor.seed = seed;
+}
+
+void SamplingOptions::record_in(const std::string& mode,
+                                std::map<std::string, std::string>& options) const {
+  options["engine"] = chosen_engine(mode);
   options["max_overhead"] = fmt::format("{}", max_overhead);
+  if (mode == "burst") {
+    options["burst"] = fmt::format("{}s/{}s", burst.length, burst.period);
+    options["prefill"] = prefill ? "on" : "off";
+    return;
+  }
+  options["sample_size"] = sample_size ? fmt::format("{}", sample_size) : "default";
+  options["input_log"] = input_log;
   options["load"] = fmt::format("{}", load);
   options["frequency"] = fmt::format("{}", frequency);
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "sample/burst_mode.h"
 #include "sample/shadow_mode.h"
 
 namespace CLI {
@@ -13,6 +14,15 @@ class App;
 }
 
 namespace shadowprof::cli {
+
+// Seconds.
+struct BurstShape {
+  double length = 0.002;
+  double period = 0.25;
+};
+
+// DURATION/PERIOD
+Result<BurstShape> parse_burst(const std::string& text);
 
 struct SamplingOptions {
   uint64_t sample_size = 0;  // 0: not given
@@ -23,10 +33,20 @@ struct SamplingOptions {
   double frequency = 0;
   size_t max_shadows = 1;
   uint64_t seed = 1;
+  std::string input_log = "auto";
+  std::string engine = "auto";
+  bool verify = false;
+  BurstShape burst;
+  bool prefill = true;
 
   void add_to(CLI::App& app);
+  // What "auto" stands for, or what was asked for.
+  std::string chosen_engine(std::string_view mode) const;
+  // An Error: these options do not go together.
+  Status check(const std::string& mode) const;
   void apply_to(sample::ShadowModeRequest& request) const;
-  void record_in(std::map<std::string, std::string>& options) const;
+  void apply_to(sample::BurstModeRequest& request) const;
+  void record_in(const std::string& mode, std::map<std::string, std::string>& options) const;
 };
 
 }  // namespace shadowprof::cli

@@ -108,9 +108,14 @@ inline bool EdgeCollector::State::count_record(Counting& now) {
   if constexpr (kIdsOnly) {
     now.at++;
   } else {
-    if (Facts::words(facts) > static_cast<size_t>(now.end - now.at)) [[unlikely]]
-      return false;
-    now.at += Facts::words(facts);
+    // A branch, so that where the next record is can be guessed before this one's cell is there.
+    if (Facts::one_word(facts)) [[likely]] {
+      now.at++;
+    } else {
+      if (Facts::words(facts) > static_cast<size_t>(now.end - now.at)) [[unlikely]]
+        return false;
+      now.at += Facts::words(facts);
+    }
   }
   cell.count++;
   now.clock += Facts::insns(facts);
@@ -213,6 +218,8 @@ bool EdgeCollector::State::special(GuestThread*& thread, std::span<const Word> r
       samples++;
       [[fallthrough]];
     case trace::SpecialKind::sample_end:
+      if (options.errors && trace::special_kind(record[0]) == trace::SpecialKind::sample_end)
+        sample_ended();
       end_activations(*thread);
       return true;
     case trace::SpecialKind::thread_switch:

@@ -24,6 +24,7 @@ namespace shadowprof::collect {
 
 struct EdgeCollectorOptions {
   bool calls = true;  // call pairs and entries with inclusive instructions; else edges alone
+  bool errors = false;  // of counts, from how they differ between samples
 };
 
 class EdgeCollector final : public Collector {

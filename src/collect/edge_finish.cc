@@ -1,12 +1,28 @@
 // SPDX-License-Identifier: MIT
 //
 // What EdgeCollector has at the end, as tables.
+#include "collect/edge_errors.h"
 #include "collect/edge_state.h"
 #include "collect/table_builder.h"
 
 namespace shadowprof::collect {
 
 using trace::RunExit;
+
+void EdgeCollector::State::sample_ended() {
+  if (!group_counts.due()) return;
+  pairs.for_each([&](const PairTable::Slot& slot, uint64_t) {
+    const auto [at, added] =
+        pair_numbers.try_emplace(slot.key, static_cast<uint32_t>(pair_counts.size()));
+    if (added) pair_counts.push_back(0);
+    pair_counts[at->second] = slot.count;
+  });
+  const size_t sources = 2 * std::max(table.run_count(), pair_counts.size());
+  group_counts.look(sources, [&](size_t source) {
+    if (source % 2 == 0) return cells.data()[source / 2].count;
+    return source / 2 < pair_counts.size() ? pair_counts[source / 2] : 0;
+  });
+}
 
 void EdgeCollector::State::finish(profile::Profile& into) {
   for (auto& [tid, thread] : threads) {
@@ -18,12 +34,17 @@ void EdgeCollector::State::finish(profile::Profile& into) {
 
   profile::Profile mine;
   TableBuilder builder(table, mine);
+  EdgeErrors errors(mine.tables, options.errors);
   std::unordered_map<uint32_t, uint64_t> through_stubs;  // by run: calls that its stub passed on
   pairs.for_each([&](const PairTable::Slot& slot, uint64_t inclusive) {
     const uint32_t id = PairTable::run_of(slot.key);
     const trace::Run& run = table.run(RunId(id));
     const trace::Block& from = table.block(table.blocks(run).back());
     const trace::Block& to = table.block(BlockId(PairTable::block_of(slot.key)));
+    if (const auto pair = pair_numbers.find(slot.key); pair != pair_numbers.end())
+      errors.begin(EdgeErrors::pair_source(pair->second));
+    else
+      errors.end();
     if (run.exit == RunExit::call)
       through_stubs[id] += slot.count;
     else
@@ -35,6 +56,7 @@ void EdgeCollector::State::finish(profile::Profile& into) {
     const uint64_t count = cells.data()[id].count;
     if (count == 0) continue;
     const trace::Run& run = table.run(RunId(id));
+    errors.begin(EdgeErrors::run_source(id));
     builder.add_run(run, count);
     if (run.exit != RunExit::call || !options.calls) continue;
     const trace::Block& from = table.block(table.blocks(run).back());
@@ -45,6 +67,8 @@ void EdgeCollector::State::finish(profile::Profile& into) {
     if (passed_on != 0) builder.add_entry(*callee, passed_on, 0);
     builder.add_call(from, *callee, false, count - passed_on, sites.data()[id].inclusive);
   }
+  errors.end();
+  errors.keep_order();
   for (uint32_t id = 0; options.calls && id < table.block_count(); id++) {
     const EntryState& entry = entries.data()[id];
     if (entry.inclusive == 0 && entry.other_invocations == 0) continue;
@@ -52,6 +76,7 @@ void EdgeCollector::State::finish(profile::Profile& into) {
                       entry.inclusive);
   }
   builder.finish_blocks(options.calls);
+  errors.fill(group_counts.groups(), table, builder, mine);
 
   profile::Coverage& coverage = mine.coverage;
   coverage.samples = samples;
@@ -64,6 +89,7 @@ void EdgeCollector::State::finish(profile::Profile& into) {
       {"corrupt_chunks", corrupt_chunks}};
   for (const auto& [what, count] : events_seen)
     if (count != 0) coverage.events[what] += count;
+  into.confidence.groups = mine.confidence.groups;
   profile::add_tables(into, mine);
 }
 

@@ -13,6 +13,7 @@
 #include "base/limits.h"
 #include "base/reserved_array.h"
 #include "collect/edge_collector.h"
+#include "collect/group_counts.h"
 #include "collect/pair_table.h"
 
 namespace shadowprof::collect {
@@ -154,6 +155,7 @@ struct EdgeCollector::State {
   void start_run(uint32_t run);
   bool special(GuestThread*& thread, std::span<const trace::Word> record);
   void find_pairs(const Event* batch, size_t count);
+  void sample_ended();
 
   // Calls (call_stack.cc).
   void follow_calls(GuestThread& thread, const Event* batch, size_t count);
@@ -188,6 +190,11 @@ struct EdgeCollector::State {
   // Direct jumps by target: they become tail jumps when the target is called.
   std::unordered_map<uint64_t, std::vector<uint32_t>> jumps;
   std::unordered_set<uint64_t> return_addresses;
+
+  // Pairs by numbers that stay, and their counts at the last look.
+  std::unordered_map<uint64_t, uint32_t> pair_numbers;
+  std::vector<uint64_t> pair_counts;
+  GroupCounts group_counts;
 
   uint64_t samples = 0;
   uint64_t returns_without_call = 0;

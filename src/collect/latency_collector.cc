@@ -9,6 +9,8 @@
 
 #include "base/limits.h"
 #include "base/reserved_array.h"
+#include "collect/data_places.h"
+#include "collect/recorded_words.h"
 #include "collect/table_builder.h"
 #include "decoder/insn.h"
 
@@ -21,11 +23,13 @@ using trace::Word;
 namespace {
 
 constexpr uint64_t kNearStack = uint64_t{1} << 20;
-constexpr uint16_t kNoWord = 0;  // word 0 is the run's id
+// Pages (or values) of each class that are kept: counting samples, so the hottest are among them.
+constexpr uint32_t kPairsKept = 512;
 
 struct LoadEntry {
   ModuleId module;
   GuestAddr address;
+  uint8_t bits = 64;  // of the register that it loads
   uint64_t executions = 0;
   uint64_t timed = 0;
   uint64_t first_touches = 0;
@@ -42,13 +46,9 @@ struct LoadEntry {
 // One timed load of a run.
 struct LoadPlan {
   LoadEntry* entry;
+  AddressPlan where;
   uint16_t cycles_word;
-  uint16_t base_word;  // kNoWord: no register, it is part of `fixed`
-  uint16_t index_word;
-  uint8_t scale;
-  bool known;     // the address is what the words and `fixed` add up to
-  bool on_stack;  // the base is rsp
-  uint64_t fixed;
+  uint16_t value_word;
 };
 
 struct RunLoads {
@@ -57,12 +57,6 @@ struct RunLoads {
   uint32_t first;
   uint32_t count;
 };
-
-uint64_t value_at(const Word* words, uint16_t word) {
-  uint64_t value;
-  __builtin_memcpy(&value, words + word, sizeof(value));
-  return value;
-}
 
 }  // namespace
 
@@ -73,10 +67,12 @@ struct LatencyCollector::State {
   void consume(const trace::Chunk& chunk);
   void finish(profile::Profile& into);
   void start_run(RunId id);
-  void plan_insn(const decoder::Insn& insn, const trace::Block& block,
-                 std::span<const trace::Slot> slots, size_t first, size_t end,
-                 std::array<uint16_t, 16>& recorded);
+  void plan_load(const decoder::Insn& insn, const trace::Block& block,
+                 const RecordedWords& recorded);
   void time(const LoadPlan& load, const Word* words);
+  void note_pairs(const LoadPlan& load, profile::LatencyClass level, uint64_t address,
+                  const Word* words);
+  void add_pairs(const TableBuilder& builder, profile::Profile& out) const;
   AddressKind kind_of(const LoadPlan& load, uint64_t address);
   bool first_touch(uint64_t page);
 
@@ -89,6 +85,12 @@ struct LatencyCollector::State {
   std::unordered_set<uint64_t> touched;
   std::array<uint64_t, 4096> lately{};  // pages of `touched`, for speed
   uint64_t stack = 0;                   // rsp as last captured
+  // By class: the pages that such loads went to, and what they got.
+  std::array<profile::ValueHotlist, profile::kLatencyClasses> pages;
+  std::array<profile::ValueHotlist, profile::kLatencyClasses> values;
+  std::array<uint64_t, profile::kLatencyClasses> paged{};   // of known address
+  std::array<uint64_t, profile::kLatencyClasses> valued{};  // of known result
+  profile::Random random{1};
   uint64_t corrupt_chunks = 0;
 };
 
@@ -129,17 +131,13 @@ void LatencyCollector::State::consume(const trace::Chunk& chunk) {
   corrupt_chunks += at == end ? 0 : 1;
 }
 
-// Which registers a record holds at each instruction is what the translator decided: a register
-// that is in a slot already, and that was not written since, has no second one.
 void LatencyCollector::State::start_run(RunId id) {
   const trace::Run& run = table.run(id);
   if (run.words == 0 || run.block_count == 0) return;
   RunLoads& own = runs[id.value];
   own.first = static_cast<uint32_t>(loads.size());
   own.words = run.words;
-  const auto slots = table.slots(run);
-  std::array<uint16_t, 16> recorded{};  // word of each register, or kNoWord
-  size_t slot = 0;
+  RecordedWords recorded(table.slots(run));
   uint32_t index = 0;
   for (const BlockId b : table.blocks(run)) {
     const trace::Block& block = table.block(b);
@@ -148,48 +146,27 @@ void LatencyCollector::State::start_run(RunId id) {
     for (uint32_t i = 0; i < block.insns && index < run.insns && at < code.size(); i++, index++) {
       const decoder::Insn insn = decoder::decode(code.subspan(at), block.start + at);
       at += std::max<size_t>(insn.length, 1);
-      const size_t first = slot;
-      while (slot < slots.size() && slots[slot].insn == index) slot++;
-      plan_insn(insn, block, slots, first, slot, recorded);
+      recorded.enter(index);
+      const bool timed = recorded.cycles != kNoWord && insn.access_count != 0;
+      if (timed) plan_load(insn, block, recorded);
+      recorded.leave(insn.writes, [&](const trace::Slot& slot, uint16_t word) {
+        if (timed && slot.reg == insn.result) loads.back().value_word = word;
+      });
     }
   }
   own.count = static_cast<uint32_t>(loads.size() - own.first);
 }
 
-void LatencyCollector::State::plan_insn(const decoder::Insn& insn, const trace::Block& block,
-                                        std::span<const trace::Slot> slots, size_t first,
-                                        size_t end, std::array<uint16_t, 16>& recorded) {
-  const auto word = [](size_t slot) { return static_cast<uint16_t>(1 + 2 * slot); };
-  for (size_t s = first; s < end; s++)
-    if (slots[s].kind == SlotKind::base || slots[s].kind == SlotKind::index)
-      recorded[slots[s].reg] = word(s);
-  const auto timed = std::find_if(
-      slots.begin() + static_cast<ptrdiff_t>(first), slots.begin() + static_cast<ptrdiff_t>(end),
-      [](const trace::Slot& s) { return s.kind == SlotKind::load_cycles; });
-  if (timed != slots.begin() + static_cast<ptrdiff_t>(end) && insn.access_count != 0) {
-    const decoder::MemoryAccess& a = insn.accesses[0];
-    LoadPlan load{};
-    LoadEntry*& entry = by_address[insn.address.value];
-    if (entry == nullptr) {
-      entry = &entries.emplace_back();
-      entry->module = block.module;
-      entry->address = insn.address;
-    }
-    load.entry = entry;
-    load.cycles_word = word(static_cast<size_t>(timed - slots.begin()));
-    load.fixed =
-        a.base == decoder::kRip ? insn.rip_target.value : static_cast<uint64_t>(a.displacement);
-    load.scale = a.scale;
-    load.known = !insn.has_segment;
-    if (a.base < 16) load.known &= (load.base_word = recorded[a.base]) != kNoWord;
-    if (a.index < 16) load.known &= (load.index_word = recorded[a.index]) != kNoWord;
-    load.on_stack = a.base == decoder::kRsp;
-    loads.push_back(load);
+void LatencyCollector::State::plan_load(const decoder::Insn& insn, const trace::Block& block,
+                                        const RecordedWords& recorded) {
+  LoadEntry*& entry = by_address[insn.address.value];
+  if (entry == nullptr) {
+    entry = &entries.emplace_back();
+    entry->module = block.module;
+    entry->address = insn.address;
+    entry->bits = std::clamp<uint8_t>(insn.result_bits, 1, 64);
   }
-  for (size_t r = 0; r < recorded.size(); r++)
-    if (insn.writes >> r & 1) recorded[r] = kNoWord;
-  for (size_t s = first; s < end; s++)
-    if (slots[s].kind == SlotKind::value) recorded[slots[s].reg] = word(s);
+  loads.push_back({entry, recorded.address(insn, insn.accesses[0]), recorded.cycles, kNoWord});
 }
 
 bool LatencyCollector::State::first_touch(uint64_t page) {
@@ -200,21 +177,21 @@ bool LatencyCollector::State::first_touch(uint64_t page) {
 }
 
 AddressKind LatencyCollector::State::kind_of(const LoadPlan& load, uint64_t address) {
-  if (load.on_stack) stack = address;
-  if (load.on_stack || address - stack + kNearStack / 16 < kNearStack) return AddressKind::stack;
+  const AddressPlan& where = load.where;
+  if (where.on_stack) stack = address;
+  if (where.on_stack || address - stack + kNearStack / 16 < kNearStack) return AddressKind::stack;
   const trace::Module& own = table.module(load.entry->module);
-  const bool fixed = (load.base_word == kNoWord && load.index_word == kNoWord) ||
-                     own.range.contains(GuestAddr(address));
+  const bool fixed = (where.base_word == kNoWord && where.index_word == kNoWord) ||
+                     own.image.contains(GuestAddr(address));
   return fixed ? AddressKind::fixed : AddressKind::heap;
 }
 
 void LatencyCollector::State::time(const LoadPlan& load, const Word* words) {
   LoadEntry& e = *load.entry;
   AddressKind kind = AddressKind::unknown;
-  if (load.known) {
-    uint64_t address = load.fixed;
-    if (load.base_word != kNoWord) address += value_at(words, load.base_word);
-    if (load.index_word != kNoWord) address += value_at(words, load.index_word) * load.scale;
+  uint64_t address = 0;
+  if (load.where.known) {
+    address = load.where.at(words);
     kind = kind_of(load, address);
     if (e.last != 0) {
       const auto stride = static_cast<int64_t>(address - e.last);
@@ -243,6 +220,33 @@ void LatencyCollector::State::time(const LoadPlan& load, const Word* words) {
   e.classes[static_cast<size_t>(level)]++;
   e.kinds[static_cast<size_t>(kind)]++;
   e.buckets[profile::latency_bucket(whole)]++;
+  if (level != profile::LatencyClass::l1) note_pairs(load, level, address, words);
+}
+
+void LatencyCollector::State::note_pairs(const LoadPlan& load, profile::LatencyClass level,
+                                         uint64_t address, const Word* words) {
+  const auto c = static_cast<size_t>(level);
+  const auto note = [&](profile::ValueHotlist& list, uint64_t& all, uint64_t what) {
+    list.add(what, 1, profile::HotlistKind::counting_sample, kPairsKept, random);
+    all++;
+  };
+  if (load.where.known) note(pages[c], paged[c], address / limits::kPageBytes);
+  if (load.value_word == kNoWord) return;
+  const unsigned unused = 64u - load.entry->bits;
+  note(values[c], valued[c], value_at(words, load.value_word) << unused >> unused);
+}
+
+// Pages are named by the file that they are of, if it is one that code was mapped from.
+void LatencyCollector::State::add_pairs(const TableBuilder& builder, profile::Profile& out) const {
+  const DataPlaces places(table, builder);
+  for (size_t c = 0; c < profile::kLatencyClasses; c++) {
+    const auto level = static_cast<profile::LatencyClass>(c);
+    for (const profile::ValueCount& page : pages[c].top(paged[c]))
+      out.tables.latency_pages.push_back(
+          {level, places.of(GuestAddr(page.value * limits::kPageBytes)), page.count});
+    for (const profile::ValueCount& value : values[c].top(valued[c]))
+      out.tables.latency_values.push_back({level, value.value, value.count});
+  }
 }
 
 void LatencyCollector::State::finish(profile::Profile& into) {
@@ -271,6 +275,7 @@ void LatencyCollector::State::finish(profile::Profile& into) {
       if (e.buckets[b] != 0) row.histogram.push_back({b, e.buckets[b]});
     mine.tables.latencies.push_back(std::move(row));
   }
+  add_pairs(builder, mine);
   into.run.host.latency = calibration;
   if (corrupt_chunks != 0) mine.coverage.events["corrupt_latency_chunks"] += corrupt_chunks;
   profile::add_tables(into, mine);

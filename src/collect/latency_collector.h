@@ -5,6 +5,9 @@
 // them is missing (thread-local data: the segment's base is in no record), the time counts and the
 // address is unknown.
 //
+// Loads that the first cache did not serve are also counted by their class and page, and by their
+// class and the value that they got: counting samples of bounded size for each class.
+//
 // Left out, and counted: the first load from each page in a sample, as far as addresses are known.
 // In a replica it is slow because the page was not copied yet, which the program never sees.
 #pragma once

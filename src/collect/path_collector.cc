@@ -3,6 +3,8 @@
 // Reading: see path_collector.h for what bounds a path, path_state.h for what is kept.
 #include "collect/path_collector.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 
 #include "collect/path_state.h"
@@ -27,7 +29,12 @@ PathCollector::State::State(const trace::BlockTable& block_table,
     : table(block_table),
       options(collector_options),
       runs(limits::kMaxRuns),
-      trie(options.capacity) {}
+      counts(options.capacity_words) {
+  // Runs are looked up at random; fewer TLB misses. Only a hint, so failure is no error.
+  ::madvise(runs.data(), runs.capacity() * sizeof(PathRun), MADV_HUGEPAGE);
+  batch.factor[0] = 1;
+  for (size_t i = 0; i < Batch::kRecords; i++) batch.factor[i + 1] = batch.factor[i] * kHashFactor;
+}
 
 Step PathCollector::State::step_of(const trace::Run& run, const trace::Block& last) const {
   switch (run.exit) {
@@ -64,12 +71,19 @@ void PathCollector::State::start_run(RunId id) {
   const trace::Block& last = table.block(table.blocks(run).back());
   PathRun& own = runs[id.value];
   own.start = table.block(run.first_block).start.value;
-  own.words = run.words;
+  own.mix = mix_of(id.value);
   const auto blocks = table.blocks(run);
   own.blocks = 1;
   for (const BlockId b : blocks.first(blocks.size() - 1))
     if (!continues_in_run(table.block(b))) own.blocks++;
   own.step = step_of(run, last);
+  own.joins = own.step == Step::same ? 1 : 0;
+  own.steps = own.step > Step::same ? 1 : 0;
+  own.words = run.words;
+  if (own.step == Step::indirect) {
+    own.site = static_cast<uint32_t>(jumps.size());
+    jumps.push_back({last.last_insn.value, table.module(last.module).range});
+  }
   if (own.step != Step::call) return;
   const auto [known, is_new] = site_by_address.try_emplace(last.last_insn.value, 0);
   if (is_new) {
@@ -84,7 +98,7 @@ void PathCollector::State::begin_thread(Thread& thread) {
   drop(thread.flow);
   thread = {};
   thread.started = true;
-  begin_path(thread.flow, options.whole_threads);
+  begin_path(thread.flow, 0, options.whole_threads);
 }
 
 void PathCollector::State::consume(const trace::Chunk& chunk) {
@@ -93,218 +107,272 @@ void PathCollector::State::consume(const trace::Chunk& chunk) {
   const Word* at = chunk.words.data();
   const Word* const end = at + chunk.words.size();
   while (at < end) {
-    at = follow(thread->flow, at, end);
-    if (at == end) break;
-    const Word id = *at;
+    const bool only_ids = ids_only;
+    at = only_ids ? fill_batch<true>(thread->flow.last, at, end)
+                  : fill_batch<false>(thread->flow.last, at, end);
+    follow_batch(thread->flow);
+    if (counts.full()) [[unlikely]] {
+      counts.prune();
+      group_counts.renumbered();
+    }
+    if (batch.size != 0 || at == end || only_ids != ids_only) continue;
     const auto left = static_cast<size_t>(end - at);
-    if (trace::is_special(id)) {
-      const size_t length = trace::special_length(id);
-      if (length == 0 || length > left || !special(thread, {at, length})) break;
-      at += length;
-      continue;
-    }
-    if (id >= limits::kMaxRuns) break;
-    PathRun& run = runs[id];
-    if (run.step == Step::unknown) [[unlikely]] {
-      start_run(RunId(id));
-      if (run.step == Step::unknown) break;
-    }
-    if (run.words > left) break;
-    record(thread->flow, id, run);
-    at += run.words;
+    if (!trace::is_special(*at)) break;
+    const size_t length = trace::special_length(*at);
+    if (length == 0 || length > left || !special(thread, {at, length})) break;
+    at += length;
   }
   if (at == end) return;
   corrupt_chunks++;
   drop(thread->flow);
-  begin_path(thread->flow, false);
+  begin_path(thread->flow, 0, false);
 }
 
-// Records as long as nothing but back-edges happens, which is nearly always: the path is in
-// registers here. Returns the first record that needs more than that; it has not been taken then.
-const Word* PathCollector::State::follow(Flow& f, const Word* at, const Word* end) {
-  if (!f.path.whole || f.last > Step::back_edge) return at;
-  uint32_t node = f.path.node;
-  uint32_t blocks = f.path.blocks;
-  Step last = f.last;
-  const uint32_t from = f.sites.empty() ? 0 : f.sites.back();
-  while (at < end) {
-    const Word id = *at;
-    if (id >= limits::kMaxRuns) break;
-    PathRun& run = runs[id];
-    if (run.step == Step::unknown || run.words > end - at) break;
-    if (last == Step::back_edge) {
-      if (trie.full()) break;
-      if (blocks != 0) trie.count(node, f.path.from);
-      f.path.from = from;
-      f.path.entered = 0;
-      f.callees.clear();
-      node = blocks = 0;
-      last = Step::plain;
-    }
-    const uint32_t more = run.blocks - (last == Step::same ? 1 : 0);
-    if (blocks + more > kMaxPathBlocks) break;
-    blocks += more;
-    if (node != 0) {
-      node = trie.child(node, id);
-    } else {
-      if (run.first_node == 0) run.first_node = trie.child(0, id);
-      node = run.first_node;
-    }
-    f.last_run = id;
-    last = run.step;
-    at += run.words;
-    if (last > Step::back_edge) break;
+// Takes one record; false when it is none. No branch depends on what it is.
+template <bool kIdsOnly>
+inline bool PathCollector::State::take_record(Filling& now) {
+  const Word id = *now.at;
+  if (id >= limits::kMaxRuns) [[unlikely]]
+    return false;
+  const PathRun& run = now.runs[id];
+  if (run.words == 0) [[unlikely]] {
+    start_run(RunId(id));
+    ids_only &= run.words == 1;
+    if (run.words == 0 || kIdsOnly != ids_only) return false;
   }
-  f.path.node = node;
-  f.path.blocks = blocks;
-  f.last = last;
-  return at;
-}
-
-void PathCollector::State::record(Flow& f, uint32_t id, PathRun& run) {
-  const bool continues = f.last == Step::same;
-  if (f.last > Step::same) take_step(f, run);
-  const uint32_t blocks = run.blocks - (continues ? 1 : 0);
-  if (f.path.blocks + blocks > kMaxPathBlocks) [[unlikely]]
-    append_across_limit(f, id, run, blocks);
-  else
-    append(f, id, run, blocks);
-  f.last_run = id;
-  f.last = run.step;
-}
-
-void PathCollector::State::append(Flow& f, uint32_t id, PathRun& run, uint32_t blocks) {
-  OpenPath& path = f.path;
-  path.blocks += blocks;
-  if (!path.whole) return;
-  if (path.node != 0) {
-    path.node = trie.child(path.node, id);
+  if constexpr (kIdsOnly) {
+    now.at++;
   } else {
-    if (run.first_node == 0) run.first_node = trie.child(0, id);
-    path.node = run.first_node;
+    if (run.words > now.end - now.at) [[unlikely]]
+      return false;
+    now.at += run.words;
+  }
+  batch.runs[now.size] = id;
+  now.sum.hash = extend_hash(now.sum.hash, run.mix);
+  now.sum.blocks += run.blocks - now.joins;
+  now.joins = run.joins;
+  *++now.last = now.sum;
+  *now.step = now.size++;
+  now.step += run.steps;
+  return true;
+}
+
+// Takes records until the batch is full, or what is next is none; returns that.
+template <bool kIdsOnly>
+const Word* PathCollector::State::fill_batch(Step last, const Word* at, const Word* end) {
+  constexpr ptrdiff_t kAhead = 16;
+  batch.before[0] = {0, 0};
+  Filling now{at,
+              end,
+              runs.data(),
+              batch.before.data(),
+              batch.step_at.data(),
+              {0, 0},
+              last == Step::same ? 1u : 0u,
+              0};
+  bool more = true;
+  while (more && end - now.at > kAhead && now.size < Batch::kRecords) {
+    // Any address may be prefetched, so this is not checked to be an id.
+    if constexpr (kIdsOnly) __builtin_prefetch(now.runs + now.at[kAhead]);
+    more = take_record<kIdsOnly>(now);
+  }
+  while (more && now.at < end && now.size < Batch::kRecords) more = take_record<kIdsOnly>(now);
+  batch.size = now.size;
+  batch.steps = static_cast<size_t>(now.step - batch.step_at.data());
+  return now.at;
+}
+
+void PathCollector::State::follow_batch(Flow& f) {
+  const Batch& b = batch;
+  if (b.size == 0) return;
+  f.path.since = 0;
+  if (f.last > Step::same) take_step(f, 0, f.last_run, f.last);
+  const auto end = static_cast<uint32_t>(b.size);
+  // What the last record's step means, the next batch tells.
+  const size_t steps = b.steps - (b.steps != 0 && b.step_at[b.steps - 1] + 1 == end ? 1 : 0);
+  for (size_t i = 0; i < steps;) {
+    const uint32_t at = b.step_at[i];
+    const uint32_t run = b.runs[at];
+    const Step step = runs[run].step;
+    keep_limit(f, at + 1);
+    take_step(f, at + 1, run, step);
+    i++;
+    if (step == Step::back_edge) i = follow_loop(f, i, steps);
+  }
+  keep_limit(f, end);
+  settle(f, end);
+  f.last_run = b.runs[end - 1];
+  f.last = runs[f.last_run].step;
+}
+
+// A path has just begun at a back-edge. Takes those that end in another one, and have begun no
+// call, from step `i` on; returns the first step that it has not taken.
+inline size_t PathCollector::State::follow_loop(Flow& f, size_t i, size_t steps) {
+  const Batch& b = batch;
+  uint32_t since = f.path.since;
+  for (; i < steps; i++) {
+    const uint32_t at = b.step_at[i] + 1;
+    if (runs[b.runs[at - 1]].step != Step::back_edge) break;
+    const Batch::Before& begin = b.before[since];
+    const Batch::Before& end = b.before[at];
+    if (end.blocks - begin.blocks > kMaxPathBlocks) break;
+    const uint64_t hash = end.hash - begin.hash * b.factor[at - since];
+    if (!counts.count(hash, f.path.from)) [[unlikely]] {
+      f.path.since = since;
+      add_path(f, at, hash);
+    }
+    since = at;
+  }
+  f.path.since = since;
+  return i;
+}
+
+void PathCollector::State::append(Flow& f, uint32_t element) {
+  if (f.path.end == f.elements.size()) [[unlikely]]
+    f.elements.resize(f.path.end + kMaxPathBlocks);
+  f.elements[f.path.end++] = element;
+}
+
+// Takes over what the batch has of the path up to `at`.
+void PathCollector::State::settle(Flow& f, uint32_t at) {
+  OpenPath& path = f.path;
+  path.hash = hash_at(path, at);
+  path.blocks = blocks_at(path, at);
+  for (uint32_t i = path.since; i < at; i++) append(f, batch.runs[i]);
+  path.since = at;
+}
+
+// A path that is too long by record `at` ends within a run; the next one has the rest of it.
+void PathCollector::State::split_at_limit(Flow& f, uint32_t at) {
+  static_assert(limits::kMaxFragmentBlocks < kMaxPathBlocks);
+  while (blocks_at(f.path, at) > kMaxPathBlocks) {
+    uint32_t crosses = f.path.since;
+    while (blocks_at(f.path, crosses + 1) <= kMaxPathBlocks) crosses++;
+    settle(f, crosses);
+    const uint32_t id = batch.runs[crosses];
+    const auto own =
+        static_cast<uint32_t>(batch.before[crosses + 1].blocks - batch.before[crosses].blocks);
+    const uint32_t kept = kMaxPathBlocks - f.path.blocks;
+    const uint32_t in_run = runs[id].blocks - own + kept;  // a block that goes on is not new
+    if (in_run != 0) {
+      append(f, id);
+      append(f, kKeep | in_run);
+      f.path.hash = extend_hash(extend_hash(f.path.hash, runs[id].mix), mix_of(kKeep | in_run));
+    }
+    end_path(f, crosses, false);
+    begin_path(f, crosses, f.path.whole, in_run);
+    settle(f, crosses + 1);
+    f.path.blocks = own - kept;
   }
 }
 
-// The path ends within the run; the next one has the rest of it.
-void PathCollector::State::append_across_limit(Flow& f, uint32_t id, PathRun& run,
-                                               uint32_t blocks) {
-  const uint32_t kept = kMaxPathBlocks - f.path.blocks;
-  const uint32_t in_run = run.blocks - blocks + kept;  // a block that goes on is not new
-  static_assert(limits::kMaxFragmentBlocks < kMaxPathBlocks);
-  if (in_run != 0) append(f, id, run, kept);
-  end_path(f, false, in_run);
-  begin_path(f, f.path.whole, in_run);
-  append(f, id, run, blocks - kept);
-}
-
-void PathCollector::State::take_step(Flow& f, const PathRun& next) {
-  switch (f.last) {
-    case Step::back_edge:
-      end_path(f, true);
-      begin_path(f, true);
-      break;
+// What the exit of the run before record `at` means for the path.
+inline void PathCollector::State::take_step(Flow& f, uint32_t at, uint32_t last_run, Step last) {
+  switch (last) {
     case Step::indirect:
-      if (!is_back_edge(f.last_run, next.start)) break;
-      end_path(f, true);
-      begin_path(f, true);
+      if (!is_back_edge(last_run, runs[batch.runs[at]].start)) break;
+      [[fallthrough]];
+    case Step::back_edge:
+      end_path(f, at, true);
+      begin_path(f, at, true);
       break;
     case Step::call:
-      enter(f, next);
+      enter(f, at, last_run);
       break;
     case Step::ret:
-      leave(f, next);
+      leave(f, at);
       break;
     default:
       break;
   }
 }
 
-bool PathCollector::State::is_back_edge(uint32_t run, uint64_t to) const {
-  const trace::Block& last = table.block(table.blocks(table.run(RunId(run))).back());
-  return to <= last.last_insn.value && table.module(last.module).range.contains(GuestAddr(to));
-}
-
-void PathCollector::State::enter(Flow& f, const PathRun& callee) {
-  const uint32_t site = runs[f.last_run].site;
+inline void PathCollector::State::enter(Flow& f, uint32_t at, uint32_t last_run) {
+  const uint32_t site = runs[last_run].site;
+  const uint64_t callee = runs[batch.runs[at]].start;
   if (f.sites.size() < kMaxDepth) f.sites.push_back(site);
   if (options.scope == PathScope::intra) {
     if (f.callers.size() >= kMaxDepth) return;
+    settle(f, at);
     f.path.returns_to = sites[site - 1].returns_to.value;
     f.callers.push_back(f.path);
-    begin_path(f, true);
+    f.path.first = f.path.end;
+    begin_path(f, at, true);
     return;
   }
-  const bool recursive =
-      f.path.entered == callee.start ||
-      std::find(f.callees.begin(), f.callees.end(), callee.start) != f.callees.end();
+  const bool recursive = f.path.entered == callee ||
+                         std::find(f.callees.begin(), f.callees.end(), callee) != f.callees.end();
   if (!recursive) {
-    f.callees.push_back(callee.start);
+    f.callees.push_back(callee);
     return;
   }
-  end_path(f, false);
-  begin_path(f, f.path.whole);
-  f.path.entered = callee.start;
+  end_path(f, at, false);
+  begin_path(f, at, f.path.whole);
+  f.path.entered = callee;
 }
 
-void PathCollector::State::leave(Flow& f, const PathRun& next) {
+inline void PathCollector::State::leave(Flow& f, uint32_t at) {
   if (!f.sites.empty()) f.sites.pop_back();
   if (options.scope == PathScope::interprocedural) {
     if (!f.callees.empty()) {
       f.callees.pop_back();
       return;
     }
-    end_path(f, false);
-    begin_path(f, f.path.whole);
+    end_path(f, at, false);
+    begin_path(f, at, f.path.whole);
     return;
   }
-  end_path(f, false);
+  end_path(f, at, false);
   // Frames that were left without a return (longjmp, exceptions) are passed over.
+  const uint64_t returned_to = runs[batch.runs[at]].start;
   size_t depth = f.callers.size();
-  while (depth > 0 && f.callers[depth - 1].returns_to != next.start) depth--;
+  while (depth > 0 && f.callers[depth - 1].returns_to != returned_to) depth--;
   if (depth == 0) {
     dropped += f.callers.size();
     f.callers.clear();
-    begin_path(f, false);
+    f.path.first = 0;
+    begin_path(f, at, false);
     return;
   }
   dropped += f.callers.size() - depth;
   f.path = f.callers[depth - 1];
+  f.path.since = at;
   f.callers.resize(depth - 1);
 }
 
-void PathCollector::State::begin_path(Flow& f, bool whole, uint32_t skip) {
-  f.path = {};
-  f.path.node = skip;
-  f.path.from = f.sites.empty() ? 0 : f.sites.back();
-  f.path.whole = whole;
+inline void PathCollector::State::begin_path(Flow& f, uint32_t at, bool whole, uint32_t skip) {
+  OpenPath& path = f.path;
+  path.hash = skip;
+  path.end = path.first;
+  path.blocks = 0;
+  path.since = at;
+  path.from = f.sites.empty() ? 0 : f.sites.back();
+  path.skip = skip;
+  path.entered = 0;
+  path.whole = whole;
   f.callees.clear();
 }
 
 // `synchronises`: this boundary would be one wherever the trace began.
-void PathCollector::State::end_path(Flow& f, bool synchronises, uint32_t keep) {
-  if (!f.path.whole) {
+inline void PathCollector::State::end_path(Flow& f, uint32_t at, bool synchronises) {
+  const OpenPath& path = f.path;
+  if (!path.whole) {
     dropped += synchronises ? 1 : 0;
     return;
   }
-  if (f.path.blocks == 0) return;
-  if (keep != 0) f.path.node = trie.child(f.path.node, kKeep | keep);
-  trie.count(f.path.node, f.path.from);
-  if (trie.full()) [[unlikely]]
-    prune();
+  if (blocks_at(path, at) == 0) return;
+  const uint64_t hash = hash_at(path, at);
+  if (!counts.count(hash, path.from)) [[unlikely]]
+    add_path(f, at, hash);
 }
 
-void PathCollector::State::prune() {
-  std::vector<uint32_t*> open;
-  const auto note = [&](Flow& f) {
-    open.push_back(&f.path.node);
-    for (OpenPath& caller : f.callers) open.push_back(&caller.node);
-  };
-  for (auto& [tid, thread] : threads) {
-    note(thread.flow);
-    for (Flow& f : thread.interrupted) note(f);
-  }
-  trie.prune(open);
-  for (size_t id = 0; id < table.run_count(); id++) runs[id].first_node = 0;
+void PathCollector::State::add_path(const Flow& f, uint32_t at, uint64_t hash) {
+  const OpenPath& path = f.path;
+  std::vector<uint32_t> list = {path.skip};
+  list.insert(list.end(), f.elements.begin() + static_cast<ptrdiff_t>(path.first),
+              f.elements.begin() + static_cast<ptrdiff_t>(path.end));
+  list.insert(list.end(), batch.runs.begin() + path.since, batch.runs.begin() + at);
+  counts.add(hash, list, path.from);
 }
 
 void PathCollector::State::drop(Flow& f) {
@@ -317,6 +385,11 @@ bool PathCollector::State::special(Thread*& thread, std::span<const Word> record
     case trace::SpecialKind::sample_start:
     case trace::SpecialKind::sample_end:
       begin_thread(*thread);
+      if (trace::special_kind(record[0]) == trace::SpecialKind::sample_end && options.errors &&
+          group_counts.due()) {
+        const std::vector<uint64_t> now = counts.counts_by_list();
+        group_counts.look(now.size(), [&](size_t i) { return now[i]; });
+      }
       return true;
     case trace::SpecialKind::thread_switch:
       if (record.size() < 2) return false;
@@ -335,12 +408,12 @@ bool PathCollector::State::special(Thread*& thread, std::span<const Word> record
       }
       thread->interrupted.push_back(std::move(thread->flow));
       thread->flow = {};
-      begin_path(thread->flow, true);
+      begin_path(thread->flow, 0, true);
       return true;
     case trace::GapReason::signal_returned:
       drop(thread->flow);
       if (thread->interrupted.empty()) {
-        begin_path(thread->flow, false);
+        begin_path(thread->flow, 0, false);
       } else {
         thread->flow = std::move(thread->interrupted.back());
         thread->interrupted.pop_back();
@@ -349,7 +422,7 @@ bool PathCollector::State::special(Thread*& thread, std::span<const Word> record
     case trace::GapReason::native:
     case trace::GapReason::lost:
       drop(thread->flow);
-      begin_path(thread->flow, false);
+      begin_path(thread->flow, 0, false);
       return true;
   }
   return false;

@@ -16,7 +16,7 @@
 // what was before the sample), its last one at the sample's end. A signal handler's paths are its
 // own; the interrupted path goes on after it.
 //
-// While reading, a path is a list of run ids, a node of a tree (path_trie.h, which also says how
+// While reading, a path is a list of run ids and the hash of it (path_counts.h, which also says how
 // memory is bounded). Which blocks that were is worked out at the end, where lists of runs that
 // stand for the same blocks become one path.
 #pragma once
@@ -33,7 +33,8 @@ struct PathCollectorOptions {
   PathScope scope = PathScope::interprocedural;
   // A trace begins where its thread begins, so its first path is whole (full mode).
   bool whole_threads = false;
-  size_t capacity = size_t{3} << 20;  // nodes of the tree
+  size_t capacity_words = size_t{32} << 20;  // of the table of paths (path_counts.h)
+  bool errors = false;                       // of counts, from how they differ between samples
 };
 
 inline constexpr uint32_t kMaxPathBlocks = 128;

@@ -2,6 +2,7 @@
 //
 // From lists of run ids to paths: what PathCollector has at the end.
 #include <algorithm>
+#include <cmath>
 
 #include "collect/path_state.h"
 #include "collect/table_builder.h"
@@ -43,6 +44,42 @@ std::vector<BlockId> PathCollector::State::blocks_of(std::span<const uint32_t> l
   return result;
 }
 
+// A path may have several lists. One that is in no group was too rare there: as if each of its
+// executions were an observation.
+void PathCollector::State::fill_errors(const TableBuilder& builder, profile::Tables& tables) const {
+  const auto& groups = group_counts.groups();
+  profile::PathTable& rows = tables.paths;
+  std::unordered_map<uint32_t, size_t> row_of_list;
+  const auto row_of = [&](uint32_t list) {
+    const auto [known, added] = row_of_list.try_emplace(list, 0);
+    if (!added) return known->second;
+    std::vector<profile::CodeRef> blocks;
+    uint64_t insns = 0;
+    for (const BlockId b : blocks_of(counts.list(list), insns))
+      blocks.push_back(builder.at(table.block(b)));
+    const auto row = std::lower_bound(
+        rows.begin(), rows.end(), blocks,
+        [](const profile::PathRow& a, const auto& wanted) { return a.blocks < wanted; });
+    return known->second = static_cast<size_t>(row - rows.begin());
+  };
+  std::vector<profile::ErrorSum> sums(rows.size());
+  double squared = 0;
+  for (const GroupCounts::Group& group : groups) {
+    std::unordered_map<size_t, double> in_group;
+    for (const auto& [list, count] : group.entries)
+      in_group[row_of(list)] += static_cast<double>(count);
+    for (const auto& [row, count] : in_group) sums[row].add(count, group.total);
+    squared += group.total * group.total;
+  }
+  const uint32_t worth = effective_groups(groups);
+  const double all = static_cast<double>(counts.executions());
+  for (size_t i = 0; i < rows.size(); i++) {
+    const auto count = static_cast<double>(rows[i].count);
+    const uint64_t error = sums[i].error(worth, squared, count / all);
+    rows[i].error = std::max(error, static_cast<uint64_t>(std::ceil(std::sqrt(count))));
+  }
+}
+
 void PathCollector::State::finish(profile::Profile& into) {
   for (auto& [tid, thread] : threads) {
     drop(thread.flow);
@@ -51,29 +88,27 @@ void PathCollector::State::finish(profile::Profile& into) {
   profile::Profile mine;
   const TableBuilder builder(table, mine);
   profile::PathTable& rows = mine.tables.paths;
-  for (uint32_t n = PathTrie::kRoots; n < trie.size(); n++) {
-    const PathTrie::Node& node = trie.node(n);
-    if (node.count == 0) continue;
+  counts.for_each([&](const PathCounts::Path& path) {
     profile::PathRow row;
-    row.count = node.count;
-    for (const BlockId b : blocks_of(trie.list(n), row.insns))
+    row.count = path.count;
+    for (const BlockId b : blocks_of(path.list, row.insns))
       row.blocks.push_back(builder.at(table.block(b)));
-    if (node.from != 0) {
-      const CallSite& site = sites[node.from - 1];
+    if (path.from != 0) {
+      const CallSite& site = sites[path.from - 1];
       row.from_known = true;
       row.from = builder.at(site.call, site.module);
     }
     rows.push_back(std::move(row));
-  }
+  });
   profile::normalise(mine.tables);
-  profile::PathCounts& counts = mine.coverage.paths;
-  counts = {true,
-            options.scope == PathScope::intra,
-            trie.executions(),
-            rows.size(),
-            trie.pruned(),
-            trie.error_bound(),
-            dropped};
+  if (options.errors) fill_errors(builder, mine.tables);
+  mine.coverage.paths = {true,
+                         options.scope == PathScope::intra,
+                         counts.executions(),
+                         rows.size(),
+                         counts.pruned(),
+                         counts.error_bound(),
+                         dropped};
   profile::keep_hottest_paths(mine, std::max(kMostRows, rows.size() / 20 + 1));
   if (corrupt_chunks != 0) mine.coverage.events["corrupt_path_chunks"] += corrupt_chunks;
   profile::add_tables(into, mine);

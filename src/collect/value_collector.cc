@@ -3,11 +3,20 @@
 // See value_collector.h; value_state.h is what is kept while a trace is read.
 #include "collect/value_collector.h"
 
+#include <sys/mman.h>
+
 #include "collect/value_state.h"
 
 namespace shadowprof::collect {
 
 using trace::Word;
+
+namespace {
+
+// xmm0, when a function that has written it returns: it may be passed on as it is.
+constexpr ArgumentMask kReturnedDouble = 1u << profile::kIntegerArguments;
+
+}  // namespace
 
 ValueCollector::ValueCollector(const trace::BlockTable& table, ValueCollectorOptions options)
     : state_(std::make_unique<State>(table, options)) {}
@@ -24,12 +33,15 @@ ValueCollector::State::State(const trace::BlockTable& block_table,
     : table(block_table),
       options(collector_options),
       sink(options.hotlist, options.capacity, options.seed),
+      runs(limits::kMaxRuns),
       plans(limits::kMaxRuns),
+      looks(limits::kMaxBlocks),
       first_insn_of_block(limits::kMaxBlocks),
-      random(options.seed ^ 0x77696e646f7773) {
-  const ValueCondition& c = options.condition;
-  if (options.by_call_site || c.all() || c.burst == 0) return;
-  weight = static_cast<uint32_t>(c.every / c.burst);
+      random(options.seed ^ 0x77696e646f7773),
+      window_weight(options.by_call_site ? 1 : options.condition.weight()) {
+  // Runs are looked up at random; fewer TLB misses. Only a hint, so failure is no error.
+  ::madvise(runs.data(), runs.capacity() * sizeof(RunState), MADV_HUGEPAGE);
+  if (window_weight == 1 || options.seen_enough != nullptr) return;
   open = false;
   next_window();
 }
@@ -42,11 +54,29 @@ void ValueCollector::State::next_window() {
   until_change = open ? c.burst : 1 + random.next() % (2 * (c.every - c.burst));
 }
 
+// An answer counts from the next chunk on that was submitted after it.
+void ValueCollector::State::hear_answers() {
+  const auto heard = options.seen_enough->take_answers();
+  answers.insert(answers.end(), heard.begin(), heard.end());
+  std::erase_if(answers, [&](const trace::RunMailbox::Answer& answer) {
+    if (answer.chunks >= chunks) return false;
+    FragmentLooks& seen = looks[table.run(answer.plain).first_block.value];
+    seen.plain_run = std::max(seen.plain_run, answer.plain.value);
+    return true;
+  });
+}
+
 void ValueCollector::State::consume(const trace::Chunk& chunk) {
+  chunks++;
+  if (options.seen_enough != nullptr) hear_answers();
   switch_to(chunk.thread);
   const Word* at = chunk.words.data();
   const Word* const end = at + chunk.words.size();
   while (at < end) {
+    if (current->known == 0 && current->call == nullptr) {
+      at = pass_quickly(at, end);
+      if (at == end) return;
+    }
     const Word id = *at;
     if (trace::is_special(id)) {
       const size_t length = trace::special_length(id);
@@ -61,56 +91,148 @@ void ValueCollector::State::consume(const trace::Chunk& chunk) {
       corrupt_chunks++;
       return;
     }
-    RunPlan& plan = plans[id];
-    if (plan.words == 0) [[unlikely]] {
+    RunState& run = runs[id];
+    if (run.words == 0) [[unlikely]] {
       start_run(RunId(id));
-      if (plan.words == 0) {
+      if (run.words == 0) {
         corrupt_chunks++;
         return;
       }
     }
-    if (plan.words > static_cast<size_t>(end - at)) {
+    if (run.words > static_cast<size_t>(end - at)) {
       corrupt_chunks++;
       return;
     }
-    plan.executions++;
+    run.executions++;
     if (--until_change == 0) [[unlikely]]
       next_window();
-    if (open || plan.executions <= options.condition.warm_up) {
-      record(plan, at);
+    const Word* const words = at;
+    // A branch, so that where the next record is can be guessed before this run's state is there.
+    if (run.words == 1) [[likely]] {
+      at++;
     } else {
-      current->known = 0;
-      current->call = nullptr;
+      at += run.words;
     }
-    at += plan.words;
+    if (const uint32_t weight = weight_of(id, run)) {
+      record(plans[id], words, weight);
+    } else if (current->known != 0 || current->call != nullptr) {
+      pass(plans[id]);
+    }
   }
 }
 
-void ValueCollector::State::record(RunPlan& plan, const Word* words) {
+// Counts records as long as there is nothing to be looked at, and no register of interest: most of
+// what there is to read. Returns the first that it has not taken.
+inline const Word* ValueCollector::State::pass_quickly(const Word* at, const Word* end) {
+  constexpr ptrdiff_t kAhead = 16;
+  const auto known_runs = static_cast<Word>(table.run_count());
+  RunState* const all = runs.data();
+  for (; at < end; at++) {
+    const Word id = *at;
+    if (id >= limits::kMaxRuns) break;
+    const Word ahead = end - at > kAhead ? at[kAhead] : 0;
+    __builtin_prefetch(all + (ahead < known_runs ? ahead : 0), 1);
+    RunState& run = all[id];
+    if (!run.passes) break;
+    run.executions++;
+  }
+  return at;
+}
+
+// How many executions this one stands for; 0: it is not looked at.
+inline uint32_t ValueCollector::State::weight_of(uint32_t id, const RunState& run) {
+  if (options.seen_enough != nullptr) return run.captures ? weight_in_fragment(id) : 0;
+  if (run.executions <= options.condition.warm_up) return 1;
+  return open ? window_weight : 0;
+}
+
+// The engine hears late, and translates code again that it had to forget: what is captured between
+// enough and the first run that captures nothing was captured because it had not heard yet.
+uint32_t ValueCollector::State::weight_in_fragment(uint32_t id) {
+  FragmentLooks& seen = looks[plans[id].first_block];
+  if (seen.plain_run > id) return window_weight;
+  if (seen.told) return 0;
+  if (++seen.looked >= options.condition.warm_up) {
+    seen.told = true;
+    options.seen_enough->put({RunId(id), seen.is_called || options.executions == nullptr});
+  }
+  return 1;
+}
+
+// A record that is not looked at. Between windows nothing is known of registers; where the engine
+// decides what is captured, what an earlier run has captured holds until it is overwritten.
+void ValueCollector::State::pass(RunPlan& plan) {
   ThreadState& t = *current;
+  if (options.seen_enough == nullptr) {
+    t.known = 0;
+    t.call = nullptr;
+    return;
+  }
+  check_succession(t, plan);
+  if (t.call != nullptr) meet_callee(t, plan);
+  t.known &= ~unsigned{plan.clobbered};
+  if (plan.exit == Exit::ret) t.known = t.live = 0;
+  if (plan.exit == Exit::call) t.call = &plan;
+}
+
+inline uint64_t compared(const ComparePlan& plan, const Word* words) {
+  const uint64_t left = value_at(words, plan.left_word) >> plan.left_shift;
+  const uint64_t right = plan.right_word == kNoWord
+                             ? plan.immediate
+                             : value_at(words, plan.right_word) >> plan.right_shift;
+  const uint64_t result = plan.common_bits ? left & right : left - right;
+  return result << plan.unused >> plan.unused;
+}
+
+void ValueCollector::State::record(RunPlan& plan, const Word* words, uint32_t weight) {
+  ThreadState& t = *current;
+  check_succession(t, plan);
   if (t.call != nullptr) [[unlikely]]
-    take_arguments(t, plan.first_block);
+    meet_callee(t, plan);
   const SlotPlan* slot = slot_plans.data() + plan.first_slot;
   if (options.by_call_site) slot = slots_in_context(plan, t);
-  const uint32_t stands_for = plan.executions <= options.condition.warm_up ? 1 : weight;
   for (const SlotPlan* const last = slot + plan.slots; slot != last; slot++) {
     uint64_t raw;
     __builtin_memcpy(&raw, words + slot->word, sizeof(raw));
-    sink.add(*slot->entry, raw << slot->left >> slot->right, stands_for);
+    sink.add(*slot->entry, raw << slot->left >> slot->right, weight);
   }
+  const ComparePlan* compare = compare_plans.data() + plan.first_compare;
+  for (const ComparePlan* const last = compare + plan.compares; compare != last; compare++)
+    sink.add(*compare->entry, compared(*compare, words), weight);
   const ArgumentWrite* write = argument_writes.data() + plan.first_write;
-  for (const ArgumentWrite* const last = write + plan.writes; write != last; write++)
+  for (const ArgumentWrite* const last = write + plan.writes; write != last; write++) {
     __builtin_memcpy(&t.registers[write->argument], words + write->word, sizeof(uint64_t));
+    t.weights[write->argument] = weight;
+  }
   t.known = (t.known & ~plan.clobbered) | plan.written;
   t.live |= plan.written;
   if (plan.exit == Exit::other) return;
   if (plan.exit == Exit::ret) {
-    t.live = 0;
+    t.known &= plan.written & kReturnedDouble;
+    t.live = t.known;
     if (!t.sites.empty()) t.sites.pop_back();
     return;
   }
   t.call = &plan;
   if (options.by_call_site && t.sites.size() < kMaxDepth) t.sites.push_back(plan.site + 1);
+}
+
+// Where what is not captured is not recorded either, a record may have others before it that are
+// missing: nothing is known of registers then. A call waits for a callee that is where it leads, or
+// where that is not known, for the beginning of a function: those are recorded.
+void ValueCollector::State::check_succession(ThreadState& t, const RunPlan& plan) {
+  if (options.executions == nullptr) return;
+  const uint64_t next = std::exchange(t.next, plan.target);
+  if (next == plan.start) return;
+  const FragmentLooks& seen = looks[plan.first_block];
+  if (t.call != nullptr && next == 0 && (seen.is_called || !seen.told)) return;
+  t.call = nullptr;
+  t.known = t.live = 0;
+}
+
+void ValueCollector::State::meet_callee(ThreadState& t, const RunPlan& plan) {
+  looks[plan.first_block].is_called = true;
+  if (!plan.is_stub) take_arguments(t, plan.first_block);
 }
 
 void ValueCollector::State::take_arguments(ThreadState& t, uint32_t callee) {
@@ -125,7 +247,7 @@ void ValueCollector::State::take_arguments(ThreadState& t, uint32_t callee) {
     const auto i = static_cast<size_t>(std::countr_zero(left));
     auto& entry = call.arguments->entries[i];
     if (entry == nullptr) entry = &entries.emplace_back();
-    sink.add(*entry, t.registers[i], call.executions <= options.condition.warm_up ? 1 : weight);
+    sink.add(*entry, t.registers[i], t.weights[i]);
   }
 }
 
@@ -165,11 +287,15 @@ void ValueCollector::State::end_streams() {
   for (ValueEntry& entry : entries) sink.end(entry);
 }
 
+void ValueCollector::State::end_sample() {
+  for (ValueEntry& entry : entries) sink.end_sample(entry);
+}
+
 bool ValueCollector::State::special(std::span<const Word> record) {
   switch (trace::special_kind(record[0])) {
     case trace::SpecialKind::sample_start:
     case trace::SpecialKind::sample_end:
-      end_streams();
+      options.errors ? end_sample() : end_streams();
       *current = {};
       return true;
     case trace::SpecialKind::thread_switch:

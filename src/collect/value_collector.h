@@ -2,6 +2,12 @@
 //
 // Folds a trace with values (trace::SlotKind::value) into value and argument profiles.
 //
+// Not everything has to be looked at, and where it is not, executions are counted all the same. Two
+// ways (ValueCondition): the engine captures all values, and the collector opens windows in the
+// trace; or, which costs the engine less, the collector tells it which code it has seen enough of
+// (trace::RunMailbox), and the engine captures that now and then only. Runs that capture nothing
+// (trace::Run::captures) then say that it has heard.
+//
 // All that is known before execution is worked out once for each run, when its id first appears:
 // which entry each of its slots belongs to, which bits of the slot are the result, what it leaves
 // in the argument registers. So an event costs no look-up of its instruction. A value that is equal
@@ -9,29 +15,34 @@
 //
 // Arguments: the integer argument registers at calls, as far as their contents are known from what
 // was captured, and as far as they can be arguments: written since the last return in the thread,
-// or passed on by the caller from its own caller. What is in floating-point registers is not in a
-// trace, so there are no floating-point arguments.
+// or passed on by the caller from its own caller. And the low halves of xmm0 to xmm3, likewise,
+// where the called function reads them before it writes them. What goes through a linkage stub is
+// an argument of the function behind it.
 //
 // The words come from memory that the profiled program can write to: every id is checked, and a bad
 // one drops the rest of its chunk (counted).
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "collect/collector.h"
 #include "profile/value_table.h"
+#include "trace/run_mailbox.h"
 
 namespace shadowprof::collect {
 
 // Which records of a trace are looked at (the profiling condition of values). What a run does in
 // its first executions always is; after that, windows of `burst` records, one for every `every`
 // records on average, at random distances. An event in a window stands for every / burst ones. With
-// burst == every all records are looked at.
+// burst == every all records are looked at. With a mailbox `warm_up` counts the captured executions
+// of each fragment, and the engine captures what is behind it in burst / every of the time.
 struct ValueCondition {
   uint64_t warm_up = 4096;  // executions of each run
   uint64_t burst = 16'384;
   uint64_t every = 16 * 16'384;
   bool all() const { return burst >= every; }
+  uint32_t weight() const { return burst == 0 || all() ? 1 : static_cast<uint32_t>(every / burst); }
 };
 
 struct ValueCollectorOptions {
@@ -40,6 +51,11 @@ struct ValueCollectorOptions {
   uint64_t seed = 1;
   bool by_call_site = false;  // --value-context call; looks at all records
   ValueCondition condition;
+  trace::RunMailbox* seen_enough = nullptr;  // read by the engine
+  // By run id, when finish() is called. With it and a mailbox, code that was seen enough of is in
+  // the trace while it is captured only, and where functions begin: calls have to be seen.
+  const std::vector<uint64_t>* executions = nullptr;
+  bool errors = false;  // of shares, from how they differ between samples
 };
 
 class ValueCollector final : public Collector {

@@ -6,10 +6,62 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <utility>
 
+#include "profile/confidence.h"
 #include "profile/value_table.h"
 
 namespace shadowprof::collect {
+
+// How the share of one value, the hottest so far, differs between samples (profile/confidence.h).
+// When another value becomes the hottest, it begins anew.
+class TopError {
+ public:
+  // A sample has ended: there are `count` values in all now.
+  void sample_ended(const profile::ValueHotlist& hotlist, uint64_t count) {
+    const uint64_t values = count - std::exchange(count_before_, count);
+    if (values == 0) return;
+    const profile::ValueCount top = hotlist.hottest();
+    const bool is_first = values == count;
+    const uint64_t seen_before = std::exchange(seen_before_, top.count);
+    if (std::exchange(value_, top.value) != top.value && !is_first) {
+      x_ = n_ = nn_ = 0;
+      sum_ = {};
+      return;
+    }
+    // Entries of a hotlist are thinned when it is full, so this may fall.
+    const uint64_t grown = top.count - std::min(top.count, seen_before);
+    const auto n = static_cast<double>(values);
+    const auto x = static_cast<double>(std::min(grown, values));
+    x_ += x;
+    n_ += n;
+    nn_ += n * n;
+    sum_.add(x, n);
+  }
+  // Of how many samples of one size those are worth.
+  uint32_t samples() const {
+    return nn_ == 0 ? 0 : static_cast<uint32_t>(n_ * n_ / nn_ * (1 + 1e-9));
+  }
+  // The standard error of the share; at least what it were if each value were an observation, and
+  // one more of another kind had come.
+  double error_of_share() const {
+    if (samples() < 2) return 0;
+    const double share = x_ / n_;
+    const double between = static_cast<double>(sum_.error(samples(), nn_, share)) / n_;
+    const double least = std::sqrt(std::max(share * (1 - share), 1 / n_) / n_);
+    return std::max(between, least);
+  }
+
+ private:
+  uint64_t value_ = 0;
+  uint64_t seen_before_ = 0;
+  uint64_t count_before_ = 0;
+  double x_ = 0;
+  double n_ = 0;
+  double nn_ = 0;
+  profile::ErrorSum sum_;
+};
 
 struct alignas(64) ValueEntry {
   uint64_t last = 0;
@@ -23,11 +75,23 @@ struct alignas(64) ValueEntry {
   uint64_t same = 0;
   uint64_t strided = 0;
   profile::ValueHotlist hotlist;
-  uint64_t executed = 0;  // filled in at the end
+  uint64_t executed = 0;            // filled in at the end
+  std::unique_ptr<TopError> error;  // of samples only
 
   // The figures without what is pending. Where only a part was looked at, scaled to what executed.
   profile::ValueFigures figures() const {
-    profile::ValueFigures f{count, zero, same, strided, hotlist.distinct(), hotlist.top(count)};
+    profile::ValueFigures f;
+    f.count = count;
+    f.zero = zero;
+    f.same = same;
+    f.strided = strided;
+    f.distinct = hotlist.distinct();
+    f.top = hotlist.top(count);
+    if (error != nullptr && error->samples() >= 2) {
+      const auto all = static_cast<double>(executed == 0 ? count : executed);
+      f.samples = error->samples();
+      f.top_error = static_cast<uint64_t>(std::ceil(error->error_of_share() * all));
+    }
     if (executed == 0 || executed == count) return f;
     const double factor = static_cast<double>(executed) / static_cast<double>(count);
     const auto scale = [&](uint64_t& n) {
@@ -53,6 +117,13 @@ class ValueSink {
       return;
     }
     change(e, value, weight);
+  }
+  // Ends the stream and its sample.
+  void end_sample(ValueEntry& e) {
+    end(e);
+    if (e.count == 0) return;
+    if (e.error == nullptr) e.error = std::make_unique<TopError>();
+    e.error->sample_ended(e.hotlist, e.count);
   }
   // Ends the stream: what comes next has no predecessor.
   void end(ValueEntry& e) {

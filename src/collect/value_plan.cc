@@ -5,10 +5,12 @@
 
 #include "collect/table_builder.h"
 #include "collect/value_state.h"
+#include "collect/vector_arguments.h"
 #include "decoder/insn.h"
 
 namespace shadowprof::collect {
 
+using profile::ValuePart;
 using trace::RunExit;
 using trace::SlotKind;
 
@@ -38,13 +40,23 @@ uint8_t argument_of(uint8_t reg) {
   }
 }
 
-uint8_t arguments_in(uint16_t registers) {
-  unsigned result = 0;
+ArgumentMask arguments_in(uint16_t registers, decoder::VectorMask vectors) {
+  unsigned result = static_cast<unsigned>(vectors) << profile::kIntegerArguments;
   for (uint8_t r = 0; r < 16; r++) {
     const uint8_t argument = argument_of(r);
     if (registers >> r & 1 && argument != kNotAnArgument) result |= 1u << argument;
   }
-  return static_cast<uint8_t>(result);
+  return static_cast<ArgumentMask>(result);
+}
+
+// [endbr64;] jmp [rip + x]
+bool is_stub(const trace::Block& block, std::span<const uint8_t> code) {
+  const auto before = block.last_insn - block.start;
+  if (block.insns > 2 || static_cast<size_t>(before) >= code.size()) return false;
+  const decoder::Insn jump =
+      decoder::decode(code.subspan(static_cast<size_t>(before)), block.last_insn);
+  if (!jump.rip_relative) return false;
+  return block.insns == 1 || decoder::decode(code, block.start).reads == 0;
 }
 
 uint64_t hash_of(std::span<const uint8_t> bytes) {
@@ -66,34 +78,84 @@ void ValueCollector::State::learn_block(BlockId id) {
     if (at < code.size()) {
       const decoder::Insn insn = decoder::decode(code.subspan(at), block.start + at);
       facts.writes = insn.writes;
-      facts.bits = insn.result < 16 ? insn.result_bits : uint8_t{64};
-      facts.shift = insn.result_shift;
+      facts.vector_writes = insn.vector_writes;
+      facts.result = {insn.result, insn.result_bits, insn.result_shift};
+      facts.second = {insn.second_result, insn.second_bits, insn.second_shift};
       facts.length = insn.length;
       facts.constant = insn.constant_result;
+      if (insn.compared_bits != 0) {
+        compare_facts.push_back({insn.compared, insn.compared_bits, insn.compares_common_bits});
+        facts.compare = static_cast<uint32_t>(compare_facts.size());
+      }
       at += std::max<size_t>(insn.length, 1);
     }
     insns.push_back(facts);
   }
 }
 
-ValueEntry* ValueCollector::State::entry_of(InsnFacts& facts, BlockId block,
-                                            uint32_t offset_in_block) {
-  if (facts.entry != nullptr) return facts.entry;
-  const std::span<const uint8_t> code = table.code(table.block(block));
-  const size_t known =
-      std::min<size_t>(facts.length, code.size() - std::min<size_t>(offset_in_block, code.size()));
+ValueEntry* ValueCollector::State::entry_of(InsnFacts& facts, BlockId block, ValuePart part,
+                                            uint8_t bits) {
+  ValueEntry*& known_entry = facts.entries[static_cast<size_t>(part)];
+  if (known_entry != nullptr) return known_entry;
+  const trace::Block& in = table.block(block);
+  const std::span<const uint8_t> code = table.code(in);
+  const auto offset = static_cast<uint32_t>(facts.address - in.start.value);
+  const size_t length =
+      std::min<size_t>(facts.length, code.size() - std::min<size_t>(offset, code.size()));
   const std::span<const uint8_t> bytes =
-      known == 0 ? std::span<const uint8_t>() : code.subspan(offset_in_block, known);
-  InsnEntry& entry = insn_entries[{facts.address, hash_of(bytes)}];
+      length == 0 ? std::span<const uint8_t>() : code.subspan(offset, length);
+  InsnEntry& entry = insn_entries[{facts.address, hash_of(bytes), part}];
   if (entry.entry == nullptr)
     entry = {&entries.emplace_back(),
-             table.block(block).module,
+             in.module,
              block,
-             offset_in_block,
-             facts.bits,
+             offset,
+             bits,
              facts.length,
-             facts.constant};
-  return facts.entry = entry.entry;
+             facts.constant && part == ValuePart::result};
+  return known_entry = entry.entry;
+}
+
+void ValueCollector::State::plan_compare(InsnFacts& facts, BlockId block,
+                                         const RecordedWords& recorded) {
+  if (facts.compare == 0) return;
+  const CompareFacts& compare = compare_facts[facts.compare - 1];
+  ComparePlan plan{};
+  const auto word_of = [&](const decoder::ComparedOperand& side) {
+    return side.kind == decoder::ComparedOperand::Kind::memory ? recorded.memory
+                                                               : recorded.registers[side.reg];
+  };
+  plan.left_word = word_of(compare.sides[0]);
+  plan.left_shift = compare.sides[0].shift;
+  if (compare.sides[1].kind == decoder::ComparedOperand::Kind::immediate) {
+    plan.immediate = static_cast<uint64_t>(compare.sides[1].immediate);
+  } else {
+    plan.right_word = word_of(compare.sides[1]);
+    plan.right_shift = compare.sides[1].shift;
+    if (plan.right_word == kNoWord) return;
+  }
+  if (plan.left_word == kNoWord) return;
+  plan.unused = static_cast<uint8_t>(64 - compare.bits);
+  plan.common_bits = compare.common_bits;
+  plan.entry = entry_of(facts, block, ValuePart::comparison, compare.bits);
+  compare_plans.push_back(plan);
+}
+
+// A register that holds both results (the quotient and the remainder of a division of bytes) has
+// one slot.
+void ValueCollector::State::plan_result(InsnFacts& facts, BlockId block, uint8_t reg,
+                                        uint16_t word) {
+  const auto add = [&](const InsnFacts::Bits& bits, ValuePart part) {
+    const auto count = static_cast<uint8_t>(std::clamp<unsigned>(bits.count, 1, 64));
+    slot_plans.push_back({entry_of(facts, block, part, count), word,
+                          static_cast<uint8_t>(64 - count - bits.shift),
+                          static_cast<uint8_t>(64 - count)});
+  };
+  const bool is_second = facts.second.reg == reg;
+  // Without the code, what a slot has is a result.
+  if (!is_second && facts.result.reg != reg) return add({reg, 64, 0}, ValuePart::result);
+  if (facts.result.reg == reg) add(facts.result, ValuePart::result);
+  if (is_second) add(facts.second, ValuePart::second);
 }
 
 uint32_t ValueCollector::State::site_of(const trace::Block& last) {
@@ -114,40 +176,44 @@ void ValueCollector::State::start_run(RunId id) {
 
   RunPlan plan{};
   plan.first_slot = static_cast<uint32_t>(slot_plans.size());
+  plan.first_compare = static_cast<uint32_t>(compare_plans.size());
   plan.first_write = static_cast<uint32_t>(argument_writes.size());
   plan.first_block = run.first_block.value;
+  plan.start = table.block(run.first_block).start.value;
+  plan.target = trace::is_indirect(run.exit) ? 0 : run.target.value;
   plan.callee = plan.context_slots = kNone;
-  const std::span<const trace::Slot> slots = table.slots(run);
-  size_t slot = 0;
   uint32_t index = 0;  // of the instruction within the run
   uint16_t last_word[profile::kArguments] = {};
+  RecordedWords recorded(table.slots(run));
   for (const BlockId b : blocks) {
     const trace::Block& block = table.block(b);
     for (uint32_t i = 0; i < block.insns && index < run.insns; i++, index++) {
       InsnFacts& facts = insns[first_insn_of_block[b.value] - 1 + i];
-      const uint8_t clobbered = arguments_in(facts.writes);
+      recorded.enter(index);
+      plan_compare(facts, b, recorded);
+      const ArgumentMask clobbered = arguments_in(facts.writes, facts.vector_writes);
       plan.clobbered |= clobbered;
-      plan.written &= static_cast<uint8_t>(~clobbered);
-      for (; slot < slots.size() && slots[slot].insn == index; slot++) {
-        if (slots[slot].kind != SlotKind::value) continue;
-        const auto word = static_cast<uint16_t>(1 + 2 * slot);
-        const auto offset = static_cast<uint32_t>(facts.address - block.start.value);
-        const auto bits = static_cast<uint8_t>(std::clamp<unsigned>(facts.bits, 1, 64));
-        slot_plans.push_back({entry_of(facts, b, offset), word,
-                              static_cast<uint8_t>(64 - bits - facts.shift),
-                              static_cast<uint8_t>(64 - bits)});
-        const uint8_t argument = argument_of(slots[slot].reg);
-        if (argument == kNotAnArgument) continue;
+      plan.written &= static_cast<ArgumentMask>(~clobbered);
+      recorded.leave(facts.writes, [&](const trace::Slot& slot, uint16_t word) {
+        uint8_t argument = argument_of(slot.reg);
+        if (slot.kind == SlotKind::vector) {
+          argument = static_cast<uint8_t>(profile::kIntegerArguments + slot.reg);
+        } else {
+          plan_result(facts, b, slot.reg, word);
+        }
+        if (argument >= profile::kArguments) return;
         last_word[argument] = word;
-        plan.written |= static_cast<uint8_t>(1u << argument);
-      }
+        plan.written |= static_cast<ArgumentMask>(1u << argument);
+      });
     }
   }
   for (uint8_t a = 0; a < profile::kArguments; a++)
     if (plan.written >> a & 1) argument_writes.push_back({last_word[a], a});
   plan.slots = static_cast<uint16_t>(slot_plans.size() - plan.first_slot);
+  plan.compares = static_cast<uint16_t>(compare_plans.size() - plan.first_compare);
   plan.writes = static_cast<uint8_t>(argument_writes.size() - plan.first_write);
   const trace::Block& last = table.block(blocks.back());
+  plan.is_stub = run.exit == RunExit::indirect_jump && is_stub(last, table.code(last));
   // `call next` only reads the program counter.
   if (trace::is_call(run.exit) && run.target != last.end) {
     plan.exit = Exit::call;
@@ -155,16 +221,50 @@ void ValueCollector::State::start_run(RunId id) {
   } else if (run.exit == RunExit::ret) {
     plan.exit = Exit::ret;
   }
-  plan.words = run.words;
   plans[id.value] = plan;
+  runs[id.value].words = run.words;
+  runs[id.value].captures = run.captures;
+  runs[id.value].passes = options.seen_enough != nullptr && !run.captures && run.words == 1;
+  if (options.seen_enough != nullptr) note_translation(id, run);
+}
+
+// Runs are numbered as they are translated. Partial runs of interrupted fragments come any time.
+void ValueCollector::State::note_translation(RunId id, const trace::Run& run) {
+  if (run.exit == RunExit::interrupted) return;
+  FragmentLooks& seen = looks[run.first_block.value];
+  if (!run.captures) {
+    seen.plain_run = std::max(seen.plain_run, id.value);
+  } else if (seen.told && seen.plain_run != 0 && id.value > seen.plain_run) {
+    seen.told = false;  // code that was forgotten and translated again
+    seen.looked = 0;
+  }
+}
+
+void ValueCollector::State::count_executions() {
+  const auto executions_of = [&](size_t id) -> uint64_t {
+    if (options.executions == nullptr) return runs[id].executions;
+    return id < options.executions->size() ? (*options.executions)[id] : 0;
+  };
+  for (size_t id = 0; id < table.run_count(); id++) {
+    const uint64_t executions = executions_of(id);
+    if (executions == 0) continue;
+    const trace::Run& run = table.run(RunId(static_cast<uint32_t>(id)));
+    uint32_t left = run.insns;
+    for (const BlockId b : table.blocks(run)) {
+      const uint32_t count = std::min<uint32_t>(left, table.block(b).insns);
+      left -= count;
+      if (first_insn_of_block[b.value] == 0) continue;
+      for (uint32_t i = 0; i < count; i++) {
+        for (ValueEntry* entry : insns[first_insn_of_block[b.value] - 1 + i].entries)
+          if (entry != nullptr) entry->executed += executions;
+      }
+    }
+  }
 }
 
 void ValueCollector::State::finish(profile::Profile& into) {
   end_streams();
-  if (!options.by_call_site)
-    for (size_t id = 0; id < table.run_count(); id++)
-      for (uint32_t i = 0; i < plans[id].slots; i++)
-        slot_plans[plans[id].first_slot + i].entry->executed += plans[id].executions;
+  if (!options.by_call_site) count_executions();
   profile::Profile mine;
   const TableBuilder builder(table, mine);
   const auto at = [&](GuestAddr address, ModuleId module) { return builder.at(address, module); };
@@ -178,6 +278,7 @@ void ValueCollector::State::finish(profile::Profile& into) {
     if (entry.count == 0) return;
     profile::ValueRow row;
     row.at = at(GuestAddr(key.address), insn.module);
+    row.part = key.part;
     row.bits = insn.bits;
     row.constant = insn.constant;
     row.figures = entry.figures();
@@ -212,11 +313,16 @@ void ValueCollector::State::finish(profile::Profile& into) {
                                         GuestAddr((*row)->at.offset));
   }
 
+  VectorArguments vectors(table);
   for (const auto& [key, call] : arguments) {
     const CallSitePlace& site = sites[key >> 32];
-    const trace::Block& callee = table.block(BlockId(static_cast<uint32_t>(key)));
+    const BlockId entry(static_cast<uint32_t>(key));
+    const trace::Block& callee = table.block(entry);
     for (uint8_t a = 0; a < profile::kArguments; a++) {
       if (call.entries[a] == nullptr || call.entries[a]->count == 0) continue;
+      if (a >= profile::kIntegerArguments &&
+          !(vectors.read_by(entry) >> (a - profile::kIntegerArguments) & 1))
+        continue;
       mine.tables.arguments.push_back(
           {at(site.call, site.module), builder.at(callee), a, call.entries[a]->figures()});
     }

@@ -3,6 +3,7 @@
 // What ValueCollector keeps while a trace is read: plans by run id, entries by instruction.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <deque>
@@ -14,8 +15,10 @@
 
 #include "base/limits.h"
 #include "base/reserved_array.h"
+#include "collect/recorded_words.h"
 #include "collect/value_collector.h"
 #include "collect/value_entry.h"
+#include "decoder/insn.h"
 
 namespace shadowprof::collect {
 
@@ -26,6 +29,18 @@ struct SlotPlan {
   uint16_t word;  // of the record
   uint8_t left;   // raw << left >> right is the result
   uint8_t right;
+};
+
+// What a compare tells: of its operands, each at a word of the record or known beforehand.
+struct ComparePlan {
+  ValueEntry* entry;
+  uint64_t immediate;
+  uint16_t left_word;
+  uint16_t right_word;  // 0: `immediate`
+  uint8_t left_shift;
+  uint8_t right_shift;
+  uint8_t unused;    // bits above those that are compared
+  bool common_bits;  // of both, instead of their difference
 };
 
 // The last capture of an argument register in a run.
@@ -40,18 +55,33 @@ struct ArgumentsOfCall {
 
 enum class Exit : uint8_t { other, call, ret };
 
-struct RunPlan {
+// What every record needs.
+struct RunState {
   uint64_t executions;
-  uint32_t words;  // 0: not seen yet
+  uint16_t words;  // 0: not seen yet
+  bool captures;
+  bool passes;  // one word long, and nothing to look at
+};
+
+// Bit n for argument n.
+using ArgumentMask = uint16_t;
+static_assert(profile::kArguments <= 16);
+
+struct RunPlan {
   uint32_t first_slot;
+  uint32_t first_compare;
   uint32_t first_write;
   uint16_t slots;
+  uint16_t compares;
   uint8_t writes;
   Exit exit;
-  uint8_t written;    // argument registers whose contents are known after it
-  uint8_t clobbered;  // argument registers that it writes
+  bool is_stub;            // nothing but a jump through memory: a call goes on to its target
+  ArgumentMask written;    // argument registers whose contents are known after it
+  ArgumentMask clobbered;  // argument registers that it writes
   uint32_t first_block;
-  uint32_t site;  // of a call
+  uint32_t site;    // of a call
+  uint64_t start;   // addresses: of its first block,
+  uint64_t target;  // and where it leads; 0: not known before
   // What the last call from here needed, and the last context.
   uint32_t callee;
   ArgumentsOfCall* arguments;
@@ -59,22 +89,45 @@ struct RunPlan {
   uint32_t context_slots;
 };
 
+// What has been seen of a fragment, where the engine does what seen_enough tells it.
+struct FragmentLooks {
+  uint32_t looked;     // captured executions
+  uint32_t plain_run;  // the latest of its runs that capture nothing; 0: none yet
+  bool told;           // it has been seen enough of
+  bool is_called;      // functions begin there
+};
+
 // What is known of an instruction before it executes.
 struct InsnFacts {
-  ValueEntry* entry;  // made when a slot needs it
+  struct Bits {
+    uint8_t reg = decoder::kNoGpr;
+    uint8_t count = 0;
+    uint8_t shift = 0;
+  };
+  ValueEntry* entries[profile::kValueParts];  // made when a slot needs them
   uint64_t address;
-  uint16_t writes;
-  uint8_t bits;
-  uint8_t shift;
+  uint32_t compare;  // 1 + index into compare_facts; 0: it is none
+  decoder::GprMask writes;
+  decoder::VectorMask vector_writes;
+  Bits result;
+  Bits second;
   uint8_t length;
   bool constant;
 };
 
+struct CompareFacts {
+  std::array<decoder::ComparedOperand, 2> sides;
+  uint8_t bits;
+  bool common_bits;
+};
+
 struct ThreadState {
   uint64_t registers[profile::kArguments] = {};
+  uint32_t weights[profile::kArguments] = {};  // how many contents each stands for
   unsigned known = 0;
   unsigned live = 0;            // may be arguments: see value_collector.h
   RunPlan* call = nullptr;      // waits for its callee
+  uint64_t next = 0;            // where the latest record leads; 0: not known
   std::vector<uint32_t> sites;  // 1 + call site of each frame; only by call site
 };
 
@@ -82,11 +135,13 @@ struct ThreadState {
 struct InsnKey {
   uint64_t address = 0;
   uint64_t code = 0;  // hash of the bytes
+  profile::ValuePart part{};
   bool operator==(const InsnKey&) const = default;
 };
 struct InsnKeyHash {
   size_t operator()(const InsnKey& k) const {
-    return static_cast<size_t>((k.address * 0x9E3779B97F4A7C15ull ^ k.code) >> 7);
+    const auto part = static_cast<uint64_t>(k.part) << 40;
+    return static_cast<size_t>(((k.address ^ part) * 0x9E3779B97F4A7C15ull ^ k.code) >> 7);
   }
 };
 
@@ -113,20 +168,31 @@ struct ValueCollector::State {
   void finish(profile::Profile& into);
 
   // While reading (value_collector.cc).
-  void record(RunPlan& plan, const trace::Word* words);
+  const trace::Word* pass_quickly(const trace::Word* at, const trace::Word* end);
+  uint32_t weight_of(uint32_t id, const RunState& run);
+  uint32_t weight_in_fragment(uint32_t id);
+  void record(RunPlan& plan, const trace::Word* words, uint32_t weight);
+  void pass(RunPlan& plan);
+  void check_succession(ThreadState& t, const RunPlan& plan);
+  void meet_callee(ThreadState& t, const RunPlan& plan);
+  void hear_answers();
   void next_window();
   void take_arguments(ThreadState& t, uint32_t callee);
   const SlotPlan* slots_in_context(RunPlan& plan, const ThreadState& t);
   ValueEntry* entry_in_context(ValueEntry* base, uint32_t context);
   void switch_to(Tid tid);
   void end_streams();
+  void end_sample();
   bool special(std::span<const trace::Word> record);
 
   // When a run is first seen (value_plan.cc).
   void start_run(RunId id);
+  void note_translation(RunId id, const trace::Run& run);
+  void count_executions();
   void learn_block(BlockId id);
-  InsnFacts* facts_of(BlockId block, uint32_t index);
-  ValueEntry* entry_of(InsnFacts& facts, BlockId block, uint32_t offset_in_block);
+  ValueEntry* entry_of(InsnFacts& facts, BlockId block, profile::ValuePart part, uint8_t bits);
+  void plan_compare(InsnFacts& facts, BlockId block, const RecordedWords& recorded);
+  void plan_result(InsnFacts& facts, BlockId block, uint8_t reg, uint16_t word);
   uint32_t site_of(const trace::Block& last);
 
   static constexpr size_t kMaxDepth = 1 << 16;
@@ -134,11 +200,15 @@ struct ValueCollector::State {
   const trace::BlockTable& table;
   const ValueCollectorOptions options;
   ValueSink sink;
+  ReservedArray<RunState> runs;
   ReservedArray<RunPlan> plans;
+  ReservedArray<FragmentLooks> looks;           // by first block
   ReservedArray<uint32_t> first_insn_of_block;  // 1 + index into insns; 0: not learnt yet
   std::deque<InsnFacts> insns;
+  std::vector<CompareFacts> compare_facts;
   std::deque<ValueEntry> entries;  // their addresses hold
   std::vector<SlotPlan> slot_plans;
+  std::vector<ComparePlan> compare_plans;
   std::vector<ArgumentWrite> argument_writes;
   std::unordered_map<InsnKey, InsnEntry, InsnKeyHash> insn_entries;
   std::vector<CallSitePlace> sites;
@@ -151,7 +221,9 @@ struct ValueCollector::State {
   profile::Random random;         // where windows are
   bool open = true;               // in a window
   uint64_t until_change = ~0ull;  // records until it ends, or the next one begins
-  uint32_t weight = 1;            // of an event in a window
+  uint64_t chunks = 0;
+  std::vector<trace::RunMailbox::Answer> answers;  // of chunks that are still to come
+  const uint32_t window_weight;                    // of an event in a window
   uint64_t corrupt_chunks = 0;
 };
 

@@ -93,6 +93,136 @@ void note_register(Insn& insn, const ZydisDecodedInstruction& info, const ZydisD
   }
 }
 
+// Results in registers that an instruction does not name, or names second. `result` is taken by then
+// if one is named first.
+bool has_implicit_results(ZydisMnemonic mnemonic) {
+  switch (mnemonic) {
+    case ZYDIS_MNEMONIC_MUL:
+    case ZYDIS_MNEMONIC_IMUL:
+    case ZYDIS_MNEMONIC_DIV:
+    case ZYDIS_MNEMONIC_IDIV:
+    case ZYDIS_MNEMONIC_CBW:
+    case ZYDIS_MNEMONIC_CWDE:
+    case ZYDIS_MNEMONIC_CDQE:
+    case ZYDIS_MNEMONIC_CWD:
+    case ZYDIS_MNEMONIC_CDQ:
+    case ZYDIS_MNEMONIC_CQO:
+    case ZYDIS_MNEMONIC_XLAT:
+    case ZYDIS_MNEMONIC_LODSB:
+    case ZYDIS_MNEMONIC_LODSW:
+    case ZYDIS_MNEMONIC_LODSD:
+    case ZYDIS_MNEMONIC_LODSQ:
+    case ZYDIS_MNEMONIC_CMPXCHG: return true;
+    default: return false;
+  }
+}
+
+void note_more_results(Insn& insn, const Decoded& d) {
+  const bool implicit = has_implicit_results(d.info.mnemonic);
+  const bool is_byte_division = d.info.operand_width == 8 && (d.info.mnemonic == ZYDIS_MNEMONIC_DIV ||
+                                                             d.info.mnemonic == ZYDIS_MNEMONIC_IDIV);
+  for (const ZydisDecodedOperand& op : d.operands) {
+    if (op.type != ZYDIS_OPERAND_TYPE_REGISTER ||
+        !(op.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+      continue;
+    const Gpr r = gpr_of(op.reg.value);
+    const bool is_explicit = op.visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT;
+    if (r >= 16 || !(is_explicit || (implicit && (r == kRax || r == kRdx)))) continue;
+    const bool high = op.reg.value >= ZYDIS_REGISTER_AH && op.reg.value <= ZYDIS_REGISTER_BH;
+    const auto bits = static_cast<uint8_t>(op.size);
+    if (insn.result == kNoGpr) {
+      insn.result = r;
+      insn.whole_result = op.size >= 32;
+      insn.result_bits = bits;
+      insn.result_shift = high ? 8 : 0;
+      if (!is_byte_division) continue;
+      insn.result_bits = 8;  // ah is the remainder
+      insn.second_result = r;
+      insn.second_bits = insn.second_shift = 8;
+    } else if (insn.result != r && insn.second_result == kNoGpr) {
+      insn.second_result = r;
+      insn.second_bits = bits;
+      insn.second_shift = high ? 8 : 0;
+    }
+  }
+}
+
+void note_compare(Insn& insn, const Decoded& d) {
+  const bool test = d.info.mnemonic == ZYDIS_MNEMONIC_TEST;
+  if (!test && d.info.mnemonic != ZYDIS_MNEMONIC_CMP) return;
+  insn.compares_common_bits = test;
+  insn.compared_bits = static_cast<uint8_t>(d.operands[0].size);
+  for (size_t i = 0; i < 2; i++) {
+    const ZydisDecodedOperand& op = d.operands[i];
+    ComparedOperand& side = insn.compared[i];
+    if (op.type == ZYDIS_OPERAND_TYPE_REGISTER) {
+      const bool high = op.reg.value >= ZYDIS_REGISTER_AH && op.reg.value <= ZYDIS_REGISTER_BH;
+      side.kind = ComparedOperand::Kind::reg;
+      side.reg = gpr_of(op.reg.value);
+      side.shift = high ? 8 : 0;
+    } else if (op.type == ZYDIS_OPERAND_TYPE_MEMORY) {
+      side.kind = ComparedOperand::Kind::memory;
+    } else {
+      side.immediate = op.imm.value.s;
+    }
+  }
+}
+
+bool is_zero_idiom(const Decoded& d) {
+  switch (d.info.mnemonic) {
+    case ZYDIS_MNEMONIC_PXOR:
+    case ZYDIS_MNEMONIC_XORPS:
+    case ZYDIS_MNEMONIC_XORPD:
+      return d.operands[0].type == d.operands[1].type &&
+             d.operands[0].reg.value == d.operands[1].reg.value;
+    case ZYDIS_MNEMONIC_VPXOR:
+    case ZYDIS_MNEMONIC_VXORPS:
+    case ZYDIS_MNEMONIC_VXORPD:
+      return d.operands[1].type == d.operands[2].type &&
+             d.operands[1].reg.value == d.operands[2].reg.value;
+    default: return false;
+  }
+}
+
+// Compilers copy, negate and clear doubles with instructions that are not of doubles, too.
+bool may_make_double(const ZydisDecodedInstruction& info, const ZydisDecodedOperand& to) {
+  if (to.element_type == ZYDIS_ELEMENT_TYPE_FLOAT64) return true;
+  switch (info.mnemonic) {
+    case ZYDIS_MNEMONIC_MOVAPS:
+    case ZYDIS_MNEMONIC_VMOVAPS:
+    case ZYDIS_MNEMONIC_MOVQ:
+    case ZYDIS_MNEMONIC_VMOVQ:
+    case ZYDIS_MNEMONIC_PXOR:
+    case ZYDIS_MNEMONIC_VPXOR:
+    case ZYDIS_MNEMONIC_XORPS:
+    case ZYDIS_MNEMONIC_VXORPS:
+    case ZYDIS_MNEMONIC_ANDPS:
+    case ZYDIS_MNEMONIC_VANDPS:
+    case ZYDIS_MNEMONIC_ANDNPS:
+    case ZYDIS_MNEMONIC_VANDNPS:
+    case ZYDIS_MNEMONIC_ORPS:
+    case ZYDIS_MNEMONIC_VORPS: return true;
+    default: return false;
+  }
+}
+
+void note_vectors(Insn& insn, const Decoded& d) {
+  const bool zeroes = is_zero_idiom(d);
+  for (const ZydisDecodedOperand& op : d.operands) {
+    if (op.type != ZYDIS_OPERAND_TYPE_REGISTER) continue;
+    const ZydisRegisterClass kind = ZydisRegisterGetClass(op.reg.value);
+    if (kind != ZYDIS_REGCLASS_XMM && kind != ZYDIS_REGCLASS_YMM && kind != ZYDIS_REGCLASS_ZMM)
+      continue;
+    const auto number = static_cast<uint8_t>(ZydisRegisterGetId(op.reg.value));
+    if (number >= kArgumentVectors) continue;
+    const auto bit = static_cast<VectorMask>(1u << number);
+    if ((op.actions & ZYDIS_OPERAND_ACTION_MASK_READ) && !zeroes) insn.vector_reads |= bit;
+    if (!(op.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)) continue;
+    insn.vector_writes |= bit;
+    if (kind == ZYDIS_REGCLASS_XMM && may_make_double(d.info, op)) insn.double_result = number;
+  }
+}
+
 void note_memory(Insn& insn, const ZydisDecodedInstruction& info, const ZydisDecodedOperand& op) {
   MemoryAccess access;
   access.base = gpr_of(op.mem.base);
@@ -109,6 +239,8 @@ void note_memory(Insn& insn, const ZydisDecodedInstruction& info, const ZydisDec
   access.implicit = op.visibility != ZYDIS_OPERAND_VISIBILITY_EXPLICIT;
   access.read = (op.actions & ZYDIS_OPERAND_ACTION_MASK_READ) != 0;
   access.write = (op.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0;
+  // A push writes below where the stack ends before it.
+  if (access.implicit && access.write && access.base == kRsp) access.displacement -= access.size;
   insn.reads |= mask_of(access.base);
   insn.reads |= mask_of(access.index);
 
@@ -343,6 +475,7 @@ Insn decode(std::span<const uint8_t> bytes, GuestAddr address) {
   insn.length = info.length;
   std::memcpy(insn.bytes.data(), bytes.data(), info.length);
 
+  insn.asks_processor = info.mnemonic == ZYDIS_MNEMONIC_CPUID;
   const Decoded d{info, {operands.data(), info.operand_count}};
   for (const ZydisDecodedOperand& op : d.operands) {
     if (is_hint(info)) break;
@@ -356,11 +489,17 @@ Insn decode(std::span<const uint8_t> bytes, GuestAddr address) {
     insn.writes |= kExchanged;
   }
   insn.kind = kind_of(d);
+  if (!is_hint(info)) note_more_results(insn, d);
+  note_compare(insn, d);
+  note_vectors(insn, d);
   note_flags(insn, info);
   insn.lea64 = info.mnemonic == ZYDIS_MNEMONIC_LEA && info.operand_width == 64;
   insn.condition = info.opcode & 0xf;
   if (info.attributes & ZYDIS_ATTRIB_HAS_REX) insn.rex_offset = info.raw.rex.offset;
   if (insn.rip_relative) insn.base_bit = extends_base(info, bytes);
+  insn.immediate_bytes = static_cast<uint8_t>((info.raw.imm[0].size + info.raw.imm[1].size) / 8);
+  insn.vex = info.encoding == ZYDIS_INSTRUCTION_ENCODING_VEX ||
+             info.encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX;
   if (info.raw.modrm.offset) insn.opcode_offset = static_cast<uint8_t>(info.raw.modrm.offset - 1);
   note_branch(insn, d);
   if (is_gs_instruction(d)) insn.uses_gs = true;

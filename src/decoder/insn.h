@@ -22,6 +22,7 @@ inline constexpr Gpr kRax = 0, kRcx = 1, kRdx = 2, kRbx = 3, kRsp = 4, kRbp = 5,
                      kR8 = 8, kR9 = 9, kR10 = 10, kR11 = 11, kR12 = 12, kR13 = 13, kR14 = 14,
                      kR15 = 15;
 inline constexpr Gpr kNoGpr = 0xff;
+inline constexpr uint8_t kNoRex = 0xff;
 inline constexpr Gpr kRip = 0xfe;  // as a base only
 
 enum Flag : uint8_t { kCf = 1, kPf = 2, kAf = 4, kZf = 8, kSf = 16, kOf = 32 };
@@ -66,6 +67,18 @@ struct RegisterField {
   bool inverted = false; // vvvv of VEX and EVEX
 };
 
+// One side of a compare.
+struct ComparedOperand {
+  enum class Kind : uint8_t { reg, memory, immediate } kind = Kind::immediate;
+  Gpr reg = kNoGpr;
+  uint8_t shift = 0;  // 8 for ah, bh, ch, dh
+  int64_t immediate = 0;
+};
+
+// Of xmm0 to xmm3, which carry floating-point arguments: bit n for xmm n.
+using VectorMask = uint8_t;
+inline constexpr uint8_t kArgumentVectors = 4;
+
 struct Insn {
   GuestAddr address;
   std::array<uint8_t, kMaxInsnBytes> bytes{};
@@ -79,6 +92,21 @@ struct Insn {
   uint8_t result_bits = 0;    // of the register that are the result: 8, 16, 32 or 64 of them
   uint8_t result_shift = 0;   // and where they begin: 8 for ah, bh, ch, dh
   bool constant_result = false;  // always the same, as the encoding alone tells
+  // Another register that holds a result (mul, div, xchg; the implicit ones that are results and no
+  // pointers or counters), and which bits of it.
+  Gpr second_result = kNoGpr;
+  uint8_t second_bits = 0;
+  uint8_t second_shift = 0;
+
+  // cmp, which tells its operands' difference, and test, the bits that they have in common.
+  uint8_t compared_bits = 0;  // 0: it is neither
+  bool compares_common_bits = false;
+  std::array<ComparedOperand, 2> compared{};
+
+  VectorMask vector_reads = 0;  // a register combined with itself to zero is not read
+  VectorMask vector_writes = 0;
+  // The one of them whose low half is a double now, or a copy of something that may be one.
+  uint8_t double_result = kNoGpr;
 
   // Arithmetic flags, as bits of Flag.
   uint8_t flags_read = 0;
@@ -91,18 +119,21 @@ struct Insn {
   bool uses_gs = false;         // through the segment, or its base
   bool has_segment = false;     // an access is relative to the base of fs or gs
   bool pure_load = false;       // reads memory into a register and does nothing else
+  bool asks_processor = false;  // cpuid
 
   uint8_t r15_field_count = 0;
   std::array<RegisterField, 4> r15_fields{};
 
   bool lea64 = false;           // lea with a 64-bit destination
   uint8_t condition = 0;        // of jcc: the low four bits of its opcode
-  uint8_t opcode_offset = 0;    // of indirect branches: the FF byte
+  uint8_t opcode_offset = 0;    // of one-byte opcodes with a modrm byte behind
+  uint8_t immediate_bytes = 0;
+  bool vex = false;             // VEX or EVEX encoded
 
   bool rip_relative = false;    // has a memory operand [rip + disp32]
   uint8_t modrm_offset = 0;     // valid when rip_relative
   uint8_t displacement_offset = 0;
-  uint8_t rex_offset = 0xff;    // of a REX prefix
+  uint8_t rex_offset = kNoRex;  // of the REX prefix that counts: others may stand before it
   bool base_bit = false;        // the prefix bit that extends modrm.rm is set (rip ignores it)
   GuestAddr rip_target;
 

@@ -45,6 +45,8 @@ CodeCache::CodeCache(UniqueFd memfd, uint8_t* host, size_t size, Recording recor
       exits_(kMaxExits),
       points_(kMaxPoints),
       ranges_(kMaxRanges),
+      buckets_(kBranchTableEntries, 0),
+      open_buckets_(kBranchTableEntries, 0),
       branch_table_(kBranchTableEntries, 0) {}
 
 CodeCache::~CodeCache() { ::munmap(host_, size_); }
@@ -65,6 +67,7 @@ void CodeCache::emit_gateway() {
 
   gateway_ = e.offset();
   e.store_state(offsetof(StatePage, next_pc), decoder::kRcx);
+  if (recording_ == Recording::trace) e.store_state(offsetof(StatePage, cursor), decoder::kR15);
   e.movzx_ecx_ax();
   e.count_call_rcx(kSyscallCountsOffset);
   e.load_kind_rcx(kSyscallKindsOffset);
@@ -89,9 +92,13 @@ void CodeCache::emit_gateway() {
   syscall_ = e.offset();
   e.syscall();
   after_syscall_ = e.offset();
+  e.load_state(decoder::kRcx, offsetof(StatePage, leaves));
+  const uint32_t stays = e.jrcxz_forward();
+  const uint32_t leaves = e.jmp_forward();
+  e.land_rel8(stays);
   e.load_state(decoder::kRcx, offsetof(StatePage, next_pc));
   e.spill_branch_registers(0);
-  if (recording_ == Recording::counts) e.store_site(offsetof(StatePage, site), kAnySite.value);
+  if (has_counts(recording_)) e.store_site(offsetof(StatePage, site), kAnySite.value);
   e.movzx_edx_cx();
   e.jmp_table_rdx(kBranchTableOffset);
   e.land_rel8(to_tracer);
@@ -101,16 +108,35 @@ void CodeCache::emit_gateway() {
   syscall_trap_ = e.offset();
   e.int3();
 
+  e.land_rel32(leaves);
+  emit_way_out(e);
+
   branch_miss_ = e.offset();
   e.int3();
   lookup_ = branch_miss_;
-  if (recording_ == Recording::counts) emit_lookup(e);
+  if (has_counts(recording_)) emit_lookup(e);
   first_fragment_offset_ = (e.offset() + kFragmentAlignment) & ~(kFragmentAlignment - 1);
+}
+
+// To guest context without anybody's help, behind a system call: rcx is to be the address that it
+// returns to, as the processor leaves it, and only r15 and the GS base are not the guest's.
+void CodeCache::emit_way_out(Emitter& e) {
+  if (recording_ == Recording::counts) {
+    e.load_state(decoder::kRcx, offsetof(StatePage, next_pc));
+    e.load_state(decoder::kR15, offsetof(StatePage, guest_r15));
+  } else {
+    e.rdgsbase_rcx();
+    e.load_through_rcx(decoder::kR15, offsetof(StatePage, guest_gs_base));
+    e.wrgsbase_r15();
+    e.load_through_rcx(decoder::kR15, offsetof(StatePage, guest_r15));
+    e.load_through_rcx(decoder::kRcx, offsetof(StatePage, next_pc));
+  }
+  e.jmp_rcx();
 }
 
 std::span<uint8_t> CodeCache::room(size_t bytes) {
   if (used_ + bytes > size_ || fragments_.size() + 1 >= kMaxFragments) return {};
-  if (counter_owners_.size() + kCountersPerFragment > kMaxCounters) return {};
+  if (counter_owners_.size() + kCountersPerFragment > max_counters(recording_)) return {};
   return {host_ + used_, size_ - used_};
 }
 
@@ -140,7 +166,7 @@ FragmentId CodeCache::commit(Fragment fragment, std::span<const GuestRange> rang
   for (const Exit& e : exits) exits_.push_back(e);
   fragments_.push_back(fragment);
   regions_.push_back({fragment.body, id});
-  by_start_[fragment.start] = id;
+  places_.at(fragment.start).fragment = id.value + 1;
   for_each_page(fragment, [&](GuestAddr page) {
     std::vector<FragmentId>& here = by_page_[page];
     if (here.empty() || here.back() != id) here.push_back(id);
@@ -159,7 +185,7 @@ FragmentId CodeCache::commit(Fragment fragment, std::span<const GuestRange> rang
 int32_t CodeCache::site_number(RunId site) const { return -static_cast<int32_t>(site.value * 16); }
 
 uint32_t CodeCache::add_counter(const CounterOwner& owner) {
-  CHECK(counter_owners_.size() < kMaxCounters, "more counters than a slot has room for");
+  CHECK(counter_owners_.size() < max_counters(recording_), "more counters than a slot has room for");
   counter_owners_.push_back(owner);
   return static_cast<uint32_t>(counter_owners_.size() - 1);
 }
@@ -173,7 +199,7 @@ Entry CodeCache::emit_entry(GuestAddr start, const EntryRequest& request, uint32
   const uint64_t key = start.value + static_cast<uint64_t>(int64_t{site_number(site)});
   Emitter e({host_ + used_, size_ - used_}, base_ + used_, recording_);
   // Two (site, target) pairs may add up to the same key.
-  const bool checks_site = recording_ == Recording::counts;
+  const bool checks_site = has_counts(recording_);
   const uint64_t wrong_site = e.here();
   if (checks_site) e.mov_imm(decoder::kRcx, 0);
   const uint64_t wrong_key = e.here();
@@ -196,15 +222,23 @@ Entry CodeCache::emit_entry(GuestAddr start, const EntryRequest& request, uint32
   }
   emit_pair_counter(e, request);
   e.restore_branch_registers();
-  if (body != 0) e.jmp_rel32(base_ + body);
+  emit_jump_to_body(e, entry, body);
   used_ += e.offset();
   return entry;
+}
+
+// To a fragment that will be right behind (0), only if it may be replaced by another.
+void CodeCache::emit_jump_to_body(Emitter& e, Entry& entry, uint32_t body) {
+  if (body == 0 && recording_ != Recording::both) return;
+  while ((e.here() + 1) % 64 > 60) e.byte(0x90);  // nop
+  e.jmp_rel32(body != 0 ? base_ + body : e.here() + 5);
+  entry.body_field = used_ + e.offset() - 4;
 }
 
 // rcx is free.
 void CodeCache::emit_pair_counter(Emitter& e, const EntryRequest& request) {
   if (request.site == kAnySite) return;
-  const size_t field = counter_offset(add_counter({request.site, request.first_block, true}));
+  const size_t field = counter_offset(recording_, add_counter({request.site, request.first_block, true}));
   if (request.flags_are_free) {
     e.inc_state(field);
   } else {
@@ -240,7 +274,7 @@ Entry CodeCache::emit_entry_for_site(GuestAddr start, const EntryRequest& reques
   e.decrement_rcx_and_jump_unless_zero(wrong_target);
   emit_pair_counter(e, request);
   e.restore_branch_registers();
-  if (body != 0) e.jmp_rel32(base_ + body);
+  emit_jump_to_body(e, entry, body);
   used_ += e.offset();
   return entry;
 }
@@ -259,15 +293,15 @@ void CodeCache::publish_entry(FragmentId id, Entry entry) {
   }
   const bool open = entry.way == Entry::Way::open;
   const size_t slot = branch_index(entry.key);
-  auto& bucket = open ? open_buckets_[slot] : buckets_[slot];
-  if (!bucket.empty()) write_jump_field(entry.chain_field, entries_[bucket.back()].code);
-  bucket.push_back(index);
+  uint32_t& newest = open ? open_buckets_[slot] : buckets_[slot];
+  if (newest != 0) write_jump_field(entry.chain_field, entries_[newest - 1].code);
+  entry.next_in_bucket = std::exchange(newest, index + 1);
   entries_.push_back(entry);
   open ? set_open(slot, base_ + entry.code) : set_branch(slot, base_ + entry.code);
 }
 
 bool CodeCache::has_room_for_entry() const {
-  return used_ + kEntryMaxBytes <= size_ && counter_owners_.size() < kMaxCounters;
+  return used_ + kEntryMaxBytes <= size_ && counter_owners_.size() < max_counters(recording_);
 }
 
 void CodeCache::begin_entry(GuestAddr start, const EntryRequest& request) {
@@ -300,20 +334,24 @@ void CodeCache::remove_entries(Fragment& f) {
   }
 }
 
-void CodeCache::remove_from_bucket(uint32_t entry) {
-  const size_t slot = branch_index(entries_[entry].key);
-  const bool open = entries_[entry].way == Entry::Way::open;
-  auto& bucket = open ? open_buckets_[slot] : buckets_[slot];
-  const auto it = std::find(bucket.begin(), bucket.end(), entry);
-  CHECK(it != bucket.end(), "an indirect entry outside its bucket");
+void CodeCache::remove_from_bucket(uint32_t index) {
+  const Entry& entry = entries_[index];
+  const size_t slot = branch_index(entry.key);
+  const bool open = entry.way == Entry::Way::open;
   const uint32_t end = open ? lookup_miss_ : lookup_;
-  const uint32_t next = it == bucket.begin() ? end : entries_[*(it - 1)].code;
-  if (it + 1 == bucket.end()) {
-    open ? set_open(slot, base_ + next) : set_branch(slot, base_ + next);
-  } else {
-    write_jump_field(entries_[*(it + 1)].chain_field, next);
+  const uint32_t next = entry.next_in_bucket != 0 ? entries_[entry.next_in_bucket - 1].code : end;
+  uint32_t& newest = open ? open_buckets_[slot] : buckets_[slot];
+  if (newest == index + 1) {
+    newest = entry.next_in_bucket;
+    return open ? set_open(slot, base_ + next) : set_branch(slot, base_ + next);
   }
-  bucket.erase(it);
+  uint32_t newer = newest;
+  while (newer != 0 && entries_[newer - 1].next_in_bucket != index + 1) {
+    newer = entries_[newer - 1].next_in_bucket;
+  }
+  CHECK(newer != 0, "an indirect entry outside its bucket");
+  entries_[newer - 1].next_in_bucket = entry.next_in_bucket;
+  write_jump_field(entries_[newer - 1].chain_field, next);
 }
 
 void CodeCache::set_branch(size_t index, uint64_t target) {
@@ -342,15 +380,14 @@ void CodeCache::link(uint32_t exit_index, FragmentId to) {
 
 void CodeCache::link_or_wait(uint32_t exit_index) {
   Exit& e = exits_[exit_index];
-  if (const auto target = by_start_.find(e.target); target != by_start_.end()) {
-    return link(exit_index, target->second);
-  }
-  e.next_incoming = std::exchange(waiting_[e.target], exit_index + 1);
+  Place& place = places_.at(e.target);
+  if (place.fragment != 0) return link(exit_index, FragmentId(place.fragment - 1));
+  e.next_incoming = std::exchange(place.waiting, exit_index + 1);
 }
 
 void CodeCache::link_waiting(FragmentId to) {
-  const auto waiting = waiting_.extract(fragments_[to.value].start);
-  for (uint32_t at = waiting ? waiting.mapped() : 0; at != 0;) {
+  Place& place = places_.at(fragments_[to.value].start);
+  for (uint32_t at = std::exchange(place.waiting, 0); at != 0;) {
     const uint32_t exit_index = at - 1;
     at = exits_[exit_index].next_incoming;
     link(exit_index, to);
@@ -370,20 +407,41 @@ void CodeCache::unlink_incoming(Fragment& f) {
 }
 
 const Fragment* CodeCache::find(GuestAddr start) const {
-  const auto it = by_start_.find(start);
-  return it == by_start_.end() ? nullptr : &fragments_[it->second.value];
+  const Place* place = places_.find(start);
+  return place == nullptr || place->fragment == 0 ? nullptr : &fragments_[place->fragment - 1];
 }
 
 void CodeCache::drop(FragmentId id) {
   Fragment& f = fragments_[id.value];
   if (!f.live) return;
-  const auto it = by_start_.find(f.start);
-  if (it != by_start_.end() && it->second == id) by_start_.erase(it);
+  Place& place = places_.at(f.start);
+  if (place.fragment == id.value + 1) place.fragment = 0;
   unlink_incoming(f);
   remove_entries(f);
   f.live = false;
   host_[f.body] = 0xcc;  // a thread that is on its way here traps
   for_each_page(f, [&](GuestAddr page) { std::erase(by_page_[page], id); });
+}
+
+void CodeCache::redirect(FragmentId from, FragmentId to) {
+  CHECK(recording_ == Recording::both, "fragments that are entered without a jump stay");
+  Fragment& old = fragments_[from.value];
+  Fragment& now = fragments_[to.value];
+  CHECK(old.start == now.start, "two translations of different code");
+  places_.at(now.start).fragment = to.value + 1;
+  for (uint32_t at = std::exchange(old.incoming, 0); at != 0;) {
+    const uint32_t exit_index = at - 1;
+    at = exits_[exit_index].next_incoming;
+    link(exit_index, to);
+  }
+  for (uint32_t at = std::exchange(old.first_entry, 0); at != 0;) {
+    const uint32_t index = at - 1;
+    Entry& entry = entries_[index];
+    at = entry.next_of_fragment;
+    write_jump_field(entry.body_field, now.body);
+    entry.target = to;
+    entry.next_of_fragment = std::exchange(now.first_entry, index + 1);
+  }
 }
 
 size_t CodeCache::invalidate(GuestRange range) {
@@ -413,15 +471,12 @@ size_t CodeCache::invalidate(GuestRange range) {
 
 void CodeCache::flush() {
   flushes_++;
-  for (const auto& [index, bucket] : buckets_) {
-    if (!bucket.empty()) set_branch(index, base_ + lookup_);
+  for (size_t i = 0; i < kBranchTableEntries; i++) {
+    if (std::exchange(buckets_[i], 0) != 0) set_branch(i, base_ + lookup_);
+    if (std::exchange(open_buckets_[i], 0) != 0) set_open(i, 0);
   }
-  for (const auto& [index, bucket] : open_buckets_) set_open(index, 0);
-  buckets_.clear();
-  open_buckets_.clear();
   sites_.clear();
-  by_start_.clear();
-  waiting_.clear();
+  places_.clear();
   by_page_.clear();
   regions_.clear();
   fragments_.clear();

@@ -16,7 +16,9 @@
 //                      A pair that has no entry yet goes by the target's open entry, if it has one:
 //                      that writes the pair to a log instead of counting it.
 //   system calls       all go through the gateway, so that no thread ever waits in the kernel
-//                      inside a fragment, and the cache may be emptied at any time.
+//                      inside a fragment, and the cache may be emptied at any time. A thread whose
+//                      slot says so leaves the cache behind it, by code that makes its registers
+//                      the guest's; it needs nobody's help for that, however long the call takes.
 //
 // Everything is addressed by offset into the cache. Nothing here touches a process.
 #pragma once
@@ -33,6 +35,7 @@
 #include "base/types.h"
 #include "base/unique_fd.h"
 #include "decoder/insn.h"
+#include "emu/address_table.h"
 #include "emu/slot_layout.h"
 #include "trace/block_table.h"
 
@@ -77,9 +80,11 @@ struct Entry {
   uint64_t key = 0;
   uint32_t code = 0;              // cache offset
   uint32_t chain_field = 0;       // rel32 field that goes on to the bucket's next entry
+  uint32_t body_field = 0;        // rel32 field that goes to the fragment; 0: it lies right behind
   FragmentId target;
   RunId site;
   uint32_t next_of_fragment = 0;  // index + 1
+  uint32_t next_in_bucket = 0;    // index + 1
   // How it is found: in the branch table by its key; in the open table by its target (for any
   // site); or only by its site, which jumps to it.
   enum class Way : uint8_t { table, open, site, none } way = Way::table;
@@ -216,6 +221,9 @@ class CodeCache {
   // Drops every fragment whose guest bytes overlap `range`; returns how many.
   size_t invalidate(GuestRange range);
   void drop(FragmentId id);
+  // Everything that leads to `from` leads to `to` from now on, another translation of the code at
+  // the same address. Threads that are in `from` go on there. Only with Recording::both.
+  void redirect(FragmentId from, FragmentId to);
   // Empties the cache. No thread may be inside a fragment.
   void flush();
   uint64_t flushes() const { return flushes_; }
@@ -240,8 +248,10 @@ class CodeCache {
   Entry emit_entry_for_site(GuestAddr start, const EntryRequest& request, uint32_t body);
   bool takes_first_target(RunId site);
   void emit_pair_counter(Emitter& e, const EntryRequest& request);
+  void emit_jump_to_body(Emitter& e, Entry& entry, uint32_t body);
   Entry emit_open_entry(const Fragment& f, BlockId first_block);
   void emit_gateway();
+  void emit_way_out(Emitter& e);
   // Code at the end of the used part; continues at `body`, or falls through when that is 0.
   Entry emit_entry(GuestAddr start, const EntryRequest& request, uint32_t body);
   void publish_entry(FragmentId id, Entry entry);
@@ -254,7 +264,7 @@ class CodeCache {
   template <typename Use>
   void for_each_page(const Fragment& f, Use use) const;
   void remove_entries(Fragment& f);
-  void remove_from_bucket(uint32_t entry);
+  void remove_from_bucket(uint32_t index);
   CachePosition locate_in_fragment(const Fragment& f, uint32_t offset) const;
   CachePosition locate_in_gateway(uint32_t offset) const;
 
@@ -275,12 +285,16 @@ class CodeCache {
   ReservedArray<Exit> exits_;
   ReservedArray<Point> points_;
   ReservedArray<GuestRange> ranges_;
-  std::unordered_map<GuestAddr, FragmentId> by_start_;
+  struct Place {  // a guest address that fragments begin at or lead to
+    uint32_t fragment = 0;  // FragmentId + 1 of the one that begins there
+    uint32_t waiting = 0;   // exit index + 1 of the first that leads there and is not linked
+  };
+  AddressTable<Place> places_;
   std::unordered_map<GuestAddr, std::vector<FragmentId>> by_page_;
-  std::unordered_map<GuestAddr, uint32_t> waiting_;  // exit index + 1, by its target
   std::vector<Entry> entries_;
-  std::unordered_map<size_t, std::vector<uint32_t>> buckets_;  // entries; the last comes first
-  std::unordered_map<size_t, std::vector<uint32_t>> open_buckets_;
+  // The newest entry (index + 1) of each place in the branch table and in the open one.
+  std::vector<uint32_t> buckets_;
+  std::vector<uint32_t> open_buckets_;
   std::unordered_map<uint32_t, BranchSite> sites_;  // by run
   std::vector<CounterOwner> counter_owners_;
   struct Region {  // of a fragment's code; what lies between regions is indirect entries

@@ -111,14 +111,12 @@ class Emitter {
   void jmp_table_rdx(size_t table) {                             // jmp [rdx*8 + table]
     index_access({0x41, 0xff, 0xa4, 0xd7}, {0x65, 0xff, 0x24, 0xd5}, table);
   }
-  void inc_state(size_t field) {                                 // inc qword [r15 + field]: flags!
-    CHECK(through_r15_, "counters are addressed through r15");
-    bytes({0x49, 0xff, 0x87});
-    u32(static_cast<uint32_t>(field));
+  void inc_state(size_t field) {                                 // inc qword [field]: flags!
+    index_access({0x49, 0xff, 0x87}, {0x65, 0x48, 0xff, 0x04, 0x25}, field);
   }
-  void store_site(size_t field, uint32_t site) {                 // mov qword [r15 + field], imm32
-    CHECK(through_r15_ && field <= 127 && site <= INT32_MAX, "a site outside the state page");
-    bytes({0x49, 0xc7, 0x47, static_cast<uint8_t>(field)});
+  void store_site(size_t field, uint32_t site) {                 // mov qword [field], imm32
+    CHECK(site <= INT32_MAX, "a site that an immediate cannot hold");
+    index_access({0x49, 0xc7, 0x87}, {0x65, 0x48, 0xc7, 0x04, 0x25}, field);
     u32(site);
   }
 
@@ -138,9 +136,9 @@ class Emitter {
     byte(0x89);
     byte(static_cast<uint8_t>(0xc0 | (from & 7) << 3 | (to & 7)));
   }
-  void load_rcx_from_rcx() { bytes({0x48, 0x8b, 0x09}); }      // mov rcx, [rcx]
   void add_rdx_to_rcx() { bytes({0x48, 0x8d, 0x0c, 0x11}); }   // lea rcx, [rcx+rdx]
   void add_imm_to_rcx(int32_t v) {                               // lea rcx, [rcx+v]
+    if (v >= -128 && v <= 127) return bytes({0x48, 0x8d, 0x49, static_cast<uint8_t>(v)});
     bytes({0x48, 0x8d, 0x89});
     u32(static_cast<uint32_t>(v));
   }
@@ -173,18 +171,24 @@ class Emitter {
   void add_rdx_times_8_plus_8_to_rcx() {                         // lea rcx, [rcx+rdx*8+8]
     bytes({0x48, 0x8d, 0x4c, 0xd1, 0x08});
   }
+  void jmp_rcx() { bytes({0xff, 0xe1}); }                      // jmp rcx
+  void load_through_rcx(decoder::Gpr r, size_t field) {          // mov r, [rcx+field]
+    bytes({static_cast<uint8_t>(0x48 | (r >> 3) << 2), 0x8b,
+           static_cast<uint8_t>(0x81 | (r & 7) << 3)});
+    u32(static_cast<uint32_t>(field));
+  }
+  void rdgsbase_rcx() { bytes({0xf3, 0x48, 0x0f, 0xae, 0xc9}); }  // rdgsbase rcx
+  void wrgsbase_r15() { bytes({0xf3, 0x49, 0x0f, 0xae, 0xdf}); }  // wrgsbase r15
   void jmp_rdx() { bytes({0xff, 0xe2}); }                      // jmp rdx
   void lea_rcx_rip(uint64_t address) {                           // lea rcx, [rip+disp32]
     bytes({0x48, 0x8d, 0x0d});
     u32(relative(address, 4));
   }
-  void store_log_site(size_t log) {                              // mov [r15+rcx*8+log], edx
-    bytes({0x41, 0x89, 0x94, 0xcf});
-    u32(static_cast<uint32_t>(log));
+  void store_log_site(size_t log) {                              // mov [rcx*8+log], edx
+    index_access({0x41, 0x89, 0x94, 0xcf}, {0x65, 0x89, 0x14, 0xcd}, log);
   }
-  void store_log_block(size_t log, uint32_t block) {             // mov dword [r15+rcx*8+log+4], imm32
-    bytes({0x41, 0xc7, 0x84, 0xcf});
-    u32(static_cast<uint32_t>(log + 4));
+  void store_log_block(size_t log, uint32_t block) {             // mov dword [rcx*8+log+4], imm32
+    index_access({0x41, 0xc7, 0x84, 0xcf}, {0x65, 0xc7, 0x04, 0xcd}, log + 4);
     u32(block);
   }
   void movzx_edx_cx() { bytes({0x0f, 0xb7, 0xd1}); }           // movzx edx, cx
@@ -240,14 +244,39 @@ class Emitter {
       store_cursor_reg(record_bytes + kCursorSpillRdx, decoder::kRdx);
     }
   }
-  void restore_branch_registers() {
+  // rcx alone, for a few instructions that do not move the cursor.
+  void spill_rcx() {
+    if (through_r15_) {
+      store_state(offsetof(StatePage, spill_rcx), decoder::kRcx);
+    } else {
+      store_cursor_reg(kCursorSpillRcx, decoder::kRcx);
+    }
+  }
+  void restore_rcx() {
     if (through_r15_) {
       load_state(decoder::kRcx, offsetof(StatePage, spill_rcx));
-      load_state(decoder::kRdx, offsetof(StatePage, spill_rdx));
     } else {
       load_cursor_reg(decoder::kRcx, kCursorSpillRcx);
+    }
+  }
+  void restore_branch_registers() {
+    restore_rcx();
+    if (through_r15_) {
+      load_state(decoder::kRdx, offsetof(StatePage, spill_rdx));
+    } else {
       load_cursor_reg(decoder::kRdx, kCursorSpillRdx);
     }
+  }
+  // vmovq or movq [r15+displacement], xmm: in the encoding of the code around it, since changing from
+  // one to the other may be slow.
+  void store_cursor_xmm(uint32_t displacement, uint8_t xmm, bool vex) {
+    if (vex) {
+      bytes({0xc4, 0xc1, 0x79, 0xd6});
+    } else {
+      bytes({0x66, 0x41, 0x0f, 0xd6});
+    }
+    byte(static_cast<uint8_t>(0x87 | xmm << 3));
+    u32(displacement);
   }
   void store_cursor_eax(uint32_t displacement) {                 // mov [r15+displacement], eax
     cursor_store(displacement, decoder::kRax, 0x41);

@@ -59,7 +59,7 @@ void CodeCache::set_open(size_t index, uint64_t target) {
 }
 
 void CodeCache::add_open_entry(FragmentId id, BlockId first_block) {
-  if (recording_ != Recording::counts || !has_room_for_entry()) return;
+  if (!has_counts(recording_) || !has_room_for_entry()) return;
   const Fragment& f = fragments_[id.value];
   for (uint32_t i = f.first_entry; i != 0; i = entries_[i - 1].next_of_fragment) {
     if (entries_[i - 1].way == Entry::Way::open) return;
@@ -95,7 +95,7 @@ Entry CodeCache::emit_open_entry(const Fragment& f, BlockId first_block) {
   e.store_state(offsetof(StatePage, log_left), kRcx);
   e.jrcxz_back(log_is_full);
   e.restore_branch_registers();
-  e.jmp_rel32(base_ + f.body);
+  emit_jump_to_body(e, entry, f.body);
   used_ += e.offset();
   return entry;
 }

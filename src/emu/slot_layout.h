@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// The memory that each guest thread owns while it runs in the code cache, and the two ways in which
+// The memory that each guest thread owns while it runs in the code cache, and the ways in which
 // translated code records what it does:
 //
 //   trace    r15 is the trace cursor: each run that a fragment makes appends a record. The state
 //            page is found through the GS base. For collectors that need the order of things.
 //   counts   r15 points to the state page: each run increments a counter of its own, and so does
 //            each (indirect branch, target) pair. Nothing has to be read while the program runs.
+//   both     as trace, and the counters too, so that no collector has to count records.
 //
 // Everything that translated code needs is at a fixed distance from the state page:
 //
@@ -20,7 +21,7 @@
 //     guard page         not accessible: a store that runs into it asks for a drain
 //     trace buffer 1     filled while buffer 0 is read
 //     guard page
-//   or, when counting
+//   and, when counting
 //     counters           8 bytes each
 //
 // The widths of state fields are 8 bytes throughout: a narrow store read back wider would stall.
@@ -33,7 +34,9 @@
 
 namespace shadowprof::emu {
 
-enum class Recording : uint8_t { trace, counts };
+enum class Recording : uint8_t { trace, counts, both };
+constexpr bool has_trace(Recording r) { return r != Recording::counts; }
+constexpr bool has_counts(Recording r) { return r != Recording::trace; }
 
 // The first sixteen fields are within reach of a one-byte displacement.
 struct StatePage {
@@ -48,7 +51,10 @@ struct StatePage {
   uint64_t site;              // counts: the indirect branch that is looking for its target
   uint64_t lookup_target;     // counts: where it leads, while an open entry is looked up
   uint64_t log_left;          // counts: free entries of the pair log
-  uint64_t reserved[117];
+  uint64_t leaves;            // not 0: who comes out of a system call goes on natively
+  uint64_t guest_gs_base;     // trace: what the way out puts back
+  uint64_t cursor;            // trace: when the gateway was last entered
+  uint64_t reserved[114];
   uint8_t mmap_prot_plain[256];   // 1: prot byte without PROT_EXEC
   uint8_t mmap_flags_plain[256];  // 1: flags byte without MAP_FIXED
   uint8_t open_flags_plain[256];  // 1: flags byte of an open for reading only
@@ -89,17 +95,27 @@ inline constexpr size_t kDataOffset = kPairLogOffset + kPairLogBytes;
 inline constexpr size_t kBufferOffset0 = kDataOffset;
 inline constexpr size_t kBufferStride = limits::kTraceBufferBytes + limits::kPageBytes;
 inline constexpr size_t kBufferCount = 2;
-inline constexpr size_t kMaxCounters = size_t{1} << 21;
+// A slot takes about the same address space, with trace buffers or without.
+constexpr size_t max_counters(Recording recording) {
+  return recording == Recording::both ? size_t{1} << 20 : size_t{1} << 21;
+}
 
-constexpr size_t counter_offset(uint32_t index) { return kDataOffset + index * sizeof(uint64_t); }
-
+constexpr size_t counters_offset(Recording recording) {
+  return kDataOffset + (has_trace(recording) ? kBufferCount * kBufferStride : 0);
+}
+constexpr size_t counter_offset(Recording recording, uint32_t index) {
+  return counters_offset(recording) + index * sizeof(uint64_t);
+}
+constexpr size_t counters_bytes(Recording recording) {
+  return has_counts(recording) ? max_counters(recording) * sizeof(uint64_t) : 0;
+}
 constexpr size_t slot_bytes(Recording recording) {
-  return kDataOffset + (recording == Recording::trace ? kBufferCount * kBufferStride
-                                                      : kMaxCounters * sizeof(uint64_t));
+  return counters_offset(recording) + counters_bytes(recording);
 }
 static_assert(slot_bytes(Recording::trace) % limits::kPageBytes == 0);
 static_assert(slot_bytes(Recording::counts) % limits::kPageBytes == 0);
-static_assert(slot_bytes(Recording::counts) < INT32_MAX);
+static_assert(slot_bytes(Recording::both) % limits::kPageBytes == 0);
+static_assert(slot_bytes(Recording::both) < INT32_MAX);
 
 constexpr size_t buffer_offset(size_t which) { return kBufferOffset0 + which * kBufferStride; }
 

@@ -150,13 +150,18 @@ void Translator::emit_insn(Emitter& e, uint32_t index) {
 }
 
 void Translator::emit_ordinary(Emitter& e, const Insn& insn, uint32_t index) {
+  if (plan_.values && insn.compared_bits != 0) capture_compared(e, insn, index);
   if (plan_.load_cycles && insn.pure_load) {
     emit_timed_load(e, insn, index);
   } else {
     emit_copy(e, insn, index);
   }
   recorded_ &= static_cast<GprMask>(~insn.writes);
-  if (plan_.values && insn.result < 16) capture_value(e, insn, index);
+  if (plan_.values) {
+    capture_results(e, insn, index);
+  } else if (plan_.load_cycles && insn.pure_load && insn.result < 16) {
+    capture_register(e, SlotKind::value, insn.result, index);
+  }
 }
 
 std::array<uint8_t, decoder::kMaxInsnBytes> Translator::patched(const Insn& insn, Gpr substitute) {
@@ -303,28 +308,39 @@ void Translator::emit_push_return(Emitter& e, GuestAddr return_address) {
   }
 }
 
-// `FF /2` and `FF /4` become `mov rcx, operand`.
-void Translator::emit_load_target(Emitter& e, const Insn& insn, uint32_t index) {
-  auto bytes = patched(insn, substitute_);
+// The memory or register operand behind the modrm byte of an instruction with a one-byte opcode, as
+// the source of a mov (or movzx) into another register, whose own value is parked.
+void Translator::emit_operand_load(Emitter& e, const Insn& insn, uint32_t index, OperandLoad to) {
+  const auto bytes = patched(insn, substitute_);
   std::vector<uint8_t> load;
-  uint8_t rex = 0x48;
+  auto rex = static_cast<uint8_t>(0x40 | (to.bits == 64 ? 0x08 : 0) | (to.reg >> 3) << 2);
   for (uint8_t i = 0; i < insn.opcode_offset; i++) {
     const uint8_t b = bytes[i];
     if (b == 0x64 || b == 0x65 || b == 0x67) load.push_back(b);  // fs, gs, 32-bit address
-    if ((b & 0xf0) == 0x40) rex = static_cast<uint8_t>(0x48 | (b & 0x03));
   }
-  load.push_back(rex);
-  load.push_back(0x8b);
+  if (insn.rex_offset != decoder::kNoRex)
+    rex = static_cast<uint8_t>(rex | (bytes[insn.rex_offset] & 0x03));
+  const bool far = insn.rip_relative && !e.reachable(insn.rip_target.value);
+  load.push_back(far ? static_cast<uint8_t>((rex & ~3) | to.reg >> 3) : rex);
+  if (to.bits >= 32) {
+    load.push_back(0x8b);
+  } else {
+    load.push_back(0x0f);
+    load.push_back(to.bits == 8 ? 0xb6 : 0xb7);
+  }
   const size_t modrm_at = load.size();
-  load.insert(load.end(), bytes.begin() + insn.opcode_offset + 1, bytes.begin() + insn.length);
-  load[modrm_at] = static_cast<uint8_t>((load[modrm_at] & 0xc7) | kRcx << 3);
+  load.insert(load.end(), bytes.begin() + insn.opcode_offset + 1,
+              bytes.begin() + insn.length - insn.immediate_bytes);
+  load[modrm_at] = static_cast<uint8_t>((load[modrm_at] & 0xc7) | (to.reg & 7) << 3);
+  if (far) {
+    e.mov_imm(to.reg, insn.rip_target.value);
+    mark_point(e, index, to.when_spilled, to.reg);
+    load.resize(modrm_at + 1);
+    load[modrm_at] = static_cast<uint8_t>((to.reg & 7) << 3 | (to.reg & 7));  // mov reg, [reg]
+    e.copy(load);
+    return;
+  }
   if (insn.rip_relative) {
-    if (!e.reachable(insn.rip_target.value)) {
-      e.mov_imm(kRcx, insn.rip_target.value);
-      mark_point(e, index, kRcxSpilled);
-      e.load_rcx_from_rcx();
-      return;
-    }
     const auto displacement = static_cast<uint32_t>(insn.rip_target.value - (e.here() + load.size()));
     std::memcpy(&load[modrm_at + 1], &displacement, 4);
   }
@@ -334,8 +350,8 @@ void Translator::emit_load_target(Emitter& e, const Insn& insn, uint32_t index) 
 
 void Translator::emit_indirect(Emitter& e, const Insn& insn, uint32_t index) {
   mark_point(e, index);
-  e.spill_branch_registers(next_slot_displacement());
-  emit_load_target(e, insn, index);
+  e.spill_branch_registers(plan_.records ? next_slot_displacement() : 0);
+  emit_operand_load(e, insn, index, {kRcx, 64, kRcxSpilled});
   RunExit exit = RunExit::indirect_jump;
   if (insn.kind == InsnKind::indirect_call) {
     mark_point(e, index, kRcxSpilled);
@@ -350,7 +366,7 @@ void Translator::emit_indirect(Emitter& e, const Insn& insn, uint32_t index) {
 
 void Translator::emit_ret(Emitter& e, const Insn& insn, uint32_t index) {
   mark_point(e, index);
-  e.spill_branch_registers(next_slot_displacement());
+  e.spill_branch_registers(plan_.records ? next_slot_displacement() : 0);
   mark_point(e, index);
   e.pop_rcx();
   if (insn.ret_pop_bytes != 0) e.add_to_rsp(insn.ret_pop_bytes);
@@ -371,6 +387,7 @@ void Translator::emit_syscall(Emitter& e, const Insn& insn, uint32_t index) {
 
 // rcx is the target. When counting, the entry that it reaches counts the pair.
 void Translator::emit_branch_dispatch(Emitter& e, RunId site) {
+  if (tracing() && plan_.records) emit_trace_record(e, site);
   if (counting()) {
     while ((e.here() + 1) % 64 > 60) e.byte(0x90);  // nop
     const uint32_t field = e.jmp_forward();
@@ -378,8 +395,6 @@ void Translator::emit_branch_dispatch(Emitter& e, RunId site) {
     cache_.add_site(site, field, e.offset());
     e.store_site(offsetof(StatePage, site), site.value);
     e.add_imm_to_rcx(cache_.site_number(site));
-  } else {
-    emit_trace_record(e, site);
   }
   e.movzx_edx_cx();
   e.jmp_table_rdx(kBranchTableOffset);
@@ -447,8 +462,44 @@ void Translator::capture_addresses(Emitter& e, const Insn& insn, uint32_t index)
   }
 }
 
-void Translator::capture_value(Emitter& e, const Insn& insn, uint32_t index) {
-  capture_register(e, SlotKind::value, insn.result, index);
+void Translator::capture_results(Emitter& e, const Insn& insn, uint32_t index) {
+  if (insn.result < 16) capture_register(e, SlotKind::value, insn.result, index);
+  if (insn.second_result < 16 && insn.second_result != insn.result)
+    capture_register(e, SlotKind::value, insn.second_result, index);
+  if (insn.double_result < decoder::kArgumentVectors && is_last_double(index)) {
+    e.store_cursor_xmm(next_slot_displacement(), insn.double_result, insn.vex);
+    slots_.push_back({SlotKind::vector, insn.double_result, static_cast<uint16_t>(index)});
+  }
+}
+
+// Of what a block does to a vector register, only what it leaves there can be an argument.
+bool Translator::is_last_double(uint32_t index) const {
+  const uint8_t vector = insns_[index].double_result;
+  const auto block = std::find_if(blocks_.begin(), blocks_.end(),
+                                  [&](const PlannedBlock& b) { return index < b.end_insn; });
+  for (uint32_t later = index + 1; later < block->end_insn; later++)
+    if (insns_[later].vector_writes >> vector & 1) return false;
+  return true;
+}
+
+// Of registers what the record does not hold yet. Memory is read right before the compare, so what
+// faults is this, and the guest's registers are its own then.
+void Translator::capture_compared(Emitter& e, const Insn& insn, uint32_t index) {
+  for (const decoder::ComparedOperand& side : insn.compared) {
+    if (side.kind == decoder::ComparedOperand::Kind::reg && !(recorded_ & gpr_bit(side.reg)))
+      capture_register(e, SlotKind::compared, side.reg, index);
+    if (side.kind != decoder::ComparedOperand::Kind::memory) continue;
+    constexpr GprMask kLow = 0x00cf;  // rax to rbx, rsi, rdi
+    const GprMask free = kLow & static_cast<GprMask>(~(insn.reads | insn.writes));
+    CHECK(free != 0, "no register is free to hold a compared operand");
+    const auto scratch = static_cast<Gpr>(std::countr_zero(free));
+    mark_point(e, index);
+    e.store_state(kAddressField, scratch);
+    emit_operand_load(e, insn, index, {scratch, insn.compared_bits, kAddressSpilled});
+    e.store_cursor_reg(next_slot_displacement(), scratch);
+    slots_.push_back({SlotKind::memory, 0, static_cast<uint16_t>(index)});
+    e.load_state(scratch, kAddressField);
+  }
 }
 
 RunId Translator::make_run(RunExit exit, uint32_t blocks, uint32_t insns, size_t slots,
@@ -457,6 +508,8 @@ RunId Translator::make_run(RunExit exit, uint32_t blocks, uint32_t insns, size_t
   run.insns = insns;
   run.exit = exit;
   run.target = target;
+  run.captures = plan_.captures();
+  run.recorded = plan_.records;
   run.last_block_insns = static_cast<uint16_t>(insns - blocks_[blocks - 1].first_insn);
   RunId id = table_.add_run(run, std::span(block_ids_).first(blocks),
                             std::span(slots_).first(slots));
@@ -468,17 +521,14 @@ RunId Translator::make_run(RunExit exit, uint32_t blocks, uint32_t insns, size_t
 }
 
 void Translator::emit_record(Emitter& e, RunId run) {
-  if (counting()) {
-    emit_count(e, run);
-  } else {
-    emit_trace_record(e, run);
-  }
+  if (tracing() && plan_.records) emit_trace_record(e, run);
+  if (counting()) emit_count(e, run);
 }
 
 // Of a direct exit or a system call.
 void Translator::emit_count(Emitter& e, RunId id) {
   const trace::Run& run = table_.run(id);
-  const size_t field = counter_offset(cache_.add_counter({id, {}, false}));
+  const size_t field = counter_offset(cache_.recording(), cache_.add_counter({id, {}, false}));
   if (run.exit == RunExit::syscall) {  // rcx is free
     e.load_state(kRcx, field);
     e.add_imm_to_rcx(1);
@@ -486,22 +536,22 @@ void Translator::emit_count(Emitter& e, RunId id) {
   } else if (inc_is_harmless_at(run.target)) {
     e.inc_state(field);
   } else {
-    e.store_state(offsetof(StatePage, spill_rcx), kRcx);
+    e.spill_rcx();
     e.load_state(kRcx, field);
     e.add_imm_to_rcx(1);
     e.store_state(field, kRcx);
-    e.load_state(kRcx, offsetof(StatePage, spill_rcx));
+    e.restore_rcx();
   }
 }
 
 bool Translator::inc_is_harmless_at(GuestAddr pc) {
   constexpr int kLookAhead = 12;
-  if (const auto known = harmless_.find(pc); known != harmless_.end()) return known->second;
+  if (const auto* known = harmless_.find(pc)) return **known;
   uint8_t open = decoder::kPf | decoder::kAf | decoder::kZf | decoder::kSf | decoder::kOf;
   const CodeRegion region = source_.region(pc);
   GuestAddr at = pc;
   for (int i = 0; i < kLookAhead && open != 0 && !region.may_change && region.range.contains(at); i++) {
-    const Insn insn = fetch_insn(at, region);
+    const Insn& insn = fetch_insn(at, region);
     if (insn.flags_read & open) break;
     if (insn.may_fault && insn.kind != InsnKind::jump) break;  // a handler would see the flags
     open &= static_cast<uint8_t>(~insn.flags_written);
@@ -513,7 +563,8 @@ bool Translator::inc_is_harmless_at(GuestAddr pc) {
       break;
     }
   }
-  return harmless_[pc] = open == 0;
+  harmless_.at(pc) = open == 0;
+  return open == 0;
 }
 
 void Translator::emit_trace_record(Emitter& e, RunId run) {
@@ -545,6 +596,7 @@ std::optional<RunId> Translator::interrupted_run(const Fragment& fragment, uint3
   trace::Run run;
   run.insns = insns;
   run.exit = RunExit::interrupted;
+  run.captures = longest.captures;
   uint32_t left = insns;
   size_t blocks = 0;
   const auto all_blocks = table_.blocks(longest);

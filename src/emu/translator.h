@@ -26,18 +26,24 @@
 #include <vector>
 
 #include "decoder/insn.h"
+#include "emu/address_table.h"
 #include "emu/code_cache.h"
 #include "emu/code_source.h"
 #include "emu/emitter.h"
+#include "emu/guest_blocks.h"
 #include "trace/block_table.h"
 
 namespace shadowprof::emu {
 
 // What a translation records beside run ids.
 struct CapturePlan {
+  // Results in general-purpose registers, operands of compares, and what blocks leave in the vector
+  // registers that carry floating-point arguments.
   bool values = false;
   bool addresses = false;
-  bool load_cycles = false;
+  bool load_cycles = false;  // and what those loads got
+  bool records = true;       // false, where there are counters: nothing is recorded
+  bool captures() const { return values || addresses || load_cycles; }
   bool operator==(const CapturePlan&) const = default;
 };
 
@@ -45,13 +51,19 @@ struct TranslatorOptions {
   // Fragments go on through direct jumps and calls. Off for collectors that want to see each of
   // them at the end of a run.
   bool through_jumps = true;
+  // cpuid stops at the tracer, which answers it.
+  bool stop_at_cpuid = false;
 };
 
 class Translator {
  public:
   Translator(CodeCache& cache, trace::BlockTable& table, CodeSource& source,
              TranslatorOptions options = {})
-      : cache_(cache), table_(table), source_(source), options_(options) {}
+      : cache_(cache),
+        table_(table),
+        source_(source),
+        guest_blocks_(source, table),
+        options_(options) {}
 
   enum class Outcome { translated, no_code, cache_full };
   struct Translation {
@@ -64,7 +76,10 @@ class Translator {
   // The program overwrites the flags that `inc` changes before it reads them again.
   bool inc_is_harmless_at(GuestAddr pc);
   // What is known of guest code that is not there any more.
-  void forget_code() { harmless_.clear(); }
+  void forget_code() {
+    harmless_.clear();
+    decoded_generation_++;
+  }
 
   // The run for a fragment that was left after its first `insns` instructions by something that
   // is not one of its exits. Nothing when none was executed.
@@ -91,7 +106,8 @@ class Translator {
   std::optional<GuestAddr> plan_block(GuestAddr pc, const CodeRegion& region);
   bool can_follow(GuestAddr target, CodeRegion& region);
   bool continues_in_changing_code(GuestAddr pc, const CodeRegion& region);
-  decoder::Insn fetch_insn(GuestAddr pc, const CodeRegion& region);
+  const decoder::Insn& fetch_insn(GuestAddr pc, const CodeRegion& region);
+  decoder::Insn read_insn(GuestAddr pc, const CodeRegion& region);
   void add_block(uint32_t first_insn, const CodeRegion& region, trace::Terminator terminator);
   bool fits_substitute(const decoder::Insn& insn) const;
   void choose_substitute();
@@ -107,7 +123,12 @@ class Translator {
   void emit_conditional(Emitter& e, const decoder::Insn& insn, uint32_t index);
   void emit_counter_branch(Emitter& e, const decoder::Insn& insn, uint32_t index);
   void emit_indirect(Emitter& e, const decoder::Insn& insn, uint32_t index);
-  void emit_load_target(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  struct OperandLoad {
+    decoder::Gpr reg;
+    uint8_t bits;
+    Recovery when_spilled;  // how its own value comes back
+  };
+  void emit_operand_load(Emitter& e, const decoder::Insn& insn, uint32_t index, OperandLoad to);
   void emit_ret(Emitter& e, const decoder::Insn& insn, uint32_t index);
   void emit_syscall(Emitter& e, const decoder::Insn& insn, uint32_t index);
   void emit_push_return(Emitter& e, GuestAddr return_address);
@@ -120,7 +141,9 @@ class Translator {
   void activate_substitute(Emitter& e);
   void restore_substitute(Emitter& e);
   void capture_addresses(Emitter& e, const decoder::Insn& insn, uint32_t index);
-  void capture_value(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  void capture_compared(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  bool is_last_double(uint32_t index) const;
+  void capture_results(Emitter& e, const decoder::Insn& insn, uint32_t index);
   void capture_register(Emitter& e, trace::SlotKind kind, decoder::Gpr reg, uint32_t index);
   uint32_t next_slot_displacement() const { return static_cast<uint32_t>(4 + 8 * slots_.size()); }
   RunId make_run(trace::RunExit exit, uint32_t blocks, uint32_t insns, size_t slots,
@@ -129,7 +152,8 @@ class Translator {
   void emit_record(Emitter& e, RunId run);
   void emit_trace_record(Emitter& e, RunId run);
   void emit_count(Emitter& e, RunId run);
-  bool counting() const { return cache_.recording() == Recording::counts; }
+  bool counting() const { return has_counts(cache_.recording()); }
+  bool tracing() const { return has_trace(cache_.recording()); }
   void emit_direct_exit(Emitter& e, trace::RunExit exit, uint32_t blocks, uint32_t insns,
                         size_t slots, GuestAddr target);
   void emit_branch_dispatch(Emitter& e, RunId site);
@@ -140,10 +164,21 @@ class Translator {
   CodeCache& cache_;
   trace::BlockTable& table_;
   CodeSource& source_;
+  GuestBlocks guest_blocks_;
   TranslatorOptions options_;
-  std::unordered_map<GuestAddr, BlockId> block_by_start_;
   std::unordered_map<uint64_t, RunId> interrupted_;
-  std::unordered_map<GuestAddr, bool> harmless_;  // what inc_is_harmless_at has found out
+  AddressTable<std::optional<bool>> harmless_;  // what inc_is_harmless_at has found out
+
+  // Fragments overlap, and each is decoded ahead of when it is looked for: what was decoded lately,
+  // by the low bits of its address. Code that may change is never kept.
+  struct DecodedInsn {
+    uint64_t generation = 0;
+    decoder::Insn insn;
+  };
+  static constexpr size_t kDecodedInsns = size_t{1} << 13;
+  std::vector<DecodedInsn> decoded_ = std::vector<DecodedInsn>(kDecodedInsns);
+  uint64_t decoded_generation_ = 1;
+  decoder::Insn not_kept_;  // fetch_insn's result where it must not be
 
   // The fragment being made.
   CapturePlan plan_;

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
 // The first half of translation: which guest instructions become one fragment.
-#include <cpuid.h>
-
-#include <algorithm>
-
 #include "emu/translator.h"
 
 namespace shadowprof::emu {
@@ -20,54 +16,33 @@ constexpr GprMask kSubstituteCandidates =
     decoder::gpr_bit(decoder::kR10) | decoder::gpr_bit(decoder::kR11) |
     decoder::gpr_bit(decoder::kR14);
 
-Terminator terminator_of(InsnKind kind) {
-  switch (kind) {
-    case InsnKind::ordinary: return Terminator::none;
-    case InsnKind::conditional:
-    case InsnKind::counter_branch: return Terminator::conditional;
-    case InsnKind::jump:
-    case InsnKind::transaction: return Terminator::jump;
-    case InsnKind::call: return Terminator::call;
-    case InsnKind::indirect_jump: return Terminator::indirect_jump;
-    case InsnKind::indirect_call: return Terminator::indirect_call;
-    case InsnKind::ret: return Terminator::ret;
-    case InsnKind::syscall: return Terminator::syscall;
-    case InsnKind::native:
-    case InsnKind::unsupported: return Terminator::native;
-  }
-  return Terminator::native;
+GprMask registers_of(const Insn& insn) {
+  return insn.reads | insn.writes;
 }
-
-// Where a processor has no transactions, xbegin is an undefined instruction.
-bool has_transactions() {
-  static const bool has = [] {
-    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-    return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 && (ebx & bit_RTM) != 0;
-  }();
-  return has;
-}
-
-GprMask registers_of(const Insn& insn) { return insn.reads | insn.writes; }
 
 }  // namespace
 
-// An instruction at the end of its region may continue in the next one.
-Insn Translator::fetch_insn(GuestAddr pc, const CodeRegion& region) {
-  std::array<uint8_t, decoder::kMaxInsnBytes> bytes;
-  size_t size = std::min<uint64_t>(bytes.size(), static_cast<uint64_t>(region.range.end - pc));
-  size = source_.fetch(pc, std::span(bytes).first(size));
-  Insn insn = decoder::decode(std::span(bytes).first(size), pc);
-  if (insn.length == 0 && size < bytes.size() && source_.region(region.range.end).range.size() != 0) {
-    size += source_.fetch(pc + size, std::span(bytes).subspan(size));
-    insn = decoder::decode(std::span(bytes).first(size), pc);
-  }
-  if (insn.kind == InsnKind::transaction && !has_transactions()) insn.kind = InsnKind::native;
+Insn Translator::read_insn(GuestAddr pc, const CodeRegion& region) {
+  Insn insn = guest_blocks_.read_insn(pc, region);
+  if (insn.asks_processor && options_.stop_at_cpuid) insn.kind = InsnKind::native;
   // When tracing, the GS base is ours.
-  if (insn.uses_gs && !counting()) {
+  if (insn.uses_gs && tracing()) {
     insn.kind = InsnKind::unsupported;
     insn.unsupported_reason = "it uses the gs segment";
   }
   return insn;
+}
+
+// Valid until the next call.
+const Insn& Translator::fetch_insn(GuestAddr pc, const CodeRegion& region) {
+  DecodedInsn& kept = decoded_[pc.value % kDecodedInsns];
+  if (kept.generation == decoded_generation_ && kept.insn.address == pc && !region.may_change) {
+    return kept.insn;
+  }
+  not_kept_ = read_insn(pc, region);
+  if (region.may_change || not_kept_.next() > region.range.end) return not_kept_;
+  kept = {decoded_generation_, not_kept_};
+  return kept.insn;
 }
 
 // The instruction at `pc` ends in the next region, whose bytes may change though its own may not.
@@ -92,35 +67,10 @@ void Translator::choose_substitute() {
 }
 
 void Translator::add_block(uint32_t first_insn, const CodeRegion& region, Terminator terminator) {
-  const Insn& first = insns_[first_insn];
-  const Insn& last = insns_.back();
-  trace::Block block;
-  block.start = first.address;
-  block.end = last.length != 0 ? last.next() : last.address + 1;
-  block.last_insn = last.address;
-  block.target = last.branch_target;
-  block.module = region.module;
-  block.insns = static_cast<uint16_t>(insns_.size() - first_insn);
-  block.terminator = terminator;
-
-  std::vector<uint8_t> code;
-  for (uint32_t i = first_insn; i < insns_.size(); i++)
-    code.insert(code.end(), insns_[i].bytes.begin(), insns_[i].bytes.begin() + insns_[i].length);
-
-  // The same code gives the same block, whichever fragment it is met in.
-  const auto [it, is_new] = block_by_start_.try_emplace(block.start);
-  if (!is_new) {
-    const trace::Block& known = table_.block(it->second);
-    const bool same = known.end == block.end && known.insns == block.insns &&
-                      known.terminator == block.terminator && known.target == block.target &&
-                      known.module == block.module &&
-                      std::ranges::equal(table_.code(known), code);
-    if (!same) it->second = table_.add_block(block, code);
-  } else {
-    it->second = table_.add_block(block, code);
-  }
-  blocks_.push_back({it->second, first_insn, static_cast<uint32_t>(insns_.size())});
-  block_ids_.push_back(it->second);
+  const BlockId id = guest_blocks_.block_of(std::span<const Insn>(insns_).subspan(first_insn),
+                                            region.module, terminator);
+  blocks_.push_back({id, first_insn, static_cast<uint32_t>(insns_.size())});
+  block_ids_.push_back(id);
 }
 
 std::optional<GuestAddr> Translator::plan_block(GuestAddr pc, const CodeRegion& region) {
@@ -132,15 +82,15 @@ std::optional<GuestAddr> Translator::plan_block(GuestAddr pc, const CodeRegion& 
       return std::nullopt;
     };
     if (count == limits::kMaxBlockInsns || !region.range.contains(at)) return split();
-    const Insn insn = fetch_insn(at, region);
+    const Insn& insn = fetch_insn(at, region);
     const bool alone = insn.kind == InsnKind::native || insn.kind == InsnKind::unsupported;
     if (alone && !insns_.empty()) return split();
     // Across the end of a region: on its own, as the next one may have other rules.
     if (!insns_.empty() && insn.next() > region.range.end) return split();
     if (!alone && !fits_substitute(insn)) return split();
 
-    insns_.push_back(insn);
     used_registers_ |= registers_of(insn);
+    insns_.push_back(insn);
     if (insn.is_terminator()) {
       add_block(first, region, terminator_of(insn.kind));
       if (insn.kind == InsnKind::conditional && insn.branch_target > at) return insn.next();

@@ -13,6 +13,7 @@
 namespace shadowprof::inject {
 namespace {
 
+constexpr int kReadWrite = PROT_READ | PROT_WRITE;
 constexpr size_t kCacheBytes = size_t{128} << 20;
 constexpr size_t kSmallCacheBytes = size_t{16} << 20;  // for programs with little address space
 
@@ -24,20 +25,21 @@ uint64_t address_space_limit(Tid process) {
 
 }  // namespace
 
-Result<std::unique_ptr<AddressSpace>> AddressSpace::create(ptrace::Tracee thread,
+Result<std::unique_ptr<AddressSpace>> AddressSpace::create(ptrace::Tracee thread, Tid process,
                                                            trace::BlockTable& table,
                                                            const SpaceOptions& space_options,
                                                            ptrace::FilterRule filters) {
-  const Tid process = thread.tid();
-  SP_ASSIGN(const auto mappings, kernel::read_maps(process));
+  SP_ASSIGN(const auto mappings, kernel::read_maps(thread.tid()));
   const bool limited = address_space_limit(process) != RLIM_INFINITY;
   SP_ASSIGN(auto cache, emu::CodeCache::create(limited ? kSmallCacheBytes : kCacheBytes,
-                                                  space_options.recording));
-  std::unique_ptr<AddressSpace> space(new AddressSpace(process, table, std::move(cache), space_options.translator));
+                                               space_options.recording));
+  std::unique_ptr<AddressSpace> space(
+      new AddressSpace(process, table, std::move(cache), space_options));
+  space->code_.look_through(thread.tid());
+  if (space_options.native_between) space->code_.distrust_generated_code();
 
-  SP_ASSIGN(space->syscall_insn_,
-            ptrace::find_syscall_instruction(kernel::executable_ranges(mappings),
-                                             space->code_.memory()));
+  SP_ASSIGN(space->syscall_insn_, ptrace::find_syscall_instruction(
+                                      kernel::executable_ranges(mappings), space->code_.memory()));
   ptrace::RemoteSyscalls remote(thread, space->syscall_insn_, ptrace::StopSignal::keep, filters);
   SP_TRY(space->map_cache(remote, mappings));
   SP_TRY(space->add_slot_group(remote));
@@ -50,7 +52,7 @@ Status AddressSpace::map_cache(ptrace::RemoteSyscalls& remote,
   const size_t bytes = cache_->size();
   const uint64_t wanted = cache_address(mappings, code_.memory().tid(), bytes);
   SP_ASSIGN(const GuestAddr at,
-            map_memfd(remote, code_.memory().tid(), cache_->memfd(), bytes, PROT_READ | PROT_EXEC, wanted));
+            map_memfd(remote, process_, cache_->memfd(), bytes, PROT_READ | PROT_EXEC, wanted));
   cache_->place_at(at.value);
   code_.exclude({at, at + bytes});
   return {};
@@ -67,7 +69,9 @@ Result<GuestAddr> AddressSpace::map_without_fd(ptrace::RemoteSyscalls& remote, S
   if (at < 0 && at > -4096) return fail_errno(static_cast<int>(-at), "mremap in the program");
   const GuestAddr twice(static_cast<uint64_t>(at));
   SP_TRY(remote.munmap(twice, skipped));
-  SP_TRY(remote.mprotect(twice + skipped, group.bytes, PROT_NONE));
+  if (has_trace(cache_->recording())) {
+    SP_TRY(remote.mprotect(twice + skipped, group.bytes, PROT_NONE));
+  }
   SP_TRY(remote.madvise(twice + skipped, group.bytes, MADV_DONTFORK));
   SP_TRY(remote.madvise(twice + skipped, group.bytes, MADV_DONTDUMP));
   return twice + skipped;
@@ -76,8 +80,9 @@ Result<GuestAddr> AddressSpace::map_without_fd(ptrace::RemoteSyscalls& remote, S
 Status AddressSpace::add_slot_group(ptrace::RemoteSyscalls& remote) {
   SP_ASSIGN(SlotGroup group, SlotGroup::create(cache_->recording()));
   const uint64_t below = cache_->base() - group.bytes * (groups_.size() + 1) - kOddOffset;
-  auto mapped = map_memfd(remote, code_.memory().tid(), group.memfd.get(), group.bytes, PROT_NONE,
-                          below & ~0xfffull);
+  const int protection = has_trace(cache_->recording()) ? PROT_NONE : kReadWrite;
+  auto mapped =
+      map_memfd(remote, process_, group.memfd.get(), group.bytes, protection, below & ~0xfffull);
   if (!mapped && mapped.error().errno_value == EMFILE && !groups_.empty()) {
     mapped = map_without_fd(remote, group);
   }
@@ -94,19 +99,35 @@ Status AddressSpace::add_slot_group(ptrace::RemoteSyscalls& remote) {
   return {};
 }
 
-// All of it but the guard pages.
+// All of it but the guard pages. Without them, it is open already.
 Status AddressSpace::open_slot(ptrace::RemoteSyscalls& remote, Slot& slot) {
-  constexpr int kReadWrite = PROT_READ | PROT_WRITE;
-  const bool counting = cache_->recording() == emu::Recording::counts;
-  const size_t first = counting ? emu::slot_bytes(emu::Recording::counts)
-                                : emu::buffer_offset(0) + limits::kTraceBufferBytes;
-  SP_TRY(remote.mprotect(GuestAddr(slot.guest), first, kReadWrite));
-  for (size_t i = 1; i < emu::kBufferCount && !counting; i++) {
-    SP_TRY(remote.mprotect(GuestAddr(slot.buffer_guest(i)), limits::kTraceBufferBytes, kReadWrite));
+  if (has_trace(cache_->recording())) {
+    SP_TRY(remote.mprotect(GuestAddr(slot.guest), emu::buffer_offset(0) + limits::kTraceBufferBytes,
+                           kReadWrite));
+    if (has_counts(cache_->recording())) {
+      SP_TRY(remote.mprotect(GuestAddr(slot.guest + counters_offset(cache_->recording())),
+                             counters_bytes(cache_->recording()), kReadWrite));
+    }
+    for (size_t i = 1; i < emu::kBufferCount; i++) {
+      SP_TRY(
+          remote.mprotect(GuestAddr(slot.buffer_guest(i)), limits::kTraceBufferBytes, kReadWrite));
+    }
   }
   slot.initialise();
   slot.opened = true;
   return {};
+}
+
+Status AddressSpace::make_room(ptrace::Tracee thread, ptrace::FilterRule filters, size_t slots) {
+  if (slots_.size() >= slots) return {};
+  ptrace::RemoteSyscalls remote(thread, syscall_insn_, ptrace::StopSignal::keep, filters);
+  while (slots_.size() < slots) SP_TRY(add_slot_group(remote));
+  SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
+  return {};
+}
+
+bool AddressSpace::has_free_slot() const {
+  return std::any_of(slots_.begin(), slots_.end(), [](const auto& s) { return !s->in_use; });
 }
 
 Result<Slot*> AddressSpace::acquire_slot(ptrace::Tracee thread, ptrace::FilterRule filters) {
@@ -126,22 +147,46 @@ Result<Slot*> AddressSpace::acquire_slot(ptrace::Tracee thread, ptrace::FilterRu
   }
   Slot* slot = it->get();
   slot->in_use = true;
-  cache_->attach_slot(slot->host);
+  if (!slot->attached) cache_->attach_slot(slot->host);
+  slot->attached = true;
   return slot;
 }
 
 void AddressSpace::release_slot(Slot* slot) {
-  cache_->detach_slot(slot->host);
   slot->in_use = false;
+  if (keeps_slots_) return;
+  cache_->detach_slot(slot->host);
+  slot->attached = false;
 }
 
-void AddressSpace::take_counts(
-    const std::function<void(const emu::CounterOwner&, uint64_t)>& use) {
+Status AddressSpace::unmap(ptrace::RemoteSyscalls& remote) {
+  for (const SlotGroup& group : groups_) {
+    SP_TRY(remote.munmap(GuestAddr(group.guest_base), group.bytes));
+  }
+  return remote.munmap(GuestAddr(cache_->base()), cache_->size());
+}
+
+void AddressSpace::look_for_changes(Tid running) {
+  // The first thread usually lives longest; when it has ended it has no memory.
+  Tid through = process_;
+  auto mappings = kernel::read_maps(through);
+  if (!mappings || mappings->empty()) {
+    through = running;
+    mappings = kernel::read_maps(through);
+  }
+  if (!mappings || mappings->empty()) return;  // it is dying
+  for (const GuestRange& range : code_.rebind(through, *mappings)) {
+    translator_.forget_code();
+    cache_->invalidate(range);
+  }
+}
+
+void AddressSpace::take_counts(const std::function<void(const emu::CounterOwner&, uint64_t)>& use) {
   const std::vector<emu::CounterOwner>& owners = cache_->counter_owners();
   for (uint32_t i = 0; i < owners.size(); i++) {
     uint64_t count = 0;
     for (const auto& slot : slots_) {
-      if (slot->opened) count += std::exchange(slot->counters()[i], 0);
+      if (slot->opened) count += std::exchange(slot->counters(cache_->recording())[i], 0);
     }
     if (count != 0) use(owners[i], count);
   }

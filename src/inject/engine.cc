@@ -2,10 +2,10 @@
 #include "inject/engine.h"
 
 #include <array>
-#include <chrono>
 #include <cstring>
 
 #include "base/log.h"
+#include "emu/fragment_finder.h"
 
 namespace shadowprof::inject {
 
@@ -14,16 +14,6 @@ using emu::FragmentKind;
 using ptrace::StopEvent;
 using ptrace::WaitOutcome;
 using ptrace::WaitStatus;
-
-namespace {
-
-// With four levels of page tables; with five the processor decides when it executes the branch.
-bool is_canonical(GuestAddr address) {
-  const auto top = static_cast<int64_t>(address.value) >> 47;
-  return top == 0 || top == -1;
-}
-
-}  // namespace
 
 Engine::Engine(trace::BlockTable& table, TraceSink& sink, EngineOptions options)
     : table_(table), sink_(sink), options_(options) {}
@@ -162,10 +152,13 @@ void Engine::on_miss(GuestThread& t, Registers& regs, uint32_t exit_index) {
 // A branch to an address that no address can be faults itself, and nothing of it has happened.
 // `regs` are the guest's behind it; they become those before it.
 void Engine::undo_branch(GuestThread& t, Registers& regs, RunId site) {
-  if (!counting()) {
+  if (tracing()) {
     // The record is the last one; where records have slots, or it was drained, stay at the target.
     const bool is_empty = t.cursor == t.slot->buffer_guest(t.buffer);
-    if (options_.plan != emu::CapturePlan{} || is_empty) return;
+    if (options_.plan != emu::CapturePlan{} || is_empty) {
+      if (counting()) count_run(site);
+      return;
+    }
     t.cursor -= sizeof(trace::Word);
     std::memcpy(&site.value, t.slot->host + (t.cursor - t.slot->guest), sizeof site.value);
   }
@@ -200,11 +193,8 @@ void Engine::on_indirect_miss(GuestThread& t, Registers& regs) {
   if (!id) {
     regs.rip--;
     take_guest_state(t, regs, {.kind = CachePosition::Kind::branch_miss});
-    if (!is_canonical(target)) {
-      undo_branch(t, regs, site);
-    } else if (counting() && site != emu::kAnySite) {
-      record_run(t, site);  // no entry counts it
-    }
+    const bool has_branched = regs.rip == target.value;
+    if (has_branched && counting() && site != emu::kAnySite) count_run(site);  // no entry counts it
     return native_step(t, regs, nullptr);
   }
   const BlockId block = first_block_of(cache.fragment(*id));
@@ -252,63 +242,16 @@ void Engine::on_stale(GuestThread& t, Registers& regs, FragmentId id) {
   enter(t, regs);
 }
 
-// The fragment at `pc`, translated if need be, and, if it is new, its successors. Nothing: there is
-// no code at `pc`.
+emu::FragmentFinder Engine::finder(GuestThread& t) {
+  AddressSpace& space = *t.process->space;
+  return {space.cache(),        space.translator(), table_, options_.plan,
+          counts_.translation, [this, &t] { flush(t); }};
+}
+
+// The fragment at `pc`, translated if need be. Nothing: there is no code at `pc`.
 std::optional<FragmentId> Engine::fragment_for(GuestThread& t, GuestAddr pc,
                                                std::optional<RunId> site) {
-  emu::CodeCache& cache = t.process->space->cache();
-  if (const emu::Fragment* known = cache.find(pc)) {
-    const FragmentId id = cache.id_of(*known);
-    return id;
-  }
-  const auto id = translate(t, pc, site);
-  if (id) translate_successors(t, *id);
-  return id;
-}
-
-std::optional<FragmentId> Engine::translate(GuestThread& t, GuestAddr pc,
-                                               std::optional<RunId> site) {
-  const auto start = std::chrono::steady_clock::now();
-  emu::Translator& translator = t.process->space->translator();
-  auto made = translator.translate(pc, site, options_.plan);
-  if (made.outcome == emu::Translator::Outcome::cache_full) {
-    flush(t);
-    made = translator.translate(pc, site, options_.plan);
-    CHECK(made.outcome != emu::Translator::Outcome::cache_full, "an empty cache has no room");
-  }
-  counts_.translation_s +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (made.outcome == emu::Translator::Outcome::no_code) return std::nullopt;
-  counts_.fragments++;
-  return made.fragment;
-}
-
-// One level ahead: where the new fragment's exits lead, and where its call will return to. Deeper
-// gains nothing. Code that may change is left for when it runs.
-void Engine::translate_successors(GuestThread& t, FragmentId id) {
-  emu::CodeCache& cache = t.process->space->cache();
-  const uint64_t flushes = cache.flushes();
-  const emu::Fragment f = cache.fragment(id);
-  if (f.checks_itself || f.kind != FragmentKind::translated) return;
-  for (uint32_t i = f.first_exit; i < f.first_exit + f.exit_count; i++) {
-    const GuestAddr target = cache.exit(i).target;
-    if (!cache.find(target)) (void)translate(t, target, std::nullopt);
-    if (cache.flushes() != flushes) return;
-  }
-  for (BlockId id_of_block : table_.blocks(table_.run(f.longest_run))) {
-    const trace::Block block = table_.block(id_of_block);
-    const bool system_call = block.terminator == trace::Terminator::syscall;
-    const bool call = block.terminator == trace::Terminator::call ||
-                      block.terminator == trace::Terminator::indirect_call;
-    if (!system_call && !call) continue;
-    const emu::Fragment* known = cache.find(block.end);
-    const auto next = known ? std::optional(cache.id_of(*known))
-                            : translate(t, block.end, emu::kAnySite);
-    if (cache.flushes() != flushes) return;
-    // The gateway goes on to it by an indirect branch.
-    if (next && system_call) (void)cache.add_entry(*next, {});
-    if (next && call) cache.add_open_entry(*next, first_block_of(cache.fragment(*next)));
-  }
+  return finder(t).find(pc, site);
 }
 
 // The cache is full: every thread leaves it, and enters it again when it is empty.
@@ -318,6 +261,7 @@ void Engine::flush(GuestThread& t) {
   std::vector<GuestThread*> quiesced;
   for (auto& [tid, other] : threads_) {
     if (other.get() == &t || other->process->space.get() != &space || !other->in_engine) continue;
+    if (other->leaves) continue;  // in the gateway, and will not come back
     if (quiesce(*other)) quiesced.push_back(other.get());
   }
   take_counts(space);

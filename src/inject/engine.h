@@ -10,8 +10,8 @@
 //   system call   most are made by the thread itself in the gateway. Those that change mappings,
 //                 dispositions or masks stop here, and are made at the guest's own address.
 //   signal        the thread is brought to guest context, and the kernel builds the handler's frame
-//                 from it, restarts an interrupted system call, and so on; it stops again before the
-//                 handler's first instruction, which is then entered in the cache.
+//                 from it, restarts an interrupted system call, and so on; it stops again before
+//                 the handler's first instruction, which is then entered in the cache.
 //   sigreturn     is made at the guest's own address; what it restores is entered in the cache.
 //   rare insns    (int3, undefined opcodes, vsyscalls) are executed at their own address by one
 //                 hardware step: the kernel does to the program what it always does.
@@ -33,39 +33,46 @@
 #include <unordered_map>
 #include <vector>
 
+#include "emu/fragment_finder.h"
 #include "inject/guest_process.h"
 #include "inject/stop_queue.h"
 #include "inject/trace_sink.h"
 #include "ptrace/signal_cause.h"
 #include "ptrace/wait.h"
 #include "trace/pair_count.h"
+#include "trace/run_mailbox.h"
 
 namespace shadowprof::inject {
 
 struct EngineOptions {
   bool follow = false;  // children and executed programs, too
   emu::CapturePlan plan{};
+  // What a collector has seen enough of is captured in one trace buffer of `capture_one_in`.
+  trace::RunMailbox* seen_enough = nullptr;
+  uint32_t capture_one_in = 1;
   SpaceOptions space{};
-  ptrace::TraceOptions trace = ptrace::TraceOptions::none;  // that the program was launched with
+  ptrace::TraceOptions trace = ptrace::TraceOptions::none;  // of threads in the engine
+  bool hide_vdso = false;                                   // ptrace/start_stack.h
+  bool bursts = false;  // threads come from native execution, and return to it
+  ptrace::TraceOptions native_trace = ptrace::TraceOptions::none;  // of threads there
 };
 
 struct EngineCounts {
-  uint64_t misses = 0;           // jumps to code without translation or link
+  uint64_t misses = 0;  // jumps to code without translation or link
   uint64_t indirect_misses = 0;
   uint64_t pair_logs = 0;  // full logs of indirect branches without a counter
   uint64_t drains = 0;
   uint64_t tracer_syscalls = 0;  // made under our eyes
   uint64_t signals = 0;
   uint64_t native_steps = 0;
-  uint64_t stale = 0;            // translations found to be out of date
-  uint64_t context_steps = 0;    // single steps to an exact place
-  uint64_t holds = 0;            // moments in which signals were kept back
-  uint64_t fragments = 0;
+  uint64_t stale = 0;          // translations found to be out of date
+  uint64_t context_steps = 0;  // single steps to an exact place
+  uint64_t holds = 0;          // moments in which signals were kept back
   uint64_t flushes = 0;
   uint64_t threads = 0;
   uint64_t traces = 0;  // the number of the last one: a thread has one for each program
   uint64_t processes = 0;
-  double translation_s = 0;
+  emu::TranslationCost translation;
 };
 
 struct ProgramEnd {
@@ -75,6 +82,8 @@ struct ProgramEnd {
 
 class Engine {
  public:
+  using Registers = ptrace::Registers;
+
   Engine(trace::BlockTable& table, TraceSink& sink, EngineOptions options);
   ~Engine();
 
@@ -83,6 +92,54 @@ class Engine {
   // Until the launched program and everything followed has ended. `on_interrupt` is called when a
   // signal handler of ours has run.
   Result<ProgramEnd> run(const std::function<void()>& on_interrupt);
+
+  // Bursts (engine_bursts.cc), in place of adopt() and run(): the program is traced and runs
+  // natively, and its threads visit the engine. Who serves them waits for reports with poll() and
+  // serve().
+
+  // Maps what the engine needs for so many threads. `thread`, of `process`, is stopped in guest
+  // context, and stays. Others that run meanwhile may see a descriptor of ours.
+  Status open(ptrace::Tracee thread, Tid process, size_t threads);
+  bool is_open() const;
+  bool has_room_for(size_t threads) const;
+  // A thread that a pause has stopped, with these registers: if it had gone out of the engine by
+  // itself, or is about to, it is native from here on, and they become the guest's.
+  void regain(Tid tid, Registers& regs);
+  // Before the threads of a burst come, which are stopped: looks, through one of them, what has
+  // changed in the program.
+  void begin_burst(Tid running);
+  // `thread` is stopped in guest context with these registers, and goes on in the code cache. An
+  // Error: it cannot, and is as it was.
+  Status admit(ptrace::Tracee thread, Registers regs);
+  // All threads go on natively. Those that sleep in a system call leave when it is over.
+  void end_burst();
+  // What those who left have recorded goes to the collectors, however long they take.
+  void conclude_burst();
+  // Nobody is in the engine, but for those who sleep: because the burst is over, or something was
+  // met that cannot run under the engine.
+  bool burst_is_over() const;
+  // Because of the second.
+  bool is_unsupported() const { return is_open() && visited()->native; }
+  bool owns(Tid tid) const { return threads_.contains(tid); }
+  ptrace::WaitOutcome poll() { return stops_.poll(); }
+  // A report about a thread that the engine owns. False: the thread is native now, and the report
+  // is for who looks after those.
+  bool serve(Tid tid, const ptrace::WaitStatus& status);
+  // Translates what lies at these addresses, and where that and what the last burst has translated
+  // lead to, looking at `limit` fragments at most; returns how many were new. Between bursts.
+  size_t translate_ahead(std::span<const GuestAddr> pcs, size_t limit);
+  // Is there a call right before this address?
+  bool is_return_point(GuestAddr address) const;
+  // When counting: adds up what was counted up to now; the number of instructions.
+  uint64_t count_instructions();
+  // The program has executed another one, or ended: what was mapped into it is gone.
+  void forget_program();
+  // Takes what was mapped out of the program. An Error: a thread is asleep in there.
+  Status close(ptrace::Tracee thread);
+  // Threads that still sleep in a system call of the engine's.
+  bool has_sleepers() const { return !threads_.empty(); }
+  // Interrupts them: they restart it natively.
+  void wake_sleepers();
 
   const EngineCounts& counts() const { return counts_; }
   // Calls by number, of all threads.
@@ -100,8 +157,6 @@ class Engine {
   std::string describe() const;
 
  private:
-  using Registers = ptrace::Registers;
-
   struct NewChild {  // what a parent's fork, vfork or clone event told
     GuestProcess* parent = nullptr;
     bool shares_memory = false;
@@ -119,17 +174,17 @@ class Engine {
   void on_miss(GuestThread& t, Registers& regs, uint32_t exit);
   void on_indirect_miss(GuestThread& t, Registers& regs);
   void on_stale(GuestThread& t, Registers& regs, FragmentId fragment);
+  emu::FragmentFinder finder(GuestThread& t);
   std::optional<FragmentId> fragment_for(GuestThread& t, GuestAddr pc, std::optional<RunId> site);
-  std::optional<FragmentId> translate(GuestThread& t, GuestAddr pc, std::optional<RunId> site);
   void undo_branch(GuestThread& t, Registers& regs, RunId site);
   RunId branching_site(const GuestThread& t) const;
   BlockId first_block_of(const emu::Fragment& f) const {
     return table_.run(f.longest_run).first_block;
   }
   void take_pair_log(GuestThread& t, bool goes_on);
-  void translate_successors(GuestThread& t, FragmentId id);
   void flush(GuestThread& t);
   bool quiesce(GuestThread& t);
+  bool await_guest(GuestThread& t);
   bool cannot_be_stopped(const GuestThread& t) const;
   bool settle(GuestThread& t, const ptrace::WaitStatus& stop, Registers& regs);
   void resume(GuestThread& t, int signal = 0);
@@ -142,17 +197,24 @@ class Engine {
   // engine_context.cc: from engine to guest context and back; trace buffers.
   bool to_guest(GuestThread& t, Registers& regs);
   bool step_to_exact(GuestThread& t, Registers& regs);
+  bool has_gone_out(GuestThread& t, const Registers& regs);
   BranchRegisters branch_registers(const GuestThread& t, uint64_t cursor) const;
   void take_guest_state(GuestThread& t, Registers& regs, const emu::CachePosition& at);
   void enter(GuestThread& t, Registers& regs);
+  void step_without_code(GuestThread& t, Registers& regs);
   bool traps_like_a_step(GuestThread& t, GuestAddr pc);
+  // It is a cpuid that we answer.
+  bool asks_processor(GuestThread& t, GuestAddr pc);
   void native_step(GuestThread& t, Registers& regs, const emu::Fragment* fragment);
   void drain(GuestThread& t);
+  void turn_windows(AddressSpace& space);
   void drain_in_engine(GuestThread& t, Registers& regs);
   void append(GuestThread& t, std::span<const trace::Word> words);
   void record_run(GuestThread& t, RunId run);
+  void count_run(RunId run);
   void take_counts(AddressSpace& space);
-  bool counting() const { return options_.space.recording == emu::Recording::counts; }
+  bool counting() const { return has_counts(options_.space.recording); }
+  bool tracing() const { return has_trace(options_.space.recording); }
   void begin_trace(GuestThread& t);
   void end_trace(GuestThread& t, trace::EndReason reason);
   void append_gap(GuestThread& t, trace::GapReason reason);
@@ -184,26 +246,43 @@ class Engine {
 
   // engine_processes.cc
   void on_new_child(GuestThread& t, ptrace::StopEvent event);
+  void announce(Tid child, const NewChild& info);
   void start_ready_children();
   void start_child(Tid child, const NewChild& info);
   void on_exec(Tid tid);
   void on_exit_event(GuestThread& t);
+  void look_through_another(const GuestThread& ending);
   void forget_thread(Tid tid);
   GuestThread& add_thread(Tid tid, GuestProcess& process);
   Status give_slot(GuestThread& t);
   void leave_space(GuestProcess& process);
+  Result<std::unique_ptr<AddressSpace>> enter_program(ptrace::Tracee thread,
+                                                      const GuestProcess& process);
   Result<std::unique_ptr<AddressSpace>> make_space(ptrace::Tracee thread,
                                                    const GuestProcess& process);
   ptrace::FilterRule filters_of(const GuestProcess& process) const {
     return {process.filtered, options_.trace};
   }
   void release(GuestThread& t, trace::EndReason reason);
+  void conclude(GuestThread& t, trace::EndReason reason);
   void add_unsupported(const std::string& who, const std::string& reason);
   void go_native(GuestProcess& process, const std::string& reason);
   void note_unsupported(GuestThread& t, const Registers& regs, const char* reason);
   void leave_at_stop(GuestThread& t, const ptrace::WaitStatus& stop);
   void leave_natively(GuestThread& t, Registers& regs, int signal);
+  void let_go(GuestThread& t, const Registers& regs, int signal);
   void on_death(Tid tid, const ptrace::WaitStatus& status);
+
+  // engine_bursts.cc
+  GuestProcess* visited() const;
+  bool ends_visit(GuestThread& t, const Registers& regs) const;
+  void leave_burst(GuestThread& t, const Registers& regs);
+  void take_back(GuestThread& t, Registers& regs);
+  void await_leavers(std::vector<GuestThread*> awaited);
+  enum class Whereabouts : uint8_t { running, asleep_in_gateway, gone };
+  Whereabouts whereabouts(const GuestThread& t) const;
+  Status look_at_actions(GuestThread& t);
+  void note_mask(GuestThread& t);
 
   trace::BlockTable& table_;
   TraceSink& sink_;
@@ -216,6 +295,7 @@ class Engine {
   std::unordered_map<Tid, bool> early_;          // first stop seen, not yet announced
   std::vector<Tid> ready_children_;              // both; to be started before the next stop
   std::map<unsigned, uint64_t> syscall_counts_;
+  uint64_t submitted_ = 0;  // chunks
   std::vector<uint64_t> run_counts_;
   std::vector<trace::PairCount> pair_counts_;
   std::map<trace::EndReason, uint64_t> ended_;
@@ -225,6 +305,9 @@ class Engine {
   };
   std::map<std::string, Unsupported> unsupported_;  // by reason
   std::optional<ProgramEnd> root_end_;
+  ptrace::SignalMask ignored_ = 0;   // when the burst began
+  unsigned steps_without_code_ = 0;  // one within the other
+  size_t looked_ahead_ = 0;          // fragments whose successors translate_ahead() has seen to
   Tid root_;
 };
 

@@ -7,7 +7,9 @@
 #include <fstream>
 
 #include "base/log.h"
+#include "decoder/insn.h"
 #include "inject/engine.h"
+#include "machine/cpu_model.h"
 #include "ptrace/interruption.h"
 
 namespace shadowprof::inject {
@@ -18,9 +20,9 @@ using ptrace::WaitStatus;
 namespace {
 
 // Signals that instructions raise: they must not be blocked while we step.
-constexpr ptrace::SignalMask kSynchronous =
-    ptrace::mask_of(SIGTRAP) | ptrace::mask_of(SIGSEGV) | ptrace::mask_of(SIGBUS) |
-    ptrace::mask_of(SIGFPE) | ptrace::mask_of(SIGILL) | ptrace::mask_of(SIGSYS);
+constexpr ptrace::SignalMask kSynchronous = ptrace::mask_of(SIGTRAP) | ptrace::mask_of(SIGSEGV) |
+                                            ptrace::mask_of(SIGBUS) | ptrace::mask_of(SIGFPE) |
+                                            ptrace::mask_of(SIGILL) | ptrace::mask_of(SIGSYS);
 
 // While it lives, the thread's mask lets through only what its own instructions raise. Signals
 // that others send stay pending in the kernel, in order and complete.
@@ -44,24 +46,46 @@ class StepMask {
   bool active_ = false;
 };
 
+// With four levels of page tables; with five the processor decides when it executes the branch.
+bool is_canonical(GuestAddr address) {
+  const auto top = static_cast<int64_t>(address.value) >> 47;
+  return top == 0 || top == -1;
+}
+
 unsigned long long& register_field(ptrace::Registers& regs, decoder::Gpr r) {
   switch (r) {
-    case 0: return regs.rax;
-    case 1: return regs.rcx;
-    case 2: return regs.rdx;
-    case 3: return regs.rbx;
-    case 4: return regs.rsp;
-    case 5: return regs.rbp;
-    case 6: return regs.rsi;
-    case 7: return regs.rdi;
-    case 8: return regs.r8;
-    case 9: return regs.r9;
-    case 10: return regs.r10;
-    case 11: return regs.r11;
-    case 12: return regs.r12;
-    case 13: return regs.r13;
-    case 14: return regs.r14;
-    default: return regs.r15;
+    case 0:
+      return regs.rax;
+    case 1:
+      return regs.rcx;
+    case 2:
+      return regs.rdx;
+    case 3:
+      return regs.rbx;
+    case 4:
+      return regs.rsp;
+    case 5:
+      return regs.rbp;
+    case 6:
+      return regs.rsi;
+    case 7:
+      return regs.rdi;
+    case 8:
+      return regs.r8;
+    case 9:
+      return regs.r9;
+    case 10:
+      return regs.r10;
+    case 11:
+      return regs.r11;
+    case 12:
+      return regs.r12;
+    case 13:
+      return regs.r13;
+    case 14:
+      return regs.r14;
+    default:
+      return regs.r15;
   }
 }
 
@@ -70,7 +94,7 @@ unsigned long long& register_field(ptrace::Registers& regs, decoder::Gpr r) {
 // What an indirect branch has parked.
 Engine::BranchRegisters Engine::branch_registers(const GuestThread& t, uint64_t cursor) const {
   const emu::StatePage& state = t.slot->state();
-  if (counting()) return {state.spill_rcx, state.spill_rdx};
+  if (!tracing()) return {state.spill_rcx, state.spill_rdx};
   const uint8_t* at = t.slot->host + (cursor - t.slot->guest);
   BranchRegisters parked;
   std::memcpy(&parked.rcx, at + emu::kCursorSpillRcx, sizeof parked.rcx);
@@ -85,7 +109,7 @@ void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePositi
   const emu::StatePage& state = t.slot->state();
   const uint64_t regs_cursor = regs.r15;
   t.in_engine = false;
-  if (!counting()) {
+  if (tracing()) {
     t.cursor = regs.r15;
     regs.gs_base = t.guest_gs_base;
   }
@@ -99,7 +123,8 @@ void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePositi
         register_field(regs, f.substitute) = state.spill_substitute;
       }
       if (p.recovery & emu::kRcxSpilled) {
-        const uint32_t record_bytes = counting() ? 0 : 4u * table_.run(f.longest_run).words;
+        const trace::Run& run = table_.run(f.longest_run);
+        const uint32_t record_bytes = tracing() && run.recorded ? 4u * run.words : 0;
         regs.rcx = branch_registers(t, regs_cursor + record_bytes).rcx;
       }
       if (p.recovery & emu::kAddressSpilled) register_field(regs, p.reg) = state.spill_address;
@@ -107,16 +132,21 @@ void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePositi
       if (const auto run = t.process->space->translator().interrupted_run(f, p.insn)) {
         record_run(t, *run);
         // Its slots are in the buffer already, behind the cursor.
-        if (!counting()) t.cursor += 4 * (table_.run(*run).words - 1);
+        if (tracing()) t.cursor += 4 * (table_.run(*run).words - 1);
       }
       break;
     }
-    case CachePosition::Kind::unlinked_exit: regs.rip = cache.exit(at.exit).target.value; break;
-    case CachePosition::Kind::stale: regs.rip = cache.fragment(at.fragment).start.value; break;
+    case CachePosition::Kind::unlinked_exit:
+      regs.rip = cache.exit(at.exit).target.value;
+      break;
+    case CachePosition::Kind::stale:
+      regs.rip = cache.fragment(at.fragment).start.value;
+      break;
     case CachePosition::Kind::branch_miss:
       regs.rip = regs.rcx - static_cast<uint64_t>(int64_t{cache.site_number(branching_site(t))});
       regs.rcx = branch_registers(t, regs_cursor).rcx;
       regs.rdx = branch_registers(t, regs_cursor).rdx;
+      if (!is_canonical(regs.pc())) undo_branch(t, regs, branching_site(t));
       break;
     case CachePosition::Kind::log_full:
       regs.rip = table_.block(BlockId(t.slot->pair_log()[1].block)).start.value;
@@ -133,11 +163,13 @@ void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePositi
       regs.rcx = state.next_pc;
       break;
     case CachePosition::Kind::outside:
-    case CachePosition::Kind::between: CHECK(false, "no guest state at {:#x}", +regs.rip);
+    case CachePosition::Kind::between:
+      CHECK(false, "no guest state at {:#x}", +regs.rip);
   }
 }
 
-// Steps through inserted code to the next exact place. `regs` are set in the thread. False: it died.
+// Steps through inserted code to the next exact place. `regs` are set in the thread. False: it
+// died.
 bool Engine::step_to_exact(GuestThread& t, Registers& regs) {
   StepMask mask(t.tracee);
   const emu::CodeCache& cache = t.process->space->cache();
@@ -171,7 +203,7 @@ bool Engine::step_to_exact(GuestThread& t, Registers& regs) {
 
 // Leaves `regs` as the guest's; the caller sets them in the thread. False: it died.
 bool Engine::to_guest(GuestThread& t, Registers& regs) {
-  if (!t.in_engine) return true;
+  if (!t.in_engine || has_gone_out(t, regs)) return true;
   const emu::CodeCache& cache = t.process->space->cache();
   if (!cache.contains(regs.rip)) {
     CHECK(false, "thread {} is at {:#x}, outside the code cache", t.tracee.tid().value, +regs.rip);
@@ -179,31 +211,47 @@ bool Engine::to_guest(GuestThread& t, Registers& regs) {
   if (cache.locate(regs.rip).kind == CachePosition::Kind::between && !step_to_exact(t, regs)) {
     return false;
   }
-  take_guest_state(t, regs, cache.locate(regs.rip));
+  if (!has_gone_out(t, regs)) take_guest_state(t, regs, cache.locate(regs.rip));
+  return true;
+}
+
+// By itself, behind a system call.
+bool Engine::has_gone_out(GuestThread& t, const Registers& regs) {
+  if (!t.slot->state().leaves || t.process->space->cache().contains(regs.rip)) return false;
+  t.in_engine = false;
+  if (!counting()) t.cursor = t.slot->state().cursor;
   return true;
 }
 
 // From guest context (`regs`) into the cache, and on.
 void Engine::enter(GuestThread& t, Registers& regs) {
-  if (counting()) t.guest_gs_base = regs.gs_base;
+  if (!tracing()) t.guest_gs_base = regs.gs_base;
   if (regs.gs_base != t.guest_gs_base) {
     return note_unsupported(t, regs, "it sets the gs base");
   }
   emu::CodeCache& cache = t.process->space->cache();
   emu::StatePage& state = t.slot->state();
+  if (regs.restart_pending() && static_cast<int64_t>(regs.rax) == machine::kRestartNoIntr) {
+    // It begins anew whatever happens: fork, execve and others that the gateway does not make by
+    // itself.
+    regs.rip -= machine::kSyscallInsnBytes;
+    regs.rax = regs.orig_rax;
+    regs.orig_rax = machine::kNoSyscall;
+  }
   if (regs.restart_pending()) {
     // The kernel moves rip back to the system call instruction: to the gateway's.
     state.next_pc = regs.rip;
     regs.rip = cache.after_syscall_address();
   } else {
     const auto id = fragment_for(t, GuestAddr(regs.rip), std::nullopt);
-    if (!id) return native_step(t, regs, nullptr);
+    if (!id) return step_without_code(t, regs);
     regs.rip = cache.body_address(*id);
     regs.orig_rax = machine::kNoSyscall;
   }
   state.guest_r15 = regs.r15;
-  regs.r15 = counting() ? t.slot->guest : t.cursor;
-  if (!counting()) regs.gs_base = t.slot->guest;
+  regs.r15 = tracing() ? t.cursor : t.slot->guest;
+  if (tracing()) regs.gs_base = t.slot->guest;
+  state.cursor = t.cursor;  // a call that restarts does not enter the gateway
   if (!t.tracee.set_registers_if_alive(regs)) return;
   t.in_engine = true;
   if (!t.deferred.empty()) {
@@ -211,6 +259,17 @@ void Engine::enter(GuestThread& t, Registers& regs) {
     return redeliver_deferred(t);
   }
   resume(t);
+}
+
+// Where no code is known the instruction faults, as a rule. Not many can be executed in a row: each
+// is a step within the one before.
+void Engine::step_without_code(GuestThread& t, Registers& regs) {
+  constexpr unsigned kMostInARow = 100;
+  if (steps_without_code_ == kMostInARow)
+    return note_unsupported(t, regs, "its code cannot be read");
+  steps_without_code_++;
+  native_step(t, regs, nullptr);
+  steps_without_code_--;
 }
 
 // icebp (int1) must run without the trap flag: its own trap looks like that of a step.
@@ -228,12 +287,22 @@ bool Engine::traps_like_a_step(GuestThread& t, GuestAddr pc) {
   return false;
 }
 
+bool Engine::asks_processor(GuestThread& t, GuestAddr pc) {
+  if (!options_.space.translator.stop_at_cpuid) return false;
+  std::array<uint8_t, decoder::kMaxInsnBytes> bytes;
+  const size_t size = t.process->space->code().memory().read_some(pc, bytes);
+  return decoder::decode(std::span(bytes).first(size), pc).asks_processor;
+}
+
 // Executes the one instruction at regs.rip on the processor, at its own address.
 void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* fragment) {
   counts_.native_steps++;
   const bool known = fragment != nullptr;
   const RunId run = known ? fragment->longest_run : RunId();
   const bool traps_itself = traps_like_a_step(t, GuestAddr(regs.rip));
+  const bool is_answered = asks_processor(t, GuestAddr(regs.rip));
+  const machine::CpuidAnswer answer = machine::baseline_cpuid(static_cast<uint32_t>(regs.rax),
+                                                              static_cast<uint32_t>(regs.rcx));
   std::optional<siginfo_t> raised;
   bool saw_trap = false;
   {
@@ -257,6 +326,12 @@ void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* f
   }
   if (saw_trap && !t.tracee.interrupt_if_alive()) return;
   const bool executed = !raised || raised->si_signo == SIGTRAP;
+  if (executed && is_answered) {
+    regs.rax = answer.eax;
+    regs.rbx = answer.ebx;
+    regs.rcx = answer.ecx;
+    regs.rdx = answer.edx;
+  }
   if (known && executed) {
     record_run(t, run);
   } else if (executed) {
@@ -267,7 +342,7 @@ void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* f
 }
 
 bool Engine::is_guard_hit(const GuestThread& t, const siginfo_t& info) const {
-  if (info.si_signo != SIGSEGV || info.si_code <= 0 || !t.slot || counting()) return false;
+  if (info.si_signo != SIGSEGV || info.si_code <= 0 || !t.slot || !tracing()) return false;
   const auto address = reinterpret_cast<uint64_t>(info.si_addr);
   const uint64_t guard = t.slot->buffer_end(t.buffer);
   return address >= guard && address < guard + limits::kPageBytes;
@@ -278,11 +353,13 @@ bool Engine::is_guard_hit(const GuestThread& t, const siginfo_t& info) const {
 void Engine::drain(GuestThread& t) {
   const uint64_t start = t.slot->buffer_guest(t.buffer);
   const uint64_t end = t.slot->buffer_end(t.buffer);
-  CHECK(t.cursor >= start && t.cursor <= end, "the trace cursor {:#x} is not in its buffer", t.cursor);
+  CHECK(t.cursor >= start && t.cursor <= end, "the trace cursor {:#x} is not in its buffer",
+        t.cursor);
   const size_t used = t.cursor - start;
   const size_t partial = end - t.cursor;
   uint32_t* words = t.slot->buffer_host(t.buffer);
   t.tickets[t.buffer] = sink_.submit({t.tracee.tid(), {words, used / sizeof(trace::Word)}});
+  submitted_++;
   const size_t next = (t.buffer + 1) % emu::kBufferCount;
   sink_.wait(t.tickets[next]);
   if (partial <= 4 * limits::kMaxRecordWords) {
@@ -292,15 +369,28 @@ void Engine::drain(GuestThread& t) {
   t.cursor = t.slot->buffer_guest(next);
 }
 
+void Engine::turn_windows(AddressSpace& space) {
+  if (options_.seen_enough == nullptr) return;
+  for (const trace::RunMailbox::Request& request : options_.seen_enough->take()) {
+    for (const auto& [tid, process] : processes_) {
+      if (!process->space) continue;
+      const auto plain = process->space->windows().seen_enough(request);
+      if (plain) options_.seen_enough->answer({*plain, submitted_});
+    }
+  }
+  space.windows().turn(options_.capture_one_in);
+}
+
 void Engine::drain_in_engine(GuestThread& t, Registers& regs) {
   t.cursor = regs.r15;
   drain(t);
+  turn_windows(*t.process->space);
   regs.r15 = t.cursor;
 }
 
 // Records that we write ourselves, in a thread that is stopped in guest context.
 void Engine::append(GuestThread& t, std::span<const trace::Word> words) {
-  if (counting()) return;
+  if (!tracing()) return;
   if (t.cursor + words.size_bytes() > t.slot->buffer_end(t.buffer)) drain(t);
   const size_t offset = (t.cursor - t.slot->buffer_guest(t.buffer)) / sizeof(trace::Word);
   std::memcpy(t.slot->buffer_host(t.buffer) + offset, words.data(), words.size_bytes());
@@ -310,7 +400,10 @@ void Engine::append(GuestThread& t, std::span<const trace::Word> words) {
 void Engine::record_run(GuestThread& t, RunId run) {
   const trace::Word word = run.value;
   append(t, {&word, 1});
-  if (!counting()) return;
+  if (counting()) count_run(run);
+}
+
+void Engine::count_run(RunId run) {
   if (run.value >= run_counts_.size()) run_counts_.resize(table_.run_count());
   run_counts_[run.value]++;
 }
@@ -318,7 +411,7 @@ void Engine::record_run(GuestThread& t, RunId run) {
 // Thread ids come again; these records keep the threads apart that had the same one.
 void Engine::begin_trace(GuestThread& t) {
   const uint64_t number = ++counts_.traces;
-  if (counting()) return;
+  if (!tracing()) return;
   t.cursor = t.slot->buffer_guest(0);
   const trace::Word words[] = {trace::special_word(trace::SpecialKind::sample_start, 3),
                                static_cast<trace::Word>(number),
@@ -329,7 +422,7 @@ void Engine::begin_trace(GuestThread& t) {
 // When counting, the counters stay in the slot until the address space ends.
 void Engine::end_trace(GuestThread& t, trace::EndReason reason) {
   ended_[reason]++;
-  if (counting()) return;
+  if (!tracing()) return;
   if (reason == trace::EndReason::killed) {
     // What the present buffer holds is lost: how much of it there is, only the thread knew.
     t.cursor = t.slot->buffer_guest(t.buffer);
@@ -365,11 +458,17 @@ void Engine::repair_signal_state(GuestThread& t, int signal) {
   (void)t.tracee.set_signal_mask_if_alive(mask);
 }
 
-// Brings a thread that runs in the engine to guest context and leaves it stopped. False: it dies, or
-// sleeps in the kernel until others, who may need us, have done something: then it is in the
+// Brings a thread that runs in the engine to guest context and leaves it stopped. False: it dies,
+// or sleeps in the kernel until others, who may need us, have done something: then it is in the
 // gateway.
 bool Engine::quiesce(GuestThread& t) {
   if (cannot_be_stopped(t) || !t.tracee.interrupt_if_alive()) return false;
+  return await_guest(t);
+}
+
+// The same for a thread that has been interrupted.
+bool Engine::await_guest(GuestThread& t) {
+  t.in_group_stop = false;
   for (;;) {
     const auto stop = stops_.wait_for_stop(t.tracee.tid());
     Registers regs;
@@ -379,12 +478,26 @@ bool Engine::quiesce(GuestThread& t) {
         on_exit_event(t);
         return false;
       }
-      // Resumed, as the interrupt is still pending.
+      // Any stop clears an interrupt that was pending before it (kernel/signal.c ptrace_stop).
+      if (!t.tracee.interrupt_if_alive()) return false;
       const bool makes_child = stop->is_event(ptrace::StopEvent::fork) ||
                                stop->is_event(ptrace::StopEvent::vfork) ||
                                stop->is_event(ptrace::StopEvent::clone);
-      makes_child ? on_new_child(t, stop->event()) : resume(t);
+      if (makes_child) {
+        on_new_child(t, stop->event());
+      } else {
+        resume(t);
+      }
       if (t.in_vfork) return false;
+      continue;
+    }
+    t.in_group_stop = t.in_group_stop || stop->kind() == WaitStatus::Kind::group_stop;
+    ptrace::SignalMask pending = 0, blocked = 0;
+    if (stop->is_trap() && t.tracee.get_pending_signals_if_alive(pending) &&
+        t.tracee.get_signal_mask_if_alive(blocked) &&
+        (pending & ~blocked & ptrace::kInstructionSignals)) {
+      // Our interrupt is reported before a trap of ours, or a fault, that has happened already.
+      resume(t);
       continue;
     }
     return settle(t, *stop, regs);
@@ -403,21 +516,32 @@ bool Engine::cannot_be_stopped(const GuestThread& t) const {
 
 // Engine to guest context, at a stop that is no event but our interrupt's. False: it died.
 bool Engine::settle(GuestThread& t, const WaitStatus& stop, Registers& regs) {
+  const emu::CodeCache& cache = t.process->space->cache();
+  std::optional<siginfo_t> raised;
   siginfo_t info;
   if (stop.kind() == WaitStatus::Kind::signal_stop && t.tracee.get_siginfo_if_alive(info)) {
-    if (stop.signal() == SIGTRAP && t.process->space->cache().contains(regs.rip - 1)) {
+    if (stop.signal() == SIGTRAP && cache.contains(regs.rip - 1)) {
       repair_signal_state(t, SIGTRAP);
       regs.rip--;
     } else if (is_guard_hit(t, info)) {
       repair_signal_state(t, SIGSEGV);
       drain_in_engine(t, regs);
-    } else {
+    } else if (!ptrace::is_synchronous(ptrace::cause_of(info, regs))) {
       t.deferred.push_back(info);
-    }
+    } else if (cache.locate(regs.rip).kind != CachePosition::Kind::between) {
+      raised = info;
+    }  // else a self-check could not read its code, and will say so again
   } else {
     ptrace::conceal_interruption(regs);
   }
   if (!t.tracee.set_registers_if_alive(regs) || !to_guest(t, regs)) return false;
+  if (raised) {
+    // SIGILL, SIGFPE and SIGTRAP name the instruction.
+    if (cache.contains(reinterpret_cast<uint64_t>(raised->si_addr))) {
+      raised->si_addr = reinterpret_cast<void*>(regs.rip);
+    }
+    t.deferred.insert(t.deferred.begin(), *raised);
+  }
   return t.tracee.set_registers_if_alive(regs);
 }
 

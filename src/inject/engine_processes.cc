@@ -3,10 +3,12 @@
 // Threads and processes that begin, change their program, and end; and the way out of the engine.
 #include <sched.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "inject/engine.h"
 #include "ptrace/deliver.h"
+#include "ptrace/start_stack.h"
 
 namespace shadowprof::inject {
 
@@ -16,7 +18,7 @@ Status Engine::adopt(ptrace::Tracee thread) {
   auto process = std::make_unique<GuestProcess>(thread.tid());
   process->is_root = true;
   root_ = thread.tid();
-  SP_ASSIGN(process->space, make_space(thread, *process));
+  SP_ASSIGN(process->space, enter_program(thread, *process));
   GuestProcess& owner = *(processes_[thread.tid()] = std::move(process));
   counts_.processes++;
   GuestThread& t = add_thread(thread.tid(), owner);
@@ -27,9 +29,16 @@ Status Engine::adopt(ptrace::Tracee thread) {
   return {};
 }
 
+// The thread stands at its exec event.
+Result<std::unique_ptr<AddressSpace>> Engine::enter_program(ptrace::Tracee thread,
+                                                            const GuestProcess& process) {
+  if (options_.hide_vdso) SP_TRY(ptrace::hide_vdso(thread));
+  return make_space(thread, process);
+}
+
 Result<std::unique_ptr<AddressSpace>> Engine::make_space(ptrace::Tracee thread,
                                                          const GuestProcess& process) {
-  return AddressSpace::create(thread, table_, options_.space, filters_of(process));
+  return AddressSpace::create(thread, process.pid, table_, options_.space, filters_of(process));
 }
 
 GuestThread& Engine::add_thread(Tid tid, GuestProcess& process) {
@@ -41,6 +50,8 @@ GuestThread& Engine::add_thread(Tid tid, GuestProcess& process) {
 
 Status Engine::give_slot(GuestThread& t) {
   SP_ASSIGN(t.slot, t.process->space->acquire_slot(t.tracee, filters_of(*t.process)));
+  t.slot->state().leaves = 0;
+  t.slot->state().guest_gs_base = t.guest_gs_base;
   t.buffer = 0;
   begin_trace(t);
   return {};
@@ -50,7 +61,8 @@ Status Engine::give_slot(GuestThread& t) {
 void Engine::on_new_child(GuestThread& t, StopEvent event) {
   uint64_t message = 0;
   Registers regs;
-  if (!t.tracee.get_event_message_if_alive(message) || !t.tracee.get_registers_if_alive(regs)) return;
+  if (!t.tracee.get_event_message_if_alive(message) || !t.tracee.get_registers_if_alive(regs))
+    return;
   uint64_t clone_flags = 0;
   if (event == StopEvent::vfork) clone_flags = CLONE_VM | CLONE_VFORK;
   if (regs.orig_rax == SYS_clone) clone_flags = regs.rdi;
@@ -64,13 +76,16 @@ void Engine::on_new_child(GuestThread& t, StopEvent event) {
   info.is_thread = (clone_flags & CLONE_THREAD) != 0;
   info.next_pc = t.slot->state().next_pc;
   info.guest_r15 = t.slot->state().guest_r15;
-  info.guest_gs_base = counting() ? regs.gs_base : t.guest_gs_base;
+  info.guest_gs_base = tracing() ? t.guest_gs_base : regs.gs_base;
   info.blocked = t.blocked;
-  const Tid child(static_cast<int32_t>(message));
-  announced_[child] = info;
-  if (early_.erase(child)) ready_children_.push_back(child);
+  announce(Tid(static_cast<int32_t>(message)), info);
   t.in_vfork = event == StopEvent::vfork;
   resume(t);
+}
+
+void Engine::announce(Tid child, const NewChild& info) {
+  announced_[child] = info;
+  if (early_.erase(child)) ready_children_.push_back(child);
 }
 
 // Not where their parents' events are handled: that may be in the middle of a flush.
@@ -152,7 +167,7 @@ void Engine::on_exec(Tid tid) {
     (void)tracee.detach_if_alive();
     return;
   }
-  auto space = make_space(tracee, *process);
+  auto space = enter_program(tracee, *process);
   Registers regs;
   if (!space || !tracee.get_registers_if_alive(regs)) {
     if (!space) add_unsupported(fmt::format("process {}:", tid.value), space.error().message);
@@ -171,28 +186,47 @@ void Engine::on_exec(Tid tid) {
 // The thread is dying; its registers are the last ones it had.
 void Engine::on_exit_event(GuestThread& t) {
   Registers regs;
-  if (t.in_engine && t.tracee.get_registers_if_alive(regs)) {
+  if (t.in_engine && !t.concluded && t.tracee.get_registers_if_alive(regs)) {
     const emu::CodeCache& cache = t.process->space->cache();
     const emu::CachePosition at = cache.locate(regs.rip);
     // Killed between a drain and the setting of its registers, it still has the cursor of before.
     const uint64_t start = t.slot->buffer_guest(t.buffer);
-    if (!counting() && (regs.r15 < start || regs.r15 > t.slot->buffer_end(t.buffer))) regs.r15 = start;
+    if (tracing() && (regs.r15 < start || regs.r15 > t.slot->buffer_end(t.buffer)))
+      regs.r15 = start;
     if (at.kind == emu::CachePosition::Kind::point) {
       take_guest_state(t, regs, at);
     } else if (at.kind != emu::CachePosition::Kind::outside) {
-      if (!counting()) t.cursor = regs.r15;
+      if (tracing()) t.cursor = regs.r15;
       t.in_engine = false;
     }
   }
   release(t, trace::EndReason::exited);
+  look_through_another(t);
   resume(t);
+}
+
+// A thread that has ended has no memory, while its process lives on.
+void Engine::look_through_another(const GuestThread& ending) {
+  GuestCode& code = ending.process->space->code();
+  if (code.memory().tid() != ending.tracee.tid()) return;
+  for (const auto& [tid, t] : threads_) {
+    if (t->process == ending.process && t->slot) return code.look_through(tid);
+  }
 }
 
 // The last of its trace, and its slot. Idempotent.
 void Engine::release(GuestThread& t, trace::EndReason reason) {
   if (!t.slot) return;
+  conclude(t, reason);
+  t.process->space->release_slot(t.slot);
+  t.slot = nullptr;
+}
+
+// The last of its trace; it may still need its slot, to find the way out. Idempotent.
+void Engine::conclude(GuestThread& t, trace::EndReason reason) {
+  if (std::exchange(t.concluded, true)) return;
   // A thread that dies without an exit event takes its cursor with it.
-  if (t.in_engine && !t.executing && !counting()) {
+  if (t.in_engine && !t.executing && tracing()) {
     reason = trace::EndReason::killed;
     add_unsupported(fmt::format("thread {}", t.tracee.tid().value),
                     "was killed: its last records are lost");
@@ -205,8 +239,6 @@ void Engine::release(GuestThread& t, trace::EndReason reason) {
   for (unsigned nr = 0; nr < 1024; nr++) {
     if (counts[nr] != 0) syscall_counts_[nr] += std::exchange(counts[nr], 0);
   }
-  t.process->space->release_slot(t.slot);
-  t.slot = nullptr;
 }
 
 void Engine::on_death(Tid tid, const ptrace::WaitStatus& status) {
@@ -226,6 +258,7 @@ void Engine::forget_thread(Tid tid) {
   GuestProcess* process = it->second->process;
   release(*it->second, trace::EndReason::exited);
   threads_.erase(it);
+  if (options_.bursts) return;  // others will come
   for (const auto& [other, t] : threads_) {
     if (t->process == process) return;
   }
@@ -273,6 +306,7 @@ std::vector<std::string> Engine::unsupported() const {
 void Engine::go_native(GuestProcess& process, const std::string& reason) {
   add_unsupported(fmt::format("process {}", process.pid.value),
                   "went on outside the engine: " + reason);
+  if (options_.bursts) return end_burst();
   process.native = true;
   std::vector<GuestThread*> all;
   for (auto& [tid, t] : threads_) {
@@ -298,17 +332,34 @@ void Engine::leave_at_stop(GuestThread& t, const ptrace::WaitStatus& stop) {
 }
 
 void Engine::leave_natively(GuestThread& t, Registers& regs, int signal) {
-  if (t.holding) end_hold(t);
-  const ptrace::Tracee tracee = t.tracee;
-  const std::vector<siginfo_t> deferred = std::exchange(t.deferred, {});
+  const Tid tid = t.tracee.tid();
+  let_go(t, regs, signal);
   release(t, trace::EndReason::left_engine);
-  threads_.erase(tracee.tid());
-  if (!tracee.set_registers_if_alive(regs)) return;
-  std::vector<siginfo_t> more;
-  if (!deferred.empty() && ptrace::bring_to_signal_stop(tracee, deferred.front(), more)) {
-    signal = deferred.front().si_signo;
+  threads_.erase(tid);
+}
+
+// From guest context: what comes next happens at the program's own addresses.
+void Engine::let_go(GuestThread& t, const Registers& regs, int signal) {
+  if (t.holding) end_hold(t);
+  std::vector<siginfo_t> deferred = std::exchange(t.deferred, {});
+  if (!t.tracee.set_registers_if_alive(regs)) return;
+  if (!deferred.empty()) {
+    const siginfo_t first = deferred.front();
+    deferred.erase(deferred.begin());
+    if (ptrace::bring_to_signal_stop(t.tracee, first, deferred)) signal = first.si_signo;
   }
-  (void)tracee.detach_if_alive(signal);
+  for (siginfo_t& info : deferred) {
+    (void)::syscall(SYS_rt_tgsigqueueinfo, t.process->pid.value, t.tracee.tid().value,
+                    info.si_signo, &info);
+  }
+  if (!options_.bursts) {
+    (void)t.tracee.detach_if_alive(signal);
+    return;
+  }
+  (void)t.tracee.set_options_if_alive(options_.native_trace);
+  // A group stop that was run through is reported again this way.
+  if (t.in_group_stop) (void)t.tracee.interrupt_if_alive();
+  (void)t.tracee.cont_if_alive(signal);
 }
 
 }  // namespace shadowprof::inject

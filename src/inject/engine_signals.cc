@@ -122,7 +122,7 @@ void Engine::deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t
     return enter(t, regs);
   }
   if (!guest_traps) clear_saved_trap_flag(t.process->space->code().memory(), regs);
-  (void)t.tracee.get_signal_mask_if_alive(t.blocked);
+  note_mask(t);
   append_gap(t, trace::GapReason::signal_delivered);
   enter(t, regs);
 }

@@ -4,6 +4,7 @@
 // guest's own address, and their effects on translation and on what we track.
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/shm.h>
@@ -50,7 +51,8 @@ std::string path_at(ptrace::RemoteMemory& memory, GuestAddr address) {
 // Does `path`, as `thread` sees it, name /proc/PID/mem?
 bool is_memory_file(Tid thread, int directory, const std::string& path) {
   const std::string proc = fmt::format("/proc/{}/", thread.value);
-  std::string ours = proc + (directory == AT_FDCWD ? "cwd/" : fmt::format("fd/{}/", directory)) + path;
+  std::string ours =
+      proc + (directory == AT_FDCWD ? "cwd/" : fmt::format("fd/{}/", directory)) + path;
   if (path.starts_with("/")) ours = proc + "root" + path;
   // /proc/self is our own directory here; what matters is that it is some process's memory.
   char resolved[PATH_MAX];
@@ -60,7 +62,9 @@ bool is_memory_file(Tid thread, int directory, const std::string& path) {
          file_system.f_type == PROC_SUPER_MAGIC;
 }
 
-long number_of(const ptrace::Registers& regs) { return static_cast<int>(regs.rax); }
+long number_of(const ptrace::Registers& regs) {
+  return static_cast<int>(regs.rax);
+}
 
 }  // namespace
 
@@ -76,6 +80,7 @@ void Engine::on_tracer_syscall(GuestThread& t, Registers& regs) {
   regs.rip--;
   take_guest_state(t, regs, {.kind = emu::CachePosition::Kind::syscall_trap});
   regs.orig_rax = machine::kNoSyscall;
+  if (options_.bursts && ends_visit(t, regs)) return leave_burst(t, regs);
   if (answer_without_kernel(t, regs)) return;
 
   const Registers before = regs;
@@ -83,8 +88,8 @@ void Engine::on_tracer_syscall(GuestThread& t, Registers& regs) {
   const bool sets_action = number_of(regs) == SYS_rt_sigaction && regs.rsi != 0 &&
                            (regs.rdi == SIGTRAP || regs.rdi == SIGSEGV);
   if (sets_action) {
-    auto read = t.process->space->code().memory().read_value<ptrace::RemoteSigaction>(
-        GuestAddr(regs.rsi));
+    auto read =
+        t.process->space->code().memory().read_value<ptrace::RemoteSigaction>(GuestAddr(regs.rsi));
     if (read) new_action = *read;
   }
   if (!run_native_syscall(t, regs)) return;
@@ -101,17 +106,50 @@ void Engine::on_tracer_syscall(GuestThread& t, Registers& regs) {
 // execve waits for the process's other threads to end, the open of a FIFO for another one.
 bool Engine::leave_to_gateway(GuestThread& t, Registers& regs) {
   switch (number_of(regs)) {
+    case SYS_fork:
+    case SYS_vfork:
+    case SYS_clone:
+    case SYS_clone3:
+      return !options_.bursts;
     case SYS_execve:
     case SYS_execveat:
+      if (options_.bursts) return false;
       t.cursor = regs.r15;
       t.executing = true;
       return true;
     case SYS_open:
     case SYS_creat:
     case SYS_openat:
-    case kOpenat2: before_open(t, regs); return true;
-    default: return false;
+    case kOpenat2:
+      before_open(t, regs);
+      return true;
+    default:
+      return false;
   }
+}
+
+// In bursts, who makes a process or executes a program does so natively, and what it makes is
+// native from its birth: see engine_bursts.cc. `regs` are the guest's before a system call.
+bool Engine::ends_visit(GuestThread& t, const Registers& regs) const {
+  uint64_t clone_flags = 0;
+  switch (number_of(regs)) {
+    case SYS_fork:
+    case SYS_vfork:
+    case SYS_execve:
+    case SYS_execveat:
+      return true;
+    case SYS_clone:
+      clone_flags = regs.rdi;
+      break;
+    case SYS_clone3: {
+      ptrace::RemoteMemory& memory = t.process->space->code().memory();
+      clone_flags = memory.read_value<uint64_t>(GuestAddr(regs.rdi)).value_or(0);
+      break;
+    }
+    default:
+      return false;
+  }
+  return !(clone_flags & CLONE_THREAD) || (clone_flags & CLONE_VFORK);
 }
 
 // Is a process's memory opened for writing? Then code can change unseen in any page.
@@ -153,11 +191,13 @@ bool Engine::changes_ours(const GuestThread& t, const Registers& regs) const {
   const AddressSpace& space = *t.process->space;
   const bool fixed = (regs.r10 & (number_of(regs) == SYS_mmap ? MAP_FIXED : MREMAP_FIXED)) != 0;
   switch (number_of(regs)) {
-    case SYS_mmap: return fixed && space.is_ours(pages(regs.rdi, regs.rsi));
+    case SYS_mmap:
+      return fixed && space.is_ours(pages(regs.rdi, regs.rsi));
     case SYS_mremap:
       if (fixed && space.is_ours(pages(regs.r8, regs.rdx))) return true;
       [[fallthrough]];
-    default: return space.is_ours(pages(regs.rdi, regs.rsi));
+    default:
+      return space.is_ours(pages(regs.rdi, regs.rsi));
   }
 }
 
@@ -172,10 +212,13 @@ bool Engine::answer_without_kernel(GuestThread& t, Registers& regs) {
     return true;
   };
   switch (number_of(regs)) {
-    case kRseq: return answer(ENOSYS);  // every user of rseq has a way to do without
+    case kRseq:
+      // Every user of rseq has a way to do without. A program that runs natively most of the time
+      // may have it: see engine_bursts.cc.
+      return options_.bursts ? false : answer(ENOSYS);
     case SYS_arch_prctl:
       if (regs.rdi == kArchShadowStackEnable) return answer(EOPNOTSUPP);
-      if (regs.rdi == kArchSetGs && regs.rsi != 0 && !counting()) {
+      if (regs.rdi == kArchSetGs && regs.rsi != 0 && tracing()) {
         note_unsupported(t, regs, "it sets the gs base");
         return true;
       }
@@ -186,7 +229,8 @@ bool Engine::answer_without_kernel(GuestThread& t, Registers& regs) {
         return true;
       }
       return false;
-    case SYS_ptrace: return make_room_for_tracer(t, regs);
+    case SYS_ptrace:
+      return make_room_for_tracer(t, regs);
     case SYS_munmap:
     case SYS_mprotect:
     case SYS_pkey_mprotect:
@@ -198,7 +242,8 @@ bool Engine::answer_without_kernel(GuestThread& t, Registers& regs) {
         return true;
       }
       return false;
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -239,10 +284,12 @@ void Engine::after_native_syscall(GuestThread& t, const Registers& before, const
   switch (number_of(before)) {
     case SYS_rt_sigreturn:
       append_gap(t, trace::GapReason::signal_returned);
-      (void)t.tracee.get_signal_mask_if_alive(t.blocked);
+      note_mask(t);
       t.returned_to = after;
       break;
-    case SYS_rt_sigprocmask: (void)t.tracee.get_signal_mask_if_alive(t.blocked); break;
+    case SYS_rt_sigprocmask:
+      note_mask(t);
+      break;
     case SYS_munmap:
     case SYS_mprotect:
     case SYS_pkey_mprotect: {
@@ -280,7 +327,8 @@ void Engine::after_native_syscall(GuestThread& t, const Registers& before, const
       // Rare: whatever they did, look at everything anew.
       space.mappings_changed({GuestAddr(0), GuestAddr(UINT64_MAX & ~0xfffull)});
       break;
-    default: break;
+    default:
+      break;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "kernel/mapped_file.h"
 
 namespace shadowprof::inject {
 
@@ -18,37 +19,54 @@ emu::CodeRegion GuestCode::region(GuestAddr address) {
 }
 
 const emu::CodeRegion* GuestCode::find(GuestAddr address) const {
-  const auto it = std::upper_bound(
-      regions_.begin(), regions_.end(), address,
-      [](GuestAddr a, const emu::CodeRegion& r) { return a < r.range.end; });
+  const auto it =
+      std::upper_bound(regions_.begin(), regions_.end(), address,
+                       [](GuestAddr a, const emu::CodeRegion& r) { return a < r.range.end; });
   return it != regions_.end() && it->range.contains(address) ? &*it : nullptr;
 }
 
 bool GuestCode::has_code(GuestRange range) {
   if (stale_) refresh();
-  const auto it = std::upper_bound(
-      regions_.begin(), regions_.end(), range.start,
-      [](GuestAddr a, const emu::CodeRegion& r) { return a < r.range.end; });
+  const auto it =
+      std::upper_bound(regions_.begin(), regions_.end(), range.start,
+                       [](GuestAddr a, const emu::CodeRegion& r) { return a < r.range.end; });
   return it != regions_.end() && it->range.overlaps(range);
 }
 
 void GuestCode::refresh() {
   auto mappings = kernel::read_maps(process_);
-  if (!mappings) {
-    detail("{}", mappings.error().message);
-    return;  // the process is dying; what is known stays
-  }
-  take(*mappings);
+  // The process is dying; what is known stays.
+  if (!mappings) return detail("{}", mappings.error().message);
+  if (!mappings->empty()) take(*mappings);
 }
 
 void GuestCode::take(const std::vector<kernel::Mapping>& mappings) {
   regions_.clear();
   for (const kernel::Mapping& m : mappings) {
     if (!m.executable || m.range.overlaps(excluded_)) continue;
-    regions_.push_back({m.range, module_of(m), may_change(m)});
+    regions_.push_back({m.range, module_of(m, mappings), may_change(m)});
   }
   stale_ = false;
 }
+
+namespace {
+
+// All mappings of a file, and the memory right behind them that has no file: uninitialised data.
+GuestRange image_of(const kernel::Mapping& part, const std::vector<kernel::Mapping>& mappings) {
+  GuestRange image = part.range;
+  if (part.inode == 0) return image;
+  bool is_part = false;
+  for (const kernel::Mapping& m : mappings) {
+    const bool behind = is_part && m.inode == 0 && m.path.empty() && m.range.start == image.end;
+    is_part = m.inode == part.inode && m.dev_major == part.dev_major && m.dev_minor == part.dev_minor;
+    if (!is_part && !behind) continue;
+    image.start = std::min(image.start, m.range.start);
+    image.end = std::max(image.end, m.range.end);
+  }
+  return image;
+}
+
+}  // namespace
 
 bool GuestCode::may_change(const kernel::Mapping& m) const {
   if (m.writable || m.shared || everything_may_change_) return true;
@@ -56,10 +74,12 @@ bool GuestCode::may_change(const kernel::Mapping& m) const {
   return distrust_generated_ && generated;
 }
 
-ModuleId GuestCode::module_of(const kernel::Mapping& m) {
+ModuleId GuestCode::module_of(const kernel::Mapping& m,
+                              const std::vector<kernel::Mapping>& mappings) {
   trace::Module module;
   module.path = m.path;
   module.range = m.range;
+  module.image = image_of(m, mappings);
   module.inode = m.inode;
   module.device = uint64_t{m.dev_major} << 32 | m.dev_minor;
   if (m.inode != 0) {
@@ -69,12 +89,14 @@ ModuleId GuestCode::module_of(const kernel::Mapping& m) {
   }
   for (ModuleId id : modules_) {
     const trace::Module& known = table_.module(id);
-    if (known.path == module.path && known.inode == module.inode &&
-        known.device == module.device && known.file_start == module.file_start) {
+    if (known.path == module.path && known.inode == module.inode && known.device == module.device &&
+        known.file_start == module.file_start) {
       return id;
     }
   }
-  modules_.push_back(table_.add_module(module));
+  if (UniqueFd file = kernel::open_unreachable(process_, m); file.valid())
+    module.file = std::make_shared<const UniqueFd>(std::move(file));
+  modules_.push_back(table_.add_module(std::move(module)));
   return modules_.back();
 }
 
@@ -142,7 +164,8 @@ void GuestCode::drop_rewritten_pages(std::vector<GuestRange>& changed) {
   for (const emu::CodeRegion& r : regions_) {
     if (r.may_change) continue;
     entries.assign(r.range.size() / limits::kPageBytes, kPresent);  // unknown: compare
-    const auto offset = static_cast<off_t>(r.range.start.value / limits::kPageBytes * sizeof(uint64_t));
+    const auto offset =
+        static_cast<off_t>(r.range.start.value / limits::kPageBytes * sizeof(uint64_t));
     if (::pread(pagemap.get(), entries.data(), entries.size() * sizeof(uint64_t), offset) < 0) {
       entries.assign(entries.size(), kPresent);
     }

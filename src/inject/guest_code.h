@@ -21,7 +21,8 @@ namespace shadowprof::inject {
 
 class GuestCode : public emu::CodeSource {
  public:
-  GuestCode(Tid process, trace::BlockTable& table) : process_(process), memory_(process), table_(table) {}
+  GuestCode(Tid process, trace::BlockTable& table)
+      : process_(process), memory_(process), table_(table) {}
 
   emu::CodeRegion region(GuestAddr address) override;
   size_t fetch(GuestAddr address, std::span<uint8_t> out) override;
@@ -36,6 +37,11 @@ class GuestCode : public emu::CodeSource {
   // From now on the code is read from another process, a later replica of the same program. Returns
   // where it may differ from what was read before; the translations there have to go.
   std::vector<GuestRange> rebind(Tid process, const std::vector<kernel::Mapping>& mappings);
+  // The same memory, seen through another thread of the process: one that has ended has none.
+  void look_through(Tid thread) {
+    process_ = thread;
+    memory_ = ptrace::RemoteMemory(thread);
+  }
   // Code without a file behind it is what a JIT wrote, and rewrites while nobody looks.
   void distrust_generated_code() { distrust_generated_ = true; }
   // Our own executable mapping is not guest code.
@@ -50,7 +56,7 @@ class GuestCode : public emu::CodeSource {
 
   void refresh();
   void take(const std::vector<kernel::Mapping>& mappings);
-  ModuleId module_of(const kernel::Mapping& mapping);
+  ModuleId module_of(const kernel::Mapping& m, const std::vector<kernel::Mapping>& mappings);
   const emu::CodeRegion* find(GuestAddr address) const;
   bool may_change(const kernel::Mapping& mapping) const;
   void drop_rewritten_pages(std::vector<GuestRange>& changed);

@@ -31,7 +31,9 @@ struct GuestThread {
   uint64_t cursor = 0;           // guest address; valid while in guest context, or executing
   bool executing = false;        // in execve, and `cursor` is where its trace ends
   bool in_vfork = false;         // sleeps until its child executes or exits
-  bool leaves = false;           // goes native as soon as it stops
+  bool leaves = false;           // goes native as soon as it stops, or by itself
+  bool concluded = false;        // nothing will be added to its trace
+  bool in_group_stop = false;    // when it was brought to guest context
   uint64_t tickets[emu::kBufferCount] = {};  // of the buffers' last submission
   // Tracked, because a trap of ours that the program blocks makes the kernel unblock it.
   ptrace::SignalMask blocked = 0;

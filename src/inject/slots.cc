@@ -13,14 +13,18 @@ namespace shadowprof::inject {
 namespace {
 
 // Calls that change mappings, signal handling or the GS base behind the translator's back, or that
-// end the address space (the trace cursor is needed then), or open files that may be memory.
+// end the address space (the trace cursor is needed then), or open files that may be memory. Those
+// that make a child, since bursts are not for children.
 // rseq is here to be refused: the kernel compares the program counter with the guest's addresses,
 // and would never see it inside a critical section.
 constexpr unsigned kTracerCalls[] = {
-    SYS_mprotect,   SYS_munmap,       SYS_mremap,        SYS_remap_file_pages, SYS_shmat,
-    SYS_shmdt,      SYS_pkey_mprotect, SYS_rt_sigaction, SYS_rt_sigprocmask,  SYS_rt_sigreturn,
-    SYS_arch_prctl, SYS_modify_ldt,   SYS_prctl,         SYS_seccomp,         334 /* rseq */,
-    453 /* map_shadow_stack */, SYS_execve, SYS_execveat, SYS_ptrace, SYS_open, SYS_creat, 437 /* openat2 */,
+    SYS_mprotect,       SYS_munmap,        SYS_mremap,        SYS_remap_file_pages,
+    SYS_shmat,          SYS_shmdt,         SYS_pkey_mprotect, SYS_rt_sigaction,
+    SYS_rt_sigprocmask, SYS_rt_sigreturn,  SYS_arch_prctl,    SYS_modify_ldt,
+    SYS_prctl,          SYS_seccomp,       334 /* rseq */,    453 /* map_shadow_stack */,
+    SYS_execve,         SYS_execveat,      SYS_ptrace,        SYS_open,
+    SYS_creat,          437 /* openat2 */, SYS_fork,          SYS_vfork,
+    SYS_clone,          SYS_clone3,
 };
 
 }  // namespace
@@ -58,7 +62,8 @@ Result<SlotGroup> SlotGroup::create_behind(const SlotGroup& first, size_t index,
   }
   void* p = ::mmap(nullptr, group.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
                    first.memfd.get(), offset);
-  if (p == MAP_FAILED) return fail_errno(errno, "cannot map {} bytes of trace buffers", group.bytes);
+  if (p == MAP_FAILED)
+    return fail_errno(errno, "cannot map {} bytes of trace buffers", group.bytes);
   group.host = static_cast<uint8_t*>(p);
   return group;
 }

@@ -41,6 +41,7 @@ struct Slot {
   uint64_t guest = 0;
   bool opened = false;  // the guest may access it
   bool in_use = false;
+  bool attached = false;  // its tables are kept equal to the cache's
 
   emu::StatePage& state() const { return *reinterpret_cast<emu::StatePage*>(host); }
   uint64_t buffer_guest(size_t which) const { return guest + emu::buffer_offset(which); }
@@ -51,7 +52,9 @@ struct Slot {
   uint64_t* syscall_counts() const {
     return reinterpret_cast<uint64_t*>(host + emu::kSyscallCountsOffset);
   }
-  uint64_t* counters() const { return reinterpret_cast<uint64_t*>(host + emu::kDataOffset); }
+  uint64_t* counters(emu::Recording recording) const {
+    return reinterpret_cast<uint64_t*>(host + emu::counters_offset(recording));
+  }
   const emu::LoggedPair* pair_log() const {
     return reinterpret_cast<const emu::LoggedPair*>(host + emu::kPairLogOffset);
   }

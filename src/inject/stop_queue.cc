@@ -32,6 +32,15 @@ WaitOutcome StopQueue::next(bool alone) {
     if (!first.has_status()) return first;
     add(first);
   }
+  return take();
+}
+
+WaitOutcome StopQueue::poll() {
+  fetch_all();
+  return urgent_.empty() && faults_.empty() ? WaitOutcome{} : take();
+}
+
+WaitOutcome StopQueue::take() {
   const bool urgent = faults_.empty() || (!urgent_.empty() && urgent_in_a_row_ < kMaxUrgentInARow);
   urgent_in_a_row_ = urgent ? urgent_in_a_row_ + 1 : 0;
   Queue& queue = urgent ? urgent_ : faults_;
@@ -58,6 +67,11 @@ void StopQueue::add(const WaitOutcome& outcome) {
   }
   const bool fault = outcome.status.is_signal_stop(SIGSEGV);
   (fault ? faults_ : urgent_).push_back(outcome);
+}
+
+bool StopQueue::has(Tid tid) {
+  fetch_all();
+  return find(urgent_, tid) != urgent_.end() || find(faults_, tid) != faults_.end();
 }
 
 Result<WaitStatus> StopQueue::wait_for_stop(Tid tid) {

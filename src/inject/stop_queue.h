@@ -21,12 +21,19 @@ class StopQueue {
   // so it is not worth looking for more than one.
   ptrace::WaitOutcome next(bool alone);
 
+  // The same without waiting.
+  ptrace::WaitOutcome poll();
+
+  // Has the thread reported something that nobody has taken? Fetches what there is.
+  bool has(Tid tid);
+
   // As ptrace::wait_for_stop, but takes a report of the thread that was fetched already.
   Result<ptrace::WaitStatus> wait_for_stop(Tid tid);
 
  private:
   using Queue = std::deque<ptrace::WaitOutcome>;
 
+  ptrace::WaitOutcome take();
   void fetch_all();
   void add(const ptrace::WaitOutcome& outcome);
 

@@ -124,9 +124,10 @@ std::optional<double> edge_accuracy(const Numbered& perfect, const Numbered& sam
 }
 
 std::optional<double> diff_top(const Numbered& perfect, const Numbered& sampled) {
-  using Key = std::tuple<CodeRef, bool, CodeRef>;
+  using Key = std::tuple<CodeRef, bool, CodeRef, ValuePart>;
   const auto key_of = [](const Numbered& p, const ValueRow& row) {
-    return Key{p.at(row.at), row.has_context, row.has_context ? p.at(row.context) : CodeRef{}};
+    return Key{p.at(row.at), row.has_context, row.has_context ? p.at(row.context) : CodeRef{},
+               row.part};
   };
   std::map<Key, const ValueRow*> estimated;
   for (const ValueRow& row : sampled.profile.tables.values) estimated[key_of(sampled, row)] = &row;

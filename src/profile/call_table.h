@@ -21,6 +21,7 @@ struct CallPair {
   bool indirect = false;
   uint64_t count = 0;
   uint64_t inclusive = 0;
+  uint64_t error = 0;  // of the count: confidence.h
 };
 
 // Code that was entered by a call, a tail call, as a signal handler or as a thread's first.

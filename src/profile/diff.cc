@@ -7,92 +7,15 @@
 #include <map>
 #include <tuple>
 
+#include "profile/diff_side.h"
+
 namespace shadowprof::profile {
 namespace {
 
-constexpr double kNormal95 = 1.96;
-
-// One of the two profiles: its counts on the scale of the whole run, and its places as keys that
-// are the same in both.
-class Side {
- public:
-  // A place in code: an offset where both ran the same file, else a function and line.
-  struct Key {
-    uint32_t module = 0;
-    bool exact = false;
-    uint64_t where = 0;  // offset, or number of the function + 1 (0: none)
-    uint32_t line = 0;
-    auto operator<=>(const Key&) const = default;
-  };
-
-  Side(const Profile& profile, const SourceKnowledge& source, const FunctionMatch& match,
-       const std::vector<uint32_t>& modules, const std::vector<uint32_t>& functions)
-      : p(profile), source_(source), match_(match), modules_(modules), functions_(functions) {
-    const Coverage& c = p.coverage;
-    if (c.estimated && c.attributed != 0)
-      scale_ = static_cast<double>(c.instructions_total) / static_cast<double>(c.attributed);
-  }
-
-  uint64_t scaled(uint64_t count) const {
-    if (scale_ == 1) return count;
-    return static_cast<uint64_t>(std::llround(static_cast<double>(count) * scale_));
-  }
-  uint64_t instructions() const {
-    return p.coverage.estimated ? p.coverage.instructions_total : p.coverage.instructions_profiled;
-  }
-  double noise(uint64_t count) const {
-    if (p.confidence.exact || !p.coverage.estimated) return 0;
-    const double all = static_cast<double>(p.coverage.attributed);
-    if (p.coverage.samples == 0 || all == 0) return std::numeric_limits<double>::infinity();
-    const double share = std::min(1.0, static_cast<double>(count) / all);
-    return kNormal95 * std::sqrt(share * (1 - share) / static_cast<double>(p.coverage.samples)) *
-           all * scale_;
-  }
-
-  uint32_t number_of(size_t function) const { return functions_[function]; }
-  Key key(CodeRef at) const {
-    const uint32_t module = modules_[at.module];
-    if (match_.identical[module]) return {module, true, at.offset, 0};
-    const Function* f = find_function(p.functions, at);
-    if (f == nullptr) return {module, false, 0, 0};
-    const auto index = static_cast<size_t>(f - p.functions.data());
-    return {module, false, uint64_t{functions_[index]} + 1, line(at).line};
-  }
-  Place place(CodeRef at) const {
-    Place place;
-    place.module = p.modules[at.module].path;
-    place.offset = at.offset;
-    const SourceLine known = line(at);
-    place.file = known.file;
-    place.line = known.line;
-    if (const Function* f = find_function(p.functions, at)) {
-      place.function = f->name;
-      if (place.file.empty() && f->at == at) {
-        place.file = f->file;
-        place.line = f->line;
-      }
-    }
-    return place;
-  }
-
-  const Profile& p;
-
- private:
-  SourceLine line(CodeRef at) const {
-    if (source_.lines)
-      if (auto known = source_.lines(at)) return *known;
-    return {};
-  }
-
-  const SourceKnowledge& source_;
-  const FunctionMatch& match_;
-  const std::vector<uint32_t>& modules_;
-  const std::vector<uint32_t>& functions_;
-  double scale_ = 1;
-};
-
-uint64_t magnitude(int64_t delta) {
-  return delta < 0 ? uint64_t{0} - static_cast<uint64_t>(delta) : static_cast<uint64_t>(delta);
+// Lines of the file that a function begins in count from there.
+std::pair<bool, uint32_t> relative_line(const Function& f, const SourceLine& known) {
+  const bool relative = f.line != 0 && known.line >= f.line && known.file == f.file;
+  return {relative, known.line - (relative ? f.line : 0)};
 }
 
 Place function_place(const Side& side, const Function& f) {
@@ -108,7 +31,7 @@ void add_function(const Side& side, const Function& f, uint64_t Change::*figure,
   c.inclusive.*figure += side.scaled(f.inclusive);
   c.invocations.*figure += side.scaled(f.invocations);
   c.loop_iterations.*figure += side.scaled(f.loop_iterations);
-  c.noise = std::hypot(c.noise, side.noise(f.self));
+  c.error = std::hypot(c.error, side.scaled_error(static_cast<double>(f.self_error)));
 }
 
 std::vector<FunctionChange> compare_functions(const Side& base, const Side& now, uint32_t count) {
@@ -137,54 +60,19 @@ std::vector<FunctionChange> compare_functions(const Side& base, const Side& now,
   return all;
 }
 
-// The largest effect first.
-template <typename Row, typename Key, typename Effect>
-std::vector<Row> ranked(std::map<Key, Row>&& all, Effect effect) {
-  std::vector<std::pair<uint64_t, Row>> rows;
-  for (auto& [key, row] : all) rows.emplace_back(effect(row), std::move(row));
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<Row> result;
-  for (auto& [e, row] : rows) result.push_back(std::move(row));
-  return result;
-}
+// What call pairs and edges have in common.
+struct Transfer {
+  CodeRef from;
+  CodeRef to;
+  EdgeKind kind;
+  uint64_t count;
+  uint64_t instructions;
+  uint64_t error;
+};
 
-using PairKey = std::tuple<Side::Key, Side::Key, int>;
-
-std::vector<CallChange> compare_calls(const Side& base, const Side& now) {
-  struct Open {
-    CallChange change;
-    CodeRef site;
-    CodeRef callee;
-    const Side* side = nullptr;
-  };
-  std::map<PairKey, Open> all;
-  for (const Side* side : {&base, &now}) {
-    const auto figure = side == &base ? &Change::base : &Change::now;
-    for (const CallPair& c : side->p.tables.calls) {
-      Open& o = all[{side->key(c.site), side->key(c.callee), c.indirect}];
-      if (o.side != side) {
-        o.site = c.site;
-        o.callee = c.callee;
-        o.side = side;
-      }
-      o.change.indirect = c.indirect;
-      o.change.count.*figure += side->scaled(c.count);
-      o.change.inclusive.*figure += side->scaled(c.inclusive);
-    }
-  }
-  auto rows = ranked(std::move(all), [](const Open& o) {
-    return o.change.count.delta() == 0
-               ? 0
-               : std::max(magnitude(o.change.count.delta()), magnitude(o.change.inclusive.delta()));
-  });
-  std::vector<CallChange> result;
-  for (Open& o : rows) {
-    o.change.site = o.side->place(o.site);
-    o.change.callee = o.side->place(o.callee);
-    result.push_back(std::move(o.change));
-  }
-  return result;
+Transfer transfer_of(const Profile&, const CallPair& c) {
+  return {c.site,  c.callee,    c.indirect ? EdgeKind::indirect_call : EdgeKind::call,
+          c.count, c.inclusive, c.error};
 }
 
 uint32_t block_insns(const BlockTable& blocks, CodeRef at) {
@@ -194,33 +82,40 @@ uint32_t block_insns(const BlockTable& blocks, CodeRef at) {
   return block != blocks.end() && block->at == at ? block->insns : 1;
 }
 
-std::vector<EdgeChange> compare_edges(const Side& base, const Side& now) {
+Transfer transfer_of(const Profile& p, const Edge& e) {
+  return {e.from, e.to, e.kind, e.count, e.count * block_insns(p.tables.blocks, e.to), e.error};
+}
+
+template <typename Table>
+std::vector<TransferChange> compare_transfers(const Side& base, const Side& now,
+                                              Table Tables::*table) {
   struct Open {
-    EdgeChange change;
+    TransferChange change;
     CodeRef from;
     CodeRef to;
     const Side* side = nullptr;
   };
-  std::map<PairKey, Open> all;
+  std::map<std::tuple<Side::Key, Side::Key, EdgeKind>, Open> all;
   for (const Side* side : {&base, &now}) {
     const auto figure = side == &base ? &Change::base : &Change::now;
-    for (const Edge& e : side->p.tables.edges) {
-      Open& o = all[{side->key(e.from), side->key(e.to), static_cast<int>(e.kind)}];
+    for (const auto& row : side->p.tables.*table) {
+      const Transfer t = transfer_of(side->p, row);
+      Open& o = all[{side->key(t.from), side->key(t.to), t.kind}];
       if (o.side != side) {
-        o.from = e.from;
-        o.to = e.to;
+        o.from = t.from;
+        o.to = t.to;
         o.side = side;
       }
-      o.change.kind = e.kind;
-      const uint64_t count = side->scaled(e.count);
-      o.change.count.*figure += count;
-      o.change.instructions.*figure += count * block_insns(side->p.tables.blocks, e.to);
+      o.change.kind = t.kind;
+      o.change.count.*figure += side->scaled(t.count);
+      o.change.instructions.*figure += side->scaled(t.instructions);
+      o.change.error = std::hypot(o.change.error, side->scaled_error(static_cast<double>(t.error)));
     }
   }
   auto rows = ranked(std::move(all), [](const Open& o) {
     return o.change.count.delta() == 0 ? 0 : magnitude(o.change.instructions.delta());
   });
-  std::vector<EdgeChange> result;
+  std::vector<TransferChange> result;
   for (Open& o : rows) {
     o.change.from = o.side->place(o.from);
     o.change.to = o.side->place(o.to);
@@ -233,11 +128,13 @@ std::vector<EdgeChange> compare_edges(const Side& base, const Side& now) {
 std::vector<LineChange> compare_lines(const Side& base, const SourceKnowledge& base_source,
                                       const Side& now, const SourceKnowledge& new_source) {
   if (base_source.costs.empty() || new_source.costs.empty()) return {};
-  std::map<std::tuple<uint32_t, std::string, uint32_t>, LineChange> all;
+  std::map<std::tuple<uint32_t, std::string, bool, uint32_t>, LineChange> all;
   const auto add = [&](const Side& side, const SourceKnowledge& source, uint64_t Change::*figure) {
     for (const LineCost& cost : source.costs) {
       const std::string name = cost.file.substr(cost.file.rfind('/') + 1);
-      LineChange& row = all[{side.number_of(cost.function), name, cost.line}];
+      const Function& f = side.p.functions[cost.function];
+      const auto [relative, line] = relative_line(f, {cost.file, cost.line});
+      LineChange& row = all[{side.number_of(cost.function), name, relative, line}];
       row.function = side.p.functions[cost.function].name;
       row.file = cost.file;
       row.line = cost.line;
@@ -272,6 +169,44 @@ uint64_t all_syscalls(const Profile& p) {
 
 }  // namespace
 
+Side::Key Side::key(CodeRef at) const {
+  Key key;
+  key.module = modules_[at.module];
+  key.exact = match_.identical[key.module];
+  if (key.exact) {
+    key.where = at.offset;
+    return key;
+  }
+  const Function* f = find_function(p.functions, at);
+  if (f == nullptr) return key;
+  key.where = uint64_t{functions_[static_cast<size_t>(f - p.functions.data())]} + 1;
+  std::tie(key.relative, key.line) = relative_line(*f, line(at));
+  return key;
+}
+
+Place Side::place(CodeRef at) const {
+  Place place;
+  place.module = p.modules[at.module].path;
+  place.offset = at.offset;
+  const SourceLine known = line(at);
+  place.file = known.file;
+  place.line = known.line;
+  if (const Function* f = find_function(p.functions, at)) {
+    place.function = f->name;
+    if (place.file.empty() && f->at == at) {
+      place.file = f->file;
+      place.line = f->line;
+    }
+  }
+  return place;
+}
+
+SourceLine Side::line(CodeRef at) const {
+  if (source_.lines)
+    if (auto known = source_.lines(at)) return *known;
+  return {};
+}
+
 double Change::ratio() const {
   if (base == now) return 0;
   if (base == 0) return std::numeric_limits<double>::infinity();
@@ -290,19 +225,45 @@ const char* to_string(Presence presence) {
   return "both";
 }
 
+// Fewer groups of the two; 0 where a sampled profile does not know its errors.
+uint32_t groups_of(const Profile& base, const Profile& now) {
+  uint32_t groups = std::numeric_limits<uint32_t>::max();
+  for (const Profile* p : {&base, &now})
+    if (!p->confidence.exact) groups = std::min(groups, p->confidence.groups);
+  return groups == std::numeric_limits<uint32_t>::max() ? 0 : groups;
+}
+
 Diff compare_profiles(const Profile& base, const SourceKnowledge& base_source, const Profile& now,
                       const SourceKnowledge& new_source) {
-  const FunctionMatch match = match_functions(base, now);
-  const Side before(base, base_source, match, match.base_module, match.base_function);
-  const Side after(now, new_source, match, match.new_module, match.new_function);
   Diff diff;
   diff.exact = base.confidence.exact && now.confidence.exact;
-  diff.instructions = {before.instructions(), after.instructions()};
+  diff.groups = groups_of(base, now);
+  const auto total = [](const Profile& p) {
+    return p.coverage.estimated ? p.coverage.instructions_total : p.coverage.instructions_profiled;
+  };
+  diff.instructions = {total(base), total(now)};
+  const auto scale = [&](const Profile& p) {
+    if (!base.coverage.estimated && !now.coverage.estimated) return 1.0;
+    if (p.coverage.attributed == 0) return 1.0;
+    return static_cast<double>(diff.instructions.base) / static_cast<double>(p.coverage.attributed);
+  };
+  const FunctionMatch match = match_functions(base, now);
+  const Side before(base, base_source, match, match.base_module, match.base_function, scale(base));
+  const Side after(now, new_source, match, match.new_module, match.new_function, scale(now));
+  const auto both_have = [&](auto Tables::*table) {
+    return !(base.tables.*table).empty() && !(now.tables.*table).empty();
+  };
+  diff.has_paths = both_have(&Tables::paths);
+  diff.has_values = both_have(&Tables::values);
+  diff.has_loads = both_have(&Tables::latencies);
   diff.calls = {all_calls(before), all_calls(after)};
   diff.syscalls = {all_syscalls(base), all_syscalls(now)};
   diff.functions = compare_functions(before, after, match.functions);
-  diff.call_pairs = compare_calls(before, after);
-  diff.edges = compare_edges(before, after);
+  diff.call_pairs = compare_transfers(before, after, &Tables::calls);
+  diff.edges = compare_transfers(before, after, &Tables::edges);
+  if (diff.has_paths) diff.paths = compare_paths(before, after);
+  if (diff.has_values) diff.values = compare_values(before, after);
+  if (diff.has_loads) diff.loads = compare_loads(before, after);
   diff.lines = compare_lines(before, base_source, after, new_source);
   diff.syscall_names = compare_syscalls(base, now);
   return diff;

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
 //
-// What changed between two profiles, and by how much: by function, call pair, edge, source line and
-// system call, each ranked by its effect on instructions. function_match.h says what is taken to be
-// the same in both.
+// What changed between two profiles, and by how much: by function, call pair, edge, path, source
+// line and system call, each ranked by its effect on instructions; by load, ranked by cycles lost;
+// by value, ranked by the executions that compute another one. function_match.h says what is taken
+// to be the same in both.
 //
-// Where one build-id ran both times, call pairs and edges are compared place by place. Elsewhere
-// places move; there they are the same where function and source line are, and their counts are
-// added up.
+// Where one build-id ran both times, places are compared one by one. Elsewhere places move; there
+// they are the same where function and source line are. Counts of what then is the same are added
+// up; only instructions whose values are compared stay apart while a line has as many of them as it
+// had.
 //
-// Exact profiles have no noise. For a sampled one each count is scaled to the whole run, and has
-// the half-width of its 95 % interval, each sample taken as one observation of the function's
-// share.
+// Exact profiles have no noise. A sampled profile knows shares well and the program's total badly,
+// so where one takes part all counts are on the scale of the base's total: what changed is a
+// share. Each change has a standard error (confidence.h).
 #pragma once
 
 #include <cstdint>
@@ -44,23 +46,48 @@ struct FunctionChange {
   Change inclusive;
   Change invocations;
   Change loop_iterations;
-  double noise = 0;  // half-width for the difference of `self`; 0 where both are exact
+  double error = 0;  // of the difference of `self`
 };
 
-struct CallChange {
-  Place site;
-  Place callee;
-  bool indirect = false;
-  Change count;
-  Change inclusive;
-};
-
-struct EdgeChange {
+// A call pair or an edge.
+struct TransferChange {
   Place from;
   Place to;
-  EdgeKind kind = EdgeKind::taken;
+  EdgeKind kind = EdgeKind::taken;  // of a call pair: call or indirect_call
   Change count;
-  Change instructions;  // that the target block executed because of it
+  Change instructions;  // of the calls, callees included; that the edge's target block executed
+  double error = 0;     // of the difference of `count`
+};
+
+struct PathChange {
+  Place at;                       // where it begins
+  std::vector<Place> functions;   // it goes through, each once for each stay; at the line it enters
+  std::vector<SourceLine> lines;  // in order, those of one block after the other that differ
+  size_t blocks = 0;
+  Change count;
+  Change instructions;
+  double error = 0;  // of the difference of `instructions`
+};
+
+struct ValueChange {
+  Place at;
+  std::string instruction;  // "" when unknown
+  uint64_t value = 0;       // the most frequent one of the base; of the new profile if it is new
+  Change executions;
+  Change invariance;  // millionths of the executions that computed `value`
+  // Executions of the larger number that compute `value` now and did not before, or the reverse.
+  uint64_t effect() const;
+};
+
+struct LoadChange {
+  Place at;
+  Change executions;
+  Change lost_cycles;
+  Change misses;  // millionths of the timed loads that neither first nor second level cache served
+  double base_mean = 0;  // cycles
+  double new_mean = 0;
+  double error = 0;       // of the difference of `lost_cycles`
+  double miss_error = 0;  // of that of `misses`
 };
 
 struct LineChange {
@@ -77,15 +104,27 @@ struct SyscallChange {
 
 struct Diff {
   bool exact = false;
-  Change instructions;
+  // Fewest groups of samples that an error of a sampled profile is based on; 0: errors are unknown.
+  uint32_t groups = 0;
+  // Both profiles have such a table.
+  bool has_paths = false;
+  bool has_values = false;
+  bool has_loads = false;
+  Change instructions;  // sampled: as each profile estimates it
   Change calls;
   Change syscalls;
   // Everything, changed or not, the largest effect first.
   std::vector<FunctionChange> functions;
-  std::vector<CallChange> call_pairs;
-  std::vector<EdgeChange> edges;
+  std::vector<TransferChange> call_pairs;
+  std::vector<TransferChange> edges;
+  std::vector<PathChange> paths;
+  std::vector<ValueChange> values;
+  std::vector<LoadChange> loads;
   std::vector<LineChange> lines;
   std::vector<SyscallChange> syscall_names;
+
+  // For critical_value(): errors of exact profiles are those of times, which are many.
+  uint32_t error_groups() const { return exact ? uint32_t{1} << 20 : groups; }
 };
 
 // Instructions of one source line, by index into the profile's functions.

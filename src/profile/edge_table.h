@@ -23,6 +23,7 @@ struct Edge {
   CodeRef to;
   EdgeKind kind = EdgeKind::taken;
   uint64_t count = 0;
+  uint64_t error = 0;  // confidence.h
 };
 
 using EdgeTable = std::vector<Edge>;  // by from, to, kind; unique

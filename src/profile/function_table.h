@@ -24,6 +24,7 @@ struct Function {
   uint64_t inclusive = 0;        // see call_table.h
   uint64_t invocations = 0;      // entries by call, tail call, signal or thread start
   uint64_t loop_iterations = 0;  // taken branches within it to an address not above themselves
+  uint64_t self_error = 0;       // of `self`: confidence.h
 };
 
 using FunctionTable = std::vector<Function>;  // by place

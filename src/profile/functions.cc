@@ -35,6 +35,31 @@ size_t index_of(const FunctionTable& functions, CodeRef at) {
   return static_cast<size_t>(it - functions.begin());
 }
 
+// How each function's share of the instructions differs from group to group. `worth`: how many
+// groups of one size they are worth.
+void fill_errors(const SampleGroups& groups, uint32_t worth, FunctionTable& functions) {
+  std::vector<ErrorSum> sums(functions.size() + 1);
+  std::vector<double> in_group(functions.size() + 1);
+  double squared = 0;
+  double all = 0;
+  for (const SampleGroup& group : groups) {
+    const auto of_group = static_cast<double>(group.instructions);
+    for (const GroupedCode& code : group.code)
+      in_group[index_of(functions, code.at)] += static_cast<double>(code.instructions);
+    for (size_t f = 0; f < in_group.size(); f++) {
+      if (in_group[f] == 0) continue;
+      sums[f].add(in_group[f], of_group);
+      in_group[f] = 0;
+    }
+    squared += of_group * of_group;
+    all += of_group;
+  }
+  if (all == 0) return;
+  for (size_t f = 0; f < functions.size(); f++)
+    functions[f].self_error =
+        sums[f].error(worth, squared, static_cast<double>(functions[f].self) / all);
+}
+
 }  // namespace
 
 const Function* find_function(const FunctionTable& functions, CodeRef at) {
@@ -72,6 +97,8 @@ void attribute_functions(Profile& profile, FunctionTable names) {
     const size_t f = index_of(names, e.from);
     if (f != names.size() && f == index_of(names, e.to)) names[f].loop_iterations += e.count;
   }
+  if (!profile.groups.empty()) fill_errors(profile.groups, profile.confidence.groups, names);
+  profile.groups.clear();
   std::erase_if(names, [](const Function& f) { return f.self == 0 && f.invocations == 0; });
   profile.functions = std::move(names);
 }

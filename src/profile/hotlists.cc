@@ -4,6 +4,67 @@
 #include "profile/hotlist_rows.h"
 
 namespace shadowprof::profile {
+namespace {
+
+constexpr double kTimesAreMany = 1.96;  // a 95 % interval in standard errors, of a mean of many
+
+template <typename PlaceOf>
+void add_loads(const Profile& profile, size_t limit, PlaceOf place, Hotlists& lists) {
+  const LatencyTable& rows = profile.tables.latencies;
+  const LatencyCalibration calibration = profile.run.host.latency.value_or(LatencyCalibration{});
+  for (size_t i :
+       hottest(rows, limit, [&](const LatencyRow& l) { return l.lost_cycles(calibration); })) {
+    const LatencyRow& l = rows[i];
+    HotLoad load;
+    load.rank = static_cast<uint32_t>(lists.load_latency.size() + 1);
+    load.at = place(l.at);
+    load.executions = l.executions;
+    load.timed = l.timed;
+    load.mean_cycles = l.mean();
+    load.mean_error = kTimesAreMany * l.mean_error();
+    load.p50 = l.quantile(0.5);
+    load.p90 = l.quantile(0.9);
+    load.p99 = l.quantile(0.99);
+    load.lost_cycles = l.lost_cycles(calibration);
+    load.kind = l.kind;
+    load.stride = l.stride;
+    for (size_t c = 0; c < kLatencyClasses; c++) load.classes[c] = share_of(l.classes[c], l.timed);
+    lists.load_latency.push_back(std::move(load));
+  }
+}
+
+// Pages and values of loads by class, and cache lines.
+void add_memory(const Profile& profile, size_t limit, Hotlists& lists) {
+  const Tables& t = profile.tables;
+  const auto place = [&](const DataRef& ref) -> DataPlace {
+    return {ref.in_module ? profile.modules[ref.at.module].path : "", ref.at.offset};
+  };
+  std::array<uint64_t, kLatencyClasses> timed{};
+  for (const LatencyRow& l : t.latencies)
+    for (size_t c = 0; c < kLatencyClasses; c++) timed[c] += l.classes[c];
+  const auto slower_first = [](const auto& row) { return std::tuple(row.level, row.count); };
+  for (size_t i : hottest(t.latency_pages, limit, slower_first)) {
+    const LatencyPageRow& p = t.latency_pages[i];
+    lists.latency_pages.push_back({static_cast<uint32_t>(lists.latency_pages.size() + 1), p.level,
+                                   place(p.page), p.count,
+                                   share_of(p.count, timed[static_cast<size_t>(p.level)])});
+  }
+  for (size_t i : hottest(t.latency_values, limit, slower_first)) {
+    const LatencyValueRow& v = t.latency_values[i];
+    lists.latency_values.push_back({static_cast<uint32_t>(lists.latency_values.size() + 1), v.level,
+                                    v.value, v.count,
+                                    share_of(v.count, timed[static_cast<size_t>(v.level)])});
+  }
+  for (size_t i : hottest(t.cache_lines, limit, [](const auto& l) { return l.accesses(); })) {
+    const CacheLineRow& l = t.cache_lines[i];
+    lists.cache_lines.push_back({static_cast<uint32_t>(lists.cache_lines.size() + 1), place(l.line),
+                                 l.loads, l.stores,
+                                 share_of(l.accesses(), profile.coverage.accesses.accesses)});
+  }
+}
+
+}  // namespace
+
 Place place_of(const Profile& profile, const LineLookup& lines, CodeRef at) {
   Place place;
   place.module = profile.modules[at.module].path;
@@ -27,6 +88,11 @@ Place place_of(const Profile& profile, const LineLookup& lines, CodeRef at) {
 Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup& lines) {
   Hotlists lists;
   const Tables& t = profile.tables;
+  const auto margin = [&](uint64_t error, uint64_t whole) -> Margin {
+    if (profile.confidence.exact) return 0;
+    if (profile.confidence.groups < 2) return std::nullopt;
+    return std::min(1.0, critical_value(profile.confidence.groups) * share_of(error, whole));
+  };
   const auto place = [&](CodeRef at) { return place_of(profile, lines, at); };
 
   for (size_t i : hottest(profile.functions, limit,
@@ -35,7 +101,7 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
     const uint64_t all = profile.coverage.attributed;
     lists.methods.push_back({static_cast<uint32_t>(lists.methods.size() + 1), place(f.at), f.self,
                              f.inclusive, share_of(f.self, all), share_of(f.inclusive, all),
-                             f.invocations, f.loop_iterations});
+                             f.invocations, f.loop_iterations, margin(f.self_error, all)});
   }
   uint64_t all_calls = 0;
   for (const CallPair& c : t.calls) all_calls += c.count;
@@ -43,14 +109,15 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
     const CallPair& c = t.calls[i];
     lists.call_pairs.push_back({static_cast<uint32_t>(lists.call_pairs.size() + 1), place(c.site),
                                 place(c.callee), c.indirect, c.count, share_of(c.count, all_calls),
-                                c.inclusive});
+                                c.inclusive, margin(c.error, all_calls)});
   }
   uint64_t all_edges = 0;
   for (const Edge& e : t.edges) all_edges += e.count;
   for (size_t i : hottest(t.edges, limit, [](const Edge& e) { return e.count; })) {
     const Edge& e = t.edges[i];
     lists.edges.push_back({static_cast<uint32_t>(lists.edges.size() + 1), place(e.from),
-                           place(e.to), e.kind, e.count, share_of(e.count, all_edges)});
+                           place(e.to), e.kind, e.count, share_of(e.count, all_edges),
+                           margin(e.error, all_edges)});
   }
   const auto instructions = [](const PathRow& p) { return std::tuple(p.count * p.insns, p.count); };
   for (size_t i : hottest(t.paths, limit, instructions)) {
@@ -61,30 +128,14 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
                  p.count * p.insns,
                  share_of(p.count * p.insns, profile.coverage.attributed),
                  {},
-                 {}};
+                 {},
+                 margin(p.error * p.insns, profile.coverage.attributed)};
     if (p.from_known) path.from = place(p.from);
     for (const CodeRef block : p.blocks) path.blocks.push_back(place(block));
     lists.paths.push_back(std::move(path));
   }
-  const LatencyCalibration calibration = profile.run.host.latency.value_or(LatencyCalibration{});
-  for (size_t i : hottest(t.latencies, limit,
-                          [&](const LatencyRow& l) { return l.lost_cycles(calibration); })) {
-    const LatencyRow& l = t.latencies[i];
-    HotLoad load{static_cast<uint32_t>(lists.load_latency.size() + 1),
-                 place(l.at),
-                 l.executions,
-                 l.timed,
-                 l.mean(),
-                 l.quantile(0.5),
-                 l.quantile(0.9),
-                 l.quantile(0.99),
-                 {},
-                 l.lost_cycles(calibration),
-                 l.kind,
-                 l.stride};
-    for (size_t c = 0; c < kLatencyClasses; c++) load.classes[c] = share_of(l.classes[c], l.timed);
-    lists.load_latency.push_back(std::move(load));
-  }
+  add_loads(profile, limit, place, lists);
+  add_memory(profile, limit, lists);
   add_value_hotlists(profile, limit, lines, lists);
   return lists;
 }

@@ -13,6 +13,7 @@
 
 #include "profile/edge_table.h"
 #include "profile/latency_table.h"
+#include "profile/value_table.h"
 
 namespace shadowprof::profile {
 
@@ -34,6 +35,10 @@ struct Place {
   uint32_t line = 0;     // 0 when unknown
 };
 
+// Half-width of the 95 % interval of a figure; 0 in an exact profile, nothing where it is not
+// known.
+using Margin = std::optional<double>;
+
 struct HotEdge {
   uint32_t rank = 0;  // from 1
   Place from;
@@ -41,6 +46,7 @@ struct HotEdge {
   EdgeKind kind = EdgeKind::taken;
   uint64_t count = 0;
   double share = 0;  // of all edge executions
+  Margin share_error = {};
 };
 
 struct HotMethod {
@@ -52,6 +58,7 @@ struct HotMethod {
   double inclusive_share = 0;
   uint64_t invocations = 0;
   uint64_t loop_iterations = 0;
+  Margin self_share_error = {};
 };
 
 struct HotCallPair {
@@ -62,6 +69,7 @@ struct HotCallPair {
   uint64_t count = 0;
   double share = 0;  // of all calls
   uint64_t inclusive = 0;
+  Margin share_error = {};
 };
 
 struct ValueShare {
@@ -78,6 +86,7 @@ struct HotFigures {
   double stride_share = 0;      // as far from the one before as that one from its predecessor
   uint64_t distinct = 0;
   std::vector<ValueShare> values;
+  Margin invariance_error = {};
 };
 
 struct HotValue {
@@ -85,6 +94,7 @@ struct HotValue {
   Place at;
   std::optional<Place> context;  // return address of the frame
   std::string disassembly;       // "" when unknown
+  ValuePart part = ValuePart::result;
   uint8_t bits = 64;
   bool semi_invariant = false;
   HotFigures figures;
@@ -95,6 +105,7 @@ struct HotArgument {
   Place site;
   Place callee;
   std::string reg;
+  bool is_double() const { return reg.starts_with("xmm"); }  // values are the bits of doubles
   bool is_size = false;  // of a function that copies, fills or compares memory
   HotFigures figures;
 };
@@ -122,6 +133,7 @@ struct HotPath {
   double share = 0;           // of all attributed instructions
   std::optional<Place> from;  // call site of the frame in which it begins, as most often seen
   std::vector<Place> blocks;
+  Margin share_error = {};
 };
 
 struct HotLoad {
@@ -135,6 +147,37 @@ struct HotLoad {
   double lost_cycles = 0;
   AddressKind kind = AddressKind::unknown;
   int64_t stride = 0;
+  double mean_error = 0;  // of mean_cycles; times are measured in every mode
+};
+
+// Data of a module, or at an address.
+struct DataPlace {
+  std::string module;  // "" when in none
+  uint64_t offset = 0;
+};
+
+struct HotLatencyPage {
+  uint32_t rank = 0;
+  LatencyClass level = LatencyClass::l1;
+  DataPlace page;
+  uint64_t count = 0;
+  double share = 0;  // of the timed loads of its class
+};
+
+struct HotLatencyValue {
+  uint32_t rank = 0;
+  LatencyClass level = LatencyClass::l1;
+  uint64_t value = 0;
+  uint64_t count = 0;
+  double share = 0;
+};
+
+struct HotCacheLine {
+  uint32_t rank = 0;
+  DataPlace line;
+  uint64_t loads = 0;
+  uint64_t stores = 0;
+  double share = 0;  // of all accesses
 };
 
 struct Hotlists {
@@ -143,6 +186,10 @@ struct Hotlists {
   std::vector<HotEdge> edges;           // by count
   std::vector<HotPath> paths;           // by instructions
   std::vector<HotLoad> load_latency;    // by cycles lost
+  // Slower classes first, each by count.
+  std::vector<HotLatencyPage> latency_pages;
+  std::vector<HotLatencyValue> latency_values;
+  std::vector<HotCacheLine> cache_lines;  // by accesses
   std::vector<HotValue> values;         // semi-invariant ones first, then by count
   std::vector<HotArgument> arguments;   // by count of the top value
   std::vector<HotTargets> targets;      // by count

@@ -6,125 +6,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <limits>
-#include <nlohmann/json.hpp>
-
 #include "base/unique_fd.h"
 #include "profile/compression.h"
 #include "profile/json_file.h"
+#include "profile/json_object.h"
 
 namespace shadowprof::profile {
-namespace {
 
-using Json = nlohmann::json;
+using namespace json;
+
+namespace {
 
 // Unpacked. The largest that were seen are some hundred megabytes.
 constexpr size_t kMaxProfileBytes = size_t{4} << 30;
-
-struct Bad {
-  std::string what;
-};
-
-// A JSON object and where it stands in the document.
-class Object {
- public:
-  Object(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
-    if (!json_.is_object()) throw Bad{where_ + " is not an object"};
-  }
-
-  std::string where(const std::string& key) const {
-    return where_.empty() ? key : where_ + "." + key;
-  }
-  bool has(const char* key) const { return json_.contains(key); }
-  const Json& at(const std::string& key) const {
-    const auto it = json_.find(key);
-    if (it == json_.end()) throw Bad{where(key) + " is missing"};
-    return *it;
-  }
-  Object object(const std::string& key) const { return Object(at(key), where(key)); }
-  const Json& array(const std::string& key) const {
-    const Json& j = at(key);
-    if (!j.is_array()) throw Bad{where(key) + " is not a list"};
-    return j;
-  }
-  std::string text(const std::string& key) const {
-    const Json& j = at(key);
-    if (!j.is_string()) throw Bad{where(key) + " is not a string"};
-    return j.get<std::string>();
-  }
-  std::string text_or_empty(const char* key) const { return has(key) ? text(key) : std::string(); }
-  bool boolean(const std::string& key) const {
-    const Json& j = at(key);
-    if (!j.is_boolean()) throw Bad{where(key) + " is not true or false"};
-    return j.get<bool>();
-  }
-  double number(const std::string& key) const {
-    const Json& j = at(key);
-    if (!j.is_number()) throw Bad{where(key) + " is not a number"};
-    return j.get<double>();
-  }
-  uint64_t count(const std::string& key) const { return count_of(at(key), where(key)); }
-  uint32_t small(const std::string& key) const { return small_of(at(key), where(key)); }
-  std::map<std::string, uint64_t> counts(const std::string& key) const {
-    std::map<std::string, uint64_t> result;
-    const Object all = object(key);
-    for (const auto& [name, value] : all.json_.items())
-      result[name] = count_of(value, all.where(name));
-    return result;
-  }
-  const Json& json() const { return json_; }
-
-  static uint64_t count_of(const Json& j, const std::string& where) {
-    if (!j.is_number_unsigned()) throw Bad{where + " is not a count"};
-    return j.get<uint64_t>();
-  }
-  static uint32_t small_of(const Json& j, const std::string& where) {
-    const uint64_t value = count_of(j, where);
-    if (value > std::numeric_limits<uint32_t>::max()) throw Bad{where + " is too large"};
-    return static_cast<uint32_t>(value);
-  }
-
- private:
-  const Json& json_;
-  std::string where_;
-};
-
-// A table of columns: all of one length.
-class Columns {
- public:
-  Columns(const Object& table, std::vector<const char*> names) : table_(table) {
-    for (const char* name : names) {
-      columns_.push_back(&table.array(name));
-      if (columns_.back()->size() != columns_.front()->size())
-        throw Bad{table.where(name) + " is not as long as the other columns"};
-    }
-    names_ = std::move(names);
-  }
-  size_t rows() const { return columns_.front()->size(); }
-  uint64_t count(size_t column, size_t row) const {
-    const Json& j = (*columns_[column])[row];
-    if (!j.is_number_unsigned()) throw Bad{where(column, row) + " is not a count"};
-    return j.get<uint64_t>();
-  }
-  uint32_t small(size_t column, size_t row) const {
-    const uint64_t value = count(column, row);
-    if (value > std::numeric_limits<uint32_t>::max())
-      throw Bad{where(column, row) + " is too large"};
-    return static_cast<uint32_t>(value);
-  }
-  CodeRef place(size_t module_column, size_t row) const {
-    return {small(module_column, row), count(module_column + 1, row)};
-  }
-
- private:
-  std::string where(size_t column, size_t row) const {
-    return fmt::format("{}[{}]", table_.where(names_[column]), row);
-  }
-
-  const Object& table_;
-  std::vector<const char*> names_;
-  std::vector<const Json*> columns_;
-};
 
 std::vector<std::string> read_command(const Object& o) {
   std::vector<std::string> command;
@@ -133,16 +27,6 @@ std::vector<std::string> read_command(const Object& o) {
     command.push_back(word.get<std::string>());
   }
   return command;
-}
-
-template <typename Row, typename Read>
-std::vector<Row> read_rows(const Object& parent, const char* key, Read read) {
-  std::vector<Row> rows;
-  const Json& all = parent.array(key);
-  rows.reserve(all.size());
-  for (size_t i = 0; i < all.size(); i++)
-    rows.push_back(read(Object(all[i], fmt::format("{}[{}]", parent.where(key), i))));
-  return rows;
 }
 
 MergedRun read_merged_run(const Object& o) {
@@ -190,6 +74,10 @@ Coverage read_coverage(const Object& o) {
   c.dropped = o.counts("dropped");
   c.ended = o.counts("ended");
   c.events = o.counts("events");
+  if (o.has("verified")) {
+    const Object v = o.object("verified");
+    c.verified = {v.count("samples"), v.count("instructions"), v.count("diverged")};
+  }
   if (o.has("paths")) {
     const Object paths = o.object("paths");
     c.paths = {true,
@@ -199,6 +87,15 @@ Coverage read_coverage(const Object& o) {
                paths.count("pruned"),
                paths.count("error_bound"),
                paths.count("dropped")};
+  }
+  if (o.has("accesses")) {
+    const Object a = o.object("accesses");
+    c.accesses = {true,
+                  a.count("known"),
+                  a.count("lines"),
+                  a.count("pruned"),
+                  a.count("error_bound"),
+                  a.count("unknown")};
   }
   return c;
 }
@@ -249,6 +146,7 @@ Function read_function(const Object& o) {
   f.inclusive = o.count("inclusive_instructions");
   f.invocations = o.count("invocations");
   f.loop_iterations = o.count("loop_iterations");
+  if (o.has("self_error")) f.self_error = o.count("self_error");
   return f;
 }
 
@@ -257,10 +155,9 @@ Place read_place(const Object& o) {
           o.has("line") ? o.small("line") : 0};
 }
 
-EdgeKind read_kind(const std::string& name, const std::string& where) {
-  const auto kind = edge_kind_from(name);
-  if (!kind) throw Bad{where + " is not a kind of edge"};
-  return *kind;
+Margin read_margin(const Object& o, const char* name) {
+  if (!o.has(name)) return std::nullopt;
+  return o.number(name);
 }
 
 HotFigures read_hot_figures(const Object& r) {
@@ -270,9 +167,11 @@ HotFigures read_hot_figures(const Object& r) {
           r.number("last_value_share"),
           r.number("stride_share"),
           r.count("distinct"),
-          read_rows<ValueShare>(r, "values", [](const Object& v) -> ValueShare {
-            return {v.count("value"), v.count("count"), v.number("share")};
-          })};
+          read_rows<ValueShare>(r, "values",
+                                [](const Object& v) -> ValueShare {
+                                  return {v.count("value"), v.count("count"), v.number("share")};
+                                }),
+          read_margin(r, "invariance_error")};
 }
 
 HotValue read_hot_value(const Object& r) {
@@ -281,6 +180,11 @@ HotValue read_hot_value(const Object& r) {
   v.at = read_place(r);
   if (r.has("context")) v.context = read_place(r.object("context"));
   v.disassembly = r.text_or_empty("disassembly");
+  if (r.has("part")) {
+    const auto part = value_part_from(r.text("part"));
+    if (!part) throw Bad{r.where("part") + " is no part of an instruction"};
+    v.part = *part;
+  }
   v.bits = static_cast<uint8_t>(r.small("bits"));
   v.semi_invariant = r.boolean("semi_invariant");
   v.figures = read_hot_figures(r);
@@ -298,40 +202,81 @@ HotTargets read_hot_targets(const Object& r) {
           })};
 }
 
-AddressKind read_address_kind(const std::string& name, const std::string& where) {
-  const auto kind = address_kind_from(name);
-  if (!kind) throw Bad{where + " is no kind of address"};
-  return *kind;
-}
-
 HotLoad read_hot_load(const Object& r) {
-  HotLoad l{r.small("rank"),    read_place(r),   r.count("executions"),   r.count("timed"),
-            r.number("mean_cycles"), r.count("p50"), r.count("p90"), r.count("p99"),
-            {},                 r.number("lost_cycles"),
-            read_address_kind(r.text("address_kind"), r.where("address_kind")), 0};
+  HotLoad l{r.small("rank"),
+            read_place(r),
+            r.count("executions"),
+            r.count("timed"),
+            r.number("mean_cycles"),
+            r.count("p50"),
+            r.count("p90"),
+            r.count("p99"),
+            {},
+            r.number("lost_cycles"),
+            read_address_kind(r.text("address_kind"), r.where("address_kind")),
+            0};
   const Object classes = r.object("classes");
   for (size_t c = 0; c < kLatencyClasses; c++)
     l.classes[c] = classes.number(to_string(static_cast<LatencyClass>(c)));
   if (!r.at("stride").is_number_integer()) throw Bad{r.where("stride") + " is not a number"};
   l.stride = r.at("stride").get<int64_t>();
+  if (r.has("mean_error")) l.mean_error = r.number("mean_error");
   return l;
+}
+
+LatencyClass read_class_name(const Object& r) {
+  for (size_t c = 0; c < kLatencyClasses; c++)
+    if (r.text("class") == to_string(static_cast<LatencyClass>(c)))
+      return static_cast<LatencyClass>(c);
+  throw Bad{r.where("class") + " is no class of latency"};
+}
+
+DataPlace read_data_place(const Object& r) {
+  if (r.has("module")) return {r.text("module"), r.count("offset")};
+  return {"", r.count("address")};
+}
+
+void read_memory_hotlists(const Object& o, Hotlists& h) {
+  if (o.has("latency_pages"))
+    h.latency_pages =
+        read_rows<HotLatencyPage>(o, "latency_pages", [](const Object& r) -> HotLatencyPage {
+          return {r.small("rank"), read_class_name(r), read_data_place(r), r.count("count"),
+                  r.number("share")};
+        });
+  if (o.has("latency_values"))
+    h.latency_values =
+        read_rows<HotLatencyValue>(o, "latency_values", [](const Object& r) -> HotLatencyValue {
+          return {r.small("rank"), read_class_name(r), r.count("value"), r.count("count"),
+                  r.number("share")};
+        });
+  if (o.has("cache_lines"))
+    h.cache_lines = read_rows<HotCacheLine>(o, "cache_lines", [](const Object& r) -> HotCacheLine {
+      return {r.small("rank"), read_data_place(r), r.count("loads"), r.count("stores"),
+              r.number("share")};
+    });
 }
 
 // The lists that profiles of earlier versions do not have.
 void read_value_hotlists(const Object& o, Hotlists& h) {
   if (o.has("paths"))
     h.paths = read_rows<HotPath>(o, "paths", [](const Object& r) -> HotPath {
-      HotPath p{r.small("rank"), r.count("count"), r.number("flow"), r.count("instructions"),
-                r.number("share"), {}, read_rows<Place>(r, "blocks", read_place)};
+      HotPath p{r.small("rank"),
+                r.count("count"),
+                r.number("flow"),
+                r.count("instructions"),
+                r.number("share"),
+                {},
+                read_rows<Place>(r, "blocks", read_place),
+                read_margin(r, "share_error")};
       if (r.has("from")) p.from = read_place(r.object("from"));
       return p;
     });
-  if (o.has("load_latency"))
-    h.load_latency = read_rows<HotLoad>(o, "load_latency", read_hot_load);
+  read_memory_hotlists(o, h);
+  if (o.has("load_latency")) h.load_latency = read_rows<HotLoad>(o, "load_latency", read_hot_load);
   if (o.has("values")) h.values = read_rows<HotValue>(o, "values", read_hot_value);
   if (o.has("arguments"))
     h.arguments = read_rows<HotArgument>(o, "arguments", [](const Object& r) -> HotArgument {
-      return {r.small("rank"),        read_place(r.object("from")), read_place(r.object("to")),
+      return {r.small("rank"),    read_place(r.object("from")), read_place(r.object("to")),
               r.text("register"), r.boolean("is_size"),         read_hot_figures(r)};
     });
   if (o.has("targets")) h.targets = read_rows<HotTargets>(o, "targets", read_hot_targets);
@@ -347,7 +292,8 @@ Hotlists read_hotlists(const Object& o) {
             r.number("self_share"),
             r.number("inclusive_share"),
             r.count("invocations"),
-            r.count("loop_iterations")};
+            r.count("loop_iterations"),
+            read_margin(r, "self_share_error")};
   });
   h.call_pairs = read_rows<HotCallPair>(o, "call_pairs", [](const Object& r) -> HotCallPair {
     return {r.small("rank"),
@@ -356,7 +302,8 @@ Hotlists read_hotlists(const Object& o) {
             r.boolean("indirect"),
             r.count("count"),
             r.number("share"),
-            r.count("inclusive_instructions")};
+            r.count("inclusive_instructions"),
+            read_margin(r, "share_error")};
   });
   h.edges = read_rows<HotEdge>(o, "edges", [](const Object& r) -> HotEdge {
     return {r.small("rank"),
@@ -364,156 +311,11 @@ Hotlists read_hotlists(const Object& o) {
             read_place(r.object("to")),
             read_kind(r.text("kind"), r.where("kind")),
             r.count("count"),
-            r.number("share")};
+            r.number("share"),
+            read_margin(r, "share_error")};
   });
   read_value_hotlists(o, h);
   return h;
-}
-
-// The figures of row `i`, whose columns begin at `first`.
-ValueFigures read_figures(const Columns& c, size_t first, size_t i) {
-  return {c.count(first, i),     c.count(first + 1, i), c.count(first + 2, i),
-          c.count(first + 3, i), c.count(first + 4, i), {}};
-}
-
-template <typename Rows>
-void read_entries(const Object& tables, const char* name, Rows& rows) {
-  const Object table = tables.object(name);
-  const Columns c(table, {"row", "value", "count"});
-  for (size_t i = 0; i < c.rows(); i++) {
-    const uint64_t row = c.count(0, i);
-    if (row >= rows.size()) throw Bad{fmt::format("{}[{}] is not a row", table.where("row"), i)};
-    rows[row].figures.top.push_back({c.count(1, i), c.count(2, i)});
-  }
-}
-
-void read_latency_tables(const Object& o, Tables& t) {
-  if (!o.has("latencies")) return;
-  const Object table = o.object("latencies");
-  const Columns c(table, {"module", "offset", "executions", "timed", "first_touches", "cycles",
-                          "kind", "backwards", "stride", "strided", "l1", "l2", "l3", "dram",
-                          "beyond"});
-  std::vector<AddressKind> kinds;
-  for (const Json& name : table.array("kinds"))
-    kinds.push_back(read_address_kind(name.is_string() ? name.get<std::string>() : "",
-                                      table.where("kinds")));
-  for (size_t i = 0; i < c.rows(); i++) {
-    LatencyRow l;
-    l.at = c.place(0, i);
-    l.executions = c.count(2, i);
-    l.timed = c.count(3, i);
-    l.first_touches = c.count(4, i);
-    l.cycles = c.count(5, i);
-    if (c.count(6, i) >= kinds.size())
-      throw Bad{fmt::format("{}[{}] is not in the list of kinds", table.where("kind"), i)};
-    l.kind = kinds[c.count(6, i)];
-    const auto stride = static_cast<int64_t>(c.count(8, i));
-    l.stride = c.count(7, i) != 0 ? -stride : stride;
-    l.strided = c.count(9, i);
-    for (size_t k = 0; k < kLatencyClasses; k++) l.classes[k] = c.count(10 + k, i);
-    if (l.classes[static_cast<size_t>(LatencyClass::beyond)] > l.timed)
-      throw Bad{fmt::format("{}[{}] is more than were timed", table.where("beyond"), i)};
-    t.latencies.push_back(std::move(l));
-  }
-  const Object bucket_table = o.object("latency_buckets");
-  const Columns buckets(bucket_table, {"row", "bucket", "count"});
-  for (size_t i = 0; i < buckets.rows(); i++) {
-    if (buckets.count(0, i) >= t.latencies.size() || buckets.count(1, i) >= kLatencyBuckets)
-      throw Bad{fmt::format("{}[{}] is no bucket of a row", bucket_table.where("row"), i)};
-    t.latencies[buckets.count(0, i)].histogram.push_back({buckets.small(1, i), buckets.count(2, i)});
-  }
-}
-
-void read_path_tables(const Object& o, Tables& t) {
-  if (!o.has("paths")) return;
-  const Object table = o.object("paths");
-  const Columns c(table, {"count", "insns", "called", "from_module", "from_offset"});
-  t.paths.reserve(c.rows());
-  for (size_t i = 0; i < c.rows(); i++)
-    t.paths.push_back({c.count(0, i), c.count(1, i), c.count(2, i) != 0, c.place(3, i), {}});
-  const Object block_table = o.object("path_blocks");
-  const Columns blocks(block_table, {"path", "module", "offset"});
-  for (size_t i = 0; i < blocks.rows(); i++) {
-    const uint64_t path = blocks.count(0, i);
-    if (path >= t.paths.size())
-      throw Bad{fmt::format("{}[{}] is not a path", block_table.where("path"), i)};
-    t.paths[path].blocks.push_back(blocks.place(1, i));
-  }
-}
-
-void read_value_tables(const Object& o, Tables& t) {
-  if (o.has("values")) {
-    const Object table = o.object("values");
-    const Columns c(table, {"module", "offset", "in_context", "context_module", "context_offset",
-                            "bits", "constant", "count", "zero", "same", "strided", "distinct"});
-    t.values.reserve(c.rows());
-    for (size_t i = 0; i < c.rows(); i++)
-      t.values.push_back({c.place(0, i), c.count(2, i) != 0, c.place(3, i),
-                          static_cast<uint8_t>(c.small(5, i)), c.count(6, i) != 0,
-                          read_figures(c, 7, i), {}});
-    read_entries(o, "value_entries", t.values);
-  }
-  if (o.has("arguments")) {
-    const Object table = o.object("arguments");
-    const Columns c(table, {"from_module", "from_offset", "to_module", "to_offset", "argument",
-                            "count", "zero", "same", "strided", "distinct"});
-    t.arguments.reserve(c.rows());
-    for (size_t i = 0; i < c.rows(); i++) {
-      if (c.count(4, i) >= kArguments)
-        throw Bad{fmt::format("{}[{}] is no argument", table.where("argument"), i)};
-      t.arguments.push_back({c.place(0, i), c.place(2, i), static_cast<uint8_t>(c.count(4, i)),
-                             read_figures(c, 5, i)});
-    }
-    read_entries(o, "argument_entries", t.arguments);
-  }
-}
-
-void read_edges(const Object& o, EdgeTable& edges) {
-  std::vector<EdgeKind> kinds;
-  for (const Json& name : o.array("kinds")) {
-    if (!name.is_string()) throw Bad{o.where("kinds") + " has a kind that is not a string"};
-    kinds.push_back(read_kind(name.get<std::string>(), o.where("kinds")));
-  }
-  const Columns c(o, {"from_module", "from_offset", "to_module", "to_offset", "kind", "count"});
-  edges.reserve(c.rows());
-  for (size_t i = 0; i < c.rows(); i++) {
-    const uint64_t kind = c.count(4, i);
-    if (kind >= kinds.size())
-      throw Bad{fmt::format("{}[{}] is not in the list of kinds", o.where("kind"), i)};
-    edges.push_back({c.place(0, i), c.place(2, i), kinds[kind], c.count(5, i)});
-  }
-}
-
-Tables read_tables(const Object& o) {
-  Tables t;
-  const Object block_table = o.object("blocks");
-  const Columns blocks(block_table, {"module", "offset", "size", "insns", "count"});
-  t.blocks.reserve(blocks.rows());
-  for (size_t i = 0; i < blocks.rows(); i++)
-    t.blocks.push_back(
-        {blocks.place(0, i), blocks.small(2, i), blocks.small(3, i), blocks.count(4, i)});
-  const Object interruption_table = o.object("interruptions");
-  const Columns interruptions(interruption_table, {"block", "executed", "count"});
-  for (size_t i = 0; i < interruptions.rows(); i++)
-    t.interruptions.push_back(
-        {interruptions.small(0, i), interruptions.small(1, i), interruptions.count(2, i)});
-  read_edges(o.object("edges"), t.edges);
-  const Object call_table = o.object("calls");
-  const Columns calls(call_table, {"from_module", "from_offset", "to_module", "to_offset",
-                                   "indirect", "count", "inclusive"});
-  t.calls.reserve(calls.rows());
-  for (size_t i = 0; i < calls.rows(); i++)
-    t.calls.push_back({calls.place(0, i), calls.place(2, i), calls.count(4, i) != 0,
-                       calls.count(5, i), calls.count(6, i)});
-  const Object entry_table = o.object("entries");
-  const Columns entries(entry_table, {"module", "offset", "invocations", "inclusive"});
-  t.entries.reserve(entries.rows());
-  for (size_t i = 0; i < entries.rows(); i++)
-    t.entries.push_back({entries.place(0, i), entries.count(2, i), entries.count(3, i)});
-  read_path_tables(o, t);
-  read_latency_tables(o, t);
-  read_value_tables(o, t);
-  return t;
 }
 
 Profile read_document(const Json& json) {
@@ -533,7 +335,9 @@ Profile read_document(const Json& json) {
   p.functions = read_rows<Function>(o, "functions", read_function);
   p.hotlists = read_hotlists(o.object("hotlists"));
   p.tables = read_tables(o.object("tables"));
-  p.confidence.exact = o.object("confidence").boolean("exact");
+  const Object confidence = o.object("confidence");
+  p.confidence.exact = confidence.boolean("exact");
+  if (confidence.has("groups")) p.confidence.groups = confidence.small("groups");
   for (size_t i = 1; i < p.functions.size(); i++)
     if (!(p.functions[i - 1].at < p.functions[i].at))
       throw Bad{fmt::format("functions[{}] is not in order of place", i)};

@@ -6,7 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
 #include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/unique_fd.h"
@@ -34,12 +37,17 @@ Json place_json(const Place& p) {
   return j;
 }
 
+void add_margin(Json& j, const char* name, const Margin& margin) {
+  if (margin) j[name] = *margin;
+}
+
 Json row_json(const HotMethod& m) {
   Json j = {{"rank", m.rank}};
   j.update(place_json(m.at));
   j["self_instructions"] = m.self;
   j["inclusive_instructions"] = m.inclusive;
   j["self_share"] = m.self_share;
+  add_margin(j, "self_share_error", m.self_share_error);
   j["inclusive_share"] = m.inclusive_share;
   j["invocations"] = m.invocations;
   j["loop_iterations"] = m.loop_iterations;
@@ -47,31 +55,39 @@ Json row_json(const HotMethod& m) {
 }
 
 Json row_json(const HotCallPair& c) {
-  return {{"rank", c.rank},
-          {"from", place_json(c.site)},
-          {"to", place_json(c.callee)},
-          {"indirect", c.indirect},
-          {"count", c.count},
-          {"share", c.share},
-          {"inclusive_instructions", c.inclusive}};
+  Json j = {{"rank", c.rank},
+            {"from", place_json(c.site)},
+            {"to", place_json(c.callee)},
+            {"indirect", c.indirect},
+            {"count", c.count},
+            {"share", c.share},
+            {"inclusive_instructions", c.inclusive}};
+  add_margin(j, "share_error", c.share_error);
+  return j;
 }
 
 Json row_json(const HotEdge& e) {
-  return {{"rank", e.rank},         {"from", place_json(e.from)},
-          {"to", place_json(e.to)}, {"kind", to_string(e.kind)},
-          {"count", e.count},       {"share", e.share}};
+  Json j = {{"rank", e.rank},         {"from", place_json(e.from)},
+            {"to", place_json(e.to)}, {"kind", to_string(e.kind)},
+            {"count", e.count},       {"share", e.share}};
+  add_margin(j, "share_error", e.share_error);
+  return j;
 }
 
-void add_figures_json(Json& j, const HotFigures& f) {
+void add_figures_json(Json& j, const HotFigures& f, bool as_doubles = false) {
   j["count"] = f.count;
   j["invariance"] = f.invariance;
+  add_margin(j, "invariance_error", f.invariance_error);
   j["zero_share"] = f.zero_share;
   j["last_value_share"] = f.last_value_share;
   j["stride_share"] = f.stride_share;
   j["distinct"] = f.distinct;
   Json& values = j["values"] = Json::array();
-  for (const ValueShare& v : f.values)
+  for (const ValueShare& v : f.values) {
     values.push_back({{"value", v.value}, {"count", v.count}, {"share", v.share}});
+    const double as_double = std::bit_cast<double>(v.value);
+    if (as_doubles && std::isfinite(as_double)) values.back()["as_double"] = as_double;
+  }
 }
 
 Json row_json(const HotValue& v) {
@@ -79,6 +95,7 @@ Json row_json(const HotValue& v) {
   j.update(place_json(v.at));
   if (v.context) j["context"] = place_json(*v.context);
   if (!v.disassembly.empty()) j["disassembly"] = v.disassembly;
+  j["part"] = to_string(v.part);
   j["bits"] = v.bits;
   j["semi_invariant"] = v.semi_invariant;
   add_figures_json(j, v.figures);
@@ -91,7 +108,7 @@ Json row_json(const HotArgument& a) {
             {"to", place_json(a.callee)},
             {"register", a.reg},
             {"is_size", a.is_size}};
-  add_figures_json(j, a.figures);
+  add_figures_json(j, a.figures, a.is_double());
   return j;
 }
 
@@ -107,12 +124,43 @@ Json row_json(const HotTargets& t) {
   return j;
 }
 
+void add_data_place(Json& j, const DataPlace& p) {
+  if (!p.module.empty()) j["module"] = p.module;
+  j[p.module.empty() ? "address" : "offset"] = p.offset;
+}
+
+Json row_json(const HotLatencyPage& p) {
+  Json j = {{"rank", p.rank}, {"class", to_string(p.level)}};
+  add_data_place(j, p.page);
+  j["count"] = p.count;
+  j["share"] = p.share;
+  return j;
+}
+
+Json row_json(const HotLatencyValue& v) {
+  return {{"rank", v.rank},
+          {"class", to_string(v.level)},
+          {"value", v.value},
+          {"count", v.count},
+          {"share", v.share}};
+}
+
+Json row_json(const HotCacheLine& l) {
+  Json j = {{"rank", l.rank}};
+  add_data_place(j, l.line);
+  j["loads"] = l.loads;
+  j["stores"] = l.stores;
+  j["share"] = l.share;
+  return j;
+}
+
 Json row_json(const HotPath& p) {
   Json j = {{"rank", p.rank},
             {"count", p.count},
             {"flow", p.flow},
             {"instructions", p.instructions},
             {"share", p.share}};
+  add_margin(j, "share_error", p.share_error);
   if (p.from) j["from"] = place_json(*p.from);
   Json& blocks = j["blocks"] = Json::array();
   for (const Place& block : p.blocks) blocks.push_back(place_json(block));
@@ -125,6 +173,7 @@ Json row_json(const HotLoad& l) {
   j["executions"] = l.executions;
   j["timed"] = l.timed;
   j["mean_cycles"] = l.mean_cycles;
+  j["mean_error"] = l.mean_error;
   j["p50"] = l.p50;
   j["p90"] = l.p90;
   j["p99"] = l.p99;
@@ -150,6 +199,7 @@ Json row_json(const Function& f) {
   if (!f.file.empty()) j["file"] = f.file;
   if (f.line != 0) j["line"] = f.line;
   j["self_instructions"] = f.self;
+  if (f.self_error != 0) j["self_error"] = f.self_error;
   j["inclusive_instructions"] = f.inclusive;
   j["invocations"] = f.invocations;
   j["loop_iterations"] = f.loop_iterations;
@@ -191,6 +241,11 @@ Json coverage_json(const Coverage& c) {
           {"dropped", c.dropped},
           {"ended", c.ended},
           {"events", c.events}};
+  if (c.verified) {
+    j["verified"] = {{"samples", c.verified->samples},
+                     {"instructions", c.verified->instructions},
+                     {"diverged", c.verified->diverged}};
+  }
   if (c.paths.collected)
     j["paths"] = {{"scope", c.paths.intra ? "intra" : "interprocedural"},
                   {"executions", c.paths.executions},
@@ -198,6 +253,12 @@ Json coverage_json(const Coverage& c) {
                   {"pruned", c.paths.pruned},
                   {"error_bound", c.paths.error_bound},
                   {"dropped", c.paths.dropped}};
+  if (c.accesses.collected)
+    j["accesses"] = {{"known", c.accesses.accesses},
+                     {"lines", c.accesses.lines},
+                     {"pruned", c.accesses.pruned},
+                     {"error_bound", c.accesses.error_bound},
+                     {"unknown", c.accesses.unknown}};
   return j;
 }
 
@@ -206,12 +267,17 @@ Json overhead_json(const Overhead& o) {
                        {"max", o.pause_s.max},
                        {"p50", o.pause_s.p50},
                        {"p99", o.pause_s.p99}};
-  return {{"budget_share", o.budget_share},   {"estimated_share", o.estimated_share},
-          {"pause_s", pauses},                {"forks", o.forks},
-          {"extra_faults", o.extra_faults},   {"engine_cpu_s", o.engine_cpu_s},
+  return {{"budget_share", o.budget_share},
+          {"estimated_share", o.estimated_share},
+          {"pause_s", pauses},
+          {"forks", o.forks},
+          {"extra_faults", o.extra_faults},
+          {"engine_cpu_s", o.engine_cpu_s},
           {"collector_cpu_s", o.collector_cpu_s},
-          {"program_cpu_s", o.program_cpu_s}, {"translated_blocks", o.translated_blocks},
-          {"translation_s", o.translation_s}, {"stops", o.stops}};
+          {"program_cpu_s", o.program_cpu_s},
+          {"translated_blocks", o.translated_blocks},
+          {"translation_s", o.translation_s},
+          {"stops", o.stops}};
 }
 
 Json syscalls_json(const Syscalls& s) {
@@ -302,6 +368,12 @@ void write_figures(Writer<Out>& w, const Rows& rows) {
   w.column("same", rows, [](const Row& r) { return r.figures.same; });
   w.column("strided", rows, [](const Row& r) { return r.figures.strided; });
   w.column("distinct", rows, [](const Row& r) { return r.figures.distinct; });
+  const bool errors =
+      std::any_of(rows.begin(), rows.end(), [](const Row& r) { return r.figures.samples != 0; });
+  if (errors) {
+    w.column("top_error", rows, [](const Row& r) { return r.figures.top_error; });
+    w.column("samples", rows, [](const Row& r) { return r.figures.samples; });
+  }
   w.close();
 }
 
@@ -356,7 +428,7 @@ void write_latency_tables(Writer<Out>& w, const Tables& t) {
 }
 
 template <typename Out>
-void write_path_tables(Writer<Out>& w, const Tables& t) {
+void write_path_tables(Writer<Out>& w, const Tables& t, bool errors) {
   if (t.paths.empty()) return;
   struct BlockOfPath {
     size_t path;
@@ -368,6 +440,7 @@ void write_path_tables(Writer<Out>& w, const Tables& t) {
   w.open("paths");
   w.column("count", t.paths, [](const PathRow& p) { return p.count; });
   w.column("insns", t.paths, [](const PathRow& p) { return p.insns; });
+  if (errors) w.column("error", t.paths, [](const PathRow& p) { return p.error; });
   w.column("called", t.paths, [](const PathRow& p) { return p.from_known ? 1 : 0; });
   w.column("from_module", t.paths, [](const PathRow& p) { return p.from.module; });
   w.column("from_offset", t.paths, [](const PathRow& p) { return p.from.offset; });
@@ -376,6 +449,39 @@ void write_path_tables(Writer<Out>& w, const Tables& t) {
   w.column("path", blocks, [](const BlockOfPath& b) { return b.path; });
   w.column("module", blocks, [](const BlockOfPath& b) { return b.at.module; });
   w.column("offset", blocks, [](const BlockOfPath& b) { return b.at.offset; });
+  w.close();
+}
+
+// Columns "in_module", "module" and "offset" (of the module, or of nothing: an address).
+template <typename Out, typename Rows, typename RefOf>
+void write_data_refs(Writer<Out>& w, const Rows& rows, RefOf ref_of) {
+  using Row = typename Rows::value_type;
+  w.column("in_module", rows, [&](const Row& r) { return ref_of(r).in_module ? 1 : 0; });
+  w.column("module", rows, [&](const Row& r) { return ref_of(r).at.module; });
+  w.column("offset", rows, [&](const Row& r) { return ref_of(r).at.offset; });
+}
+
+template <typename Out>
+void write_memory_tables(Writer<Out>& w, const Tables& t) {
+  if (!t.latencies.empty()) {
+    w.open("latency_pages");
+    w.column("class", t.latency_pages,
+             [](const LatencyPageRow& r) { return static_cast<int>(r.level); });
+    write_data_refs(w, t.latency_pages, [](const LatencyPageRow& r) { return r.page; });
+    w.column("count", t.latency_pages, [](const LatencyPageRow& r) { return r.count; });
+    w.close();
+    w.open("latency_values");
+    w.column("class", t.latency_values,
+             [](const LatencyValueRow& r) { return static_cast<int>(r.level); });
+    w.column("value", t.latency_values, [](const LatencyValueRow& r) { return r.value; });
+    w.column("count", t.latency_values, [](const LatencyValueRow& r) { return r.count; });
+    w.close();
+  }
+  if (t.cache_lines.empty()) return;
+  w.open("cache_lines");
+  write_data_refs(w, t.cache_lines, [](const CacheLineRow& r) { return r.line; });
+  w.column("loads", t.cache_lines, [](const CacheLineRow& r) { return r.loads; });
+  w.column("stores", t.cache_lines, [](const CacheLineRow& r) { return r.stores; });
   w.close();
 }
 
@@ -388,6 +494,7 @@ void write_value_tables(Writer<Out>& w, const Tables& t) {
     w.column("in_context", t.values, [](const ValueRow& v) { return v.has_context ? 1 : 0; });
     w.column("context_module", t.values, [](const ValueRow& v) { return v.context.module; });
     w.column("context_offset", t.values, [](const ValueRow& v) { return v.context.offset; });
+    w.column("part", t.values, [](const ValueRow& v) { return static_cast<int>(v.part); });
     w.column("bits", t.values, [](const ValueRow& v) { return v.bits; });
     w.column("constant", t.values, [](const ValueRow& v) { return v.constant ? 1 : 0; });
     write_figures(w, t.values);
@@ -405,8 +512,9 @@ void write_value_tables(Writer<Out>& w, const Tables& t) {
   }
 }
 
+// `errors`: there are any.
 template <typename Out>
-void write_tables(Writer<Out>& w, const Tables& t) {
+void write_tables(Writer<Out>& w, const Tables& t, bool errors) {
   w.open("tables");
   w.open("blocks");
   w.column("module", t.blocks, [](const BlockCount& b) { return b.at.module; });
@@ -430,6 +538,7 @@ void write_tables(Writer<Out>& w, const Tables& t) {
   w.column("to_offset", t.edges, [](const Edge& e) { return e.to.offset; });
   w.column("kind", t.edges, [](const Edge& e) { return e.kind; });
   w.column("count", t.edges, [](const Edge& e) { return e.count; });
+  if (errors) w.column("error", t.edges, [](const Edge& e) { return e.error; });
   w.close();
   w.open("calls");
   w.column("from_module", t.calls, [](const CallPair& c) { return c.site.module; });
@@ -439,6 +548,7 @@ void write_tables(Writer<Out>& w, const Tables& t) {
   w.column("indirect", t.calls, [](const CallPair& c) { return c.indirect ? 1 : 0; });
   w.column("count", t.calls, [](const CallPair& c) { return c.count; });
   w.column("inclusive", t.calls, [](const CallPair& c) { return c.inclusive; });
+  if (errors) w.column("error", t.calls, [](const CallPair& c) { return c.error; });
   w.close();
   w.open("entries");
   w.column("module", t.entries, [](const Entry& e) { return e.at.module; });
@@ -446,8 +556,9 @@ void write_tables(Writer<Out>& w, const Tables& t) {
   w.column("invocations", t.entries, [](const Entry& e) { return e.invocations; });
   w.column("inclusive", t.entries, [](const Entry& e) { return e.inclusive; });
   w.close();
-  write_path_tables(w, t);
+  write_path_tables(w, t, errors);
   write_latency_tables(w, t);
+  write_memory_tables(w, t);
   write_value_tables(w, t);
   w.close();
 }
@@ -460,6 +571,9 @@ void write_hotlists(Writer<Out>& w, const char* name, const Hotlists& h) {
   w.rows("edges", h.edges);
   w.rows("paths", h.paths);
   w.rows("load_latency", h.load_latency);
+  w.rows("latency_pages", h.latency_pages);
+  w.rows("latency_values", h.latency_values);
+  w.rows("cache_lines", h.cache_lines);
   w.rows("values", h.values);
   w.rows("arguments", h.arguments);
   w.rows("targets", h.targets);
@@ -481,8 +595,10 @@ void write_document(Out& out, const Profile& p) {
   w.rows("modules", p.modules);
   w.rows("functions", p.functions);
   write_hotlists(w, "hotlists", p.hotlists);
-  write_tables(w, p.tables);
-  w.value("confidence", {{"exact", p.confidence.exact}});
+  write_tables(w, p.tables, p.confidence.groups != 0);
+  w.value("confidence", {{"exact", p.confidence.exact},
+                         {"level", kConfidenceLevel},
+                         {"groups", p.confidence.groups}});
   w.close();
   out.write("\n");
 }

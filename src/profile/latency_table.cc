@@ -59,6 +59,22 @@ uint64_t LatencyRow::quantile(double share) const {
   return 0;
 }
 
+double LatencyRow::mean_error() const {
+  const uint64_t served = timed - classes[static_cast<size_t>(LatencyClass::beyond)];
+  if (served < 2) return mean();
+  const double middle = mean();
+  double squares = 0;
+  uint64_t left = served;
+  for (const auto& [bucket, count] : histogram) {
+    const uint64_t n = std::min(left, count);  // those beyond are in the last buckets
+    const double typical_cycles =
+        static_cast<double>(bucket_begin(bucket) + bucket_begin(bucket + 1) - 1) / 2;
+    squares += static_cast<double>(n) * (typical_cycles - middle) * (typical_cycles - middle);
+    left -= n;
+  }
+  return std::sqrt(squares / static_cast<double>(served) / static_cast<double>(served - 1));
+}
+
 double LatencyRow::lost_cycles(const LatencyCalibration& calibration) const {
   return std::max(0.0, mean() - calibration.typical[0]) * static_cast<double>(executions);
 }

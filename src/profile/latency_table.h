@@ -59,6 +59,8 @@ struct LatencyRow {
     const uint64_t served = timed - classes[static_cast<size_t>(LatencyClass::beyond)];
     return served == 0 ? 0 : static_cast<double>(cycles) / static_cast<double>(served);
   }
+  // The standard error of the mean, as exactly as buckets are; each timed load one observation.
+  double mean_error() const;
   // Cycles that a share of the timed loads does not exceed, as exactly as buckets are.
   uint64_t quantile(double share) const;
   // Executions x (mean - what a load from the first cache takes).

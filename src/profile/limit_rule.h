@@ -8,7 +8,14 @@
 //           | "module:" GLOB ":instructions"               each file that matches, by its name
 //           | "calls:" GLOB | "calls:" GLOB "->" GLOB      calls of a function, from a function
 //           | "syscalls:" GLOB                             each system call that matches
+//           | "path-share:" PATH | "path:" PATH ":" ("instructions" | "count" | "share")
+//                                                          each path through what matches
+//           | "value:" GLOB ":invariance"                  each instruction of what matches: how
+//                                                          often it computes the base's top value
+//           | "load:" GLOB ":" ("lost" | "misses")         each load of what matches: cycles lost;
+//                                                          share that L1 and L2 did not serve
 //   METRIC  = "instructions" | "inclusive" | "calls" | "loops" | "share"
+//   PATH    = GLOB {"->" GLOB}                             functions one after the other
 //   BOUND   = ("+" | "-") NUMBER "%"        relative to the base
 //           | ("+" | "-") NUMBER [K|M|G]    the difference to the base
 //           | NUMBER [K|M|G]                the new value; of a share: NUMBER "%"
@@ -16,10 +23,15 @@
 // Functions are known by their whole name, their linkage name, and without types: "app::parse" and
 // "parse" are the function "int app::parse<char>(char const*)".
 // For a share "+1%" is one percentage point. "@0.1%": only changes of at least that share of the
-// base's instructions count; calls and system calls are compared with their own totals. A function
+// base's instructions count; calls and system calls are compared with their own totals; of a load
+// the cycles lost count as instructions, and of a value the executions that changed it. A function
 // that the base does not have is judged by absolute bounds and not by relative ones: what it costs
 // shows in the whole program. A GLOB without a wildcard that names nothing in either profile is an
 // error, so that a gate does not pass because of a misspelt name.
+//
+// A sampled figure must also differ by more than noise, and so must times of loads, which are
+// measured in every mode. Totals of a sampled profile and its system calls are judged by absolute
+// bounds only: how far they are off is not known.
 #pragma once
 
 #include <string>
@@ -34,8 +46,19 @@ namespace shadowprof::profile {
 enum class Severity : uint8_t { warning, error };
 
 struct LimitRule {
-  enum class Subject : uint8_t { program, function, module, call, syscall };
-  enum class Metric : uint8_t { instructions, inclusive, calls, loops, share, syscalls };
+  enum class Subject : uint8_t { program, function, module, call, syscall, path, value, load };
+  enum class Metric : uint8_t {
+    instructions,
+    inclusive,
+    calls,
+    loops,
+    share,
+    syscalls,
+    count,
+    invariance,
+    lost,
+    misses
+  };
   enum class Bound : uint8_t { relative, difference, absolute };
 
   std::string text;
@@ -46,8 +69,9 @@ struct LimitRule {
   std::string caller;   // "" where it does not matter
   bool at_most = true;
   Bound bound = Bound::relative;
-  double value = 0;  // a percentage is 100 times smaller here
-  double floor = 0;  // share of the base
+  double value = 0;             // a percentage is 100 times smaller here
+  double floor = 0;             // share of the base
+  bool where_profiled = false;  // passes where the profiles do not have what it is about
 };
 
 // What a rule found: one function, call or total that is beyond its limit.

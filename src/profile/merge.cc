@@ -55,6 +55,7 @@ void multiply(ValueFigures& figures, uint64_t weight) {
   figures.zero *= weight;
   figures.same *= weight;
   figures.strided *= weight;
+  figures.top_error *= weight;
   for (ValueCount& v : figures.top) v.count *= weight;
 }
 
@@ -68,25 +69,43 @@ void multiply(LatencyRow& load, uint64_t weight) {
 
 void multiply(Profile& p, uint64_t weight) {
   if (weight == 1) return;
+  for (Function& f : p.functions) f.self_error *= weight;
   Tables& t = p.tables;
   for (BlockCount& b : t.blocks) b.count *= weight;
   for (Interruption& i : t.interruptions) i.count *= weight;
-  for (Edge& e : t.edges) e.count *= weight;
+  for (Edge& e : t.edges) {
+    e.count *= weight;
+    e.error *= weight;
+  }
   for (CallPair& c : t.calls) {
     c.count *= weight;
     c.inclusive *= weight;
+    c.error *= weight;
   }
   for (Entry& e : t.entries) {
     e.invocations *= weight;
     e.inclusive *= weight;
   }
-  for (PathRow& path : t.paths) path.count *= weight;
+  for (PathRow& path : t.paths) {
+    path.count *= weight;
+    path.error *= weight;
+  }
   PathCounts& paths = p.coverage.paths;
   for (uint64_t* count : {&paths.executions, &paths.pruned, &paths.error_bound, &paths.dropped})
     *count *= weight;
   for (ValueRow& v : t.values) multiply(v.figures, weight);
   for (ArgumentRow& a : t.arguments) multiply(a.figures, weight);
   for (LatencyRow& load : t.latencies) multiply(load, weight);
+  for (LatencyPageRow& row : t.latency_pages) row.count *= weight;
+  for (LatencyValueRow& row : t.latency_values) row.count *= weight;
+  for (CacheLineRow& row : t.cache_lines) {
+    row.loads *= weight;
+    row.stores *= weight;
+  }
+  AccessCounts& accesses = p.coverage.accesses;
+  for (uint64_t* count :
+       {&accesses.accesses, &accesses.pruned, &accesses.error_bound, &accesses.unknown})
+    *count *= weight;
   Coverage& c = p.coverage;
   c.samples *= weight;
   c.instructions_profiled *= weight;
@@ -229,8 +248,12 @@ void Merger::take_lines(const Profile& profile) {
 void Merger::take_functions(const Profile& profile, const std::vector<uint32_t>& module_in_sum) {
   for (Function f : profile.functions) {
     f.at.module = module_in_sum[f.at.module];
-    Function& known = functions_.try_emplace(f.at, f).first->second;
+    const auto [at, first] = functions_.try_emplace(f.at, f);
+    if (first) continue;
+    Function& known = at->second;
+    const uint64_t error = added_error(known.self_error, f.self_error);
     if (naming(f) < naming(known)) known = std::move(f);
+    known.self_error = error;
   }
 }
 
@@ -265,7 +288,7 @@ Status Merger::add(Profile profile, const std::string& file, uint64_t weight) {
     sum_.confidence = profile.confidence;
   } else {
     add_run(sum_.run, profile.run);
-    sum_.confidence.exact &= profile.confidence.exact;
+    sum_.confidence = added(sum_.confidence, profile.confidence);
   }
   empty_ = false;
   return {};

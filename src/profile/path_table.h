@@ -23,6 +23,7 @@ struct PathRow {
   bool from_known = false;
   CodeRef from;
   std::vector<CodeRef> blocks;
+  uint64_t error = 0;  // of the count: confidence.h
 };
 
 using PathTable = std::vector<PathRow>;  // by blocks; unique

@@ -75,12 +75,16 @@ uint64_t Coverage::dropped_instructions() const {
 void normalise(Tables& t) {
   add_up(
       t.edges, [](const Edge& e) { return std::tuple(e.from, e.to, e.kind); },
-      [](Edge& a, const Edge& b) { a.count += b.count; });
+      [](Edge& a, const Edge& b) {
+        a.count += b.count;
+        a.error = added_error(a.error, b.error);
+      });
   add_up(
       t.calls, [](const CallPair& c) { return std::tuple(c.site, c.callee, c.indirect); },
       [](CallPair& a, const CallPair& b) {
         a.count += b.count;
         a.inclusive += b.inclusive;
+        a.error = added_error(a.error, b.error);
       });
   add_up(
       t.entries, [](const Entry& e) { return e.at; },
@@ -89,7 +93,8 @@ void normalise(Tables& t) {
         a.inclusive += b.inclusive;
       });
   add_up(
-      t.values, [](const ValueRow& v) { return std::tuple(v.at, v.has_context, v.context); },
+      t.values,
+      [](const ValueRow& v) { return std::tuple(v.at, v.has_context, v.context, v.part); },
       [](ValueRow& a, const ValueRow& b) { add_figures(a.figures, b.figures); });
   add_up(
       t.arguments, [](const ArgumentRow& a) { return std::tuple(a.site, a.callee, a.argument); },
@@ -98,6 +103,18 @@ void normalise(Tables& t) {
       t.latencies, [](const LatencyRow& l) { return l.at; },
       [](LatencyRow& a, const LatencyRow& b) { add_latencies(a, b); });
   add_up(
+      t.latency_pages, [](const LatencyPageRow& l) { return std::tuple(l.level, l.page); },
+      [](LatencyPageRow& a, const LatencyPageRow& b) { a.count += b.count; });
+  add_up(
+      t.latency_values, [](const LatencyValueRow& l) { return std::tuple(l.level, l.value); },
+      [](LatencyValueRow& a, const LatencyValueRow& b) { a.count += b.count; });
+  add_up(
+      t.cache_lines, [](const CacheLineRow& l) { return l.line; },
+      [](CacheLineRow& a, const CacheLineRow& b) {
+        a.loads += b.loads;
+        a.stores += b.stores;
+      });
+  add_up(
       t.paths, [](const PathRow& p) -> const std::vector<CodeRef>& { return p.blocks; },
       [](PathRow& a, const PathRow& b) {
         if (b.count > a.count && b.from_known) {
@@ -105,6 +122,7 @@ void normalise(Tables& t) {
           a.from = b.from;
         }
         a.count += b.count;
+        a.error = added_error(a.error, b.error);
       });
 }
 
@@ -128,9 +146,10 @@ void add_tables(Profile& into, const Profile& from, const std::vector<uint32_t>&
   into.tables.interruptions = std::move(canonical.interruptions);
 
   for (const Edge& e : from.tables.edges)
-    into.tables.edges.push_back({moved(e.from), moved(e.to), e.kind, e.count});
+    into.tables.edges.push_back({moved(e.from), moved(e.to), e.kind, e.count, e.error});
   for (const CallPair& c : from.tables.calls)
-    into.tables.calls.push_back({moved(c.site), moved(c.callee), c.indirect, c.count, c.inclusive});
+    into.tables.calls.push_back(
+        {moved(c.site), moved(c.callee), c.indirect, c.count, c.inclusive, c.error});
   for (const Entry& e : from.tables.entries)
     into.tables.entries.push_back({moved(e.at), e.invocations, e.inclusive});
   for (ValueRow v : from.tables.values) {
@@ -147,12 +166,17 @@ void add_tables(Profile& into, const Profile& from, const std::vector<uint32_t>&
     l.at = moved(l.at);
     into.tables.latencies.push_back(std::move(l));
   }
+  add_memory_tables(into.tables, from.tables, module_in_into);
   for (PathRow path : from.tables.paths) {
     path.from = moved(path.from);
     for (CodeRef& block : path.blocks) block = moved(block);
     into.tables.paths.push_back(std::move(path));
   }
   normalise(into.tables);
+  for (SampleGroup group : from.groups) {
+    for (GroupedCode& code : group.code) code.at = moved(code.at);
+    into.groups.push_back(std::move(group));
+  }
 
   Coverage& c = into.coverage;
   c.samples += from.coverage.samples;
@@ -164,6 +188,7 @@ void add_tables(Profile& into, const Profile& from, const std::vector<uint32_t>&
   add_counts(c.dropped, from.coverage.dropped);
   add_counts(c.events, from.coverage.events);
   add_path_counts(c.paths, from.coverage.paths);
+  add_access_counts(c.accesses, from.coverage.accesses);
 }
 
 namespace {
@@ -190,6 +215,11 @@ Status check_indices(const Profile& p) {
     if (bad(t.arguments[i].site) || bad(t.arguments[i].callee)) return name_row("arguments", i);
   for (size_t i = 0; i < t.latencies.size(); i++)
     if (bad(t.latencies[i].at)) return name_row("latencies", i);
+  const auto bad_data = [&](const DataRef& ref) { return ref.in_module && bad(ref.at); };
+  for (size_t i = 0; i < t.latency_pages.size(); i++)
+    if (bad_data(t.latency_pages[i].page)) return name_row("pages of loads", i);
+  for (size_t i = 0; i < t.cache_lines.size(); i++)
+    if (bad_data(t.cache_lines[i].line)) return name_row("cache lines", i);
   for (size_t i = 0; i < t.paths.size(); i++)
     if (bad(t.paths[i].from) ||
         std::any_of(t.paths[i].blocks.begin(), t.paths[i].blocks.end(), bad))

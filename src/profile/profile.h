@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The profile: everything that is known after a run, and what the profile file holds. Collectors
-// fill the tables, the driver of the run fills run, coverage, overhead and syscalls, symbols give the
-// functions; then, in this order:
+// fill the tables, the driver of the run fills run, coverage, overhead and syscalls, symbols give
+// the functions; then, in this order:
 //
 //   attribute_functions(profile, names)   self, inclusive, ... of each function that executed
 //   profile.hotlists = compute_hotlists(profile, limit, lines)
@@ -21,12 +21,15 @@
 #include "base/result.h"
 #include "profile/block_table.h"
 #include "profile/call_table.h"
+#include "profile/confidence.h"
 #include "profile/edge_table.h"
 #include "profile/function_table.h"
 #include "profile/hotlists.h"
 #include "profile/latency_table.h"
+#include "profile/memory_table.h"
 #include "profile/module_table.h"
 #include "profile/path_table.h"
+#include "profile/sample_groups.h"
 #include "profile/value_table.h"
 
 namespace shadowprof::profile {
@@ -66,8 +69,15 @@ struct Run {
   Host host;
   std::string started;  // UTC, ISO 8601: "2025-01-31T12:00:00Z"
   double duration_s = 0;
-  std::optional<Exit> exit;  // absent: the program was still running
+  std::optional<Exit> exit;       // absent: the program was still running
   std::vector<MergedRun> merged;  // empty: one run
+};
+
+// Samples that two engines have run, to see whether they agree.
+struct Verified {
+  uint64_t samples = 0;
+  uint64_t instructions = 0;  // that agreed
+  uint64_t diverged = 0;      // samples
 };
 
 struct Coverage {
@@ -80,6 +90,8 @@ struct Coverage {
   std::map<std::string, uint64_t> dropped;  // instructions by the reason for which no row has them
   std::map<std::string, uint64_t> events;   // other things that could not be counted, by what
   PathCounts paths;
+  AccessCounts accesses;
+  std::optional<Verified> verified;
 
   double share() const;
   uint64_t dropped_instructions() const;
@@ -127,10 +139,9 @@ struct Tables {
   ArgumentTable arguments;
   PathTable paths;
   LatencyTable latencies;
-};
-
-struct Confidence {
-  bool exact = false;  // every instruction was profiled: all intervals have width 0
+  LatencyPageTable latency_pages;
+  LatencyValueTable latency_values;
+  CacheLineTable cache_lines;
 };
 
 struct Profile {
@@ -144,6 +155,7 @@ struct Profile {
   Hotlists hotlists;
   Tables tables;
   Confidence confidence;
+  SampleGroups groups;  // until functions are known
 };
 
 // Sorts the tables of edges, calls and entries and adds up equal rows.

@@ -89,6 +89,15 @@ std::vector<ValueCount> ValueHotlist::all() const {
   return found;
 }
 
+ValueCount ValueHotlist::hottest() const {
+  ValueCount best;
+  const ValueCount* const first = table_ == nullptr ? slots_ : table_.get();
+  const uint32_t slots = table_ == nullptr ? entries_ : table_slots_;
+  for (uint32_t i = 0; i < slots; i++)
+    if (first[i].count > best.count) best = first[i];
+  return best;
+}
+
 void ValueHotlist::rebuild(uint32_t slots, const std::vector<ValueCount>& keep) {
   if (table_ == nullptr || slots != table_slots_) table_ = std::make_unique<ValueCount[]>(slots);
   std::fill(table_.get(), table_.get() + slots, ValueCount{});

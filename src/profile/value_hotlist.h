@@ -59,6 +59,8 @@ class ValueHotlist {
   // that was seen less than `threshold` times since it was taken in cannot be told from a rare one
   // that was lucky: of such only what was seen counts.
   std::vector<ValueCount> top(uint64_t occurrences) const;
+  // Of those in the table the one that was seen most since it was taken in, and how often that was.
+  ValueCount hottest() const;
   // The unbiased estimate.
   double estimate(uint64_t value) const;
   // How many distinct values there were: exact until the table first overflowed, then an estimate

@@ -22,14 +22,20 @@ std::vector<ValueShare> shares_of(const ValueFigures& f) {
   return shares;
 }
 
-HotFigures figures_of(const ValueFigures& f) {
-  return {f.count,
-          f.invariance(),
-          share_of(f.zero, f.count),
-          share_of(f.same, f.count),
-          share_of(f.strided, f.count),
-          f.distinct,
-          shares_of(f)};
+HotFigures figures_of(const Profile& profile, const ValueFigures& f) {
+  HotFigures hot{f.count,
+                 f.invariance(),
+                 share_of(f.zero, f.count),
+                 share_of(f.same, f.count),
+                 share_of(f.strided, f.count),
+                 f.distinct,
+                 shares_of(f),
+                 {}};
+  if (profile.confidence.exact) hot.invariance_error = 0;
+  if (f.samples >= 2)
+    hot.invariance_error =
+        std::min(1.0, critical_value(f.samples) * share_of(f.top_error, f.count));
+  return hot;
 }
 
 // What the profiled functions that copy, fill or compare memory are called, in the C library's
@@ -67,8 +73,9 @@ void add_values(const Profile& profile, size_t limit, const LineLookup& lines, H
     value.at = place_of(profile, lines, row.at);
     if (row.has_context) value.context = place_of(profile, lines, row.context);
     value.disassembly = row.text;
+    value.part = row.part;
     value.bits = row.bits;
-    value.figures = figures_of(row.figures);
+    value.figures = figures_of(profile, row.figures);
     value.semi_invariant = semi_invariant(row);
     lists.values.push_back(std::move(value));
   }
@@ -88,7 +95,7 @@ void add_arguments(const Profile& profile, size_t limit, const LineLookup& lines
     argument.callee = place_of(profile, lines, row.callee);
     argument.reg = argument_register(row.argument);
     argument.is_size = size_is_argument(argument.callee.function, row.argument);
-    argument.figures = figures_of(row.figures);
+    argument.figures = figures_of(profile, row.figures);
     lists.arguments.push_back(std::move(argument));
   }
 }

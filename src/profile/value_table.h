@@ -13,7 +13,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "profile/module_table.h"
@@ -27,7 +29,11 @@ struct ValueFigures {
   uint64_t same = 0;
   uint64_t strided = 0;
   uint64_t distinct = 0;  // an estimate where more values occurred than a hotlist holds
-  std::vector<ValueCount> top;
+  // Standard error of the hottest value's count, from how its share differs between samples, and
+  // how many samples that is from; 0 where it is not known, or nothing was sampled.
+  uint64_t top_error = 0;
+  uint32_t samples = 0;
+  std::vector<ValueCount> top = {};
 
   double invariance() const {
     if (count == 0 || top.empty()) return 0;
@@ -35,30 +41,40 @@ struct ValueFigures {
   }
 };
 
-// What instructions that write a general-purpose register wrote: the bits of the register that the
-// instruction names, zero-extended.
+// What a row's values are: what the instruction wrote to a general-purpose register (the first that
+// it names), to another one (the upper half of a product, a remainder), or what a compare tells of
+// its operands: cmp their difference, test the bits that they have in common.
+enum class ValuePart : uint8_t { result, second, comparison };
+inline constexpr size_t kValueParts = 3;
+const char* to_string(ValuePart part);
+std::optional<ValuePart> value_part_from(std::string_view name);
+
+// What an instruction computed: the bits that it names, zero-extended.
 struct ValueRow {
   CodeRef at;
   // Return address of the frame that executed it; only with --value-context call.
   bool has_context = false;
   CodeRef context;
+  ValuePart part = ValuePart::result;
   uint8_t bits = 64;
   bool constant = false;  // the encoding alone says what it computes
   ValueFigures figures;
   std::string text;  // disassembled; only of the hottest rows, and not in the file's table
 };
 
-// An integer argument register at calls from one place to one function.
+// An argument register at calls from one place to one function.
 struct ArgumentRow {
   CodeRef site;
   CodeRef callee;
-  uint8_t argument = 0;  // 0 rdi, 1 rsi, 2 rdx, 3 rcx, 4 r8, 5 r9
+  // 0 rdi, 1 rsi, 2 rdx, 3 rcx, 4 r8, 5 r9; then xmm0 to xmm3: the bits of the double in them
+  uint8_t argument = 0;
   ValueFigures figures;
 };
-inline constexpr uint8_t kArguments = 6;
+inline constexpr uint8_t kIntegerArguments = 6;
+inline constexpr uint8_t kArguments = 10;
 const char* argument_register(uint8_t argument);
 
-using ValueTable = std::vector<ValueRow>;        // by at, context; unique
+using ValueTable = std::vector<ValueRow>;        // by at, context, part; unique
 using ArgumentTable = std::vector<ArgumentRow>;  // by site, callee, argument; unique
 
 // Adds b's figures to a's: counts are added up, of equal values too; distinct values that both

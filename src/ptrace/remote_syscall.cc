@@ -187,7 +187,7 @@ Result<int64_t> RemoteSyscalls::call_words(int64_t number, std::span<const uint6
   for (;;) {
     SP_ASSIGN(const int64_t result, call_once(number, arguments));
     if (result == machine::kRestartBlock) return -int64_t{EINTR};
-    //    // The signal that is behind this is dealt with on the way to the next entry stop.
+    // The signal that is behind this is dealt with on the way to the next entry stop.
     if (!wants_restart(result)) return result;
   }
 }

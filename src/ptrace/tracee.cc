@@ -10,7 +10,12 @@
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <array>
+#include <csetjmp>
 #include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ctime>
 #include <fstream>
 #include <string>
 
@@ -170,6 +175,22 @@ bool Tracee::set_siginfo_if_alive(const siginfo_t& info) const {
   return request_if_alive(PTRACE_SETSIGINFO, 0, const_cast<siginfo_t*>(&info), "SETSIGINFO");
 }
 
+bool Tracee::get_pending_signals_if_alive(SignalMask& out) const {
+  out = 0;
+  std::array<siginfo_t, 16> some;
+  for (uint64_t first = 0;;) {
+    __ptrace_peeksiginfo_args range{first, 0, static_cast<int32_t>(some.size())};
+    const long got = raw_ptrace(PTRACE_PEEKSIGINFO, tid_, reinterpret_cast<uint64_t>(&range),
+                                some.data());
+    CHECK(got >= 0 || errno == ESRCH, "ptrace PEEKSIGINFO of thread {}: {}", tid_.value,
+          std::strerror(errno));
+    if (got < 0) return false;
+    for (long i = 0; i < got; i++) out |= mask_of(some[static_cast<size_t>(i)].si_signo);
+    if (static_cast<size_t>(got) < some.size()) return true;
+    first += static_cast<uint64_t>(got);
+  }
+}
+
 bool Tracee::get_signal_mask_if_alive(SignalMask& out) const {
   static_assert(sizeof out == kKernelSigsetBytes);
   return request_if_alive(PTRACE_GETSIGMASK, kKernelSigsetBytes, &out, "GETSIGMASK");
@@ -202,6 +223,11 @@ bool Tracee::get_syscall_stop_if_alive(SyscallStopInfo& out) const {
                 : info.op == PTRACE_SYSCALL_INFO_EXIT ? SyscallStop::exit
                                                       : SyscallStop::neither;
     out.is_x86_64 = info.arch == kAuditArchX8664;
+    if (out.which == SyscallStop::entry) {
+      out.nr = static_cast<long>(info.entry.nr);
+      std::copy(std::begin(info.entry.args), std::end(info.entry.args), out.args.begin());
+    }
+    if (out.which == SyscallStop::exit) out.result = info.exit.rval;
     return true;
   }
   // Before Linux 5.3: at an entry stop rax is always -ENOSYS, at an exit stop nearly never.
@@ -212,6 +238,9 @@ bool Tracee::get_syscall_stop_if_alive(SyscallStopInfo& out) const {
   out.which = stop.kind() != WaitStatus::Kind::syscall_stop             ? SyscallStop::neither
               : static_cast<int64_t>(registers.rax) == -int64_t{ENOSYS} ? SyscallStop::entry
                                                                         : SyscallStop::exit;
+  out.nr = static_cast<long>(registers.orig_rax);
+  for (size_t i = 0; i < out.args.size(); i++) out.args[i] = registers.syscall_argument(i);
+  out.result = static_cast<int64_t>(registers.rax);
   return true;
 }
 
@@ -264,10 +293,76 @@ Status Tracee::try_set_options(TraceOptions options) const {
   return fail_errno(errno, "cannot set the tracing options of thread {}", tid_.value);
 }
 
-Result<Tracee> seize(Tid tid, TraceOptions options) {
-  if (raw_ptrace(PTRACE_SEIZE, tid, 0, as_data(kernel_options(options))) < 0) {
-    return cannot_seize(tid, errno);
+namespace {
+
+sigjmp_buf gives_up_here;
+
+void give_up(int) {
+  siglongjmp(gives_up_here, 1);
+}
+
+// Sends this thread SIGALRM, once, unless it ends before. Armed only where give_up() has somewhere to
+// go to.
+class Deadline {
+ public:
+  Deadline() {
+    struct sigaction action {};
+    action.sa_handler = give_up;
+    ::sigaction(SIGALRM, &action, &action_before_);
+    sigset_t alarm;
+    sigemptyset(&alarm);
+    sigaddset(&alarm, SIGALRM);
+    ::pthread_sigmask(SIG_UNBLOCK, &alarm, &mask_before_);
+    sigevent event{};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = SIGALRM;
+    event._sigev_un._tid = static_cast<pid_t>(::syscall(SYS_gettid));
+    CHECK(::timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0, "timer_create: {}",
+          std::strerror(errno));
   }
+  void arm() {
+    constexpr itimerspec kPatience{{0, 0}, {0, 20'000'000}};
+    ::timer_settime(timer_, 0, &kPatience, nullptr);
+  }
+  ~Deadline() {
+    ::timer_delete(timer_);
+    ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+    ::sigaction(SIGALRM, &action_before_, nullptr);
+  }
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
+
+ private:
+  timer_t timer_{};
+  struct sigaction action_before_ {};
+  sigset_t mask_before_{};
+};
+
+// The alarm may come when the seize has just succeeded.
+bool is_traced_by_us(Tid tid) {
+  return status_field(tid, "TracerPid") == std::to_string(::syscall(SYS_gettid));
+}
+
+// While a process executes another program nobody can begin to trace its threads, and it waits for
+// those that are traced already to be seen dead, which is for us to do: so whoever waits in the
+// seize waits for ever (kernel/ptrace.c ptrace_attach, fs/exec.c de_thread; cred_guard_mutex). It
+// restarts after any signal; only a handler that does not return ends it.
+int try_to_seize(Tid tid, TraceOptions options) {
+  Deadline deadline;
+  if (sigsetjmp(gives_up_here, 1) != 0) return is_traced_by_us(tid) ? 0 : EAGAIN;
+  deadline.arm();
+  return raw_ptrace(PTRACE_SEIZE, tid, 0, as_data(kernel_options(options))) < 0 ? errno : 0;
+}
+
+}  // namespace
+
+Result<Tracee> seize(Tid tid, TraceOptions options) {
+  const int error = try_to_seize(tid, options);
+  if (error == EAGAIN) {
+    return fail_errno(error, "cannot trace {} while its process executes another program",
+                      tid.value);
+  }
+  if (error != 0) return cannot_seize(tid, error);
   return Tracee(tid);
 }
 

@@ -16,6 +16,7 @@
 //     must_x      CHECKs; for tests and places where the thread cannot die.
 #pragma once
 
+#include <array>
 #include <csignal>
 #include <cstdint>
 #include <span>
@@ -101,6 +102,11 @@ class Tracee {
   // resumed with the signal info.si_signo. It may be another signal than the one that stopped it.
   [[nodiscard]] bool set_siginfo_if_alive(const siginfo_t& info) const;
 
+  // Signals that wait for this thread alone, those that it blocks included. What an instruction has
+  // raised is among them until a signal-delivery-stop reports it; the stop that an interrupt asked for
+  // comes first (kernel/signal.c, get_signal).
+  [[nodiscard]] bool get_pending_signals_if_alive(SignalMask& out) const;
+
   // The mask that the program set: inside sigsuspend, ppoll and the like it is the mask that will
   // be put back, not the temporary one (kernel/ptrace.c, PTRACE_GETSIGMASK).
   [[nodiscard]] bool get_signal_mask_if_alive(SignalMask& out) const;
@@ -118,6 +124,10 @@ class Tracee {
   struct SyscallStopInfo {
     SyscallStop which = SyscallStop::neither;
     bool is_x86_64 = true;  // false for int 0x80 and compatibility mode
+    // At entry.
+    long nr = -1;
+    std::array<uint64_t, 6> args{};
+    int64_t result = 0;  // at exit
   };
   [[nodiscard]] bool get_syscall_stop_if_alive(SyscallStopInfo& out) const;
 

@@ -57,26 +57,28 @@ WaitOutcome wait_for(Tid tid, WaitMode mode) {
 
 namespace {
 
-// A process's first thread that has ended is not reported before the others were.
-bool is_zombie(Tid tid) {
+// As in /proc/TID/stat; Z if there is no such thread any more.
+char state_of(Tid tid) {
   std::ifstream file(fmt::format("/proc/{}/stat", tid.value));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   const size_t close = text.rfind(')');
-  return close == text.npos || (close + 2 < text.size() && text[close + 2] == 'Z');
+  return close == text.npos || close + 2 >= text.size() ? 'Z' : text[close + 2];
 }
 
-// Until there is something to report. False: there will be nothing before others have ended.
-bool poll_for_report(Tid tid, siginfo_t& report) {
+// Until there is something to report. An Error: there will be nothing before others have acted.
+Status poll_for_report(Tid tid, siginfo_t& report) {
   constexpr unsigned kEager = 200;  // looks without sleeping, about the time that a stop takes
   constexpr unsigned kLooksPerCheck = 20;
   for (unsigned looks = 0;; looks++) {
-    if (!wait_id(tid, WEXITED | WSTOPPED | WNOWAIT | WNOHANG, report)) return false;
-    if (report.si_pid != 0) return true;
+    if (!wait_id(tid, WEXITED | WSTOPPED | WNOWAIT | WNOHANG, report)) return thread_is_gone(tid);
+    if (report.si_pid != 0) return {};
     if (looks < kEager) {
       ::sched_yield();
       continue;
     }
-    if (looks % kLooksPerCheck == 0 && is_zombie(tid)) return false;
+    const char state = looks % kLooksPerCheck == 0 ? state_of(tid) : 'R';
+    if (state == 'Z') return thread_is_gone(tid);
+    if (state == 'D') return fail_errno(EAGAIN, "thread {} waits uninterruptibly", tid.value);
     constexpr timespec kPause{0, 50'000};
     ::nanosleep(&kPause, nullptr);
   }
@@ -84,13 +86,14 @@ bool poll_for_report(Tid tid, siginfo_t& report) {
 
 }  // namespace
 
-Result<WaitStatus> wait_for_stop(Tid tid, MayBeFirst may_be_first) {
+Result<WaitStatus> wait_for_stop(Tid tid, Patience patience) {
   for (;;) {
     siginfo_t report;
-    const bool reported = may_be_first == MayBeFirst::yes
-                              ? poll_for_report(tid, report)
-                              : wait_id(tid, WEXITED | WSTOPPED | WNOWAIT, report);
-    if (!reported) return thread_is_gone(tid);
+    if (patience == Patience::bounded) {
+      SP_TRY(poll_for_report(tid, report));
+    } else if (!wait_id(tid, WEXITED | WSTOPPED | WNOWAIT, report)) {
+      return thread_is_gone(tid);
+    }
     if (ends_the_thread(WaitStatus::from_waitid(report))) return thread_is_gone(tid);
     // Without WEXITED, so that a death since the look above stays.
     if (!wait_id(tid, WSTOPPED | WNOHANG, report)) return thread_is_gone(tid);

@@ -50,9 +50,11 @@ WaitOutcome wait_for(Tid tid, WaitMode mode = WaitMode::block);
 // there for the caller's own wait_any or wait_for. One exception: if SIGKILL strikes between our
 // look and our taking of the report, an exit event may be used up; the death is not.
 // Interruptions by our own handlers are waited over.
-// A process's first thread that has ended while others live on is not reported: with
-// MayBeFirst::yes that is noticed (ESRCH), at the price of polling.
-enum class MayBeFirst : uint8_t { no, yes };
-Result<WaitStatus> wait_for_stop(Tid tid, MayBeFirst may_be_first = MayBeFirst::no);
+// Some stops need others first, whose reports only the caller can take. With Patience::bounded that
+// is noticed, at the price of polling: ESRCH for a process's first thread that has ended while
+// others live on; EAGAIN for a thread that waits uninterruptibly (for a disk, for a child of vfork,
+// in execve for the other threads to end): it stops when that is over.
+enum class Patience : uint8_t { endless, bounded };
+Result<WaitStatus> wait_for_stop(Tid tid, Patience patience = Patience::endless);
 
 }  // namespace shadowprof::ptrace

@@ -4,21 +4,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "report/columns.h"
 
 namespace shadowprof::report {
 
-using profile::CallChange;
 using profile::Change;
 using profile::Diff;
-using profile::EdgeChange;
 using profile::FunctionChange;
 using profile::LineChange;
+using profile::LoadChange;
+using profile::PathChange;
 using profile::Place;
 using profile::Presence;
 using profile::SyscallChange;
+using profile::TransferChange;
+using profile::ValueChange;
 
 namespace {
 
@@ -28,6 +31,14 @@ bool differs(const FunctionChange& c) {
 
 bool differs(const LineChange& c) {
   return c.instructions.delta() != 0;
+}
+
+bool differs(const ValueChange& c) {
+  return c.effect() != 0;
+}
+
+bool differs(const LoadChange& c) {
+  return c.lost_cycles.delta() != 0;
 }
 
 template <typename Row>
@@ -41,6 +52,11 @@ std::vector<const Row*> changed(const std::vector<Row>& all) {
   for (const Row& row : all)
     if (differs(row)) rows.push_back(&row);
   return rows;
+}
+
+// Half-width of the 95 % interval of a difference.
+double noise_of(const Diff& diff, double error) {
+  return diff.exact && error == 0 ? 0 : profile::critical_value(diff.error_groups()) * error;
 }
 
 class DiffRenderer {
@@ -57,6 +73,9 @@ class DiffRenderer {
     lines();
     calls();
     edges();
+    paths();
+    loads();
+    values();
     syscalls();
     return std::move(text_);
   }
@@ -87,6 +106,10 @@ class DiffRenderer {
   std::string figures(const Change& c) const {
     return colored(c.delta(), fmt::format("{:>9} {:>8}", signed_count(c.delta()), change_ratio(c)));
   }
+  // What may be noise.
+  const char* mark(const Change& c, double error) const {
+    return std::abs(static_cast<double>(c.delta())) < noise_of(diff_, error) ? "~" : " ";
+  }
   // Of the program's instructions before.
   std::string effect(const Change& c) const {
     if (diff_.instructions.base == 0) return "";
@@ -103,11 +126,10 @@ class DiffRenderer {
     const size_t room = columns_ - 38;
     for (size_t i = 0; i < shown; i++) {
       const FunctionChange& c = *rows[i];
-      const bool noise = static_cast<double>(std::abs(c.self.delta())) < c.noise;
       const std::string where = source(c.at);
       const size_t name = room - std::min(room / 2, where.empty() ? 0 : where.size() + 1);
       line(fmt::format("{} {:>8} {:>8}{} {}{}", figures(c.self), effect(c.self),
-                       signed_count(c.invocations.delta()), noise ? "~" : " ",
+                       signed_count(c.invocations.delta()), mark(c.self, c.error),
                        fit(function_or_address(c.at), name), where.empty() ? "" : " " + where));
     }
     more(shown, rows.size());
@@ -133,10 +155,11 @@ class DiffRenderer {
     const size_t shown = std::min(options_.limit, rows.size());
     const size_t room = columns_ - 20 - 4;
     for (size_t i = 0; i < shown; i++) {
-      const CallChange& c = *rows[i];
-      line(fmt::format("{}  {} {} {}", figures(c.count),
-                       left(point(c.site, room - room / 2), room - room / 2),
-                       c.indirect ? "*>" : "->", fit(function_or_address(c.callee), room / 2)));
+      const TransferChange& c = *rows[i];
+      const bool indirect = c.kind == profile::EdgeKind::indirect_call;
+      line(fmt::format("{} {}{} {} {}", figures(c.count), mark(c.count, c.error),
+                       left(point(c.from, room - room / 2), room - room / 2),
+                       indirect ? "*>" : "->", fit(function_or_address(c.to), room / 2)));
     }
     more(shown, rows.size());
   }
@@ -147,10 +170,70 @@ class DiffRenderer {
     const size_t shown = std::min(options_.limit, rows.size());
     const size_t room = columns_ - 35 - 4;
     for (size_t i = 0; i < shown; i++) {
-      const EdgeChange& c = *rows[i];
-      line(fmt::format("{}  {} {} -> {}", figures(c.count), left(profile::to_string(c.kind), 13),
+      const TransferChange& c = *rows[i];
+      line(fmt::format("{} {}{} {} -> {}", figures(c.count), mark(c.count, c.error),
+                       left(profile::to_string(c.kind), 13),
                        left(point(c.from, room - room / 2), room - room / 2),
                        point(c.to, room / 2)));
+    }
+    more(shown, rows.size());
+  }
+  void paths() {
+    const auto rows = changed(diff_.paths);
+    if (rows.empty()) return;
+    heading("Paths (instructions; effect on the program)",
+            "   change    ratio   effect   count  blocks, functions, lines");
+    const size_t shown = std::min(options_.limit, rows.size());
+    for (size_t i = 0; i < shown; i++) {
+      const PathChange& c = *rows[i];
+      line(fmt::format("{} {:>8} {:>7}{} {}", figures(c.instructions), effect(c.instructions),
+                       signed_count(c.count.delta()), mark(c.instructions, c.error),
+                       fit(path_text(c), columns_ - 38)));
+    }
+    more(shown, rows.size());
+  }
+  static std::string path_text(const PathChange& c) {
+    std::string text = fmt::format("{}", c.blocks);
+    for (size_t i = 0; i < c.functions.size(); i++)
+      text += (i == 0 ? " " : " -> ") + function_or_address(c.functions[i]);
+    for (size_t i = 0; i < c.lines.size(); i++)
+      text += fmt::format("{}{}", i == 0 ? ":" : ",", c.lines[i].line);
+    return text;
+  }
+  void values() {
+    const auto rows = changed(diff_.values);
+    if (rows.empty()) return;
+    heading("Values (share of executions that compute it)",
+            "executed   before      now               value  instruction");
+    const size_t shown = std::min(options_.limit, rows.size());
+    for (size_t i = 0; i < shown; i++) {
+      const ValueChange& c = *rows[i];
+      const auto share = [](uint64_t n) {
+        return fmt::format("{:.2f}%", static_cast<double>(n) / 1e4);
+      };
+      const size_t room = columns_ - 50;
+      line(fmt::format("{:>8} {:>8} {:>8}  {:#18x}  {} {}",
+                       short_count(std::max(c.executions.base, c.executions.now)),
+                       share(c.invariance.base), share(c.invariance.now), c.value,
+                       point(c.at, room), printable(c.instruction)));
+    }
+    more(shown, rows.size());
+  }
+  void loads() {
+    const auto rows = changed(diff_.loads);
+    if (rows.empty()) return;
+    heading("Loads (cycles lost; mean cycles and share that missed the second level cache)",
+            "   change    ratio cycles:  before      now misses: before     now  load");
+    const size_t shown = std::min(options_.limit, rows.size());
+    for (size_t i = 0; i < shown; i++) {
+      const LoadChange& c = *rows[i];
+      const auto share = [](uint64_t n) {
+        return fmt::format("{:.1f}%", static_cast<double>(n) / 1e4);
+      };
+      line(fmt::format("{}         {:>7.1f} {:>8.1f}         {:>6} {:>7} {}{}",
+                       figures(c.lost_cycles), c.base_mean, c.new_mean, share(c.misses.base),
+                       share(c.misses.now), mark(c.lost_cycles, c.error),
+                       point(c.at, std::max<size_t>(columns_, 100) - 69)));
     }
     more(shown, rows.size());
   }
@@ -188,7 +271,12 @@ Json place_json(const Place& p) {
   return j;
 }
 
-Json row_json(const FunctionChange& c) {
+Json noise_json(const Diff& diff, double error) {
+  const double noise = noise_of(diff, error);
+  return std::isfinite(noise) ? Json(noise) : Json();
+}
+
+Json row_json(const Diff& diff, const FunctionChange& c) {
   Json j = place_json(c.at);
   j["linkage_name"] = c.linkage_name;
   j["presence"] = to_string(c.presence);
@@ -196,42 +284,72 @@ Json row_json(const FunctionChange& c) {
   j["inclusive_instructions"] = change_json(c.inclusive);
   j["invocations"] = change_json(c.invocations);
   j["loop_iterations"] = change_json(c.loop_iterations);
-  j["noise"] = c.noise;
+  j["noise"] = noise_json(diff, c.error);
   return j;
 }
 
-Json row_json(const LineChange& c) {
+Json row_json(const Diff&, const LineChange& c) {
   return {{"function", c.function},
           {"file", c.file},
           {"line", c.line},
           {"instructions", change_json(c.instructions)}};
 }
 
-Json row_json(const CallChange& c) {
-  return {{"from", place_json(c.site)},
-          {"to", place_json(c.callee)},
-          {"indirect", c.indirect},
-          {"count", change_json(c.count)},
-          {"inclusive_instructions", change_json(c.inclusive)}};
-}
-
-Json row_json(const EdgeChange& c) {
+Json row_json(const Diff& diff, const TransferChange& c) {
   return {{"from", place_json(c.from)},
           {"to", place_json(c.to)},
           {"kind", profile::to_string(c.kind)},
           {"count", change_json(c.count)},
-          {"target_instructions", change_json(c.instructions)}};
+          {"instructions", change_json(c.instructions)},
+          {"noise", noise_json(diff, c.error)}};
 }
 
-Json row_json(const SyscallChange& c) {
+Json row_json(const Diff& diff, const PathChange& c) {
+  Json j = place_json(c.at);
+  j["blocks"] = c.blocks;
+  for (const Place& f : c.functions) j["functions"].push_back(place_json(f));
+  j["lines"] = Json::array();
+  for (const profile::SourceLine& l : c.lines)
+    j["lines"].push_back({{"file", l.file}, {"line", l.line}});
+  j["count"] = change_json(c.count);
+  j["instructions"] = change_json(c.instructions);
+  j["noise"] = noise_json(diff, c.error);
+  return j;
+}
+
+double share(uint64_t millionths) {
+  return static_cast<double>(millionths) / 1e6;
+}
+
+Json row_json(const Diff&, const ValueChange& c) {
+  Json j = place_json(c.at);
+  if (!c.instruction.empty()) j["disassembly"] = c.instruction;
+  j["value"] = c.value;
+  j["executions"] = change_json(c.executions);
+  j["share"] = {{"base", share(c.invariance.base)}, {"new", share(c.invariance.now)}};
+  return j;
+}
+
+Json row_json(const Diff& diff, const LoadChange& c) {
+  Json j = place_json(c.at);
+  j["executions"] = change_json(c.executions);
+  j["lost_cycles"] = change_json(c.lost_cycles);
+  j["mean_cycles"] = {{"base", c.base_mean}, {"new", c.new_mean}};
+  j["miss_share"] = {{"base", share(c.misses.base)}, {"new", share(c.misses.now)}};
+  j["noise"] = noise_json(diff, c.error);
+  return j;
+}
+
+Json row_json(const Diff&, const SyscallChange& c) {
   return {{"name", c.name}, {"count", change_json(c.count)}};
 }
 
 template <typename Row>
-Json rows_json(const std::vector<Row>& all, size_t limit) {
+Json rows_json(const Diff& diff, const std::vector<Row>& all, size_t limit) {
   const auto rows = changed(all);
   Json result = Json::array();
-  for (size_t i = 0; i < std::min(limit, rows.size()); i++) result.push_back(row_json(*rows[i]));
+  for (size_t i = 0; i < std::min(limit, rows.size()); i++)
+    result.push_back(row_json(diff, *rows[i]));
   return result;
 }
 
@@ -262,11 +380,14 @@ std::string diff_json(const Diff& diff, size_t limit) {
                   {"instructions", change_json(diff.instructions)},
                   {"calls", change_json(diff.calls)},
                   {"syscalls", change_json(diff.syscalls)},
-                  {"functions", rows_json(diff.functions, limit)},
-                  {"lines", rows_json(diff.lines, limit)},
-                  {"call_pairs", rows_json(diff.call_pairs, limit)},
-                  {"edges", rows_json(diff.edges, limit)},
-                  {"syscall_names", rows_json(diff.syscall_names, limit)}};
+                  {"functions", rows_json(diff, diff.functions, limit)},
+                  {"lines", rows_json(diff, diff.lines, limit)},
+                  {"call_pairs", rows_json(diff, diff.call_pairs, limit)},
+                  {"edges", rows_json(diff, diff.edges, limit)},
+                  {"paths", rows_json(diff, diff.paths, limit)},
+                  {"values", rows_json(diff, diff.values, limit)},
+                  {"loads", rows_json(diff, diff.loads, limit)},
+                  {"syscall_names", rows_json(diff, diff.syscall_names, limit)}};
   return j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

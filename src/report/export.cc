@@ -21,7 +21,7 @@ constexpr ExportFormat kFormats[] = {
     {"llvm-unsymbolized", "llvm-profgen --unsymbolized-profile", true, false,
      export_llvm_unsymbolized},
     {"pprof", "pprof, gzipped", false, true, export_pprof},
-    {"prefetch", "prefetch hints as CSV (needs load latencies)", true, false, export_prefetch},
+    {"prefetch", "prefetch hints as CSV, from load latencies", true, false, export_prefetch},
     {"speedscope", "speedscope.app", false, false, export_speedscope},
 };
 
@@ -61,11 +61,6 @@ Result<uint32_t> choose_module(const profile::Profile& profile, const std::strin
     if (!most || count > instructions[*most]) most = module;
   if (!most) return fail("there is no code in the profile");
   return *most;
-}
-
-// Full mode measures no latencies, and it is them that say what to prefetch.
-Result<std::string> export_prefetch(const ExportInput&) {
-  return fail("the profile has no load latencies, so nothing is known about what to prefetch");
 }
 
 }  // namespace shadowprof::report

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 
 #include "report/columns.h"
@@ -23,7 +24,10 @@ constexpr double kManyEndedEarly = 0.2;
 class Renderer {
  public:
   Renderer(const Profile& profile, const TextOptions& options)
-      : profile_(profile), options_(options), columns_(std::max<size_t>(options.columns, 80)) {}
+      : profile_(profile),
+        options_(options),
+        columns_(std::max<size_t>(options.columns, 80)),
+        margins_(profile.confidence.groups >= 2) {}
 
   bool estimated() const {
     const auto option = profile_.run.options.find("inclusive");
@@ -37,6 +41,7 @@ class Renderer {
     edges();
     paths();
     loads();
+    memory();
     values();
     arguments();
     targets();
@@ -55,6 +60,14 @@ class Renderer {
     if (!options_.color || share < 0.01) return content;
     return fmt::format("\x1b[{}m{}\x1b[0m", share >= 0.1 ? "1;31" : "33", content);
   }
+  // Half of the interval behind a share, in a column of its own.
+  size_t margin_columns() const { return margins_ ? 6 : 0; }
+  std::string margin(const profile::Margin& error) const {
+    if (!margins_) return "";
+    return error ? fmt::format(" {:<5}",
+                               fmt::format("{:.{}f}", 100 * *error, *error < 0.00995 ? 2 : 1))
+                 : std::string(6, ' ');
+  }
   void heading(std::string_view title) {
     text_ += '\n';
     line(options_.color ? fmt::format("\x1b[1m{}\x1b[0m", title) : std::string(title));
@@ -66,6 +79,7 @@ class Renderer {
   void edges();
   void paths();
   void loads();
+  void memory();
   void values();
   void arguments();
   void targets();
@@ -78,6 +92,7 @@ class Renderer {
   const Profile& profile_;
   const TextOptions& options_;
   size_t columns_;
+  bool margins_;  // shares have errors
   std::string text_;
 };
 
@@ -116,6 +131,11 @@ void Renderer::sampling() {
                        c.samples, c.samples == 1 ? "" : "s", percent(o.estimated_share),
                        percent(o.budget_share), o.pause_s.total * 1e3, o.pause_s.max * 1e3),
            columns_));
+  if (margins_)
+    line(
+        fmt::format("± is half of the {:.0f} % interval, in percentage points, from {} groups of "
+                    "samples",
+                    100 * profile::kConfidenceLevel, profile_.confidence.groups));
   uint64_t all = 0, early = 0;
   std::vector<std::pair<uint64_t, std::string>> reasons;
   for (const auto& [reason, count] : c.ended) {
@@ -139,16 +159,18 @@ void Renderer::methods() {
   const size_t shown = std::min(options_.limit, rows.size());
   heading("Hot functions (by instructions of their own)");
   if (estimated()) line("(total: estimated from calls)");
-  line("   self   total    instr    calls    loops  function");
+  line(margins_ ? "   self ±       total    instr    calls    loops  function"
+                : "   self   total    instr    calls    loops  function");
   // What is left for names; wide terminals have the source line and the file too.
-  const size_t room = columns_ - 44;
+  const size_t room = columns_ - 44 - margin_columns();
   const bool wide = columns_ >= 110;
   const size_t name_columns = wide ? room - 48 : room;
   for (size_t i = 0; i < shown; i++) {
     const profile::HotMethod& m = rows[i];
-    const std::string figures = fmt::format(
-        "{:>7} {:>7} {:>8} {:>8} {:>8}", percent(m.self_share), percent(m.inclusive_share),
-        short_count(m.self), short_count(m.invocations), short_count(m.loop_iterations));
+    const std::string figures =
+        fmt::format("{:>7}{} {:>7} {:>8} {:>8} {:>8}", percent(m.self_share),
+                    margin(m.self_share_error), percent(m.inclusive_share), short_count(m.self),
+                    short_count(m.invocations), short_count(m.loop_iterations));
     std::string name = left(function_or_address(m.at), name_columns);
     if (wide) name += "  " + left(source(m.at), 24) + " " + fit(module_name(m.at), 20);
     line(colored(m.self_share, figures) + "  " + name);
@@ -175,12 +197,14 @@ void Renderer::call_pairs() {
   const auto& rows = profile_.hotlists.call_pairs;
   const size_t shown = std::min(options_.limit, rows.size());
   heading("Hot calls (by count; * the callee is computed)");
-  line("  share    count    instr  call site -> callee");
-  const size_t room = columns_ - 27 - 6;
+  line(margins_ ? "  share ±       count    instr  call site -> callee"
+                : "  share    count    instr  call site -> callee");
+  const size_t room = columns_ - 27 - 6 - margin_columns();
   for (size_t i = 0; i < shown; i++) {
     const profile::HotCallPair& c = rows[i];
-    const std::string figures = fmt::format("{:>7} {:>8} {:>8}", percent(c.share),
-                                            short_count(c.count), short_count(c.inclusive));
+    const std::string figures =
+        fmt::format("{:>7}{} {:>8} {:>8}", percent(c.share), margin(c.share_error),
+                    short_count(c.count), short_count(c.inclusive));
     const std::string callee = fit(function_or_address(c.callee), room / 2);
     line(colored(c.share, figures) + "  " + beside(c.site, callee, room) +
          (c.indirect ? " *> " : " -> ") + callee);
@@ -192,11 +216,13 @@ void Renderer::edges() {
   const auto& rows = profile_.hotlists.edges;
   const size_t shown = std::min(options_.limit, rows.size());
   heading("Hot edges (by count)");
-  line("  share    count  kind           from -> to");
-  const size_t room = columns_ - 33 - 6;
+  line(margins_ ? "  share ±       count  kind           from -> to"
+                : "  share    count  kind           from -> to");
+  const size_t room = columns_ - 33 - 6 - margin_columns();
   for (size_t i = 0; i < shown; i++) {
     const profile::HotEdge& e = rows[i];
-    const std::string figures = fmt::format("{:>7} {:>8}", percent(e.share), short_count(e.count));
+    const std::string figures =
+        fmt::format("{:>7}{} {:>8}", percent(e.share), margin(e.share_error), short_count(e.count));
     const bool within = !e.from.function.empty() && e.from.function == e.to.function &&
                         e.from.module == e.to.module;
     const std::string to =
@@ -238,11 +264,68 @@ std::string value_text(uint64_t value) {
   return value < 1'000'000 ? fmt::format("{}", value) : fmt::format("{:#x}", value);
 }
 
-std::string top_values(const profile::HotFigures& f, size_t columns) {
+std::string data_text(const profile::DataPlace& place, size_t columns) {
+  if (place.module.empty()) return fmt::format("{:#x}", place.offset);
+  return fit(printable(file_name(place.module)) + fmt::format("+{:#x}", place.offset), columns);
+}
+
+void Renderer::memory() {
+  const auto& pages = profile_.hotlists.latency_pages;
+  if (!pages.empty()) {
+    heading("Pages of slow loads (slowest class first)");
+    line("  class    count   share  page");
+    for (size_t i = 0; i < std::min(options_.limit, pages.size()); i++)
+      line(fmt::format("{:>7} {:>8} {:>7}  {}", profile::to_string(pages[i].level),
+                       short_count(pages[i].count), percent(pages[i].share),
+                       data_text(pages[i].page, columns_ - 26)));
+    more(std::min(options_.limit, pages.size()), pages.size(),
+         profile_.tables.latency_pages.size());
+  }
+  const auto& values = profile_.hotlists.latency_values;
+  if (!values.empty()) {
+    heading("Values of slow loads (slowest class first)");
+    line("  class    count   share  value");
+    for (size_t i = 0; i < std::min(options_.limit, values.size()); i++)
+      line(fmt::format("{:>7} {:>8} {:>7}  {}", profile::to_string(values[i].level),
+                       short_count(values[i].count), percent(values[i].share),
+                       value_text(values[i].value)));
+    more(std::min(options_.limit, values.size()), values.size(),
+         profile_.tables.latency_values.size());
+  }
+  const auto& lines = profile_.hotlists.cache_lines;
+  if (lines.empty()) return;
+  heading("Cache lines (by accesses)");
+  line("  share    loads   stores  line");
+  for (size_t i = 0; i < std::min(options_.limit, lines.size()); i++)
+    line(colored(lines[i].share,
+                 fmt::format("{:>7} {:>8} {:>8}", percent(lines[i].share),
+                             short_count(lines[i].loads), short_count(lines[i].stores))) +
+         "  " + data_text(lines[i].line, columns_ - 27));
+  more(std::min(options_.limit, lines.size()), lines.size(), profile_.tables.cache_lines.size());
+}
+
+bool is_difference(const profile::HotValue& v) {
+  return v.part == profile::ValuePart::comparison && v.disassembly.starts_with("cmp");
+}
+
+// Of a difference, with its sign.
+std::string value_text(const profile::HotValue& of, uint64_t value) {
+  const auto unused = 64 - std::clamp<unsigned>(of.bits, 1, 64);
+  const auto signed_value = static_cast<int64_t>(value << unused) >> unused;
+  const bool negative = is_difference(of) && signed_value < 0;
+  return negative ? "-" + value_text(-static_cast<uint64_t>(signed_value)) : value_text(value);
+}
+
+std::string value_text(const profile::HotArgument& of, uint64_t value) {
+  return of.is_double() ? fmt::format("{}", std::bit_cast<double>(value)) : value_text(value);
+}
+
+std::string top_values(const profile::HotValue& v, size_t columns) {
+  const profile::HotFigures& f = v.figures;
   std::string text;
   for (size_t i = 0; i < std::min<size_t>(3, f.values.size()); i++)
     text += fmt::format("{}{} {}", i == 0 ? "" : ", ", percent(f.values[i].share),
-                        value_text(f.values[i].value));
+                        value_text(v, f.values[i].value));
   return fit(text, columns);
 }
 
@@ -272,39 +355,48 @@ void Renderer::paths() {
   const auto& rows = profile_.hotlists.paths;
   if (rows.empty()) return;
   heading("Hot paths (by instructions)");
-  line("  share    flow    count    instr  blocks  route");
+  line(margins_ ? "  share ±       flow    count    instr  blocks  route"
+                : "  share    flow    count    instr  blocks  route");
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
     const profile::HotPath& p = rows[i];
-    const std::string figures =
-        fmt::format("{:>7} {:>7} {:>8} {:>8} {:>7}", percent(p.share), percent(p.flow),
-                    short_count(p.count), short_count(p.instructions), p.blocks.size());
-    line(colored(p.share, figures) + "  " + fit(route(p.blocks), columns_ - 43));
+    const std::string figures = fmt::format(
+        "{:>7}{} {:>7} {:>8} {:>8} {:>7}", percent(p.share), margin(p.share_error), percent(p.flow),
+        short_count(p.count), short_count(p.instructions), p.blocks.size());
+    line(colored(p.share, figures) + "  " + fit(route(p.blocks), columns_ - 43 - margin_columns()));
     if (p.from) line("          from " + point(*p.from, columns_ - 15));
   }
   more(std::min(options_.limit, rows.size()), rows.size(), profile_.tables.paths.size());
+}
+
+// What of the instruction a row is about, where it is not the result that it names.
+const char* part_text(const profile::HotValue& v) {
+  if (v.part == profile::ValuePart::result) return "";
+  if (v.part == profile::ValuePart::second) return " (2nd result)";
+  return is_difference(v) ? " (difference)" : " (common bits)";
 }
 
 void Renderer::values() {
   const auto& rows = profile_.hotlists.values;
   if (rows.empty()) return;
   heading("Values (* semi-invariant: hot, and mostly one value)");
-  line("    count  top value  zero   same  stride distinct  instruction");
+  line(margins_ ? "    count  top value ±      zero   same  stride distinct  instruction"
+                : "    count  top value  zero   same  stride distinct  instruction");
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
     const profile::HotValue& v = rows[i];
     const profile::HotFigures& f = v.figures;
-    line(colored(f.invariance,
-                 fmt::format("{:>8} {}{:>6} {:>7} {:>7} {:>7} {:>7}", short_count(f.count),
-                             v.semi_invariant ? '*' : ' ', percent(f.invariance),
-                             percent(f.zero_share), percent(f.last_value_share),
-                             percent(f.stride_share), short_count(f.distinct))) +
-         "  " + point(v.at, columns_ - 52));
+    line(colored(f.invariance, fmt::format("{:>8} {}{:>6}{} {:>7} {:>7} {:>7} {:>7}",
+                                           short_count(f.count), v.semi_invariant ? '*' : ' ',
+                                           percent(f.invariance), margin(f.invariance_error),
+                                           percent(f.zero_share), percent(f.last_value_share),
+                                           percent(f.stride_share), short_count(f.distinct))) +
+         "  " + point(v.at, columns_ - 52 - margin_columns()));
     if (v.context) line("           returning to " + point(*v.context, columns_ - 24));
-    const std::string code = printable(v.disassembly);
-    std::string detail = "           " + left(code, 30) + " " + top_values(f, columns_ - 44);
+    const std::string code = printable(v.disassembly) + part_text(v);
+    std::string detail = "           " + left(code, 30) + " " + top_values(v, columns_ - 44);
     line(fit(detail, columns_));
     if (v.semi_invariant && !f.values.empty())
       line(fit(fmt::format("           semi-invariant: {} are {}; specialise",
-                           percent(f.invariance), value_text(f.values[0].value)),
+                           percent(f.invariance), value_text(v, f.values[0].value)),
                columns_));
   }
   more(std::min(options_.limit, rows.size()), rows.size(), profile_.tables.values.size());
@@ -318,10 +410,11 @@ void Renderer::arguments() {
   const size_t room = columns_ - 34 - 12;
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
     const profile::HotArgument& a = rows[i];
-    const uint64_t top = a.figures.values.empty() ? 0 : a.figures.values[0].value;
+    const std::string top =
+        a.figures.values.empty() ? "" : value_text(a, a.figures.values[0].value);
     line(colored(a.figures.invariance,
                  fmt::format("{:>8} {:>7} {:<14}", short_count(a.figures.count),
-                             percent(a.figures.invariance), fit(value_text(top), 14))) +
+                             percent(a.figures.invariance), fit(top, 14))) +
          "  " + left(point(a.site, room - room / 2), room - room / 2) + " -> " +
          left(function_or_address(a.callee), room / 2) + " " + printable(a.reg) +
          (a.is_size ? " size" : ""));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sample/collection.h"
 
+#include "collect/address_collector.h"
 #include "collect/edge_collector.h"
 #include "collect/latency_collector.h"
 #include "sample/calibrate.h"
@@ -10,7 +11,8 @@ namespace shadowprof::sample {
 emu::CapturePlan Collection::plan() const {
   emu::CapturePlan plan;
   plan.values = values;
-  plan.load_cycles = plan.addresses = latencies;
+  plan.load_cycles = latencies;
+  plan.addresses = latencies || addresses;
   return plan;
 }
 
@@ -24,19 +26,28 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collectio
                                                                  const trace::BlockTable& table,
                                                                  const Calibration& calibration) {
   std::vector<std::unique_ptr<collect::Collector>> collectors;
-  // Always: what executed is what all other tables are shares of.
-  collectors.push_back(std::make_unique<collect::EdgeCollector>(
-      table, collect::EdgeCollectorOptions{collection.calls}));
-  if (collection.paths) {
-    collectors.push_back(std::make_unique<collect::PathCollector>(
-        table, collect::PathCollectorOptions{collection.path_scope, true}));
+  // What executed is what all other tables are shares of.
+  if (!collection.counted_by_engine) {
+    collectors.push_back(std::make_unique<collect::EdgeCollector>(
+        table, collect::EdgeCollectorOptions{collection.calls, collection.sampled}));
   }
+  if (collection.paths) {
+    collect::PathCollectorOptions path_options;
+    path_options.scope = collection.path_scope;
+    path_options.whole_threads = !collection.sampled;
+    path_options.errors = collection.sampled;
+    collectors.push_back(std::make_unique<collect::PathCollector>(
+        table, path_options));
+  }
+  if (collection.addresses)
+    collectors.push_back(std::make_unique<collect::AddressCollector>(table));
   if (calibration) {
     collectors.push_back(std::make_unique<collect::LatencyCollector>(table, *calibration));
   }
   if (collection.values) {
-    collectors.push_back(
-        std::make_unique<collect::ValueCollector>(table, collection.value_options));
+    collect::ValueCollectorOptions value_options = collection.value_options;
+    value_options.errors = collection.sampled;
+    collectors.push_back(std::make_unique<collect::ValueCollector>(table, value_options));
   }
   return collectors;
 }

@@ -24,12 +24,22 @@ struct Collection {
   bool values = false;
   collect::ValueCollectorOptions value_options;
   bool latencies = false;  // of every load that does nothing else: much slower
+  bool addresses = false;  // of every load and store
+  bool sampled = false;    // a trace begins anywhere in its thread; counts have errors
   // Follow every call and return, for exact inclusive counts: reads a trace instead of counters.
   bool exact_inclusive = false;
 
+  // The engine counts what executes, so no collector has to.
+  bool counted_by_engine = false;
+
   // Counters do not tell the order of things, nor values.
-  bool needs_trace() const { return exact_inclusive || paths || values || latencies; }
+  bool needs_trace() const { return exact_inclusive || paths || values || latencies || addresses; }
   emu::CapturePlan plan() const;
+  // Nothing but values is captured, and not every one is wanted: the engine may leave some out.
+  bool may_capture_samples() const {
+    return values && counted_by_engine && !latencies && !addresses &&
+           !value_options.by_call_site && !value_options.condition.all();
+  }
 };
 
 using Calibration = std::optional<profile::LatencyCalibration>;

@@ -12,6 +12,7 @@
 #include "collect/count_tables.h"
 #include "collect/pipeline.h"
 #include "inject/engine.h"
+#include "sample/engine_stops.h"
 #include "sample/host.h"
 #include "sample/name_functions.h"
 #include "sample/pipeline_sink.h"
@@ -26,27 +27,30 @@ void fill_overhead(profile::Profile& profile, const inject::EngineCounts& counts
   overhead.collector_cpu_s = pipeline.cpu_seconds();
   overhead.engine_cpu_s = cpu_seconds_of(RUSAGE_SELF) - overhead.collector_cpu_s;
   overhead.program_cpu_s = cpu_seconds_of(RUSAGE_CHILDREN);
-  overhead.translated_blocks = counts.fragments;
-  overhead.translation_s = counts.translation_s;
-  overhead.stops = {{"miss", counts.misses},
-                    {"indirect_miss", counts.indirect_misses},
-                    {"pair_log", counts.pair_logs},
-                    {"drain", counts.drains},
-                    {"syscall", counts.tracer_syscalls},
-                    {"signal", counts.signals},
-                    {"native_step", counts.native_steps},
-                    {"context_step", counts.context_steps},
-                    {"signal_hold", counts.holds},
-                    {"stale", counts.stale},
-                    {"flush", counts.flushes},
-                    {"process", counts.processes},
-                    {"thread", counts.threads}};
+  overhead.translated_blocks = counts.translation.fragments;
+  overhead.translation_s = counts.translation.seconds;
+  overhead.stops = stops_by_kind(counts);
 }
 
 void add_engine_counts(const inject::Engine& engine, const trace::BlockTable& table, bool calls,
                        profile::Profile& profile) {
   collect::add_counts(table, engine.run_counts(), engine.pair_counts(), calls, profile);
   profile.coverage.samples = engine.counts().threads;
+}
+
+// Runs that end in an indirect branch are counted in pairs with what followed.
+std::vector<uint64_t> executions_of_runs(const inject::Engine& engine) {
+  std::vector<uint64_t> executions = engine.run_counts();
+  for (const trace::PairCount& pair : engine.pair_counts()) {
+    if (pair.run.value >= executions.size()) executions.resize(pair.run.value + 1);
+    executions[pair.run.value] += pair.count;
+  }
+  return executions;
+}
+
+emu::Recording recording_for(const Collection& collection) {
+  if (!collection.counted_by_engine) return emu::Recording::trace;
+  return collection.needs_trace() ? emu::Recording::both : emu::Recording::counts;
 }
 
 ptrace::LaunchRequest launch_request(const FullModeRequest& request) {
@@ -64,6 +68,21 @@ ptrace::LaunchRequest launch_request(const FullModeRequest& request) {
   return launch;
 }
 
+inject::EngineOptions engine_options(const FullModeRequest& request, const Collection& collection,
+                                     ptrace::TraceOptions trace) {
+  inject::EngineOptions options;
+  options.follow = request.follow;
+  options.trace = trace;
+  options.hide_vdso = request.deterministic;
+  options.space.recording = recording_for(collection);
+  options.space.translator.through_jumps = !collection.needs_trace();
+  options.space.translator.stop_at_cpuid = request.baseline_processor;
+  options.plan = collection.plan();
+  options.seen_enough = collection.value_options.seen_enough;
+  options.capture_one_in = collection.value_options.condition.weight();
+  return options;
+}
+
 }  // namespace
 
 Result<RunResult> run_full_mode(const FullModeRequest& request) {
@@ -73,7 +92,10 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   const int64_t started = std::time(nullptr);
   const auto start = std::chrono::steady_clock::now();
 
-  const Collection& collection = request.collection;
+  Collection collection = request.collection;
+  collection.counted_by_engine =
+      (collection.edges || collection.calls || collection.needs_trace()) &&
+      !collection.exact_inclusive;
   SP_ASSIGN(const Calibration calibration, calibrate_for(collection));
   SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
   const ptrace::LaunchRequest launch = launch_request(request);
@@ -83,19 +105,18 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   // From here on no return without the program's end: it cannot go on without us.
 
   trace::BlockTable table;
-  const bool counting =
-      (collection.edges || collection.calls) && !collection.needs_trace();
+  trace::RunMailbox seen_enough;
+  std::vector<uint64_t> executions;
+  if (collection.may_capture_samples()) {
+    collection.value_options.seen_enough = &seen_enough;
+    if (!collection.paths) collection.value_options.executions = &executions;
+  }
+  const bool counting = collection.counted_by_engine;
   collect::Pipeline pipeline(collection.needs_trace()
                                  ? make_collectors(collection, table, calibration)
                                  : std::vector<std::unique_ptr<collect::Collector>>());
   PipelineSink sink(pipeline);
-  inject::EngineOptions options;
-  options.follow = request.follow;
-  options.trace = launch.options;
-  options.space.recording = counting ? emu::Recording::counts : emu::Recording::trace;
-  options.space.translator.through_jumps = !collection.needs_trace();
-  options.plan = collection.plan();
-  inject::Engine engine(table, sink, options);
+  inject::Engine engine(table, sink, engine_options(request, collection, launch.options));
   set_check_context([&] { return engine.describe(); });
   if (const Status adopted = engine.adopt(program); !adopted) {
     ::kill(program.tid().value, SIGKILL);
@@ -109,6 +130,7 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   profile.run.exit = profile::Exit{end.signalled, end.value};
   result.warnings = engine.unsupported();
 
+  executions = executions_of_runs(engine);
   pipeline.finish(profile);
   if (counting) add_engine_counts(engine, table, collection.calls, profile);
   for (const auto& [reason, threads] : engine.ended()) {
@@ -117,7 +139,7 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   profile.coverage.instructions_total = profile.coverage.instructions_profiled;
   profile.confidence.exact = result.warnings.empty();
   fill_syscalls(engine.syscalls(), {}, profile.syscalls);
-  name_functions(profile, request.top, started,
+  name_functions(profile, table, request.top, started,
                  counting ? Inclusive::estimate : Inclusive::measured);
   fill_overhead(profile, engine.counts(), pipeline);
   if (const Status sound = profile::check_consistency(profile); !sound)

@@ -28,6 +28,7 @@ struct FullModeRequest {
   ptrace::InheritedSignals signals;
   bool follow = false;
   bool deterministic = false;
+  bool baseline_processor = false;  // cpuid answers as machine/cpu_model.h says
   Collection collection;
   uint64_t seed = 1;
   size_t top = 20;                             // rows of each hotlist

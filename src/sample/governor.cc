@@ -9,13 +9,17 @@ namespace {
 // The loading of a program is over by then, mostly.
 constexpr double kFirstSample = 0.02;
 constexpr double kFirstRetry = 0.005;
-constexpr double kLongestRetry = 0.5;
 constexpr double kShortestGap = 0.0005;
+// Lengths. The first samples of a program translate most of what they execute.
+constexpr uint64_t kFirstLength = 10'000'000;
+constexpr uint64_t kLeastLength = 1'000'000;
+constexpr uint64_t kGreatestLength = 320'000'000;
+constexpr double kMemory = 0.8;  // of the sums, from one sample to the next
 
 }  // namespace
 
 Governor::Governor(const GovernorOptions& options, const FaultPrice& price)
-    : options_(options), price_(price), random_(options.seed), next_(options.delay) {
+    : options_(options), price_(price), random_(options.seed), next_(options.delay), length_(kFirstLength) {
   next_ += kFirstSample * jitter();
 }
 
@@ -30,6 +34,7 @@ void Governor::sampled(double now, const SampleCost& sample) {
   pause_ += sample.pause;
   fault_cost_ += sample.faults_while_alive * price_.copied + sample.faults_afterwards * price_.kept;
   contention_ += sample.contention;
+  log_ += sample.log;
   active_ += sample.lifetime;
   // The next sample is expected to be like the average one.
   const auto n = static_cast<double>(samples_);
@@ -41,10 +46,23 @@ void Governor::sampled(double now, const SampleCost& sample) {
   if (options_.frequency > 0) earliest = std::max(earliest, now + 1 / options_.frequency);
   const double gap = std::max(earliest - now, kShortestGap);
   next_ = now + gap * jitter();
+  choose_length(sample);
 }
 
-void Governor::missed(double now) {
-  const double wait = std::min(kLongestRetry, kFirstRetry * (1u << std::min(missed_in_a_row_, 8u)));
+void Governor::choose_length(const SampleCost& sample) {
+  if (sample.instructions == 0) return;
+  recent_ = kMemory * recent_ + 1;
+  fixed_ = kMemory * fixed_ + sample.pause + sample.faults_afterwards * price_.kept;
+  growing_ = kMemory * growing_ + sample.faults_while_alive * price_.copied +
+             sample.contention + sample.log;
+  instructions_ = kMemory * instructions_ + static_cast<double>(sample.instructions);
+  const double most = std::min(2.0 * static_cast<double>(length_), double{kGreatestLength});
+  const double balanced = growing_ > 0 ? fixed_ / recent_ / (growing_ / instructions_) : most;
+  length_ = static_cast<uint64_t>(std::clamp(balanced, double{kLeastLength}, most));
+}
+
+void Governor::missed(double now, double longest) {
+  const double wait = std::min(longest, kFirstRetry * (1u << std::min(missed_in_a_row_, 8u)));
   missed_in_a_row_++;
   next_ = now + wait * jitter();
 }

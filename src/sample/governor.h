@@ -6,8 +6,15 @@
 //   cost of a sample = how long the program was stopped
 //                    + page faults that it took because pages were shared with the replica,
 //                      times what such a fault costs on this host (calibrated at start)
+//                    + how long it stood still for its input log (shadow/input_log.h)
 //                    + processor time that the program might have had, where no core is idle; else
 //                      what a busy neighbour costs it (neighbour.h)
+//
+// How long a sample is (length()): what it costs is partly the same however long it is (the pause,
+// and faults after it) and partly grows with it (faults meanwhile, and the neighbour). Few long
+// samples see more instructions; many short ones see more of the program's phases. A sample is so
+// long that both parts cost the same: twice the price of the shortest, and no more than twice the
+// price for an instruction of the longest.
 //
 // A second bound is the load: the share of time in which replicas run. Moments are randomised, so
 // that nothing periodic in the program is seen always or never.
@@ -35,6 +42,8 @@ struct SampleCost {
   double faults_while_alive = 0;
   double faults_afterwards = 0;
   double contention = 0;  // seconds
+  double log = 0;         // seconds that the program stood still so that its input could be kept
+  uint64_t instructions = 0;  // 0: it says nothing about the next ones
 };
 
 // What a first write to a page costs, in seconds: while a replica has it, too, and when the replica
@@ -51,8 +60,14 @@ class Governor {
   // The earliest moment for the next sample, as things are.
   double next_sample() const { return next_; }
   void sampled(double now, const SampleCost& cost);
-  // Nothing could be sampled: the program slept, or could not be forked.
-  void missed(double now);
+  // Of the next sample, in instructions.
+  uint64_t length() const { return length_; }
+  // It was stopped outside samples.
+  void paused(double seconds) { pause_ += seconds; }
+  // Nothing could be sampled: the program slept, or could not be forked. Tries again after growing
+  // times up to `longest`.
+  static constexpr double kLongestRetry = 0.5;
+  void missed(double now, double longest = kLongestRetry);
 
   uint64_t samples() const { return samples_; }
   double pause_total() const { return pause_; }
@@ -60,8 +75,9 @@ class Governor {
   double estimated_share(double now) const { return now > 0 ? cost() / now : 0; }
 
  private:
-  double cost() const { return pause_ + fault_cost_ + contention_; }
+  double cost() const { return pause_ + fault_cost_ + contention_ + log_; }
   double jitter();
+  void choose_length(const SampleCost& sample);
 
   GovernorOptions options_;
   FaultPrice price_;
@@ -71,8 +87,15 @@ class Governor {
   double pause_ = 0;
   double fault_cost_ = 0;
   double contention_ = 0;
+  double log_ = 0;
   double active_ = 0;
   double next_ = 0;
+  uint64_t length_;
+  // Decaying sums over the last samples: their number, seconds, seconds, instructions.
+  double recent_ = 0;
+  double fixed_ = 0;
+  double growing_ = 0;
+  double instructions_ = 0;
 };
 
 }  // namespace shadowprof::sample

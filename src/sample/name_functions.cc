@@ -43,6 +43,16 @@ Result<std::unique_ptr<ModuleSymbols>> load_vdso() {
   return fail("this process has no [vdso]");
 }
 
+// Opened while it was mapped, because its path does not lead to it.
+UniqueFd kept_file_of(const profile::Module& module, const trace::BlockTable& code) {
+  for (uint32_t i = 0; i < code.module_count(); i++) {
+    const trace::Module& m = code.module(ModuleId(i));
+    if (m.file && m.path == module.path && m.inode == module.inode && m.device == module.device)
+      return UniqueFd(::fcntl(m.file->get(), F_DUPFD_CLOEXEC, 0));
+  }
+  return {};
+}
+
 // Opens the file that ran. Another inode under its name may have replaced it; only if it is older
 // than the run is it the same after all: overlay file systems show other numbers in memory maps
 // than to stat(2).
@@ -58,10 +68,14 @@ Result<UniqueFd> open_file_of(const profile::Module& module, int64_t started) {
 }
 
 Result<std::unique_ptr<ModuleSymbols>> load_symbols(const profile::Module& module,
+                                                    const trace::BlockTable& code,
                                                     int64_t started) {
   if (module.path == "[vdso]") return load_vdso();
   if (!module.path.starts_with('/')) return fail("{} has no file", module.path);
-  SP_ASSIGN(UniqueFd fd, open_file_of(module, started));
+  UniqueFd fd = kept_file_of(module, code);
+  if (!fd.valid()) {
+    SP_ASSIGN(fd, open_file_of(module, started));
+  }
   symbols::ModuleSource source;
   source.path = module.path;
   source.fd = std::move(fd);
@@ -128,14 +142,14 @@ void in_parallel(size_t count, Work work) {
 
 }  // namespace
 
-void name_functions(profile::Profile& profile, size_t top, int64_t started,
-                    Inclusive inclusive) {
+void name_functions(profile::Profile& profile, const trace::BlockTable& code, size_t top,
+                    int64_t started, Inclusive inclusive) {
   std::vector<NamedModule> named(profile.modules.size());
   in_parallel(named.size(), [&](size_t i) {
     const auto module = static_cast<uint32_t>(i);
     const auto blocks = blocks_of(profile.tables.blocks, module);
     if (blocks.empty()) return;
-    auto symbols = load_symbols(profile.modules[i], started);
+    auto symbols = load_symbols(profile.modules[i], code, started);
     if (!symbols) {
       if (!profile.modules[i].path.empty()) detail("{}", symbols.error().message);
       return;

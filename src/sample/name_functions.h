@@ -4,6 +4,7 @@
 #pragma once
 
 #include "profile/profile.h"
+#include "trace/block_table.h"
 
 namespace shadowprof::sample {
 
@@ -13,7 +14,7 @@ namespace shadowprof::sample {
 // `started` (seconds since the epoch), has no names; that is no error.
 // `inclusive`: whether the tables have measured figures or they are to be estimated from calls.
 enum class Inclusive { measured, estimate };
-void name_functions(profile::Profile& profile, size_t top, int64_t started,
-                    Inclusive inclusive = Inclusive::measured);
+void name_functions(profile::Profile& profile, const trace::BlockTable& code, size_t top,
+                    int64_t started, Inclusive inclusive = Inclusive::measured);
 
 }  // namespace shadowprof::sample

@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: MIT
 #include "sample/neighbour.h"
 
+#include <sched.h>
+
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
+#include <optional>
 #include <thread>
 #include <vector>
 
 namespace shadowprof::sample {
 namespace {
 
-// Somewhat more than a core's own caches hold, and arithmetic in between.
-constexpr size_t kWords = size_t{1} << 18;
+// About what a program works on at a time: in a core's own caches, mostly. With more, two threads
+// on cores that share caches would only measure each other's misses.
+constexpr size_t kWords = size_t{1} << 16;
 constexpr int kSteps = 60'000;
-constexpr int kRuns = 5;
+constexpr int kRounds = 9;
 // What is more than that is somebody else's doing.
 constexpr double kMost = 0.3;
 
@@ -22,44 +28,123 @@ uint64_t work(std::vector<uint64_t>& memory, uint64_t seed) {
   uint64_t x = seed;
   for (int i = 0; i < kSteps; i++) {
     x = x * 6364136223846793005u + 1442695040888963407u;
-    uint64_t& word = memory[x >> 46];
+    uint64_t& word = memory[x >> 48];
     word += x;
     x ^= word;
   }
   return x;
 }
-static_assert(kWords == size_t{1} << (64 - 46));
+static_assert(kWords == size_t{1} << (64 - 48));
 
-double median_time(std::vector<uint64_t>& memory) {
-  std::vector<double> times;
-  for (int i = 0; i < kRuns; i++) {
-    const auto start = std::chrono::steady_clock::now();
-    memory[0] += work(memory, static_cast<uint64_t>(i));
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    times.push_back(took.count());
-  }
-  std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());
-  return times[kRuns / 2];
+// On a processor: who else wants it does not matter.
+double seconds_of_this_thread() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
+
+double time_work(std::vector<uint64_t>& memory) {
+  const double start = seconds_of_this_thread();
+  memory[0] += work(memory, 1);
+  return seconds_of_this_thread() - start;
+}
+
+// Two processors that we may use; nothing if there is only one.
+std::optional<std::pair<size_t, size_t>> two_of(const cpu_set_t& allowed) {
+  std::vector<size_t> found;
+  for (size_t cpu = 0; cpu < CPU_SETSIZE && found.size() < 2; cpu++) {
+    if (CPU_ISSET(cpu, &allowed)) found.push_back(cpu);
+  }
+  if (found.size() < 2) return std::nullopt;
+  return std::pair(found[0], found[1]);
+}
+
+void run_on(size_t cpu) {
+  cpu_set_t only;
+  CPU_ZERO(&only);
+  CPU_SET(cpu, &only);
+  (void)::sched_setaffinity(0, sizeof only, &only);
+}
+
+// A thread on another processor that computes while it is told to.
+class Neighbour {
+ public:
+  explicit Neighbour(size_t cpu) : thread_([this, cpu] { live(cpu); }) {}
+  ~Neighbour() {
+    tell(kGone);
+    thread_.join();
+  }
+  Neighbour(const Neighbour&) = delete;
+  Neighbour& operator=(const Neighbour&) = delete;
+
+  // On a busy machine it may not get its processor for long: then there is no answer worth a wait.
+  bool late() const { return std::chrono::steady_clock::now() > deadline_; }
+  // Returns when it does.
+  void be_busy() {
+    const int before = rounds_;
+    tell(kBusy);
+    while (rounds_ == before && !late()) std::this_thread::yield();
+  }
+  void be_idle() {
+    tell(kIdle);
+    while (!idle_ && !late()) std::this_thread::yield();
+  }
+
+ private:
+  enum { kIdle, kBusy, kGone };
+
+  void tell(int what) {
+    told_ = what;
+    told_.notify_one();
+  }
+  void live(size_t cpu) {
+    run_on(cpu);
+    std::vector<uint64_t> memory(kWords);
+    while (told_ != kGone) {
+      if (told_ == kBusy) {
+        idle_ = false;
+        memory[0] += work(memory, 2);
+        rounds_++;
+      } else {
+        idle_ = true;
+        told_.wait(kIdle);
+      }
+    }
+  }
+
+  const std::chrono::steady_clock::time_point deadline_ =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+  std::atomic<int> told_ = kIdle;
+  std::atomic<int> rounds_ = 0;
+  std::atomic<bool> idle_ = false;
+  std::thread thread_;
+};
 
 }  // namespace
 
+// The scheduler needs longer than all this takes to spread two threads.
 double neighbour_cost() {
-  if (std::thread::hardware_concurrency() < 2) return 0;
-  std::vector<uint64_t> mine(kWords), theirs(kWords);
-  (void)median_time(mine);  // pages and clock speed settle
-  const double alone = median_time(mine);
-  std::atomic<bool> stop{false};
-  std::atomic<int> rounds{0};
-  std::thread neighbour([&] {
-    for (; !stop; rounds++) theirs[0] += work(theirs, 1);
-  });
-  // By then it is where it will stay.
-  while (rounds < kRuns) std::this_thread::yield();
-  const double together = median_time(mine);
-  stop = true;
-  neighbour.join();
-  return std::clamp(together / alone - 1, 0.0, kMost);
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 0;
+  const auto cpus = two_of(allowed);
+  if (!cpus) return 0;
+  run_on(cpus->first);
+  std::vector<uint64_t> memory(kWords);
+  (void)time_work(memory);
+  std::array<double, kRounds> slower{};
+  {
+    Neighbour neighbour(cpus->second);
+    for (double& ratio : slower) {
+      neighbour.be_idle();
+      const double alone = time_work(memory);
+      neighbour.be_busy();
+      ratio = time_work(memory) / alone;
+    }
+  }
+  (void)::sched_setaffinity(0, sizeof allowed, &allowed);
+  std::nth_element(slower.begin(), slower.begin() + kRounds / 2, slower.end());
+  return std::clamp(slower[kRounds / 2] - 1, 0.0, kMost);
 }
 
 }  // namespace shadowprof::sample

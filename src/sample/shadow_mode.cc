@@ -3,38 +3,39 @@
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <fstream>
 
 #include "base/limits.h"
 #include "base/log.h"
 #include "collect/pipeline.h"
+#include "sample/burst_mode.h"
 #include "sample/host.h"
 #include "sample/name_functions.h"
 #include "sample/neighbour.h"
 #include "sample/pipeline_sink.h"
+#include "sample/sampled_program.h"
 #include "sample/shadow_run.h"
 #include "sample/syscall_counts.h"
 
 namespace shadowprof::sample {
 namespace {
 
-constexpr int kTracerNice = -10;
 // How much slower a replica executes than the program itself; the geometric mean of the programs
 // in bench/README.md with a trace that nobody reads. Only for the estimate of how much there was to
 // profile.
 constexpr double kSlowDown = 1.8;
 
-Result<shadow::Program> find_program(const ShadowModeRequest& request) {
-  if (!request.launch) return shadow::Program::attach(request.attach_to);
-  SP_ASSIGN(const ptrace::Tracee process, ptrace::launch(*request.launch));
-  return shadow::Program::launched(process);
-}
+// Of a fork, for each resident page of 4 KiB: bench/resident.c.
+constexpr double kForkPerPage = 0.09e-6;
+// Samples further apart than so many seconds say too little of the program.
+constexpr double kSeldom = 10;
+constexpr double kBurstFrequency = 4;  // a second, as in burst mode
 
 double microseconds_since(std::chrono::steady_clock::time_point start) {
   return 1e-3 * static_cast<double>(std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -76,54 +77,75 @@ FaultPrice calibrate_faults() {
   return price;
 }
 
-void fill_overhead(const ShadowRun& sampled, const collect::Pipeline& pipeline, double max_overhead,
-                   profile::Overhead& overhead) {
+void fill_stops(const ShadowRun& sampled, profile::Overhead& overhead) {
   const ShadowRunCounts& counts = sampled.counts();
-  overhead.budget_share = max_overhead;
-  overhead.estimated_share = sampled.governor().estimated_share(sampled.sampling_s());
   overhead.forks = counts.forks;
   overhead.extra_faults = static_cast<uint64_t>(counts.extra_faults);
-  std::vector<double> pauses = counts.pauses;
-  std::sort(pauses.begin(), pauses.end());
-  if (!pauses.empty()) {
-    const auto quantile = [&](double q) {
-      return pauses[static_cast<size_t>(q * static_cast<double>(pauses.size() - 1))];
-    };
-    overhead.pause_s = {sampled.governor().pause_total(), pauses.back(), quantile(0.5),
-                        quantile(0.99)};
-  }
-  overhead.collector_cpu_s = pipeline.cpu_seconds();
-  overhead.engine_cpu_s = cpu_seconds_of(RUSAGE_SELF) - overhead.collector_cpu_s;
-  overhead.program_cpu_s = sampled.program_cpu_s();
-  overhead.translated_blocks = counts.fragments;
-  overhead.translation_s = counts.translation_s;
   overhead.stops = {{"miss", counts.misses},
                     {"drain", counts.drains},
                     {"syscall", counts.system_calls},
                     {"shared_page", counts.private_pages},
+                    {"logged_stop", counts.logged_stops},
+                    {"logged_call", counts.logged_calls},
                     {"sleeping", counts.sleeping},
                     {"refused", counts.refused},
-                    {"signal", sampled.program().signals()}};
+                    {"signal", sampled.signals()}};
 }
 
-// From the program's processor time and the speed of its replicas.
-uint64_t estimate_total(const ShadowRun& sampled) {
+SampledRun describe(const ShadowRun& sampled, const ShadowModeRequest& request) {
   const ShadowRunCounts& counts = sampled.counts();
-  if (counts.replica_cpu_s <= 0) return 0;
-  const double rate = kSlowDown * static_cast<double>(counts.instructions) / counts.replica_cpu_s;
-  return static_cast<uint64_t>(sampled.program_cpu_s() * rate);
+  SampledRun done;
+  done.max_overhead = request.governor.max_overhead;
+  done.estimated_overhead = sampled.governor().estimated_share(sampled.sampling_s());
+  done.program_cpu_s = sampled.program_cpu_s();
+  done.pauses = counts.pauses;
+  done.samples = counts.forks;
+  done.ended = counts.ended;
+  done.fragments = counts.fragments;
+  done.translation_s = counts.translation_s;
+  done.instructions = counts.instructions;
+  done.engine_cpu_s = counts.engine_cpu_s;
+  done.slow_down = request.engine == Engine::emulator ? kEmulatorSlowDown : kSlowDown;
+  return done;
 }
 
-std::optional<profile::Exit> exit_of(const shadow::Program& program) {
-  const auto& end = program.end();
-  if (!end) return std::nullopt;
-  const bool killed = end->kind() == ptrace::WaitStatus::Kind::killed;
-  return profile::Exit{killed, killed ? end->signal() : end->exit_code()};
+// Seconds for which a fork would stop the process: its page tables are copied. With huge pages it is
+// less.
+double fork_pause(Tid process) {
+  std::ifstream file(fmt::format("/proc/{}/statm", process.value));
+  uint64_t pages = 0, resident = 0, shared = 0;
+  file >> pages >> resident >> shared;
+  return kForkPerPage * static_cast<double>(resident - std::min(resident, shared));
+}
+
+// A program that runs already and is too large to be forked is profiled in bursts instead.
+std::optional<BurstModeRequest> bursts_instead(const ShadowModeRequest& request) {
+  // Steps, because they cannot harm it; they record no more than where it is.
+  const Collection& wanted = request.collection;
+  const bool steps_do = !wanted.values && !wanted.latencies && !wanted.addresses;
+  const bool can = request.attach_to.size() == 1 && !request.follow && !request.verify && steps_do;
+  if (!can || request.engine != Engine::translator) return std::nullopt;
+  const double pause = fork_pause(request.attach_to.front());
+  if (pause < kSeldom * request.governor.max_overhead) return std::nullopt;
+  info("a fork would stop the program for {:.0f} ms: it is profiled in bursts instead", 1e3 * pause);
+  BurstModeRequest bursts;
+  bursts.engine = BurstEngineKind::step;
+  bursts.attach_to = request.attach_to;
+  bursts.command = request.command;
+  bursts.collection = request.collection;
+  bursts.governor = request.governor;
+  bursts.governor.load = 1;
+  if (bursts.governor.frequency == 0) bursts.governor.frequency = kBurstFrequency;
+  bursts.duration = request.duration;
+  bursts.top = request.top;
+  bursts.options = request.options;
+  return bursts;
 }
 
 }  // namespace
 
 Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
+  if (const auto bursts = bursts_instead(request)) return run_burst_mode(*bursts);
   RunResult result;
   profile::Profile& profile = result.profile;
   profile.run = begin_run("shadow", request.command, request.options, request.governor.seed);
@@ -135,38 +157,45 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   detail("a page copied costs {:.2f} us, kept {:.2f} us; a busy neighbour {:.1f} %",
          1e6 * price.copied, 1e6 * price.kept, 100 * neighbour);
   block_awaited_signals();
-  SP_ASSIGN(shadow::Program program, find_program(request));
-  profile.run.pid = program.pid().value;
+  SP_ASSIGN(std::vector<shadow::Program> programs,
+            find_programs(request.launch, request.attach_to, request.follow));
+  profile.run.pid = programs.front().pid().value;
 
   trace::BlockTable table;
-  collect::Pipeline pipeline(make_collectors(request.collection, table, calibration));
+  Collection collection = request.collection;
+  collection.sampled = true;
+  collect::Pipeline pipeline(make_collectors(collection, table, calibration));
   PipelineSink sink(pipeline);
   ShadowRunOptions options;
+  options.engine = request.engine;
+  options.verify = request.verify;
   options.sample_size = request.sample_size;
   options.max_shadows = request.max_shadows;
   options.duration = request.duration;
+  options.follow = request.follow;
+  options.input_log = request.input_log;
+  // What the budget gives in a second.
+  options.most_log_s = std::max(0.005, request.governor.max_overhead);
   options.plan = request.collection.plan();
   options.neighbour_cost = neighbour;
-  ShadowRun sampled(table, sink, std::move(program), options, request.governor, price);
-  // While the program is stopped everything waits for this thread. Where that is not permitted, it
-  // waits its turn.
-  (void)::setpriority(PRIO_PROCESS, 0, kTracerNice);
+  ShadowRun sampled(table, sink, std::move(programs), options, request.governor, price);
+  serve_first();
   if (request.launch) sampled.let_go();
   sampled.run();
   profile.run.duration_s = sampled.sampling_s();
-  profile.run.exit = exit_of(sampled.program());
+  profile.run.exit = exit_of(sampled.first());
   result.warnings = sampled.warnings();
 
   pipeline.finish(profile);
-  profile.coverage.samples = sampled.counts().forks;
-  for (const auto& [reason, samples] : sampled.counts().ended)
-    profile.coverage.ended[reason] = samples;
-  profile.coverage.instructions_total =
-      std::max(profile.coverage.instructions_profiled, estimate_total(sampled));
-  profile.coverage.estimated = true;
+  if (request.engine == Engine::emulator) profile.run.engine = "emulator";
+  if (const Verifier* verifier = sampled.verifier()) {
+    const VerifierCounts& counts = verifier->counts();
+    profile.coverage.verified = {{counts.samples, counts.instructions, counts.diverged}};
+  }
   fill_syscalls(sampled.counts().by_number, sampled.counts().ended_by_number, profile.syscalls);
-  name_functions(profile, request.top, started, Inclusive::measured);
-  fill_overhead(sampled, pipeline, request.governor.max_overhead, profile.overhead);
+  name_functions(profile, table, request.top, started, Inclusive::measured);
+  fill_sampled(describe(sampled, request), pipeline, profile);
+  fill_stops(sampled, profile.overhead);
   if (const Status sound = profile::check_consistency(profile); !sound)
     result.internal_error = sound.error().message;
   return result;

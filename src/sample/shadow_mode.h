@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // A sampled run: the program runs natively, started by us or found running, and now and then a
-// replica of it runs in its place under the translator.
+// replica of it runs in its place under an engine.
 //
 //   launch or attach -> [ governor: now -> pause, fork, go on -> executor -> collectors ]... ->
 //   symbols
@@ -17,17 +17,23 @@
 #include "profile/profile.h"
 #include "ptrace/launch.h"
 #include "sample/collection.h"
+#include "sample/engine.h"
 #include "sample/governor.h"
 #include "sample/run_result.h"
+#include "sample/shadow_run.h"
 
 namespace shadowprof::sample {
 
 struct ShadowModeRequest {
   std::optional<ptrace::LaunchRequest> launch;  // or
-  Tid attach_to;
+  std::vector<Tid> attach_to;
+  bool follow = false;  // children, too
+  InputLogging input_log = InputLogging::automatic;
   std::vector<std::string> command;  // for the profile
   Collection collection;
   GovernorOptions governor;
+  Engine engine = Engine::translator;
+  bool verify = false;
   uint64_t sample_size = 0;  // instructions; 0: the default
   size_t max_shadows = 1;
   double duration = 0;  // seconds; 0: until the program ends

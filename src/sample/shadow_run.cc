@@ -2,7 +2,6 @@
 #include "sample/shadow_run.h"
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -27,22 +26,21 @@ namespace {
 constexpr double kLongestLife = 2.0;
 constexpr double kPollForCollectors = 0.0002;
 constexpr double kLongestWait = 1.0;
-// Where no core is idle: the sample's part of its usual size, and what collectors and tracer use on
-// top of the replica's own time.
-constexpr uint64_t kCrowdedPart = 10;
+// What collectors and tracer use on top of the replica's own time.
 constexpr double kCollectorShare = 1.5;
 // Shares of its life that a replica waited for a processor, and when that is first asked.
 constexpr double kCrowded = 0.7;
 constexpr double kRoomy = 0.2;
 constexpr double kPatience = 0.1;
-// Instructions, unless the user says how many.
-constexpr uint64_t kFirstSample = 10'000'000;
-constexpr uint64_t kLongestSample = 80'000'000;
-constexpr uint64_t kSamplesOfASize = 4;
-
-double seconds(std::chrono::steady_clock::duration d) {
-  return std::chrono::duration<double>(d).count();
-}
+// While a replica waits for the program to come to a call.
+constexpr double kPollForProgram = 0.005;
+// How fast the need for an input log is learned and forgotten, and how much there must be.
+constexpr double kLearning = 0.3;
+constexpr double kNeeded = 0.5;
+// A sample that came so far did not end for want of input too early.
+constexpr double kFarEnough = 0.5;
+// With --verify, one of so many is verified.
+constexpr uint64_t kSamplesOfAVerified = 4;
 
 double waiting_share(const shadow::ProcessorTime& time) {
   return time.waited / std::max(1e-9, time.used + time.waited);
@@ -78,34 +76,36 @@ bool memory_is_short() {
 
 }  // namespace
 
-ShadowRun::ShadowRun(trace::BlockTable& table, inject::TraceSink& sink, shadow::Program program,
-                     ShadowRunOptions options, const GovernorOptions& governor,
-                     const FaultPrice& price)
+ShadowRun::ShadowRun(trace::BlockTable& table, inject::TraceSink& sink,
+                     std::vector<shadow::Program> programs, ShadowRunOptions options,
+                     const GovernorOptions& governor, const FaultPrice& price)
     : table_(table),
       sink_(sink),
-      program_(std::move(program)),
       options_(options),
       governor_(governor, price),
-      start_(std::chrono::steady_clock::now()) {}
+      random_(governor.seed) {
+  CHECK(!programs.empty(), "there is nothing to sample");
+  for (shadow::Program& program : programs) {
+    programs_.push_back(
+        std::make_shared<SampledProcess>(std::move(program), SampledProcess::Space(), 0.0));
+  }
+  first_ = programs_.front();
+}
 
 ShadowRun::~ShadowRun() = default;
 
-double ShadowRun::elapsed() const {
-  return seconds(std::chrono::steady_clock::now() - start_);
-}
-
 void ShadowRun::let_go() {
-  (void)ptrace::Tracee(program_.pid()).cont_if_alive();
+  (void)ptrace::Tracee(first().pid()).cont_if_alive();
 }
 
 void ShadowRun::run() {
-  while (program_.alive()) {
+  while (!programs_.empty()) {
     while (handle_reports()) {
     }
     look_after_replicas();
-    if (!program_.alive()) break;
+    if (programs_.empty()) break;
     const double now = elapsed();
-    if (interrupted_ || (options_.duration > 0 && now >= options_.duration)) break;
+    if (watch_.interrupted() || (options_.duration > 0 && now >= options_.duration)) break;
     if (now >= governor_.next_sample() && samples_.size() < options_.max_shadows) {
       sample();
       continue;
@@ -113,22 +113,10 @@ void ShadowRun::run() {
     wait_until(next_event());
   }
   end_replicas();
-  if (!program_.alive()) return;
-  leave_program();
+  if (programs_.empty()) return;
+  leave_programs();
   sampling_s_ = elapsed();
-  if (program_.is_ours() && !interrupted_) wait_for_end();
-}
-
-// Untraced, the program that we launched is still our child.
-void ShadowRun::wait_for_end() {
-  while (program_.alive() && !interrupted_) {
-    const WaitOutcome outcome = ptrace::wait_for(program_.pid(), ptrace::WaitMode::poll);
-    if (outcome.has_status() && outcome.status.is_dead()) {
-      program_.on_stop(outcome.tid, outcome.status);
-    } else {
-      wait_until(elapsed() + kLongestWait);
-    }
-  }
+  if (first().is_ours() && !watch_.interrupted()) watch_.wait_for_end(first_->program());
 }
 
 double ShadowRun::next_event() const {
@@ -138,26 +126,16 @@ double ShadowRun::next_event() const {
   for (const Sample& sample : samples_) {
     if (sample.executor->waits_for_collectors())
       next = std::min(next, elapsed() + kPollForCollectors);
+    if (sample.executor->waits_for_program()) next = std::min(next, elapsed() + kPollForProgram);
     next = std::min(next, sample.forked_at + kLongestLife);
-    if (fork_options_.at_idle_priority) next = std::min(next, elapsed() + kPatience);
+    if (at_idle_priority_) next = std::min(next, elapsed() + kPatience);
   }
   return next;
 }
 
-// Signals are blocked in all our threads, so none is lost between a look and the wait.
 void ShadowRun::wait_until(double moment) {
-  const double left = std::max(0.0, moment - elapsed());
-  timespec time{};
-  time.tv_sec = static_cast<time_t>(left);
-  time.tv_nsec = static_cast<long>(1e9 * (left - static_cast<double>(time.tv_sec)));
-  const sigset_t awaited = awaited_signals();
-  const int signal = ::sigtimedwait(&awaited, nullptr, &time);
-  if (signal <= 0 || signal == SIGCHLD) return;
-  if (signal == kFrontDied || !program_.is_ours()) {
-    interrupted_ = true;
-  } else if (signal != SIGINT && signal != SIGQUIT) {
-    ::kill(program_.pid().value, signal);
-  }
+  watch_.wait_until(moment, first());
+  busy_since_ = elapsed();
 }
 
 bool ShadowRun::handle_reports() {
@@ -171,19 +149,54 @@ void ShadowRun::handle(const WaitOutcome& outcome) {
   for (Sample& sample : samples_) {
     if (sample.executor->tid() == outcome.tid) return sample.executor->on_stop(outcome.status);
   }
-  if (program_.owns(outcome.tid)) return program_.on_stop(outcome.tid, outcome.status);
-  // A thread that we began to trace as it ended.
-  if (outcome.status.is_stop()) (void)ptrace::Tracee(outcome.tid).cont_if_alive();
+  for (const ProgramRef& program : programs_) {
+    if (program->program().owns(outcome.tid)) return handle_program(ProgramRef(program), outcome);
+  }
+  if (outcome.status.is_stop()) handle_stranger(outcome);
+}
+
+void ShadowRun::handle_program(const ProgramRef& program, const WaitOutcome& outcome) {
+  const double now = elapsed();
+  program->program().on_stop(outcome.tid, outcome.status, now - busy_since_);
+  busy_since_ = now;
+  for (Tid child : program->program().take_children()) {
+    const auto known = [&](const ProgramRef& p) { return p->program().pid() == child; };
+    if (std::none_of(programs_.begin(), programs_.end(), known)) newborn_.insert(child);
+  }
+  if (!program->program().alive()) forget(program);
+}
+
+void ShadowRun::forget(const ProgramRef& program) {
+  program->ended(elapsed());
+  past_cpu_s_ += program->cpu_s(elapsed());
+  past_signals_ += program->program().signals();
+  std::erase(programs_, program);
+}
+
+// A process that was just born, or a thread that we began to trace as it ended.
+void ShadowRun::handle_stranger(const WaitOutcome& outcome) {
+  newborn_.erase(outcome.tid);
+  const ptrace::Tracee tracee(outcome.tid);
+  const auto status = kernel::read_status(outcome.tid);
+  if (options_.follow && status && status->tgid == outcome.tid) {
+    SampledProcess::Space space;
+    for (const ProgramRef& program : programs_) {
+      if (program->program().pid() == status->parent) space = program->space_of_child();
+    }
+    programs_.push_back(std::make_shared<SampledProcess>(shadow::Program::born(outcome.tid),
+                                                         std::move(space), elapsed()));
+  }
+  (void)tracee.cont_if_alive();
 }
 
 void ShadowRun::look_after_replicas() {
   for (size_t i = 0; i < samples_.size();) {
     Sample& sample = samples_[i];
-    shadow::Executor& executor = *sample.executor;
+    shadow::Execution& executor = *sample.executor;
     executor.on_idle();
-    if (fork_options_.at_idle_priority && elapsed() > sample.forked_at + kPatience &&
+    if (at_idle_priority_ && elapsed() > sample.forked_at + kPatience &&
         is_crowded(executor.processor_now())) {
-      fork_options_.at_idle_priority = false;
+      at_idle_priority_ = false;
       executor.leave_idle_priority();
     }
     if (elapsed() > sample.forked_at + kLongestLife) executor.request_end(Outcome::too_old);
@@ -192,29 +205,38 @@ void ShadowRun::look_after_replicas() {
       continue;
     }
     finish(sample);
+    const bool verified = sample.verifies;
     samples_.erase(samples_.begin() + static_cast<ptrdiff_t>(i));
+    if (verified) conclude_verification();
   }
 }
 
-// Its page faults up to now.
-uint64_t ShadowRun::look_at_program() {
-  const auto stat = kernel::read_process_stat(program_.pid());
-  if (!stat) return faults_at_end_;
-  static const double ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  cpu_s_ = static_cast<double>(stat->user_ticks) / ticks;
-  if (cpu_before_ < 0) cpu_before_ = program_.is_ours() ? 0 : cpu_s_;
-  looked_at_ = elapsed();
-  return stat->minor_faults;
+// When both sides of it have ended.
+void ShadowRun::conclude_verification() {
+  const bool running = std::any_of(samples_.begin(), samples_.end(),
+                                   [](const Sample& sample) { return sample.verifies; });
+  if (running) return;
+  const uint64_t before = verifier_->counts().instructions;
+  const auto difference = verifier_->conclude();
+  detail("verified: {} instructions agree", verifier_->counts().instructions - before);
+  if (difference) watch_.warn_once("the engines do not agree " + *difference);
 }
 
-// Exact where it was our child and has ended (the replicas were, too); else as busy since the last
-// look as before.
+// Exact where the first was our child and has ended (the replicas were, too, and so were the
+// first's own children); else as busy since the last look as before.
 double ShadowRun::program_cpu_s() const {
-  if (program_.is_ours() && program_.end()) {
+  if (first().is_ours() && first().end()) {
     return std::max(0.0, cpu_seconds_of(RUSAGE_CHILDREN) - counts_.replica_cpu_s);
   }
-  if (looked_at_ <= 0 || cpu_before_ < 0) return 0;
-  return (cpu_s_ - cpu_before_) * std::max(1.0, sampling_s() / looked_at_);
+  double sum = past_cpu_s_;
+  for (const ProgramRef& program : programs_) sum += program->cpu_s(sampling_s());
+  return sum;
+}
+
+uint64_t ShadowRun::signals() const {
+  uint64_t sum = past_signals_;
+  for (const ProgramRef& program : programs_) sum += program->program().signals();
+  return sum;
 }
 
 // The replica is dead: what it was worth, and what it cost.
@@ -229,121 +251,149 @@ void ShadowRun::finish(Sample& sample) {
   counts_.system_calls += done.system_calls;
   counts_.private_pages += done.private_pages;
   counts_.translation_s += done.translation_s;
-  counts_.replica_cpu_s += sample.executor->processor().used;
+  counts_.engine_cpu_s += sample.executor->processor().used;
+  if (!sample.executor->in_our_process()) {
+    counts_.replica_cpu_s += sample.executor->processor().used;
+  }
   for (const auto& [nr, count] : done.by_number) counts_.by_number[nr] += count;
-  counts_.ended[to_string(ending.outcome)]++;
-  // Perhaps it missed memory.
-  if (ending.outcome == Outcome::fault) fork_options_.all_memory = true;
-  if (ending.syscall_number >= 0) {
+  if (!sample.verifies) counts_.ended[to_string(ending.outcome)]++;
+  if (ending.outcome == Outcome::fault) sample.program->copy_all_memory();
+  if (ending.syscall_number >= 0 && !sample.verifies) {
     counts_.ended_by_number[static_cast<unsigned>(ending.syscall_number)]++;
   }
   detail("sample {}: {} instructions, {} translated, {} misses, {:.1f} ms, ended by {}{}",
          governor_.samples() + 1, done.instructions, done.fragments, done.misses,
          1e3 * (now - sample.forked_at), to_string(ending.outcome), describe(ending));
-  if (!sample.executor->is_our_child()) zombies_.push_back(sample.executor->tid());
-
-  const uint64_t faults = look_at_program();
-  sample.cost.lifetime = now - sample.forked_at;
-  const double by_itself = fault_rate_ * sample.cost.lifetime;
-  sample.cost.faults_while_alive = std::max(
-      0.0, static_cast<double>(faults - std::min(faults, sample.faults_at_fork)) - by_itself);
+  finish_log(sample, ending, done.instructions);
+  if (!sample.executor->is_our_child()) sample.program->died(sample.executor->tid());
+  sample.program->end(now, sample.cost);
   counts_.extra_faults += sample.cost.faults_while_alive + sample.cost.faults_afterwards;
-  faults_at_end_ = faults;
-  ended_at_ = now;
+  // Lengths are for samples that are only run.
+  if (!sample.verifies) sample.cost.instructions = done.instructions;
+  if (sample.log) sample.cost.log = sample.log->cost();
   judge_crowding(sample.executor->processor(), sample.cost);
   governor_.sampled(now, sample.cost);
 }
 
+// Logging costs the program two stops for each of its system calls: it is for programs whose
+// samples end early without.
+void ShadowRun::finish_log(const Sample& sample, const shadow::Ending& ending,
+                           uint64_t instructions) {
+  bool needed = false;
+  if (sample.log) {
+    sample.log->close();
+    counts_.logged_stops += sample.log->stops();
+    counts_.logged_calls += sample.log->taken();
+    needed = sample.log->taken() > 0;
+    detail("  input log: {} stops, {} answers taken, {:.1f} ms", sample.log->stops(),
+           sample.log->taken(), 1e3 * sample.log->cost());
+  } else if (ending.outcome == Outcome::input) {
+    needed = static_cast<double>(instructions) < kFarEnough * static_cast<double>(sample.length);
+  }
+  input_need_ += kLearning * ((needed ? 1 : 0) - input_need_);
+}
+
 // A replica that waits for a processor most of its life has no idle core. The next ones compete for
-// one then, are smaller, and their processor time counts as cost.
+// one then, and their processor time counts as cost.
 void ShadowRun::judge_crowding(const shadow::ProcessorTime& time, SampleCost& cost) {
   const double busy = kCollectorShare * time.used;
-  if (fork_options_.at_idle_priority) {
+  if (at_idle_priority_) {
     cost.contention = options_.neighbour_cost * busy;
-    fork_options_.at_idle_priority = !is_crowded(time);
+    at_idle_priority_ = !is_crowded(time);
     return;
   }
   cost.contention = busy;
-  if (waiting_share(time) < kRoomy) fork_options_.at_idle_priority = true;
+  if (waiting_share(time) < kRoomy) at_idle_priority_ = true;
 }
 
-Status ShadowRun::refresh_space() {
-  if (space_ && space_generation_ == program_.generation()) return {};
-  if (!samples_.empty()) return fail("replicas of the former program still run");
-  SP_ASSIGN(space_, shadow::ShadowSpace::create(table_, {.through_jumps = false}));
-  space_generation_ = program_.generation();
-  syscall_insn_ = {};
-  return {};
-}
-
-Result<shadow::Replica> ShadowRun::fork(double& pause) {
-  const double before = elapsed();
-  shadow::Pause stopped(program_);
-  if (stopped.threads().empty() || stopped.unusable())
-    return fail_errno(EAGAIN, "the program sleeps");
-  SP_TRY(shadow::reap(stopped, syscall_insn_, zombies_));
-  auto replica = shadow::fork_replica(program_, stopped, syscall_insn_, fork_options_);
-  pause = elapsed() - before;
-  return replica;
+// One of those that run at the moment; any, if it is the only one.
+ShadowRun::ProgramRef ShadowRun::choose() {
+  if (programs_.size() == 1) return programs_.front();
+  std::vector<ProgramRef> running;
+  for (const ProgramRef& program : programs_) {
+    if (program->program().is_running()) running.push_back(program);
+  }
+  if (running.empty()) return nullptr;
+  return running[std::uniform_int_distribution<size_t>(0, running.size() - 1)(random_)];
 }
 
 void ShadowRun::sample() {
   const double now = elapsed();
-  if (memory_is_short()) {
+  Sample sample;
+  sample.program = choose();
+  if (!sample.program) {
+    counts_.sleeping++;
+    return governor_.missed(now);
+  }
+  if (memory_is_short() || !sample.program->make_space(options_.engine, table_)) {
     counts_.refused++;
     return governor_.missed(now);
   }
-  if (const Status ready = refresh_space(); !ready) return governor_.missed(now);
-  Sample sample;
   sample.forked_at = now;
-  const uint64_t faults = look_at_program();
-  if (const double gap = now - ended_at_; ended_at_ > 0 && gap > 0) {
-    const double in_gap = static_cast<double>(faults - std::min(faults, faults_at_end_));
-    const double rate = in_gap / gap;
-    fault_rate_ = fault_rate_ == 0 ? rate : std::min(1.1 * fault_rate_ + 1, rate);
-    sample.cost.faults_afterwards = std::max(0.0, in_gap - fault_rate_ * gap);
-  }
-  sample.faults_at_fork = faults;
-
-  auto replica = fork(sample.cost.pause);
-  if (!replica) {
-    const bool sleeps = replica.error().errno_value == EAGAIN;
+  sample.program->begin(now, sample.cost);
+  const bool verifies = is_to_be_verified();
+  const bool logs = options_.input_log == InputLogging::on ||
+                    (options_.input_log == InputLogging::automatic && input_need_ > kNeeded);
+  auto replicas =
+      sample.program->fork(verifies ? 2 : 1, at_idle_priority_,
+                           logs && !verifies ? options_.most_log_s : 0, sample.cost.pause);
+  if (!replicas) {
+    const bool sleeps = replicas.error().errno_value == EAGAIN;
     (sleeps ? counts_.sleeping : counts_.refused)++;
-    if (!sleeps && replica.error().errno_value != ESRCH) warn_once(replica.error().message);
+    if (!sleeps && replicas.error().errno_value != ESRCH)
+      watch_.warn_once(replicas.error().message);
     return governor_.missed(elapsed());
   }
-  counts_.forks++;
   counts_.pauses.push_back(sample.cost.pause);
-  const bool crowded = !fork_options_.at_idle_priority;
-  const uint64_t size = sample_size() / (crowded ? kCrowdedPart : 1);
-  const shadow::Budget budget{size, counts_.forks, options_.plan};
-  const shadow::Identity identity{program_.pid(), replica->parent_pid};
-  sample.executor = std::make_unique<shadow::Executor>(table_, *space_, sink_, std::move(*replica),
-                                                       identity, budget);
+  sample.length = options_.sample_size != 0 ? options_.sample_size : governor_.length();
+  if (verifies) return begin_verification(std::move(*replicas), std::move(sample));
+  counts_.forks++;
+  sample.log = replicas->front().log;
+  const shadow::Budget budget{sample.length, counts_.forks, options_.plan};
+  sample.executor =
+      sample.program->make_execution(table_, sink_, std::move(replicas->front()), budget);
+  begin(std::move(sample));
+}
+
+// The first sample, and then one of a few.
+bool ShadowRun::is_to_be_verified() const {
+  return options_.verify && samples_.empty() && counts_.pauses.size() % kSamplesOfAVerified == 0;
+}
+
+void ShadowRun::begin_verification(std::vector<shadow::Replica> replicas, Sample sample) {
+  if (!verifier_) {
+    auto made = Verifier::create();
+    if (!made) {
+      watch_.warn_once(made.error().message);
+      for (const shadow::Replica& replica : replicas) sample.program->let_die(replica);
+      return governor_.missed(elapsed());
+    }
+    verifier_ = std::move(*made);
+  }
+  const shadow::Identity identity = sample.program->identity(replicas.front());
+  Sample other;
+  other.program = sample.program;
+  other.forked_at = sample.forked_at;
+  other.length = sample.length;
+  sample.verifies = other.verifies = true;
+  sample.executor = verifier_->emulator_side(std::move(replicas[0]), identity, sample.length);
+  other.executor = verifier_->translator_side(std::move(replicas[1]), identity, sample.length);
+  begin(std::move(sample));
+  begin(std::move(other));
+}
+
+void ShadowRun::begin(Sample sample) {
   if (const Status started = sample.executor->start(); !started) {
     counts_.refused++;
     const bool moved = started.error().errno_value == EEXIST;
-    if (!moved && started.error().errno_value != ESRCH) warn_once(started.error().message);
-    if (!sample.executor->is_our_child()) zombies_.push_back(sample.executor->tid());
+    if (!moved && started.error().errno_value != ESRCH) watch_.warn_once(started.error().message);
+    if (sample.log) sample.log->close();
+    if (!sample.executor->is_our_child()) sample.program->died(sample.executor->tid());
     sample.executor.reset();
-    if (moved && samples_.empty()) space_.reset();
+    if (moved && samples_.empty() && !sample.verifies) sample.program->drop_space();
     return governor_.missed(elapsed());
   }
   samples_.push_back(std::move(sample));
-}
-
-// Short ones first, so that a short run has several; then longer ones, which cost the program less
-// for each instruction.
-uint64_t ShadowRun::sample_size() const {
-  if (options_.sample_size != 0) return options_.sample_size;
-  const uint64_t doublings = std::min<uint64_t>(counts_.forks / kSamplesOfASize, 8);
-  return std::min(kFirstSample << doublings, kLongestSample);
-}
-
-void ShadowRun::warn_once(const std::string& sentence) {
-  if (std::find(warnings_.begin(), warnings_.end(), sentence) == warnings_.end()) {
-    warnings_.push_back(sentence);
-  }
 }
 
 // In an orderly way where that is quick, so that their last records count.
@@ -357,18 +407,27 @@ void ShadowRun::end_replicas() {
     if (!samples_.empty()) wait_until(std::min(deadline, elapsed() + kPollForCollectors));
   }
   for (Sample& sample : samples_) {
-    if (!sample.executor->is_our_child()) zombies_.push_back(sample.executor->tid());
+    if (!sample.executor->is_our_child()) sample.program->died(sample.executor->tid());
   }
   samples_.clear();  // kills what is left
 }
 
-void ShadowRun::leave_program() {
-  (void)look_at_program();
-  if (!zombies_.empty()) {
-    shadow::Pause stopped(program_, shadow::Pause::Whom::one);
-    (void)shadow::reap(stopped, syscall_insn_, zombies_);
+// Children first: a parent in vfork(2) does not stop before its child goes on.
+void ShadowRun::leave_programs() {
+  leave_newborn();
+  std::ranges::reverse(programs_);
+  for (const ProgramRef& program : programs_) {
+    program->leave();
+    for (Tid child : program->program().take_children()) newborn_.insert(child);
+    leave_newborn();
   }
-  program_.detach();
+}
+
+void ShadowRun::leave_newborn() {
+  for (Tid child : newborn_) {
+    if (ptrace::wait_for_stop(child)) (void)ptrace::Tracee(child).detach_if_alive();
+  }
+  newborn_.clear();
 }
 
 }  // namespace shadowprof::sample

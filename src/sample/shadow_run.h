@@ -1,25 +1,39 @@
 // SPDX-License-Identifier: MIT
 //
-// The event loop of shadow mode: one program, its replicas, and the governor that says when.
+// The event loop of shadow mode: the programs, their replicas, and the governor that says when.
+//
+// There are several programs if several were given, or children are followed. A sample is taken of
+// one that runs at that moment, so each is sampled as much as it runs.
 #pragma once
 
-#include <chrono>
 #include <map>
 #include <memory>
+#include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "inject/trace_sink.h"
+#include "sample/engine.h"
 #include "sample/governor.h"
-#include "shadow/executor.h"
-#include "shadow/program.h"
+#include "sample/run_watch.h"
+#include "sample/sampled_process.h"
+#include "sample/verifier.h"
+#include "shadow/execution.h"
 
 namespace shadowprof::sample {
 
+enum class InputLogging : uint8_t { automatic, on, off };
+
 struct ShadowRunOptions {
-  uint64_t sample_size = 0;  // instructions; 0: as the run goes on
+  Engine engine = Engine::translator;
+  bool verify = false;       // a share of the samples is run by both and compared
+  uint64_t sample_size = 0;  // instructions; 0: the governor says
   size_t max_shadows = 1;
   double duration = 0;
+  bool follow = false;  // the programs' children, too
+  InputLogging input_log = InputLogging::automatic;
+  double most_log_s = 0.01;   // what the input log of one sample may cost the program
   double neighbour_cost = 0;  // to the program, of each second that a replica runs beside it
   emu::CapturePlan plan{};
 };
@@ -32,11 +46,14 @@ struct ShadowRunCounts {
   uint64_t drains = 0;
   uint64_t system_calls = 0;
   uint64_t private_pages = 0;
-  uint64_t sleeping = 0;  // samples not taken: nothing ran
-  uint64_t refused = 0;   // samples that failed
+  uint64_t sleeping = 0;      // samples not taken: nothing ran
+  uint64_t refused = 0;       // samples that failed
+  uint64_t logged_stops = 0;  // of the program, for its input log
+  uint64_t logged_calls = 0;  // answered from it
   double extra_faults = 0;
   double translation_s = 0;
-  double replica_cpu_s = 0;
+  double engine_cpu_s = 0;   // of those who executed samples
+  double replica_cpu_s = 0;  // of replicas among them
   std::vector<double> pauses;
   std::map<std::string, uint64_t> ended;
   std::map<unsigned, uint64_t> by_number;
@@ -45,72 +62,83 @@ struct ShadowRunCounts {
 
 class ShadowRun {
  public:
-  ShadowRun(trace::BlockTable& table, inject::TraceSink& sink, shadow::Program program,
-            ShadowRunOptions options, const GovernorOptions& governor, const FaultPrice& price);
+  // `programs`: at least one. The first is the one whose end is told.
+  ShadowRun(trace::BlockTable& table, inject::TraceSink& sink,
+            std::vector<shadow::Program> programs, ShadowRunOptions options,
+            const GovernorOptions& governor, const FaultPrice& price);
   ~ShadowRun();
 
   // A program that was just launched runs from here on.
   void let_go();
-  // Until the program has ended, or its time is up, or somebody interrupted us. The program goes on
-  // in the last two cases; nothing of ours is left in it.
+  // Until all programs have ended, or their time is up, or somebody interrupted us. The programs go
+  // on in the last two cases; nothing of ours is left in them.
   void run();
 
-  const shadow::Program& program() const { return program_; }
+  const shadow::Program& first() const { return first_->program(); }
+  // Signals that went through us to the programs.
+  uint64_t signals() const;
   const Governor& governor() const { return governor_; }
   const ShadowRunCounts& counts() const { return counts_; }
-  const std::vector<std::string>& warnings() const { return warnings_; }
-  double elapsed() const;
-  // How long samples were taken: up to the program's end, or until sampling was over.
-  // Of the program while it was sampled.
+  const std::vector<std::string>& warnings() const { return watch_.warnings(); }
+  // Null: nothing was verified.
+  const Verifier* verifier() const { return verifier_.get(); }
+  // Of the programs while they were sampled.
   double program_cpu_s() const;
+  // How long samples were taken: up to the programs' end, or until sampling was over.
   double sampling_s() const { return sampling_s_ > 0 ? sampling_s_ : elapsed(); }
 
  private:
+  using ProgramRef = std::shared_ptr<SampledProcess>;
   struct Sample {
-    std::unique_ptr<shadow::Executor> executor;
+    ProgramRef program;
+    std::shared_ptr<shadow::InputLog> log;
+    std::unique_ptr<shadow::Execution> executor;
     SampleCost cost;
-    uint64_t faults_at_fork = 0;
     double forked_at = 0;
+    uint64_t length = 0;
+    bool verifies = false;  // one of a pair
   };
 
   bool handle_reports();
   void handle(const ptrace::WaitOutcome& outcome);
+  void handle_program(const ProgramRef& program, const ptrace::WaitOutcome& outcome);
+  void handle_stranger(const ptrace::WaitOutcome& outcome);
+  void forget(const ProgramRef& program);
+  ProgramRef choose();
   void look_after_replicas();
   void finish(Sample& sample);
   void sample();
-  Result<shadow::Replica> fork(double& pause);
-  Status refresh_space();
-  uint64_t sample_size() const;
+  void finish_log(const Sample& sample, const shadow::Ending& ending, uint64_t instructions);
+  bool is_to_be_verified() const;
+  void begin(Sample sample);
+  void begin_verification(std::vector<shadow::Replica> replicas, Sample sample);
+  void conclude_verification();
   void wait_until(double moment);
   void judge_crowding(const shadow::ProcessorTime& time, SampleCost& cost);
   void end_replicas();
-  void leave_program();
-  void wait_for_end();
+  void leave_programs();
+  void leave_newborn();
   double next_event() const;
-  uint64_t look_at_program();
-  void warn_once(const std::string& sentence);
+  double elapsed() const { return watch_.elapsed(); }
 
+  RunWatch watch_;
   trace::BlockTable& table_;
   inject::TraceSink& sink_;
-  shadow::Program program_;
+  std::vector<ProgramRef> programs_;  // that live
+  ProgramRef first_;
+  std::set<Tid> newborn_;  // that have not stopped yet
   ShadowRunOptions options_;
   Governor governor_;
   ShadowRunCounts counts_;
-  std::chrono::steady_clock::time_point start_;
-  std::unique_ptr<shadow::ShadowSpace> space_;
-  unsigned space_generation_ = 0;
-  GuestAddr syscall_insn_;
-  shadow::ForkOptions fork_options_;
+  std::mt19937_64 random_;  // which program
+  bool at_idle_priority_ = true;
+  double input_need_ = 0;  // share of the last samples that ended for want of input, or had it
+  double busy_since_ = 0;  // this thread has not looked for reports since
   std::vector<Sample> samples_;
-  std::vector<Tid> zombies_;
-  std::vector<std::string> warnings_;
-  double cpu_s_ = 0;        // of the program at the last look, since it began
-  double cpu_before_ = -1;  // at the first look
-  double looked_at_ = 0;
-  double fault_rate_ = 0;       // of the program by itself, a second
-  uint64_t faults_at_end_ = 0;  // of the last sample
-  double ended_at_ = 0;
-  bool interrupted_ = false;
+  // Of programs that have ended.
+  double past_cpu_s_ = 0;
+  uint64_t past_signals_ = 0;
+  std::unique_ptr<Verifier> verifier_;
   double sampling_s_ = 0;
 };
 

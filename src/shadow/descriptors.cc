@@ -132,6 +132,11 @@ void Descriptors::opened(int fd, std::shared_ptr<OpenFile> file) {
   if (file) files_[fd] = std::move(file);
 }
 
+void Descriptors::appeared(int fd) {
+  opened(fd, nullptr);
+  insert(missing_, fd);
+}
+
 void Descriptors::duplicated(int from, int to) {
   if (from == to) return;
   const auto it = files_.find(from);

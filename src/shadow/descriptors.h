@@ -56,6 +56,8 @@ class Descriptors {
 
   // What the replica does itself.
   void opened(int fd, std::shared_ptr<OpenFile> file);
+  // The program got it meanwhile, and the replica with it, by name.
+  void appeared(int fd);
   void duplicated(int from, int to);
   void closed(int fd);
 

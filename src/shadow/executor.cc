@@ -3,11 +3,13 @@
 
 #include <sched.h>
 
+#include <chrono>
 #include <csignal>
-#include <fstream>
 #include <utility>
 
 #include "base/log.h"
+#include "emu/fragment_finder.h"
+#include "shadow/turns.h"
 
 namespace shadowprof::shadow {
 
@@ -18,14 +20,6 @@ namespace {
 
 constexpr unsigned kCountedCalls = 1024;
 
-// Of /proc/PID/schedstat (Documentation/scheduler/sched-stats.rst), which is in nanoseconds.
-ProcessorTime processor_time_of(Tid tid) {
-  std::ifstream file(fmt::format("/proc/{}/schedstat", tid.value));
-  ProcessorTime time;
-  file >> time.used >> time.waited;
-  return {1e-9 * time.used, 1e-9 * time.waited};
-}
-
 }  // namespace
 
 Executor::Executor(const trace::BlockTable& table, ShadowSpace& space, inject::TraceSink& sink,
@@ -35,9 +29,8 @@ Executor::Executor(const trace::BlockTable& table, ShadowSpace& space, inject::T
       sink_(sink),
       replica_(std::move(replica)),
       budget_(budget),
-      calls_(identity, replica_.tracee.tid(), replica_.descriptors, shared_, space.code(),
-             threads_),
-      started_(std::chrono::steady_clock::now()) {}
+      calls_(identity, replica_.tracee.tid(), replica_.descriptors, shared_, space.code(), threads_,
+             replica_.log.get()) {}
 
 Executor::~Executor() {
   if (!dead_) kill_replica(replica_);
@@ -58,20 +51,11 @@ Status Executor::start() {
     SP_TRY(shared_.protect(remote, mappings));
     SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
   }
-  make_threads();
+  threads_ = make_threads(replica_);
   choose_start();
   load(current());
+  set_policy(SCHED_IDLE);
   return {};
-}
-
-void Executor::make_threads() {
-  for (GuestContext& context : replica_.threads) {
-    auto thread = std::make_unique<GuestThread>();
-    thread->tid = context.tid;
-    thread->registers = context.registers;
-    thread->extended = std::move(context.extended);
-    threads_.push_back(std::move(thread));
-  }
 }
 
 void Executor::resume() {
@@ -95,14 +79,30 @@ void Executor::end(Ending ending) {
   ::kill(tid().value, SIGKILL);
 }
 
-ProcessorTime Executor::processor_now() const {
-  return processor_time_of(tid());
+void Executor::set_policy(int policy) const {
+  const sched_param none{};
+  if (replica_.at_idle_priority) (void)::sched_setscheduler(tid().value, policy, &none);
 }
 
 void Executor::leave_idle_priority() {
-  const sched_param none{};
-  (void)::sched_setscheduler(tid().value, SCHED_OTHER, &none);
+  set_policy(SCHED_OTHER);
+  replica_.at_idle_priority = false;
 }
+
+// As long as it lives the replica is waited for, with all that the program's own stops need: at
+// idle priority that could take seconds.
+class Executor::Urgent {
+ public:
+  explicit Urgent(const Executor& executor) : executor_(executor) {
+    executor.set_policy(SCHED_OTHER);
+  }
+  ~Urgent() { executor_.set_policy(SCHED_IDLE); }
+  Urgent(const Urgent&) = delete;
+  Urgent& operator=(const Urgent&) = delete;
+
+ private:
+  const Executor& executor_;
+};
 
 // Of the calls that the replica made without a stop.
 void Executor::take_syscall_counts() {
@@ -115,7 +115,7 @@ void Executor::take_syscall_counts() {
 void Executor::request_end(Outcome outcome) {
   if (ending_ || wanted_end_) return;
   wanted_end_ = outcome;
-  if (blocked_on_buffer_) return;
+  if (blocked_on_buffer_ || awaited_.waits()) return;
   (void)replica_.tracee.interrupt_if_alive();
 }
 
@@ -196,6 +196,7 @@ void Executor::on_fault(Registers& regs, const siginfo_t& info) {
 }
 
 void Executor::make_private(Registers& regs, GuestAddr address) {
+  const Urgent urgent(*this);
   ptrace::RemoteSyscalls remote(replica_.tracee, space_.syscall_insn(), ptrace::StopSignal::drop,
                                 replica_.filters());
   const Status copied = shared_.make_private(remote, calls_.memory(), {address, address + 1});
@@ -227,45 +228,16 @@ void Executor::on_indirect_miss(Registers& regs) {
 }
 
 std::optional<FragmentId> Executor::fragment_for(GuestAddr pc) {
-  if (const emu::Fragment* known = space_.cache().find(pc)) return space_.cache().id_of(*known);
-  const auto id = translate(pc);
-  if (id) translate_successors(*id);
+  emu::TranslationCost cost;
+  const auto id =
+      emu::FragmentFinder(space_.cache(), space_.translator(), table_, budget_.plan, cost)
+          .find(pc, std::nullopt);
+  counts_.fragments += cost.fragments;
+  counts_.translation_s += cost.seconds;
   return id;
 }
 
-std::optional<FragmentId> Executor::translate(GuestAddr pc) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto made = space_.translator().translate(pc, emu::kAnySite, budget_.plan);
-  counts_.translation_s +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (made.outcome != emu::Translator::Outcome::translated) return std::nullopt;
-  counts_.fragments++;
-  return made.fragment;
-}
-
-// One level ahead: where its exits lead and where its calls return to.
-void Executor::translate_successors(FragmentId id) {
-  emu::CodeCache& cache = space_.cache();
-  const emu::Fragment f = cache.fragment(id);
-  if (f.checks_itself || f.kind != emu::FragmentKind::translated) return;
-  const auto known_or_new = [&](GuestAddr pc) {
-    const emu::Fragment* known = cache.find(pc);
-    return known ? std::optional(cache.id_of(*known)) : translate(pc);
-  };
-  for (uint32_t i = f.first_exit; i < f.first_exit + f.exit_count; i++) {
-    (void)known_or_new(cache.exit(i).target);
-  }
-  for (BlockId block_id : table_.blocks(table_.run(f.longest_run))) {
-    const trace::Block block = table_.block(block_id);
-    const bool returns = block.terminator == trace::Terminator::syscall ||
-                         block.terminator == trace::Terminator::call ||
-                         block.terminator == trace::Terminator::indirect_call;
-    if (!returns) continue;
-    if (const auto next = known_or_new(block.end)) (void)cache.add_entry(*next, {});
-  }
-}
-
-void Executor::on_system_call(Registers& regs) {
+void Executor::on_system_call(const Registers& regs) {
   counts_.system_calls++;
   const emu::StatePage& state = slot_->state();
   Registers guest = regs;
@@ -273,6 +245,11 @@ void Executor::on_system_call(Registers& regs) {
   guest.r15 = state.guest_r15;
   guest.gs_base = 0;
   guest.orig_rax = machine::kNoSyscall;
+  answer_call(guest);
+}
+
+void Executor::answer_call(Registers guest) {
+  const Urgent urgent(*this);
   SyscallAnswer answer;
   {
     ptrace::RemoteSyscalls remote(replica_.tracee, space_.syscall_insn(), ptrace::StopSignal::drop,
@@ -280,7 +257,25 @@ void Executor::on_system_call(Registers& regs) {
     answer = calls_.answer(current(), guest, remote);
     if (!remote.finish()) return;  // it is dead: the report will come
   }
+  if (answer.kind == SyscallAnswer::Kind::not_yet) {
+    awaiting_ = guest;
+    return awaited_.no_answer(*replica_.log);
+  }
+  awaited_.over();
   carry_out(guest, std::move(answer));
+}
+
+// When the program has made calls meanwhile.
+void Executor::ask_again() {
+  if (wanted_end_) return end(*wanted_end_);
+  switch (awaited_.next(*replica_.log)) {
+    case AwaitedCall::Next::wait:
+      return;
+    case AwaitedCall::Next::ask:
+      return answer_call(awaiting_);
+    case AwaitedCall::Next::give_up:
+      return end({Outcome::input, "the program waits, too", static_cast<long>(awaiting_.rax)});
+  }
 }
 
 void Executor::carry_out(Registers& guest, SyscallAnswer answer) {

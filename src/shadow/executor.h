@@ -6,19 +6,16 @@
 //   start()        arenas mapped, shared pages protected, first thread enters the cache
 //   on_stop()      miss, full buffer, system call, fault: one stop at a time
 //   on_idle()      what could not go on at a stop, because a buffer was still being read
-//   request_end()  from outside: the replica is stopped and ends in an orderly way
+//   request_end()  the replica is stopped and ends
 //
-// Nothing here blocks on the collectors: the caller has the program's own stops to serve.
 // The guest's threads take turns: at full buffers, when one waits, and when it yields.
 #pragma once
 
-#include <chrono>
-#include <map>
 #include <memory>
 #include <optional>
 
 #include "inject/trace_sink.h"
-#include "shadow/outcome.h"
+#include "shadow/execution.h"
 #include "shadow/replica.h"
 #include "shadow/shadow_space.h"
 #include "shadow/system_calls.h"
@@ -26,70 +23,47 @@
 
 namespace shadowprof::shadow {
 
-struct ExecutorCounts {
-  uint64_t instructions = 0;
-  uint64_t fragments = 0;  // translated meanwhile
-  uint64_t misses = 0;
-  uint64_t drains = 0;
-  uint64_t system_calls = 0;  // that stopped the replica
-  uint64_t private_pages = 0;
-  double translation_s = 0;
-  std::map<unsigned, uint64_t> by_number;
-};
-
-// Seconds on a processor, and waiting for one.
-struct ProcessorTime {
-  double used = 0;
-  double waited = 0;
-};
-
-struct Budget {
-  uint64_t instructions = 0;
-  uint64_t sample_number = 0;
-  emu::CapturePlan plan{};
-};
-
-class Executor {
+class Executor : public Execution {
  public:
   Executor(const trace::BlockTable& table, ShadowSpace& space, inject::TraceSink& sink,
            Replica replica, Identity identity, Budget budget);
-  ~Executor();
+  ~Executor() override;
 
-  Status start();
-  void on_stop(const ptrace::WaitStatus& status);
-  void on_idle();
-  void request_end(Outcome outcome);
+  Status start() override;
+  void on_stop(const ptrace::WaitStatus& status) override;
+  void on_idle() override;
+  void request_end(Outcome outcome) override;
 
-  Tid tid() const { return replica_.tracee.tid(); }
-  bool is_our_child() const { return replica_.is_our_child; }
-  // Why it ended; the process may still be dying.
-  const std::optional<Ending>& ending() const { return ending_; }
-  // Dead, and its trace is read.
-  bool is_done() const { return dead_ && tickets_done(); }
-  bool waits_for_collectors() const { return blocked_on_buffer_ || (dead_ && !tickets_done()); }
-  std::chrono::steady_clock::time_point started() const { return started_; }
-  const ExecutorCounts& counts() const { return counts_; }
-  // Of the replica: when it ended, and up to now.
-  const ProcessorTime& processor() const { return processor_; }
-  ProcessorTime processor_now() const;
-  // No core is idle: it runs like everybody from now on, where that is permitted.
-  void leave_idle_priority();
+  Tid tid() const override { return replica_.tracee.tid(); }
+  bool is_our_child() const override { return replica_.is_our_child; }
+  const std::optional<Ending>& ending() const override { return ending_; }
+  bool is_done() const override { return dead_ && tickets_done(); }
+  bool waits_for_collectors() const override {
+    return blocked_on_buffer_ || (dead_ && !tickets_done());
+  }
+  bool waits_for_program() const override { return awaited_.waits(); }
+  const ExecutorCounts& counts() const override { return counts_; }
+  const ProcessorTime& processor() const override { return processor_; }
+  ProcessorTime processor_now() const override { return processor_time_of(tid()); }
+  bool in_our_process() const override { return false; }
+  void leave_idle_priority() override;
 
  private:
   using Registers = ptrace::Registers;
 
   // executor.cc
-  void make_threads();
   void on_trap(Registers& regs);
   void on_fault(Registers& regs, const siginfo_t& info);
   void on_miss(Registers& regs, uint32_t exit);
   void on_indirect_miss(Registers& regs);
-  void on_system_call(Registers& regs);
+  void on_system_call(const Registers& regs);
+  void answer_call(Registers guest);
+  class Urgent;
+  void set_policy(int policy) const;
+  void ask_again();
   void carry_out(Registers& guest, SyscallAnswer answer);
   void make_private(Registers& regs, GuestAddr address);
   std::optional<FragmentId> fragment_for(GuestAddr pc);
-  std::optional<FragmentId> translate(GuestAddr pc);
-  void translate_successors(FragmentId id);
   void take_syscall_counts();
   void resume();
   void end(Outcome outcome, std::string detail = {});
@@ -123,7 +97,6 @@ class Executor {
   GuestThreads threads_;
   SystemCalls calls_;
   ExecutorCounts counts_;
-  std::chrono::steady_clock::time_point started_;
 
   inject::Slot* slot_ = nullptr;
   size_t current_ = 0;
@@ -136,6 +109,8 @@ class Executor {
   // A full buffer met another that is still being read: goes on from here.
   bool blocked_on_buffer_ = false;
   Registers blocked_registers_{};
+  AwaitedCall awaited_;
+  Registers awaiting_{};  // the guest, at that call
   std::optional<Outcome> wanted_end_;
   std::optional<Ending> ending_;
   bool dead_ = false;

@@ -2,41 +2,14 @@
 //
 // The guest threads of a replica taking turns in its one kernel thread.
 #include <linux/futex.h>
-#include <linux/sched.h>
-#include <sched.h>
-#include <sys/syscall.h>
 
-#include <cerrno>
 #include <cstring>
 
 #include "shadow/executor.h"
+#include "shadow/thread_request.h"
+#include "shadow/turns.h"
 
 namespace shadowprof::shadow {
-namespace {
-
-constexpr size_t kMostThreads = 4096;
-
-// What both clone system calls say, in one form.
-struct ThreadRequest {
-  uint64_t flags = 0;
-  uint64_t stack_top = 0;
-  uint64_t parent_tid = 0;
-  uint64_t child_tid = 0;
-  uint64_t tls = 0;
-};
-
-std::optional<ThreadRequest> read_request(const ptrace::Registers& guest,
-                                          ptrace::RemoteMemory& memory) {
-  if (guest.rax == SYS_clone) {
-    return ThreadRequest{guest.rdi, guest.rsi, guest.rdx, guest.r10, guest.r8};
-  }
-  const auto args = memory.read_value<clone_args>(GuestAddr(guest.rdi));
-  if (!args) return std::nullopt;
-  return ThreadRequest{args->flags, args->stack + args->stack_size, args->parent_tid,
-                       args->child_tid, args->tls};
-}
-
-}  // namespace
 
 // Guest context: into the cache, and on.
 void Executor::enter(const Registers& guest) {
@@ -71,8 +44,9 @@ void Executor::switch_thread(const Registers& regs, bool in_engine) {
   if (!run_other_thread()) end(Outcome::waits, "all its threads wait");
 }
 
-// A buffer is free again.
+// A buffer may be free again, or the log longer.
 void Executor::on_idle() {
+  if (awaited_.waits() && !ending_) return ask_again();
   if (!blocked_on_buffer_) return;
   if (!sink_.done(tickets_[(buffer_ + 1) % emu::kBufferCount])) return;
   blocked_on_buffer_ = false;
@@ -88,25 +62,9 @@ void Executor::on_idle() {
 bool Executor::run_other_thread() {
   const size_t before = current_;
   GuestThread& last = *threads_[before];
-  const auto runnable = [&](size_t i) {
-    return threads_[i]->state == GuestThread::State::runnable;
-  };
-  size_t next = before;
-  for (size_t i = 1; i <= threads_.size(); i++) {
-    next = (before + i) % threads_.size();
-    if (runnable(next)) break;
-  }
-  if (!runnable(next)) {
-    // Nobody else will move before a timeout does.
-    next = before;
-    while (next < threads_.size() &&
-           !(threads_[next]->state == GuestThread::State::waiting && threads_[next]->has_timeout)) {
-      next++;
-    }
-    if (next == threads_.size()) return false;
-    threads_[next]->state = GuestThread::State::runnable;
-    threads_[next]->registers.rax = static_cast<uint64_t>(-ETIMEDOUT);
-  }
+  const std::optional<size_t> found = next_to_run(threads_, before);
+  if (!found) return false;
+  const size_t next = *found;
   if (next != before) {
     if (last.state != GuestThread::State::finished &&
         !replica_.tracee.get_extended_state_if_alive(last.extended)) {
@@ -130,38 +88,18 @@ void Executor::load(GuestThread& thread) {
   if (replica_.tracee.set_registers_if_alive(regs)) resume();
 }
 
-// clone(2) of a thread: a guest thread more. `guest`: at the system call; its rax becomes the
-// answer. False: the sample has ended.
+// clone(2) of a thread. `guest`: at the system call; its rax becomes the answer. False: the sample
+// has ended.
 bool Executor::new_thread(Registers& guest) {
-  const auto request = read_request(guest, calls_.memory());
-  constexpr uint64_t kOfThread = CLONE_VM | CLONE_THREAD | CLONE_SIGHAND;
-  if (!request || (request->flags & kOfThread) != kOfThread || (request->flags & CLONE_VFORK) ||
-      threads_.size() >= kMostThreads) {
+  current().registers = guest;
+  if (!replica_.tracee.get_extended_state_if_alive(current().extended)) return false;
+  auto thread = make_thread(current(), calls_.memory(), threads_.size());
+  if (!thread) {
     end({Outcome::system_call, "starts a process", static_cast<long>(guest.rax)});
     return false;
   }
-  auto thread = std::make_unique<GuestThread>();
-  // Out of the kernel's range: no real thread has it.
-  thread->tid = Tid(static_cast<int32_t>((1 << 22) + threads_.size()));
-  thread->registers = guest;
-  thread->registers.rax = 0;
-  thread->registers.rip += machine::kSyscallInsnBytes;
-  thread->registers.rcx = thread->registers.rip;
-  if (request->stack_top != 0) thread->registers.rsp = request->stack_top;
-  if (request->flags & CLONE_SETTLS) thread->registers.fs_base = request->tls;
-  if (!replica_.tracee.get_extended_state_if_alive(thread->extended)) return false;
-  const int32_t id = thread->tid.value;
-  if (request->flags & CLONE_PARENT_SETTID) {
-    (void)calls_.memory().write_value(GuestAddr(request->parent_tid), id);
-  }
-  if (request->flags & CLONE_CHILD_SETTID) {
-    (void)calls_.memory().write_value(GuestAddr(request->child_tid), id);
-  }
-  if (request->flags & CLONE_CHILD_CLEARTID)
-    thread->clear_child_tid = GuestAddr(request->child_tid);
-  thread->signal_mask = current().signal_mask;
-  guest.rax = static_cast<uint64_t>(id);
-  threads_.push_back(std::move(thread));
+  guest.rax = static_cast<uint64_t>(int64_t{(*thread)->tid.value});
+  threads_.push_back(std::move(*thread));
   return true;
 }
 

@@ -13,14 +13,6 @@ namespace {
 
 constexpr size_t kLeastChunkBytes = 4 * 4 * limits::kMaxRecordWords;
 
-// Ends the trace of a thread that does not run at the moment. The collectors read it in place.
-constexpr std::array<trace::Word, 2> kBudgetEnd = {
-    trace::special_word(trace::SpecialKind::sample_end, 2),
-    static_cast<trace::Word>(trace::EndReason::budget)};
-constexpr std::array<trace::Word, 2> kEarlyEnd = {
-    trace::special_word(trace::SpecialKind::sample_end, 2),
-    static_cast<trace::Word>(trace::EndReason::shadow_ended)};
-
 }  // namespace
 
 bool Executor::tickets_done() const {
@@ -103,10 +95,10 @@ void Executor::finish_trace(uint64_t cursor) {
     counts_.instructions += count_instructions({words, count});
     tickets_[buffer_] = sink_.submit({stream(current_), {words, count}});
   }
-  const bool complete = ending_->outcome == Outcome::budget;
+  const std::span<const trace::Word> last_words = end_of_trace(ending_->outcome);
   for (size_t i = 0; i < threads_.size(); i++) {
     if (!threads_[i]->traced) continue;
-    const uint64_t ticket = sink_.submit({stream(i), complete ? kBudgetEnd : kEarlyEnd});
+    const uint64_t ticket = sink_.submit({stream(i), last_words});
     tickets_[buffer_] = std::max(tickets_[buffer_], ticket);
   }
 }

@@ -4,17 +4,16 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 
 #include <cerrno>
 #include <climits>
 
+#include "shadow/io_vectors.h"
 #include "shadow/system_calls.h"
 
 namespace shadowprof::shadow {
 namespace {
 
-constexpr uint64_t kMaxVector = 1024;  // UIO_MAXIOV
 constexpr long kPreadv2 = 327;
 
 std::string link_to(Tid process, int fd) {
@@ -24,12 +23,10 @@ std::string link_to(Tid process, int fd) {
 }  // namespace
 
 std::optional<int64_t> SystemCalls::bytes_in_vector(GuestAddr vector, uint64_t count) {
-  if (count > kMaxVector) return std::nullopt;
-  std::vector<iovec> parts(count);
-  const std::span<uint8_t> bytes(reinterpret_cast<uint8_t*>(parts.data()), count * sizeof(iovec));
-  if (!memory_.read(vector, bytes)) return std::nullopt;
+  const auto vectors = read_io_vectors(memory_, vector, count);
+  if (!vectors) return std::nullopt;
   int64_t sum = 0;
-  for (const iovec& part : parts) sum += static_cast<int64_t>(part.iov_len);
+  for (const iovec& part : *vectors) sum += static_cast<int64_t>(part.iov_len);
   return sum;
 }
 

@@ -7,7 +7,7 @@
 
 namespace shadowprof::shadow {
 
-std::optional<Futexes::Answer> Futexes::call(GuestThread& thread, const uint64_t (&arguments)[6]) {
+std::optional<Futexes::Answer> Futexes::call(GuestThread& thread, const std::array<uint64_t, 6>& arguments) {
   const GuestAddr address(arguments[0]);
   const GuestAddr other(arguments[4]);
   const auto value = static_cast<uint32_t>(arguments[2]);

@@ -4,6 +4,7 @@
 // when the replica was made are not in it; waking them succeeds and has no effect.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,8 +14,6 @@
 #include "shadow/guest_thread.h"
 
 namespace shadowprof::shadow {
-
-using GuestThreads = std::vector<std::unique_ptr<GuestThread>>;
 
 class Futexes {
  public:
@@ -27,7 +26,7 @@ class Futexes {
   };
   // `arguments`: the six of futex(2). Nothing: an operation that is not emulated (priority
   // inheritance, and those that nobody uses).
-  std::optional<Answer> call(GuestThread& thread, const uint64_t (&arguments)[6]);
+  std::optional<Answer> call(GuestThread& thread, const std::array<uint64_t, 6>& arguments);
 
   // Wakes up to `count` threads; returns how many.
   int64_t wake(GuestAddr address, int64_t count, uint32_t bits);

@@ -4,6 +4,7 @@
 // turns in it. The one that runs has its registers there; those of the others are kept here.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "emu/slot_layout.h"
@@ -41,5 +42,7 @@ struct GuestThread {
   uint64_t signal_mask = 0;
   bool traced = false;  // its trace has begun
 };
+
+using GuestThreads = std::vector<std::unique_ptr<GuestThread>>;
 
 }  // namespace shadowprof::shadow

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/log.h"
 #include "ptrace/deliver.h"
@@ -24,19 +25,41 @@ void conceal_interruption(ptrace::Tracee thread) {
   if (ptrace::conceal_interruption(registers)) (void)thread.set_registers_if_alive(registers);
 }
 
+bool is_birth(const WaitStatus& status) {
+  return status.is_event(StopEvent::fork) || status.is_event(StopEvent::vfork);
+}
+
+bool is_in_state(Tid process, Tid thread, std::string_view states) {
+  const auto stat = kernel::read_thread_stat(process, thread);
+  return stat && states.find(stat->state) != states.npos;
+}
+
 }  // namespace
 
-Program Program::launched(ptrace::Tracee process) {
-  Program program(process.tid());
+// A system call of the tracer's needs the first; the second tells that the memory is another one.
+ptrace::TraceOptions trace_options(Follow follow) {
+  using enum ptrace::TraceOptions;
+  const auto always = mark_syscall_stops | report_exec;
+  return follow == Follow::children ? always | follow_fork | follow_vfork : always;
+}
+
+Program Program::launched(ptrace::Tracee process, Follow follow) {
+  Program program(process.tid(), follow);
   program.is_child_ = true;
   program.threads_.insert(process.tid());
-  (void)process.set_options_if_alive(kProgramOptions);
+  (void)process.set_options_if_alive(program.options());
   return program;
 }
 
-Result<Program> Program::attach(Tid process) {
-  Program program(process);
-  SP_TRY(ptrace::seize(process, kProgramOptions));
+Program Program::born(Tid process) {
+  Program program(process, Follow::children);
+  program.threads_.insert(process);
+  return program;
+}
+
+Result<Program> Program::attach(Tid process, Follow follow) {
+  Program program(process, follow);
+  SP_TRY(ptrace::seize(process, program.options()));
   program.threads_.insert(process);
   program.adopt_new_threads();
   return program;
@@ -49,15 +72,17 @@ void Program::adopt_new_threads() {
     if (!listed) break;
     for (Tid tid : *listed) {
       if (threads_.contains(tid)) continue;
-      // One that is dying cannot be traced any more; it does not matter.
-      if (!ptrace::seize(tid, kProgramOptions)) continue;
+      // One that is dying cannot be traced any more; it does not matter. All are, in an exec.
+      const auto seized = ptrace::seize(tid, options());
+      if (!seized && seized.error().errno_value == EAGAIN) return;
+      if (!seized) continue;
       threads_.insert(tid);
       found_one = true;
     }
   }
 }
 
-void Program::on_stop(Tid tid, const WaitStatus& status) {
+void Program::on_stop(Tid tid, const WaitStatus& status, double waited) {
   if (status.is_dead()) {
     threads_.erase(tid);
     if (tid == pid_) end_ = status;
@@ -65,7 +90,22 @@ void Program::on_stop(Tid tid, const WaitStatus& status) {
   }
   if (status.is_event(StopEvent::exec)) return on_exec(tid);
   if (status.is_event(StopEvent::stop)) conceal_interruption(ptrace::Tracee(tid));
+  if (is_birth(status)) note_child(ptrace::Tracee(tid));
+  if (status.kind() == WaitStatus::Kind::syscall_stop && log_) {
+    log_->on_stop(ptrace::Tracee(tid), waited);
+  }
   resume_from(ptrace::Tracee(tid), status);
+}
+
+void Program::note_child(ptrace::Tracee parent) {
+  uint64_t child = 0;
+  if (parent.get_event_message_if_alive(child)) children_.emplace_back(static_cast<int32_t>(child));
+}
+
+bool Program::is_running() {
+  adopt_new_threads();
+  return std::any_of(threads_.begin(), threads_.end(),
+                     [&](Tid tid) { return is_in_state(pid_, tid, "R"); });
 }
 
 // The kernel has ended all other threads; what is left has the process's id.
@@ -75,70 +115,99 @@ void Program::on_exec(Tid tid) {
   (void)ptrace::Tracee(tid).cont_if_alive();
 }
 
+// Past its system calls, or to the next one of them.
+void Program::go_on(ptrace::Tracee thread, int signal) {
+  const bool logged = log_ && log_->follows(thread.tid());
+  (void)(logged ? thread.syscall_if_alive(signal) : thread.cont_if_alive(signal));
+}
+
 // As it would have gone on without us.
 void Program::resume_from(ptrace::Tracee thread, const WaitStatus& status) {
   switch (status.kind()) {
     case WaitStatus::Kind::signal_stop:
       signals_++;
-      (void)thread.cont_if_alive(status.signal());
-      return;
+      return go_on(thread, status.signal());
     case WaitStatus::Kind::group_stop:
       (void)thread.listen_if_alive();
       return;
     default:
-      (void)thread.cont_if_alive();
-      return;
+      return go_on(thread);
   }
 }
 
 void Program::detach() {
-  for (Tid tid : threads_) {
-    const ptrace::Tracee thread(tid);
-    if (!thread.interrupt_if_alive()) continue;
-    const auto stop = ptrace::wait_for_stop(tid, ptrace::MayBeFirst::yes);
-    if (!stop) continue;
-    if (stop->is_event(StopEvent::stop)) conceal_interruption(thread);
-    const bool signalled = stop->kind() == WaitStatus::Kind::signal_stop;
-    (void)thread.detach_if_alive(signalled ? stop->signal() : 0);
-  }
-  threads_.clear();
-}
-
-Pause::Pause(Program& program, Whom whom) : program_(program) {
-  if (whom == Whom::running) {
-    stop_running();
-    return;
-  }
-  for (Tid tid : program.threads_) {
-    stop(tid);
-    if (!threads_.empty() || unusable_) return;
-  }
-}
-
-void Pause::stop_running() {
-  program_.adopt_new_threads();
-  std::set<Tid> stopped;
-  for (bool found_one = true; found_one && !unusable_;) {
-    found_one = false;
-    for (Tid tid : program_.threads_) {
-      if (stopped.contains(tid)) continue;
-      const auto stat = kernel::read_thread_stat(program_.pid_, tid);
-      if (!stat || stat->state != 'R') continue;
-      stop(tid);
-      stopped.insert(tid);
-      found_one = program_.threads_.size() > 1;
-      if (unusable_) break;
+  // All of them first: each must get a processor before it stops.
+  for (Tid tid : threads_) (void)ptrace::Tracee(tid).interrupt_if_alive();
+  std::set<Tid> ending;
+  while (!threads_.empty()) {
+    std::erase_if(threads_, [&](Tid tid) { return try_detach(tid, ending); });
+    // One that executes a program waits until the ends of all others were taken.
+    for (Tid tid : ending) {
+      const ptrace::WaitOutcome outcome = ptrace::wait_for(tid, ptrace::WaitMode::poll);
+      if (!outcome.has_status()) continue;
+      if (outcome.status.is_dead())
+        on_stop(tid, outcome.status);
+      else
+        (void)ptrace::Tracee(tid).detach_if_alive();
     }
   }
 }
 
-void Pause::stop(Tid tid) {
-  const ptrace::Tracee tracee(tid);
-  if (!tracee.interrupt_if_alive()) return;
-  const auto stop = ptrace::wait_for_stop(tid, ptrace::MayBeFirst::yes);
+// Of a thread that was interrupted. False: it waits uninterruptibly.
+bool Program::try_detach(Tid tid, std::set<Tid>& ending) {
+  const ptrace::Tracee thread(tid);
+  const auto stop = ptrace::wait_for_stop(tid, ptrace::Patience::bounded);
+  if (!stop && stop.error().errno_value == EAGAIN) return false;
   if (!stop) {
-    unusable_ = true;  // it is dying, or becomes another program
-    return;
+    ending.insert(tid);
+    return true;
+  }
+  if (stop->is_event(StopEvent::stop)) conceal_interruption(thread);
+  if (is_birth(*stop)) note_child(thread);
+  const bool signalled = stop->kind() == WaitStatus::Kind::signal_stop;
+  (void)thread.detach_if_alive(signalled ? stop->signal() : 0);
+  return true;
+}
+
+Pause::Pause(Program& program, Whom whom) : program_(program) {
+  if (whom == Whom::one) {
+    stop_one();
+  } else {
+    stop_all(whom == Whom::running ? "R" : "RS");
+  }
+}
+
+void Pause::stop_one() {
+  for (Tid tid : program_.threads_) {
+    if (ptrace::Tracee(tid).interrupt_if_alive()) take_stop(tid);
+    if (!threads_.empty() || unusable_) return;
+  }
+}
+
+void Pause::stop_all(std::string_view states) {
+  std::set<Tid> stopped;
+  for (bool others = true; others && !unusable_; others = program_.threads_.size() > 1) {
+    program_.adopt_new_threads();
+    std::vector<Tid> interrupted;
+    for (Tid tid : program_.threads_) {
+      if (stopped.contains(tid) || !is_in_state(program_.pid_, tid, states)) continue;
+      if (ptrace::Tracee(tid).interrupt_if_alive()) interrupted.push_back(tid);
+    }
+    if (interrupted.empty()) break;
+    // Only now: each must get a processor before it stops.
+    for (Tid tid : interrupted) {
+      take_stop(tid);
+      stopped.insert(tid);
+    }
+  }
+}
+
+void Pause::take_stop(Tid tid) {
+  const ptrace::Tracee tracee(tid);
+  const auto stop = ptrace::wait_for_stop(tid, ptrace::Patience::bounded);
+  if (!stop) {
+    unusable_ = unusable_ || stop.error().errno_value != EAGAIN;
+    return;  // it is dying, or becomes another program
   }
   PausedThread thread{tracee, *stop, {}};
   if (!tracee.get_registers_if_alive(thread.registers)) {

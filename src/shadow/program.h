@@ -9,32 +9,38 @@
 //               Threads that sleep in the kernel are neither stopped nor woken.
 //
 // Threads are traced without options that make them stop: a new thread is noticed when the next
-// sample lists them. Our death leaves the program running: nothing but the pause itself is ever
-// pending in it.
+// sample lists them. Processes that it makes are traced from their birth if they are followed. Our
+// death leaves the program running: nothing but the pause itself is ever pending in it.
 #pragma once
 
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernel/proc.h"
 #include "ptrace/tracee.h"
 #include "ptrace/wait.h"
 #include "ptrace/wait_status.h"
+#include "shadow/input_log.h"
 
 namespace shadowprof::shadow {
 
-// A system call of the tracer's needs the first; the second tells that the memory is another one.
-inline constexpr ptrace::TraceOptions kProgramOptions =
-    ptrace::TraceOptions::mark_syscall_stops | ptrace::TraceOptions::report_exec;
+enum class Follow : uint8_t { no, children };
+// With which its threads are traced.
+ptrace::TraceOptions trace_options(Follow follow);
 
 class Program {
  public:
   // `process` was launched by us and stands at its exec event.
-  static Program launched(ptrace::Tracee process);
+  static Program launched(ptrace::Tracee process, Follow follow);
   // Begins to trace all threads of a running process.
-  static Result<Program> attach(Tid process);
+  static Result<Program> attach(Tid process, Follow follow);
+  // A child of a followed one, traced since its birth.
+  static Program born(Tid process);
 
   Tid pid() const { return pid_; }
   bool is_ours() const { return is_child_; }  // we launched it: its children can be ours, too
@@ -44,10 +50,19 @@ class Program {
   unsigned generation() const { return generation_; }
   bool owns(Tid tid) const { return threads_.contains(tid); }
   uint64_t signals() const { return signals_; }
+  ptrace::TraceOptions options() const { return trace_options(follow_); }
 
-  // A report about one of our threads, outside a pause.
-  void on_stop(Tid tid, const ptrace::WaitStatus& status);
+  // A report about one of our threads, outside a pause; it may be `waited` seconds old.
+  void on_stop(Tid tid, const ptrace::WaitStatus& status, double waited = 0);
+  // From the next resume on, as long as the log wants it.
+  void keep_log(std::shared_ptr<InputLog> log) { log_ = std::move(log); }
+  // Processes that it made since the last call, if they are followed. They are traced, and stop
+  // before their first instruction, perhaps already or only later.
+  std::vector<Tid> take_children() { return std::exchange(children_, {}); }
+  // Does any of its threads run?
+  bool is_running();
 
+  size_t thread_count() const { return threads_.size(); }
   // Traces threads that are new.
   void adopt_new_threads();
   // Ends tracing: every thread is stopped for a moment and let go.
@@ -55,14 +70,20 @@ class Program {
 
  private:
   friend class Pause;
-  explicit Program(Tid pid) : pid_(pid) {}
+  Program(Tid pid, Follow follow) : pid_(pid), follow_(follow) {}
 
+  void go_on(ptrace::Tracee thread, int signal = 0);
+  bool try_detach(Tid tid, std::set<Tid>& ending);
   void resume_from(ptrace::Tracee thread, const ptrace::WaitStatus& status);
   void on_exec(Tid tid);
+  void note_child(ptrace::Tracee parent);
 
   Tid pid_;
+  Follow follow_;
   bool is_child_ = false;
   std::set<Tid> threads_;
+  std::vector<Tid> children_;
+  std::shared_ptr<InputLog> log_;
   std::optional<ptrace::WaitStatus> end_;
   unsigned generation_ = 0;
   uint64_t signals_ = 0;
@@ -80,8 +101,9 @@ struct PausedThread {
 class Pause {
  public:
   enum class Whom : uint8_t {
-    running,  // the threads that run now; none may be: then the program sleeps
-    one,      // any one thread, to make a system call
+    running,   // the threads that run now; none may be: then the program sleeps
+    one,       // any one thread, to make a system call
+    everyone,  // those that sleep, too: nobody sees what is done meanwhile. They go on sleeping.
   };
   explicit Pause(Program& program, Whom whom = Whom::running);
   // Everything goes on.
@@ -90,12 +112,16 @@ class Pause {
   Pause& operator=(const Pause&) = delete;
 
   std::vector<PausedThread>& threads() { return threads_; }
+  Tid process() const { return program_.pid(); }
   // The process is group-stopped or dying: no sample now.
   bool unusable() const { return unusable_; }
 
  private:
-  void stop_running();
-  void stop(Tid tid);
+  void stop_one();
+  // All that are in one of these states, as in /proc/TID/stat.
+  void stop_all(std::string_view states);
+  // Of a thread that was interrupted. One that waits uninterruptibly stops when that is over.
+  void take_stop(Tid tid);
   void give_back_signals(PausedThread& thread);
 
   Program& program_;

@@ -76,10 +76,8 @@ Status isolate(const Replica& replica, GuestAddr syscall_insn) {
 
 // Where memory runs out it is the first to go. Signals that others send to its process group wait
 // forever.
-void make_humble(ptrace::Tracee replica, bool at_idle_priority) {
+void make_humble(ptrace::Tracee replica) {
   std::ofstream(fmt::format("/proc/{}/oom_score_adj", replica.tid().value)) << "1000\n";
-  const sched_param none{};
-  if (at_idle_priority) (void)::sched_setscheduler(replica.tid().value, SCHED_IDLE, &none);
   (void)replica.set_signal_mask_if_alive(ptrace::hold_signals(0));
 }
 
@@ -106,15 +104,16 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_
     replica.filtered = status->seccomp.value_or(0) != 0;
     replica.parent_pid = status->parent.value;
   }
+  replica.at_idle_priority = options.at_idle_priority;
   SP_TRY(read_contexts(pause.threads(), replica.threads));
-  if (!parent.set_options_if_alive(kProgramOptions | TraceOptions::follow_clone)) {
+  const TraceOptions cloning = program.options() | TraceOptions::follow_clone;
+  if (!parent.set_options_if_alive(cloning)) {
     return ptrace::thread_is_gone(parent.tid());
   }
   Status made;
   {
-    constexpr TraceOptions kNormal = kProgramOptions | TraceOptions::follow_clone;
     ptrace::RemoteSyscalls remote(parent, syscall_insn, ptrace::StopSignal::keep,
-                                  {replica.filtered, kNormal});
+                                  {replica.filtered, cloning});
     advise(remote, dont_fork, MADV_DOFORK);
     made = clone_into(remote, replica);
     advise(remote, dont_fork, MADV_DONTFORK);
@@ -123,9 +122,9 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_
     if (made && !put_back) made = tl::unexpected(put_back.error());
     pause.threads().front().deferred = remote.take_deferred_signals();
   }
-  (void)parent.set_options_if_alive(kProgramOptions);
+  (void)parent.set_options_if_alive(program.options());
   if (made) {
-    make_humble(replica.tracee, options.at_idle_priority);
+    make_humble(replica.tracee);
     return replica;
   }
   if (replica.tracee.tid().value != 0) kill_replica(replica);

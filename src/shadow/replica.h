@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // A copy-on-write replica of the paused program, stopped, and safe: it holds no pipe, socket or
-// device of the program's, is at idle priority, dies with us, and has never executed an instruction
+// device of the program's, dies with us, and has never executed an instruction
 // of its own.
 //
 //   the program's thread makes clone(2) for us, with exit signal 0: its end tells nobody
@@ -12,6 +12,7 @@
 // It is not known yet what to do with it: that is the executor's business.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -37,7 +38,10 @@ struct Replica {
   std::vector<GuestContext> threads;  // the first is the one that was forked from
   Descriptors descriptors;
   bool is_our_child = false;
+  bool at_idle_priority = true;  // when it runs; not while it is prepared, which is waited for
   int64_t parent_pid = -1;  // of the program; negative: not known
+  // What the program's threads are given meanwhile; may be null.
+  std::shared_ptr<InputLog> log{};
   // The program has installed seccomp filters, which the replica has, too.
   bool filtered = false;
 

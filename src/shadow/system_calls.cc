@@ -47,6 +47,10 @@ bool is_harmless_prctl(uint64_t option) {
   }
 }
 
+bool writes_data(long nr) {
+  return nr == SYS_write || nr == SYS_writev || nr == SYS_sendto || nr == SYS_sendmsg;
+}
+
 }  // namespace
 
 bool takes_descriptor(long nr) {
@@ -74,7 +78,44 @@ SyscallAnswer SystemCalls::answer(GuestThread& thread, const ptrace::Registers& 
   for (size_t i = 0; i < 6; i++) call.args[i] = registers.syscall_argument(i);
   const kernel::SyscallRow* row = kernel::find_syscall(call.nr);
   if (!row) return end(call, Outcome::system_call, "a system call that is not in the table");
-  return by_class(call, *row);
+  Answer made = by_class(call, *row);
+  return log_ ? as_program(call, std::move(made)) : made;
+}
+
+// The program's answer to the same call, if there is one and it is better than ours.
+SyscallAnswer SystemCalls::as_program(const Call& call, Answer otherwise) {
+  const bool ends = otherwise.kind == Answer::Kind::ends &&
+                    (otherwise.ending.outcome == Outcome::input ||
+                     otherwise.ending.outcome == Outcome::system_call);
+  if (!ends && otherwise.kind != Answer::Kind::value) return otherwise;
+  LoggedCall logged;
+  switch (log_->take(call.thread.tid, call.nr, call.args, logged)) {
+    case InputLog::Taken::never:
+      return otherwise;
+    case InputLog::Taken::not_yet:
+      return ends && is_kept(call.nr) ? Answer{Answer::Kind::not_yet, 0, {}} : otherwise;
+    case InputLog::Taken::taken:
+      break;
+  }
+  if (!ends) return writes_data(call.nr) ? value(logged.result) : otherwise;
+  if (!write_back(call, logged)) {
+    return end(call, Outcome::input, "it does something else than the program");
+  }
+  if (returns_descriptor(call.nr) && logged.result >= 0) {
+    descriptors_.appeared(static_cast<int>(logged.result));
+  }
+  return value(logged.result);
+}
+
+bool SystemCalls::write_back(const Call& call, const LoggedCall& logged) {
+  const auto ranges = kernel_writes(call.nr, call.args, logged.result, memory_);
+  if (!ranges || ranges->size() != logged.writes.size()) return false;
+  for (size_t i = 0; i < ranges->size(); i++) {
+    const std::vector<uint8_t>& bytes = logged.writes[i];
+    if (bytes.size() > (*ranges)[i].size()) return false;
+    if (!bytes.empty() && !memory_.write((*ranges)[i].start, bytes)) return false;
+  }
+  return true;
 }
 
 SyscallAnswer SystemCalls::end(const Call& call, Outcome outcome, std::string detail) {

@@ -9,6 +9,9 @@
 //   misc     by arguments: this folder's files_, memory_ and thread calls
 //   unsafe   ends the sample
 //
+// What would end the sample may be a call that the program made, too, and whose answer was kept: then
+// that is the replica's answer (input_log.h).
+//
 // Whatever is not understood ends the sample.
 #pragma once
 
@@ -20,6 +23,7 @@
 #include "shadow/descriptors.h"
 #include "shadow/futexes.h"
 #include "shadow/guest_thread.h"
+#include "shadow/input_log.h"
 #include "shadow/outcome.h"
 #include "shadow/shared_pages.h"
 
@@ -37,6 +41,7 @@ bool takes_descriptor(long nr);
 struct SyscallAnswer {
   enum class Kind : uint8_t {
     value,       // goes on with `value`
+    not_yet,     // the program has not come so far: to be asked again
     yields,      // the same, but others first
     waits,       // the thread sleeps
     new_thread,  // clone of a thread: the executor makes it
@@ -50,10 +55,12 @@ struct SyscallAnswer {
 
 class SystemCalls {
  public:
+  // `log` may be null.
   SystemCalls(Identity identity, Tid replica, Descriptors& descriptors, SharedPages& shared,
-              inject::GuestCode& code, GuestThreads& threads)
+              inject::GuestCode& code, GuestThreads& threads, InputLog* log)
       : identity_(identity),
         replica_(replica),
+        log_(log),
         descriptors_(descriptors),
         shared_(shared),
         code_(code),
@@ -71,7 +78,7 @@ class SystemCalls {
   struct Call {
     GuestThread& thread;
     long nr;
-    uint64_t args[6];
+    SyscallArguments args;
     ptrace::RemoteSyscalls& remote;
   };
   using Answer = SyscallAnswer;
@@ -81,6 +88,8 @@ class SystemCalls {
 
   // system_calls.cc
   Answer by_class(const Call& call, const kernel::SyscallRow& row);
+  Answer as_program(const Call& call, Answer otherwise);
+  bool write_back(const Call& call, const LoggedCall& logged);
   Answer execute(const Call& call);
   Answer benign(const Call& call, const kernel::SyscallRow& row);
   Answer output(const Call& call, const kernel::SyscallRow& row);
@@ -113,6 +122,7 @@ class SystemCalls {
 
   Identity identity_;
   Tid replica_;
+  InputLog* log_;
   Descriptors& descriptors_;
   SharedPages& shared_;
   inject::GuestCode& code_;

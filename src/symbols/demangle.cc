@@ -3,6 +3,7 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -33,6 +34,12 @@ size_t utf8_length(std::string_view text) {
     if ((byte(i) & 0xC0) != 0x80) return 0;
   }
   return length;
+}
+
+size_t plain_length(std::string_view text) {
+  const auto end =
+      std::find_if_not(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7F; });
+  return static_cast<size_t>(end - text.begin());
 }
 
 // Substitutions let a name of n characters stand for 2^n characters of text, and __cxa_demangle
@@ -117,6 +124,11 @@ std::string printable(std::string_view text) {
   std::string result;
   result.reserve(text.size());
   while (!text.empty()) {
+    // Nearly all of nearly every name.
+    const size_t plain = plain_length(text);
+    result.append(text.substr(0, plain));
+    text.remove_prefix(plain);
+    if (text.empty()) break;
     size_t length = utf8_length(text);
     bool control = static_cast<uint8_t>(text[0]) < 0x20 || text[0] == 0x7F ||
                    (length == 2 && text[0] == '\xC2' && static_cast<uint8_t>(text[1]) < 0xA0);

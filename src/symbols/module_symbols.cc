@@ -32,16 +32,12 @@ Result<Opened> open_path(const std::string& path, const std::string& build_id) {
   return open_checked(std::move(fd), path, build_id);
 }
 
-// The first that is there and the right one; the error is that of the first.
 Result<Opened> open_module(ModuleSource& source) {
   if (source.fd.valid()) {
     auto opened = open_checked(std::move(source.fd), source.path, source.build_id);
     if (opened) return opened;
   }
-  auto opened = open_path(source.path, source.build_id);
-  if (opened || source.alternative_path.empty()) return opened;
-  auto alternative = open_path(source.alternative_path, source.build_id);
-  return alternative ? std::move(alternative) : std::move(opened);
+  return open_path(source.path, source.build_id);
 }
 
 bool has_debug_info(const ElfFile& file) {

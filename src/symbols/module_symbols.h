@@ -24,10 +24,8 @@
 namespace shadowprof::symbols {
 
 struct ModuleSource {
-  std::string path;  // as the program's memory map names it
-  std::string
-      alternative_path;  // tried after `path`: /proc/PID/map_files/START-END, /proc/PID/root/...
-  UniqueFd fd;           // tried before both
+  std::string path;      // as the program's memory map names it
+  UniqueFd fd;           // tried before it
   std::string build_id;  // what it had when it ran, hexadecimal; empty: not checked
 };
 

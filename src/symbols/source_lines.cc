@@ -184,34 +184,46 @@ void SourceLines::index_scopes(Unit& unit) {
   unit.scope_index = RangeIndex::innermost_wins(std::move(ranges));
 }
 
-void SourceLines::name_frame(const Unit& unit, Dwarf_Die* die, SourceFrame& frame) {
+SourceLines::FunctionName SourceLines::name_function(const Unit& unit, Dwarf_Die* die) {
+  FunctionName name;
   int line = 0;
-  if (dwarf_decl_line(die, &line) == 0 && line > 0) {
-    frame.function_line = static_cast<uint32_t>(line);
-  }
+  if (dwarf_decl_line(die, &line) == 0 && line > 0) name.line = static_cast<uint32_t>(line);
   std::string linkage = text_attribute(die, DW_AT_linkage_name);
   if (linkage.empty()) linkage = text_attribute(die, DW_AT_MIPS_linkage_name);
   if (!linkage.empty()) {
-    frame.function = demangle(linkage);
-    frame.linkage_name = printable(linkage);
-    return;
+    name.function = demangle(linkage);
+    name.linkage_name = printable(linkage);
+    return name;
   }
-  frame.function = printable(text_attribute(die, DW_AT_name));
+  name.function = printable(text_attribute(die, DW_AT_name));
   // From the call to the function it is a copy of, and from there to its declaration in a class.
   Dwarf_Die declaration = *die;
   follow(&declaration, DW_AT_abstract_origin, &declaration);
   follow(&declaration, DW_AT_specification, &declaration);
   auto found = unit.declared_in.find(dwarf_dieoffset(&declaration));
   if (found == unit.declared_in.end()) {
-    frame.linkage_name = frame.function;  // C
-    return;
+    name.linkage_name = name.function;  // C
+    return name;
   }
   int32_t index = found->second;
   for (int depth = 0; index >= 0 && depth < kMaxEnclosing; ++depth) {
     const Enclosing& outer = unit.enclosing[static_cast<size_t>(index)];
-    frame.function.insert(0, printable(outer.name) + "::");
+    name.function.insert(0, printable(outer.name) + "::");
     index = outer.parent;
   }
+  return name;
+}
+
+void SourceLines::name_frame(Unit& unit, Dwarf_Die* die, SourceFrame& frame) {
+  // All calls that a function was inlined into share its name; a copy of it may have its own.
+  Dwarf_Die named = *die;
+  if (dwarf_tag(die) == DW_TAG_inlined_subroutine && !follow(die, DW_AT_abstract_origin, &named))
+    named = *die;
+  auto [name, is_new] = unit.names.try_emplace(named.addr);
+  if (is_new) name->second = name_function(unit, die);
+  frame.function = name->second.function;
+  frame.linkage_name = name->second.linkage_name;
+  frame.function_line = name->second.line;
 }
 
 std::vector<SourceFrame> SourceLines::find(uint64_t vaddr) {

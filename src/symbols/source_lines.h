@@ -46,6 +46,11 @@ class SourceLines {
     Dwarf_Die die{};
     int32_t parent = -1;
   };
+  struct FunctionName {
+    std::string function;
+    std::string linkage_name;
+    uint32_t line = 0;
+  };
   struct Enclosing {
     std::string name;
     int32_t parent = -1;
@@ -60,6 +65,9 @@ class SourceLines {
     // linkage name to functions that no other file can call.
     std::vector<Enclosing> enclosing;
     std::unordered_map<Dwarf_Off, int32_t> declared_in;
+    // Demangling is most of what an answer costs, and a function is inlined in many places. By the
+    // entry that names it.
+    std::unordered_map<const void*, FunctionName> names;
   };
   struct DwarfCloser {
     void operator()(Dwarf* dwarf) const { dwarf_end(dwarf); }
@@ -68,7 +76,8 @@ class SourceLines {
   SourceLines(UniqueFd fd, ElfFile file, Dwarf* dwarf);
   void index_units();
   void index_scopes(Unit& unit);
-  static void name_frame(const Unit& unit, Dwarf_Die* die, SourceFrame& frame);
+  static FunctionName name_function(const Unit& unit, Dwarf_Die* die);
+  static void name_frame(Unit& unit, Dwarf_Die* die, SourceFrame& frame);
   std::vector<SourceFrame> look_up(uint64_t vaddr);
 
   // In this order: each uses the one before.

@@ -51,7 +51,7 @@ BlockId BlockTable::add_block(Block block, std::span<const uint8_t> code) {
   CHECK(code.size() <= UINT16_MAX, "a block of {} bytes", code.size());
   block.code_bytes = static_cast<uint16_t>(code.size());
   block.code_index = static_cast<uint32_t>(code_.size());
-  for (const uint8_t byte : code) code_.push_back(byte);
+  code_.append(code);
   blocks_.push_back(block);
   return BlockId(static_cast<uint32_t>(blocks_.size() - 1));
 }
@@ -64,8 +64,8 @@ RunId BlockTable::add_run(Run run, std::span<const BlockId> blocks, std::span<co
   run.slots_index = static_cast<uint32_t>(slots_.size());
   run.slot_count = static_cast<uint16_t>(slots.size());
   run.words = static_cast<uint16_t>(1 + 2 * slots.size());
-  for (BlockId b : blocks) run_blocks_.push_back(b);
-  for (const Slot& s : slots) slots_.push_back(s);
+  run_blocks_.append(blocks);
+  slots_.append(slots);
   runs_.push_back(run);
   return RunId(static_cast<uint32_t>(runs_.size() - 1));
 }

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@
 #include "base/limits.h"
 #include "base/reserved_array.h"
 #include "base/types.h"
+#include "base/unique_fd.h"
 
 namespace shadowprof::trace {
 
@@ -67,10 +69,13 @@ constexpr bool is_call(RunExit e) { return e == RunExit::call || e == RunExit::i
 
 struct Module {
   std::string path;      // as the kernel names it: "/usr/bin/gzip", "[vdso]", "" for anonymous code
-  GuestRange range;      // address space it covered when first seen
+  GuestRange range;      // address space that its code covered when first seen
+  GuestRange image;      // and all of it, data included
   GuestAddr file_start;  // where the file's first byte is (or would be) mapped: offsets count from here
   uint64_t inode = 0;
   uint64_t device = 0;
+  // Where its path does not lead to it (kernel/mapped_file.h).
+  std::shared_ptr<const UniqueFd> file{};
 };
 
 struct Block {
@@ -91,11 +96,14 @@ enum class SlotKind : uint8_t {
   base,         // 8 bytes: the base register of `insn`'s memory operand, before it executes
   index,        // 8 bytes: the index register, likewise
   load_cycles,  // 2 x 4 bytes: low halves of the time stamp before and after the load
+  compared,     // 8 bytes: register `reg`, an operand of compare `insn`, before it executes
+  memory,       // 8 bytes: the memory operand of compare `insn`, before it executes, zero-extended
+  vector,       // 8 bytes: the low half of vector register `reg` after instruction `insn`
 };
 
 struct Slot {
   SlotKind kind;
-  uint8_t reg;    // 0 rax .. 15 r15 in encoding order
+  uint8_t reg;    // 0 rax .. 15 r15 in encoding order; 0 xmm0 .. of vectors
   uint16_t insn;  // index of the instruction within the run (over all its blocks)
 };
 
@@ -104,6 +112,8 @@ struct Run {
   uint16_t words = 1;          // 4-byte words of its record, the id included
   RunExit exit = RunExit::split;
   uint8_t block_count = 1;
+  bool captures = false;       // its fragment's translation writes slots (this run's may be none)
+  bool recorded = true;        // false: only counted, so its id is in no trace
   BlockId first_block;         // == blocks(run)[0]: where the run starts
   uint32_t blocks_index = 0;   // into the table's list of run blocks
   uint32_t slots_index = 0;

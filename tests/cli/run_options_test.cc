@@ -63,13 +63,13 @@ TEST_CASE("everything from the first word that is no option belongs to the progr
   const RunOptions options = parse({"-o", "p.gz", "--profile", "edge", "-v", "ls"}).options;
   CHECK(options.output == "p.gz");
   CHECK(options.verbose);
-  CHECK(options.wants("edge"));
-  CHECK_FALSE(options.wants("call"));
+  CHECK(options.wanted.wants("edge"));
+  CHECK_FALSE(options.wanted.wants("call"));
   CHECK(options.recorded().at("profile") == "edge");
 }
 
 TEST_CASE("what is planned is refused by name, and differently from what is unknown") {
-  refuses({"--mode", "burst", "ls"}, "mode burst is not built yet");
+  refuses({"--mode", "full", "--engine", "emulator", "ls"}, "not available in full mode");
   refuses({"--mode", "fast", "ls"}, "there is no mode 'fast'");
   refuses({"--profile", "edge,stream", "ls"}, "profile stream is not built yet");
   refuses({"--profile", "colour", "ls"}, "there is no profile 'colour'");
@@ -77,6 +77,19 @@ TEST_CASE("what is planned is refused by name, and differently from what is unkn
   refuses({"--probe=x", "ls"}, "option --probe is not built yet");
   refuses({"--frob", "--", "ls"}, "there is no option --frob");
   refuses({"--\x1b[31m", "ls"}, "there is no option --\\x1b[31m");
+}
+
+TEST_CASE("a burst has a length and a period") {
+  const auto burst = cli::parse_burst("2ms/4s");
+  REQUIRE(burst);
+  CHECK(burst->length == doctest::Approx(0.002));
+  CHECK(burst->period == doctest::Approx(4));
+  for (const char* text : {"2ms", "2ms/", "/1s", "0/1s", "2s/1s", "x/y", "2ms/1s/3"})
+    CHECK_FALSE(cli::parse_burst(text));
+  refuses({"--mode", "burst", "--burst", "2ms", "ls"}, "DURATION/PERIOD");
+  refuses({"--mode", "burst", "-f", "ls"}, "does not follow children");
+  refuses({"--mode", "burst", "--profile", "value", "ls"}, "neither values");
+  refuses({"--mode", "shadow", "--engine", "step", "ls"}, "not available in shadow mode");
 }
 
 TEST_CASE("numbers that make no sense are refused") {

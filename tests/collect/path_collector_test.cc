@@ -8,7 +8,7 @@
 #include <cmath>
 #include <map>
 
-#include "collect/path_trie.h"
+#include "collect/path_counts.h"
 #include "profile/random.h"
 #include "synthetic.h"
 
@@ -127,39 +127,38 @@ TEST_CASE("words that are no trace are counted and do no harm") {
 }
 
 TEST_CASE("pruning never loses a path above the error bound, and counts what it loses") {
-  for (const size_t capacity : {size_t{50}, size_t{400}}) {
-    collect::PathTrie trie(capacity);
+  for (const size_t capacity : {size_t{2'000}, size_t{12'000}}) {
+    collect::PathCounts counts(capacity);
     std::map<uint32_t, uint64_t> truth;
     profile::Random random(capacity);
     constexpr uint64_t kEvents = 200'000;
     for (uint64_t i = 0; i < kEvents; i++) {
       const auto last = static_cast<uint32_t>(std::pow(20'000.0, random.unit()));
-      uint32_t node = trie.child(0, last % 7);
-      node = trie.child(node, last);
+      const uint32_t list[] = {0, last % 7, last};
+      const uint64_t hash = last * 0x9E3779B97F4A7C15ull;
+      if (!counts.count(hash, 0)) counts.add(hash, list, 0);
       truth[last]++;
-      trie.count(node, 0);
-      uint32_t* open[] = {&node};
-      if (trie.full()) trie.prune(open);
-      REQUIRE(trie.list(node) == std::vector<uint32_t>{0, last % 7, last});
+      if (counts.full()) counts.prune();
     }
-    CHECK(trie.executions() == kEvents);
-    CHECK(trie.size() <= capacity + collect::PathTrie::kRoots);
-    CHECK(trie.error_bound() > 0);
-    CHECK(trie.error_bound() < kEvents / capacity * 8);
+    CHECK(counts.executions() == kEvents);
+    CHECK(counts.words_used() < capacity);
+    CHECK(counts.error_bound() > 0);
+    CHECK(counts.error_bound() < kEvents / (capacity / collect::PathCounts::kEntryWords) * 8);
     uint64_t counted = 0;
     std::map<uint32_t, uint64_t> kept;
-    for (uint32_t n = collect::PathTrie::kRoots; n < trie.size(); n++) {
-      if (trie.node(n).count == 0) continue;
-      counted += trie.node(n).count;
-      kept[trie.node(n).element] = trie.node(n).count;
-    }
-    CHECK(counted + trie.pruned() == kEvents);
+    counts.for_each([&](const collect::PathCounts::Path& path) {
+      counted += path.count;
+      REQUIRE(path.list.size() == 3);
+      CHECK(path.list[1] == path.list[2] % 7);
+      kept[path.list[2]] = path.count;
+    });
+    CHECK(counted + counts.pruned() == kEvents);
     for (const auto& [last, count] : truth) {
       if (!kept.contains(last)) {
-        CHECK(count <= trie.error_bound());
+        CHECK(count <= counts.error_bound());
       } else {
         CHECK(kept[last] <= count);
-        CHECK(count - kept[last] <= trie.error_bound());
+        CHECK(count - kept[last] <= counts.error_bound());
       }
     }
   }

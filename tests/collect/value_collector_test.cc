@@ -15,7 +15,8 @@ constexpr uint8_t kCode[] = {0x48, 0x8b, 0x03, 0x75, 0xfb};
 
 struct Loop {
   trace::BlockTable table;
-  RunId run;
+  BlockId loop_block;
+  RunId run;  // of a translation that captures
 
   Loop() {
     trace::Module module;
@@ -31,13 +32,17 @@ struct Loop {
     block.target = block.start;
     block.insns = 2;
     block.terminator = trace::Terminator::conditional;
-    const BlockId id = table.add_block(block, kCode);
+    loop_block = table.add_block(block, kCode);
+    run = translate(true);
+  }
+  RunId translate(bool captures) {
     trace::Run r;
     r.insns = r.last_block_insns = 2;
     r.exit = trace::RunExit::taken;
-    r.target = block.start;
+    r.target = table.block(loop_block).start;
+    r.captures = captures;
     const trace::Slot slot{trace::SlotKind::value, 0, 0};
-    run = table.add_run(r, {&id, 1}, {&slot, 1});
+    return table.add_run(r, {&loop_block, 1}, {&slot, captures ? size_t{1} : size_t{0}});
   }
   void add(std::vector<Word>& words, uint64_t value) const {
     words.insert(words.end(),
@@ -113,6 +118,62 @@ TEST_CASE("windows give the shares of the whole, and all executions count") {
   CHECK(f.distinct == 10);
 }
 
+TEST_CASE("what has been seen enough of is told, and counts by how often it is captured then") {
+  Loop loop;
+  const RunId plain = loop.translate(false);
+  trace::RunMailbox mailbox;
+  collect::ValueCollectorOptions options;
+  options.condition = {4, 1, 10};
+  options.seen_enough = &mailbox;
+  std::vector<Word> words;
+  for (int i = 0; i < 4; i++) loop.add(words, 1);
+  for (int i = 0; i < 50; i++) loop.add(words, 2);  // the engine has not heard yet
+  for (int i = 0; i < 43; i++) words.push_back(plain.value);
+  for (int i = 0; i < 3; i++) loop.add(words, 3);  // now and then
+  const profile::ValueFigures f = figures_of(loop, {words}, options);
+  const auto told = mailbox.take();
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].run == loop.run);
+  CHECK(told[0].keep_records);
+  CHECK(f.count == 100);
+  REQUIRE(f.top.size() == 2);
+  CHECK(f.top[0].value == 3);
+  CHECK(f.top[0].count == 88);  // 30 of 34 that what was looked at stands for
+  CHECK(f.top[1].value == 1);
+
+  // A later translation is new code.
+  loop.run = loop.translate(true);
+  for (int i = 0; i < 4; i++) loop.add(words, 1);
+  (void)figures_of(loop, {words}, options);
+  CHECK(mailbox.take().size() == 2);
+}
+
+TEST_CASE("what is not recorded counts by the engine's counters") {
+  Loop loop;
+  const RunId plain = loop.translate(false);
+  trace::RunMailbox mailbox;
+  std::vector<uint64_t> executions(loop.table.run_count());
+  collect::ValueCollectorOptions options;
+  options.condition = {4, 1, 10};
+  options.seen_enough = &mailbox;
+  options.executions = &executions;
+  std::vector<Word> before, late, after;
+  for (int i = 0; i < 4; i++) loop.add(before, 1);
+  for (int i = 0; i < 50; i++) loop.add(late, 2);  // was full before the engine answered
+  for (int i = 0; i < 3; i++) loop.add(after, 3);
+  executions[loop.run.value] = 57;
+  executions[plain.value] = 43;
+  mailbox.answer({plain, 2});
+  const profile::ValueFigures f = figures_of(loop, {before, late, after}, options);
+  const auto told = mailbox.take();
+  REQUIRE(told.size() == 1);
+  CHECK(!told[0].keep_records);
+  CHECK(f.count == 100);
+  REQUIRE(f.top.size() == 2);
+  CHECK(f.top[0].value == 3);
+  CHECK(f.top[0].count == 88);
+}
+
 TEST_CASE("records that are cut off or unknown end their chunk and are counted") {
   const Loop loop;
   std::vector<Word> words;
@@ -126,4 +187,30 @@ TEST_CASE("records that are cut off or unknown end their chunk and are counted")
   collector.finish(p);
   CHECK(p.coverage.events["corrupt_value_chunks"] == 2);
   CHECK(p.tables.values[0].figures.count == 1);
+}
+
+TEST_CASE("the error of a share comes from how it differs between samples") {
+  const Loop loop;
+  collect::ValueCollectorOptions options;
+  options.condition.every = options.condition.burst;
+  options.errors = true;
+  const auto sampled = [&](std::initializer_list<int> sevens) {
+    std::vector<Word> words;
+    for (const int n : sevens) {
+      words.insert(words.end(), {trace::special_word(trace::SpecialKind::sample_start, 3), 1, 0});
+      for (int i = 0; i < 100; i++) loop.add(words, i < n ? 7 : 8);
+      words.insert(words.end(), {trace::special_word(trace::SpecialKind::sample_end, 2), 5});
+    }
+    return figures_of(loop, {words}, options);
+  };
+  // Shares 0.8, 0.9, 0.7, 0.8: the ratio estimator's error of the sum is sqrt(4 / 3 * 200) = 16.3.
+  const profile::ValueFigures f = sampled({80, 90, 70, 80});
+  CHECK(f.invariance() == 0.8);
+  CHECK(f.samples == 4);
+  CHECK(f.top_error >= 16);
+  CHECK(f.top_error <= 18);
+  CHECK(sampled({80, 80, 80, 80}).top_error <= 9);  // as if each value were an observation
+  CHECK(sampled({80}).samples == 0);
+  // When another value becomes the hottest, only what comes then tells.
+  CHECK(sampled({100, 0, 0, 0, 0, 0}).samples == 3);
 }

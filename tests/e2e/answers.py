@@ -60,14 +60,15 @@ class Guest:
             blocks[path].append(names.get(offset, "?"))
         return {" ".join(b): n for b, n in zip(blocks, profile["tables"]["paths"]["count"])}
 
-    def values(self, profile):
-        """{label: row with its values}."""
+    def values(self, profile, part=0):
+        """{label: row with its values}, of one of the values that an instruction has."""
         table, entries = profile["tables"]["values"], profile["tables"]["value_entries"]
         rows = {}
         for label, offset in self.labels.items():
-            if offset not in table["offset"]:
+            places = list(zip(table["offset"], table["part"]))
+            if (offset, part) not in places:
                 continue
-            i = table["offset"].index(offset)
+            i = places.index((offset, part))
             rows[label] = {key: column[i] for key, column in table.items()}
             rows[label]["values"] = {v: c for r, v, c in zip(entries["row"], entries["value"],
                                                              entries["count"]) if r == i}
@@ -133,6 +134,56 @@ def check_values(options, directory):
     expect("top-n tables agree where there are few values", rows["low_bits_and"]["values"], low)
 
 
+def check_parts(options, directory):
+    guest = Guest(options, "exact_parts", directory)
+    profile = guest.profile("value")
+    first, second, compared = (guest.values(profile, part) for part in range(3))
+    counts = range(1, 101)
+
+    def histogram(values):
+        values = list(values)
+        return {v: values.count(v) for v in values}
+
+    def top(row):
+        return row["distinct"], dict(list(row["values"].items())[:10])
+
+    expect("lower halves of products", first["multiply"]["values"], {0: 50, 1 << 63: 50})
+    # 50, 49, 49, ... 1, 1, 0
+    expect("upper halves of products", (second["multiply"]["zero"], second["multiply"]["same"]), (1, 49))
+    expect("quotients", histogram(c // 10 for c in counts).items() >= first["divide"]["values"].items(), True)
+    expect("remainders", second["divide"]["values"], histogram(c % 10 for c in counts))
+    expect("a compare leaves no register", "compare" in first, False)
+    expect("differences of a compare", (compared["compare"]["count"], compared["compare"]["zero"]), (100, 1))
+    expect("they stride", compared["compare"]["strided"], 98)
+    expect("differences to memory", (compared["compare_memory"]["zero"], compared["compare_memory"]["bits"]),
+           (1, 32))
+    expect("bits in common", top(compared["common"]), (4, histogram(c & 3 for c in counts)))
+
+    doubles = {}
+    for row in profile["hotlists"]["arguments"]:
+        if row["register"].startswith("xmm"):
+            key = row["to"]["function"], row["register"]
+            doubles.setdefault(key, []).append((row["count"], row["distinct"], row["values"][0].get("as_double")))
+    expect("functions called with doubles", sorted(doubles), [("power", "xmm0"), ("power", "xmm1")])
+    expect("exponents, at both call sites", doubles[("power", "xmm1")], [(100, 1, 2.0)] * 2)
+    expect("bases", [row[0] for row in doubles[("power", "xmm0")]], [100, 100])
+
+
+def check_lines(options, directory):
+    guest = Guest(options, "exact_parts", directory)
+    profile = guest.profile("address")
+    hottest = profile["hotlists"]["cache_lines"][0]
+    # In each iteration: two reads of 2.0, the seven, the stub's pointer; all in one line.
+    line = guest.labels["two"] // 64 * 64
+    accesses = [(row["loads"], row["stores"]) for row in profile["hotlists"]["cache_lines"]
+                if row.get("offset") == line]
+    expect("accesses of the line of data", accesses, [(400, 0)])
+    # Three calls and returns.
+    expect("accesses of the stack", (hottest["loads"], hottest["stores"], "module" in hottest), (300, 300, False))
+    counts = profile["coverage"]["accesses"]
+    expect("all accesses", (counts["known"], counts["unknown"], counts["pruned"], counts["lines"]), (1000, 0, 0, 2))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shadowprof", required=True)
@@ -141,6 +192,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="shadowprof-answers-") as directory:
         check_paths(options, directory)
         check_values(options, directory)
+        check_parts(options, directory)
+        check_lines(options, directory)
     return 1 if FAILED else 0
 
 

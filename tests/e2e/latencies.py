@@ -34,6 +34,20 @@ def chase_row(profile):
     return {key: column[most] for key, column in table.items() if key != "kinds"}
 
 
+def wrong_pairs(profile, wanted):
+    """What is wrong with the pages and values of loads that went where most of the chase's did."""
+    classes = ["l1", "l2", "l3", "dram", "beyond"]
+    tables = profile["tables"]
+    pairs = {"pages": tables["latency_pages"], "values": tables["latency_values"]}
+    for name, table in pairs.items():
+        for number, level in enumerate(classes):
+            counted = sum(n for c, n in zip(table["class"], table["count"]) if c == number)
+            timed = sum(tables["latencies"][level])
+            if counted > timed or (level == "l1" and counted) or (level == wanted and not counted):
+                return f"{counted} {name} of {timed} loads from {level}"
+    return ""
+
+
 def last_cache_bytes():
     try:
         with open("/sys/devices/system/cpu/cpu0/cache/index3/size", encoding="ascii") as file:
@@ -70,6 +84,9 @@ def main():
                     right = True
                 if right:
                     break
+            if right and wanted in ("l3", "dram") and found == wanted and wrong_pairs(profile, wanted):
+                print(f"FAIL  {size} bytes: {wrong_pairs(profile, wanted)}")
+                failed += 1
             failed += not right
             print(f"{'ok  ' if right else 'FAIL'}  {size} bytes are in {wanted}: {row}")
     return 1 if failed else 0

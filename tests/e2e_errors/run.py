@@ -173,14 +173,13 @@ def bad_values(b):
 
 
 def what_is_not_built_is_named(b):
-    for arguments in (["--mode=burst"], ["--profile", "edge,stream"], ["--engine", "step"],
-                      ["--probe=x"], ["--max-memory", "1G"]):
+    for arguments in (["--profile", "edge,stream"], ["--probe=x"], ["--max-memory", "1G"]):
         outcome = b.call("run", *arguments, "--", "/usr/bin/touch", "started")
         refused(outcome, OWN)
         require("not built yet" in outcome.err, "expected 'not built yet'", outcome)
         listed = b.call("run", "--help")
         name = arguments[0].partition("=")[0]
-        require(name in ("--mode", "--profile") or name not in listed.out,
+        require(name == "--profile" or name not in listed.out,
                 f"--help lists {name}", listed)
     nothing_left(b)
 

@@ -228,6 +228,51 @@ def create_llvm_prof_reads_autofdo(x):
     require("parse" in text, text[:1000])
 
 
+def prefetch_hints_are_of_the_load_that_strides_over_memory(x):
+    source = x.dir / "stride.c"
+    source.write_text("""
+#include <stdlib.h>
+enum { LINES = 1 << 14, STRIDE = 2112 };
+__attribute__((noinline)) long stride(const char *p) {
+  long sum = 0;
+  for (int i = 0; i < LINES; i++) sum += p[i * (long)STRIDE];
+  return sum;
+}
+int main(void) {
+  char *p = malloc(LINES * (long)STRIDE);
+  for (long i = 0; i < LINES * (long)STRIDE; i += 64) p[i] = (char)i;
+  return stride(p) == 1;
+}
+""")
+    program = x.dir / "stride"
+    call("cc", "-O1", "-gdwarf-4", "-o", program, source)  # create_llvm_prof knows no later version
+    profile = x.dir / "stride.json"
+    call(x.shadowprof, "run", "--mode", "full", "--profile", "latency", "-q", "-o", profile, "--",
+         program)
+    # Processors foresee such loads; as if this one did not.
+    content = json.loads(profile.read_text())
+    loads = content["tables"]["latencies"]
+    row = loads["stride"].index(2112)
+    loads["dram"][row] += loads["l1"][row] + loads["l2"][row]
+    loads["l1"][row] = loads["l2"][row] = 0
+    profile.write_text(json.dumps(content))
+    lines = call(x.shadowprof, "export", "--format", "prefetch", profile).stdout.splitlines()
+    symbols = {}
+    for line in call("nm", program).stdout.splitlines():
+        if len(line.split()) == 3:
+            symbols[line.split()[2]] = int(line.split()[0], 16)
+    for line in lines:
+        require(re.fullmatch(r"[0-9a-f]+,-?[0-9]+,(nta|t0|t1|t2)", line), line)
+    pc, delta, _ = lines[0].split(",")
+    require(symbols["stride"] <= int(pc, 16) < symbols["stride"] + 64, lines[0])
+    require(int(delta) % 2112 == 0 and int(delta) > 0, lines[0])
+    hints, out = x.dir / "hints.csv", x.dir / "hints.prof"
+    call(x.shadowprof, "export", "--format", "prefetch", "-o", hints, profile)
+    call(tool("create_llvm_prof"), "--profiler=prefetch", f"--profile={hints}",
+         f"--binary={program}", f"--out={out}", "--format=text")
+    require(f"__prefetch_t0_0:{delta}" in out.read_text(), out.read_text())
+
+
 def what_cannot_be_exported_is_one_sentence(x):
     listed = call(x.shadowprof, "export", "--list").stdout.splitlines()
     require([line.split()[0] for line in listed] == sorted(
@@ -244,7 +289,7 @@ def what_cannot_be_exported_is_one_sentence(x):
 CASES = [folded_adds_up, callgrind_annotate_reads_callgrind, pprof_reads_pprof,
          speedscope_is_consistent, firefox_profile_is_consistent, chrome_trace_has_the_run,
          llvm_reads_the_sample_profile, llvm_profgen_reads_the_unsymbolized_profile,
-         perf2bolt_reads_branches, create_llvm_prof_reads_autofdo,
+         perf2bolt_reads_branches, prefetch_hints_are_of_the_load_that_strides_over_memory, create_llvm_prof_reads_autofdo,
          what_cannot_be_exported_is_one_sentence]
 
 

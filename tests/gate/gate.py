@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: MIT
 """diff, check and merge on profiles of real runs.
 
-usage: gate.py --shadowprof PATH --base PROGRAM --slower PROGRAM [--runs N]
+usage: gate.py --shadowprof PATH --base PROGRAM --slower PROGRAM --seeded-base PROGRAM
+               --seeded PROGRAM --processor PROGRAM [--runs N]
 
 Deterministic runs have equal counts; N unchanged runs raise no alarm; a function that executes about
-5 % more instructions is found, with its file and line, and nothing else is. Ends with
+5 % more instructions is found, with its file and line, and nothing else is; nor is anything else but
+a slower function, a path that is taken more often and a load that now misses. Ends with
 "N passed, N failed"; status 1 on failure.
 """
 
@@ -21,6 +23,8 @@ import traceback
 import xml.etree.ElementTree
 
 OK, REGRESSION, OWN = 0, 3, 125
+# Not the caller's: what fills freshly allocated memory (MALLOC_PERTURB_) changes the values read.
+ENVIRONMENT = {"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}
 
 
 def require(condition, message):
@@ -33,20 +37,22 @@ class Gate:
         self.shadowprof = os.path.abspath(options.shadowprof)
         self.base_program = os.path.abspath(options.base)
         self.slower_program = os.path.abspath(options.slower)
+        self.processor_program = os.path.abspath(options.processor)
         self.runs = options.runs
         self.dir = pathlib.Path(folder)
+        self.seeded_programs = (os.path.abspath(options.seeded_base), os.path.abspath(options.seeded))
         self.base = self.profile(self.base_program, "base.json")
         self.slower = self.profile(self.slower_program, "slower.json")
 
     def run(self, *arguments, status=OK):
         done = subprocess.run([self.shadowprof, *map(str, arguments)], cwd=self.dir, check=False,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+                              env=ENVIRONMENT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
         require(done.returncode == status,
                 f"{arguments}: status {done.returncode}, not {status}\n{done.stdout}{done.stderr}")
         return done
 
-    def profile(self, program, name):
-        self.run("run", "--mode", "full", "-q", "--deterministic", "-o", name, "--", program)
+    def profile(self, program, name, *options):
+        self.run("run", "--mode", "full", "-q", "--deterministic", *options, "-o", name, "--", program)
         return self.dir / name
 
     def tables(self, path):
@@ -78,6 +84,73 @@ def a_slower_function_is_found_with_file_and_line_and_nothing_else_is(gate):
     source = (pathlib.Path(__file__).parent / "words.cc").read_text().splitlines()
     require("parse(" in source[line - 1], f"line {line} is not where parse() begins")
     require(1.04 < now / before < 1.06, f"{before} to {now} are not the 5 % that were seeded")
+
+
+def regressions_of_a_function_a_path_and_a_load_are_found_and_nothing_else_is(gate):
+    everything = ("--profile", "edge,call,path,value,latency", "--condition", "values=all")
+    base, again, seeded = (gate.profile(program, name, *everything) for program, name in
+                           zip((gate.seeded_programs[0], *gate.seeded_programs),
+                               ("seeded_base.json", "seeded_again.json", "seeded_new.json")))
+    unchanged = gate.run("check", base, again).stdout
+    require("0 regressions" in unchanged, unchanged)
+    found = gate.run("check", base, seeded, status=REGRESSION).stdout
+    source = (pathlib.Path(__file__).parent / "seeded.cc").read_text().splitlines()
+    begins = {name: next(i + 1 for i, line in enumerate(source)
+                         if line.startswith("NOINLINE") and f" {name}(" in line)
+              for name in ("parse", "classify", "look_up")}
+    kinds = {}
+    for line in found.splitlines():
+        match = re.match(r"  (error|warning): \S*seeded\.cc:(\d+): (.*?) of ", line)
+        if not match:
+            # What the dynamic loader finds in caches depends on what else runs.
+            require(not line.startswith("  ") or "misses of" in line, line)
+            continue
+        place = int(match[2])
+        function = max((n for n in begins if begins[n] <= place), key=begins.get, default="")
+        require(place < begins["look_up"] + 8, line)
+        kinds.setdefault(match[3], set()).add(function)
+    require(kinds.get("instructions") == {"parse"}, found)
+    require("classify" in kinds.get("share", ()), found)
+    require(kinds.get("misses") == {"look_up"}, found)
+    require(kinds["share"] <= {"parse", "classify"}, found)
+    load = next(line for line in found.splitlines() if "misses of" in line)
+    require("table[" in source[int(re.search(r":(\d+): ", load)[1]) - 1], load)
+    differences = json.loads(gate.run("diff", "--json", base, seeded).stdout)
+    require("look_up" in differences["loads"][0]["function"], differences["loads"][0])
+    require(differences["paths"] and differences["values"], "a list is empty")
+    text = gate.run("diff", base, seeded).stdout
+    for heading in ("Paths (", "Values (", "Loads ("):
+        require(heading in text, text)
+    gate.run("check", base, seeded, "--limit", "path-share:classify<=+2%", status=REGRESSION)
+    gate.run("check", base, seeded, "--limit", "path-share:mix<=+1%")
+    gate.run("check", base, seeded, "--limit", "load:look_up:misses<=+20%", status=REGRESSION)
+    values = gate.run("check", base, seeded, "--limit", "value:*:invariance>=-30%@0.5%",
+                      status=REGRESSION).stdout
+    require("1 regression," in values and "look_up" in values and "of value 0x0" in values, values)
+    gate.run("check", base, again, "--limit", "value:*:invariance>=-30%@0.5%")
+    for form in ("markdown", "github", "sarif", "junit"):
+        done = gate.run("check", base, seeded, "--format", form, status=REGRESSION)
+        require("look_up" in done.stdout.replace("\\", ""), done.stdout)
+    gate.run("check", gate.base, gate.slower, "--limit", "path-share:*<=+1%", status=OWN)
+
+
+def a_baseline_processor_is_what_the_program_is_told_of(gate):
+    def told(*options):
+        return gate.run("run", "--mode", "full", "-q", "--deterministic", *options, "-o",
+                        "processor.json", "--", gate.processor_program).stdout
+
+    native = subprocess.run([gate.processor_program], check=True, capture_output=True, text=True)
+    require(told() == native.stdout, "without --cpu-features the processor is another one")
+    for profiles in ("edge,call", "edge,call,path,value"):
+        baseline = told("--cpu-features", "baseline", "--profile", profiles)
+        require(baseline == "ssse3 1, sse4.2 1, popcnt 1, avx 0, avx2 0, avx512f 0, bmi2 0\n"
+                            "x86-64-v2 baseline\n", baseline)
+    first, second = (gate.tables(gate.profile(gate.base_program, "base_v2.json", "--cpu-features",
+                                              "baseline")) for _ in range(2))
+    require(first == second, "counts differ")
+    gate.run("run", "--cpu-features", "baseline", "--", gate.processor_program, status=OWN)
+    gate.run("run", "--mode", "full", "--cpu-features", "v9", "--", gate.processor_program,
+             status=OWN)
 
 
 def diff_names_the_function_and_the_line_that_changed(gate):
@@ -143,7 +216,7 @@ def every_format_names_function_file_and_line(gate):
     suites = xml.etree.ElementTree.fromstring(check("junit"))
     require(suites.tag == "testsuites" and suites.get("failures") == "1", suites.attrib)
     cases = suites.findall("./testsuite/testcase")
-    require(len(cases) == int(suites.get("tests")) == 3, suites.attrib)
+    require(len(cases) == int(suites.get("tests")) == 5, suites.attrib)
     failures = [case for case in cases if case.find("failure") is not None]
     require(len(failures) == 1 and "words.cc" in failures[0].find("failure").get("message"),
             [case.attrib for case in failures])
@@ -200,6 +273,8 @@ def what_cannot_be_read_is_named_and_nothing_is_written(gate):
 
 CASES = [unchanged_runs_have_equal_counts_and_raise_no_alarm,
          a_slower_function_is_found_with_file_and_line_and_nothing_else_is,
+         regressions_of_a_function_a_path_and_a_load_are_found_and_nothing_else_is,
+         a_baseline_processor_is_what_the_program_is_told_of,
          diff_names_the_function_and_the_line_that_changed,
          limits_are_judged_as_documented,
          every_format_names_function_file_and_line,
@@ -213,6 +288,9 @@ def main():
     parser.add_argument("--shadowprof", required=True)
     parser.add_argument("--base", required=True)
     parser.add_argument("--slower", required=True)
+    parser.add_argument("--seeded-base", required=True)
+    parser.add_argument("--seeded", required=True)
+    parser.add_argument("--processor", required=True)
     parser.add_argument("--runs", type=int, default=20)
     options = parser.parse_args()
     failed = 0

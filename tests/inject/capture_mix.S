@@ -27,6 +27,12 @@ chase:
   dec %ecx
   jnz chase
 
+  mov $158, %eax                 // arch_prctl: the fs segment begins at the numbers
+  mov $0x1002, %edi
+  lea numbers(%rip), %rsi
+  syscall
+  xor %ebp, %ebp
+
   lea numbers(%rip), %r15        // r15: base, index, destination, source, pushed and popped
   mov 8(%r15), %r14
   mov %r14, 16(%r15)
@@ -48,6 +54,55 @@ many:
   inc %r12
   cmp $30, %r12
   jne many
+
+  mov $24, %r12d                 // results beside the named one, compares of all widths and places
+  lea numbers(%rip), %rsi
+both:
+  mov (%rsi), %rax
+  mul %r12
+  mov %r12, %r15
+  imulq 8(%rsi)
+  and $0xf, %edx
+  xor %eax, %eax
+  div %r15
+  movzbl (%rsi), %eax
+  mov $3, %cl
+  div %cl
+  cltq
+  cqto
+  xchg %rax, %r15
+  mov %r15, %r9
+  xadd %r9, %r12
+  mov %r15, %r12
+  mov $24, %r12d
+  sub %ebp, %r12d
+  lock cmpxchg %r9, 16(%rsi)
+  cmp %bl, %ah
+  cmp %dh, (%rsi)
+  cmpw $0x1234, 2(%rsi)
+  cmpl $-2, 4(%rsi,%rbp,8)
+  cmp %r15, 8(%rsi,%r15,2)
+  cmp numbers+24(%rip), %r13
+  testb $0x80, numbers+33(%rip)
+  test %r15, %r15
+  testl $0x10000, 8(%rsp)
+  testb $1, %ah
+  cmpl $9, 16(%esi)
+  cmpq $5, %fs:0(%rbp)
+  cvtsi2sd %rax, %xmm0           // doubles: the last of a block counts
+  cvtsi2sd %rbp, %xmm1
+  addsd %xmm1, %xmm0
+  movapd %xmm0, %xmm3
+  pxor %xmm2, %xmm2
+  jp 0f
+  mulsd %xmm3, %xmm3
+  sqrtsd numbers(%rip), %xmm2
+0:
+  add $8, %rsi
+  inc %ebp
+  cmp $20, %ebp
+  jne both
+  xor %ebp, %ebp
 
   mov $13, %ecx                  // string instructions
   lea numbers(%rip), %rsi
@@ -142,6 +197,8 @@ far_routine:
   add %r15, 0x200000(%rip)
   incl 0x200000(%rip)
   lea 0x200000(%rip), %rdi
+  cmpb $4, 0x200000(%rip)
+  cmp %r15, 0x200000(%rip)
   movabs $FAR, %r15
   add $0x200010, %r15
   mov (%r15), %edx

@@ -6,7 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstring>
 #include <vector>
 
 #include "base/check.h"
@@ -60,6 +62,31 @@ class Hardware : public Reference {
     return it->second;
   }
 
+  // What a moment has beside the general-purpose registers.
+  void read_beside(pid_t child, const user_regs_struct& r, Moment& now) {
+    const bool made_double =
+        moments_.size() > 1 &&
+        insn(moments_[moments_.size() - 2].pc).double_result != decoder::kNoGpr;
+    if (made_double) {
+      user_fpregs_struct f;
+      CHECK(::ptrace(PTRACE_GETFPREGS, child, nullptr, &f) == 0, "cannot read vector registers");
+      for (size_t i = 0; i < now.vectors.size(); i++)
+        std::memcpy(&now.vectors[i], &f.xmm_space[4 * i], sizeof(now.vectors[i]));
+    }
+    const decoder::Insn& next = read_insn(child, now.pc);
+    if (next.compared_bits == 0 || next.access_count == 0) return;
+    const decoder::MemoryAccess& a = next.accesses[0];
+    uint64_t address = static_cast<uint64_t>(a.displacement);
+    if (a.base < 16) address += now.gpr[a.base];
+    if (a.base == decoder::kRip) address = next.rip_target.value;
+    if (a.index < 16) address += now.gpr[a.index] * a.scale;
+    if (std::ranges::find(next.bytes, 0x67) < next.bytes.begin() + 4) address &= 0xffff'ffff;
+    if (next.has_segment) address += r.fs_base;
+    const iovec own{&now.memory, next.compared_bits / 8u};
+    const iovec theirs{reinterpret_cast<void*>(address), next.compared_bits / 8u};
+    ::process_vm_readv(child, &own, 1, &theirs, 1, 0);
+  }
+
   void record(const std::vector<std::string>& program) {
     const pid_t child = start(program);
     int status = 0;
@@ -74,7 +101,7 @@ class Hardware : public Reference {
         moments_.push_back({pc,
                             {r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8, r.r9,
                              r.r10, r.r11, r.r12, r.r13, r.r14, r.r15}});
-        read_insn(child, pc);
+        read_beside(child, r, moments_.back());
       }
       CHECK(::ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr) == 0, "cannot step");
     }

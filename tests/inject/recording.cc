@@ -119,23 +119,35 @@ class Checker {
       return false;
     }
     const Insn& insn = reference_.insn(pc);
-    bool value_seen = false, cycles_seen = false;
+    Seen seen;
     for (size_t s = first; s < end; s++) {
       const Slot& slot = slots[s];
       const uint64_t got = record.slot(s);
       verdict.slots++;
       switch (slot.kind) {
         case SlotKind::value:
-          value_seen = true;
-          check_value(pc, "result", slot, got, after);
+          seen.results |= gpr_bit(slot.reg);
+          check_value(pc, "result", slot.reg, got, after.gpr[slot.reg]);
+          break;
+        case SlotKind::compared:
+          check_value(pc, "compared register", slot.reg, got, now->gpr[slot.reg]);
+          known_ |= gpr_bit(slot.reg);
+          break;
+        case SlotKind::memory:
+          seen.memory = true;
+          check_value(pc, "compared memory", 0, got, now->memory);
+          break;
+        case SlotKind::vector:
+          seen.vector = true;
+          check_value(pc, "vector", slot.reg, got, after.vectors[slot.reg]);
           break;
         case SlotKind::base:
         case SlotKind::index:
-          check_value(pc, "address register", slot, got, *now);
+          check_value(pc, "address register", slot.reg, got, now->gpr[slot.reg]);
           known_ |= gpr_bit(slot.reg);
           break;
         case SlotKind::load_cycles: {
-          cycles_seen = true;
+          seen.cycles = true;
           verdict.timed_loads++;
           const uint32_t cycles = static_cast<uint32_t>(got >> 32) - static_cast<uint32_t>(got);
           if (cycles == 0 || cycles > 1'000'000'000) complain("{} cycles", cycles);
@@ -143,20 +155,25 @@ class Checker {
         }
       }
     }
-    check_complete(insn, value_seen, cycles_seen);
+    check_complete(insn, seen);
     return verdict.complaints.empty();
   }
 
-  void check_value(GuestAddr pc, const char* what, const Slot& slot, uint64_t got,
-                   const Moment& truth) {
-    if (got == truth.gpr[slot.reg] || pc < values_from_) return;
-    complain("{} {} of instruction {} ({:#x} {}): recorded {:#x}, in truth {:#x}", what, slot.reg,
+  void check_value(GuestAddr pc, const char* what, unsigned reg, uint64_t got, uint64_t truth) {
+    if (got == truth || pc < values_from_) return;
+    complain("{} {} of instruction {} ({:#x} {}): recorded {:#x}, in truth {:#x}", what, reg,
              verdict.insns - 1, pc.value, decoder::disassemble(reference_.insn(pc).bytes, pc), got,
-             truth.gpr[slot.reg]);
+             truth);
   }
 
-  // A plan's promise: every result, and every address register that the record does not hold yet.
-  void check_complete(const Insn& insn, bool value_seen, bool cycles_seen) {
+  struct Seen {
+    GprMask results = 0;
+    bool memory = false, vector = false, cycles = false;
+  };
+
+  // A plan's promise: every result, and every address register and compared one that the record
+  // does not hold yet. (Which of a block's doubles are captured is the collectors' test.)
+  void check_complete(const Insn& insn, const Seen& seen) {
     if (plan_.addresses) {
       for (uint8_t i = 0; i < insn.access_count; i++) {
         for (const decoder::Gpr r : {insn.accesses[i].base, insn.accesses[i].index}) {
@@ -166,14 +183,29 @@ class Checker {
         }
       }
     }
-    known_ &= static_cast<GprMask>(~insn.writes);
-    const bool has_value = insn.kind == decoder::InsnKind::ordinary && insn.result < 16;
-    if (value_seen != (plan_.values && has_value)) {
-      complain("{:#x}: result {}", insn.address.value, value_seen ? "recorded" : "not recorded");
+    bool reads_memory = false;
+    for (const decoder::ComparedOperand& side : insn.compared) {
+      const bool compares = plan_.values && insn.compared_bits != 0;
+      reads_memory |= compares && side.kind == decoder::ComparedOperand::Kind::memory;
+      if (compares && side.reg < 16 && !(known_ & gpr_bit(side.reg)))
+        complain("{:#x}: compared register {} is not recorded", insn.address.value, side.reg);
     }
-    if (value_seen) known_ |= gpr_bit(insn.result);
-    if (cycles_seen != (plan_.load_cycles && insn.pure_load)) {
-      complain("{:#x}: load {}", insn.address.value, cycles_seen ? "timed" : "not timed");
+    if (seen.memory != reads_memory)
+      complain("{:#x}: memory {}", insn.address.value, seen.memory ? "recorded" : "not recorded");
+    if (seen.vector && (!plan_.values || insn.double_result == decoder::kNoGpr))
+      complain("{:#x}: vector recorded", insn.address.value);
+    known_ &= static_cast<GprMask>(~insn.writes);
+    GprMask results = 0;
+    const bool load = plan_.load_cycles && insn.pure_load;
+    if ((plan_.values || load) && insn.kind == decoder::InsnKind::ordinary) {
+      if (insn.result < 16) results |= gpr_bit(insn.result);
+      if (insn.second_result < 16) results |= gpr_bit(insn.second_result);
+    }
+    if (seen.results != results)
+      complain("{:#x}: results {:#x}, expected {:#x}", insn.address.value, seen.results, results);
+    known_ |= seen.results;
+    if (seen.cycles != (plan_.load_cycles && insn.pure_load)) {
+      complain("{:#x}: load {}", insn.address.value, seen.cycles ? "timed" : "not timed");
     }
   }
 

@@ -18,6 +18,10 @@ namespace shadowprof::inject_test {
 struct Moment {  // right before an instruction
   GuestAddr pc;
   std::array<uint64_t, 16> gpr{};  // encoding order
+  // What a compare that reads memory will find there, and the low halves of xmm0 to xmm3 behind an
+  // instruction that makes a double.
+  uint64_t memory = 0;
+  std::array<uint64_t, decoder::kArgumentVectors> vectors{};
 };
 
 // Runs forward; at() may only be asked for numbers that do not fall, or fall by one.

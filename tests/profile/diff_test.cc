@@ -108,19 +108,118 @@ TEST_CASE("edges of a rebuild are the same where function, line and kind are") {
   CHECK(diff.edges[0].from.line == 3);
 }
 
-TEST_CASE("sampled counts are scaled to the run and have noise") {
+TEST_CASE("sampled profiles are compared on the scale of the base, with errors") {
   Profile base = build("/app", "aa", {named({0, 0x10}, "f", "f.c", 100)});
-  base.confidence.exact = false;
+  base.confidence = {false, 20};
   base.coverage.estimated = true;
   base.coverage.instructions_total = 1000;
-  base.coverage.samples = 100;
+  base.functions[0].self_error = 3;
   base.functions.push_back(named({0, 0x30}, "g", "f.c", 100));
   base.coverage.attributed = 200;
-  const Diff diff = compare_profiles(base, {}, base, {});
+  Profile now = base;
+  now.coverage.instructions_total = 1700;
+  now.functions[0].self_error = 4;
+  now.confidence.groups = 10;
+  const Diff diff = compare_profiles(base, {}, now, {});
   CHECK_FALSE(diff.exact);
+  CHECK(diff.groups == 10);
+  CHECK(diff.instructions.now == 1700);
   CHECK(change_of(diff, "f")->self.base == 500);
-  // 1.96 * sqrt(0.5 * 0.5 / 100) of 1000 instructions, on both sides.
-  CHECK(change_of(diff, "f")->noise == doctest::Approx(98 * 1.41421).epsilon(0.001));
+  CHECK(change_of(diff, "f")->self.now == 500);
+  CHECK(change_of(diff, "f")->error == doctest::Approx(25));
+}
+
+// Two functions, one of them moved and its lines shifted.
+std::pair<Profile, Profile> rebuilt() {
+  Profile base =
+      build("/app", "aa", {named({0, 0x10}, "f", "f.c", 100), named({0, 0x40}, "g", "f.c", 100)});
+  Profile now =
+      build("/app", "bb", {named({0, 0x20}, "f", "f.c", 100), named({0, 0x80}, "g", "f.c", 100)});
+  base.functions[1].line = 20;
+  now.functions[1].line = 27;
+  return {std::move(base), std::move(now)};
+}
+
+// f: one line for four bytes from line 1 on; g the same from its first line on.
+SourceKnowledge lines_of(const Profile& p) {
+  return {
+      [&p](CodeRef at) -> std::optional<SourceLine> {
+        const Function* f = find_function(p.functions, at);
+        if (f == nullptr) return std::nullopt;
+        return SourceLine{"f.c", static_cast<uint32_t>(f->line + (at.offset - f->at.offset) / 4)};
+      },
+      {}};
+}
+
+TEST_CASE(
+    "a path of a rebuild is the same where its functions and lines are, wherever these moved") {
+  auto [base, now] = rebuilt();
+  base.tables.paths = {{10, 3, false, {}, {{0, 0x10}, {0, 0x44}, {0, 0x14}}},
+                       {5, 2, false, {}, {{0, 0x10}, {0, 0x18}}}};
+  now.tables.paths = {{10, 3, false, {}, {{0, 0x20}, {0, 0x84}, {0, 0x86}, {0, 0x24}}},
+                      {9, 2, false, {}, {{0, 0x20}, {0, 0x28}}}};
+  const Diff diff = compare_profiles(base, lines_of(base), now, lines_of(now));
+  CHECK(diff.has_paths);
+  REQUIRE(diff.paths.size() == 2);
+  CHECK(diff.paths[0].instructions.delta() == 8);
+  CHECK(diff.paths[0].count.now == 9);
+  CHECK(diff.paths[0].lines.size() == 2);
+  CHECK(diff.paths[1].instructions.delta() == 0);
+  REQUIRE(diff.paths[1].functions.size() == 3);
+  CHECK(diff.paths[1].functions[1].function == "g");
+  CHECK(diff.paths[1].at.line == 1);
+}
+
+ValueRow value_row(uint64_t offset, std::vector<ValueCount> top) {
+  ValueRow row;
+  row.at = {0, offset};
+  for (const ValueCount& v : top) row.figures.count += v.count;
+  row.figures.top = std::move(top);
+  return row;
+}
+
+TEST_CASE("values are compared by how often the base's most frequent one is computed") {
+  auto [base, now] = rebuilt();
+  base.tables.values = {value_row(0x10, {{4096, 90}, {1, 10}}), value_row(0x12, {{7, 50}}),
+                        value_row(0x14, {{3, 10}})};
+  now.tables.values = {value_row(0x20, {{8192, 100}}), value_row(0x22, {{7, 50}}),
+                       value_row(0x24, {{3, 8}, {4, 2}}), value_row(0x26, {{3, 10}})};
+  const Diff diff = compare_profiles(base, lines_of(base), now, lines_of(now));
+  REQUIRE(diff.values.size() == 3);
+  CHECK(diff.values[0].value == 4096);
+  CHECK(diff.values[0].invariance.base == 900'000);
+  CHECK(diff.values[0].invariance.now == 0);
+  CHECK(diff.values[0].effect() == 90);
+  // Two instructions on the line where there was one: which of them is the old one is not known.
+  CHECK(diff.values[1].value == 3);
+  CHECK(diff.values[1].executions.now == 20);
+  CHECK(diff.values[1].invariance.now == 900'000);
+  CHECK(diff.values[2].effect() == 0);
+}
+
+TEST_CASE("loads are ranked by the cycles that they lose, with the share that misses") {
+  auto [base, now] = rebuilt();
+  LatencyRow hit{{0, 0x10},         100, 100, 0,         500, {100, 0, 0, 0, 0},
+                 AddressKind::heap, 0,   0,   {{5, 100}}};
+  LatencyRow miss{{0, 0x20},
+                  100,
+                  100,
+                  0,
+                  40'000,
+                  {0, 0, 0, 100, 0},
+                  AddressKind::heap,
+                  0,
+                  0,
+                  {{static_cast<uint32_t>(latency_bucket(400)), 100}}};
+  base.run.host.latency = now.run.host.latency = LatencyCalibration{1, 1, {5, 14, 50, 400}};
+  base.tables.latencies = {hit};
+  now.tables.latencies = {miss};
+  const Diff diff = compare_profiles(base, lines_of(base), now, lines_of(now));
+  REQUIRE(diff.loads.size() == 1);
+  CHECK(diff.loads[0].lost_cycles.base == 0);
+  CHECK(diff.loads[0].lost_cycles.now == 39'500);
+  CHECK(diff.loads[0].misses.now == 1'000'000);
+  CHECK(diff.loads[0].at.function == "f");
 }
 
 }  // namespace

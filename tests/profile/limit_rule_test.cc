@@ -28,7 +28,7 @@ Diff sample() {
                  function("main", 5, 5)};
   d.call_pairs = {{{"/bin/app", 3, "main", "m.cc", 1},
                    {"/bin/app", 16, "tiny", "app.cc", 7},
-                   false,
+                   EdgeKind::call,
                    {10, 10},
                    {1, 3}}};
   return d;
@@ -97,14 +97,6 @@ TEST_CASE("calls that did not change still have absolute limits") {
   CHECK(check("calls:parse->tiny<=9").empty());
 }
 
-TEST_CASE("changes within the noise of sampling are none") {
-  Diff noisy = sample();
-  noisy.functions[2].noise = 26;
-  CHECK(check("function:parse:instructions<=+3%", noisy).empty());
-  noisy.functions[2].noise = 25;
-  CHECK(check("function:parse:instructions<=+3%", noisy).size() == 1);
-}
-
 TEST_CASE("functions are known without types and namespaces") {
   const std::pair<const char*, const char*> names[] = {
       {"int app::parse<char>(char const*) const", "app::parse"},
@@ -145,6 +137,95 @@ TEST_CASE("a glob takes any characters for a star and one for a question mark") 
   CHECK_FALSE(matches_glob("a?c", "ac"));
   CHECK_FALSE(matches_glob("a*c", "abcd"));
   CHECK_FALSE(matches_glob("", "a"));
+}
+
+PathChange path(std::vector<std::string> functions, uint64_t base, uint64_t now) {
+  PathChange p;
+  for (std::string& f : functions) p.functions.push_back({"/bin/app", 1, std::move(f), "p.cc", 4});
+  p.at = p.functions.front();
+  p.lines = {{"p.cc", 4}, {"p.cc", 9}};
+  p.blocks = 3;
+  p.count = {base / 10, now / 10};
+  p.instructions = {base, now};
+  return p;
+}
+
+Diff with_hotlists() {
+  Diff d = sample();
+  d.has_paths = d.has_values = d.has_loads = true;
+  d.paths = {path({"main", "app::parse(int)", "main"}, 100, 300), path({"tiny"}, 50, 20)};
+  ValueChange value;
+  value.at = {"/bin/app", 7, "app::parse(int)", "app.cc", 9};
+  value.value = 4096;
+  value.executions = {100, 100};
+  value.invariance = {980'000, 100'000};
+  d.values = {value};
+  LoadChange load;
+  load.at = {"/bin/app", 8, "tiny", "app.cc", 11};
+  load.executions = {10, 10};
+  load.lost_cycles = {40, 3000};
+  load.misses = {0, 900'000};
+  load.error = 50;
+  load.miss_error = 10'000;
+  d.loads = {load};
+  return d;
+}
+
+TEST_CASE("paths are limited by the functions that they go through") {
+  const Diff d = with_hotlists();
+  const auto found = check("path-share:parse<=+10%", d);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].line == 4);
+  CHECK(found[0].share);
+  CHECK(found[0].change.base == 100'000);
+  CHECK(found[0].message.find("main -> app::parse(int) -> main (3 blocks, lines 4, 9)") !=
+        std::string::npos);
+  CHECK(check("path-share:parse<=+20%", d).empty());
+  CHECK(check("path-share:main->parse<=+10%", d).size() == 1);
+  CHECK(check("path-share:parse->tiny<=+1%", d).empty());
+  CHECK(check("path:*:instructions<=+100%", d).size() == 1);
+  CHECK(check("path:*:count<=29", d).size() == 1);
+  CHECK(check("path:*:instructions<=+100%@50%", d).empty());
+}
+
+TEST_CASE("values are limited by the share of what was the most frequent one") {
+  CHECK(check("value:parse:invariance>=-50%", with_hotlists()).size() == 1);
+  CHECK(check("value:parse:invariance>=-90%", with_hotlists()).empty());
+  CHECK(check("value:tiny:invariance>=-1%", with_hotlists()).empty());
+  // 88 of 1000 instructions compute something else.
+  CHECK(check("value:*:invariance>=-50%@8%", with_hotlists()).size() == 1);
+  CHECK(check("value:*:invariance>=-50%@9%", with_hotlists()).empty());
+}
+
+TEST_CASE("loads are limited by lost cycles and by misses, beyond the noise of their times") {
+  Diff d = with_hotlists();
+  CHECK(check("load:tiny:lost<=+100%@10%", d).size() == 1);
+  CHECK(check("load:tiny:misses<=+50%", d).size() == 1);
+  CHECK(check("load:tiny:misses<=+95%", d).empty());
+  d.loads[0].error = 2000;
+  CHECK(check("load:tiny:lost<=+100%@10%", d).empty());
+}
+
+TEST_CASE("a limit on what was not profiled is an error, unless it holds by default") {
+  auto rule = *parse_limit_rule("path-share:*<=+1%");
+  CHECK_FALSE(check_limits(sample(), {rule}).has_value());
+  rule.where_profiled = true;
+  CHECK(check_limits(sample(), {rule})->empty());
+}
+
+TEST_CASE("sampled figures must differ by more than noise, and totals are not judged") {
+  Diff d = sample();
+  d.exact = false;
+  d.groups = 30;
+  CHECK(check("instructions<=+1%", d).empty());
+  CHECK(check("instructions<=1000", d).size() == 1);
+  for (FunctionChange& f : d.functions) f.error = 1;
+  CHECK(check("function:parse:instructions<=+3%", d).size() == 1);
+  for (FunctionChange& f : d.functions) f.error = 10;
+  CHECK(check("function:parse:instructions<=+3%", d).empty());
+  d.groups = 0;
+  for (FunctionChange& f : d.functions) f.error = 0.1;
+  CHECK(check("function:parse:instructions<=+3%", d).empty());
 }
 
 }  // namespace

@@ -29,14 +29,21 @@ inline profile::Profile sample_profile() {
                     {{0, 0x1e}, {1, 0x0}, EdgeKind::indirect_call, 1}};
   p.tables.calls = {{{0, 0x18}, {1, 0x0}, false, 1, 4}, {{0, 0x1e}, {1, 0x0}, true, 1, 1}};
   p.tables.entries = {{{0, 0x10}, 1, 28}, {{1, 0x0}, 2, 5}};
-  p.tables.values = {{{0, 0x12}, false, {}, 32, false, {5, 4, 3, 1, 2, {{0, 4}, {7, 1}}}, "and ebx, 7"},
-                     {{0, 0x14}, true, {1, 0x9}, 64, true, {5, 0, 4, 3, 1, {{~0ull, 5}}}, ""}};
-  p.tables.arguments = {{{0, 0x18}, {1, 0x0}, 2, {1, 0, 0, 0, 1, {{4096, 1}}}}};
+  p.tables.values = {{{0, 0x12}, false, {}, ValuePart::result, 32, false, {5, 4, 3, 1, 2, 1, 3, {{0, 4}, {7, 1}}}, "and ebx, 7"},
+                     {{0, 0x12}, false, {}, ValuePart::comparison, 32, false, {5, 5, 4, 3, 1, 0, 0, {{0, 5}}}, ""},
+                     {{0, 0x14}, true, {1, 0x9}, ValuePart::result, 64, true, {5, 0, 4, 3, 1, 0, 0, {{~0ull, 5}}}, ""}};
+  p.tables.arguments = {{{0, 0x18}, {1, 0x0}, 2, {1, 0, 0, 0, 1, 0, 0, {{4096, 1}}}},
+                        {{0, 0x18}, {1, 0x0}, 7, {1, 0, 0, 0, 1, 0, 0, {{0x4000000000000000, 1}}}}};
   p.tables.paths = {{2, 5, true, {1, 0x4}, {{0, 0x10}, {0, 0x1a}}}, {1, 4, false, {}, {{1, 0}}}};
   p.coverage.paths = {true, false, 5, 3, 1, 1, 2};
   p.run.host.latency = LatencyCalibration{27, 54.5, {5, 14, 50, 400}};
   p.tables.latencies = {{{0, 0x12}, 5, 4, 1, 100, {1, 1, 1, 1, 0}, AddressKind::heap, -64, 3,
                          {{2, 1}, {10, 3}}}};
+  p.tables.latency_pages = {{LatencyClass::l2, {true, {0, 0x1000}}, 1},
+                            {LatencyClass::dram, {false, {0, 0x7fff00001000}}, 1}};
+  p.tables.latency_values = {{LatencyClass::dram, ~0ull, 1}};
+  p.tables.cache_lines = {{{false, {0, 0x7fff00000040}}, 3, 1}, {{true, {0, 0x40}}, 2, 0}};
+  p.coverage.accesses = {true, 7, 2, 1, 1, 2};
   p.coverage.samples = 1;
   p.coverage.attributed = 5 * 3 + 4 * 2 + 2 * 4 - 3;
   p.coverage.dropped = {{"lost", 2}};

@@ -17,6 +17,7 @@
 #include "guest.h"
 #include "ptrace/remote_memory.h"
 #include "ptrace/remote_syscall.h"
+#include "ptrace/start_stack.h"
 #include "ptrace/wait.h"
 
 using namespace shadowprof;
@@ -160,6 +161,26 @@ TEST_CASE("the program inherits its descriptors from us, and no other") {
   REQUIRE(tracee.has_value());
   CHECK(finish(*tracee).exit_code() == 0);
   CHECK(out.content() == expected);
+}
+
+TEST_CASE("a program whose vdso is hidden finds the rest of what the kernel tells it") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  const TempFile out("", 0600);
+  LaunchRequest request = shell("");
+  request.path = "/bin/true";
+  request.environment = {"LD_SHOW_AUXV=1"};  // the dynamic loader writes it to the standard output
+  const UniqueFd ours(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+  const UniqueFd file(::open(out.path().c_str(), O_WRONLY | O_CLOEXEC));
+  ::dup2(file.get(), STDOUT_FILENO);
+  Result<Tracee> tracee = launch(request);
+  ::dup2(ours.get(), STDOUT_FILENO);
+  REQUIRE(tracee.has_value());
+  REQUIRE(hide_vdso(*tracee).has_value());
+  CHECK(finish(*tracee).exit_code() == 0);
+  CHECK(out.content().find("AT_SYSINFO_EHDR") == std::string::npos);
+  CHECK(out.content().find("AT_RANDOM") != std::string::npos);
+  CHECK(out.content().find("AT_EXECFN") != std::string::npos);
 }
 
 TEST_CASE("environment, working directory, umask, group and limits are passed on unchanged") {

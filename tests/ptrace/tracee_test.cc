@@ -106,6 +106,21 @@ TEST_CASE("the signal mask of a stopped thread can be read and set") {
   CHECK(std::stoull(status_field(guest.tid(), "SigBlk"), nullptr, 16) == mask_of(SIGUSR2));
 }
 
+TEST_CASE("a signal that waits for one thread is seen before it is reported") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  Guest guest(spin);
+  Tracee tracee = guest.seize();
+  guest.await_ready();
+  guest.stop();
+  SignalMask pending = 1;
+  REQUIRE(tracee.get_pending_signals_if_alive(pending));
+  CHECK(pending == 0);
+  REQUIRE(::syscall(SYS_tgkill, guest.pid(), guest.pid(), SIGSEGV) == 0);
+  REQUIRE(tracee.get_pending_signals_if_alive(pending));
+  CHECK(pending == mask_of(SIGSEGV));
+}
+
 TEST_CASE("a running or dead thread is reported as not alive, not as a crash") {
   if (!can_trace()) return;
   Watchdog watchdog;
@@ -227,6 +242,31 @@ TEST_CASE("who traces already is named") {
   REQUIRE_FALSE(second.has_value());
   CHECK(second.error().message.find("being traced by pid " + std::to_string(tracer.pid())) !=
         std::string::npos);
+}
+
+TEST_CASE("a thread that waits uninterruptibly is given up, and stops when its wait is over") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  Guest guest([](Shared& shared) {
+    const pid_t child = ::vfork();
+    if (child == 0) {
+      shared.ready = 1;
+      while (shared.go == 0) {
+      }
+      ::_exit(0);
+    }
+    for (;;) ::pause();
+  });
+  const Tracee tracee = guest.seize();
+  guest.await_ready();
+  CHECK(tracee.interrupt_if_alive());
+  const auto given_up = wait_for_stop(guest.tid(), Patience::bounded);
+  REQUIRE_FALSE(given_up);
+  CHECK(given_up.error().errno_value == EAGAIN);
+  guest.shared().go = 1;
+  const auto stop = wait_for_stop(guest.tid());
+  REQUIRE(stop);
+  CHECK(stop->is_event(StopEvent::stop));
 }
 
 TEST_CASE("waiting is interrupted by our own signal handlers, and polling never blocks") {

@@ -82,6 +82,42 @@ TEST_CASE("a sleeping program is looked at less and less often") {
   CHECK(last_gap <= 1);
 }
 
+// What a sample of `instructions` costs where only the pause is fixed.
+SampleCost cost_of(uint64_t instructions, double pause, double per_million) {
+  SampleCost cost{pause, 0.01, 0, 0};
+  cost.contention = per_million * 1e-6 * static_cast<double>(instructions);
+  cost.instructions = instructions;
+  return cost;
+}
+
+TEST_CASE("a sample's length makes its growing cost equal to its fixed one") {
+  Governor governor({}, {});
+  for (int i = 0; i < 60; i++) governor.sampled(i, cost_of(governor.length(), 1e-3, 1e-4));
+  CHECK(governor.length() > 9'000'000);
+  CHECK(governor.length() < 11'000'000);
+  SUBCASE("and follows when that changes") {
+    for (int i = 60; i < 120; i++) governor.sampled(i, cost_of(governor.length(), 1e-3, 2e-5));
+    CHECK(governor.length() > 45'000'000);
+    CHECK(governor.length() < 55'000'000);
+  }
+  SUBCASE("within bounds") {
+    for (int i = 60; i < 120; i++) governor.sampled(i, cost_of(governor.length(), 1e-3, 0));
+    CHECK(governor.length() == 320'000'000);
+    for (int i = 120; i < 200; i++) governor.sampled(i, cost_of(governor.length(), 1e-6, 1));
+    CHECK(governor.length() == 1'000'000);
+  }
+}
+
+TEST_CASE("where looking is cheap, a sleeping program is still looked at often") {
+  Governor governor({}, {});
+  double now = governor.next_sample();
+  for (int i = 0; i < 20; i++) {
+    governor.missed(now, 0.02);
+    CHECK(governor.next_sample() - now <= 0.03);
+    now = governor.next_sample();
+  }
+}
+
 TEST_CASE("the same seed gives the same moments") {
   GovernorOptions options;
   options.seed = 42;

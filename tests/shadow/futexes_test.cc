@@ -19,7 +19,7 @@ struct Fixture {
   std::optional<Futexes::Answer> call(size_t thread, uint32_t* at, uint64_t operation,
                                       uint64_t value, uint64_t timeout = 0, uint32_t* to = nullptr,
                                       uint64_t last = 0) {
-    const uint64_t args[6] = {reinterpret_cast<uint64_t>(at), operation, value, timeout,
+    const std::array<uint64_t, 6> args = {reinterpret_cast<uint64_t>(at), operation, value, timeout,
                               reinterpret_cast<uint64_t>(to), last};
     return futexes.call(*threads[thread], args);
   }
@@ -66,7 +66,7 @@ TEST_CASE_FIXTURE(Fixture, "requeued waiters wait elsewhere") {
 }
 
 TEST_CASE_FIXTURE(Fixture, "unreadable memory and unknown operations are told apart") {
-  const uint64_t args[6] = {8, FUTEX_WAIT, 0, 0, 0, 0};
+  const std::array<uint64_t, 6> args = {8, FUTEX_WAIT, 0, 0, 0, 0};
   CHECK(futexes.call(*threads[0], args)->value == -EFAULT);
   CHECK_FALSE(call(0, &word, FUTEX_LOCK_PI, 0));
 }

@@ -19,7 +19,7 @@ Module own_program() {
   REQUIRE(::readlink("/proc/self/exe", path, sizeof path - 1) > 0);
   struct stat info {};
   REQUIRE(::stat(path, &info) == 0);
-  const auto symbols = ModuleSymbols::load({path, "", UniqueFd(), ""});
+  const auto symbols = ModuleSymbols::load({path, UniqueFd(), ""});
   REQUIRE(symbols.has_value());
   return {path, (*symbols)->build_id(), 0, info.st_ino, info.st_dev};
 }

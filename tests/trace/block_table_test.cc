@@ -25,7 +25,11 @@ Run run_of(uint32_t insns, RunExit exit) {
 
 TEST_CASE("ids count up from zero and name what was added") {
   BlockTable table;
-  const ModuleId module = table.add_module({"/bin/x", {GuestAddr(1), GuestAddr(9)}, GuestAddr(1)});
+  Module file;
+  file.path = "/bin/x";
+  file.range = {GuestAddr(1), GuestAddr(9)};
+  file.file_start = GuestAddr(1);
+  const ModuleId module = table.add_module(file);
   CHECK(module.value == 0);
   CHECK(table.module(module).path == "/bin/x");
   CHECK(table.add_block(block_at(0x1000, 3)).value == 0);

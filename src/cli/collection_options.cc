@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+#include "cli/collection_options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+
+#include "report/columns.h"
+
+namespace shadowprof::cli {
+namespace {
+
+constexpr std::string_view kProfiles[] = {"edge",  "call",    "method", "path",
+                                          "value", "latency", "address", "none"};
+constexpr std::string_view kUnbuiltProfiles[] = {"stream", "hazard", "all"};
+
+bool contains(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+}  // namespace
+
+std::string refuse_unless_one_of(std::string_view what, const std::string& word,
+                                 std::span<const std::string_view> built,
+                                 std::span<const std::string_view> unbuilt) {
+  if (contains(built, word)) return {};
+  if (contains(unbuilt, word)) return fmt::format("{} {} is not built yet", what, word);
+  return fmt::format("there is no {} '{}'", what, report::printable(word));
+}
+
+std::optional<collect::ValueCondition> parse_condition(std::string_view text) {
+  collect::ValueCondition c;
+  if (text.empty()) return c;
+  unsigned long long burst = 1, every = 1;
+  int end = 0;
+  const std::string whole(text);
+  if (text != "values=all" &&
+      (std::sscanf(whole.c_str(), "values=burst:%llu,every:%llu%n", &burst, &every, &end) != 2 ||
+       static_cast<size_t>(end) != whole.size() || burst == 0 || every < burst ||
+       every > 1'000'000'000'000))
+    return std::nullopt;
+  c.burst = burst;
+  c.every = every;
+  return c;
+}
+
+void CollectionOptions::add_to(CLI::App& app) {
+  app.add_option("--profile", profiles,
+                 "what to collect: edge,call,method,path,value,latency,address; or none")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(
+          [](std::string& word) {
+            return refuse_unless_one_of("profile", word, kProfiles, kUnbuiltProfiles);
+          },
+          ""));
+  app.add_option("--path-scope", path_scope,
+                 "inter: paths go through calls; intra: each function has its own")
+      ->type_name("SCOPE")
+      ->check(CLI::IsMember({"inter", "intra"}))
+      ->capture_default_str();
+  app.add_option("--hotlist", hotlist,
+                 "sample: counting samples of values; tnv: tables of the 50 most frequent")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"sample", "tnv"}))
+      ->capture_default_str();
+  app.add_option("--value-context", value_context,
+                 "none, or call: values of an instruction by where its function was called from")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"none", "call"}))
+      ->capture_default_str();
+  app.add_option("--condition", value_condition,
+                 "values=all, or values=burst:N,every:M: N of M executions are looked at")
+      ->type_name("CONDITION")
+      ->check(CLI::Validator(
+          [](std::string& text) -> std::string {
+            if (parse_condition(text)) return {};
+            return "'" + report::printable(text) + "' is no condition";
+          },
+          ""));
+}
+
+bool CollectionOptions::wants(std::string_view profile) const {
+  return std::find(profiles.begin(), profiles.end(), profile) != profiles.end();
+}
+
+sample::Collection CollectionOptions::collection(std::string_view mode, uint64_t seed) const {
+  sample::Collection collection;
+  collection.edges = wants("edge");
+  collection.calls = wants("call") || wants("method");
+  collection.paths = wants("path");
+  if (path_scope == "intra") collection.path_scope = collect::PathScope::intra;
+  collection.latencies = wants("latency");
+  collection.addresses = wants("address");
+  collection.values = wants("value");
+  if (hotlist == "tnv") {
+    collection.value_options.hotlist = profile::HotlistKind::tnv;
+    collection.value_options.capacity = profile::ValueHotlist::kTnvCapacity;
+  }
+  collection.value_options.by_call_site = value_context == "call";
+  // A sample is short: all of it is looked at.
+  const bool all = value_condition.empty() && mode != "full";
+  collection.value_options.condition = *parse_condition(all ? "values=all" : value_condition);
+  collection.value_options.seed = seed;
+  return collection;
+}
+
+Status CollectionOptions::accepted_by(std::string_view engine) const {
+  if (engine == "step" && (wants("value") || wants("latency") || wants("address"))) {
+    return fail("the engine step records neither values nor latencies nor addresses");
+  }
+  if (engine == "emulator" && wants("latency")) {
+    return fail("the engine emulator cannot time loads; the translator can");
+  }
+  return {};
+}
+
+void CollectionOptions::record_in(std::map<std::string, std::string>& options) const {
+  std::string list;
+  for (const std::string& profile : profiles) list += (list.empty() ? "" : ",") + profile;
+  options["profile"] = list;
+  options["path_scope"] = path_scope;
+  options["hotlist"] = hotlist;
+  options["value_context"] = value_context;
+  options["condition"] = value_condition;
+}
+
+}  // namespace shadowprof::cli

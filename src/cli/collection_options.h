@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+//
+// What is to be collected: the options that `run` and `attach` share, in every mode.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "collect/value_collector.h"
+#include "sample/collection.h"
+
+namespace CLI {
+class App;
+}
+
+namespace shadowprof::cli {
+
+struct CollectionOptions {
+  std::vector<std::string> profiles = {"edge", "call", "method"};
+  std::string path_scope = "inter";
+  std::string hotlist = "sample";
+  std::string value_context = "none";
+  std::string value_condition;  // "": the collector's default
+
+  void add_to(CLI::App& app);
+  bool wants(std::string_view profile) const;
+  // What the trace is to be made into.
+  sample::Collection collection(std::string_view mode, uint64_t seed) const;
+  // An Error: something that the engine cannot record.
+  Status accepted_by(std::string_view engine) const;
+  void record_in(std::map<std::string, std::string>& options) const;
+};
+
+// Of --condition; nothing when it is none.
+std::optional<collect::ValueCondition> parse_condition(std::string_view text);
+
+// "" if `word` is one of `built`; else why not: it is planned, or nobody knows it.
+std::string refuse_unless_one_of(std::string_view what, const std::string& word,
+                                 std::span<const std::string_view> built,
+                                 std::span<const std::string_view> unbuilt = {});
+
+}  // namespace shadowprof::cli

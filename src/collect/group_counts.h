@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+//
+// How counts are distributed over samples, for the errors of a sampled profile
+// (profile/confidence.h). Counts that only grow are looked at between samples, and what they grew
+// by is kept: a pass over all of them for each group, nothing for each event.
+//
+// A group is one sample at first. When there are kMostGroups, neighbours are put together and
+// groups are as many samples longer from there on; so there are between half of that and all of it.
+// In each group the counts that are less than kLeastShare of it are not kept, which bounds memory.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace shadowprof::collect {
+
+class GroupCounts {
+ public:
+  static constexpr size_t kMostGroups = 64;
+  static constexpr double kLeastShare = 2e-5;
+
+  struct Entry {
+    uint32_t index;
+    uint64_t count;
+  };
+  struct Group {
+    std::vector<Entry> entries;  // by index
+    double total = 0;            // of all counts, those that were not kept included
+  };
+
+  // A sample has ended. True: counts must be looked at.
+  bool due() { return ++samples_ >= samples_in_group_; }
+  // Then: count number i, of `size`, is count(i) now.
+  template <typename Count>
+  void look(size_t size, Count count) {
+    Group group = grown_since(size, count);
+    // Threads of one replica end one after the other: what the last ones leave is no group.
+    if (group.total == 0 || group.total * kMostGroups < mean_total_) return;
+    for (size_t i = 0; i < size; i++) before_[i] = count(i);
+    mean_total_ += (group.total - mean_total_) / static_cast<double>(groups_.size() + 1);
+    groups_.push_back(std::move(group));
+    samples_ = 0;
+    if (groups_.size() == kMostGroups) halve();
+  }
+  // The counts have other numbers now.
+  void renumbered() { *this = {}; }
+
+  // Fewer than two: nothing is known.
+  const std::vector<Group>& groups() const { return groups_; }
+
+ private:
+  template <typename Count>
+  Group grown_since(size_t size, Count count) {
+    before_.resize(std::max(before_.size(), size));
+    Group group;
+    for (size_t i = 0; i < size; i++) group.total += static_cast<double>(count(i) - before_[i]);
+    const auto least = static_cast<uint64_t>(group.total * kLeastShare) + 1;
+    for (size_t i = 0; i < size; i++)
+      if (const uint64_t n = count(i) - before_[i]; n >= least)
+        group.entries.push_back({static_cast<uint32_t>(i), n});
+    return group;
+  }
+  void halve();
+
+  std::vector<Group> groups_;
+  std::vector<uint64_t> before_;
+  uint64_t samples_ = 0;
+  uint64_t samples_in_group_ = 1;
+  double mean_total_ = 0;
+};
+
+// Of how many groups of one size groups of these sizes are worth (Kish): samples grow as a run goes
+// on.
+uint32_t effective_groups(const std::vector<GroupCounts::Group>& groups);
+
+}  // namespace shadowprof::collect

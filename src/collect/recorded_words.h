@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+//
+// Which word of a run's record has what, instruction by instruction. A register that is in a slot
+// already, and that was not written since, has no second one: where it is has to be followed.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "decoder/insn.h"
+#include "trace/record.h"
+
+namespace shadowprof::collect {
+
+inline constexpr uint16_t kNoWord = 0;  // word 0 is the run's id
+
+inline uint64_t value_at(const trace::Word* words, uint16_t word) {
+  uint64_t value;
+  __builtin_memcpy(&value, words + word, sizeof(value));
+  return value;
+}
+
+// An address, from the registers that a record has.
+struct AddressPlan {
+  uint64_t fixed = 0;
+  uint16_t base_word = kNoWord;  // kNoWord: no register, it is part of `fixed`
+  uint16_t index_word = kNoWord;
+  uint8_t scale = 0;
+  bool known = false;     // the address is what the words and `fixed` add up to
+  bool on_stack = false;  // the base is rsp
+
+  uint64_t at(const trace::Word* words) const {
+    uint64_t address = fixed;
+    if (base_word != kNoWord) address += value_at(words, base_word);
+    if (index_word != kNoWord) address += value_at(words, index_word) * scale;
+    return address;
+  }
+};
+
+// For each instruction of a run in order: enter(), then what is asked of it, then leave().
+class RecordedWords {
+ public:
+  explicit RecordedWords(std::span<const trace::Slot> slots) : slots_(slots) {}
+
+  // Slots of what is there before an instruction come first.
+  void enter(uint32_t insn) {
+    insn_ = insn;
+    memory = cycles = kNoWord;
+    for (; has_slot() && is_before(slots_[next_].kind); next_++) {
+      const trace::Slot& slot = slots_[next_];
+      if (slot.kind == trace::SlotKind::memory) {
+        memory = word();
+      } else if (slot.kind == trace::SlotKind::load_cycles) {
+        cycles = word();
+      } else {
+        registers[slot.reg] = word();
+      }
+    }
+  }
+  // `use(slot, word)` is called for each slot of what the instruction has left behind.
+  template <typename Use>
+  void leave(decoder::GprMask writes, Use use) {
+    for (size_t r = 0; r < registers.size(); r++)
+      if (writes >> r & 1) registers[r] = kNoWord;
+    for (; has_slot(); next_++) {
+      use(slots_[next_], word());
+      if (slots_[next_].kind == trace::SlotKind::value) registers[slots_[next_].reg] = word();
+    }
+  }
+  void leave(decoder::GprMask writes) {
+    leave(writes, [](const trace::Slot&, uint16_t) {});
+  }
+
+  // Between the two. Thread-local data: the segment's base is in no record.
+  AddressPlan address(const decoder::Insn& insn, const decoder::MemoryAccess& access) const {
+    AddressPlan plan;
+    plan.fixed = access.base == decoder::kRip ? insn.rip_target.value
+                                              : static_cast<uint64_t>(access.displacement);
+    plan.scale = access.scale;
+    plan.known = !insn.has_segment && !access.vector_index;
+    if (access.base < 16) plan.known &= (plan.base_word = registers[access.base]) != kNoWord;
+    if (access.index < 16) plan.known &= (plan.index_word = registers[access.index]) != kNoWord;
+    plan.on_stack = access.base == decoder::kRsp;
+    return plan;
+  }
+
+  std::array<uint16_t, 16> registers{};  // the word of each, or kNoWord
+  uint16_t memory = kNoWord;             // what the instruction compares there
+  uint16_t cycles = kNoWord;             // the load's time stamps
+
+ private:
+  static bool is_before(trace::SlotKind kind) {
+    return kind != trace::SlotKind::value && kind != trace::SlotKind::vector;
+  }
+  bool has_slot() const { return next_ < slots_.size() && slots_[next_].insn == insn_; }
+  uint16_t word() const { return static_cast<uint16_t>(1 + 2 * next_); }
+
+  std::span<const trace::Slot> slots_;
+  size_t next_ = 0;
+  uint32_t insn_ = 0;
+};
+
+}  // namespace shadowprof::collect

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+#include "inject/capture_windows.h"
+
+namespace shadowprof::inject {
+
+std::optional<RunId> CaptureWindows::seen_enough(const trace::RunMailbox::Request& request) {
+  const BlockId first = table_.run(request.run).first_block;
+  const emu::Fragment* f = cache_.find(table_.block(first).start);
+  if (f == nullptr || f->checks_itself || f->kind != emu::FragmentKind::translated) return std::nullopt;
+  const trace::Run& own = table_.run(f->longest_run);
+  if (own.first_block != first || !own.captures) return std::nullopt;
+  const FragmentId capturing = cache_.id_of(*f);
+  const auto made = translator_.translate(f->start, std::nullopt, {.records = request.keep_records});
+  if (made.outcome != emu::Translator::Outcome::translated) return std::nullopt;
+  cache_.redirect(capturing, made.fragment);
+  pairs_.push_back({capturing, made.fragment});
+  return cache_.fragment(made.fragment).longest_run;
+}
+
+// What was dropped comes back as new code, and is captured as such.
+void CaptureWindows::forget_dropped() {
+  if (flushes_ != cache_.flushes()) pairs_.clear();
+  flushes_ = cache_.flushes();
+  std::erase_if(pairs_, [&](const Pair& pair) {
+    return !cache_.fragment(pair.capturing).live || !cache_.fragment(pair.plain).live;
+  });
+}
+
+void CaptureWindows::turn(uint32_t one_in) {
+  forget_dropped();
+  for (Pair& pair : pairs_) {
+    random_ ^= random_ << 13;
+    random_ ^= random_ >> 7;
+    random_ ^= random_ << 17;
+    const bool opens = (random_ >> 32) % one_in == 0;
+    if (opens == pair.open) continue;
+    opens ? cache_.redirect(pair.plain, pair.capturing)
+          : cache_.redirect(pair.capturing, pair.plain);
+    pair.open = opens;
+  }
+}
+
+}  // namespace shadowprof::inject

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+//
+// Two translations of the same code, one that captures what a collector wants to see and one that
+// only says that it ran, or, where counters do, nothing. Code is captured from its first execution on. When the collector has seen
+// enough of a fragment, the branches to it are led to a plain translation, and from then on back to
+// the capturing one for the time of a trace buffer now and then, at random: one buffer in
+// `one_in` on average. A thread changes over when it branches next, so nobody is stopped for it.
+//
+// Of one address space. Only for recording traces.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "emu/code_cache.h"
+#include "emu/translator.h"
+#include "trace/block_table.h"
+#include "trace/run_mailbox.h"
+
+namespace shadowprof::inject {
+
+class CaptureWindows {
+ public:
+  CaptureWindows(emu::CodeCache& cache, emu::Translator& translator, const trace::BlockTable& table)
+      : cache_(cache), translator_(translator), table_(table) {}
+
+  // A collector has seen enough of a run, which may be of another address space. A run of the plain
+  // translation, if that was made.
+  std::optional<RunId> seen_enough(const trace::RunMailbox::Request& request);
+  // A trace buffer is full: closes the windows that are open and opens others.
+  void turn(uint32_t one_in);
+
+ private:
+  struct Pair {
+    FragmentId capturing;
+    FragmentId plain;
+    bool open = false;
+  };
+  void forget_dropped();
+
+  emu::CodeCache& cache_;
+  emu::Translator& translator_;
+  const trace::BlockTable& table_;
+  std::vector<Pair> pairs_;
+  uint64_t flushes_ = 0;
+  uint64_t random_ = 0x9E3779B97F4A7C15ull;
+};
+
+}  // namespace shadowprof::inject

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: MIT
+//
+// Bursts: the program runs natively, and its threads visit the engine for a few milliseconds.
+//
+//   begin_burst -> admit each thread that runs -> serve reports -> end_burst -> conclude_burst
+//
+// A thread is in one of four states. The engine owns it in all but the first.
+//
+//   native   ──admit──▶ inside
+//   inside   the engine's, as in full mode
+//              ──end_burst, fork, vfork, execve──▶ out
+//              ──end_burst, while it sleeps in a system call of the gateway──▶ asleep
+//   asleep   waking it would be seen. Its slot says that it leaves: so the gateway's code makes its
+//            registers the guest's when the call is over (emu/code_cache.cc, emit_way_out), whether
+//            we live or not.
+//              ──its next report; found running by a pause (regain)──▶ native
+//   out      let go with the guest's registers; what it has recorded is still to be handed over
+//              ──its next report; conclude_burst──▶ native
+//
+// Outside `inside` whatever a thread reports is for who looks after native threads, but for its
+// end. Slots belong to their threads until these are native, and stay mapped, as code cache and
+// translations do, from one burst to the next.
+//
+// Threads that sleep in the kernel when a burst begins take no part in it: they wake up natively.
+// So do threads and processes that are made in a burst. Who makes a thread does so in guest
+// context, at the guest's own address, and goes on in the engine; who makes a process, or executes
+// a program, which take their time, goes out for that. So nothing is ever born in the cache, nobody
+// waits there for a child, and a parent's and a child's reports need not be brought together.
+//
+// What natively running threads do to code nobody sees: begin_burst() compares the mappings, and
+// the pages of files that were written; generated code is compared with memory whenever it runs.
+//
+// Restartable sequences (rseq(2)) would not be restarted in the code cache, as the kernel compares
+// the program counter with their addresses. A program that has one under way when it is stopped, or
+// has had one since it was last preempted, is refused.
+#include <sched.h>
+#include <sys/auxv.h>
+
+#include <algorithm>
+#include <atomic>
+#include <ctime>
+#include <fstream>
+
+#include "inject/engine.h"
+#include "kernel/proc.h"
+
+namespace shadowprof::inject {
+
+using emu::CachePosition;
+using ptrace::StopEvent;
+using ptrace::WaitStatus;
+
+namespace {
+
+constexpr unsigned long kHwcapFsgsbase = 1u << 1;  // of AT_HWCAP2 (arch/x86 asm/hwcap2.h)
+constexpr size_t kRseqSectionOffset = 8;           // struct rseq: rseq_cs
+
+// Return addresses go through a stack that our calls do not write.
+bool has_shadow_stack(Tid process) {
+  std::ifstream file(fmt::format("/proc/{}/status", process.value));
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("x86_Thread_features:")) return line.find("shstk") != line.npos;
+  }
+  return false;
+}
+
+}  // namespace
+
+GuestProcess* Engine::visited() const {
+  return processes_.empty() ? nullptr : processes_.begin()->second.get();
+}
+
+bool Engine::is_open() const {
+  return visited() != nullptr;
+}
+
+bool Engine::has_room_for(size_t threads) const {
+  const GuestProcess* process = visited();
+  return process && process->space->slots().size() >= threads;
+}
+
+Status Engine::open(ptrace::Tracee thread, Tid process, size_t threads) {
+  if (is_open()) {
+    const Status made = visited()->space->make_room(thread, filters_of(*visited()), threads);
+    (void)thread.set_options_if_alive(options_.native_trace);
+    return made;
+  }
+  if (!counting() && !(::getauxval(AT_HWCAP2) & kHwcapFsgsbase)) {
+    return fail("this host has no user instructions for the gs base (FSGSBASE)");
+  }
+  if (has_shadow_stack(process)) return fail("the program has a shadow stack");
+  const auto status = kernel::read_status(process);
+  if (!status) return tl::unexpected(status.error());
+  auto fresh = std::make_unique<GuestProcess>(process);
+  fresh->is_root = true;
+  fresh->filtered = status->seccomp.value_or(0) != 0;
+  fresh->native = true;
+  SP_ASSIGN(fresh->space, make_space(thread, *fresh));
+  SP_TRY(fresh->space->make_room(thread, filters_of(*fresh), threads));
+  (void)thread.set_options_if_alive(options_.native_trace);
+  processes_[process] = std::move(fresh);
+  counts_.processes = 1;
+  looked_ahead_ = 0;
+  return {};
+}
+
+void Engine::begin_burst(Tid running) {
+  GuestProcess& process = *visited();
+  process.native = false;
+  process.space->look_for_changes(running);
+  process.actions = {};
+  process.actions_known = false;
+  const auto status = kernel::read_status(process.pid);
+  ignored_ = status ? status->ignored : 0;
+}
+
+// A trap of ours resets the handler of a signal that the thread blocks, and one that is ignored:
+// what they were must be known before. Who has set them did so while nobody looked.
+Status Engine::look_at_actions(GuestThread& t) {
+  if (std::exchange(t.process->actions_known, true)) return {};
+  const auto status = kernel::read_status(t.process->pid);
+  if (!status) return tl::unexpected(status.error());
+  ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(),
+                                ptrace::StopSignal::keep, filters_of(*t.process));
+  for (int signal : {SIGTRAP, SIGSEGV}) {
+    if (!((status->ignored | status->caught) & ptrace::mask_of(signal))) continue;
+    SP_ASSIGN(t.process->actions[static_cast<size_t>(signal)], remote.get_sigaction(signal));
+  }
+  SP_ASSIGN([[maybe_unused]] const WaitStatus stop, remote.finish());
+  for (const siginfo_t& info : remote.take_deferred_signals()) t.deferred.push_back(info);
+  return {};
+}
+
+// The thread's mask may have changed; it is stopped in guest context.
+void Engine::note_mask(GuestThread& t) {
+  constexpr ptrace::SignalMask kOurs = ptrace::mask_of(SIGTRAP) | ptrace::mask_of(SIGSEGV);
+  (void)t.tracee.get_signal_mask_if_alive(t.blocked);
+  if (t.blocked & kOurs) (void)look_at_actions(t);  // an Error: it is dying
+}
+
+Status Engine::admit(ptrace::Tracee thread, Registers regs) {
+  GuestProcess& process = *visited();
+  if (process.native)
+    return fail_errno(EAGAIN, "the burst is over");  // another thread has ended it
+  if (owns(thread.tid())) return fail_errno(EAGAIN, "thread {} is dying", thread.tid().value);
+  if (!process.space->has_free_slot())
+    return fail_errno(EAGAIN, "there are more threads than slots");
+  GuestAddr rseq;
+  if (thread.get_rseq_if_alive(rseq) && rseq.value != 0) {
+    const auto section =
+        process.space->code().memory().read_value<uint64_t>(rseq + kRseqSectionOffset);
+    if (section && *section != 0) return fail("the program uses restartable sequences (rseq)");
+  }
+  ptrace::SignalMask pending = 0;
+  if (!thread.get_pending_signals_if_alive(pending)) return ptrace::thread_is_gone(thread.tid());
+  if (pending & ptrace::kInstructionSignals) return fail_errno(EAGAIN, "it has just faulted");
+  const Tid tid = thread.tid();
+  GuestThread& t = add_thread(tid, process);
+  t.guest_gs_base = regs.gs_base;
+  constexpr ptrace::SignalMask kOurs = ptrace::mask_of(SIGTRAP) | ptrace::mask_of(SIGSEGV);
+  Status ready = {};
+  if ((t.blocked & kOurs) || (ignored_ & kOurs)) ready = look_at_actions(t);
+  if (ready) ready = give_slot(t);
+  if (!ready) {
+    threads_.erase(tid);
+    return ready;
+  }
+  (void)thread.set_options_if_alive(options_.trace);
+  enter(t, regs);
+  return {};
+}
+
+bool Engine::burst_is_over() const {
+  const GuestProcess* process = visited();
+  if (!process || process->native) return true;
+  return std::none_of(threads_.begin(), threads_.end(), [](const auto& entry) {
+    return entry.second->slot && !entry.second->leaves;
+  });
+}
+
+void Engine::wake_sleepers() {
+  for (const auto& [tid, t] : threads_) (void)t->tracee.interrupt_if_alive();
+}
+
+// call rel32 is e8 and four bytes; call through a register or memory is ff with 2 in modrm's middle
+// field, and up to five bytes behind that.
+bool Engine::is_return_point(GuestAddr address) const {
+  GuestCode& code = visited()->space->code();
+  if (code.region(address).range.size() == 0) return false;
+  std::array<uint8_t, 7> before{};
+  if (code.fetch(address - before.size(), before) != before.size()) return false;
+  const auto at = [&](size_t back) { return before[before.size() - back]; };
+  if (at(5) == 0xe8) return true;
+  for (size_t back : {2, 3, 4, 6, 7}) {
+    if (at(back) == 0xff && (at(back - 1) >> 3 & 7) == 2) return true;
+  }
+  return false;
+}
+
+bool Engine::serve(Tid tid, const WaitStatus& status) {
+  GuestThread& t = *threads_.at(tid);
+  if (!t.leaves || status.is_dead() || status.is_event(StopEvent::exit)) {
+    dispatch(tid, status);
+    return true;
+  }
+  Registers regs;
+  if (!t.tracee.get_registers_if_alive(regs)) return true;
+  take_back(t, regs);
+  return false;
+}
+
+void Engine::regain(Tid tid, Registers& regs) {
+  const auto it = threads_.find(tid);
+  if (it != threads_.end() && it->second->leaves) take_back(*it->second, regs);
+}
+
+// From asleep or out to native, at whatever it has stopped for. In the gateway it stands at its
+// system call, or somewhere behind it on the way out.
+void Engine::take_back(GuestThread& t, Registers& regs) {
+  const emu::CodeCache& cache = t.process->space->cache();
+  const bool was_asleep = t.in_engine;
+  if (was_asleep && cache.contains(regs.rip)) {
+    CachePosition at = cache.locate(regs.rip);
+    if (at.kind != CachePosition::Kind::before_syscall)
+      at.kind = CachePosition::Kind::after_syscall;
+    take_guest_state(t, regs, at);
+    (void)t.tracee.set_registers_if_alive(regs);
+  }
+  t.in_engine = false;
+  if (was_asleep && tracing()) t.cursor = t.slot->state().cursor;
+  (void)t.tracee.set_options_if_alive(options_.native_trace);
+  const Tid tid = t.tracee.tid();
+  release(t, trace::EndReason::left_engine);
+  threads_.erase(tid);
+}
+
+// /proc/TID/syscall is "running", or number, arguments, stack pointer and program counter; of a
+// thread that has ended, zeros.
+Engine::Whereabouts Engine::whereabouts(const GuestThread& t) const {
+  std::ifstream file(fmt::format("/proc/{}/syscall", t.tracee.tid().value));
+  std::string first;
+  if (!(file >> first)) return Whereabouts::gone;
+  if (first == "running") return Whereabouts::running;
+  uint64_t word = 0;
+  while (file >> std::hex >> word) {
+  }
+  if (word == 0) return Whereabouts::gone;
+  const bool in_gateway = word == t.process->space->cache().after_syscall_address();
+  return first != "-1" && in_gateway ? Whereabouts::asleep_in_gateway : Whereabouts::running;
+}
+
+// `regs` are the guest's.
+void Engine::leave_burst(GuestThread& t, const Registers& regs) {
+  t.leaves = true;
+  let_go(t, regs, 0);
+}
+
+// First the slots say that threads leave, then it is looked who sleeps: who wakes up since leaves
+// by itself.
+void Engine::end_burst() {
+  GuestProcess* process = visited();
+  if (!process) return;
+  process->native = true;
+  std::vector<GuestThread*> inside, awaited;
+  for (auto& [tid, t] : threads_) {
+    if (t->slot && !t->leaves) inside.push_back(t.get());
+  }
+  for (GuestThread* t : inside) std::atomic_ref(t->slot->state().leaves).store(1);
+  for (GuestThread* t : inside) {
+    Registers regs;
+    if (!t->in_engine) {
+      if (t->tracee.get_registers_if_alive(regs)) leave_burst(*t, regs);
+    } else if (whereabouts(*t) == Whereabouts::asleep_in_gateway) {
+      t->leaves = true;
+    } else if (t->tracee.interrupt_if_alive()) {
+      awaited.push_back(t);
+    }
+  }
+  await_leavers(std::move(awaited));
+}
+
+// Each goes on as soon as it has stopped. One that has gone to sleep uninterruptibly since it was
+// interrupted, to wait for a disk perhaps, is not waited for: it stops when it wakes up.
+void Engine::await_leavers(std::vector<GuestThread*> awaited) {
+  constexpr unsigned kEager = 200;  // looks without sleeping, about the time that a stop takes
+  constexpr unsigned kLooksPerCheck = 20;
+  for (unsigned looks = 0; !awaited.empty(); looks++) {
+    std::erase_if(awaited, [&](GuestThread* t) {
+      Registers regs;
+      if (stops_.has(t->tracee.tid())) {
+        const bool is_out = await_guest(*t) && t->tracee.get_registers_if_alive(regs);
+        t->leaves = true;
+        if (is_out) let_go(*t, regs, 0);
+        return true;
+      }
+      if (looks < kEager || looks % kLooksPerCheck != 0) return false;
+      t->leaves = whereabouts(*t) != Whereabouts::running;
+      return t->leaves;
+    });
+    if (looks < kEager) {
+      ::sched_yield();
+    } else if (!awaited.empty()) {
+      constexpr timespec kPause{0, 50'000};
+      ::nanosleep(&kPause, nullptr);
+    }
+  }
+}
+
+void Engine::conclude_burst() {
+  std::vector<Tid> gone;
+  for (auto& [tid, t] : threads_) {
+    if (!t->leaves || !t->slot) continue;
+    if (!t->in_engine) {
+      release(*t, trace::EndReason::left_engine);
+      gone.push_back(tid);
+    } else if (!t->concluded) {
+      t->cursor = t->slot->state().cursor;
+      t->in_engine = false;  // so its records are not lost
+      conclude(*t, trace::EndReason::left_engine);
+      t->in_engine = true;
+    }
+  }
+  for (Tid tid : gone) threads_.erase(tid);
+}
+
+size_t Engine::translate_ahead(std::span<const GuestAddr> pcs, size_t limit) {
+  GuestProcess& process = *visited();
+  GuestThread nobody(process.pid, process);
+  emu::CodeCache& cache = process.space->cache();
+  const uint64_t flushes = cache.flushes();
+  const size_t before = cache.fragment_count();
+  for (GuestAddr pc : pcs) (void)fragment_for(nobody, pc, std::nullopt);
+  // New fragments come behind those that lead to them: first what is near.
+  size_t next = std::min(looked_ahead_, before);
+  const size_t end = next + limit;
+  for (; next < cache.fragment_count() && next < end && cache.flushes() == flushes; next++) {
+    finder(nobody).look_ahead(FragmentId(static_cast<uint32_t>(next)));
+  }
+  looked_ahead_ = cache.fragment_count();
+  return cache.flushes() == flushes ? cache.fragment_count() - before : 0;
+}
+
+uint64_t Engine::count_instructions() {
+  if (GuestProcess* process = visited()) take_counts(*process->space);
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < run_counts_.size(); i++) {
+    if (run_counts_[i] != 0) sum += run_counts_[i] * table_.run(RunId(i)).insns;
+  }
+  return sum;
+}
+
+void Engine::forget_program() {
+  for (auto& [tid, t] : threads_) release(*t, trace::EndReason::executed);
+  threads_.clear();
+  if (GuestProcess* process = visited()) leave_space(*process);
+  processes_.clear();
+}
+
+Status Engine::close(ptrace::Tracee thread) {
+  GuestProcess& process = *visited();
+  if (!threads_.empty()) return fail("threads of the program are in the code cache");
+  ptrace::RemoteSyscalls remote(thread, process.space->syscall_insn(), ptrace::StopSignal::keep,
+                                filters_of(process));
+  SP_TRY(process.space->unmap(remote));
+  SP_ASSIGN([[maybe_unused]] const WaitStatus stop, remote.finish());
+  (void)thread.set_options_if_alive(options_.native_trace);
+  forget_program();
+  return {};
+}
+
+}  // namespace shadowprof::inject

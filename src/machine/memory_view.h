@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+//
+// A private copy-on-write view of another process's memory: what is read is fetched from it once,
+// in pieces of some pages; what is written stays here. The process itself is never touched.
+//
+// Permissions are those of its mappings, so what would fault there has no page here. Mappings that
+// another process cannot read, but that are the same in ours (the kernel's vvar pages), are read in
+// place.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/types.h"
+
+namespace shadowprof::machine {
+
+class MemorySource {
+ public:
+  virtual ~MemorySource() = default;
+  // As much as can be read without a gap; returns how much.
+  virtual size_t read_some(GuestAddr from, std::span<uint8_t> out) = 0;
+};
+
+struct MemoryArea {
+  GuestRange range;
+  bool readable = false;
+  bool writable = false;
+  bool grows_down = false;                // a stack: accesses below it extend it
+  const uint8_t* same_in_ours = nullptr;  // the same memory is mapped here
+};
+
+class MemoryView {
+ public:
+  explicit MemoryView(MemorySource& source) : source_(source) {}
+  MemoryView(const MemoryView&) = delete;
+  MemoryView& operator=(const MemoryView&) = delete;
+
+  // The mappings as they are now, ascending. Pages outside of them, and pages whose permissions are
+  // other ones now, are forgotten.
+  void set_areas(std::vector<MemoryArea> areas);
+
+  // Where the page that holds `address` is. Null: it may not be accessed so. For writing it counts
+  // as written from then on. The place is valid until the page is forgotten or changed.
+  uint8_t* page(GuestAddr address, bool for_writing);
+
+  // All of it, or false; then a part may have been done.
+  bool read(GuestAddr from, std::span<uint8_t> out);
+  bool write(GuestAddr to, std::span<const uint8_t> bytes);
+  // As far as it can be read without a gap.
+  size_t read_some(GuestAddr from, std::span<uint8_t> out);
+
+  // Calls `give(page, bytes)` for each page written since it was fetched or last given, ascending.
+  // Whatever holds a place for writing must ask again afterwards.
+  void take_written(const std::function<void(GuestAddr, std::span<const uint8_t>)>& give);
+  bool has_written(GuestRange range) const;
+  // The process has other bytes now: they will be fetched again. Written pages too.
+  void forget(GuestRange range);
+  void forget_all();
+
+  // Pages fetched since the view was made.
+  uint64_t fetched() const { return fetched_; }
+
+ private:
+  struct Page {
+    uint8_t* bytes = nullptr;
+    bool present = false;
+    bool written = false;
+    bool own = true;  // not in place
+  };
+  const MemoryArea* area_of(GuestAddr address) const;
+  Page* find_or_fetch(GuestAddr page, const MemoryArea& area);
+  uint8_t* place_for_page();
+
+  MemorySource& source_;
+  std::vector<MemoryArea> areas_;
+  std::unordered_map<uint64_t, Page> pages_;  // by page number
+  struct Unmap {
+    size_t bytes;
+    void operator()(uint8_t* p) const { ::munmap(p, bytes); }
+  };
+  std::vector<std::unique_ptr<uint8_t, Unmap>> arenas_;
+  size_t arena_used_ = 0;
+  uint64_t fetched_ = 0;
+};
+
+}  // namespace shadowprof::machine

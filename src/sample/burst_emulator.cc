@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+#include "sample/burst_emulator.h"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace shadowprof::sample {
+namespace {
+
+// A thread's turn, and how late the end of a burst may be: about 0.2 ms.
+constexpr uint64_t kTurnInstructions = 20'000;
+constexpr size_t kTurnWords = 48 * 1024;
+static_assert(kTurnWords > 4 * limits::kMaxRecordWords);
+
+const char* name_of(emu::StopReason reason) {
+  switch (reason) {
+    case emu::StopReason::budget:
+    case emu::StopReason::buffer_full:
+      return "turn";
+    case emu::StopReason::system_call:
+      return "system_call";
+    case emu::StopReason::fault:
+      return "fault";
+    case emu::StopReason::no_code:
+      return "no_code";
+    case emu::StopReason::unsupported:
+      return "unsupported";
+  }
+  return "?";
+}
+
+}  // namespace
+
+Status BurstEmulator::begin(shadow::Pause& paused) {
+  const Tid tid = paused.threads().front().tracee.tid();
+  SP_ASSIGN(const auto mappings, kernel::read_maps(tid));
+  SP_TRY(space_.prepare(tid, mappings));
+  source_ = std::make_unique<shadow::ProcessMemory>(tid);
+  view_.emplace(*source_);
+  view_->set_areas(shadow::memory_areas(tid, mappings));
+  space_.emulator().begin(*view_, plan_);
+  std::erase_if(paused.threads(), [&](const shadow::PausedThread& thread) {
+    // What comes of a system call that was interrupted is decided when the thread goes on natively.
+    if (!thread.stop.is_event(ptrace::StopEvent::stop) || thread.registers.in_syscall())
+      return false;
+    Thread t{thread.tracee, thread.registers};
+    if (!t.tracee.get_extended_state_if_alive(t.extended)) return false;
+    interpreted_.push_back(std::move(t));
+    return true;
+  });
+  if (interpreted_.empty()) return fail_errno(EAGAIN, "no thread can be interpreted");
+  return {};
+}
+
+bool BurstEmulator::owns(Tid tid) const {
+  return std::any_of(interpreted_.begin(), interpreted_.end(),
+                     [&](const Thread& t) { return t.tracee.tid() == tid; });
+}
+
+// A stopped thread reports nothing but its end.
+bool BurstEmulator::serve(Tid tid, const ptrace::WaitStatus&) {
+  std::erase_if(interpreted_, [&](const Thread& t) { return t.tracee.tid() == tid; });
+  return false;
+}
+
+bool BurstEmulator::work() {
+  if (interpreted_.empty()) return false;
+  Thread t = std::move(interpreted_.front());
+  interpreted_.pop_front();
+  emu::Emulator& emulator = space_.emulator();
+  emulator.load(t.registers, t.extended);
+  const size_t used = t.words.size();
+  t.words.resize(used + kTurnWords);
+  const emu::Stopped stopped = emulator.run(std::span(t.words).subspan(used), kTurnInstructions);
+  t.words.resize(used + stopped.words);
+  instructions_ += stopped.instructions;
+  stops_[name_of(stopped.reason)]++;
+  if (stopped.reason == emu::StopReason::budget || stopped.reason == emu::StopReason::buffer_full) {
+    emulator.store(t.registers, t.extended);
+    interpreted_.push_back(std::move(t));
+  } else {
+    retire(t);
+  }
+  return true;
+}
+
+void BurstEmulator::retire(Thread& t) {
+  (void)t.tracee.cont_if_alive();
+  done_.push_back(std::move(t));
+}
+
+void BurstEmulator::end() {
+  for (Thread& t : interpreted_) retire(t);
+  interpreted_.clear();
+}
+
+uint64_t BurstEmulator::conclude() {
+  for (Thread& t : done_) {
+    const uint64_t number = ++traces_;
+    const trace::Word start[] = {trace::special_word(trace::SpecialKind::sample_start, 3),
+                                 static_cast<trace::Word>(number),
+                                 static_cast<trace::Word>(number >> 32)};
+    t.words.insert(t.words.begin(), std::begin(start), std::end(start));
+    t.words.push_back(trace::special_word(trace::SpecialKind::sample_end, 2));
+    t.words.push_back(static_cast<trace::Word>(trace::EndReason::left_engine));
+    sink_.wait(sink_.submit({t.tracee.tid(), t.words}));
+  }
+  done_.clear();
+  view_.reset();
+  source_.reset();
+  return std::exchange(instructions_, 0);
+}
+
+void BurstEmulator::forget_program() {
+  interpreted_.clear();
+}
+
+BurstTotals BurstEmulator::totals() const {
+  BurstTotals totals;
+  totals.fragments = space_.emulator().fragments_made();
+  totals.stops = stops_;
+  return totals;
+}
+
+}  // namespace shadowprof::sample

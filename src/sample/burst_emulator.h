@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+//
+// Bursts in the interpreter: the running threads are stopped, and what each would do next is
+// interpreted here, on a private copy-on-write view of the program's memory. The result is
+// discarded and the threads go on where they were: nothing is put into the program, and a burst can
+// have no effect on it but time.
+//
+// Threads take turns of a few ten thousand instructions. A thread's part ends at its first system
+// call, whose result nobody knows; then it goes on natively at once.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+
+#include "inject/trace_sink.h"
+#include "sample/burst_engine.h"
+#include "shadow/emulator_space.h"
+
+namespace shadowprof::sample {
+
+class BurstEmulator : public BurstEngine {
+ public:
+  BurstEmulator(trace::BlockTable& table, inject::TraceSink& sink, emu::CapturePlan plan)
+      : space_(table), sink_(sink), plan_(plan) {}
+
+  Status begin(shadow::Pause& paused) override;
+  bool owns(Tid tid) const override;
+  bool serve(Tid tid, const ptrace::WaitStatus& status) override;
+  bool work() override;
+  bool halts_program() const override { return true; }
+  bool is_in_our_process() const override { return true; }
+  bool is_over() const override { return interpreted_.empty(); }
+  void end() override;
+  uint64_t conclude() override;
+  void forget_program() override;
+  BurstTotals totals() const override;
+
+ private:
+  struct Thread {
+    ptrace::Tracee tracee;
+    ptrace::Registers registers;  // of the interpreted future; its own stay as they are
+    ptrace::ExtendedState extended{};
+    std::vector<trace::Word> words{};
+  };
+
+  void retire(Thread& t);
+
+  shadow::EmulatorSpace space_;
+  inject::TraceSink& sink_;
+  emu::CapturePlan plan_;
+  std::unique_ptr<machine::MemorySource> source_;  // of one burst
+  std::optional<machine::MemoryView> view_;
+  std::deque<Thread> interpreted_;  // the next one first
+  std::vector<Thread> done_;        // native again; their records are still to be handed over
+  uint64_t instructions_ = 0;       // of this burst
+  uint64_t traces_ = 0;
+  std::map<std::string, uint64_t> stops_;
+};
+
+}  // namespace shadowprof::sample

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+#include "sample/burst_mode.h"
+
+#include <ctime>
+
+#include "collect/pipeline.h"
+#include "sample/burst_emulator.h"
+#include "sample/burst_run.h"
+#include "sample/burst_step.h"
+#include "sample/burst_translator.h"
+#include "sample/host.h"
+#include "sample/name_functions.h"
+#include "sample/pipeline_sink.h"
+#include "sample/sampled_program.h"
+#include "sample/syscall_counts.h"
+
+namespace shadowprof::sample {
+namespace {
+
+// How much slower a thread runs in the code cache, without its stops: geometric means of full
+// mode's programs in bench/README.md (engine; counting).
+constexpr double kSlowDown = 1.9;
+constexpr const char* kExperimental =
+    "bursts in the code cache are experimental: see docs/burst-mode.md, known problem";
+
+void fill_stops(BurstRun& run, profile::Overhead& overhead) {
+  const BurstRunCounts& counts = run.counts();
+  overhead.stops = run.engine().totals().stops;
+  overhead.stops["look"] = counts.looks;
+  overhead.stops["sleeping"] = counts.sleeping;
+  overhead.stops["refused"] = counts.refused;
+  overhead.stops["native_signal"] = run.program().signals();
+}
+
+SampledRun describe(BurstRun& run, double max_overhead, uint64_t instructions) {
+  const BurstRunCounts& counts = run.counts();
+  const BurstTotals totals = run.engine().totals();
+  SampledRun done;
+  done.max_overhead = max_overhead;
+  done.estimated_overhead = run.governor().estimated_share(run.sampling_s());
+  done.program_cpu_s = run.program_cpu_s();
+  done.pauses = counts.pauses;
+  done.samples = counts.bursts;
+  done.ended = counts.ended;
+  done.fragments = totals.fragments;
+  done.translation_s = totals.translation_s;
+  done.instructions = instructions;
+  done.engine_cpu_s = counts.burst_cpu_s;
+  done.slow_down = run.engine().is_in_our_process() ? kEmulatorSlowDown : kSlowDown;
+  return done;
+}
+
+const char* name_of(BurstEngineKind engine) {
+  switch (engine) {
+    case BurstEngineKind::step:
+      return "step";
+    case BurstEngineKind::emulator:
+      return "emulator";
+    case BurstEngineKind::translator:
+      break;
+  }
+  return "translator";
+}
+
+std::unique_ptr<BurstEngine> make_engine(const BurstModeRequest& request, trace::BlockTable& table,
+                                         inject::TraceSink& sink) {
+  switch (request.engine) {
+    case BurstEngineKind::step:
+      return std::make_unique<BurstStep>(table, sink);
+    case BurstEngineKind::emulator:
+      return std::make_unique<BurstEmulator>(table, sink, request.collection.plan());
+    case BurstEngineKind::translator:
+      break;
+  }
+  return std::make_unique<BurstTranslator>(table, sink, request.collection);
+}
+
+}  // namespace
+
+Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
+  RunResult result;
+  profile::Profile& profile = result.profile;
+  profile.run = begin_run("burst", request.command, request.options, request.governor.seed);
+  const int64_t started = std::time(nullptr);
+  const bool translating = request.engine == BurstEngineKind::translator;
+  profile.run.engine = name_of(request.engine);
+
+  SP_ASSIGN(const Calibration calibration, calibrate_for(request.collection));
+  block_awaited_signals();
+  SP_ASSIGN(std::vector<shadow::Program> programs,
+            find_programs(request.launch, request.attach_to, false));
+  shadow::Program& program = programs.front();
+  profile.run.pid = program.pid().value;
+
+  trace::BlockTable table;
+  const bool tracing = !translating || request.collection.needs_trace();
+  collect::Pipeline pipeline(tracing ? make_collectors(request.collection, table, calibration)
+                                     : std::vector<std::unique_ptr<collect::Collector>>());
+  PipelineSink sink(pipeline);
+  BurstRunOptions options;
+  options.length = request.length;
+  options.duration = request.duration;
+  options.prefill = request.prefill && translating;
+  options.slow_down = kSlowDown;
+  options.seed = request.governor.seed;
+  BurstRun run(std::move(program), make_engine(request, table, sink), options, request.governor);
+  serve_first();
+  if (request.launch) run.let_go();
+  run.run();
+  profile.run.duration_s = run.sampling_s();
+  profile.run.exit = exit_of(run.program());
+  result.warnings = run.warnings();
+  if (translating) result.warnings.emplace_back(kExperimental);
+  for (std::string& warning : run.engine().warnings())
+    result.warnings.push_back(std::move(warning));
+
+  pipeline.finish(profile);
+  run.engine().finish(profile);
+  fill_syscalls(run.engine().totals().by_number, {}, profile.syscalls);
+  name_functions(profile, table, request.top, started,
+                 tracing ? Inclusive::measured : Inclusive::estimate);
+  fill_sampled(describe(run, request.governor.max_overhead, profile.coverage.instructions_profiled),
+               pipeline, profile);
+  fill_stops(run, profile.overhead);
+  if (const Status sound = profile::check_consistency(profile); !sound)
+    result.internal_error = sound.error().message;
+  return result;
+}
+
+}  // namespace shadowprof::sample

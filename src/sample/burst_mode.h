@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+//
+// A run in bursts: the program runs natively, started by us or found running, and now and then its
+// own threads run under the engine for a few milliseconds. No fork, so how much memory the program
+// has does not matter.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ptrace/launch.h"
+#include "sample/collection.h"
+#include "sample/governor.h"
+#include "sample/run_result.h"
+
+namespace shadowprof::sample {
+
+enum class BurstEngineKind : uint8_t { translator, emulator, step };
+
+struct BurstModeRequest {
+  std::optional<ptrace::LaunchRequest> launch;  // or
+  std::vector<Tid> attach_to;                   // one
+  std::vector<std::string> command;             // for the profile
+  Collection collection;
+  GovernorOptions governor;  // its frequency is that of bursts
+  double length = 0.002;     // seconds
+  bool prefill = true;
+  BurstEngineKind engine = BurstEngineKind::translator;
+  double duration = 0;  // seconds; 0: until the program ends
+  size_t top = 20;
+  std::map<std::string, std::string> options;
+};
+
+Result<RunResult> run_burst_mode(const BurstModeRequest& request);
+
+}  // namespace shadowprof::sample

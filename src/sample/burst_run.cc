@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+#include "sample/burst_run.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "base/log.h"
+#include "sample/host.h"
+
+namespace shadowprof::sample {
+
+using ptrace::StopEvent;
+using ptrace::WaitOutcome;
+
+namespace {
+
+constexpr double kLongestWait = 1.0;
+// Looks come quickly while they find code that is not translated, and seldom when they do not.
+constexpr double kShortestLook = 0.005;
+constexpr double kLongestLook = 1.0;
+constexpr double kLookShare = 0.5;  // of the budget
+// What a stop costs the thread on top of the time that we work for it: two switches between
+// processes that may be on different cores.
+constexpr double kSwitch = 10e-6;
+// A thread that has just been served is likely to need us again soon: for so long it is not waited
+// for but asked, which saves a switch.
+constexpr double kEager = 30e-6;
+// A program that sleeps is looked at again after at most so long: that costs it nothing, and one
+// that runs for a short while now and then is to be met.
+constexpr double kLongestNap = 0.02;
+// For threads that sleep in the code cache when we detach.
+constexpr double kPatience = 1.0;
+
+}  // namespace
+
+BurstRun::BurstRun(shadow::Program program, std::unique_ptr<BurstEngine> engine,
+                   BurstRunOptions options, const GovernorOptions& governor)
+    : program_(std::move(program)),
+      engine_(std::move(engine)),
+      options_(options),
+      governor_(governor, {}),
+      random_(options.seed),
+      next_look_(governor.delay),
+      look_gap_(kShortestLook),
+      look_share_(kLookShare * governor.max_overhead) {
+  cpu_before_ = program_.is_ours() ? 0 : program_cpu_now();
+}
+
+BurstRun::~BurstRun() = default;
+
+// Of all its threads, those that have ended included; to the nanosecond.
+double BurstRun::program_cpu_now() const {
+  clockid_t clock;
+  timespec time{};
+  if (::clock_getcpuclockid(program_.pid().value, &clock) != 0) return cpu_before_ + cpu_s_;
+  if (::clock_gettime(clock, &time) != 0) return cpu_before_ + cpu_s_;
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+void BurstRun::let_go() {
+  (void)ptrace::Tracee(program_.pid()).cont_if_alive();
+}
+
+void BurstRun::run() {
+  while (program_.alive()) {
+    while (handle_report()) {
+    }
+    if (!program_.alive()) break;
+    const double now = elapsed();
+    if (watch_.interrupted() || (options_.duration > 0 && now >= options_.duration)) break;
+    if (now >= governor_.next_sample()) {
+      burst();
+      continue;
+    }
+    if (options_.prefill && now >= next_look_) {
+      look();
+      continue;
+    }
+    double next = std::min(now + kLongestWait, governor_.next_sample());
+    if (options_.prefill) next = std::min(next, next_look_);
+    if (options_.duration > 0) next = std::min(next, options_.duration);
+    watch_.wait_until(next, program_);
+  }
+  if (!program_.alive()) {
+    if (program_.is_ours()) cpu_s_ = cpu_seconds_of(RUSAGE_CHILDREN);
+    engine_->forget_program();
+    return;
+  }
+  cpu_s_ = program_cpu_now() - cpu_before_;
+  leave_program();
+  sampling_s_ = elapsed();
+  if (program_.is_ours() && !watch_.interrupted()) watch_.wait_for_end(program_);
+}
+
+bool BurstRun::handle_report() {
+  const WaitOutcome outcome = engine_->poll();
+  if (!outcome.has_status()) return false;
+  const Tid tid = outcome.tid;
+  if (outcome.status.is_event(StopEvent::exec)) {
+    engine_->forget_program();
+    (void)ptrace::Tracee(tid).set_options_if_alive(program_.options());
+    program_.on_stop(tid, outcome.status);
+    look_gap_ = kShortestLook;
+    next_look_ = elapsed();
+    return true;
+  }
+  const bool native = !engine_->owns(tid) || !engine_->serve(tid, outcome.status);
+  if (native || outcome.status.is_dead()) program_.on_stop(tid, outcome.status);
+  return true;
+}
+
+// What the engine puts into the program for all its threads is put there while none of them can
+// look, nor fork. False: not now.
+bool BurstRun::make_ready() {
+  program_.adopt_new_threads();
+  if (engine_->is_open(program_.thread_count())) return true;
+  const double begun = elapsed();
+  Status opened = fail_errno(EAGAIN, "the program is ending");
+  {
+    shadow::Pause everyone(program_, shadow::Pause::Whom::everyone);
+    engine_->regain(everyone);
+    if (!everyone.threads().empty() && !everyone.unusable()) {
+      opened = engine_->open(everyone, program_.thread_count());
+    }
+  }
+  const double now = elapsed();
+  counts_.pauses.push_back(now - begun);
+  governor_.paused(now - begun);
+  if (opened) return true;
+  counts_.refused++;
+  const int why = opened.error().errno_value;
+  if (why != EAGAIN && why != ESRCH) watch_.warn_once(opened.error().message);
+  return false;
+}
+
+double BurstRun::random_length() {
+  return options_.length * std::uniform_real_distribution<double>(0.5, 1.5)(random_);
+}
+
+void BurstRun::burst() {
+  if (!make_ready()) return governor_.missed(elapsed());
+  const double begun = elapsed();
+  const double cpu_before = program_cpu_now();
+  Status in;
+  size_t threads = 0;
+  {
+    shadow::Pause paused(program_);
+    engine_->regain(paused);
+    threads = paused.threads().size();
+    in = threads == 0 || paused.unusable() ? Status(fail_errno(EAGAIN, "the program sleeps"))
+                                           : engine_->begin(paused);
+  }
+  const double running = elapsed();
+  if (!in) {
+    const bool sleeps = in.error().errno_value == EAGAIN;
+    (sleeps ? counts_.sleeping : counts_.refused)++;
+    if (!sleeps && in.error().errno_value != ESRCH) watch_.warn_once(in.error().message);
+    if (threads != 0) governor_.paused(running - begun);
+    engine_->conclude();
+    return sleeps ? governor_.missed(running, kLongestNap) : governor_.missed(running);
+  }
+  service_s_ = 0;
+  run_burst(random_length());
+  const double ending = elapsed();
+  const char* reason = engine_->is_over() ? engine_->reason() : "budget";
+  engine_->end();
+  const double native = elapsed();
+  const double cpu = engine_->is_in_our_process() ? ending - running : program_cpu_now() - cpu_before;
+  const uint64_t instructions = engine_->conclude();
+
+  counts_.bursts++;
+  counts_.burst_s += ending - running;
+  counts_.burst_cpu_s += cpu;
+  if (engine_->halts_program()) {
+    counts_.pauses.push_back(native - begun);
+  } else {
+    counts_.pauses.push_back(running - begun);
+    counts_.pauses.push_back(native - ending);
+  }
+  counts_.ended[program_.alive() ? reason : "exits"]++;
+  const auto sharers = static_cast<double>(std::max<size_t>(1, threads));
+  SampleCost cost;
+  cost.pause = running - begun + native - ending + service_s_ / sharers;
+  cost.contention = cpu / sharers * (1 - 1 / options_.slow_down);
+  if (engine_->halts_program()) cost = {.pause = native - begun};
+  cost.lifetime = ending - running;
+  detail(
+      "burst {} at {:.3f} s: {} instructions, {:.2f} ms, {} threads, paused {:.0f} + {:.0f} us, "
+      "served {:.0f} us",
+      counts_.bursts, begun, instructions, 1e3 * (ending - running), threads,
+      1e6 * (running - begun), 1e6 * (native - ending), 1e6 * service_s_);
+  if (options_.prefill) (void)engine_->prepare();
+  governor_.sampled(elapsed(), cost);
+}
+
+void BurstRun::run_burst(double length) {
+  double served_at = elapsed();
+  const double deadline = served_at + length;
+  while (program_.alive() && !engine_->is_over() && !watch_.interrupted()) {
+    const double now = elapsed();
+    if (now >= deadline) return;
+    if (handle_report()) {
+      served_at = elapsed();
+      service_s_ += served_at - now + kSwitch;
+      continue;
+    }
+    if (!engine_->work() && now > served_at + kEager) watch_.wait_until(deadline, program_);
+  }
+}
+
+// Where is the program? Costs it a short stop.
+void BurstRun::look() {
+  if (!make_ready()) {
+    next_look_ = elapsed() + kLongestLook;
+    return;
+  }
+  const double begun = elapsed();
+  size_t threads = 0;
+  {
+    shadow::Pause paused(program_);
+    engine_->regain(paused);
+    threads = paused.threads().size();
+    if (threads != 0 && !paused.unusable()) engine_->look(paused);
+  }
+  const double pause = elapsed() - begun;
+  if (threads != 0) {
+    counts_.looks++;
+    counts_.pauses.push_back(pause);
+    governor_.paused(pause);
+  }
+  const size_t translated = engine_->prepare();
+  look_gap_ = translated != 0 ? kShortestLook : std::min(kLongestLook, 1.5 * look_gap_);
+  const double jitter = std::uniform_real_distribution<double>(0.5, 1.5)(random_);
+  next_look_ = elapsed() + std::max(jitter * look_gap_, pause / look_share_);
+}
+
+void BurstRun::leave_program() {
+  const double deadline = elapsed() + kPatience;
+  engine_->wake_sleepers();
+  while (engine_->has_sleepers() && program_.alive() && elapsed() < deadline) {
+    if (!handle_report()) watch_.wait_until(std::min(deadline, elapsed() + 0.001), program_);
+  }
+  while (handle_report()) {
+  }
+  if (!program_.alive()) return engine_->forget_program();
+  {
+    shadow::Pause paused(program_, shadow::Pause::Whom::one);
+    engine_->regain(paused);
+    if (const Status removed = engine_->remove(paused); !removed) {
+      watch_.warn_once("memory of ours stays mapped in the program: " + removed.error().message);
+    }
+  }
+  engine_->forget_program();
+  program_.detach();
+}
+
+}  // namespace shadowprof::sample

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+//
+// The event loop of burst mode: one program, the engine of its bursts, and the governor that says
+// when the next one is.
+//
+//   native ──▶ Pause ─▶ engine.begin ─▶ reports until the burst's time is up ─▶ engine.end ──▶
+//   native
+//     │
+//     └─ now and then a look at where the program is, for code to be translated ahead
+#pragma once
+
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "sample/burst_engine.h"
+#include "sample/governor.h"
+#include "sample/run_watch.h"
+
+namespace shadowprof::sample {
+
+struct BurstRunOptions {
+  double length = 0.002;  // seconds, on average; lengths are random against bias
+  double duration = 0;    // of sampling; 0: until the program ends
+  bool prefill = true;    // translate ahead what the program is seen to run
+  double slow_down = 1;   // of what runs in a burst
+  uint64_t seed = 0;
+};
+
+struct BurstRunCounts {
+  uint64_t bursts = 0;
+  uint64_t looks = 0;     // at program counters, for translating ahead
+  uint64_t sleeping = 0;  // bursts that did not begin: nothing ran
+  uint64_t refused = 0;   // that the engine could not begin
+  double burst_s = 0;
+  double burst_cpu_s = 0;  // of the program, in bursts
+  std::vector<double> pauses;
+  std::map<std::string, uint64_t> ended;
+};
+
+class BurstRun {
+ public:
+  BurstRun(shadow::Program program, std::unique_ptr<BurstEngine> engine, BurstRunOptions options,
+           const GovernorOptions& governor);
+  ~BurstRun();
+
+  // A program that was just launched runs from here on.
+  void let_go();
+  // Until the program has ended, or its time is up, or somebody interrupted us. The program goes on
+  // in the last two cases; nothing of ours is left in it.
+  void run();
+
+  const shadow::Program& program() const { return program_; }
+  const Governor& governor() const { return governor_; }
+  const BurstRunCounts& counts() const { return counts_; }
+  BurstEngine& engine() { return *engine_; }
+  const std::vector<std::string>& warnings() const { return watch_.warnings(); }
+  double sampling_s() const { return sampling_s_ > 0 ? sampling_s_ : elapsed(); }
+  // Of the program while it was sampled.
+  double program_cpu_s() const { return cpu_s_; }
+
+ private:
+  bool handle_report();
+  void burst();
+  void run_burst(double length);
+  void look();
+  double random_length();
+  double elapsed() const { return watch_.elapsed(); }
+  double program_cpu_now() const;
+  void leave_program();
+  bool make_ready();
+
+  RunWatch watch_;
+  shadow::Program program_;
+  std::unique_ptr<BurstEngine> engine_;
+  BurstRunOptions options_;
+  Governor governor_;
+  BurstRunCounts counts_;
+  std::mt19937_64 random_;
+  double next_look_ = 0;
+  double look_gap_;
+  double look_share_;     // of the time, that looks may take
+  double service_s_ = 0;  // time in which the burst's threads waited for us
+  double cpu_before_ = 0;
+  double cpu_s_ = 0;
+  double sampling_s_ = 0;
+};
+
+}  // namespace shadowprof::sample

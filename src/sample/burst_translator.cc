@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+#include "sample/burst_translator.h"
+
+#include "collect/count_tables.h"
+#include "sample/engine_stops.h"
+
+namespace shadowprof::sample {
+namespace {
+
+// How much of a stack is searched for return addresses, and how many fragments are followed after
+// one burst or look at the program: that takes a millisecond or two of a core.
+constexpr size_t kStackWords = 256;
+constexpr size_t kFragmentsAhead = 600;
+
+inject::EngineOptions options_for(const Collection& collection, bool counting) {
+  using ptrace::TraceOptions;
+  inject::EngineOptions options;
+  options.bursts = true;
+  options.native_trace = shadow::trace_options(shadow::Follow::no);
+  // The last that a thread has recorded is taken when it ends.
+  options.trace = options.native_trace | TraceOptions::report_exit;
+  options.space.recording = counting ? emu::Recording::counts : emu::Recording::trace;
+  options.space.translator.through_jumps = !collection.needs_trace();
+  options.space.native_between = true;
+  options.plan = collection.plan();
+  return options;
+}
+
+}  // namespace
+
+BurstTranslator::BurstTranslator(trace::BlockTable& table, inject::TraceSink& sink,
+                                 const Collection& collection)
+    : table_(table),
+      counting_((collection.edges || collection.calls) && !collection.needs_trace()),
+      calls_(collection.calls),
+      engine_(table, sink, options_for(collection, counting_)) {}
+
+Status BurstTranslator::open(shadow::Pause& paused, size_t threads) {
+  process_ = paused.process();
+  return engine_.open(paused.threads().front().tracee, process_, threads);
+}
+
+void BurstTranslator::regain(shadow::Pause& paused) {
+  for (shadow::PausedThread& thread : paused.threads()) {
+    engine_.regain(thread.tracee.tid(), thread.registers);
+  }
+}
+
+Status BurstTranslator::begin(shadow::Pause& paused) {
+  engine_.begin_burst(paused.threads().front().tracee.tid());
+  Status refused = fail_errno(EAGAIN, "no thread runs");
+  size_t admitted = 0;
+  std::erase_if(paused.threads(), [&](const shadow::PausedThread& thread) {
+    // Signals that wait for their delivery get it natively.
+    if (!thread.stop.is_event(ptrace::StopEvent::stop)) return false;
+    const Status in = engine_.admit(thread.tracee, thread.registers);
+    if (in) {
+      admitted++;
+    } else {
+      refused = in;
+    }
+    return in.has_value();
+  });
+  if (admitted != 0) return {};
+  engine_.end_burst();
+  return refused;
+}
+
+bool BurstTranslator::serve(Tid tid, const ptrace::WaitStatus& status) {
+  return engine_.serve(tid, status);
+}
+
+uint64_t BurstTranslator::conclude() {
+  engine_.conclude_burst();
+  if (!counting_) return 0;
+  const uint64_t now = engine_.count_instructions();
+  return now - std::exchange(instructions_, now);
+}
+
+void BurstTranslator::look(shadow::Pause& paused) {
+  ptrace::RemoteMemory memory(process_);
+  for (const shadow::PausedThread& thread : paused.threads()) {
+    seen_.push_back(thread.registers.pc());
+    const size_t before = stack_.size();
+    stack_.resize(before + kStackWords);
+    const std::span<uint64_t> words = std::span(stack_).subspan(before);
+    const size_t bytes = memory.read_some(
+        thread.registers.sp(), {reinterpret_cast<uint8_t*>(words.data()), words.size_bytes()});
+    stack_.resize(before + bytes / sizeof(uint64_t));
+  }
+}
+
+size_t BurstTranslator::prepare() {
+  if (!engine_.is_open()) return 0;
+  for (uint64_t word : std::exchange(stack_, {})) {
+    if (engine_.is_return_point(GuestAddr(word))) seen_.push_back(GuestAddr(word));
+  }
+  return engine_.translate_ahead(std::exchange(seen_, {}), kFragmentsAhead);
+}
+
+Status BurstTranslator::remove(shadow::Pause& paused) {
+  if (!engine_.is_open()) return {};
+  if (paused.threads().empty()) return fail("no thread of the program can be stopped");
+  return engine_.close(paused.threads().front().tracee);
+}
+
+BurstTotals BurstTranslator::totals() const {
+  const inject::EngineCounts& counts = engine_.counts();
+  BurstTotals totals;
+  totals.fragments = counts.translation.fragments;
+  totals.translation_s = counts.translation.seconds;
+  totals.by_number = engine_.syscalls();
+  totals.stops = stops_by_kind(counts);
+  return totals;
+}
+
+void BurstTranslator::finish(profile::Profile& profile) {
+  if (counting_)
+    collect::add_counts(table_, engine_.run_counts(), engine_.pair_counts(), calls_, profile);
+}
+
+}  // namespace shadowprof::sample

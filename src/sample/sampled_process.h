@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+//
+// One process that is sampled: the space that its replicas run in, and what samples cost it.
+//
+//   fork()     a pause of the program, and a replica that has not run yet
+//   begin()    before it, and
+//   end()      after the replica's death: the program's page faults, as far as samples cause them
+//   leave()    nothing of ours is in the program any more, and it is traced no longer
+//
+// A process that another one forked begins with the space of that: its code is the same, or is
+// found to be another one when a replica of it is prepared. Two replicas never run in one space at
+// a time.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "inject/trace_sink.h"
+#include "sample/engine.h"
+#include "sample/governor.h"
+#include "shadow/emulator_space.h"
+#include "shadow/execution.h"
+#include "shadow/program.h"
+#include "shadow/replica.h"
+#include "shadow/system_calls.h"
+#include "shadow/shadow_space.h"
+
+namespace shadowprof::sample {
+
+class SampledProcess {
+ public:
+  // Of one engine, or the other, or none yet.
+  struct Space {
+    std::shared_ptr<shadow::ShadowSpace> translated;
+    std::shared_ptr<shadow::EmulatorSpace> emulated;
+    bool exists() const { return translated || emulated; }
+  };
+
+  // Times are in seconds since sampling began.
+  SampledProcess(shadow::Program program, Space space, double now);
+
+  shadow::Program& program() { return program_; }
+  const shadow::Program& program() const { return program_; }
+  // Where there is none, or the program has become another one.
+  Status make_space(Engine engine, trace::BlockTable& table);
+  void drop_space() { space_ = {}; }
+  // Empty where the child is not a copy of what the space was made for.
+  Space space_of_child() const {
+    return space_generation_ == program_.generation() ? space_ : Space();
+  }
+
+  // `count` replicas of one moment. A log of the program's input is kept for the first as long as
+  // that costs no more than `log_s` seconds; 0: none is. EAGAIN: the program sleeps.
+  Result<std::vector<shadow::Replica>> fork(size_t count, bool at_idle_priority, double log_s,
+                                            double& pause);
+  // One that will not be run.
+  void let_die(const shadow::Replica& replica);
+  shadow::Identity identity(const shadow::Replica& replica) const {
+    return {program_.pid(), replica.parent_pid};
+  }
+  // What will run it.
+  std::unique_ptr<shadow::Execution> make_execution(const trace::BlockTable& table,
+                                                    inject::TraceSink& sink,
+                                                    shadow::Replica replica,
+                                                    const shadow::Budget& budget);
+  // Of a replica that was not our own child: to be reaped at the next pause.
+  void died(Tid replica) { zombies_.push_back(replica); }
+  // A replica faulted: perhaps it missed memory.
+  void copy_all_memory() { fork_options_.all_memory = true; }
+
+  void begin(double now, SampleCost& cost);
+  void end(double now, SampleCost& cost);
+
+  void leave();
+  void ended(double now) { gone_at_ = now; }
+
+  // Of the program since it is sampled; from the last look on, as busy as before.
+  double cpu_s(double now) const;
+
+ private:
+  void keep_log(shadow::Replica& replica, double most_s);
+  uint64_t look(double now);
+
+  shadow::Program program_;
+  Space space_;
+  unsigned space_generation_ = 0;
+  GuestAddr syscall_insn_;
+  shadow::ForkOptions fork_options_;
+  std::vector<Tid> zombies_;
+  double first_look_ = 0;
+  double last_look_ = 0;
+  double gone_at_ = 0;
+  double cpu_at_first_ = 0;
+  double cpu_at_last_ = 0;
+  double fault_rate_ = 0;  // of the program by itself, a second
+  uint64_t faults_at_fork_ = 0;
+  uint64_t faults_at_end_ = 0;  // of the last sample
+  double began_at_ = 0;
+  double ended_at_ = 0;
+};
+
+}  // namespace shadowprof::sample

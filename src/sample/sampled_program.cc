@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+#include "sample/sampled_program.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "sample/host.h"
+
+namespace shadowprof::sample {
+namespace {
+
+constexpr int kTracerNice = -10;
+
+profile::Pauses summarise_pauses(std::vector<double> pauses) {
+  if (pauses.empty()) return {};
+  std::sort(pauses.begin(), pauses.end());
+  const auto quantile = [&](double q) {
+    return pauses[static_cast<size_t>(q * static_cast<double>(pauses.size() - 1))];
+  };
+  return {std::accumulate(pauses.begin(), pauses.end(), 0.0), pauses.back(), quantile(0.5),
+          quantile(0.99)};
+}
+
+// From the program's processor time and the speed of its samples.
+uint64_t estimate_total(const SampledRun& run) {
+  if (run.engine_cpu_s <= 0) return 0;
+  const double rate = run.slow_down * static_cast<double>(run.instructions) / run.engine_cpu_s;
+  return static_cast<uint64_t>(run.program_cpu_s * rate);
+}
+
+}  // namespace
+
+Result<std::vector<shadow::Program>> find_programs(
+    const std::optional<ptrace::LaunchRequest>& launch, const std::vector<Tid>& attach_to,
+    bool follow) {
+  const auto children = follow ? shadow::Follow::children : shadow::Follow::no;
+  std::vector<shadow::Program> programs;
+  if (launch) {
+    SP_ASSIGN(const ptrace::Tracee process, ptrace::launch(*launch));
+    programs.push_back(shadow::Program::launched(process, children));
+  }
+  for (Tid process : attach_to) {
+    auto program = shadow::Program::attach(process, children);
+    if (!program) {
+      for (shadow::Program& attached : programs) attached.detach();
+      return tl::unexpected(program.error());
+    }
+    programs.push_back(std::move(*program));
+  }
+  return programs;
+}
+
+void serve_first() {
+  (void)::setpriority(PRIO_PROCESS, 0, kTracerNice);
+}
+
+std::optional<profile::Exit> exit_of(const shadow::Program& program) {
+  const auto& end = program.end();
+  if (!end) return std::nullopt;
+  const bool killed = end->kind() == ptrace::WaitStatus::Kind::killed;
+  return profile::Exit{killed, killed ? end->signal() : end->exit_code()};
+}
+
+void fill_sampled(const SampledRun& run, const collect::Pipeline& pipeline,
+                  profile::Profile& profile) {
+  profile::Overhead& overhead = profile.overhead;
+  overhead.budget_share = run.max_overhead;
+  overhead.estimated_share = run.estimated_overhead;
+  overhead.pause_s = summarise_pauses(run.pauses);
+  overhead.collector_cpu_s = pipeline.cpu_seconds();
+  overhead.engine_cpu_s = cpu_seconds_of(RUSAGE_SELF) - overhead.collector_cpu_s;
+  overhead.program_cpu_s = run.program_cpu_s;
+  overhead.translated_blocks = run.fragments;
+  overhead.translation_s = run.translation_s;
+  profile::Coverage& coverage = profile.coverage;
+  coverage.samples = run.samples;
+  for (const auto& [reason, samples] : run.ended) coverage.ended[reason] = samples;
+  coverage.instructions_total = std::max(coverage.instructions_profiled, estimate_total(run));
+  coverage.estimated = true;
+}
+
+}  // namespace shadowprof::sample

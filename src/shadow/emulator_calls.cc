@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+//
+// The tracer's half: system calls of interpreted threads.
+#include <linux/futex.h>
+#include <linux/sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "shadow/emulator_executor.h"
+#include "shadow/thread_request.h"
+
+namespace shadowprof::shadow {
+namespace {
+
+// Calls for which neither the guest's memory nor its mappings matter, as they are answered here.
+bool is_about_registers(long nr) {
+  constexpr long kCalls[] = {SYS_write,   SYS_close,     SYS_lseek,   SYS_getpid,      SYS_gettid,
+                             SYS_getppid, SYS_getuid,    SYS_geteuid, SYS_getgid,      SYS_getegid,
+                             SYS_dup,     SYS_dup2,      SYS_dup3,    SYS_sched_yield, SYS_alarm,
+                             SYS_exit,    SYS_exit_group};
+  return std::find(std::begin(kCalls), std::end(kCalls), nr) != std::end(kCalls);
+}
+
+bool changes_mappings(long nr) {
+  constexpr long kCalls[] = {SYS_mmap, SYS_munmap, SYS_mremap,        SYS_mprotect,
+                             SYS_brk,  SYS_shmat,  SYS_pkey_mprotect, SYS_shmdt};
+  return std::find(std::begin(kCalls), std::end(kCalls), nr) != std::end(kCalls);
+}
+
+}  // namespace
+
+// False: the program has not come to this call yet.
+bool EmulatorExecutor::serve_system_call() {
+  if (dead_) {
+    worker_ending_ = Ending{Outcome::died, {}, -1};
+    return true;
+  }
+  if (!awaited_.waits()) return answer_system_call();
+  if (stop_wanted_) {
+    const std::scoped_lock lock(mutex_);
+    worker_ending_ = Ending{wanted_end_.value_or(Outcome::stopped), {}, -1};
+    return true;
+  }
+  switch (awaited_.next(*replica_.log)) {
+    case AwaitedCall::Next::wait:
+      return false;
+    case AwaitedCall::Next::ask:
+      return answer_system_call();
+    case AwaitedCall::Next::give_up:
+      worker_ending_ = Ending{Outcome::input, "the program waits, too",
+                              static_cast<long>(current().registers.rax)};
+      return true;
+  }
+  return true;
+}
+
+bool EmulatorExecutor::answer_system_call() {
+  const machine::Registers& guest = current().registers;
+  const auto nr = static_cast<int>(guest.rax);
+  SyscallArguments arguments;
+  for (size_t i = 0; i < 6; i++) arguments[i] = guest.syscall_argument(i);
+  counts_.system_calls++;
+  if (nr >= 0) counts_.by_number[static_cast<unsigned>(nr)]++;
+  SyscallAnswer answer;
+  Status prepared;
+  {
+    ptrace::RemoteSyscalls remote(replica_.tracee, space_.syscall_insn(), ptrace::StopSignal::keep,
+                                  replica_.filters());
+    if (!is_about_registers(nr)) prepared = put_memory(remote);
+    if (prepared) answer = calls_.answer(current(), guest, remote);
+    if (!remote.finish()) prepared = ptrace::thread_is_gone(tid());
+  }
+  if (!prepared) {
+    worker_ending_ = Ending{Outcome::died, prepared.error().message, -1};
+    return true;
+  }
+  if (answer.kind == SyscallAnswer::Kind::not_yet) {
+    awaited_.no_answer(*replica_.log);
+    return false;
+  }
+  awaited_.over();
+  if (!is_about_registers(nr)) take_memory(nr, arguments, answer.value);
+  carry_out(std::move(answer));
+  return true;
+}
+
+void EmulatorExecutor::carry_out(SyscallAnswer answer) {
+  using Kind = SyscallAnswer::Kind;
+  machine::Registers& guest = current().registers;
+  if (answer.kind == Kind::ends) {
+    worker_ending_ = std::move(answer.ending);
+    return;
+  }
+  if (answer.kind == Kind::finished) {
+    leaves_ = true;
+    return finish_thread();
+  }
+  if (answer.kind == Kind::new_thread) {
+    auto thread = make_thread(current(), calls_.memory(), threads_.size());
+    if (!thread) {
+      worker_ending_ =
+          Ending{Outcome::system_call, "starts a process", static_cast<long>(guest.rax)};
+      return;
+    }
+    answer.value = (*thread)->tid.value;
+    threads_.push_back(std::move(*thread));
+    view_.forget_all();
+    space_.emulator().memory_changed();
+  }
+  guest.rax = static_cast<uint64_t>(answer.value);
+  guest.rip += machine::kSyscallInsnBytes;
+  guest.rcx = guest.rip;
+  guest.r11 = guest.eflags;
+  leaves_ = answer.kind == Kind::waits || (answer.kind == Kind::yields && threads_.size() > 1);
+}
+
+// What the guest has written, to where its system call looks for it.
+Status EmulatorExecutor::put_memory(ptrace::RemoteSyscalls& remote) {
+  Status done;
+  view_.take_written([&](GuestAddr page, std::span<const uint8_t> bytes) {
+    if (!done) return;
+    const GuestRange range{page, page + bytes.size()};
+    if (shared_.overlaps(range)) done = shared_.make_private(remote, calls_.memory(), range);
+    if (done && !calls_.memory().write(page, bytes)) {
+      // A stack has grown, which it has not done in the replica.
+      constexpr int kHow = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+      const auto grown = remote.mmap(page, bytes.size(), PROT_READ | PROT_WRITE, kHow);
+      if (!grown) {
+        done = tl::unexpected(grown.error());
+        return;
+      }
+      done = calls_.memory().write(page, bytes);
+    }
+  });
+  return done;
+}
+
+// What the call may have changed will be fetched again.
+void EmulatorExecutor::take_memory(long number, const SyscallArguments& arguments, int64_t answer) {
+  if (number == SYS_read || number == SYS_pread64) {
+    if (answer > 0) {
+      const GuestAddr start(arguments[1]);
+      view_.forget({start, start + static_cast<uint64_t>(answer)});
+    }
+  } else {
+    view_.forget_all();
+  }
+  if (changes_mappings(number)) refresh_areas();
+  space_.emulator().memory_changed();
+}
+
+void EmulatorExecutor::refresh_areas() {
+  const auto mappings = kernel::read_maps(tid());
+  if (mappings) view_.set_areas(memory_areas(tid(), *mappings));
+}
+
+void EmulatorExecutor::finish_thread() {
+  GuestThread& thread = current();
+  if (thread.clear_child_tid.value == 0) return;
+  const int32_t nobody = 0;
+  (void)view_.write(thread.clear_child_tid,
+                    {reinterpret_cast<const uint8_t*>(&nobody), sizeof nobody});
+  space_.emulator().memory_changed();
+  (void)calls_.futexes().wake(thread.clear_child_tid, 1, FUTEX_BITSET_MATCH_ANY);
+}
+
+}  // namespace shadowprof::shadow

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#include "shadow/emulator_space.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <string>
+
+#include "ptrace/remote_syscall.h"
+
+namespace shadowprof::shadow {
+namespace {
+
+std::string time_namespace_of(Tid process) {
+  char target[PATH_MAX];
+  const std::string link = fmt::format("/proc/{}/ns/time", process.value);
+  const ssize_t size = ::readlink(link.c_str(), target, sizeof target);
+  return size < 0 ? "" : std::string(target, static_cast<size_t>(size));
+}
+
+const std::vector<kernel::Mapping>& our_vvar() {
+  static const std::vector<kernel::Mapping> mappings = [] {
+    auto all = kernel::read_maps(Tid(::getpid())).value_or(std::vector<kernel::Mapping>{});
+    std::erase_if(all, [](const kernel::Mapping& m) { return !m.path.starts_with("[vvar"); });
+    return all;
+  }();
+  return mappings;
+}
+
+}  // namespace
+
+EmulatorSpace::EmulatorSpace(trace::BlockTable& table)
+    : code_(Tid(), table), emulator_(table, code_) {
+  code_.distrust_generated_code();
+  for (auto& buffer : buffers_) buffer.resize(limits::kTraceBufferBytes / sizeof(trace::Word));
+}
+
+Status EmulatorSpace::prepare(Tid replica, const std::vector<kernel::Mapping>& mappings) {
+  for (const GuestRange& range : code_.rebind(replica, mappings)) emulator_.invalidate(range);
+  if (syscall_insn_.value != 0 && code_.region(syscall_insn_).range.size() != 0) return {};
+  SP_ASSIGN(syscall_insn_,
+            ptrace::find_syscall_instruction(kernel::executable_ranges(mappings), code_.memory()));
+  return {};
+}
+
+std::vector<machine::MemoryArea> memory_areas(Tid process,
+                                              const std::vector<kernel::Mapping>& mappings) {
+  static const std::string our_time = time_namespace_of(Tid(::getpid()));
+  const bool same_time = time_namespace_of(process) == our_time;
+  std::vector<machine::MemoryArea> areas;
+  for (const kernel::Mapping& m : mappings) {
+    machine::MemoryArea area{m.range, m.readable, m.writable, m.path == "[stack]", nullptr};
+    if (m.path.starts_with("[vvar") && same_time) {
+      const auto ours = std::find_if(our_vvar().begin(), our_vvar().end(),
+                                     [&](const kernel::Mapping& o) { return o.path == m.path; });
+      if (ours != our_vvar().end() && ours->range.size() == m.range.size()) {
+        area.same_in_ours = reinterpret_cast<const uint8_t*>(ours->range.start.value);
+      }
+    }
+    areas.push_back(area);
+  }
+  return areas;
+}
+
+}  // namespace shadowprof::shadow

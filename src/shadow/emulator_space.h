@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+//
+// What outlives the single sample of the interpreter: the code that it has lowered. Each sample has
+// a replica of its own, whose memory is looked at from here.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "emu/interpreter/emulator.h"
+#include "inject/guest_code.h"
+#include "machine/memory_view.h"
+
+namespace shadowprof::shadow {
+
+class EmulatorSpace {
+ public:
+  explicit EmulatorSpace(trace::BlockTable& table);
+
+  // `replica` is stopped, and has the code that its mappings say.
+  Status prepare(Tid replica, const std::vector<kernel::Mapping>& mappings);
+
+  emu::Emulator& emulator() { return emulator_; }
+  const emu::Emulator& emulator() const { return emulator_; }
+  inject::GuestCode& code() { return code_; }
+  // One sample at a time fills them.
+  static constexpr size_t kBuffers = 2;
+  std::span<trace::Word> buffer(size_t which) { return buffers_[which]; }
+  // Where a `syscall` instruction is; valid after prepare().
+  GuestAddr syscall_insn() const { return syscall_insn_; }
+
+ private:
+  inject::GuestCode code_;
+  emu::Emulator emulator_;
+  std::vector<trace::Word> buffers_[kBuffers];
+  GuestAddr syscall_insn_;
+};
+
+// What its pages are fetched from.
+class ProcessMemory : public machine::MemorySource {
+ public:
+  explicit ProcessMemory(Tid process) : memory_(process) {}
+  size_t read_some(GuestAddr from, std::span<uint8_t> out) override {
+    return memory_.read_some(from, out);
+  }
+
+ private:
+  ptrace::RemoteMemory memory_;
+};
+
+// A process's mappings as its memory is viewed. The kernel's vvar pages cannot be read from
+// outside; they are the same in our process, unless `process` is in a time namespace of its own.
+std::vector<machine::MemoryArea> memory_areas(Tid process,
+                                              const std::vector<kernel::Mapping>& mappings);
+
+}  // namespace shadowprof::shadow

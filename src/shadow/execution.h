@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+//
+// One replica being run by an engine, from its fork until its trace is read: what the event loop of
+// shadow mode knows of it. Two engines, two implementations:
+//
+//   Executor           the replica itself runs, in the code cache (executor.h)
+//   EmulatorExecutor   the replica stays frozen, its memory is interpreted (emulator_executor.h)
+//
+//   start()        the engine begins
+//   on_stop()      the replica has stopped or died
+//   on_idle()      what could not go on before, or waits for the tracer's thread
+//   request_end()  from outside: it ends in an orderly way
+//
+// None of these waits for collectors or for the engine: the caller has the program's own stops to
+// serve. All are called by the tracer's thread.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+
+#include "base/result.h"
+#include "emu/translator.h"
+#include "ptrace/wait_status.h"
+#include "shadow/outcome.h"
+#include "trace/record.h"
+
+namespace shadowprof::shadow {
+
+struct ExecutorCounts {
+  uint64_t instructions = 0;
+  uint64_t fragments = 0;  // translated meanwhile
+  uint64_t misses = 0;
+  uint64_t drains = 0;
+  uint64_t system_calls = 0;  // that the tracer dealt with
+  uint64_t private_pages = 0;
+  double translation_s = 0;
+  std::map<unsigned, uint64_t> by_number;
+};
+
+// Seconds on a processor, and waiting for one.
+struct ProcessorTime {
+  double used = 0;
+  double waited = 0;
+};
+
+struct Budget {
+  uint64_t instructions = 0;
+  uint64_t sample_number = 0;
+  emu::CapturePlan plan{};
+};
+
+class Execution {
+ public:
+  virtual ~Execution() = default;
+
+  virtual Status start() = 0;
+  virtual void on_stop(const ptrace::WaitStatus& status) = 0;
+  virtual void on_idle() = 0;
+  virtual void request_end(Outcome outcome) = 0;
+
+  // The replica.
+  virtual Tid tid() const = 0;
+  virtual bool is_our_child() const = 0;
+  // Why it ended; the process may still be dying.
+  virtual const std::optional<Ending>& ending() const = 0;
+  // Dead, and its trace is read.
+  virtual bool is_done() const = 0;
+  virtual bool waits_for_collectors() const = 0;
+  // For an answer that the program has not had yet (input_log.h).
+  virtual bool waits_for_program() const = 0;
+  virtual const ExecutorCounts& counts() const = 0;
+  // Of whoever executes the guest's code: when it ended, and up to now.
+  virtual const ProcessorTime& processor() const = 0;
+  virtual ProcessorTime processor_now() const = 0;
+  // A thread of ours executes it, and not the replica.
+  virtual bool in_our_process() const = 0;
+  // No core is idle: it runs like everybody from now on, where that is permitted.
+  virtual void leave_idle_priority() = 0;
+};
+
+// The last words of a thread's trace, which collectors read in place.
+std::span<const trace::Word> end_of_trace(Outcome outcome);
+
+// Of a thread, from /proc.
+ProcessorTime processor_time_of(Tid tid);
+
+}  // namespace shadowprof::shadow

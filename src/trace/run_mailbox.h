@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+//
+// From a collector to the engine: runs that it has seen often enough to do with a sample of them
+// from now on. The one thing that goes against the stream of the trace; both sides work without it.
+// The engine answers when it has done so.
+#pragma once
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/types.h"
+
+namespace shadowprof::trace {
+
+class RunMailbox {
+ public:
+  struct Request {
+    RunId run;
+    // The collector wants to know of each execution, though not of what it computes.
+    bool keep_records = true;
+  };
+  struct Answer {
+    RunId plain;          // of the translation that captures nothing
+    uint64_t chunks = 0;  // submitted until then: what was captured in later ones is a sample
+  };
+
+  void put(Request request) {
+    const std::lock_guard lock(mutex_);
+    requests_.push_back(request);
+  }
+  std::vector<Request> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(requests_, {});
+  }
+  void answer(Answer answer) {
+    const std::lock_guard lock(mutex_);
+    answers_.push_back(answer);
+  }
+  std::vector<Answer> take_answers() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(answers_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Request> requests_;
+  std::vector<Answer> answers_;
+};
+
+}  // namespace shadowprof::trace

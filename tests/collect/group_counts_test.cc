@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+//
+// How counts differ between samples, and the errors that collectors make of it.
+#include "collect/edge_collector.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "collect/group_counts.h"
+#include "collect/path_collector.h"
+#include "synthetic.h"
+
+namespace shadowprof::collect {
+namespace {
+
+TEST_CASE(
+    "groups hold what counts grew by, and add up to all of it however many samples there are") {
+  for (const uint64_t samples : {2u, 63u, 64u, 65u, 1000u}) {
+    CAPTURE(samples);
+    std::vector<uint64_t> counts(3, 0);
+    GroupCounts groups;
+    for (uint64_t s = 0; s < samples; s++) {
+      counts[0] += 1000;
+      counts[1] += s % 2 == 0 ? 500 : 0;
+      if (groups.due()) groups.look(counts.size(), [&](size_t i) { return counts[i]; });
+    }
+    CHECK(groups.groups().size() >= std::min<uint64_t>(samples, GroupCounts::kMostGroups / 2));
+    CHECK(groups.groups().size() < GroupCounts::kMostGroups);
+    std::vector<uint64_t> sums(3, 0);
+    for (const auto& group : groups.groups())
+      for (const auto& [index, count] : group.entries) sums[index] += count;
+    const uint64_t length = sums[0] / 1000 / groups.groups().size();
+    CHECK(sums[0] == 1000 * length * groups.groups().size());
+    CHECK(samples - sums[0] / 1000 < length);
+    CHECK(sums[2] == 0);
+  }
+}
+
+TEST_CASE("what the last thread of a replica leaves is part of the next group") {
+  std::vector<uint64_t> counts(1, 0);
+  GroupCounts groups;
+  for (const uint64_t more : {0u, 100'000u, 3u, 100'000u, 1u}) {
+    counts[0] += more;
+    if (groups.due()) groups.look(1, [&](size_t i) { return counts[i]; });
+  }
+  REQUIRE(groups.groups().size() == 2);
+  CHECK(groups.groups()[1].total == 100'003);
+}
+
+TEST_CASE("groups of different sizes are worth fewer groups") {
+  CHECK(effective_groups({}) == 0);
+  CHECK(effective_groups({{{}, 5}, {{}, 5}, {{}, 5}}) == 3);
+  CHECK(effective_groups({{{}, 100}, {{}, 1}, {{}, 1}}) == 1);
+}
+
+using trace::Word;
+using Samples = std::vector<std::vector<Word>>;
+
+template <typename Collector>
+profile::Profile collected(Collector collector, const Samples& samples) {
+  for (const std::vector<Word>& words : samples) {
+    const Word start[] = {trace::special_word(trace::SpecialKind::sample_start, 3), 1, 0};
+    const Word end[] = {trace::special_word(trace::SpecialKind::sample_end, 2), 0};
+    collector.consume({Tid(1), start});
+    collector.consume({Tid(1), words});
+    collector.consume({Tid(1), end});
+  }
+  profile::Profile p;
+  collector.finish(p);
+  return p;
+}
+
+profile::Profile edges_of(const trace::BlockTable& table, const Samples& samples) {
+  return collected(EdgeCollector(table, {true, true}), samples);
+}
+
+TEST_CASE("samples that are alike leave no doubt, whatever is counted") {
+  const test::Program program(3);
+  test::Engine engine(program, {64, 4, 0});
+  const std::vector<Word> words = engine.trace(test::execute(program, 3, 20'000, 0));
+  const profile::Profile p = edges_of(engine.table, {words, words, words, words});
+  CHECK(p.confidence.groups == 4);
+  CHECK(p.groups.size() == 4);
+  REQUIRE(!p.tables.edges.empty());
+  for (const auto& e : p.tables.edges) CHECK(e.error == 0);
+  for (const auto& c : p.tables.calls) CHECK(c.error == 0);
+  CHECK(collected(EdgeCollector(engine.table), {words, words}).confidence.groups == 0);
+}
+
+void compare_with_single_samples(const test::Program& program, size_t& uncertain) {
+  constexpr size_t kSamples = 8;
+  test::Engine engine(program, {64, 4, 0});
+  Samples samples;
+  for (uint64_t seed = 1; seed <= kSamples; seed++)
+    samples.push_back(engine.trace(test::execute(program, seed, 20'000, 0)));
+  const profile::Profile p = edges_of(engine.table, samples);
+  if (p.confidence.groups < 2) return;
+  using Key = std::tuple<profile::CodeRef, profile::CodeRef, profile::EdgeKind>;
+  std::map<Key, profile::ErrorSum> sums;
+  double squared = 0, all = 0;
+  for (const auto& words : samples) {
+    const profile::Profile one = edges_of(engine.table, {words});
+    double of_sample = 0;
+    for (const auto& e : one.tables.edges) of_sample += static_cast<double>(e.count);
+    for (const auto& e : one.tables.edges)
+      sums[{e.from, e.to, e.kind}].add(static_cast<double>(e.count), of_sample);
+    squared += of_sample * of_sample;
+    all += of_sample;
+  }
+  for (const auto& e : p.tables.edges) {
+    const uint64_t expected = sums[{e.from, e.to, e.kind}].error(
+        p.confidence.groups, squared, static_cast<double>(e.count) / all);
+    // Rounded, and without counts too small to be kept.
+    const double off = std::abs(static_cast<double>(e.error) - static_cast<double>(expected));
+    CHECK(off <= 5 + 0.05 * static_cast<double>(expected));
+    uncertain += e.error > 5 ? 1 : 0;
+  }
+  PathCollectorOptions options;
+  options.errors = true;
+  for (const auto& path : collected(PathCollector(engine.table, options), samples).tables.paths)
+    CHECK(path.error >= 1);
+}
+
+TEST_CASE("errors of edges are those of counts taken sample by sample") {
+  size_t uncertain = 0;
+  for (uint64_t seed = 1; seed <= 12; seed++) {
+    CAPTURE(seed);
+    compare_with_single_samples(test::Program(seed), uncertain);
+  }
+  CHECK(uncertain > 10);
+}
+
+}  // namespace
+}  // namespace shadowprof::collect
