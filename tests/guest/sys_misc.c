@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Everyday system calls whose results a program relies on: names, limits, personality, random
-// bytes, epoll, eventfd, sockets, directories, file locks, futexes, memory-based files, rseq
-// registration.
+// bytes, epoll, eventfd, sockets, directories, file locks, memory-based files, rseq registration.
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/futex.h>
-#include <pthread.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -136,38 +133,12 @@ static void test_files(void) {
   printf("files\n");
 }
 
-static uint32_t futex_word;
-static void* wake(void* argument) {
-  (void)argument;
-  for (;;) {
-    __atomic_store_n(&futex_word, 1, __ATOMIC_SEQ_CST);
-    if (syscall(SYS_futex, &futex_word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0) == 1) return NULL;
-    sched_yield();
-    if (__atomic_load_n(&futex_word, __ATOMIC_SEQ_CST) == 2) return NULL;
-  }
-}
-static void test_futex(void) {
-  pthread_t thread;
-  EXPECT(syscall(SYS_futex, &futex_word, FUTEX_WAIT_PRIVATE, 5, NULL, NULL, 0) == -1 &&
-         errno == EAGAIN);
-  const struct timespec shortly = {0, 5000000};
-  EXPECT(syscall(SYS_futex, &futex_word, FUTEX_WAIT_PRIVATE, 0, &shortly, NULL, 0) == -1 &&
-         errno == ETIMEDOUT);
-  EXPECT(pthread_create(&thread, NULL, wake, NULL) == 0);
-  while (__atomic_load_n(&futex_word, __ATOMIC_SEQ_CST) == 0)
-    syscall(SYS_futex, &futex_word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
-  __atomic_store_n(&futex_word, 2, __ATOMIC_SEQ_CST);
-  pthread_join(thread, NULL);
-  printf("futex\n");
-}
-
 int main(void) {
   test_descriptors();
   test_identity();
   test_random();
   test_events();
   test_files();
-  test_futex();
   // Whether restartable sequences are registered is the C library's choice; using the CPU number
   // that they keep must work either way.
   for (int i = 0; i < 1000; ++i) EXPECT(sched_getcpu() >= 0);
