@@ -156,7 +156,13 @@ void Program::detach() {
 // Of a thread that was interrupted. False: it waits uninterruptibly.
 bool Program::try_detach(Tid tid, std::set<Tid>& ending) {
   const ptrace::Tracee thread(tid);
-  const auto stop = ptrace::wait_for_stop(tid, ptrace::Patience::bounded);
+  auto stop = ptrace::wait_for_stop(tid, ptrace::Patience::bounded);
+  // On its way into a system call, or out of one: what the interrupt does to the call can be
+  // concealed only at the stop behind it.
+  while (stop && stop->kind() == WaitStatus::Kind::syscall_stop) {
+    (void)thread.cont_if_alive();
+    stop = ptrace::wait_for_stop(tid, ptrace::Patience::bounded);
+  }
   if (!stop && stop.error().errno_value == EAGAIN) return false;
   if (!stop) {
     ending.insert(tid);

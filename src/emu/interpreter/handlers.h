@@ -22,7 +22,8 @@ enum class Form : uint8_t {
 };
 
 Handler alu_handler(decoder::Code code, uint8_t bits, Form form, bool flags);
-Handler shift_handler(decoder::Code code, uint8_t bits, Form form);  // imm, or cl
+// By an immediate, or cl. `extra`: a rotate by an immediate that leaves OF alone.
+Handler shift_handler(decoder::Code code, uint8_t bits, Form form);
 Handler move_handler(uint8_t bits, Form form);
 // movzx and movsx.
 Handler extend_handler(bool is_signed, uint8_t from_bits, uint8_t to_bits, Form form);

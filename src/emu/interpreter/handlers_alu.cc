@@ -180,6 +180,9 @@ const Op* shift(State& state, const Op* op) {
   } else {
     put(state, op->use.dst, shifted<kCode>(get<T>(state, op->use.dst), count, flags));
   }
+  if constexpr (kForm == Form::reg_imm && (kCode == Code::rol || kCode == Code::ror)) {
+    if (op->use.extra != 0) flags = (flags & ~kOverflowBit) | (state.flags & kOverflowBit);
+  }
   state.flags = flags;
   return go_on(state, op + 1);
 }

@@ -92,6 +92,22 @@ Handler handler_for(const Operation& o, bool flags_live) {
   }
 }
 
+// Rotates by more than one leave OF undefined. Rotating a register by an immediate, some processors
+// leave it as it was; by cl, which is how the handlers rotate, and in memory they compute it.
+bool immediate_rotates_keep_overflow() {
+  bool overflow;
+  asm("movb $0x7f, %%al\n\taddb $1, %%al\n\trolb $2, %%al" : "=@cco"(overflow) : : "al");
+  return overflow;
+}
+
+bool keeps_overflow(const Operation& o) {
+  if (o.code != Code::rol && o.code != Code::ror) return false;
+  if (form_of(o) != Form::reg_imm) return false;
+  static const bool host_keeps = immediate_rotates_keep_overflow();
+  const int64_t count = o.immediate & (o.operands[0].bits == 64 ? 63 : 31);
+  return host_keeps && count > 1;
+}
+
 }  // namespace
 
 std::optional<Lowered> Lowering::lower(GuestAddr pc, CapturePlan plan) {
@@ -268,6 +284,7 @@ bool Lowering::lower_named(const Operation& o, bool flags_live) {
   if (o.operands[0].kind == Kind::reg) op.use.dst = offset_of(o.operands[0]);
   if (o.operands[1].kind == Kind::reg) op.use.src = offset_of(o.operands[1]);
   op.immediate = o.immediate;
+  if (keeps_overflow(o)) op.use.extra = 1;
   return true;
 }
 
