@@ -133,8 +133,10 @@ bool is_vector_namesake(const Full& full) {
   return full.info.meta.category != ZYDIS_CATEGORY_STRINGOP;
 }
 
-// Those with a register may be undefined on this processor (0f 0d on AMD's): they are cells.
+// Those with a register may be undefined on this processor (0f 0d on AMD's), and those in VEX
+// encoding are Knights Corner's alone: they are cells.
 bool is_hint(const ZydisDecodedInstruction& info) {
+  if (info.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY) return false;
   if (info.raw.modrm.offset != 0 && info.raw.modrm.mod == 3 && info.opcode != 0x1f) {
     return info.mnemonic == ZYDIS_MNEMONIC_ENDBR64;
   }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "inject/address_space.h"
+#include "ptrace/interruption.h"
 #include "ptrace/tracee.h"
 
 namespace shadowprof::inject {
@@ -41,6 +42,7 @@ struct GuestThread {
   std::vector<siginfo_t> deferred;
   // See engine_storm.cc.
   ptrace::Registers returned_to{};  // what the last sigreturn restored
+  ptrace::SignalledSleep sleep{};  // through ignored signals
   unsigned same_places = 0;         // interruptions in a row that were right there
   unsigned storm = 0;               // not 0: signals come faster than they are delivered
   bool holding = false;             // the kernel keeps signals back, all system calls come to us

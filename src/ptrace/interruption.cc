@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include <cerrno>
+#include <utility>
 
 namespace shadowprof::ptrace {
 namespace {
@@ -40,6 +41,26 @@ bool sleeps_without_effect(uint64_t number) {
   }
 }
 
+// Of a sleep that says EINTR. Where the call's arguments do not tell, what is bearable.
+std::chrono::milliseconds timeout_of(const machine::Registers& registers) {
+  constexpr std::chrono::milliseconds kForever = std::chrono::hours(24);
+  constexpr std::chrono::milliseconds kUnknown{100};
+  switch (registers.orig_rax) {
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait: {
+      const auto timeout = static_cast<int>(registers.r10);
+      return timeout < 0 ? kForever : std::chrono::milliseconds(timeout);
+    }
+    case SYS_epoll_pwait2:
+    case SYS_semtimedop:
+      return registers.r10 == 0 ? kForever : kUnknown;
+    case SYS_rt_sigtimedwait:
+      return registers.rdx == 0 ? kForever : kUnknown;
+    default:
+      return kUnknown;
+  }
+}
+
 }  // namespace
 
 bool conceal_interruption(machine::Registers& registers) {
@@ -48,6 +69,23 @@ bool conceal_interruption(machine::Registers& registers) {
     return false;
   }
   registers.rax = static_cast<uint64_t>(machine::kRestartNoHandler);
+  return true;
+}
+
+bool SignalledSleep::conceal(machine::Registers& registers) {
+  machine::Registers concealed = registers;
+  if (!conceal_interruption(concealed)) return false;
+  const Clock::time_point now = Clock::now(), last = std::exchange(last_, now);
+  const std::chrono::milliseconds timeout = timeout_of(registers);
+  if (registers.rip != pc_ || registers.rsp != sp_ || now - last >= timeout) {
+    pc_ = registers.rip;
+    sp_ = registers.rsp;
+    first_ = now;
+  } else if (now - first_ >= timeout) {
+    pc_ = sp_ = 0;
+    return false;
+  }
+  registers = concealed;
   return true;
 }
 

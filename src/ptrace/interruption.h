@@ -6,6 +6,8 @@
 // semtimedop, rt_sigtimedwait, sockets with a timeout, and a few more.
 #pragma once
 
+#include <chrono>
+
 #include "machine/registers.h"
 
 namespace shadowprof::ptrace {
@@ -19,5 +21,22 @@ namespace shadowprof::ptrace {
 // Only calls that certainly did nothing yet when they say EINTR are restarted; close, for example,
 // has closed. Not undone: a relative timeout starts anew, so interrupt blocked threads sparingly.
 bool conceal_interruption(machine::Registers& registers);
+
+// The same for signals that are ignored. A thread without a tracer sleeps on when one comes; of one
+// that has a tracer the kernel wakes every sleep, to show the tracer the signal.
+class SignalledSleep {
+ public:
+  // At the stop of a signal, unless the signal stops the process. When ignored signals have come so
+  // thickly that a timeout which starts anew would never be over, the program sees an EINTR.
+  bool conceal(machine::Registers& registers);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  uint64_t pc_ = 0;
+  uint64_t sp_ = 0;
+  // Of a row of signals in what may be one call.
+  Clock::time_point first_;
+  Clock::time_point last_;
+};
 
 }  // namespace shadowprof::ptrace

@@ -133,6 +133,8 @@ Status RemoteSyscalls::leave_stop(const WaitStatus& stop) {
       run_.forget_child();
       if (!tracee_.get_registers_if_alive(saved_)) return gone();
       return {};
+    case StopEvent::exit:
+      return gone();
     default:
       return fail("thread {} cannot execute a system call at its {}", tracee_.tid().value,
                   to_string(stop));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 
 #include "base/log.h"
 #include "ptrace/deliver.h"
@@ -18,15 +19,13 @@ using ptrace::WaitStatus;
 
 namespace {
 
-// At a stop that our interrupt has made.
-void conceal_interruption(ptrace::Tracee thread) {
-  ptrace::Registers registers;
-  if (!thread.get_registers_if_alive(registers)) return;
-  if (ptrace::conceal_interruption(registers)) (void)thread.set_registers_if_alive(registers);
-}
-
 bool is_birth(const WaitStatus& status) {
   return status.is_event(StopEvent::fork) || status.is_event(StopEvent::vfork);
+}
+
+// The default of these, if it was not changed, is to stop the process: no call sleeps on then.
+bool may_stop_the_process(int signal) {
+  return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
 }
 
 bool is_in_state(Tid process, Tid thread, std::string_view states) {
@@ -46,21 +45,21 @@ ptrace::TraceOptions trace_options(Follow follow) {
 Program Program::launched(ptrace::Tracee process, Follow follow) {
   Program program(process.tid(), follow);
   program.is_child_ = true;
-  program.threads_.insert(process.tid());
+  program.threads_[process.tid()];
   (void)process.set_options_if_alive(program.options());
   return program;
 }
 
 Program Program::born(Tid process) {
   Program program(process, Follow::children);
-  program.threads_.insert(process);
+  program.threads_[process];
   return program;
 }
 
 Result<Program> Program::attach(Tid process, Follow follow) {
   Program program(process, follow);
   SP_TRY(ptrace::seize(process, program.options()));
-  program.threads_.insert(process);
+  program.threads_[process];
   program.adopt_new_threads();
   return program;
 }
@@ -76,7 +75,7 @@ void Program::adopt_new_threads() {
       const auto seized = ptrace::seize(tid, options());
       if (!seized && seized.error().errno_value == EAGAIN) return;
       if (!seized) continue;
-      threads_.insert(tid);
+      threads_[tid];
       found_one = true;
     }
   }
@@ -89,12 +88,41 @@ void Program::on_stop(Tid tid, const WaitStatus& status, double waited) {
     return;
   }
   if (status.is_event(StopEvent::exec)) return on_exec(tid);
-  if (status.is_event(StopEvent::stop)) conceal_interruption(ptrace::Tracee(tid));
+  conceal(ptrace::Tracee(tid), status);
   if (is_birth(status)) note_child(ptrace::Tracee(tid));
   if (status.kind() == WaitStatus::Kind::syscall_stop && log_) {
     log_->on_stop(ptrace::Tracee(tid), waited);
   }
   resume_from(ptrace::Tracee(tid), status);
+}
+
+bool Program::interrupt(Tid tid) {
+  if (!ptrace::Tracee(tid).interrupt_if_alive()) return false;
+  threads_[tid].interrupted = true;
+  return true;
+}
+
+void Program::conceal(ptrace::Tracee thread, const WaitStatus& status,
+                      ptrace::Registers& registers) {
+  Thread& known = threads_[thread.tid()];
+  bool changed = false;
+  if (status.is_trap()) {
+    known.interrupted = false;
+    changed = status.is_event(StopEvent::stop) && ptrace::conceal_interruption(registers);
+  } else if (status.kind() == WaitStatus::Kind::signal_stop) {
+    if (!may_stop_the_process(status.signal())) changed = known.sleep.conceal(registers);
+  } else if (known.interrupted) {
+    changed = ptrace::conceal_interruption(registers);
+  }
+  if (changed) (void)thread.set_registers_if_alive(registers);
+  // Any other stop has taken the interrupt's place (kernel/signal.c, ptrace_stop), but not what it
+  // does to the system call that begins or ends here.
+  if (known.interrupted) (void)thread.interrupt_if_alive();
+}
+
+void Program::conceal(ptrace::Tracee thread, const WaitStatus& status) {
+  ptrace::Registers registers;
+  if (thread.get_registers_if_alive(registers)) conceal(thread, status, registers);
 }
 
 void Program::note_child(ptrace::Tracee parent) {
@@ -105,12 +133,13 @@ void Program::note_child(ptrace::Tracee parent) {
 bool Program::is_running() {
   adopt_new_threads();
   return std::any_of(threads_.begin(), threads_.end(),
-                     [&](Tid tid) { return is_in_state(pid_, tid, "R"); });
+                     [&](const auto& t) { return is_in_state(pid_, t.first, "R"); });
 }
 
 // The kernel has ended all other threads; what is left has the process's id.
 void Program::on_exec(Tid tid) {
-  threads_ = {tid};
+  threads_.clear();
+  threads_[tid];
   generation_++;
   (void)ptrace::Tracee(tid).cont_if_alive();
 }
@@ -137,10 +166,10 @@ void Program::resume_from(ptrace::Tracee thread, const WaitStatus& status) {
 
 void Program::detach() {
   // All of them first: each must get a processor before it stops.
-  for (Tid tid : threads_) (void)ptrace::Tracee(tid).interrupt_if_alive();
+  for (const auto& [tid, thread] : threads_) (void)interrupt(tid);
   std::set<Tid> ending;
   while (!threads_.empty()) {
-    std::erase_if(threads_, [&](Tid tid) { return try_detach(tid, ending); });
+    std::erase_if(threads_, [&](const auto& t) { return try_detach(t.first, ending); });
     // One that executes a program waits until the ends of all others were taken.
     for (Tid tid : ending) {
       const ptrace::WaitOutcome outcome = ptrace::wait_for(tid, ptrace::WaitMode::poll);
@@ -157,9 +186,9 @@ void Program::detach() {
 bool Program::try_detach(Tid tid, std::set<Tid>& ending) {
   const ptrace::Tracee thread(tid);
   auto stop = ptrace::wait_for_stop(tid, ptrace::Patience::bounded);
-  // On its way into a system call, or out of one: what the interrupt does to the call can be
-  // concealed only at the stop behind it.
+  // Into a system call, or out of it: the stop for the interrupt comes behind that.
   while (stop && stop->kind() == WaitStatus::Kind::syscall_stop) {
+    conceal(thread, *stop);
     (void)thread.cont_if_alive();
     stop = ptrace::wait_for_stop(tid, ptrace::Patience::bounded);
   }
@@ -168,7 +197,7 @@ bool Program::try_detach(Tid tid, std::set<Tid>& ending) {
     ending.insert(tid);
     return true;
   }
-  if (stop->is_event(StopEvent::stop)) conceal_interruption(thread);
+  conceal(thread, *stop);
   if (is_birth(*stop)) note_child(thread);
   const bool signalled = stop->kind() == WaitStatus::Kind::signal_stop;
   (void)thread.detach_if_alive(signalled ? stop->signal() : 0);
@@ -184,8 +213,8 @@ Pause::Pause(Program& program, Whom whom) : program_(program) {
 }
 
 void Pause::stop_one() {
-  for (Tid tid : program_.threads_) {
-    if (ptrace::Tracee(tid).interrupt_if_alive()) take_stop(tid);
+  for (const auto& [tid, thread] : program_.threads_) {
+    if (program_.interrupt(tid)) take_stop(tid);
     if (!threads_.empty() || unusable_) return;
   }
 }
@@ -195,9 +224,9 @@ void Pause::stop_all(std::string_view states) {
   for (bool others = true; others && !unusable_; others = program_.threads_.size() > 1) {
     program_.adopt_new_threads();
     std::vector<Tid> interrupted;
-    for (Tid tid : program_.threads_) {
+    for (const auto& [tid, thread] : program_.threads_) {
       if (stopped.contains(tid) || !is_in_state(program_.pid_, tid, states)) continue;
-      if (ptrace::Tracee(tid).interrupt_if_alive()) interrupted.push_back(tid);
+      if (program_.interrupt(tid)) interrupted.push_back(tid);
     }
     if (interrupted.empty()) break;
     // Only now: each must get a processor before it stops.
@@ -220,13 +249,13 @@ void Pause::take_stop(Tid tid) {
     unusable_ = true;
     return;
   }
-  if (stop->is_event(StopEvent::stop)) {
-    if (ptrace::conceal_interruption(thread.registers)) {
-      (void)tracee.set_registers_if_alive(thread.registers);
-    }
-  } else if (stop->kind() != WaitStatus::Kind::signal_stop) {
-    unusable_ = true;
+  program_.conceal(tracee, *stop, thread.registers);
+  if (stop->kind() == WaitStatus::Kind::syscall_stop && program_.log_) {
+    program_.log_->on_stop(tracee, 0);
   }
+  const bool usable =
+      stop->is_event(StopEvent::stop) || stop->kind() == WaitStatus::Kind::signal_stop;
+  if (!usable) unusable_ = true;
   threads_.push_back(std::move(thread));
 }
 

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "kernel/proc.h"
+#include "ptrace/interruption.h"
 #include "ptrace/tracee.h"
 #include "ptrace/wait.h"
 #include "ptrace/wait_status.h"
@@ -72,6 +73,15 @@ class Program {
   friend class Pause;
   Program(Tid pid, Follow follow) : pid_(pid), follow_(follow) {}
 
+  struct Thread {
+    bool interrupted = false;  // by us, and it has not shown the stop for that
+    ptrace::SignalledSleep sleep{};
+  };
+  bool interrupt(Tid tid);
+  // At a stop of a thread: what our being there has done to its system call is undone.
+  void conceal(ptrace::Tracee thread, const ptrace::WaitStatus& status,
+               ptrace::Registers& registers);
+  void conceal(ptrace::Tracee thread, const ptrace::WaitStatus& status);
   void go_on(ptrace::Tracee thread, int signal = 0);
   bool try_detach(Tid tid, std::set<Tid>& ending);
   void resume_from(ptrace::Tracee thread, const ptrace::WaitStatus& status);
@@ -81,7 +91,7 @@ class Program {
   Tid pid_;
   Follow follow_;
   bool is_child_ = false;
-  std::set<Tid> threads_;
+  std::map<Tid, Thread> threads_;
   std::vector<Tid> children_;
   std::shared_ptr<InputLog> log_;
   std::optional<ptrace::WaitStatus> end_;
