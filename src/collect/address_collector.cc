@@ -131,27 +131,17 @@ void AddressCollector::State::start_run(RunId id) {
   RunAccesses& own = runs[id.value];
   own.first = static_cast<uint32_t>(accesses.size());
   own.words = run.words;
-  RecordedWords recorded(table.slots(run));
-  uint32_t index = 0;
-  for (const BlockId b : table.blocks(run)) {
-    const trace::Block& block = table.block(b);
-    const auto code = table.code(block);
-    size_t at = 0;
-    for (uint32_t i = 0; i < block.insns && index < run.insns && at < code.size(); i++, index++) {
-      const decoder::Insn insn = decoder::decode(code.subspan(at), block.start + at);
-      at += std::max<size_t>(insn.length, 1);
-      recorded.enter(index);
-      for (const decoder::MemoryAccess& a : std::span(insn.accesses).first(insn.access_count)) {
-        const AddressPlan where = recorded.address(insn, a);
-        if (where.known) {
-          plan_access(id, where, a);
-        } else {
-          own.unknown++;
-        }
+  for_each_insn(table, run, [&](const trace::Block&, const decoder::Insn& insn, RecordedWords& r) {
+    for (const decoder::MemoryAccess& a : std::span(insn.accesses).first(insn.access_count)) {
+      const AddressPlan where = r.address(insn, a);
+      if (where.known) {
+        plan_access(id, where, a);
+      } else {
+        own.unknown++;
       }
-      recorded.leave(insn.writes);
     }
-  }
+    r.leave(insn.writes);
+  });
   own.count = static_cast<uint32_t>(accesses.size() - own.first);
 }
 

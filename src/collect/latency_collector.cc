@@ -137,23 +137,14 @@ void LatencyCollector::State::start_run(RunId id) {
   RunLoads& own = runs[id.value];
   own.first = static_cast<uint32_t>(loads.size());
   own.words = run.words;
-  RecordedWords recorded(table.slots(run));
-  uint32_t index = 0;
-  for (const BlockId b : table.blocks(run)) {
-    const trace::Block& block = table.block(b);
-    const auto code = table.code(block);
-    size_t at = 0;
-    for (uint32_t i = 0; i < block.insns && index < run.insns && at < code.size(); i++, index++) {
-      const decoder::Insn insn = decoder::decode(code.subspan(at), block.start + at);
-      at += std::max<size_t>(insn.length, 1);
-      recorded.enter(index);
-      const bool timed = recorded.cycles != kNoWord && insn.access_count != 0;
-      if (timed) plan_load(insn, block, recorded);
-      recorded.leave(insn.writes, [&](const trace::Slot& slot, uint16_t word) {
-        if (timed && slot.reg == insn.result) loads.back().value_word = word;
+  for_each_insn(
+      table, run, [&](const trace::Block& block, const decoder::Insn& insn, RecordedWords& recorded) {
+        const bool timed = recorded.cycles != kNoWord && insn.access_count != 0;
+        if (timed) plan_load(insn, block, recorded);
+        recorded.leave(insn.writes, [&](const trace::Slot& slot, uint16_t word) {
+          if (timed && slot.reg == insn.result) loads.back().value_word = word;
+        });
       });
-    }
-  }
   own.count = static_cast<uint32_t>(loads.size() - own.first);
 }
 

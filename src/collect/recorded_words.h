@@ -4,10 +4,12 @@
 // already, and that was not written since, has no second one: where it is has to be followed.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <span>
 
 #include "decoder/insn.h"
+#include "trace/block_table.h"
 #include "trace/record.h"
 
 namespace shadowprof::collect {
@@ -37,7 +39,8 @@ struct AddressPlan {
   }
 };
 
-// For each instruction of a run in order: enter(), then what is asked of it, then leave().
+// For each instruction of a run in order: enter(), then what is asked of it, then leave(). The user
+// of for_each_insn() calls the last.
 class RecordedWords {
  public:
   explicit RecordedWords(std::span<const trace::Slot> slots) : slots_(slots) {}
@@ -99,5 +102,23 @@ class RecordedWords {
   size_t next_ = 0;
   uint32_t insn_ = 0;
 };
+
+// use(block, insn, recorded) for each instruction of a run, which it has entered.
+template <typename Use>
+void for_each_insn(const trace::BlockTable& table, const trace::Run& run, Use use) {
+  RecordedWords recorded(table.slots(run));
+  uint32_t index = 0;
+  for (const BlockId b : table.blocks(run)) {
+    const trace::Block& block = table.block(b);
+    const auto code = table.code(block);
+    size_t at = 0;
+    for (uint32_t i = 0; i < block.insns && index < run.insns && at < code.size(); i++, index++) {
+      const decoder::Insn insn = decoder::decode(code.subspan(at), block.start + at);
+      at += std::max<size_t>(insn.length, 1);
+      recorded.enter(index);
+      use(block, insn, recorded);
+    }
+  }
+}
 
 }  // namespace shadowprof::collect

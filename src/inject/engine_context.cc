@@ -413,10 +413,7 @@ void Engine::begin_trace(GuestThread& t) {
   const uint64_t number = ++counts_.traces;
   if (!tracing()) return;
   t.cursor = t.slot->buffer_guest(0);
-  const trace::Word words[] = {trace::special_word(trace::SpecialKind::sample_start, 3),
-                               static_cast<trace::Word>(number),
-                               static_cast<trace::Word>(number >> 32)};
-  append(t, words);
+  append(t, trace::sample_start(number));
 }
 
 // When counting, the counters stay in the slot until the address space ends.
@@ -428,16 +425,12 @@ void Engine::end_trace(GuestThread& t, trace::EndReason reason) {
     t.cursor = t.slot->buffer_guest(t.buffer);
     append_gap(t, trace::GapReason::lost);
   }
-  const trace::Word words[] = {trace::special_word(trace::SpecialKind::sample_end, 2),
-                               static_cast<trace::Word>(reason)};
-  append(t, words);
+  append(t, trace::sample_end(reason));
   drain(t);
 }
 
 void Engine::append_gap(GuestThread& t, trace::GapReason reason) {
-  const trace::Word words[] = {trace::special_word(trace::SpecialKind::gap, 2),
-                               static_cast<trace::Word>(reason)};
-  append(t, words);
+  append(t, trace::gap(reason));
 }
 
 // After a trap of ours: what force_sig has changed, if the program blocks or ignores the signal.

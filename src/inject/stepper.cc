@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "emu/guest_blocks.h"
 #include "kernel/proc.h"
 #include "ptrace/wait.h"
 
@@ -19,28 +20,16 @@ using trace::Terminator;
 
 namespace {
 
-Terminator terminator_of(InsnKind kind) {
-  switch (kind) {
-    case InsnKind::conditional:
-    case InsnKind::counter_branch:
-      return Terminator::conditional;
-    case InsnKind::jump:
-      return Terminator::jump;
-    case InsnKind::call:
-      return Terminator::call;
-    case InsnKind::indirect_jump:
-      return Terminator::indirect_jump;
-    case InsnKind::indirect_call:
-      return Terminator::indirect_call;
-    case InsnKind::ret:
-      return Terminator::ret;
-    default:
-      return Terminator::none;
-  }
+// What a system call or the like would end is never stepped: blocks end at branches alone.
+Terminator branch_of(InsnKind kind) {
+  const Terminator terminator = emu::terminator_of(kind);
+  const bool branches = terminator != Terminator::syscall && terminator != Terminator::native &&
+                        kind != InsnKind::transaction;
+  return branches ? terminator : Terminator::none;
 }
 
 RunExit exit_of(const Insn& insn, GuestAddr next) {
-  switch (terminator_of(insn.kind)) {
+  switch (branch_of(insn.kind)) {
     case Terminator::conditional:
       return next == insn.next() ? RunExit::not_taken : RunExit::taken;
     case Terminator::jump:
@@ -189,7 +178,7 @@ BlockId Stepper::block_id(const std::vector<Insn>& insns) {
   block.target = last.branch_target;
   block.module = code_->region(block.start).module;
   block.insns = static_cast<uint16_t>(insns.size());
-  block.terminator = terminator_of(last.kind);
+  block.terminator = branch_of(last.kind);
   std::vector<uint8_t> bytes;
   for (const Insn& insn : insns) {
     bytes.insert(bytes.end(), insn.bytes.begin(), insn.bytes.begin() + insn.length);
@@ -232,14 +221,7 @@ void Stepper::end_burst() {
 
 uint64_t Stepper::conclude_burst() {
   for (Thread& t : done_) {
-    const uint64_t number = ++traces_;
-    const trace::Word start[] = {trace::special_word(trace::SpecialKind::sample_start, 3),
-                                 static_cast<trace::Word>(number),
-                                 static_cast<trace::Word>(number >> 32)};
-    t.words.insert(t.words.begin(), std::begin(start), std::end(start));
-    t.words.push_back(trace::special_word(trace::SpecialKind::sample_end, 2));
-    t.words.push_back(static_cast<trace::Word>(trace::EndReason::left_engine));
-    sink_.wait(sink_.submit({t.tracee.tid(), t.words}));
+    submit_burst(sink_, t.tracee.tid(), ++traces_, t.words);
   }
   done_.clear();
   return steps_ - std::exchange(steps_before_, steps_);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "trace/record.h"
 
@@ -16,5 +17,15 @@ class TraceSink {
   virtual void wait(uint64_t ticket) = 0;
   virtual bool done(uint64_t ticket) = 0;
 };
+
+// The whole of a thread's part in a burst, whose records are `words`: written before this returns.
+inline void submit_burst(TraceSink& sink, Tid thread, uint64_t number,
+                         std::vector<trace::Word>& words) {
+  const auto start = trace::sample_start(number);
+  const auto end = trace::sample_end(trace::EndReason::left_engine);
+  words.insert(words.begin(), start.begin(), start.end());
+  words.insert(words.end(), end.begin(), end.end());
+  sink.wait(sink.submit({thread, words}));
+}
 
 }  // namespace shadowprof::inject

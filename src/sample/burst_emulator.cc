@@ -96,14 +96,7 @@ void BurstEmulator::end() {
 
 uint64_t BurstEmulator::conclude() {
   for (Thread& t : done_) {
-    const uint64_t number = ++traces_;
-    const trace::Word start[] = {trace::special_word(trace::SpecialKind::sample_start, 3),
-                                 static_cast<trace::Word>(number),
-                                 static_cast<trace::Word>(number >> 32)};
-    t.words.insert(t.words.begin(), std::begin(start), std::end(start));
-    t.words.push_back(trace::special_word(trace::SpecialKind::sample_end, 2));
-    t.words.push_back(static_cast<trace::Word>(trace::EndReason::left_engine));
-    sink_.wait(sink_.submit({t.tracee.tid(), t.words}));
+    inject::submit_burst(sink_, t.tracee.tid(), ++traces_, t.words);
   }
   done_.clear();
   view_.reset();

@@ -110,12 +110,9 @@ void EmulatorExecutor::load(size_t thread) {
   space_.emulator().load(next.registers, next.extended);
   if (next.traced) return;
   next.traced = true;
-  const uint64_t number = budget_.sample_number;
-  const trace::Word words[] = {trace::special_word(trace::SpecialKind::sample_start, 3),
-                               static_cast<trace::Word>(number),
-                               static_cast<trace::Word>(number >> 32)};
-  std::copy(std::begin(words), std::end(words), space_.buffer(buffer_).begin() + used_);
-  used_ += std::size(words);
+  const auto words = trace::sample_start(budget_.sample_number);
+  std::copy(words.begin(), words.end(), space_.buffer(buffer_).begin() + used_);
+  used_ += words.size();
 }
 
 void EmulatorExecutor::store() {

@@ -8,11 +8,8 @@
 namespace shadowprof::shadow {
 
 std::span<const trace::Word> end_of_trace(Outcome outcome) {
-  static constexpr trace::Word kMark = trace::special_word(trace::SpecialKind::sample_end, 2);
-  static constexpr trace::Word kComplete[] = {kMark,
-                                              static_cast<trace::Word>(trace::EndReason::budget)};
-  static constexpr trace::Word kEarly[] = {
-      kMark, static_cast<trace::Word>(trace::EndReason::shadow_ended)};
+  static constexpr auto kComplete = trace::sample_end(trace::EndReason::budget);
+  static constexpr auto kEarly = trace::sample_end(trace::EndReason::shadow_ended);
   return outcome == Outcome::budget ? kComplete : kEarly;
 }
 

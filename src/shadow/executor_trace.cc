@@ -79,11 +79,8 @@ void Executor::drain(uint64_t cursor) {
 
 void Executor::begin_trace() {
   current().traced = true;
-  const uint64_t number = budget_.sample_number;
-  const trace::Word words[] = {trace::special_word(trace::SpecialKind::sample_start, 3),
-                               static_cast<trace::Word>(number),
-                               static_cast<trace::Word>(number >> 32)};
-  std::memcpy(slot_->host + (cursor_ - slot_->guest), words, sizeof words);
+  const auto words = trace::sample_start(budget_.sample_number);
+  std::memcpy(slot_->host + (cursor_ - slot_->guest), words.data(), sizeof words);
   cursor_ += sizeof words;
 }
 

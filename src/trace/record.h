@@ -9,6 +9,7 @@
 // never undefined behaviour. Every slot is 8 bytes, so a record is 1 + 2 * slots words.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -50,6 +51,16 @@ const char* to_string(EndReason r);
 
 constexpr Word special_word(SpecialKind kind, uint32_t length_words) {
   return kSpecialBit | (length_words << 8) | static_cast<Word>(kind);
+}
+constexpr std::array<Word, 3> sample_start(uint64_t number) {
+  return {special_word(SpecialKind::sample_start, 3), static_cast<Word>(number),
+          static_cast<Word>(number >> 32)};
+}
+constexpr std::array<Word, 2> gap(GapReason reason) {
+  return {special_word(SpecialKind::gap, 2), static_cast<Word>(reason)};
+}
+constexpr std::array<Word, 2> sample_end(EndReason reason) {
+  return {special_word(SpecialKind::sample_end, 2), static_cast<Word>(reason)};
 }
 constexpr bool is_special(Word w) { return (w & kSpecialBit) != 0; }
 constexpr SpecialKind special_kind(Word w) { return static_cast<SpecialKind>(w & 0xff); }
