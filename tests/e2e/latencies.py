@@ -82,6 +82,9 @@ def main():
                 if wanted == "l3" and last_cache_bytes() < 2 * size:
                     print("skip  8 MB: the last cache is too small")
                     right = True
+                if wanted == "dram" and found == "l3" and 2 * last_cache_bytes() > size:
+                    print(f"skip  {size >> 20} MB: much of it stays in the last cache")
+                    right = True
                 if right:
                     break
             if right and wanted in ("l3", "dram") and found == wanted and wrong_pairs(profile, wanted):
