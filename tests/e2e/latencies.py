@@ -5,7 +5,7 @@
 usage: latencies.py --shadowprof SHADOWPROF --chase PROGRAM
 
 Classes come from a calibration on this host, which is in the profile. L1 and L2 count as one where
-the clock's steps are longer than the difference. Exit status 77 where the clock cannot tell the
+they are less than four of the clock's steps apart: what else runs on a core then hides it. Exit status 77 where the clock cannot tell the
 caches from memory at all. Others use the machine's caches too, so each size has three tries.
 """
 
@@ -77,7 +77,7 @@ def main():
                 found = max({"caches": caches, "l3": row["l3"], "dram": row["dram"]}.items(),
                             key=lambda item: item[1])[0]
                 right = found == (wanted if wanted in ("l3", "dram") else "caches")
-                if clock["l2"] - clock["l1"] > clock["resolution"] and found == "caches":
+                if clock["l2"] - clock["l1"] >= 4 * clock["resolution"] and found == "caches":
                     right = right and row[wanted] * 2 > caches
                 if wanted == "l3" and last_cache_bytes() < 2 * size:
                     print("skip  8 MB: the last cache is too small")
