@@ -38,7 +38,7 @@ EmulatorExecutor::~EmulatorExecutor() {
     stop_wanted_ = true;
     {
       const std::scoped_lock lock(mutex_);
-      if (turn_ == Turn::tracer) turn_ = Turn::over;
+      abandoned_ = true;
     }
     turned_.notify_all();
     worker_.join();
@@ -185,9 +185,9 @@ bool EmulatorExecutor::hand_over() {
   std::unique_lock lock(mutex_);
   turn_ = Turn::tracer;
   ::kill(::getpid(), SIGCHLD);
-  turned_.wait(lock, [&] { return turn_ != Turn::tracer; });
+  turned_.wait(lock, [&] { return turn_ != Turn::tracer || abandoned_; });
   if (worker_ending_) return false;
-  if (turn_ == Turn::over) return end(Outcome::stopped);
+  if (abandoned_) return end(Outcome::stopped);
   lock.unlock();
   if (std::exchange(leaves_, false)) return switch_thread();
   load(current_);

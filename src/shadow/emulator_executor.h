@@ -102,6 +102,7 @@ class EmulatorExecutor : public Execution {
   std::condition_variable turned_;
   Turn turn_ = Turn::worker;
   std::optional<Ending> worker_ending_;  // of who has the turn
+  bool abandoned_ = false;  // nobody will take the tracer's turn any more
   bool leaves_ = false;  // the thread that made the system call waits, yields or is no more
   std::atomic<bool> stop_wanted_ = false;
   std::optional<Outcome> wanted_end_;  // under mutex_
