@@ -184,7 +184,7 @@ void add_calibration(std::optional<LatencyCalibration>& into,
 
 template <typename Row>
 void keep_hottest_rows(std::vector<Row>& rows, size_t most, uint64_t& pruned) {
-  if (rows.size() / 2 <= most) return;
+  if (rows.size() <= 2 * most) return;
   std::vector<uint64_t> counts;
   for (const Row& row : rows) counts.push_back(row.count);
   const auto last = counts.begin() + static_cast<ptrdiff_t>(most);
@@ -199,14 +199,14 @@ void keep_hottest_rows(std::vector<Row>& rows, size_t most, uint64_t& pruned) {
 
 void keep_within(const MergeLimits& limits, Profile& sum) {
   Tables& t = sum.tables;
-  if (t.paths.size() / 2 > limits.paths) keep_hottest_paths(sum, limits.paths);
-  if (t.cache_lines.size() / 2 > limits.cache_lines) keep_hottest_lines(sum, limits.cache_lines);
+  if (t.paths.size() > 2 * limits.paths) keep_hottest_paths(sum, limits.paths);
+  if (t.cache_lines.size() > 2 * limits.cache_lines) keep_hottest_lines(sum, limits.cache_lines);
   uint64_t pruned = 0;
   keep_hottest_rows(t.latency_pages, limits.pages, pruned);
   keep_hottest_rows(t.latency_values, limits.values, pruned);
   if (pruned != 0) sum.coverage.events["pruned_latency_pairs"] += pruned;
   const auto shorten = [&](ValueFigures& figures) {
-    if (figures.top.size() / 2 > limits.values_of_row) figures.top.resize(limits.values_of_row);
+    if (figures.top.size() > 2 * limits.values_of_row) figures.top.resize(limits.values_of_row);
   };
   for (ValueRow& row : t.values) shorten(row.figures);
   for (ArgumentRow& row : t.arguments) shorten(row.figures);

@@ -25,7 +25,9 @@ void keep_hottest_paths(Profile& profile, size_t most) {
 }
 
 void add_paths(PathRow& a, const PathRow& b) {
-  if (std::tie(b.from_count, b.from) > std::tie(a.from_count, a.from)) {
+  // Numbers of modules depend on which profile came first, so offsets come before them.
+  if (std::tie(b.from_count, b.from.offset, b.from) >
+      std::tie(a.from_count, a.from.offset, a.from)) {
     a.from_count = b.from_count;
     a.from = b.from;
   }

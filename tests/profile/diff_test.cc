@@ -208,6 +208,7 @@ TEST_CASE("loads are ranked by the cycles that they lose, with the share that mi
                   40'000,
                   {0, 0, 0, 100, 0},
                   AddressKind::heap,
+                  100,
                   0,
                   0,
                   {{static_cast<uint32_t>(latency_bucket(400)), 100}}};
