@@ -66,6 +66,13 @@ def scaled(script, count):
     return script.replace("COUNT", str(int(count)))
 
 
+def interpreters(scale):
+    """Those of cases() that need no files."""
+    yield "sqlite3", ["sqlite3", ":memory:", scaled(SQL, 1_000_000 * scale)]
+    yield "perl", ["perl", "-e", scaled(PERL, 12_000_000 * scale)]
+    yield "python3", ["/usr/bin/python3", "-c", scaled(PYTHON, 6_000_000 * scale)]
+
+
 def cases(folder, scale):
     """(name, command) of each; `scale` multiplies the work of all but cc1plus."""
     text = folder / "text"
@@ -75,9 +82,7 @@ def cases(folder, scale):
     yield "gzip", ["gzip", "-c", text]
     yield "bzip2", ["bzip2", "-c", small]
     yield "xz", ["xz", "-2", "-T1", "-c", small]
-    yield "sqlite3", ["sqlite3", ":memory:", scaled(SQL, 1_000_000 * scale)]
-    yield "perl", ["perl", "-e", scaled(PERL, 12_000_000 * scale)]
-    yield "python3", ["/usr/bin/python3", "-c", scaled(PYTHON, 6_000_000 * scale)]
+    yield from interpreters(scale)
     cc1plus = subprocess.run(["g++", "-print-prog-name=cc1plus"], capture_output=True, text=True,
                              check=True).stdout.strip()
     preprocessed = folder / "big.ii"

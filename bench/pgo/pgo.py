@@ -2,32 +2,39 @@
 # SPDX-License-Identifier: MIT
 """What profiles of shadowprof are worth to a compiler, next to those of instrumented builds.
 
-usage: pgo.py --shadowprof PATH [--lua DIR] [--sqlite DIR] [--tcc DIR] [--work DIR] [--repeat N]
-              [--mode full|shadow] [--runs N]
+usage: pgo.py --shadowprof PATH [--lua DIR] [--sqlite DIR] [--tcc DIR] [--xz DIR] [--zstd DIR]
+              [--work DIR] [--repeat N] [--mode full|shadow] [--runs N] [--llvm VERSION]
+              [--builds NAME,...]
 
 DIR of Lua is the src folder of its sources; DIR of SQLite holds sqlite3.c and shell.c (see
-docs/pgo.md); DIR of tcc holds its configured sources. Each program is built by clang -O2, profiled
-with a training input, built again with what the exports say, and once more with a profile of that
-build. Profiles are of full mode; with --mode shadow as in production: N runs of shadow mode with
-its default settings and an input that is long enough for samples, merged. Builds are timed with
-another input, in turn, N times each. Printed are user CPU time: the least of each build over the
-least of -O2, and how often the build was faster than -O2 in the same turn; executed instructions,
-counted in full mode on the same input; and of both, which part of what instrumented PGO saves is
-saved. Every build must print what -O2 prints.
+docs/pgo.md); the others hold sources that are configured, if they need it. Each program is built by
+clang -O2, profiled with a training input, built again with what the exports say, and once more with
+the profile of that build added to the first one; bolt works on the first and the second build. With
+--builds, only these (o2 and instrumented always). Profiles are of full mode; with --mode shadow as in
+production: N runs of shadow mode with its default settings and an input that is long enough for
+samples, merged.
+
+Builds are compared on another input. Counted in full mode: executed instructions, and which part of
+what instrumented PGO saves of them is saved; taken branches; and how many cache lines of code 99 % of
+the instructions are in. Timed in turn, --repeat times each: user CPU time, the least of each build
+(and over the least of -O2), and the median over all turns of its time over that of -O2 in the same
+turn. Every build must print what -O2 prints.
 """
 
 import argparse
 import json
 import os
 import pathlib
-import resource
 import shutil
-import subprocess
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
+import measure
+import subjects
+from subjects import run
+
 DEBUG = ["-g", "-fdebug-info-for-profiling"]
+PROBES = ["-g", "-fpseudo-probe-for-profiling"]
 BOLT_OPTIONS = ["-reorder-blocks=ext-tsp", "-reorder-functions=hfsort", "-split-functions",
                 "-split-all-cold", "-dyno-stats"]
 # Counts of lines are made counts of blocks by the flow between blocks, as a whole.
@@ -43,70 +50,17 @@ def tool(name, versions):
     sys.exit(f"{name} is not installed")
 
 
-def run(*command, **options):
-    done = subprocess.run(list(map(str, command)), check=False, capture_output=True, **options)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))}: status {done.returncode}\n"
-                 f"{done.stderr.decode(errors='replace')[-3000:]}")
-    return done.stdout
-
-
-class Subject:
-    """A program: its sources and how it is run for training and for timing."""
-
-    def __init__(self, name, sources, flags, libraries, *, train, sampled, timed, bolt_skips="",
-                 writes=None):
-        self.name, self.sources, self.flags, self.libraries = name, sources, flags, libraries
-        self.train, self.sampled, self.timed = train, sampled, timed
-        self.bolt_skips, self.writes = bolt_skips, writes
-
-
-def lua(folder):
-    sources = [str(f) for f in sorted(pathlib.Path(folder).glob("*.c")) if f.name != "luac.c"]
-    script = str(HERE / "work.lua")
-    # BOLT 19 cannot move this function: it jumps through a table of labels (computed goto).
-    return Subject("lua", sources, ["-DLUA_USE_LINUX"], ["-lm", "-ldl"],
-                   train=[script, "1", "7"], sampled=[script, "60", "7"],
-                   timed=[script, "12", "42"], bolt_skips="luaV_execute.*")
-
-
-def sqlite(folder, work):
-    for name, rows, seed in (("train", 4000, 7), ("sampled", 200000, 7), ("timed", 40000, 42)):
-        (work / f"{name}.sql").write_text(
-            (HERE / "work.sql").read_text().replace("ROWS", str(rows)).replace("SEED", str(seed)))
-    sources = [f"{folder}/sqlite3.c", f"{folder}/shell.c"]
-    flags = ["-DSQLITE_THREADSAFE=0", "-DSQLITE_OMIT_LOAD_EXTENSION", "-DHAVE_READLINE=0"]
-    arguments = {name: [":memory:", f".read {work}/{name}.sql"]
-                 for name in ("train", "sampled", "timed")}
-    return Subject("sqlite3", sources, flags, ["-lm"], **arguments)
-
-
-def tcc(folder, work, sqlite_folder):
-    """A compiler: of SQLite's shell in training, of SQLite itself when timed, many times over."""
-    flags = ["-DTCC_TARGET_X86_64", "-DONE_SOURCE=1", f"-I{folder}", "-w"]
-    options = [f"-I{folder}/include", "-I/usr/include", "-I/usr/include/x86_64-linux-gnu", "-w",
-               "-DSQLITE_THREADSAFE=0", "-c"]
-    shell, library = f"{sqlite_folder}/shell.c", f"{sqlite_folder}/sqlite3.c"
-    return Subject("tcc", [f"{folder}/tcc.c"], flags, ["-lm", "-ldl", "-lpthread"],
-                   train=[*options, shell], sampled=[*options, *[shell] * 350],
-                   timed=[*options, *[library] * 10], writes=work / "sqlite3.o")
-
-
 class Builder:
-    def __init__(self, subject, shadowprof, work, mode, runs):
-        self.s, self.shadowprof, self.work, self.mode = subject, shadowprof, work, mode
-        self.runs = runs
+    def __init__(self, subject, work, options):
+        self.s, self.work, self.mode, self.runs = subject, work, options.mode, options.runs
+        self.shadowprof = os.path.abspath(options.shadowprof)
         self.profiles = {}
-        self.clang = tool("clang", ["-14", "-16", "-19", ""])
-        llvm = self.clang.split("/llvm-")[1].split("/")[0]
-        self.profdata = tool("llvm-profdata", [f"-{llvm}"])
-        self.bolt = tool("llvm-bolt", ["-19", "-16"])
-        self.perf2bolt = tool("perf2bolt", ["-19", "-16"])
+        self.clang = tool("clang", [f"-{options.llvm}"])
+        self.profdata = tool("llvm-profdata", [f"-{options.llvm}"])
 
-    def build(self, name, *flags):
+    def build(self, name, *flags, debug=tuple(DEBUG)):
         out = self.work / f"{self.s.name}-{name}"
-        run(self.clang, "-O2", *DEBUG, *self.s.flags, *flags, "-Wl,--emit-relocs", "-o", out,
-            *self.s.sources, *self.s.libraries)
+        self.s.compile(self.clang, ["-O2", *debug, *flags], ["-Wl,--emit-relocs"], out)
         return out
 
     def profile(self, program):
@@ -144,16 +98,31 @@ class Builder:
         run(self.shadowprof, "export", "--format", form, "-o", out, self.profile(program))
         return out
 
-    def sample_build(self, name, profiled):
-        return self.build(name, f"-fprofile-sample-use={self.export(profiled, 'llvm-sample')}",
-                          *SAMPLE_USE)
+    def sample_build(self, name, *profiled):
+        """Of the profiles of these builds, added up."""
+        data = f"{self.work}/{self.s.name}-{name}.prof"
+        run(self.profdata, "merge", "--sample", "-o", data,
+            *(self.export(program, "llvm-sample") for program in profiled))
+        return self.build(name, f"-fprofile-sample-use={data}", *SAMPLE_USE)
+
+    def probe_build(self, name):
+        """Blocks are found by probes, and not by lines: by llvm-profgen, of what executed."""
+        program = self.build("probes", debug=PROBES)
+        data = f"{program}.prof"
+        run(tool("llvm-profgen", ["-19", "-18", "-17", "-16"]), f"--binary={program}", "-o", data,
+            f"--unsymbolized-profile={self.export(program, 'llvm-unsymbolized')}")
+        return self.build(name, f"-fprofile-sample-use={data}", *SAMPLE_USE, debug=PROBES)
 
     def bolted(self, program):
         out = pathlib.Path(f"{program}-bolt")
         data = f"{program}.fdata"
-        run(self.perf2bolt, "-pa", "-p", self.export(program, "bolt"), "-o", data, program)
+        versions = ["-19", "-16"]
+        run(tool("perf2bolt", versions), "-pa", "-p", self.export(program, "bolt"), "-o", data,
+            program)
         skips = [f"-skip-funcs={self.s.bolt_skips}"] if self.s.bolt_skips else []
-        run(self.bolt, program, f"-data={data}", "-o", out, *BOLT_OPTIONS, *skips)
+        said = run(tool("llvm-bolt", versions), program, f"-data={data}", "-o", out, *BOLT_OPTIONS,
+                   *skips)
+        pathlib.Path(f"{out}.log").write_bytes(said)
         return out
 
     def instrumented(self):
@@ -163,90 +132,66 @@ class Builder:
         run(self.profdata, "merge", "-o", data, raw)
         return self.build("instrumented-use", f"-fprofile-use={data}")
 
-    def instructions(self, program):
-        profile = f"{program}.timed.json"
-        run(self.shadowprof, "run", "--mode", "full", "-q", "-o", profile, "--", program,
-            *self.s.timed, cwd=self.work)
-        with open(profile, encoding="utf-8") as file:
-            return json.load(file)["coverage"]["instructions_profiled"]
-
-    def all(self):
-        base = self.build("o2")
-        first = self.sample_build("sample", base)
-        second = self.sample_build("sample2", first)
-        return {O2: base,
-                "BOLT": self.bolted(base),
-                "sample profile": first,
-                "sample profile of that build": second,
-                "the same, then BOLT": self.bolted(second),
-                INSTRUMENTED: self.instrumented()}
+    def all(self, wanted):
+        builds = {O2: self.build("o2")}
+        base = builds[O2]
+        if "bolt" in wanted:
+            builds["BOLT"] = self.bolted(base)
+        first = None
+        if {"sample", "sample-bolt", "sample2"} & wanted:
+            first = builds["sample profile"] = self.sample_build("sample", base)
+        if "sample-bolt" in wanted:
+            builds["sample profile, then BOLT"] = self.bolted(first)
+        if "sample2" in wanted:
+            builds["sample profile, both builds'"] = self.sample_build("sample2", base, first)
+        if "probes" in wanted:
+            builds["sample profile by probes"] = self.probe_build("probes-use")
+        return {**builds, INSTRUMENTED: self.instrumented()}
 
 
-def seconds(program, subject, work):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    output = run(program, *subject.timed, cwd=work)
-    spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-    return spent, subject.writes.read_bytes() if subject.writes else output
+def chosen_subjects(options, work):
+    def given(name):
+        return getattr(options, name) and os.path.abspath(getattr(options, name))
 
-
-def measure(builder, builds, repeat):
-    subject = builder.s
-    times = {name: [] for name in builds}
-    expected = None
-    for _ in range(repeat):
-        for name, program in builds.items():
-            spent, output = seconds(program, subject, builder.work)
-            expected = expected or output
-            if output != expected:
-                sys.exit(f"{name} of {subject.name} prints something else")
-            times[name].append(spent)
-    least = {name: min(all_times) for name, all_times in times.items()}
-    executed = {name: builder.instructions(program) for name, program in builds.items()}
-
-    def of_instrumented(figures, name):
-        return (figures[O2] - figures[name]) / (figures[O2] - figures[INSTRUMENTED])
-
-    print(f"\n| {subject.name}, {builder.mode} mode | instructions of -O2 | part of instrumented | "
-          "user s | of -O2 | part of instrumented | faster than -O2 |\n|---|--:|--:|--:|--:|--:|--:|")
-    for name, all_times in times.items():
-        if name == O2:
-            print(f"| {name} | 1.000 | | {least[name]:.2f} | 1.000 | | |")
-            continue
-        wins = sum(mine < other for mine, other in zip(all_times, times[O2]))
-        print(f"| {name} | {executed[name] / executed[O2]:.3f} | "
-              f"{of_instrumented(executed, name):.0%} | {least[name]:.2f} | "
-              f"{least[name] / least[O2]:.3f} | {of_instrumented(least, name):.0%} | "
-              f"{wins} of {repeat} |", flush=True)
+    if options.lua:
+        yield subjects.lua(given("lua"))
+    if options.sqlite:
+        yield subjects.sqlite(given("sqlite"), work)
+    if options.tcc:
+        yield subjects.tcc(given("tcc"), work, given("sqlite"))
+    if options.xz:
+        yield subjects.xz(given("xz"), work, given("sqlite"))
+    if options.zstd:
+        yield subjects.zstd(given("zstd"), work, given("sqlite"))
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--shadowprof", required=True)
-    parser.add_argument("--lua")
-    parser.add_argument("--sqlite")
-    parser.add_argument("--tcc")
-    parser.add_argument("--work")
-    parser.add_argument("--repeat", type=int, default=5)
+    for name in ("lua", "sqlite", "tcc", "xz", "zstd", "work"):
+        parser.add_argument(f"--{name}")
+    parser.add_argument("--only", default="", help="of the programs that are given")
+    parser.add_argument("--repeat", type=int, default=20)
     parser.add_argument("--mode", choices=["full", "shadow"], default="full")
     parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--llvm", default="14", help="of clang")
+    parser.add_argument("--builds", default="bolt,sample,sample-bolt,sample2")
     options = parser.parse_args()
-    if options.tcc and not options.sqlite:
-        parser.error("tcc compiles SQLite: --sqlite says where it is")
+    if (options.tcc or options.xz or options.zstd) and not options.sqlite:
+        parser.error("the others work on SQLite's sources: --sqlite says where they are")
     with tempfile.TemporaryDirectory(prefix="shadowprof-pgo-") as folder:
         work = pathlib.Path(options.work or folder).absolute()
         work.mkdir(exist_ok=True)
-        subjects = []
-        if options.lua:
-            subjects.append(lua(os.path.abspath(options.lua)))
-        if options.sqlite:
-            subjects.append(sqlite(os.path.abspath(options.sqlite), work))
-        if options.tcc:
-            subjects.append(tcc(os.path.abspath(options.tcc), work,
-                                os.path.abspath(options.sqlite)))
-        for subject in subjects:
-            builder = Builder(subject, os.path.abspath(options.shadowprof), work, options.mode,
-                              options.runs)
-            measure(builder, builder.all(), options.repeat)
+        for subject in chosen_subjects(options, work):
+            if options.only and subject.name not in options.only.split(","):
+                continue
+            builder = Builder(subject, work, options)
+            builds = builder.all(set(options.builds.split(",")))
+            times = measure.times_in_turn(subject, builds, work, options.repeat)
+            counts = {name: measure.counted(builder.shadowprof, program, subject, work)
+                      for name, program in builds.items()}
+            measure.print_table(f"{subject.name}, {options.mode} mode", counts, times, O2,
+                                INSTRUMENTED)
 
 
 main()

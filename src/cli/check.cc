@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,6 +21,7 @@
 #include "cli/commands.h"
 #include "cli/compare_files.h"
 #include "cli/exit_codes.h"
+#include "cli/version.h"
 #include "profile/limit_rule.h"
 #include "profile/output_file.h"
 #include "report/check_report.h"
@@ -126,11 +128,13 @@ std::string working_directory() {
   return result;
 }
 
-// Annotations are shown at files of the repository: named relative to its top.
+// Annotations are shown at files of the repository: named relative to its top. Builds outside of the
+// source tree name files by way of the build folder: /build/../src/file.cc.
 void make_relative(std::string& file, const std::string& root) {
-  const std::string prefix = root.ends_with('/') ? root : root + "/";
+  file = std::filesystem::path(file).lexically_normal().string();
+  std::string prefix = std::filesystem::path(root).lexically_normal().string();
+  if (!prefix.ends_with('/')) prefix += '/';
   if (file.starts_with(prefix)) file.erase(0, prefix.size());
-  if (file.starts_with("./")) file.erase(0, 2);
 }
 
 Result<std::vector<Comparison>> compare_all(const CheckOptions& options) {
@@ -162,7 +166,8 @@ Result<std::vector<Comparison>> compare_all(const CheckOptions& options) {
 
 Result<int> check(const CheckOptions& options) {
   SP_ASSIGN(const std::vector<Comparison> all, compare_all(options));
-  const std::string text = report::render_check(all, *report::check_format_from(options.format));
+  const std::string text =
+      report::render_check(all, *report::check_format_from(options.format), version());
   if (options.output == "-") {
     SP_TRY(print(text));
   } else {

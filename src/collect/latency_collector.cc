@@ -257,6 +257,7 @@ void LatencyCollector::State::finish(profile::Profile& into) {
     row.classes = e.classes;
     row.kind = static_cast<AddressKind>(std::max_element(e.kinds.begin(), e.kinds.end()) -
                                         e.kinds.begin());
+    row.kind_timed = e.timed;
     // A vote's winner need not have a majority; what has not is no stride.
     if (2 * e.strided > e.timed) {
       row.stride = e.stride;

@@ -95,7 +95,7 @@ void PathCollector::State::finish(profile::Profile& into) {
       row.blocks.push_back(builder.at(table.block(b)));
     if (path.from != 0) {
       const CallSite& site = sites[path.from - 1];
-      row.from_known = true;
+      row.from_count = path.count;
       row.from = builder.at(site.call, site.module);
     }
     rows.push_back(std::move(row));

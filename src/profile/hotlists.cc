@@ -130,7 +130,7 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
                  {},
                  {},
                  margin(p.error * p.insns, profile.coverage.attributed)};
-    if (p.from_known) path.from = place(p.from);
+    if (p.from_count != 0) path.from = place(p.from);
     for (const CodeRef block : p.blocks) path.blocks.push_back(place(block));
     lists.paths.push_back(std::move(path));
   }

@@ -53,6 +53,7 @@ void read_latency_tables(const Object& o, Tables& t) {
   const Columns c(table,
                   {"module", "offset", "executions", "timed", "first_touches", "cycles", "kind",
                    "backwards", "stride", "strided", "l1", "l2", "l3", "dram", "beyond"});
+  const OptionalColumn kind_timed(table, "kind_timed", c.rows());
   std::vector<AddressKind> kinds;
   for (const Json& name : table.array("kinds"))
     kinds.push_back(
@@ -67,6 +68,7 @@ void read_latency_tables(const Object& o, Tables& t) {
     if (c.count(6, i) >= kinds.size())
       throw Bad{fmt::format("{}[{}] is not in the list of kinds", table.where("kind"), i)};
     l.kind = kinds[c.count(6, i)];
+    l.kind_timed = kind_timed.count(i);
     const auto stride = static_cast<int64_t>(c.count(8, i));
     l.stride = c.count(7, i) != 0 ? -stride : stride;
     l.strided = c.count(9, i);
@@ -120,7 +122,7 @@ void read_path_tables(const Object& o, Tables& t) {
   t.paths.reserve(c.rows());
   for (size_t i = 0; i < c.rows(); i++)
     t.paths.push_back(
-        {c.count(0, i), c.count(1, i), c.count(2, i) != 0, c.place(3, i), {}, errors.count(i)});
+        {c.count(0, i), c.count(1, i), c.count(2, i), c.place(3, i), {}, errors.count(i)});
   const Object block_table = o.object("path_blocks");
   const Columns blocks(block_table, {"path", "module", "offset"});
   for (size_t i = 0; i < blocks.rows(); i++) {

@@ -414,6 +414,7 @@ void write_latency_tables(Writer<Out>& w, const Tables& t) {
     kinds.push_back(to_string(static_cast<AddressKind>(i)));
   w.value("kinds", kinds);
   w.column("kind", t.latencies, [](const LatencyRow& l) { return static_cast<uint64_t>(l.kind); });
+  w.column("kind_timed", t.latencies, [](const LatencyRow& l) { return l.kind_timed; });
   w.column("backwards", t.latencies, [](const LatencyRow& l) { return l.stride < 0 ? 1 : 0; });
   w.column("stride", t.latencies, [](const LatencyRow& l) {
     return l.stride < 0 ? -static_cast<uint64_t>(l.stride) : static_cast<uint64_t>(l.stride);
@@ -441,7 +442,7 @@ void write_path_tables(Writer<Out>& w, const Tables& t, bool errors) {
   w.column("count", t.paths, [](const PathRow& p) { return p.count; });
   w.column("insns", t.paths, [](const PathRow& p) { return p.insns; });
   if (errors) w.column("error", t.paths, [](const PathRow& p) { return p.error; });
-  w.column("called", t.paths, [](const PathRow& p) { return p.from_known ? 1 : 0; });
+  w.column("called", t.paths, [](const PathRow& p) { return p.from_count; });
   w.column("from_module", t.paths, [](const PathRow& p) { return p.from.module; });
   w.column("from_offset", t.paths, [](const PathRow& p) { return p.from.offset; });
   w.close();

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 namespace shadowprof::profile {
 namespace {
@@ -80,12 +81,13 @@ double LatencyRow::lost_cycles(const LatencyCalibration& calibration) const {
 }
 
 void add_latencies(LatencyRow& a, const LatencyRow& b) {
-  if (b.timed > a.timed) a.kind = b.kind;
-  if (b.strided > a.strided) {
+  if (std::tie(b.kind_timed, b.kind) > std::tie(a.kind_timed, a.kind)) {
+    a.kind = b.kind;
+    a.kind_timed = b.kind_timed;
+  }
+  if (std::tie(b.strided, b.stride) > std::tie(a.strided, a.stride)) {
     a.stride = b.stride;
     a.strided = b.strided;
-  } else if (b.stride == a.stride) {
-    a.strided += b.strided;
   }
   a.executions += b.executions;
   a.timed += b.timed;

@@ -50,9 +50,12 @@ struct LatencyRow {
   uint64_t first_touches = 0;  // left out: the first load from a page
   uint64_t cycles = 0;         // of the timed ones that are not `beyond`
   std::array<uint64_t, kLatencyClasses> classes{};
+  // Of several runs the one with most timed loads says the kind, and the one that has seen a stride
+  // most often the stride: so their order does not matter, nor how often each was added.
   AddressKind kind = AddressKind::unknown;
-  int64_t stride = 0;    // bytes from one address to the next, as most often seen; 0: none
-  uint64_t strided = 0;  // how often it was seen
+  uint64_t kind_timed = 0;  // timed loads of that run
+  int64_t stride = 0;       // bytes from one address to the next, as most often seen; 0: none
+  uint64_t strided = 0;     // how often that run saw it
   std::vector<std::pair<uint32_t, uint64_t>> histogram;  // bucket, count; by bucket
 
   double mean() const {

@@ -43,7 +43,13 @@ std::vector<double> sums_of(const Profile& p) {
           sum(t.calls, count_of),
           sum(t.calls, [](const auto& row) { return row.inclusive; }),
           sum(t.entries, [](const auto& row) { return row.invocations; }),
-          sum(t.entries, [](const auto& row) { return row.inclusive; })};
+          sum(t.entries, [](const auto& row) { return row.inclusive; }),
+          sum(t.paths, count_of),
+          sum(t.values, [](const auto& row) { return row.figures.count; }),
+          sum(t.arguments, [](const auto& row) { return row.figures.count; }),
+          sum(t.latencies, [](const auto& row) { return row.executions; }),
+          sum(t.latencies, [](const auto& row) { return row.cycles; }),
+          sum(t.cache_lines, [](const auto& row) { return row.accesses(); })};
 }
 
 void multiply(std::map<std::string, uint64_t>& counts, uint64_t weight) {
@@ -60,8 +66,7 @@ void multiply(ValueFigures& figures, uint64_t weight) {
 }
 
 void multiply(LatencyRow& load, uint64_t weight) {
-  for (uint64_t* count :
-       {&load.executions, &load.timed, &load.first_touches, &load.cycles, &load.strided})
+  for (uint64_t* count : {&load.executions, &load.timed, &load.first_touches, &load.cycles})
     *count *= weight;
   for (uint64_t& count : load.classes) count *= weight;
   for (auto& [bucket, count] : load.histogram) count *= weight;
@@ -122,6 +127,9 @@ void multiply(Profile& p, uint64_t weight) {
   o.extra_faults *= weight;
   o.pause_s.total *= static_cast<double>(weight);
   multiply(o.stops, weight);
+  if (c.verified)
+    for (uint64_t* count : {&c.verified->samples, &c.verified->instructions, &c.verified->diverged})
+      *count *= weight;
   multiply(p.syscalls.by_class, weight);
   for (auto& [name, s] : p.syscalls.by_name) {
     s.count *= weight;
@@ -155,6 +163,55 @@ void add_overhead(Overhead& into, const Overhead& from) {
   add_counts(into.stops, from.stops);
 }
 
+void add_verified(std::optional<Verified>& into, const std::optional<Verified>& from) {
+  if (!from) return;
+  if (!into) into.emplace();
+  into->samples += from->samples;
+  into->instructions += from->instructions;
+  into->diverged += from->diverged;
+}
+
+// Of what a load takes on one host the lower figure is right: other work only adds to it.
+void add_calibration(std::optional<LatencyCalibration>& into,
+                     const std::optional<LatencyCalibration>& from) {
+  if (!into) into = from;
+  if (!from) return;
+  into->resolution = std::min(into->resolution, from->resolution);
+  into->overhead = std::min(into->overhead, from->overhead);
+  for (size_t i = 0; i < into->typical.size(); i++)
+    into->typical[i] = std::min(into->typical[i], from->typical[i]);
+}
+
+template <typename Row>
+void keep_hottest_rows(std::vector<Row>& rows, size_t most, uint64_t& pruned) {
+  if (rows.size() <= 2 * most) return;
+  std::vector<uint64_t> counts;
+  for (const Row& row : rows) counts.push_back(row.count);
+  const auto last = counts.begin() + static_cast<ptrdiff_t>(most);
+  std::nth_element(counts.begin(), last, counts.end(), std::greater<>());
+  const uint64_t most_lost = *last;
+  std::erase_if(rows, [&](const Row& row) {
+    if (row.count > most_lost) return false;
+    pruned += row.count;
+    return true;
+  });
+}
+
+void keep_within(const MergeLimits& limits, Profile& sum) {
+  Tables& t = sum.tables;
+  if (t.paths.size() > 2 * limits.paths) keep_hottest_paths(sum, limits.paths);
+  if (t.cache_lines.size() > 2 * limits.cache_lines) keep_hottest_lines(sum, limits.cache_lines);
+  uint64_t pruned = 0;
+  keep_hottest_rows(t.latency_pages, limits.pages, pruned);
+  keep_hottest_rows(t.latency_values, limits.values, pruned);
+  if (pruned != 0) sum.coverage.events["pruned_latency_pairs"] += pruned;
+  const auto shorten = [&](ValueFigures& figures) {
+    if (figures.top.size() > 2 * limits.values_of_row) figures.top.resize(limits.values_of_row);
+  };
+  for (ValueRow& row : t.values) shorten(row.figures);
+  for (ArgumentRow& row : t.arguments) shorten(row.figures);
+}
+
 void add_syscalls(Syscalls& into, const Syscalls& from) {
   add_counts(into.by_class, from.by_class);
   for (const auto& [name, s] : from.by_name) {
@@ -182,6 +239,7 @@ void add_run(Run& into, const Run& from) {
   keep_common(into.host.cpu, from.host.cpu, {});
   keep_common(into.host.kernel, from.host.kernel, {});
   keep_common(into.host.cores, from.host.cores, 0u);
+  add_calibration(into.host.latency, from.host.latency);
   into.started = std::min(into.started, from.started);
   into.duration_s = add_seconds(into.duration_s, from.duration_s);
   const bool same_exit = into.exit && from.exit && into.exit->value == from.exit->value &&
@@ -280,6 +338,8 @@ Status Merger::add(Profile profile, const std::string& file, uint64_t weight) {
   take_lines(profile);
   take_functions(profile, module_in_sum);
   add_tables(sum_, profile, module_in_sum);
+  add_verified(sum_.coverage.verified, profile.coverage.verified);
+  keep_within(limits_, sum_);
   add_overhead(sum_.overhead, profile.overhead);
   add_syscalls(sum_.syscalls, profile.syscalls);
   if (empty_) {

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
 // Many profiles as one: runs of one program, on one host or on many. Memory is that of the sum and
-// of one profile, however many are added.
+// of one profile, however many are added. Tables of code are as large as the code; those that other
+// data makes longer with each run (paths, values, addresses) keep their hottest rows when they have
+// more than twice as many as MergeLimits says, and what goes is counted.
 //
 // Modules are the same where their build-ids are; where a module has none, where its path is
 // (anonymous code: its address). Counts are added, each multiplied by the profile's weight, and
 // the sum obeys the same conservation laws as its parts. The result does not depend on the order
-// of adding, nor on what was merged before: merge(a, merge(b, c)) = merge(merge(b, a), c). Two
-// exceptions, which change no sum: source lines of hotlists come from hotlists, so a row that no
-// merged hotlist had needs the `lines` of hotlists(); and where the end of a block was never
-// reached, because each of its executions was interrupted, other blocks may be cut there or not.
+// of adding, nor on what was merged before: merge(a, merge(b, c)) = merge(merge(b, a), c).
+// Exceptions, which change no sum: source lines of hotlists come from hotlists, so a row that no
+// merged hotlist had needs the `lines` of hotlists(); where the end of a block was never reached,
+// because each of its executions was interrupted, other blocks may be cut there or not; standard
+// errors are rounded at each step; and a table that outgrew its limit has lost rows, in each order
+// others.
 //
 // Of the run remains what all runs have in common; the earliest start, the sum of durations. Each
 // run that was added is listed in run.merged.
@@ -27,8 +31,18 @@ namespace shadowprof::profile {
 
 inline constexpr uint64_t kMaxMergeWeight = 1'000'000'000;
 
+struct MergeLimits {
+  size_t paths = 200'000;
+  size_t cache_lines = 200'000;
+  size_t pages = 100'000;     // of slow loads
+  size_t values = 100'000;    // of slow loads
+  size_t values_of_row = 64;  // the hottest values of an instruction or argument
+};
+
 class Merger {
  public:
+  explicit Merger(const MergeLimits& limits = {}) : limits_(limits) {}
+
   // An error where the sum would not fit into 63 bits; the merger must not be used any more then.
   Status add(Profile profile, const std::string& file, uint64_t weight);
 
@@ -45,6 +59,7 @@ class Merger {
   void take_functions(const Profile& profile, const std::vector<uint32_t>& module_in_sum);
   void order_modules();
 
+  const MergeLimits limits_;
   Profile sum_;
   bool empty_ = true;
   bool estimated_inclusive_ = false;

@@ -2,6 +2,7 @@
 #include "profile/path_table.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "profile/profile.h"
 
@@ -21,6 +22,17 @@ void keep_hottest_paths(Profile& profile, size_t most) {
     return true;
   });
   profile.coverage.paths.error_bound += most_lost;
+}
+
+void add_paths(PathRow& a, const PathRow& b) {
+  // Numbers of modules depend on which profile came first, so offsets come before them.
+  if (std::tie(b.from_count, b.from.offset, b.from) >
+      std::tie(a.from_count, a.from.offset, a.from)) {
+    a.from_count = b.from_count;
+    a.from = b.from;
+  }
+  a.count += b.count;
+  a.error = added_error(a.error, b.error);
 }
 
 void add_path_counts(PathCounts& into, const PathCounts& from) {

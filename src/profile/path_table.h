@@ -19,8 +19,9 @@ struct PathRow {
   uint64_t count = 0;
   uint64_t insns = 0;  // instructions of one execution
   // Call site of the frame in which the path begins: the one that most executions had, if there is
-  // one (a majority vote); from_known is false where there was no call.
-  bool from_known = false;
+  // one (a majority vote). from_count: executions of the run whose vote it is; 0 where there was no
+  // call. Of several runs that with most executions decides, so their order does not matter.
+  uint64_t from_count = 0;
   CodeRef from;
   std::vector<CodeRef> blocks;
   uint64_t error = 0;  // of the count: confidence.h
@@ -43,6 +44,9 @@ struct Profile;
 // Leaves the `most` hottest rows, and fewer where equal counts would not fit; what goes is counted
 // as pruned.
 void keep_hottest_paths(Profile& profile, size_t most);
+
+// Of equal paths.
+void add_paths(PathRow& a, const PathRow& b);
 
 // Of two profiles that were put together. A path that both had counts twice in `distinct`.
 void add_path_counts(PathCounts& into, const PathCounts& from);

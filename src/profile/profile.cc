@@ -116,14 +116,7 @@ void normalise(Tables& t) {
       });
   add_up(
       t.paths, [](const PathRow& p) -> const std::vector<CodeRef>& { return p.blocks; },
-      [](PathRow& a, const PathRow& b) {
-        if (b.count > a.count && b.from_known) {
-          a.from_known = true;
-          a.from = b.from;
-        }
-        a.count += b.count;
-        a.error = added_error(a.error, b.error);
-      });
+      [](PathRow& a, const PathRow& b) { add_paths(a, b); });
 }
 
 void add_tables(Profile& into, const Profile& from) {
@@ -154,7 +147,7 @@ void add_tables(Profile& into, const Profile& from, const std::vector<uint32_t>&
     into.tables.entries.push_back({moved(e.at), e.invocations, e.inclusive});
   for (ValueRow v : from.tables.values) {
     v.at = moved(v.at);
-    v.context = moved(v.context);
+    if (v.has_context) v.context = moved(v.context);
     into.tables.values.push_back(std::move(v));
   }
   for (ArgumentRow a : from.tables.arguments) {
@@ -168,7 +161,7 @@ void add_tables(Profile& into, const Profile& from, const std::vector<uint32_t>&
   }
   add_memory_tables(into.tables, from.tables, module_in_into);
   for (PathRow path : from.tables.paths) {
-    path.from = moved(path.from);
+    if (path.from_count != 0) path.from = moved(path.from);
     for (CodeRef& block : path.blocks) block = moved(block);
     into.tables.paths.push_back(std::move(path));
   }

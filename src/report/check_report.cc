@@ -127,7 +127,8 @@ std::optional<CheckFormat> check_format_from(std::string_view name) {
   return std::nullopt;
 }
 
-std::string render_check(const std::vector<Comparison>& all, CheckFormat format) {
+std::string render_check(const std::vector<Comparison>& all, CheckFormat format,
+                         const std::string& version) {
   switch (format) {
     case CheckFormat::text:
       break;
@@ -136,7 +137,7 @@ std::string render_check(const std::vector<Comparison>& all, CheckFormat format)
     case CheckFormat::github:
       return github_report(all);
     case CheckFormat::sarif:
-      return sarif_report(all);
+      return sarif_report(all, version);
     case CheckFormat::junit:
       return junit_report(all);
   }

@@ -27,10 +27,12 @@ struct Comparison {
 enum class CheckFormat { text, markdown, github, sarif, junit };
 std::optional<CheckFormat> check_format_from(std::string_view name);
 
-std::string render_check(const std::vector<Comparison>& all, CheckFormat format);
+// `version` is that of the tool, for formats that name it.
+std::string render_check(const std::vector<Comparison>& all, CheckFormat format,
+                         const std::string& version = "");
 
 // The formats of other systems, one per file.
-std::string sarif_report(const std::vector<Comparison>& all);
+std::string sarif_report(const std::vector<Comparison>& all, const std::string& version);
 std::string junit_report(const std::vector<Comparison>& all);
 
 }  // namespace shadowprof::report

@@ -52,7 +52,7 @@ Json result_json(const Comparison& c, const Finding& f) {
 
 }  // namespace
 
-std::string sarif_report(const std::vector<Comparison>& all) {
+std::string sarif_report(const std::vector<Comparison>& all, const std::string& version) {
   Json results = Json::array();
   std::set<std::string> rules;
   for (const Comparison& c : all) {
@@ -63,7 +63,9 @@ std::string sarif_report(const std::vector<Comparison>& all) {
   for (const std::string& rule : rules)
     descriptions.push_back(
         {{"id", rule}, {"shortDescription", {{"text", "Limit " + rule + " is exceeded"}}}});
-  const Json driver = {{"name", "shadowprof"}, {"rules", descriptions}};
+  Json driver = {{"name", "shadowprof"}};
+  if (!version.empty()) driver["version"] = version;
+  driver["rules"] = descriptions;
   Json run;
   run["tool"]["driver"] = driver;
   run["results"] = results;

@@ -48,6 +48,9 @@ class ThreadBuilder {
     samples_.add({{"stack", prefix}, {"time", samples_done_++}, {"weight", stack.instructions}});
   }
 
+  // Those that code was executed in, as the format wants it.
+  Json take_libraries() { return std::move(libraries_); }
+
   Json take() {
     Json samples = samples_.take({"stack", "time", "weight"});
     samples["weightType"] = "samples";
@@ -84,11 +87,19 @@ class ThreadBuilder {
   size_t resource_index(uint32_t module) {
     const auto at = resource_index_.find(module);
     if (at != resource_index_.end()) return at->second;
-    const size_t index =
-        resources_.add({{"lib", module},
-                        {"name", string_index(module_label(profile_.modules[module]))},
-                        {"host", nullptr},
-                        {"type", kLibraryResource}});
+    const profile::Module& m = profile_.modules[module];
+    const std::string name = printable(module_label(m));
+    const size_t index = resources_.add({{"lib", libraries_.size()},
+                                         {"name", string_index(name)},
+                                         {"host", nullptr},
+                                         {"type", kLibraryResource}});
+    libraries_.push_back({{"arch", "x86_64"},
+                          {"name", name},
+                          {"path", printable(m.path)},
+                          {"debugName", name},
+                          {"debugPath", printable(m.path)},
+                          {"breakpadId", ""},
+                          {"codeId", m.build_id.empty() ? Json(nullptr) : Json(m.build_id)}});
     return resource_index_[module] = index;
   }
   size_t function_index(uint32_t module, const StackFrame& f) {
@@ -133,6 +144,7 @@ class ThreadBuilder {
   const profile::Profile& profile_;
   Table samples_, stacks_, frames_, functions_, resources_;
   Json strings_ = Json::array();
+  Json libraries_ = Json::array();
   uint64_t samples_done_ = 0;
   std::map<std::string, size_t> string_index_;
   std::map<uint32_t, size_t> resource_index_;
@@ -147,15 +159,6 @@ Result<std::string> export_firefox(const ExportInput& input) {
   const profile::Profile& p = input.profile;
   ThreadBuilder thread(p);
   for (const Stack& stack : stacks(p, input.modules)) thread.add(stack);
-  Json libs = Json::array();
-  for (const profile::Module& m : p.modules)
-    libs.push_back({{"arch", "x86_64"},
-                    {"name", printable(module_label(m))},
-                    {"path", printable(m.path)},
-                    {"debugName", printable(module_label(m))},
-                    {"debugPath", printable(m.path)},
-                    {"breakpadId", ""},
-                    {"codeId", m.build_id.empty() ? Json(nullptr) : Json(m.build_id)}});
   Json meta = {{"interval", 1},       {"startTime", 0},
                {"processType", 0},    {"product", "shadowprof"},
                {"stackwalk", 0},      {"version", kGeckoVersion},
@@ -166,7 +169,7 @@ Result<std::string> export_firefox(const ExportInput& input) {
   meta["markerSchema"] = Json::array();
   Json j;
   j["meta"] = meta;
-  j["libs"] = libs;
+  j["libs"] = thread.take_libraries();
   j["pages"] = Json::array();
   j["threads"] = Json::array({thread.take()});
   return j.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

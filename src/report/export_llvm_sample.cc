@@ -5,13 +5,24 @@
 // line; calls with their callees; inlined functions nested where they were inlined. Totals
 // are executed instructions, as llvm-profgen counts them.
 //
+// A line of count 0 says that it was not executed, where a line that is left out says nothing. So
+// the code of a function that executed is listed in full: what no block of the profile has gets 0.
+// Of functions that never executed nothing is said.
+//
+// LLVM keeps counts in 64 bits, but weights of branches and calls in 32, and does not scale down
+// what is larger. So counts are divided until the highest fits.
+//
 // Discriminators tell parts of one line apart. LLVM packs three numbers into each (the header of
 // llvm/IR/DebugInfoMetadata.h documents it): the base discriminator, by which profiles are matched,
 // how often an optimisation multiplied the code, and which copy this is. A loop that was unrolled
 // four times runs each copy a quarter as often, so counts are multiplied again.
+#include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
+#include <span>
 
+#include "decoder/insn.h"
 #include "report/code_costs.h"
 #include "report/export.h"
 
@@ -76,6 +87,16 @@ struct Samples {
       for (const auto& [name, samples] : calls) sum += samples->total();
     return sum;
   }
+  uint64_t highest() const {
+    uint64_t most = 0;
+    for (const auto& [at, body] : lines) {
+      most = std::max(most, body.count);
+      for (const auto& [callee, count] : body.callees) most = std::max(most, count);
+    }
+    for (const auto& [at, calls] : inlined)
+      for (const auto& [name, samples] : calls) most = std::max(most, samples->highest());
+    return most;
+  }
 };
 
 class SampleProfile {
@@ -89,6 +110,8 @@ class SampleProfile {
       if (p.tables.blocks[i].at.module != input_.module) continue;
       for (const InsnCost& insn : costs.instructions(i)) add_instruction(insn);
     }
+    for (const Function& f : p.functions)
+      if (f.at.module == input_.module && functions_.contains(name_of(f))) add_unexecuted(f);
     for (const CallPair& c : p.tables.calls)
       if (c.site.module == input_.module) add_call(c);
     for (const profile::Entry& e : p.tables.entries) {
@@ -98,7 +121,12 @@ class SampleProfile {
           at->second.head += e.invocations;
     }
     std::multimap<uint64_t, const std::string*, std::greater<>> by_weight;
-    for (const auto& [name, samples] : functions_) by_weight.emplace(samples.total(), &name);
+    uint64_t highest = 0;
+    for (auto& [name, samples] : functions_) {
+      by_weight.emplace(samples.total(), &name);
+      highest = std::max({highest, samples.head, samples.highest()});
+    }
+    divisor_ = highest / (uint64_t{std::numeric_limits<uint32_t>::max()} + 1) + 1;
     std::string text;
     for (const auto& [total, name] : by_weight)
       if (total != 0) write(*name, functions_.at(*name), text);
@@ -142,6 +170,28 @@ class SampleProfile {
     count = std::max(count, insn.count * factor);
   }
 
+  // The function's instructions that no block has, each with count 0.
+  void add_unexecuted(const Function& f) {
+    const auto& blocks = input_.profile.tables.blocks;
+    auto block = std::lower_bound(blocks.begin(), blocks.end(), f.at,
+                                  [](const auto& b, CodeRef at) { return b.at < at; });
+    const auto size = static_cast<uint32_t>(std::min<uint64_t>(f.size, kMostCodeBytes));
+    const std::vector<uint8_t> code = input_.modules.code(f.at, size);
+    size_t done = 0;
+    while (done < code.size()) {
+      const CodeRef at{f.at.module, f.at.offset + done};
+      while (block != blocks.end() && block->at < at) ++block;
+      if (block != blocks.end() && block->at == at && block->size != 0) {
+        done += block->size;
+        continue;
+      }
+      const auto insn = decoder::decode(std::span(code).subspan(done), GuestAddr(at.offset));
+      if (insn.length == 0) return;
+      add_instruction({at, insn.length, 0});
+      done += insn.length;
+    }
+  }
+
   void add_call(const CallPair& c) {
     const Function* callee = find_function(input_.profile.functions, c.callee);
     Location location;
@@ -156,29 +206,33 @@ class SampleProfile {
                                  : fmt::format("{}.{}", at.line, at.discriminator);
   }
 
-  static void write(const std::string& name, const Samples& samples, std::string& text) {
-    text += fmt::format("{}:{}:{}\n", name, samples.total(), samples.head);
+  // What executed at all stays above 0.
+  uint64_t scaled(uint64_t count) const { return count / divisor_ + (count % divisor_ != 0); }
+
+  void write(const std::string& name, const Samples& samples, std::string& text) const {
+    text += fmt::format("{}:{}:{}\n", name, scaled(samples.total()), scaled(samples.head));
     write_body(samples, " ", text);
   }
 
-  static void write_body(const Samples& samples, const std::string& indent, std::string& text) {
+  void write_body(const Samples& samples, const std::string& indent, std::string& text) const {
     for (const auto& [at, body] : samples.lines) {
-      if (body.count == 0) continue;
-      text += fmt::format("{}{}: {}", indent, text_of(at), body.count);
-      for (const auto& [callee, count] : body.callees) text += fmt::format(" {}:{}", callee, count);
+      text += fmt::format("{}{}: {}", indent, text_of(at), scaled(body.count));
+      for (const auto& [callee, count] : body.callees)
+        text += fmt::format(" {}:{}", callee, scaled(count));
       text += '\n';
     }
     for (const auto& [at, calls] : samples.inlined) {
       for (const auto& [name, inlined] : calls) {
-        const uint64_t total = inlined->total();
-        if (total == 0) continue;
-        text += fmt::format("{}{}: {}:{}\n", indent, text_of(at), name, total);
+        text += fmt::format("{}{}: {}:{}\n", indent, text_of(at), name, scaled(inlined->total()));
         write_body(*inlined, indent + " ", text);
       }
     }
   }
 
+  static constexpr uint64_t kMostCodeBytes = uint64_t{1} << 20;  // that one question may be about
+
   const ExportInput& input_;
+  uint64_t divisor_ = 1;
   std::map<std::string, Samples> functions_;
 };
 

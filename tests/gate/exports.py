@@ -134,14 +134,77 @@ def speedscope_is_consistent(x):
     require(any("parse(" in f["name"] and f["file"].endswith("words.cc") for f in frames), frames)
 
 
-def firefox_profile_is_consistent(x):
+def speedscope_schema_holds(x):
+    try:
+        import jsonschema  # pylint: disable=import-outside-toplevel
+    except ImportError as missing:
+        raise Skip("python3-jsonschema is not installed") from missing
+    path = x.export("speedscope", "x.speedscope.json")
+    for root in ("/usr/lib", "/usr/local/lib"):
+        for schema in pathlib.Path(root).glob("node_modules/speedscope/**/file-format-schema.json"):
+            jsonschema.validate(json.loads(path.read_text()), json.loads(schema.read_text()))
+            return
+    raise Skip("speedscope (npm's package, which has the schema) is not installed")
+
+
+# Of version 47 of the processed profile (that project's src/types/profile.js and its
+# docs-developer/CHANGELOG-formats.md), whose reader upgrades older versions step by step: each
+# column with what its values may be.
+FIREFOX_COLUMNS = {
+    "samples": {"stack": "index", "time": "number", "weight": "number"},
+    "markers": {"data": "any", "name": "index", "startTime": "number", "endTime": "number",
+                "phase": "number", "category": "index"},
+    "stackTable": {"prefix": "index or null", "frame": "index", "category": "index",
+                   "subcategory": "index"},
+    "frameTable": {"address": "number", "inlineDepth": "number", "category": "index or null",
+                   "subcategory": "index or null", "func": "index", "nativeSymbol": "index or null",
+                   "innerWindowID": "number", "implementation": "index or null",
+                   "line": "number or null", "column": "number or null"},
+    "funcTable": {"name": "index", "isJS": "bool", "relevantForJS": "bool", "resource": "number",
+                  "fileName": "index or null", "lineNumber": "number or null",
+                  "columnNumber": "number or null"},
+    "resourceTable": {"lib": "index or null", "name": "index", "host": "index or null",
+                      "type": "number"},
+    "nativeSymbols": {"libIndex": "index", "address": "number", "name": "index",
+                      "functionSize": "number or null"}}
+FIREFOX_THREAD = {"processType": str, "processStartupTime": int, "registerTime": int,
+                  "pausedRanges": list, "name": str, "isMainThread": bool, "pid": str, "tid": int,
+                  "stringArray": list}
+FIREFOX_LIB = {"arch": str, "name": str, "path": str, "debugName": str, "debugPath": str,
+               "breakpadId": str}
+
+
+def fits(value, kind):
+    if value is None:
+        return kind.endswith("or null") or kind == "any"
+    if kind == "bool" or isinstance(value, bool):
+        return kind == "bool" and isinstance(value, bool)
+    if kind.startswith("index"):
+        return isinstance(value, int) and value >= 0
+    return kind == "any" or isinstance(value, (int, float))
+
+
+def firefox_profile_has_the_published_columns(x):
     data = json.loads(x.export("firefox", "x.firefox.json").read_text())
+    require(data["meta"]["preprocessedProfileVersion"] == 47, data["meta"])
+    require("grey" in [category["color"] for category in data["meta"]["categories"]], data["meta"])
     thread, = data["threads"]
-    for name in ("samples", "stackTable", "frameTable", "funcTable", "resourceTable"):
+    for name, kind in FIREFOX_THREAD.items():
+        require(type(thread[name]) is kind, f"{name} is {thread[name]!r}")
+    for name, columns in FIREFOX_COLUMNS.items():
         table = thread[name]
-        for column, values in table.items():
-            if isinstance(values, list):
-                require(len(values) == table["length"], f"{name}.{column}")
+        found = {column for column, values in table.items() if isinstance(values, list)}
+        require(found == set(columns), f"{name} has the columns {sorted(found)}")
+        for column, kind in columns.items():
+            require(len(table[column]) == table["length"], f"{name}.{column}")
+            odd = [value for value in table[column] if not fits(value, kind)]
+            require(not odd, f"{name}.{column} has {odd[:5]}, which is no {kind}")
+    require(thread["samples"]["weightType"] == "samples", thread["samples"]["weightType"])
+    for lib in data["libs"]:
+        for name, kind in FIREFOX_LIB.items():
+            require(type(lib[name]) is kind, lib)
+    require({lib for lib in thread["resourceTable"]["lib"]} == set(range(len(data["libs"]))),
+            "a file is listed that no resource names")
     stacks, frames, functions = (thread[n] for n in ("stackTable", "frameTable", "funcTable"))
     for i, prefix in enumerate(stacks["prefix"]):
         require(prefix is None or prefix < i, "a stack comes before its prefix")
@@ -172,6 +235,52 @@ def llvm_reads_the_sample_profile(x):
     require(done.stderr == "", done.stderr)
     weights = (x.dir / "x.ll").read_text()
     require("function_entry_count" in weights and "branch_weights" in weights, "no weights in the IR")
+
+
+def what_did_not_run_has_count_zero(x):
+    source = x.dir / "cold.c"
+    source.write_text("""
+extern int puts(const char *);
+__attribute__((noinline)) int never(int n) { return n * 3; }
+static inline int step(int n) {
+  if (n == -7)
+    puts("inlined, and never there");
+  return n * 5 + 1;
+}
+__attribute__((noinline)) int hot(int n, int rare) {
+  int sum = 0;
+  for (int i = 0; i < n; i++) {
+    if (i == rare)
+      sum += puts("never there");
+    sum ^= step(sum);
+  }
+  return sum;
+}
+int main(int argc, char **argv) { return argc > 5 ? never(argc) : hot(1000, -argc) == 7; }
+""")
+    program, profile = x.dir / "cold", x.dir / "cold.json"
+    call(tool("clang"), "-O1", "-g", "-o", program, source)
+    call(x.shadowprof, "run", "--mode", "full", "-q", "-o", profile, "--", program)
+    text = call(x.shadowprof, "export", "--format", "llvm-sample", profile).stdout
+    hot = re.search(r"^hot:\d+:1\n((?: .*\n)*)", text, re.M)
+    require(hot and "never:" not in text, text)
+    require(re.search(r"^ 4: 0( |$)", hot[1], re.M), "the call in hot() is not known to be cold")
+    require(re.search(r"^ 5(\.\d+)?: step:\d+\n((?:  .*\n)*)", hot[1], re.M), text)
+    require(re.search(r"^  2: 0( |$)", hot[1], re.M), "the call in step() is not known to be cold")
+    require(re.search(r"^  3: 1000$", hot[1], re.M), text)
+
+
+def counts_fit_into_32_bits(x):
+    path = x.dir / "large.json"
+    call(x.shadowprof, "merge", "-o", path, f"{x.file}:{1 << 24}")
+    text = call(x.shadowprof, "export", "--format", "llvm-sample", path).stdout
+    small = x.export("llvm-sample", "x.prof").read_text()
+    counts = [int(n) for n in re.findall(r"(?<=: )\d+", text)]
+    require(max(counts) < 1 << 32, max(counts))
+    before = [int(n) for n in re.findall(r"(?<=: )\d+", small)]
+    require([n == 0 for n in counts] == [n == 0 for n in before], "a count became 0, or was")
+    highest = before.index(max(before))
+    require(max(counts) > 1 << 31 and counts[highest] == max(counts), "scaled by too much")
 
 
 def llvm_profgen_reads_the_unsymbolized_profile(x):
@@ -287,8 +396,9 @@ def what_cannot_be_exported_is_one_sentence(x):
 
 
 CASES = [folded_adds_up, callgrind_annotate_reads_callgrind, pprof_reads_pprof,
-         speedscope_is_consistent, firefox_profile_is_consistent, chrome_trace_has_the_run,
-         llvm_reads_the_sample_profile, llvm_profgen_reads_the_unsymbolized_profile,
+         speedscope_is_consistent, speedscope_schema_holds, firefox_profile_has_the_published_columns, chrome_trace_has_the_run,
+         llvm_reads_the_sample_profile, what_did_not_run_has_count_zero, counts_fit_into_32_bits,
+         llvm_profgen_reads_the_unsymbolized_profile,
          perf2bolt_reads_branches, prefetch_hints_are_of_the_load_that_strides_over_memory, create_llvm_prof_reads_autofdo,
          what_cannot_be_exported_is_one_sentence]
 

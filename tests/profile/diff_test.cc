@@ -200,7 +200,7 @@ TEST_CASE("values are compared by how often the base's most frequent one is comp
 TEST_CASE("loads are ranked by the cycles that they lose, with the share that misses") {
   auto [base, now] = rebuilt();
   LatencyRow hit{{0, 0x10},         100, 100, 0,         500, {100, 0, 0, 0, 0},
-                 AddressKind::heap, 0,   0,   {{5, 100}}};
+                 AddressKind::heap, 8,   0,   0,   {{5, 100}}};
   LatencyRow miss{{0, 0x20},
                   100,
                   100,
@@ -208,6 +208,7 @@ TEST_CASE("loads are ranked by the cycles that they lose, with the share that mi
                   40'000,
                   {0, 0, 0, 100, 0},
                   AddressKind::heap,
+                  100,
                   0,
                   0,
                   {{static_cast<uint32_t>(latency_bucket(400)), 100}}};

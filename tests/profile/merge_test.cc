@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
+#include <map>
 #include <random>
 
 #include "profile/canonical.h"
@@ -27,8 +29,9 @@ std::string difference(const std::string& a, const std::string& b) {
 
 constexpr size_t kTop = 1000;  // every row, so that no source line is lost
 
-Profile merged(const std::vector<std::pair<Profile, uint64_t>>& parts) {
-  Merger merger;
+Profile merged(const std::vector<std::pair<Profile, uint64_t>>& parts,
+               const MergeLimits& limits = {}) {
+  Merger merger(limits);
   for (const auto& [part, weight] : parts)
     REQUIRE(merger.add(part, "p" + std::to_string(part.run.pid), weight).has_value());
   Profile sum = merger.finish();
@@ -113,7 +116,84 @@ class Runs {
       p.tables.calls.push_back({place(p), place(p), below(2) != 0, 1 + below(100), below(1000)});
       p.tables.entries.push_back({place(p), below(100), below(1000)});
     }
+    fill_data_tables(p);
     normalise(p.tables);
+  }
+
+  // Counts of one place are few values, so that votes of several runs are often equal.
+  void fill_data_tables(Profile& p) {
+    for (int i = 0; i < 40; i++) {
+      PathRow path{1 + below(5), 0, 0, {}, {place(p)}};
+      while (below(3) != 0) path.blocks.push_back(place(p));
+      path.insns = 3 * path.blocks.size();
+      if (below(4) != 0) {
+        path.from_count = path.count;
+        path.from = place(p);
+        // Of two callers with as many executions that at the higher offset is taken.
+        path.from.offset = 3 * path.from.offset + code_of(p.modules[path.from.module]);
+      }
+      p.tables.paths.push_back(path);
+      const bool context = below(3) == 0;
+      const auto part = static_cast<ValuePart>(below(kValueParts));
+      p.tables.values.push_back(
+          {place(p), context, context ? place(p) : CodeRef{}, part, 64, false, figures(), {}});
+      p.tables.arguments.push_back(
+          {place(p), place(p), static_cast<uint8_t>(below(kArguments)), figures()});
+      p.tables.latencies.push_back(load(place(p)));
+      const auto level = static_cast<LatencyClass>(1 + below(3));
+      p.tables.latency_pages.push_back({level, data(p, 0x1000), 1 + below(9)});
+      p.tables.latency_values.push_back({level, below(20), 1 + below(9)});
+      p.tables.cache_lines.push_back({data(p, kCacheLineBytes), below(9), 1 + below(9)});
+    }
+    p.coverage.paths = {true, false, 40, 40, below(9), below(9), below(9)};
+    p.coverage.accesses = {true, below(9), 40, below(9), below(9), below(9)};
+    if (below(2) != 0) p.coverage.verified = Verified{below(9), below(9), below(9)};
+    if (below(4) != 0)
+      p.run.host.latency = LatencyCalibration{static_cast<double>(20 + below(9)),
+                                              static_cast<double>(below(90)) / 7,
+                                              {4, 14, static_cast<double>(40 + below(9)), 400}};
+  }
+
+  // Fewer values than a merged hotlist holds; now and then more were seen than the hotlist held.
+  ValueFigures figures() {
+    ValueFigures f;
+    f.samples = static_cast<uint32_t>(below(3));
+    std::map<uint64_t, uint64_t> counts;
+    for (uint64_t n = 1 + below(6); n > 0; n--) counts[below(10)] += 1 + below(9);
+    for (const auto& [value, count] : counts) {
+      f.top.push_back({value, count});
+      f.count += count;
+    }
+    std::sort(f.top.begin(), f.top.end(), [](const ValueCount& a, const ValueCount& b) {
+      return a.count != b.count ? a.count > b.count : a.value < b.value;
+    });
+    f.zero = counts.contains(0) ? counts[0] : 0;
+    f.same = below(f.count);
+    f.strided = below(f.count);
+    f.distinct = f.top.size() + (below(4) == 0 ? below(20) : 0);
+    return f;
+  }
+
+  LatencyRow load(CodeRef at) {
+    LatencyRow l;
+    l.at = at;
+    for (uint64_t& n : l.classes) l.timed += n = below(4);
+    l.executions = l.timed + below(100);
+    l.first_touches = below(4);
+    l.cycles = below(1000);
+    l.kind = static_cast<AddressKind>(below(kAddressKinds));
+    l.kind_timed = l.timed;
+    if (below(2) != 0) {
+      l.stride = static_cast<int64_t>(below(5)) * 64 - 128;
+      l.strided = 1 + below(3);
+    }
+    if (l.timed != 0) l.histogram = {{static_cast<uint32_t>(below(9)), l.timed}};
+    return l;
+  }
+
+  DataRef data(const Profile& p, uint64_t unit) {
+    if (below(2) == 0) return {false, {0, 0x7fff00000000 + below(20) * unit}};
+    return {true, {static_cast<uint32_t>(below(p.modules.size())), below(20) * unit}};
   }
 
   FunctionTable names(const Profile& p) const {
@@ -140,7 +220,7 @@ class Runs {
 };
 
 TEST_CASE("merging is associative and commutative, and keeps the conservation laws") {
-  for (uint64_t seed = 1; seed <= 60; seed++) {
+  for (uint64_t seed = 1; seed <= 30; seed++) {
     CAPTURE(seed);
     Runs runs(seed);
     const Profile a = runs.run();
@@ -163,11 +243,93 @@ TEST_CASE("a weight is what adding the same profile as often would be") {
   const Profile p = Runs(7).run();
   Profile thrice = merged({{p, 1}, {p, 1}, {p, 1}});
   Profile weighted = merged({{p, 3}});
+  // How many different ones there are is not known of what has no row.
+  for (Profile* each : {&thrice, &weighted}) {
+    each->coverage.paths.distinct = each->coverage.accesses.lines = 0;
+    each->hotlists = {};
+    for (ValueRow& v : each->tables.values) v.figures.distinct = v.figures.samples = 0;
+    for (ArgumentRow& a : each->tables.arguments) a.figures.distinct = a.figures.samples = 0;
+  }
   thrice.run.merged.clear();
   weighted.run.merged.clear();
   thrice.run.duration_s = weighted.run.duration_s = 0;
   thrice.overhead = weighted.overhead = {};
   CHECK(difference(profile_json(thrice), profile_json(weighted)) == "");
+}
+
+TEST_CASE("of several runs the largest says who calls a path, and what a load's addresses are") {
+  Profile a;
+  a.modules = {{"/bin/app", "aa", 0, 1, 1}};
+  Profile b = a;
+  a.tables.paths = {{10, 3, 10, {0, 0x10}, {{0, 1}}}};
+  b.tables.paths = {{11, 3, 11, {0, 0x20}, {{0, 1}}}};
+  LatencyRow load;
+  load.at = {0, 1};
+  load.timed = load.executions = load.kind_timed = 8;
+  load.kind = AddressKind::heap;
+  load.stride = 64;
+  load.strided = 7;
+  a.tables.latencies = {load};
+  load.timed = load.executions = load.kind_timed = 9;
+  load.kind = AddressKind::stack;
+  load.stride = 8;
+  load.strided = 6;
+  b.tables.latencies = {load};
+  const Profile sum = merged({{a, 1}, {b, 1}, {a, 1}});
+  REQUIRE(sum.tables.paths.size() == 1);
+  CHECK(sum.tables.paths[0].count == 31);
+  CHECK(sum.tables.paths[0].from == CodeRef{0, 0x20});
+  REQUIRE(sum.tables.latencies.size() == 1);
+  CHECK(sum.tables.latencies[0].executions == 25);
+  CHECK(sum.tables.latencies[0].kind == AddressKind::stack);
+  CHECK(sum.tables.latencies[0].stride == 64);
+  CHECK(sum.tables.latencies[0].strided == 7);
+}
+
+TEST_CASE("tables that grow with each run keep their hottest rows, and count what goes") {
+  const MergeLimits limits{4, 4, 4, 4, 4};
+  Merger merger(limits);
+  uint64_t executions = 0;
+  uint64_t accesses = 0;
+  for (uint64_t run = 0; run < 50; run++) {
+    Profile p;
+    p.modules = {{"/bin/app", "aa", 0, 1, 1}};
+    p.tables.paths = {{1000, 1, 0, {}, {{0, 1}}}, {1 + run % 7, 1, 0, {}, {{0, 100 + run}}}};
+    p.tables.cache_lines = {{{false, {0, 64}}, 1000, 0}, {{false, {0, 6400 + run * 64}}, 1, 1}};
+    p.tables.latency_pages = {{LatencyClass::dram, {false, {0, 0x1000}}, 1000},
+                              {LatencyClass::dram, {false, {0, 0x100000 + (run << 12)}}, 1}};
+    p.tables.latency_values = {{LatencyClass::dram, 0, 1000}, {LatencyClass::dram, 100 + run, 1}};
+    ValueRow value;
+    value.at = {0, 1};
+    value.figures = {1001, 1000, 0, 0, 2, 0, 0, {{0, 1000}, {100 + run, 1}}};
+    p.tables.values = {value};
+    p.coverage.paths = {true, false, 1001 + run % 7, 2, 0, 0, 0};
+    p.coverage.accesses = {true, 1002, 2, 0, 0, 0};
+    executions += p.coverage.paths.executions;
+    accesses += p.coverage.accesses.accesses;
+    REQUIRE(merger.add(p, "p", 1).has_value());
+  }
+  const Profile sum = merger.finish();
+  const Tables& t = sum.tables;
+  CHECK(t.paths.size() <= 8);
+  CHECK(t.cache_lines.size() <= 8);
+  CHECK(t.latency_pages.size() <= 8);
+  CHECK(t.latency_values.size() <= 8);
+  REQUIRE(t.values.size() == 1);
+  CHECK(t.values[0].figures.top.size() <= 8);
+  CHECK(t.values[0].figures.top[0].count == 50'000);
+  uint64_t in_rows = 0;
+  for (const PathRow& path : t.paths) in_rows += path.count;
+  CHECK(in_rows + sum.coverage.paths.pruned == executions);
+  CHECK(std::any_of(t.paths.begin(), t.paths.end(),
+                    [](const PathRow& path) { return path.count == 50'000; }));
+  uint64_t of_lines = 0;
+  for (const CacheLineRow& line : t.cache_lines) of_lines += line.accesses();
+  CHECK(of_lines + sum.coverage.accesses.pruned == accesses);
+  uint64_t slow = sum.coverage.events.at("pruned_latency_pairs");
+  for (const LatencyPageRow& page : t.latency_pages) slow += page.count;
+  for (const LatencyValueRow& v : t.latency_values) slow += v.count;
+  CHECK(slow == 2 * 50 * 1001);
 }
 
 TEST_CASE("modules are matched by build-id, and by path where there is none") {

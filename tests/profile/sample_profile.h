@@ -34,10 +34,10 @@ inline profile::Profile sample_profile() {
                      {{0, 0x14}, true, {1, 0x9}, ValuePart::result, 64, true, {5, 0, 4, 3, 1, 0, 0, {{~0ull, 5}}}, ""}};
   p.tables.arguments = {{{0, 0x18}, {1, 0x0}, 2, {1, 0, 0, 0, 1, 0, 0, {{4096, 1}}}},
                         {{0, 0x18}, {1, 0x0}, 7, {1, 0, 0, 0, 1, 0, 0, {{0x4000000000000000, 1}}}}};
-  p.tables.paths = {{2, 5, true, {1, 0x4}, {{0, 0x10}, {0, 0x1a}}}, {1, 4, false, {}, {{1, 0}}}};
+  p.tables.paths = {{2, 5, 2, {1, 0x4}, {{0, 0x10}, {0, 0x1a}}}, {1, 4, 0, {}, {{1, 0}}}};
   p.coverage.paths = {true, false, 5, 3, 1, 1, 2};
   p.run.host.latency = LatencyCalibration{27, 54.5, {5, 14, 50, 400}};
-  p.tables.latencies = {{{0, 0x12}, 5, 4, 1, 100, {1, 1, 1, 1, 0}, AddressKind::heap, -64, 3,
+  p.tables.latencies = {{{0, 0x12}, 5, 4, 1, 100, {1, 1, 1, 1, 0}, AddressKind::heap, 4, -64, 3,
                          {{2, 1}, {10, 3}}}};
   p.tables.latency_pages = {{LatencyClass::l2, {true, {0, 0x1000}}, 1},
                             {LatencyClass::dram, {false, {0, 0x7fff00001000}}, 1}};
