@@ -33,6 +33,7 @@ std::vector<double> sums_of(const Profile& p) {
           sum(c.ended, second_of),
           sum(c.events, second_of),
           sum(p.overhead.stops, second_of),
+          sum(p.overhead.sampling, second_of),
           sum(p.syscalls.by_class, second_of),
           sum(p.syscalls.by_name, [](const auto& row) { return row.second.count; }),
           sum(p.syscalls.by_name, [](const auto& row) { return row.second.ended; }),
@@ -122,6 +123,7 @@ void multiply(Profile& p, uint64_t weight) {
   o.extra_faults *= weight;
   o.pause_s.total *= static_cast<double>(weight);
   multiply(o.stops, weight);
+  multiply(o.sampling, weight);
   multiply(p.syscalls.by_class, weight);
   for (auto& [name, s] : p.syscalls.by_name) {
     s.count *= weight;
@@ -153,6 +155,7 @@ void add_overhead(Overhead& into, const Overhead& from) {
   into.pause_s.max = std::max(into.pause_s.max, from.pause_s.max);
   into.pause_s.p50 = into.pause_s.p99 = 0;
   add_counts(into.stops, from.stops);
+  add_counts(into.sampling, from.sampling);
 }
 
 void add_syscalls(Syscalls& into, const Syscalls& from) {

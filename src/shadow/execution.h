@@ -15,6 +15,7 @@
 // serve. All are called by the tracer's thread.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <span>
@@ -27,6 +28,9 @@
 
 namespace shadowprof::shadow {
 
+// Instructions by code, hashed into cells: enough to see whether samples resemble one another.
+using CodeShares = std::array<uint64_t, 64>;
+
 struct ExecutorCounts {
   uint64_t instructions = 0;
   uint64_t fragments = 0;  // translated meanwhile
@@ -36,6 +40,7 @@ struct ExecutorCounts {
   uint64_t private_pages = 0;
   double translation_s = 0;
   std::map<unsigned, uint64_t> by_number;
+  CodeShares shares{};
 };
 
 // Seconds on a processor, and waiting for one.
