@@ -61,12 +61,13 @@ Status clone_into(ptrace::RemoteSyscalls& remote, Replica& replica) {
   const Tid child = remote.child_of_last_call();
   if (child.value == 0) return fail("the replica was not seen");
   replica.tracee = ptrace::Tracee(child);
-  SP_TRY(ptrace::wait_for_stop(child));
-  (void)replica.tracee.set_options_if_alive(kReplicaOptions);
   return {};
 }
 
+// From its first stop on. The program's thread has its own registers again, but does not run yet.
 Status isolate(const Replica& replica, GuestAddr syscall_insn) {
+  SP_TRY(ptrace::wait_for_stop(replica.tracee.tid()));
+  (void)replica.tracee.set_options_if_alive(kReplicaOptions);
   ptrace::RemoteSyscalls remote(replica.tracee, syscall_insn, ptrace::StopSignal::keep,
                                 replica.filters());
   SP_TRY(Descriptors::leave_table(remote));
@@ -117,11 +118,11 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_
     advise(remote, dont_fork, MADV_DOFORK);
     made = clone_into(remote, replica);
     advise(remote, dont_fork, MADV_DONTFORK);
-    if (made) made = isolate(replica, syscall_insn);
     const auto put_back = remote.finish();
     if (made && !put_back) made = tl::unexpected(put_back.error());
     pause.threads().front().deferred = remote.take_deferred_signals();
   }
+  if (made) made = isolate(replica, syscall_insn);
   (void)parent.set_options_if_alive(program.options());
   if (made) {
     make_humble(replica.tracee);
