@@ -21,10 +21,24 @@ namespace {
 
 constexpr TraceOptions kReplicaOptions = TraceOptions::mark_syscall_stops | TraceOptions::exit_kill;
 
-Result<GuestAddr> find_syscall(Tid process) {
+Result<GuestAddr> find_syscall(Tid process, ForkOptions& options) {
   SP_ASSIGN(const auto mappings, kernel::read_maps(process));
   ptrace::RemoteMemory memory(process);
-  return ptrace::find_syscall_instruction(kernel::executable_ranges(mappings), memory);
+  const std::vector<GuestRange> executable = kernel::executable_ranges(mappings);
+  GuestRange stack;
+  for (const kernel::Mapping& m : mappings) {
+    if (m.path == "[stack]") stack = m.range;
+  }
+  options.escape = ptrace::find_escape_route(executable, stack, memory);
+  return ptrace::find_syscall_instruction(executable, memory);
+}
+
+// The one that would find its way back, if we died.
+void put_first(std::vector<PausedThread>& threads, GuestRange stack) {
+  const auto on_stack = std::find_if(threads.begin(), threads.end(), [&](const PausedThread& t) {
+    return stack.contains(t.registers.sp());
+  });
+  if (on_stack != threads.end()) std::iter_swap(threads.begin(), on_stack);
 }
 
 // As the thread will go on: a system call that the kernel would restart is at its instruction
@@ -56,7 +70,9 @@ void advise(ptrace::RemoteSyscalls& remote, const std::vector<GuestRange>& range
 // The kernel traces the child for us from its birth.
 Status clone_into(ptrace::RemoteSyscalls& remote, Replica& replica) {
   const int flags = CLONE_FILES | (replica.is_our_child ? CLONE_PARENT : 0);
-  SP_ASSIGN(const int64_t answer, remote.call(SYS_clone, flags, 0, 0, 0, 0));
+  SP_TRY(remote.prepare());
+  SP_ASSIGN(const int64_t answer,
+            remote.call(SYS_clone, flags, remote.stack_of_child(), 0, 0, 0));
   if (answer < 0) return fail_errno(static_cast<int>(-answer), "cannot fork the program (clone)");
   const Tid child = remote.child_of_last_call();
   if (child.value == 0) return fail("the replica was not seen");
@@ -91,8 +107,9 @@ ptrace::FilterRule Replica::filters() const {
 Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_insn,
                              ForkOptions& options) {
   if (syscall_insn.value == 0) {
-    SP_ASSIGN(syscall_insn, find_syscall(program.pid()));
+    SP_ASSIGN(syscall_insn, find_syscall(program.pid(), options));
   }
+  if (options.escape) put_first(pause.threads(), options.escape->stack);
   std::vector<GuestRange> dont_fork;
   if (options.all_memory) {
     SP_ASSIGN(dont_fork, kernel::read_dont_fork(program.pid()));
@@ -115,6 +132,7 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_
   {
     ptrace::RemoteSyscalls remote(parent, syscall_insn, ptrace::StopSignal::keep,
                                   {replica.filtered, cloning});
+    if (options.escape) remote.escape_by(*options.escape);
     advise(remote, dont_fork, MADV_DOFORK);
     made = clone_into(remote, replica);
     advise(remote, dont_fork, MADV_DONTFORK);

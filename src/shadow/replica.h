@@ -55,6 +55,8 @@ struct ForkOptions {
   // It gets the processor when nobody else wants it: right where there are idle cores. Where there
   // are none it would hardly run, and hold memory all the while: then it runs like everybody.
   bool at_idle_priority = true;
+  // How the program's thread goes on if we die meanwhile; searched with `syscall_insn`.
+  std::optional<ptrace::EscapeRoute> escape{};
 };
 
 // During `pause`. `syscall_insn`: of a `syscall` instruction in the program, null if it is to be
