@@ -64,7 +64,7 @@ void SamplingOptions::add_to(CLI::App& app) {
   app.add_option("-F,--freq", frequency, "samples a second, at most")
       ->type_name("HZ")
       ->check(CLI::PositiveNumber);
-  app.add_option("--max-shadows", max_shadows, "shadows at one time, on processors that are free (1)")
+  app.add_option("--max-shadows", max_shadows, "shadows at one time, on free processors (1)")
       ->type_name("N")
       ->check(CLI::Range(size_t{1}, kMostShadows));
   add(app, "--max-memory", max_memory, parse_bytes, "SIZE",
@@ -100,7 +100,7 @@ void SamplingOptions::add_to(CLI::App& app) {
 
 Status SamplingOptions::check(const std::string& mode) const {
   if (max_shadows > 1 && (mode != "shadow" || engine == "emulator" || verify)) {
-    return fail("several shadows at a time are for the translator in shadow mode, without --verify");
+    return fail("--max-shadows is for the translator in shadow mode, without --verify");
   }
   if (engine == "auto" || engine == "translator") return {};
   if (engine == "step" && mode == "burst") return {};

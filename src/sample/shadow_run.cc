@@ -249,8 +249,7 @@ bool ShadowRun::is_too_large(const ProgramRef& program) {
   if (options_.max_memory == 0) return false;
   uint64_t taken = own_memory() + page_tables_of(program->program().pid());
   if (taken > options_.max_memory) {
-    watch_.warn_once(fmt::format("a sample would take {} MB at least: more than --max-memory allows",
-                                 taken >> 20));
+    watch_.warn_once("--max-memory allows less than a sample takes: samples wait for memory");
   }
   for (const Sample& sample : samples_) taken += memory_of(sample);
   return taken > options_.max_memory;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A tracer that dies in the middle of a system call that a program makes for it: the program goes on
-// with its registers and its signal mask, and a child that was made ends.
+// A tracer that dies in the middle of a system call that a program makes for it: the program goes
+// on with its registers and its signal mask, and a child that was made ends.
 #include "ptrace/escape.h"
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ namespace {
 
 enum Death { prepared, behind_a_call, behind_a_fork, at_the_childs_stop, nowhere };
 
-// Computes the same twice, in step, until it is told to end: exit status 0 if nothing was disturbed.
+// Computes the same twice, in step, until it is told to end. Exit status 0: nothing was disturbed.
 void compute_in_step(Shared& shared) {
   ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
   sigset_t none;

@@ -5,7 +5,7 @@
 usage: endurance.py --shadowprof FILE --observer FILE [--cycles N] [--kills N] [--tracer-kills N]
                     [--seed N]
 
-Not part of the test suite: it takes an hour. The observer (observer.cc) watches itself all the while.
+Not part of the test suite: it takes an hour. The observer (observer.cc) watches itself meanwhile.
   cycles        attached to for a few samples, and left
   kills         SIGKILL of what the user started, at a random moment
   tracer kills  SIGKILL of the tracer behind it, each time with another program: in the window of a

@@ -78,7 +78,8 @@ def memory_is_limited(options):
 
 def several_at_once(options):
     """--max-shadows: as many replicas live at a time, and the program is unharmed."""
-    several = ["--max-overhead", "100%", "--load", "3", "--max-shadows", "3", "--sample-size", "20M"]
+    several = ["--max-overhead", "100%", "--load", "3", "--max-shadows", "3", "--sample-size",
+               "20M"]
     found, _ = attached(options, options.spinner, *several)
     most = found["overhead"]["sampling"]["most_shadows"]
     require(1 < most <= 3, f"{most} shadows at a time")
