@@ -121,13 +121,13 @@ bool Escape::put(Tracee tracee, RemoteMemory& memory, const Registers& saved, Si
   ExtendedState extended;
   if (!tracee.get_extended_state_if_alive(extended)) return false;
   const std::vector<uint8_t> state = state_for_frame(extended);
-  if (state.empty() || !route_.stack.contains(saved.sp())) return false;
+  if (state.empty() || !stack_.contains(saved.sp())) return false;
   const uint64_t top = saved.rsp - machine::kRedZoneBytes;
   const uint64_t state_at = (top - state.size()) & ~(kAlignment - 1);
   own_ = GuestAddr((state_at - kFrameBytes) & ~(kAlignment - 1));
   child_ = GuestAddr((own_.value - kFrameBytes) & ~(kAlignment - 1));
   bottom_ = child_;
-  if (bottom_ < route_.stack.start) return false;
+  if (bottom_ < stack_.start) return false;
 
   std::vector<uint8_t> bytes(top - bottom_.value);
   const auto frame = [&](GuestAddr at, ucontext_t context, uint64_t state_address) {
@@ -192,7 +192,7 @@ std::optional<GuestAddr> find_bytes(std::span<const GuestRange> executable, Remo
 }  // namespace
 
 std::optional<EscapeRoute> find_escape_route(std::span<const GuestRange> executable,
-                                             GuestRange stack, RemoteMemory& memory) {
+                                             RemoteMemory& memory) {
   static constexpr uint8_t kCall[] = {0x0f, 0x05, 0xc3};
   static constexpr uint8_t kLong[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
   static constexpr uint8_t kShort[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
@@ -200,8 +200,8 @@ std::optional<EscapeRoute> find_escape_route(std::span<const GuestRange> executa
   if (!call) return std::nullopt;
   auto back = find_bytes(executable, memory, kLong);
   if (!back) back = find_bytes(executable, memory, kShort);
-  if (!back || stack.size() == 0) return std::nullopt;
-  return EscapeRoute{*call, *back, stack};
+  if (!back) return std::nullopt;
+  return EscapeRoute{*call, *back};
 }
 
 }  // namespace shadowprof::ptrace

@@ -10,9 +10,9 @@
 // loads the frame. A child that the call makes begins with a frame of its own, behind which is
 // exit_group: a copy of the program that nobody holds must not run on.
 //
-// It takes memory below the red zone. That is nobody's where the thread is on the stack that the
-// kernel gave the program (elsewhere, a coroutine's stack may be small and what lies below another
-// object). What was there is put back.
+// It takes memory below the red zone. That is nobody's where the thread is on a stack of its own
+// (elsewhere, a coroutine's stack may be small and what lies below another object). What was there is
+// put back.
 #pragma once
 
 #include <cstdint>
@@ -31,16 +31,16 @@ namespace shadowprof::ptrace {
 struct EscapeRoute {
   GuestAddr syscall_and_return;  // 0f 05 c3
   GuestAddr sigreturn;           // loads its number, and makes the system call
-  GuestRange stack;              // that the kernel gave the program
 };
 
 // Nothing: it has not got all of it.
 std::optional<EscapeRoute> find_escape_route(std::span<const GuestRange> executable,
-                                             GuestRange stack, RemoteMemory& memory);
+                                             RemoteMemory& memory);
 
 class Escape {
  public:
-  explicit Escape(const EscapeRoute& route) : route_(route) {}
+  // `stack`: of the thread.
+  Escape(const EscapeRoute& route, GuestRange stack) : route_(route), stack_(stack) {}
 
   // `saved`: the registers with which the thread is to go on, it is not in a system call. False: there
   // is no room, or no state; nothing has changed.
@@ -60,6 +60,7 @@ class Escape {
 
  private:
   EscapeRoute route_;
+  GuestRange stack_;
   GuestAddr bottom_;
   GuestAddr child_;
   GuestAddr own_;

@@ -89,8 +89,8 @@ class RemoteSyscalls {
   RemoteSyscalls(Tracee tracee, GuestAddr syscall_insn, StopSignal stop_signal = StopSignal::keep,
                  FilterRule filters = {});
   // Before the first call: if we die in the middle of it, the thread is to find its way back
-  // (escape.h). Where that is not possible, it is as without.
-  void escape_by(const EscapeRoute& route) { escape_.emplace(route); }
+  // (escape.h), over its own `stack`. Where that is not possible, it is as without.
+  void escape_by(const EscapeRoute& route, GuestRange stack) { escape_.emplace(route, stack); }
   // For a clone(2) without CLONE_VM, after the first call or prepare(): its child, if nobody holds it
   // any more, is to end. 0: there is no such stack.
   GuestAddr stack_of_child() const {

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "shadow/execution.h"
+#include "shadow/code_shares.h"
 
 namespace shadowprof::sample {
 

@@ -50,6 +50,9 @@ void SampledProcess::drop_space() {
 
 Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_idle_priority,
                                                           double log_s, double& pause) {
+  if (auto mappings = kernel::read_maps(program_.pid())) {
+    fork_options_.mappings = std::move(*mappings);
+  }
   const auto before = std::chrono::steady_clock::now();
   shadow::Pause stopped(program_);
   if (stopped.threads().empty() || stopped.unusable()) {

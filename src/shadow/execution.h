@@ -15,7 +15,6 @@
 // serve. All are called by the tracer's thread.
 #pragma once
 
-#include <array>
 #include <map>
 #include <optional>
 #include <span>
@@ -23,13 +22,11 @@
 #include "base/result.h"
 #include "emu/translator.h"
 #include "ptrace/wait_status.h"
+#include "shadow/code_shares.h"
 #include "shadow/outcome.h"
 #include "trace/record.h"
 
 namespace shadowprof::shadow {
-
-// Instructions by code, hashed into cells: enough to see whether samples resemble one another.
-using CodeShares = std::array<uint64_t, 64>;
 
 struct ExecutorCounts {
   uint64_t instructions = 0;

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "ptrace/remote_syscall.h"
 
@@ -25,20 +26,40 @@ Result<GuestAddr> find_syscall(Tid process, ForkOptions& options) {
   SP_ASSIGN(const auto mappings, kernel::read_maps(process));
   ptrace::RemoteMemory memory(process);
   const std::vector<GuestRange> executable = kernel::executable_ranges(mappings);
-  GuestRange stack;
-  for (const kernel::Mapping& m : mappings) {
-    if (m.path == "[stack]") stack = m.range;
-  }
-  options.escape = ptrace::find_escape_route(executable, stack, memory);
+  options.escape = ptrace::find_escape_route(executable, memory);
   return ptrace::find_syscall_instruction(executable, memory);
 }
 
-// The one that would find its way back, if we died.
-void put_first(std::vector<PausedThread>& threads, GuestRange stack) {
-  const auto on_stack = std::find_if(threads.begin(), threads.end(), [&](const PausedThread& t) {
-    return stack.contains(t.registers.sp());
-  });
-  if (on_stack != threads.end()) std::iter_swap(threads.begin(), on_stack);
+// What the kernel, or the C library, has given the thread for a stack. Nothing where it may be
+// something else: what lies below a coroutine's stack may be anybody's. A thread of the C library has
+// its control block, which fs points to, at the upper end of its stack, and no access below it.
+GuestRange stack_of(const ptrace::Registers& registers,
+                    const std::vector<kernel::Mapping>& mappings) {
+  constexpr uint64_t kControlBlock = 2 * limits::kPageBytes;
+  for (size_t i = 0; i < mappings.size(); i++) {
+    const kernel::Mapping& m = mappings[i];
+    if (!m.range.contains(registers.sp())) continue;
+    if (m.path == "[stack]") return m.range;
+    const GuestAddr block(registers.fs_base);
+    const bool is_thread = m.inode == 0 && m.path.empty() && m.range.contains(block) &&
+                           registers.sp() < block && m.range.end.value - block.value < kControlBlock;
+    const bool is_guarded = i > 0 && mappings[i - 1].range.end == m.range.start &&
+                            !mappings[i - 1].readable && !mappings[i - 1].writable;
+    return is_thread && is_guarded ? m.range : GuestRange{};
+  }
+  return {};
+}
+
+// One that would find its way back, if we died. What it would take below its stack pointer.
+GuestRange put_first(std::vector<PausedThread>& threads,
+                     const std::vector<kernel::Mapping>& mappings) {
+  for (PausedThread& thread : threads) {
+    const GuestRange stack = stack_of(thread.registers, mappings);
+    if (stack.size() == 0) continue;
+    std::swap(threads.front(), thread);
+    return stack;
+  }
+  return {};
 }
 
 // As the thread will go on: a system call that the kernel would restart is at its instruction
@@ -109,7 +130,8 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_
   if (syscall_insn.value == 0) {
     SP_ASSIGN(syscall_insn, find_syscall(program.pid(), options));
   }
-  if (options.escape) put_first(pause.threads(), options.escape->stack);
+  GuestRange stack;
+  if (options.escape) stack = put_first(pause.threads(), options.mappings);
   std::vector<GuestRange> dont_fork;
   if (options.all_memory) {
     SP_ASSIGN(dont_fork, kernel::read_dont_fork(program.pid()));
@@ -132,7 +154,7 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_
   {
     ptrace::RemoteSyscalls remote(parent, syscall_insn, ptrace::StopSignal::keep,
                                   {replica.filtered, cloning});
-    if (options.escape) remote.escape_by(*options.escape);
+    if (stack.size() != 0) remote.escape_by(*options.escape, stack);
     advise(remote, dont_fork, MADV_DOFORK);
     made = clone_into(remote, replica);
     advise(remote, dont_fork, MADV_DONTFORK);

@@ -57,6 +57,8 @@ struct ForkOptions {
   bool at_idle_priority = true;
   // How the program's thread goes on if we die meanwhile; searched with `syscall_insn`.
   std::optional<ptrace::EscapeRoute> escape{};
+  // Of the program, as they were lately: where stacks are.
+  std::vector<kernel::Mapping> mappings{};
 };
 
 // During `pause`. `syscall_insn`: of a `syscall` instruction in the program, null if it is to be

@@ -58,25 +58,26 @@ void compute_in_step(Shared& shared) {
   ::_exit(errno == ECHILD ? 0 : 4);
 }
 
-std::optional<EscapeRoute> route_in(Tid process) {
+std::optional<EscapeRoute> route_in(Tid process, GuestRange& stack) {
   const auto mappings = kernel::read_maps(process);
   if (!mappings) return std::nullopt;
-  GuestRange stack;
   for (const kernel::Mapping& m : *mappings) {
     if (m.path == "[stack]") stack = m.range;
   }
   RemoteMemory memory(process);
-  return find_escape_route(kernel::executable_ranges(*mappings), stack, memory);
+  if (stack.size() == 0) return std::nullopt;
+  return find_escape_route(kernel::executable_ranges(*mappings), memory);
 }
 
 // Its exit status says how far it came.
 [[noreturn]] void trace_and_die(Tid guest, GuestAddr insn, Death death) {
   const auto tracee = seize(guest, TraceOptions::mark_syscall_stops | TraceOptions::follow_clone);
   if (!tracee || !tracee->interrupt_if_alive() || !wait_for_stop(guest)) ::_exit(10);
-  const auto route = route_in(guest);
+  GuestRange stack;
+  const auto route = route_in(guest, stack);
   if (!route) ::_exit(11);
   auto* remote = new RemoteSyscalls(*tracee, insn);  // never ends in an orderly way
-  remote->escape_by(*route);
+  remote->escape_by(*route, stack);
   if (!remote->prepare() || remote->stack_of_child() == GuestAddr()) ::_exit(12);
   if (death == prepared) ::_exit(0);
   if (const auto id = remote->call(SYS_getpid); !id || *id != guest.value) ::_exit(13);

@@ -145,7 +145,11 @@ def tracer_kills(options, generator):
         os.kill(tracer, signal.SIGKILL)
         sampler.communicate()
         time.sleep(0.05)
-        unharmed, _ = program.end()
+        try:
+            unharmed, _ = program.end()
+        except subprocess.TimeoutExpired:
+            program.process.kill()
+            unharmed = False
         harmed += not unharmed
     print(f"tracer killed {options.tracer_kills} times: {harmed} programs harmed", flush=True)
     return None
