@@ -215,7 +215,8 @@ def under_attach(options, server, arguments, ended):
     command = [options.shadowprof, "attach", "-q", *arguments, "-d", str(options.seconds + 1), "-o",
                str(profile)]
     if isinstance(server, Postgres):  # its processes come with the load
-        find = 'sleep 1; p=$(pgrep -d, -P "$0" -f "postgres: postgres"); exec "$@" $p'
+        find = ('until p=$(pgrep -d, -P "$0" -f "postgres: postgres"); do sleep 0.1; done; '
+                'exec "$@" "$p"')
         command = ["sh", "-c", find, str(server.process.pid), *command]
     else:
         command.append(",".join(map(str, server.pids())))

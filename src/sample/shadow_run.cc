@@ -45,6 +45,7 @@ constexpr double kFarEnough = 0.5;
 // Of the budget, that looks at where the program is may take. Before the first one it is loaded.
 constexpr double kLookShare = 0.1;
 constexpr double kFirstLook = 0.005;
+constexpr double kLongestFill = 0.3;
 // With --verify, one of so many is verified.
 constexpr uint64_t kSamplesOfAVerified = 4;
 
@@ -91,7 +92,8 @@ ShadowRun::ShadowRun(trace::BlockTable& table, inject::TraceSink& sink,
       governor_(governor, price),
       random_(governor.seed),
       looks_(kLookShare * governor.max_overhead, governor.delay + kFirstLook, governor.seed),
-      shadows_now_(options.max_shadows) {
+      shadows_now_(options.max_shadows),
+      delay_(governor.delay) {
   CHECK(!programs.empty(), "there is nothing to sample");
   for (shadow::Program& program : programs) {
     programs_.push_back(
@@ -114,6 +116,9 @@ void ShadowRun::run() {
     if (programs_.empty()) break;
     const double now = elapsed();
     if (watch_.interrupted() || (options_.duration > 0 && now >= options_.duration)) break;
+    // What is known already is translated before the first sample, if that does not take long.
+    const bool may_wait = counts_.moments == 0 && now < delay_ + kLongestFill;
+    if (may_wait && options_.prefill && fill_ahead()) continue;
     if (now >= governor_.next_sample() && has_room()) {
       sample();
       continue;

@@ -157,6 +157,7 @@ class ShadowRun {
   Convergence convergence_;
   // At one time: as many as are allowed, or fewer where processors are not free.
   size_t shadows_now_;
+  double delay_;
   bool at_idle_priority_ = true;
   double input_need_ = 0;  // share of the last samples that ended for want of input, or had it
   double busy_since_ = 0;  // this thread has not looked for reports since
