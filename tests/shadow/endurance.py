@@ -40,15 +40,15 @@ def children(pid):
     return {child for task in tasks.iterdir() for child in (task / "children").read_text().split()}
 
 
-def processes_of_session(session):
-    """What is left of an attach, which is a session of its own."""
+def left_of(leader):
+    """What is left of an attach: those that getsid(2) says it leads."""
     found = []
     for entry in os.listdir("/proc"):
         try:
             stat = pathlib.Path(f"/proc/{entry}/stat").read_text(encoding="utf-8")
         except OSError:
             continue
-        if entry.isdigit() and stat.rsplit(")", 1)[1].split()[3] == str(session):
+        if entry.isdigit() and stat.rsplit(")", 1)[1].split()[3] == str(leader):
             found.append(int(entry))
     return found
 
@@ -72,12 +72,12 @@ class Program:
         self.pid = self.process.pid
         self.before = fields(self.pid, KEPT)
 
-    def problem(self, session):
+    def problem(self, leader):
         """None, or what is not as it was."""
         if self.process.poll() is not None:
             return f"the program has ended with {self.process.returncode}"
-        if not until(lambda: not processes_of_session(session)):
-            return f"processes are left: {processes_of_session(session)}"
+        if not until(lambda: not left_of(leader)):
+            return f"processes are left: {left_of(leader)}"
         if not until(lambda: fields(self.pid, ("TracerPid",)) == ["TracerPid:\t0"]):
             return "it is still traced"
         if not until(lambda: fields(self.pid, KEPT) == self.before):
