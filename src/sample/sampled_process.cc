@@ -58,7 +58,7 @@ Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_
   if (stopped.threads().empty() || stopped.unusable()) {
     return fail_errno(EAGAIN, "the program sleeps");
   }
-  SP_TRY(shadow::reap(stopped, syscall_insn_, zombies_));
+  SP_TRY(shadow::reap(stopped, syscall_insn_, fork_options_, zombies_));
   fork_options_.at_idle_priority = at_idle_priority;
   std::vector<shadow::Replica> replicas;
   while (replicas.size() < count) {
@@ -195,8 +195,11 @@ void SampledProcess::end(double now, SampleCost& cost) {
 
 void SampledProcess::leave() {
   if (!zombies_.empty()) {
+    if (auto mappings = kernel::read_maps(program_.pid())) {
+      fork_options_.mappings = std::move(*mappings);
+    }
     shadow::Pause stopped(program_, shadow::Pause::Whom::one);
-    (void)shadow::reap(stopped, syscall_insn_, zombies_);
+    (void)shadow::reap(stopped, syscall_insn_, fork_options_, zombies_);
   }
   program_.detach();
 }

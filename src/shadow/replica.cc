@@ -182,9 +182,13 @@ void kill_replica(const Replica& replica) {
   }
 }
 
-Status reap(Pause& pause, GuestAddr syscall_insn, std::vector<Tid>& zombies) {
+Status reap(Pause& pause, GuestAddr syscall_insn, const ForkOptions& options,
+            std::vector<Tid>& zombies) {
   if (zombies.empty() || pause.threads().empty()) return {};
+  GuestRange stack;
+  if (options.escape) stack = put_first(pause.threads(), options.mappings);
   ptrace::RemoteSyscalls remote(pause.threads().front().tracee, syscall_insn);
+  if (stack.size() != 0) remote.escape_by(*options.escape, stack);
   for (Tid zombie : zombies) {
     SP_ASSIGN([[maybe_unused]] const int64_t answer,
               remote.call(SYS_wait4, zombie.value, 0, __WALL | WNOHANG, 0));

@@ -71,6 +71,7 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_
 void kill_replica(const Replica& replica);
 
 // At a pause: the program waits for its dead replicas, so that it has no more zombies than before.
-Status reap(Pause& pause, GuestAddr syscall_insn, std::vector<Tid>& zombies);
+Status reap(Pause& pause, GuestAddr syscall_insn, const ForkOptions& options,
+            std::vector<Tid>& zombies);
 
 }  // namespace shadowprof::shadow
