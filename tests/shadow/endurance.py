@@ -146,11 +146,13 @@ def tracer_kills(options, generator):
         sampler.communicate()
         time.sleep(0.05)
         try:
-            unharmed, _ = program.end()
+            unharmed, out = program.end()
         except subprocess.TimeoutExpired:
             program.process.kill()
-            unharmed = False
-        harmed += not unharmed
+            unharmed, out = False, "it does not end"
+        if not unharmed:
+            print(f"harmed: status {program.process.returncode}, {out.strip()}", flush=True)
+            harmed += 1
     print(f"tracer killed {options.tracer_kills} times: {harmed} programs harmed", flush=True)
     return None
 
