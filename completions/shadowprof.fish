@@ -28,6 +28,8 @@ complete -c shadowprof -n '__shadowprof_is run' -l mode -x -a 'shadow burst full
 complete -c shadowprof -n '__shadowprof_is attach' -l mode -x -a 'shadow burst'
 complete -c shadowprof -n '__shadowprof_is run attach' -l engine -x -a 'auto translator step'
 complete -c shadowprof -n '__shadowprof_is run attach' -l prefill -x -a 'on off'
+complete -c shadowprof -n '__shadowprof_is run attach' -l converge -x -a 'on off'
+complete -c shadowprof -n '__shadowprof_is run attach' -l cache -x -a '(__fish_complete_directories)'
 complete -c shadowprof -n '__shadowprof_is annotate' -l view -x -a 'both source code'
 complete -c shadowprof -n '__shadowprof_is report' -l sort -x -a 'self total calls loops name'
 complete -c shadowprof -n '__shadowprof_is export' -l format -x -a '(shadowprof export --list 2>/dev/null | string replace -r " +" \t)'

@@ -44,6 +44,22 @@ Result<uint64_t> parse_count(const std::string& text) {
   return static_cast<uint64_t>(std::llround(value));
 }
 
+Result<uint64_t> parse_bytes(const std::string& text) {
+  constexpr const char* kWhat = "a size of memory (such as 512M or 2G)";
+  constexpr std::string_view kSuffixes = "KMGT";
+  SP_ASSIGN(const Parsed parsed, split(text, kWhat));
+  double value = parsed.number;
+  if (!parsed.suffix.empty()) {
+    const size_t power = kSuffixes.find(parsed.suffix);
+    if (power == std::string_view::npos || parsed.suffix.size() != 1) {
+      return fail("'{}' is not {}", text, kWhat);
+    }
+    value = std::ldexp(value, static_cast<int>(10 * (power + 1)));
+  }
+  if (value < 1 || value >= 9e18) return fail("'{}' is not {}", text, kWhat);
+  return static_cast<uint64_t>(std::llround(value));
+}
+
 Result<double> parse_time(const std::string& text) {
   constexpr const char* kWhat = "a time (such as 10, 1.5s, 250ms or 500us)";
   SP_ASSIGN(const Parsed parsed, split(text, kWhat));

@@ -12,6 +12,8 @@ namespace shadowprof::cli {
 
 // Decimal suffixes K, M, G, T.
 Result<uint64_t> parse_count(const std::string& text);
+// Binary suffixes K, M, G, T: 1K is 1024 bytes.
+Result<uint64_t> parse_bytes(const std::string& text);
 // Seconds; suffixes us, ms, s; none means seconds.
 Result<double> parse_time(const std::string& text);
 // A share of one: "1%" and "1" are 0.01.

@@ -5,12 +5,13 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/quantity.h"
+#include "cli/version.h"
 
 namespace shadowprof::cli {
 namespace {
 
 constexpr uint64_t kSmallestSample = 1000;
-constexpr size_t kMostShadows = 1;
+constexpr size_t kMostShadows = 16;
 
 template <typename T>
 void add(CLI::App& app, const char* names, T& into, Result<T> (*parse)(const std::string&),
@@ -55,17 +56,24 @@ void SamplingOptions::add_to(CLI::App& app) {
       "instructions of a sample (default: balanced with its cost)");
   add(app, "--max-overhead", max_overhead, parse_overhead, "PCT",
       "what sampling may cost the program (1%)");
-  app.add_option("--load", load, "share of the time in which a shadow runs, at most (0.5)")
+  app.add_option("--load", load, "shadows that run at a time, on average and at most (0.5)")
       ->type_name("X")
-      ->check(CLI::Range(0.0001, 1.0));
+      ->check(CLI::Range(0.0001, double{kMostShadows}));
   add(app, "-d,--duration", duration, parse_time, "S", "stop sampling after this time");
   add(app, "-D,--delay", delay, parse_time, "S", "begin sampling after this time");
   app.add_option("-F,--freq", frequency, "samples a second, at most")
       ->type_name("HZ")
       ->check(CLI::PositiveNumber);
-  app.add_option("--max-shadows", max_shadows, "shadows at one time")
+  app.add_option("--max-shadows", max_shadows, "shadows at one time, on free processors (1)")
       ->type_name("N")
       ->check(CLI::Range(size_t{1}, kMostShadows));
+  add(app, "--max-memory", max_memory, parse_bytes, "SIZE",
+      "memory of shadowprof and its shadows, at most");
+  app.add_option_function<std::string>(
+         "--converge", [this](const std::string& word) { converge = word == "on"; },
+         "fewer samples of a program that goes on doing the same: on, off (on)")
+      ->type_name("WORD")
+      ->check(CLI::IsMember({"on", "off"}));
   app.add_option("--input-log", input_log,
                  "keep what the program reads, for its shadows: auto, on, off")
       ->type_name("WHEN")
@@ -79,13 +87,21 @@ void SamplingOptions::add_to(CLI::App& app) {
       "burst mode: length of a burst, and time from one to the next (2ms/250ms)");
   app.add_option_function<std::string>(
          "--prefill", [this](const std::string& word) { prefill = word == "on"; },
-         "burst mode: translate ahead what the program is seen to run: on, off (on)")
+         "translate ahead what the program is seen to run: on, off (on)")
       ->type_name("WORD")
       ->check(CLI::IsMember({"on", "off"}));
+  app.add_option("--cache", cache, "shadow mode: keep in DIR which code runs, for later runs")
+      ->type_name("DIR")
+      ->check([](const std::string& text) {
+        return text.empty() ? std::string("--cache needs the name of a directory") : std::string();
+      });
   app.add_option("--seed", seed, "of the random moments of samples (1)")->type_name("N");
 }
 
 Status SamplingOptions::check(const std::string& mode) const {
+  if (max_shadows > 1 && (mode != "shadow" || engine == "emulator" || verify)) {
+    return fail("--max-shadows is for the translator in shadow mode, without --verify");
+  }
   if (engine == "auto" || engine == "translator") return {};
   if (engine == "step" && mode == "burst") return {};
   if (engine == "emulator" && mode != "full") return {};
@@ -95,6 +111,11 @@ Status SamplingOptions::check(const std::string& mode) const {
 void SamplingOptions::apply_to(sample::ShadowModeRequest& request) const {
   request.sample_size = sample_size;
   request.max_shadows = max_shadows;
+  request.max_memory = max_memory;
+  request.converge = converge;
+  request.prefill = prefill;
+  request.code_directory = cache;
+  request.version = version();
   request.duration = duration;
   request.input_log = input_log == "on"    ? sample::InputLogging::on
                       : input_log == "off" ? sample::InputLogging::off
@@ -132,13 +153,17 @@ void SamplingOptions::record_in(const std::string& mode,
                                 std::map<std::string, std::string>& options) const {
   options["engine"] = chosen_engine(mode);
   options["max_overhead"] = fmt::format("{}", max_overhead);
+  options["prefill"] = prefill ? "on" : "off";
   if (mode == "burst") {
     options["burst"] = fmt::format("{}s/{}s", burst.length, burst.period);
-    options["prefill"] = prefill ? "on" : "off";
     return;
   }
+  if (!cache.empty()) options["cache"] = cache;
   options["sample_size"] = sample_size ? fmt::format("{}", sample_size) : "default";
   options["input_log"] = input_log;
+  options["max_shadows"] = fmt::format("{}", max_shadows);
+  if (max_memory != 0) options["max_memory"] = fmt::format("{}", max_memory);
+  options["converge"] = converge ? "on" : "off";
   options["load"] = fmt::format("{}", load);
   options["frequency"] = fmt::format("{}", frequency);
 }

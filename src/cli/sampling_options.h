@@ -32,12 +32,15 @@ struct SamplingOptions {
   double delay = 0;
   double frequency = 0;
   size_t max_shadows = 1;
+  uint64_t max_memory = 0;  // bytes; 0: not given
+  bool converge = true;
   uint64_t seed = 1;
   std::string input_log = "auto";
   std::string engine = "auto";
   bool verify = false;
   BurstShape burst;
   bool prefill = true;
+  std::string cache;  // a directory; empty: none
 
   void add_to(CLI::App& app);
   // What "auto" stands for, or what was asked for.

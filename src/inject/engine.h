@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "emu/fragment_finder.h"
+#include "emu/prefill.h"
 #include "inject/guest_process.h"
 #include "inject/stop_queue.h"
 #include "inject/trace_sink.h"
@@ -128,8 +129,8 @@ class Engine {
   // Translates what lies at these addresses, and where that and what the last burst has translated
   // lead to, looking at `limit` fragments at most; returns how many were new. Between bursts.
   size_t translate_ahead(std::span<const GuestAddr> pcs, size_t limit);
-  // Is there a call right before this address?
-  bool is_return_point(GuestAddr address) const;
+  // The code of the program that visits.
+  GuestCode& code() const { return visited()->space->code(); }
   // When counting: adds up what was counted up to now; the number of instructions.
   uint64_t count_instructions();
   // The program has executed another one, or ended: what was mapped into it is gone.
@@ -307,7 +308,7 @@ class Engine {
   std::optional<ProgramEnd> root_end_;
   ptrace::SignalMask ignored_ = 0;   // when the burst began
   unsigned steps_without_code_ = 0;  // one within the other
-  size_t looked_ahead_ = 0;          // fragments whose successors translate_ahead() has seen to
+  emu::Prefill prefill_;
   Tid root_;
 };
 

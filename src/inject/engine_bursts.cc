@@ -100,7 +100,7 @@ Status Engine::open(ptrace::Tracee thread, Tid process, size_t threads) {
   (void)thread.set_options_if_alive(options_.native_trace);
   processes_[process] = std::move(fresh);
   counts_.processes = 1;
-  looked_ahead_ = 0;
+  prefill_.restart();
   return {};
 }
 
@@ -184,19 +184,6 @@ void Engine::wake_sleepers() {
 
 // call rel32 is e8 and four bytes; call through a register or memory is ff with 2 in modrm's middle
 // field, and up to five bytes behind that.
-bool Engine::is_return_point(GuestAddr address) const {
-  GuestCode& code = visited()->space->code();
-  if (code.region(address).range.size() == 0) return false;
-  std::array<uint8_t, 7> before{};
-  if (code.fetch(address - before.size(), before) != before.size()) return false;
-  const auto at = [&](size_t back) { return before[before.size() - back]; };
-  if (at(5) == 0xe8) return true;
-  for (size_t back : {2, 3, 4, 6, 7}) {
-    if (at(back) == 0xff && (at(back - 1) >> 3 & 7) == 2) return true;
-  }
-  return false;
-}
-
 bool Engine::serve(Tid tid, const WaitStatus& status) {
   GuestThread& t = *threads_.at(tid);
   if (!t.leaves || status.is_dead() || status.is_event(StopEvent::exit)) {
@@ -326,18 +313,8 @@ void Engine::conclude_burst() {
 size_t Engine::translate_ahead(std::span<const GuestAddr> pcs, size_t limit) {
   GuestProcess& process = *visited();
   GuestThread nobody(process.pid, process);
-  emu::CodeCache& cache = process.space->cache();
-  const uint64_t flushes = cache.flushes();
-  const size_t before = cache.fragment_count();
-  for (GuestAddr pc : pcs) (void)fragment_for(nobody, pc, std::nullopt);
-  // New fragments come behind those that lead to them: first what is near.
-  size_t next = std::min(looked_ahead_, before);
-  const size_t end = next + limit;
-  for (; next < cache.fragment_count() && next < end && cache.flushes() == flushes; next++) {
-    finder(nobody).look_ahead(FragmentId(static_cast<uint32_t>(next)));
-  }
-  looked_ahead_ = cache.fragment_count();
-  return cache.flushes() == flushes ? cache.fragment_count() - before : 0;
+  emu::FragmentFinder finds = finder(nobody);
+  return prefill_.translate(process.space->cache(), finds, pcs, limit);
 }
 
 uint64_t Engine::count_instructions() {

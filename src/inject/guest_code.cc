@@ -41,12 +41,17 @@ void GuestCode::refresh() {
 }
 
 void GuestCode::take(const std::vector<kernel::Mapping>& mappings) {
-  regions_.clear();
+  regions_ = regions_of(mappings);
+  stale_ = false;
+}
+
+std::vector<emu::CodeRegion> GuestCode::regions_of(const std::vector<kernel::Mapping>& mappings) {
+  std::vector<emu::CodeRegion> regions;
   for (const kernel::Mapping& m : mappings) {
     if (!m.executable || m.range.overlaps(excluded_)) continue;
-    regions_.push_back({m.range, module_of(m, mappings), may_change(m)});
+    regions.push_back({m.range, module_of(m, mappings), may_change(m)});
   }
-  stale_ = false;
+  return regions;
 }
 
 namespace {
@@ -125,6 +130,21 @@ size_t GuestCode::fetch(GuestAddr address, std::span<uint8_t> out) {
   return done;
 }
 
+namespace {
+
+// Those of `some` that are not among `others`.
+void note_missing(const std::vector<emu::CodeRegion>& some,
+                  const std::vector<emu::CodeRegion>& others, std::vector<GuestRange>& missing) {
+  for (const emu::CodeRegion& r : some) {
+    const bool known = std::any_of(others.begin(), others.end(), [&](const emu::CodeRegion& o) {
+      return o.range == r.range && o.module == r.module && o.may_change == r.may_change;
+    });
+    if (!known) missing.push_back(r.range);
+  }
+}
+
+}  // namespace
+
 std::vector<GuestRange> GuestCode::rebind(Tid process,
                                           const std::vector<kernel::Mapping>& mappings) {
   const std::vector<emu::CodeRegion> before = std::exchange(regions_, {});
@@ -132,34 +152,38 @@ std::vector<GuestRange> GuestCode::rebind(Tid process,
   memory_ = ptrace::RemoteMemory(process);
   take(mappings);
   std::vector<GuestRange> changed;
-  const auto missing_from = [&](const std::vector<emu::CodeRegion>& all, const emu::CodeRegion& r) {
-    return std::none_of(all.begin(), all.end(), [&](const emu::CodeRegion& other) {
-      return other.range == r.range && other.module == r.module && other.may_change == r.may_change;
-    });
-  };
-  for (const emu::CodeRegion& r : before) {
-    if (missing_from(regions_, r)) changed.push_back(r.range);
-  }
-  for (const emu::CodeRegion& r : regions_) {
-    if (missing_from(before, r)) changed.push_back(r.range);
-  }
+  note_missing(before, regions_, changed);
+  note_missing(regions_, before, changed);
   std::erase_if(pages_, [&](const auto& entry) {
     const GuestRange page{entry.first, entry.first + limits::kPageBytes};
     return std::any_of(changed.begin(), changed.end(),
                        [&](const GuestRange& r) { return r.overlaps(page); });
   });
-  drop_rewritten_pages(changed);
+  for (GuestAddr page : rewritten_pages(process)) {
+    pages_.erase(page);
+    changed.push_back({page, page + limits::kPageBytes});
+  }
   return changed;
+}
+
+bool GuestCode::agrees_with(Tid process, const std::vector<kernel::Mapping>& mappings) {
+  const std::vector<emu::CodeRegion> regions = regions_of(mappings);
+  std::vector<GuestRange> changed;
+  note_missing(regions_, regions, changed);
+  note_missing(regions, regions_, changed);
+  return !stale_ && changed.empty() && rewritten_pages(process).empty();
 }
 
 // A private page of a file that the program has written (a debugger's breakpoint, a hot patch) is
 // the file's no more: it is anonymous memory in the page tables (Documentation/admin-guide/mm/
-// pagemap.rst). Such pages are compared with what was read before.
-void GuestCode::drop_rewritten_pages(std::vector<GuestRange>& changed) {
+// pagemap.rst). Such pages are compared with what was read before; those that differ are returned.
+std::vector<GuestAddr> GuestCode::rewritten_pages(Tid process) {
   constexpr uint64_t kPresent = uint64_t{1} << 63;
   constexpr uint64_t kOfFile = uint64_t{1} << 61;
   const UniqueFd pagemap(
-      ::open(fmt::format("/proc/{}/pagemap", process_.value).c_str(), O_RDONLY | O_CLOEXEC));
+      ::open(fmt::format("/proc/{}/pagemap", process.value).c_str(), O_RDONLY | O_CLOEXEC));
+  ptrace::RemoteMemory memory(process);
+  std::vector<GuestAddr> rewritten;
   std::vector<uint64_t> entries;
   for (const emu::CodeRegion& r : regions_) {
     if (r.may_change) continue;
@@ -175,14 +199,14 @@ void GuestCode::drop_rewritten_pages(std::vector<GuestRange>& changed) {
       const auto known = pages_.find(at);
       if (known == pages_.end()) continue;
       Page now;
-      if (memory_.read_some(at, now.bytes) == now.bytes.size() &&
+      if (memory.read_some(at, now.bytes) == now.bytes.size() &&
           now.bytes == known->second->bytes) {
         continue;
       }
-      pages_.erase(known);
-      changed.push_back({at, at + limits::kPageBytes});
+      rewritten.push_back(at);
     }
   }
+  return rewritten;
 }
 
 void GuestCode::everything_may_change() {

@@ -37,6 +37,9 @@ class GuestCode : public emu::CodeSource {
   // From now on the code is read from another process, a later replica of the same program. Returns
   // where it may differ from what was read before; the translations there have to go.
   std::vector<GuestRange> rebind(Tid process, const std::vector<kernel::Mapping>& mappings);
+  // Would rebind() find no difference? Nothing is changed, so code may go on being read from the
+  // process that it was.
+  bool agrees_with(Tid process, const std::vector<kernel::Mapping>& mappings);
   // The same memory, seen through another thread of the process: one that has ended has none.
   void look_through(Tid thread) {
     process_ = thread;
@@ -56,10 +59,11 @@ class GuestCode : public emu::CodeSource {
 
   void refresh();
   void take(const std::vector<kernel::Mapping>& mappings);
+  std::vector<emu::CodeRegion> regions_of(const std::vector<kernel::Mapping>& mappings);
   ModuleId module_of(const kernel::Mapping& m, const std::vector<kernel::Mapping>& mappings);
   const emu::CodeRegion* find(GuestAddr address) const;
   bool may_change(const kernel::Mapping& mapping) const;
-  void drop_rewritten_pages(std::vector<GuestRange>& changed);
+  std::vector<GuestAddr> rewritten_pages(Tid process);
 
   Tid process_;
   ptrace::RemoteMemory memory_;

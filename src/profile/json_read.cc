@@ -115,6 +115,7 @@ Overhead read_overhead(const Object& o) {
   overhead.translated_blocks = o.count("translated_blocks");
   overhead.translation_s = o.number("translation_s");
   overhead.stops = o.counts("stops");
+  if (o.has("sampling")) overhead.sampling = o.counts("sampling");
   return overhead;
 }
 

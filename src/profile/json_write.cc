@@ -267,17 +267,19 @@ Json overhead_json(const Overhead& o) {
                        {"max", o.pause_s.max},
                        {"p50", o.pause_s.p50},
                        {"p99", o.pause_s.p99}};
-  return {{"budget_share", o.budget_share},
-          {"estimated_share", o.estimated_share},
-          {"pause_s", pauses},
-          {"forks", o.forks},
-          {"extra_faults", o.extra_faults},
-          {"engine_cpu_s", o.engine_cpu_s},
-          {"collector_cpu_s", o.collector_cpu_s},
-          {"program_cpu_s", o.program_cpu_s},
-          {"translated_blocks", o.translated_blocks},
-          {"translation_s", o.translation_s},
-          {"stops", o.stops}};
+  Json j = {{"budget_share", o.budget_share},
+            {"estimated_share", o.estimated_share},
+            {"pause_s", pauses},
+            {"forks", o.forks},
+            {"extra_faults", o.extra_faults},
+            {"engine_cpu_s", o.engine_cpu_s},
+            {"collector_cpu_s", o.collector_cpu_s},
+            {"program_cpu_s", o.program_cpu_s},
+            {"translated_blocks", o.translated_blocks},
+            {"translation_s", o.translation_s},
+            {"stops", o.stops}};
+  if (!o.sampling.empty()) j["sampling"] = o.sampling;
+  return j;
 }
 
 Json syscalls_json(const Syscalls& s) {

@@ -33,6 +33,7 @@ std::vector<double> sums_of(const Profile& p) {
           sum(c.ended, second_of),
           sum(c.events, second_of),
           sum(p.overhead.stops, second_of),
+          sum(p.overhead.sampling, second_of),
           sum(p.syscalls.by_class, second_of),
           sum(p.syscalls.by_name, [](const auto& row) { return row.second.count; }),
           sum(p.syscalls.by_name, [](const auto& row) { return row.second.ended; }),
@@ -130,6 +131,7 @@ void multiply(Profile& p, uint64_t weight) {
   if (c.verified)
     for (uint64_t* count : {&c.verified->samples, &c.verified->instructions, &c.verified->diverged})
       *count *= weight;
+  multiply(o.sampling, weight);
   multiply(p.syscalls.by_class, weight);
   for (auto& [name, s] : p.syscalls.by_name) {
     s.count *= weight;
@@ -161,6 +163,7 @@ void add_overhead(Overhead& into, const Overhead& from) {
   into.pause_s.max = std::max(into.pause_s.max, from.pause_s.max);
   into.pause_s.p50 = into.pause_s.p99 = 0;
   add_counts(into.stops, from.stops);
+  add_counts(into.sampling, from.sampling);
 }
 
 void add_verified(std::optional<Verified>& into, const std::optional<Verified>& from) {

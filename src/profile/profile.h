@@ -117,6 +117,8 @@ struct Overhead {
   uint64_t translated_blocks = 0;
   double translation_s = 0;
   std::map<std::string, uint64_t> stops;  // of the program's threads, by reason
+  // What was done ahead of samples, and what decided when they were taken; empty in full mode.
+  std::map<std::string, uint64_t> sampling;
 };
 
 struct SyscallCount {

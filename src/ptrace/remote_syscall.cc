@@ -82,12 +82,25 @@ Status RemoteSyscalls::begin() {
   SP_TRY(suspend_filters());
   SP_TRY(leave_stop(stop));
   SP_TRY(remember_rseq());
-  if (!tracee_.get_signal_mask_if_alive(saved_mask_) ||
-      !tracee_.set_signal_mask_if_alive(hold_signals(saved_mask_))) {
-    return gone();
-  }
+  if (!tracee_.get_signal_mask_if_alive(saved_mask_)) return gone();
+  SP_TRY(prepare_escape());
+  if (!tracee_.set_signal_mask_if_alive(hold_signals(saved_mask_))) return gone();
   state_ = State::active;
   return {};
+}
+
+// From here on the thread finds its way back, until it has its own registers again.
+Status RemoteSyscalls::prepare_escape() {
+  const bool possible = escape_ && ending_ == Ending::exit_stop &&
+                        escape_->put(tracee_, memory_, saved_, saved_mask_);
+  if (!possible) {
+    escape_.reset();
+    return {};
+  }
+  syscall_insn_ = escape_->syscall_insn();
+  Registers registers = saved_;
+  escape_->stand_by(registers);
+  return tracee_.set_registers_if_alive(registers) ? Status{} : gone();
 }
 
 Status RemoteSyscalls::suspend_filters() {
@@ -197,6 +210,7 @@ Result<int64_t> RemoteSyscalls::call_words(int64_t number, std::span<const uint6
 Result<int64_t> RemoteSyscalls::call_once(int64_t number, std::span<const uint64_t> arguments) {
   Registers registers = saved_;
   registers.set_pc(syscall_insn_);
+  if (escape_) escape_->set_out(registers);
   registers.rax = static_cast<uint64_t>(number);
   // Forgets a restart that is pending, which would otherwise change rip.
   registers.orig_rax = machine::kNoSyscall;
@@ -257,6 +271,7 @@ Status RemoteSyscalls::end() {
   if (!tracee_.set_signal_mask_if_alive(saved_mask_)) return gone();
   if (ending_ == Ending::signal_stop) return end_at_signal_stop();
   if (!tracee_.set_registers_if_alive(saved_)) return gone();
+  if (escape_) SP_TRY(escape_->take_out(memory_));
   const bool inside_signal_code_needed =
       ending_ == Ending::trap_stop || run_.saw_trap() || saved_.restart_pending();
   return inside_signal_code_needed ? end_at_trap_stop() : Status{};
@@ -335,7 +350,8 @@ Status RemoteSyscalls::close(int fd) {
 Status RemoteSyscalls::with_bytes_on_stack(std::span<uint8_t> bytes,
                                            const std::function<Status(GuestAddr)>& use) {
   SP_TRY(begin());
-  const GuestAddr at{(saved_.rsp - machine::kRedZoneBytes - bytes.size()) & ~uint64_t{15}};
+  const uint64_t top = escape_ ? escape_->bottom().value : saved_.rsp - machine::kRedZoneBytes;
+  const GuestAddr at{(top - bytes.size()) & ~uint64_t{15}};
   std::vector<uint8_t> before(bytes.size());
   SP_TRY(memory_.read(at, before));
   SP_TRY(memory_.write(at, bytes));

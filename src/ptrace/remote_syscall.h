@@ -51,12 +51,14 @@
 #include <csignal>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
+#include "ptrace/escape.h"
 #include "ptrace/quiet_run.h"
 #include "ptrace/remote_memory.h"
 #include "ptrace/tracee.h"
@@ -86,6 +88,16 @@ class RemoteSyscalls {
   // syscall_insn: where the bytes 0f 05 are executable in the tracee (find_syscall_instruction).
   RemoteSyscalls(Tracee tracee, GuestAddr syscall_insn, StopSignal stop_signal = StopSignal::keep,
                  FilterRule filters = {});
+  // Before the first call: if we die in the middle of it, the thread is to find its way back
+  // (escape.h), over its own `stack`. Where that is not possible, it is as without.
+  void escape_by(const EscapeRoute& route, GuestRange stack) { escape_.emplace(route, stack); }
+  // For a clone(2) without CLONE_VM, after the first call or prepare(): its child, if nobody holds it
+  // any more, is to end. 0: there is no such stack.
+  GuestAddr stack_of_child() const {
+    return escape_ ? escape_->stack_of_child() : GuestAddr();
+  }
+  // Begins the series, as its first call would.
+  Status prepare() { return begin(); }
   // finish(), if that was not done; an error then is lost.
   ~RemoteSyscalls();
   RemoteSyscalls(const RemoteSyscalls&) = delete;
@@ -150,6 +162,7 @@ class RemoteSyscalls {
   Result<int64_t> call_words(int64_t number, std::span<const uint64_t> arguments);
   Result<int64_t> call_once(int64_t number, std::span<const uint64_t> arguments);
   Status begin();
+  Status prepare_escape();
   Status suspend_filters();
   Status leave_stop(const WaitStatus& stop);
   Status leave_syscall_stop();
@@ -167,6 +180,7 @@ class RemoteSyscalls {
   StopSignal stop_signal_;
   FilterRule filters_;
   RemoteMemory memory_;
+  std::optional<Escape> escape_;  // only if it is in place, as soon as the series has begun
   std::vector<siginfo_t> deferred_;
   QuietRun run_;
   State state_ = State::idle;

@@ -18,10 +18,7 @@ using ptrace::WaitOutcome;
 namespace {
 
 constexpr double kLongestWait = 1.0;
-// Looks come quickly while they find code that is not translated, and seldom when they do not.
-constexpr double kShortestLook = 0.005;
-constexpr double kLongestLook = 1.0;
-constexpr double kLookShare = 0.5;  // of the budget
+constexpr double kLookShare = 0.5;  // of the budget, that looks may take
 // What a stop costs the thread on top of the time that we work for it: two switches between
 // processes that may be on different cores.
 constexpr double kSwitch = 10e-6;
@@ -43,9 +40,7 @@ BurstRun::BurstRun(shadow::Program program, std::unique_ptr<BurstEngine> engine,
       options_(options),
       governor_(governor, {}),
       random_(options.seed),
-      next_look_(governor.delay),
-      look_gap_(kShortestLook),
-      look_share_(kLookShare * governor.max_overhead) {
+      looks_(kLookShare * governor.max_overhead, governor.delay, options.seed) {
   cpu_before_ = program_.is_ours() ? 0 : program_cpu_now();
 }
 
@@ -75,12 +70,12 @@ void BurstRun::run() {
       burst();
       continue;
     }
-    if (options_.prefill && now >= next_look_) {
+    if (options_.prefill && now >= looks_.next()) {
       look();
       continue;
     }
     double next = std::min(now + kLongestWait, governor_.next_sample());
-    if (options_.prefill) next = std::min(next, next_look_);
+    if (options_.prefill) next = std::min(next, looks_.next());
     if (options_.duration > 0) next = std::min(next, options_.duration);
     watch_.wait_until(next, program_);
   }
@@ -103,8 +98,7 @@ bool BurstRun::handle_report() {
     engine_->forget_program();
     (void)ptrace::Tracee(tid).set_options_if_alive(program_.options());
     program_.on_stop(tid, outcome.status);
-    look_gap_ = kShortestLook;
-    next_look_ = elapsed();
+    looks_.restart(elapsed());
     return true;
   }
   const bool native = !engine_->owns(tid) || !engine_->serve(tid, outcome.status);
@@ -213,10 +207,7 @@ void BurstRun::run_burst(double length) {
 
 // Where is the program? Costs it a short stop.
 void BurstRun::look() {
-  if (!make_ready()) {
-    next_look_ = elapsed() + kLongestLook;
-    return;
-  }
+  if (!make_ready()) return looks_.missed(elapsed());
   const double begun = elapsed();
   size_t threads = 0;
   {
@@ -232,9 +223,7 @@ void BurstRun::look() {
     governor_.paused(pause);
   }
   const size_t translated = engine_->prepare();
-  look_gap_ = translated != 0 ? kShortestLook : std::min(kLongestLook, 1.5 * look_gap_);
-  const double jitter = std::uniform_real_distribution<double>(0.5, 1.5)(random_);
-  next_look_ = elapsed() + std::max(jitter * look_gap_, pause / look_share_);
+  looks_.looked(elapsed(), pause, translated != 0);
 }
 
 void BurstRun::leave_program() {

@@ -17,6 +17,7 @@
 
 #include "sample/burst_engine.h"
 #include "sample/governor.h"
+#include "sample/look_schedule.h"
 #include "sample/run_watch.h"
 
 namespace shadowprof::sample {
@@ -79,9 +80,7 @@ class BurstRun {
   Governor governor_;
   BurstRunCounts counts_;
   std::mt19937_64 random_;
-  double next_look_ = 0;
-  double look_gap_;
-  double look_share_;     // of the time, that looks may take
+  LookSchedule looks_;
   double service_s_ = 0;  // time in which the burst's threads waited for us
   double cpu_before_ = 0;
   double cpu_s_ = 0;

@@ -7,9 +7,8 @@
 namespace shadowprof::sample {
 namespace {
 
-// How much of a stack is searched for return addresses, and how many fragments are followed after
-// one burst or look at the program: that takes a millisecond or two of a core.
-constexpr size_t kStackWords = 256;
+// How many fragments are followed after one burst or look at the program: that takes a millisecond
+// or two of a core.
 constexpr size_t kFragmentsAhead = 600;
 
 inject::EngineOptions options_for(const Collection& collection, bool counting) {
@@ -78,24 +77,14 @@ uint64_t BurstTranslator::conclude() {
 }
 
 void BurstTranslator::look(shadow::Pause& paused) {
-  ptrace::RemoteMemory memory(process_);
   for (const shadow::PausedThread& thread : paused.threads()) {
-    seen_.push_back(thread.registers.pc());
-    const size_t before = stack_.size();
-    stack_.resize(before + kStackWords);
-    const std::span<uint64_t> words = std::span(stack_).subspan(before);
-    const size_t bytes = memory.read_some(
-        thread.registers.sp(), {reinterpret_cast<uint8_t*>(words.data()), words.size_bytes()});
-    stack_.resize(before + bytes / sizeof(uint64_t));
+    seen_.look(process_, thread.registers);
   }
 }
 
 size_t BurstTranslator::prepare() {
   if (!engine_.is_open()) return 0;
-  for (uint64_t word : std::exchange(stack_, {})) {
-    if (engine_.is_return_point(GuestAddr(word))) seen_.push_back(GuestAddr(word));
-  }
-  return engine_.translate_ahead(std::exchange(seen_, {}), kFragmentsAhead);
+  return engine_.translate_ahead(seen_.take(engine_.code()), kFragmentsAhead);
 }
 
 Status BurstTranslator::remove(shadow::Pause& paused) {

@@ -8,6 +8,7 @@
 #include "inject/engine.h"
 #include "sample/burst_engine.h"
 #include "sample/collection.h"
+#include "sample/seen_code.h"
 
 namespace shadowprof::sample {
 
@@ -45,8 +46,7 @@ class BurstTranslator : public BurstEngine {
   inject::Engine engine_;
   Tid process_;
   uint64_t instructions_ = 0;
-  std::vector<GuestAddr> seen_;  // where threads were
-  std::vector<uint64_t> stack_;  // and what was on their stacks
+  SeenCode seen_;
 };
 
 }  // namespace shadowprof::sample

@@ -28,25 +28,44 @@ double Governor::jitter() {
   return std::uniform_real_distribution<double>(0.5, 1.5)(random_);
 }
 
+// Nothing is known of what one costs before the first has ended.
+void Governor::began(double now) {
+  pending_++;
+  if (samples_ == 0) {
+    next_ = now + kLongestRetry;
+  } else {
+    choose_next(now);
+  }
+}
+
 void Governor::sampled(double now, const SampleCost& sample) {
   samples_++;
+  pending_ -= pending_ != 0;
   missed_in_a_row_ = 0;
   pause_ += sample.pause;
   fault_cost_ += sample.faults_while_alive * price_.copied + sample.faults_afterwards * price_.kept;
   contention_ += sample.contention;
   log_ += sample.log;
   active_ += sample.lifetime;
-  // The next sample is expected to be like the average one.
+  choose_next(now);
+  choose_length(sample);
+}
+
+// The next sample is expected to be like the average one, and so are those that run.
+void Governor::choose_next(double now) {
   const auto n = static_cast<double>(samples_);
   const double expected_cost = cost() / n;
   const double expected_life = active_ / n;
-  const double by_budget = (cost() + expected_cost) / options_.max_overhead;
-  const double by_load = (active_ + expected_life) / options_.load - expected_life;
+  const auto unfinished = static_cast<double>(pending_ + 1);
+  const double by_budget = (cost() + unfinished * expected_cost) / options_.max_overhead;
+  const double by_load = (active_ + unfinished * expected_life) / options_.load - expected_life;
   double earliest = std::max(by_budget, by_load) + options_.delay;
   if (options_.frequency > 0) earliest = std::max(earliest, now + 1 / options_.frequency);
+  // What has been saved is not spent at once.
+  const double pace = std::max(expected_cost / options_.max_overhead, expected_life / options_.load);
+  if (patience_ > 1) earliest = std::max(earliest, now + patience_ * pace - expected_life);
   const double gap = std::max(earliest - now, kShortestGap);
   next_ = now + gap * jitter();
-  choose_length(sample);
 }
 
 void Governor::choose_length(const SampleCost& sample) {

@@ -59,11 +59,17 @@ class Governor {
 
   // The earliest moment for the next sample, as things are.
   double next_sample() const { return next_; }
+  // A sample has begun; others may, before it ends.
+  void began(double now);
   void sampled(double now, const SampleCost& cost);
+  // Samples are needed so many times less often than the budget allows (convergence.h); at least 1.
+  void set_patience(double factor) { patience_ = factor; }
   // Of the next sample, in instructions.
   uint64_t length() const { return length_; }
   // It was stopped outside samples.
   void paused(double seconds) { pause_ += seconds; }
+  // Work of ours took so much of its processors.
+  void disturbed(double seconds) { contention_ += seconds; }
   // Nothing could be sampled: the program slept, or could not be forked. Tries again after growing
   // times up to `longest`.
   static constexpr double kLongestRetry = 0.5;
@@ -77,12 +83,15 @@ class Governor {
  private:
   double cost() const { return pause_ + fault_cost_ + contention_ + log_; }
   double jitter();
+  void choose_next(double now);
   void choose_length(const SampleCost& sample);
 
   GovernorOptions options_;
   FaultPrice price_;
   std::mt19937_64 random_;
   uint64_t samples_ = 0;
+  uint64_t pending_ = 0;  // that have begun and not ended
+  double patience_ = 1;
   unsigned missed_in_a_row_ = 0;
   double pause_ = 0;
   double fault_cost_ = 0;

@@ -6,12 +6,20 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <utility>
 
 #include "kernel/proc.h"
 #include "shadow/emulator_executor.h"
 #include "shadow/executor.h"
 
 namespace shadowprof::sample {
+namespace {
+
+// At one time: half a millisecond or so of a core.
+constexpr size_t kPlacesAhead = 150;
+constexpr size_t kFollowedAhead = 150;
+
+}  // namespace
 
 SampledProcess::SampledProcess(shadow::Program program, Space space, double now)
     : program_(std::move(program)), space_(std::move(space)), first_look_(now) {
@@ -21,7 +29,7 @@ SampledProcess::SampledProcess(shadow::Program program, Space space, double now)
 
 Status SampledProcess::make_space(Engine engine, trace::BlockTable& table) {
   if (space_.exists() && space_generation_ == program_.generation()) return {};
-  space_ = {};
+  drop_space();
   if (engine == Engine::translator) {
     SP_ASSIGN(space_.translated, shadow::ShadowSpace::create(table, {.through_jumps = false}));
   } else {
@@ -32,14 +40,25 @@ Status SampledProcess::make_space(Engine engine, trace::BlockTable& table) {
   return {};
 }
 
+void SampledProcess::drop_space() {
+  space_ = {};
+  seen_.forget();
+  ahead_.clear();
+  known_mappings_.clear();
+  has_news_ = true;
+}
+
 Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_idle_priority,
                                                           double log_s, double& pause) {
+  if (auto mappings = kernel::read_maps(program_.pid())) {
+    fork_options_.mappings = std::move(*mappings);
+  }
   const auto before = std::chrono::steady_clock::now();
   shadow::Pause stopped(program_);
   if (stopped.threads().empty() || stopped.unusable()) {
     return fail_errno(EAGAIN, "the program sleeps");
   }
-  SP_TRY(shadow::reap(stopped, syscall_insn_, zombies_));
+  SP_TRY(shadow::reap(stopped, syscall_insn_, fork_options_, zombies_));
   fork_options_.at_idle_priority = at_idle_priority;
   std::vector<shadow::Replica> replicas;
   while (replicas.size() < count) {
@@ -51,8 +70,52 @@ Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_
     replicas.push_back(std::move(*replica));
   }
   if (log_s > 0) keep_log(replicas.front(), log_s);
+  see(stopped);
   pause = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
   return replicas;
+}
+
+void SampledProcess::see(shadow::Pause& stopped) {
+  has_news_ = true;
+  if (!space_.translated) return;
+  for (const shadow::PausedThread& thread : stopped.threads()) {
+    seen_.look(program_.pid(), thread.registers);
+  }
+}
+
+Result<double> SampledProcess::look() {
+  const auto before = std::chrono::steady_clock::now();
+  {
+    shadow::Pause stopped(program_);
+    if (stopped.threads().empty() || stopped.unusable()) {
+      return fail_errno(EAGAIN, "the program sleeps");
+    }
+    see(stopped);
+  }
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+}
+
+std::optional<size_t> SampledProcess::fill_ahead(CodeDirectory* directory, emu::CapturePlan plan,
+                                                 emu::TranslationCost& cost) {
+  const bool is_current = space_.translated && space_generation_ == program_.generation();
+  if (!is_current || (!has_news_ && ahead_.empty())) return std::nullopt;
+  const auto mappings = kernel::read_maps(program_.pid());
+  if (!mappings || !space_.translated->look_at_program(program_.pid(), *mappings)) {
+    has_news_ = false;
+    return std::nullopt;
+  }
+  if (std::exchange(has_news_, false)) {
+    for (GuestAddr pc : seen_.take(space_.translated->code())) ahead_.push_back(pc);
+    if (directory) {
+      for (GuestAddr pc : directory->addresses(program_.pid(), *mappings, known_mappings_)) {
+        ahead_.push_back(pc);
+      }
+    }
+  }
+  const size_t count = std::min(ahead_.size(), kPlacesAhead);
+  const std::vector<GuestAddr> now(ahead_.end() - static_cast<ptrdiff_t>(count), ahead_.end());
+  ahead_.resize(ahead_.size() - count);
+  return space_.translated->translate_ahead(now, kFollowedAhead, plan, cost);
 }
 
 void SampledProcess::keep_log(shadow::Replica& replica, double most_s) {
@@ -80,10 +143,15 @@ std::unique_ptr<shadow::Execution> SampledProcess::make_execution(const trace::B
                                             who, budget);
 }
 
+uint64_t SampledProcess::faults() {
+  const auto stat = kernel::read_process_stat(program_.pid());
+  return stat ? stat->minor_faults : faults_before_;
+}
+
 // Its page faults up to now.
 uint64_t SampledProcess::look(double now) {
   const auto stat = kernel::read_process_stat(program_.pid());
-  if (!stat) return faults_at_end_;
+  if (!stat) return faults_before_;
   static const double ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
   cpu_at_last_ = static_cast<double>(stat->user_ticks) / ticks;
   last_look_ = now;
@@ -91,31 +159,47 @@ uint64_t SampledProcess::look(double now) {
 }
 
 void SampledProcess::begin(double now, SampleCost& cost) {
-  began_at_ = now;
-  faults_at_fork_ = look(now);
-  const double gap = now - ended_at_;
-  if (ended_at_ <= 0 || gap <= 0) return;
-  const auto in_gap =
-      static_cast<double>(faults_at_fork_ - std::min(faults_at_fork_, faults_at_end_));
-  const double rate = in_gap / gap;
+  const uint64_t before = faults_before_;
+  const double gap = now - event_at_;
+  const bool is_first = event_at_ <= 0;
+  faults_before_ = look(now);
+  event_at_ = now;
+  const auto faults = static_cast<double>(faults_before_ - std::min(faults_before_, before));
+  if (alive_++ != 0) {
+    unclaimed_faults_ += std::max(0.0, faults - fault_rate_ * gap);
+    return;
+  }
+  if (is_first || gap <= 0) return;
+  const double rate = faults / gap;
   // It rises slowly: a burst of faults is rather ours than the program's.
   fault_rate_ = fault_rate_ == 0 ? rate : std::min(1.1 * fault_rate_ + 1, rate);
-  cost.faults_afterwards = std::max(0.0, in_gap - fault_rate_ * gap);
+  cost.faults_afterwards =
+      std::exchange(unclaimed_afterwards_, 0) + std::max(0.0, faults - fault_rate_ * gap);
+}
+
+void SampledProcess::failed(const SampleCost& cost) {
+  alive_--;
+  unclaimed_afterwards_ += cost.faults_afterwards;
 }
 
 void SampledProcess::end(double now, SampleCost& cost) {
-  ended_at_ = now;
-  faults_at_end_ = look(now);
-  cost.lifetime = now - began_at_;
-  const auto faults =
-      static_cast<double>(faults_at_end_ - std::min(faults_at_end_, faults_at_fork_));
-  cost.faults_while_alive = std::max(0.0, faults - fault_rate_ * cost.lifetime);
+  const uint64_t before = faults_before_;
+  const double gap = now - event_at_;
+  faults_before_ = look(now);
+  event_at_ = now;
+  alive_--;
+  const auto faults = static_cast<double>(faults_before_ - std::min(faults_before_, before));
+  cost.faults_while_alive =
+      std::exchange(unclaimed_faults_, 0) + std::max(0.0, faults - fault_rate_ * gap);
 }
 
 void SampledProcess::leave() {
   if (!zombies_.empty()) {
+    if (auto mappings = kernel::read_maps(program_.pid())) {
+      fork_options_.mappings = std::move(*mappings);
+    }
     shadow::Pause stopped(program_, shadow::Pause::Whom::one);
-    (void)shadow::reap(stopped, syscall_insn_, zombies_);
+    (void)shadow::reap(stopped, syscall_insn_, fork_options_, zombies_);
   }
   program_.detach();
 }

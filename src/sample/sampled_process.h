@@ -4,20 +4,25 @@
 //
 //   fork()     a pause of the program, and a replica that has not run yet
 //   begin()    before it, and
-//   end()      after the replica's death: the program's page faults, as far as samples cause them
+//   end()      after the replica's death: the program's page faults, as far as samples cause them.
+//              Replicas that live at a time share the faults: each has those since the last event
+//   look(), fill_ahead()   between samples: what the next one will execute is translated
 //   leave()    nothing of ours is in the program any more, and it is traced no longer
 //
 // A process that another one forked begins with the space of that: its code is the same, or is
-// found to be another one when a replica of it is prepared. Two replicas never run in one space at
-// a time.
+// found to be another one when a replica of it is prepared.
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "inject/trace_sink.h"
+#include "sample/code_directory.h"
 #include "sample/engine.h"
 #include "sample/governor.h"
+#include "sample/seen_code.h"
 #include "shadow/emulator_space.h"
 #include "shadow/execution.h"
 #include "shadow/program.h"
@@ -43,7 +48,7 @@ class SampledProcess {
   const shadow::Program& program() const { return program_; }
   // Where there is none, or the program has become another one.
   Status make_space(Engine engine, trace::BlockTable& table);
-  void drop_space() { space_ = {}; }
+  void drop_space();
   // Empty where the child is not a copy of what the space was made for.
   Space space_of_child() const {
     return space_generation_ == program_.generation() ? space_ : Space();
@@ -68,8 +73,20 @@ class SampledProcess {
   // A replica faulted: perhaps it missed memory.
   void copy_all_memory() { fork_options_.all_memory = true; }
 
+  // Where is it now? Costs it a short stop; the answer is how long. EAGAIN: it sleeps.
+  Result<double> look();
+  // While no replica runs in its space: translates code that it has been seen at, or that earlier
+  // runs have, for less than a millisecond. `directory` may be null. Returns how many translations
+  // are new; nothing: there was nothing to do.
+  std::optional<size_t> fill_ahead(CodeDirectory* directory, emu::CapturePlan plan,
+                                   emu::TranslationCost& cost);
+
   void begin(double now, SampleCost& cost);
   void end(double now, SampleCost& cost);
+  // There was no sample after begin().
+  void failed(const SampleCost& cost);
+  // Page faults of the program up to now.
+  uint64_t faults();
 
   void leave();
   void ended(double now) { gone_at_ = now; }
@@ -79,6 +96,7 @@ class SampledProcess {
 
  private:
   void keep_log(shadow::Replica& replica, double most_s);
+  void see(shadow::Pause& stopped);
   uint64_t look(double now);
 
   shadow::Program program_;
@@ -87,16 +105,21 @@ class SampledProcess {
   GuestAddr syscall_insn_;
   shadow::ForkOptions fork_options_;
   std::vector<Tid> zombies_;
+  SeenCode seen_;
+  bool has_news_ = false;  // it was looked at, or a sample has translated something
+  std::vector<GuestAddr> ahead_;        // to be translated
+  std::set<GuestAddr> known_mappings_;  // whose code of earlier runs is in there, or was
   double first_look_ = 0;
   double last_look_ = 0;
   double gone_at_ = 0;
   double cpu_at_first_ = 0;
   double cpu_at_last_ = 0;
   double fault_rate_ = 0;  // of the program by itself, a second
-  uint64_t faults_at_fork_ = 0;
-  uint64_t faults_at_end_ = 0;  // of the last sample
-  double began_at_ = 0;
-  double ended_at_ = 0;
+  size_t alive_ = 0;            // samples between begin() and end()
+  double unclaimed_faults_ = 0;     // of those that live, and no end() has had
+  double unclaimed_afterwards_ = 0;  // of begin() that had no sample
+  uint64_t faults_before_ = 0;  // at the last begin() or end()
+  double event_at_ = 0;
 };
 
 }  // namespace shadowprof::sample

@@ -74,6 +74,7 @@ void fill_sampled(const SampledRun& run, const collect::Pipeline& pipeline,
   overhead.program_cpu_s = run.program_cpu_s;
   overhead.translated_blocks = run.fragments;
   overhead.translation_s = run.translation_s;
+  overhead.sampling = run.sampling;
   profile::Coverage& coverage = profile.coverage;
   coverage.samples = run.samples;
   for (const auto& [reason, samples] : run.ended) coverage.ended[reason] = samples;

@@ -37,6 +37,7 @@ struct SampledRun {
   std::vector<double> pauses;  // seconds
   uint64_t samples = 0;
   std::map<std::string, uint64_t> ended;  // samples, by reason
+  std::map<std::string, uint64_t> sampling;  // as in profile::Overhead
   uint64_t fragments = 0;
   double translation_s = 0;
   // What executed the samples: how much of them, in how much processor time, how much slower than

@@ -82,6 +82,7 @@ void fill_stops(const ShadowRun& sampled, profile::Overhead& overhead) {
   overhead.forks = counts.forks;
   overhead.extra_faults = static_cast<uint64_t>(counts.extra_faults);
   overhead.stops = {{"miss", counts.misses},
+                    {"look", counts.looks},
                     {"drain", counts.drains},
                     {"syscall", counts.system_calls},
                     {"shared_page", counts.private_pages},
@@ -102,6 +103,13 @@ SampledRun describe(const ShadowRun& sampled, const ShadowModeRequest& request) 
   done.samples = counts.forks;
   done.ended = counts.ended;
   done.fragments = counts.fragments;
+  const Convergence& convergence = sampled.convergence();
+  done.sampling = {{"translated_ahead", counts.ahead},
+                   {"waited_for_memory", counts.no_memory},
+                   {"most_shadows", counts.most_shadows},
+                   {"windows", convergence.windows()},
+                   {"windows_alike", convergence.agreeing()},
+                   {"phase_changes", convergence.changes()}};
   done.translation_s = counts.translation_s;
   done.instructions = counts.instructions;
   done.engine_cpu_s = counts.engine_cpu_s;
@@ -116,6 +124,15 @@ double fork_pause(Tid process) {
   uint64_t pages = 0, resident = 0, shared = 0;
   file >> pages >> resident >> shared;
   return kForkPerPage * static_cast<double>(resident - std::min(resident, shared));
+}
+
+// What must be the same for code that was executed once to be executed again: which variant of a
+// function a library chooses depends on the processor.
+std::string conditions_of(const ShadowModeRequest& request, const profile::Host& host) {
+  const emu::CapturePlan plan = request.collection.plan();
+  return fmt::format("cpu {}\nversion {}\nplan {}{}{}\n", host.cpu, request.version,
+                     plan.values ? 'v' : '-', plan.addresses ? 'a' : '-',
+                     plan.load_cycles ? 'l' : '-');
 }
 
 // A program that runs already and is too large to be forked is profiled in bursts instead.
@@ -171,6 +188,11 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   options.verify = request.verify;
   options.sample_size = request.sample_size;
   options.max_shadows = request.max_shadows;
+  options.max_memory = request.max_memory;
+  options.converge = request.converge;
+  options.prefill = request.prefill && request.engine == Engine::translator;
+  CodeDirectory directory(request.code_directory, conditions_of(request, profile.run.host));
+  if (!request.code_directory.empty()) options.directory = &directory;
   options.duration = request.duration;
   options.follow = request.follow;
   options.input_log = request.input_log;
@@ -196,6 +218,8 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   name_functions(profile, table, request.top, started, Inclusive::measured);
   fill_sampled(describe(sampled, request), pipeline, profile);
   fill_stops(sampled, profile.overhead);
+  if (options.directory) directory.store(table, profile);
+  for (const std::string& warning : directory.warnings()) result.warnings.push_back(warning);
   if (const Status sound = profile::check_consistency(profile); !sound)
     result.internal_error = sound.error().message;
   return result;

@@ -13,6 +13,7 @@
 #include "kernel/proc.h"
 #include "kernel/table.h"
 #include "sample/host.h"
+#include "sample/memory_use.h"
 
 namespace shadowprof::sample {
 
@@ -32,6 +33,8 @@ constexpr double kCollectorShare = 1.5;
 constexpr double kCrowded = 0.7;
 constexpr double kRoomy = 0.2;
 constexpr double kPatience = 0.1;
+// At 5 GB a second, which is as fast as memory can be written, 10 MB more than allowed are taken.
+constexpr double kPollForMemory = 0.002;
 // While a replica waits for the program to come to a call.
 constexpr double kPollForProgram = 0.005;
 // How fast the need for an input log is learned and forgotten, and how much there must be.
@@ -39,6 +42,10 @@ constexpr double kLearning = 0.3;
 constexpr double kNeeded = 0.5;
 // A sample that came so far did not end for want of input too early.
 constexpr double kFarEnough = 0.5;
+// Of the budget, that looks at where the program is may take. Before the first one it is loaded.
+constexpr double kLookShare = 0.1;
+constexpr double kFirstLook = 0.005;
+constexpr double kLongestFill = 0.3;
 // With --verify, one of so many is verified.
 constexpr uint64_t kSamplesOfAVerified = 4;
 
@@ -83,7 +90,10 @@ ShadowRun::ShadowRun(trace::BlockTable& table, inject::TraceSink& sink,
       sink_(sink),
       options_(options),
       governor_(governor, price),
-      random_(governor.seed) {
+      random_(governor.seed),
+      looks_(kLookShare * governor.max_overhead, governor.delay + kFirstLook, governor.seed),
+      shadows_now_(options.max_shadows),
+      delay_(governor.delay) {
   CHECK(!programs.empty(), "there is nothing to sample");
   for (shadow::Program& program : programs) {
     programs_.push_back(
@@ -106,10 +116,14 @@ void ShadowRun::run() {
     if (programs_.empty()) break;
     const double now = elapsed();
     if (watch_.interrupted() || (options_.duration > 0 && now >= options_.duration)) break;
-    if (now >= governor_.next_sample() && samples_.size() < options_.max_shadows) {
+    // What is known already is translated before the first sample, if that does not take long.
+    const bool may_wait = counts_.moments == 0 && now < delay_ + kLongestFill;
+    if (may_wait && options_.prefill && fill_ahead()) continue;
+    if (now >= governor_.next_sample() && has_room()) {
       sample();
       continue;
     }
+    if (options_.prefill && samples_.empty() && fill_ahead()) continue;
     wait_until(next_event());
   }
   end_replicas();
@@ -121,8 +135,12 @@ void ShadowRun::run() {
 
 double ShadowRun::next_event() const {
   double next = elapsed() + kLongestWait;
-  if (samples_.size() < options_.max_shadows) next = std::min(next, governor_.next_sample());
+  if (has_room()) next = std::min(next, governor_.next_sample());
   if (options_.duration > 0) next = std::min(next, options_.duration);
+  if (options_.prefill && samples_.empty()) next = std::min(next, looks_.next());
+  if (options_.max_memory != 0 && !samples_.empty()) {
+    next = std::min(next, elapsed() + kPollForMemory);
+  }
   for (const Sample& sample : samples_) {
     if (sample.executor->waits_for_collectors())
       next = std::min(next, elapsed() + kPollForCollectors);
@@ -189,17 +207,79 @@ void ShadowRun::handle_stranger(const WaitOutcome& outcome) {
   (void)tracee.cont_if_alive();
 }
 
+// While no sample runs: what the next one will need is translated. False: nothing is to be done now.
+bool ShadowRun::fill_ahead() {
+  for (const ProgramRef& program : programs_) {
+    if (fill_ahead(*program)) return true;
+  }
+  if (elapsed() < looks_.next()) return false;
+  look_at_program();
+  return true;
+}
+
+bool ShadowRun::fill_ahead(SampledProcess& program) {
+  emu::TranslationCost cost;
+  const double begun = elapsed();
+  const auto fresh = program.fill_ahead(options_.directory, options_.plan, cost);
+  if (!fresh) return false;
+  const double spent = elapsed() - begun;
+  governor_.disturbed(spent * (at_idle_priority_ ? options_.neighbour_cost : 1));
+  counts_.fragments += cost.fragments;
+  counts_.ahead += cost.fragments;
+  counts_.translation_s += cost.seconds;
+  if (*fresh != 0) looks_.found_new();
+  return true;
+}
+
+void ShadowRun::look_at_program() {
+  const ProgramRef program = choose();
+  if (!program || !program->make_space(options_.engine, table_)) return looks_.missed(elapsed());
+  const auto pause = program->look();
+  if (!pause) return looks_.missed(elapsed());
+  counts_.looks++;
+  counts_.pauses.push_back(*pause);
+  governor_.paused(*pause);
+  looks_.looked(elapsed(), *pause, false);
+}
+
+// What the replica and the program have twice because of it, at most.
+uint64_t ShadowRun::memory_of(const Sample& sample) const {
+  const uint64_t program = std::max(sample.program->faults(), sample.faults_at_fork);
+  const uint64_t faults = program - sample.faults_at_fork + faults_of(sample.executor->tid());
+  return page_tables_of(sample.executor->tid()) + memory_of_faults(faults);
+}
+
+// With another replica of the program.
+bool ShadowRun::is_too_large(const ProgramRef& program) {
+  if (options_.max_memory == 0) return false;
+  uint64_t taken = own_memory() + page_tables_of(program->program().pid());
+  if (taken > options_.max_memory) {
+    watch_.warn_once("--max-memory allows less than a sample takes: samples wait for memory");
+  }
+  for (const Sample& sample : samples_) taken += memory_of(sample);
+  return taken > options_.max_memory;
+}
+
+// It has waited for a processor most of its life, and not because there are several.
+bool ShadowRun::is_crowded_out(const Sample& sample) const {
+  const bool alone = samples_.size() == 1 || options_.max_shadows == 1;
+  return at_idle_priority_ && alone && elapsed() > sample.forked_at + kPatience &&
+         is_crowded(sample.executor->processor_now());
+}
+
 void ShadowRun::look_after_replicas() {
+  uint64_t taken = options_.max_memory != 0 && !samples_.empty() ? own_memory() : 0;
   for (size_t i = 0; i < samples_.size();) {
     Sample& sample = samples_[i];
     shadow::Execution& executor = *sample.executor;
     executor.on_idle();
-    if (at_idle_priority_ && elapsed() > sample.forked_at + kPatience &&
-        is_crowded(executor.processor_now())) {
+    if (is_crowded_out(sample)) {
       at_idle_priority_ = false;
       executor.leave_idle_priority();
     }
     if (elapsed() > sample.forked_at + kLongestLife) executor.request_end(Outcome::too_old);
+    if (options_.max_memory != 0 && !executor.is_done()) taken += memory_of(sample);
+    if (taken > options_.max_memory) executor.request_end(Outcome::memory);
     if (!executor.is_done()) {
       i++;
       continue;
@@ -266,12 +346,17 @@ void ShadowRun::finish(Sample& sample) {
          1e3 * (now - sample.forked_at), to_string(ending.outcome), describe(ending));
   finish_log(sample, ending, done.instructions);
   if (!sample.executor->is_our_child()) sample.program->died(sample.executor->tid());
+  sample.cost.lifetime = now - sample.forked_at;
   sample.program->end(now, sample.cost);
   counts_.extra_faults += sample.cost.faults_while_alive + sample.cost.faults_afterwards;
   // Lengths are for samples that are only run.
   if (!sample.verifies) sample.cost.instructions = done.instructions;
   if (sample.log) sample.cost.log = sample.log->cost();
   judge_crowding(sample.executor->processor(), sample.cost);
+  if (options_.converge && !sample.verifies) {
+    convergence_.sampled(done.shares);
+    governor_.set_patience(convergence_.patience());
+  }
   governor_.sampled(now, sample.cost);
 }
 
@@ -296,6 +381,12 @@ void ShadowRun::finish_log(const Sample& sample, const shadow::Ending& ending,
 // A replica that waits for a processor most of its life has no idle core. The next ones compete for
 // one then, and their processor time counts as cost.
 void ShadowRun::judge_crowding(const shadow::ProcessorTime& time, SampleCost& cost) {
+  if (samples_.size() > 1 && options_.max_shadows > 1) {
+    judge_company(time);
+    cost.contention = kCollectorShare * time.used * (at_idle_priority_ ? options_.neighbour_cost : 1);
+    return;
+  }
+  if (waiting_share(time) < kRoomy) shadows_now_ = std::min(shadows_now_ + 1, options_.max_shadows);
   const double busy = kCollectorShare * time.used;
   if (at_idle_priority_) {
     cost.contention = options_.neighbour_cost * busy;
@@ -304,6 +395,21 @@ void ShadowRun::judge_crowding(const shadow::ProcessorTime& time, SampleCost& co
   }
   cost.contention = busy;
   if (waiting_share(time) < kRoomy) at_idle_priority_ = true;
+}
+
+// Replicas that live at a time take processors from one another first.
+void ShadowRun::judge_company(const shadow::ProcessorTime& time) {
+  if (is_crowded(time)) {
+    shadows_now_ = std::max<size_t>(1, std::min(shadows_now_, samples_.size()) - 1);
+  } else if (waiting_share(time) < kRoomy) {
+    shadows_now_ = std::min(shadows_now_ + 1, options_.max_shadows);
+  }
+}
+
+// The system calls of a program stop for one log at a time.
+bool ShadowRun::keeps_log_of(const ProgramRef& program) const {
+  return std::any_of(samples_.begin(), samples_.end(),
+                     [&](const Sample& s) { return s.log && s.program == program; });
 }
 
 // One of those that run at the moment; any, if it is the only one.
@@ -325,6 +431,10 @@ void ShadowRun::sample() {
     counts_.sleeping++;
     return governor_.missed(now);
   }
+  if (is_too_large(sample.program)) {
+    counts_.no_memory++;
+    return governor_.missed(now);
+  }
   if (memory_is_short() || !sample.program->make_space(options_.engine, table_)) {
     counts_.refused++;
     return governor_.missed(now);
@@ -332,18 +442,22 @@ void ShadowRun::sample() {
   sample.forked_at = now;
   sample.program->begin(now, sample.cost);
   const bool verifies = is_to_be_verified();
-  const bool logs = options_.input_log == InputLogging::on ||
-                    (options_.input_log == InputLogging::automatic && input_need_ > kNeeded);
+  sample.faults_at_fork = sample.program->faults();
+  const bool is_wanted = options_.input_log == InputLogging::on ||
+                         (options_.input_log == InputLogging::automatic && input_need_ > kNeeded);
+  const bool logs = is_wanted && !keeps_log_of(sample.program);
   auto replicas =
       sample.program->fork(verifies ? 2 : 1, at_idle_priority_,
                            logs && !verifies ? options_.most_log_s : 0, sample.cost.pause);
   if (!replicas) {
+    sample.program->failed(sample.cost);
     const bool sleeps = replicas.error().errno_value == EAGAIN;
     (sleeps ? counts_.sleeping : counts_.refused)++;
     if (!sleeps && replicas.error().errno_value != ESRCH)
       watch_.warn_once(replicas.error().message);
     return governor_.missed(elapsed());
   }
+  counts_.moments++;
   counts_.pauses.push_back(sample.cost.pause);
   sample.length = options_.sample_size != 0 ? options_.sample_size : governor_.length();
   if (verifies) return begin_verification(std::move(*replicas), std::move(sample));
@@ -357,7 +471,7 @@ void ShadowRun::sample() {
 
 // The first sample, and then one of a few.
 bool ShadowRun::is_to_be_verified() const {
-  return options_.verify && samples_.empty() && counts_.pauses.size() % kSamplesOfAVerified == 0;
+  return options_.verify && samples_.empty() && counts_.moments % kSamplesOfAVerified == 0;
 }
 
 void ShadowRun::begin_verification(std::vector<shadow::Replica> replicas, Sample sample) {
@@ -366,6 +480,7 @@ void ShadowRun::begin_verification(std::vector<shadow::Replica> replicas, Sample
     if (!made) {
       watch_.warn_once(made.error().message);
       for (const shadow::Replica& replica : replicas) sample.program->let_die(replica);
+      sample.program->failed(sample.cost);
       return governor_.missed(elapsed());
     }
     verifier_ = std::move(*made);
@@ -374,6 +489,8 @@ void ShadowRun::begin_verification(std::vector<shadow::Replica> replicas, Sample
   Sample other;
   other.program = sample.program;
   other.forked_at = sample.forked_at;
+  other.faults_at_fork = sample.faults_at_fork;
+  other.program->begin(sample.forked_at, other.cost);
   other.length = sample.length;
   sample.verifies = other.verifies = true;
   sample.executor = verifier_->emulator_side(std::move(replicas[0]), identity, sample.length);
@@ -385,15 +502,21 @@ void ShadowRun::begin_verification(std::vector<shadow::Replica> replicas, Sample
 void ShadowRun::begin(Sample sample) {
   if (const Status started = sample.executor->start(); !started) {
     counts_.refused++;
-    const bool moved = started.error().errno_value == EEXIST;
-    if (!moved && started.error().errno_value != ESRCH) watch_.warn_once(started.error().message);
+    sample.program->failed(sample.cost);
+    const int why = started.error().errno_value;
+    const bool moved = why == EEXIST;
+    if (!moved && why != ESRCH && why != EBUSY) watch_.warn_once(started.error().message);
     if (sample.log) sample.log->close();
     if (!sample.executor->is_our_child()) sample.program->died(sample.executor->tid());
     sample.executor.reset();
     if (moved && samples_.empty() && !sample.verifies) sample.program->drop_space();
     return governor_.missed(elapsed());
   }
+  const bool verifies = sample.verifies;
   samples_.push_back(std::move(sample));
+  if (verifies) return;
+  counts_.most_shadows = std::max<uint64_t>(counts_.most_shadows, samples_.size());
+  if (options_.max_shadows > 1) governor_.began(elapsed());
 }
 
 // In an orderly way where that is quick, so that their last records count.

@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "inject/trace_sink.h"
+#include "sample/convergence.h"
 #include "sample/engine.h"
 #include "sample/governor.h"
+#include "sample/look_schedule.h"
 #include "sample/run_watch.h"
 #include "sample/sampled_process.h"
 #include "sample/verifier.h"
@@ -30,6 +32,10 @@ struct ShadowRunOptions {
   bool verify = false;       // a share of the samples is run by both and compared
   uint64_t sample_size = 0;  // instructions; 0: the governor says
   size_t max_shadows = 1;
+  bool prefill = true;               // translate ahead what the program is seen to run
+  CodeDirectory* directory = nullptr;  // of earlier runs; null: none
+  uint64_t max_memory = 0;  // bytes, of ours and the replicas'; 0: as much as there is
+  bool converge = true;     // fewer samples of a program that goes on doing the same
   double duration = 0;
   bool follow = false;  // the programs' children, too
   InputLogging input_log = InputLogging::automatic;
@@ -39,13 +45,18 @@ struct ShadowRunOptions {
 };
 
 struct ShadowRunCounts {
+  uint64_t moments = 0;  // at which replicas were forked: one, or two to be compared
   uint64_t forks = 0;
   uint64_t instructions = 0;
   uint64_t fragments = 0;
   uint64_t misses = 0;
+  uint64_t looks = 0;       // at program counters, for translating ahead
+  uint64_t ahead = 0;       // of the fragments, translated while no sample ran
   uint64_t drains = 0;
   uint64_t system_calls = 0;
   uint64_t private_pages = 0;
+  uint64_t no_memory = 0;     // samples that waited for memory
+  uint64_t most_shadows = 0;  // that lived at one time
   uint64_t sleeping = 0;      // samples not taken: nothing ran
   uint64_t refused = 0;       // samples that failed
   uint64_t logged_stops = 0;  // of the program, for its input log
@@ -79,6 +90,7 @@ class ShadowRun {
   uint64_t signals() const;
   const Governor& governor() const { return governor_; }
   const ShadowRunCounts& counts() const { return counts_; }
+  const Convergence& convergence() const { return convergence_; }
   const std::vector<std::string>& warnings() const { return watch_.warnings(); }
   // Null: nothing was verified.
   const Verifier* verifier() const { return verifier_.get(); }
@@ -95,6 +107,7 @@ class ShadowRun {
     std::unique_ptr<shadow::Execution> executor;
     SampleCost cost;
     double forked_at = 0;
+    uint64_t faults_at_fork = 0;  // of the program
     uint64_t length = 0;
     bool verifies = false;  // one of a pair
   };
@@ -105,8 +118,16 @@ class ShadowRun {
   void handle_stranger(const ptrace::WaitOutcome& outcome);
   void forget(const ProgramRef& program);
   ProgramRef choose();
+  bool fill_ahead();
+  bool fill_ahead(SampledProcess& program);
+  void look_at_program();
   void look_after_replicas();
   void finish(Sample& sample);
+  bool is_too_large(const ProgramRef& program);
+  uint64_t memory_of(const Sample& sample) const;
+  bool is_crowded_out(const Sample& sample) const;
+  bool has_room() const { return samples_.size() < shadows_now_; }
+  bool keeps_log_of(const ProgramRef& program) const;
   void sample();
   void finish_log(const Sample& sample, const shadow::Ending& ending, uint64_t instructions);
   bool is_to_be_verified() const;
@@ -115,6 +136,7 @@ class ShadowRun {
   void conclude_verification();
   void wait_until(double moment);
   void judge_crowding(const shadow::ProcessorTime& time, SampleCost& cost);
+  void judge_company(const shadow::ProcessorTime& time);
   void end_replicas();
   void leave_programs();
   void leave_newborn();
@@ -131,6 +153,11 @@ class ShadowRun {
   Governor governor_;
   ShadowRunCounts counts_;
   std::mt19937_64 random_;  // which program
+  LookSchedule looks_;
+  Convergence convergence_;
+  // At one time: as many as are allowed, or fewer where processors are not free.
+  size_t shadows_now_;
+  double delay_;
   bool at_idle_priority_ = true;
   double input_need_ = 0;  // share of the last samples that ended for want of input, or had it
   double busy_since_ = 0;  // this thread has not looked for reports since

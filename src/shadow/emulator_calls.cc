@@ -95,6 +95,10 @@ void EmulatorExecutor::carry_out(SyscallAnswer answer) {
     worker_ending_ = std::move(answer.ending);
     return;
   }
+  if (answer.kind == Kind::returns) {
+    worker_ending_ = Ending{Outcome::system_call, {}, SYS_rt_sigreturn};
+    return;
+  }
   if (answer.kind == Kind::finished) {
     leaves_ = true;
     return finish_thread();

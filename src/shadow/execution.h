@@ -22,6 +22,7 @@
 #include "base/result.h"
 #include "emu/translator.h"
 #include "ptrace/wait_status.h"
+#include "shadow/code_shares.h"
 #include "shadow/outcome.h"
 #include "trace/record.h"
 
@@ -36,6 +37,7 @@ struct ExecutorCounts {
   uint64_t private_pages = 0;
   double translation_s = 0;
   std::map<unsigned, uint64_t> by_number;
+  CodeShares shares{};
 };
 
 // Seconds on a processor, and waiting for one.

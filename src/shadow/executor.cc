@@ -130,6 +130,7 @@ void Executor::on_stop(const WaitStatus& status) {
     return;
   }
   if (ending_) return;
+  space_.serve(tid());
   Registers regs;
   if (!replica_.tracee.get_registers_if_alive(regs)) return;
   siginfo_t info{};
@@ -282,6 +283,7 @@ void Executor::carry_out(Registers& guest, SyscallAnswer answer) {
   using Kind = SyscallAnswer::Kind;
   if (answer.kind == Kind::ends) return end(std::move(answer.ending));
   if (answer.kind == Kind::finished) return finish_thread();
+  if (answer.kind == Kind::returns) return return_from_signal(guest);
   if (answer.kind == Kind::new_thread && !new_thread(guest)) return;
   if (answer.kind != Kind::new_thread) guest.rax = static_cast<uint64_t>(answer.value);
   guest.rip += machine::kSyscallInsnBytes;

@@ -62,6 +62,7 @@ class Executor : public Execution {
   void set_policy(int policy) const;
   void ask_again();
   void carry_out(Registers& guest, SyscallAnswer answer);
+  void return_from_signal(const Registers& guest);
   void make_private(Registers& regs, GuestAddr address);
   std::optional<FragmentId> fragment_for(GuestAddr pc);
   void take_syscall_counts();
@@ -85,6 +86,8 @@ class Executor : public Execution {
   void choose_start();
   uint64_t count_instructions(std::span<const trace::Word> words);
   void begin_trace();
+  void append(std::span<const trace::Word> words);
+  bool make_room(size_t bytes);
   void finish_trace(uint64_t cursor);
   Tid stream(size_t thread) const;
 

@@ -2,10 +2,12 @@
 //
 // The guest threads of a replica taking turns in its one kernel thread.
 #include <linux/futex.h>
+#include <sys/syscall.h>
 
 #include <cstring>
 
 #include "shadow/executor.h"
+#include "shadow/signal_frame.h"
 #include "shadow/thread_request.h"
 #include "shadow/turns.h"
 
@@ -46,7 +48,9 @@ void Executor::switch_thread(const Registers& regs, bool in_engine) {
 
 // A buffer may be free again, or the log longer.
 void Executor::on_idle() {
-  if (awaited_.waits() && !ending_) return ask_again();
+  if (ending_) return;
+  space_.serve(tid());
+  if (awaited_.waits()) return ask_again();
   if (!blocked_on_buffer_) return;
   if (!sink_.done(tickets_[(buffer_ + 1) % emu::kBufferCount])) return;
   blocked_on_buffer_ = false;
@@ -101,6 +105,23 @@ bool Executor::new_thread(Registers& guest) {
   guest.rax = static_cast<uint64_t>(int64_t{(*thread)->tid.value});
   threads_.push_back(std::move(*thread));
   return true;
+}
+
+// The handler that the program was in when it was forked is over. `guest`: at the system call.
+void Executor::return_from_signal(const Registers& guest) {
+  constexpr trace::Word kWords[] = {
+      trace::special_word(trace::SpecialKind::gap, 1),
+      static_cast<trace::Word>(trace::GapReason::signal_returned)};
+  GuestThread& thread = current();
+  if (!replica_.tracee.get_extended_state_if_alive(thread.extended)) return;
+  const auto back = read_signal_frame(calls_.memory(), guest, thread.extended);
+  if (!back || !make_room(sizeof kWords)) {
+    return end({Outcome::system_call, "its frame is not understood", SYS_rt_sigreturn});
+  }
+  if (ending_ || !replica_.tracee.set_extended_state_if_alive(back->extended)) return;
+  thread.signal_mask = back->signal_mask;
+  append(kWords);
+  enter(back->registers);
 }
 
 void Executor::finish_thread() {

@@ -13,6 +13,12 @@ namespace {
 
 constexpr size_t kLeastChunkBytes = 4 * 4 * limits::kMaxRecordWords;
 
+// Numbers that follow one another are spread (Knuth's multiplicative hash).
+size_t cell_of(RunId run) {
+  static_assert(std::tuple_size_v<CodeShares> == 64);
+  return (run.value * 2654435769u) >> 26;
+}
+
 }  // namespace
 
 bool Executor::tickets_done() const {
@@ -42,7 +48,11 @@ uint64_t Executor::count_instructions(std::span<const trace::Word> words) {
   for (;;) {
     const auto record = reader.next();
     if (!record || !*record) return sum;
-    if (!(*record)->special()) sum += table_.run((*record)->run()).insns;
+    if ((*record)->special()) continue;
+    const RunId run = (*record)->run();
+    const uint32_t insns = table_.run(run).insns;
+    counts_.shares[cell_of(run)] += insns;
+    sum += insns;
   }
 }
 
@@ -79,9 +89,18 @@ void Executor::drain(uint64_t cursor) {
 
 void Executor::begin_trace() {
   current().traced = true;
-  const auto words = trace::sample_start(budget_.sample_number);
-  std::memcpy(slot_->host + (cursor_ - slot_->guest), words.data(), sizeof words);
-  cursor_ += sizeof words;
+  append(trace::sample_start(budget_.sample_number));
+}
+
+// In guest context. There is room for them.
+void Executor::append(std::span<const trace::Word> words) {
+  std::memcpy(slot_->host + (cursor_ - slot_->guest), words.data(), words.size_bytes());
+  cursor_ += words.size_bytes();
+}
+
+// In guest context: for so much behind the cursor. False: not before the other buffer is read.
+bool Executor::make_room(size_t bytes) {
+  return cursor_ + bytes <= slot_->buffer_end(buffer_) || take_buffer(cursor_);
 }
 
 // What the present buffer holds up to `cursor`, and an end for every thread's stream.

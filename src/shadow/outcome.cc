@@ -27,6 +27,8 @@ const char* to_string(Outcome outcome) {
       return "no_room";
     case Outcome::too_old:
       return "too_old";
+    case Outcome::memory:
+      return "memory";
     case Outcome::died:
       return "died";
     case Outcome::stopped:

@@ -20,6 +20,7 @@ enum class Outcome : uint8_t {
   device_memory,  // it wrote to memory that cannot be copied
   no_room,        // the code cache, or the place for it, is taken
   too_old,        // it lived longer than allowed
+  memory,         // more memory was taken than allowed
   died,           // somebody killed it, or memory ran out
   stopped,        // profiling ended
 };

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "ptrace/remote_syscall.h"
 
@@ -21,10 +22,44 @@ namespace {
 
 constexpr TraceOptions kReplicaOptions = TraceOptions::mark_syscall_stops | TraceOptions::exit_kill;
 
-Result<GuestAddr> find_syscall(Tid process) {
+Result<GuestAddr> find_syscall(Tid process, ForkOptions& options) {
   SP_ASSIGN(const auto mappings, kernel::read_maps(process));
   ptrace::RemoteMemory memory(process);
-  return ptrace::find_syscall_instruction(kernel::executable_ranges(mappings), memory);
+  const std::vector<GuestRange> executable = kernel::executable_ranges(mappings);
+  options.escape = ptrace::find_escape_route(executable, memory);
+  return ptrace::find_syscall_instruction(executable, memory);
+}
+
+// What the kernel, or the C library, has given the thread for a stack. Nothing where it may be
+// something else: what lies below a coroutine's stack may be anybody's. A thread of the C library has
+// its control block, which fs points to, at the upper end of its stack, and no access below it.
+GuestRange stack_of(const ptrace::Registers& registers,
+                    const std::vector<kernel::Mapping>& mappings) {
+  constexpr uint64_t kControlBlock = 2 * limits::kPageBytes;
+  for (size_t i = 0; i < mappings.size(); i++) {
+    const kernel::Mapping& m = mappings[i];
+    if (!m.range.contains(registers.sp())) continue;
+    if (m.path == "[stack]") return m.range;
+    const GuestAddr block(registers.fs_base);
+    const bool is_thread = m.inode == 0 && m.path.empty() && m.range.contains(block) &&
+                           registers.sp() < block && m.range.end.value - block.value < kControlBlock;
+    const bool is_guarded = i > 0 && mappings[i - 1].range.end == m.range.start &&
+                            !mappings[i - 1].readable && !mappings[i - 1].writable;
+    return is_thread && is_guarded ? m.range : GuestRange{};
+  }
+  return {};
+}
+
+// One that would find its way back, if we died. What it would take below its stack pointer.
+GuestRange put_first(std::vector<PausedThread>& threads,
+                     const std::vector<kernel::Mapping>& mappings) {
+  for (PausedThread& thread : threads) {
+    const GuestRange stack = stack_of(thread.registers, mappings);
+    if (stack.size() == 0) continue;
+    std::swap(threads.front(), thread);
+    return stack;
+  }
+  return {};
 }
 
 // As the thread will go on: a system call that the kernel would restart is at its instruction
@@ -56,17 +91,20 @@ void advise(ptrace::RemoteSyscalls& remote, const std::vector<GuestRange>& range
 // The kernel traces the child for us from its birth.
 Status clone_into(ptrace::RemoteSyscalls& remote, Replica& replica) {
   const int flags = CLONE_FILES | (replica.is_our_child ? CLONE_PARENT : 0);
-  SP_ASSIGN(const int64_t answer, remote.call(SYS_clone, flags, 0, 0, 0, 0));
+  SP_TRY(remote.prepare());
+  SP_ASSIGN(const int64_t answer,
+            remote.call(SYS_clone, flags, remote.stack_of_child(), 0, 0, 0));
   if (answer < 0) return fail_errno(static_cast<int>(-answer), "cannot fork the program (clone)");
   const Tid child = remote.child_of_last_call();
   if (child.value == 0) return fail("the replica was not seen");
   replica.tracee = ptrace::Tracee(child);
-  SP_TRY(ptrace::wait_for_stop(child));
-  (void)replica.tracee.set_options_if_alive(kReplicaOptions);
   return {};
 }
 
+// From its first stop on. The program's thread has its own registers again, but does not run yet.
 Status isolate(const Replica& replica, GuestAddr syscall_insn) {
+  SP_TRY(ptrace::wait_for_stop(replica.tracee.tid()));
+  (void)replica.tracee.set_options_if_alive(kReplicaOptions);
   ptrace::RemoteSyscalls remote(replica.tracee, syscall_insn, ptrace::StopSignal::keep,
                                 replica.filters());
   SP_TRY(Descriptors::leave_table(remote));
@@ -90,8 +128,10 @@ ptrace::FilterRule Replica::filters() const {
 Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_insn,
                              ForkOptions& options) {
   if (syscall_insn.value == 0) {
-    SP_ASSIGN(syscall_insn, find_syscall(program.pid()));
+    SP_ASSIGN(syscall_insn, find_syscall(program.pid(), options));
   }
+  GuestRange stack;
+  if (options.escape) stack = put_first(pause.threads(), options.mappings);
   std::vector<GuestRange> dont_fork;
   if (options.all_memory) {
     SP_ASSIGN(dont_fork, kernel::read_dont_fork(program.pid()));
@@ -114,14 +154,15 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_
   {
     ptrace::RemoteSyscalls remote(parent, syscall_insn, ptrace::StopSignal::keep,
                                   {replica.filtered, cloning});
+    if (stack.size() != 0) remote.escape_by(*options.escape, stack);
     advise(remote, dont_fork, MADV_DOFORK);
     made = clone_into(remote, replica);
     advise(remote, dont_fork, MADV_DONTFORK);
-    if (made) made = isolate(replica, syscall_insn);
     const auto put_back = remote.finish();
     if (made && !put_back) made = tl::unexpected(put_back.error());
     pause.threads().front().deferred = remote.take_deferred_signals();
   }
+  if (made) made = isolate(replica, syscall_insn);
   (void)parent.set_options_if_alive(program.options());
   if (made) {
     make_humble(replica.tracee);
@@ -141,9 +182,13 @@ void kill_replica(const Replica& replica) {
   }
 }
 
-Status reap(Pause& pause, GuestAddr syscall_insn, std::vector<Tid>& zombies) {
+Status reap(Pause& pause, GuestAddr syscall_insn, const ForkOptions& options,
+            std::vector<Tid>& zombies) {
   if (zombies.empty() || pause.threads().empty()) return {};
+  GuestRange stack;
+  if (options.escape) stack = put_first(pause.threads(), options.mappings);
   ptrace::RemoteSyscalls remote(pause.threads().front().tracee, syscall_insn);
+  if (stack.size() != 0) remote.escape_by(*options.escape, stack);
   for (Tid zombie : zombies) {
     SP_ASSIGN([[maybe_unused]] const int64_t answer,
               remote.call(SYS_wait4, zombie.value, 0, __WALL | WNOHANG, 0));

@@ -55,6 +55,10 @@ struct ForkOptions {
   // It gets the processor when nobody else wants it: right where there are idle cores. Where there
   // are none it would hardly run, and hold memory all the while: then it runs like everybody.
   bool at_idle_priority = true;
+  // How the program's thread goes on if we die meanwhile; searched with `syscall_insn`.
+  std::optional<ptrace::EscapeRoute> escape{};
+  // Of the program, as they were lately: where stacks are.
+  std::vector<kernel::Mapping> mappings{};
 };
 
 // During `pause`. `syscall_insn`: of a `syscall` instruction in the program, null if it is to be
@@ -67,6 +71,7 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_
 void kill_replica(const Replica& replica);
 
 // At a pause: the program waits for its dead replicas, so that it has no more zombies than before.
-Status reap(Pause& pause, GuestAddr syscall_insn, std::vector<Tid>& zombies);
+Status reap(Pause& pause, GuestAddr syscall_insn, const ForkOptions& options,
+            std::vector<Tid>& zombies);
 
 }  // namespace shadowprof::shadow

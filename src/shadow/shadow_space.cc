@@ -44,7 +44,8 @@ void initialise(inject::Slot& slot) {
 
 ShadowSpace::ShadowSpace(trace::BlockTable& table, std::unique_ptr<emu::CodeCache> cache,
                          inject::SlotGroup slots, emu::TranslatorOptions options)
-    : code_(Tid(), table),
+    : table_(table),
+      code_(Tid(), table),
       cache_(std::move(cache)),
       translator_(*cache_, table, code_, options),
       group_(std::move(slots)) {
@@ -60,6 +61,14 @@ Result<std::unique_ptr<ShadowSpace>> ShadowSpace::create(trace::BlockTable& tabl
 }
 
 Status ShadowSpace::prepare(Tid replica, const std::vector<kernel::Mapping>& mappings) {
+  const bool shared = std::any_of(slots_.begin(), slots_.end(), [](auto& s) { return s->in_use; });
+  if (shared) {
+    if (!code_.agrees_with(replica, mappings)) {
+      return fail_errno(EBUSY, "another replica runs code that is not there any more");
+    }
+    serve(replica);
+    return {};
+  }
   for (const GuestRange& range : code_.rebind(replica, mappings)) {
     translator_.forget_code();
     cache_->invalidate(range);
@@ -68,6 +77,10 @@ Status ShadowSpace::prepare(Tid replica, const std::vector<kernel::Mapping>& map
   SP_ASSIGN(syscall_insn_,
             ptrace::find_syscall_instruction(kernel::executable_ranges(mappings), code_.memory()));
   return {};
+}
+
+void ShadowSpace::serve(Tid replica) {
+  if (code_.memory().tid() != replica) code_.look_through(replica);
 }
 
 Status ShadowSpace::map_into(ptrace::RemoteSyscalls& remote,
@@ -79,12 +92,31 @@ Status ShadowSpace::map_into(ptrace::RemoteSyscalls& remote,
   SP_ASSIGN(const GuestAddr at, inject::map_memfd(remote, replica, cache_->memfd(), cache_->size(),
                                                   PROT_READ | PROT_EXEC, wanted));
   if (first) {
-    cache_->place_at(at.value);
-    code_.exclude({at, at + cache_->size()});
+    place_at(at);
   } else if (at.value != wanted) {
     return fail_errno(EEXIST, "the program has mapped memory at {:#x}", wanted);
   }
   return map_slots(remote);
+}
+
+void ShadowSpace::place_at(GuestAddr at) {
+  cache_->place_at(at.value);
+  code_.exclude({at, at + cache_->size()});
+}
+
+Status ShadowSpace::look_at_program(Tid program, const std::vector<kernel::Mapping>& mappings) {
+  SP_TRY(prepare(program, mappings));
+  if (cache_->base() != 0) return {};
+  const GuestAddr at(inject::cache_address(mappings, program, cache_->size()));
+  if (at.value == 0) return fail("there is no place for the code cache yet");
+  place_at(at);
+  return {};
+}
+
+size_t ShadowSpace::translate_ahead(std::span<const GuestAddr> pcs, size_t limit,
+                                    emu::CapturePlan plan, emu::TranslationCost& cost) {
+  emu::FragmentFinder finder(*cache_, translator_, table_, plan, cost);
+  return prefill_.translate(*cache_, finder, pcs, limit);
 }
 
 Status ShadowSpace::map_slots(ptrace::RemoteSyscalls& remote) {

@@ -6,8 +6,13 @@
 //
 //   prepare(replica)   looks what code has changed since the last replica, drops its translations
 //   map_into(remote)   maps cache and slots into the replica
+//   serve(replica)     code is read from that one's memory: before what follows from a stop of it
+//   translate_ahead()  between replicas: what the next one will need
 //
-// The addresses are chosen at the first replica. If a later one has something else there (the
+// Several replicas may live at a time as long as they have the same code: a second one that has not
+// is refused by prepare() with EBUSY.
+//
+// The addresses are chosen at the first replica, or before it for what is translated ahead. If a later one has something else there (the
 // program has mapped it meanwhile), map_into fails with EEXIST and the owner starts a new space.
 #pragma once
 
@@ -15,6 +20,7 @@
 #include <vector>
 
 #include "emu/code_cache.h"
+#include "emu/prefill.h"
 #include "emu/translator.h"
 #include "inject/guest_code.h"
 #include "inject/slots.h"
@@ -30,6 +36,13 @@ class ShadowSpace {
   // `replica` is stopped, and runs the code that its mappings say.
   Status prepare(Tid replica, const std::vector<kernel::Mapping>& mappings);
   Status map_into(ptrace::RemoteSyscalls& remote, const std::vector<kernel::Mapping>& mappings);
+  void serve(Tid replica);
+  // While no replica lives: what `program`, which runs, has in its memory is what the next replica
+  // will have, or prepare() will find that it does not.
+  Status look_at_program(Tid program, const std::vector<kernel::Mapping>& mappings);
+  // After that. As emu::Prefill::translate().
+  size_t translate_ahead(std::span<const GuestAddr> pcs, size_t limit, emu::CapturePlan plan,
+                         emu::TranslationCost& cost);
 
   // A free slot, or null. After map_into().
   inject::Slot* acquire_slot();
@@ -47,11 +60,14 @@ class ShadowSpace {
   ShadowSpace(trace::BlockTable& table, std::unique_ptr<emu::CodeCache> cache,
               inject::SlotGroup slots, emu::TranslatorOptions options);
 
+  void place_at(GuestAddr at);
   Status map_slots(ptrace::RemoteSyscalls& remote);
 
+  trace::BlockTable& table_;
   inject::GuestCode code_;
   std::unique_ptr<emu::CodeCache> cache_;
   emu::Translator translator_;
+  emu::Prefill prefill_;
   inject::SlotGroup group_;
   std::vector<std::unique_ptr<inject::Slot>> slots_;
   GuestAddr syscall_insn_;

@@ -240,6 +240,8 @@ SyscallAnswer SystemCalls::misc(const Call& call) {
     case SYS_clone:
     case SYS_clone3:
       return {Answer::Kind::new_thread, 0, {}};
+    case SYS_rt_sigreturn:
+      return {Answer::Kind::returns, 0, {}};
     case SYS_futex: {
       const auto answer = futexes_.call(call.thread, call.args);
       if (!answer) return end(call, Outcome::system_call, "a futex operation that is not emulated");

@@ -45,6 +45,7 @@ struct SyscallAnswer {
     yields,      // the same, but others first
     waits,       // the thread sleeps
     new_thread,  // clone of a thread: the executor makes it
+    returns,     // from a signal handler that the program was in: the executor does that
     finished,    // the thread has ended
     ends,        // the sample has
   };

@@ -73,7 +73,6 @@ TEST_CASE("what is planned is refused by name, and differently from what is unkn
   refuses({"--mode", "fast", "ls"}, "there is no mode 'fast'");
   refuses({"--profile", "edge,stream", "ls"}, "profile stream is not built yet");
   refuses({"--profile", "colour", "ls"}, "there is no profile 'colour'");
-  refuses({"--max-memory", "1G", "ls"}, "option --max-memory is not built yet");
   refuses({"--probe=x", "ls"}, "option --probe is not built yet");
   refuses({"--frob", "--", "ls"}, "there is no option --frob");
   refuses({"--\x1b[31m", "ls"}, "there is no option --\\x1b[31m");

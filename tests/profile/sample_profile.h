@@ -61,7 +61,8 @@ inline profile::Profile sample_profile() {
                 .program_cpu_s = 2,
                 .translated_blocks = 3,
                 .translation_s = 0.125,
-                .stops = {{"syscall", 9}}};
+                .stops = {{"syscall", 9}},
+                .sampling = {}};
   p.syscalls.by_class = {{"benign", 2}};
   p.syscalls.by_name = {{"brk", {2, 0}}};
   attribute_functions(p, {{{1, 0}, 100, "evil\x01\x1b]0;\xc3(name", "_Zevil", "", 0, 0, 0, 0, 0},

@@ -5,8 +5,8 @@
 //
 //   observer SECONDS [burst]
 //
-// In burst mode the engine's own mappings are allowed to come. Prints one line for each thing that
-// is not as it should be, and "clean" if there is none.
+// 0 seconds: until its standard input ends. In burst mode the engine's own mappings are allowed to
+// come. Prints one line for each thing that is not as it should be, and "clean" if there is none.
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -193,6 +193,11 @@ void check_children() {
   if (other_signals != 0) complain("a signal");
 }
 
+bool input_has_ended() {
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  return ::poll(&input, 1, 0) == 1 && (input.revents & (POLLHUP | POLLERR)) != 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -231,7 +236,10 @@ int main(int argc, char** argv) {
 
   uint64_t rounds = 0;
   const auto deadline = ::time(nullptr) + static_cast<time_t>(seconds + 1);
-  for (; ::time(nullptr) < deadline; rounds++) {
+  const auto goes_on = [&] {
+    return seconds > 0 ? ::time(nullptr) < deadline : !input_has_ended();
+  };
+  for (; goes_on(); rounds++) {
     shared->store(shared->load() + 1);  // not atomic together: a second writer would be seen
     if (::write(log, "0123456789abcde\n", 16) != 16) complain("a write to a file failed");
     check_closing();

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+//
+// The frame's layout: arch/x86/include/uapi/asm/sigcontext.h, and struct rt_sigframe and
+// restore_sigcontext in arch/x86/kernel/signal_64.c.
+#include "ptrace/escape.h"
+
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+namespace shadowprof::ptrace {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr size_t kLegacyBytes = 512;
+constexpr size_t kLeastState = kLegacyBytes + 64;
+constexpr uint32_t kMagic1 = 0x46505853;
+constexpr uint32_t kMagic2 = 0x46505845;
+// Tiles (AMX) have a place in the kernel's copy, but not in the frame of a program without leave to
+// use them; one that has is not helped.
+constexpr uint64_t kTiles = uint64_t{3} << 17;
+
+// uc_flags.
+constexpr unsigned long kHasExtendedState = 1;
+constexpr unsigned long kHasStackSegment = 2;
+constexpr unsigned long kStackSegmentIsStrict = 4;
+// Of a signal stack: refused by the kernel, which then leaves the present one.
+constexpr int kNoSuchFlags = 0x7fff;
+
+constexpr size_t kContextBytes = offsetof(ucontext_t, uc_sigmask) + sizeof(uint64_t);
+// The address to which the handler would return, and the context.
+constexpr size_t kFrameBytes = sizeof(uint64_t) + kContextBytes;
+
+// Bytes of an XSAVE area in standard form with these features.
+size_t area_size(uint64_t features) {
+  size_t size = kLeastState;
+  for (unsigned i = 2; i < 63; i++) {
+    if (!(features >> i & 1)) continue;
+    unsigned bytes = 0, offset = 0, c = 0, d = 0;
+    if (__get_cpuid_count(0xd, i, &bytes, &offset, &c, &d) == 0) continue;
+    size = std::max<size_t>(size, offset + bytes);
+  }
+  return size;
+}
+
+// What the kernel calls fpx_sw_bytes, at the end of the legacy part.
+struct SoftwareBytes {
+  uint32_t magic1 = kMagic1;
+  uint32_t extended_size = 0;
+  uint64_t features = 0;
+  uint32_t state_size = 0;
+  uint32_t padding[7] = {};
+};
+static_assert(sizeof(SoftwareBytes) == 48);
+
+// As ptrace gives it to as a signal frame has it. Empty: not possible.
+std::vector<uint8_t> state_for_frame(const ExtendedState& state) {
+  if (state.size() < kLeastState) return {};
+  uint64_t supported = 0, in_use = 0;  // ptrace puts the mask of all features where ours will be
+  std::memcpy(&supported, state.data() + kLegacyBytes - sizeof(SoftwareBytes), sizeof supported);
+  std::memcpy(&in_use, state.data() + kLegacyBytes, sizeof in_use);
+  if (in_use & kTiles) return {};
+  SoftwareBytes software;
+  software.features = supported & ~kTiles;
+  const size_t size = area_size(software.features);
+  if (size > state.size()) return {};
+  software.state_size = static_cast<uint32_t>(size);
+  software.extended_size = static_cast<uint32_t>(size + sizeof kMagic2);
+  std::vector<uint8_t> bytes(state.begin(), state.begin() + static_cast<ptrdiff_t>(size));
+  std::memcpy(bytes.data() + kLegacyBytes - sizeof software, &software, sizeof software);
+  bytes.resize(size + sizeof kMagic2);
+  std::memcpy(bytes.data() + size, &kMagic2, sizeof kMagic2);
+  return bytes;
+}
+
+ucontext_t context_of(const Registers& r, SignalMask mask) {
+  ucontext_t context{};
+  context.uc_flags = kHasExtendedState | kHasStackSegment | kStackSegmentIsStrict;
+  context.uc_stack.ss_flags = kNoSuchFlags;
+  auto& to = context.uc_mcontext.gregs;
+  const auto put = [&](int which, uint64_t value) { to[which] = static_cast<greg_t>(value); };
+  put(REG_R8, r.r8);
+  put(REG_R9, r.r9);
+  put(REG_R10, r.r10);
+  put(REG_R11, r.r11);
+  put(REG_R12, r.r12);
+  put(REG_R13, r.r13);
+  put(REG_R14, r.r14);
+  put(REG_R15, r.r15);
+  put(REG_RDI, r.rdi);
+  put(REG_RSI, r.rsi);
+  put(REG_RBP, r.rbp);
+  put(REG_RBX, r.rbx);
+  put(REG_RDX, r.rdx);
+  put(REG_RAX, r.rax);
+  put(REG_RCX, r.rcx);
+  put(REG_RSP, r.rsp);
+  put(REG_RIP, r.rip);
+  put(REG_EFL, r.eflags);
+  put(REG_CSGSFS, (r.cs & 0xffff) | (r.ss & 0xffff) << 48);
+  std::memcpy(&context.uc_sigmask, &mask, sizeof mask);
+  return context;
+}
+
+// As the thread would go on if the kernel restarted what it was interrupted in.
+Registers restarted(Registers registers) {
+  if (registers.restart_pending()) {
+    registers.rip -= machine::kSyscallInsnBytes;
+    registers.rax = registers.orig_rax;
+  }
+  return registers;
+}
+
+}  // namespace
+
+bool Escape::put(Tracee tracee, RemoteMemory& memory, const Registers& saved, SignalMask mask) {
+  ExtendedState extended;
+  if (!tracee.get_extended_state_if_alive(extended)) return false;
+  const std::vector<uint8_t> state = state_for_frame(extended);
+  if (state.empty() || !stack_.contains(saved.sp())) return false;
+  const uint64_t top = saved.rsp - machine::kRedZoneBytes;
+  const uint64_t state_at = (top - state.size()) & ~(kAlignment - 1);
+  own_ = GuestAddr((state_at - kFrameBytes) & ~(kAlignment - 1));
+  child_ = GuestAddr((own_.value - kFrameBytes) & ~(kAlignment - 1));
+  bottom_ = child_;
+  if (bottom_ < stack_.start) return false;
+
+  std::vector<uint8_t> bytes(top - bottom_.value);
+  const auto frame = [&](GuestAddr at, ucontext_t context, uint64_t state_address) {
+    context.uc_mcontext.fpregs = reinterpret_cast<fpregset_t>(state_address);
+    uint8_t* to = bytes.data() + (at - bottom_);
+    std::memcpy(to, &route_.sigreturn.value, sizeof(uint64_t));
+    std::memcpy(to + sizeof(uint64_t), &context, kContextBytes);
+  };
+  frame(own_, context_of(restarted(saved), mask), state_at);
+  Registers last = saved;
+  last.set_pc(route_.syscall_and_return);
+  last.rax = SYS_exit_group;
+  last.rdi = 0;
+  frame(child_, context_of(last, ~SignalMask{0}), 0);
+  std::memcpy(bytes.data() + (state_at - bottom_.value), state.data(), state.size());
+
+  before_.resize(bytes.size());
+  if (!memory.read(bottom_, before_) || !memory.write(bottom_, bytes)) {
+    before_.clear();
+    return false;
+  }
+  return true;
+}
+
+void Escape::stand_by(Registers& registers) const {
+  registers.set_pc(route_.sigreturn);
+  registers.set_sp(own_ + sizeof(uint64_t));
+  registers.orig_rax = machine::kNoSyscall;
+}
+
+void Escape::set_out(Registers& registers) const {
+  registers.set_pc(route_.syscall_and_return);
+  registers.set_sp(own_);
+}
+
+Status Escape::take_out(RemoteMemory& memory) {
+  if (before_.empty()) return {};
+  Status done = memory.write(bottom_, before_);
+  before_.clear();
+  return done;
+}
+
+namespace {
+
+template <size_t N>
+std::optional<GuestAddr> find_bytes(std::span<const GuestRange> executable, RemoteMemory& memory,
+                                    const uint8_t (&wanted)[N]) {
+  std::vector<uint8_t> chunk(size_t{1} << 18);
+  for (const GuestRange& range : executable) {
+    for (GuestAddr at = range.start; at + N <= range.end; at = at + (chunk.size() - N + 1)) {
+      const size_t want = std::min<uint64_t>(chunk.size(), range.end.value - at.value);
+      const size_t got = memory.read_some(at, std::span(chunk).first(want));
+      const auto end = chunk.begin() + static_cast<ptrdiff_t>(got);
+      const auto found = std::search(chunk.begin(), end, std::begin(wanted), std::end(wanted));
+      if (found != end) return at + static_cast<uint64_t>(found - chunk.begin());
+      if (got < want || want < chunk.size()) break;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<EscapeRoute> find_escape_route(std::span<const GuestRange> executable,
+                                             RemoteMemory& memory) {
+  static constexpr uint8_t kCall[] = {0x0f, 0x05, 0xc3};
+  static constexpr uint8_t kLong[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+  static constexpr uint8_t kShort[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
+  const auto call = find_bytes(executable, memory, kCall);
+  if (!call) return std::nullopt;
+  auto back = find_bytes(executable, memory, kLong);
+  if (!back) back = find_bytes(executable, memory, kShort);
+  if (!back) return std::nullopt;
+  return EscapeRoute{*call, *back};
+}
+
+}  // namespace shadowprof::ptrace

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+#include "sample/memory_use.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <string>
+
+#include "base/limits.h"
+#include "kernel/proc.h"
+
+namespace shadowprof::sample {
+
+uint64_t own_memory() {
+  std::ifstream file("/proc/self/statm");
+  uint64_t pages = 0, resident = 0;
+  file >> pages >> resident;
+  return resident * limits::kPageBytes;
+}
+
+uint64_t page_tables_of(Tid process) {
+  std::ifstream file(fmt::format("/proc/{}/status", process.value));
+  for (std::string line; std::getline(file, line);) {
+    constexpr std::string_view kName = "VmPTE:";
+    if (line.starts_with(kName)) return 1024 * std::strtoull(line.c_str() + kName.size(), nullptr, 10);
+  }
+  return 0;
+}
+
+uint64_t memory_of_faults(uint64_t faults) {
+  return faults * limits::kPageBytes;
+}
+
+uint64_t faults_of(Tid replica) {
+  const auto stat = kernel::read_process_stat(replica);
+  return stat ? stat->minor_faults : 0;
+}
+
+}  // namespace shadowprof::sample

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+//
+// Memory that is taken because a program is sampled (--max-memory).
+//
+// What a replica shares with the program costs nothing; what either of them writes has to be there
+// twice. Exact would be Private_* of /proc/PID/smaps_rollup, for which the kernel walks all page
+// tables; page faults since the fork bound it from above, at no cost.
+#pragma once
+
+#include <cstdint>
+
+#include "base/types.h"
+
+namespace shadowprof::sample {
+
+// Resident in our own process: code cache and trace buffers included, which replicas share.
+uint64_t own_memory();
+// What a fork of the process would copy at once.
+uint64_t page_tables_of(Tid process);
+// What `faults` page faults may have taken.
+uint64_t memory_of_faults(uint64_t faults);
+// Page faults of a replica since it was made.
+uint64_t faults_of(Tid replica);
+
+}  // namespace shadowprof::sample

@@ -1,0 +1,152 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""What decides when samples are taken, what is prepared for them, and what ends them.
+
+usage: sampling.py --shadowprof FILE --spinner FILE --handler FILE --writer FILE [--only NAME]
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+EAGER = ["--max-overhead", "100%", "--load", "1"]
+
+
+class Failure(Exception):
+    pass
+
+
+def require(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+def run(options, *arguments):
+    return subprocess.run([options.shadowprof, *arguments], check=False, timeout=120, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def profile():
+    return json.loads(pathlib.Path("p.json").read_text(encoding="utf-8"))
+
+
+def attached(options, program, *arguments):
+    """The profile of two seconds of a program that goes on for ever, and what was said."""
+    with subprocess.Popen([program], stdout=subprocess.DEVNULL) as process:
+        try:
+            done = run(options, "attach", "-d", "2", *arguments, "-o", "p.json",
+                       str(process.pid))
+            require(process.poll() is None, f"the program has ended: {process.returncode}")
+        finally:
+            process.send_signal(signal.SIGKILL)
+    require(done.returncode == 0, done.stderr)
+    said = [line for line in done.stderr.splitlines()
+            if "code list" in line or "--max-memory" in line]
+    return profile(), said
+
+
+def handlers_return(options):
+    """Samples of a program that is in a signal handler go on behind it, with its registers."""
+    done = run(options, "run", *EAGER, "-F", "200", "--sample-size", "20M", "-o", "p.json", "--",
+               options.handler, "3")
+    require(done.returncode == 0 and done.stdout == "done\n", done.stdout + done.stderr)
+    found = profile()
+    calls = found["syscalls"]["by_name"].get("rt_sigreturn")
+    require(calls and calls["count"] > 0, f"no handler returned: {found['syscalls']}")
+    require(calls["ended"] == 0, f"it ended samples: {calls}")
+    names = [function["name"] for function in found["functions"]]
+    require("compute_in_step" in names and "handle_slowly" in names, names)
+    require("registers_are_corrupted" not in names, "registers were not what they had been")
+
+
+def memory_is_limited(options):
+    """--max-memory: samples end, or do not begin."""
+    size = ["--sample-size", "300M"]
+    found, _ = attached(options, options.writer, *EAGER, *size)
+    require("memory" not in found["coverage"]["ended"], found["coverage"]["ended"])
+    found, _ = attached(options, options.writer, *EAGER, *size, "--max-memory", "192M")
+    require(found["coverage"]["ended"].get("memory", 0) > 0, found["coverage"]["ended"])
+    found, said = attached(options, options.writer, *EAGER, *size, "--max-memory", "1M")
+    require(found["coverage"]["samples"] == 0, found["coverage"])
+    require(found["overhead"]["sampling"]["waited_for_memory"] > 0, found["overhead"])
+    require(len(said) == 1 and "--max-memory" in said[0], said)
+
+
+def several_at_once(options):
+    """--max-shadows: as many replicas live at a time, and the program is unharmed."""
+    several = ["--max-overhead", "100%", "--load", "3", "--max-shadows", "3", "--sample-size",
+               "20M"]
+    found, _ = attached(options, options.spinner, *several)
+    most = found["overhead"]["sampling"]["most_shadows"]
+    require(1 < most <= 3, f"{most} shadows at a time")
+    require(found["coverage"]["ended"].get("budget", 0) > 0, found["coverage"]["ended"])
+    require(found["functions"][0]["name"] == "spin_and_mix", found["functions"][0])
+    done = run(options, "run", *several, "-F", "200", "-o", "p.json", "--", options.handler, "2")
+    require(done.returncode == 0 and done.stdout == "done\n", done.stdout + done.stderr)
+
+
+def steady_programs(options):
+    """A program that goes on doing the same is sampled less often, unless that is not wanted."""
+    small = [*EAGER, "--sample-size", "200K", "-F", "200"]
+    found, _ = attached(options, options.spinner, *small)
+    steady = found["overhead"]["sampling"]
+    require(steady["windows_alike"] > 0 and steady["phase_changes"] == 0, steady)
+    found, _ = attached(options, options.spinner, *small, "--converge", "off")
+    require(found["overhead"]["sampling"]["windows"] == 0, found["overhead"]["sampling"])
+
+
+def code_is_known(options):
+    """--cache: what one run has executed is translated ahead in the next one."""
+    cache = ["--cache", "kept", "--prefill", "on"]
+    found, said = attached(options, options.spinner, *EAGER, *cache)
+    require(not said, said)
+    files = list(pathlib.Path("kept").iterdir())
+    require(len(files) == 1 and files[0].suffix == ".code", files)
+    require(files[0].stat().st_mode & 0o777 == 0o600, "others may read it")
+    text = files[0].read_text(encoding="utf-8")
+    places = sum(int(n) for n in re.findall(r"^module \S+ (\d+)$", text, re.MULTILINE))
+    require(places > 0, text)
+    found, said = attached(options, options.spinner, *EAGER, *cache)
+    ahead = found["overhead"]["sampling"]["translated_ahead"]
+    require(not said and ahead > 0, f"{ahead} of {places} places: {said}")
+    for damage in (text[:-3], text.replace("module", "modulo"), "", "\0" * 100000):
+        files[0].write_text(damage, encoding="utf-8")
+        _, said = attached(options, options.spinner, *EAGER, *cache)
+        require(len(said) == 1 and "is not used" in said[0], f"{damage[:20]!r}: {said}")
+        require("module " in files[0].read_text(encoding="utf-8"), "it was not written anew")
+
+
+CASES = [handlers_return, memory_is_limited, several_at_once, steady_programs, code_is_known]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name in ("shadowprof", "spinner", "handler", "writer"):
+        parser.add_argument("--" + name, required=True, type=os.path.abspath)
+    parser.add_argument("--only", help="cases whose name holds this text")
+    options = parser.parse_args()
+    failed = 0
+    for case in CASES:
+        if options.only and options.only not in case.__name__:
+            continue
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+            os.chdir(directory)
+            try:
+                case(options)
+                print("ok    " + case.__name__, flush=True)
+            except (Failure, subprocess.TimeoutExpired) as problem:
+                failed += 1
+                print(f"FAIL  {case.__name__}: {problem}", flush=True)
+            finally:
+                os.chdir("/")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
