@@ -48,6 +48,16 @@ Json row_json(const HotCallPair& c) {
   return j;
 }
 
+Json row_json(const HotContext& c) {
+  Json j = {{"rank", c.rank},
+            {"instructions", c.instructions},
+            {"share", c.share},
+            {"calls", c.calls}};
+  Json& frames = j["frames"] = Json::array();
+  for (const Place& frame : c.frames) frames.push_back(place_json(frame));
+  return j;
+}
+
 Json row_json(const HotEdge& e) {
   Json j = {{"rank", e.rank},         {"from", place_json(e.from)},
             {"to", place_json(e.to)}, {"kind", to_string(e.kind)},
@@ -178,6 +188,7 @@ void write_hotlists(Writer& w, const char* name, const Hotlists& h) {
   w.open(name);
   write_rows(w, "methods", h.methods);
   write_rows(w, "call_pairs", h.call_pairs);
+  write_rows(w, "contexts", h.contexts);
   write_rows(w, "edges", h.edges);
   write_rows(w, "paths", h.paths);
   write_rows(w, "load_latency", h.load_latency);

@@ -175,6 +175,22 @@ void write_value_tables(Writer& w, const Tables& t) {
   }
 }
 
+// A caller by its number from 1; 0 is none.
+void write_contexts(Writer& w, const ContextTable& contexts) {
+  if (contexts.empty()) return;
+  OrderedJson kinds = {"code", "unknown", "deeper", "other"};
+  static_assert(kContextKinds == 4);
+  w.open("contexts");
+  w.value("kinds", kinds);
+  w.column("caller", contexts, [](const ContextRow& c) { return c.parent + 1; });
+  w.column("kind", contexts, [](const ContextRow& c) { return static_cast<uint64_t>(c.kind); });
+  w.column("module", contexts, [](const ContextRow& c) { return c.at.module; });
+  w.column("offset", contexts, [](const ContextRow& c) { return c.at.offset; });
+  w.column("self", contexts, [](const ContextRow& c) { return c.self; });
+  w.column("calls", contexts, [](const ContextRow& c) { return c.calls; });
+  w.close();
+}
+
 }  // namespace
 
 void write_tables(Writer& w, const Tables& t, bool errors) {
@@ -219,6 +235,7 @@ void write_tables(Writer& w, const Tables& t, bool errors) {
   w.column("invocations", t.entries, [](const Entry& e) { return e.invocations; });
   w.column("inclusive", t.entries, [](const Entry& e) { return e.inclusive; });
   w.close();
+  write_contexts(w, t.contexts);
   write_path_tables(w, t, errors);
   write_latency_tables(w, t);
   write_memory_tables(w, t);

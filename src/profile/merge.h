@@ -47,6 +47,7 @@ class Merger {
 
   Profile sum_;
   bool empty_ = true;
+  bool has_contexts_ = false;
   bool estimated_inclusive_ = false;
   std::map<std::string, uint32_t> module_of_key_;
   std::map<CodeRef, Function> functions_;

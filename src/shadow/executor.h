@@ -84,7 +84,7 @@ class Executor : public Execution {
   void drain(uint64_t cursor);
   void choose_start();
   uint64_t count_instructions(std::span<const trace::Word> words);
-  void begin_trace();
+  void begin_trace(const Registers& guest);
   void finish_trace(uint64_t cursor);
   Tid stream(size_t thread) const;
 

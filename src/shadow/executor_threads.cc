@@ -18,7 +18,7 @@ void Executor::enter(const Registers& guest) {
   if (!regs.is_64_bit()) return end(Outcome::unsupported, "it runs 32-bit code");
   const auto id = fragment_for(GuestAddr(regs.rip));
   if (!id) return end(Outcome::fault, "there is no code where it is");
-  if (!current().traced) begin_trace();
+  if (!current().traced) begin_trace(regs);
   slot_->state().guest_r15 = regs.r15;
   regs.r15 = cursor_;
   regs.gs_base = slot_->guest;

@@ -3,9 +3,9 @@
 // The trace buffers of a replica.
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "base/check.h"
+#include "shadow/emulator_space.h"
 #include "shadow/executor.h"
 
 namespace shadowprof::shadow {
@@ -77,14 +77,16 @@ void Executor::drain(uint64_t cursor) {
   choose_start();
 }
 
-void Executor::begin_trace() {
+// `guest`: the registers that the thread begins with.
+void Executor::begin_trace(const Registers& guest) {
   current().traced = true;
-  const uint64_t number = budget_.sample_number;
-  const trace::Word words[] = {trace::special_word(trace::SpecialKind::sample_start, 3),
-                               static_cast<trace::Word>(number),
-                               static_cast<trace::Word>(number >> 32)};
-  std::memcpy(slot_->host + (cursor_ - slot_->guest), words, sizeof words);
-  cursor_ += sizeof words;
+  CallStack stack;
+  if (budget_.stacks) {
+    ProcessMemory memory(tid());
+    stack = space_.unwinder().unwind(memory, guest);
+  }
+  current().start = start_of_trace(budget_.sample_number, budget_.stacks ? &stack : nullptr);
+  tickets_[buffer_] = sink_.submit({stream(current_), current().start});
 }
 
 // What the present buffer holds up to `cursor`, and an end for every thread's stream.

@@ -60,6 +60,7 @@ Result<std::unique_ptr<ShadowSpace>> ShadowSpace::create(trace::BlockTable& tabl
 }
 
 Status ShadowSpace::prepare(Tid replica, const std::vector<kernel::Mapping>& mappings) {
+  unwinder_.set_mappings(mappings);
   for (const GuestRange& range : code_.rebind(replica, mappings)) {
     translator_.forget_code();
     cache_->invalidate(range);

@@ -19,6 +19,7 @@
 #include "inject/guest_code.h"
 #include "inject/slots.h"
 #include "ptrace/remote_syscall.h"
+#include "shadow/stack_unwinder.h"
 
 namespace shadowprof::shadow {
 
@@ -40,6 +41,7 @@ class ShadowSpace {
   emu::CodeCache& cache() { return *cache_; }
   emu::Translator& translator() { return translator_; }
   inject::GuestCode& code() { return code_; }
+  StackUnwinder& unwinder() { return unwinder_; }
   // Where a `syscall` instruction is; valid after prepare().
   GuestAddr syscall_insn() const { return syscall_insn_; }
 
@@ -53,6 +55,7 @@ class ShadowSpace {
   std::unique_ptr<emu::CodeCache> cache_;
   emu::Translator translator_;
   inject::SlotGroup group_;
+  StackUnwinder unwinder_;
   std::vector<std::unique_ptr<inject::Slot>> slots_;
   GuestAddr syscall_insn_;
 };
