@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What a trace record costs its consumer, in ns: the edge collector without and with calls, and for
-// comparison a consumer that looks up every (run, next run) pair in a hash table. The trace is made
+// What a trace record costs its consumer, in ns: the edge collector without and with calls, with
+// calling contexts, and for comparison a consumer that looks up every (run, next run) pair in a hash table. The trace is made
 // up: runs drawn by Zipf's law (exponent 1), 7.5 % of the records end in a call and as many in a
 // return, properly nested; 2 % end in an indirect jump. Real traces repeat themselves more, so they
 // are easier for caches and branch predictors.
@@ -182,8 +182,8 @@ class HashPerEdge {
   trace::Word last_ = 0;
 };
 
-double collector_ns(const Workload& w, bool calls) {
-  collect::EdgeCollector collector(w.table, {calls});
+double collector_ns(const Workload& w, bool calls, bool contexts = false) {
+  collect::EdgeCollector collector(w.table, {.calls = calls, .contexts = contexts});
   return ns_per_record(w, [&](std::span<const trace::Word> words) {
     collector.consume({Tid(1), words});
   });
@@ -204,8 +204,8 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; i++) sizes.push_back(std::strtoul(argv[i], nullptr, 10));
   if (sizes.empty()) sizes = {5'000, 100'000, 350'000};
   fmt::print("ns per record, best of {} rounds over {} records\n", kRounds, kRecords);
-  fmt::print("{:>8} {:>14} {:>8} {:>12} {:>8}\n", "runs", "hash per edge", "edges", "edges+calls",
-             "paths");
+  fmt::print("{:>8} {:>14} {:>8} {:>12} {:>10} {:>8}\n", "runs", "hash per edge", "edges",
+             "edges+calls", "+contexts", "paths");
   for (size_t runs : sizes) {
     if (runs < 16 || runs > 10'000'000) continue;
     Workload w;
@@ -213,8 +213,9 @@ int main(int argc, char** argv) {
     HashPerEdge plain;
     const double hash =
         ns_per_record(w, [&](std::span<const trace::Word> words) { plain.consume(words); });
-    fmt::print("{:>8} {:>14.2f} {:>8.2f} {:>12.2f} {:>8.2f}\n", runs, hash, collector_ns(w, false),
-               collector_ns(w, true), paths_ns(w));
+    fmt::print("{:>8} {:>14.2f} {:>8.2f} {:>12.2f} {:>10.2f} {:>8.2f}\n", runs, hash,
+               collector_ns(w, false), collector_ns(w, true), collector_ns(w, true, true),
+               paths_ns(w));
   }
   return 0;
 }

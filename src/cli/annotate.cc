@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/debuginfod_option.h"
 #include "cli/exit_codes.h"
 #include "profile/json_file.h"
 #include "report/annotation.h"
@@ -63,6 +64,7 @@ int annotate_main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--all", command.all, "also long stretches that did not execute");
   app.add_flag("--json", command.json, "print JSON");
+  add_debuginfod_option(app);
   app.add_option("--color", command.color, "always, auto or never")
       ->check(CLI::IsMember({"always", "auto", "never"}))
       ->capture_default_str();

@@ -7,6 +7,7 @@
 #include "cli/command_line.h"
 #include "cli/collection_options.h"
 #include "cli/commands.h"
+#include "cli/debuginfod_option.h"
 #include "cli/exit_codes.h"
 #include "cli/front.h"
 #include "cli/outcome.h"
@@ -52,6 +53,7 @@ std::optional<int> parse(int argc, char** argv, AttachOptions& options) {
   app.add_option("--top", options.top, "rows of each hotlist")
       ->type_name("N")
       ->capture_default_str();
+  add_debuginfod_option(app);
   app.add_flag("-q,--quiet", options.quiet, "say nothing but errors");
   app.add_flag("-v,--verbose", options.outcome.verbose, "say more: each sample, the hottest rows");
   app.footer("Example:\n  shadowprof attach -d 10 -o app.json 1234\n  shadowprof report app.json");

@@ -21,6 +21,7 @@
 #include "kernel/features.h"
 #include "kernel/host_checks.h"
 #include "report/columns.h"
+#include "symbols/source_lines.h"
 
 extern char** environ;
 
@@ -86,6 +87,14 @@ bool examine(std::vector<Finding>& findings) {
   for (kernel::HostCheck& c : kernel::check_host("."))
     findings.push_back({std::string(c.name), c.good ? "ok" : "limited", std::move(c.finding),
                         std::move(c.advice)});
+  const symbols::DebugLibrary library = symbols::debug_library();
+  findings.push_back({"split_dwarf", library.reads_packages ? "ok" : "limited",
+                      library.name + (library.reads_packages ? " reads .dwo and .dwp files"
+                                                             : " reads .dwo files, .dwp files not"),
+                      library.reads_packages
+                          ? ""
+                          : "code whose debug information is in a .dwp file has lines, but no "
+                            "inlined calls: keep its .dwo files, or use elfutils 0.191 or later"});
   for (const std::string mode : {"full", "shadow"}) {
     const std::string said = trial(mode);
     findings.push_back(

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/debuginfod_option.h"
 #include "cli/exit_codes.h"
 #include "profile/compression.h"
 #include "profile/json_file.h"
@@ -75,6 +76,7 @@ int export_main(int argc, char** argv) {
   app.add_option("--module", options.module,
                  "the file to describe, where a format describes one (default: the program)")
       ->type_name("NAME");
+  add_debuginfod_option(app);
   app.add_flag("--list", options.list, "list the formats");
   app.footer("Formats:\n" + format_list() +
              "\nExamples:\n"

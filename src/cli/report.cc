@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/debuginfod_option.h"
 #include "cli/exit_codes.h"
 #include "profile/json_file.h"
 #include "profile/output_file.h"
@@ -47,6 +48,7 @@ void extend_hotlists(Profile& profile, size_t limit, const symbols::ModuleSet* f
   const auto short_of = [&](size_t have, size_t all) { return have < limit && have < all; };
   if (!short_of(old.methods.size(), profile.functions.size()) &&
       !short_of(old.call_pairs.size(), profile.tables.calls.size()) &&
+      !short_of(old.contexts.size(), profile.tables.contexts.size()) &&
       !short_of(old.edges.size(), profile.tables.edges.size()) &&
       !short_of(old.paths.size(), profile.tables.paths.size()) &&
       !short_of(old.load_latency.size(), profile.tables.latencies.size()) &&
@@ -123,6 +125,7 @@ Status print_report(const ReportOptions& options) {
   if (options.json) {
     shorten(profile.hotlists.methods, limit);
     shorten(profile.hotlists.call_pairs, limit);
+    shorten(profile.hotlists.contexts, limit);
     shorten(profile.hotlists.edges, limit);
     shorten(profile.hotlists.paths, limit);
     shorten(profile.hotlists.load_latency, limit);
@@ -162,6 +165,7 @@ int report_main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--filter", options.filter, "only rows whose names contain this")
       ->type_name("TEXT");
+  add_debuginfod_option(app);
   app.add_option("--color", options.color, "always, auto or never")
       ->check(CLI::IsMember({"always", "auto", "never"}))
       ->capture_default_str();

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "cli/command_line.h"
+#include "cli/debuginfod_option.h"
 #include "cli/exit_codes.h"
 #include "report/columns.h"
 
@@ -116,6 +117,7 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
       ->type_name("N")
       ->check(CLI::Range(size_t{0}, kMostRows))
       ->capture_default_str();
+  add_debuginfod_option(app);
   app.add_flag("-q,--quiet", options.quiet, "say nothing but errors");
   app.add_flag("-v,--verbose", options.verbose, "say more: the hottest functions, calls and edges");
   app.footer(

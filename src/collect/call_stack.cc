@@ -12,6 +12,7 @@
 // instructions between two moments of its own thread once, and only the outermost of a callee adds:
 // no figure can exceed what was executed.
 #include <algorithm>
+#include <utility>
 
 #include "collect/edge_state.h"
 
@@ -58,6 +59,14 @@ bool EdgeCollector::State::is_return_point(uint32_t block) {
   return (flags & EntryState::kReturnPoint) != 0;
 }
 
+// What has executed since the stack last changed was executed in its topmost activation.
+void EdgeCollector::State::count_context(GuestThread& thread, uint64_t clock) {
+  const uint32_t context =
+      thread.frames.empty() ? thread.outside : thread.frames.back().context;
+  contexts.add_instructions(context, clock - thread.context_clock);
+  thread.context_clock = clock;
+}
+
 inline void EdgeCollector::State::push(GuestThread& thread, uint32_t callee,
                                        uint64_t return_address, uint64_t clock, ArcId arc) {
   EntryState& entry = entries.data()[callee];
@@ -69,11 +78,47 @@ inline void EdgeCollector::State::push(GuestThread& thread, uint32_t callee,
     shed(thread, clock);
   const uint32_t outermost = entry.active == 0 ? Frame::kOutermost : 0;
   entry.active = 1;
-  thread.frames.push_back({return_address, clock, callee | outermost, arc});
+  uint32_t context = 0;
+  if (options.contexts) {
+    count_context(thread, clock);
+    context = contexts.called(
+        thread.frames.empty() ? thread.outside : thread.frames.back().context, callee);
+    if (arc != kNoArc) contexts.add_call(context);
+  }
+  thread.frames.push_back({return_address, clock, callee | outermost, arc, context});
+}
+
+// A sample begins below these callers (trace/record.h); its first function will return to the
+// innermost.
+void EdgeCollector::State::begin_stack(GuestThread& thread, std::span<const trace::Word> stack) {
+  using trace::StackStart;
+  const bool whole = !stack.empty() && (stack[0] & StackStart::kWhole) != 0;
+  const size_t callers = stack.empty() ? 0 : (stack.size() - 1) / 2;
+  thread.outside =
+      whole || (stack.empty() && !options.begins_anywhere) ? ContextTree::kRoot
+                                                           : ContextTree::kUnknown;
+  thread.first_return = 0;
+  if (!stack.empty() && !whole) stacks_cut++;
+  uint32_t context = thread.outside;
+  uint64_t returns_to = 0;
+  for (size_t i = callers; i-- > 0;) {
+    const uint64_t word = stack[1 + 2 * i] | static_cast<uint64_t>(stack[2 + 2 * i]) << 32;
+    const bool exact = (word & StackStart::kExactCaller) != 0;
+    const uint64_t address = word & ~StackStart::kExactCaller;
+    // A call may be the last instruction of its function.
+    context = contexts.on_stack(context, GuestAddr(exact ? address : address - 1));
+    thread.frames.push_back({returns_to, thread.clock, kStackBlock, kNoArc, context});
+    returns_to = address;
+  }
+  thread.first_return = returns_to;
 }
 
 // Ends an activation that is no longer on the stack.
-inline void EdgeCollector::State::close(const Frame& frame, uint64_t clock) {
+inline void EdgeCollector::State::close(GuestThread& thread, const Frame& frame, uint64_t clock) {
+  if (options.contexts) {
+    contexts.add_instructions(frame.context, clock - thread.context_clock);
+    thread.context_clock = clock;
+  }
   if (!frame.outermost()) return;
   EntryState& entry = entries.data()[frame.block()];
   const uint64_t insns = clock - frame.clock;
@@ -87,7 +132,7 @@ inline void EdgeCollector::State::close(const Frame& frame, uint64_t clock) {
 }
 
 inline void EdgeCollector::State::pop(GuestThread& thread, uint64_t clock) {
-  close(thread.frames.back(), clock);
+  close(thread, thread.frames.back(), clock);
   thread.frames.pop_back();
   if (!thread.signals.empty()) [[unlikely]]
     pop_to(thread, thread.frames.size(), clock);
@@ -95,18 +140,20 @@ inline void EdgeCollector::State::pop(GuestThread& thread, uint64_t clock) {
 
 void EdgeCollector::State::pop_to(GuestThread& thread, size_t depth, uint64_t clock) {
   while (thread.frames.size() > depth) {
-    close(thread.frames.back(), clock);
+    close(thread, thread.frames.back(), clock);
     thread.frames.pop_back();
   }
   while (!thread.signals.empty() && thread.signals.back().depth > depth) thread.signals.pop_back();
+  if (depth == 0 && options.contexts) count_context(thread, clock);
 }
 
 // A full stack is a deep recursion or full of frames that were left behind. What matters of both is
 // at its ends: the outermost activations, and those that return next. The middle half goes.
 void EdgeCollector::State::shed(GuestThread& thread, uint64_t clock) {
+  if (options.contexts) count_context(thread, clock);
   const auto first = thread.frames.begin() + kMaxFrames / 4;
   const auto last = first + kMaxFrames / 2;
-  for (auto frame = last; frame != first;) close(*--frame, clock);
+  for (auto frame = last; frame != first;) close(thread, *--frame, clock);
   calls_too_deep += static_cast<uint64_t>(last - first);
   thread.frames.erase(first, last);
   thread.signals.clear();
@@ -135,6 +182,11 @@ void EdgeCollector::State::returned(GuestThread& thread, const Event& event) {
   }
   returns_without_call++;
   thread.suspect = true;
+  // Out of the outermost function that was known, into one whose callers are not.
+  if (options.contexts && frames.size() == 1 && frames[0].return_address == 0) {
+    count_context(thread, event.clock);
+    thread.frames[0].context = contexts.called(thread.outside, event.successor);
+  }
 }
 
 // After something irregular: the activation that makes this call is on the stack, and what is above
@@ -157,7 +209,8 @@ void EdgeCollector::State::called(GuestThread& thread, const Event& event, ArcId
   thread.search_credit = std::min(thread.search_credit + kCreditPerCall, kMaxCredit);
   if (thread.suspect) [[unlikely]] {
     if (site.caller != 0) find_caller(thread, site, event.clock);
-  } else if (site.caller == 0 && !thread.frames.empty()) {
+  } else if (site.caller == 0 && !thread.frames.empty() &&
+             thread.frames.back().block() != kStackBlock) {
     site.caller = thread.frames.back().block() + 1;
   }
   push(thread, event.successor, site.return_address, event.clock, arc);
@@ -219,7 +272,7 @@ void EdgeCollector::State::follow_calls(GuestThread& thread, const Event* batch,
         break;
       case Follow::enter:
         entries.data()[event.successor].other_invocations++;
-        push(thread, event.successor, 0, event.clock, kNoArc);
+        push(thread, event.successor, std::exchange(thread.first_return, 0), event.clock, kNoArc);
         break;
     }
   }
@@ -247,6 +300,7 @@ void EdgeCollector::State::end_activations(GuestThread& thread) {
   pop_to(thread, 0, thread.clock);
   thread.signals.clear();
   thread.suspect = false;
+  thread.first_return = 0;
   thread.pending = enter_at(thread.clock);
   thread.has_pending = true;
 }

@@ -216,10 +216,12 @@ bool EdgeCollector::State::special(GuestThread*& thread, std::span<const Word> r
   switch (trace::special_kind(record[0])) {
     case trace::SpecialKind::sample_start:
       samples++;
-      [[fallthrough]];
+      end_activations(*thread);
+      if (options.contexts)
+        begin_stack(*thread, payload.subspan(std::min(payload.size(), size_t{2})));
+      return true;
     case trace::SpecialKind::sample_end:
-      if (options.errors && trace::special_kind(record[0]) == trace::SpecialKind::sample_end)
-        sample_ended();
+      if (options.errors) sample_ended();
       end_activations(*thread);
       return true;
     case trace::SpecialKind::thread_switch:

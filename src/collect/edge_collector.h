@@ -25,6 +25,10 @@ namespace shadowprof::collect {
 struct EdgeCollectorOptions {
   bool calls = true;  // call pairs and entries with inclusive instructions; else edges alone
   bool errors = false;  // of counts, from how they differ between samples
+  // Calling contexts, with `calls`. A sample that says no stack is a thread from its start, or
+  // (`begins_anywhere`) one whose callers are not known.
+  bool contexts = false;
+  bool begins_anywhere = false;
 };
 
 class EdgeCollector final : public Collector {

@@ -76,6 +76,7 @@ void EdgeCollector::State::finish(profile::Profile& into) {
                       entry.inclusive);
   }
   builder.finish_blocks(options.calls);
+  if (options.contexts) mine.tables.contexts = contexts.finish(builder, table);
   errors.fill(group_counts.groups(), table, builder, mine);
 
   profile::Coverage& coverage = mine.coverage;
@@ -86,7 +87,8 @@ void EdgeCollector::State::finish(profile::Profile& into) {
       {"calls_too_deep", calls_too_deep},
       {"edges_without_target", edges_without_target},
       {"edges_without_module", builder.edges_without_module},
-      {"corrupt_chunks", corrupt_chunks}};
+      {"corrupt_chunks", corrupt_chunks},
+      {"stacks_cut", stacks_cut}};
   for (const auto& [what, count] : events_seen)
     if (count != 0) coverage.events[what] += count;
   into.confidence.groups = mine.confidence.groups;

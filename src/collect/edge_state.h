@@ -12,6 +12,7 @@
 
 #include "base/limits.h"
 #include "base/reserved_array.h"
+#include "collect/context_tree.h"
 #include "collect/edge_collector.h"
 #include "collect/group_counts.h"
 #include "collect/pair_table.h"
@@ -75,6 +76,8 @@ static_assert(sizeof(Event) == 16);
 
 // Not a run: the cell with this id says Follow::enter.
 inline constexpr uint32_t kEnterRun = limits::kMaxRuns - 1;
+// Not a block: the callee of an activation that was there when its sample began.
+inline constexpr uint32_t kStackBlock = limits::kMaxBlocks - 1;
 
 // How the inclusive instructions of a call site's pair are found: a run (direct call) or a slot of
 // the pair table.
@@ -88,6 +91,7 @@ struct Frame {
   uint64_t clock;           // the thread's instructions when it was entered
   uint32_t callee;          // block id | kOutermost
   ArcId arc;
+  uint32_t context = 0;     // node of the context tree
 
   // The only activation of its callee that counts: those nested in it are part of it.
   static constexpr uint32_t kOutermost = 1u << 31;
@@ -107,6 +111,9 @@ struct GuestThread {
   Event pending{0, kEnterRun, 0};
   bool has_pending = true;
   std::vector<Frame> frames;
+  uint64_t context_clock = 0;  // up to here instructions have their context
+  uint32_t outside = ContextTree::kRoot;  // context where there is no frame
+  uint64_t first_return = 0;   // where the first function of a sample returns to; 0 not known
   std::vector<ActiveSignal> signals;
   uint64_t search_credit = 1 << 16;
   // Control went somewhere without a call or a matching return: frames may have been left behind.
@@ -163,7 +170,9 @@ struct EdgeCollector::State {
   void called(GuestThread& thread, const Event& event, ArcId arc);
   void push(GuestThread& thread, uint32_t callee, uint64_t return_address, uint64_t clock,
             ArcId arc);
-  void close(const Frame& frame, uint64_t clock);
+  void close(GuestThread& thread, const Frame& frame, uint64_t clock);
+  void count_context(GuestThread& thread, uint64_t clock);
+  void begin_stack(GuestThread& thread, std::span<const trace::Word> stack);
   void shed(GuestThread& thread, uint64_t clock);
   void find_caller(GuestThread& thread, const CallSite& site, uint64_t clock);
   bool is_return_point(uint32_t block);
@@ -183,6 +192,7 @@ struct EdgeCollector::State {
   ReservedArray<EntryState> entries;
   ReservedArray<CallSite> sites;
   PairTable pairs;
+  ContextTree contexts;
   std::map<Tid, GuestThread> threads;
   GuestThread* current = nullptr;  // whose frames are marked active in `entries`
   bool ids_only = true;            // no record with slots was seen yet
@@ -197,6 +207,7 @@ struct EdgeCollector::State {
   GroupCounts group_counts;
 
   uint64_t samples = 0;
+  uint64_t stacks_cut = 0;
   uint64_t returns_without_call = 0;
   uint64_t calls_too_deep = 0;
   uint64_t edges_without_target = 0;

@@ -113,9 +113,13 @@ std::optional<CodeRef> TableBuilder::resolve(GuestAddr to, ModuleId own) const {
   }
   if (found) return found;
   if (table_.module(own).range.contains(to)) return at(to, own);
+  return locate(to);
+}
+
+std::optional<CodeRef> TableBuilder::locate(GuestAddr address) const {
   for (size_t i = table_.module_count(); i-- > 0;) {
     const ModuleId id(static_cast<uint32_t>(i));
-    if (table_.module(id).range.contains(to)) return at(to, id);
+    if (table_.module(id).range.contains(address)) return at(address, id);
   }
   return std::nullopt;
 }

@@ -35,6 +35,9 @@ class TableBuilder {
   // modules' ranges do, and at equal addresses the branch's own module or the latest one.
   std::optional<profile::CodeRef> resolve(GuestAddr to, ModuleId own) const;
 
+  // A place that was seen in memory, and perhaps not executed.
+  std::optional<profile::CodeRef> locate(GuestAddr address) const;
+
   // After all runs: the block table.
   void finish_blocks(bool calls);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Names for code, with what the tables say about each function. Only functions that executed.
+// Names for code, with what the tables say about each function. Only functions that executed, or
+// that called what did (context_table.h).
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ struct Function {
 
   // Filled by attribute_functions.
   uint64_t self = 0;             // instructions in its own blocks
-  uint64_t inclusive = 0;        // see call_table.h
+  uint64_t inclusive = 0;        // see call_table.h; where contexts know of more, from these
   uint64_t invocations = 0;      // entries by call, tail call, signal or thread start
   uint64_t loop_iterations = 0;  // taken branches within it to an address not above themselves
   uint64_t self_error = 0;       // of `self`: confidence.h

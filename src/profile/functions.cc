@@ -99,8 +99,11 @@ void attribute_functions(Profile& profile, FunctionTable names) {
   }
   if (!profile.groups.empty()) fill_errors(profile.groups, profile.confidence.groups, names);
   profile.groups.clear();
-  std::erase_if(names, [](const Function& f) { return f.self == 0 && f.invocations == 0; });
   profile.functions = std::move(names);
+  attribute_contexts(profile);
+  std::erase_if(profile.functions, [](const Function& f) {
+    return f.self == 0 && f.invocations == 0 && f.inclusive == 0;
+  });
 }
 
 }  // namespace shadowprof::profile

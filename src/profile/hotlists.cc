@@ -6,6 +6,7 @@
 namespace shadowprof::profile {
 namespace {
 
+constexpr ptrdiff_t kMostFrames = 64;  // of a context; the table has all
 constexpr double kTimesAreMany = 1.96;  // a 95 % interval in standard errors, of a mean of many
 
 template <typename PlaceOf>
@@ -63,6 +64,32 @@ void add_memory(const Profile& profile, size_t limit, Hotlists& lists) {
   }
 }
 
+template <typename PlaceOf>
+void add_contexts_of(const Profile& profile, size_t limit, PlaceOf place, Hotlists& lists) {
+  const ContextTable& rows = profile.tables.contexts;
+  const auto own = [](const ContextRow& c) { return c.self; };
+  for (size_t i : hottest(rows, limit, own)) {
+    if (rows[i].self == 0) break;
+    HotContext context;
+    context.rank = static_cast<uint32_t>(lists.contexts.size() + 1);
+    context.instructions = rows[i].self;
+    context.share = share_of(rows[i].self, profile.coverage.attributed);
+    context.calls = rows[i].calls;
+    std::vector<uint32_t> chain = context_chain(rows, static_cast<uint32_t>(i));
+    if (std::ssize(chain) > kMostFrames) {
+      chain.erase(chain.begin(), chain.end() - kMostFrames);
+      context.frames.push_back({"", 0, "[outer callers left out]", "", 0});
+    }
+    for (uint32_t at : chain) {
+      if (rows[at].kind == ContextKind::code)
+        context.frames.push_back(place(rows[at].at));
+      else
+        context.frames.push_back({"", 0, context_label(rows[at].kind), "", 0});
+    }
+    lists.contexts.push_back(std::move(context));
+  }
+}
+
 }  // namespace
 
 Place place_of(const Profile& profile, const LineLookup& lines, CodeRef at) {
@@ -111,6 +138,7 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
                                 place(c.callee), c.indirect, c.count, share_of(c.count, all_calls),
                                 c.inclusive, margin(c.error, all_calls)});
   }
+  add_contexts_of(profile, limit, place, lists);
   uint64_t all_edges = 0;
   for (const Edge& e : t.edges) all_edges += e.count;
   for (size_t i : hottest(t.edges, limit, [](const Edge& e) { return e.count; })) {

@@ -72,6 +72,15 @@ struct HotCallPair {
   Margin share_error = {};
 };
 
+// A chain of calls. What is no function (context_table.h) has a label in the place of its name.
+struct HotContext {
+  uint32_t rank = 0;
+  uint64_t instructions = 0;  // executed in it, but for calls
+  double share = 0;           // of all attributed instructions
+  uint64_t calls = 0;         // of the last function, from the one before
+  std::vector<Place> frames;  // outermost first
+};
+
 struct ValueShare {
   uint64_t value = 0;
   uint64_t count = 0;
@@ -183,6 +192,7 @@ struct HotCacheLine {
 struct Hotlists {
   std::vector<HotMethod> methods;       // by self instructions
   std::vector<HotCallPair> call_pairs;  // by count
+  std::vector<HotContext> contexts;     // by instructions
   std::vector<HotEdge> edges;           // by count
   std::vector<HotPath> paths;           // by instructions
   std::vector<HotLoad> load_latency;    // by cycles lost

@@ -315,6 +315,11 @@ Hotlists read_hotlists(const Object& o) {
             r.number("share"),
             read_margin(r, "share_error")};
   });
+  if (o.has("contexts"))
+    h.contexts = read_rows<HotContext>(o, "contexts", [](const Object& r) -> HotContext {
+      return {r.small("rank"), r.count("instructions"), r.number("share"), r.count("calls"),
+              read_rows<Place>(r, "frames", read_place)};
+    });
   read_value_hotlists(o, h);
   return h;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The tables of a profile file: columns of numbers.
+#include <algorithm>
+
 #include "profile/json_object.h"
 
 namespace shadowprof::profile::json {
@@ -171,6 +173,24 @@ void read_value_tables(const Object& o, Tables& t) {
   }
 }
 
+void read_contexts(const Object& o, ContextTable& contexts) {
+  if (!o.has("contexts")) return;
+  const Object table = o.object("contexts");
+  const size_t kinds = table.array("kinds").size();
+  const Columns c(table, {"module", "offset", "caller", "kind", "self", "calls"});
+  contexts.reserve(c.rows());
+  for (size_t i = 0; i < c.rows(); i++) {
+    if (c.count(2, i) > i)
+      throw Bad{fmt::format("{}[{}] is no row before it", table.where("caller"), i)};
+    if (c.count(3, i) >= std::min(kinds, kContextKinds))
+      throw Bad{fmt::format("{}[{}] is not in the list of kinds", table.where("kind"), i)};
+    // Number 0 wraps to kNoContext.
+    contexts.push_back({static_cast<uint32_t>(c.count(2, i)) - 1,
+                        static_cast<ContextKind>(c.count(3, i)), c.place(0, i), c.count(4, i),
+                        c.count(5, i)});
+  }
+}
+
 void read_edges(const Object& o, EdgeTable& edges) {
   std::vector<EdgeKind> kinds;
   for (const Json& name : o.array("kinds")) {
@@ -217,6 +237,7 @@ Tables read_tables(const Object& o) {
   t.entries.reserve(entries.rows());
   for (size_t i = 0; i < entries.rows(); i++)
     t.entries.push_back({entries.place(0, i), entries.count(2, i), entries.count(3, i)});
+  read_contexts(o, t.contexts);
   read_path_tables(o, t);
   read_latency_tables(o, t);
   read_memory_tables(o, t);

@@ -44,6 +44,8 @@ std::vector<double> sums_of(const Profile& p) {
           sum(t.calls, count_of),
           sum(t.calls, [](const auto& row) { return row.inclusive; }),
           sum(t.entries, [](const auto& row) { return row.invocations; }),
+          sum(t.contexts, [](const auto& row) { return row.self; }),
+          sum(t.contexts, [](const auto& row) { return row.calls; }),
           sum(t.entries, [](const auto& row) { return row.inclusive; }),
           sum(t.paths, count_of),
           sum(t.values, [](const auto& row) { return row.figures.count; }),
@@ -91,6 +93,10 @@ void multiply(Profile& p, uint64_t weight) {
   for (Entry& e : t.entries) {
     e.invocations *= weight;
     e.inclusive *= weight;
+  }
+  for (ContextRow& c : t.contexts) {
+    c.self *= weight;
+    c.calls *= weight;
   }
   for (PathRow& path : t.paths) {
     path.count *= weight;
@@ -335,6 +341,10 @@ Status Merger::add(Profile profile, const std::string& file, uint64_t weight) {
     m.weight *= weight;
   }
   estimated_inclusive_ |= run.options.contains("inclusive");
+  if (profile.tables.contexts.empty())
+    profile.tables.contexts = contexts_of_functions(profile);
+  else
+    has_contexts_ = true;
   multiply(profile, weight);
 
   const std::vector<uint32_t> module_in_sum = map_modules(profile.modules);
@@ -390,6 +400,7 @@ Profile Merger::finish() {
               return std::tie(a.started, a.command, a.instructions, a.file, a.weight) <
                      std::tie(b.started, b.command, b.instructions, b.file, b.weight);
             });
+  if (!has_contexts_) sum_.tables.contexts.clear();
   FunctionTable functions;
   for (auto& [at, f] : functions_) functions.push_back(std::move(f));
   attribute_functions(sum_, std::move(functions));

@@ -62,6 +62,7 @@ class Merger {
   const MergeLimits limits_;
   Profile sum_;
   bool empty_ = true;
+  bool has_contexts_ = false;
   bool estimated_inclusive_ = false;
   std::map<std::string, uint32_t> module_of_key_;
   std::map<CodeRef, Function> functions_;

@@ -145,6 +145,7 @@ void add_tables(Profile& into, const Profile& from, const std::vector<uint32_t>&
         {moved(c.site), moved(c.callee), c.indirect, c.count, c.inclusive, c.error});
   for (const Entry& e : from.tables.entries)
     into.tables.entries.push_back({moved(e.at), e.invocations, e.inclusive});
+  add_contexts(into.tables.contexts, from.tables.contexts, module_in_into);
   for (ValueRow v : from.tables.values) {
     v.at = moved(v.at);
     if (v.has_context) v.context = moved(v.context);
@@ -202,6 +203,9 @@ Status check_indices(const Profile& p) {
     if (bad(t.calls[i].site) || bad(t.calls[i].callee)) return name_row("calls", i);
   for (size_t i = 0; i < t.entries.size(); i++)
     if (bad(t.entries[i].at)) return name_row("entries", i);
+  for (size_t i = 0; i < t.contexts.size(); i++)
+    if (t.contexts[i].kind == ContextKind::code && bad(t.contexts[i].at))
+      return name_row("contexts", i);
   for (size_t i = 0; i < t.values.size(); i++)
     if (bad(t.values[i].at) || bad(t.values[i].context)) return name_row("values", i);
   for (size_t i = 0; i < t.arguments.size(); i++)
@@ -238,11 +242,26 @@ Status check_interruptions(const Tables& t) {
   return {};
 }
 
+Status check_contexts(const Profile& p) {
+  uint64_t sum = 0;
+  const ContextTable& contexts = p.tables.contexts;
+  for (size_t i = 0; i < contexts.size(); i++) {
+    if (contexts[i].parent != kNoContext && contexts[i].parent >= i)
+      return fail("row {} of the table of contexts stands before its caller", i);
+    sum += contexts[i].self;
+  }
+  if (sum > p.coverage.instructions_profiled)
+    return fail("{} instructions are in contexts, but {} were profiled", sum,
+                p.coverage.instructions_profiled);
+  return {};
+}
+
 }  // namespace
 
 Status check_consistency(const Profile& p) {
   SP_TRY(check_indices(p));
   SP_TRY(check_interruptions(p.tables));
+  SP_TRY(check_contexts(p));
   const Coverage& c = p.coverage;
   const uint64_t in_table = executed_instructions(p.tables.blocks, p.tables.interruptions);
   if (in_table != c.attributed)

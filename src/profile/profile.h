@@ -22,6 +22,7 @@
 #include "profile/block_table.h"
 #include "profile/call_table.h"
 #include "profile/confidence.h"
+#include "profile/context_table.h"
 #include "profile/edge_table.h"
 #include "profile/function_table.h"
 #include "profile/hotlists.h"
@@ -137,6 +138,7 @@ struct Tables {
   EdgeTable edges;
   CallTable calls;
   EntryTable entries;
+  ContextTable contexts;
   ValueTable values;
   ArgumentTable arguments;
   PathTable paths;
@@ -169,15 +171,17 @@ void add_tables(Profile& into, const Profile& from);
 // The same where the caller knows which of `into`'s modules each of `from`'s is.
 void add_tables(Profile& into, const Profile& from, const std::vector<uint32_t>& module_in_into);
 
-// Keeps those of `names` (any order; of profile.modules) that executed, with their figures. Where
-// names overlap, a function ends where the next one begins. Code without a name belongs to nothing.
+// Keeps those of `names` (any order; of profile.modules) that executed or called what did, with
+// their figures. Where names overlap, a function ends where the next one begins. Code without a name
+// belongs to nothing. Contexts become those of functions.
 void attribute_functions(Profile& profile, FunctionTable names);
 
 // The function that contains a place, by binary search; null where there is none.
 const Function* find_function(const FunctionTable& functions, CodeRef at);
 
 // An error names the first rule that is broken: attributed + dropped = profiled; the block table
-// adds up to attributed; a profile that is exact covers everything; indices are in range.
+// adds up to attributed; contexts have no more than was profiled; a profile that is exact covers
+// everything; indices are in range.
 Status check_consistency(const Profile& profile);
 
 }  // namespace shadowprof::profile

@@ -252,6 +252,9 @@ class Annotator {
       result_.notes.emplace_back("the file has no debug information for this function");
     else if (!readable)
       result_.notes.emplace_back("the source is not on this host");
+    const symbols::ModuleSymbols* module = modules_.find(result_.function.at.module);
+    if (module != nullptr && !module->missing_lines().empty())
+      result_.notes.push_back(module->missing_lines());
     if (newer)
       result_.notes.emplace_back(
           "source was changed since the run: lines may not be those that ran");

@@ -44,7 +44,10 @@ class ThreadBuilder {
 
   void add(const Stack& stack) {
     Json prefix = nullptr;
-    for (const StackFrame& f : stack.frames) prefix = stack_index(prefix, frame_index(stack, f));
+    const uint32_t module = stack.at.module;
+    for (const Caller& c : stack.callers)
+      prefix = stack_index(prefix, frame_index(c.at ? c.at->module : module, c.frame));
+    for (const StackFrame& f : stack.frames) prefix = stack_index(prefix, frame_index(module, f));
     samples_.add({{"stack", prefix}, {"time", samples_done_++}, {"weight", stack.instructions}});
   }
 
@@ -116,8 +119,8 @@ class ThreadBuilder {
          {"columnNumber", nullptr}});
     return function_index_[key] = index;
   }
-  size_t frame_index(const Stack& stack, const StackFrame& f) {
-    const size_t function = function_index(stack.at.module, f);
+  size_t frame_index(uint32_t module, const StackFrame& f) {
+    const size_t function = function_index(module, f);
     const auto at = frame_index_.find({function, f.line});
     if (at != frame_index_.end()) return at->second;
     const size_t index = frames_.add({{"address", -1},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Folded stacks: "file;function;inlined function count" a line.
+// Folded stacks: "caller;function;inlined function count" a line; without calling contexts
+// "file;function;inlined function count".
 #include <map>
 
 #include "report/columns.h"
@@ -23,8 +24,14 @@ std::string frame(const std::string& name) {
 Result<std::string> export_folded(const ExportInput& input) {
   std::map<std::string, uint64_t> lines;
   for (const Stack& stack : stacks(input.profile, input.modules)) {
-    std::string line = frame(module_label(input.profile.modules[stack.at.module]));
-    for (const StackFrame& f : stack.frames) line += ";" + frame(f.name);
+    std::string line;
+    const auto add = [&](const std::string& name) {
+      line += (line.empty() ? "" : ";") + frame(name);
+    };
+    if (input.profile.tables.contexts.empty())
+      add(module_label(input.profile.modules[stack.at.module]));
+    for (const Caller& c : stack.callers) add(c.frame.name);
+    for (const StackFrame& f : stack.frames) add(f.name);
     lines[line] += stack.instructions;
   }
   std::string text;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // pprof's protobuf (report/pprof.proto), uncompressed; whoever writes it compresses it. A sample is
-// one place in code with the instructions executed there; inlined calls are lines of its location.
+// one place in code with the instructions executed there, and its callers where the profile has
+// calling contexts; inlined calls are lines of its location.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -50,6 +51,8 @@ class Builder {
     std::vector<uint64_t> end(modules.size(), 1);
     for (const profile::BlockCount& b : input_.profile.tables.blocks)
       end[b.at.module] = std::max(end[b.at.module], b.at.offset + b.size);
+    for (const profile::ContextRow& c : input_.profile.tables.contexts)
+      end[c.at.module] = std::max(end[c.at.module], c.at.offset + 1);
     std::vector<bool> has_lines(modules.size());
     for (const Stack& s : all)
       if (s.frames[0].line != 0) has_lines[s.at.module] = true;
@@ -81,6 +84,23 @@ class Builder {
     return at->second;
   }
 
+  // A caller is a function: which line of it calls is not known.
+  uint64_t caller_location(const Caller& caller) {
+    const std::pair key(caller.at, caller.frame.name);
+    if (const auto known = callers_.find(key); known != callers_.end()) return known->second;
+    const auto id = static_cast<uint64_t>(out_.location_size()) + 1;
+    pprof::Location* location = out_.add_location();
+    location->set_id(id);
+    if (caller.at) {
+      location->set_mapping_id(caller.at->module + 1);
+      location->set_address(input_.profile.modules[caller.at->module].address + caller.at->offset);
+    }
+    pprof::Line* line = location->add_line();
+    line->set_function_id(function_id(caller.frame));
+    line->set_line(caller.frame.function_line);
+    return callers_[key] = id;
+  }
+
   void add_sample(const Stack& stack) {
     const auto id = static_cast<uint64_t>(out_.location_size()) + 1;
     pprof::Location* location = out_.add_location();
@@ -94,6 +114,8 @@ class Builder {
     }
     pprof::Sample* sample = out_.add_sample();
     sample->add_location_id(id);
+    for (auto c = stack.callers.rbegin(); c != stack.callers.rend(); ++c)
+      sample->add_location_id(caller_location(*c));
     constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
     sample->add_value(static_cast<int64_t>(std::min(stack.instructions, kMost)));
   }
@@ -102,6 +124,7 @@ class Builder {
   pprof::Profile out_;
   std::map<std::string, int64_t> strings_;
   std::map<std::tuple<std::string, std::string, std::string, uint32_t>, uint64_t> functions_;
+  std::map<std::pair<std::optional<profile::CodeRef>, std::string>, uint64_t> callers_;
 };
 
 }  // namespace

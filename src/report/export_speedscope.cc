@@ -41,9 +41,13 @@ Result<std::string> export_speedscope(const ExportInput& input) {
   Json weights = Json::array();
   uint64_t total = 0;
   for (const Stack& stack : stacks(input.profile, input.modules)) {
-    Json sample =
-        Json::array({frames.index_of(module_label(input.profile.modules[stack.at.module]), "", 0)});
+    Json sample = Json::array();
+    if (input.profile.tables.contexts.empty())
+      sample.push_back(
+          frames.index_of(module_label(input.profile.modules[stack.at.module]), "", 0));
     // A frame is a function: the line in it is where the function begins.
+    for (const Caller& c : stack.callers)
+      sample.push_back(frames.index_of(c.frame.name, c.frame.file, c.frame.function_line));
     for (const StackFrame& f : stack.frames)
       sample.push_back(frames.index_of(f.name, f.file, f.function_line));
     samples.push_back(std::move(sample));

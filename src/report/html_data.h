@@ -29,11 +29,17 @@ std::string page_name(const std::string& name);
 HtmlJson page_functions(const profile::Profile& profile, const symbols::ModuleSet& modules,
                         const HtmlOptions& options);
 
+//   names  [name without parameters, whole name]
+//   rows   [caller's row or -1, name's index, instructions with all below, its own, calls]
+//   all    instructions in contexts; cut: some rows are too small for the page
+HtmlJson page_contexts(const profile::Profile& profile);
+
 //   run, coverage, overhead, syscalls: as the file has them, with pairs instead of objects
 HtmlJson page_summary(const profile::Profile& profile);
 
 //   edges    [from, to, kind, count, share]
 //   calls    [site, callee, indirect, count, share, inclusive]
+//   contexts [share, instructions, calls, [function, ...]]
 //   paths    [share, flow, count, instructions, from, [block, ...]]
 //   loads    [place, executions, mean, p50, p99, [class shares], lost cycles, kind, stride,
 //            [[cycles from, count], ...]]

@@ -127,6 +127,7 @@ HtmlJson page_summary(const Profile& p) {
   json["syscalls"] = {{"classes", pairs_of(p.syscalls.by_class)}, {"names", std::move(calls)}};
   json["sizes"] = {{"functions", p.functions.size()},     {"blocks", p.tables.blocks.size()},
                    {"edges", p.tables.edges.size()},      {"calls", p.tables.calls.size()},
+                   {"contexts", p.tables.contexts.size()},
                    {"paths", p.tables.paths.size()},      {"loads", p.tables.latencies.size()},
                    {"values", p.tables.values.size()},    {"arguments", p.tables.arguments.size()},
                    {"targets", p.hotlists.targets.size()}};
@@ -147,6 +148,11 @@ HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
   list("calls", h.call_pairs, [](const profile::HotCallPair& c) -> HtmlJson {
     return {place(c.site), page_text(function_or_address(c.callee)), c.indirect, c.count, c.share,
             c.inclusive};
+  });
+  list("contexts", h.contexts, [](const profile::HotContext& c) -> HtmlJson {
+    HtmlJson frames = HtmlJson::array();
+    for (const Place& f : c.frames) frames.push_back(page_text(function_or_address(f)));
+    return {c.share, c.instructions, c.calls, frames};
   });
   list("paths", h.paths, [](const profile::HotPath& x) -> HtmlJson {
     HtmlJson blocks = HtmlJson::array();
@@ -193,6 +199,7 @@ std::string render_html(const Profile& profile, const symbols::ModuleSet& module
                         const HtmlOptions& options) {
   HtmlJson json = page_summary(profile);
   json.update(page_functions(profile, modules, options));
+  json["contexts"] = page_contexts(profile);
   json["lists"] = page_lists(profile, options);
   std::string page = html::kPage;
   put(page, "@STYLE@", html::kStyle);

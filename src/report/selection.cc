@@ -59,6 +59,9 @@ void select_rows(profile::Hotlists& lists, std::string_view sort, std::string_vi
   const Filter f(filter);
   f.keep(lists.methods, [&](const auto& r) { return f.fits(r.at); });
   f.keep(lists.call_pairs, [&](const auto& r) { return f.fits(r.site) || f.fits(r.callee); });
+  f.keep(lists.contexts, [&](const auto& r) {
+    return std::any_of(r.frames.begin(), r.frames.end(), [&](const Place& p) { return f.fits(p); });
+  });
   f.keep(lists.edges, [&](const auto& r) { return f.fits(r.from) || f.fits(r.to); });
   f.keep(lists.paths, [&](const auto& r) {
     return std::any_of(r.blocks.begin(), r.blocks.end(), [&](const Place& p) { return f.fits(p); });

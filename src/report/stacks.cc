@@ -13,6 +13,11 @@ namespace {
 
 using profile::CodeRef;
 
+// Of the instructions of all contexts.
+constexpr double kWorthDividing = 1e-4;
+
+__extension__ using Wide = unsigned __int128;
+
 class Collector {
  public:
   Collector(const profile::Profile& profile, const symbols::ModuleSet& modules)
@@ -33,7 +38,7 @@ class Collector {
     }
     std::vector<Stack> result;
     for (auto& [key, sum] : sums_)
-      if (sum.second != 0) result.push_back({sum.first, key.second, sum.second});
+      if (sum.second != 0) result.push_back({sum.first, {}, key.second, sum.second});
     return result;
   }
 
@@ -44,13 +49,7 @@ class Collector {
   }
 
   StackFrame frame_of(const profile::Function* f, CodeRef at) const {
-    if (f == nullptr) {
-      const std::string name =
-          "[unknown code of " + module_label(profile_.modules[at.module]) + "]";
-      return {name, name, "", 0, 0};
-    }
-    return {f->name, f->linkage_name.empty() ? f->name : f->linkage_name, f->file, f->line,
-            f->line};
+    return function_frame(profile_, f, at);
   }
 
   std::vector<StackFrame> frames_at(const profile::Function* f, CodeRef at) const {
@@ -74,10 +73,87 @@ class Collector {
   std::map<std::pair<uint32_t, std::vector<StackFrame>>, std::pair<CodeRef, uint64_t>> sums_;
 };
 
+// The chains of each function, and contexts' instructions divided among them.
+class ByContext {
+ public:
+  ByContext(const profile::Profile& profile, std::vector<Stack> flat) : profile_(profile) {
+    for (Stack& stack : flat) {
+      const profile::Function* f = find_function(profile.functions, stack.at);
+      Chains& chains = chains_[f == nullptr ? stack.at : f->at];
+      chains.instructions += stack.instructions;
+      chains.stacks.push_back(std::move(stack));
+    }
+    for (const profile::ContextRow& row : contexts()) all_ += row.self;
+  }
+
+  std::vector<Stack> divide() {
+    std::vector<Stack> result;
+    for (uint32_t i = 0; i < contexts().size(); i++) {
+      const profile::ContextRow& row = contexts()[i];
+      if (row.self == 0) continue;
+      std::vector<Caller> callers;
+      for (uint32_t at : context_chain(contexts(), i)) callers.push_back(caller(contexts()[at]));
+      Caller own = std::move(callers.back());
+      callers.pop_back();
+      const auto chains = own.at ? chains_.find(*own.at) : chains_.end();
+      const bool worth =
+          static_cast<double>(row.self) >= kWorthDividing * static_cast<double>(all_);
+      if (chains == chains_.end() || !worth)
+        result.push_back({row.at, std::move(callers), {std::move(own.frame)}, row.self});
+      else
+        divide(row.self, callers, chains->second, result);
+    }
+    return result;
+  }
+
+ private:
+  struct Chains {
+    std::vector<Stack> stacks;
+    uint64_t instructions = 0;
+  };
+
+  const profile::ContextTable& contexts() const { return profile_.tables.contexts; }
+
+  Caller caller(const profile::ContextRow& row) const {
+    if (row.kind == profile::ContextKind::code)
+      return {row.at, function_frame(profile_, find_function(profile_.functions, row.at), row.at)};
+    const std::string label = profile::context_label(row.kind);
+    return {std::nullopt, {label, label, "", 0, 0}};
+  }
+
+  // Rounded so that the parts add up to the whole.
+  static void divide(uint64_t self, const std::vector<Caller>& callers, const Chains& chains,
+                     std::vector<Stack>& result) {
+    uint64_t before = 0, given = 0;
+    for (const Stack& stack : chains.stacks) {
+      before += stack.instructions;
+      const auto upto = static_cast<uint64_t>(static_cast<Wide>(self) * before /
+                                              chains.instructions);
+      if (upto > given) result.push_back({stack.at, callers, stack.frames, upto - given});
+      given = upto;
+    }
+  }
+
+  const profile::Profile& profile_;
+  std::map<CodeRef, Chains> chains_;  // by function; by place where there is none
+  uint64_t all_ = 0;
+};
+
 }  // namespace
 
+StackFrame function_frame(const profile::Profile& profile, const profile::Function* f,
+                          CodeRef at) {
+  if (f == nullptr) {
+    const std::string name = "[unknown code of " + module_label(profile.modules[at.module]) + "]";
+    return {name, name, "", 0, 0};
+  }
+  return {f->name, f->linkage_name.empty() ? f->name : f->linkage_name, f->file, f->line, f->line};
+}
+
 std::vector<Stack> stacks(const profile::Profile& profile, const symbols::ModuleSet& modules) {
-  return Collector(profile, modules).collect();
+  std::vector<Stack> flat = Collector(profile, modules).collect();
+  if (profile.tables.contexts.empty()) return flat;
+  return ByContext(profile, std::move(flat)).divide();
 }
 
 std::string module_label(const profile::Module& module) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
 // Instructions by where their code was written: the function and the inlined calls within it, as
-// debug information has them. Where the program's file is not at hand, the function alone.
+// debug information has them. Where the program's file is not at hand, the function alone. Where
+// the profile has calling contexts, below the callers.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,15 +24,28 @@ struct StackFrame {
   auto operator<=>(const StackFrame&) const = default;
 };
 
+struct Caller {
+  std::optional<profile::CodeRef> at;  // nothing where it is not known
+  StackFrame frame;
+};
+
 struct Stack {
-  profile::CodeRef at;             // one of the instructions
+  profile::CodeRef at;             // one of the instructions, or where their function begins
+  std::vector<Caller> callers;     // outermost first; none without contexts
   std::vector<StackFrame> frames;  // outermost first, at least one
   uint64_t instructions = 0;
 };
 
 // One for each distinct chain of frames of each module, in order of module and frames. They add up
-// to the instructions attributed.
+// to the instructions attributed. With contexts one for each of them and of the chains within its
+// function, adding up to what contexts have: how often each line of a function was executed is not
+// known by caller, so a context's instructions are divided as all of the function's are. That is
+// not done for contexts with next to nothing, which would only make the list long.
 std::vector<Stack> stacks(const profile::Profile& profile, const symbols::ModuleSet& modules);
+
+// `f` may be null: code at `at` without a name.
+StackFrame function_frame(const profile::Profile& profile, const profile::Function* f,
+                          profile::CodeRef at);
 
 // "libc.so.6", "[vdso]", "[anonymous]".
 std::string module_label(const profile::Module& module);

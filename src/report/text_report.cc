@@ -38,6 +38,7 @@ class Renderer {
     if (options_.summary) summary();
     methods();
     call_pairs();
+    contexts();
     edges();
     paths();
     loads();
@@ -76,6 +77,7 @@ class Renderer {
   void sampling();
   void methods();
   void call_pairs();
+  void contexts();
   void edges();
   void paths();
   void loads();
@@ -210,6 +212,37 @@ void Renderer::call_pairs() {
          (c.indirect ? " *> " : " -> ") + callee);
   }
   more(shown, rows.size(), profile_.tables.calls.size());
+}
+
+// "main > parse > read_line": the innermost frames are those that tell rows apart, so what there is
+// no room for is left out at the other end.
+std::string chain(const std::vector<Place>& frames, size_t columns) {
+  std::string text;
+  for (size_t i = frames.size(); i-- > 0;) {
+    const std::string name = function_or_address(frames[i]);
+    const std::string longer = text.empty() ? name : name + " > " + text;
+    constexpr size_t kMark = 6;  // "... > "
+    if (!text.empty() && longer.size() + (i > 0 ? kMark : 0) > columns) return "... > " + text;
+    text = fit(longer, columns);
+  }
+  return text;
+}
+
+void Renderer::contexts() {
+  const auto& rows = profile_.hotlists.contexts;
+  if (rows.empty()) return;
+  heading("Hot contexts (by instructions in just that chain of calls)");
+  line("  share    instr    calls  callers > function");
+  for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
+    const profile::HotContext& c = rows[i];
+    line(colored(c.share, fmt::format("{:>7} {:>8} {:>8}", percent(c.share),
+                                      short_count(c.instructions), short_count(c.calls))) +
+         "  " + chain(c.frames, columns_ - 27));
+  }
+  const auto& all = profile_.tables.contexts;
+  const auto executed = std::count_if(
+      all.begin(), all.end(), [](const profile::ContextRow& c) { return c.self != 0; });
+  more(std::min(options_.limit, rows.size()), rows.size(), static_cast<size_t>(executed));
 }
 
 void Renderer::edges() {

@@ -91,6 +91,7 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
             find_programs(request.launch, request.attach_to, false));
   shadow::Program& program = programs.front();
   profile.run.pid = program.pid().value;
+  const std::vector<symbols::PerfMapPlace> generated = perf_maps_of({program.pid()});
 
   trace::BlockTable table;
   const bool tracing = !translating || request.collection.needs_trace();
@@ -118,7 +119,8 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   run.engine().finish(profile);
   fill_syscalls(run.engine().totals().by_number, {}, profile.syscalls);
   name_functions(profile, table, request.top, started,
-                 tracing ? Inclusive::measured : Inclusive::estimate);
+                 tracing ? Inclusive::measured : Inclusive::estimate,
+                 generated);
   fill_sampled(describe(run, request.governor.max_overhead, profile.coverage.instructions_profiled),
                pipeline, profile);
   fill_stops(run, profile.overhead);

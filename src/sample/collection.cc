@@ -29,7 +29,10 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collectio
   // What executed is what all other tables are shares of.
   if (!collection.counted_by_engine) {
     collectors.push_back(std::make_unique<collect::EdgeCollector>(
-        table, collect::EdgeCollectorOptions{collection.calls, collection.sampled}));
+        table, collect::EdgeCollectorOptions{.calls = collection.calls,
+                                             .errors = collection.sampled,
+                                             .contexts = collection.calls,
+                                             .begins_anywhere = collection.sampled}));
   }
   if (collection.paths) {
     collect::PathCollectorOptions path_options;

@@ -102,6 +102,7 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   SP_ASSIGN(const ptrace::Tracee program, ptrace::launch(launch));
   profile.run.pid = program.tid().value;
   limits.give_to(program.tid());  // it has not executed an instruction yet
+  const std::vector<symbols::PerfMapPlace> generated = perf_maps_of({program.tid()});
   // From here on no return without the program's end: it cannot go on without us.
 
   trace::BlockTable table;
@@ -140,7 +141,7 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   profile.confidence.exact = result.warnings.empty();
   fill_syscalls(engine.syscalls(), {}, profile.syscalls);
   name_functions(profile, table, request.top, started,
-                 counting ? Inclusive::estimate : Inclusive::measured);
+                 counting ? Inclusive::estimate : Inclusive::measured, generated);
   fill_overhead(profile, engine.counts(), pipeline);
   if (const Status sound = profile::check_consistency(profile); !sound)
     result.internal_error = sound.error().message;

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <map>
 #include <span>
 #include <thread>
 
@@ -98,16 +100,60 @@ profile::Function describe(const ModuleSymbols& symbols, uint32_t module, size_t
   return f;
 }
 
-// `blocks` are the module's, sorted by offset.
-void name_module(NamedModule& named, uint32_t module, std::span<const BlockCount> blocks) {
+// Places of contexts, by module.
+std::vector<std::vector<uint64_t>> callers_of(const profile::Profile& profile) {
+  std::vector<std::vector<uint64_t>> places(profile.modules.size());
+  for (const profile::ContextRow& row : profile.tables.contexts)
+    if (row.kind == profile::ContextKind::code) places[row.at.module].push_back(row.at.offset);
+  return places;
+}
+
+// `blocks` are the module's, sorted by offset; `callers` are places of it that need a name, too.
+void name_module(NamedModule& named, uint32_t module, std::span<const BlockCount> blocks,
+                 const std::vector<uint64_t>& callers) {
   std::vector<size_t> executed;
   for (const BlockCount& block : blocks) {
     const auto index = named.symbols->function_index(block.at.offset);
     if (index && (executed.empty() || executed.back() != *index)) executed.push_back(*index);
   }
+  for (const uint64_t offset : callers)
+    if (const auto index = named.symbols->function_index(offset)) executed.push_back(*index);
   std::sort(executed.begin(), executed.end());
   executed.erase(std::unique(executed.begin(), executed.end()), executed.end());
   for (size_t index : executed) named.functions.push_back(describe(*named.symbols, module, index));
+}
+
+// Code without a file. Several programs may have had other code at one address: the first wins.
+void name_generated(NamedModule& named, uint32_t module, uint64_t address,
+                    std::span<const BlockCount> blocks, const std::vector<uint64_t>& callers,
+                    std::span<const symbols::PerfMap> maps) {
+  std::map<uint64_t, profile::Function> functions;
+  const auto name = [&](uint64_t offset) {
+    for (const symbols::PerfMap& map : maps) {
+      auto symbol = map.find(GuestAddr(address + offset));
+      if (!symbol || symbol->offset < address) continue;
+      profile::Function& f = functions[symbol->offset - address];
+      f.at = {module, symbol->offset - address};
+      f.size = symbol->size;
+      f.name = std::move(symbol->name);
+      return;
+    }
+  };
+  for (const BlockCount& block : blocks) name(block.at.offset);
+  for (const uint64_t offset : callers) name(offset);
+  for (auto& [offset, function] : functions) named.functions.push_back(std::move(function));
+}
+
+std::vector<symbols::PerfMap> load_all(std::span<const symbols::PerfMapPlace> places) {
+  std::vector<symbols::PerfMap> maps;
+  for (const symbols::PerfMapPlace& place : places) {
+    auto map = place.load();
+    if (map)
+      maps.push_back(std::move(*map));
+    else if (map.error().errno_value != ENOENT)
+      detail("{}", map.error().message);
+  }
+  return maps;
 }
 
 std::span<const BlockCount> blocks_of(const profile::BlockTable& blocks, uint32_t module) {
@@ -143,12 +189,17 @@ void in_parallel(size_t count, Work work) {
 }  // namespace
 
 void name_functions(profile::Profile& profile, const trace::BlockTable& code, size_t top,
-                    int64_t started, Inclusive inclusive) {
+                    int64_t started, Inclusive inclusive,
+                    std::span<const symbols::PerfMapPlace> generated) {
   std::vector<NamedModule> named(profile.modules.size());
+  const std::vector<std::vector<uint64_t>> callers = callers_of(profile);
+  const std::vector<symbols::PerfMap> maps = load_all(generated);
   in_parallel(named.size(), [&](size_t i) {
     const auto module = static_cast<uint32_t>(i);
     const auto blocks = blocks_of(profile.tables.blocks, module);
-    if (blocks.empty()) return;
+    if (blocks.empty() && callers[i].empty()) return;
+    if (profile.modules[i].inode == 0 && profile.modules[i].path != "[vdso]" && !maps.empty())
+      return name_generated(named[i], module, profile.modules[i].address, blocks, callers[i], maps);
     auto symbols = load_symbols(profile.modules[i], code, started);
     if (!symbols) {
       if (!profile.modules[i].path.empty()) detail("{}", symbols.error().message);
@@ -156,7 +207,7 @@ void name_functions(profile::Profile& profile, const trace::BlockTable& code, si
     }
     named[i].symbols = std::move(*symbols);
     profile.modules[i].build_id = named[i].symbols->build_id();
-    name_module(named[i], module, blocks);
+    name_module(named[i], module, blocks, callers[i]);
   });
 
   profile::FunctionTable functions;
@@ -171,6 +222,13 @@ void name_functions(profile::Profile& profile, const trace::BlockTable& code, si
     return std::nullopt;
   };
   profile.hotlists = profile::compute_hotlists(profile, top, line_of);
+}
+
+std::vector<symbols::PerfMapPlace> perf_maps_of(const std::vector<Tid>& programs) {
+  std::vector<symbols::PerfMapPlace> places;
+  for (const Tid program : programs)
+    if (auto place = symbols::PerfMapPlace::of(program.value)) places.push_back(std::move(*place));
+  return places;
 }
 
 }  // namespace shadowprof::sample

@@ -177,6 +177,9 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   SP_ASSIGN(std::vector<shadow::Program> programs,
             find_programs(request.launch, request.attach_to, request.follow));
   profile.run.pid = programs.front().pid().value;
+  std::vector<Tid> pids;
+  for (const shadow::Program& program : programs) pids.push_back(program.pid());
+  const std::vector<symbols::PerfMapPlace> generated = perf_maps_of(pids);
 
   trace::BlockTable table;
   Collection collection = request.collection;
@@ -199,6 +202,7 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   // What the budget gives in a second.
   options.most_log_s = std::max(0.005, request.governor.max_overhead);
   options.plan = request.collection.plan();
+  options.stacks = request.collection.calls;
   options.neighbour_cost = neighbour;
   ShadowRun sampled(table, sink, std::move(programs), options, request.governor, price);
   serve_first();
@@ -215,7 +219,8 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
     profile.coverage.verified = {{counts.samples, counts.instructions, counts.diverged}};
   }
   fill_syscalls(sampled.counts().by_number, sampled.counts().ended_by_number, profile.syscalls);
-  name_functions(profile, table, request.top, started, Inclusive::measured);
+  name_functions(profile, table, request.top, started, Inclusive::measured,
+                 generated);
   fill_sampled(describe(sampled, request), pipeline, profile);
   fill_stops(sampled, profile.overhead);
   if (options.directory) directory.store(table, profile);

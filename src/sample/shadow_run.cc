@@ -463,7 +463,8 @@ void ShadowRun::sample() {
   if (verifies) return begin_verification(std::move(*replicas), std::move(sample));
   counts_.forks++;
   sample.log = replicas->front().log;
-  const shadow::Budget budget{sample.length, counts_.forks, options_.plan};
+  const shadow::Budget budget{sample.length, counts_.forks, options_.plan,
+                              options_.stacks};
   sample.executor =
       sample.program->make_execution(table_, sink_, std::move(replicas->front()), budget);
   begin(std::move(sample));

@@ -42,6 +42,7 @@ struct ShadowRunOptions {
   double most_log_s = 0.01;   // what the input log of one sample may cost the program
   double neighbour_cost = 0;  // to the program, of each second that a replica runs beside it
   emu::CapturePlan plan{};
+  bool stacks = false;  // samples begin with the call stacks of their threads
 };
 
 struct ShadowRunCounts {

@@ -20,6 +20,17 @@ namespace {
 // How late a request to end may be, and how long a guest thread's turn is.
 constexpr uint64_t kSliceInstructions = 1'000'000;
 
+class MemoryOfView final : public machine::MemorySource {
+ public:
+  explicit MemoryOfView(machine::MemoryView& view) : view_(view) {}
+  size_t read_some(GuestAddr from, std::span<uint8_t> out) override {
+    return view_.read_some(from, out);
+  }
+
+ private:
+  machine::MemoryView& view_;
+};
+
 }  // namespace
 
 EmulatorExecutor::EmulatorExecutor(EmulatorSpace& space, inject::TraceSink& sink, Replica replica,
@@ -110,9 +121,13 @@ void EmulatorExecutor::load(size_t thread) {
   space_.emulator().load(next.registers, next.extended);
   if (next.traced) return;
   next.traced = true;
-  const auto words = trace::sample_start(budget_.sample_number);
-  std::copy(words.begin(), words.end(), space_.buffer(buffer_).begin() + used_);
-  used_ += words.size();
+  CallStack stack;
+  if (budget_.stacks) {
+    MemoryOfView memory(view_);
+    stack = space_.unwinder().unwind(memory, next.registers);
+  }
+  next.start = start_of_trace(budget_.sample_number, budget_.stacks ? &stack : nullptr);
+  tickets_[buffer_] = sink_.submit({stream(current_), next.start});
 }
 
 void EmulatorExecutor::store() {

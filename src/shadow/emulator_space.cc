@@ -38,6 +38,7 @@ EmulatorSpace::EmulatorSpace(trace::BlockTable& table)
 }
 
 Status EmulatorSpace::prepare(Tid replica, const std::vector<kernel::Mapping>& mappings) {
+  unwinder_.set_mappings(mappings);
   for (const GuestRange& range : code_.rebind(replica, mappings)) emulator_.invalidate(range);
   if (syscall_insn_.value != 0 && code_.region(syscall_insn_).range.size() != 0) return {};
   SP_ASSIGN(syscall_insn_,

@@ -10,6 +10,7 @@
 #include "emu/interpreter/emulator.h"
 #include "inject/guest_code.h"
 #include "machine/memory_view.h"
+#include "shadow/stack_unwinder.h"
 
 namespace shadowprof::shadow {
 
@@ -23,6 +24,7 @@ class EmulatorSpace {
   emu::Emulator& emulator() { return emulator_; }
   const emu::Emulator& emulator() const { return emulator_; }
   inject::GuestCode& code() { return code_; }
+  StackUnwinder& unwinder() { return unwinder_; }
   // One sample at a time fills them.
   static constexpr size_t kBuffers = 2;
   std::span<trace::Word> buffer(size_t which) { return buffers_[which]; }
@@ -32,6 +34,7 @@ class EmulatorSpace {
  private:
   inject::GuestCode code_;
   emu::Emulator emulator_;
+  StackUnwinder unwinder_;
   std::vector<trace::Word> buffers_[kBuffers];
   GuestAddr syscall_insn_;
 };

@@ -50,6 +50,7 @@ struct Budget {
   uint64_t instructions = 0;
   uint64_t sample_number = 0;
   emu::CapturePlan plan{};
+  bool stacks = false;  // each thread's trace begins with its call stack
 };
 
 class Execution {

@@ -85,7 +85,7 @@ class Executor : public Execution {
   void drain(uint64_t cursor);
   void choose_start();
   uint64_t count_instructions(std::span<const trace::Word> words);
-  void begin_trace();
+  void begin_trace(const Registers& guest);
   void append(std::span<const trace::Word> words);
   bool make_room(size_t bytes);
   void finish_trace(uint64_t cursor);

@@ -20,7 +20,7 @@ void Executor::enter(const Registers& guest) {
   if (!regs.is_64_bit()) return end(Outcome::unsupported, "it runs 32-bit code");
   const auto id = fragment_for(GuestAddr(regs.rip));
   if (!id) return end(Outcome::fault, "there is no code where it is");
-  if (!current().traced) begin_trace();
+  if (!current().traced) begin_trace(regs);
   slot_->state().guest_r15 = regs.r15;
   regs.r15 = cursor_;
   regs.gs_base = slot_->guest;
@@ -109,9 +109,7 @@ bool Executor::new_thread(Registers& guest) {
 
 // The handler that the program was in when it was forked is over. `guest`: at the system call.
 void Executor::return_from_signal(const Registers& guest) {
-  constexpr trace::Word kWords[] = {
-      trace::special_word(trace::SpecialKind::gap, 1),
-      static_cast<trace::Word>(trace::GapReason::signal_returned)};
+  constexpr auto kWords = trace::gap(trace::GapReason::signal_returned);
   GuestThread& thread = current();
   if (!replica_.tracee.get_extended_state_if_alive(thread.extended)) return;
   const auto back = read_signal_frame(calls_.memory(), guest, thread.extended);

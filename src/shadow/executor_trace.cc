@@ -3,9 +3,9 @@
 // The trace buffers of a replica.
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "base/check.h"
+#include "shadow/emulator_space.h"
 #include "shadow/executor.h"
 
 namespace shadowprof::shadow {
@@ -87,9 +87,16 @@ void Executor::drain(uint64_t cursor) {
   choose_start();
 }
 
-void Executor::begin_trace() {
+// `guest`: the registers that the thread begins with.
+void Executor::begin_trace(const Registers& guest) {
   current().traced = true;
-  append(trace::sample_start(budget_.sample_number));
+  CallStack stack;
+  if (budget_.stacks) {
+    ProcessMemory memory(tid());
+    stack = space_.unwinder().unwind(memory, guest);
+  }
+  current().start = start_of_trace(budget_.sample_number, budget_.stacks ? &stack : nullptr);
+  tickets_[buffer_] = sink_.submit({stream(current_), current().start});
 }
 
 // In guest context. There is room for them.

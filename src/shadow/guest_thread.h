@@ -9,6 +9,7 @@
 
 #include "emu/slot_layout.h"
 #include "ptrace/tracee.h"
+#include "trace/record.h"
 
 namespace shadowprof::shadow {
 
@@ -41,6 +42,7 @@ struct GuestThread {
   GuestAddr clear_child_tid;
   uint64_t signal_mask = 0;
   bool traced = false;  // its trace has begun
+  std::vector<trace::Word> start;  // with this, which collectors read in place
 };
 
 using GuestThreads = std::vector<std::unique_ptr<GuestThread>>;

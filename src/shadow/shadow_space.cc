@@ -61,6 +61,7 @@ Result<std::unique_ptr<ShadowSpace>> ShadowSpace::create(trace::BlockTable& tabl
 }
 
 Status ShadowSpace::prepare(Tid replica, const std::vector<kernel::Mapping>& mappings) {
+  unwinder_.set_mappings(mappings);
   const bool shared = std::any_of(slots_.begin(), slots_.end(), [](auto& s) { return s->in_use; });
   if (shared) {
     if (!code_.agrees_with(replica, mappings)) {

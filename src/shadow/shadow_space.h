@@ -25,6 +25,7 @@
 #include "inject/guest_code.h"
 #include "inject/slots.h"
 #include "ptrace/remote_syscall.h"
+#include "shadow/stack_unwinder.h"
 
 namespace shadowprof::shadow {
 
@@ -53,6 +54,7 @@ class ShadowSpace {
   emu::CodeCache& cache() { return *cache_; }
   emu::Translator& translator() { return translator_; }
   inject::GuestCode& code() { return code_; }
+  StackUnwinder& unwinder() { return unwinder_; }
   // Where a `syscall` instruction is; valid after prepare().
   GuestAddr syscall_insn() const { return syscall_insn_; }
 
@@ -69,6 +71,7 @@ class ShadowSpace {
   emu::Translator translator_;
   emu::Prefill prefill_;
   inject::SlotGroup group_;
+  StackUnwinder unwinder_;
   std::vector<std::unique_ptr<inject::Slot>> slots_;
   GuestAddr syscall_insn_;
 };

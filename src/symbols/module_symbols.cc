@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "symbols/debug_file.h"
+#include "symbols/debuginfod.h"
 #include "symbols/elf_symbols.h"
 
 namespace shadowprof::symbols {
@@ -88,7 +89,9 @@ void ModuleSymbols::read(const ElfFile& file, const std::string& path,
   bool stripped = sources.candidates.empty();
   if (stripped) collect_symbols(file, SHT_DYNSYM, addresses_, 0, sources);
   if (stripped || !has_debug_info(file)) {
-    if (auto found = find_debug_file(file, path, options.debug_directories)) {
+    auto found = find_debug_file(file, path, options.debug_directories);
+    if (!found) found = fetch_debug_file(build_id_);
+    if (found) {
       if (auto debug = ElfFile::from_fd(found->fd.get(), found->path)) {
         uint64_t bias = bias_of(addresses_, debug->addresses());
         if (stripped) collect_symbols(*debug, SHT_SYMTAB, addresses_, bias, sources);
@@ -113,16 +116,34 @@ void ModuleSymbols::read(const ElfFile& file, const std::string& path,
   table_ = SymbolTable(std::move(sources));
 }
 
-std::vector<SourceFrame> ModuleSymbols::lines(uint64_t offset) const {
+SourceLines* ModuleSymbols::open_lines() const {
   std::call_once(lines_once_, [this] {
     if (!lines_fd_.valid()) return;
     if (auto file = ElfFile::from_fd(lines_fd_.get(), lines_path_)) {
       lines_ = SourceLines::open(std::move(lines_fd_), std::move(*file));
     }
   });
+  return lines_.get();
+}
+
+std::string ModuleSymbols::missing_lines() const {
+  const SourceLines* lines = open_lines();
+  const size_t units = lines == nullptr ? 0 : lines->units_without_functions();
+  if (units == 0) return "";
+  const std::string package = lines_path_ + ".dwp";
+  return fmt::format("inlined calls of {} unit{} are not known: {}", units, units == 1 ? "" : "s",
+                     open_regular(package).valid()
+                         ? fmt::format("{} has them, but {} cannot read such a file; the "
+                                       ".dwo files that it was made of would do",
+                                       package, debug_library().name)
+                         : "their .dwo files are not where they were made");
+}
+
+std::vector<SourceFrame> ModuleSymbols::lines(uint64_t offset) const {
+  SourceLines* known = open_lines();
   std::optional<uint64_t> vaddr = addresses_.to_vaddr(offset);
-  if (lines_ == nullptr || !vaddr) return {};
-  std::vector<SourceFrame> frames = lines_->find(*vaddr - lines_bias_);
+  if (known == nullptr || !vaddr) return {};
+  std::vector<SourceFrame> frames = known->find(*vaddr - lines_bias_);
   if (frames.empty()) return frames;
   // The symbol has the full signature where the debug information has a bare name, and both
   // answers of this class shall agree.

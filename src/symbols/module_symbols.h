@@ -56,6 +56,9 @@ class ModuleSymbols {
   // that find() names. Empty without debug information.
   std::vector<SourceFrame> lines(uint64_t offset) const;
 
+  // What is missing of the debug information, in a sentence; empty if nothing is.
+  std::string missing_lines() const;
+
   const std::string& build_id() const { return build_id_; }
   // What the names came from besides the module itself; empty if nothing did.
   const std::string& debug_file() const { return debug_path_; }
@@ -67,6 +70,7 @@ class ModuleSymbols {
 
  private:
   ModuleSymbols() = default;
+  SourceLines* open_lines() const;
   void read(const ElfFile& file, const std::string& path, const SymbolOptions& options);
 
   std::string build_id_;

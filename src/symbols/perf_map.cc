@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/unique_fd.h"
 #include "symbols/demangle.h"
 
 namespace shadowprof::symbols {
@@ -73,30 +72,40 @@ bool parse_hex(std::string_view& line, uint64_t& value) {
 
 }  // namespace
 
-Result<PerfMap> PerfMap::load(pid_t pid) {
-  std::string root_path = fmt::format("/proc/{}/root", pid);
-  UniqueFd root(open(root_path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!root.valid()) return fail_errno(errno, "cannot open {}", root_path);
-  std::string relative = fmt::format("tmp/perf-{}.map", own_pid(pid));
-  std::string path = root_path + "/" + relative;
-  UniqueFd fd = open_in_root(root.get(), relative);
-  if (!fd.valid()) return fail_errno(errno, "cannot open {}", path);
-
-  struct stat file {};
-  struct stat process {};
-  if (fstat(fd.get(), &file) != 0) return fail_errno(errno, "cannot examine {}", path);
+Result<PerfMapPlace> PerfMapPlace::of(pid_t pid) {
+  PerfMapPlace place;
+  const std::string root = fmt::format("/proc/{}/root", pid);
+  place.root_ = UniqueFd(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!place.root_.valid()) return fail_errno(errno, "cannot open {}", root);
+  place.path_ = fmt::format("tmp/perf-{}.map", own_pid(pid));
   // /proc/PID belongs to the effective user of the process, to root if it is not dumpable
   // (proc(5)).
+  struct stat process {};
   if (stat(fmt::format("/proc/{}", pid).c_str(), &process) != 0) {
     return fail_errno(errno, "process {} has ended", pid);
   }
+  place.user_ = process.st_uid;
+  return place;
+}
+
+Result<PerfMap> PerfMapPlace::load() const {
+  const std::string path = "/" + path_;
+  UniqueFd fd = open_in_root(root_.get(), path_);
+  if (!fd.valid()) return fail_errno(errno, "cannot open {}", path);
+  struct stat file {};
+  if (fstat(fd.get(), &file) != 0) return fail_errno(errno, "cannot examine {}", path);
   if (!S_ISREG(file.st_mode)) return fail("{} is not a regular file", path);
-  if (file.st_uid != process.st_uid) {
+  if (file.st_uid != user_) {
     return fail("ignoring {}: it belongs to user {}, not to the process's user {}", path,
-                file.st_uid, process.st_uid);
+                file.st_uid, user_);
   }
   SP_ASSIGN(std::string text, read_all(fd.get(), path, kMaxMapBytes));
-  return parse(std::move(text));
+  return PerfMap::parse(std::move(text));
+}
+
+Result<PerfMap> PerfMap::load(pid_t pid) {
+  SP_ASSIGN(const PerfMapPlace place, PerfMapPlace::of(pid));
+  return place.load();
 }
 
 PerfMap PerfMap::parse(std::string text) {

@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "base/unique_fd.h"
 #include "symbols/range_index.h"
 #include "symbols/symbol_table.h"
 
@@ -22,10 +23,7 @@ namespace shadowprof::symbols {
 
 class PerfMap {
  public:
-  // The map of a live process, read where the process itself sees /tmp and under the pid that it
-  // has there. Must be called before the process ends; the map lives on. Error (ENOENT) when it
-  // writes none, and when the file belongs to somebody else than the process: anybody may create
-  // files in /tmp.
+  // What place() and load() of PerfMapPlace find, at once.
   static Result<PerfMap> load(pid_t pid);
   // Lines that are not of the format are skipped.
   static PerfMap parse(std::string text);
@@ -44,6 +42,21 @@ class PerfMap {
   std::string text_;
   std::vector<Function> functions_;
   RangeIndex index_;
+};
+
+// Where a process writes its map: where the process itself sees /tmp, and under the pid that it has
+// there. Noted while it lives; read when it has written all of it, which may be after its end.
+class PerfMapPlace {
+ public:
+  static Result<PerfMapPlace> of(pid_t pid);
+  // Error (ENOENT) when it wrote none, and when the file belongs to somebody else than the process
+  // did: anybody may create files in /tmp.
+  Result<PerfMap> load() const;
+
+ private:
+  UniqueFd root_;
+  std::string path_;  // within the root
+  uid_t user_ = 0;
 };
 
 }  // namespace shadowprof::symbols

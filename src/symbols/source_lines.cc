@@ -2,7 +2,9 @@
 #include "symbols/source_lines.h"
 
 #include <dwarf.h>
+#include <elfutils/libdwfl.h>
 
+#include <charconv>
 #include <functional>
 
 #include "symbols/demangle.h"
@@ -102,6 +104,17 @@ bool is_scope(int tag) {
 
 }  // namespace
 
+// Packages: NEWS of elfutils, 0.191.
+DebugLibrary debug_library() {
+  constexpr int kFirstMinor = 191;
+  const std::string version = dwfl_version(nullptr);
+  int minor = 0;
+  const size_t dot = version.find('.');
+  if (dot != std::string::npos)
+    std::from_chars(version.data() + dot + 1, version.data() + version.size(), minor);
+  return {"elfutils " + version, !version.starts_with("0.") || minor >= kFirstMinor};
+}
+
 std::unique_ptr<SourceLines> SourceLines::open(UniqueFd fd, ElfFile file) {
   Dwarf* dwarf = dwarf_begin_elf(file.handle(), DWARF_C_READ, nullptr);
   if (dwarf == nullptr) return nullptr;
@@ -127,6 +140,7 @@ void SourceLines::index_units() {
       // Linkers leave the ranges of functions that they dropped at address 0.
       if (start != 0 && ranges.size() < kMaxRanges) ranges.push_back({start, end, index});
     });
+    if (type == DW_UT_skeleton && unit.scopes.addr == nullptr) units_without_functions_++;
     if (type != DW_UT_skeleton || unit.scopes.addr == nullptr) unit.scopes = unit.lines;
     units_.push_back(unit);
   }

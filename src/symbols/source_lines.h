@@ -30,6 +30,14 @@ struct SourceFrame {
   uint32_t function_line = 0;  // where the function is declared
 };
 
+// "elfutils 0.188", and whether that library reads packages of split DWARF (.dwp). By its version:
+// there is nothing to try it with.
+struct DebugLibrary {
+  std::string name;
+  bool reads_packages = false;
+};
+DebugLibrary debug_library();
+
 class SourceLines {
  public:
   // Null where the file has no debug information. `file` must have been opened from `fd`, whose
@@ -39,6 +47,10 @@ class SourceLines {
   // Innermost first: the last frame is the function that the address really belongs to. `vaddr` is
   // an address in terms of the opened file. Empty where nothing is known. Any thread may ask.
   std::vector<SourceFrame> find(uint64_t vaddr);
+
+  // Units whose functions are in a file of their own (split DWARF: .dwo) that was not found: they
+  // have lines, and no inlined calls.
+  size_t units_without_functions() const { return units_without_functions_; }
 
  private:
   // A function or an inlined call.
@@ -86,6 +98,7 @@ class SourceLines {
   std::unique_ptr<Dwarf, DwarfCloser> dwarf_;
   std::mutex mutex_;  // libdw fills caches while it answers
   std::vector<Unit> units_;
+  size_t units_without_functions_ = 0;
   RangeIndex unit_index_;
   std::unordered_map<uint64_t, std::vector<SourceFrame>> answers_;
 };

@@ -25,7 +25,7 @@ using Word = uint32_t;
 inline constexpr Word kSpecialBit = 0x8000'0000u;
 
 enum class SpecialKind : uint8_t {
-  sample_start = 1,   // payload: sample number (2 words)
+  sample_start = 1,   // payload: sample number (2 words), and perhaps a stack: see StackStart
   thread_switch = 2,  // payload: guest thread id
   gap = 3,            // payload: GapReason; what follows is not the successor of what was before
   sample_end = 4,     // payload: EndReason
@@ -48,6 +48,15 @@ enum class EndReason : uint8_t {
   shadow_ended = 6, // a shadow that could not go on
 };
 const char* to_string(EndReason r);
+
+// The stack that a sample starts below, where that is known: behind the number of a sample_start a
+// word of flags, and then two words for each caller, the innermost first: the address where it goes
+// on. An address that is no return address (the code that a signal interrupted) has kExactCaller.
+struct StackStart {
+  static constexpr Word kWhole = 1;  // the last caller is the thread's first function
+  static constexpr size_t kHeadWords = 3;  // number and flags
+  static constexpr uint64_t kExactCaller = uint64_t{1} << 63;
+};
 
 constexpr Word special_word(SpecialKind kind, uint32_t length_words) {
   return kSpecialBit | (length_words << 8) | static_cast<Word>(kind);

@@ -29,6 +29,9 @@ inline profile::Profile sample_profile() {
                     {{0, 0x1e}, {1, 0x0}, EdgeKind::indirect_call, 1}};
   p.tables.calls = {{{0, 0x18}, {1, 0x0}, false, 1, 4}, {{0, 0x1e}, {1, 0x0}, true, 1, 1}};
   p.tables.entries = {{{0, 0x10}, 1, 28}, {{1, 0x0}, 2, 5}};
+  p.tables.contexts = {{kNoContext, ContextKind::code, {0, 0x10}, 20, 0},
+                       {0, ContextKind::code, {1, 0x0}, 5, 2},
+                       {kNoContext, ContextKind::unknown, {}, 0, 0}};
   p.tables.values = {{{0, 0x12}, false, {}, ValuePart::result, 32, false, {5, 4, 3, 1, 2, 1, 3, {{0, 4}, {7, 1}}}, "and ebx, 7"},
                      {{0, 0x12}, false, {}, ValuePart::comparison, 32, false, {5, 5, 4, 3, 1, 0, 0, {{0, 5}}}, ""},
                      {{0, 0x14}, true, {1, 0x9}, ValuePart::result, 64, true, {5, 0, 4, 3, 1, 0, 0, {{~0ull, 5}}}, ""}};

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
 // The memory of the futexes is our own.
+#include "shadow/futexes.h"
+
 #include <doctest/doctest.h>
 #include <linux/futex.h>
 #include <unistd.h>
 
 #include <cerrno>
-
-#include "shadow/futexes.h"
 
 namespace shadowprof::shadow {
 namespace {

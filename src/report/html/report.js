@@ -254,6 +254,9 @@
       num('count', (t) => t[2]), num('targets', (t) => t[3]), text('branch', (t) => t[0]),
       { head: 'goes to', key: (t) => t[4].length ? t[4][0][1] : 0, text: (t) => t[4].map((x) => x[0]).join(' '), mono: true,
         show: (t) => el('div', {}, t[4].slice(0, 5).map((x) => el('div', {}, bar(x[1]), '  ' + x[0]))) }])],
+    ['Contexts', D.sizes.contexts, () => new List(L.contexts, [
+      share('share', (c) => c[0]), num('instr', (c) => c[1]), num('calls', (c) => c[2]),
+      { head: 'callers, function', key: (c) => c[3].join(' '), text: (c) => c[3].join(' '), mono: true, show: (c) => chips(c[3]) }])],
     ['Run', null, () => runTab()],
   ].filter((t) => t[1] === null || t[1] > 0 || t[0] === 'Functions');
 
@@ -349,6 +352,79 @@
     if (any) box.append(inlined);
   };
 
+  // Calling contexts: callers above what they call; widths are instructions with all below.
+  const flame = () => {
+    const C = D.contexts, high = 20;
+    const box = $('flame');
+    if (!C.rows.length) {
+      box.append(el('p', { class: 'note' }, 'This profile has no calling contexts: shadow mode and --exact-inclusive collect them.'));
+      return { search() {} };
+    }
+    const nodes = C.rows.map((r, i) => ({ i, up: r[0], name: C.names[r[1]][0], full: C.names[r[1]][1], n: r[2], own: r[3], calls: r[4], below: [], depth: 0 }));
+    const top = { i: -1, up: null, name: 'all', full: 'all contexts', n: Math.max(1, C.all), own: 0, calls: 0, below: [], depth: 0 };
+    for (const x of nodes) { const up = x.up < 0 ? top : nodes[x.up]; x.up = up; x.depth = up.depth + 1; up.below.push(x); }
+    for (const x of [top, ...nodes]) x.below.sort((a, b) => b.n - a.n);
+    const byName = new Map(F.map((f) => [f.full, f.i]));
+    let root = top, at = top, words = '', pieces = new Map();
+    const area = el('div', { class: 'flames', tabindex: '0', role: 'tree', 'aria-label': 'Calling contexts: arrows move, Enter zooms, Backspace zooms out' });
+    const line = el('p', { class: 'caption', 'aria-live': 'polite' });
+    const about = (x) => x.full + ': ' + percent(x.n / top.n) + ' of ' + count(top.n) + ' instructions' +
+      (x === top ? '' : ', ' + percent(x.own / top.n) + ' its own' + (x.calls ? ', ' + whole(x.calls) + ' calls' : ''));
+    const hue = (name) => { let h = 0; for (let i = 0; i < name.length; i++) h = (h * 31 + name.charCodeAt(i)) % 997; return 'var(--hue' + h % 6 + ')'; };
+    const found = (x) => words && x.full.toLowerCase().includes(words);
+    const mark = (x) => {
+      pieces.get(at)?.classList.remove('at');
+      at = x;
+      const piece = pieces.get(x);
+      piece?.classList.add('at');
+      piece?.scrollIntoView({ block: 'nearest' });
+      line.textContent = about(x);
+    };
+    const draw = () => {
+      pieces = new Map();
+      const made = [];
+      let deepest = 0;
+      const put = (x, left, width, above) => {
+        deepest = Math.max(deepest, x.depth);
+        const piece = el('div', { class: 'piece' + (above ? ' above' : '') + (found(x) ? ' found' : ''), role: 'treeitem', title: about(x),
+          style: { left: left + '%', width: width + '%', top: x.depth * high + 'px', background: x.own < 0 ? '' : hue(x.name) },
+          on: { click: () => { zoom(x); if (byName.has(x.full)) open(byName.get(x.full)); } } }, width > 1 ? x.name : '');
+        pieces.set(x, piece);
+        made.push(piece);
+      };
+      for (let x = root.up; x; x = x.up) put(x, 0, 100, true);
+      const waiting = [[root, 0]];
+      while (waiting.length) {
+        const [x, left] = waiting.pop();
+        const width = 100 * x.n / root.n;
+        if (width < 0.05) continue;
+        put(x, left, width, false);
+        let from = left;
+        for (const y of x.below) { waiting.push([y, from]); from += 100 * y.n / root.n; }
+      }
+      area.style.height = Math.min((deepest + 1) * high + 4, 4000) + 'px';
+      area.replaceChildren(...made);
+      mark(pieces.has(at) ? at : root);
+    };
+    const zoom = (x) => { root = x; at = x; draw(); };
+    const beside = (x, by) => { const all = x.up ? x.up.below : [x]; return all[all.indexOf(x) + by] || x; };
+    area.addEventListener('keydown', (e) => {
+      const does = {
+        ArrowUp: () => at.up && mark(at.up), ArrowDown: () => at.below.length && mark(at.below[0]),
+        ArrowLeft: () => mark(beside(at, -1)), ArrowRight: () => mark(beside(at, 1)),
+        Enter: () => zoom(at), Backspace: () => root.up && zoom(root.up), Home: () => zoom(top),
+      }[e.key];
+      if (!does || e.ctrlKey || e.altKey || e.metaKey) return;
+      does();
+      e.preventDefault();
+      e.stopPropagation();
+    });
+    box.append(el('p', { class: 'caption' }, 'Calling contexts: callers above, widths are instructions; a click zooms' + (C.cut ? '; the smallest are left out' : '')), area, line);
+    draw();
+    return { search(text) { words = text.trim().toLowerCase(); for (const [x, piece] of pieces) piece.classList.toggle('found', !!found(x)); } };
+  };
+  let flames = { search() {} };
+
   // --- tabs, search, keys ----------------------------------------------------------------------
   let tab = 0, list = null;
   const made = [];
@@ -371,7 +447,7 @@
     if (n >= 0) list.pick(n, false); else list.mark(-1);
   };
   const search = $('search');
-  search.addEventListener('input', () => list.filter(search.value));
+  search.addEventListener('input', () => { list.filter(search.value); flames.search(search.value); });
   const root = document.documentElement;
   const paint = (dark) => root.setAttribute('data-scheme', dark ? 'dark' : 'light');
   const system = matchMedia('(prefers-color-scheme: dark)');
@@ -380,14 +456,14 @@
   const flip = () => paint(root.getAttribute('data-scheme') !== 'dark');
   $('scheme').addEventListener('click', flip);
   const keys = [['/', 'search the list'], ['Esc', 'leave the search; empty it'], ['j k ↓ ↑', 'next, previous row'], ['Enter', 'open the row'],
-    ['1 – 9', 'the lists'], ['[ ]', 'list to the left, to the right'], ['t', 'dark or light'], ['?', 'these keys']];
+    ['1 – 9', 'the lists'], ['[ ]', 'list to the left, to the right'], ['t', 'dark or light'], ['↑ ↓ ← → Enter ⌫', 'in the calling contexts: move, zoom, zoom out'], ['?', 'these keys']];
   $('keys').append(el('table', {}, el('tbody', {}, keys.map(([k, what]) => el('tr', {}, el('td', {}, el('kbd', {}, k)), el('td', {}, what))))));
   const help = () => $('keys').open ? $('keys').close() : $('keys').showModal();
   $('help').addEventListener('click', help);
   document.addEventListener('keydown', (e) => {
     if (e.ctrlKey || e.altKey || e.metaKey) return;
     if (e.target === search) {
-      if (e.key === 'Escape') { if (search.value) { search.value = ''; list.filter(''); } else search.blur(); }
+      if (e.key === 'Escape') { if (search.value) { search.value = ''; list.filter(''); flames.search(''); } else search.blur(); }
       else if (e.key === 'Enter' || e.key === 'ArrowDown') { search.blur(); list.move(list.picked < 0 ? 1 : 0); }
       else return;
       e.preventDefault();
@@ -405,5 +481,6 @@
   summary();
   where();
   $('tabs').append(...buttons);
+  flames = flame();
   show(0);
 })();

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+#include "profile/context_table.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "profile/profile.h"
+
+namespace shadowprof::profile {
+namespace {
+
+// A row takes about 30 bytes of the file, and nobody looks at so many.
+constexpr size_t kMostContexts = 20'000;
+
+constexpr const char* kLabels[kContextKinds] = {"", "[callers unknown]", "[deeper calls]",
+                                                "[other contexts]"};
+
+// A tree that grows by (parent, kind, place).
+class Builder {
+ public:
+  uint32_t find_or_add(uint32_t parent, ContextKind kind, CodeRef at) {
+    const auto [entry, added] =
+        index_.try_emplace({parent, kind, at}, static_cast<uint32_t>(rows_.size()));
+    if (added) rows_.push_back({parent, kind, at, 0, 0});
+    return entry->second;
+  }
+
+  void add(const ContextTable& contexts, const std::function<CodeRef(CodeRef)>& place) {
+    std::vector<uint32_t> where(contexts.size());
+    for (size_t i = 0; i < contexts.size(); i++) {
+      const ContextRow& row = contexts[i];
+      const uint32_t parent = row.parent == kNoContext ? kNoContext : where[row.parent];
+      const CodeRef at = row.kind == ContextKind::code ? place(row.at) : CodeRef{};
+      where[i] = find_or_add(parent, row.kind, at);
+      rows_[where[i]].self += row.self;
+      rows_[where[i]].calls += row.calls;
+    }
+  }
+
+  ContextRow& row(uint32_t index) { return rows_[index]; }
+
+  // In the order of the keys: each row's children stand together, and behind it.
+  ContextTable take() {
+    std::map<uint32_t, std::vector<uint32_t>> children;
+    for (const auto& [key, index] : index_) children[std::get<0>(key)].push_back(index);
+    ContextTable table;
+    std::vector<uint32_t> where(rows_.size());
+    std::vector<uint32_t> waiting(children[kNoContext].rbegin(), children[kNoContext].rend());
+    while (!waiting.empty()) {
+      const uint32_t from = waiting.back();
+      waiting.pop_back();
+      where[from] = static_cast<uint32_t>(table.size());
+      ContextRow row = rows_[from];
+      if (row.parent != kNoContext) row.parent = where[row.parent];
+      table.push_back(row);
+      const auto below = children.find(from);
+      if (below != children.end())
+        waiting.insert(waiting.end(), below->second.rbegin(), below->second.rend());
+    }
+    return table;
+  }
+
+ private:
+  ContextTable rows_;
+  std::map<std::tuple<uint32_t, ContextKind, CodeRef>, uint32_t> index_;
+};
+
+}  // namespace
+
+const char* context_label(ContextKind kind) {
+  return kLabels[static_cast<size_t>(kind) % kContextKinds];
+}
+
+void regroup_contexts(ContextTable& contexts, const std::function<CodeRef(CodeRef)>& place) {
+  Builder builder;
+  builder.add(contexts, place);
+  contexts = builder.take();
+}
+
+void add_contexts(ContextTable& into, const ContextTable& from,
+                  const std::vector<uint32_t>& module_in_into) {
+  if (from.empty()) return;
+  Builder builder;
+  builder.add(into, [](CodeRef at) { return at; });
+  builder.add(from, [&](CodeRef at) { return CodeRef{module_in_into[at.module], at.offset}; });
+  into = builder.take();
+}
+
+std::vector<uint64_t> context_totals(const ContextTable& contexts) {
+  std::vector<uint64_t> totals(contexts.size());
+  for (size_t i = contexts.size(); i-- > 0;) {
+    totals[i] += contexts[i].self;
+    if (contexts[i].parent != kNoContext) totals[contexts[i].parent] += totals[i];
+  }
+  return totals;
+}
+
+// A row has at least what is below it, and stands before it: with a row its callers are kept.
+void keep_hottest_contexts(ContextTable& contexts, size_t most) {
+  if (contexts.size() <= most) return;
+  const std::vector<uint64_t> totals = context_totals(contexts);
+  std::vector<uint32_t> order(contexts.size());
+  std::iota(order.begin(), order.end(), uint32_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](uint32_t a, uint32_t b) { return totals[a] > totals[b]; });
+  std::vector<bool> kept(contexts.size());
+  for (size_t i = 0; i < most; i++) kept[order[i]] = true;
+  Builder builder;
+  std::vector<uint32_t> where(contexts.size());
+  for (size_t i = 0; i < contexts.size(); i++) {
+    const ContextRow& row = contexts[i];
+    const uint32_t parent = row.parent == kNoContext ? kNoContext : where[row.parent];
+    if (kept[i]) {
+      where[i] = builder.find_or_add(parent, row.kind, row.at);
+    } else {
+      const bool below_other = parent != kNoContext && !kept[row.parent];
+      where[i] = below_other ? parent : builder.find_or_add(parent, ContextKind::other, {});
+    }
+    builder.row(where[i]).self += row.self;
+    if (kept[i]) builder.row(where[i]).calls += row.calls;
+  }
+  contexts = builder.take();
+}
+
+std::vector<uint32_t> context_chain(const ContextTable& contexts, uint32_t row) {
+  std::vector<uint32_t> chain;
+  for (; row != kNoContext; row = contexts[row].parent) chain.push_back(row);
+  std::reverse(chain.begin(), chain.end());
+  return chain;
+}
+
+ContextTable contexts_of_functions(const Profile& profile) {
+  ContextTable table{{kNoContext, ContextKind::unknown, {}, 0, 0}};
+  uint64_t rest = profile.coverage.instructions_profiled;
+  for (const Function& f : profile.functions) {
+    if (f.self == 0) continue;
+    table.push_back({0, ContextKind::code, f.at, f.self, 0});
+    rest -= f.self;
+  }
+  table[0].self = rest;
+  return table;
+}
+
+void attribute_contexts(Profile& profile) {
+  ContextTable& contexts = profile.tables.contexts;
+  if (contexts.empty()) return;
+  regroup_contexts(contexts, [&](CodeRef at) {
+    const Function* f = find_function(profile.functions, at);
+    return f == nullptr ? at : f->at;
+  });
+  const std::vector<uint64_t> totals = context_totals(contexts);
+  std::map<CodeRef, uint64_t> below;
+  std::vector<uint32_t> depth(contexts.size());
+  std::vector<CodeRef> path;  // of callers
+  for (size_t i = 0; i < contexts.size(); i++) {
+    const ContextRow& row = contexts[i];
+    if (row.parent != kNoContext) depth[i] = depth[row.parent] + 1;
+    path.resize(depth[i]);
+    const bool outermost = std::find(path.begin(), path.end(), row.at) == path.end();
+    const bool code = row.kind == ContextKind::code;
+    path.push_back(code ? row.at : CodeRef{~uint32_t{0}, 0});
+    if (code && outermost) below[row.at] += totals[i];
+  }
+  for (Function& f : profile.functions) {
+    const auto known = below.find(f.at);
+    if (known != below.end()) f.inclusive = std::max(f.inclusive, known->second);
+  }
+  keep_hottest_contexts(contexts, kMostContexts);
+}
+
+}  // namespace shadowprof::profile

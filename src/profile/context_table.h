@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+//
+// Calling contexts: a tree whose rows are functions, each below the one that called it, with the
+// instructions that were executed in just that context. A sample begins below the stack that its
+// thread had (unwound from its replica), and goes on with the calls and returns that it executes; a
+// thread that is followed from its start needs no stack.
+//
+// All instructions of a profile are somewhere in the tree, if contexts were collected at all:
+//   sum of `self` = instructions profiled
+// Rows whose callers, or whose own place, are not known say so by their kind.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profile/module_table.h"
+
+namespace shadowprof::profile {
+
+enum class ContextKind : uint8_t {
+  code,     // `at` says which function
+  unknown,  // callers that the stack did not tell: what they called is below
+  deeper,   // calls nested deeper than contexts are kept
+  other,    // contexts that were too many
+};
+inline constexpr size_t kContextKinds = 4;
+// "[callers unknown]"; "" for code.
+const char* context_label(ContextKind kind);
+
+inline constexpr uint32_t kNoContext = ~uint32_t{0};
+
+struct ContextRow {
+  uint32_t parent = kNoContext;  // an earlier row; kNoContext: nothing called it
+  ContextKind kind = ContextKind::code;
+  CodeRef at;           // first instruction of the function; (0, 0) where the kind is not code
+  uint64_t self = 0;    // instructions
+  uint64_t calls = 0;   // that were executed and led here
+};
+
+using ContextTable = std::vector<ContextRow>;  // callers first; siblings by kind and place; unique
+
+// Rows are moved to what `place` says of their code, and equal ones become one.
+void regroup_contexts(ContextTable& contexts, const std::function<CodeRef(CodeRef)>& place);
+
+// Adds `from`, whose modules are `module_in_into`'s.
+void add_contexts(ContextTable& into, const ContextTable& from,
+                  const std::vector<uint32_t>& module_in_into);
+
+// Instructions of each row with all below it.
+std::vector<uint64_t> context_totals(const ContextTable& contexts);
+
+// Leaves the `most` rows with the most instructions in and below them; each of those has one more
+// row, of kind other, for what else was below it.
+void keep_hottest_contexts(ContextTable& contexts, size_t most);
+
+// From the outermost caller to the row itself.
+std::vector<uint32_t> context_chain(const ContextTable& contexts, uint32_t row);
+
+struct Profile;
+
+// Of a profile that was made without: each function below unknown callers.
+ContextTable contexts_of_functions(const Profile& profile);
+
+// After functions are named: rows begin where their functions do, the table is bounded, and
+// functions have the instructions below them wherever contexts know of more than calls do.
+void attribute_contexts(Profile& profile);
+
+}  // namespace shadowprof::profile
