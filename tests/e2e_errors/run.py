@@ -173,7 +173,7 @@ def bad_values(b):
 
 
 def what_is_not_built_is_named(b):
-    for arguments in (["--profile", "edge,stream"], ["--probe=x"], ["--max-memory", "1G"]):
+    for arguments in (["--profile", "edge,stream"], ["--probe=x"]):
         outcome = b.call("run", *arguments, "--", "/usr/bin/touch", "started")
         refused(outcome, OWN)
         require("not built yet" in outcome.err, "expected 'not built yet'", outcome)

@@ -7,6 +7,7 @@
 
 namespace shadowprof::test {
 
+// Long because a profile has many parts.
 inline profile::Profile sample_profile() {
   using namespace profile;
   Profile p;
