@@ -53,6 +53,9 @@ Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_
   if (auto mappings = kernel::read_maps(program_.pid())) {
     fork_options_.mappings = std::move(*mappings);
   }
+  if (syscall_insn_.value == 0) {
+    SP_ASSIGN(syscall_insn_, shadow::find_calls(program_.pid(), fork_options_));
+  }
   const auto before = std::chrono::steady_clock::now();
   shadow::Pause stopped(program_);
   if (stopped.threads().empty() || stopped.unusable()) {

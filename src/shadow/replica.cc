@@ -22,14 +22,6 @@ namespace {
 
 constexpr TraceOptions kReplicaOptions = TraceOptions::mark_syscall_stops | TraceOptions::exit_kill;
 
-Result<GuestAddr> find_syscall(Tid process, ForkOptions& options) {
-  SP_ASSIGN(const auto mappings, kernel::read_maps(process));
-  ptrace::RemoteMemory memory(process);
-  const std::vector<GuestRange> executable = kernel::executable_ranges(mappings);
-  options.escape = ptrace::find_escape_route(executable, memory);
-  return ptrace::find_syscall_instruction(executable, memory);
-}
-
 // What the kernel, or the C library, has given the thread for a stack. Nothing where it may be
 // something else: what lies below a coroutine's stack may be anybody's. A thread of the C library has
 // its control block, which fs points to, at the upper end of its stack, and no access below it.
@@ -125,11 +117,15 @@ ptrace::FilterRule Replica::filters() const {
   return {filtered, kReplicaOptions};
 }
 
-Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_insn,
+Result<GuestAddr> find_calls(Tid process, ForkOptions& options) {
+  ptrace::RemoteMemory memory(process);
+  const std::vector<GuestRange> executable = kernel::executable_ranges(options.mappings);
+  options.escape = ptrace::find_escape_route(executable, memory);
+  return ptrace::find_syscall_instruction(executable, memory);
+}
+
+Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_insn,
                              ForkOptions& options) {
-  if (syscall_insn.value == 0) {
-    SP_ASSIGN(syscall_insn, find_syscall(program.pid(), options));
-  }
   GuestRange stack;
   if (options.escape) stack = put_first(pause.threads(), options.mappings);
   std::vector<GuestRange> dont_fork;

@@ -61,10 +61,13 @@ struct ForkOptions {
   std::vector<kernel::Mapping> mappings{};
 };
 
-// During `pause`. `syscall_insn`: of a `syscall` instruction in the program, null if it is to be
-// searched. An Error leaves the program as it was; there is no replica then. `all_memory` is
+// Where a running program has a `syscall` instruction, for fork_replica(), and what an escape takes.
+// Both are looked for in all of its code, so do it before a pause.
+Result<GuestAddr> find_calls(Tid process, ForkOptions& options);
+
+// During `pause`. An Error leaves the program as it was; there is no replica then. `all_memory` is
 // cleared where it turns out not to be needed.
-Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr& syscall_insn,
+Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_insn,
                              ForkOptions& options);
 
 // Kills it, and waits for its end. Its zombie, if it is the program's child, is still to be reaped.
