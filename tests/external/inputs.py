@@ -202,7 +202,7 @@ cat IN_SMALL | tr a-z A-Z | sort | uniq -c | sort -rn | head -5
 (cd / && pwd; exit 3) || echo subshell $?
 diff <(seq 1 50) <(seq 1 2 50) | wc -l
 coproc tr a-z A-Z; echo hello >&${COPROC[1]}; exec {COPROC[1]}>&-; cat <&${COPROC[0]}; wait
-{ sleep 30 & p=$!; kill $p; wait $p; echo killed $?; } 2>/dev/null
+{ sleep 30 & p=$!; sleep 1; kill $p; wait $p; echo killed $?; } 2>/dev/null
 f() { local n=$1; ((n < 2)) && { echo $n; return; }; echo $(($(f $((n - 1))) + $(f $((n - 2))))); }; f 7
 for i in 1 2 3 4; do (exit $i) & done; for j in 1 2 3 4; do wait -n; done; echo waited
 [[ "abc123" =~ ([a-z]+)([0-9]+) ]] && echo ${BASH_REMATCH[2]} "${PATH//[^:]/}" | head -c 4
