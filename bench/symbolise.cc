@@ -4,9 +4,10 @@
 //
 //   bench_symbolise FILE [--time] <ADDRESSES
 //
-// ADDRESSES are link-time ones in hexadecimal, one a line. For each it prints the address, and for
-// each inlined call and the function, innermost first, "linkage name<TAB>file:line". With --time
-// nothing but how long the answers took and how much memory the process had at most.
+// ADDRESSES are link-time ones in hexadecimal, one a line. For each it prints
+// "address<TAB>function", where nothing may stand behind the tab, and from the debug information
+// "<TAB>function<TAB>file:line" for each inlined call and the function, innermost first. With
+// --time nothing but how long the answers took and how much memory the process had at most.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -28,13 +29,12 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 void print(const ModuleSymbols& module, uint64_t address) {
-  fmt::print("{:#x}\n", address);
   const auto offset = module.addresses().to_offset(address);
+  const auto symbol = offset ? module.find(*offset) : std::nullopt;
+  fmt::print("{:#x}\t{}\n", address, symbol ? symbol->name : "");
   if (!offset) return;
-  const std::vector<SourceFrame> frames = module.lines(*offset);
-  for (const SourceFrame& f : frames) fmt::print("{}\t{}:{}\n", f.linkage_name, f.file, f.line);
-  if (!frames.empty()) return;
-  if (const auto symbol = module.find(*offset)) fmt::print("{}\t:0\n", symbol->linkage_name);
+  for (const SourceFrame& f : module.lines(*offset))
+    fmt::print("\t{}\t{}:{}\n", f.function, f.file, f.line);
 }
 
 }  // namespace

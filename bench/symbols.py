@@ -4,15 +4,18 @@
 
 usage: symbols.py BENCH_SYMBOLISE [--addresses N] [--only TEXT] [--large-mb MB]
 
-Builds a C++ program (PIE, not PIE, stripped with a separate debug file, packed by dwz, with split
-debug information in .dwo files) and, where rustc is there, a Rust program, asks for N
-random code addresses of each and of the C library, and prints how many answers agree: function and
-line of the innermost frame, and the whole chain of inlined calls, with each of the two tools and
-with at least one of them. Then the time and the memory that 100,000 distinct addresses of a
-program take that was linked from MB of debug information. Everything is made in a temporary directory.
+Builds a C++ program (PIE, not PIE, stripped with a separate debug file, with mini debug information
+and with nothing, packed by dwz, with split debug information in .dwo files) and, where rustc is
+there, a Rust program, asks for N random code addresses of each and of the C library, and prints how
+many answers agree: the function, the innermost line, and the whole chain of inlined calls with names
+and lines, with each of the two tools and with at least one of them. What agrees with neither is
+counted by what differs, and printed if SHOW (in the environment) is part of that. Then the time and
+the memory that 100,000 distinct addresses of a program take that was linked from MB of debug
+information. Everything is made in a temporary directory.
 """
 
 import argparse
+import collections
 import os
 import pathlib
 import random
@@ -123,74 +126,144 @@ def place(text):
     return (name if number and name != "??" else "", number)
 
 
-def clone_free(name):
-    return re.sub(r"@@?.*$", "", name)
-
-
 def ask(command, program, addresses):
-    text = call(*command, "-e", program, input="".join(f"{a:#x}\n" for a in addresses))
-    answers, frames, lines = [], None, iter(text.splitlines())
+    """For each address [(function, (file, line)), ...], innermost first."""
+    text = call(*command, "-afiC", "-e", program, input="".join(f"{a:#x}\n" for a in addresses))
+    answers, lines = [], iter(text.splitlines())
     for line in lines:
         if re.fullmatch(r"0x[0-9a-f]+", line):
-            frames = []
-            answers.append(frames)
+            answers.append([])
         else:
-            name = re.sub(r" inlined at .*", "", line)
-            frames.append((clone_free(name), *place(next(lines))))
+            answers[-1].append((re.sub(r" inlined at .*", "", line), place(next(lines))))
     return answers
 
 
 def ask_us(tool, program, addresses):
+    """The same, and for each address the function that reports name."""
     text = call(tool, program, input="".join(f"{a:x}\n" for a in addresses))
-    answers = []
+    answers, functions = [], []
     for line in text.splitlines():
-        if line.startswith("0x") and "\t" not in line:
+        first, _, rest = line.partition("\t")
+        if first:
+            functions.append(rest)
             answers.append([])
         else:
-            name, _, where = line.partition("\t")
-            answers[-1].append((clone_free(name), *place(where)))
-    return answers
+            name, _, where = rest.rpartition("\t")
+            answers[-1].append((name, place(where)))
+    return functions, answers
 
 
-def same_function(ours, theirs, aliases):
-    return theirs in ("??", "") or ours == theirs or aliases.get(ours, 0) == aliases.get(theirs, 1) \
-        or theirs.rsplit("::", 1)[-1] in ours
+def plain(name):
+    """Without what tells parts, copies and versions of a function apart, and without blanks."""
+    name = re.sub(r"(\.(cold|part|constprop|isra|lto_priv)(\.\d+)*)+$", "", name)
+    return re.sub(r" \[clone [^]]*\]|(?<=\w)@.*$|\s", "", name)
+
+
+def last_part(name):
+    """The function's own name: without parameters, templates, namespaces and Rust's hashes."""
+    name = re.sub(r"::h[0-9a-f]{16}$", "", name)
+    if "operator" in name:
+        return name[name.rindex("operator"):][:9]
+    name = name.replace("(anonymous namespace)", "")
+    while "<" in name and name != (shorter := re.sub(r"<[^<>]*>", "", name)):
+        name = shorter
+    return re.split(r"::|\.| ", name.split("(")[0].rstrip(":"))[-1]
+
+
+class Aliases:
+    """Symbols of one address name one function; function@0x1234 is the one that begins there."""
+
+    def __init__(self, program):
+        self.at = {}
+        names = []
+        for line in call("readelf", "-sW", program).splitlines():
+            words = line.split()
+            if len(words) >= 8 and words[3] in ("FUNC", "IFUNC", "NOTYPE") and words[6] != "UND":
+                names.append((int(words[1], 16), words[7]))
+        shown = call("c++filt", input="\n".join(name for _, name in names)).splitlines()
+        for (address, _), name in zip(names, shown):
+            self.at.setdefault(plain(name), set()).add(address)
+
+    def same(self, one, other):
+        return bool(self.at.get(plain(one), set()) & self.at.get(plain(other), set()))
+
+
+def name_difference(ours, theirs, aliases):
+    if plain(ours) == plain(theirs):
+        return ""
+    if theirs in ("??", ""):
+        return "they have no name"
+    if not ours:
+        return "we have no name"
+    if ours.startswith("_Z"):
+        return "not demangled by us"
+    if aliases.same(ours, theirs):
+        return ""
+    if made_up := re.fullmatch(r"function@0x([0-9a-f]+)", ours):
+        if int(made_up[1], 16) in aliases.at.get(plain(theirs), ()):
+            return ""
+    if last_part(ours) == last_part(theirs):
+        return "spelled otherwise"
+    return "another function"
+
+
+def line_difference(ours, theirs):
+    if ours == theirs:
+        return ""
+    if not theirs[1]:
+        return "they have no line"
+    return "another line" if ours[1] else "we have no line"
+
+
+def chain_difference(ours, theirs, aliases):
+    if len(ours) != len(theirs):
+        return "more calls" if len(ours) > len(theirs) else "fewer calls"
+    for mine, other in zip(ours, theirs):
+        if kind := name_difference(mine[0], other[0], aliases):
+            return kind
+        if kind := line_difference(mine[1], other[1]):
+            return kind
+    return ""
+
+
+QUESTIONS = ("function", "line", "inlined calls")
+UNKNOWN = [("", ("", 0))]
+
+
+def differences(function, mine, other, aliases):
+    """What is different: for each of QUESTIONS a word or two, "" where nothing is."""
+    mine, other = mine or [(function, ("", 0))], other or UNKNOWN
+    return (name_difference(function, other[-1][0], aliases),
+            line_difference(mine[0][1], other[0][1]), chain_difference(mine, other, aliases))
 
 
 def compare(name, tool, program, debug, count):
-    ranges = functions_of(debug)
-    addresses = random_addresses(ranges, count)
-    aliases = {}
-    for line in call("readelf", "-sW", debug).splitlines():
-        words = line.split()
-        if len(words) >= 8 and words[3] in ("FUNC", "IFUNC"):
-            aliases[clone_free(words[7])] = words[1]
-    ours = ask_us(tool, program, addresses)
-    theirs = {"addr2line": ask(["addr2line", "-afi"], debug, addresses)}
-    if shutil.which("eu-addr2line"):
-        theirs["eu-addr2line"] = ask(["eu-addr2line", "-afi"], debug, addresses)
-    agree = {key: [0, 0, 0] for key in [*theirs, "either"]}
-    for i in range(len(addresses)):
-        mine = ours[i] or [("??", "", 0)]
-        results = {}
-        for key, answers in theirs.items():
-            other = answers[i] or [("??", "", 0)]
-            known = other[0][2] != 0
-            results[key] = (same_function(mine[-1][0], other[-1][0], aliases),
-                            mine[0][1:] == other[0][1:] if known else mine[0][2] == 0,
-                            [f[1:] for f in mine] == [f[1:] for f in other] if known
-                            else mine[0][2] == 0)
-        results["either"] = tuple(any(r[k] for r in list(results.values())) for k in range(3))
-        for key, result in results.items():
-            for k in range(3):
-                agree[key][k] += result[k]
-        if os.environ.get("SHOW") and not results["either"][1]:
-            print(hex(addresses[i]), mine, {k: v[i] for k, v in theirs.items()})
-    total = len(addresses)
-    for key, counts in agree.items():
-        print(f"{name:22} {key:13} {total:6} addresses: function {100 * counts[0] / total:6.2f} %, "
-              f"line {100 * counts[1] / total:6.2f} %, inlined calls {100 * counts[2] / total:6.2f} %",
-              flush=True)
+    addresses = random_addresses(functions_of(debug), count)
+    aliases = Aliases(debug)
+    functions, ours = ask_us(tool, program, addresses)
+    tools = [t for t in ("addr2line", "eu-addr2line") if shutil.which(t)]
+    theirs = {t: ask([t], debug, addresses) for t in tools}
+    same = {t: [0, 0, 0] for t in [*tools, "either"]}
+    kinds = [collections.Counter() for _ in QUESTIONS]
+    for i, address in enumerate(addresses):
+        found = {t: differences(functions[i], ours[i], theirs[t][i], aliases) for t in tools}
+        for k in range(len(QUESTIONS)):
+            for t in tools:
+                same[t][k] += not found[t][k]
+            if not all(found[t][k] for t in tools):
+                same["either"][k] += 1
+                continue
+            kind = ", ".join(f"{t}: {found[t][k]}" for t in tools)
+            kinds[k][kind] += 1
+            if os.environ.get("SHOW", "nothing") in f"{QUESTIONS[k]}; {kind}":
+                print(hex(address), QUESTIONS[k], kind, functions[i], ours[i],
+                      *[theirs[t][i] for t in tools], sep="\n    ")
+    for t, counts in same.items():
+        shown = ", ".join(f"{q} {100 * n / len(addresses):6.2f} %" for q, n in zip(QUESTIONS, counts))
+        print(f"{name:22} {t:13} {len(addresses):6} addresses: {shown}", flush=True)
+    for question, counter in zip(QUESTIONS, kinds):
+        for kind, number in counter.most_common():
+            print(f"    {question}: {number} where {kind}")
 
 
 def separate_debug_file(module):
@@ -199,6 +272,7 @@ def separate_debug_file(module):
     return debug if debug.exists() else module
 
 
+# Long because it lists all programs, each with how it is built.
 def programs(folder):
     """(name, function that builds it and returns (program, file with its debug information))"""
     source = folder / "app.cc"
@@ -220,6 +294,27 @@ def programs(folder):
         call("strip", program)
         call("objcopy", f"--add-gnu-debuglink={debug}", program)
         return program, full
+
+    def nothing_else():
+        program, _ = cpp("app_bare", "-Wl,--build-id")
+        full = shutil.copy(program, folder / "app_bare_full")
+        call("strip", program)
+        return program, full
+
+    def mini_debug_info():
+        """As distributions do it: only symbols that the dynamic linker does not know, in xz."""
+        program, full = nothing_else()
+        mini = folder / "mini"
+        call("objcopy", "-S", "--remove-section=.comment", "--keep-symbols", functions_file(full), full, mini)
+        call("xz", "--keep", mini)
+        call("objcopy", f"--add-section=.gnu_debugdata={mini}.xz", program)
+        return program, full
+
+    def functions_file(program):
+        names = {line.split()[-1] for line in call("nm", "--defined-only", program).splitlines()
+                 if line.split()[-2] in "TtWw"}
+        (folder / "names").write_text("\n".join(names))
+        return folder / "names"
 
     def dwz():
         program, _ = cpp("app_dwz")
@@ -244,7 +339,9 @@ def programs(folder):
     libc = pathlib.Path("/lib/x86_64-linux-gnu/libc.so.6")
     yield "C++", lambda: cpp("app_pie", "-pie", "-fPIE")
     yield "C++ not PIE", lambda: cpp("app_nopie", "-no-pie", "-fno-pie")
-    yield "C++ stripped", stripped
+    yield "C++ debug file", stripped
+    yield "C++ stripped", nothing_else
+    yield "C++ mini debug info", mini_debug_info
     yield "libc", lambda: (libc, separate_debug_file(libc))
     if shutil.which("dwz"):
         yield "C++ dwz", dwz

@@ -8,17 +8,17 @@ usage: pgo.py --shadowprof PATH [--lua DIR] [--sqlite DIR] [--tcc DIR] [--xz DIR
 
 DIR of Lua is the src folder of its sources; DIR of SQLite holds sqlite3.c and shell.c (see
 docs/pgo.md); the others hold sources that are configured, if they need it. Each program is built by
-clang -O2, profiled with a training input, built again with what the exports say, and once more with
-the profile of that build added to the first one; bolt works on the first and the second build. With
---builds, only these (o2 and instrumented always). Profiles are of full mode; with --mode shadow as in
-production: N runs of shadow mode with its default settings and an input that is long enough for
-samples, merged.
+clang -O2, profiled with a training input (for the compiler a build with PROFILED is), built again with
+what the exports say, and once more with the profile of that build added to the first one; bolt works
+on the first and the second build. With --builds, only these (o2 and instrumented always). Profiles are
+of full mode; with --mode shadow as in production: N runs of shadow mode with its default settings and
+an input that is long enough for samples, merged.
 
 Builds are compared on another input. Counted in full mode: executed instructions, and which part of
 what instrumented PGO saves of them is saved; taken branches; and how many cache lines of code 99 % of
-the instructions are in. Timed in turn, --repeat times each: user CPU time, the least of each build
-(and over the least of -O2), and the median over all turns of its time over that of -O2 in the same
-turn. Every build must print what -O2 prints.
+the instructions are in. Run in turn, --repeat times each: cycles in user mode, where perf can count
+them, and user CPU time; of each the least over the least of -O2, and the median over all turns of its
+ratio to -O2 in the same turn. Every build must print what -O2 prints.
 """
 
 import argparse
@@ -39,6 +39,8 @@ BOLT_OPTIONS = ["-reorder-blocks=ext-tsp", "-reorder-functions=hfsort", "-split-
                 "-split-all-cold", "-dyno-stats"]
 # Counts of lines are made counts of blocks by the flow between blocks, as a whole.
 SAMPLE_USE = ["-mllvm", "-sample-profile-use-profi"]
+# Calls through pointers that are made one call have no line afterwards: the profiled build keeps them.
+PROFILED = ["-mllvm", "-simplifycfg-sink-common=false", "-mllvm", "-enable-tail-merge=false"]
 O2, INSTRUMENTED = "-O2", "instrumented PGO"
 
 
@@ -137,13 +139,14 @@ class Builder:
         base = builds[O2]
         if "bolt" in wanted:
             builds["BOLT"] = self.bolted(base)
-        first = None
+        profiled = first = None
         if {"sample", "sample-bolt", "sample2"} & wanted:
-            first = builds["sample profile"] = self.sample_build("sample", base)
+            profiled = self.build("profiled", *PROFILED)
+            first = builds["sample profile"] = self.sample_build("sample", profiled)
         if "sample-bolt" in wanted:
             builds["sample profile, then BOLT"] = self.bolted(first)
         if "sample2" in wanted:
-            builds["sample profile, both builds'"] = self.sample_build("sample2", base, first)
+            builds["sample profile, both builds'"] = self.sample_build("sample2", profiled, first)
         if "probes" in wanted:
             builds["sample profile by probes"] = self.probe_build("probes-use")
         return {**builds, INSTRUMENTED: self.instrumented()}

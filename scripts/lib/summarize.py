@@ -6,16 +6,19 @@ usage: summarize.py EXTRA [LABEL=TESTLOG.json]...
 
 EXTRA holds tab-separated lines: name, ok|fail|skip, reason. A TESTLOG is what `meson test` leaves in
 meson-logs/testlog.json: one JSON object a line. A test log that is missing is a failure: tests that
-were to run did not. The last line printed is "N passed, N failed, N skipped"; the exit status is 1
-if anything failed.
+were to run did not. A line in which a test that passed says what it skipped is a skipped result of its
+own. The last line printed is "N passed, N failed, N skipped"; the exit status is 1 if anything failed.
 """
 
 import json
 import pathlib
+import re
 import sys
 
 PASSED = {"OK", "EXPECTEDFAIL"}
 SKIPPED = {"SKIP"}
+# "skip  CASE: REASON", "skipped: REASON", and the same as a message of doctest.
+LEFT_OUT = re.compile(r"(?:^|MESSAGE: )skip(?:ped)?(?::| ) *(.*)")
 
 
 def skip_reason(test):
@@ -26,6 +29,11 @@ def skip_reason(test):
     if speaking:
         return speaking[-1]
     return lines[-1] if lines else "no reason given: print one line before exit status 77"
+
+
+def left_out(test):
+    lines = (test.get("stdout") or "").splitlines()
+    return [match[1] for match in map(LEFT_OUT.search, lines) if match]
 
 
 def read_log(label, path):
@@ -41,6 +49,8 @@ def read_log(label, path):
             result = test["result"]
             if result in PASSED:
                 yield name, "ok", ""
+                for reason in left_out(test):
+                    yield f"part of {name}", "skip", reason
             elif result in SKIPPED:
                 yield name, "skip", skip_reason(test)
             else:

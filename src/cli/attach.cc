@@ -4,8 +4,8 @@
 #include <fstream>
 
 #include "base/log.h"
-#include "cli/command_line.h"
 #include "cli/collection_options.h"
+#include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/debuginfod_option.h"
 #include "cli/exit_codes.h"
@@ -90,7 +90,7 @@ template <typename Request>
   request.command = command_of(request.attach_to.front());
   if constexpr (requires { request.follow; }) request.follow = options.follow;
   request.top = options.top;
-  request.collection = options.wanted.collection(options.mode, options.sampling.seed);
+  request.collection = options.wanted.collection(options.mode, options.sampling.seed(options.mode));
   options.wanted.record_in(request.options);
   options.sampling.apply_to(request);
   options.sampling.record_in(options.mode, request.options);

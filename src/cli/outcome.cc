@@ -16,11 +16,11 @@ constexpr size_t kSummaryRows = 5;
 void say_sampled(const profile::Profile& profile, const std::string& where) {
   const profile::Overhead& cost = profile.overhead;
   info(
-      "{} samples, {} instructions in {} functions profiled in {:.2f} s, {:.2f} % overhead "
+      "{} sample{}, {} instructions in {} functions profiled in {:.2f} s, {:.2f} % overhead "
       "(estimated), {:.2f} s of our own: {}",
-      profile.coverage.samples, profile.coverage.instructions_profiled, profile.functions.size(),
-      profile.run.duration_s, 100 * cost.estimated_share, cost.engine_cpu_s + cost.collector_cpu_s,
-      where);
+      profile.coverage.samples, profile.coverage.samples == 1 ? "" : "s",
+      profile.coverage.instructions_profiled, profile.functions.size(), profile.run.duration_s,
+      100 * cost.estimated_share, cost.engine_cpu_s + cost.collector_cpu_s, where);
 }
 
 void say_whole(const profile::Profile& profile, const std::string& where) {

@@ -69,7 +69,7 @@ sample::FullModeRequest full_request(const RunOptions& options, std::string path
   request.deterministic = options.deterministic;
   request.baseline_processor = options.cpu_features == "baseline";
   request.collection = options.collection();
-  request.seed = options.sampling.seed;
+  request.seed = options.sampling.seed("full");
   request.top = options.top;
   request.options = options.recorded();
   return request;

@@ -69,7 +69,7 @@ Status check_combination(const RunOptions& options) {
 }  // namespace
 
 sample::Collection RunOptions::collection() const {
-  sample::Collection collection = wanted.collection(mode, sampling.seed);
+  sample::Collection collection = wanted.collection(mode, sampling.seed(mode));
   collection.exact_inclusive = exact_inclusive;
   return collection;
 }

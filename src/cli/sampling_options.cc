@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <random>
 
 #include "cli/quantity.h"
 #include "cli/version.h"
@@ -95,7 +96,17 @@ void SamplingOptions::add_to(CLI::App& app) {
       ->check([](const std::string& text) {
         return text.empty() ? std::string("--cache needs the name of a directory") : std::string();
       });
-  app.add_option("--seed", seed, "of the random moments of samples (1)")->type_name("N");
+  app.add_option("--seed", given_seed, "of the random moments of samples (another one in each run)")
+      ->type_name("N");
+}
+
+uint64_t SamplingOptions::seed(std::string_view mode) const {
+  if (given_seed) return *given_seed;
+  return mode == "full" ? 1 : drawn_seed_;
+}
+
+uint64_t SamplingOptions::draw_seed() {
+  return std::random_device()();
 }
 
 Status SamplingOptions::check(const std::string& mode) const {
@@ -124,7 +135,7 @@ void SamplingOptions::apply_to(sample::ShadowModeRequest& request) const {
   request.governor.load = load;
   request.governor.frequency = frequency;
   request.governor.delay = delay;
-  request.governor.seed = seed;
+  request.governor.seed = seed("shadow");
   request.verify = verify;
   request.engine = engine == "emulator" ? sample::Engine::emulator : sample::Engine::translator;
 }
@@ -146,7 +157,7 @@ void SamplingOptions::apply_to(sample::BurstModeRequest& request) const {
   request.governor.load = 1;
   request.governor.frequency = 1 / burst.period;
   request.governor.delay = delay;
-  request.governor.seed = seed;
+  request.governor.seed = seed("burst");
 }
 
 void SamplingOptions::record_in(const std::string& mode,

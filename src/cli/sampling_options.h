@@ -4,7 +4,9 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "sample/burst_mode.h"
 #include "sample/shadow_mode.h"
@@ -34,7 +36,7 @@ struct SamplingOptions {
   size_t max_shadows = 1;
   uint64_t max_memory = 0;  // bytes; 0: not given
   bool converge = true;
-  uint64_t seed = 1;
+  std::optional<uint64_t> given_seed;
   std::string input_log = "auto";
   std::string engine = "auto";
   bool verify = false;
@@ -43,6 +45,9 @@ struct SamplingOptions {
   std::string cache;  // a directory; empty: none
 
   void add_to(CLI::App& app);
+  // Full mode is the same every time. Sampled runs are to look at other moments each, or many of
+  // them merged would know no more than one.
+  uint64_t seed(std::string_view mode) const;
   // What "auto" stands for, or what was asked for.
   std::string chosen_engine(std::string_view mode) const;
   // An Error: these options do not go together.
@@ -50,6 +55,10 @@ struct SamplingOptions {
   void apply_to(sample::ShadowModeRequest& request) const;
   void apply_to(sample::BurstModeRequest& request) const;
   void record_in(const std::string& mode, std::map<std::string, std::string>& options) const;
+
+ private:
+  uint64_t drawn_seed_ = draw_seed();
+  static uint64_t draw_seed();
 };
 
 }  // namespace shadowprof::cli

@@ -94,35 +94,21 @@ void AddressCollector::finish(profile::Profile& into) {
 }
 
 void AddressCollector::State::consume(const trace::Chunk& chunk) {
-  const Word* at = chunk.words.data();
-  const Word* const end = at + chunk.words.size();
-  while (at < end) {
-    const auto left = static_cast<size_t>(end - at);
-    if (trace::is_special(*at)) {
-      const size_t length = trace::special_length(*at);
-      if (length == 0 || length > left) break;
-      at += length;
-      continue;
-    }
-    if (*at >= limits::kMaxRuns) break;
-    RunAccesses& run = runs[*at];
-    if (run.words == 0) [[unlikely]]
-      start_run(RunId(*at));
-    if (run.words == 0 || run.words > left) break;
-    run.executions++;
-    Access* access = accesses.data() + run.first;
-    for (Access* const last = access + run.count; access != last; access++) {
-      const uint64_t line = access->line_now(at);
-      if (line != access->line || access->times == UINT32_MAX) {
-        count(access->line, access->loads, access->stores, access->times);
-        access->line = line;
-        access->times = 0;
-      }
-      access->times++;
-    }
-    at += run.words;
-  }
-  corrupt_chunks += at == end ? 0 : 1;
+  const bool whole = for_each_run(
+      chunk, runs, [this](RunId id) { start_run(id); }, [](trace::SpecialKind) {},
+      [this](const RunAccesses& run, const Word* words) {
+        Access* access = accesses.data() + run.first;
+        for (Access* const last = access + run.count; access != last; access++) {
+          const uint64_t line = access->line_now(words);
+          if (line != access->line || access->times == UINT32_MAX) {
+            count(access->line, access->loads, access->stores, access->times);
+            access->line = line;
+            access->times = 0;
+          }
+          access->times++;
+        }
+      });
+  corrupt_chunks += whole ? 0 : 1;
 }
 
 void AddressCollector::State::start_run(RunId id) {

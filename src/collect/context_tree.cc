@@ -46,16 +46,17 @@ void ContextTree::grow() {
     index_[slot_of(nodes_[node].parent, nodes_[node].key)] = node;
 }
 
-profile::ContextTable ContextTree::finish(const TableBuilder& builder,
-                                          const trace::BlockTable& table) const {
+void ContextTree::finish(const TableBuilder& builder, const trace::BlockTable& table,
+                         const std::vector<GroupCounts::Group>& groups,
+                         profile::Profile& out) const {
   using profile::ContextKind;
-  profile::ContextTable rows;
+  profile::ContextTable& rows = out.tables.contexts;
   std::vector<uint32_t> row_of(nodes_.size(), profile::kNoContext);
   const auto add_row = [&](size_t node, uint32_t parent, ContextKind kind, profile::CodeRef at) {
     row_of[node] = static_cast<uint32_t>(rows.size());
     rows.push_back({parent, kind, at, nodes_[node].self, nodes_[node].calls});
   };
-  if (nodes_.size() == kOther + 1 && nodes_[kUnknown].self == 0) return rows;
+  if (nodes_.size() == kOther + 1 && nodes_[kUnknown].self == 0) return;
   if (nodes_[kRoot].self != 0) add_row(kRoot, profile::kNoContext, ContextKind::other, {});
   add_row(kUnknown, profile::kNoContext, ContextKind::unknown, {});
   if (nodes_[kOther].self != 0) add_row(kOther, profile::kNoContext, ContextKind::other, {});
@@ -72,7 +73,12 @@ profile::ContextTable ContextTree::finish(const TableBuilder& builder,
     add_row(i, parent, at ? ContextKind::code : ContextKind::unknown,
             at.value_or(profile::CodeRef{}));
   }
-  return rows;
+  if (groups.size() < 2) return;
+  for (const GroupCounts::Group& group : groups) {
+    profile::ContextGroup& to = out.context_groups.emplace_back();
+    to.instructions = group.total;
+    for (const auto& [node, count] : group.entries) to.entries.push_back({row_of[node], count});
+  }
 }
 
 }  // namespace shadowprof::collect

@@ -11,8 +11,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "collect/group_counts.h"
 #include "collect/table_builder.h"
-#include "profile/context_table.h"
+#include "profile/profile.h"
 
 namespace shadowprof::collect {
 
@@ -34,7 +35,12 @@ class ContextTree {
   void add_instructions(uint32_t node, uint64_t count) { nodes_[node].self += count; }
   void add_call(uint32_t node) { nodes_[node].calls++; }
 
-  profile::ContextTable finish(const TableBuilder& builder, const trace::BlockTable& table) const;
+  size_t node_count() const { return nodes_.size(); }
+  uint64_t instructions(size_t node) const { return nodes_[node].self; }
+
+  // `groups`: of samples, by nodes.
+  void finish(const TableBuilder& builder, const trace::BlockTable& table,
+              const std::vector<GroupCounts::Group>& groups, profile::Profile& out) const;
 
  private:
   static constexpr uint64_t kAddress = uint64_t{1} << 63;

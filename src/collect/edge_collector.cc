@@ -221,8 +221,8 @@ bool EdgeCollector::State::special(GuestThread*& thread, std::span<const Word> r
         begin_stack(*thread, payload.subspan(std::min(payload.size(), size_t{2})));
       return true;
     case trace::SpecialKind::sample_end:
-      if (options.errors) sample_ended();
       end_activations(*thread);
+      if (options.errors) sample_ended();
       return true;
     case trace::SpecialKind::thread_switch:
       if (payload.empty()) return false;

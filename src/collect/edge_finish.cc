@@ -10,6 +10,9 @@ namespace shadowprof::collect {
 using trace::RunExit;
 
 void EdgeCollector::State::sample_ended() {
+  if (options.contexts && context_counts.due())
+    context_counts.look(contexts.node_count(),
+                        [&](size_t node) { return contexts.instructions(node); });
   if (!group_counts.due()) return;
   pairs.for_each([&](const PairTable::Slot& slot, uint64_t) {
     const auto [at, added] =
@@ -76,7 +79,7 @@ void EdgeCollector::State::finish(profile::Profile& into) {
                       entry.inclusive);
   }
   builder.finish_blocks(options.calls);
-  if (options.contexts) mine.tables.contexts = contexts.finish(builder, table);
+  if (options.contexts) contexts.finish(builder, table, context_counts.groups(), mine);
   errors.fill(group_counts.groups(), table, builder, mine);
 
   profile::Coverage& coverage = mine.coverage;

@@ -91,7 +91,7 @@ struct Frame {
   uint64_t clock;           // the thread's instructions when it was entered
   uint32_t callee;          // block id | kOutermost
   ArcId arc;
-  uint32_t context = 0;     // node of the context tree
+  uint32_t context = 0;  // node of the context tree
 
   // The only activation of its callee that counts: those nested in it are part of it.
   static constexpr uint32_t kOutermost = 1u << 31;
@@ -111,9 +111,9 @@ struct GuestThread {
   Event pending{0, kEnterRun, 0};
   bool has_pending = true;
   std::vector<Frame> frames;
-  uint64_t context_clock = 0;  // up to here instructions have their context
+  uint64_t context_clock = 0;             // up to here instructions have their context
   uint32_t outside = ContextTree::kRoot;  // context where there is no frame
-  uint64_t first_return = 0;   // where the first function of a sample returns to; 0 not known
+  uint64_t first_return = 0;  // where the first function of a sample returns to; 0 not known
   std::vector<ActiveSignal> signals;
   uint64_t search_credit = 1 << 16;
   // Control went somewhere without a call or a matching return: frames may have been left behind.
@@ -205,6 +205,7 @@ struct EdgeCollector::State {
   std::unordered_map<uint64_t, uint32_t> pair_numbers;
   std::vector<uint64_t> pair_counts;
   GroupCounts group_counts;
+  GroupCounts context_counts;  // by nodes of `contexts`
 
   uint64_t samples = 0;
   uint64_t stacks_cut = 0;

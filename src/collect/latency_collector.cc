@@ -106,29 +106,17 @@ void LatencyCollector::finish(profile::Profile& into) {
 }
 
 void LatencyCollector::State::consume(const trace::Chunk& chunk) {
-  const Word* at = chunk.words.data();
-  const Word* const end = at + chunk.words.size();
-  while (at < end) {
-    const auto left = static_cast<size_t>(end - at);
-    if (trace::is_special(*at)) {
-      const size_t length = trace::special_length(*at);
-      if (length == 0 || length > left) break;
-      if (trace::special_kind(*at) == trace::SpecialKind::sample_start) {
-        touched.clear();
-        lately.fill(0);
-      }
-      at += length;
-      continue;
-    }
-    if (*at >= limits::kMaxRuns) break;
-    RunLoads& run = runs[*at];
-    if (run.words == 0) start_run(RunId(*at));
-    if (run.words == 0 || run.words > left) break;
-    run.executions++;
-    for (uint32_t i = 0; i < run.count; i++) time(loads[run.first + i], at);
-    at += run.words;
-  }
-  corrupt_chunks += at == end ? 0 : 1;
+  const auto forget_pages = [this](trace::SpecialKind kind) {
+    if (kind != trace::SpecialKind::sample_start) return;
+    touched.clear();
+    lately.fill(0);
+  };
+  const bool whole = for_each_run(
+      chunk, runs, [this](RunId id) { start_run(id); }, forget_pages,
+      [this](const RunLoads& run, const Word* words) {
+        for (uint32_t i = 0; i < run.count; i++) time(loads[run.first + i], words);
+      });
+  corrupt_chunks += whole ? 0 : 1;
 }
 
 void LatencyCollector::State::start_run(RunId id) {

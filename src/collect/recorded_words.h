@@ -8,6 +8,7 @@
 #include <array>
 #include <span>
 
+#include "base/limits.h"
 #include "decoder/insn.h"
 #include "trace/block_table.h"
 #include "trace/record.h"
@@ -102,6 +103,34 @@ class RecordedWords {
   size_t next_ = 0;
   uint32_t insn_ = 0;
 };
+
+// Counts the execution of each run of a chunk in `runs`, which start_run(id) fills in at its first,
+// and calls use(run, words) for it; mark(kind) for what is no run. False: the chunk is corrupt from
+// some record on.
+template <typename Runs, typename Start, typename Mark, typename Use>
+bool for_each_run(const trace::Chunk& chunk, Runs& runs, Start start_run, Mark mark, Use use) {
+  const trace::Word* at = chunk.words.data();
+  const trace::Word* const end = at + chunk.words.size();
+  while (at < end) {
+    const auto left = static_cast<size_t>(end - at);
+    if (trace::is_special(*at)) {
+      const size_t length = trace::special_length(*at);
+      if (length == 0 || length > left) return false;
+      mark(trace::special_kind(*at));
+      at += length;
+      continue;
+    }
+    if (*at >= limits::kMaxRuns) return false;
+    auto& run = runs[*at];
+    if (run.words == 0) [[unlikely]]
+      start_run(RunId(*at));
+    if (run.words == 0 || run.words > left) return false;
+    run.executions++;
+    use(run, at);
+    at += run.words;
+  }
+  return true;
+}
 
 // use(block, insn, recorded) for each instruction of a run, which it has entered.
 template <typename Use>

@@ -12,8 +12,9 @@ namespace shadowprof::machine {
 namespace {
 
 constexpr size_t kPage = limits::kPageBytes;
-constexpr uint64_t kGroupPages = 16;  // fetched together
+constexpr uint64_t kGroupPages = 4;  // fetched together
 constexpr size_t kArenaBytes = size_t{4} << 20;
+constexpr size_t kKeptArenas = 4;  // from one use of a view to the next
 // How far below its mapping a stack is extended; the program's own limit is not known here.
 constexpr uint64_t kMostGrowth = uint64_t{8} << 20;
 
@@ -49,20 +50,30 @@ const MemoryArea* MemoryView::area_of(GuestAddr address) const {
   return grows ? &*it : nullptr;
 }
 
-uint8_t* MemoryView::place_for_page() {
-  if (arenas_.empty() || arena_used_ == kArenaBytes) {
-    void* p =
-        ::mmap(nullptr, kArenaBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(p != MAP_FAILED, "no memory for a view of the program's");
-    arenas_.emplace_back(static_cast<uint8_t*>(p), Unmap{kArenaBytes});
+void MemoryView::clear() {
+  pages_.clear();
+  areas_.clear();
+  arenas_.resize(std::min(arenas_.size(), kKeptArenas));
+  arenas_in_use_ = 0;
+}
+
+// One behind the other.
+uint8_t* MemoryView::place_for_pages(size_t count) {
+  if (arenas_in_use_ == 0 || arena_used_ + count * kPage > kArenaBytes) {
+    if (arenas_in_use_ == arenas_.size()) {
+      void* p =
+          ::mmap(nullptr, kArenaBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      CHECK(p != MAP_FAILED, "no memory for a view of the program's");
+      arenas_.emplace_back(static_cast<uint8_t*>(p), Unmap{kArenaBytes});
+    }
+    arenas_in_use_++;
     arena_used_ = 0;
   }
-  uint8_t* place = arenas_.back().get() + arena_used_;
-  arena_used_ += kPage;
+  uint8_t* place = arenas_[arenas_in_use_ - 1].get() + arena_used_;
+  arena_used_ += count * kPage;
   return place;
 }
 
-// The pages around it come with it as far as none of them is here yet.
 MemoryView::Page* MemoryView::find_or_fetch(GuestAddr at, const MemoryArea& area) {
   Page& page = pages_[number_of(at)];
   if (page.present) return &page;
@@ -71,40 +82,43 @@ MemoryView::Page* MemoryView::find_or_fetch(GuestAddr at, const MemoryArea& area
     page = {place, true, false, false};
     return &page;
   }
-  if (!area.range.contains(at)) {  // a stack grows
-    if (!page.bytes) page.bytes = place_for_page();
-    std::memset(page.bytes, 0, kPage);
-    page.present = true;
-    return &page;
+  if (area.range.contains(at)) {
+    return page.bytes && page.own ? fetch_again(at, page) : fetch_group(at, area);
   }
+  if (!page.bytes) page.bytes = place_for_pages(1);  // a stack grows
+  std::memset(page.bytes, 0, kPage);
+  page.present = true;
+  return &page;
+}
+
+MemoryView::Page* MemoryView::fetch_again(GuestAddr at, Page& page) {
+  if (source_->read_some(at, {page.bytes, kPage}) < kPage) return nullptr;
+  page.present = true;
+  page.written = false;
+  fetched_++;
+  return &page;
+}
+
+// The pages around it come with it as far as none of them has ever been here.
+MemoryView::Page* MemoryView::fetch_group(GuestAddr at, const MemoryArea& area) {
   const uint64_t group = number_of(at) / kGroupPages * kGroupPages;
   const uint64_t first = std::max(group, number_of(area.range.start));
   const uint64_t end = std::min(group + kGroupPages, number_of(area.range.end));
   uint64_t from = number_of(at);
   uint64_t to = from + 1;
-  const auto absent = [&](uint64_t n) {
-    const auto known = pages_.find(n);
-    return known == pages_.end() || !known->second.present;
-  };
-  while (from > first && absent(from - 1)) from--;
-  while (to < end && absent(to)) to++;
-  std::vector<uint8_t> bytes((to - from) * kPage);
-  size_t got = source_.read_some(GuestAddr(from * kPage), bytes);
-  if (got / kPage <= number_of(at) - from) {  // something before it cannot be read
+  while (from > first && !pages_.contains(from - 1)) from--;
+  while (to < end && !pages_.contains(to)) to++;
+  const uint64_t wanted = to - from;
+  uint8_t* const place = place_for_pages(wanted);
+  size_t got = source_->read_some(GuestAddr(from * kPage), {place, wanted * kPage}) / kPage;
+  if (got <= number_of(at) - from) {  // something before it cannot be read
     from = number_of(at);
-    got = source_.read_some(at, std::span(bytes).first(kPage));
-    if (got < kPage) return nullptr;
+    got = source_->read_some(at, {place, kPage}) / kPage;
   }
-  for (uint64_t n = from; n < from + got / kPage; n++) {
-    Page& fresh = pages_[n];
-    if (!fresh.bytes || !fresh.own) fresh.bytes = place_for_page();
-    std::memcpy(fresh.bytes, &bytes[(n - from) * kPage], kPage);
-    fresh.present = true;
-    fresh.written = false;
-    fresh.own = true;
-    fetched_++;
-  }
-  return &pages_[number_of(at)];
+  arena_used_ -= (wanted - got) * kPage;
+  for (size_t i = 0; i < got; i++) pages_[from + i] = {place + i * kPage, true, false, true};
+  fetched_ += got;
+  return got == 0 ? nullptr : &pages_[number_of(at)];
 }
 
 uint8_t* MemoryView::page(GuestAddr address, bool for_writing) {

@@ -38,7 +38,8 @@ struct MemoryArea {
 
 class MemoryView {
  public:
-  explicit MemoryView(MemorySource& source) : source_(source) {}
+  MemoryView() = default;  // of nothing, until it has a source
+  explicit MemoryView(MemorySource& source) : source_(&source) {}
   MemoryView(const MemoryView&) = delete;
   MemoryView& operator=(const MemoryView&) = delete;
 
@@ -63,6 +64,9 @@ class MemoryView {
   // The process has other bytes now: they will be fetched again. Written pages too.
   void forget(GuestRange range);
   void forget_all();
+  // As if it were new; but its memory is used again.
+  void clear();
+  void set_source(MemorySource& source) { source_ = &source; }
 
   // Pages fetched since the view was made.
   uint64_t fetched() const { return fetched_; }
@@ -76,9 +80,11 @@ class MemoryView {
   };
   const MemoryArea* area_of(GuestAddr address) const;
   Page* find_or_fetch(GuestAddr page, const MemoryArea& area);
-  uint8_t* place_for_page();
+  Page* fetch_again(GuestAddr at, Page& page);
+  Page* fetch_group(GuestAddr at, const MemoryArea& area);
+  uint8_t* place_for_pages(size_t count);
 
-  MemorySource& source_;
+  MemorySource* source_ = nullptr;
   std::vector<MemoryArea> areas_;
   std::unordered_map<uint64_t, Page> pages_;  // by page number
   struct Unmap {
@@ -86,7 +92,8 @@ class MemoryView {
     void operator()(uint8_t* p) const { ::munmap(p, bytes); }
   };
   std::vector<std::unique_ptr<uint8_t, Unmap>> arenas_;
-  size_t arena_used_ = 0;
+  size_t arenas_in_use_ = 0;
+  size_t arena_used_ = 0;  // of the last one in use
   uint64_t fetched_ = 0;
 };
 

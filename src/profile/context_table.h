@@ -35,26 +35,46 @@ inline constexpr uint32_t kNoContext = ~uint32_t{0};
 struct ContextRow {
   uint32_t parent = kNoContext;  // an earlier row; kNoContext: nothing called it
   ContextKind kind = ContextKind::code;
-  CodeRef at;           // first instruction of the function; (0, 0) where the kind is not code
-  uint64_t self = 0;    // instructions
-  uint64_t calls = 0;   // that were executed and led here
+  CodeRef at;          // first instruction of the function; (0, 0) where the kind is not code
+  uint64_t self = 0;   // instructions
+  uint64_t calls = 0;  // that were executed and led here
+  uint64_t error = 0;  // of `self`, see confidence.h
 };
 
 using ContextTable = std::vector<ContextRow>;  // callers first; siblings by kind and place; unique
 
-// Rows are moved to what `place` says of their code, and equal ones become one.
-void regroup_contexts(ContextTable& contexts, const std::function<CodeRef(CodeRef)>& place);
+// What rows have of one group of samples. Not in the file: errors are made of it.
+struct ContextGroup {
+  struct Entry {
+    uint32_t row = 0;
+    uint64_t instructions = 0;
+  };
+  std::vector<Entry> entries;
+  double instructions = 0;  // in all
+};
+using ContextGroups = std::vector<ContextGroup>;
 
+// Which row each row has become.
+using ContextMoves = std::vector<uint32_t>;
+
+// Rows are moved to what `place` says of their code, and equal ones become one.
+ContextMoves regroup_contexts(ContextTable& contexts, const std::function<CodeRef(CodeRef)>& place);
+
+struct AddedContexts {
+  ContextMoves into, from;
+};
 // Adds `from`, whose modules are `module_in_into`'s.
-void add_contexts(ContextTable& into, const ContextTable& from,
-                  const std::vector<uint32_t>& module_in_into);
+AddedContexts add_contexts(ContextTable& into, const ContextTable& from,
+                           const std::vector<uint32_t>& module_in_into);
+
+void move_groups(ContextGroups& groups, const ContextMoves& moves);
 
 // Instructions of each row with all below it.
 std::vector<uint64_t> context_totals(const ContextTable& contexts);
 
 // Leaves the `most` rows with the most instructions in and below them; each of those has one more
 // row, of kind other, for what else was below it.
-void keep_hottest_contexts(ContextTable& contexts, size_t most);
+ContextMoves keep_hottest_contexts(ContextTable& contexts, size_t most);
 
 // From the outermost caller to the row itself.
 std::vector<uint32_t> context_chain(const ContextTable& contexts, uint32_t row);

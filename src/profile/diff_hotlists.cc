@@ -30,10 +30,15 @@ std::vector<Key> path_key(const Side& side, const PathRow& row) {
   return key;
 }
 
+// Where a path begins: code that has no line (of computed jumps, for one) is said to be at the
+// first line after it in the same function.
 void describe_path(const Side& side, const PathRow& row, PathChange& change) {
   change.blocks = row.blocks.size();
+  change.at = side.place(row.blocks.front());
   for (const CodeRef block : row.blocks) {
     Place place = side.place(block);
+    if (change.at.line == 0 && place.line != 0 && place.function == change.at.function)
+      change.at = place;
     SourceLine line{place.file, place.line};
     if (line.line != 0 && (change.lines.empty() || change.lines.back().line != line.line ||
                            change.lines.back().file != line.file))
@@ -41,7 +46,6 @@ void describe_path(const Side& side, const PathRow& row, PathChange& change) {
     if (change.functions.empty() || change.functions.back().function != place.function)
       change.functions.push_back(std::move(place));
   }
-  change.at = change.functions.front();
 }
 
 // Instructions that compute values, by place and, where the numbers agree, by their order there.

@@ -6,7 +6,7 @@
 namespace shadowprof::profile {
 namespace {
 
-constexpr ptrdiff_t kMostFrames = 64;  // of a context; the table has all
+constexpr ptrdiff_t kMostFrames = 64;   // of a context; the table has all
 constexpr double kTimesAreMany = 1.96;  // a 95 % interval in standard errors, of a mean of many
 
 template <typename PlaceOf>
@@ -64,8 +64,9 @@ void add_memory(const Profile& profile, size_t limit, Hotlists& lists) {
   }
 }
 
-template <typename PlaceOf>
-void add_contexts_of(const Profile& profile, size_t limit, PlaceOf place, Hotlists& lists) {
+template <typename PlaceOf, typename MarginOf>
+void add_contexts_of(const Profile& profile, size_t limit, PlaceOf place, MarginOf margin,
+                     Hotlists& lists) {
   const ContextTable& rows = profile.tables.contexts;
   const auto own = [](const ContextRow& c) { return c.self; };
   for (size_t i : hottest(rows, limit, own)) {
@@ -74,6 +75,7 @@ void add_contexts_of(const Profile& profile, size_t limit, PlaceOf place, Hotlis
     context.rank = static_cast<uint32_t>(lists.contexts.size() + 1);
     context.instructions = rows[i].self;
     context.share = share_of(rows[i].self, profile.coverage.attributed);
+    context.share_error = margin(rows[i].error, profile.coverage.attributed);
     context.calls = rows[i].calls;
     std::vector<uint32_t> chain = context_chain(rows, static_cast<uint32_t>(i));
     if (std::ssize(chain) > kMostFrames) {
@@ -138,7 +140,7 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
                                 place(c.callee), c.indirect, c.count, share_of(c.count, all_calls),
                                 c.inclusive, margin(c.error, all_calls)});
   }
-  add_contexts_of(profile, limit, place, lists);
+  add_contexts_of(profile, limit, place, margin, lists);
   uint64_t all_edges = 0;
   for (const Edge& e : t.edges) all_edges += e.count;
   for (size_t i : hottest(t.edges, limit, [](const Edge& e) { return e.count; })) {

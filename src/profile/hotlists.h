@@ -79,6 +79,7 @@ struct HotContext {
   double share = 0;           // of all attributed instructions
   uint64_t calls = 0;         // of the last function, from the one before
   std::vector<Place> frames;  // outermost first
+  Margin share_error = {};
 };
 
 struct ValueShare {
@@ -200,9 +201,9 @@ struct Hotlists {
   std::vector<HotLatencyPage> latency_pages;
   std::vector<HotLatencyValue> latency_values;
   std::vector<HotCacheLine> cache_lines;  // by accesses
-  std::vector<HotValue> values;         // semi-invariant ones first, then by count
-  std::vector<HotArgument> arguments;   // by count of the top value
-  std::vector<HotTargets> targets;      // by count
+  std::vector<HotValue> values;           // semi-invariant ones first, then by count
+  std::vector<HotArgument> arguments;     // by count of the top value
+  std::vector<HotTargets> targets;        // by count
 };
 
 // The `limit` hottest rows of each kind. Ties are broken by place, so equal runs give equal lists.

@@ -317,8 +317,12 @@ Hotlists read_hotlists(const Object& o) {
   });
   if (o.has("contexts"))
     h.contexts = read_rows<HotContext>(o, "contexts", [](const Object& r) -> HotContext {
-      return {r.small("rank"), r.count("instructions"), r.number("share"), r.count("calls"),
-              read_rows<Place>(r, "frames", read_place)};
+      return {r.small("rank"),
+              r.count("instructions"),
+              r.number("share"),
+              r.count("calls"),
+              read_rows<Place>(r, "frames", read_place),
+              read_margin(r, "share_error")};
     });
   read_value_hotlists(o, h);
   return h;

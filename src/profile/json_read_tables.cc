@@ -178,6 +178,7 @@ void read_contexts(const Object& o, ContextTable& contexts) {
   const Object table = o.object("contexts");
   const size_t kinds = table.array("kinds").size();
   const Columns c(table, {"module", "offset", "caller", "kind", "self", "calls"});
+  const OptionalColumn errors(table, "error", c.rows());
   contexts.reserve(c.rows());
   for (size_t i = 0; i < c.rows(); i++) {
     if (c.count(2, i) > i)
@@ -187,7 +188,7 @@ void read_contexts(const Object& o, ContextTable& contexts) {
     // Number 0 wraps to kNoContext.
     contexts.push_back({static_cast<uint32_t>(c.count(2, i)) - 1,
                         static_cast<ContextKind>(c.count(3, i)), c.place(0, i), c.count(4, i),
-                        c.count(5, i)});
+                        c.count(5, i), errors.count(i)});
   }
 }
 

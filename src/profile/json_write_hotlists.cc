@@ -49,10 +49,9 @@ Json row_json(const HotCallPair& c) {
 }
 
 Json row_json(const HotContext& c) {
-  Json j = {{"rank", c.rank},
-            {"instructions", c.instructions},
-            {"share", c.share},
-            {"calls", c.calls}};
+  Json j = {
+      {"rank", c.rank}, {"instructions", c.instructions}, {"share", c.share}, {"calls", c.calls}};
+  add_margin(j, "share_error", c.share_error);
   Json& frames = j["frames"] = Json::array();
   for (const Place& frame : c.frames) frames.push_back(place_json(frame));
   return j;

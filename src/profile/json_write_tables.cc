@@ -177,7 +177,7 @@ void write_value_tables(Writer& w, const Tables& t) {
 }
 
 // A caller by its number from 1; 0 is none.
-void write_contexts(Writer& w, const ContextTable& contexts) {
+void write_contexts(Writer& w, const ContextTable& contexts, bool errors) {
   if (contexts.empty()) return;
   OrderedJson kinds = {"code", "unknown", "deeper", "other"};
   static_assert(kContextKinds == 4);
@@ -189,6 +189,7 @@ void write_contexts(Writer& w, const ContextTable& contexts) {
   w.column("offset", contexts, [](const ContextRow& c) { return c.at.offset; });
   w.column("self", contexts, [](const ContextRow& c) { return c.self; });
   w.column("calls", contexts, [](const ContextRow& c) { return c.calls; });
+  if (errors) w.column("error", contexts, [](const ContextRow& c) { return c.error; });
   w.close();
 }
 
@@ -236,7 +237,7 @@ void write_tables(Writer& w, const Tables& t, bool errors) {
   w.column("invocations", t.entries, [](const Entry& e) { return e.invocations; });
   w.column("inclusive", t.entries, [](const Entry& e) { return e.inclusive; });
   w.close();
-  write_contexts(w, t.contexts);
+  write_contexts(w, t.contexts, errors);
   write_path_tables(w, t, errors);
   write_latency_tables(w, t);
   write_memory_tables(w, t);

@@ -94,10 +94,8 @@ void multiply(Profile& p, uint64_t weight) {
     e.invocations *= weight;
     e.inclusive *= weight;
   }
-  for (ContextRow& c : t.contexts) {
-    c.self *= weight;
-    c.calls *= weight;
-  }
+  for (ContextRow& c : t.contexts)
+    for (uint64_t* n : {&c.self, &c.calls, &c.error}) *n *= weight;
   for (PathRow& path : t.paths) {
     path.count *= weight;
     path.error *= weight;

@@ -145,7 +145,14 @@ void add_tables(Profile& into, const Profile& from, const std::vector<uint32_t>&
         {moved(c.site), moved(c.callee), c.indirect, c.count, c.inclusive, c.error});
   for (const Entry& e : from.tables.entries)
     into.tables.entries.push_back({moved(e.at), e.invocations, e.inclusive});
-  add_contexts(into.tables.contexts, from.tables.contexts, module_in_into);
+  const AddedContexts contexts =
+      add_contexts(into.tables.contexts, from.tables.contexts, module_in_into);
+  move_groups(into.context_groups, contexts.into);
+  ContextGroups context_groups = from.context_groups;
+  move_groups(context_groups, contexts.from);
+  into.context_groups.insert(into.context_groups.end(),
+                             std::make_move_iterator(context_groups.begin()),
+                             std::make_move_iterator(context_groups.end()));
   for (ValueRow v : from.tables.values) {
     v.at = moved(v.at);
     if (v.has_context) v.context = moved(v.context);

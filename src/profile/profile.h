@@ -159,7 +159,8 @@ struct Profile {
   Hotlists hotlists;
   Tables tables;
   Confidence confidence;
-  SampleGroups groups;  // until functions are known
+  SampleGroups groups;           // until functions are known,
+  ContextGroups context_groups;  // and these of tables.contexts
 };
 
 // Sorts the tables of edges, calls and entries and adds up equal rows.
@@ -172,8 +173,8 @@ void add_tables(Profile& into, const Profile& from);
 void add_tables(Profile& into, const Profile& from, const std::vector<uint32_t>& module_in_into);
 
 // Keeps those of `names` (any order; of profile.modules) that executed or called what did, with
-// their figures. Where names overlap, a function ends where the next one begins. Code without a name
-// belongs to nothing. Contexts become those of functions.
+// their figures. Where names overlap, a function ends where the next one begins. Code without a
+// name belongs to nothing. Contexts become those of functions.
 void attribute_functions(Profile& profile, FunctionTable names);
 
 // The function that contains a place, by binary search; null where there is none.

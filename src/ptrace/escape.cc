@@ -1,25 +1,22 @@
 // SPDX-License-Identifier: MIT
 //
-// The frame's layout: arch/x86/include/uapi/asm/sigcontext.h, and struct rt_sigframe and
-// restore_sigcontext in arch/x86/kernel/signal_64.c.
+// The frame: struct rt_sigframe and restore_sigcontext in arch/x86/kernel/signal_64.c.
 #include "ptrace/escape.h"
 
 #include <cpuid.h>
 #include <sys/syscall.h>
-#include <ucontext.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 
+#include "ptrace/signal_frame.h"
+
 namespace shadowprof::ptrace {
 namespace {
 
 constexpr size_t kAlignment = 64;
-constexpr size_t kLegacyBytes = 512;
-constexpr size_t kLeastState = kLegacyBytes + 64;
-constexpr uint32_t kMagic1 = 0x46505853;
-constexpr uint32_t kMagic2 = 0x46505845;
+constexpr size_t kLeastState = kLegacyStateBytes + kStateHeaderBytes;
 // Tiles (AMX) have a place in the kernel's copy, but not in the frame of a program without leave to
 // use them; one that has is not helped.
 constexpr uint64_t kTiles = uint64_t{3} << 17;
@@ -31,7 +28,6 @@ constexpr unsigned long kStackSegmentIsStrict = 4;
 // Of a signal stack: refused by the kernel, which then leaves the present one.
 constexpr int kNoSuchFlags = 0x7fff;
 
-constexpr size_t kContextBytes = offsetof(ucontext_t, uc_sigmask) + sizeof(uint64_t);
 // The address to which the handler would return, and the context.
 constexpr size_t kFrameBytes = sizeof(uint64_t) + kContextBytes;
 
@@ -47,33 +43,24 @@ size_t area_size(uint64_t features) {
   return size;
 }
 
-// What the kernel calls fpx_sw_bytes, at the end of the legacy part.
-struct SoftwareBytes {
-  uint32_t magic1 = kMagic1;
-  uint32_t extended_size = 0;
-  uint64_t features = 0;
-  uint32_t state_size = 0;
-  uint32_t padding[7] = {};
-};
-static_assert(sizeof(SoftwareBytes) == 48);
-
-// As ptrace gives it to as a signal frame has it. Empty: not possible.
+// As ptrace gives it, to as a signal frame has it. Empty: not possible.
 std::vector<uint8_t> state_for_frame(const ExtendedState& state) {
   if (state.size() < kLeastState) return {};
   uint64_t supported = 0, in_use = 0;  // ptrace puts the mask of all features where ours will be
-  std::memcpy(&supported, state.data() + kLegacyBytes - sizeof(SoftwareBytes), sizeof supported);
-  std::memcpy(&in_use, state.data() + kLegacyBytes, sizeof in_use);
+  std::memcpy(&supported, state.data() + kReservedOffset, sizeof supported);
+  std::memcpy(&in_use, state.data() + kLegacyStateBytes, sizeof in_use);
   if (in_use & kTiles) return {};
-  SoftwareBytes software;
+  SoftwareReserved software;
+  software.magic1 = kFrameMagic1;
   software.features = supported & ~kTiles;
   const size_t size = area_size(software.features);
   if (size > state.size()) return {};
   software.state_size = static_cast<uint32_t>(size);
-  software.extended_size = static_cast<uint32_t>(size + sizeof kMagic2);
+  software.extended_size = static_cast<uint32_t>(size + sizeof kFrameMagic2);
   std::vector<uint8_t> bytes(state.begin(), state.begin() + static_cast<ptrdiff_t>(size));
-  std::memcpy(bytes.data() + kLegacyBytes - sizeof software, &software, sizeof software);
-  bytes.resize(size + sizeof kMagic2);
-  std::memcpy(bytes.data() + size, &kMagic2, sizeof kMagic2);
+  std::memcpy(bytes.data() + kReservedOffset, &software, sizeof software);
+  bytes.resize(size + sizeof kFrameMagic2);
+  std::memcpy(bytes.data() + size, &kFrameMagic2, sizeof kFrameMagic2);
   return bytes;
 }
 
@@ -83,23 +70,7 @@ ucontext_t context_of(const Registers& r, SignalMask mask) {
   context.uc_stack.ss_flags = kNoSuchFlags;
   auto& to = context.uc_mcontext.gregs;
   const auto put = [&](int which, uint64_t value) { to[which] = static_cast<greg_t>(value); };
-  put(REG_R8, r.r8);
-  put(REG_R9, r.r9);
-  put(REG_R10, r.r10);
-  put(REG_R11, r.r11);
-  put(REG_R12, r.r12);
-  put(REG_R13, r.r13);
-  put(REG_R14, r.r14);
-  put(REG_R15, r.r15);
-  put(REG_RDI, r.rdi);
-  put(REG_RSI, r.rsi);
-  put(REG_RBP, r.rbp);
-  put(REG_RBX, r.rbx);
-  put(REG_RDX, r.rdx);
-  put(REG_RAX, r.rax);
-  put(REG_RCX, r.rcx);
-  put(REG_RSP, r.rsp);
-  put(REG_RIP, r.rip);
+  for (const SavedRegister& saved : kSavedRegisters) put(saved.index, r.*saved.member);
   put(REG_EFL, r.eflags);
   put(REG_CSGSFS, (r.cs & 0xffff) | (r.ss & 0xffff) << 48);
   std::memcpy(&context.uc_sigmask, &mask, sizeof mask);
@@ -169,27 +140,6 @@ Status Escape::take_out(RemoteMemory& memory) {
   before_.clear();
   return done;
 }
-
-namespace {
-
-template <size_t N>
-std::optional<GuestAddr> find_bytes(std::span<const GuestRange> executable, RemoteMemory& memory,
-                                    const uint8_t (&wanted)[N]) {
-  std::vector<uint8_t> chunk(size_t{1} << 18);
-  for (const GuestRange& range : executable) {
-    for (GuestAddr at = range.start; at + N <= range.end; at = at + (chunk.size() - N + 1)) {
-      const size_t want = std::min<uint64_t>(chunk.size(), range.end.value - at.value);
-      const size_t got = memory.read_some(at, std::span(chunk).first(want));
-      const auto end = chunk.begin() + static_cast<ptrdiff_t>(got);
-      const auto found = std::search(chunk.begin(), end, std::begin(wanted), std::end(wanted));
-      if (found != end) return at + static_cast<uint64_t>(found - chunk.begin());
-      if (got < want || want < chunk.size()) break;
-    }
-  }
-  return std::nullopt;
-}
-
-}  // namespace
 
 std::optional<EscapeRoute> find_escape_route(std::span<const GuestRange> executable,
                                              RemoteMemory& memory) {

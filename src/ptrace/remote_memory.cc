@@ -10,11 +10,15 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "base/limits.h"
 
 namespace shadowprof::ptrace {
 namespace {
+
+// Above this there is no user memory; the vsyscall page is, but its code cannot be executed.
+constexpr GuestAddr kUserEnd{uint64_t{1} << 47};
 
 std::atomic<bool> process_vm_enabled{true};
 
@@ -157,6 +161,25 @@ Result<std::string> RemoteMemory::read_string(GuestAddr from, size_t limit) {
   }
   return fail_errno(ENAMETOOLONG, "no end within {} bytes of the string at {:#x} of process {}",
                     limit, from.value, tid_.value);
+}
+
+std::optional<GuestAddr> find_bytes(std::span<const GuestRange> executable, RemoteMemory& memory,
+                                    std::span<const uint8_t> wanted) {
+  std::vector<uint8_t> chunk(size_t{1} << 16);
+  for (const GuestRange& range : executable) {
+    if (range.end > kUserEnd) continue;
+    // The chunks overlap, as the bytes may lie across.
+    const size_t step = chunk.size() - (wanted.size() - 1);
+    for (GuestAddr at = range.start; at + wanted.size() <= range.end; at = at + step) {
+      const size_t want = std::min<uint64_t>(chunk.size(), range.end.value - at.value);
+      const size_t got = memory.read_some(at, std::span(chunk).first(want));
+      const auto end = chunk.begin() + static_cast<ptrdiff_t>(got);
+      const auto found = std::search(chunk.begin(), end, wanted.begin(), wanted.end());
+      if (found != end) return at + static_cast<uint64_t>(found - chunk.begin());
+      if (got < want) break;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace shadowprof::ptrace

@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -78,5 +79,9 @@ class RemoteMemory {
   Tid tid_;
   UniqueFd mem_;
 };
+
+// Where `wanted` is first met in the ranges of code, which are searched in their order.
+std::optional<GuestAddr> find_bytes(std::span<const GuestRange> executable, RemoteMemory& memory,
+                                    std::span<const uint8_t> wanted);
 
 }  // namespace shadowprof::ptrace

@@ -27,8 +27,6 @@ using Kind = WaitStatus::Kind;
 
 // struct rseq: cpu_id_start, cpu_id, then the pointer to the critical section (linux/rseq.h).
 constexpr uint64_t kRseqSectionOffset = 8;
-// Above this there is no user memory; the vsyscall page is, but its `syscall` cannot be executed.
-constexpr GuestAddr kUserEnd{uint64_t{1} << 47};
 
 bool is_syscall_stop(const WaitStatus& stop) {
   return stop.kind() == Kind::syscall_stop;
@@ -399,19 +397,7 @@ Result<RemoteSigaction> RemoteSyscalls::get_sigaction(int signal) {
 Result<GuestAddr> find_syscall_instruction(std::span<const GuestRange> executable,
                                            RemoteMemory& memory) {
   static constexpr uint8_t kInsn[] = {0x0f, 0x05};
-  std::vector<uint8_t> chunk(size_t{1} << 16);
-  for (const GuestRange& range : executable) {
-    if (range.end > kUserEnd) continue;
-    // The chunks overlap by a byte, as the instruction may lie across.
-    for (GuestAddr at = range.start; at + 1 < range.end; at = at + (chunk.size() - 1)) {
-      const size_t want = std::min<uint64_t>(chunk.size(), range.end.value - at.value);
-      const size_t got = memory.read_some(at, std::span(chunk).first(want));
-      const auto end = chunk.begin() + static_cast<ptrdiff_t>(got);
-      const auto found = std::search(chunk.begin(), end, std::begin(kInsn), std::end(kInsn));
-      if (found != end) return at + static_cast<uint64_t>(found - chunk.begin());
-      if (got < want) break;
-    }
-  }
+  if (const auto found = find_bytes(executable, memory, kInsn)) return *found;
   return fail("process {} has no system call instruction in its executable memory",
               memory.tid().value);
 }

@@ -131,13 +131,31 @@ std::string function_or_address(const Place& p) {
   return module_name(p) + "+" + printable(p.function.substr(kUnnamed.size()));
 }
 
-std::string point(const Place& p, size_t columns) {
+std::string point(const Place& p, size_t columns, std::optional<uint64_t> into_function) {
+  if (into_function && has_name(p)) {
+    const std::string suffix = fmt::format("+{:#x}", *into_function);
+    const size_t taken = std::min(columns, suffix.size());
+    return fit(fit(function_or_address(p), columns - taken) + suffix, columns);
+  }
   const std::string line = source(p);
   const std::string where = line.empty() ? fmt::format("{}+{:#x}", module_name(p), p.offset) : line;
   if (!has_name(p) || columns < 12) return fit(where, columns);
   const size_t least = columns / 4;
   const size_t name_columns = std::max(columns - std::min(columns, width(where) + 1), least);
   return fit(fit(function_or_address(p), name_columns) + " " + where, columns);
+}
+
+FunctionOffsets::FunctionOffsets(const profile::Profile& profile) : profile_(profile) {
+  for (uint32_t i = 0; i < profile.modules.size(); i++)
+    modules_.try_emplace(profile.modules[i].path, i);
+}
+
+std::optional<uint64_t> FunctionOffsets::of(const Place& p) const {
+  const auto module = modules_.find(p.module);
+  if (!p.file.empty() || p.module.empty() || module == modules_.end()) return std::nullopt;
+  const profile::Function* f = find_function(profile_.functions, {module->second, p.offset});
+  if (f == nullptr || f->name != p.function) return std::nullopt;
+  return p.offset - f->at.offset;
 }
 
 std::string printable(std::string_view text) {

@@ -6,10 +6,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
-#include "profile/hotlists.h"
+#include "profile/profile.h"
 
 namespace shadowprof::report {
 
@@ -25,9 +27,23 @@ std::string source(const profile::Place& place);
 std::string file_name(std::string_view path);  // without its folders
 std::string module_name(const profile::Place& place);
 std::string function_or_address(const profile::Place& place);
-// A place within code: the line if it is known, else the address; before it as much of the
-// function's name as there is room for.
-std::string point(const profile::Place& place, size_t columns);
+// A place within code: the line if it is known, before it as much of the function's name as there
+// is room for; else how far into the function it is ("name+0x1c"), or its address.
+std::string point(const profile::Place& place, size_t columns,
+                  std::optional<uint64_t> into_function = std::nullopt);
+
+// How far places are from the beginnings of their functions.
+class FunctionOffsets {
+ public:
+  // `profile` must outlive this.
+  explicit FunctionOffsets(const profile::Profile& profile);
+  // Nothing where the line is known, which says more, or the function is not.
+  std::optional<uint64_t> of(const profile::Place& place) const;
+
+ private:
+  const profile::Profile& profile_;
+  std::map<std::string, uint32_t> modules_;
+};
 
 // `text` with control characters, characters that change the direction of writing, and bytes that
 // are not UTF-8, as \xNN.

@@ -24,7 +24,8 @@ HtmlJson pairs_of(const std::map<std::string, uint64_t>& counts) {
   return json;
 }
 
-std::string place(const Place& p) {
+std::string place_text(const Place& p, const FunctionOffsets& offsets) {
+  if (const auto into = offsets.of(p)) return page_text(point(p, kLongestText, into));
   const std::string line = source(p);
   const std::string where = line.empty() ? fmt::format("{}+{:#x}", module_name(p), p.offset) : line;
   if (p.function.empty()) return page_text(where);
@@ -125,16 +126,18 @@ HtmlJson page_summary(const Profile& p) {
                       {"translation_s", o.translation_s},
                       {"stops", pairs_of(o.stops)}};
   json["syscalls"] = {{"classes", pairs_of(p.syscalls.by_class)}, {"names", std::move(calls)}};
-  json["sizes"] = {{"functions", p.functions.size()},     {"blocks", p.tables.blocks.size()},
-                   {"edges", p.tables.edges.size()},      {"calls", p.tables.calls.size()},
-                   {"contexts", p.tables.contexts.size()},
-                   {"paths", p.tables.paths.size()},      {"loads", p.tables.latencies.size()},
-                   {"values", p.tables.values.size()},    {"arguments", p.tables.arguments.size()},
-                   {"targets", p.hotlists.targets.size()}};
+  json["sizes"] = {
+      {"functions", p.functions.size()},        {"blocks", p.tables.blocks.size()},
+      {"edges", p.tables.edges.size()},         {"calls", p.tables.calls.size()},
+      {"contexts", p.tables.contexts.size()},   {"paths", p.tables.paths.size()},
+      {"loads", p.tables.latencies.size()},     {"values", p.tables.values.size()},
+      {"arguments", p.tables.arguments.size()}, {"targets", p.hotlists.targets.size()}};
   return json;
 }
 
 HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
+  const FunctionOffsets offsets(p);
+  const auto place = [&](const Place& at) { return place_text(at, offsets); };
   HtmlJson json;
   const auto list = [&](const char* name, const auto& rows, auto make) {
     HtmlJson& out = json[name] = HtmlJson::array();
@@ -142,10 +145,10 @@ HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
       if (out.size() < options.rows) out.push_back(make(row));
   };
   const profile::Hotlists& h = p.hotlists;
-  list("edges", h.edges, [](const profile::HotEdge& e) -> HtmlJson {
+  list("edges", h.edges, [&](const profile::HotEdge& e) -> HtmlJson {
     return {place(e.from), place(e.to), profile::to_string(e.kind), e.count, e.share};
   });
-  list("calls", h.call_pairs, [](const profile::HotCallPair& c) -> HtmlJson {
+  list("calls", h.call_pairs, [&](const profile::HotCallPair& c) -> HtmlJson {
     return {place(c.site), page_text(function_or_address(c.callee)), c.indirect, c.count, c.share,
             c.inclusive};
   });
@@ -154,7 +157,7 @@ HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
     for (const Place& f : c.frames) frames.push_back(page_text(function_or_address(f)));
     return {c.share, c.instructions, c.calls, frames};
   });
-  list("paths", h.paths, [](const profile::HotPath& x) -> HtmlJson {
+  list("paths", h.paths, [&](const profile::HotPath& x) -> HtmlJson {
     HtmlJson blocks = HtmlJson::array();
     for (const Place& b : x.blocks)
       if (blocks.size() < kMostBlocks) blocks.push_back(place(b));
@@ -167,7 +170,7 @@ HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
             l.p99,       l.classes,         l.lost_cycles, profile::to_string(l.kind),
             l.stride,    histogram_of(p, l)};
   });
-  list("values", h.values, [](const profile::HotValue& v) -> HtmlJson {
+  list("values", h.values, [&](const profile::HotValue& v) -> HtmlJson {
     const profile::HotFigures& f = v.figures;
     return {place(v.at),
             v.context ? place(*v.context) : "",
@@ -181,13 +184,13 @@ HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
             v.semi_invariant,
             shares_of(f)};
   });
-  list("arguments", h.arguments, [](const profile::HotArgument& a) -> HtmlJson {
+  list("arguments", h.arguments, [&](const profile::HotArgument& a) -> HtmlJson {
     return {place(a.site),       page_text(function_or_address(a.callee)),
             page_text(a.reg),    a.is_size,
             a.figures.count,     a.figures.invariance,
             shares_of(a.figures)};
   });
-  list("targets", h.targets, [](const profile::HotTargets& t) -> HtmlJson {
+  list("targets", h.targets, [&](const profile::HotTargets& t) -> HtmlJson {
     HtmlJson to = HtmlJson::array();
     for (const profile::TargetShare& s : t.targets) to.push_back({place(s.to), s.share});
     return {place(t.at), profile::to_string(t.kind), t.count, t.distinct, to};

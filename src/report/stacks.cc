@@ -127,8 +127,8 @@ class ByContext {
     uint64_t before = 0, given = 0;
     for (const Stack& stack : chains.stacks) {
       before += stack.instructions;
-      const auto upto = static_cast<uint64_t>(static_cast<Wide>(self) * before /
-                                              chains.instructions);
+      const auto upto =
+          static_cast<uint64_t>(static_cast<Wide>(self) * before / chains.instructions);
       if (upto > given) result.push_back({stack.at, callers, stack.frames, upto - given});
       given = upto;
     }
@@ -141,13 +141,17 @@ class ByContext {
 
 }  // namespace
 
-StackFrame function_frame(const profile::Profile& profile, const profile::Function* f,
-                          CodeRef at) {
+StackFrame function_frame(const profile::Profile& profile, const profile::Function* f, CodeRef at) {
   if (f == nullptr) {
     const std::string name = "[unknown code of " + module_label(profile.modules[at.module]) + "]";
     return {name, name, "", 0, 0};
   }
-  return {f->name, f->linkage_name.empty() ? f->name : f->linkage_name, f->file, f->line, f->line};
+  // One made up from its offset means something with its module only.
+  const std::string& path = profile.modules[f->at.module].path;
+  const std::string name = f->name.starts_with("function@")
+                               ? function_or_address({path, f->at.offset, f->name, "", 0})
+                               : f->name;
+  return {name, f->linkage_name.empty() ? name : f->linkage_name, f->file, f->line, f->line};
 }
 
 std::vector<Stack> stacks(const profile::Profile& profile, const symbols::ModuleSet& modules) {

@@ -21,11 +21,14 @@ namespace {
 // From here on what ended samples early is worth a line: results lean to what could be sampled.
 constexpr double kManyEndedEarly = 0.2;
 
+constexpr const char* kBeyond = "(beyond: slower than memory; a page fault, or an interruption)";
+
 class Renderer {
  public:
   Renderer(const Profile& profile, const TextOptions& options)
       : profile_(profile),
         options_(options),
+        offsets_(profile),
         columns_(std::max<size_t>(options.columns, 80)),
         margins_(profile.confidence.groups >= 2) {}
 
@@ -73,6 +76,12 @@ class Renderer {
     text_ += '\n';
     line(options_.color ? fmt::format("\x1b[1m{}\x1b[0m", title) : std::string(title));
   }
+  std::string point_of(const Place& place, size_t columns) const {
+    return point(place, columns, offsets_.of(place));
+  }
+  std::string beside(const Place& place, const std::string& behind, size_t room) const;
+  std::string position_after(const Place& before, const Place& at) const;
+  std::string route(const std::vector<Place>& blocks) const;
   void summary();
   void sampling();
   void methods();
@@ -93,6 +102,7 @@ class Renderer {
 
   const Profile& profile_;
   const TextOptions& options_;
+  FunctionOffsets offsets_;
   size_t columns_;
   bool margins_;  // shares have errors
   std::string text_;
@@ -182,15 +192,15 @@ void Renderer::methods() {
 
 // A place that shares `room` columns with what stands behind it: gets what that leaves over, since
 // names that are cut off say little, and is filled up to half of it.
-std::string beside(const Place& place, const std::string& behind, size_t room) {
+std::string Renderer::beside(const Place& place, const std::string& behind, size_t room) const {
   const size_t half = room - room / 2;
-  const std::string text = point(place, std::max(half, room - std::min(room, behind.size())));
+  const std::string text = point_of(place, std::max(half, room - std::min(room, behind.size())));
   return text.size() < half ? left(text, half) : text;
 }
 
 // A place in the same function as `before`: what differs of its line, or its address.
-std::string position_after(const Place& before, const Place& at) {
-  if (at.file.empty()) return fmt::format("+{:#x}", at.offset);
+std::string Renderer::position_after(const Place& before, const Place& at) const {
+  if (at.file.empty()) return fmt::format("+{:#x}", offsets_.of(at).value_or(at.offset));
   if (at.file == before.file) return fmt::format("line {}", at.line);
   return source(at);
 }
@@ -232,16 +242,18 @@ void Renderer::contexts() {
   const auto& rows = profile_.hotlists.contexts;
   if (rows.empty()) return;
   heading("Hot contexts (by instructions in just that chain of calls)");
-  line("  share    instr    calls  callers > function");
+  line(margins_ ? "  share ±       instr    calls  callers > function"
+                : "  share    instr    calls  callers > function");
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
     const profile::HotContext& c = rows[i];
-    line(colored(c.share, fmt::format("{:>7} {:>8} {:>8}", percent(c.share),
-                                      short_count(c.instructions), short_count(c.calls))) +
-         "  " + chain(c.frames, columns_ - 27));
+    const std::string figures =
+        fmt::format("{:>7}{} {:>8} {:>8}", percent(c.share), margin(c.share_error),
+                    short_count(c.instructions), short_count(c.calls));
+    line(colored(c.share, figures) + "  " + chain(c.frames, columns_ - 27 - margin_columns()));
   }
   const auto& all = profile_.tables.contexts;
-  const auto executed = std::count_if(
-      all.begin(), all.end(), [](const profile::ContextRow& c) { return c.self != 0; });
+  const auto executed = std::count_if(all.begin(), all.end(),
+                                      [](const profile::ContextRow& c) { return c.self != 0; });
   more(std::min(options_.limit, rows.size()), rows.size(), static_cast<size_t>(executed));
 }
 
@@ -259,7 +271,7 @@ void Renderer::edges() {
     const bool within = !e.from.function.empty() && e.from.function == e.to.function &&
                         e.from.module == e.to.module;
     const std::string to =
-        within ? fit(position_after(e.from, e.to), room / 2) : point(e.to, room / 2);
+        within ? fit(position_after(e.from, e.to), room / 2) : point_of(e.to, room / 2);
     line(colored(e.share, figures) + "  " + left(profile::to_string(e.kind), 13) + "  " +
          beside(e.from, to, room) + " -> " + to);
   }
@@ -275,6 +287,8 @@ void Renderer::loads() {
         "(on this host L1 {:.0f}, L2 {:.0f}, L3 {:.0f}, DRAM {:.0f} cycles; clock steps "
         "{:.0f})",
         c->typical[0], c->typical[1], c->typical[2], c->typical[3], c->resolution));
+  constexpr size_t kFigures = 66;
+  const bool narrow = columns_ < kFigures + 32;  // places have lines of their own
   line("     lost    count   mean    p50    p99  L1,L2     L3   DRAM  load");
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
     const profile::HotLoad& l = rows[i];
@@ -284,9 +298,10 @@ void Renderer::loads() {
                              short_count(static_cast<uint64_t>(l.lost_cycles)),
                              short_count(l.executions), l.mean_cycles, l.p50, l.p99,
                              percent(cached), percent(l.classes[2]), percent(l.classes[3]))) +
-         "  " + point(l.at, columns_ - 66));
+         (narrow ? "" : "  " + point_of(l.at, columns_ - kFigures)));
+    if (narrow) line("           " + point_of(l.at, columns_ - 11));
     if (l.classes[3] > 0.3 && l.stride != 0)
-      line(fit(fmt::format("          DRAM in {}: {} at stride {}; prefetch", percent(l.classes[3]),
+      line(fit(fmt::format("           DRAM in {}: {} at stride {}; prefetch", percent(l.classes[3]),
                            profile::to_string(l.kind), l.stride),
                columns_));
   }
@@ -306,6 +321,7 @@ void Renderer::memory() {
   const auto& pages = profile_.hotlists.latency_pages;
   if (!pages.empty()) {
     heading("Pages of slow loads (slowest class first)");
+    if (pages.front().level == profile::LatencyClass::beyond) line(kBeyond);
     line("  class    count   share  page");
     for (size_t i = 0; i < std::min(options_.limit, pages.size()); i++)
       line(fmt::format("{:>7} {:>8} {:>7}  {}", profile::to_string(pages[i].level),
@@ -317,6 +333,7 @@ void Renderer::memory() {
   const auto& values = profile_.hotlists.latency_values;
   if (!values.empty()) {
     heading("Values of slow loads (slowest class first)");
+    if (values.front().level == profile::LatencyClass::beyond) line(kBeyond);
     line("  class    count   share  value");
     for (size_t i = 0; i < std::min(options_.limit, values.size()); i++)
       line(fmt::format("{:>7} {:>8} {:>7}  {}", profile::to_string(values[i].level),
@@ -364,7 +381,7 @@ std::string top_values(const profile::HotValue& v, size_t columns) {
 
 // A path as the functions that it goes through, each with its lines; a block without is named by
 // its offset. "hash_word hotspots.cc 54 55 54 -> find_slot 60".
-std::string route(const std::vector<Place>& blocks) {
+std::string Renderer::route(const std::vector<Place>& blocks) const {
   std::string text, function, file;
   for (const Place& b : blocks) {
     const std::string name = function_or_address(b);
@@ -374,7 +391,7 @@ std::string route(const std::vector<Place>& blocks) {
     }
     function = name;
     if (b.file.empty()) {
-      text += fmt::format(" +{:#x}", b.offset);
+      text += fmt::format(" +{:#x}", offsets_.of(b).value_or(b.offset));
       continue;
     }
     if (b.file != file) text += " " + printable(file_name(b.file)) + ":";
@@ -396,7 +413,7 @@ void Renderer::paths() {
         "{:>7}{} {:>7} {:>8} {:>8} {:>7}", percent(p.share), margin(p.share_error), percent(p.flow),
         short_count(p.count), short_count(p.instructions), p.blocks.size());
     line(colored(p.share, figures) + "  " + fit(route(p.blocks), columns_ - 43 - margin_columns()));
-    if (p.from) line("          from " + point(*p.from, columns_ - 15));
+    if (p.from) line("          from " + point_of(*p.from, columns_ - 15));
   }
   more(std::min(options_.limit, rows.size()), rows.size(), profile_.tables.paths.size());
 }
@@ -422,8 +439,8 @@ void Renderer::values() {
                                            percent(f.invariance), margin(f.invariance_error),
                                            percent(f.zero_share), percent(f.last_value_share),
                                            percent(f.stride_share), short_count(f.distinct))) +
-         "  " + point(v.at, columns_ - 52 - margin_columns()));
-    if (v.context) line("           returning to " + point(*v.context, columns_ - 24));
+         "  " + point_of(v.at, columns_ - 52 - margin_columns()));
+    if (v.context) line("           returning to " + point_of(*v.context, columns_ - 24));
     const std::string code = printable(v.disassembly) + part_text(v);
     std::string detail = "           " + left(code, 30) + " " + top_values(v, columns_ - 44);
     line(fit(detail, columns_));
@@ -448,7 +465,7 @@ void Renderer::arguments() {
     line(colored(a.figures.invariance,
                  fmt::format("{:>8} {:>7} {:<14}", short_count(a.figures.count),
                              percent(a.figures.invariance), fit(top, 14))) +
-         "  " + left(point(a.site, room - room / 2), room - room / 2) + " -> " +
+         "  " + left(point_of(a.site, room - room / 2), room - room / 2) + " -> " +
          left(function_or_address(a.callee), room / 2) + " " + printable(a.reg) +
          (a.is_size ? " size" : ""));
   }
@@ -467,7 +484,7 @@ void Renderer::targets() {
     line(colored(t.targets[0].share,
                  fmt::format("{:>8} {:>7} {:>7}", short_count(t.count), short_count(t.distinct),
                              percent(t.targets[0].share))) +
-         "  " + left(point(t.at, room - room / 2), room - room / 2) + " -> " +
+         "  " + left(point_of(t.at, room - room / 2), room - room / 2) + " -> " +
          function_or_address(t.targets[0].to));
   }
 }

@@ -36,9 +36,9 @@ Status BurstEmulator::begin(shadow::Pause& paused) {
   SP_ASSIGN(const auto mappings, kernel::read_maps(tid));
   SP_TRY(space_.prepare(tid, mappings));
   source_ = std::make_unique<shadow::ProcessMemory>(tid);
-  view_.emplace(*source_);
-  view_->set_areas(shadow::memory_areas(tid, mappings));
-  space_.emulator().begin(*view_, plan_);
+  view_.set_source(*source_);
+  view_.set_areas(shadow::memory_areas(tid, mappings));
+  space_.emulator().begin(view_, plan_);
   std::erase_if(paused.threads(), [&](const shadow::PausedThread& thread) {
     // What comes of a system call that was interrupted is decided when the thread goes on natively.
     if (!thread.stop.is_event(ptrace::StopEvent::stop) || thread.registers.in_syscall())
@@ -99,7 +99,7 @@ uint64_t BurstEmulator::conclude() {
     inject::submit_burst(sink_, t.tracee.tid(), ++traces_, t.words);
   }
   done_.clear();
-  view_.reset();
+  view_.clear();
   source_.reset();
   return std::exchange(instructions_, 0);
 }

@@ -11,7 +11,6 @@
 
 #include <deque>
 #include <map>
-#include <optional>
 
 #include "inject/trace_sink.h"
 #include "sample/burst_engine.h"
@@ -50,7 +49,7 @@ class BurstEmulator : public BurstEngine {
   inject::TraceSink& sink_;
   emu::CapturePlan plan_;
   std::unique_ptr<machine::MemorySource> source_;  // of one burst
-  std::optional<machine::MemoryView> view_;
+  machine::MemoryView view_;
   std::deque<Thread> interpreted_;  // the next one first
   std::vector<Thread> done_;        // native again; their records are still to be handed over
   uint64_t instructions_ = 0;       // of this burst

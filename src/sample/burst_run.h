@@ -65,7 +65,13 @@ class BurstRun {
  private:
   bool handle_report();
   void burst();
+  struct Burst {
+    double length;
+    double begun;
+    double cpu_begun;  // of the program
+  };
   void run_burst(double length);
+  double left_of(const Burst& burst, double now) const;
   void look();
   double random_length();
   double elapsed() const { return watch_.elapsed(); }

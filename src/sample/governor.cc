@@ -2,6 +2,7 @@
 #include "sample/governor.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace shadowprof::sample {
 namespace {
@@ -10,16 +11,25 @@ namespace {
 constexpr double kFirstSample = 0.02;
 constexpr double kFirstRetry = 0.005;
 constexpr double kShortestGap = 0.0005;
-// Lengths. The first samples of a program translate most of what they execute.
-constexpr uint64_t kFirstLength = 10'000'000;
+// Lengths. The first sample is of what little has been executed by then.
+constexpr uint64_t kFirstLength = 2'000'000;
 constexpr uint64_t kLeastLength = 1'000'000;
 constexpr uint64_t kGreatestLength = 320'000'000;
-constexpr double kMemory = 0.8;  // of the sums, from one sample to the next
+constexpr uint64_t kMostGrowth = 8;  // from one typical length to the next
+// Of what a sample costs however long it is, what its length may cost.
+constexpr double kGrowingShare = 0.25;
+// Of the typical length, the lengths of samples that stand for less time than others, or more.
+constexpr double kLeastPart = 0.1;
+constexpr double kMostPart = 4;
 
 }  // namespace
 
 Governor::Governor(const GovernorOptions& options, const FaultPrice& price)
-    : options_(options), price_(price), random_(options.seed), next_(options.delay), length_(kFirstLength) {
+    : options_(options),
+      price_(price),
+      random_(options.seed),
+      next_(options.delay),
+      length_(kFirstLength) {
   next_ += kFirstSample * jitter();
 }
 
@@ -62,22 +72,37 @@ void Governor::choose_next(double now) {
   double earliest = std::max(by_budget, by_load) + options_.delay;
   if (options_.frequency > 0) earliest = std::max(earliest, now + 1 / options_.frequency);
   // What has been saved is not spent at once.
-  const double pace = std::max(expected_cost / options_.max_overhead, expected_life / options_.load);
+  const double pace =
+      std::max(expected_cost / options_.max_overhead, expected_life / options_.load);
   if (patience_ > 1) earliest = std::max(earliest, now + patience_ * pace - expected_life);
   const double gap = std::max(earliest - now, kShortestGap);
   next_ = now + gap * jitter();
 }
 
+uint64_t Governor::next_length(double now) {
+  const double mean_gap = now / static_cast<double>(samples_ + pending_ + 1);
+  const double part = mean_gap > 0 ? (now - stands_from_) / mean_gap : 1;
+  stands_from_ = now;
+  const double length = static_cast<double>(length_) * std::clamp(part, kLeastPart, kMostPart);
+  return std::clamp(static_cast<uint64_t>(length), kLeastLength, kGreatestLength);
+}
+
+// After the 1st, 2nd, 4th, 8th, ... sample: if it followed what samples cost just now, less would
+// be seen of the parts of a program in which they are dear.
 void Governor::choose_length(const SampleCost& sample) {
   if (sample.instructions == 0) return;
-  recent_ = kMemory * recent_ + 1;
-  fixed_ = kMemory * fixed_ + sample.pause + sample.faults_afterwards * price_.kept;
-  growing_ = kMemory * growing_ + sample.faults_while_alive * price_.copied +
-             sample.contention + sample.log;
-  instructions_ = kMemory * instructions_ + static_cast<double>(sample.instructions);
-  const double most = std::min(2.0 * static_cast<double>(length_), double{kGreatestLength});
-  const double balanced = growing_ > 0 ? fixed_ / recent_ / (growing_ / instructions_) : most;
+  const double faults = sample.faults_while_alive + sample.faults_afterwards;
+  const double dearer = std::max(0.0, price_.copied - price_.kept);
+  recent_++;
+  fixed_ += sample.pause + faults * price_.kept;
+  growing_ += sample.faults_while_alive * dearer + sample.contention + sample.log;
+  instructions_ += static_cast<double>(sample.instructions);
+  if (!std::has_single_bit(++lengths_seen_)) return;
+  const auto most = static_cast<double>(std::min(kMostGrowth * length_, kGreatestLength));
+  const double per_instruction = growing_ / instructions_;
+  const double balanced = growing_ > 0 ? kGrowingShare * fixed_ / recent_ / per_instruction : most;
   length_ = static_cast<uint64_t>(std::clamp(balanced, double{kLeastLength}, most));
+  for (double* sum : {&recent_, &fixed_, &growing_, &instructions_}) *sum /= 2;
 }
 
 void Governor::missed(double now, double longest) {

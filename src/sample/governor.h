@@ -10,11 +10,15 @@
 //                    + processor time that the program might have had, where no core is idle; else
 //                      what a busy neighbour costs it (neighbour.h)
 //
-// How long a sample is (length()): what it costs is partly the same however long it is (the pause,
-// and faults after it) and partly grows with it (faults meanwhile, and the neighbour). Few long
-// samples see more instructions; many short ones see more of the program's phases. A sample is so
-// long that both parts cost the same: twice the price of the shortest, and no more than twice the
-// price for an instruction of the longest.
+// How long a sample is (next_length()): what it costs is partly the same however long it is (the
+// pause, and a fault for each page that the program will write to) and partly grows with it (the
+// part of these faults that come meanwhile, which are dearer, and the neighbour). Few long samples
+// see more instructions; many short ones see more of the program's phases. A typical sample is so
+// long that the second part is a quarter of the first.
+//
+// Counts are added up as they are, so a sample is the longer the more time it stands for: what has
+// passed since the one before it. Else the parts of a program in which samples are dear, and
+// therefore rare, would seem to be smaller than they are.
 //
 // A second bound is the load: the share of time in which replicas run. Moments are randomised, so
 // that nothing periodic in the program is seen always or never.
@@ -64,8 +68,8 @@ class Governor {
   void sampled(double now, const SampleCost& cost);
   // Samples are needed so many times less often than the budget allows (convergence.h); at least 1.
   void set_patience(double factor) { patience_ = factor; }
-  // Of the next sample, in instructions.
-  uint64_t length() const { return length_; }
+  // Of a sample that begins now, in instructions.
+  uint64_t next_length(double now);
   // It was stopped outside samples.
   void paused(double seconds) { pause_ += seconds; }
   // Work of ours took so much of its processors.
@@ -99,8 +103,11 @@ class Governor {
   double log_ = 0;
   double active_ = 0;
   double next_ = 0;
-  uint64_t length_;
-  // Decaying sums over the last samples: their number, seconds, seconds, instructions.
+  double stands_from_ = 0;  // the next sample for the time since then
+  uint64_t length_;         // of a typical one
+  uint64_t lengths_seen_ = 0;
+  // Sums over samples, in which those before the last change of length count half, and so on: their
+  // number, seconds, seconds, instructions.
   double recent_ = 0;
   double fixed_ = 0;
   double growing_ = 0;

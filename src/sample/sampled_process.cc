@@ -54,7 +54,10 @@ Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_
     fork_options_.mappings = std::move(*mappings);
   }
   if (syscall_insn_.value == 0) {
-    SP_ASSIGN(syscall_insn_, shadow::find_calls(program_.pid(), fork_options_));
+    // The program runs: if it just executes another, its memory is not what was read of its maps.
+    const auto found = shadow::find_calls(program_.pid(), fork_options_);
+    if (!found) return fail_errno(EAGAIN, "{}", found.error().message);
+    syscall_insn_ = *found;
   }
   const auto before = std::chrono::steady_clock::now();
   shadow::Pause stopped(program_);

@@ -36,6 +36,7 @@ constexpr double kForkPerPage = 0.09e-6;
 // Samples further apart than so many seconds say too little of the program.
 constexpr double kSeldom = 10;
 constexpr double kBurstFrequency = 4;  // a second, as in burst mode
+constexpr double kManyFaults = 0.05;   // of the samples: not of the program's own making
 
 double microseconds_since(std::chrono::steady_clock::time_point start) {
   return 1e-3 * static_cast<double>(std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -104,12 +105,10 @@ SampledRun describe(const ShadowRun& sampled, const ShadowModeRequest& request) 
   done.ended = counts.ended;
   done.fragments = counts.fragments;
   const Convergence& convergence = sampled.convergence();
-  done.sampling = {{"translated_ahead", counts.ahead},
-                   {"waited_for_memory", counts.no_memory},
-                   {"most_shadows", counts.most_shadows},
-                   {"windows", convergence.windows()},
-                   {"windows_alike", convergence.agreeing()},
-                   {"phase_changes", convergence.changes()}};
+  done.sampling = {
+      {"translated_ahead", counts.ahead},        {"waited_for_memory", counts.no_memory},
+      {"most_shadows", counts.most_shadows},     {"windows", convergence.windows()},
+      {"windows_alike", convergence.agreeing()}, {"phase_changes", convergence.changes()}};
   done.translation_s = counts.translation_s;
   done.instructions = counts.instructions;
   done.engine_cpu_s = counts.engine_cpu_s;
@@ -117,8 +116,19 @@ SampledRun describe(const ShadowRun& sampled, const ShadowModeRequest& request) 
   return done;
 }
 
-// Seconds for which a fork would stop the process: its page tables are copied. With huge pages it is
-// less.
+// A replica has its program's shared memory as it is now, not as it was when it was made.
+void warn_of_shared_memory(const ShadowRunCounts& counts, std::vector<std::string>& warnings) {
+  const auto faults = counts.ended.find("fault");
+  if (counts.private_pages == 0 || faults == counts.ended.end()) return;
+  if (static_cast<double>(faults->second) < kManyFaults * static_cast<double>(counts.forks)) return;
+  warnings.push_back(
+      fmt::format("{} of {} samples ended by a fault: what the program, or another one, writes to "
+                  "memory that it shares is seen by its replicas at once; --mode burst has none",
+                  faults->second, counts.forks));
+}
+
+// Seconds for which a fork would stop the process: its page tables are copied. With huge pages it
+// is less.
 double fork_pause(Tid process) {
   std::ifstream file(fmt::format("/proc/{}/statm", process.value));
   uint64_t pages = 0, resident = 0, shared = 0;
@@ -144,7 +154,8 @@ std::optional<BurstModeRequest> bursts_instead(const ShadowModeRequest& request)
   if (!can || request.engine != Engine::translator) return std::nullopt;
   const double pause = fork_pause(request.attach_to.front());
   if (pause < kSeldom * request.governor.max_overhead) return std::nullopt;
-  info("a fork would stop the program for {:.0f} ms: it is profiled in bursts instead", 1e3 * pause);
+  info("a fork would stop the program for {:.0f} ms: it is profiled in bursts instead",
+       1e3 * pause);
   BurstModeRequest bursts;
   bursts.engine = BurstEngineKind::step;
   bursts.attach_to = request.attach_to;
@@ -211,6 +222,7 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   profile.run.duration_s = sampled.sampling_s();
   profile.run.exit = exit_of(sampled.first());
   result.warnings = sampled.warnings();
+  warn_of_shared_memory(sampled.counts(), result.warnings);
 
   pipeline.finish(profile);
   if (request.engine == Engine::emulator) profile.run.engine = "emulator";
@@ -219,8 +231,7 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
     profile.coverage.verified = {{counts.samples, counts.instructions, counts.diverged}};
   }
   fill_syscalls(sampled.counts().by_number, sampled.counts().ended_by_number, profile.syscalls);
-  name_functions(profile, table, request.top, started, Inclusive::measured,
-                 generated);
+  name_functions(profile, table, request.top, started, Inclusive::measured, generated);
   fill_sampled(describe(sampled, request), pipeline, profile);
   fill_stops(sampled, profile.overhead);
   if (options.directory) directory.store(table, profile);

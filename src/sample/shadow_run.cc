@@ -459,7 +459,7 @@ void ShadowRun::sample() {
   }
   counts_.moments++;
   counts_.pauses.push_back(sample.cost.pause);
-  sample.length = options_.sample_size != 0 ? options_.sample_size : governor_.length();
+  sample.length = options_.sample_size != 0 ? options_.sample_size : governor_.next_length(elapsed());
   if (verifies) return begin_verification(std::move(*replicas), std::move(sample));
   counts_.forks++;
   sample.log = replicas->front().log;

@@ -22,9 +22,13 @@ constexpr size_t kMaxRanges = 20'000'000;
 // DW_AT_GNU_discriminator, an extension that <dwarf.h> of elfutils 0.188 does not list.
 constexpr unsigned int kGnuDiscriminator = 0x2136;
 
-// What compilers call a namespace without a name, and __cxa_demangle with them.
-constexpr const char* kUnnamed = "(anonymous namespace)";
+// What compilers call a namespace without a name, and __cxa_demangle with them; and about what the
+// latter calls types without one.
+constexpr const char* kUnnamedNamespace = "(anonymous namespace)";
+constexpr const char* kUnnamedType = "{unnamed type}";
+constexpr const char* kLambda = "{lambda}";
 constexpr int kMaxEnclosing = 64;
+constexpr int kMaxNesting = 4;
 
 using AddRange = std::function<void(uint64_t start, uint64_t end)>;
 
@@ -152,12 +156,13 @@ void SourceLines::index_scopes(Unit& unit) {
   unit.indexed = true;
   struct Level {
     Dwarf_Die die;
-    int32_t scope;      // the function or inlined call that encloses it
-    int32_t enclosing;  // the namespace or class
+    int32_t scope;       // the function or inlined call that encloses it
+    int32_t enclosing;   // the namespace or class, up to `function`
+    Dwarf_Die function;  // that it is written in
   };
   std::vector<IndexedRange> ranges;
   std::vector<Level> levels;  // the next entry to look at, on each depth
-  Level child{{}, -1, -1};
+  Level child{{}, -1, -1, {}};
   if (dwarf_child(&unit.scopes, &child.die) == 0) levels.push_back(child);
   for (size_t seen = 0; !levels.empty() && seen < kMaxDiesPerUnit; ++seen) {
     Level current = levels.back();
@@ -171,13 +176,18 @@ void SourceLines::index_scopes(Unit& unit) {
     }
     child.scope = current.scope;
     child.enclosing = current.enclosing;
+    child.function = current.function;
     int tag = dwarf_tag(&current.die);
     if (is_enclosing(tag)) {
       const char* name = dwarf_diename(&current.die);
+      if (name == nullptr) name = tag == DW_TAG_namespace ? kUnnamedNamespace : kUnnamedType;
       child.enclosing = static_cast<int32_t>(unit.enclosing.size());
-      unit.enclosing.push_back({name != nullptr ? name : kUnnamed, current.enclosing});
-    } else if (tag == DW_TAG_subprogram && current.enclosing >= 0) {
-      unit.declared_in[dwarf_dieoffset(&current.die)] = current.enclosing;
+      unit.enclosing.push_back({name, current.enclosing, current.function});
+    } else if (tag == DW_TAG_subprogram) {
+      if (current.enclosing >= 0)
+        unit.declared_in[dwarf_dieoffset(&current.die)] = current.enclosing;
+      child.enclosing = -1;
+      child.function = current.die;
     }
     if (is_scope(tag)) {
       auto index = static_cast<uint32_t>(unit.scope_list.size());
@@ -198,7 +208,8 @@ void SourceLines::index_scopes(Unit& unit) {
   unit.scope_index = RangeIndex::innermost_wins(std::move(ranges));
 }
 
-SourceLines::FunctionName SourceLines::name_function(const Unit& unit, Dwarf_Die* die) {
+SourceLines::FunctionName SourceLines::name_function(const Unit& unit, Dwarf_Die* die,
+                                                     int nesting) {
   FunctionName name;
   int line = 0;
   if (dwarf_decl_line(die, &line) == 0 && line > 0) name.line = static_cast<uint32_t>(line);
@@ -219,13 +230,25 @@ SourceLines::FunctionName SourceLines::name_function(const Unit& unit, Dwarf_Die
     name.linkage_name = name.function;  // C
     return name;
   }
-  int32_t index = found->second;
-  for (int depth = 0; index >= 0 && depth < kMaxEnclosing; ++depth) {
-    const Enclosing& outer = unit.enclosing[static_cast<size_t>(index)];
-    name.function.insert(0, printable(outer.name) + "::");
-    index = outer.parent;
-  }
+  const bool call_operator = name.function.starts_with("operator()");
+  name.function.insert(0, enclosing_names(unit, found->second, call_operator, nesting));
   return name;
+}
+
+// "outer::inner::". Classes within functions have the function's name before theirs.
+std::string SourceLines::enclosing_names(const Unit& unit, int32_t enclosing, bool of_call_operator,
+                                         int nesting) {
+  std::string names;
+  Dwarf_Die function{};
+  for (int depth = 0; enclosing >= 0 && depth < kMaxEnclosing; ++depth) {
+    const Enclosing& outer = unit.enclosing[static_cast<size_t>(enclosing)];
+    const bool is_lambda = of_call_operator && depth == 0 && outer.name == kUnnamedType;
+    names.insert(0, (is_lambda ? kLambda : printable(outer.name)) + "::");
+    function = outer.function;
+    enclosing = outer.parent;
+  }
+  if (function.addr == nullptr || nesting == 0) return names;
+  return name_function(unit, &function, nesting - 1).function + "::" + names;
 }
 
 void SourceLines::name_frame(Unit& unit, Dwarf_Die* die, SourceFrame& frame) {
@@ -234,7 +257,7 @@ void SourceLines::name_frame(Unit& unit, Dwarf_Die* die, SourceFrame& frame) {
   if (dwarf_tag(die) == DW_TAG_inlined_subroutine && !follow(die, DW_AT_abstract_origin, &named))
     named = *die;
   auto [name, is_new] = unit.names.try_emplace(named.addr);
-  if (is_new) name->second = name_function(unit, die);
+  if (is_new) name->second = name_function(unit, die, kMaxNesting);
   frame.function = name->second.function;
   frame.linkage_name = name->second.linkage_name;
   frame.function_line = name->second.line;

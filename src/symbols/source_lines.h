@@ -63,9 +63,11 @@ class SourceLines {
     std::string linkage_name;
     uint32_t line = 0;
   };
+  // A namespace or class; `function`, if it has an address, is what a local class stands in.
   struct Enclosing {
     std::string name;
     int32_t parent = -1;
+    Dwarf_Die function{};
   };
   struct Unit {
     Dwarf_Die lines{};   // the die whose line table covers the unit
@@ -88,7 +90,10 @@ class SourceLines {
   SourceLines(UniqueFd fd, ElfFile file, Dwarf* dwarf);
   void index_units();
   void index_scopes(Unit& unit);
-  static FunctionName name_function(const Unit& unit, Dwarf_Die* die);
+  // `nesting`: of functions in classes in functions, as deep as names say it.
+  static FunctionName name_function(const Unit& unit, Dwarf_Die* die, int nesting);
+  static std::string enclosing_names(const Unit& unit, int32_t enclosing, bool of_call_operator,
+                                     int nesting);
   static void name_frame(Unit& unit, Dwarf_Die* die, SourceFrame& frame);
   std::vector<SourceFrame> look_up(uint64_t vaddr);
 

@@ -54,6 +54,18 @@ void refuses(std::vector<std::string> words, const std::string& sentence) {
 
 }  // namespace
 
+TEST_CASE("sampled runs draw a seed each, full mode has one, and what is given is taken") {
+  const auto seed = [](std::vector<std::string> words) {
+    const RunOptions options = parse(std::move(words)).options;
+    return options.sampling.seed(options.mode);
+  };
+  CHECK(seed({"true"}) != seed({"true"}));
+  CHECK(seed({"--mode", "burst", "true"}) != seed({"--mode", "burst", "true"}));
+  CHECK(seed({"--mode", "full", "true"}) == 1);
+  CHECK(seed({"--seed", "7", "true"}) == 7);
+  CHECK(seed({"--seed", "7", "--mode", "full", "true"}) == 7);
+}
+
 TEST_CASE("everything from the first word that is no option belongs to the program") {
   using Words = std::vector<std::string>;
   CHECK(parse({"-q", "ls", "-o", "x", "--", "-q"}).options.command ==

@@ -71,7 +71,8 @@ class Script {
   // "unknown/10/30: self": by the numbers of blocks.
   std::map<std::string, uint64_t> contexts(bool begins_anywhere = true) {
     collect::EdgeCollector collector(
-        table, {.calls = true, .contexts = true, .begins_anywhere = begins_anywhere});
+        table,
+        {.calls = true, .errors = true, .contexts = true, .begins_anywhere = begins_anywhere});
     collector.consume({Tid(7), words_});
     collector.finish(profile);
     profile.coverage.estimated = true;
@@ -123,10 +124,8 @@ TEST_CASE("a sample that returns is in the function that its stack says") {
 TEST_CASE("a stack that could not be unwound to its end hangs below unknown callers") {
   Script s;
   s.start({22 * 16}, false).ret(30).ret(22).plain(12).call(13, 30).ret(30).plain(14).end();
-  CHECK(s.contexts() == Contexts{{"?/21/30", 30},
-                                 {"?/21", 22},
-                                 {"?/12", 12 + 13 + 14},
-                                 {"?/12/30", 30}});
+  CHECK(s.contexts() ==
+        Contexts{{"?/21/30", 30}, {"?/21", 22}, {"?/12", 12 + 13 + 14}, {"?/12/30", 30}});
   CHECK(s.profile.coverage.events.at("stacks_cut") == 1);
 }
 
@@ -144,6 +143,26 @@ TEST_CASE("samples do not nest in one another") {
   s.start({22 * 16}, true).call(30, 40).plain(40).end();
   s.start({12 * 16}, true).plain(40).end();
   CHECK(s.contexts() == Contexts{{"21/30", 30}, {"21/30/40", 40}, {"11/40", 40}});
+}
+
+TEST_CASE("errors of contexts come from how samples differ") {
+  Script s;
+  for (int i = 0; i < 8; i++) {
+    s.start({22 * 16}, true);
+    for (int j = 0; j < (i % 2 == 0 ? 100 : 300); j++) s.plain(30);
+    s.call(30, 40).plain(40).end();
+  }
+  s.contexts();
+  const profile::ContextGroups& groups = s.profile.context_groups;
+  REQUIRE(groups.size() == 8);
+  for (size_t g = 0; g < groups.size(); g++) {
+    REQUIRE(groups[g].entries.size() == 2);
+    const uint64_t outer = g % 2 == 0 ? 3030 : 9030;
+    CHECK(groups[g].entries[0].instructions == outer);
+    CHECK(groups[g].entries[1].instructions == 40);
+    CHECK(groups[g].instructions == doctest::Approx(static_cast<double>(outer + 40)));
+    CHECK(s.profile.tables.contexts[groups[g].entries[1].row].self == 8 * 40);
+  }
 }
 
 TEST_CASE("calls nested deeper than contexts are kept stay in one row") {

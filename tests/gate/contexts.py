@@ -8,7 +8,9 @@ stack of the replica alone. With --exact-inclusive the program is followed from 
 
 import argparse
 import json
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -51,6 +53,70 @@ def check_shape(profile, sums):
     return working
 
 
+def check_confidence(profile):
+    """Where samples agree on a share, its interval is narrow, and it has the true one."""
+    expect(profile["confidence"]["groups"] > 1, "no errors are known", profile["confidence"])
+    rows = {tuple(f["function"].split("::")[-1].split("(")[0] for f in c["frames"]): c
+            for c in profile["hotlists"]["contexts"]}
+    more, = [c for names, c in rows.items() if names[-2:] == ("outer_more", "shared")]
+    expect(0 < more["share_error"], "the interval has no width", more)
+    expect(len(profile["tables"]["contexts"]["error"]) == len(profile["tables"]["contexts"]["self"]),
+           "errors are missing from the table")
+
+
+def innermost_share(stacks, total):
+    """Of outer_more > shared: `stacks` are (names from the outermost on, count)."""
+    plain = [([n.split("::")[-1].split("(")[0] for n in names], count) for names, count in stacks]
+    expect(sum(count for _, count in plain) == total, "stacks do not add up")
+    return sum(count for names, count in plain if names[-2:] == ["outer_more", "shared"]) / total
+
+
+def check_exports(shadowprof, sampled, folder, profile):
+    """Every format that has stacks says the same of one chain of calls; pprof is read by its program."""
+    total = profile["coverage"]["instructions_profiled"]
+    folded = run(shadowprof, "export", "--format", "folded", sampled).splitlines()
+    stacks = [(line.rpartition(" ")[0].split(";"), int(line.rpartition(" ")[2])) for line in folded]
+    expected = innermost_share(stacks, total)
+    expect(expected > 0.5, "the chain is not the hottest", expected)
+
+    data = json.loads(run(shadowprof, "export", "--format", "speedscope", sampled))
+    names = [f["name"] for f in data["shared"]["frames"]]
+    one, = data["profiles"]
+    stacks = [([names[i] for i in s], w) for s, w in zip(one["samples"], one["weights"])]
+    expect(innermost_share(stacks, total) == expected, "speedscope differs from folded")
+
+    thread, = json.loads(run(shadowprof, "export", "--format", "firefox", sampled))["threads"]
+    prefix, frame = thread["stackTable"]["prefix"], thread["stackTable"]["frame"]
+    function, text = thread["funcTable"]["name"], thread["stringArray"]
+
+    def names_of(stack):
+        names = []
+        while stack is not None:
+            names.insert(0, text[function[thread["frameTable"]["func"][frame[stack]]]])
+            stack = prefix[stack]
+        return names
+    stacks = [(names_of(s), w) for s, w in zip(thread["samples"]["stack"], thread["samples"]["weight"])]
+    expect(innermost_share(stacks, total) == expected, "Firefox's stacks differ from folded")
+    check_pprof(shadowprof, sampled, folder, expected)
+
+
+def check_pprof(shadowprof, sampled, folder, expected):
+    if not shutil.which("go"):
+        print("skipped: go (with its pprof) is not installed, its answer is not compared")
+        return
+    path = folder / "x.pb.gz"
+    run(shadowprof, "export", "--format", "pprof", "-o", path, sampled)
+    shown = subprocess.run(["go", "tool", "pprof", "-top", "-cum", "-nodefraction=0", str(path)], check=True,
+                           capture_output=True, text=True, env={**os.environ, "HOME": str(folder)}).stdout
+    lines = [line.split() for line in shown.splitlines()
+             if line.count("%") == 3 and line.split()[4].endswith("%") and line.split()[4][0].isdigit()]
+    cumulative = {" ".join(words[5:]).split("::")[-1].split("(")[0]: float(words[4].rstrip("%")) / 100
+                  for words in lines}
+    expect(cumulative["main"] > 0.9, "pprof does not see main's callees", shown)
+    expect(abs(cumulative["outer_more"] - expected) < 0.01, "pprof's cumulative share differs", shown)
+    expect(cumulative["shared"] > cumulative["outer_more"], "pprof's callee has less than a caller", shown)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--shadowprof", required=True)
@@ -68,7 +134,7 @@ def main():
 
         for engine in ("translator", "emulator"):
             run(args.shadowprof, "run", "-q", "--engine", engine, "--max-overhead", "50%", "--load", "0.9",
-                "--sample-size", "100K", "-o", sampled, "--", args.program, "15000")
+                "--sample-size", "100K", "--seed", "1", "-o", sampled, "--", args.program, "15000")
             profile = json.loads(sampled.read_text())
             expect(profile["coverage"]["samples"] > 3, "too few samples", profile["coverage"])
             sums = chains(profile)
@@ -78,6 +144,8 @@ def main():
             expect(inclusive["main"] > 0.9 * profile["coverage"]["instructions_profiled"],
                    "main does not have what it calls", inclusive)
 
+        check_confidence(profile)
+        check_exports(args.shadowprof, sampled, folder, profile)
         text = run(args.shadowprof, "report", sampled)
         expect("main > " in text and "shared" in text.split("Hot contexts")[1], "the report lacks contexts", text)
         folded = run(args.shadowprof, "export", "--format", "folded", sampled)

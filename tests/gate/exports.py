@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+import xml.etree.ElementTree
 
 LLVM_VERSIONS = ["-19", "-18", "-17", "-16", "-15", "-14", ""]
 
@@ -79,6 +80,19 @@ def folded_adds_up(x):
     require(sum(counts.values()) == x.attributed, "not all instructions are there")
     parse = sum(n for stack, n in counts.items() if "parse(" in stack.split(";")[1])
     require(parse == x.parse["self_instructions"], parse)
+
+
+def flamegraph_draws_folded(x):
+    script = pathlib.Path("/usr/share/perl5/Devel/NYTProf/flamegraph.pl")
+    if not script.exists():
+        raise Skip("flamegraph.pl (of libdevel-nytprof-perl) is not installed")
+    done = call("perl", script, "--minwidth=0", x.export("folded", "x.folded"))
+    require(done.stderr == "", done.stderr)
+    picture = xml.etree.ElementTree.fromstring(done.stdout)
+    titles = [title.text for title in picture.iter("{http://www.w3.org/2000/svg}title")]
+    require(f"all ({x.attributed:,} samples, 100%)" in titles, titles[:20])
+    own = f"({x.parse['self_instructions']:,} samples, "
+    require(any("parse(" in title and own in title for title in titles), own)
 
 
 def callgrind_annotate_reads_callgrind(x):
@@ -395,7 +409,7 @@ def what_cannot_be_exported_is_one_sentence(x):
         require(done.returncode == 125 and done.stderr.count("\n") == 1 and not done.stdout, done)
 
 
-CASES = [folded_adds_up, callgrind_annotate_reads_callgrind, pprof_reads_pprof,
+CASES = [folded_adds_up, flamegraph_draws_folded, callgrind_annotate_reads_callgrind, pprof_reads_pprof,
          speedscope_is_consistent, speedscope_schema_holds, firefox_profile_has_the_published_columns, chrome_trace_has_the_run,
          llvm_reads_the_sample_profile, what_did_not_run_has_count_zero, counts_fit_into_32_bits,
          llvm_profgen_reads_the_unsymbolized_profile,

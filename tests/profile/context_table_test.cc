@@ -22,7 +22,7 @@ Profile sample() {
   p.coverage.instructions_profiled = p.coverage.attributed = p.coverage.instructions_total = 100;
   p.tables.blocks = {{{0, 100}, 8, 1, 10}, {{0, 300}, 8, 1, 90}};
   p.tables.contexts = {code(kNone, 104, 10), code(0, 300, 20, 3), code(kNone, 140, 0),
-                       code(2, 300, 30, 1),  code(3, 300, 40, 2)};
+                       code(2, 300, 30, 1), code(3, 300, 40, 2)};
   p.confidence.exact = true;
   return p;
 }
@@ -76,6 +76,51 @@ TEST_CASE("the hottest contexts stay, and nothing is lost of the others") {
   CHECK(context_totals(rows)[0] == before);
   CHECK(rows.back().kind == ContextKind::other);
   CHECK(rows[1].at.offset == 10 + 46);
+}
+
+// What a context has of each of four groups of samples, 100 instructions each.
+Profile grouped(const std::vector<uint32_t>& in_first) {
+  Profile p = sample();
+  p.confidence = {false, 4};
+  p.coverage.instructions_profiled = p.coverage.attributed = p.coverage.instructions_total = 400;
+  uint32_t first = 0;
+  for (const uint32_t n : in_first) {
+    first += n;
+    // Two places in main are one row in the end.
+    p.context_groups.push_back({{{0, n / 2}, {2, n - n / 2}, {4, 100 - n}}, 100});
+  }
+  p.tables.blocks = {{{0, 100}, 10, 1, first}, {{0, 300}, 90, 1, 400 - first}};
+  p.tables.contexts = {code(kNone, 104, first), code(0, 300, 0, 3), code(kNone, 140, 0),
+                       code(2, 300, 0, 1), code(3, 300, 400 - first, 2)};
+  return p;
+}
+
+TEST_CASE("a context's error is that of its share from group to group") {
+  Profile same = grouped({25, 25, 25, 25});
+  attribute_functions(same, names());
+  for (const ContextRow& row : same.tables.contexts) CHECK(row.error == 0);
+
+  Profile p = grouped({10, 40, 10, 40});
+  attribute_functions(p, names());
+  REQUIRE(p.tables.contexts.size() == 3);
+  // sqrt(4 / 3 x 4 x 15^2)
+  CHECK(p.tables.contexts[0].error == 35);
+  CHECK(p.tables.contexts[1].error == 0);
+  CHECK(p.tables.contexts[2].error == 35);
+  CHECK(p.context_groups.empty());
+
+  p.hotlists = compute_hotlists(p, 10);
+  REQUIRE(p.hotlists.contexts.size() == 2);
+  // Student's t with three degrees of freedom: 3.182.
+  CHECK(*p.hotlists.contexts[0].share_error == doctest::Approx(3.182 * 35 / 400).epsilon(0.01));
+  const auto read = parse_profile(profile_json(p));
+  REQUIRE(read.has_value());
+  CHECK(read->tables.contexts[2].error == 35);
+
+  Merger merger;
+  REQUIRE(merger.add(p, "a", 2).has_value());
+  REQUIRE(merger.add(p, "b", 1).has_value());
+  CHECK(merger.finish().tables.contexts[0].error == 78);  // of 70 and 35
 }
 
 TEST_CASE("a written and read profile has the same contexts") {

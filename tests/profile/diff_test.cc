@@ -170,6 +170,21 @@ TEST_CASE(
   CHECK(diff.paths[1].at.line == 1);
 }
 
+TEST_CASE("a path that begins in code without a line is said to be at the first line after it") {
+  Profile p =
+      build("/app", "aa", {named({0, 0x10}, "f", "f.c", 100), named({0, 0x40}, "g", "g.c", 9)});
+  p.tables.paths = {{10, 4, false, {}, {{0, 0x12}, {0, 0x40}, {0, 0x16}, {0, 0x18}}}};
+  const SourceKnowledge lines{[](CodeRef at) -> std::optional<SourceLine> {
+                                if (at.offset == 0x12) return std::nullopt;
+                                return SourceLine{"f.c", static_cast<uint32_t>(at.offset)};
+                              },
+                              {}};
+  const Diff diff = compare_profiles(p, lines, p, lines);
+  REQUIRE(diff.paths.size() == 1);
+  CHECK(diff.paths[0].at.function == "f");
+  CHECK(diff.paths[0].at.line == 0x16);
+}
+
 ValueRow value_row(uint64_t offset, std::vector<ValueCount> top) {
   ValueRow row;
   row.at = {0, offset};
@@ -199,8 +214,8 @@ TEST_CASE("values are compared by how often the base's most frequent one is comp
 
 TEST_CASE("loads are ranked by the cycles that they lose, with the share that misses") {
   auto [base, now] = rebuilt();
-  LatencyRow hit{{0, 0x10},         100, 100, 0,         500, {100, 0, 0, 0, 0},
-                 AddressKind::heap, 8,   0,   0,   {{5, 100}}};
+  LatencyRow hit{{0, 0x10},         100, 100, 0, 500,       {100, 0, 0, 0, 0},
+                 AddressKind::heap, 8,   0,   0, {{5, 100}}};
   LatencyRow miss{{0, 0x20},
                   100,
                   100,

@@ -79,6 +79,13 @@ Tracee Guest::seize(TraceOptions options) {
   return *tracee;
 }
 
+Tracee Guest::seize_ready() {
+  Tracee tracee = seize();
+  await_ready();
+  stop();
+  return tracee;
+}
+
 void Guest::await_ready(int n) {
   for (int i = 0; i < kPatienceMs && shared_->ready < n; ++i) sleep_ms(1);
   REQUIRE(shared_->ready >= n);
@@ -114,6 +121,18 @@ WaitStatus Guest::run_to_end() {
     if (status.is_dead()) return status;
     const int signal = status.kind() == WaitStatus::Kind::signal_stop ? status.signal() : 0;
     (void)tracee().cont_if_alive(signal);
+  }
+}
+
+WaitStatus Guest::finish(Tracee tracee) {
+  shared_->go = 1;
+  REQUIRE(tracee.cont_if_alive());
+  return run_to_end();
+}
+
+void spin(Shared& shared) {
+  shared.ready = 1;
+  while (shared.go == 0) {
   }
 }
 

@@ -42,6 +42,8 @@ class Guest {
 
   // With mark_syscall_stops added.
   Tracee seize(TraceOptions options = TraceOptions::none);
+  // Seized, where `shared().ready` is set, and stopped.
+  Tracee seize_ready();
   // Runs until `shared().ready` is at least n.
   void await_ready(int n = 1);
   // Until it sleeps in the kernel.
@@ -52,12 +54,17 @@ class Guest {
   WaitStatus wait();
   // Lets it run to its end, passing signals on; the final status.
   WaitStatus run_to_end();
+  // The same from a stop, with leave to go on.
+  WaitStatus finish(Tracee tracee);
 
  private:
   Tid tid_;
   Shared* shared_;
   bool reaped_ = false;
 };
+
+// Of a guest: computes until it may go on.
+void spin(Shared& shared);
 
 // Says so and returns false where tracing is forbidden; the test then returns at once.
 bool can_trace();

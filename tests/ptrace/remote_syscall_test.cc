@@ -23,23 +23,11 @@ using namespace shadowprof;
 using namespace shadowprof::ptrace;
 using namespace shadowprof::ptrace::test;
 
-namespace {
-
-void spin(Shared& shared) {
-  shared.ready = 1;
-  while (shared.go == 0) {
-  }
-}
-
-}  // namespace
-
 TEST_CASE("remote calls work in a thread that computes, and leave its registers alone") {
   if (!can_trace()) return;
   Watchdog watchdog;
   Guest guest(spin);
-  Tracee tracee = guest.seize();
-  guest.await_ready();
-  guest.stop();
+  Tracee tracee = guest.seize_ready();
   const Registers before = tracee.must_get_registers();
   ExtendedState vectors_before;
   REQUIRE(tracee.get_extended_state_if_alive(vectors_before));
@@ -74,18 +62,14 @@ TEST_CASE("remote calls work in a thread that computes, and leave its registers 
   ExtendedState vectors_after;
   REQUIRE(tracee.get_extended_state_if_alive(vectors_after));
   CHECK(vectors_after == vectors_before);
-  guest.shared().go = 1;
-  REQUIRE(tracee.cont_if_alive());
-  CHECK(guest.run_to_end().exit_code() == 0);
+  CHECK(guest.finish(tracee).exit_code() == 0);
 }
 
 TEST_CASE("a series of no calls touches nothing") {
   if (!can_trace()) return;
   Watchdog watchdog;
   Guest guest(spin);
-  Tracee tracee = guest.seize();
-  guest.await_ready();
-  guest.stop();
+  Tracee tracee = guest.seize_ready();
   RemoteSyscalls remote(tracee, syscall_insn());
   CHECK(remote.finish().value().is_event(StopEvent::stop));
 }
@@ -94,9 +78,7 @@ TEST_CASE("a wrong instruction address is an error and the thread is put back") 
   if (!can_trace()) return;
   Watchdog watchdog;
   Guest guest(spin);
-  Tracee tracee = guest.seize();
-  guest.await_ready();
-  guest.stop();
+  Tracee tracee = guest.seize_ready();
   const Registers before = tracee.must_get_registers();
   {
     RemoteSyscalls remote(tracee, GuestAddr(0x10));
@@ -105,9 +87,7 @@ TEST_CASE("a wrong instruction address is an error and the thread is put back") 
     CHECK(remote.take_deferred_signals().empty());
   }
   CHECK(tracee.must_get_registers() == before);
-  guest.shared().go = 1;
-  REQUIRE(tracee.cont_if_alive());
-  CHECK(guest.run_to_end().exit_code() == 0);
+  CHECK(guest.finish(tracee).exit_code() == 0);
 }
 
 TEST_CASE("remote calls at a syscall entry stop leave the program's call to be made") {
@@ -117,9 +97,7 @@ TEST_CASE("remote calls at a syscall entry stop leave the program's call to be m
     spin(shared);
     shared.result = ::syscall(SYS_dup2, 2, 77);
   });
-  Tracee tracee = guest.seize();
-  guest.await_ready();
-  guest.stop();
+  Tracee tracee = guest.seize_ready();
   guest.shared().go = 1;
   REQUIRE(tracee.syscall_if_alive());
   REQUIRE(guest.wait().kind() == WaitStatus::Kind::syscall_stop);
@@ -211,9 +189,7 @@ TEST_CASE("an interrupted rseq critical section is still there after remote call
   if (!can_trace()) return;
   Watchdog watchdog;
   Guest guest(spin);
-  Tracee tracee = guest.seize();
-  guest.await_ready();
-  guest.stop();
+  Tracee tracee = guest.seize_ready();
   GuestAddr rseq;
   REQUIRE(tracee.get_rseq_if_alive(rseq));
   if (rseq == GuestAddr()) {

@@ -32,12 +32,6 @@ void handle(int signal, void (*handler)(int, siginfo_t*, void*)) {
   ::sigaction(signal, &action, nullptr);
 }
 
-void spin(Shared& shared) {
-  shared.ready = 1;
-  while (shared.go == 0) {
-  }
-}
-
 // SIGRTMIN's values must come in order; SIGUSR1's and SIGFPE's are added up in result.
 void count_signals(Shared& shared) {
   in_guest = &shared;
@@ -69,7 +63,7 @@ TEST_CASE("signals that arrive during remote calls are all delivered once, in or
   Guest guest(count_signals);
   Tracee tracee = guest.seize();
   guest.await_ready();
-  constexpr int kSignals = 300;
+  constexpr int kSignals = 150;
   Guest sender([&](Shared& shared) {
     while (shared.go == 0) {
     }
@@ -98,9 +92,7 @@ TEST_CASE("a sent signal that remote calls cannot hold back is kept with its sig
   if (!can_trace()) return;
   Watchdog watchdog;
   Guest guest(count_signals);
-  Tracee tracee = guest.seize();
-  guest.await_ready();
-  guest.stop();
+  Tracee tracee = guest.seize_ready();
   RemoteSyscalls remote(tracee, syscall_insn());
   CHECK(remote.call(SYS_getpid).value() == guest.pid());
   ::sigqueue(guest.pid(), SIGFPE, {.sival_int = 30});
@@ -111,9 +103,7 @@ TEST_CASE("a sent signal that remote calls cannot hold back is kept with its sig
   CHECK(deferred[0].si_value.sival_int == 30);
   CHECK(guest.shared().result == 0);
   give_back(tracee, guest, deferred[0]);
-  guest.shared().go = 1;
-  REQUIRE(tracee.cont_if_alive());
-  CHECK(guest.run_to_end().exit_code() == 0);
+  CHECK(guest.finish(tracee).exit_code() == 0);
   CHECK(guest.shared().result == 30);
 }
 
@@ -164,9 +154,7 @@ TEST_CASE("a signal can be given back though the program blocks every signal") {
     sigemptyset(&set);
     ::sigprocmask(SIG_SETMASK, &set, nullptr);
   });
-  Tracee tracee = guest.seize();
-  guest.await_ready();
-  guest.stop();
+  Tracee tracee = guest.seize_ready();
   SignalMask mask = 0;
   REQUIRE(tracee.get_signal_mask_if_alive(mask));
   siginfo_t info{};
@@ -177,9 +165,7 @@ TEST_CASE("a signal can be given back though the program blocks every signal") {
   SignalMask after = 0;
   REQUIRE(tracee.get_signal_mask_if_alive(after));
   CHECK(after == mask);
-  guest.shared().go = 1;
-  REQUIRE(tracee.cont_if_alive());
-  CHECK(guest.run_to_end().exit_code() == 0);
+  CHECK(guest.finish(tracee).exit_code() == 0);
   CHECK(guest.shared().count == 0);
   CHECK(guest.shared().result == 5);
 }
@@ -202,9 +188,7 @@ TEST_CASE("SIGTRAP's mask and disposition survive remote calls") {
       ::sigprocmask(SIG_SETMASK, &set, nullptr);
       spin(shared);
     });
-    Tracee tracee = guest.seize();
-    guest.await_ready();
-    guest.stop();
+    Tracee tracee = guest.seize_ready();
     std::string before;
     for (const char* field : {"SigBlk", "SigIgn", "SigCgt", "SigPnd", "ShdPnd"}) {
       before += status_field(guest.tid(), field);
@@ -217,9 +201,7 @@ TEST_CASE("SIGTRAP's mask and disposition survive remote calls") {
       after += status_field(guest.tid(), field);
     }
     CHECK(after == before);
-    guest.shared().go = 1;
-    REQUIRE(tracee.cont_if_alive());
-    CHECK(guest.run_to_end().exit_code() == 0);
+    CHECK(guest.finish(tracee).exit_code() == 0);
     CHECK(guest.shared().count == 0);
   }
 }
@@ -230,9 +212,7 @@ TEST_CASE("a stop signal and its continuation during remote calls leave the proc
     CAPTURE(continue_early);
     Watchdog watchdog;
     Guest guest(spin);
-    Tracee tracee = guest.seize();
-    guest.await_ready();
-    guest.stop();
+    Tracee tracee = guest.seize_ready();
     RemoteSyscalls remote(tracee, syscall_insn());
     CHECK(remote.call(SYS_getpid).value() == guest.pid());
     ::kill(guest.pid(), SIGSTOP);
@@ -248,9 +228,7 @@ TEST_CASE("a stop signal and its continuation during remote calls leave the proc
       ::kill(guest.pid(), SIGCONT);
       CHECK(guest.wait().is_event(StopEvent::stop));
     }
-    guest.shared().go = 1;
-    REQUIRE(tracee.cont_if_alive());
-    CHECK(guest.run_to_end().exit_code() == 0);
+    CHECK(guest.finish(tracee).exit_code() == 0);
   }
 }
 

@@ -18,11 +18,6 @@ using namespace shadowprof::ptrace::test;
 
 namespace {
 
-void spin(Shared& shared) {
-  shared.ready = 1;
-  while (shared.go == 0) ++shared.count;
-}
-
 void sleep_forever(Shared& shared) {
   shared.ready = 1;
   for (;;) ::pause();
@@ -69,9 +64,7 @@ TEST_CASE("the extended state is complete and can be put back") {
   if (!can_trace()) return;
   Watchdog watchdog;
   Guest guest(spin);
-  Tracee tracee = guest.seize();
-  guest.await_ready();
-  guest.stop();
+  Tracee tracee = guest.seize_ready();
   ExtendedState state;
   REQUIRE(tracee.get_extended_state_if_alive(state));
   REQUIRE(state.size() >= 576);
@@ -96,9 +89,7 @@ TEST_CASE("the signal mask of a stopped thread can be read and set") {
     ::sigprocmask(SIG_SETMASK, &set, nullptr);
     spin(shared);
   });
-  Tracee tracee = guest.seize();
-  guest.await_ready();
-  guest.stop();
+  Tracee tracee = guest.seize_ready();
   SignalMask mask = 0;
   REQUIRE(tracee.get_signal_mask_if_alive(mask));
   CHECK(mask == (mask_of(SIGUSR1) | mask_of(64)));
@@ -110,9 +101,7 @@ TEST_CASE("a signal that waits for one thread is seen before it is reported") {
   if (!can_trace()) return;
   Watchdog watchdog;
   Guest guest(spin);
-  Tracee tracee = guest.seize();
-  guest.await_ready();
-  guest.stop();
+  Tracee tracee = guest.seize_ready();
   SignalMask pending = 1;
   REQUIRE(tracee.get_pending_signals_if_alive(pending));
   CHECK(pending == 0);

@@ -86,6 +86,20 @@ TEST_CASE("names are shortened to what tells them apart") {
   CHECK(shown("function@0x10") == "app+0x10");
 }
 
+TEST_CASE("a place without a line says how far into its function it is") {
+  profile::Profile p = test::sample_profile();
+  p.functions[0].file.clear();
+  p.hotlists.edges.resize(1);
+  profile::Place& from = p.hotlists.edges[0].from;
+  from = {p.modules[0].path, p.functions[0].at.offset + 0x8, p.functions[0].name, "", 0};
+  p.hotlists.edges[0].to = from;
+  p.hotlists.edges[0].to.offset += 2;
+  CHECK(render_text(p, TextOptions{}).find("main+0x8") != std::string::npos);
+  CHECK(render_text(p, TextOptions{}).find("-> +0xa\n") != std::string::npos);
+  from.function = "not what lies there";
+  CHECK(render_text(p, TextOptions{}).find("app+0x18") != std::string::npos);
+}
+
 TEST_CASE("the limit holds and the rest is counted") {
   TextOptions options;
   options.limit = 1;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "sample/governor.h"
 
 namespace shadowprof::sample {
@@ -90,21 +92,40 @@ SampleCost cost_of(uint64_t instructions, double pause, double per_million) {
   return cost;
 }
 
-TEST_CASE("a sample's length makes its growing cost equal to its fixed one") {
+// One sample a second, from second `from` on, of which a million instructions cost so much.
+uint64_t length_after(Governor& governor, int from, int samples, double pause, double per_million) {
+  for (int i = from; i < from + samples; i++)
+    governor.sampled(i, cost_of(governor.next_length(i), pause, per_million));
+  return governor.next_length(from + samples);
+}
+
+TEST_CASE("a sample's length makes its growing cost a quarter of its fixed one") {
   Governor governor({}, {});
-  for (int i = 0; i < 60; i++) governor.sampled(i, cost_of(governor.length(), 1e-3, 1e-4));
-  CHECK(governor.length() > 9'000'000);
-  CHECK(governor.length() < 11'000'000);
-  SUBCASE("and follows when that changes") {
-    for (int i = 60; i < 120; i++) governor.sampled(i, cost_of(governor.length(), 1e-3, 2e-5));
-    CHECK(governor.length() > 45'000'000);
-    CHECK(governor.length() < 55'000'000);
+  const uint64_t length = length_after(governor, 0, 60, 1e-3, 1e-4);
+  CHECK(static_cast<double>(length) == doctest::Approx(2.5e6).epsilon(0.1));
+  SUBCASE("and follows when that changes for long") {
+    const uint64_t later = length_after(governor, 61, 4000, 1e-3, 2e-5);
+    CHECK(static_cast<double>(later) == doctest::Approx(12.5e6).epsilon(0.1));
   }
-  SUBCASE("within bounds") {
-    for (int i = 60; i < 120; i++) governor.sampled(i, cost_of(governor.length(), 1e-3, 0));
-    CHECK(governor.length() == 320'000'000);
-    for (int i = 120; i < 200; i++) governor.sampled(i, cost_of(governor.length(), 1e-6, 1));
-    CHECK(governor.length() == 1'000'000);
+  SUBCASE("but not from one sample to the next") {
+    CHECK(length_after(governor, 61, 1, 1e-3, 1e-2) > 2'000'000);
+  }
+}
+
+TEST_CASE("a sample's length has bounds") {
+  Governor cheap({}, {}), dear({}, {});
+  CHECK(length_after(cheap, 0, 60, 1e-3, 0) > 300'000'000);
+  CHECK(length_after(cheap, 61, 1, 1e-3, 0) <= 320'000'000);
+  CHECK(length_after(dear, 0, 60, 1e-6, 1) < 1'100'000);
+}
+
+TEST_CASE("a sample is the longer the more time it stands for") {
+  for (const double part : {0.5, 1.0, 2.0, 30.0}) {
+    CAPTURE(part);
+    Governor governor({}, {});
+    const auto usual = static_cast<double>(length_after(governor, 0, 60, 1e-3, 1e-4));
+    const auto length = static_cast<double>(governor.next_length(60 + part));
+    CHECK(length == doctest::Approx(std::min(part, 4.0) * usual).epsilon(0.1));
   }
 }
 

@@ -13,23 +13,10 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
+
+from case_list import require, run, run_cases
 
 EAGER = ["--max-overhead", "100%", "--load", "1"]
-
-
-class Failure(Exception):
-    pass
-
-
-def require(condition, text):
-    if not condition:
-        raise Failure(text)
-
-
-def run(options, *arguments):
-    return subprocess.run([options.shadowprof, *arguments], check=False, timeout=120, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def profile():
@@ -132,21 +119,7 @@ def main():
         parser.add_argument("--" + name, required=True, type=os.path.abspath)
     parser.add_argument("--only", help="cases whose name holds this text")
     options = parser.parse_args()
-    failed = 0
-    for case in CASES:
-        if options.only and options.only not in case.__name__:
-            continue
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
-            os.chdir(directory)
-            try:
-                case(options)
-                print("ok    " + case.__name__, flush=True)
-            except (Failure, subprocess.TimeoutExpired) as problem:
-                failed += 1
-                print(f"FAIL  {case.__name__}: {problem}", flush=True)
-            finally:
-                os.chdir("/")
-    return 1 if failed else 0
+    return run_cases(CASES, options)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,9 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import time
+
+from case_list import require, run, run_cases
 
 OFTEN = {"shadow": ["--max-overhead", "100%", "--load", "1", "--freq", "200", "--sample-size",
                     "500K"],
@@ -26,23 +27,9 @@ OFTEN = {"shadow": ["--max-overhead", "100%", "--load", "1", "--freq", "200", "-
 SPIN = "i=0; while [ $i -lt 600000 ]; do i=$((i+1)); done; echo done"
 
 
-class Failure(Exception):
-    pass
-
-
-def require(condition, text):
-    if not condition:
-        raise Failure(text)
-
-
 def samples_in(path):
     profile = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
     return profile["coverage"]["samples"]
-
-
-def run(options, *arguments):
-    return subprocess.run([options.shadowprof, *arguments], check=False, timeout=120, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def launched(options):
@@ -226,21 +213,7 @@ def main():
     if options.engine:
         options.mode_options += ["--engine", options.engine]
     options.sampling = options.mode_options + OFTEN[options.mode]
-    failed = 0
-    for case in CASES + (OF_SHADOWS if options.mode == "shadow" else []):
-        if options.only and options.only not in case.__name__:
-            continue
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
-            os.chdir(directory)
-            try:
-                case(options)
-                print("ok    " + case.__name__, flush=True)
-            except (Failure, subprocess.TimeoutExpired) as problem:
-                failed += 1
-                print(f"FAIL  {case.__name__}: {problem}", flush=True)
-            finally:
-                os.chdir("/")
-    return 1 if failed else 0
+    return run_cases(CASES + (OF_SHADOWS if options.mode == "shadow" else []), options)
 
 
 if __name__ == "__main__":

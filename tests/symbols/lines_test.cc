@@ -144,6 +144,21 @@ TEST_CASE("an inlined chain names its functions from the inside out") {
   CHECK(seen);
 }
 
+TEST_CASE("a lambda that was inlined is named with the function it is written in") {
+  auto module = load(subject("pie"));
+  std::string lambda;
+  for (const Symbol& function : module->functions()) {
+    if (function.name != "local_helper(int)") continue;
+    for (uint64_t at = 0; at < function.size; ++at) {
+      auto frames = module->lines(function.offset + at);
+      if (frames.size() == 3) lambda = frames[0].function;
+    }
+  }
+  CHECK(lambda.starts_with("subject::with_lambda"));
+  CHECK(lambda.find("::{lambda") != std::string::npos);
+  CHECK(lambda.find("::operator()") != std::string::npos);
+}
+
 TEST_CASE("several threads may ask one module") {
   auto module = load(subject("pie"));
   std::vector<uint64_t> addresses = some_addresses(*module, 500);

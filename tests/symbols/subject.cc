@@ -43,6 +43,14 @@ __attribute__((noinline)) T largest(const std::vector<T>& values) {
   return best;
 }
 
+// No other file can call it, so compilers give neither it nor its lambda a linkage name.
+static inline __attribute__((always_inline)) unsigned with_lambda(unsigned x) {
+  const auto mix = [](unsigned y) __attribute__((always_inline)) {
+    return y * 7u + (y >> 3);
+  };
+  return mix(x);
+}
+
 }  // namespace subject
 
 extern "C" {
@@ -79,7 +87,8 @@ unsized_end:
 )");
 
 static __attribute__((noinline)) int local_helper(int x) {
-  return plain(x) ^ unsized_one(x);
+  const unsigned mixed = subject::with_lambda(static_cast<unsigned>(x));
+  return plain(x) ^ unsized_one(x) ^ static_cast<int>(mixed);
 }
 
 int main(int argc, char**) {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/check.h"
 #include "emu/interpreter/handlers.h"
@@ -89,11 +90,7 @@ void Emulator::begin(machine::MemoryView& memory, CapturePlan plan) {
   code_->view(memory);
   if (!(plan == plan_)) drop_all();
   plan_ = plan;
-  std::vector<GuestAddr> gone;
-  for (const auto& [start, fragment] : fragments_) {
-    if (fragment->of_this_process) gone.push_back(start);
-  }
-  for (GuestAddr start : gone) drop(*fragments_.at(start));
+  for (GuestAddr start : std::exchange(of_this_process_, {})) drop_if_there(start);
   for (const auto& fragment : dropped_) by_op_.erase(fragment->first);
   dropped_.clear();
   clear_targets();
@@ -170,15 +167,16 @@ Emulator::Fragment* Emulator::make_fragment(GuestAddr pc) {
   fragment->insns = std::move(lowered->insns);
   fragment->ranges = std::move(lowered->ranges);
   fragment->unsupported_reason = lowered->unsupported_reason;
-  fragment->of_this_process = lowered->may_change;
+  bool of_this_process = lowered->may_change;
   for (const GuestRange& range : fragment->ranges) {
-    fragment->of_this_process |= memory_->has_written(range);
+    of_this_process |= memory_->has_written(range);
     for (GuestAddr page = range.start.page(); page < range.end; page = page + kPageMask + 1) {
       fragments_of_page_[page.value].push_back(pc);
       TlbEntry& entry = state_->write_tlb[(page.value >> 12) & (kTlbEntries - 1)];
       if (entry.page == page.value) entry = {};
     }
   }
+  if (of_this_process) of_this_process_.push_back(pc);
   fragments_made_++;
   by_op_[fragment->first] = fragment.get();
   return (fragments_[pc] = std::move(fragment)).get();
@@ -196,7 +194,12 @@ void Emulator::drop(Fragment& fragment) {
   fragments_.erase(owner);
 }
 
+void Emulator::drop_if_there(GuestAddr start) {
+  if (const auto it = fragments_.find(start); it != fragments_.end()) drop(*it->second);
+}
+
 void Emulator::drop_all() {
+  of_this_process_.clear();
   fragments_.clear();
   by_op_.clear();
   dropped_.clear();
@@ -220,9 +223,7 @@ void Emulator::code_written(GuestAddr page) {
   if (there == fragments_of_page_.end()) return;
   const std::vector<GuestAddr> starts = std::move(there->second);
   fragments_of_page_.erase(there);
-  for (GuestAddr start : starts) {
-    if (const auto it = fragments_.find(start); it != fragments_.end()) drop(*it->second);
-  }
+  for (GuestAddr start : starts) drop_if_there(start);
 }
 
 bool Emulator::serve_miss() {

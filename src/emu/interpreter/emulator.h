@@ -78,7 +78,6 @@ class Emulator {
     Op* first = nullptr;
     std::vector<GuestAddr> insns;
     std::vector<GuestRange> ranges;
-    bool of_this_process = false;  // code that another one may have otherwise
     const char* unsupported_reason = nullptr;
   };
   class ViewedCode;
@@ -87,6 +86,7 @@ class Emulator {
   Fragment* make_fragment(GuestAddr pc);
   Op* place_for(size_t count);
   void drop(Fragment& fragment);
+  void drop_if_there(GuestAddr start);
   void drop_all();
   void code_written(GuestAddr page);
   bool has_code(GuestAddr address) const;
@@ -115,6 +115,7 @@ class Emulator {
   machine::Registers registers_{};  // what the interpreter does not keep itself
 
   std::unordered_map<GuestAddr, std::unique_ptr<Fragment>> fragments_;
+  std::vector<GuestAddr> of_this_process_;  // starts of code that another one may have otherwise
   std::vector<std::unique_ptr<Fragment>> dropped_;
   std::map<const Op*, Fragment*> by_op_;  // dropped ones, too
   std::unordered_map<uint64_t, std::vector<GuestAddr>> fragments_of_page_;

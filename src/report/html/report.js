@@ -105,7 +105,7 @@
   const related = (rows, other, title) => {
     const most = 14;
     const box = el('div', {}, el('h3', {}, title + (rows.length > most ? ' (' + rows.length + ')' : '')));
-    if (!rows.length) { box.append(el('p', { class: 'note' }, 'None in the call pairs.')); return box; }
+    if (!rows.length) { box.append(el('p', { class: 'note' }, 'No calls were counted.')); return box; }
     box.append(el('div', { class: 'card' }, el('table', {}, el('tbody', {}, rows.slice(0, most).map((p) =>
       el('tr', { class: p[other] >= 0 ? 'link' : null, on: { click: () => p[other] >= 0 && open(p[other]) } },
         el('td', { class: 'name' }, el('span', { class: 'clip', title: p[other] < 0 ? '' : F[p[other]].full }, (p[4] ? '* ' : '') + label(p[other]))),
@@ -169,13 +169,13 @@
   const detail = (i) => {
     const f = F[i];
     const code = D.code[i];
+    const callers = D.pairs.filter((p) => p[1] === i), callees = D.pairs.filter((p) => p[0] === i);
     const box = el('div', { class: 'detail' }, el('h2', {}, f.full),
       el('div', { class: 'soft' }, [f.where, f.module + '+0x' + f.offset.toString(16)].filter(Boolean).join(' · ')),
       el('div', { class: 'soft' }, whole(f.self) + ' instructions of its own (' + percent(f.self / total) + '), ' +
         (estimated ? 'about ' + count(f.incl) : whole(f.incl)) + ' with what it calls, ' + whole(f.calls) + ' calls, ' + whole(f.loops) + ' loop iterations'),
-      el('div', { class: 'duo' },
-        related(D.pairs.filter((p) => p[1] === i), 0, 'Called by'),
-        related(D.pairs.filter((p) => p[0] === i), 1, 'Calls')));
+      el('div', { class: callers.length && callees.length ? 'duo' : 'duo bare' },
+        related(callers, 0, 'Called by'), related(callees, 1, 'Calls')));
     if (!code) {
       box.append(el('p', { class: 'note' }, 'Source and code are here for the hottest functions only: shadowprof annotate shows this one.'));
       return box;
@@ -298,7 +298,7 @@
       tile(percent(c.share), D.exact ? 'profiled: exact counts' : 'of them profiled', whole(c.profiled) + ' instructions'),
     ];
     if (r.mode !== 'full') {
-      tiles.push(tile(whole(c.samples), 'samples'), tile(percent(o.share), 'overhead (budget ' + percent(o.budget) + ')'),
+      tiles.push(tile(whole(c.samples), c.samples === 1 ? 'sample' : 'samples'), tile(percent(o.share), 'overhead (budget ' + percent(o.budget) + ')'),
         tile(seconds(o.pause[1]), 'longest pause; ' + seconds(o.pause[0]) + ' in all'));
       const budget = (c.ended.find((e) => e[0] === 'budget') || [0, 0])[1];
       const others = [...c.ended].filter((e) => e[0] !== 'budget').sort((a, b) => b[1] - a[1]);
