@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <functional>
+#include <set>
 
 #include "symbols/demangle.h"
 
@@ -29,6 +30,9 @@ constexpr const char* kUnnamedType = "{unnamed type}";
 constexpr const char* kLambda = "{lambda}";
 constexpr int kMaxEnclosing = 64;
 constexpr int kMaxNesting = 4;
+
+const std::set<std::string_view> kNameSections = {".debug_str", ".debug_line_str", ".debug_str.dwo",
+                                                  ".debug_line_str.dwo"};
 
 using AddRange = std::function<void(uint64_t start, uint64_t end)>;
 
@@ -97,6 +101,26 @@ void place_at_line(Dwarf_Die* unit, uint64_t vaddr, SourceFrame& frame) {
   if (dwarf_linediscriminator(line, &discriminator) == 0) frame.discriminator = discriminator;
 }
 
+// libdw reads names up to their NULs, and not all versions see when the last one of a section has
+// none (0.188 reads beyond the end of .debug_line_str then).
+bool names_end(Dwarf* dwarf) {
+  Elf* elf = dwarf_getelf(dwarf);
+  size_t names = 0;
+  if (elf_getshdrstrndx(elf, &names) != 0) return false;
+  for (Elf_Scn* section = elf_nextscn(elf, nullptr); section != nullptr;
+       section = elf_nextscn(elf, section)) {
+    GElf_Shdr header;
+    if (gelf_getshdr(section, &header) == nullptr) continue;
+    const char* name = elf_strptr(elf, names, header.sh_name);
+    if (name == nullptr || !kNameSections.contains(name)) continue;
+    // Uncompressed by now.
+    const Elf_Data* data = elf_getdata(section, nullptr);
+    if (data == nullptr || data->d_buf == nullptr || data->d_size == 0) continue;
+    if (static_cast<const char*>(data->d_buf)[data->d_size - 1] != '\0') return false;
+  }
+  return true;
+}
+
 bool is_enclosing(int tag) {
   return tag == DW_TAG_namespace || tag == DW_TAG_class_type || tag == DW_TAG_structure_type ||
          tag == DW_TAG_union_type;
@@ -122,13 +146,15 @@ DebugLibrary debug_library() {
 std::unique_ptr<SourceLines> SourceLines::open(UniqueFd fd, ElfFile file) {
   Dwarf* dwarf = dwarf_begin_elf(file.handle(), DWARF_C_READ, nullptr);
   if (dwarf == nullptr) return nullptr;
-  return std::unique_ptr<SourceLines>(new SourceLines(std::move(fd), std::move(file), dwarf));
+  std::unique_ptr<SourceLines> lines(new SourceLines(std::move(fd), std::move(file), dwarf));
+  Dwarf* common = dwarf_getalt(dwarf);  // what dwz moved there
+  if (!names_end(dwarf) || (common != nullptr && !names_end(common))) return nullptr;
+  lines->index_units();
+  return lines;
 }
 
 SourceLines::SourceLines(UniqueFd fd, ElfFile file, Dwarf* dwarf)
-    : fd_(std::move(fd)), file_(std::move(file)), dwarf_(dwarf) {
-  index_units();
-}
+    : fd_(std::move(fd)), file_(std::move(file)), dwarf_(dwarf) {}
 
 // From the units themselves and not from .debug_aranges, which clang does not write.
 void SourceLines::index_units() {
@@ -144,8 +170,11 @@ void SourceLines::index_units() {
       // Linkers leave the ranges of functions that they dropped at address 0.
       if (start != 0 && ranges.size() < kMaxRanges) ranges.push_back({start, end, index});
     });
-    if (type == DW_UT_skeleton && unit.scopes.addr == nullptr) units_without_functions_++;
-    if (type != DW_UT_skeleton || unit.scopes.addr == nullptr) unit.scopes = unit.lines;
+    const bool is_split = type == DW_UT_skeleton;
+    const bool has_functions =
+        !is_split || (unit.scopes.addr != nullptr && names_end(dwarf_cu_getdwarf(unit.scopes.cu)));
+    if (!has_functions) units_without_functions_++;
+    if (!is_split || !has_functions) unit.scopes = unit.lines;
     units_.push_back(unit);
   }
   unit_index_ = RangeIndex::innermost_wins(std::move(ranges));

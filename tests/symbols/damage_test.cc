@@ -3,13 +3,17 @@
 // Files are untrusted: whatever is in them, questions get an answer or none.
 #include <doctest/doctest.h>
 #include <elf.h>
+#include <fcntl.h>
 
 #include <cstring>
 #include <random>
 
+#include "base/unique_fd.h"
+#include "symbols/elf_file.h"
 #include "symbols/module_symbols.h"
 #include "tools.h"
 
+using shadowprof::UniqueFd;
 using namespace shadowprof::symbols;
 using namespace symbols_test;
 
@@ -33,6 +37,24 @@ size_t exercise(const std::string& path) {
   (*module)->find(UINT64_MAX);
   (*module)->lines(UINT64_MAX);
   return functions.size();
+}
+
+struct Range {
+  size_t offset;
+  size_t size;
+};
+
+// Where a file's debug information lies.
+std::vector<Range> debug_sections(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  auto file = ElfFile::from_fd(fd.get(), path);
+  REQUIRE(file);
+  std::vector<Range> ranges;
+  for (const Section& section : file->sections()) {
+    if (section.name.starts_with(".debug_") && section.header.sh_size > 0)
+      ranges.push_back({section.header.sh_offset, section.header.sh_size});
+  }
+  return ranges;
 }
 
 template <typename T>
@@ -74,6 +96,35 @@ TEST_CASE("flipped bits do no harm") {
     std::memcpy(bytes.data(), whole.data(), 20);
     write_file(directory / "flipped", bytes);
     exercise(directory / "flipped");
+  }
+}
+
+TEST_CASE("flipped bits in debug information do no harm") {
+  TemporaryDirectory directory;
+  const std::string whole = read_file(subject("nopie"));
+  const std::vector<Range> ranges = debug_sections(subject("nopie"));
+  REQUIRE(ranges.size() > 5);
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 200; ++round) {
+    CAPTURE(round);
+    std::string bytes = whole;
+    const Range& range = ranges[random() % ranges.size()];
+    for (size_t flips = size_t{1} << (round % 6); flips > 0; --flips) {
+      bytes[range.offset + random() % range.size] ^= static_cast<char>(1 << (random() % 8));
+    }
+    write_file(directory / "flipped", bytes);
+    exercise(directory / "flipped");
+  }
+}
+
+TEST_CASE("names without an end do no harm") {
+  TemporaryDirectory directory;
+  const std::string whole = read_file(subject("nopie"));
+  for (const Range& range : debug_sections(subject("nopie"))) {
+    std::string bytes = whole;
+    bytes[range.offset + range.size - 1] = 'x';
+    write_file(directory / "unended", bytes);
+    exercise(directory / "unended");
   }
 }
 
