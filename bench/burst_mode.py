@@ -19,25 +19,16 @@ import json
 import os
 import pathlib
 import re
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 
 import programs
-from shadow_mode import percent, seconds
+from measure import accuracy, percent, seconds, timed
 
 SETTINGS = "2ms/4s,1ms/1s,2ms/1s,4ms/1s,2ms/250ms"
 BURST = re.compile(r"burst \d+ at ([0-9.]+) s: (\d+) instructions")
-
-
-def timed(command):
-    """Wall-clock and processor time of a command and its children."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    wall = seconds(command)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def burst_run(options, burst, output, command, *more):
@@ -61,15 +52,13 @@ def measure(options, folder, name, command):
             cpus.append(profile["overhead"]["program_cpu_s"] / cpu - 1)
         edges = None
         if not options.no_accuracy:
-            told = subprocess.run([options.shadowprof, "compare", "--json", perfect, sampled],
-                                  check=True, capture_output=True, text=True)
-            edges = json.loads(told.stdout)["edges"]
+            edges = accuracy(options.shadowprof, perfect, sampled, ["edges"])["edges"]
         pause = profile["overhead"]["pause_s"]
         print(f"{name:<9} {burst:<9} {min(natives):>7.2f} {percent(statistics.median(walls)):>7} "
               f"{percent(statistics.median(cpus)):>7} "
               f"{percent(profile['overhead']['estimated_share']):>7} "
               f"{profile['coverage']['samples']:>7} {percent(profile['coverage']['share']):>7} "
-              f"{percent(edges and edges['accuracy']):>7} "
+              f"{percent(edges):>7} "
               + " ".join(f"{1e3 * pause[key]:>7.2f}" for key in ("p50", "p99", "max")), flush=True)
     if perfect.exists():
         os.unlink(perfect)

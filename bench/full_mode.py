@@ -21,23 +21,11 @@ import json
 import math
 import os
 import pathlib
-import resource
 import shutil
-import subprocess
-import sys
 import tempfile
 
 import programs
-
-
-def cpu_seconds(command):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([str(part) for part in command], stdout=subprocess.DEVNULL,
-                          stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, check=False)
-    if done.returncode != 0:
-        sys.exit(f"{command[0]} failed: {done.stderr.decode(errors='replace')[-500:]}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (after.ru_utime + after.ru_stime) - (before.ru_utime + before.ru_stime)
+from measure import cpu_seconds
 
 
 def cold_code(prefix, output, profiles, repeat):

@@ -20,16 +20,9 @@ import sys
 import tempfile
 
 import programs
+from measure import accuracy, must, percent
 
 MEASURES = ("methods", "call_pairs", "edges", "paths")
-
-
-def must(command):
-    done = subprocess.run([str(part) for part in command], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-    if done.returncode != 0:
-        sys.exit(f"{command}: {done.stderr.decode(errors='replace')[-500:]}")
-    return done.stdout
 
 
 def profile(options, path, mode, command, *more):
@@ -64,13 +57,11 @@ def measure(options, name, command, folder):
     for number in numbers(len(runs)):
         merged.unlink(missing_ok=True)
         cpu_s, peak_mb = costs([options.shadowprof, "merge", "-o", merged, *runs[:number]])
-        compared = json.loads(must([options.shadowprof, "compare", "--json", full, merged]))
-        samples = json.loads(must(["zstdcat", merged]))["coverage"]["samples"]
-        right = [compared[m].get("accuracy", compared[m].get("overlap")) if compared[m] else None
-                 for m in MEASURES]
+        right = accuracy(options.shadowprof, full, merged, MEASURES)
+        samples = json.loads(must(["zstdcat", merged], keep_output=True))["coverage"]["samples"]
         cells = [name, number, samples, f"{cpu_s:.2f}", f"{peak_mb:.0f}",
                  f"{merged.stat().st_size / 1000:.0f}",
-                 *("-" if r is None else f"{100 * r:.1f}" for r in right)]
+                 *(percent(right[measure]) for measure in MEASURES)]
         print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 

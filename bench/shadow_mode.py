@@ -17,42 +17,22 @@ import math
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 
 import programs
+from measure import accuracy, percent, seconds
 
 MEASURES = ("edges", "paths", "values", "call_pairs", "methods")
 
 
-def seconds(command):
-    start = time.monotonic()
-    done = subprocess.run([str(part) for part in command], stdout=subprocess.DEVNULL,
-                          stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, check=False)
-    if done.returncode != 0:
-        sys.exit(f"{command[0]} failed: {done.stderr.decode(errors='replace')[-500:]}")
-    return time.monotonic() - start
-
-
-def accuracy(options, folder, command, sampled):
+def compare(options, folder, command, sampled):
     perfect = folder / "perfect.json"
     seconds([options.shadowprof, "run", "--mode", "full", "-q", "--profile", options.profile, "-o",
              perfect, "--", *command])
-    told = subprocess.run([options.shadowprof, "compare", "--json", perfect, sampled], check=True,
-                          capture_output=True, text=True)
+    found = accuracy(options.shadowprof, perfect, sampled, MEASURES)
     os.unlink(perfect)
-    compared = json.loads(told.stdout)
-    found = {"coverage": compared["coverage"]}
-    for name in MEASURES:
-        part = compared[name]
-        found[name] = part and part.get("accuracy", part.get("overlap"))
     return found
-
-
-def percent(value):
-    return "-" if value is None else f"{100 * value:.1f}"
 
 
 def main():
@@ -88,7 +68,7 @@ def main():
             by_budget = ended.get("budget", 0) / max(1, sum(ended.values()))
             overhead = statistics.median(ratios) - 1
             logs.append(math.log(1 + overhead))
-            found = {} if options.no_accuracy else accuracy(options, folder, command, sampled)
+            found = {} if options.no_accuracy else compare(options, folder, command, sampled)
             spread = f"{100 * overhead:.2f} [{100 * (min(ratios) - 1):.1f}, {100 * (max(ratios) - 1):.1f}]"
             print(f"{name:<9} {min(natives):>7.2f} {spread:>20} {statistics.median(rest):>7.2f} "
                   f"{100 * profile['overhead']['estimated_share']:>7.2f} "

@@ -60,6 +60,7 @@ struct StatePage {
   uint8_t open_flags_plain[256];  // 1: flags byte of an open for reading only
 };
 static_assert(sizeof(StatePage) <= limits::kPageBytes);
+inline constexpr size_t kAddressField = offsetof(StatePage, spill_address);
 static_assert(offsetof(StatePage, mmap_prot_plain) == 1024);
 
 // The log is filled from its last entry down to entry 1.

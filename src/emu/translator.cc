@@ -27,7 +27,6 @@ constexpr size_t kRoomBytes = size_t{1} << 16;
 
 constexpr size_t kR15Field = offsetof(StatePage, guest_r15);
 constexpr size_t kSubstituteField = offsetof(StatePage, spill_substitute);
-constexpr size_t kAddressField = offsetof(StatePage, spill_address);
 
 }  // namespace
 

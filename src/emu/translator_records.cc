@@ -18,8 +18,6 @@ using decoder::kRcx;
 using trace::RunExit;
 using trace::SlotKind;
 
-constexpr size_t kAddressField = offsetof(StatePage, spill_address);
-
 }  // namespace
 
 void Translator::capture_register(Emitter& e, SlotKind kind, Gpr reg, uint32_t index) {

@@ -12,19 +12,19 @@ constexpr double kFirstSample = 0.02;
 constexpr double kFirstRetry = 0.005;
 constexpr double kShortestGap = 0.0005;
 // Lengths. The first sample is of what little has been executed by then.
-constexpr uint64_t kFirstLength = 2'000'000;
-constexpr uint64_t kLeastLength = 1'000'000;
-constexpr uint64_t kGreatestLength = 320'000'000;
-constexpr uint64_t kMostGrowth = 8;  // from one typical length to the next
+constexpr double kFirstLength = 0.004;
+constexpr double kLeastLength = 0.001;
+constexpr double kGreatestLength = 0.1;
+constexpr double kMostGrowth = 8;  // from one typical length to the next
 // Of what a sample costs however long it is, what its length may cost.
-constexpr double kGrowingShare = 0.25;
+constexpr double kGrowingShare = 0.5;
 // Of the typical length, the lengths of samples that stand for less time than others, or more.
 constexpr double kLeastPart = 0.1;
 constexpr double kMostPart = 4;
 
 }  // namespace
 
-Governor::Governor(const GovernorOptions& options, const FaultPrice& price)
+Governor::Governor(const GovernorOptions& options, const shadow::FaultPrice& price)
     : options_(options),
       price_(price),
       random_(options.seed),
@@ -52,19 +52,22 @@ void Governor::sampled(double now, const SampleCost& sample) {
   samples_++;
   pending_ -= pending_ != 0;
   missed_in_a_row_ = 0;
+  const double cost_before = cost();
   pause_ += sample.pause;
   fault_cost_ += sample.faults_while_alive * price_.copied + sample.faults_afterwards * price_.kept;
   contention_ += sample.contention;
   log_ += sample.log;
+  last_cost_ = cost() - cost_before;
   active_ += sample.lifetime;
   choose_next(now);
   choose_length(sample);
 }
 
-// The next sample is expected to be like the average one, and so are those that run.
+// The next sample is expected to be like the average one, and so are those that run; or like the
+// last one if that was dearer, as in a program that grows.
 void Governor::choose_next(double now) {
   const auto n = static_cast<double>(samples_);
-  const double expected_cost = cost() / n;
+  const double expected_cost = std::max(cost() / n, last_cost_);
   const double expected_life = active_ / n;
   const auto unfinished = static_cast<double>(pending_ + 1);
   const double by_budget = (cost() + unfinished * expected_cost) / options_.max_overhead;
@@ -79,30 +82,34 @@ void Governor::choose_next(double now) {
   next_ = now + gap * jitter();
 }
 
-uint64_t Governor::next_length(double now) {
+double Governor::next_length(double now) {
   const double mean_gap = now / static_cast<double>(samples_ + pending_ + 1);
   const double part = mean_gap > 0 ? (now - stands_from_) / mean_gap : 1;
   stands_from_ = now;
-  const double length = static_cast<double>(length_) * std::clamp(part, kLeastPart, kMostPart);
-  return std::clamp(static_cast<uint64_t>(length), kLeastLength, kGreatestLength);
+  const double length = length_ * std::clamp(part, kLeastPart, kMostPart);
+  return std::clamp(length, kLeastLength, kGreatestLength);
 }
 
 // After the 1st, 2nd, 4th, 8th, ... sample: if it followed what samples cost just now, less would
 // be seen of the parts of a program in which they are dear.
 void Governor::choose_length(const SampleCost& sample) {
-  if (sample.instructions == 0) return;
+  if (sample.guest_s == 0) return;
   const double faults = sample.faults_while_alive + sample.faults_afterwards;
   const double dearer = std::max(0.0, price_.copied - price_.kept);
   recent_++;
   fixed_ += sample.pause + faults * price_.kept;
   growing_ += sample.faults_while_alive * dearer + sample.contention + sample.log;
-  instructions_ += static_cast<double>(sample.instructions);
+  guest_ += sample.guest_s;
+  lived_ += sample.lifetime;
   if (!std::has_single_bit(++lengths_seen_)) return;
-  const auto most = static_cast<double>(std::min(kMostGrowth * length_, kGreatestLength));
-  const double per_instruction = growing_ / instructions_;
-  const double balanced = growing_ > 0 ? kGrowingShare * fixed_ / recent_ / per_instruction : most;
-  length_ = static_cast<uint64_t>(std::clamp(balanced, double{kLeastLength}, most));
-  for (double* sum : {&recent_, &fixed_, &growing_, &instructions_}) *sum /= 2;
+  const double most = std::min(kMostGrowth * length_, kGreatestLength);
+  const double fixed = fixed_ / recent_;
+  const double balanced = growing_ > 0 ? kGrowingShare * fixed * guest_ / growing_ : most;
+  // For as many samples as the budget gives, and not fewer because each takes so long.
+  const double gap = fixed / options_.max_overhead;
+  const double by_load = lived_ > 0 ? options_.load * gap * guest_ / lived_ : most;
+  length_ = std::clamp(std::min(balanced, by_load), kLeastLength, most);
+  for (double* sum : {&recent_, &fixed_, &growing_, &guest_, &lived_}) *sum /= 2;
 }
 
 void Governor::missed(double now, double longest) {

@@ -10,15 +10,17 @@
 //                    + processor time that the program might have had, where no core is idle; else
 //                      what a busy neighbour costs it (neighbour.h)
 //
-// How long a sample is (next_length()): what it costs is partly the same however long it is (the
-// pause, and a fault for each page that the program will write to) and partly grows with it (the
-// part of these faults that come meanwhile, which are dearer, and the neighbour). Few long samples
-// see more instructions; many short ones see more of the program's phases. A typical sample is so
-// long that the second part is a quarter of the first.
+// How long a sample is (next_length()), in seconds that its replica executes the program: what it
+// costs is partly the same however long it is (the pause, and a fault for each page that the
+// program will write to) and partly grows with it (the part of these faults that come meanwhile,
+// which are dearer, and the neighbour). Few long samples see more of what the program does; many
+// short ones see more of the program's phases. A typical sample is so long that the second part is
+// half of the first, and not so long that the load leaves room for fewer samples than the budget.
 //
 // Counts are added up as they are, so a sample is the longer the more time it stands for: what has
-// passed since the one before it. Else the parts of a program in which samples are dear, and
-// therefore rare, would seem to be smaller than they are.
+// passed since the one before it. In that time it executes the more instructions the faster the
+// program is just then (shadow/engine_clock.h). Else the parts of a program in which samples are
+// dear, and therefore rare, would seem to be smaller than they are.
 //
 // A second bound is the load: the share of time in which replicas run. Moments are randomised, so
 // that nothing periodic in the program is seen always or never.
@@ -28,6 +30,8 @@
 
 #include <cstdint>
 #include <random>
+
+#include "shadow/engine_clock.h"
 
 namespace shadowprof::sample {
 
@@ -47,19 +51,12 @@ struct SampleCost {
   double faults_afterwards = 0;
   double contention = 0;  // seconds
   double log = 0;         // seconds that the program stood still so that its input could be kept
-  uint64_t instructions = 0;  // 0: it says nothing about the next ones
-};
-
-// What a first write to a page costs, in seconds: while a replica has it, too, and when the replica
-// is gone again.
-struct FaultPrice {
-  double copied = 2e-6;
-  double kept = 0.8e-6;
+  double guest_s = 0;  // that the replica executed the program; 0: says nothing about the next ones
 };
 
 class Governor {
  public:
-  Governor(const GovernorOptions& options, const FaultPrice& price);
+  Governor(const GovernorOptions& options, const shadow::FaultPrice& price);
 
   // The earliest moment for the next sample, as things are.
   double next_sample() const { return next_; }
@@ -68,8 +65,8 @@ class Governor {
   void sampled(double now, const SampleCost& cost);
   // Samples are needed so many times less often than the budget allows (convergence.h); at least 1.
   void set_patience(double factor) { patience_ = factor; }
-  // Of a sample that begins now, in instructions.
-  uint64_t next_length(double now);
+  // Of a sample that begins now, in seconds.
+  double next_length(double now);
   // It was stopped outside samples.
   void paused(double seconds) { pause_ += seconds; }
   // Work of ours took so much of its processors.
@@ -91,7 +88,7 @@ class Governor {
   void choose_length(const SampleCost& sample);
 
   GovernorOptions options_;
-  FaultPrice price_;
+  shadow::FaultPrice price_;
   std::mt19937_64 random_;
   uint64_t samples_ = 0;
   uint64_t pending_ = 0;  // that have begun and not ended
@@ -101,17 +98,19 @@ class Governor {
   double fault_cost_ = 0;
   double contention_ = 0;
   double log_ = 0;
+  double last_cost_ = 0;
   double active_ = 0;
   double next_ = 0;
   double stands_from_ = 0;  // the next sample for the time since then
-  uint64_t length_;         // of a typical one
+  double length_;           // of a typical one
   uint64_t lengths_seen_ = 0;
   // Sums over samples, in which those before the last change of length count half, and so on: their
-  // number, seconds, seconds, instructions.
+  // number, and seconds.
   double recent_ = 0;
   double fixed_ = 0;
   double growing_ = 0;
-  double instructions_ = 0;
+  double guest_ = 0;
+  double lived_ = 0;
 };
 
 }  // namespace shadowprof::sample

@@ -18,6 +18,8 @@ namespace {
 // At one time: half a millisecond or so of a core.
 constexpr size_t kPlacesAhead = 150;
 constexpr size_t kFollowedAhead = 150;
+// Ten seconds or so: no exec takes that long.
+constexpr unsigned kMostSearches = 20;
 
 }  // namespace
 
@@ -56,7 +58,10 @@ Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_
   if (syscall_insn_.value == 0) {
     // The program runs: if it just executes another, its memory is not what was read of its maps.
     const auto found = shadow::find_calls(program_.pid(), fork_options_);
-    if (!found) return fail_errno(EAGAIN, "{}", found.error().message);
+    if (!found && ++searches_in_vain_ < kMostSearches)
+      return fail_errno(EAGAIN, "{}", found.error().message);
+    if (!found) return tl::unexpected(found.error());
+    searches_in_vain_ = 0;
     syscall_insn_ = *found;
   }
   const auto before = std::chrono::steady_clock::now();

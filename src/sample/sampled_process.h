@@ -27,8 +27,8 @@
 #include "shadow/execution.h"
 #include "shadow/program.h"
 #include "shadow/replica.h"
-#include "shadow/system_calls.h"
 #include "shadow/shadow_space.h"
+#include "shadow/system_calls.h"
 
 namespace shadowprof::sample {
 
@@ -103,10 +103,11 @@ class SampledProcess {
   Space space_;
   unsigned space_generation_ = 0;
   GuestAddr syscall_insn_;
+  unsigned searches_in_vain_ = 0;  // for it
   shadow::ForkOptions fork_options_;
   std::vector<Tid> zombies_;
   SeenCode seen_;
-  bool has_news_ = false;  // it was looked at, or a sample has translated something
+  bool has_news_ = false;               // it was looked at, or a sample has translated something
   std::vector<GuestAddr> ahead_;        // to be translated
   std::set<GuestAddr> known_mappings_;  // whose code of earlier runs is in there, or was
   double first_look_ = 0;
@@ -114,11 +115,11 @@ class SampledProcess {
   double gone_at_ = 0;
   double cpu_at_first_ = 0;
   double cpu_at_last_ = 0;
-  double fault_rate_ = 0;  // of the program by itself, a second
-  size_t alive_ = 0;            // samples between begin() and end()
-  double unclaimed_faults_ = 0;     // of those that live, and no end() has had
+  double fault_rate_ = 0;            // of the program by itself, a second
+  size_t alive_ = 0;                 // samples between begin() and end()
+  double unclaimed_faults_ = 0;      // of those that live, and no end() has had
   double unclaimed_afterwards_ = 0;  // of begin() that had no sample
-  uint64_t faults_before_ = 0;  // at the last begin() or end()
+  uint64_t faults_before_ = 0;       // at the last begin() or end()
   double event_at_ = 0;
 };
 

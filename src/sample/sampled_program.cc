@@ -26,8 +26,9 @@ profile::Pauses summarise_pauses(std::vector<double> pauses) {
 // From the program's processor time and the speed of its samples.
 uint64_t estimate_total(const SampledRun& run) {
   if (run.engine_cpu_s <= 0) return 0;
-  const double rate = run.slow_down * static_cast<double>(run.instructions) / run.engine_cpu_s;
-  return static_cast<uint64_t>(run.program_cpu_s * rate);
+  const double native_s = run.guest_s > 0 ? run.guest_s : run.engine_cpu_s / run.slow_down;
+  return static_cast<uint64_t>(run.program_cpu_s / native_s *
+                               static_cast<double>(run.instructions));
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ void serve_first();
 // Nothing while it runs.
 std::optional<profile::Exit> exit_of(const shadow::Program& program);
 
-// How much slower the interpreter executes than the processor (bench/emulator.py). Only for estimates
-// of how much there was to profile.
+// How much slower the interpreter executes than the processor (bench/emulator.py). Only for
+// estimates of how much there was to profile.
 inline constexpr double kEmulatorSlowDown = 25;
 
 // What a run that samples says of itself when it is over.
@@ -36,7 +36,7 @@ struct SampledRun {
   double program_cpu_s = 0;
   std::vector<double> pauses;  // seconds
   uint64_t samples = 0;
-  std::map<std::string, uint64_t> ended;  // samples, by reason
+  std::map<std::string, uint64_t> ended;     // samples, by reason
   std::map<std::string, uint64_t> sampling;  // as in profile::Overhead
   uint64_t fragments = 0;
   double translation_s = 0;
@@ -45,6 +45,7 @@ struct SampledRun {
   uint64_t instructions = 0;
   double engine_cpu_s = 0;
   double slow_down = 1;
+  double guest_s = 0;  // the same on the engine's clock (shadow/engine_clock.h); 0: it has none
 };
 // What the pipeline's collectors have left in `profile` is completed.
 void fill_sampled(const SampledRun& run, const collect::Pipeline& pipeline,

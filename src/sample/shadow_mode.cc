@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "sample/shadow_mode.h"
 
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
-#include <csignal>
 #include <fstream>
 
-#include "base/limits.h"
 #include "base/log.h"
 #include "collect/pipeline.h"
 #include "sample/burst_mode.h"
+#include "sample/fault_price.h"
 #include "sample/host.h"
 #include "sample/name_functions.h"
 #include "sample/neighbour.h"
@@ -28,7 +21,7 @@ namespace {
 
 // How much slower a replica executes than the program itself; the geometric mean of the programs
 // in bench/README.md with a trace that nobody reads. Only for the estimate of how much there was to
-// profile.
+// profile, and only where no clock says it (--sample-size).
 constexpr double kSlowDown = 1.8;
 
 // Of a fork, for each resident page of 4 KiB: bench/resident.c.
@@ -37,46 +30,6 @@ constexpr double kForkPerPage = 0.09e-6;
 constexpr double kSeldom = 10;
 constexpr double kBurstFrequency = 4;  // a second, as in burst mode
 constexpr double kManyFaults = 0.05;   // of the samples: not of the program's own making
-
-double microseconds_since(std::chrono::steady_clock::time_point start) {
-  return 1e-3 * static_cast<double>(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                        std::chrono::steady_clock::now() - start)
-                                        .count());
-}
-
-// First writes to pages that a child has, too, and to pages that it had.
-FaultPrice calibrate_faults() {
-  constexpr size_t kPages = 512;
-  FaultPrice price;
-  void* memory = ::mmap(nullptr, kPages * limits::kPageBytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return price;
-  ::madvise(memory, kPages * limits::kPageBytes, MADV_NOHUGEPAGE);
-  auto* bytes = static_cast<volatile char*>(memory);
-  const auto write_all = [&] {
-    const auto start = std::chrono::steady_clock::now();
-    for (size_t i = 0; i < kPages; i++) bytes[i * limits::kPageBytes] = 1;
-    return 1e-6 * microseconds_since(start) / kPages;
-  };
-  write_all();
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::pause();
-    ::_exit(0);
-  }
-  if (child > 0) {
-    const double copied = write_all();
-    ::kill(child, SIGKILL);
-    ::waitpid(child, nullptr, 0);
-    const pid_t short_lived = ::fork();
-    if (short_lived == 0) ::_exit(0);
-    if (short_lived > 0) ::waitpid(short_lived, nullptr, 0);
-    price = {copied, std::min(copied, write_all())};
-  }
-  ::munmap(memory, kPages * limits::kPageBytes);
-  return price;
-}
 
 void fill_stops(const ShadowRun& sampled, profile::Overhead& overhead) {
   const ShadowRunCounts& counts = sampled.counts();
@@ -112,6 +65,7 @@ SampledRun describe(const ShadowRun& sampled, const ShadowModeRequest& request) 
   done.translation_s = counts.translation_s;
   done.instructions = counts.instructions;
   done.engine_cpu_s = counts.engine_cpu_s;
+  done.guest_s = counts.guest_s;
   done.slow_down = request.engine == Engine::emulator ? kEmulatorSlowDown : kSlowDown;
   return done;
 }
@@ -180,10 +134,11 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   const int64_t started = std::time(nullptr);
 
   SP_ASSIGN(const Calibration calibration, calibrate_for(request.collection));
-  const FaultPrice price = calibrate_faults();
+  const shadow::FaultPrice price = measure_faults();
   const double neighbour = neighbour_cost();
-  detail("a page copied costs {:.2f} us, kept {:.2f} us; a busy neighbour {:.1f} %",
-         1e6 * price.copied, 1e6 * price.kept, 100 * neighbour);
+  detail(
+      "a page copied costs {:.2f} us, kept {:.2f} us, mapped {:.2f} us; a busy neighbour {:.1f} %",
+      1e6 * price.copied, 1e6 * price.kept, 1e6 * price.mapped, 100 * neighbour);
   block_awaited_signals();
   SP_ASSIGN(std::vector<shadow::Program> programs,
             find_programs(request.launch, request.attach_to, request.follow));

@@ -25,7 +25,6 @@ namespace {
 // A replica that has not used up its budget by then is stuck in something that we do not foresee,
 // or the machine has no time for it.
 constexpr double kLongestLife = 2.0;
-constexpr double kPollForCollectors = 0.0002;
 constexpr double kLongestWait = 1.0;
 // What collectors and tracer use on top of the replica's own time.
 constexpr double kCollectorShare = 1.5;
@@ -35,8 +34,6 @@ constexpr double kRoomy = 0.2;
 constexpr double kPatience = 0.1;
 // At 5 GB a second, which is as fast as memory can be written, 10 MB more than allowed are taken.
 constexpr double kPollForMemory = 0.002;
-// While a replica waits for the program to come to a call.
-constexpr double kPollForProgram = 0.005;
 // How fast the need for an input log is learned and forgotten, and how much there must be.
 constexpr double kLearning = 0.3;
 constexpr double kNeeded = 0.5;
@@ -46,6 +43,8 @@ constexpr double kFarEnough = 0.5;
 constexpr double kLookShare = 0.1;
 constexpr double kFirstLook = 0.005;
 constexpr double kLongestFill = 0.3;
+// Of a replica, roughly, where no clock says it.
+constexpr double kInstructionsPerSecond = 2e9;
 // With --verify, one of so many is verified.
 constexpr uint64_t kSamplesOfAVerified = 4;
 
@@ -85,11 +84,12 @@ bool memory_is_short() {
 
 ShadowRun::ShadowRun(trace::BlockTable& table, inject::TraceSink& sink,
                      std::vector<shadow::Program> programs, ShadowRunOptions options,
-                     const GovernorOptions& governor, const FaultPrice& price)
+                     const GovernorOptions& governor, const shadow::FaultPrice& price)
     : table_(table),
       sink_(sink),
       options_(options),
       governor_(governor, price),
+      price_(price),
       random_(governor.seed),
       looks_(kLookShare * governor.max_overhead, governor.delay + kFirstLook, governor.seed),
       shadows_now_(options.max_shadows),
@@ -142,9 +142,7 @@ double ShadowRun::next_event() const {
     next = std::min(next, elapsed() + kPollForMemory);
   }
   for (const Sample& sample : samples_) {
-    if (sample.executor->waits_for_collectors())
-      next = std::min(next, elapsed() + kPollForCollectors);
-    if (sample.executor->waits_for_program()) next = std::min(next, elapsed() + kPollForProgram);
+    next = std::min(next, elapsed() + sample.executor->next_idle());
     next = std::min(next, sample.forked_at + kLongestLife);
     if (at_idle_priority_) next = std::min(next, elapsed() + kPatience);
   }
@@ -207,7 +205,8 @@ void ShadowRun::handle_stranger(const WaitOutcome& outcome) {
   (void)tracee.cont_if_alive();
 }
 
-// While no sample runs: what the next one will need is translated. False: nothing is to be done now.
+// While no sample runs: what the next one will need is translated. False: nothing is to be done
+// now.
 bool ShadowRun::fill_ahead() {
   for (const ProgramRef& program : programs_) {
     if (fill_ahead(*program)) return true;
@@ -278,6 +277,7 @@ void ShadowRun::look_after_replicas() {
       executor.leave_idle_priority();
     }
     if (elapsed() > sample.forked_at + kLongestLife) executor.request_end(Outcome::too_old);
+    if (executor.ending()) note_end(sample);
     if (options_.max_memory != 0 && !executor.is_done()) taken += memory_of(sample);
     if (taken > options_.max_memory) executor.request_end(Outcome::memory);
     if (!executor.is_done()) {
@@ -319,9 +319,19 @@ uint64_t ShadowRun::signals() const {
   return sum;
 }
 
-// The replica is dead: what it was worth, and what it cost.
+// The replica dies: from now on the program copies nothing for it.
+void ShadowRun::note_end(Sample& sample) {
+  if (sample.has_ended) return;
+  sample.has_ended = true;
+  const double now = elapsed();
+  sample.cost.lifetime = now - sample.forked_at;
+  sample.program->end(now, sample.cost);
+}
+
+// Its trace is read: what it was worth, and what it cost.
 void ShadowRun::finish(Sample& sample) {
   const double now = elapsed();
+  note_end(sample);
   const shadow::ExecutorCounts& done = sample.executor->counts();
   const shadow::Ending& ending = *sample.executor->ending();
   counts_.instructions += done.instructions;
@@ -331,6 +341,7 @@ void ShadowRun::finish(Sample& sample) {
   counts_.system_calls += done.system_calls;
   counts_.private_pages += done.private_pages;
   counts_.translation_s += done.translation_s;
+  counts_.guest_s += sample.executor->guest_seconds();
   counts_.engine_cpu_s += sample.executor->processor().used;
   if (!sample.executor->in_our_process()) {
     counts_.replica_cpu_s += sample.executor->processor().used;
@@ -344,13 +355,16 @@ void ShadowRun::finish(Sample& sample) {
   detail("sample {}: {} instructions, {} translated, {} misses, {:.1f} ms, ended by {}{}",
          governor_.samples() + 1, done.instructions, done.fragments, done.misses,
          1e3 * (now - sample.forked_at), to_string(ending.outcome), describe(ending));
-  finish_log(sample, ending, done.instructions);
+  detail(
+      "  paused {:.0f} us, lived {:.1f} ms, executed {:.2f} of {:.2f} ms; faults {:.0f} and {:.0f} "
+      "after",
+      1e6 * sample.cost.pause, 1e3 * sample.cost.lifetime, 1e3 * guest_seconds(sample),
+      1e3 * sample.length, sample.cost.faults_while_alive, sample.cost.faults_afterwards);
+  finish_log(sample, ending);
   if (!sample.executor->is_our_child()) sample.program->died(sample.executor->tid());
-  sample.cost.lifetime = now - sample.forked_at;
-  sample.program->end(now, sample.cost);
   counts_.extra_faults += sample.cost.faults_while_alive + sample.cost.faults_afterwards;
   // Lengths are for samples that are only run.
-  if (!sample.verifies) sample.cost.instructions = done.instructions;
+  if (!sample.verifies) sample.cost.guest_s = guest_seconds(sample);
   if (sample.log) sample.cost.log = sample.log->cost();
   judge_crowding(sample.executor->processor(), sample.cost);
   if (options_.converge && !sample.verifies) {
@@ -360,10 +374,32 @@ void ShadowRun::finish(Sample& sample) {
   governor_.sampled(now, sample.cost);
 }
 
+// By the engine's clock, or by the number of instructions.
+double ShadowRun::guest_seconds(const Sample& sample) const {
+  if (sample.budget.seconds > 0) return sample.executor->guest_seconds();
+  return static_cast<double>(sample.executor->counts().instructions) / kInstructionsPerSecond;
+}
+
+// Of so many seconds. The emulator is as slow with code that is fast for the program.
+shadow::Budget ShadowRun::budget_of(double length) const {
+  shadow::Budget budget;
+  budget.plan = options_.plan;
+  budget.stacks = options_.stacks;
+  budget.sample_number = counts_.forks;
+  budget.price = price_;
+  budget.instructions = options_.sample_size;
+  if (options_.sample_size != 0) return budget;
+  if (options_.engine == Engine::translator) {
+    budget.seconds = length;
+  } else {
+    budget.instructions = static_cast<uint64_t>(length * kInstructionsPerSecond);
+  }
+  return budget;
+}
+
 // Logging costs the program two stops for each of its system calls: it is for programs whose
 // samples end early without.
-void ShadowRun::finish_log(const Sample& sample, const shadow::Ending& ending,
-                           uint64_t instructions) {
+void ShadowRun::finish_log(const Sample& sample, const shadow::Ending& ending) {
   bool needed = false;
   if (sample.log) {
     sample.log->close();
@@ -373,7 +409,7 @@ void ShadowRun::finish_log(const Sample& sample, const shadow::Ending& ending,
     detail("  input log: {} stops, {} answers taken, {:.1f} ms", sample.log->stops(),
            sample.log->taken(), 1e3 * sample.log->cost());
   } else if (ending.outcome == Outcome::input) {
-    needed = static_cast<double>(instructions) < kFarEnough * static_cast<double>(sample.length);
+    needed = guest_seconds(sample) < kFarEnough * sample.length;
   }
   input_need_ += kLearning * ((needed ? 1 : 0) - input_need_);
 }
@@ -383,7 +419,8 @@ void ShadowRun::finish_log(const Sample& sample, const shadow::Ending& ending,
 void ShadowRun::judge_crowding(const shadow::ProcessorTime& time, SampleCost& cost) {
   if (samples_.size() > 1 && options_.max_shadows > 1) {
     judge_company(time);
-    cost.contention = kCollectorShare * time.used * (at_idle_priority_ ? options_.neighbour_cost : 1);
+    cost.contention =
+        kCollectorShare * time.used * (at_idle_priority_ ? options_.neighbour_cost : 1);
     return;
   }
   if (waiting_share(time) < kRoomy) shadows_now_ = std::min(shadows_now_ + 1, options_.max_shadows);
@@ -459,14 +496,15 @@ void ShadowRun::sample() {
   }
   counts_.moments++;
   counts_.pauses.push_back(sample.cost.pause);
-  sample.length = options_.sample_size != 0 ? options_.sample_size : governor_.next_length(elapsed());
+  sample.length = options_.sample_size != 0
+                      ? static_cast<double>(options_.sample_size) / kInstructionsPerSecond
+                      : governor_.next_length(elapsed());
   if (verifies) return begin_verification(std::move(*replicas), std::move(sample));
   counts_.forks++;
   sample.log = replicas->front().log;
-  const shadow::Budget budget{sample.length, counts_.forks, options_.plan,
-                              options_.stacks};
+  sample.budget = budget_of(sample.length);
   sample.executor =
-      sample.program->make_execution(table_, sink_, std::move(replicas->front()), budget);
+      sample.program->make_execution(table_, sink_, std::move(replicas->front()), sample.budget);
   begin(std::move(sample));
 }
 
@@ -494,8 +532,9 @@ void ShadowRun::begin_verification(std::vector<shadow::Replica> replicas, Sample
   other.program->begin(sample.forked_at, other.cost);
   other.length = sample.length;
   sample.verifies = other.verifies = true;
-  sample.executor = verifier_->emulator_side(std::move(replicas[0]), identity, sample.length);
-  other.executor = verifier_->translator_side(std::move(replicas[1]), identity, sample.length);
+  const auto instructions = static_cast<uint64_t>(sample.length * kInstructionsPerSecond);
+  sample.executor = verifier_->emulator_side(std::move(replicas[0]), identity, instructions);
+  other.executor = verifier_->translator_side(std::move(replicas[1]), identity, instructions);
   begin(std::move(sample));
   begin(std::move(other));
 }
@@ -528,7 +567,7 @@ void ShadowRun::end_replicas() {
     while (handle_reports()) {
     }
     look_after_replicas();
-    if (!samples_.empty()) wait_until(std::min(deadline, elapsed() + kPollForCollectors));
+    if (!samples_.empty()) wait_until(std::min(deadline, elapsed() + shadow::kPollForCollectors));
   }
   for (Sample& sample : samples_) {
     if (!sample.executor->is_our_child()) sample.program->died(sample.executor->tid());

@@ -32,10 +32,10 @@ struct ShadowRunOptions {
   bool verify = false;       // a share of the samples is run by both and compared
   uint64_t sample_size = 0;  // instructions; 0: the governor says
   size_t max_shadows = 1;
-  bool prefill = true;               // translate ahead what the program is seen to run
+  bool prefill = true;                 // translate ahead what the program is seen to run
   CodeDirectory* directory = nullptr;  // of earlier runs; null: none
-  uint64_t max_memory = 0;  // bytes, of ours and the replicas'; 0: as much as there is
-  bool converge = true;     // fewer samples of a program that goes on doing the same
+  uint64_t max_memory = 0;             // bytes, of ours and the replicas'; 0: as much as there is
+  bool converge = true;                // fewer samples of a program that goes on doing the same
   double duration = 0;
   bool follow = false;  // the programs' children, too
   InputLogging input_log = InputLogging::automatic;
@@ -51,8 +51,8 @@ struct ShadowRunCounts {
   uint64_t instructions = 0;
   uint64_t fragments = 0;
   uint64_t misses = 0;
-  uint64_t looks = 0;       // at program counters, for translating ahead
-  uint64_t ahead = 0;       // of the fragments, translated while no sample ran
+  uint64_t looks = 0;  // at program counters, for translating ahead
+  uint64_t ahead = 0;  // of the fragments, translated while no sample ran
   uint64_t drains = 0;
   uint64_t system_calls = 0;
   uint64_t private_pages = 0;
@@ -65,6 +65,7 @@ struct ShadowRunCounts {
   double extra_faults = 0;
   double translation_s = 0;
   double engine_cpu_s = 0;   // of those who executed samples
+  double guest_s = 0;        // on their clocks, if they have any
   double replica_cpu_s = 0;  // of replicas among them
   std::vector<double> pauses;
   std::map<std::string, uint64_t> ended;
@@ -77,7 +78,7 @@ class ShadowRun {
   // `programs`: at least one. The first is the one whose end is told.
   ShadowRun(trace::BlockTable& table, inject::TraceSink& sink,
             std::vector<shadow::Program> programs, ShadowRunOptions options,
-            const GovernorOptions& governor, const FaultPrice& price);
+            const GovernorOptions& governor, const shadow::FaultPrice& price);
   ~ShadowRun();
 
   // A program that was just launched runs from here on.
@@ -109,7 +110,9 @@ class ShadowRun {
     SampleCost cost;
     double forked_at = 0;
     uint64_t faults_at_fork = 0;  // of the program
-    uint64_t length = 0;
+    double length = 0;            // seconds
+    shadow::Budget budget{};
+    bool has_ended = false;
     bool verifies = false;  // one of a pair
   };
 
@@ -123,14 +126,17 @@ class ShadowRun {
   bool fill_ahead(SampledProcess& program);
   void look_at_program();
   void look_after_replicas();
+  void note_end(Sample& sample);
   void finish(Sample& sample);
+  double guest_seconds(const Sample& sample) const;
+  shadow::Budget budget_of(double length) const;
   bool is_too_large(const ProgramRef& program);
   uint64_t memory_of(const Sample& sample) const;
   bool is_crowded_out(const Sample& sample) const;
   bool has_room() const { return samples_.size() < shadows_now_; }
   bool keeps_log_of(const ProgramRef& program) const;
   void sample();
-  void finish_log(const Sample& sample, const shadow::Ending& ending, uint64_t instructions);
+  void finish_log(const Sample& sample, const shadow::Ending& ending);
   bool is_to_be_verified() const;
   void begin(Sample sample);
   void begin_verification(std::vector<shadow::Replica> replicas, Sample sample);
@@ -152,6 +158,7 @@ class ShadowRun {
   std::set<Tid> newborn_;  // that have not stopped yet
   ShadowRunOptions options_;
   Governor governor_;
+  shadow::FaultPrice price_;
   ShadowRunCounts counts_;
   std::mt19937_64 random_;  // which program
   LookSchedule looks_;

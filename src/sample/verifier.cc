@@ -12,7 +12,7 @@ constexpr emu::CapturePlan kEverything{.values = true, .addresses = true};
 constexpr uint64_t kMostInstructions = 3'000'000;
 
 shadow::Budget budget_of(uint64_t instructions) {
-  return {std::min(instructions, kMostInstructions), 0, kEverything};
+  return {.instructions = std::min(instructions, kMostInstructions), .plan = kEverything};
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <limits>
 #include <utility>
 
 #include "shadow/turns.h"
@@ -223,6 +224,11 @@ bool EmulatorExecutor::is_done() const {
   return ending_ && dead_ &&
          std::all_of(std::begin(tickets_), std::end(tickets_),
                      [&](uint64_t ticket) { return sink_.done(ticket); });
+}
+
+double EmulatorExecutor::next_idle() const {
+  if (ending_ && dead_ && !is_done()) return kPollForCollectors;
+  return awaited_.waits() ? kPollForProgram : std::numeric_limits<double>::infinity();
 }
 
 void EmulatorExecutor::request_end(Outcome outcome) {

@@ -43,8 +43,8 @@ class EmulatorExecutor : public Execution {
   bool is_our_child() const override { return replica_.is_our_child; }
   const std::optional<Ending>& ending() const override { return ending_; }
   bool is_done() const override;
-  bool waits_for_collectors() const override { return ending_ && dead_ && !is_done(); }
-  bool waits_for_program() const override { return awaited_.waits(); }
+  double next_idle() const override;
+  double guest_seconds() const override { return 0; }
   const ExecutorCounts& counts() const override { return counts_; }
   const ProcessorTime& processor() const override { return processor_; }
   ProcessorTime processor_now() const override { return processor_time_of(worker_tid_); }
@@ -102,7 +102,7 @@ class EmulatorExecutor : public Execution {
   std::condition_variable turned_;
   Turn turn_ = Turn::worker;
   std::optional<Ending> worker_ending_;  // of who has the turn
-  bool abandoned_ = false;  // nobody will take the tracer's turn any more
+  bool abandoned_ = false;               // nobody will take the tracer's turn any more
   bool leaves_ = false;  // the thread that made the system call waits, yields or is no more
   std::atomic<bool> stop_wanted_ = false;
   std::optional<Outcome> wanted_end_;  // under mutex_

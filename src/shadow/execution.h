@@ -23,6 +23,7 @@
 #include "emu/translator.h"
 #include "ptrace/wait_status.h"
 #include "shadow/code_shares.h"
+#include "shadow/engine_clock.h"
 #include "shadow/outcome.h"
 #include "trace/record.h"
 
@@ -40,14 +41,10 @@ struct ExecutorCounts {
   CodeShares shares{};
 };
 
-// Seconds on a processor, and waiting for one.
-struct ProcessorTime {
-  double used = 0;
-  double waited = 0;
-};
-
 struct Budget {
-  uint64_t instructions = 0;
+  uint64_t instructions = 0;  // 0: seconds say
+  double seconds = 0;         // on the engine's clock; 0: instructions say
+  FaultPrice price{};         // with seconds
   uint64_t sample_number = 0;
   emu::CapturePlan plan{};
   bool stacks = false;  // each thread's trace begins with its call stack
@@ -69,10 +66,11 @@ class Execution {
   virtual const std::optional<Ending>& ending() const = 0;
   // Dead, and its trace is read.
   virtual bool is_done() const = 0;
-  virtual bool waits_for_collectors() const = 0;
-  // For an answer that the program has not had yet (input_log.h).
-  virtual bool waits_for_program() const = 0;
+  // Seconds until on_idle() may have something to do without a stop; infinite if it waits for one.
+  virtual double next_idle() const = 0;
   virtual const ExecutorCounts& counts() const = 0;
+  // On the engine's clock, when it ended; 0 if it has none.
+  virtual double guest_seconds() const = 0;
   // Of whoever executes the guest's code: when it ended, and up to now.
   virtual const ProcessorTime& processor() const = 0;
   virtual ProcessorTime processor_now() const = 0;
@@ -82,10 +80,11 @@ class Execution {
   virtual void leave_idle_priority() = 0;
 };
 
+// How soon to look again, in seconds, at what others are about to finish.
+inline constexpr double kPollForCollectors = 0.0002;
+inline constexpr double kPollForProgram = 0.005;
+
 // The last words of a thread's trace, which collectors read in place.
 std::span<const trace::Word> end_of_trace(Outcome outcome);
-
-// Of a thread, from /proc.
-ProcessorTime processor_time_of(Tid tid);
 
 }  // namespace shadowprof::shadow

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <limits>
 #include <utility>
 
 #include "base/log.h"
@@ -53,6 +54,10 @@ Status Executor::start() {
   }
   threads_ = make_threads(replica_);
   choose_start();
+  if (budget_.seconds > 0) {
+    clock_.start(tid(), budget_.price);
+    deadline_.start(budget_.seconds);
+  }
   load(current());
   set_policy(SCHED_IDLE);
   return {};
@@ -71,12 +76,14 @@ void Executor::end(Outcome outcome, std::string detail) {
 void Executor::end(Ending ending) {
   if (ending_) return;
   ending_ = std::move(ending);
-  finish_trace(cursor_);
-  take_syscall_counts();
   processor_ = processor_time_of(tid());
+  if (budget_.seconds > 0) guest_seconds_ = clock_.seconds(stops(), drained_);
   // As an idle process it would also die idly, with locks of the memory that it shares held.
   leave_idle_priority();
   ::kill(tid().value, SIGKILL);
+  // Reading them takes time, in which the program would copy pages for a replica that lives.
+  finish_trace(cursor_);
+  take_syscall_counts();
 }
 
 void Executor::set_policy(int policy) const {
@@ -117,6 +124,24 @@ void Executor::request_end(Outcome outcome) {
   wanted_end_ = outcome;
   if (blocked_on_buffer_ || awaited_.waits()) return;
   (void)replica_.tracee.interrupt_if_alive();
+}
+
+uint64_t Executor::stops() const {
+  return counts_.misses + counts_.drains + counts_.system_calls + counts_.private_pages;
+}
+
+void Executor::look_at_clock() {
+  if (wanted_end_ || !deadline_.is_due()) return;
+  const double left = budget_.seconds - clock_.seconds(stops(), drained_);
+  if (left <= 0) return request_end(Outcome::budget);
+  deadline_.start(left);
+}
+
+double Executor::next_idle() const {
+  if (blocked_on_buffer_ || (dead_ && !tickets_done())) return kPollForCollectors;
+  if (awaited_.waits()) return kPollForProgram;
+  if (ending_ || wanted_end_) return std::numeric_limits<double>::infinity();
+  return deadline_.seconds_until();
 }
 
 void Executor::on_stop(const WaitStatus& status) {

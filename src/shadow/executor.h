@@ -38,10 +38,8 @@ class Executor : public Execution {
   bool is_our_child() const override { return replica_.is_our_child; }
   const std::optional<Ending>& ending() const override { return ending_; }
   bool is_done() const override { return dead_ && tickets_done(); }
-  bool waits_for_collectors() const override {
-    return blocked_on_buffer_ || (dead_ && !tickets_done());
-  }
-  bool waits_for_program() const override { return awaited_.waits(); }
+  double next_idle() const override;
+  double guest_seconds() const override { return guest_seconds_; }
   const ExecutorCounts& counts() const override { return counts_; }
   const ProcessorTime& processor() const override { return processor_; }
   ProcessorTime processor_now() const override { return processor_time_of(tid()); }
@@ -66,6 +64,8 @@ class Executor : public Execution {
   void make_private(Registers& regs, GuestAddr address);
   std::optional<FragmentId> fragment_for(GuestAddr pc);
   void take_syscall_counts();
+  void look_at_clock();
+  uint64_t stops() const;
   void resume();
   void end(Outcome outcome, std::string detail = {});
   void end(Ending ending);
@@ -108,6 +108,10 @@ class Executor : public Execution {
   uint64_t cursor_ = 0;  // while the replica is in guest context
   uint64_t tickets_[emu::kBufferCount] = {};
   double bytes_per_instruction_ = 1;
+  uint64_t drained_ = 0;  // bytes
+  EngineClock clock_;
+  Deadline deadline_;
+  double guest_seconds_ = 0;
 
   // A full buffer met another that is still being read: goes on from here.
   bool blocked_on_buffer_ = false;

@@ -12,6 +12,8 @@ namespace shadowprof::shadow {
 namespace {
 
 constexpr size_t kLeastChunkBytes = 4 * 4 * limits::kMaxRecordWords;
+// That a replica records, roughly.
+constexpr double kBytesPerSecond = 1e9;
 
 // Numbers that follow one another are spread (Knuth's multiplicative hash).
 size_t cell_of(RunId run) {
@@ -32,12 +34,19 @@ Tid Executor::stream(size_t thread) const {
   return Tid(static_cast<int32_t>(slot << 12 | thread));
 }
 
-// Where in the buffer the next chunk begins: nearer to the end as the budget comes to its end.
+// Where in the buffer the next chunk begins: nearer to the end as the budget comes to its end, and
+// with several threads, each of which is to have its turn.
 void Executor::choose_start() {
-  const uint64_t left = budget_.instructions - std::min(budget_.instructions, counts_.instructions);
-  const double bytes = static_cast<double>(left) * bytes_per_instruction_;
-  const auto wanted = static_cast<uint64_t>(
-      std::clamp(bytes, double{kLeastChunkBytes}, double{limits::kTraceBufferBytes}));
+  double bytes = kBytesPerSecond * budget_.seconds;
+  if (budget_.seconds == 0) {
+    const auto left = budget_.instructions - std::min(budget_.instructions, counts_.instructions);
+    bytes = static_cast<double>(left) * bytes_per_instruction_;
+  } else if (threads_.size() == 1) {
+    bytes = limits::kTraceBufferBytes;
+  }
+  const auto wanted = static_cast<uint64_t>(std::clamp(bytes / static_cast<double>(threads_.size()),
+                                                       double{kLeastChunkBytes},
+                                                       double{limits::kTraceBufferBytes}));
   start_ = slot_->buffer_end(buffer_) - (wanted & ~uint64_t{3});
   cursor_ = start_;
 }
@@ -62,7 +71,8 @@ bool Executor::take_buffer(uint64_t cursor) {
   const size_t next = (buffer_ + 1) % emu::kBufferCount;
   if (!sink_.done(tickets_[next])) return false;
   drain(cursor);
-  if (counts_.instructions >= budget_.instructions) end(Outcome::budget);
+  const bool counts = budget_.seconds == 0;
+  if (counts && counts_.instructions >= budget_.instructions) end(Outcome::budget);
   return true;
 }
 
@@ -79,6 +89,7 @@ void Executor::drain(uint64_t cursor) {
     bytes_per_instruction_ =
         static_cast<double>(cursor - start_) / static_cast<double>(counts_.instructions - before);
   }
+  drained_ += cursor - start_;
   tickets_[buffer_] = sink_.submit({stream(current_), {words, count}});
   const uint64_t partial = std::min<uint64_t>(buffer_end - cursor, 4 * limits::kMaxRecordWords);
   const uint8_t* unfinished = host + (cursor - slot_->guest);

@@ -20,6 +20,11 @@ def run(*command):
     return subprocess.run([str(x) for x in command], check=True, capture_output=True, text=True).stdout
 
 
+def plain(name):
+    """Of a function: without namespaces and arguments."""
+    return name.split("(anonymous namespace)::")[-1].split("::")[-1].split("(")[0]
+
+
 def chains(profile):
     """{(function, ...): instructions}, outermost first."""
     table = profile["tables"]["contexts"]
@@ -29,7 +34,7 @@ def chains(profile):
         kind = table["kinds"][table["kind"][i]]
         place = (table["module"][i], table["offset"][i])
         own = functions.get(place, f"{place[0]}+{place[1]:#x}") if kind == "code" else f"[{kind}]"
-        names.append((names[caller - 1] if caller else ()) + (own.split("(anonymous namespace)::")[-1].split("(")[0],))
+        names.append((names[caller - 1] if caller else ()) + (plain(own),))
         sums[names[-1]] = sums.get(names[-1], 0) + table["self"][i]
     return sums
 
@@ -56,7 +61,7 @@ def check_shape(profile, sums):
 def check_confidence(profile):
     """Where samples agree on a share, its interval is narrow, and it has the true one."""
     expect(profile["confidence"]["groups"] > 1, "no errors are known", profile["confidence"])
-    rows = {tuple(f["function"].split("::")[-1].split("(")[0] for f in c["frames"]): c
+    rows = {tuple(plain(f["function"]) for f in c["frames"]): c
             for c in profile["hotlists"]["contexts"]}
     more, = [c for names, c in rows.items() if names[-2:] == ("outer_more", "shared")]
     expect(0 < more["share_error"], "the interval has no width", more)
@@ -66,9 +71,9 @@ def check_confidence(profile):
 
 def innermost_share(stacks, total):
     """Of outer_more > shared: `stacks` are (names from the outermost on, count)."""
-    plain = [([n.split("::")[-1].split("(")[0] for n in names], count) for names, count in stacks]
-    expect(sum(count for _, count in plain) == total, "stacks do not add up")
-    return sum(count for names, count in plain if names[-2:] == ["outer_more", "shared"]) / total
+    expect(sum(count for _, count in stacks) == total, "stacks do not add up")
+    return sum(count for names, count in stacks
+               if [plain(name) for name in names[-2:]] == ["outer_more", "shared"]) / total
 
 
 def check_exports(shadowprof, sampled, folder, profile):
@@ -110,7 +115,7 @@ def check_pprof(shadowprof, sampled, folder, expected):
                            capture_output=True, text=True, env={**os.environ, "HOME": str(folder)}).stdout
     lines = [line.split() for line in shown.splitlines()
              if line.count("%") == 3 and line.split()[4].endswith("%") and line.split()[4][0].isdigit()]
-    cumulative = {" ".join(words[5:]).split("::")[-1].split("(")[0]: float(words[4].rstrip("%")) / 100
+    cumulative = {plain(" ".join(words[5:])): float(words[4].rstrip("%")) / 100
                   for words in lines}
     expect(cumulative["main"] > 0.9, "pprof does not see main's callees", shown)
     expect(abs(cumulative["outer_more"] - expected) < 0.01, "pprof's cumulative share differs", shown)

@@ -84,48 +84,46 @@ TEST_CASE("a sleeping program is looked at less and less often") {
   CHECK(last_gap <= 1);
 }
 
-// What a sample of `instructions` costs where only the pause is fixed.
-SampleCost cost_of(uint64_t instructions, double pause, double per_million) {
+// What a sample of so many seconds costs where only the pause is fixed.
+SampleCost cost_of(double length, double pause, double per_second) {
   SampleCost cost{pause, 0.01, 0, 0};
-  cost.contention = per_million * 1e-6 * static_cast<double>(instructions);
-  cost.instructions = instructions;
+  cost.contention = per_second * length;
+  cost.guest_s = length;
   return cost;
 }
 
-// One sample a second, from second `from` on, of which a million instructions cost so much.
-uint64_t length_after(Governor& governor, int from, int samples, double pause, double per_million) {
+// One sample a second, from second `from` on, of which a second would cost so much.
+double length_after(Governor& governor, int from, int samples, double pause, double per_second) {
   for (int i = from; i < from + samples; i++)
-    governor.sampled(i, cost_of(governor.next_length(i), pause, per_million));
+    governor.sampled(i, cost_of(governor.next_length(i), pause, per_second));
   return governor.next_length(from + samples);
 }
 
-TEST_CASE("a sample's length makes its growing cost a quarter of its fixed one") {
+TEST_CASE("a sample's length makes its growing cost half of its fixed one") {
   Governor governor({}, {});
-  const uint64_t length = length_after(governor, 0, 60, 1e-3, 1e-4);
-  CHECK(static_cast<double>(length) == doctest::Approx(2.5e6).epsilon(0.1));
+  CHECK(length_after(governor, 0, 60, 1e-3, 0.1) == doctest::Approx(0.005).epsilon(0.1));
   SUBCASE("and follows when that changes for long") {
-    const uint64_t later = length_after(governor, 61, 4000, 1e-3, 2e-5);
-    CHECK(static_cast<double>(later) == doctest::Approx(12.5e6).epsilon(0.1));
+    CHECK(length_after(governor, 61, 4000, 1e-3, 0.02) == doctest::Approx(0.025).epsilon(0.1));
   }
   SUBCASE("but not from one sample to the next") {
-    CHECK(length_after(governor, 61, 1, 1e-3, 1e-2) > 2'000'000);
+    CHECK(length_after(governor, 61, 1, 1e-3, 10) > 0.004);
   }
 }
 
 TEST_CASE("a sample's length has bounds") {
   Governor cheap({}, {}), dear({}, {});
-  CHECK(length_after(cheap, 0, 60, 1e-3, 0) > 300'000'000);
-  CHECK(length_after(cheap, 61, 1, 1e-3, 0) <= 320'000'000);
-  CHECK(length_after(dear, 0, 60, 1e-6, 1) < 1'100'000);
+  CHECK(length_after(cheap, 0, 60, 1e-3, 0) > 0.09);
+  CHECK(length_after(cheap, 61, 1, 1e-3, 0) <= 0.1);
+  CHECK(length_after(dear, 0, 60, 1e-6, 1000) < 0.0011);
 }
 
 TEST_CASE("a sample is the longer the more time it stands for") {
   for (const double part : {0.5, 1.0, 2.0, 30.0}) {
     CAPTURE(part);
     Governor governor({}, {});
-    const auto usual = static_cast<double>(length_after(governor, 0, 60, 1e-3, 1e-4));
-    const auto length = static_cast<double>(governor.next_length(60 + part));
-    CHECK(length == doctest::Approx(std::min(part, 4.0) * usual).epsilon(0.1));
+    const double usual = length_after(governor, 0, 60, 1e-3, 0.1);
+    CHECK(governor.next_length(60 + part) ==
+          doctest::Approx(std::min(part, 4.0) * usual).epsilon(0.1));
   }
 }
 

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+//
+// How long a replica has executed its program's code: its time on a processor, less what only
+// replicas spend it on. Code that is slow for the program (caches miss, branches are mispredicted)
+// is slow for the replica too, so that samples of equal time hold instructions in the proportion in
+// which the program executes them; samples of equal numbers of instructions would hold too many of
+// the slow ones.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "base/types.h"
+
+namespace shadowprof::shadow {
+
+// Seconds on a processor, and waiting for one.
+struct ProcessorTime {
+  double used = 0;
+  double waited = 0;
+};
+
+// Of a thread, from /proc.
+ProcessorTime processor_time_of(Tid tid);
+
+// What page faults cost, in seconds.
+struct FaultPrice {
+  double copied = 2e-6;    // a page is copied: somebody else has it, too
+  double kept = 0.8e-6;    // nobody has it any more
+  double mapped = 0.8e-6;  // it is shared for good
+};
+
+class EngineClock {
+ public:
+  // From now on.
+  void start(Tid replica, const FaultPrice& price);
+  // Up to now; since the start the replica has had so many `stops` for the tracer, who has taken
+  // so many bytes of its trace.
+  double seconds(uint64_t stops, uint64_t drained) const;
+
+ private:
+  struct Counts {
+    double used = 0;      // seconds on a processor
+    uint64_t faults = 0;  // page faults
+    uint64_t mapped = 0;  // pages of files and of our trace buffers
+  };
+  Counts now() const;
+
+  Tid replica_;
+  FaultPrice price_;
+  Counts before_;
+};
+
+// When the clock must be read next for a sample of a certain length: it does not run faster than
+// the wall's.
+class Deadline {
+ public:
+  void start(double seconds);
+  bool is_due() const { return seconds_until() <= 0; }
+  // Infinite before start().
+  double seconds_until() const;
+
+ private:
+  std::optional<std::chrono::steady_clock::time_point> at_;
+};
+
+}  // namespace shadowprof::shadow
