@@ -4,11 +4,11 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <ctime>
+#include <limits>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -132,19 +132,20 @@ double neighbour_cost() {
   run_on(cpus->first);
   std::vector<uint64_t> memory(kWords);
   (void)time_work(memory);
-  std::array<double, kRounds> slower{};
+  // The least of each: what others on the machine do only ever adds to it.
+  double alone = std::numeric_limits<double>::infinity();
+  double together = alone;
   {
     Neighbour neighbour(cpus->second);
-    for (double& ratio : slower) {
+    for (int round = 0; round < kRounds; round++) {
       neighbour.be_idle();
-      const double alone = time_work(memory);
+      alone = std::min(alone, time_work(memory));
       neighbour.be_busy();
-      ratio = time_work(memory) / alone;
+      together = std::min(together, time_work(memory));
     }
   }
   (void)::sched_setaffinity(0, sizeof allowed, &allowed);
-  std::nth_element(slower.begin(), slower.begin() + kRounds / 2, slower.end());
-  return std::clamp(slower[kRounds / 2] - 1, 0.0, kMost);
+  return std::clamp(together / alone - 1, 0.0, kMost);
 }
 
 }  // namespace shadowprof::sample
