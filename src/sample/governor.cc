@@ -12,12 +12,12 @@ constexpr double kFirstSample = 0.02;
 constexpr double kFirstRetry = 0.005;
 constexpr double kShortestGap = 0.0005;
 // Lengths. The first sample is of what little has been executed by then.
-constexpr double kFirstLength = 0.004;
-constexpr double kLeastLength = 0.001;
-constexpr double kGreatestLength = 0.1;
+constexpr double kFirstLength = 0.001;
+constexpr double kLeastLength = 0.0005;
+constexpr double kGreatestLength = 0.02;
 constexpr double kMostGrowth = 8;  // from one typical length to the next
 // Of what a sample costs however long it is, what its length may cost.
-constexpr double kGrowingShare = 0.5;
+constexpr double kGrowingShare = 0.25;
 // Of the typical length, the lengths of samples that stand for less time than others, or more.
 constexpr double kLeastPart = 0.1;
 constexpr double kMostPart = 4;

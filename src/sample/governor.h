@@ -15,7 +15,7 @@
 // program will write to) and partly grows with it (the part of these faults that come meanwhile,
 // which are dearer, and the neighbour). Few long samples see more of what the program does; many
 // short ones see more of the program's phases. A typical sample is so long that the second part is
-// half of the first, and not so long that the load leaves room for fewer samples than the budget.
+// a quarter of the first, and not so long that the load leaves room for fewer samples than the budget.
 //
 // Counts are added up as they are, so a sample is the longer the more time it stands for: what has
 // passed since the one before it. In that time it executes the more instructions the faster the

@@ -99,22 +99,22 @@ double length_after(Governor& governor, int from, int samples, double pause, dou
   return governor.next_length(from + samples);
 }
 
-TEST_CASE("a sample's length makes its growing cost half of its fixed one") {
+TEST_CASE("a sample's length makes its growing cost a quarter of its fixed one") {
   Governor governor({}, {});
-  CHECK(length_after(governor, 0, 60, 1e-3, 0.1) == doctest::Approx(0.005).epsilon(0.1));
+  CHECK(length_after(governor, 0, 60, 1e-3, 0.1) == doctest::Approx(0.0025).epsilon(0.1));
   SUBCASE("and follows when that changes for long") {
-    CHECK(length_after(governor, 61, 4000, 1e-3, 0.02) == doctest::Approx(0.025).epsilon(0.1));
+    CHECK(length_after(governor, 61, 4000, 1e-3, 0.02) == doctest::Approx(0.0125).epsilon(0.1));
   }
   SUBCASE("but not from one sample to the next") {
-    CHECK(length_after(governor, 61, 1, 1e-3, 10) > 0.004);
+    CHECK(length_after(governor, 61, 1, 1e-3, 10) > 0.002);
   }
 }
 
 TEST_CASE("a sample's length has bounds") {
   Governor cheap({}, {}), dear({}, {});
-  CHECK(length_after(cheap, 0, 60, 1e-3, 0) > 0.09);
-  CHECK(length_after(cheap, 61, 1, 1e-3, 0) <= 0.1);
-  CHECK(length_after(dear, 0, 60, 1e-6, 1000) < 0.0011);
+  CHECK(length_after(cheap, 0, 60, 1e-3, 0) > 0.018);
+  CHECK(length_after(cheap, 61, 1, 1e-3, 0) <= 0.02);
+  CHECK(length_after(dear, 0, 60, 1e-6, 1000) < 0.00055);
 }
 
 TEST_CASE("a sample is the longer the more time it stands for") {
