@@ -45,7 +45,6 @@ ProcessorTime processor_time_of(Tid tid) {
 
 EngineClock::Counts EngineClock::now() const {
   Counts counts;
-  counts.used = processor_time_of(replica_).used;
   if (const auto stat = kernel::read_process_stat(replica_)) counts.faults = stat->minor_faults;
   std::ifstream file(fmt::format("/proc/{}/statm", replica_.value));
   uint64_t size = 0, resident = 0;
@@ -56,18 +55,19 @@ EngineClock::Counts EngineClock::now() const {
 void EngineClock::start(Tid replica, const FaultPrice& price) {
   replica_ = replica;
   price_ = price;
+  used_before_ = processor_time_of(replica).used;
   before_ = now();
 }
 
 // How much of its trace is still in a buffer the replica alone knows; the first time that it fills
 // one, a fault for each page tells.
-double EngineClock::seconds(uint64_t stops, uint64_t drained) const {
+double EngineClock::seconds(double used, uint64_t stops, uint64_t drained) const {
   const Counts counts = now();
   const uint64_t faults = std::max(counts.faults, before_.faults) - before_.faults;
   const uint64_t mapped =
       std::min(faults, std::max(counts.mapped, before_.mapped) - before_.mapped);
   const uint64_t recorded = std::max(drained, mapped * limits::kPageBytes) / sizeof(trace::Word);
-  const double used = counts.used - before_.used;
+  used -= used_before_;
   const double stopping = static_cast<double>(stops) * kStop;
   if (stopping > kNewCode * used) return static_cast<double>(recorded) * kWordOfProgram;
   const double ours = static_cast<double>(faults - mapped) * price_.copied +

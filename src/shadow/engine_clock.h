@@ -35,13 +35,12 @@ class EngineClock {
  public:
   // From now on.
   void start(Tid replica, const FaultPrice& price);
-  // Up to now; since the start the replica has had so many `stops` for the tracer, who has taken
-  // so many bytes of its trace.
-  double seconds(uint64_t stops, uint64_t drained) const;
+  // Up to now, when its thread has `used` so much of a processor; since the start the replica has
+  // had so many `stops` for the tracer, who has taken so many bytes of its trace.
+  double seconds(double used, uint64_t stops, uint64_t drained) const;
 
  private:
   struct Counts {
-    double used = 0;      // seconds on a processor
     uint64_t faults = 0;  // page faults
     uint64_t mapped = 0;  // pages of files and of our trace buffers
   };
@@ -49,6 +48,7 @@ class EngineClock {
 
   Tid replica_;
   FaultPrice price_;
+  double used_before_ = 0;  // seconds on a processor
   Counts before_;
 };
 
