@@ -32,6 +32,8 @@ constexpr double kCollectorShare = 1.5;
 constexpr double kCrowded = 0.7;
 constexpr double kRoomy = 0.2;
 constexpr double kPatience = 0.1;
+// Seconds until a thread that was stopped runs again, at most, where a core is idle.
+constexpr double kWakeUp = 50e-6;
 // At 5 GB a second, which is as fast as memory can be written, 10 MB more than allowed are taken.
 constexpr double kPollForMemory = 0.002;
 // How fast the need for an input log is learned and forgotten, and how much there must be.
@@ -48,12 +50,9 @@ constexpr double kInstructionsPerSecond = 2e9;
 // With --verify, one of so many is verified.
 constexpr uint64_t kSamplesOfAVerified = 4;
 
-double waiting_share(const shadow::ProcessorTime& time) {
-  return time.waited / std::max(1e-9, time.used + time.waited);
-}
-
-bool is_crowded(const shadow::ProcessorTime& time) {
-  return waiting_share(time) > kCrowded;
+double waiting_share(const shadow::ProcessorTime& time, const shadow::ExecutorCounts& counts) {
+  const double waited = std::max(0.0, time.waited - kWakeUp * static_cast<double>(counts.stops()));
+  return waited / std::max(1e-9, time.used + waited);
 }
 
 // ": read: sentence", as far as there is something to say.
@@ -263,7 +262,7 @@ bool ShadowRun::is_too_large(const ProgramRef& program) {
 bool ShadowRun::is_crowded_out(const Sample& sample) const {
   const bool alone = samples_.size() == 1 || options_.max_shadows == 1;
   return at_idle_priority_ && alone && elapsed() > sample.forked_at + kPatience &&
-         is_crowded(sample.executor->processor_now());
+         waiting_share(sample.executor->processor_now(), sample.executor->counts()) > kCrowded;
 }
 
 void ShadowRun::look_after_replicas() {
@@ -366,7 +365,8 @@ void ShadowRun::finish(Sample& sample) {
   // Lengths are for samples that are only run.
   if (!sample.verifies) sample.cost.guest_s = guest_seconds(sample);
   if (sample.log) sample.cost.log = sample.log->cost();
-  judge_crowding(sample.executor->processor(), sample.cost);
+  const double waiting = waiting_share(sample.executor->processor(), done);
+  sample.cost.contention = judge_crowding(waiting, sample.executor->processor().used);
   if (options_.converge && !sample.verifies) {
     convergence_.sampled(done.shares);
     governor_.set_patience(convergence_.patience());
@@ -415,30 +415,24 @@ void ShadowRun::finish_log(const Sample& sample, const shadow::Ending& ending) {
 }
 
 // A replica that waits for a processor most of its life has no idle core. The next ones compete for
-// one then, and their processor time counts as cost.
-void ShadowRun::judge_crowding(const shadow::ProcessorTime& time, SampleCost& cost) {
+// one then, and their processor time counts as cost. What this one cost, in seconds.
+double ShadowRun::judge_crowding(double waiting, double used) {
+  const double busy = kCollectorShare * used;
+  const double cost = at_idle_priority_ ? options_.neighbour_cost * busy : busy;
   if (samples_.size() > 1 && options_.max_shadows > 1) {
-    judge_company(time);
-    cost.contention =
-        kCollectorShare * time.used * (at_idle_priority_ ? options_.neighbour_cost : 1);
-    return;
+    judge_company(waiting);
+    return cost;
   }
-  if (waiting_share(time) < kRoomy) shadows_now_ = std::min(shadows_now_ + 1, options_.max_shadows);
-  const double busy = kCollectorShare * time.used;
-  if (at_idle_priority_) {
-    cost.contention = options_.neighbour_cost * busy;
-    at_idle_priority_ = !is_crowded(time);
-    return;
-  }
-  cost.contention = busy;
-  if (waiting_share(time) < kRoomy) at_idle_priority_ = true;
+  if (waiting < kRoomy) shadows_now_ = std::min(shadows_now_ + 1, options_.max_shadows);
+  at_idle_priority_ = at_idle_priority_ ? waiting <= kCrowded : waiting < kRoomy;
+  return cost;
 }
 
 // Replicas that live at a time take processors from one another first.
-void ShadowRun::judge_company(const shadow::ProcessorTime& time) {
-  if (is_crowded(time)) {
+void ShadowRun::judge_company(double waiting) {
+  if (waiting > kCrowded) {
     shadows_now_ = std::max<size_t>(1, std::min(shadows_now_, samples_.size()) - 1);
-  } else if (waiting_share(time) < kRoomy) {
+  } else if (waiting < kRoomy) {
     shadows_now_ = std::min(shadows_now_ + 1, options_.max_shadows);
   }
 }

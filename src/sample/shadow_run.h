@@ -142,8 +142,8 @@ class ShadowRun {
   void begin_verification(std::vector<shadow::Replica> replicas, Sample sample);
   void conclude_verification();
   void wait_until(double moment);
-  void judge_crowding(const shadow::ProcessorTime& time, SampleCost& cost);
-  void judge_company(const shadow::ProcessorTime& time);
+  double judge_crowding(double waiting, double used);
+  void judge_company(double waiting);
   void end_replicas();
   void leave_programs();
   void leave_newborn();

@@ -39,6 +39,9 @@ struct ExecutorCounts {
   double translation_s = 0;
   std::map<unsigned, uint64_t> by_number;
   CodeShares shares{};
+
+  // Of the replica, for the tracer.
+  uint64_t stops() const { return misses + drains + system_calls + private_pages; }
 };
 
 struct Budget {

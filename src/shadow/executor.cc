@@ -77,7 +77,7 @@ void Executor::end(Ending ending) {
   if (ending_) return;
   ending_ = std::move(ending);
   processor_ = processor_time_of(tid());
-  if (budget_.seconds > 0) guest_seconds_ = clock_.seconds(processor_.used, stops(), drained_);
+  if (budget_.seconds > 0) guest_seconds_ = clock_.seconds(processor_.used, counts_.stops(), drained_);
   // As an idle process it would also die idly, with locks of the memory that it shares held.
   leave_idle_priority();
   ::kill(tid().value, SIGKILL);
@@ -126,13 +126,9 @@ void Executor::request_end(Outcome outcome) {
   (void)replica_.tracee.interrupt_if_alive();
 }
 
-uint64_t Executor::stops() const {
-  return counts_.misses + counts_.drains + counts_.system_calls + counts_.private_pages;
-}
-
 void Executor::look_at_clock() {
   if (wanted_end_ || !deadline_.is_due()) return;
-  const double left = budget_.seconds - clock_.seconds(processor_now().used, stops(), drained_);
+  const double left = budget_.seconds - clock_.seconds(processor_now().used, counts_.stops(), drained_);
   if (left <= 0) return request_end(Outcome::budget);
   deadline_.start(left);
 }

@@ -65,7 +65,6 @@ class Executor : public Execution {
   std::optional<FragmentId> fragment_for(GuestAddr pc);
   void take_syscall_counts();
   void look_at_clock();
-  uint64_t stops() const;
   void resume();
   void end(Outcome outcome, std::string detail = {});
   void end(Ending ending);
