@@ -470,8 +470,8 @@ void ShadowRun::sample() {
     counts_.refused++;
     return governor_.missed(now);
   }
-  sample.forked_at = now;
-  sample.program->begin(now, sample.cost);
+  sample.forked_at = elapsed();
+  sample.program->begin(sample.forked_at, sample.cost);
   const bool verifies = is_to_be_verified();
   sample.faults_at_fork = sample.program->faults();
   const bool is_wanted = options_.input_log == InputLogging::on ||

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <limits>
@@ -58,6 +59,7 @@ Status Executor::start() {
     clock_.start(tid(), budget_.price);
     deadline_.start(budget_.seconds);
   }
+  placement_.start(tid(), replica_.beside);
   load(current());
   set_policy(SCHED_IDLE);
   return {};
@@ -137,7 +139,7 @@ double Executor::next_idle() const {
   if (blocked_on_buffer_ || (dead_ && !tickets_done())) return kPollForCollectors;
   if (awaited_.waits()) return kPollForProgram;
   if (ending_ || wanted_end_) return std::numeric_limits<double>::infinity();
-  return deadline_.seconds_until();
+  return std::min(deadline_.seconds_until(), placement_.next_look());
 }
 
 void Executor::on_stop(const WaitStatus& status) {

@@ -16,6 +16,7 @@
 
 #include "inject/trace_sink.h"
 #include "shadow/execution.h"
+#include "shadow/placement.h"
 #include "shadow/replica.h"
 #include "shadow/shadow_space.h"
 #include "shadow/system_calls.h"
@@ -110,6 +111,7 @@ class Executor : public Execution {
   uint64_t drained_ = 0;  // bytes
   EngineClock clock_;
   Deadline deadline_;
+  Placement placement_;
   double guest_seconds_ = 0;
 
   // A full buffer met another that is still being read: goes on from here.

@@ -51,6 +51,7 @@ void Executor::on_idle() {
   if (ending_) return;
   space_.serve(tid());
   look_at_clock();
+  placement_.look();
   if (awaited_.waits()) return ask_again();
   if (!blocked_on_buffer_) return;
   if (!sink_.done(tickets_[(buffer_ + 1) % emu::kBufferCount])) return;

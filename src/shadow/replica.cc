@@ -134,7 +134,11 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_i
     options.all_memory = !dont_fork.empty();
   }
   const ptrace::Tracee parent = pause.threads().front().tracee;
-  Replica replica{ptrace::Tracee(Tid()), {}, Descriptors::of(program.pid()), program.is_ours()};
+  Replica replica{ptrace::Tracee(Tid()),
+                  {},
+                  parent.tid(),
+                  Descriptors::of(program.pid()),
+                  program.is_ours()};
   const auto status = kernel::read_status(parent.tid());
   if (status) {
     replica.filtered = status->seccomp.value_or(0) != 0;

@@ -36,6 +36,7 @@ struct GuestContext {
 struct Replica {
   ptrace::Tracee tracee;
   std::vector<GuestContext> threads;  // the first is the one that was forked from
+  Tid beside;                         // that one in the program, by our own name
   Descriptors descriptors;
   bool is_our_child = false;
   bool at_idle_priority = true;  // when it runs; not while it is prepared, which is waited for

@@ -5,6 +5,7 @@
 #include <linux/membarrier.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <termios.h>
@@ -174,6 +175,14 @@ SyscallAnswer SystemCalls::benign(const Call& call, const kernel::SyscallRow& ro
     case SYS_gettid:
     case SYS_getppid:
       return identity(call);
+    case SYS_getpriority:
+      return call.args[0] == PRIO_PROCESS ? ask_about_thread(call, 1) : execute(call);
+    case SYS_sched_getaffinity:
+    case SYS_sched_getattr:
+    case SYS_sched_getparam:
+    case SYS_sched_getscheduler:
+    case SYS_sched_rr_get_interval:
+      return ask_about_thread(call, 0);
     case SYS_set_tid_address:
       call.thread.clear_child_tid = GuestAddr(call.args[0]);
       return value(call.thread.tid.value);
@@ -304,6 +313,16 @@ SyscallAnswer SystemCalls::signal_mask(const Call& call) {
     return value(-EFAULT);
   }
   return value(0);
+}
+
+// The replica's own priority and cores are not the program's. `which` argument is a thread's id: 0 is
+// the one that asks, which the program has, too, unless it was made here.
+SyscallAnswer SystemCalls::ask_about_thread(const Call& call, size_t which) {
+  if (call.args[which] != 0) return execute(call);
+  Call of_program = call;
+  of_program.args[which] = static_cast<uint64_t>(call.thread.tid.value);
+  const Answer answer = execute(of_program);
+  return answer.kind == Answer::Kind::value && answer.value == -ESRCH ? execute(call) : answer;
 }
 
 SyscallAnswer SystemCalls::identity(const Call& call) {

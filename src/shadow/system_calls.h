@@ -98,6 +98,7 @@ class SystemCalls {
   Answer unsafe(const Call& call);
   Answer signal_mask(const Call& call);
   Answer identity(const Call& call);
+  Answer ask_about_thread(const Call& call, size_t which);
 
   // file_calls.cc
   bool have(const Call& call, int fd);

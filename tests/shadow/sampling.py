@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """What decides when samples are taken, what is prepared for them, and what ends them.
 
-usage: sampling.py --shadowprof FILE --spinner FILE --handler FILE --writer FILE [--only NAME]
+usage: sampling.py --shadowprof FILE --spinner FILE --handler FILE --writer FILE
+                   --asker FILE [--only NAME]
 """
 
 import argparse
@@ -53,6 +54,19 @@ def handlers_return(options):
     names = [function["name"] for function in found["functions"]]
     require("compute_in_step" in names and "handle_slowly" in names, names)
     require("registers_are_corrupted" not in names, "registers were not what they had been")
+
+
+def scheduling_is_the_programs(options):
+    """A replica is idle and on cores of our choice, and told what the program would be."""
+    done = run(options, "run", *EAGER, "-F", "200", "--sample-size", "1M", "-o", "p.json", "--",
+               "nice", "-n", "3", options.asker, "2")
+    require(done.returncode == 0 and done.stdout == "done\n", done.stdout + done.stderr)
+    found = profile()
+    for call in ("sched_getaffinity", "sched_getscheduler", "sched_getparam", "getpriority"):
+        count = found["syscalls"]["by_name"].get(call, {"count": 0, "ended": 0})
+        require(count["count"] > 0 and count["ended"] == 0, f"{call}: {found['syscalls']}")
+    names = [function["name"] for function in found["functions"]]
+    require("is_told_otherwise" not in names, "a replica was told of itself")
 
 
 def memory_is_limited(options):
@@ -113,12 +127,13 @@ def code_is_known(options):
         require("module " in files[0].read_text(encoding="utf-8"), "it was not written anew")
 
 
-CASES = [handlers_return, memory_is_limited, several_at_once, steady_programs, code_is_known]
+CASES = [handlers_return, scheduling_is_the_programs, memory_is_limited, several_at_once,
+         steady_programs, code_is_known]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("shadowprof", "spinner", "handler", "writer"):
+    for name in ("shadowprof", "spinner", "handler", "writer", "asker"):
         parser.add_argument("--" + name, required=True, type=os.path.abspath)
     parser.add_argument("--only", help="cases whose name holds this text")
     options = parser.parse_args()
