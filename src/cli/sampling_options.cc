@@ -142,7 +142,7 @@ void SamplingOptions::apply_to(sample::ShadowModeRequest& request) const {
 
 std::string SamplingOptions::chosen_engine(std::string_view mode) const {
   if (engine != "auto") return engine;
-  return mode == "burst" ? "step" : "translator";
+  return mode == "burst" ? "emulator" : "translator";
 }
 
 void SamplingOptions::apply_to(sample::BurstModeRequest& request) const {

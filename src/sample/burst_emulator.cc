@@ -7,8 +7,10 @@
 namespace shadowprof::sample {
 namespace {
 
-// A thread's turn, and how late the end of a burst may be: about 0.2 ms.
+// A thread's turn, and how late the end of a burst may be: about 0.2 ms. Where a program has its
+// memory all over the place, a page that is new takes as long as a hundred instructions.
 constexpr uint64_t kTurnInstructions = 20'000;
+constexpr uint64_t kTurnNews = 200;
 constexpr size_t kTurnWords = 48 * 1024;
 static_assert(kTurnWords > 4 * limits::kMaxRecordWords);
 
@@ -71,7 +73,8 @@ bool BurstEmulator::work() {
   emulator.load(t.registers, t.extended);
   const size_t used = t.words.size();
   t.words.resize(used + kTurnWords);
-  const emu::Stopped stopped = emulator.run(std::span(t.words).subspan(used), kTurnInstructions);
+  const emu::Stopped stopped =
+      emulator.run(std::span(t.words).subspan(used), kTurnInstructions, kTurnNews);
   t.words.resize(used + stopped.words);
   instructions_ += stopped.instructions;
   stops_[name_of(stopped.reason)]++;

@@ -101,17 +101,16 @@ std::string conditions_of(const ShadowModeRequest& request, const profile::Host&
 
 // A program that runs already and is too large to be forked is profiled in bursts instead.
 std::optional<BurstModeRequest> bursts_instead(const ShadowModeRequest& request) {
-  // Steps, because they cannot harm it; they record no more than where it is.
-  const Collection& wanted = request.collection;
-  const bool steps_do = !wanted.values && !wanted.latencies && !wanted.addresses;
-  const bool can = request.attach_to.size() == 1 && !request.follow && !request.verify && steps_do;
+  // In the interpreter, which cannot harm it either. How long a load takes it cannot tell.
+  const bool can = request.attach_to.size() == 1 && !request.follow && !request.verify &&
+                   !request.collection.latencies;
   if (!can || request.engine != Engine::translator) return std::nullopt;
   const double pause = fork_pause(request.attach_to.front());
   if (pause < kSeldom * request.governor.max_overhead) return std::nullopt;
   info("a fork would stop the program for {:.0f} ms: it is profiled in bursts instead",
        1e3 * pause);
   BurstModeRequest bursts;
-  bursts.engine = BurstEngineKind::step;
+  bursts.engine = BurstEngineKind::emulator;
   bursts.attach_to = request.attach_to;
   bursts.command = request.command;
   bursts.collection = request.collection;

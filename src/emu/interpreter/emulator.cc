@@ -273,14 +273,15 @@ Stopped Emulator::stopped_at_op(const Op* op, Stopped stopped, StopReason reason
 }
 
 // Long because it is the one place that knows what each stop of the handlers means.
-Stopped Emulator::run(std::span<trace::Word> buffer, uint64_t instructions) {
+Stopped Emulator::run(std::span<trace::Word> buffer, uint64_t instructions, uint64_t news) {
   const SignalStack signal_stack;
   CHECK(buffer.size() > limits::kMaxRecordWords, "a trace buffer of {} words", buffer.size());
   if (chunks_.size() > kMostChunks) drop_all();
   State& state = *state_;
   state.cursor = buffer.data();
   state.limit = buffer.data() + buffer.size() - limits::kMaxRecordWords;
-  const auto budget = static_cast<int64_t>(std::min<uint64_t>(instructions, INT64_MAX));
+  const uint64_t news_before = this->news();
+  auto budget = static_cast<int64_t>(std::min<uint64_t>(instructions, INT64_MAX));
   state.left = budget;
   const auto so_far = [&](StopReason reason) {
     Stopped stopped;
@@ -297,6 +298,9 @@ Stopped Emulator::run(std::span<trace::Word> buffer, uint64_t instructions) {
 
   const Op* op = enter(pc_);
   while (op) {
+    if (this->news() - news_before >= news && state.left > 0) {
+      budget -= std::exchange(state.left, 0);
+    }
     op = execute(state, op);
     switch (state.stop) {
       case Stop::miss: {

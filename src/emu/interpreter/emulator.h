@@ -67,8 +67,10 @@ class Emulator {
   void store(machine::Registers& registers, std::vector<uint8_t>& extended) const;
 
   // Executes from the loaded context until at least `instructions` have been, or something stops
-  // it; always at the end of a record, but for faults. The buffer must have room for one.
-  Stopped run(std::span<trace::Word> buffer, uint64_t instructions);
+  // it; always at the end of a record, but for faults. The buffer must have room for one. About
+  // `news` pages fetched and fragments made, each of which takes as long as hundreds of
+  // instructions, are as good as all these instructions.
+  Stopped run(std::span<trace::Word> buffer, uint64_t instructions, uint64_t news = UINT64_MAX);
 
   uint64_t fragments_made() const { return fragments_made_; }
 
@@ -92,6 +94,7 @@ class Emulator {
   bool has_code(GuestAddr address) const;
   bool execute_store_to_code(const Op* op);
   bool serve_miss();
+  uint64_t news() const { return memory_->fetched() + fragments_made_; }
   const Fragment& fragment_of(const Op* op) const;
   Stopped stopped_at_op(const Op* op, Stopped stopped, StopReason reason);
   void clear_tlb();
