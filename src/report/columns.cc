@@ -56,6 +56,24 @@ void erase_all(std::string& text, std::string_view what) {
   for (size_t at; (at = text.find(what)) != std::string::npos;) text.erase(at, what.size());
 }
 
+// The names of templates' instances begin with the type that they return: it ends at the last blank
+// that is in no brackets.
+void erase_returned_type(std::string& name) {
+  constexpr std::string_view kOperator = "operator";  // has blanks of its own
+  size_t begin = 0;
+  int depth = 0;
+  for (size_t i = 0; i < name.size(); i++) {
+    const char c = name[i];
+    const bool word_begins = i == begin || name[i - 1] == ':';
+    if (depth == 0 && word_begins && name.compare(i, kOperator.size(), kOperator) == 0) break;
+    const bool is_arrow = c == '>' && i > 0 && name[i - 1] == '-';
+    if (c == '<' || c == '(' || c == '[' || c == '{') depth++;
+    if ((c == '>' && !is_arrow) || c == ')' || c == ']' || c == '}') depth--;
+    if (c == ' ' && depth == 0) begin = i + 1;
+  }
+  name.erase(0, begin);
+}
+
 // Columns are narrow: without parameters, and without words that say the same for many names. What
 // is in parentheses at the end goes, unless nothing but an operator would be left.
 std::string short_name(std::string name) {
@@ -70,6 +88,7 @@ std::string short_name(std::string name) {
     if (name[i] == ')') depth++;
     if (name[i] != '(' || --depth != 0) continue;
     if (i != 0 && !name.substr(0, i).ends_with("operator")) name.resize(i);
+    if (name.ends_with('>')) erase_returned_type(name);
     break;
   }
   return name;

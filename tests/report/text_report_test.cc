@@ -79,6 +79,11 @@ TEST_CASE("names are shortened to what tells them apart") {
   CHECK(shown("(anonymous namespace)::find(std::string const&, int) const") == "find");
   CHECK(shown("A::operator()(int) const") == "A::operator()");
   CHECK(shown("A::operator()") == "A::operator()");
+  CHECK(shown("ns::Op const* ns::load<2, 4>(ns::State&, ns::Op const*)") == "ns::load<2, 4>");
+  CHECK(shown("decltype (p->q()) pick<A<(1 > 0)>>(A<true>*) [clone .cold]") == "pick<A<(1 > 0)>>");
+  CHECK(shown("A& std::operator<< <char>(A&, char)") == "std::operator<< <char>");
+  CHECK(shown("A::operator B const*<int>()") == "A::operator B const*<int>");
+  CHECK(shown("non-virtual thunk to A<int>::f()") == "non-virtual thunk to A<int>::f");
   CHECK(shown("std::function<void (int)>::swap") == "std::function<void (int)>::swap");
   CHECK(shown("f(int)::{lambda()}") == "f(int)::{lambda()}");
   CHECK(shown("g(int (*)(long)) [clone .cold]") == "g");
