@@ -3,7 +3,7 @@
 """What burst mode costs, how much it sees, and how right it is, by length and period of bursts.
 
 usage: bench/burst_mode.py SHADOWPROF [--pairs N] [--only NAME,...] [--scale X] [--settings LIST]
-                           [--no-accuracy] [--prefill]
+                           [--engine emulator|translator] [--no-accuracy] [--prefill]
 
 For each program and setting: N pairs of a native run and one in bursts, in turn. Wall is how much
 longer the program ran, CPU how much more processor time it used, in the median of the pairs. The
@@ -11,7 +11,7 @@ budget is 100 %, so that the setting decides. Then one run in full mode, by whic
 measured (`shadowprof compare`).
 
 --prefill: instead of that, the instructions profiled up to each tenth of the first two seconds of
-bursts of 2ms/50ms, with code translated ahead and without.
+bursts of 2ms/50ms of the translator, with code translated ahead and without.
 """
 
 import argparse
@@ -32,7 +32,7 @@ BURST = re.compile(r"burst \d+ at ([0-9.]+) s: (\d+) instructions")
 
 
 def burst_run(options, burst, output, command, *more):
-    return [options.shadowprof, "run", "--mode", "burst", "--engine", "translator",
+    return [options.shadowprof, "run", "--mode", "burst", "--engine", options.engine,
             "--max-overhead", "100%", "--burst", burst, *more, "-o", output, "--", *command]
 
 
@@ -83,11 +83,13 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--scale", type=float, default=2, help="of the work of all but cc1plus")
     parser.add_argument("--settings", default=SETTINGS)
+    parser.add_argument("--engine", default="emulator", choices=("emulator", "translator", "step"))
     parser.add_argument("--no-accuracy", action="store_true")
     parser.add_argument("--prefill", action="store_true")
     options = parser.parse_args()
     only = [name for name in options.only.split(",") if name]
     if options.prefill:
+        options.engine = "translator"
         print("millions of instructions profiled after so many seconds\n" + " " * 14
               + " ".join(f"{tenth / 5:>7.1f}" for tenth in range(1, 11)))
     else:

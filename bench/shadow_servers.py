@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 """Attaching to servers under load: what it costs, whether they answer right, what ends samples.
 
-usage: bench/shadow_servers.py SHADOWPROF [--only NAME,...] [--rounds N] [--seconds S]
+usage: bench/shadow_servers.py SHADOWPROF [--only NAME,...] [--rounds N] [--seconds S] [--bursts LIST]
 
-Each round measures the server's throughput and 99th percentile of latency three times, by the load
-generator made for it: alone, with `attach` as it is, and with 100 samples a second. Shown are the
-medians over the rounds of the ratios to the same round's measurement alone. A load generator that
-reports an error, or a server that has logged one, is a failure; the exit status is 1 then.
+Each round measures the server's throughput and latency three times, by the load generator made for
+it: alone, with `attach` as it is, and with 100 samples a second; or, with --bursts, alone and with
+each of these settings of burst mode (2ms/4s,...). Shown are the medians over the rounds of the ratios
+to the same round's measurement alone, of latency for its median, 99th and 99.9th percentile. A load
+generator that reports an error, or a server that has logged one, is a failure; the exit status is 1
+then.
 
 Needs redis-server, nginx with wrk, node with wrk, java with wrk, postgresql; what is missing is
 left out with a line that says so.
@@ -28,6 +30,7 @@ import sys
 import tempfile
 import time
 
+SHARES = (50, 99, 99.9)  # percentiles of latency
 SETTINGS = {"default": [], "eager": ["--max-overhead", "50%", "--load", "1", "-F", "100",
                                      "--sample-size", "2M"]}
 NODE = """require('http').createServer((q, r) => {
@@ -71,15 +74,22 @@ def wait_for(condition):
     raise Failure("the server does not answer")
 
 
+WRK = """done = function(summary, latency)
+  for _, share in ipairs({%s}) do io.write("LATENCY ", latency:percentile(share), "\\n") end
+end""" % ", ".join(map(str, SHARES))
+
+
 def wrk(port, seconds, path=""):
-    """Requests a second, and the 99th percentile in milliseconds."""
-    out = told(["wrk", "-t1", "-c16", f"-d{seconds}s", "--latency",
-                f"http://127.0.0.1:{port}/{path}"])
+    """Requests a second, and latencies in milliseconds."""
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+        script.write(WRK)
+        script.flush()
+        out = told(["wrk", "-t1", "-c16", f"-d{seconds}s", "-s", script.name,
+                    f"http://127.0.0.1:{port}/{path}"])
     if "Socket errors" in out or "Non-2xx" in out:
         raise Failure(out[-400:])
-    p99 = re.search(r"99%\s+([\d.]+)(us|ms|s)", out)
-    factor = {"us": 1e-3, "ms": 1, "s": 1e3}[p99.group(2)]
-    return float(re.search(r"Requests/sec:\s+([\d.]+)", out).group(1)), float(p99.group(1)) * factor
+    latencies = [float(us) / 1000 for us in re.findall(r"LATENCY ([\d.]+)", out)]
+    return float(re.search(r"Requests/sec:\s+([\d.]+)", out).group(1)), latencies
 
 
 class Server:
@@ -124,9 +134,12 @@ class Redis(Server):
 
     def load(self, seconds):
         out = told(["redis-benchmark", "-s", "s", "-c", "20", "-n",
-                    str(int(self.in_a_second * seconds)), "-t", "get", "--csv"], cwd=self.folder)
-        row = out.strip().splitlines()[-1].replace('"', "").split(",")
-        return float(row[1]), float(row[6])
+                    str(int(self.in_a_second * seconds)), "-t", "get", "--precision", "3"],
+                   cwd=self.folder)
+        below = [(float(share), float(ms)) for share, ms in
+                 re.findall(r"^([\d.]+)% <= ([\d.]+) milliseconds \(cumulative", out, re.MULTILINE)]
+        latencies = [min(ms for share, ms in below if share >= wanted) for wanted in SHARES]
+        return float(re.search(r"throughput summary: ([\d.]+)", out).group(1)), latencies
 
 
 class Nginx(Server):
@@ -198,7 +211,7 @@ class Postgres(Server):
             times = sorted(int(line.split()[2]) for name in glob.glob(logs + "/pgbench_log*")
                            for line in pathlib.Path(name).read_text().splitlines())
         rate = float(re.search(r"tps = ([\d.]+)", out).group(1))
-        return rate, times[int(0.99 * len(times))] / 1000
+        return rate, [times[int(share / 100 * len(times))] / 1000 for share in SHARES]
 
     def complaint(self):
         text = (self.folder / "log").read_text(errors="replace")
@@ -239,20 +252,22 @@ def measure(options, name, folder):
         return
     try:
         server.begin()
-        ratios = {setting: ([], [], []) for setting in SETTINGS}
-        ended = {setting: collections.Counter() for setting in SETTINGS}
+        ratios = {setting: ([], [], []) for setting in options.settings}
+        ended = {setting: collections.Counter() for setting in options.settings}
         for _ in range(options.rounds):
             alone = server.load(options.seconds)
-            for setting, arguments in SETTINGS.items():
+            for setting, arguments in options.settings.items():
                 measured, share = under_attach(options, server, arguments, ended[setting])
                 ratios[setting][0].append(measured[0] / alone[0])
-                ratios[setting][1].append(measured[1] / alone[1])
+                ratios[setting][1].append([a / b for a, b in zip(measured[1], alone[1])])
                 ratios[setting][2].append(share)
         for setting, (rates, latencies, shares) in ratios.items():
             reasons = ", ".join(f"{why} {n}" for why, n in ended[setting].most_common())
-            print(f"{name:<9} {setting:<8} throughput {statistics.median(rates):6.3f} "
-                  f"[{min(rates):.3f}, {max(rates):.3f}]  p99 {statistics.median(latencies):6.2f} "
-                  f"[{min(latencies):.2f}, {max(latencies):.2f}]  "
+            shown = "  ".join(f"p{share} {statistics.median(column):.2f} "
+                              f"[{min(column):.2f}, {max(column):.2f}]"
+                              for share, column in zip(SHARES, zip(*latencies)))
+            print(f"{name:<9} {setting:<9} throughput {statistics.median(rates):.3f} "
+                  f"[{min(rates):.3f}, {max(rates):.3f}]  {shown}  "
                   f"estimate {100 * statistics.median(shares):5.2f} %  {reasons}", flush=True)
         complaint = server.complaint()
         if complaint:
@@ -268,7 +283,11 @@ def main():
     parser.add_argument("--only", default=",".join(SERVERS))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=10)
+    parser.add_argument("--bursts", default="", help="settings of burst mode instead of shadow mode's")
     options = parser.parse_args()
+    bursts = [burst for burst in options.bursts.split(",") if burst]
+    options.settings = {burst: ["--mode", "burst", "--max-overhead", "100%", "--burst", burst]
+                        for burst in bursts} or SETTINGS
     failed = 0
     for name in options.only.split(","):
         with tempfile.TemporaryDirectory(prefix="servers-", ignore_cleanup_errors=True) as folder:
