@@ -338,6 +338,21 @@ Result<ProcessStat> read_thread_stat(Tid process, Tid thread) {
   return of_file(path, parse_stat(text));
 }
 
+Result<MemoryPages> parse_statm(std::string_view text) {
+  MemoryPages pages;
+  Cursor c(text);
+  const bool good = c.number(&pages.mapped) && c.skip(' ') && c.number(&pages.resident) &&
+                    c.skip(' ') && c.number(&pages.of_files) && c.skip(' ') && text.ends_with('\n');
+  if (!good) return fail("statm is malformed: {}", quoted(text));
+  return pages;
+}
+
+Result<MemoryPages> read_statm(Tid process) {
+  const std::string path = fmt::format("/proc/{}/statm", process.value);
+  SP_ASSIGN(const std::string text, read_file(path));
+  return of_file(path, parse_statm(text));
+}
+
 std::optional<Tid> parse_task_name(std::string_view name) {
   Cursor c(name);
   Tid tid;

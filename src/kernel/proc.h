@@ -112,6 +112,17 @@ Result<ProcessStat> read_process_stat(Tid process);
 // Of one thread alone.
 Result<ProcessStat> read_thread_stat(Tid process, Tid thread);
 
+// --- /proc/PID/statm --------------------------------------------------------------------------
+
+struct MemoryPages {
+  uint64_t mapped = 0;
+  uint64_t resident = 0;
+  uint64_t of_files = 0;  // resident; shared anonymous memory, too
+};
+
+Result<MemoryPages> parse_statm(std::string_view text);
+Result<MemoryPages> read_statm(Tid process);
+
 // --- /proc/PID/task ---------------------------------------------------------------------------
 
 // Nothing if `name` is no thread's directory entry.

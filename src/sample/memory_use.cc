@@ -2,6 +2,7 @@
 #include "sample/memory_use.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <string>
@@ -12,10 +13,8 @@
 namespace shadowprof::sample {
 
 uint64_t own_memory() {
-  std::ifstream file("/proc/self/statm");
-  uint64_t pages = 0, resident = 0;
-  file >> pages >> resident;
-  return resident * limits::kPageBytes;
+  const auto pages = kernel::read_statm(Tid(::getpid()));
+  return pages ? pages->resident * limits::kPageBytes : 0;
 }
 
 uint64_t page_tables_of(Tid process) {

@@ -2,10 +2,10 @@
 #include "sample/shadow_mode.h"
 
 #include <algorithm>
-#include <fstream>
 
 #include "base/log.h"
 #include "collect/pipeline.h"
+#include "kernel/proc.h"
 #include "sample/burst_mode.h"
 #include "sample/fault_price.h"
 #include "sample/host.h"
@@ -84,10 +84,10 @@ void warn_of_shared_memory(const ShadowRunCounts& counts, std::vector<std::strin
 // Seconds for which a fork would stop the process: its page tables are copied. With huge pages it
 // is less.
 double fork_pause(Tid process) {
-  std::ifstream file(fmt::format("/proc/{}/statm", process.value));
-  uint64_t pages = 0, resident = 0, shared = 0;
-  file >> pages >> resident >> shared;
-  return kForkPerPage * static_cast<double>(resident - std::min(resident, shared));
+  const auto pages = kernel::read_statm(process);
+  if (!pages) return 0;
+  return kForkPerPage *
+         static_cast<double>(pages->resident - std::min(pages->resident, pages->of_files));
 }
 
 // What must be the same for code that was executed once to be executed again: which variant of a

@@ -46,9 +46,7 @@ ProcessorTime processor_time_of(Tid tid) {
 EngineClock::Counts EngineClock::now() const {
   Counts counts;
   if (const auto stat = kernel::read_process_stat(replica_)) counts.faults = stat->minor_faults;
-  std::ifstream file(fmt::format("/proc/{}/statm", replica_.value));
-  uint64_t size = 0, resident = 0;
-  file >> size >> resident >> counts.mapped;
+  if (const auto pages = kernel::read_statm(replica_)) counts.mapped = pages->of_files;
   return counts;
 }
 

@@ -322,6 +322,20 @@ TEST_CASE("a malformed stat is an error") {
     CHECK_MESSAGE(!parse_stat(bad), bad);
 }
 
+TEST_CASE("pages of memory are read, and rubbish is not") {
+  const auto pages = parse_statm("1000 300 200 50 0 80 0\n");
+  REQUIRE(pages);
+  CHECK(pages->mapped == 1000);
+  CHECK(pages->resident == 300);
+  CHECK(pages->of_files == 200);
+  for (const char* bad : {"", "\n", "1 2\n", "1 2 3", "1 x 3 4\n", "1 2 -3 4\n"})
+    CHECK_MESSAGE(!parse_statm(bad), bad);
+  const auto own = read_statm(kSelf);
+  REQUIRE(own);
+  CHECK(own->mapped >= own->resident);
+  CHECK(own->resident > 0);
+}
+
 TEST_CASE("our own stat has our name, threads and processor") {
   char old[16];
   ::prctl(PR_GET_NAME, old);
