@@ -35,4 +35,19 @@ uint64_t faults_of(Tid replica) {
   return stat ? stat->minor_faults : 0;
 }
 
+bool memory_is_short() {
+  constexpr double kLeastShare = 0.05;
+  std::ifstream file("/proc/meminfo");
+  double total = 0, available = 0;
+  std::string key, unit;
+  for (double value; file >> key >> value && std::getline(file, unit);) {
+    if (key == "MemTotal:") total = value;
+    if (key == "MemAvailable:") {
+      available = value;
+      break;
+    }
+  }
+  return total > 0 && available > 0 && available < kLeastShare * total;
+}
+
 }  // namespace shadowprof::sample

@@ -21,5 +21,7 @@ uint64_t page_tables_of(Tid process);
 uint64_t memory_of_faults(uint64_t faults);
 // Page faults of a replica since it was made.
 uint64_t faults_of(Tid replica);
+// Of the machine's. A replica takes what the program writes meanwhile a second time.
+bool memory_is_short();
 
 }  // namespace shadowprof::sample

@@ -15,6 +15,7 @@
 
 #include "inject/trace_sink.h"
 #include "sample/convergence.h"
+#include "sample/crowding.h"
 #include "sample/engine.h"
 #include "sample/governor.h"
 #include "sample/look_schedule.h"
@@ -116,39 +117,40 @@ class ShadowRun {
     bool verifies = false;  // one of a pair
   };
 
+  // shadow_run.cc
   bool handle_reports();
   void handle(const ptrace::WaitOutcome& outcome);
   void handle_program(const ProgramRef& program, const ptrace::WaitOutcome& outcome);
   void handle_stranger(const ptrace::WaitOutcome& outcome);
   void forget(const ProgramRef& program);
-  ProgramRef choose();
   bool fill_ahead();
   bool fill_ahead(SampledProcess& program);
   void look_at_program();
   void look_after_replicas();
-  void note_end(Sample& sample);
-  void finish(Sample& sample);
-  double guest_seconds(const Sample& sample) const;
-  shadow::Budget budget_of(double length) const;
   bool is_too_large(const ProgramRef& program);
   uint64_t memory_of(const Sample& sample) const;
   bool is_crowded_out(const Sample& sample) const;
-  bool has_room() const { return samples_.size() < shadows_now_; }
-  bool keeps_log_of(const ProgramRef& program) const;
-  void sample();
-  void finish_log(const Sample& sample, const shadow::Ending& ending);
-  bool is_to_be_verified() const;
-  void begin(Sample sample);
-  void begin_verification(std::vector<shadow::Replica> replicas, Sample sample);
-  void conclude_verification();
+  bool has_room() const { return samples_.size() < crowding_.shadows(); }
   void wait_until(double moment);
-  double judge_crowding(double waiting, double used);
-  void judge_company(double waiting);
   void end_replicas();
   void leave_programs();
   void leave_newborn();
   double next_event() const;
   double elapsed() const { return watch_.elapsed(); }
+
+  // shadow_samples.cc
+  ProgramRef choose();
+  void sample();
+  bool is_to_be_verified() const;
+  bool keeps_log_of(const ProgramRef& program) const;
+  void begin(Sample sample);
+  void begin_verification(std::vector<shadow::Replica> replicas, Sample sample);
+  void conclude_verification();
+  void note_end(Sample& sample);
+  void finish(Sample& sample);
+  double guest_seconds(const Sample& sample) const;
+  shadow::Budget budget_of(double length) const;
+  void finish_log(const Sample& sample, const shadow::Ending& ending);
 
   RunWatch watch_;
   trace::BlockTable& table_;
@@ -163,10 +165,8 @@ class ShadowRun {
   std::mt19937_64 random_;  // which program
   LookSchedule looks_;
   Convergence convergence_;
-  // At one time: as many as are allowed, or fewer where processors are not free.
-  size_t shadows_now_;
+  Crowding crowding_;
   double delay_;
-  bool at_idle_priority_ = true;
   double input_need_ = 0;  // share of the last samples that ended for want of input, or had it
   double busy_since_ = 0;  // this thread has not looked for reports since
   std::vector<Sample> samples_;

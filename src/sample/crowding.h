@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+//
+// Whether there is a core for replicas: judged by how long they waited for one. Where there is one
+// they run at idle priority, and cost the program what a busy neighbour costs it; where there is none
+// they would hardly run, and hold memory all the while: then they run like everybody, and what they
+// use is the program's loss. Several that live at a time take cores from one another first.
+#pragma once
+
+#include <cstddef>
+
+#include "shadow/execution.h"
+
+namespace shadowprof::sample {
+
+class Crowding {
+ public:
+  // `neighbour_cost`: what the program loses of its speed beside a busy core.
+  Crowding(size_t max_shadows, double neighbour_cost)
+      : max_shadows_(max_shadows), neighbour_cost_(neighbour_cost), shadows_(max_shadows) {}
+
+  bool at_idle_priority() const { return at_idle_priority_; }
+  // So many may live at a time.
+  size_t shadows() const { return shadows_; }
+  // What `seconds` of ours cost the program.
+  double cost_of(double seconds) const {
+    return at_idle_priority_ ? neighbour_cost_ * seconds : seconds;
+  }
+
+  // Of a replica that lives: it has waited most of its life.
+  static bool is_crowded_out(const shadow::ProcessorTime& time,
+                             const shadow::ExecutorCounts& counts);
+  void give_up_idle_priority() { at_idle_priority_ = false; }
+  // One of `living` replicas has ended. What it cost the program, in seconds.
+  double ended(const shadow::ProcessorTime& time, const shadow::ExecutorCounts& counts,
+               size_t living);
+
+ private:
+  void judge_company(double waiting, size_t living);
+
+  size_t max_shadows_;
+  double neighbour_cost_;
+  size_t shadows_;
+  bool at_idle_priority_ = true;
+};
+
+}  // namespace shadowprof::sample

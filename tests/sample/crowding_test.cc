@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+#include "sample/crowding.h"
+
+#include <doctest/doctest.h>
+
+namespace shadowprof::sample {
+namespace {
+
+constexpr double kNeighbour = 0.1;
+const shadow::ExecutorCounts kNoStops;
+
+TEST_CASE("a replica that waits most of its life has no idle core") {
+  Crowding crowding(1, kNeighbour);
+  CHECK(crowding.at_idle_priority());
+  CHECK(crowding.ended({.used = 1, .waited = 1}, kNoStops, 1) == doctest::Approx(0.15));
+  CHECK(crowding.at_idle_priority());
+  (void)crowding.ended({.used = 1, .waited = 9}, kNoStops, 1);
+  CHECK_FALSE(crowding.at_idle_priority());
+  CHECK(crowding.cost_of(1) == doctest::Approx(1));
+  CHECK(crowding.ended({.used = 1, .waited = 0.5}, kNoStops, 1) == doctest::Approx(1.5));
+  CHECK_FALSE(crowding.at_idle_priority());
+  (void)crowding.ended({.used = 1, .waited = 0.1}, kNoStops, 1);
+  CHECK(crowding.at_idle_priority());
+}
+
+TEST_CASE("being woken after each stop is no waiting") {
+  shadow::ExecutorCounts stops;
+  stops.misses = 1000;
+  CHECK_FALSE(Crowding::is_crowded_out({.used = 0.01, .waited = 0.05}, stops));
+  CHECK(Crowding::is_crowded_out({.used = 0.01, .waited = 0.05}, kNoStops));
+  CHECK(Crowding::is_crowded_out({.used = 0.01, .waited = 0.5}, stops));
+}
+
+TEST_CASE("replicas that wait for one another become fewer, and not less than one") {
+  Crowding crowding(3, kNeighbour);
+  CHECK(crowding.shadows() == 3);
+  for (size_t left : {2u, 1u, 1u}) {
+    (void)crowding.ended({.used = 1, .waited = 9}, kNoStops, 3);
+    CHECK(crowding.shadows() == left);
+  }
+  CHECK(crowding.at_idle_priority());
+  (void)crowding.ended({.used = 1, .waited = 0}, kNoStops, 1);
+  CHECK(crowding.shadows() == 2);
+}
+
+}  // namespace
+}  // namespace shadowprof::sample
