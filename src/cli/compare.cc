@@ -62,6 +62,9 @@ Status print_comparison(const CompareOptions& options) {
       perfect.coverage.paths.intra != sampled.coverage.paths.intra)
     info("the two profiles have paths of different scope");
   const Accuracy accuracy = profile::compare_profiles(perfect, sampled);
+  if (accuracy.diff_top && accuracy.other_addresses)
+    info("values that are addresses do not agree, as they differ from run to run; --deterministic "
+         "switches that off");
   return print(options.json ? as_json(accuracy) : as_text(accuracy));
 }
 

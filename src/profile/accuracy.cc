@@ -160,6 +160,17 @@ Weights<CodeRef> method_weights(const Numbered& p) {
   return weights;
 }
 
+bool at_other_addresses(const Numbered& perfect, const Numbered& sampled) {
+  std::map<uint32_t, uint64_t> addresses;
+  for (size_t i = 0; i < perfect.modules.size(); i++)
+    addresses[perfect.modules[i]] = perfect.profile.modules[i].address;
+  for (size_t i = 0; i < sampled.modules.size(); i++) {
+    const auto known = addresses.find(sampled.modules[i]);
+    if (known != addresses.end() && known->second != sampled.profile.modules[i].address) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Accuracy compare_profiles(const Profile& perfect_profile, const Profile& sampled_profile) {
@@ -170,6 +181,7 @@ Accuracy compare_profiles(const Profile& perfect_profile, const Profile& sampled
   a.paths = path_accuracy(perfect, sampled);
   a.edges = edge_accuracy(perfect, sampled);
   a.diff_top = diff_top(perfect, sampled);
+  a.other_addresses = at_other_addresses(perfect, sampled);
   a.call_pairs = overlap(call_weights(perfect), call_weights(sampled));
   a.methods = overlap(method_weights(perfect), method_weights(sampled));
   if (perfect_profile.coverage.instructions_total != 0)

@@ -28,6 +28,9 @@ struct Accuracy {
   // Instructions that the sampled profile has seen, of those that the perfect run executed.
   std::optional<double> coverage;
 
+  // Code that is in both was at other addresses: values that are addresses cannot agree.
+  bool other_addresses = false;
+
   std::optional<double> values() const {
     return diff_top ? std::optional(1 - *diff_top) : std::nullopt;
   }

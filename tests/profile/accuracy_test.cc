@@ -120,6 +120,15 @@ TEST_CASE("values are measured by the share of the perfect profile's top value")
   CHECK(*a.values() == doctest::Approx(0.45));
 }
 
+TEST_CASE("code that was elsewhere is noticed") {
+  Profile perfect = with_modules({"aa", "bb"}), sampled = with_modules({"bb", "aa"});
+  perfect.modules[0].address = sampled.modules[1].address = 0x1000;
+  perfect.modules[1].address = sampled.modules[0].address = 0x2000;
+  CHECK_FALSE(compare_profiles(perfect, sampled).other_addresses);
+  sampled.modules[0].address = 0x3000;
+  CHECK(compare_profiles(perfect, sampled).other_addresses);
+}
+
 TEST_CASE("overlap is of the members that make up nine tenths") {
   // Shares 0.6, 0.3, 0.1: the first two are members. Sampled shares 0.5, 0.1, 0.4:
   // (0.5 + 0.1) / 0.9.
