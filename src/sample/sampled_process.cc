@@ -21,6 +21,12 @@ constexpr size_t kFollowedAhead = 150;
 // Ten seconds or so: no exec takes that long.
 constexpr unsigned kMostSearches = 20;
 
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point moment) {
+  return std::chrono::duration<double>(Clock::now() - moment).count();
+}
+
 }  // namespace
 
 SampledProcess::SampledProcess(shadow::Program program, Space space, double now)
@@ -64,46 +70,51 @@ Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_
     searches_in_vain_ = 0;
     syscall_insn_ = *found;
   }
-  const auto before = std::chrono::steady_clock::now();
-  shadow::Pause stopped(program_);
-  if (stopped.threads().empty() || stopped.unusable()) {
-    return fail_errno(EAGAIN, "the program sleeps");
-  }
-  SP_TRY(shadow::reap(stopped, syscall_insn_, fork_options_, zombies_));
   fork_options_.at_idle_priority = at_idle_priority;
+  const auto before = Clock::now();
   std::vector<shadow::Replica> replicas;
-  while (replicas.size() < count) {
-    auto replica = shadow::fork_replica(program_, stopped, syscall_insn_, fork_options_);
-    if (!replica) {
-      for (const shadow::Replica& made : replicas) let_die(made);
-      return tl::unexpected(replica.error());
-    }
-    replicas.push_back(std::move(*replica));
-  }
-  if (log_s > 0) keep_log(replicas.front(), log_s);
-  see(stopped);
-  pause = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
-  return replicas;
-}
-
-void SampledProcess::see(shadow::Pause& stopped) {
-  has_news_ = true;
-  if (!space_.translated) return;
-  for (const shadow::PausedThread& thread : stopped.threads()) {
-    seen_.look(program_.pid(), thread.registers);
-  }
-}
-
-Result<double> SampledProcess::look() {
-  const auto before = std::chrono::steady_clock::now();
   {
     shadow::Pause stopped(program_);
     if (stopped.threads().empty() || stopped.unusable()) {
       return fail_errno(EAGAIN, "the program sleeps");
     }
-    see(stopped);
+    SP_TRY(shadow::reap(stopped, syscall_insn_, fork_options_, zombies_));
+    while (replicas.size() < count) {
+      auto replica = shadow::fork_replica(program_, stopped, syscall_insn_, fork_options_);
+      if (!replica) {
+        for (const shadow::Replica& made : replicas) let_die(made);
+        return tl::unexpected(replica.error());
+      }
+      replicas.push_back(std::move(*replica));
+    }
+    if (log_s > 0) keep_log(replicas.front(), log_s);
   }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+  pause = seconds_since(before);
+  for (const shadow::Replica& replica : replicas) shadow::make_humble(replica);
+  for (const shadow::GuestContext& thread : replicas.front().threads) {
+    see(replicas.front().tracee.tid(), thread.registers);
+  }
+  return replicas;
+}
+
+// `process` has the memory that the program had with these registers.
+void SampledProcess::see(Tid process, const ptrace::Registers& registers) {
+  has_news_ = true;
+  if (space_.translated) seen_.look(process, registers);
+}
+
+Result<double> SampledProcess::look() {
+  const auto before = Clock::now();
+  {
+    shadow::Pause stopped(program_);
+    if (stopped.threads().empty() || stopped.unusable()) {
+      return fail_errno(EAGAIN, "the program sleeps");
+    }
+    for (const shadow::PausedThread& thread : stopped.threads()) {
+      see(program_.pid(), thread.registers);
+    }
+  }
+  return seconds_since(before);
 }
 
 std::optional<size_t> SampledProcess::fill_ahead(CodeDirectory* directory, emu::CapturePlan plan,

@@ -96,7 +96,7 @@ class SampledProcess {
 
  private:
   void keep_log(shadow::Replica& replica, double most_s);
-  void see(shadow::Pause& stopped);
+  void see(Tid process, const ptrace::Registers& registers);
   uint64_t look(double now);
 
   shadow::Program program_;

@@ -104,13 +104,6 @@ Status isolate(const Replica& replica, GuestAddr syscall_insn) {
   return {};
 }
 
-// Where memory runs out it is the first to go. Signals that others send to its process group wait
-// forever.
-void make_humble(ptrace::Tracee replica) {
-  std::ofstream(fmt::format("/proc/{}/oom_score_adj", replica.tid().value)) << "1000\n";
-  (void)replica.set_signal_mask_if_alive(ptrace::hold_signals(0));
-}
-
 }  // namespace
 
 ptrace::FilterRule Replica::filters() const {
@@ -164,12 +157,14 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_i
   }
   if (made) made = isolate(replica, syscall_insn);
   (void)parent.set_options_if_alive(program.options());
-  if (made) {
-    make_humble(replica.tracee);
-    return replica;
-  }
+  if (made) return replica;
   if (replica.tracee.tid().value != 0) kill_replica(replica);
   return tl::unexpected(made.error());
+}
+
+void make_humble(const Replica& replica) {
+  std::ofstream(fmt::format("/proc/{}/oom_score_adj", replica.tracee.tid().value)) << "1000\n";
+  (void)replica.tracee.set_signal_mask_if_alive(ptrace::hold_signals(0));
 }
 
 void kill_replica(const Replica& replica) {

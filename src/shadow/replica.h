@@ -71,6 +71,10 @@ Result<GuestAddr> find_calls(Tid process, ForkOptions& options);
 Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_insn,
                              ForkOptions& options);
 
+// What is left to do for a new replica when the program goes on again: where memory runs out it is
+// the first to go, and signals that others send to its process group wait forever.
+void make_humble(const Replica& replica);
+
 // Kills it, and waits for its end. Its zombie, if it is the program's child, is still to be reaped.
 void kill_replica(const Replica& replica);
 
