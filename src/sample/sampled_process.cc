@@ -21,6 +21,9 @@ constexpr size_t kFollowedAhead = 150;
 // Ten seconds or so: no exec takes that long.
 constexpr unsigned kMostSearches = 20;
 
+// Of a fork, for each resident page of 4 KiB: bench/resident.c.
+constexpr double kForkPerPage = 0.09e-6;
+
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point moment) {
@@ -95,6 +98,40 @@ Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_
     see(replicas.front().tracee.tid(), thread.registers);
   }
   return replicas;
+}
+
+double SampledProcess::fork_pause() const {
+  const auto pages = kernel::read_statm(program_.pid());
+  if (!pages) return 0;
+  return kForkPerPage *
+         static_cast<double>(pages->resident - std::min(pages->resident, pages->of_files));
+}
+
+Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable& table,
+                                                              inject::TraceSink& sink,
+                                                              emu::CapturePlan plan,
+                                                              double seconds) {
+  if (!interpreter_ || interpreter_generation_ != program_.generation()) {
+    interpreter_ = std::make_unique<BurstEmulator>(table, sink, plan);
+    interpreter_generation_ = program_.generation();
+  }
+  const auto before = Clock::now();
+  {
+    shadow::Pause stopped(program_);
+    if (stopped.threads().empty() || stopped.unusable()) {
+      return fail_errno(EAGAIN, "the program sleeps");
+    }
+    SP_TRY(interpreter_->begin(stopped));
+  }
+  const auto begun = Clock::now();
+  while (seconds_since(begun) < seconds && interpreter_->work()) {
+  }
+  Interpreted done;
+  if (interpreter_->is_over()) done.ended = interpreter_->reason();
+  interpreter_->end();
+  done.pause = seconds_since(before);
+  done.instructions = interpreter_->conclude();
+  return done;
 }
 
 // `process` has the memory that the program had with these registers.

@@ -3,6 +3,8 @@
 // One process that is sampled: the space that its replicas run in, and what samples cost it.
 //
 //   fork()     a pause of the program, and a replica that has not run yet
+//   interpret()   instead of it, where that takes too long: what the program would do next is
+//              interpreted while it stands still (burst_emulator.h)
 //   begin()    before it, and
 //   end()      after the replica's death: the program's page faults, as far as samples cause them.
 //              Replicas that live at a time share the faults: each has those since the last event
@@ -19,6 +21,7 @@
 #include <vector>
 
 #include "inject/trace_sink.h"
+#include "sample/burst_emulator.h"
 #include "sample/code_directory.h"
 #include "sample/engine.h"
 #include "sample/governor.h"
@@ -58,6 +61,17 @@ class SampledProcess {
   // that costs no more than `log_s` seconds; 0: none is. EAGAIN: the program sleeps.
   Result<std::vector<shadow::Replica>> fork(size_t count, bool at_idle_priority, double log_s,
                                             double& pause);
+  // How long a fork would stop it, in seconds: its page tables are copied. With huge pages it is
+  // less.
+  double fork_pause() const;
+  struct Interpreted {
+    double pause = 0;  // seconds
+    uint64_t instructions = 0;
+    const char* ended = "budget";  // by what
+  };
+  // About so many seconds of interpreting. EAGAIN: the program sleeps.
+  Result<Interpreted> interpret(trace::BlockTable& table, inject::TraceSink& sink,
+                                emu::CapturePlan plan, double seconds);
   // One that will not be run.
   void let_die(const shadow::Replica& replica);
   shadow::Identity identity(const shadow::Replica& replica) const {
@@ -106,6 +120,8 @@ class SampledProcess {
   unsigned searches_in_vain_ = 0;  // for it
   shadow::ForkOptions fork_options_;
   std::vector<Tid> zombies_;
+  std::unique_ptr<BurstEmulator> interpreter_;
+  unsigned interpreter_generation_ = 0;
   SeenCode seen_;
   bool has_news_ = false;               // it was looked at, or a sample has translated something
   std::vector<GuestAddr> ahead_;        // to be translated

@@ -5,8 +5,6 @@
 
 #include "base/log.h"
 #include "collect/pipeline.h"
-#include "kernel/proc.h"
-#include "sample/burst_mode.h"
 #include "sample/fault_price.h"
 #include "sample/host.h"
 #include "sample/name_functions.h"
@@ -24,11 +22,8 @@ namespace {
 // profile, and only where no clock says it (--sample-size).
 constexpr double kSlowDown = 1.8;
 
-// Of a fork, for each resident page of 4 KiB: bench/resident.c.
-constexpr double kForkPerPage = 0.09e-6;
 // Samples further apart than so many seconds say too little of the program.
 constexpr double kSeldom = 10;
-constexpr double kBurstFrequency = 4;  // a second, as in burst mode
 constexpr double kManyFaults = 0.05;   // of the samples: not of the program's own making
 
 void fill_stops(const ShadowRun& sampled, profile::Overhead& overhead) {
@@ -47,6 +42,11 @@ void fill_stops(const ShadowRun& sampled, profile::Overhead& overhead) {
                     {"signal", sampled.signals()}};
 }
 
+// Most of it.
+bool is_interpreted(const ShadowRunCounts& counts, const ShadowModeRequest& request) {
+  return request.engine == Engine::emulator || counts.bursts > counts.forks;
+}
+
 SampledRun describe(const ShadowRun& sampled, const ShadowModeRequest& request) {
   const ShadowRunCounts& counts = sampled.counts();
   SampledRun done;
@@ -54,7 +54,7 @@ SampledRun describe(const ShadowRun& sampled, const ShadowModeRequest& request) 
   done.estimated_overhead = sampled.governor().estimated_share(sampled.sampling_s());
   done.program_cpu_s = sampled.program_cpu_s();
   done.pauses = counts.pauses;
-  done.samples = counts.forks;
+  done.samples = counts.forks + counts.bursts;
   done.ended = counts.ended;
   done.fragments = counts.fragments;
   const Convergence& convergence = sampled.convergence();
@@ -66,7 +66,7 @@ SampledRun describe(const ShadowRun& sampled, const ShadowModeRequest& request) 
   done.instructions = counts.instructions;
   done.engine_cpu_s = counts.engine_cpu_s;
   done.guest_s = counts.guest_s;
-  done.slow_down = request.engine == Engine::emulator ? kEmulatorSlowDown : kSlowDown;
+  done.slow_down = is_interpreted(counts, request) ? kEmulatorSlowDown : kSlowDown;
   return done;
 }
 
@@ -81,15 +81,6 @@ void warn_of_shared_memory(const ShadowRunCounts& counts, std::vector<std::strin
                   faults->second, counts.forks));
 }
 
-// Seconds for which a fork would stop the process: its page tables are copied. With huge pages it
-// is less.
-double fork_pause(Tid process) {
-  const auto pages = kernel::read_statm(process);
-  if (!pages) return 0;
-  return kForkPerPage *
-         static_cast<double>(pages->resident - std::min(pages->resident, pages->of_files));
-}
-
 // What must be the same for code that was executed once to be executed again: which variant of a
 // function a library chooses depends on the processor.
 std::string conditions_of(const ShadowModeRequest& request, const profile::Host& host) {
@@ -99,34 +90,9 @@ std::string conditions_of(const ShadowModeRequest& request, const profile::Host&
                      plan.load_cycles ? 'l' : '-');
 }
 
-// A program that runs already and is too large to be forked is profiled in bursts instead.
-std::optional<BurstModeRequest> bursts_instead(const ShadowModeRequest& request) {
-  // In the interpreter, which cannot harm it either. How long a load takes it cannot tell.
-  const bool can = request.attach_to.size() == 1 && !request.follow && !request.verify &&
-                   !request.collection.latencies;
-  if (!can || request.engine != Engine::translator) return std::nullopt;
-  const double pause = fork_pause(request.attach_to.front());
-  if (pause < kSeldom * request.governor.max_overhead) return std::nullopt;
-  info("a fork would stop the program for {:.0f} ms: it is profiled in bursts instead",
-       1e3 * pause);
-  BurstModeRequest bursts;
-  bursts.engine = BurstEngineKind::emulator;
-  bursts.attach_to = request.attach_to;
-  bursts.command = request.command;
-  bursts.collection = request.collection;
-  bursts.governor = request.governor;
-  bursts.governor.load = 1;
-  if (bursts.governor.frequency == 0) bursts.governor.frequency = kBurstFrequency;
-  bursts.duration = request.duration;
-  bursts.top = request.top;
-  bursts.options = request.options;
-  return bursts;
-}
-
 }  // namespace
 
 Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
-  if (const auto bursts = bursts_instead(request)) return run_burst_mode(*bursts);
   RunResult result;
   profile::Profile& profile = result.profile;
   profile.run = begin_run("shadow", request.command, request.options, request.governor.seed);
@@ -168,6 +134,11 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   options.most_log_s = std::max(0.005, request.governor.max_overhead);
   options.plan = request.collection.plan();
   options.stacks = request.collection.calls;
+  options.max_overhead = request.governor.max_overhead;
+  // The interpreter cannot harm the program either; how long a load takes it cannot tell.
+  if (!request.verify && !request.collection.latencies) {
+    options.dearest_fork = kSeldom * request.governor.max_overhead;
+  }
   options.neighbour_cost = neighbour;
   ShadowRun sampled(table, sink, std::move(programs), options, request.governor, price);
   serve_first();
@@ -179,7 +150,7 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   warn_of_shared_memory(sampled.counts(), result.warnings);
 
   pipeline.finish(profile);
-  if (request.engine == Engine::emulator) profile.run.engine = "emulator";
+  if (is_interpreted(sampled.counts(), request)) profile.run.engine = "emulator";
   if (const Verifier* verifier = sampled.verifier()) {
     const VerifierCounts& counts = verifier->counts();
     profile.coverage.verified = {{counts.samples, counts.instructions, counts.diverged}};

@@ -66,13 +66,13 @@ void ShadowRun::run() {
     const double now = elapsed();
     if (watch_.interrupted() || (options_.duration > 0 && now >= options_.duration)) break;
     // What is known already is translated before the first sample, if that does not take long.
-    const bool may_wait = counts_.moments == 0 && now < delay_ + kLongestFill;
+    const bool may_wait = counts_.moments == 0 && !interprets_ && now < delay_ + kLongestFill;
     if (may_wait && options_.prefill && fill_ahead()) continue;
     if (now >= governor_.next_sample() && has_room()) {
       sample();
       continue;
     }
-    if (options_.prefill && samples_.empty() && fill_ahead()) continue;
+    if (options_.prefill && samples_.empty() && !interprets_ && fill_ahead()) continue;
     wait_until(next_event());
   }
   end_replicas();
@@ -86,7 +86,8 @@ double ShadowRun::next_event() const {
   double next = elapsed() + kLongestWait;
   if (has_room()) next = std::min(next, governor_.next_sample());
   if (options_.duration > 0) next = std::min(next, options_.duration);
-  if (options_.prefill && samples_.empty()) next = std::min(next, looks_.next());
+  const bool looks = options_.prefill && samples_.empty() && !interprets_;
+  if (looks) next = std::min(next, looks_.next());
   if (options_.max_memory != 0 && !samples_.empty()) {
     next = std::min(next, elapsed() + kPollForMemory);
   }

@@ -44,11 +44,16 @@ struct ShadowRunOptions {
   double neighbour_cost = 0;  // to the program, of each second that a replica runs beside it
   emu::CapturePlan plan{};
   bool stacks = false;  // samples begin with the call stacks of their threads
+  // Where a fork costs a program more, what it does next is interpreted instead; 0: it is forked
+  // nevertheless.
+  double dearest_fork = 0;  // seconds
+  double max_overhead = 0.01;
 };
 
 struct ShadowRunCounts {
   uint64_t moments = 0;  // at which replicas were forked: one, or two to be compared
   uint64_t forks = 0;
+  uint64_t bursts = 0;  // samples without a fork
   uint64_t instructions = 0;
   uint64_t fragments = 0;
   uint64_t misses = 0;
@@ -143,6 +148,8 @@ class ShadowRun {
   void sample();
   bool is_to_be_verified() const;
   bool keeps_log_of(const ProgramRef& program) const;
+  bool is_fork_too_dear(const SampledProcess& program);
+  void interpret(SampledProcess& program);
   void begin(Sample sample);
   void begin_verification(std::vector<shadow::Replica> replicas, Sample sample);
   void conclude_verification();
@@ -167,6 +174,8 @@ class ShadowRun {
   Convergence convergence_;
   Crowding crowding_;
   double delay_;
+  bool interprets_ = false;     // the last sample, or tried to
+  double interprets_until_ = 0;
   double input_need_ = 0;  // share of the last samples that ended for want of input, or had it
   double busy_since_ = 0;  // this thread has not looked for reports since
   std::vector<Sample> samples_;

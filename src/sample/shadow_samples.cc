@@ -3,6 +3,7 @@
 // One sample from the choice of the program to what it was worth and what it cost.
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "base/log.h"
 #include "kernel/table.h"
@@ -22,6 +23,10 @@ constexpr double kNeeded = 0.5;
 constexpr double kFarEnough = 0.5;
 // Of a replica, roughly, where no clock says it.
 constexpr double kInstructionsPerSecond = 2e9;
+// A fork that was too dear is tried again when the budget could have paid for so many of them.
+constexpr double kProbeEvery = 4;
+// Of a program that is not forked, how long a sample is.
+constexpr double kBurst = 0.002;  // seconds
 // With --verify, one of so many is verified.
 constexpr uint64_t kSamplesOfAVerified = 4;
 
@@ -54,6 +59,8 @@ void ShadowRun::sample() {
     counts_.sleeping++;
     return governor_.missed(now);
   }
+  interprets_ = is_fork_too_dear(*sample.program);
+  if (interprets_) return interpret(*sample.program);
   if (is_too_large(sample.program)) {
     counts_.no_memory++;
     return governor_.missed(now);
@@ -92,6 +99,37 @@ void ShadowRun::sample() {
   sample.executor =
       sample.program->make_execution(table_, sink_, std::move(replicas->front()), sample.budget);
   begin(std::move(sample));
+}
+
+// By what it will take to copy the page tables, or by what the last one cost in all.
+bool ShadowRun::is_fork_too_dear(const SampledProcess& program) {
+  if (options_.dearest_fork == 0) return false;
+  const double pause = program.fork_pause();
+  if (pause < options_.dearest_fork && elapsed() >= interprets_until_) return false;
+  if (counts_.bursts == 0) {
+    info("a fork costs the program {:.0f} ms: it is profiled in bursts instead",
+         1e3 * std::max(pause, governor_.last_cost()));
+  }
+  return true;
+}
+
+// A sample of a program that is not forked.
+void ShadowRun::interpret(SampledProcess& program) {
+  const double begun = elapsed();
+  const double length = kBurst * std::uniform_real_distribution<double>(0.5, 1.5)(random_);
+  const auto done = program.interpret(table_, sink_, options_.plan, length);
+  if (!done) {
+    counts_.sleeping++;
+    return governor_.missed(elapsed());
+  }
+  counts_.bursts++;
+  counts_.instructions += done->instructions;
+  counts_.engine_cpu_s += done->pause;
+  counts_.pauses.push_back(done->pause);
+  counts_.ended[done->ended]++;
+  detail("sample {}: {} instructions interpreted, {:.2f} ms, ended by {}", governor_.samples() + 1,
+         done->instructions, 1e3 * done->pause, done->ended);
+  governor_.sampled(elapsed(), {.pause = done->pause, .lifetime = elapsed() - begun});
 }
 
 // The first sample, and then one of a few.
@@ -204,6 +242,9 @@ void ShadowRun::finish(Sample& sample) {
     governor_.set_patience(convergence_.patience());
   }
   governor_.sampled(now, sample.cost);
+  if (governor_.last_cost() > options_.dearest_fork && options_.dearest_fork > 0) {
+    interprets_until_ = now + kProbeEvery * governor_.last_cost() / options_.max_overhead;
+  }
 }
 
 // By the engine's clock, or by the number of instructions.

@@ -82,6 +82,15 @@ def memory_is_limited(options):
     require(len(said) == 1 and "--max-memory" in said[0], said)
 
 
+def large_programs_are_interpreted(options):
+    """Where the budget does not pay for a fork there is none."""
+    found, _ = attached(options, options.writer, "--max-overhead", "0.05%", "--delay", "1s")
+    require(found["overhead"]["forks"] == 0, found["overhead"])
+    require(found["run"]["engine"] == "emulator", found["run"])
+    require(found["coverage"]["instructions_profiled"] > 0, found["coverage"])
+    require("main" in [function["name"] for function in found["functions"]], found["functions"])
+
+
 def several_at_once(options):
     """--max-shadows: as many replicas live at a time, and the program is unharmed."""
     several = ["--max-overhead", "100%", "--load", "3", "--max-shadows", "3", "--sample-size",
@@ -127,8 +136,8 @@ def code_is_known(options):
         require("module " in files[0].read_text(encoding="utf-8"), "it was not written anew")
 
 
-CASES = [handlers_return, scheduling_is_the_programs, memory_is_limited, several_at_once,
-         steady_programs, code_is_known]
+CASES = [handlers_return, scheduling_is_the_programs, memory_is_limited,
+         large_programs_are_interpreted, several_at_once, steady_programs, code_is_known]
 
 
 def main():
