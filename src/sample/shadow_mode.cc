@@ -90,6 +90,31 @@ std::string conditions_of(const ShadowModeRequest& request, const profile::Host&
                      plan.load_cycles ? 'l' : '-');
 }
 
+ShadowRunOptions options_of(const ShadowModeRequest& request, double neighbour) {
+  ShadowRunOptions options;
+  options.engine = request.engine;
+  options.verify = request.verify;
+  options.sample_size = request.sample_size;
+  options.max_shadows = request.max_shadows;
+  options.max_memory = request.max_memory;
+  options.converge = request.converge;
+  options.prefill = request.prefill && request.engine == Engine::translator;
+  options.duration = request.duration;
+  options.follow = request.follow;
+  options.input_log = request.input_log;
+  // What the budget gives in a second.
+  options.most_log_s = std::max(0.005, request.governor.max_overhead);
+  options.plan = request.collection.plan();
+  options.stacks = request.collection.calls;
+  options.neighbour_cost = neighbour;
+  options.max_overhead = request.governor.max_overhead;
+  // The interpreter cannot harm the program either; how long a load takes it cannot tell.
+  if (!request.verify && !request.collection.latencies) {
+    options.dearest_fork = kSeldom * request.governor.max_overhead;
+  }
+  return options;
+}
+
 }  // namespace
 
 Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
@@ -117,29 +142,9 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   collection.sampled = true;
   collect::Pipeline pipeline(make_collectors(collection, table, calibration));
   PipelineSink sink(pipeline);
-  ShadowRunOptions options;
-  options.engine = request.engine;
-  options.verify = request.verify;
-  options.sample_size = request.sample_size;
-  options.max_shadows = request.max_shadows;
-  options.max_memory = request.max_memory;
-  options.converge = request.converge;
-  options.prefill = request.prefill && request.engine == Engine::translator;
+  ShadowRunOptions options = options_of(request, neighbour);
   CodeDirectory directory(request.code_directory, conditions_of(request, profile.run.host));
   if (!request.code_directory.empty()) options.directory = &directory;
-  options.duration = request.duration;
-  options.follow = request.follow;
-  options.input_log = request.input_log;
-  // What the budget gives in a second.
-  options.most_log_s = std::max(0.005, request.governor.max_overhead);
-  options.plan = request.collection.plan();
-  options.stacks = request.collection.calls;
-  options.max_overhead = request.governor.max_overhead;
-  // The interpreter cannot harm the program either; how long a load takes it cannot tell.
-  if (!request.verify && !request.collection.latencies) {
-    options.dearest_fork = kSeldom * request.governor.max_overhead;
-  }
-  options.neighbour_cost = neighbour;
   ShadowRun sampled(table, sink, std::move(programs), options, request.governor, price);
   serve_first();
   if (request.launch) sampled.let_go();
