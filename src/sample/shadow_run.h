@@ -176,6 +176,7 @@ class ShadowRun {
   double delay_;
   bool interprets_ = false;     // the last sample, or tried to
   double interprets_until_ = 0;
+  bool told_of_bursts_ = false;
   double input_need_ = 0;  // share of the last samples that ended for want of input, or had it
   double busy_since_ = 0;  // this thread has not looked for reports since
   std::vector<Sample> samples_;

@@ -106,7 +106,7 @@ bool ShadowRun::is_fork_too_dear(const SampledProcess& program) {
   if (options_.dearest_fork == 0) return false;
   const double pause = program.fork_pause();
   if (pause < options_.dearest_fork && elapsed() >= interprets_until_) return false;
-  if (counts_.bursts == 0) {
+  if (!std::exchange(told_of_bursts_, true)) {
     info("a fork costs the program {:.0f} ms: it is profiled in bursts instead",
          1e3 * std::max(pause, governor_.last_cost()));
   }
