@@ -455,7 +455,9 @@ void Renderer::values() {
          "  " + point_of(v.at, columns_ - 52 - margin_columns()));
     if (v.context) line("           returning to " + point_of(*v.context, columns_ - 24));
     const std::string code = printable(v.disassembly) + part_text(v);
-    std::string detail = "           " + left(code, 30) + " " + top_values(v, columns_ - 44);
+    const size_t code_columns = std::clamp<size_t>(code.size(), 30, 38);
+    std::string detail = "           " + left(code, code_columns) + " " +
+                         top_values(v, columns_ - 14 - code_columns);
     line(fit(detail, columns_));
     if (v.semi_invariant && !f.values.empty())
       line(fit(fmt::format("           semi-invariant: {} are {}{}", percent(f.invariance),
