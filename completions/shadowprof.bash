@@ -20,19 +20,32 @@ _shadowprof()
       esac
     done
   fi
+  local values=
   case $previous in
-    --color) mapfile -t COMPREPLY < <(compgen -W "always auto never" -- "$current"); return ;;
-    --mode) mapfile -t COMPREPLY < <(compgen -W "shadow burst full" -- "$current"); return ;;
-    --view) mapfile -t COMPREPLY < <(compgen -W "both source code" -- "$current"); return ;;
-    --sort) mapfile -t COMPREPLY < <(compgen -W "self total calls loops name" -- "$current"); return ;;
+    --color) values="always auto never" ;;
+    --mode) values="shadow burst"; [[ $command == run ]] && values+=" full" ;;
+    --engine) values="auto translator emulator step" ;;
+    --profile) values="edge call method path value latency address none" ;;
+    --path-scope) values="inter intra" ;;
+    --hotlist) values="sample tnv" ;;
+    --value-context) values="none call" ;;
+    --cpu-features) values="native baseline" ;;
+    --input-log) values="auto on off" ;;
+    --converge | --prefill) values="on off" ;;
+    --view) values="both source code" ;;
+    --sort) values="self total calls loops name" ;;
+    --cache | --source-root) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
     --format)
-      if [[ $command == export ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "$("$program" export --list 2>/dev/null |
-          cut -d ' ' -f 1)" -- "$current")
-        return
-      fi
+      case $command in
+        export) values=$("$program" export --list 2>/dev/null | cut -d ' ' -f 1) ;;
+        check) values="text markdown github sarif junit" ;;
+      esac
       ;;
   esac
+  if [[ -n $values ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$values" -- "$current")
+    return
+  fi
   if [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$("$program" "$command" --help 2>/dev/null |
       sed -n 's/^  \(-[^ ]*\).*/\1/p' | tr ',' '\n')" -- "$current")

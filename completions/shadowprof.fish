@@ -17,7 +17,7 @@ function __shadowprof_options
 end
 
 function __shadowprof_is
-    test "$(__shadowprof_command)" = $argv[1]
+    contains -- "$(__shadowprof_command)" $argv
 end
 
 complete -c shadowprof -n 'test (count (commandline -opc)) -eq 1' -f -a '(__shadowprof_commands)'
@@ -26,10 +26,18 @@ complete -c shadowprof -n '__shadowprof_is attach' -f -a '(__fish_complete_pids)
 complete -c shadowprof -l color -x -a 'always auto never'
 complete -c shadowprof -n '__shadowprof_is run' -l mode -x -a 'shadow burst full'
 complete -c shadowprof -n '__shadowprof_is attach' -l mode -x -a 'shadow burst'
-complete -c shadowprof -n '__shadowprof_is run attach' -l engine -x -a 'auto translator step'
+complete -c shadowprof -n '__shadowprof_is run' -l cpu-features -x -a 'native baseline'
+complete -c shadowprof -n '__shadowprof_is run attach' -l engine -x -a 'auto translator emulator step'
+complete -c shadowprof -n '__shadowprof_is run attach' -l profile -x -a 'edge call method path value latency address none'
+complete -c shadowprof -n '__shadowprof_is run attach' -l path-scope -x -a 'inter intra'
+complete -c shadowprof -n '__shadowprof_is run attach' -l hotlist -x -a 'sample tnv'
+complete -c shadowprof -n '__shadowprof_is run attach' -l value-context -x -a 'none call'
+complete -c shadowprof -n '__shadowprof_is run attach' -l input-log -x -a 'auto on off'
 complete -c shadowprof -n '__shadowprof_is run attach' -l prefill -x -a 'on off'
 complete -c shadowprof -n '__shadowprof_is run attach' -l converge -x -a 'on off'
 complete -c shadowprof -n '__shadowprof_is run attach' -l cache -x -a '(__fish_complete_directories)'
+complete -c shadowprof -n '__shadowprof_is check' -l source-root -x -a '(__fish_complete_directories)'
+complete -c shadowprof -n '__shadowprof_is check' -l format -x -a 'text markdown github sarif junit'
 complete -c shadowprof -n '__shadowprof_is annotate' -l view -x -a 'both source code'
 complete -c shadowprof -n '__shadowprof_is report' -l sort -x -a 'self total calls loops name'
 complete -c shadowprof -n '__shadowprof_is export' -l format -x -a '(shadowprof export --list 2>/dev/null | string replace -r " +" \t)'

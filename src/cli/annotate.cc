@@ -66,6 +66,7 @@ int annotate_main(int argc, char** argv) {
   app.add_flag("--json", command.json, "print JSON");
   add_debuginfod_option(app);
   app.add_option("--color", command.color, "always, auto or never")
+      ->type_name("WHEN")
       ->check(CLI::IsMember({"always", "auto", "never"}))
       ->capture_default_str();
   app.footer(

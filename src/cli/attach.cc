@@ -32,8 +32,8 @@ struct AttachOptions {
 std::optional<int> parse(int argc, char** argv, AttachOptions& options) {
   CLI::App app{"Samples a running process until it ends, the time is up, or ctrl-C.",
                "shadowprof attach"};
-  app.add_option("pid,-p,--pid", options.pids, "process to profile, or several")
-      ->type_name("PID,...")
+  app.add_option("PID,-p,--pid", options.pids, "process to profile, or several: PID,PID")
+      ->type_name("PID")
       ->delimiter(',')
       ->required()
       ->check(CLI::Range(1, 1 << 22));
@@ -43,8 +43,8 @@ std::optional<int> parse(int argc, char** argv, AttachOptions& options) {
       ->capture_default_str();
   app.add_flag("-f,--follow", options.follow, "processes that it starts, too");
   app.add_option("--mode", options.mode,
-                 "shadow: replicas of the process run under the translator; burst: the process "
-                 "itself does, for milliseconds")
+                 "shadow: replicas of the process run under the translator; burst: it does itself, "
+                 "for milliseconds")
       ->type_name("MODE")
       ->capture_default_str()
       ->check(CLI::IsMember({"shadow", "burst"}));

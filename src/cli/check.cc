@@ -188,8 +188,9 @@ std::string help_footer() {
          "\nExamples:\n"
          "  shadowprof check base.json new.json\n"
          "  shadowprof check baselines/ new/ --format sarif -o check.sarif\n"
-         "  shadowprof check base.json new.json --limit 'function:parse:instructions<=+3%' \\\n"
-         "    --limit 'calls:malloc<=+0' --limit 'warn:instructions<=+0.5%'\n\n"
+         "  shadowprof check base.json new.json \\\n"
+         "    --limit 'function:parse:instructions<=+3%' --limit 'calls:malloc<=+0' \\\n"
+         "    --limit 'warn:instructions<=+0.5%'\n\n"
          "Exit status: 0 within all limits, 3 regression, 125 cannot be said.";
 }
 
@@ -207,13 +208,14 @@ int check_main(int argc, char** argv) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--format", options.format, "text, markdown, github, sarif or junit")
+      ->type_name("NAME")
       ->check(CLI::IsMember({"text", "markdown", "github", "sarif", "junit"}))
       ->capture_default_str();
   app.add_option("-o,--output", options.output, "where to write the findings")
       ->type_name("FILE")
       ->capture_default_str();
   app.add_option("--source-root", options.source_root,
-                 "name source files relative to DIR (default: here)")
+                 "name source files relative to DIR (here)")
       ->type_name("DIR");
   app.footer(help_footer());
   if (const auto status = parse_command_line(app, "BASE NEW", argc, argv)) return *status;

@@ -46,7 +46,7 @@ std::optional<collect::ValueCondition> parse_condition(std::string_view text) {
 
 void CollectionOptions::add_to(CLI::App& app) {
   app.add_option("--profile", profiles,
-                 "what to collect: edge,call,method,path,value,latency,address; or none")
+                 "what to collect: edge,call,method,path,value,latency,address; none (edge,call,method)")
       ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -56,22 +56,22 @@ void CollectionOptions::add_to(CLI::App& app) {
           },
           ""));
   app.add_option("--path-scope", path_scope,
-                 "inter: paths go through calls; intra: each function has its own")
+                 "inter: through calls; intra: within functions")
       ->type_name("SCOPE")
       ->check(CLI::IsMember({"inter", "intra"}))
       ->capture_default_str();
   app.add_option("--hotlist", hotlist,
-                 "sample: counting samples of values; tnv: tables of the 50 most frequent")
+                 "of values: sample, or tnv: the 50 top ones")
       ->type_name("KIND")
       ->check(CLI::IsMember({"sample", "tnv"}))
       ->capture_default_str();
   app.add_option("--value-context", value_context,
-                 "none, or call: values of an instruction by where its function was called from")
+                 "call: values by where the function was called")
       ->type_name("KIND")
       ->check(CLI::IsMember({"none", "call"}))
       ->capture_default_str();
   app.add_option("--condition", value_condition,
-                 "values=all, or values=burst:N,every:M: N of M executions are looked at")
+                 "values=all, or N of M: values=burst:N,every:M")
       ->type_name("CONDITION")
       ->check(CLI::Validator(
           [](std::string& text) -> std::string {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <sstream>
 
 #include "base/log.h"
 #include "cli/exit_codes.h"
@@ -11,14 +12,55 @@
 namespace shadowprof::cli {
 namespace {
 
+// What a terminal of 80 columns shows without folding: names to the left, behind them what they are
+// for, with the default in brackets. Which words an option takes its text says, not its type.
+constexpr size_t kColumns = 80;
+constexpr size_t kNameColumns = 26;
+
 class UsageFormatter : public CLI::Formatter {
  public:
-  explicit UsageFormatter(std::string operands) : operands_(std::move(operands)) {}
+  explicit UsageFormatter(std::string operands) : operands_(std::move(operands)) {
+    label("Positionals", "Operands");
+  }
   std::string make_usage(const CLI::App*, std::string name) const override {
     return "Usage: " + name + " [OPTIONS]" + operands_ + "\n";
   }
+  std::string make_option(const CLI::Option* option, bool is_operand) const override {
+    std::string name = "  " + option->get_name(is_operand, !is_operand);
+    if (!is_operand && option->get_type_size() != 0) {
+      const std::string type = option->get_type_name();  // "N:UINT in [0 - 9]"
+      name += " " + type.substr(0, type.find(':'));
+    }
+    std::string text = option->get_description();
+    if (const std::string chosen = option->get_default_str(); !chosen.empty())
+      text += chosen == "-" ? " (standard output)" : " (" + chosen + ")";
+    if (name.size() + 2 > kNameColumns)
+      name += "\n" + std::string(kNameColumns, ' ');
+    else
+      name.resize(kNameColumns, ' ');
+    return name + folded(text) + "\n";
+  }
 
  private:
+  static std::string folded(const std::string& text) {
+    std::istringstream words(text);
+    std::string result;
+    size_t column = kNameColumns;
+    for (std::string word; words >> word;) {
+      if (result.empty()) {
+        column += word.size();
+      } else if (column + 1 + word.size() > kColumns) {
+        result += "\n" + std::string(kNameColumns, ' ');
+        column = kNameColumns + word.size();
+      } else {
+        result += ' ';
+        column += 1 + word.size();
+      }
+      result += word;
+    }
+    return result;
+  }
+
   std::string operands_;
 };
 

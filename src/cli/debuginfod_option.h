@@ -15,7 +15,7 @@ inline void add_debuginfod_option(CLI::App& app) {
         if (const Status can = symbols::use_debuginfod(); !can)
           throw CLI::ValidationError(can.error().message);
       },
-      "fetch missing debug information from the servers in DEBUGINFOD_URLS");
+      "ask the servers in DEBUGINFOD_URLS for debug files");
 }
 
 }  // namespace shadowprof::cli

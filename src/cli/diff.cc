@@ -48,6 +48,7 @@ int diff_main(int argc, char** argv) {
       ->check(CLI::Range(size_t{0}, kMostRows))
       ->capture_default_str();
   app.add_option("--color", options.color, "always, auto or never")
+      ->type_name("WHEN")
       ->check(CLI::IsMember({"always", "auto", "never"}))
       ->capture_default_str();
   app.footer("Example:\n  shadowprof diff --limit 5 before.json after.json");

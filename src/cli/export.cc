@@ -74,7 +74,7 @@ int export_main(int argc, char** argv) {
       ->type_name("FILE")
       ->capture_default_str();
   app.add_option("--module", options.module,
-                 "the file to describe, where a format describes one (default: the program)")
+                 "file to describe, where a format describes one (the program)")
       ->type_name("NAME");
   add_debuginfod_option(app);
   app.add_flag("--list", options.list, "list the formats");

@@ -156,7 +156,7 @@ int report_main(int argc, char** argv) {
   app.add_option("-o,--output", options.output, "file to write; .gz and .zst compress")
       ->type_name("FILE")
       ->capture_default_str();
-  app.add_option("--limit", options.limit, "rows of each list (default: 20, on a page 300)")
+  app.add_option("--limit", options.limit, "rows of each list (20; on a page 300)")
       ->type_name("N")
       ->check(CLI::Range(size_t{0}, kMostRows));
   app.add_option("--sort", options.sort, "of functions: self, total, calls, loops or name")
@@ -167,8 +167,14 @@ int report_main(int argc, char** argv) {
       ->type_name("TEXT");
   add_debuginfod_option(app);
   app.add_option("--color", options.color, "always, auto or never")
+      ->type_name("WHEN")
       ->check(CLI::IsMember({"always", "auto", "never"}))
       ->capture_default_str();
+  app.footer(
+      "Examples:\n"
+      "  shadowprof report app.json\n"
+      "  shadowprof report --sort total --filter parse app.json\n"
+      "  shadowprof report --html -o app.html app.json");
   if (const auto status = parse_command_line(app, "FILE", argc, argv)) return *status;
   if (const Status printed = print_report(options); !printed) {
     error("{}", printed.error().message);

@@ -94,8 +94,8 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
       ->capture_default_str();
   app.add_option(
          "--mode", options.mode,
-         "shadow: now and then a replica runs under the translator; burst: the program itself "
-         "does, for milliseconds; full: all the time")
+         "shadow: now and then a replica runs under the translator; burst: the program does, for "
+         "milliseconds; full: always")
       ->type_name("MODE")
       ->capture_default_str()
       ->check(CLI::Validator(
@@ -104,13 +104,13 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
   app.add_flag("--deterministic", options.deterministic,
                "fixed addresses: the same counts run after run");
   app.add_option("--cpu-features", options.cpu_features,
-                 "what the program is told of the processor: native, or baseline: x86-64-v2")
+                 "what the program sees: native, or baseline")
       ->type_name("SET")
       ->capture_default_str()
       ->check(CLI::Validator(
           [](std::string& word) { return refuse_unless_one_of("set", word, kCpuFeatures); }, ""));
   app.add_flag("--exact-inclusive", options.exact_inclusive,
-               "follow calls and returns: exact inclusive counts, several times slower");
+               "follow calls and returns; several times slower");
   options.wanted.add_to(app);
   options.sampling.add_to(app);
   app.add_option("--top", options.top, "rows of each hotlist")
@@ -121,7 +121,8 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
   app.add_flag("-q,--quiet", options.quiet, "say nothing but errors");
   app.add_flag("-v,--verbose", options.verbose, "say more: the hottest functions, calls and edges");
   app.footer(
-      "Example:\n  shadowprof run -o gzip.json -- gzip -k file\n  shadowprof report gzip.json");
+      "Examples:\n  shadowprof run -o gzip.json -- gzip -k file\n"
+      "  shadowprof run --mode full --profile edge,value,latency -- gzip -k file");
   app.prefix_command();
   if (const auto status = parse_command_line(app, "[--] PROGRAM [ARG...]", argc, argv))
     return status;

@@ -54,10 +54,10 @@ Result<BurstShape> parse_burst(const std::string& text) {
 
 void SamplingOptions::add_to(CLI::App& app) {
   add(app, "--sample-size", sample_size, parse_sample_size, "N",
-      "instructions of a sample (default: balanced with its cost)");
+      "instructions of a sample (balanced with its cost)");
   add(app, "--max-overhead", max_overhead, parse_overhead, "PCT",
       "what sampling may cost the program (1%)");
-  app.add_option("--load", load, "shadows that run at a time, on average and at most (0.5)")
+  app.add_option("--load", load, "shadows at a time, on average and at most (0.5)")
       ->type_name("X")
       ->check(CLI::Range(0.0001, double{kMostShadows}));
   add(app, "-d,--duration", duration, parse_time, "S", "stop sampling after this time");
@@ -72,31 +72,33 @@ void SamplingOptions::add_to(CLI::App& app) {
       "memory of shadowprof and its shadows, at most");
   app.add_option_function<std::string>(
          "--converge", [this](const std::string& word) { converge = word == "on"; },
-         "fewer samples of a program that goes on doing the same: on, off (on)")
+         "fewer samples when nothing new comes: on, off (on)")
       ->type_name("WORD")
       ->check(CLI::IsMember({"on", "off"}));
   app.add_option("--input-log", input_log,
-                 "keep what the program reads, for its shadows: auto, on, off")
+                 "keep what the program reads: auto, on, off")
       ->type_name("WHEN")
+      ->capture_default_str()
       ->check(CLI::IsMember({"auto", "on", "off"}));
   app.add_option("--engine", engine,
-                 "who executes samples; translator, emulator; in burst mode also step")
+                 "translator, emulator; in burst mode also step")
       ->type_name("ENGINE")
+      ->capture_default_str()
       ->check(CLI::IsMember({"auto", "translator", "emulator", "step"}));
   app.add_flag("--verify", verify, "run some samples in both engines and compare them");
   add(app, "--burst", burst, parse_burst, "TIME/TIME",
-      "burst mode: length of a burst, and time from one to the next (2ms/250ms)");
+      "length of a burst / time to the next (2ms/250ms)");
   app.add_option_function<std::string>(
          "--prefill", [this](const std::string& word) { prefill = word == "on"; },
-         "translate ahead what the program is seen to run: on, off (on)")
+         "translate ahead what the program runs: on, off (on)")
       ->type_name("WORD")
       ->check(CLI::IsMember({"on", "off"}));
-  app.add_option("--cache", cache, "shadow mode: keep in DIR which code runs, for later runs")
+  app.add_option("--cache", cache, "keep in DIR which code runs, for later runs")
       ->type_name("DIR")
       ->check([](const std::string& text) {
         return text.empty() ? std::string("--cache needs the name of a directory") : std::string();
       });
-  app.add_option("--seed", given_seed, "of the random moments of samples (another one in each run)")
+  app.add_option("--seed", given_seed, "of the samples' random moments (new in each run)")
       ->type_name("N");
 }
 

@@ -308,6 +308,12 @@ void Renderer::loads() {
   more(std::min(options_.limit, rows.size()), rows.size(), profile_.tables.latencies.size());
 }
 
+// Where the kernel maps programs, libraries, stacks: another place in each run, and nothing to
+// specialise for.
+bool looks_like_address(uint64_t value) {
+  return value >= uint64_t{1} << 40 && value < uint64_t{1} << 47;
+}
+
 std::string value_text(uint64_t value) {
   return value < 1'000'000 ? fmt::format("{}", value) : fmt::format("{:#x}", value);
 }
@@ -405,15 +411,22 @@ void Renderer::paths() {
   const auto& rows = profile_.hotlists.paths;
   if (rows.empty()) return;
   heading("Hot paths (by instructions)");
-  line(margins_ ? "  share ±       flow    count    instr  blocks  route"
-                : "  share    flow    count    instr  blocks  route");
+  // Routes are long: where the terminal is not, they have the second line, else the first.
+  const bool narrow = columns_ < 98;
+  line(fmt::format("{}flow    count    instr  blocks  {}",
+                   margins_ ? "  share ±       " : "  share    ", narrow ? "from; route" : "route"));
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
     const profile::HotPath& p = rows[i];
     const std::string figures = fmt::format(
         "{:>7}{} {:>7} {:>8} {:>8} {:>7}", percent(p.share), margin(p.share_error), percent(p.flow),
         short_count(p.count), short_count(p.instructions), p.blocks.size());
-    line(colored(p.share, figures) + "  " + fit(route(p.blocks), columns_ - 43 - margin_columns()));
-    if (p.from) line("          from " + point_of(*p.from, columns_ - 15));
+    const size_t room = columns_ - 43 - margin_columns();
+    const std::string from = p.from ? point_of(*p.from, narrow ? room : columns_ - 15) : "";
+    line(colored(p.share, figures) + "  " + (narrow ? from : fit(route(p.blocks), room)));
+    if (narrow)
+      line("          " + fit(route(p.blocks), columns_ - 10));
+    else if (p.from)
+      line("          from " + from);
   }
   more(std::min(options_.limit, rows.size()), rows.size(), profile_.tables.paths.size());
 }
@@ -442,11 +455,15 @@ void Renderer::values() {
          "  " + point_of(v.at, columns_ - 52 - margin_columns()));
     if (v.context) line("           returning to " + point_of(*v.context, columns_ - 24));
     const std::string code = printable(v.disassembly) + part_text(v);
-    std::string detail = "           " + left(code, 30) + " " + top_values(v, columns_ - 44);
+    const size_t code_columns = std::clamp<size_t>(code.size(), 30, 38);
+    std::string detail = "           " + left(code, code_columns) + " " +
+                         top_values(v, columns_ - 14 - code_columns);
     line(fit(detail, columns_));
     if (v.semi_invariant && !f.values.empty())
-      line(fit(fmt::format("           semi-invariant: {} are {}; specialise",
-                           percent(f.invariance), value_text(v, f.values[0].value)),
+      line(fit(fmt::format("           semi-invariant: {} are {}{}", percent(f.invariance),
+                           value_text(v, f.values[0].value),
+                           looks_like_address(f.values[0].value) ? ", an address of this run"
+                                                                 : "; specialise"),
                columns_));
   }
   more(std::min(options_.limit, rows.size()), rows.size(), profile_.tables.values.size());
@@ -457,17 +474,17 @@ void Renderer::arguments() {
   if (rows.empty()) return;
   heading("Arguments (by calls with the top value)");
   line("    count  top value             call site -> function, register");
-  const size_t room = columns_ - 34 - 12;
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
     const profile::HotArgument& a = rows[i];
     const std::string top =
         a.figures.values.empty() ? "" : value_text(a, a.figures.values[0].value);
+    const std::string what = ", " + printable(a.reg) + (a.is_size ? " size" : "");
+    const size_t room = columns_ - 33 - 4 - what.size();
+    const std::string callee = fit(function_or_address(a.callee), room / 2);
     line(colored(a.figures.invariance,
                  fmt::format("{:>8} {:>7} {:<14}", short_count(a.figures.count),
                              percent(a.figures.invariance), fit(top, 14))) +
-         "  " + left(point_of(a.site, room - room / 2), room - room / 2) + " -> " +
-         left(function_or_address(a.callee), room / 2) + " " + printable(a.reg) +
-         (a.is_size ? " size" : ""));
+         "  " + beside(a.site, callee, room) + " -> " + callee + what);
   }
   more(std::min(options_.limit, rows.size()), rows.size(), profile_.tables.arguments.size());
 }
@@ -481,11 +498,11 @@ void Renderer::targets() {
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
     const profile::HotTargets& t = rows[i];
     if (t.targets.empty()) continue;
+    const std::string to = fit(function_or_address(t.targets[0].to), room / 2);
     line(colored(t.targets[0].share,
                  fmt::format("{:>8} {:>7} {:>7}", short_count(t.count), short_count(t.distinct),
                              percent(t.targets[0].share))) +
-         "  " + left(point_of(t.at, room - room / 2), room - room / 2) + " -> " +
-         function_or_address(t.targets[0].to));
+         "  " + beside(t.at, to, room) + " -> " + to);
   }
 }
 

@@ -47,6 +47,11 @@ size_t plain_length(std::string_view text) {
 // expands to at most what precedes its first use, with the references to lower numbers that are in
 // there; T_k_ to at most everything so far; a pack expansion repeats. The bound of 124,000 C++
 // names out of Debian's libraries is below 2^24 without exception.
+//
+// A limit on what is written would let more names through (those of std::variant's visitors have
+// three or four packs, side by side), but it would not bound the time: before each repetition the
+// library looks for a pack in the whole of the pattern, without remembering where it has been, and
+// where the pack is empty writes nothing. Which packs are within which only a parser could tell.
 constexpr double kMaxDemangleBound = 1 << 24;
 constexpr size_t kMaxShownBytes = 65536;
 

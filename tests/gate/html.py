@@ -212,6 +212,28 @@ def columns_sort(p):
                           f" === JSON.stringify(a))({cells})"), f"{names[:5]}")
 
 
+def what_is_drawn_at_a_keystroke_is_bounded(p):
+    p.open()
+    b = p.browser
+    there = b.run("JSON.parse(document.getElementById('data').textContent).own_list")
+    drawn = b.run(ROWS)
+    require(drawn < there, f"all {there} functions are drawn at once")
+    b.run("document.querySelector('#view .scroll').scrollTop = 1e6")
+    b.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
+    more = b.run(ROWS)
+    require(more > drawn, f"{more} rows after scrolling, {drawn} before")
+    for _ in range(more + 1):
+        b.press("j")
+    require(b.run(ROWS) > more, "the keys do not go beyond what was drawn")
+    require(b.run("document.querySelectorAll('tr.picked').length") == 1, "no row picked")
+    last = "JSON.parse(document.getElementById('data').textContent).functions[%d][0]" % (there - 1)
+    b.run(f"document.querySelector('#search').value = {last};"
+          "document.querySelector('#search').dispatchEvent(new Event('input'))")
+    require(b.run(f"[...document.querySelectorAll('#view tbody')[0].rows].some(r => r.textContent"
+                  f".includes({last}))"), "what was not drawn is not found")
+    require(not b.complaints(), f"{b.complaints()}")
+
+
 def hostile_names_do_nothing(p):
     profile = json.loads(p.profile.read_text(encoding="utf-8"))
     functions = profile["functions"]
@@ -254,7 +276,7 @@ def screenshots(p):
 
 
 CASES = [draws_itself_and_asks_nothing, shows_what_the_profile_counts, keys_work, columns_sort,
-         hostile_names_do_nothing]
+         what_is_drawn_at_a_keystroke_is_bounded, hostile_names_do_nothing]
 
 
 def main():

@@ -105,6 +105,47 @@ TEST_CASE("a place without a line says how far into its function it is") {
   CHECK(render_text(p, TextOptions{}).find("app+0x18") != std::string::npos);
 }
 
+TEST_CASE("a path's route has a line of its own where the terminal is narrow") {
+  profile::Profile p = test::sample_profile();
+  profile::HotPath path;
+  for (int i = 0; i < 3; i++) path.blocks.push_back({"app", 0x10, "a_function_of_the_route", "", 0});
+  path.from = profile::Place{"app", 0x20, "the_caller", "caller.cc", 7};
+  p.hotlists.paths = {path};
+  TextOptions options;
+  const std::string narrow = render_text(p, options);
+  CHECK(narrow.find("  blocks  from; route\n") != std::string::npos);
+  CHECK(narrow.find("  the_caller caller.cc:7\n          a_function_of_the_route +0x") !=
+        std::string::npos);
+  options.columns = 160;
+  const std::string wide = render_text(p, options);
+  CHECK(wide.find("  blocks  route\n") != std::string::npos);
+  CHECK(wide.find("\n          from the_caller caller.cc:7\n") != std::string::npos);
+}
+
+TEST_CASE("a call site has the room that the name of its callee leaves") {
+  profile::Profile p = test::sample_profile();
+  profile::HotArgument argument;
+  argument.site = {"app", 0x10, "count_words", "hotspots.cc", 68};
+  argument.callee = {"app", 0x20, "find", "", 0};
+  argument.reg = "rdi";
+  p.hotlists.arguments = {argument};
+  CHECK(render_text(p, TextOptions{}).find("  count_words hotspots.cc:68 -> find, rdi\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("nobody is told to specialise for an address") {
+  profile::Profile p = test::sample_profile();
+  profile::HotValue value;
+  value.semi_invariant = true;
+  value.figures.values = {{0x7fab7d7b5010, 1, 1}};
+  p.hotlists.values = {value};
+  std::string text = render_text(p, TextOptions{});
+  CHECK(text.find("an address of this run") != std::string::npos);
+  CHECK(text.find("specialise") == std::string::npos);
+  p.hotlists.values[0].figures.values[0].value = 4096;
+  CHECK(render_text(p, TextOptions{}).find("are 4096; specialise") != std::string::npos);
+}
+
 TEST_CASE("the limit holds and the rest is counted") {
   TextOptions options;
   options.limit = 1;

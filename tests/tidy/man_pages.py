@@ -6,7 +6,7 @@ usage: man_pages.py ROOT [SHADOWPROF]
 
 mandoc and groff have nothing to complain about, every page refers to pages that exist, and
 man/meson.build installs all of them. With a SHADOWPROF program, each command's page documents
-exactly the options that its --help lists. Exit status 77, and the reason, where a check's tool is
+exactly the options that its --help lists, and --help fits a screen and has an example. Exit status 77, and the reason, where a check's tool is
 missing and nothing else is wrong.
 """
 
@@ -19,6 +19,7 @@ import sys
 LINTERS = [["mandoc", "-T", "lint", "-W", "warning"], ["groff", "-mdoc", "-ww", "-Tutf8", "-z"]]
 # Every command has them; the pages say so once, in shadowprof(1).
 COMMON_OPTIONS = {"--help", "-h"}
+SCREEN_LINES, SCREEN_COLUMNS = 50, 80
 
 
 def lint(page):
@@ -59,8 +60,23 @@ def offered_options(shadowprof, command):
     return options
 
 
+def check_help(command, shadowprof):
+    text = subprocess.run([shadowprof, *command, "--help"], check=False, text=True,
+                          stdout=subprocess.PIPE).stdout
+    name = " ".join(["shadowprof", *command, "--help"])
+    lines = text.splitlines()
+    if len(lines) > SCREEN_LINES:
+        yield f"{name} has {len(lines)} lines, more than a screen of {SCREEN_LINES}"
+    for line in lines:
+        if len(line) > SCREEN_COLUMNS:
+            yield f"{name} has a line of more than {SCREEN_COLUMNS} columns: {line}"
+    if "\nExample" not in text:
+        yield f"{name} has no example"
+
+
 def check_options(page, shadowprof):
     command = page.stem.partition("-")[2]
+    yield from check_help([command] if command else [], shadowprof)
     if not command:
         return
     documented, offered = documented_options(page), offered_options(shadowprof, command)

@@ -27,6 +27,7 @@
     return n.toFixed(n < 9.995 ? 2 : n < 99.95 ? 1 : 0) + ' ' + units[u];
   };
   const whole = (n) => Math.round(n).toLocaleString('en');
+  const many = (n, what) => whole(n) + ' ' + what + (n === 1 ? '' : 's');
   const percent = (x) => (100 * x).toFixed(1) + '%';
   const seconds = (s) => s >= 1 ? s.toFixed(2) + ' s' : s >= 1e-3 ? (s * 1e3).toFixed(1) + ' ms' : (s * 1e6).toFixed(0) + ' µs';
   const bar = (x, label) => el('span', { class: 'share' },
@@ -39,6 +40,34 @@
   const estimated = D.run.options.some((o) => o[0] === 'inclusive' && o[1] === 'estimated');
   const label = (i) => i < 0 ? '(code without a name)' : F[i].name;
 
+  // Rows of a table that scrolls in a box: those to be seen, and more as it is scrolled. What is
+  // drawn at a keystroke or a click does not depend on how much there is.
+  class Rows {
+    constructor(box, body) {
+      this.box = box; this.body = body; this.rest = [][Symbol.iterator]();
+      box.addEventListener('scroll', () => this.fill());
+    }
+    begin(rows) {
+      this.rest = rows[Symbol.iterator]();
+      this.body.replaceChildren();
+      this.box.scrollTop = 0;
+      this.more();
+      this.fill();
+    }
+    more() {
+      const made = [];
+      for (let next; made.length < 40 && !(next = this.rest.next()).done;) made.push(next.value);
+      this.body.append(...made);
+      return made.length > 0;
+    }
+    // As far as can be seen, and half as far again. Before the box is on the page nothing can be.
+    fill() {
+      const box = this.box;
+      while (box.clientHeight && box.scrollHeight < box.scrollTop + 1.5 * box.clientHeight && this.more());
+    }
+    reach(n) { while (this.body.children.length <= n && this.more()); }
+  }
+
   // --- a list: columns, sorting, search, rows that can be picked -------------------------------
   // column: { key(row): value to sort and search by, head, show(row): node or text, num, first: -1 }
   class List {
@@ -50,8 +79,9 @@
       this.head = columns.map((c, n) => el('th', { class: c.num ? 'n' : null, scope: 'col', title: c.title },
         el('button', { type: 'button', on: { click: () => this.order(n) } }, c.head)));
       this.note = el('p', { class: 'empty', hidden: '' }, 'Nothing matches.');
-      this.node = el('div', { class: 'card' }, el('div', { class: 'scroll' },
-        el('table', {}, el('thead', {}, el('tr', {}, this.head)), this.body)), this.note);
+      const box = el('div', { class: 'scroll' }, el('table', {}, el('thead', {}, el('tr', {}, this.head)), this.body));
+      this.node = el('div', { class: 'card' }, box, this.note);
+      this.drawn = new Rows(box, this.body);
       this.draw();
     }
     order(n) {
@@ -63,7 +93,7 @@
       });
       this.draw();
     }
-    filter(words) { this.words = words; this.draw(); }
+    filter(words) { if (words !== this.words) { this.words = words; this.draw(); } }
     matches(words) {
       const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
       if (!this.texts) this.texts = this.rows.map((r) => this.columns.map((c) => c.text ? c.text(r) : '').join(' ').toLowerCase());
@@ -76,14 +106,19 @@
         rows.sort((a, b) => { const x = key(a), y = key(b); return (x < y ? -1 : x > y ? 1 : 0) * (this.down ? -1 : 1); });
       }
       this.shown = rows;
-      const can = !!this.options.open;
-      this.body.replaceChildren(...rows.map((r, n) => el('tr', { class: can ? 'link' : null, on: { click: () => this.pick(n, true) } },
-        this.columns.map((c) => el('td', { class: c.num ? 'n' : c.mono ? 'name' : null }, c.show(r))))));
-      this.note.hidden = rows.length > 0;
       this.picked = -1;
+      this.drawn.begin(this.nodes());
+      this.note.hidden = rows.length > 0;
       const again = this.options.current ? rows.findIndex(this.options.current) : -1;
       if (again >= 0) this.mark(again);
     }
+    *nodes() {
+      const can = !!this.options.open;
+      for (const [n, r] of this.shown.entries())
+        yield el('tr', { class: [can && 'link', n === this.picked && 'picked'].filter(Boolean).join(' ') || null, on: { click: () => this.pick(n, true) } },
+          this.columns.map((c) => el('td', { class: c.num ? 'n' : c.mono ? 'name' : null }, c.show(r))));
+    }
+    // A row that is not drawn yet is marked when it is.
     mark(n) {
       this.body.children[this.picked]?.classList.remove('picked');
       this.picked = n;
@@ -91,6 +126,7 @@
     }
     pick(n, open) {
       if (n < 0 || n >= this.shown.length) return;
+      this.drawn.reach(n);
       this.mark(n);
       this.body.children[n].scrollIntoView({ block: 'nearest' });
       if (open && this.options.open) this.options.open(this.shown[n]);
@@ -108,63 +144,64 @@
     if (!rows.length) { box.append(el('p', { class: 'note' }, 'No calls were counted.')); return box; }
     box.append(el('div', { class: 'card' }, el('table', {}, el('tbody', {}, rows.slice(0, most).map((p) =>
       el('tr', { class: p[other] >= 0 ? 'link' : null, on: { click: () => p[other] >= 0 && open(p[other]) } },
-        el('td', { class: 'name' }, el('span', { class: 'clip', title: p[other] < 0 ? '' : F[p[other]].full }, (p[4] ? '* ' : '') + label(p[other]))),
-        el('td', { class: 'n', title: whole(p[2]) + ' calls' }, count(p[2]) + ' ×'),
+        el('td', { class: 'name' }, el('span', { class: 'clip', title: p[other] < 0 ? '' : F[p[other]].full }, (p[4] ? '*\u00a0' : '') + label(p[other]))),
+        el('td', { class: 'n', title: many(p[2], 'call') }, count(p[2]) + ' ×'),
         el('td', { class: 'n', title: whole(p[3]) + ' instructions below' }, bar(p[3] / total, count(p[3])))))))));
     return box;
   };
   const heat = (x) => ({ background: x > 0 ? 'color-mix(in srgb, var(--warm) ' + Math.min(100, Math.round(18 + 82 * x)) + '%, transparent)' : '' });
 
-  const listing = (code) => {
-    const rows = [];
+  // A table of code; `rows` yields its lines.
+  const codeTable = (heads, rows) => {
+    const body = el('tbody');
+    const box = el('div', { class: 'listing' }, el('table', {}, el('thead', {}, el('tr', {},
+      heads.map((h, n) => el('th', { class: n < 3 ? 'n' : null }, h)))), body));
+    box.drawn = new Rows(box, body);
+    box.drawn.begin(rows);
+    return box;
+  };
+  function* sourceRows(code) {
     const most = Math.max(1, ...code.lines.map((l) => l[2]));
     let file = null, last = 0;
     for (const [path, line, instr, runs, has, body] of code.lines) {
       if (path !== file) {
-        rows.push(el('tr', { class: 'at' }, el('td', { colspan: 4 }, path)));
+        yield el('tr', { class: 'at' }, el('td', { colspan: 4 }, path));
         file = path;
-      } else if (line > last + 1) rows.push(el('tr', { class: 'idle' }, el('td'), el('td'), el('td', { class: 'n' }, '⋯'), el('td')));
+      } else if (line > last + 1) yield el('tr', { class: 'idle' }, el('td'), el('td'), el('td', { class: 'n' }, '⋯'), el('td'));
       last = line;
       const share = instr / most;
-      rows.push(el('tr', { class: instr ? null : 'idle' },
+      yield el('tr', { class: instr ? null : 'idle' },
         el('td', { class: 'n', title: whole(instr), style: heat(share) }, has ? count(instr) : ''),
         el('td', { class: 'n', title: whole(runs) }, has ? count(runs) : ''),
         el('td', { class: 'n soft' }, String(line)),
-        el('td', {}, body === null ? '(source not on this host)' : body)));
+        el('td', {}, body === null ? '(source not on this host)' : body));
     }
-    return el('div', { class: 'listing' }, el('table', {}, el('thead', {}, el('tr', {},
-      el('th', { class: 'n' }, 'instr'), el('th', { class: 'n' }, 'times'), el('th', { class: 'n' }, 'line'), el('th', {}, 'source'))),
-      el('tbody', {}, rows)));
-  };
-  const disassembly = (code) => {
+  }
+  function* codeRows(code) {
     const most = Math.max(1, ...code.insns.map((x) => x[1]));
-    const rows = [];
     let line = -2;
     for (let i = 0; i < code.insns.length; i++) {
       const [offset, n, body, taken, at, details, inlined] = code.insns[i];
       let idle = i;
       while (idle < code.insns.length && code.insns[idle][1] === 0) idle++;
       if (idle - i > 8) {
-        rows.push(el('tr', { class: 'idle' }, el('td', { class: 'n' }, '–'), el('td'), el('td', { class: 'n' }, '+0x' + offset.toString(16)),
-          el('td', {}, '(' + (idle - i) + ' instructions that did not execute)')));
+        yield el('tr', { class: 'idle' }, el('td', { class: 'n' }, '–'), el('td'), el('td', { class: 'n' }, '+0x' + offset.toString(16)),
+          el('td', {}, '(' + (idle - i) + ' instructions that did not execute)'));
         i = idle - 1;
         continue;
       }
       if (at >= 0 && at !== line) {
         const l = code.lines[at];
-        rows.push(el('tr', { class: 'at' }, el('td', { colspan: 4 }, l[0].split('/').pop() + ':' + l[1] +
-          (inlined ? '  in ' + inlined : '') + (l[5] ? '   ' + l[5].trim() : ''))));
+        yield el('tr', { class: 'at' }, el('td', { colspan: 4 }, l[0].split('/').pop() + ':' + l[1] +
+          (inlined ? '  in ' + inlined : '') + (l[5] ? '   ' + l[5].trim() : '')));
         line = at;
       }
-      rows.push(el('tr', { class: n ? null : 'idle' },
+      yield el('tr', { class: n ? null : 'idle' },
         el('td', { class: 'n', title: whole(n), style: heat(n / most * .9) }, n ? count(n) : '–'),
         el('td', { class: 'n', title: taken === null ? null : 'branch taken' }, taken === null ? '' : percent(taken)),
-        el('td', { class: 'n soft' }, '+0x' + offset.toString(16)), el('td', {}, body, details ? el('span', { class: 'soft' }, '   ' + details) : null)));
+        el('td', { class: 'n soft' }, '+0x' + offset.toString(16)), el('td', {}, body, details ? el('span', { class: 'soft' }, '   ' + details) : null));
     }
-    return el('div', { class: 'listing' }, el('table', {}, el('thead', {}, el('tr', {},
-      el('th', { class: 'n' }, 'count'), el('th', { class: 'n' }, 'taken'), el('th', { class: 'n' }, 'offset'), el('th', {}, 'instruction'))),
-      el('tbody', {}, rows)));
-  };
+  }
 
   const detail = (i) => {
     const f = F[i];
@@ -173,7 +210,7 @@
     const box = el('div', { class: 'detail' }, el('h2', {}, f.full),
       el('div', { class: 'soft' }, [f.where, f.module + '+0x' + f.offset.toString(16)].filter(Boolean).join(' · ')),
       el('div', { class: 'soft' }, whole(f.self) + ' instructions of its own (' + percent(f.self / total) + '), ' +
-        (estimated ? 'about ' + count(f.incl) : whole(f.incl)) + ' with what it calls, ' + whole(f.calls) + ' calls, ' + whole(f.loops) + ' loop iterations'),
+        (estimated ? 'about ' + count(f.incl) : whole(f.incl)) + ' with what it calls, ' + many(f.calls, 'call') + ', ' + many(f.loops, 'loop iteration')),
       el('div', { class: callers.length && callees.length ? 'duo' : 'duo bare' },
         related(callers, 0, 'Called by'), related(callees, 1, 'Calls')));
     if (!code) {
@@ -181,8 +218,8 @@
       return box;
     }
     for (const note of code.notes) box.append(el('p', { class: 'note' }, note));
-    if (code.lines.some((l) => l[5] !== null)) box.append(el('h3', {}, 'Source'), listing(code));
-    if (code.insns.length) box.append(el('h3', {}, 'Code'), disassembly(code));
+    if (code.lines.some((l) => l[5] !== null)) box.append(el('h3', {}, 'Source'), codeTable(['instr', 'times', 'line', 'source'], sourceRows(code)));
+    if (code.insns.length) box.append(el('h3', {}, 'Code'), codeTable(['count', 'taken', 'offset', 'instruction'], codeRows(code)));
     return box;
   };
 
@@ -193,7 +230,9 @@
   const showDetail = (i) => {
     current = i;
     side.replaceChildren(el('div', { class: 'scroll', style: { maxHeight: '88vh' } }, detail(i)));
+    fillListings();
   };
+  const fillListings = () => side.querySelectorAll('.listing').forEach((box) => box.drawn.fill());
   const chips = (items) => el('ul', { class: 'chips' }, items.map((x) => el('li', { title: x }, x)));
   const shares = (list) => chips(list.slice(0, 4).map((v) => v[0] + '  ' + percent(v[1])));
 
@@ -215,8 +254,12 @@
     c.map((x, i) => el('i', { style: { width: 100 * x + '%', background: ['var(--hue1)', 'var(--hue0)', 'var(--hue2)', 'var(--hot)', 'var(--soft)'][i] } })));
   const histogram = (h) => {
     const most = Math.max(1, ...h.map((x) => x[1]));
-    return el('span', { title: h.map((x) => x[0] + '+ cycles: ' + x[1]).join('\n'), style: { display: 'inline-flex', alignItems: 'flex-end', height: '22px', gap: '1px' } },
-      h.slice(0, 40).map((x) => el('i', { style: { width: '5px', height: Math.max(1, 22 * Math.sqrt(x[1] / most)) + 'px', background: 'var(--accent)' } })));
+    const high = 22, bars = h.slice(0, 40).map((x) => Math.max(1, high * Math.sqrt(x[1] / most)));
+    const drawing = $('drawing').content.firstChild.cloneNode(true);
+    drawing.setAttribute('width', 6 * bars.length);
+    drawing.setAttribute('height', high);
+    drawing.firstChild.setAttribute('d', bars.map((b, i) => 'M' + 6 * i + ' ' + high + 'v-' + b.toFixed(1) + 'h5v' + b.toFixed(1) + 'z').join(''));
+    return el('span', { title: h.map((x) => x[0] + '+ cycles: ' + x[1]).join('\n') }, drawing);
   };
 
   const tabs = [
@@ -237,7 +280,7 @@
             chips(runs.slice(0, 24).map(([b, n]) => n > 1 ? b + ' ×' + n : b).concat(runs.length > 24 ? ['⋯ ' + (runs.length - 24) + ' more'] : []))); } }])],
     ['Loads', D.sizes.loads, () => new List(L.loads, [
       num('cycles lost', (l) => l[6]), num('count', (l) => l[1]), num('mean', (l) => l[2]), num('p50', (l) => l[3]), num('p99', (l) => l[4]),
-      { head: 'served from', key: (l) => l[5][3], show: (l) => classBar(l[5]), title: 'L1, L2, L3, DRAM' },
+      { head: 'L1 L2 L3 DRAM', key: (l) => l[5][3], show: (l) => classBar(l[5]), title: 'where it was served from, in the order of the colours' },
       { head: 'cycles', key: (l) => l[2], show: (l) => histogram(l[9]) },
       text('load', (l) => l[0]), text('addresses', (l) => l[7] + (l[8] ? ', stride ' + l[8] : ''), { mono: false })])],
     ['Values', D.sizes.values, () => new List(L.values, [
@@ -291,7 +334,7 @@
     $('command').textContent = r.command || '(no command recorded)';
     $('command').title = r.command;
     document.title = 'shadowprof: ' + (r.command.split(' ')[0].split('/').pop() || 'profile');
-    $('meta').textContent = [r.mode + ' mode', r.started, seconds(r.duration_s), r.end, r.cpu].filter(Boolean).join(' · ');
+    $('meta').textContent = [r.mode + ' mode', r.started.replace('T', ' ').replace(/Z$/, ' UTC'), seconds(r.duration_s), r.end, r.cpu].filter(Boolean).join(' · ');
     const tile = (value, name, title) => el('div', { class: 'tile', title }, el('b', {}, value), el('span', {}, name));
     const tiles = [
       tile(count(c.total), 'instructions' + (c.estimated ? ' (estimated)' : ''), whole(c.total)),
@@ -314,6 +357,7 @@
   const where = () => {
     const box = $('where');
     const least = total * 0.004;
+    const leastLabel = 0.03;  // less has room for a letter or two, which name nothing
     const modules = new Map();
     for (const f of F) {
       if (!modules.has(f.module)) modules.set(f.module, []);
@@ -322,7 +366,7 @@
     const sums = [...modules].map(([name, fs]) => [name, fs.reduce((s, f) => s + f.self, 0), fs]).filter((m) => m[1] >= least).sort((a, b) => b[1] - a[1]);
     if (!sums.length) return;
     const piece = (i, title, n, click) => el(click ? 'button' : 'div', { class: 'piece', type: click ? 'button' : null, title: title + '\n' + whole(n) + ' instructions, ' + percent(n / total),
-      tabindex: click ? '-1' : null, style: { width: 100 * n / total + '%', background: 'var(--hue' + i % 6 + ')' }, on: click ? { click } : {} }, title);
+      tabindex: click ? '-1' : null, style: { width: 100 * n / total + '%', background: 'var(--hue' + i % 6 + ')' }, on: click ? { click } : {} }, n / total < leastLabel ? '' : title);
     const gap = (n) => n > 0 ? el('div', { style: { width: 100 * n / total + '%' } }) : null;
     const files = el('div', { class: 'lane deep' }), names = el('div', { class: 'lane' }), inlined = el('div', { class: 'lane' });
     let any = false;
@@ -369,7 +413,7 @@
     const area = el('div', { class: 'flames', tabindex: '0', role: 'tree', 'aria-label': 'Calling contexts: arrows move, Enter zooms, Backspace zooms out' });
     const line = el('p', { class: 'caption', 'aria-live': 'polite' });
     const about = (x) => x.full + ': ' + percent(x.n / top.n) + ' of ' + count(top.n) + ' instructions' +
-      (x === top ? '' : ', ' + percent(x.own / top.n) + ' its own' + (x.calls ? ', ' + whole(x.calls) + ' calls' : ''));
+      (x === top ? '' : ', ' + percent(x.own / top.n) + ' its own' + (x.calls ? ', ' + many(x.calls, 'call') : ''));
     const hue = (name) => { let h = 0; for (let i = 0; i < name.length; i++) h = (h * 31 + name.charCodeAt(i)) % 997; return 'var(--hue' + h % 6 + ')'; };
     const found = (x) => words && x.full.toLowerCase().includes(words);
     const mark = (x) => {
@@ -388,7 +432,7 @@
         deepest = Math.max(deepest, x.depth);
         const piece = el('div', { class: 'piece' + (above ? ' above' : '') + (found(x) ? ' found' : ''), role: 'treeitem', title: about(x),
           style: { left: left + '%', width: width + '%', top: x.depth * high + 'px', background: x.own < 0 ? '' : hue(x.name) },
-          on: { click: () => { zoom(x); if (byName.has(x.full)) open(byName.get(x.full)); } } }, width > 1 ? x.name : '');
+          on: { click: () => { zoom(x); if (byName.has(x.full)) open(byName.get(x.full)); } } }, width > 3 ? x.name : '');
         pieces.set(x, piece);
         made.push(piece);
       };
@@ -437,6 +481,8 @@
     buttons.forEach((b, k) => { b.setAttribute('aria-selected', k === n); b.tabIndex = k === n ? 0 : -1; });
     list.filter($('search').value);
     $('view').replaceChildren(list.wrap || list.node);
+    list.drawn?.fill();
+    fillListings();
     const all = tabs[n][1], have = list.rows ? list.rows.length : 0;
     if (all !== null && have < all && have) $('view').append(el('p', { class: 'note' }, 'The hottest ' + whole(have) + ' of ' + whole(all) + '.'));
   };
