@@ -100,6 +100,15 @@ Coverage read_coverage(const Object& o) {
   return c;
 }
 
+Timeline read_timeline(const Object& table) {
+  const Columns c(table, {std::begin(kTimelineColumns), std::end(kTimelineColumns)});
+  Timeline timeline;
+  for (size_t i = 0; i < c.rows(); i++) {
+    timeline.push_back({c.count(0, i), c.count(1, i), c.count(2, i), c.count(3, i), c.count(4, i)});
+  }
+  return timeline;
+}
+
 Overhead read_overhead(const Object& o) {
   Overhead overhead;
   overhead.budget_share = o.number("budget_share");
@@ -116,6 +125,7 @@ Overhead read_overhead(const Object& o) {
   overhead.translation_s = o.number("translation_s");
   overhead.stops = o.counts("stops");
   if (o.has("sampling")) overhead.sampling = o.counts("sampling");
+  if (o.has("timeline")) overhead.timeline = read_timeline(o.object("timeline"));
   return overhead;
 }
 

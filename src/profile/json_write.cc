@@ -94,6 +94,16 @@ Json coverage_json(const Coverage& c) {
   return j;
 }
 
+Json timeline_json(const Timeline& timeline) {
+  Json columns = Json::object();
+  for (const char* name : kTimelineColumns) columns[name] = Json::array();
+  for (const TimelineRow& r : timeline) {
+    const uint64_t row[] = {r.at_us, r.samples, r.instructions, r.paused_us, r.lived_us};
+    for (size_t i = 0; i < std::size(row); i++) columns[kTimelineColumns[i]].push_back(row[i]);
+  }
+  return columns;
+}
+
 Json overhead_json(const Overhead& o) {
   const Json pauses = {{"total", o.pause_s.total},
                        {"max", o.pause_s.max},
@@ -111,6 +121,7 @@ Json overhead_json(const Overhead& o) {
             {"translation_s", o.translation_s},
             {"stops", o.stops}};
   if (!o.sampling.empty()) j["sampling"] = o.sampling;
+  if (!o.timeline.empty()) j["timeline"] = timeline_json(o.timeline);
   return j;
 }
 

@@ -136,6 +136,7 @@ void multiply(Profile& p, uint64_t weight) {
     for (uint64_t* count : {&c.verified->samples, &c.verified->instructions, &c.verified->diverged})
       *count *= weight;
   multiply(o.sampling, weight);
+  if (weight != 1) o.timeline.clear();
   multiply(p.syscalls.by_class, weight);
   for (auto& [name, s] : p.syscalls.by_name) {
     s.count *= weight;
@@ -168,6 +169,7 @@ void add_overhead(Overhead& into, const Overhead& from) {
   into.pause_s.p50 = into.pause_s.p99 = 0;
   add_counts(into.stops, from.stops);
   add_counts(into.sampling, from.sampling);
+  into.timeline.clear();
 }
 
 void add_verified(std::optional<Verified>& into, const std::optional<Verified>& from) {

@@ -31,6 +31,7 @@
 #include "profile/module_table.h"
 #include "profile/path_table.h"
 #include "profile/sample_groups.h"
+#include "profile/timeline.h"
 #include "profile/value_table.h"
 
 namespace shadowprof::profile {
@@ -120,6 +121,7 @@ struct Overhead {
   std::map<std::string, uint64_t> stops;  // of the program's threads, by reason
   // What was done ahead of samples, and what decided when they were taken; empty in full mode.
   std::map<std::string, uint64_t> sampling;
+  Timeline timeline;  // empty in full mode, and of several runs
 };
 
 struct SyscallCount {

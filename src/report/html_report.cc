@@ -24,6 +24,13 @@ HtmlJson pairs_of(const std::map<std::string, uint64_t>& counts) {
   return json;
 }
 
+HtmlJson timeline_of(const profile::Timeline& timeline) {
+  HtmlJson json = HtmlJson::array();
+  for (const profile::TimelineRow& row : timeline)
+    json.push_back({row.at_us, row.samples, row.instructions, row.paused_us});
+  return json;
+}
+
 std::string place_text(const Place& p, const FunctionOffsets& offsets) {
   if (const auto into = offsets.of(p)) return page_text(point(p, kLongestText, into));
   const std::string line = source(p);
@@ -124,7 +131,8 @@ HtmlJson page_summary(const Profile& p) {
                       {"program_cpu_s", o.program_cpu_s},
                       {"blocks", o.translated_blocks},
                       {"translation_s", o.translation_s},
-                      {"stops", pairs_of(o.stops)}};
+                      {"stops", pairs_of(o.stops)},
+                      {"timeline", timeline_of(o.timeline)}};
   json["syscalls"] = {{"classes", pairs_of(p.syscalls.by_class)}, {"names", std::move(calls)}};
   json["sizes"] = {
       {"functions", p.functions.size()},        {"blocks", p.tables.blocks.size()},

@@ -40,6 +40,7 @@ SampledRun describe(BurstRun& run, double max_overhead, uint64_t instructions) {
   done.estimated_overhead = run.governor().estimated_share(run.sampling_s());
   done.program_cpu_s = run.program_cpu_s();
   done.pauses = counts.pauses;
+  done.timeline = counts.timeline;
   done.samples = counts.bursts;
   done.ended = counts.ended;
   done.fragments = totals.fragments;

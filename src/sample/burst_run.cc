@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "sample/host.h"
+#include "sample/sampled_program.h"
 
 namespace shadowprof::sample {
 
@@ -176,6 +177,9 @@ void BurstRun::burst() {
     counts_.pauses.push_back(running - begun);
     counts_.pauses.push_back(native - ending);
   }
+  const double stopped = running - begun + native - ending;
+  counts_.timeline.push_back(timeline_row(
+      begun, instructions, engine_->halts_program() ? native - begun : stopped, native - begun));
   counts_.ended[program_.alive() ? reason : "exits"]++;
   const auto sharers = static_cast<double>(std::max<size_t>(1, threads));
   SampleCost cost;

@@ -38,6 +38,7 @@ struct BurstRunCounts {
   double burst_s = 0;
   double burst_cpu_s = 0;  // of the program, in bursts
   std::vector<double> pauses;
+  profile::Timeline timeline;
   std::map<std::string, uint64_t> ended;
 };
 

@@ -64,6 +64,11 @@ std::optional<profile::Exit> exit_of(const shadow::Program& program) {
   return profile::Exit{killed, killed ? end->signal() : end->exit_code()};
 }
 
+profile::TimelineRow timeline_row(double at, uint64_t instructions, double pause, double life) {
+  const auto microseconds = [](double s) { return static_cast<uint64_t>(1e6 * std::max(0.0, s)); };
+  return {microseconds(at), 1, instructions, microseconds(pause), microseconds(life)};
+}
+
 void fill_sampled(const SampledRun& run, const collect::Pipeline& pipeline,
                   profile::Profile& profile) {
   profile::Overhead& overhead = profile.overhead;
@@ -76,6 +81,7 @@ void fill_sampled(const SampledRun& run, const collect::Pipeline& pipeline,
   overhead.translated_blocks = run.fragments;
   overhead.translation_s = run.translation_s;
   overhead.sampling = run.sampling;
+  overhead.timeline = profile::shortened(run.timeline);
   profile::Coverage& coverage = profile.coverage;
   coverage.samples = run.samples;
   for (const auto& [reason, samples] : run.ended) coverage.ended[reason] = samples;

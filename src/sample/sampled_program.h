@@ -29,12 +29,16 @@ std::optional<profile::Exit> exit_of(const shadow::Program& program);
 // estimates of how much there was to profile.
 inline constexpr double kEmulatorSlowDown = 25;
 
+// One sample in a timeline, from times in seconds.
+profile::TimelineRow timeline_row(double at, uint64_t instructions, double pause, double life);
+
 // What a run that samples says of itself when it is over.
 struct SampledRun {
   double max_overhead = 0;
   double estimated_overhead = 0;
   double program_cpu_s = 0;
   std::vector<double> pauses;  // seconds
+  profile::Timeline timeline{};
   uint64_t samples = 0;
   std::map<std::string, uint64_t> ended;     // samples, by reason
   std::map<std::string, uint64_t> sampling;  // as in profile::Overhead

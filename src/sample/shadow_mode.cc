@@ -54,6 +54,7 @@ SampledRun describe(const ShadowRun& sampled, const ShadowModeRequest& request) 
   done.estimated_overhead = sampled.governor().estimated_share(sampled.sampling_s());
   done.program_cpu_s = sampled.program_cpu_s();
   done.pauses = counts.pauses;
+  done.timeline = counts.timeline;
   done.samples = counts.forks + counts.bursts;
   done.ended = counts.ended;
   done.fragments = counts.fragments;

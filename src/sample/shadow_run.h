@@ -74,6 +74,7 @@ struct ShadowRunCounts {
   double guest_s = 0;        // on their clocks, if they have any
   double replica_cpu_s = 0;  // of replicas among them
   std::vector<double> pauses;
+  profile::Timeline timeline;
   std::map<std::string, uint64_t> ended;
   std::map<unsigned, uint64_t> by_number;
   std::map<unsigned, uint64_t> ended_by_number;

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "kernel/table.h"
 #include "sample/memory_use.h"
+#include "sample/sampled_program.h"
 #include "sample/shadow_run.h"
 
 namespace shadowprof::sample {
@@ -126,6 +127,7 @@ void ShadowRun::interpret(SampledProcess& program) {
   counts_.instructions += done->instructions;
   counts_.engine_cpu_s += done->pause;
   counts_.pauses.push_back(done->pause);
+  counts_.timeline.push_back(timeline_row(begun, done->instructions, done->pause, done->pause));
   counts_.ended[done->ended]++;
   detail("sample {}: {} instructions interpreted, {:.2f} ms, ended by {}", governor_.samples() + 1,
          done->instructions, 1e3 * done->pause, done->ended);
@@ -230,6 +232,10 @@ void ShadowRun::finish(Sample& sample) {
       "after",
       1e6 * sample.cost.pause, 1e3 * sample.cost.lifetime, 1e3 * guest_seconds(sample),
       1e3 * sample.length, sample.cost.faults_while_alive, sample.cost.faults_afterwards);
+  if (!sample.verifies) {
+    counts_.timeline.push_back(timeline_row(sample.forked_at, done.instructions, sample.cost.pause,
+                                            sample.cost.lifetime));
+  }
   finish_log(sample, ending);
   if (!sample.executor->is_our_child()) sample.program->died(sample.executor->tid());
   counts_.extra_faults += sample.cost.faults_while_alive + sample.cost.faults_afterwards;

@@ -234,6 +234,23 @@ def what_is_drawn_at_a_keystroke_is_bounded(p):
     require(not b.complaints(), f"{b.complaints()}")
 
 
+def samples_are_shown_over_time(p):
+    profile = json.loads(p.profile.read_text(encoding="utf-8"))
+    profile["overhead"]["timeline"] = {
+        "at_us": [1000, 250000, 700000], "samples": [1, 1, 1], "instructions": [500, 100, 900],
+        "paused_us": [80, 90, 1200], "lived_us": [1000, 1000, 1000]}
+    sampled = p.folder / "sampled.json"
+    sampled.write_text(json.dumps(profile), encoding="utf-8")
+    p.open(sampled)
+    b = p.browser
+    b.run("[...document.querySelectorAll('#tabs button')].at(-1).click()")
+    lanes = b.run("[...document.querySelectorAll('.timeline path')].map((x) => x.getAttribute('d'))")
+    require([d.count("M") for d in lanes] == [3, 3], f"not three samples in two lanes: {lanes}")
+    text = b.run("document.querySelector('.timeline').textContent")
+    require("at most 900" in text and "at most 1.2 ms" in text, text)
+    require(not b.complaints(), f"{b.complaints()}")
+
+
 def hostile_names_do_nothing(p):
     profile = json.loads(p.profile.read_text(encoding="utf-8"))
     functions = profile["functions"]
@@ -276,7 +293,8 @@ def screenshots(p):
 
 
 CASES = [draws_itself_and_asks_nothing, shows_what_the_profile_counts, keys_work, columns_sort,
-         what_is_drawn_at_a_keystroke_is_bounded, hostile_names_do_nothing]
+         what_is_drawn_at_a_keystroke_is_bounded, samples_are_shown_over_time,
+         hostile_names_do_nothing]
 
 
 def main():

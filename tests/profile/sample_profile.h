@@ -66,7 +66,8 @@ inline profile::Profile sample_profile() {
                 .translated_blocks = 3,
                 .translation_s = 0.125,
                 .stops = {{"syscall", 9}},
-                .sampling = {}};
+                .sampling = {},
+                .timeline = {{1000, 1, 30, 20, 400}, {90000, 2, 11, 31, 500}}};
   p.syscalls.by_class = {{"benign", 2}};
   p.syscalls.by_name = {{"brk", {2, 0}}};
   attribute_functions(p, {{{1, 0}, 100, "evil\x01\x1b]0;\xc3(name", "_Zevil", "", 0, 0, 0, 0, 0},

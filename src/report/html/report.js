@@ -252,14 +252,34 @@
   const classNames = ['L1', 'L2', 'L3', 'DRAM', 'beyond'];
   const classBar = (c) => el('span', { class: 'stack', title: c.map((x, i) => classNames[i] + ' ' + percent(x)).join(', ') },
     c.map((x, i) => el('i', { style: { width: 100 * x + '%', background: ['var(--hue1)', 'var(--hue0)', 'var(--hue2)', 'var(--hot)', 'var(--soft)'][i] } })));
-  const histogram = (h) => {
-    const most = Math.max(1, ...h.map((x) => x[1]));
-    const high = 22, bars = h.slice(0, 40).map((x) => Math.max(1, high * Math.sqrt(x[1] / most)));
+  // bars: [from the left, height]
+  const drawingOf = (bars, width, wide, high) => {
     const drawing = $('drawing').content.firstChild.cloneNode(true);
-    drawing.setAttribute('width', 6 * bars.length);
+    drawing.setAttribute('viewBox', '0 0 ' + width + ' ' + high);
+    drawing.setAttribute('width', width);
     drawing.setAttribute('height', high);
-    drawing.firstChild.setAttribute('d', bars.map((b, i) => 'M' + 6 * i + ' ' + high + 'v-' + b.toFixed(1) + 'h5v' + b.toFixed(1) + 'z').join(''));
-    return el('span', { title: h.map((x) => x[0] + '+ cycles: ' + x[1]).join('\n') }, drawing);
+    drawing.firstChild.setAttribute('d', bars.map(([x, b]) => 'M' + x.toFixed(1) + ' ' + high + 'v-' + b.toFixed(1) + 'h' + wide + 'v' + b.toFixed(1) + 'z').join(''));
+    return drawing;
+  };
+  const histogram = (h) => {
+    const most = Math.max(1, ...h.map((x) => x[1])), high = 22;
+    const bars = h.slice(0, 40).map((x, i) => [6 * i, Math.max(1, high * Math.sqrt(x[1] / most))]);
+    return el('span', { title: h.map((x) => x[0] + '+ cycles: ' + x[1]).join('\n') }, drawingOf(bars, 6 * bars.length, 5, high));
+  };
+  // When samples were taken: row = [at us, samples, instructions, paused us].
+  const timeline = (rows, whole_s) => {
+    const width = 1000, high = 56, end = Math.max(1e6 * whole_s, rows[rows.length - 1][0], 1);
+    const lane = (name, n, show) => {
+      const most = Math.max(1, ...rows.map((r) => r[n]));
+      const bars = rows.map((r) => [(width - 2) * r[0] / end, Math.max(1, high * r[n] / most)]);
+      const drawing = drawingOf(bars, width, 1.5, high);
+      drawing.removeAttribute('width');
+      drawing.setAttribute('preserveAspectRatio', 'none');
+      return el('div', {}, el('div', { class: 'soft' }, name + ', at most ' + show(most)), drawing);
+    };
+    return el('section', { class: 'card timeline', 'aria-label': 'Samples over time' }, el('h3', {}, 'Samples over time'),
+      lane('instructions of each', 2, count), lane('pause of each', 3, (us) => seconds(us / 1e6)),
+      el('div', { class: 'soft ends' }, el('span', {}, '0 s'), el('span', {}, seconds(end / 1e6))));
   };
 
   const tabs = [
@@ -325,7 +345,8 @@
       facts('Stops of the program', ranked(o.stops)),
       facts('System calls', D.syscalls.names.sort((a, b) => b[1] - a[1]).map((s) => [s[0], whole(s[1]) + (s[2] ? ', ended ' + whole(s[2]) + ' samples' : '')])),
       facts('Options', r.options));
-    return { wrap: grid, node: grid, filter() {}, move() {}, matches: () => [] };
+    const all = o.timeline.length ? el('div', {}, timeline(o.timeline, r.duration_s), grid) : grid;
+    return { wrap: all, node: all, filter() {}, move() {}, matches: () => [] };
   };
 
   // --- summary -------------------------------------------------------------------------------

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+#include "profile/timeline.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shadowprof::profile {
+
+Timeline shortened(Timeline timeline, size_t most) {
+  std::sort(timeline.begin(), timeline.end(),
+            [](const TimelineRow& a, const TimelineRow& b) { return a.at_us < b.at_us; });
+  if (timeline.size() <= most) return timeline;
+  const uint64_t stretch = timeline.back().at_us / most + 1;
+  Timeline result;
+  for (const TimelineRow& row : timeline) {
+    if (result.empty() || row.at_us / stretch != result.back().at_us / stretch) {
+      result.push_back(row);
+      continue;
+    }
+    TimelineRow& into = result.back();
+    into.samples += row.samples;
+    into.instructions += row.instructions;
+    into.paused_us += row.paused_us;
+    into.lived_us += row.lived_us;
+  }
+  return result;
+}
+
+}  // namespace shadowprof::profile
