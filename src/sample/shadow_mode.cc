@@ -66,7 +66,7 @@ SampledRun describe(const ShadowRun& sampled, const ShadowModeRequest& request) 
   done.translation_s = counts.translation_s;
   done.instructions = counts.instructions;
   done.engine_cpu_s = counts.engine_cpu_s;
-  done.guest_s = counts.guest_s;
+  if (counts.bursts == 0) done.guest_s = counts.guest_s;
   done.slow_down = is_interpreted(counts, request) ? kEmulatorSlowDown : kSlowDown;
   return done;
 }
