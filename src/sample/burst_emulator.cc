@@ -33,14 +33,10 @@ const char* name_of(emu::StopReason reason) {
 
 }  // namespace
 
-void BurstEmulator::get_ready(Tid process) {
-  if (const auto mappings = kernel::read_maps(process)) (void)space_.prepare(process, *mappings);
-}
-
 Status BurstEmulator::begin(shadow::Pause& paused) {
   const Tid tid = paused.threads().front().tracee.tid();
   SP_ASSIGN(const auto mappings, kernel::read_maps(tid));
-  SP_TRY(space_.prepare(tid, mappings));
+  space_.prepare(tid, mappings);
   source_ = std::make_unique<shadow::ProcessMemory>(tid);
   view_.set_source(*source_);
   view_.set_areas(shadow::memory_areas(tid, mappings));

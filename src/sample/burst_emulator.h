@@ -23,8 +23,6 @@ class BurstEmulator : public BurstEngine {
   BurstEmulator(trace::BlockTable& table, inject::TraceSink& sink, emu::CapturePlan plan)
       : space_(table), sink_(sink), plan_(plan) {}
 
-  // While the program runs, before the first burst: what can be done without it standing still.
-  void get_ready(Tid process);
   Status begin(shadow::Pause& paused) override;
   bool owns(Tid tid) const override;
   bool serve(Tid tid, const ptrace::WaitStatus& status) override;

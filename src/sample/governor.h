@@ -78,6 +78,8 @@ class Governor {
 
   uint64_t samples() const { return samples_; }
   double pause_total() const { return pause_; }
+  // In which the budget pays for so much.
+  double seconds_for(double cost) const { return cost / options_.max_overhead; }
   // Of the last sample that has ended, in seconds.
   double last_cost() const { return last_cost_; }
   // Cost to the program as a share of the time that has passed.

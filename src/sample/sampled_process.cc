@@ -114,7 +114,6 @@ Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable&
   if (!interpreter_ || interpreter_generation_ != program_.generation()) {
     interpreter_ = std::make_unique<BurstEmulator>(table, sink, plan);
     interpreter_generation_ = program_.generation();
-    interpreter_->get_ready(program_.pid());
   }
   const auto before = Clock::now();
   {

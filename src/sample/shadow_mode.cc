@@ -22,8 +22,6 @@ namespace {
 // profile, and only where no clock says it (--sample-size).
 constexpr double kSlowDown = 1.8;
 
-// Samples further apart than so many seconds say too little of the program.
-constexpr double kSeldom = 10;
 constexpr double kManyFaults = 0.05;   // of the samples: not of the program's own making
 
 void fill_stops(const ShadowRun& sampled, profile::Overhead& overhead) {
@@ -108,11 +106,8 @@ ShadowRunOptions options_of(const ShadowModeRequest& request, double neighbour) 
   options.plan = request.collection.plan();
   options.stacks = request.collection.calls;
   options.neighbour_cost = neighbour;
-  options.max_overhead = request.governor.max_overhead;
   // The interpreter cannot harm the program either; how long a load takes it cannot tell.
-  if (!request.verify && !request.collection.latencies) {
-    options.dearest_fork = kSeldom * request.governor.max_overhead;
-  }
+  options.may_interpret = !request.verify && !request.collection.latencies;
   return options;
 }
 

@@ -44,10 +44,8 @@ struct ShadowRunOptions {
   double neighbour_cost = 0;  // to the program, of each second that a replica runs beside it
   emu::CapturePlan plan{};
   bool stacks = false;  // samples begin with the call stacks of their threads
-  // Where a fork costs a program more, what it does next is interpreted instead; 0: it is forked
-  // nevertheless.
-  double dearest_fork = 0;  // seconds
-  double max_overhead = 0.01;
+  // Where a fork costs a program too much, what it does next is interpreted instead.
+  bool may_interpret = false;
 };
 
 struct ShadowRunCounts {

@@ -24,6 +24,8 @@ constexpr double kNeeded = 0.5;
 constexpr double kFarEnough = 0.5;
 // Of a replica, roughly, where no clock says it.
 constexpr double kInstructionsPerSecond = 2e9;
+// Samples further apart than so many seconds say too little of the program.
+constexpr double kSeldom = 10;
 // A fork that was too dear is tried again when the budget could have paid for so many of them.
 constexpr double kProbeEvery = 4;
 // Of a program that is not forked, how long a sample is.
@@ -104,9 +106,9 @@ void ShadowRun::sample() {
 
 // By what it will take to copy the page tables, or by what the last one cost in all.
 bool ShadowRun::is_fork_too_dear(const SampledProcess& program) {
-  if (options_.dearest_fork == 0) return false;
+  if (!options_.may_interpret) return false;
   const double pause = program.fork_pause();
-  if (pause < options_.dearest_fork && elapsed() >= interprets_until_) return false;
+  if (governor_.seconds_for(pause) < kSeldom && elapsed() >= interprets_until_) return false;
   if (!std::exchange(told_of_bursts_, true)) {
     info("a fork costs the program {:.0f} ms: it is profiled in bursts instead",
          1e3 * std::max(pause, governor_.last_cost()));
@@ -248,9 +250,8 @@ void ShadowRun::finish(Sample& sample) {
     governor_.set_patience(convergence_.patience());
   }
   governor_.sampled(now, sample.cost);
-  if (governor_.last_cost() > options_.dearest_fork && options_.dearest_fork > 0) {
-    interprets_until_ = now + kProbeEvery * governor_.last_cost() / options_.max_overhead;
-  }
+  const double pace = governor_.seconds_for(governor_.last_cost());
+  if (pace > kSeldom) interprets_until_ = now + kProbeEvery * pace;
 }
 
 // By the engine's clock, or by the number of instructions.

@@ -61,7 +61,8 @@ EmulatorExecutor::~EmulatorExecutor() {
 
 Status EmulatorExecutor::start() {
   SP_ASSIGN(const auto mappings, kernel::read_maps(tid()));
-  SP_TRY(space_.prepare(tid(), mappings));
+  space_.prepare(tid(), mappings);
+  SP_TRY(space_.find_syscall_insn(mappings));
   {
     // Calls that the replica makes must not write to the program's shared memory either.
     ptrace::RemoteSyscalls remote(replica_.tracee, space_.syscall_insn(), ptrace::StopSignal::keep,

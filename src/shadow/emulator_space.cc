@@ -37,9 +37,12 @@ EmulatorSpace::EmulatorSpace(trace::BlockTable& table)
   for (auto& buffer : buffers_) buffer.resize(limits::kTraceBufferBytes / sizeof(trace::Word));
 }
 
-Status EmulatorSpace::prepare(Tid replica, const std::vector<kernel::Mapping>& mappings) {
+void EmulatorSpace::prepare(Tid process, const std::vector<kernel::Mapping>& mappings) {
   unwinder_.set_mappings(mappings);
-  for (const GuestRange& range : code_.rebind(replica, mappings)) emulator_.invalidate(range);
+  for (const GuestRange& range : code_.rebind(process, mappings)) emulator_.invalidate(range);
+}
+
+Status EmulatorSpace::find_syscall_insn(const std::vector<kernel::Mapping>& mappings) {
   if (syscall_insn_.value != 0 && code_.region(syscall_insn_).range.size() != 0) return {};
   SP_ASSIGN(syscall_insn_,
             ptrace::find_syscall_instruction(kernel::executable_ranges(mappings), code_.memory()));

@@ -18,8 +18,10 @@ class EmulatorSpace {
  public:
   explicit EmulatorSpace(trace::BlockTable& table);
 
-  // `replica` is stopped, and has the code that its mappings say.
-  Status prepare(Tid replica, const std::vector<kernel::Mapping>& mappings);
+  // `process` is stopped, and has the code that its mappings say.
+  void prepare(Tid process, const std::vector<kernel::Mapping>& mappings);
+  // After prepare(), for who makes system calls in a replica.
+  Status find_syscall_insn(const std::vector<kernel::Mapping>& mappings);
 
   emu::Emulator& emulator() { return emulator_; }
   const emu::Emulator& emulator() const { return emulator_; }
@@ -28,7 +30,7 @@ class EmulatorSpace {
   // One sample at a time fills them.
   static constexpr size_t kBuffers = 2;
   std::span<trace::Word> buffer(size_t which) { return buffers_[which]; }
-  // Where a `syscall` instruction is; valid after prepare().
+  // Where a `syscall` instruction is; valid after find_syscall_insn().
   GuestAddr syscall_insn() const { return syscall_insn_; }
 
  private:
