@@ -14,6 +14,12 @@ constexpr const char* kKindNames[kAddressKinds] = {"unknown", "stack", "heap", "
 // Loads slower than this many times a load from memory were interrupted by something.
 constexpr double kBeyond = 8;
 
+// Where two classes part. A class spreads by a factor (a load from memory may miss the translation
+// buffers too, and the memory may be busy), hence the geometric middle; but no finer than the clock.
+double between(double nearer, double farther, double resolution) {
+  return std::sqrt((nearer + resolution) * (farther + resolution)) - resolution;
+}
+
 }  // namespace
 
 const char* to_string(LatencyClass c) {
@@ -35,7 +41,7 @@ std::optional<AddressKind> address_kind_from(std::string_view name) {
 
 LatencyClass LatencyCalibration::class_of(double cycles) const {
   for (size_t i = 0; i + 1 < typical.size(); i++)
-    if (cycles < (typical[i] + typical[i + 1]) / 2) return static_cast<LatencyClass>(i);
+    if (cycles < between(typical[i], typical[i + 1], resolution)) return static_cast<LatencyClass>(i);
   return cycles < kBeyond * typical[3] ? LatencyClass::dram : LatencyClass::beyond;
 }
 

@@ -29,8 +29,8 @@ inline constexpr size_t kAddressKinds = 4;
 const char* to_string(AddressKind kind);
 std::optional<AddressKind> address_kind_from(std::string_view name);
 
-// Latencies in cycles as the host's clock shows them. A class ends half-way
-// between its typical latency and the next one's.
+// Latencies in cycles as the host's clock shows them. A class ends in the geometric middle of its
+// typical latency and the next one's.
 struct LatencyCalibration {
   double resolution = 0;            // of the clock: the least difference of two stamps
   double overhead = 0;              // of an empty pair of stamps

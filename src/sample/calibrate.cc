@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "profile/random.h"
@@ -53,23 +54,36 @@ uint32_t time_nothing() {
   return after - before;
 }
 
-// Mean without the slowest tenth: one stamp is as coarse as the clock, their mean is not, and what
-// interrupts us is left out.
-double typical(std::vector<uint32_t> times) {
+// Mean of the times from one share of them to another, in order. One stamp is as coarse as the
+// clock, their mean is not.
+double mean_between(std::vector<uint32_t> times, double from, double to) {
   std::sort(times.begin(), times.end());
-  times.resize(times.size() - times.size() / 10);
-  double sum = 0;
-  for (const uint32_t t : times) sum += t;
-  return sum / static_cast<double>(times.size());
+  const auto at = [&](double share) {
+    return static_cast<size_t>(share * static_cast<double>(times.size()));
+  };
+  const double sum = std::accumulate(times.begin() + at(from), times.begin() + at(to), 0.0);
+  return sum / static_cast<double>(at(to) - at(from));
 }
 
-double random_loads(const char* memory, size_t bytes, profile::Random& random) {
+// Of small sets nearly all, for what tells the first caches apart is less than a step of the clock;
+// what interrupts us is left out.
+double nearly_all(std::vector<uint32_t> times) {
+  return mean_between(std::move(times), 0, 0.9);
+}
+
+// Of large sets the nearer middle: a quarter may lie in nearer caches, and others drive part of a
+// shared cache out, often much of it.
+double middle(std::vector<uint32_t> times) {
+  return mean_between(std::move(times), 0.3, 0.5);
+}
+
+std::vector<uint32_t> random_loads(const char* memory, size_t bytes, profile::Random& random) {
   for (size_t i = 0; i < 2 * bytes; i += kLine)
     *static_cast<const volatile char*>(memory + i % bytes);
   std::vector<uint32_t> times;
   for (size_t i = 0; i < kLoads; i++)
     times.push_back(time_load(memory + random.next() % (bytes / kLine) * kLine));
-  return typical(std::move(times));
+  return times;
 }
 
 size_t cache_bytes(int name, size_t otherwise) {
@@ -100,12 +114,13 @@ Result<profile::LatencyCalibration> calibrate_latency() {
     if (step != 0) resolution = std::min(resolution, step);
   }
   c.resolution = resolution == UINT32_MAX ? 1 : resolution;
-  c.overhead = typical(empty);
+  c.overhead = nearly_all(empty);
   const size_t sets[] = {l1 / 2, std::min(l2 / 2, 8 * l1), std::min(l3 / 4, 8 * l2), all};
   double before = 0;
   for (size_t i = 0; i < std::size(sets); i++) {
-    const double cycles = random_loads(bytes, sets[i], random) - c.overhead;
-    before = c.typical[i] = std::max(cycles, before);
+    auto times = random_loads(bytes, sets[i], random);
+    const double typical = i < 2 ? nearly_all(std::move(times)) : middle(std::move(times));
+    before = c.typical[i] = std::max(typical - c.overhead, before);
   }
   ::munmap(memory, all);
   return c;
