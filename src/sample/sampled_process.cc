@@ -30,11 +30,18 @@ double seconds_since(Clock::time_point moment) {
   return std::chrono::duration<double>(Clock::now() - moment).count();
 }
 
+uint64_t own_pages_of(Tid process) {
+  const auto pages = kernel::read_statm(process);
+  return pages && pages->resident > pages->of_files ? pages->resident - pages->of_files : 0;
+}
+
 }  // namespace
 
 SampledProcess::SampledProcess(shadow::Program program, Space space, double now)
-    : program_(std::move(program)), space_(std::move(space)), first_look_(now) {
-  (void)look(now);
+    : program_(std::move(program)),
+      space_(std::move(space)),
+      first_look_(now),
+      account_(look(now)) {
   cpu_at_first_ = cpu_at_last_;
 }
 
@@ -101,10 +108,7 @@ Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_
 }
 
 double SampledProcess::fork_pause() const {
-  const auto pages = kernel::read_statm(program_.pid());
-  if (!pages) return 0;
-  return kForkPerPage *
-         static_cast<double>(pages->resident - std::min(pages->resident, pages->of_files));
+  return kForkPerPage * static_cast<double>(own_pages_of(program_.pid()));
 }
 
 Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable& table,
@@ -202,54 +206,22 @@ std::unique_ptr<shadow::Execution> SampledProcess::make_execution(const trace::B
                                             who, budget);
 }
 
-uint64_t SampledProcess::faults() {
-  const auto stat = kernel::read_process_stat(program_.pid());
-  return stat ? stat->minor_faults : faults_before_;
-}
-
-// Its page faults up to now.
-uint64_t SampledProcess::look(double now) {
-  const auto stat = kernel::read_process_stat(program_.pid());
-  if (!stat) return faults_before_;
-  static const double ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  cpu_at_last_ = static_cast<double>(stat->user_ticks) / ticks;
-  last_look_ = now;
-  return stat->minor_faults;
-}
-
-void SampledProcess::begin(double now, SampleCost& cost) {
-  const uint64_t before = faults_before_;
-  const double gap = now - event_at_;
-  const bool is_first = event_at_ <= 0;
-  faults_before_ = look(now);
-  event_at_ = now;
-  const auto faults = static_cast<double>(faults_before_ - std::min(faults_before_, before));
-  if (alive_++ != 0) {
-    unclaimed_faults_ += std::max(0.0, faults - fault_rate_ * gap);
-    return;
+FaultMarks SampledProcess::marks() {
+  if (const auto stat = kernel::read_process_stat(program_.pid())) {
+    marks_.faults = stat->minor_faults;
+    user_ticks_ = stat->user_ticks;
   }
-  if (is_first || gap <= 0) return;
-  const double rate = faults / gap;
-  // It rises slowly: a burst of faults is rather ours than the program's.
-  fault_rate_ = fault_rate_ == 0 ? rate : std::min(1.1 * fault_rate_ + 1, rate);
-  cost.faults_afterwards =
-      std::exchange(unclaimed_afterwards_, 0) + std::max(0.0, faults - fault_rate_ * gap);
+  marks_.pages = own_pages_of(program_.pid());
+  return marks_;
 }
 
-void SampledProcess::failed(const SampleCost& cost) {
-  alive_--;
-  unclaimed_afterwards_ += cost.faults_afterwards;
-}
-
-void SampledProcess::end(double now, SampleCost& cost) {
-  const uint64_t before = faults_before_;
-  const double gap = now - event_at_;
-  faults_before_ = look(now);
-  event_at_ = now;
-  alive_--;
-  const auto faults = static_cast<double>(faults_before_ - std::min(faults_before_, before));
-  cost.faults_while_alive =
-      std::exchange(unclaimed_faults_, 0) + std::max(0.0, faults - fault_rate_ * gap);
+// Its page faults up to now, and its time.
+FaultMarks SampledProcess::look(double now) {
+  const FaultMarks marks_now = marks();
+  static const double ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  cpu_at_last_ = static_cast<double>(user_ticks_) / ticks;
+  last_look_ = now;
+  return marks_now;
 }
 
 void SampledProcess::leave() {

@@ -24,6 +24,7 @@
 #include "sample/burst_emulator.h"
 #include "sample/code_directory.h"
 #include "sample/engine.h"
+#include "sample/fault_account.h"
 #include "sample/governor.h"
 #include "sample/seen_code.h"
 #include "shadow/emulator_space.h"
@@ -95,12 +96,13 @@ class SampledProcess {
   std::optional<size_t> fill_ahead(CodeDirectory* directory, emu::CapturePlan plan,
                                    emu::TranslationCost& cost);
 
-  void begin(double now, SampleCost& cost);
-  void end(double now, SampleCost& cost);
-  // There was no sample after begin().
-  void failed(const SampleCost& cost);
+  // As FaultAccount's.
+  void begin(double now, SampleCost& cost) { account_.begin(now, look(now), cost); }
+  void end(double now, SampleCost& cost) { account_.end(now, look(now), cost); }
+  void failed(const SampleCost& cost) { account_.failed(cost); }
+  double faults_of_ours(double now) { return account_.ours(now, marks()); }
   // Page faults of the program up to now.
-  uint64_t faults();
+  uint64_t faults() { return marks().faults; }
 
   void leave();
   void ended(double now) { gone_at_ = now; }
@@ -111,7 +113,8 @@ class SampledProcess {
  private:
   void keep_log(shadow::Replica& replica, double most_s);
   void see(Tid process, const ptrace::Registers& registers);
-  uint64_t look(double now);
+  FaultMarks marks();
+  FaultMarks look(double now);
 
   shadow::Program program_;
   Space space_;
@@ -131,12 +134,9 @@ class SampledProcess {
   double gone_at_ = 0;
   double cpu_at_first_ = 0;
   double cpu_at_last_ = 0;
-  double fault_rate_ = 0;            // of the program by itself, a second
-  size_t alive_ = 0;                 // samples between begin() and end()
-  double unclaimed_faults_ = 0;      // of those that live, and no end() has had
-  double unclaimed_afterwards_ = 0;  // of begin() that had no sample
-  uint64_t faults_before_ = 0;       // at the last begin() or end()
-  double event_at_ = 0;
+  FaultMarks marks_;                    // when it was last looked at
+  uint64_t user_ticks_ = 0;             // then
+  FaultAccount account_;
 };
 
 }  // namespace shadowprof::sample

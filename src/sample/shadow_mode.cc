@@ -53,7 +53,7 @@ SampledRun describe(const ShadowRun& sampled, const ShadowModeRequest& request) 
   done.program_cpu_s = sampled.program_cpu_s();
   done.pauses = counts.pauses;
   done.timeline = counts.timeline;
-  done.samples = counts.forks + counts.bursts;
+  done.samples = counts.forks + counts.later + counts.bursts;
   done.ended = counts.ended;
   done.fragments = counts.fragments;
   const Convergence& convergence = sampled.convergence();

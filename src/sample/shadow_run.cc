@@ -18,7 +18,7 @@ namespace {
 
 // A replica that has not used up its budget by then is stuck in something that we do not foresee,
 // or the machine has no time for it.
-constexpr double kLongestLife = 2.0;
+constexpr double kLongestLife = 4.0;
 constexpr double kLongestWait = 1.0;
 // How long a replica lives before it is asked whether it has a core.
 constexpr double kPatience = 0.1;
@@ -213,7 +213,8 @@ bool ShadowRun::is_too_large(const ProgramRef& program) {
 bool ShadowRun::is_crowded_out(const Sample& sample) const {
   const bool alone = samples_.size() == 1 || options_.max_shadows == 1;
   return crowding_.at_idle_priority() && alone && elapsed() > sample.forked_at + kPatience &&
-         Crowding::is_crowded_out(sample.executor->processor_now(), sample.executor->counts());
+         Crowding::is_crowded_out(for_others(sample, sample.executor->processor_now()),
+                                  sample.executor->counts());
 }
 
 void ShadowRun::look_after_replicas() {

@@ -18,6 +18,7 @@
 #include "sample/crowding.h"
 #include "sample/engine.h"
 #include "sample/governor.h"
+#include "sample/later_samples.h"
 #include "sample/look_schedule.h"
 #include "sample/run_watch.h"
 #include "sample/sampled_process.h"
@@ -32,6 +33,7 @@ struct ShadowRunOptions {
   Engine engine = Engine::translator;
   bool verify = false;       // a share of the samples is run by both and compared
   uint64_t sample_size = 0;  // instructions; 0: the governor says
+  bool later_samples = true;  // of replicas that have given one
   size_t max_shadows = 1;
   bool prefill = true;                 // translate ahead what the program is seen to run
   CodeDirectory* directory = nullptr;  // of earlier runs; null: none
@@ -51,6 +53,7 @@ struct ShadowRunOptions {
 struct ShadowRunCounts {
   uint64_t moments = 0;  // at which replicas were forked: one, or two to be compared
   uint64_t forks = 0;
+  uint64_t later = 0;  // samples of replicas that had given one
   uint64_t bursts = 0;  // samples without a fork
   uint64_t instructions = 0;
   uint64_t fragments = 0;
@@ -115,6 +118,7 @@ class ShadowRun {
     SampleCost cost;
     double forked_at = 0;
     uint64_t faults_at_fork = 0;  // of the program
+    double our_cpu_at_fork = 0;
     double length = 0;            // seconds
     shadow::Budget budget{};
     bool has_ended = false;
@@ -154,8 +158,10 @@ class ShadowRun {
   void conclude_verification();
   void note_end(Sample& sample);
   void finish(Sample& sample);
+  static shadow::ProcessorTime for_others(const Sample& sample, shadow::ProcessorTime time);
   double guest_seconds(const Sample& sample) const;
   shadow::Budget budget_of(double length) const;
+  std::function<std::optional<shadow::NextSample>()> later_samples(const Sample& sample);
   void finish_log(const Sample& sample, const shadow::Ending& ending);
 
   RunWatch watch_;

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "kernel/table.h"
+#include "sample/host.h"
 #include "sample/memory_use.h"
 #include "sample/sampled_program.h"
 #include "sample/shadow_run.h"
@@ -73,6 +74,7 @@ void ShadowRun::sample() {
     return governor_.missed(now);
   }
   sample.forked_at = elapsed();
+  sample.our_cpu_at_fork = cpu_seconds_of(RUSAGE_SELF);
   sample.program->begin(sample.forked_at, sample.cost);
   const bool verifies = is_to_be_verified();
   sample.faults_at_fork = sample.program->faults();
@@ -99,6 +101,7 @@ void ShadowRun::sample() {
   counts_.forks++;
   sample.log = replicas->front().log;
   sample.budget = budget_of(sample.length);
+  sample.budget.next = later_samples(sample);
   sample.executor =
       sample.program->make_execution(table_, sink_, std::move(replicas->front()), sample.budget);
   begin(std::move(sample));
@@ -162,6 +165,7 @@ void ShadowRun::begin_verification(std::vector<shadow::Replica> replicas, Sample
   Sample other;
   other.program = sample.program;
   other.forked_at = sample.forked_at;
+  other.our_cpu_at_fork = sample.our_cpu_at_fork;
   other.faults_at_fork = sample.faults_at_fork;
   other.program->begin(sample.forked_at, other.cost);
   other.length = sample.length;
@@ -209,6 +213,7 @@ void ShadowRun::finish(Sample& sample) {
   const shadow::ExecutorCounts& done = sample.executor->counts();
   const shadow::Ending& ending = *sample.executor->ending();
   counts_.instructions += done.instructions;
+  counts_.later += done.samples - (done.ended_between ? 1 : 0);
   counts_.fragments += done.fragments;
   counts_.misses += done.misses;
   counts_.drains += done.drains;
@@ -221,14 +226,16 @@ void ShadowRun::finish(Sample& sample) {
     counts_.replica_cpu_s += sample.executor->processor().used;
   }
   for (const auto& [nr, count] : done.by_number) counts_.by_number[nr] += count;
-  if (!sample.verifies) counts_.ended[to_string(ending.outcome)]++;
+  if (!sample.verifies && !done.ended_between) counts_.ended[to_string(ending.outcome)]++;
+  if (done.samples != 0) counts_.ended[to_string(Outcome::budget)] += done.samples;
   if (ending.outcome == Outcome::fault) sample.program->copy_all_memory();
-  if (ending.syscall_number >= 0 && !sample.verifies) {
+  if (ending.syscall_number >= 0 && !sample.verifies && !done.ended_between) {
     counts_.ended_by_number[static_cast<unsigned>(ending.syscall_number)]++;
   }
-  detail("sample {}: {} instructions, {} translated, {} misses, {:.1f} ms, ended by {}{}",
-         governor_.samples() + 1, done.instructions, done.fragments, done.misses,
-         1e3 * (now - sample.forked_at), to_string(ending.outcome), describe(ending));
+  detail("replica {}: {} samples, {} instructions, {} translated, {} misses, {:.1f} ms, ended by {}{}",
+         governor_.samples() + 1, done.samples + (done.ended_between ? 0 : 1), done.instructions,
+         done.fragments, done.misses, 1e3 * (now - sample.forked_at), to_string(ending.outcome),
+         describe(ending));
   detail(
       "  paused {:.0f} us, lived {:.1f} ms, executed {:.2f} of {:.2f} ms; faults {:.0f} and {:.0f} "
       "after",
@@ -242,9 +249,10 @@ void ShadowRun::finish(Sample& sample) {
   if (!sample.executor->is_our_child()) sample.program->died(sample.executor->tid());
   counts_.extra_faults += sample.cost.faults_while_alive + sample.cost.faults_afterwards;
   // Lengths are for samples that are only run.
-  if (!sample.verifies) sample.cost.guest_s = guest_seconds(sample);
+  if (!sample.verifies && done.samples == 0) sample.cost.guest_s = guest_seconds(sample);
   if (sample.log) sample.cost.log = sample.log->cost();
-  sample.cost.contention = crowding_.ended(sample.executor->processor(), done, samples_.size());
+  sample.cost.contention =
+      crowding_.ended(for_others(sample, sample.executor->processor()), done, samples_.size());
   if (options_.converge && !sample.verifies) {
     convergence_.sampled(done.shares);
     governor_.set_patience(convergence_.patience());
@@ -252,6 +260,12 @@ void ShadowRun::finish(Sample& sample) {
   governor_.sampled(now, sample.cost);
   const double pace = governor_.seconds_for(governor_.last_cost());
   if (pace > kSeldom) interprets_until_ = now + kProbeEvery * pace;
+}
+
+// It has not waited for the program while it waited for us.
+shadow::ProcessorTime ShadowRun::for_others(const Sample& sample, shadow::ProcessorTime time) {
+  const double ours = cpu_seconds_of(RUSAGE_SELF) - sample.our_cpu_at_fork;
+  return {time.used, std::max(0.0, time.waited - ours)};
 }
 
 // By the engine's clock, or by the number of instructions.
@@ -275,6 +289,18 @@ shadow::Budget ShadowRun::budget_of(double length) const {
     budget.instructions = static_cast<uint64_t>(length * kInstructionsPerSecond);
   }
   return budget;
+}
+
+// Null: one is all. While several live at a time it is not known whose page faults the program's are.
+std::function<std::optional<shadow::NextSample>()> ShadowRun::later_samples(const Sample& sample) {
+  if (!options_.later_samples || sample.budget.seconds == 0 || options_.max_shadows != 1) return {};
+  return [this, program = sample.program, forked_at = sample.forked_at,
+          later = LaterSamples(governor_.options(), sample.cost.pause, random_())]() mutable -> std::optional<shadow::NextSample> {
+    if (!crowding_.at_idle_priority() || memory_is_short()) return std::nullopt;
+    const double now = elapsed();
+    const double age = now - forked_at;
+    return later.next(age, price_.copied * program->faults_of_ours(now) + crowding_.cost_of(age));
+  };
 }
 
 // Logging costs the program two stops for each of its system calls: it is for programs whose

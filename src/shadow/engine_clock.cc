@@ -50,8 +50,9 @@ EngineClock::Counts EngineClock::now() const {
   return counts;
 }
 
-void EngineClock::start(Tid replica, const FaultPrice& price) {
+void EngineClock::start(Tid replica, const FaultPrice& price, const Work& work) {
   replica_ = replica;
+  work_before_ = work;
   price_ = price;
   used_before_ = processor_time_of(replica).used;
   before_ = now();
@@ -59,14 +60,15 @@ void EngineClock::start(Tid replica, const FaultPrice& price) {
 
 // How much of its trace is still in a buffer the replica alone knows; the first time that it fills
 // one, a fault for each page tells.
-double EngineClock::seconds(double used, uint64_t stops, uint64_t drained) const {
+double EngineClock::seconds(double used, const Work& work) const {
   const Counts counts = now();
   const uint64_t faults = std::max(counts.faults, before_.faults) - before_.faults;
   const uint64_t mapped =
       std::min(faults, std::max(counts.mapped, before_.mapped) - before_.mapped);
+  const uint64_t drained = work.drained - work_before_.drained;
   const uint64_t recorded = std::max(drained, mapped * limits::kPageBytes) / sizeof(trace::Word);
-  used -= used_before_;
-  const double stopping = static_cast<double>(stops) * kStop;
+  used -= used_before_ + (work.answering - work_before_.answering);
+  const double stopping = static_cast<double>(work.stops - work_before_.stops) * kStop;
   if (stopping > kNewCode * used) return static_cast<double>(recorded) * kWordOfProgram;
   const double ours = static_cast<double>(faults - mapped) * price_.copied +
                       static_cast<double>(mapped) * price_.mapped + stopping +

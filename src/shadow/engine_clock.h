@@ -33,11 +33,17 @@ struct FaultPrice {
 
 class EngineClock {
  public:
+  // What has kept a replica from its program, in all: stops for the tracer, bytes of trace that he
+  // has taken.
+  struct Work {
+    uint64_t stops = 0;
+    uint64_t drained = 0;
+    double answering = 0;  // seconds that it was on a processor for calls that the tracer answered
+  };
   // From now on.
-  void start(Tid replica, const FaultPrice& price);
-  // Up to now, when its thread has `used` so much of a processor; since the start the replica has
-  // had so many `stops` for the tracer, who has taken so many bytes of its trace.
-  double seconds(double used, uint64_t stops, uint64_t drained) const;
+  void start(Tid replica, const FaultPrice& price, const Work& work);
+  // Up to now, when its thread has `used` so much of a processor.
+  double seconds(double used, const Work& work) const;
 
  private:
   struct Counts {
@@ -49,6 +55,7 @@ class EngineClock {
   Tid replica_;
   FaultPrice price_;
   double used_before_ = 0;  // seconds on a processor
+  Work work_before_;
   Counts before_;
 };
 

@@ -15,6 +15,7 @@
 // serve. All are called by the tracer's thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -30,6 +31,8 @@
 namespace shadowprof::shadow {
 
 struct ExecutorCounts {
+  uint64_t samples = 0;  // that were over before the replica was, each ended by its budget
+  bool ended_between = false;  // two samples, if it went on after one
   uint64_t instructions = 0;
   uint64_t fragments = 0;  // translated meanwhile
   uint64_t misses = 0;
@@ -44,6 +47,12 @@ struct ExecutorCounts {
   uint64_t stops() const { return misses + drains + system_calls + private_pages; }
 };
 
+// What a replica goes on to when its sample is over: natively for so long, then the next sample.
+struct NextSample {
+  double native_s = 0;
+  double seconds = 0;
+};
+
 struct Budget {
   uint64_t instructions = 0;  // 0: seconds say
   double seconds = 0;         // on the engine's clock; 0: instructions say
@@ -51,6 +60,9 @@ struct Budget {
   uint64_t sample_number = 0;
   emu::CapturePlan plan{};
   bool stacks = false;  // each thread's trace begins with its call stack
+  // Asked with a budget in seconds when they are over; nothing: the replica is not needed any more.
+  // Null: it never is.
+  std::function<std::optional<NextSample>()> next{};
 };
 
 class Execution {

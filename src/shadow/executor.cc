@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "emu/fragment_finder.h"
+#include "ptrace/signal_cause.h"
 #include "shadow/turns.h"
 
 namespace shadowprof::shadow {
@@ -51,12 +52,14 @@ Status Executor::start() {
     if (!slot_) return fail("all {} slots are in use", inject::kSlotsPerGroup);
     SP_TRY(ShadowSpace::guard(remote, *slot_));
     SP_TRY(shared_.protect(remote, mappings));
+    may_go_native_ = budget_.next && replica_.threads.size() == 1 && permit_native(remote);
+    call_site_ = may_go_native_ ? GuestAddr(space_.cache().syscall_address()) : space_.syscall_insn();
     SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
   }
   threads_ = make_threads(replica_);
   choose_start();
   if (budget_.seconds > 0) {
-    clock_.start(tid(), budget_.price);
+    clock_.start(tid(), budget_.price, {});
     deadline_.start(budget_.seconds);
   }
   placement_.start(tid(), replica_.beside);
@@ -67,7 +70,7 @@ Status Executor::start() {
 
 void Executor::resume() {
   if (wanted_end_) return end(*wanted_end_);
-  (void)replica_.tracee.cont_if_alive();
+  (void)(phase_ == Phase::leaving ? replica_.tracee.step_if_alive() : replica_.tracee.cont_if_alive());
 }
 
 void Executor::end(Outcome outcome, std::string detail) {
@@ -79,12 +82,13 @@ void Executor::end(Ending ending) {
   if (ending_) return;
   ending_ = std::move(ending);
   processor_ = processor_time_of(tid());
-  if (budget_.seconds > 0) guest_seconds_ = clock_.seconds(processor_.used, counts_.stops(), drained_);
+  if (budget_.seconds > 0 && phase_ == Phase::recorded) guest_seconds_ += guest_time();
+  counts_.ended_between = phase_ == Phase::native;
   // As an idle process it would also die idly, with locks of the memory that it shares held.
   leave_idle_priority();
   ::kill(tid().value, SIGKILL);
   // Reading them takes time, in which the program would copy pages for a replica that lives.
-  finish_trace(cursor_);
+  finish_trace(cursor_, ending_->outcome);
   take_syscall_counts();
 }
 
@@ -129,16 +133,24 @@ void Executor::request_end(Outcome outcome) {
 }
 
 void Executor::look_at_clock() {
-  if (wanted_end_ || !deadline_.is_due()) return;
-  const double left = budget_.seconds - clock_.seconds(processor_now().used, counts_.stops(), drained_);
-  if (left <= 0) return request_end(Outcome::budget);
-  deadline_.start(left);
+  if (wanted_end_ || phase_ == Phase::leaving || !deadline_.is_due()) return;
+  if (phase_ == Phase::native) return look_at_native_clock();
+  const double left = budget_.seconds - guest_time();
+  if (left > 0) return deadline_.start(std::max(left, kLeastWait));
+  if (!leave()) request_end(Outcome::budget);
+}
+
+// Of the present sample, or of what follows it natively, up to now or its end.
+double Executor::guest_time() const {
+  return clock_.seconds(ending_ ? processor_.used : processor_now().used, work());
 }
 
 double Executor::next_idle() const {
   if (blocked_on_buffer_ || (dead_ && !tickets_done())) return kPollForCollectors;
   if (awaited_.waits()) return kPollForProgram;
-  if (ending_ || wanted_end_) return std::numeric_limits<double>::infinity();
+  if (ending_ || wanted_end_ || phase_ == Phase::leaving) {
+    return std::numeric_limits<double>::infinity();
+  }
   return std::min(deadline_.seconds_until(), placement_.next_look());
 }
 
@@ -148,7 +160,7 @@ void Executor::on_stop(const WaitStatus& status) {
     if (!ending_) {
       ending_ = Ending{Outcome::died, {}, -1};
       // What the present buffer holds is lost: only the replica knew how much of it there is.
-      if (slot_) finish_trace(start_);
+      if (slot_) finish_trace(start_, Outcome::died);
     }
     return;
   }
@@ -156,9 +168,11 @@ void Executor::on_stop(const WaitStatus& status) {
   space_.serve(tid());
   Registers regs;
   if (!replica_.tracee.get_registers_if_alive(regs)) return;
+  if (phase_ == Phase::native) return on_native_stop(status, regs);
   siginfo_t info{};
   if (status.kind() == WaitStatus::Kind::signal_stop) {
     if (!replica_.tracee.get_siginfo_if_alive(info)) return;
+    if (ptrace::cause_of(info, regs) == ptrace::SignalCause::single_step) return step_out(regs);
     if (info.si_signo == SIGTRAP && space_.cache().contains(regs.rip - 1)) return on_trap(regs);
     if (info.si_code > 0) return on_fault(regs, info);
     return resume();  // somebody has sent it: it is not the replica's
@@ -166,6 +180,7 @@ void Executor::on_stop(const WaitStatus& status) {
   // Our interrupt, or a group stop of the process.
   const bool in_buffer = regs.r15 >= start_ && regs.r15 <= slot_->buffer_end(buffer_);
   cursor_ = in_buffer ? regs.r15 : start_;
+  if (phase_ == Phase::leaving && !wanted_end_) return step_out(regs);
   resume();
 }
 
@@ -176,6 +191,7 @@ void Executor::on_trap(Registers& regs) {
   if (wanted_end_) return end(*wanted_end_);
   switch (at.kind) {
     case CachePosition::Kind::unlinked_exit:
+      if (phase_ == Phase::leaving) return go_native(guest_at(regs, space_.cache().exit(at.exit).target));
       return on_miss(regs, at.exit);
     case CachePosition::Kind::branch_miss:
       return on_indirect_miss(regs);
@@ -221,13 +237,13 @@ void Executor::on_fault(Registers& regs, const siginfo_t& info) {
 
 void Executor::make_private(Registers& regs, GuestAddr address) {
   const Urgent urgent(*this);
-  ptrace::RemoteSyscalls remote(replica_.tracee, space_.syscall_insn(), ptrace::StopSignal::drop,
+  ptrace::RemoteSyscalls remote(replica_.tracee, call_site_, ptrace::StopSignal::drop,
                                 replica_.filters());
   const Status copied = shared_.make_private(remote, calls_.memory(), {address, address + 1});
   const auto stop = remote.finish();
   counts_.private_pages++;
   if (!copied || !stop) {
-    cursor_ = regs.r15;
+    if (phase_ != Phase::native) cursor_ = regs.r15;
     return end(Outcome::device_memory, copied ? "" : copied.error().message);
   }
   resume();
@@ -263,24 +279,20 @@ std::optional<FragmentId> Executor::fragment_for(GuestAddr pc) {
 
 void Executor::on_system_call(const Registers& regs) {
   counts_.system_calls++;
-  const emu::StatePage& state = slot_->state();
-  Registers guest = regs;
-  guest.rip = state.next_pc - machine::kSyscallInsnBytes;
-  guest.r15 = state.guest_r15;
-  guest.gs_base = 0;
-  guest.orig_rax = machine::kNoSyscall;
-  answer_call(guest);
+  answer_call(guest_at(regs, GuestAddr(slot_->state().next_pc - machine::kSyscallInsnBytes)));
 }
 
 void Executor::answer_call(Registers guest) {
   const Urgent urgent(*this);
   SyscallAnswer answer;
+  const double before = budget_.seconds > 0 ? processor_now().used : 0;
   {
-    ptrace::RemoteSyscalls remote(replica_.tracee, space_.syscall_insn(), ptrace::StopSignal::drop,
+    ptrace::RemoteSyscalls remote(replica_.tracee, call_site_, ptrace::StopSignal::drop,
                                   replica_.filters());
     answer = calls_.answer(current(), guest, remote);
     if (!remote.finish()) return;  // it is dead: the report will come
   }
+  if (budget_.seconds > 0) answering_ += processor_now().used - before;
   if (answer.kind == SyscallAnswer::Kind::not_yet) {
     awaiting_ = guest;
     return awaited_.no_answer(*replica_.log);
@@ -312,6 +324,9 @@ void Executor::carry_out(Registers& guest, SyscallAnswer answer) {
   guest.rip += machine::kSyscallInsnBytes;
   guest.rcx = guest.rip;
   guest.r11 = guest.eflags;
+  if (phase_ != Phase::recorded && answer.kind == Kind::new_thread) {
+    return end({Outcome::system_call, "starts a thread", static_cast<long>(guest.rax)});
+  }
   const bool leaves = answer.kind == Kind::waits || answer.kind == Kind::yields;
   if (leaves && (threads_.size() > 1 || answer.kind == Kind::waits)) {
     return switch_thread(guest, false);

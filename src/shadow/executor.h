@@ -8,6 +8,12 @@
 //   on_idle()      what could not go on at a stop, because a buffer was still being read
 //   request_end()  the replica is stopped and ends
 //
+// A fork can be dear, and says one moment of the program. So a replica may go on when its sample is
+// over (Budget::next): natively, at its own addresses, and into the cache again for the next one.
+// Natively it makes no system call either: the kernel stops it at each for us to answer (syscall
+// user dispatch), and kills it there when we are not there any more. Only what the program's one
+// thread does is followed natively.
+//
 // The guest's threads take turns: at full buffers, when one waits, and when it yields.
 #pragma once
 
@@ -50,6 +56,12 @@ class Executor : public Execution {
  private:
   using Registers = ptrace::Registers;
 
+  enum class Phase : uint8_t {
+    recorded,  // in the cache
+    leaving,   // stepped to a place where the guest's registers are exact
+    native,
+  };
+
   // executor.cc
   void on_trap(Registers& regs);
   void on_fault(Registers& regs, const siginfo_t& info);
@@ -67,6 +79,8 @@ class Executor : public Execution {
   void take_syscall_counts();
   void look_at_clock();
   void resume();
+  double guest_time() const;
+  EngineClock::Work work() const { return {counts_.stops(), drained_, answering_}; }
   void end(Outcome outcome, std::string detail = {});
   void end(Ending ending);
 
@@ -79,6 +93,17 @@ class Executor : public Execution {
   bool run_other_thread();
   void load(GuestThread& thread);
 
+  // executor_native.cc
+  Status permit_native(ptrace::RemoteSyscalls& remote) const;
+  bool may_leave();
+  bool leave();
+  void step_out(const Registers& regs);
+  void go_native(Registers guest);
+  void on_native_stop(const ptrace::WaitStatus& status, Registers& regs);
+  void look_at_native_clock();
+  void begin_next_sample(const Registers& guest);
+  Registers guest_at(Registers regs, GuestAddr pc) const;
+
   // executor_trace.cc
   bool tickets_done() const;
   bool take_buffer(uint64_t cursor);
@@ -88,7 +113,7 @@ class Executor : public Execution {
   void begin_trace(const Registers& guest);
   void append(std::span<const trace::Word> words);
   bool make_room(size_t bytes);
-  void finish_trace(uint64_t cursor);
+  void finish_trace(uint64_t cursor, Outcome outcome);
   Tid stream(size_t thread) const;
 
   const trace::BlockTable& table_;
@@ -109,10 +134,21 @@ class Executor : public Execution {
   uint64_t tickets_[emu::kBufferCount] = {};
   double bytes_per_instruction_ = 1;
   uint64_t drained_ = 0;  // bytes
+  double answering_ = 0;  // seconds of the replica's, for system calls that we answer
+  // The replica's clock is slower than the wall's: who waits for what is left of a sample, and again
+  // for what is left then, would look all the time, and a look costs as long.
+  static constexpr double kLeastWait = 0.0001;
   EngineClock clock_;
   Deadline deadline_;
   Placement placement_;
   double guest_seconds_ = 0;
+
+  Phase phase_ = Phase::recorded;
+  GuestAddr call_site_;        // where calls are made for the replica
+  bool may_go_native_ = false;
+  NextSample next_;
+  bool native_is_over_ = false;
+  unsigned steps_ = 0;
 
   // A full buffer met another that is still being read: goes on from here.
   bool blocked_on_buffer_ = false;

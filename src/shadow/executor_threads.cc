@@ -15,6 +15,7 @@ namespace shadowprof::shadow {
 
 // Guest context: into the cache, and on.
 void Executor::enter(const Registers& guest) {
+  if (phase_ != Phase::recorded) return go_native(guest);
   Registers regs = guest;
   if (regs.gs_base != 0) return end(Outcome::unsupported, "it uses the gs segment");
   if (!regs.is_64_bit()) return end(Outcome::unsupported, "it runs 32-bit code");
@@ -115,16 +116,18 @@ void Executor::return_from_signal(const Registers& guest) {
   GuestThread& thread = current();
   if (!replica_.tracee.get_extended_state_if_alive(thread.extended)) return;
   const auto back = read_signal_frame(calls_.memory(), guest, thread.extended);
-  if (!back || !make_room(sizeof kWords)) {
+  const bool recorded = phase_ != Phase::native;
+  if (!back || (recorded && !make_room(sizeof kWords))) {
     return end({Outcome::system_call, "its frame is not understood", SYS_rt_sigreturn});
   }
   if (ending_ || !replica_.tracee.set_extended_state_if_alive(back->extended)) return;
   thread.signal_mask = back->signal_mask;
-  append(kWords);
+  if (recorded) append(kWords);
   enter(back->registers);
 }
 
 void Executor::finish_thread() {
+  if (phase_ == Phase::native) return end({Outcome::exits, {}, SYS_exit});
   GuestThread& thread = current();
   if (thread.clear_child_tid.value != 0) {
     (void)calls_.memory().write_value(thread.clear_child_tid, int32_t{0});

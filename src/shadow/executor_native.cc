@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+//
+// Between two samples of one replica.
+//
+//   recorded -> leaving    the sample is over, and there is to be another: the replica is stopped
+//   leaving -> native      at the first place where the guest's registers are all its own: single
+//                          steps get it there, through inserted code and the rest of a fragment
+//   native -> recorded     when it has executed for long enough, wherever it is
+//
+#include <linux/audit.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include "shadow/executor.h"
+
+namespace shadowprof::shadow {
+
+using emu::CachePosition;
+using ptrace::WaitStatus;
+
+namespace {
+
+// A fragment has fewer instructions than that, with what was inserted; `rep` ones step once for
+// each of their iterations.
+constexpr unsigned kMostSteps = 2000;
+// SIGSYS's si_code SYS_USER_DISPATCH (asm-generic/siginfo.h), which glibc does not define.
+constexpr int kUserDispatch = 2;
+
+}  // namespace
+
+// Every system call outside the cache raises SIGSYS from now on. An Error: this kernel cannot.
+Status Executor::permit_native(ptrace::RemoteSyscalls& remote) const {
+  const emu::CodeCache& cache = space_.cache();
+  SP_ASSIGN(const int64_t done, remote.call(SYS_prctl, PR_SET_SYSCALL_USER_DISPATCH,
+                                            PR_SYS_DISPATCH_ON, cache.base(), cache.size(), 0));
+  if (done < 0) return fail_errno(static_cast<int>(-done), "syscall user dispatch");
+  return {};
+}
+
+bool Executor::may_leave() {
+  if (!may_go_native_ || threads_.size() != 1) return false;
+  const auto next = budget_.next();
+  if (!next) return false;
+  next_ = *next;
+  return true;
+}
+
+// The sample is over. False: and so is the replica.
+bool Executor::leave() {
+  const double seconds = guest_time();
+  if (!may_leave()) return false;
+  guest_seconds_ += seconds;
+  phase_ = Phase::leaving;
+  steps_ = 0;
+  // Else it stops by itself, or has: on_idle() goes on from there.
+  if (!blocked_on_buffer_ && !awaited_.waits()) (void)replica_.tracee.interrupt_if_alive();
+  return true;
+}
+
+// `regs` are the engine's, which stops where its guest is at `pc`.
+Executor::Registers Executor::guest_at(Registers regs, GuestAddr pc) const {
+  regs.rip = pc.value;
+  regs.r15 = slot_->state().guest_r15;
+  regs.gs_base = 0;
+  regs.orig_rax = machine::kNoSyscall;
+  return regs;
+}
+
+void Executor::step_out(const Registers& regs) {
+  cursor_ = regs.r15;
+  if (wanted_end_) return end(*wanted_end_);
+  const CachePosition at = space_.cache().locate(regs.rip);
+  const bool begins = at.kind == CachePosition::Kind::point && at.point.insn == 0 &&
+                      at.point.recovery == emu::kAllInPlace;
+  if (begins) return go_native(guest_at(regs, space_.cache().fragment(at.fragment).start));
+  if (++steps_ > kMostSteps) return end(Outcome::budget);
+  resume();
+}
+
+void Executor::go_native(Registers guest) {
+  if (phase_ == Phase::leaving) {
+    counts_.samples++;
+    finish_trace(cursor_, Outcome::budget);
+    phase_ = Phase::native;
+    native_is_over_ = false;
+    clock_.start(tid(), budget_.price, work());
+    deadline_.start(next_.native_s);
+  }
+  guest.orig_rax = machine::kNoSyscall;
+  if (replica_.tracee.set_registers_if_alive(guest)) resume();
+}
+
+void Executor::look_at_native_clock() {
+  const double left = next_.native_s - guest_time();
+  if (left > 0) return deadline_.start(std::max(left, kLeastWait));
+  native_is_over_ = true;
+  (void)replica_.tracee.interrupt_if_alive();
+  deadline_.start(kPollForProgram);
+}
+
+void Executor::on_native_stop(const WaitStatus& status, Registers& regs) {
+  if (wanted_end_) return end(*wanted_end_);
+  if (status.kind() != WaitStatus::Kind::signal_stop) {
+    // The collectors have read the last sample, as a rule.
+    if (native_is_over_ && tickets_done()) return begin_next_sample(regs);
+    return resume();
+  }
+  siginfo_t info{};
+  if (!replica_.tracee.get_siginfo_if_alive(info)) return;
+  if (info.si_code <= 0) return resume();  // somebody has sent it
+  if (info.si_signo == SIGSYS && info.si_code == kUserDispatch) {
+    if (info.si_arch != AUDIT_ARCH_X86_64) {
+      return end(Outcome::unsupported, "a 32-bit system call");
+    }
+    counts_.system_calls++;
+    regs.rip -= machine::kSyscallInsnBytes;
+    regs.rax = static_cast<uint64_t>(info.si_syscall);
+    regs.orig_rax = machine::kNoSyscall;
+    return answer_call(regs);
+  }
+  const GuestAddr address(reinterpret_cast<uint64_t>(info.si_addr));
+  if (info.si_signo == SIGSEGV && shared_.contains(address)) return make_private(regs, address);
+  end(Outcome::fault, fmt::format("signal {} at {:#x}", info.si_signo, address.value));
+}
+
+void Executor::begin_next_sample(const Registers& guest) {
+  buffer_ = (buffer_ + 1) % emu::kBufferCount;
+  choose_start();
+  phase_ = Phase::recorded;
+  budget_.seconds = next_.seconds;
+  clock_.start(tid(), budget_.price, work());
+  deadline_.start(budget_.seconds);
+  enter(guest);
+}
+
+}  // namespace shadowprof::shadow
