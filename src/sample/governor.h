@@ -76,7 +76,6 @@ class Governor {
   static constexpr double kLongestRetry = 0.5;
   void missed(double now, double longest = kLongestRetry);
 
-  const GovernorOptions& options() const { return options_; }
   uint64_t samples() const { return samples_; }
   double pause_total() const { return pause_; }
   // In which the budget pays for so much.

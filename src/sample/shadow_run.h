@@ -172,6 +172,7 @@ class ShadowRun {
   std::set<Tid> newborn_;  // that have not stopped yet
   ShadowRunOptions options_;
   Governor governor_;
+  LaterSamples later_;
   shadow::FaultPrice price_;
   ShadowRunCounts counts_;
   std::mt19937_64 random_;  // which program

@@ -294,12 +294,13 @@ shadow::Budget ShadowRun::budget_of(double length) const {
 // Null: one is all. While several live at a time it is not known whose page faults the program's are.
 std::function<std::optional<shadow::NextSample>()> ShadowRun::later_samples(const Sample& sample) {
   if (!options_.later_samples || sample.budget.seconds == 0 || options_.max_shadows != 1) return {};
-  return [this, program = sample.program, forked_at = sample.forked_at,
-          later = LaterSamples(governor_.options(), sample.cost.pause, random_())]() mutable -> std::optional<shadow::NextSample> {
+  later_.begin(sample.cost.pause);
+  return [this, program = sample.program,
+          forked_at = sample.forked_at]() -> std::optional<shadow::NextSample> {
     if (!crowding_.at_idle_priority() || memory_is_short()) return std::nullopt;
     const double now = elapsed();
     const double age = now - forked_at;
-    return later.next(age, price_.copied * program->faults_of_ours(now) + crowding_.cost_of(age));
+    return later_.next(age, price_.copied * program->faults_of_ours(now) + crowding_.cost_of(age));
   };
 }
 

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/kcmp.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -73,10 +74,23 @@ Descriptors Descriptors::of(Tid process) {
     const bool directory = S_ISDIR(status.st_mode);
     if (!directory && !S_ISREG(status.st_mode)) continue;
     const uint64_t offset = directory ? 0 : offset_of(process, fd);
-    descriptors.files_[fd] = std::make_shared<OpenFile>(
-        OpenFile{offset, directory, false, status.st_dev, status.st_ino});
+    const OpenFile file{offset, directory, false, status.st_dev, status.st_ino};
+    auto shared = descriptors.already(fd, file);
+    descriptors.files_[fd] = shared ? std::move(shared) : std::make_shared<OpenFile>(file);
   }
   return descriptors;
+}
+
+// The one that `fd` shares with a descriptor that is known; null: none, or the kernel does not say.
+std::shared_ptr<OpenFile> Descriptors::already(int fd, const OpenFile& file) const {
+  for (const auto& [other, known] : files_) {
+    const bool alike = known->inode == file.inode && known->device == file.device &&
+                       known->offset == file.offset;
+    if (alike && ::syscall(SYS_kcmp, program_.value, program_.value, KCMP_FILE, other, fd) == 0) {
+      return known;
+    }
+  }
+  return nullptr;
 }
 
 Status Descriptors::leave_table(ptrace::RemoteSyscalls& remote) {

@@ -64,6 +64,8 @@ class Descriptors {
  private:
   static constexpr size_t kMostKnown = 256;
 
+  std::shared_ptr<OpenFile> already(int fd, const OpenFile& file) const;
+
   Tid program_;
   std::map<int, std::shared_ptr<OpenFile>> files_;
   std::vector<int> used_;     // ascending: the program's at the fork, and the replica's

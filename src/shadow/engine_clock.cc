@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "shadow/engine_clock.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
+#include <array>
+#include <charconv>
 #include <limits>
 
 #include "base/limits.h"
+#include "base/unique_fd.h"
 #include "kernel/proc.h"
 #include "trace/record.h"
 
@@ -37,10 +41,15 @@ constexpr double kLeastShare = 0.1;
 
 // /proc/PID/schedstat (Documentation/scheduler/sched-stats.rst) is in nanoseconds.
 ProcessorTime processor_time_of(Tid tid) {
-  std::ifstream file(fmt::format("/proc/{}/schedstat", tid.value));
-  ProcessorTime time;
-  file >> time.used >> time.waited;
-  return {1e-9 * time.used, 1e-9 * time.waited};
+  const UniqueFd file(
+      ::open(fmt::format("/proc/{}/schedstat", tid.value).c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 128> text;
+  const ssize_t n = ::read(file.get(), text.data(), text.size());
+  const char* const end = text.data() + std::max<ssize_t>(n, 0);
+  uint64_t used = 0, waited = 0;
+  const char* const behind = std::from_chars(text.data(), end, used).ptr;
+  if (behind != end) std::from_chars(behind + 1, end, waited);
+  return {1e-9 * static_cast<double>(used), 1e-9 * static_cast<double>(waited)};
 }
 
 EngineClock::Counts EngineClock::now() const {
@@ -67,7 +76,7 @@ double EngineClock::seconds(double used, const Work& work) const {
       std::min(faults, std::max(counts.mapped, before_.mapped) - before_.mapped);
   const uint64_t drained = work.drained - work_before_.drained;
   const uint64_t recorded = std::max(drained, mapped * limits::kPageBytes) / sizeof(trace::Word);
-  used -= used_before_ + (work.answering - work_before_.answering);
+  used = seconds_at_most(used, work);
   const double stopping = static_cast<double>(work.stops - work_before_.stops) * kStop;
   if (stopping > kNewCode * used) return static_cast<double>(recorded) * kWordOfProgram;
   const double ours = static_cast<double>(faults - mapped) * price_.copied +

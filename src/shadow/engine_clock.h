@@ -44,6 +44,10 @@ class EngineClock {
   void start(Tid replica, const FaultPrice& price, const Work& work);
   // Up to now, when its thread has `used` so much of a processor.
   double seconds(double used, const Work& work) const;
+  // seconds() is not more than that, which takes no look at the replica.
+  double seconds_at_most(double used, const Work& work) const {
+    return used - used_before_ - (work.answering - work_before_.answering);
+  }
 
  private:
   struct Counts {

@@ -22,6 +22,8 @@ using ptrace::WaitStatus;
 namespace {
 
 constexpr unsigned kCountedCalls = 1024;
+// A system call of the program's own, roughly: a read of a page or two.
+constexpr double kCall = 2e-6;
 
 }  // namespace
 
@@ -135,9 +137,15 @@ void Executor::request_end(Outcome outcome) {
 void Executor::look_at_clock() {
   if (wanted_end_ || phase_ == Phase::leaving || !deadline_.is_due()) return;
   if (phase_ == Phase::native) return look_at_native_clock();
-  const double left = budget_.seconds - guest_time();
-  if (left > 0) return deadline_.start(std::max(left, kLeastWait));
-  if (!leave()) request_end(Outcome::budget);
+  if (has_run_for(budget_.seconds) && !leave()) request_end(Outcome::budget);
+}
+
+// Of the program, since the clock was started; else it is looked at again.
+bool Executor::has_run_for(double seconds) {
+  double left = seconds - clock_.seconds_at_most(processor_now().used, work());
+  if (left <= 0) left = seconds - guest_time();
+  if (left > 0) deadline_.start(std::max(left, kLeastWait));
+  return left <= 0;
 }
 
 // Of the present sample, or of what follows it natively, up to now or its end.
@@ -292,7 +300,7 @@ void Executor::answer_call(Registers guest) {
     answer = calls_.answer(current(), guest, remote);
     if (!remote.finish()) return;  // it is dead: the report will come
   }
-  if (budget_.seconds > 0) answering_ += processor_now().used - before;
+  if (budget_.seconds > 0) answering_ += std::max(0.0, processor_now().used - before - kCall);
   if (answer.kind == SyscallAnswer::Kind::not_yet) {
     awaiting_ = guest;
     return awaited_.no_answer(*replica_.log);

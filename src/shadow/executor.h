@@ -79,6 +79,7 @@ class Executor : public Execution {
   void take_syscall_counts();
   void look_at_clock();
   void resume();
+  bool has_run_for(double seconds);
   double guest_time() const;
   EngineClock::Work work() const { return {counts_.stops(), drained_, answering_}; }
   void end(Outcome outcome, std::string detail = {});
@@ -136,8 +137,8 @@ class Executor : public Execution {
   uint64_t drained_ = 0;  // bytes
   double answering_ = 0;  // seconds of the replica's, for system calls that we answer
   // The replica's clock is slower than the wall's: who waits for what is left of a sample, and again
-  // for what is left then, would look all the time, and a look costs as long.
-  static constexpr double kLeastWait = 0.0001;
+  // for what is left then, would look all the time, and take the processor that the replica needs.
+  static constexpr double kLeastWait = 0.0002;
   EngineClock clock_;
   Deadline deadline_;
   Placement placement_;

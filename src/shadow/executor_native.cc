@@ -86,13 +86,14 @@ void Executor::go_native(Registers guest) {
     clock_.start(tid(), budget_.price, work());
     deadline_.start(next_.native_s);
   }
+  // The collectors have read the last sample, as a rule.
+  if (native_is_over_ && tickets_done()) return begin_next_sample(guest);
   guest.orig_rax = machine::kNoSyscall;
   if (replica_.tracee.set_registers_if_alive(guest)) resume();
 }
 
 void Executor::look_at_native_clock() {
-  const double left = next_.native_s - guest_time();
-  if (left > 0) return deadline_.start(std::max(left, kLeastWait));
+  if (!has_run_for(next_.native_s)) return;
   native_is_over_ = true;
   (void)replica_.tracee.interrupt_if_alive();
   deadline_.start(kPollForProgram);
@@ -101,9 +102,11 @@ void Executor::look_at_native_clock() {
 void Executor::on_native_stop(const WaitStatus& status, Registers& regs) {
   if (wanted_end_) return end(*wanted_end_);
   if (status.kind() != WaitStatus::Kind::signal_stop) {
-    // The collectors have read the last sample, as a rule.
-    if (native_is_over_ && tickets_done()) return begin_next_sample(regs);
-    return resume();
+    // Our interrupt is reported before a signal that an instruction has raised already.
+    ptrace::SignalMask pending = 0;
+    if (!replica_.tracee.get_pending_signals_if_alive(pending)) return;
+    if ((pending & ptrace::kInstructionSignals) != 0 || !native_is_over_) return resume();
+    return go_native(regs);
   }
   siginfo_t info{};
   if (!replica_.tracee.get_siginfo_if_alive(info)) return;

@@ -3,7 +3,7 @@
 """What decides when samples are taken, what is prepared for them, and what ends them.
 
 usage: sampling.py --shadowprof FILE --spinner FILE --handler FILE --writer FILE
-                   --asker FILE [--only NAME]
+                   --asker FILE --caller FILE [--only NAME]
 """
 
 import argparse
@@ -14,6 +14,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 from case_list import require, run, run_cases
 
@@ -67,6 +68,60 @@ def scheduling_is_the_programs(options):
         require(count["count"] > 0 and count["ended"] == 0, f"{call}: {found['syscalls']}")
     names = [function["name"] for function in found["functions"]]
     require("is_told_otherwise" not in names, "a replica was told of itself")
+
+
+SEVERAL = ["--max-overhead", "2%", "--load", "1"]  # of the later samples of a replica
+
+
+def replicas_go_on(options):
+    """A replica gives several samples, and goes on natively in between."""
+    for seed in range(5):  # where no core is idle, each gives one
+        found, _ = attached(options, options.spinner, "--converge", "off", "--seed", str(seed))
+        if found["coverage"]["samples"] > 2 * found["overhead"]["forks"]:
+            break
+    coverage = found["coverage"]
+    require(coverage["samples"] > 2 * found["overhead"]["forks"] > 0, coverage)
+    require(set(coverage["ended"]) <= {"budget", "stopped"}, coverage)
+    require(sum(coverage["ended"].values()) == coverage["samples"], coverage)
+    hottest = max(found["functions"], key=lambda f: f["self_instructions"])
+    require(hottest["name"] == "spin_and_mix", hottest)
+    # Out of signal handlers, too.
+    done = run(options, "run", *SEVERAL, "-o", "p.json", "--", options.handler, "3")
+    require(done.returncode == 0 and done.stdout == "done\n", done.stdout + done.stderr)
+    names = [function["name"] for function in profile()["functions"]]
+    require("registers_are_corrupted" not in names, "registers were not what they had been")
+
+
+def answers_follow(options):
+    """System calls are answered alike in samples and between them."""
+    done = run(options, "run", *SEVERAL, "-o", "p.json", "--", options.caller, "file", "4")
+    require(done.returncode == 0, f"{done.returncode}: {done.stderr}")
+    lines = done.stdout.splitlines()
+    require(lines == [str(n) for n in range(len(lines))], "its output is another")
+    found = profile()
+    names = [function["name"] for function in found["functions"]]
+    require("compute" in names and "answers_differ" not in names, names)
+    calls = found["syscalls"]["by_name"]
+    for call in ("read", "mmap", "mremap", "munmap", "getpid", "write"):
+        require(calls.get(call, {"count": 0})["count"] > 0, f"{call}: {calls}")
+    require(not any(call["ended"] for call in calls.values()), calls)
+
+
+def nothing_is_done_twice(options):
+    """When we are killed replicas end before their next system call, wherever they are."""
+    with open("out", "wb") as out, \
+         subprocess.Popen([options.caller, "file", "1000"], stdout=out) as program:
+        try:
+            for seed in range(20):
+                with subprocess.Popen([options.shadowprof, "attach", "-q", *SEVERAL, "-o", "p.json",
+                                       "--seed", str(seed), str(program.pid)]) as ours:
+                    time.sleep(0.3 + 0.02 * seed)
+                    ours.kill()
+                require(program.poll() is None, f"the program has ended: {program.returncode}")
+        finally:
+            program.kill()
+    lines = pathlib.Path("out").read_text(encoding="ascii").splitlines()
+    require(lines == [str(n) for n in range(len(lines))], "its output is another")
 
 
 def memory_is_limited(options):
@@ -136,13 +191,14 @@ def code_is_known(options):
         require("module " in files[0].read_text(encoding="utf-8"), "it was not written anew")
 
 
-CASES = [handlers_return, scheduling_is_the_programs, memory_is_limited,
+CASES = [handlers_return, scheduling_is_the_programs, replicas_go_on, answers_follow,
+         nothing_is_done_twice, memory_is_limited,
          large_programs_are_interpreted, several_at_once, steady_programs, code_is_known]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("shadowprof", "spinner", "handler", "writer", "asker"):
+    for name in ("shadowprof", "spinner", "handler", "writer", "asker", "caller"):
         parser.add_argument("--" + name, required=True, type=os.path.abspath)
     parser.add_argument("--only", help="cases whose name holds this text")
     options = parser.parse_args()
