@@ -101,5 +101,7 @@ inline constexpr double kPollForProgram = 0.005;
 
 // The last words of a thread's trace, which collectors read in place.
 std::span<const trace::Word> end_of_trace(Outcome outcome);
+// Of a sample that another one of the same replica follows.
+std::span<const trace::Word> end_for_now();
 
 }  // namespace shadowprof::shadow

@@ -90,7 +90,8 @@ void Executor::end(Ending ending) {
   leave_idle_priority();
   ::kill(tid().value, SIGKILL);
   // Reading them takes time, in which the program would copy pages for a replica that lives.
-  finish_trace(cursor_, ending_->outcome);
+  if (phase_ == Phase::native) current().traced = true;  // its last sample is an observation after all
+  finish_trace(cursor_, end_of_trace(ending_->outcome));
   take_syscall_counts();
 }
 
@@ -168,7 +169,7 @@ void Executor::on_stop(const WaitStatus& status) {
     if (!ending_) {
       ending_ = Ending{Outcome::died, {}, -1};
       // What the present buffer holds is lost: only the replica knew how much of it there is.
-      if (slot_) finish_trace(start_, Outcome::died);
+      if (slot_) finish_trace(start_, end_of_trace(Outcome::died));
     }
     return;
   }

@@ -114,7 +114,7 @@ class Executor : public Execution {
   void begin_trace(const Registers& guest);
   void append(std::span<const trace::Word> words);
   bool make_room(size_t bytes);
-  void finish_trace(uint64_t cursor, Outcome outcome);
+  void finish_trace(uint64_t cursor, std::span<const trace::Word> last_words);
   Tid stream(size_t thread) const;
 
   const trace::BlockTable& table_;

@@ -80,7 +80,7 @@ void Executor::step_out(const Registers& regs) {
 void Executor::go_native(Registers guest) {
   if (phase_ == Phase::leaving) {
     counts_.samples++;
-    finish_trace(cursor_, Outcome::budget);
+    finish_trace(cursor_, end_for_now());
     phase_ = Phase::native;
     native_is_over_ = false;
     clock_.start(tid(), budget_.price, work());

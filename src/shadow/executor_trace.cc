@@ -122,14 +122,13 @@ bool Executor::make_room(size_t bytes) {
 }
 
 // What the present buffer holds up to `cursor`, and an end for every thread's stream.
-void Executor::finish_trace(uint64_t cursor, Outcome outcome) {
+void Executor::finish_trace(uint64_t cursor, std::span<const trace::Word> last_words) {
   const auto* words = reinterpret_cast<const trace::Word*>(slot_->host + (start_ - slot_->guest));
   const size_t count = (cursor - start_) / sizeof(trace::Word);
   if (count > 0) {
     counts_.instructions += count_instructions({words, count});
     tickets_[buffer_] = sink_.submit({stream(current_), {words, count}});
   }
-  const std::span<const trace::Word> last_words = end_of_trace(outcome);
   for (size_t i = 0; i < threads_.size(); i++) {
     if (!std::exchange(threads_[i]->traced, false)) continue;
     const uint64_t ticket = sink_.submit({stream(i), last_words});

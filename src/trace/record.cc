@@ -21,6 +21,7 @@ const char* to_string(EndReason r) {
     case EndReason::left_engine: return "left_engine";
     case EndReason::budget: return "budget";
     case EndReason::shadow_ended: return "shadow_ended";
+    case EndReason::pauses: return "pauses";
   }
   return "?";
 }

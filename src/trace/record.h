@@ -46,6 +46,7 @@ enum class EndReason : uint8_t {
   left_engine = 4,  // it went on natively
   budget = 5,       // a shadow that executed all it was asked to
   shadow_ended = 6, // a shadow that could not go on
+  pauses = 7,       // a shadow that will be recorded again: another sample, but no independent one
 };
 const char* to_string(EndReason r);
 
@@ -70,6 +71,10 @@ constexpr std::array<Word, 2> gap(GapReason reason) {
 }
 constexpr std::array<Word, 2> sample_end(EndReason reason) {
   return {special_word(SpecialKind::sample_end, 2), static_cast<Word>(reason)};
+}
+// Of a sample_end record: what was sampled since the last such end is one observation.
+constexpr bool ends_observation(std::span<const Word> record) {
+  return record.size() < 2 || record[1] != static_cast<Word>(EndReason::pauses);
 }
 constexpr bool is_special(Word w) { return (w & kSpecialBit) != 0; }
 constexpr SpecialKind special_kind(Word w) { return static_cast<SpecialKind>(w & 0xff); }
