@@ -94,6 +94,7 @@ ShadowRunOptions options_of(const ShadowModeRequest& request, double neighbour) 
   options.engine = request.engine;
   options.verify = request.verify;
   options.sample_size = request.sample_size;
+  options.later_samples = request.governor.frequency == 0;  // else each is asked for
   options.max_shadows = request.max_shadows;
   options.max_memory = request.max_memory;
   options.converge = request.converge;

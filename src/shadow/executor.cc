@@ -55,7 +55,8 @@ Status Executor::start() {
     SP_TRY(ShadowSpace::guard(remote, *slot_));
     SP_TRY(shared_.protect(remote, mappings));
     may_go_native_ = budget_.next && replica_.threads.size() == 1 && permit_native(remote);
-    call_site_ = may_go_native_ ? GuestAddr(space_.cache().syscall_address()) : space_.syscall_insn();
+    call_site_ =
+        may_go_native_ ? GuestAddr(space_.cache().syscall_address()) : space_.syscall_insn();
     SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
   }
   threads_ = make_threads(replica_);
@@ -72,7 +73,11 @@ Status Executor::start() {
 
 void Executor::resume() {
   if (wanted_end_) return end(*wanted_end_);
-  (void)(phase_ == Phase::leaving ? replica_.tracee.step_if_alive() : replica_.tracee.cont_if_alive());
+  if (phase_ == Phase::leaving) {
+    (void)replica_.tracee.step_if_alive();
+  } else {
+    (void)replica_.tracee.cont_if_alive();
+  }
 }
 
 void Executor::end(Outcome outcome, std::string detail) {
@@ -90,7 +95,7 @@ void Executor::end(Ending ending) {
   leave_idle_priority();
   ::kill(tid().value, SIGKILL);
   // Reading them takes time, in which the program would copy pages for a replica that lives.
-  if (phase_ == Phase::native) current().traced = true;  // its last sample is an observation after all
+  if (phase_ == Phase::native) current().traced = true;  // its last sample was the last one
   finish_trace(cursor_, end_of_trace(ending_->outcome));
   take_syscall_counts();
 }
@@ -200,7 +205,9 @@ void Executor::on_trap(Registers& regs) {
   if (wanted_end_) return end(*wanted_end_);
   switch (at.kind) {
     case CachePosition::Kind::unlinked_exit:
-      if (phase_ == Phase::leaving) return go_native(guest_at(regs, space_.cache().exit(at.exit).target));
+      if (phase_ == Phase::leaving) {
+        return go_native(guest_at(regs, space_.cache().exit(at.exit).target));
+      }
       return on_miss(regs, at.exit);
     case CachePosition::Kind::branch_miss:
       return on_indirect_miss(regs);

@@ -96,7 +96,6 @@ class Executor : public Execution {
 
   // executor_native.cc
   Status permit_native(ptrace::RemoteSyscalls& remote) const;
-  bool may_leave();
   bool leave();
   void step_out(const Registers& regs);
   void go_native(Registers guest);

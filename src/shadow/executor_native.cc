@@ -6,7 +6,6 @@
 //   leaving -> native      at the first place where the guest's registers are all its own: single
 //                          steps get it there, through inserted code and the rest of a fragment
 //   native -> recorded     when it has executed for long enough, wherever it is
-//
 #include <linux/audit.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -37,18 +36,13 @@ Status Executor::permit_native(ptrace::RemoteSyscalls& remote) const {
   return {};
 }
 
-bool Executor::may_leave() {
+// The sample is over. False: and so is the replica.
+bool Executor::leave() {
   if (!may_go_native_ || threads_.size() != 1) return false;
+  const double seconds = guest_time();
   const auto next = budget_.next();
   if (!next) return false;
   next_ = *next;
-  return true;
-}
-
-// The sample is over. False: and so is the replica.
-bool Executor::leave() {
-  const double seconds = guest_time();
-  if (!may_leave()) return false;
   guest_seconds_ += seconds;
   phase_ = Phase::leaving;
   steps_ = 0;
