@@ -10,7 +10,7 @@ namespace {
 // A thread's turn, and how late the end of a burst may be: about 0.2 ms. Where a program has its
 // memory all over the place, a page that is new takes as long as a hundred instructions.
 constexpr uint64_t kTurnInstructions = 20'000;
-constexpr uint64_t kTurnNews = 200;
+constexpr uint64_t kTurnNews = 50;
 constexpr size_t kTurnWords = 48 * 1024;
 static_assert(kTurnWords > 4 * limits::kMaxRecordWords);
 
