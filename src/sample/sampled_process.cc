@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kernel/proc.h"
+#include "kernel/processor_quota.h"
 #include "shadow/emulator_executor.h"
 #include "shadow/executor.h"
 
@@ -41,6 +42,7 @@ SampledProcess::SampledProcess(shadow::Program program, Space space, double now)
     : program_(std::move(program)),
       space_(std::move(space)),
       first_look_(now),
+      has_processor_quota_(kernel::has_processor_quota(program_.pid())),
       account_(look(now)) {
   cpu_at_first_ = cpu_at_last_;
 }

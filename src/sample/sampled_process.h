@@ -96,6 +96,9 @@ class SampledProcess {
   std::optional<size_t> fill_ahead(CodeDirectory* directory, emu::CapturePlan plan,
                                    emu::TranslationCost& cost);
 
+  // What replicas use of the processors is taken from what it may use.
+  bool has_processor_quota() const { return has_processor_quota_; }
+
   // As FaultAccount's.
   void begin(double now, SampleCost& cost) { account_.begin(now, look(now), cost); }
   void end(double now, SampleCost& cost) { account_.end(now, look(now), cost); }
@@ -134,6 +137,7 @@ class SampledProcess {
   double gone_at_ = 0;
   double cpu_at_first_ = 0;
   double cpu_at_last_ = 0;
+  bool has_processor_quota_;
   FaultMarks marks_;                    // when it was last looked at
   uint64_t user_ticks_ = 0;             // then
   FaultAccount account_;

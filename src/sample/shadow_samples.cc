@@ -293,7 +293,10 @@ shadow::Budget ShadowRun::budget_of(double length) const {
 
 // Null: one is all. While several live at a time it is not known whose page faults the program's are.
 std::function<std::optional<shadow::NextSample>()> ShadowRun::later_samples(const Sample& sample) {
-  if (!options_.later_samples || sample.budget.seconds == 0 || options_.max_shadows != 1) return {};
+  if (!options_.later_samples || sample.budget.seconds == 0 || options_.max_shadows != 1 ||
+      sample.program->has_processor_quota()) {
+    return {};
+  }
   later_.begin(sample.cost.pause);
   return [this, program = sample.program,
           forked_at = sample.forked_at]() -> std::optional<shadow::NextSample> {
