@@ -385,8 +385,7 @@ bool PathCollector::State::special(Thread*& thread, std::span<const Word> record
     case trace::SpecialKind::sample_start:
     case trace::SpecialKind::sample_end:
       begin_thread(*thread);
-      if (trace::special_kind(record[0]) == trace::SpecialKind::sample_end && options.errors &&
-          trace::ends_observation(record) && group_counts.due()) {
+      if (options.errors && trace::ends_observation(record) && group_counts.due()) {
         const std::vector<uint64_t> now = counts.counts_by_list();
         group_counts.look(now.size(), [&](size_t i) { return now[i]; });
       }

@@ -294,9 +294,6 @@ void ValueCollector::State::end_sample() {
 bool ValueCollector::State::special(std::span<const Word> record) {
   switch (trace::special_kind(record[0])) {
     case trace::SpecialKind::sample_start:
-      end_streams();
-      *current = {};
-      return true;
     case trace::SpecialKind::sample_end:
       options.errors && trace::ends_observation(record) ? end_sample() : end_streams();
       *current = {};

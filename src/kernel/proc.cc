@@ -353,6 +353,21 @@ Result<MemoryPages> read_statm(Tid process) {
   return of_file(path, parse_statm(text));
 }
 
+Result<ScheduleTimes> parse_schedstat(std::string_view text) {
+  ScheduleTimes times;
+  Cursor c(text);
+  const bool good = c.number(&times.used) && c.skip(' ') && c.number(&times.waited) &&
+                    c.skip(' ') && text.ends_with('\n');
+  if (!good) return fail("schedstat is malformed: {}", quoted(text));
+  return times;
+}
+
+Result<ScheduleTimes> read_schedstat(Tid thread) {
+  const std::string path = fmt::format("/proc/{}/schedstat", thread.value);
+  SP_ASSIGN(const std::string text, read_file(path));
+  return of_file(path, parse_schedstat(text));
+}
+
 std::optional<Tid> parse_task_name(std::string_view name) {
   Cursor c(name);
   Tid tid;

@@ -123,6 +123,17 @@ struct MemoryPages {
 Result<MemoryPages> parse_statm(std::string_view text);
 Result<MemoryPages> read_statm(Tid process);
 
+// --- /proc/PID/schedstat ----------------------------------------------------------------------
+
+// Of a thread, in nanoseconds (Documentation/scheduler/sched-stats.rst).
+struct ScheduleTimes {
+  uint64_t used = 0;    // on a processor
+  uint64_t waited = 0;  // for one
+};
+
+Result<ScheduleTimes> parse_schedstat(std::string_view text);
+Result<ScheduleTimes> read_schedstat(Tid thread);
+
 // --- /proc/PID/task ---------------------------------------------------------------------------
 
 // Nothing if `name` is no thread's directory entry.

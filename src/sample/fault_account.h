@@ -26,8 +26,6 @@ struct FaultMarks {
 
 class FaultAccount {
  public:
-  explicit FaultAccount(const FaultMarks& first) : before_(first) {}
-
   // Around the life of a replica: what it cost.
   void begin(double now, const FaultMarks& marks, SampleCost& cost);
   void end(double now, const FaultMarks& marks, SampleCost& cost);

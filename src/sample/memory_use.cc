@@ -30,8 +30,8 @@ uint64_t memory_of_faults(uint64_t faults) {
   return faults * limits::kPageBytes;
 }
 
-uint64_t faults_of(Tid replica) {
-  const auto stat = kernel::read_process_stat(replica);
+uint64_t faults_of(Tid process) {
+  const auto stat = kernel::read_process_stat(process);
   return stat ? stat->minor_faults : 0;
 }
 

@@ -20,7 +20,7 @@ uint64_t page_tables_of(Tid process);
 // What `faults` page faults may have taken.
 uint64_t memory_of_faults(uint64_t faults);
 // Page faults of a replica since it was made.
-uint64_t faults_of(Tid replica);
+uint64_t faults_of(Tid process);
 // Of the machine's. A replica takes what the program writes meanwhile a second time.
 bool memory_is_short();
 

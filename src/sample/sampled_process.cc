@@ -39,11 +39,8 @@ uint64_t own_pages_of(Tid process) {
 }  // namespace
 
 SampledProcess::SampledProcess(shadow::Program program, Space space, double now)
-    : program_(std::move(program)),
-      space_(std::move(space)),
-      first_look_(now),
-      has_processor_quota_(kernel::has_processor_quota(program_.pid())),
-      account_(look(now)) {
+    : program_(std::move(program)), space_(std::move(space)), first_look_(now) {
+  (void)look(now);
   cpu_at_first_ = cpu_at_last_;
 }
 
@@ -208,22 +205,20 @@ std::unique_ptr<shadow::Execution> SampledProcess::make_execution(const trace::B
                                             who, budget);
 }
 
-FaultMarks SampledProcess::marks() {
-  if (const auto stat = kernel::read_process_stat(program_.pid())) {
-    marks_.faults = stat->minor_faults;
-    user_ticks_ = stat->user_ticks;
-  }
-  marks_.pages = own_pages_of(program_.pid());
+// Its page faults up to now, and its time; of one that has ended, as they were last.
+FaultMarks SampledProcess::look(double now) {
+  const auto stat = kernel::read_process_stat(program_.pid());
+  if (!stat) return marks_;
+  static const double ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  cpu_at_last_ = static_cast<double>(stat->user_ticks) / ticks;
+  last_look_ = now;
+  marks_ = {stat->minor_faults, own_pages_of(program_.pid())};
   return marks_;
 }
 
-// Its page faults up to now, and its time.
-FaultMarks SampledProcess::look(double now) {
-  const FaultMarks marks_now = marks();
-  static const double ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  cpu_at_last_ = static_cast<double>(user_ticks_) / ticks;
-  last_look_ = now;
-  return marks_now;
+bool SampledProcess::has_processor_quota() {
+  if (!has_processor_quota_) has_processor_quota_ = kernel::has_processor_quota(program_.pid());
+  return *has_processor_quota_;
 }
 
 void SampledProcess::leave() {

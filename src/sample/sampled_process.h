@@ -97,15 +97,15 @@ class SampledProcess {
                                    emu::TranslationCost& cost);
 
   // What replicas use of the processors is taken from what it may use.
-  bool has_processor_quota() const { return has_processor_quota_; }
+  bool has_processor_quota();
 
   // As FaultAccount's.
   void begin(double now, SampleCost& cost) { account_.begin(now, look(now), cost); }
   void end(double now, SampleCost& cost) { account_.end(now, look(now), cost); }
   void failed(const SampleCost& cost) { account_.failed(cost); }
-  double faults_of_ours(double now) { return account_.ours(now, marks()); }
-  // Page faults of the program up to now.
-  uint64_t faults() { return marks().faults; }
+  double faults_of_ours(double now) { return account_.ours(now, look(now)); }
+  // Page faults of the program up to the last of these.
+  uint64_t faults_seen() const { return marks_.faults; }
 
   void leave();
   void ended(double now) { gone_at_ = now; }
@@ -116,7 +116,6 @@ class SampledProcess {
  private:
   void keep_log(shadow::Replica& replica, double most_s);
   void see(Tid process, const ptrace::Registers& registers);
-  FaultMarks marks();
   FaultMarks look(double now);
 
   shadow::Program program_;
@@ -137,9 +136,8 @@ class SampledProcess {
   double gone_at_ = 0;
   double cpu_at_first_ = 0;
   double cpu_at_last_ = 0;
-  bool has_processor_quota_;
-  FaultMarks marks_;                    // when it was last looked at
-  uint64_t user_ticks_ = 0;             // then
+  std::optional<bool> has_processor_quota_;  // once it was asked
+  FaultMarks marks_;                         // when it was last looked at
   FaultAccount account_;
 };
 

@@ -194,7 +194,7 @@ void ShadowRun::look_at_program() {
 
 // What the replica and the program have twice because of it, at most.
 uint64_t ShadowRun::memory_of(const Sample& sample) const {
-  const uint64_t program = std::max(sample.program->faults(), sample.faults_at_fork);
+  const uint64_t program = std::max(faults_of(sample.program->program().pid()), sample.faults_at_fork);
   const uint64_t faults = program - sample.faults_at_fork + faults_of(sample.executor->tid());
   return page_tables_of(sample.executor->tid()) + memory_of_faults(faults);
 }

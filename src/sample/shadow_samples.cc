@@ -77,7 +77,7 @@ void ShadowRun::sample() {
   sample.our_cpu_at_fork = cpu_seconds_of(RUSAGE_SELF);
   sample.program->begin(sample.forked_at, sample.cost);
   const bool verifies = is_to_be_verified();
-  sample.faults_at_fork = sample.program->faults();
+  sample.faults_at_fork = sample.program->faults_seen();
   const bool is_wanted = options_.input_log == InputLogging::on ||
                          (options_.input_log == InputLogging::automatic && input_need_ > kNeeded);
   const bool logs = is_wanted && !keeps_log_of(sample.program);

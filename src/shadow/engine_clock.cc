@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "shadow/engine_clock.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <limits>
 
 #include "base/limits.h"
-#include "base/unique_fd.h"
 #include "kernel/proc.h"
 #include "trace/record.h"
 
@@ -39,17 +32,10 @@ constexpr double kLeastShare = 0.1;
 
 }  // namespace
 
-// /proc/PID/schedstat (Documentation/scheduler/sched-stats.rst) is in nanoseconds.
 ProcessorTime processor_time_of(Tid tid) {
-  const UniqueFd file(
-      ::open(fmt::format("/proc/{}/schedstat", tid.value).c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 128> text;
-  const ssize_t n = ::read(file.get(), text.data(), text.size());
-  const char* const end = text.data() + std::max<ssize_t>(n, 0);
-  uint64_t used = 0, waited = 0;
-  const char* const behind = std::from_chars(text.data(), end, used).ptr;
-  if (behind != end) std::from_chars(behind + 1, end, waited);
-  return {1e-9 * static_cast<double>(used), 1e-9 * static_cast<double>(waited)};
+  const auto times = kernel::read_schedstat(tid);
+  if (!times) return {};
+  return {1e-9 * static_cast<double>(times->used), 1e-9 * static_cast<double>(times->waited)};
 }
 
 EngineClock::Counts EngineClock::now() const {

@@ -55,8 +55,6 @@ Status Executor::start() {
     SP_TRY(ShadowSpace::guard(remote, *slot_));
     SP_TRY(shared_.protect(remote, mappings));
     may_go_native_ = budget_.next && replica_.threads.size() == 1 && permit_native(remote);
-    call_site_ =
-        may_go_native_ ? GuestAddr(space_.cache().syscall_address()) : space_.syscall_insn();
     SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
   }
   threads_ = make_threads(replica_);
@@ -95,7 +93,6 @@ void Executor::end(Ending ending) {
   leave_idle_priority();
   ::kill(tid().value, SIGKILL);
   // Reading them takes time, in which the program would copy pages for a replica that lives.
-  if (phase_ == Phase::native) current().traced = true;  // its last sample was the last one
   finish_trace(cursor_, end_of_trace(ending_->outcome));
   take_syscall_counts();
 }
@@ -236,7 +233,8 @@ void Executor::on_fault(Registers& regs, const siginfo_t& info) {
   const GuestAddr address(reinterpret_cast<uint64_t>(info.si_addr));
   if (info.si_signo == SIGSEGV) {
     const uint64_t guard = slot_->buffer_end(buffer_);
-    if (address.value >= guard && address.value < guard + limits::kPageBytes) {
+    const bool is_full = address.value >= guard && address.value < guard + limits::kPageBytes;
+    if (is_full && phase_ != Phase::native) {
       counts_.drains++;
       if (wanted_end_) {
         cursor_ = regs.r15;
@@ -247,13 +245,13 @@ void Executor::on_fault(Registers& regs, const siginfo_t& info) {
     if (shared_.contains(address)) return make_private(regs, address);
   }
   // The record of the run that it was in has not been written.
-  cursor_ = regs.r15;
+  if (phase_ != Phase::native) cursor_ = regs.r15;
   end(Outcome::fault, fmt::format("signal {} at {:#x}", info.si_signo, address.value));
 }
 
 void Executor::make_private(Registers& regs, GuestAddr address) {
   const Urgent urgent(*this);
-  ptrace::RemoteSyscalls remote(replica_.tracee, call_site_, ptrace::StopSignal::drop,
+  ptrace::RemoteSyscalls remote(replica_.tracee, call_site(), ptrace::StopSignal::drop,
                                 replica_.filters());
   const Status copied = shared_.make_private(remote, calls_.memory(), {address, address + 1});
   const auto stop = remote.finish();
@@ -303,7 +301,7 @@ void Executor::answer_call(Registers guest) {
   SyscallAnswer answer;
   const double before = budget_.seconds > 0 ? processor_now().used : 0;
   {
-    ptrace::RemoteSyscalls remote(replica_.tracee, call_site_, ptrace::StopSignal::drop,
+    ptrace::RemoteSyscalls remote(replica_.tracee, call_site(), ptrace::StopSignal::drop,
                                   replica_.filters());
     answer = calls_.answer(current(), guest, remote);
     if (!remote.finish()) return;  // it is dead: the report will come

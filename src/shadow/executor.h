@@ -96,6 +96,10 @@ class Executor : public Execution {
 
   // executor_native.cc
   Status permit_native(ptrace::RemoteSyscalls& remote) const;
+  // Where calls are made for the replica.
+  GuestAddr call_site() const {
+    return may_go_native_ ? GuestAddr(space_.cache().syscall_address()) : space_.syscall_insn();
+  }
   bool leave();
   void step_out(const Registers& regs);
   void go_native(Registers guest);
@@ -144,7 +148,6 @@ class Executor : public Execution {
   double guest_seconds_ = 0;
 
   Phase phase_ = Phase::recorded;
-  GuestAddr call_site_;        // where calls are made for the replica
   bool may_go_native_ = false;
   NextSample next_;
   bool native_is_over_ = false;

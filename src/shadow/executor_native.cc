@@ -115,15 +115,14 @@ void Executor::on_native_stop(const WaitStatus& status, Registers& regs) {
     regs.orig_rax = machine::kNoSyscall;
     return answer_call(regs);
   }
-  const GuestAddr address(reinterpret_cast<uint64_t>(info.si_addr));
-  if (info.si_signo == SIGSEGV && shared_.contains(address)) return make_private(regs, address);
-  end(Outcome::fault, fmt::format("signal {} at {:#x}", info.si_signo, address.value));
+  on_fault(regs, info);
 }
 
 void Executor::begin_next_sample(const Registers& guest) {
   buffer_ = (buffer_ + 1) % emu::kBufferCount;
   choose_start();
   phase_ = Phase::recorded;
+  current().traced = false;  // this one not yet
   budget_.seconds = next_.seconds;
   clock_.start(tid(), budget_.price, work());
   deadline_.start(budget_.seconds);

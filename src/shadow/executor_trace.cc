@@ -130,7 +130,7 @@ void Executor::finish_trace(uint64_t cursor, std::span<const trace::Word> last_w
     tickets_[buffer_] = sink_.submit({stream(current_), {words, count}});
   }
   for (size_t i = 0; i < threads_.size(); i++) {
-    if (!std::exchange(threads_[i]->traced, false)) continue;
+    if (!threads_[i]->traced) continue;
     const uint64_t ticket = sink_.submit({stream(i), last_words});
     tickets_[buffer_] = std::max(tickets_[buffer_], ticket);
   }

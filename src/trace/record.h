@@ -72,13 +72,14 @@ constexpr std::array<Word, 2> gap(GapReason reason) {
 constexpr std::array<Word, 2> sample_end(EndReason reason) {
   return {special_word(SpecialKind::sample_end, 2), static_cast<Word>(reason)};
 }
-// Of a sample_end record: what was sampled since the last such end is one observation.
-constexpr bool ends_observation(std::span<const Word> record) {
-  return record.size() < 2 || record[1] != static_cast<Word>(EndReason::pauses);
-}
 constexpr bool is_special(Word w) { return (w & kSpecialBit) != 0; }
 constexpr SpecialKind special_kind(Word w) { return static_cast<SpecialKind>(w & 0xff); }
 constexpr uint32_t special_length(Word w) { return (w >> 8) & 0xffff; }
+// Is what was sampled since the last such special record one observation?
+constexpr bool ends_observation(std::span<const Word> record) {
+  return special_kind(record[0]) == SpecialKind::sample_end &&
+         (record.size() < 2 || record[1] != static_cast<Word>(EndReason::pauses));
+}
 
 // A piece of one guest thread's trace, in order. Chunks of a thread arrive in order; a record
 // never spans two chunks.

@@ -336,6 +336,15 @@ TEST_CASE("pages of memory are read, and rubbish is not") {
   CHECK(own->resident > 0);
 }
 
+TEST_CASE("times on a processor are read, and rubbish is not") {
+  const auto times = parse_schedstat("123456789 42 7\n");
+  REQUIRE(times);
+  CHECK(times->used == 123456789);
+  CHECK(times->waited == 42);
+  for (const char* bad : {"", "\n", "1 2\n", "1 2 3", "x 2 3\n", "1 -2 3\n"})
+    CHECK_MESSAGE(!parse_schedstat(bad), bad);
+}
+
 TEST_CASE("our own stat has our name, threads and processor") {
   char old[16];
   ::prctl(PR_GET_NAME, old);

@@ -7,7 +7,7 @@ namespace shadowprof::sample {
 namespace {
 
 TEST_CASE("faults that come with a replica are ours, and those that come anyway are not") {
-  FaultAccount account({0, 5000});
+  FaultAccount account;
   SampleCost cost;
   account.begin(1, {1000, 5000}, cost);
   CHECK(cost.faults_afterwards == 0);
@@ -20,7 +20,7 @@ TEST_CASE("faults that come with a replica are ours, and those that come anyway 
 }
 
 TEST_CASE("pages that the program gets are its own faults, and no page is copied twice") {
-  FaultAccount account({0, 0});
+  FaultAccount account;
   SampleCost cost;
   account.begin(1, {100, 100}, cost);
   CHECK(account.ours(1.1, {500, 450}) == 50);
@@ -30,7 +30,7 @@ TEST_CASE("pages that the program gets are its own faults, and no page is copied
 }
 
 TEST_CASE("what a sample that failed has cost counts for the next one") {
-  FaultAccount account({0, 5000});
+  FaultAccount account;
   SampleCost first, second;
   account.begin(1, {0, 5000}, first);
   account.end(2, {10, 5000}, first);
