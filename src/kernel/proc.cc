@@ -368,6 +368,24 @@ Result<ScheduleTimes> read_schedstat(Tid thread) {
   return of_file(path, parse_schedstat(text));
 }
 
+Result<uint64_t> parse_reused_pages(std::string_view text) {
+  constexpr std::string_view kName = "pgreuse ";
+  for (size_t at = text.find(kName); at != text.npos; at = text.find(kName, at + 1)) {
+    if (at != 0 && text[at - 1] != '\n') continue;
+    Cursor c(text.substr(at + kName.size()));
+    uint64_t count = 0;
+    if (!c.number(&count)) break;
+    return count;
+  }
+  return fail("no count of reused pages");
+}
+
+Result<uint64_t> read_reused_pages() {
+  const std::string path = "/proc/vmstat";
+  SP_ASSIGN(const std::string text, read_file(path));
+  return of_file(path, parse_reused_pages(text));
+}
+
 std::optional<Tid> parse_task_name(std::string_view name) {
   Cursor c(name);
   Tid tid;

@@ -134,6 +134,12 @@ struct ScheduleTimes {
 Result<ScheduleTimes> parse_schedstat(std::string_view text);
 Result<ScheduleTimes> read_schedstat(Tid thread);
 
+// --- /proc/vmstat -----------------------------------------------------------------------------
+
+// Since the machine was started: page faults on pages that had been shared and were not any more.
+Result<uint64_t> parse_reused_pages(std::string_view text);
+Result<uint64_t> read_reused_pages();
+
 // --- /proc/PID/task ---------------------------------------------------------------------------
 
 // Nothing if `name` is no thread's directory entry.

@@ -7,43 +7,66 @@
 namespace shadowprof::sample {
 namespace {
 
+// Seconds, of which a program's own faults are the mean.
+constexpr double kMemory = 2;
+// A program of more than so many times the pages may write to all the others.
+constexpr double kSaysOf = 4;
+
 double more(uint64_t now, uint64_t before) {
   return now > before ? static_cast<double>(now - before) : 0;
 }
 
 }  // namespace
 
+// Faults since the last event that did not give it pages that it still has.
+double FaultAccount::beyond_growth(const FaultMarks& marks) const {
+  return std::max(0.0, more(marks.faults, before_.faults) - more(marks.resident, before_.resident));
+}
+
 double FaultAccount::ours(double now, const FaultMarks& marks) const {
-  const double own = std::max(rate_ * (now - event_at_), more(marks.pages, before_.pages));
-  return std::clamp(more(marks.faults, before_.faults) - own, 0.0,
-                    static_cast<double>(before_.pages));
+  return std::clamp(beyond_growth(marks) - rate_ * (now - event_at_), 0.0, most_ours_);
 }
 
-void FaultAccount::begin(double now, const FaultMarks& marks, SampleCost& cost) {
-  const bool is_first = event_at_ <= 0;
+double FaultAccount::settle(double now, const FaultMarks& marks) {
+  if (alive_ != 0) return 0;
   const double gap = now - event_at_;
-  if (alive_++ != 0) {
-    unclaimed_ += ours(now, marks);
-  } else if (!is_first && gap > 0) {
-    // It rises slowly: a burst of faults is rather ours than the program's.
-    const double rate = more(marks.faults, before_.faults) / gap;
-    rate_ = rate_ == 0 ? rate : std::min(1.1 * rate_ + 1, rate);
-    cost.faults_afterwards = std::exchange(unclaimed_afterwards_, 0) + ours(now, marks);
+  double left = 0;
+  if (event_at_ > 0 && gap > 0) {
+    const double faults = beyond_growth(marks);
+    left = std::min(faults, most_ours_);
+    if (marks.reused && before_.reused) left = std::min(left, more(*marks.reused, *before_.reused));
+    rate_ += ((faults - left) / gap - rate_) * std::min(1.0, gap / kMemory);
   }
+  pass(now, marks, left);
+  return left;
+}
+
+// `ours` are known now.
+void FaultAccount::pass(double now, const FaultMarks& marks, double ours) {
+  last_ours_ += ours;
+  most_ours_ -= ours;
   before_ = marks;
   event_at_ = now;
 }
 
-void FaultAccount::end(double now, const FaultMarks& marks, SampleCost& cost) {
-  alive_--;
-  cost.faults_while_alive = std::exchange(unclaimed_, 0) + ours(now, marks);
-  before_ = marks;
-  event_at_ = now;
+void FaultAccount::begin(double now, const FaultMarks& marks) {
+  if (alive_++ != 0) unclaimed_ += ours(now, marks);
+  pass(now, marks, 0);
+  last_ours_ = 0;
+  last_pages_ = most_ours_ = static_cast<double>(marks.pages);
 }
 
-void FaultAccount::failed(const SampleCost& cost) {
+double FaultAccount::end(double now, const FaultMarks& marks) {
   alive_--;
-  unclaimed_afterwards_ += cost.faults_afterwards;
+  const double since = ours(now, marks);
+  pass(now, marks, since);
+  return std::exchange(unclaimed_, 0) + since;
+}
+
+double FaultAccount::expected(uint64_t pages) const {
+  const double known = std::min(static_cast<double>(pages), kSaysOf * last_pages_);
+  const double share = last_pages_ > 0 ? std::min(1.0, last_ours_ / last_pages_) : 0;
+  return share * known + static_cast<double>(pages) - known;
 }
 
 }  // namespace shadowprof::sample

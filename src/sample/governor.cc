@@ -18,6 +18,10 @@ constexpr double kGreatestLength = 0.02;
 constexpr double kMostGrowth = 8;  // from one typical length to the next
 // Of what a sample costs however long it is, what its length may cost.
 constexpr double kGrowingShare = 0.25;
+// Seconds, whose budget may be spent before they have passed if a fork turns out to be dear.
+constexpr double kLent = 10;
+// Of the budget, while forks are too dear.
+constexpr double kSpentMeanwhile = 0.5;
 // Of the typical length, the lengths of samples that stand for less time than others, or more.
 constexpr double kLeastPart = 0.1;
 constexpr double kMostPart = 4;
@@ -54,7 +58,7 @@ void Governor::sampled(double now, const SampleCost& sample) {
   missed_in_a_row_ = 0;
   const double cost_before = cost();
   pause_ += sample.pause;
-  fault_cost_ += sample.faults_while_alive * price_.copied + sample.faults_afterwards * price_.kept;
+  fault_cost_ += sample.faults_while_alive * price_.copied;
   contention_ += sample.contention;
   log_ += sample.log;
   last_cost_ = cost() - cost_before;
@@ -94,10 +98,9 @@ double Governor::next_length(double now) {
 // be seen of the parts of a program in which they are dear.
 void Governor::choose_length(const SampleCost& sample) {
   if (sample.guest_s == 0) return;
-  const double faults = sample.faults_while_alive + sample.faults_afterwards;
   const double dearer = std::max(0.0, price_.copied - price_.kept);
   recent_++;
-  fixed_ += sample.pause + faults * price_.kept;
+  fixed_ += sample.pause + sample.faults_while_alive * price_.kept;
   growing_ += sample.faults_while_alive * dearer + sample.contention + sample.log;
   guest_ += sample.guest_s;
   lived_ += sample.lifetime;
@@ -110,6 +113,24 @@ void Governor::choose_length(const SampleCost& sample) {
   const double by_load = lived_ > 0 ? options_.load * gap * guest_ / lived_ : most;
   length_ = std::clamp(std::min(balanced, by_load), kLeastLength, most);
   for (double* sum : {&recent_, &fixed_, &growing_, &guest_, &lived_}) *sum /= 2;
+}
+
+void Governor::faulted(double count) {
+  const double cost = count * price_.kept;
+  fault_cost_ += cost;
+  last_cost_ += cost;
+  fixed_ += cost;
+}
+
+void Governor::interpreted(double now, double pause) {
+  pause_ += pause;
+  const double pace = pause / (kSpentMeanwhile * options_.max_overhead);
+  next_ = std::max(now + pace * jitter(), cost() / options_.max_overhead + options_.delay);
+}
+
+double Governor::seconds_until_affordable(double cost, double now) const {
+  const double paid_at = (this->cost() + cost) / options_.max_overhead + options_.delay - kLent;
+  return std::max(0.0, paid_at - now);
 }
 
 void Governor::missed(double now, double longest) {

@@ -28,6 +28,7 @@
 // Times are seconds since sampling began. Nothing here looks at a clock or a process.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 
@@ -48,7 +49,6 @@ struct SampleCost {
   double pause = 0;
   double lifetime = 0;
   double faults_while_alive = 0;
-  double faults_afterwards = 0;
   double contention = 0;  // seconds
   double log = 0;         // seconds that the program stood still so that its input could be kept
   double guest_s = 0;  // that the replica executed the program; 0: says nothing about the next ones
@@ -63,6 +63,13 @@ class Governor {
   // A sample has begun; others may, before it ends.
   void began(double now);
   void sampled(double now, const SampleCost& cost);
+  // The program took so many page faults more for samples that had ended.
+  void faulted(double count);
+  // It was not forked, but stood still for a sample. What is not spent so is saved up for a fork.
+  void interpreted(double now, double pause);
+  // Until the budget can bear a sample that costs so much; 0: it does. Some seconds' is lent.
+  double seconds_until_affordable(double cost, double now) const;
+  void wait(double until) { next_ = std::max(next_, until); }
   // Samples are needed so many times less often than the budget allows (convergence.h); at least 1.
   void set_patience(double factor) { patience_ = factor; }
   // Of a sample that begins now, in seconds.
@@ -78,10 +85,6 @@ class Governor {
 
   uint64_t samples() const { return samples_; }
   double pause_total() const { return pause_; }
-  // In which the budget pays for so much.
-  double seconds_for(double cost) const { return cost / options_.max_overhead; }
-  // Of the last sample that has ended, in seconds.
-  double last_cost() const { return last_cost_; }
   // Cost to the program as a share of the time that has passed.
   double estimated_share(double now) const { return now > 0 ? cost() / now : 0; }
 

@@ -26,12 +26,15 @@ void LaterSamples::begin(double pause) {
   last_age_ = last_native_ = 0;
 }
 
+bool LaterSamples::is_too_dear(double cost) const {
+  return cost > std::max(pause_, max_overhead_ * kBudgetOf);
+}
+
 std::optional<shadow::NextSample> LaterSamples::next(double age, double cost) {
   samples_++;
   recording_ += std::max(0.0, age - last_age_ - last_native_);
   const double stands_for = (pause_ + cost) / max_overhead_;
-  const double most = std::max(pause_, max_overhead_ * kBudgetOf);
-  if (age > std::min(kLongest, load_ * stands_for) || cost > most) return std::nullopt;
+  if (age > std::min(kLongest, load_ * stands_for) || is_too_dear(cost)) return std::nullopt;
   std::uniform_real_distribution<double> jitter(0.5, 1.5);
   last_age_ = age;
   const double recording = recording_ / samples_;

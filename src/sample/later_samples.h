@@ -31,6 +31,8 @@ class LaterSamples {
 
   // A replica whose fork stopped the program for `pause` seconds.
   void begin(double pause);
+  // It is to end, with its present sample.
+  bool is_too_dear(double cost) const;
   // A sample of it is over; it has lived for `age` seconds, in which it has cost the program `cost`
   // seconds. Nothing: it has given enough.
   std::optional<shadow::NextSample> next(double age, double cost);

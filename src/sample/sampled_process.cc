@@ -31,8 +31,7 @@ double seconds_since(Clock::time_point moment) {
   return std::chrono::duration<double>(Clock::now() - moment).count();
 }
 
-uint64_t own_pages_of(Tid process) {
-  const auto pages = kernel::read_statm(process);
+uint64_t own_pages_of(const Result<kernel::MemoryPages>& pages) {
   return pages && pages->resident > pages->of_files ? pages->resident - pages->of_files : 0;
 }
 
@@ -106,8 +105,9 @@ Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_
   return replicas;
 }
 
-double SampledProcess::fork_pause() const {
-  return kForkPerPage * static_cast<double>(own_pages_of(program_.pid()));
+double SampledProcess::fork_cost(const shadow::FaultPrice& price) const {
+  const uint64_t pages = own_pages_of(kernel::read_statm(program_.pid()));
+  return kForkPerPage * static_cast<double>(pages) + price.kept * account_.expected(pages);
 }
 
 Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable& table,
@@ -212,8 +212,16 @@ FaultMarks SampledProcess::look(double now) {
   static const double ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
   cpu_at_last_ = static_cast<double>(stat->user_ticks) / ticks;
   last_look_ = now;
-  marks_ = {stat->minor_faults, own_pages_of(program_.pid())};
+  const auto pages = kernel::read_statm(program_.pid());
+  marks_ = {stat->minor_faults, own_pages_of(pages), pages ? pages->resident : 0, std::nullopt};
   return marks_;
+}
+
+// At the beginning or the end of a time without a replica.
+FaultMarks SampledProcess::look_between(double now) {
+  FaultMarks marks = look(now);
+  if (const auto reused = kernel::read_reused_pages()) marks.reused = *reused;
+  return marks;
 }
 
 bool SampledProcess::has_processor_quota() {

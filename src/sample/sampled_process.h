@@ -6,8 +6,8 @@
 //   interpret()   instead of it, where that takes too long: what the program would do next is
 //              interpreted while it stands still (burst_emulator.h)
 //   begin()    before it, and
-//   end()      after the replica's death: the program's page faults, as far as samples cause them.
-//              Replicas that live at a time share the faults: each has those since the last event
+//   end()      after the replica's death, and
+//   settle()   between replicas: the program's page faults, as far as samples cause them
 //   look(), fill_ahead()   between samples: what the next one will execute is translated
 //   leave()    nothing of ours is in the program any more, and it is traced no longer
 //
@@ -62,9 +62,9 @@ class SampledProcess {
   // that costs no more than `log_s` seconds; 0: none is. EAGAIN: the program sleeps.
   Result<std::vector<shadow::Replica>> fork(size_t count, bool at_idle_priority, double log_s,
                                             double& pause);
-  // How long a fork would stop it, in seconds: its page tables are copied. With huge pages it is
-  // less.
-  double fork_pause() const;
+  // What a fork will cost it, in seconds: its page tables are copied, and it faults on pages that it
+  // writes to later. With huge pages it is less.
+  double fork_cost(const shadow::FaultPrice& price) const;
   struct Interpreted {
     double pause = 0;  // seconds
     uint64_t instructions = 0;
@@ -100,9 +100,10 @@ class SampledProcess {
   bool has_processor_quota();
 
   // As FaultAccount's.
-  void begin(double now, SampleCost& cost) { account_.begin(now, look(now), cost); }
-  void end(double now, SampleCost& cost) { account_.end(now, look(now), cost); }
-  void failed(const SampleCost& cost) { account_.failed(cost); }
+  double settle(double now) { return account_.settle(now, look_between(now)); }
+  void begin(double now) { account_.begin(now, look(now)); }
+  double end(double now) { return account_.end(now, look_between(now)); }
+  void failed() { account_.failed(); }
   double faults_of_ours(double now) { return account_.ours(now, look(now)); }
   // Page faults of the program up to the last of these.
   uint64_t faults_seen() const { return marks_.faults; }
@@ -117,6 +118,7 @@ class SampledProcess {
   void keep_log(shadow::Replica& replica, double most_s);
   void see(Tid process, const ptrace::Registers& registers);
   FaultMarks look(double now);
+  FaultMarks look_between(double now);
 
   shadow::Program program_;
   Space space_;

@@ -24,6 +24,8 @@ constexpr double kLongestWait = 1.0;
 constexpr double kPatience = 0.1;
 // At 5 GB a second, which is as fast as memory can be written, 10 MB more than allowed are taken.
 constexpr double kPollForMemory = 0.002;
+// In so long a program copies 2,500 pages.
+constexpr double kPollForCost = 0.005;
 // Of the budget, that looks at where the program is may take. Before the first one it is loaded.
 constexpr double kLookShare = 0.1;
 constexpr double kFirstLook = 0.005;
@@ -66,6 +68,7 @@ void ShadowRun::run() {
     if (programs_.empty()) break;
     const double now = elapsed();
     if (watch_.interrupted() || (options_.duration > 0 && now >= options_.duration)) break;
+    if (samples_.empty() && now >= settles_at_) settle_accounts();
     // What is known already is translated before the first sample, if that does not take long.
     const bool may_wait = counts_.moments == 0 && !interprets_ && now < delay_ + kLongestFill;
     if (may_wait && options_.prefill && fill_ahead()) continue;
@@ -78,6 +81,7 @@ void ShadowRun::run() {
   }
   end_replicas();
   if (programs_.empty()) return;
+  settle_accounts();
   leave_programs();
   sampling_s_ = elapsed();
   if (first().is_ours() && !watch_.interrupted()) watch_.wait_for_end(first_->program());
@@ -96,6 +100,7 @@ double ShadowRun::next_event() const {
     next = std::min(next, elapsed() + sample.executor->next_idle());
     next = std::min(next, sample.forked_at + kLongestLife);
     if (crowding_.at_idle_priority()) next = std::min(next, elapsed() + kPatience);
+    if (sample.budget.next) next = std::min(next, costs_at_);
   }
   return next;
 }
@@ -218,8 +223,21 @@ bool ShadowRun::is_crowded_out(const Sample& sample) const {
                                   sample.executor->counts());
 }
 
+// Of a replica that lives.
+double ShadowRun::cost_up_to_now(SampledProcess& program, double forked_at) const {
+  const double now = elapsed();
+  return price_.copied * program.faults_of_ours(now) + crowding_.cost_of(now - forked_at);
+}
+
+bool ShadowRun::is_too_dear(const Sample& sample) const {
+  return sample.budget.next && !sample.has_ended &&
+         later_.is_too_dear(cost_up_to_now(*sample.program, sample.forked_at));
+}
+
 void ShadowRun::look_after_replicas() {
   uint64_t taken = options_.max_memory != 0 && !samples_.empty() ? own_memory() : 0;
+  const bool looks_at_costs = elapsed() >= costs_at_;
+  if (looks_at_costs) costs_at_ = elapsed() + kPollForCost;
   for (size_t i = 0; i < samples_.size();) {
     Sample& sample = samples_[i];
     shadow::Execution& executor = *sample.executor;
@@ -229,6 +247,7 @@ void ShadowRun::look_after_replicas() {
       executor.leave_idle_priority();
     }
     if (elapsed() > sample.forked_at + kLongestLife) executor.request_end(Outcome::too_old);
+    if (looks_at_costs && is_too_dear(sample)) executor.request_end(Outcome::cost);
     if (executor.ending()) note_end(sample);
     if (options_.max_memory != 0 && !executor.is_done()) taken += memory_of(sample);
     if (taken > options_.max_memory) executor.request_end(Outcome::memory);

@@ -138,6 +138,8 @@ class ShadowRun {
   bool is_too_large(const ProgramRef& program);
   uint64_t memory_of(const Sample& sample) const;
   bool is_crowded_out(const Sample& sample) const;
+  double cost_up_to_now(SampledProcess& program, double forked_at) const;
+  bool is_too_dear(const Sample& sample) const;
   bool has_room() const { return samples_.size() < crowding_.shadows(); }
   void wait_until(double moment);
   void end_replicas();
@@ -151,12 +153,12 @@ class ShadowRun {
   void sample();
   bool is_to_be_verified() const;
   bool keeps_log_of(const ProgramRef& program) const;
-  bool is_fork_too_dear(const SampledProcess& program);
   void interpret(SampledProcess& program);
   void begin(Sample sample);
   void begin_verification(std::vector<shadow::Replica> replicas, Sample sample);
   void conclude_verification();
   void note_end(Sample& sample);
+  void settle_accounts();
   void finish(Sample& sample);
   static shadow::ProcessorTime for_others(const Sample& sample, shadow::ProcessorTime time);
   double guest_seconds(const Sample& sample) const;
@@ -181,7 +183,8 @@ class ShadowRun {
   Crowding crowding_;
   double delay_;
   bool interprets_ = false;     // the last sample, or tried to
-  double interprets_until_ = 0;
+  double settles_at_ = 0;
+  double costs_at_ = 0;  // are looked at again
   bool told_of_bursts_ = false;
   double input_need_ = 0;  // share of the last samples that ended for want of input, or had it
   double busy_since_ = 0;  // this thread has not looked for reports since

@@ -26,9 +26,9 @@ constexpr double kFarEnough = 0.5;
 // Of a replica, roughly, where no clock says it.
 constexpr double kInstructionsPerSecond = 2e9;
 // Samples further apart than so many seconds say too little of the program.
-constexpr double kSeldom = 10;
-// A fork that was too dear is tried again when the budget could have paid for so many of them.
-constexpr double kProbeEvery = 4;
+constexpr double kSeldom = 1;
+// How often faults are counted that come between samples.
+constexpr double kSettleEvery = 0.5;
 // Of a program that is not forked, how long a sample is.
 constexpr double kBurst = 0.002;  // seconds
 // With --verify, one of so many is verified.
@@ -63,8 +63,15 @@ void ShadowRun::sample() {
     counts_.sleeping++;
     return governor_.missed(now);
   }
-  interprets_ = is_fork_too_dear(*sample.program);
-  if (interprets_) return interpret(*sample.program);
+  if (samples_.empty()) {
+    settle_accounts();
+    if (now < governor_.next_sample()) return;
+    const double wait =
+        governor_.seconds_until_affordable(sample.program->fork_cost(price_), now);
+    interprets_ = wait > kSeldom && options_.may_interpret;
+    if (interprets_) return interpret(*sample.program);
+    if (wait > 0) return governor_.wait(now + wait);
+  }
   if (is_too_large(sample.program)) {
     counts_.no_memory++;
     return governor_.missed(now);
@@ -75,7 +82,7 @@ void ShadowRun::sample() {
   }
   sample.forked_at = elapsed();
   sample.our_cpu_at_fork = cpu_seconds_of(RUSAGE_SELF);
-  sample.program->begin(sample.forked_at, sample.cost);
+  sample.program->begin(sample.forked_at);
   const bool verifies = is_to_be_verified();
   sample.faults_at_fork = sample.program->faults_seen();
   const bool is_wanted = options_.input_log == InputLogging::on ||
@@ -85,7 +92,7 @@ void ShadowRun::sample() {
       sample.program->fork(verifies ? 2 : 1, crowding_.at_idle_priority(),
                            logs && !verifies ? options_.most_log_s : 0, sample.cost.pause);
   if (!replicas) {
-    sample.program->failed(sample.cost);
+    sample.program->failed();
     const bool sleeps = replicas.error().errno_value == EAGAIN;
     (sleeps ? counts_.sleeping : counts_.refused)++;
     if (!sleeps && replicas.error().errno_value != ESRCH)
@@ -107,20 +114,12 @@ void ShadowRun::sample() {
   begin(std::move(sample));
 }
 
-// By what it will take to copy the page tables, or by what the last one cost in all.
-bool ShadowRun::is_fork_too_dear(const SampledProcess& program) {
-  if (!options_.may_interpret) return false;
-  const double pause = program.fork_pause();
-  if (governor_.seconds_for(pause) < kSeldom && elapsed() >= interprets_until_) return false;
-  if (!std::exchange(told_of_bursts_, true)) {
-    info("a fork costs the program {:.0f} ms: it is profiled in bursts instead",
-         1e3 * std::max(pause, governor_.last_cost()));
-  }
-  return true;
-}
-
 // A sample of a program that is not forked.
 void ShadowRun::interpret(SampledProcess& program) {
+  if (!std::exchange(told_of_bursts_, true)) {
+    info("a fork may cost the program {:.0f} ms: until the budget pays for that it is profiled in bursts",
+         1e3 * program.fork_cost(price_));
+  }
   const double begun = elapsed();
   const double length = kBurst * std::uniform_real_distribution<double>(0.5, 1.5)(random_);
   const auto done = program.interpret(table_, sink_, options_.plan, length);
@@ -134,9 +133,9 @@ void ShadowRun::interpret(SampledProcess& program) {
   counts_.pauses.push_back(done->pause);
   counts_.timeline.push_back(timeline_row(begun, done->instructions, done->pause, done->pause));
   counts_.ended[done->ended]++;
-  detail("sample {}: {} instructions interpreted, {:.2f} ms, ended by {}", governor_.samples() + 1,
+  detail("burst {}: {} instructions interpreted, {:.2f} ms, ended by {}", counts_.bursts,
          done->instructions, 1e3 * done->pause, done->ended);
-  governor_.sampled(elapsed(), {.pause = done->pause, .lifetime = elapsed() - begun});
+  governor_.interpreted(elapsed(), done->pause);
 }
 
 // The first sample, and then one of a few.
@@ -156,7 +155,7 @@ void ShadowRun::begin_verification(std::vector<shadow::Replica> replicas, Sample
     if (!made) {
       watch_.warn_once(made.error().message);
       for (const shadow::Replica& replica : replicas) sample.program->let_die(replica);
-      sample.program->failed(sample.cost);
+      sample.program->failed();
       return governor_.missed(elapsed());
     }
     verifier_ = std::move(*made);
@@ -167,7 +166,7 @@ void ShadowRun::begin_verification(std::vector<shadow::Replica> replicas, Sample
   other.forked_at = sample.forked_at;
   other.our_cpu_at_fork = sample.our_cpu_at_fork;
   other.faults_at_fork = sample.faults_at_fork;
-  other.program->begin(sample.forked_at, other.cost);
+  other.program->begin(sample.forked_at);
   other.length = sample.length;
   sample.verifies = other.verifies = true;
   const auto instructions = static_cast<uint64_t>(sample.length * kInstructionsPerSecond);
@@ -180,7 +179,7 @@ void ShadowRun::begin_verification(std::vector<shadow::Replica> replicas, Sample
 void ShadowRun::begin(Sample sample) {
   if (const Status started = sample.executor->start(); !started) {
     counts_.refused++;
-    sample.program->failed(sample.cost);
+    sample.program->failed();
     const int why = started.error().errno_value;
     const bool moved = why == EEXIST;
     if (!moved && why != ESRCH && why != EBUSY) watch_.warn_once(started.error().message);
@@ -203,7 +202,18 @@ void ShadowRun::note_end(Sample& sample) {
   sample.has_ended = true;
   const double now = elapsed();
   sample.cost.lifetime = now - sample.forked_at;
-  sample.program->end(now, sample.cost);
+  sample.cost.faults_while_alive = sample.program->end(now);
+}
+
+// What samples that are over have left to the programs.
+void ShadowRun::settle_accounts() {
+  const double now = elapsed();
+  settles_at_ = now + kSettleEvery;
+  for (const ProgramRef& program : programs_) {
+    const double faults = program->settle(now);
+    counts_.extra_faults += faults;
+    governor_.faulted(faults);
+  }
 }
 
 // Its trace is read: what it was worth, and what it cost.
@@ -237,17 +247,16 @@ void ShadowRun::finish(Sample& sample) {
          done.fragments, done.misses, 1e3 * (now - sample.forked_at), to_string(ending.outcome),
          describe(ending));
   detail(
-      "  paused {:.0f} us, lived {:.1f} ms, executed {:.2f} of {:.2f} ms; faults {:.0f} and {:.0f} "
-      "after",
+      "  paused {:.0f} us, lived {:.1f} ms, executed {:.2f} of {:.2f} ms, {:.0f} page faults",
       1e6 * sample.cost.pause, 1e3 * sample.cost.lifetime, 1e3 * guest_seconds(sample),
-      1e3 * sample.length, sample.cost.faults_while_alive, sample.cost.faults_afterwards);
+      1e3 * sample.length, sample.cost.faults_while_alive);
   if (!sample.verifies) {
     counts_.timeline.push_back(timeline_row(sample.forked_at, done.instructions, sample.cost.pause,
                                             sample.cost.lifetime));
   }
   finish_log(sample, ending);
   if (!sample.executor->is_our_child()) sample.program->died(sample.executor->tid());
-  counts_.extra_faults += sample.cost.faults_while_alive + sample.cost.faults_afterwards;
+  counts_.extra_faults += sample.cost.faults_while_alive;
   // Lengths are for samples that are only run.
   if (!sample.verifies && done.samples == 0) sample.cost.guest_s = guest_seconds(sample);
   if (sample.log) sample.cost.log = sample.log->cost();
@@ -258,8 +267,6 @@ void ShadowRun::finish(Sample& sample) {
     governor_.set_patience(convergence_.patience());
   }
   governor_.sampled(now, sample.cost);
-  const double pace = governor_.seconds_for(governor_.last_cost());
-  if (pace > kSeldom) interprets_until_ = now + kProbeEvery * pace;
 }
 
 // It has not waited for the program while it waited for us.
@@ -301,9 +308,7 @@ std::function<std::optional<shadow::NextSample>()> ShadowRun::later_samples(cons
   return [this, program = sample.program,
           forked_at = sample.forked_at]() -> std::optional<shadow::NextSample> {
     if (!crowding_.at_idle_priority() || memory_is_short()) return std::nullopt;
-    const double now = elapsed();
-    const double age = now - forked_at;
-    return later_.next(age, price_.copied * program->faults_of_ours(now) + crowding_.cost_of(age));
+    return later_.next(elapsed() - forked_at, cost_up_to_now(*program, forked_at));
   };
 }
 

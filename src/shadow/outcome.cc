@@ -29,6 +29,8 @@ const char* to_string(Outcome outcome) {
       return "too_old";
     case Outcome::memory:
       return "memory";
+    case Outcome::cost:
+      return "cost";
     case Outcome::died:
       return "died";
     case Outcome::stopped:

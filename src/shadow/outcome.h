@@ -21,6 +21,7 @@ enum class Outcome : uint8_t {
   no_room,        // the code cache, or the place for it, is taken
   too_old,        // it lived longer than allowed
   memory,         // more memory was taken than allowed
+  cost,           // the program copied more pages for it than the budget pays for
   died,           // somebody killed it, or memory ran out
   stopped,        // profiling ended
 };

@@ -345,6 +345,14 @@ TEST_CASE("times on a processor are read, and rubbish is not") {
     CHECK_MESSAGE(!parse_schedstat(bad), bad);
 }
 
+TEST_CASE("reused pages are read, and rubbish is not") {
+  const auto count = parse_reused_pages("pgfault 11\nxpgreuse 5\npgreuse 42\npgsteal_kswapd 7\n");
+  REQUIRE(count);
+  CHECK(*count == 42);
+  for (const char* bad : {"", "pgfault 11\n", "pgreuse", "pgreuse \n", "pgreuse x\n", "xpgreuse 5\n"})
+    CHECK_MESSAGE(!parse_reused_pages(bad), bad);
+}
+
 TEST_CASE("our own stat has our name, threads and processor") {
   char old[16];
   ::prctl(PR_GET_NAME, old);

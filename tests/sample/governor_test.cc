@@ -33,7 +33,7 @@ TEST_CASE("the overhead stays within the budget, and uses it") {
     GovernorOptions options;
     options.max_overhead = budget;
     options.load = 1;
-    const Simulated result = simulate(options, {0.001, 0.01, 500, 100}, 60);
+    const Simulated result = simulate(options, {0.001, 0.01, 500}, 60);
     CHECK(result.overhead <= 1.1 * budget);
     CHECK(result.overhead >= 0.7 * budget);
   }
@@ -44,7 +44,7 @@ TEST_CASE("cheap samples are bounded by the load") {
     GovernorOptions options;
     options.max_overhead = 1;
     options.load = load;
-    const Simulated result = simulate(options, {0.0001, 0.02, 0, 0}, 60);
+    const Simulated result = simulate(options, {0.0001, 0.02, 0}, 60);
     CHECK(result.load <= 1.1 * load);
     CHECK(result.load >= 0.7 * load);
   }
@@ -55,7 +55,7 @@ TEST_CASE("a frequency is not exceeded") {
   options.max_overhead = 1;
   options.load = 1;
   options.frequency = 10;
-  const Simulated result = simulate(options, {0.0001, 0.001, 0, 0}, 60);
+  const Simulated result = simulate(options, {0.0001, 0.001, 0}, 60);
   CHECK(result.samples <= 660);
   CHECK(result.samples >= 480);
 }
@@ -66,7 +66,7 @@ TEST_CASE(
   options.delay = 5;
   Governor governor(options, {});
   CHECK(governor.next_sample() >= 5);
-  governor.sampled(5.1, {0.01, 0.01, 0, 0});
+  governor.sampled(5.1, {0.01, 0.01, 0});
   CHECK(governor.next_sample() > 5.5);
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("a sleeping program is looked at less and less often") {
 
 // What a sample of so many seconds costs where only the pause is fixed.
 SampleCost cost_of(double length, double pause, double per_second) {
-  SampleCost cost{pause, 0.01, 0, 0};
+  SampleCost cost{pause, 0.01, 0};
   cost.contention = per_second * length;
   cost.guest_s = length;
   return cost;
@@ -142,8 +142,8 @@ TEST_CASE("the same seed gives the same moments") {
   options.seed = 42;
   Governor a(options, {}), b(options, {});
   for (int i = 1; i < 100; i++) {
-    a.sampled(i, {0.001, 0.01, 0, 0});
-    b.sampled(i, {0.001, 0.01, 0, 0});
+    a.sampled(i, {0.001, 0.01, 0});
+    b.sampled(i, {0.001, 0.01, 0});
     CHECK(a.next_sample() == b.next_sample());
   }
 }
