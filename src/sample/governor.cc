@@ -18,7 +18,7 @@ constexpr double kGreatestLength = 0.02;
 constexpr double kMostGrowth = 8;  // from one typical length to the next
 // Of what a sample costs however long it is, what its length may cost.
 constexpr double kGrowingShare = 0.25;
-// Seconds, whose budget may be spent before they have passed if a fork turns out to be dear.
+// Seconds, whose budget may be spent before they have passed, if it is enough.
 constexpr double kLent = 10;
 // Of the budget, while forks are too dear.
 constexpr double kSpentMeanwhile = 0.5;
@@ -129,8 +129,9 @@ void Governor::interpreted(double now, double pause) {
 }
 
 double Governor::seconds_until_affordable(double cost, double now) const {
-  const double paid_at = (this->cost() + cost) / options_.max_overhead + options_.delay - kLent;
-  return std::max(0.0, paid_at - now);
+  const double alone = cost / options_.max_overhead;
+  const double paid_at = this->cost() / options_.max_overhead + alone + options_.delay;
+  return std::max(0.0, paid_at - (alone <= kLent ? kLent : 0) - now);
 }
 
 void Governor::missed(double now, double longest) {

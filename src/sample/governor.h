@@ -67,7 +67,8 @@ class Governor {
   void faulted(double count);
   // It was not forked, but stood still for a sample. What is not spent so is saved up for a fork.
   void interpreted(double now, double pause);
-  // Until the budget can bear a sample that costs so much; 0: it does. Some seconds' is lent.
+  // Until the budget bears a sample that may cost so much; 0: it does. Some seconds' is lent to one
+  // that costs no more than that.
   double seconds_until_affordable(double cost, double now) const;
   void wait(double until) { next_ = std::max(next_, until); }
   // Samples are needed so many times less often than the budget allows (convergence.h); at least 1.

@@ -23,6 +23,10 @@ constexpr int kSteps = 60'000;
 constexpr int kRounds = 9;
 // What is more than that is somebody else's doing.
 constexpr double kMost = 0.3;
+// What is less is believed at once.
+constexpr double kCredible = 0.02;
+constexpr int kTries = 3;
+constexpr auto kPause = std::chrono::milliseconds(15);
 
 uint64_t work(std::vector<uint64_t>& memory, uint64_t seed) {
   uint64_t x = seed;
@@ -120,6 +124,21 @@ class Neighbour {
   std::thread thread_;
 };
 
+// On this processor, with and without one on `other`.
+double measure(std::vector<uint64_t>& memory, size_t other) {
+  // The least of each: what others on the machine do only ever adds to it.
+  double alone = std::numeric_limits<double>::infinity();
+  double together = alone;
+  Neighbour neighbour(other);
+  for (int round = 0; round < kRounds; round++) {
+    neighbour.be_idle();
+    alone = std::min(alone, time_work(memory));
+    neighbour.be_busy();
+    together = std::min(together, time_work(memory));
+  }
+  return std::clamp(together / alone - 1, 0.0, kMost);
+}
+
 }  // namespace
 
 // The scheduler needs longer than all this takes to spread two threads.
@@ -132,20 +151,14 @@ double neighbour_cost() {
   run_on(cpus->first);
   std::vector<uint64_t> memory(kWords);
   (void)time_work(memory);
-  // The least of each: what others on the machine do only ever adds to it.
-  double alone = std::numeric_limits<double>::infinity();
-  double together = alone;
-  {
-    Neighbour neighbour(cpus->second);
-    for (int round = 0; round < kRounds; round++) {
-      neighbour.be_idle();
-      alone = std::min(alone, time_work(memory));
-      neighbour.be_busy();
-      together = std::min(together, time_work(memory));
-    }
+  double cost = measure(memory, cpus->second);
+  // It may have met others who took one of the processors for all of its few milliseconds.
+  for (int again = 0; again < kTries && cost > kCredible; again++) {
+    std::this_thread::sleep_for(kPause);
+    cost = std::min(cost, measure(memory, cpus->second));
   }
   (void)::sched_setaffinity(0, sizeof allowed, &allowed);
-  return std::clamp(together / alone - 1, 0.0, kMost);
+  return cost;
 }
 
 }  // namespace shadowprof::sample

@@ -24,8 +24,8 @@ constexpr double kLongestWait = 1.0;
 constexpr double kPatience = 0.1;
 // At 5 GB a second, which is as fast as memory can be written, 10 MB more than allowed are taken.
 constexpr double kPollForMemory = 0.002;
-// In so long a program copies 2,500 pages.
-constexpr double kPollForCost = 0.005;
+// What replicas cost, and whether they have a core. In so long a program copies 2,500 pages.
+constexpr double kCheck = 0.005;
 // Of the budget, that looks at where the program is may take. Before the first one it is loaded.
 constexpr double kLookShare = 0.1;
 constexpr double kFirstLook = 0.005;
@@ -100,7 +100,7 @@ double ShadowRun::next_event() const {
     next = std::min(next, elapsed() + sample.executor->next_idle());
     next = std::min(next, sample.forked_at + kLongestLife);
     if (crowding_.at_idle_priority()) next = std::min(next, elapsed() + kPatience);
-    if (sample.budget.next) next = std::min(next, costs_at_);
+    if (sample.budget.next) next = std::min(next, checks_at_);
   }
   return next;
 }
@@ -236,18 +236,18 @@ bool ShadowRun::is_too_dear(const Sample& sample) const {
 
 void ShadowRun::look_after_replicas() {
   uint64_t taken = options_.max_memory != 0 && !samples_.empty() ? own_memory() : 0;
-  const bool looks_at_costs = elapsed() >= costs_at_;
-  if (looks_at_costs) costs_at_ = elapsed() + kPollForCost;
+  const bool checks = elapsed() >= checks_at_;
+  if (checks) checks_at_ = elapsed() + kCheck;
   for (size_t i = 0; i < samples_.size();) {
     Sample& sample = samples_[i];
     shadow::Execution& executor = *sample.executor;
     executor.on_idle();
-    if (is_crowded_out(sample)) {
+    if (checks && is_crowded_out(sample)) {
       crowding_.give_up_idle_priority();
       executor.leave_idle_priority();
     }
     if (elapsed() > sample.forked_at + kLongestLife) executor.request_end(Outcome::too_old);
-    if (looks_at_costs && is_too_dear(sample)) executor.request_end(Outcome::cost);
+    if (checks && is_too_dear(sample)) executor.request_end(Outcome::cost);
     if (executor.ending()) note_end(sample);
     if (options_.max_memory != 0 && !executor.is_done()) taken += memory_of(sample);
     if (taken > options_.max_memory) executor.request_end(Outcome::memory);

@@ -184,7 +184,7 @@ class ShadowRun {
   double delay_;
   bool interprets_ = false;     // the last sample, or tried to
   double settles_at_ = 0;
-  double costs_at_ = 0;  // are looked at again
+  double checks_at_ = 0;  // replicas, again
   bool told_of_bursts_ = false;
   double input_need_ = 0;  // share of the last samples that ended for want of input, or had it
   double busy_since_ = 0;  // this thread has not looked for reports since

@@ -70,6 +70,27 @@ TEST_CASE(
   CHECK(governor.next_sample() > 5.5);
 }
 
+TEST_CASE("what may be dear has to be paid for first, and what may not is lent") {
+  Governor governor({}, {});
+  CHECK(governor.seconds_until_affordable(0.05, 0) == 0);
+  CHECK(governor.seconds_until_affordable(0.2, 5) == doctest::Approx(15));
+  CHECK(governor.seconds_until_affordable(0.2, 21) == 0);
+  governor.paused(0.1);
+  CHECK(governor.seconds_until_affordable(0.05, 0) == doctest::Approx(5));
+  CHECK(governor.seconds_until_affordable(0.2, 5) == doctest::Approx(25));
+}
+
+TEST_CASE("half of the budget is saved while a program is not forked") {
+  Governor governor({}, {});
+  double now = 0;
+  while (now < 60) {
+    governor.interpreted(now, 0.002);
+    now = governor.next_sample();
+  }
+  CHECK(governor.estimated_share(now) < 0.006);
+  CHECK(governor.estimated_share(now) > 0.004);
+}
+
 TEST_CASE("a sleeping program is looked at less and less often") {
   Governor governor({}, {});
   double now = governor.next_sample();
