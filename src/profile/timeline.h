@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // When a sampled run took its samples, and how long the program was stopped for them. Rows ascend in
-// time. A row is one sample, or, of a run with very many, those of a stretch of time.
+// time. A row has the samples of one replica, or a burst, or, of a run with very many, those of a
+// stretch of time.
 #pragma once
 
 #include <cstddef>

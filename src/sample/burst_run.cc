@@ -179,7 +179,7 @@ void BurstRun::burst() {
   }
   const double stopped = running - begun + native - ending;
   counts_.timeline.push_back(timeline_row(
-      begun, instructions, engine_->halts_program() ? native - begun : stopped, native - begun));
+      begun, 1, instructions, engine_->halts_program() ? native - begun : stopped, native - begun));
   counts_.ended[program_.alive() ? reason : "exits"]++;
   const auto sharers = static_cast<double>(std::max<size_t>(1, threads));
   SampleCost cost;

@@ -64,9 +64,10 @@ std::optional<profile::Exit> exit_of(const shadow::Program& program) {
   return profile::Exit{killed, killed ? end->signal() : end->exit_code()};
 }
 
-profile::TimelineRow timeline_row(double at, uint64_t instructions, double pause, double life) {
+profile::TimelineRow timeline_row(double at, uint64_t samples, uint64_t instructions, double pause,
+                                  double life) {
   const auto microseconds = [](double s) { return static_cast<uint64_t>(1e6 * std::max(0.0, s)); };
-  return {microseconds(at), 1, instructions, microseconds(pause), microseconds(life)};
+  return {microseconds(at), samples, instructions, microseconds(pause), microseconds(life)};
 }
 
 void fill_sampled(const SampledRun& run, const collect::Pipeline& pipeline,

@@ -29,8 +29,9 @@ std::optional<profile::Exit> exit_of(const shadow::Program& program);
 // estimates of how much there was to profile.
 inline constexpr double kEmulatorSlowDown = 25;
 
-// One sample in a timeline, from times in seconds.
-profile::TimelineRow timeline_row(double at, uint64_t instructions, double pause, double life);
+// A burst in a timeline, or a replica with all its samples, from times in seconds.
+profile::TimelineRow timeline_row(double at, uint64_t samples, uint64_t instructions, double pause,
+                                  double life);
 
 // What a run that samples says of itself when it is over.
 struct SampledRun {

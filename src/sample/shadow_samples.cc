@@ -131,7 +131,7 @@ void ShadowRun::interpret(SampledProcess& program) {
   counts_.instructions += done->instructions;
   counts_.engine_cpu_s += done->pause;
   counts_.pauses.push_back(done->pause);
-  counts_.timeline.push_back(timeline_row(begun, done->instructions, done->pause, done->pause));
+  counts_.timeline.push_back(timeline_row(begun, 1, done->instructions, done->pause, done->pause));
   counts_.ended[done->ended]++;
   detail("burst {}: {} instructions interpreted, {:.2f} ms, ended by {}", counts_.bursts,
          done->instructions, 1e3 * done->pause, done->ended);
@@ -223,7 +223,7 @@ void ShadowRun::finish(Sample& sample) {
   const shadow::ExecutorCounts& done = sample.executor->counts();
   const shadow::Ending& ending = *sample.executor->ending();
   counts_.instructions += done.instructions;
-  counts_.later += done.samples - (done.ended_between ? 1 : 0);
+  counts_.later += done.all_samples() - 1;
   counts_.fragments += done.fragments;
   counts_.misses += done.misses;
   counts_.drains += done.drains;
@@ -243,7 +243,7 @@ void ShadowRun::finish(Sample& sample) {
     counts_.ended_by_number[static_cast<unsigned>(ending.syscall_number)]++;
   }
   detail("replica {}: {} samples, {} instructions, {} translated, {} misses, {:.1f} ms, ended by {}{}",
-         governor_.samples() + 1, done.samples + (done.ended_between ? 0 : 1), done.instructions,
+         governor_.samples() + 1, done.all_samples(), done.instructions,
          done.fragments, done.misses, 1e3 * (now - sample.forked_at), to_string(ending.outcome),
          describe(ending));
   detail(
@@ -251,8 +251,8 @@ void ShadowRun::finish(Sample& sample) {
       1e6 * sample.cost.pause, 1e3 * sample.cost.lifetime, 1e3 * guest_seconds(sample),
       1e3 * sample.length, sample.cost.faults_while_alive);
   if (!sample.verifies) {
-    counts_.timeline.push_back(timeline_row(sample.forked_at, done.instructions, sample.cost.pause,
-                                            sample.cost.lifetime));
+    counts_.timeline.push_back(timeline_row(sample.forked_at, done.all_samples(), done.instructions,
+                                            sample.cost.pause, sample.cost.lifetime));
   }
   finish_log(sample, ending);
   if (!sample.executor->is_our_child()) sample.program->died(sample.executor->tid());

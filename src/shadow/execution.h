@@ -43,6 +43,7 @@ struct ExecutorCounts {
   std::map<unsigned, uint64_t> by_number;
   CodeShares shares{};
 
+  uint64_t all_samples() const { return samples + (ended_between ? 0 : 1); }
   // Of the replica, for the tracer.
   uint64_t stops() const { return misses + drains + system_calls + private_pages; }
 };

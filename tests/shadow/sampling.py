@@ -85,8 +85,10 @@ def replicas_go_on(options):
         print("skip  replicas_go_on: no core is idle", flush=True)
         return
     require(coverage["samples"] > 2 * found["overhead"]["forks"] > 0, coverage)
-    require(set(coverage["ended"]) <= {"budget", "stopped"}, coverage)
+    require(set(coverage["ended"]) <= {"budget", "cost", "stopped"}, coverage)
     require(sum(coverage["ended"].values()) == coverage["samples"], coverage)
+    rows = found["overhead"]["timeline"]
+    require(sum(rows["samples"]) == coverage["samples"], rows)
     hottest = max(found["functions"], key=lambda f: f["self_instructions"])
     require(hottest["name"] == "spin_and_mix", hottest)
     # Out of signal handlers, too.
