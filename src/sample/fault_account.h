@@ -50,13 +50,13 @@ class FaultAccount {
   double beyond_growth(const FaultMarks& marks) const;
   void pass(double now, const FaultMarks& marks, double ours);
 
-  double rate_ = 0;         // of the program by itself, a second, beyond its growth
-  size_t alive_ = 0;                 // replicas between begin() and end()
-  double unclaimed_ = 0;             // of those that live, and no end() has had
-  double most_ours_ = 0;             // pages that both have had, and it has not written to since
-  double last_ours_ = 0;             // of the last replica, up to now
-  double last_pages_ = 0;            // that it had
-  FaultMarks before_;                // at the last event
+  double rate_ = 0;        // of the program by itself, a second, beyond its growth
+  size_t alive_ = 0;       // replicas between begin() and end()
+  double unclaimed_ = 0;   // of those that live, and no end() has had
+  double most_ours_ = 0;   // pages that both have had, and it has not written to since
+  double last_ours_ = 0;   // of the last replica, up to now
+  double last_pages_ = 0;  // that it had
+  FaultMarks before_;      // at the last event
   double event_at_ = 0;
 };
 

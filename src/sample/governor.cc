@@ -120,6 +120,7 @@ void Governor::faulted(double count) {
   fault_cost_ += cost;
   last_cost_ += cost;
   fixed_ += cost;
+  if (samples_ != 0) wait(this->cost() / options_.max_overhead + options_.delay);
 }
 
 void Governor::interpreted(double now, double pause) {

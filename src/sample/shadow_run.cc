@@ -68,7 +68,7 @@ void ShadowRun::run() {
     if (programs_.empty()) break;
     const double now = elapsed();
     if (watch_.interrupted() || (options_.duration > 0 && now >= options_.duration)) break;
-    if (samples_.empty() && now >= settles_at_) settle_accounts();
+    if (now >= settles_at_) settle_accounts();
     // What is known already is translated before the first sample, if that does not take long.
     const bool may_wait = counts_.moments == 0 && !interprets_ && now < delay_ + kLongestFill;
     if (may_wait && options_.prefill && fill_ahead()) continue;

@@ -63,15 +63,12 @@ void ShadowRun::sample() {
     counts_.sleeping++;
     return governor_.missed(now);
   }
-  if (samples_.empty()) {
-    settle_accounts();
-    if (now < governor_.next_sample()) return;
-    const double wait =
-        governor_.seconds_until_affordable(sample.program->fork_cost(price_), now);
-    interprets_ = wait > kSeldom && options_.may_interpret;
-    if (interprets_) return interpret(*sample.program);
-    if (wait > 0) return governor_.wait(now + wait);
-  }
+  settle_accounts();
+  if (now < governor_.next_sample()) return;
+  const double wait = governor_.seconds_until_affordable(sample.program->fork_cost(price_), now);
+  interprets_ = wait > kSeldom && options_.may_interpret && samples_.empty();
+  if (interprets_) return interpret(*sample.program);
+  if (wait > 0) return governor_.wait(now + wait);
   if (is_too_large(sample.program)) {
     counts_.no_memory++;
     return governor_.missed(now);
