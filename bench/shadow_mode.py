@@ -28,8 +28,9 @@ MEASURES = ("edges", "paths", "values", "call_pairs", "methods")
 
 def compare(options, folder, command, sampled):
     perfect = folder / "perfect.json"
-    seconds([options.shadowprof, "run", "--mode", "full", "-q", "--profile", options.profile, "-o",
-             perfect, "--", *command])
+    same = [option for option in options.option if option == "--deterministic"]  # same addresses
+    seconds([options.shadowprof, "run", "--mode", "full", "-q", *same, "--profile", options.profile,
+             "-o", perfect, "--", *command])
     found = accuracy(options.shadowprof, perfect, sampled, MEASURES)
     os.unlink(perfect)
     return found
