@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "sample/host.h"
+#include "sample/jitter.h"
 #include "sample/sampled_program.h"
 
 namespace shadowprof::sample {
@@ -134,7 +135,7 @@ bool BurstRun::make_ready() {
 }
 
 double BurstRun::random_length() {
-  return options_.length * std::uniform_real_distribution<double>(0.5, 1.5)(random_);
+  return options_.length * jitter(random_);
 }
 
 void BurstRun::burst() {

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "sample/jitter.h"
+
 namespace shadowprof::sample {
 namespace {
 
@@ -34,12 +36,7 @@ Governor::Governor(const GovernorOptions& options, const shadow::FaultPrice& pri
       random_(options.seed),
       next_(options.delay),
       length_(kFirstLength) {
-  next_ += kFirstSample * jitter();
-}
-
-// Around 1.
-double Governor::jitter() {
-  return std::uniform_real_distribution<double>(0.5, 1.5)(random_);
+  next_ += kFirstSample * jitter(random_);
 }
 
 // Nothing is known of what one costs before the first has ended.
@@ -83,7 +80,7 @@ void Governor::choose_next(double now) {
       std::max(expected_cost / options_.max_overhead, expected_life / options_.load);
   if (patience_ > 1) earliest = std::max(earliest, now + patience_ * pace - expected_life);
   const double gap = std::max(earliest - now, kShortestGap);
-  next_ = now + gap * jitter();
+  next_ = now + gap * jitter(random_);
 }
 
 double Governor::next_length(double now) {
@@ -126,7 +123,7 @@ void Governor::faulted(double count) {
 void Governor::interpreted(double now, double pause) {
   pause_ += pause;
   const double pace = pause / (kSpentMeanwhile * options_.max_overhead);
-  next_ = std::max(now + pace * jitter(), cost() / options_.max_overhead + options_.delay);
+  next_ = std::max(now + pace * jitter(random_), cost() / options_.max_overhead + options_.delay);
 }
 
 double Governor::seconds_until_affordable(double cost, double now) const {
@@ -138,7 +135,7 @@ double Governor::seconds_until_affordable(double cost, double now) const {
 void Governor::missed(double now, double longest) {
   const double wait = std::min(longest, kFirstRetry * (1u << std::min(missed_in_a_row_, 8u)));
   missed_in_a_row_++;
-  next_ = now + wait * jitter();
+  next_ = now + wait * jitter(random_);
 }
 
 }  // namespace shadowprof::sample

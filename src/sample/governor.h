@@ -91,7 +91,6 @@ class Governor {
 
  private:
   double cost() const { return pause_ + fault_cost_ + contention_ + log_; }
-  double jitter();
   void choose_next(double now);
   void choose_length(const SampleCost& sample);
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sample/jitter.h"
+
 namespace shadowprof::sample {
 namespace {
 
@@ -35,7 +37,6 @@ std::optional<shadow::NextSample> LaterSamples::next(double age, double cost) {
   recording_ += std::max(0.0, age - last_age_ - last_native_);
   const double stands_for = (pause_ + cost) / max_overhead_;
   if (age > std::min(kLongest, load_ * stands_for) || is_too_dear(cost)) return std::nullopt;
-  std::uniform_real_distribution<double> jitter(0.5, 1.5);
   last_age_ = age;
   const double recording = recording_ / samples_;
   const double length = std::clamp(kSample * kRecording / recording, kLeastSample, kSample);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sample/jitter.h"
+
 namespace shadowprof::sample {
 namespace {
 
@@ -17,8 +19,7 @@ LookSchedule::LookSchedule(double share, double begin, uint64_t seed)
 
 void LookSchedule::looked(double now, double pause, bool found_new) {
   gap_ = found_new ? kShortest : std::min(kLongest, kGrowth * gap_);
-  const double jitter = std::uniform_real_distribution<double>(0.5, 1.5)(random_);
-  next_ = now + std::max(jitter * gap_, pause / share_);
+  next_ = now + std::max(jitter(random_) * gap_, pause / share_);
 }
 
 void LookSchedule::found_new() {

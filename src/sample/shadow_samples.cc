@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "kernel/table.h"
 #include "sample/host.h"
+#include "sample/jitter.h"
 #include "sample/memory_use.h"
 #include "sample/sampled_program.h"
 #include "sample/shadow_run.h"
@@ -118,7 +119,7 @@ void ShadowRun::interpret(SampledProcess& program) {
          1e3 * program.fork_cost(price_));
   }
   const double begun = elapsed();
-  const double length = kBurst * std::uniform_real_distribution<double>(0.5, 1.5)(random_);
+  const double length = kBurst * jitter(random_);
   const auto done = program.interpret(table_, sink_, options_.plan, length);
   if (!done) {
     counts_.sleeping++;
