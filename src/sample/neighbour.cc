@@ -16,6 +16,8 @@
 namespace shadowprof::sample {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // About what a program works on at a time: in a core's own caches, mostly. With more, two threads
 // on cores that share caches would only measure each other's misses.
 constexpr size_t kWords = size_t{1} << 16;
@@ -26,6 +28,8 @@ constexpr double kMost = 0.3;
 // What is less is believed at once.
 constexpr double kCredible = 0.02;
 constexpr int kTries = 3;
+// Of the time on a processor, how long it took by the clock.
+constexpr double kQuiet = 1.2;
 constexpr auto kPause = std::chrono::milliseconds(15);
 
 uint64_t work(std::vector<uint64_t>& memory, uint64_t seed) {
@@ -82,7 +86,7 @@ class Neighbour {
   Neighbour& operator=(const Neighbour&) = delete;
 
   // On a busy machine it may not get its processor for long: then there is no answer worth a wait.
-  bool late() const { return std::chrono::steady_clock::now() > deadline_; }
+  bool late() const { return Clock::now() > deadline_; }
   // Returns when it does.
   void be_busy() {
     const int before = rounds_;
@@ -116,8 +120,7 @@ class Neighbour {
     }
   }
 
-  const std::chrono::steady_clock::time_point deadline_ =
-      std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+  const Clock::time_point deadline_ = Clock::now() + std::chrono::milliseconds(100);
   std::atomic<int> told_ = kIdle;
   std::atomic<int> rounds_ = 0;
   std::atomic<bool> idle_ = false;
@@ -151,9 +154,14 @@ double neighbour_cost() {
   run_on(cpus->first);
   std::vector<uint64_t> memory(kWords);
   (void)time_work(memory);
+  const Clock::time_point begun = Clock::now();
+  const double used_before = seconds_of_this_thread();
   double cost = measure(memory, cpus->second);
-  // It may have met others who took one of the processors for all of its few milliseconds.
-  for (int again = 0; again < kTries && cost > kCredible; again++) {
+  const double used = seconds_of_this_thread() - used_before;
+  // Somebody whom we do not see may have slowed down one of the processors for these milliseconds.
+  // Where others wait for them it is left at that: they would wait for us.
+  const bool is_quiet = std::chrono::duration<double>(Clock::now() - begun).count() < kQuiet * used;
+  for (int again = 0; is_quiet && again < kTries && cost > kCredible; again++) {
     std::this_thread::sleep_for(kPause);
     cost = std::min(cost, measure(memory, cpus->second));
   }

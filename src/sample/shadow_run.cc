@@ -223,15 +223,15 @@ bool ShadowRun::is_crowded_out(const Sample& sample) const {
                                   sample.executor->counts());
 }
 
-// Of a replica that lives.
-double ShadowRun::cost_up_to_now(SampledProcess& program, double forked_at) const {
-  const double now = elapsed();
-  return price_.copied * program.faults_of_ours(now) + crowding_.cost_of(now - forked_at);
+// That the program has copied for a replica that lives, in seconds.
+double ShadowRun::cost_of_pages(SampledProcess& program) const {
+  return price_.copied * program.faults_of_ours(elapsed());
 }
 
+// Even for a single sample. What it takes of processors is the price of the sample itself.
 bool ShadowRun::is_too_dear(const Sample& sample) const {
   return sample.budget.next && !sample.has_ended &&
-         later_.is_too_dear(cost_up_to_now(*sample.program, sample.forked_at));
+         later_.is_too_dear(cost_of_pages(*sample.program));
 }
 
 void ShadowRun::look_after_replicas() {

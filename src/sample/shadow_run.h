@@ -138,7 +138,7 @@ class ShadowRun {
   bool is_too_large(const ProgramRef& program);
   uint64_t memory_of(const Sample& sample) const;
   bool is_crowded_out(const Sample& sample) const;
-  double cost_up_to_now(SampledProcess& program, double forked_at) const;
+  double cost_of_pages(SampledProcess& program) const;
   bool is_too_dear(const Sample& sample) const;
   bool has_room() const { return samples_.size() < crowding_.shadows(); }
   void wait_until(double moment);

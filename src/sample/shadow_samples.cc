@@ -306,7 +306,8 @@ std::function<std::optional<shadow::NextSample>()> ShadowRun::later_samples(cons
   return [this, program = sample.program,
           forked_at = sample.forked_at]() -> std::optional<shadow::NextSample> {
     if (!crowding_.at_idle_priority() || memory_is_short()) return std::nullopt;
-    return later_.next(elapsed() - forked_at, cost_up_to_now(*program, forked_at));
+    const double age = elapsed() - forked_at;
+    return later_.next(age, cost_of_pages(*program) + crowding_.cost_of(age));
   };
 }
 
