@@ -154,6 +154,7 @@ class ShadowRun {
   bool is_to_be_verified() const;
   bool keeps_log_of(const ProgramRef& program) const;
   void interpret(SampledProcess& program);
+  void tell_of_wait(const SampledProcess& program, double seconds);
   void begin(Sample sample);
   void begin_verification(std::vector<shadow::Replica> replicas, Sample sample);
   void conclude_verification();
@@ -185,7 +186,7 @@ class ShadowRun {
   bool interprets_ = false;     // the last sample, or tried to
   double settles_at_ = 0;
   double checks_at_ = 0;  // replicas, again
-  bool told_of_bursts_ = false;
+  bool told_of_forks_ = false;  // that they are dear
   double input_need_ = 0;  // share of the last samples that ended for want of input, or had it
   double busy_since_ = 0;  // this thread has not looked for reports since
   std::vector<Sample> samples_;

@@ -69,7 +69,10 @@ void ShadowRun::sample() {
   const double wait = governor_.seconds_until_affordable(sample.program->fork_cost(price_), now);
   interprets_ = wait > kSeldom && options_.may_interpret && samples_.empty();
   if (interprets_) return interpret(*sample.program);
-  if (wait > 0) return governor_.wait(now + wait);
+  if (wait > 0) {
+    if (wait > kSeldom && !options_.may_interpret) tell_of_wait(*sample.program, wait);
+    return governor_.wait(now + wait);
+  }
   if (is_too_large(sample.program)) {
     counts_.no_memory++;
     return governor_.missed(now);
@@ -112,9 +115,18 @@ void ShadowRun::sample() {
   begin(std::move(sample));
 }
 
+// Nothing is sampled meanwhile.
+void ShadowRun::tell_of_wait(const SampledProcess& program, double seconds) {
+  if (std::exchange(told_of_forks_, true)) return;
+  watch_.warn_once(fmt::format(
+      "a fork may cost the program {:.0f} ms: the budget pays for the first sample in {:.0f} s (a "
+      "greater --max-overhead does sooner)",
+      1e3 * program.fork_cost(price_), seconds));
+}
+
 // A sample of a program that is not forked.
 void ShadowRun::interpret(SampledProcess& program) {
-  if (!std::exchange(told_of_bursts_, true)) {
+  if (!std::exchange(told_of_forks_, true)) {
     info("a fork may cost the program {:.0f} ms: until the budget pays for that it is profiled in bursts",
          1e3 * program.fork_cost(price_));
   }
