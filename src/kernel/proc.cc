@@ -136,9 +136,11 @@ Result<std::string> read_file(const std::string& path) {
   return text;
 }
 
-// Names the file in the error of a parse.
-template <typename T>
-Result<T> of_file(const std::string& path, Result<T> parsed) {
+// The file is named in the error of a parse, too.
+template <typename Parse>
+auto read_parsed(const std::string& path, Parse parse) -> decltype(parse(std::string_view())) {
+  SP_ASSIGN(const std::string text, read_file(path));
+  auto parsed = parse(std::string_view(text));
   if (!parsed) parsed.error().message = path + ": " + parsed.error().message;
   return parsed;
 }
@@ -222,9 +224,7 @@ Result<std::vector<Mapping>> parse_maps(std::string_view text) {
 }
 
 Result<std::vector<Mapping>> read_maps(Tid process) {
-  const std::string path = fmt::format("/proc/{}/maps", process.value);
-  SP_ASSIGN(const std::string text, read_file(path));
-  return of_file(path, parse_maps(text));
+  return read_parsed(fmt::format("/proc/{}/maps", process.value), parse_maps);
 }
 
 std::vector<GuestRange> executable_ranges(const std::vector<Mapping>& mappings) {
@@ -264,9 +264,7 @@ Result<std::vector<GuestRange>> parse_dont_fork(std::string_view text) {
 }
 
 Result<std::vector<GuestRange>> read_dont_fork(Tid process) {
-  const std::string path = fmt::format("/proc/{}/smaps", process.value);
-  SP_ASSIGN(const std::string text, read_file(path));
-  return of_file(path, parse_dont_fork(text));
+  return read_parsed(fmt::format("/proc/{}/smaps", process.value), parse_dont_fork);
 }
 
 Result<ProcessStatus> parse_status(std::string_view text) {
@@ -295,9 +293,7 @@ Result<ProcessStatus> parse_status(std::string_view text) {
 }
 
 Result<ProcessStatus> read_status(Tid thread) {
-  const std::string path = fmt::format("/proc/{}/status", thread.value);
-  SP_ASSIGN(const std::string text, read_file(path));
-  return of_file(path, parse_status(text));
+  return read_parsed(fmt::format("/proc/{}/status", thread.value), parse_status);
 }
 
 Result<ProcessStat> parse_stat(std::string_view text) {
@@ -327,15 +323,11 @@ Result<ProcessStat> parse_stat(std::string_view text) {
 }
 
 Result<ProcessStat> read_process_stat(Tid process) {
-  const std::string path = fmt::format("/proc/{}/stat", process.value);
-  SP_ASSIGN(const std::string text, read_file(path));
-  return of_file(path, parse_stat(text));
+  return read_parsed(fmt::format("/proc/{}/stat", process.value), parse_stat);
 }
 
 Result<ProcessStat> read_thread_stat(Tid process, Tid thread) {
-  const std::string path = fmt::format("/proc/{}/task/{}/stat", process.value, thread.value);
-  SP_ASSIGN(const std::string text, read_file(path));
-  return of_file(path, parse_stat(text));
+  return read_parsed(fmt::format("/proc/{}/task/{}/stat", process.value, thread.value), parse_stat);
 }
 
 Result<MemoryPages> parse_statm(std::string_view text) {
@@ -348,9 +340,7 @@ Result<MemoryPages> parse_statm(std::string_view text) {
 }
 
 Result<MemoryPages> read_statm(Tid process) {
-  const std::string path = fmt::format("/proc/{}/statm", process.value);
-  SP_ASSIGN(const std::string text, read_file(path));
-  return of_file(path, parse_statm(text));
+  return read_parsed(fmt::format("/proc/{}/statm", process.value), parse_statm);
 }
 
 Result<ScheduleTimes> parse_schedstat(std::string_view text) {
@@ -363,27 +353,23 @@ Result<ScheduleTimes> parse_schedstat(std::string_view text) {
 }
 
 Result<ScheduleTimes> read_schedstat(Tid thread) {
-  const std::string path = fmt::format("/proc/{}/schedstat", thread.value);
-  SP_ASSIGN(const std::string text, read_file(path));
-  return of_file(path, parse_schedstat(text));
+  return read_parsed(fmt::format("/proc/{}/schedstat", thread.value), parse_schedstat);
 }
 
 Result<uint64_t> parse_reused_pages(std::string_view text) {
   constexpr std::string_view kName = "pgreuse ";
-  for (size_t at = text.find(kName); at != text.npos; at = text.find(kName, at + 1)) {
-    if (at != 0 && text[at - 1] != '\n') continue;
-    Cursor c(text.substr(at + kName.size()));
+  for (std::string_view line; next_line(&text, &line);) {
+    if (!line.starts_with(kName)) continue;
+    Cursor c(line.substr(kName.size()));
     uint64_t count = 0;
-    if (!c.number(&count)) break;
+    if (!c.number(&count) || !c.done()) break;
     return count;
   }
   return fail("no count of reused pages");
 }
 
 Result<uint64_t> read_reused_pages() {
-  const std::string path = "/proc/vmstat";
-  SP_ASSIGN(const std::string text, read_file(path));
-  return of_file(path, parse_reused_pages(text));
+  return read_parsed("/proc/vmstat", parse_reused_pages);
 }
 
 std::optional<Tid> parse_task_name(std::string_view name) {
@@ -440,9 +426,9 @@ Result<Auxv> parse_auxv(std::span<const std::byte> bytes) {
 }
 
 Result<Auxv> read_auxv(Tid process) {
-  const std::string path = fmt::format("/proc/{}/auxv", process.value);
-  SP_ASSIGN(const std::string text, read_file(path));
-  return of_file(path, parse_auxv(std::as_bytes(std::span(text))));
+  return read_parsed(fmt::format("/proc/{}/auxv", process.value), [](std::string_view text) {
+    return parse_auxv(std::as_bytes(std::span(text)));
+  });
 }
 
 }  // namespace shadowprof::kernel

@@ -35,6 +35,11 @@ uint64_t faults_of(Tid process) {
   return stat ? stat->minor_faults : 0;
 }
 
+std::optional<uint64_t> reused_pages() {
+  const auto count = kernel::read_reused_pages();
+  return count ? std::optional(*count) : std::nullopt;
+}
+
 bool memory_is_short() {
   constexpr double kLeastShare = 0.05;
   std::ifstream file("/proc/meminfo");

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/types.h"
 
@@ -19,8 +20,11 @@ uint64_t own_memory();
 uint64_t page_tables_of(Tid process);
 // What `faults` page faults may have taken.
 uint64_t memory_of_faults(uint64_t faults);
-// Page faults of a replica since it was made.
+// Page faults of a process since it was made.
 uint64_t faults_of(Tid process);
+// Pages of all processes up to now whose faults copied nothing (fault_account.h), if the kernel counts
+// them.
+std::optional<uint64_t> reused_pages();
 // Of the machine's. A replica takes what the program writes meanwhile a second time.
 bool memory_is_short();
 

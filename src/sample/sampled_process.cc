@@ -31,10 +31,6 @@ double seconds_since(Clock::time_point moment) {
   return std::chrono::duration<double>(Clock::now() - moment).count();
 }
 
-uint64_t own_pages_of(const Result<kernel::MemoryPages>& pages) {
-  return pages && pages->resident > pages->of_files ? pages->resident - pages->of_files : 0;
-}
-
 }  // namespace
 
 SampledProcess::SampledProcess(shadow::Program program, Space space, double now)
@@ -106,8 +102,8 @@ Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_
 }
 
 double SampledProcess::fork_cost(const shadow::FaultPrice& price) const {
-  const uint64_t pages = own_pages_of(kernel::read_statm(program_.pid()));
-  return kForkPerPage * static_cast<double>(pages) + price.kept * account_.expected(pages);
+  return kForkPerPage * static_cast<double>(marks_.pages) +
+         price.kept * account_.expected(marks_.pages);
 }
 
 Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable& table,
@@ -206,22 +202,16 @@ std::unique_ptr<shadow::Execution> SampledProcess::make_execution(const trace::B
 }
 
 // Its page faults up to now, and its time; of one that has ended, as they were last.
-FaultMarks SampledProcess::look(double now) {
+FaultMarks SampledProcess::look(double now, std::optional<uint64_t> reused) {
   const auto stat = kernel::read_process_stat(program_.pid());
   if (!stat) return marks_;
   static const double ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
   cpu_at_last_ = static_cast<double>(stat->user_ticks) / ticks;
   last_look_ = now;
-  const auto pages = kernel::read_statm(program_.pid());
-  marks_ = {stat->minor_faults, own_pages_of(pages), pages ? pages->resident : 0, std::nullopt};
+  const auto pages = kernel::read_statm(program_.pid()).value_or(kernel::MemoryPages{});
+  const uint64_t own = pages.resident - std::min(pages.resident, pages.of_files);
+  marks_ = {stat->minor_faults, own, pages.resident, reused};
   return marks_;
-}
-
-// At the beginning or the end of a time without a replica.
-FaultMarks SampledProcess::look_between(double now) {
-  FaultMarks marks = look(now);
-  if (const auto reused = kernel::read_reused_pages()) marks.reused = *reused;
-  return marks;
 }
 
 bool SampledProcess::has_processor_quota() {

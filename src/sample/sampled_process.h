@@ -62,8 +62,8 @@ class SampledProcess {
   // that costs no more than `log_s` seconds; 0: none is. EAGAIN: the program sleeps.
   Result<std::vector<shadow::Replica>> fork(size_t count, bool at_idle_priority, double log_s,
                                             double& pause);
-  // What a fork will cost it, in seconds: its page tables are copied, and it faults on pages that it
-  // writes to later. With huge pages it is less.
+  // What a fork will cost it, in seconds, as it was last looked at: its page tables are copied, and it
+  // faults on pages that it writes to later. With huge pages it is less.
   double fork_cost(const shadow::FaultPrice& price) const;
   struct Interpreted {
     double pause = 0;  // seconds
@@ -99,10 +99,14 @@ class SampledProcess {
   // What replicas use of the processors is taken from what it may use.
   bool has_processor_quota();
 
-  // As FaultAccount's.
-  double settle(double now) { return account_.settle(now, look_between(now)); }
+  // As FaultAccount's; `reused` is FaultMarks'.
+  double settle(double now, std::optional<uint64_t> reused) {
+    return account_.settle(now, look(now, reused));
+  }
   void begin(double now) { account_.begin(now, look(now)); }
-  double end(double now) { return account_.end(now, look_between(now)); }
+  double end(double now, std::optional<uint64_t> reused) {
+    return account_.end(now, look(now, reused));
+  }
   void failed() { account_.failed(); }
   double faults_of_ours(double now) { return account_.ours(now, look(now)); }
   // Page faults of the program up to the last of these.
@@ -117,8 +121,7 @@ class SampledProcess {
  private:
   void keep_log(shadow::Replica& replica, double most_s);
   void see(Tid process, const ptrace::Registers& registers);
-  FaultMarks look(double now);
-  FaultMarks look_between(double now);
+  FaultMarks look(double now, std::optional<uint64_t> reused = std::nullopt);
 
   shadow::Program program_;
   Space space_;

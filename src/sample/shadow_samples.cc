@@ -212,15 +212,16 @@ void ShadowRun::note_end(Sample& sample) {
   sample.has_ended = true;
   const double now = elapsed();
   sample.cost.lifetime = now - sample.forked_at;
-  sample.cost.faults_while_alive = sample.program->end(now);
+  sample.cost.faults_while_alive = sample.program->end(now, reused_pages());
 }
 
 // What samples that are over have left to the programs.
 void ShadowRun::settle_accounts() {
   const double now = elapsed();
   settles_at_ = now + kSettleEvery;
+  const auto reused = reused_pages();
   for (const ProgramRef& program : programs_) {
-    const double faults = program->settle(now);
+    const double faults = program->settle(now, reused);
     counts_.extra_faults += faults;
     governor_.faulted(faults);
   }
