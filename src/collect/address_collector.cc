@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <functional>
+#include <tuple>
 #include <vector>
 
 #include "base/limits.h"
@@ -22,27 +24,23 @@ namespace {
 // Rows of the file's table.
 constexpr size_t kMostRows = 50'000;
 
-// One access of a run through registers, and the line where it was last. A register that it does
-// not have is any of the record's, times 0: no branch depends on which access it is.
+// Accesses of a run to one place, through registers. Without base it has its index for it, times one
+// less.
 struct Access {
   uint64_t fixed;
-  uint64_t line;
-  uint32_t times;  // that `line` came in a row, not in the table yet
+  uint64_t what;  // loads and stores (line_counts.h)
   uint16_t base_word;
   uint16_t index_word;
-  uint8_t base_scale;
   uint8_t index_scale;
-  bool loads;
-  bool stores;
 
-  uint64_t line_now(const Word* words) const {
-    return (fixed + value_at(words, base_word) * base_scale +
-            value_at(words, index_word) * index_scale) /
-           profile::kCacheLineBytes;
+  auto place() const { return std::tuple(index_scale, base_word, index_word, fixed); }
+  uint64_t plain_address(const Word* words) const { return fixed + value_at(words, base_word); }
+  uint64_t address(const Word* words) const {
+    return plain_address(words) + value_at(words, index_word) * index_scale;
   }
 };
 
-// An access that always goes to the same place: as often as its run executes.
+// Accesses that always go to the same place: as often as their run executes.
 struct FixedAccess {
   RunId run;
   uint64_t line;
@@ -53,16 +51,18 @@ struct FixedAccess {
 struct RunAccesses {
   uint64_t executions;
   uint32_t words;  // 0: not seen yet
-  uint32_t first;
-  uint32_t count;
-  uint32_t unknown;
+  uint32_t first;  // of `accesses`: those without index come first
+  uint16_t plain;
+  uint16_t indexed;
+  uint16_t known;  // how many they stand for
+  uint16_t unknown;
 };
 
 }  // namespace
 
 struct AddressCollector::State {
-  explicit State(const trace::BlockTable& block_table)
-      : table(block_table), runs(limits::kMaxRuns) {
+  State(const trace::BlockTable& block_table, const std::vector<uint64_t>* counted)
+      : table(block_table), executions(counted), runs(limits::kMaxRuns) {
     // Runs are looked up at random; fewer TLB misses. Only a hint, so failure is no error.
     ::madvise(runs.data(), runs.capacity() * sizeof(RunAccesses), MADV_HUGEPAGE);
   }
@@ -70,21 +70,27 @@ struct AddressCollector::State {
   void consume(const trace::Chunk& chunk);
   void finish(profile::Profile& into);
   void start_run(RunId id);
-  void plan_access(RunId id, const AddressPlan& where, const decoder::MemoryAccess& a);
-  void count(uint64_t line, bool loads, bool stores, uint64_t times) {
-    if (times != 0) lines.add(line, loads ? times : 0, stores ? times : 0);
+  void arrange_accesses(RunAccesses& run);
+  void plan_access(const AddressPlan& where, const decoder::MemoryAccess& a);
+
+  uint64_t executions_of(size_t run) const {
+    if (executions == nullptr) return runs[run].executions;
+    return run < executions->size() ? (*executions)[run] : 0;
   }
 
   const trace::BlockTable& table;
+  const std::vector<uint64_t>* const executions;
   ReservedArray<RunAccesses> runs;
   std::vector<Access> accesses;
   std::vector<FixedAccess> fixed_accesses;
   LineCounts lines;
+  uint64_t unsettled = 0;  // accesses counted since lines.settle()
   uint64_t corrupt_chunks = 0;
 };
 
-AddressCollector::AddressCollector(const trace::BlockTable& table)
-    : state_(std::make_unique<State>(table)) {}
+AddressCollector::AddressCollector(const trace::BlockTable& table,
+                                   const std::vector<uint64_t>* executions)
+    : state_(std::make_unique<State>(table, executions)) {}
 AddressCollector::~AddressCollector() = default;
 void AddressCollector::consume(const trace::Chunk& chunk) {
   state_->consume(chunk);
@@ -94,21 +100,23 @@ void AddressCollector::finish(profile::Profile& into) {
 }
 
 void AddressCollector::State::consume(const trace::Chunk& chunk) {
+  uint64_t added = 0;
   const bool whole = for_each_run(
       chunk, runs, [this](RunId id) { start_run(id); }, [](trace::SpecialKind) {},
-      [this](const RunAccesses& run, const Word* words) {
-        Access* access = accesses.data() + run.first;
-        for (Access* const last = access + run.count; access != last; access++) {
-          const uint64_t line = access->line_now(words);
-          if (line != access->line || access->times == UINT32_MAX) {
-            count(access->line, access->loads, access->stores, access->times);
-            access->line = line;
-            access->times = 0;
-          }
-          access->times++;
-        }
+      [this, &added](const RunAccesses& run, const Word* words) {
+        const Access* access = accesses.data() + run.first;
+        for (const Access* const end = access + run.plain; access != end; access++)
+          lines.add(access->plain_address(words), access->what);
+        for (const Access* const end = access + run.indexed; access != end; access++)
+          lines.add(access->address(words), access->what);
+        added += run.known;
       });
   corrupt_chunks += whole ? 0 : 1;
+  unsettled += added;
+  // The next chunk's accesses are fewer than what is left: a word stands for a hundred at most.
+  if (unsettled < LineCounts::kMostUnsettled / 2) return;
+  lines.settle();
+  unsettled = 0;
 }
 
 void AddressCollector::State::start_run(RunId id) {
@@ -120,53 +128,76 @@ void AddressCollector::State::start_run(RunId id) {
   for_each_insn(table, run, [&](const trace::Block&, const decoder::Insn& insn, RecordedWords& r) {
     for (const decoder::MemoryAccess& a : std::span(insn.accesses).first(insn.access_count)) {
       const AddressPlan where = r.address(insn, a);
-      if (where.known) {
-        plan_access(id, where, a);
-      } else {
+      if (!where.known) {
         own.unknown++;
+      } else if (where.base_word == kNoWord && where.index_word == kNoWord) {
+        fixed_accesses.push_back({id, where.fixed / profile::kCacheLineBytes, a.read, a.write});
+      } else {
+        plan_access(where, a);
       }
     }
-    r.leave(insn.writes);
+    r.leave(insn);
   });
-  own.count = static_cast<uint32_t>(accesses.size() - own.first);
+  arrange_accesses(own);
 }
 
-void AddressCollector::State::plan_access(RunId id, const AddressPlan& where,
-                                          const decoder::MemoryAccess& a) {
-  const bool has_base = where.base_word != kNoWord, has_index = where.index_word != kNoWord;
-  if (!has_base && !has_index) {
-    fixed_accesses.push_back({id, where.fixed / profile::kCacheLineBytes, a.read, a.write});
-    return;
+// Those to the same place become one.
+void AddressCollector::State::arrange_accesses(RunAccesses& run) {
+  const auto own = std::span(accesses).subspan(run.first);
+  run.known = static_cast<uint16_t>(own.size());
+  std::ranges::sort(own, {}, &Access::place);
+  size_t kept = 0;
+  for (const Access& a : own) {
+    if (kept != 0 && own[kept - 1].place() == a.place()) {
+      own[kept - 1].what += a.what;
+    } else {
+      own[kept++] = a;
+    }
   }
-  Access access{};
-  access.fixed = where.fixed;
-  access.base_word = has_base ? where.base_word : where.index_word;
-  access.index_word = has_index ? where.index_word : where.base_word;
-  access.base_scale = has_base ? 1 : 0;
-  access.index_scale = has_index ? where.scale : uint8_t{0};
-  access.loads = a.read;
-  access.stores = a.write;
+  accesses.resize(run.first + kept);
+  const auto indexed = std::ranges::find_if(own.first(kept), std::identity(), &Access::index_scale);
+  run.plain = static_cast<uint16_t>(indexed - own.begin());
+  run.indexed = static_cast<uint16_t>(kept - run.plain);
+}
+
+void AddressCollector::State::plan_access(const AddressPlan& where,
+                                          const decoder::MemoryAccess& a) {
+  const uint64_t what = (a.read ? kOneLoad : 0) + (a.write ? kOneStore : 0);
+  Access access{where.fixed, what, where.base_word, where.index_word, where.scale};
+  if (where.index_word == kNoWord) {
+    access.index_word = access.base_word;
+    access.index_scale = 0;
+  }
+  if (where.base_word == kNoWord) {
+    access.base_word = where.index_word;
+    access.index_scale--;
+  }
   accesses.push_back(access);
 }
 
 void AddressCollector::State::finish(profile::Profile& into) {
-  for (const Access& a : accesses) count(a.line, a.loads, a.stores, a.times);
-  for (const FixedAccess& a : fixed_accesses)
-    count(a.line, a.loads, a.stores, runs[a.run.value].executions);
+  // What captures nothing may be in no record.
+  for (size_t id = 0; id < table.run_count(); id++)
+    if (runs[id].words == 0 && executions_of(id) != 0) start_run(RunId(static_cast<uint32_t>(id)));
+  for (const FixedAccess& a : fixed_accesses) {
+    const uint64_t times = executions_of(a.run.value);
+    if (times == 0) continue;
+    lines.add({a.line, a.loads ? times : 0, a.stores ? times : 0});
+  }
+  profile::AccessCounts counts{true, lines.accesses(), lines.size(), 0, 0, 0};
   profile::Profile mine;
   const TableBuilder builder(table, mine);
   const DataPlaces places(table, builder);
-  lines.for_each([&](uint64_t line, uint64_t loads, uint64_t stores) {
+  for (const LineCounts::Line& l : lines.hottest(kMostRows)) {
     mine.tables.cache_lines.push_back(
-        {places.of(GuestAddr(line * profile::kCacheLineBytes)), loads, stores});
-  });
-  uint64_t unknown = 0;
+        {places.of(GuestAddr(l.line * profile::kCacheLineBytes)), l.loads, l.stores});
+  }
+  counts.pruned = lines.pruned();
+  counts.error_bound = lines.error_bound();
   for (size_t id = 0; id < table.run_count(); id++)
-    unknown += runs[id].executions * runs[id].unknown;
-  mine.coverage.accesses = {true,           lines.accesses(),    lines.size(),
-                            lines.pruned(), lines.error_bound(), unknown};
+    counts.unknown += executions_of(id) * runs[id].unknown;
+  mine.coverage.accesses = counts;
   profile::normalise(mine.tables);
-  profile::keep_hottest_lines(mine, kMostRows);
   if (corrupt_chunks != 0) mine.coverage.events["corrupt_address_chunks"] += corrupt_chunks;
   profile::add_tables(into, mine);
 }

@@ -129,7 +129,7 @@ void LatencyCollector::State::start_run(RunId id) {
       table, run, [&](const trace::Block& block, const decoder::Insn& insn, RecordedWords& recorded) {
         const bool timed = recorded.cycles != kNoWord && insn.access_count != 0;
         if (timed) plan_load(insn, block, recorded);
-        recorded.leave(insn.writes, [&](const trace::Slot& slot, uint16_t word) {
+        recorded.leave(insn, [&](const trace::Slot& slot, uint16_t word) {
           if (timed && slot.reg == insn.result) loads.back().value_word = word;
         });
       });

@@ -1,53 +1,164 @@
 // SPDX-License-Identifier: MIT
 #include "collect/line_counts.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <bit>
 
 namespace shadowprof::collect {
+namespace {
 
-LineCounts::LineCounts(size_t capacity) : capacity_(capacity) {
-  rehash(4096);
+constexpr uint64_t loads_of(uint64_t count) {
+  return count % kOneStore;
+}
+constexpr uint64_t stores_of(uint64_t count) {
+  return count / kOneStore;
 }
 
-void LineCounts::insert(uint64_t line, uint64_t loads, uint64_t stores) {
-  if (size_ == capacity_) prune();
-  if (2 * (size_ + 1) > table_.size()) rehash(2 * table_.size());
-  size_t i = home(line);
-  while (table_[i].key != 0) i = (i + 1) & mask_;
-  table_[i] = {line + 1, loads, stores, error_bound_};
-  size_++;
+}  // namespace
+
+LineCounts::LineCounts(size_t capacity)
+    : capacity_(capacity), counts_(capacity), table_(std::bit_ceil(2 * capacity)) {
+  shift_ = 64 - std::countr_zero(table_.size());
+  forget_ways();
+  // Only a hint, so failure is no error.
+  ::madvise(counts_.data(), counts_.capacity() * sizeof(Counts), MADV_HUGEPAGE);
 }
 
-void LineCounts::rehash(size_t slots) {
-  std::vector<Entry> before(slots, Entry{});
-  before.swap(table_);
-  mask_ = slots - 1;
-  shift_ = 65 - std::countr_zero(slots);
-  size_ = 0;
-  for (const Entry& e : before) {
-    if (e.key == 0) continue;
-    size_t i = home(e.key - 1);
-    while (table_[i].key != 0) i = (i + 1) & mask_;
-    table_[i] = e;
-    size_++;
+size_t LineCounts::find(uint64_t page) {
+  for (size_t i = home(page); table_[i] != 0; i = (i + 1) % table_.size())
+    if (pages_[table_[i] - 1].number == page) return table_[i] - 1;
+  return insert(page);
+}
+
+size_t LineCounts::insert(uint64_t page) {
+  if (free_.empty() && pages_.size() == capacity_) prune();
+  size_t index = pages_.size();
+  if (free_.empty()) {
+    pages_.emplace_back();
+    counts_.push_back({});
+  } else {
+    index = free_.back();
+    free_.pop_back();
   }
+  pages_[index] = {page, error_bound_};
+  place(index);
+  return index;
+}
+
+void LineCounts::place(size_t index) {
+  size_t i = home(pages_[index].number);
+  while (table_[i] != 0) i = (i + 1) % table_.size();
+  table_[i] = static_cast<uint32_t>(index + 1);
+}
+
+uint64_t LineCounts::hottest_of(size_t index) const {
+  uint64_t most = 0;
+  for (const uint64_t count : counts_[index])
+    most = std::max(most, loads_of(count) + stores_of(count));
+  return most + pages_[index].error;
 }
 
 void LineCounts::prune() {
   std::vector<uint64_t> weights;
-  for (const Entry& e : table_)
-    if (e.key != 0) weights.push_back(e.weight());
-  const auto middle = weights.begin() + static_cast<ptrdiff_t>(weights.size() / 2);
-  std::nth_element(weights.begin(), middle, weights.end());
-  const uint64_t limit = *middle;
-  error_bound_ = std::max(error_bound_, limit);
-  for (Entry& e : table_) {
-    if (e.key == 0 || e.weight() > limit) continue;
-    pruned_ += e.loads + e.stores;
-    e = {};
+  for (size_t i = 0; i < pages_.size(); i++) weights.push_back(hottest_of(i));
+  std::vector<uint64_t> sorted = weights;
+  const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  error_bound_ = std::max(error_bound_, *middle);
+  std::ranges::fill(table_, 0u);
+  for (size_t i = 0; i < pages_.size(); i++) {
+    if (weights[i] > *middle) {
+      place(i);
+    } else {
+      forget(i);
+    }
   }
-  rehash(table_.size());
+  forget_ways();
+}
+
+void LineCounts::forget(size_t index) {
+  for (uint64_t& count : counts_[index]) {
+    pruned_ += loads_of(count) + stores_of(count);
+    count = 0;
+  }
+  pages_[index].number = kNoPage;
+  free_.push_back(static_cast<uint32_t>(index));
+}
+
+void LineCounts::forget_ways() {
+  ways_.fill({kNoPage, nullptr});
+}
+
+void LineCounts::add(const Line& line) {
+  Line& sum = many_[line.line];
+  sum = {line.line, sum.loads + line.loads, sum.stores + line.stores};
+}
+
+void LineCounts::settle() {
+  constexpr uint64_t kMany = uint64_t{1} << 29;
+  for (size_t index = 0; index < pages_.size(); index++) {
+    for (size_t i = 0; i < kLines; i++) {
+      uint64_t& count = counts_[index][i];
+      if (loads_of(count) < kMany && stores_of(count) < kMany) continue;
+      add(Line{pages_[index].number * kLines + i, loads_of(count), stores_of(count)});
+      count = 0;
+    }
+  }
+}
+
+template <typename Use>
+void LineCounts::for_each(Use use) const {
+  std::unordered_map<uint64_t, Line> many = many_;
+  for (size_t index = 0; index < pages_.size(); index++) {
+    for (size_t i = 0; i < kLines; i++) {
+      const uint64_t count = counts_[index][i];
+      if (count == 0) continue;
+      Line line{pages_[index].number * kLines + i, loads_of(count), stores_of(count)};
+      if (const auto more = many.extract(line.line)) {
+        line.loads += more.mapped().loads;
+        line.stores += more.mapped().stores;
+      }
+      use(line);
+    }
+  }
+  for (const auto& [number, line] : many) use(line);
+}
+
+void LineCounts::keep_hottest(std::vector<Line>& lines, size_t rows) {
+  if (lines.size() <= rows) return;
+  const auto end = lines.begin() + static_cast<ptrdiff_t>(rows);
+  std::nth_element(lines.begin(), end, lines.end(), [](const Line& a, const Line& b) {
+    return a.accesses() != b.accesses() ? a.accesses() > b.accesses() : a.line < b.line;
+  });
+  for (auto line = end; line != lines.end(); ++line) {
+    pruned_ += line->accesses();
+    error_bound_ = std::max(error_bound_, line->accesses());
+  }
+  lines.erase(end, lines.end());
+}
+
+std::vector<LineCounts::Line> LineCounts::hottest(size_t rows) {
+  std::vector<Line> lines;
+  for_each([&](const Line& line) {
+    if (lines.size() == 2 * rows) keep_hottest(lines, rows);
+    lines.push_back(line);
+  });
+  keep_hottest(lines, rows);
+  return lines;
+}
+
+size_t LineCounts::size() const {
+  size_t lines = 0;
+  for_each([&](const Line&) { lines++; });
+  return lines;
+}
+
+uint64_t LineCounts::accesses() const {
+  uint64_t all = pruned_;
+  for_each([&](const Line& line) { all += line.accesses(); });
+  return all;
 }
 
 }  // namespace shadowprof::collect

@@ -1,67 +1,100 @@
 // SPDX-License-Identifier: MIT
 //
-// How often each cache line was read and written. Memory is bounded: of more than `capacity` lines
-// the half with fewer accesses is forgotten (what a line had when it was forgotten counts for it
-// when it comes back), so no line that was accessed more than error_bound() times is missing.
+// How often each cache line was read and written. The counters of a page's lines lie side by side,
+// and where those of a page lie is remembered in a small table by the low bits of its number: to
+// count an access takes no branch that depends on where it goes, unless its page is not in that.
+//
+// Memory is bounded: of more than `capacity` pages the half whose hottest lines are coldest is
+// forgotten (what a line had when it was forgotten counts for it when it comes back), so no line
+// that was accessed more than error_bound() times is missing.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
+
+#include "base/limits.h"
+#include "base/reserved_array.h"
+#include "profile/memory_table.h"
 
 namespace shadowprof::collect {
 
+// What an access adds: loads in the low half, stores in the high one.
+inline constexpr uint64_t kOneLoad = 1;
+inline constexpr uint64_t kOneStore = uint64_t{1} << 32;
+
 class LineCounts {
  public:
-  static constexpr size_t kDefaultCapacity = size_t{1} << 20;
+  static constexpr size_t kDefaultCapacity = size_t{1} << 17;
+  // Half a counter has 32 bits: so many may be added between one call of settle() and the next.
+  static constexpr uint64_t kMostUnsettled = uint64_t{3} << 30;
+
+  struct Line {
+    uint64_t line = 0;  // an address / kCacheLineBytes
+    uint64_t loads = 0;
+    uint64_t stores = 0;
+    uint64_t accesses() const { return loads + stores; }
+  };
 
   explicit LineCounts(size_t capacity = kDefaultCapacity);
 
-  // `line`: an address / kCacheLineBytes.
-  void add(uint64_t line, uint64_t loads, uint64_t stores) {
-    accesses_ += loads + stores;
-    size_t i = home(line);
-    while (table_[i].key != line + 1) {
-      if (table_[i].key == 0) return insert(line, loads, stores);
-      i = (i + 1) & mask_;
-    }
-    table_[i].loads += loads;
-    table_[i].stores += stores;
+  // `accesses`: a sum of kOneLoad and kOneStore.
+  void add(uint64_t address, uint64_t accesses) {
+    const uint64_t page = address / limits::kPageBytes;
+    Way& way = ways_[page % kWays];
+    if (way.page != page) [[unlikely]]
+      way = {page, counts_[find(page)].data()};
+    way.counts[address / profile::kCacheLineBytes % kLines] += accesses;
   }
+  // Many at once, of a line that will not be forgotten.
+  void add(const Line& line);
+  void settle();
 
-  template <typename Use>
-  void for_each(Use use) const {
-    for (const Entry& e : table_)
-      if (e.key != 0) use(e.key - 1, e.loads, e.stores);
-  }
-  size_t size() const { return size_; }
-  uint64_t accesses() const { return accesses_; }
+  // The most accessed `rows` lines, in no order. What the others had counts as pruned from now on.
+  std::vector<Line> hottest(size_t rows);
+
+  size_t size() const;  // lines that are not forgotten
+  uint64_t accesses() const;
   uint64_t pruned() const { return pruned_; }
   uint64_t error_bound() const { return error_bound_; }
 
  private:
-  struct alignas(32) Entry {
-    uint64_t key;  // line + 1; 0: free
-    uint64_t loads;
-    uint64_t stores;
-    uint64_t error;  // accesses that it may have had before
-    uint64_t weight() const { return loads + stores + error; }
+  static constexpr size_t kWays = 4096;
+  static constexpr size_t kLines = limits::kPageBytes / profile::kCacheLineBytes;
+  static constexpr uint64_t kNoPage = ~uint64_t{0};
+
+  struct Way {
+    uint64_t page;
+    uint64_t* counts;
+  };
+  using Counts = std::array<uint64_t, kLines>;
+  struct Page {
+    uint64_t number;  // kNoPage: free
+    uint64_t error;   // accesses that any of its lines may have had before
   };
 
-  void insert(uint64_t line, uint64_t loads, uint64_t stores);
+  size_t find(uint64_t page);
+  size_t insert(uint64_t page);
+  void place(size_t index);
   void prune();
-  void rehash(size_t slots);
-  // Two lines that follow one another are one line of the table's memory.
-  size_t home(uint64_t line) const {
-    return (((line >> 1) * 0x9E3779B97F4A7C15ull >> shift_) << 1 | (line & 1)) & mask_;
-  }
+  void forget(size_t index);
+  void forget_ways();
+  uint64_t hottest_of(size_t index) const;
+  size_t home(uint64_t page) const { return page * 0x9E3779B97F4A7C15ull >> shift_; }
+  template <typename Use>
+  void for_each(Use use) const;
+  void keep_hottest(std::vector<Line>& lines, size_t rows);
 
   const size_t capacity_;
-  std::vector<Entry> table_;  // open addressing, at most half full
-  size_t mask_ = 0;
+  std::array<Way, kWays> ways_;
+  ReservedArray<Counts> counts_;  // of pages_
+  std::vector<Page> pages_;
+  std::vector<uint32_t> free_;   // indices of pages_
+  std::vector<uint32_t> table_;  // index of a page + 1, by its number; open addressing
   int shift_ = 0;
-  size_t size_ = 0;
-  uint64_t accesses_ = 0;
+  std::unordered_map<uint64_t, Line> many_;  // what does not fit in a counter
   uint64_t pruned_ = 0;
   uint64_t error_bound_ = 0;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Which word of a run's record has what, instruction by instruction. A register that is in a slot
-// already, and that was not written since, has no second one: where it is has to be followed.
+// already has no second one while it can be told from that: where it is has to be followed.
 #pragma once
 
 #include <algorithm>
@@ -22,6 +22,12 @@ inline uint64_t value_at(const trace::Word* words, uint16_t word) {
   __builtin_memcpy(&value, words + word, sizeof(value));
   return value;
 }
+
+// A register: what the word has, plus a constant.
+struct RecordedRegister {
+  uint16_t word = kNoWord;
+  uint64_t addend = 0;
+};
 
 // An address, from the registers that a record has.
 struct AddressPlan {
@@ -57,7 +63,7 @@ class RecordedWords {
       } else if (slot.kind == trace::SlotKind::load_cycles) {
         cycles = word();
       } else {
-        registers[slot.reg] = word();
+        registers[slot.reg] = {word()};
       }
     }
   }
@@ -65,14 +71,23 @@ class RecordedWords {
   template <typename Use>
   void leave(decoder::GprMask writes, Use use) {
     for (size_t r = 0; r < registers.size(); r++)
-      if (writes >> r & 1) registers[r] = kNoWord;
+      if (writes >> r & 1) registers[r] = {};
     for (; has_slot(); next_++) {
       use(slots_[next_], word());
-      if (slots_[next_].kind == trace::SlotKind::value) registers[slots_[next_].reg] = word();
+      if (slots_[next_].kind == trace::SlotKind::value) registers[slots_[next_].reg] = {word()};
     }
   }
-  void leave(decoder::GprMask writes) {
-    leave(writes, [](const trace::Slot&, uint16_t) {});
+  // The same, for who asks for addresses.
+  template <typename Use>
+  void leave(const decoder::Insn& insn, Use use) {
+    RecordedRegister told;
+    if (insn.sum.to < 16) told = registers[insn.sum.from];
+    leave(insn.writes, use);
+    if (told.word == kNoWord || registers[insn.sum.to].word != kNoWord) return;
+    registers[insn.sum.to] = {told.word, told.addend + static_cast<uint64_t>(insn.sum.addend)};
+  }
+  void leave(const decoder::Insn& insn) {
+    leave(insn, [](const trace::Slot&, uint16_t) {});
   }
 
   // Between the two. Thread-local data: the segment's base is in no record.
@@ -82,15 +97,23 @@ class RecordedWords {
                                               : static_cast<uint64_t>(access.displacement);
     plan.scale = access.scale;
     plan.known = !insn.has_segment && !access.vector_index;
-    if (access.base < 16) plan.known &= (plan.base_word = registers[access.base]) != kNoWord;
-    if (access.index < 16) plan.known &= (plan.index_word = registers[access.index]) != kNoWord;
+    if (access.base < 16) {
+      plan.base_word = registers[access.base].word;
+      plan.fixed += registers[access.base].addend;
+      plan.known &= plan.base_word != kNoWord;
+    }
+    if (access.index < 16) {
+      plan.index_word = registers[access.index].word;
+      plan.fixed += registers[access.index].addend * access.scale;
+      plan.known &= plan.index_word != kNoWord;
+    }
     plan.on_stack = access.base == decoder::kRsp;
     return plan;
   }
 
-  std::array<uint16_t, 16> registers{};  // the word of each, or kNoWord
-  uint16_t memory = kNoWord;             // what the instruction compares there
-  uint16_t cycles = kNoWord;             // the load's time stamps
+  std::array<RecordedRegister, 16> registers{};
+  uint16_t memory = kNoWord;  // what the instruction compares there
+  uint16_t cycles = kNoWord;  // the load's time stamps
 
  private:
   static bool is_before(trace::SlotKind kind) {
@@ -112,19 +135,18 @@ bool for_each_run(const trace::Chunk& chunk, Runs& runs, Start start_run, Mark m
   const trace::Word* at = chunk.words.data();
   const trace::Word* const end = at + chunk.words.size();
   while (at < end) {
-    const auto left = static_cast<size_t>(end - at);
-    if (trace::is_special(*at)) {
-      const size_t length = trace::special_length(*at);
-      if (length == 0 || length > left) return false;
-      mark(trace::special_kind(*at));
+    const trace::Word id = *at;
+    if (id >= limits::kMaxRuns) [[unlikely]] {
+      const size_t length = trace::is_special(id) ? trace::special_length(id) : 0;
+      if (length == 0 || length > static_cast<size_t>(end - at)) return false;
+      mark(trace::special_kind(id));
       at += length;
       continue;
     }
-    if (*at >= limits::kMaxRuns) return false;
-    auto& run = runs[*at];
+    auto& run = runs[id];
     if (run.words == 0) [[unlikely]]
-      start_run(RunId(*at));
-    if (run.words == 0 || run.words > left) return false;
+      start_run(RunId(id));
+    if (run.words == 0 || run.words > end - at) return false;
     run.executions++;
     use(run, at);
     at += run.words;

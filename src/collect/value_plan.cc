@@ -123,7 +123,7 @@ void ValueCollector::State::plan_compare(InsnFacts& facts, BlockId block,
   ComparePlan plan{};
   const auto word_of = [&](const decoder::ComparedOperand& side) {
     return side.kind == decoder::ComparedOperand::Kind::memory ? recorded.memory
-                                                               : recorded.registers[side.reg];
+                                                               : recorded.registers[side.reg].word;
   };
   plan.left_word = word_of(compare.sides[0]);
   plan.left_shift = compare.sides[0].shift;

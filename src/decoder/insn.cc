@@ -459,6 +459,51 @@ bool is_constant_result(const Insn& insn, const Decoded& d) {
   }
 }
 
+bool is_whole_register(const ZydisDecodedOperand& op) {
+  return op.type == ZYDIS_OPERAND_TYPE_REGISTER &&
+         ZydisRegisterGetClass(op.reg.value) == ZYDIS_REGCLASS_GPR64;
+}
+
+// op1 of a two-operand instruction is added to op0, as a constant.
+RegisterSum sum_of_operands(const Decoded& d) {
+  if (d.operands.empty() || !is_whole_register(d.operands[0])) return {};
+  const Gpr to = gpr_of(d.operands[0].reg.value);
+  const auto added = [&](int64_t constant) { return RegisterSum{to, to, constant}; };
+  switch (d.info.mnemonic) {
+    case ZYDIS_MNEMONIC_INC: return added(1);
+    case ZYDIS_MNEMONIC_DEC: return added(-1);
+    default: break;
+  }
+  if (d.operands.size() < 2) return {};
+  const ZydisDecodedOperand& from = d.operands[1];
+  const bool immediate = from.type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+  switch (d.info.mnemonic) {
+    case ZYDIS_MNEMONIC_ADD: return immediate ? added(from.imm.value.s) : RegisterSum{};
+    case ZYDIS_MNEMONIC_SUB: return immediate ? added(-from.imm.value.s) : RegisterSum{};
+    case ZYDIS_MNEMONIC_MOV:
+      return is_whole_register(from) ? RegisterSum{to, gpr_of(from.reg.value), 0} : RegisterSum{};
+    case ZYDIS_MNEMONIC_LEA: {
+      const bool plain = from.mem.index == ZYDIS_REGISTER_NONE && d.info.address_width == 64 &&
+                         gpr_of(from.mem.base) < 16;
+      return plain ? RegisterSum{to, gpr_of(from.mem.base), from.mem.disp.value} : RegisterSum{};
+    }
+    default: return {};
+  }
+}
+
+RegisterSum sum_of(const Insn& insn, const Decoded& d) {
+  const auto stack = [&](int64_t by) { return RegisterSum{kRsp, kRsp, by}; };
+  const int64_t width = d.info.operand_width / 8;
+  switch (d.info.mnemonic) {
+    case ZYDIS_MNEMONIC_PUSH: return stack(-width);
+    case ZYDIS_MNEMONIC_POP: return insn.result == kRsp ? RegisterSum{} : stack(width);
+    case ZYDIS_MNEMONIC_LEAVE: return {kRsp, kRbp, width};
+    default: break;
+  }
+  if (insn.kind == InsnKind::call) return stack(-8);
+  return insn.kind == InsnKind::ordinary ? sum_of_operands(d) : RegisterSum{};
+}
+
 }  // namespace
 
 Insn decode(std::span<const uint8_t> bytes, GuestAddr address) {
@@ -510,6 +555,7 @@ Insn decode(std::span<const uint8_t> bytes, GuestAddr address) {
   if (insn.unsupported_reason) insn.kind = InsnKind::unsupported;
   insn.pure_load = is_pure_load(insn, d);
   insn.constant_result = is_constant_result(insn, d);
+  insn.sum = sum_of(insn, d);
   insn.may_fault = !is_faultless(insn, info);
   return insn;
 }

@@ -75,6 +75,13 @@ struct ComparedOperand {
   int64_t immediate = 0;
 };
 
+// What a register holds afterwards, where that is what one held before plus a constant.
+struct RegisterSum {
+  Gpr to = kNoGpr;
+  Gpr from = kNoGpr;
+  int64_t addend = 0;
+};
+
 // Of xmm0 to xmm3, which carry floating-point arguments: bit n for xmm n.
 using VectorMask = uint8_t;
 inline constexpr uint8_t kArgumentVectors = 4;
@@ -97,6 +104,9 @@ struct Insn {
   Gpr second_result = kNoGpr;
   uint8_t second_bits = 0;
   uint8_t second_shift = 0;
+
+  // The stack pointer of pushes, pops and calls; additions of constants, and copies.
+  RegisterSum sum;
 
   // cmp, which tells its operands' difference, and test, the bits that they have in common.
   uint8_t compared_bits = 0;  // 0: it is neither
@@ -143,6 +153,11 @@ struct Insn {
 
   GuestAddr next() const { return address + length; }
   bool uses(Gpr r) const { return ((reads | writes) & gpr_bit(r)) != 0; }
+  // The registers whose value can be told after it, when those in `known` can be told before it.
+  GprMask known_after(GprMask known) const {
+    const bool tells = sum.to < 16 && (known & gpr_bit(sum.from)) != 0;
+    return static_cast<GprMask>((known & ~writes) | (tells ? gpr_bit(sum.to) : 0));
+  }
   // Ends a block.
   bool is_terminator() const { return kind != InsnKind::ordinary; }
 };

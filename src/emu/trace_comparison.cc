@@ -50,12 +50,14 @@ class TraceComparison::Walk {
   void take_slots(Step& step) {
     const decoder::Insn& insn = step.fact->insn;
     const auto slots = side_.table.slots(*run_);
+    bool is_recorded = false;  // what the instruction's sum is
     for (; slot_ < slots.size() && slots[slot_].insn == insn_; slot_++) {
       const trace::Slot& slot = slots[slot_];
       const uint64_t value = record_.slot(slot_);
       switch (slot.kind) {
         case SlotKind::value:
           step.results[slot.reg == insn.result ? 0 : 1] = value;
+          is_recorded |= slot.reg == insn.sum.to;
           break;
         case SlotKind::memory:
           step.compared[2] = value;
@@ -80,6 +82,8 @@ class TraceComparison::Walk {
     }
     for (size_t i = 0; i < insn.compared.size(); i++)
       if (insn.compared[i].reg < 16) step.compared[i] = before_[insn.compared[i].reg];
+    if (insn.sum.to < 16 && !is_recorded)
+      known_[insn.sum.to] = before_[insn.sum.from] + static_cast<uint64_t>(insn.sum.addend);
     before_ = known_;
   }
 

@@ -68,7 +68,7 @@ void Translator::emit_fragment(Emitter& e, const CodeRegion& region) {
   constants_.clear();
   stale_jumps_.clear();
   stale_trap_ = 0;
-  recorded_ = 0;
+  recorded_ = known_ = 0;
   substitute_active_ = false;
 
   const bool alone = insns_[0].kind == InsnKind::native || insns_[0].kind == InsnKind::unsupported;
@@ -157,6 +157,7 @@ void Translator::emit_ordinary(Emitter& e, const Insn& insn, uint32_t index) {
     emit_copy(e, insn, index);
   }
   recorded_ &= static_cast<GprMask>(~insn.writes);
+  known_ = insn.known_after(known_);
   if (plan_.values) {
     capture_results(e, insn, index);
   } else if (plan_.load_cycles && insn.pure_load && insn.result < 16) {
@@ -290,7 +291,8 @@ void Translator::emit_jump_or_call(Emitter& e, const Insn& insn, uint32_t index)
   RunExit exit = RunExit::jump;
   if (insn.kind == InsnKind::call) {
     emit_push_return(e, insn.next());
-    recorded_ &= static_cast<GprMask>(~gpr_bit(decoder::kRsp));
+    recorded_ &= static_cast<GprMask>(~insn.writes);
+    known_ = insn.known_after(known_);
     exit = RunExit::call;
   }
   if (insn.kind == InsnKind::transaction) e.bytes({0xb8, 0, 0, 0, 0});  // mov eax, 0
@@ -350,7 +352,7 @@ void Translator::emit_operand_load(Emitter& e, const Insn& insn, uint32_t index,
 
 void Translator::emit_indirect(Emitter& e, const Insn& insn, uint32_t index) {
   mark_point(e, index);
-  e.spill_branch_registers(plan_.records ? next_slot_displacement() : 0);
+  e.spill_branch_registers(record_end());
   emit_operand_load(e, insn, index, {kRcx, 64, kRcxSpilled});
   RunExit exit = RunExit::indirect_jump;
   if (insn.kind == InsnKind::indirect_call) {
@@ -366,7 +368,7 @@ void Translator::emit_indirect(Emitter& e, const Insn& insn, uint32_t index) {
 
 void Translator::emit_ret(Emitter& e, const Insn& insn, uint32_t index) {
   mark_point(e, index);
-  e.spill_branch_registers(plan_.records ? next_slot_displacement() : 0);
+  e.spill_branch_registers(record_end());
   mark_point(e, index);
   e.pop_rcx();
   if (insn.ret_pop_bytes != 0) e.add_to_rsp(insn.ret_pop_bytes);
@@ -387,7 +389,7 @@ void Translator::emit_syscall(Emitter& e, const Insn& insn, uint32_t index) {
 
 // rcx is the target. When counting, the entry that it reaches counts the pair.
 void Translator::emit_branch_dispatch(Emitter& e, RunId site) {
-  if (tracing() && plan_.records) emit_trace_record(e, site);
+  if (tracing() && table_.run(site).recorded) emit_trace_record(e, site);
   if (counting()) {
     while ((e.here() + 1) % 64 > 60) e.byte(0x90);  // nop
     const uint32_t field = e.jmp_forward();

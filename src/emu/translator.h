@@ -43,6 +43,7 @@ struct CapturePlan {
   bool addresses = false;
   bool load_cycles = false;  // and what those loads got
   bool records = true;       // false, where there are counters: nothing is recorded
+  bool empty_records = true; // false, where there are counters: nor is what captures nothing
   bool captures() const { return values || addresses || load_cycles; }
   bool operator==(const CapturePlan&) const = default;
 };
@@ -145,6 +146,14 @@ class Translator {
   bool is_last_double(uint32_t index) const;
   void capture_results(Emitter& e, const decoder::Insn& insn, uint32_t index);
   void capture_register(Emitter& e, trace::SlotKind kind, decoder::Gpr reg, uint32_t index);
+  // Of a run that has as many.
+  bool is_recorded(size_t slots) const {
+    return plan_.records && (plan_.empty_records || slots != 0);
+  }
+  // Behind the record of what was captured up to now.
+  uint32_t record_end() const {
+    return is_recorded(slots_.size()) ? next_slot_displacement() : 0;
+  }
   uint32_t next_slot_displacement() const { return static_cast<uint32_t>(4 + 8 * slots_.size()); }
   RunId make_run(trace::RunExit exit, uint32_t blocks, uint32_t insns, size_t slots,
                  GuestAddr target);
@@ -196,8 +205,10 @@ class Translator {
   bool substitute_active_ = false;
   std::vector<uint32_t> stale_jumps_;
   uint32_t stale_trap_ = 0;
-  // Registers whose present value is in a slot of this record already.
+  // Registers whose present value is in a slot of this record already, and those that it follows
+  // from.
   decoder::GprMask recorded_ = 0;
+  decoder::GprMask known_ = 0;
   RunId last_run_;
 };
 

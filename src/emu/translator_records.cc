@@ -25,15 +25,16 @@ void Translator::capture_register(Emitter& e, SlotKind kind, Gpr reg, uint32_t i
   slots_.push_back({kind, reg, static_cast<uint16_t>(index)});
   e.store_cursor_reg(displacement, stand_in(reg));
   recorded_ |= gpr_bit(reg);
+  known_ |= gpr_bit(reg);
 }
 
 void Translator::capture_addresses(Emitter& e, const Insn& insn, uint32_t index) {
   for (uint8_t i = 0; i < insn.access_count; i++) {
     const decoder::MemoryAccess& a = insn.accesses[i];
-    if (a.base < 16 && !(recorded_ & gpr_bit(a.base))) {
+    if (a.base < 16 && !(known_ & gpr_bit(a.base))) {
       capture_register(e, SlotKind::base, a.base, index);
     }
-    if (a.index < 16 && !(recorded_ & gpr_bit(a.index))) {
+    if (a.index < 16 && !(known_ & gpr_bit(a.index))) {
       capture_register(e, SlotKind::index, a.index, index);
     }
   }
@@ -86,7 +87,7 @@ RunId Translator::make_run(RunExit exit, uint32_t blocks, uint32_t insns, size_t
   run.exit = exit;
   run.target = target;
   run.captures = plan_.captures();
-  run.recorded = plan_.records;
+  run.recorded = is_recorded(slots);
   run.last_block_insns = static_cast<uint16_t>(insns - blocks_[blocks - 1].first_insn);
   RunId id = table_.add_run(run, std::span(block_ids_).first(blocks),
                             std::span(slots_).first(slots));
@@ -98,7 +99,7 @@ RunId Translator::make_run(RunExit exit, uint32_t blocks, uint32_t insns, size_t
 }
 
 void Translator::emit_record(Emitter& e, RunId run) {
-  if (tracing() && plan_.records) emit_trace_record(e, run);
+  if (tracing() && table_.run(run).recorded) emit_trace_record(e, run);
   if (counting()) emit_count(e, run);
 }
 

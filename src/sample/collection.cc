@@ -13,6 +13,7 @@ emu::CapturePlan Collection::plan() const {
   plan.values = values;
   plan.load_cycles = latencies;
   plan.addresses = latencies || addresses;
+  plan.empty_records = needs_order() || !counted_by_engine;
   return plan;
 }
 
@@ -43,13 +44,16 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collectio
         table, path_options));
   }
   if (collection.addresses)
-    collectors.push_back(std::make_unique<collect::AddressCollector>(table));
+    collectors.push_back(
+        std::make_unique<collect::AddressCollector>(table, collection.executions));
   if (calibration) {
     collectors.push_back(std::make_unique<collect::LatencyCollector>(table, *calibration));
   }
   if (collection.values) {
     collect::ValueCollectorOptions value_options = collection.value_options;
     value_options.errors = collection.sampled;
+    if (!collection.paths && collection.may_capture_samples())
+      value_options.executions = collection.executions;
     collectors.push_back(std::make_unique<collect::ValueCollector>(table, value_options));
   }
   return collectors;

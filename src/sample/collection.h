@@ -32,8 +32,13 @@ struct Collection {
   // The engine counts what executes, so no collector has to.
   bool counted_by_engine = false;
 
+  // How often each run was executed, when the trace has ended, where the engine counts that.
+  const std::vector<uint64_t>* executions = nullptr;
+
   // Counters do not tell the order of things, nor values.
-  bool needs_trace() const { return exact_inclusive || paths || values || latencies || addresses; }
+  bool needs_trace() const { return needs_order() || addresses; }
+  // Collectors want to see each run, and what came before it.
+  bool needs_order() const { return exact_inclusive || paths || values || latencies; }
   emu::CapturePlan plan() const;
   // Nothing but values is captured, and not every one is wanted: the engine may leave some out.
   bool may_capture_samples() const {

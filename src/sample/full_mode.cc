@@ -75,7 +75,7 @@ inject::EngineOptions engine_options(const FullModeRequest& request, const Colle
   options.trace = trace;
   options.hide_vdso = request.deterministic;
   options.space.recording = recording_for(collection);
-  options.space.translator.through_jumps = !collection.needs_trace();
+  options.space.translator.through_jumps = !collection.needs_order();
   options.space.translator.stop_at_cpuid = request.baseline_processor;
   options.plan = collection.plan();
   options.seen_enough = collection.value_options.seen_enough;
@@ -108,11 +108,9 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   trace::BlockTable table;
   trace::RunMailbox seen_enough;
   std::vector<uint64_t> executions;
-  if (collection.may_capture_samples()) {
-    collection.value_options.seen_enough = &seen_enough;
-    if (!collection.paths) collection.value_options.executions = &executions;
-  }
   const bool counting = collection.counted_by_engine;
+  if (counting) collection.executions = &executions;
+  if (collection.may_capture_samples()) collection.value_options.seen_enough = &seen_enough;
   collect::Pipeline pipeline(collection.needs_trace()
                                  ? make_collectors(collection, table, calibration)
                                  : std::vector<std::unique_ptr<collect::Collector>>());

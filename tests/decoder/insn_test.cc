@@ -287,6 +287,57 @@ TEST_CASE("rip-relative operands: target, and where the fields are") {
   CHECK_FALSE(at_here({0x8d, 0x3d, 0, 0x10, 0, 0}).lea64);
 }
 
+TEST_CASE("what a register holds afterwards, told from what one held before") {
+  struct Row {
+    const char* what;
+    std::vector<uint8_t> bytes;
+    RegisterSum sum;
+  };
+  const Row rows[] = {
+      {"push rbx", {0x53}, {kRsp, kRsp, -8}},
+      {"push 5", {0x6a, 0x05}, {kRsp, kRsp, -8}},
+      {"push ax", {0x66, 0x50}, {kRsp, kRsp, -2}},
+      {"push [rsp+8]", {0xff, 0x74, 0x24, 0x08}, {kRsp, kRsp, -8}},
+      {"pop r15", {0x41, 0x5f}, {kRsp, kRsp, 8}},
+      {"pop rsp", {0x5c}, {}},
+      {"pop [rax]", {0x8f, 0x00}, {kRsp, kRsp, 8}},
+      {"leave", {0xc9}, {kRsp, kRbp, 8}},
+      {"call +0", {0xe8, 0, 0, 0, 0}, {kRsp, kRsp, -8}},
+      {"call rax", {0xff, 0xd0}, {}},
+      {"ret", {0xc3}, {}},
+      {"sub rsp, 0x18", {0x48, 0x83, 0xec, 0x18}, {kRsp, kRsp, -0x18}},
+      {"add rsp, -128", {0x48, 0x83, 0xc4, 0x80}, {kRsp, kRsp, -128}},
+      {"add rax, -1, long", {0x48, 0x05, 0xff, 0xff, 0xff, 0xff}, {kRax, kRax, -1}},
+      {"add eax, 1", {0x83, 0xc0, 0x01}, {}},
+      {"add rax, rcx", {0x48, 0x01, 0xc8}, {}},
+      {"add [rax], 1", {0x48, 0x83, 0x00, 0x01}, {}},
+      {"adc rax, 1", {0x48, 0x83, 0xd0, 0x01}, {}},
+      {"inc r9", {0x49, 0xff, 0xc1}, {kR9, kR9, 1}},
+      {"dec rcx", {0x48, 0xff, 0xc9}, {kRcx, kRcx, -1}},
+      {"dec ecx", {0xff, 0xc9}, {}},
+      {"mov rbp, rsp", {0x48, 0x89, 0xe5}, {kRbp, kRsp, 0}},
+      {"mov ebp, esp", {0x89, 0xe5}, {}},
+      {"mov rax, [rcx]", {0x48, 0x8b, 0x01}, {}},
+      {"lea rdx, [rbx+r8*1]", {0x4a, 0x8d, 0x14, 0x03}, {}},
+      {"lea rdx, [r12-4]", {0x49, 0x8d, 0x54, 0x24, 0xfc}, {kRdx, kR12, -4}},
+      {"lea edx, [rbx-4]", {0x8d, 0x53, 0xfc}, {}},
+      {"lea rdx, [ebx-4]", {0x67, 0x48, 0x8d, 0x53, 0xfc}, {}},
+      {"lea rdx, [rip+4]", {0x48, 0x8d, 0x15, 4, 0, 0, 0}, {}},
+      {"xchg rax, rbx", {0x48, 0x93}, {}},
+  };
+  for (const Row& row : rows) {
+    INFO(row.what);
+    const Insn insn = decode(row.bytes, kHere);
+    REQUIRE(insn.length == row.bytes.size());
+    CHECK(insn.sum.to == row.sum.to);
+    CHECK(insn.sum.from == row.sum.from);
+    CHECK(insn.sum.addend == row.sum.addend);
+  }
+  const Insn copy = at_here({0x48, 0x89, 0xe5});
+  CHECK(copy.known_after(mask({kRsp, kRax})) == mask({kRsp, kRax, kRbp}));
+  CHECK(copy.known_after(mask({kRbp, kRax})) == mask({kRax}));
+}
+
 TEST_CASE("text") {
   const uint8_t mov[] = {0x48, 0x8b, 0x43, 0x08};
   CHECK(disassemble(mov, kHere) == "mov rax, [rbx+0x08]");

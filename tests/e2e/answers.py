@@ -96,6 +96,21 @@ def check_paths(options, directory):
         "callee": 40})
 
 
+def check_cache_lines(options, directory):
+    """Counts of lines do not depend on which records a trace has."""
+    for name in ("exact_paths", "exact_values", "exact_parts"):
+        guest = Guest(options, name, directory)
+        alone = guest.profile("address", "--deterministic")
+        recorded = guest.profile("address,path", "--deterministic")
+        for profile in (alone, recorded):
+            profile["tables"]["cache_lines"].pop("module")
+        expect(f"cache lines of {name}", alone["tables"]["cache_lines"],
+               recorded["tables"]["cache_lines"])
+        expect(f"accesses of {name}", alone["coverage"]["accesses"],
+               recorded["coverage"]["accesses"])
+        expect(f"{name} accesses memory", alone["coverage"]["accesses"]["known"] > 0, True)
+
+
 def check_values(options, directory):
     guest = Guest(options, "exact_values", directory)
     profile = guest.profile("value")
@@ -194,6 +209,7 @@ def main():
         check_values(options, directory)
         check_parts(options, directory)
         check_lines(options, directory)
+        check_cache_lines(options, directory)
     return 1 if FAILED else 0
 
 

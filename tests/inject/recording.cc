@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "recording.h"
 
+#include <array>
+
 #include "base/check.h"
 #include "ptrace/launch.h"
 
 namespace shadowprof::inject_test {
 
+using decoder::Gpr;
 using decoder::gpr_bit;
 using decoder::GprMask;
 using decoder::Insn;
@@ -85,7 +88,7 @@ class Checker {
     const auto slots = table_.slots(run);
     size_t next_slot = 0;
     uint16_t insn = 0;
-    known_ = 0;
+    recorded_ = known_ = 0;
     const auto blocks = table_.blocks(run);
     for (size_t b = 0; b < blocks.size(); b++) {
       const trace::Block& block = table_.block(blocks[b]);
@@ -120,6 +123,7 @@ class Checker {
     }
     const Insn& insn = reference_.insn(pc);
     Seen seen;
+    std::array<uint64_t, 16> results{};
     for (size_t s = first; s < end; s++) {
       const Slot& slot = slots[s];
       const uint64_t got = record.slot(s);
@@ -127,11 +131,12 @@ class Checker {
       switch (slot.kind) {
         case SlotKind::value:
           seen.results |= gpr_bit(slot.reg);
+          results[slot.reg] = got;
           check_value(pc, "result", slot.reg, got, after.gpr[slot.reg]);
           break;
         case SlotKind::compared:
           check_value(pc, "compared register", slot.reg, got, now->gpr[slot.reg]);
-          known_ |= gpr_bit(slot.reg);
+          note_recorded(slot.reg, got);
           break;
         case SlotKind::memory:
           seen.memory = true;
@@ -144,7 +149,7 @@ class Checker {
         case SlotKind::base:
         case SlotKind::index:
           check_value(pc, "address register", slot.reg, got, now->gpr[slot.reg]);
-          known_ |= gpr_bit(slot.reg);
+          note_recorded(slot.reg, got);
           break;
         case SlotKind::load_cycles: {
           seen.cycles = true;
@@ -155,7 +160,11 @@ class Checker {
         }
       }
     }
+    check_addresses(insn, *now);
     check_complete(insn, seen);
+    tell_sum(insn);
+    for (Gpr r = 0; r < 16; r++)
+      if (seen.results & gpr_bit(r)) note_recorded(r, results[r]);
     return verdict.complaints.empty();
   }
 
@@ -171,12 +180,35 @@ class Checker {
     bool memory = false, vector = false, cycles = false;
   };
 
+  void note_recorded(Gpr reg, uint64_t value) {
+    recorded_ |= gpr_bit(reg);
+    known_ |= gpr_bit(reg);
+    values_[reg] = value;
+  }
+
+  // What the record tells of a register that it does not hold.
+  void check_addresses(const Insn& insn, const Moment& now) {
+    if (!plan_.addresses) return;
+    for (uint8_t i = 0; i < insn.access_count; i++) {
+      for (const Gpr r : {insn.accesses[i].base, insn.accesses[i].index}) {
+        if (r < 16 && (known_ & gpr_bit(r)))
+          check_value(insn.address, "told register", r, values_[r], now.gpr[r]);
+      }
+    }
+  }
+  void tell_sum(const Insn& insn) {
+    recorded_ &= static_cast<GprMask>(~insn.writes);
+    known_ = insn.known_after(known_);
+    if (insn.sum.to < 16)
+      values_[insn.sum.to] = values_[insn.sum.from] + static_cast<uint64_t>(insn.sum.addend);
+  }
+
   // A plan's promise: every result, and every address register and compared one that the record
   // does not hold yet. (Which of a block's doubles are captured is the collectors' test.)
   void check_complete(const Insn& insn, const Seen& seen) {
     if (plan_.addresses) {
       for (uint8_t i = 0; i < insn.access_count; i++) {
-        for (const decoder::Gpr r : {insn.accesses[i].base, insn.accesses[i].index}) {
+        for (const Gpr r : {insn.accesses[i].base, insn.accesses[i].index}) {
           if (r < 16 && !(known_ & gpr_bit(r))) {
             complain("{:#x}: address register {} is not recorded", insn.address.value, r);
           }
@@ -187,14 +219,13 @@ class Checker {
     for (const decoder::ComparedOperand& side : insn.compared) {
       const bool compares = plan_.values && insn.compared_bits != 0;
       reads_memory |= compares && side.kind == decoder::ComparedOperand::Kind::memory;
-      if (compares && side.reg < 16 && !(known_ & gpr_bit(side.reg)))
+      if (compares && side.reg < 16 && !(recorded_ & gpr_bit(side.reg)))
         complain("{:#x}: compared register {} is not recorded", insn.address.value, side.reg);
     }
     if (seen.memory != reads_memory)
       complain("{:#x}: memory {}", insn.address.value, seen.memory ? "recorded" : "not recorded");
     if (seen.vector && (!plan_.values || insn.double_result == decoder::kNoGpr))
       complain("{:#x}: vector recorded", insn.address.value);
-    known_ &= static_cast<GprMask>(~insn.writes);
     GprMask results = 0;
     const bool load = plan_.load_cycles && insn.pure_load;
     if ((plan_.values || load) && insn.kind == decoder::InsnKind::ordinary) {
@@ -203,7 +234,6 @@ class Checker {
     }
     if (seen.results != results)
       complain("{:#x}: results {:#x}, expected {:#x}", insn.address.value, seen.results, results);
-    known_ |= seen.results;
     if (seen.cycles != (plan_.load_cycles && insn.pure_load)) {
       complain("{:#x}: load {}", insn.address.value, seen.cycles ? "timed" : "not timed");
     }
@@ -213,7 +243,9 @@ class Checker {
   emu::CapturePlan plan_;
   Reference& reference_;
   GuestAddr values_from_;
-  GprMask known_ = 0;  // registers whose present value the record holds
+  GprMask recorded_ = 0;  // registers whose present value the record holds
+  GprMask known_ = 0;     // and those that it tells, and what
+  std::array<uint64_t, 16> values_{};
 };
 
 }  // namespace

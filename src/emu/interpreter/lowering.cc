@@ -119,7 +119,7 @@ std::optional<Lowered> Lowering::lower(GuestAddr pc, CapturePlan plan) {
   if (!plan_fragment(pc, region)) return std::nullopt;
   slots_.clear();
   taken_sides_.clear();
-  recorded_ = 0;
+  recorded_ = known_ = 0;
 
   const std::vector<bool> live = live_flags();
   for (uint32_t i = 0; i < insns_.size(); i++) {
@@ -198,13 +198,14 @@ void Lowering::capture(SlotKind kind, Gpr reg) {
   op.displacement = static_cast<int64_t>(4 + 8 * slots_.size());
   slots_.push_back({kind, reg, index_});
   recorded_ |= gpr_bit(reg);
+  known_ |= gpr_bit(reg);
 }
 
 void Lowering::capture_addresses(const Insn& insn) {
   for (uint8_t i = 0; i < insn.access_count; i++) {
     const decoder::MemoryAccess& a = insn.accesses[i];
-    if (a.base < 16 && !(recorded_ & gpr_bit(a.base))) capture(SlotKind::base, a.base);
-    if (a.index < 16 && !(recorded_ & gpr_bit(a.index))) capture(SlotKind::index, a.index);
+    if (a.base < 16 && !(known_ & gpr_bit(a.base))) capture(SlotKind::base, a.base);
+    if (a.index < 16 && !(known_ & gpr_bit(a.index))) capture(SlotKind::index, a.index);
   }
 }
 
@@ -246,6 +247,7 @@ void Lowering::lower_insn(uint32_t index, bool flags_live) {
       if (plan_.values && insn.compared_bits != 0) capture_compared(insn);
       lower_ordinary(insn, flags_live);
       recorded_ &= static_cast<GprMask>(~insn.writes);
+      known_ = insn.known_after(known_);
       if (plan_.values) capture_results(insn, index);
       break;
     case InsnKind::native:
@@ -429,7 +431,8 @@ void Lowering::lower_branch(const Insn& insn, uint32_t index) {
     }
     case InsnKind::call:
       add(kPushReturn).immediate = static_cast<int64_t>(insn.next().value);
-      recorded_ &= static_cast<GprMask>(~gpr_bit(decoder::kRsp));
+      recorded_ &= static_cast<GprMask>(~insn.writes);
+      known_ = insn.known_after(known_);
       return to_target(RunExit::call);
     case InsnKind::transaction:
       add(kZeroEax);

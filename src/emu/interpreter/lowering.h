@@ -106,7 +106,8 @@ class Lowering {
   std::vector<BlockId> block_ids_;
   std::vector<trace::Slot> slots_;
   std::vector<TakenSide> taken_sides_;
-  decoder::GprMask recorded_ = 0;  // registers whose present value is in a slot already
+  decoder::GprMask recorded_ = 0;  // registers whose present value is in a slot already,
+  decoder::GprMask known_ = 0;     // or follows from what is
   uint16_t index_ = 0;             // of the instruction
 };
 
