@@ -6,8 +6,6 @@
 namespace shadowprof::sample {
 namespace {
 
-// What collectors and tracer use on top of the replica's own time.
-constexpr double kCollectorShare = 1.5;
 // Shares of its life that a replica waited for a processor.
 constexpr double kCrowded = 0.7;
 constexpr double kRoomy = 0.2;
@@ -26,9 +24,9 @@ bool Crowding::is_crowded_out(const shadow::ProcessorTime& time,
   return waiting_share(time, counts) > kCrowded;
 }
 
-double Crowding::ended(const shadow::ProcessorTime& time, const shadow::ExecutorCounts& counts,
-                       size_t living) {
-  const double cost = cost_of(kCollectorShare * time.used);
+double Crowding::ended(const shadow::ProcessorTime& time, double ours,
+                       const shadow::ExecutorCounts& counts, size_t living) {
+  const double cost = cost_of(time.used + ours);
   const double waiting = waiting_share(time, counts);
   if (living > 1 && max_shadows_ > 1) {
     judge_company(waiting, living);

@@ -30,9 +30,10 @@ class Crowding {
   static bool is_crowded_out(const shadow::ProcessorTime& time,
                              const shadow::ExecutorCounts& counts);
   void give_up_idle_priority() { at_idle_priority_ = false; }
-  // One of `living` replicas has ended. What it cost the program, in seconds.
-  double ended(const shadow::ProcessorTime& time, const shadow::ExecutorCounts& counts,
-               size_t living);
+  // One of `living` replicas has ended, and collectors and tracer have used `ours` meanwhile. What
+  // both cost the program, in seconds.
+  double ended(const shadow::ProcessorTime& time, double ours,
+               const shadow::ExecutorCounts& counts, size_t living);
 
  private:
   void judge_company(double waiting, size_t living);

@@ -61,6 +61,7 @@ void ShadowRun::let_go() {
 }
 
 void ShadowRun::run() {
+  (void)take_own_cpu();
   while (!programs_.empty()) {
     while (handle_reports()) {
     }
@@ -174,11 +175,8 @@ bool ShadowRun::fill_ahead() {
 
 bool ShadowRun::fill_ahead(SampledProcess& program) {
   emu::TranslationCost cost;
-  const double begun = elapsed();
   const auto fresh = program.fill_ahead(options_.directory, options_.plan, cost);
   if (!fresh) return false;
-  const double spent = elapsed() - begun;
-  governor_.disturbed(crowding_.cost_of(spent));
   counts_.fragments += cost.fragments;
   counts_.ahead += cost.fragments;
   counts_.translation_s += cost.seconds;

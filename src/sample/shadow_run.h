@@ -162,6 +162,7 @@ class ShadowRun {
   void settle_accounts();
   void finish(Sample& sample);
   static shadow::ProcessorTime for_others(const Sample& sample, shadow::ProcessorTime time);
+  double take_own_cpu();
   double guest_seconds(const Sample& sample) const;
   shadow::Budget budget_of(double length) const;
   std::function<std::optional<shadow::NextSample>()> later_samples(const Sample& sample);
@@ -190,6 +191,7 @@ class ShadowRun {
   double input_need_ = 0;  // share of the last samples that ended for want of input, or had it
   double busy_since_ = 0;  // this thread has not looked for reports since
   std::vector<Sample> samples_;
+  double own_cpu_s_ = 0;  // when take_own_cpu() was last called
   // Of programs that have ended.
   double past_cpu_s_ = 0;
   uint64_t past_signals_ = 0;

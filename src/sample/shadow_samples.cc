@@ -219,12 +219,19 @@ void ShadowRun::note_end(Sample& sample) {
 void ShadowRun::settle_accounts() {
   const double now = elapsed();
   settles_at_ = now + kSettleEvery;
+  governor_.disturbed(crowding_.cost_of(take_own_cpu()));
   const auto reused = reused_pages();
   for (const ProgramRef& program : programs_) {
     const double faults = program->settle(now, reused);
     counts_.extra_faults += faults;
     governor_.faulted(faults);
   }
+}
+
+// That tracer and collectors have used since the last call.
+double ShadowRun::take_own_cpu() {
+  const double before = std::exchange(own_cpu_s_, cpu_seconds_of(RUSAGE_SELF));
+  return own_cpu_s_ - before;
 }
 
 // Its trace is read: what it was worth, and what it cost.
@@ -271,8 +278,8 @@ void ShadowRun::finish(Sample& sample) {
   // Lengths are for samples that are only run.
   if (!sample.verifies && done.samples == 0) sample.cost.guest_s = guest_seconds(sample);
   if (sample.log) sample.cost.log = sample.log->cost();
-  sample.cost.contention =
-      crowding_.ended(for_others(sample, sample.executor->processor()), done, samples_.size());
+  sample.cost.contention = crowding_.ended(for_others(sample, sample.executor->processor()),
+                                           take_own_cpu(), done, samples_.size());
   if (options_.converge && !sample.verifies) {
     convergence_.sampled(done.shares);
     governor_.set_patience(convergence_.patience());

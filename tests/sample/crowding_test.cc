@@ -12,14 +12,14 @@ const shadow::ExecutorCounts kNoStops;
 TEST_CASE("a replica that waits most of its life has no idle core") {
   Crowding crowding(1, kNeighbour);
   CHECK(crowding.at_idle_priority());
-  CHECK(crowding.ended({.used = 1, .waited = 1}, kNoStops, 1) == doctest::Approx(0.15));
+  CHECK(crowding.ended({.used = 1, .waited = 1}, 0.5, kNoStops, 1) == doctest::Approx(0.15));
   CHECK(crowding.at_idle_priority());
-  (void)crowding.ended({.used = 1, .waited = 9}, kNoStops, 1);
+  (void)crowding.ended({.used = 1, .waited = 9}, 0.5, kNoStops, 1);
   CHECK_FALSE(crowding.at_idle_priority());
   CHECK(crowding.cost_of(1) == doctest::Approx(1));
-  CHECK(crowding.ended({.used = 1, .waited = 0.5}, kNoStops, 1) == doctest::Approx(1.5));
+  CHECK(crowding.ended({.used = 1, .waited = 0.5}, 0.5, kNoStops, 1) == doctest::Approx(1.5));
   CHECK_FALSE(crowding.at_idle_priority());
-  (void)crowding.ended({.used = 1, .waited = 0.1}, kNoStops, 1);
+  (void)crowding.ended({.used = 1, .waited = 0.1}, 0.5, kNoStops, 1);
   CHECK(crowding.at_idle_priority());
 }
 
@@ -35,11 +35,11 @@ TEST_CASE("replicas that wait for one another become fewer, and not less than on
   Crowding crowding(3, kNeighbour);
   CHECK(crowding.shadows() == 3);
   for (size_t left : {2u, 1u, 1u}) {
-    (void)crowding.ended({.used = 1, .waited = 9}, kNoStops, 3);
+    (void)crowding.ended({.used = 1, .waited = 9}, 0.5, kNoStops, 3);
     CHECK(crowding.shadows() == left);
   }
   CHECK(crowding.at_idle_priority());
-  (void)crowding.ended({.used = 1, .waited = 0}, kNoStops, 1);
+  (void)crowding.ended({.used = 1, .waited = 0}, 0.5, kNoStops, 1);
   CHECK(crowding.shadows() == 2);
 }
 
