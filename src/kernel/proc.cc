@@ -159,6 +159,13 @@ bool parse_ids(Cursor* c, std::array<uint32_t, 4>* ids) {
   return c->done();
 }
 
+bool parse_kilobytes(Cursor* c, uint64_t* bytes) {
+  c->skip_blanks();
+  const bool good = c->number(bytes) && c->rest() == " kB";
+  *bytes *= 1024;
+  return good;
+}
+
 bool parse_signals(Cursor* c, SignalBits* bits) {
   return c->number(bits, 16) && c->done();
 }
@@ -185,6 +192,8 @@ constexpr StatusField kStatusFields[] = {
     {"Gid", true, [](Cursor* c, ProcessStatus* s) { return parse_ids(c, &s->gids); }},
     {"Threads", true,
      [](Cursor* c, ProcessStatus* s) { return c->number(&s->threads) && c->done(); }},
+    {"VmPTE", false,
+     [](Cursor* c, ProcessStatus* s) { return parse_kilobytes(c, &s->page_tables); }},
     {"SigPnd", true, [](Cursor* c, ProcessStatus* s) { return parse_signals(c, &s->pending); }},
     {"ShdPnd", true,
      [](Cursor* c, ProcessStatus* s) { return parse_signals(c, &s->shared_pending); }},
@@ -370,6 +379,27 @@ Result<uint64_t> parse_reused_pages(std::string_view text) {
 
 Result<uint64_t> read_reused_pages() {
   return read_parsed("/proc/vmstat", parse_reused_pages);
+}
+
+Result<MemoryInfo> parse_meminfo(std::string_view text) {
+  MemoryInfo info;
+  for (std::string_view line; next_line(&text, &line);) {
+    const size_t colon = line.find(':');
+    if (colon == line.npos) continue;
+    const std::string_view key = line.substr(0, colon);
+    uint64_t* const value = key == "MemTotal"       ? &info.total
+                            : key == "MemAvailable" ? &info.available
+                                                    : nullptr;
+    if (value == nullptr) continue;
+    Cursor c(line.substr(colon + 1));
+    if (!parse_kilobytes(&c, value)) return fail("no amount of memory: \"{}\"", line);
+  }
+  if (info.total == 0) return fail("no total memory");
+  return info;
+}
+
+Result<MemoryInfo> read_meminfo() {
+  return read_parsed("/proc/meminfo", parse_meminfo);
 }
 
 std::optional<Tid> parse_task_name(std::string_view name) {

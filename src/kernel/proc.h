@@ -76,6 +76,7 @@ struct ProcessStatus {
   std::array<uint32_t, 4> uids{};  // real, effective, saved, file system
   std::array<uint32_t, 4> gids{};
   uint32_t threads = 0;
+  uint64_t page_tables = 0;       // bytes; 0 of a process that is ending
   SignalBits pending = 0;         // of this thread
   SignalBits shared_pending = 0;  // of the process
   SignalBits blocked = 0;
@@ -139,6 +140,16 @@ Result<ScheduleTimes> read_schedstat(Tid thread);
 // Since the machine was started: page faults on pages that had been shared and were not any more.
 Result<uint64_t> parse_reused_pages(std::string_view text);
 Result<uint64_t> read_reused_pages();
+
+// --- /proc/meminfo ----------------------------------------------------------------------------
+
+struct MemoryInfo {  // bytes
+  uint64_t total = 0;
+  uint64_t available = 0;  // without swapping
+};
+
+Result<MemoryInfo> parse_meminfo(std::string_view text);
+Result<MemoryInfo> read_meminfo();
 
 // --- /proc/PID/task ---------------------------------------------------------------------------
 

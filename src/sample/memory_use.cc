@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sample/memory_use.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
-
-#include <fstream>
-#include <string>
 
 #include "base/limits.h"
 #include "kernel/proc.h"
@@ -18,12 +14,8 @@ uint64_t own_memory() {
 }
 
 uint64_t page_tables_of(Tid process) {
-  std::ifstream file(fmt::format("/proc/{}/status", process.value));
-  for (std::string line; std::getline(file, line);) {
-    constexpr std::string_view kName = "VmPTE:";
-    if (line.starts_with(kName)) return 1024 * std::strtoull(line.c_str() + kName.size(), nullptr, 10);
-  }
-  return 0;
+  const auto status = kernel::read_status(process);
+  return status ? status->page_tables : 0;
 }
 
 uint64_t memory_of_faults(uint64_t faults) {
@@ -42,17 +34,9 @@ std::optional<uint64_t> reused_pages() {
 
 bool memory_is_short() {
   constexpr double kLeastShare = 0.05;
-  std::ifstream file("/proc/meminfo");
-  double total = 0, available = 0;
-  std::string key, unit;
-  for (double value; file >> key >> value && std::getline(file, unit);) {
-    if (key == "MemTotal:") total = value;
-    if (key == "MemAvailable:") {
-      available = value;
-      break;
-    }
-  }
-  return total > 0 && available > 0 && available < kLeastShare * total;
+  const auto memory = kernel::read_meminfo();
+  return memory && memory->available != 0 &&
+         static_cast<double>(memory->available) < kLeastShare * static_cast<double>(memory->total);
 }
 
 }  // namespace shadowprof::sample

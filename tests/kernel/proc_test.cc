@@ -54,7 +54,7 @@ class MappedFile {
 const std::string kStatus =
     "Name:\t a b:c\nUmask:\t0022\nState:\tt (tracing stop)\nTgid:\t12\nNgid:\t0\nPid:\t13\n"
     "PPid:\t1\nTracerPid:\t99\nUid:\t1\t2\t3\t4294967295\nGid:\t5\t6\t7\t8\nGroups:\t \n"
-    "Threads:\t3\nSigQ:\t0/1\nSigPnd:\t0000000000000001\nShdPnd:\t8000000000000000\n"
+    "Threads:\t3\nVmPTE:\t      44 kB\nSigQ:\t0/1\nSigPnd:\t0000000000000001\nShdPnd:\t8000000000000000\n"
     "SigBlk:\t0000000000010000\nSigIgn:\t0000000000001000\nSigCgt:\t0000000180000002\n"
     "NoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t1\n";
 
@@ -242,6 +242,7 @@ TEST_CASE("a status is taken apart") {
   CHECK(s->uids == std::array<uint32_t, 4>{1, 2, 3, 4294967295});
   CHECK(s->gids == std::array<uint32_t, 4>{5, 6, 7, 8});
   CHECK(s->threads == 3);
+  CHECK(s->page_tables == 44 * 1024);
   CHECK(s->pending == 1);
   CHECK(s->shared_pending == 0x8000000000000000);
   CHECK(s->blocked == 0x10000);
@@ -351,6 +352,20 @@ TEST_CASE("reused pages are read, and rubbish is not") {
   CHECK(*count == 42);
   for (const char* bad : {"", "pgfault 11\n", "pgreuse", "pgreuse \n", "pgreuse x\n", "xpgreuse 5\n"})
     CHECK_MESSAGE(!parse_reused_pages(bad), bad);
+}
+
+TEST_CASE("memory is read, and rubbish is not") {
+  const auto memory = parse_meminfo("MemTotal:       16 kB\nMemFree: 1 kB\nMemAvailable:    5 kB\nx\n");
+  REQUIRE(memory);
+  CHECK(memory->total == 16 * 1024);
+  CHECK(memory->available == 5 * 1024);
+  for (const char* bad : {"", "MemFree: 3 kB\n", "MemTotal: x kB\n", "MemTotal: 5 MB\n",
+                          "MemTotal: 5 kB\nMemAvailable: 5\n"})
+    CHECK_MESSAGE(!parse_meminfo(bad), bad);
+  const auto now = read_meminfo();
+  REQUIRE(now);
+  CHECK(now->available <= now->total);
+  CHECK(read_status(kSelf)->page_tables > 0);
 }
 
 TEST_CASE("our own stat has our name, threads and processor") {
