@@ -89,7 +89,27 @@ void Engine::on_signal_stop(GuestThread& t, int signal) {
     if (t.tracee.set_registers_if_alive(regs)) resume(t);
     return;
   }
+  if (may_misalign(t, regs, info)) return on_alignment_fault(t, regs);
   deliver(t, regs, info);
+}
+
+// A program that checks alignment (eflags.AC) meets records, which are not aligned.
+bool Engine::may_misalign(const GuestThread& t, const Registers& regs, const siginfo_t& info) const {
+  return info.si_signo == SIGBUS && info.si_code == BUS_ADRALN && t.in_engine && tracing() &&
+         (regs.eflags & machine::flags::kAlignmentCheck) != 0;
+}
+
+// Whether it was one or the program's own access, its instruction will tell. A system call is made
+// by the gateway, like others.
+void Engine::on_alignment_fault(GuestThread& t, Registers& regs) {
+  repair_signal_state(t, SIGBUS);
+  if (!to_guest(t, regs)) return;
+  if (!look_at_insn(t, regs).is_syscall) return native_step(t, regs, nullptr);
+  append_gap(t, trace::GapReason::native);
+  regs.rcx = regs.rip + machine::kSyscallInsnBytes;
+  regs.rip = t.process->space->cache().gateway_address();
+  regs.orig_rax = machine::kNoSyscall;
+  go_in(t, regs);
 }
 
 // An int3 of ours, just executed. False: it is not ours.
@@ -152,15 +172,9 @@ void Engine::on_miss(GuestThread& t, Registers& regs, uint32_t exit_index) {
 // A branch to an address that no address can be faults itself, and nothing of it has happened.
 // `regs` are the guest's behind it; they become those before it.
 void Engine::undo_branch(GuestThread& t, Registers& regs, RunId site) {
-  if (tracing()) {
-    // The record is the last one; where records have slots, or it was drained, stay at the target.
-    const bool is_empty = t.cursor == t.slot->buffer_guest(t.buffer);
-    if (options_.plan != emu::CapturePlan{} || is_empty) {
-      if (counting()) count_run(site);
-      return;
-    }
-    t.cursor -= sizeof(trace::Word);
-    std::memcpy(&site.value, t.slot->host + (t.cursor - t.slot->guest), sizeof site.value);
+  if (tracing() && !take_back_record(t, site)) {
+    if (counting()) count_run(site);
+    return;
   }
   const trace::Run run = table_.run(site);
   const trace::Block block = table_.block(table_.blocks(run).back());
@@ -176,7 +190,22 @@ void Engine::undo_branch(GuestThread& t, Registers& regs, RunId site) {
   regs.rip = block.last_insn.value;
   if (f == nullptr || f->longest_run != site) return;
   const auto before = t.process->space->translator().interrupted_run(*f, run.insns - 1);
-  if (before) record_run(t, *before);
+  if (!before) return;
+  record_run(t, *before);
+  if (tracing()) t.cursor += sizeof(trace::Word) * (table_.run(*before).words - 1);
+}
+
+// The record of the branch is the last one. False: it was drained, or nobody knows how long it is.
+bool Engine::take_back_record(GuestThread& t, RunId& site) {
+  const uint64_t used = t.cursor - t.slot->buffer_guest(t.buffer);
+  if (!counting() && (options_.plan != emu::CapturePlan{} || used == 0)) return false;
+  const trace::Run* const run = counting() ? &table_.run(site) : nullptr;
+  const uint64_t words = run == nullptr ? 1u : run->recorded ? run->words : 0u;
+  if (used < words * sizeof(trace::Word)) return false;
+  t.cursor -= words * sizeof(trace::Word);
+  if (run == nullptr)
+    std::memcpy(&site.value, t.slot->host + (t.cursor - t.slot->guest), sizeof site.value);
+  return true;
 }
 
 // The indirect branch that has just missed; its number is part of the key in rcx.

@@ -171,12 +171,15 @@ class Engine {
   // engine.cc: the loop and the stops that translation makes.
   void dispatch(Tid tid, const ptrace::WaitStatus& status);
   void on_signal_stop(GuestThread& t, int signal);
+  bool may_misalign(const GuestThread& t, const Registers& regs, const siginfo_t& info) const;
+  void on_alignment_fault(GuestThread& t, Registers& regs);
   bool on_engine_trap(GuestThread& t, Registers& regs);
   void on_miss(GuestThread& t, Registers& regs, uint32_t exit);
   void on_indirect_miss(GuestThread& t, Registers& regs);
   void on_stale(GuestThread& t, Registers& regs, FragmentId fragment);
   emu::FragmentFinder finder(GuestThread& t);
   std::optional<FragmentId> fragment_for(GuestThread& t, GuestAddr pc, std::optional<RunId> site);
+  bool take_back_record(GuestThread& t, RunId& site);
   void undo_branch(GuestThread& t, Registers& regs, RunId site);
   RunId branching_site(const GuestThread& t) const;
   BlockId first_block_of(const emu::Fragment& f) const {
@@ -198,14 +201,21 @@ class Engine {
   // engine_context.cc: from engine to guest context and back; trace buffers.
   bool to_guest(GuestThread& t, Registers& regs);
   bool step_to_exact(GuestThread& t, Registers& regs);
+  bool step_inserted_code(GuestThread& t, Registers& regs);
   bool has_gone_out(GuestThread& t, const Registers& regs);
   BranchRegisters branch_registers(const GuestThread& t, uint64_t cursor) const;
   void take_guest_state(GuestThread& t, Registers& regs, const emu::CachePosition& at);
   void enter(GuestThread& t, Registers& regs);
+  void go_in(GuestThread& t, Registers& regs);
   void step_without_code(GuestThread& t, Registers& regs);
-  bool traps_like_a_step(GuestThread& t, GuestAddr pc);
-  // It is a cpuid that we answer.
-  bool asks_processor(GuestThread& t, GuestAddr pc);
+  // What needs more than a step.
+  struct NativeInsn {
+    bool is_syscall = false;
+    bool traps_itself = false;
+    bool is_answered = false;  // a cpuid, by us
+    bool shows_step = false;   // the trap flag, to the program
+  };
+  NativeInsn look_at_insn(GuestThread& t, const Registers& regs);
   void native_step(GuestThread& t, Registers& regs, const emu::Fragment* fragment);
   void drain(GuestThread& t);
   void turn_windows(AddressSpace& space);

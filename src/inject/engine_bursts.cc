@@ -122,7 +122,7 @@ Status Engine::look_at_actions(GuestThread& t) {
   if (!status) return tl::unexpected(status.error());
   ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(),
                                 ptrace::StopSignal::keep, filters_of(*t.process));
-  for (int signal : {SIGTRAP, SIGSEGV}) {
+  for (const int signal : kOwnSignals) {
     if (!((status->ignored | status->caught) & ptrace::mask_of(signal))) continue;
     SP_ASSIGN(t.process->actions[static_cast<size_t>(signal)], remote.get_sigaction(signal));
   }
@@ -133,9 +133,8 @@ Status Engine::look_at_actions(GuestThread& t) {
 
 // The thread's mask may have changed; it is stopped in guest context.
 void Engine::note_mask(GuestThread& t) {
-  constexpr ptrace::SignalMask kOurs = ptrace::mask_of(SIGTRAP) | ptrace::mask_of(SIGSEGV);
   (void)t.tracee.get_signal_mask_if_alive(t.blocked);
-  if (t.blocked & kOurs) (void)look_at_actions(t);  // an Error: it is dying
+  if (t.blocked & kOwnSignalMask) (void)look_at_actions(t);  // an Error: it is dying
 }
 
 Status Engine::admit(ptrace::Tracee thread, Registers regs) {
@@ -157,9 +156,8 @@ Status Engine::admit(ptrace::Tracee thread, Registers regs) {
   const Tid tid = thread.tid();
   GuestThread& t = add_thread(tid, process);
   t.guest_gs_base = regs.gs_base;
-  constexpr ptrace::SignalMask kOurs = ptrace::mask_of(SIGTRAP) | ptrace::mask_of(SIGSEGV);
   Status ready = {};
-  if ((t.blocked & kOurs) || (ignored_ & kOurs)) ready = look_at_actions(t);
+  if ((t.blocked & kOwnSignalMask) || (ignored_ & kOwnSignalMask)) ready = look_at_actions(t);
   if (ready) ready = give_slot(t);
   if (!ready) {
     threads_.erase(tid);

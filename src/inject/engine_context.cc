@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "decoder/insn.h"
 #include "inject/engine.h"
+#include "inject/pushed_flags.h"
 #include "machine/cpu_model.h"
 #include "ptrace/interruption.h"
 
@@ -45,6 +46,18 @@ class StepMask {
   ptrace::SignalMask before_ = 0;
   bool active_ = false;
 };
+
+// icebp (int1) must run without the trap flag: its own trap looks like that of a step.
+bool traps_like_a_step(std::span<const uint8_t> code) {
+  for (const uint8_t b : code) {
+    if (b == 0xf1) return true;
+    const bool prefix = b == 0x26 || b == 0x2e || b == 0x36 || b == 0x3e || b == 0x64 ||
+                        b == 0x65 || b == 0x66 || b == 0x67 || b == 0xf2 || b == 0xf3 ||
+                        (b & 0xf0) == 0x40;
+    if (!prefix) return false;
+  }
+  return false;
+}
 
 // With four levels of page tables; with five the processor decides when it executes the branch.
 bool is_canonical(GuestAddr address) {
@@ -171,6 +184,15 @@ void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePositi
 // Steps through inserted code to the next exact place. `regs` are set in the thread. False: it
 // died.
 bool Engine::step_to_exact(GuestThread& t, Registers& regs) {
+  const uint64_t alignment_check = regs.eflags & machine::flags::kAlignmentCheck;
+  if (alignment_check == 0) return step_inserted_code(t, regs);
+  regs.eflags &= ~alignment_check;
+  if (!t.tracee.set_registers_if_alive(regs) || !step_inserted_code(t, regs)) return false;
+  regs.eflags |= alignment_check;
+  return t.tracee.set_registers_if_alive(regs);
+}
+
+bool Engine::step_inserted_code(GuestThread& t, Registers& regs) {
   StepMask mask(t.tracee);
   const emu::CodeCache& cache = t.process->space->cache();
   while (cache.locate(regs.rip).kind == CachePosition::Kind::between) {
@@ -248,6 +270,12 @@ void Engine::enter(GuestThread& t, Registers& regs) {
     regs.rip = cache.body_address(*id);
     regs.orig_rax = machine::kNoSyscall;
   }
+  go_in(t, regs);
+}
+
+// regs.rip is in the cache, all else the guest's.
+void Engine::go_in(GuestThread& t, Registers& regs) {
+  emu::StatePage& state = t.slot->state();
   state.guest_r15 = regs.r15;
   regs.r15 = tracing() ? t.cursor : t.slot->guest;
   if (tracing()) regs.gs_base = t.slot->guest;
@@ -272,26 +300,17 @@ void Engine::step_without_code(GuestThread& t, Registers& regs) {
   steps_without_code_--;
 }
 
-// icebp (int1) must run without the trap flag: its own trap looks like that of a step.
-bool Engine::traps_like_a_step(GuestThread& t, GuestAddr pc) {
+Engine::NativeInsn Engine::look_at_insn(GuestThread& t, const Registers& regs) {
   std::array<uint8_t, decoder::kMaxInsnBytes> bytes;
-  const size_t size = t.process->space->code().memory().read_some(pc, bytes);
-  for (size_t i = 0; i < size; i++) {
-    const uint8_t b = bytes[i];
-    if (b == 0xf1) return true;
-    const bool prefix = b == 0x26 || b == 0x2e || b == 0x36 || b == 0x3e || b == 0x64 ||
-                        b == 0x65 || b == 0x66 || b == 0x67 || b == 0xf2 || b == 0xf3 ||
-                        (b & 0xf0) == 0x40;
-    if (!prefix) return false;
-  }
-  return false;
-}
-
-bool Engine::asks_processor(GuestThread& t, GuestAddr pc) {
-  if (!options_.space.translator.stop_at_cpuid) return false;
-  std::array<uint8_t, decoder::kMaxInsnBytes> bytes;
-  const size_t size = t.process->space->code().memory().read_some(pc, bytes);
-  return decoder::decode(std::span(bytes).first(size), pc).asks_processor;
+  const size_t size = t.process->space->code().memory().read_some(regs.pc(), bytes);
+  const auto code = std::span<const uint8_t>(bytes).first(size);
+  const decoder::Insn decoded = decoder::decode(code, regs.pc());
+  NativeInsn insn;
+  insn.is_syscall = decoded.kind == decoder::InsnKind::syscall;
+  insn.traps_itself = traps_like_a_step(code);
+  insn.is_answered = options_.space.translator.stop_at_cpuid && decoded.asks_processor;
+  insn.shows_step = pushes_flags(code) && (regs.eflags & machine::flags::kTrap) == 0;
+  return insn;
 }
 
 // Executes the one instruction at regs.rip on the processor, at its own address.
@@ -299,8 +318,7 @@ void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* f
   counts_.native_steps++;
   const bool known = fragment != nullptr;
   const RunId run = known ? fragment->longest_run : RunId();
-  const bool traps_itself = traps_like_a_step(t, GuestAddr(regs.rip));
-  const bool is_answered = asks_processor(t, GuestAddr(regs.rip));
+  const NativeInsn insn = look_at_insn(t, regs);
   const machine::CpuidAnswer answer = machine::baseline_cpuid(static_cast<uint32_t>(regs.rax),
                                                               static_cast<uint32_t>(regs.rcx));
   std::optional<siginfo_t> raised;
@@ -310,13 +328,13 @@ void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* f
     regs.orig_rax = machine::kNoSyscall;
     if (!t.tracee.set_registers_if_alive(regs)) return;
     for (;;) {
-      if (!(traps_itself ? t.tracee.cont_if_alive() : t.tracee.step_if_alive())) return;
+      if (!(insn.traps_itself ? t.tracee.cont_if_alive() : t.tracee.step_if_alive())) return;
       const auto stop = stops_.wait_for_stop(t.tracee.tid());
       siginfo_t info;
       if (!stop || !t.tracee.get_registers_if_alive(regs)) return;
       if (stop->kind() == WaitStatus::Kind::signal_stop) {
         if (!t.tracee.get_siginfo_if_alive(info)) return;
-        if (traps_itself || ptrace::cause_of(info, regs) != ptrace::SignalCause::single_step) {
+        if (insn.traps_itself || ptrace::cause_of(info, regs) != ptrace::SignalCause::single_step) {
           raised = info;
         }
         break;
@@ -326,7 +344,9 @@ void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* f
   }
   if (saw_trap && !t.tracee.interrupt_if_alive()) return;
   const bool executed = !raised || raised->si_signo == SIGTRAP;
-  if (executed && is_answered) {
+  if (executed && insn.shows_step)
+    hide_pushed_trap_flag(t.process->space->code().memory(), regs.sp());
+  if (executed && insn.is_answered) {
     regs.rax = answer.eax;
     regs.rbx = answer.ebx;
     regs.rcx = answer.ecx;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <csignal>
 #include <map>
 #include <memory>
 
@@ -13,13 +14,19 @@
 
 namespace shadowprof::inject {
 
+// What our own code raises: its traps, the guard pages of trace buffers, and records that are not
+// aligned where a program wants all to be.
+inline constexpr std::array kOwnSignals = {SIGTRAP, SIGSEGV, SIGBUS};
+inline constexpr ptrace::SignalMask kOwnSignalMask =
+    ptrace::mask_of(SIGTRAP) | ptrace::mask_of(SIGSEGV) | ptrace::mask_of(SIGBUS);
+
 class GuestProcess {
  public:
   explicit GuestProcess(Tid id) : pid(id) {}
 
   Tid pid;
   std::shared_ptr<AddressSpace> space;
-  // As the program set them; only for signals that our own traps use (SIGTRAP, SIGSEGV).
+  // As the program set them; only for signals that our own traps use.
   std::array<ptrace::RemoteSigaction, 65> actions{};
   bool actions_known = true;  // false: see Engine::note_mask
   bool filtered = false;  // it, or who made it, has installed seccomp filters

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "emu/guest_blocks.h"
+#include "inject/pushed_flags.h"
 #include "kernel/proc.h"
 #include "ptrace/wait.h"
 
@@ -45,14 +46,6 @@ RunExit exit_of(const Insn& insn, GuestAddr next) {
     default:
       return RunExit::split;
   }
-}
-
-// pushf: its result would show the trap flag that the step has set.
-bool pushes_flags(const Insn& insn) {
-  size_t opcode = 0;
-  while (opcode < insn.length && (insn.bytes[opcode] == 0x66 || insn.bytes[opcode] == 0x48))
-    opcode++;
-  return insn.bytes[opcode] == 0x9c;
 }
 
 }  // namespace
@@ -142,7 +135,8 @@ bool Stepper::step(Thread& t) {
     return false;
   }
   steps_++;
-  if (pushes_flags(insn)) hide_trap_flag(t);
+  if (pushes_flags(std::span(insn.bytes).first(insn.length)))
+    hide_pushed_trap_flag(code_->memory(), t.registers.sp());
   // A repeated string instruction steps once for each repetition, and counts once.
   const bool repeats = t.registers.pc() == insn.address && !insn.is_terminator();
   if (!repeats) t.block.push_back(insn);
@@ -151,13 +145,6 @@ bool Stepper::step(Thread& t) {
     close_block(t, exit_of(t.block.back(), t.registers.pc()), t.registers.pc());
   }
   return true;
-}
-
-void Stepper::hide_trap_flag(const Thread& t) {
-  const auto pushed = code_->memory().read_value<uint16_t>(t.registers.sp());
-  if (!pushed) return;
-  const auto without = static_cast<uint16_t>(*pushed & ~machine::flags::kTrap);
-  (void)code_->memory().write_value(t.registers.sp(), without);
 }
 
 void Stepper::close_block(Thread& t, RunExit exit, GuestAddr next) {

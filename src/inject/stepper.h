@@ -62,7 +62,6 @@ class Stepper {
   bool step(Thread& t);
   bool may_step(const decoder::Insn& insn, GuestAddr at);
   decoder::Insn insn_at(GuestAddr pc);
-  void hide_trap_flag(const Thread& t);
   void close_block(Thread& t, trace::RunExit exit, GuestAddr next);
   BlockId block_id(const std::vector<decoder::Insn>& insns);
   RunId run_id(BlockId block, trace::RunExit exit, GuestAddr target);
