@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "collect/address_collector.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <functional>
 #include <tuple>
@@ -61,10 +59,9 @@ struct RunAccesses {
 }  // namespace
 
 struct AddressCollector::State {
-  State(const trace::BlockTable& block_table, const std::vector<uint64_t>* counted)
-      : table(block_table), executions(counted), runs(limits::kMaxRuns) {
-    // Runs are looked up at random; fewer TLB misses. Only a hint, so failure is no error.
-    ::madvise(runs.data(), runs.capacity() * sizeof(RunAccesses), MADV_HUGEPAGE);
+  State(const trace::BlockTable& block_table, const std::vector<uint64_t>* executions)
+      : table(block_table), counted(executions), runs(limits::kMaxRuns) {
+    runs.prefer_huge_pages();
   }
 
   void consume(const trace::Chunk& chunk);
@@ -73,13 +70,10 @@ struct AddressCollector::State {
   void arrange_accesses(RunAccesses& run);
   void plan_access(const AddressPlan& where, const decoder::MemoryAccess& a);
 
-  uint64_t executions_of(size_t run) const {
-    if (executions == nullptr) return runs[run].executions;
-    return run < executions->size() ? (*executions)[run] : 0;
-  }
+  uint64_t executions_of(size_t run) const { return collect::executions_of(run, counted, runs); }
 
   const trace::BlockTable& table;
-  const std::vector<uint64_t>* const executions;
+  const std::vector<uint64_t>* const counted;
   ReservedArray<RunAccesses> runs;
   std::vector<Access> accesses;
   std::vector<FixedAccess> fixed_accesses;
@@ -100,19 +94,17 @@ void AddressCollector::finish(profile::Profile& into) {
 }
 
 void AddressCollector::State::consume(const trace::Chunk& chunk) {
-  uint64_t added = 0;
   const bool whole = for_each_run(
       chunk, runs, [this](RunId id) { start_run(id); }, [](trace::SpecialKind) {},
-      [this, &added](const RunAccesses& run, const Word* words) {
+      [this](const RunAccesses& run, const Word* words) {
         const Access* access = accesses.data() + run.first;
         for (const Access* const end = access + run.plain; access != end; access++)
           lines.add(access->plain_address(words), access->what);
         for (const Access* const end = access + run.indexed; access != end; access++)
           lines.add(access->address(words), access->what);
-        added += run.known;
+        unsettled += run.known;
       });
   corrupt_chunks += whole ? 0 : 1;
-  unsettled += added;
   // The next chunk's accesses are fewer than what is left: a word stands for a hundred at most.
   if (unsettled < LineCounts::kMostUnsettled / 2) return;
   lines.settle();

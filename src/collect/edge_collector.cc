@@ -4,8 +4,6 @@
 // measured with bench/consumer.cc.
 #include "collect/edge_collector.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 
 #include "collect/edge_state.h"
@@ -53,9 +51,8 @@ EdgeCollector::State::State(const trace::BlockTable& block_table,
       cells(limits::kMaxRuns),
       entries(limits::kMaxBlocks),
       sites(limits::kMaxRuns) {
-  // Cells are hit at random all the time; fewer TLB misses. Only a hint, so failure is no error.
   cells.data()[kEnterRun].facts = Facts::pack(0, 0, 1, Follow::enter);
-  ::madvise(cells.data(), cells.capacity() * sizeof(Cell), MADV_HUGEPAGE);
+  cells.prefer_huge_pages();
 }
 
 // A run's id appears in a trace only after the run was added; a cell whose run has no words is an

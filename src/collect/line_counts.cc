@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "collect/line_counts.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <bit>
 
@@ -22,8 +20,7 @@ LineCounts::LineCounts(size_t capacity)
     : capacity_(capacity), counts_(capacity), table_(std::bit_ceil(2 * capacity)) {
   shift_ = 64 - std::countr_zero(table_.size());
   forget_ways();
-  // Only a hint, so failure is no error.
-  ::madvise(counts_.data(), counts_.capacity() * sizeof(Counts), MADV_HUGEPAGE);
+  counts_.prefer_huge_pages();
 }
 
 size_t LineCounts::find(uint64_t page) {
@@ -42,7 +39,7 @@ size_t LineCounts::insert(uint64_t page) {
     index = free_.back();
     free_.pop_back();
   }
-  pages_[index] = {page, error_bound_};
+  pages_[index] = {page, lost_.error_bound};
   place(index);
   return index;
 }
@@ -66,7 +63,7 @@ void LineCounts::prune() {
   std::vector<uint64_t> sorted = weights;
   const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
   std::nth_element(sorted.begin(), middle, sorted.end());
-  error_bound_ = std::max(error_bound_, *middle);
+  lost_.error_bound = std::max(lost_.error_bound, *middle);
   std::ranges::fill(table_, 0u);
   for (size_t i = 0; i < pages_.size(); i++) {
     if (weights[i] > *middle) {
@@ -80,7 +77,7 @@ void LineCounts::prune() {
 
 void LineCounts::forget(size_t index) {
   for (uint64_t& count : counts_[index]) {
-    pruned_ += loads_of(count) + stores_of(count);
+    lost_.pruned += loads_of(count) + stores_of(count);
     count = 0;
   }
   pages_[index].number = kNoPage;
@@ -126,26 +123,13 @@ void LineCounts::for_each(Use use) const {
   for (const auto& [number, line] : many) use(line);
 }
 
-void LineCounts::keep_hottest(std::vector<Line>& lines, size_t rows) {
-  if (lines.size() <= rows) return;
-  const auto end = lines.begin() + static_cast<ptrdiff_t>(rows);
-  std::nth_element(lines.begin(), end, lines.end(), [](const Line& a, const Line& b) {
-    return a.accesses() != b.accesses() ? a.accesses() > b.accesses() : a.line < b.line;
-  });
-  for (auto line = end; line != lines.end(); ++line) {
-    pruned_ += line->accesses();
-    error_bound_ = std::max(error_bound_, line->accesses());
-  }
-  lines.erase(end, lines.end());
-}
-
 std::vector<LineCounts::Line> LineCounts::hottest(size_t rows) {
   std::vector<Line> lines;
   for_each([&](const Line& line) {
-    if (lines.size() == 2 * rows) keep_hottest(lines, rows);
+    if (lines.size() == 2 * rows) profile::keep_hottest(lines, rows, lost_);
     lines.push_back(line);
   });
-  keep_hottest(lines, rows);
+  profile::keep_hottest(lines, rows, lost_);
   return lines;
 }
 
@@ -156,7 +140,7 @@ size_t LineCounts::size() const {
 }
 
 uint64_t LineCounts::accesses() const {
-  uint64_t all = pruned_;
+  uint64_t all = lost_.pruned;
   for_each([&](const Line& line) { all += line.accesses(); });
   return all;
 }

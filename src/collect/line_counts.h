@@ -57,8 +57,8 @@ class LineCounts {
 
   size_t size() const;  // lines that are not forgotten
   uint64_t accesses() const;
-  uint64_t pruned() const { return pruned_; }
-  uint64_t error_bound() const { return error_bound_; }
+  uint64_t pruned() const { return lost_.pruned; }
+  uint64_t error_bound() const { return lost_.error_bound; }
 
  private:
   static constexpr size_t kWays = 4096;
@@ -85,7 +85,6 @@ class LineCounts {
   size_t home(uint64_t page) const { return page * 0x9E3779B97F4A7C15ull >> shift_; }
   template <typename Use>
   void for_each(Use use) const;
-  void keep_hottest(std::vector<Line>& lines, size_t rows);
 
   const size_t capacity_;
   std::array<Way, kWays> ways_;
@@ -95,8 +94,7 @@ class LineCounts {
   std::vector<uint32_t> table_;  // index of a page + 1, by its number; open addressing
   int shift_ = 0;
   std::unordered_map<uint64_t, Line> many_;  // what does not fit in a counter
-  uint64_t pruned_ = 0;
-  uint64_t error_bound_ = 0;
+  profile::AccessCounts lost_;  // what no line has: pruned, error_bound
 };
 
 }  // namespace shadowprof::collect

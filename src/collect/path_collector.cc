@@ -3,8 +3,6 @@
 // Reading: see path_collector.h for what bounds a path, path_state.h for what is kept.
 #include "collect/path_collector.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 
 #include "collect/path_state.h"
@@ -30,8 +28,7 @@ PathCollector::State::State(const trace::BlockTable& block_table,
       options(collector_options),
       runs(limits::kMaxRuns),
       counts(options.capacity_words) {
-  // Runs are looked up at random; fewer TLB misses. Only a hint, so failure is no error.
-  ::madvise(runs.data(), runs.capacity() * sizeof(PathRun), MADV_HUGEPAGE);
+  runs.prefer_huge_pages();
   batch.factor[0] = 1;
   for (size_t i = 0; i < Batch::kRecords; i++) batch.factor[i + 1] = batch.factor[i] * kHashFactor;
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <vector>
 
 #include "base/limits.h"
 #include "decoder/insn.h"
@@ -152,6 +153,13 @@ bool for_each_run(const trace::Chunk& chunk, Runs& runs, Start start_run, Mark m
     at += run.words;
   }
   return true;
+}
+
+// How often a run was executed: as somebody else has counted (null: nobody), or as for_each_run has.
+template <typename Runs>
+uint64_t executions_of(size_t run, const std::vector<uint64_t>* counted, const Runs& runs) {
+  if (counted == nullptr) return runs[run].executions;
+  return run < counted->size() ? (*counted)[run] : 0;
 }
 
 // use(block, insn, recorded) for each instruction of a run, which it has entered.

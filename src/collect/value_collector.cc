@@ -3,8 +3,6 @@
 // See value_collector.h; value_state.h is what is kept while a trace is read.
 #include "collect/value_collector.h"
 
-#include <sys/mman.h>
-
 #include "collect/value_state.h"
 
 namespace shadowprof::collect {
@@ -39,8 +37,7 @@ ValueCollector::State::State(const trace::BlockTable& block_table,
       first_insn_of_block(limits::kMaxBlocks),
       random(options.seed ^ 0x77696e646f7773),
       window_weight(options.by_call_site ? 1 : options.condition.weight()) {
-  // Runs are looked up at random; fewer TLB misses. Only a hint, so failure is no error.
-  ::madvise(runs.data(), runs.capacity() * sizeof(RunState), MADV_HUGEPAGE);
+  runs.prefer_huge_pages();
   if (window_weight == 1 || options.seen_enough != nullptr) return;
   open = false;
   next_window();

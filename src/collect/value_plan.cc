@@ -241,12 +241,8 @@ void ValueCollector::State::note_translation(RunId id, const trace::Run& run) {
 }
 
 void ValueCollector::State::count_executions() {
-  const auto executions_of = [&](size_t id) -> uint64_t {
-    if (options.executions == nullptr) return runs[id].executions;
-    return id < options.executions->size() ? (*options.executions)[id] : 0;
-  };
   for (size_t id = 0; id < table.run_count(); id++) {
-    const uint64_t executions = executions_of(id);
+    const uint64_t executions = executions_of(id, options.executions, runs);
     if (executions == 0) continue;
     const trace::Run& run = table.run(RunId(static_cast<uint32_t>(id)));
     uint32_t left = run.insns;

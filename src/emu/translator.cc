@@ -68,7 +68,7 @@ void Translator::emit_fragment(Emitter& e, const CodeRegion& region) {
   constants_.clear();
   stale_jumps_.clear();
   stale_trap_ = 0;
-  recorded_ = known_ = 0;
+  captured_ = {};
   substitute_active_ = false;
 
   const bool alone = insns_[0].kind == InsnKind::native || insns_[0].kind == InsnKind::unsupported;
@@ -156,8 +156,7 @@ void Translator::emit_ordinary(Emitter& e, const Insn& insn, uint32_t index) {
   } else {
     emit_copy(e, insn, index);
   }
-  recorded_ &= static_cast<GprMask>(~insn.writes);
-  known_ = insn.known_after(known_);
+  captured_.pass(insn);
   if (plan_.values) {
     capture_results(e, insn, index);
   } else if (plan_.load_cycles && insn.pure_load && insn.result < 16) {
@@ -291,8 +290,7 @@ void Translator::emit_jump_or_call(Emitter& e, const Insn& insn, uint32_t index)
   RunExit exit = RunExit::jump;
   if (insn.kind == InsnKind::call) {
     emit_push_return(e, insn.next());
-    recorded_ &= static_cast<GprMask>(~insn.writes);
-    known_ = insn.known_after(known_);
+    captured_.pass(insn);
     exit = RunExit::call;
   }
   if (insn.kind == InsnKind::transaction) e.bytes({0xb8, 0, 0, 0, 0});  // mov eax, 0

@@ -27,6 +27,7 @@
 
 #include "decoder/insn.h"
 #include "emu/address_table.h"
+#include "emu/captured_registers.h"
 #include "emu/code_cache.h"
 #include "emu/code_source.h"
 #include "emu/emitter.h"
@@ -205,10 +206,7 @@ class Translator {
   bool substitute_active_ = false;
   std::vector<uint32_t> stale_jumps_;
   uint32_t stale_trap_ = 0;
-  // Registers whose present value is in a slot of this record already, and those that it follows
-  // from.
-  decoder::GprMask recorded_ = 0;
-  decoder::GprMask known_ = 0;
+  CapturedRegisters captured_;
   RunId last_run_;
 };
 

@@ -10,7 +10,6 @@ namespace shadowprof::emu {
 namespace {
 
 using decoder::Gpr;
-using decoder::gpr_bit;
 using decoder::GprMask;
 using decoder::Insn;
 using decoder::InsnKind;
@@ -24,17 +23,16 @@ void Translator::capture_register(Emitter& e, SlotKind kind, Gpr reg, uint32_t i
   const uint32_t displacement = next_slot_displacement();
   slots_.push_back({kind, reg, static_cast<uint16_t>(index)});
   e.store_cursor_reg(displacement, stand_in(reg));
-  recorded_ |= gpr_bit(reg);
-  known_ |= gpr_bit(reg);
+  captured_.capture(reg);
 }
 
 void Translator::capture_addresses(Emitter& e, const Insn& insn, uint32_t index) {
   for (uint8_t i = 0; i < insn.access_count; i++) {
     const decoder::MemoryAccess& a = insn.accesses[i];
-    if (a.base < 16 && !(known_ & gpr_bit(a.base))) {
+    if (a.base < 16 && !captured_.tells(a.base)) {
       capture_register(e, SlotKind::base, a.base, index);
     }
-    if (a.index < 16 && !(known_ & gpr_bit(a.index))) {
+    if (a.index < 16 && !captured_.tells(a.index)) {
       capture_register(e, SlotKind::index, a.index, index);
     }
   }
@@ -64,7 +62,7 @@ bool Translator::is_last_double(uint32_t index) const {
 // faults is this, and the guest's registers are its own then.
 void Translator::capture_compared(Emitter& e, const Insn& insn, uint32_t index) {
   for (const decoder::ComparedOperand& side : insn.compared) {
-    if (side.kind == decoder::ComparedOperand::Kind::reg && !(recorded_ & gpr_bit(side.reg)))
+    if (side.kind == decoder::ComparedOperand::Kind::reg && !captured_.holds(side.reg))
       capture_register(e, SlotKind::compared, side.reg, index);
     if (side.kind != decoder::ComparedOperand::Kind::memory) continue;
     constexpr GprMask kLow = 0x00cf;  // rax to rbx, rsi, rdi

@@ -195,16 +195,20 @@ void Engine::undo_branch(GuestThread& t, Registers& regs, RunId site) {
   if (tracing()) t.cursor += sizeof(trace::Word) * (table_.run(*before).words - 1);
 }
 
-// The record of the branch is the last one. False: it was drained, or nobody knows how long it is.
+// The record of the branch is the last one. False: it was drained, or (without counters, where
+// records have slots) nobody knows how long it is. Without counters only the record tells which
+// branch it was.
 bool Engine::take_back_record(GuestThread& t, RunId& site) {
   const uint64_t used = t.cursor - t.slot->buffer_guest(t.buffer);
-  if (!counting() && (options_.plan != emu::CapturePlan{} || used == 0)) return false;
-  const trace::Run* const run = counting() ? &table_.run(site) : nullptr;
-  const uint64_t words = run == nullptr ? 1u : run->recorded ? run->words : 0u;
-  if (used < words * sizeof(trace::Word)) return false;
-  t.cursor -= words * sizeof(trace::Word);
-  if (run == nullptr)
-    std::memcpy(&site.value, t.slot->host + (t.cursor - t.slot->guest), sizeof site.value);
+  if (!counting()) {
+    if (options_.plan != emu::CapturePlan{} || used == 0) return false;
+    const uint64_t last = t.cursor - t.slot->guest - sizeof(trace::Word);
+    std::memcpy(&site.value, t.slot->host + last, sizeof site.value);
+  }
+  const trace::Run& run = table_.run(site);
+  const uint64_t bytes = run.recorded ? sizeof(trace::Word) * run.words : 0;
+  if (used < bytes) return false;
+  t.cursor -= bytes;
   return true;
 }
 

@@ -17,8 +17,11 @@ namespace shadowprof::inject {
 // What our own code raises: its traps, the guard pages of trace buffers, and records that are not
 // aligned where a program wants all to be.
 inline constexpr std::array kOwnSignals = {SIGTRAP, SIGSEGV, SIGBUS};
-inline constexpr ptrace::SignalMask kOwnSignalMask =
-    ptrace::mask_of(SIGTRAP) | ptrace::mask_of(SIGSEGV) | ptrace::mask_of(SIGBUS);
+inline constexpr ptrace::SignalMask kOwnSignalMask = [] {
+  ptrace::SignalMask mask = 0;
+  for (const int signal : kOwnSignals) mask |= ptrace::mask_of(signal);
+  return mask;
+}();
 
 class GuestProcess {
  public:

@@ -392,7 +392,7 @@ Result<MemoryInfo> parse_meminfo(std::string_view text) {
                                                     : nullptr;
     if (value == nullptr) continue;
     Cursor c(line.substr(colon + 1));
-    if (!parse_kilobytes(&c, value)) return fail("no amount of memory: \"{}\"", line);
+    if (!parse_kilobytes(&c, value)) return fail("no amount of memory: {}", quoted(line));
   }
   if (info.total == 0) return fail("no total memory");
   return info;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "profile/memory_table.h"
 
-#include <algorithm>
-
 #include "profile/profile.h"
 
 namespace shadowprof::profile {
@@ -36,16 +34,7 @@ void add_memory_tables(Tables& into, const Tables& from, const std::vector<uint3
 void keep_hottest_lines(Profile& profile, size_t rows) {
   CacheLineTable& lines = profile.tables.cache_lines;
   if (lines.size() <= rows) return;
-  const auto end = lines.begin() + static_cast<ptrdiff_t>(rows);
-  std::nth_element(lines.begin(), end, lines.end(), [](const auto& a, const auto& b) {
-    return a.accesses() != b.accesses() ? a.accesses() > b.accesses() : a.line < b.line;
-  });
-  AccessCounts& counts = profile.coverage.accesses;
-  for (auto line = end; line != lines.end(); ++line) {
-    counts.pruned += line->accesses();
-    counts.error_bound = std::max(counts.error_bound, line->accesses());
-  }
-  lines.erase(end, lines.end());
+  keep_hottest(lines, rows, profile.coverage.accesses);
   normalise(profile.tables);
 }
 

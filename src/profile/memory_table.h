@@ -4,6 +4,7 @@
 // loads that the first cache did not serve, pages and values by the class of latency.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <vector>
@@ -55,6 +56,21 @@ struct AccessCounts {
   uint64_t error_bound = 0;  // no line that was accessed more often is missing, or too low by more
   uint64_t unknown = 0;      // accesses whose address is not in a trace
 };
+
+// Leaves the most accessed `rows` of `lines`, in no order; `counts` says what the others had.
+template <typename Line>
+void keep_hottest(std::vector<Line>& lines, size_t rows, AccessCounts& counts) {
+  if (lines.size() <= rows) return;
+  const auto end = lines.begin() + static_cast<ptrdiff_t>(rows);
+  std::nth_element(lines.begin(), end, lines.end(), [](const Line& a, const Line& b) {
+    return a.accesses() != b.accesses() ? a.accesses() > b.accesses() : a.line < b.line;
+  });
+  for (auto line = end; line != lines.end(); ++line) {
+    counts.pruned += line->accesses();
+    counts.error_bound = std::max(counts.error_bound, line->accesses());
+  }
+  lines.erase(end, lines.end());
+}
 
 void add_access_counts(AccessCounts& into, const AccessCounts& from);
 

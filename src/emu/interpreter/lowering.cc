@@ -12,8 +12,6 @@ namespace {
 
 using decoder::Code;
 using decoder::Gpr;
-using decoder::gpr_bit;
-using decoder::GprMask;
 using decoder::Insn;
 using decoder::InsnKind;
 using decoder::Operand;
@@ -119,7 +117,7 @@ std::optional<Lowered> Lowering::lower(GuestAddr pc, CapturePlan plan) {
   if (!plan_fragment(pc, region)) return std::nullopt;
   slots_.clear();
   taken_sides_.clear();
-  recorded_ = known_ = 0;
+  captured_ = {};
 
   const std::vector<bool> live = live_flags();
   for (uint32_t i = 0; i < insns_.size(); i++) {
@@ -197,15 +195,14 @@ void Lowering::capture(SlotKind kind, Gpr reg) {
   op.use.src = offset_of(reg);
   op.displacement = static_cast<int64_t>(4 + 8 * slots_.size());
   slots_.push_back({kind, reg, index_});
-  recorded_ |= gpr_bit(reg);
-  known_ |= gpr_bit(reg);
+  captured_.capture(reg);
 }
 
 void Lowering::capture_addresses(const Insn& insn) {
   for (uint8_t i = 0; i < insn.access_count; i++) {
     const decoder::MemoryAccess& a = insn.accesses[i];
-    if (a.base < 16 && !(known_ & gpr_bit(a.base))) capture(SlotKind::base, a.base);
-    if (a.index < 16 && !(known_ & gpr_bit(a.index))) capture(SlotKind::index, a.index);
+    if (a.base < 16 && !captured_.tells(a.base)) capture(SlotKind::base, a.base);
+    if (a.index < 16 && !captured_.tells(a.index)) capture(SlotKind::index, a.index);
   }
 }
 
@@ -213,7 +210,7 @@ void Lowering::capture_addresses(const Insn& insn) {
 // miss then repeats that one.
 void Lowering::capture_compared(const Insn& insn) {
   for (const decoder::ComparedOperand& side : insn.compared) {
-    if (side.kind == decoder::ComparedOperand::Kind::reg && !(recorded_ & gpr_bit(side.reg)))
+    if (side.kind == decoder::ComparedOperand::Kind::reg && !captured_.holds(side.reg))
       capture(SlotKind::compared, side.reg);
     if (side.kind != decoder::ComparedOperand::Kind::memory) continue;
     const Operation operation = normalised(decoder::decode_operation(insn));
@@ -246,8 +243,7 @@ void Lowering::lower_insn(uint32_t index, bool flags_live) {
     case InsnKind::ordinary:
       if (plan_.values && insn.compared_bits != 0) capture_compared(insn);
       lower_ordinary(insn, flags_live);
-      recorded_ &= static_cast<GprMask>(~insn.writes);
-      known_ = insn.known_after(known_);
+      captured_.pass(insn);
       if (plan_.values) capture_results(insn, index);
       break;
     case InsnKind::native:
@@ -431,8 +427,7 @@ void Lowering::lower_branch(const Insn& insn, uint32_t index) {
     }
     case InsnKind::call:
       add(kPushReturn).immediate = static_cast<int64_t>(insn.next().value);
-      recorded_ &= static_cast<GprMask>(~insn.writes);
-      known_ = insn.known_after(known_);
+      captured_.pass(insn);
       return to_target(RunExit::call);
     case InsnKind::transaction:
       add(kZeroEax);

@@ -106,8 +106,7 @@ class Lowering {
   std::vector<BlockId> block_ids_;
   std::vector<trace::Slot> slots_;
   std::vector<TakenSide> taken_sides_;
-  decoder::GprMask recorded_ = 0;  // registers whose present value is in a slot already,
-  decoder::GprMask known_ = 0;     // or follows from what is
+  CapturedRegisters captured_;
   uint16_t index_ = 0;             // of the instruction
 };
 
