@@ -45,6 +45,11 @@ class ReservedArray {
   void prefer_huge_pages() { ::madvise(data_, capacity_ * sizeof(T), MADV_HUGEPAGE); }
   // Forgets the elements; their memory is used again.
   void clear() { size_ = 0; }
+  // The same, and gives the memory back.
+  void release() {
+    clear();
+    ::madvise(data_, capacity_ * sizeof(T), MADV_DONTNEED);
+  }
   size_t size() const { return size_; }
   size_t capacity() const { return capacity_; }
   T* data() { return data_; }

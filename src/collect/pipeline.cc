@@ -100,7 +100,10 @@ void Pipeline::finish(profile::Profile& into) {
   finished_ = true;
   stop();
   const double before = thread_cpu_seconds();
-  for (const auto& collector : collectors_) collector->finish(into);
+  for (auto& collector : collectors_) {
+    collector->finish(into);
+    collector.reset();  // before the next one makes its tables
+  }
   const std::lock_guard lock(mutex_);
   cpu_seconds_ += thread_cpu_seconds() - before;
 }

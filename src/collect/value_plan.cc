@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// What is worked out once for each run, and the tables at the end.
+// What is worked out once for each run.
 #include <algorithm>
 
-#include "collect/table_builder.h"
 #include "collect/value_state.h"
-#include "collect/vector_arguments.h"
 #include "decoder/insn.h"
 
 namespace shadowprof::collect {
@@ -15,9 +13,6 @@ using trace::RunExit;
 using trace::SlotKind;
 
 namespace {
-
-// Rows for which disassembly is kept: more than anybody reads.
-constexpr size_t kRowsWithText = 2000;
 
 constexpr uint8_t kNotAnArgument = 0xff;
 
@@ -238,93 +233,6 @@ void ValueCollector::State::note_translation(RunId id, const trace::Run& run) {
     seen.told = false;  // code that was forgotten and translated again
     seen.looked = 0;
   }
-}
-
-void ValueCollector::State::count_executions() {
-  for (size_t id = 0; id < table.run_count(); id++) {
-    const uint64_t executions = executions_of(id, options.executions, runs);
-    if (executions == 0) continue;
-    const trace::Run& run = table.run(RunId(static_cast<uint32_t>(id)));
-    uint32_t left = run.insns;
-    for (const BlockId b : table.blocks(run)) {
-      const uint32_t count = std::min<uint32_t>(left, table.block(b).insns);
-      left -= count;
-      if (first_insn_of_block[b.value] == 0) continue;
-      for (uint32_t i = 0; i < count; i++) {
-        for (ValueEntry* entry : insns[first_insn_of_block[b.value] - 1 + i].entries)
-          if (entry != nullptr) entry->executed += executions;
-      }
-    }
-  }
-}
-
-void ValueCollector::State::finish(profile::Profile& into) {
-  end_streams();
-  if (!options.by_call_site) count_executions();
-  profile::Profile mine;
-  const TableBuilder builder(table, mine);
-  const auto at = [&](GuestAddr address, ModuleId module) { return builder.at(address, module); };
-
-  std::map<ValueEntry*, std::vector<std::pair<uint32_t, ValueEntry*>>> contexts;
-  for (const auto& [key, entry] : context_entries)
-    contexts[key.first].push_back({key.second, entry});
-  std::vector<std::pair<uint64_t, const InsnEntry*>> hottest;
-  profile::ValueTable& values = mine.tables.values;
-  const auto add_row = [&](const InsnKey& key, const InsnEntry& insn, const ValueEntry& entry) {
-    if (entry.count == 0) return;
-    profile::ValueRow row;
-    row.at = at(GuestAddr(key.address), insn.module);
-    row.part = key.part;
-    row.bits = insn.bits;
-    row.constant = insn.constant;
-    row.figures = entry.figures();
-    values.push_back(std::move(row));
-  };
-  for (const auto& [key, insn] : insn_entries) {
-    add_row(key, insn, *insn.entry);
-    for (const auto& [context, entry] : contexts[insn.entry]) {
-      const size_t rows = values.size();
-      add_row(key, insn, *entry);
-      if (values.size() == rows || context == 0) continue;
-      const CallSitePlace& site = sites[context - 1];
-      values.back().has_context = true;
-      values.back().context = at(site.returns_to, site.module);
-    }
-  }
-  std::map<profile::CodeRef, const InsnEntry*> by_place;
-  for (const auto& [key, insn] : insn_entries)
-    by_place[at(GuestAddr(key.address), insn.module)] = &insn;
-  std::vector<profile::ValueRow*> rows;
-  for (profile::ValueRow& row : values)
-    if (!row.constant) rows.push_back(&row);
-  const auto kept = static_cast<ptrdiff_t>(std::min(kRowsWithText, rows.size()));
-  std::partial_sort(
-      rows.begin(), rows.begin() + kept, rows.end(),
-      [](const auto* a, const auto* b) { return a->figures.count > b->figures.count; });
-  for (auto row = rows.begin(); row != rows.begin() + kept; ++row) {
-    const InsnEntry& insn = *by_place[(*row)->at];
-    const auto code = table.code(table.block(insn.block));
-    if (insn.offset_in_block + insn.length > code.size() || insn.length == 0) continue;
-    (*row)->text = decoder::disassemble(code.subspan(insn.offset_in_block, insn.length),
-                                        GuestAddr((*row)->at.offset));
-  }
-
-  VectorArguments vectors(table);
-  for (const auto& [key, call] : arguments) {
-    const CallSitePlace& site = sites[key >> 32];
-    const BlockId entry(static_cast<uint32_t>(key));
-    const trace::Block& callee = table.block(entry);
-    for (uint8_t a = 0; a < profile::kArguments; a++) {
-      if (call.entries[a] == nullptr || call.entries[a]->count == 0) continue;
-      if (a >= profile::kIntegerArguments &&
-          !(vectors.read_by(entry) >> (a - profile::kIntegerArguments) & 1))
-        continue;
-      mine.tables.arguments.push_back(
-          {at(site.call, site.module), builder.at(callee), a, call.entries[a]->figures()});
-    }
-  }
-  if (corrupt_chunks != 0) mine.coverage.events["corrupt_value_chunks"] += corrupt_chunks;
-  profile::add_tables(into, mine);
 }
 
 }  // namespace shadowprof::collect

@@ -161,6 +161,8 @@ struct CallSitePlace {
   ModuleId module;
 };
 
+class TableBuilder;
+
 struct ValueCollector::State {
   State(const trace::BlockTable& block_table, ValueCollectorOptions collector_options);
 
@@ -188,12 +190,19 @@ struct ValueCollector::State {
   // When a run is first seen (value_plan.cc).
   void start_run(RunId id);
   void note_translation(RunId id, const trace::Run& run);
-  void count_executions();
   void learn_block(BlockId id);
   ValueEntry* entry_of(InsnFacts& facts, BlockId block, profile::ValuePart part, uint8_t bits);
   void plan_compare(InsnFacts& facts, BlockId block, const RecordedWords& recorded);
   void plan_result(InsnFacts& facts, BlockId block, uint8_t reg, uint16_t word);
   uint32_t site_of(const trace::Block& last);
+
+  // At the end (value_finish.cc).
+  void count_executions();
+  void drop_plans();
+  void add_value_rows(const TableBuilder& builder, profile::ValueTable& values);
+  void disassemble_hottest(profile::ValueTable& values,
+                           const std::vector<const InsnEntry*>& insn_of_row) const;
+  void add_argument_rows(const TableBuilder& builder, profile::ArgumentTable& rows) const;
 
   static constexpr size_t kMaxDepth = 1 << 16;
 

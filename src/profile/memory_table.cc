@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "profile/memory_table.h"
 
+#include "profile/append_rows.h"
 #include "profile/profile.h"
 
 namespace shadowprof::profile {
@@ -14,21 +15,15 @@ void add_access_counts(AccessCounts& into, const AccessCounts& from) {
   into.unknown += from.unknown;
 }
 
-void add_memory_tables(Tables& into, const Tables& from, const std::vector<uint32_t>& modules) {
-  const auto moved = [&](DataRef ref) {
+void add_memory_tables(Tables& into, Tables& from, const std::vector<uint32_t>& modules) {
+  const auto move = [&](DataRef& ref) {
     if (ref.in_module) ref.at.module = modules[ref.at.module];
-    return ref;
   };
-  for (LatencyPageRow row : from.latency_pages) {
-    row.page = moved(row.page);
-    into.latency_pages.push_back(row);
-  }
-  into.latency_values.insert(into.latency_values.end(), from.latency_values.begin(),
-                             from.latency_values.end());
-  for (CacheLineRow row : from.cache_lines) {
-    row.line = moved(row.line);
-    into.cache_lines.push_back(row);
-  }
+  append_rows(into.latency_pages, std::move(from.latency_pages),
+              [&](LatencyPageRow& row) { move(row.page); });
+  append_rows(into.latency_values, std::move(from.latency_values), [](LatencyValueRow&) {});
+  append_rows(into.cache_lines, std::move(from.cache_lines),
+              [&](CacheLineRow& row) { move(row.line); });
 }
 
 void keep_hottest_lines(Profile& profile, size_t rows) {

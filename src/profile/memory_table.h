@@ -76,8 +76,9 @@ void add_access_counts(AccessCounts& into, const AccessCounts& from);
 
 struct Tables;
 struct Profile;
-// Of all tables of this page: rows of another profile, whose module m is module_in_into[m] here.
-void add_memory_tables(Tables& into, const Tables& from, const std::vector<uint32_t>& modules);
+// Of all tables of this page, the rows of another profile, whose module m is modules[m] here; it has
+// none after that.
+void add_memory_tables(Tables& into, Tables& from, const std::vector<uint32_t>& modules);
 // Leaves the most accessed lines; the others' accesses become pruned ones.
 void keep_hottest_lines(Profile& profile, size_t rows);
 

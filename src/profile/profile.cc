@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "profile/append_rows.h"
 #include "profile/canonical.h"
 
 namespace shadowprof::profile {
@@ -119,65 +120,56 @@ void normalise(Tables& t) {
       [](PathRow& a, const PathRow& b) { add_paths(a, b); });
 }
 
-void add_tables(Profile& into, const Profile& from) {
+void add_tables(Profile& into, Profile& from) {
   std::vector<uint32_t> module_in_into;
   for (const Module& m : from.modules)
     module_in_into.push_back(find_or_add_module(into.modules, m));
   add_tables(into, from, module_in_into);
 }
 
-void add_tables(Profile& into, const Profile& from, const std::vector<uint32_t>& module_in_into) {
-  const auto moved = [&](CodeRef at) { return CodeRef{module_in_into[at.module], at.offset}; };
+void add_tables(Profile& into, Profile& from, const std::vector<uint32_t>& module_in_into) {
+  const auto move = [&](CodeRef& at) { at.module = module_in_into[at.module]; };
+  Tables& to = into.tables;
+  Tables& new_rows = from.tables;
 
-  std::vector<Piece> pieces = pieces_of(into.tables.blocks, into.tables.interruptions);
-  for (Piece p : pieces_of(from.tables.blocks, from.tables.interruptions)) {
-    p.at = moved(p.at);
-    pieces.push_back(p);
-  }
+  std::vector<Piece> pieces = pieces_of(to.blocks, to.interruptions);
+  append_rows(pieces, pieces_of(new_rows.blocks, new_rows.interruptions),
+              [&](Piece& p) { move(p.at); });
   CanonicalBlocks canonical = canonical_blocks(std::move(pieces), nullptr);
-  into.tables.blocks = std::move(canonical.blocks);
-  into.tables.interruptions = std::move(canonical.interruptions);
+  to.blocks = std::move(canonical.blocks);
+  to.interruptions = std::move(canonical.interruptions);
 
-  for (const Edge& e : from.tables.edges)
-    into.tables.edges.push_back({moved(e.from), moved(e.to), e.kind, e.count, e.error});
-  for (const CallPair& c : from.tables.calls)
-    into.tables.calls.push_back(
-        {moved(c.site), moved(c.callee), c.indirect, c.count, c.inclusive, c.error});
-  for (const Entry& e : from.tables.entries)
-    into.tables.entries.push_back({moved(e.at), e.invocations, e.inclusive});
-  const AddedContexts contexts =
-      add_contexts(into.tables.contexts, from.tables.contexts, module_in_into);
+  append_rows(to.edges, std::move(new_rows.edges), [&](Edge& e) {
+    move(e.from);
+    move(e.to);
+  });
+  append_rows(to.calls, std::move(new_rows.calls), [&](CallPair& c) {
+    move(c.site);
+    move(c.callee);
+  });
+  append_rows(to.entries, std::move(new_rows.entries), [&](Entry& e) { move(e.at); });
+  const AddedContexts contexts = add_contexts(to.contexts, new_rows.contexts, module_in_into);
   move_groups(into.context_groups, contexts.into);
-  ContextGroups context_groups = from.context_groups;
-  move_groups(context_groups, contexts.from);
-  into.context_groups.insert(into.context_groups.end(),
-                             std::make_move_iterator(context_groups.begin()),
-                             std::make_move_iterator(context_groups.end()));
-  for (ValueRow v : from.tables.values) {
-    v.at = moved(v.at);
-    if (v.has_context) v.context = moved(v.context);
-    into.tables.values.push_back(std::move(v));
-  }
-  for (ArgumentRow a : from.tables.arguments) {
-    a.site = moved(a.site);
-    a.callee = moved(a.callee);
-    into.tables.arguments.push_back(std::move(a));
-  }
-  for (LatencyRow l : from.tables.latencies) {
-    l.at = moved(l.at);
-    into.tables.latencies.push_back(std::move(l));
-  }
-  add_memory_tables(into.tables, from.tables, module_in_into);
-  for (PathRow path : from.tables.paths) {
-    if (path.from_count != 0) path.from = moved(path.from);
-    for (CodeRef& block : path.blocks) block = moved(block);
-    into.tables.paths.push_back(std::move(path));
-  }
-  normalise(into.tables);
-  for (SampleGroup group : from.groups) {
-    for (GroupedCode& code : group.code) code.at = moved(code.at);
-    into.groups.push_back(std::move(group));
-  }
+  move_groups(from.context_groups, contexts.from);
+  append_rows(into.context_groups, std::move(from.context_groups), [](auto&) {});
+  append_rows(to.values, std::move(new_rows.values), [&](ValueRow& v) {
+    move(v.at);
+    if (v.has_context) move(v.context);
+  });
+  append_rows(to.arguments, std::move(new_rows.arguments), [&](ArgumentRow& a) {
+    move(a.site);
+    move(a.callee);
+  });
+  append_rows(to.latencies, std::move(new_rows.latencies), [&](LatencyRow& l) { move(l.at); });
+  add_memory_tables(to, new_rows, module_in_into);
+  append_rows(to.paths, std::move(new_rows.paths), [&](PathRow& path) {
+    if (path.from_count != 0) move(path.from);
+    for (CodeRef& block : path.blocks) move(block);
+  });
+  normalise(to);
+  append_rows(into.groups, std::move(from.groups), [&](SampleGroup& group) {
+    for (GroupedCode& code : group.code) move(code.at);
+  });
 
   Coverage& c = into.coverage;
   c.samples += from.coverage.samples;

@@ -170,9 +170,10 @@ void normalise(Tables& tables);
 
 // Adds another address space's (or run's) coverage counts, modules and tables to `into`; blocks are
 // cut again so that the result is canonical. Functions and hotlists of `into` are out of date then.
-void add_tables(Profile& into, const Profile& from);
+// `from` has no tables after that.
+void add_tables(Profile& into, Profile& from);
 // The same where the caller knows which of `into`'s modules each of `from`'s is.
-void add_tables(Profile& into, const Profile& from, const std::vector<uint32_t>& module_in_into);
+void add_tables(Profile& into, Profile& from, const std::vector<uint32_t>& module_in_into);
 
 // Keeps those of `names` (any order; of profile.modules) that executed or called what did, with
 // their figures. Where names overlap, a function ends where the next one begins. Code without a

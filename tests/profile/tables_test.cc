@@ -82,9 +82,10 @@ TEST_CASE("code that changed, or is entered within an instruction, keeps totals 
 }
 
 TEST_CASE("adding a profile to itself doubles every count") {
-  Profile once = test::sample_profile();
+  const Profile once = test::sample_profile();
   Profile twice = once;
-  add_tables(twice, once);
+  Profile again = once;
+  add_tables(twice, again);
   CHECK(check_consistency(twice).has_value());
   REQUIRE(twice.tables.blocks.size() == once.tables.blocks.size());
   for (size_t i = 0; i < once.tables.blocks.size(); i++)
