@@ -38,8 +38,7 @@ Result<std::unique_ptr<AddressSpace>> AddressSpace::create(ptrace::Tracee thread
   space->code_.look_through(thread.tid());
   if (space_options.native_between) space->code_.distrust_generated_code();
 
-  SP_ASSIGN(space->syscall_insn_, ptrace::find_syscall_instruction(
-                                      kernel::executable_ranges(mappings), space->code_.memory()));
+  SP_ASSIGN(space->syscall_insn_, space->code_.syscall_insn({}));
   ptrace::RemoteSyscalls remote(thread, space->syscall_insn_, ptrace::StopSignal::keep, filters);
   SP_TRY(space->map_cache(remote, mappings));
   SP_TRY(space->add_slot_group(remote));
@@ -118,9 +117,14 @@ Status AddressSpace::open_slot(ptrace::RemoteSyscalls& remote, Slot& slot) {
   return {};
 }
 
+GuestAddr AddressSpace::syscall_insn() {
+  if (const auto found = code_.syscall_insn(syscall_insn_)) syscall_insn_ = *found;
+  return syscall_insn_;
+}
+
 Status AddressSpace::make_room(ptrace::Tracee thread, ptrace::FilterRule filters, size_t slots) {
   if (slots_.size() >= slots) return {};
-  ptrace::RemoteSyscalls remote(thread, syscall_insn_, ptrace::StopSignal::keep, filters);
+  ptrace::RemoteSyscalls remote(thread, syscall_insn(), ptrace::StopSignal::keep, filters);
   while (slots_.size() < slots) SP_TRY(add_slot_group(remote));
   SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
   return {};
@@ -136,7 +140,7 @@ Result<Slot*> AddressSpace::acquire_slot(ptrace::Tracee thread, ptrace::FilterRu
                          [&](const auto& s) { return unused(s) && s->opened; });
   if (it == slots_.end()) it = std::find_if(slots_.begin(), slots_.end(), unused);
   if (it == slots_.end() || !(*it)->opened) {
-    ptrace::RemoteSyscalls remote(thread, syscall_insn_, ptrace::StopSignal::keep, filters);
+    ptrace::RemoteSyscalls remote(thread, syscall_insn(), ptrace::StopSignal::keep, filters);
     if (it == slots_.end()) {
       const auto index = static_cast<ptrdiff_t>(slots_.size());
       SP_TRY(add_slot_group(remote));

@@ -43,7 +43,8 @@ class AddressSpace {
   emu::Translator& translator() { return translator_; }
   GuestCode& code() { return code_; }
   CaptureWindows& windows() { return windows_; }
-  GuestAddr syscall_insn() const { return syscall_insn_; }
+  // One that the program can execute now.
+  GuestAddr syscall_insn();
 
   // Maps, through `thread`, which is stopped, what so many slots need.
   Status make_room(ptrace::Tracee thread, ptrace::FilterRule filters, size_t slots);
@@ -89,7 +90,7 @@ class AddressSpace {
   emu::Translator translator_;
   CaptureWindows windows_;
   bool keeps_slots_;  // attached, though nobody uses them: threads come back soon
-  GuestAddr syscall_insn_;
+  GuestAddr syscall_insn_;  // the last one known
   std::vector<SlotGroup> groups_;
   std::vector<std::unique_ptr<Slot>> slots_;
 };

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "kernel/mapped_file.h"
+#include "ptrace/remote_syscall.h"
 
 namespace shadowprof::inject {
 
@@ -52,6 +53,17 @@ std::vector<emu::CodeRegion> GuestCode::regions_of(const std::vector<kernel::Map
     regions.push_back({m.range, module_of(m, mappings), may_change(m)});
   }
   return regions;
+}
+
+// The vdso's first.
+Result<GuestAddr> GuestCode::syscall_insn(GuestAddr known) {
+  if (stale_) refresh();
+  std::vector<GuestRange> executable;
+  for (const emu::CodeRegion& r : regions_) {
+    const bool first = table_.module(r.module).path == "[vdso]";
+    executable.insert(first ? executable.begin() : executable.end(), r.range);
+  }
+  return ptrace::find_syscall_instruction(executable, memory_, known);
 }
 
 namespace {

@@ -51,6 +51,8 @@ class GuestCode : public emu::CodeSource {
   void exclude(GuestRange range) { excluded_ = range; }
 
   ptrace::RemoteMemory& memory() { return memory_; }
+  // Where the guest has a `syscall` instruction: `known`, if it still has.
+  Result<GuestAddr> syscall_insn(GuestAddr known);
 
  private:
   struct Page {

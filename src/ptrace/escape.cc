@@ -28,6 +28,11 @@ constexpr unsigned long kStackSegmentIsStrict = 4;
 // Of a signal stack: refused by the kernel, which then leaves the present one.
 constexpr int kNoSuchFlags = 0x7fff;
 
+// What an escape takes: a system call with a return behind it, and the way back from handlers.
+constexpr uint8_t kCall[] = {0x0f, 0x05, 0xc3};
+constexpr uint8_t kLong[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
+constexpr uint8_t kShort[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
+
 // The address to which the handler would return, and the context.
 constexpr size_t kFrameBytes = sizeof(uint64_t) + kContextBytes;
 
@@ -143,15 +148,19 @@ Status Escape::take_out(RemoteMemory& memory) {
 
 std::optional<EscapeRoute> find_escape_route(std::span<const GuestRange> executable,
                                              RemoteMemory& memory) {
-  static constexpr uint8_t kCall[] = {0x0f, 0x05, 0xc3};
-  static constexpr uint8_t kLong[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
-  static constexpr uint8_t kShort[] = {0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05};
   const auto call = find_bytes(executable, memory, kCall);
   if (!call) return std::nullopt;
   auto back = find_bytes(executable, memory, kLong);
   if (!back) back = find_bytes(executable, memory, kShort);
   if (!back) return std::nullopt;
   return EscapeRoute{*call, *back};
+}
+
+bool is_escape_route(const EscapeRoute& route, std::span<const GuestRange> executable,
+                     RemoteMemory& memory) {
+  return has_bytes_at(route.syscall_and_return, executable, memory, kCall) &&
+         (has_bytes_at(route.sigreturn, executable, memory, kLong) ||
+          has_bytes_at(route.sigreturn, executable, memory, kShort));
 }
 
 }  // namespace shadowprof::ptrace

@@ -37,6 +37,10 @@ struct EscapeRoute {
 std::optional<EscapeRoute> find_escape_route(std::span<const GuestRange> executable,
                                              RemoteMemory& memory);
 
+// Has it got all of it still?
+bool is_escape_route(const EscapeRoute& route, std::span<const GuestRange> executable,
+                     RemoteMemory& memory);
+
 class Escape {
  public:
   // `stack`: of the thread.

@@ -163,6 +163,17 @@ Result<std::string> RemoteMemory::read_string(GuestAddr from, size_t limit) {
                     limit, from.value, tid_.value);
 }
 
+bool has_bytes_at(GuestAddr at, std::span<const GuestRange> executable, RemoteMemory& memory,
+                  std::span<const uint8_t> bytes) {
+  const GuestRange wanted{at, at + bytes.size()};
+  const bool is_code = std::any_of(executable.begin(), executable.end(), [&](const GuestRange& r) {
+    return r.contains(wanted.start) && wanted.end <= r.end;
+  });
+  std::vector<uint8_t> there(bytes.size());
+  return is_code && memory.read_some(at, there) == bytes.size() &&
+         std::equal(bytes.begin(), bytes.end(), there.begin());
+}
+
 std::optional<GuestAddr> find_bytes(std::span<const GuestRange> executable, RemoteMemory& memory,
                                     std::span<const uint8_t> wanted) {
   std::vector<uint8_t> chunk(size_t{1} << 16);

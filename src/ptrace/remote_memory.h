@@ -80,6 +80,9 @@ class RemoteMemory {
   UniqueFd mem_;
 };
 
+// Are these bytes at this address, in one of the ranges of code?
+bool has_bytes_at(GuestAddr at, std::span<const GuestRange> executable, RemoteMemory& memory,
+                  std::span<const uint8_t> bytes);
 // Where `wanted` is first met in the ranges of code, which are searched in their order.
 std::optional<GuestAddr> find_bytes(std::span<const GuestRange> executable, RemoteMemory& memory,
                                     std::span<const uint8_t> wanted);

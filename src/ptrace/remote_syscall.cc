@@ -28,6 +28,8 @@ using Kind = WaitStatus::Kind;
 // struct rseq: cpu_id_start, cpu_id, then the pointer to the critical section (linux/rseq.h).
 constexpr uint64_t kRseqSectionOffset = 8;
 
+constexpr uint8_t kInsn[machine::kSyscallInsnBytes] = {0x0f, 0x05};
+
 bool is_syscall_stop(const WaitStatus& stop) {
   return stop.kind() == Kind::syscall_stop;
 }
@@ -395,8 +397,8 @@ Result<RemoteSigaction> RemoteSyscalls::get_sigaction(int signal) {
 }
 
 Result<GuestAddr> find_syscall_instruction(std::span<const GuestRange> executable,
-                                           RemoteMemory& memory) {
-  static constexpr uint8_t kInsn[] = {0x0f, 0x05};
+                                           RemoteMemory& memory, GuestAddr known) {
+  if (has_bytes_at(known, executable, memory, kInsn)) return known;
   if (const auto found = find_bytes(executable, memory, kInsn)) return *found;
   return fail("process {} has no system call instruction in its executable memory",
               memory.tid().value);

@@ -193,8 +193,9 @@ class RemoteSyscalls {
 };
 
 // An executable `syscall` instruction in one of the ranges, which are searched in their order: put
-// [vdso] first, it is always there and never unmapped. An Error if there is none.
+// [vdso] first, where every program begins with one. `known`, if it still is one: programs may unmap
+// any of their code (valgrind does the vdso). An Error if there is none.
 Result<GuestAddr> find_syscall_instruction(std::span<const GuestRange> executable,
-                                           RemoteMemory& memory);
+                                           RemoteMemory& memory, GuestAddr known = {});
 
 }  // namespace shadowprof::ptrace

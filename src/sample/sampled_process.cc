@@ -60,20 +60,22 @@ void SampledProcess::drop_space() {
   has_news_ = true;
 }
 
-Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_idle_priority,
-                                                          double log_s, double& pause) {
+Status SampledProcess::find_calls() {
   if (auto mappings = kernel::read_maps(program_.pid())) {
     fork_options_.mappings = std::move(*mappings);
   }
-  if (syscall_insn_.value == 0) {
-    // The program runs: if it just executes another, its memory is not what was read of its maps.
-    const auto found = shadow::find_calls(program_.pid(), fork_options_);
-    if (!found && ++searches_in_vain_ < kMostSearches)
-      return fail_errno(EAGAIN, "{}", found.error().message);
-    if (!found) return tl::unexpected(found.error());
-    searches_in_vain_ = 0;
-    syscall_insn_ = *found;
-  }
+  // The program runs: if it just executes another, its memory is not what was read of its maps.
+  const auto found = shadow::find_calls(program_.pid(), fork_options_, syscall_insn_);
+  if (!found && ++searches_in_vain_ < kMostSearches)
+    return fail_errno(EAGAIN, "{}", found.error().message);
+  SP_ASSIGN(syscall_insn_, found);
+  searches_in_vain_ = 0;
+  return {};
+}
+
+Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_idle_priority,
+                                                          double log_s, double& pause) {
+  SP_TRY(find_calls());
   fork_options_.at_idle_priority = at_idle_priority;
   const auto before = Clock::now();
   std::vector<shadow::Replica> replicas;
@@ -220,10 +222,7 @@ bool SampledProcess::has_processor_quota() {
 }
 
 void SampledProcess::leave() {
-  if (!zombies_.empty()) {
-    if (auto mappings = kernel::read_maps(program_.pid())) {
-      fork_options_.mappings = std::move(*mappings);
-    }
+  if (!zombies_.empty() && find_calls()) {
     shadow::Pause stopped(program_, shadow::Pause::Whom::one);
     (void)shadow::reap(stopped, syscall_insn_, fork_options_, zombies_);
   }

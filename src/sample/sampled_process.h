@@ -119,6 +119,7 @@ class SampledProcess {
   double cpu_s(double now) const;
 
  private:
+  Status find_calls();
   void keep_log(shadow::Replica& replica, double most_s);
   void see(Tid process, const ptrace::Registers& registers);
   FaultMarks look(double now, std::optional<uint64_t> reused = std::nullopt);

@@ -62,7 +62,7 @@ EmulatorExecutor::~EmulatorExecutor() {
 Status EmulatorExecutor::start() {
   SP_ASSIGN(const auto mappings, kernel::read_maps(tid()));
   space_.prepare(tid(), mappings);
-  SP_TRY(space_.find_syscall_insn(mappings));
+  SP_TRY(space_.find_syscall_insn());
   {
     // Calls that the replica makes must not write to the program's shared memory either.
     ptrace::RemoteSyscalls remote(replica_.tracee, space_.syscall_insn(), ptrace::StopSignal::keep,

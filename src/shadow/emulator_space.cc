@@ -42,10 +42,8 @@ void EmulatorSpace::prepare(Tid process, const std::vector<kernel::Mapping>& map
   for (const GuestRange& range : code_.rebind(process, mappings)) emulator_.invalidate(range);
 }
 
-Status EmulatorSpace::find_syscall_insn(const std::vector<kernel::Mapping>& mappings) {
-  if (syscall_insn_.value != 0 && code_.region(syscall_insn_).range.size() != 0) return {};
-  SP_ASSIGN(syscall_insn_,
-            ptrace::find_syscall_instruction(kernel::executable_ranges(mappings), code_.memory()));
+Status EmulatorSpace::find_syscall_insn() {
+  SP_ASSIGN(syscall_insn_, code_.syscall_insn(syscall_insn_));
   return {};
 }
 

@@ -21,7 +21,7 @@ class EmulatorSpace {
   // `process` is stopped, and has the code that its mappings say.
   void prepare(Tid process, const std::vector<kernel::Mapping>& mappings);
   // After prepare(), for who makes system calls in a replica.
-  Status find_syscall_insn(const std::vector<kernel::Mapping>& mappings);
+  Status find_syscall_insn();
 
   emu::Emulator& emulator() { return emulator_; }
   const emu::Emulator& emulator() const { return emulator_; }

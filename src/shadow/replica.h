@@ -62,9 +62,10 @@ struct ForkOptions {
   std::vector<kernel::Mapping> mappings{};
 };
 
-// Where a running program has a `syscall` instruction, for fork_replica(), and what an escape takes.
-// Both are looked for in all of its code, so do it before a pause.
-Result<GuestAddr> find_calls(Tid process, ForkOptions& options);
+// Where a running program has a `syscall` instruction, for fork_replica() and reap(), and what an
+// escape takes: where they were `known` to be, if they still are there. Else both are looked for in
+// all of its code, so do it before a pause.
+Result<GuestAddr> find_calls(Tid process, ForkOptions& options, GuestAddr known);
 
 // During `pause`. An Error leaves the program as it was; there is no replica then. `all_memory` is
 // cleared where it turns out not to be needed.

@@ -74,9 +74,7 @@ Status ShadowSpace::prepare(Tid replica, const std::vector<kernel::Mapping>& map
     translator_.forget_code();
     cache_->invalidate(range);
   }
-  if (syscall_insn_.value != 0 && code_.region(syscall_insn_).range.size() != 0) return {};
-  SP_ASSIGN(syscall_insn_,
-            ptrace::find_syscall_instruction(kernel::executable_ranges(mappings), code_.memory()));
+  SP_ASSIGN(syscall_insn_, code_.syscall_insn(syscall_insn_));
   return {};
 }
 
