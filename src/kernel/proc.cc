@@ -323,7 +323,7 @@ Result<ProcessStat> parse_stat(std::string_view text) {
   Cursor c(tail);
   const auto next = [&c](auto* value) { return c.skip(' ') && c.number(value); };
   const bool good = c.skip(' ') && c.take(&stat.state) && next(&stat.parent.value) &&
-                    c.skip_words(5) && next(&stat.minor_faults) &&
+                    c.skip_words(4) && next(&stat.flags) && next(&stat.minor_faults) &&
                     c.skip_words(3) && next(&stat.user_ticks) && next(&stat.system_ticks) &&
                     c.skip_words(4) && next(&stat.threads) && c.skip_words(1) &&
                     next(&stat.start_ticks) && c.skip_words(16) && next(&stat.processor);
@@ -425,6 +425,14 @@ Result<std::vector<Tid>> list_threads(Tid process) {
   if (threads.empty()) return fail_errno(ESRCH, "cannot read {}", path);
   std::sort(threads.begin(), threads.end());
   return threads;
+}
+
+bool is_kernel_worker(const ProcessStat& thread) {
+  // PF_IO_WORKER, PF_USER_WORKER. Older kernels had other meanings for these bits, so the name that the
+  // kernel gives has to fit.
+  constexpr uint64_t kWorker = 0x10 | 0x4000;
+  return (thread.flags & kWorker) != 0 &&
+         (thread.name.starts_with("iou-") || thread.name.starts_with("vhost-"));
 }
 
 Result<Auxv> parse_auxv(std::span<const std::byte> bytes) {

@@ -99,6 +99,7 @@ struct ProcessStat {
   std::string name;  // escaped by the kernel; may hold blanks and parentheses; untrusted
   char state = '?';
   Tid parent;
+  uint64_t flags = 0;         // PF_* of linux/sched.h
   uint64_t minor_faults = 0;  // page faults that needed no disk
   uint64_t user_ticks = 0;
   uint64_t system_ticks = 0;
@@ -158,6 +159,9 @@ std::optional<Tid> parse_task_name(std::string_view name);
 // Threads in ascending order. One that starts meanwhile may be missing: list again until nothing
 // is new, with those already listed stopped.
 Result<std::vector<Tid>> list_threads(Tid process);
+// One of the kernel's own among them, which works for the process (io_uring, vhost) and never executes
+// its code: it can be traced, but a stop of it is no place for a system call.
+bool is_kernel_worker(const ProcessStat& thread);
 
 // --- /proc/PID/auxv ---------------------------------------------------------------------------
 

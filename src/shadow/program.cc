@@ -71,6 +71,8 @@ void Program::adopt_new_threads() {
     if (!listed) break;
     for (Tid tid : *listed) {
       if (threads_.contains(tid)) continue;
+      const auto stat = kernel::read_thread_stat(pid_, tid);
+      if (stat && kernel::is_kernel_worker(*stat)) continue;
       // One that is dying cannot be traced any more; it does not matter. All are, in an exec.
       const auto seized = ptrace::seize(tid, options());
       if (!seized && seized.error().errno_value == EAGAIN) return;

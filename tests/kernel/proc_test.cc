@@ -308,11 +308,25 @@ TEST_CASE("a stat is taken apart even if the name tries to prevent it") {
   CHECK(s->name == "a) R 1 (b c)");
   CHECK(s->state == 'S');
   CHECK(s->parent == Tid(5));
+  CHECK(s->flags == 4194560);
   CHECK(s->user_ticks == 1400);
   CHECK(s->system_ticks == 1500);
   CHECK(s->threads == 3);
   CHECK(s->start_ticks == 2200);
   CHECK(s->processor == 5);
+}
+
+TEST_CASE("workers of the kernel are told from threads by name and flags") {
+  const auto judged = [](const char* name, uint64_t flags) {
+    ProcessStat thread;
+    thread.name = name;
+    thread.flags = flags;
+    return is_kernel_worker(thread);
+  };
+  CHECK(judged("iou-wrk-77", 4210768));
+  CHECK(judged("vhost-77", 0x404040));
+  CHECK_FALSE(judged("iou-wrk-77", 4194560));
+  CHECK_FALSE(judged("worker", 4210768));
 }
 
 TEST_CASE("a malformed stat is an error") {
