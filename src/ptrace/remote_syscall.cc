@@ -80,6 +80,8 @@ Status RemoteSyscalls::begin() {
     return fail("thread {} runs 32-bit code", tracee_.tid().value);
   }
   SP_TRY(suspend_filters());
+  if (!tracee_.get_user_dispatch_if_alive(dispatch_)) return gone();
+  if (dispatch_.mode != 0 && !tracee_.set_user_dispatch_if_alive({})) return gone();
   SP_TRY(leave_stop(stop));
   SP_TRY(remember_rseq());
   if (!tracee_.get_signal_mask_if_alive(saved_mask_)) return gone();
@@ -267,7 +269,11 @@ Result<WaitStatus> RemoteSyscalls::finish() {
 
 Status RemoteSyscalls::end() {
   SP_TRY(restore_rseq());
-  if (ending_ == Ending::entry_stop) return end_at_entry_stop();
+  if (ending_ == Ending::entry_stop) {
+    SP_TRY(end_at_entry_stop());
+    return restore_dispatch();
+  }
+  SP_TRY(restore_dispatch());
   if (!tracee_.set_signal_mask_if_alive(saved_mask_)) return gone();
   if (ending_ == Ending::signal_stop) return end_at_signal_stop();
   if (!tracee_.set_registers_if_alive(saved_)) return gone();
@@ -275,6 +281,11 @@ Status RemoteSyscalls::end() {
   const bool inside_signal_code_needed =
       ending_ == Ending::trap_stop || run_.saw_trap() || saved_.restart_pending();
   return inside_signal_code_needed ? end_at_trap_stop() : Status{};
+}
+
+Status RemoteSyscalls::restore_dispatch() {
+  if (dispatch_.mode == 0 || tracee_.set_user_dispatch_if_alive(dispatch_)) return {};
+  return gone();
 }
 
 Status RemoteSyscalls::end_at_trap_stop() {

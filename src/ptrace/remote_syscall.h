@@ -168,6 +168,7 @@ class RemoteSyscalls {
   Status leave_syscall_stop();
   Status remember_rseq();
   Status restore_rseq();
+  Status restore_dispatch();
   Status run_to_syscall_stop();
   Status end_at_entry_stop();
   Status end_at_trap_stop();
@@ -187,6 +188,7 @@ class RemoteSyscalls {
   Ending ending_ = Ending::exit_stop;
   Registers saved_{};
   SignalMask saved_mask_ = 0;
+  UserDispatch dispatch_;  // of the program: our calls are not for it
   siginfo_t stop_info_{};
   GuestAddr rseq_;             // null: no critical section was interrupted
   uint64_t rseq_section_ = 0;  // struct rseq's rseq_cs, if rseq_ is set

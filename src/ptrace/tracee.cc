@@ -32,6 +32,10 @@ constexpr uint32_t kAuditArchX8664 = 0xC000003E;  // EM_X86_64 | 64-bit | little
 // A first guess for XSAVE state: AMX tiles included it is 11 KiB today.
 constexpr size_t kExtendedStateGuess = 16384;
 
+// PTRACE_{SET,GET}_SYSCALL_USER_DISPATCH_CONFIG, which Debian's headers do not have.
+constexpr int kSetUserDispatch = 0x4210;
+constexpr int kGetUserDispatch = 0x4211;
+
 long raw_ptrace(int request, Tid tid, uint64_t address, void* data) {
   return ::syscall(SYS_ptrace, static_cast<long>(request), static_cast<long>(tid.value), address,
                    data);
@@ -252,6 +256,18 @@ bool Tracee::get_rseq_if_alive(GuestAddr& out) const {
   if (got < 0) return errno != ESRCH;
   out = GuestAddr(configuration.rseq_abi_pointer);
   return true;
+}
+
+bool Tracee::get_user_dispatch_if_alive(UserDispatch& out) const {
+  out = {};
+  if (raw_ptrace(kGetUserDispatch, tid_, sizeof out, &out) == 0) return true;
+  out = {};
+  return errno != ESRCH;
+}
+
+bool Tracee::set_user_dispatch_if_alive(const UserDispatch& dispatch) const {
+  return request_if_alive(kSetUserDispatch, sizeof dispatch, const_cast<UserDispatch*>(&dispatch),
+                          "SET_SYSCALL_USER_DISPATCH_CONFIG");
 }
 
 bool Tracee::cont_if_alive(int signal) const {

@@ -72,6 +72,14 @@ constexpr SignalMask hold_signals(SignalMask of_program) {
 // processor has it.
 using ExtendedState = std::vector<uint8_t>;
 
+// prctl(2), PR_SET_SYSCALL_USER_DISPATCH; as the kernel's struct ptrace_sud_config.
+struct UserDispatch {
+  uint64_t mode = 0;  // 0: off
+  uint64_t selector = 0;
+  uint64_t offset = 0;
+  uint64_t length = 0;
+};
+
 class Tracee {
  public:
   explicit Tracee(Tid tid) : tid_(tid) {}
@@ -134,6 +142,11 @@ class Tracee {
   // Where the thread registered its struct rseq (rseq(2)); null when it did not, or when the kernel
   // cannot tell (before 5.13).
   [[nodiscard]] bool get_rseq_if_alive(GuestAddr& out) const;
+
+  // Which of its system calls the thread has turned into SIGSYS; none, where the kernel cannot tell
+  // (before 6.4).
+  [[nodiscard]] bool get_user_dispatch_if_alive(UserDispatch& out) const;
+  [[nodiscard]] bool set_user_dispatch_if_alive(const UserDispatch& dispatch) const;
 
   // --- Resuming. The thread must be in a ptrace stop. `signal` 0 delivers none. At a
   // signal-delivery-stop `signal` is delivered at once; at a syscall stop it is sent to the thread
