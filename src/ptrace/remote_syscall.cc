@@ -80,13 +80,12 @@ Status RemoteSyscalls::begin() {
     return fail("thread {} runs 32-bit code", tracee_.tid().value);
   }
   SP_TRY(suspend_filters());
-  if (!tracee_.get_user_dispatch_if_alive(dispatch_)) return gone();
-  if (dispatch_.mode != 0 && !tracee_.set_user_dispatch_if_alive({})) return gone();
   SP_TRY(leave_stop(stop));
   SP_TRY(remember_rseq());
   if (!tracee_.get_signal_mask_if_alive(saved_mask_)) return gone();
   SP_TRY(prepare_escape());
   if (!tracee_.set_signal_mask_if_alive(hold_signals(saved_mask_))) return gone();
+  SP_TRY(suspend_dispatch());
   state_ = State::active;
   return {};
 }
@@ -281,6 +280,12 @@ Status RemoteSyscalls::end() {
   const bool inside_signal_code_needed =
       ending_ == Ending::trap_stop || run_.saw_trap() || saved_.restart_pending();
   return inside_signal_code_needed ? end_at_trap_stop() : Status{};
+}
+
+Status RemoteSyscalls::suspend_dispatch() {
+  if (!tracee_.get_user_dispatch_if_alive(dispatch_)) return gone();
+  if (dispatch_.mode == 0 || tracee_.set_user_dispatch_if_alive({})) return {};
+  return gone();
 }
 
 Status RemoteSyscalls::restore_dispatch() {

@@ -168,6 +168,7 @@ class RemoteSyscalls {
   Status leave_syscall_stop();
   Status remember_rseq();
   Status restore_rseq();
+  Status suspend_dispatch();
   Status restore_dispatch();
   Status run_to_syscall_stop();
   Status end_at_entry_stop();

@@ -266,7 +266,8 @@ bool Tracee::get_user_dispatch_if_alive(UserDispatch& out) const {
 }
 
 bool Tracee::set_user_dispatch_if_alive(const UserDispatch& dispatch) const {
-  return request_if_alive(kSetUserDispatch, sizeof dispatch, const_cast<UserDispatch*>(&dispatch),
+  UserDispatch wanted = dispatch;
+  return request_if_alive(kSetUserDispatch, sizeof wanted, &wanted,
                           "SET_SYSCALL_USER_DISPATCH_CONFIG");
 }
 
