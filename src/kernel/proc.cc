@@ -428,11 +428,12 @@ Result<std::vector<Tid>> list_threads(Tid process) {
 }
 
 bool is_kernel_worker(const ProcessStat& thread) {
-  // PF_IO_WORKER, PF_USER_WORKER. Older kernels had other meanings for these bits, so the name that the
-  // kernel gives has to fit.
-  constexpr uint64_t kWorker = 0x10 | 0x4000;
-  return (thread.flags & kWorker) != 0 &&
-         (thread.name.starts_with("iou-") || thread.name.starts_with("vhost-"));
+  // PF_IO_WORKER: before Linux 5.12 no such thread is in a process, and the bit may be that of a
+  // virtual processor that is in its guest. PF_USER_WORKER, from 6.4 on, had another meaning before, so
+  // the name has to fit. (An io_uring thread names itself, when it has begun to run.)
+  constexpr uint64_t kIoWorker = 0x10, kUserWorker = 0x4000;
+  return (thread.flags & kIoWorker) != 0 ||
+         ((thread.flags & kUserWorker) != 0 && thread.name.starts_with("vhost-"));
 }
 
 Result<Auxv> parse_auxv(std::span<const std::byte> bytes) {
