@@ -38,8 +38,8 @@ Result<std::unique_ptr<AddressSpace>> AddressSpace::create(ptrace::Tracee thread
   space->code_.look_through(thread.tid());
   if (space_options.native_between) space->code_.distrust_generated_code();
 
-  SP_ASSIGN(space->syscall_insn_, space->code_.syscall_insn({}));
-  ptrace::RemoteSyscalls remote(thread, space->syscall_insn_, ptrace::StopSignal::keep, filters);
+  SP_TRY(space->code_.find_syscall_insn(mappings));
+  ptrace::RemoteSyscalls remote(thread, space->code_.syscall_insn(), ptrace::StopSignal::keep, filters);
   SP_TRY(space->map_cache(remote, mappings));
   SP_TRY(space->add_slot_group(remote));
   SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
@@ -118,8 +118,11 @@ Status AddressSpace::open_slot(ptrace::RemoteSyscalls& remote, Slot& slot) {
 }
 
 GuestAddr AddressSpace::syscall_insn() {
-  if (const auto found = code_.syscall_insn(syscall_insn_)) syscall_insn_ = *found;
-  return syscall_insn_;
+  if (!code_.has_syscall_insn()) {
+    const auto mappings = kernel::read_maps(code_.memory().tid());
+    if (mappings) (void)code_.find_syscall_insn(*mappings);  // else it is dying
+  }
+  return code_.syscall_insn();
 }
 
 Status AddressSpace::make_room(ptrace::Tracee thread, ptrace::FilterRule filters, size_t slots) {

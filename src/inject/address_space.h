@@ -90,7 +90,6 @@ class AddressSpace {
   emu::Translator translator_;
   CaptureWindows windows_;
   bool keeps_slots_;  // attached, though nobody uses them: threads come back soon
-  GuestAddr syscall_insn_;  // the last one known
   std::vector<SlotGroup> groups_;
   std::vector<std::unique_ptr<Slot>> slots_;
 };

@@ -55,15 +55,17 @@ std::vector<emu::CodeRegion> GuestCode::regions_of(const std::vector<kernel::Map
   return regions;
 }
 
-// The vdso's first.
-Result<GuestAddr> GuestCode::syscall_insn(GuestAddr known) {
-  if (stale_) refresh();
-  std::vector<GuestRange> executable;
-  for (const emu::CodeRegion& r : regions_) {
-    const bool first = table_.module(r.module).path == "[vdso]";
-    executable.insert(first ? executable.begin() : executable.end(), r.range);
-  }
-  return ptrace::find_syscall_instruction(executable, memory_, known);
+bool GuestCode::has_syscall_insn() {
+  const GuestRange executable = region(syscall_insn_).range;
+  return ptrace::is_syscall_instruction(syscall_insn_, {&executable, 1}, memory_);
+}
+
+Status GuestCode::find_syscall_insn(const std::vector<kernel::Mapping>& mappings) {
+  if (has_syscall_insn()) return {};
+  std::vector<GuestRange> executable = kernel::executable_ranges(mappings);
+  std::erase_if(executable, [&](const GuestRange& r) { return r.overlaps(excluded_); });
+  SP_ASSIGN(syscall_insn_, ptrace::find_syscall_instruction(executable, memory_));
+  return {};
 }
 
 namespace {

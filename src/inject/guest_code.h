@@ -51,8 +51,11 @@ class GuestCode : public emu::CodeSource {
   void exclude(GuestRange range) { excluded_ = range; }
 
   ptrace::RemoteMemory& memory() { return memory_; }
-  // Where the guest has a `syscall` instruction: `known`, if it still has.
-  Result<GuestAddr> syscall_insn(GuestAddr known);
+  // Finds a `syscall` instruction of the guest, unless the one that is known is there still.
+  Status find_syscall_insn(const std::vector<kernel::Mapping>& mappings);
+  bool has_syscall_insn();
+  // As it was last found.
+  GuestAddr syscall_insn() const { return syscall_insn_; }
 
  private:
   struct Page {
@@ -74,6 +77,7 @@ class GuestCode : public emu::CodeSource {
   bool everything_may_change_ = false;
   bool distrust_generated_ = false;
   GuestRange excluded_;
+  GuestAddr syscall_insn_;
   std::vector<emu::CodeRegion> regions_;  // ascending
   std::vector<ModuleId> modules_;         // that this address space has had
   std::unordered_map<GuestAddr, std::unique_ptr<Page>> pages_;

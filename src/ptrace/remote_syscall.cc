@@ -413,11 +413,15 @@ Result<RemoteSigaction> RemoteSyscalls::get_sigaction(int signal) {
 }
 
 Result<GuestAddr> find_syscall_instruction(std::span<const GuestRange> executable,
-                                           RemoteMemory& memory, GuestAddr known) {
-  if (has_bytes_at(known, executable, memory, kInsn)) return known;
+                                           RemoteMemory& memory) {
   if (const auto found = find_bytes(executable, memory, kInsn)) return *found;
   return fail("process {} has no system call instruction in its executable memory",
               memory.tid().value);
+}
+
+bool is_syscall_instruction(GuestAddr at, std::span<const GuestRange> executable,
+                            RemoteMemory& memory) {
+  return has_bytes_at(at, executable, memory, kInsn);
 }
 
 }  // namespace shadowprof::ptrace

@@ -196,9 +196,11 @@ class RemoteSyscalls {
 };
 
 // An executable `syscall` instruction in one of the ranges, which are searched in their order: put
-// [vdso] first, where every program begins with one. `known`, if it still is one: programs may unmap
-// any of their code (valgrind does the vdso). An Error if there is none.
+// [vdso] first, where every program begins with one. An Error if there is none.
 Result<GuestAddr> find_syscall_instruction(std::span<const GuestRange> executable,
-                                           RemoteMemory& memory, GuestAddr known = {});
+                                           RemoteMemory& memory);
+// Is it still one? Programs may unmap any of their code (valgrind does the vdso).
+bool is_syscall_instruction(GuestAddr at, std::span<const GuestRange> executable,
+                            RemoteMemory& memory);
 
 }  // namespace shadowprof::ptrace

@@ -68,7 +68,7 @@ bool EmulatorExecutor::answer_system_call() {
   SyscallAnswer answer;
   Status prepared;
   {
-    ptrace::RemoteSyscalls remote(replica_.tracee, space_.syscall_insn(), ptrace::StopSignal::keep,
+    ptrace::RemoteSyscalls remote(replica_.tracee, space_.code().syscall_insn(), ptrace::StopSignal::keep,
                                   replica_.filters());
     if (!is_about_registers(nr)) prepared = put_memory(remote);
     if (prepared) answer = calls_.answer(current(), guest, remote);

@@ -62,10 +62,10 @@ EmulatorExecutor::~EmulatorExecutor() {
 Status EmulatorExecutor::start() {
   SP_ASSIGN(const auto mappings, kernel::read_maps(tid()));
   space_.prepare(tid(), mappings);
-  SP_TRY(space_.find_syscall_insn());
+  SP_TRY(space_.code().find_syscall_insn(mappings));
   {
     // Calls that the replica makes must not write to the program's shared memory either.
-    ptrace::RemoteSyscalls remote(replica_.tracee, space_.syscall_insn(), ptrace::StopSignal::keep,
+    ptrace::RemoteSyscalls remote(replica_.tracee, space_.code().syscall_insn(), ptrace::StopSignal::keep,
                                   replica_.filters());
     SP_TRY(shared_.protect(remote, mappings));
     SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());

@@ -42,11 +42,6 @@ void EmulatorSpace::prepare(Tid process, const std::vector<kernel::Mapping>& map
   for (const GuestRange& range : code_.rebind(process, mappings)) emulator_.invalidate(range);
 }
 
-Status EmulatorSpace::find_syscall_insn() {
-  SP_ASSIGN(syscall_insn_, code_.syscall_insn(syscall_insn_));
-  return {};
-}
-
 std::vector<machine::MemoryArea> memory_areas(Tid process,
                                               const std::vector<kernel::Mapping>& mappings) {
   static const std::string our_time = time_namespace_of(Tid(::getpid()));

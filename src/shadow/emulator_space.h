@@ -20,8 +20,6 @@ class EmulatorSpace {
 
   // `process` is stopped, and has the code that its mappings say.
   void prepare(Tid process, const std::vector<kernel::Mapping>& mappings);
-  // After prepare(), for who makes system calls in a replica.
-  Status find_syscall_insn();
 
   emu::Emulator& emulator() { return emulator_; }
   const emu::Emulator& emulator() const { return emulator_; }
@@ -30,15 +28,12 @@ class EmulatorSpace {
   // One sample at a time fills them.
   static constexpr size_t kBuffers = 2;
   std::span<trace::Word> buffer(size_t which) { return buffers_[which]; }
-  // Where a `syscall` instruction is; valid after find_syscall_insn().
-  GuestAddr syscall_insn() const { return syscall_insn_; }
 
  private:
   inject::GuestCode code_;
   emu::Emulator emulator_;
   StackUnwinder unwinder_;
   std::vector<trace::Word> buffers_[kBuffers];
-  GuestAddr syscall_insn_;
 };
 
 // What its pages are fetched from.

@@ -113,12 +113,11 @@ ptrace::FilterRule Replica::filters() const {
 Result<GuestAddr> find_calls(Tid process, ForkOptions& options, GuestAddr known) {
   ptrace::RemoteMemory memory(process);
   const std::vector<GuestRange> executable = kernel::executable_ranges(options.mappings);
-  SP_ASSIGN(const GuestAddr found,
-            ptrace::find_syscall_instruction(executable, memory, known));
-  const bool same = options.escape ? ptrace::is_escape_route(*options.escape, executable, memory)
-                                   : found == known;
-  if (!same) options.escape = ptrace::find_escape_route(executable, memory);
-  return found;
+  const bool same = ptrace::is_syscall_instruction(known, executable, memory) &&
+                    (!options.escape || ptrace::is_escape_route(*options.escape, executable, memory));
+  if (same) return known;
+  options.escape = ptrace::find_escape_route(executable, memory);
+  return ptrace::find_syscall_instruction(executable, memory);
 }
 
 Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_insn,

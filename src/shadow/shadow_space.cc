@@ -74,8 +74,7 @@ Status ShadowSpace::prepare(Tid replica, const std::vector<kernel::Mapping>& map
     translator_.forget_code();
     cache_->invalidate(range);
   }
-  SP_ASSIGN(syscall_insn_, code_.syscall_insn(syscall_insn_));
-  return {};
+  return code_.find_syscall_insn(mappings);
 }
 
 void ShadowSpace::serve(Tid replica) {

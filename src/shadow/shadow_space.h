@@ -56,7 +56,7 @@ class ShadowSpace {
   inject::GuestCode& code() { return code_; }
   StackUnwinder& unwinder() { return unwinder_; }
   // Where a `syscall` instruction is; valid after prepare().
-  GuestAddr syscall_insn() const { return syscall_insn_; }
+  GuestAddr syscall_insn() const { return code_.syscall_insn(); }
 
  private:
   ShadowSpace(trace::BlockTable& table, std::unique_ptr<emu::CodeCache> cache,
@@ -73,7 +73,6 @@ class ShadowSpace {
   inject::SlotGroup group_;
   StackUnwinder unwinder_;
   std::vector<std::unique_ptr<inject::Slot>> slots_;
-  GuestAddr syscall_insn_;
 };
 
 }  // namespace shadowprof::shadow
