@@ -2,13 +2,12 @@
 #include "collect/address_collector.h"
 
 #include <algorithm>
-#include <functional>
-#include <tuple>
 #include <vector>
 
 #include "base/limits.h"
 #include "base/reserved_array.h"
 #include "collect/data_places.h"
+#include "collect/line_code.h"
 #include "collect/line_counts.h"
 #include "collect/recorded_words.h"
 #include "collect/table_builder.h"
@@ -21,22 +20,8 @@ namespace {
 
 // Rows of the file's table.
 constexpr size_t kMostRows = 50'000;
-
-// Accesses of a run to one place, through registers. Without base it has its index for it, times one
-// less.
-struct Access {
-  uint64_t fixed;
-  uint64_t what;  // loads and stores (line_counts.h)
-  uint16_t base_word;
-  uint16_t index_word;
-  uint8_t index_scale;
-
-  auto place() const { return std::tuple(index_scale, base_word, index_word, fixed); }
-  uint64_t plain_address(const Word* words) const { return fixed + value_at(words, base_word); }
-  uint64_t address(const Word* words) const {
-    return plain_address(words) + value_at(words, index_word) * index_scale;
-  }
-};
+// What has been executed so often is worth code that counts it.
+constexpr uint16_t kLooks = 64;
 
 // Accesses that always go to the same place: as often as their run executes.
 struct FixedAccess {
@@ -49,11 +34,11 @@ struct FixedAccess {
 struct RunAccesses {
   uint64_t executions;
   uint32_t words;  // 0: not seen yet
-  uint32_t first;  // of `accesses`: those without index come first
-  uint16_t plain;
-  uint16_t indexed;
+  uint32_t first;  // of `accesses`
+  uint16_t size;
   uint16_t known;  // how many they stand for
   uint16_t unknown;
+  uint16_t looks;  // executions that were counted here, until it is worth code of its own
 };
 
 }  // namespace
@@ -66,6 +51,7 @@ struct AddressCollector::State {
 
   void consume(const trace::Chunk& chunk);
   void finish(profile::Profile& into);
+  void count(RunId id, RunAccesses& run, const Word* record);
   void start_run(RunId id);
   void arrange_accesses(RunAccesses& run);
   void plan_access(const AddressPlan& where, const decoder::MemoryAccess& a);
@@ -75,9 +61,10 @@ struct AddressCollector::State {
   const trace::BlockTable& table;
   const std::vector<uint64_t>* const counted;
   ReservedArray<RunAccesses> runs;
-  std::vector<Access> accesses;
+  std::vector<LineAccess> accesses;
   std::vector<FixedAccess> fixed_accesses;
   LineCounts lines;
+  LineCode code{lines};
   uint64_t unsettled = 0;  // accesses counted since lines.settle()
   uint64_t corrupt_chunks = 0;
 };
@@ -94,21 +81,34 @@ void AddressCollector::finish(profile::Profile& into) {
 }
 
 void AddressCollector::State::consume(const trace::Chunk& chunk) {
-  const bool whole = for_each_run(
-      chunk, runs, [this](RunId id) { start_run(id); }, [](trace::SpecialKind) {},
-      [this](const RunAccesses& run, const Word* words) {
-        const Access* access = accesses.data() + run.first;
-        for (const Access* const end = access + run.plain; access != end; access++)
-          lines.add(access->plain_address(words), access->what);
-        for (const Access* const end = access + run.indexed; access != end; access++)
-          lines.add(access->address(words), access->what);
-        unsettled += run.known;
-      });
-  corrupt_chunks += whole ? 0 : 1;
+  const Word* at = chunk.words.data();
+  const Word* const end = at + chunk.words.size();
+  const Word* const limit = end - std::min(chunk.words.size(), limits::kMaxRecordWords);
+  while (at < end) {
+    const LineCode::Progress counted_by_code = code.count(at, limit);
+    at = counted_by_code.at;
+    unsettled += counted_by_code.accesses;
+    const size_t words = take_record(
+        at, end, runs, [this](RunId id) { start_run(id); }, [](trace::SpecialKind) {},
+        [this](RunId id, RunAccesses& run, const Word* record) { count(id, run, record); });
+    if (words == 0) {
+      corrupt_chunks++;
+      break;
+    }
+    at += words;
+  }
   // The next chunk's accesses are fewer than what is left: a word stands for a hundred at most.
   if (unsettled < LineCounts::kMostUnsettled / 2) return;
   lines.settle();
   unsettled = 0;
+}
+
+void AddressCollector::State::count(RunId id, RunAccesses& run, const Word* record) {
+  const auto own = std::span(accesses).subspan(run.first, run.size);
+  for (const LineAccess& a : own) lines.add(a.address(record), a.what);
+  unsettled += run.known;
+  if (run.looks > kLooks || run.looks++ < kLooks) return;
+  code.add(id, run.words, own, run.known, counted ? nullptr : &run.executions);
 }
 
 void AddressCollector::State::start_run(RunId id) {
@@ -137,9 +137,9 @@ void AddressCollector::State::start_run(RunId id) {
 void AddressCollector::State::arrange_accesses(RunAccesses& run) {
   const auto own = std::span(accesses).subspan(run.first);
   run.known = static_cast<uint16_t>(own.size());
-  std::ranges::sort(own, {}, &Access::place);
+  std::ranges::sort(own, {}, &LineAccess::place);
   size_t kept = 0;
-  for (const Access& a : own) {
+  for (const LineAccess& a : own) {
     if (kept != 0 && own[kept - 1].place() == a.place()) {
       own[kept - 1].what += a.what;
     } else {
@@ -147,15 +147,13 @@ void AddressCollector::State::arrange_accesses(RunAccesses& run) {
     }
   }
   accesses.resize(run.first + kept);
-  const auto indexed = std::ranges::find_if(own.first(kept), std::identity(), &Access::index_scale);
-  run.plain = static_cast<uint16_t>(indexed - own.begin());
-  run.indexed = static_cast<uint16_t>(kept - run.plain);
+  run.size = static_cast<uint16_t>(kept);
 }
 
 void AddressCollector::State::plan_access(const AddressPlan& where,
                                           const decoder::MemoryAccess& a) {
   const uint64_t what = (a.read ? kOneLoad : 0) + (a.write ? kOneStore : 0);
-  Access access{where.fixed, what, where.base_word, where.index_word, where.scale};
+  LineAccess access{where.fixed, what, where.base_word, where.index_word, where.scale};
   if (where.index_word == kNoWord) {
     access.index_word = access.base_word;
     access.index_scale = 0;

@@ -23,6 +23,12 @@ LineCounts::LineCounts(size_t capacity)
   counts_.prefer_huge_pages();
 }
 
+void LineCounts::open_way(uint64_t address) {
+  const uint64_t page = address / limits::kPageBytes;
+  const uint64_t* counts = counts_[find(page)].data();  // which may forget all ways
+  ways_[page % kWays] = {page, reinterpret_cast<uint64_t>(counts) - page * kLines * kBytes};
+}
+
 size_t LineCounts::find(uint64_t page) {
   for (size_t i = home(page); table_[i] != 0; i = (i + 1) % table_.size())
     if (pages_[table_[i] - 1].number == page) return table_[i] - 1;
@@ -85,7 +91,7 @@ void LineCounts::forget(size_t index) {
 }
 
 void LineCounts::forget_ways() {
-  ways_.fill({kNoPage, nullptr});
+  ways_.fill({kNoPage, 0});
 }
 
 void LineCounts::add(const Line& line) {

@@ -43,10 +43,10 @@ class LineCounts {
   // `accesses`: a sum of kOneLoad and kOneStore.
   void add(uint64_t address, uint64_t accesses) {
     const uint64_t page = address / limits::kPageBytes;
-    Way& way = ways_[page % kWays];
+    const Way& way = ways_[page % kWays];
     if (way.page != page) [[unlikely]]
-      way = {page, counts_[find(page)].data()};
-    way.counts[address / profile::kCacheLineBytes % kLines] += accesses;
+      open_way(address);
+    *reinterpret_cast<uint64_t*>(way.origin + address / profile::kCacheLineBytes * kBytes) += accesses;
   }
   // Many at once, of a line that will not be forgotten.
   void add(const Line& line);
@@ -55,20 +55,26 @@ class LineCounts {
   // The most accessed `rows` lines, in no order. What the others had counts as pruned from now on.
   std::vector<Line> hottest(size_t rows);
 
+  // What add() looks into, for code that does the same (line_code.h): the counters of a page's lines.
+  // If it has another page, open_way() is to be called first.
+  static constexpr size_t kWays = 4096;
+  static constexpr size_t kLines = limits::kPageBytes / profile::kCacheLineBytes;
+  static constexpr size_t kBytes = sizeof(uint64_t);  // of a counter
+  struct Way {
+    uint64_t page;
+    uint64_t origin;  // where the counter of line 0 would be, if all lines' were side by side
+  };
+  const Way* ways() const { return ways_.data(); }
+  void open_way(uint64_t address);
+
   size_t size() const;  // lines that are not forgotten
   uint64_t accesses() const;
   uint64_t pruned() const { return lost_.pruned; }
   uint64_t error_bound() const { return lost_.error_bound; }
 
  private:
-  static constexpr size_t kWays = 4096;
-  static constexpr size_t kLines = limits::kPageBytes / profile::kCacheLineBytes;
   static constexpr uint64_t kNoPage = ~uint64_t{0};
 
-  struct Way {
-    uint64_t page;
-    uint64_t* counts;
-  };
   using Counts = std::array<uint64_t, kLines>;
   struct Page {
     uint64_t number;  // kNoPage: free

@@ -128,29 +128,40 @@ class RecordedWords {
   uint32_t insn_ = 0;
 };
 
-// Counts the execution of each run of a chunk in `runs`, which start_run(id) fills in at its first,
-// and calls use(run, words) for it; mark(kind) for what is no run. False: the chunk is corrupt from
-// some record on.
+// Counts the execution of the run that the record at `at` is of in `runs`, which start_run(id) fills
+// in at its first, and calls use(id, run, words) for it; mark(kind) for what is no run. Returns the
+// record's words; 0: it is corrupt.
+template <typename Runs, typename Start, typename Mark, typename Use>
+size_t take_record(const trace::Word* at, const trace::Word* end, Runs& runs, Start start_run,
+                   Mark mark, Use use) {
+  const trace::Word id = *at;
+  const auto left = static_cast<size_t>(end - at);
+  if (id >= limits::kMaxRuns) [[unlikely]] {
+    const size_t length = trace::is_special(id) ? trace::special_length(id) : 0;
+    if (length == 0 || length > left) return 0;
+    mark(trace::special_kind(id));
+    return length;
+  }
+  auto& run = runs[id];
+  if (run.words == 0) [[unlikely]]
+    start_run(RunId(id));
+  if (run.words == 0 || run.words > left) return 0;
+  run.executions++;
+  use(RunId(id), run, at);
+  return run.words;
+}
+
+// All records of a chunk. False: it is corrupt from some record on.
 template <typename Runs, typename Start, typename Mark, typename Use>
 bool for_each_run(const trace::Chunk& chunk, Runs& runs, Start start_run, Mark mark, Use use) {
   const trace::Word* at = chunk.words.data();
   const trace::Word* const end = at + chunk.words.size();
   while (at < end) {
-    const trace::Word id = *at;
-    if (id >= limits::kMaxRuns) [[unlikely]] {
-      const size_t length = trace::is_special(id) ? trace::special_length(id) : 0;
-      if (length == 0 || length > static_cast<size_t>(end - at)) return false;
-      mark(trace::special_kind(id));
-      at += length;
-      continue;
-    }
-    auto& run = runs[id];
-    if (run.words == 0) [[unlikely]]
-      start_run(RunId(id));
-    if (run.words == 0 || run.words > end - at) return false;
-    run.executions++;
-    use(run, at);
-    at += run.words;
+    const size_t words = take_record(
+        at, end, runs, start_run, mark,
+        [&](RunId, auto& run, const trace::Word* record) { use(run, record); });
+    if (words == 0) return false;
+    at += words;
   }
   return true;
 }

@@ -7,49 +7,27 @@
 #include <cpuid.h>
 
 #include <cstdint>
-#include <cstring>
 #include <initializer_list>
 #include <span>
 
-#include "base/check.h"
+#include "base/code_writer.h"
 #include "decoder/insn.h"
 #include "emu/slot_layout.h"
 
 namespace shadowprof::emu {
 
-class Emitter {
+class Emitter : public CodeWriter {
  public:
   // Code is written to `out`; out[0] will be executed at guest address `base`. `recording` tells
   // how the state page is addressed: gs:[field], or [r15 + field].
   Emitter(std::span<uint8_t> out, uint64_t base, Recording recording)
-      : out_(out), base_(base), through_r15_(recording == Recording::counts) {}
+      : CodeWriter(out), base_(base), through_r15_(recording == Recording::counts) {}
 
-  uint32_t offset() const { return static_cast<uint32_t>(at_); }
-  uint64_t here() const { return base_ + at_; }
+  uint64_t here() const { return base_ + offset(); }
   bool reachable(uint64_t target) const {
     const auto distance = static_cast<int64_t>(target - here());
     return distance > INT32_MIN + 64 && distance < INT32_MAX - 64;
   }
-
-  void byte(uint8_t b) {
-    CHECK(at_ < out_.size(), "a fragment does not fit its room");
-    out_[at_++] = b;
-  }
-  void bytes(std::initializer_list<uint8_t> b) {
-    for (uint8_t x : b) byte(x);
-  }
-  void copy(std::span<const uint8_t> b) {
-    for (uint8_t x : b) byte(x);
-  }
-  void u32(uint32_t v) {
-    for (int i = 0; i < 4; i++) byte(static_cast<uint8_t>(v >> (8 * i)));
-  }
-  void u64(uint64_t v) {
-    u32(static_cast<uint32_t>(v));
-    u32(static_cast<uint32_t>(v >> 32));
-  }
-  void patch_u32(uint32_t at, uint32_t v) { std::memcpy(&out_[at], &v, 4); }
-  void patch_u8(uint32_t at, uint8_t v) { out_[at] = v; }
 
   void int3() { byte(0xcc); }                                    // int3
   void jmp_rel32(uint64_t target) {                              // jmp target
@@ -81,11 +59,6 @@ class Emitter {
     const auto distance = static_cast<int64_t>(target - (here() + 1));
     CHECK(distance >= -128 && distance <= 127, "jrcxz over {} bytes", distance);
     byte(static_cast<uint8_t>(distance));
-  }
-  // Leaves room, unwritten.
-  void skip_to(uint32_t at) {
-    CHECK(at >= at_ && at <= out_.size(), "a gap that does not fit");
-    at_ = at;
   }
   void land_rel8(uint32_t displacement_at) {
     const uint32_t distance = offset() - (displacement_at + 1);
@@ -333,10 +306,8 @@ class Emitter {
     }
   }
 
-  std::span<uint8_t> out_;
   uint64_t base_;
   bool through_r15_;
-  size_t at_ = 0;
 };
 
 }  // namespace shadowprof::emu

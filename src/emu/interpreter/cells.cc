@@ -2,18 +2,15 @@
 #include "emu/interpreter/cells.h"
 
 #include <cpuid.h>
-#include <sys/mman.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
-#include <cstring>
 
 #include "base/check.h"
-#include "base/unique_fd.h"
+#include "base/code_writer.h"
 
 namespace shadowprof::emu {
 
@@ -81,18 +78,9 @@ void install_handlers() {
 }
 
 // The few instructions around a guest's.
-class Writer {
+class Writer : public CodeWriter {
  public:
-  explicit Writer(uint8_t* out) : start_(out), at_(out) {}
-  size_t size() const { return static_cast<size_t>(at_ - start_); }
-
-  void bytes(std::initializer_list<uint8_t> list) {
-    for (uint8_t b : list) *at_++ = b;
-  }
-  void copy(const std::string& text) {
-    std::memcpy(at_, text.data(), text.size());
-    at_ += text.size();
-  }
+  using CodeWriter::CodeWriter;
   void push(Gpr r) { with_low_register(0x50, r); }
   void pop(Gpr r) { with_low_register(0x58, r); }
   void mov(Gpr to, Gpr from) { bytes({rex(from, to), 0x89, modrm(3, from, to)}); }
@@ -108,19 +96,14 @@ class Writer {
     return static_cast<uint8_t>(mod << 6 | (reg & 7) << 3 | (rm & 7));
   }
   void with_low_register(uint8_t opcode, Gpr r) {
-    if (r >= 8) *at_++ = 0x41;
-    *at_++ = static_cast<uint8_t>(opcode | (r & 7));
+    if (r >= 8) byte(0x41);
+    byte(static_cast<uint8_t>(opcode | (r & 7)));
   }
   void with_state(uint8_t opcode, Gpr reg, Gpr base, size_t offset) {
     bytes({rex(reg, base), opcode, modrm(2, reg, base)});
-    if ((base & 7) == 4) *at_++ = 0x24;  // r12 needs a SIB byte
-    const auto displacement = static_cast<uint32_t>(offset);
-    std::memcpy(at_, &displacement, 4);
-    at_ += 4;
+    if ((base & 7) == 4) byte(0x24);  // r12 needs a SIB byte
+    u32(static_cast<uint32_t>(offset));
   }
-
-  uint8_t* start_;
-  uint8_t* at_;
 };
 
 Gpr choose(std::initializer_list<Gpr> candidates, GprMask taken) {
@@ -160,16 +143,15 @@ uint32_t xsave_bytes() {
   return bytes;
 }
 
+OwnCode memory_for_cells() {
+  Result<OwnCode> memory = OwnCode::create("shadowprof-cells", kAreaBytes);
+  CHECK(memory.has_value(), "{}", memory.error().message);
+  return std::move(*memory);
+}
+
 }  // namespace
 
-Cells::Cells() : faults_(std::make_unique<CellFaults>()) {
-  const UniqueFd memory(::memfd_create("shadowprof-cells", MFD_CLOEXEC));
-  CHECK(memory.get() >= 0 && ::ftruncate(memory.get(), kAreaBytes) == 0, "no memory for cells");
-  void* w = ::mmap(nullptr, kAreaBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
-  void* x = ::mmap(nullptr, kAreaBytes, PROT_READ | PROT_EXEC, MAP_SHARED, memory.get(), 0);
-  CHECK(w != MAP_FAILED && x != MAP_FAILED, "cells cannot be mapped");
-  writable_ = static_cast<uint8_t*>(w);
-  executable_ = static_cast<uint8_t*>(x);
+Cells::Cells() : faults_(std::make_unique<CellFaults>()), memory_(memory_for_cells()) {
   install_handlers();
   for (auto& slot : g_fault_places) {
     const CellFaults* none = nullptr;
@@ -183,8 +165,6 @@ Cells::~Cells() {
     const CellFaults* ours = faults_.get();
     slot.compare_exchange_strong(ours, nullptr);
   }
-  ::munmap(writable_, kAreaBytes);
-  ::munmap(executable_, kAreaBytes);
 }
 
 const Cell* Cells::cell_for(const decoder::Insn& insn, const decoder::Operation& operation) {
@@ -222,7 +202,7 @@ CellCode Cells::write_code(const std::string& insn, const decoder::Operation& op
     w.bytes({0xc3});  // ret
   };
 
-  Writer w(writable_ + used_);
+  Writer w({memory_.writable() + used_, kMostCellBytes});
   for_each(saved, [&](Gpr g) { w.push(g); });
   if (r.state != kRdi) w.mov(r.state, kRdi);
   if (operation.uses_flags) {
@@ -235,8 +215,8 @@ CellCode Cells::write_code(const std::string& insn, const decoder::Operation& op
     w.store(kRsp, r.state, offsetof(State, host_rsp));
     w.load(kRsp, r.state, gpr_offset(kRsp));
   }
-  const size_t insn_at = used_ + w.size();
-  w.copy(insn);
+  const size_t insn_at = used_ + w.offset();
+  w.copy({reinterpret_cast<const uint8_t*>(insn.data()), insn.size()});
   for_each(operation.stores, [&](Gpr g) { w.store(g, r.state, gpr_offset(g)); });
   if (has_rsp) w.load(kRsp, r.state, offsetof(State, host_rsp));
   if (operation.uses_flags) {
@@ -246,16 +226,15 @@ CellCode Cells::write_code(const std::string& insn, const decoder::Operation& op
   }
   w.bytes({0xb8, 1, 0, 0, 0});  // mov eax, 1
   leave(w);
-  const size_t fault_at = used_ + w.size();
+  const size_t fault_at = used_ + w.offset();
   if (has_rsp) w.load(kRsp, r.state, offsetof(State, host_rsp));
   w.bytes({0x31, 0xc0});  // xor eax, eax
   leave(w);
-  CHECK(w.size() <= kMostCellBytes, "a cell of {} bytes", w.size());
 
-  const uint64_t base = reinterpret_cast<uint64_t>(executable_);
+  const uint64_t base = reinterpret_cast<uint64_t>(memory_.executable());
   faults_->places.push_back({base + insn_at, base + fault_at});
   const auto code = reinterpret_cast<CellCode>(base + used_);
-  used_ += (w.size() + 15) & ~size_t{15};
+  used_ += (w.offset() + 15) & ~size_t{15};
   return code;
 }
 

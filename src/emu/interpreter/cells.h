@@ -7,8 +7,6 @@
 // cell to the next (state.h). An instruction that faults is a cell that returns false: the first
 // object of this class installs handlers for SIGSEGV, SIGBUS, SIGFPE and SIGILL in our process that
 // know these places, and leave all others to whatever was there before.
-//
-// This and the code cache are the only owners of executable memory.
 #pragma once
 
 #include <memory>
@@ -16,6 +14,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/own_code.h"
 #include "decoder/operation.h"
 #include "emu/interpreter/state.h"
 
@@ -37,8 +36,7 @@ class Cells {
   CellCode write_code(const std::string& insn, const decoder::Operation& operation);
 
   std::unique_ptr<CellFaults> faults_;
-  uint8_t* writable_ = nullptr;    // the same memory twice: what is written here
-  uint8_t* executable_ = nullptr;  // is executed here
+  OwnCode memory_;
   size_t used_ = 0;
   std::unordered_map<std::string, std::unique_ptr<Cell>> by_bytes_;
 };
