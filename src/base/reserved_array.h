@@ -14,6 +14,7 @@
 #include <type_traits>
 
 #include "base/check.h"
+#include "base/reserved_memory.h"
 
 namespace shadowprof {
 
@@ -23,9 +24,8 @@ class ReservedArray {
 
  public:
   explicit ReservedArray(size_t capacity) : capacity_(capacity) {
-    void* p = ::mmap(nullptr, capacity * sizeof(T), PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    CHECK(p != MAP_FAILED, "cannot reserve {} bytes of address space", capacity * sizeof(T));
+    void* p = reserve_memory(capacity * sizeof(T));
+    CHECK(p, "cannot reserve {} bytes of address space", capacity * sizeof(T));
     data_ = static_cast<T*>(p);
   }
   ~ReservedArray() { ::munmap(data_, capacity_ * sizeof(T)); }
@@ -48,7 +48,7 @@ class ReservedArray {
   // The same, and gives the memory back.
   void release() {
     clear();
-    ::madvise(data_, capacity_ * sizeof(T), MADV_DONTNEED);
+    give_back_memory(data_, capacity_ * sizeof(T));
   }
   size_t size() const { return size_; }
   size_t capacity() const { return capacity_; }

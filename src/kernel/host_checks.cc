@@ -72,7 +72,7 @@ HostCheck check_overcommit(std::string_view text) {
   check.good = first_line(text) != "2";
   if (!check.good)
     check.advice =
-        "the kernel may refuse replicas of large programs: sysctl vm.overcommit_memory=0";
+        "programs with much memory are profiled in bursts instead of replicas; sysctl vm.overcommit_memory=0";
   return check;
 }
 

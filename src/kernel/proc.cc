@@ -341,9 +341,12 @@ Result<ProcessStat> read_thread_stat(Tid process, Tid thread) {
 
 Result<MemoryPages> parse_statm(std::string_view text) {
   MemoryPages pages;
+  uint64_t code = 0, libraries = 0;
   Cursor c(text);
   const bool good = c.number(&pages.mapped) && c.skip(' ') && c.number(&pages.resident) &&
-                    c.skip(' ') && c.number(&pages.of_files) && c.skip(' ') && text.ends_with('\n');
+                    c.skip(' ') && c.number(&pages.of_files) && c.skip(' ') && c.number(&code) &&
+                    c.skip(' ') && c.number(&libraries) && c.skip(' ') && c.number(&pages.data) &&
+                    c.skip(' ') && text.ends_with('\n');
   if (!good) return fail("statm is malformed: {}", quoted(text));
   return pages;
 }
@@ -389,6 +392,8 @@ Result<MemoryInfo> parse_meminfo(std::string_view text) {
     const std::string_view key = line.substr(0, colon);
     uint64_t* const value = key == "MemTotal"       ? &info.total
                             : key == "MemAvailable" ? &info.available
+                            : key == "CommitLimit"  ? &info.commit_limit
+                            : key == "Committed_AS" ? &info.committed
                                                     : nullptr;
     if (value == nullptr) continue;
     Cursor c(line.substr(colon + 1));

@@ -120,6 +120,7 @@ struct MemoryPages {
   uint64_t mapped = 0;
   uint64_t resident = 0;
   uint64_t of_files = 0;  // resident; shared anonymous memory, too
+  uint64_t data = 0;      // mapped, private and writable; stacks, too
 };
 
 Result<MemoryPages> parse_statm(std::string_view text);
@@ -146,7 +147,9 @@ Result<uint64_t> read_reused_pages();
 
 struct MemoryInfo {  // bytes
   uint64_t total = 0;
-  uint64_t available = 0;  // without swapping
+  uint64_t available = 0;     // without swapping
+  uint64_t commit_limit = 0;  // what may be promised, if overcommit_is_forbidden()
+  uint64_t committed = 0;     // what is promised
 };
 
 Result<MemoryInfo> parse_meminfo(std::string_view text);

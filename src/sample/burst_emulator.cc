@@ -27,6 +27,8 @@ const char* name_of(emu::StopReason reason) {
       return "no_code";
     case emu::StopReason::unsupported:
       return "unsupported";
+    case emu::StopReason::long_string:
+      return "long_string";
   }
   return "?";
 }
@@ -82,6 +84,7 @@ bool BurstEmulator::work() {
     emulator.store(t.registers, t.extended);
     interpreted_.push_back(std::move(t));
   } else {
+    reason_ = name_of(stopped.reason);
     retire(t);
   }
   return true;

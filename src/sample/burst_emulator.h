@@ -30,6 +30,7 @@ class BurstEmulator : public BurstEngine {
   bool halts_program() const override { return true; }
   bool is_in_our_process() const override { return true; }
   bool is_over() const override { return interpreted_.empty(); }
+  const char* reason() const override { return reason_; }
   void end() override;
   uint64_t conclude() override;
   void forget_program() override;
@@ -53,6 +54,7 @@ class BurstEmulator : public BurstEngine {
   std::deque<Thread> interpreted_;  // the next one first
   std::vector<Thread> done_;        // native again; their records are still to be handed over
   uint64_t instructions_ = 0;       // of this burst
+  const char* reason_ = "";         // what the last thread stopped at
   uint64_t traces_ = 0;
   std::map<std::string, uint64_t> stops_;
 };

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/limits.h"
+#include "base/reserved_memory.h"
 #include "kernel/proc.h"
 
 namespace shadowprof::sample {
@@ -37,6 +38,14 @@ bool memory_is_short() {
   const auto memory = kernel::read_meminfo();
   return memory && memory->available != 0 &&
          static_cast<double>(memory->available) < kLeastShare * static_cast<double>(memory->total);
+}
+
+bool may_be_promised_twice(Tid process) {
+  if (!overcommit_is_forbidden()) return true;
+  const auto memory = kernel::read_meminfo();
+  const auto pages = kernel::read_statm(process);
+  if (!memory || !pages || memory->committed > memory->commit_limit) return false;
+  return pages->data * limits::kPageBytes <= (memory->commit_limit - memory->committed) / 2;
 }
 
 }  // namespace shadowprof::sample

@@ -27,5 +27,9 @@ uint64_t faults_of(Tid process);
 std::optional<uint64_t> reused_pages();
 // Of the machine's. A replica takes what the program writes meanwhile a second time.
 bool memory_is_short();
+// A fork of it would leave at least as much again for others. Where the kernel promises no more memory
+// than it has (vm.overcommit_memory=2), all that a replica could write to is promised to it, and what
+// the program allocates meanwhile could be refused because of us.
+bool may_be_promised_twice(Tid process);
 
 }  // namespace shadowprof::sample

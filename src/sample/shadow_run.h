@@ -154,6 +154,7 @@ class ShadowRun {
   bool is_to_be_verified() const;
   bool keeps_log_of(const ProgramRef& program) const;
   void interpret(SampledProcess& program);
+  void tell_of_bursts(const SampledProcess& program, bool may_fork);
   void tell_of_wait(const SampledProcess& program, double seconds);
   void begin(Sample sample);
   void begin_verification(std::vector<shadow::Replica> replicas, Sample sample);

@@ -35,6 +35,10 @@ constexpr double kBurst = 0.002;  // seconds
 // With --verify, one of so many is verified.
 constexpr uint64_t kSamplesOfAVerified = 4;
 
+constexpr const char* kNoPromise =
+    "a replica would take too much of the memory that the kernel may still promise "
+    "(vm.overcommit_memory is 2)";
+
 // ": read: sentence", as far as there is something to say.
 std::string describe(const shadow::Ending& ending) {
   const kernel::SyscallRow* row = kernel::find_syscall(ending.syscall_number);
@@ -67,8 +71,12 @@ void ShadowRun::sample() {
   settle_accounts();
   if (now < governor_.next_sample()) return;
   const double wait = governor_.seconds_until_affordable(sample.program->fork_cost(price_), now);
-  interprets_ = wait > kSeldom && options_.may_interpret && samples_.empty();
-  if (interprets_) return interpret(*sample.program);
+  const bool may_fork = may_be_promised_twice(sample.program->program().pid());
+  interprets_ = (wait > kSeldom || !may_fork) && options_.may_interpret && samples_.empty();
+  if (interprets_) {
+    tell_of_bursts(*sample.program, may_fork);
+    return interpret(*sample.program);
+  }
   if (wait > 0) {
     if (wait > kSeldom && !options_.may_interpret) tell_of_wait(*sample.program, wait);
     return governor_.wait(now + wait);
@@ -77,7 +85,8 @@ void ShadowRun::sample() {
     counts_.no_memory++;
     return governor_.missed(now);
   }
-  if (memory_is_short() || !sample.program->make_space(options_.engine, table_)) {
+  if (!may_fork || memory_is_short() || !sample.program->make_space(options_.engine, table_)) {
+    if (!may_fork) watch_.warn_once(kNoPromise);
     counts_.refused++;
     return governor_.missed(now);
   }
@@ -124,12 +133,15 @@ void ShadowRun::tell_of_wait(const SampledProcess& program, double seconds) {
       1e3 * program.fork_cost(price_), seconds));
 }
 
+void ShadowRun::tell_of_bursts(const SampledProcess& program, bool may_fork) {
+  if (std::exchange(told_of_forks_, true)) return;
+  if (!may_fork) return info("{}; it is profiled in bursts", kNoPromise);
+  info("a fork may cost the program {:.0f} ms: until the budget pays for that it is profiled in bursts",
+       1e3 * program.fork_cost(price_));
+}
+
 // A sample of a program that is not forked.
 void ShadowRun::interpret(SampledProcess& program) {
-  if (!std::exchange(told_of_forks_, true)) {
-    info("a fork may cost the program {:.0f} ms: until the budget pays for that it is profiled in bursts",
-         1e3 * program.fork_cost(price_));
-  }
   const double begun = elapsed();
   const double length = kBurst * jitter(random_);
   const auto done = program.interpret(table_, sink_, options_.plan, length);

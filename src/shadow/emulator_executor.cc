@@ -192,6 +192,8 @@ bool EmulatorExecutor::deal_with(const emu::Stopped& stopped) {
       return end(Outcome::fault, "a jump to where no code is");
     case emu::StopReason::unsupported:
       return end(Outcome::unsupported, stopped.detail);
+    case emu::StopReason::long_string:
+      return end(Outcome::long_string);
   }
   return false;
 }

@@ -21,6 +21,8 @@ const char* to_string(Outcome outcome) {
       return "unsupported";
     case Outcome::code_changed:
       return "code_changed";
+    case Outcome::long_string:
+      return "long_string";
     case Outcome::device_memory:
       return "device_memory";
     case Outcome::no_room:

@@ -17,6 +17,7 @@ enum class Outcome : uint8_t {
   fault,          // an instruction faulted, and a handler would have run
   unsupported,    // code that cannot run under the engine
   code_changed,   // it changed its own code in a way that later shadows would trip over
+  long_string,    // an instruction goes over more memory than the interpreter fetches at once
   device_memory,  // it wrote to memory that cannot be copied
   no_room,        // the code cache, or the place for it, is taken
   too_old,        // it lived longer than allowed

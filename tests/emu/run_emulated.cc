@@ -121,6 +121,9 @@ void Run::interpret() {
     case emu::StopReason::unsupported:
       stops_[stopped.detail]++;
       break;
+    case emu::StopReason::long_string:
+      stops_["long string"]++;
+      break;
     default:
       stops_["?"]++;
       break;

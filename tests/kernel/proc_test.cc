@@ -344,12 +344,14 @@ TEST_CASE("pages of memory are read, and rubbish is not") {
   CHECK(pages->mapped == 1000);
   CHECK(pages->resident == 300);
   CHECK(pages->of_files == 200);
-  for (const char* bad : {"", "\n", "1 2\n", "1 2 3", "1 x 3 4\n", "1 2 -3 4\n"})
+  CHECK(pages->data == 80);
+  for (const char* bad : {"", "\n", "1 2\n", "1 2 3", "1 x 3 4\n", "1 2 -3 4\n", "1 2 3 4 5\n", "1 2 3 4 5 x 7\n"})
     CHECK_MESSAGE(!parse_statm(bad), bad);
   const auto own = read_statm(kSelf);
   REQUIRE(own);
   CHECK(own->mapped >= own->resident);
   CHECK(own->resident > 0);
+  CHECK(own->data > 0);
 }
 
 TEST_CASE("times on a processor are read, and rubbish is not") {
@@ -370,16 +372,22 @@ TEST_CASE("reused pages are read, and rubbish is not") {
 }
 
 TEST_CASE("memory is read, and rubbish is not") {
-  const auto memory = parse_meminfo("MemTotal:       16 kB\nMemFree: 1 kB\nMemAvailable:    5 kB\nx\n");
+  const auto memory = parse_meminfo(
+      "MemTotal:       16 kB\nMemFree: 1 kB\nMemAvailable:    5 kB\nx\n"
+      "CommitLimit:    12 kB\nCommitted_AS:   7 kB\n");
   REQUIRE(memory);
   CHECK(memory->total == 16 * 1024);
   CHECK(memory->available == 5 * 1024);
+  CHECK(memory->commit_limit == 12 * 1024);
+  CHECK(memory->committed == 7 * 1024);
   for (const char* bad : {"", "MemFree: 3 kB\n", "MemTotal: x kB\n", "MemTotal: 5 MB\n",
                           "MemTotal: 5 kB\nMemAvailable: 5\n"})
     CHECK_MESSAGE(!parse_meminfo(bad), bad);
   const auto now = read_meminfo();
   REQUIRE(now);
   CHECK(now->available <= now->total);
+  CHECK(now->commit_limit > 0);
+  CHECK(now->committed > 0);
   CHECK(read_status(kSelf)->page_tables > 0);
 }
 

@@ -19,6 +19,8 @@ namespace {
 constexpr size_t kChunkOps = size_t{1} << 15;
 constexpr size_t kMostChunks = 256;  // 256 MiB; then everything is lowered anew
 constexpr size_t kImageBytes = 16384;
+// All of them are fetched before anything can be stopped.
+constexpr uint64_t kMostPagesOfAnInstruction = 4096;
 // x87, SSE, AVX and AVX-512. Not protection keys, which are the executing thread's, nor tiles.
 constexpr uint64_t kVectorComponents = 0xe7;
 
@@ -272,6 +274,13 @@ Stopped Emulator::stopped_at_op(const Op* op, Stopped stopped, StopReason reason
   return stopped;
 }
 
+// An op that misses again and again, and has `most` pages fetched: memory of any size can be filled or
+// copied by one instruction.
+bool Emulator::is_long_string(const Op* op, uint64_t most) {
+  if (std::exchange(missed_, op) != op) news_at_miss_ = news();
+  return news() - news_at_miss_ >= std::min(most, kMostPagesOfAnInstruction);
+}
+
 // Long because it is the one place that knows what each stop of the handlers means.
 Stopped Emulator::run(std::span<trace::Word> buffer, uint64_t instructions, uint64_t news) {
   const SignalStack signal_stack;
@@ -283,6 +292,7 @@ Stopped Emulator::run(std::span<trace::Word> buffer, uint64_t instructions, uint
   const uint64_t news_before = this->news();
   auto budget = static_cast<int64_t>(std::min<uint64_t>(instructions, INT64_MAX));
   state.left = budget;
+  missed_ = nullptr;
   const auto so_far = [&](StopReason reason) {
     Stopped stopped;
     stopped.reason = reason;
@@ -309,6 +319,8 @@ Stopped Emulator::run(std::span<trace::Word> buffer, uint64_t instructions, uint
           op++;
           break;
         }
+        if (!to_code && is_long_string(op, news))
+          return stopped_at_op(op, so_far(StopReason::long_string), StopReason::long_string);
         if (!to_code && serve_miss()) break;
         Stopped stopped = so_far(StopReason::fault);
         if (state.stop == Stop::miss) stopped.address = GuestAddr(state.miss_address);

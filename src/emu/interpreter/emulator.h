@@ -36,6 +36,7 @@ enum class StopReason : uint8_t {
   fault,        // an instruction cannot be executed: pc is its address
   no_code,      // nothing executable is at pc
   unsupported,  // pc is an instruction that cannot be executed here: `detail`
+  long_string,  // pc is a string instruction that needs too many pages; it has done a part
 };
 
 struct Stopped {
@@ -67,9 +68,9 @@ class Emulator {
   void store(machine::Registers& registers, std::vector<uint8_t>& extended) const;
 
   // Executes from the loaded context until at least `instructions` have been, or something stops
-  // it; always at the end of a record, but for faults. The buffer must have room for one. About
-  // `news` pages fetched and fragments made, each of which takes as long as hundreds of
-  // instructions, are as good as all these instructions.
+  // it; always at the end of a record, but for faults and long strings. The buffer must have room
+  // for one. About `news` pages fetched and fragments made, each of which takes as long as hundreds
+  // of instructions, are as good as all these instructions.
   Stopped run(std::span<trace::Word> buffer, uint64_t instructions, uint64_t news = UINT64_MAX);
 
   uint64_t fragments_made() const { return fragments_made_; }
@@ -94,6 +95,7 @@ class Emulator {
   bool has_code(GuestAddr address) const;
   bool execute_store_to_code(const Op* op);
   bool serve_miss();
+  bool is_long_string(const Op* op, uint64_t most);
   uint64_t news() const { return memory_->fetched() + fragments_made_; }
   const Fragment& fragment_of(const Op* op) const;
   Stopped stopped_at_op(const Op* op, Stopped stopped, StopReason reason);
@@ -125,6 +127,8 @@ class Emulator {
   std::vector<std::unique_ptr<Op[]>> chunks_;
   size_t chunk_used_ = 0;
   uint64_t fragments_made_ = 0;
+  const Op* missed_ = nullptr;  // the last op that has, and the news when it had for the first time
+  uint64_t news_at_miss_ = 0;
 };
 
 }  // namespace shadowprof::emu
