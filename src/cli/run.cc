@@ -101,8 +101,9 @@ Result<profile::Exit> conclude(Result<sample::RunResult> result, const RunOption
   profile::Profile& profile = result->profile;
   const Status written = report_outcome(profile, result->warnings, result->internal_error,
                                         {options.output, options.verbose});
-  // The program's own end is of no use to who does not get a profile.
-  if (!written) return fail_errno(0, "{}", written.error().message);
+  // The program's own end is of no use to who does not get a profile. Why that was not written says
+  // nothing about the program, so its errno is left out.
+  if (!written) return fail("{}", written.error().message);
   return profile.run.exit.value_or(profile::Exit{});
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "kernel/proc.h"
+
 namespace shadowprof::sample {
 namespace {
 
@@ -35,14 +37,29 @@ const char* name_of(emu::StopReason reason) {
 
 }  // namespace
 
+Status BurstEmulator::learn(Tid thread) {
+  SP_ASSIGN(const auto pages, kernel::read_statm(thread));
+  SP_ASSIGN(const auto mappings, kernel::read_maps(thread));
+  space_.prepare(thread, mappings);
+  source_ = std::make_unique<shadow::ProcessMemory>(thread);
+  view_.set_source(*source_);
+  view_.set_areas(shadow::memory_areas(thread, mappings));
+  space_.emulator().begin(view_, plan_);
+  mapped_ = pages.mapped;
+  return {};
+}
+
+// Where there are tens of thousands of mappings it takes tens of milliseconds.
+void BurstEmulator::look_at(Tid process) {
+  if (!learn(process)) mapped_.reset();
+}
+
+// What was learned holds if as much is mapped as then. A mapping that was replaced since by another of
+// its size is seen a burst late: its pages are as they are now, its permissions as they were.
 Status BurstEmulator::begin(shadow::Pause& paused) {
   const Tid tid = paused.threads().front().tracee.tid();
-  SP_ASSIGN(const auto mappings, kernel::read_maps(tid));
-  space_.prepare(tid, mappings);
-  source_ = std::make_unique<shadow::ProcessMemory>(tid);
-  view_.set_source(*source_);
-  view_.set_areas(shadow::memory_areas(tid, mappings));
-  space_.emulator().begin(view_, plan_);
+  SP_ASSIGN(const auto pages, kernel::read_statm(tid));
+  if (mapped_ != pages.mapped) SP_TRY(learn(tid));
   std::erase_if(paused.threads(), [&](const shadow::PausedThread& thread) {
     // What comes of a system call that was interrupted is decided when the thread goes on natively.
     if (!thread.stop.is_event(ptrace::StopEvent::stop) || thread.registers.in_syscall())
@@ -107,11 +124,13 @@ uint64_t BurstEmulator::conclude() {
   done_.clear();
   view_.clear();
   source_.reset();
+  mapped_.reset();
   return std::exchange(instructions_, 0);
 }
 
 void BurstEmulator::forget_program() {
   interpreted_.clear();
+  mapped_.reset();
 }
 
 BurstTotals BurstEmulator::totals() const {

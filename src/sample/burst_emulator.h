@@ -11,6 +11,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 
 #include "inject/trace_sink.h"
 #include "sample/burst_engine.h"
@@ -23,6 +24,7 @@ class BurstEmulator : public BurstEngine {
   BurstEmulator(trace::BlockTable& table, inject::TraceSink& sink, emu::CapturePlan plan)
       : space_(table), sink_(sink), plan_(plan) {}
 
+  void look_at(Tid process) override;
   Status begin(shadow::Pause& paused) override;
   bool owns(Tid tid) const override;
   bool serve(Tid tid, const ptrace::WaitStatus& status) override;
@@ -44,6 +46,7 @@ class BurstEmulator : public BurstEngine {
     std::vector<trace::Word> words{};
   };
 
+  Status learn(Tid thread);
   void retire(Thread& t);
 
   shadow::EmulatorSpace space_;
@@ -51,6 +54,7 @@ class BurstEmulator : public BurstEngine {
   emu::CapturePlan plan_;
   std::unique_ptr<machine::MemorySource> source_;  // of one burst
   machine::MemoryView view_;
+  std::optional<uint64_t> mapped_;  // pages that the process had mapped when its maps were read
   std::deque<Thread> interpreted_;  // the next one first
   std::vector<Thread> done_;        // native again; their records are still to be handed over
   uint64_t instructions_ = 0;       // of this burst

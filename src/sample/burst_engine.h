@@ -2,7 +2,7 @@
 //
 // What executes a burst: threads of the program itself, for a few milliseconds.
 //
-//   Pause -> begin(): takes the threads out of it -> serve(), work() -> end() -> conclude()
+//   look_at() -> Pause -> begin(): takes the threads out of it -> serve(), work() -> end() -> conclude()
 //
 // From begin() to end() the engine owns the threads that it took, and whatever the kernel reports
 // about them; all others run natively. After end() every thread is native, or will be when the
@@ -39,6 +39,8 @@ class BurstEngine {
   // After each pause: those that had come out of the engine unseen are native from here on.
   virtual void regain(shadow::Pause&) {}
 
+  // What begin() needs to know of the process, while it runs; it may be otherwise by then.
+  virtual void look_at(Tid) {}
   // All threads of `paused` were running, and are stopped. Those that take part are taken out of
   // it and go on under the engine. An Error: none does, and all are as they were.
   virtual Status begin(shadow::Pause& paused) = 0;

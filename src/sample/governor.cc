@@ -124,6 +124,7 @@ void Governor::interpreted(double now, double pause) {
   pause_ += pause;
   const double pace = pause / (kSpentMeanwhile * options_.max_overhead);
   next_ = std::max(now + pace * jitter(random_), cost() / options_.max_overhead + options_.delay);
+  if (options_.frequency > 0) next_ = std::max(next_, now + 1 / options_.frequency);
 }
 
 double Governor::seconds_until_affordable(double cost, double now) const {

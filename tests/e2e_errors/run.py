@@ -93,6 +93,7 @@ def refused(outcome, *statuses):
             outcome)
     require(len(lines[0]) > len("shadowprof: ") + 8 and "exception" not in lines[0].lower(),
             "expected a sentence", outcome)
+    require(not lines[0].endswith(os.strerror(0)), "expected the error that there was", outcome)
     require(outcome.out == "", "expected nothing on stdout", outcome)
 
 

@@ -91,6 +91,19 @@ TEST_CASE("half of the budget is saved while a program is not forked") {
   CHECK(governor.estimated_share(now) > 0.004);
 }
 
+TEST_CASE("a frequency is not exceeded while a program is not forked") {
+  GovernorOptions options;
+  options.frequency = 10;
+  options.max_overhead = 0.5;
+  Governor governor(options, {});
+  double now = governor.next_sample();
+  for (int i = 0; i < 20; i++) {
+    governor.interpreted(now, 0.002);
+    CHECK(governor.next_sample() >= now + 0.1);
+    now = governor.next_sample();
+  }
+}
+
 TEST_CASE("a sleeping program is looked at less and less often") {
   Governor governor({}, {});
   double now = governor.next_sample();
