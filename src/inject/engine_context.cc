@@ -20,18 +20,24 @@ using ptrace::WaitStatus;
 
 namespace {
 
-// Signals that instructions raise: they must not be blocked while we step.
-constexpr ptrace::SignalMask kSynchronous = ptrace::mask_of(SIGTRAP) | ptrace::mask_of(SIGSEGV) |
-                                            ptrace::mask_of(SIGBUS) | ptrace::mask_of(SIGFPE) |
-                                            ptrace::mask_of(SIGILL) | ptrace::mask_of(SIGSYS);
-
-// While it lives, the thread's mask lets through only what its own instructions raise. Signals
-// that others send stay pending in the kernel, in order and complete.
+// While it lives, the thread's mask lets through only what its own instructions raise. Signals that
+// others send stay pending in the kernel, in order and complete; so do those that are pending because
+// the program blocks them, but for SIGTRAP, which every step raises: that is given back (deliver), as
+// is what somebody sends just now.
 class StepMask {
  public:
   explicit StepMask(ptrace::Tracee tracee) : tracee_(tracee) {
     if (!tracee_.get_signal_mask_if_alive(before_)) return;
-    active_ = tracee_.set_signal_mask_if_alive(~kSynchronous);
+    ptrace::SignalMask kept = before_ & ptrace::kInstructionSignals & ~ptrace::mask_of(SIGTRAP);
+    if (kept != 0) {
+      ptrace::SignalMask own = 0, shared = 0;
+      if (!tracee_.get_pending_signals_if_alive(own) ||
+          !tracee_.get_pending_signals_if_alive(shared, ptrace::Tracee::SignalQueue::process)) {
+        return;
+      }
+      kept &= own | shared;
+    }
+    active_ = tracee_.set_signal_mask_if_alive(~ptrace::kInstructionSignals | kept);
   }
   ~StepMask() { restore(); }
   StepMask(const StepMask&) = delete;
@@ -200,11 +206,11 @@ bool Engine::step_inserted_code(GuestThread& t, Registers& regs) {
     if (!t.tracee.step_if_alive()) return false;
     const auto stop = stops_.wait_for_stop(t.tracee.tid());
     if (!stop || !t.tracee.get_registers_if_alive(regs)) return false;
-    if (stop->is_signal_stop(SIGTRAP) || stop->is_trap()) continue;
     siginfo_t info;
     if (stop->kind() != WaitStatus::Kind::signal_stop || !t.tracee.get_siginfo_if_alive(info)) {
       continue;
     }
+    if (info.si_signo == SIGTRAP && info.si_code > 0) continue;
     if (is_guard_hit(t, info)) {
       drain_in_engine(t, regs);
       if (!t.tracee.set_registers_if_alive(regs)) return false;
@@ -218,7 +224,7 @@ bool Engine::step_inserted_code(GuestThread& t, Registers& regs) {
       regs.rip = cache.base() + cache.fragment(at.fragment).body;
       return t.tracee.set_registers_if_alive(regs);
     }
-    t.deferred.push_back(info);  // SIGSTOP cannot be blocked
+    t.deferred.push_back(info);  // SIGSTOP, or what the mask lets through
   }
   return true;
 }
@@ -343,7 +349,7 @@ void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* f
     }
   }
   if (saw_trap && !t.tracee.interrupt_if_alive()) return;
-  const bool executed = !raised || raised->si_signo == SIGTRAP;
+  const bool executed = !raised || (raised->si_signo == SIGTRAP && raised->si_code > 0);
   if (executed && insn.shows_step)
     hide_pushed_trap_flag(t.process->space->code().memory(), regs.sp());
   if (executed && insn.is_answered) {

@@ -65,6 +65,7 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& info) {
   if (t.holding) end_hold(t);
   const int signal = info.si_signo;
   const bool synchronous = ptrace::is_synchronous(ptrace::cause_of(info, regs));
+  if (!synchronous && (t.blocked & ptrace::mask_of(signal))) return leave_pending(t, regs, info);
   const Disposition disposition = disposition_of(t, signal, synchronous);
   switch (disposition) {
     case Disposition::nothing:
@@ -84,6 +85,35 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& info) {
       return resume(t, signal);
     case Disposition::handler: return deliver_to_handler(t, regs, info);
   }
+}
+
+// What the program blocks was let through for an instruction's sake: while we stepped (StepMask), or by
+// force_sig, for a trap of ours that met it in the queue. The kernel finds it blocked, and takes it
+// back as it is.
+void Engine::leave_pending(GuestThread& t, Registers& regs, const siginfo_t& info) {
+  if (!t.in_engine) {
+    t.deferred.push_back(info);
+    return enter(t, regs);
+  }
+  ptrace::SignalMask mask = 0;
+  if (!t.tracee.get_signal_mask_if_alive(mask)) return;
+  if (!(mask & ptrace::mask_of(info.si_signo))) {
+    repair_signal_state(t, info.si_signo);
+    t.deferred.insert(t.deferred.begin(), info);
+    return redeliver_deferred(t);
+  }
+  if (t.deferred.empty()) return resume(t, info.si_signo);
+  // It executes nothing before the interrupt stops it again.
+  if (!t.tracee.interrupt_if_alive()) return;
+  resume(t, info.si_signo);
+  const auto stop = stops_.wait_for_stop(t.tracee.tid());
+  siginfo_t other;
+  if (!stop || !t.tracee.get_registers_if_alive(regs)) return;
+  if (stop->kind() == ptrace::WaitStatus::Kind::signal_stop) {
+    if (t.tracee.get_siginfo_if_alive(other)) deliver(t, regs, other);
+    return;
+  }
+  redeliver_deferred(t);
 }
 
 void Engine::deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t& info) {

@@ -179,11 +179,12 @@ bool Tracee::set_siginfo_if_alive(const siginfo_t& info) const {
   return request_if_alive(PTRACE_SETSIGINFO, 0, const_cast<siginfo_t*>(&info), "SETSIGINFO");
 }
 
-bool Tracee::get_pending_signals_if_alive(SignalMask& out) const {
+bool Tracee::get_pending_signals_if_alive(SignalMask& out, SignalQueue which) const {
   out = 0;
   std::array<siginfo_t, 16> some;
   for (uint64_t first = 0;;) {
-    __ptrace_peeksiginfo_args range{first, 0, static_cast<int32_t>(some.size())};
+    const uint32_t flags = which == SignalQueue::process ? PTRACE_PEEKSIGINFO_SHARED : 0;
+    __ptrace_peeksiginfo_args range{first, flags, static_cast<int32_t>(some.size())};
     const long got = raw_ptrace(PTRACE_PEEKSIGINFO, tid_, reinterpret_cast<uint64_t>(&range),
                                 some.data());
     CHECK(got >= 0 || errno == ESRCH, "ptrace PEEKSIGINFO of thread {}: {}", tid_.value,

@@ -110,10 +110,12 @@ class Tracee {
   // resumed with the signal info.si_signo. It may be another signal than the one that stopped it.
   [[nodiscard]] bool set_siginfo_if_alive(const siginfo_t& info) const;
 
-  // Signals that wait for this thread alone, those that it blocks included. What an instruction has
-  // raised is among them until a signal-delivery-stop reports it; the stop that an interrupt asked for
-  // comes first (kernel/signal.c, get_signal).
-  [[nodiscard]] bool get_pending_signals_if_alive(SignalMask& out) const;
+  // Signals that wait for this thread alone, or for any of its process, those that it blocks included.
+  // What an instruction has raised is among the first until a signal-delivery-stop reports it; the
+  // stop that an interrupt asked for comes first (kernel/signal.c, get_signal).
+  enum class SignalQueue : uint8_t { thread, process };
+  [[nodiscard]] bool get_pending_signals_if_alive(SignalMask& out,
+                                                  SignalQueue which = SignalQueue::thread) const;
 
   // The mask that the program set: inside sigsuspend, ppoll and the like it is the mask that will
   // be put back, not the temporary one (kernel/ptrace.c, PTRACE_GETSIGMASK).
