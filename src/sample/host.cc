@@ -25,7 +25,7 @@ struct Need {
 constexpr Need kNeeds[] = {
     {RLIMIT_NOFILE, 32, "open files (ulimit -n)"},
     {RLIMIT_FSIZE, rlim_t{128} << 20, "bytes in a file (ulimit -f)"},
-    {RLIMIT_AS, rlim_t{32} << 30, "bytes of address space (ulimit -v)"},
+    {RLIMIT_AS, rlim_t{24} << 30, "bytes of address space (ulimit -v)"},
 };
 
 void note_signal(int signal) {
