@@ -21,8 +21,10 @@ static void handler(int number, siginfo_t* info, void* context) {
   if (number == SIGPIPE) pipes = pipes + 1;
   if (number != SIGCHLD) return;
   EXPECT(info->si_code == CLD_EXITED || info->si_code == CLD_KILLED);
+  const int interrupted = errno;  // what it interrupts may be about to look at its own
   int status;
   while (waitpid(-1, &status, WNOHANG) > 0) children = children + 1;
+  errno = interrupted;
 }
 
 int main(void) {
