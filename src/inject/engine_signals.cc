@@ -106,13 +106,10 @@ void Engine::leave_pending(GuestThread& t, Registers& regs, const siginfo_t& inf
   // It executes nothing before the interrupt stops it again.
   if (!t.tracee.interrupt_if_alive()) return;
   resume(t, info.si_signo);
-  const auto stop = stops_.wait_for_stop(t.tracee.tid());
-  siginfo_t other;
-  if (!stop || !t.tracee.get_registers_if_alive(regs)) return;
-  if (stop->kind() == ptrace::WaitStatus::Kind::signal_stop) {
-    if (t.tracee.get_siginfo_if_alive(other)) deliver(t, regs, other);
-    return;
-  }
+  const Tid tid = t.tracee.tid();
+  const auto stop = stops_.wait_for_stop(tid);
+  if (!stop) return;
+  if (!stop->is_trap()) return dispatch(tid, *stop);  // another signal, or its end
   redeliver_deferred(t);
 }
 
