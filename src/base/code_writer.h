@@ -36,6 +36,15 @@ class CodeWriter {
   }
   void patch_u32(uint32_t at, uint32_t v) { std::memcpy(&out_[at], &v, 4); }
   void patch_u8(uint32_t at, uint8_t v) { out_[at] = v; }
+  // Leaves the displacement to be filled in; returns where it is.
+  uint32_t jcc_forward(uint8_t condition) {
+    bytes({0x0f, static_cast<uint8_t>(0x80 | condition)});
+    u32(0);
+    return offset() - 4;
+  }
+  void land_rel32(uint32_t displacement_at) {
+    patch_u32(displacement_at, offset() - (displacement_at + 4));
+  }
   // Leaves room, unwritten.
   void skip_to(uint32_t at) {
     CHECK(at >= at_ && at <= out_.size(), "a gap that does not fit");

@@ -113,7 +113,7 @@ class Writer : public CodeWriter {
     bytes({0x48, 0x39, 0x0c, 0x13});                    // cmp [rbx + rdx], rcx
     bytes({0x74, 0x05});                                // je over the call
     byte(0xe8);                                         // call open_way
-    u32(open_way - (offset() + 4));
+    displacement(open_way);
   }
   // If what is `span` bytes behind rax is in another page. Returns where the displacement is.
   uint32_t jump_if_leaves_page(uint32_t span) {
@@ -122,8 +122,7 @@ class Writer : public CodeWriter {
     bytes({0x48, 0x31, 0xc1});                          // xor rcx, rax
     bytes({0x48, 0x81, 0xf9});                          // cmp rcx, 4096
     u32(limits::kPageBytes);
-    jump_if(kAboveOrEqual, 0);
-    return offset() - 4;
+    return jcc_forward(kAboveOrEqual);
   }
   void origin() {
     bytes({0x48, 0x8b, 0x4c, 0x13, offsetof(LineCounts::Way, origin)});  // mov rcx, [rbx + rdx + 8]
@@ -151,9 +150,8 @@ class Writer : public CodeWriter {
 
   void jump(uint32_t target) {
     byte(0xe9);                                         // jmp target
-    u32(target - (offset() + 4));
+    displacement(target);
   }
-  void land(uint32_t displacement_at) { patch_u32(displacement_at, offset() - (displacement_at + 4)); }
 
   void increment(const uint64_t* counter) {
     bytes({0x48, 0xb8});                                // mov rax, counter
@@ -172,8 +170,9 @@ class Writer : public CodeWriter {
   void pointer(const void* p) { u64(reinterpret_cast<uint64_t>(p)); }
   void jump_if(uint8_t condition, uint32_t target) {
     bytes({0x0f, static_cast<uint8_t>(0x80 | condition)});
-    u32(target - (offset() + 4));
+    displacement(target);
   }
+  void displacement(uint32_t target) { u32(target - (offset() + 4)); }
   void load(uint8_t modrm, uint16_t word) {             // mov r, [r13 + displacement]
     bytes({0x49, 0x8b, modrm});
     u32(word * uint32_t{sizeof(trace::Word)});
@@ -235,12 +234,10 @@ void write_group(Writer& w, Group& group, uint32_t open_way) {
 }
 
 void write_slow_group(Writer& w, const Group& group, uint32_t open_way) {
-  w.land(group.slow);
-  for (const LineAccess& a : group.accesses) {
-    w.address(a);
-    w.find_way(open_way);
-    w.origin();
-    w.count(0, a.what);
+  w.land_rel32(group.slow);
+  for (size_t i = 0; i < group.accesses.size(); i++) {
+    Group alone{group.accesses.subspan(i, 1)};
+    write_group(w, alone, open_way);
   }
   w.jump(group.after);
 }

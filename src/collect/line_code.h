@@ -14,7 +14,6 @@
 // and a run's id is looked at once.
 #pragma once
 
-#include <array>
 #include <optional>
 #include <span>
 #include <tuple>

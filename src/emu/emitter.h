@@ -34,20 +34,10 @@ class Emitter : public CodeWriter {
     byte(0xe9);
     u32(relative(target, 4));
   }
-  // Leaves the displacement to be filled in; returns where it is.
-  uint32_t jcc_forward(uint8_t condition) {
-    byte(0x0f);
-    byte(static_cast<uint8_t>(0x80 | condition));
-    u32(0);
-    return offset() - 4;
-  }
   uint32_t jmp_forward() {
     byte(0xe9);
     u32(0);
     return offset() - 4;
-  }
-  void land_rel32(uint32_t displacement_at) {
-    patch_u32(displacement_at, offset() - (displacement_at + 4));
   }
   uint32_t jrcxz_forward() {                                     // jrcxz rel8
     byte(0xe3);

@@ -50,8 +50,8 @@ Status BurstEmulator::learn(Tid thread) {
 }
 
 // Where there are tens of thousands of mappings it takes tens of milliseconds.
-void BurstEmulator::look_at(Tid process) {
-  if (!learn(process)) mapped_.reset();
+void BurstEmulator::look_at(shadow::Program& program) {
+  if (!program.is_running() || !learn(program.pid())) mapped_.reset();
 }
 
 // What was learned holds if as much is mapped as then. A mapping that was replaced since by another of

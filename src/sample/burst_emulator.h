@@ -24,7 +24,7 @@ class BurstEmulator : public BurstEngine {
   BurstEmulator(trace::BlockTable& table, inject::TraceSink& sink, emu::CapturePlan plan)
       : space_(table), sink_(sink), plan_(plan) {}
 
-  void look_at(Tid process) override;
+  void look_at(shadow::Program& program) override;
   Status begin(shadow::Pause& paused) override;
   bool owns(Tid tid) const override;
   bool serve(Tid tid, const ptrace::WaitStatus& status) override;

@@ -40,7 +40,7 @@ class BurstEngine {
   virtual void regain(shadow::Pause&) {}
 
   // What begin() needs to know of the process, while it runs; it may be otherwise by then.
-  virtual void look_at(Tid) {}
+  virtual void look_at(shadow::Program&) {}
   // All threads of `paused` were running, and are stopped. Those that take part are taken out of
   // it and go on under the engine. An Error: none does, and all are as they were.
   virtual Status begin(shadow::Pause& paused) = 0;

@@ -140,7 +140,7 @@ double BurstRun::random_length() {
 
 void BurstRun::burst() {
   if (!make_ready()) return governor_.missed(elapsed());
-  if (program_.is_running()) engine_->look_at(program_.pid());
+  engine_->look_at(program_);
   const double begun = elapsed();
   const double cpu_before = program_cpu_now();
   Status in;

@@ -116,7 +116,7 @@ Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable&
     interpreter_ = std::make_unique<BurstEmulator>(table, sink, plan);
     interpreter_generation_ = program_.generation();
   }
-  if (program_.is_running()) interpreter_->look_at(program_.pid());
+  interpreter_->look_at(program_);
   const auto before = Clock::now();
   {
     shadow::Pause stopped(program_);
