@@ -40,18 +40,27 @@ def attached(options, program, *arguments):
     return profile(), said
 
 
+def meeting_calls(options, wanted, *arguments):
+    """A run whose samples met these system calls: where the machine is busy, few samples are taken
+    and fewer come so far, so there are up to five."""
+    for seed in range(5):
+        done = run(options, "run", "--seed", str(seed), "-o", "p.json", *arguments)
+        require(done.returncode == 0, f"{done.returncode}: {done.stderr}")
+        found = profile()
+        calls = found["syscalls"]["by_name"]
+        if all(call in calls for call in wanted):
+            break
+    for call in wanted:
+        require(calls.get(call, {"count": 0})["count"] > 0, f"{call}: {calls}, {found['coverage']}")
+    require(not any(calls[call]["ended"] for call in wanted), f"they ended samples: {calls}")
+    return done, found
+
+
 def handlers_return(options):
     """Samples of a program that is in a signal handler go on behind it, with its registers."""
-    for seed in range(5):  # where the machine is busy, few samples are taken and fewer come so far
-        done = run(options, "run", *EAGER, "-F", "200", "--sample-size", "20M", "--seed", str(seed),
-                   "-o", "p.json", "--", options.handler, "3")
-        require(done.returncode == 0 and done.stdout == "done\n", done.stdout + done.stderr)
-        found = profile()
-        calls = found["syscalls"]["by_name"].get("rt_sigreturn")
-        if calls:
-            break
-    require(calls and calls["count"] > 0, f"no handler returned: {found['coverage']}")
-    require(calls["ended"] == 0, f"it ended samples: {calls}")
+    done, found = meeting_calls(options, ["rt_sigreturn"], *EAGER, "-F", "200", "--sample-size",
+                                "20M", "--", options.handler, "3")
+    require(done.stdout == "done\n", done.stdout + done.stderr)
     names = [function["name"] for function in found["functions"]]
     require("compute_in_step" in names and "handle_slowly" in names, names)
     require("registers_are_corrupted" not in names, "registers were not what they had been")
@@ -100,16 +109,13 @@ def replicas_go_on(options):
 
 def answers_follow(options):
     """System calls are answered alike in samples and between them."""
-    done = run(options, "run", *SEVERAL, "-o", "p.json", "--", options.caller, "file", "4")
-    require(done.returncode == 0, f"{done.returncode}: {done.stderr}")
+    answered = ["read", "mmap", "mremap", "munmap", "getpid", "write"]
+    done, found = meeting_calls(options, answered, *SEVERAL, "--", options.caller, "file", "4")
     lines = done.stdout.splitlines()
     require(lines == [str(n) for n in range(len(lines))], "its output is another")
-    found = profile()
     names = [function["name"] for function in found["functions"]]
     require("compute" in names and "answers_differ" not in names, names)
     calls = found["syscalls"]["by_name"]
-    for call in ("read", "mmap", "mremap", "munmap", "getpid", "write"):
-        require(calls.get(call, {"count": 0})["count"] > 0, f"{call}: {calls}")
     require(not any(call["ended"] for call in calls.values()), calls)
 
 
