@@ -3,7 +3,6 @@
 // Threads and processes that begin, change their program, and end; and the way out of the engine.
 #include <sched.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "inject/engine.h"
@@ -344,13 +343,9 @@ void Engine::let_go(GuestThread& t, const Registers& regs, int signal) {
   std::vector<siginfo_t> deferred = std::exchange(t.deferred, {});
   if (!t.tracee.set_registers_if_alive(regs)) return;
   if (!deferred.empty()) {
-    const siginfo_t first = deferred.front();
-    deferred.erase(deferred.begin());
-    if (ptrace::bring_to_signal_stop(t.tracee, first, deferred)) signal = first.si_signo;
-  }
-  for (siginfo_t& info : deferred) {
-    (void)::syscall(SYS_rt_tgsigqueueinfo, t.process->pid.value, t.tracee.tid().value,
-                    info.si_signo, &info);
+    const auto last = ptrace::give_back(t.tracee, signal, std::move(deferred));
+    if (!last) return;  // it dies
+    signal = *last;
   }
   if (!options_.bursts) {
     (void)t.tracee.detach_if_alive(signal);

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "inject/stepper.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
+#include <utility>
 
 #include "emu/guest_blocks.h"
 #include "inject/pushed_flags.h"
 #include "kernel/proc.h"
+#include "ptrace/deliver.h"
 #include "ptrace/wait.h"
 
 namespace shadowprof::inject {
@@ -188,11 +187,8 @@ RunId Stepper::run_id(BlockId block, RunExit exit, GuestAddr target) {
 
 void Stepper::let_go(Thread& t) {
   (void)t.tracee.set_signal_mask_if_alive(t.mask);
-  for (siginfo_t& info : t.deferred) {
-    (void)::syscall(SYS_rt_tgsigqueueinfo, process_.value, t.tracee.tid().value,
-                    info.si_signo, &info);
-  }
-  (void)t.tracee.cont_if_alive();
+  const auto last = ptrace::give_back(t.tracee, 0, std::exchange(t.deferred, {}));
+  if (last) (void)t.tracee.cont_if_alive(*last);
 }
 
 void Stepper::retire(Thread& t) {

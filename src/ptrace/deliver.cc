@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "ptrace/quiet_run.h"
+#include "ptrace/wait.h"
 
 namespace shadowprof::ptrace {
 namespace {
@@ -88,6 +89,38 @@ Status bring_to_signal_stop(Tracee tracee, const siginfo_t& info,
   }
   if (!tracee.set_siginfo_if_alive(info)) return thread_is_gone(tid);
   return {};
+}
+
+namespace {
+
+// Delivers the signal that the thread is stopped for. It executes nothing before the interrupt stops
+// it again. Returns whether it is in a group stop then.
+Result<bool> deliver_and_stop(Tracee tracee, int signal) {
+  if (!tracee.interrupt_if_alive() || !tracee.cont_if_alive(signal))
+    return thread_is_gone(tracee.tid());
+  SP_ASSIGN(const WaitStatus stop, wait_for_stop(tracee.tid()));
+  if (!stop.is_trap()) return thread_is_gone(tracee.tid());  // it was killed by the signal
+  return stop.kind() == WaitStatus::Kind::group_stop;
+}
+
+}  // namespace
+
+Result<int> give_back(Tracee tracee, int stopped_for, std::vector<siginfo_t> deferred) {
+  int signal = stopped_for;
+  bool group_stop = false;
+  while (!deferred.empty()) {
+    if (signal != 0) {
+      SP_ASSIGN(const bool stopped, deliver_and_stop(tracee, signal));
+      group_stop |= stopped;
+    }
+    const siginfo_t next = deferred.front();
+    deferred.erase(deferred.begin());
+    SP_TRY(bring_to_signal_stop(tracee, next, deferred));
+    signal = next.si_signo;
+  }
+  // It is reported again.
+  if (group_stop && !tracee.interrupt_if_alive()) return thread_is_gone(tracee.tid());
+  return signal;
 }
 
 }  // namespace shadowprof::ptrace

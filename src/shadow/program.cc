@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "shadow/program.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <utility>
 
 #include "base/log.h"
 #include "ptrace/deliver.h"
@@ -261,20 +259,11 @@ void Pause::take_stop(Tid tid) {
   threads_.push_back(std::move(thread));
 }
 
-// The first is delivered now; those behind it, which are rare, are queued again.
 void Pause::give_back_signals(PausedThread& thread) {
-  const siginfo_t first = thread.deferred.front();
-  thread.deferred.erase(thread.deferred.begin());
-  if (thread.stop.kind() == WaitStatus::Kind::signal_stop) {
-    // The one that it stopped for comes first.
-    thread.deferred.insert(thread.deferred.begin(), first);
-  } else if (ptrace::bring_to_signal_stop(thread.tracee, first, thread.deferred)) {
-    thread.stop = WaitStatus::from_raw(first.si_signo << 8 | 0x7f);
-  }
-  for (siginfo_t& info : thread.deferred) {
-    (void)::syscall(SYS_rt_tgsigqueueinfo, program_.pid().value, thread.tracee.tid().value,
-                    info.si_signo, &info);
-  }
+  const bool for_signal = thread.stop.kind() == WaitStatus::Kind::signal_stop;
+  const auto last = ptrace::give_back(thread.tracee, for_signal ? thread.stop.signal() : 0,
+                                      std::exchange(thread.deferred, {}));
+  if (last) thread.stop = WaitStatus::from_raw(*last << 8 | 0x7f);
 }
 
 Pause::~Pause() {
