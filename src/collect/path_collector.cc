@@ -26,9 +26,9 @@ PathCollector::State::State(const trace::BlockTable& block_table,
                             PathCollectorOptions collector_options)
     : table(block_table),
       options(collector_options),
-      runs(limits::kMaxRuns),
       counts(options.capacity_words) {
-  runs.prefer_huge_pages();
+  if (options.scope == PathScope::interprocedural && options.learn) known.emplace(runs);
+  if (known && !known->works()) known.reset();
   batch.factor[0] = 1;
   for (size_t i = 0; i < Batch::kRecords; i++) batch.factor[i + 1] = batch.factor[i] * kHashFactor;
 }
@@ -78,16 +78,15 @@ void PathCollector::State::start_run(RunId id) {
   own.steps = own.step > Step::same ? 1 : 0;
   own.words = run.words;
   if (own.step == Step::indirect) {
-    own.site = static_cast<uint32_t>(jumps.size());
-    jumps.push_back({last.last_insn.value, table.module(last.module).range});
+    own.site = runs.add_jump({last.last_insn.value, table.module(last.module).range});
   }
   if (own.step != Step::call) return;
-  const auto [known, is_new] = site_by_address.try_emplace(last.last_insn.value, 0);
+  const auto [entry, is_new] = site_by_address.try_emplace(last.last_insn.value, 0);
   if (is_new) {
     sites.push_back({last.last_insn, last.end, last.module});
-    known->second = static_cast<uint32_t>(sites.size());
+    entry->second = static_cast<uint32_t>(sites.size());
   }
-  own.site = known->second;
+  own.site = entry->second;
 }
 
 void PathCollector::State::begin_thread(Thread& thread) {
@@ -101,18 +100,22 @@ void PathCollector::State::begin_thread(Thread& thread) {
 void PathCollector::State::consume(const trace::Chunk& chunk) {
   Thread* thread = &threads[chunk.thread];
   if (!thread->started) begin_thread(*thread);
+  known_use.seen += chunk.words.size();
+  if (known && known->full()) [[unlikely]]
+    relearn();
   const Word* at = chunk.words.data();
   const Word* const end = at + chunk.words.size();
   while (at < end) {
+    const Word* const before = at;
     const bool only_ids = ids_only;
-    at = only_ids ? fill_batch<true>(thread->flow.last, at, end)
-                  : fill_batch<false>(thread->flow.last, at, end);
-    follow_batch(thread->flow);
+    if (thread->flow.node) at = follow_known(thread->flow, at, end);
+    if (at < end) at = follow_records(thread->flow, at, end);
     if (counts.full()) [[unlikely]] {
+      forget_known();
       counts.prune();
       group_counts.renumbered();
     }
-    if (batch.size != 0 || at == end || only_ids != ids_only) continue;
+    if (at != before || only_ids != ids_only) continue;
     const auto left = static_cast<size_t>(end - at);
     if (!trace::is_special(*at)) break;
     const size_t length = trace::special_length(*at);
@@ -156,7 +159,8 @@ inline bool PathCollector::State::take_record(Filling& now) {
 
 // Takes records until the batch is full, or what is next is none; returns that.
 template <bool kIdsOnly>
-const Word* PathCollector::State::fill_batch(Step last, const Word* at, const Word* end) {
+const Word* PathCollector::State::fill_batch(Step last, const Word* at, const Word* end,
+                                             size_t most) {
   constexpr ptrdiff_t kAhead = 16;
   batch.before[0] = {0, 0};
   Filling now{at,
@@ -168,20 +172,41 @@ const Word* PathCollector::State::fill_batch(Step last, const Word* at, const Wo
               last == Step::same ? 1u : 0u,
               0};
   bool more = true;
-  while (more && end - now.at > kAhead && now.size < Batch::kRecords) {
+  while (more && end - now.at > kAhead && now.size < most) {
     // Any address may be prefetched, so this is not checked to be an id.
     if constexpr (kIdsOnly) __builtin_prefetch(now.runs + now.at[kAhead]);
     more = take_record<kIdsOnly>(now);
   }
-  while (more && now.at < end && now.size < Batch::kRecords) more = take_record<kIdsOnly>(now);
+  while (more && now.at < end && now.size < most) more = take_record<kIdsOnly>(now);
   batch.size = now.size;
   batch.steps = static_cast<size_t>(now.step - batch.step_at.data());
   return now.at;
 }
 
-void PathCollector::State::follow_batch(Flow& f) {
+// Follows a batch, or as much of it as comes before a path that is known. Returns what comes next.
+const Word* PathCollector::State::follow_records(Flow& f, const Word* at, const Word* end) {
+  const bool only_ids = ids_only;
+  const size_t most = known_use.asks ? Batch::kRecords : batch_most;
+  counts.ask_all(known_use.asks);
+  const Word* const next = only_ids ? fill_batch<true>(f.last, at, end, most)
+                                    : fill_batch<false>(f.last, at, end, most);
+  const size_t taken = follow_batch(f);
+  known_use.asks = false;
+  known_use.rests -= std::min(known_use.rests, taken);
+  if (!f.node) {
+    batch_most = std::min(2 * batch_most, Batch::kRecords);
+    return next;
+  }
+  batch_most = Batch::kFewRecords;
+  if (only_ids) return at + taken;
+  for (size_t i = 0; i < taken; i++) at += runs[batch.runs[i]].words;
+  return at;
+}
+
+// Returns how many records it took: all, unless a path begins that is known.
+size_t PathCollector::State::follow_batch(Flow& f) {
   const Batch& b = batch;
-  if (b.size == 0) return;
+  if (b.size == 0) return 0;
   f.path.since = 0;
   if (f.last > Step::same) take_step(f, 0, f.last_run, f.last);
   const auto end = static_cast<uint32_t>(b.size);
@@ -193,6 +218,7 @@ void PathCollector::State::follow_batch(Flow& f) {
     const Step step = runs[run].step;
     keep_limit(f, at + 1);
     take_step(f, at + 1, run, step);
+    if (turns_to_known(f, at + 1)) return at + 1;
     i++;
     if (step == Step::back_edge) i = follow_loop(f, i, steps);
   }
@@ -200,6 +226,7 @@ void PathCollector::State::follow_batch(Flow& f) {
   settle(f, end);
   f.last_run = b.runs[end - 1];
   f.last = runs[f.last_run].step;
+  return end;
 }
 
 // A path has just begun at a back-edge. Takes those that end in another one, and have begun no
@@ -214,9 +241,10 @@ inline size_t PathCollector::State::follow_loop(Flow& f, size_t i, size_t steps)
     const Batch::Before& end = b.before[at];
     if (end.blocks - begin.blocks > kMaxPathBlocks) break;
     const uint64_t hash = end.hash - begin.hash * b.factor[at - since];
-    if (!counts.count(hash, f.path.from)) [[unlikely]] {
+    const uint32_t executions = counts.count(hash, f.path.from);
+    if (executions % kLooksEvery == 0) [[unlikely]] {
       f.path.since = since;
-      add_path(f, at, hash);
+      count_slowly(f, at, hash, executions);
     }
     since = at;
   }
@@ -265,60 +293,48 @@ void PathCollector::State::split_at_limit(Flow& f, uint32_t at) {
 
 // What the exit of the run before record `at` means for the path.
 inline void PathCollector::State::take_step(Flow& f, uint32_t at, uint32_t last_run, Step last) {
-  switch (last) {
-    case Step::indirect:
-      if (!is_back_edge(last_run, runs[batch.runs[at]].start)) break;
-      [[fallthrough]];
-    case Step::back_edge:
+  if (last == Step::call) f.sites.push(runs[last_run].site);
+  if (last == Step::ret) f.sites.pop();
+  if (options.scope == PathScope::intra) {
+    if (last == Step::call) return enter_frame(f, at);
+    if (last == Step::ret) return leave_frame(f, at);
+  }
+  take_turn(f, at, last_run);
+}
+
+inline void PathCollector::State::take_turn(Flow& f, uint32_t at, uint32_t last_run) {
+  const uint64_t next = runs[batch.runs[at]].start;
+  const Turn turn = runs.turn(last_run, next, f.callees.size(), [&](uint64_t function) {
+    return f.path.entered == function ||
+           std::find(f.callees.begin(), f.callees.end(), function) != f.callees.end();
+  });
+  switch (turn) {
+    case Turn::on: break;
+    case Turn::call: f.callees.push_back(next); break;
+    case Turn::ret: f.callees.pop_back(); break;
+    case Turn::end:
       end_path(f, at, true);
       begin_path(f, at, true);
       break;
-    case Step::call:
-      enter(f, at, last_run);
-      break;
-    case Step::ret:
-      leave(f, at);
-      break;
-    default:
-      break;
+    case Turn::recursion:
+    case Turn::ret_from_first:
+      end_path(f, at, false);
+      begin_path(f, at, f.path.whole);
+      if (turn == Turn::recursion) f.path.entered = next;
   }
 }
 
-inline void PathCollector::State::enter(Flow& f, uint32_t at, uint32_t last_run) {
-  const uint32_t site = runs[last_run].site;
-  const uint64_t callee = runs[batch.runs[at]].start;
-  if (f.sites.size() < kMaxDepth) f.sites.push_back(site);
-  if (options.scope == PathScope::intra) {
-    if (f.callers.size() >= kMaxDepth) return;
-    settle(f, at);
-    f.path.returns_to = sites[site - 1].returns_to.value;
-    f.callers.push_back(f.path);
-    f.path.first = f.path.end;
-    begin_path(f, at, true);
-    return;
-  }
-  const bool recursive = f.path.entered == callee ||
-                         std::find(f.callees.begin(), f.callees.end(), callee) != f.callees.end();
-  if (!recursive) {
-    f.callees.push_back(callee);
-    return;
-  }
-  end_path(f, at, false);
-  begin_path(f, at, f.path.whole);
-  f.path.entered = callee;
+// With scope `intra`.
+void PathCollector::State::enter_frame(Flow& f, uint32_t at) {
+  if (f.callers.size() >= kMaxDepth) return;
+  settle(f, at);
+  f.path.returns_to = sites[f.sites.at(0) - 1].returns_to.value;
+  f.callers.push_back(f.path);
+  f.path.first = f.path.end;
+  begin_path(f, at, true);
 }
 
-inline void PathCollector::State::leave(Flow& f, uint32_t at) {
-  if (!f.sites.empty()) f.sites.pop_back();
-  if (options.scope == PathScope::interprocedural) {
-    if (!f.callees.empty()) {
-      f.callees.pop_back();
-      return;
-    }
-    end_path(f, at, false);
-    begin_path(f, at, f.path.whole);
-    return;
-  }
+void PathCollector::State::leave_frame(Flow& f, uint32_t at) {
   end_path(f, at, false);
   // Frames that were left without a return (longjmp, exceptions) are passed over.
   const uint64_t returned_to = runs[batch.runs[at]].start;
@@ -343,7 +359,7 @@ inline void PathCollector::State::begin_path(Flow& f, uint32_t at, bool whole, u
   path.end = path.first;
   path.blocks = 0;
   path.since = at;
-  path.from = f.sites.empty() ? 0 : f.sites.back();
+  path.from = f.sites.at(0);
   path.skip = skip;
   path.entered = 0;
   path.whole = whole;
@@ -359,21 +375,29 @@ inline void PathCollector::State::end_path(Flow& f, uint32_t at, bool synchronis
   }
   if (blocks_at(path, at) == 0) return;
   const uint64_t hash = hash_at(path, at);
-  if (!counts.count(hash, path.from)) [[unlikely]]
-    add_path(f, at, hash);
+  const uint32_t executions = counts.count(hash, path.from);
+  if (executions % kLooksEvery == 0) [[unlikely]]
+    count_slowly(f, at, hash, executions);
 }
 
-void PathCollector::State::add_path(const Flow& f, uint32_t at, uint64_t hash) {
+// At the first of so many executions the path is added; at others it is time to learn it.
+void PathCollector::State::count_slowly(const Flow& f, uint32_t at, uint64_t hash,
+                                        uint32_t executions) {
   const OpenPath& path = f.path;
+  if (executions != 0 && !known) return;
   std::vector<uint32_t> list = {path.skip};
   list.insert(list.end(), f.elements.begin() + static_cast<ptrdiff_t>(path.first),
               f.elements.begin() + static_cast<ptrdiff_t>(path.end));
   list.insert(list.end(), batch.runs.begin() + path.since, batch.runs.begin() + at);
-  counts.add(hash, list, path.from);
+  if (executions == 0) {
+    counts.add(hash, list, path.from);
+  } else if (path.skip == 0 && !(list.back() & kKeep)) {
+    known->learn(path.entered, std::span(list).subspan(1), hash);
+  }
 }
 
 void PathCollector::State::drop(Flow& f) {
-  dropped += f.callers.size() + (f.path.blocks != 0 ? 1 : 0);
+  dropped += f.callers.size() + (f.node || f.path.blocks != 0 ? 1 : 0);
   f = {};
 }
 
@@ -383,6 +407,7 @@ bool PathCollector::State::special(Thread*& thread, std::span<const Word> record
     case trace::SpecialKind::sample_end:
       begin_thread(*thread);
       if (options.errors && trace::ends_observation(record) && group_counts.due()) {
+        settle_known();
         const std::vector<uint64_t> now = counts.counts_by_list();
         group_counts.look(now.size(), [&](size_t i) { return now[i]; });
       }

@@ -35,9 +35,8 @@ struct PathCollectorOptions {
   bool whole_threads = false;
   size_t capacity_words = size_t{32} << 20;  // of the table of paths (path_counts.h)
   bool errors = false;                       // of counts, from how they differ between samples
+  bool learn = true;                         // what is often executed (path_automaton.h)
 };
-
-inline constexpr uint32_t kMaxPathBlocks = 128;
 
 class PathCollector final : public Collector {
  public:

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/check.h"
+
 namespace shadowprof::collect {
 
 PathCounts::PathCounts(size_t capacity_words) : capacity_words_(capacity_words) {
@@ -20,6 +22,13 @@ void PathCounts::add(uint64_t hash, std::span<const uint32_t> list, uint32_t fro
   size_t i = home(hash);
   while (table_[i].count != 0) i = (i + 1) & mask_;
   table_[i] = {hash, 1, number};
+}
+
+void PathCounts::count_more(uint64_t hash, uint64_t executions) {
+  const Entry& e = find(hash);
+  CHECK(e.count != 0, "a path is counted that was never added");
+  executions_ += executions;
+  lists_[e.list].carried += executions;
 }
 
 // Votes come often enough to keep counts from wrapping around, too.

@@ -29,24 +29,24 @@ class PathCounts {
 
   explicit PathCounts(size_t capacity_words);
 
-  // One more execution of the path with this hash, entered from call site `from`. False: there is
-  // none, and add() has to count it.
-  bool count(uint64_t hash, uint32_t from) {
-    size_t i = home(hash);
-    while (table_[i].hash != hash) {
-      if (table_[i].count == 0) return false;
-      i = (i + 1) & mask_;
-    }
-    Entry& e = table_[i];
-    if (e.count == 0) return false;
+  // One more execution of the path with this hash, entered from call site `from`. Returns how many
+  // there were (from some number on, without what was carried); 0: none, and add() has to count it.
+  uint32_t count(uint64_t hash, uint32_t from) {
+    Entry& e = find(hash);
+    if (e.count == 0) return 0;
     executions_++;
     e.count++;
-    // What is beside the count is in another cache line. The golden ratio's multiples have no
-    // rhythm that a program could have, too.
-    if (e.count <= kFirstVotes || executions_ * 0x9E3779B97F4A7C15ull < kVoteBelow) [[unlikely]]
+    // What is beside the count is in another cache line.
+    if (e.count <= kFirstVotes || executions_ * kGolden <= vote_to_) [[unlikely]]
       vote(e, from);
-    return true;
+    return e.count;
   }
+  // So many more of a path that there is, of which is not known where they were entered from.
+  void count_more(uint64_t hash, uint64_t executions);
+  // Asks each execution where it is entered from, instead of a sixteenth of them: the executions are
+  // a sample already.
+  void ask_all(bool all) { vote_to_ = all ? ~uint64_t{0} : kVoteTo; }
+
   void add(uint64_t hash, std::span<const uint32_t> list, uint32_t from);
 
   bool full() const { return words_used() >= capacity_words_; }
@@ -86,7 +86,9 @@ class PathCounts {
   };
   // Where a path is entered from is asked at its first executions, then at a sixteenth of all.
   static constexpr uint32_t kFirstVotes = 64;
-  static constexpr uint64_t kVoteBelow = uint64_t{1} << 60;
+  // The golden ratio's multiples have no rhythm that a program could have, too.
+  static constexpr uint64_t kGolden = 0x9E3779B97F4A7C15ull;
+  static constexpr uint64_t kVoteTo = uint64_t{1} << 60;
   static constexpr uint32_t kCarryAt = uint32_t{1} << 31;
 
   void vote(Entry& e, uint32_t from);
@@ -94,7 +96,13 @@ class PathCounts {
   std::span<const uint32_t> list_of(const List& l) const {
     return std::span(elements_).subspan(l.first, l.length);
   }
-  size_t home(uint64_t hash) const { return (hash * 0x9E3779B97F4A7C15ull) >> shift_; }
+  size_t home(uint64_t hash) const { return (hash * kGolden) >> shift_; }
+  // The path's, or a free one.
+  Entry& find(uint64_t hash) {
+    size_t i = home(hash);
+    while (table_[i].hash != hash && table_[i].count != 0) i = (i + 1) & mask_;
+    return table_[i];
+  }
 
   const size_t capacity_words_;
   // Open addressing, at most a quarter full: a second look is a branch not foreseen.
@@ -103,6 +111,7 @@ class PathCounts {
   std::vector<uint32_t> elements_;
   size_t mask_ = 0;
   int shift_ = 0;
+  uint64_t vote_to_ = kVoteTo;
   uint64_t executions_ = 0;
   uint64_t pruned_ = 0;
   uint64_t error_bound_ = 0;

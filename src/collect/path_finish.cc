@@ -51,8 +51,8 @@ void PathCollector::State::fill_errors(const TableBuilder& builder, profile::Tab
   profile::PathTable& rows = tables.paths;
   std::unordered_map<uint32_t, size_t> row_of_list;
   const auto row_of = [&](uint32_t list) {
-    const auto [known, added] = row_of_list.try_emplace(list, 0);
-    if (!added) return known->second;
+    const auto [entry, added] = row_of_list.try_emplace(list, 0);
+    if (!added) return entry->second;
     std::vector<profile::CodeRef> blocks;
     uint64_t insns = 0;
     for (const BlockId b : blocks_of(counts.list(list), insns))
@@ -60,7 +60,7 @@ void PathCollector::State::fill_errors(const TableBuilder& builder, profile::Tab
     const auto row = std::lower_bound(
         rows.begin(), rows.end(), blocks,
         [](const profile::PathRow& a, const auto& wanted) { return a.blocks < wanted; });
-    return known->second = static_cast<size_t>(row - rows.begin());
+    return entry->second = static_cast<size_t>(row - rows.begin());
   };
   std::vector<profile::ErrorSum> sums(rows.size());
   double squared = 0;
@@ -81,6 +81,7 @@ void PathCollector::State::fill_errors(const TableBuilder& builder, profile::Tab
 }
 
 void PathCollector::State::finish(profile::Profile& into) {
+  settle_known();
   for (auto& [tid, thread] : threads) {
     drop(thread.flow);
     for (Flow& f : thread.interrupted) drop(f);

@@ -8,52 +8,19 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/limits.h"
-#include "base/reserved_array.h"
 #include "collect/group_counts.h"
+#include "collect/path_automaton.h"
 #include "collect/path_collector.h"
 #include "collect/path_counts.h"
+#include "collect/path_runs.h"
+#include "collect/site_stack.h"
 
 namespace shadowprof::collect {
-
-// What a run's exit means for the path it is on.
-enum class Step : uint8_t {
-  unknown,
-  plain,  // the next block belongs to the path
-  same,   // so does what comes next, and it is the same block
-  back_edge,
-  call,
-  ret,
-  indirect,  // a jump: the next record tells whether it was a back-edge
-};
-
-struct alignas(32) PathRun {
-  uint64_t start;  // address of the first block
-  uint64_t mix;    // what it adds to the hash of a path
-  uint32_t site;   // of a call: 1 + index into sites; of an indirect jump: index into jumps
-  uint16_t words;  // 0: not seen yet
-  uint8_t blocks;
-  Step step;
-  uint8_t joins;  // 1: its last block goes on in the next run's first (Step::same)
-  uint8_t steps;  // 1: what its exit means has to be looked at
-};
 
 // A list begins with the number of blocks of its first run that belong to the path before. One that
 // ends within a run has a last element that says how many of its blocks are its own.
 inline constexpr uint32_t kKeep = uint32_t{1} << 31;
 static_assert(limits::kMaxRuns <= kKeep);
-
-// The hash of a list: a polynomial of its elements' mixes.
-constexpr uint64_t mix_of(uint32_t element) {
-  uint64_t z = (element + 1) * 0x9E3779B97F4A7C15ull;
-  z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
-  z = (z ^ z >> 27) * 0x94D049BB133111EBull;
-  return z ^ z >> 31;
-}
-inline constexpr uint64_t kHashFactor = 0xD6E8FEB86659FD93ull;
-constexpr uint64_t extend_hash(uint64_t hash, uint64_t mix) {
-  return hash * kHashFactor + mix;
-}
 
 // What follows the block within its run is the same straight-line code.
 inline bool continues_in_run(const trace::Block& block) {
@@ -81,6 +48,8 @@ struct OpenPath {
 // means for its path is only looked at where it means anything.
 struct Batch {
   static constexpr size_t kRecords = 512;
+  // Where the automaton may soon go on.
+  static constexpr size_t kFewRecords = 16;
   size_t size = 0;
   size_t steps = 0;
   struct Before {  // a record, or at last the end
@@ -99,9 +68,19 @@ struct Flow {
   OpenPath path;
   std::vector<uint32_t> elements;  // the lists of callers and path, one after the other
   std::vector<uint64_t> callees;   // entered by the path and not left
-  std::vector<uint32_t> sites;     // 1 + call site of each frame
+  SiteStack sites;                 // 1 + call site of each frame
   uint32_t last_run = 0;
   Step last = Step::unknown;  // unknown: the next record begins a path
+  // Where the path is in the automaton. While it is there, nothing above but the sites is of any
+  // meaning.
+  std::optional<PathAutomaton::Node> node;
+};
+
+// A part of a chunk that the automaton reads, with an end that it cannot miss, and which the program
+// cannot change.
+struct KnownBlock {
+  static constexpr size_t kWords = 1024;
+  std::array<trace::Word, kWords + PathCode::kMostWords> words;
 };
 
 struct CallSite {
@@ -122,10 +101,16 @@ struct Filling {
   uint32_t size;
 };
 
-// Of a run that ends in an indirect jump: what its target is compared with.
-struct IndirectJump {
-  uint64_t from;
-  GuestRange module;
+// Whether the automaton is of use, and when it is left.
+struct KnownUse {
+  uint64_t blocks = 0;
+  bool asks = false;  // the next batch is for asking where paths are entered from
+  // Since the last look: how often it was entered, and how much it followed.
+  uint64_t entries = 0;
+  uint64_t words = 0;
+  uint64_t rests = 0;  // so many records more
+  uint64_t seen = 0;  // words, of all
+  uint64_t relearns_at = 0;
 };
 
 class TableBuilder;
@@ -148,12 +133,15 @@ struct PathCollector::State {
   template <bool kIdsOnly>
   bool take_record(Filling& now);
   template <bool kIdsOnly>
-  const trace::Word* fill_batch(Step last, const trace::Word* at, const trace::Word* end);
-  void follow_batch(Flow& f);
+  const trace::Word* fill_batch(Step last, const trace::Word* at, const trace::Word* end,
+                                size_t most);
+  const trace::Word* follow_records(Flow& f, const trace::Word* at, const trace::Word* end);
+  size_t follow_batch(Flow& f);
   size_t follow_loop(Flow& f, size_t i, size_t steps);
   void take_step(Flow& f, uint32_t at, uint32_t last_run, Step last);
-  void enter(Flow& f, uint32_t at, uint32_t last_run);
-  void leave(Flow& f, uint32_t at);
+  void take_turn(Flow& f, uint32_t at, uint32_t last_run);
+  void enter_frame(Flow& f, uint32_t at);
+  void leave_frame(Flow& f, uint32_t at);
   void append(Flow& f, uint32_t element);
   void settle(Flow& f, uint32_t at);
   void keep_limit(Flow& f, uint32_t at) {
@@ -171,29 +159,41 @@ struct PathCollector::State {
   }
   void begin_path(Flow& f, uint32_t at, bool whole, uint32_t skip = 0);
   void end_path(Flow& f, uint32_t at, bool synchronises);
-  void add_path(const Flow& f, uint32_t at, uint64_t hash);
+  void count_slowly(const Flow& f, uint32_t at, uint64_t hash, uint32_t executions);
+
+  // What is often executed (path_known.cc).
+  const trace::Word* follow_known(Flow& f, const trace::Word* at, const trace::Word* end);
+  bool turns_to_known(Flow& f, uint32_t at);
+  void leave_known(Flow& f);
+  void settle_known();
+  void forget_known();
+  void relearn();
+  bool time_to_ask();
+
   void drop(Flow& f);
-  bool is_back_edge(uint32_t run, uint64_t to) const {
-    const IndirectJump& jump = jumps[runs[run].site];
-    return to <= jump.from && jump.module.contains(GuestAddr(to));
-  }
   void begin_thread(Thread& thread);
 
   void fill_errors(const TableBuilder& builder, profile::Tables& tables) const;
   std::vector<BlockId> blocks_of(std::span<const uint32_t> list, uint64_t& insns) const;
 
   static constexpr size_t kMaxDepth = 1 << 16;
+  // Of a path's executions.
+  static constexpr uint32_t kLooksEvery = 16;
   static constexpr size_t kMaxInterrupted = 64;
 
   const trace::BlockTable& table;
   const PathCollectorOptions options;
-  ReservedArray<PathRun> runs;
+  PathRuns runs;
   Batch batch;
+  size_t batch_most = Batch::kRecords;
+  // Where all paths are the caller's own.
+  std::optional<PathAutomaton> known;
+  KnownBlock known_block;
+  KnownUse known_use;
   bool ids_only = true;  // no record with slots was seen yet
   PathCounts counts;
   std::map<Tid, Thread> threads;
   std::vector<CallSite> sites;
-  std::vector<IndirectJump> jumps;
   std::unordered_map<uint64_t, uint32_t> site_by_address;
   GroupCounts group_counts;  // of lists
   uint64_t dropped = 0;
