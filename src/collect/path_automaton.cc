@@ -11,7 +11,12 @@ uint64_t key_of(uint32_t node, uint32_t run) {
 }  // namespace
 
 PathAutomaton::PathAutomaton(const PathRuns& runs) : runs_(runs) {
+  make_first_root();
+}
+
+void PathAutomaton::make_first_root() {
   code_.emplace(counters_.data());
+  if (works()) (void)root(0);
 }
 
 void PathAutomaton::forget() {
@@ -19,9 +24,10 @@ void PathAutomaton::forget() {
   hashes_.clear();
   entered_.clear();
   roots_.clear();
+  begins_.release();
   children_.clear();
   full_ = false;
-  code_.emplace(counters_.data());
+  make_first_root();
 }
 
 bool PathAutomaton::has_room() {
@@ -30,6 +36,7 @@ bool PathAutomaton::has_room() {
 }
 
 std::optional<PathAutomaton::Node> PathAutomaton::root(uint64_t entered) {
+  if (entered == 0 && !nodes_.empty()) return kFirstRoot;
   if (const auto known = roots_.find(entered); known != roots_.end()) return known->second;
   if (!has_room()) return {};
   const auto node = static_cast<Node>(nodes_.size());
@@ -41,11 +48,14 @@ std::optional<PathAutomaton::Node> PathAutomaton::root(uint64_t entered) {
 }
 
 std::optional<PathAutomaton::Node> PathAutomaton::child(Node base, uint32_t run) const {
+  if (base == kFirstRoot)
+    return begins_[run] != 0 ? std::optional(begins_[run]) : std::nullopt;
   const auto known = children_.find(key_of(base, run));
   return known != children_.end() ? std::optional(known->second) : std::nullopt;
 }
 
 std::optional<PathAutomaton::Node> PathAutomaton::begin(uint64_t entered, uint32_t first) const {
+  if (entered == 0) return begins_[first] != 0 ? std::optional(kFirstRoot) : std::nullopt;
   const auto root = roots_.find(entered);
   if (root == roots_.end() || !child(root->second, first)) return {};
   return root->second;
@@ -56,7 +66,11 @@ std::optional<PathAutomaton::Node> PathAutomaton::make_child(const Transition& t
   if (!has_room()) return {};
   const auto node = static_cast<Node>(nodes_.size());
   nodes_.push_back({to.base, to.edge.run, kNone, nodes_[to.base].root, to.blocks, to.depth});
-  children_.emplace(key_of(to.base, to.edge.run), node);
+  if (to.base == kFirstRoot) {
+    begins_[to.edge.run] = node;
+  } else {
+    children_.emplace(key_of(to.base, to.edge.run), node);
+  }
   code_->make_node();
   return node;
 }

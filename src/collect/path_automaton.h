@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/reserved_array.h"
 #include "collect/path_code.h"
 #include "collect/path_runs.h"
@@ -57,6 +58,8 @@ class PathAutomaton {
   void forget();
 
  private:
+  // Where paths begin that no call of theirs began, so most of them.
+  static constexpr Node kFirstRoot = 0;
   static constexpr uint32_t kNone = ~uint32_t{0};
   // A node with more looks for others here.
   static constexpr uint8_t kMostComparisons = 32;
@@ -79,6 +82,7 @@ class PathAutomaton {
     bool ends;
   };
 
+  void make_first_root();
   std::optional<Node> root(uint64_t entered);
   bool has_room();
   bool is_root(Node node) const { return nodes_[node].parent == kNone; }
@@ -97,7 +101,8 @@ class PathAutomaton {
   std::vector<uint64_t> hashes_;
   std::vector<uint64_t> entered_;
   std::unordered_map<uint64_t, Node> roots_;
-  std::unordered_map<uint64_t, Node> children_;
+  ReservedArray<Node> begins_{limits::kMaxRuns};  // children of kFirstRoot by their run; 0: none
+  std::unordered_map<uint64_t, Node> children_;   // of the others
   bool full_ = false;
 };
 

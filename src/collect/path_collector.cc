@@ -384,7 +384,7 @@ inline void PathCollector::State::end_path(Flow& f, uint32_t at, bool synchronis
 void PathCollector::State::count_slowly(const Flow& f, uint32_t at, uint64_t hash,
                                         uint32_t executions) {
   const OpenPath& path = f.path;
-  if (executions != 0 && !known) return;
+  if (executions != 0 && (!known || known_use.asks)) return;
   std::vector<uint32_t> list = {path.skip};
   list.insert(list.end(), f.elements.begin() + static_cast<ptrdiff_t>(path.first),
               f.elements.begin() + static_cast<ptrdiff_t>(path.end));

@@ -178,7 +178,7 @@ struct PathCollector::State {
 
   static constexpr size_t kMaxDepth = 1 << 16;
   // Of a path's executions.
-  static constexpr uint32_t kLooksEvery = 16;
+  static constexpr uint32_t kLooksEvery = 64;
   static constexpr size_t kMaxInterrupted = 64;
 
   const trace::BlockTable& table;
