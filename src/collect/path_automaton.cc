@@ -21,7 +21,7 @@ void PathAutomaton::make_first_root() {
 
 void PathAutomaton::forget() {
   nodes_.clear();
-  hashes_.clear();
+  paths_.clear();
   entered_.clear();
   roots_.clear();
   begins_.release();
@@ -121,18 +121,15 @@ std::optional<PathAutomaton::Transition> PathAutomaton::transition(Node node, ui
 }
 
 void PathAutomaton::add_code(Node node, const Transition& to, Node child) {
-  NodeState& n = nodes_[node];
-  if (is_root(node) || n.comparisons == kMostComparisons || !has_room()) return;
-  code_->add(node, to.edge, child);
-  n.comparisons++;
+  if (!is_root(node) && has_room()) code_->add(node, to.edge, child);
 }
 
 void PathAutomaton::learn(uint64_t entered, std::span<const uint32_t> list, uint64_t hash) {
   const auto end = learn_list(entered, list);
   code_->finish();
   if (!end || nodes_[*end].path != kNone) return;
-  nodes_[*end].path = static_cast<uint32_t>(hashes_.size());
-  hashes_.push_back(hash);
+  nodes_[*end].path = static_cast<uint32_t>(paths_.size());
+  paths_.push_back({hash, *end});
 }
 
 std::optional<PathAutomaton::Node> PathAutomaton::learn_list(uint64_t entered,

@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/limits.h"
@@ -48,11 +49,12 @@ class PathAutomaton {
   };
   Prefix prefix(Node node) const;
 
-  // Executions since the last time: use(hash, count).
+  // Executions since the last time: use(hash, count, the node that the path is).
   template <typename Use>
   void take_counts(Use use) {
-    for (size_t i = 0; i < hashes_.size(); i++)
-      if (const uint64_t count = std::exchange(counters_[i], 0)) use(hashes_[i], count);
+    for (size_t i = 0; i < paths_.size(); i++)
+      if (const uint64_t count = std::exchange(counters_[i], 0))
+        use(paths_[i].hash, count, paths_[i].node);
   }
   // All nodes. What was counted has been taken.
   void forget();
@@ -61,17 +63,18 @@ class PathAutomaton {
   // Where paths begin that no call of theirs began, so most of them.
   static constexpr Node kFirstRoot = 0;
   static constexpr uint32_t kNone = ~uint32_t{0};
-  // A node with more looks for others here.
-  static constexpr uint8_t kMostComparisons = 32;
 
   struct NodeState {
     Node parent;  // kNone: a root, where a path begins that has no run yet
     uint32_t run;
-    uint32_t path = kNone;  // index into hashes_, when it is one
+    uint32_t path = kNone;  // index into paths_, when it is one
     uint32_t root;          // index into entered_
     uint8_t blocks;
     uint8_t depth;  // calls that it is in
-    uint8_t comparisons = 0;
+  };
+  struct Path {
+    uint64_t hash;
+    Node node;
   };
   // What a run means at a node.
   struct Transition {
@@ -98,7 +101,7 @@ class PathAutomaton {
   ReservedArray<uint64_t> counters_{PathCode::kMostNodes};
   std::optional<PathCode> code_;
   std::vector<NodeState> nodes_;
-  std::vector<uint64_t> hashes_;
+  std::vector<Path> paths_;
   std::vector<uint64_t> entered_;
   std::unordered_map<uint64_t, Node> roots_;
   ReservedArray<Node> begins_{limits::kMaxRuns};  // children of kFirstRoot by their run; 0: none

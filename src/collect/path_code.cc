@@ -2,8 +2,8 @@
 #include "collect/path_code.h"
 
 #include <atomic>
+#include <utility>
 
-#include "base/check.h"
 #include "base/code_writer.h"
 
 namespace shadowprof::collect {
@@ -16,13 +16,15 @@ constexpr uint32_t kExitLeave = 8;  // in an exit: out of here
 constexpr uint32_t kMostEdgeBytes = 96;
 constexpr uint32_t kFrameBytes = 64;
 
+}  // namespace
+
 // What stays in registers:
 //   rsi  the record
 //   rbx  where the next call's site is put
 //   r14  counters
 //   r15  where rbx is left
 // rdi is the node, when one is left.
-class Writer : public CodeWriter {
+class PathCode::Writer : public CodeWriter {
  public:
   using CodeWriter::CodeWriter;
 
@@ -80,6 +82,23 @@ class Writer : public CodeWriter {
     u32(*edge.ends * uint32_t{sizeof(uint64_t)});
     byte(1);
   }
+  // To the code of the table's slot for the record's run, when it is that run's.
+  void look_up(const void* table, uint32_t spread, uint8_t shift, uint32_t if_other) {
+    bytes({0x8b, 0x06});                                // mov eax, [rsi]
+    bytes({0x69, 0xc8});                                // imul ecx, eax, spread
+    u32(spread);
+    bytes({0xc1, 0xe9, shift});                         // shr ecx, shift
+    bytes({0x48, 0xba});                                // mov rdx, table
+    u64(reinterpret_cast<uint64_t>(table));
+    bytes({0x39, 0x04, 0xca});                          // cmp [rdx + rcx * 8], eax
+    bytes({0x0f, 0x85});                                // jne if_other
+    u32(if_other - (offset() + 4));
+    bytes({0x8b, 0x4c, 0xca, 0x04});                    // mov ecx, [rdx + rcx * 8 + 4]
+    bytes({0x48, 0x8d, 0x05});                          // lea rax, the code's first byte
+    u32(-(offset() + 4));
+    bytes({0x48, 0x01, 0xc8});                          // add rax, rcx
+    bytes({0xff, 0xe0});                                // jmp rax
+  }
   void jump(uint32_t target) {
     byte(0xe9);                                         // jmp target
     u32(target - (offset() + 4));
@@ -88,6 +107,8 @@ class Writer : public CodeWriter {
  private:
   static constexpr uint32_t kDisplacement = 8;  // in what compare() writes
 };
+
+namespace {
 
 void redirect(uint8_t* code, uint32_t displacement, uint32_t target) {
   auto* at = reinterpret_cast<uint32_t*>(code + displacement);
@@ -127,25 +148,49 @@ void PathCode::make_node() {
   Writer w({memory_->writable(), exit + kExitBytes});
   w.skip_to(exit + kExitJump);
   w.exit(node, leave_);
-  places_.push_back({0, exit + kExitJump + 1});
+  places_.push_back({.open = exit + kExitJump + 1});
 }
 
 void PathCode::add(uint32_t from, const PathEdge& edge, uint32_t to) {
   if (falls_to_ && *falls_to_ != from) finish();
   Writer w({memory_->writable(), used_ + kMostEdgeBytes});
   w.skip_to(used_);
-  w.align_comparison();
   Place& place = places_[from];
-  const uint32_t begin = w.offset();
-  const uint32_t before = place.open;
-  place.open = w.compare(edge.run, exit_of(from) + kExitLeave);
+  if (place.comparisons < kMostComparisons) {
+    w.align_comparison();
+    const uint32_t begin = w.offset();
+    const uint32_t before = std::exchange(place.open, w.compare(edge.run, exit_of(from) + kExitLeave));
+    if (place.entry == 0) place.entry = begin;
+    place.comparisons++;
+    take(w, edge, to);
+    redirect(memory_->writable(), before, begin);
+    return;
+  }
+  if (place.table == 0) {
+    if (tables_.size() == kMostTables) return;
+    const uint32_t leave = exit_of(from) + kExitLeave;
+    tables_.push_back(std::make_unique<Table>());
+    tables_.back()->fill({kFree, leave});
+    place.table = static_cast<uint16_t>(tables_.size());
+    w.look_up(tables_.back()->data(), kSpread, kTableShift, leave);
+    redirect(memory_->writable(), place.open, used_);
+  }
+  Slot& slot = (*tables_[place.table - 1])[edge.run * kSpread >> kTableShift];
+  if (slot.run != kFree) return;
+  slot = {edge.run, w.offset()};
+  take(w, edge, to);
+}
+
+// What an edge does, and how it goes on.
+void PathCode::take(Writer& w, const PathEdge& edge, uint32_t to) {
   w.take(edge);
-  const bool is_new = places_[to].entry == 0 && to != from;
-  if (!is_new) w.jump(to == from && place.entry == 0 ? begin : entry_of(to));
+  falls_to_.reset();
+  if (places_[to].entry == 0) {
+    falls_to_ = to;
+  } else {
+    w.jump(places_[to].entry);
+  }
   used_ = w.offset();
-  if (place.entry == 0) place.entry = begin;
-  redirect(memory_->writable(), before, begin);
-  falls_to_ = is_new ? std::optional(to) : std::nullopt;
 }
 
 void PathCode::finish() {

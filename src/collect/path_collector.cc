@@ -111,7 +111,7 @@ void PathCollector::State::consume(const trace::Chunk& chunk) {
     if (thread->flow.node) at = follow_known(thread->flow, at, end);
     if (at < end) at = follow_records(thread->flow, at, end);
     if (counts.full()) [[unlikely]] {
-      forget_known();
+      settle_known();
       counts.prune();
       group_counts.renumbered();
     }

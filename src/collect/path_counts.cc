@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <bit>
 
-#include "base/check.h"
-
 namespace shadowprof::collect {
 
 PathCounts::PathCounts(size_t capacity_words) : capacity_words_(capacity_words) {
@@ -24,9 +22,7 @@ void PathCounts::add(uint64_t hash, std::span<const uint32_t> list, uint32_t fro
   table_[i] = {hash, 1, number};
 }
 
-void PathCounts::count_more(uint64_t hash, uint64_t executions) {
-  const Entry& e = find(hash);
-  CHECK(e.count != 0, "a path is counted that was never added");
+void PathCounts::carry(const Entry& e, uint64_t executions) {
   executions_ += executions;
   lists_[e.list].carried += executions;
 }

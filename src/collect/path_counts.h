@@ -41,8 +41,16 @@ class PathCounts {
       vote(e, from);
     return e.count;
   }
-  // So many more of a path that there is, of which is not known where they were entered from.
-  void count_more(uint64_t hash, uint64_t executions);
+  // So many more, of which is not known where they were entered from. `list()` is asked when it is
+  // not there.
+  template <typename List>
+  void count_more(uint64_t hash, uint64_t executions, List list) {
+    if (find(hash).count == 0) {
+      add(hash, list(), 0);
+      executions--;
+    }
+    carry(find(hash), executions);
+  }
   // Asks each execution where it is entered from, instead of a sixteenth of them: the executions are
   // a sample already.
   void ask_all(bool all) { vote_to_ = all ? ~uint64_t{0} : kVoteTo; }
@@ -92,6 +100,7 @@ class PathCounts {
   static constexpr uint32_t kCarryAt = uint32_t{1} << 31;
 
   void vote(Entry& e, uint32_t from);
+  void carry(const Entry& e, uint64_t executions);
   void rehash(size_t slots);
   std::span<const uint32_t> list_of(const List& l) const {
     return std::span(elements_).subspan(l.first, l.length);

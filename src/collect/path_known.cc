@@ -88,8 +88,14 @@ void PathCollector::State::leave_known(Flow& f) {
 }
 
 void PathCollector::State::settle_known() {
-  if (known)
-    known->take_counts([&](uint64_t hash, uint64_t count) { counts.count_more(hash, count); });
+  if (!known) return;
+  known->take_counts([&](uint64_t hash, uint64_t count, PathAutomaton::Node node) {
+    counts.count_more(hash, count, [&] {
+      std::vector<uint32_t> list = known->prefix(node).list;
+      list.insert(list.begin(), 0);
+      return list;
+    });
+  });
 }
 
 void PathCollector::State::forget_known() {

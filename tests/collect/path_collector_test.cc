@@ -24,15 +24,30 @@ struct PathResult {
   profile::PathCounts counts;
 };
 
+size_t record_length(const trace::BlockTable& table, Word first) {
+  if (trace::is_special(first)) return std::max<size_t>(1, trace::special_length(first));
+  return first < table.run_count() ? std::max<size_t>(1, table.run(RunId(first)).words) : 1;
+}
+
+// In chunks of at most that many words, or as many more as a record has; 0: each sample is one.
 PathResult collect_paths(const trace::BlockTable& table,
                          const std::vector<std::vector<Word>>& samples,
-                         collect::PathCollectorOptions options) {
+                         collect::PathCollectorOptions options, size_t most_words = 0) {
   collect::PathCollector collector(table, options);
+  profile::Random random(samples.size());
   for (const std::vector<Word>& words : samples) {
     const Word start[] = {trace::special_word(trace::SpecialKind::sample_start, 3), 1, 0};
     collector.consume({Tid(1), start});
     // A record never spans two chunks, but chunks may end anywhere.
-    collector.consume({Tid(1), words});
+    std::span<const Word> rest(words);
+    while (!rest.empty()) {
+      const size_t wanted = most_words != 0 ? 1 + random.next() % most_words : rest.size();
+      size_t length = 0;
+      while (length < wanted && length < rest.size()) length += record_length(table, rest[length]);
+      const std::span<const Word> chunk = rest.first(std::min(length, rest.size()));
+      collector.consume({Tid(1), chunk});
+      rest = rest.subspan(chunk.size());
+    }
   }
   profile::Profile p;
   collector.finish(p);
@@ -76,6 +91,38 @@ TEST_CASE("paths do not depend on how an engine cuts code into blocks and fragme
     }
   }
   CHECK(seen > 300);
+}
+
+TEST_CASE("paths that are learned are counted as others are") {
+  size_t seen = 0;
+  uint64_t pruned = 0;
+  for (uint64_t seed = 1; seed <= 30; seed++) {
+    const test::Program program(seed);
+    const test::Execution execution = test::execute(program, seed, 300'000, seed % 2 ? 3000 : 0);
+    const unsigned extra_words = seed % 3 == 0 ? 3 : 0;
+    test::Engine engine(program, {64, static_cast<unsigned>(1 + seed % 4), extra_words});
+    const std::vector<Word> words = engine.trace(execution);
+    for (const size_t capacity : {size_t{32} << 20, size_t{500}}) {
+      collect::PathCollectorOptions options{.whole_threads = true, .capacity_words = capacity};
+      const PathResult learned = collect_paths(engine.table, {words}, options, 3000);
+      options.learn = false;
+      const PathResult each = collect_paths(engine.table, {words}, options, 3000);
+      INFO("seed " << seed << " capacity " << capacity);
+      CHECK(learned.counts.executions == each.counts.executions);
+      CHECK(learned.counts.dropped == each.counts.dropped);
+      seen += learned.paths.size();
+      if (each.counts.pruned == 0) {
+        CHECK(learned.paths == each.paths);
+        continue;
+      }
+      uint64_t counted = 0;
+      for (const auto& [blocks, count] : learned.paths) counted += count.first;
+      CHECK(counted + learned.counts.pruned == learned.counts.executions);
+      pruned += learned.counts.pruned;
+    }
+  }
+  CHECK(seen > 300);
+  CHECK(pruned > 100);
 }
 
 TEST_CASE("where a sample begins does not change its paths, but that the first is dropped") {
