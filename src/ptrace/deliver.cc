@@ -48,6 +48,12 @@ Status send_carrier(Tid tid, uint64_t cookie) {
   return fail_errno(errno, "cannot send a signal to thread {}", tid.value);
 }
 
+// A step into a handler is reported as if it were for a SIGTRAP, but nothing can be delivered there
+// (kernel/signal.c ptrace_notify).
+bool is_step_into_handler(const siginfo_t& info) {
+  return info.si_signo == SIGTRAP && info.si_code == SIGTRAP;
+}
+
 bool is_carrier(const siginfo_t& info, uint64_t cookie) {
   return info.si_signo == kCarrier && info.si_code == SI_QUEUE &&
          reinterpret_cast<uint64_t>(info.si_value.sival_ptr) == cookie;
@@ -66,7 +72,10 @@ Status bring_to_signal_stop(Tracee tracee, const siginfo_t& info,
   CHECK(syscall.which != Tracee::SyscallStop::entry && !stop.is_event(StopEvent::vfork) &&
             !stop.is_event(StopEvent::exit) && !stop.is_event(StopEvent::seccomp),
         "no signal can be given to thread {} at its {}", tid.value, to_string(stop));
-  if (stop.kind() != WaitStatus::Kind::signal_stop) {
+  siginfo_t stopped_for{};
+  if (stop.kind() == WaitStatus::Kind::signal_stop && !tracee.get_siginfo_if_alive(stopped_for))
+    return thread_is_gone(tid);
+  if (stop.kind() != WaitStatus::Kind::signal_stop || is_step_into_handler(stopped_for)) {
     SignalMask mask = 0;
     if (!tracee.get_signal_mask_if_alive(mask) ||
         !tracee.set_signal_mask_if_alive(hold_signals(mask) & ~mask_of(kCarrier))) {
