@@ -28,7 +28,8 @@ uint64_t address_space_limit(Tid process) {
 Result<std::unique_ptr<AddressSpace>> AddressSpace::create(ptrace::Tracee thread, Tid process,
                                                            trace::BlockTable& table,
                                                            const SpaceOptions& space_options,
-                                                           ptrace::FilterRule filters) {
+                                                           ptrace::FilterRule filters,
+                                                           std::vector<siginfo_t>& deferred) {
   SP_ASSIGN(const auto mappings, kernel::read_maps(thread.tid()));
   const bool limited = address_space_limit(process) != RLIM_INFINITY;
   SP_ASSIGN(auto cache, emu::CodeCache::create(limited ? kSmallCacheBytes : kCacheBytes,
@@ -40,6 +41,7 @@ Result<std::unique_ptr<AddressSpace>> AddressSpace::create(ptrace::Tracee thread
 
   SP_TRY(space->code_.find_syscall_insn(mappings));
   ptrace::RemoteSyscalls remote(thread, space->code_.syscall_insn(), ptrace::StopSignal::keep, filters);
+  remote.keep_signals_in(deferred);
   SP_TRY(space->map_cache(remote, mappings));
   SP_TRY(space->add_slot_group(remote));
   SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
@@ -125,9 +127,11 @@ GuestAddr AddressSpace::syscall_insn() {
   return code_.syscall_insn();
 }
 
-Status AddressSpace::make_room(ptrace::Tracee thread, ptrace::FilterRule filters, size_t slots) {
+Status AddressSpace::make_room(ptrace::Tracee thread, ptrace::FilterRule filters, size_t slots,
+                               std::vector<siginfo_t>& deferred) {
   if (slots_.size() >= slots) return {};
   ptrace::RemoteSyscalls remote(thread, syscall_insn(), ptrace::StopSignal::keep, filters);
+  remote.keep_signals_in(deferred);
   while (slots_.size() < slots) SP_TRY(add_slot_group(remote));
   SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
   return {};
@@ -137,13 +141,15 @@ bool AddressSpace::has_free_slot() const {
   return std::any_of(slots_.begin(), slots_.end(), [](const auto& s) { return !s->in_use; });
 }
 
-Result<Slot*> AddressSpace::acquire_slot(ptrace::Tracee thread, ptrace::FilterRule filters) {
+Result<Slot*> AddressSpace::acquire_slot(ptrace::Tracee thread, ptrace::FilterRule filters,
+                                         std::vector<siginfo_t>& deferred) {
   const auto unused = [](const std::unique_ptr<Slot>& s) { return !s->in_use; };
   auto it = std::find_if(slots_.begin(), slots_.end(),
                          [&](const auto& s) { return unused(s) && s->opened; });
   if (it == slots_.end()) it = std::find_if(slots_.begin(), slots_.end(), unused);
   if (it == slots_.end() || !(*it)->opened) {
     ptrace::RemoteSyscalls remote(thread, syscall_insn(), ptrace::StopSignal::keep, filters);
+    remote.keep_signals_in(deferred);
     if (it == slots_.end()) {
       const auto index = static_cast<ptrdiff_t>(slots_.size());
       SP_TRY(add_slot_group(remote));

@@ -98,9 +98,11 @@ class Engine {
   // natively, and its threads visit the engine. Who serves them waits for reports with poll() and
   // serve().
 
+  // What has `deferred` appends signals to it that are to be given back (ptrace/remote_syscall.h).
+
   // Maps what the engine needs for so many threads. `thread`, of `process`, is stopped in guest
   // context, and stays. Others that run meanwhile may see a descriptor of ours.
-  Status open(ptrace::Tracee thread, Tid process, size_t threads);
+  Status open(ptrace::Tracee thread, Tid process, size_t threads, std::vector<siginfo_t>& deferred);
   bool is_open() const;
   bool has_room_for(size_t threads) const;
   // A thread that a pause has stopped, with these registers: if it had gone out of the engine by
@@ -111,7 +113,7 @@ class Engine {
   void begin_burst(Tid running);
   // `thread` is stopped in guest context with these registers, and goes on in the code cache. An
   // Error: it cannot, and is as it was.
-  Status admit(ptrace::Tracee thread, Registers regs);
+  Status admit(ptrace::Tracee thread, Registers regs, std::vector<siginfo_t>& deferred);
   // All threads go on natively. Those that sleep in a system call leave when it is over.
   void end_burst();
   // What those who left have recorded goes to the collectors, however long they take.
@@ -136,7 +138,7 @@ class Engine {
   // The program has executed another one, or ended: what was mapped into it is gone.
   void forget_program();
   // Takes what was mapped out of the program. An Error: a thread is asleep in there.
-  Status close(ptrace::Tracee thread);
+  Status close(ptrace::Tracee thread, std::vector<siginfo_t>& deferred);
   // Threads that still sleep in a system call of the engine's.
   bool has_sleepers() const { return !threads_.empty(); }
   // Interrupts them: they restart it natively.
@@ -269,9 +271,11 @@ class Engine {
   Status give_slot(GuestThread& t);
   void leave_space(GuestProcess& process);
   Result<std::unique_ptr<AddressSpace>> enter_program(ptrace::Tracee thread,
-                                                      const GuestProcess& process);
+                                                      const GuestProcess& process,
+                                                      std::vector<siginfo_t>& deferred);
   Result<std::unique_ptr<AddressSpace>> make_space(ptrace::Tracee thread,
-                                                   const GuestProcess& process);
+                                                   const GuestProcess& process,
+                                                   std::vector<siginfo_t>& deferred);
   ptrace::FilterRule filters_of(const GuestProcess& process) const {
     return {process.filtered, options_.trace};
   }

@@ -79,9 +79,11 @@ bool Engine::has_room_for(size_t threads) const {
   return process && process->space->slots().size() >= threads;
 }
 
-Status Engine::open(ptrace::Tracee thread, Tid process, size_t threads) {
+Status Engine::open(ptrace::Tracee thread, Tid process, size_t threads,
+                    std::vector<siginfo_t>& deferred) {
   if (is_open()) {
-    const Status made = visited()->space->make_room(thread, filters_of(*visited()), threads);
+    const Status made =
+        visited()->space->make_room(thread, filters_of(*visited()), threads, deferred);
     (void)thread.set_options_if_alive(options_.native_trace);
     return made;
   }
@@ -95,8 +97,8 @@ Status Engine::open(ptrace::Tracee thread, Tid process, size_t threads) {
   fresh->is_root = true;
   fresh->filtered = status->seccomp.value_or(0) != 0;
   fresh->native = true;
-  SP_ASSIGN(fresh->space, make_space(thread, *fresh));
-  SP_TRY(fresh->space->make_room(thread, filters_of(*fresh), threads));
+  SP_ASSIGN(fresh->space, make_space(thread, *fresh, deferred));
+  SP_TRY(fresh->space->make_room(thread, filters_of(*fresh), threads, deferred));
   (void)thread.set_options_if_alive(options_.native_trace);
   processes_[process] = std::move(fresh);
   counts_.processes = 1;
@@ -122,12 +124,12 @@ Status Engine::look_at_actions(GuestThread& t) {
   if (!status) return tl::unexpected(status.error());
   ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(),
                                 ptrace::StopSignal::keep, filters_of(*t.process));
+  remote.keep_signals_in(t.deferred);
   for (const int signal : kOwnSignals) {
     if (!((status->ignored | status->caught) & ptrace::mask_of(signal))) continue;
     SP_ASSIGN(t.process->actions[static_cast<size_t>(signal)], remote.get_sigaction(signal));
   }
   SP_ASSIGN([[maybe_unused]] const WaitStatus stop, remote.finish());
-  for (const siginfo_t& info : remote.take_deferred_signals()) t.deferred.push_back(info);
   return {};
 }
 
@@ -137,7 +139,7 @@ void Engine::note_mask(GuestThread& t) {
   if (t.blocked & kOwnSignalMask) (void)look_at_actions(t);  // an Error: it is dying
 }
 
-Status Engine::admit(ptrace::Tracee thread, Registers regs) {
+Status Engine::admit(ptrace::Tracee thread, Registers regs, std::vector<siginfo_t>& deferred) {
   GuestProcess& process = *visited();
   if (process.native)
     return fail_errno(EAGAIN, "the burst is over");  // another thread has ended it
@@ -160,6 +162,7 @@ Status Engine::admit(ptrace::Tracee thread, Registers regs) {
   if ((t.blocked & kOwnSignalMask) || (ignored_ & kOwnSignalMask)) ready = look_at_actions(t);
   if (ready) ready = give_slot(t);
   if (!ready) {
+    deferred = std::move(t.deferred);
     threads_.erase(tid);
     return ready;
   }
@@ -331,11 +334,12 @@ void Engine::forget_program() {
   processes_.clear();
 }
 
-Status Engine::close(ptrace::Tracee thread) {
+Status Engine::close(ptrace::Tracee thread, std::vector<siginfo_t>& deferred) {
   GuestProcess& process = *visited();
   if (!threads_.empty()) return fail("threads of the program are in the code cache");
   ptrace::RemoteSyscalls remote(thread, process.space->syscall_insn(), ptrace::StopSignal::keep,
                                 filters_of(process));
+  remote.keep_signals_in(deferred);
   SP_TRY(process.space->unmap(remote));
   SP_ASSIGN([[maybe_unused]] const WaitStatus stop, remote.finish());
   (void)thread.set_options_if_alive(options_.native_trace);

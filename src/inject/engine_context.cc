@@ -468,9 +468,9 @@ void Engine::repair_signal_state(GuestThread& t, int signal) {
   if (action.handler != reinterpret_cast<uint64_t>(SIG_DFL)) {
     ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(),
                                   ptrace::StopSignal::drop, filters_of(*t.process));
+    remote.keep_signals_in(t.deferred);
     if (!remote.rt_sigaction(signal, action)) return;
     if (!remote.finish()) return;
-    for (const siginfo_t& info : remote.take_deferred_signals()) t.deferred.push_back(info);
   }
   if (!blocked) return;
   const ptrace::SignalMask mask = t.holding ? ptrace::hold_signals(t.blocked) : t.blocked;

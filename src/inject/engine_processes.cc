@@ -17,10 +17,12 @@ Status Engine::adopt(ptrace::Tracee thread) {
   auto process = std::make_unique<GuestProcess>(thread.tid());
   process->is_root = true;
   root_ = thread.tid();
-  SP_ASSIGN(process->space, enter_program(thread, *process));
+  std::vector<siginfo_t> deferred;
+  SP_ASSIGN(process->space, enter_program(thread, *process, deferred));
   GuestProcess& owner = *(processes_[thread.tid()] = std::move(process));
   counts_.processes++;
   GuestThread& t = add_thread(thread.tid(), owner);
+  t.deferred = std::move(deferred);
   SP_TRY(give_slot(t));
   Registers regs;
   if (!thread.get_registers_if_alive(regs)) return ptrace::thread_is_gone(thread.tid());
@@ -30,14 +32,17 @@ Status Engine::adopt(ptrace::Tracee thread) {
 
 // The thread stands at its exec event.
 Result<std::unique_ptr<AddressSpace>> Engine::enter_program(ptrace::Tracee thread,
-                                                            const GuestProcess& process) {
+                                                            const GuestProcess& process,
+                                                            std::vector<siginfo_t>& deferred) {
   if (options_.hide_vdso) SP_TRY(ptrace::hide_vdso(thread));
-  return make_space(thread, process);
+  return make_space(thread, process, deferred);
 }
 
 Result<std::unique_ptr<AddressSpace>> Engine::make_space(ptrace::Tracee thread,
-                                                         const GuestProcess& process) {
-  return AddressSpace::create(thread, process.pid, table_, options_.space, filters_of(process));
+                                                         const GuestProcess& process,
+                                                         std::vector<siginfo_t>& deferred) {
+  return AddressSpace::create(thread, process.pid, table_, options_.space, filters_of(process),
+                              deferred);
 }
 
 GuestThread& Engine::add_thread(Tid tid, GuestProcess& process) {
@@ -48,7 +53,7 @@ GuestThread& Engine::add_thread(Tid tid, GuestProcess& process) {
 }
 
 Status Engine::give_slot(GuestThread& t) {
-  SP_ASSIGN(t.slot, t.process->space->acquire_slot(t.tracee, filters_of(*t.process)));
+  SP_ASSIGN(t.slot, t.process->space->acquire_slot(t.tracee, filters_of(*t.process), t.deferred));
   t.slot->state().leaves = 0;
   t.slot->state().guest_gs_base = t.guest_gs_base;
   t.buffer = 0;
@@ -111,6 +116,7 @@ void Engine::start_child(Tid child, const NewChild& info) {
   if (!tracee.set_registers_if_alive(regs)) return;
 
   GuestProcess* process = info.parent;
+  std::vector<siginfo_t> deferred;
   if (!info.is_thread) {
     auto fresh = std::make_unique<GuestProcess>(child);
     fresh->actions = info.parent->actions;
@@ -118,7 +124,7 @@ void Engine::start_child(Tid child, const NewChild& info) {
     if (info.shares_memory) {
       fresh->space = info.parent->space;
     } else {
-      auto space = make_space(tracee, *fresh);
+      auto space = make_space(tracee, *fresh, deferred);
       if (!space && space.error().errno_value == ESRCH) return;
       if (!space) {
         add_unsupported(fmt::format("process {}:", child.value), space.error().message);
@@ -133,6 +139,7 @@ void Engine::start_child(Tid child, const NewChild& info) {
   GuestThread& t = add_thread(child, *process);
   t.guest_gs_base = info.guest_gs_base;
   t.blocked = info.blocked;
+  t.deferred = std::move(deferred);
   if (const Status slot = give_slot(t); !slot) {
     if (slot.error().errno_value != ESRCH) go_native(*process, slot.error().message);
     return;
@@ -166,7 +173,8 @@ void Engine::on_exec(Tid tid) {
     (void)tracee.detach_if_alive();
     return;
   }
-  auto space = enter_program(tracee, *process);
+  std::vector<siginfo_t> deferred;
+  auto space = enter_program(tracee, *process, deferred);
   Registers regs;
   if (!space || !tracee.get_registers_if_alive(regs)) {
     if (!space) add_unsupported(fmt::format("process {}:", tid.value), space.error().message);
@@ -175,6 +183,7 @@ void Engine::on_exec(Tid tid) {
   }
   process->space = std::move(*space);
   GuestThread& t = add_thread(tid, *process);
+  t.deferred = std::move(deferred);
   if (const Status slot = give_slot(t); !slot) {
     if (slot.error().errno_value != ESRCH) go_native(*process, slot.error().message);
     return;

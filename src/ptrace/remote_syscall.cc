@@ -62,10 +62,6 @@ tl::unexpected<Error> RemoteSyscalls::gone() {
   return thread_is_gone(tracee_.tid());
 }
 
-std::vector<siginfo_t> RemoteSyscalls::take_deferred_signals() {
-  return std::exchange(deferred_, {});
-}
-
 // --- Beginning
 
 Status RemoteSyscalls::begin() {
@@ -254,6 +250,7 @@ Result<WaitStatus> RemoteSyscalls::finish() {
   if (state_ == State::active) {
     state_ = State::finished;
     Status ended = end();
+    if (heir_) heir_->insert(heir_->end(), deferred_.begin(), deferred_.end());
     if (filters_.suspend && !tracee_.set_options_if_alive(filters_.normal)) return gone();
     if (!ended) {
       state_ = State::lost;

@@ -36,9 +36,9 @@
 //
 // Signals that arrive meanwhile are neither lost nor delivered early: nearly all are blocked for
 // the series and wait in the kernel's queues, in their order. Those that instructions can raise
-// are not (kInstructionSignals); if somebody sends one just then, it is kept:
-// take_deferred_signals(), to be given back with bring_to_signal_stop (deliver.h). SIGSTOP takes
-// effect at once, and is reported as a group stop at the end.
+// are not (kInstructionSignals); if somebody sends one just then, or one was due, it is kept:
+// keep_signals_in(), to be given back with give_back (deliver.h). SIGSTOP takes effect at once, and is
+// reported as a group stop at the end.
 //
 // If the thread dies meanwhile, every call answers ESRCH and finish() does nothing; the report of
 // the death is still to come from the caller's own wait.
@@ -133,8 +133,9 @@ class RemoteSyscalls {
   // nothing is touched.
   Result<WaitStatus> finish();
 
-  // In the order of arrival. Valid after finish(), too, which may add some.
-  std::vector<siginfo_t> take_deferred_signals();
+  // finish() appends the signals that were met to these, in the order of arrival. Without, they are
+  // lost: for threads of ours only.
+  void keep_signals_in(std::vector<siginfo_t>& signals) { heir_ = &signals; }
 
   // The registers that finish() puts back: the caller may change them in a series (after the first
   // call) rather than after it.
@@ -184,6 +185,7 @@ class RemoteSyscalls {
   RemoteMemory memory_;
   std::optional<Escape> escape_;  // only if it is in place, as soon as the series has begun
   std::vector<siginfo_t> deferred_;
+  std::vector<siginfo_t>* heir_ = nullptr;
   QuietRun run_;
   State state_ = State::idle;
   Ending ending_ = Ending::exit_stop;

@@ -36,7 +36,8 @@ BurstTranslator::BurstTranslator(trace::BlockTable& table, inject::TraceSink& si
 
 Status BurstTranslator::open(shadow::Pause& paused, size_t threads) {
   process_ = paused.process();
-  return engine_.open(paused.threads().front().tracee, process_, threads);
+  shadow::PausedThread& thread = paused.threads().front();
+  return engine_.open(thread.tracee, process_, threads, thread.deferred);
 }
 
 void BurstTranslator::regain(shadow::Pause& paused) {
@@ -49,10 +50,10 @@ Status BurstTranslator::begin(shadow::Pause& paused) {
   engine_.begin_burst(paused.threads().front().tracee.tid());
   Status refused = fail_errno(EAGAIN, "no thread runs");
   size_t admitted = 0;
-  std::erase_if(paused.threads(), [&](const shadow::PausedThread& thread) {
+  std::erase_if(paused.threads(), [&](shadow::PausedThread& thread) {
     // Signals that wait for their delivery get it natively.
-    if (!thread.stop.is_event(ptrace::StopEvent::stop)) return false;
-    const Status in = engine_.admit(thread.tracee, thread.registers);
+    if (!thread.stop.is_event(ptrace::StopEvent::stop) || !thread.deferred.empty()) return false;
+    const Status in = engine_.admit(thread.tracee, thread.registers, thread.deferred);
     if (in) {
       admitted++;
     } else {
@@ -90,7 +91,8 @@ size_t BurstTranslator::prepare() {
 Status BurstTranslator::remove(shadow::Pause& paused) {
   if (!engine_.is_open()) return {};
   if (paused.threads().empty()) return fail("no thread of the program can be stopped");
-  return engine_.close(paused.threads().front().tracee);
+  shadow::PausedThread& thread = paused.threads().front();
+  return engine_.close(thread.tracee, thread.deferred);
 }
 
 BurstTotals BurstTranslator::totals() const {

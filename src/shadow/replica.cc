@@ -150,13 +150,13 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_i
   {
     ptrace::RemoteSyscalls remote(parent, syscall_insn, ptrace::StopSignal::keep,
                                   {replica.filtered, cloning});
+    remote.keep_signals_in(pause.threads().front().deferred);
     if (stack.size() != 0) remote.escape_by(*options.escape, stack);
     advise(remote, dont_fork, MADV_DOFORK);
     made = clone_into(remote, replica);
     advise(remote, dont_fork, MADV_DONTFORK);
     const auto put_back = remote.finish();
     if (made && !put_back) made = tl::unexpected(put_back.error());
-    pause.threads().front().deferred = remote.take_deferred_signals();
   }
   if (made) made = isolate(replica, syscall_insn);
   (void)parent.set_options_if_alive(program.options());
@@ -185,7 +185,9 @@ Status reap(Pause& pause, GuestAddr syscall_insn, const ForkOptions& options,
   if (zombies.empty() || pause.threads().empty()) return {};
   GuestRange stack;
   if (options.escape) stack = put_first(pause.threads(), options.mappings);
-  ptrace::RemoteSyscalls remote(pause.threads().front().tracee, syscall_insn);
+  PausedThread& parent = pause.threads().front();
+  ptrace::RemoteSyscalls remote(parent.tracee, syscall_insn);
+  remote.keep_signals_in(parent.deferred);
   if (stack.size() != 0) remote.escape_by(*options.escape, stack);
   for (Tid zombie : zombies) {
     SP_ASSIGN([[maybe_unused]] const int64_t answer,

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const int faults[] = {SIGILL, SIGFPE, SIGSEGV, SIGBUS};
+static const int faults[] = {SIGILL, SIGFPE, SIGSEGV, SIGBUS, SIGSYS};
 #define FAULTS (sizeof faults / sizeof *faults)
 
 static volatile unsigned long entered[NSIG];

@@ -78,9 +78,11 @@ TEST_CASE("signals that arrive during remote calls are all delivered once, in or
     REQUIRE(tracee.interrupt_if_alive());
     const WaitStatus stop = guest.wait();
     RemoteSyscalls remote(tracee, syscall_insn());
+    std::vector<siginfo_t> deferred;
+    remote.keep_signals_in(deferred);
     for (int i = 0; i < 3; ++i) CHECK(remote.call(SYS_getpid).value() == guest.pid());
     const WaitStatus now = remote.finish().value();
-    CHECK(remote.take_deferred_signals().empty());
+    CHECK(deferred.empty());
     if (stop.kind() == WaitStatus::Kind::signal_stop) CHECK(now == stop);
     REQUIRE(tracee.cont_if_alive(now.kind() == WaitStatus::Kind::signal_stop ? now.signal() : 0));
   }
@@ -94,11 +96,12 @@ TEST_CASE("a sent signal that remote calls cannot hold back is kept with its sig
   Guest guest(count_signals);
   Tracee tracee = guest.seize_ready();
   RemoteSyscalls remote(tracee, syscall_insn());
+  std::vector<siginfo_t> deferred;
+  remote.keep_signals_in(deferred);
   CHECK(remote.call(SYS_getpid).value() == guest.pid());
   ::sigqueue(guest.pid(), SIGFPE, {.sival_int = 30});
   CHECK(remote.call(SYS_getpid).value() == guest.pid());
   REQUIRE(remote.finish().has_value());
-  const std::vector<siginfo_t> deferred = remote.take_deferred_signals();
   REQUIRE(deferred.size() == 1);
   CHECK(deferred[0].si_value.sival_int == 30);
   CHECK(guest.shared().result == 0);
@@ -126,13 +129,15 @@ TEST_CASE("a signal that the thread is stopped for keeps its siginfo through rem
   second.si_value.sival_int = 20;
   REQUIRE(::syscall(SYS_rt_tgsigqueueinfo, guest.pid(), guest.pid(), SIGUSR1, &second) == 0);
   RemoteSyscalls remote(tracee, syscall_insn());
+  std::vector<siginfo_t> deferred;
+  remote.keep_signals_in(deferred);
   CHECK(remote.call(SYS_getpid).value() == guest.pid());
   REQUIRE(remote.finish().value().is_signal_stop(SIGUSR1));
   siginfo_t again{};
   REQUIRE(tracee.get_siginfo_if_alive(again));
   CHECK(std::memcmp(&info, &again, sizeof info) == 0);
   CHECK(tracee.must_get_registers() == before);
-  CHECK(remote.take_deferred_signals().empty());
+  CHECK(deferred.empty());
   REQUIRE(tracee.cont_if_alive(SIGUSR1));
   guest.shared().go = 1;
   CHECK(guest.run_to_end().exit_code() == 0);
