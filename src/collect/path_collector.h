@@ -17,8 +17,9 @@
 // own; the interrupted path goes on after it.
 //
 // While reading, a path is a list of run ids and the hash of it (path_counts.h, which also says how
-// memory is bounded). Which blocks that were is worked out at the end, where lists of runs that
-// stand for the same blocks become one path.
+// memory is bounded); what is executed often is followed by code instead (path_automaton.h). Which
+// blocks that were is worked out at the end, where lists of runs that stand for the same blocks
+// become one path.
 #pragma once
 
 #include <memory>

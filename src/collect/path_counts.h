@@ -26,6 +26,8 @@ class PathCounts {
   };
   // What an entry takes beside its list, in words.
   static constexpr size_t kEntryWords = 48;
+  // Its multiples have no rhythm that a program could have, too (the golden ratio).
+  static constexpr uint64_t kGolden = 0x9E3779B97F4A7C15ull;
 
   explicit PathCounts(size_t capacity_words);
 
@@ -94,8 +96,6 @@ class PathCounts {
   };
   // Where a path is entered from is asked at its first executions, then at a sixteenth of all.
   static constexpr uint32_t kFirstVotes = 64;
-  // The golden ratio's multiples have no rhythm that a program could have, too.
-  static constexpr uint64_t kGolden = 0x9E3779B97F4A7C15ull;
   static constexpr uint64_t kVoteTo = uint64_t{1} << 60;
   static constexpr uint32_t kCarryAt = uint32_t{1} << 31;
 

@@ -18,15 +18,14 @@ constexpr uint64_t kWorthWords = 8;
 constexpr uint64_t kRestRecords = uint64_t{1} << 18;
 // Another automaton, when one is full, is not made more often.
 constexpr uint64_t kRelearnWords = uint64_t{1} << 28;
-// The golden ratio's multiples have no rhythm that a program could have, too: of 64 blocks one.
-constexpr uint64_t kGolden = 0x9E3779B97F4A7C15ull;
+// Of 64 blocks one.
 constexpr uint64_t kAskBelow = uint64_t{1} << 58;
 
 }  // namespace
 
 // The automaton does not look where paths are entered from.
 bool PathCollector::State::time_to_ask() {
-  known_use.asks = ++known_use.blocks * kGolden < kAskBelow;
+  known_use.asks = ++known_use.blocks * PathCounts::kGolden < kAskBelow;
   return known_use.asks;
 }
 

@@ -105,11 +105,10 @@ struct Filling {
 struct KnownUse {
   uint64_t blocks = 0;
   bool asks = false;  // the next batch is for asking where paths are entered from
-  // Since the last look: how often it was entered, and how much it followed.
   uint64_t entries = 0;
-  uint64_t words = 0;
+  uint64_t words = 0;  // that it followed since the last look
   uint64_t rests = 0;  // so many records more
-  uint64_t seen = 0;  // words, of all
+  uint64_t seen = 0;   // words, by whomever
   uint64_t relearns_at = 0;
 };
 
@@ -186,7 +185,7 @@ struct PathCollector::State {
   PathRuns runs;
   Batch batch;
   size_t batch_most = Batch::kRecords;
-  // Where all paths are the caller's own.
+  // Not with scope `intra`, or where memory may not be made executable.
   std::optional<PathAutomaton> known;
   KnownBlock known_block;
   KnownUse known_use;

@@ -46,6 +46,14 @@ void count_signals(Shared& shared) {
   spin(shared);
 }
 
+siginfo_t queued(int signal, int value) {
+  siginfo_t info{};
+  info.si_signo = signal;
+  info.si_code = SI_QUEUE;
+  info.si_value.sival_int = value;
+  return info;
+}
+
 // At a stop that is not a signal's.
 void give_back(Tracee tracee, Guest& guest, const siginfo_t& info) {
   std::vector<siginfo_t> more;
@@ -123,10 +131,7 @@ TEST_CASE("a signal that the thread is stopped for keeps its siginfo through rem
   REQUIRE(tracee.get_siginfo_if_alive(info));
   // A second instance meanwhile must not melt with the first.
   // To the thread itself: the kernel takes such before those for the process.
-  siginfo_t second{};
-  second.si_signo = SIGUSR1;
-  second.si_code = SI_QUEUE;
-  second.si_value.sival_int = 20;
+  siginfo_t second = queued(SIGUSR1, 20);
   REQUIRE(::syscall(SYS_rt_tgsigqueueinfo, guest.pid(), guest.pid(), SIGUSR1, &second) == 0);
   RemoteSyscalls remote(tracee, syscall_insn());
   std::vector<siginfo_t> deferred;
@@ -142,6 +147,38 @@ TEST_CASE("a signal that the thread is stopped for keeps its siginfo through rem
   guest.shared().go = 1;
   CHECK(guest.run_to_end().exit_code() == 0);
   CHECK(guest.shared().result == 27);
+}
+
+TEST_CASE("several signals are given back, each once, wherever the thread has stopped") {
+  if (!can_trace()) return;
+  enum Stop { interrupt, signal, step_into_handler };
+  for (const Stop where : {interrupt, signal, step_into_handler}) {
+    CAPTURE(where);
+    Watchdog watchdog;
+    Guest guest(count_signals);
+    Tracee tracee = guest.seize_ready();
+    if (where != interrupt) {
+      ::sigqueue(guest.pid(), SIGUSR1, {.sival_int = 4000});
+      REQUIRE(tracee.cont_if_alive());
+      REQUIRE(guest.wait().is_signal_stop(SIGUSR1));
+    }
+    if (where == step_into_handler) {
+      REQUIRE(tracee.step_if_alive(SIGUSR1));
+      REQUIRE(guest.wait().is_signal_stop(SIGTRAP));
+    }
+    // The second SIGFPE is blocked by the first one's handler.
+    const std::vector<siginfo_t> signals = {queued(SIGFPE, 1), queued(SIGUSR1, 20),
+                                            queued(SIGFPE, 300), queued(SIGRTMIN, 0)};
+    const Result<int> last = ptrace::give_back(tracee, where == signal ? SIGUSR1 : 0, signals);
+    REQUIRE(last.has_value());
+    CHECK(*last == SIGRTMIN);
+    REQUIRE(tracee.cont_if_alive(*last));
+    guest.stop();
+    CHECK(guest.finish(tracee).exit_code() == 0);
+    CHECK(guest.shared().result == 321 + (where == interrupt ? 0 : 4000));
+    CHECK(guest.shared().count == 1);
+    CHECK(guest.shared().error == 0);
+  }
 }
 
 TEST_CASE("a signal can be given back though the program blocks every signal") {
@@ -162,11 +199,7 @@ TEST_CASE("a signal can be given back though the program blocks every signal") {
   Tracee tracee = guest.seize_ready();
   SignalMask mask = 0;
   REQUIRE(tracee.get_signal_mask_if_alive(mask));
-  siginfo_t info{};
-  info.si_signo = SIGUSR1;
-  info.si_code = SI_QUEUE;
-  info.si_value.sival_int = 5;
-  give_back(tracee, guest, info);
+  give_back(tracee, guest, queued(SIGUSR1, 5));
   SignalMask after = 0;
   REQUIRE(tracee.get_signal_mask_if_alive(after));
   CHECK(after == mask);
