@@ -151,31 +151,31 @@ TEST_CASE("a signal that the thread is stopped for keeps its siginfo through rem
 
 TEST_CASE("several signals are given back, each once, wherever the thread has stopped") {
   if (!can_trace()) return;
-  enum Stop { interrupt, signal, step_into_handler };
-  for (const Stop where : {interrupt, signal, step_into_handler}) {
-    CAPTURE(where);
+  enum class Stop { interrupt, signal, handler };
+  for (const Stop where : {Stop::interrupt, Stop::signal, Stop::handler}) {
+    CAPTURE(static_cast<int>(where));
     Watchdog watchdog;
     Guest guest(count_signals);
     Tracee tracee = guest.seize_ready();
-    if (where != interrupt) {
+    if (where != Stop::interrupt) {
       ::sigqueue(guest.pid(), SIGUSR1, {.sival_int = 4000});
       REQUIRE(tracee.cont_if_alive());
       REQUIRE(guest.wait().is_signal_stop(SIGUSR1));
     }
-    if (where == step_into_handler) {
+    if (where == Stop::handler) {
       REQUIRE(tracee.step_if_alive(SIGUSR1));
       REQUIRE(guest.wait().is_signal_stop(SIGTRAP));
     }
     // The second SIGFPE is blocked by the first one's handler.
     const std::vector<siginfo_t> signals = {queued(SIGFPE, 1), queued(SIGUSR1, 20),
                                             queued(SIGFPE, 300), queued(SIGRTMIN, 0)};
-    const Result<int> last = ptrace::give_back(tracee, where == signal ? SIGUSR1 : 0, signals);
+    const Result<int> last = ptrace::give_back(tracee, where == Stop::signal ? SIGUSR1 : 0, signals);
     REQUIRE(last.has_value());
     CHECK(*last == SIGRTMIN);
     REQUIRE(tracee.cont_if_alive(*last));
     guest.stop();
     CHECK(guest.finish(tracee).exit_code() == 0);
-    CHECK(guest.shared().result == 321 + (where == interrupt ? 0 : 4000));
+    CHECK(guest.shared().result == 321 + (where == Stop::interrupt ? 0 : 4000));
     CHECK(guest.shared().count == 1);
     CHECK(guest.shared().error == 0);
   }
