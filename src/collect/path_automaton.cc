@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "collect/path_automaton.h"
 
+#include <algorithm>
+
 namespace shadowprof::collect {
 namespace {
 
@@ -35,9 +37,14 @@ bool PathAutomaton::has_room() {
   return !full_;
 }
 
-std::optional<PathAutomaton::Node> PathAutomaton::root(uint64_t entered) {
+std::optional<PathAutomaton::Node> PathAutomaton::known_root(uint64_t entered) const {
   if (entered == 0 && !nodes_.empty()) return kFirstRoot;
-  if (const auto known = roots_.find(entered); known != roots_.end()) return known->second;
+  const auto known = roots_.find(entered);
+  return known != roots_.end() ? std::optional(known->second) : std::nullopt;
+}
+
+std::optional<PathAutomaton::Node> PathAutomaton::root(uint64_t entered) {
+  if (const auto known = known_root(entered)) return known;
   if (!has_room()) return {};
   const auto node = static_cast<Node>(nodes_.size());
   nodes_.push_back({kNone, 0, kNone, static_cast<uint32_t>(entered_.size()), 0, 0});
@@ -55,10 +62,8 @@ std::optional<PathAutomaton::Node> PathAutomaton::child(Node base, uint32_t run)
 }
 
 std::optional<PathAutomaton::Node> PathAutomaton::begin(uint64_t entered, uint32_t first) const {
-  if (entered == 0) return begins_[first] != 0 ? std::optional(kFirstRoot) : std::nullopt;
-  const auto root = roots_.find(entered);
-  if (root == roots_.end() || !child(root->second, first)) return {};
-  return root->second;
+  const auto root = known_root(entered);
+  return root && child(*root, first) ? root : std::nullopt;
 }
 
 std::optional<PathAutomaton::Node> PathAutomaton::make_child(const Transition& to) {
@@ -75,13 +80,11 @@ std::optional<PathAutomaton::Node> PathAutomaton::make_child(const Transition& t
   return node;
 }
 
-// Back from the node, the first run that is deeper than the one before it began the innermost call,
-// and so on.
 bool PathAutomaton::is_in(Node node, uint64_t function) const {
   uint32_t depth = nodes_[node].depth;
   for (; !is_root(node); node = nodes_[node].parent) {
     const NodeState& n = nodes_[node];
-    if (n.depth != depth || is_root(n.parent) || nodes_[n.parent].depth >= depth) continue;
+    if (!begins_call(n, depth)) continue;
     if (runs_[n.run].start == function) return true;
     depth--;
   }
@@ -92,7 +95,7 @@ bool PathAutomaton::is_in(Node node, uint64_t function) const {
 std::optional<PathAutomaton::Transition> PathAutomaton::transition(Node node, uint32_t run) {
   const PathRun& next = runs_[run];
   const NodeState n = nodes_[node];
-  Transition to{node, {run, next.words}, next.blocks, 0, false};
+  Transition to{node, {run, next.words}, next.blocks, 0};
   if (is_root(node)) return to;
   const PathRun& last = runs_[n.run];
   const Turn turn = runs_.turn(n.run, next.start, n.depth,
@@ -106,7 +109,6 @@ std::optional<PathAutomaton::Transition> PathAutomaton::transition(Node node, ui
       const auto begin = root(turn == Turn::recursion ? next.start : 0);
       if (!begin) return {};
       to.base = *begin;
-      to.ends = true;
       to.edge.ends = n.path;
       return to;
     }
@@ -140,7 +142,7 @@ std::optional<PathAutomaton::Node> PathAutomaton::learn_list(uint64_t entered,
     std::optional<Node> next = child(*node, run);
     if (!next) {
       const auto to = transition(*node, run);
-      if (!to || to->ends) return {};
+      if (!to || to->edge.ends) return {};
       next = make_child(*to);
       if (next) add_code(*node, *to, *next);
     }
@@ -154,15 +156,15 @@ uint32_t PathAutomaton::step(Node& node, uint32_t run, uint32_t*& sites) {
   if (run >= limits::kMaxRuns || runs_[run].words == 0 || runs_[run].words > PathCode::kMostWords)
     return 0;
   const auto to = transition(node, run);
-  if (!to || (to->ends && nodes_[node].path == kNone)) return 0;
+  if (!to || (to->edge.ends && nodes_[node].path == kNone)) return 0;
   auto next = child(to->base, run);
-  if (!next && to->ends) next = make_child(*to);
+  if (!next && to->edge.ends) next = make_child(*to);
   if (!next) return 0;
   add_code(node, *to, *next);
   code_->finish();
   if (to->edge.site != 0) *sites++ = to->edge.site;
   if (to->edge.returns) sites--;
-  if (to->ends) counters_[*to->edge.ends]++;
+  if (to->edge.ends) counters_[*to->edge.ends]++;
   node = *next;
   return to->edge.words;
 }
@@ -186,7 +188,7 @@ PathAutomaton::Prefix PathAutomaton::prefix(Node node) const {
   for (; !is_root(node); node = nodes_[node].parent) {
     const NodeState& n = nodes_[node];
     prefix.list.push_back(n.run);
-    if (n.depth != depth || is_root(n.parent) || nodes_[n.parent].depth >= depth) continue;
+    if (!begins_call(n, depth)) continue;
     prefix.callees.push_back(runs_[n.run].start);
     depth--;
   }

@@ -82,7 +82,6 @@ class PathAutomaton {
     PathEdge edge;
     uint8_t blocks;
     uint8_t depth;
-    bool ends;
   };
 
   void make_first_root();
@@ -92,6 +91,12 @@ class PathAutomaton {
   std::optional<Node> child(Node base, uint32_t run) const;
   std::optional<Node> make_child(const Transition& to);
   std::optional<Node> learn_list(uint64_t entered, std::span<const uint32_t> list);
+  std::optional<Node> known_root(uint64_t entered) const;
+  // Back from a node, the first run that is deeper than the one before it began the innermost call,
+  // which is as deep as the node, and so on.
+  bool begins_call(const NodeState& n, uint32_t depth) const {
+    return n.depth == depth && nodes_[n.parent].depth < depth;
+  }
   bool is_in(Node node, uint64_t function) const;
   std::optional<Transition> transition(Node node, uint32_t run);
   uint32_t step(Node& node, uint32_t run, uint32_t*& sites);

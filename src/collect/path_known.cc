@@ -3,6 +3,8 @@
 // How PathCollector and its automaton take turns. A path that begins as known ones do is the
 // automaton's, until a record leads nowhere; then it is the collector's up to its end. All threads
 // use the same nodes.
+#include <algorithm>
+
 #include "collect/path_state.h"
 
 namespace shadowprof::collect {

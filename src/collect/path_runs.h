@@ -3,9 +3,7 @@
 // What runs mean for the paths that they are on.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "base/limits.h"
