@@ -36,6 +36,12 @@ class CodeWriter {
   }
   void patch_u32(uint32_t at, uint32_t v) { std::memcpy(&out_[at], &v, 4); }
   void patch_u8(uint32_t at, uint8_t v) { out_[at] = v; }
+  // The last four bytes of an instruction that refers to code at that offset.
+  void displacement(uint32_t target) { u32(target - (offset() + 4)); }
+  void jump(uint32_t target) {                                   // jmp target
+    byte(0xe9);
+    displacement(target);
+  }
   // Leaves the displacement to be filled in; returns where it is.
   uint32_t jcc_forward(uint8_t condition) {
     bytes({0x0f, static_cast<uint8_t>(0x80 | condition)});

@@ -148,11 +148,6 @@ class Writer : public CodeWriter {
     u32(accesses);
   }
 
-  void jump(uint32_t target) {
-    byte(0xe9);                                         // jmp target
-    displacement(target);
-  }
-
   void increment(const uint64_t* counter) {
     bytes({0x48, 0xb8});                                // mov rax, counter
     pointer(counter);
@@ -172,7 +167,6 @@ class Writer : public CodeWriter {
     bytes({0x0f, static_cast<uint8_t>(0x80 | condition)});
     displacement(target);
   }
-  void displacement(uint32_t target) { u32(target - (offset() + 4)); }
   void load(uint8_t modrm, uint16_t word) {             // mov r, [r13 + displacement]
     bytes({0x49, 0x8b, modrm});
     u32(word * uint32_t{sizeof(trace::Word)});

@@ -60,7 +60,7 @@ class PathCode::Writer : public CodeWriter {
     bytes({0x81, 0x3e});                                // cmp dword [rsi], run
     u32(run);
     bytes({0x0f, 0x85});                                // jne if_other
-    u32(if_other - (offset() + 4));
+    displacement(if_other);
     return offset() - 4;
   }
   void take(const PathEdge& edge) {
@@ -92,16 +92,12 @@ class PathCode::Writer : public CodeWriter {
     u64(reinterpret_cast<uint64_t>(table));
     bytes({0x39, 0x04, 0xca});                          // cmp [rdx + rcx * 8], eax
     bytes({0x0f, 0x85});                                // jne if_other
-    u32(if_other - (offset() + 4));
+    displacement(if_other);
     bytes({0x8b, 0x4c, 0xca, 0x04});                    // mov ecx, [rdx + rcx * 8 + 4]
     bytes({0x48, 0x8d, 0x05});                          // lea rax, the code's first byte
-    u32(-(offset() + 4));
+    displacement(0);
     bytes({0x48, 0x01, 0xc8});                          // add rax, rcx
     bytes({0xff, 0xe0});                                // jmp rax
-  }
-  void jump(uint32_t target) {
-    byte(0xe9);                                         // jmp target
-    u32(target - (offset() + 4));
   }
 
  private:
