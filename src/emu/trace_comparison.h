@@ -9,7 +9,7 @@
 // a record holds by itself and which are known from an earlier slot of it is undone here.
 //
 // The comparison goes up to the end of the shorter trace, or to what is not the same twice: a
-// system call, a time stamp, a random number.
+// system call, a time stamp, a random number, a load of what somebody else has written meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,10 @@ class TraceComparison {
   TraceComparison(const trace::BlockTable& first, const trace::BlockTable& second)
       : sides_{{first, {}}, {second, {}}} {}
 
+  // Memory that others may write while the engines run, one after the other: the kernel, or
+  // processes that share it.
+  void set_shared(std::vector<GuestRange> ranges) { shared_ = std::move(ranges); }
+
   // Records of one guest thread each, in order, with all values and addresses; `first_name` and
   // `second_name` are the engines'.
   Comparison compare(const char* first_name, std::span<const trace::Word> first,
@@ -55,6 +59,8 @@ class TraceComparison {
     // What it left in a vector register, if its block's record has that: engines may divide code
     // into blocks in other places.
     std::optional<uint64_t> vector;
+    // The same instruction, at work on the same addresses.
+    bool same_place(const Step& other) const;
     bool operator==(const Step& other) const;
   };
   class Walk;
@@ -66,8 +72,10 @@ class TraceComparison {
   };
 
   static std::string describe(const Step& step);
+  bool loads_shared(const Step& step) const;
 
   Side sides_[2];
+  std::vector<GuestRange> shared_;
 };
 
 }  // namespace shadowprof::emu

@@ -41,6 +41,9 @@ struct Mapping {
   // backslash, so a file whose name really holds these four characters looks the same.
   std::string path;
 
+  // What the kernel tells the vdso's functions: its pages are the same in all processes of a time
+  // namespace, and cannot be read from another one.
+  bool is_vvar() const { return path.starts_with("[vvar"); }
   bool operator==(const Mapping&) const = default;
 };
 

@@ -15,6 +15,14 @@ shadow::Budget budget_of(uint64_t instructions) {
   return {.instructions = std::min(instructions, kMostInstructions), .plan = kEverything};
 }
 
+// What the program, other processes and the kernel may write while the engines are at work.
+std::vector<GuestRange> memory_of_several(Tid process) {
+  std::vector<GuestRange> ranges;
+  for (const kernel::Mapping& m : kernel::read_maps(process).value_or(std::vector<kernel::Mapping>{}))
+    if (m.shared || m.is_vvar()) ranges.push_back(m.range);
+  return ranges;
+}
+
 }  // namespace
 
 uint64_t RecordingSink::submit(const trace::Chunk& chunk) {
@@ -52,6 +60,7 @@ std::unique_ptr<shadow::Execution> Verifier::emulator_side(shadow::Replica repli
                                                            shadow::Identity identity,
                                                            uint64_t instructions) {
   interpreted_.clear();
+  comparison_.set_shared(memory_of_several(replica.tracee.tid()));
   return std::make_unique<shadow::EmulatorExecutor>(
       emulator_space_, interpreted_, std::move(replica), identity, budget_of(instructions));
 }

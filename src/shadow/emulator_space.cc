@@ -23,7 +23,7 @@ std::string time_namespace_of(Tid process) {
 const std::vector<kernel::Mapping>& our_vvar() {
   static const std::vector<kernel::Mapping> mappings = [] {
     auto all = kernel::read_maps(Tid(::getpid())).value_or(std::vector<kernel::Mapping>{});
-    std::erase_if(all, [](const kernel::Mapping& m) { return !m.path.starts_with("[vvar"); });
+    std::erase_if(all, [](const kernel::Mapping& m) { return !m.is_vvar(); });
     return all;
   }();
   return mappings;
@@ -49,7 +49,7 @@ std::vector<machine::MemoryArea> memory_areas(Tid process,
   std::vector<machine::MemoryArea> areas;
   for (const kernel::Mapping& m : mappings) {
     machine::MemoryArea area{m.range, m.readable, m.writable, m.path == "[stack]", nullptr};
-    if (m.path.starts_with("[vvar") && same_time) {
+    if (m.is_vvar() && same_time) {
       const auto ours = std::find_if(our_vvar().begin(), our_vvar().end(),
                                      [&](const kernel::Mapping& o) { return o.path == m.path; });
       if (ours != our_vvar().end() && ours->range.size() == m.range.size()) {

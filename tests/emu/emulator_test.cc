@@ -1,56 +1,13 @@
 // SPDX-License-Identifier: MIT
-#include "emu/interpreter/emulator.h"
+#include "guest.h"
 
 #include <doctest/doctest.h>
-
-#include <algorithm>
-#include <vector>
 
 namespace {
 
 using namespace shadowprof;
 
-constexpr GuestAddr kCode{0x400000};
-constexpr GuestAddr kData{0x10000000};
-constexpr uint64_t kDataBytes = uint64_t{1} << 30;
-constexpr uint64_t kPage = limits::kPageBytes;
-
-// A page of code, and much memory that is zero.
-class Guest : public machine::MemorySource, public emu::CodeSource {
- public:
-  Guest(trace::BlockTable& table, std::vector<uint8_t> code)
-      : code_(std::move(code)), module_(table.add_module(module())) {}
-
-  size_t read_some(GuestAddr from, std::span<uint8_t> out) override {
-    std::ranges::fill(out, uint8_t{0});
-    if (from >= kData) return out.size();
-    return fetch(from, out);
-  }
-  emu::CodeRegion region(GuestAddr address) override {
-    emu::CodeRegion region;
-    if (!GuestRange{kCode, kCode + kPage}.contains(address)) return region;
-    region.range = {kCode, kCode + kPage};
-    region.module = module_;
-    return region;
-  }
-  size_t fetch(GuestAddr address, std::span<uint8_t> out) override {
-    const uint64_t at = address - kCode;
-    if (at >= code_.size()) return 0;
-    const size_t size = std::min(out.size(), code_.size() - at);
-    std::copy_n(code_.begin() + static_cast<ptrdiff_t>(at), size, out.begin());
-    return size;
-  }
-
- private:
-  static trace::Module module() {
-    trace::Module module;
-    module.range = {kCode, kCode + kPage};
-    return module;
-  }
-
-  std::vector<uint8_t> code_;
-  ModuleId module_;
-};
+using namespace shadowprof::test;
 
 // rep stosb, then a system call.
 struct Filler {
@@ -63,7 +20,7 @@ struct Filler {
   std::vector<trace::Word> buffer = std::vector<trace::Word>(size_t{1} << 16);
 
   explicit Filler(uint64_t bytes) {
-    memory.set_areas({{{kCode, kCode + kPage}, true, false}, {{kData, kData + kDataBytes}, true, true}});
+    memory.set_areas(Guest::areas());
     emulator.begin(memory, {});
     registers.set_pc(kCode);
     registers.rcx = bytes;
