@@ -37,6 +37,11 @@ class ContextTree {
 
   size_t node_count() const { return nodes_.size(); }
   uint64_t instructions(size_t node) const { return nodes_[node].self; }
+  uint64_t calls(size_t node) const { return nodes_[node].calls; }
+  void set(size_t node, uint64_t instructions, uint64_t calls) {
+    nodes_[node].self = instructions;
+    nodes_[node].calls = calls;
+  }
 
   // `groups`: of samples, by nodes.
   void finish(const TableBuilder& builder, const trace::BlockTable& table,

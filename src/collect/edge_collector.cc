@@ -213,6 +213,7 @@ bool EdgeCollector::State::special(GuestThread*& thread, std::span<const Word> r
   switch (trace::special_kind(record[0])) {
     case trace::SpecialKind::sample_start:
       samples++;
+      sample_began(trace::sample_number(record));
       end_activations(*thread);
       if (options.contexts)
         begin_stack(*thread, payload.subspan(std::min(payload.size(), size_t{2})));

@@ -19,6 +19,7 @@
 #include <memory>
 
 #include "collect/collector.h"
+#include "collect/sample_weights.h"
 
 namespace shadowprof::collect {
 
@@ -29,6 +30,8 @@ struct EdgeCollectorOptions {
   // (`begins_anywhere`) one whose callers are not known.
   bool contexts = false;
   bool begins_anywhere = false;
+  // Of what was sampled, known at finish(). Null: each sample counts as it is.
+  const SampleWeights* weights = nullptr;
 };
 
 class EdgeCollector final : public Collector {

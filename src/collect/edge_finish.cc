@@ -9,31 +9,22 @@ namespace shadowprof::collect {
 
 using trace::RunExit;
 
-void EdgeCollector::State::sample_ended() {
-  if (options.contexts && context_counts.due())
-    context_counts.look(contexts.node_count(),
-                        [&](size_t node) { return contexts.instructions(node); });
-  if (!group_counts.due()) return;
-  pairs.for_each([&](const PairTable::Slot& slot, uint64_t) {
-    const auto [at, added] =
-        pair_numbers.try_emplace(slot.key, static_cast<uint32_t>(pair_counts.size()));
-    if (added) pair_counts.push_back(0);
-    pair_counts[at->second] = slot.count;
-  });
-  const size_t sources = 2 * std::max(table.run_count(), pair_counts.size());
-  group_counts.look(sources, [&](size_t source) {
-    if (source % 2 == 0) return cells.data()[source / 2].count;
-    return source / 2 < pair_counts.size() ? pair_counts[source / 2] : 0;
-  });
-}
-
-void EdgeCollector::State::finish(profile::Profile& into) {
+// What is open ends. Returns the number of instructions.
+uint64_t EdgeCollector::State::close_threads() {
+  uint64_t instructions = 0;
   for (auto& [tid, thread] : threads) {
     make_current(thread);
     if (thread.has_pending && needs_pair(Facts::follow(cells.data()[thread.pending.run].facts)))
       edges_without_target++;
     pop_to(thread, 0, thread.clock);
+    instructions += thread.clock;
   }
+  return instructions;
+}
+
+void EdgeCollector::State::finish(profile::Profile& into) {
+  const uint64_t recorded = close_threads();
+  const uint64_t instructions = options.weights ? weigh_counts() : recorded;
 
   profile::Profile mine;
   TableBuilder builder(table, mine);
@@ -84,7 +75,7 @@ void EdgeCollector::State::finish(profile::Profile& into) {
 
   profile::Coverage& coverage = mine.coverage;
   coverage.samples = samples;
-  for (const auto& [tid, thread] : threads) coverage.instructions_profiled += thread.clock;
+  coverage.instructions_profiled = instructions;
   const std::pair<const char*, uint64_t> events_seen[] = {
       {"returns_without_call", returns_without_call},
       {"calls_too_deep", calls_too_deep},

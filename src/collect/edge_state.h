@@ -153,6 +153,7 @@ struct EdgeCollector::State {
 
   void consume(const trace::Chunk& chunk);
   void finish(profile::Profile& into);
+  uint64_t close_threads();
 
   // Counting (edge_collector.cc).
   template <bool kIdsOnly>
@@ -162,7 +163,14 @@ struct EdgeCollector::State {
   void start_run(uint32_t run);
   bool special(GuestThread*& thread, std::span<const trace::Word> record);
   void find_pairs(const Event* batch, size_t count);
+
+  // Samples (edge_samples.cc).
+  void sample_began(uint64_t number);
   void sample_ended();
+  size_t other_count() const;
+  uint64_t other(size_t i, size_t kind) const;
+  uint64_t weigh_counts();
+  void weigh_contexts(const std::vector<double>& others, uint64_t instructions);
 
   // Calls (call_stack.cc).
   void follow_calls(GuestThread& thread, const Event* batch, size_t count);
@@ -203,9 +211,15 @@ struct EdgeCollector::State {
 
   // Pairs by numbers that stay, and their counts at the last look.
   std::unordered_map<uint64_t, uint32_t> pair_numbers;
-  std::vector<uint64_t> pair_counts;
+  struct PairCount {
+    uint64_t count = 0;
+    uint64_t inclusive = 0;
+  };
+  std::vector<PairCount> pair_counts;
   GroupCounts group_counts;
   GroupCounts context_counts;  // by nodes of `contexts`
+  // What weights need beside these. Most are inclusive: an instruction is in many of them.
+  GroupCounts other_counts{1e-6};
 
   uint64_t samples = 0;
   uint64_t stacks_cut = 0;

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "collect/group_counts.h"
 
+#include <cmath>
+
 namespace shadowprof::collect {
 namespace {
 
 GroupCounts::Group sum_of(const GroupCounts::Group& a, const GroupCounts::Group& b) {
   GroupCounts::Group sum;
   sum.total = a.total + b.total;
+  sum.first = std::min(a.first, b.first);
+  sum.last = std::max(a.last, b.last);
   auto x = a.entries.begin();
   auto y = b.entries.begin();
   while (x != a.entries.end() || y != b.entries.end()) {
@@ -24,6 +28,25 @@ GroupCounts::Group sum_of(const GroupCounts::Group& a, const GroupCounts::Group&
 }
 
 }  // namespace
+
+uint64_t weighted(uint64_t count, double more) {
+  if (count == 0) return 0;
+  return static_cast<uint64_t>(std::max(1LL, std::llround(static_cast<double>(count) + more)));
+}
+
+std::vector<double> GroupCounts::weigh(const SampleWeights& weights, size_t size) {
+  std::vector<double> more(size, 0);
+  for (Group& group : groups_) {
+    const double weight = weights.of(group.first, group.last);
+    group.total *= weight;
+    for (Entry& entry : group.entries) {
+      const auto count = static_cast<double>(entry.count);
+      if (entry.index < size) more[entry.index] += (weight - 1) * count;
+      entry.count = static_cast<uint64_t>(std::llround(weight * count));
+    }
+  }
+  return more;
+}
 
 uint32_t effective_groups(const std::vector<GroupCounts::Group>& groups) {
   double sum = 0;

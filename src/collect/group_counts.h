@@ -6,13 +6,16 @@
 //
 // A group is one sample at first. When there are kMostGroups, neighbours are put together and
 // groups are as many samples longer from there on; so there are between half of that and all of it.
-// In each group the counts that are less than kLeastShare of it are not kept, which bounds memory.
+// In each group the counts that are less than a share of it (kLeastShare) are not kept, which bounds
+// memory. weigh() makes of the groups what they are worth (sample_weights.h).
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
+
+#include "collect/sample_weights.h"
 
 namespace shadowprof::collect {
 
@@ -28,7 +31,17 @@ class GroupCounts {
   struct Group {
     std::vector<Entry> entries;  // by index
     double total = 0;            // of all counts, those that were not kept included
+    uint64_t first = 0;          // sample
+    uint64_t last = 0;
   };
+
+  explicit GroupCounts(double least_share = kLeastShare) : least_share_(least_share) {}
+
+  // A sample has this number.
+  void began(uint64_t number) {
+    first_ = first_ == 0 ? number : std::min(first_, number);
+    last_ = std::max(last_, number);
+  }
 
   // A sample has ended. True: counts must be looked at.
   bool due() { return ++samples_ >= samples_in_group_; }
@@ -39,13 +52,18 @@ class GroupCounts {
     // Threads of one replica end one after the other: what the last ones leave is no group.
     if (group.total == 0 || group.total * kMostGroups < mean_total_) return;
     for (size_t i = 0; i < size; i++) before_[i] = count(i);
+    group.first = std::exchange(first_, 0);
+    group.last = std::exchange(last_, 0);
     mean_total_ += (group.total - mean_total_) / static_cast<double>(groups_.size() + 1);
     groups_.push_back(std::move(group));
     samples_ = 0;
     if (groups_.size() == kMostGroups) halve();
   }
   // The counts have other numbers now.
-  void renumbered() { *this = {}; }
+  void renumbered() { *this = GroupCounts(least_share_); }
+  // Groups count as much as their samples. Returns what each of `size` counts becomes by that, less
+  // what it was.
+  std::vector<double> weigh(const SampleWeights& weights, size_t size);
 
   // Fewer than two: nothing is known.
   const std::vector<Group>& groups() const { return groups_; }
@@ -56,7 +74,7 @@ class GroupCounts {
     before_.resize(std::max(before_.size(), size));
     Group group;
     for (size_t i = 0; i < size; i++) group.total += static_cast<double>(count(i) - before_[i]);
-    const auto least = static_cast<uint64_t>(group.total * kLeastShare) + 1;
+    const auto least = static_cast<uint64_t>(group.total * least_share_) + 1;
     for (size_t i = 0; i < size; i++)
       if (const uint64_t n = count(i) - before_[i]; n >= least)
         group.entries.push_back({static_cast<uint32_t>(i), n});
@@ -64,12 +82,18 @@ class GroupCounts {
   }
   void halve();
 
+  double least_share_;
   std::vector<Group> groups_;
   std::vector<uint64_t> before_;
+  uint64_t first_ = 0;  // sample since the last look
+  uint64_t last_ = 0;
   uint64_t samples_ = 0;
   uint64_t samples_in_group_ = 1;
   double mean_total_ = 0;
 };
+
+// A count that is to be more by `more`, and never none.
+uint64_t weighted(uint64_t count, double more);
 
 // Of how many groups of one size groups of these sizes are worth (Kish): samples grow as a run goes
 // on.

@@ -69,6 +69,11 @@ class PairTable {
     for (size_t i = 0; i < slots_.size(); i++)
       if (slots_[i].key != 0) each(slots_[i], inclusive_[i]);
   }
+  template <typename Change>
+  void change_each(Change change) {
+    for (size_t i = 0; i < slots_.size(); i++)
+      if (slots_[i].key != 0) change(slots_[i], inclusive_[i]);
+  }
 
  private:
   static constexpr size_t kInitialSlots = size_t{1} << 14;

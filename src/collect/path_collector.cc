@@ -404,6 +404,9 @@ void PathCollector::State::drop(Flow& f) {
 bool PathCollector::State::special(Thread*& thread, std::span<const Word> record) {
   switch (trace::special_kind(record[0])) {
     case trace::SpecialKind::sample_start:
+      begin_thread(*thread);
+      group_counts.began(trace::sample_number(record));
+      return true;
     case trace::SpecialKind::sample_end:
       begin_thread(*thread);
       if (options.errors && trace::ends_observation(record) && group_counts.due()) {

@@ -25,6 +25,7 @@
 #include <memory>
 
 #include "collect/collector.h"
+#include "collect/sample_weights.h"
 
 namespace shadowprof::collect {
 
@@ -36,6 +37,7 @@ struct PathCollectorOptions {
   bool whole_threads = false;
   size_t capacity_words = size_t{32} << 20;  // of the table of paths (path_counts.h)
   bool errors = false;                       // of counts, from how they differ between samples
+  const SampleWeights* weights = nullptr;    // as EdgeCollectorOptions says
   bool learn = true;                         // what is often executed (path_automaton.h)
 };
 

@@ -23,6 +23,7 @@ class PathCounts {
     std::span<const uint32_t> list;
     uint64_t count;
     uint32_t from;
+    uint32_t number;  // of the list
   };
   // What an entry takes beside its list, in words.
   static constexpr size_t kEntryWords = 48;
@@ -67,7 +68,7 @@ class PathCounts {
     for (const Entry& e : table_) {
       if (e.count == 0) continue;
       const List& l = lists_[e.list];
-      use(Path{list_of(l), l.carried + e.count, l.from});
+      use(Path{list_of(l), l.carried + e.count, l.from, e.list});
     }
   }
   size_t size() const { return lists_.size(); }

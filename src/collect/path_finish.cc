@@ -46,7 +46,8 @@ std::vector<BlockId> PathCollector::State::blocks_of(std::span<const uint32_t> l
 
 // A path may have several lists. One that is in no group was too rare there: as if each of its
 // executions were an observation.
-void PathCollector::State::fill_errors(const TableBuilder& builder, profile::Tables& tables) const {
+void PathCollector::State::fill_errors(const TableBuilder& builder, uint64_t executions,
+                                       profile::Tables& tables) const {
   const auto& groups = group_counts.groups();
   profile::PathTable& rows = tables.paths;
   std::unordered_map<uint32_t, size_t> row_of_list;
@@ -72,7 +73,7 @@ void PathCollector::State::fill_errors(const TableBuilder& builder, profile::Tab
     squared += group.total * group.total;
   }
   const uint32_t worth = effective_groups(groups);
-  const double all = static_cast<double>(counts.executions());
+  const double all = static_cast<double>(executions);
   for (size_t i = 0; i < rows.size(); i++) {
     const auto count = static_cast<double>(rows[i].count);
     const uint64_t error = sums[i].error(worth, squared, count / all);
@@ -89,23 +90,27 @@ void PathCollector::State::finish(profile::Profile& into) {
   profile::Profile mine;
   const TableBuilder builder(table, mine);
   profile::PathTable& rows = mine.tables.paths;
+  std::vector<double> more(counts.size(), 0);
+  if (options.weights) more = group_counts.weigh(*options.weights, counts.size());
+  uint64_t executions = counts.executions();
   counts.for_each([&](const PathCounts::Path& path) {
     profile::PathRow row;
-    row.count = path.count;
+    row.count = weighted(path.count, more[path.number]);
+    executions += row.count - path.count;
     for (const BlockId b : blocks_of(path.list, row.insns))
       row.blocks.push_back(builder.at(table.block(b)));
     if (path.from != 0) {
       const CallSite& site = sites[path.from - 1];
-      row.from_count = path.count;
+      row.from_count = row.count;
       row.from = builder.at(site.call, site.module);
     }
     rows.push_back(std::move(row));
   });
   profile::normalise(mine.tables);
-  if (options.errors) fill_errors(builder, mine.tables);
+  if (options.errors) fill_errors(builder, executions, mine.tables);
   mine.coverage.paths = {true,
                          options.scope == PathScope::intra,
-                         counts.executions(),
+                         executions,
                          rows.size(),
                          counts.pruned(),
                          counts.error_bound(),

@@ -172,7 +172,8 @@ struct PathCollector::State {
   void drop(Flow& f);
   void begin_thread(Thread& thread);
 
-  void fill_errors(const TableBuilder& builder, profile::Tables& tables) const;
+  void fill_errors(const TableBuilder& builder, uint64_t executions,
+                   profile::Tables& tables) const;
   std::vector<BlockId> blocks_of(std::span<const uint32_t> list, uint64_t& insns) const;
 
   static constexpr size_t kMaxDepth = 1 << 16;

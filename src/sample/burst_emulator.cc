@@ -70,6 +70,7 @@ Status BurstEmulator::begin(shadow::Pause& paused) {
     return true;
   });
   if (interpreted_.empty()) return fail_errno(EAGAIN, "no thread can be interpreted");
+  burst_++;
   return {};
 }
 
@@ -119,7 +120,7 @@ void BurstEmulator::end() {
 
 uint64_t BurstEmulator::conclude() {
   for (Thread& t : done_) {
-    inject::submit_burst(sink_, t.tracee.tid(), ++traces_, t.words);
+    inject::submit_burst(sink_, t.tracee.tid(), burst_, t.words);
   }
   done_.clear();
   view_.clear();

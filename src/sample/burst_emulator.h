@@ -38,6 +38,9 @@ class BurstEmulator : public BurstEngine {
   void forget_program() override;
   BurstTotals totals() const override;
 
+  // Traces of the next burst have this number; else one more than those of the last one.
+  void number_next(uint64_t number) { burst_ = number - 1; }
+
  private:
   struct Thread {
     ptrace::Tracee tracee;
@@ -59,7 +62,7 @@ class BurstEmulator : public BurstEngine {
   std::vector<Thread> done_;        // native again; their records are still to be handed over
   uint64_t instructions_ = 0;       // of this burst
   const char* reason_ = "";         // what the last thread stopped at
-  uint64_t traces_ = 0;
+  uint64_t burst_ = 0;  // its number
   std::map<std::string, uint64_t> stops_;
 };
 

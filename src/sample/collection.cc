@@ -33,13 +33,15 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collectio
         table, collect::EdgeCollectorOptions{.calls = collection.calls,
                                              .errors = collection.sampled,
                                              .contexts = collection.calls,
-                                             .begins_anywhere = collection.sampled}));
+                                             .begins_anywhere = collection.sampled,
+                                             .weights = collection.weights}));
   }
   if (collection.paths) {
     collect::PathCollectorOptions path_options;
     path_options.scope = collection.path_scope;
     path_options.whole_threads = !collection.sampled;
     path_options.errors = collection.sampled;
+    path_options.weights = collection.weights;
     collectors.push_back(std::make_unique<collect::PathCollector>(
         table, path_options));
   }

@@ -9,6 +9,7 @@
 
 #include "collect/collector.h"
 #include "collect/path_collector.h"
+#include "collect/sample_weights.h"
 #include "collect/value_collector.h"
 #include "emu/translator.h"
 #include "profile/profile.h"
@@ -31,6 +32,9 @@ struct Collection {
 
   // The engine counts what executes, so no collector has to.
   bool counted_by_engine = false;
+
+  // How much each sample counts, when the trace has ended. Null: all the same.
+  const collect::SampleWeights* weights = nullptr;
 
   // How often each run was executed, when the trace has ended, where the engine counts that.
   const std::vector<uint64_t>* executions = nullptr;

@@ -17,10 +17,10 @@
 // short ones see more of the program's phases. A typical sample is so long that the second part is
 // a quarter of the first, and not so long that the load leaves room for fewer samples than the budget.
 //
-// Counts are added up as they are, so a sample is the longer the more time it stands for: what has
-// passed since the one before it. In that time it executes the more instructions the faster the
-// program is just then (shadow/engine_clock.h). Else the parts of a program in which samples are
-// dear, and therefore rare, would seem to be smaller than they are.
+// A sample is the longer the more time it stands for: what has passed since the one before it. In that
+// time it executes the more instructions the faster the program is just then
+// (shadow/engine_clock.h). Else the parts of a program in which samples are dear, and therefore
+// rare, would be less known than others. What is uneven nevertheless, collect/sample_weights.h evens out.
 //
 // A second bound is the load: the share of time in which replicas run. Moments are randomised, so
 // that nothing periodic in the program is seen always or never.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sample/sampled_process.h"
 
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -111,11 +112,12 @@ double SampledProcess::fork_cost(const shadow::FaultPrice& price) const {
 Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable& table,
                                                               inject::TraceSink& sink,
                                                               emu::CapturePlan plan,
-                                                              double seconds) {
+                                                              uint64_t number, double seconds) {
   if (!interpreter_ || interpreter_generation_ != program_.generation()) {
     interpreter_ = std::make_unique<BurstEmulator>(table, sink, plan);
     interpreter_generation_ = program_.generation();
   }
+  interpreter_->number_next(number);
   interpreter_->look_at(program_);
   const auto before = Clock::now();
   {
@@ -228,6 +230,14 @@ void SampledProcess::leave() {
     (void)shadow::reap(stopped, syscall_insn_, fork_options_, zombies_);
   }
   program_.detach();
+}
+
+double SampledProcess::used() {
+  clockid_t clock{};
+  timespec now{};
+  if (::clock_getcpuclockid(program_.pid().value, &clock) == 0 && ::clock_gettime(clock, &now) == 0)
+    used_ = static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  return used_;
 }
 
 double SampledProcess::cpu_s(double now) const {

@@ -70,9 +70,9 @@ class SampledProcess {
     uint64_t instructions = 0;
     const char* ended = "budget";  // by what
   };
-  // About so many seconds of interpreting. EAGAIN: the program sleeps.
+  // About so many seconds of interpreting, as the sample of this number. EAGAIN: the program sleeps.
   Result<Interpreted> interpret(trace::BlockTable& table, inject::TraceSink& sink,
-                                emu::CapturePlan plan, double seconds);
+                                emu::CapturePlan plan, uint64_t number, double seconds);
   // One that will not be run.
   void let_die(const shadow::Replica& replica);
   shadow::Identity identity(const shadow::Replica& replica) const {
@@ -117,6 +117,8 @@ class SampledProcess {
 
   // Of the program since it is sampled; from the last look on, as busy as before.
   double cpu_s(double now) const;
+  // Processor time that it has used, exactly; when it has ended, what it had at the last question.
+  double used();
 
  private:
   Status find_calls();
@@ -142,6 +144,7 @@ class SampledProcess {
   double gone_at_ = 0;
   double cpu_at_first_ = 0;
   double cpu_at_last_ = 0;
+  double used_ = 0;
   std::optional<bool> has_processor_quota_;  // once it was asked
   FaultMarks marks_;                         // when it was last looked at
   FaultAccount account_;

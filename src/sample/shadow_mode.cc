@@ -137,12 +137,14 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   trace::BlockTable table;
   Collection collection = request.collection;
   collection.sampled = true;
+  collect::SampleWeights weights;
+  collection.weights = &weights;
   collect::Pipeline pipeline(make_collectors(collection, table, calibration));
   PipelineSink sink(pipeline);
   ShadowRunOptions options = options_of(request, neighbour);
   CodeDirectory directory(request.code_directory, conditions_of(request, profile.run.host));
   if (!request.code_directory.empty()) options.directory = &directory;
-  ShadowRun sampled(table, sink, std::move(programs), options, request.governor, price);
+  ShadowRun sampled(table, sink, weights, std::move(programs), options, request.governor, price);
   serve_first();
   if (request.launch) sampled.let_go();
   sampled.run();
@@ -151,6 +153,7 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   result.warnings = sampled.warnings();
   warn_of_shared_memory(sampled.counts(), result.warnings);
 
+  weights.conclude();
   pipeline.finish(profile);
   if (is_interpreted(sampled.counts(), request)) profile.run.engine = "emulator";
   if (const Verifier* verifier = sampled.verifier()) {

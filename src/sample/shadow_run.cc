@@ -34,10 +34,11 @@ constexpr double kLongestFill = 0.3;
 }  // namespace
 
 ShadowRun::ShadowRun(trace::BlockTable& table, inject::TraceSink& sink,
-                     std::vector<shadow::Program> programs, ShadowRunOptions options,
+                     collect::SampleWeights& weights, std::vector<shadow::Program> programs, ShadowRunOptions options,
                      const GovernorOptions& governor, const shadow::FaultPrice& price)
     : table_(table),
       sink_(sink),
+      weights_(weights),
       options_(options),
       governor_(governor, price),
       later_(governor),

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "collect/sample_weights.h"
 #include "inject/trace_sink.h"
 #include "sample/convergence.h"
 #include "sample/crowding.h"
@@ -84,7 +85,8 @@ struct ShadowRunCounts {
 class ShadowRun {
  public:
   // `programs`: at least one. The first is the one whose end is told.
-  ShadowRun(trace::BlockTable& table, inject::TraceSink& sink,
+  // `weights` is told of each sample.
+  ShadowRun(trace::BlockTable& table, inject::TraceSink& sink, collect::SampleWeights& weights,
             std::vector<shadow::Program> programs, ShadowRunOptions options,
             const GovernorOptions& governor, const shadow::FaultPrice& price);
   ~ShadowRun();
@@ -154,6 +156,7 @@ class ShadowRun {
   bool is_to_be_verified() const;
   bool keeps_log_of(const ProgramRef& program) const;
   void interpret(SampledProcess& program);
+  uint64_t number_of_next(SampledProcess& program);
   void tell_of_bursts(const SampledProcess& program, bool may_fork);
   void tell_of_wait(const SampledProcess& program, double seconds);
   void begin(Sample sample);
@@ -172,6 +175,7 @@ class ShadowRun {
   RunWatch watch_;
   trace::BlockTable& table_;
   inject::TraceSink& sink_;
+  collect::SampleWeights& weights_;
   std::vector<ProgramRef> programs_;  // that live
   ProgramRef first_;
   std::set<Tid> newborn_;  // that have not stopped yet

@@ -118,6 +118,7 @@ void ShadowRun::sample() {
   counts_.forks++;
   sample.log = replicas->front().log;
   sample.budget = budget_of(sample.length);
+  sample.budget.sample_number = number_of_next(*sample.program);
   sample.budget.next = later_samples(sample);
   sample.executor =
       sample.program->make_execution(table_, sink_, std::move(replicas->front()), sample.budget);
@@ -140,17 +141,23 @@ void ShadowRun::tell_of_bursts(const SampledProcess& program, bool may_fork) {
        1e3 * program.fork_cost(price_));
 }
 
+uint64_t ShadowRun::number_of_next(SampledProcess& program) {
+  return weights_.taken(program.program().pid().value, program.used());
+}
+
 // A sample of a program that is not forked.
 void ShadowRun::interpret(SampledProcess& program) {
   const double begun = elapsed();
   const double length = kBurst * jitter(random_);
-  const auto done = program.interpret(table_, sink_, options_.plan, length);
+  const uint64_t number = number_of_next(program);
+  const auto done = program.interpret(table_, sink_, options_.plan, number, length);
   if (!done) {
     counts_.sleeping++;
     return governor_.missed(elapsed());
   }
   counts_.bursts++;
   counts_.instructions += done->instructions;
+  weights_.recorded(number, done->instructions);
   counts_.engine_cpu_s += done->pause;
   counts_.pauses.push_back(done->pause);
   counts_.timeline.push_back(timeline_row(begun, 1, done->instructions, done->pause, done->pause));
@@ -253,6 +260,7 @@ void ShadowRun::finish(Sample& sample) {
   const shadow::ExecutorCounts& done = sample.executor->counts();
   const shadow::Ending& ending = *sample.executor->ending();
   counts_.instructions += done.instructions;
+  weights_.recorded(sample.budget.sample_number, done.instructions);
   counts_.later += done.all_samples() - 1;
   counts_.fragments += done.fragments;
   counts_.misses += done.misses;
@@ -316,7 +324,6 @@ shadow::Budget ShadowRun::budget_of(double length) const {
   shadow::Budget budget;
   budget.plan = options_.plan;
   budget.stacks = options_.stacks;
-  budget.sample_number = counts_.forks;
   budget.price = price_;
   budget.instructions = options_.sample_size;
   if (options_.sample_size != 0) return budget;

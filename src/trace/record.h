@@ -72,6 +72,10 @@ constexpr std::array<Word, 2> gap(GapReason reason) {
 constexpr std::array<Word, 2> sample_end(EndReason reason) {
   return {special_word(SpecialKind::sample_end, 2), static_cast<Word>(reason)};
 }
+// Of a sample_start; 0: it says none.
+constexpr uint64_t sample_number(std::span<const Word> record) {
+  return record.size() < 3 ? 0 : record[1] | static_cast<uint64_t>(record[2]) << 32;
+}
 constexpr bool is_special(Word w) { return (w & kSpecialBit) != 0; }
 constexpr SpecialKind special_kind(Word w) { return static_cast<SpecialKind>(w & 0xff); }
 constexpr uint32_t special_length(Word w) { return (w >> 8) & 0xffff; }

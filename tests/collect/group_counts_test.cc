@@ -11,10 +11,14 @@
 
 #include "collect/group_counts.h"
 #include "collect/path_collector.h"
-#include "synthetic.h"
+#include "sampled.h"
 
 namespace shadowprof::collect {
 namespace {
+
+using test::collected;
+using test::Samples;
+using trace::Word;
 
 TEST_CASE(
     "groups hold what counts grew by, and add up to all of it however many samples there are") {
@@ -54,23 +58,6 @@ TEST_CASE("groups of different sizes are worth fewer groups") {
   CHECK(effective_groups({}) == 0);
   CHECK(effective_groups({{{}, 5}, {{}, 5}, {{}, 5}}) == 3);
   CHECK(effective_groups({{{}, 100}, {{}, 1}, {{}, 1}}) == 1);
-}
-
-using trace::Word;
-using Samples = std::vector<std::vector<Word>>;
-
-template <typename Collector>
-profile::Profile collected(Collector collector, const Samples& samples) {
-  for (const std::vector<Word>& words : samples) {
-    const Word start[] = {trace::special_word(trace::SpecialKind::sample_start, 3), 1, 0};
-    const Word end[] = {trace::special_word(trace::SpecialKind::sample_end, 2), 0};
-    collector.consume({Tid(1), start});
-    collector.consume({Tid(1), words});
-    collector.consume({Tid(1), end});
-  }
-  profile::Profile p;
-  collector.finish(p);
-  return p;
 }
 
 profile::Profile edges_of(const trace::BlockTable& table, const Samples& samples) {

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+//
+// What EdgeCollector knows of each sample: for the errors of its counts, and to count each sample for
+// as much as it stands for.
+#include <algorithm>
+
+#include "collect/edge_state.h"
+
+namespace shadowprof::collect {
+namespace {
+
+// Counts that have no errors, by numbers of runs, blocks, pairs and contexts.
+enum Other : uint8_t { kSite, kEntry, kInvocations, kPair, kContextCalls, kOthers };
+
+}  // namespace
+
+void EdgeCollector::State::sample_began(uint64_t number) {
+  for (GroupCounts* counts : {&group_counts, &context_counts, &other_counts}) counts->began(number);
+}
+
+void EdgeCollector::State::sample_ended() {
+  if (options.contexts && context_counts.due())
+    context_counts.look(contexts.node_count(),
+                        [&](size_t node) { return contexts.instructions(node); });
+  const bool others_due = options.weights && other_counts.due();
+  if (!group_counts.due() && !others_due) return;
+  pairs.for_each([&](const PairTable::Slot& slot, uint64_t inclusive) {
+    const auto [at, added] =
+        pair_numbers.try_emplace(slot.key, static_cast<uint32_t>(pair_counts.size()));
+    if (added) pair_counts.emplace_back();
+    pair_counts[at->second] = {slot.count, inclusive};
+  });
+  const size_t sources = 2 * std::max(table.run_count(), pair_counts.size());
+  group_counts.look(sources, [&](size_t source) {
+    if (source % 2 == 0) return cells.data()[source / 2].count;
+    return source / 2 < pair_counts.size() ? pair_counts[source / 2].count : 0;
+  });
+  if (others_due)
+    other_counts.look(other_count(), [&](size_t i) { return other(i / kOthers, i % kOthers); });
+}
+
+size_t EdgeCollector::State::other_count() const {
+  return kOthers * std::max({table.run_count(), table.block_count(), pair_counts.size(),
+                             contexts.node_count()});
+}
+
+uint64_t EdgeCollector::State::other(size_t i, size_t kind) const {
+  switch (kind) {
+    case kSite:
+      return i < table.run_count() ? sites.data()[i].inclusive : 0;
+    case kEntry:
+      return i < table.block_count() ? entries.data()[i].inclusive : 0;
+    case kInvocations:
+      return i < table.block_count() ? entries.data()[i].other_invocations : 0;
+    case kPair:
+      return i < pair_counts.size() ? pair_counts[i].inclusive : 0;
+    default:
+      return i < contexts.node_count() ? contexts.calls(i) : 0;
+  }
+}
+
+// Of all, what samples are worth. Returns the number of instructions.
+uint64_t EdgeCollector::State::weigh_counts() {
+  const SampleWeights& weights = *options.weights;
+  const size_t sources = 2 * std::max(table.run_count(), pair_counts.size());
+  const std::vector<double> more = group_counts.weigh(weights, sources);
+  const std::vector<double> others = other_counts.weigh(weights, other_count());
+  uint64_t instructions = 0;
+  for (uint32_t id = 0; id < table.run_count(); id++) {
+    Cell& cell = cells.data()[id];
+    CallSite& site = sites.data()[id];
+    cell.count = weighted(cell.count, more[2 * id]);
+    site.inclusive = weighted(site.inclusive, others[kOthers * id + kSite]);
+    instructions += cell.count * table.run(RunId(id)).insns;
+  }
+  for (uint32_t id = 0; id < table.block_count(); id++) {
+    EntryState& entry = entries.data()[id];
+    entry.inclusive = weighted(entry.inclusive, others[kOthers * id + kEntry]);
+    entry.other_invocations =
+        weighted(entry.other_invocations, others[kOthers * id + kInvocations]);
+  }
+  pairs.change_each([&](PairTable::Slot& slot, uint64_t& inclusive) {
+    const auto number = pair_numbers.find(slot.key);
+    if (number == pair_numbers.end()) return;
+    slot.count = weighted(slot.count, more[2 * number->second + 1]);
+    inclusive = weighted(inclusive, others[kOthers * number->second + kPair]);
+  });
+  weigh_contexts(others, instructions);
+  return instructions;
+}
+
+// Together they have all instructions, so what was rounded is the largest one's.
+void EdgeCollector::State::weigh_contexts(const std::vector<double>& others,
+                                          uint64_t instructions) {
+  const size_t nodes = contexts.node_count();
+  const std::vector<double> more = context_counts.weigh(*options.weights, nodes);
+  size_t largest = 0;
+  uint64_t sum = 0;
+  for (size_t node = 0; node < nodes; node++) {
+    const uint64_t calls = weighted(contexts.calls(node), others[kOthers * node + kContextCalls]);
+    contexts.set(node, weighted(contexts.instructions(node), more[node]), calls);
+    sum += contexts.instructions(node);
+    if (contexts.instructions(node) > contexts.instructions(largest)) largest = node;
+  }
+  if (sum == 0) return;
+  const uint64_t rest = sum - contexts.instructions(largest);
+  contexts.set(largest, instructions - std::min(instructions, rest), contexts.calls(largest));
+}
+
+}  // namespace shadowprof::collect
