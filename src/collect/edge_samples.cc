@@ -4,6 +4,7 @@
 // as much as it stands for.
 #include <algorithm>
 
+#include "collect/edge_errors.h"
 #include "collect/edge_state.h"
 
 namespace shadowprof::collect {
@@ -22,21 +23,27 @@ void EdgeCollector::State::sample_ended() {
   if (options.contexts && context_counts.due())
     context_counts.look(contexts.node_count(),
                         [&](size_t node) { return contexts.instructions(node); });
+  const bool due = group_counts.due();
   const bool others_due = options.weights && other_counts.due();
-  if (!group_counts.due() && !others_due) return;
+  if (!due && !others_due) return;
   pairs.for_each([&](const PairTable::Slot& slot, uint64_t inclusive) {
     const auto [at, added] =
         pair_numbers.try_emplace(slot.key, static_cast<uint32_t>(pair_counts.size()));
     if (added) pair_counts.emplace_back();
     pair_counts[at->second] = {slot.count, inclusive};
   });
-  const size_t sources = 2 * std::max(table.run_count(), pair_counts.size());
-  group_counts.look(sources, [&](size_t source) {
-    if (source % 2 == 0) return cells.data()[source / 2].count;
-    return source / 2 < pair_counts.size() ? pair_counts[source / 2].count : 0;
-  });
+  if (due)
+    group_counts.look(source_count(), [&](size_t source) {
+      if (source % 2 == 0) return cells.data()[source / 2].count;
+      return source / 2 < pair_counts.size() ? pair_counts[source / 2].count : 0;
+    });
   if (others_due)
     other_counts.look(other_count(), [&](size_t i) { return other(i / kOthers, i % kOthers); });
+}
+
+// As EdgeErrors numbers them.
+size_t EdgeCollector::State::source_count() const {
+  return 2 * std::max(table.run_count(), pair_counts.size());
 }
 
 size_t EdgeCollector::State::other_count() const {
@@ -62,14 +69,13 @@ uint64_t EdgeCollector::State::other(size_t i, size_t kind) const {
 // Of all, what samples are worth. Returns the number of instructions.
 uint64_t EdgeCollector::State::weigh_counts() {
   const SampleWeights& weights = *options.weights;
-  const size_t sources = 2 * std::max(table.run_count(), pair_counts.size());
-  const std::vector<double> more = group_counts.weigh(weights, sources);
+  const std::vector<double> more = group_counts.weigh(weights, source_count());
   const std::vector<double> others = other_counts.weigh(weights, other_count());
   uint64_t instructions = 0;
   for (uint32_t id = 0; id < table.run_count(); id++) {
     Cell& cell = cells.data()[id];
     CallSite& site = sites.data()[id];
-    cell.count = weighted(cell.count, more[2 * id]);
+    cell.count = weighted(cell.count, more[EdgeErrors::run_source(id)]);
     site.inclusive = weighted(site.inclusive, others[kOthers * id + kSite]);
     instructions += cell.count * table.run(RunId(id)).insns;
   }
@@ -82,7 +88,7 @@ uint64_t EdgeCollector::State::weigh_counts() {
   pairs.change_each([&](PairTable::Slot& slot, uint64_t& inclusive) {
     const auto number = pair_numbers.find(slot.key);
     if (number == pair_numbers.end()) return;
-    slot.count = weighted(slot.count, more[2 * number->second + 1]);
+    slot.count = weighted(slot.count, more[EdgeErrors::pair_source(number->second)]);
     inclusive = weighted(inclusive, others[kOthers * number->second + kPair]);
   });
   weigh_contexts(others, instructions);

@@ -167,6 +167,7 @@ struct EdgeCollector::State {
   // Samples (edge_samples.cc).
   void sample_began(uint64_t number);
   void sample_ended();
+  size_t source_count() const;
   size_t other_count() const;
   uint64_t other(size_t i, size_t kind) const;
   uint64_t weigh_counts();
