@@ -3,8 +3,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/limits.h"
 #include "base/reserved_memory.h"
+#include "kernel/control_groups.h"
 #include "kernel/proc.h"
 
 namespace shadowprof::sample {
@@ -46,6 +49,13 @@ bool may_be_promised_twice(Tid process) {
   const auto pages = kernel::read_statm(process);
   if (!memory || !pages || memory->committed > memory->commit_limit) return false;
   return pages->data * limits::kPageBytes <= (memory->commit_limit - memory->committed) / 2;
+}
+
+bool may_have_another_thread(Tid process) {
+  constexpr uint64_t kLeft = 32;
+  constexpr uint64_t kLeastShare = 4;  // of a small bound, the share that is left: one part of so many
+  const auto bound = kernel::thread_bound(process);
+  return !bound || bound->left() > std::min(kLeft, bound->most / kLeastShare);
 }
 
 }  // namespace shadowprof::sample

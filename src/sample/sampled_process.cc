@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "kernel/proc.h"
-#include "kernel/processor_quota.h"
+#include "kernel/control_groups.h"
 #include "shadow/emulator_executor.h"
 #include "shadow/executor.h"
 

@@ -157,7 +157,7 @@ class ShadowRun {
   bool keeps_log_of(const ProgramRef& program) const;
   void interpret(SampledProcess& program);
   uint64_t number_of_next(SampledProcess& program);
-  void tell_of_bursts(const SampledProcess& program, bool may_fork);
+  void tell_of_bursts(const SampledProcess& program, const char* no_fork);
   void tell_of_wait(const SampledProcess& program, double seconds);
   void begin(Sample sample);
   void begin_verification(std::vector<shadow::Replica> replicas, Sample sample);

@@ -35,9 +35,15 @@ constexpr double kBurst = 0.002;  // seconds
 // With --verify, one of so many is verified.
 constexpr uint64_t kSamplesOfAVerified = 4;
 
-constexpr const char* kNoPromise =
-    "a replica would take too much of the memory that the kernel may still promise "
-    "(vm.overcommit_memory is 2)";
+// Why this program is not forked; null: it may be.
+const char* why_no_fork(Tid program) {
+  if (!may_be_promised_twice(program))
+    return "a replica would take too much of the memory that the kernel may still promise "
+           "(vm.overcommit_memory is 2)";
+  if (!may_have_another_thread(program))
+    return "a replica would take one of the last threads that a control group may have (pids.max)";
+  return nullptr;
+}
 
 // ": read: sentence", as far as there is something to say.
 std::string describe(const shadow::Ending& ending) {
@@ -71,10 +77,10 @@ void ShadowRun::sample() {
   settle_accounts();
   if (now < governor_.next_sample()) return;
   const double wait = governor_.seconds_until_affordable(sample.program->fork_cost(price_), now);
-  const bool may_fork = may_be_promised_twice(sample.program->program().pid());
-  interprets_ = (wait > kSeldom || !may_fork) && options_.may_interpret && samples_.empty();
+  const char* no_fork = why_no_fork(sample.program->program().pid());
+  interprets_ = (wait > kSeldom || no_fork) && options_.may_interpret && samples_.empty();
   if (interprets_) {
-    tell_of_bursts(*sample.program, may_fork);
+    tell_of_bursts(*sample.program, no_fork);
     return interpret(*sample.program);
   }
   if (wait > 0) {
@@ -85,8 +91,8 @@ void ShadowRun::sample() {
     counts_.no_memory++;
     return governor_.missed(now);
   }
-  if (!may_fork || memory_is_short() || !sample.program->make_space(options_.engine, table_)) {
-    if (!may_fork) watch_.warn_once(kNoPromise);
+  if (no_fork || memory_is_short() || !sample.program->make_space(options_.engine, table_)) {
+    if (no_fork) watch_.warn_once(no_fork);
     counts_.refused++;
     return governor_.missed(now);
   }
@@ -134,9 +140,9 @@ void ShadowRun::tell_of_wait(const SampledProcess& program, double seconds) {
       1e3 * program.fork_cost(price_), seconds));
 }
 
-void ShadowRun::tell_of_bursts(const SampledProcess& program, bool may_fork) {
+void ShadowRun::tell_of_bursts(const SampledProcess& program, const char* no_fork) {
   if (std::exchange(told_of_forks_, true)) return;
-  if (!may_fork) return info("{}; it is profiled in bursts", kNoPromise);
+  if (no_fork) return info("{}; it is profiled in bursts", no_fork);
   info("a fork may cost the program {:.0f} ms: until the budget pays for that it is profiled in bursts",
        1e3 * program.fork_cost(price_));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "kernel/processor_quota.h"
+#include "kernel/control_groups.h"
 
 #include <doctest/doctest.h>
 #include <stdlib.h>
@@ -29,6 +29,11 @@ class Groups {
     std::ofstream(path) << text;
   }
   bool bound(std::string_view groups) const { return has_processor_quota(groups, root_.string()); }
+  // Threads that it may still have; -1: any number.
+  int64_t left(std::string_view groups) const {
+    const auto bound = thread_bound(groups, root_.string());
+    return bound ? static_cast<int64_t>(bound->left()) : -1;
+  }
 
  private:
   fs::path root_;
@@ -57,9 +62,33 @@ TEST_CASE("so is one of the first version of control groups") {
   CHECK_FALSE(groups.bound("5:cpuset:/c\n"));
 }
 
+TEST_CASE("the group that has the fewest threads left decides") {
+  const Groups groups;
+  groups.write("a/pids.max", "100\n");
+  groups.write("a/pids.current", "90\n");
+  groups.write("a/b/pids.max", "max\n");
+  groups.write("a/b/pids.current", "20\n");
+  groups.write("a/b/c/pids.max", "8\n");
+  groups.write("a/b/c/pids.current", "9\n");
+  groups.write("d/pids.max", "8\n");
+  CHECK(groups.left("0::/a\n") == 10);
+  CHECK(groups.left("0::/a/b\n") == 10);
+  CHECK(groups.left("0::/a/b/c\n") == 0);
+  CHECK(groups.left("0::/d\n") == -1);
+  CHECK(groups.left("0::/\n") == -1);
+  groups.write("pids/x/pids.max", "50\n");
+  groups.write("pids/x/pids.current", "7\n");
+  CHECK(groups.left("8:pids:/x/y\n0::/a\n") == 10);
+  CHECK(groups.left("8:pids:/x/y\n0::/\n") == 43);
+  CHECK(groups.left("8:cpu:/x\n") == -1);
+}
+
 TEST_CASE("what is not understood bounds nothing") {
   const Groups groups;
-  for (const char* text : {"", "\n", "::", "0:", "x", "0::"}) CHECK_FALSE(groups.bound(text));
+  for (const char* text : {"", "\n", "::", "0:", "x", "0::"}) {
+    CHECK_FALSE(groups.bound(text));
+    CHECK(groups.left(text) == -1);
+  }
 }
 
 }  // namespace
