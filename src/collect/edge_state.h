@@ -220,7 +220,7 @@ struct EdgeCollector::State {
   GroupCounts group_counts;
   GroupCounts context_counts;  // by nodes of `contexts`
   // What weights need beside these. Most are inclusive: an instruction is in many of them.
-  GroupCounts other_counts{1e-6};
+  GroupCounts other_counts{5e-6};
 
   uint64_t samples = 0;
   uint64_t stacks_cut = 0;

@@ -58,9 +58,15 @@ uint32_t effective_groups(const std::vector<GroupCounts::Group>& groups) {
   return squares == 0 ? 0 : static_cast<uint32_t>(sum * sum / squares * (1 + 1e-9));
 }
 
+void GroupCounts::keep_largest(Group& group) const {
+  const uint64_t least = least_of(group);
+  std::erase_if(group.entries, [least](const Entry& entry) { return entry.count < least; });
+  group.entries.shrink_to_fit();
+}
+
 void GroupCounts::halve() {
   for (size_t i = 0; i < kMostGroups / 2; i++)
-    groups_[i] = sum_of(groups_[2 * i], groups_[2 * i + 1]);
+    keep_largest(groups_[i] = sum_of(groups_[2 * i], groups_[2 * i + 1]));
   groups_.resize(kMostGroups / 2);
   samples_in_group_ *= 2;
   mean_total_ *= 2;

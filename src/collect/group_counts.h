@@ -74,12 +74,16 @@ class GroupCounts {
     before_.resize(std::max(before_.size(), size));
     Group group;
     for (size_t i = 0; i < size; i++) group.total += static_cast<double>(count(i) - before_[i]);
-    const auto least = static_cast<uint64_t>(group.total * least_share_) + 1;
+    const uint64_t least = least_of(group);
     for (size_t i = 0; i < size; i++)
       if (const uint64_t n = count(i) - before_[i]; n >= least)
         group.entries.push_back({static_cast<uint32_t>(i), n});
     return group;
   }
+  uint64_t least_of(const Group& group) const {
+    return static_cast<uint64_t>(group.total * least_share_) + 1;
+  }
+  void keep_largest(Group& group) const;
   void halve();
 
   double least_share_;
