@@ -90,12 +90,12 @@ void PathCollector::State::finish(profile::Profile& into) {
   profile::Profile mine;
   const TableBuilder builder(table, mine);
   profile::PathTable& rows = mine.tables.paths;
-  std::vector<double> more(counts.size(), 0);
+  std::vector<double> more;
   if (options.weights) more = group_counts.weigh(*options.weights, counts.size());
   uint64_t executions = counts.executions();
   counts.for_each([&](const PathCounts::Path& path) {
     profile::PathRow row;
-    row.count = weighted(path.count, more[path.number]);
+    row.count = more.empty() ? path.count : weighted(path.count, more[path.number]);
     executions += row.count - path.count;
     for (const BlockId b : blocks_of(path.list, row.insns))
       row.blocks.push_back(builder.at(table.block(b)));

@@ -9,8 +9,8 @@
 #include <chrono>
 #include <utility>
 
-#include "kernel/proc.h"
 #include "kernel/control_groups.h"
+#include "kernel/proc.h"
 #include "shadow/emulator_executor.h"
 #include "shadow/executor.h"
 
