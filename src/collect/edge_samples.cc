@@ -95,22 +95,28 @@ uint64_t EdgeCollector::State::weigh_counts() {
   return instructions;
 }
 
-// Together they have all instructions, so what was rounded is the largest one's.
+// Together they have all instructions: what was rounded, or too little to be known of each sample, is
+// shared out in proportion.
 void EdgeCollector::State::weigh_contexts(const std::vector<double>& others,
                                           uint64_t instructions) {
   const size_t nodes = contexts.node_count();
   const std::vector<double> more = context_counts.weigh(*options.weights, nodes);
-  size_t largest = 0;
   uint64_t sum = 0;
   for (size_t node = 0; node < nodes; node++) {
     const uint64_t calls = weighted(contexts.calls(node), others[kOthers * node + kContextCalls]);
     contexts.set(node, weighted(contexts.instructions(node), more[node]), calls);
     sum += contexts.instructions(node);
-    if (contexts.instructions(node) > contexts.instructions(largest)) largest = node;
   }
   if (sum == 0) return;
-  const uint64_t rest = sum - contexts.instructions(largest);
-  contexts.set(largest, instructions - std::min(instructions, rest), contexts.calls(largest));
+  const long double scale = static_cast<long double>(instructions) / static_cast<long double>(sum);
+  uint64_t up_to = 0, given = 0;
+  for (size_t node = 0; node < nodes; node++) {
+    up_to += contexts.instructions(node);
+    const auto part = static_cast<uint64_t>(static_cast<long double>(up_to) * scale);
+    const uint64_t due = up_to == sum ? instructions : std::min(part, instructions);
+    contexts.set(node, due - given, contexts.calls(node));
+    given = due;
+  }
 }
 
 }  // namespace shadowprof::collect

@@ -69,7 +69,6 @@ void GroupCounts::halve() {
     keep_largest(groups_[i] = sum_of(groups_[2 * i], groups_[2 * i + 1]));
   groups_.resize(kMostGroups / 2);
   samples_in_group_ *= 2;
-  mean_total_ *= 2;
 }
 
 }  // namespace shadowprof::collect

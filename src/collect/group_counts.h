@@ -48,13 +48,13 @@ class GroupCounts {
   // Then: count number i, of `size`, is count(i) now.
   template <typename Count>
   void look(size_t size, Count count) {
+    // Threads of one sample end one after the other: what the last ones leave is no group.
+    if (first_ == 0) return;
     Group group = grown_since(size, count);
-    // Threads of one replica end one after the other: what the last ones leave is no group.
-    if (group.total == 0 || group.total * kMostGroups < mean_total_) return;
+    if (group.total == 0) return;
     for (size_t i = 0; i < size; i++) before_[i] = count(i);
     group.first = std::exchange(first_, 0);
     group.last = std::exchange(last_, 0);
-    mean_total_ += (group.total - mean_total_) / static_cast<double>(groups_.size() + 1);
     groups_.push_back(std::move(group));
     samples_ = 0;
     if (groups_.size() == kMostGroups) halve();
@@ -93,7 +93,6 @@ class GroupCounts {
   uint64_t last_ = 0;
   uint64_t samples_ = 0;
   uint64_t samples_in_group_ = 1;
-  double mean_total_ = 0;
 };
 
 // A count that is to be more by `more`, and never none.

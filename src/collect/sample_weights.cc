@@ -6,15 +6,44 @@
 #include <map>
 
 namespace shadowprof::collect {
+namespace {
+
+constexpr size_t kMostCodes = 1024;
+constexpr double kRounding = 1e-9;  // what is not further apart (squared) is the same
+
+// Squared.
+template <typename A, typename B>
+double distance(const A& a, const B& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); i++) {
+    const double d = static_cast<double>(a[i]) - static_cast<double>(b[i]);
+    sum += d * d;
+  }
+  return sum;
+}
+
+}  // namespace
 
 uint64_t SampleWeights::taken(int64_t program, double used) {
   samples_.push_back({program, used});
   return samples_.size();
 }
 
-void SampleWeights::recorded(uint64_t number, uint64_t instructions) {
+// Samples end in about the order in which they began.
+void SampleWeights::recorded(uint64_t number, uint64_t instructions,
+                             const trace::CodeShares& code) {
   if (number == 0 || number > samples_.size()) return;
   samples_[number - 1].instructions += instructions;
+  if (instructions == 0 || number % one_of_ != 0) return;
+  Code seen{number};
+  for (size_t i = 0; i < code.size(); i++) {
+    seen.shares[i] = static_cast<float>(code[i]) / static_cast<float>(instructions);
+  }
+  const auto after = [](uint64_t n, const Code& c) { return n < c.number; };
+  codes_.insert(std::upper_bound(codes_.begin(), codes_.end(), number, after), seen);
+  if (codes_.size() <= kMostCodes) return;
+  one_of_ *= 2;
+  std::erase_if(codes_, [&](const Code& c) { return c.number % one_of_ != 0; });
 }
 
 // That each sample stands for. The first and the last of a program stand for as much on their outer
@@ -45,8 +74,45 @@ std::vector<double> SampleWeights::times() const {
   return times;
 }
 
+// b of the header's formula.
+double SampleWeights::belief(const std::vector<double>& stands_for) const {
+  double seconds = 0, instructions = 0;
+  std::map<int64_t, std::vector<const Code*>> of_program;
+  for (const Code& c : codes_) {
+    const Sample& sample = samples_[c.number - 1];
+    seconds += stands_for[c.number - 1];
+    instructions += static_cast<double>(sample.instructions);
+    of_program[sample.program].push_back(&c);
+  }
+  if (seconds == 0) return 0;
+  std::array<double, trace::kCodeCells> by_time{}, by_instructions{};
+  for (const Code& c : codes_) {
+    const double time = stands_for[c.number - 1] / seconds;
+    const double part = static_cast<double>(samples_[c.number - 1].instructions) / instructions;
+    for (size_t i = 0; i < c.shares.size(); i++) {
+      by_time[i] += time * static_cast<double>(c.shares[i]);
+      by_instructions[i] += part * static_cast<double>(c.shares[i]);
+    }
+  }
+  // Half of the squared distance of two is the variance of one.
+  double chance = 0;
+  for (const auto& [program, own] : of_program) {
+    for (size_t i = 0; i < own.size(); i++) {
+      const double time = stands_for[own[i]->number - 1] / seconds;
+      double variance = own.size() == 1 ? distance(own[i]->shares, by_time) : 0;
+      const double near = i > 0 && i + 1 < own.size() ? 4 : 2;
+      if (i > 0) variance += distance(own[i]->shares, own[i - 1]->shares) / near;
+      if (i + 1 < own.size()) variance += distance(own[i]->shares, own[i + 1]->shares) / near;
+      chance += time * time * variance;
+    }
+  }
+  const double apart = distance(by_time, by_instructions);
+  return apart > chance + kRounding ? 1 - chance / apart : 0;
+}
+
 void SampleWeights::conclude() {
   const std::vector<double> stands_for = times();
+  believed_ = belief(stands_for);
   double seconds = 0, instructions = 0;
   for (size_t i = 0; i < samples_.size(); i++) {
     seconds += stands_for[i];
@@ -58,7 +124,7 @@ void SampleWeights::conclude() {
     const auto own = static_cast<double>(samples_[i].instructions);
     if (own == 0) continue;
     const double worth = stands_for[i] / own * (instructions / seconds);
-    samples_[i].weight = std::clamp(std::pow(worth, kBelieved), 1 / kMost, kMost);
+    samples_[i].weight = std::pow(worth, believed_);
     weighted += samples_[i].weight * own;
   }
   if (weighted == 0) return;

@@ -204,7 +204,7 @@ void Stepper::end_burst() {
 
 uint64_t Stepper::conclude_burst() {
   for (Thread& t : done_) {
-    submit_burst(sink_, t.tracee.tid(), ++traces_, t.words);
+    submit_burst(sink_, t.tracee.tid(), trace::sample_start(++traces_), t.words);
   }
   done_.clear();
   return steps_ - std::exchange(steps_before_, steps_);

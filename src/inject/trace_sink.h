@@ -18,10 +18,10 @@ class TraceSink {
   virtual bool done(uint64_t ticket) = 0;
 };
 
-// The whole of a thread's part in a burst, whose records are `words`: written before this returns.
-inline void submit_burst(TraceSink& sink, Tid thread, uint64_t number,
+// The whole of a thread's part in a burst, whose records are `words`, behind the record that begins a
+// sample: written before this returns.
+inline void submit_burst(TraceSink& sink, Tid thread, std::span<const trace::Word> start,
                          std::vector<trace::Word>& words) {
-  const auto start = trace::sample_start(number);
   const auto end = trace::sample_end(trace::EndReason::left_engine);
   words.insert(words.begin(), start.begin(), start.end());
   words.insert(words.end(), end.begin(), end.end());

@@ -101,11 +101,13 @@ MemoryView::Page* MemoryView::fetch_again(GuestAddr at, Page& page) {
 
 // The pages around it come with it as far as none of them has ever been here.
 MemoryView::Page* MemoryView::fetch_group(GuestAddr at, const MemoryArea& area) {
-  const uint64_t group = number_of(at) / kGroupPages * kGroupPages;
-  const uint64_t first = std::max(group, number_of(area.range.start));
-  const uint64_t end = std::min(group + kGroupPages, number_of(area.range.end));
   uint64_t from = number_of(at);
   uint64_t to = from + 1;
+  const bool is_alone = !pages_.contains(from - 1) && !pages_.contains(to);
+  const uint64_t size = is_alone ? 1 : kGroupPages;
+  const uint64_t group = from / size * size;
+  const uint64_t first = std::max(group, number_of(area.range.start));
+  const uint64_t end = std::min(group + size, number_of(area.range.end));
   while (from > first && !pages_.contains(from - 1)) from--;
   while (to < end && !pages_.contains(to)) to++;
   const uint64_t wanted = to - from;

@@ -47,6 +47,9 @@ class MemoryView {
   // other ones now, are forgotten.
   void set_areas(std::vector<MemoryArea> areas);
 
+  // Null: nothing is mapped there. Of an address below a stack that may grow, the stack.
+  const MemoryArea* area_of(GuestAddr address) const;
+
   // Where the page that holds `address` is. Null: it may not be accessed so. For writing it counts
   // as written from then on. The place is valid until the page is forgotten or changed.
   uint8_t* page(GuestAddr address, bool for_writing);
@@ -78,7 +81,6 @@ class MemoryView {
     bool written = false;
     bool own = true;  // not in place
   };
-  const MemoryArea* area_of(GuestAddr address) const;
   Page* find_or_fetch(GuestAddr page, const MemoryArea& area);
   Page* fetch_again(GuestAddr at, Page& page);
   Page* fetch_group(GuestAddr at, const MemoryArea& area);

@@ -66,12 +66,21 @@ Status BurstEmulator::begin(shadow::Pause& paused) {
       return false;
     Thread t{thread.tracee, thread.registers};
     if (!t.tracee.get_extended_state_if_alive(t.extended)) return false;
+    if (stacks_) copy_stack(t);
     interpreted_.push_back(std::move(t));
     return true;
   });
   if (interpreted_.empty()) return fail_errno(EAGAIN, "no thread can be interpreted");
   burst_++;
   return {};
+}
+
+void BurstEmulator::copy_stack(Thread& t) {
+  const GuestAddr pointer(t.registers.rsp);
+  const machine::MemoryArea* area = view_.area_of(pointer);
+  if (!area) return;
+  t.first = t.registers;
+  t.stack = std::make_unique<shadow::StackCopy>(*source_, pointer, area->range);
 }
 
 bool BurstEmulator::owns(Tid tid) const {
@@ -91,11 +100,9 @@ bool BurstEmulator::work() {
   interpreted_.pop_front();
   emu::Emulator& emulator = space_.emulator();
   emulator.load(t.registers, t.extended);
-  const size_t used = t.words.size();
-  t.words.resize(used + kTurnWords);
-  const emu::Stopped stopped =
-      emulator.run(std::span(t.words).subspan(used), kTurnInstructions, kTurnNews);
-  t.words.resize(used + stopped.words);
+  const std::span<trace::Word> buffer = space_.buffer(0).first(kTurnWords);
+  const emu::Stopped stopped = emulator.run(buffer, kTurnInstructions, kTurnNews);
+  t.words.insert(t.words.end(), buffer.begin(), buffer.begin() + static_cast<ptrdiff_t>(stopped.words));
   instructions_ += stopped.instructions;
   stops_[name_of(stopped.reason)]++;
   if (stopped.reason == emu::StopReason::budget || stopped.reason == emu::StopReason::buffer_full) {
@@ -118,10 +125,18 @@ void BurstEmulator::end() {
   interpreted_.clear();
 }
 
+// Its thread is native again.
+void BurstEmulator::submit(Thread& t) {
+  shadow::CallStack stack;
+  if (t.stack) stack = space_.unwinder().unwind(*t.stack, t.first);
+  (void)trace::count_instructions(space_.table(), t.words, shares_);
+  const auto start = shadow::start_of_trace(burst_, stacks_ ? &stack : nullptr);
+  inject::submit_burst(sink_, t.tracee.tid(), start, t.words);
+}
+
 uint64_t BurstEmulator::conclude() {
-  for (Thread& t : done_) {
-    inject::submit_burst(sink_, t.tracee.tid(), burst_, t.words);
-  }
+  shares_ = {};
+  for (Thread& t : done_) submit(t);
   done_.clear();
   view_.clear();
   source_.reset();

@@ -6,7 +6,8 @@
 // have no effect on it but time.
 //
 // Threads take turns of a few ten thousand instructions. A thread's part ends at its first system
-// call, whose result nobody knows; then it goes on natively at once.
+// call, whose result nobody knows; then it goes on natively at once. Who called it is found when it
+// runs again, from a copy of its stack.
 #pragma once
 
 #include <deque>
@@ -16,13 +17,16 @@
 #include "inject/trace_sink.h"
 #include "sample/burst_engine.h"
 #include "shadow/emulator_space.h"
+#include "shadow/stack_copy.h"
+#include "trace/code_shares.h"
 
 namespace shadowprof::sample {
 
 class BurstEmulator : public BurstEngine {
  public:
-  BurstEmulator(trace::BlockTable& table, inject::TraceSink& sink, emu::CapturePlan plan)
-      : space_(table), sink_(sink), plan_(plan) {}
+  // `stacks`: traces begin with call stacks.
+  BurstEmulator(trace::BlockTable& table, inject::TraceSink& sink, emu::CapturePlan plan, bool stacks)
+      : space_(table), sink_(sink), plan_(plan), stacks_(stacks) {}
 
   void look_at(shadow::Program& program) override;
   Status begin(shadow::Pause& paused) override;
@@ -38,6 +42,8 @@ class BurstEmulator : public BurstEngine {
   void forget_program() override;
   BurstTotals totals() const override;
 
+  // Instructions of the last burst that was concluded, by code.
+  const trace::CodeShares& shares() const { return shares_; }
   // Traces of the next burst have this number; else one more than those of the last one.
   void number_next(uint64_t number) { burst_ = number - 1; }
 
@@ -46,21 +52,27 @@ class BurstEmulator : public BurstEngine {
     ptrace::Tracee tracee;
     ptrace::Registers registers;  // of the interpreted future; its own stay as they are
     ptrace::ExtendedState extended{};
+    ptrace::Registers first{};  // those that it was stopped with
+    std::unique_ptr<shadow::StackCopy> stack{};
     std::vector<trace::Word> words{};
   };
 
   Status learn(Tid thread);
+  void copy_stack(Thread& t);
   void retire(Thread& t);
+  void submit(Thread& t);
 
   shadow::EmulatorSpace space_;
   inject::TraceSink& sink_;
   emu::CapturePlan plan_;
+  bool stacks_;
   std::unique_ptr<machine::MemorySource> source_;  // of one burst
   machine::MemoryView view_;
   std::optional<uint64_t> mapped_;  // pages that the process had mapped when its maps were read
   std::deque<Thread> interpreted_;  // the next one first
   std::vector<Thread> done_;        // native again; their records are still to be handed over
   uint64_t instructions_ = 0;       // of this burst
+  trace::CodeShares shares_{};
   const char* reason_ = "";         // what the last thread stopped at
   uint64_t burst_ = 0;  // its number
   std::map<std::string, uint64_t> stops_;

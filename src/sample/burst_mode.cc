@@ -69,7 +69,8 @@ std::unique_ptr<BurstEngine> make_engine(const BurstModeRequest& request, trace:
     case BurstEngineKind::step:
       return std::make_unique<BurstStep>(table, sink);
     case BurstEngineKind::emulator:
-      return std::make_unique<BurstEmulator>(table, sink, request.collection.plan());
+      return std::make_unique<BurstEmulator>(table, sink, request.collection.plan(),
+                                             request.collection.calls);
     case BurstEngineKind::translator:
       break;
   }

@@ -17,7 +17,7 @@ constexpr double kMemory = 0.75;  // of what is known, from one window to the ne
 
 }  // namespace
 
-void Convergence::sampled(const shadow::CodeShares& instructions) {
+void Convergence::sampled(const trace::CodeShares& instructions) {
   const auto sum = static_cast<double>(
       std::accumulate(instructions.begin(), instructions.end(), uint64_t{0}));
   if (sum <= 0) return;

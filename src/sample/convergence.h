@@ -3,7 +3,7 @@
 // Do samples still change the profile? A program that goes on doing the same is known after some of
 // them: then fewer are taken. When it begins to do something else, they are as many as before.
 //
-// Code is hashed into a few dozen cells (shadow::CodeShares). Samples are compared as windows of
+// Code is hashed into a few dozen cells (trace::CodeShares). Samples are compared as windows of
 // several, because a single one sees one moment. The distance of two windows is half the sum of the
 // differences of their cells' shares: 0, the same code; 1, nothing in common.
 #pragma once
@@ -12,14 +12,14 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "shadow/code_shares.h"
+#include "trace/code_shares.h"
 
 namespace shadowprof::sample {
 
 class Convergence {
  public:
   // Instructions of a sample, by cell. One without any says nothing.
-  void sampled(const shadow::CodeShares& instructions);
+  void sampled(const trace::CodeShares& instructions);
 
   // So many times less often than the budget allows are samples needed: 1 to kMostPatience.
   double patience() const { return patience_; }
@@ -31,7 +31,7 @@ class Convergence {
   static constexpr double kMostPatience = 4;
 
  private:
-  using Shares = std::array<double, std::tuple_size_v<shadow::CodeShares>>;
+  using Shares = std::array<double, std::tuple_size_v<trace::CodeShares>>;
   void end_window();
 
   Shares window_{};

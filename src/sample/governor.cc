@@ -22,8 +22,11 @@ constexpr double kMostGrowth = 8;  // from one typical length to the next
 constexpr double kGrowingShare = 0.25;
 // Seconds, whose budget may be spent before they have passed, if it is enough.
 constexpr double kLent = 10;
-// Of the budget, while forks are too dear.
-constexpr double kSpentMeanwhile = 0.5;
+// Of the budget, for samples without a fork.
+constexpr double kUnforkedShare = 0.5;
+// Of these, between forks: forks that are closer together leave no gap.
+constexpr double kShortestFillGap = 0.25;
+constexpr double kFirstFillerCost = 0.001;
 // Of the typical length, the lengths of samples that stand for less time than others, or more.
 constexpr double kLeastPart = 0.1;
 constexpr double kMostPart = 4;
@@ -61,6 +64,7 @@ void Governor::sampled(double now, const SampleCost& sample) {
   last_cost_ = cost() - cost_before;
   active_ += sample.lifetime;
   choose_next(now);
+  choose_next_filler(now);
   choose_length(sample);
 }
 
@@ -68,7 +72,7 @@ void Governor::sampled(double now, const SampleCost& sample) {
 // last one if that was dearer, as in a program that grows.
 void Governor::choose_next(double now) {
   const auto n = static_cast<double>(samples_);
-  const double expected_cost = std::max(cost() / n, last_cost_);
+  const double expected_cost = std::max((cost() - fillers_cost_) / n, last_cost_);
   const double expected_life = active_ / n;
   const auto unfinished = static_cast<double>(pending_ + 1);
   const double by_budget = (cost() + unfinished * expected_cost) / options_.max_overhead;
@@ -122,9 +126,26 @@ void Governor::faulted(double count) {
 
 void Governor::interpreted(double now, double pause) {
   pause_ += pause;
-  const double pace = pause / (kSpentMeanwhile * options_.max_overhead);
+  const double pace = pause / (kUnforkedShare * options_.max_overhead);
   next_ = std::max(now + pace * jitter(random_), cost() / options_.max_overhead + options_.delay);
   if (options_.frequency > 0) next_ = std::max(next_, now + 1 / options_.frequency);
+}
+
+void Governor::filled(double now, double pause) {
+  if (pause > 0) {
+    pause_ += pause;
+    fillers_cost_ += pause;
+    fillers_++;
+    wait(cost() / options_.max_overhead + options_.delay);
+  }
+  choose_next_filler(now);
+}
+
+void Governor::choose_next_filler(double now) {
+  const double mean =
+      fillers_ == 0 ? kFirstFillerCost : fillers_cost_ / static_cast<double>(fillers_);
+  const double pace = mean / (kUnforkedShare * options_.max_overhead);
+  next_filler_ = now + std::max(pace, kShortestFillGap) * jitter(random_);
 }
 
 double Governor::seconds_until_affordable(double cost, double now) const {

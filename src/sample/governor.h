@@ -22,6 +22,10 @@
 // (shadow/engine_clock.h). Else the parts of a program in which samples are dear, and therefore
 // rare, would be less known than others. What is uneven nevertheless, collect/sample_weights.h evens out.
 //
+// Where forks are dear they are far apart. The gaps are filled with short samples that take no fork
+// (burst_emulator.h), for half of the budget: what a program does can be known only from when it was
+// looked at, and few instructions of many moments say more than many of few.
+//
 // A second bound is the load: the share of time in which replicas run. Moments are randomised, so
 // that nothing periodic in the program is seen always or never.
 //
@@ -67,6 +71,10 @@ class Governor {
   void faulted(double count);
   // It was not forked, but stood still for a sample. What is not spent so is saved up for a fork.
   void interpreted(double now, double pause);
+  // The earliest moment for such a sample between two that it is forked for.
+  double next_filler() const { return next_filler_; }
+  // It was taken; or not, if it took no time.
+  void filled(double now, double pause);
   // Until the budget bears a sample that may cost so much; 0: it does. Some seconds' is lent to one
   // that costs no more than that.
   double seconds_until_affordable(double cost, double now) const;
@@ -92,6 +100,7 @@ class Governor {
  private:
   double cost() const { return pause_ + fault_cost_ + contention_ + log_; }
   void choose_next(double now);
+  void choose_next_filler(double now);
   void choose_length(const SampleCost& sample);
 
   GovernorOptions options_;
@@ -108,6 +117,9 @@ class Governor {
   double last_cost_ = 0;
   double active_ = 0;
   double next_ = 0;
+  double next_filler_ = 0;
+  double fillers_cost_ = 0;  // of the pauses
+  uint64_t fillers_ = 0;
   double stands_from_ = 0;  // the next sample for the time since then
   double length_;           // of a typical one
   uint64_t lengths_seen_ = 0;

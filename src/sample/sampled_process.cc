@@ -111,13 +111,12 @@ double SampledProcess::fork_cost(const shadow::FaultPrice& price) const {
 
 Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable& table,
                                                               inject::TraceSink& sink,
-                                                              emu::CapturePlan plan,
-                                                              uint64_t number, double seconds) {
+                                                              const shadow::Budget& budget) {
   if (!interpreter_ || interpreter_generation_ != program_.generation()) {
-    interpreter_ = std::make_unique<BurstEmulator>(table, sink, plan);
+    interpreter_ = std::make_unique<BurstEmulator>(table, sink, budget.plan, budget.stacks);
     interpreter_generation_ = program_.generation();
   }
-  interpreter_->number_next(number);
+  interpreter_->number_next(budget.sample_number);
   interpreter_->look_at(program_);
   const auto before = Clock::now();
   {
@@ -128,13 +127,14 @@ Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable&
     SP_TRY(interpreter_->begin(stopped));
   }
   const auto begun = Clock::now();
-  while (seconds_since(begun) < seconds && interpreter_->work()) {
+  while (seconds_since(begun) < budget.seconds && interpreter_->work()) {
   }
   Interpreted done;
   if (interpreter_->is_over()) done.ended = interpreter_->reason();
   interpreter_->end();
   done.pause = seconds_since(before);
   done.instructions = interpreter_->conclude();
+  done.shares = interpreter_->shares();
   return done;
 }
 

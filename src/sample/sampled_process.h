@@ -68,11 +68,12 @@ class SampledProcess {
   struct Interpreted {
     double pause = 0;  // seconds
     uint64_t instructions = 0;
+    trace::CodeShares shares{};
     const char* ended = "budget";  // by what
   };
-  // About so many seconds of interpreting, as the sample of this number. EAGAIN: the program sleeps.
+  // About as many seconds of interpreting as the budget says. EAGAIN: the program sleeps.
   Result<Interpreted> interpret(trace::BlockTable& table, inject::TraceSink& sink,
-                                emu::CapturePlan plan, uint64_t number, double seconds);
+                                const shadow::Budget& budget);
   // One that will not be run.
   void let_die(const shadow::Replica& replica);
   shadow::Identity identity(const shadow::Replica& replica) const {

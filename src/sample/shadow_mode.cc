@@ -42,7 +42,7 @@ void fill_stops(const ShadowRun& sampled, profile::Overhead& overhead) {
 
 // Most of it.
 bool is_interpreted(const ShadowRunCounts& counts, const ShadowModeRequest& request) {
-  return request.engine == Engine::emulator || counts.bursts > counts.forks;
+  return request.engine == Engine::emulator || 2 * counts.interpreted > counts.instructions;
 }
 
 SampledRun describe(const ShadowRun& sampled, const ShadowModeRequest& request) {
@@ -60,11 +60,13 @@ SampledRun describe(const ShadowRun& sampled, const ShadowModeRequest& request) 
   done.sampling = {
       {"translated_ahead", counts.ahead},        {"waited_for_memory", counts.no_memory},
       {"most_shadows", counts.most_shadows},     {"windows", convergence.windows()},
-      {"windows_alike", convergence.agreeing()}, {"phase_changes", convergence.changes()}};
+      {"windows_alike", convergence.agreeing()}, {"phase_changes", convergence.changes()},
+      {"bursts", counts.bursts}};
   done.translation_s = counts.translation_s;
-  done.instructions = counts.instructions;
+  // What an interpreter takes says nothing of the program.
+  done.guest_s = counts.guest_s;
+  done.instructions = counts.instructions - (done.guest_s > 0 ? counts.interpreted : 0);
   done.engine_cpu_s = counts.engine_cpu_s;
-  if (counts.bursts == 0) done.guest_s = counts.guest_s;
   done.slow_down = is_interpreted(counts, request) ? kEmulatorSlowDown : kSlowDown;
   return done;
 }

@@ -79,6 +79,10 @@ void ShadowRun::run() {
       continue;
     }
     if (options_.prefill && samples_.empty() && !interprets_ && fill_ahead()) continue;
+    if (may_fill_gaps() && elapsed() >= governor_.next_filler()) {
+      fill_gap();
+      continue;
+    }
     wait_until(next_event());
   }
   end_replicas();
@@ -92,6 +96,7 @@ void ShadowRun::run() {
 double ShadowRun::next_event() const {
   double next = elapsed() + kLongestWait;
   if (has_room()) next = std::min(next, governor_.next_sample());
+  if (may_fill_gaps()) next = std::min(next, governor_.next_filler());
   if (options_.duration > 0) next = std::min(next, options_.duration);
   const bool looks = options_.prefill && samples_.empty() && !interprets_;
   if (looks) next = std::min(next, looks_.next());

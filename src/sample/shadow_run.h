@@ -8,6 +8,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -57,6 +58,7 @@ struct ShadowRunCounts {
   uint64_t later = 0;  // samples of replicas that had given one
   uint64_t bursts = 0;  // samples without a fork
   uint64_t instructions = 0;
+  uint64_t interpreted = 0;  // of them, in bursts
   uint64_t fragments = 0;
   uint64_t misses = 0;
   uint64_t looks = 0;  // at program counters, for translating ahead
@@ -155,7 +157,10 @@ class ShadowRun {
   void sample();
   bool is_to_be_verified() const;
   bool keeps_log_of(const ProgramRef& program) const;
-  void interpret(SampledProcess& program);
+  std::optional<double> interpret(SampledProcess& program);
+  void burst(SampledProcess& program);
+  void fill_gap();
+  bool may_fill_gaps() const;
   uint64_t number_of_next(SampledProcess& program);
   void tell_of_bursts(const SampledProcess& program, const char* no_fork);
   void tell_of_wait(const SampledProcess& program, double seconds);

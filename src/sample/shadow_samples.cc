@@ -31,7 +31,7 @@ constexpr double kSeldom = 1;
 // How often faults are counted that come between samples.
 constexpr double kSettleEvery = 0.5;
 // Of a program that is not forked, how long a sample is.
-constexpr double kBurst = 0.002;  // seconds
+constexpr double kBurst = 0.001;  // seconds
 // With --verify, one of so many is verified.
 constexpr uint64_t kSamplesOfAVerified = 4;
 
@@ -81,7 +81,7 @@ void ShadowRun::sample() {
   interprets_ = (wait > kSeldom || no_fork) && options_.may_interpret && samples_.empty();
   if (interprets_) {
     tell_of_bursts(*sample.program, no_fork);
-    return interpret(*sample.program);
+    return burst(*sample.program);
   }
   if (wait > 0) {
     if (wait > kSeldom && !options_.may_interpret) tell_of_wait(*sample.program, wait);
@@ -151,26 +151,51 @@ uint64_t ShadowRun::number_of_next(SampledProcess& program) {
   return weights_.taken(program.program().pid().value, program.used());
 }
 
-// A sample of a program that is not forked.
-void ShadowRun::interpret(SampledProcess& program) {
+// A sample of a program that is not forked. Nothing: it sleeps.
+std::optional<double> ShadowRun::interpret(SampledProcess& program) {
   const double begun = elapsed();
-  const double length = kBurst * jitter(random_);
-  const uint64_t number = number_of_next(program);
-  const auto done = program.interpret(table_, sink_, options_.plan, number, length);
+  shadow::Budget budget;
+  budget.plan = options_.plan;
+  budget.stacks = options_.stacks;
+  budget.seconds = kBurst * jitter(random_);
+  budget.sample_number = number_of_next(program);
+  const auto done = program.interpret(table_, sink_, budget);
   if (!done) {
     counts_.sleeping++;
-    return governor_.missed(elapsed());
+    return std::nullopt;
   }
   counts_.bursts++;
   counts_.instructions += done->instructions;
-  weights_.recorded(number, done->instructions);
+  counts_.interpreted += done->instructions;
+  weights_.recorded(budget.sample_number, done->instructions, done->shares);
   counts_.engine_cpu_s += done->pause;
   counts_.pauses.push_back(done->pause);
   counts_.timeline.push_back(timeline_row(begun, 1, done->instructions, done->pause, done->pause));
   counts_.ended[done->ended]++;
   detail("burst {}: {} instructions interpreted, {:.2f} ms, ended by {}", counts_.bursts,
          done->instructions, 1e3 * done->pause, done->ended);
-  governor_.interpreted(elapsed(), done->pause);
+  return done->pause;
+}
+
+// Instead of a fork that it cannot afford.
+void ShadowRun::burst(SampledProcess& program) {
+  const auto pause = interpret(program);
+  if (!pause) return governor_.missed(elapsed());
+  governor_.interpreted(elapsed(), *pause);
+}
+
+// Forks are far apart: what the program does between them.
+void ShadowRun::fill_gap() {
+  const ProgramRef program = choose();
+  const auto pause = program ? interpret(*program) : std::nullopt;
+  governor_.filled(elapsed(), pause.value_or(0));
+}
+
+// Not where samples are asked for one by one, or by their size.
+bool ShadowRun::may_fill_gaps() const {
+  const bool is_free = options_.later_samples && options_.sample_size == 0;
+  return is_free && options_.may_interpret && counts_.moments != 0 && samples_.empty() &&
+         !interprets_;
 }
 
 // The first sample, and then one of a few.
@@ -266,7 +291,7 @@ void ShadowRun::finish(Sample& sample) {
   const shadow::ExecutorCounts& done = sample.executor->counts();
   const shadow::Ending& ending = *sample.executor->ending();
   counts_.instructions += done.instructions;
-  weights_.recorded(sample.budget.sample_number, done.instructions);
+  weights_.recorded(sample.budget.sample_number, done.instructions, done.shares);
   counts_.later += done.all_samples() - 1;
   counts_.fragments += done.fragments;
   counts_.misses += done.misses;

@@ -140,7 +140,9 @@ void EmulatorExecutor::store() {
 void EmulatorExecutor::submit_buffer() {
   if (used_ == 0) return;
   counts_.drains++;
-  tickets_[buffer_] = sink_.submit({stream(current_), space_.buffer(buffer_).first(used_)});
+  const std::span<const trace::Word> words = space_.buffer(buffer_).first(used_);
+  (void)trace::count_instructions(space_.table(), words, counts_.shares);
+  tickets_[buffer_] = sink_.submit({stream(current_), words});
   buffer_ = (buffer_ + 1) % EmulatorSpace::kBuffers;
   used_ = 0;
   sink_.wait(tickets_[buffer_]);

@@ -32,7 +32,7 @@ const std::vector<kernel::Mapping>& our_vvar() {
 }  // namespace
 
 EmulatorSpace::EmulatorSpace(trace::BlockTable& table)
-    : code_(Tid(), table), emulator_(table, code_) {
+    : table_(table), code_(Tid(), table), emulator_(table, code_) {
   code_.distrust_generated_code();
   for (auto& buffer : buffers_) buffer.resize(limits::kTraceBufferBytes / sizeof(trace::Word));
 }

@@ -25,11 +25,13 @@ class EmulatorSpace {
   const emu::Emulator& emulator() const { return emulator_; }
   inject::GuestCode& code() { return code_; }
   StackUnwinder& unwinder() { return unwinder_; }
+  const trace::BlockTable& table() const { return table_; }
   // One sample at a time fills them.
   static constexpr size_t kBuffers = 2;
   std::span<trace::Word> buffer(size_t which) { return buffers_[which]; }
 
  private:
+  const trace::BlockTable& table_;
   inject::GuestCode code_;
   emu::Emulator emulator_;
   StackUnwinder unwinder_;

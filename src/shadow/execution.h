@@ -23,9 +23,9 @@
 #include "base/result.h"
 #include "emu/translator.h"
 #include "ptrace/wait_status.h"
-#include "shadow/code_shares.h"
 #include "shadow/engine_clock.h"
 #include "shadow/outcome.h"
+#include "trace/code_shares.h"
 #include "trace/record.h"
 
 namespace shadowprof::shadow {
@@ -41,7 +41,7 @@ struct ExecutorCounts {
   uint64_t private_pages = 0;
   double translation_s = 0;
   std::map<unsigned, uint64_t> by_number;
-  CodeShares shares{};
+  trace::CodeShares shares{};
 
   uint64_t all_samples() const { return samples + (ended_between ? 0 : 1); }
   // Of the replica, for the tracer.

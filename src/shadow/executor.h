@@ -113,7 +113,6 @@ class Executor : public Execution {
   bool take_buffer(uint64_t cursor);
   void drain(uint64_t cursor);
   void choose_start();
-  uint64_t count_instructions(std::span<const trace::Word> words);
   void begin_trace(const Registers& guest);
   void append(std::span<const trace::Word> words);
   bool make_room(size_t bytes);

@@ -15,12 +15,6 @@ constexpr size_t kLeastChunkBytes = 4 * 4 * limits::kMaxRecordWords;
 // That a replica records, roughly.
 constexpr double kBytesPerSecond = 1e9;
 
-// Numbers that follow one another are spread (Knuth's multiplicative hash).
-size_t cell_of(RunId run) {
-  static_assert(std::tuple_size_v<CodeShares> == 64);
-  return (run.value * 2654435769u) >> 26;
-}
-
 }  // namespace
 
 bool Executor::tickets_done() const {
@@ -51,20 +45,6 @@ void Executor::choose_start() {
   cursor_ = start_;
 }
 
-uint64_t Executor::count_instructions(std::span<const trace::Word> words) {
-  uint64_t sum = 0;
-  trace::Reader reader(table_, words);
-  for (;;) {
-    const auto record = reader.next();
-    if (!record || !*record) return sum;
-    if ((*record)->special()) continue;
-    const RunId run = (*record)->run();
-    const uint32_t insns = table_.run(run).insns;
-    counts_.shares[cell_of(run)] += insns;
-    sum += insns;
-  }
-}
-
 // Hands over what was recorded up to `cursor`; the other buffer is the present one then. False:
 // that is still being read.
 bool Executor::take_buffer(uint64_t cursor) {
@@ -84,7 +64,7 @@ void Executor::drain(uint64_t cursor) {
   const auto* words = reinterpret_cast<const trace::Word*>(host + (start_ - slot_->guest));
   const size_t count = (cursor - start_) / sizeof(trace::Word);
   const uint64_t before = counts_.instructions;
-  counts_.instructions += count_instructions({words, count});
+  counts_.instructions += trace::count_instructions(table_, {words, count}, counts_.shares);
   if (counts_.instructions > before) {
     bytes_per_instruction_ =
         static_cast<double>(cursor - start_) / static_cast<double>(counts_.instructions - before);
@@ -126,7 +106,7 @@ void Executor::finish_trace(uint64_t cursor, std::span<const trace::Word> last_w
   const auto* words = reinterpret_cast<const trace::Word*>(slot_->host + (start_ - slot_->guest));
   const size_t count = (cursor - start_) / sizeof(trace::Word);
   if (count > 0) {
-    counts_.instructions += count_instructions({words, count});
+    counts_.instructions += trace::count_instructions(table_, {words, count}, counts_.shares);
     tickets_[buffer_] = sink_.submit({stream(current_), {words, count}});
   }
   for (size_t i = 0; i < threads_.size(); i++) {

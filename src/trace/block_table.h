@@ -107,6 +107,9 @@ struct Slot {
   uint16_t insn;  // index of the instruction within the run (over all its blocks)
 };
 
+// Code is hashed into so many cells (code_shares.h).
+inline constexpr size_t kCodeCells = 64;
+
 struct Run {
   uint32_t insns = 0;          // executed by the whole run
   uint16_t words = 1;          // 4-byte words of its record, the id included
@@ -114,6 +117,7 @@ struct Run {
   uint8_t block_count = 1;
   bool captures = false;       // its fragment's translation writes slots (this run's may be none)
   bool recorded = true;        // false: only counted, so its id is in no trace
+  uint8_t cell = 0;            // of its start
   BlockId first_block;         // == blocks(run)[0]: where the run starts
   uint32_t blocks_index = 0;   // into the table's list of run blocks
   uint32_t slots_index = 0;

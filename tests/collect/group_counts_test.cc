@@ -29,6 +29,7 @@ TEST_CASE(
     for (uint64_t s = 0; s < samples; s++) {
       counts[0] += 1000;
       counts[1] += s % 2 == 0 ? 500 : 0;
+      groups.began(s + 1);
       if (groups.due()) groups.look(counts.size(), [&](size_t i) { return counts[i]; });
     }
     CHECK(groups.groups().size() >= std::min<uint64_t>(samples, GroupCounts::kMostGroups / 2));
@@ -46,7 +47,11 @@ TEST_CASE(
 TEST_CASE("what the last thread of a replica leaves is part of the next group") {
   std::vector<uint64_t> counts(1, 0);
   GroupCounts groups;
-  for (const uint64_t more : {0u, 100'000u, 3u, 100'000u, 1u}) {
+  // 0: another thread of the sample before.
+  const std::pair<uint64_t, uint64_t> parts[] = {
+      {1, 0}, {2, 100'000}, {0, 3}, {3, 100'000}, {0, 1}};
+  for (const auto& [number, more] : parts) {
+    if (number != 0) groups.began(number);
     counts[0] += more;
     if (groups.due()) groups.look(1, [&](size_t i) { return counts[i]; });
   }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
+#include "sample/convergence.h"
+
 #include <doctest/doctest.h>
 
 #include <random>
-
-#include "sample/convergence.h"
 
 namespace shadowprof::sample {
 namespace {
 
 // A sample of a program that spends its time in a few cells behind `first`, give or take `noise`.
-shadow::CodeShares sample(size_t first, uint64_t noise, std::mt19937& random) {
-  shadow::CodeShares shares{};
+trace::CodeShares sample(size_t first, uint64_t noise, std::mt19937& random) {
+  trace::CodeShares shares{};
   for (size_t i = 0; i < 8; i++) shares[first + i] = 100'000 + random() % (noise + 1);
   return shares;
 }

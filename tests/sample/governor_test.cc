@@ -91,6 +91,50 @@ TEST_CASE("half of the budget is saved while a program is not forked") {
   CHECK(governor.estimated_share(now) > 0.004);
 }
 
+// Samples that cost so much each, and what fits between them, for a minute.
+struct Filled {
+  Governor governor{{}, {}};
+  double now = 0;
+  int forks = 0;
+  int fillers = 0;
+
+  explicit Filled(double fork) {
+    while (now < 60) {
+      now = governor.next_sample();
+      if (forks != 0 && governor.next_filler() < now) {
+        now = governor.next_filler();
+        governor.filled(now, 0.001);
+        fillers++;
+      } else {
+        SampleCost cost;
+        cost.pause = fork;
+        governor.sampled(now, cost);
+        forks++;
+      }
+    }
+  }
+};
+
+TEST_CASE("gaps between dear forks are filled, for half of the budget") {
+  const Filled dear(0.02);
+  CHECK(dear.governor.estimated_share(dear.now) < 0.0105);
+  CHECK(dear.governor.estimated_share(dear.now) > 0.008);
+  CHECK(dear.forks > 10);
+  CHECK(dear.fillers > 180);
+  CHECK(dear.fillers < 310);
+}
+
+TEST_CASE("forks that are close together leave no gap") {
+  CHECK(Filled(0.0003).fillers == 0);
+}
+
+TEST_CASE("a filler that was not taken is tried again later") {
+  Governor governor({}, {});
+  governor.filled(5, 0);
+  CHECK(governor.next_filler() > 5.1);
+  CHECK(governor.estimated_share(5) == 0);
+}
+
 TEST_CASE("a frequency is not exceeded while a program is not forked") {
   GovernorOptions options;
   options.frequency = 10;
