@@ -159,9 +159,10 @@ double neighbour_cost() {
   double cost = measure(memory, cpus->second);
   const double used = seconds_of_this_thread() - used_before;
   // Somebody whom we do not see may have slowed down one of the processors for these milliseconds.
-  // Where others wait for them it is left at that: they would wait for us.
+  // Where others wait for them it is looked at once more and no longer: they would wait for us.
   const bool is_quiet = std::chrono::duration<double>(Clock::now() - begun).count() < kQuiet * used;
-  for (int again = 0; is_quiet && again < kTries && cost > kCredible; again++) {
+  const int tries = is_quiet ? kTries : 1;
+  for (int again = 0; again < tries && cost > kCredible; again++) {
     std::this_thread::sleep_for(kPause);
     cost = std::min(cost, measure(memory, cpus->second));
   }
