@@ -9,7 +9,7 @@ namespace {
 GroupCounts::Group sum_of(const GroupCounts::Group& a, const GroupCounts::Group& b) {
   GroupCounts::Group sum;
   sum.total = a.total + b.total;
-  sum.first = std::min(a.first, b.first);
+  sum.first = a.first;
   sum.last = std::max(a.last, b.last);
   auto x = a.entries.begin();
   auto y = b.entries.begin();
@@ -62,6 +62,10 @@ void GroupCounts::keep_largest(Group& group) const {
   const uint64_t least = least_of(group);
   std::erase_if(group.entries, [least](const Entry& entry) { return entry.count < least; });
   group.entries.shrink_to_fit();
+}
+
+void GroupCounts::add_to_last(const Group& group) {
+  groups_.back() = sum_of(groups_.back(), group);
 }
 
 void GroupCounts::halve() {

@@ -48,15 +48,15 @@ class GroupCounts {
   // Then: count number i, of `size`, is count(i) now.
   template <typename Count>
   void look(size_t size, Count count) {
-    // Threads of one sample end one after the other: what the last ones leave is no group.
-    if (first_ == 0) return;
     Group group = grown_since(size, count);
     if (group.total == 0) return;
     for (size_t i = 0; i < size; i++) before_[i] = count(i);
+    samples_ = 0;
+    // Threads of one sample end one after the other.
+    if (first_ == 0 && !groups_.empty()) return add_to_last(group);
     group.first = std::exchange(first_, 0);
     group.last = std::exchange(last_, 0);
     groups_.push_back(std::move(group));
-    samples_ = 0;
     if (groups_.size() == kMostGroups) halve();
   }
   // The counts have other numbers now.
@@ -84,6 +84,7 @@ class GroupCounts {
     return static_cast<uint64_t>(group.total * least_share_) + 1;
   }
   void keep_largest(Group& group) const;
+  void add_to_last(const Group& group);
   void halve();
 
   double least_share_;

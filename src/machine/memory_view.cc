@@ -12,7 +12,7 @@ namespace shadowprof::machine {
 namespace {
 
 constexpr size_t kPage = limits::kPageBytes;
-constexpr uint64_t kGroupPages = 4;  // fetched together
+constexpr uint64_t kGroupPages = 4;  // fetched together where one of them has a neighbour
 constexpr size_t kArenaBytes = size_t{4} << 20;
 constexpr size_t kKeptArenas = 4;  // from one use of a view to the next
 // How far below its mapping a stack is extended; the program's own limit is not known here.

@@ -124,17 +124,21 @@ void Governor::faulted(double count) {
   if (samples_ != 0) wait(this->cost() / options_.max_overhead + options_.delay);
 }
 
-void Governor::interpreted(double now, double pause) {
-  pause_ += pause;
-  const double pace = pause / (kUnforkedShare * options_.max_overhead);
+double Governor::pay(const SampleCost& unforked) {
+  pause_ += unforked.pause;
+  contention_ += unforked.contention;
+  return unforked.pause + unforked.contention;
+}
+
+void Governor::interpreted(double now, const SampleCost& sample) {
+  const double pace = pay(sample) / (kUnforkedShare * options_.max_overhead);
   next_ = std::max(now + pace * jitter(random_), cost() / options_.max_overhead + options_.delay);
   if (options_.frequency > 0) next_ = std::max(next_, now + 1 / options_.frequency);
 }
 
-void Governor::filled(double now, double pause) {
-  if (pause > 0) {
-    pause_ += pause;
-    fillers_cost_ += pause;
+void Governor::filled(double now, const SampleCost& sample) {
+  if (const double paid = pay(sample); paid > 0) {
+    fillers_cost_ += paid;
     fillers_++;
     wait(cost() / options_.max_overhead + options_.delay);
   }

@@ -70,11 +70,11 @@ class Governor {
   // The program took so many page faults more for samples that had ended.
   void faulted(double count);
   // It was not forked, but stood still for a sample. What is not spent so is saved up for a fork.
-  void interpreted(double now, double pause);
+  void interpreted(double now, const SampleCost& cost);
   // The earliest moment for such a sample between two that it is forked for.
   double next_filler() const { return next_filler_; }
-  // It was taken; or not, if it took no time.
-  void filled(double now, double pause);
+  // It was taken; or not, if it cost nothing.
+  void filled(double now, const SampleCost& cost);
   // Until the budget bears a sample that may cost so much; 0: it does. Some seconds' is lent to one
   // that costs no more than that.
   double seconds_until_affordable(double cost, double now) const;
@@ -101,6 +101,7 @@ class Governor {
   double cost() const { return pause_ + fault_cost_ + contention_ + log_; }
   void choose_next(double now);
   void choose_next_filler(double now);
+  double pay(const SampleCost& unforked);
   void choose_length(const SampleCost& sample);
 
   GovernorOptions options_;
@@ -118,7 +119,7 @@ class Governor {
   double active_ = 0;
   double next_ = 0;
   double next_filler_ = 0;
-  double fillers_cost_ = 0;  // of the pauses
+  double fillers_cost_ = 0;
   uint64_t fillers_ = 0;
   double stands_from_ = 0;  // the next sample for the time since then
   double length_;           // of a typical one

@@ -157,7 +157,7 @@ class ShadowRun {
   void sample();
   bool is_to_be_verified() const;
   bool keeps_log_of(const ProgramRef& program) const;
-  std::optional<double> interpret(SampledProcess& program);
+  std::optional<SampleCost> interpret(SampledProcess& program);
   void burst(SampledProcess& program);
   void fill_gap();
   bool may_fill_gaps() const;

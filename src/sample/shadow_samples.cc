@@ -152,8 +152,9 @@ uint64_t ShadowRun::number_of_next(SampledProcess& program) {
 }
 
 // A sample of a program that is not forked. Nothing: it sleeps.
-std::optional<double> ShadowRun::interpret(SampledProcess& program) {
+std::optional<SampleCost> ShadowRun::interpret(SampledProcess& program) {
   const double begun = elapsed();
+  governor_.disturbed(crowding_.cost_of(take_own_cpu()));
   shadow::Budget budget;
   budget.plan = options_.plan;
   budget.stacks = options_.stacks;
@@ -174,21 +175,24 @@ std::optional<double> ShadowRun::interpret(SampledProcess& program) {
   counts_.ended[done->ended]++;
   detail("burst {}: {} instructions interpreted, {:.2f} ms, ended by {}", counts_.bursts,
          done->instructions, 1e3 * done->pause, done->ended);
-  return done->pause;
+  SampleCost cost;
+  cost.pause = done->pause;
+  cost.contention = crowding_.cost_of(take_own_cpu());
+  return cost;
 }
 
 // Instead of a fork that it cannot afford.
 void ShadowRun::burst(SampledProcess& program) {
-  const auto pause = interpret(program);
-  if (!pause) return governor_.missed(elapsed());
-  governor_.interpreted(elapsed(), *pause);
+  const auto cost = interpret(program);
+  if (!cost) return governor_.missed(elapsed());
+  governor_.interpreted(elapsed(), *cost);
 }
 
 // Forks are far apart: what the program does between them.
 void ShadowRun::fill_gap() {
   const ProgramRef program = choose();
-  const auto pause = program ? interpret(*program) : std::nullopt;
-  governor_.filled(elapsed(), pause.value_or(0));
+  const auto cost = program ? interpret(*program) : std::nullopt;
+  governor_.filled(elapsed(), cost.value_or(SampleCost()));
 }
 
 // Not where samples are asked for one by one, or by their size.

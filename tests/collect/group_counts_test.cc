@@ -44,7 +44,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("what the last thread of a replica leaves is part of the next group") {
+TEST_CASE("what the last thread of a replica leaves is part of its group") {
   std::vector<uint64_t> counts(1, 0);
   GroupCounts groups;
   // 0: another thread of the sample before.
@@ -56,7 +56,10 @@ TEST_CASE("what the last thread of a replica leaves is part of the next group") 
     if (groups.due()) groups.look(1, [&](size_t i) { return counts[i]; });
   }
   REQUIRE(groups.groups().size() == 2);
-  CHECK(groups.groups()[1].total == 100'003);
+  CHECK(groups.groups()[0].total == 100'003);
+  CHECK(groups.groups()[0].first == 1);
+  CHECK(groups.groups()[0].last == 2);
+  CHECK(groups.groups()[1].total == 100'001);
 }
 
 TEST_CASE("groups of different sizes are worth fewer groups") {

@@ -84,7 +84,7 @@ TEST_CASE("half of the budget is saved while a program is not forked") {
   Governor governor({}, {});
   double now = 0;
   while (now < 60) {
-    governor.interpreted(now, 0.002);
+    governor.interpreted(now, {.pause = 0.002});
     now = governor.next_sample();
   }
   CHECK(governor.estimated_share(now) < 0.006);
@@ -103,7 +103,7 @@ struct Filled {
       now = governor.next_sample();
       if (forks != 0 && governor.next_filler() < now) {
         now = governor.next_filler();
-        governor.filled(now, 0.001);
+        governor.filled(now, {.pause = 0.0007, .contention = 0.0003});
         fillers++;
       } else {
         SampleCost cost;
@@ -130,7 +130,7 @@ TEST_CASE("forks that are close together leave no gap") {
 
 TEST_CASE("a filler that was not taken is tried again later") {
   Governor governor({}, {});
-  governor.filled(5, 0);
+  governor.filled(5, {});
   CHECK(governor.next_filler() > 5.1);
   CHECK(governor.estimated_share(5) == 0);
 }
@@ -142,7 +142,7 @@ TEST_CASE("a frequency is not exceeded while a program is not forked") {
   Governor governor(options, {});
   double now = governor.next_sample();
   for (int i = 0; i < 20; i++) {
-    governor.interpreted(now, 0.002);
+    governor.interpreted(now, {.pause = 0.002});
     CHECK(governor.next_sample() >= now + 0.1);
     now = governor.next_sample();
   }
