@@ -7,7 +7,7 @@
 namespace shadowprof::shadow {
 namespace {
 
-// As deep as most stacks are: bench/README.md.
+// With more no more stacks were whole (python3 all of them, cc1plus 60 to 80 %).
 constexpr uint64_t kMostBytes = uint64_t{32} << 10;
 
 }  // namespace
