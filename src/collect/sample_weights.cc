@@ -11,18 +11,14 @@ namespace {
 constexpr size_t kMostCodes = 1024;
 constexpr double kRounding = 1e-9;  // what is not further apart (squared) is the same
 
+}  // namespace
+
 // Squared.
-template <typename A, typename B>
-double distance(const A& a, const B& b) {
+double SampleWeights::distance(const Shares& a, const Shares& b) {
   double sum = 0;
-  for (size_t i = 0; i < a.size(); i++) {
-    const double d = static_cast<double>(a[i]) - static_cast<double>(b[i]);
-    sum += d * d;
-  }
+  for (size_t i = 0; i < a.size(); i++) sum += (a[i] - b[i]) * (a[i] - b[i]);
   return sum;
 }
-
-}  // namespace
 
 uint64_t SampleWeights::taken(int64_t program, double used) {
   samples_.push_back({program, used});
@@ -37,7 +33,7 @@ void SampleWeights::recorded(uint64_t number, uint64_t instructions,
   if (instructions == 0 || number % one_of_ != 0) return;
   Code seen{number};
   for (size_t i = 0; i < code.size(); i++) {
-    seen.shares[i] = static_cast<float>(code[i]) / static_cast<float>(instructions);
+    seen.shares[i] = static_cast<double>(code[i]) / static_cast<double>(instructions);
   }
   const auto after = [](uint64_t n, const Code& c) { return n < c.number; };
   codes_.insert(std::upper_bound(codes_.begin(), codes_.end(), number, after), seen);
@@ -85,13 +81,13 @@ double SampleWeights::belief(const std::vector<double>& stands_for) const {
     of_program[sample.program].push_back(&c);
   }
   if (seconds == 0) return 0;
-  std::array<double, trace::kCodeCells> by_time{}, by_instructions{};
+  Shares by_time{}, by_instructions{};
   for (const Code& c : codes_) {
     const double time = stands_for[c.number - 1] / seconds;
     const double part = static_cast<double>(samples_[c.number - 1].instructions) / instructions;
     for (size_t i = 0; i < c.shares.size(); i++) {
-      by_time[i] += time * static_cast<double>(c.shares[i]);
-      by_instructions[i] += part * static_cast<double>(c.shares[i]);
+      by_time[i] += time * c.shares[i];
+      by_instructions[i] += part * c.shares[i];
     }
   }
   // Half of the squared distance of two is the variance of one.

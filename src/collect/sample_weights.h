@@ -56,11 +56,12 @@ class SampleWeights {
     uint64_t instructions = 0;
     double weight = 1;
   };
-  using Shares = std::array<float, trace::kCodeCells>;
+  using Shares = std::array<double, trace::kCodeCells>;
   struct Code {
     uint64_t number = 0;  // of the sample
     Shares shares{};
   };
+  static double distance(const Shares& a, const Shares& b);
   std::vector<double> times() const;
   double belief(const std::vector<double>& stands_for) const;
 
