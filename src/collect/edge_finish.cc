@@ -24,6 +24,7 @@ uint64_t EdgeCollector::State::close_threads() {
 
 void EdgeCollector::State::finish(profile::Profile& into) {
   const uint64_t recorded = close_threads();
+  close_groups();
   const uint64_t instructions = options.weights ? weigh_counts() : recorded;
 
   profile::Profile mine;

@@ -16,29 +16,42 @@ enum Other : uint8_t { kSite, kEntry, kInvocations, kPair, kContextCalls, kOther
 }  // namespace
 
 void EdgeCollector::State::sample_began(uint64_t number) {
+  if (group_counts.is_other_kind(number)) look_at_counts({true, true, true});
   for (GroupCounts* counts : {&group_counts, &context_counts, &other_counts}) counts->began(number);
 }
 
 void EdgeCollector::State::sample_ended() {
-  if (options.contexts && context_counts.due())
+  look_at_counts({group_counts.due(), context_counts.due(), other_counts.due()});
+}
+
+void EdgeCollector::State::close_groups() {
+  if (!options.errors) return;
+  look_at_counts({true, true, true});
+  for (GroupCounts* counts : {&group_counts, &context_counts, &other_counts}) counts->close();
+}
+
+void EdgeCollector::State::look_at_counts(Due due) {
+  if (options.contexts && due.contexts)
     context_counts.look(contexts.node_count(),
                         [&](size_t node) { return contexts.instructions(node); });
-  const bool due = group_counts.due();
-  const bool others_due = options.weights && other_counts.due();
-  if (!due && !others_due) return;
+  due.others = due.others && options.weights;
+  if (due.edges || due.others) look_at_pairs();
+  if (due.edges)
+    group_counts.look(source_count(), [&](size_t source) {
+      if (source % 2 == 0) return cells.data()[source / 2].count;
+      return source / 2 < pair_counts.size() ? pair_counts[source / 2].count : 0;
+    });
+  if (due.others)
+    other_counts.look(other_count(), [&](size_t i) { return other(i / kOthers, i % kOthers); });
+}
+
+void EdgeCollector::State::look_at_pairs() {
   pairs.for_each([&](const PairTable::Slot& slot, uint64_t inclusive) {
     const auto [at, added] =
         pair_numbers.try_emplace(slot.key, static_cast<uint32_t>(pair_counts.size()));
     if (added) pair_counts.emplace_back();
     pair_counts[at->second] = {slot.count, inclusive};
   });
-  if (due)
-    group_counts.look(source_count(), [&](size_t source) {
-      if (source % 2 == 0) return cells.data()[source / 2].count;
-      return source / 2 < pair_counts.size() ? pair_counts[source / 2].count : 0;
-    });
-  if (others_due)
-    other_counts.look(other_count(), [&](size_t i) { return other(i / kOthers, i % kOthers); });
 }
 
 // As EdgeErrors numbers them.

@@ -167,6 +167,14 @@ struct EdgeCollector::State {
   // Samples (edge_samples.cc).
   void sample_began(uint64_t number);
   void sample_ended();
+  struct Due {
+    bool edges;
+    bool contexts;
+    bool others;
+  };
+  void look_at_counts(Due due);
+  void look_at_pairs();
+  void close_groups();
   size_t source_count() const;
   size_t other_count() const;
   uint64_t other(size_t i, size_t kind) const;

@@ -9,7 +9,7 @@ namespace {
 GroupCounts::Group sum_of(const GroupCounts::Group& a, const GroupCounts::Group& b) {
   GroupCounts::Group sum;
   sum.total = a.total + b.total;
-  sum.first = a.first;
+  sum.first = a.first == 0 ? b.first : a.first;
   sum.last = std::max(a.last, b.last);
   auto x = a.entries.begin();
   auto y = b.entries.begin();
@@ -64,15 +64,35 @@ void GroupCounts::keep_largest(Group& group) const {
   group.entries.shrink_to_fit();
 }
 
-void GroupCounts::add_to_last(const Group& group) {
-  groups_.back() = sum_of(groups_.back(), group);
+void GroupCounts::add(const Group& grown) {
+  Series& now = series();
+  const bool is_full = now.samples >= now.samples_in_group;
+  if (grown.total > 0 && now.open.first == 0 && !now.groups.empty()) {
+    // Threads of one sample end one after the other.
+    now.groups.back() = sum_of(now.groups.back(), grown);
+  } else if (grown.total > 0) {
+    now.open = sum_of(now.open, grown);
+  }
+  if (!is_full || now.open.total == 0) return;
+  now.samples = 0;
+  now.groups.push_back(std::exchange(now.open, {}));
+  if (now.groups.size() == kMostGroups) halve(now);
 }
 
-void GroupCounts::halve() {
+void GroupCounts::halve(Series& full) const {
+  auto& groups = full.groups;
   for (size_t i = 0; i < kMostGroups / 2; i++)
-    keep_largest(groups_[i] = sum_of(groups_[2 * i], groups_[2 * i + 1]));
-  groups_.resize(kMostGroups / 2);
-  samples_in_group_ *= 2;
+    keep_largest(groups[i] = sum_of(groups[2 * i], groups[2 * i + 1]));
+  groups.resize(kMostGroups / 2);
+  full.samples_in_group *= 2;
+}
+
+void GroupCounts::close() {
+  for (Series& series : series_) {
+    if (series.open.total > 0) series.groups.push_back(std::exchange(series.open, {}));
+    for (Group& group : series.groups) groups_.push_back(std::move(group));
+    series = {};
+  }
 }
 
 }  // namespace shadowprof::collect

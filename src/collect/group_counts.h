@@ -6,16 +6,23 @@
 //
 // A group is one sample at first. When there are kMostGroups, neighbours are put together and
 // groups are as many samples longer from there on; so there are between half of that and all of it.
-// In each group the counts that are less than a share of it (kLeastShare) are not kept, which bounds
-// memory. weigh() makes of the groups what they are worth (sample_weights.h).
+// Brief samples (trace/record.h) are in groups of their own, of which there are as many: one that was a
+// thousand times as long would be all that is seen of a group. In each group the counts that are less
+// than a share of it (kLeastShare) are not kept, which bounds memory. weigh() makes of the groups
+// what they are worth (sample_weights.h).
+//
+//   began(), due() -> look()   for each sample; before began(), if is_other_kind(): look()
+//   look(), close()            after the last one; then groups(), weigh()
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "collect/sample_weights.h"
+#include "trace/record.h"
 
 namespace shadowprof::collect {
 
@@ -37,35 +44,51 @@ class GroupCounts {
 
   explicit GroupCounts(double least_share = kLeastShare) : least_share_(least_share) {}
 
-  // A sample has this number.
+  // Was something counted since the last look for a sample that does not belong with this one?
+  bool is_other_kind(uint64_t number) const {
+    return number != 0 && is_pending_ && trace::is_brief(number) != is_brief_;
+  }
+  // A sample has this number; 0: another thread of the one before.
   void began(uint64_t number) {
-    first_ = first_ == 0 ? number : std::min(first_, number);
-    last_ = std::max(last_, number);
+    is_pending_ = true;
+    if (number == 0) return;
+    is_brief_ = trace::is_brief(number);
+    Group& open = series().open;
+    open.first = open.first == 0 ? number : std::min(open.first, number);
+    open.last = std::max(open.last, number);
   }
 
   // A sample has ended. True: counts must be looked at.
-  bool due() { return ++samples_ >= samples_in_group_; }
+  bool due() {
+    Series& now = series();
+    return ++now.samples >= now.samples_in_group;
+  }
   // Then: count number i, of `size`, is count(i) now.
   template <typename Count>
   void look(size_t size, Count count) {
-    Group group = grown_since(size, count);
-    if (group.total == 0) return;
+    is_pending_ = false;
+    const Group grown = grown_since(size, count);
     for (size_t i = 0; i < size; i++) before_[i] = count(i);
-    samples_ = 0;
-    // Threads of one sample end one after the other.
-    if (first_ == 0 && !groups_.empty()) return add_to_last(group);
-    group.first = std::exchange(first_, 0);
-    group.last = std::exchange(last_, 0);
-    groups_.push_back(std::move(group));
-    if (groups_.size() == kMostGroups) halve();
+    add(grown);
   }
-  // The counts have other numbers now.
-  void renumbered() { *this = GroupCounts(least_share_); }
+  // After the last look: the last groups are what they are.
+  void close();
+  // The counts have other numbers now. What they are is in no group.
+  template <typename Count>
+  void renumbered(size_t size, Count count) {
+    for (Series& one : series_) {
+      one.groups.clear();
+      one.open.entries.clear();
+      one.open.total = 0;
+    }
+    before_.clear();
+    for (size_t i = 0; i < size; i++) before_.push_back(count(i));
+  }
   // Groups count as much as their samples. Returns what each of `size` counts becomes by that, less
   // what it was.
   std::vector<double> weigh(const SampleWeights& weights, size_t size);
 
-  // Fewer than two: nothing is known.
+  // Of all samples, after close(). Fewer than two: nothing is known.
   const std::vector<Group>& groups() const { return groups_; }
 
  private:
@@ -83,17 +106,24 @@ class GroupCounts {
   uint64_t least_of(const Group& group) const {
     return static_cast<uint64_t>(group.total * least_share_) + 1;
   }
+  // Samples of one kind.
+  struct Series {
+    std::vector<Group> groups;
+    Group open;  // of the samples since
+    uint64_t samples = 0;
+    uint64_t samples_in_group = 1;
+  };
+  Series& series() { return series_[is_brief_ ? 1 : 0]; }
+  void add(const Group& grown);
   void keep_largest(Group& group) const;
-  void add_to_last(const Group& group);
-  void halve();
+  void halve(Series& full) const;
 
   double least_share_;
+  std::array<Series, 2> series_;
   std::vector<Group> groups_;
   std::vector<uint64_t> before_;
-  uint64_t first_ = 0;  // sample since the last look
-  uint64_t last_ = 0;
-  uint64_t samples_ = 0;
-  uint64_t samples_in_group_ = 1;
+  bool is_brief_ = false;    // the present sample
+  bool is_pending_ = false;  // it, or others of its kind, since the last look
 };
 
 // A count that is to be more by `more`, and never none.

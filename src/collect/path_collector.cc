@@ -113,7 +113,8 @@ void PathCollector::State::consume(const trace::Chunk& chunk) {
     if (counts.full()) [[unlikely]] {
       settle_known();
       counts.prune();
-      group_counts.renumbered();
+      const std::vector<uint64_t> now = counts.counts_by_list();
+      group_counts.renumbered(now.size(), [&](size_t i) { return now[i]; });
     }
     if (at != before || only_ids != ids_only) continue;
     const auto left = static_cast<size_t>(end - at);
@@ -401,19 +402,22 @@ void PathCollector::State::drop(Flow& f) {
   f = {};
 }
 
+void PathCollector::State::look_at_counts() {
+  settle_known();
+  const std::vector<uint64_t> now = counts.counts_by_list();
+  group_counts.look(now.size(), [&](size_t i) { return now[i]; });
+}
+
 bool PathCollector::State::special(Thread*& thread, std::span<const Word> record) {
   switch (trace::special_kind(record[0])) {
     case trace::SpecialKind::sample_start:
       begin_thread(*thread);
+      if (group_counts.is_other_kind(trace::sample_number(record))) look_at_counts();
       group_counts.began(trace::sample_number(record));
       return true;
     case trace::SpecialKind::sample_end:
       begin_thread(*thread);
-      if (options.errors && trace::ends_observation(record) && group_counts.due()) {
-        settle_known();
-        const std::vector<uint64_t> now = counts.counts_by_list();
-        group_counts.look(now.size(), [&](size_t i) { return now[i]; });
-      }
+      if (options.errors && trace::ends_observation(record) && group_counts.due()) look_at_counts();
       return true;
     case trace::SpecialKind::thread_switch:
       if (record.size() < 2) return false;

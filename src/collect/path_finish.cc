@@ -87,6 +87,10 @@ void PathCollector::State::finish(profile::Profile& into) {
     drop(thread.flow);
     for (Flow& f : thread.interrupted) drop(f);
   }
+  if (options.errors) {
+    look_at_counts();
+    group_counts.close();
+  }
   profile::Profile mine;
   const TableBuilder builder(table, mine);
   profile::PathTable& rows = mine.tables.paths;

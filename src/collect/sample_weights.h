@@ -1,74 +1,48 @@
 // SPDX-License-Identifier: MIT
 //
-// How much each sample counts. Samples are taken when the budget allows it and go on for as long as
-// they are cheap, so the parts of a program in which they are cheap have more instructions of them than
-// is their share. But each sample stands for a time: half of the program's processor time from the
-// sample before, and half of that to the next. An instruction of a sample would count as much as
+// How much each sample counts, of two kinds: replicas, and brief samples (trace/record.h), of which
+// there are many with few instructions each. Each kind is weighed by itself (sample_series.h) and is
+// a profile of the whole run; both are put together so that chance has the least to say in the sum:
 //
-//   worth = time that the sample stands for / instructions of the sample
+//   share of a kind = 1 / how far it is off by chance    (squared; over the same of both)
 //
-// over the same of all samples together, so that the sum of all counts is what was recorded. That is
-// right however samples were taken, but leaves more to chance the more their lengths differ: a short
-// one that stands for as much time as a long one counts as much. To count each instruction once, as if
-// there were no times, leaves the least to chance, and is wrong where the program does different things
-// in long samples and in short ones. So it is looked how far these two profiles of the same samples
-// are apart (by instructions in cells of code), and how much of that is chance, as samples differ that
-// follow one another. An instruction counts worth^b:
-//
-//   b = 1 - chance / distance    (squared, both; at least 0)
-//
-// 0 for a program that does the same all the time, near 1 for one with phases.
-//
-// That takes the program for equally fast in all samples. Replicas do tell how fast they were, but what
-// slows them down most (new pages, cold caches, the trace) is their own: weights that believe them
-// are worse (bench/README.md). Within a sample, and the others of its replica, the proportions are
-// the replica's.
+// A program that does the same all the time is known from a few replicas, which have all of its code;
+// one of whose code a replica has little, or that does something else each moment, from the brief
+// samples. Of fewer than kFew samples it is not known how far they are off: kinds count by the number
+// of their samples then.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
-#include "trace/code_shares.h"
+#include "collect/sample_series.h"
 
 namespace shadowprof::collect {
 
 class SampleWeights {
  public:
+  static constexpr size_t kFew = 4;
+
   // The next sample is of this program, which has used so many seconds of processor time. Returns
-  // the sample's number, as its trace says it (trace::sample_start): 1, 2, ...
-  uint64_t taken(int64_t program, double used);
+  // the sample's number, as its trace says it (trace::sample_start).
+  uint64_t taken(int64_t program, double used, bool brief = false);
   // It has given so many instructions, of this code.
   void recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code);
   // After the last one.
   void conclude();
 
-  // Of the samples `first` to `last`, taken together; 1 for numbers that were never given.
+  // Of the samples `first` to `last` of one kind, taken together; 1 for numbers that were never given.
   double of(uint64_t first, uint64_t last) const;
-  // How far the times are believed; once it was concluded.
-  double believed() const { return believed_; }
+  // Each kind, once it was concluded.
+  const SampleSeries& replicas() const { return series_[0]; }
+  const SampleSeries& brief_ones() const { return series_[1]; }
+  double share_of_brief_ones() const { return share_of_brief_ones_; }
 
  private:
-  struct Sample {
-    int64_t program = 0;
-    double used = 0;  // at its beginning
-    uint64_t instructions = 0;
-    double weight = 1;
-  };
-  using Shares = std::array<double, trace::kCodeCells>;
-  struct Code {
-    uint64_t number = 0;  // of the sample
-    Shares shares{};
-  };
-  static double distance(const Shares& a, const Shares& b);
-  std::vector<double> times() const;
-  double belief(const std::vector<double>& stands_for) const;
-
-  std::vector<Sample> samples_;
-  std::vector<Code> codes_;   // of some samples, ascending
-  uint64_t one_of_ = 1;       // so many samples
-  double believed_ = 0;
+  std::array<SampleSeries, 2> series_;
+  std::array<double, 2> scale_{1, 1};
+  double share_of_brief_ones_ = 0;
 };
 
 }  // namespace shadowprof::collect

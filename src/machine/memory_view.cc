@@ -52,7 +52,6 @@ const MemoryArea* MemoryView::area_of(GuestAddr address) const {
 
 void MemoryView::clear() {
   pages_.clear();
-  areas_.clear();
   arenas_.resize(std::min(arenas_.size(), kKeptArenas));
   arenas_in_use_ = 0;
 }

@@ -16,6 +16,10 @@ constexpr uint64_t kTurnNews = 50;
 constexpr size_t kTurnWords = 48 * 1024;
 static_assert(kTurnWords > 4 * limits::kMaxRecordWords);
 
+// Where code and permissions are is looked up again after so long: to read the list of mappings, and which
+// pages of code were rewritten, takes longer than a short burst.
+constexpr auto kKnownFor = std::chrono::milliseconds(500);
+
 const char* name_of(emu::StopReason reason) {
   switch (reason) {
     case emu::StopReason::budget:
@@ -41,25 +45,33 @@ Status BurstEmulator::learn(Tid thread) {
   SP_ASSIGN(const auto pages, kernel::read_statm(thread));
   SP_ASSIGN(const auto mappings, kernel::read_maps(thread));
   space_.prepare(thread, mappings);
-  source_ = std::make_unique<shadow::ProcessMemory>(thread);
-  view_.set_source(*source_);
   view_.set_areas(shadow::memory_areas(thread, mappings));
-  space_.emulator().begin(view_, plan_);
   mapped_ = pages.mapped;
+  learned_at_ = Clock::now();
   return {};
 }
 
 // Where there are tens of thousands of mappings it takes tens of milliseconds.
 void BurstEmulator::look_at(shadow::Program& program) {
-  if (!program.is_running() || !learn(program.pid())) mapped_.reset();
+  const auto pages = kernel::read_statm(program.pid());
+  const bool is_known =
+      pages && mapped_ == pages->mapped && Clock::now() - learned_at_ < kKnownFor;
+  if (!is_known && (!program.is_running() || !learn(program.pid()))) mapped_.reset();
+  if (mapped_) space_.emulator().begin(view_, plan_);
 }
 
 // What was learned holds if as much is mapped as then. A mapping that was replaced since by another of
-// its size is seen a burst late: its pages are as they are now, its permissions as they were.
+// its size is seen later: its pages are as they are now, its permissions as they were.
 Status BurstEmulator::begin(shadow::Pause& paused) {
   const Tid tid = paused.threads().front().tracee.tid();
   SP_ASSIGN(const auto pages, kernel::read_statm(tid));
-  if (mapped_ != pages.mapped) SP_TRY(learn(tid));
+  if (mapped_ != pages.mapped) {
+    SP_TRY(learn(tid));
+    space_.emulator().begin(view_, plan_);
+  }
+  space_.code().look_through(tid);
+  source_ = std::make_unique<shadow::ProcessMemory>(tid);
+  view_.set_source(*source_);
   std::erase_if(paused.threads(), [&](const shadow::PausedThread& thread) {
     // What comes of a system call that was interrupted is decided when the thread goes on natively.
     if (!thread.stop.is_event(ptrace::StopEvent::stop) || thread.registers.in_syscall())
@@ -101,11 +113,18 @@ bool BurstEmulator::work() {
   emu::Emulator& emulator = space_.emulator();
   emulator.load(t.registers, t.extended);
   const std::span<trace::Word> buffer = space_.buffer(0).first(kTurnWords);
-  const emu::Stopped stopped = emulator.run(buffer, kTurnInstructions, kTurnNews);
+  const uint64_t turn = std::min(kTurnInstructions, most_ - t.instructions);
+  const emu::Stopped stopped = emulator.run(buffer, turn, kTurnNews);
   t.words.insert(t.words.end(), buffer.begin(), buffer.begin() + static_cast<ptrdiff_t>(stopped.words));
+  t.instructions += stopped.instructions;
   instructions_ += stopped.instructions;
   stops_[name_of(stopped.reason)]++;
-  if (stopped.reason == emu::StopReason::budget || stopped.reason == emu::StopReason::buffer_full) {
+  const bool goes_on =
+      stopped.reason == emu::StopReason::budget || stopped.reason == emu::StopReason::buffer_full;
+  if (t.instructions >= most_) {
+    reason_ = "budget";
+    retire(t);
+  } else if (goes_on) {
     emulator.store(t.registers, t.extended);
     interpreted_.push_back(std::move(t));
   } else {
@@ -140,7 +159,6 @@ uint64_t BurstEmulator::conclude() {
   done_.clear();
   view_.clear();
   source_.reset();
-  mapped_.reset();
   return std::exchange(instructions_, 0);
 }
 

@@ -6,10 +6,11 @@
 // have no effect on it but time.
 //
 // Threads take turns of a few ten thousand instructions. A thread's part ends at its first system
-// call, whose result nobody knows; then it goes on natively at once. Who called it is found when it
-// runs again, from a copy of its stack.
+// call, whose result nobody knows, or when it has had as many instructions as it may; then it goes on
+// natively at once. Who called it is found when it runs again, from a copy of its stack.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <map>
 #include <optional>
@@ -44,8 +45,12 @@ class BurstEmulator : public BurstEngine {
 
   // Instructions of the last burst that was concluded, by code.
   const trace::CodeShares& shares() const { return shares_; }
-  // Traces of the next burst have this number; else one more than those of the last one.
-  void number_next(uint64_t number) { burst_ = number - 1; }
+  // Traces of the next burst have this number; else one more than those of the last one. None of its
+  // threads has more than about so many instructions.
+  void plan_next(uint64_t number, uint64_t instructions) {
+    burst_ = number - 1;
+    most_ = instructions;
+  }
 
  private:
   struct Thread {
@@ -55,6 +60,7 @@ class BurstEmulator : public BurstEngine {
     ptrace::Registers first{};  // those that it was stopped with
     std::unique_ptr<shadow::StackCopy> stack{};
     std::vector<trace::Word> words{};
+    uint64_t instructions = 0;
   };
 
   Status learn(Tid thread);
@@ -68,13 +74,16 @@ class BurstEmulator : public BurstEngine {
   bool stacks_;
   std::unique_ptr<machine::MemorySource> source_;  // of one burst
   machine::MemoryView view_;
+  using Clock = std::chrono::steady_clock;
   std::optional<uint64_t> mapped_;  // pages that the process had mapped when its maps were read
+  Clock::time_point learned_at_;
   std::deque<Thread> interpreted_;  // the next one first
   std::vector<Thread> done_;        // native again; their records are still to be handed over
   uint64_t instructions_ = 0;       // of this burst
   trace::CodeShares shares_{};
   const char* reason_ = "";         // what the last thread stopped at
-  uint64_t burst_ = 0;  // its number
+  uint64_t burst_ = 0;              // its number
+  uint64_t most_ = UINT64_MAX;      // instructions of a thread
   std::map<std::string, uint64_t> stops_;
 };
 

@@ -24,8 +24,9 @@ constexpr double kGrowingShare = 0.25;
 constexpr double kLent = 10;
 // Of the budget, for samples without a fork.
 constexpr double kUnforkedShare = 0.5;
-// Of these, between forks: forks that are closer together leave no gap.
-constexpr double kShortestFillGap = 0.25;
+// Of the budget, for those between forks; and how far apart forks are in the mean where they leave gaps.
+constexpr double kFillersShare = 0.8;
+constexpr double kShortestGapToFill = 0.25;
 constexpr double kFirstFillerCost = 0.001;
 // Of the typical length, the lengths of samples that stand for less time than others, or more.
 constexpr double kLeastPart = 0.1;
@@ -148,8 +149,9 @@ void Governor::filled(double now, const SampleCost& sample) {
 void Governor::choose_next_filler(double now) {
   const double mean =
       fillers_ == 0 ? kFirstFillerCost : fillers_cost_ / static_cast<double>(fillers_);
-  const double pace = mean / (kUnforkedShare * options_.max_overhead);
-  next_filler_ = now + std::max(pace, kShortestFillGap) * jitter(random_);
+  const double pace = mean / (kFillersShare * options_.max_overhead);
+  const bool leaves_gap = now > kShortestGapToFill * static_cast<double>(samples_);
+  next_filler_ = now + std::max(pace, leaves_gap ? 0 : kShortestGapToFill) * jitter(random_);
 }
 
 double Governor::seconds_until_affordable(double cost, double now) const {

@@ -22,8 +22,8 @@
 // (shadow/engine_clock.h). Else the parts of a program in which samples are dear, and therefore
 // rare, would be less known than others. What is uneven nevertheless, collect/sample_weights.h evens out.
 //
-// Where forks are dear they are far apart. The gaps are filled with short samples that take no fork
-// (burst_emulator.h), for half of the budget: what a program does can be known only from when it was
+// Where forks are dear they are far apart. The gaps are filled with brief samples that take no fork
+// (burst_emulator.h), for most of the budget: what a program does can be known only from when it was
 // looked at, and few instructions of many moments say more than many of few.
 //
 // A second bound is the load: the share of time in which replicas run. Moments are randomised, so

@@ -116,7 +116,7 @@ Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable&
     interpreter_ = std::make_unique<BurstEmulator>(table, sink, budget.plan, budget.stacks);
     interpreter_generation_ = program_.generation();
   }
-  interpreter_->number_next(budget.sample_number);
+  interpreter_->plan_next(budget.sample_number, budget.instructions);
   interpreter_->look_at(program_);
   const auto before = Clock::now();
   {

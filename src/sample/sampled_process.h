@@ -71,7 +71,8 @@ class SampledProcess {
     trace::CodeShares shares{};
     const char* ended = "budget";  // by what
   };
-  // About as many seconds of interpreting as the budget says. EAGAIN: the program sleeps.
+  // Of each thread as many instructions as the budget says, if its seconds suffice. EAGAIN: the program
+  // sleeps.
   Result<Interpreted> interpret(trace::BlockTable& table, inject::TraceSink& sink,
                                 const shadow::Budget& budget);
   // One that will not be run.

@@ -40,6 +40,14 @@ void fill_stops(const ShadowRun& sampled, profile::Overhead& overhead) {
                     {"signal", sampled.signals()}};
 }
 
+void tell_of_weights(const collect::SampleWeights& weights) {
+  for (const auto* kind : {&weights.replicas(), &weights.brief_ones()})
+    detail("{} {}: off by {:.5f} by chance, times believed {:.2f}", kind->size(),
+           kind == &weights.replicas() ? "replicas" : "brief samples", kind->chance(),
+           kind->believed());
+  detail("{:.1f} % of the profile are the brief samples'", 100 * weights.share_of_brief_ones());
+}
+
 // Most of it.
 bool is_interpreted(const ShadowRunCounts& counts, const ShadowModeRequest& request) {
   return request.engine == Engine::emulator || 2 * counts.interpreted > counts.instructions;
@@ -156,6 +164,7 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   warn_of_shared_memory(sampled.counts(), result.warnings);
 
   weights.conclude();
+  tell_of_weights(weights);
   pipeline.finish(profile);
   if (is_interpreted(sampled.counts(), request)) profile.run.engine = "emulator";
   if (const Verifier* verifier = sampled.verifier()) {

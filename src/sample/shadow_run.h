@@ -161,7 +161,7 @@ class ShadowRun {
   void burst(SampledProcess& program);
   void fill_gap();
   bool may_fill_gaps() const;
-  uint64_t number_of_next(SampledProcess& program);
+  uint64_t number_of_next(SampledProcess& program, bool brief);
   void tell_of_bursts(const SampledProcess& program, const char* no_fork);
   void tell_of_wait(const SampledProcess& program, double seconds);
   void begin(Sample sample);

@@ -30,8 +30,10 @@ constexpr double kInstructionsPerSecond = 2e9;
 constexpr double kSeldom = 1;
 // How often faults are counted that come between samples.
 constexpr double kSettleEvery = 0.5;
-// Of a program that is not forked, how long a sample is.
-constexpr double kBurst = 0.001;  // seconds
+// How long a sample without a fork is, of each thread, and how many seconds that may take. So many
+// of each moment: where the interpreter is slow would else less be seen.
+constexpr uint64_t kBriefInstructions = 2000;
+constexpr double kLongestBurst = 0.005;
 // With --verify, one of so many is verified.
 constexpr uint64_t kSamplesOfAVerified = 4;
 
@@ -124,7 +126,7 @@ void ShadowRun::sample() {
   counts_.forks++;
   sample.log = replicas->front().log;
   sample.budget = budget_of(sample.length);
-  sample.budget.sample_number = number_of_next(*sample.program);
+  sample.budget.sample_number = number_of_next(*sample.program, false);
   sample.budget.next = later_samples(sample);
   sample.executor =
       sample.program->make_execution(table_, sink_, std::move(replicas->front()), sample.budget);
@@ -147,8 +149,8 @@ void ShadowRun::tell_of_bursts(const SampledProcess& program, const char* no_for
        1e3 * program.fork_cost(price_));
 }
 
-uint64_t ShadowRun::number_of_next(SampledProcess& program) {
-  return weights_.taken(program.program().pid().value, program.used());
+uint64_t ShadowRun::number_of_next(SampledProcess& program, bool brief) {
+  return weights_.taken(program.program().pid().value, program.used(), brief);
 }
 
 // A sample of a program that is not forked. Nothing: it sleeps.
@@ -158,8 +160,9 @@ std::optional<SampleCost> ShadowRun::interpret(SampledProcess& program) {
   shadow::Budget budget;
   budget.plan = options_.plan;
   budget.stacks = options_.stacks;
-  budget.seconds = kBurst * jitter(random_);
-  budget.sample_number = number_of_next(program);
+  budget.instructions = kBriefInstructions;
+  budget.seconds = kLongestBurst;
+  budget.sample_number = number_of_next(program, true);
   const auto done = program.interpret(table_, sink_, budget);
   if (!done) {
     counts_.sleeping++;

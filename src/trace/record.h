@@ -72,6 +72,9 @@ constexpr std::array<Word, 2> gap(GapReason reason) {
 constexpr std::array<Word, 2> sample_end(EndReason reason) {
   return {special_word(SpecialKind::sample_end, 2), static_cast<Word>(reason)};
 }
+// Numbers of brief samples have this bit: they are short, and as long as one another.
+constexpr uint64_t kBriefSample = uint64_t{1} << 63;
+constexpr bool is_brief(uint64_t number) { return (number & kBriefSample) != 0; }
 // Of a sample_start; 0: it says none.
 constexpr uint64_t sample_number(std::span<const Word> record) {
   return record.size() < 3 ? 0 : record[1] | static_cast<uint64_t>(record[2]) << 32;

@@ -32,16 +32,58 @@ TEST_CASE(
       groups.began(s + 1);
       if (groups.due()) groups.look(counts.size(), [&](size_t i) { return counts[i]; });
     }
+    groups.look(counts.size(), [&](size_t i) { return counts[i]; });
+    groups.close();
     CHECK(groups.groups().size() >= std::min<uint64_t>(samples, GroupCounts::kMostGroups / 2));
-    CHECK(groups.groups().size() < GroupCounts::kMostGroups);
+    CHECK(groups.groups().size() <= GroupCounts::kMostGroups);
     std::vector<uint64_t> sums(3, 0);
     for (const auto& group : groups.groups())
       for (const auto& [index, count] : group.entries) sums[index] += count;
-    const uint64_t length = sums[0] / 1000 / groups.groups().size();
-    CHECK(sums[0] == 1000 * length * groups.groups().size());
-    CHECK(samples - sums[0] / 1000 < length);
+    CHECK(sums[0] == 1000 * samples);
+    CHECK(sums[1] == 500 * ((samples + 1) / 2));
     CHECK(sums[2] == 0);
   }
+}
+
+TEST_CASE("brief samples are in groups of their own") {
+  std::vector<uint64_t> counts(2, 0);
+  GroupCounts groups;
+  const auto look = [&] { groups.look(counts.size(), [&](size_t i) { return counts[i]; }); };
+  for (uint64_t i = 1; i <= 200; i++) {
+    const bool brief = i % 5 != 0;
+    const uint64_t number = brief ? i | trace::kBriefSample : i / 5;
+    if (groups.is_other_kind(number)) look();
+    groups.began(number);
+    counts[brief ? 1 : 0] += brief ? 10 : 100'000;
+    if (groups.due()) look();
+  }
+  look();
+  groups.close();
+  CHECK(groups.groups().size() > GroupCounts::kMostGroups);
+  uint64_t sums[2] = {0, 0};
+  for (const auto& group : groups.groups()) {
+    REQUIRE(group.entries.size() == 1);
+    CHECK(trace::is_brief(group.first) == (group.entries[0].index == 1));
+    CHECK(trace::is_brief(group.last) == trace::is_brief(group.first));
+    sums[group.entries[0].index] += group.entries[0].count;
+  }
+  CHECK(sums[0] == 40 * 100'000);
+  CHECK(sums[1] == 160 * 10);
+}
+
+TEST_CASE("counts that have new numbers begin anew") {
+  GroupCounts groups;
+  uint64_t count = 0;
+  for (uint64_t i = 1; i <= 4; i++) {
+    groups.began(i);
+    count += 100;
+    if (groups.due()) groups.look(1, [&](size_t) { return count; });
+    if (i == 2) groups.renumbered(1, [&](size_t) { return count; });
+  }
+  groups.close();
+  REQUIRE(groups.groups().size() == 2);
+  CHECK(groups.groups()[0].first == 3);
+  CHECK(groups.groups()[0].total == 100);
 }
 
 TEST_CASE("what the last thread of a replica leaves is part of its group") {
@@ -55,6 +97,7 @@ TEST_CASE("what the last thread of a replica leaves is part of its group") {
     counts[0] += more;
     if (groups.due()) groups.look(1, [&](size_t i) { return counts[i]; });
   }
+  groups.close();
   REQUIRE(groups.groups().size() == 2);
   CHECK(groups.groups()[0].total == 100'003);
   CHECK(groups.groups()[0].first == 1);

@@ -3,126 +3,81 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <random>
-#include <vector>
+
+#include "trace/record.h"
 
 namespace {
 
 using shadowprof::collect::SampleWeights;
 using shadowprof::trace::CodeShares;
 
-struct Taken {
-  int64_t program;
-  double used;
+constexpr uint64_t kLong = 1'000'000;
+constexpr uint64_t kBrief = 1'000;
+
+// A kind of samples: how many there are, and of how many cells of code each has one.
+struct Kind {
+  uint64_t samples;
   uint64_t instructions;
-  size_t phase = 0;  // its code
+  size_t cells;
 };
 
-CodeShares only(size_t cell, uint64_t instructions) {
-  CodeShares code{};
-  code[cell] = instructions;
-  return code;
+void take(SampleWeights& weights, const Kind& kind, bool brief, std::mt19937_64& random) {
+  for (uint64_t i = 0; i < kind.samples; i++) {
+    CodeShares code{};
+    code[random() % kind.cells] = kind.instructions;
+    weights.recorded(weights.taken(1, static_cast<double>(i + 1), brief), kind.instructions, code);
+  }
 }
 
-SampleWeights weights_of(const std::vector<Taken>& samples) {
+SampleWeights weights_of(const Kind& replicas, const Kind& brief) {
+  std::mt19937_64 random(5);
   SampleWeights weights;
-  for (const Taken& s : samples) {
-    weights.recorded(weights.taken(s.program, s.used), s.instructions,
-                     only(s.phase, s.instructions));
-  }
+  take(weights, replicas, false, random);
+  take(weights, brief, true, random);
   weights.conclude();
   return weights;
 }
 
-double ratio(const SampleWeights& weights, uint64_t a, uint64_t b) {
-  return weights.of(a, a) / weights.of(b, b);
-}
-
-// Two phases of which the first has the shorter samples; `length` of them each.
-std::vector<Taken> two_phases(size_t length) {
-  std::vector<Taken> samples;
-  for (size_t i = 0; i < 2 * length; i++) {
-    const bool first = i < length;
-    samples.push_back({1, static_cast<double>(i + 1), first ? 100u : 900u, first ? 3u : 5u});
-  }
-  return samples;
+double counted(const SampleWeights& weights, const Kind& kind, uint64_t mark) {
+  return weights.of(1 | mark, kind.samples | mark) *
+         static_cast<double>(kind.samples * kind.instructions);
 }
 
 }  // namespace
 
-TEST_CASE("samples of equal length at equal distances count equally") {
-  const SampleWeights weights = weights_of({{1, 1, 500}, {1, 2, 500, 1}, {1, 3, 500, 2}});
-  for (uint64_t n = 1; n <= 3; n++) CHECK(weights.of(n, n) == doctest::Approx(1));
+TEST_CASE("each kind of samples has numbers of its own, and what is counted is what was recorded") {
+  const Kind replicas{10, kLong, 8}, brief{200, kBrief, 8};
+  const SampleWeights weights = weights_of(replicas, brief);
+  const double long_ones = counted(weights, replicas, 0);
+  const double brief_ones = counted(weights, brief, shadowprof::trace::kBriefSample);
+  CHECK(long_ones + brief_ones == doctest::Approx(10 * kLong + 200 * kBrief));
+  CHECK(brief_ones / (long_ones + brief_ones) ==
+        doctest::Approx(weights.share_of_brief_ones()));
 }
 
-TEST_CASE("of a program that does the same all the time each instruction counts once") {
-  const SampleWeights weights = weights_of({{1, 10, 1000}, {1, 12, 4000}, {1, 15, 1000}});
-  CHECK(weights.believed() == 0);
-  for (uint64_t n = 1; n <= 3; n++) CHECK(weights.of(n, n) == doctest::Approx(1));
+TEST_CASE("kinds of the same variety count by the number of their samples, not by their size") {
+  const SampleWeights weights = weights_of({20, kLong, 8}, {380, kBrief, 8});
+  CHECK(weights.share_of_brief_ones() > 0.9);
+  CHECK(weights.share_of_brief_ones() < 0.98);
 }
 
-TEST_CASE("differences that are chance are not believed") {
-  std::mt19937_64 random(7);
-  std::vector<Taken> samples;
-  for (int i = 0; i < 50; i++)
-    samples.push_back({1, i + 1.0, random() % 2 ? 100u : 10'000u, random() % 8});
-  CHECK(weights_of(samples).believed() < 0.5);
+TEST_CASE("replicas that all say the same leave nothing to brief samples that do not") {
+  CHECK(weights_of({20, kLong, 1}, {380, kBrief, 8}).share_of_brief_ones() < 0.01);
 }
 
-TEST_CASE("a sample of a phase counts for the time that it stands for, however long it was") {
-  const SampleWeights weights = weights_of(two_phases(20));
-  CHECK(weights.believed() > 0.95);
-  CHECK(ratio(weights, 2, 39) == doctest::Approx(std::pow(9, weights.believed())));
-  CHECK(ratio(weights, 2, 3) == doctest::Approx(1));
-  // What is counted in all is what was recorded.
-  CHECK(20 * 100 * weights.of(2, 2) + 20 * 900 * weights.of(39, 39) == doctest::Approx(20'000));
-  CHECK(weights.of(1, 40) == doctest::Approx(1));
+TEST_CASE("of few samples it is not known how much they differ") {
+  CHECK(weights_of({3, kLong, 1}, {27, kBrief, 8}).share_of_brief_ones() == doctest::Approx(0.9));
+  CHECK(weights_of({20, kLong, 1}, {40, kBrief, 1}).share_of_brief_ones() ==
+        doctest::Approx(2.0 / 3));
 }
 
-TEST_CASE("of many samples some say how far times are believed") {
-  const SampleWeights weights = weights_of(two_phases(2500));
-  CHECK(weights.believed() > 0.99);
-  CHECK(ratio(weights, 2, 4999) == doctest::Approx(std::pow(9, weights.believed())));
-}
-
-TEST_CASE("a sample stands for half of the time to those before it and behind it") {
-  // 2 (1 before it, as much as after it), 2.5, 3, 3 and 3.
-  const SampleWeights weights =
-      weights_of({{1, 10, 1000}, {1, 12, 1000}, {1, 15, 90'000, 1}, {1, 18, 90'000, 1}});
-  REQUIRE(weights.believed() > 0.5);
-  CHECK(ratio(weights, 2, 1) == doctest::Approx(std::pow(2.5 / 2, weights.believed())));
-  CHECK(ratio(weights, 3, 1) == doctest::Approx(std::pow(3.0 / 2 / 90, weights.believed())));
-  CHECK(ratio(weights, 4, 3) == doctest::Approx(1));
-}
-
-TEST_CASE("before the first sample there is no more than the program has run") {
-  const SampleWeights weights =
-      weights_of({{1, 0.5, 1000}, {1, 4.5, 1000}, {1, 8.5, 90'000, 1}, {1, 12.5, 90'000, 1}});
-  REQUIRE(weights.believed() > 0.2);
-  CHECK(ratio(weights, 2, 1) == doctest::Approx(std::pow(4 / 2.5, weights.believed())));
-}
-
-TEST_CASE("each program has its own time, and an only sample the mean") {
-  const SampleWeights weights = weights_of({{1, 10, 100},
-                                            {2, 500, 9000, 1},
-                                            {1, 11, 100},
-                                            {2, 503, 9000, 1},
-                                            {3, 7, 100},
-                                            {1, 12, 100},
-                                            {2, 506, 9000, 1}});
-  REQUIRE(weights.believed() > 0.1);
-  CHECK(ratio(weights, 2, 4) == doctest::Approx(1));
-  CHECK(ratio(weights, 2, 1) == doctest::Approx(std::pow(3.0 / 90, weights.believed())));
-  CHECK(ratio(weights, 5, 1) == doctest::Approx(std::pow(2, weights.believed())));
-}
-
-TEST_CASE("without times, or for samples that are not known, all count equally") {
-  CHECK(weights_of({}).of(1, 1) == 1);
-  CHECK(weights_of({{1, 3, 100}}).of(1, 1) == 1);
-  CHECK(weights_of({{1, 0, 100}, {1, 0, 300, 1}}).of(1, 1) == 1);
-  const SampleWeights weights = weights_of({{1, 1, 100}, {1, 2, 0}, {1, 3, 300}});
-  CHECK(weights.of(2, 2) == 1);
-  CHECK(weights.of(9, 12) == 1);
-  CHECK(weights.of(0, 0) == 1);
+TEST_CASE("one kind alone is the profile") {
+  const SampleWeights only_long = weights_of({9, kLong, 4}, {});
+  CHECK(only_long.share_of_brief_ones() == 0);
+  CHECK(only_long.of(1, 9) == doctest::Approx(1));
+  const SampleWeights only_brief = weights_of({}, {9, kBrief, 4});
+  CHECK(only_brief.share_of_brief_ones() == 1);
+  CHECK(counted(only_brief, {9, kBrief, 4}, shadowprof::trace::kBriefSample) ==
+        doctest::Approx(9 * kBrief));
 }

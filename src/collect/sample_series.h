@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+//
+// Samples of one kind, and how much each of them counts. Samples are taken when the budget allows it
+// and go on for as long as they are cheap, so the parts of a program in which they are cheap have more
+// instructions of them than is their share. But each sample stands for a time: half of the program's
+// processor time from the sample before, and half of that to the next. An instruction of a sample
+// would count as much as
+//
+//   worth = time that the sample stands for / instructions of the sample
+//
+// over the same of all samples together, so that the sum of all counts is what was recorded. That is
+// right however samples were taken, but leaves more to chance the more their lengths differ: a short
+// one that stands for as much time as a long one counts as much. To count each instruction once, as if
+// there were no times, leaves the least to chance, and is wrong where the program does different things
+// in long samples and in short ones. So it is looked how far these two profiles of the same samples
+// are apart (by instructions in cells of code), and how much of that is chance, as samples differ that
+// follow one another. An instruction counts worth^b:
+//
+//   b = 1 - chance / distance    (squared, both; at least 0)
+//
+// 0 for a program that does the same all the time, near 1 for one with phases.
+//
+// That takes the program for equally fast in all samples. Replicas do tell how fast they were, but what
+// slows them down most (new pages, cold caches, the trace) is their own: weights that believe them
+// are worse (bench/README.md). Within a sample, and the others of its replica, the proportions are
+// the replica's.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "trace/code_shares.h"
+
+namespace shadowprof::collect {
+
+class SampleSeries {
+ public:
+  // The next sample is of this program, which has used so many seconds of processor time. Returns
+  // its number: 1, 2, ...
+  uint64_t taken(int64_t program, double used);
+  // It has given so many instructions, of this code.
+  void recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code);
+  // After the last one.
+  void conclude();
+
+  // Samples that were recorded, and their instructions.
+  size_t size() const { return recorded_; }
+  double instructions() const { return instructions_; }
+  // Once it was concluded. Of the samples `first` to `last`, taken together; 1 for numbers that were
+  // never given.
+  double of(uint64_t first, uint64_t last) const;
+  // How far the times are believed.
+  double believed() const { return believed_; }
+  // How far what they say of the code is off by chance, squared.
+  double chance() const { return chance_; }
+
+ private:
+  struct Sample {
+    int64_t program = 0;
+    double used = 0;  // at its beginning
+    uint64_t instructions = 0;
+    double weight = 1;
+  };
+  using Shares = std::array<double, trace::kCodeCells>;
+  struct Code {
+    uint64_t number = 0;  // of the sample
+    Shares shares{};
+  };
+  static double distance(const Shares& a, const Shares& b);
+  std::vector<double> times() const;
+  std::vector<double> parts_of(const std::vector<double>& amounts) const;
+  Shares profile(const std::vector<double>& parts) const;
+  double chance(const std::vector<double>& parts) const;
+  double variance() const;
+  void weigh(const std::vector<double>& times);
+
+  std::vector<Sample> samples_;
+  std::vector<Code> codes_;   // of some samples, ascending
+  uint64_t one_of_ = 1;       // so many samples
+  size_t recorded_ = 0;
+  double instructions_ = 0;
+  double believed_ = 0;
+  double chance_ = 0;
+};
+
+}  // namespace shadowprof::collect

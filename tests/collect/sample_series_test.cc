@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+#include "collect/sample_series.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+namespace {
+
+using shadowprof::collect::SampleSeries;
+using shadowprof::trace::CodeShares;
+
+struct Taken {
+  int64_t program;
+  double used;
+  uint64_t instructions;
+  size_t phase = 0;  // its code
+};
+
+CodeShares only(size_t cell, uint64_t instructions) {
+  CodeShares code{};
+  code[cell] = instructions;
+  return code;
+}
+
+SampleSeries series_of(const std::vector<Taken>& samples) {
+  SampleSeries series;
+  for (const Taken& s : samples) {
+    series.recorded(series.taken(s.program, s.used), s.instructions,
+                     only(s.phase, s.instructions));
+  }
+  series.conclude();
+  return series;
+}
+
+double ratio(const SampleSeries& series, uint64_t a, uint64_t b) {
+  return series.of(a, a) / series.of(b, b);
+}
+
+// Two phases of which the first has the shorter samples; `length` of them each.
+std::vector<Taken> two_phases(size_t length) {
+  std::vector<Taken> samples;
+  for (size_t i = 0; i < 2 * length; i++) {
+    const bool first = i < length;
+    samples.push_back({1, static_cast<double>(i + 1), first ? 100u : 900u, first ? 3u : 5u});
+  }
+  return samples;
+}
+
+}  // namespace
+
+TEST_CASE("samples of equal length at equal distances count equally") {
+  const SampleSeries series = series_of({{1, 1, 500}, {1, 2, 500, 1}, {1, 3, 500, 2}});
+  for (uint64_t n = 1; n <= 3; n++) CHECK(series.of(n, n) == doctest::Approx(1));
+}
+
+TEST_CASE("of a program that does the same all the time each instruction counts once") {
+  const SampleSeries series = series_of({{1, 10, 1000}, {1, 12, 4000}, {1, 15, 1000}});
+  CHECK(series.believed() == 0);
+  for (uint64_t n = 1; n <= 3; n++) CHECK(series.of(n, n) == doctest::Approx(1));
+}
+
+TEST_CASE("differences that are chance are not believed") {
+  std::mt19937_64 random(7);
+  std::vector<Taken> samples;
+  for (int i = 0; i < 50; i++)
+    samples.push_back({1, i + 1.0, random() % 2 ? 100u : 10'000u, random() % 8});
+  CHECK(series_of(samples).believed() < 0.5);
+}
+
+TEST_CASE("a sample of a phase counts for the time that it stands for, however long it was") {
+  const SampleSeries series = series_of(two_phases(20));
+  CHECK(series.believed() > 0.95);
+  CHECK(ratio(series, 2, 39) == doctest::Approx(std::pow(9, series.believed())));
+  CHECK(ratio(series, 2, 3) == doctest::Approx(1));
+  // What is counted in all is what was recorded.
+  CHECK(20 * 100 * series.of(2, 2) + 20 * 900 * series.of(39, 39) == doctest::Approx(20'000));
+  CHECK(series.of(1, 40) == doctest::Approx(1));
+}
+
+TEST_CASE("of many samples some say how far times are believed") {
+  const SampleSeries series = series_of(two_phases(2500));
+  CHECK(series.believed() > 0.99);
+  CHECK(ratio(series, 2, 4999) == doctest::Approx(std::pow(9, series.believed())));
+}
+
+TEST_CASE("a sample stands for half of the time to those before it and behind it") {
+  // 2 (1 before it, as much as after it), 2.5, 3, 3 and 3.
+  const SampleSeries series =
+      series_of({{1, 10, 1000}, {1, 12, 1000}, {1, 15, 90'000, 1}, {1, 18, 90'000, 1}});
+  REQUIRE(series.believed() > 0.5);
+  CHECK(ratio(series, 2, 1) == doctest::Approx(std::pow(2.5 / 2, series.believed())));
+  CHECK(ratio(series, 3, 1) == doctest::Approx(std::pow(3.0 / 2 / 90, series.believed())));
+  CHECK(ratio(series, 4, 3) == doctest::Approx(1));
+}
+
+TEST_CASE("before the first sample there is no more than the program has run") {
+  const SampleSeries series =
+      series_of({{1, 0.5, 1000}, {1, 4.5, 1000}, {1, 8.5, 90'000, 1}, {1, 12.5, 90'000, 1}});
+  REQUIRE(series.believed() > 0.2);
+  CHECK(ratio(series, 2, 1) == doctest::Approx(std::pow(4 / 2.5, series.believed())));
+}
+
+TEST_CASE("each program has its own time, and an only sample the mean") {
+  const SampleSeries series = series_of({{1, 10, 100},
+                                            {2, 500, 9000, 1},
+                                            {1, 11, 100},
+                                            {2, 503, 9000, 1},
+                                            {3, 7, 100},
+                                            {1, 12, 100},
+                                            {2, 506, 9000, 1}});
+  REQUIRE(series.believed() > 0.1);
+  CHECK(ratio(series, 2, 4) == doctest::Approx(1));
+  CHECK(ratio(series, 2, 1) == doctest::Approx(std::pow(3.0 / 90, series.believed())));
+  CHECK(ratio(series, 5, 1) == doctest::Approx(std::pow(2, series.believed())));
+}
+
+TEST_CASE("without times, or for samples that are not known, all count equally") {
+  CHECK(series_of({}).of(1, 1) == 1);
+  CHECK(series_of({{1, 3, 100}}).of(1, 1) == 1);
+  CHECK(series_of({{1, 0, 100}, {1, 0, 300, 1}}).of(1, 1) == 1);
+  const SampleSeries series = series_of({{1, 1, 100}, {1, 2, 0}, {1, 3, 300}});
+  CHECK(series.of(2, 2) == 1);
+  CHECK(series.of(9, 12) == 1);
+  CHECK(series.of(0, 0) == 1);
+}
