@@ -24,7 +24,8 @@ constexpr double kGrowingShare = 0.25;
 constexpr double kLent = 10;
 // Of the budget, for samples without a fork.
 constexpr double kUnforkedShare = 0.5;
-// Of the budget, for those between forks; and how far apart forks are in the mean where they leave gaps.
+// Of the budget, for those between forks; and how far apart forks would be that had all of it, where they
+// leave gaps.
 constexpr double kFillersShare = 0.8;
 constexpr double kShortestGapToFill = 0.25;
 constexpr double kFirstFillerCost = 0.001;
@@ -150,7 +151,8 @@ void Governor::choose_next_filler(double now) {
   const double mean =
       fillers_ == 0 ? kFirstFillerCost : fillers_cost_ / static_cast<double>(fillers_);
   const double pace = mean / (kFillersShare * options_.max_overhead);
-  const bool leaves_gap = now > kShortestGapToFill * static_cast<double>(samples_);
+  const double fork = (cost() - fillers_cost_) / static_cast<double>(std::max<uint64_t>(samples_, 1));
+  const bool leaves_gap = fork > kShortestGapToFill * options_.max_overhead;
   next_filler_ = now + std::max(pace, leaves_gap ? 0 : kShortestGapToFill) * jitter(random_);
 }
 
