@@ -319,10 +319,14 @@ SyscallAnswer SystemCalls::signal_mask(const Call& call) {
 // the one that asks, which the program has, too, unless it was made here.
 SyscallAnswer SystemCalls::ask_about_thread(const Call& call, size_t which) {
   if (call.args[which] != 0) return execute(call);
-  Call of_program = call;
-  of_program.args[which] = static_cast<uint64_t>(call.thread.tid.value);
-  const Answer answer = execute(of_program);
-  return answer.kind == Answer::Kind::value && answer.value == -ESRCH ? execute(call) : answer;
+  // One that began in the replica is as the process is.
+  for (const Tid asked : {call.thread.tid, identity_.pid}) {
+    Call of_program = call;
+    of_program.args[which] = static_cast<uint64_t>(asked.value);
+    const Answer answer = execute(of_program);
+    if (answer.kind != Answer::Kind::value || answer.value != -ESRCH) return answer;
+  }
+  return end(call, Outcome::system_call, "the program has ended");
 }
 
 SyscallAnswer SystemCalls::identity(const Call& call) {
