@@ -108,14 +108,14 @@ double SampleSeries::chance(const std::vector<double>& parts) const {
   return chance;
 }
 
-// Of one sample, among all of them. (Neighbours may be alike only because the budget has put them
-// close together.)
+// Not by neighbours: they may be alike only because the budget has put them close together.
 double SampleSeries::variance() const {
+  if (codes_.size() < 2) return 0;
   const std::vector<double> equal(codes_.size(), 1 / static_cast<double>(codes_.size()));
   const Shares mean = profile(equal);
   double sum = 0;
   for (const Code& c : codes_) sum += distance(c.shares, mean);
-  return codes_.size() < 2 ? 0 : sum / static_cast<double>(codes_.size() - 1);
+  return sum / static_cast<double>(codes_.size() - 1);
 }
 
 // The header's formulas.

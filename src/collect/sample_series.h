@@ -45,6 +45,8 @@ class SampleSeries {
   // After the last one.
   void conclude();
 
+  // Of the code of one sample among those up to now, squared.
+  double variance() const;
   // Samples that were recorded, and their instructions.
   size_t size() const { return recorded_; }
   double instructions() const { return instructions_; }
@@ -73,7 +75,6 @@ class SampleSeries {
   std::vector<double> parts_of(const std::vector<double>& amounts) const;
   Shares profile(const std::vector<double>& parts) const;
   double chance(const std::vector<double>& parts) const;
-  double variance() const;
   void weigh(const std::vector<double>& times);
 
   std::vector<Sample> samples_;

@@ -22,7 +22,7 @@ namespace shadowprof::collect {
 
 class SampleWeights {
  public:
-  static constexpr size_t kFew = 4;
+  static constexpr size_t kFew = 3;
 
   // The next sample is of this program, which has used so many seconds of processor time. Returns
   // the sample's number, as its trace says it (trace::sample_start).

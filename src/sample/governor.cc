@@ -24,9 +24,11 @@ constexpr double kGrowingShare = 0.25;
 constexpr double kLent = 10;
 // Of the budget, for samples without a fork.
 constexpr double kUnforkedShare = 0.5;
-// Of the budget, for those between forks; and how far apart forks would be that had all of it, where they
-// leave gaps.
-constexpr double kFillersShare = 0.8;
+// Of the budget, for those between forks that are the better bargain, or the worse one; and how far apart
+// forks would be that had all of it, where they leave gaps.
+constexpr double kBetterShare = 0.8;
+constexpr double kWorseShare = 1 - kBetterShare;
+constexpr double kClearlyBetter = 2;
 constexpr double kShortestGapToFill = 0.25;
 constexpr double kFirstFillerCost = 0.001;
 // Of the typical length, the lengths of samples that stand for less time than others, or more.
@@ -40,6 +42,7 @@ Governor::Governor(const GovernorOptions& options, const shadow::FaultPrice& pri
       price_(price),
       random_(options.seed),
       next_(options.delay),
+      fillers_share_(kUnforkedShare),
       length_(kFirstLength) {
   next_ += kFirstSample * jitter(random_);
 }
@@ -74,7 +77,7 @@ void Governor::sampled(double now, const SampleCost& sample) {
 // last one if that was dearer, as in a program that grows.
 void Governor::choose_next(double now) {
   const auto n = static_cast<double>(samples_);
-  const double expected_cost = std::max((cost() - fillers_cost_) / n, last_cost_);
+  const double expected_cost = std::max(mean_fork(), last_cost_);
   const double expected_life = active_ / n;
   const auto unfinished = static_cast<double>(pending_ + 1);
   const double by_budget = (cost() + unfinished * expected_cost) / options_.max_overhead;
@@ -147,13 +150,27 @@ void Governor::filled(double now, const SampleCost& sample) {
   choose_next_filler(now);
 }
 
+double Governor::mean_fork() const {
+  return (cost() - fillers_cost_) / static_cast<double>(std::max<uint64_t>(samples_, 1));
+}
+
+double Governor::mean_filler() const {
+  return fillers_ == 0 ? kFirstFillerCost : fillers_cost_ / static_cast<double>(fillers_);
+}
+
 void Governor::choose_next_filler(double now) {
-  const double mean =
-      fillers_ == 0 ? kFirstFillerCost : fillers_cost_ / static_cast<double>(fillers_);
-  const double pace = mean / (kFillersShare * options_.max_overhead);
-  const double fork = (cost() - fillers_cost_) / static_cast<double>(std::max<uint64_t>(samples_, 1));
-  const bool leaves_gap = fork > kShortestGapToFill * options_.max_overhead;
+  const double pace = mean_filler() / (fillers_share_ * options_.max_overhead);
+  const bool leaves_gap = mean_fork() > kShortestGapToFill * options_.max_overhead;
   next_filler_ = now + std::max(pace, leaves_gap ? 0 : kShortestGapToFill) * jitter(random_);
+}
+
+// Of n samples chance is a variance / n, so what matters is what one costs times its variance.
+void Governor::know_samples(double variance_of_forked, double variance_of_filler) {
+  const double forked = mean_fork() * variance_of_forked;
+  const double filler = mean_filler() * variance_of_filler;
+  fillers_share_ = kUnforkedShare;
+  if (forked > kClearlyBetter * filler) fillers_share_ = kBetterShare;
+  if (filler > kClearlyBetter * forked) fillers_share_ = kWorseShare;
 }
 
 double Governor::seconds_until_affordable(double cost, double now) const {

@@ -23,8 +23,9 @@
 // rare, would be less known than others. What is uneven nevertheless, collect/sample_weights.h evens out.
 //
 // Where forks are dear they are far apart. The gaps are filled with brief samples that take no fork
-// (burst_emulator.h), for most of the budget: what a program does can be known only from when it was
-// looked at, and few instructions of many moments say more than many of few.
+// (burst_emulator.h), for half of the budget: what a program does can be known only from when it was
+// looked at, and few instructions of many moments may say more than many of few. Which of both says
+// more for what it costs is known when some of each were taken (know_samples()).
 //
 // A second bound is the load: the share of time in which replicas run. Moments are randomised, so
 // that nothing periodic in the program is seen always or never.
@@ -75,6 +76,8 @@ class Governor {
   double next_filler() const { return next_filler_; }
   // It was taken; or not, if it cost nothing.
   void filled(double now, const SampleCost& cost);
+  // How far the code of one forked sample is from that of the others, and of one filler; squared.
+  void know_samples(double variance_of_forked, double variance_of_filler);
   // Until the budget bears a sample that may cost so much; 0: it does. Some seconds' is lent to one
   // that costs no more than that.
   double seconds_until_affordable(double cost, double now) const;
@@ -101,6 +104,8 @@ class Governor {
   double cost() const { return pause_ + fault_cost_ + contention_ + log_; }
   void choose_next(double now);
   void choose_next_filler(double now);
+  double mean_fork() const;
+  double mean_filler() const;
   double pay(const SampleCost& unforked);
   void choose_length(const SampleCost& sample);
 
@@ -119,6 +124,7 @@ class Governor {
   double active_ = 0;
   double next_ = 0;
   double next_filler_ = 0;
+  double fillers_share_;  // of the budget
   double fillers_cost_ = 0;
   uint64_t fillers_ = 0;
   double stands_from_ = 0;  // the next sample for the time since then

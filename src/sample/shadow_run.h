@@ -158,6 +158,7 @@ class ShadowRun {
   bool is_to_be_verified() const;
   bool keeps_log_of(const ProgramRef& program) const;
   std::optional<SampleCost> interpret(SampledProcess& program);
+  void compare_kinds();
   void burst(SampledProcess& program);
   void fill_gap();
   bool may_fill_gaps() const;

@@ -3,6 +3,7 @@
 // One sample from the choice of the program to what it was worth and what it cost.
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <utility>
 
 #include "base/log.h"
@@ -34,6 +35,7 @@ constexpr double kSettleEvery = 0.5;
 // of each moment: where the interpreter is slow would else less be seen.
 constexpr uint64_t kBriefInstructions = 2000;
 constexpr double kLongestBurst = 0.005;
+constexpr size_t kBriefOnesToCompare = 16;  // with replicas: so often
 // With --verify, one of so many is verified.
 constexpr uint64_t kSamplesOfAVerified = 4;
 
@@ -194,8 +196,18 @@ void ShadowRun::burst(SampledProcess& program) {
 // Forks are far apart: what the program does between them.
 void ShadowRun::fill_gap() {
   const ProgramRef program = choose();
+  if (weights_.brief_ones().size() % kBriefOnesToCompare == 0) compare_kinds();
   const auto cost = program ? interpret(*program) : std::nullopt;
   governor_.filled(elapsed(), cost.value_or(SampleCost()));
+}
+
+// Where so many brief samples were taken meanwhile, and hardly a fork, forks are too dear.
+void ShadowRun::compare_kinds() {
+  const collect::SampleSeries& forked = weights_.replicas();
+  const collect::SampleSeries& brief = weights_.brief_ones();
+  if (brief.size() == 0) return;
+  const bool is_known = forked.size() >= collect::SampleWeights::kFew;
+  governor_.know_samples(is_known ? forked.variance() : HUGE_VAL, brief.variance());
 }
 
 // Not where samples are asked for one by one, or by their size.

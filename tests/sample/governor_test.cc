@@ -93,13 +93,16 @@ TEST_CASE("half of the budget is saved while a program is not forked") {
 
 // Samples that cost so much each, and what fits between them, for a minute.
 struct Filled {
-  Governor governor{{}, {}};
+  Governor governor = Governor(GovernorOptions(), shadow::FaultPrice());
   double now = 0;
   int forks = 0;
   int fillers = 0;
 
-  explicit Filled(double fork) {
-    while (now < 60) {
+  double fork;
+
+  explicit Filled(double cost_of_fork) : fork(cost_of_fork) { go_on(60); }
+  void go_on(double until) {
+    while (now < until) {
       now = governor.next_sample();
       if (forks != 0 && governor.next_filler() < now) {
         now = governor.next_filler();
@@ -115,13 +118,25 @@ struct Filled {
   }
 };
 
-TEST_CASE("gaps between dear forks are filled, for most of the budget") {
+TEST_CASE("gaps between dear forks are filled, for half of the budget") {
   const Filled dear(0.02);
   CHECK(dear.governor.estimated_share(dear.now) < 0.0105);
   CHECK(dear.governor.estimated_share(dear.now) > 0.008);
-  CHECK(dear.forks > 5);
-  CHECK(dear.fillers > 400);
-  CHECK(dear.fillers < 520);
+  CHECK(dear.forks > 10);
+  CHECK(dear.fillers > 180);
+  CHECK(dear.fillers < 310);
+}
+
+TEST_CASE("the kind of samples that says more for what it costs gets most of the budget") {
+  const auto fillers_with = [](double of_forked, double of_filler) {
+    Filled run(0.02);
+    run.governor.know_samples(of_forked, of_filler);
+    run.go_on(120);
+    return run.fillers;
+  };
+  const int neither = fillers_with(0.05, 1);
+  CHECK(fillers_with(1, 1) > neither + 100);
+  CHECK(fillers_with(0.005, 1) < neither - 100);
 }
 
 TEST_CASE("forks that are close together leave no gap") {
