@@ -9,7 +9,6 @@ namespace shadowprof::collect {
 namespace {
 
 constexpr size_t kMostCodes = 1024;
-constexpr double kRounding = 1e-9;  // what is not further apart (squared) is the same
 
 }  // namespace
 
@@ -89,7 +88,7 @@ SampleSeries::Shares SampleSeries::profile(const std::vector<double>& parts) con
 }
 
 // Of that profile. Half of the squared distance of two is the variance of one.
-double SampleSeries::chance(const std::vector<double>& parts) const {
+double SampleSeries::chance_by_neighbours(const std::vector<double>& parts) const {
   std::map<int64_t, std::vector<size_t>> of_program;
   for (size_t c = 0; c < codes_.size(); c++)
     of_program[samples_[codes_[c].number - 1].program].push_back(c);
@@ -128,7 +127,7 @@ void SampleSeries::weigh(const std::vector<double>& times) {
   }
   if (seconds == 0) return;
   const std::vector<double> by_time = parts_of(times);
-  const double by_chance = chance(by_time);
+  const double by_chance = chance_by_neighbours(by_time);
   const double apart = distance(profile(by_time), profile(parts_of(amounts)));
   believed_ = apart > by_chance + kRounding ? 1 - by_chance / apart : 0;
   double weighted = 0;

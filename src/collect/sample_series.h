@@ -37,6 +37,8 @@ namespace shadowprof::collect {
 
 class SampleSeries {
  public:
+  static constexpr double kRounding = 1e-9;  // what is not further apart (squared) is the same
+
   // The next sample is of this program, which has used so many seconds of processor time. Returns
   // its number: 1, 2, ...
   uint64_t taken(int64_t program, double used);
@@ -74,7 +76,7 @@ class SampleSeries {
   std::vector<double> times() const;
   std::vector<double> parts_of(const std::vector<double>& amounts) const;
   Shares profile(const std::vector<double>& parts) const;
-  double chance(const std::vector<double>& parts) const;
+  double chance_by_neighbours(const std::vector<double>& parts) const;
   void weigh(const std::vector<double>& times);
 
   std::vector<Sample> samples_;

@@ -8,8 +8,6 @@
 namespace shadowprof::collect {
 namespace {
 
-constexpr double kRounding = 1e-9;
-
 uint64_t place_of(uint64_t number) {
   return number & ~trace::kBriefSample;
 }
@@ -18,7 +16,7 @@ double brief_share(const SampleSeries& replicas, const SampleSeries& brief) {
   if (replicas.size() == 0 || brief.size() == 0) return replicas.size() == 0 ? 1 : 0;
   double of_replicas = brief.chance();
   double of_brief = replicas.chance();
-  const bool none_is_off = of_replicas + of_brief < kRounding;
+  const bool none_is_off = of_replicas + of_brief < SampleSeries::kRounding;
   if (none_is_off || std::min(replicas.size(), brief.size()) < SampleWeights::kFew) {
     of_replicas = static_cast<double>(replicas.size());
     of_brief = static_cast<double>(brief.size());

@@ -41,10 +41,12 @@ void fill_stops(const ShadowRun& sampled, profile::Overhead& overhead) {
 }
 
 void tell_of_weights(const collect::SampleWeights& weights) {
-  for (const auto* kind : {&weights.replicas(), &weights.brief_ones()})
-    detail("{} {}: off by {:.5f} by chance, times believed {:.2f}", kind->size(),
-           kind == &weights.replicas() ? "replicas" : "brief samples", kind->chance(),
-           kind->believed());
+  const auto tell = [](const char* name, const collect::SampleSeries& kind) {
+    detail("{} {}: off by {:.5f} by chance, times believed {:.2f}", kind.size(), name, kind.chance(),
+           kind.believed());
+  };
+  tell("replicas", weights.replicas());
+  tell("brief samples", weights.brief_ones());
   detail("{:.1f} % of the profile are the brief samples'", 100 * weights.share_of_brief_ones());
 }
 

@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "kernel/table.h"
 #include "sample/host.h"
-#include "sample/jitter.h"
 #include "sample/memory_use.h"
 #include "sample/sampled_program.h"
 #include "sample/shadow_run.h"

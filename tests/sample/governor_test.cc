@@ -97,7 +97,6 @@ struct Filled {
   double now = 0;
   int forks = 0;
   int fillers = 0;
-
   double fork;
 
   explicit Filled(double cost_of_fork) : fork(cost_of_fork) { go_on(60); }
