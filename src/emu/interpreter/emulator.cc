@@ -110,6 +110,8 @@ void Emulator::clear_tlb() {
 
 void Emulator::clear_targets() {
   std::fill(std::begin(state_->targets), std::end(state_->targets), Target{});
+  // Where a jump to that address would be looked up.
+  state_->targets[target_index(kNoTarget)].pc = kNoTarget + 1;
 }
 
 void Emulator::load(const Registers& registers, std::span<const uint8_t> extended) {

@@ -17,11 +17,10 @@ bool read_split(State& state, uint64_t address, uint8_t* bytes, uint64_t size) {
   return true;
 }
 
-// Nothing is written before all of it can be.
+// Nothing is written before all of it can be. The last byte may be the address space's.
 bool write_split(State& state, uint64_t address, const uint8_t* bytes, uint64_t size) {
-  const uint64_t end = address + size;
-  for (uint64_t at = address; at < end; at = (at & ~kPageMask) + kPageMask + 1) {
-    if (!host_place(state, at, true)) return false;
+  for (uint64_t i = 0; i < size; i += kPageMask + 1 - ((address + i) & kPageMask)) {
+    if (!host_place(state, address + i, true)) return false;
   }
   for (uint64_t i = 0; i < size; i++) *host_place(state, address + i, true) = bytes[i];
   return true;

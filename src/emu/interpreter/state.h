@@ -102,8 +102,12 @@ constexpr size_t target_index(uint64_t pc) {
   return (pc ^ (pc >> 12)) & (kTargetEntries - 1);
 }
 
+// In entries that hold nothing. The one where it would be looked up holds the next address.
+inline constexpr uint64_t kNoTarget = 1;
+static_assert(target_index(kNoTarget) != target_index(kNoTarget + 1));
+
 struct Target {
-  uint64_t pc = 1;
+  uint64_t pc = kNoTarget;
   const Op* op = nullptr;
 };
 
