@@ -19,7 +19,6 @@
 #include "sample/burst_engine.h"
 #include "shadow/emulator_space.h"
 #include "shadow/stack_copy.h"
-#include "trace/code_shares.h"
 
 namespace shadowprof::sample {
 
@@ -43,14 +42,10 @@ class BurstEmulator : public BurstEngine {
   void forget_program() override;
   BurstTotals totals() const override;
 
-  // Instructions of the last burst that was concluded, by code.
-  const trace::CodeShares& shares() const { return shares_; }
-  // Traces of the next burst have this number; else one more than those of the last one. None of its
-  // threads has more than about so many instructions.
-  void plan_next(uint64_t number, uint64_t instructions) {
-    burst_ = number - 1;
-    most_ = instructions;
-  }
+  void number_next(uint64_t number) override { burst_ = number - 1; }
+  const trace::CodeShares* shares() const override { return &shares_; }
+  // No thread has more than about so many instructions in a burst.
+  void limit(uint64_t instructions) { most_ = instructions; }
 
  private:
   struct Thread {

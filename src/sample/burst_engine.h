@@ -18,6 +18,7 @@
 #include "profile/profile.h"
 #include "ptrace/wait.h"
 #include "shadow/program.h"
+#include "trace/code_shares.h"
 
 namespace shadowprof::sample {
 
@@ -41,6 +42,8 @@ class BurstEngine {
 
   // What begin() needs to know of the process, while it runs; it may be otherwise by then.
   virtual void look_at(shadow::Program&) {}
+  // Traces of the next burst have this number; else it is the engine's.
+  virtual void number_next(uint64_t) {}
   // All threads of `paused` were running, and are stopped. Those that take part are taken out of
   // it and go on under the engine. An Error: none does, and all are as they were.
   virtual Status begin(shadow::Pause& paused) = 0;
@@ -62,6 +65,8 @@ class BurstEngine {
   virtual void end() = 0;
   // What takes time and nobody waits for. Instructions that were executed since begin(), if known.
   virtual uint64_t conclude() = 0;
+  // Those, by code. Null: not known.
+  virtual const trace::CodeShares* shares() const { return nullptr; }
 
   // The next report of any traced thread, without waiting.
   virtual ptrace::WaitOutcome poll() { return ptrace::wait_any(ptrace::WaitMode::poll); }

@@ -97,7 +97,11 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
 
   trace::BlockTable table;
   const bool tracing = !translating || request.collection.needs_trace();
-  collect::Pipeline pipeline(tracing ? make_collectors(request.collection, table, calibration)
+  Collection collection = request.collection;
+  collect::SampleWeights weights;
+  collection.sampled = tracing;
+  if (request.engine == BurstEngineKind::emulator) collection.weights = &weights;
+  collect::Pipeline pipeline(tracing ? make_collectors(collection, table, calibration)
                                      : std::vector<std::unique_ptr<collect::Collector>>());
   PipelineSink sink(pipeline);
   BurstRunOptions options;
@@ -106,7 +110,8 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   options.prefill = request.prefill && translating;
   options.slow_down = kSlowDown;
   options.seed = request.governor.seed;
-  BurstRun run(std::move(program), make_engine(request, table, sink), options, request.governor);
+  BurstRun run(std::move(program), make_engine(request, table, sink), weights, options,
+               request.governor);
   serve_first();
   if (request.launch) run.let_go();
   run.run();
@@ -117,6 +122,8 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   for (std::string& warning : run.engine().warnings())
     result.warnings.push_back(std::move(warning));
 
+  weights.conclude();
+  if (collection.weights) tell_of_weights("bursts", weights.replicas());
   pipeline.finish(profile);
   run.engine().finish(profile);
   fill_syscalls(run.engine().totals().by_number, {}, profile.syscalls);

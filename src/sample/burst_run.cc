@@ -38,9 +38,11 @@ constexpr double kPatience = 1.0;
 }  // namespace
 
 BurstRun::BurstRun(shadow::Program program, std::unique_ptr<BurstEngine> engine,
-                   BurstRunOptions options, const GovernorOptions& governor)
+                   collect::SampleWeights& weights, BurstRunOptions options,
+                   const GovernorOptions& governor)
     : program_(std::move(program)),
       engine_(std::move(engine)),
+      weights_(weights),
       options_(options),
       governor_(governor, {}),
       random_(options.seed),
@@ -143,6 +145,8 @@ void BurstRun::burst() {
   engine_->look_at(program_);
   const double begun = elapsed();
   const double cpu_before = program_cpu_now();
+  const uint64_t number = weights_.taken(program_.pid().value, cpu_before);
+  engine_->number_next(number);
   Status in;
   size_t threads = 0;
   {
@@ -169,6 +173,7 @@ void BurstRun::burst() {
   const double native = elapsed();
   const double cpu = engine_->is_in_our_process() ? ending - running : program_cpu_now() - cpu_before;
   const uint64_t instructions = engine_->conclude();
+  if (engine_->shares()) weights_.recorded(number, instructions, *engine_->shares());
 
   counts_.bursts++;
   counts_.burst_s += ending - running;

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "collect/sample_weights.h"
 #include "sample/burst_engine.h"
 #include "sample/governor.h"
 #include "sample/look_schedule.h"
@@ -44,7 +45,9 @@ struct BurstRunCounts {
 
 class BurstRun {
  public:
-  BurstRun(shadow::Program program, std::unique_ptr<BurstEngine> engine, BurstRunOptions options,
+  // `weights` is told of each burst.
+  BurstRun(shadow::Program program, std::unique_ptr<BurstEngine> engine,
+           collect::SampleWeights& weights, BurstRunOptions options,
            const GovernorOptions& governor);
   ~BurstRun();
 
@@ -83,6 +86,7 @@ class BurstRun {
   RunWatch watch_;
   shadow::Program program_;
   std::unique_ptr<BurstEngine> engine_;
+  collect::SampleWeights& weights_;
   BurstRunOptions options_;
   Governor governor_;
   BurstRunCounts counts_;

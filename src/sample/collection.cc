@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sample/collection.h"
 
+#include "base/log.h"
 #include "collect/address_collector.h"
 #include "collect/edge_collector.h"
 #include "collect/latency_collector.h"
@@ -59,6 +60,11 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collectio
     collectors.push_back(std::make_unique<collect::ValueCollector>(table, value_options));
   }
   return collectors;
+}
+
+void tell_of_weights(const char* name, const collect::SampleSeries& samples) {
+  detail("{} {}: off by {:.5f} by chance, times believed {:.2f}", samples.size(), name,
+         samples.chance(), samples.believed());
 }
 
 }  // namespace shadowprof::sample

@@ -59,4 +59,7 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collectio
                                                                  const trace::BlockTable& table,
                                                                  const Calibration& calibration);
 
+// With -v: how samples of one kind were weighed.
+void tell_of_weights(const char* name, const collect::SampleSeries& samples);
+
 }  // namespace shadowprof::sample

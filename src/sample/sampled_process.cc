@@ -116,7 +116,8 @@ Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable&
     interpreter_ = std::make_unique<BurstEmulator>(table, sink, budget.plan, budget.stacks);
     interpreter_generation_ = program_.generation();
   }
-  interpreter_->plan_next(budget.sample_number, budget.instructions);
+  interpreter_->number_next(budget.sample_number);
+  interpreter_->limit(budget.instructions);
   interpreter_->look_at(program_);
   const auto before = Clock::now();
   {
@@ -134,7 +135,7 @@ Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable&
   interpreter_->end();
   done.pause = seconds_since(before);
   done.instructions = interpreter_->conclude();
-  done.shares = interpreter_->shares();
+  done.shares = *interpreter_->shares();
   return done;
 }
 

@@ -40,13 +40,9 @@ void fill_stops(const ShadowRun& sampled, profile::Overhead& overhead) {
                     {"signal", sampled.signals()}};
 }
 
-void tell_of_weights(const collect::SampleWeights& weights) {
-  const auto tell = [](const char* name, const collect::SampleSeries& kind) {
-    detail("{} {}: off by {:.5f} by chance, times believed {:.2f}", kind.size(), name, kind.chance(),
-           kind.believed());
-  };
-  tell("replicas", weights.replicas());
-  tell("brief samples", weights.brief_ones());
+void tell_of_kinds(const collect::SampleWeights& weights) {
+  tell_of_weights("replicas", weights.replicas());
+  tell_of_weights("brief samples", weights.brief_ones());
   detail("{:.1f} % of the profile are the brief samples'", 100 * weights.share_of_brief_ones());
 }
 
@@ -166,7 +162,7 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   warn_of_shared_memory(sampled.counts(), result.warnings);
 
   weights.conclude();
-  tell_of_weights(weights);
+  tell_of_kinds(weights);
   pipeline.finish(profile);
   if (is_interpreted(sampled.counts(), request)) profile.run.engine = "emulator";
   if (const Verifier* verifier = sampled.verifier()) {

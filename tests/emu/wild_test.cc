@@ -30,8 +30,9 @@ constexpr uint64_t kInstructions = 2000;
 
 // Where it may want to go, or read: nothing, code, data, and their ends.
 uint64_t any_address(Random& random) {
-  const uint64_t base[] = {0, kCode.value, kCode.value + kPage, kData.value, kData.value + kDataBytes,
-                           uint64_t{1} << 47, 0};
+  const uint64_t base[] = {
+      0, kCode.value, kCode.value + kPage, kData.value, kData.value + kDataBytes, uint64_t{1} << 47,
+      0};
   const uint64_t near = base[random.below(std::size(base))] + random.below(64) - 16;
   if (random.percent(60)) return kData.value + random.below(kDataBytes);
   return random.percent(70) ? near : random.next();
@@ -40,8 +41,8 @@ uint64_t any_address(Random& random) {
 machine::Registers any_registers(Random& random) {
   machine::Registers registers{};
   for (auto* r : {&registers.rax, &registers.rbx, &registers.rcx, &registers.rdx, &registers.rsi,
-                      &registers.rdi, &registers.rbp, &registers.r8, &registers.r9, &registers.r10,
-                      &registers.r11, &registers.r12, &registers.r13, &registers.r14, &registers.r15})
+                  &registers.rdi, &registers.rbp, &registers.r8, &registers.r9, &registers.r10,
+                  &registers.r11, &registers.r12, &registers.r13, &registers.r14, &registers.r15})
     *r = any_address(random);
   registers.rsp = kData.value + kDataBytes / 2 + random.below(2 * kPage);
   registers.set_pc(kCode + random.below(kPage));
@@ -62,7 +63,8 @@ std::vector<uint8_t> no_code(Random& random) {
   std::vector<uint8_t> code;
   while (code.size() < kPage) {
     if (random.percent(20)) {
-      const auto modrm = static_cast<uint8_t>(random.one_of({0x10, 0x20, 0xd0, 0xe0}) | random.below(8));
+      const auto modrm =
+          static_cast<uint8_t>(random.one_of({0x10, 0x20, 0xd0, 0xe0}) | random.below(8));
       code.insert(code.end(), {0xff, modrm});
     } else {
       code.push_back(random.byte());
