@@ -24,6 +24,10 @@ uint64_t SampleSeries::taken(int64_t program, double used) {
   return samples_.size();
 }
 
+void SampleSeries::withdraw(uint64_t number) {
+  if (number == samples_.size() && number != 0) samples_.pop_back();
+}
+
 // Samples end in about the order in which they began.
 void SampleSeries::recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code) {
   if (number == 0 || number > samples_.size() || instructions == 0) return;

@@ -42,6 +42,8 @@ class SampleSeries {
   // The next sample is of this program, which has used so many seconds of processor time. Returns
   // its number: 1, 2, ...
   uint64_t taken(int64_t program, double used);
+  // The last one was not taken after all: its number is the next one's.
+  void withdraw(uint64_t number);
   // It has given so many instructions, of this code.
   void recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code);
   // After the last one.

@@ -8,6 +8,10 @@
 namespace shadowprof::collect {
 namespace {
 
+size_t kind_of(uint64_t number) {
+  return trace::is_brief(number) ? 1 : 0;
+}
+
 uint64_t place_of(uint64_t number) {
   return number & ~trace::kBriefSample;
 }
@@ -31,9 +35,13 @@ uint64_t SampleWeights::taken(int64_t program, double used, bool brief) {
                : series_[0].taken(program, used);
 }
 
+void SampleWeights::withdraw(uint64_t number) {
+  series_[kind_of(number)].withdraw(place_of(number));
+}
+
 void SampleWeights::recorded(uint64_t number, uint64_t instructions,
                              const trace::CodeShares& code) {
-  series_[trace::is_brief(number) ? 1 : 0].recorded(place_of(number), instructions, code);
+  series_[kind_of(number)].recorded(place_of(number), instructions, code);
 }
 
 void SampleWeights::conclude() {
@@ -48,7 +56,7 @@ void SampleWeights::conclude() {
 }
 
 double SampleWeights::of(uint64_t first, uint64_t last) const {
-  const size_t kind = trace::is_brief(first) ? 1 : 0;
+  const size_t kind = kind_of(first);
   return scale_[kind] * series_[kind].of(place_of(first), place_of(last));
 }
 

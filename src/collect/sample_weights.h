@@ -27,6 +27,8 @@ class SampleWeights {
   // The next sample is of this program, which has used so many seconds of processor time. Returns
   // the sample's number, as its trace says it (trace::sample_start).
   uint64_t taken(int64_t program, double used, bool brief = false);
+  // The last one of its kind was not taken after all.
+  void withdraw(uint64_t number);
   // It has given so many instructions, of this code.
   void recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code);
   // After the last one.

@@ -163,6 +163,7 @@ void BurstRun::burst() {
     if (!sleeps && in.error().errno_value != ESRCH) watch_.warn_once(in.error().message);
     if (threads != 0) governor_.paused(running - begun);
     engine_->conclude();
+    weights_.withdraw(number);
     return sleeps ? governor_.missed(running, kLongestNap) : governor_.missed(running);
   }
   service_s_ = 0;
@@ -173,7 +174,11 @@ void BurstRun::burst() {
   const double native = elapsed();
   const double cpu = engine_->is_in_our_process() ? ending - running : program_cpu_now() - cpu_before;
   const uint64_t instructions = engine_->conclude();
-  if (engine_->shares()) weights_.recorded(number, instructions, *engine_->shares());
+  if (engine_->shares()) {
+    weights_.recorded(number, instructions, *engine_->shares());
+  } else {
+    weights_.withdraw(number);
+  }
 
   counts_.bursts++;
   counts_.burst_s += ending - running;

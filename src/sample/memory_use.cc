@@ -9,6 +9,7 @@
 #include "base/reserved_memory.h"
 #include "kernel/control_groups.h"
 #include "kernel/proc.h"
+#include "kernel/user_threads.h"
 
 namespace shadowprof::sample {
 
@@ -54,8 +55,10 @@ bool may_be_promised_twice(Tid process) {
 bool may_have_another_thread(Tid process) {
   constexpr uint64_t kLeft = 32;
   constexpr uint64_t kLeastShare = 4;  // of a small bound, the share that is left: one part of so many
-  const auto bound = kernel::thread_bound(process);
-  return !bound || bound->left() > std::min(kLeft, bound->most / kLeastShare);
+  const auto leaves_some = [&](const std::optional<kernel::ThreadBound>& bound) {
+    return !bound || bound->left() > std::min(kLeft, bound->most / kLeastShare);
+  };
+  return leaves_some(kernel::thread_bound(process)) && leaves_some(kernel::user_thread_bound(process));
 }
 
 }  // namespace shadowprof::sample

@@ -31,8 +31,8 @@ bool memory_is_short();
 // than it has (vm.overcommit_memory=2), all that a replica could write to is promised to it, and what
 // the program allocates meanwhile could be refused because of us.
 bool may_be_promised_twice(Tid process);
-// A replica takes one of the threads that the program's control groups may have (pids.max). Some must
-// be left, or the program could not start a thread or process because of us.
+// A replica takes one of the threads that the program's control groups may have (pids.max), and its
+// user (RLIMIT_NPROC). Some must be left, or the program could not start one because of us.
 bool may_have_another_thread(Tid process);
 
 }  // namespace shadowprof::sample

@@ -44,7 +44,8 @@ const char* why_no_fork(Tid program) {
     return "a replica would take too much of the memory that the kernel may still promise "
            "(vm.overcommit_memory is 2)";
   if (!may_have_another_thread(program))
-    return "a replica would take one of the last threads that a control group may have (pids.max)";
+    return "a replica would take one of the last threads that the program's control group (pids.max) "
+           "or its user (ulimit -u) may have";
   return nullptr;
 }
 
@@ -166,6 +167,7 @@ std::optional<SampleCost> ShadowRun::interpret(SampledProcess& program) {
   budget.sample_number = number_of_next(program, true);
   const auto done = program.interpret(table_, sink_, budget);
   if (!done) {
+    weights_.withdraw(budget.sample_number);
     counts_.sleeping++;
     return std::nullopt;
   }

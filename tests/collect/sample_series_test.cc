@@ -56,6 +56,16 @@ TEST_CASE("samples of equal length at equal distances count equally") {
   for (uint64_t n = 1; n <= 3; n++) CHECK(series.of(n, n) == doctest::Approx(1));
 }
 
+TEST_CASE("a sample that was withdrawn leaves its number to the next") {
+  SampleSeries series;
+  CHECK(series.taken(1, 1) == 1);
+  const uint64_t failed = series.taken(1, 2);
+  series.withdraw(failed);
+  CHECK(series.taken(1, 3) == failed);
+  series.withdraw(1);  // another one has come after it
+  CHECK(series.taken(1, 4) == failed + 1);
+}
+
 TEST_CASE("of a program that does the same all the time each instruction counts once") {
   const SampleSeries series = series_of({{1, 10, 1000}, {1, 12, 4000}, {1, 15, 1000}});
   CHECK(series.believed() == 0);

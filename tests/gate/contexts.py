@@ -150,6 +150,14 @@ def main():
                    "main does not have what it calls", inclusive)
 
         check_confidence(profile)
+
+        bursts = folder / "bursts.json"
+        run(args.shadowprof, "run", "-q", "--mode", "burst", "--burst", "1ms/5ms", "--max-overhead", "50%",
+            "--seed", "1", "-o", bursts, "--", args.program, "15000")
+        in_bursts = json.loads(bursts.read_text())
+        check_shape(in_bursts, chains(in_bursts))
+        check_confidence(in_bursts)
+
         check_exports(args.shadowprof, sampled, folder, profile)
         text = run(args.shadowprof, "report", sampled)
         expect("main > " in text and "shared" in text.split("Hot contexts")[1], "the report lacks contexts", text)
