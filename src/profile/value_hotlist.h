@@ -55,9 +55,9 @@ class ValueHotlist {
     add_slowly(value, n, kind, capacity, random);
   }
 
-  // Most frequent first; ties by value. Of `occurrences` in all: no estimate exceeds it. A value
-  // that was seen less than `threshold` times since it was taken in cannot be told from a rare one
-  // that was lucky: of such only what was seen counts.
+  // Most frequent first; ties by value. Of `occurrences` in all: estimates together do not exceed them.
+  // A value that was seen less than `threshold` times since it was taken in cannot be told from a rare
+  // one that was lucky: of such only what was seen counts.
   std::vector<ValueCount> top(uint64_t occurrences) const;
   // Of those in the table the one that was seen most since it was taken in, and how often that was.
   ValueCount hottest() const;

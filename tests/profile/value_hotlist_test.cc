@@ -106,6 +106,17 @@ TEST_CASE("a value that makes up half of a stream is found, with its share") {
   }
 }
 
+TEST_CASE("estimates together are no more than what there was") {
+  const Stream few = [](uint64_t, Random& random) { return random.next() % 17; };
+  for (uint64_t seed = 1; seed <= 50; seed++) {
+    for (const Stream& stream : {few, Stream(zipf), Stream(uniform), Stream(shifting)}) {
+      uint64_t sum = 0;
+      for (const ValueCount& v : run(stream, seed, 16).hotlist.top(kLength)) sum += v.count;
+      CHECK(sum <= kLength);
+    }
+  }
+}
+
 TEST_CASE("no value of a uniform stream looks hot") {
   for (uint64_t seed = 1; seed <= 50; seed++)
     CHECK(run(uniform, seed, 16).hotlist.top(kLength)[0].count < kLength / 10);
