@@ -197,8 +197,8 @@ void ShadowRun::burst(SampledProcess& program) {
 // Forks are far apart: what the program does between them.
 void ShadowRun::fill_gap() {
   const ProgramRef program = choose();
-  if (weights_.brief_ones().size() % kBriefOnesToCompare == 0) compare_kinds();
   const auto cost = program ? interpret(*program) : std::nullopt;
+  if (cost && weights_.brief_ones().size() % kBriefOnesToCompare == 0) compare_kinds();
   governor_.filled(elapsed(), cost.value_or(SampleCost()));
 }
 
