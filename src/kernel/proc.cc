@@ -302,7 +302,11 @@ Result<ProcessStatus> parse_status(std::string_view text) {
 }
 
 Result<ProcessStatus> read_status(Tid thread) {
-  return read_parsed(fmt::format("/proc/{}/status", thread.value), parse_status);
+  return read_status(fmt::format("/proc/{}/status", thread.value));
+}
+
+Result<ProcessStatus> read_status(const std::string& file) {
+  return read_parsed(file, parse_status);
 }
 
 Result<ProcessStat> parse_stat(std::string_view text) {
@@ -415,7 +419,24 @@ std::optional<Tid> parse_task_name(std::string_view name) {
 }
 
 Result<std::vector<Tid>> list_threads(Tid process) {
-  const std::string path = fmt::format("/proc/{}/task", process.value);
+  return list_tasks(fmt::format("/proc/{}/task", process.value));
+}
+
+// "0.20 0.18 0.12 1/80 11206": 80, one of which runs.
+Result<uint64_t> parse_machine_threads(std::string_view text) {
+  Cursor c(text);
+  uint64_t running = 0, all = 0;
+  const bool found = c.skip_words(3) && (c.skip_blanks(), c.number(&running)) && c.skip('/') &&
+                     c.number(&all);
+  if (!found) return fail("no number of threads: {}", quoted(text));
+  return all;
+}
+
+Result<uint64_t> read_machine_threads() {
+  return read_parsed("/proc/loadavg", parse_machine_threads);
+}
+
+Result<std::vector<Tid>> list_tasks(const std::string& path) {
   const auto close = [](DIR* dir) { ::closedir(dir); };
   std::unique_ptr<DIR, decltype(close)> dir(::opendir(path.c_str()), close);
   if (dir == nullptr) return fail_errno(errno, "cannot open {}", path);

@@ -93,6 +93,7 @@ struct ProcessStatus {
 Result<ProcessStatus> parse_status(std::string_view text);
 // Of a thread as well: /proc/TID exists for each.
 Result<ProcessStatus> read_status(Tid thread);
+Result<ProcessStatus> read_status(const std::string& file);
 
 // --- /proc/PID/stat ---------------------------------------------------------------------------
 
@@ -165,6 +166,14 @@ std::optional<Tid> parse_task_name(std::string_view name);
 // Threads in ascending order. One that starts meanwhile may be missing: list again until nothing
 // is new, with those already listed stopped.
 Result<std::vector<Tid>> list_threads(Tid process);
+// What is named by a number in /proc (processes), or in /proc/PID/task; ascending, and at least one.
+Result<std::vector<Tid>> list_tasks(const std::string& folder);
+
+// --- /proc/loadavg ----------------------------------------------------------------------------
+
+// Threads of the whole machine.
+Result<uint64_t> parse_machine_threads(std::string_view text);
+Result<uint64_t> read_machine_threads();
 // One of the kernel's own among them, which works for the process (io_uring, vhost) and never executes
 // its code: it can be traced, but a stop of it is no place for a system call.
 bool is_kernel_worker(const ProcessStat& thread);

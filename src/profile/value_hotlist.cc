@@ -138,16 +138,17 @@ void ValueHotlist::flush_lower_half() {
 
 std::vector<ValueCount> ValueHotlist::top(uint64_t occurrences) const {
   std::vector<ValueCount> found = all();
+  const auto is_hot = [&](const ValueCount& v) { return static_cast<double>(v.count) >= threshold_; };
   uint64_t seen = 0, hot = 0;
   for (const ValueCount& v : found) {
     seen += v.count;
-    hot += static_cast<double>(v.count) >= threshold_;
+    hot += is_hot(v);
   }
   const uint64_t room = occurrences - std::min(occurrences, seen);
   const auto missed = std::min(static_cast<uint64_t>(std::llround(threshold_ - 1)),
                                room / std::max<uint64_t>(hot, 1));
   for (ValueCount& v : found)
-    if (static_cast<double>(v.count) >= threshold_) v.count += missed;
+    if (is_hot(v)) v.count += missed;
   std::sort(found.begin(), found.end(), [](const ValueCount& a, const ValueCount& b) {
     return a.count != b.count ? a.count > b.count : a.value < b.value;
   });
