@@ -57,7 +57,7 @@ void SamplingOptions::add_to(CLI::App& app) {
       "instructions of a sample (balanced with its cost)");
   add(app, "--max-overhead", max_overhead, parse_overhead, "PCT",
       "what sampling may cost the program (1%)");
-  app.add_option("--load", load, "shadows at a time, on average and at most (0.5)")
+  app.add_option("--load", load, "shadows at a time, on average and at most (1)")
       ->type_name("X")
       ->check(CLI::Range(0.0001, double{kMostShadows}));
   add(app, "-d,--duration", duration, parse_time, "S", "stop sampling after this time");

@@ -28,7 +28,7 @@ Result<BurstShape> parse_burst(const std::string& text);
 
 struct SamplingOptions {
   uint64_t sample_size = 0;  // 0: not given
-  double load = 0.5;
+  double load = 1;
   double max_overhead = 0.01;
   double duration = 0;
   double delay = 0;

@@ -37,6 +37,12 @@ namespace shadowprof::collect {
 
 class SampleSeries {
  public:
+  struct Sample {
+    int64_t program = 0;
+    double used = 0;  // at its beginning
+    uint64_t instructions = 0;  // 0: was not recorded
+    double weight = 1;
+  };
   static constexpr double kRounding = 1e-9;  // what is not further apart (squared) is the same
 
   // The next sample is of this program, which has used so many seconds of processor time. Returns
@@ -57,18 +63,16 @@ class SampleSeries {
   // Once it was concluded. Of the samples `first` to `last`, taken together; 1 for numbers that were
   // never given.
   double of(uint64_t first, uint64_t last) const;
+  const std::vector<Sample>& samples() const { return samples_; }
+  bool is_of_one_program() const { return is_of_one_program_; }
+  // Each instruction of that sample counts so many times more.
+  void scale(size_t sample, double factor) { samples_[sample].weight *= factor; }
   // How far the times are believed.
   double believed() const { return believed_; }
   // How far what they say of the code is off by chance, squared.
   double chance() const { return chance_; }
 
  private:
-  struct Sample {
-    int64_t program = 0;
-    double used = 0;  // at its beginning
-    uint64_t instructions = 0;
-    double weight = 1;
-  };
   using Shares = std::array<double, trace::kCodeCells>;
   struct Code {
     uint64_t number = 0;  // of the sample
@@ -86,6 +90,7 @@ class SampleSeries {
   uint64_t one_of_ = 1;       // so many samples
   size_t recorded_ = 0;
   double instructions_ = 0;
+  bool is_of_one_program_ = true;
   double believed_ = 0;
   double chance_ = 0;
 };

@@ -2,11 +2,15 @@
 #include "collect/sample_weights.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "trace/record.h"
 
 namespace shadowprof::collect {
 namespace {
+
+constexpr size_t kMostPeriods = 64;
+constexpr size_t kReplicasOfPeriod = 8;  // samples of them, at least in the mean
 
 size_t kind_of(uint64_t number) {
   return trace::is_brief(number) ? 1 : 0;
@@ -14,18 +18,6 @@ size_t kind_of(uint64_t number) {
 
 uint64_t place_of(uint64_t number) {
   return number & ~trace::kBriefSample;
-}
-
-double brief_share(const SampleSeries& replicas, const SampleSeries& brief) {
-  if (replicas.size() == 0 || brief.size() == 0) return replicas.size() == 0 ? 1 : 0;
-  double of_replicas = brief.chance();
-  double of_brief = replicas.chance();
-  const bool none_is_off = of_replicas + of_brief < SampleSeries::kRounding;
-  if (none_is_off || std::min(replicas.size(), brief.size()) < SampleWeights::kFew) {
-    of_replicas = static_cast<double>(replicas.size());
-    of_brief = static_cast<double>(brief.size());
-  }
-  return of_brief / (of_replicas + of_brief);
 }
 
 }  // namespace
@@ -44,20 +36,85 @@ void SampleWeights::recorded(uint64_t number, uint64_t instructions,
   series_[kind_of(number)].recorded(place_of(number), instructions, code);
 }
 
+// Where all samples are of one program; else there is one period.
+void SampleWeights::divide() {
+  begin_ = HUGE_VAL;
+  double end = -HUGE_VAL;
+  bool is_of_one = true;
+  for (const SampleSeries& series : series_) {
+    is_of_one &= series.is_of_one_program();
+    for (const SampleSeries::Sample& sample : series.samples()) {
+      begin_ = std::min(begin_, sample.used);
+      end = std::max(end, sample.used);
+    }
+  }
+  const size_t most = is_of_one && end > begin_ ? kMostPeriods : 1;
+  periods_.resize(std::clamp<size_t>(replicas().size() / kReplicasOfPeriod, 1, most));
+  length_ = (end - begin_) / static_cast<double>(periods_.size());
+  for (size_t kind = 0; kind < series_.size(); kind++) {
+    for (const SampleSeries::Sample& sample : series_[kind].samples()) {
+      if (sample.instructions == 0) continue;
+      Period& period = periods_[period_of(sample)];
+      period.samples[kind]++;
+      period.instructions[kind] += sample.weight * static_cast<double>(sample.instructions);
+    }
+  }
+}
+
+size_t SampleWeights::period_of(const SampleSeries::Sample& sample) const {
+  if (periods_.size() == 1) return 0;
+  const auto period = static_cast<size_t>((sample.used - begin_) / length_);
+  return std::min(period, periods_.size() - 1);
+}
+
+// Of one sample of each kind: the more the further the other kind is off.
+SampleWeights::Kinds SampleWeights::worth() const {
+  const Kinds chance{replicas().chance(), brief_ones().chance()};
+  const bool are_few = std::min(replicas().size(), brief_ones().size()) < kFew;
+  if (are_few || chance[0] + chance[1] < SampleSeries::kRounding) return {1, 1};
+  return {chance[1] / static_cast<double>(replicas().size()),
+          chance[0] / static_cast<double>(brief_ones().size())};
+}
+
+SampleWeights::Kinds SampleWeights::shares(const Period& period, const Kinds& worth) const {
+  const Kinds parts{worth[0] * period.samples[0], worth[1] * period.samples[1]};
+  const double sum = parts[0] + parts[1];
+  if (sum == 0) return {period.samples[0] != 0 ? 1.0 : 0.0, period.samples[0] != 0 ? 0.0 : 1.0};
+  return {parts[0] / sum, parts[1] / sum};
+}
+
+// A kind says of each period of which it has samples what the program did then, in proportion to the
+// others of these.
 void SampleWeights::conclude() {
   for (SampleSeries& series : series_) series.conclude();
-  share_of_brief_ones_ = brief_share(replicas(), brief_ones());
-  const double all = replicas().instructions() + brief_ones().instructions();
-  const double shares[] = {1 - share_of_brief_ones_, share_of_brief_ones_};
+  divide();
+  const Kinds one = worth();
+  Kinds scale{};
   for (size_t kind = 0; kind < series_.size(); kind++) {
+    const auto has = [&](const Period& period) { return period.samples[kind] != 0; };
+    const auto present = static_cast<double>(std::count_if(periods_.begin(), periods_.end(), has));
     const double own = series_[kind].instructions();
-    if (own != 0) scale_[kind] = shares[kind] * all / own;
+    if (own != 0) scale[kind] = present / own;
+  }
+  Kinds counted{};
+  for (const Period& period : periods_) {
+    for (size_t kind = 0; kind < series_.size(); kind++)
+      counted[kind] += shares(period, one)[kind] * scale[kind] * period.instructions[kind];
+  }
+  const double sum = counted[0] + counted[1];
+  if (sum == 0) return;
+  share_of_brief_ones_ = counted[1] / sum;
+  const double all = replicas().instructions() + brief_ones().instructions();
+  for (size_t kind = 0; kind < series_.size(); kind++) {
+    for (size_t i = 0; i < series_[kind].samples().size(); i++) {
+      const Period& period = periods_[period_of(series_[kind].samples()[i])];
+      series_[kind].scale(i, shares(period, one)[kind] * scale[kind] * all / sum);
+    }
   }
 }
 
 double SampleWeights::of(uint64_t first, uint64_t last) const {
-  const size_t kind = kind_of(first);
-  return scale_[kind] * series_[kind].of(place_of(first), place_of(last));
+  return series_[kind_of(first)].of(place_of(first), place_of(last));
 }
 
 }  // namespace shadowprof::collect

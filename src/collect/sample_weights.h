@@ -10,11 +10,16 @@
 // one of whose code a replica has little, or that does something else each moment, from the brief
 // samples. Of fewer than kFew samples it is not known how far they are off: kinds count by the number
 // of their samples then.
+//
+// Replicas may say something of a part of the run only: one that lasts sees every tenth of a second, but
+// not of what the program does after its end. So a run with many of them is divided into equal
+// periods. Of each the above is so by itself: a kind counts by its samples in the period.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "collect/sample_series.h"
 
@@ -42,8 +47,21 @@ class SampleWeights {
   double share_of_brief_ones() const { return share_of_brief_ones_; }
 
  private:
+  // What there is of each kind in one period of the run.
+  struct Period {
+    std::array<double, 2> samples{};
+    std::array<double, 2> instructions{};  // as they are weighed
+  };
+  using Kinds = std::array<double, 2>;
+  void divide();
+  size_t period_of(const SampleSeries::Sample& sample) const;
+  Kinds worth() const;
+  Kinds shares(const Period& period, const Kinds& worth) const;
+
   std::array<SampleSeries, 2> series_;
-  std::array<double, 2> scale_{1, 1};
+  std::vector<Period> periods_;
+  double begin_ = 0;   // of the first
+  double length_ = 0;  // of each
   double share_of_brief_ones_ = 0;
 };
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -59,6 +60,24 @@ std::optional<int64_t> number_in(const std::string& file) {
   return number;
 }
 
+// In a file of lines "name number".
+std::optional<int64_t> number_after(std::string_view wanted, const std::string& file) {
+  std::ifstream in(file);
+  std::string name;
+  for (int64_t number = 0; in >> name >> number;) {
+    if (name == wanted) return number;
+  }
+  return std::nullopt;
+}
+
+// By a group in which there is such a bound.
+void tighten(std::optional<Bound>& tightest, std::optional<int64_t> most,
+             std::optional<int64_t> present) {
+  if (!most || !present || *most < 0 || *present < 0) return;
+  const Bound bound{static_cast<uint64_t>(*most), static_cast<uint64_t>(*present)};
+  if (!tightest || bound.left() < tightest->left()) tightest = bound;
+}
+
 std::string groups_of(Tid process) {
   std::ifstream file(fmt::format("/proc/{}/cgroup", process.value));
   std::ostringstream text;
@@ -77,22 +96,33 @@ bool has_processor_quota(std::string_view groups, const std::string& mount) {
   return found;
 }
 
-std::optional<ThreadBound> thread_bound(std::string_view groups, const std::string& mount) {
-  std::optional<ThreadBound> tightest;
+std::optional<Bound> thread_bound(std::string_view groups, const std::string& mount) {
+  std::optional<Bound> tightest;
   visit_groups(groups, mount, "pids", [&](const std::string& folder) {
-    const auto most = number_in(folder + "/pids.max");
-    const auto present = number_in(folder + "/pids.current");
-    if (!most || !present || *most < 0 || *present < 0) return;
-    const ThreadBound bound{static_cast<uint64_t>(*most), static_cast<uint64_t>(*present)};
-    if (!tightest || bound.left() < tightest->left()) tightest = bound;
+    tighten(tightest, number_in(folder + "/pids.max"), number_in(folder + "/pids.current"));
+  });
+  return tightest;
+}
+
+std::optional<Bound> memory_bound(std::string_view groups, const std::string& mount) {
+  std::optional<Bound> tightest;
+  visit_groups(groups, mount, "memory", [&](const std::string& folder) {
+    const int64_t idle = number_after("inactive_file", folder + "/memory.stat").value_or(0);
+    const auto in_use = [&](const char* file) {
+      const auto bytes = number_in(folder + file);
+      return bytes ? std::optional(std::max<int64_t>(0, *bytes - idle)) : bytes;
+    };
+    tighten(tightest, number_in(folder + "/memory.max"), in_use("/memory.current"));
+    tighten(tightest, number_in(folder + "/memory.limit_in_bytes"),
+            in_use("/memory.usage_in_bytes"));
   });
   return tightest;
 }
 
 bool has_processor_quota(Tid process) { return has_processor_quota(groups_of(process), kMount); }
 
-std::optional<ThreadBound> thread_bound(Tid process) {
-  return thread_bound(groups_of(process), kMount);
-}
+std::optional<Bound> thread_bound(Tid process) { return thread_bound(groups_of(process), kMount); }
+
+std::optional<Bound> memory_bound(Tid process) { return memory_bound(groups_of(process), kMount); }
 
 }  // namespace shadowprof::kernel

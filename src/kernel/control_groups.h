@@ -17,18 +17,23 @@ namespace shadowprof::kernel {
 // loss then, however many cores are idle.
 bool has_processor_quota(Tid process);
 
-// Threads of all processes in a group.
-struct ThreadBound {
-  uint64_t most = 0;     // pids.max
-  uint64_t present = 0;  // pids.current
+// What all processes of a group together may have.
+struct Bound {
+  uint64_t most = 0;
+  uint64_t present = 0;
   uint64_t left() const { return most > present ? most - present : 0; }
 };
-// Of the group that has the fewest left; nothing: no group is bounded.
-std::optional<ThreadBound> thread_bound(Tid process);
+// Each of the group that has the least left; nothing: no group is bounded.
+// Threads: pids.max, pids.current.
+std::optional<Bound> thread_bound(Tid process);
+// Bytes: memory.max, memory.current, but not of files that were not used of late, which the kernel takes
+// away as soon as it needs the memory.
+std::optional<Bound> memory_bound(Tid process);
 
 // The same, where `groups` is what /proc/PID/cgroup says, and `mount` where the groups are
 // (/sys/fs/cgroup).
 bool has_processor_quota(std::string_view groups, const std::string& mount);
-std::optional<ThreadBound> thread_bound(std::string_view groups, const std::string& mount);
+std::optional<Bound> thread_bound(std::string_view groups, const std::string& mount);
+std::optional<Bound> memory_bound(std::string_view groups, const std::string& mount);
 
 }  // namespace shadowprof::kernel

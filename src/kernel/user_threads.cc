@@ -27,15 +27,15 @@ uint64_t threads_of_user(uint32_t user, const std::string& processes) {
   return threads;
 }
 
-std::optional<ThreadBound> user_thread_bound(Tid process) {
+std::optional<Bound> user_thread_bound(Tid process) {
   rlimit limit{};
   if (::prlimit(process.value, RLIMIT_NPROC, nullptr, &limit) != 0) return std::nullopt;
   if (limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
   const auto status = read_status(process);
   if (!status || status->uids[0] == 0) return std::nullopt;
   const auto all = read_machine_threads();
-  if (all && *all + kEnough < limit.rlim_cur) return ThreadBound{limit.rlim_cur, *all};
-  return ThreadBound{limit.rlim_cur, threads_of_user(status->uids[0], "/proc")};
+  if (all && *all + kEnough < limit.rlim_cur) return Bound{limit.rlim_cur, *all};
+  return Bound{limit.rlim_cur, threads_of_user(status->uids[0], "/proc")};
 }
 
 }  // namespace shadowprof::kernel

@@ -11,7 +11,7 @@ namespace shadowprof::kernel {
 // Nothing: he has no bound, as the superuser. Where the whole machine has fewer threads, `present` is
 // those: to count one user's takes longer the more processes there are. Processes that we cannot see
 // (of other containers, or because of hidepid) are not counted.
-std::optional<ThreadBound> user_thread_bound(Tid process);
+std::optional<Bound> user_thread_bound(Tid process);
 
 // Of those with this real user, where `processes` is /proc.
 uint64_t threads_of_user(uint32_t user, const std::string& processes);

@@ -43,7 +43,7 @@ namespace shadowprof::sample {
 
 struct GovernorOptions {
   double max_overhead = 0.01;  // share of the program's time
-  double load = 0.5;           // average number of active shadows
+  double load = 1;             // average number of active shadows
   double frequency = 0;        // samples a second; 0: what the budget allows
   double delay = 0;            // before the first one
   uint64_t seed = 0;
@@ -81,6 +81,10 @@ class Governor {
   // Until the budget bears a sample that may cost so much; 0: it does. Some seconds' is lent to one
   // that costs no more than that.
   double seconds_until_affordable(double cost, double now) const;
+  // What the budget has given up to now and nothing has cost.
+  double unspent(double now) const {
+    return std::max(0.0, options_.max_overhead * (now - options_.delay) - cost());
+  }
   void wait(double until) { next_ = std::max(next_, until); }
   // Samples are needed so many times less often than the budget allows (convergence.h); at least 1.
   void set_patience(double factor) { patience_ = factor; }

@@ -8,8 +8,14 @@
 namespace shadowprof::sample {
 namespace {
 
-constexpr double kLongest = 2.0;  // seconds, in which a replica gives samples
+// Seconds, in which a replica gives samples that may not last.
+constexpr double kLongest = 2.0;
 constexpr double kBudgetOf = 1.0;
+// Of the budget, what the neighbourhood of one that lasts may cost.
+constexpr double kNeighbourShare = 0.25;
+// Of the run, that the present replica may be behind.
+constexpr double kBehindShare = 0.05;
+constexpr double kLeastBehind = 1.0;
 // Seconds of the program's.
 constexpr double kSample = 0.001;
 constexpr double kLeastSample = 0.00025;
@@ -17,6 +23,8 @@ constexpr double kLeastBetween = 0.003;
 // In seconds of the replica's: where samples take longer, they are shorter and further apart.
 constexpr double kRecording = 0.01;
 constexpr double kBetweenShare = 0.25;
+constexpr double kBetweenShareOfLasting = 3;
+constexpr uint64_t kRemembered = 12;  // samples
 
 }  // namespace
 
@@ -28,19 +36,31 @@ void LaterSamples::begin(double pause) {
   last_age_ = last_native_ = 0;
 }
 
-bool LaterSamples::is_too_dear(double cost) const {
-  return cost > std::max(pause_, max_overhead_ * kBudgetOf);
+bool LaterSamples::may_last(double neighbour_cost) const {
+  return load_ >= 1 && neighbour_cost <= kNeighbourShare * max_overhead_;
 }
 
-std::optional<shadow::NextSample> LaterSamples::next(double age, double cost) {
+bool LaterSamples::is_too_dear(double cost, double unspent) const {
+  return cost > std::max({pause_, max_overhead_ * kBudgetOf, unspent});
+}
+
+bool LaterSamples::has_lived(const ReplicaState& replica) const {
+  const double stands_for = (pause_ + replica.cost) / max_overhead_;
+  if (!replica.may_last) return replica.age > std::min(kLongest, load_ * stands_for);
+  const double behind = replica.used - replica.executed;
+  return replica.next_is_paid_for &&
+         behind > std::max(kLeastBehind, kBehindShare * replica.whole_run);
+}
+
+std::optional<shadow::NextSample> LaterSamples::next(const ReplicaState& replica) {
   samples_++;
-  recording_ += std::max(0.0, age - last_age_ - last_native_);
-  const double stands_for = (pause_ + cost) / max_overhead_;
-  if (age > std::min(kLongest, load_ * stands_for) || is_too_dear(cost)) return std::nullopt;
-  last_age_ = age;
-  const double recording = recording_ / samples_;
-  const double length = std::clamp(kSample * kRecording / recording, kLeastSample, kSample);
-  last_native_ = std::max(kLeastBetween, kBetweenShare * recording) * jitter(random_);
+  const double recording = std::max(0.0, replica.age - last_age_ - last_native_);
+  recording_ += (recording - recording_) / static_cast<double>(std::min(samples_, kRemembered));
+  if (has_lived(replica) || is_too_dear(replica.cost, replica.unspent)) return std::nullopt;
+  last_age_ = replica.age;
+  const double length = std::clamp(kSample * kRecording / recording_, kLeastSample, kSample);
+  const double between = replica.may_last ? kBetweenShareOfLasting : kBetweenShare;
+  last_native_ = std::max(kLeastBetween, between * recording_) * jitter(random_);
   return shadow::NextSample{last_native_, length * jitter(random_)};
 }
 

@@ -5,14 +5,19 @@
 // because the replica still has its pages. Most programs write to the same pages again and again, so
 // that becomes less the longer the replica lives, while a fork costs as much every time.
 //
-// What it has cost keeps the next fork off for some time. For the share of that time that the load
-// allows the replica goes on, but not until it has cost a second's budget, or twice its fork. What
-// it executes is what the program executed since the fork, or will: it falls behind while it
-// records.
+// So a replica goes on as long as what it has cost fits into what the budget has given up to now, or
+// what it gives in a second, or is no more than its fork. What it executes is what the program
+// executed since the fork, or will. It may last: between two samples it executes several times as long
+// natively as it records, and is not much slower than the program. When it is far behind
+// nevertheless, and all that another fork may cost is paid for, that takes its place.
+//
+// That is so where the load allows a replica at all times, a busy core costs its neighbours next to
+// nothing, and the program is one thread of one process. Else it lives for a share of the time until the
+// next fork, and records most of it: of several threads or processes it follows only one.
 //
 // Where code is new recording takes long, up to forty times as long as the program itself: samples
 // are shorter then, and the replica executes more of the program between two of them, for it is to
-// get about nevertheless. That goes by all samples up to now, not by the last one: of code that is
+// get about nevertheless. That goes by the last dozen samples, not by the last one: of code that is
 // slow to record there would be fewer.
 #pragma once
 
@@ -25,19 +30,35 @@
 
 namespace shadowprof::sample {
 
+// When one of its samples is over. Seconds, all of them.
+struct ReplicaState {
+  double age = 0;
+  double cost = 0;      // to the program, up to now
+  double unspent = 0;   // of the budget up to now, without that
+  double executed = 0;  // of the program, by the replica
+  double used = 0;      // by the program since the fork
+  double whole_run = 0;  // by the program, up to now
+  bool may_last = false;
+  bool next_is_paid_for = false;  // another fork
+};
+
 class LaterSamples {
  public:
   explicit LaterSamples(const GovernorOptions& options);
 
+  // Whether replicas of one thread of one process may last: `neighbour_cost` is what one costs the
+  // program in a second.
+  bool may_last(double neighbour_cost) const;
   // A replica whose fork stopped the program for `pause` seconds.
   void begin(double pause);
   // It is to end, with its present sample.
-  bool is_too_dear(double cost) const;
-  // A sample of it is over; it has lived for `age` seconds, in which it has cost the program `cost`
-  // seconds. Nothing: it has given enough.
-  std::optional<shadow::NextSample> next(double age, double cost);
+  bool is_too_dear(double cost, double unspent) const;
+  // Nothing: it has given enough.
+  std::optional<shadow::NextSample> next(const ReplicaState& replica);
 
  private:
+  bool has_lived(const ReplicaState& replica) const;
+
   double max_overhead_;
   double load_;
   std::mt19937_64 random_;
@@ -46,8 +67,8 @@ class LaterSamples {
   double last_age_ = 0;
   double last_native_ = 0;
   // Of all.
-  double samples_ = 0;
-  double recording_ = 0;  // seconds
+  uint64_t samples_ = 0;
+  double recording_ = 0;  // seconds that one takes
 };
 
 }  // namespace shadowprof::sample

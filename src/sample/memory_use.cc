@@ -23,6 +23,11 @@ uint64_t page_tables_of(Tid process) {
   return status ? status->page_tables : 0;
 }
 
+uint64_t anonymous_memory_of(Tid process) {
+  const auto pages = kernel::read_statm(process);
+  return pages ? (pages->resident - std::min(pages->resident, pages->of_files)) * limits::kPageBytes : 0;
+}
+
 uint64_t memory_of_faults(uint64_t faults) {
   return faults * limits::kPageBytes;
 }
@@ -37,11 +42,17 @@ std::optional<uint64_t> reused_pages() {
   return count ? std::optional(*count) : std::nullopt;
 }
 
-bool memory_is_short() {
+bool memory_is_short(Tid program) {
   constexpr double kLeastShare = 0.05;
+  constexpr double kLeastShareOfGroup = 0.1;
   const auto memory = kernel::read_meminfo();
-  return memory && memory->available != 0 &&
-         static_cast<double>(memory->available) < kLeastShare * static_cast<double>(memory->total);
+  if (memory && memory->available != 0 &&
+      static_cast<double>(memory->available) < kLeastShare * static_cast<double>(memory->total)) {
+    return true;
+  }
+  const auto bound = kernel::memory_bound(program);
+  return bound &&
+         static_cast<double>(bound->left()) < kLeastShareOfGroup * static_cast<double>(bound->most);
 }
 
 bool may_be_promised_twice(Tid process) {
@@ -55,7 +66,7 @@ bool may_be_promised_twice(Tid process) {
 bool may_have_another_thread(Tid process) {
   constexpr uint64_t kLeft = 32;
   constexpr uint64_t kLeastShare = 4;  // of a small bound, the share that is left: one part of so many
-  const auto leaves_some = [&](const std::optional<kernel::ThreadBound>& bound) {
+  const auto leaves_some = [&](const std::optional<kernel::Bound>& bound) {
     return !bound || bound->left() > std::min(kLeft, bound->most / kLeastShare);
   };
   return leaves_some(kernel::thread_bound(process)) && leaves_some(kernel::user_thread_bound(process));

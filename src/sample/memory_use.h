@@ -18,6 +18,8 @@ namespace shadowprof::sample {
 uint64_t own_memory();
 // What a fork of the process would copy at once.
 uint64_t page_tables_of(Tid process);
+// Resident, and of no file.
+uint64_t anonymous_memory_of(Tid process);
 // What `faults` page faults may have taken.
 uint64_t memory_of_faults(uint64_t faults);
 // Page faults of a process since it was made.
@@ -25,8 +27,9 @@ uint64_t faults_of(Tid process);
 // Pages of all processes up to now whose faults copied nothing (fault_account.h), if the kernel counts
 // them.
 std::optional<uint64_t> reused_pages();
-// Of the machine's. A replica takes what the program writes meanwhile a second time.
-bool memory_is_short();
+// The machine's, or that of the program's control group, in which its replicas are. A replica takes
+// what the program writes meanwhile a second time.
+bool memory_is_short(Tid program);
 // A fork of it would leave at least as much again for others. Where the kernel promises no more memory
 // than it has (vm.overcommit_memory=2), all that a replica could write to is promised to it, and what
 // the program allocates meanwhile could be refused because of us.

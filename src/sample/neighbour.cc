@@ -26,8 +26,8 @@ constexpr int kRounds = 9;
 // What is more than that is somebody else's doing.
 constexpr double kMost = 0.3;
 // What is less is believed at once.
-constexpr double kCredible = 0.02;
-constexpr int kTries = 3;
+constexpr double kCredible = 0.002;
+constexpr int kTries = 5;
 // Of the time on a processor, how long it took by the clock.
 constexpr double kQuiet = 1.2;
 constexpr auto kPause = std::chrono::milliseconds(15);

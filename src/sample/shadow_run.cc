@@ -16,9 +16,9 @@ using shadow::Outcome;
 
 namespace {
 
-// A replica that has not used up its budget by then is stuck in something that we do not foresee,
-// or the machine has no time for it.
-constexpr double kLongestLife = 4.0;
+// A replica whose present sample has taken so long is stuck in something that we do not foresee, or
+// the machine has no time for it.
+constexpr double kLongestSample = 4.0;
 constexpr double kLongestWait = 1.0;
 // How long a replica lives before it is asked whether it has a core.
 constexpr double kPatience = 0.1;
@@ -105,7 +105,7 @@ double ShadowRun::next_event() const {
   }
   for (const Sample& sample : samples_) {
     next = std::min(next, elapsed() + sample.executor->next_idle());
-    next = std::min(next, sample.forked_at + kLongestLife);
+    next = std::min(next, sample.began() + kLongestSample);
     if (crowding_.at_idle_priority()) next = std::min(next, elapsed() + kPatience);
     if (sample.budget.next) next = std::min(next, checks_at_);
   }
@@ -201,11 +201,13 @@ void ShadowRun::look_at_program() {
   looks_.looked(elapsed(), *pause, false);
 }
 
-// What the replica and the program have twice because of it, at most.
+// What the replica and the program have twice because of it, at most: no page that was not copied,
+// nor one that the replica does not have.
 uint64_t ShadowRun::memory_of(const Sample& sample) const {
   const uint64_t program = std::max(faults_of(sample.program->program().pid()), sample.faults_at_fork);
-  const uint64_t faults = program - sample.faults_at_fork + faults_of(sample.executor->tid());
-  return page_tables_of(sample.executor->tid()) + memory_of_faults(faults);
+  const Tid replica = sample.executor->tid();
+  const uint64_t faults = program - sample.faults_at_fork + faults_of(replica);
+  return page_tables_of(replica) + std::min(memory_of_faults(faults), anonymous_memory_of(replica));
 }
 
 // With another replica of the program.
@@ -235,7 +237,7 @@ double ShadowRun::cost_of_pages(SampledProcess& program) const {
 // Even for a single sample. What it takes of processors is the price of the sample itself.
 bool ShadowRun::is_too_dear(const Sample& sample) const {
   return sample.budget.next && !sample.has_ended &&
-         later_.is_too_dear(cost_of_pages(*sample.program));
+         later_.is_too_dear(cost_of_pages(*sample.program), governor_.unspent(elapsed()));
 }
 
 void ShadowRun::look_after_replicas() {
@@ -250,7 +252,7 @@ void ShadowRun::look_after_replicas() {
       crowding_.give_up_idle_priority();
       executor.leave_idle_priority();
     }
-    if (elapsed() > sample.forked_at + kLongestLife) executor.request_end(Outcome::too_old);
+    if (elapsed() > sample.began() + kLongestSample) executor.request_end(Outcome::too_old);
     if (checks && is_too_dear(sample)) executor.request_end(Outcome::cost);
     if (executor.ending()) note_end(sample);
     if (options_.max_memory != 0 && !executor.is_done()) taken += memory_of(sample);

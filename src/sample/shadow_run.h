@@ -22,6 +22,7 @@
 #include "sample/governor.h"
 #include "sample/later_samples.h"
 #include "sample/look_schedule.h"
+#include "sample/replica_samples.h"
 #include "sample/run_watch.h"
 #include "sample/sampled_process.h"
 #include "sample/verifier.h"
@@ -125,8 +126,12 @@ class ShadowRun {
     double our_cpu_at_fork = 0;
     double length = 0;            // seconds
     shadow::Budget budget{};
+    std::shared_ptr<ReplicaSamples> numbers;  // null: they are verified
+    unsigned generation = 0;                  // of the program
+    double sample_began = 0;                  // the present one of its replica, if it is a later one
     bool has_ended = false;
     bool verifies = false;  // one of a pair
+    double began() const { return std::max(forked_at, sample_began); }
   };
 
   // shadow_run.cc
@@ -162,7 +167,6 @@ class ShadowRun {
   void burst(SampledProcess& program);
   void fill_gap();
   bool may_fill_gaps() const;
-  uint64_t number_of_next(SampledProcess& program, bool brief);
   void tell_of_bursts(const SampledProcess& program, const char* no_fork);
   void tell_of_wait(const SampledProcess& program, double seconds);
   void begin(Sample sample);
@@ -175,7 +179,10 @@ class ShadowRun {
   double take_own_cpu();
   double guest_seconds(const Sample& sample) const;
   shadow::Budget budget_of(double length) const;
-  std::function<std::optional<shadow::NextSample>()> later_samples(const Sample& sample);
+  bool may_go_on(const Sample& sample) const;
+  std::optional<shadow::NextSample> later_sample(const shadow::Execution& replica);
+  std::optional<shadow::NextSample> later_sample(Sample& sample);
+  ReplicaState state_of(const Sample& sample);
   void finish_log(const Sample& sample, const shadow::Ending& ending);
 
   RunWatch watch_;

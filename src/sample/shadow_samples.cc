@@ -95,7 +95,7 @@ void ShadowRun::sample() {
     counts_.no_memory++;
     return governor_.missed(now);
   }
-  if (no_fork || memory_is_short() || !sample.program->make_space(options_.engine, table_)) {
+  if (no_fork || memory_is_short(sample.program->program().pid()) || !sample.program->make_space(options_.engine, table_)) {
     if (no_fork) watch_.warn_once(no_fork);
     counts_.refused++;
     return governor_.missed(now);
@@ -103,6 +103,7 @@ void ShadowRun::sample() {
   sample.forked_at = elapsed();
   sample.our_cpu_at_fork = cpu_seconds_of(RUSAGE_SELF);
   sample.program->begin(sample.forked_at);
+  sample.generation = sample.program->program().generation();
   const bool verifies = is_to_be_verified();
   sample.faults_at_fork = sample.program->faults_seen();
   const bool is_wanted = options_.input_log == InputLogging::on ||
@@ -128,8 +129,13 @@ void ShadowRun::sample() {
   counts_.forks++;
   sample.log = replicas->front().log;
   sample.budget = budget_of(sample.length);
-  sample.budget.sample_number = number_of_next(*sample.program, false);
-  sample.budget.next = later_samples(sample);
+  sample.numbers = std::make_shared<ReplicaSamples>(weights_, sample.program->program().pid().value,
+                                                    sample.program->used());
+  sample.budget.sample_number = sample.numbers->number();
+  if (may_go_on(sample)) {
+    later_.begin(sample.cost.pause);
+    sample.budget.next = [this](const shadow::Execution& replica) { return later_sample(replica); };
+  }
   sample.executor =
       sample.program->make_execution(table_, sink_, std::move(replicas->front()), sample.budget);
   begin(std::move(sample));
@@ -151,10 +157,6 @@ void ShadowRun::tell_of_bursts(const SampledProcess& program, const char* no_for
        1e3 * program.fork_cost(price_));
 }
 
-uint64_t ShadowRun::number_of_next(SampledProcess& program, bool brief) {
-  return weights_.taken(program.program().pid().value, program.used(), brief);
-}
-
 // A sample of a program that is not forked. Nothing: it sleeps.
 std::optional<SampleCost> ShadowRun::interpret(SampledProcess& program) {
   const double begun = elapsed();
@@ -164,7 +166,7 @@ std::optional<SampleCost> ShadowRun::interpret(SampledProcess& program) {
   budget.stacks = options_.stacks;
   budget.instructions = kBriefInstructions;
   budget.seconds = kLongestBurst;
-  budget.sample_number = number_of_next(program, true);
+  budget.sample_number = weights_.taken(program.program().pid().value, program.used(), true);
   const auto done = program.interpret(table_, sink_, budget);
   if (!done) {
     weights_.withdraw(budget.sample_number);
@@ -311,7 +313,7 @@ void ShadowRun::finish(Sample& sample) {
   const shadow::ExecutorCounts& done = sample.executor->counts();
   const shadow::Ending& ending = *sample.executor->ending();
   counts_.instructions += done.instructions;
-  weights_.recorded(sample.budget.sample_number, done.instructions, done.shares);
+  if (sample.numbers) sample.numbers->end(done);
   counts_.later += done.all_samples() - 1;
   counts_.fragments += done.fragments;
   counts_.misses += done.misses;
@@ -386,19 +388,48 @@ shadow::Budget ShadowRun::budget_of(double length) const {
   return budget;
 }
 
-// Null: one is all. While several live at a time it is not known whose page faults the program's are.
-std::function<std::optional<shadow::NextSample>()> ShadowRun::later_samples(const Sample& sample) {
-  if (!options_.later_samples || sample.budget.seconds == 0 || options_.max_shadows != 1 ||
-      sample.program->has_processor_quota()) {
-    return {};
+// While several live at a time it is not known whose page faults the program's are.
+bool ShadowRun::may_go_on(const Sample& sample) const {
+  return options_.later_samples && sample.budget.seconds > 0 && options_.max_shadows == 1 &&
+         !sample.program->has_processor_quota();
+}
+
+std::optional<shadow::NextSample> ShadowRun::later_sample(const shadow::Execution& replica) {
+  for (Sample& sample : samples_) {
+    if (sample.executor.get() == &replica) return later_sample(sample);
   }
-  later_.begin(sample.cost.pause);
-  return [this, program = sample.program,
-          forked_at = sample.forked_at]() -> std::optional<shadow::NextSample> {
-    if (!crowding_.at_idle_priority() || memory_is_short()) return std::nullopt;
-    const double age = elapsed() - forked_at;
-    return later_.next(age, cost_of_pages(*program) + crowding_.cost_of(age));
-  };
+  return std::nullopt;
+}
+
+// Not of a program that is no more, or another one by now.
+std::optional<shadow::NextSample> ShadowRun::later_sample(Sample& sample) {
+  const shadow::Program& program = sample.program->program();
+  const bool is_same = program.alive() && program.generation() == sample.generation;
+  if (!is_same || !crowding_.at_idle_priority() || memory_is_short(program.pid()))
+    return std::nullopt;
+  const ReplicaState replica = state_of(sample);
+  auto next = later_.next(replica);
+  if (!next) return next;
+  sample.numbers->go_on(replica.executed + next->native_s, sample.executor->counts());
+  next->number = sample.numbers->number();
+  sample.sample_began = elapsed() + next->native_s;
+  return next;
+}
+
+ReplicaState ShadowRun::state_of(const Sample& sample) {
+  SampledProcess& program = *sample.program;
+  const double now = elapsed();
+  ReplicaState replica;
+  replica.age = now - sample.forked_at;
+  replica.cost = cost_of_pages(program) + crowding_.cost_of(sample.executor->processor_now().used);
+  replica.unspent = governor_.unspent(now);
+  replica.executed = sample.executor->guest_seconds() + sample.executor->counts().native_s;
+  replica.whole_run = program.used();
+  replica.used = replica.whole_run - sample.numbers->forked_at();
+  const bool is_alone = programs_.size() == 1 && program.program().thread_count() == 1;
+  replica.may_last = is_alone && later_.may_last(crowding_.cost_of(1));
+  replica.next_is_paid_for = program.fork_cost(price_) < replica.unspent - replica.cost;
+  return replica;
 }
 
 // Logging costs the program two stops for each of its system calls: it is for programs whose

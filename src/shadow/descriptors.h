@@ -16,6 +16,7 @@
 
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -23,6 +24,9 @@
 #include "ptrace/remote_syscall.h"
 
 namespace shadowprof::shadow {
+
+// Which file it is, whoever has opened it.
+using FileId = std::pair<dev_t, ino_t>;
 
 // An open file of the replica's; shared by descriptors that dup made.
 struct OpenFile {
@@ -32,6 +36,7 @@ struct OpenFile {
   // What it is in the program.
   dev_t device = 0;
   ino_t inode = 0;
+  FileId id() const { return {device, inode}; }
 };
 
 class Descriptors {

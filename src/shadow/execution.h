@@ -39,6 +39,7 @@ struct ExecutorCounts {
   uint64_t drains = 0;
   uint64_t system_calls = 0;  // that the tracer dealt with
   uint64_t private_pages = 0;
+  double native_s = 0;  // that it executed its program between samples
   double translation_s = 0;
   std::map<unsigned, uint64_t> by_number;
   trace::CodeShares shares{};
@@ -52,7 +53,10 @@ struct ExecutorCounts {
 struct NextSample {
   double native_s = 0;
   double seconds = 0;
+  uint64_t number = 0;  // as Budget::sample_number
 };
+
+class Execution;
 
 struct Budget {
   uint64_t instructions = 0;  // 0: seconds say
@@ -61,9 +65,9 @@ struct Budget {
   uint64_t sample_number = 0;
   emu::CapturePlan plan{};
   bool stacks = false;  // each thread's trace begins with its call stack
-  // Asked with a budget in seconds when they are over; nothing: the replica is not needed any more.
-  // Null: it never is.
-  std::function<std::optional<NextSample>()> next{};
+  // Asked with a budget in seconds when they are over, and all that the sample has given is counted;
+  // nothing: the replica is not needed any more. Null: it never is.
+  std::function<std::optional<NextSample>(const Execution&)> next{};
 };
 
 class Execution {

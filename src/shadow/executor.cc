@@ -87,7 +87,7 @@ void Executor::end(Ending ending) {
   if (ending_) return;
   ending_ = std::move(ending);
   processor_ = processor_time_of(tid());
-  if (budget_.seconds > 0 && phase_ == Phase::recorded) guest_seconds_ += guest_time();
+  if (budget_.seconds > 0 && phase_ != Phase::native) guest_seconds_ += guest_time();
   counts_.ended_between = phase_ == Phase::native;
   // As an idle process it would also die idly, with locks of the memory that it shares held.
   leave_idle_priority();

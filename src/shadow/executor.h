@@ -145,6 +145,7 @@ class Executor : public Execution {
   Deadline deadline_;
   Placement placement_;
   double guest_seconds_ = 0;
+  double sample_seconds_ = 0;  // of the sample that the replica is leaving
 
   Phase phase_ = Phase::recorded;
   bool may_go_native_ = false;

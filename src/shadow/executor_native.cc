@@ -4,7 +4,8 @@
 //
 //   recorded -> leaving    the sample is over, and there is to be another: the replica is stopped
 //   leaving -> native      at the first place where the guest's registers are all its own: single
-//                          steps get it there, through inserted code and the rest of a fragment
+//                          steps get it there, through inserted code and the rest of a fragment; where
+//                          that is too far, as in a long string instruction, the sample goes on a while
 //   native -> recorded     when it has executed for long enough, wherever it is
 #include <linux/audit.h>
 #include <sys/prctl.h>
@@ -22,6 +23,7 @@ namespace {
 // A fragment has fewer instructions than that, with what was inserted; `rep` ones step once for
 // each of their iterations.
 constexpr unsigned kMostSteps = 2000;
+constexpr double kLeaveAgain = 0.001;  // seconds
 // SIGSYS's si_code SYS_USER_DISPATCH (asm-generic/siginfo.h), which glibc does not define.
 constexpr int kUserDispatch = 2;
 
@@ -39,11 +41,7 @@ Status Executor::permit_native(ptrace::RemoteSyscalls& remote) const {
 // The sample is over. False: and so is the replica.
 bool Executor::leave() {
   if (!may_go_native_ || threads_.size() != 1) return false;
-  const double seconds = guest_time();
-  const auto next = budget_.next();
-  if (!next) return false;
-  next_ = *next;
-  guest_seconds_ += seconds;
+  sample_seconds_ = guest_time();
   phase_ = Phase::leaving;
   steps_ = 0;
   // Else it stops by itself, or has: on_idle() goes on from there.
@@ -67,16 +65,24 @@ void Executor::step_out(const Registers& regs) {
   const bool begins = at.kind == CachePosition::Kind::point && at.point.insn == 0 &&
                       at.point.recovery == emu::kAllInPlace;
   if (begins) return go_native(guest_at(regs, space_.cache().fragment(at.fragment).start));
-  if (++steps_ > kMostSteps) return end(Outcome::budget);
+  if (++steps_ > kMostSteps) {
+    phase_ = Phase::recorded;
+    deadline_.start(kLeaveAgain);
+  }
   resume();
 }
 
 void Executor::go_native(Registers guest) {
   if (phase_ == Phase::leaving) {
     counts_.samples++;
+    guest_seconds_ += sample_seconds_;
     finish_trace(cursor_, end_for_now());
     phase_ = Phase::native;
     native_is_over_ = false;
+    const auto next = budget_.next(*this);
+    if (!next) return end(Outcome::budget);
+    next_ = *next;
+    calls_.goes_on();
     clock_.start(tid(), budget_.price, work());
     deadline_.start(next_.native_s);
   }
@@ -119,11 +125,13 @@ void Executor::on_native_stop(const WaitStatus& status, Registers& regs) {
 }
 
 void Executor::begin_next_sample(const Registers& guest) {
+  counts_.native_s += guest_time();
   buffer_ = (buffer_ + 1) % emu::kBufferCount;
   choose_start();
   phase_ = Phase::recorded;
   current().traced = false;  // this one not yet
   budget_.seconds = next_.seconds;
+  budget_.sample_number = next_.number;
   clock_.start(tid(), budget_.price, work());
   deadline_.start(budget_.seconds);
   enter(guest);

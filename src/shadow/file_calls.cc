@@ -52,6 +52,7 @@ SyscallAnswer SystemCalls::input(const Call& call) {
     case kPreadv2: {
       OpenFile* file = regular_file(call, fd);
       if (!file) return end(call, Outcome::input, "only regular files are read in a replica");
+      if (const char* why = why_not_to_read(fd, *file)) return end(call, Outcome::input, why);
       const bool positioned = call.nr == SYS_pread64 || call.nr == SYS_preadv ||
                               (call.nr == kPreadv2 && call.args[3] != UINT64_MAX);
       return read_file(call, *file, positioned, call.nr != SYS_read && call.nr != SYS_pread64);
@@ -69,6 +70,19 @@ SyscallAnswer SystemCalls::input(const Call& call) {
     default:
       return end(call, Outcome::input);
   }
+}
+
+// What the program would read there is not what the file has. Within a first sample, which is short,
+// files that others write to all the time are taken as they are.
+const char* SystemCalls::why_not_to_read(int fd, const OpenFile& file) const {
+  if (written_.contains(file.id())) return "what it has written itself";
+  if (!has_gone_on_) return nullptr;
+  struct stat status;
+  if (::stat(link_to(replica_, fd).c_str(), &status) != 0) return nullptr;
+  const timespec& changed = status.st_mtim;
+  const bool is_later = std::pair(changed.tv_sec, changed.tv_nsec) >
+                        std::pair(forked_at_.tv_sec, forked_at_.tv_nsec);
+  return is_later ? "a file that was written to since the fork" : nullptr;
 }
 
 SyscallAnswer SystemCalls::read_file(const Call& call, OpenFile& file, bool positioned,
@@ -93,14 +107,20 @@ SyscallAnswer SystemCalls::read_file(const Call& call, OpenFile& file, bool posi
   return value(*got);
 }
 
+// As the replica believes. Null: no file that is known.
+OpenFile* SystemCalls::changes_file(int fd) {
+  OpenFile* file = descriptors_.known(fd);
+  if (file) written_.insert(file->id());
+  return file;
+}
+
 // Not written; but the offset moves.
-SyscallAnswer SystemCalls::write_file(const Call& call) {
+SyscallAnswer SystemCalls::write_file(const Call& call, bool positioned, bool vector) {
   std::optional<int64_t> bytes = static_cast<int64_t>(call.args[2]);
-  if (call.nr == SYS_writev) bytes = bytes_in_vector(GuestAddr(call.args[1]), call.args[2]);
+  if (vector) bytes = bytes_in_vector(GuestAddr(call.args[1]), call.args[2]);
   if (!bytes) return value(-EFAULT);
-  if (OpenFile* file = descriptors_.known(static_cast<int>(call.args[0]))) {
-    file->offset += static_cast<uint64_t>(*bytes);
-  }
+  OpenFile* file = changes_file(static_cast<int>(call.args[0]));
+  if (file && !positioned) file->offset += static_cast<uint64_t>(*bytes);
   return value(*bytes);
 }
 

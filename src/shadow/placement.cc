@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "shadow/placement.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "kernel/proc.h"
@@ -12,13 +14,43 @@ namespace {
 // all that there are.
 constexpr double kInterval = 0.01;
 constexpr double kLeastShare = 0.1;
+constexpr int kNone = -1;
+
+// Where we might run before we kept away from anything; empty: that cannot be known.
+const cpu_set_t& all_cores() {
+  static const cpu_set_t all = [] {
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    (void)::sched_getaffinity(0, sizeof allowed, &allowed);
+    return allowed;
+  }();
+  return all;
+}
+
+// One that ends meanwhile does not matter.
+void put_own_threads(const cpu_set_t& cores) {
+  const auto threads = kernel::list_threads(Tid(::getpid()));
+  if (!threads) return;
+  for (const Tid thread : *threads) (void)::sched_setaffinity(thread.value, sizeof cores, &cores);
+}
+
+// Not if nothing was left.
+void leave_out(cpu_set_t& cores, int core) {
+  if (core < 0 || core >= CPU_SETSIZE || CPU_COUNT(&cores) < 2) return;
+  CPU_CLR(static_cast<size_t>(core), &cores);
+}
 
 }  // namespace
 
+Placement::~Placement() {
+  if (avoided_ != kNone) put_own_threads(all_cores());
+}
+
 void Placement::start(Tid replica, Tid beside) {
   replica_ = replica;
-  if (::sched_getaffinity(0, sizeof allowed_, &allowed_) != 0 || CPU_COUNT(&allowed_) < 2) return;
-  if (const auto stat = kernel::read_thread_stat(beside, beside)) avoid(stat->processor);
+  beside_ = beside;
+  if (CPU_COUNT(&all_cores()) < 2) return;
+  if (const auto stat = kernel::read_thread_stat(beside, beside)) avoid(stat->processor, kNone);
   used_before_ = processor_time_of(replica_).used;
   next_.start(kInterval);
 }
@@ -29,14 +61,22 @@ void Placement::look() {
   next_.start(kInterval);
   const double used = processor_time_of(replica_).used;
   const bool has_run = used - std::exchange(used_before_, used) > kLeastShare * kInterval;
-  if (has_run) return;
-  const auto stat = kernel::read_thread_stat(replica_, replica_);
-  if (stat && stat->state == 'R') avoid(stat->processor);
+  int stuck = kNone;
+  if (!has_run) {
+    const auto stat = kernel::read_thread_stat(replica_, replica_);
+    if (stat && stat->state == 'R') stuck = stat->processor;
+  }
+  const auto program = kernel::read_thread_stat(beside_, beside_);
+  const int core = program ? program->processor : avoided_;
+  if (core != avoided_ || stuck != kNone) avoid(core, stuck);
 }
 
-void Placement::avoid(int core) const {
-  cpu_set_t others = allowed_;
-  if (core >= 0 && core < CPU_SETSIZE) CPU_CLR(static_cast<size_t>(core), &others);
+void Placement::avoid(int core, int another) {
+  cpu_set_t others = all_cores();
+  leave_out(others, core);
+  put_own_threads(others);
+  avoided_ = core;
+  leave_out(others, another);
   (void)::sched_setaffinity(replica_.value, sizeof others, &others);
 }
 

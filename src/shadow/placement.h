@@ -5,11 +5,15 @@
 // hundreds of milliseconds, although another core is free, and all the while the program copies
 // pages.
 //
-//   start()  not on the core where the program's thread is
-//   look()   from time to time: on another one than at present, if it has hardly run there
+// The same goes for our own threads as long as the replica lives. The tracer is woken at each of its
+// stops, and collectors by each of its buffers; the scheduler would have them on the program's core
+// as readily as on another one, and the program wait for them.
 //
-// Cores are those that we ourselves may use. The replica's affinity is its own; what the program is
-// told of its affinity is the program's (system_calls.h).
+//   start()  not on the core where the program's thread is
+//   look()   from time to time: the program may be on another one, or the replica have hardly run
+//
+// Cores are those that we ourselves might use at first. The replica's affinity is its own; what the
+// program is told of its affinity is the program's (system_calls.h).
 #pragma once
 
 #include <sched.h>
@@ -21,6 +25,12 @@ namespace shadowprof::shadow {
 
 class Placement {
  public:
+  Placement() = default;
+  // Our threads may be everywhere again.
+  ~Placement();
+  Placement(const Placement&) = delete;
+  Placement& operator=(const Placement&) = delete;
+
   // `beside`: the program's thread.
   void start(Tid replica, Tid beside);
   void look();
@@ -28,10 +38,11 @@ class Placement {
   double next_look() const { return next_.seconds_until(); }
 
  private:
-  void avoid(int core) const;
+  void avoid(int core, int another);
 
   Tid replica_;
-  cpu_set_t allowed_{};
+  Tid beside_;
+  int avoided_ = -1;  // the program's core
   double used_before_ = 0;
   Deadline next_;
 };

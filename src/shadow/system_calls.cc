@@ -201,19 +201,28 @@ SyscallAnswer SystemCalls::benign(const Call& call, const kernel::SyscallRow& ro
 }
 
 SyscallAnswer SystemCalls::output(const Call& call, const kernel::SyscallRow& row) {
+  switch (call.nr) {
+    case SYS_ftruncate:
+    case SYS_fallocate:
+      changes_file(static_cast<int>(call.args[0]));
+      return value(0);
+    case SYS_write:
+      return write_file(call, false, false);
+    case SYS_writev:
+      return write_file(call, false, true);
+    case SYS_pwrite64:
+      return write_file(call, true, false);
+    case SYS_pwritev:
+      return write_file(call, true, true);
+    case SYS_pwritev2:
+      return write_file(call, call.args[3] != UINT64_MAX, true);
+    default:
+      break;
+  }
   if (!row.has(kernel::SyscallFlag::returns_count)) return value(0);
   switch (call.nr) {
-    case SYS_write:
-    case SYS_writev:
-      return write_file(call);
-    case SYS_pwrite64:
     case SYS_sendto:
       return value(static_cast<int64_t>(call.args[2]));
-    case SYS_pwritev:
-    case SYS_pwritev2: {
-      const auto bytes = bytes_in_vector(GuestAddr(call.args[1]), call.args[2]);
-      return value(bytes.value_or(-EFAULT));
-    }
     case SYS_sendmsg: {
       const auto header = memory_.read_value<msghdr>(GuestAddr(call.args[1]));
       if (!header) return value(-EFAULT);

@@ -15,7 +15,10 @@
 // Whatever is not understood ends the sample.
 #pragma once
 
+#include <time.h>
+
 #include <map>
+#include <set>
 
 #include "inject/guest_code.h"
 #include "kernel/table.h"
@@ -67,11 +70,15 @@ class SystemCalls {
         code_(code),
         memory_(replica),
         threads_(threads),
-        futexes_(threads, memory_) {}
+        futexes_(threads, memory_) {
+    (void)::clock_gettime(CLOCK_REALTIME_COARSE, &forked_at_);
+  }
 
   // `registers` are the guest's, at its system call. Calls are made through `remote`.
   SyscallAnswer answer(GuestThread& thread, const ptrace::Registers& registers,
                        ptrace::RemoteSyscalls& remote);
+  // The replica is no longer where the program was: what files say since then is not for it.
+  void goes_on() { has_gone_on_ = true; }
   Futexes& futexes() { return futexes_; }
   ptrace::RemoteMemory& memory() { return memory_; }
 
@@ -105,7 +112,9 @@ class SystemCalls {
   OpenFile* regular_file(const Call& call, int fd);
   Answer input(const Call& call);
   Answer read_file(const Call& call, OpenFile& file, bool positioned, bool vector);
-  Answer write_file(const Call& call);
+  const char* why_not_to_read(int fd, const OpenFile& file) const;
+  OpenFile* changes_file(int fd);
+  Answer write_file(const Call& call, bool positioned, bool vector);
   Answer seek(const Call& call);
   Answer open_file(const Call& call);
   Answer new_descriptor(const Call& call);
@@ -131,6 +140,9 @@ class SystemCalls {
   ptrace::RemoteMemory memory_;
   GuestThreads& threads_;
   Futexes futexes_;
+  timespec forked_at_{};  // by the clock that files are marked with
+  bool has_gone_on_ = false;
+  std::set<FileId> written_;  // that it has written to, as it believes
 };
 
 }  // namespace shadowprof::shadow

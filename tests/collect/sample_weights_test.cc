@@ -26,7 +26,8 @@ void take(SampleWeights& weights, const Kind& kind, bool brief, std::mt19937_64&
   for (uint64_t i = 0; i < kind.samples; i++) {
     CodeShares code{};
     code[random() % kind.cells] = kind.instructions;
-    weights.recorded(weights.taken(1, static_cast<double>(i + 1), brief), kind.instructions, code);
+    const double at = static_cast<double>(i + 1) / static_cast<double>(kind.samples);
+    weights.recorded(weights.taken(1, at, brief), kind.instructions, code);
   }
 }
 
@@ -80,4 +81,40 @@ TEST_CASE("one kind alone is the profile") {
   CHECK(only_brief.share_of_brief_ones() == 1);
   CHECK(counted(only_brief, {9, kBrief, 4}, shadowprof::trace::kBriefSample) ==
         doctest::Approx(9 * kBrief));
+}
+
+namespace {
+
+// Replicas that see only the first half of a run, in which a program executes code of cell 0; in the
+// other half it executes code of cell 1.
+double share_of_second_half(uint64_t brief_ones) {
+  constexpr double kSeconds = 100;
+  constexpr uint64_t kReplicas = 200;
+  SampleWeights weights;
+  const auto take_at = [&](double at, uint64_t instructions, bool brief) {
+    CodeShares code{};
+    code[at < kSeconds / 2 ? 0 : 1] = instructions;
+    const uint64_t number = weights.taken(1, at, brief);
+    weights.recorded(number, instructions, code);
+    return number;
+  };
+  for (uint64_t i = 0; i < kReplicas; i++)
+    take_at(kSeconds / 2 * static_cast<double>(i) / kReplicas, kLong, false);
+  std::vector<uint64_t> late;
+  for (uint64_t i = 0; i <= brief_ones; i++) {
+    const double at = kSeconds * static_cast<double>(i) / static_cast<double>(brief_ones);
+    const uint64_t number = take_at(at, kBrief, true);
+    if (at >= kSeconds / 2) late.push_back(number);
+  }
+  weights.conclude();
+  double second = 0;
+  for (const uint64_t number : late) second += weights.of(number, number) * kBrief;
+  return second / (kReplicas * kLong + static_cast<double>((brief_ones + 1) * kBrief));
+}
+
+}  // namespace
+
+TEST_CASE("what replicas have not seen at all is known from brief samples") {
+  CHECK(share_of_second_half(400) == doctest::Approx(0.5).epsilon(0.1));
+  CHECK(share_of_second_half(60) == doctest::Approx(0.5).epsilon(0.1));
 }

@@ -29,13 +29,17 @@ class Groups {
     std::ofstream(path) << text;
   }
   bool bound(std::string_view groups) const { return has_processor_quota(groups, root_.string()); }
-  // Threads that it may still have; -1: any number.
-  int64_t left(std::string_view groups) const {
-    const auto bound = thread_bound(groups, root_.string());
-    return bound ? static_cast<int64_t>(bound->left()) : -1;
+  // Threads, or bytes, that it may still have; -1: any number.
+  int64_t left(std::string_view groups) const { return left(thread_bound(groups, root_.string())); }
+  int64_t memory_left(std::string_view groups) const {
+    return left(memory_bound(groups, root_.string()));
   }
 
  private:
+  static int64_t left(const std::optional<Bound>& bound) {
+    return bound ? static_cast<int64_t>(bound->left()) : -1;
+  }
+
   fs::path root_;
 };
 
@@ -81,6 +85,21 @@ TEST_CASE("the group that has the fewest threads left decides") {
   CHECK(groups.left("8:pids:/x/y\n0::/a\n") == 10);
   CHECK(groups.left("8:pids:/x/y\n0::/\n") == 43);
   CHECK(groups.left("8:cpu:/x\n") == -1);
+}
+
+TEST_CASE("memory that is left, without files that were not used of late") {
+  const Groups groups;
+  groups.write("a/memory.max", "1000\n");
+  groups.write("a/memory.current", "900\n");
+  groups.write("a/b/memory.max", "max\n");
+  groups.write("a/b/memory.current", "100\n");
+  CHECK(groups.memory_left("0::/a/b\n") == 100);
+  groups.write("a/memory.stat", "anon 300\ninactive_file 250\nactive_file 350\n");
+  CHECK(groups.memory_left("0::/a/b\n") == 350);
+  CHECK(groups.memory_left("0::/c\n") == -1);
+  groups.write("memory/x/memory.limit_in_bytes", "500\n");
+  groups.write("memory/x/memory.usage_in_bytes", "600\n");
+  CHECK(groups.memory_left("8:memory:/x\n0::/\n") == 0);
 }
 
 TEST_CASE("what is not understood bounds nothing") {

@@ -15,12 +15,16 @@ struct Life {
 Life live(LaterSamples& later, double pause, double recording, double rate) {
   Life life{1, recording};
   later.begin(pause);
-  while (const auto next = later.next(life.age, rate * life.age)) {
+  ReplicaState state;
+  state.age = recording;
+  while (const auto next = later.next(state)) {
     CHECK(next->seconds > 0);
     CHECK(next->native_s > 0);
-    life.age += next->native_s + recording;
+    state.age += next->native_s + recording;
+    state.cost = rate * state.age;
     life.samples++;
   }
+  life.age = state.age;
   return life;
 }
 
@@ -31,7 +35,14 @@ GovernorOptions budget_of(double share, double load) {
   return options;
 }
 
-TEST_CASE("a replica lives as long as the load allows until the budget pays for the next one") {
+ReplicaState of_age(double seconds) {
+  ReplicaState state;
+  state.age = state.executed = state.used = state.whole_run = seconds;
+  state.may_last = true;
+  return state;
+}
+
+TEST_CASE("a replica that may not last lives as long as the load allows until the next is paid for") {
   LaterSamples later(budget_of(0.01, 0.5));
   const Life life = live(later, 0.004, 0.003, 0);
   CHECK(life.age > 0.15);
@@ -39,14 +50,14 @@ TEST_CASE("a replica lives as long as the load allows until the budget pays for 
   CHECK(life.samples > 20);
 }
 
-TEST_CASE("no replica lives for ever, or costs more than its fork and a second's budget") {
+TEST_CASE("no such replica lives for ever, or costs more than its fork and a second's budget") {
   LaterSamples later(budget_of(0.01, 1));
   CHECK(live(later, 1, 0.003, 0).age < 2.1);
   CHECK(live(later, 0.001, 0.003, 0.5).age < 0.05);
   CHECK(live(later, 0.04, 0.003, 0.5).age < 0.1);
 }
 
-TEST_CASE("a budget that pays for many forks needs no later samples") {
+TEST_CASE("a budget that pays for many forks needs no later samples of such a replica") {
   LaterSamples later(budget_of(1, 1));
   CHECK(live(later, 0.001, 0.003, 0).samples == 1);
 }
@@ -55,12 +66,57 @@ TEST_CASE("where recording takes long, samples are shorter and further apart") {
   LaterSamples quick(budget_of(0.01, 1)), slow(budget_of(0.01, 1));
   quick.begin(0.01);
   slow.begin(0.01);
-  const auto short_gap = quick.next(0.003, 0);
-  const auto long_gap = slow.next(0.1, 0);
+  const auto short_gap = quick.next(of_age(0.003));
+  const auto long_gap = slow.next(of_age(0.1));
   REQUIRE(short_gap);
   REQUIRE(long_gap);
   CHECK(long_gap->native_s > 2 * short_gap->native_s);
   CHECK(long_gap->seconds < short_gap->seconds);
+}
+
+TEST_CASE("replicas may last at full load, beside a program that does not feel them") {
+  CHECK(LaterSamples(budget_of(0.01, 1)).may_last(0));
+  CHECK(LaterSamples(budget_of(0.01, 1)).may_last(0.002));
+  CHECK_FALSE(LaterSamples(budget_of(0.01, 1)).may_last(0.01));
+  CHECK_FALSE(LaterSamples(budget_of(0.01, 0.5)).may_last(0));
+}
+
+TEST_CASE("one that lasts executes more of the program than it records") {
+  LaterSamples later(budget_of(0.01, 1));
+  later.begin(0.001);
+  ReplicaState state = of_age(0);
+  for (int i = 0; i < 20; i++) {
+    state.age += 0.005;
+    const auto next = later.next(state);
+    REQUIRE(next);
+    CHECK(next->native_s > 0.005);
+    state.age += next->native_s;
+  }
+}
+
+TEST_CASE("one that lasts ends when it costs more than is left of the budget") {
+  LaterSamples later(budget_of(0.01, 1));
+  later.begin(0.001);
+  ReplicaState state = of_age(1000);
+  state.cost = 5;
+  state.unspent = 6;
+  CHECK(later.next(state));
+  CHECK_FALSE(later.is_too_dear(5, 6));
+  state.unspent = 4;
+  CHECK_FALSE(later.next(state));
+  CHECK(later.is_too_dear(5, 4));
+}
+
+TEST_CASE("one that is far behind the program makes room for another, if that is paid for") {
+  LaterSamples later(budget_of(0.01, 1));
+  later.begin(0.001);
+  ReplicaState state = of_age(100);
+  state.executed = 80;
+  CHECK(later.next(state));
+  state.next_is_paid_for = true;
+  CHECK_FALSE(later.next(state));
+  state.executed = 97;
+  CHECK(later.next(state));
 }
 
 }  // namespace

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+#include "sample/replica_samples.h"
+
+namespace shadowprof::sample {
+
+ReplicaSamples::ReplicaSamples(collect::SampleWeights& weights, int64_t program, double used)
+    : weights_(weights), program_(program), used_(used), number_(weights.taken(program, used)) {}
+
+void ReplicaSamples::go_on(double executed, const shadow::ExecutorCounts& done) {
+  if (executed - began_ < kObservation) return;
+  tell(done);
+  began_ = executed;
+  number_ = weights_.taken(program_, used_ + executed);
+}
+
+void ReplicaSamples::tell(const shadow::ExecutorCounts& done) {
+  trace::CodeShares fresh{};
+  for (size_t i = 0; i < fresh.size(); i++) fresh[i] = done.shares[i] - shares_[i];
+  weights_.recorded(number_, done.instructions - instructions_, fresh);
+  instructions_ = done.instructions;
+  shares_ = done.shares;
+}
+
+}  // namespace shadowprof::sample
