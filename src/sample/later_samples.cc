@@ -12,10 +12,12 @@ namespace {
 constexpr double kLongest = 2.0;
 constexpr double kBudgetOf = 1.0;
 // Of the budget, what the neighbourhood of one that lasts may cost.
-constexpr double kNeighbourShare = 0.25;
-// Of the run, that the present replica may be behind.
+constexpr double kNeighbourShare = 0.8;
+// Of the run, that the present replica may be behind; and of what is left of the budget, what another one
+// may cost.
 constexpr double kBehindShare = 0.05;
 constexpr double kLeastBehind = 1.0;
+constexpr double kNextShare = 0.5;
 // Seconds of the program's.
 constexpr double kSample = 0.001;
 constexpr double kLeastSample = 0.00025;
@@ -24,7 +26,14 @@ constexpr double kLeastBetween = 0.003;
 constexpr double kRecording = 0.01;
 constexpr double kBetweenShare = 0.25;
 constexpr double kBetweenShareOfLasting = 3;
+constexpr double kLongestBetween = 0.05;
+constexpr double kMostHurry = 3;
 constexpr uint64_t kRemembered = 12;  // samples
+
+// 1: as far as it may be.
+double far_behind(const ReplicaState& replica) {
+  return replica.behind() / std::max(1e-9, kBehindShare * replica.whole_run);
+}
 
 }  // namespace
 
@@ -47,9 +56,14 @@ bool LaterSamples::is_too_dear(double cost, double unspent) const {
 bool LaterSamples::has_lived(const ReplicaState& replica) const {
   const double stands_for = (pause_ + replica.cost) / max_overhead_;
   if (!replica.may_last) return replica.age > std::min(kLongest, load_ * stands_for);
-  const double behind = replica.used - replica.executed;
-  return replica.next_is_paid_for &&
-         behind > std::max(kLeastBehind, kBehindShare * replica.whole_run);
+  const bool is_paid_for = replica.next_costs < kNextShare * (replica.unspent - replica.cost);
+  return is_paid_for && replica.behind() > kLeastBehind && far_behind(replica) > 1;
+}
+
+double LaterSamples::between(const ReplicaState& replica) const {
+  if (!replica.may_last) return std::max(kLeastBetween, kBetweenShare * recording_);
+  const double usual = std::min(kLongestBetween, kBetweenShareOfLasting * recording_);
+  return std::max(kLeastBetween, usual * std::clamp(far_behind(replica), 1.0, kMostHurry));
 }
 
 std::optional<shadow::NextSample> LaterSamples::next(const ReplicaState& replica) {
@@ -59,8 +73,7 @@ std::optional<shadow::NextSample> LaterSamples::next(const ReplicaState& replica
   if (has_lived(replica) || is_too_dear(replica.cost, replica.unspent)) return std::nullopt;
   last_age_ = replica.age;
   const double length = std::clamp(kSample * kRecording / recording_, kLeastSample, kSample);
-  const double between = replica.may_last ? kBetweenShareOfLasting : kBetweenShare;
-  last_native_ = std::max(kLeastBetween, between * recording_) * jitter(random_);
+  last_native_ = between(replica) * jitter(random_);
   return shadow::NextSample{last_native_, length * jitter(random_)};
 }
 

@@ -8,8 +8,9 @@
 // So a replica goes on as long as what it has cost fits into what the budget has given up to now, or
 // what it gives in a second, or is no more than its fork. What it executes is what the program
 // executed since the fork, or will. It may last: between two samples it executes several times as long
-// natively as it records, and is not much slower than the program. When it is far behind
-// nevertheless, and all that another fork may cost is paid for, that takes its place.
+// natively as it records, the longer the farther it is behind the program. When it is far behind
+// nevertheless, and another fork costs no more than half of what is left of the budget, that takes its
+// place.
 //
 // That is so where the load allows a replica at all times, a busy core costs its neighbours next to
 // nothing, and the program is one thread of one process. Else it lives for a share of the time until the
@@ -21,6 +22,7 @@
 // slow to record there would be fewer.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <random>
@@ -38,8 +40,9 @@ struct ReplicaState {
   double executed = 0;  // of the program, by the replica
   double used = 0;      // by the program since the fork
   double whole_run = 0;  // by the program, up to now
+  double next_costs = 0;  // at most, if there is another fork
   bool may_last = false;
-  bool next_is_paid_for = false;  // another fork
+  double behind() const { return std::max(0.0, used - executed); }
 };
 
 class LaterSamples {
@@ -58,6 +61,7 @@ class LaterSamples {
 
  private:
   bool has_lived(const ReplicaState& replica) const;
+  double between(const ReplicaState& replica) const;
 
   double max_overhead_;
   double load_;

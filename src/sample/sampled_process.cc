@@ -109,6 +109,10 @@ double SampledProcess::fork_cost(const shadow::FaultPrice& price) const {
          price.kept * account_.expected(marks_.pages);
 }
 
+double SampledProcess::most_fork_cost(const shadow::FaultPrice& price) const {
+  return (kForkPerPage + price.copied) * static_cast<double>(marks_.pages);
+}
+
 Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable& table,
                                                               inject::TraceSink& sink,
                                                               const shadow::Budget& budget) {

@@ -65,6 +65,8 @@ class SampledProcess {
   // What a fork will cost it, in seconds, as it was last looked at: its page tables are copied, and it
   // faults on pages that it writes to later. With huge pages it is less.
   double fork_cost(const shadow::FaultPrice& price) const;
+  // If it writes to all of its pages while the replica lives.
+  double most_fork_cost(const shadow::FaultPrice& price) const;
   struct Interpreted {
     double pause = 0;  // seconds
     uint64_t instructions = 0;

@@ -338,9 +338,10 @@ void ShadowRun::finish(Sample& sample) {
          done.fragments, done.misses, 1e3 * (now - sample.forked_at), to_string(ending.outcome),
          describe(ending));
   detail(
-      "  paused {:.0f} us, lived {:.1f} ms, executed {:.2f} of {:.2f} ms, {:.0f} page faults",
+      "  paused {:.0f} us, lived {:.1f} ms, executed {:.2f} of {:.2f} ms, natively {:.2f} ms, {:.0f} page "
+      "faults",
       1e6 * sample.cost.pause, 1e3 * sample.cost.lifetime, 1e3 * guest_seconds(sample),
-      1e3 * sample.length, sample.cost.faults_while_alive);
+      1e3 * sample.length, 1e3 * done.native_s, sample.cost.faults_while_alive);
   if (!sample.verifies) {
     counts_.timeline.push_back(timeline_row(sample.forked_at, done.all_samples(), done.instructions,
                                             sample.cost.pause, sample.cost.lifetime));
@@ -428,7 +429,7 @@ ReplicaState ShadowRun::state_of(const Sample& sample) {
   replica.used = replica.whole_run - sample.numbers->forked_at();
   const bool is_alone = programs_.size() == 1 && program.program().thread_count() == 1;
   replica.may_last = is_alone && later_.may_last(crowding_.cost_of(1));
-  replica.next_is_paid_for = program.fork_cost(price_) < replica.unspent - replica.cost;
+  replica.next_costs = program.most_fork_cost(price_);
   return replica;
 }
 

@@ -246,7 +246,8 @@ void Executor::on_fault(Registers& regs, const siginfo_t& info) {
   }
   // The record of the run that it was in has not been written.
   if (phase_ != Phase::native) cursor_ = regs.r15;
-  end(Outcome::fault, fmt::format("signal {} at {:#x}", info.si_signo, address.value));
+  end(Outcome::fault, fmt::format("signal {} at {:#x}, executing {:#x}", info.si_signo,
+                                  address.value, regs.rip));
 }
 
 void Executor::make_private(Registers& regs, GuestAddr address) {

@@ -76,7 +76,7 @@ TEST_CASE("where recording takes long, samples are shorter and further apart") {
 
 TEST_CASE("replicas may last at full load, beside a program that does not feel them") {
   CHECK(LaterSamples(budget_of(0.01, 1)).may_last(0));
-  CHECK(LaterSamples(budget_of(0.01, 1)).may_last(0.002));
+  CHECK(LaterSamples(budget_of(0.01, 1)).may_last(0.007));
   CHECK_FALSE(LaterSamples(budget_of(0.01, 1)).may_last(0.01));
   CHECK_FALSE(LaterSamples(budget_of(0.01, 0.5)).may_last(0));
 }
@@ -112,8 +112,9 @@ TEST_CASE("one that is far behind the program makes room for another, if that is
   later.begin(0.001);
   ReplicaState state = of_age(100);
   state.executed = 80;
+  state.next_costs = 0.2;
   CHECK(later.next(state));
-  state.next_is_paid_for = true;
+  state.unspent = 0.5;
   CHECK_FALSE(later.next(state));
   state.executed = 97;
   CHECK(later.next(state));
