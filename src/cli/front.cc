@@ -19,20 +19,19 @@ namespace {
 
 std::atomic<pid_t> worker{0};
 
-void pass_on(int signal) {
+// Ctrl-C and ctrl-\ reach the whole process group without us; what somebody sends to us does not.
+void pass_on(int signal, siginfo_t* info, void*) {
   const int saved = errno;
-  if (worker > 0) ::kill(worker, signal);
+  const bool is_from_terminal = info->si_code > 0 && (signal == SIGINT || signal == SIGQUIT);
+  if (worker > 0 && !is_from_terminal) ::kill(worker, signal);
   errno = saved;
 }
 
-// Ctrl-C and ctrl-\ reach the whole process group without us.
 void prepare_front_signals() {
   struct sigaction action {};
-  action.sa_handler = SIG_IGN;
-  for (int signal : {SIGINT, SIGQUIT}) ::sigaction(signal, &action, nullptr);
-  action.sa_handler = pass_on;
-  action.sa_flags = SA_RESTART;
-  for (int signal : {SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+  action.sa_sigaction = pass_on;
+  action.sa_flags = SA_RESTART | SA_SIGINFO;
+  for (int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
 }
 
 }  // namespace

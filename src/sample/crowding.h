@@ -6,6 +6,7 @@
 // use is the program's loss. Several that live at a time take cores from one another first.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 
 #include "shadow/execution.h"
@@ -18,6 +19,10 @@ class Crowding {
   Crowding(size_t max_shadows, double neighbour_cost)
       : max_shadows_(max_shadows), neighbour_cost_(neighbour_cost), shadows_(max_shadows) {}
 
+  // It was measured again: what others on the machine do only ever adds to it.
+  void measured_again(double neighbour_cost) {
+    neighbour_cost_ = std::min(neighbour_cost_, neighbour_cost);
+  }
   bool at_idle_priority() const { return at_idle_priority_; }
   // So many may live at a time.
   size_t shadows() const { return shadows_; }

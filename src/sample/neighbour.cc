@@ -27,7 +27,6 @@ constexpr int kRounds = 9;
 constexpr double kMost = 0.3;
 // What is less is believed at once.
 constexpr double kCredible = 0.002;
-constexpr int kTries = 5;
 // Of the time on a processor, how long it took by the clock.
 constexpr double kQuiet = 1.2;
 constexpr auto kPause = std::chrono::milliseconds(15);
@@ -145,7 +144,7 @@ double measure(std::vector<uint64_t>& memory, size_t other) {
 }  // namespace
 
 // The scheduler needs longer than all this takes to spread two threads.
-double neighbour_cost() {
+double neighbour_cost(int most_tries) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 0;
@@ -161,7 +160,7 @@ double neighbour_cost() {
   // Somebody whom we do not see may have slowed down one of the processors for these milliseconds.
   // Where others wait for them it is looked at once more and no longer: they would wait for us.
   const bool is_quiet = std::chrono::duration<double>(Clock::now() - begun).count() < kQuiet * used;
-  const int tries = is_quiet ? kTries : 1;
+  const int tries = is_quiet ? most_tries - 1 : std::min(1, most_tries - 1);
   for (int again = 0; again < tries && cost > kCredible; again++) {
     std::this_thread::sleep_for(kPause);
     cost = std::min(cost, measure(memory, cpus->second));

@@ -149,18 +149,24 @@ void SampledProcess::see(Tid process, const ptrace::Registers& registers) {
   if (space_.translated) seen_.look(process, registers);
 }
 
-Result<double> SampledProcess::look() {
+Result<double> SampledProcess::hold(const std::function<void(shadow::Pause&)>& work) {
   const auto before = Clock::now();
   {
     shadow::Pause stopped(program_);
     if (stopped.threads().empty() || stopped.unusable()) {
       return fail_errno(EAGAIN, "the program sleeps");
     }
+    work(stopped);
+  }
+  return seconds_since(before);
+}
+
+Result<double> SampledProcess::look() {
+  return hold([this](shadow::Pause& stopped) {
     for (const shadow::PausedThread& thread : stopped.threads()) {
       see(program_.pid(), thread.registers);
     }
-  }
-  return seconds_since(before);
+  });
 }
 
 std::optional<size_t> SampledProcess::fill_ahead(CodeDirectory* directory, emu::CapturePlan plan,

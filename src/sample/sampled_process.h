@@ -15,6 +15,7 @@
 // found to be another one when a replica of it is prepared.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -92,6 +93,8 @@ class SampledProcess {
   // A replica faulted: perhaps it missed memory.
   void copy_all_memory() { fork_options_.all_memory = true; }
 
+  // Does something while it stands still; the answer is for how long. EAGAIN: it sleeps.
+  Result<double> hold(const std::function<void(shadow::Pause&)>& work);
   // Where is it now? Costs it a short stop; the answer is how long. EAGAIN: it sleeps.
   Result<double> look();
   // While no replica runs in its space: translates code that it has been seen at, or that earlier

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <csignal>
 
+#include "base/log.h"
 #include "kernel/proc.h"
 #include "sample/host.h"
 #include "sample/memory_use.h"
+#include "sample/neighbour.h"
 #include "sample/shadow_run.h"
 
 namespace shadowprof::sample {
@@ -71,6 +73,7 @@ void ShadowRun::run() {
     const double now = elapsed();
     if (watch_.interrupted() || (options_.duration > 0 && now >= options_.duration)) break;
     if (now >= settles_at_) settle_accounts();
+    if (now >= looks_at_neighbours_ && samples_.empty()) look_at_neighbours();
     // What is known already is translated before the first sample, if that does not take long.
     const bool may_wait = counts_.moments == 0 && !interprets_ && now < delay_ + kLongestFill;
     if (may_wait && options_.prefill && fill_ahead()) continue;
@@ -199,6 +202,25 @@ void ShadowRun::look_at_program() {
   counts_.pauses.push_back(*pause);
   governor_.paused(*pause);
   looks_.looked(elapsed(), *pause, false);
+}
+
+// If replicas could last were it not for the neighbourhood: somebody else may have had the machine when
+// that was measured first.
+void ShadowRun::look_at_neighbours() {
+  looks_at_neighbours_ = 2 * elapsed();
+  if (!options_.later_samples || crowding_.cost_of(1) == 0 || later_.may_last(crowding_.cost_of(1)) ||
+      !crowding_.at_idle_priority()) {
+    return;
+  }
+  const ProgramRef program = choose();
+  if (!program) return;
+  double cost = 1;
+  const auto pause = program->hold([&](shadow::Pause&) { cost = neighbour_cost(1); });
+  if (!pause) return;
+  crowding_.measured_again(cost);
+  governor_.paused(*pause);
+  counts_.pauses.push_back(*pause);
+  detail("a busy neighbour costs {:.1f} % (looked again, {:.1f} ms)", 100 * cost, 1e3 * *pause);
 }
 
 // What the replica and the program have twice because of it, at most: no page that was not copied,

@@ -143,6 +143,7 @@ class ShadowRun {
   bool fill_ahead();
   bool fill_ahead(SampledProcess& program);
   void look_at_program();
+  void look_at_neighbours();
   void look_after_replicas();
   bool is_too_large(const ProgramRef& program);
   uint64_t memory_of(const Sample& sample) const;
@@ -204,6 +205,7 @@ class ShadowRun {
   double delay_;
   bool interprets_ = false;     // the last sample, or tried to
   double settles_at_ = 0;
+  double looks_at_neighbours_ = 1;  // seconds, and from then on twice as late each time
   double checks_at_ = 0;  // replicas, again
   bool told_of_forks_ = false;  // that they are dear
   double input_need_ = 0;  // share of the last samples that ended for want of input, or had it

@@ -107,6 +107,37 @@ def replicas_go_on(options):
     require("registers_are_corrupted" not in names, "registers were not what they had been")
 
 
+def replicas_last(options):
+    """One fork gives samples of a whole run, where the program does not feel its neighbour."""
+    for seed in range(5):
+        # What a neighbour costs is measured: up to a fifth is borne.
+        done = run(options, "run", "--max-overhead", "30%", "--seed", str(seed), "-o", "p.json", "--",
+                   "/usr/bin/python3", "-c", "n = 0\nfor i in range(30000000): n += i * i\nprint(n)")
+        require(done.stdout == "8999999550000005000000\n", done.stdout + done.stderr)
+        found = profile()
+        rows = found["overhead"]["timeline"]
+        longest = max(rows["lived_us"])
+        if longest > 0.5e6 * found["run"]["duration_s"]:
+            break
+    if longest <= 0.5e6 * found["run"]["duration_s"] and os.getloadavg()[0] > 1:
+        print("skip  replicas_last: no core is idle", flush=True)
+        return
+    require(longest > 0.5e6 * found["run"]["duration_s"], rows)
+    require(found["coverage"]["samples"] > 5 * found["overhead"]["forks"], found["coverage"])
+
+
+def files_are_not_read_later(options):
+    """A replica that has gone on does not read what it has written itself, or the program since the fork."""
+    script = ("import os\nf = open('scratch', 'w+b', 0)\nn = 0\nfor i in range(4000):\n"
+              "  b = os.urandom(1) * 4096\n  os.pwrite(f.fileno(), b, 0)\n"
+              "  for k in range(2000): n += k\n  if os.pread(f.fileno(), 4096, 0) != b: n = -1\n"
+              "print(n)")
+    done = run(options, "run", *SEVERAL, "-o", "p.json", "--", "/usr/bin/python3", "-c", script)
+    require(done.stdout == "7996000000\n", done.stdout + done.stderr)
+    ended = profile()["coverage"]["ended"]
+    require(set(ended) & {"input", "system_call"}, ended)
+
+
 def answers_follow(options):
     """System calls are answered alike in samples and between them."""
     answered = ["read", "mmap", "mremap", "munmap", "getpid", "write"]
@@ -203,7 +234,8 @@ def code_is_known(options):
         require("module " in files[0].read_text(encoding="utf-8"), "it was not written anew")
 
 
-CASES = [handlers_return, scheduling_is_the_programs, replicas_go_on, answers_follow,
+CASES = [handlers_return, scheduling_is_the_programs, replicas_go_on, replicas_last,
+         files_are_not_read_later, answers_follow,
          nothing_is_done_twice, memory_is_limited,
          large_programs_are_interpreted, several_at_once, steady_programs, code_is_known]
 

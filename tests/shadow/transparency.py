@@ -126,12 +126,21 @@ def killed_while_sampling(options):
 
 def interrupted(options):
     """Ctrl-C ends attach, which writes what it has; the program goes on."""
+    interrupt(options, os.killpg)
+
+
+def interrupted_by_kill(options):
+    """So does the same signal when it is sent to what the user started."""
+    interrupt(options, os.kill)
+
+
+def interrupt(options, send):
     with subprocess.Popen(["sh", "-c", SPIN.replace("600000", "4000000")], stdout=subprocess.PIPE, text=True) as program:
         sampler = subprocess.Popen([options.shadowprof, "attach", *options.sampling, "-o",
                                     "p.json", str(program.pid)], stderr=subprocess.PIPE, text=True,
                                    start_new_session=True)
         time.sleep(1)
-        os.killpg(sampler.pid, signal.SIGINT)
+        send(sampler.pid, signal.SIGINT)
         _, err = sampler.communicate(timeout=60)
         require(sampler.returncode == 0, err)
         require(samples_in("p.json") >= 0, err)
@@ -194,7 +203,7 @@ def bad_targets(options):
     require(not os.path.exists("p.json"), "a profile was written")
 
 
-CASES = [launched, attached, nothing_is_left, killed_while_sampling, interrupted,
+CASES = [launched, attached, nothing_is_left, killed_while_sampling, interrupted, interrupted_by_kill,
          program_ends_as_it_ends, sampling_ends_before_the_program, reads_and_offsets, bad_targets]
 OF_SHADOWS = [children_are_followed, children_of_attached, input_is_kept]
 
