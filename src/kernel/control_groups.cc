@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -107,14 +108,12 @@ std::optional<Bound> thread_bound(std::string_view groups, const std::string& mo
 std::optional<Bound> memory_bound(std::string_view groups, const std::string& mount) {
   std::optional<Bound> tightest;
   visit_groups(groups, mount, "memory", [&](const std::string& folder) {
-    const int64_t idle = number_after("inactive_file", folder + "/memory.stat").value_or(0);
-    const auto in_use = [&](const char* file) {
-      const auto bytes = number_in(folder + file);
-      return bytes ? std::optional(std::max<int64_t>(0, *bytes - idle)) : bytes;
-    };
-    tighten(tightest, number_in(folder + "/memory.max"), in_use("/memory.current"));
-    tighten(tightest, number_in(folder + "/memory.limit_in_bytes"),
-            in_use("/memory.usage_in_bytes"));
+    const bool is_second = std::filesystem::exists(folder + "/memory.current");
+    const auto most = number_in(folder + (is_second ? "/memory.max" : "/memory.limit_in_bytes"));
+    if (!most) return;  // the kernel adds up all processors' counts when it is asked for the others
+    const auto all = number_in(folder + (is_second ? "/memory.current" : "/memory.usage_in_bytes"));
+    const auto idle = number_after("inactive_file", folder + "/memory.stat");
+    tighten(tightest, most, all ? std::optional(std::max<int64_t>(0, *all - idle.value_or(0))) : all);
   });
   return tightest;
 }

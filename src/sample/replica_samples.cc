@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: MIT
 #include "sample/replica_samples.h"
 
+#include <algorithm>
+
 namespace shadowprof::sample {
+namespace {
+
+constexpr double kObservation = 0.1;
+constexpr double kShareOfRun = 0.001;
+
+}  // namespace
 
 ReplicaSamples::ReplicaSamples(collect::SampleWeights& weights, int64_t program, double used)
     : weights_(weights), program_(program), used_(used), number_(weights.taken(program, used)) {}
 
 void ReplicaSamples::go_on(double executed, const shadow::ExecutorCounts& done) {
-  if (executed - began_ < kObservation) return;
+  if (executed - began_ < std::max(kObservation, kShareOfRun * (used_ + executed))) return;
   tell(done);
   began_ = executed;
   number_ = weights_.taken(program_, used_ + executed);

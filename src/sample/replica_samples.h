@@ -2,7 +2,8 @@
 //
 // What the samples of one replica are to the weights (collect/sample_weights.h). Each says of some
 // moment of the program's what it does, but samples that follow one another at once are much the
-// same: all within kObservation seconds of the program's are one observation, with one number.
+// same: all within a tenth of a second of the program's are one observation, with one number; later in
+// a long run, all within a thousandth of the run up to then.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,6 @@ namespace shadowprof::sample {
 
 class ReplicaSamples {
  public:
-  static constexpr double kObservation = 0.1;
-
   // Of this program, forked when it had used so many seconds of processor time. Its first sample
   // has the number.
   ReplicaSamples(collect::SampleWeights& weights, int64_t program, double used);

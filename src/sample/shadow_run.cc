@@ -208,12 +208,11 @@ void ShadowRun::look_at_program() {
 // that was measured first.
 void ShadowRun::look_at_neighbours() {
   looks_at_neighbours_ = 2 * elapsed();
-  if (!options_.later_samples || crowding_.cost_of(1) == 0 || later_.may_last(crowding_.cost_of(1)) ||
-      !crowding_.at_idle_priority()) {
-    return;
-  }
   const ProgramRef program = choose();
-  if (!program) return;
+  const bool is_of_use = options_.later_samples && crowding_.at_idle_priority() && program &&
+                         is_alone(*program) && later_.may_last(0) &&
+                         !later_.may_last(crowding_.cost_of(1));
+  if (!is_of_use) return;
   double cost = 1;
   const auto pause = program->hold([&](shadow::Pause&) { cost = neighbour_cost(1); });
   if (!pause) return;

@@ -184,6 +184,8 @@ class ShadowRun {
   std::optional<shadow::NextSample> later_sample(const shadow::Execution& replica);
   std::optional<shadow::NextSample> later_sample(Sample& sample);
   ReplicaState state_of(const Sample& sample);
+  bool is_alone(const SampledProcess& program) const;
+  bool is_short_of_memory(const SampledProcess& program);
   void finish_log(const Sample& sample, const shadow::Ending& ending);
 
   RunWatch watch_;
@@ -207,6 +209,8 @@ class ShadowRun {
   double settles_at_ = 0;
   double looks_at_neighbours_ = 1;  // seconds, and from then on twice as late each time
   double checks_at_ = 0;  // replicas, again
+  double looks_at_memory_ = 0;
+  bool memory_was_short_ = false;
   bool told_of_forks_ = false;  // that they are dear
   double input_need_ = 0;  // share of the last samples that ended for want of input, or had it
   double busy_since_ = 0;  // this thread has not looked for reports since

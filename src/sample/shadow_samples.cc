@@ -35,6 +35,7 @@ constexpr double kSettleEvery = 0.5;
 constexpr uint64_t kBriefInstructions = 2000;
 constexpr double kLongestBurst = 0.005;
 constexpr size_t kBriefOnesToCompare = 16;  // with replicas: so often
+constexpr double kLookAtMemory = 0.1;  // seconds
 // With --verify, one of so many is verified.
 constexpr uint64_t kSamplesOfAVerified = 4;
 
@@ -406,7 +407,7 @@ std::optional<shadow::NextSample> ShadowRun::later_sample(const shadow::Executio
 std::optional<shadow::NextSample> ShadowRun::later_sample(Sample& sample) {
   const shadow::Program& program = sample.program->program();
   const bool is_same = program.alive() && program.generation() == sample.generation;
-  if (!is_same || !crowding_.at_idle_priority() || memory_is_short(program.pid()))
+  if (!is_same || !crowding_.at_idle_priority() || is_short_of_memory(*sample.program))
     return std::nullopt;
   const ReplicaState replica = state_of(sample);
   auto next = later_.next(replica);
@@ -427,10 +428,22 @@ ReplicaState ShadowRun::state_of(const Sample& sample) {
   replica.executed = sample.executor->guest_seconds() + sample.executor->counts().native_s;
   replica.whole_run = program.used();
   replica.used = replica.whole_run - sample.numbers->forked_at();
-  const bool is_alone = programs_.size() == 1 && program.program().thread_count() == 1;
-  replica.may_last = is_alone && later_.may_last(crowding_.cost_of(1));
+  replica.may_last = is_alone(program) && later_.may_last(crowding_.cost_of(1));
   replica.next_costs = program.most_fork_cost(price_);
   return replica;
+}
+
+// Replicas follow all that it does.
+bool ShadowRun::is_alone(const SampledProcess& program) const {
+  return programs_.size() == 1 && program.program().thread_count() == 1;
+}
+
+// Samples may end a hundred times a second.
+bool ShadowRun::is_short_of_memory(const SampledProcess& program) {
+  if (elapsed() < looks_at_memory_) return memory_was_short_;
+  looks_at_memory_ = elapsed() + kLookAtMemory;
+  memory_was_short_ = memory_is_short(program.program().pid());
+  return memory_was_short_;
 }
 
 // Logging costs the program two stops for each of its system calls: it is for programs whose
