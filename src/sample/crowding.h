@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "shadow/execution.h"
 
@@ -19,9 +20,11 @@ class Crowding {
   Crowding(size_t max_shadows, double neighbour_cost)
       : max_shadows_(max_shadows), neighbour_cost_(neighbour_cost), shadows_(max_shadows) {}
 
-  // It was measured again: what others on the machine do only ever adds to it.
-  void measured_again(double neighbour_cost) {
-    neighbour_cost_ = std::min(neighbour_cost_, neighbour_cost);
+  // It was measured again: what others on the machine do only ever adds to it. Returns what it is now as a
+  // share of what it was taken for.
+  double measured_again(double neighbour_cost) {
+    const double before = std::exchange(neighbour_cost_, std::min(neighbour_cost_, neighbour_cost));
+    return before > 0 ? neighbour_cost_ / before : 1;
   }
   bool at_idle_priority() const { return at_idle_priority_; }
   // So many may live at a time.

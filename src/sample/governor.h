@@ -94,6 +94,8 @@ class Governor {
   void paused(double seconds) { pause_ += seconds; }
   // Work of ours took so much of its processors.
   void disturbed(double seconds) { contention_ += seconds; }
+  // All that was so costs only this share of what it was taken for.
+  void revise_disturbance(double factor) { contention_ *= factor; }
   // Nothing could be sampled: the program slept, or could not be forked. Tries again after growing
   // times up to `longest`.
   static constexpr double kLongestRetry = 0.5;

@@ -22,7 +22,6 @@ using Clock = std::chrono::steady_clock;
 // on cores that share caches would only measure each other's misses.
 constexpr size_t kWords = size_t{1} << 16;
 constexpr int kSteps = 60'000;
-constexpr int kRounds = 9;
 // What is more than that is somebody else's doing.
 constexpr double kMost = 0.3;
 // What is less is believed at once.
@@ -127,12 +126,12 @@ class Neighbour {
 };
 
 // On this processor, with and without one on `other`.
-double measure(std::vector<uint64_t>& memory, size_t other) {
+double measure(std::vector<uint64_t>& memory, size_t other, int rounds) {
   // The least of each: what others on the machine do only ever adds to it.
   double alone = std::numeric_limits<double>::infinity();
   double together = alone;
   Neighbour neighbour(other);
-  for (int round = 0; round < kRounds; round++) {
+  for (int round = 0; round < rounds; round++) {
     neighbour.be_idle();
     alone = std::min(alone, time_work(memory));
     neighbour.be_busy();
@@ -144,7 +143,7 @@ double measure(std::vector<uint64_t>& memory, size_t other) {
 }  // namespace
 
 // The scheduler needs longer than all this takes to spread two threads.
-double neighbour_cost(int most_tries) {
+double neighbour_cost(const NeighbourLook& look) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 0;
@@ -155,15 +154,15 @@ double neighbour_cost(int most_tries) {
   (void)time_work(memory);
   const Clock::time_point begun = Clock::now();
   const double used_before = seconds_of_this_thread();
-  double cost = measure(memory, cpus->second);
+  double cost = measure(memory, cpus->second, look.rounds);
   const double used = seconds_of_this_thread() - used_before;
   // Somebody whom we do not see may have slowed down one of the processors for these milliseconds.
   // Where others wait for them it is looked at once more and no longer: they would wait for us.
   const bool is_quiet = std::chrono::duration<double>(Clock::now() - begun).count() < kQuiet * used;
-  const int tries = is_quiet ? most_tries - 1 : std::min(1, most_tries - 1);
+  const int tries = is_quiet ? look.tries - 1 : std::min(1, look.tries - 1);
   for (int again = 0; again < tries && cost > kCredible; again++) {
     std::this_thread::sleep_for(kPause);
-    cost = std::min(cost, measure(memory, cpus->second));
+    cost = std::min(cost, measure(memory, cpus->second, look.rounds));
   }
   (void)::sched_setaffinity(0, sizeof allowed, &allowed);
   return cost;

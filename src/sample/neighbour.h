@@ -6,9 +6,12 @@
 
 namespace shadowprof::sample {
 
+struct NeighbourLook {
+  int rounds = 9;  // of a millisecond or two
+  int tries = 4;   // at most, where it slows down
+};
 // By what share a computation slows down on this host while another core computes: 0.1 is a tenth.
-// Takes a few milliseconds, and up to so many times as long where it slows down. 0 where there is only
-// one core: there it is not a question of neighbours.
-double neighbour_cost(int tries = 4);
+// 0 where there is only one core: there it is not a question of neighbours.
+double neighbour_cost(const NeighbourLook& look = {});
 
 }  // namespace shadowprof::sample

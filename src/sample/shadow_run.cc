@@ -214,9 +214,9 @@ void ShadowRun::look_at_neighbours() {
                          !later_.may_last(crowding_.cost_of(1));
   if (!is_of_use) return;
   double cost = 1;
-  const auto pause = program->hold([&](shadow::Pause&) { cost = neighbour_cost(1); });
+  const auto pause = program->hold([&](shadow::Pause&) { cost = neighbour_cost({3, 1}); });
   if (!pause) return;
-  crowding_.measured_again(cost);
+  governor_.revise_disturbance(crowding_.measured_again(cost));
   governor_.paused(*pause);
   counts_.pauses.push_back(*pause);
   detail("a busy neighbour costs {:.1f} % (looked again, {:.1f} ms)", 100 * cost, 1e3 * *pause);

@@ -207,7 +207,7 @@ class ShadowRun {
   double delay_;
   bool interprets_ = false;     // the last sample, or tried to
   double settles_at_ = 0;
-  double looks_at_neighbours_ = 1;  // seconds, and from then on twice as late each time
+  double looks_at_neighbours_ = 0.5;  // seconds, and from then on twice as late each time
   double checks_at_ = 0;  // replicas, again
   double looks_at_memory_ = 0;
   bool memory_was_short_ = false;
