@@ -20,7 +20,6 @@ double SampleSeries::distance(const Shares& a, const Shares& b) {
 }
 
 uint64_t SampleSeries::taken(int64_t program, double used) {
-  is_of_one_program_ &= samples_.empty() || program == samples_.front().program;
   samples_.push_back({program, used});
   return samples_.size();
 }

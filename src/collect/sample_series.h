@@ -64,7 +64,6 @@ class SampleSeries {
   // never given.
   double of(uint64_t first, uint64_t last) const;
   const std::vector<Sample>& samples() const { return samples_; }
-  bool is_of_one_program() const { return is_of_one_program_; }
   // Each instruction of that sample counts so many times more.
   void scale(size_t sample, double factor) { samples_[sample].weight *= factor; }
   // How far the times are believed.
@@ -90,7 +89,6 @@ class SampleSeries {
   uint64_t one_of_ = 1;       // so many samples
   size_t recorded_ = 0;
   double instructions_ = 0;
-  bool is_of_one_program_ = true;
   double believed_ = 0;
   double chance_ = 0;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "trace/record.h"
 
@@ -40,31 +41,31 @@ void SampleWeights::recorded(uint64_t number, uint64_t instructions,
 void SampleWeights::divide() {
   begin_ = HUGE_VAL;
   double end = -HUGE_VAL;
-  bool is_of_one = true;
+  std::set<int64_t> programs;
   for (const SampleSeries& series : series_) {
-    is_of_one &= series.is_of_one_program();
     for (const SampleSeries::Sample& sample : series.samples()) {
+      programs.insert(sample.program);
       begin_ = std::min(begin_, sample.used);
       end = std::max(end, sample.used);
     }
   }
-  const size_t most = is_of_one && end > begin_ ? kMostPeriods : 1;
+  const size_t most = programs.size() == 1 && end > begin_ ? kMostPeriods : 1;
   periods_.resize(std::clamp<size_t>(replicas().size() / kReplicasOfPeriod, 1, most));
   length_ = (end - begin_) / static_cast<double>(periods_.size());
   for (size_t kind = 0; kind < series_.size(); kind++) {
     for (const SampleSeries::Sample& sample : series_[kind].samples()) {
       if (sample.instructions == 0) continue;
-      Period& period = periods_[period_of(sample)];
+      Period& period = period_of(sample);
       period.samples[kind]++;
       period.instructions[kind] += sample.weight * static_cast<double>(sample.instructions);
     }
   }
 }
 
-size_t SampleWeights::period_of(const SampleSeries::Sample& sample) const {
-  if (periods_.size() == 1) return 0;
+SampleWeights::Period& SampleWeights::period_of(const SampleSeries::Sample& sample) {
+  if (periods_.size() == 1) return periods_.front();
   const auto period = static_cast<size_t>((sample.used - begin_) / length_);
-  return std::min(period, periods_.size() - 1);
+  return periods_[std::min(period, periods_.size() - 1)];
 }
 
 // Of one sample of each kind: the more the further the other kind is off.
@@ -76,40 +77,44 @@ SampleWeights::Kinds SampleWeights::worth() const {
           chance[0] / static_cast<double>(brief_ones().size())};
 }
 
-SampleWeights::Kinds SampleWeights::shares(const Period& period, const Kinds& worth) const {
+SampleWeights::Kinds SampleWeights::shares(const Period& period, const Kinds& worth) {
   const Kinds parts{worth[0] * period.samples[0], worth[1] * period.samples[1]};
   const double sum = parts[0] + parts[1];
   if (sum == 0) return {period.samples[0] != 0 ? 1.0 : 0.0, period.samples[0] != 0 ? 0.0 : 1.0};
   return {parts[0] / sum, parts[1] / sum};
 }
 
-// A kind says of each period of which it has samples what the program did then, in proportion to the
-// others of these.
+// Of those that each kind has samples of: it says what the program did then, in proportion to the others.
+SampleWeights::Kinds SampleWeights::periods_per_instruction() const {
+  Kinds known{};
+  for (size_t kind = 0; kind < series_.size(); kind++) {
+    for (const Period& period : periods_) known[kind] += period.samples[kind] != 0;
+    if (known[kind] != 0) known[kind] /= series_[kind].instructions();
+  }
+  return known;
+}
+
 void SampleWeights::conclude() {
   for (SampleSeries& series : series_) series.conclude();
   divide();
   const Kinds one = worth();
-  Kinds scale{};
-  for (size_t kind = 0; kind < series_.size(); kind++) {
-    const auto has = [&](const Period& period) { return period.samples[kind] != 0; };
-    const auto present = static_cast<double>(std::count_if(periods_.begin(), periods_.end(), has));
-    const double own = series_[kind].instructions();
-    if (own != 0) scale[kind] = present / own;
-  }
+  const Kinds scale = periods_per_instruction();
   Kinds counted{};
-  for (const Period& period : periods_) {
-    for (size_t kind = 0; kind < series_.size(); kind++)
-      counted[kind] += shares(period, one)[kind] * scale[kind] * period.instructions[kind];
+  for (Period& period : periods_) {
+    const Kinds share = shares(period, one);
+    for (size_t kind = 0; kind < series_.size(); kind++) {
+      period.factor[kind] = share[kind] * scale[kind];
+      counted[kind] += period.factor[kind] * period.instructions[kind];
+    }
   }
   const double sum = counted[0] + counted[1];
   if (sum == 0) return;
   share_of_brief_ones_ = counted[1] / sum;
   const double all = replicas().instructions() + brief_ones().instructions();
   for (size_t kind = 0; kind < series_.size(); kind++) {
-    for (size_t i = 0; i < series_[kind].samples().size(); i++) {
-      const Period& period = periods_[period_of(series_[kind].samples()[i])];
-      series_[kind].scale(i, shares(period, one)[kind] * scale[kind] * all / sum);
-    }
+    SampleSeries& series = series_[kind];
+    for (size_t i = 0; i < series.samples().size(); i++)
+      series.scale(i, period_of(series.samples()[i]).factor[kind] * all / sum);
   }
 }
 

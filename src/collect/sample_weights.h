@@ -47,16 +47,18 @@ class SampleWeights {
   double share_of_brief_ones() const { return share_of_brief_ones_; }
 
  private:
+  using Kinds = std::array<double, 2>;
   // What there is of each kind in one period of the run.
   struct Period {
-    std::array<double, 2> samples{};
-    std::array<double, 2> instructions{};  // as they are weighed
+    Kinds samples{};
+    Kinds instructions{};  // as they are weighed
+    Kinds factor{};        // of each of them
   };
-  using Kinds = std::array<double, 2>;
   void divide();
-  size_t period_of(const SampleSeries::Sample& sample) const;
+  Period& period_of(const SampleSeries::Sample& sample);
   Kinds worth() const;
-  Kinds shares(const Period& period, const Kinds& worth) const;
+  static Kinds shares(const Period& period, const Kinds& worth);
+  Kinds periods_per_instruction() const;
 
   std::array<SampleSeries, 2> series_;
   std::vector<Period> periods_;

@@ -422,20 +422,6 @@ Result<std::vector<Tid>> list_threads(Tid process) {
   return list_tasks(fmt::format("/proc/{}/task", process.value));
 }
 
-// "0.20 0.18 0.12 1/80 11206": 80, one of which runs.
-Result<uint64_t> parse_machine_threads(std::string_view text) {
-  Cursor c(text);
-  uint64_t running = 0, all = 0;
-  const bool found = c.skip_words(3) && (c.skip_blanks(), c.number(&running)) && c.skip('/') &&
-                     c.number(&all);
-  if (!found) return fail("no number of threads: {}", quoted(text));
-  return all;
-}
-
-Result<uint64_t> read_machine_threads() {
-  return read_parsed("/proc/loadavg", parse_machine_threads);
-}
-
 Result<std::vector<Tid>> list_tasks(const std::string& path) {
   const auto close = [](DIR* dir) { ::closedir(dir); };
   std::unique_ptr<DIR, decltype(close)> dir(::opendir(path.c_str()), close);
@@ -451,6 +437,20 @@ Result<std::vector<Tid>> list_tasks(const std::string& path) {
   if (threads.empty()) return fail_errno(ESRCH, "cannot read {}", path);
   std::sort(threads.begin(), threads.end());
   return threads;
+}
+
+// "0.20 0.18 0.12 1/80 11206": 80, one of which runs.
+Result<uint64_t> parse_machine_threads(std::string_view text) {
+  Cursor c(text);
+  uint64_t running = 0, all = 0;
+  const bool found = c.skip_words(3) && (c.skip_blanks(), c.number(&running)) && c.skip('/') &&
+                     c.number(&all);
+  if (!found) return fail("no number of threads: {}", quoted(text));
+  return all;
+}
+
+Result<uint64_t> read_machine_threads() {
+  return read_parsed("/proc/loadavg", parse_machine_threads);
 }
 
 bool is_kernel_worker(const ProcessStat& thread) {

@@ -166,6 +166,9 @@ std::optional<Tid> parse_task_name(std::string_view name);
 // Threads in ascending order. One that starts meanwhile may be missing: list again until nothing
 // is new, with those already listed stopped.
 Result<std::vector<Tid>> list_threads(Tid process);
+// One of the kernel's own among them, which works for the process (io_uring, vhost) and never executes
+// its code: it can be traced, but a stop of it is no place for a system call.
+bool is_kernel_worker(const ProcessStat& thread);
 // What is named by a number in /proc (processes), or in /proc/PID/task; ascending, and at least one.
 Result<std::vector<Tid>> list_tasks(const std::string& folder);
 
@@ -174,9 +177,6 @@ Result<std::vector<Tid>> list_tasks(const std::string& folder);
 // Threads of the whole machine.
 Result<uint64_t> parse_machine_threads(std::string_view text);
 Result<uint64_t> read_machine_threads();
-// One of the kernel's own among them, which works for the process (io_uring, vhost) and never executes
-// its code: it can be traced, but a stop of it is no place for a system call.
-bool is_kernel_worker(const ProcessStat& thread);
 
 // --- /proc/PID/auxv ---------------------------------------------------------------------------
 

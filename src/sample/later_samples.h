@@ -12,8 +12,8 @@
 // nevertheless, and another fork costs no more than half of what is left of the budget, that takes its
 // place.
 //
-// That is so where the load allows a replica at all times, a busy core costs its neighbours next to
-// nothing, and the program is one thread of one process. Else it lives for a share of the time until the
+// That is so where the load allows a replica at all times, a busy core costs its neighbours less
+// than the budget, and the program is one thread of one process. Else it lives for a share of the time until the
 // next fork, and records most of it: of several threads or processes it follows only one.
 //
 // Where code is new recording takes long, up to forty times as long as the program itself: samples

@@ -126,7 +126,7 @@ class ShadowRun {
     double our_cpu_at_fork = 0;
     double length = 0;            // seconds
     shadow::Budget budget{};
-    std::shared_ptr<ReplicaSamples> numbers;  // null: they are verified
+    std::unique_ptr<ReplicaSamples> numbers;  // null: they are verified
     unsigned generation = 0;                  // of the program
     double sample_began = 0;                  // the present one of its replica, if it is a later one
     bool has_ended = false;

@@ -130,7 +130,7 @@ void ShadowRun::sample() {
   counts_.forks++;
   sample.log = replicas->front().log;
   sample.budget = budget_of(sample.length);
-  sample.numbers = std::make_shared<ReplicaSamples>(weights_, sample.program->program().pid().value,
+  sample.numbers = std::make_unique<ReplicaSamples>(weights_, sample.program->program().pid().value,
                                                     sample.program->used());
   sample.budget.sample_number = sample.numbers->number();
   if (may_go_on(sample)) {

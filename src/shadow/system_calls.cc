@@ -216,11 +216,6 @@ SyscallAnswer SystemCalls::output(const Call& call, const kernel::SyscallRow& ro
       return write_file(call, true, true);
     case SYS_pwritev2:
       return write_file(call, call.args[3] != UINT64_MAX, true);
-    default:
-      break;
-  }
-  if (!row.has(kernel::SyscallFlag::returns_count)) return value(0);
-  switch (call.nr) {
     case SYS_sendto:
       return value(static_cast<int64_t>(call.args[2]));
     case SYS_sendmsg: {
@@ -230,7 +225,7 @@ SyscallAnswer SystemCalls::output(const Call& call, const kernel::SyscallRow& ro
       return value(bytes_in_vector(vector, header->msg_iovlen).value_or(-EFAULT));
     }
     default:
-      return end(call, Outcome::system_call);
+      return row.has(kernel::SyscallFlag::returns_count) ? end(call, Outcome::system_call) : value(0);
   }
 }
 

@@ -42,6 +42,13 @@ ReplicaState of_age(double seconds) {
   return state;
 }
 
+// In which a replica has begun that may last.
+LaterSamples begun() {
+  LaterSamples later(budget_of(0.01, 1));
+  later.begin(0.001);
+  return later;
+}
+
 TEST_CASE("a replica that may not last lives as long as the load allows until the next is paid for") {
   LaterSamples later(budget_of(0.01, 0.5));
   const Life life = live(later, 0.004, 0.003, 0);
@@ -82,8 +89,7 @@ TEST_CASE("replicas may last at full load, beside a program that does not feel t
 }
 
 TEST_CASE("one that lasts executes more of the program than it records") {
-  LaterSamples later(budget_of(0.01, 1));
-  later.begin(0.001);
+  LaterSamples later = begun();
   ReplicaState state = of_age(0);
   for (int i = 0; i < 20; i++) {
     state.age += 0.005;
@@ -95,8 +101,7 @@ TEST_CASE("one that lasts executes more of the program than it records") {
 }
 
 TEST_CASE("one that lasts ends when it costs more than is left of the budget") {
-  LaterSamples later(budget_of(0.01, 1));
-  later.begin(0.001);
+  LaterSamples later = begun();
   ReplicaState state = of_age(1000);
   state.cost = 5;
   state.unspent = 6;
@@ -108,8 +113,7 @@ TEST_CASE("one that lasts ends when it costs more than is left of the budget") {
 }
 
 TEST_CASE("one that is far behind the program makes room for another, if that is paid for") {
-  LaterSamples later(budget_of(0.01, 1));
-  later.begin(0.001);
+  LaterSamples later = begun();
   ReplicaState state = of_age(100);
   state.executed = 80;
   state.next_costs = 0.2;

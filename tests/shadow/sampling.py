@@ -110,7 +110,7 @@ def replicas_go_on(options):
 def replicas_last(options):
     """One fork gives samples of a whole run, where the program does not feel its neighbour."""
     for seed in range(5):
-        # What a neighbour costs is measured: up to a fifth is borne.
+        # What a neighbour costs is measured: up to a quarter, nearly, is borne.
         done = run(options, "run", "--max-overhead", "30%", "--seed", str(seed), "-o", "p.json", "--",
                    "/usr/bin/python3", "-c", "n = 0\nfor i in range(30000000): n += i * i\nprint(n)")
         require(done.stdout == "8999999550000005000000\n", done.stdout + done.stderr)
