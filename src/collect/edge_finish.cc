@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // What EdgeCollector has at the end, as tables.
+#include <algorithm>
+
 #include "collect/edge_errors.h"
 #include "collect/edge_state.h"
 #include "collect/table_builder.h"
@@ -58,7 +60,8 @@ void EdgeCollector::State::finish(profile::Profile& into) {
     const auto callee = builder.resolve(run.target, from.module);
     if (!callee || run.target == from.end) continue;
     const auto stub = through_stubs.find(id);
-    const uint64_t passed_on = stub == through_stubs.end() ? 0 : stub->second;
+    // Weights are rounded for each of them: the parts may be more than the whole by a few.
+    const uint64_t passed_on = stub == through_stubs.end() ? 0 : std::min(count, stub->second);
     if (passed_on != 0) builder.add_entry(*callee, passed_on, 0);
     builder.add_call(from, *callee, false, count - passed_on, sites.data()[id].inclusive);
   }

@@ -2,9 +2,11 @@
 //
 // What the shadow stack makes of code that does not simply call and return.
 #include "collect/edge_collector.h"
+#include "sampled.h"
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <map>
 #include <ostream>
 
@@ -123,6 +125,32 @@ TEST_CASE("a call through a linkage stub is a call of what the stub leads to") {
   CHECK(invocations(p, 40) == 3);
   CHECK(inclusive(p, 20) == 6);
   CHECK(invocations(p, 20) == 3);
+}
+
+TEST_CASE("weights that are rounded take no more from a call through a stub than it has") {
+  constexpr unsigned kTargets = 20;
+  Script s;
+  test::Samples samples;
+  collect::SampleWeights weights;
+  for (unsigned i = 1; i <= 6; i++) {
+    for (unsigned n = 0; n < 100 * i; n++) s.plain(1 + i / 4, 10);
+    // Once for each of its targets, in the sample that stands for the least time.
+    for (unsigned n = 0; i == 6 && n < kTargets; n++)
+      s.call(0, 10, 20).run(20, 2, RunExit::indirect_jump).ret(40 + n, 7).plain(1, 1);
+    samples.push_back(std::move(s.words));
+    s.words.clear();
+    trace::CodeShares code{};
+    code[i / 4] = 1000 * i;
+    weights.recorded(weights.taken(1, 100 * std::log(i + 1)), 1000 * i, code);
+  }
+  weights.conclude();
+  REQUIRE(weights.of(6, 6) < 0.7);
+  collect::EdgeCollectorOptions options;
+  options.errors = true;
+  options.weights = &weights;
+  const auto p = test::collected(collect::EdgeCollector(s.table, options), samples);
+  for (unsigned n = 0; n < kTargets; n++) CHECK(pair(p, 0, 40 + n).count == 1);
+  CHECK(pair(p, 0, 20).count == 0);
 }
 
 TEST_CASE("a jump to code that is also called is a tail call") {
