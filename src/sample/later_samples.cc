@@ -2,6 +2,7 @@
 #include "sample/later_samples.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sample/jitter.h"
 
@@ -43,6 +44,7 @@ LaterSamples::LaterSamples(const GovernorOptions& options)
 void LaterSamples::begin(double pause) {
   pause_ = pause;
   last_age_ = last_native_ = 0;
+  rested_ = false;
 }
 
 bool LaterSamples::may_last(double neighbour_cost) const {
@@ -66,15 +68,24 @@ double LaterSamples::between(const ReplicaState& replica) const {
   return std::max(kLeastBetween, usual * std::clamp(far_behind(replica), 1.0, kMostHurry));
 }
 
-std::optional<shadow::NextSample> LaterSamples::next(const ReplicaState& replica) {
+void LaterSamples::note_recording(const ReplicaState& replica) {
+  if (std::exchange(rested_, false)) return;
   samples_++;
   const double recording = std::max(0.0, replica.age - last_age_ - last_native_);
   recording_ += (recording - recording_) / static_cast<double>(std::min(samples_, kRemembered));
-  if (has_lived(replica) || is_too_dear(replica.cost, replica.unspent)) return std::nullopt;
+}
+
+std::optional<shadow::NextSample> LaterSamples::next(const ReplicaState& replica) {
+  note_recording(replica);
+  if (has_lived(replica) || is_too_dear(replica.cost, replica.unspent)) {
+    if (replica.rest <= 0) return std::nullopt;
+    rested_ = true;
+    return shadow::NextSample{.rest_s = replica.rest};
+  }
   last_age_ = replica.age;
   const double length = std::clamp(kSample * kRecording / recording_, kLeastSample, kSample);
   last_native_ = between(replica) * jitter(random_);
-  return shadow::NextSample{last_native_, length * jitter(random_)};
+  return shadow::NextSample{.native_s = last_native_, .seconds = length * jitter(random_)};
 }
 
 }  // namespace shadowprof::sample

@@ -16,6 +16,9 @@
 // than the budget, and the program is one thread of one process. Else it lives for a share of the time until the
 // next fork, and records most of it: of several threads or processes it follows only one.
 //
+// Where it is only the neighbourhood that forbids to last, the first replica rests until that was looked
+// at again: a later fork of a program that has grown meanwhile may be too dear.
+//
 // Where code is new recording takes long, up to forty times as long as the program itself: samples
 // are shorter then, and the replica executes more of the program between two of them, for it is to
 // get about nevertheless. That goes by the last dozen samples, not by the last one: of code that is
@@ -42,6 +45,7 @@ struct ReplicaState {
   double whole_run = 0;  // by the program, up to now
   double next_costs = 0;  // at most, if there is another fork
   bool may_last = false;
+  double rest = 0;  // seconds, after which it may be allowed to; 0: it will not
   double behind() const { return std::max(0.0, used - executed); }
 };
 
@@ -60,6 +64,7 @@ class LaterSamples {
   std::optional<shadow::NextSample> next(const ReplicaState& replica);
 
  private:
+  void note_recording(const ReplicaState& replica);
   bool has_lived(const ReplicaState& replica) const;
   double between(const ReplicaState& replica) const;
 
@@ -70,6 +75,7 @@ class LaterSamples {
   double pause_ = 0;
   double last_age_ = 0;
   double last_native_ = 0;
+  bool rested_ = false;
   // Of all.
   uint64_t samples_ = 0;
   double recording_ = 0;  // seconds that one takes

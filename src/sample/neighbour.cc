@@ -13,6 +13,8 @@
 #include <thread>
 #include <vector>
 
+#include "kernel/proc.h"
+
 namespace shadowprof::sample {
 namespace {
 
@@ -28,6 +30,9 @@ constexpr double kMost = 0.3;
 constexpr double kCredible = 0.002;
 // Of the time on a processor, how long it took by the clock.
 constexpr double kQuiet = 1.2;
+// Of a millisecond or two; and how often they are tried, at most, where it slows down.
+constexpr int kRounds = 9;
+constexpr int kTries = 4;
 constexpr auto kPause = std::chrono::milliseconds(15);
 
 uint64_t work(std::vector<uint64_t>& memory, uint64_t seed) {
@@ -125,47 +130,77 @@ class Neighbour {
   std::thread thread_;
 };
 
+double cost_of(double together, double alone) {
+  return std::clamp(together / alone - 1, 0.0, kMost);
+}
+
 // On this processor, with and without one on `other`.
-double measure(std::vector<uint64_t>& memory, size_t other, int rounds) {
-  // The least of each: what others on the machine do only ever adds to it.
+Neighbourhood measure(std::vector<uint64_t>& memory, size_t other) {
   double alone = std::numeric_limits<double>::infinity();
   double together = alone;
   Neighbour neighbour(other);
-  for (int round = 0; round < rounds; round++) {
+  for (int round = 0; round < kRounds; round++) {
     neighbour.be_idle();
     alone = std::min(alone, time_work(memory));
     neighbour.be_busy();
     together = std::min(together, time_work(memory));
   }
-  return std::clamp(together / alone - 1, 0.0, kMost);
+  return {cost_of(together, alone), alone};
+}
+
+// Where it runs at the moment; nothing if it does not.
+std::optional<size_t> processor_of(Tid program) {
+  const auto stat = kernel::read_thread_stat(program, program);
+  if (!stat || stat->state != 'R' || stat->processor < 0) return std::nullopt;
+  return static_cast<size_t>(stat->processor);
 }
 
 }  // namespace
 
 // The scheduler needs longer than all this takes to spread two threads.
-double neighbour_cost(const NeighbourLook& look) {
+Neighbourhood measure_neighbours() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 0;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {};
   const auto cpus = two_of(allowed);
-  if (!cpus) return 0;
+  if (!cpus) return {};
   run_on(cpus->first);
   std::vector<uint64_t> memory(kWords);
   (void)time_work(memory);
   const Clock::time_point begun = Clock::now();
   const double used_before = seconds_of_this_thread();
-  double cost = measure(memory, cpus->second, look.rounds);
+  Neighbourhood found = measure(memory, cpus->second);
   const double used = seconds_of_this_thread() - used_before;
   // Somebody whom we do not see may have slowed down one of the processors for these milliseconds.
   // Where others wait for them it is looked at once more and no longer: they would wait for us.
   const bool is_quiet = std::chrono::duration<double>(Clock::now() - begun).count() < kQuiet * used;
-  const int tries = is_quiet ? look.tries - 1 : std::min(1, look.tries - 1);
-  for (int again = 0; again < tries && cost > kCredible; again++) {
+  const int tries = is_quiet ? kTries : 2;
+  for (int done = 1; done < tries && found.cost > kCredible; done++) {
     std::this_thread::sleep_for(kPause);
-    cost = std::min(cost, measure(memory, cpus->second, look.rounds));
+    const Neighbourhood again = measure(memory, cpus->second);
+    found = {std::min(found.cost, again.cost), std::min(found.alone, again.alone)};
   }
   (void)::sched_setaffinity(0, sizeof allowed, &allowed);
-  return cost;
+  return found;
+}
+
+std::optional<double> cost_beside(Tid program, double alone) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  const auto core = processor_of(program);
+  if (alone <= 0 || !core || ::sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    return std::nullopt;
+  cpu_set_t others = allowed;
+  CPU_CLR(*core, &others);
+  if (CPU_COUNT(&others) == 0 || ::sched_setaffinity(0, sizeof others, &others) != 0)
+    return std::nullopt;
+  std::vector<uint64_t> memory(kWords);
+  (void)time_work(memory);
+  const double together = std::min(time_work(memory), time_work(memory));
+  const bool has_stayed = processor_of(program) == core;
+  (void)::sched_setaffinity(0, sizeof allowed, &allowed);
+  if (!has_stayed) return std::nullopt;
+  return cost_of(together, alone);
 }
 
 }  // namespace shadowprof::sample

@@ -97,7 +97,7 @@ std::string conditions_of(const ShadowModeRequest& request, const profile::Host&
                      plan.load_cycles ? 'l' : '-');
 }
 
-ShadowRunOptions options_of(const ShadowModeRequest& request, double neighbour) {
+ShadowRunOptions options_of(const ShadowModeRequest& request, const Neighbourhood& neighbours) {
   ShadowRunOptions options;
   options.engine = request.engine;
   options.verify = request.verify;
@@ -114,7 +114,7 @@ ShadowRunOptions options_of(const ShadowModeRequest& request, double neighbour) 
   options.most_log_s = std::max(0.005, request.governor.max_overhead);
   options.plan = request.collection.plan();
   options.stacks = request.collection.calls;
-  options.neighbour_cost = neighbour;
+  options.neighbours = neighbours;
   // The interpreter cannot harm the program either; how long a load takes it cannot tell.
   options.may_interpret = !request.verify && !request.collection.latencies;
   return options;
@@ -130,10 +130,10 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
 
   SP_ASSIGN(const Calibration calibration, calibrate_for(request.collection));
   const shadow::FaultPrice price = measure_faults();
-  const double neighbour = neighbour_cost();
+  const Neighbourhood neighbours = measure_neighbours();
   detail(
       "a page copied costs {:.2f} us, kept {:.2f} us, mapped {:.2f} us; a busy neighbour {:.1f} %",
-      1e6 * price.copied, 1e6 * price.kept, 1e6 * price.mapped, 100 * neighbour);
+      1e6 * price.copied, 1e6 * price.kept, 1e6 * price.mapped, 100 * neighbours.cost);
   block_awaited_signals();
   SP_ASSIGN(std::vector<shadow::Program> programs,
             find_programs(request.launch, request.attach_to, request.follow));
@@ -149,7 +149,7 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   collection.weights = &weights;
   collect::Pipeline pipeline(make_collectors(collection, table, calibration));
   PipelineSink sink(pipeline);
-  ShadowRunOptions options = options_of(request, neighbour);
+  ShadowRunOptions options = options_of(request, neighbours);
   CodeDirectory directory(request.code_directory, conditions_of(request, profile.run.host));
   if (!request.code_directory.empty()) options.directory = &directory;
   ShadowRun sampled(table, sink, weights, std::move(programs), options, request.governor, price);

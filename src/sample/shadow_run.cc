@@ -8,7 +8,6 @@
 #include "kernel/proc.h"
 #include "sample/host.h"
 #include "sample/memory_use.h"
-#include "sample/neighbour.h"
 #include "sample/shadow_run.h"
 
 namespace shadowprof::sample {
@@ -32,6 +31,9 @@ constexpr double kCheck = 0.005;
 constexpr double kLookShare = 0.1;
 constexpr double kFirstLook = 0.005;
 constexpr double kLongestFill = 0.3;
+// Seconds between looks at the neighbourhood; later, of the run.
+constexpr double kLookAtNeighbours = 0.05;
+constexpr double kLookAtNeighboursAfter = 0.25;
 
 }  // namespace
 
@@ -47,7 +49,7 @@ ShadowRun::ShadowRun(trace::BlockTable& table, inject::TraceSink& sink,
       price_(price),
       random_(governor.seed),
       looks_(kLookShare * governor.max_overhead, governor.delay + kFirstLook, governor.seed),
-      crowding_(options.max_shadows, options.neighbour_cost),
+      crowding_(options.max_shadows, options.neighbours.cost),
       delay_(governor.delay) {
   CHECK(!programs.empty(), "there is nothing to sample");
   for (shadow::Program& program : programs) {
@@ -73,7 +75,7 @@ void ShadowRun::run() {
     const double now = elapsed();
     if (watch_.interrupted() || (options_.duration > 0 && now >= options_.duration)) break;
     if (now >= settles_at_) settle_accounts();
-    if (now >= looks_at_neighbours_ && samples_.empty()) look_at_neighbours();
+    if (now >= looks_at_neighbours_ && all_rest()) look_at_neighbours();
     // What is known already is translated before the first sample, if that does not take long.
     const bool may_wait = counts_.moments == 0 && !interprets_ && now < delay_ + kLongestFill;
     if (may_wait && options_.prefill && fill_ahead()) continue;
@@ -113,6 +115,11 @@ double ShadowRun::next_event() const {
     if (sample.budget.next) next = std::min(next, checks_at_);
   }
   return next;
+}
+
+// None runs, as there is none or as it rests.
+bool ShadowRun::all_rest() const {
+  return std::ranges::all_of(samples_, [](const Sample& sample) { return sample.executor->rests(); });
 }
 
 void ShadowRun::wait_until(double moment) {
@@ -204,22 +211,22 @@ void ShadowRun::look_at_program() {
   looks_.looked(elapsed(), *pause, false);
 }
 
-// If replicas could last were it not for the neighbourhood: somebody else may have had the machine when
-// that was measured first.
+// Replicas could last were it not for them.
+bool ShadowRun::is_about_neighbours(const SampledProcess& program) const {
+  return options_.later_samples && crowding_.at_idle_priority() && is_alone(program) &&
+         later_.may_last(0) && !later_.may_last(crowding_.cost_of(1));
+}
+
+// Somebody else may have had the machine when that was measured first.
 void ShadowRun::look_at_neighbours() {
-  looks_at_neighbours_ = 2 * elapsed();
+  const double now = elapsed();
+  looks_at_neighbours_ = now + std::max(kLookAtNeighbours, kLookAtNeighboursAfter * now);
   const ProgramRef program = choose();
-  const bool is_of_use = options_.later_samples && crowding_.at_idle_priority() && program &&
-                         is_alone(*program) && later_.may_last(0) &&
-                         !later_.may_last(crowding_.cost_of(1));
-  if (!is_of_use) return;
-  double cost = 1;
-  const auto pause = program->hold([&](shadow::Pause&) { cost = neighbour_cost({3, 1}); });
-  if (!pause) return;
-  governor_.revise_disturbance(crowding_.measured_again(cost));
-  governor_.paused(*pause);
-  counts_.pauses.push_back(*pause);
-  detail("a busy neighbour costs {:.1f} % (looked again, {:.1f} ms)", 100 * cost, 1e3 * *pause);
+  if (!program || !is_about_neighbours(*program)) return;
+  const auto cost = cost_beside(program->program().pid(), options_.neighbours.alone);
+  if (!cost || *cost >= crowding_.cost_of(1)) return;
+  detail("a busy neighbour costs {:.1f} % (at {:.2f} s)", 100 * *cost, now);
+  governor_.revise_disturbance(crowding_.measured_again(*cost));
 }
 
 // What the replica and the program have twice because of it, at most: no page that was not copied,

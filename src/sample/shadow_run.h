@@ -22,6 +22,7 @@
 #include "sample/governor.h"
 #include "sample/later_samples.h"
 #include "sample/look_schedule.h"
+#include "sample/neighbour.h"
 #include "sample/replica_samples.h"
 #include "sample/run_watch.h"
 #include "sample/sampled_process.h"
@@ -46,7 +47,7 @@ struct ShadowRunOptions {
   bool follow = false;  // the programs' children, too
   InputLogging input_log = InputLogging::automatic;
   double most_log_s = 0.01;   // what the input log of one sample may cost the program
-  double neighbour_cost = 0;  // to the program, of each second that a replica runs beside it
+  Neighbourhood neighbours;  // of which one busy core costs the program that share of each second
   emu::CapturePlan plan{};
   bool stacks = false;  // samples begin with the call stacks of their threads
   // Where a fork costs a program too much, what it does next is interpreted instead.
@@ -128,7 +129,7 @@ class ShadowRun {
     shadow::Budget budget{};
     std::unique_ptr<ReplicaSamples> numbers;  // null: they are verified
     unsigned generation = 0;                  // of the program
-    double sample_began = 0;                  // the present one of its replica, if it is a later one
+    double sample_began = 0;  // the present one of its replica, or its rest, if it is a later one
     bool has_ended = false;
     bool verifies = false;  // one of a pair
     double began() const { return std::max(forked_at, sample_began); }
@@ -143,6 +144,7 @@ class ShadowRun {
   bool fill_ahead();
   bool fill_ahead(SampledProcess& program);
   void look_at_program();
+  bool is_about_neighbours(const SampledProcess& program) const;
   void look_at_neighbours();
   void look_after_replicas();
   bool is_too_large(const ProgramRef& program);
@@ -150,6 +152,7 @@ class ShadowRun {
   bool is_crowded_out(const Sample& sample) const;
   double cost_of_pages(SampledProcess& program) const;
   bool is_too_dear(const Sample& sample) const;
+  bool all_rest() const;
   bool has_room() const { return samples_.size() < crowding_.shadows(); }
   void wait_until(double moment);
   void end_replicas();
@@ -207,7 +210,7 @@ class ShadowRun {
   double delay_;
   bool interprets_ = false;     // the last sample, or tried to
   double settles_at_ = 0;
-  double looks_at_neighbours_ = 0.5;  // seconds, and from then on twice as late each time
+  double looks_at_neighbours_ = 0;  // again
   double checks_at_ = 0;  // replicas, again
   double looks_at_memory_ = 0;
   bool memory_was_short_ = false;

@@ -36,6 +36,10 @@ constexpr uint64_t kBriefInstructions = 2000;
 constexpr double kLongestBurst = 0.005;
 constexpr size_t kBriefOnesToCompare = 16;  // with replicas: so often
 constexpr double kLookAtMemory = 0.1;  // seconds
+// Seconds, up to which the first replica may rest for another look at the neighbourhood, and for how long at
+// least.
+constexpr double kLastLookForRest = 2.0;
+constexpr double kLeastRest = 0.001;
 // With --verify, one of so many is verified.
 constexpr uint64_t kSamplesOfAVerified = 4;
 
@@ -412,6 +416,10 @@ std::optional<shadow::NextSample> ShadowRun::later_sample(Sample& sample) {
   const ReplicaState replica = state_of(sample);
   auto next = later_.next(replica);
   if (!next) return next;
+  if (next->rest_s > 0) {
+    sample.sample_began = elapsed() + next->rest_s;
+    return next;
+  }
   sample.numbers->go_on(replica.executed + next->native_s, sample.executor->counts());
   next->number = sample.numbers->number();
   sample.sample_began = elapsed() + next->native_s;
@@ -429,6 +437,10 @@ ReplicaState ShadowRun::state_of(const Sample& sample) {
   replica.whole_run = program.used();
   replica.used = replica.whole_run - sample.numbers->forked_at();
   replica.may_last = is_alone(program) && later_.may_last(crowding_.cost_of(1));
+  if (is_about_neighbours(program) && looks_at_neighbours_ <= kLastLookForRest) {
+    // The look comes first, when both are due.
+    replica.rest = std::max(kLeastRest, looks_at_neighbours_ - now);
+  }
   replica.next_costs = program.most_fork_cost(price_);
   return replica;
 }

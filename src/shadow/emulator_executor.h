@@ -49,6 +49,7 @@ class EmulatorExecutor : public Execution {
   const ProcessorTime& processor() const override { return processor_; }
   ProcessorTime processor_now() const override { return processor_time_of(worker_tid_); }
   bool in_our_process() const override { return true; }
+  bool rests() const override { return false; }
   void leave_idle_priority() override;
 
  private:

@@ -49,8 +49,10 @@ struct ExecutorCounts {
   uint64_t stops() const { return misses + drains + system_calls + private_pages; }
 };
 
-// What a replica goes on to when its sample is over: natively for so long, then the next sample.
+// What a replica goes on to when its sample is over: natively for so long, then the next sample. Or it
+// rests, stopped, and then it is asked anew what follows.
 struct NextSample {
+  double rest_s = 0;  // 0: it does not
   double native_s = 0;
   double seconds = 0;
   uint64_t number = 0;  // as Budget::sample_number
@@ -65,7 +67,8 @@ struct Budget {
   uint64_t sample_number = 0;
   emu::CapturePlan plan{};
   bool stacks = false;  // each thread's trace begins with its call stack
-  // Asked with a budget in seconds when they are over, and all that the sample has given is counted;
+  // Asked with a budget in seconds when they are over, and all that the sample has given is counted, and
+  // after a rest;
   // nothing: the replica is not needed any more. Null: it never is.
   std::function<std::optional<NextSample>(const Execution&)> next{};
 };
@@ -96,6 +99,8 @@ class Execution {
   virtual ProcessorTime processor_now() const = 0;
   // A thread of ours executes it, and not the replica.
   virtual bool in_our_process() const = 0;
+  // Between two samples; none of our threads keeps away from any core for it.
+  virtual bool rests() const = 0;
   // No core is idle: it runs like everybody from now on, where that is permitted.
   virtual void leave_idle_priority() = 0;
 };

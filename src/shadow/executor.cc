@@ -87,8 +87,8 @@ void Executor::end(Ending ending) {
   if (ending_) return;
   ending_ = std::move(ending);
   processor_ = processor_time_of(tid());
-  if (budget_.seconds > 0 && phase_ != Phase::native) guest_seconds_ += guest_time();
-  counts_.ended_between = phase_ == Phase::native;
+  counts_.ended_between = is_between_samples();
+  if (budget_.seconds > 0 && !counts_.ended_between) guest_seconds_ += guest_time();
   // As an idle process it would also die idly, with locks of the memory that it shares held.
   leave_idle_priority();
   ::kill(tid().value, SIGKILL);
@@ -133,7 +133,7 @@ void Executor::take_syscall_counts() {
 void Executor::request_end(Outcome outcome) {
   if (ending_ || wanted_end_) return;
   wanted_end_ = outcome;
-  if (blocked_on_buffer_ || awaited_.waits()) return;
+  if (blocked_on_buffer_ || awaited_.waits() || rests()) return;
   (void)replica_.tracee.interrupt_if_alive();
 }
 
@@ -159,6 +159,7 @@ double Executor::guest_time() const {
 double Executor::next_idle() const {
   if (blocked_on_buffer_ || (dead_ && !tickets_done())) return kPollForCollectors;
   if (awaited_.waits()) return kPollForProgram;
+  if (rests()) return wanted_end_ ? 0 : deadline_.seconds_until();
   if (ending_ || wanted_end_ || phase_ == Phase::leaving) {
     return std::numeric_limits<double>::infinity();
   }

@@ -51,6 +51,7 @@ class Executor : public Execution {
   const ProcessorTime& processor() const override { return processor_; }
   ProcessorTime processor_now() const override { return processor_time_of(tid()); }
   bool in_our_process() const override { return false; }
+  bool rests() const override { return phase_ == Phase::resting && !ending_; }
   void leave_idle_priority() override;
 
  private:
@@ -59,6 +60,7 @@ class Executor : public Execution {
   enum class Phase : uint8_t {
     recorded,  // in the cache
     leaving,   // stepped to a place where the guest's registers are exact
+    resting,
     native,
   };
 
@@ -100,9 +102,12 @@ class Executor : public Execution {
   GuestAddr call_site() const {
     return may_go_native_ ? GuestAddr(space_.cache().syscall_address()) : space_.syscall_insn();
   }
+  bool is_between_samples() const { return phase_ == Phase::native || phase_ == Phase::resting; }
   bool leave();
   void step_out(const Registers& regs);
   void go_native(Registers guest);
+  void ask_for_next(const Registers& guest);
+  void look_at_rest();
   void on_native_stop(const ptrace::WaitStatus& status, Registers& regs);
   void look_at_native_clock();
   void begin_next_sample(const Registers& guest);
@@ -150,6 +155,7 @@ class Executor : public Execution {
   Phase phase_ = Phase::recorded;
   bool may_go_native_ = false;
   NextSample next_;
+  Registers resting_{};  // the guest
   bool native_is_over_ = false;
   unsigned steps_ = 0;
 

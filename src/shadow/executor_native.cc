@@ -6,6 +6,7 @@
 //   leaving -> native      at the first place where the guest's registers are all its own: single
 //                          steps get it there, through inserted code and the rest of a fragment; where
 //                          that is too far, as in a long string instruction, the sample goes on a while
+//   leaving -> resting     there as well, and on from there: natively, into another rest, or to the end
 //   native -> recorded     when it has executed for long enough, wherever it is
 #include <linux/audit.h>
 #include <sys/prctl.h>
@@ -77,19 +78,36 @@ void Executor::go_native(Registers guest) {
     counts_.samples++;
     guest_seconds_ += sample_seconds_;
     finish_trace(cursor_, end_for_now());
-    phase_ = Phase::native;
-    native_is_over_ = false;
-    const auto next = budget_.next(*this);
-    if (!next) return end(Outcome::budget);
-    next_ = *next;
-    calls_.goes_on();
-    clock_.start(tid(), budget_.price, work());
-    deadline_.start(next_.native_s);
+    return ask_for_next(guest);
   }
   // The collectors have read the last sample, as a rule.
   if (native_is_over_ && tickets_done()) return begin_next_sample(guest);
   guest.orig_rax = machine::kNoSyscall;
   if (replica_.tracee.set_registers_if_alive(guest)) resume();
+}
+
+// It is stopped.
+void Executor::ask_for_next(const Registers& guest) {
+  phase_ = Phase::native;
+  native_is_over_ = false;
+  const auto next = budget_.next(*this);
+  if (!next) return end(Outcome::budget);
+  next_ = *next;
+  if (next_.rest_s > 0) {
+    phase_ = Phase::resting;
+    resting_ = guest;
+    placement_.rest();
+    return deadline_.start(next_.rest_s);
+  }
+  calls_.goes_on();
+  clock_.start(tid(), budget_.price, work());
+  deadline_.start(next_.native_s);
+  go_native(guest);
+}
+
+void Executor::look_at_rest() {
+  if (wanted_end_) return end(*wanted_end_);
+  if (deadline_.is_due()) ask_for_next(resting_);
 }
 
 void Executor::look_at_native_clock() {

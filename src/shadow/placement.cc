@@ -43,7 +43,11 @@ void leave_out(cpu_set_t& cores, int core) {
 }  // namespace
 
 Placement::~Placement() {
-  if (avoided_ != kNone) put_own_threads(all_cores());
+  rest();
+}
+
+void Placement::rest() {
+  if (std::exchange(avoided_, kNone) != kNone) put_own_threads(all_cores());
 }
 
 void Placement::start(Tid replica, Tid beside) {

@@ -11,6 +11,7 @@
 //
 //   start()  not on the core where the program's thread is
 //   look()   from time to time: the program may be on another one, or the replica have hardly run
+//   rest()   the replica does not run for a while
 //
 // Cores are those that we ourselves might use at first. The replica's affinity is its own; what the
 // program is told of its affinity is the program's (system_calls.h).
@@ -34,6 +35,8 @@ class Placement {
   // `beside`: the program's thread.
   void start(Tid replica, Tid beside);
   void look();
+  // The replica is stopped: our threads may be everywhere until the next look.
+  void rest();
   // Seconds until then; infinite where there is nothing to choose.
   double next_look() const { return next_.seconds_until(); }
 

@@ -124,5 +124,37 @@ TEST_CASE("one that is far behind the program makes room for another, if that is
   CHECK(later.next(state));
 }
 
+TEST_CASE("one that the neighbourhood alone forbids to last rests until that was looked at again") {
+  LaterSamples later = begun();
+  ReplicaState state = of_age(0.02);
+  state.may_last = false;
+  state.rest = 0.4;
+  CHECK(later.next(state)->native_s > 0);
+  state.age = 1.1;
+  CHECK(later.next(state)->rest_s == 0.4);
+  state.age = 1.5;
+  state.rest = 0.5;
+  CHECK(later.next(state)->rest_s == 0.5);
+  state.age = 2;
+  state.rest = 0;
+  SUBCASE("and then may") {
+    state.may_last = true;
+    const auto next = later.next(state);
+    REQUIRE(next);
+    CHECK(next->native_s > 0);
+    // It did not record while it rested.
+    CHECK(next->native_s < 0.1);
+  }
+  SUBCASE("or ends") { CHECK_FALSE(later.next(state)); }
+  SUBCASE("and what it has cost may be less by then") {
+    state.cost = 1;
+    state.rest = 0.5;
+    CHECK(later.next(state)->rest_s == 0.5);
+    state.cost = 0.001;
+    state.may_last = true;
+    CHECK(later.next(state)->native_s > 0);
+  }
+}
+
 }  // namespace
 }  // namespace shadowprof::sample
