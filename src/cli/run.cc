@@ -84,7 +84,7 @@ Request sampling_request(const RunOptions& options, std::string path) {
   launch.argv = options.command;
   launch.environment = environment();
   launch.signals = ptrace::InheritedSignals::capture();
-  launch.fixed_addresses = options.deterministic;
+  launch.fixed_addresses = launch.fixed_start = options.deterministic;
   request.command = options.command;
   if constexpr (requires { request.follow; }) request.follow = options.follow;
   request.collection = options.collection();

@@ -53,7 +53,7 @@ struct EngineOptions {
   uint32_t capture_one_in = 1;
   SpaceOptions space{};
   ptrace::TraceOptions trace = ptrace::TraceOptions::none;  // of threads in the engine
-  bool hide_vdso = false;                                   // ptrace/start_stack.h
+  bool fixed_start = false;  // of programs that it executes (ptrace/start_stack.h)
   bool bursts = false;  // threads come from native execution, and return to it
   ptrace::TraceOptions native_trace = ptrace::TraceOptions::none;  // of threads there
 };

@@ -18,7 +18,7 @@ Status Engine::adopt(ptrace::Tracee thread) {
   process->is_root = true;
   root_ = thread.tid();
   std::vector<siginfo_t> deferred;
-  SP_ASSIGN(process->space, enter_program(thread, *process, deferred));
+  SP_ASSIGN(process->space, make_space(thread, *process, deferred));
   GuestProcess& owner = *(processes_[thread.tid()] = std::move(process));
   counts_.processes++;
   GuestThread& t = add_thread(thread.tid(), owner);
@@ -30,11 +30,11 @@ Status Engine::adopt(ptrace::Tracee thread) {
   return {};
 }
 
-// The thread stands at its exec event.
+// The thread stands at its exec event, of a program that another one has executed.
 Result<std::unique_ptr<AddressSpace>> Engine::enter_program(ptrace::Tracee thread,
                                                             const GuestProcess& process,
                                                             std::vector<siginfo_t>& deferred) {
-  if (options_.hide_vdso) SP_TRY(ptrace::hide_vdso(thread));
+  if (options_.fixed_start) SP_TRY(ptrace::fix_start(thread));
   return make_space(thread, process, deferred);
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/unique_fd.h"
+#include "ptrace/start_stack.h"
 #include "ptrace/wait.h"
 
 namespace shadowprof::ptrace {
@@ -188,6 +189,11 @@ Result<Tracee> launch(const LaunchRequest& request) {
   (void)::send(channel.our_end.get(), &go, 1, MSG_NOSIGNAL);  // fails if it is dead: seen below
   const WaitStatus fate = await_exec(*child);
   if (fate.is_dead()) return start_failure(request, channel.our_end.get(), fate);
+  const Status prepared = request.fixed_start ? fix_start(*child) : Status();
+  if (!prepared) {
+    kill_and_reap(Tid(pid));
+    return tl::unexpected(prepared.error());
+  }
   return child;
 }
 

@@ -39,6 +39,7 @@ struct LaunchRequest {
   InheritedSignals signals;
   TraceOptions options = TraceOptions::none;  // report_exec is always added
   bool fixed_addresses = false;               // no address space layout randomisation
+  bool fixed_start = false;                   // start_stack.h
 };
 
 // The tracee stands at its exec event: the new image is mapped, not one instruction of it has run.

@@ -9,9 +9,11 @@
 
 namespace shadowprof::ptrace {
 
-// The program, which stands at its exec event, shall not find its vdso: it then asks the kernel for
-// the time. The vdso's own clock executes some instructions more or fewer, depending on how far the
-// second has come.
-Status hide_vdso(Tracee program);
+// The program, which stands at its exec event, shall start as it does each time:
+//   - It does not find its vdso, and asks the kernel for the time: the vdso's own clock executes some
+//     instructions more or fewer, depending on how far the second has come.
+//   - The random bytes that it is given are always the same. The C library makes the stack protector's
+//     and setjmp's secrets of them, which are values of many instructions.
+Status fix_start(Tracee program);
 
 }  // namespace shadowprof::ptrace

@@ -60,7 +60,7 @@ ptrace::LaunchRequest launch_request(const FullModeRequest& request) {
   launch.argv = request.argv;
   launch.environment = request.environment;
   launch.signals = request.signals;
-  launch.fixed_addresses = request.deterministic;
+  launch.fixed_addresses = launch.fixed_start = request.deterministic;
   launch.options = TraceOptions::mark_syscall_stops | TraceOptions::follow_fork |
                    TraceOptions::follow_vfork | TraceOptions::follow_clone |
                    TraceOptions::report_exec | TraceOptions::report_vfork_done |
@@ -73,7 +73,7 @@ inject::EngineOptions engine_options(const FullModeRequest& request, const Colle
   inject::EngineOptions options;
   options.follow = request.follow;
   options.trace = trace;
-  options.hide_vdso = request.deterministic;
+  options.fixed_start = request.deterministic;
   options.space.recording = recording_for(collection);
   options.space.translator.through_jumps = !collection.needs_order();
   options.space.translator.stop_at_cpuid = request.baseline_processor;
