@@ -99,9 +99,10 @@ sample::Collection CollectionOptions::collection(std::string_view mode, uint64_t
     collection.value_options.capacity = profile::ValueHotlist::kTnvCapacity;
   }
   collection.value_options.by_call_site = value_context == "call";
-  // A sample is short: all of it is looked at.
-  const bool all = value_condition.empty() && mode != "full";
-  collection.value_options.condition = *parse_condition(all ? "values=all" : value_condition);
+  // A sample is short: all of it is looked at, unless the mode knows better.
+  collection.any_condition = value_condition.empty() && mode != "full";
+  collection.value_options.condition =
+      *parse_condition(collection.any_condition ? "values=all" : value_condition);
   collection.value_options.seed = seed;
   return collection;
 }

@@ -146,6 +146,7 @@ inline uint32_t ValueCollector::State::weight_of(uint32_t id, const RunState& ru
 // The engine hears late, and translates code again that it had to forget: what is captured between
 // enough and the first run that captures nothing was captured because it had not heard yet.
 uint32_t ValueCollector::State::weight_in_fragment(uint32_t id) {
+  if (is_brief) return 1;  // the interpreter captures all
   FragmentLooks& seen = looks[plans[id].first_block];
   if (seen.plain_run > id) return window_weight;
   if (seen.told) return 0;
@@ -291,6 +292,8 @@ void ValueCollector::State::end_sample() {
 bool ValueCollector::State::special(std::span<const Word> record) {
   switch (trace::special_kind(record[0])) {
     case trace::SpecialKind::sample_start:
+      is_brief = trace::is_brief(trace::sample_number(record));
+      [[fallthrough]];
     case trace::SpecialKind::sample_end:
       options.errors && trace::ends_observation(record) ? end_sample() : end_streams();
       *current = {};

@@ -228,6 +228,7 @@ struct ValueCollector::State {
   std::map<Tid, ThreadState> threads;
   ThreadState* current = nullptr;
   profile::Random random;         // where windows are
+  bool is_brief = false;          // the present sample
   bool open = true;               // in a window
   uint64_t until_change = ~0ull;  // records until it ends, or the next one begins
   uint64_t chunks = 0;

@@ -24,8 +24,8 @@ constexpr size_t kCountersPerFragment = 4096;
 
 }  // namespace
 
-Result<std::unique_ptr<CodeCache>> CodeCache::create(size_t bytes,
-                                                     Recording recording) {
+Result<std::unique_ptr<CodeCache>> CodeCache::create(size_t bytes, Recording recording,
+                                                     bool replaces) {
   UniqueFd fd(::memfd_create("shadowprof-code", MFD_CLOEXEC));
   if (!fd.valid()) return fail_errno(errno, "cannot create the code cache (memfd_create)");
   if (::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
@@ -33,11 +33,14 @@ Result<std::unique_ptr<CodeCache>> CodeCache::create(size_t bytes,
   }
   void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd.get(), 0);
   if (p == MAP_FAILED) return fail_errno(errno, "cannot map the code cache of {} bytes", bytes);
-  return std::unique_ptr<CodeCache>(new CodeCache(std::move(fd), static_cast<uint8_t*>(p), bytes, recording));
+  replaces = replaces || recording == Recording::both;
+  return std::unique_ptr<CodeCache>(
+      new CodeCache(std::move(fd), static_cast<uint8_t*>(p), bytes, recording, replaces));
 }
 
-CodeCache::CodeCache(UniqueFd memfd, uint8_t* host, size_t size, Recording recording)
+CodeCache::CodeCache(UniqueFd memfd, uint8_t* host, size_t size, Recording recording, bool replaces)
     : recording_(recording),
+      replaces_(replaces),
       memfd_(std::move(memfd)),
       host_(host),
       size_(size),
@@ -229,7 +232,7 @@ Entry CodeCache::emit_entry(GuestAddr start, const EntryRequest& request, uint32
 
 // To a fragment that will be right behind (0), only if it may be replaced by another.
 void CodeCache::emit_jump_to_body(Emitter& e, Entry& entry, uint32_t body) {
-  if (body == 0 && recording_ != Recording::both) return;
+  if (body == 0 && !replaces_) return;
   while ((e.here() + 1) % 64 > 60) e.byte(0x90);  // nop
   e.jmp_rel32(body != 0 ? base_ + body : e.here() + 5);
   entry.body_field = used_ + e.offset() - 4;
@@ -424,7 +427,7 @@ void CodeCache::drop(FragmentId id) {
 }
 
 void CodeCache::redirect(FragmentId from, FragmentId to) {
-  CHECK(recording_ == Recording::both, "fragments that are entered without a jump stay");
+  CHECK(replaces_, "fragments that are entered without a jump stay");
   Fragment& old = fragments_[from.value];
   Fragment& now = fragments_[to.value];
   CHECK(old.start == now.start, "two translations of different code");

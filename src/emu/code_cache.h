@@ -156,7 +156,9 @@ struct CachePosition {
 
 class CodeCache {
  public:
-  static Result<std::unique_ptr<CodeCache>> create(size_t bytes, Recording recording);
+  // `replaces`: fragments may be redirect()ed. So they may with Recording::both.
+  static Result<std::unique_ptr<CodeCache>> create(size_t bytes, Recording recording,
+                                                   bool replaces = false);
   ~CodeCache();
 
   Recording recording() const { return recording_; }
@@ -240,7 +242,7 @@ class CodeCache {
   uint64_t branch_miss_address() const { return base_ + branch_miss_; }
 
  private:
-  CodeCache(UniqueFd memfd, uint8_t* host, size_t size, Recording recording);
+  CodeCache(UniqueFd memfd, uint8_t* host, size_t size, Recording recording, bool replaces);
 
   void set_branch(size_t index, uint64_t target);
   void set_open(size_t index, uint64_t target);
@@ -271,6 +273,7 @@ class CodeCache {
   static constexpr uint32_t kFragmentAlignment = 16;
 
   Recording recording_;
+  bool replaces_;
   UniqueFd memfd_;
   uint8_t* host_ = nullptr;
   size_t size_ = 0;

@@ -311,7 +311,6 @@ class Engine {
   std::unordered_map<Tid, bool> early_;          // first stop seen, not yet announced
   std::vector<Tid> ready_children_;              // both; to be started before the next stop
   std::map<unsigned, uint64_t> syscall_counts_;
-  uint64_t submitted_ = 0;  // chunks
   std::vector<uint64_t> run_counts_;
   std::vector<trace::PairCount> pair_counts_;
   std::map<trace::EndReason, uint64_t> ended_;

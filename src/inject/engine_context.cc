@@ -385,7 +385,6 @@ void Engine::drain(GuestThread& t) {
   const size_t partial = end - t.cursor;
   uint32_t* words = t.slot->buffer_host(t.buffer);
   t.tickets[t.buffer] = sink_.submit({t.tracee.tid(), {words, used / sizeof(trace::Word)}});
-  submitted_++;
   const size_t next = (t.buffer + 1) % emu::kBufferCount;
   sink_.wait(t.tickets[next]);
   if (partial <= 4 * limits::kMaxRecordWords) {
@@ -401,7 +400,7 @@ void Engine::turn_windows(AddressSpace& space) {
     for (const auto& [tid, process] : processes_) {
       if (!process->space) continue;
       const auto plain = process->space->windows().seen_enough(request);
-      if (plain) options_.seen_enough->answer({*plain, submitted_});
+      if (plain) options_.seen_enough->answer({*plain, sink_.submitted()});
     }
   }
   space.windows().turn(options_.capture_one_in);

@@ -13,9 +13,20 @@ namespace shadowprof::inject {
 class TraceSink {
  public:
   virtual ~TraceSink() = default;
-  virtual uint64_t submit(const trace::Chunk& chunk) = 0;
+  uint64_t submit(const trace::Chunk& chunk) {
+    submitted_++;
+    return take(chunk);
+  }
+  // How many chunks, up to now.
+  uint64_t submitted() const { return submitted_; }
   virtual void wait(uint64_t ticket) = 0;
   virtual bool done(uint64_t ticket) = 0;
+
+ private:
+  // The answer is the chunk's ticket.
+  virtual uint64_t take(const trace::Chunk& chunk) = 0;
+
+  uint64_t submitted_ = 0;
 };
 
 // The whole of a thread's part in a burst, whose records are `words`, behind the record that begins a

@@ -55,7 +55,7 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collectio
   if (collection.values) {
     collect::ValueCollectorOptions value_options = collection.value_options;
     value_options.errors = collection.sampled;
-    if (!collection.paths && collection.may_capture_samples())
+    if (!collection.paths && value_options.seen_enough != nullptr)
       value_options.executions = collection.executions;
     collectors.push_back(std::make_unique<collect::ValueCollector>(table, value_options));
   }

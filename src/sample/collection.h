@@ -24,6 +24,7 @@ struct Collection {
   collect::PathScope path_scope = collect::PathScope::interprocedural;
   bool values = false;
   collect::ValueCollectorOptions value_options;
+  bool any_condition = false;  // nobody has asked for that of the values: the mode says
   bool latencies = false;  // of every load that does nothing else: much slower
   bool addresses = false;  // of every load and store
   bool sampled = false;    // a trace begins anywhere in its thread; counts have errors
@@ -46,8 +47,8 @@ struct Collection {
   emu::CapturePlan plan() const;
   // Nothing but values is captured, and not every one is wanted: the engine may leave some out.
   bool may_capture_samples() const {
-    return values && counted_by_engine && !latencies && !addresses &&
-           !value_options.by_call_site && !value_options.condition.all();
+    return values && !latencies && !addresses && !value_options.by_call_site &&
+           !value_options.condition.all();
   }
 };
 

@@ -11,11 +11,12 @@ namespace shadowprof::sample {
 class PipelineSink : public inject::TraceSink {
  public:
   explicit PipelineSink(collect::Pipeline& pipeline) : pipeline_(pipeline) {}
-  uint64_t submit(const trace::Chunk& chunk) override { return pipeline_.submit(chunk).number; }
   void wait(uint64_t ticket) override { pipeline_.wait({ticket}); }
   bool done(uint64_t ticket) override { return pipeline_.done({ticket}); }
 
  private:
+  uint64_t take(const trace::Chunk& chunk) override { return pipeline_.submit(chunk).number; }
+
   collect::Pipeline& pipeline_;
 };
 

@@ -40,11 +40,12 @@ SampledProcess::SampledProcess(shadow::Program program, Space space, double now)
   cpu_at_first_ = cpu_at_last_;
 }
 
-Status SampledProcess::make_space(Engine engine, trace::BlockTable& table) {
+Status SampledProcess::make_space(Engine engine, trace::BlockTable& table,
+                                  const shadow::SpaceOptions& options) {
   if (space_.exists() && space_generation_ == program_.generation()) return {};
   drop_space();
   if (engine == Engine::translator) {
-    SP_ASSIGN(space_.translated, shadow::ShadowSpace::create(table, {.through_jumps = false}));
+    SP_ASSIGN(space_.translated, shadow::ShadowSpace::create(table, options));
   } else {
     space_.emulated = std::make_shared<shadow::EmulatorSpace>(table);
   }

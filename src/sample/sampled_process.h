@@ -52,7 +52,7 @@ class SampledProcess {
   shadow::Program& program() { return program_; }
   const shadow::Program& program() const { return program_; }
   // Where there is none, or the program has become another one.
-  Status make_space(Engine engine, trace::BlockTable& table);
+  Status make_space(Engine engine, trace::BlockTable& table, const shadow::SpaceOptions& options);
   void drop_space();
   // Empty where the child is not a copy of what the space was made for.
   Space space_of_child() const {

@@ -22,6 +22,10 @@ namespace {
 // profile, and only where no clock says it (--sample-size).
 constexpr double kSlowDown = 1.8;
 
+// Of values, once code was recorded so often.
+constexpr collect::ValueCondition kValuesOfReplicas{.warm_up = 4096, .burst = 1, .every = 4};
+constexpr collect::ValueCondition kAllValues{.burst = 1, .every = 1};
+
 constexpr double kManyFaults = 0.05;   // of the samples: not of the program's own making
 
 void fill_stops(const ShadowRun& sampled, profile::Overhead& overhead) {
@@ -120,6 +124,17 @@ ShadowRunOptions options_of(const ShadowModeRequest& request, const Neighbourhoo
   return options;
 }
 
+// Most of the time that recording values takes is for code that was recorded often already. Of code that
+// all programs have in common it is not known in which of them.
+bool may_capture_samples(const ShadowModeRequest& request, Collection& collection) {
+  if (collection.any_condition) collection.value_options.condition = kValuesOfReplicas;
+  const bool may = collection.may_capture_samples() && request.engine == Engine::translator &&
+                   request.max_shadows == 1 && !request.verify && !request.follow &&
+                   request.attach_to.size() <= 1;
+  if (!may && collection.any_condition) collection.value_options.condition = kAllValues;
+  return may;
+}
+
 }  // namespace
 
 Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
@@ -147,9 +162,14 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   collection.sampled = true;
   collect::SampleWeights weights;
   collection.weights = &weights;
+  ShadowRunOptions options = options_of(request, neighbours);
+  trace::RunMailbox seen_enough;
+  if (may_capture_samples(request, collection)) {
+    collection.value_options.seen_enough = options.space.seen_enough = &seen_enough;
+    options.space.capture_one_in = collection.value_options.condition.weight();
+  }
   collect::Pipeline pipeline(make_collectors(collection, table, calibration));
   PipelineSink sink(pipeline);
-  ShadowRunOptions options = options_of(request, neighbours);
   CodeDirectory directory(request.code_directory, conditions_of(request, profile.run.host));
   if (!request.code_directory.empty()) options.directory = &directory;
   ShadowRun sampled(table, sink, weights, std::move(programs), options, request.governor, price);

@@ -202,7 +202,7 @@ bool ShadowRun::fill_ahead(SampledProcess& program) {
 
 void ShadowRun::look_at_program() {
   const ProgramRef program = choose();
-  if (!program || !program->make_space(options_.engine, table_)) return looks_.missed(elapsed());
+  if (!program || !program->make_space(options_.engine, table_, options_.space)) return looks_.missed(elapsed());
   const auto pause = program->look();
   if (!pause) return looks_.missed(elapsed());
   counts_.looks++;

@@ -49,6 +49,7 @@ struct ShadowRunOptions {
   double most_log_s = 0.01;   // what the input log of one sample may cost the program
   Neighbourhood neighbours;  // of which one busy core costs the program that share of each second
   emu::CapturePlan plan{};
+  shadow::SpaceOptions space{{.through_jumps = false}};
   bool stacks = false;  // samples begin with the call stacks of their threads
   // Where a fork costs a program too much, what it does next is interpreted instead.
   bool may_interpret = false;

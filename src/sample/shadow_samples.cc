@@ -100,7 +100,7 @@ void ShadowRun::sample() {
     counts_.no_memory++;
     return governor_.missed(now);
   }
-  if (no_fork || memory_is_short(sample.program->program().pid()) || !sample.program->make_space(options_.engine, table_)) {
+  if (no_fork || memory_is_short(sample.program->program().pid()) || !sample.program->make_space(options_.engine, table_, options_.space)) {
     if (no_fork) watch_.warn_once(no_fork);
     counts_.refused++;
     return governor_.missed(now);

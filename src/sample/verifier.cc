@@ -25,7 +25,7 @@ std::vector<GuestRange> memory_of_several(Tid process) {
 
 }  // namespace
 
-uint64_t RecordingSink::submit(const trace::Chunk& chunk) {
+uint64_t RecordingSink::take(const trace::Chunk& chunk) {
   if (!stream_) stream_ = chunk.thread;
   if (chunk.thread == *stream_) {
     words_.insert(words_.end(), chunk.words.begin(), chunk.words.end());
@@ -44,7 +44,7 @@ Verifier::Verifier()
 Result<std::unique_ptr<Verifier>> Verifier::create() {
   std::unique_ptr<Verifier> verifier(new Verifier);
   SP_ASSIGN(verifier->translator_space_,
-            shadow::ShadowSpace::create(verifier->translator_table_, {.through_jumps = false}));
+            shadow::ShadowSpace::create(verifier->translator_table_, {{.through_jumps = false}}));
   return verifier;
 }
 

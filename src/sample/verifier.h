@@ -23,13 +23,14 @@ namespace shadowprof::sample {
 // Keeps the first stream that is written to it.
 class RecordingSink : public inject::TraceSink {
  public:
-  uint64_t submit(const trace::Chunk& chunk) override;
   void wait(uint64_t) override {}
   bool done(uint64_t) override { return true; }
   std::span<const trace::Word> words() const { return words_; }
   void clear();
 
  private:
+  uint64_t take(const trace::Chunk& chunk) override;
+
   std::optional<Tid> stream_;
   std::vector<trace::Word> words_;
 };

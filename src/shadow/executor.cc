@@ -63,6 +63,7 @@ Status Executor::start() {
     clock_.start(tid(), budget_.price, {});
     deadline_.start(budget_.seconds);
   }
+  space_.turn_windows(sink_);
   placement_.start(tid(), replica_.beside);
   load(current());
   set_policy(SCHED_IDLE);
@@ -192,8 +193,16 @@ void Executor::on_stop(const WaitStatus& status) {
   // Our interrupt, or a group stop of the process.
   const bool in_buffer = regs.r15 >= start_ && regs.r15 <= slot_->buffer_end(buffer_);
   cursor_ = in_buffer ? regs.r15 : start_;
-  if (phase_ == Phase::leaving && !wanted_end_) return step_out(regs);
+  if (phase_ == Phase::leaving && !wanted_end_ && !has_raised_signal()) return step_out(regs);
   resume();
+}
+
+// A stop of ours is reported before a signal that an instruction has raised already: registers say nothing
+// of where the guest is until that comes.
+bool Executor::has_raised_signal() {
+  ptrace::SignalMask pending = 0;
+  return replica_.tracee.get_pending_signals_if_alive(pending) &&
+         (pending & ptrace::kInstructionSignals) != 0;
 }
 
 // An int3 of ours.

@@ -79,6 +79,7 @@ class Executor : public Execution {
   void make_private(Registers& regs, GuestAddr address);
   std::optional<FragmentId> fragment_for(GuestAddr pc);
   void take_syscall_counts();
+  bool has_raised_signal();
   void look_at_clock();
   void resume();
   bool has_run_for(double seconds);

@@ -120,10 +120,7 @@ void Executor::look_at_native_clock() {
 void Executor::on_native_stop(const WaitStatus& status, Registers& regs) {
   if (wanted_end_) return end(*wanted_end_);
   if (status.kind() != WaitStatus::Kind::signal_stop) {
-    // Our interrupt is reported before a signal that an instruction has raised already.
-    ptrace::SignalMask pending = 0;
-    if (!replica_.tracee.get_pending_signals_if_alive(pending)) return;
-    if ((pending & ptrace::kInstructionSignals) != 0 || !native_is_over_) return resume();
+    if (has_raised_signal() || !native_is_over_) return resume();
     return go_native(regs);
   }
   siginfo_t info{};
@@ -148,6 +145,7 @@ void Executor::begin_next_sample(const Registers& guest) {
   choose_start();
   phase_ = Phase::recorded;
   current().traced = false;  // this one not yet
+  space_.turn_windows(sink_);
   budget_.seconds = next_.seconds;
   budget_.sample_number = next_.number;
   clock_.start(tid(), budget_.price, work());

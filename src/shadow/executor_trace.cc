@@ -71,6 +71,7 @@ void Executor::drain(uint64_t cursor) {
   }
   drained_ += cursor - start_;
   tickets_[buffer_] = sink_.submit({stream(current_), {words, count}});
+  space_.turn_windows(sink_);
   const uint64_t partial = std::min<uint64_t>(buffer_end - cursor, 4 * limits::kMaxRecordWords);
   const uint8_t* unfinished = host + (cursor - slot_->guest);
   current().unfinished.assign(unfinished, unfinished + partial);

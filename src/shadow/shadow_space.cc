@@ -43,18 +43,21 @@ void initialise(inject::Slot& slot) {
 }  // namespace
 
 ShadowSpace::ShadowSpace(trace::BlockTable& table, std::unique_ptr<emu::CodeCache> cache,
-                         inject::SlotGroup slots, emu::TranslatorOptions options)
+                         inject::SlotGroup slots, const SpaceOptions& options)
     : table_(table),
       code_(Tid(), table),
       cache_(std::move(cache)),
-      translator_(*cache_, table, code_, options),
+      translator_(*cache_, table, code_, options.translator),
+      options_(options),
+      windows_(*cache_, translator_, table),
       group_(std::move(slots)) {
   code_.distrust_generated_code();
 }
 
 Result<std::unique_ptr<ShadowSpace>> ShadowSpace::create(trace::BlockTable& table,
-                                                         emu::TranslatorOptions options) {
-  SP_ASSIGN(auto cache, emu::CodeCache::create(kCacheBytes, emu::Recording::trace));
+                                                         const SpaceOptions& options) {
+  SP_ASSIGN(auto cache, emu::CodeCache::create(kCacheBytes, emu::Recording::trace,
+                                               options.seen_enough != nullptr));
   SP_ASSIGN(auto group, inject::SlotGroup::create(emu::Recording::trace));
   return std::unique_ptr<ShadowSpace>(
       new ShadowSpace(table, std::move(cache), std::move(group), options));
@@ -115,6 +118,15 @@ size_t ShadowSpace::translate_ahead(std::span<const GuestAddr> pcs, size_t limit
                                     emu::CapturePlan plan, emu::TranslationCost& cost) {
   emu::FragmentFinder finder(*cache_, translator_, table_, plan, cost);
   return prefill_.translate(*cache_, finder, pcs, limit);
+}
+
+void ShadowSpace::turn_windows(const inject::TraceSink& sink) {
+  if (options_.seen_enough == nullptr) return;
+  for (const trace::RunMailbox::Request& request : options_.seen_enough->take()) {
+    const auto plain = windows_.seen_enough(request);
+    if (plain) options_.seen_enough->answer({*plain, sink.submitted()});
+  }
+  windows_.turn(options_.capture_one_in);
 }
 
 Status ShadowSpace::map_slots(ptrace::RemoteSyscalls& remote) {

@@ -22,17 +22,27 @@
 #include "emu/code_cache.h"
 #include "emu/prefill.h"
 #include "emu/translator.h"
+#include "inject/capture_windows.h"
 #include "inject/guest_code.h"
 #include "inject/slots.h"
+#include "inject/trace_sink.h"
 #include "ptrace/remote_syscall.h"
 #include "shadow/stack_unwinder.h"
 
 namespace shadowprof::shadow {
 
+struct SpaceOptions {
+  emu::TranslatorOptions translator{};
+  // What a collector has seen enough of is captured in one trace buffer of `capture_one_in`, or sample.
+  // Null: always. Only with one replica at a time.
+  trace::RunMailbox* seen_enough = nullptr;
+  uint32_t capture_one_in = 1;
+};
+
 class ShadowSpace {
  public:
   static Result<std::unique_ptr<ShadowSpace>> create(trace::BlockTable& table,
-                                                     emu::TranslatorOptions options);
+                                                     const SpaceOptions& options);
 
   // `replica` is stopped, and runs the code that its mappings say.
   Status prepare(Tid replica, const std::vector<kernel::Mapping>& mappings);
@@ -44,6 +54,9 @@ class ShadowSpace {
   // After that. As emu::Prefill::translate().
   size_t translate_ahead(std::span<const GuestAddr> pcs, size_t limit, emu::CapturePlan plan,
                          emu::TranslationCost& cost);
+
+  // A trace buffer of the replica's was submitted to `sink`, or a sample begins.
+  void turn_windows(const inject::TraceSink& sink);
 
   // A free slot, or null. After map_into().
   inject::Slot* acquire_slot();
@@ -60,7 +73,7 @@ class ShadowSpace {
 
  private:
   ShadowSpace(trace::BlockTable& table, std::unique_ptr<emu::CodeCache> cache,
-              inject::SlotGroup slots, emu::TranslatorOptions options);
+              inject::SlotGroup slots, const SpaceOptions& options);
 
   void place_at(GuestAddr at);
   Status map_slots(ptrace::RemoteSyscalls& remote);
@@ -70,6 +83,8 @@ class ShadowSpace {
   std::unique_ptr<emu::CodeCache> cache_;
   emu::Translator translator_;
   emu::Prefill prefill_;
+  SpaceOptions options_;
+  inject::CaptureWindows windows_;
   inject::SlotGroup group_;
   StackUnwinder unwinder_;
   std::vector<std::unique_ptr<inject::Slot>> slots_;

@@ -16,15 +16,16 @@ namespace shadowprof::inject_test {
 // Copies what it is given, as collectors would have consumed it.
 class KeepingSink : public inject::TraceSink {
  public:
-  uint64_t submit(const trace::Chunk& chunk) override {
-    chunks_.emplace_back(chunk.words.begin(), chunk.words.end());
-    return chunks_.size();
-  }
   void wait(uint64_t) override {}
   bool done(uint64_t) override { return true; }
   const std::deque<std::vector<trace::Word>>& chunks() const { return chunks_; }
 
  private:
+  uint64_t take(const trace::Chunk& chunk) override {
+    chunks_.emplace_back(chunk.words.begin(), chunk.words.end());
+    return chunks_.size();
+  }
+
   std::deque<std::vector<trace::Word>> chunks_;
 };
 

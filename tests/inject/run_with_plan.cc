@@ -17,7 +17,11 @@ namespace {
 class ReadingSink : public inject::TraceSink {
  public:
   explicit ReadingSink(const trace::BlockTable& table) : table_(table) {}
-  uint64_t submit(const trace::Chunk& chunk) override {
+  void wait(uint64_t) override {}
+  bool done(uint64_t) override { return true; }
+
+ private:
+  uint64_t take(const trace::Chunk& chunk) override {
     trace::Reader reader(table_, chunk.words);
     for (;;) {
       const auto next = reader.next();
@@ -25,10 +29,7 @@ class ReadingSink : public inject::TraceSink {
       if (!*next) return 0;
     }
   }
-  void wait(uint64_t) override {}
-  bool done(uint64_t) override { return true; }
 
- private:
   const trace::BlockTable& table_;
 };
 

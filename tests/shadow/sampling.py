@@ -107,23 +107,41 @@ def replicas_go_on(options):
     require("registers_are_corrupted" not in names, "registers were not what they had been")
 
 
+def of_a_loop(options, *arguments):
+    # What a neighbour costs is measured: up to a quarter, nearly, is borne.
+    done = run(options, "run", "--max-overhead", "30%", *arguments, "-o", "p.json", "--",
+               "/usr/bin/python3", "-c", "n = 0\nfor i in range(30000000): n += i * i\nprint(n)")
+    require(done.stdout == "8999999550000005000000\n", done.stdout + done.stderr)
+    return profile()
+
+
 def replicas_last(options):
     """One fork gives samples of a whole run, where the program does not feel its neighbour."""
     for seed in range(5):
-        # What a neighbour costs is measured: up to a quarter, nearly, is borne.
-        done = run(options, "run", "--max-overhead", "30%", "--seed", str(seed), "-o", "p.json", "--",
-                   "/usr/bin/python3", "-c", "n = 0\nfor i in range(30000000): n += i * i\nprint(n)")
-        require(done.stdout == "8999999550000005000000\n", done.stdout + done.stderr)
-        found = profile()
+        found = of_a_loop(options, "--seed", str(seed))
         rows = found["overhead"]["timeline"]
-        longest = max(rows["lived_us"])
-        if longest > 0.5e6 * found["run"]["duration_s"]:
-            break
-    if longest <= 0.5e6 * found["run"]["duration_s"] and os.getloadavg()[0] > 1:
+        lasts = max(rows["lived_us"]) > 0.5e6 * found["run"]["duration_s"]
+        gives_many = found["coverage"]["samples"] > 5 * found["overhead"]["forks"]
+        if lasts and gives_many:
+            return
+    if os.getloadavg()[0] > 1:
         print("skip  replicas_last: no core is idle", flush=True)
         return
-    require(longest > 0.5e6 * found["run"]["duration_s"], rows)
-    require(found["coverage"]["samples"] > 5 * found["overhead"]["forks"], found["coverage"])
+    require(False, f"{rows}, {found['coverage']}")
+
+
+def values_are_sampled(options):
+    """Values of code that was seen often are captured now and then, and counted for all executions."""
+    found, _ = attached(options, options.spinner, "--max-overhead", "30%", "--profile", "edge,value")
+    blocks, values = found["tables"]["blocks"], found["tables"]["values"]
+    executions = dict(zip(zip(blocks["module"], blocks["offset"]), blocks["count"]))
+    often = max(executions.values()) / 20
+    counted = []
+    for module, offset, count in zip(values["module"], values["offset"], values["count"]):
+        executed = executions.get((module, offset), 0)  # of instructions that blocks begin with
+        if executed > often:
+            counted.append(count / executed)
+    require(counted and all(0.9 < share < 1.1 for share in counted), f"{counted}: {found['coverage']}")
 
 
 def files_are_not_read_later(options):
@@ -235,7 +253,7 @@ def code_is_known(options):
 
 
 CASES = [handlers_return, scheduling_is_the_programs, replicas_go_on, replicas_last,
-         files_are_not_read_later, answers_follow,
+         values_are_sampled, files_are_not_read_later, answers_follow,
          nothing_is_done_twice, memory_is_limited,
          large_programs_are_interpreted, several_at_once, steady_programs, code_is_known]
 
