@@ -40,10 +40,12 @@ Status fix_start(Tracee program) {
   for (;; at = at + sizeof(Elf64_auxv_t)) {
     SP_ASSIGN(Elf64_auxv_t entry, memory.read_value<Elf64_auxv_t>(at));
     if (entry.a_type == AT_NULL) return {};
-    if (entry.a_type == AT_RANDOM) SP_TRY(memory.write_value(GuestAddr(entry.a_un.a_val), kNotRandom));
-    if (entry.a_type != AT_SYSINFO_EHDR) continue;
-    entry.a_type = AT_IGNORE;
-    SP_TRY(memory.write_value(at, entry));
+    if (entry.a_type == AT_RANDOM) {
+      SP_TRY(memory.write_value(GuestAddr(entry.a_un.a_val), kNotRandom));
+    } else if (entry.a_type == AT_SYSINFO_EHDR) {
+      entry.a_type = AT_IGNORE;
+      SP_TRY(memory.write_value(at, entry));
+    }
   }
 }
 

@@ -110,7 +110,8 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   std::vector<uint64_t> executions;
   const bool counting = collection.counted_by_engine;
   if (counting) collection.executions = &executions;
-  if (counting && collection.may_capture_samples()) collection.value_options.seen_enough = &seen_enough;
+  if (counting && collection.may_capture_samples())
+    collection.value_options.seen_enough = &seen_enough;
   collect::Pipeline pipeline(collection.needs_trace()
                                  ? make_collectors(collection, table, calibration)
                                  : std::vector<std::unique_ptr<collect::Collector>>());

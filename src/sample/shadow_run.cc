@@ -38,8 +38,8 @@ constexpr double kLookAtNeighboursAfter = 0.25;
 }  // namespace
 
 ShadowRun::ShadowRun(trace::BlockTable& table, inject::TraceSink& sink,
-                     collect::SampleWeights& weights, std::vector<shadow::Program> programs, ShadowRunOptions options,
-                     const GovernorOptions& governor, const shadow::FaultPrice& price)
+                     collect::SampleWeights& weights, std::vector<shadow::Program> programs,
+                     ShadowRunOptions options, const GovernorOptions& governor, const shadow::FaultPrice& price)
     : table_(table),
       sink_(sink),
       weights_(weights),
@@ -202,7 +202,7 @@ bool ShadowRun::fill_ahead(SampledProcess& program) {
 
 void ShadowRun::look_at_program() {
   const ProgramRef program = choose();
-  if (!program || !program->make_space(options_.engine, table_, options_.space)) return looks_.missed(elapsed());
+  if (!program || !make_space(*program)) return looks_.missed(elapsed());
   const auto pause = program->look();
   if (!pause) return looks_.missed(elapsed());
   counts_.looks++;

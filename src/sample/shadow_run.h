@@ -142,6 +142,9 @@ class ShadowRun {
   void handle_program(const ProgramRef& program, const ptrace::WaitOutcome& outcome);
   void handle_stranger(const ptrace::WaitOutcome& outcome);
   void forget(const ProgramRef& program);
+  Status make_space(SampledProcess& program) {
+    return program.make_space(options_.engine, table_, options_.space);
+  }
   bool fill_ahead();
   bool fill_ahead(SampledProcess& program);
   void look_at_program();

@@ -36,8 +36,8 @@ constexpr uint64_t kBriefInstructions = 2000;
 constexpr double kLongestBurst = 0.005;
 constexpr size_t kBriefOnesToCompare = 16;  // with replicas: so often
 constexpr double kLookAtMemory = 0.1;  // seconds
-// Seconds, up to which the first replica may rest for another look at the neighbourhood, and for how long at
-// least.
+// Seconds, up to which the first replica may rest for another look at the neighbourhood, and for
+// how long at least.
 constexpr double kLastLookForRest = 2.0;
 constexpr double kLeastRest = 0.001;
 // With --verify, one of so many is verified.
@@ -100,7 +100,7 @@ void ShadowRun::sample() {
     counts_.no_memory++;
     return governor_.missed(now);
   }
-  if (no_fork || memory_is_short(sample.program->program().pid()) || !sample.program->make_space(options_.engine, table_, options_.space)) {
+  if (no_fork || memory_is_short(sample.program->program().pid()) || !make_space(*sample.program)) {
     if (no_fork) watch_.warn_once(no_fork);
     counts_.refused++;
     return governor_.missed(now);
