@@ -45,10 +45,10 @@ struct Collection {
   // Collectors want to see each run, and what came before it.
   bool needs_order() const { return exact_inclusive || paths || values || latencies; }
   emu::CapturePlan plan() const;
-  // Nothing but values is captured, and not every one is wanted: the engine may leave some out.
-  bool may_capture_samples() const {
-    return values && !latencies && !addresses && !value_options.by_call_site &&
-           !value_options.condition.all();
+  // Nothing but values is captured, of each instruction by itself: where not every one is wanted the
+  // engine may leave some out.
+  bool captures_only_values() const {
+    return values && !latencies && !addresses && !value_options.by_call_site;
   }
 };
 

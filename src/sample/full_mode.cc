@@ -110,7 +110,7 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   std::vector<uint64_t> executions;
   const bool counting = collection.counted_by_engine;
   if (counting) collection.executions = &executions;
-  if (counting && collection.may_capture_samples())
+  if (counting && collection.captures_only_values() && !collection.value_options.condition.all())
     collection.value_options.seen_enough = &seen_enough;
   collect::Pipeline pipeline(collection.needs_trace()
                                  ? make_collectors(collection, table, calibration)

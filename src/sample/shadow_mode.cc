@@ -24,7 +24,6 @@ constexpr double kSlowDown = 1.8;
 
 // Of values, once code was recorded so often.
 constexpr collect::ValueCondition kValuesOfReplicas{.warm_up = 4096, .burst = 1, .every = 4};
-constexpr collect::ValueCondition kAllValues{.burst = 1, .every = 1};
 
 constexpr double kManyFaults = 0.05;   // of the samples: not of the program's own making
 
@@ -124,15 +123,21 @@ ShadowRunOptions options_of(const ShadowModeRequest& request, const Neighbourhoo
   return options;
 }
 
-// Most of the time that recording values takes is for code that was recorded often already. Of code that
-// all programs have in common it is not known in which of them.
-bool may_capture_samples(const ShadowModeRequest& request, Collection& collection) {
-  if (collection.any_condition) collection.value_options.condition = kValuesOfReplicas;
-  const bool may = collection.may_capture_samples() && request.engine == Engine::translator &&
-                   request.max_shadows == 1 && !request.verify && !request.follow &&
-                   request.attach_to.size() <= 1;
-  if (!may && collection.any_condition) collection.value_options.condition = kAllValues;
-  return may;
+// Of code that several programs have in common it is not known in which of them it was seen.
+bool may_capture_samples(const ShadowModeRequest& request) {
+  return request.collection.captures_only_values() && request.engine == Engine::translator &&
+         request.max_shadows == 1 && !request.verify && !request.follow &&
+         request.attach_to.size() <= 1;
+}
+
+// Most of the time that recording values takes is for code that was recorded often already.
+void capture_samples(trace::RunMailbox& seen_enough, Collection& collection,
+                     shadow::SpaceOptions& space) {
+  collect::ValueCollectorOptions& values = collection.value_options;
+  if (collection.any_condition) values.condition = kValuesOfReplicas;
+  if (values.condition.all()) return;
+  values.seen_enough = space.seen_enough = &seen_enough;
+  space.capture_one_in = values.condition.weight();
 }
 
 }  // namespace
@@ -164,10 +169,7 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   collection.weights = &weights;
   ShadowRunOptions options = options_of(request, neighbours);
   trace::RunMailbox seen_enough;
-  if (may_capture_samples(request, collection)) {
-    collection.value_options.seen_enough = options.space.seen_enough = &seen_enough;
-    options.space.capture_one_in = collection.value_options.condition.weight();
-  }
+  if (may_capture_samples(request)) capture_samples(seen_enough, collection, options.space);
   collect::Pipeline pipeline(make_collectors(collection, table, calibration));
   PipelineSink sink(pipeline);
   CodeDirectory directory(request.code_directory, conditions_of(request, profile.run.host));

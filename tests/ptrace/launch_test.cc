@@ -176,7 +176,7 @@ TEST_CASE("a program whose vdso is hidden finds the rest of what the kernel tell
   Result<Tracee> tracee = launch(request);
   ::dup2(ours.get(), STDOUT_FILENO);
   REQUIRE(tracee.has_value());
-    CHECK(finish(*tracee).exit_code() == 0);
+  CHECK(finish(*tracee).exit_code() == 0);
   CHECK(out.content().find("AT_SYSINFO_EHDR") == std::string::npos);
   CHECK(out.content().find("AT_RANDOM") != std::string::npos);
   CHECK(out.content().find("AT_EXECFN") != std::string::npos);

@@ -107,18 +107,14 @@ def replicas_go_on(options):
     require("registers_are_corrupted" not in names, "registers were not what they had been")
 
 
-def of_a_loop(options, *arguments):
-    # What a neighbour costs is measured: up to a quarter, nearly, is borne.
-    done = run(options, "run", "--max-overhead", "30%", *arguments, "-o", "p.json", "--",
-               "/usr/bin/python3", "-c", "n = 0\nfor i in range(30000000): n += i * i\nprint(n)")
-    require(done.stdout == "8999999550000005000000\n", done.stdout + done.stderr)
-    return profile()
-
-
 def replicas_last(options):
     """One fork gives samples of a whole run, where the program does not feel its neighbour."""
     for seed in range(5):
-        found = of_a_loop(options, "--seed", str(seed))
+        # What a neighbour costs is measured: up to a quarter, nearly, is borne.
+        done = run(options, "run", "--max-overhead", "30%", "--seed", str(seed), "-o", "p.json", "--",
+                   "/usr/bin/python3", "-c", "n = 0\nfor i in range(30000000): n += i * i\nprint(n)")
+        require(done.stdout == "8999999550000005000000\n", done.stdout + done.stderr)
+        found = profile()
         rows = found["overhead"]["timeline"]
         lasts = max(rows["lived_us"]) > 0.5e6 * found["run"]["duration_s"]
         gives_many = found["coverage"]["samples"] > 5 * found["overhead"]["forks"]
