@@ -3,7 +3,13 @@
 
 namespace shadowprof::inject {
 
-std::optional<RunId> CaptureWindows::seen_enough(const trace::RunMailbox::Request& request) {
+void CaptureWindows::answer(const trace::RunMailbox::Request& request,
+                            trace::RunMailbox& collector, uint64_t submitted) {
+  if (const auto plain = make_plain(request)) collector.answer({*plain, submitted});
+}
+
+// A run of the plain translation; nothing: none was made.
+std::optional<RunId> CaptureWindows::make_plain(const trace::RunMailbox::Request& request) {
   const BlockId first = table_.run(request.run).first_block;
   const emu::Fragment* f = cache_.find(table_.block(first).start);
   if (f == nullptr || f->checks_itself || f->kind != emu::FragmentKind::translated) return std::nullopt;

@@ -24,9 +24,10 @@ class CaptureWindows {
   CaptureWindows(emu::CodeCache& cache, emu::Translator& translator, const trace::BlockTable& table)
       : cache_(cache), translator_(translator), table_(table) {}
 
-  // A collector has seen enough of a run, which may be of another address space. A run of the plain
-  // translation, if that was made.
-  std::optional<RunId> seen_enough(const trace::RunMailbox::Request& request);
+  // A collector has seen enough of a run, which may be of another address space. It is told if a plain
+  // translation was made, behind so many chunks.
+  void answer(const trace::RunMailbox::Request& request, trace::RunMailbox& collector,
+              uint64_t submitted);
   // A trace buffer is full: closes the windows that are open and opens others.
   void turn(uint32_t one_in);
 
@@ -36,6 +37,7 @@ class CaptureWindows {
     FragmentId plain;
     bool open = false;
   };
+  std::optional<RunId> make_plain(const trace::RunMailbox::Request& request);
   void forget_dropped();
 
   emu::CodeCache& cache_;

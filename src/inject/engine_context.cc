@@ -398,9 +398,8 @@ void Engine::turn_windows(AddressSpace& space) {
   if (options_.seen_enough == nullptr) return;
   for (const trace::RunMailbox::Request& request : options_.seen_enough->take()) {
     for (const auto& [tid, process] : processes_) {
-      if (!process->space) continue;
-      const auto plain = process->space->windows().seen_enough(request);
-      if (plain) options_.seen_enough->answer({*plain, sink_.submitted()});
+      if (process->space)
+        process->space->windows().answer(request, *options_.seen_enough, sink_.submitted());
     }
   }
   space.windows().turn(options_.capture_one_in);

@@ -122,10 +122,8 @@ size_t ShadowSpace::translate_ahead(std::span<const GuestAddr> pcs, size_t limit
 
 void ShadowSpace::turn_windows(const inject::TraceSink& sink) {
   if (options_.seen_enough == nullptr) return;
-  for (const trace::RunMailbox::Request& request : options_.seen_enough->take()) {
-    const auto plain = windows_.seen_enough(request);
-    if (plain) options_.seen_enough->answer({*plain, sink.submitted()});
-  }
+  for (const trace::RunMailbox::Request& request : options_.seen_enough->take())
+    windows_.answer(request, *options_.seen_enough, sink.submitted());
   windows_.turn(options_.capture_one_in);
 }
 
