@@ -60,21 +60,48 @@ double time_work(std::vector<uint64_t>& memory) {
   return seconds_of_this_thread() - start;
 }
 
-// Two processors that we may use; nothing if there is only one.
-std::optional<std::pair<size_t, size_t>> two_of(const cpu_set_t& allowed) {
-  std::vector<size_t> found;
-  for (size_t cpu = 0; cpu < CPU_SETSIZE && found.size() < 2; cpu++) {
-    if (CPU_ISSET(cpu, &allowed)) found.push_back(cpu);
+// The cores that this thread may use, and may again when this is gone.
+class OwnCores {
+ public:
+  OwnCores() {
+    CPU_ZERO(&allowed_);
+    known_ = ::sched_getaffinity(0, sizeof allowed_, &allowed_) == 0;
   }
-  if (found.size() < 2) return std::nullopt;
-  return std::pair(found[0], found[1]);
-}
+  ~OwnCores() {
+    if (known_) (void)use(allowed_);
+  }
+  OwnCores(const OwnCores&) = delete;
+  OwnCores& operator=(const OwnCores&) = delete;
+
+  // Two of them; nothing if there is only one.
+  std::optional<std::pair<size_t, size_t>> two() const {
+    std::vector<size_t> found;
+    for (size_t cpu = 0; cpu < CPU_SETSIZE && found.size() < 2; cpu++) {
+      if (CPU_ISSET(cpu, &allowed_)) found.push_back(cpu);
+    }
+    if (found.size() < 2) return std::nullopt;
+    return std::pair(found[0], found[1]);
+  }
+  // False: there is no other.
+  bool leave(size_t core) const {
+    cpu_set_t others = allowed_;
+    CPU_CLR(core, &others);
+    return CPU_COUNT(&others) != 0 && use(others);
+  }
+  static bool use(const cpu_set_t& cores) {
+    return ::sched_setaffinity(0, sizeof cores, &cores) == 0;
+  }
+
+ private:
+  cpu_set_t allowed_;
+  bool known_ = false;
+};
 
 void run_on(size_t cpu) {
   cpu_set_t only;
   CPU_ZERO(&only);
   CPU_SET(cpu, &only);
-  (void)::sched_setaffinity(0, sizeof only, &only);
+  (void)OwnCores::use(only);
 }
 
 // A thread on another processor that computes while it is told to.
@@ -159,10 +186,8 @@ std::optional<size_t> processor_of(Tid program) {
 
 // The scheduler needs longer than all this takes to spread two threads.
 Neighbourhood measure_neighbours() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {};
-  const auto cpus = two_of(allowed);
+  const OwnCores cores;
+  const auto cpus = cores.two();
   if (!cpus) return {};
   run_on(cpus->first);
   std::vector<uint64_t> memory(kWords);
@@ -180,26 +205,17 @@ Neighbourhood measure_neighbours() {
     const Neighbourhood again = measure(memory, cpus->second);
     found = {std::min(found.cost, again.cost), std::min(found.alone, again.alone)};
   }
-  (void)::sched_setaffinity(0, sizeof allowed, &allowed);
   return found;
 }
 
 std::optional<double> cost_beside(Tid program, double alone) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
+  const OwnCores cores;
   const auto core = processor_of(program);
-  if (alone <= 0 || !core || ::sched_getaffinity(0, sizeof allowed, &allowed) != 0)
-    return std::nullopt;
-  cpu_set_t others = allowed;
-  CPU_CLR(*core, &others);
-  if (CPU_COUNT(&others) == 0 || ::sched_setaffinity(0, sizeof others, &others) != 0)
-    return std::nullopt;
+  if (alone <= 0 || !core || !cores.leave(*core)) return std::nullopt;
   std::vector<uint64_t> memory(kWords);
   (void)time_work(memory);
   const double together = std::min(time_work(memory), time_work(memory));
-  const bool has_stayed = processor_of(program) == core;
-  (void)::sched_setaffinity(0, sizeof allowed, &allowed);
-  if (!has_stayed) return std::nullopt;
+  if (processor_of(program) != core) return std::nullopt;
   return cost_of(together, alone);
 }
 
