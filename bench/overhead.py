@@ -27,6 +27,7 @@ import pathlib
 import random
 import select
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -174,12 +175,8 @@ def pair(command, run, report, turn, rng):
         first.freeze()
         native = Side(second, command, command)
         take_turns(sampled, native, turn, rng)
-        for side in (sampled, native):
-            if side.end is not None:
-                side.finish()  # shadowprof writes its profile while the other program ends
-        for side in (sampled, native):
-            if side.end is None:
-                side.finish()
+        for side in sorted((sampled, native), key=lambda side: side.end is None):
+            side.finish()  # first the one that has ended: shadowprof writes its profile alone
         profile = json.loads(report.read_text(encoding="utf-8")) if run is not command else None
         start = sampled.end - profile["run"]["duration_s"] if profile else sampled.start
         return native.group.ran(native.start, native.end), sampled.group.ran(start, sampled.end), profile
@@ -201,6 +198,7 @@ def main():
     parser.add_argument("--control", action="store_true", help="two native runs")
     options = parser.parse_args()
     only = [name for name in options.only.split(",") if name]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # nothing stays frozen
     rng = random.Random()
     print(f"{'program':<9} {'native':>7} {'overhead %':>10} {'+-':>5} {'median':>7} {'est. %':>7}")
     means, errors = [], []

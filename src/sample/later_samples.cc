@@ -30,6 +30,7 @@ constexpr double kBetweenShareOfLasting = 3;
 constexpr double kLongestBetween = 0.05;
 constexpr double kMostHurry = 3;
 constexpr uint64_t kRemembered = 12;  // samples
+constexpr double kLookAgain = 0.05;  // seconds; at a slow core
 
 // 1: as far as it may be.
 double far_behind(const ReplicaState& replica) {
@@ -64,8 +65,19 @@ bool LaterSamples::has_lived(const ReplicaState& replica) const {
 
 double LaterSamples::between(const ReplicaState& replica) const {
   if (!replica.may_last) return std::max(kLeastBetween, kBetweenShare * recording_);
+  if (replica.slow_down > 0) return kLeastBetween;
   const double usual = std::min(kLongestBetween, kBetweenShareOfLasting * recording_);
   return std::max(kLeastBetween, usual * std::clamp(far_behind(replica), 1.0, kMostHurry));
+}
+
+// On a slow core: after what it has executed since it went on, until that is paid for.
+double LaterSamples::rest_at_slow_core(const ReplicaState& replica) {
+  if (!replica.may_last || replica.slow_down == 0) return 0;
+  if (!rested_) {
+    const double worked = replica.age - last_age_;
+    paid_for_ = replica.age + worked * (replica.slow_down / (kNeighbourShare * max_overhead_) - 1);
+  }
+  return std::clamp(paid_for_ - replica.age, 0.0, kLookAgain);
 }
 
 void LaterSamples::note_recording(const ReplicaState& replica) {
@@ -76,11 +88,13 @@ void LaterSamples::note_recording(const ReplicaState& replica) {
 }
 
 std::optional<shadow::NextSample> LaterSamples::next(const ReplicaState& replica) {
+  const double rest = rest_at_slow_core(replica);
   note_recording(replica);
-  if (has_lived(replica) || is_too_dear(replica.cost, replica.unspent)) {
-    if (replica.rest <= 0) return std::nullopt;
+  const bool has_given_enough = has_lived(replica) || is_too_dear(replica.cost, replica.unspent);
+  if (has_given_enough && replica.rest <= 0) return std::nullopt;
+  if (has_given_enough || rest > 0) {
     rested_ = true;
-    return shadow::NextSample{.rest_s = replica.rest};
+    return shadow::NextSample{.rest_s = has_given_enough ? replica.rest : rest};
   }
   last_age_ = replica.age;
   const double length = std::clamp(kSample * kRecording / recording_, kLeastSample, kSample);

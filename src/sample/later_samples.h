@@ -19,6 +19,9 @@
 // Where it is only the neighbourhood that forbids to last, the first replica rests until that was looked
 // at again: a later fork of a program that has grown meanwhile may be too dear.
 //
+// One that lasts rests, too, when a sample ends on a core that is slow (sample/core_speed.h): until the core is
+// fast again, or what it may have cost the program since it went on fits into the budget.
+//
 // Where code is new recording takes long, up to forty times as long as the program itself: samples
 // are shorter then, and the replica executes more of the program between two of them, for it is to
 // get about nevertheless. That goes by the last dozen samples, not by the last one: of code that is
@@ -46,6 +49,7 @@ struct ReplicaState {
   double next_costs = 0;  // at most, if there is another fork
   bool may_last = false;
   double rest = 0;  // seconds, after which it may be allowed to; 0: it will not
+  double slow_down = 0;  // of the core that it is on, as a share
   double behind() const { return std::max(0.0, used - executed); }
 };
 
@@ -67,6 +71,7 @@ class LaterSamples {
   void note_recording(const ReplicaState& replica);
   bool has_lived(const ReplicaState& replica) const;
   double between(const ReplicaState& replica) const;
+  double rest_at_slow_core(const ReplicaState& replica);
 
   double max_overhead_;
   double load_;
@@ -76,6 +81,7 @@ class LaterSamples {
   double last_age_ = 0;
   double last_native_ = 0;
   bool rested_ = false;
+  double paid_for_ = 0;  // what it has cost on a slow core: at this age
   // Of all.
   uint64_t samples_ = 0;
   double recording_ = 0;  // seconds that one takes

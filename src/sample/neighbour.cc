@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "sample/neighbour.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -14,6 +12,7 @@
 #include <vector>
 
 #include "kernel/proc.h"
+#include "sample/own_cores.h"
 
 namespace shadowprof::sample {
 namespace {
@@ -60,50 +59,6 @@ double time_work(std::vector<uint64_t>& memory) {
   return seconds_of_this_thread() - start;
 }
 
-// The cores that this thread may use, and may again when this is gone.
-class OwnCores {
- public:
-  OwnCores() {
-    CPU_ZERO(&allowed_);
-    known_ = ::sched_getaffinity(0, sizeof allowed_, &allowed_) == 0;
-  }
-  ~OwnCores() {
-    if (known_) (void)use(allowed_);
-  }
-  OwnCores(const OwnCores&) = delete;
-  OwnCores& operator=(const OwnCores&) = delete;
-
-  // Two of them; nothing if there is only one.
-  std::optional<std::pair<size_t, size_t>> two() const {
-    std::vector<size_t> found;
-    for (size_t cpu = 0; cpu < CPU_SETSIZE && found.size() < 2; cpu++) {
-      if (CPU_ISSET(cpu, &allowed_)) found.push_back(cpu);
-    }
-    if (found.size() < 2) return std::nullopt;
-    return std::pair(found[0], found[1]);
-  }
-  // False: there is no other.
-  bool leave(size_t core) const {
-    cpu_set_t others = allowed_;
-    CPU_CLR(core, &others);
-    return CPU_COUNT(&others) != 0 && use(others);
-  }
-  static bool use(const cpu_set_t& cores) {
-    return ::sched_setaffinity(0, sizeof cores, &cores) == 0;
-  }
-
- private:
-  cpu_set_t allowed_;
-  bool known_ = false;
-};
-
-void run_on(size_t cpu) {
-  cpu_set_t only;
-  CPU_ZERO(&only);
-  CPU_SET(cpu, &only);
-  (void)OwnCores::use(only);
-}
-
 // A thread on another processor that computes while it is told to.
 class Neighbour {
  public:
@@ -136,7 +91,7 @@ class Neighbour {
     told_.notify_one();
   }
   void live(size_t cpu) {
-    run_on(cpu);
+    (void)OwnCores::stay_on(cpu);
     std::vector<uint64_t> memory(kWords);
     while (told_ != kGone) {
       if (told_ == kBusy) {
@@ -189,7 +144,7 @@ Neighbourhood measure_neighbours() {
   const OwnCores cores;
   const auto cpus = cores.two();
   if (!cpus) return {};
-  run_on(cpus->first);
+  (void)OwnCores::stay_on(cpus->first);
   std::vector<uint64_t> memory(kWords);
   (void)time_work(memory);
   const Clock::time_point begun = Clock::now();

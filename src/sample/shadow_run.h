@@ -17,6 +17,7 @@
 #include "collect/sample_weights.h"
 #include "inject/trace_sink.h"
 #include "sample/convergence.h"
+#include "sample/core_speed.h"
 #include "sample/crowding.h"
 #include "sample/engine.h"
 #include "sample/governor.h"
@@ -211,6 +212,7 @@ class ShadowRun {
   LookSchedule looks_;
   Convergence convergence_;
   Crowding crowding_;
+  CoreSpeed core_speed_;
   double delay_;
   bool interprets_ = false;     // the last sample, or tried to
   double settles_at_ = 0;

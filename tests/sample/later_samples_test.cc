@@ -156,5 +156,47 @@ TEST_CASE("one that the neighbourhood alone forbids to last rests until that was
   }
 }
 
+TEST_CASE("one on a slow core rests until that is paid for, and meanwhile the core is looked at") {
+  LaterSamples later = begun();
+  ReplicaState state = of_age(0.02);
+  REQUIRE(later.next(state)->native_s > 0);
+  state.age += 0.05;  // on a core that is a tenth slower
+  state.slow_down = 0.1;
+  const double owed = 0.05 * 0.1;
+  double rested = 0;
+  auto next = later.next(state);
+  while (next && next->rest_s > 0) {
+    CHECK(next->rest_s < 0.1);
+    rested += next->rest_s;
+    state.age += next->rest_s;
+    next = later.next(state);
+  }
+  REQUIRE(next);
+  CHECK(owed <= 0.01 * (rested + 0.05));
+  CHECK(rested < 1);
+  // Not for long, where it will have to rest again.
+  CHECK(next->native_s < 0.01);
+}
+
+TEST_CASE("one on a slow core goes on as soon as that is fast") {
+  LaterSamples later = begun();
+  ReplicaState state = of_age(0.02);
+  REQUIRE(later.next(state)->native_s > 0);
+  state.age += 0.05;
+  state.slow_down = 0.3;
+  CHECK(later.next(state)->rest_s > 0);
+  state.age += 0.05;
+  state.slow_down = 0;
+  CHECK(later.next(state)->native_s > 0);
+}
+
+TEST_CASE("one on a slow core does not rest where the budget pays for that") {
+  LaterSamples later(budget_of(0.5, 1));
+  later.begin(0.001);
+  ReplicaState state = of_age(0.02);
+  state.slow_down = 0.3;
+  CHECK(later.next(state)->native_s > 0);
+}
+
 }  // namespace
 }  // namespace shadowprof::sample
