@@ -3,18 +3,12 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <time.h>
 
 #include "base/check.h"
+#include "base/thread_time.h"
 
 namespace shadowprof::collect {
 namespace {
-
-double thread_cpu_seconds() {
-  timespec t{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
 
 // Signals are the tracer's business. A new thread inherits the mask of the one that makes it.
 class AllSignalsBlocked {
@@ -86,7 +80,7 @@ void Pipeline::work() {
     const trace::Chunk chunk = queue_.front();
     lock.unlock();
     for (const auto& collector : collectors_) collector->consume(chunk);
-    const double cpu = thread_cpu_seconds();
+    const double cpu = seconds_of_this_thread();
     lock.lock();
     queue_.pop_front();
     last_completed_++;
@@ -99,13 +93,13 @@ void Pipeline::finish(profile::Profile& into) {
   CHECK(!finished_, "a pipeline is finished once");
   finished_ = true;
   stop();
-  const double before = thread_cpu_seconds();
+  const double before = seconds_of_this_thread();
   for (auto& collector : collectors_) {
     collector->finish(into);
     collector.reset();  // before the next one makes its tables
   }
   const std::lock_guard lock(mutex_);
-  cpu_seconds_ += thread_cpu_seconds() - before;
+  cpu_seconds_ += seconds_of_this_thread() - before;
 }
 
 double Pipeline::cpu_seconds() const {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <ctime>
 
+#include "base/thread_time.h"
 #include "kernel/proc.h"
 #include "sample/own_cores.h"
 
@@ -31,18 +31,14 @@ uint64_t work(uint64_t seed) {
   return a ^ b ^ c ^ d;
 }
 
-double seconds_of_this_thread() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
 }  // namespace
 
-double CoreSpeed::slow_down_of(Tid replica) {
+double CoreSpeed::slow_down_of(Tid replica, Tid program) {
   const auto stat = kernel::read_thread_stat(replica, replica);
+  const auto beside = kernel::read_thread_stat(program, program);
+  if (!stat || !beside || stat->processor < 0 || stat->processor == beside->processor) return 0;
   const OwnCores cores;
-  if (!stat || stat->processor < 0 || !OwnCores::stay_on(static_cast<size_t>(stat->processor))) return 0;
+  if (!OwnCores::stay_on(static_cast<size_t>(stat->processor))) return 0;
   double seconds = std::numeric_limits<double>::infinity();
   volatile uint64_t result = 1;
   for (int i = 0; i < kTries; i++) {

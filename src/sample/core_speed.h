@@ -15,9 +15,9 @@ namespace shadowprof::sample {
 class CoreSpeed {
  public:
   // By what share work took longer just now than it ever has, on the core where `replica` ran last: 0.3
-  // is three tenths, and the most. 0: nothing to speak of, or it cannot be told. Takes this thread a tenth of a
-  // millisecond.
-  double slow_down_of(Tid replica);
+  // is three tenths, and the most. 0: nothing to speak of, or it cannot be told; the core of the program's thread is
+  // not looked at. Takes this thread a tenth of a millisecond.
+  double slow_down_of(Tid replica, Tid program);
 
  private:
   double least_ = std::numeric_limits<double>::infinity();  // seconds

@@ -5,12 +5,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <ctime>
 #include <limits>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "base/thread_time.h"
 #include "kernel/proc.h"
 #include "sample/own_cores.h"
 
@@ -45,13 +45,6 @@ uint64_t work(std::vector<uint64_t>& memory, uint64_t seed) {
   return x;
 }
 static_assert(kWords == size_t{1} << (64 - 48));
-
-// On a processor: who else wants it does not matter.
-double seconds_of_this_thread() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 double time_work(std::vector<uint64_t>& memory) {
   const double start = seconds_of_this_thread();

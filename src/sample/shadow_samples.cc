@@ -437,7 +437,8 @@ ReplicaState ShadowRun::state_of(const Sample& sample) {
   replica.whole_run = program.used();
   replica.used = replica.whole_run - sample.numbers->forked_at();
   replica.may_last = is_alone(program) && later_.may_last(crowding_.cost_of(1));
-  if (replica.may_last) replica.slow_down = core_speed_.slow_down_of(sample.executor->tid());
+  if (replica.may_last)
+    replica.slow_down = core_speed_.slow_down_of(sample.executor->tid(), program.program().pid());
   if (is_about_neighbours(program) && looks_at_neighbours_ <= kLastLookForRest) {
     // The look comes first, when both are due.
     replica.rest = std::max(kLeastRest, looks_at_neighbours_ - now);
