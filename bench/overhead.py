@@ -54,10 +54,13 @@ class Group:
     def write(self, name, value):
         (self.folder / name).write_text(value, encoding="ascii")
 
+    def wait_for(self, event):
+        while event not in (self.folder / "cgroup.events").read_text(encoding="ascii"):
+            time.sleep(0.00005)
+
     def freeze(self):
         self.write("cgroup.freeze", "1")
-        while "frozen 1" not in (self.folder / "cgroup.events").read_text(encoding="ascii"):
-            time.sleep(0.00005)
+        self.wait_for("frozen 1")
         self.since = time.monotonic()
 
     def thaw(self):
@@ -81,8 +84,7 @@ class Group:
 
     def remove(self):
         self.write("cgroup.kill", "1")
-        while "populated 1" in (self.folder / "cgroup.events").read_text(encoding="ascii"):
-            time.sleep(0.001)
+        self.wait_for("populated 0")
         self.folder.rmdir()
 
 
@@ -145,7 +147,8 @@ class Side:
 
     def finish(self):
         self.group.thaw()
-        self.has_ended(None)
+        if self.end is None:
+            self.has_ended(None)
         os.close(self.pidfd)
         if self.process.wait() != 0:
             sys.exit(f"{self.process.args[0]} failed")
