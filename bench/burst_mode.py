@@ -87,7 +87,6 @@ def main():
     parser.add_argument("--no-accuracy", action="store_true")
     parser.add_argument("--prefill", action="store_true")
     options = parser.parse_args()
-    only = [name for name in options.only.split(",") if name]
     if options.prefill:
         options.engine = "translator"
         print("millions of instructions profiled after so many seconds\n" + " " * 14
@@ -97,9 +96,8 @@ def main():
               f"{'bursts':>7} {'cover %':>7} {'edges %':>7} {'p50 ms':>7} {'p99 ms':>7} {'max ms':>7}")
     with tempfile.TemporaryDirectory(prefix="burst-mode-") as directory:
         folder = pathlib.Path(directory)
-        for name, command in programs.cases(folder, options.scale):
-            if not only or name in only:
-                (cumulative if options.prefill else measure)(options, folder, name, command)
+        for name, command in programs.cases(folder, options.scale, options.only):
+            (cumulative if options.prefill else measure)(options, folder, name, command)
     return 0
 
 

@@ -3,7 +3,7 @@
 """What shadow mode costs, where whole runs differ by more than that.
 
 usage: bench/overhead.py SHADOWPROF [--pairs N] [--only NAME,...] [--scale X] [--profile LIST]
-                         [--turn SECONDS] [--option=OPT ...] [--control]
+                         [--turn SECONDS] [--budget PERCENT] [--option=OPT ...] [--control]
 
 On a machine that others share, two runs of ten seconds differ by some percent, as a core is faster in
 one minute than in the next; what differs little are moments that follow one another. So a sampled run
@@ -15,6 +15,9 @@ Turns last half to one and a half of --turn, in random order within each two. Bo
 core on which the sampled one began, as a process that is thawed may be put on another one, where its
 caches are cold. Neither addresses nor hashes are randomised. With --control both are native, which shows what the
 method itself is worth. Needs root and version 2 of control groups.
+
+For shadowprof time passes while it is frozen, too. So that it spends no more than --budget of the time that its program
+runs, it is given half of that as --max-overhead; what it estimates is printed as a share of the time that the program ran.
 """
 
 import argparse
@@ -197,10 +200,10 @@ def main():
     parser.add_argument("--scale", type=float, default=7, help="of the work of all but cc1plus")
     parser.add_argument("--profile", default="edge,call")
     parser.add_argument("--turn", type=float, default=0.1, help="seconds")
+    parser.add_argument("--budget", type=float, default=1, help="percent")
     parser.add_argument("--option", action="append", default=[], help="of the sampled runs")
     parser.add_argument("--control", action="store_true", help="two native runs")
     options = parser.parse_args()
-    only = [name for name in options.only.split(",") if name]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # nothing stays frozen
     rng = random.Random()
     print(f"{'program':<9} {'native':>7} {'overhead %':>10} {'+-':>5} {'median':>7} {'est. %':>7}")
@@ -208,17 +211,16 @@ def main():
     with tempfile.TemporaryDirectory(prefix="overhead-") as name:
         folder = pathlib.Path(name)
         report = folder / "sampled.json"
-        for name, command in programs.cases(folder, options.scale):
-            if only and name not in only:
-                continue
+        for name, command in programs.cases(folder, options.scale, options.only):
             run = command if options.control else [
-                options.shadowprof, "run", "-q", "--profile", options.profile, *options.option, "-o", report,
-                "--", *command]
+                options.shadowprof, "run", "-q", "--max-overhead", f"{options.budget / 2}%",
+                "--profile", options.profile, *options.option, "-o", report, "--", *command]
             pairs = [pair(command, run, report, options.turn, rng) for _ in range(options.pairs)]
             logs = [100 * math.log(sampled / native) for native, sampled, _ in pairs]
             means.append(statistics.mean(logs))
             errors.append(error_of_mean(logs))
-            estimated = [profile["overhead"]["estimated_share"] for _, _, profile in pairs if profile]
+            estimated = [profile["overhead"]["estimated_share"] * profile["run"]["duration_s"] / sampled
+                         for _, sampled, profile in pairs if profile]
             print(f"{name:<9} {statistics.median(native for native, _, _ in pairs):>7.2f} {means[-1]:>10.2f} "
                   f"{errors[-1]:>5.2f} {statistics.median(logs):>7.2f} "
                   f"{percent(statistics.mean(estimated) if estimated else None):>7}", flush=True)

@@ -4,6 +4,7 @@
 import itertools
 import random
 import subprocess
+import sys
 
 PERL = "my %h; for (1..COUNT) { $h{$_ % 7777} += $_; $s .= chr(97 + $_ % 26) if $_ % 50 == 0 } " \
        "my $n = () = $s =~ /a[b-d]+e/g; print join(',', $n, map { $h{$_} } (sort keys %h)[0..9])"
@@ -73,8 +74,7 @@ def interpreters(scale):
     yield "python3", ["/usr/bin/python3", "-c", scaled(PYTHON, 6_000_000 * scale)]
 
 
-def cases(folder, scale):
-    """(name, command) of each; `scale` multiplies the work of all but cc1plus."""
+def all_cases(folder, scale):
     text = folder / "text"
     make_text(text, int(40_000_000 * scale))
     small = folder / "small"
@@ -88,3 +88,13 @@ def cases(folder, scale):
     preprocessed = folder / "big.ii"
     make_cpp(preprocessed)
     yield "cc1plus", [cc1plus, "-quiet", "-fpreprocessed", "-O2", preprocessed, "-o", "/dev/null"]
+
+
+def cases(folder, scale, only=""):
+    """(name, command) of each, or of those of `only`, a list with commas; `scale` multiplies the work of all but
+    cc1plus."""
+    wanted = {name for name in only.split(",") if name}
+    known = dict(all_cases(folder, scale))
+    if not wanted <= set(known):
+        sys.exit(f"no such program: {', '.join(sorted(wanted - set(known)))} (there are {', '.join(known)})")
+    return [(name, command) for name, command in known.items() if not wanted or name in wanted]

@@ -89,13 +89,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="rerun-") as name:
         folder = pathlib.Path(options.folder or name)
         folder.mkdir(exist_ok=True)
-        only = options.only.split(",")
-        known = dict(programs.interpreters(options.scale))
-        if not set(only) <= set(known):
-            known = dict(programs.cases(pathlib.Path(name), options.scale))
-        for program, command in known.items():
-            if program in only:
-                measure(options, program, command, folder)
+        for program, command in programs.cases(pathlib.Path(name), options.scale, options.only):
+            measure(options, program, command, folder)
     return 0
 
 

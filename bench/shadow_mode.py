@@ -46,16 +46,13 @@ def main():
     parser.add_argument("--option", action="append", default=[], help="of the sampled runs")
     parser.add_argument("--no-accuracy", action="store_true")
     options = parser.parse_args()
-    only = [name for name in options.only.split(",") if name]
     print(f"{'program':<9} {'native':>7} {'overhead %':>20} {'after s':>7} {'est. %':>7} {'samples':>8} "
           f"{'budget %':>8} {'cover %':>8} " + " ".join(f"{name:>10}" for name in MEASURES))
     logs = []
     with tempfile.TemporaryDirectory(prefix="shadow-mode-") as name:
         folder = pathlib.Path(name)
         sampled = folder / "sampled.json"
-        for name, command in programs.cases(folder, options.scale):
-            if only and name not in only:
-                continue
+        for name, command in programs.cases(folder, options.scale, options.only):
             run = [options.shadowprof, "run", "--mode", "shadow", "-q", "--profile", options.profile,
                    *options.option, "-o", sampled, "--", *command]
             natives, ratios, rest = [], [], []

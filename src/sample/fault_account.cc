@@ -63,9 +63,9 @@ double FaultAccount::end(double now, const FaultMarks& marks) {
   return std::exchange(unclaimed_, 0) + since;
 }
 
-double FaultAccount::expected(uint64_t pages) const {
+double FaultAccount::expected(uint64_t pages, double ours) const {
   const double known = std::min(static_cast<double>(pages), kSaysOf * last_pages_);
-  const double share = last_pages_ > 0 ? std::min(1.0, last_ours_ / last_pages_) : 0;
+  const double share = last_pages_ > 0 ? std::min(1.0, (last_ours_ + ours) / last_pages_) : 0;
   return share * known + static_cast<double>(pages) - known;
 }
 

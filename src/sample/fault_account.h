@@ -43,8 +43,8 @@ class FaultAccount {
   // Ours, since the last of all these.
   double ours(double now, const FaultMarks& marks) const;
   // Of a replica of so many pages, in all: the share of the last one, which says nothing of a program
-  // that is several times as large now.
-  double expected(uint64_t pages) const;
+  // that is several times as large now. One that lives has had `ours` up to now.
+  double expected(uint64_t pages, double ours = 0) const;
 
  private:
   double beyond_growth(const FaultMarks& marks) const;

@@ -19,6 +19,14 @@ constexpr double kNeighbourShare = 0.8;
 constexpr double kBehindShare = 0.05;
 constexpr double kLeastBehind = 1.0;
 constexpr double kNextShare = 0.5;
+// Where other forks are so cheap that they cost no more than this share of the budget, it rests, and is behind until
+// they do.
+constexpr double kCheapShare = 0.5;
+constexpr double kBehindShareOfResting = 0.2;
+constexpr double kLeastBehindOfResting = 0.5;
+constexpr double kLongestRest = 0.5;  // seconds
+// What one that works may cost its neighbours, unseen: in caches that they share.
+constexpr double kUnseen = 0.03;
 // Seconds of the program's.
 constexpr double kSample = 0.001;
 constexpr double kLeastSample = 0.00025;
@@ -30,11 +38,11 @@ constexpr double kBetweenShareOfLasting = 3;
 constexpr double kLongestBetween = 0.05;
 constexpr double kMostHurry = 3;
 constexpr uint64_t kRemembered = 12;  // samples
-constexpr double kLookAgain = 0.05;  // seconds; at a slow core
+constexpr double kLookAgain = 0.05;  // seconds; at a shared core
 
-// 1: as far as it may be.
-double far_behind(const ReplicaState& replica) {
-  return replica.behind() / std::max(1e-9, kBehindShare * replica.whole_run);
+// Seconds that it may be behind.
+double most_behind(const ReplicaState& replica, double share) {
+  return std::max(kLeastBehind, share * replica.whole_run);
 }
 
 }  // namespace
@@ -44,12 +52,16 @@ LaterSamples::LaterSamples(const GovernorOptions& options)
 
 void LaterSamples::begin(double pause) {
   pause_ = pause;
-  last_age_ = last_native_ = 0;
-  rested_ = false;
+  last_age_ = recorded_before_ = 0;
+  works_ = true;
 }
 
 bool LaterSamples::may_last(double neighbour_cost) const {
   return load_ >= 1 && neighbour_cost <= kNeighbourShare * max_overhead_;
+}
+
+bool LaterSamples::would_rest(double slow_down) const {
+  return slow_down > kNeighbourShare * max_overhead_;
 }
 
 bool LaterSamples::is_too_dear(double cost, double unspent) const {
@@ -59,47 +71,76 @@ bool LaterSamples::is_too_dear(double cost, double unspent) const {
 bool LaterSamples::has_lived(const ReplicaState& replica) const {
   const double stands_for = (pause_ + replica.cost) / max_overhead_;
   if (!replica.may_last) return replica.age > std::min(kLongest, load_ * stands_for);
-  const bool is_paid_for = replica.next_costs < kNextShare * (replica.unspent - replica.cost);
-  return is_paid_for && replica.behind() > kLeastBehind && far_behind(replica) > 1;
+  const bool takes_time = takes_its_time(replica);
+  const double costs = takes_time ? replica.next_may_cost : replica.next_costs;
+  const double most = takes_time ? std::max(kLeastBehindOfResting, time_paying_for(costs))
+                                 : most_behind(replica, kBehindShare);
+  return replica.behind() > most && costs < kNextShare * (replica.unspent - replica.cost);
 }
 
 double LaterSamples::between(const ReplicaState& replica) const {
   if (!replica.may_last) return std::max(kLeastBetween, kBetweenShare * recording_);
-  if (replica.slow_down > 0) return kLeastBetween;
+  if (would_rest(replica.slow_down)) return kLeastBetween;
   const double usual = std::min(kLongestBetween, kBetweenShareOfLasting * recording_);
-  return std::max(kLeastBetween, usual * std::clamp(far_behind(replica), 1.0, kMostHurry));
+  if (takes_its_time(replica)) return std::max(kLeastBetween, usual);
+  const double hurry = replica.behind() / std::max(1e-9, kBehindShare * replica.whole_run);
+  return std::max(kLeastBetween, usual * std::clamp(hurry, 1.0, kMostHurry));
 }
 
-// On a slow core: after what it has executed since it went on, until that is paid for.
-double LaterSamples::rest_at_slow_core(const ReplicaState& replica) {
-  if (!replica.may_last || replica.slow_down == 0) return 0;
-  if (!rested_) {
-    const double worked = replica.age - last_age_;
-    paid_for_ = replica.age + worked * (replica.slow_down / (kNeighbourShare * max_overhead_) - 1);
+// The next one is cheaper than to keep up with the program.
+bool LaterSamples::takes_its_time(const ReplicaState& replica) const {
+  return replica.may_last &&
+         time_paying_for(replica.next_may_cost) < most_behind(replica, kBehindShareOfResting);
+}
+
+// By the share of the budget that is for cheap forks.
+double LaterSamples::time_paying_for(double cost) const {
+  return cost / (kCheapShare * max_overhead_);
+}
+
+double LaterSamples::rest_between(const ReplicaState& replica) const {
+  if (!takes_its_time(replica)) return 0;
+  const double whole = worked_ * (kUnseen / max_overhead_ - 1);
+  return stopped_at_ + std::min(whole, kLongestRest) - replica.age;
+}
+
+// After what it has executed since it went on, until that is paid for.
+double LaterSamples::rest_at_shared_core(const ReplicaState& replica) {
+  if (!replica.may_last || !would_rest(replica.slow_down)) return 0;
+  if (!std::exchange(is_reckoned_, true)) {
+    const double loss = worked_ * replica.slow_down;
+    loss_ += loss;
+    paid_for_ = stopped_at_ - worked_ + loss / (kNeighbourShare * max_overhead_);
   }
-  return std::clamp(paid_for_ - replica.age, 0.0, kLookAgain);
+  return std::min(paid_for_ - replica.age, kLookAgain);
+}
+
+void LaterSamples::note_work(const ReplicaState& replica) {
+  if (!std::exchange(works_, false)) return;
+  worked_ = replica.age - last_age_;
+  stopped_at_ = replica.age;
+  is_reckoned_ = false;
 }
 
 void LaterSamples::note_recording(const ReplicaState& replica) {
-  if (std::exchange(rested_, false)) return;
+  const double recording = replica.recorded - std::exchange(recorded_before_, replica.recorded);
+  if (recording <= 0) return;
   samples_++;
-  const double recording = std::max(0.0, replica.age - last_age_ - last_native_);
   recording_ += (recording - recording_) / static_cast<double>(std::min(samples_, kRemembered));
 }
 
 std::optional<shadow::NextSample> LaterSamples::next(const ReplicaState& replica) {
-  const double rest = rest_at_slow_core(replica);
+  note_work(replica);
   note_recording(replica);
   const bool has_given_enough = has_lived(replica) || is_too_dear(replica.cost, replica.unspent);
-  if (has_given_enough && replica.rest <= 0) return std::nullopt;
-  if (has_given_enough || rest > 0) {
-    rested_ = true;
-    return shadow::NextSample{.rest_s = has_given_enough ? replica.rest : rest};
-  }
+  const double rest =
+      has_given_enough ? replica.rest : std::max(rest_at_shared_core(replica), rest_between(replica));
+  if (rest > 0) return shadow::NextSample{.rest_s = rest};
+  if (has_given_enough) return std::nullopt;
+  works_ = true;
   last_age_ = replica.age;
   const double length = std::clamp(kSample * kRecording / recording_, kLeastSample, kSample);
-  last_native_ = between(replica) * jitter(random_);
-  return shadow::NextSample{.native_s = last_native_, .seconds = length * jitter(random_)};
+  return shadow::NextSample{.native_s = between(replica) * jitter(random_), .seconds = length * jitter(random_)};
 }
 
 }  // namespace shadowprof::sample

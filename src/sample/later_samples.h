@@ -12,6 +12,11 @@
 // nevertheless, and another fork costs no more than half of what is left of the budget, that takes its
 // place.
 //
+// Where other forks are cheap, as the program writes to little memory, it takes its time: it rests between its samples, and
+// falls behind until a fork costs less than half of the budget. What keeps up with a program needs as much of the
+// machine's caches as the program does. What the program loses by that is not seen here, and is taken for 3 %: so it
+// works for a third of the time at 1 %, and does not rest where 3 % are allowed.
+//
 // That is so where the load allows a replica at all times, a busy core costs its neighbours less
 // than the budget, and the program is one thread of one process. Else it lives for a share of the time until the
 // next fork, and records most of it: of several threads or processes it follows only one.
@@ -19,8 +24,8 @@
 // Where it is only the neighbourhood that forbids to last, the first replica rests until that was looked
 // at again: a later fork of a program that has grown meanwhile may be too dear.
 //
-// One that lasts rests, too, when a sample ends on a core that is slow (sample/core_speed.h): until the core is
-// fast again, or what it may have cost the program since it went on fits into the budget.
+// One that lasts rests, too, when its core turns out to be the program's (sample/shared_core.h): until it is not, or
+// what the program has lost since the replica went on fits into the budget.
 //
 // Where code is new recording takes long, up to forty times as long as the program itself: samples
 // are shorter then, and the replica executes more of the program between two of them, for it is to
@@ -32,14 +37,16 @@
 #include <cstdint>
 #include <optional>
 #include <random>
+#include <utility>
 
 #include "sample/governor.h"
 #include "shadow/execution.h"
 
 namespace shadowprof::sample {
 
-// When one of its samples is over. Seconds, all of them.
+// When one of its samples is over, or what it executed natively was cut short. Seconds, mostly.
 struct ReplicaState {
+  double recorded = 0;  // its samples took so long
   double age = 0;
   double cost = 0;      // to the program, up to now
   double unspent = 0;   // of the budget up to now, without that
@@ -47,9 +54,10 @@ struct ReplicaState {
   double used = 0;      // by the program since the fork
   double whole_run = 0;  // by the program, up to now
   double next_costs = 0;  // at most, if there is another fork
+  double next_may_cost = 0;  // as it is expected
   bool may_last = false;
   double rest = 0;  // seconds, after which it may be allowed to; 0: it will not
-  double slow_down = 0;  // of the core that it is on, as a share
+  double slow_down = 0;  // of the program, by what the replica does; a share
   double behind() const { return std::max(0.0, used - executed); }
 };
 
@@ -62,16 +70,24 @@ class LaterSamples {
   bool may_last(double neighbour_cost) const;
   // A replica whose fork stopped the program for `pause` seconds.
   void begin(double pause);
+  // One that lasts would, at such a ReplicaState::slow_down.
+  bool would_rest(double slow_down) const;
   // It is to end, with its present sample.
   bool is_too_dear(double cost, double unspent) const;
   // Nothing: it has given enough.
   std::optional<shadow::NextSample> next(const ReplicaState& replica);
+  // Seconds that the program has lost since the last call because their core was one.
+  double take_loss() { return std::exchange(loss_, 0); }
 
  private:
+  void note_work(const ReplicaState& replica);
   void note_recording(const ReplicaState& replica);
   bool has_lived(const ReplicaState& replica) const;
+  bool takes_its_time(const ReplicaState& replica) const;
+  double time_paying_for(double cost) const;
   double between(const ReplicaState& replica) const;
-  double rest_at_slow_core(const ReplicaState& replica);
+  double rest_at_shared_core(const ReplicaState& replica);
+  double rest_between(const ReplicaState& replica) const;
 
   double max_overhead_;
   double load_;
@@ -79,12 +95,16 @@ class LaterSamples {
   // Of the present replica.
   double pause_ = 0;
   double last_age_ = 0;
-  double last_native_ = 0;
-  bool rested_ = false;
-  double paid_for_ = 0;  // what it has cost on a slow core: at this age
+  double recorded_before_ = 0;
+  bool works_ = true;
+  double worked_ = 0;      // seconds, up to when it stopped last
+  double stopped_at_ = 0;  // its age then
+  bool is_reckoned_ = false;  // what that has cost on a core that is the program's
+  double paid_for_ = 0;       // at this age
   // Of all.
   uint64_t samples_ = 0;
   double recording_ = 0;  // seconds that one takes
+  double loss_ = 0;
 };
 
 }  // namespace shadowprof::sample

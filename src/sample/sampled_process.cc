@@ -110,6 +110,11 @@ double SampledProcess::fork_cost(const shadow::FaultPrice& price) const {
          price.kept * account_.expected(marks_.pages);
 }
 
+double SampledProcess::next_fork_cost(const shadow::FaultPrice& price, double copied) const {
+  return kForkPerPage * static_cast<double>(marks_.pages) +
+         price.copied * account_.expected(marks_.pages, copied);
+}
+
 double SampledProcess::most_fork_cost(const shadow::FaultPrice& price) const {
   return (kForkPerPage + price.copied) * static_cast<double>(marks_.pages);
 }

@@ -66,6 +66,8 @@ class SampledProcess {
   // What a fork will cost it, in seconds, as it was last looked at: its page tables are copied, and it
   // faults on pages that it writes to later. With huge pages it is less.
   double fork_cost(const shadow::FaultPrice& price) const;
+  // The same of another one, after the one for which it has copied so many pages up to now.
+  double next_fork_cost(const shadow::FaultPrice& price, double copied) const;
   // If it writes to all of its pages while the replica lives.
   double most_fork_cost(const shadow::FaultPrice& price) const;
   struct Interpreted {

@@ -50,6 +50,7 @@ ShadowRun::ShadowRun(trace::BlockTable& table, inject::TraceSink& sink,
       random_(governor.seed),
       looks_(kLookShare * governor.max_overhead, governor.delay + kFirstLook, governor.seed),
       crowding_(options.max_shadows, options.neighbours.cost),
+      shared_core_(governor.max_overhead),
       delay_(governor.delay) {
   CHECK(!programs.empty(), "there is nothing to sample");
   for (shadow::Program& program : programs) {
@@ -112,7 +113,7 @@ double ShadowRun::next_event() const {
     next = std::min(next, elapsed() + sample.executor->next_idle());
     next = std::min(next, sample.began() + kLongestSample);
     if (crowding_.at_idle_priority()) next = std::min(next, elapsed() + kPatience);
-    if (sample.budget.next) next = std::min(next, checks_at_);
+    if (sample.budget.next && !sample.executor->rests()) next = std::min(next, checks_at_);
   }
   return next;
 }
@@ -229,6 +230,23 @@ void ShadowRun::look_at_neighbours() {
   governor_.revise_disturbance(crowding_.measured_again(*cost));
 }
 
+// Whether that of a replica is the program's, as far as it matters.
+void ShadowRun::look_at_core(const Sample& sample) {
+  SampledProcess& program = *sample.program;
+  if (!may_last(program) || !later_.would_rest(SharedCore::kMost)) return;
+  const double pause = sample::look_at_core(shared_core_, sample.executor->tid(), program, elapsed());
+  if (pause == 0) return;
+  governor_.paused(pause);
+  counts_.pauses.push_back(pause);
+}
+
+// One that has gone on in spite of that goes on.
+void ShadowRun::rest_at_shared_core(const Sample& sample) {
+  const bool was_shared = later_.would_rest(shared_core_.slow_down());
+  look_at_core(sample);
+  if (!was_shared && later_.would_rest(shared_core_.slow_down())) sample.executor->ask_anew();
+}
+
 // What the replica and the program have twice because of it, at most: no page that was not copied,
 // nor one that the replica does not have.
 uint64_t ShadowRun::memory_of(const Sample& sample) const {
@@ -282,6 +300,7 @@ void ShadowRun::look_after_replicas() {
     }
     if (elapsed() > sample.began() + kLongestSample) executor.request_end(Outcome::too_old);
     if (checks && is_too_dear(sample)) executor.request_end(Outcome::cost);
+    if (checks && executor.is_native()) rest_at_shared_core(sample);
     if (executor.ending()) note_end(sample);
     if (options_.max_memory != 0 && !executor.is_done()) taken += memory_of(sample);
     if (taken > options_.max_memory) executor.request_end(Outcome::memory);

@@ -17,7 +17,6 @@
 #include "collect/sample_weights.h"
 #include "inject/trace_sink.h"
 #include "sample/convergence.h"
-#include "sample/core_speed.h"
 #include "sample/crowding.h"
 #include "sample/engine.h"
 #include "sample/governor.h"
@@ -27,6 +26,7 @@
 #include "sample/replica_samples.h"
 #include "sample/run_watch.h"
 #include "sample/sampled_process.h"
+#include "sample/shared_core.h"
 #include "sample/verifier.h"
 #include "shadow/execution.h"
 
@@ -192,6 +192,9 @@ class ShadowRun {
   std::optional<shadow::NextSample> later_sample(const shadow::Execution& replica);
   std::optional<shadow::NextSample> later_sample(Sample& sample);
   ReplicaState state_of(const Sample& sample);
+  bool may_last(const SampledProcess& program) const;
+  void look_at_core(const Sample& sample);
+  void rest_at_shared_core(const Sample& sample);
   bool is_alone(const SampledProcess& program) const;
   bool is_short_of_memory(const SampledProcess& program);
   void finish_log(const Sample& sample, const shadow::Ending& ending);
@@ -212,7 +215,7 @@ class ShadowRun {
   LookSchedule looks_;
   Convergence convergence_;
   Crowding crowding_;
-  CoreSpeed core_speed_;
+  SharedCore shared_core_;
   double delay_;
   bool interprets_ = false;     // the last sample, or tried to
   double settles_at_ = 0;

@@ -413,8 +413,10 @@ std::optional<shadow::NextSample> ShadowRun::later_sample(Sample& sample) {
   const bool is_same = program.alive() && program.generation() == sample.generation;
   if (!is_same || !crowding_.at_idle_priority() || is_short_of_memory(*sample.program))
     return std::nullopt;
+  look_at_core(sample);
   const ReplicaState replica = state_of(sample);
   auto next = later_.next(replica);
+  governor_.disturbed(later_.take_loss());
   if (!next) return next;
   if (next->rest_s > 0) {
     sample.sample_began = elapsed() + next->rest_s;
@@ -430,21 +432,27 @@ ReplicaState ShadowRun::state_of(const Sample& sample) {
   SampledProcess& program = *sample.program;
   const double now = elapsed();
   ReplicaState replica;
+  replica.recorded = sample.executor->counts().recorded_s;
   replica.age = now - sample.forked_at;
-  replica.cost = cost_of_pages(program) + crowding_.cost_of(sample.executor->processor_now().used);
+  const double copied = program.faults_of_ours(now);
+  replica.cost = price_.copied * copied + crowding_.cost_of(sample.executor->processor_now().used);
   replica.unspent = governor_.unspent(now);
   replica.executed = sample.executor->guest_seconds() + sample.executor->counts().native_s;
   replica.whole_run = program.used();
   replica.used = replica.whole_run - sample.numbers->forked_at();
-  replica.may_last = is_alone(program) && later_.may_last(crowding_.cost_of(1));
-  if (replica.may_last)
-    replica.slow_down = core_speed_.slow_down_of(sample.executor->tid(), program.program().pid());
+  replica.may_last = may_last(program);
+  replica.slow_down = shared_core_.slow_down();
   if (is_about_neighbours(program) && looks_at_neighbours_ <= kLastLookForRest) {
     // The look comes first, when both are due.
     replica.rest = std::max(kLeastRest, looks_at_neighbours_ - now);
   }
   replica.next_costs = program.most_fork_cost(price_);
+  replica.next_may_cost = program.next_fork_cost(price_, copied);
   return replica;
+}
+
+bool ShadowRun::may_last(const SampledProcess& program) const {
+  return is_alone(program) && later_.may_last(crowding_.cost_of(1));
 }
 
 // Replicas follow all that it does.

@@ -38,6 +38,7 @@ class EmulatorExecutor : public Execution {
   void on_stop(const ptrace::WaitStatus& status) override;
   void on_idle() override;
   void request_end(Outcome outcome) override;
+  void ask_anew() override {}
 
   Tid tid() const override { return replica_.tracee.tid(); }
   bool is_our_child() const override { return replica_.is_our_child; }
@@ -50,6 +51,7 @@ class EmulatorExecutor : public Execution {
   ProcessorTime processor_now() const override { return processor_time_of(worker_tid_); }
   bool in_our_process() const override { return true; }
   bool rests() const override { return false; }
+  bool is_native() const override { return false; }
   void leave_idle_priority() override;
 
  private:

@@ -51,6 +51,11 @@ void EngineClock::start(Tid replica, const FaultPrice& price, const Work& work) 
   price_ = price;
   used_before_ = processor_time_of(replica).used;
   before_ = now();
+  started_ = Clock::now();
+}
+
+double EngineClock::since_start() const {
+  return Seconds(Clock::now() - started_).count();
 }
 
 // How much of its trace is still in a buffer the replica alone knows; the first time that it fills

@@ -44,6 +44,8 @@ class EngineClock {
   void start(Tid replica, const FaultPrice& price, const Work& work);
   // Up to now, when its thread has `used` so much of a processor.
   double seconds(double used, const Work& work) const;
+  // By the wall's clock.
+  double since_start() const;
   // seconds() is not more than that, which takes no look at the replica.
   double seconds_at_most(double used, const Work& work) const {
     return used - used_before_ - (work.answering - work_before_.answering);
@@ -58,6 +60,7 @@ class EngineClock {
 
   Tid replica_;
   FaultPrice price_;
+  std::chrono::steady_clock::time_point started_;
   double used_before_ = 0;  // seconds on a processor
   Work work_before_;
   Counts before_;

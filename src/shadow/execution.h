@@ -40,6 +40,7 @@ struct ExecutorCounts {
   uint64_t system_calls = 0;  // that the tracer dealt with
   uint64_t private_pages = 0;
   double native_s = 0;  // that it executed its program between samples
+  double recorded_s = 0;  // that samples took, by the clock
   double translation_s = 0;
   std::map<unsigned, uint64_t> by_number;
   trace::CodeShares shares{};
@@ -67,9 +68,8 @@ struct Budget {
   uint64_t sample_number = 0;
   emu::CapturePlan plan{};
   bool stacks = false;  // each thread's trace begins with its call stack
-  // Asked with a budget in seconds when they are over, and all that the sample has given is counted, and
-  // after a rest;
-  // nothing: the replica is not needed any more. Null: it never is.
+  // Asked with a budget in seconds when they are over, and all that the sample has given is counted, after a
+  // rest, and when ask_anew() was called. Nothing: the replica is not needed any more. Null: it never is.
   std::function<std::optional<NextSample>(const Execution&)> next{};
 };
 
@@ -81,6 +81,8 @@ class Execution {
   virtual void on_stop(const ptrace::WaitStatus& status) = 0;
   virtual void on_idle() = 0;
   virtual void request_end(Outcome outcome) = 0;
+  // What it executes natively is cut short, if it does, and it is asked now what follows.
+  virtual void ask_anew() = 0;
 
   // The replica.
   virtual Tid tid() const = 0;
@@ -101,6 +103,8 @@ class Execution {
   virtual bool in_our_process() const = 0;
   // Between two samples; none of our threads keeps away from any core for it.
   virtual bool rests() const = 0;
+  // Between two samples, it executes its program.
+  virtual bool is_native() const = 0;
   // No core is idle: it runs like everybody from now on, where that is permitted.
   virtual void leave_idle_priority() = 0;
 };

@@ -40,6 +40,7 @@ class Executor : public Execution {
   void on_stop(const ptrace::WaitStatus& status) override;
   void on_idle() override;
   void request_end(Outcome outcome) override;
+  void ask_anew() override;
 
   Tid tid() const override { return replica_.tracee.tid(); }
   bool is_our_child() const override { return replica_.is_our_child; }
@@ -52,6 +53,7 @@ class Executor : public Execution {
   ProcessorTime processor_now() const override { return processor_time_of(tid()); }
   bool in_our_process() const override { return false; }
   bool rests() const override { return phase_ == Phase::resting && !ending_; }
+  bool is_native() const override { return phase_ == Phase::native && !ending_; }
   void leave_idle_priority() override;
 
  private:
@@ -158,6 +160,7 @@ class Executor : public Execution {
   NextSample next_;
   Registers resting_{};  // the guest
   bool native_is_over_ = false;
+  bool is_cut_short_ = false;
   unsigned steps_ = 0;
 
   // A full buffer met another that is still being read: goes on from here.

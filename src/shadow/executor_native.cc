@@ -8,6 +8,7 @@
 //                          that is too far, as in a long string instruction, the sample goes on a while
 //   leaving -> resting     there as well, and on from there: natively, into another rest, or to the end
 //   native -> recorded     when it has executed for long enough, wherever it is
+//   native -> resting      when somebody asks for that, or as after a sample
 #include <linux/audit.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -76,6 +77,7 @@ void Executor::step_out(const Registers& regs) {
 void Executor::go_native(Registers guest) {
   if (phase_ == Phase::leaving) {
     counts_.samples++;
+    counts_.recorded_s += clock_.since_start();
     guest_seconds_ += sample_seconds_;
     finish_trace(cursor_, end_for_now());
     return ask_for_next(guest);
@@ -89,7 +91,7 @@ void Executor::go_native(Registers guest) {
 // It is stopped.
 void Executor::ask_for_next(const Registers& guest) {
   phase_ = Phase::native;
-  native_is_over_ = false;
+  native_is_over_ = is_cut_short_ = false;
   const auto next = budget_.next(*this);
   if (!next) return end(Outcome::budget);
   next_ = *next;
@@ -117,11 +119,21 @@ void Executor::look_at_native_clock() {
   deadline_.start(kPollForProgram);
 }
 
+void Executor::ask_anew() {
+  if (!is_native() || wanted_end_ || awaited_.waits()) return;
+  is_cut_short_ = true;
+  (void)replica_.tracee.interrupt_if_alive();
+}
+
 void Executor::on_native_stop(const WaitStatus& status, Registers& regs) {
   if (wanted_end_) return end(*wanted_end_);
   if (status.kind() != WaitStatus::Kind::signal_stop) {
-    if (has_raised_signal() || !native_is_over_) return resume();
-    return go_native(regs);
+    if (has_raised_signal()) return resume();
+    if (is_cut_short_) {
+      counts_.native_s += guest_time();
+      return ask_for_next(regs);
+    }
+    return native_is_over_ ? go_native(regs) : resume();
   }
   siginfo_t info{};
   if (!replica_.tracee.get_siginfo_if_alive(info)) return;

@@ -16,11 +16,12 @@ Life live(LaterSamples& later, double pause, double recording, double rate) {
   Life life{1, recording};
   later.begin(pause);
   ReplicaState state;
-  state.age = recording;
+  state.age = state.recorded = recording;
   while (const auto next = later.next(state)) {
     CHECK(next->seconds > 0);
     CHECK(next->native_s > 0);
     state.age += next->native_s + recording;
+    state.recorded += recording;
     state.cost = rate * state.age;
     life.samples++;
   }
@@ -37,8 +38,9 @@ GovernorOptions budget_of(double share, double load) {
 
 ReplicaState of_age(double seconds) {
   ReplicaState state;
-  state.age = state.executed = state.used = state.whole_run = seconds;
+  state.age = state.recorded = state.executed = state.used = state.whole_run = seconds;
   state.may_last = true;
+  state.next_may_cost = 10;
   return state;
 }
 
@@ -93,6 +95,7 @@ TEST_CASE("one that lasts executes more of the program than it records") {
   ReplicaState state = of_age(0);
   for (int i = 0; i < 20; i++) {
     state.age += 0.005;
+    state.recorded += 0.005;
     const auto next = later.next(state);
     REQUIRE(next);
     CHECK(next->native_s > 0.005);
@@ -156,13 +159,14 @@ TEST_CASE("one that the neighbourhood alone forbids to last rests until that was
   }
 }
 
-TEST_CASE("one on a slow core rests until that is paid for, and meanwhile the core is looked at") {
+TEST_CASE("one on the program's core rests until that is paid for, and meanwhile the core is looked at") {
   LaterSamples later = begun();
   ReplicaState state = of_age(0.02);
   REQUIRE(later.next(state)->native_s > 0);
-  state.age += 0.05;  // on a core that is a tenth slower
+  CHECK(later.take_loss() == 0);
+  state.age += 0.05;
   state.slow_down = 0.1;
-  const double owed = 0.05 * 0.1;
+  const double lost = 0.05 * 0.1;
   double rested = 0;
   auto next = later.next(state);
   while (next && next->rest_s > 0) {
@@ -172,13 +176,16 @@ TEST_CASE("one on a slow core rests until that is paid for, and meanwhile the co
     next = later.next(state);
   }
   REQUIRE(next);
-  CHECK(owed <= 0.01 * (rested + 0.05));
+  CHECK(lost <= 0.01 * (rested + 0.05));
   CHECK(rested < 1);
+  // Once for all these rests.
+  CHECK(later.take_loss() == doctest::Approx(lost));
+  CHECK(later.take_loss() == 0);
   // Not for long, where it will have to rest again.
   CHECK(next->native_s < 0.01);
 }
 
-TEST_CASE("one on a slow core goes on as soon as that is fast") {
+TEST_CASE("one on the program's core goes on as soon as it is on another") {
   LaterSamples later = begun();
   ReplicaState state = of_age(0.02);
   REQUIRE(later.next(state)->native_s > 0);
@@ -190,12 +197,74 @@ TEST_CASE("one on a slow core goes on as soon as that is fast") {
   CHECK(later.next(state)->native_s > 0);
 }
 
-TEST_CASE("one on a slow core does not rest where the budget pays for that") {
+TEST_CASE("one that is cheap to replace rests longer than it works, and may be farther behind") {
+  LaterSamples later = begun();
+  ReplicaState state = of_age(100);
+  state.next_may_cost = state.next_costs = 0.001;
+  double worked = 0;
+  for (int i = 0; i < 200; i++) {
+    const auto next = later.next(state);
+    REQUIRE(next);
+    const double works = next->rest_s > 0 ? 0 : next->native_s + 0.01;
+    state.recorded += next->rest_s > 0 ? 0 : 0.01;
+    worked += works;
+    state.age += next->rest_s + works;
+  }
+  const double share = worked / (state.age - 100);
+  CHECK(share > 0.25);
+  CHECK(share < 0.4);
+  state.unspent = 1;
+  state.used = state.whole_run = 100;
+  state.executed = 99.7;
+  CHECK(later.next(state));
+  state.executed = 99;
+  CHECK_FALSE(later.next(state));
+  // A second is what pays for this one.
+  state.next_may_cost = 0.005;
+  state.executed = 99.2;
+  CHECK(later.next(state));
+  state.executed = 98.8;
+  CHECK_FALSE(later.next(state));
+}
+
+TEST_CASE("where more is allowed there is no need to rest") {
+  LaterSamples later(budget_of(0.05, 1));
+  later.begin(0.001);
+  ReplicaState state = of_age(0.02);
+  state.next_may_cost = state.next_costs = 0.001;
+  for (int i = 0; i < 100; i++) {
+    const auto next = later.next(state);
+    REQUIRE(next);
+    CHECK(next->rest_s == 0);
+    state.age += next->native_s + 0.01;
+    state.recorded += 0.01;
+  }
+}
+
+TEST_CASE("one that is cut short between two samples has not recorded") {
+  LaterSamples later = begun(), other = begun();
+  ReplicaState state = of_age(0.02);
+  REQUIRE(later.next(state));
+  REQUIRE(other.next(state));
+  state.age += 0.2;  // of rest, mostly
+  const auto next = later.next(state);
+  state.recorded += 0.2;
+  const auto next_of_other = other.next(state);
+  REQUIRE(next);
+  REQUIRE(next_of_other);
+  CHECK(next->seconds > next_of_other->seconds);
+}
+
+TEST_CASE("one on the program's core does not rest where the budget pays for that") {
   LaterSamples later(budget_of(0.5, 1));
+  CHECK_FALSE(later.would_rest(0.3));
   later.begin(0.001);
   ReplicaState state = of_age(0.02);
   state.slow_down = 0.3;
-  CHECK(later.next(state)->native_s > 0);
+  const auto next = later.next(state);
+  REQUIRE(next);
+  CHECK(next->native_s > 0.01);
+  CHECK(later.take_loss() == 0);
 }
 
 }  // namespace

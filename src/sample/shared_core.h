@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+//
+// Whether a replica's core is the program's, too. The processors of a virtual machine may be threads
+// of one core of the host, for seconds at a time and unknown to the machine; each of the two programs on
+// them then takes up to twice as long. More often it is a stranger who has the other thread of the core, and the
+// program loses nothing by what the replica does. What tells one from the other is the program standing still: work
+// that never waits is as slow beside a stranger then, and fast if it was the program that slowed it down.
+//
+//   program runs          work takes no longer than it did while the program stood still: apart
+//   ... else              the program stands still for some such work: apart, or shared
+//   ... else, so soon after the last time that it may not     as was found then
+//
+// Such a stop takes a tenth or two of a millisecond; they have a share of the budget.
+#pragma once
+
+#include "base/types.h"
+
+namespace shadowprof::sample {
+
+class SampledProcess;
+
+class SharedCore {
+ public:
+  // The most that slow_down() says: what programs lose is less than what work loses that never waits.
+  static constexpr double kMost = 0.3;
+
+  explicit SharedCore(double max_overhead) : max_overhead_(max_overhead) {}
+
+  // By what share the program takes longer because a replica works, as far as it was looked at; 0: not.
+  double slow_down() const { return slow_down_; }
+
+  // Work took so many seconds beside the program. True: no need for it to stand still.
+  bool ran(double seconds, double now);
+  // It took so many while the program stood still, and so many before or after that, whichever is less; the program
+  // stood still for `pause` seconds.
+  void stood_still(double still, double beside, double pause, double now);
+  // The program does not run, or is where the replica is: nothing is shared.
+  void is_apart() { slow_down_ = 0; }
+
+ private:
+  double max_overhead_;
+  double still_ = 0;  // seconds that work takes here if the program stands still; 0: not known
+  double slow_down_ = 0;
+  double next_stop_ = 0;
+};
+
+// Where `replica` ran last. Takes this thread less than a tenth of a millisecond; the answer is how long the program
+// stood still, in seconds.
+double look_at_core(SharedCore& core, Tid replica, SampledProcess& program, double now);
+
+}  // namespace shadowprof::sample

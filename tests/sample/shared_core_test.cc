@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+#include "sample/shared_core.h"
+
+#include <doctest/doctest.h>
+
+namespace shadowprof::sample {
+namespace {
+
+constexpr double kFast = 20e-6;
+constexpr double kSlow = 32e-6;
+constexpr double kStop = 0.0002;
+
+// Of which it is known at 1 s that the program is elsewhere.
+SharedCore apart() {
+  SharedCore core(0.01);
+  CHECK_FALSE(core.ran(kFast, 1));
+  core.stood_still(kFast, kFast, kStop, 1);
+  CHECK(core.slow_down() == 0);
+  return core;
+}
+
+TEST_CASE("of a core that is as fast as ever the program need not be asked again") {
+  SharedCore core = apart();
+  for (double now = 1; now < 10; now += 0.1) CHECK(core.ran(1.1 * kFast, now));
+  CHECK(core.slow_down() == 0);
+}
+
+TEST_CASE("a core that is fast only while the program stands still is the program's") {
+  SharedCore core = apart();
+  CHECK_FALSE(core.ran(kSlow, 5));
+  core.stood_still(kFast, kSlow, kStop, 5);
+  CHECK(core.slow_down() > 0.2);
+  CHECK(core.slow_down() <= SharedCore::kMost);
+  SUBCASE("until it is fast again") {
+    CHECK(core.ran(kFast, 5.05));
+    CHECK(core.slow_down() == 0);
+  }
+  SUBCASE("or found to be another's") {
+    CHECK(core.ran(kSlow, 5.001));
+    CHECK(core.slow_down() > 0);
+    CHECK_FALSE(core.ran(kSlow, 6));
+    core.stood_still(kSlow, kSlow, kStop, 6);
+    CHECK(core.slow_down() == 0);
+  }
+}
+
+TEST_CASE("one that is as slow when the program stands still is shared with a stranger") {
+  SharedCore core = apart();
+  CHECK_FALSE(core.ran(kSlow, 5));
+  core.stood_still(kSlow, kSlow, kStop, 5);
+  CHECK(core.slow_down() == 0);
+  CHECK(core.ran(kSlow, 5.05));
+  CHECK(core.slow_down() == 0);
+  SUBCASE("who leaves, and then it might be the program") {
+    CHECK(core.ran(kFast, 6));
+    CHECK_FALSE(core.ran(kSlow, 7));
+  }
+}
+
+TEST_CASE("the program stands still for a small part of the budget") {
+  SharedCore core = apart();
+  double stopped = 0;
+  for (double now = 5; now < 15; now += 0.005) {
+    if (core.ran(kSlow, now)) {
+      CHECK(core.slow_down() == 0);
+      continue;
+    }
+    stopped += kStop;
+    core.stood_still(kFast, kFast, kStop, now);
+  }
+  CHECK(stopped > 0);
+  CHECK(stopped < 0.002 * 10);
+}
+
+TEST_CASE("a program that sleeps shares nothing") {
+  SharedCore core = apart();
+  CHECK_FALSE(core.ran(kSlow, 5));
+  core.is_apart();
+  CHECK(core.slow_down() == 0);
+}
+
+}  // namespace
+}  // namespace shadowprof::sample
