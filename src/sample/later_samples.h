@@ -17,7 +17,7 @@
 // machine's caches as the program does. What the program loses by that is not seen here, and is taken for 3 %: so it
 // works for a third of the time at 1 %, and does not rest where 3 % are allowed.
 //
-// That is so where the load allows a replica at all times, a busy core costs its neighbours less
+// A replica may last where the load allows one at all times, a busy core costs its neighbours less
 // than the budget, and the program is one thread of one process. Else it lives for a share of the time until the
 // next fork, and records most of it: of several threads or processes it follows only one.
 //
