@@ -8,7 +8,8 @@ usage: bench/shadow_mode.py SHADOWPROF [--pairs N] [--only NAME,...] [--scale X]
 For each program: N pairs of a native run and a sampled one, in turn. Overhead is how much longer the
 program itself ran, wall-clock, in the median of the pairs (in brackets the least and the greatest);
 "after" is the time that shadowprof takes before and after it, mostly to name addresses. Then one run
-in full mode, by which the last sampled profile is measured (`shadowprof compare`).
+in full mode, by which each sampled profile is measured (`shadowprof compare`): the means, and the
+least and the greatest of the edges. Samples, estimates and coverage are means, too.
 """
 
 import argparse
@@ -27,13 +28,33 @@ MEASURES = ("edges", "paths", "values", "call_pairs", "methods")
 
 
 def compare(options, folder, command, sampled):
+    """What accuracy() finds of each of the profiles."""
     perfect = folder / "perfect.json"
     same = [option for option in options.option if option == "--deterministic"]  # same addresses
     seconds([options.shadowprof, "run", "--mode", "full", "-q", *same, "--profile", options.profile,
              "-o", perfect, "--", *command])
-    found = accuracy(options.shadowprof, perfect, sampled, MEASURES)
+    found = [accuracy(options.shadowprof, perfect, profile, MEASURES) for profile in sampled]
     os.unlink(perfect)
     return found
+
+
+def known(values):
+    return [value for value in values if value is not None]
+
+
+def mean(values):
+    values = known(values)
+    return statistics.mean(values) if values else None
+
+
+def spread(values):
+    values = known(values)
+    return f"[{percent(min(values))}, {percent(max(values))}]" if values else ""
+
+
+def by_budget(profile):
+    ended = profile["coverage"]["ended"]
+    return ended.get("budget", 0) / max(1, sum(ended.values()))
 
 
 def main():
@@ -51,31 +72,29 @@ def main():
     logs = []
     with tempfile.TemporaryDirectory(prefix="shadow-mode-") as name:
         folder = pathlib.Path(name)
-        sampled = folder / "sampled.json"
+        sampled = [folder / f"sampled-{i}.json" for i in range(options.pairs)]
         for name, command in programs.cases(folder, options.scale, options.only):
-            run = [options.shadowprof, "run", "--mode", "shadow", "-q", "--profile", options.profile,
-                   *options.option, "-o", sampled, "--", *command]
-            natives, ratios, rest = [], [], []
-            for _ in range(options.pairs):
+            natives, profiles, rest = [], [], []
+            for path in sampled:
                 natives.append(seconds(command))
-                whole = seconds(run)
-                profile = json.loads(sampled.read_text(encoding="utf-8"))
-                ratios.append(profile["run"]["duration_s"] / natives[-1])
-                rest.append(whole - profile["run"]["duration_s"])
-            ended = profile["coverage"]["ended"]
-            by_budget = ended.get("budget", 0) / max(1, sum(ended.values()))
-            overhead = statistics.median(ratios) - 1
+                whole = seconds([options.shadowprof, "run", "--mode", "shadow", "-q", "--profile", options.profile,
+                                 *options.option, "-o", path, "--", *command])
+                profiles.append(json.loads(path.read_text(encoding="utf-8")))
+                rest.append(whole - profiles[-1]["run"]["duration_s"])
+            ratios = [profile["run"]["duration_s"] / native - 1 for profile, native in zip(profiles, natives)]
+            overhead = statistics.median(ratios)
             logs.append(math.log(1 + overhead))
-            found = {} if options.no_accuracy else compare(options, folder, command, sampled)
-            spread = f"{100 * overhead:.2f} [{100 * (min(ratios) - 1):.1f}, {100 * (max(ratios) - 1):.1f}]"
-            print(f"{name:<9} {min(natives):>7.2f} {spread:>20} {statistics.median(rest):>7.2f} "
-                  f"{100 * profile['overhead']['estimated_share']:>7.2f} "
-                  f"{profile['coverage']['samples']:>8} {percent(by_budget):>8} "
-                  f"{percent(found.get('coverage')):>8} "
-                  + " ".join(f"{percent(found.get(m)):>10}" for m in MEASURES), flush=True)
+            found = [] if options.no_accuracy else compare(options, folder, command, sampled)
+            print(f"{name:<9} {min(natives):>7.2f} {f'{percent(overhead)} {spread(ratios)}':>20} "
+                  f"{statistics.median(rest):>7.2f} "
+                  f"{100 * mean(profile['overhead']['estimated_share'] for profile in profiles):>7.2f} "
+                  f"{mean(profile['coverage']['samples'] for profile in profiles):>8.0f} "
+                  f"{percent(mean(by_budget(profile) for profile in profiles)):>8} "
+                  f"{percent(mean(each['coverage'] for each in found)):>8} "
+                  + " ".join(f"{percent(mean(each[m] for each in found)):>10}" for m in MEASURES)
+                  + " " + spread([each["edges"] for each in found]), flush=True)
     if logs:
-        mean = math.exp(sum(logs) / len(logs)) - 1
-        print(f"geometric mean of the overhead: {100 * mean:.2f} %")
+        print(f"geometric mean of the overhead: {100 * (math.exp(mean(logs)) - 1):.2f} %")
     return 0
 
 

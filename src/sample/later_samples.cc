@@ -19,14 +19,18 @@ constexpr double kNeighbourShare = 0.8;
 constexpr double kBehindShare = 0.05;
 constexpr double kLeastBehind = 1.0;
 constexpr double kNextShare = 0.5;
-// Where other forks are so cheap that they cost no more than this share of the budget, it rests, and is behind until
-// they do.
+// Where another fork is paid for by this share of the budget within so much of the run, it rests, and is
+// behind until that is so.
 constexpr double kCheapShare = 0.5;
-constexpr double kBehindShareOfResting = 0.2;
+constexpr double kCheapWithin = 0.2;
+constexpr double kLeastCheap = 2.0;
 constexpr double kLeastBehindOfResting = 0.5;
 constexpr double kLongestRest = 0.5;  // seconds
-// What one that works may cost its neighbours, unseen: in caches that they share.
+// What the program may lose beside one that works, unseen; and while that executes as much as the program does,
+// as caches that they share hold two of each page that one of them has written to.
 constexpr double kUnseen = 0.03;
+constexpr double kUnseenForByte = 0.02e-6;
+constexpr double kMostUnseenForBytes = 0.15;
 // Seconds of the program's.
 constexpr double kSample = 0.001;
 constexpr double kLeastSample = 0.00025;
@@ -35,15 +39,11 @@ constexpr double kLeastBetween = 0.003;
 constexpr double kRecording = 0.01;
 constexpr double kBetweenShare = 0.25;
 constexpr double kBetweenShareOfLasting = 3;
+constexpr double kBetweenShareOfResting = 1;
 constexpr double kLongestBetween = 0.05;
 constexpr double kMostHurry = 3;
 constexpr uint64_t kRemembered = 12;  // samples
 constexpr double kLookAgain = 0.05;  // seconds; at a shared core
-
-// Seconds that it may be behind.
-double most_behind(const ReplicaState& replica, double share) {
-  return std::max(kLeastBehind, share * replica.whole_run);
-}
 
 }  // namespace
 
@@ -52,7 +52,7 @@ LaterSamples::LaterSamples(const GovernorOptions& options)
 
 void LaterSamples::begin(double pause) {
   pause_ = pause;
-  last_age_ = recorded_before_ = 0;
+  last_age_ = recorded_before_ = executed_before_ = 0;
   works_ = true;
 }
 
@@ -74,15 +74,17 @@ bool LaterSamples::has_lived(const ReplicaState& replica) const {
   const bool takes_time = takes_its_time(replica);
   const double costs = takes_time ? replica.next_may_cost : replica.next_costs;
   const double most = takes_time ? std::max(kLeastBehindOfResting, time_paying_for(costs))
-                                 : most_behind(replica, kBehindShare);
+                                 : std::max(kLeastBehind, kBehindShare * replica.whole_run);
   return replica.behind() > most && costs < kNextShare * (replica.unspent - replica.cost);
 }
 
 double LaterSamples::between(const ReplicaState& replica) const {
   if (!replica.may_last) return std::max(kLeastBetween, kBetweenShare * recording_);
   if (would_rest(replica.slow_down)) return kLeastBetween;
-  const double usual = std::min(kLongestBetween, kBetweenShareOfLasting * recording_);
-  if (takes_its_time(replica)) return std::max(kLeastBetween, usual);
+  const bool takes_time = takes_its_time(replica);
+  const double share = takes_time ? kBetweenShareOfResting : kBetweenShareOfLasting;
+  const double usual = std::min(kLongestBetween, share * recording_);
+  if (takes_time) return std::max(kLeastBetween, usual);
   const double hurry = replica.behind() / std::max(1e-9, kBehindShare * replica.whole_run);
   return std::max(kLeastBetween, usual * std::clamp(hurry, 1.0, kMostHurry));
 }
@@ -90,7 +92,7 @@ double LaterSamples::between(const ReplicaState& replica) const {
 // The next one is cheaper than to keep up with the program.
 bool LaterSamples::takes_its_time(const ReplicaState& replica) const {
   return replica.may_last &&
-         time_paying_for(replica.next_may_cost) < most_behind(replica, kBehindShareOfResting);
+         time_paying_for(replica.next_may_cost) < std::max(kLeastCheap, kCheapWithin * replica.elapsed);
 }
 
 // By the share of the budget that is for cheap forks.
@@ -100,8 +102,9 @@ double LaterSamples::time_paying_for(double cost) const {
 
 double LaterSamples::rest_between(const ReplicaState& replica) const {
   if (!takes_its_time(replica)) return 0;
-  const double whole = worked_ * (kUnseen / max_overhead_ - 1);
-  return stopped_at_ + std::min(whole, kLongestRest) - replica.age;
+  const double for_bytes = std::min(kMostUnseenForBytes, kUnseenForByte * replica.next_copies);
+  const double lost = kUnseen * worked_ + for_bytes * executed_;
+  return stopped_at_ + std::min(lost / max_overhead_ - worked_, kLongestRest) - replica.age;
 }
 
 // After what it has executed since it went on, until that is paid for.
@@ -118,6 +121,7 @@ double LaterSamples::rest_at_shared_core(const ReplicaState& replica) {
 void LaterSamples::note_work(const ReplicaState& replica) {
   if (!std::exchange(works_, false)) return;
   worked_ = replica.age - last_age_;
+  executed_ = replica.executed - std::exchange(executed_before_, replica.executed);
   stopped_at_ = replica.age;
   is_reckoned_ = false;
 }

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/limits.h"
 #include "kernel/control_groups.h"
 #include "kernel/proc.h"
 #include "shadow/emulator_executor.h"
@@ -113,6 +114,10 @@ double SampledProcess::fork_cost(const shadow::FaultPrice& price) const {
 double SampledProcess::next_fork_cost(const shadow::FaultPrice& price, double copied) const {
   return kForkPerPage * static_cast<double>(marks_.pages) +
          price.copied * account_.expected(marks_.pages, copied);
+}
+
+double SampledProcess::next_copies(double copied) const {
+  return static_cast<double>(limits::kPageBytes) * account_.expected(marks_.pages, copied);
 }
 
 double SampledProcess::most_fork_cost(const shadow::FaultPrice& price) const {

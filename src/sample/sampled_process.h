@@ -68,6 +68,8 @@ class SampledProcess {
   double fork_cost(const shadow::FaultPrice& price) const;
   // The same of another one, after the one for which it has copied so many pages up to now.
   double next_fork_cost(const shadow::FaultPrice& price, double copied) const;
+  // Bytes of which it makes the program have copies of its own.
+  double next_copies(double copied) const;
   // If it writes to all of its pages while the replica lives.
   double most_fork_cost(const shadow::FaultPrice& price) const;
   struct Interpreted {

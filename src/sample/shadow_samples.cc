@@ -439,6 +439,7 @@ ReplicaState ShadowRun::state_of(const Sample& sample) {
   replica.unspent = governor_.unspent(now);
   replica.executed = sample.executor->guest_seconds() + sample.executor->counts().native_s;
   replica.whole_run = program.used();
+  replica.elapsed = now;
   replica.used = replica.whole_run - sample.numbers->forked_at();
   replica.may_last = may_last(program);
   replica.slow_down = shared_core_.slow_down();
@@ -448,6 +449,7 @@ ReplicaState ShadowRun::state_of(const Sample& sample) {
   }
   replica.next_costs = program.most_fork_cost(price_);
   replica.next_may_cost = program.next_fork_cost(price_, copied);
+  replica.next_copies = program.next_copies(copied);
   return replica;
 }
 

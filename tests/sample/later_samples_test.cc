@@ -197,22 +197,37 @@ TEST_CASE("one on the program's core goes on as soon as it is on another") {
   CHECK(later.next(state)->native_s > 0);
 }
 
-TEST_CASE("one that is cheap to replace rests longer than it works, and may be farther behind") {
-  LaterSamples later = begun();
-  ReplicaState state = of_age(100);
-  state.next_may_cost = state.next_costs = 0.001;
+// Of a replica whose samples take 10 ms, and that is cheap to replace: for which shares of 200 samples' time it
+// works, and executes.
+struct Pace {
+  double works = 0;
+  double executes = 0;
+};
+
+Pace pace(LaterSamples& later, ReplicaState& state) {
+  const double began = state.age, executed = state.executed;
   double worked = 0;
   for (int i = 0; i < 200; i++) {
     const auto next = later.next(state);
     REQUIRE(next);
-    const double works = next->rest_s > 0 ? 0 : next->native_s + 0.01;
-    state.recorded += next->rest_s > 0 ? 0 : 0.01;
-    worked += works;
-    state.age += next->rest_s + works;
+    state.age += next->rest_s;
+    if (next->rest_s > 0) continue;
+    state.recorded += 0.01;
+    state.age += next->native_s + 0.01;
+    worked += next->native_s + 0.01;
+    state.executed += next->native_s + next->seconds;
+    state.used = state.executed;
   }
-  const double share = worked / (state.age - 100);
-  CHECK(share > 0.25);
-  CHECK(share < 0.4);
+  return {worked / (state.age - began), (state.executed - executed) / (state.age - began)};
+}
+
+TEST_CASE("one that is cheap to replace rests longer than it works, and may be farther behind") {
+  LaterSamples later = begun();
+  ReplicaState state = of_age(100);
+  state.next_may_cost = state.next_costs = 0.001;
+  const Pace found = pace(later, state);
+  CHECK(found.works > 0.25);
+  CHECK(found.works < 0.4);
   state.unspent = 1;
   state.used = state.whole_run = 100;
   state.executed = 99.7;
@@ -225,6 +240,26 @@ TEST_CASE("one that is cheap to replace rests longer than it works, and may be f
   CHECK(later.next(state));
   state.executed = 98.8;
   CHECK_FALSE(later.next(state));
+}
+
+TEST_CASE("it executes the less of a program the more that writes to") {
+  LaterSamples later = begun(), other = begun();
+  ReplicaState state = of_age(100), state_of_other = of_age(100);
+  state.next_may_cost = state_of_other.next_may_cost = 0.005;
+  state_of_other.next_copies = 5e6;
+  const Pace usual = pace(later, state), found = pace(other, state_of_other);
+  CHECK(found.executes < 0.1);
+  CHECK(found.executes < 0.5 * usual.executes);
+  CHECK(found.works > 0.05);
+}
+
+TEST_CASE("what is cheap to replace is known by the budget that time has given, not by how long the program ran") {
+  LaterSamples later = begun();
+  ReplicaState state = of_age(1);
+  state.next_may_cost = 0.05;
+  CHECK(pace(later, state).works == doctest::Approx(1));
+  state.elapsed = 100;
+  CHECK(pace(later, state).works < 0.5);
 }
 
 TEST_CASE("where more is allowed there is no need to rest") {
