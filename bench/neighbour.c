@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// What a program loses to a neighbour on another core that needs the same caches as often. One process
-// changes words of its memory at random; its neighbour does so in memory of its own, reads, or needs none,
-// in every other period of some milliseconds. A period with it is compared with the two around it, as
-// on a machine that others share the next minute is another one.
+// What a program loses to a neighbour on another core that needs the same caches as often. One
+// process changes words of its memory at random; its neighbour does so in memory of its own, reads,
+// or needs none, in every other period of some milliseconds. A period with it is compared with the
+// two around it, as on a machine that others share the next minute is another one.
 //
 // usage: neighbour MEGABYTES change|read|none MEGABYTES [SECONDS [PERIOD-MS]]
 #define _GNU_SOURCE
@@ -23,7 +23,7 @@
 enum { kSteps = 1000 };  // between two looks at the clock
 
 struct Memory {
-  uint64_t *words;
+  uint64_t* words;
   uint64_t count;
   uint64_t state;  // of the random numbers
 };
@@ -61,27 +61,29 @@ static struct Memory make_memory(double megabytes) {
   return memory;
 }
 
-static uint64_t *any_word(struct Memory *memory) {
+static uint64_t* any_word(struct Memory* memory) {
   memory->state ^= memory->state << 13;
   memory->state ^= memory->state >> 7;
   memory->state ^= memory->state << 17;
   return memory->words + (((memory->state >> 32) * memory->count) >> 32);
 }
 
-static void change(struct Memory *memory) {
+static void change(struct Memory* memory) {
   for (int i = 0; i < kSteps; i++) *any_word(memory) += memory->state;
 }
 
-static uint64_t read_words(struct Memory *memory) {
+static uint64_t read_words(struct Memory* memory) {
   uint64_t sum = 0;
   for (int i = 0; i < kSteps; i++) sum += *any_word(memory);
   return sum;
 }
 
-static uint64_t period_at(double moment, double period) { return (uint64_t)(moment / period); }
+static uint64_t period_at(double moment, double period) {
+  return (uint64_t)(moment / period);
+}
 
 // It works in periods of even numbers.
-static void be_the_neighbour(const char *what, double megabytes, double period) {
+static void be_the_neighbour(const char* what, double megabytes, double period) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   stay_on(1);
   const int needs_memory = strcmp(what, "none") != 0;
@@ -99,8 +101,9 @@ static void be_the_neighbour(const char *what, double megabytes, double period) 
   }
 }
 
-// Without the first fifth of each, in which the neighbour may still be waking up. Returns the number of the first.
-static uint64_t work(struct Memory *memory, struct Period *periods, size_t count, double period) {
+// Without the first fifth of each, in which the neighbour may still be waking up. Returns the
+// number of the first.
+static uint64_t work(struct Memory* memory, struct Period* periods, size_t count, double period) {
   const uint64_t first = period_at(now(), period) + 1;
   double before = now();
   for (;;) {
@@ -116,21 +119,22 @@ static uint64_t work(struct Memory *memory, struct Period *periods, size_t count
   }
 }
 
-static double seconds_per_round(const struct Period *period) {
+static double seconds_per_round(const struct Period* period) {
   return period->rounds > 0 ? period->seconds / period->rounds : 0;
 }
 
-static int compare(const void *one, const void *other) {
-  const double a = *(const double *)one, b = *(const double *)other;
+static int compare(const void* one, const void* other) {
+  const double a = *(const double*)one, b = *(const double*)other;
   return (a > b) - (a < b);
 }
 
-static void print(const struct Period *periods, size_t count, uint64_t first) {
-  double *logs = calloc(count, sizeof *logs);
+static void print(const struct Period* periods, size_t count, uint64_t first) {
+  double* logs = calloc(count, sizeof *logs);
   size_t found = 0;
   double sum = 0, squares = 0, alone = 0;
   for (size_t i = 2 - first % 2; i + 1 < count; i += 2) {
-    const double before = seconds_per_round(&periods[i - 1]), beside = seconds_per_round(&periods[i]),
+    const double before = seconds_per_round(&periods[i - 1]),
+                 beside = seconds_per_round(&periods[i]),
                  after = seconds_per_round(&periods[i + 1]);
     if (before == 0 || beside == 0 || after == 0) continue;
     const double ratio = log(2 * beside / (before + after));
@@ -151,11 +155,12 @@ static void print(const struct Period *periods, size_t count, uint64_t first) {
   free(logs);
 }
 
-int main(int argc, char **argv) {
-  const int is_known = argc >= 4 && (strcmp(argv[2], "change") == 0 || strcmp(argv[2], "read") == 0 ||
-                                     strcmp(argv[2], "none") == 0);
+int main(int argc, char** argv) {
+  const int is_known = argc >= 4 && (strcmp(argv[2], "change") == 0 ||
+                                     strcmp(argv[2], "read") == 0 || strcmp(argv[2], "none") == 0);
   if (!is_known || argc > 6) {
-    fprintf(stderr, "usage: %s MEGABYTES change|read|none MEGABYTES [SECONDS [PERIOD-MS]]\n", argv[0]);
+    fprintf(stderr, "usage: %s MEGABYTES change|read|none MEGABYTES [SECONDS [PERIOD-MS]]\n",
+            argv[0]);
     return 2;
   }
   const double seconds = argc > 4 ? atof(argv[4]) : 6;
@@ -165,7 +170,7 @@ int main(int argc, char **argv) {
   stay_on(0);
   struct Memory memory = make_memory(atof(argv[1]));
   const size_t count = (size_t)(seconds / period);
-  struct Period *periods = calloc(count, sizeof *periods);
+  struct Period* periods = calloc(count, sizeof *periods);
   sleep(1);
   const uint64_t first = work(&memory, periods, count, period);
   kill(neighbour, SIGKILL);

@@ -14,20 +14,20 @@ constexpr double kLongest = 2.0;
 constexpr double kBudgetOf = 1.0;
 // Of the budget, what the neighbourhood of one that lasts may cost.
 constexpr double kNeighbourShare = 0.8;
-// Of the run, that the present replica may be behind; and of what is left of the budget, what another one
-// may cost.
+// Of the run, that the present replica may be behind; and of what is left of the budget, what
+// another one may cost.
 constexpr double kBehindShare = 0.05;
 constexpr double kLeastBehind = 1.0;
 constexpr double kNextShare = 0.5;
-// Where another fork is paid for by this share of the budget within so much of the run, it rests, and is
-// behind until that is so.
+// Where another fork is paid for by this share of the budget within so much of the run, it rests,
+// and is behind until that is so.
 constexpr double kCheapShare = 0.5;
 constexpr double kCheapWithin = 0.2;
 constexpr double kLeastCheap = 2.0;
 constexpr double kLeastBehindOfResting = 0.5;
 constexpr double kLongestRest = 0.5;  // seconds
-// What the program may lose beside one that works, unseen; and while that executes as much as the program does,
-// as caches that they share hold two of each page that one of them has written to.
+// What the program may lose beside one that works, unseen; and while that executes as much as the
+// program does, as caches that they share hold two of each page that one of them has written to.
 constexpr double kUnseen = 0.03;
 constexpr double kUnseenForByte = 0.02e-6;
 constexpr double kMostUnseenForBytes = 0.15;
@@ -43,7 +43,7 @@ constexpr double kBetweenShareOfResting = 1;
 constexpr double kLongestBetween = 0.05;
 constexpr double kMostHurry = 3;
 constexpr uint64_t kRemembered = 12;  // samples
-constexpr double kLookAgain = 0.05;  // seconds; at a shared core
+constexpr double kLookAgain = 0.05;   // seconds; at a shared core
 
 }  // namespace
 
@@ -91,8 +91,8 @@ double LaterSamples::between(const ReplicaState& replica) const {
 
 // The next one is cheaper than to keep up with the program.
 bool LaterSamples::takes_its_time(const ReplicaState& replica) const {
-  return replica.may_last &&
-         time_paying_for(replica.next_may_cost) < std::max(kLeastCheap, kCheapWithin * replica.elapsed);
+  return replica.may_last && time_paying_for(replica.next_may_cost) <
+                                 std::max(kLeastCheap, kCheapWithin * replica.elapsed);
 }
 
 // By the share of the budget that is for cheap forks.
@@ -137,14 +137,16 @@ std::optional<shadow::NextSample> LaterSamples::next(const ReplicaState& replica
   note_work(replica);
   note_recording(replica);
   const bool has_given_enough = has_lived(replica) || is_too_dear(replica.cost, replica.unspent);
-  const double rest =
-      has_given_enough ? replica.rest : std::max(rest_at_shared_core(replica), rest_between(replica));
+  const double rest = has_given_enough
+                          ? replica.rest
+                          : std::max(rest_at_shared_core(replica), rest_between(replica));
   if (rest > 0) return shadow::NextSample{.rest_s = rest};
   if (has_given_enough) return std::nullopt;
   works_ = true;
   last_age_ = replica.age;
   const double length = std::clamp(kSample * kRecording / recording_, kLeastSample, kSample);
-  return shadow::NextSample{.native_s = between(replica) * jitter(random_), .seconds = length * jitter(random_)};
+  return shadow::NextSample{.native_s = between(replica) * jitter(random_),
+                            .seconds = length * jitter(random_)};
 }
 
 }  // namespace shadowprof::sample

@@ -2,32 +2,33 @@
 //
 // How many samples one replica gives. When one is over the replica may go on natively and give
 // another of what the program does a little later: that costs no fork, only what the program copies
-// because the replica still has its pages. Most programs write to the same pages again and again, so
-// that becomes less the longer the replica lives, while a fork costs as much every time.
+// because the replica still has its pages. Most programs write to the same pages again and again,
+// so that becomes less the longer the replica lives, while a fork costs as much every time.
 //
-// So a replica goes on as long as what it has cost fits into what the budget has given up to now, or
-// what it gives in a second, or is no more than its fork. What it executes is what the program
-// executed since the fork, or will. It may last: between two samples it executes several times as long
-// natively as it records, the longer the farther it is behind the program. When it is far behind
-// nevertheless, and another fork costs no more than half of what is left of the budget, that takes its
-// place.
+// So a replica goes on as long as what it has cost fits into what the budget has given up to now,
+// or what it gives in a second, or is no more than its fork. What it executes is what the program
+// executed since the fork, or will. It may last: between two samples it executes several times as
+// long natively as it records, the longer the farther it is behind the program. When it is far
+// behind nevertheless, and another fork costs no more than half of what is left of the budget, that
+// takes its place.
 //
-// Where other forks are cheap, as the program writes to little memory, it takes its time: it rests between
-// its samples, executes only as much natively as it records, and falls behind until half of the budget has
-// paid for a fork. What the program loses by a replica that works is not all seen here. On the machines of
-// clouds that is up to 3 %: so it works for a third of the time at 1 %, and does not rest where 3 % are
-// allowed. And where both write to megabytes it is more, the farther the replica gets, as a cache that they
-// share holds these twice: 2 % for each.
+// Where other forks are cheap, as the program writes to little memory, it takes its time: it rests
+// between its samples, executes only as much natively as it records, and falls behind until half of
+// the budget has paid for a fork. What the program loses beside a replica that works cannot all be
+// seen, and is taken for 3 %: so that works for a third of the time at 1 %, and does not rest where
+// 3 % are allowed. Where they write to megabytes it is more, the more of the program the replica
+// executes, as a cache that they share holds these twice: that is taken for 2 % for each.
 //
 // A replica may last where the load allows one at all times, a busy core costs its neighbours less
-// than the budget, and the program is one thread of one process. Else it lives for a share of the time until the
-// next fork, and records most of it: of several threads or processes it follows only one.
+// than the budget, and the program is one thread of one process. Else it lives for a share of the
+// time until the next fork, and records most of it: of several threads or processes it follows only
+// one.
 //
-// Where it is only the neighbourhood that forbids to last, the first replica rests until that was looked
-// at again: a later fork of a program that has grown meanwhile may be too dear.
+// Where it is only the neighbourhood that forbids to last, the first replica rests until that was
+// looked at again: a later fork of a program that has grown meanwhile may be too dear.
 //
-// One that lasts rests, too, when its core turns out to be the program's (sample/shared_core.h): until it is
-// not, or what the program has lost since the replica went on fits into the budget.
+// One that lasts rests, too, when its core turns out to be the program's (sample/shared_core.h):
+// until it is not, or what the program has lost since the replica went on fits into the budget.
 //
 // Where code is new recording takes long, up to forty times as long as the program itself: samples
 // are shorter then, and the replica executes more of the program between two of them, for it is to
@@ -50,17 +51,17 @@ namespace shadowprof::sample {
 struct ReplicaState {
   double recorded = 0;  // its samples took so long
   double age = 0;
-  double cost = 0;      // to the program, up to now
-  double unspent = 0;   // of the budget up to now, without that
-  double executed = 0;  // of the program, by the replica
-  double used = 0;      // by the program since the fork
+  double cost = 0;           // to the program, up to now
+  double unspent = 0;        // of the budget up to now, without that
+  double executed = 0;       // of the program, by the replica
+  double used = 0;           // by the program since the fork
   double whole_run = 0;      // by the program, up to now
   double elapsed = 0;        // since profiling began
   double next_costs = 0;     // at most, if there is another fork
   double next_may_cost = 0;  // as it is expected
   double next_copies = 0;    // bytes that the program copies then, as is expected
   bool may_last = false;
-  double rest = 0;  // seconds, after which it may be allowed to; 0: it will not
+  double rest = 0;       // seconds, after which it may be allowed to; 0: it will not
   double slow_down = 0;  // of the program, by what the replica does; a share
   double behind() const { return std::max(0.0, used - executed); }
 };
@@ -101,10 +102,10 @@ class LaterSamples {
   double last_age_ = 0;
   double recorded_before_ = 0;
   bool works_ = true;
-  double worked_ = 0;      // seconds, up to when it stopped last
-  double executed_ = 0;    // of the program, then
+  double worked_ = 0;    // seconds, up to when it stopped last
+  double executed_ = 0;  // of the program, then
   double executed_before_ = 0;
-  double stopped_at_ = 0;  // its age then
+  double stopped_at_ = 0;     // its age then
   bool is_reckoned_ = false;  // what that has cost on a core that is the program's
   double paid_for_ = 0;       // at this age
   // Of all.
