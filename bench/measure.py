@@ -46,5 +46,11 @@ def accuracy(shadowprof, perfect, sampled, measures):
     return found
 
 
+def figures(path):
+    """What a profile says of the run as a whole: its rows may be many."""
+    profile = json.loads(path.read_text(encoding="utf-8"))
+    return {part: profile[part] for part in ("run", "overhead", "coverage")}
+
+
 def percent(value):
     return "-" if value is None else f"{100 * value:.1f}"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // What a program loses to a neighbour on another core that needs the same caches as often. One
-// process changes words of its memory at random; its neighbour does so in memory of its own, reads,
-// or needs none, in every other period of some milliseconds. A period with it is compared with the
-// two around it, as on a machine that others share the next minute is another one.
+// process changes words of its memory at random; its neighbour does so in memory of its own, or
+// reads, in every other period of some milliseconds. A period with it is compared with the two
+// around it, as on a machine that others share the next minute is another one.
 //
-// usage: neighbour MEGABYTES change|read|none MEGABYTES [SECONDS [PERIOD-MS]]
+// usage: neighbour MEGABYTES change|read MEGABYTES [SECONDS [PERIOD-MS]]
 #define _GNU_SOURCE
 #include <math.h>
 #include <sched.h>
@@ -83,17 +83,16 @@ static uint64_t period_at(double moment, double period) {
 }
 
 // It works in periods of even numbers.
-static void be_the_neighbour(const char* what, double megabytes, double period) {
+static void be_the_neighbour(int changes, double megabytes, double period) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   stay_on(1);
-  const int needs_memory = strcmp(what, "none") != 0;
-  struct Memory memory = make_memory(needs_memory ? megabytes : 0);
+  struct Memory memory = make_memory(megabytes);
   volatile uint64_t sum = 0;
   for (;;) {
     if (period_at(now(), period) % 2 == 1) {
       const struct timespec pause = {0, (long)(period * 1e8)};
       nanosleep(&pause, NULL);
-    } else if (strcmp(what, "change") == 0) {
+    } else if (changes) {
       change(&memory);
     } else {
       sum += read_words(&memory);
@@ -156,17 +155,20 @@ static void print(const struct Period* periods, size_t count, uint64_t first) {
 }
 
 int main(int argc, char** argv) {
-  const int is_known = argc >= 4 && (strcmp(argv[2], "change") == 0 ||
-                                     strcmp(argv[2], "read") == 0 || strcmp(argv[2], "none") == 0);
-  if (!is_known || argc > 6) {
-    fprintf(stderr, "usage: %s MEGABYTES change|read|none MEGABYTES [SECONDS [PERIOD-MS]]\n",
-            argv[0]);
-    return 2;
-  }
+  const int changes = argc >= 4 && strcmp(argv[2], "change") == 0;
+  const int reads = argc >= 4 && strcmp(argv[2], "read") == 0;
   const double seconds = argc > 4 ? atof(argv[4]) : 6;
   const double period = (argc > 5 ? atof(argv[5]) : 10) / 1000;
+  if ((!changes && !reads) || argc > 6 || seconds <= 0 || period <= 0) {
+    fprintf(stderr, "usage: %s MEGABYTES change|read MEGABYTES [SECONDS [PERIOD-MS]]\n", argv[0]);
+    return 2;
+  }
   const pid_t neighbour = fork();
-  if (neighbour == 0) be_the_neighbour(argv[2], atof(argv[3]), period);
+  if (neighbour < 0) {
+    perror("neighbour");
+    return 1;
+  }
+  if (neighbour == 0) be_the_neighbour(changes, atof(argv[3]), period);
   stay_on(0);
   struct Memory memory = make_memory(atof(argv[1]));
   const size_t count = (size_t)(seconds / period);

@@ -23,7 +23,6 @@ runs, it is given half of that as --max-overhead; what it estimates is printed a
 import argparse
 import contextlib
 import ctypes
-import json
 import math
 import os
 import pathlib
@@ -38,7 +37,7 @@ import tempfile
 import time
 
 import programs
-from measure import percent
+from measure import figures, percent
 
 ADDR_NO_RANDOMIZE = 0x0040000
 NO_SEEDS = {"PERL_HASH_SEED": "0", "PYTHONHASHSEED": "0"}
@@ -175,7 +174,7 @@ def take_turns(sampled, native, seconds, rng):
 
 
 def pair(command, run, report, turn, rng):
-    """(seconds of the native run, of the sampled one, the profile or nothing)."""
+    """(seconds of the native run, of the sampled one, the figures of its profile or nothing)."""
     with groups() as (first, second):
         sampled = Side(first, run, command)
         first.freeze()
@@ -183,7 +182,7 @@ def pair(command, run, report, turn, rng):
         take_turns(sampled, native, turn, rng)
         for side in sorted((sampled, native), key=lambda side: side.end is None):
             side.finish()  # first the one that has ended: shadowprof writes its profile alone
-        profile = json.loads(report.read_text(encoding="utf-8")) if run is not command else None
+        profile = figures(report) if run is not command else None
         start = sampled.end - profile["run"]["duration_s"] if profile else sampled.start
         return native.group.ran(native.start, native.end), sampled.group.ran(start, sampled.end), profile
 

@@ -13,7 +13,6 @@ least and the greatest of the edges. Samples, estimates and coverage are means, 
 """
 
 import argparse
-import json
 import math
 import os
 import pathlib
@@ -22,7 +21,7 @@ import sys
 import tempfile
 
 import programs
-from measure import accuracy, percent, seconds
+from measure import accuracy, figures, percent, seconds
 
 MEASURES = ("edges", "paths", "values", "call_pairs", "methods")
 
@@ -68,7 +67,7 @@ def main():
     parser.add_argument("--no-accuracy", action="store_true")
     options = parser.parse_args()
     print(f"{'program':<9} {'native':>7} {'overhead %':>20} {'after s':>7} {'est. %':>7} {'samples':>8} "
-          f"{'budget %':>8} {'cover %':>8} " + " ".join(f"{name:>10}" for name in MEASURES))
+          f"{'budget %':>8} {'cover %':>8} " + " ".join(f"{name:>10}" for name in MEASURES) + " [edges]")
     logs = []
     with tempfile.TemporaryDirectory(prefix="shadow-mode-") as name:
         folder = pathlib.Path(name)
@@ -79,7 +78,7 @@ def main():
                 natives.append(seconds(command))
                 whole = seconds([options.shadowprof, "run", "--mode", "shadow", "-q", "--profile", options.profile,
                                  *options.option, "-o", path, "--", *command])
-                profiles.append(json.loads(path.read_text(encoding="utf-8")))
+                profiles.append(figures(path))
                 rest.append(whole - profiles[-1]["run"]["duration_s"])
             ratios = [profile["run"]["duration_s"] / native - 1 for profile, native in zip(profiles, natives)]
             overhead = statistics.median(ratios)

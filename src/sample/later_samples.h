@@ -13,11 +13,12 @@
 // takes its place.
 //
 // Where other forks are cheap, as the program writes to little memory, it takes its time: it rests
-// between its samples, executes only as much natively as it records, and falls behind until half of
-// the budget has paid for a fork. What the program loses beside a replica that works cannot all be
-// seen, and is taken for 3 %: so that works for a third of the time at 1 %, and does not rest where
-// 3 % are allowed. Where they write to megabytes it is more, the more of the program the replica
-// executes, as a cache that they share holds these twice: that is taken for 2 % for each.
+// between its samples, executes natively for as long as it records (3 ms at least), and falls
+// behind until half of the budget has paid for a fork. What the program loses beside a replica that
+// works cannot all be seen, and is taken for 3 %: so that works for a third of the time at 1 %, and
+// does not rest where 3 % are allowed. Where they write to megabytes it is more, the more of the
+// program the replica executes, as a cache that they share holds these twice: that is taken for 2 %
+// for each.
 //
 // A replica may last where the load allows one at all times, a busy core costs its neighbours less
 // than the budget, and the program is one thread of one process. Else it lives for a share of the

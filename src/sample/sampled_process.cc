@@ -111,13 +111,11 @@ double SampledProcess::fork_cost(const shadow::FaultPrice& price) const {
          price.kept * account_.expected(marks_.pages);
 }
 
-double SampledProcess::next_fork_cost(const shadow::FaultPrice& price, double copied) const {
-  return kForkPerPage * static_cast<double>(marks_.pages) +
-         price.copied * account_.expected(marks_.pages, copied);
-}
-
-double SampledProcess::next_copies(double copied) const {
-  return static_cast<double>(limits::kPageBytes) * account_.expected(marks_.pages, copied);
+SampledProcess::NextFork SampledProcess::next_fork(const shadow::FaultPrice& price,
+                                                   double copied) const {
+  const double pages = account_.expected(marks_.pages, copied);
+  return {kForkPerPage * static_cast<double>(marks_.pages) + price.copied * pages,
+          static_cast<double>(limits::kPageBytes) * pages};
 }
 
 double SampledProcess::most_fork_cost(const shadow::FaultPrice& price) const {

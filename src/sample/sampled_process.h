@@ -66,10 +66,13 @@ class SampledProcess {
   // What a fork will cost it, in seconds, as it was last looked at: its page tables are copied, and it
   // faults on pages that it writes to later. With huge pages it is less.
   double fork_cost(const shadow::FaultPrice& price) const;
-  // The same of another one, after the one for which it has copied so many pages up to now.
-  double next_fork_cost(const shadow::FaultPrice& price, double copied) const;
-  // Bytes of which it makes the program have copies of its own.
-  double next_copies(double copied) const;
+  // The same of another one, after the one for which it has copied so many pages up to now; and the
+  // bytes that it copies for it.
+  struct NextFork {
+    double cost = 0;
+    double bytes = 0;
+  };
+  NextFork next_fork(const shadow::FaultPrice& price, double copied) const;
   // If it writes to all of its pages while the replica lives.
   double most_fork_cost(const shadow::FaultPrice& price) const;
   struct Interpreted {

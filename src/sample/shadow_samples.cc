@@ -448,8 +448,9 @@ ReplicaState ShadowRun::state_of(const Sample& sample) {
     replica.rest = std::max(kLeastRest, looks_at_neighbours_ - now);
   }
   replica.next_costs = program.most_fork_cost(price_);
-  replica.next_may_cost = program.next_fork_cost(price_, copied);
-  replica.next_copies = program.next_copies(copied);
+  const SampledProcess::NextFork next = program.next_fork(price_, copied);
+  replica.next_may_cost = next.cost;
+  replica.next_copies = next.bytes;
   return replica;
 }
 

@@ -197,8 +197,8 @@ TEST_CASE("one on the program's core goes on as soon as it is on another") {
   CHECK(later.next(state)->native_s > 0);
 }
 
-// Of a replica whose samples take 10 ms, and that is cheap to replace: for which shares of 200 samples' time it
-// works, and executes.
+// Of a replica whose samples take 10 ms: for which share of the time it works, and what it executes of
+// the program in a second.
 struct Pace {
   double works = 0;
   double executes = 0;
@@ -253,7 +253,7 @@ TEST_CASE("it executes the less of a program the more that writes to") {
   CHECK(found.works > 0.05);
 }
 
-TEST_CASE("what is cheap to replace is known by the budget that time has given, not by how long the program ran") {
+TEST_CASE("what is cheap to replace is known by the time that has given the budget") {
   LaterSamples later = begun();
   ReplicaState state = of_age(1);
   state.next_may_cost = 0.05;
