@@ -34,16 +34,20 @@ constexpr double kMostUnseenForBytes = 0.15;
 // Seconds of the program's.
 constexpr double kSample = 0.001;
 constexpr double kLeastSample = 0.00025;
+constexpr double kSampleOfLasting = 0.0002;
+constexpr double kLeastSampleOfLasting = 0.0001;
 constexpr double kLeastBetween = 0.003;
+constexpr double kLongestBetween = 0.08;
+constexpr double kLongestBetweenOfResting = 0.05;
 // In seconds of the replica's: where samples take longer, they are shorter and further apart.
 constexpr double kRecording = 0.01;
 constexpr double kBetweenShare = 0.25;
-constexpr double kBetweenShareOfLasting = 3;
-constexpr double kBetweenShareOfResting = 1;
-constexpr double kLongestBetween = 0.05;
-constexpr double kMostHurry = 3;
-constexpr uint64_t kRemembered = 12;  // samples
-constexpr double kLookAgain = 0.05;   // seconds; at a shared core
+// Of its time, that one that lasts may lose.
+constexpr double kMayLose = 0.2;
+// Samples: what recording takes goes by a few, what is lost by many.
+constexpr uint64_t kRemembered = 12;
+constexpr uint64_t kRememberedLosses = 200;
+constexpr double kLookAgain = 0.05;  // seconds; at a shared core
 
 }  // namespace
 
@@ -81,12 +85,14 @@ bool LaterSamples::has_lived(const ReplicaState& replica) const {
 double LaterSamples::between(const ReplicaState& replica) const {
   if (!replica.may_last) return std::max(kLeastBetween, kBetweenShare * recording_);
   if (would_rest(replica.slow_down)) return kLeastBetween;
-  const bool takes_time = takes_its_time(replica);
-  const double share = takes_time ? kBetweenShareOfResting : kBetweenShareOfLasting;
-  const double usual = std::min(kLongestBetween, share * recording_);
-  if (takes_time) return std::max(kLeastBetween, usual);
-  const double hurry = replica.behind() / std::max(1e-9, kBehindShare * replica.whole_run);
-  return std::max(kLeastBetween, usual * std::clamp(hurry, 1.0, kMostHurry));
+  return takes_its_time(replica) ? std::clamp(recording_, kLeastBetween, kLongestBetweenOfResting)
+                                 : std::clamp(lost_ / kMayLose, kLeastBetween, kLongestBetween);
+}
+
+double LaterSamples::length(const ReplicaState& replica) const {
+  const double least = replica.may_last ? kLeastSampleOfLasting : kLeastSample;
+  const double most = replica.may_last ? kSampleOfLasting : kSample;
+  return std::clamp(most * kRecording / recording_, least, most);
 }
 
 // The next one is cheaper than to keep up with the program.
@@ -131,6 +137,7 @@ void LaterSamples::note_recording(const ReplicaState& replica) {
   if (recording <= 0) return;
   samples_++;
   recording_ += (recording - recording_) / static_cast<double>(std::min(samples_, kRemembered));
+  lost_ += (worked_ - executed_ - lost_) / static_cast<double>(std::min(samples_, kRememberedLosses));
 }
 
 std::optional<shadow::NextSample> LaterSamples::next(const ReplicaState& replica) {
@@ -144,9 +151,8 @@ std::optional<shadow::NextSample> LaterSamples::next(const ReplicaState& replica
   if (has_given_enough) return std::nullopt;
   works_ = true;
   last_age_ = replica.age;
-  const double length = std::clamp(kSample * kRecording / recording_, kLeastSample, kSample);
   return shadow::NextSample{.native_s = between(replica) * jitter(random_),
-                            .seconds = length * jitter(random_)};
+                            .seconds = length(replica) * jitter(random_)};
 }
 
 }  // namespace shadowprof::sample

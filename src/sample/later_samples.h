@@ -7,10 +7,13 @@
 //
 // So a replica goes on as long as what it has cost fits into what the budget has given up to now,
 // or what it gives in a second, or is no more than its fork. What it executes is what the program
-// executed since the fork, or will. It may last: between two samples it executes several times as
-// long natively as it records, the longer the farther it is behind the program. When it is far
-// behind nevertheless, and another fork costs no more than half of what is left of the budget, that
-// takes its place.
+// executed since the fork, or will. It may last, as long as it keeps up. It has a core of its own at
+// best, on which it would execute as much of the program as that does, were it not for the samples and
+// for all that we do about them there. So samples are short, and as far apart as it takes for the
+// replica to lose no more than a fifth of its time: what it has not executed when the program ends
+// nobody has seen. They are no closer together where the program's code is cheap to record for a
+// while, for there would be more of them than of the rest. When it is far behind nevertheless, and
+// another fork costs no more than half of what is left of the budget, that takes its place.
 //
 // Where other forks are cheap, as the program writes to little memory, it takes its time: it rests
 // between its samples, executes natively for as long as it records (3 ms at least), and falls
@@ -92,6 +95,7 @@ class LaterSamples {
   bool takes_its_time(const ReplicaState& replica) const;
   double time_paying_for(double cost) const;
   double between(const ReplicaState& replica) const;
+  double length(const ReplicaState& replica) const;
   double rest_at_shared_core(const ReplicaState& replica);
   double rest_between(const ReplicaState& replica) const;
 
@@ -112,6 +116,7 @@ class LaterSamples {
   // Of all.
   uint64_t samples_ = 0;
   double recording_ = 0;  // seconds that one takes
+  double lost_ = 0;       // and that a replica works without executing its program, from one to the next
   double loss_ = 0;
 };
 

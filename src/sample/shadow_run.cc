@@ -27,6 +27,9 @@ constexpr double kPatience = 0.1;
 constexpr double kPollForMemory = 0.002;
 // What replicas cost, and whether they have a core. In so long a program copies 2,500 pages.
 constexpr double kCheck = 0.005;
+// Of one that has lived for so long: it has cost what it costs, but for what its program does anew.
+constexpr double kOld = 0.25;
+constexpr double kCheckOld = 0.01;
 // Of the budget, that looks at where the program is may take. Before the first one it is loaded.
 constexpr double kLookShare = 0.1;
 constexpr double kFirstLook = 0.005;
@@ -286,10 +289,16 @@ bool ShadowRun::is_too_dear(const Sample& sample) const {
          later_.is_too_dear(cost_of_pages(*sample.program), governor_.unspent(elapsed()));
 }
 
+bool ShadowRun::all_are_old() const {
+  return std::ranges::all_of(samples_, [now = elapsed()](const Sample& sample) {
+    return now > sample.forked_at + kOld;
+  });
+}
+
 void ShadowRun::look_after_replicas() {
   uint64_t taken = options_.max_memory != 0 && !samples_.empty() ? own_memory() : 0;
   const bool checks = elapsed() >= checks_at_;
-  if (checks) checks_at_ = elapsed() + kCheck;
+  if (checks) checks_at_ = elapsed() + (all_are_old() ? kCheckOld : kCheck);
   for (size_t i = 0; i < samples_.size();) {
     Sample& sample = samples_[i];
     shadow::Execution& executor = *sample.executor;

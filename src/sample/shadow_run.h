@@ -158,6 +158,7 @@ class ShadowRun {
   double cost_of_pages(SampledProcess& program) const;
   bool is_too_dear(const Sample& sample) const;
   bool all_rest() const;
+  bool all_are_old() const;
   bool has_room() const { return samples_.size() < crowding_.shadows(); }
   void wait_until(double moment);
   void end_replicas();

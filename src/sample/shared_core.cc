@@ -20,6 +20,9 @@ constexpr int kTries = 3;
 constexpr int kTriesStandingStill = 4;  // the other core needs some of that to fall asleep
 // Clock rates change by less.
 constexpr double kShared = 1.25;
+// Seconds after which cores that were apart are looked at again. A look takes a tenth of a millisecond of the
+// replica's core.
+constexpr double kLookAgain = 0.03;
 // Of the budget, what stops may take.
 constexpr double kShareOfBudget = 0.1;
 
@@ -51,10 +54,15 @@ double time_work(int tries) {
 
 }  // namespace
 
+void SharedCore::is_apart(double now) {
+  slow_down_ = 0;
+  next_look_ = now + kLookAgain;
+}
+
 bool SharedCore::ran(double seconds, double now) {
   if (seconds < kShared * still_) {
     still_ = std::min(still_, seconds);
-    slow_down_ = 0;
+    is_apart(now);
     return true;
   }
   return now < next_stop_;
@@ -63,10 +71,12 @@ bool SharedCore::ran(double seconds, double now) {
 void SharedCore::stood_still(double still, double beside, double pause, double now) {
   still_ = still;
   next_stop_ = now + pause / (kShareOfBudget * max_overhead_);
-  slow_down_ = beside < kShared * still ? 0 : std::min(beside / still - 1, kMost);
+  if (beside < kShared * still) return is_apart(now);
+  slow_down_ = std::min(beside / still - 1, kMost);
 }
 
 double look_at_core(SharedCore& core, Tid replica, SampledProcess& program, double now) {
+  if (now < core.next_look()) return 0;
   const Tid pid = program.program().pid();
   const auto here = kernel::read_thread_stat(replica, replica);
   const auto there = kernel::read_thread_stat(pid, pid);
@@ -74,7 +84,7 @@ double look_at_core(SharedCore& core, Tid replica, SampledProcess& program, doub
   const bool can_tell = here && there && here->processor >= 0 && here->processor != there->processor &&
                         OwnCores::stay_on(static_cast<size_t>(here->processor));
   if (!can_tell) {
-    core.is_apart();
+    core.is_apart(now);
     return 0;
   }
   const double before = time_work(kTries);
@@ -82,7 +92,7 @@ double look_at_core(SharedCore& core, Tid replica, SampledProcess& program, doub
   double still = 0;
   const auto pause = program.hold([&](shadow::Pause&) { still = time_work(kTriesStandingStill); });
   if (!pause) {
-    core.is_apart();
+    core.is_apart(now);
     return 0;
   }
   const double beside = std::min(before, time_work(kTries));

@@ -29,19 +29,22 @@ class SharedCore {
   // By what share the program takes longer because a replica works, as far as it was looked at; 0: not.
   double slow_down() const { return slow_down_; }
 
+  // There is nothing to find out before.
+  double next_look() const { return next_look_; }
   // Work took so many seconds beside the program. True: no need for it to stand still.
   bool ran(double seconds, double now);
   // It took so many while the program stood still, and so many before or after that, whichever is less; the program
   // stood still for `pause` seconds.
   void stood_still(double still, double beside, double pause, double now);
   // The program does not run, or is where the replica is: nothing is shared.
-  void is_apart() { slow_down_ = 0; }
+  void is_apart(double now);
 
  private:
   double max_overhead_;
   double still_ = 0;  // seconds that work takes here if the program stands still; 0: not known
   double slow_down_ = 0;
   double next_stop_ = 0;
+  double next_look_ = 0;
 };
 
 // Where `replica` ran last. Takes this thread less than a tenth of a millisecond; the answer is how long the program

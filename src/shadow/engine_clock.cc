@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "shadow/engine_clock.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -38,6 +40,14 @@ ProcessorTime processor_time_of(Tid tid) {
   return {1e-9 * static_cast<double>(times->used), 1e-9 * static_cast<double>(times->waited)};
 }
 
+double processor_seconds_of(Tid process) {
+  clockid_t clock{};
+  timespec used{};
+  if (::clock_getcpuclockid(process.value, &clock) != 0 || ::clock_gettime(clock, &used) != 0)
+    return processor_time_of(process).used;
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
 EngineClock::Counts EngineClock::now() const {
   Counts counts;
   if (const auto stat = kernel::read_process_stat(replica_)) counts.faults = stat->minor_faults;
@@ -49,7 +59,7 @@ void EngineClock::start(Tid replica, const FaultPrice& price, const Work& work) 
   replica_ = replica;
   work_before_ = work;
   price_ = price;
-  used_before_ = processor_time_of(replica).used;
+  used_before_ = processor_seconds_of(replica);
   before_ = now();
   started_ = Clock::now();
 }

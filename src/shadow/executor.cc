@@ -146,15 +146,16 @@ void Executor::look_at_clock() {
 
 // Of the program, since the clock was started; else it is looked at again.
 bool Executor::has_run_for(double seconds) {
-  double left = seconds - clock_.seconds_at_most(processor_now().used, work());
-  if (left <= 0) left = seconds - guest_time();
-  if (left > 0) deadline_.start(std::max(left, kLeastWait));
+  const double used = processor_seconds_of(tid());
+  double left = seconds - clock_.seconds_at_most(used, work());
+  if (left <= 0) left = seconds - clock_.seconds(used, work());
+  if (left > 0) deadline_.start(std::max({left, kLeastWait, kWaitShare * clock_.since_start()}));
   return left <= 0;
 }
 
 // Of the present sample, or of what follows it natively, up to now or its end.
 double Executor::guest_time() const {
-  return clock_.seconds(ending_ ? processor_.used : processor_now().used, work());
+  return clock_.seconds(ending_ ? processor_.used : processor_seconds_of(tid()), work());
 }
 
 double Executor::next_idle() const {

@@ -149,6 +149,8 @@ class Executor : public Execution {
   // The replica's clock is slower than the wall's: who waits for what is left of a sample, and again
   // for what is left then, would look all the time, and take the processor that the replica needs.
   static constexpr double kLeastWait = 0.0002;
+  // Of the time that it took up to now: where code is new the replica is a hundred times as slow.
+  static constexpr double kWaitShare = 0.03;
   EngineClock clock_;
   Deadline deadline_;
   Placement placement_;

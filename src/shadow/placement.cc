@@ -55,7 +55,7 @@ void Placement::start(Tid replica, Tid beside) {
   beside_ = beside;
   if (CPU_COUNT(&all_cores()) < 2) return;
   if (const auto stat = kernel::read_thread_stat(beside, beside)) avoid(stat->processor, kNone);
-  used_before_ = processor_time_of(replica_).used;
+  used_before_ = processor_seconds_of(replica_);
   next_.start(kInterval);
 }
 
@@ -63,7 +63,7 @@ void Placement::start(Tid replica, Tid beside) {
 void Placement::look() {
   if (!next_.is_due()) return;
   next_.start(kInterval);
-  const double used = processor_time_of(replica_).used;
+  const double used = processor_seconds_of(replica_);
   const bool has_run = used - std::exchange(used_before_, used) > kLeastShare * kInterval;
   int stuck = kNone;
   if (!has_run) {

@@ -75,7 +75,7 @@ TEST_CASE("the program stands still for a small part of the budget") {
 TEST_CASE("a program that sleeps shares nothing") {
   SharedCore core = apart();
   CHECK_FALSE(core.ran(kSlow, 5));
-  core.is_apart();
+  core.is_apart(5);
   CHECK(core.slow_down() == 0);
 }
 
