@@ -179,6 +179,11 @@ double Governor::seconds_until_affordable(double cost, double now) const {
   return std::max(0.0, paid_at - (alone <= kLent ? kLent : 0) - now);
 }
 
+void Governor::replace(double now) {
+  if (options_.frequency > 0) return;
+  next_ = std::min(next_, std::max(now, cost() / options_.max_overhead + options_.delay));
+}
+
 void Governor::missed(double now, double longest) {
   const double wait = std::min(longest, kFirstRetry * (1u << std::min(missed_in_a_row_, 8u)));
   missed_in_a_row_++;

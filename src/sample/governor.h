@@ -86,6 +86,8 @@ class Governor {
     return std::max(0.0, options_.max_overhead * (now - options_.delay) - cost());
   }
   void wait(double until) { next_ = std::max(next_, until); }
+  // The sample that has ended makes room for another one, which the budget bears now.
+  void replace(double now);
   // Samples are needed so many times less often than the budget allows (convergence.h); at least 1.
   void set_patience(double factor) { patience_ = factor; }
   // Of a sample that begins now, in seconds.

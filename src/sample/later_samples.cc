@@ -34,8 +34,9 @@ constexpr double kMostUnseenForBytes = 0.15;
 // Seconds of the program's.
 constexpr double kSample = 0.001;
 constexpr double kLeastSample = 0.00025;
-constexpr double kSampleOfLasting = 0.0002;
-constexpr double kLeastSampleOfLasting = 0.0001;
+constexpr double kSampleOfLasting = 0.0005;
+constexpr double kSampleOfResting = 0.0002;
+constexpr double kLeastSampleOfResting = 0.0001;
 constexpr double kLeastBetween = 0.003;
 constexpr double kLongestBetween = 0.08;
 constexpr double kLongestBetweenOfResting = 0.05;
@@ -58,6 +59,7 @@ void LaterSamples::begin(double pause) {
   pause_ = pause;
   last_age_ = recorded_before_ = executed_before_ = 0;
   works_ = true;
+  is_replaced_ = false;
 }
 
 bool LaterSamples::may_last(double neighbour_cost) const {
@@ -72,14 +74,17 @@ bool LaterSamples::is_too_dear(double cost, double unspent) const {
   return cost > std::max({pause_, max_overhead_ * kBudgetOf, unspent});
 }
 
-bool LaterSamples::has_lived(const ReplicaState& replica) const {
+bool LaterSamples::has_lived(const ReplicaState& replica) {
   const double stands_for = (pause_ + replica.cost) / max_overhead_;
   if (!replica.may_last) return replica.age > std::min(kLongest, load_ * stands_for);
   const bool takes_time = takes_its_time(replica);
   const double costs = takes_time ? replica.next_may_cost : replica.next_costs;
   const double most = takes_time ? std::max(kLeastBehindOfResting, time_paying_for(costs))
                                  : std::max(kLeastBehind, kBehindShare * replica.whole_run);
-  return replica.behind() > most && costs < kNextShare * (replica.unspent - replica.cost);
+  const bool makes_room =
+      replica.behind() > most && costs < kNextShare * (replica.unspent - replica.cost);
+  is_replaced_ = makes_room && !takes_time;
+  return makes_room;
 }
 
 double LaterSamples::between(const ReplicaState& replica) const {
@@ -90,8 +95,10 @@ double LaterSamples::between(const ReplicaState& replica) const {
 }
 
 double LaterSamples::length(const ReplicaState& replica) const {
-  const double least = replica.may_last ? kLeastSampleOfLasting : kLeastSample;
-  const double most = replica.may_last ? kSampleOfLasting : kSample;
+  const bool takes_time = takes_its_time(replica);
+  if (replica.may_last && !takes_time) return kSampleOfLasting;
+  const double least = takes_time ? kLeastSampleOfResting : kLeastSample;
+  const double most = takes_time ? kSampleOfResting : kSample;
   return std::clamp(most * kRecording / recording_, least, most);
 }
 

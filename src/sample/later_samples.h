@@ -9,11 +9,14 @@
 // or what it gives in a second, or is no more than its fork. What it executes is what the program
 // executed since the fork, or will. It may last, as long as it keeps up. It has a core of its own at
 // best, on which it would execute as much of the program as that does, were it not for the samples and
-// for all that we do about them there. So samples are short, and as far apart as it takes for the
-// replica to lose no more than a fifth of its time: what it has not executed when the program ends
-// nobody has seen. They are no closer together where the program's code is cheap to record for a
+// for all that we do about them there. So samples are as far apart as it takes for the replica to
+// lose no more than a fifth of its time: what it has not executed when the program ends nobody has
+// seen. They are half a millisecond long. To a large program's many moments longer ones would do as
+// well (code that is new makes most of their cost, and of that four times as long a sample meets 1.6
+// times as much), to one that does the same for long shorter ones. They are no closer together where the program's code is cheap to record for a
 // while, for there would be more of them than of the rest. When it is far behind nevertheless, and
-// another fork costs no more than half of what is left of the budget, that takes its place.
+// another fork costs no more than half of what is left of the budget, that takes its place, at once: it may
+// be dearer soon.
 //
 // Where other forks are cheap, as the program writes to little memory, it takes its time: it rests
 // between its samples, executes natively for as long as it records (3 ms at least), and falls
@@ -35,7 +38,7 @@
 // until it is not, or what the program has lost since the replica went on fits into the budget.
 //
 // Where code is new recording takes long, up to forty times as long as the program itself: samples
-// are shorter then, and the replica executes more of the program between two of them, for it is to
+// of replicas that do not follow their program are shorter then, and the replica executes more of the program between two of them, for it is to
 // get about nevertheless. That goes by the last dozen samples, not by the last one: of code that is
 // slow to record there would be fewer.
 #pragma once
@@ -85,13 +88,15 @@ class LaterSamples {
   bool is_too_dear(double cost, double unspent) const;
   // Nothing: it has given enough.
   std::optional<shadow::NextSample> next(const ReplicaState& replica);
+  // The replica that has given enough makes room for another one, at once: a fork may soon be too dear.
+  bool is_replaced() const { return is_replaced_; }
   // Seconds that the program has lost since the last call because their core was one.
   double take_loss() { return std::exchange(loss_, 0); }
 
  private:
   void note_work(const ReplicaState& replica);
   void note_recording(const ReplicaState& replica);
-  bool has_lived(const ReplicaState& replica) const;
+  bool has_lived(const ReplicaState& replica);
   bool takes_its_time(const ReplicaState& replica) const;
   double time_paying_for(double cost) const;
   double between(const ReplicaState& replica) const;
@@ -113,6 +118,7 @@ class LaterSamples {
   double stopped_at_ = 0;     // its age then
   bool is_reckoned_ = false;  // what that has cost on a core that is the program's
   double paid_for_ = 0;       // at this age
+  bool is_replaced_ = false;
   // Of all.
   uint64_t samples_ = 0;
   double recording_ = 0;  // seconds that one takes

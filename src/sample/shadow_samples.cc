@@ -364,6 +364,7 @@ void ShadowRun::finish(Sample& sample) {
     governor_.set_patience(convergence_.patience());
   }
   governor_.sampled(now, sample.cost);
+  if (later_.is_replaced()) governor_.replace(now);
 }
 
 // It has not waited for the program while it waited for us.

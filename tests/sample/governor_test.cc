@@ -70,6 +70,17 @@ TEST_CASE(
   CHECK(governor.next_sample() > 5.5);
 }
 
+TEST_CASE("a sample that makes room for another one is followed by that at once, if it is paid for") {
+  Governor governor({}, {});
+  governor.sampled(2, {0.015, 1.9, 0});
+  CHECK(governor.next_sample() > 2.1);
+  governor.replace(2);
+  CHECK(governor.next_sample() == 2);
+  governor.sampled(2.1, {0.015, 0.1, 0});
+  governor.replace(2.1);
+  CHECK(governor.next_sample() == doctest::Approx(3));
+}
+
 TEST_CASE("what may be dear has to be paid for first, and what may not is lent") {
   Governor governor({}, {});
   CHECK(governor.seconds_until_affordable(0.05, 0) == 0);

@@ -71,12 +71,12 @@ TEST_CASE("a budget that pays for many forks needs no later samples of such a re
   CHECK(live(later, 0.001, 0.003, 0).samples == 1);
 }
 
-TEST_CASE("where recording takes long, samples are shorter and further apart") {
+TEST_CASE("where recording takes long, samples of one that may not last are shorter and further apart") {
   LaterSamples quick(budget_of(0.01, 1)), slow(budget_of(0.01, 1));
   quick.begin(0.01);
   slow.begin(0.01);
   ReplicaState state = of_age(0.003);
-  state.executed = 0.001;
+  state.may_last = false;
   const auto short_gap = quick.next(state);
   state.age = state.recorded = 0.1;
   const auto long_gap = slow.next(state);
@@ -115,6 +115,16 @@ TEST_CASE("one that lasts loses little of its time, whatever its samples take") 
   CHECK(lose(later, state, 0.01, 500) < 0.25);
 }
 
+TEST_CASE("they are of one length") {
+  LaterSamples quick = begun(), slow = begun();
+  ReplicaState state = of_age(0.003);
+  const double seconds = quick.next(state)->seconds;
+  state.age = state.recorded = 0.1;
+  const double other = slow.next(state)->seconds;
+  CHECK(other < 2 * seconds);
+  CHECK(other > 0.5 * seconds);
+}
+
 TEST_CASE("samples of one that lasts are no closer together where they are cheap for a while") {
   LaterSamples later = begun();
   ReplicaState state = of_age(0);
@@ -142,10 +152,13 @@ TEST_CASE("one that is far behind the program makes room for another, if that is
   state.executed = 80;
   state.next_costs = 0.2;
   CHECK(later.next(state));
+  CHECK_FALSE(later.is_replaced());
   state.unspent = 0.5;
   CHECK_FALSE(later.next(state));
+  CHECK(later.is_replaced());
   state.executed = 97;
   CHECK(later.next(state));
+  CHECK_FALSE(later.is_replaced());
 }
 
 TEST_CASE("one that the neighbourhood alone forbids to last rests until that was looked at again") {
@@ -298,8 +311,11 @@ TEST_CASE("where more is allowed there is no need to rest") {
 }
 
 TEST_CASE("one that is cut short between two samples has not recorded") {
-  LaterSamples later = begun(), other = begun();
+  LaterSamples later(budget_of(0.01, 1)), other(budget_of(0.01, 1));
+  later.begin(0.01);
+  other.begin(0.01);
   ReplicaState state = of_age(0.02);
+  state.may_last = false;
   REQUIRE(later.next(state));
   REQUIRE(other.next(state));
   state.age += 0.2;  // of rest, mostly
