@@ -8,15 +8,15 @@
 // So a replica goes on as long as what it has cost fits into what the budget has given up to now,
 // or what it gives in a second, or is no more than its fork. What it executes is what the program
 // executed since the fork, or will. It may last, as long as it keeps up. It has a core of its own at
-// best, on which it would execute as much of the program as that does, were it not for the samples and
-// for all that we do about them there. So samples are as far apart as it takes for the replica to
-// lose no more than a fifth of its time: what it has not executed when the program ends nobody has
-// seen. They are half a millisecond long. To a large program's many moments longer ones would do as
-// well (code that is new makes most of their cost, and of that four times as long a sample meets 1.6
-// times as much), to one that does the same for long shorter ones. They are no closer together where the program's code is cheap to record for a
-// while, for there would be more of them than of the rest. When it is far behind nevertheless, and
-// another fork costs no more than half of what is left of the budget, that takes its place, at once: it may
-// be dearer soon.
+// best, on which it would execute as much of the program as that does, were it not for the samples
+// and for all that we do about them there. So samples are as far apart as it takes for the replica
+// to lose no more than a fifth of its time: what it has not executed when the program ends nobody
+// has seen. They are no closer together where the program's code is cheap to record for a while, for
+// there would be more of them than of the rest. And they are half a millisecond long: of a large
+// program longer ones would say as much (most of what they cost is code that is new, and of that
+// four times as long a sample meets 1.6 times as much), of one that does the same for long shorter
+// ones. When the replica is far behind nevertheless, and another fork costs no more than half of what
+// is left of the budget, that takes its place, at once: it may be dearer soon.
 //
 // Where other forks are cheap, as the program writes to little memory, it takes its time: it rests
 // between its samples, executes natively for as long as it records (3 ms at least), and falls
@@ -37,10 +37,10 @@
 // One that lasts rests, too, when its core turns out to be the program's (sample/shared_core.h):
 // until it is not, or what the program has lost since the replica went on fits into the budget.
 //
-// Where code is new recording takes long, up to forty times as long as the program itself: samples
-// of replicas that do not follow their program are shorter then, and the replica executes more of the program between two of them, for it is to
-// get about nevertheless. That goes by the last dozen samples, not by the last one: of code that is
-// slow to record there would be fewer.
+// Where code is new recording takes long, up to forty times as long as the program itself. Replicas
+// that do not follow their program take shorter samples then, and execute more of it between two of
+// them, for they are to get about nevertheless. That goes by the last dozen samples, not by the last
+// one: of code that is slow to record there would be fewer.
 #pragma once
 
 #include <algorithm>
