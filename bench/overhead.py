@@ -40,7 +40,6 @@ import programs
 from measure import figures, percent
 
 ADDR_NO_RANDOMIZE = 0x0040000
-NO_SEEDS = {"PERL_HASH_SEED": "0", "PYTHONHASHSEED": "0"}
 LIBC = ctypes.CDLL(None)
 
 
@@ -78,7 +77,6 @@ class Group:
 
         return subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                env={**os.environ, **NO_SEEDS},
                                 preexec_fn=prepare)  # pylint: disable=subprocess-popen-preexec-fn
 
     def ran(self, start, end):
@@ -196,7 +194,7 @@ def main():
     parser.add_argument("shadowprof")
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--only", default="")
-    parser.add_argument("--scale", type=float, default=7, help="of the work of all but cc1plus")
+    parser.add_argument("--scale", type=float, default=7, help="of the work")
     parser.add_argument("--profile", default="edge,call")
     parser.add_argument("--turn", type=float, default=0.1, help="seconds")
     parser.add_argument("--budget", type=float, default=1, help="percent")
