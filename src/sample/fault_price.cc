@@ -11,6 +11,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "base/limits.h"
@@ -19,13 +20,21 @@
 namespace shadowprof::sample {
 namespace {
 
-constexpr size_t kPages = 512;
+constexpr size_t kPages = 128;
 constexpr size_t kBatch = 16;
 constexpr size_t kBytes = kPages * limits::kPageBytes;
 // Between a page and the next.
 constexpr int kReads = 50;
+// Each is measured so often, and in the middle.
+constexpr int kRounds = 5;
 // Even if nothing could be told from what the rest takes.
 constexpr double kLeast = 1e-7;
+
+template <size_t N>
+double median(std::array<double, N> values) {
+  std::ranges::nth_element(values, values.begin() + N / 2);
+  return values[N / 2];
+}
 
 // Written to as a program does it, here and there and while it works on something else: a fault takes
 // a third longer then than in a loop of nothing but faults, as it has displaced what is needed next.
@@ -53,13 +62,11 @@ class Pages {
       batch = spent.count() / kBatch;
     }
     bytes()[0] = static_cast<uint8_t>(random_);  // so that it is worked out
-    auto* const middle = seconds.begin() + seconds.size() / 2;
-    std::nth_element(seconds.begin(), middle, seconds.end());
-    return *middle;
+    return median(seconds);
   }
 
  private:
-  static constexpr size_t kStride = 197;  // odd, so that all of the pages have their turn
+  static constexpr size_t kStride = 49;  // odd, so that all of the pages have their turn
 
   volatile uint8_t* bytes() { return static_cast<volatile uint8_t*>(memory_); }
   void use(size_t page) {
@@ -75,9 +82,16 @@ class Pages {
   uint64_t random_ = 1;
 };
 
-void measure_shared_with_child(shadow::FaultPrice& price) {
+// Seconds for a page that a child has, too.
+struct SharedPages {
+  double copied = 0;  // while it lives
+  double kept = 0;    // when it is gone
+};
+
+// Nothing where it cannot be measured.
+std::optional<SharedPages> measure_shared_with_child() {
   Pages pages(MAP_PRIVATE | MAP_ANONYMOUS, -1);
-  if (!pages.exist()) return;
+  if (!pages.exist()) return std::nullopt;
   pages.use_all();
   const double usual = pages.use_all();
   const pid_t child = ::fork();
@@ -86,33 +100,43 @@ void measure_shared_with_child(shadow::FaultPrice& price) {
     ::pause();
     ::_exit(0);
   }
-  if (child < 0) return;
-  price.copied = std::max(kLeast, pages.use_all() - usual);
+  if (child < 0) return std::nullopt;
+  const double copied = pages.use_all() - usual;
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
   const pid_t short_lived = ::fork();
   if (short_lived == 0) ::_exit(0);
   if (short_lived > 0) ::waitpid(short_lived, nullptr, 0);
-  price.kept = std::clamp(pages.use_all() - usual, kLeast, price.copied);
+  return SharedPages{copied, pages.use_all() - usual};
 }
 
 // As replicas map the trace buffers, whose pages exist.
-void measure_mapped(shadow::FaultPrice& price) {
+std::optional<double> measure_mapped() {
   const UniqueFd memory(::memfd_create("pages", MFD_CLOEXEC));
-  if (!memory.valid() || ::ftruncate(memory.get(), kBytes) != 0) return;
+  if (!memory.valid() || ::ftruncate(memory.get(), kBytes) != 0) return std::nullopt;
   Pages first(MAP_SHARED, memory.get()), second(MAP_SHARED, memory.get());
-  if (!first.exist() || !second.exist()) return;
+  if (!first.exist() || !second.exist()) return std::nullopt;
   first.use_all();
-  price.mapped = second.use_all();
-  price.mapped = std::max(kLeast, price.mapped - second.use_all());
+  const double mapped = second.use_all();
+  return mapped - second.use_all();
 }
 
 }  // namespace
 
 shadow::FaultPrice measure_faults() {
+  std::array<double, kRounds> copied{}, kept{}, mapped{};
+  for (size_t round = 0; round < kRounds; round++) {
+    const auto shared = measure_shared_with_child();
+    const auto of_file = measure_mapped();
+    if (!shared || !of_file) return {};
+    copied[round] = shared->copied;
+    kept[round] = shared->kept;
+    mapped[round] = *of_file;
+  }
   shadow::FaultPrice price;
-  measure_shared_with_child(price);
-  measure_mapped(price);
+  price.copied = std::max(kLeast, median(copied));
+  price.kept = std::clamp(median(kept), kLeast, price.copied);
+  price.mapped = std::max(kLeast, median(mapped));
   return price;
 }
 

@@ -7,7 +7,7 @@
 
 namespace shadowprof::sample {
 
-// A millisecond or two. What cannot be measured stays at its default.
+// Twenty milliseconds. Where it cannot be measured prices are the default ones.
 shadow::FaultPrice measure_faults();
 
 }  // namespace shadowprof::sample

@@ -23,7 +23,7 @@ constexpr double kNextShare = 0.5;
 // and is behind until that is so.
 constexpr double kCheapShare = 0.5;
 constexpr double kCheapWithin = 0.2;
-constexpr double kLeastCheap = 2.0;
+constexpr double kLeastCheap = 3.0;
 constexpr double kLeastBehindOfResting = 0.5;
 constexpr double kLongestRest = 0.5;  // seconds
 // What the program may lose beside one that works, unseen; and while that executes as much as the
@@ -79,7 +79,7 @@ bool LaterSamples::has_lived(const ReplicaState& replica) {
   if (!replica.may_last) return replica.age > std::min(kLongest, load_ * stands_for);
   const bool takes_time = takes_its_time(replica);
   const double costs = takes_time ? replica.next_may_cost : replica.next_costs;
-  const double most = takes_time ? std::max(kLeastBehindOfResting, time_paying_for(costs))
+  const double most = takes_time ? std::max(kLeastBehindOfResting, time_paying_for(costs, replica))
                                  : std::max(kLeastBehind, kBehindShare * replica.whole_run);
   const bool makes_room =
       replica.behind() > most && costs < kNextShare * (replica.unspent - replica.cost);
@@ -104,13 +104,15 @@ double LaterSamples::length(const ReplicaState& replica) const {
 
 // The next one is cheaper than to keep up with the program.
 bool LaterSamples::takes_its_time(const ReplicaState& replica) const {
-  return replica.may_last && time_paying_for(replica.next_may_cost) <
-                                 std::max(kLeastCheap, kCheapWithin * replica.elapsed);
+  return replica.may_last && time_paying_for(replica.next_may_cost, replica) <
+                                 std::max(kLeastCheap, kCheapWithin * replica.whole_run);
 }
 
-// By the share of the budget that is for cheap forks.
-double LaterSamples::time_paying_for(double cost) const {
-  return cost / (kCheapShare * max_overhead_);
+// By the share of the budget that is for cheap forks. Of the program's time: while it waits the
+// replica does not fall behind.
+double LaterSamples::time_paying_for(double cost, const ReplicaState& replica) const {
+  const double busy = std::min(1.0, replica.whole_run / replica.elapsed);
+  return busy * cost / (kCheapShare * max_overhead_);
 }
 
 double LaterSamples::rest_between(const ReplicaState& replica) const {

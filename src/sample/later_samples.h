@@ -62,7 +62,7 @@ struct ReplicaState {
   double unspent = 0;        // of the budget up to now, without that
   double executed = 0;       // of the program, by the replica
   double used = 0;           // by the program since the fork
-  double whole_run = 0;      // by the program, up to now
+  double whole_run = 0;      // by the program, since profiling began
   double elapsed = 0;        // since profiling began
   double next_costs = 0;     // at most, if there is another fork
   double next_may_cost = 0;  // as it is expected
@@ -98,7 +98,7 @@ class LaterSamples {
   void note_recording(const ReplicaState& replica);
   bool has_lived(const ReplicaState& replica);
   bool takes_its_time(const ReplicaState& replica) const;
-  double time_paying_for(double cost) const;
+  double time_paying_for(double cost, const ReplicaState& replica) const;
   double between(const ReplicaState& replica) const;
   double length(const ReplicaState& replica) const;
   double rest_at_shared_core(const ReplicaState& replica);

@@ -39,6 +39,7 @@ SampledProcess::SampledProcess(shadow::Program program, Space space, double now)
     : program_(std::move(program)), space_(std::move(space)), first_look_(now) {
   (void)look(now);
   cpu_at_first_ = cpu_at_last_;
+  used_before_ = used();
 }
 
 Status SampledProcess::make_space(Engine engine, trace::BlockTable& table,
@@ -257,7 +258,7 @@ double SampledProcess::used() {
   timespec now{};
   if (::clock_getcpuclockid(program_.pid().value, &clock) == 0 && ::clock_gettime(clock, &now) == 0)
     used_ = static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-  return used_;
+  return used_ - used_before_;
 }
 
 double SampledProcess::cpu_s(double now) const {

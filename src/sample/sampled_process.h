@@ -131,7 +131,7 @@ class SampledProcess {
 
   // Of the program since it is sampled; from the last look on, as busy as before.
   double cpu_s(double now) const;
-  // Processor time that it has used, exactly; when it has ended, what it had at the last question.
+  // Processor time that it has used meanwhile, exactly; when it has ended, up to the last question.
   double used();
 
  private:
@@ -158,7 +158,8 @@ class SampledProcess {
   double gone_at_ = 0;
   double cpu_at_first_ = 0;
   double cpu_at_last_ = 0;
-  double used_ = 0;
+  double used_ = 0;         // in its whole life
+  double used_before_ = 0;  // it is sampled
   std::optional<bool> has_processor_quota_;  // once it was asked
   FaultMarks marks_;                         // when it was last looked at
   FaultAccount account_;

@@ -287,13 +287,19 @@ TEST_CASE("it executes the less of a program the more that writes to") {
   CHECK(found.works > 0.05);
 }
 
-TEST_CASE("what is cheap to replace is known by the time that has given the budget") {
+TEST_CASE("what is cheap to replace is so by how long the run is, in the program's time") {
   LaterSamples later = begun();
   ReplicaState state = of_age(1);
   state.next_may_cost = 0.05;
   CHECK(pace(later, state).works == doctest::Approx(1));
-  state.elapsed = 100;
-  CHECK(pace(later, state).works < 0.5);
+  SUBCASE("long") {
+    state.whole_run = 100;
+    CHECK(pace(later, state).works < 0.5);
+  }
+  SUBCASE("and while that waits most of the time the budget grows") {
+    state.elapsed = 5;
+    CHECK(pace(later, state).works < 0.5);
+  }
 }
 
 TEST_CASE("where more is allowed there is no need to rest") {
