@@ -146,10 +146,15 @@ def files_are_not_read_later(options):
               "  b = os.urandom(1) * 4096\n  os.pwrite(f.fileno(), b, 0)\n"
               "  for k in range(2000): n += k\n  if os.pread(f.fileno(), 4096, 0) != b: n = -1\n"
               "print(n)")
-    done = run(options, "run", *SEVERAL, "-o", "p.json", "--", "/usr/bin/python3", "-c", script)
-    require(done.stdout == "7996000000\n", done.stdout + done.stderr)
-    ended = profile()["coverage"]["ended"]
-    require(set(ended) & {"input", "system_call"}, ended)
+    ended = set()
+    for seed in range(5):  # where the machine is busy, few samples are taken
+        done = run(options, "run", *SEVERAL, "--seed", str(seed), "-o", "p.json", "--",
+                   "/usr/bin/python3", "-c", script)
+        require(done.stdout == "7996000000\n", done.stdout + done.stderr)
+        ended |= set(profile()["coverage"]["ended"])
+        if ended & {"input", "system_call"}:
+            return
+    require(False, ended)
 
 
 def answers_follow(options):
