@@ -2,9 +2,8 @@
 //
 // The event loop: whose turn it is. shadow_samples.cc takes the samples.
 #include <algorithm>
-#include <csignal>
 
-#include "base/log.h"
+#include "base/check.h"
 #include "kernel/proc.h"
 #include "sample/host.h"
 #include "sample/memory_use.h"
@@ -34,9 +33,6 @@ constexpr double kCheckOld = 0.01;
 constexpr double kLookShare = 0.1;
 constexpr double kFirstLook = 0.005;
 constexpr double kLongestFill = 0.3;
-// Seconds between looks at the neighbourhood; later, of the run.
-constexpr double kLookAtNeighbours = 0.05;
-constexpr double kLookAtNeighboursAfter = 0.25;
 
 }  // namespace
 
@@ -213,41 +209,6 @@ void ShadowRun::look_at_program() {
   counts_.pauses.push_back(*pause);
   governor_.paused(*pause);
   looks_.looked(elapsed(), *pause, false);
-}
-
-// Replicas could last were it not for them.
-bool ShadowRun::is_about_neighbours(const SampledProcess& program) const {
-  return options_.later_samples && crowding_.at_idle_priority() && is_alone(program) &&
-         later_.may_last(0) && !later_.may_last(crowding_.cost_of(1));
-}
-
-// Somebody else may have had the machine when that was measured first.
-void ShadowRun::look_at_neighbours() {
-  const double now = elapsed();
-  looks_at_neighbours_ = now + std::max(kLookAtNeighbours, kLookAtNeighboursAfter * now);
-  const ProgramRef program = choose();
-  if (!program || !is_about_neighbours(*program)) return;
-  const auto cost = cost_beside(program->program().pid(), options_.neighbours.alone);
-  if (!cost || *cost >= crowding_.cost_of(1)) return;
-  detail("a busy neighbour costs {:.1f} % (at {:.2f} s)", 100 * *cost, now);
-  governor_.revise_disturbance(crowding_.measured_again(*cost));
-}
-
-// Whether that of a replica is the program's, as far as it matters.
-void ShadowRun::look_at_core(const Sample& sample) {
-  SampledProcess& program = *sample.program;
-  if (!may_last(program) || !later_.would_rest(SharedCore::kMost)) return;
-  const double pause = sample::look_at_core(shared_core_, sample.executor->tid(), program, elapsed());
-  if (pause == 0) return;
-  governor_.paused(pause);
-  counts_.pauses.push_back(pause);
-}
-
-// One that has gone on in spite of that goes on.
-void ShadowRun::rest_at_shared_core(const Sample& sample) {
-  const bool was_shared = later_.would_rest(shared_core_.slow_down());
-  look_at_core(sample);
-  if (!was_shared && later_.would_rest(shared_core_.slow_down())) sample.executor->ask_anew();
 }
 
 // What the replica and the program have twice because of it, at most: no page that was not copied,

@@ -90,6 +90,9 @@ struct ShadowRunCounts {
 
 class ShadowRun {
  public:
+  // Of a replica, roughly, where no clock says it.
+  static constexpr double kInstructionsPerSecond = 2e9;
+
   // `programs`: at least one. The first is the one whose end is told.
   // `weights` is told of each sample.
   ShadowRun(trace::BlockTable& table, inject::TraceSink& sink, collect::SampleWeights& weights,
@@ -149,8 +152,6 @@ class ShadowRun {
   bool fill_ahead();
   bool fill_ahead(SampledProcess& program);
   void look_at_program();
-  bool is_about_neighbours(const SampledProcess& program) const;
-  void look_at_neighbours();
   void look_after_replicas();
   bool is_too_large(const ProgramRef& program);
   uint64_t memory_of(const Sample& sample) const;
@@ -179,25 +180,34 @@ class ShadowRun {
   bool may_fill_gaps() const;
   void tell_of_bursts(const SampledProcess& program, const char* no_fork);
   void tell_of_wait(const SampledProcess& program, double seconds);
+  shadow::Budget budget_of(double length) const;
   void begin(Sample sample);
   void begin_verification(std::vector<shadow::Replica> replicas, Sample sample);
   void conclude_verification();
-  void note_end(Sample& sample);
-  void settle_accounts();
-  void finish(Sample& sample);
-  static shadow::ProcessorTime for_others(const Sample& sample, shadow::ProcessorTime time);
-  double take_own_cpu();
-  double guest_seconds(const Sample& sample) const;
-  shadow::Budget budget_of(double length) const;
+
+  // shadow_lasting.cc
   bool may_go_on(const Sample& sample) const;
   std::optional<shadow::NextSample> later_sample(const shadow::Execution& replica);
   std::optional<shadow::NextSample> later_sample(Sample& sample);
   ReplicaState state_of(const Sample& sample);
   bool may_last(const SampledProcess& program) const;
-  void look_at_core(const Sample& sample);
-  void rest_at_shared_core(const Sample& sample);
   bool is_alone(const SampledProcess& program) const;
   bool is_short_of_memory(const SampledProcess& program);
+  bool is_about_neighbours(const SampledProcess& program) const;
+  void look_at_neighbours();
+  void look_at_core(const Sample& sample);
+  void rest_at_shared_core(const Sample& sample);
+
+  // shadow_accounts.cc
+  void note_end(Sample& sample);
+  void settle_accounts();
+  void finish(Sample& sample);
+  void add_up(Sample& sample);
+  void tell_of(const Sample& sample) const;
+  static shadow::ProcessorTime for_others(const Sample& sample, shadow::ProcessorTime time);
+  double take_own_cpu();
+  double guest_seconds(const Sample& sample) const;
+  bool wants_log() const;
   void finish_log(const Sample& sample, const shadow::Ending& ending);
 
   RunWatch watch_;
