@@ -139,3 +139,18 @@ configure() {
   fi
   meson setup "${args[@]}" "$dir" "$root" "$@"
 }
+
+# The value of the option `tests` (meson_options.txt) in a build directory; nothing if the directory
+# is older than that option.
+tests_option() {
+  /usr/bin/python3 -c 'import json, sys
+for option in json.load(open(sys.argv[1] + "/meson-info/intro-buildoptions.json")):
+    if option["name"] == "tests":
+        print(option["value"])' "$1"
+}
+
+# set_tests_option DIR VALUE: meson forgets which headers it did not find before it looks again.
+set_tests_option() {
+  [ "$(tests_option "$1")" != "$2" ] || return 0
+  meson configure --clearcache "$1" && meson setup --reconfigure -Dtests="$2" "$1" "$root"
+}
