@@ -6,11 +6,13 @@ usage: answers.py --shadowprof SHADOWPROF --guest-dir DIR
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
+from profile_file import read_profile  # noqa: E402
 
 FAILED = []
 
@@ -46,8 +48,7 @@ class Guest:
         out = os.path.join(self.directory, "profile.json")
         subprocess.run([self.shadowprof, "run", "--mode", "full", "-q", "--profile", what, *arguments, "-o", out, "--",
                         self.path], check=True, timeout=60)
-        with open(out, encoding="utf-8") as file:
-            profile = json.load(file)
+        profile = read_profile(out)
         os.unlink(out)
         return profile
 

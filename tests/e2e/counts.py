@@ -13,12 +13,14 @@ dynamic and interpreting ones; what makes them differ from run to run by themsel
 
 import argparse
 import glob
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
+from profile_file import read_profile  # noqa: E402
 
 # Whatever the caller's environment is: its length moves the stack.
 ENVIRONMENT = {"LC_ALL": "C", "PATH": "/usr/bin:/bin", "PYTHONHASHSEED": "0", "PERL_HASH_SEED": "0",
@@ -52,8 +54,7 @@ class Counter:
         run = ["setarch", "-R", *run] if as_stepped else [*run, "--deterministic"]
         subprocess.run([*run, "--", *command], cwd=self.directory, env=ENVIRONMENT, check=False,
                        capture_output=True, timeout=120)
-        with open(path, encoding="utf-8") as f:
-            profile = json.load(f)
+        profile = read_profile(path)
         os.unlink(path)
         return profile
 

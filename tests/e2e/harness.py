@@ -14,9 +14,13 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
+from profile_file import errors_of  # noqa: E402
 
 OWN_LINE = b"shadowprof: "
 
@@ -202,6 +206,7 @@ def check_profile(path):
     except ValueError as e:
         return None, [f"the profile is not JSON: {e}"]
     complaints = [f"the profile lacks {key}" for key in REQUIRED_KEYS if key not in profile]
+    complaints += errors_of(profile)
     coverage = profile.get("coverage", {})
     total, profiled = coverage.get("instructions_total"), coverage.get("instructions_profiled")
     dropped = sum(coverage.get("dropped", {}).values())

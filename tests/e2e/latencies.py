@@ -10,11 +10,13 @@ they are less than four of the clock's steps apart: what else runs on a core the
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
+from profile_file import read_profile  # noqa: E402
 
 TRIES = 5
 
@@ -22,8 +24,7 @@ TRIES = 5
 def profile_of(shadowprof, command, path):
     subprocess.run([shadowprof, "run", "--mode", "full", "-q", "--profile", "latency", "-o", path, "--", *command],
                    check=True, timeout=120, stdout=subprocess.DEVNULL)
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
+    return read_profile(path)
 
 
 def chase_row(profile):

@@ -24,6 +24,9 @@ import sys
 import tempfile
 import traceback
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
+from profile_file import checked, read_profile  # noqa: E402
+
 NOBODY = 65534
 OWN, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 TIMEOUT_S = 120
@@ -104,7 +107,7 @@ def works(outcome, status, out=None):
 
 
 def is_profile(path):
-    data = json.loads(path.read_text(encoding="utf-8"))
+    data = read_profile(path)
     require(data.get("schema") == "shadowprof.profile", f"{path} is not a profile")
 
 
@@ -477,7 +480,7 @@ def profile_on_stdout(b):
     works(outcome, 4)
     first, _, profile = outcome.out.partition("\n")
     require(first == "first", "expected the program's output first", outcome)
-    require(json.loads(profile)["schema"] == "shadowprof.profile", "expected a profile", outcome)
+    require(checked(json.loads(profile))["schema"] == "shadowprof.profile", "expected a profile", outcome)
     nothing_left(b)
 
 
@@ -510,7 +513,7 @@ def program_that_is_gone(b):
     script = b.file("script", "#!/bin/sh\ncp /bin/true ./program; ./program\n"
                     "rm program; cp /bin/echo program\n")
     works(b.call("run", "--mode", "full", "-f", "-o", b.profile, "--", script), 0)
-    data = json.loads(b.profile.read_text(encoding="utf-8"))
+    data = read_profile(b.profile)
     modules = [i for i, m in enumerate(data["modules"]) if m["path"].endswith("/program")]
     require(len(modules) == 1, f"expected one module of the program: {data['modules']}")
     require(modules[0] in data["tables"]["blocks"]["module"], "the program has no counts")

@@ -5,12 +5,14 @@
 usage: verify.py SHADOWPROF
 """
 
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
+from profile_file import read_profile  # noqa: E402
 
 SQL = "with recursive c(x) as (select 1 union all select x+1 from c where x<900000) " \
       "select sum(x), count(*), max(x*3.5), sum(length('row'||x)) from c"
@@ -45,8 +47,7 @@ def main():
                 [shadowprof, "run", "-v", "--verify", "--max-overhead=100%", "--load=1",
                  "--sample-size=1M", "-o", profile, "--", *command],
                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=300, check=True)
-            with open(profile, encoding="utf-8") as file:
-                found = json.load(file)["coverage"].get("verified", {})
+            found = read_profile(profile)["coverage"].get("verified", {})
             total += found.get("instructions", 0)
             print(f"{command[0]}: {found}")
             if found.get("diverged", 0) != 0:

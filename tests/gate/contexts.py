@@ -15,6 +15,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
+from profile_file import read_profile  # noqa: E402
+
 
 def run(*command):
     return subprocess.run([str(x) for x in command], check=True, capture_output=True, text=True).stdout
@@ -131,7 +134,7 @@ def main():
         folder = pathlib.Path(folder)
         exact, sampled, merged = folder / "exact.json", folder / "sampled.json", folder / "merged.json"
         run(args.shadowprof, "run", "-q", "--mode", "full", "--exact-inclusive", "-o", exact, "--", args.program, "20")
-        profile = json.loads(exact.read_text())
+        profile = read_profile(exact)
         sums = check_shape(profile, chains(profile))
         more = sum(n for c, n in sums.items() if c[-2] == "outer_more")
         less = sum(n for c, n in sums.items() if c[-2] == "outer_less")
@@ -140,7 +143,7 @@ def main():
         for engine in ("translator", "emulator"):
             run(args.shadowprof, "run", "-q", "--engine", engine, "--max-overhead", "50%", "--load", "0.9",
                 "--sample-size", "100K", "--seed", "1", "-o", sampled, "--", args.program, "15000")
-            profile = json.loads(sampled.read_text())
+            profile = read_profile(sampled)
             expect(profile["coverage"]["samples"] > 3, "too few samples", profile["coverage"])
             sums = chains(profile)
             check_shape(profile, sums)
@@ -154,7 +157,7 @@ def main():
         bursts = folder / "bursts.json"
         run(args.shadowprof, "run", "-q", "--mode", "burst", "--burst", "1ms/5ms", "--max-overhead", "50%",
             "--seed", "1", "-o", bursts, "--", args.program, "15000")
-        in_bursts = json.loads(bursts.read_text())
+        in_bursts = read_profile(bursts)
         check_shape(in_bursts, chains(in_bursts))
         check_confidence(in_bursts)
 
@@ -169,7 +172,7 @@ def main():
                "no folded stack with the callers", folded)
 
         run(args.shadowprof, "merge", "-o", merged, sampled, exact)
-        both = json.loads(merged.read_text())
+        both = read_profile(merged)
         check_shape(both, chains(both))
     print("contexts are those of the program's nesting")
 

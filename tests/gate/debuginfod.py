@@ -8,7 +8,6 @@ The server is ours, on the loopback interface; DEBUGINFOD_URLS names it all the 
 import argparse
 import ctypes
 import http.server
-import json
 import os
 import pathlib
 import shutil
@@ -16,6 +15,9 @@ import subprocess
 import sys
 import tempfile
 import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
+from profile_file import read_profile  # noqa: E402
 
 SKIPPED = 77
 
@@ -82,7 +84,7 @@ def main():
             return subprocess.run([args.shadowprof, *map(str, words)], capture_output=True, text=True, env=env)
 
         def names(profile):
-            return {f["name"] for f in json.loads(profile.read_text())["functions"]}
+            return {f["name"] for f in read_profile(profile)["functions"]}
 
         profile, named = folder / "profile.json", folder / "named.json"
         run = ("run", "-q", "--mode", "full", "-o")

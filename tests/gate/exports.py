@@ -22,6 +22,9 @@ import tempfile
 import traceback
 import xml.etree.ElementTree
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
+from profile_file import read_profile  # noqa: E402
+
 LLVM_VERSIONS = ["-19", "-18", "-17", "-16", "-15", "-14", ""]
 
 
@@ -60,7 +63,7 @@ class Exports:
         self.dir = pathlib.Path(folder)
         self.file = self.dir / "profile.json"
         call(self.shadowprof, "run", "--mode", "full", "-q", "--deterministic", "-o", self.file, "--", self.program)
-        self.profile = json.loads(self.file.read_text())
+        self.profile = read_profile(self.file)
         self.attributed = self.profile["coverage"]["attributed"]
         self.parse = next(f for f in self.profile["functions"] if "parse(" in f["name"])
 
@@ -373,7 +376,7 @@ int main(void) {
     call(x.shadowprof, "run", "--mode", "full", "--profile", "latency", "-q", "-o", profile, "--",
          program)
     # Processors foresee such loads; as if this one did not.
-    content = json.loads(profile.read_text())
+    content = read_profile(profile)
     loads = content["tables"]["latencies"]
     row = loads["stride"].index(2112)
     loads["dram"][row] += loads["l1"][row] + loads["l2"][row]

@@ -6,18 +6,20 @@ In full and in shadow mode, and where the program sees another /tmp and has anot
 """
 
 import argparse
-import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
+from profile_file import read_profile  # noqa: E402
+
 NAME = "generated::count_down"
 
 
 def names(profile):
-    return {f["name"]: f["self_instructions"] for f in json.loads(profile.read_text())["functions"]}
+    return {f["name"]: f["self_instructions"] for f in read_profile(profile)["functions"]}
 
 
 def main():

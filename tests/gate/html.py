@@ -22,6 +22,9 @@ import tempfile
 import time
 import traceback
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
+from profile_file import read_profile  # noqa: E402
+
 TIMEOUT_S = 60
 PAYLOADS = ["<script>window.pwned = 1</script>", "</script><img src=x onerror='window.pwned=1'>",
             "<!--<script>", "\u202eevil\u2066", "x" * 10_000, "\"'`${window.pwned=1}", "@SCRIPT@ @DATA@"]
@@ -166,7 +169,7 @@ def draws_itself_and_asks_nothing(p):
 
 def shows_what_the_profile_counts(p):
     p.open()
-    profile = json.loads(p.profile.read_text(encoding="utf-8"))
+    profile = read_profile(p.profile)
     hottest = profile["hotlists"]["methods"][0]
     shown = p.browser.run("document.querySelector('#view .detail').textContent")
     require(f"{hottest['self_instructions']:,} instructions of its own" in shown, shown[:300])
@@ -235,7 +238,7 @@ def what_is_drawn_at_a_keystroke_is_bounded(p):
 
 
 def samples_are_shown_over_time(p):
-    profile = json.loads(p.profile.read_text(encoding="utf-8"))
+    profile = read_profile(p.profile)
     profile["overhead"]["timeline"] = {
         "at_us": [1000, 250000, 700000], "samples": [1, 1, 1], "instructions": [500, 100, 900],
         "paused_us": [80, 90, 1200], "lived_us": [1000, 1000, 1000]}
@@ -252,7 +255,7 @@ def samples_are_shown_over_time(p):
 
 
 def hostile_names_do_nothing(p):
-    profile = json.loads(p.profile.read_text(encoding="utf-8"))
+    profile = read_profile(p.profile)
     functions = profile["functions"]
     for i, name in enumerate(functions["name"] if isinstance(functions, dict) else functions):
         payload = PAYLOADS[i % len(PAYLOADS)] + str(i)

@@ -9,6 +9,8 @@ import json
 import subprocess
 import sys
 
+import profile_file
+
 try:
     import jsonschema
 except ImportError:
@@ -40,11 +42,12 @@ def main():
     assert undescribed(schema, "") == [], undescribed(schema, "")
 
     sample = None
-    for which in ("empty", "merged", "full"):
+    for which in ("empty", "merged", "sampled", "full"):
         text = subprocess.run([sys.argv[2], which], check=True, capture_output=True).stdout
         profile = json.loads(text)
         errors = [f"{list(e.path)}: {e.message}" for e in validator.iter_errors(profile)]
         assert errors == [], errors
+        assert profile_file.errors_of(profile) == []
         sample = profile
     columns = sample["tables"]
     for name, table in columns.items():
@@ -56,6 +59,13 @@ def main():
         change(changed)
         assert not validator.is_valid(changed), "the schema accepts a bad profile"
 
+    long = copy.deepcopy(sample)
+    for column in long["tables"]["blocks"].values():
+        column *= 100
+    assert profile_file.errors_of(long) == []
+    long["tables"]["blocks"]["count"][150] = -1
+    assert profile_file.errors_of(long) != [], "a long column's element was not looked at"
+
     refused(lambda p: p.pop("tables"))
     refused(lambda p: p.update(extra=1))
     refused(lambda p: p.update(version=2))
@@ -63,7 +73,7 @@ def main():
     refused(lambda p: p["tables"]["blocks"].pop("count"))
     refused(lambda p: p["hotlists"]["edges"][0].update(kind="sideways"))
     refused(lambda p: p["run"].update(exit={"status": 0, "signal": 1}))
-    print("3 profiles are valid, 7 bad ones are not")
+    print("4 profiles are valid, 7 bad ones are not")
 
 
 main()

@@ -11,6 +11,13 @@ int main(int argc, char** argv) {
   if (argc > 1 && argv[1][0] == 'e') profile = {};
   if (argc > 1 && argv[1][0] == 'm')
     profile.run.merged = {{"a.json", {"app"}, "2025-01-31T12:00:00Z", 30, 2}};
+  if (argc > 1 && argv[1][0] == 's') {
+    profile.run.mode = "shadow";
+    profile.confidence = {};
+    profile.confidence.groups = 7;
+    for (auto& row : profile.tables.contexts) row.error = 1;
+    for (auto& row : profile.tables.edges) row.error = 1;
+  }
   if (auto status = write_profile(profile, "-"); !status) {
     std::fprintf(stderr, "%s\n", status.error().message.c_str());
     return 1;

@@ -10,7 +10,6 @@ namespaces cannot be made.
 """
 
 import argparse
-import json
 import os
 import shutil
 import signal
@@ -18,6 +17,9 @@ import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
+from profile_file import read_profile  # noqa: E402
 
 SKIPPED = 77
 # A file system of its own over the directory, with the program on it.
@@ -43,8 +45,7 @@ def names_of(shadowprof, pid, directory):
     profile = os.path.join(directory, "profile.json")
     subprocess.run([shadowprof, "attach", str(pid), "-q", "-d", "2", "--max-overhead", "20%", "-o",
                     profile], check=True, timeout=120)
-    with open(profile, encoding="utf-8") as f:
-        return [function["name"] for function in json.load(f)["functions"]]
+    return [function["name"] for function in read_profile(profile)["functions"]]
 
 
 def in_a_namespace(options, directory):

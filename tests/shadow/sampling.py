@@ -7,7 +7,6 @@ usage: sampling.py --shadowprof FILE --spinner FILE --handler FILE --writer FILE
 """
 
 import argparse
-import json
 import os
 import pathlib
 import re
@@ -17,12 +16,14 @@ import sys
 import time
 
 from case_list import require, run, run_cases
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
+from profile_file import read_profile  # noqa: E402
 
 EAGER = ["--max-overhead", "100%", "--load", "1"]
 
 
 def profile():
-    return json.loads(pathlib.Path("p.json").read_text(encoding="utf-8"))
+    return read_profile("p.json")
 
 
 def attached(options, program, *arguments, seconds=2):

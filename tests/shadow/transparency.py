@@ -10,7 +10,6 @@ machine is, so only that there are some is asked for.
 """
 
 import argparse
-import json
 import os
 import pathlib
 import random
@@ -20,6 +19,8 @@ import sys
 import time
 
 from case_list import require, run, run_cases
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
+from profile_file import read_profile  # noqa: E402
 
 OFTEN = {"shadow": ["--max-overhead", "100%", "--load", "1", "--freq", "200", "--sample-size",
                     "500K"],
@@ -28,7 +29,7 @@ SPIN = "i=0; while [ $i -lt 600000 ]; do i=$((i+1)); done; echo done"
 
 
 def samples_in(path):
-    profile = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    profile = read_profile(path)
     return profile["coverage"]["samples"]
 
 
@@ -160,7 +161,7 @@ def input_is_kept(options):
                                script], input=numbers, check=False, timeout=120, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         require(done.stdout == f"{expected}\n", done.stdout + done.stderr)
-        profile = json.loads(pathlib.Path("p.json").read_text(encoding="utf-8"))
+        profile = read_profile("p.json")
         stops = profile["overhead"]["stops"]
         require((stops["logged_call"] > 0) == (log == "on"), f"{log}: {stops}")
 
