@@ -53,6 +53,7 @@ using ptrace::WaitStatus;
 namespace {
 
 constexpr unsigned long kHwcapFsgsbase = 1u << 1;  // of AT_HWCAP2 (arch/x86 asm/hwcap2.h)
+constexpr uint64_t kFirstRefusedBase = (uint64_t{1} << 47) - limits::kPageBytes;  // TASK_SIZE_MAX
 constexpr size_t kRseqSectionOffset = 8;           // struct rseq: rseq_cs
 
 // Return addresses go through a stack that our calls do not write.
@@ -146,6 +147,9 @@ Status Engine::admit(ptrace::Tracee thread, Registers regs, std::vector<siginfo_
   if (owns(thread.tid())) return fail_errno(EAGAIN, "thread {} is dying", thread.tid().value);
   if (!process.space->has_free_slot())
     return fail_errno(EAGAIN, "there are more threads than slots");
+  // It could not be put back: the kernel takes such a base from the program alone.
+  if (tracing() && regs.gs_base >= kFirstRefusedBase)
+    return fail("the program's gs base is beyond its half of the address space");
   GuestAddr rseq;
   if (thread.get_rseq_if_alive(rseq) && rseq.value != 0) {
     const auto section =

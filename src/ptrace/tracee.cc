@@ -14,6 +14,7 @@
 #include <csetjmp>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstring>
 #include <ctime>
 #include <fstream>
@@ -136,9 +137,27 @@ Registers Tracee::must_get_registers() const {
   return out;
 }
 
+// SETREGS writes one register after the other, in the order of the structure, and stops at the first
+// that it refuses (arch/x86/kernel/ptrace.c genregs_set). Programs can have two kinds of those: FS and
+// GS bases above the program's half (wrfsbase takes any canonical address), and selectors behind them
+// that are not of user mode (a null selector with any privilege level). What is refused has been
+// read from this thread, so it is there still, and the bases that are not refused are written one by one.
 bool Tracee::set_registers_if_alive(const Registers& registers) const {
-  auto* data = const_cast<Registers*>(&registers);
-  return request_if_alive(PTRACE_SETREGS, 0, static_cast<user_regs_struct*>(data), "SETREGS");
+  auto* data = static_cast<user_regs_struct*>(const_cast<Registers*>(&registers));
+  if (raw_ptrace(PTRACE_SETREGS, tid_, 0, data) >= 0) return true;
+  CHECK(errno == ESRCH || errno == EIO, "ptrace SETREGS of thread {}: {}", tid_.value,
+        std::strerror(errno));
+  if (errno == ESRCH) return false;
+  (void)raw_ptrace(PTRACE_POKEUSER, tid_, offsetof(user_regs_struct, fs_base),
+                   as_data(registers.fs_base));
+  (void)raw_ptrace(PTRACE_POKEUSER, tid_, offsetof(user_regs_struct, gs_base),
+                   as_data(registers.gs_base));
+  Registers now{};
+  if (!get_registers_if_alive(now)) return false;
+  CHECK(now.rip == registers.rip && now.rsp == registers.rsp && now.fs_base == registers.fs_base &&
+            now.gs_base == registers.gs_base,
+        "ptrace SETREGS of thread {} refuses what is not in it", tid_.value);
+  return true;
 }
 
 Status Tracee::try_set_registers(const Registers& registers) const {

@@ -13,12 +13,21 @@
 
 namespace shadowprof::shadow {
 
+namespace {
+
+constexpr uint64_t kFirstRefusedBase = (uint64_t{1} << 47) - limits::kPageBytes;  // TASK_SIZE_MAX
+
+}  // namespace
+
 // Guest context: into the cache, and on.
 void Executor::enter(const Registers& guest) {
   if (phase_ != Phase::recorded) return go_native(guest);
   Registers regs = guest;
   if (regs.gs_base != 0) return end(Outcome::unsupported, "it uses the gs segment");
   if (!regs.is_64_bit()) return end(Outcome::unsupported, "it runs 32-bit code");
+  // Threads take turns, and the kernel sets no such base.
+  if (regs.fs_base >= kFirstRefusedBase && threads_.size() > 1)
+    return end(Outcome::unsupported, "its fs base is beyond its half of the address space");
   const auto id = fragment_for(GuestAddr(regs.rip));
   if (!id) return end(Outcome::fault, "there is no code where it is");
   if (!current().traced) begin_trace(regs);
