@@ -249,6 +249,7 @@ class Engine {
   void make_held_call(GuestThread& t, Registers& regs);
 
   // engine_syscalls.cc
+  bool makes_untraced(GuestThread& t, const Registers& regs);
   void on_tracer_syscall(GuestThread& t, Registers& regs);
   bool leave_to_gateway(GuestThread& t, Registers& regs);
   void before_open(GuestThread& t, const Registers& regs);
@@ -262,6 +263,7 @@ class Engine {
   void on_new_child(GuestThread& t, ptrace::StopEvent event);
   void announce(Tid child, const NewChild& info);
   void start_ready_children();
+  void start_announced(Tid child);
   void start_child(Tid child, const NewChild& info);
   void on_exec(Tid tid);
   void on_exit_event(GuestThread& t);

@@ -4,6 +4,8 @@
 #include <sched.h>
 #include <sys/syscall.h>
 
+#include <vector>
+
 #include "base/log.h"
 #include "inject/engine.h"
 #include "ptrace/deliver.h"
@@ -97,6 +99,20 @@ void Engine::start_ready_children() {
   for (Tid child : std::exchange(ready_children_, {})) {
     if (const auto told = announced_.extract(child)) start_child(child, told.mapped());
   }
+}
+
+// Now, if its parent has told of it.
+void Engine::start_announced(Tid child) {
+  if (!announced_.contains(child)) return;
+  if (std::erase(ready_children_, child) == 0) {
+    const auto stop = stops_.wait_for_stop(child);
+    if (!stop || stop->is_event(StopEvent::exit)) {
+      if (stop) (void)ptrace::Tracee(child).cont_if_alive();
+      return;
+    }
+  }
+  const auto told = announced_.extract(child);
+  start_child(child, told.mapped());
 }
 
 // The child stands in its first stop, behind the system call that made it, in the gateway.

@@ -66,6 +66,12 @@ long number_of(const ptrace::Registers& regs) {
   return static_cast<int>(regs.rax);
 }
 
+// Of clone and clone3, before they are made.
+uint64_t clone_flags_of(const ptrace::Registers& regs, ptrace::RemoteMemory& memory) {
+  if (number_of(regs) == SYS_clone) return regs.rdi;
+  return memory.read_value<uint64_t>(GuestAddr(regs.rdi)).value_or(0);
+}
+
 }  // namespace
 
 // `regs`: of the engine, behind the gateway's trap.
@@ -108,9 +114,10 @@ bool Engine::leave_to_gateway(GuestThread& t, Registers& regs) {
   switch (number_of(regs)) {
     case SYS_fork:
     case SYS_vfork:
+      return !options_.bursts;
     case SYS_clone:
     case SYS_clone3:
-      return !options_.bursts;
+      return !options_.bursts && !makes_untraced(t, regs);
     case SYS_execve:
     case SYS_execveat:
       if (options_.bursts) return false;
@@ -128,6 +135,17 @@ bool Engine::leave_to_gateway(GuestThread& t, Registers& regs) {
   }
 }
 
+// A child that is not to be traced never stops for us. Made in guest context, at the guest's own
+// address, it runs natively from its birth.
+bool Engine::makes_untraced(GuestThread& t, const Registers& regs) {
+  const uint64_t flags = clone_flags_of(regs, t.process->space->code().memory());
+  if (!(flags & CLONE_UNTRACED)) return false;
+  if (!options_.follow && !(flags & CLONE_THREAD)) return true;  // like other processes
+  add_unsupported(fmt::format("a child of process {}", t.process->pid.value),
+                  "is not to be traced (CLONE_UNTRACED), and ran outside the engine");
+  return true;
+}
+
 // In bursts, who makes a process or executes a program does so natively, and what it makes is
 // native from its birth: see engine_bursts.cc. `regs` are the guest's before a system call.
 bool Engine::ends_visit(GuestThread& t, const Registers& regs) const {
@@ -139,13 +157,9 @@ bool Engine::ends_visit(GuestThread& t, const Registers& regs) const {
     case SYS_execveat:
       return true;
     case SYS_clone:
-      clone_flags = regs.rdi;
+    case SYS_clone3:
+      clone_flags = clone_flags_of(regs, t.process->space->code().memory());
       break;
-    case SYS_clone3: {
-      ptrace::RemoteMemory& memory = t.process->space->code().memory();
-      clone_flags = memory.read_value<uint64_t>(GuestAddr(regs.rdi)).value_or(0);
-      break;
-    }
     default:
       return false;
   }
@@ -178,7 +192,9 @@ bool Engine::make_room_for_tracer(GuestThread& t, const Registers& regs) {
     return true;
   }
   if (regs.rdi == kTraceAttach || regs.rdi == kTraceSeize) {
-    const auto it = threads_.find(Tid(static_cast<int32_t>(regs.rsi)));
+    const Tid wanted(static_cast<int32_t>(regs.rsi));
+    start_announced(wanted);
+    const auto it = threads_.find(wanted);
     if (it != threads_.end() && it->second->process != t.process) {
       go_native(*it->second->process, kReason);
     }
