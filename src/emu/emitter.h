@@ -58,6 +58,9 @@ class Emitter : public CodeWriter {
 
   void store_state(size_t field, decoder::Gpr r) { state_access(0x89, field, r); }  // mov [field], r
   void load_state(decoder::Gpr r, size_t field) { state_access(0x8b, field, r); }   // mov r, [field]
+  void load_high_half_ecx(size_t field) {                        // mov ecx, [field + 4]
+    index_access({0x41, 0x8b, 0x8f}, {0x65, 0x8b, 0x0c, 0x25}, field + 4);
+  }
   void load_kind_rcx(size_t table) {                             // movzx ecx, byte [rcx + table]
     if (through_r15_) {
       bytes({0x41, 0x0f, 0xb6, 0x8c, 0x0f});

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "emu/x87_pointer.h"
+
 namespace shadowprof::emu {
 namespace {
 
@@ -155,6 +157,13 @@ void Translator::emit_ordinary(Emitter& e, const Insn& insn, uint32_t index) {
     emit_timed_load(e, insn, index);
   } else {
     emit_copy(e, insn, index);
+  }
+  if (const auto stored = stored_pointer(insn)) {
+    const uint32_t over = emit_pointer_check(e, insn, patched(insn, substitute_), *stored,
+                                             {cache_.base(), cache_.size()});
+    mark_point(e, index, kPointerStored);
+    e.int3();
+    e.land_rel32(over);
   }
   captured_.pass(insn);
   if (plan_.values) {

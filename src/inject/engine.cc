@@ -6,6 +6,8 @@
 
 #include "base/log.h"
 #include "emu/fragment_finder.h"
+#include "emu/x87_pointer.h"
+#include "inject/mend_pointer.h"
 
 namespace shadowprof::inject {
 
@@ -138,21 +140,33 @@ bool Engine::on_engine_trap(GuestThread& t, Registers& regs) {
       repair_signal_state(t, SIGTRAP);
       on_tracer_syscall(t, regs);
       return true;
-    case CachePosition::Kind::point: {
-      const emu::Fragment fragment = t.process->space->cache().fragment(at.fragment);
-      if (fragment.kind == FragmentKind::translated) return false;
-      repair_signal_state(t, SIGTRAP);
-      regs.rip--;
-      take_guest_state(t, regs, at);
-      if (fragment.kind == FragmentKind::unsupported) {
-        note_unsupported(t, regs, fragment.unsupported_reason);
-        return true;
-      }
-      native_step(t, regs, &fragment);
-      return true;
-    }
+    case CachePosition::Kind::point: return on_point_trap(t, regs, at);
     default: return false;
   }
+}
+
+bool Engine::on_point_trap(GuestThread& t, Registers& regs, const CachePosition& at) {
+  const emu::Fragment fragment = t.process->space->cache().fragment(at.fragment);
+  if (fragment.kind == FragmentKind::translated) return on_stored_pointer(t, regs, at);
+  repair_signal_state(t, SIGTRAP);
+  regs.rip--;
+  take_guest_state(t, regs, at);
+  if (fragment.kind == FragmentKind::unsupported) {
+    note_unsupported(t, regs, fragment.unsupported_reason);
+  } else {
+    native_step(t, regs, &fragment);
+  }
+  return true;
+}
+
+// The thread goes on behind the int3.
+bool Engine::on_stored_pointer(GuestThread& t, const Registers& regs, const CachePosition& at) {
+  if (!(at.point.recovery & emu::kPointerStored)) return false;
+  repair_signal_state(t, SIGTRAP);
+  AddressSpace& space = *t.process->space;
+  (void)mend_stored_pointer(space.cache(), at, guest_registers(t, regs, at), space.code().memory());
+  resume(t);
+  return true;
 }
 
 void Engine::on_miss(GuestThread& t, Registers& regs, uint32_t exit_index) {

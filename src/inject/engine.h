@@ -176,6 +176,8 @@ class Engine {
   bool may_misalign(const GuestThread& t, const Registers& regs, const siginfo_t& info) const;
   void on_alignment_fault(GuestThread& t, Registers& regs);
   bool on_engine_trap(GuestThread& t, Registers& regs);
+  bool on_point_trap(GuestThread& t, Registers& regs, const emu::CachePosition& at);
+  bool on_stored_pointer(GuestThread& t, const Registers& regs, const emu::CachePosition& at);
   void on_miss(GuestThread& t, Registers& regs, uint32_t exit);
   void on_indirect_miss(GuestThread& t, Registers& regs);
   void on_stale(GuestThread& t, Registers& regs, FragmentId fragment);
@@ -207,6 +209,8 @@ class Engine {
   bool has_gone_out(GuestThread& t, const Registers& regs);
   BranchRegisters branch_registers(const GuestThread& t, uint64_t cursor) const;
   void take_guest_state(GuestThread& t, Registers& regs, const emu::CachePosition& at);
+  Registers guest_registers(const GuestThread& t, Registers regs,
+                            const emu::CachePosition& at) const;
   void enter(GuestThread& t, Registers& regs);
   void go_in(GuestThread& t, Registers& regs);
   void step_without_code(GuestThread& t, Registers& regs);

@@ -8,7 +8,9 @@
 
 #include "base/log.h"
 #include "decoder/insn.h"
+#include "emu/x87_pointer.h"
 #include "inject/engine.h"
+#include "inject/mend_pointer.h"
 #include "inject/pushed_flags.h"
 #include "machine/cpu_model.h"
 #include "ptrace/interruption.h"
@@ -121,6 +123,22 @@ Engine::BranchRegisters Engine::branch_registers(const GuestThread& t, uint64_t 
   return parked;
 }
 
+// At a point, but for rip and for what indirect branches have parked.
+Engine::Registers Engine::guest_registers(const GuestThread& t, Registers regs,
+                                          const CachePosition& at) const {
+  const emu::StatePage& state = t.slot->state();
+  if (tracing()) regs.gs_base = t.guest_gs_base;
+  regs.r15 = state.guest_r15;
+  if (at.point.recovery & emu::kSubstituteHoldsR15) {
+    const decoder::Gpr substitute = t.process->space->cache().fragment(at.fragment).substitute;
+    regs.r15 = register_field(regs, substitute);
+    register_field(regs, substitute) = state.spill_substitute;
+  }
+  if (at.point.recovery & emu::kAddressSpilled)
+    register_field(regs, at.point.reg) = state.spill_address;
+  return regs;
+}
+
 // `at` is exact. Turns `regs` (of the engine) into the guest's, and records what part of a fragment
 // has run.
 void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePosition& at) {
@@ -137,18 +155,20 @@ void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePositi
     case CachePosition::Kind::point: {
       const emu::Fragment& f = cache.fragment(at.fragment);
       const emu::Point& p = at.point;
-      if (p.recovery & emu::kSubstituteHoldsR15) {
-        regs.r15 = register_field(regs, f.substitute);
-        register_field(regs, f.substitute) = state.spill_substitute;
-      }
+      regs = guest_registers(t, regs, at);
       if (p.recovery & emu::kRcxSpilled) {
         const trace::Run& run = table_.run(f.longest_run);
         const uint32_t record_bytes = tracing() && run.recorded ? 4u * run.words : 0;
         regs.rcx = branch_registers(t, regs_cursor + record_bytes).rcx;
       }
-      if (p.recovery & emu::kAddressSpilled) register_field(regs, p.reg) = state.spill_address;
       regs.rip = f.start.value + static_cast<uint64_t>(int64_t{p.guest_delta});
-      if (const auto run = t.process->space->translator().interrupted_run(f, p.insn)) {
+      uint32_t insns = p.insn;
+      if (p.recovery & emu::kPointerStored) {
+        ptrace::RemoteMemory& memory = t.process->space->code().memory();
+        regs.rip = mend_stored_pointer(cache, at, regs, memory).value;
+        insns++;
+      }
+      if (const auto run = t.process->space->translator().interrupted_run(f, insns)) {
         record_run(t, *run);
         // Its slots are in the buffer already, behind the cursor.
         if (tracing()) t.cursor += 4 * (table_.run(*run).words - 1);

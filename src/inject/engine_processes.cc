@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "inject/engine.h"
+#include "inject/mend_pointer.h"
 #include "ptrace/deliver.h"
 #include "ptrace/start_stack.h"
 
@@ -366,6 +367,7 @@ void Engine::leave_natively(GuestThread& t, Registers& regs, int signal) {
 void Engine::let_go(GuestThread& t, const Registers& regs, int signal) {
   if (t.holding) end_hold(t);
   std::vector<siginfo_t> deferred = std::exchange(t.deferred, {});
+  mend_unit(t.process->space->cache(), t.tracee);
   if (!t.tracee.set_registers_if_alive(regs)) return;
   if (!deferred.empty()) {
     const auto last = ptrace::give_back(t.tracee, signal, std::move(deferred));

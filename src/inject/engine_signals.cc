@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "inject/engine.h"
+#include "inject/mend_pointer.h"
 #include "kernel/proc.h"
 #include "ptrace/deliver.h"
 
@@ -54,6 +55,12 @@ void clear_saved_trap_flag(ptrace::RemoteMemory& memory, const ptrace::Registers
   const auto eflags = memory.read_value<uint64_t>(saved);
   if (!eflags || !(*eflags & machine::flags::kTrap)) return;
   (void)memory.write_value(saved, *eflags & ~machine::flags::kTrap);
+}
+
+void mend_frame(const emu::CodeCache& cache, ptrace::RemoteMemory& memory, GuestAddr frame) {
+  const auto area = memory.read_value<uint64_t>(
+      frame + offsetof(SignalFrame, context.uc_mcontext.fpregs));
+  if (area && *area != 0) mend_saved_area(cache, GuestAddr(*area), memory);
 }
 
 }  // namespace
@@ -150,7 +157,9 @@ void Engine::deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t
     }
     return enter(t, regs);
   }
-  if (!guest_traps) clear_saved_trap_flag(t.process->space->code().memory(), regs);
+  ptrace::RemoteMemory& memory = t.process->space->code().memory();
+  if (!guest_traps) clear_saved_trap_flag(memory, regs);
+  mend_frame(cache, memory, regs.sp());
   note_mask(t);
   append_gap(t, trace::GapReason::signal_delivered);
   enter(t, regs);
