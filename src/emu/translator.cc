@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "emu/trap_flag.h"
 #include "emu/x87_pointer.h"
 
 namespace shadowprof::emu {
@@ -153,6 +154,13 @@ void Translator::emit_insn(Emitter& e, uint32_t index) {
 
 void Translator::emit_ordinary(Emitter& e, const Insn& insn, uint32_t index) {
   if (plan_.values && insn.compared_bits != 0) capture_compared(e, insn, index);
+  if (pops_flags(insn)) {
+    mark_point(e, index);
+    const uint32_t over = emit_trap_flag_check(e);
+    mark_point(e, index, kSetsTrapFlag);
+    e.int3();
+    e.land_rel32(over);
+  }
   if (plan_.load_cycles && insn.pure_load) {
     emit_timed_load(e, insn, index);
   } else {

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "emu/fragment_finder.h"
+#include "emu/trap_flag.h"
 #include "emu/x87_pointer.h"
 #include "inject/mend_pointer.h"
 
@@ -76,6 +77,7 @@ void Engine::dispatch(Tid tid, const WaitStatus& status) {
 void Engine::resume(GuestThread& t, int signal) { (void)t.tracee.cont_if_alive(signal); }
 
 void Engine::on_signal_stop(GuestThread& t, int signal) {
+  t.trapped = false;
   Registers regs;
   if (!t.tracee.get_registers_if_alive(regs)) return;
   emu::CodeCache& cache = t.process->space->cache();
@@ -147,14 +149,16 @@ bool Engine::on_engine_trap(GuestThread& t, Registers& regs) {
 
 bool Engine::on_point_trap(GuestThread& t, Registers& regs, const CachePosition& at) {
   const emu::Fragment fragment = t.process->space->cache().fragment(at.fragment);
-  if (fragment.kind == FragmentKind::translated) return on_stored_pointer(t, regs, at);
+  const bool sets_trap_flag = (at.point.recovery & emu::kSetsTrapFlag) != 0;
+  if (fragment.kind == FragmentKind::translated && !sets_trap_flag)
+    return on_stored_pointer(t, regs, at);
   repair_signal_state(t, SIGTRAP);
   regs.rip--;
   take_guest_state(t, regs, at);
   if (fragment.kind == FragmentKind::unsupported) {
     note_unsupported(t, regs, fragment.unsupported_reason);
   } else {
-    native_step(t, regs, &fragment);
+    native_step(t, regs, sets_trap_flag ? nullptr : &fragment);
   }
   return true;
 }

@@ -252,8 +252,15 @@ class Engine {
   void on_moment_over(GuestThread& t);
   void make_held_call(GuestThread& t, Registers& regs);
 
+  // engine_trapped.cc
+  static bool has_trap_flag(const Registers& regs);
+  void run_trapped(GuestThread& t, Registers& regs);
+  void make_trapped_call(GuestThread& t, Registers& regs);
+
   // engine_syscalls.cc
+  static bool is_open_call(long nr);
   bool makes_untraced(GuestThread& t, const Registers& regs);
+  void make_watched_call(GuestThread& t, Registers& regs);
   void on_tracer_syscall(GuestThread& t, Registers& regs);
   bool leave_to_gateway(GuestThread& t, Registers& regs);
   void before_open(GuestThread& t, const Registers& regs);

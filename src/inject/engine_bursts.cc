@@ -159,6 +159,7 @@ Status Engine::admit(ptrace::Tracee thread, Registers regs, std::vector<siginfo_
   ptrace::SignalMask pending = 0;
   if (!thread.get_pending_signals_if_alive(pending)) return ptrace::thread_is_gone(thread.tid());
   if (pending & ptrace::kInstructionSignals) return fail_errno(EAGAIN, "it has just faulted");
+  if (has_trap_flag(regs)) return fail_errno(EAGAIN, "it has set its trap flag");
   const Tid tid = thread.tid();
   GuestThread& t = add_thread(tid, process);
   t.guest_gs_base = regs.gs_base;

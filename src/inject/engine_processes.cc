@@ -338,7 +338,7 @@ void Engine::go_native(GuestProcess& process, const std::string& reason) {
     if (t->process == &process) all.push_back(t.get());
   }
   for (GuestThread* t : all) {
-    if (t->in_engine && !quiesce(*t)) {
+    if ((t->in_engine || t->trapped) && !quiesce(*t)) {
       t->leaves = true;
       continue;
     }

@@ -81,10 +81,11 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& info) {
     case Disposition::stop:
       // No frame is built, so the thread may stay where it is. An interrupted system call restarts
       // in the gateway.
-      if (!t.in_engine) {
+      if (!t.in_engine && !has_trap_flag(regs)) {
         t.deferred.push_back(info);
         return enter(t, regs);
       }
+      t.trapped = !t.in_engine;
       return resume(t, signal);
     case Disposition::death:
       // The core file shall show the guest's registers.

@@ -87,6 +87,11 @@ void Engine::on_tracer_syscall(GuestThread& t, Registers& regs) {
   take_guest_state(t, regs, {.kind = emu::CachePosition::Kind::syscall_trap});
   regs.orig_rax = machine::kNoSyscall;
   if (options_.bursts && ends_visit(t, regs)) return leave_burst(t, regs);
+  make_watched_call(t, regs);
+}
+
+// In guest context, where the guest has it.
+void Engine::make_watched_call(GuestThread& t, Registers& regs) {
   if (answer_without_kernel(t, regs)) return;
 
   const Registers before = regs;
@@ -124,15 +129,15 @@ bool Engine::leave_to_gateway(GuestThread& t, Registers& regs) {
       t.cursor = regs.r15;
       t.executing = true;
       return true;
-    case SYS_open:
-    case SYS_creat:
-    case SYS_openat:
-    case kOpenat2:
+    default:
+      if (!is_open_call(number_of(regs))) return false;
       before_open(t, regs);
       return true;
-    default:
-      return false;
   }
+}
+
+bool Engine::is_open_call(long nr) {
+  return nr == SYS_open || nr == SYS_creat || nr == SYS_openat || nr == kOpenat2;
 }
 
 // A child that is not to be traced never stops for us. Made in guest context, at the guest's own

@@ -33,6 +33,7 @@ struct GuestThread {
   bool executing = false;        // in execve, and `cursor` is where its trace ends
   bool in_vfork = false;         // sleeps until its child executes or exits
   bool leaves = false;           // goes native as soon as it stops, or by itself
+  bool trapped = false;          // runs in guest context (engine_trapped.cc)
   bool concluded = false;        // nothing will be added to its trace
   bool in_group_stop = false;    // when it was brought to guest context
   uint64_t tickets[emu::kBufferCount] = {};  // of the buffers' last submission

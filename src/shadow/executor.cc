@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "emu/fragment_finder.h"
+#include "emu/trap_flag.h"
 #include "emu/x87_pointer.h"
 #include "ptrace/signal_cause.h"
 #include "shadow/turns.h"
@@ -234,6 +235,8 @@ void Executor::on_trap(Registers& regs) {
     case CachePosition::Kind::point: {
       // The replica's own memory, and nobody looks at that.
       if (at.point.recovery & emu::kPointerStored) return resume();
+      if (at.point.recovery & emu::kSetsTrapFlag)
+        return end(Outcome::unsupported, "it sets the trap flag");
       const emu::Fragment& fragment = space_.cache().fragment(at.fragment);
       const char* reason = fragment.unsupported_reason;
       return end(Outcome::unsupported, reason ? reason : "an instruction for the kernel alone");
