@@ -277,6 +277,7 @@ void Engine::enter(GuestThread& t, Registers& regs) {
   if (regs.gs_base != t.guest_gs_base) {
     return note_unsupported(t, regs, "it sets the gs base");
   }
+  if (!regs.is_64_bit()) return note_unsupported(t, regs, "it runs 32-bit code");
   if (has_trap_flag(regs)) return run_trapped(t, regs);
   emu::CodeCache& cache = t.process->space->cache();
   emu::StatePage& state = t.slot->state();
