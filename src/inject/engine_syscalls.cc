@@ -66,6 +66,10 @@ long number_of(const ptrace::Registers& regs) {
   return static_cast<int>(regs.rax);
 }
 
+bool begins_to_trace(const ptrace::Registers& regs) {
+  return regs.rdi == kTraceMe || regs.rdi == kTraceAttach || regs.rdi == kTraceSeize;
+}
+
 // Of clone and clone3, before they are made.
 uint64_t clone_flags_of(const ptrace::Registers& regs, ptrace::RemoteMemory& memory) {
   if (number_of(regs) == SYS_clone) return regs.rdi;
@@ -129,6 +133,8 @@ bool Engine::leave_to_gateway(GuestThread& t, Registers& regs) {
       t.cursor = regs.r15;
       t.executing = true;
       return true;
+    case SYS_ptrace:
+      return !begins_to_trace(regs);
     default:
       if (!is_open_call(number_of(regs))) return false;
       before_open(t, regs);
