@@ -12,6 +12,9 @@
 
 namespace shadowprof::cli {
 
+// That a user may ask a list for.
+inline constexpr size_t kMostRows = 1'000'000;
+
 // Parses into the variables bound to `app`, which is named "shadowprof COMMAND". `operands` is what
 // the usage line shows behind the options. Nothing: go on. A number: exit with it (help was asked
 // for and printed, or usage was wrong, which was said in one line).

@@ -15,8 +15,6 @@
 namespace shadowprof::cli {
 namespace {
 
-constexpr size_t kMostRows = 1'000'000;
-
 struct DiffOptions {
   std::string base;
   std::string now;

@@ -19,8 +19,6 @@
 namespace shadowprof::cli {
 namespace {
 
-constexpr size_t kMostRows = 1'000'000;
-
 struct MergeOptions {
   std::string output;
   std::vector<std::string> inputs;

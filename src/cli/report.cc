@@ -22,7 +22,6 @@
 namespace shadowprof::cli {
 namespace {
 
-constexpr size_t kMostRows = 1'000'000;
 constexpr size_t kTextRows = 20;
 constexpr size_t kPageRows = 300;
 

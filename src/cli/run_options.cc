@@ -12,8 +12,6 @@
 namespace shadowprof::cli {
 namespace {
 
-constexpr size_t kMostRows = 1'000'000;
-
 // Documented for later versions: refused by name, so that nobody takes a full run for something
 // else.
 constexpr std::string_view kUnbuiltOptions[] = {
