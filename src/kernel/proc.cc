@@ -215,6 +215,13 @@ constexpr StatusField kStatusFields[] = {
        s->seccomp = value;
        return good;
      }},
+    {"Seccomp_filters", false,
+     [](Cursor* c, ProcessStatus* s) {
+       uint32_t value = 0;
+       const bool good = c->number(&value) && c->done();
+       s->filters = value;
+       return good;
+     }},
 };
 
 }  // namespace

@@ -88,6 +88,7 @@ struct ProcessStatus {
   bool no_new_privs = false;
   // 0 none, 1 strict, 2 filter. Absent if the kernel has no seccomp.
   std::optional<int> seccomp;
+  std::optional<uint32_t> filters;  // how many; absent before Linux 5.9
 };
 
 Result<ProcessStatus> parse_status(std::string_view text);

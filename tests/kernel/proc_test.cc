@@ -250,6 +250,7 @@ TEST_CASE("a status is taken apart") {
   CHECK(s->caught == 0x180000002);
   CHECK(s->no_new_privs);
   CHECK(s->seccomp == 2);
+  CHECK(s->filters == 1u);
 }
 
 TEST_CASE("a status without an optional line is good, without a needed one an error") {

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+#include "kernel/user_faults.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+
+#include "base/unique_fd.h"
+
+namespace shadowprof::kernel {
+namespace {
+
+constexpr uint64_t kEventFork = 1u << 1;  // UFFD_FEATURE_EVENT_FORK
+constexpr std::string_view kLink = "anon_inode:[userfaultfd]";
+
+}  // namespace
+
+// "API:\t<version>:<features>:<ioctls>", each in hexadecimal (fs/userfaultfd.c,
+// userfaultfd_show_fdinfo).
+std::optional<UserFaults> parse_user_faults(std::string_view fdinfo) {
+  constexpr std::string_view kKey = "API:\t";
+  const size_t line = fdinfo.find(kKey);
+  if (line == fdinfo.npos || (line != 0 && fdinfo[line - 1] != '\n')) return std::nullopt;
+  const size_t colon = fdinfo.find(':', line + kKey.size());
+  if (colon == fdinfo.npos) return std::nullopt;
+  uint64_t features = 0;
+  const char* const end = fdinfo.data() + fdinfo.size();
+  const auto [after, wrong] = std::from_chars(fdinfo.data() + colon + 1, end, features, 16);
+  if (wrong != std::errc() || after == end || *after != ':') return std::nullopt;
+  return UserFaults{true, (features & kEventFork) != 0};
+}
+
+UserFaults user_faults_of(Tid process, int fd) {
+  std::array<char, 64> link;
+  const ssize_t length = ::readlink(fmt::format("/proc/{}/fd/{}", process.value, fd).c_str(),
+                                    link.data(), link.size());
+  if (length < 0 || std::string_view(link.data(), static_cast<size_t>(length)) != kLink) return {};
+  const UniqueFd file(
+      ::open(fmt::format("/proc/{}/fdinfo/{}", process.value, fd).c_str(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 512> text;
+  const ssize_t n = ::read(file.get(), text.data(), text.size());
+  const auto known = parse_user_faults({text.data(), n > 0 ? static_cast<size_t>(n) : 0});
+  // Whatever it may be, it is one.
+  return known.value_or(UserFaults{true, true});
+}
+
+UserFaults read_user_faults(Tid process) {
+  UserFaults all;
+  DIR* directory = ::opendir(fmt::format("/proc/{}/fd", process.value).c_str());
+  if (!directory) return all;
+  while (const dirent* entry = ::readdir(directory)) {
+    const std::string_view name = entry->d_name;
+    int fd = -1;
+    const auto [end, wrong] = std::from_chars(name.data(), name.data() + name.size(), fd);
+    if (wrong != std::errc() || end != name.data() + name.size()) continue;
+    const UserFaults one = user_faults_of(process, fd);
+    all.any |= one.any;
+    all.of_forks |= one.of_forks;
+  }
+  ::closedir(directory);
+  return all;
+}
+
+}  // namespace shadowprof::kernel

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+//
+// Programs that handle page faults themselves, by a descriptor of userfaultfd(2): whoever touches a
+// page that is missing waits until somebody has read of it from the descriptor and put the page
+// there. It may be another thread of the same program; while that is stopped, the wait is for ever,
+// and no signal but SIGKILL ends it. With UFFD_FEATURE_EVENT_FORK a fork waits as well, until its
+// event is read.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "base/types.h"
+
+namespace shadowprof::kernel {
+
+struct UserFaults {
+  bool any = false;       // it has such a descriptor
+  bool of_forks = false;  // and one that wants to be told of forks
+};
+
+// Of /proc/PID/fdinfo/FD; nothing: it is not one.
+std::optional<UserFaults> parse_user_faults(std::string_view fdinfo);
+
+// Of one descriptor, if it is one; of all of them. A descriptor for the program's memory that only
+// another process holds is not seen.
+UserFaults user_faults_of(Tid process, int fd);
+UserFaults read_user_faults(Tid process);
+
+}  // namespace shadowprof::kernel
