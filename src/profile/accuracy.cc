@@ -184,7 +184,8 @@ Accuracy compare_profiles(const Profile& perfect_profile, const Profile& sampled
   a.other_addresses = at_other_addresses(perfect, sampled);
   a.call_pairs = overlap(call_weights(perfect), call_weights(sampled));
   a.methods = overlap(method_weights(perfect), method_weights(sampled));
-  if (perfect_profile.coverage.instructions_total != 0)
+  const Coverage& whole = perfect_profile.coverage;
+  if (whole.instructions_total != 0 && whole.ended_early.empty())
     a.coverage = static_cast<double>(sampled_profile.coverage.instructions_profiled) /
                  static_cast<double>(perfect_profile.coverage.instructions_total);
   return a;

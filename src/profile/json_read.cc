@@ -60,8 +60,17 @@ Run read_run(const Object& o) {
     const bool signalled = exit.has("signal");
     r.exit = Exit{signalled, static_cast<int>(exit.small(signalled ? "signal" : "status"))};
   }
+  if (o.has("images"))
+    r.images = read_rows<Image>(
+        o, "images", [](const Object& i) -> Image { return {read_command(i), i.number("at_s")}; });
   if (o.has("merged")) r.merged = read_rows<MergedRun>(o, "merged", read_merged_run);
   return r;
+}
+
+EndedEarly read_ended_early(const Object& o) {
+  EndedEarly e{o.number("at_s"), {}, o.text("why")};
+  if (!o.at("instructions").is_null()) e.instructions = o.count("instructions");
+  return e;
 }
 
 Coverage read_coverage(const Object& o) {
@@ -74,6 +83,8 @@ Coverage read_coverage(const Object& o) {
   c.dropped = o.counts("dropped");
   c.ended = o.counts("ended");
   c.events = o.counts("events");
+  if (o.has("ended_early"))
+    c.ended_early = read_rows<EndedEarly>(o, "ended_early", read_ended_early);
   if (o.has("verified")) {
     const Object v = o.object("verified");
     c.verified = {v.count("samples"), v.count("instructions"), v.count("diverged")};

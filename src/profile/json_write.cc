@@ -7,6 +7,7 @@
 
 #include "base/unique_fd.h"
 #include "profile/compression.h"
+#include "profile/evidence.h"
 #include "profile/json_file.h"
 #include "profile/json_writer.h"
 #include "profile/output_file.h"
@@ -60,7 +61,14 @@ Json run_json(const Run& r) {
   j["exit"] = nullptr;
   if (r.exit) j["exit"] = {{r.exit->signalled ? "signal" : "status", r.exit->value}};
   for (const MergedRun& m : r.merged) j["merged"].push_back(merged_json(m));
+  for (const Image& image : r.images)
+    j["images"].push_back({{"command", image.command}, {"at_s", image.at_s}});
   return j;
+}
+
+Json ended_early_json(const EndedEarly& e) {
+  const Json instructions = e.instructions ? Json(*e.instructions) : Json(nullptr);
+  return {{"at_s", e.at_s}, {"instructions", instructions}, {"why", e.why}};
 }
 
 Json coverage_json(const Coverage& c) {
@@ -68,11 +76,12 @@ Json coverage_json(const Coverage& c) {
           {"instructions_profiled", c.instructions_profiled},
           {"instructions_total", c.instructions_total},
           {"estimated", c.estimated},
-          {"share", c.share()},
+          {"share", c.share() ? Json(*c.share()) : Json(nullptr)},
           {"attributed", c.attributed},
           {"dropped", c.dropped},
           {"ended", c.ended},
           {"events", c.events}};
+  for (const EndedEarly& e : c.ended_early) j["ended_early"].push_back(ended_early_json(e));
   if (c.verified) {
     j["verified"] = {{"samples", c.verified->samples},
                      {"instructions", c.verified->instructions},
@@ -146,9 +155,13 @@ void write_document(json::TextSink& out, const Profile& p) {
   w.rows("functions", p.functions, function_json);
   json::write_hotlists(w, "hotlists", p.hotlists);
   json::write_tables(w, p.tables, p.confidence.groups != 0);
-  w.value("confidence", {{"exact", p.confidence.exact},
-                         {"level", kConfidenceLevel},
-                         {"groups", p.confidence.groups}});
+  const Evidence evidence = evidence_of(p);
+  Json confidence = {{"exact", p.confidence.exact},
+                     {"level", kConfidenceLevel},
+                     {"groups", p.confidence.groups},
+                     {"enough", evidence.enough}};
+  if (!evidence.enough) confidence["advice"] = evidence.advice;
+  w.value("confidence", confidence);
   w.close();
   out.write("\n");
 }

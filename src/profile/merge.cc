@@ -237,6 +237,7 @@ void keep_common(T& value, const T& other, T otherwise) {
 
 void add_run(Run& into, const Run& from) {
   keep_common(into.command, from.command, {});
+  keep_common(into.images, from.images, {});
   keep_common(into.pid, from.pid, int64_t{0});
   keep_common(into.mode, from.mode, std::string("mixed"));
   keep_common(into.engine, from.engine, std::string("mixed"));

@@ -62,7 +62,8 @@ uint64_t executed_instructions(const BlockTable& blocks, const InterruptionTable
   return sum;
 }
 
-double Coverage::share() const {
+std::optional<double> Coverage::share() const {
+  if (!ended_early.empty()) return std::nullopt;
   if (instructions_total == 0) return 0;
   return static_cast<double>(instructions_profiled) / static_cast<double>(instructions_total);
 }
@@ -182,6 +183,10 @@ void add_tables(Profile& into, Profile& from, const std::vector<uint32_t>& modul
   add_counts(c.events, from.coverage.events);
   add_path_counts(c.paths, from.coverage.paths);
   add_access_counts(c.accesses, from.coverage.accesses);
+  const std::vector<EndedEarly>& early = from.coverage.ended_early;
+  c.ended_early.insert(c.ended_early.end(), early.begin(), early.end());
+  std::ranges::sort(c.ended_early, {}, [](const EndedEarly& e) { return std::tie(e.at_s, e.why); });
+  if (c.ended_early.size() > kMostEndedEarly) c.ended_early.resize(kMostEndedEarly);
 }
 
 namespace {
@@ -275,6 +280,8 @@ Status check_consistency(const Profile& p) {
   if (p.confidence.exact && (c.estimated || c.instructions_profiled != c.instructions_total))
     return fail("an exact profile must cover all {} instructions, not {}", c.instructions_total,
                 c.instructions_profiled);
+  if (p.confidence.exact && !c.ended_early.empty())
+    return fail("an exact profile cannot have ended early");
   return {};
 }
 

@@ -61,6 +61,14 @@ struct MergedRun {
   auto operator<=>(const MergedRun&) const = default;
 };
 
+// A program that the profiled process has executed.
+struct Image {
+  std::vector<std::string> command;
+  double at_s = 0;  // since the run began
+  bool operator==(const Image&) const = default;
+};
+inline constexpr size_t kMostImages = 64;
+
 struct Run {
   std::vector<std::string> command;
   int64_t pid = 0;
@@ -73,6 +81,9 @@ struct Run {
   double duration_s = 0;
   std::optional<Exit> exit;       // absent: the program was still running
   std::vector<MergedRun> merged;  // empty: one run
+  // In order, the first kMostImages; empty: the process was one program all the time. The tables
+  // hold the counts of all of them.
+  std::vector<Image> images;
 };
 
 // Samples that two engines have run, to see whether they agree.
@@ -82,11 +93,21 @@ struct Verified {
   uint64_t diverged = 0;      // samples
 };
 
+// A process of the program that went on unprofiled.
+struct EndedEarly {
+  double at_s = 0;                       // since the run began
+  std::optional<uint64_t> instructions;  // profiled up to then, where that is known
+  std::string why;                       // one sentence without a full stop
+};
+inline constexpr size_t kMostEndedEarly = 16;
+// With which `why` ends where the user wanted it so.
+inline constexpr const char* kByNoExec = "(--no-exec)";
+
 struct Coverage {
   uint64_t samples = 0;                     // full mode: 1 for each thread
   uint64_t instructions_profiled = 0;       // in trace records that were read
   uint64_t instructions_total = 0;          // that the program executed
-  bool estimated = false;                   // of instructions_total; false in full mode
+  bool estimated = false;                   // of instructions_total; see ended_early
   uint64_t attributed = 0;                  // to rows of the block table
   std::map<std::string, uint64_t> ended;    // samples by the reason for which they ended
   std::map<std::string, uint64_t> dropped;  // instructions by the reason for which no row has them
@@ -94,8 +115,12 @@ struct Coverage {
   PathCounts paths;
   AccessCounts accesses;
   std::optional<Verified> verified;
+  // The first kMostEndedEarly. Not empty: nobody knows how much the program executed, and
+  // instructions_total is what it executed at least.
+  std::vector<EndedEarly> ended_early;
 
-  double share() const;
+  // Nothing: not known.
+  std::optional<double> share() const;
   uint64_t dropped_instructions() const;
 };
 

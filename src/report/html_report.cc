@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "profile/evidence.h"
 #include "report/columns.h"
 #include "report/html_assets.h"
 #include "report/html_data.h"
@@ -98,6 +99,7 @@ HtmlJson page_summary(const Profile& p) {
     end = fmt::format("{} {}", p.run.exit->signalled ? "killed by signal" : "exit status",
                       p.run.exit->value);
   if (!p.run.merged.empty()) end = fmt::format("{} runs merged", p.run.merged.size());
+  if (const auto part = profile::why_incomplete(p)) end += "; " + page_text(*part);
   HtmlJson options = HtmlJson::array(), calls = HtmlJson::array();
   for (const auto& [name, value] : p.run.options)
     options.push_back({page_text(name), page_text(value)});
@@ -116,7 +118,7 @@ HtmlJson page_summary(const Profile& p) {
                       {"profiled", c.instructions_profiled},
                       {"total", c.instructions_total},
                       {"estimated", c.estimated},
-                      {"share", c.share()},
+                      {"share", c.share() ? HtmlJson(*c.share()) : HtmlJson(nullptr)},
                       {"attributed", c.attributed},
                       {"ended", pairs_of(c.ended)},
                       {"dropped", pairs_of(c.dropped)},

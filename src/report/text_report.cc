@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstdlib>
 
+#include "profile/evidence.h"
 #include "report/columns.h"
 
 namespace shadowprof::report {
@@ -38,7 +39,10 @@ class Renderer {
   }
 
   std::string render() {
-    if (options_.summary) summary();
+    if (options_.summary) {
+      warn();
+      summary();
+    }
     methods();
     call_pairs();
     contexts();
@@ -82,6 +86,7 @@ class Renderer {
   std::string beside(const Place& place, const std::string& behind, size_t room) const;
   std::string position_after(const Place& before, const Place& at) const;
   std::string route(const std::vector<Place>& blocks) const;
+  void warn();
   void summary();
   void sampling();
   void methods();
@@ -95,9 +100,22 @@ class Renderer {
   void arguments();
   void targets();
   // Of `have` rows; the file's tables may hold more of them than its hotlists.
-  void more(size_t shown, size_t have, size_t all) {
+  void more(size_t shown, size_t have, size_t all, size_t uncertain = 0) {
     if (options_.filtered) all = have;
-    if (shown < all) line(fmt::format("  ... and {} more", all - shown));
+    const std::string rest =
+        shown + uncertain < all ? fmt::format("... and {} more", all - shown - uncertain) : "";
+    if (uncertain == 0) return rest.empty() ? void() : line("  " + rest);
+    line(fmt::format("  {}{}{} more row{} not certain", rest, rest.empty() ? "" : "; ", uncertain,
+                     uncertain == 1 ? " is" : "s are"));
+  }
+  // Those that are worth a line each (profile/evidence.h).
+  template <typename Row>
+  std::vector<const Row*> certain(const std::vector<Row>& rows, double Row::*share,
+                                  profile::Margin Row::*error) const {
+    std::vector<const Row*> all;
+    for (const Row& row : rows)
+      if (!margins_ || profile::is_certain(row.*share, row.*error)) all.push_back(&row);
+    return all;
   }
 
   const Profile& profile_;
@@ -108,6 +126,21 @@ class Renderer {
   std::string text_;
 };
 
+// Before anything else: what all the rest has to be read with.
+void Renderer::warn() {
+  const auto part = profile::why_incomplete(profile_);
+  const profile::Evidence evidence = profile::evidence_of(profile_);
+  if (!part && evidence.enough) return;
+  const std::string text = printable(part ? *part : evidence.advice);
+  for (std::string_view rest = text; !rest.empty();) {
+    size_t end = rest.size() <= columns_ ? rest.size() : rest.rfind(' ', columns_);
+    if (end == rest.npos || end == 0) end = std::min(rest.find(' ', 1), rest.size());
+    const std::string row = fit(rest.substr(0, end), columns_);
+    line(options_.color ? fmt::format("\x1b[1;31m{}\x1b[0m", row) : row);
+    rest.remove_prefix(std::min(rest.size(), end + 1));
+  }
+}
+
 void Renderer::summary() {
   const profile::Run& run = profile_.run;
   const profile::Coverage& c = profile_.coverage;
@@ -115,6 +148,11 @@ void Renderer::summary() {
   for (const std::string& word : run.command)
     command += (command.empty() ? "" : " ") + printable(word);
   line(fit(command, columns_));
+  for (size_t i = 1; i < run.images.size(); i++) {
+    std::string words;
+    for (const std::string& word : run.images[i].command) words += " " + printable(word);
+    line(fit(fmt::format("then, after {:.2f} s:{}", run.images[i].at_s, words), columns_));
+  }
   std::string end = "still running";
   if (run.exit)
     end = fmt::format("{} {}", run.exit->signalled ? "killed by signal" : "exit status",
@@ -122,8 +160,10 @@ void Renderer::summary() {
   line(fit(fmt::format("{} mode, {} engine, {:.2f} s, {}", printable(run.mode),
                        printable(run.engine), run.duration_s, end),
            columns_));
+  const auto share = c.share();
   line(fmt::format("{} instructions{}, {} of them profiled ({}{})", c.instructions_total,
-                   c.estimated ? " (estimated)" : "", percent(c.share()),
+                   !share ? " or more" : c.estimated ? " (estimated)" : "",
+                   share ? percent(*share) : "an unknown share",
                    profile_.confidence.exact ? "exact, " : "",
                    c.dropped_instructions() == 0
                        ? "none dropped"
@@ -167,7 +207,8 @@ void Renderer::sampling() {
 }
 
 void Renderer::methods() {
-  const auto& rows = profile_.hotlists.methods;
+  const auto& all = profile_.hotlists.methods;
+  const auto rows = certain(all, &profile::HotMethod::self_share, &profile::HotMethod::self_share_error);
   const size_t shown = std::min(options_.limit, rows.size());
   heading("Hot functions (by instructions of their own)");
   if (estimated()) line("(total: estimated from calls)");
@@ -178,7 +219,7 @@ void Renderer::methods() {
   const bool wide = columns_ >= 110;
   const size_t name_columns = wide ? room - 48 : room;
   for (size_t i = 0; i < shown; i++) {
-    const profile::HotMethod& m = rows[i];
+    const profile::HotMethod& m = *rows[i];
     const std::string figures =
         fmt::format("{:>7}{} {:>7} {:>8} {:>8} {:>8}", percent(m.self_share),
                     margin(m.self_share_error), percent(m.inclusive_share), short_count(m.self),
@@ -187,7 +228,7 @@ void Renderer::methods() {
     if (wide) name += "  " + left(source(m.at), 24) + " " + fit(module_name(m.at), 20);
     line(colored(m.self_share, figures) + "  " + name);
   }
-  more(shown, rows.size(), profile_.functions.size());
+  more(shown, all.size(), profile_.functions.size(), all.size() - rows.size());
 }
 
 // A place that shares `room` columns with what stands behind it: gets what that leaves over, since
@@ -206,14 +247,15 @@ std::string Renderer::position_after(const Place& before, const Place& at) const
 }
 
 void Renderer::call_pairs() {
-  const auto& rows = profile_.hotlists.call_pairs;
+  const auto& all = profile_.hotlists.call_pairs;
+  const auto rows = certain(all, &profile::HotCallPair::share, &profile::HotCallPair::share_error);
   const size_t shown = std::min(options_.limit, rows.size());
   heading("Hot calls (by count; * the callee is computed)");
   line(margins_ ? "  share ±       count    instr  call site -> callee"
                 : "  share    count    instr  call site -> callee");
   const size_t room = columns_ - 27 - 6 - margin_columns();
   for (size_t i = 0; i < shown; i++) {
-    const profile::HotCallPair& c = rows[i];
+    const profile::HotCallPair& c = *rows[i];
     const std::string figures =
         fmt::format("{:>7}{} {:>8} {:>8}", percent(c.share), margin(c.share_error),
                     short_count(c.count), short_count(c.inclusive));
@@ -221,7 +263,7 @@ void Renderer::call_pairs() {
     line(colored(c.share, figures) + "  " + beside(c.site, callee, room) +
          (c.indirect ? " *> " : " -> ") + callee);
   }
-  more(shown, rows.size(), profile_.tables.calls.size());
+  more(shown, all.size(), profile_.tables.calls.size(), all.size() - rows.size());
 }
 
 // "main > parse > read_line": the innermost frames are those that tell rows apart, so what there is
@@ -239,13 +281,14 @@ std::string chain(const std::vector<Place>& frames, size_t columns) {
 }
 
 void Renderer::contexts() {
-  const auto& rows = profile_.hotlists.contexts;
-  if (rows.empty()) return;
+  const auto& listed = profile_.hotlists.contexts;
+  if (listed.empty()) return;
+  const auto rows = certain(listed, &profile::HotContext::share, &profile::HotContext::share_error);
   heading("Hot contexts (by instructions in just that chain of calls)");
   line(margins_ ? "  share ±       instr    calls  callers > function"
                 : "  share    instr    calls  callers > function");
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
-    const profile::HotContext& c = rows[i];
+    const profile::HotContext& c = *rows[i];
     const std::string figures =
         fmt::format("{:>7}{} {:>8} {:>8}", percent(c.share), margin(c.share_error),
                     short_count(c.instructions), short_count(c.calls));
@@ -254,18 +297,20 @@ void Renderer::contexts() {
   const auto& all = profile_.tables.contexts;
   const auto executed = std::count_if(all.begin(), all.end(),
                                       [](const profile::ContextRow& c) { return c.self != 0; });
-  more(std::min(options_.limit, rows.size()), rows.size(), static_cast<size_t>(executed));
+  more(std::min(options_.limit, rows.size()), listed.size(), static_cast<size_t>(executed),
+       listed.size() - rows.size());
 }
 
 void Renderer::edges() {
-  const auto& rows = profile_.hotlists.edges;
+  const auto& all = profile_.hotlists.edges;
+  const auto rows = certain(all, &profile::HotEdge::share, &profile::HotEdge::share_error);
   const size_t shown = std::min(options_.limit, rows.size());
   heading("Hot edges (by count)");
   line(margins_ ? "  share ±       count  kind           from -> to"
                 : "  share    count  kind           from -> to");
   const size_t room = columns_ - 33 - 6 - margin_columns();
   for (size_t i = 0; i < shown; i++) {
-    const profile::HotEdge& e = rows[i];
+    const profile::HotEdge& e = *rows[i];
     const std::string figures =
         fmt::format("{:>7}{} {:>8}", percent(e.share), margin(e.share_error), short_count(e.count));
     const bool within = !e.from.function.empty() && e.from.function == e.to.function &&
@@ -275,7 +320,7 @@ void Renderer::edges() {
     line(colored(e.share, figures) + "  " + left(profile::to_string(e.kind), 13) + "  " +
          beside(e.from, to, room) + " -> " + to);
   }
-  more(shown, rows.size(), profile_.tables.edges.size());
+  more(shown, all.size(), profile_.tables.edges.size(), all.size() - rows.size());
 }
 
 void Renderer::loads() {
@@ -408,15 +453,16 @@ std::string Renderer::route(const std::vector<Place>& blocks) const {
 }
 
 void Renderer::paths() {
-  const auto& rows = profile_.hotlists.paths;
-  if (rows.empty()) return;
+  const auto& all = profile_.hotlists.paths;
+  if (all.empty()) return;
+  const auto rows = certain(all, &profile::HotPath::share, &profile::HotPath::share_error);
   heading("Hot paths (by instructions)");
   // Routes are long: where the terminal is not, they have the second line, else the first.
   const bool narrow = columns_ < 98;
   line(fmt::format("{}flow    count    instr  blocks  {}",
                    margins_ ? "  share ±       " : "  share    ", narrow ? "from; route" : "route"));
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
-    const profile::HotPath& p = rows[i];
+    const profile::HotPath& p = *rows[i];
     const std::string figures = fmt::format(
         "{:>7}{} {:>7} {:>8} {:>8} {:>7}", percent(p.share), margin(p.share_error), percent(p.flow),
         short_count(p.count), short_count(p.instructions), p.blocks.size());
@@ -428,7 +474,8 @@ void Renderer::paths() {
     else if (p.from)
       line("          from " + from);
   }
-  more(std::min(options_.limit, rows.size()), rows.size(), profile_.tables.paths.size());
+  more(std::min(options_.limit, rows.size()), all.size(), profile_.tables.paths.size(),
+       all.size() - rows.size());
 }
 
 // What of the instruction a row is about, where it is not the result that it names.

@@ -18,6 +18,12 @@ int main(int argc, char** argv) {
     for (auto& row : profile.tables.contexts) row.error = 1;
     for (auto& row : profile.tables.edges) row.error = 1;
   }
+  if (argc > 1 && argv[1][0] == 'p') {
+    profile.run.images = {{{"sh", "-c", "exec app"}, 0}, {{"app"}, 0.5}};
+    profile.confidence = {};
+    profile.coverage.estimated = true;
+    profile.coverage.ended_early = {{0.75, 30, "process 7 went away"}, {1, {}, "process 8, too"}};
+  }
   if (auto status = write_profile(profile, "-"); !status) {
     std::fprintf(stderr, "%s\n", status.error().message.c_str());
     return 1;

@@ -155,6 +155,43 @@ TEST_CASE("the limit holds and the rest is counted") {
   CHECK(text.find("... and 3 more") != std::string::npos);
 }
 
+TEST_CASE("rows that are not certain are counted and not printed") {
+  profile::Profile p = test::sample_profile();
+  p.run.mode = "shadow";
+  p.confidence = {false, 12};
+  p.coverage.estimated = true;
+  p.hotlists.methods.assign(4, p.hotlists.methods[0]);
+  for (size_t i = 0; i < 4; i++) {
+    p.hotlists.methods[i].at.function = fmt::format("f{}", i);
+    p.hotlists.methods[i].self_share = 0.2;
+    p.hotlists.methods[i].self_share_error = i % 2 == 0 ? 0.1 : 0.3;
+  }
+  p.functions.resize(1);
+  const std::string text = render_text(p, TextOptions{});
+  CHECK(text.find("  f0\n") != std::string::npos);
+  CHECK(text.find("  f2\n") != std::string::npos);
+  CHECK(text.find("  f1\n") == std::string::npos);
+  CHECK(text.find("  f3\n") == std::string::npos);
+  CHECK(text.find("\n  2 more rows are not certain\n") != std::string::npos);
+  p.functions.resize(9);
+  CHECK(render_text(p, TextOptions{}).find("\n  ... and 5 more; 2 more rows are not certain\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("a report begins with what all of it must be read with") {
+  profile::Profile p = test::sample_profile();
+  CHECK(render_text(p, TextOptions{}).find("conclusions") == std::string::npos);
+  p.run.mode = "shadow";
+  p.confidence = {false, 1};
+  p.coverage.samples = 1;
+  CHECK(render_text(p, TextOptions{}).starts_with("too little for conclusions: 1 sample;"));
+  p.coverage.ended_early = {{0.5, 12, "process 7 " + std::string(200, 'x') + " went away"}};
+  const std::string text = render_text(p, TextOptions{});
+  CHECK(text.starts_with("ended early, after 0.500 s and 12 instructions: process 7\n"));
+  CHECK(text.find("an unknown share of them profiled") != std::string::npos);
+  CHECK(widest_line(text) <= 80);
+}
+
 TEST_CASE("color is only where it was asked for") {
   TextOptions options;
   CHECK(render_text(test::sample_profile(), options).find('\x1b') == std::string::npos);

@@ -335,7 +335,7 @@
       facts('Run', [['command', el('span', { class: 'name' }, r.command)], ['mode', r.mode], ['engine', r.engine], ['started', r.started],
         ['duration', seconds(r.duration_s)], ['end', r.end], ['host', r.cpu + ', ' + r.cores + ' cores'], ['kernel', r.kernel]]),
       facts('Coverage', [['samples', whole(c.samples)], ['instructions profiled', whole(c.profiled)],
-        ['instructions in all' + (c.estimated ? ' (estimated)' : ''), whole(c.total)], ['share', percent(c.share)],
+        ['instructions in all' + (c.estimated ? ' (estimated)' : ''), whole(c.total)], ['share', c.share === null ? 'not known' : percent(c.share)],
         ...ranked(c.dropped).map((x) => ['dropped: ' + x[0], x[1]]), ...ranked(c.events)]),
       facts('What ended samples', ranked(c.ended)),
       facts(sampled ? 'Overhead' : 'Cost', [...(sampled ? [['budget', percent(o.budget)], ['estimated', percent(o.share)], ['pauses, in all', seconds(o.pause[0])],
@@ -359,7 +359,7 @@
     const tile = (value, name, title) => el('div', { class: 'tile', title }, el('b', {}, value), el('span', {}, name));
     const tiles = [
       tile(count(c.total), 'instructions' + (c.estimated ? ' (estimated)' : ''), whole(c.total)),
-      tile(percent(c.share), D.exact ? 'profiled: exact counts' : 'of them profiled', whole(c.profiled) + ' instructions'),
+      tile(c.share === null ? 'part' : percent(c.share), D.exact ? 'profiled: exact counts' : 'of them profiled', whole(c.profiled) + ' instructions'),
     ];
     if (r.mode !== 'full') {
       tiles.push(tile(whole(c.samples), c.samples === 1 ? 'sample' : 'samples'), tile(percent(o.share), 'overhead (budget ' + percent(o.budget) + ')'),

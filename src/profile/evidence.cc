@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+#include "profile/evidence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+namespace shadowprof::profile {
+namespace {
+
+constexpr size_t kTopFunctions = 10;
+// A program that was seen asleep so often before its end may just have been short.
+constexpr uint64_t kSleepsOfAShortProgram = 3;
+
+uint64_t stops_by(const Profile& profile, const char* kind) {
+  const auto found = profile.overhead.stops.find(kind);
+  return found == profile.overhead.stops.end() ? 0 : found->second;
+}
+
+// A sampled profile without a sample.
+std::string why_empty(const Profile& p) {
+  const uint64_t asleep = stops_by(p, "sleeping");
+  const uint64_t stopped = stops_by(p, "stopped");
+  const uint64_t refused = stops_by(p, "refused");
+  if (stopped > asleep)
+    return "no samples: the program was stopped, as by ctrl-Z, whenever one was due";
+  if (refused > asleep)
+    return fmt::format("no samples: {} could not be taken; --mode burst needs less", refused);
+  if (p.run.exit && asleep <= kSleepsOfAShortProgram)
+    return fmt::format(
+        "no samples: the program ended before the first one, after {:.3f} s; --mode full profiles "
+        "all of it",
+        p.run.duration_s);
+  if (asleep != 0)
+    return fmt::format(
+        "no samples: the program was asleep whenever one was due ({} times in {:.1f} s); profile "
+        "it "
+        "while it works, or for longer",
+        asleep, p.run.duration_s);
+  return fmt::format(
+      "no samples: none was due in {:.3f} s; profile for longer, or raise --max-overhead",
+      p.run.duration_s);
+}
+
+// Of the ten hottest functions.
+bool most_are_certain(const Profile& p) {
+  FunctionTable functions = p.functions;
+  const size_t count = std::min(functions.size(), kTopFunctions);
+  std::partial_sort(functions.begin(), functions.begin() + static_cast<ptrdiff_t>(count),
+                    functions.end(),
+                    [](const Function& a, const Function& b) { return a.self > b.self; });
+  const double critical = critical_value(p.confidence.groups);
+  double all = 0;
+  double certain = 0;
+  for (size_t i = 0; i < count; i++) {
+    const auto self = static_cast<double>(functions[i].self);
+    all += self;
+    if (critical * static_cast<double>(functions[i].self_error) <= self) certain += self;
+  }
+  return 2 * certain >= all;
+}
+
+}  // namespace
+
+std::optional<std::string> why_incomplete(const Profile& profile) {
+  const std::vector<EndedEarly>& all = profile.coverage.ended_early;
+  if (all.empty()) return std::nullopt;
+  const EndedEarly& first = all.front();
+  std::string text = fmt::format("ended early, after {:.3f} s", first.at_s);
+  if (first.instructions) text += fmt::format(" and {} instructions", *first.instructions);
+  text += ": " + first.why;
+  if (all.size() > 1) text += fmt::format(" (and {} more)", all.size() - 1);
+  return text;
+}
+
+Evidence evidence_of(const Profile& p) {
+  const Confidence& confidence = p.confidence;
+  if (!p.coverage.ended_early.empty())
+    return {false, "part of the program is not in the profile: see coverage.ended_early"};
+  if (confidence.exact || (p.run.mode == "full" && confidence.groups == 0)) return {};
+  if (p.coverage.samples == 0) return {false, why_empty(p)};
+  const bool enough = confidence.groups == 0 ? p.coverage.samples >= kFewSamples
+                                             : confidence.groups > 1 && most_are_certain(p);
+  if (enough) return {};
+  return {false, fmt::format("too little for conclusions: {} sample{}; profile for longer, raise "
+                             "--max-overhead, or use --mode full",
+                             p.coverage.samples, p.coverage.samples == 1 ? "" : "s")};
+}
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+//
+// What must be known of a profile before its rows are read: whether it has the program to its end,
+// and whether there is enough of it for conclusions.
+//
+// A row is *certain* if half of its interval (confidence.h) is not more than its share. There is
+// enough if the certain ones of the ten hottest functions have at least half of what the ten have.
+// Where errors are not known, samples are counted: kFewSamples are enough.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "profile/profile.h"
+
+namespace shadowprof::profile {
+
+inline constexpr uint64_t kFewSamples = 30;
+
+// One sentence without a full stop; nothing: it has the whole program, or samples of all of it.
+std::optional<std::string> why_incomplete(const Profile& profile);
+
+struct Evidence {
+  bool enough = true;
+  std::string advice;  // if not: one sentence without a full stop
+};
+Evidence evidence_of(const Profile& profile);
+
+// Rows without an interval are.
+inline bool is_certain(double share, const Margin& error) {
+  return !error || *error <= share;
+}
+
+}  // namespace shadowprof::profile
