@@ -15,7 +15,7 @@ void set_verbosity(Verbosity v);
 Verbosity verbosity();
 
 void say(std::string_view message);          // unless -q
-void say_always(std::string_view message);   // errors
+void say_always(std::string_view message);   // errors, and what -q must not hide
 void say_detail(std::string_view message);   // with -v
 
 template <typename... Args>
@@ -24,6 +24,11 @@ void info(fmt::format_string<Args...> format, Args&&... args) {
 }
 template <typename... Args>
 void error(fmt::format_string<Args...> format, Args&&... args) {
+  say_always(fmt::format(format, std::forward<Args>(args)...));
+}
+// What must not be missed, and is no error: said with -q, too.
+template <typename... Args>
+void warn(fmt::format_string<Args...> format, Args&&... args) {
   say_always(fmt::format(format, std::forward<Args>(args)...));
 }
 template <typename... Args>

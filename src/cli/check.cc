@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // `shadowprof check`: fails when a program has become slower than its limits allow. Exit status 3
-// for a regression, 0 for none, 125 when it cannot be said.
+// for a regression, 0 for none, 125 when it is not decidable.
 #include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -128,6 +128,31 @@ std::string working_directory() {
   return result;
 }
 
+// A sampled comparison that says nothing is no passed check.
+Status judge_evidence(const profile::Diff& diff, const std::vector<LimitRule>& rules,
+                      Comparison& c) {
+  if (diff.exact) return {};
+  const profile::Sensitivity seen = profile::sensitivity(diff, rules);
+  if (seen.subject.empty()) {
+    c.seen = "noise hides every change that its limits are about";
+  } else {
+    c.seen = fmt::format("a change of {:.1f} % or more in {} ({:.1f} % of all) would have been seen",
+                         100 * seen.change, seen.subject, 100 * seen.part);
+  }
+  if (seen.decidable || !c.findings.empty()) return {};
+  return fail("not decidable: {} and {}: {}; profile for longer, or use --mode full", c.base_file,
+              c.new_file, c.seen);
+}
+
+// What is not in a profile cannot be judged.
+Status judge_completeness(const profile::Diff& diff, const Comparison& c) {
+  if (!diff.base_incomplete.empty())
+    return fail("not decidable: {} {}", c.base_file, diff.base_incomplete);
+  if (!diff.new_incomplete.empty())
+    return fail("not decidable: {} {}", c.new_file, diff.new_incomplete);
+  return {};
+}
+
 // Annotations are shown at files of the repository: named relative to its top. Builds outside of the
 // source tree name files by way of the build folder: /build/../src/file.cc.
 void make_relative(std::string& file, const std::string& root) {
@@ -157,7 +182,9 @@ Result<std::vector<Comparison>> compare_all(const CheckOptions& options) {
     c.exact = diff.exact;
     c.instructions = diff.instructions;
     c.rules = texts;
+    SP_TRY(judge_completeness(diff, c));
     SP_ASSIGN(c.findings, profile::check_limits(diff, rules));
+    SP_TRY(judge_evidence(diff, rules, c));
     for (profile::Finding& f : c.findings) make_relative(f.file, root);
     all.push_back(std::move(c));
   }
@@ -191,7 +218,7 @@ std::string help_footer() {
          "  shadowprof check base.json new.json \\\n"
          "    --limit 'function:parse:instructions<=+3%' --limit 'calls:malloc<=+0' \\\n"
          "    --limit 'warn:instructions<=+0.5%'\n\n"
-         "Exit status: 0 within all limits, 3 regression, 125 cannot be said.";
+         "Exit status: 0 within all limits, 3 regression, 125 not decidable.";
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "profile/accuracy.h"
+#include "profile/evidence.h"
 #include "profile/json_file.h"
 
 namespace shadowprof::cli {
@@ -56,7 +57,9 @@ std::string as_text(const Accuracy& a) {
 Status print_comparison(const CompareOptions& options) {
   SP_ASSIGN(const profile::Profile perfect, profile::read_profile(options.perfect));
   SP_ASSIGN(const profile::Profile sampled, profile::read_profile(options.sampled));
-  if (!perfect.confidence.exact)
+  if (const auto part = profile::why_incomplete(perfect))
+    warn("{} is no perfect profile: it {}", options.perfect, *part);
+  else if (!perfect.confidence.exact)
     info("{} is not exact, so the figures compare two estimates", options.perfect);
   if (perfect.coverage.paths.collected && sampled.coverage.paths.collected &&
       perfect.coverage.paths.intra != sampled.coverage.paths.intra)

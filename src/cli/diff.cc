@@ -25,6 +25,9 @@ struct DiffOptions {
 
 Status print_diff(const DiffOptions& options) {
   SP_ASSIGN(const profile::Diff diff, compare_files(options.base, options.now));
+  for (const auto& [file, why] : {std::pair(options.base, diff.base_incomplete),
+                                  std::pair(options.now, diff.new_incomplete)})
+    if (!why.empty()) warn("{} {}", file, why);
   if (options.json) return print(report::diff_json(diff, options.limit));
   report::TextOptions text;
   text.columns = report::terminal_columns(STDOUT_FILENO);

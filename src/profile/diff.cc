@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "profile/diff_side.h"
+#include "profile/evidence.h"
 
 namespace shadowprof::profile {
 namespace {
@@ -238,6 +239,8 @@ Diff compare_profiles(const Profile& base, const SourceKnowledge& base_source, c
   Diff diff;
   diff.exact = base.confidence.exact && now.confidence.exact;
   diff.groups = groups_of(base, now);
+  diff.base_incomplete = why_incomplete(base).value_or("");
+  diff.new_incomplete = why_incomplete(now).value_or("");
   const auto total = [](const Profile& p) {
     return p.coverage.estimated ? p.coverage.instructions_total : p.coverage.instructions_profiled;
   };

@@ -104,6 +104,9 @@ struct SyscallChange {
 
 struct Diff {
   bool exact = false;
+  // Why a profile has not all of its program (evidence.h); "": it has.
+  std::string base_incomplete;
+  std::string new_incomplete;
   // Fewest groups of samples that an error of a sampled profile is based on; 0: errors are unknown.
   uint32_t groups = 0;
   // Both profiles have such a table.

@@ -185,6 +185,17 @@ bool can_matter(const LimitRule& rule, const Judged& j) {
          rule.floor * static_cast<double>(j.whole.base);
 }
 
+// How many standard errors of a rule's subjects are noise. All subjects of all rules share the
+// probability of a false alarm (Bonferroni).
+double critical_for(const Diff& diff, const LimitRule& rule, const std::vector<Judged>& judged,
+                    size_t rules) {
+  const auto chances = std::count_if(judged.begin(), judged.end(),
+                                     [&](const Judged& j) { return can_matter(rule, j); }) *
+                       static_cast<ptrdiff_t>(rules);
+  const double level = 1 - kFalseAlarm / static_cast<double>(std::max<ptrdiff_t>(chances, 1));
+  return critical_value(diff.error_groups(), level);
+}
+
 const char* metric_name(Metric metric) {
   switch (metric) {
     case Metric::instructions:
@@ -323,6 +334,29 @@ const std::vector<std::string>& default_limit_rules() {
   return kRules;
 }
 
+Sensitivity sensitivity(const Diff& diff, const std::vector<LimitRule>& rules) {
+  Sensitivity best;
+  double most = 0;
+  for (const LimitRule& rule : rules) {
+    if (!check_profiles(diff, rule)) continue;
+    if (rule.bound == Bound::absolute) best.decidable = true;
+    const std::vector<Judged> judged = judged_by(diff, rule);
+    const double critical = critical_for(diff, rule, judged, rules.size());
+    for (const Judged& j : judged) {
+      const auto base = static_cast<double>(j.change.base);
+      const double visible = critical * j.error;
+      if (rule.bound == Bound::absolute || !j.in_base || j.error <= 0 || !(visible <= base)) continue;
+      best.decidable = true;
+      if (base <= most) continue;
+      most = base;
+      best.subject = metric_name(rule.metric) + (j.name.empty() ? "" : " " + j.name);
+      best.change = visible / base;
+      best.part = j.whole.base == 0 ? 0 : base / static_cast<double>(j.whole.base);
+    }
+  }
+  return best;
+}
+
 Result<std::vector<Finding>> check_limits(const Diff& diff, const std::vector<LimitRule>& rules) {
   std::vector<Finding> findings;
   for (const LimitRule& rule : rules) {
@@ -331,12 +365,7 @@ Result<std::vector<Finding>> check_limits(const Diff& diff, const std::vector<Li
     SP_TRY(profiled);
     SP_TRY(check_names(diff, rule));
     std::vector<Judged> judged = judged_by(diff, rule);
-    // All subjects of all rules share the probability of a false alarm (Bonferroni).
-    const auto chances = std::count_if(judged.begin(), judged.end(),
-                                       [&](const Judged& j) { return can_matter(rule, j); }) *
-                         static_cast<ptrdiff_t>(rules.size());
-    const double level = 1 - kFalseAlarm / static_cast<double>(std::max<ptrdiff_t>(chances, 1));
-    const double critical = critical_value(diff.error_groups(), level);
+    const double critical = critical_for(diff, rule, judged, rules.size());
     std::erase_if(judged,
                   [&](const Judged& j) { return !is_violated(rule, j, diff.exact, critical); });
     std::stable_sort(judged.begin(), judged.end(), [](const Judged& a, const Judged& b) {

@@ -96,6 +96,17 @@ const std::vector<std::string>& default_limit_rules();
 // Whether `text` matches `glob`, where * stands for any characters and ? for one.
 bool matches_glob(std::string_view glob, std::string_view text);
 
+// Which changes a check could have seen, where a profile is sampled.
+struct Sensitivity {
+  // A limit can be judged: it is an absolute one, or noise does not hide that something it is about
+  // doubles.
+  bool decidable = false;
+  std::string subject;  // the largest one that can be: "instructions of parse"; "" where there is none
+  double change = 0;    // of it that would have been seen, as a share of it
+  double part = 0;      // that it is of the whole
+};
+Sensitivity sensitivity(const Diff& diff, const std::vector<LimitRule>& rules);
+
 // In the order of the rules, each rule's by effect. An error names a rule that can never apply.
 Result<std::vector<Finding>> check_limits(const Diff& diff, const std::vector<LimitRule>& rules);
 

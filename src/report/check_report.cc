@@ -41,6 +41,7 @@ std::string text_report(const std::vector<Comparison>& all) {
   size_t warnings = 0;
   for (const Comparison& c : all) {
     text += summary(c) + (c.exact ? "\n" : " (not exact)\n");
+    if (!c.seen.empty()) text += "  " + printable(c.seen) + "\n";
     for (const Finding& f : c.findings) {
       const std::string place = where(f);
       text += fmt::format("  {}: {}{}\n", f.severity == Severity::error ? "error" : "warning",
@@ -72,6 +73,7 @@ std::string markdown_report(const std::vector<Comparison>& all) {
     text +=
         fmt::format("Instructions: {} → {} (**{}**){}\n", c.instructions.base, c.instructions.now,
                     markdown(change_ratio(c.instructions)), c.exact ? "" : ", not exact");
+    if (!c.seen.empty()) text += "\n" + markdown(c.seen) + "\n";
     if (!c.findings.empty())
       text +=
           "\n| | what | where | before | now | change | limit |\n|---|---|---|--:|--:|--:|---|\n";

@@ -228,5 +228,27 @@ TEST_CASE("sampled figures must differ by more than noise, and totals are not ju
   CHECK(check("function:parse:instructions<=+3%", d).empty());
 }
 
+TEST_CASE("what a check of sampled profiles could have seen is known") {
+  Diff d = sample();
+  d.exact = false;
+  d.groups = 30;
+  const auto seen = [&](const char* rule) { return sensitivity(d, {*parse_limit_rule(rule)}); };
+  // Nothing has an error: what was sampled is too rare for one.
+  CHECK_FALSE(seen("function:parse:instructions<=+3%").decidable);
+  CHECK_FALSE(seen("instructions<=+1%").decidable);
+  CHECK(seen("instructions<=1000").decidable);
+  for (FunctionChange& f : d.functions) f.error = 10;
+  const auto found = seen("function:parse:instructions<=+3%");
+  CHECK(found.decidable);
+  CHECK(found.subject == "instructions of parse");
+  CHECK(found.change > 20.0 / static_cast<double>(d.functions[0].self.base));
+  CHECK(found.change < 1);
+  for (FunctionChange& f : d.functions) f.error = 1e9;
+  CHECK_FALSE(seen("function:parse:instructions<=+3%").decidable);
+  d.groups = 1;
+  for (FunctionChange& f : d.functions) f.error = 0.1;
+  CHECK_FALSE(seen("function:parse:instructions<=+3%").decidable);
+}
+
 }  // namespace
 }  // namespace shadowprof
