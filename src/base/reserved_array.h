@@ -23,11 +23,8 @@ class ReservedArray {
   static_assert(std::is_trivially_destructible_v<T>, "elements are dropped with their pages");
 
  public:
-  explicit ReservedArray(size_t capacity) : capacity_(capacity) {
-    void* p = reserve_memory(capacity * sizeof(T));
-    CHECK(p, "cannot reserve {} bytes of address space", capacity * sizeof(T));
-    data_ = static_cast<T*>(p);
-  }
+  explicit ReservedArray(size_t capacity)
+      : data_(static_cast<T*>(reserve_memory_or_end(capacity * sizeof(T)))), capacity_(capacity) {}
   ~ReservedArray() { ::munmap(data_, capacity_ * sizeof(T)); }
   ReservedArray(const ReservedArray&) = delete;
   ReservedArray& operator=(const ReservedArray&) = delete;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include "base/log.h"
 #include "base/unique_fd.h"
 
 namespace shadowprof {
@@ -28,6 +29,14 @@ void* reserve_memory(size_t bytes) {
   if (!file.valid() || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return nullptr;
   memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   return memory != MAP_FAILED ? memory : nullptr;
+}
+
+void* reserve_memory_or_end(size_t bytes) {
+  if (void* memory = reserve_memory(bytes)) return memory;
+  error("cannot reserve {} MB of address space for shadowprof's own tables (see ulimit -v)",
+        bytes >> 20);
+  constexpr int kOwnFailure = 125;  // as cli/exit_codes.h
+  ::_exit(kOwnFailure);
 }
 
 void give_back_memory(void* memory, size_t bytes) {

@@ -13,6 +13,8 @@ namespace shadowprof {
 bool overcommit_is_forbidden();
 // Null: there is not so much address space.
 void* reserve_memory(size_t bytes);
+// Says so, and ends this process.
+void* reserve_memory_or_end(size_t bytes);
 // Zeros again, and no longer in use.
 void give_back_memory(void* memory, size_t bytes);
 
