@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
 // `shadowprof attach`: profiles a process that runs already, and leaves it as it was.
-#include <fstream>
-
 #include "base/log.h"
 #include "cli/collection_options.h"
 #include "cli/command_line.h"
@@ -25,6 +23,7 @@ struct AttachOptions {
   std::string mode = "shadow";
   std::vector<int> pids;
   bool follow = false;
+  bool no_exec = false;
   size_t top = 20;
   bool quiet = false;
 };
@@ -42,6 +41,8 @@ std::optional<int> parse(int argc, char** argv, AttachOptions& options) {
       ->type_name("FILE")
       ->capture_default_str();
   app.add_flag("-f,--follow", options.follow, "processes that it starts, too");
+  app.add_flag("--no-exec", options.no_exec,
+               "if the process executes another program, leave that unprofiled");
   app.add_option("--mode", options.mode,
                  "shadow: replicas of the process run under the translator; burst: it does itself, "
                  "for milliseconds")
@@ -54,17 +55,10 @@ std::optional<int> parse(int argc, char** argv, AttachOptions& options) {
       ->type_name("N")
       ->capture_default_str();
   add_debuginfod_option(app);
-  app.add_flag("-q,--quiet", options.quiet, "say nothing but errors");
+  app.add_flag("-q,--quiet", options.quiet, "say nothing but errors, and what is not in the profile");
   app.add_flag("-v,--verbose", options.outcome.verbose, "say more: each sample, the hottest rows");
   app.footer("Example:\n  shadowprof attach -d 10 -o app.json 1234\n  shadowprof report app.json");
   return parse_command_line(app, "PID", argc, argv);
-}
-
-std::vector<std::string> command_of(Tid process) {
-  std::ifstream file(fmt::format("/proc/{}/cmdline", process.value));
-  std::vector<std::string> command;
-  for (std::string word; std::getline(file, word, '\0');) command.push_back(word);
-  return command;
 }
 
 // What would otherwise be an obscure refusal of the kernel's.
@@ -87,8 +81,10 @@ template <typename Request>
                             Result<sample::RunResult> (*run)(const Request&)) {
   Request request;
   for (int pid : options.pids) request.attach_to.emplace_back(pid);
-  request.command = command_of(request.attach_to.front());
+  request.command = kernel::read_command(request.attach_to.front());
   if constexpr (requires { request.follow; }) request.follow = options.follow;
+  request.follow_exec = !options.no_exec;
+  if (options.no_exec) request.options["no_exec"] = "true";
   request.top = options.top;
   request.collection = options.wanted.collection(options.mode, options.sampling.seed(options.mode));
   options.wanted.record_in(request.options);

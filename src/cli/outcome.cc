@@ -3,8 +3,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "cli/version.h"
+#include "profile/evidence.h"
 #include "profile/json_file.h"
 #include "report/text_report.h"
 
@@ -13,14 +16,49 @@ namespace {
 
 constexpr size_t kSummaryRows = 5;
 
+// From here on an estimate of the overhead is more than its budget and the noise of both.
+constexpr double kClearlyAbove = 1.1;
+// So many seconds of budget may be spent in advance (sample/governor.cc).
+constexpr double kLent_s = 10;
+
+// With -q, too, but for what the user has asked for.
+void say_what_is_missing(const profile::Profile& profile) {
+  for (const profile::EndedEarly& e : profile.coverage.ended_early) {
+    const bool wanted = e.why.ends_with(profile::kByNoExec);
+    const std::string text =
+        fmt::format("{}: the profile has nothing of it after {:.3f} s", e.why, e.at_s);
+    wanted ? info("{}", text) : warn("{}", text);
+  }
+}
+
+// And by what.
+void say_if_too_dear(const profile::Profile& profile) {
+  const profile::Overhead& cost = profile.overhead;
+  const double duration_s = profile.run.duration_s;
+  if (cost.budget_share <= 0 || duration_s <= 0) return;
+  if (cost.estimated_share <= kClearlyAbove * cost.budget_share) return;
+  const double pauses = std::min(cost.estimated_share, cost.pause_s.total / duration_s);
+  std::string text = fmt::format(
+      "sampling cost the program {:.1f} % (estimated), and the budget was {:.1f} %: {:.1f} % pauses, "
+      "the longest {:.1f} ms, the rest page faults and shared processors",
+      100 * cost.estimated_share, 100 * cost.budget_share, 100 * pauses, 1e3 * cost.pause_s.max);
+  if (duration_s < kLent_s)
+    text += fmt::format("; a run of {:.1f} s may spend what {:.0f} s give", duration_s, kLent_s);
+  info("{}", text);
+}
+
 void say_sampled(const profile::Profile& profile, const std::string& where) {
   const profile::Overhead& cost = profile.overhead;
+  const profile::Evidence evidence = profile::evidence_of(profile);
+  if (profile.coverage.samples == 0) return info("{}: {}", evidence.advice, where);
   info(
       "{} sample{}, {} instructions in {} functions profiled in {:.2f} s, {:.2f} % overhead "
       "(estimated), {:.2f} s of our own: {}",
       profile.coverage.samples, profile.coverage.samples == 1 ? "" : "s",
       profile.coverage.instructions_profiled, profile.functions.size(), profile.run.duration_s,
       100 * cost.estimated_share, cost.engine_cpu_s + cost.collector_cpu_s, where);
+  if (!evidence.enough) info("{}", evidence.advice);
+  say_if_too_dear(profile);
 }
 
 void say_whole(const profile::Profile& profile, const std::string& where) {
@@ -45,6 +83,7 @@ void say_hottest(const profile::Profile& profile) {
 
 Status report_outcome(profile::Profile& profile, const std::vector<std::string>& warnings,
                       const std::string& internal_error, const OutcomeOptions& options) {
+  say_what_is_missing(profile);
   for (const std::string& warning : warnings) info("{}", warning);
   if (!internal_error.empty()) {
     error("internal error, the profile is not right: {}", internal_error);

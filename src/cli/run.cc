@@ -66,6 +66,7 @@ sample::FullModeRequest full_request(const RunOptions& options, std::string path
   request.argv = options.command;
   request.environment = environment();
   request.follow = options.follow;
+  request.follow_exec = !options.no_exec;
   request.deterministic = options.deterministic;
   request.baseline_processor = options.cpu_features == "baseline";
   request.collection = options.collection();
@@ -87,6 +88,7 @@ Request sampling_request(const RunOptions& options, std::string path) {
   launch.fixed_addresses = launch.fixed_start = options.deterministic;
   request.command = options.command;
   if constexpr (requires { request.follow; }) request.follow = options.follow;
+  request.follow_exec = !options.no_exec;
   request.collection = options.collection();
   request.top = options.top;
   request.options = options.recorded();
@@ -94,17 +96,20 @@ Request sampling_request(const RunOptions& options, std::string path) {
   return request;
 }
 
-// The profile as far as there is one is written; what is returned is why there is none, or why it
-// could not be.
+// The profile as far as there is one is written; what is returned is the program's end, or why it
+// cannot be told. Who does not get a profile of a program that was successful is told by our own
+// failure; one that failed comes first.
 Result<profile::Exit> conclude(Result<sample::RunResult> result, const RunOptions& options) {
   if (!result) return tl::unexpected(result.error());
   profile::Profile& profile = result->profile;
   const Status written = report_outcome(profile, result->warnings, result->internal_error,
                                         {options.output, options.verbose});
-  // The program's own end is of no use to who does not get a profile. Why that was not written says
-  // nothing about the program, so its errno is left out.
-  if (!written) return fail("{}", written.error().message);
-  return profile.run.exit.value_or(profile::Exit{});
+  const profile::Exit end = profile.run.exit.value_or(profile::Exit{});
+  const bool has_failed = end.signalled || end.value != 0;
+  // Why it was not written says nothing about the program, so its errno is left out.
+  if (!written && !has_failed) return fail("{}", written.error().message);
+  if (!written) error("{}", written.error().message);
+  return end;
 }
 
 }  // namespace

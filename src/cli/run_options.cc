@@ -78,6 +78,7 @@ std::map<std::string, std::string> RunOptions::recorded() const {
       {"deterministic", deterministic ? "true" : "false"},
       {"cpu_features", cpu_features},
       {"exact_inclusive", exact_inclusive ? "true" : "false"}};
+  if (no_exec) options["no_exec"] = "true";
   wanted.record_in(options);
   if (mode != "full") sampling.record_in(mode, options);
   return options;
@@ -98,7 +99,9 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
       ->capture_default_str()
       ->check(CLI::Validator(
           [](std::string& word) { return refuse_unless_one_of("mode", word, kModes); }, ""));
-  app.add_flag("-f,--follow", options.follow, "children and executed programs, too");
+  app.add_flag("-f,--follow", options.follow, "child processes, too");
+  app.add_flag("--no-exec", options.no_exec,
+               "if the program executes another one, leave that unprofiled");
   app.add_flag("--deterministic", options.deterministic,
                "fixed addresses: the same counts run after run");
   app.add_option("--cpu-features", options.cpu_features,
@@ -116,7 +119,7 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
       ->check(CLI::Range(size_t{0}, kMostRows))
       ->capture_default_str();
   add_debuginfod_option(app);
-  app.add_flag("-q,--quiet", options.quiet, "say nothing but errors");
+  app.add_flag("-q,--quiet", options.quiet, "say nothing but errors, and what is not in the profile");
   app.add_flag("-v,--verbose", options.verbose, "say more: the hottest functions, calls and edges");
   app.footer(
       "Examples:\n  shadowprof run -o gzip.json -- gzip -k file\n"

@@ -19,6 +19,7 @@ struct RunOptions {
   std::string output = "shadowprof.json";
   std::string mode = "shadow";
   bool follow = false;
+  bool no_exec = false;
   bool deterministic = false;
   std::string cpu_features = "native";
   bool exact_inclusive = false;

@@ -29,8 +29,9 @@ Result<std::unique_ptr<AddressSpace>> AddressSpace::create(ptrace::Tracee thread
                                                            trace::BlockTable& table,
                                                            const SpaceOptions& space_options,
                                                            ptrace::FilterRule filters,
-                                                           std::vector<siginfo_t>& deferred) {
-  SP_ASSIGN(const auto mappings, kernel::read_maps(thread.tid()));
+                                                           std::vector<siginfo_t>& deferred,
+                                                           GuestRange avoided) {
+  SP_ASSIGN(auto mappings, kernel::read_maps(thread.tid()));
   const bool limited = address_space_limit(process) != RLIM_INFINITY;
   SP_ASSIGN(auto cache, emu::CodeCache::create(limited ? kSmallCacheBytes : kCacheBytes,
                                                space_options.recording));
@@ -40,6 +41,9 @@ Result<std::unique_ptr<AddressSpace>> AddressSpace::create(ptrace::Tracee thread
   if (space_options.native_between) space->code_.distrust_generated_code();
 
   SP_TRY(space->code_.find_syscall_insn(mappings));
+  if (avoided.size() != 0) {
+    mappings.emplace_back().range = avoided;
+  }
   ptrace::RemoteSyscalls remote(thread, space->code_.syscall_insn(), ptrace::StopSignal::keep, filters);
   remote.keep_signals_in(deferred);
   SP_TRY(space->map_cache(remote, mappings));
@@ -80,10 +84,10 @@ Result<GuestAddr> AddressSpace::map_without_fd(ptrace::RemoteSyscalls& remote, S
 
 Status AddressSpace::add_slot_group(ptrace::RemoteSyscalls& remote) {
   SP_ASSIGN(SlotGroup group, SlotGroup::create(cache_->recording()));
-  const uint64_t below = cache_->base() - group.bytes * (groups_.size() + 1) - kOddOffset;
+  const uint64_t wanted =
+      slots_address(cache_->base(), group.bytes, group.bytes * groups_.size());
   const int protection = has_trace(cache_->recording()) ? PROT_NONE : kReadWrite;
-  auto mapped =
-      map_memfd(remote, process_, group.memfd.get(), group.bytes, protection, below & ~0xfffull);
+  auto mapped = map_memfd(remote, process_, group.memfd.get(), group.bytes, protection, wanted);
   if (!mapped && mapped.error().errno_value == EMFILE && !groups_.empty()) {
     mapped = map_without_fd(remote, group);
   }

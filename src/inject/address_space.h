@@ -34,11 +34,13 @@ class AddressSpace {
  public:
   // `thread`, of `process`, stands at a stop from which it can make system calls; nothing of ours
   // is mapped yet. Here and below `deferred` gets signals to be given back (ptrace/remote_syscall.h).
+  // The program will map memory of its own at `avoided`: the code cache goes elsewhere.
   static Result<std::unique_ptr<AddressSpace>> create(ptrace::Tracee thread, Tid process,
                                                       trace::BlockTable& table,
                                                       const SpaceOptions& space_options,
                                                       ptrace::FilterRule filters,
-                                                      std::vector<siginfo_t>& deferred);
+                                                      std::vector<siginfo_t>& deferred,
+                                                      GuestRange avoided = {});
 
   emu::CodeCache& cache() { return *cache_; }
   emu::Translator& translator() { return translator_; }

@@ -14,8 +14,14 @@
 namespace shadowprof::inject {
 namespace {
 
-constexpr uint64_t kFixedProgramCache = 0x7000'0000 + kOddOffset;
-constexpr uint64_t kGapBelowProgram = 0x1000'0000;
+// For programs that are linked to a fixed address in the first 2 GB: away from multiples of
+// 0x1000'0000, and where the most is left in one piece for MAP_32BIT (0x4000'0000 and up).
+constexpr uint64_t kFixedProgramCaches[] = {0x7400'0000, 0x6400'0000, 0x5400'0000, 0x4400'0000,
+                                            0x3400'0000};
+// Below a program that the kernel has placed.
+constexpr uint64_t kGapsBelowProgram[] = {0x1000'0000, 0x2400'0000, 0x3c00'0000, 0x5400'0000};
+// Where the kernel places programs that are not linked to an address. Sanitizers know that place, too.
+constexpr uint64_t kFarSlots = 0x5560'0000'0000 + kOddOffset;
 
 bool is_free(const std::vector<kernel::Mapping>& mappings, GuestRange range) {
   return std::none_of(mappings.begin(), mappings.end(),
@@ -54,10 +60,24 @@ uint64_t cache_address(const std::vector<kernel::Mapping>& mappings, Tid process
                    [&](const kernel::Mapping& m) { return m.range.contains(*auxv->entry); });
   if (program == mappings.end()) return 0;
   const uint64_t start = program->range.start.value - program->offset;
-  uint64_t wanted = kFixedProgramCache;
-  if (start > UINT32_MAX) wanted = ((start - kGapBelowProgram - bytes) & ~0xfffffull) + kOddOffset;
-  const GuestRange range{GuestAddr(wanted), GuestAddr(wanted + bytes)};
-  return is_free(mappings, range) ? wanted : 0;
+  const auto is_good = [&](uint64_t at) {
+    return is_free(mappings, {GuestAddr(at), GuestAddr(at + bytes)});
+  };
+  if (start <= UINT32_MAX) {
+    for (const uint64_t place : kFixedProgramCaches)
+      if (is_good(place + kOddOffset)) return place + kOddOffset;
+    return 0;
+  }
+  for (const uint64_t gap : kGapsBelowProgram) {
+    const uint64_t at = ((start - gap - bytes) & ~0xfffffull) + kOddOffset;
+    if (is_good(at)) return at;
+  }
+  return 0;
+}
+
+uint64_t slots_address(uint64_t cache, size_t bytes, size_t before) {
+  if (cache <= UINT32_MAX) return kFarSlots + before;
+  return (cache - before - bytes - kOddOffset) & ~0xfffull;
 }
 
 Result<GuestAddr> map_memfd(ptrace::RemoteSyscalls& remote, Tid process, int memfd, size_t bytes,

@@ -27,9 +27,9 @@ Result<ProgramEnd> Engine::run(const std::function<void()>& on_interrupt) {
   while (!threads_.empty() || !root_end_) {
     start_ready_children();
     const WaitOutcome outcome = stops_.next(threads_.size() == 1);
-    if (outcome.kind == WaitOutcome::Kind::interrupted) on_interrupt();
     if (outcome.kind == WaitOutcome::Kind::no_children) break;
     if (outcome.has_status()) dispatch(outcome.tid, outcome.status);
+    on_interrupt();
   }
   if (!root_end_) return fail("the program's end was not seen");
   return *root_end_;

@@ -25,6 +25,7 @@
 // threads go on natively from where they are, and the reason is kept (`unsupported()`).
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <map>
 #include <memory>
@@ -46,7 +47,8 @@
 namespace shadowprof::inject {
 
 struct EngineOptions {
-  bool follow = false;  // children and executed programs, too
+  bool follow = false;       // children, too
+  bool follow_exec = true;   // what a process executes; else it goes on natively from there
   emu::CapturePlan plan{};
   // What a collector has seen enough of is captured in one trace buffer of `capture_one_in`.
   trace::RunMailbox* seen_enough = nullptr;
@@ -76,6 +78,19 @@ struct EngineCounts {
   emu::TranslationCost translation;
 };
 
+// A process that goes on, or begins, outside the engine.
+struct Leaving {
+  std::chrono::steady_clock::time_point at;
+  std::optional<uint64_t> instructions;  // counted up to then; nothing where a trace has them
+  std::string why;                       // one sentence without a full stop
+};
+
+// A program that the launched process has executed.
+struct Executed {
+  std::chrono::steady_clock::time_point at;
+  std::vector<std::string> command;
+};
+
 struct ProgramEnd {
   bool signalled = false;
   int value = 0;  // exit status or signal
@@ -90,9 +105,11 @@ class Engine {
 
   // `thread` stands at its exec event.
   Status adopt(ptrace::Tracee thread);
-  // Until the launched program and everything followed has ended. `on_interrupt` is called when a
-  // signal handler of ours has run.
+  // Until the launched program and everything followed has ended. `on_interrupt` is called after
+  // each stop, and when a signal handler of ours has run.
   Result<ProgramEnd> run(const std::function<void()>& on_interrupt);
+  // Every process goes on natively. For `on_interrupt`.
+  void leave_all(const std::string& reason);
 
   // Bursts (engine_bursts.cc), in place of adopt() and run(): the program is traced and runs
   // natively, and its threads visit the engine. Who serves them waits for reports with poll() and
@@ -153,9 +170,14 @@ class Engine {
   const std::vector<trace::PairCount>& pair_counts() const { return pair_counts_; }
   // Threads by how their traces ended.
   const std::map<trace::EndReason, uint64_t>& ended() const { return ended_; }
-  // Why a part of the program ran outside the engine; empty if none did.
+  // What else the profile lacks, and in bursts why a part of the program ran outside the engine.
   // One line for each of the first few processes or threads of a reason, and one for the rest.
   std::vector<std::string> unsupported() const;
+  // The first of those that left, and how many did.
+  const std::vector<Leaving>& leavings() const { return leavings_; }
+  uint64_t left() const { return left_; }
+  // By the launched process, in order; the first of many.
+  const std::vector<Executed>& executed() const { return executed_; }
   // Where every thread is, for messages about broken invariants.
   std::string describe() const;
 
@@ -267,6 +289,7 @@ class Engine {
   bool run_native_syscall(GuestThread& t, Registers& regs);
   bool make_room_for_tracer(GuestThread& t, const Registers& regs);
   bool changes_ours(const GuestThread& t, const Registers& regs) const;
+  bool make_room_for_mapping(GuestThread& t, const Registers& regs);
   bool answer_without_kernel(GuestThread& t, Registers& regs);
   void after_native_syscall(GuestThread& t, const Registers& before, const Registers& after);
 
@@ -288,13 +311,19 @@ class Engine {
                                                       std::vector<siginfo_t>& deferred);
   Result<std::unique_ptr<AddressSpace>> make_space(ptrace::Tracee thread,
                                                    const GuestProcess& process,
-                                                   std::vector<siginfo_t>& deferred);
+                                                   std::vector<siginfo_t>& deferred,
+                                                   GuestRange avoided = {});
+  bool move_space(GuestThread& t, const Registers& regs, GuestRange avoided);
+  Status replace_space(GuestThread& t, GuestRange avoided);
   ptrace::FilterRule filters_of(const GuestProcess& process) const {
     return {process.filtered, options_.trace};
   }
   void release(GuestThread& t, trace::EndReason reason);
   void conclude(GuestThread& t, trace::EndReason reason);
   void add_unsupported(const std::string& who, const std::string& reason);
+  void leave(const GuestProcess& process, const std::string& what);
+  void note_executed(Tid process);
+  uint64_t counted_instructions() const;
   void go_native(GuestProcess& process, const std::string& reason);
   void note_unsupported(GuestThread& t, const Registers& regs, const char* reason);
   void leave_at_stop(GuestThread& t, const ptrace::WaitStatus& stop);
@@ -332,6 +361,9 @@ class Engine {
     uint64_t count = 0;
   };
   std::map<std::string, Unsupported> unsupported_;  // by reason
+  std::vector<Leaving> leavings_;
+  uint64_t left_ = 0;
+  std::vector<Executed> executed_;
   std::optional<ProgramEnd> root_end_;
   ptrace::SignalMask ignored_ = 0;   // when the burst began
   unsigned steps_without_code_ = 0;  // one within the other

@@ -4,11 +4,13 @@
 #include <sched.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/log.h"
 #include "inject/engine.h"
 #include "inject/mend_pointer.h"
+#include "kernel/proc.h"
 #include "ptrace/deliver.h"
 #include "ptrace/start_stack.h"
 
@@ -37,15 +39,67 @@ Status Engine::adopt(ptrace::Tracee thread) {
 Result<std::unique_ptr<AddressSpace>> Engine::enter_program(ptrace::Tracee thread,
                                                             const GuestProcess& process,
                                                             std::vector<siginfo_t>& deferred) {
+  Registers regs;
+  if (!thread.get_registers_if_alive(regs)) return ptrace::thread_is_gone(thread.tid());
+  if (!regs.is_64_bit()) return fail("it is a 32-bit program");
   if (options_.fixed_start) SP_TRY(ptrace::fix_start(thread));
   return make_space(thread, process, deferred);
 }
 
 Result<std::unique_ptr<AddressSpace>> Engine::make_space(ptrace::Tracee thread,
                                                          const GuestProcess& process,
-                                                         std::vector<siginfo_t>& deferred) {
+                                                         std::vector<siginfo_t>& deferred,
+                                                         GuestRange avoided) {
   return AddressSpace::create(thread, process.pid, table_, options_.space, filters_of(process),
-                              deferred);
+                              deferred, avoided);
+}
+
+// What we have in the process's memory goes elsewhere, as the program wants the place. `t` is in
+// guest context with these registers, and stays. All threads' traces end, and new ones begin. False:
+// they cannot all be stopped now, or there is no other place; then the caller lets the process go.
+bool Engine::move_space(GuestThread& t, const Registers& regs, GuestRange avoided) {
+  GuestProcess& process = *t.process;
+  if (options_.bursts || process.space.use_count() != 1 || t.holding) return false;
+  if (!counting()) return false;  // what a trace says of the way from here to there would be lost
+  std::vector<GuestThread*> others;
+  for (auto& [tid, other] : threads_) {
+    if (other->process != &process || other.get() == &t) continue;
+    if (!other->in_engine || other->trapped || other->holding || other->leaves) return false;
+    others.push_back(other.get());
+  }
+  if (!t.tracee.set_registers_if_alive(regs)) return false;
+  for (GuestThread* other : others) {
+    if (!quiesce(*other) || !other->slot) return false;
+  }
+  if (!replace_space(t, avoided)) return false;
+  for (GuestThread* other : others) {
+    other->concluded = false;
+    Registers theirs;
+    if (!give_slot(*other) || !other->tracee.get_registers_if_alive(theirs)) return false;
+    enter(*other, theirs);
+    if (process.native) return false;
+  }
+  return true;
+}
+
+// All threads of the process are in guest context. Afterwards only `t` has a slot.
+Status Engine::replace_space(GuestThread& t, GuestRange avoided) {
+  GuestProcess& process = *t.process;
+  for (auto& [tid, other] : threads_) {
+    if (other->process != &process || !other->slot) continue;
+    mend_unit(process.space->cache(), other->tracee);
+    release(*other, trace::EndReason::left_engine);
+    if (--ended_[trace::EndReason::left_engine] == 0) ended_.erase(trace::EndReason::left_engine);
+  }
+  ptrace::RemoteSyscalls remote(t.tracee, process.space->syscall_insn(), ptrace::StopSignal::drop,
+                                filters_of(process));
+  remote.keep_signals_in(t.deferred);
+  SP_TRY(process.space->unmap(remote));
+  SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
+  leave_space(process);
+  SP_ASSIGN(process.space, make_space(t.tracee, process, t.deferred, avoided));
+  t.concluded = false;
+  return give_slot(t);
 }
 
 GuestThread& Engine::add_thread(Tid tid, GuestProcess& process) {
@@ -144,7 +198,7 @@ void Engine::start_child(Tid child, const NewChild& info) {
       auto space = make_space(tracee, *fresh, deferred);
       if (!space && space.error().errno_value == ESRCH) return;
       if (!space) {
-        add_unsupported(fmt::format("process {}:", child.value), space.error().message);
+        leave(*fresh, "ran outside the engine: " + space.error().message);
         (void)tracee.detach_if_alive();
         return;
       }
@@ -184,9 +238,9 @@ void Engine::on_exec(Tid tid) {
   leave_space(*process);
   process->native = false;
   process->actions = {};
-  if (!options_.follow) {
-    add_unsupported(fmt::format("process {}", tid.value),
-                    "executed another program, which ran outside the engine (-f follows it)");
+  if (tid == root_) note_executed(tid);
+  if (!options_.follow_exec) {
+    leave(*process, "executed another program, which ran outside the engine (--no-exec)");
     (void)tracee.detach_if_alive();
     return;
   }
@@ -194,7 +248,10 @@ void Engine::on_exec(Tid tid) {
   auto space = enter_program(tracee, *process, deferred);
   Registers regs;
   if (!space || !tracee.get_registers_if_alive(regs)) {
-    if (!space) add_unsupported(fmt::format("process {}:", tid.value), space.error().message);
+    if (!space && space.error().errno_value != ESRCH) {
+      leave(*process,
+            "executed another program, which ran outside the engine: " + space.error().message);
+    }
     (void)tracee.detach_if_alive();
     return;
   }
@@ -290,6 +347,16 @@ void Engine::forget_thread(Tid tid) {
   leave_space(*process);
 }
 
+// Up to when counters were last taken.
+uint64_t Engine::counted_instructions() const {
+  uint64_t sum = 0;
+  for (uint32_t i = 0; i < run_counts_.size(); i++) {
+    if (run_counts_[i] != 0) sum += run_counts_[i] * table_.run(RunId(i)).insns;
+  }
+  for (const trace::PairCount& pair : pair_counts_) sum += pair.count * table_.run(pair.run).insns;
+  return sum;
+}
+
 // After vfork two processes use it.
 void Engine::leave_space(GuestProcess& process) {
   if (process.space && process.space.use_count() == 1) take_counts(*process.space);
@@ -300,7 +367,8 @@ void Engine::leave_space(GuestProcess& process) {
 void Engine::note_unsupported(GuestThread& t, const Registers& regs, const char* reason) {
   if (!t.tracee.set_registers_if_alive(regs)) return;
   const GuestAddr pc(regs.rip);
-  const emu::CodeRegion where = t.process->space->code().region(pc);
+  emu::CodeRegion where;
+  if (t.process->space) where = t.process->space->code().region(pc);
   std::string place = fmt::format("{:#x}", pc.value);
   if (where.range.size() != 0) {
     const trace::Module& module = table_.module(where.module);
@@ -327,11 +395,32 @@ std::vector<std::string> Engine::unsupported() const {
   return lines;
 }
 
+// How much was counted is known where nobody counts any more.
+void Engine::leave(const GuestProcess& process, const std::string& what) {
+  constexpr size_t kMost = 16;
+  left_++;
+  if (leavings_.size() == kMost) return;
+  Leaving leaving{std::chrono::steady_clock::now(), {}, {}};
+  leaving.why = fmt::format("process {} {}", process.pid.value, what);
+  const bool all_taken =
+      std::ranges::none_of(processes_, [](const auto& p) { return p.second->space != nullptr; });
+  if (counting() && all_taken) leaving.instructions = counted_instructions();
+  leavings_.push_back(std::move(leaving));
+}
+
+void Engine::note_executed(Tid process) {
+  constexpr size_t kMost = 64;
+  if (executed_.size() == kMost) return;
+  executed_.push_back({std::chrono::steady_clock::now(), kernel::read_command(process)});
+}
+
 // All threads of the process leave the engine where they are and run on natively, unprofiled.
 void Engine::go_native(GuestProcess& process, const std::string& reason) {
-  add_unsupported(fmt::format("process {}", process.pid.value),
-                  "went on outside the engine: " + reason);
-  if (options_.bursts) return end_burst();
+  if (options_.bursts) {
+    add_unsupported(fmt::format("process {}", process.pid.value),
+                    "went on outside the engine: " + reason);
+    return end_burst();
+  }
   process.native = true;
   std::vector<GuestThread*> all;
   for (auto& [tid, t] : threads_) {
@@ -347,6 +436,13 @@ void Engine::go_native(GuestProcess& process, const std::string& reason) {
     leave_natively(*t, regs, 0);
   }
   leave_space(process);
+  leave(process, "went on outside the engine: " + reason);
+}
+
+void Engine::leave_all(const std::string& reason) {
+  for (auto& [pid, process] : processes_) {
+    if (!process->native && process->space) go_native(*process, reason);
+  }
 }
 
 // A thread that could not be stopped when its process left the engine has stopped now.
@@ -367,7 +463,7 @@ void Engine::leave_natively(GuestThread& t, Registers& regs, int signal) {
 void Engine::let_go(GuestThread& t, const Registers& regs, int signal) {
   if (t.holding) end_hold(t);
   std::vector<siginfo_t> deferred = std::exchange(t.deferred, {});
-  mend_unit(t.process->space->cache(), t.tracee);
+  if (t.process->space) mend_unit(t.process->space->cache(), t.tracee);
   if (!t.tracee.set_registers_if_alive(regs)) return;
   if (!deferred.empty()) {
     const auto last = ptrace::give_back(t.tracee, signal, std::move(deferred));

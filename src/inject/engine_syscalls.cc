@@ -152,8 +152,8 @@ bool Engine::makes_untraced(GuestThread& t, const Registers& regs) {
   const uint64_t flags = clone_flags_of(regs, t.process->space->code().memory());
   if (!(flags & CLONE_UNTRACED)) return false;
   if (!options_.follow && !(flags & CLONE_THREAD)) return true;  // like other processes
-  add_unsupported(fmt::format("a child of process {}", t.process->pid.value),
-                  "is not to be traced (CLONE_UNTRACED), and ran outside the engine");
+  leave(*t.process,
+        "made a child that is not to be traced (CLONE_UNTRACED), which ran outside the engine");
   return true;
 }
 
@@ -228,6 +228,18 @@ bool Engine::changes_ours(const GuestThread& t, const Registers& regs) const {
   }
 }
 
+// The call is about memory where ours is. Natively there would be nothing, so ours goes elsewhere.
+// True: `t` has left the engine.
+bool Engine::make_room_for_mapping(GuestThread& t, const Registers& regs) {
+  const Tid tid = t.tracee.tid();  // `t` may be gone when it could not be moved
+  const bool to_place = number_of(regs) == SYS_mremap && (regs.r10 & MREMAP_FIXED) != 0;
+  const GuestRange wanted = to_place ? pages(regs.r8, regs.rdx) : pages(regs.rdi, regs.rsi);
+  if (move_space(t, regs, wanted) && !changes_ours(t, regs)) return false;
+  if (threads_.contains(tid))
+    note_unsupported(t, regs, "it changes memory that the engine has mapped");
+  return true;
+}
+
 // Calls that are refused, or that the engine cannot live with.
 bool Engine::answer_without_kernel(GuestThread& t, Registers& regs) {
   const auto answer = [&](int error) {
@@ -264,11 +276,7 @@ bool Engine::answer_without_kernel(GuestThread& t, Registers& regs) {
     case SYS_remap_file_pages:
     case SYS_mremap:
     case SYS_mmap:
-      if (changes_ours(t, regs)) {
-        note_unsupported(t, regs, "it changes memory that the engine has mapped");
-        return true;
-      }
-      return false;
+      return changes_ours(t, regs) && make_room_for_mapping(t, regs);
     default:
       return false;
   }

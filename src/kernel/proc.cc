@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <fstream>
 #include <memory>
 
 #include "base/unique_fd.h"
@@ -501,6 +502,18 @@ Result<Auxv> read_auxv(Tid process) {
   return read_parsed(fmt::format("/proc/{}/auxv", process.value), [](std::string_view text) {
     return parse_auxv(std::as_bytes(std::span(text)));
   });
+}
+
+std::vector<std::string> read_command(Tid process) {
+  constexpr size_t kMostBytes = size_t{1} << 20;
+  std::ifstream file(fmt::format("/proc/{}/cmdline", process.value));
+  std::vector<std::string> command;
+  size_t bytes = 0;
+  for (std::string word; bytes < kMostBytes && std::getline(file, word, '\0');) {
+    bytes += word.size() + 1;
+    command.push_back(word);
+  }
+  return command;
 }
 
 }  // namespace shadowprof::kernel

@@ -192,4 +192,9 @@ struct Auxv {
 Result<Auxv> parse_auxv(std::span<const std::byte> bytes);
 Result<Auxv> read_auxv(Tid process);
 
+// --- /proc/PID/cmdline ------------------------------------------------------------------------
+
+// The words of its command line, cut off where that is very long; empty for what has none.
+std::vector<std::string> read_command(Tid process);
+
 }  // namespace shadowprof::kernel

@@ -29,6 +29,7 @@ void fill_stops(BurstRun& run, profile::Overhead& overhead) {
   overhead.stops["look"] = counts.looks;
   overhead.stops["sleeping"] = counts.sleeping;
   overhead.stops["refused"] = counts.refused;
+  if (counts.stopped != 0) overhead.stops["stopped"] = counts.stopped;
   overhead.stops["native_signal"] = run.program().signals();
 }
 
@@ -87,12 +88,14 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   const bool translating = request.engine == BurstEngineKind::translator;
   profile.run.engine = name_of(request.engine);
 
+  SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
   SP_ASSIGN(const Calibration calibration, calibrate_for(request.collection));
   block_awaited_signals();
   SP_ASSIGN(std::vector<shadow::Program> programs,
             find_programs(request.launch, request.attach_to, false));
   shadow::Program& program = programs.front();
   profile.run.pid = program.pid().value;
+  if (request.launch) limits.give_to(program.pid());  // it has not executed anything yet
   const std::vector<symbols::PerfMapPlace> generated = perf_maps_of({program.pid()});
 
   trace::BlockTable table;
@@ -110,6 +113,7 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   options.prefill = request.prefill && translating;
   options.slow_down = kSlowDown;
   options.seed = request.governor.seed;
+  options.follow_exec = request.follow_exec;
   BurstRun run(std::move(program), make_engine(request, table, sink), weights, options,
                request.governor);
   serve_first();
@@ -133,6 +137,7 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   fill_sampled(describe(run, request.governor.max_overhead, profile.coverage.instructions_profiled),
                pipeline, profile);
   fill_stops(run, profile.overhead);
+  run.watch().fill(profile);
   if (const Status sound = profile::check_consistency(profile); !sound)
     result.internal_error = sound.error().message;
   return result;

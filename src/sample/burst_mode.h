@@ -25,6 +25,7 @@ struct BurstModeRequest {
   std::vector<std::string> command;             // for the profile
   Collection collection;
   GovernorOptions governor;  // its frequency is that of bursts
+  bool follow_exec = true;  // what the program executes in its place
   double length = 0.002;     // seconds
   bool prefill = true;
   BurstEngineKind engine = BurstEngineKind::translator;

@@ -71,7 +71,7 @@ void BurstRun::run() {
     }
     if (!program_.alive()) break;
     const double now = elapsed();
-    if (watch_.interrupted() || (options_.duration > 0 && now >= options_.duration)) break;
+    if (leaves_ || watch_.must_stop() || (options_.duration > 0 && now >= options_.duration)) break;
     if (now >= governor_.next_sample()) {
       burst();
       continue;
@@ -91,6 +91,7 @@ void BurstRun::run() {
     return;
   }
   cpu_s_ = program_cpu_now() - cpu_before_;
+  watch_.note_end(program_);
   leave_program();
   sampling_s_ = elapsed();
   if (program_.is_ours() && !watch_.interrupted()) watch_.wait_for_end(program_);
@@ -104,6 +105,9 @@ bool BurstRun::handle_report() {
     engine_->forget_program();
     (void)ptrace::Tracee(tid).set_options_if_alive(program_.options());
     program_.on_stop(tid, outcome.status);
+    watch_.note_exec(program_);
+    leaves_ = !options_.follow_exec;
+    if (leaves_) watch_.note_left(program_);
     looks_.restart(elapsed());
     return true;
   }
@@ -159,7 +163,9 @@ void BurstRun::burst() {
   const double running = elapsed();
   if (!in) {
     const bool sleeps = in.error().errno_value == EAGAIN;
-    (sleeps ? counts_.sleeping : counts_.refused)++;
+    (!sleeps                      ? counts_.refused
+     : is_stopped(program_.pid()) ? counts_.stopped
+                                  : counts_.sleeping)++;
     if (!sleeps && in.error().errno_value != ESRCH) watch_.warn_once(in.error().message);
     if (threads != 0) governor_.paused(running - begun);
     engine_->conclude();
@@ -221,7 +227,7 @@ double BurstRun::left_of(const Burst& burst, double now) const {
 void BurstRun::run_burst(double length) {
   const Burst burst{length, elapsed(), program_cpu_now()};
   double served_at = burst.begun;
-  while (program_.alive() && !engine_->is_over() && !watch_.interrupted()) {
+  while (program_.alive() && !engine_->is_over() && !watch_.must_stop()) {
     const double now = elapsed();
     const double left = left_of(burst, now);
     if (left <= 0) return;

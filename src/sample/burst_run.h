@@ -29,12 +29,14 @@ struct BurstRunOptions {
   bool prefill = true;    // translate ahead what the program is seen to run
   double slow_down = 1;   // of what runs in a burst
   uint64_t seed = 0;
+  bool follow_exec = true;  // what the program executes in its place; else it goes on without us
 };
 
 struct BurstRunCounts {
   uint64_t bursts = 0;
   uint64_t looks = 0;     // at program counters, for translating ahead
   uint64_t sleeping = 0;  // bursts that did not begin: nothing ran
+  uint64_t stopped = 0;   // the same, as a signal had stopped it
   uint64_t refused = 0;   // that the engine could not begin
   double burst_s = 0;
   double burst_cpu_s = 0;  // of the program, in bursts
@@ -62,6 +64,7 @@ class BurstRun {
   const BurstRunCounts& counts() const { return counts_; }
   BurstEngine& engine() { return *engine_; }
   const std::vector<std::string>& warnings() const { return watch_.warnings(); }
+  const RunWatch& watch() const { return watch_; }
   double sampling_s() const { return sampling_s_ > 0 ? sampling_s_ : elapsed(); }
   // Of the program while it was sampled.
   double program_cpu_s() const { return cpu_s_; }
@@ -96,6 +99,7 @@ class BurstRun {
   double cpu_before_ = 0;
   double cpu_s_ = 0;
   double sampling_s_ = 0;
+  bool leaves_ = false;  // it has executed another program, which is not followed
 };
 
 }  // namespace shadowprof::sample

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <ctime>
@@ -72,6 +73,7 @@ inject::EngineOptions engine_options(const FullModeRequest& request, const Colle
                                      ptrace::TraceOptions trace) {
   inject::EngineOptions options;
   options.follow = request.follow;
+  options.follow_exec = request.follow_exec;
   options.trace = trace;
   options.fixed_start = request.deterministic;
   options.space.recording = recording_for(collection);
@@ -81,6 +83,20 @@ inject::EngineOptions engine_options(const FullModeRequest& request, const Colle
   options.seen_enough = collection.value_options.seen_enough;
   options.capture_one_in = collection.value_options.condition.weight();
   return options;
+}
+
+// What the process was one after the other, and who went on without us.
+void fill_course(const inject::Engine& engine, std::chrono::steady_clock::time_point start,
+                 profile::Profile& profile) {
+  const auto since_start = [&](std::chrono::steady_clock::time_point at) {
+    return std::max(0.0, std::chrono::duration<double>(at - start).count());
+  };
+  for (const inject::Executed& program : engine.executed())
+    note_image(profile.run, since_start(program.at), program.command);
+  for (const inject::Leaving& leaving : engine.leavings())
+    profile.coverage.ended_early.push_back(
+        {since_start(leaving.at), leaving.instructions, leaving.why});
+  if (engine.left() != 0) profile.coverage.events["processes_left"] = engine.left();
 }
 
 }  // namespace
@@ -122,7 +138,10 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
     ::kill(program.tid().value, SIGKILL);
     return tl::unexpected(adopted.error());
   }
-  const auto forward = [&] { forward_signals_to(program.tid()); };
+  const auto forward = [&] {
+    forward_signals_to(program.tid());
+    if (out_of_processor_time()) engine.leave_all(kOutOfProcessorTime);
+  };
   SP_ASSIGN(const inject::ProgramEnd end, engine.run(forward));
   set_check_context(nullptr);
   profile.run.duration_s =
@@ -137,7 +156,9 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
     profile.coverage.ended[trace::to_string(reason)] += threads;
   }
   profile.coverage.instructions_total = profile.coverage.instructions_profiled;
-  profile.confidence.exact = result.warnings.empty();
+  fill_course(engine, start, profile);
+  profile.coverage.estimated = engine.left() != 0;
+  profile.confidence.exact = result.warnings.empty() && engine.left() == 0;
   fill_syscalls(engine.syscalls(), {}, profile.syscalls);
   name_functions(profile, table, request.top, started,
                  counting ? Inclusive::estimate : Inclusive::measured, generated);

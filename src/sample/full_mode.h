@@ -26,7 +26,8 @@ struct FullModeRequest {
   std::vector<std::string> argv;
   std::vector<std::string> environment;
   ptrace::InheritedSignals signals;
-  bool follow = false;
+  bool follow = false;      // children
+  bool follow_exec = true;  // what the program executes in its place
   bool deterministic = false;
   bool baseline_processor = false;  // cpuid answers as machine/cpu_model.h says
   Collection collection;

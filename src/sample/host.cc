@@ -3,10 +3,13 @@
 
 #include <sys/utsname.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <ctime>
 #include <fstream>
+#include <mutex>
+#include <system_error>
 #include <thread>
 
 namespace shadowprof::sample {
@@ -21,12 +24,45 @@ struct Need {
 };
 
 // Our tables reserve address space by the gigabyte (base/limits.h); a process of the program costs
-// us four descriptors; the code cache is a file in memory.
+// us four descriptors; the code cache is a file in memory. Of processor time we take more than the
+// program, which the limit is for.
 constexpr Need kNeeds[] = {
     {RLIMIT_NOFILE, 32, "open files (ulimit -n)"},
     {RLIMIT_FSIZE, rlim_t{128} << 20, "bytes in a file (ulimit -f)"},
     {RLIMIT_AS, rlim_t{24} << 30, "bytes of address space (ulimit -v)"},
+    {RLIMIT_CPU, 0, "seconds of processor time (ulimit -t)"},
 };
+
+// When SIGXCPU comes: what is left is for leaving the program and writing the profile. At the hard
+// limit comes SIGKILL.
+rlim_t before_the_end(rlim_t seconds) {
+  constexpr rlim_t kPlenty = 8;
+  return std::max<rlim_t>(1, seconds - (seconds >= kPlenty ? 2 : 1));
+}
+
+// One for the program, one for the collectors, and two that come and go (neighbour.h, the emulator's).
+constexpr size_t kThreads = 4;
+
+// Tried before the program is started, who would not get on without.
+Status look_for_threads() {
+  std::mutex gate;
+  std::vector<std::thread> threads;
+  Status enough;
+  {
+    const std::lock_guard closed(gate);
+    try {
+      while (threads.size() < kThreads)
+        threads.emplace_back([&gate] { const std::lock_guard wait(gate); });
+    } catch (const std::system_error&) {
+      enough = fail(
+          "the limit on processes and threads (ulimit -u, or pids.max of the control group) leaves "
+          "{}, but shadowprof itself needs {} more",
+          threads.size(), kThreads);
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  return enough;
+}
 
 void note_signal(int signal) {
   noted_signals |= uint64_t{1} << signal;
@@ -62,6 +98,11 @@ profile::Run begin_run(const char* mode, const std::vector<std::string>& command
   return run;
 }
 
+void note_image(profile::Run& run, double at_s, std::vector<std::string> command) {
+  if (run.images.empty()) run.images.push_back({run.command, 0});
+  if (run.images.size() < profile::kMostImages) run.images.push_back({std::move(command), at_s});
+}
+
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
@@ -76,20 +117,26 @@ void prepare_signals() {
   action.sa_handler = SIG_IGN;
   for (int signal : {SIGINT, SIGQUIT, SIGPIPE, SIGXFSZ}) ::sigaction(signal, &action, nullptr);
   action.sa_handler = note_signal;  // without SA_RESTART: it interrupts our wait
-  for (int signal : {SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+  for (int signal : {SIGTERM, SIGHUP, SIGXCPU}) ::sigaction(signal, &action, nullptr);
 }
 
 void forward_signals_to(Tid program) {
-  const uint64_t noted = noted_signals.exchange(0);
   for (int signal : {SIGTERM, SIGHUP}) {
-    if (noted & uint64_t{1} << signal) ::kill(program.value, signal);
+    const uint64_t bit = uint64_t{1} << signal;
+    if ((noted_signals & bit) != 0 && (noted_signals.fetch_and(~bit) & bit) != 0)
+      ::kill(program.value, signal);
   }
+}
+
+bool out_of_processor_time() {
+  return (noted_signals & uint64_t{1} << SIGXCPU) != 0;
 }
 
 sigset_t awaited_signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (int signal : {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, kFrontDied}) sigaddset(&set, signal);
+  for (int signal : {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGXCPU, kFrontDied})
+    sigaddset(&set, signal);
   return set;
 }
 
@@ -111,14 +158,21 @@ Result<InheritedLimits> InheritedLimits::raise() {
     rlimit limit{};
     if (::getrlimit(static_cast<__rlimit_resource>(need.resource), &limit) != 0) continue;
     limits.limits_.push_back({need.resource, limit});
-    if (limit.rlim_cur == limit.rlim_max && limit.rlim_cur >= need.least) continue;
+    const bool is_time = need.resource == RLIMIT_CPU && limit.rlim_max != RLIM_INFINITY;
+    if (!is_time && limit.rlim_cur == limit.rlim_max && limit.rlim_cur >= need.least) continue;
     rlimit wanted{limit.rlim_max, limit.rlim_max};
     if (wanted.rlim_cur < need.least) {
       limits.give_to(Tid(::getpid()));
       return fail("the limit is {} {}, but shadowprof itself needs {}", wanted.rlim_cur, need.what,
                   need.least);
     }
+    if (need.resource == RLIMIT_CPU && wanted.rlim_max != RLIM_INFINITY)
+      wanted.rlim_cur = before_the_end(wanted.rlim_max);
     ::setrlimit(static_cast<__rlimit_resource>(need.resource), &wanted);
+  }
+  if (Status enough = look_for_threads(); !enough) {
+    limits.give_to(Tid(::getpid()));
+    return tl::unexpected(std::move(enough.error()));
   }
   return limits;
 }

@@ -21,13 +21,18 @@ profile::Host describe_host();
 // What is known of a run when it begins; the engine is the translator.
 profile::Run begin_run(const char* mode, const std::vector<std::string>& command,
                        const std::map<std::string, std::string>& options, uint64_t seed);
+// The program has executed another one. The first in the list is what the run began with.
+void note_image(profile::Run& run, double at_s, std::vector<std::string> command);
 std::string utc_now();  // "2025-01-31T12:00:00Z"
 
 // While a program runs under us: ctrl-C and ctrl-\ reach it by itself, so we ignore them; SIGTERM
 // and SIGHUP sent to us alone are noted and passed on. Writes to closed pipes and beyond the file
-// size limit are errors and not our death.
+// size limit are errors and not our death. So is the end of our processor time, shortly before it.
 void prepare_signals();
 void forward_signals_to(Tid program);
+bool out_of_processor_time();
+inline constexpr const char* kOutOfProcessorTime =
+    "shadowprof's own processor time is used up (ulimit -t)";
 // Tells a process that samples that who started it is gone.
 inline constexpr int kFrontDied = SIGUSR1;
 // Where one thread waits for reports and for the clock at once: these signals are blocked, and
@@ -43,7 +48,7 @@ double cpu_seconds_of(int who);
 // to the program as they were.
 class InheritedLimits {
  public:
-  // An Error says which limit is too low, and what is needed.
+  // An Error says which limit is too low, and what is needed; one of threads, too.
   static Result<InheritedLimits> raise();
   void give_to(Tid program) const;
 

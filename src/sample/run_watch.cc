@@ -5,6 +5,7 @@
 #include <csignal>
 #include <ctime>
 
+#include "kernel/proc.h"
 #include "ptrace/wait.h"
 #include "sample/host.h"
 
@@ -28,6 +29,10 @@ void RunWatch::wait_until(double moment, const shadow::Program& program) {
   const sigset_t awaited = awaited_signals();
   const int signal = ::sigtimedwait(&awaited, nullptr, &time);
   if (signal <= 0 || signal == SIGCHLD) return;
+  if (signal == SIGXCPU) {
+    out_of_time_ = true;
+    return;
+  }
   if (signal == kFrontDied || !program.is_ours()) {
     interrupted_ = true;
   } else if (signal != SIGINT && signal != SIGQUIT && program.alive()) {
@@ -44,6 +49,29 @@ void RunWatch::wait_for_end(shadow::Program& program) {
       wait_until(elapsed() + kLongestWait, program);
     }
   }
+}
+
+void RunWatch::note_exec(const shadow::Program& program) {
+  if (executed_.size() < profile::kMostImages)
+    executed_.push_back({kernel::read_command(program.pid()), elapsed()});
+}
+
+void RunWatch::note_left(const shadow::Program& program) {
+  if (left_.size() == profile::kMostEndedEarly) return;
+  left_.push_back({elapsed(), {}, fmt::format("process {} executed another program, which ran "
+                                              "unprofiled {}", program.pid().value,
+                                              profile::kByNoExec)});
+}
+
+void RunWatch::note_end(const shadow::Program& program) {
+  if (!out_of_time_ || left_.size() == profile::kMostEndedEarly) return;
+  left_.push_back({elapsed(), {}, fmt::format("process {} went on unprofiled: {}",
+                                              program.pid().value, kOutOfProcessorTime)});
+}
+
+void RunWatch::fill(profile::Profile& profile) const {
+  for (const profile::Image& image : executed_) note_image(profile.run, image.at_s, image.command);
+  profile.coverage.ended_early = left_;
 }
 
 void RunWatch::warn_once(const std::string& sentence) {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
 // What the event loops have in common of the modes in which the program runs natively most of the
-// time: the clock, waiting for reports and signals at once, and what the user is to be told.
+// time: the clock, waiting for reports and signals at once, what became of the program, and what the
+// user is to be told.
 #pragma once
 
 #include <chrono>
 #include <string>
 #include <vector>
 
+#include "profile/profile.h"
 #include "shadow/program.h"
 
 namespace shadowprof::sample {
@@ -21,8 +23,19 @@ class RunWatch {
   // have started it; anything else interrupts the run.
   void wait_until(double moment, const shadow::Program& program);
   bool interrupted() const { return interrupted_; }
+  // Sampling is over: we were interrupted, or our processor time is.
+  bool must_stop() const { return interrupted_ || out_of_time_; }
   // Untraced, a program that we launched is still our child.
   void wait_for_end(shadow::Program& program);
+
+  // The program that was launched, or the first one, has executed another.
+  void note_exec(const shadow::Program& program);
+  // A program has executed another, and will go on without us (--no-exec).
+  void note_left(const shadow::Program& program);
+  // All do, if our processor time is over.
+  void note_end(const shadow::Program& program);
+  // Both, for the profile.
+  void fill(profile::Profile& profile) const;
 
   void warn_once(const std::string& sentence);
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -30,6 +43,9 @@ class RunWatch {
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   bool interrupted_ = false;
+  bool out_of_time_ = false;
+  std::vector<profile::Image> executed_;
+  std::vector<profile::EndedEarly> left_;
   std::vector<std::string> warnings_;
 };
 

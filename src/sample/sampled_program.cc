@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kernel/proc.h"
 #include "sample/host.h"
 
 namespace shadowprof::sample {
@@ -55,6 +56,11 @@ Result<std::vector<shadow::Program>> find_programs(
 
 void serve_first() {
   (void)::setpriority(PRIO_PROCESS, 0, kTracerNice);
+}
+
+bool is_stopped(Tid process) {
+  const auto stat = kernel::read_process_stat(process);
+  return stat && (stat->state == 'T' || stat->state == 't');
 }
 
 std::optional<profile::Exit> exit_of(const shadow::Program& program) {

@@ -22,6 +22,8 @@ Result<std::vector<shadow::Program>> find_programs(
 // While the program is stopped everything waits for this thread: it comes first. Where that is not
 // permitted, it waits its turn.
 void serve_first();
+// By a signal, as ctrl-Z: not asleep.
+bool is_stopped(Tid process);
 // Nothing while it runs.
 std::optional<profile::Exit> exit_of(const shadow::Program& program);
 

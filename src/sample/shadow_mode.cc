@@ -41,6 +41,7 @@ void fill_stops(const ShadowRun& sampled, profile::Overhead& overhead) {
                     {"sleeping", counts.sleeping},
                     {"refused", counts.refused},
                     {"signal", sampled.signals()}};
+  if (counts.stopped != 0) overhead.stops["stopped"] = counts.stopped;
 }
 
 void tell_of_kinds(const collect::SampleWeights& weights) {
@@ -112,6 +113,7 @@ ShadowRunOptions options_of(const ShadowModeRequest& request, const Neighbourhoo
   options.prefill = request.prefill && request.engine == Engine::translator;
   options.duration = request.duration;
   options.follow = request.follow;
+  options.follow_exec = request.follow_exec;
   options.input_log = request.input_log;
   // What the budget gives in a second.
   options.most_log_s = std::max(0.005, request.governor.max_overhead);
@@ -148,6 +150,7 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   profile.run = begin_run("shadow", request.command, request.options, request.governor.seed);
   const int64_t started = std::time(nullptr);
 
+  SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
   SP_ASSIGN(const Calibration calibration, calibrate_for(request.collection));
   const shadow::FaultPrice price = measure_faults();
   const Neighbourhood neighbours = measure_neighbours();
@@ -158,6 +161,7 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   SP_ASSIGN(std::vector<shadow::Program> programs,
             find_programs(request.launch, request.attach_to, request.follow));
   profile.run.pid = programs.front().pid().value;
+  if (request.launch) limits.give_to(programs.front().pid());  // it has not executed anything yet
   std::vector<Tid> pids;
   for (const shadow::Program& program : programs) pids.push_back(program.pid());
   const std::vector<symbols::PerfMapPlace> generated = perf_maps_of(pids);
@@ -195,6 +199,7 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   name_functions(profile, table, request.top, started, Inclusive::measured, generated);
   fill_sampled(describe(sampled, request), pipeline, profile);
   fill_stops(sampled, profile.overhead);
+  sampled.watch().fill(profile);
   if (options.directory) directory.store(table, profile);
   for (const std::string& warning : directory.warnings()) result.warnings.push_back(warning);
   if (const Status sound = profile::check_consistency(profile); !sound)

@@ -27,7 +27,8 @@ namespace shadowprof::sample {
 struct ShadowModeRequest {
   std::optional<ptrace::LaunchRequest> launch;  // or
   std::vector<Tid> attach_to;
-  bool follow = false;  // children, too
+  bool follow = false;      // children, too
+  bool follow_exec = true;  // what a program executes in its place
   InputLogging input_log = InputLogging::automatic;
   std::vector<std::string> command;  // for the profile
   Collection collection;

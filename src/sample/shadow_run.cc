@@ -71,9 +71,10 @@ void ShadowRun::run() {
     while (handle_reports()) {
     }
     look_after_replicas();
+    if (!options_.follow_exec) leave_executed();
     if (programs_.empty()) break;
     const double now = elapsed();
-    if (watch_.interrupted() || (options_.duration > 0 && now >= options_.duration)) break;
+    if (watch_.must_stop() || (options_.duration > 0 && now >= options_.duration)) break;
     if (now >= settles_at_) settle_accounts();
     if (now >= looks_at_neighbours_ && all_rest()) look_at_neighbours();
     // What is known already is translated before the first sample, if that does not take long.
@@ -91,8 +92,8 @@ void ShadowRun::run() {
     wait_until(next_event());
   }
   end_replicas();
-  if (programs_.empty()) return;
-  settle_accounts();
+  if (programs_.empty() && !first_is_left_) return;
+  if (!programs_.empty()) settle_accounts();
   leave_programs();
   sampling_s_ = elapsed();
   if (first().is_ours() && !watch_.interrupted()) watch_.wait_for_end(first_->program());
@@ -141,12 +142,20 @@ void ShadowRun::handle(const WaitOutcome& outcome) {
   for (const ProgramRef& program : programs_) {
     if (program->program().owns(outcome.tid)) return handle_program(ProgramRef(program), outcome);
   }
-  if (outcome.status.is_stop()) handle_stranger(outcome);
+  if (outcome.status.is_stop()) return handle_stranger(outcome);
+  // Untraced, one that we launched is still our child.
+  if (first_is_left_ && outcome.tid == first().pid())
+    first_->program().on_stop(outcome.tid, outcome.status);
 }
 
 void ShadowRun::handle_program(const ProgramRef& program, const WaitOutcome& outcome) {
   const double now = elapsed();
+  const unsigned generation = program->program().generation();
   program->program().on_stop(outcome.tid, outcome.status, now - busy_since_);
+  if (program->program().generation() != generation) {
+    if (program == first_) watch_.note_exec(program->program());
+    if (is_to_be_left(*program)) watch_.note_left(program->program());
+  }
   busy_since_ = now;
   for (Tid child : program->program().take_children()) {
     const auto known = [&](const ProgramRef& p) { return p->program().pid() == child; };
@@ -160,6 +169,26 @@ void ShadowRun::forget(const ProgramRef& program) {
   past_cpu_s_ += program->cpu_s(elapsed());
   past_signals_ += program->program().signals();
   std::erase(programs_, program);
+}
+
+// Those that have executed another program, when their replicas have ended.
+void ShadowRun::leave_executed() {
+  std::vector<ProgramRef> executed;
+  for (const ProgramRef& program : programs_) {
+    if (is_to_be_left(*program)) executed.push_back(program);
+  }
+  for (const ProgramRef& program : executed) {
+    bool has_replicas = false;
+    for (Sample& sample : samples_) {
+      if (sample.program != program) continue;
+      sample.executor->request_end(Outcome::stopped);
+      has_replicas = true;
+    }
+    if (has_replicas) continue;
+    leave(program);
+    if (program == first_) first_is_left_ = true;
+    forget(program);
+  }
 }
 
 // A process that was just born, or a thread that we began to trace as it ended.
@@ -288,7 +317,7 @@ void ShadowRun::look_after_replicas() {
 // Exact where the first was our child and has ended (the replicas were, too, and so were the
 // first's own children); else as busy since the last look as before.
 double ShadowRun::program_cpu_s() const {
-  if (first().is_ours() && first().end()) {
+  if (first().is_ours() && first().end() && !first_is_left_) {
     return std::max(0.0, cpu_seconds_of(RUSAGE_CHILDREN) - counts_.replica_cpu_s);
   }
   double sum = past_cpu_s_;
@@ -323,10 +352,15 @@ void ShadowRun::leave_programs() {
   leave_newborn();
   std::ranges::reverse(programs_);
   for (const ProgramRef& program : programs_) {
-    program->leave();
-    for (Tid child : program->program().take_children()) newborn_.insert(child);
-    leave_newborn();
+    watch_.note_end(program->program());
+    leave(program);
   }
+}
+
+void ShadowRun::leave(const ProgramRef& program) {
+  program->leave();
+  for (Tid child : program->program().take_children()) newborn_.insert(child);
+  leave_newborn();
 }
 
 void ShadowRun::leave_newborn() {

@@ -46,6 +46,7 @@ struct ShadowRunOptions {
   bool converge = true;                // fewer samples of a program that goes on doing the same
   double duration = 0;
   bool follow = false;  // the programs' children, too
+  bool follow_exec = true;  // what they execute in their place; else they go on without us
   InputLogging input_log = InputLogging::automatic;
   double most_log_s = 0.01;   // what the input log of one sample may cost the program
   Neighbourhood neighbours;  // of which one busy core costs the program that share of each second
@@ -73,6 +74,7 @@ struct ShadowRunCounts {
   uint64_t no_memory = 0;     // samples that waited for memory
   uint64_t most_shadows = 0;  // that lived at one time
   uint64_t sleeping = 0;      // samples not taken: nothing ran
+  uint64_t stopped = 0;       // the same, as a signal had stopped it
   uint64_t refused = 0;       // samples that failed
   uint64_t logged_stops = 0;  // of the program, for its input log
   uint64_t logged_calls = 0;  // answered from it
@@ -113,6 +115,7 @@ class ShadowRun {
   const ShadowRunCounts& counts() const { return counts_; }
   const Convergence& convergence() const { return convergence_; }
   const std::vector<std::string>& warnings() const { return watch_.warnings(); }
+  const RunWatch& watch() const { return watch_; }
   // Null: nothing was verified.
   const Verifier* verifier() const { return verifier_.get(); }
   // Of the programs while they were sampled.
@@ -146,6 +149,10 @@ class ShadowRun {
   void handle_program(const ProgramRef& program, const ptrace::WaitOutcome& outcome);
   void handle_stranger(const ptrace::WaitOutcome& outcome);
   void forget(const ProgramRef& program);
+  bool is_to_be_left(const SampledProcess& program) const {
+    return !options_.follow_exec && program.program().generation() != 0;
+  }
+  void leave_executed();
   Status make_space(SampledProcess& program) {
     return program.make_space(options_.engine, table_, options_.space);
   }
@@ -163,6 +170,7 @@ class ShadowRun {
   bool has_room() const { return samples_.size() < crowding_.shadows(); }
   void wait_until(double moment);
   void end_replicas();
+  void leave(const ProgramRef& program);
   void leave_programs();
   void leave_newborn();
   double next_event() const;
@@ -178,6 +186,8 @@ class ShadowRun {
   void burst(SampledProcess& program);
   void fill_gap();
   bool may_fill_gaps() const;
+  void note_asleep(const SampledProcess& program);
+  std::string why_no_fork_yet(const SampledProcess& program) const;
   void tell_of_bursts(const SampledProcess& program, const char* no_fork);
   void tell_of_wait(const SampledProcess& program, double seconds);
   shadow::Budget budget_of(double length) const;
@@ -244,6 +254,7 @@ class ShadowRun {
   uint64_t past_signals_ = 0;
   std::unique_ptr<Verifier> verifier_;
   double sampling_s_ = 0;
+  bool first_is_left_ = false;  // before sampling was over
 };
 
 }  // namespace shadowprof::sample

@@ -40,10 +40,10 @@ const char* why_no_fork(Tid program) {
 
 // One of those that run at the moment; any, if it is the only one.
 ShadowRun::ProgramRef ShadowRun::choose() {
-  if (programs_.size() == 1) return programs_.front();
+  if (programs_.size() == 1 && !is_to_be_left(*programs_.front())) return programs_.front();
   std::vector<ProgramRef> running;
   for (const ProgramRef& program : programs_) {
-    if (program->program().is_running()) running.push_back(program);
+    if (!is_to_be_left(*program) && program->program().is_running()) running.push_back(program);
   }
   if (running.empty()) return nullptr;
   return running[std::uniform_int_distribution<size_t>(0, running.size() - 1)(random_)];
@@ -92,7 +92,8 @@ void ShadowRun::sample() {
   if (!replicas) {
     sample.program->failed();
     const bool sleeps = replicas.error().errno_value == EAGAIN;
-    (sleeps ? counts_.sleeping : counts_.refused)++;
+    if (sleeps) note_asleep(*sample.program);
+    counts_.refused += !sleeps;
     if (!sleeps && replicas.error().errno_value != ESRCH)
       watch_.warn_once(replicas.error().message);
     return governor_.missed(elapsed());
@@ -118,20 +119,30 @@ void ShadowRun::sample() {
   begin(std::move(sample));
 }
 
+void ShadowRun::note_asleep(const SampledProcess& program) {
+  (is_stopped(program.program().pid()) ? counts_.stopped : counts_.sleeping)++;
+}
+
+// Either a fork is dear, or what was done up to now has cost more than the budget gives.
+std::string ShadowRun::why_no_fork_yet(const SampledProcess& program) const {
+  if (governor_.seconds_until_affordable(0, elapsed()) > kSeldom)
+    return "sampling has cost the program more than the budget gives";
+  const double cost_ms = 1e3 * program.fork_cost(price_);
+  return fmt::format("a fork may cost the program {:.{}f} ms", cost_ms, cost_ms < 10 ? 2 : 0);
+}
+
 // Nothing is sampled meanwhile.
 void ShadowRun::tell_of_wait(const SampledProcess& program, double seconds) {
   if (std::exchange(told_of_forks_, true)) return;
   watch_.warn_once(fmt::format(
-      "a fork may cost the program {:.0f} ms: the budget pays for the first sample in {:.0f} s (a "
-      "greater --max-overhead does sooner)",
-      1e3 * program.fork_cost(price_), seconds));
+      "{}: it pays for the next sample in {:.0f} s (a greater --max-overhead does sooner)",
+      why_no_fork_yet(program), seconds));
 }
 
 void ShadowRun::tell_of_bursts(const SampledProcess& program, const char* no_fork) {
   if (std::exchange(told_of_forks_, true)) return;
   if (no_fork) return info("{}; it is profiled in bursts", no_fork);
-  info("a fork may cost the program {:.0f} ms: until the budget pays for that it is profiled in bursts",
-       1e3 * program.fork_cost(price_));
+  info("{}: until the budget pays for forks it is profiled in bursts", why_no_fork_yet(program));
 }
 
 // A sample of a program that is not forked. Nothing: it sleeps.
@@ -147,7 +158,7 @@ std::optional<SampleCost> ShadowRun::interpret(SampledProcess& program) {
   const auto done = program.interpret(table_, sink_, budget);
   if (!done) {
     weights_.withdraw(budget.sample_number);
-    counts_.sleeping++;
+    note_asleep(program);
     return std::nullopt;
   }
   counts_.bursts++;

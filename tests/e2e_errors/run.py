@@ -405,6 +405,67 @@ def no_more_processes(b):
     refused(b.run("/bin/true", before=as_nobody(), preexec_fn=one_process), OWN)
 
 
+def limits_in_every_mode(b):
+    """What is too low for us is one sentence, whatever the mode."""
+    for which, value in ((resource.RLIMIT_AS, 200000 << 10), (resource.RLIMIT_FSIZE, 512),
+                         (resource.RLIMIT_NOFILE, 5)):
+        def limited(which=which, value=value):
+            resource.setrlimit(which, (value, value))
+        for mode in ("full", "shadow", "burst"):
+            outcome = b.call("run", "--mode", mode, "-o", b.profile, "--", "/usr/bin/touch", "started",
+                             preexec_fn=limited)
+            refused(outcome, OWN)
+            require("the limit is" in outcome.err and "ulimit" in outcome.err, "expected the limit's name", outcome)
+            nothing_left(b)
+        with subprocess.Popen(["/bin/sleep", "100"]) as sleeper:
+            outcome = b.call("attach", "-d", "0.1", "-o", b.profile, sleeper.pid, preexec_fn=limited)
+            sleeper.kill()
+        refused(outcome, OWN)
+
+
+def soft_limits_are_the_programs_alone(b):
+    def limited():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (12, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_CPU, (17, resource.RLIM_INFINITY))
+    if resource.getrlimit(resource.RLIMIT_FSIZE)[1] != resource.RLIM_INFINITY:
+        raise Skip("files may not be of any size here")
+    for mode in ("full", "shadow", "burst"):
+        outcome = b.call("run", "--mode", mode, "-o", b.profile, "--", "/bin/sh", "-c",
+                         "ulimit -n; ulimit -f; ulimit -t", preexec_fn=limited)
+        works(outcome, 0, "12\n16\n17\n")
+        is_profile(b.profile)
+
+
+def few_processes(b):
+    """It works, or it is one sentence; never a crash of ours."""
+    need_root()
+    b.open_to_all()
+    for count in range(5):
+        def limited(count=count):
+            resource.setrlimit(resource.RLIMIT_NPROC, (count, count))
+        for mode in ("full", "shadow", "burst"):
+            outcome = b.call("run", "--mode", mode, "-o", b.profile, "--", "/bin/true",
+                             before=as_nobody(), preexec_fn=limited)
+            if outcome.status != 0:
+                refused(outcome, OWN)
+                require("ulimit -u" in outcome.err or "fork" in outcome.err, "expected the reason", outcome)
+
+
+def our_processor_time(b):
+    """The program goes on when ours is over, and the profile says so."""
+    script = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; echo $i; exit 5"
+
+    def limited():
+        resource.setrlimit(resource.RLIMIT_CPU, (2, 2))
+    outcome = b.call("run", "-q", "--mode", "full", "--profile", "edge,path,value,latency", "--condition",
+                     "values=all", "-o", b.profile, "--", "/bin/sh", "-c", script, preexec_fn=limited)
+    works(outcome, 5, "400000\n")
+    coverage = read_profile(b.profile)["coverage"]
+    require("processor time" in coverage["ended_early"][0]["why"], f"{coverage}", outcome)
+    require("ulimit -t" in outcome.err and outcome.err.count("\n") == 1, "expected one line", outcome)
+
+
 # --- the output --------------------------------------------------------------------------------------
 
 def output_that_cannot_be_made(b):
@@ -461,6 +522,29 @@ def file_size_limit(b):
 def output_on_a_full_device(b):
     """Devices and pipes are written in place, so this shows only when the profile is written."""
     refused(b.run("/bin/true", output="/dev/full"), OWN)
+
+
+def failure_of_the_program_comes_first(b):
+    """Its status stays where the profile cannot be written, and a line says the rest."""
+    for mode in ("full", "shadow", "burst"):
+        for end, status in (("exit 5", 5), ("kill -9 $$", -9)):
+            outcome = b.call("run", "-q", "--mode", mode, "-o", "/dev/full", "--", "/bin/sh", "-c", end)
+            works(outcome, status, "")
+            require(outcome.err.startswith("shadowprof: cannot write /dev/full") and
+                    outcome.err.count("\n") == 1, "expected one line", outcome)
+    refused(b.call("run", "-q", "-o", "/dev/full", "--", "/bin/true"), OWN)
+
+
+def full_disk_keeps_the_status(b):
+    need_root()
+    need("unshare")
+    script = ('mkdir m && mount -t tmpfs -o size=8k none m && '
+              '"$0" run -q --mode full -o m/p.json -- /bin/sh -c "exit 5"; status=$?; ls -A m; exit $status')
+    outcome = b.shell(["unshare", "-m", "sh", "-c", script, b.shadowprof])
+    if "unshare" in outcome.err or "mount" in outcome.err:
+        raise Skip("mounts are not permitted here")
+    works(outcome, 5, "")
+    require(outcome.err.count("\n") == 1 and "cannot write" in outcome.err, "expected one line", outcome)
 
 
 def profile_on_a_closed_stdout(b):
@@ -565,6 +649,8 @@ CASES = [
     script_with_a_bad_interpreter, setuid_program_under_root, setuid_program_without_rights,
     status_is_the_programs, death_by_signal_is_ours_too, deleted_working_directory, closed_streams,
     closed_stderr_keeps_the_status, unwritable_stdout, small_limits, no_more_processes,
+    limits_in_every_mode, soft_limits_are_the_programs_alone, few_processes, our_processor_time,
+    failure_of_the_program_comes_first, full_disk_keeps_the_status,
     output_that_cannot_be_made, output_in_a_folder_of_somebody_else, foreign_output_is_kept,
     own_output_is_replaced, full_disk, file_size_limit, output_on_a_full_device,
     profile_on_a_closed_stdout, profile_on_a_full_stdout, profile_on_stdout,

@@ -79,7 +79,7 @@ TEST_CASE("a profile without samples says why") {
   CHECK(says("asleep whenever one was due (4 times in 0.2 s)"));
   p.overhead.stops["stopped"] = 5;
   CHECK(says("was stopped"));
-  p.overhead.stops["refused"] = 6;
+  p.overhead.stops = {{"sleeping", 4}, {"refused", 6}};
   CHECK(says("6 could not be taken"));
 }
 

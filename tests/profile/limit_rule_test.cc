@@ -240,7 +240,7 @@ TEST_CASE("what a check of sampled profiles could have seen is known") {
   for (FunctionChange& f : d.functions) f.error = 10;
   const auto found = seen("function:parse:instructions<=+3%");
   CHECK(found.decidable);
-  CHECK(found.subject == "instructions of parse");
+  CHECK(found.subject == "instructions of app::parse(int)");
   CHECK(found.change > 20.0 / static_cast<double>(d.functions[0].self.base));
   CHECK(found.change < 1);
   for (FunctionChange& f : d.functions) f.error = 1e9;
