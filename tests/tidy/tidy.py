@@ -26,12 +26,13 @@ ROOMS = {
     "emu": ["machine", "decoder", "trace"],
     "inject": ["kernel", "machine", "ptrace", "decoder", "emu", "trace"],
     "shadow": ["kernel", "machine", "ptrace", "emu", "inject", "trace"],
+    "plan": [],
     "profile": [],
     "symbols": ["profile", "kernel"],
     "collect": ["trace", "decoder", "profile"],
     "report": ["decoder", "profile", "symbols"],
-    "sample": ["ptrace", "inject", "shadow", "emu", "trace", "collect", "profile", "symbols", "kernel",
-               "machine"],
+    "sample": ["plan", "ptrace", "inject", "shadow", "emu", "trace", "collect", "profile", "symbols",
+               "kernel", "machine"],
     "cli": None,
     "main": None,  # src/main.cc
 }

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+//
+// What costs the program time: one row for each thing, in seconds. Each row is measured, when
+// profiling begins or as steps are taken; the default stands until then. The last three rows are
+// assumed for good: what they stand for cannot be told from what the program loses anyway.
+#pragma once
+
+namespace shadowprof::plan {
+
+struct Prices {
+  double page_copied_s = 2e-6;  // written to while a replica has it, too
+  double page_kept_s = 0.8e-6;  // written to when the replica is dead
+  // One entry of the page tables that a fork copies: bench/resident.c.
+  double page_table_entry_s = 0.09e-6;
+  double pause_s = 0.3e-3;  // a fork, but for its page tables: the program stands still
+  double burst_s = 1e-3;
+  // The program loses this share of its speed beside a core that is busy.
+  double busy_core_share = 0;
+  // While a replica works, the program loses this share because both use its caches; and more while
+  // the replica executes as fast as the program, as of pages that one of them has written to a
+  // cache holds two: bench/neighbour.c.
+  double cache_share = 0.03;
+  double cache_share_per_page = 82e-6;
+  double most_cache_share = 0.15;
+};
+
+}  // namespace shadowprof::plan

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+//
+// What is done next, and why. Times are seconds since profiling began.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace shadowprof::plan {
+
+enum class What : uint8_t {
+  wait,   // nothing until at_s, or until something happens
+  fork,   // a replica is made, and its first sample begins
+  burst,  // a sample without a fork: the program stands still while some of its code is interpreted
+  peek,   // where is the program? its code there is translated before it is needed
+  go_on,  // the replica executes natively, then gives another sample
+  rest,   // the replica stays stopped until at_s
+  end,    // the replica is not needed any more
+};
+
+// Each reason is counted in the profile (overhead.steps) and is a sentence of `run -v`.
+enum class Why : uint8_t {
+  // fork
+  first_look,
+  best_bargain,
+  asked_for,
+  in_its_place,
+  // burst
+  better_bargain,
+  fork_too_dear,
+  no_fork_possible,
+  long_unseen,
+  // peek
+  new_code,
+  // go_on
+  follows,
+  cheap_forks,
+  short_life,
+  // rest
+  spares_cache,
+  shares_core,
+  busy_core,
+  // end
+  far_behind,
+  too_dear,
+  lived_enough,
+  // wait
+  budget_spent,
+  tries_again,
+  all_run,
+};
+inline constexpr size_t kWhys = static_cast<size_t>(Why::all_run) + 1;
+
+struct Step {
+  What what = What::wait;
+  Why why = Why::budget_spent;
+  double at_s = 0;      // wait, rest: until then
+  double native_s = 0;  // go_on: natively for so long, on the replica's clock
+  double length_s = 0;  // fork, go_on: the sample's, on the replica's clock
+};
+
+}  // namespace shadowprof::plan

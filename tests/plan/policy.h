@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+//
+// Who decides in a simulated run: asked for a step, told what became of it.
+#pragma once
+
+#include <memory>
+
+#include "plan/prices.h"
+#include "plan/situation.h"
+#include "plan/step.h"
+
+namespace shadowprof::plan {
+
+struct Wishes {
+  double max_overhead_share = 0.01;
+  double load = 1;
+  uint64_t seed = 1;
+};
+
+// A replica that is dead, with all its samples.
+struct PastLife {
+  double pause_s = 0;
+  double lifetime_s = 0;
+  double copied_pages = 0;
+  double busy_core_s = 0;  // that the program has lost beside it
+  double guest_s = 0;      // of its first sample; 0: it gave others
+};
+
+class Policy {
+ public:
+  virtual ~Policy() = default;
+  virtual Step next(const Situation& situation, const Prices& prices) = 0;
+  virtual void forked(double now_s, double pause_s) = 0;
+  virtual void died(double now_s, const PastLife& life, const Prices& prices) = 0;
+  virtual void burst(double now_s, double pause_s, const Step& step) = 0;
+  virtual void peeked(double now_s, double pause_s, bool found_new) = 0;
+  // The program slept.
+  virtual void missed(double now_s, const Step& step) = 0;
+  // It has written to so many pages that dead replicas had left to it.
+  virtual void kept(double now_s, double pages, const Prices& prices) = 0;
+  virtual double estimated_share(double now_s) const = 0;
+  // A living replica has copied so much: it must not live on.
+  virtual bool is_too_dear(double cost_s, double now_s) const = 0;
+};
+
+std::unique_ptr<Policy> todays_policy(const Wishes& wishes);
+
+}  // namespace shadowprof::plan
