@@ -21,14 +21,14 @@ enum class What : uint8_t {
 // Each reason is counted in the profile (overhead.steps) and is a sentence of `run -v`.
 enum class Why : uint8_t {
   // fork
-  first_look,
+  first,
   best_bargain,
   asked_for,
   in_its_place,
   // burst
   better_bargain,
   fork_too_dear,
-  no_fork_possible,
+  no_fork,
   long_unseen,
   // peek
   new_code,
@@ -44,12 +44,17 @@ enum class Why : uint8_t {
   far_behind,
   too_dear,
   lived_enough,
+  obsolete,
   // wait
   budget_spent,
   tries_again,
-  all_run,
+  replicas_run,
 };
-inline constexpr size_t kWhys = static_cast<size_t>(Why::all_run) + 1;
+inline constexpr size_t kWhys = static_cast<size_t>(Why::replicas_run) + 1;
+
+// Its name in the profile, and what the user is told.
+const char* name_of(Why why);
+const char* sentence_of(Why why);
 
 struct Step {
   What what = What::wait;

@@ -5,26 +5,9 @@
 
 #include <memory>
 
-#include "plan/prices.h"
-#include "plan/situation.h"
-#include "plan/step.h"
+#include "plan/plan.h"
 
 namespace shadowprof::plan {
-
-struct Wishes {
-  double max_overhead_share = 0.01;
-  double load = 1;
-  uint64_t seed = 1;
-};
-
-// A replica that is dead, with all its samples.
-struct PastLife {
-  double pause_s = 0;
-  double lifetime_s = 0;
-  double copied_pages = 0;
-  double busy_core_s = 0;  // that the program has lost beside it
-  double guest_s = 0;      // of its first sample; 0: it gave others
-};
 
 class Policy {
  public:
@@ -32,7 +15,7 @@ class Policy {
   virtual Step next(const Situation& situation, const Prices& prices) = 0;
   virtual void forked(double now_s, double pause_s) = 0;
   virtual void died(double now_s, const PastLife& life, const Prices& prices) = 0;
-  virtual void burst(double now_s, double pause_s, const Step& step) = 0;
+  virtual void burst(const Situation& situation, double pause_s, const Step& step) = 0;
   virtual void peeked(double now_s, double pause_s, bool found_new) = 0;
   // The program slept.
   virtual void missed(double now_s, const Step& step) = 0;
@@ -40,9 +23,11 @@ class Policy {
   virtual void kept(double now_s, double pages, const Prices& prices) = 0;
   virtual double estimated_share(double now_s) const = 0;
   // A living replica has copied so much: it must not live on.
-  virtual bool is_too_dear(double cost_s, double now_s) const = 0;
+  virtual bool is_too_dear(double cost_s, double pause_s, const Situation& situation,
+                           const Prices& prices) const = 0;
 };
 
 std::unique_ptr<Policy> todays_policy(const Wishes& wishes);
+std::unique_ptr<Policy> planned_policy(const Wishes& wishes);
 
 }  // namespace shadowprof::plan

@@ -36,8 +36,10 @@ int main(int count, char** arguments) {
   for (const HostRow& host : host_rows()) {
     for (const ProgramRow& program : program_rows()) {
       const Wishes wishes;
-      const auto policy = todays_policy(wishes);
-      print("today", program, host, simulate(program, host, wishes, *policy, seconds));
+      const auto today = todays_policy(wishes);
+      print("today", program, host, simulate(program, host, wishes, *today, seconds));
+      const auto plan = planned_policy(wishes);
+      print("plan", program, host, simulate(program, host, wishes, *plan, seconds));
     }
   }
 }

@@ -9,7 +9,6 @@
 namespace shadowprof::plan {
 namespace {
 
-constexpr double kPeekShare = 0.1;
 constexpr double kSeldom_s = 1;
 
 sample::GovernorOptions options_of(const Wishes& wishes) {
@@ -34,12 +33,12 @@ class TodaysPolicy : public Policy {
     later_.begin(pause_s);
   }
   void died(double now_s, const PastLife& life, const Prices& prices) override;
-  void burst(double now_s, double pause_s, const Step& step) override {
+  void burst(const Situation& s, double pause_s, const Step& step) override {
     sample::SampleCost cost;
     cost.pause = pause_s;
-    if (step.why == Why::fork_too_dear) return governor_.interpreted(now_s, cost);
+    if (step.why == Why::fork_too_dear) return governor_.interpreted(s.now_s, cost);
     governor_.know_samples(1, 1);
-    governor_.filled(now_s, cost);
+    governor_.filled(s.now_s, cost);
   }
   void peeked(double now_s, double pause_s, bool found_new) override {
     governor_.paused(pause_s);
@@ -54,8 +53,8 @@ class TodaysPolicy : public Policy {
   }
   void kept(double now_s, double pages, const Prices& prices) override;
   double estimated_share(double now_s) const override { return governor_.estimated_share(now_s); }
-  bool is_too_dear(double cost_s, double now_s) const override {
-    return later_.is_too_dear(cost_s, governor_.unspent(now_s));
+  bool is_too_dear(double cost_s, double, const Situation& s, const Prices&) const override {
+    return later_.is_too_dear(cost_s, governor_.unspent(s.now_s));
   }
 
  private:

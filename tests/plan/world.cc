@@ -69,6 +69,7 @@ class World {
   const Wishes& wishes_;
   Policy& policy_;
   double period_s_ = 0;
+  double seconds_ = 0;  // of the run
   double now_s_ = 0;
   double used_s_ = 0;
   double cost_s_ = 0;
@@ -179,6 +180,7 @@ void World::write_pages(double used_s) {
 
 void World::pay(double seconds) {
   cost_s_ += seconds;
+  if (now_s_ > seconds_ / 2) figures_.cost_late_s += seconds;
   const double debt_s = cost_s_ - wishes_.max_overhead_share * now_s_;
   figures_.most_debt_s = std::max(figures_.most_debt_s, debt_s);
 }
@@ -193,7 +195,7 @@ void World::advance_to(double moment_s) {
     if (now_s_ < checks_at_s_ || !replica_) continue;
     checks_at_s_ = now_s_ + kCheckEvery_s;
     const double copied_s = replica_->copied * host_.page_copied_s * times();
-    if (policy_.is_too_dear(copied_s, now_s_)) return end();
+    if (policy_.is_too_dear(copied_s, replica_->life.pause_s, situation(), prices())) return end();
   }
 }
 
@@ -266,7 +268,7 @@ void World::burst(const Step& step) {
   stand_still(pause_s);
   figures_.dearest_step_s = std::max(figures_.dearest_step_s, pause_s);
   figures_.bursts++;
-  policy_.burst(now_s_, pause_s, step);
+  policy_.burst(situation(), pause_s, step);
 }
 
 void World::peek(const Step& step) {
@@ -307,6 +309,7 @@ void World::carry_out(const Step& step) {
 }
 
 Figures World::run(double seconds) {
+  seconds_ = seconds;
   while (now_s_ < seconds) {
     if (now_s_ >= settles_at_s_) settle();
     carry_out(policy_.next(situation(), prices()));

@@ -74,6 +74,7 @@ struct Figures {
   // The most that the cost has been above the budget's part of the time, up to any moment.
   double most_debt_s = 0;
   double dearest_step_s = 0;
+  double cost_late_s = 0;  // in the second half
   uint64_t forks = 0;
   uint64_t later_samples = 0;
   uint64_t bursts = 0;

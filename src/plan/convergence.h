@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+//
+// Do samples still change the profile? A program that goes on doing the same is known after some of
+// them: then fewer are taken. When it begins to do something else, they are as many as before.
+//
+// Code is hashed into a few dozen cells. Samples are compared as windows of several, because a
+// single one sees one moment. The distance of two windows is half the sum of the differences of
+// their cells' shares: 0, the same code; 1, nothing in common.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "plan/limits.h"
+
+namespace shadowprof::plan {
+
+class Convergence {
+ public:
+  // Instructions of a sample, by cell; always as many cells. A sample without any says nothing.
+  void sampled(std::span<const uint64_t> instructions);
+
+  // So many times less often than the budget allows are samples needed: 1 to kMostPatience.
+  double patience() const { return patience_; }
+  uint64_t windows() const { return windows_; }
+  uint64_t agreeing() const { return agreeing_; }  // windows that were like what was before
+  uint64_t changes() const { return changes_; }    // windows that were not at all
+  double last_distance() const { return last_distance_; }
+
+ private:
+  void end_window();
+
+  std::vector<double> window_;
+  size_t in_window_ = 0;
+  std::vector<double> known_;  // decaying mean of windows
+  double patience_ = 1;
+  uint64_t windows_ = 0;
+  uint64_t agreeing_ = 0;
+  uint64_t changes_ = 0;
+  uint64_t in_a_row_ = 0;
+  double last_distance_ = 1;
+};
+
+}  // namespace shadowprof::plan

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+//
+// Whether there is a core for replicas: judged by how long they waited for one. Where there is one
+// they run at idle priority, and cost the program what a busy neighbour costs it; where there is
+// none they would hardly run, and hold memory all the while: then they run like everybody, and what
+// they use is the program's loss. Several that live at a time take cores from one another first.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "plan/limits.h"
+
+namespace shadowprof::plan {
+
+// Of a replica.
+struct Waiting {
+  double used_s = 0;    // on a processor
+  double waited_s = 0;  // for one
+  uint64_t stops = 0;   // for its tracer
+};
+
+class Crowding {
+ public:
+  // `neighbour_cost`: what the program loses of its speed beside a busy core.
+  Crowding(size_t max_shadows, double neighbour_cost)
+      : max_shadows_(max_shadows), neighbour_cost_(neighbour_cost), shadows_(max_shadows) {}
+
+  // It was measured again: what others on the machine do only ever adds to it. Returns what it is
+  // now as a share of what it was taken for.
+  double measured_again(double neighbour_cost) {
+    const double before = std::exchange(neighbour_cost_, std::min(neighbour_cost_, neighbour_cost));
+    return before > 0 ? neighbour_cost_ / before : 1;
+  }
+  bool at_idle_priority() const { return at_idle_priority_; }
+  // So many may live at a time.
+  size_t shadows() const { return shadows_; }
+  // What `seconds` of ours cost the program.
+  double cost_of(double seconds) const {
+    return at_idle_priority_ ? neighbour_cost_ * seconds : seconds;
+  }
+
+  // A replica that lives has waited most of its life.
+  static bool is_crowded_out(const Waiting& replica);
+  void give_up_idle_priority() { at_idle_priority_ = false; }
+  // One of `living` replicas has ended, and collectors and tracer have used `ours` meanwhile. What
+  // both cost the program, in seconds.
+  double ended(const Waiting& replica, double ours, size_t living);
+
+ private:
+  void judge_company(double waiting, size_t living);
+
+  size_t max_shadows_;
+  double neighbour_cost_;
+  size_t shadows_;
+  bool at_idle_priority_ = true;
+};
+
+}  // namespace shadowprof::plan

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+#include "plan/ledger.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace shadowprof::plan {
+
+const char* name_of(Cause cause) {
+  static constexpr std::array<const char*, kCauses> kNames = {
+      "pause", "copied_pages", "kept_pages", "busy_core", "shared_core", "input_log", "peek"};
+  return kNames[static_cast<size_t>(cause)];
+}
+
+void Ledger::spend(Cause cause, double seconds, What on) {
+  by_cause_[static_cast<size_t>(cause)] += seconds;
+  by_step_[static_cast<size_t>(on)] += seconds;
+}
+
+void Ledger::revise(Cause cause, double factor) {
+  by_cause_[static_cast<size_t>(cause)] *= factor;
+}
+
+double Ledger::spent_s() const {
+  return std::accumulate(by_cause_.begin(), by_cause_.end(), 0.0);
+}
+
+double Ledger::unspent_s(double now_s) const {
+  return std::max(0.0, share_ * (now_s - begins_s_) - spent_s());
+}
+
+double Ledger::lends_at_s(double price_s) const {
+  const bool is_lent = price_s <= kLoan_s * share_;
+  return pays_at_s(price_s) - (is_lent ? kLoan_s : 0);
+}
+
+}  // namespace shadowprof::plan

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+//
+// What profiling has cost the program, by cause, and what it may still cost. Nothing else knows
+// --max-overhead, and nothing is spent that is not written down here.
+//
+//   allowed     the budget's share of the time since profiling began
+//   unspent     allowed, less all that was spent
+//   a loan      a step that costs no more than kLoan_s' budget may be taken so much sooner
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "plan/limits.h"
+#include "plan/step.h"
+
+namespace shadowprof::plan {
+
+enum class Cause : uint8_t {
+  pause,         // the program stood still: forks, bursts
+  copied_pages,  // page faults while a replica had the page, too
+  kept_pages,    // page faults when it was dead
+  busy_core,     // a core beside the program's was busy, or no core was idle
+  shared_core,   // the replica ran on the program's core
+  input_log,     // its system calls stopped for a replica
+  peek,          // it stood still to be looked at
+};
+inline constexpr size_t kCauses = static_cast<size_t>(Cause::peek) + 1;
+
+const char* name_of(Cause cause);
+
+class Ledger {
+ public:
+  // Nothing is allowed before `begins_s`.
+  Ledger(double max_overhead_share, double begins_s)
+      : share_(max_overhead_share), begins_s_(begins_s) {}
+
+  // For which step, if for one that has a price of its own.
+  void spend(Cause cause, double seconds, What on = What::wait);
+  // All that was spent so was worth only this share of it.
+  void revise(Cause cause, double factor);
+
+  double share() const { return share_; }
+  double spent_s() const;
+  double spent_s(Cause cause) const { return by_cause_[static_cast<size_t>(cause)]; }
+  double spent_on_s(What step) const { return by_step_[static_cast<size_t>(step)]; }
+  double unspent_s(double now_s) const;
+  // From then on something that costs so much is paid for; or so much of the budget alone pays for
+  // it.
+  double pays_at_s(double price_s) const { return begins_s_ + (spent_s() + price_s) / share_; }
+  // With the loan.
+  double lends_at_s(double price_s) const;
+  double spent_share(double now_s) const { return now_s > 0 ? spent_s() / now_s : 0; }
+
+ private:
+  double share_;
+  double begins_s_;
+  std::array<double, kCauses> by_cause_{};
+  std::array<double, static_cast<size_t>(What::end) + 1> by_step_{};
+};
+
+}  // namespace shadowprof::plan

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+#include "plan/ledger.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace shadowprof::plan {
+namespace {
+
+TEST_CASE("what is spent is known by cause and by step, and its sum is what is not left") {
+  Ledger ledger(0.01, 0);
+  ledger.spend(Cause::pause, 0.002, What::fork);
+  ledger.spend(Cause::copied_pages, 0.003, What::fork);
+  ledger.spend(Cause::pause, 0.001, What::burst);
+  CHECK(ledger.spent_s() == doctest::Approx(0.006));
+  CHECK(ledger.spent_s(Cause::pause) == doctest::Approx(0.003));
+  CHECK(ledger.spent_on_s(What::fork) == doctest::Approx(0.005));
+  CHECK(ledger.unspent_s(1) == doctest::Approx(0.004));
+  CHECK(ledger.unspent_s(0.1) == 0);
+  CHECK(ledger.spent_share(2) == doctest::Approx(0.003));
+  ledger.revise(Cause::copied_pages, 0.5);
+  CHECK(ledger.spent_s() == doctest::Approx(0.0045));
+}
+
+TEST_CASE("ten seconds' budget is lent to a step that costs no more, and nothing to a dearer one") {
+  Ledger ledger(0.01, 5);
+  CHECK(ledger.pays_at_s(0.05) == doctest::Approx(10));
+  CHECK(ledger.lends_at_s(0.05) == doctest::Approx(0));
+  CHECK(ledger.lends_at_s(0.2) == doctest::Approx(25));
+}
+
+TEST_CASE("nothing is allowed before it begins") {
+  Ledger ledger(0.01, 5);
+  CHECK(ledger.unspent_s(5) == 0);
+  CHECK(ledger.unspent_s(6) == doctest::Approx(0.01));
+}
+
+TEST_CASE("each cause and each reason has a name of its own") {
+  CHECK(std::string(name_of(Cause::peek)) == "peek");
+  CHECK(std::string(name_of(Why::replicas_run)) == "wait_replicas_run");
+  CHECK(std::string(sentence_of(Why::first)) == "the first replica");
+}
+
+}  // namespace
+}  // namespace shadowprof::plan
