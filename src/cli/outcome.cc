@@ -57,7 +57,8 @@ void say_sampled(const profile::Profile& profile, const std::string& where) {
       profile.coverage.samples, profile.coverage.samples == 1 ? "" : "s",
       profile.coverage.instructions_profiled, profile.functions.size(), profile.run.duration_s,
       100 * cost.estimated_share, cost.engine_cpu_s + cost.collector_cpu_s, where);
-  if (!evidence.enough) info("{}", evidence.advice);
+  // Else it has been said what is missing.
+  if (!evidence.enough && profile.coverage.ended_early.empty()) info("{}", evidence.advice);
   say_if_too_dear(profile);
 }
 
