@@ -28,7 +28,7 @@ uint64_t address_space_limit(Tid process) {
 Result<std::unique_ptr<AddressSpace>> AddressSpace::create(ptrace::Tracee thread, Tid process,
                                                            trace::BlockTable& table,
                                                            const SpaceOptions& space_options,
-                                                           ptrace::FilterRule filters,
+                                                           ptrace::TraceOptions options,
                                                            std::vector<siginfo_t>& deferred,
                                                            GuestRange avoided) {
   SP_ASSIGN(auto mappings, kernel::read_maps(thread.tid()));
@@ -44,7 +44,7 @@ Result<std::unique_ptr<AddressSpace>> AddressSpace::create(ptrace::Tracee thread
   if (avoided.size() != 0) {
     mappings.emplace_back().range = avoided;
   }
-  ptrace::RemoteSyscalls remote(thread, space->code_.syscall_insn(), ptrace::StopSignal::keep, filters);
+  ptrace::RemoteSyscalls remote(thread, space->code_.syscall_insn(), options);
   remote.keep_signals_in(deferred);
   SP_TRY(space->map_cache(remote, mappings));
   SP_TRY(space->add_slot_group(remote));
@@ -131,10 +131,10 @@ GuestAddr AddressSpace::syscall_insn() {
   return code_.syscall_insn();
 }
 
-Status AddressSpace::make_room(ptrace::Tracee thread, ptrace::FilterRule filters, size_t slots,
+Status AddressSpace::make_room(ptrace::Tracee thread, ptrace::TraceOptions options, size_t slots,
                                std::vector<siginfo_t>& deferred) {
   if (slots_.size() >= slots) return {};
-  ptrace::RemoteSyscalls remote(thread, syscall_insn(), ptrace::StopSignal::keep, filters);
+  ptrace::RemoteSyscalls remote(thread, syscall_insn(), options);
   remote.keep_signals_in(deferred);
   while (slots_.size() < slots) SP_TRY(add_slot_group(remote));
   SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
@@ -145,14 +145,14 @@ bool AddressSpace::has_free_slot() const {
   return std::any_of(slots_.begin(), slots_.end(), [](const auto& s) { return !s->in_use; });
 }
 
-Result<Slot*> AddressSpace::acquire_slot(ptrace::Tracee thread, ptrace::FilterRule filters,
+Result<Slot*> AddressSpace::acquire_slot(ptrace::Tracee thread, ptrace::TraceOptions options,
                                          std::vector<siginfo_t>& deferred) {
   const auto unused = [](const std::unique_ptr<Slot>& s) { return !s->in_use; };
   auto it = std::find_if(slots_.begin(), slots_.end(),
                          [&](const auto& s) { return unused(s) && s->opened; });
   if (it == slots_.end()) it = std::find_if(slots_.begin(), slots_.end(), unused);
   if (it == slots_.end() || !(*it)->opened) {
-    ptrace::RemoteSyscalls remote(thread, syscall_insn(), ptrace::StopSignal::keep, filters);
+    ptrace::RemoteSyscalls remote(thread, syscall_insn(), options);
     remote.keep_signals_in(deferred);
     if (it == slots_.end()) {
       const auto index = static_cast<ptrdiff_t>(slots_.size());

@@ -33,12 +33,13 @@ struct SpaceOptions {
 class AddressSpace {
  public:
   // `thread`, of `process`, stands at a stop from which it can make system calls; nothing of ours
-  // is mapped yet. Here and below `deferred` gets signals to be given back (ptrace/remote_syscall.h).
+  // is mapped yet. Here and below `options` are those with which it is traced, and `deferred` gets signals
+  // to be given back (ptrace/remote_syscall.h).
   // The program will map memory of its own at `avoided`: the code cache goes elsewhere.
   static Result<std::unique_ptr<AddressSpace>> create(ptrace::Tracee thread, Tid process,
                                                       trace::BlockTable& table,
                                                       const SpaceOptions& space_options,
-                                                      ptrace::FilterRule filters,
+                                                      ptrace::TraceOptions options,
                                                       std::vector<siginfo_t>& deferred,
                                                       GuestRange avoided = {});
 
@@ -50,11 +51,11 @@ class AddressSpace {
   GuestAddr syscall_insn();
 
   // Maps, through `thread`, which is stopped, what so many slots need.
-  Status make_room(ptrace::Tracee thread, ptrace::FilterRule filters, size_t slots,
+  Status make_room(ptrace::Tracee thread, ptrace::TraceOptions options, size_t slots,
                    std::vector<siginfo_t>& deferred);
   bool has_free_slot() const;
   // A slot for `thread`, which must be stopped if a new one has to be opened.
-  Result<Slot*> acquire_slot(ptrace::Tracee thread, ptrace::FilterRule filters,
+  Result<Slot*> acquire_slot(ptrace::Tracee thread, ptrace::TraceOptions options,
                              std::vector<siginfo_t>& deferred);
   void release_slot(Slot* slot);
   // Takes everything of ours out of the program's memory. No thread may be in the cache.

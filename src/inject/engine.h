@@ -311,13 +311,11 @@ class Engine {
                                                       std::vector<siginfo_t>& deferred);
   Result<std::unique_ptr<AddressSpace>> make_space(ptrace::Tracee thread,
                                                    const GuestProcess& process,
+                                                   ptrace::TraceOptions options,
                                                    std::vector<siginfo_t>& deferred,
                                                    GuestRange avoided = {});
   bool move_space(GuestThread& t, const Registers& regs, GuestRange avoided);
   Status replace_space(GuestThread& t, GuestRange avoided);
-  ptrace::FilterRule filters_of(const GuestProcess& process) const {
-    return {process.filtered, options_.trace};
-  }
   void release(GuestThread& t, trace::EndReason reason);
   void conclude(GuestThread& t, trace::EndReason reason);
   void add_unsupported(const std::string& who, const std::string& reason);

@@ -82,25 +82,16 @@ bool Engine::has_room_for(size_t threads) const {
 
 Status Engine::open(ptrace::Tracee thread, Tid process, size_t threads,
                     std::vector<siginfo_t>& deferred) {
-  if (is_open()) {
-    const Status made =
-        visited()->space->make_room(thread, filters_of(*visited()), threads, deferred);
-    (void)thread.set_options_if_alive(options_.native_trace);
-    return made;
-  }
+  if (is_open()) return visited()->space->make_room(thread, options_.native_trace, threads, deferred);
   if (!counting() && !(::getauxval(AT_HWCAP2) & kHwcapFsgsbase)) {
     return fail("this host has no user instructions for the gs base (FSGSBASE)");
   }
   if (has_shadow_stack(process)) return fail("the program has a shadow stack");
-  const auto status = kernel::read_status(process);
-  if (!status) return tl::unexpected(status.error());
   auto fresh = std::make_unique<GuestProcess>(process);
   fresh->is_root = true;
-  fresh->filtered = status->seccomp.value_or(0) != 0;
   fresh->native = true;
-  SP_ASSIGN(fresh->space, make_space(thread, *fresh, deferred));
-  SP_TRY(fresh->space->make_room(thread, filters_of(*fresh), threads, deferred));
-  (void)thread.set_options_if_alive(options_.native_trace);
+  SP_ASSIGN(fresh->space, make_space(thread, *fresh, options_.native_trace, deferred));
+  SP_TRY(fresh->space->make_room(thread, options_.native_trace, threads, deferred));
   processes_[process] = std::move(fresh);
   counts_.processes = 1;
   prefill_.restart();
@@ -123,8 +114,7 @@ Status Engine::look_at_actions(GuestThread& t) {
   if (std::exchange(t.process->actions_known, true)) return {};
   const auto status = kernel::read_status(t.process->pid);
   if (!status) return tl::unexpected(status.error());
-  ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(),
-                                ptrace::StopSignal::keep, filters_of(*t.process));
+  ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(), options_.trace);
   remote.keep_signals_in(t.deferred);
   for (const int signal : kOwnSignals) {
     if (!((status->ignored | status->caught) & ptrace::mask_of(signal))) continue;
@@ -169,6 +159,7 @@ Status Engine::admit(ptrace::Tracee thread, Registers regs, std::vector<siginfo_
   if (!ready) {
     deferred = std::move(t.deferred);
     threads_.erase(tid);
+    (void)thread.set_options_if_alive(options_.native_trace);
     return ready;
   }
   (void)thread.set_options_if_alive(options_.trace);
@@ -342,12 +333,10 @@ void Engine::forget_program() {
 Status Engine::close(ptrace::Tracee thread, std::vector<siginfo_t>& deferred) {
   GuestProcess& process = *visited();
   if (!threads_.empty()) return fail("threads of the program are in the code cache");
-  ptrace::RemoteSyscalls remote(thread, process.space->syscall_insn(), ptrace::StopSignal::keep,
-                                filters_of(process));
+  ptrace::RemoteSyscalls remote(thread, process.space->syscall_insn(), options_.native_trace);
   remote.keep_signals_in(deferred);
   SP_TRY(process.space->unmap(remote));
   SP_ASSIGN([[maybe_unused]] const WaitStatus stop, remote.finish());
-  (void)thread.set_options_if_alive(options_.native_trace);
   forget_program();
   return {};
 }

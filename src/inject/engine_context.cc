@@ -486,8 +486,8 @@ void Engine::repair_signal_state(GuestThread& t, int signal) {
   const bool ignored = action.handler == reinterpret_cast<uint64_t>(SIG_IGN);
   if (!blocked && !ignored) return;
   if (action.handler != reinterpret_cast<uint64_t>(SIG_DFL)) {
-    ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(),
-                                  ptrace::StopSignal::drop, filters_of(*t.process));
+    ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(), options_.trace,
+                                  ptrace::StopSignal::drop);
     remote.keep_signals_in(t.deferred);
     if (!remote.rt_sigaction(signal, action)) return;
     if (!remote.finish()) return;
@@ -571,7 +571,7 @@ bool Engine::settle(GuestThread& t, const WaitStatus& stop, Registers& regs) {
       raised = info;
     }  // else a self-check could not read its code, and will say so again
   } else {
-    ptrace::conceal_interruption(regs);
+    (void)ptrace::conceal_interruption(t.tracee, regs);
   }
   if (!t.tracee.set_registers_if_alive(regs) || !to_guest(t, regs)) return false;
   if (raised) {

@@ -23,7 +23,7 @@ Status Engine::adopt(ptrace::Tracee thread) {
   process->is_root = true;
   root_ = thread.tid();
   std::vector<siginfo_t> deferred;
-  SP_ASSIGN(process->space, make_space(thread, *process, deferred));
+  SP_ASSIGN(process->space, make_space(thread, *process, options_.trace, deferred));
   GuestProcess& owner = *(processes_[thread.tid()] = std::move(process));
   counts_.processes++;
   GuestThread& t = add_thread(thread.tid(), owner);
@@ -43,15 +43,16 @@ Result<std::unique_ptr<AddressSpace>> Engine::enter_program(ptrace::Tracee threa
   if (!thread.get_registers_if_alive(regs)) return ptrace::thread_is_gone(thread.tid());
   if (!regs.is_64_bit()) return fail("it is a 32-bit program");
   if (options_.fixed_start) SP_TRY(ptrace::fix_start(thread));
-  return make_space(thread, process, deferred);
+  return make_space(thread, process, options_.trace, deferred);
 }
 
 Result<std::unique_ptr<AddressSpace>> Engine::make_space(ptrace::Tracee thread,
                                                          const GuestProcess& process,
+                                                         ptrace::TraceOptions options,
                                                          std::vector<siginfo_t>& deferred,
                                                          GuestRange avoided) {
-  return AddressSpace::create(thread, process.pid, table_, options_.space, filters_of(process),
-                              deferred, avoided);
+  return AddressSpace::create(thread, process.pid, table_, options_.space, options, deferred,
+                              avoided);
 }
 
 // What we have in the process's memory goes elsewhere, as the program wants the place. `t` is in
@@ -91,13 +92,13 @@ Status Engine::replace_space(GuestThread& t, GuestRange avoided) {
     release(*other, trace::EndReason::left_engine);
     if (--ended_[trace::EndReason::left_engine] == 0) ended_.erase(trace::EndReason::left_engine);
   }
-  ptrace::RemoteSyscalls remote(t.tracee, process.space->syscall_insn(), ptrace::StopSignal::drop,
-                                filters_of(process));
+  ptrace::RemoteSyscalls remote(t.tracee, process.space->syscall_insn(), options_.trace,
+                                ptrace::StopSignal::drop);
   remote.keep_signals_in(t.deferred);
   SP_TRY(process.space->unmap(remote));
   SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
   leave_space(process);
-  SP_ASSIGN(process.space, make_space(t.tracee, process, t.deferred, avoided));
+  SP_ASSIGN(process.space, make_space(t.tracee, process, options_.trace, t.deferred, avoided));
   t.concluded = false;
   return give_slot(t);
 }
@@ -110,7 +111,7 @@ GuestThread& Engine::add_thread(Tid tid, GuestProcess& process) {
 }
 
 Status Engine::give_slot(GuestThread& t) {
-  SP_ASSIGN(t.slot, t.process->space->acquire_slot(t.tracee, filters_of(*t.process), t.deferred));
+  SP_ASSIGN(t.slot, t.process->space->acquire_slot(t.tracee, options_.trace, t.deferred));
   t.slot->state().leaves = 0;
   t.slot->state().guest_gs_base = t.guest_gs_base;
   t.buffer = 0;
@@ -191,11 +192,10 @@ void Engine::start_child(Tid child, const NewChild& info) {
   if (!info.is_thread) {
     auto fresh = std::make_unique<GuestProcess>(child);
     fresh->actions = info.parent->actions;
-    fresh->filtered = info.parent->filtered;
     if (info.shares_memory) {
       fresh->space = info.parent->space;
     } else {
-      auto space = make_space(tracee, *fresh, deferred);
+      auto space = make_space(tracee, *fresh, options_.trace, deferred);
       if (!space && space.error().errno_value == ESRCH) return;
       if (!space) {
         leave(*fresh, "ran outside the engine: " + space.error().message);

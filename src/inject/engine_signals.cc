@@ -76,7 +76,7 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& info) {
   const Disposition disposition = disposition_of(t, signal, synchronous);
   switch (disposition) {
     case Disposition::nothing:
-      if (t.sleep.conceal(regs) && !t.tracee.set_registers_if_alive(regs)) return;
+      if (t.sleep.conceal(t.tracee, regs) && !t.tracee.set_registers_if_alive(regs)) return;
       [[fallthrough]];
     case Disposition::stop:
       // No frame is built, so the thread may stay where it is. An interrupted system call restarts

@@ -349,12 +349,6 @@ void Engine::after_native_syscall(GuestThread& t, const Registers& before, const
       }
       break;
     }
-    case SYS_seccomp:
-      t.process->filtered = t.process->filtered || !failed;
-      break;
-    case SYS_prctl:
-      if (before.rdi == PR_SET_SECCOMP && !failed) t.process->filtered = true;
-      break;
     case SYS_shmat:
     case SYS_shmdt:
     case SYS_remap_file_pages:

@@ -32,7 +32,6 @@ class GuestProcess {
   // As the program set them; only for signals that our own traps use.
   std::array<ptrace::RemoteSigaction, 65> actions{};
   bool actions_known = true;  // false: see Engine::note_mask
-  bool filtered = false;  // it, or who made it, has installed seccomp filters
   bool native = false;   // has left the engine
   bool is_root = false;  // the one that was launched
 };

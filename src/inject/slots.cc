@@ -21,7 +21,7 @@ constexpr unsigned kTracerCalls[] = {
     SYS_mprotect,       SYS_munmap,        SYS_mremap,        SYS_remap_file_pages,
     SYS_shmat,          SYS_shmdt,         SYS_pkey_mprotect, SYS_rt_sigaction,
     SYS_rt_sigprocmask, SYS_rt_sigreturn,  SYS_arch_prctl,    SYS_modify_ldt,
-    SYS_prctl,          SYS_seccomp,       334 /* rseq */,    453 /* map_shadow_stack */,
+    SYS_prctl,          334 /* rseq */,    453 /* map_shadow_stack */,
     SYS_execve,         SYS_execveat,      SYS_ptrace,        SYS_open,
     SYS_creat,          437 /* openat2 */, SYS_fork,          SYS_vfork,
     SYS_clone,          SYS_clone3,

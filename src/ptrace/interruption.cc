@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "ptrace/filters.h"
+
 namespace shadowprof::ptrace {
 namespace {
 
@@ -63,18 +65,40 @@ std::chrono::milliseconds timeout_of(const machine::Registers& registers) {
 
 }  // namespace
 
-bool conceal_interruption(machine::Registers& registers) {
-  if (!registers.in_syscall() || static_cast<int64_t>(registers.rax) != -int64_t{EINTR} ||
-      !sleeps_without_effect(registers.orig_rax)) {
-    return false;
-  }
+bool conceal_interruption(Tracee thread, machine::Registers& registers) {
+  if (!registers.in_syscall()) return false;
+  const auto result = static_cast<int64_t>(registers.rax);
+  const bool gives_up = result == -int64_t{EINTR} && sleeps_without_effect(registers.orig_rax);
+  // Of a call that is restart_syscall(2) itself the kernel alone knows what it is about.
+  const bool needs_another_call =
+      result == machine::kRestartBlock && registers.orig_rax != SYS_restart_syscall;
+  if (!gives_up && !(needs_another_call && !lets_restart(thread, registers))) return false;
   registers.rax = static_cast<uint64_t>(machine::kRestartNoHandler);
   return true;
 }
 
-bool SignalledSleep::conceal(machine::Registers& registers) {
+void RestartedCall::remember(const machine::Registers& registers) {
+  if (!registers.in_syscall() || static_cast<int64_t>(registers.rax) != machine::kRestartBlock ||
+      registers.orig_rax == SYS_restart_syscall)
+    return;
+  pc_ = registers.rip;
+  sp_ = registers.rsp;
+  number_ = registers.orig_rax;
+}
+
+bool RestartedCall::conceal(Tracee thread, machine::Registers& registers) const {
+  const bool is_it = static_cast<int64_t>(registers.rax) == machine::kRestartBlock &&
+                     registers.orig_rax == SYS_restart_syscall && registers.rip == pc_ &&
+                     registers.rsp == sp_;
+  if (!is_it || lets_restart(thread, registers)) return false;
+  registers.orig_rax = number_;
+  registers.rax = static_cast<uint64_t>(machine::kRestartNoHandler);
+  return true;
+}
+
+bool SignalledSleep::conceal(Tracee thread, machine::Registers& registers) {
   machine::Registers concealed = registers;
-  if (!conceal_interruption(concealed)) return false;
+  if (!conceal_interruption(thread, concealed)) return false;
   const Clock::time_point now = Clock::now(), last = std::exchange(last_, now);
   const std::chrono::milliseconds timeout = timeout_of(registers);
   if (registers.rip != pc_ || registers.rsp != sp_ || now - last >= timeout) {
@@ -83,7 +107,9 @@ bool SignalledSleep::conceal(machine::Registers& registers) {
     first_ = now;
   } else if (now - first_ >= timeout) {
     pc_ = sp_ = 0;
-    return false;
+    const bool gives_up = static_cast<int64_t>(registers.rax) == -int64_t{EINTR};
+    registers.rax = static_cast<uint64_t>(-int64_t{EINTR});
+    return !gives_up;
   }
   registers = concealed;
   return true;

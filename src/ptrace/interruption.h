@@ -3,12 +3,14 @@
 // Interrupting a thread (Tracee::interrupt) must not be visible to the program. Most blocking
 // system calls restart by themselves when no handler ran. Some give up with EINTR instead
 // (signal(7), "Interruption of system calls and library functions by stop signals"): epoll_wait,
-// semtimedop, rt_sigtimedwait, sockets with a timeout, and a few more.
+// semtimedop, rt_sigtimedwait, sockets with a timeout, and a few more. Yet others restart by way of
+// restart_syscall(2), which a seccomp filter of the program's may not know.
 #pragma once
 
 #include <chrono>
 
 #include "machine/registers.h"
+#include "ptrace/tracee.h"
 
 namespace shadowprof::ptrace {
 
@@ -20,15 +22,32 @@ namespace shadowprof::ptrace {
 //
 // Only calls that certainly did nothing yet when they say EINTR are restarted; close, for example,
 // has closed. Not undone: a relative timeout starts anew, so interrupt blocked threads sparingly.
-bool conceal_interruption(machine::Registers& registers);
+// The same for a call that the kernel would end by restart_syscall(2), if the thread's filters are not
+// certain to let that through: it begins anew by its own number.
+bool conceal_interruption(Tracee thread, machine::Registers& registers);
+
+// Which call it is that a thread continues by restart_syscall(2): filters that do not let that through may
+// come while it sleeps, and then it must begin anew when it is interrupted again.
+class RestartedCall {
+ public:
+  // Before a stopped thread goes on.
+  void remember(const machine::Registers& registers);
+  // At its stop. True if changed; the caller sets the registers.
+  bool conceal(Tracee thread, machine::Registers& registers) const;
+
+ private:
+  uint64_t pc_ = 0;
+  uint64_t sp_ = 0;
+  uint64_t number_ = 0;
+};
 
 // The same for signals that are ignored. A thread without a tracer sleeps on when one comes; of one
 // that has a tracer the kernel wakes every sleep, to show the tracer the signal.
 class SignalledSleep {
  public:
-  // At the stop of a signal, unless the signal stops the process. When ignored signals have come so
+  // At the stop of the thread for a signal, unless that stops the process. When ignored signals have come so
   // thickly that a timeout which starts anew would never be over, the program sees an EINTR.
-  bool conceal(machine::Registers& registers);
+  bool conceal(Tracee thread, machine::Registers& registers);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -18,6 +18,7 @@ Result<WaitStatus> QuietRun::until(Resume how, const Wanted& wanted) {
     const bool alive =
         how == Resume::syscall ? tracee_.syscall_if_alive(signal) : tracee_.cont_if_alive(signal);
     if (!alive) return thread_is_gone(tracee_.tid());
+    if (when_it_waits_ && !await_report(tracee_.tid())) std::exchange(when_it_waits_, {})();
     SP_ASSIGN(const WaitStatus stop, wait_for_stop(tracee_.tid()));
     if (wanted(stop)) return stop;
     SP_ASSIGN(signal, absorb(stop));

@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -30,6 +31,9 @@ class QuietRun {
   using Wanted = std::function<bool(const WaitStatus&)>;
   Result<WaitStatus> until(Resume how, const Wanted& wanted);
 
+  // Once, when the thread has long been waiting in the kernel, perhaps for somebody whom we have stopped.
+  void when_it_waits(std::function<void()> act) { when_it_waits_ = std::move(act); }
+
   // A trap stop was swallowed: the process may be in group stop, or somebody waits for the effect
   // of interrupt. The caller makes the thread stop that way again at the end.
   bool saw_trap() const { return saw_trap_; }
@@ -42,6 +46,7 @@ class QuietRun {
 
   Tracee tracee_;
   std::vector<siginfo_t>& deferred_;
+  std::function<void()> when_it_waits_;
   bool saw_trap_ = false;
   Tid child_;
 };

@@ -13,9 +13,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 #include "ptrace/deliver.h"
+#include "ptrace/filters.h"
 #include "ptrace/interruption.h"
 #include "ptrace/signal_cause.h"
 #include "ptrace/wait.h"
@@ -44,12 +46,12 @@ bool wants_restart(int64_t result) {
 
 }  // namespace
 
-RemoteSyscalls::RemoteSyscalls(Tracee tracee, GuestAddr syscall_insn, StopSignal stop_signal,
-                               FilterRule filters)
+RemoteSyscalls::RemoteSyscalls(Tracee tracee, GuestAddr syscall_insn, Caller caller,
+                               StopSignal stop_signal)
     : tracee_(tracee),
       syscall_insn_(syscall_insn),
+      caller_(caller),
       stop_signal_(stop_signal),
-      filters_(filters),
       memory_(tracee.tid()),
       run_(tracee, deferred_) {}
 
@@ -76,6 +78,12 @@ Status RemoteSyscalls::begin() {
     return fail("thread {} runs 32-bit code", tracee_.tid().value);
   }
   SP_TRY(suspend_filters());
+  Status ready = begin_at(stop);
+  if (!ready) (void)resume_filters();
+  return ready;
+}
+
+Status RemoteSyscalls::begin_at(const WaitStatus& stop) {
   SP_TRY(leave_stop(stop));
   SP_TRY(remember_rseq());
   if (!tracee_.get_signal_mask_if_alive(saved_mask_)) return gone();
@@ -101,12 +109,15 @@ Status RemoteSyscalls::prepare_escape() {
 }
 
 Status RemoteSyscalls::suspend_filters() {
-  if (!filters_.suspend) return {};
-  const Status done = tracee_.try_set_options(filters_.normal | TraceOptions::suspend_seccomp);
+  const Status done = tracee_.try_set_options(caller_.options | TraceOptions::suspend_seccomp);
+  suspended_ = done.has_value();
   if (done || done.error().errno_value == ESRCH) return done;
-  return tl::unexpected(Error{
-      "its seccomp filters judge our system calls, and suspending them needs root (CAP_SYS_ADMIN)",
-      done.error().errno_value});
+  return caller_.is_permitted ? Status{} : permit_calls(tracee_.tid());
+}
+
+// True as well if the thread is gone: then they do not matter.
+bool RemoteSyscalls::resume_filters() {
+  return !std::exchange(suspended_, false) || tracee_.set_options_if_alive(caller_.options);
 }
 
 // Leaves a stop at which the thread is in the middle of a system call, and decides the ending.
@@ -131,7 +142,7 @@ Status RemoteSyscalls::leave_stop(const WaitStatus& stop) {
   }
   switch (stop.event()) {
     case StopEvent::stop:
-      (void)conceal_interruption(saved_);
+      (void)conceal_interruption(tracee_, saved_);
       return {};
     case StopEvent::exec:
     case StopEvent::fork:
@@ -251,7 +262,7 @@ Result<WaitStatus> RemoteSyscalls::finish() {
     state_ = State::finished;
     Status ended = end();
     if (heir_) heir_->insert(heir_->end(), deferred_.begin(), deferred_.end());
-    if (filters_.suspend && !tracee_.set_options_if_alive(filters_.normal)) return gone();
+    if (!resume_filters()) return gone();
     if (!ended) {
       state_ = State::lost;
       return tl::unexpected(std::move(ended.error()));
@@ -301,7 +312,7 @@ Status RemoteSyscalls::end_at_trap_stop() {
 Status RemoteSyscalls::end_at_signal_stop() {
   // The signal was let in by the temporary mask of epoll_pwait or the like, which our first call
   // ended. The kernel will queue it again; so the call must start over, to be interrupted again.
-  if ((saved_mask_ & mask_of(stop_info_.si_signo)) != 0) (void)conceal_interruption(saved_);
+  if ((saved_mask_ & mask_of(stop_info_.si_signo)) != 0) (void)conceal_interruption(tracee_, saved_);
   if (!tracee_.set_registers_if_alive(saved_)) return gone();
   SP_TRY(bring_to_signal_stop(tracee_, stop_info_, deferred_));
   if (run_.saw_trap() && !tracee_.interrupt_if_alive()) return gone();

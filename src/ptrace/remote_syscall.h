@@ -45,7 +45,12 @@
 //
 // Calls that block are allowed, but those that restart by way of restart_syscall(2) (nanosleep,
 // poll, futex with a timeout) are not: they overwrite the state of the program's own such call.
-// A seccomp filter judges our calls too: suspend it (FilterRule), or do not call.
+//
+// Seccomp filters would judge our calls, too. They are suspended from before the first call to the end
+// of the series, always, whether the thread is known to have any or not. Where that is not allowed
+// (filters.h) a thread that has filters makes no call: the series does not begin, with EPERM. There is a
+// moment left then between the look at its filters and the call in which a thread that runs may put one
+// upon all others; and where we die in the middle of a call of a thread with filters, they judge it.
 #pragma once
 
 #include <csignal>
@@ -54,6 +59,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -69,10 +75,13 @@ namespace shadowprof::ptrace {
 // traps and faults that we caused ourselves, and costs a stop less.
 enum class StopSignal : uint8_t { keep, drop };
 
-// Seccomp filters of the program judge our calls too, unless they are suspended for the series.
-struct FilterRule {
-  bool suspend = false;                         // the program has installed filters
-  TraceOptions normal = TraceOptions::none;     // the thread's options apart from that
+// How the thread is traced, and will be again.
+struct Caller {
+  Caller(TraceOptions with, bool may_call = false) : options(with), is_permitted(may_call) {}
+  TraceOptions options;
+  // permit_calls() has said so, and nobody could put another filter upon the thread since: it is alone in
+  // its process, and makes no calls but ours.
+  bool is_permitted;
 };
 
 // The kernel's struct sigaction (not glibc's).
@@ -86,8 +95,8 @@ struct RemoteSigaction {
 class RemoteSyscalls {
  public:
   // syscall_insn: where the bytes 0f 05 are executable in the tracee (find_syscall_instruction).
-  RemoteSyscalls(Tracee tracee, GuestAddr syscall_insn, StopSignal stop_signal = StopSignal::keep,
-                 FilterRule filters = {});
+  RemoteSyscalls(Tracee tracee, GuestAddr syscall_insn, Caller caller,
+                 StopSignal stop_signal = StopSignal::keep);
   // Before the first call: if we die in the middle of it, the thread is to find its way back
   // (escape.h), over its own `stack`. Where that is not possible, it is as without.
   void escape_by(const EscapeRoute& route, GuestRange stack) { escape_.emplace(route, stack); }
@@ -96,6 +105,9 @@ class RemoteSyscalls {
   GuestAddr stack_of_child() const {
     return escape_ ? escape_->stack_of_child() : GuestAddr();
   }
+  // `act` is done once if a call waits in the kernel for tens of milliseconds: perhaps for a thread that
+  // we have stopped. The call is waited for all the same.
+  void when_it_waits(std::function<void()> act) { run_.when_it_waits(std::move(act)); }
   // Begins the series, as its first call would.
   Status prepare() { return begin(); }
   // finish(), if that was not done; an error then is lost.
@@ -163,8 +175,10 @@ class RemoteSyscalls {
   Result<int64_t> call_words(int64_t number, std::span<const uint64_t> arguments);
   Result<int64_t> call_once(int64_t number, std::span<const uint64_t> arguments);
   Status begin();
+  Status begin_at(const WaitStatus& stop);
   Status prepare_escape();
   Status suspend_filters();
+  bool resume_filters();
   Status leave_stop(const WaitStatus& stop);
   Status leave_syscall_stop();
   Status remember_rseq();
@@ -180,14 +194,15 @@ class RemoteSyscalls {
 
   Tracee tracee_;
   GuestAddr syscall_insn_;
+  Caller caller_;
   StopSignal stop_signal_;
-  FilterRule filters_;
   RemoteMemory memory_;
   std::optional<Escape> escape_;  // only if it is in place, as soon as the series has begun
   std::vector<siginfo_t> deferred_;
   std::vector<siginfo_t>* heir_ = nullptr;
   QuietRun run_;
   State state_ = State::idle;
+  bool suspended_ = false;  // the thread's filters
   Ending ending_ = Ending::exit_stop;
   Registers saved_{};
   SignalMask saved_mask_ = 0;

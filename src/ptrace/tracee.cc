@@ -5,6 +5,7 @@
 #include "ptrace/tracee.h"
 
 #include <elf.h>
+#include <linux/filter.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -36,6 +37,7 @@ constexpr size_t kExtendedStateGuess = 16384;
 // PTRACE_{SET,GET}_SYSCALL_USER_DISPATCH_CONFIG, which Debian's headers do not have.
 constexpr int kSetUserDispatch = 0x4210;
 constexpr int kGetUserDispatch = 0x4211;
+constexpr int kGetFilter = PTRACE_SECCOMP_GET_FILTER;
 
 long raw_ptrace(int request, Tid tid, uint64_t address, void* data) {
   return ::syscall(SYS_ptrace, static_cast<long>(request), static_cast<long>(tid.value), address,
@@ -289,6 +291,18 @@ bool Tracee::set_user_dispatch_if_alive(const UserDispatch& dispatch) const {
   UserDispatch wanted = dispatch;
   return request_if_alive(kSetUserDispatch, sizeof wanted, &wanted,
                           "SET_SYSCALL_USER_DISPATCH_CONFIG");
+}
+
+Result<bool> Tracee::read_filter(size_t index, std::vector<sock_filter>& out) const {
+  out.clear();
+  const long length = raw_ptrace(kGetFilter, tid_, index, nullptr);
+  if (length < 0 && errno == ENOENT) return false;
+  if (length >= 0) {
+    out.resize(static_cast<size_t>(length));
+    if (raw_ptrace(kGetFilter, tid_, index, out.data()) == length) return true;
+  }
+  if (errno == ESRCH) return thread_is_gone(tid_);
+  return fail_errno(errno, "cannot read the seccomp filters of thread {}", tid_.value);
 }
 
 bool Tracee::cont_if_alive(int signal) const {

@@ -27,6 +27,8 @@
 #include "machine/registers.h"
 #include "ptrace/wait_status.h"
 
+struct sock_filter;
+
 namespace shadowprof::ptrace {
 
 using machine::Registers;
@@ -149,6 +151,10 @@ class Tracee {
   // (before 6.4).
   [[nodiscard]] bool get_user_dispatch_if_alive(UserDispatch& out) const;
   [[nodiscard]] bool set_user_dispatch_if_alive(const UserDispatch& dispatch) const;
+
+  // The index-th of its seccomp filters. False: it has not so many. An Error without CAP_SYS_ADMIN, and
+  // where we are below a filter ourselves.
+  Result<bool> read_filter(size_t index, std::vector<sock_filter>& out) const;
 
   // --- Resuming. The thread must be in a ptrace stop. `signal` 0 delivers none. At a
   // signal-delivery-stop `signal` is delivered at once; at a syscall stop it is sent to the thread

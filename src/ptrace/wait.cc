@@ -86,6 +86,26 @@ Status poll_for_report(Tid tid, siginfo_t& report) {
 
 }  // namespace
 
+bool await_report(Tid tid) {
+  constexpr unsigned kEager = 200;
+  constexpr unsigned kMostAsleep = 400;  // looks in a row, each of 100 us or so
+  constexpr timespec kPause{0, 50'000};
+  unsigned asleep = 0;
+  for (unsigned looks = 0; asleep < kMostAsleep; looks++) {
+    siginfo_t report;
+    const bool is_known = wait_id(tid, WEXITED | WSTOPPED | WNOWAIT | WNOHANG, report);
+    if (!is_known || report.si_pid != 0) return true;
+    if (looks < kEager) {
+      ::sched_yield();
+      continue;
+    }
+    const char state = state_of(tid);
+    asleep = state == 'D' || state == 'S' ? asleep + 1 : 0;
+    ::nanosleep(&kPause, nullptr);
+  }
+  return false;
+}
+
 Result<WaitStatus> wait_for_stop(Tid tid, Patience patience) {
   for (;;) {
     siginfo_t report;

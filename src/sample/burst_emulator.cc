@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "kernel/proc.h"
+#include "kernel/user_faults.h"
 
 namespace shadowprof::sample {
 namespace {
@@ -46,6 +47,7 @@ Status BurstEmulator::learn(Tid thread) {
   SP_ASSIGN(const auto mappings, kernel::read_maps(thread));
   space_.prepare(thread, mappings);
   view_.set_areas(shadow::memory_areas(thread, mappings));
+  handles_faults_ = kernel::read_user_faults(thread).any;
   mapped_ = pages.mapped;
   learned_at_ = Clock::now();
   return {};
@@ -70,7 +72,9 @@ Status BurstEmulator::begin(shadow::Pause& paused) {
     space_.emulator().begin(view_, plan_);
   }
   space_.code().look_through(tid);
-  source_ = std::make_unique<shadow::ProcessMemory>(tid);
+  source_ = std::make_unique<shadow::ProcessMemory>(
+      tid, handles_faults_ ? shadow::ProcessMemory::Missing::refused
+                           : shadow::ProcessMemory::Missing::fetched);
   view_.set_source(*source_);
   std::erase_if(paused.threads(), [&](const shadow::PausedThread& thread) {
     // What comes of a system call that was interrupted is decided when the thread goes on natively.

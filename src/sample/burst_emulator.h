@@ -72,6 +72,7 @@ class BurstEmulator : public BurstEngine {
   using Clock = std::chrono::steady_clock;
   std::optional<uint64_t> mapped_;  // pages that the process had mapped when its maps were read
   Clock::time_point learned_at_;
+  bool handles_faults_ = false;     // itself
   std::deque<Thread> interpreted_;  // the next one first
   std::vector<Thread> done_;        // native again; their records are still to be handed over
   uint64_t instructions_ = 0;       // of this burst

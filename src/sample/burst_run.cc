@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <ctime>
 
 #include "base/log.h"
@@ -72,16 +73,17 @@ void BurstRun::run() {
     if (!program_.alive()) break;
     const double now = elapsed();
     if (leaves_ || watch_.must_stop() || (options_.duration > 0 && now >= options_.duration)) break;
-    if (now >= governor_.next_sample()) {
+    if (!is_refused_ && now >= governor_.next_sample()) {
       burst();
       continue;
     }
-    if (options_.prefill && now >= looks_.next()) {
+    if (!is_refused_ && options_.prefill && now >= looks_.next()) {
       look();
       continue;
     }
-    double next = std::min(now + kLongestWait, governor_.next_sample());
-    if (options_.prefill) next = std::min(next, looks_.next());
+    double next = now + kLongestWait;
+    if (!is_refused_) next = std::min(next, governor_.next_sample());
+    if (!is_refused_ && options_.prefill) next = std::min(next, looks_.next());
     if (options_.duration > 0) next = std::min(next, options_.duration);
     watch_.wait_until(next, program_);
   }
@@ -135,9 +137,15 @@ bool BurstRun::make_ready() {
   governor_.paused(now - begun);
   if (opened) return true;
   counts_.refused++;
-  const int why = opened.error().errno_value;
-  if (why != EAGAIN && why != ESRCH) watch_.warn_once(opened.error().message);
+  refuse(opened.error());
   return false;
+}
+
+// A program that allows no call of ours is not stopped again and again to be told so.
+void BurstRun::refuse(const Error& why) {
+  if (why.errno_value == EAGAIN || why.errno_value == ESRCH) return;
+  watch_.warn_once(why.message);
+  is_refused_ = why.errno_value == EPERM;
 }
 
 double BurstRun::random_length() {
@@ -166,7 +174,7 @@ void BurstRun::burst() {
     (!sleeps                      ? counts_.refused
      : is_stopped(program_.pid()) ? counts_.stopped
                                   : counts_.sleeping)++;
-    if (!sleeps && in.error().errno_value != ESRCH) watch_.warn_once(in.error().message);
+    refuse(in.error());
     if (threads != 0) governor_.paused(running - begun);
     engine_->conclude();
     weights_.withdraw(number);

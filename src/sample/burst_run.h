@@ -85,6 +85,7 @@ class BurstRun {
   double program_cpu_now() const;
   void leave_program();
   bool make_ready();
+  void refuse(const Error& why);
 
   RunWatch watch_;
   shadow::Program program_;
@@ -95,6 +96,7 @@ class BurstRun {
   BurstRunCounts counts_;
   std::mt19937_64 random_;
   LookSchedule looks_;
+  bool is_refused_ = false;  // for good
   double service_s_ = 0;  // time in which the burst's threads waited for us
   double cpu_before_ = 0;
   double cpu_s_ = 0;

@@ -83,28 +83,37 @@ Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_
   fork_options_.at_idle_priority = at_idle_priority;
   const auto before = Clock::now();
   std::vector<shadow::Replica> replicas;
-  {
-    shadow::Pause stopped(program_);
-    if (stopped.threads().empty() || stopped.unusable()) {
-      return fail_errno(EAGAIN, "the program sleeps");
-    }
-    SP_TRY(shadow::reap(stopped, syscall_insn_, fork_options_, zombies_));
-    while (replicas.size() < count) {
-      auto replica = shadow::fork_replica(program_, stopped, syscall_insn_, fork_options_);
-      if (!replica) {
-        for (const shadow::Replica& made : replicas) let_die(made);
-        return tl::unexpected(replica.error());
-      }
-      replicas.push_back(std::move(*replica));
-    }
-    if (log_s > 0) keep_log(replicas.front(), log_s);
-  }
+  const Status forked = fork_into(replicas, count, log_s);
   pause = seconds_since(before);
+  if (!forked) {
+    for (const shadow::Replica& made : replicas) let_die(made);
+    const int why = forked.error().errno_value;
+    if (why == EPERM || why == EBUSY) {
+      no_fork_ = forked.error().message;
+      no_fork_of_ = program_.generation();
+    }
+    return tl::unexpected(forked.error());
+  }
   for (const shadow::Replica& replica : replicas) shadow::make_humble(replica);
   for (const shadow::GuestContext& thread : replicas.front().threads) {
     see(replicas.front().tracee.tid(), thread.registers);
   }
   return replicas;
+}
+
+Status SampledProcess::fork_into(std::vector<shadow::Replica>& replicas, size_t count, double log_s) {
+  shadow::Pause stopped(program_);
+  if (stopped.threads().empty() || stopped.unusable()) {
+    return fail_errno(EAGAIN, "the program sleeps");
+  }
+  SP_TRY(shadow::reap(program_, stopped, syscall_insn_, fork_options_, zombies_));
+  while (replicas.size() < count) {
+    SP_ASSIGN(shadow::Replica replica,
+              shadow::fork_replica(program_, stopped, syscall_insn_, fork_options_, zombies_));
+    replicas.push_back(std::move(replica));
+  }
+  if (log_s > 0) keep_log(replicas.front(), log_s);
+  return {};
 }
 
 double SampledProcess::fork_cost(const shadow::FaultPrice& price) const {
@@ -248,7 +257,7 @@ bool SampledProcess::has_processor_quota() {
 void SampledProcess::leave() {
   if (!zombies_.empty() && find_calls()) {
     shadow::Pause stopped(program_, shadow::Pause::Whom::one);
-    (void)shadow::reap(stopped, syscall_insn_, fork_options_, zombies_);
+    (void)shadow::reap(program_, stopped, syscall_insn_, fork_options_, zombies_);
   }
   program_.detach();
 }

@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "inject/trace_sink.h"
@@ -59,6 +60,10 @@ class SampledProcess {
     return space_generation_ == program_.generation() ? space_ : Space();
   }
 
+  // Why it is not forked, before it executes another program; null: it may be.
+  const char* no_fork() const {
+    return no_fork_.empty() || no_fork_of_ != program_.generation() ? nullptr : no_fork_.c_str();
+  }
   // `count` replicas of one moment. A log of the program's input is kept for the first as long as
   // that costs no more than `log_s` seconds; 0: none is. EAGAIN: the program sleeps.
   Result<std::vector<shadow::Replica>> fork(size_t count, bool at_idle_priority, double log_s,
@@ -136,6 +141,7 @@ class SampledProcess {
 
  private:
   Status find_calls();
+  Status fork_into(std::vector<shadow::Replica>& replicas, size_t count, double log_s);
   void keep_log(shadow::Replica& replica, double most_s);
   void see(Tid process, const ptrace::Registers& registers);
   FaultMarks look(double now, std::optional<uint64_t> reused = std::nullopt);
@@ -146,6 +152,8 @@ class SampledProcess {
   GuestAddr syscall_insn_;
   unsigned searches_in_vain_ = 0;  // for it
   shadow::ForkOptions fork_options_;
+  std::string no_fork_;
+  unsigned no_fork_of_ = 0;  // which of its generations
   std::vector<Tid> zombies_;
   std::unique_ptr<BurstEmulator> interpreter_;
   unsigned interpreter_generation_ = 0;

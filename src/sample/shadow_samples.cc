@@ -26,7 +26,9 @@ constexpr size_t kBriefOnesToCompare = 16;  // with replicas: so often
 constexpr uint64_t kSamplesOfAVerified = 4;
 
 // Why this program is not forked; null: it may be.
-const char* why_no_fork(Tid program) {
+const char* why_no_fork(const SampledProcess& sampled) {
+  const Tid program = sampled.program().pid();
+  if (const char* for_good = sampled.no_fork()) return for_good;
   if (!may_be_promised_twice(program))
     return "a replica would take too much of the memory that the kernel may still promise "
            "(vm.overcommit_memory is 2)";
@@ -60,7 +62,7 @@ void ShadowRun::sample() {
   settle_accounts();
   if (now < governor_.next_sample()) return;
   const double wait = governor_.seconds_until_affordable(sample.program->fork_cost(price_), now);
-  const char* no_fork = why_no_fork(sample.program->program().pid());
+  const char* no_fork = why_no_fork(*sample.program);
   interprets_ = (wait > kSeldom || no_fork) && options_.may_interpret && samples_.empty();
   if (interprets_) {
     tell_of_bursts(*sample.program, no_fork);
@@ -94,7 +96,8 @@ void ShadowRun::sample() {
     const bool sleeps = replicas.error().errno_value == EAGAIN;
     if (sleeps) note_asleep(*sample.program);
     counts_.refused += !sleeps;
-    if (!sleeps && replicas.error().errno_value != ESRCH)
+    const bool is_told_later = sample.program->no_fork() != nullptr;  // with what is done instead
+    if (!sleeps && !is_told_later && replicas.error().errno_value != ESRCH)
       watch_.warn_once(replicas.error().message);
     return governor_.missed(elapsed());
   }

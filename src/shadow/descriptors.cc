@@ -71,6 +71,11 @@ Descriptors Descriptors::of(Tid process) {
   for (int fd : descriptors.used_) {
     struct stat status;
     if (::stat(link_to(process, fd).c_str(), &status) != 0) continue;
+    if ((status.st_mode & S_IFMT) == 0) {
+      const kernel::UserFaults one = kernel::user_faults_of(process, fd);
+      descriptors.user_faults_.any |= one.any;
+      descriptors.user_faults_.of_forks |= one.of_forks;
+    }
     const bool directory = S_ISDIR(status.st_mode);
     if (!directory && !S_ISREG(status.st_mode)) continue;
     const uint64_t offset = directory ? 0 : offset_of(process, fd);

@@ -21,6 +21,7 @@
 
 #include "base/result.h"
 #include "base/types.h"
+#include "kernel/user_faults.h"
 #include "ptrace/remote_syscall.h"
 
 namespace shadowprof::shadow {
@@ -56,6 +57,9 @@ class Descriptors {
   // The same, missing or not.
   OpenFile* known(int fd);
 
+  // Of its descriptors that are known (kernel/user_faults.h).
+  kernel::UserFaults user_faults() const { return user_faults_; }
+
   // The number that the program would get for a new one.
   int lowest_free() const;
 
@@ -72,6 +76,7 @@ class Descriptors {
   std::shared_ptr<OpenFile> already(int fd, const OpenFile& file) const;
 
   Tid program_;
+  kernel::UserFaults user_faults_{};
   std::map<int, std::shared_ptr<OpenFile>> files_;
   std::vector<int> used_;     // ascending: the program's at the fork, and the replica's
   std::vector<int> missing_;  // ascending

@@ -68,8 +68,7 @@ bool EmulatorExecutor::answer_system_call() {
   SyscallAnswer answer;
   Status prepared;
   {
-    ptrace::RemoteSyscalls remote(replica_.tracee, space_.code().syscall_insn(), ptrace::StopSignal::keep,
-                                  replica_.filters());
+    ptrace::RemoteSyscalls remote(replica_.tracee, space_.code().syscall_insn(), kReplica);
     if (!is_about_registers(nr)) prepared = put_memory(remote);
     if (prepared) answer = calls_.answer(current(), guest, remote);
     if (!remote.finish()) prepared = ptrace::thread_is_gone(tid());

@@ -65,8 +65,7 @@ Status EmulatorExecutor::start() {
   SP_TRY(space_.code().find_syscall_insn(mappings));
   {
     // Calls that the replica makes must not write to the program's shared memory either.
-    ptrace::RemoteSyscalls remote(replica_.tracee, space_.code().syscall_insn(), ptrace::StopSignal::keep,
-                                  replica_.filters());
+    ptrace::RemoteSyscalls remote(replica_.tracee, space_.code().syscall_insn(), kReplica);
     SP_TRY(shared_.protect(remote, mappings));
     SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
   }

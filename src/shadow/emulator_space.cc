@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "shadow/emulator_space.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -30,6 +31,29 @@ const std::vector<kernel::Mapping>& our_vvar() {
 }
 
 }  // namespace
+
+// The page, or its copy elsewhere: then only a disk is waited for (proc_pid_pagemap(5)).
+bool ProcessMemory::is_in_memory(uint64_t page) {
+  constexpr uint64_t kPresent = uint64_t{1} << 63, kSwapped = uint64_t{1} << 62;
+  if (!page_map_.valid()) {
+    const std::string path = fmt::format("/proc/{}/pagemap", memory_.tid().value);
+    page_map_.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  }
+  uint64_t entry = 0;
+  const auto at = static_cast<off_t>(page * sizeof entry);
+  return ::pread(page_map_.get(), &entry, sizeof entry, at) == sizeof entry &&
+         (entry & (kPresent | kSwapped)) != 0;
+}
+
+size_t ProcessMemory::read_some(GuestAddr from, std::span<uint8_t> out) {
+  if (missing_ == Missing::fetched || out.empty()) return memory_.read_some(from, out);
+  const uint64_t end = from.value + out.size();
+  uint64_t known = from.value;
+  while (known < end && is_in_memory(known / limits::kPageBytes)) {
+    known = std::min(end, (known / limits::kPageBytes + 1) * limits::kPageBytes);
+  }
+  return memory_.read_some(from, out.first(known - from.value));
+}
 
 EmulatorSpace::EmulatorSpace(trace::BlockTable& table)
     : table_(table), code_(Tid(), table), emulator_(table, code_) {

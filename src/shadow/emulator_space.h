@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "emu/interpreter/emulator.h"
 #include "inject/guest_code.h"
 #include "machine/memory_view.h"
@@ -41,13 +42,19 @@ class EmulatorSpace {
 // What its pages are fetched from.
 class ProcessMemory : public machine::MemorySource {
  public:
-  explicit ProcessMemory(Tid process) : memory_(process) {}
-  size_t read_some(GuestAddr from, std::span<uint8_t> out) override {
-    return memory_.read_some(from, out);
-  }
+  // A page that is not in memory may be one that a thread of the program must provide first, for which
+  // nobody can wait who has stopped it (kernel/user_faults.h).
+  enum class Missing : uint8_t { fetched, refused };
+  explicit ProcessMemory(Tid process, Missing missing = Missing::fetched)
+      : memory_(process), missing_(missing) {}
+  size_t read_some(GuestAddr from, std::span<uint8_t> out) override;
 
  private:
+  bool is_in_memory(uint64_t page);
+
   ptrace::RemoteMemory memory_;
+  Missing missing_;
+  UniqueFd page_map_{};
 };
 
 // A process's mappings as its memory is viewed. The kernel's vvar pages cannot be read from

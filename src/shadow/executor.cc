@@ -49,8 +49,7 @@ Status Executor::start() {
   SP_ASSIGN(const auto mappings, kernel::read_maps(tid()));
   SP_TRY(space_.prepare(tid(), mappings));
   {
-    ptrace::RemoteSyscalls remote(replica_.tracee, space_.syscall_insn(), ptrace::StopSignal::keep,
-                                  replica_.filters());
+    ptrace::RemoteSyscalls remote(replica_.tracee, space_.syscall_insn(), kReplica);
     SP_TRY(space_.map_into(remote, mappings));
     slot_ = space_.acquire_slot();
     if (!slot_) return fail("all {} slots are in use", inject::kSlotsPerGroup);
@@ -269,8 +268,8 @@ void Executor::on_fault(Registers& regs, const siginfo_t& info) {
 
 void Executor::make_private(Registers& regs, GuestAddr address) {
   const Urgent urgent(*this);
-  ptrace::RemoteSyscalls remote(replica_.tracee, call_site(), ptrace::StopSignal::drop,
-                                replica_.filters());
+  ptrace::RemoteSyscalls remote(replica_.tracee, call_site(), kReplica,
+                                ptrace::StopSignal::drop);
   const Status copied = shared_.make_private(remote, calls_.memory(), {address, address + 1});
   const auto stop = remote.finish();
   counts_.private_pages++;
@@ -319,8 +318,8 @@ void Executor::answer_call(Registers guest) {
   SyscallAnswer answer;
   const double before = budget_.seconds > 0 ? processor_now().used : 0;
   {
-    ptrace::RemoteSyscalls remote(replica_.tracee, call_site(), ptrace::StopSignal::drop,
-                                  replica_.filters());
+    ptrace::RemoteSyscalls remote(replica_.tracee, call_site(), kReplica,
+                                  ptrace::StopSignal::drop);
     answer = calls_.answer(current(), guest, remote);
     if (!remote.finish()) return;  // it is dead: the report will come
   }

@@ -108,13 +108,15 @@ void Program::conceal(ptrace::Tracee thread, const WaitStatus& status,
   bool changed = false;
   if (status.is_trap()) {
     known.interrupted = false;
-    changed = status.is_event(StopEvent::stop) && ptrace::conceal_interruption(registers);
+    changed = status.is_event(StopEvent::stop) && ptrace::conceal_interruption(thread, registers);
   } else if (status.kind() == WaitStatus::Kind::signal_stop) {
-    if (!may_stop_the_process(status.signal())) changed = known.sleep.conceal(registers);
+    if (!may_stop_the_process(status.signal())) changed = known.sleep.conceal(thread, registers);
   } else if (known.interrupted) {
-    changed = ptrace::conceal_interruption(registers);
+    changed = ptrace::conceal_interruption(thread, registers);
   }
+  changed |= known.restarted.conceal(thread, registers);
   if (changed) (void)thread.set_registers_if_alive(registers);
+  known.restarted.remember(registers);
   // Any other stop has taken the interrupt's place (kernel/signal.c, ptrace_stop), but not what it
   // does to the system call that begins or ends here.
   if (known.interrupted) (void)thread.interrupt_if_alive();
@@ -123,6 +125,16 @@ void Program::conceal(ptrace::Tracee thread, const WaitStatus& status,
 void Program::conceal(ptrace::Tracee thread, const WaitStatus& status) {
   ptrace::Registers registers;
   if (thread.get_registers_if_alive(registers)) conceal(thread, status, registers);
+}
+
+void Program::look_again_at_call(ptrace::Tracee thread) {
+  ptrace::Registers registers;
+  if (!thread.get_registers_if_alive(registers) ||
+      static_cast<int64_t>(registers.rax) != machine::kRestartBlock)
+    return;
+  Thread& known = threads_[thread.tid()];
+  if (ptrace::conceal_interruption(thread, registers) || known.restarted.conceal(thread, registers))
+    (void)thread.set_registers_if_alive(registers);
 }
 
 void Program::note_child(ptrace::Tracee parent) {
@@ -266,11 +278,18 @@ void Pause::give_back_signals(PausedThread& thread) {
   if (last) thread.stop = WaitStatus::from_raw(*last << 8 | 0x7f);
 }
 
+void Pause::resume(PausedThread& thread) {
+  if (thread.registers.restart_pending()) program_.look_again_at_call(thread.tracee);
+  if (!thread.deferred.empty()) give_back_signals(thread);
+  program_.resume_from(thread.tracee, thread.stop);
+}
+
+void Pause::let_others_go() {
+  for (; threads_.size() > 1; threads_.pop_back()) resume(threads_.back());
+}
+
 Pause::~Pause() {
-  for (PausedThread& thread : threads_) {
-    if (!thread.deferred.empty()) give_back_signals(thread);
-    program_.resume_from(thread.tracee, thread.stop);
-  }
+  for (PausedThread& thread : threads_) resume(thread);
 }
 
 }  // namespace shadowprof::shadow

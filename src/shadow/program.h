@@ -76,12 +76,15 @@ class Program {
   struct Thread {
     bool interrupted = false;  // by us, and it has not shown the stop for that
     ptrace::SignalledSleep sleep{};
+    ptrace::RestartedCall restarted{};
   };
   bool interrupt(Tid tid);
   // At a stop of a thread: what our being there has done to its system call is undone.
   void conceal(ptrace::Tracee thread, const ptrace::WaitStatus& status,
                ptrace::Registers& registers);
   void conceal(ptrace::Tracee thread, const ptrace::WaitStatus& status);
+  // What was decided of its system call at the stop, again: filters may have come since.
+  void look_again_at_call(ptrace::Tracee thread);
   void go_on(ptrace::Tracee thread, int signal = 0);
   bool try_detach(Tid tid, std::set<Tid>& ending);
   void resume_from(ptrace::Tracee thread, const ptrace::WaitStatus& status);
@@ -123,6 +126,8 @@ class Pause {
 
   std::vector<PausedThread>& threads() { return threads_; }
   Tid process() const { return program_.pid(); }
+  // All but the first go on already.
+  void let_others_go();
   // The process is group-stopped or dying: no sample now.
   bool unusable() const { return unusable_; }
 
@@ -133,6 +138,7 @@ class Pause {
   // Of a thread that was interrupted. One that waits uninterruptibly stops when that is over.
   void take_stop(Tid tid);
   void give_back_signals(PausedThread& thread);
+  void resume(PausedThread& thread);
 
   Program& program_;
   std::vector<PausedThread> threads_;

@@ -7,8 +7,10 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <fstream>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -20,7 +22,8 @@ using ptrace::TraceOptions;
 
 namespace {
 
-constexpr TraceOptions kReplicaOptions = TraceOptions::mark_syscall_stops | TraceOptions::exit_kill;
+constexpr const char* kForkIsTold =
+    "the program is told of its forks (userfaultfd with UFFD_FEATURE_EVENT_FORK): a fork waits for it";
 
 // What the kernel, or the C library, has given the thread for a stack. Nothing where it may be
 // something else: what lies below a coroutine's stack may be anybody's. A thread of the C library has
@@ -96,19 +99,14 @@ Status clone_into(ptrace::RemoteSyscalls& remote, Replica& replica) {
 // From its first stop on. The program's thread has its own registers again, but does not run yet.
 Status isolate(const Replica& replica, GuestAddr syscall_insn) {
   SP_TRY(ptrace::wait_for_stop(replica.tracee.tid()));
-  (void)replica.tracee.set_options_if_alive(kReplicaOptions);
-  ptrace::RemoteSyscalls remote(replica.tracee, syscall_insn, ptrace::StopSignal::keep,
-                                replica.filters());
+  (void)replica.tracee.set_options_if_alive(kReplica.options);
+  ptrace::RemoteSyscalls remote(replica.tracee, syscall_insn, kReplica.options);
   SP_TRY(Descriptors::leave_table(remote));
   SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
   return {};
 }
 
 }  // namespace
-
-ptrace::FilterRule Replica::filters() const {
-  return {filtered, kReplicaOptions};
-}
 
 Result<GuestAddr> find_calls(Tid process, ForkOptions& options, GuestAddr known) {
   ptrace::RemoteMemory memory(process);
@@ -121,9 +119,12 @@ Result<GuestAddr> find_calls(Tid process, ForkOptions& options, GuestAddr known)
 }
 
 Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_insn,
-                             ForkOptions& options) {
+                             ForkOptions& options, std::vector<Tid>& zombies) {
+  Descriptors descriptors = Descriptors::of(program.pid());
+  const kernel::UserFaults faults = descriptors.user_faults();
+  if (faults.of_forks) return tl::unexpected(Error{kForkIsTold, EBUSY});
   GuestRange stack;
-  if (options.escape) stack = put_first(pause.threads(), options.mappings);
+  if (options.escape && !faults.any) stack = put_first(pause.threads(), options.mappings);
   std::vector<GuestRange> dont_fork;
   if (options.all_memory) {
     SP_ASSIGN(dont_fork, kernel::read_dont_fork(program.pid()));
@@ -133,13 +134,10 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_i
   Replica replica{ptrace::Tracee(Tid()),
                   {},
                   parent.tid(),
-                  Descriptors::of(program.pid()),
+                  std::move(descriptors),
                   program.is_ours()};
   const auto status = kernel::read_status(parent.tid());
-  if (status) {
-    replica.filtered = status->seccomp.value_or(0) != 0;
-    replica.parent_pid = status->parent.value;
-  }
+  if (status) replica.parent_pid = status->parent.value;
   replica.at_idle_priority = options.at_idle_priority;
   SP_TRY(read_contexts(pause.threads(), replica.threads));
   const TraceOptions cloning = program.options() | TraceOptions::follow_clone;
@@ -147,21 +145,31 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_i
     return ptrace::thread_is_gone(parent.tid());
   }
   Status made;
+  bool has_waited = false;
   {
-    ptrace::RemoteSyscalls remote(parent, syscall_insn, ptrace::StopSignal::keep,
-                                  {replica.filtered, cloning});
+    ptrace::RemoteSyscalls remote(parent, syscall_insn, cloning);
     remote.keep_signals_in(pause.threads().front().deferred);
     if (stack.size() != 0) remote.escape_by(*options.escape, stack);
+    if (pause.threads().size() > 1) {
+      remote.when_it_waits([&] {
+        has_waited = true;
+        pause.let_others_go();
+      });
+    }
     advise(remote, dont_fork, MADV_DOFORK);
     made = clone_into(remote, replica);
     advise(remote, dont_fork, MADV_DONTFORK);
     const auto put_back = remote.finish();
     if (made && !put_back) made = tl::unexpected(put_back.error());
+    if (made && has_waited) made = tl::unexpected(Error{kForkIsTold, EBUSY});
   }
   if (made) made = isolate(replica, syscall_insn);
   (void)parent.set_options_if_alive(program.options());
   if (made) return replica;
-  if (replica.tracee.tid().value != 0) kill_replica(replica);
+  if (replica.tracee.tid().value != 0) {
+    kill_replica(replica);
+    if (!replica.is_our_child) zombies.push_back(replica.tracee.tid());
+  }
   return tl::unexpected(made.error());
 }
 
@@ -180,13 +188,13 @@ void kill_replica(const Replica& replica) {
   }
 }
 
-Status reap(Pause& pause, GuestAddr syscall_insn, const ForkOptions& options,
+Status reap(const Program& program, Pause& pause, GuestAddr syscall_insn, const ForkOptions& options,
             std::vector<Tid>& zombies) {
   if (zombies.empty() || pause.threads().empty()) return {};
   GuestRange stack;
   if (options.escape) stack = put_first(pause.threads(), options.mappings);
   PausedThread& parent = pause.threads().front();
-  ptrace::RemoteSyscalls remote(parent.tracee, syscall_insn);
+  ptrace::RemoteSyscalls remote(parent.tracee, syscall_insn, program.options());
   remote.keep_signals_in(parent.deferred);
   if (stack.size() != 0) remote.escape_by(*options.escape, stack);
   for (Tid zombie : zombies) {

@@ -43,11 +43,10 @@ struct Replica {
   int64_t parent_pid = -1;  // of the program; negative: not known
   // What the program's threads are given meanwhile; may be null.
   std::shared_ptr<InputLog> log{};
-  // The program has installed seccomp filters, which the replica has, too.
-  bool filtered = false;
-
-  ptrace::FilterRule filters() const;
 };
+// Who has left the program's descriptor table may make all other calls, too.
+inline const ptrace::Caller kReplica{
+    ptrace::TraceOptions::mark_syscall_stops | ptrace::TraceOptions::exit_kill, true};
 
 struct ForkOptions {
   // The program has, or may have, memory that it wants no child to have (MADV_DONTFORK; V8 does
@@ -67,10 +66,13 @@ struct ForkOptions {
 // all of its code, so do it before a pause.
 Result<GuestAddr> find_calls(Tid process, ForkOptions& options, GuestAddr known);
 
-// During `pause`. An Error leaves the program as it was; there is no replica then. `all_memory` is
-// cleared where it turns out not to be needed.
+// During `pause`. An Error leaves the program as it was; there is no replica then. EPERM: its filters
+// allow no call of ours. EBUSY: somebody wants to be told of forks (kernel/user_faults.h), perhaps a
+// thread of its own; where that was seen only as the fork waited, the others go on already. It is for
+// good in both cases. `all_memory` is cleared where it turns out not to be needed. `zombies`: what is still to
+// be reaped of a replica that was made in vain.
 Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_insn,
-                             ForkOptions& options);
+                             ForkOptions& options, std::vector<Tid>& zombies);
 
 // What is left to do for a new replica when the program goes on again: where memory runs out it is
 // the first to go, and signals that others send to its process group wait forever.
@@ -80,7 +82,7 @@ void make_humble(const Replica& replica);
 void kill_replica(const Replica& replica);
 
 // At a pause: the program waits for its dead replicas, so that it has no more zombies than before.
-Status reap(Pause& pause, GuestAddr syscall_insn, const ForkOptions& options,
+Status reap(const Program& program, Pause& pause, GuestAddr syscall_insn, const ForkOptions& options,
             std::vector<Tid>& zombies);
 
 }  // namespace shadowprof::shadow

@@ -17,6 +17,9 @@
 
 namespace shadowprof::ptrace::test {
 
+// What guests are traced with, if nothing else is asked for.
+inline constexpr TraceOptions kPlain = TraceOptions::mark_syscall_stops;
+
 // A page that the guest and the test share.
 struct Shared {
   std::atomic<int> ready;  // the guest got to where the test wants it

@@ -110,7 +110,7 @@ TEST_CASE("remote calls at the exec event come before the program's first instru
     }
     RemoteMemory memory(tracee->tid());
     const GuestAddr insn = find_syscall_instruction(ranges, memory).value();
-    RemoteSyscalls remote(*tracee, insn);
+    RemoteSyscalls remote(*tracee, insn, kPlain | TraceOptions::report_exec);
     CHECK(remote.call(SYS_getpid).value() == tracee->tid().value);
     CHECK(remote.finish().has_value());
   }

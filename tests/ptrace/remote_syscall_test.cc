@@ -32,7 +32,7 @@ TEST_CASE("remote calls work in a thread that computes, and leave its registers 
   ExtendedState vectors_before;
   REQUIRE(tracee.get_extended_state_if_alive(vectors_before));
   RemoteMemory memory(guest.tid());
-  RemoteSyscalls remote(tracee, syscall_insn());
+  RemoteSyscalls remote(tracee, syscall_insn(), kPlain);
 
   const GuestAddr at =
       remote.mmap(GuestAddr(), 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS).value();
@@ -70,7 +70,7 @@ TEST_CASE("a series of no calls touches nothing") {
   Watchdog watchdog;
   Guest guest(spin);
   Tracee tracee = guest.seize_ready();
-  RemoteSyscalls remote(tracee, syscall_insn());
+  RemoteSyscalls remote(tracee, syscall_insn(), kPlain);
   CHECK(remote.finish().value().is_event(StopEvent::stop));
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("a wrong instruction address is an error and the thread is put back") 
   Tracee tracee = guest.seize_ready();
   const Registers before = tracee.must_get_registers();
   {
-    RemoteSyscalls remote(tracee, GuestAddr(0x10));
+    RemoteSyscalls remote(tracee, GuestAddr(0x10), kPlain);
     std::vector<siginfo_t> deferred;
     remote.keep_signals_in(deferred);
     CHECK_FALSE(remote.call(SYS_getpid).has_value());
@@ -105,7 +105,7 @@ TEST_CASE("remote calls at a syscall entry stop leave the program's call to be m
   REQUIRE(guest.wait().kind() == WaitStatus::Kind::syscall_stop);
   const Registers before = tracee.must_get_registers();
   REQUIRE(before.orig_rax == SYS_dup2);
-  RemoteSyscalls remote(tracee, syscall_insn());
+  RemoteSyscalls remote(tracee, syscall_insn(), kPlain);
   std::vector<siginfo_t> deferred;
   remote.keep_signals_in(deferred);
   CHECK(remote.call(SYS_getpid).value() == guest.pid());
@@ -149,7 +149,7 @@ TEST_CASE("remote calls at clone events and in the new thread do not disturb eit
   const Tid thread(static_cast<int32_t>(child));
   REQUIRE(wait_for(thread).status.is_event(StopEvent::stop));
   for (Tid tid : {guest.tid(), thread}) {
-    RemoteSyscalls remote(Tracee(tid), syscall_insn());
+    RemoteSyscalls remote(Tracee(tid), syscall_insn(), kPlain | TraceOptions::follow_clone);
     CHECK(remote.call(SYS_gettid).value() == tid.value);
     CHECK(remote.finish().has_value());
   }
@@ -169,7 +169,7 @@ TEST_CASE("a remote fork makes a child that can execute calls, too") {
       guest.seize(TraceOptions::follow_fork | TraceOptions::follow_clone | TraceOptions::exit_kill);
   guest.await_ready();
   guest.stop();
-  RemoteSyscalls remote(tracee, syscall_insn());
+  RemoteSyscalls remote(tracee, syscall_insn(), kPlain | TraceOptions::follow_clone);
   const int64_t child = remote.call(SYS_clone, 0, 0, 0, 0, 0).value();  // exit signal 0
   REQUIRE(child > 0);
   CHECK(remote.child_of_last_call().value == child);
@@ -177,13 +177,13 @@ TEST_CASE("a remote fork makes a child that can execute calls, too") {
   const Tid replica(static_cast<int32_t>(child));
   REQUIRE(wait_for(replica).status.is_event(StopEvent::stop));
   {
-    RemoteSyscalls inside(Tracee(replica), syscall_insn());
+    RemoteSyscalls inside(Tracee(replica), syscall_insn(), kPlain);
     CHECK(inside.call(SYS_getppid).value() == guest.pid());
   }
   ::kill(replica.value, SIGKILL);
   CHECK(wait_for(replica).status.is_dead());
   // The parent still has the zombie, and may not be told of it by an ordinary wait.
-  RemoteSyscalls reap(tracee, syscall_insn());
+  RemoteSyscalls reap(tracee, syscall_insn(), kPlain);
   CHECK(reap.call(SYS_wait4, -1, 0, WNOHANG, 0).value() == -ECHILD);
   CHECK(reap.call(SYS_wait4, child, 0, WNOHANG | __WALL, 0).value() == child);
   CHECK(reap.finish().has_value());
@@ -203,7 +203,7 @@ TEST_CASE("an interrupted rseq critical section is still there after remote call
   RemoteMemory memory(guest.tid());
   const Registers registers = tracee.must_get_registers();
   // A section somewhere else: the kernel would forget it when the thread next runs.
-  RemoteSyscalls setup(tracee, syscall_insn());
+  RemoteSyscalls setup(tracee, syscall_insn(), kPlain);
   const GuestAddr section =
       setup.mmap(GuestAddr(), 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS).value();
   REQUIRE(setup.finish().has_value());
@@ -213,7 +213,7 @@ TEST_CASE("an interrupted rseq critical section is still there after remote call
   REQUIRE(memory.write_value(section, words).has_value());
   REQUIRE(memory.write_value(section + 60, uint32_t{RSEQ_SIG}).has_value());
   REQUIRE(memory.write_value(rseq + 8, section.value).has_value());
-  RemoteSyscalls remote(tracee, syscall_insn());
+  RemoteSyscalls remote(tracee, syscall_insn(), kPlain);
   CHECK(remote.call(SYS_getpid).value() == guest.pid());
   // The kernel clears it only if something made it look; sched_yield does.
   CHECK(remote.call(SYS_sched_yield).value() == 0);
@@ -255,7 +255,8 @@ TEST_CASE("SIGKILL at any moment of remote calls is an error, and the death is s
       ::kill(guest.pid(), SIGKILL);
     });
     for (bool alive = true; alive;) {
-      RemoteSyscalls remote(tracee, syscall_insn());
+      RemoteSyscalls remote(tracee, syscall_insn(),
+                            report_exit ? kPlain | TraceOptions::report_exit : kPlain);
       for (int i = 0; i < 3 && alive; ++i) {
         const Result<int64_t> pid = remote.call(SYS_getpid);
         alive = pid.has_value();
@@ -295,7 +296,7 @@ TEST_CASE("another thread's exit_group during remote calls is an error, not a ha
     guest.shared().go = 1;
     bool alive = true;
     while (alive) {
-      RemoteSyscalls remote(tracee, syscall_insn());
+      RemoteSyscalls remote(tracee, syscall_insn(), kPlain);
       alive = remote.call(SYS_getpid).has_value() && remote.finish().has_value();
     }
     CHECK(reap(tracee).exit_code() == 33);

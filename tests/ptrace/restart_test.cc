@@ -174,7 +174,7 @@ void go_to_sleep(const Sleep& kind, Shared& shared, int fd) {
 }
 
 void make_remote_calls(Guest& guest) {
-  RemoteSyscalls remote(guest.tracee(), syscall_insn());
+  RemoteSyscalls remote(guest.tracee(), syscall_insn(), kPlain);
   std::vector<siginfo_t> deferred;
   remote.keep_signals_in(deferred);
   for (int i = 0; i < 3; ++i) {

@@ -85,7 +85,7 @@ TEST_CASE("signals that arrive during remote calls are all delivered once, in or
   while (guest.shared().count < kSignals && guest.shared().error == 0) {
     REQUIRE(tracee.interrupt_if_alive());
     const WaitStatus stop = guest.wait();
-    RemoteSyscalls remote(tracee, syscall_insn());
+    RemoteSyscalls remote(tracee, syscall_insn(), kPlain);
     std::vector<siginfo_t> deferred;
     remote.keep_signals_in(deferred);
     for (int i = 0; i < 3; ++i) CHECK(remote.call(SYS_getpid).value() == guest.pid());
@@ -103,7 +103,7 @@ TEST_CASE("a sent signal that remote calls cannot hold back is kept with its sig
   Watchdog watchdog;
   Guest guest(count_signals);
   Tracee tracee = guest.seize_ready();
-  RemoteSyscalls remote(tracee, syscall_insn());
+  RemoteSyscalls remote(tracee, syscall_insn(), kPlain);
   std::vector<siginfo_t> deferred;
   remote.keep_signals_in(deferred);
   CHECK(remote.call(SYS_getpid).value() == guest.pid());
@@ -133,7 +133,7 @@ TEST_CASE("a signal that the thread is stopped for keeps its siginfo through rem
   // To the thread itself: the kernel takes such before those for the process.
   siginfo_t second = queued(SIGUSR1, 20);
   REQUIRE(::syscall(SYS_rt_tgsigqueueinfo, guest.pid(), guest.pid(), SIGUSR1, &second) == 0);
-  RemoteSyscalls remote(tracee, syscall_insn());
+  RemoteSyscalls remote(tracee, syscall_insn(), kPlain);
   std::vector<siginfo_t> deferred;
   remote.keep_signals_in(deferred);
   CHECK(remote.call(SYS_getpid).value() == guest.pid());
@@ -231,7 +231,7 @@ TEST_CASE("SIGTRAP's mask and disposition survive remote calls") {
     for (const char* field : {"SigBlk", "SigIgn", "SigCgt", "SigPnd", "ShdPnd"}) {
       before += status_field(guest.tid(), field);
     }
-    RemoteSyscalls remote(tracee, syscall_insn());
+    RemoteSyscalls remote(tracee, syscall_insn(), kPlain);
     for (int i = 0; i < 20; ++i) CHECK(remote.call(SYS_getpid).value() == guest.pid());
     REQUIRE(remote.finish().has_value());
     std::string after;
@@ -251,7 +251,7 @@ TEST_CASE("a stop signal and its continuation during remote calls leave the proc
     Watchdog watchdog;
     Guest guest(spin);
     Tracee tracee = guest.seize_ready();
-    RemoteSyscalls remote(tracee, syscall_insn());
+    RemoteSyscalls remote(tracee, syscall_insn(), kPlain);
     CHECK(remote.call(SYS_getpid).value() == guest.pid());
     ::kill(guest.pid(), SIGSTOP);
     CHECK(remote.call(SYS_getpid).value() == guest.pid());
@@ -280,7 +280,7 @@ TEST_CASE("remote calls in a group stop leave the process stopped") {
   REQUIRE(guest.wait().is_signal_stop(SIGSTOP));
   REQUIRE(tracee.cont_if_alive(SIGSTOP));
   REQUIRE(guest.wait().kind() == WaitStatus::Kind::group_stop);
-  RemoteSyscalls remote(tracee, syscall_insn());
+  RemoteSyscalls remote(tracee, syscall_insn(), kPlain);
   CHECK(remote.call(SYS_getpid).value() == guest.pid());
   CHECK(remote.finish().value().kind() == WaitStatus::Kind::group_stop);
   REQUIRE(tracee.listen_if_alive());
