@@ -33,6 +33,8 @@ constexpr double kEager = 30e-6;
 constexpr double kLongestNap = 0.02;
 // So many times its length may a burst last longer, in which the program does not get on.
 constexpr double kMostDelay = 9;
+// Whoever wants us to end is heard even by a program that always has something to report.
+constexpr unsigned kReportsInARow = 1000;
 // For threads that sleep in the code cache when we detach.
 constexpr double kPatience = 1.0;
 
@@ -68,7 +70,8 @@ void BurstRun::let_go() {
 
 void BurstRun::run() {
   while (program_.alive()) {
-    while (handle_report()) {
+    watch_.look(program_);
+    for (unsigned reports = 0; reports < kReportsInARow && handle_report(); reports++) {
     }
     if (!program_.alive()) break;
     const double now = elapsed();

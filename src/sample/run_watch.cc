@@ -42,6 +42,7 @@ void RunWatch::wait_until(double moment, const shadow::Program& program) {
 
 void RunWatch::wait_for_end(shadow::Program& program) {
   while (program.alive() && !interrupted_) {
+    if (program.thread_count() != 0) program.detach();
     const ptrace::WaitOutcome outcome = ptrace::wait_for(program.pid(), ptrace::WaitMode::poll);
     if (outcome.has_status() && outcome.status.is_dead()) {
       program.on_stop(outcome.tid, outcome.status);

@@ -22,6 +22,8 @@ class RunWatch {
   // Until then, or a report, or a signal to us. What is meant for `program` is passed on, if we
   // have started it; anything else interrupts the run.
   void wait_until(double moment, const shadow::Program& program);
+  // The same at once: for loops that may long have no time to wait.
+  void look(const shadow::Program& program) { wait_until(0, program); }
   bool interrupted() const { return interrupted_; }
   // Sampling is over: we were interrupted, or our processor time is.
   bool must_stop() const { return interrupted_ || out_of_time_; }

@@ -33,6 +33,8 @@ constexpr double kCheckOld = 0.01;
 constexpr double kLookShare = 0.1;
 constexpr double kFirstLook = 0.005;
 constexpr double kLongestFill = 0.3;
+// Whoever wants us to end is heard even by a program that always has something to report.
+constexpr unsigned kReportsInARow = 1000;
 
 }  // namespace
 
@@ -68,7 +70,8 @@ void ShadowRun::let_go() {
 void ShadowRun::run() {
   (void)take_own_cpu();
   while (!programs_.empty()) {
-    while (handle_reports()) {
+    watch_.look(first());
+    for (unsigned reports = 0; reports < kReportsInARow && handle_reports(); reports++) {
     }
     look_after_replicas();
     if (!options_.follow_exec) leave_executed();

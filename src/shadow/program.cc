@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <thread>
 #include <utility>
 
 #include "base/log.h"
@@ -16,6 +18,9 @@ using ptrace::StopEvent;
 using ptrace::WaitStatus;
 
 namespace {
+
+// With threads that wait uninterruptibly when we leave.
+constexpr std::chrono::milliseconds kMostPatience{300};
 
 bool is_birth(const WaitStatus& status) {
   return status.is_event(StopEvent::fork) || status.is_event(StopEvent::vfork);
@@ -180,7 +185,8 @@ void Program::detach() {
   // All of them first: each must get a processor before it stops.
   for (const auto& [tid, thread] : threads_) (void)interrupt(tid);
   std::set<Tid> ending;
-  while (!threads_.empty()) {
+  const auto begun = std::chrono::steady_clock::now();
+  while (!threads_.empty() && std::chrono::steady_clock::now() - begun < kMostPatience) {
     std::erase_if(threads_, [&](const auto& t) { return try_detach(t.first, ending); });
     // One that executes a program waits until the ends of all others were taken.
     for (Tid tid : ending) {
@@ -191,6 +197,7 @@ void Program::detach() {
       else
         (void)ptrace::Tracee(tid).detach_if_alive();
     }
+    if (!threads_.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
 

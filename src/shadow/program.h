@@ -66,7 +66,8 @@ class Program {
   size_t thread_count() const { return threads_.size(); }
   // Traces threads that are new.
   void adopt_new_threads();
-  // Ends tracing: every thread is stopped for a moment and let go.
+  // Ends tracing: every thread is stopped for a moment and let go. One that waits uninterruptibly, as
+  // long as that lasts, is still traced then: detach() again, or our own end, lets it go.
   void detach();
 
  private:
