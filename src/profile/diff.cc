@@ -208,6 +208,12 @@ SourceLine Side::line(CodeRef at) const {
   return {};
 }
 
+int64_t Change::delta() const {
+  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  if (now >= base) return static_cast<int64_t>(std::min(now - base, kMost));
+  return -static_cast<int64_t>(std::min(base - now, kMost));
+}
+
 double Change::ratio() const {
   if (base == now) return 0;
   if (base == 0) return std::numeric_limits<double>::infinity();

@@ -30,7 +30,7 @@ struct Change {
   uint64_t base = 0;
   uint64_t now = 0;
 
-  int64_t delta() const { return static_cast<int64_t>(now) - static_cast<int64_t>(base); }
+  int64_t delta() const;  // at most what fits
   // Of the base; infinite for what was not there.
   double ratio() const;
 };

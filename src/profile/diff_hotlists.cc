@@ -15,8 +15,7 @@ constexpr double kMillion = 1e6;
 
 uint64_t millionths(uint64_t part, uint64_t whole) {
   if (whole == 0) return 0;
-  return static_cast<uint64_t>(
-      std::llround(static_cast<double>(part) / static_cast<double>(whole) * kMillion));
+  return as_count(static_cast<double>(part) / static_cast<double>(whole) * kMillion);
 }
 
 // Where blocks are known by their lines, a compiler may make one block of two of a line, or two of
@@ -134,8 +133,8 @@ std::vector<PathChange> compare_paths(const Side& base, const Side& now) {
 }
 
 uint64_t ValueChange::effect() const {
-  return static_cast<uint64_t>(static_cast<double>(magnitude(invariance.delta())) / kMillion *
-                               static_cast<double>(std::max(executions.base, executions.now)));
+  return as_count(static_cast<double>(magnitude(invariance.delta())) / kMillion *
+                  static_cast<double>(std::max(executions.base, executions.now)));
 }
 
 std::vector<ValueChange> compare_values(const Side& base, const Side& now) {
@@ -197,7 +196,7 @@ std::vector<LoadChange> compare_loads(const Side& base, const Side& now) {
   };
   const auto lost = [](const Side& side, const LatencyRow& l) {
     const LatencyCalibration clock = side.p.run.host.latency.value_or(LatencyCalibration{});
-    return side.scaled(static_cast<uint64_t>(l.lost_cycles(clock)));
+    return side.scaled(as_count(l.lost_cycles(clock)));
   };
   const auto error = [](const Side& side, const LatencyRow& l) {
     return side.scaled_error(l.mean_error() * static_cast<double>(l.executions));

@@ -15,6 +15,12 @@
 
 namespace shadowprof::profile {
 
+// The nearest count. A profile from elsewhere may have figures that no count can be.
+inline uint64_t as_count(double figure) {
+  constexpr double kMost_count = 9e18;
+  return figure > 0 ? static_cast<uint64_t>(std::llround(std::min(figure, kMost_count))) : 0;
+}
+
 class Side {
  public:
   // A place in code: an offset where both ran the same file, else a function and line. A line of
@@ -41,7 +47,7 @@ class Side {
 
   uint64_t scaled(uint64_t count) const {
     if (scale_ == 1) return count;
-    return static_cast<uint64_t>(std::llround(static_cast<double>(count) * scale_));
+    return as_count(static_cast<double>(count) * scale_);
   }
   double scaled_error(double error) const { return error * scale_; }
 

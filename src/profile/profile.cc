@@ -225,6 +225,8 @@ Status check_indices(const Profile& p) {
     if (bad(t.paths[i].from) ||
         std::any_of(t.paths[i].blocks.begin(), t.paths[i].blocks.end(), bad))
       return name_row("paths", i);
+  for (size_t i = 0; i < t.paths.size(); i++)
+    if (t.paths[i].blocks.empty()) return fail("row {} of the table of paths has no blocks", i);
   for (size_t i = 0; i < p.functions.size(); i++)
     if (bad(p.functions[i].at)) return name_row("functions", i);
   return {};

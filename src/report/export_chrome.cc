@@ -2,6 +2,7 @@
 //
 // The trace event format of chrome://tracing and Perfetto: one event for the run, or for each run
 // of a merged profile. Full mode takes no samples and makes no pauses, so there are no others.
+#include <algorithm>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
@@ -29,10 +30,10 @@ Json event(const std::vector<std::string>& command, const std::string& started, 
           {"cat", "run"},
           {"name", printable(name.empty() ? "run" : name)},
           {"ts", microseconds(started)},
-          {"dur", static_cast<int64_t>(duration_s * 1e6)},
+          {"dur", static_cast<int64_t>(std::clamp(duration_s, 0.0, 1e9) * 1e6)},
           {"pid", pid},
           {"tid", pid},
-          {"args", {{"instructions", instructions}, {"started", started}}}};
+          {"args", {{"instructions", instructions}, {"started", printable(started)}}}};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "sample_profile.h"
 
@@ -210,6 +211,14 @@ TEST_CASE("values are compared by how often the base's most frequent one is comp
   CHECK(diff.values[1].executions.now == 20);
   CHECK(diff.values[1].invariance.now == 900'000);
   CHECK(diff.values[2].effect() == 0);
+}
+
+TEST_CASE("the difference of two counts that does not fit is the largest that does") {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  CHECK(Change{0, ~0ull}.delta() == kMost);
+  CHECK(Change{~0ull, 0}.delta() == -kMost);
+  CHECK(Change{~0ull, ~0ull - 5}.delta() == -5);
+  CHECK(Change{3, 5}.delta() == 2);
 }
 
 TEST_CASE("loads are ranked by the cycles that they lose, with the share that misses") {

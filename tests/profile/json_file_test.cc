@@ -99,6 +99,10 @@ TEST_CASE("a damaged profile is refused with one sentence") {
         "row 0 of the table of interruptions names block 3 of 3");
   CHECK(changed("\"kind\":[0", "\"kind\":[7") ==
         "tables.edges.kind[0] is not in the list of kinds");
+  Profile no_path = sample_profile();
+  no_path.tables.paths[0].blocks.clear();
+  CHECK(error_of(parse_profile(profile_json(no_path))) ==
+        "row 0 of the table of paths has no blocks");
   CHECK(changed("\"attributed\":28", "\"attributed\":29").starts_with("28 instructions are in"));
   CHECK(changed("\"pid\":42", "\"pid\":\"x\"") == "run.pid is not a number");
   CHECK(changed("\"engine\"", "\"motor\"") == "run.engine is missing");
