@@ -70,76 +70,87 @@ class ZstdCompressor : public Compressor {
   ZSTD_CCtx* context_;
 };
 
+// A file may consist of several gzip members, one after the other: RFC 1952, 2.2.
+class GzipUnpacker : public Unpacker {
+ public:
+  GzipUnpacker() {
+    const int started = ::inflateInit2(&stream_, kGzipWindow);
+    CHECK(started == Z_OK, "zlib cannot start: {}", started);
+  }
+  ~GzipUnpacker() override { ::inflateEnd(&stream_); }
+
+  bool add(std::string_view& bytes, std::string& out) override {
+    if (complete_) {
+      if (bytes.empty()) return true;
+      ::inflateReset(&stream_);
+      complete_ = false;
+    }
+    const size_t taken = std::min(bytes.size(), kChunkBytes);
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+    stream_.avail_in = static_cast<uInt>(taken);
+    stream_.next_out = reinterpret_cast<Bytef*>(buffer_);
+    stream_.avail_out = sizeof buffer_;
+    const int rc = ::inflate(&stream_, Z_NO_FLUSH);
+    bytes.remove_prefix(taken - stream_.avail_in);
+    out.append(buffer_, sizeof buffer_ - stream_.avail_out);
+    complete_ = rc == Z_STREAM_END;
+    return complete_ || rc == Z_OK || rc == Z_BUF_ERROR;  // the last: it wants more bytes
+  }
+  bool complete() const override { return complete_; }
+
+ private:
+  z_stream stream_{};
+  bool complete_ = false;
+  char buffer_[kChunkBytes];
+};
+
+class ZstdUnpacker : public Unpacker {
+ public:
+  ZstdUnpacker() : context_(::ZSTD_createDCtx()) {
+    CHECK(context_ != nullptr, "zstd cannot start");
+  }
+  ~ZstdUnpacker() override { ::ZSTD_freeDCtx(context_); }
+
+  bool add(std::string_view& bytes, std::string& out) override {
+    if (complete_ && bytes.empty()) return true;
+    ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
+    ZSTD_outBuffer chunk{buffer_, sizeof buffer_, 0};
+    const size_t left = ::ZSTD_decompressStream(context_, &chunk, &in);
+    bytes.remove_prefix(in.pos);
+    out.append(buffer_, chunk.pos);
+    complete_ = left == 0;  // a frame ended and all of it was given out
+    return !::ZSTD_isError(left);
+  }
+  bool complete() const override { return complete_; }
+
+ private:
+  ZSTD_DCtx* context_;
+  bool complete_ = false;
+  char buffer_[kChunkBytes];
+};
+
 // What came out, and why no more did.
 struct Unpacked {
   enum class End { complete, cut_off, damaged, too_large } end = End::cut_off;
   std::string text;
 };
 
-// A file may consist of several gzip members, one after the other: RFC 1952, 2.2.
-Unpacked unpack_gzip(std::string_view bytes, size_t limit) {
-  Unpacked result;
-  z_stream stream{};
-  const int started = ::inflateInit2(&stream, kGzipWindow);
-  CHECK(started == Z_OK, "zlib cannot start: {}", started);
-  std::string buffer(kChunkBytes, '\0');
-  size_t at = 0;
-  bool member_ended = false;
-  while (result.end == Unpacked::End::cut_off) {
-    if (stream.avail_in == 0 && at < bytes.size()) {
-      const size_t n = std::min(bytes.size() - at, kChunkBytes);
-      stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data() + at));
-      stream.avail_in = static_cast<uInt>(n);
-      at += n;
-    }
-    if (member_ended) {
-      if (stream.avail_in == 0) result.end = Unpacked::End::complete;
-      ::inflateReset(&stream);
-      member_ended = false;
-      continue;
-    }
-    stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
-    stream.avail_out = static_cast<uInt>(buffer.size());
-    const int rc = ::inflate(&stream, Z_NO_FLUSH);
-    result.text.append(buffer, 0, buffer.size() - stream.avail_out);
-    if (result.text.size() > limit)
-      result.end = Unpacked::End::too_large;
-    else if (rc == Z_STREAM_END)
-      member_ended = true;
-    else if (rc == Z_BUF_ERROR)
-      break;
-    else if (rc != Z_OK)
-      result.end = Unpacked::End::damaged;
-  }
-  ::inflateEnd(&stream);
-  return result;
-}
-
-Unpacked unpack_zstd(std::string_view bytes, size_t limit) {
-  Unpacked result;
-  ZSTD_DCtx* context = ::ZSTD_createDCtx();
-  CHECK(context != nullptr, "zstd cannot start");
-  std::string buffer(kChunkBytes, '\0');
-  ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
-  while (result.end == Unpacked::End::cut_off) {
-    ZSTD_outBuffer chunk{buffer.data(), buffer.size(), 0};
-    const size_t left = ::ZSTD_decompressStream(context, &chunk, &in);
-    result.text.append(buffer, 0, chunk.pos);
-    if (::ZSTD_isError(left))
-      result.end = Unpacked::End::damaged;
-    else if (result.text.size() > limit)
-      result.end = Unpacked::End::too_large;
-    else if (left == 0 && in.pos == in.size)  // 0: a frame ended and all of it was given out
-      result.end = Unpacked::End::complete;
-    else if (in.pos == in.size && chunk.pos < chunk.size)
-      break;
-  }
-  ::ZSTD_freeDCtx(context);
-  return result;
-}
-
 Unpacked unpack(Compression kind, std::string_view bytes, size_t limit) {
-  return kind == Compression::gzip ? unpack_gzip(bytes, limit) : unpack_zstd(bytes, limit);
+  Unpacked result;
+  const auto unpacker = Unpacker::create(kind);
+  for (;;) {
+    const size_t before = bytes.size() - result.text.size();
+    if (!unpacker->add(bytes, result.text)) {
+      result.end = Unpacked::End::damaged;
+    } else if (result.text.size() > limit) {
+      result.end = Unpacked::End::too_large;
+    } else if (bytes.size() - result.text.size() != before) {
+      continue;
+    } else if (bytes.empty() && unpacker->complete()) {
+      result.end = Unpacked::End::complete;
+    }
+    return result;
+  }
 }
 
 }  // namespace
@@ -162,6 +173,18 @@ std::unique_ptr<Compressor> Compressor::create(Compression kind) {
       return std::make_unique<GzipCompressor>();
     case Compression::zstd:
       return std::make_unique<ZstdCompressor>();
+    case Compression::none:
+      break;
+  }
+  return nullptr;
+}
+
+std::unique_ptr<Unpacker> Unpacker::create(Compression kind) {
+  switch (kind) {
+    case Compression::gzip:
+      return std::make_unique<GzipUnpacker>();
+    case Compression::zstd:
+      return std::make_unique<ZstdUnpacker>();
     case Compression::none:
       break;
   }

@@ -26,6 +26,19 @@ class Compressor {
   virtual void add(std::string_view text, bool last, std::string& out) = 0;
 };
 
+// The way back, in pieces of bounded size.
+class Unpacker {
+ public:
+  // Null for Compression::none.
+  static std::unique_ptr<Unpacker> create(Compression kind);
+  virtual ~Unpacker() = default;
+  // Takes what it can use off the front of `bytes` and appends at most 64 KiB to `out`. Nothing
+  // taken and nothing appended: it needs more bytes. False: the data is damaged.
+  virtual bool add(std::string_view& bytes, std::string& out) = 0;
+  // What was taken so far is a whole file.
+  virtual bool complete() const = 0;
+};
+
 // The text behind gzip or zstd; text that is neither comes back as it is. An error where the data
 // is damaged, cut off, or more than `limit` bytes: a file of some kilobytes may hold terabytes.
 Result<std::string> decompress(std::string text, size_t limit);

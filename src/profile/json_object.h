@@ -7,79 +7,99 @@
 #include <fmt/format.h>
 
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "profile/json_value.h"
 #include "profile/profile.h"
 
 namespace shadowprof::profile::json {
 
-using Json = nlohmann::json;
-
-struct Bad {
-  std::string what;
-};
+// Of a number that may be negative: so it can be negated, too.
+inline constexpr auto kMostMagnitude = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
 
 // A JSON object and where it stands in the document.
 class Object {
  public:
-  Object(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
-    if (!json_.is_object()) throw Bad{where_ + " is not an object"};
+  Object(const Json& json, std::string where) : members_(json.members()), where_(std::move(where)) {
+    if (members_ == nullptr) throw Bad{where_ + " is not an object"};
   }
 
   std::string where(const std::string& key) const {
     return where_.empty() ? key : where_ + "." + key;
   }
-  bool has(const char* key) const { return json_.contains(key); }
+  bool has(const std::string& key) const { return members_->contains(key); }
   const Json& at(const std::string& key) const {
-    const auto it = json_.find(key);
-    if (it == json_.end()) throw Bad{where(key) + " is missing"};
-    return *it;
+    const auto it = members_->find(key);
+    if (it == members_->end()) throw Bad{where(key) + " is missing"};
+    return it->second;
   }
   Object object(const std::string& key) const { return Object(at(key), where(key)); }
-  const Json& array(const std::string& key) const {
-    const Json& j = at(key);
-    if (!j.is_array()) throw Bad{where(key) + " is not a list"};
-    return j;
+  const Json::List& list(const std::string& key) const {
+    const Json::List* list = at(key).list();
+    if (list == nullptr) throw Bad{where(key) + " is not a list of what it should be"};
+    return *list;
+  }
+  // A list of counts.
+  const Numbers& column(const std::string& key) const {
+    if (const Numbers* numbers = at(key).numbers()) return *numbers;
+    if (const Json::List* list = at(key).list())
+      for (size_t i = 0; i < list->size(); i++)
+        if ((*list)[i].count() == nullptr)
+          throw Bad{fmt::format("{}[{}] is not a count", where(key), i)};
+    throw Bad{where(key) + " is not a list"};
   }
   std::string text(const std::string& key) const {
-    const Json& j = at(key);
-    if (!j.is_string()) throw Bad{where(key) + " is not a string"};
-    return j.get<std::string>();
+    const std::string* text = at(key).text();
+    if (text == nullptr) throw Bad{where(key) + " is not a string"};
+    return *text;
   }
   std::string text_or_empty(const char* key) const { return has(key) ? text(key) : std::string(); }
+  std::vector<std::string> texts(const std::string& key) const {
+    std::vector<std::string> all;
+    for (const Json& word : list(key)) {
+      if (word.text() == nullptr) throw Bad{where(key) + " has a word that is not a string"};
+      all.push_back(*word.text());
+    }
+    return all;
+  }
   bool boolean(const std::string& key) const {
-    const Json& j = at(key);
-    if (!j.is_boolean()) throw Bad{where(key) + " is not true or false"};
-    return j.get<bool>();
+    const bool* value = at(key).boolean();
+    if (value == nullptr) throw Bad{where(key) + " is not true or false"};
+    return *value;
   }
   double number(const std::string& key) const {
     const Json& j = at(key);
     if (!j.is_number()) throw Bad{where(key) + " is not a number"};
-    return j.get<double>();
+    return j.number();
   }
-  uint64_t count(const std::string& key) const { return count_of(at(key), where(key)); }
-  uint32_t small(const std::string& key) const { return small_of(at(key), where(key)); }
+  int64_t integer(const std::string& key) const {
+    const Json& j = at(key);
+    if (!j.is_integer()) throw Bad{where(key) + " is not a number"};
+    const uint64_t* count = j.count();
+    if (count != nullptr && *count > kMostMagnitude) throw Bad{where(key) + " is too large"};
+    if (count == nullptr && j.integer() == std::numeric_limits<int64_t>::min())
+      throw Bad{where(key) + " is too small"};
+    return j.integer();
+  }
+  uint64_t count(const std::string& key) const {
+    const uint64_t* count = at(key).count();
+    if (count == nullptr) throw Bad{where(key) + " is not a count"};
+    return *count;
+  }
+  uint32_t small(const std::string& key) const {
+    const uint64_t value = count(key);
+    if (value > std::numeric_limits<uint32_t>::max()) throw Bad{where(key) + " is too large"};
+    return static_cast<uint32_t>(value);
+  }
   std::map<std::string, uint64_t> counts(const std::string& key) const {
     std::map<std::string, uint64_t> result;
     const Object all = object(key);
-    for (const auto& [name, value] : all.json_.items())
-      result[name] = count_of(value, all.where(name));
+    for (const auto& [name, value] : *all.members_) result[name] = all.count(name);
     return result;
   }
-  const Json& json() const { return json_; }
-
-  static uint64_t count_of(const Json& j, const std::string& where) {
-    if (!j.is_number_unsigned()) throw Bad{where + " is not a count"};
-    return j.get<uint64_t>();
-  }
-  static uint32_t small_of(const Json& j, const std::string& where) {
-    const uint64_t value = count_of(j, where);
-    if (value > std::numeric_limits<uint32_t>::max()) throw Bad{where + " is too large"};
-    return static_cast<uint32_t>(value);
-  }
+  const Json::Members& members() const { return *members_; }
 
  private:
-  const Json& json_;
+  const Json::Members* members_;
   std::string where_;
 };
 
@@ -88,18 +108,14 @@ class OptionalColumn {
  public:
   OptionalColumn(const Object& table, const char* name, size_t rows) {
     if (!table.has(name)) return;
-    column_ = &table.array(name);
-    where_ = table.where(name);
-    if (column_->size() != rows) throw Bad{where_ + " is not as long as the other columns"};
+    column_ = &table.column(name);
+    if (column_->size() != rows)
+      throw Bad{table.where(name) + " is not as long as the other columns"};
   }
-  uint64_t count(size_t row) const {
-    if (column_ == nullptr) return 0;
-    return Object::count_of((*column_)[row], where_);
-  }
+  uint64_t count(size_t row) const { return column_ == nullptr ? 0 : (*column_)[row]; }
 
  private:
-  const Json* column_ = nullptr;
-  std::string where_;
+  const Numbers* column_ = nullptr;
 };
 
 // A table of columns: all of one length.
@@ -107,22 +123,18 @@ class Columns {
  public:
   Columns(const Object& table, std::vector<const char*> names) : table_(table) {
     for (const char* name : names) {
-      columns_.push_back(&table.array(name));
+      columns_.push_back(&table.column(name));
       if (columns_.back()->size() != columns_.front()->size())
         throw Bad{table.where(name) + " is not as long as the other columns"};
     }
     names_ = std::move(names);
   }
   size_t rows() const { return columns_.front()->size(); }
-  uint64_t count(size_t column, size_t row) const {
-    const Json& j = (*columns_[column])[row];
-    if (!j.is_number_unsigned()) throw Bad{where(column, row) + " is not a count"};
-    return j.get<uint64_t>();
-  }
+  uint64_t count(size_t column, size_t row) const { return (*columns_[column])[row]; }
   uint32_t small(size_t column, size_t row) const {
     const uint64_t value = count(column, row);
     if (value > std::numeric_limits<uint32_t>::max())
-      throw Bad{where(column, row) + " is too large"};
+      throw Bad{fmt::format("{}[{}] is too large", table_.where(names_[column]), row)};
     return static_cast<uint32_t>(value);
   }
   CodeRef place(size_t module_column, size_t row) const {
@@ -130,19 +142,15 @@ class Columns {
   }
 
  private:
-  std::string where(size_t column, size_t row) const {
-    return fmt::format("{}[{}]", table_.where(names_[column]), row);
-  }
-
   const Object& table_;
   std::vector<const char*> names_;
-  std::vector<const Json*> columns_;
+  std::vector<const Numbers*> columns_;
 };
 
 template <typename Row, typename Read>
 std::vector<Row> read_rows(const Object& parent, const char* key, Read read) {
   std::vector<Row> rows;
-  const Json& all = parent.array(key);
+  const Json::List& all = parent.list(key);
   rows.reserve(all.size());
   for (size_t i = 0; i < all.size(); i++)
     rows.push_back(read(Object(all[i], fmt::format("{}[{}]", parent.where(key), i))));

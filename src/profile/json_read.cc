@@ -2,14 +2,11 @@
 //
 // Reads a profile file. The file may come from anywhere: whatever is wrong with it becomes one
 // sentence that says where. Inside this file that sentence is an exception; it does not leave it.
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <utility>
 
-#include "base/unique_fd.h"
-#include "profile/compression.h"
 #include "profile/json_file.h"
 #include "profile/json_object.h"
+#include "profile/profile_input.h"
 
 namespace shadowprof::profile {
 
@@ -17,32 +14,19 @@ using namespace json;
 
 namespace {
 
-// Unpacked. The largest that were seen are some hundred megabytes.
-constexpr size_t kMaxProfileBytes = size_t{4} << 30;
-
-std::vector<std::string> read_command(const Object& o) {
-  std::vector<std::string> command;
-  for (const Json& word : o.array("command")) {
-    if (!word.is_string()) throw Bad{o.where("command") + " has a word that is not a string"};
-    command.push_back(word.get<std::string>());
-  }
-  return command;
-}
-
 MergedRun read_merged_run(const Object& o) {
-  return {o.text("file"), read_command(o), o.text("started"), o.count("instructions"),
+  return {o.text("file"), o.texts("command"), o.text("started"), o.count("instructions"),
           o.count("weight")};
 }
 
 Run read_run(const Object& o) {
   Run r;
-  r.command = read_command(o);
-  if (!o.at("pid").is_number_integer()) throw Bad{"run.pid is not a number"};
-  r.pid = o.at("pid").get<int64_t>();
+  r.command = o.texts("command");
+  r.pid = o.integer("pid");
   r.mode = o.text("mode");
   r.engine = o.text("engine");
   const Object options = o.object("options");
-  for (const auto& [name, value] : options.json().items()) r.options[name] = options.text(name);
+  for (const auto& [name, value] : options.members()) r.options[name] = options.text(name);
   r.seed = o.count("seed");
   const Object host = o.object("host");
   r.host = {host.text("cpu"), host.text("kernel"), host.small("cores"), {}};
@@ -144,7 +128,7 @@ Syscalls read_syscalls(const Object& o) {
   Syscalls s;
   s.by_class = o.counts("by_class");
   const Object by_name = o.object("by_name");
-  for (const auto& [name, value] : by_name.json().items()) {
+  for (const auto& [name, value] : by_name.members()) {
     const Object row = by_name.object(name);
     s.by_name[name] = {row.count("count"), row.count("ended")};
   }
@@ -240,8 +224,7 @@ HotLoad read_hot_load(const Object& r) {
   const Object classes = r.object("classes");
   for (size_t c = 0; c < kLatencyClasses; c++)
     l.classes[c] = classes.number(to_string(static_cast<LatencyClass>(c)));
-  if (!r.at("stride").is_number_integer()) throw Bad{r.where("stride") + " is not a number"};
-  l.stride = r.at("stride").get<int64_t>();
+  l.stride = r.integer("stride");
   if (r.has("mean_error")) l.mean_error = r.number("mean_error");
   return l;
 }
@@ -350,7 +333,7 @@ Hotlists read_hotlists(const Object& o) {
 }
 
 Profile read_document(const Json& json) {
-  if (!json.is_object() || !json.contains("schema")) throw Bad{"it is not a profile of shadowprof"};
+  if (json.members() == nullptr || !json.members()->contains("schema")) throw Bad{"it is not a profile of shadowprof"};
   const Object o(json, "");
   if (o.text("schema") != kSchema)
     throw Bad{"it is not a profile of shadowprof (schema \"" + o.text("schema") + "\")"};
@@ -376,48 +359,35 @@ Profile read_document(const Json& json) {
   return p;
 }
 
-Result<std::string> read_whole_file(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  if (!fd.valid()) return fail_errno(errno, "cannot read {}", path);
-  struct stat info {};
-  std::string text;
-  if (::fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode))
-    text.reserve(static_cast<size_t>(info.st_size) + 1);
-  char buffer[size_t{1} << 16];
-  for (;;) {
-    const ssize_t n = ::read(fd.get(), buffer, sizeof(buffer));
-    if (n > 0) {
-      text.append(buffer, static_cast<size_t>(n));
-    } else if (n == 0) {
-      return text;
-    } else if (errno != EINTR) {
-      return fail_errno(errno, "cannot read {}", path);
-    }
+class WholeText final : public TextPieces {
+ public:
+  explicit WholeText(std::string_view text) : text_(text) {}
+  std::string_view next() override { return std::exchange(text_, {}); }
+
+ private:
+  std::string_view text_;
+};
+
+Result<Profile> read_from(TextPieces& text) {
+  try {
+    return read_document(json::parse(text));
+  } catch (const Bad& bad) {
+    return fail("{}", bad.what);
+  } catch (const std::exception& e) {
+    return fail("{}", e.what());
   }
 }
 
 }  // namespace
 
 Result<Profile> parse_profile(std::string_view text) {
-  try {
-    if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) throw Bad{"it is empty"};
-    const Json json = Json::parse(text.begin(), text.end());
-    return read_document(json);
-  } catch (const Bad& bad) {
-    return fail("{}", bad.what);
-  } catch (const Json::parse_error& e) {
-    if (e.byte > text.size()) return fail("it is cut off after {} bytes", text.size());
-    return fail("it is not JSON at byte {}", e.byte);
-  } catch (const std::exception& e) {
-    return fail("{}", e.what());
-  }
+  WholeText whole(text);
+  return read_from(whole);
 }
 
 Result<Profile> read_profile(const std::string& path) {
-  SP_ASSIGN(std::string bytes, read_whole_file(path));
-  const auto text = decompress(std::move(bytes), kMaxProfileBytes);
-  if (!text) return fail("cannot use {}: {}", path, text.error().message);
-  auto profile = parse_profile(*text);
+  SP_ASSIGN(ProfileInput input, ProfileInput::open(path));
+  auto profile = read_from(input);
   if (!profile) return fail("cannot use {}: {}", path, profile.error().message);
   return profile;
 }

@@ -57,9 +57,8 @@ void read_latency_tables(const Object& o, Tables& t) {
                    "backwards", "stride", "strided", "l1", "l2", "l3", "dram", "beyond"});
   const OptionalColumn kind_timed(table, "kind_timed", c.rows());
   std::vector<AddressKind> kinds;
-  for (const Json& name : table.array("kinds"))
-    kinds.push_back(
-        read_address_kind(name.is_string() ? name.get<std::string>() : "", table.where("kinds")));
+  for (const std::string& name : table.texts("kinds"))
+    kinds.push_back(read_address_kind(name, table.where("kinds")));
   for (size_t i = 0; i < c.rows(); i++) {
     LatencyRow l;
     l.at = c.place(0, i);
@@ -71,6 +70,8 @@ void read_latency_tables(const Object& o, Tables& t) {
       throw Bad{fmt::format("{}[{}] is not in the list of kinds", table.where("kind"), i)};
     l.kind = kinds[c.count(6, i)];
     l.kind_timed = kind_timed.count(i);
+    if (c.count(8, i) > kMostMagnitude)
+      throw Bad{fmt::format("{}[{}] is too large", table.where("stride"), i)};
     const auto stride = static_cast<int64_t>(c.count(8, i));
     l.stride = c.count(7, i) != 0 ? -stride : stride;
     l.strided = c.count(9, i);
@@ -176,7 +177,7 @@ void read_value_tables(const Object& o, Tables& t) {
 void read_contexts(const Object& o, ContextTable& contexts) {
   if (!o.has("contexts")) return;
   const Object table = o.object("contexts");
-  const size_t kinds = table.array("kinds").size();
+  const size_t kinds = table.list("kinds").size();
   const Columns c(table, {"module", "offset", "caller", "kind", "self", "calls"});
   const OptionalColumn errors(table, "error", c.rows());
   contexts.reserve(c.rows());
@@ -194,10 +195,8 @@ void read_contexts(const Object& o, ContextTable& contexts) {
 
 void read_edges(const Object& o, EdgeTable& edges) {
   std::vector<EdgeKind> kinds;
-  for (const Json& name : o.array("kinds")) {
-    if (!name.is_string()) throw Bad{o.where("kinds") + " has a kind that is not a string"};
-    kinds.push_back(read_kind(name.get<std::string>(), o.where("kinds")));
-  }
+  for (const std::string& name : o.texts("kinds"))
+    kinds.push_back(read_kind(name, o.where("kinds")));
   const Columns c(o, {"from_module", "from_offset", "to_module", "to_offset", "kind", "count"});
   const OptionalColumn errors(o, "error", c.rows());
   edges.reserve(c.rows());

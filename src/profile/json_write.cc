@@ -207,7 +207,9 @@ Status check_output(const std::string& path) {
     if (S_ISDIR(info.st_mode))
       return fail("cannot write the profile to {}: it is a directory", path);
     if (!S_ISREG(info.st_mode)) {
-      if (::access(path.c_str(), W_OK) != 0) return fail_errno(errno, "cannot write {}", path);
+      // Kept open: a pipe's reader would take it for the end if the only writer went away.
+      static UniqueFd kept;
+      SP_ASSIGN(kept, open_in_place(path, info.st_mode));
       return {};
     }
     SP_ASSIGN(const bool ours, is_profile_file(path));

@@ -2,10 +2,13 @@
 #include "profile/output_file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
+#include <csignal>
 #include <cstdlib>
 #include <utility>
 
@@ -23,7 +26,40 @@ std::string resolved(const std::string& path) {
   return result;
 }
 
+// True: a write of up to PIPE_BUF bytes will not block. False: whoever reads has stopped reading, and
+// somebody wants us to end. SIGTERM may be blocked, because a run fetches it with sigtimedwait(2).
+bool wait_for_room(int fd) {
+  constexpr int kLookAtSignalsEvery_ms = 100;
+  for (;;) {
+    pollfd wanted{fd, POLLOUT, 0};
+    const int ready = ::poll(&wanted, 1, kLookAtSignalsEvery_ms);
+    if (ready > 0) return true;
+    if (ready < 0) return errno != EINTR;
+    sigset_t pending;
+    if (::sigpending(&pending) == 0 &&
+        (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGHUP) == 1))
+      return false;
+  }
+}
+
+bool is_pipe(int fd) {
+  struct stat info {};
+  return ::fstat(fd, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
+}
+
 }  // namespace
+
+// O_NONBLOCK: opening a pipe for writing would wait for a reader (fifo(7)); it fails instead.
+Result<UniqueFd> open_in_place(const std::string& path, unsigned mode) {
+  if (S_ISDIR(mode)) return fail_errno(EISDIR, "cannot write {}", path);
+  if (S_ISBLK(mode)) return fail("cannot write {}: it is a disk", path);
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  if (!fd.valid() && errno == ENXIO && S_ISFIFO(mode))
+    return fail("cannot write {}: no program reads from this pipe", path);
+  if (!fd.valid()) return fail_errno(errno, "cannot write {}", path);
+  if (::fcntl(fd.get(), F_SETFL, 0) != 0) return fail_errno(errno, "cannot write {}", path);
+  return fd;
+}
 
 Result<OutputFile> OutputFile::open(const std::string& path) {
   if (path == "-") {
@@ -34,8 +70,7 @@ Result<OutputFile> OutputFile::open(const std::string& path) {
   const std::string target = resolved(path);
   struct stat info {};
   if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    UniqueFd in_place(::open(target.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
-    if (!in_place.valid()) return fail_errno(errno, "cannot write {}", path);
+    SP_ASSIGN(UniqueFd in_place, open_in_place(path, info.st_mode));
     return OutputFile(path, "", std::move(in_place));
   }
   std::string temporary = target + ".XXXXXX";
@@ -48,6 +83,7 @@ OutputFile::OutputFile(std::string path, std::string temporary, UniqueFd fd)
     : path_(std::move(path)),
       temporary_(std::move(temporary)),
       fd_(std::move(fd)),
+      is_pipe_(is_pipe(fd_.get())),
       compressor_(Compressor::create(compression_for(path_))) {
   buffer_.reserve(kBufferBytes);
 }
@@ -56,6 +92,7 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
     : path_(std::move(other.path_)),
       temporary_(std::exchange(other.temporary_, {})),
       fd_(std::move(other.fd_)),
+      is_pipe_(other.is_pipe_),
       compressor_(std::move(other.compressor_)),
       buffer_(std::move(other.buffer_)),
       error_(other.error_) {}
@@ -77,7 +114,12 @@ void OutputFile::flush(bool last) {
   }
   std::string_view rest = buffer_;
   while (!rest.empty() && error_ == 0) {
-    const ssize_t n = ::write(fd_.get(), rest.data(), rest.size());
+    if (is_pipe_ && !wait_for_room(fd_.get())) {
+      error_ = EINTR;
+      break;
+    }
+    const size_t most = is_pipe_ ? std::min<size_t>(rest.size(), PIPE_BUF) : rest.size();
+    const ssize_t n = ::write(fd_.get(), rest.data(), most);
     if (n >= 0)
       rest.remove_prefix(static_cast<size_t>(n));
     else if (errno != EINTR)
@@ -92,6 +134,7 @@ Status OutputFile::finish() {
   if (::close(fd_.release()) != 0 && error_ == 0 && errno != EINTR) error_ = errno;
   if (error_ == 0 && !temporary_.empty() && ::rename(temporary_.c_str(), path_.c_str()) != 0)
     error_ = errno;
+  if (error_ == EINTR) return fail("cannot write {}: whoever reads it has stopped reading", path_);
   if (error_ != 0) return fail_errno(error_, "cannot write {}", path_);
   temporary_.clear();
   return {};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A file that appears whole or not at all: written under another name in the same directory, mode
-// 0600, and renamed when everything reached it. What is no regular file (a device, a pipe) is
-// written in place. The suffix of its name says whether it is compressed (compression.h).
+// 0600, and renamed when everything reached it. What is no regular file (a terminal, a pipe that has
+// a reader) is written in place; a disk is not written at all. The suffix of its name says whether it is compressed (compression.h).
 #pragma once
 
 #include <memory>
@@ -14,6 +14,9 @@
 #include "profile/compression.h"
 
 namespace shadowprof::profile {
+
+// For what is there already and is no regular file; `mode` is its st_mode.
+Result<UniqueFd> open_in_place(const std::string& path, unsigned mode);
 
 class OutputFile {
  public:
@@ -33,6 +36,7 @@ class OutputFile {
   std::string path_;
   std::string temporary_;  // "" when written in place
   UniqueFd fd_;
+  bool is_pipe_;
   std::unique_ptr<Compressor> compressor_;  // null: as it is
   std::string buffer_;
   int error_ = 0;
