@@ -5,29 +5,19 @@
 
 #include <string>
 
+#include "base/printable.h"
+
 namespace shadowprof {
 namespace {
 
 Verbosity current = Verbosity::normal;
 
 // Messages quote names out of programs and files; none of them may write a second line or drive the
-// reader's terminal.
-std::string without_control_characters(std::string_view message) {
-  std::string text;
-  for (char c : message) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f)
-      text += fmt::format("\\x{:02x}", byte);
-    else
-      text += c;
-  }
-  return text;
-}
-
-// One write per line: lines of several threads do not mix, and a full pipe is not an error of ours.
+// reader's terminal. One write per line: lines of several threads do not mix, and a full pipe is not
+// an error of ours.
 void write_line(std::string_view message) {
   std::string line = "shadowprof: ";
-  line += without_control_characters(message);
+  line += printable(message);
   line += '\n';
   [[maybe_unused]] ssize_t n = ::write(STDERR_FILENO, line.data(), line.size());
 }

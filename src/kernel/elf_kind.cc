@@ -19,6 +19,7 @@
 #include <span>
 #include <vector>
 
+#include "base/printable.h"
 #include "base/unique_fd.h"
 
 namespace shadowprof::kernel {
@@ -33,12 +34,6 @@ constexpr size_t kMaxProgramHeaderBytes = 65536;
 
 tl::unexpected<Error> fail_with(int error, std::string message) {
   return tl::unexpected(Error{std::move(message), error});
-}
-
-std::string printable(std::string_view name) {
-  std::string out;
-  for (char c : name) out += (static_cast<unsigned char>(c) >= ' ' && c != 0x7f) ? c : '?';
-  return out;
 }
 
 // Bytes read; fewer than asked for at the end of the file.

@@ -13,9 +13,10 @@ namespace {
 using profile::Finding;
 using profile::Severity;
 
+// Of text that is printable but for the ends of its lines.
 std::string xml(std::string_view text) {
   std::string result;
-  for (char c : printable(text)) {
+  for (char c : text) {
     switch (c) {
       case '&':
         result += "&amp;";
@@ -37,9 +38,9 @@ std::string xml(std::string_view text) {
 }
 
 std::string line_of(const Finding& f) {
-  if (f.file.empty()) return f.message;
-  return f.line == 0 ? f.file + ": " + f.message
-                     : fmt::format("{}:{}: {}", f.file, f.line, f.message);
+  if (f.file.empty()) return printable(f.message);
+  return printable(f.line == 0 ? f.file + ": " + f.message
+                               : fmt::format("{}:{}: {}", f.file, f.line, f.message));
 }
 
 struct Case {
@@ -72,7 +73,7 @@ std::string junit_report(const std::vector<Comparison>& all) {
     for (const std::string& rule : c.rules) {
       const Case found = case_of(c, rule);
       cases += fmt::format("    <testcase classname=\"shadowprof.check\" name=\"{}\" time=\"0\"",
-                           xml(rule));
+                           xml(printable(rule)));
       if (found.failures.empty() && found.warnings.empty()) {
         cases += "/>\n";
         continue;
@@ -92,7 +93,7 @@ std::string junit_report(const std::vector<Comparison>& all) {
     suites += fmt::format(
         "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"0\" "
         "time=\"0\">\n{}  </testsuite>\n",
-        xml(c.name.empty() ? "shadowprof" : c.name), c.rules.size(), failures, cases);
+        xml(c.name.empty() ? "shadowprof" : printable(c.name)), c.rules.size(), failures, cases);
     all_tests += c.rules.size();
     all_failures += failures;
   }

@@ -103,19 +103,35 @@ std::string escape_github(std::string_view text, bool property) {
   return result;
 }
 
+// What is only shown must not be taken for a command: "::" at the begin of a line, or "##[" anywhere.
+std::string without_commands(const std::string& text) {
+  std::string result;
+  bool line_begins = true;
+  for (size_t i = 0; i < text.size(); i++) {
+    if (line_begins && text.compare(i, 2, "::") == 0)
+      result += "\\x3a";
+    else if (text.compare(i, 3, "##[") == 0)
+      result += "\\x23";
+    else
+      result += text[i];
+    line_begins = text[i] == '\n' || (line_begins && text[i] == ' ');
+  }
+  return result;
+}
+
 std::string github_report(const std::vector<Comparison>& all) {
   std::string text;
   for (const Comparison& c : all) {
     for (const Finding& f : c.findings) {
       text += f.severity == Severity::error ? "::error " : "::warning ";
-      if (!f.file.empty()) text += fmt::format("file={},", escape_github(f.file, true));
+      if (!f.file.empty()) text += fmt::format("file={},", escape_github(printable(f.file), true));
       if (f.line != 0) text += fmt::format("line={},", f.line);
       const std::string name = c.name.empty() ? "" : c.name + ": ";
       text += fmt::format("title={}::{}\n", escape_github(printable(name + f.subject), true),
                           escape_github(printable(name + f.message), false));
     }
   }
-  return text + text_report(all);
+  return text + without_commands(text_report(all));
 }
 
 }  // namespace

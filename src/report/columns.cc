@@ -11,36 +11,11 @@ using profile::Place;
 
 namespace {
 
-struct Character {
-  size_t bytes = 1;
-  uint32_t code = 0;  // 0: not UTF-8
-};
-
-Character decode(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  if (byte(0) < 0x80) return {1, byte(0)};
-  const size_t bytes = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
-  if (byte(0) < 0xc2 || byte(0) > 0xf4 || text.size() < bytes) return {};
-  uint32_t code = byte(0) & (0x7fu >> bytes);
-  for (size_t i = 1; i < bytes; i++) {
-    if ((byte(i) & 0xc0) != 0x80) return {};
-    code = code << 6 | (byte(i) & 0x3f);
-  }
-  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (code < kSmallest[bytes] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return {};
-  return {bytes, code};
-}
-
-bool is_harmless(uint32_t code) {
-  const bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
-  const bool direction = (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
-                         code == 0x200e || code == 0x200f || code == 0x61c;
-  const bool line = code == 0x2028 || code == 0x2029;
-  return !control && !direction && !line;
-}
-
 // Functions without a symbol are named by their offset; with the module before it that says more.
 constexpr std::string_view kUnnamed = "function@";
+
+// More than any terminal shows of a name in a column.
+constexpr size_t kMostNameBytes = 4096;
 
 // Characters, taken as one column each.
 size_t width(std::string_view text) {
@@ -77,6 +52,7 @@ void erase_returned_type(std::string& name) {
 // Columns are narrow: without parameters, and without words that say the same for many names. What
 // is in parentheses at the end goes, unless nothing but an operator would be left.
 std::string short_name(std::string name) {
+  if (name.size() > kMostNameBytes) name.resize(kMostNameBytes);
   erase_all(name, "(anonymous namespace)::");
   erase_all(name, "[abi:cxx11]");
   const size_t last = name.rfind(')');
@@ -175,21 +151,6 @@ std::optional<uint64_t> FunctionOffsets::of(const Place& p) const {
   const profile::Function* f = find_function(profile_.functions, {module->second, p.offset});
   if (f == nullptr || f->name != p.function) return std::nullopt;
   return p.offset - f->at.offset;
-}
-
-std::string printable(std::string_view text) {
-  std::string result;
-  while (!text.empty()) {
-    const Character c = decode(text);
-    if (c.code != 0 && is_harmless(c.code)) {
-      result += text.substr(0, c.bytes);
-    } else {
-      for (size_t i = 0; i < c.bytes; i++)
-        result += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[i]));
-    }
-    text.remove_prefix(c.bytes);
-  }
-  return result;
 }
 
 }  // namespace shadowprof::report

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/printable.h"
 #include "profile/profile.h"
 
 namespace shadowprof::report {
@@ -45,8 +46,6 @@ class FunctionOffsets {
   std::map<std::string, uint32_t> modules_;
 };
 
-// `text` with control characters, characters that change the direction of writing, and bytes that
-// are not UTF-8, as \xNN.
-std::string printable(std::string_view text);
+using shadowprof::printable;
 
 }  // namespace shadowprof::report

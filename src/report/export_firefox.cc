@@ -102,7 +102,7 @@ class ThreadBuilder {
                           {"debugName", name},
                           {"debugPath", printable(m.path)},
                           {"breakpadId", ""},
-                          {"codeId", m.build_id.empty() ? Json(nullptr) : Json(m.build_id)}});
+                          {"codeId", m.build_id.empty() ? Json(nullptr) : Json(printable(m.build_id))}});
     return resource_index_[module] = index;
   }
   size_t function_index(uint32_t module, const StackFrame& f) {

@@ -22,6 +22,7 @@
 #include <memory>
 #include <span>
 
+#include "base/printable.h"
 #include "decoder/insn.h"
 #include "report/code_costs.h"
 #include "report/export.h"
@@ -68,6 +69,18 @@ Location location_of(const SourceFrame& frame) {
 // What ".llvm." introduces is the number of a compilation unit.
 std::string canonical_name(const std::string& name) {
   return name.substr(0, name.find(".llvm."));
+}
+
+// Blanks and colons separate what a line of this format says.
+std::string word(const std::string& name) {
+  std::string text;
+  for (const char c : printable(name)) {
+    if (c == ' ' || c == ':')
+      text += c == ' ' ? "\\x20" : "\\x3a";
+    else
+      text += c;
+  }
+  return text;
 }
 
 struct Body {
@@ -135,10 +148,10 @@ class SampleProfile {
 
  private:
   static std::string name_of(const Function& f) {
-    return canonical_name(f.linkage_name.empty() ? f.name : f.linkage_name);
+    return word(canonical_name(f.linkage_name.empty() ? f.name : f.linkage_name));
   }
   static std::string name_of(const SourceFrame& f) {
-    return canonical_name(f.linkage_name.empty() ? f.function : f.linkage_name);
+    return word(canonical_name(f.linkage_name.empty() ? f.function : f.linkage_name));
   }
 
   // Where the counts of an instruction belong; null: not known.

@@ -8,6 +8,7 @@
 #include <map>
 
 #include <pprof.pb.h>
+#include "base/printable.h"
 #include "report/export.h"
 #include "report/stacks.h"
 
@@ -25,7 +26,7 @@ class Builder {
     type->set_unit(string_index("count"));
     out_.mutable_period_type()->CopyFrom(*type);
     out_.set_period(1);
-    out_.set_duration_nanos(static_cast<int64_t>(p.run.duration_s * 1e9));
+    out_.set_duration_nanos(static_cast<int64_t>(std::clamp(p.run.duration_s, 0.0, 1e9) * 1e9));
     std::string command;
     for (const std::string& word : p.run.command) command += (command.empty() ? "" : " ") + word;
     if (!command.empty()) out_.add_comment(string_index(command));
@@ -38,10 +39,10 @@ class Builder {
   }
 
  private:
-  // Strings of this format are UTF-8; names in a profile file are.
+  // Strings of this format are UTF-8, and what shows them prints them as they are.
   int64_t string_index(const std::string& text) {
     const auto [at, added] = strings_.try_emplace(text, static_cast<int64_t>(strings_.size()));
-    if (added) out_.add_string_table(text);
+    if (added) out_.add_string_table(printable(text));
     return at->second;
   }
 

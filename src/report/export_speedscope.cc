@@ -62,7 +62,7 @@ Result<std::string> export_speedscope(const ExportInput& input) {
                   {"weights", weights}};
   Json j;
   j["$schema"] = "https://www.speedscope.app/file-format-schema.json";
-  j["exporter"] = "shadowprof " + input.profile.tool_version;
+  j["exporter"] = "shadowprof " + printable(input.profile.tool_version);
   j["name"] = printable(name);
   j["activeProfileIndex"] = 0;
   j["shared"]["frames"] = frames.take();

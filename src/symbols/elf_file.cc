@@ -130,7 +130,9 @@ std::span<const uint8_t> ElfFile::bytes(const Section& section) const {
 std::string_view ElfFile::string_at(std::span<const uint8_t> table, uint64_t offset) {
   if (offset >= table.size()) return {};
   const uint8_t* start = table.data() + offset;
-  const void* end = std::memchr(start, 0, std::min<uint64_t>(table.size() - offset, kMaxNameBytes));
+  const uint64_t most = table.size() - offset;
+  const void* end = std::memchr(start, 0, std::min<uint64_t>(most, kMaxNameBytes));
+  if (end == nullptr && most > kMaxNameBytes) end = start + kMaxNameBytes;
   if (end == nullptr) return {};
   return {reinterpret_cast<const char*>(start),
           static_cast<size_t>(static_cast<const uint8_t*>(end) - start)};

@@ -25,7 +25,7 @@
 
 namespace shadowprof::symbols {
 
-// A name that is longer is none. The limit also keeps a string table without a single NUL from
+// Of a name that is longer, this much is the name. The limit also keeps a string table without a single NUL from
 // costing its whole length per symbol.
 inline constexpr size_t kMaxNameBytes = 32768;
 
@@ -79,8 +79,8 @@ class ElfFile {
   // Null where the section has no bytes in the file.
   Elf_Data* data(const Section& section) const;
   std::span<const uint8_t> bytes(const Section& section) const;
-  // The string at `offset` of string table `table`; empty where it lies outside of it or does not
-  // end within kMaxNameBytes.
+  // The string at `offset` of string table `table`, or its first kMaxNameBytes; empty where it lies
+  // outside of the table or does not end within it.
   static std::string_view string_at(std::span<const uint8_t> table, uint64_t offset);
   // Lowercase hexadecimal; empty where the file has none.
   std::string build_id() const;

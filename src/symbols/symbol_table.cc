@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "symbols/demangle.h"
+#include "symbols/elf_file.h"
 
 namespace shadowprof::symbols {
 namespace {
@@ -160,7 +161,8 @@ Symbol SymbolTable::describe(const Entry& entry) {
     symbol.name = symbol.linkage_name;
     return symbol;
   }
-  const char* suffix = entry.kind == Kind::plt_stub ? "@plt" : "";
+  std::string suffix = entry.name.size() < kMaxNameBytes ? "" : "…";
+  if (entry.kind == Kind::plt_stub) suffix += "@plt";
   symbol.linkage_name = printable(entry.name) + suffix;
   symbol.name = demangle(entry.name) + suffix;
   return symbol;
