@@ -9,7 +9,7 @@ _shadowprof()
   COMPREPLY=()
   if ((COMP_CWORD == 1)); then
     mapfile -t COMPREPLY < <(compgen -W "$("$program" --help 2>/dev/null |
-      sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p') --help --version" -- "$current")
+      sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p') help --help --version" -- "$current")
     return
   fi
   if [[ $command == run ]]; then

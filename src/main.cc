@@ -3,14 +3,16 @@
 // Parse, dispatch a subcommand, exit code.
 #include <fmt/format.h>
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/log.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/version.h"
-#include "report/columns.h"
+#include "kernel/elf_kind.h"
 
 namespace {
 
@@ -48,9 +50,55 @@ int print_help() {
   std::string text = "Usage: shadowprof COMMAND [OPTIONS] ...\n\n";
   for (const Command& c : kCommands) text += fmt::format("  {:<10} {}\n", c.name, c.summary);
   text +=
-      "\nshadowprof COMMAND --help says more about each.\n\n"
+      "\nshadowprof PROGRAM is shadowprof run PROGRAM.\n"
+      "shadowprof help COMMAND says more about each.\n\n"
       "Example:\n  shadowprof run -o app.json -- ./app args\n  shadowprof report app.json\n";
   return print_text(text);
+}
+
+const Command* find_command(std::string_view name) {
+  for (const Command& c : kCommands)
+    if (c.name == name) return &c;
+  return nullptr;
+}
+
+std::string nearest_command(std::string_view name, size_t most) {
+  std::vector<std::string> names = {"help"};
+  for (const Command& c : kCommands) names.emplace_back(c.name);
+  return cli::nearest(name, names, most);
+}
+
+int no_such_command(std::string_view name) {
+  const std::string near = nearest_command(name, 2);
+  if (near.empty())
+    error("there is no command '{}' and no such program (see shadowprof --help)", name);
+  else
+    error("there is no command '{}': did you mean {}?", name, near);
+  return cli::kExitOwnFailure;
+}
+
+int help_main(int argc, char** argv) {
+  if (argc < 2) return print_help();
+  const Command* command = find_command(argv[1]);
+  if (command == nullptr) return no_such_command(argv[1]);
+  char option[] = "--help";
+  char* words[] = {argv[1], option, nullptr};
+  return command->run(2, words);
+}
+
+// What is no command may be a program to run. One that is called nearly like a command is not
+// guessed at; a name with a slash is never a command.
+int run_program(int argc, char** argv) {
+  const std::string name = argv[1];
+  if (name != "--" && name.find('/') == std::string::npos) {
+    if (!kernel::find_program(name)) return no_such_command(name);
+    if (const std::string near = nearest_command(name, 1); !near.empty()) {
+      error("'{}' may be a program or a slip for {}: say shadowprof run {} for the program", name,
+            near, name);
+      return cli::kExitOwnFailure;
+    }
+  }
+  return cli::run_main(argc, argv);
 }
 
 }  // namespace
@@ -61,13 +109,15 @@ int main(int argc, char** argv) {
     return cli::kExitOwnFailure;
   }
   const std::string_view name = argv[1];
-  if (name == "--help" || name == "-h" || name == "help") return print_help();
-  if (name == "--version") {
+  if (name == "--help" || name == "-h") return print_help();
+  if (name == "help") return help_main(argc - 1, argv + 1);
+  if (name == "--version" || name == "-V") {
     return print_text(fmt::format("shadowprof {}\n", cli::version()));
   }
-  for (const Command& c : kCommands) {
-    if (c.name == name) return c.run(argc - 1, argv + 1);
+  if (const Command* command = find_command(name)) return command->run(argc - 1, argv + 1);
+  if (name.size() > 1 && name.starts_with('-') && name != "--") {
+    error("there is no option '{}' without a command (see shadowprof --help)", name);
+    return cli::kExitOwnFailure;
   }
-  error("unknown command '{}' (see shadowprof --help)", report::printable(name));
-  return cli::kExitOwnFailure;
+  return run_program(argc, argv);
 }

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "cli/command_line.h"
@@ -24,7 +25,8 @@ const std::map<std::string, report::AnnotationView> kViews = {
     {"code", report::AnnotationView::code}};
 
 struct AnnotateCommand {
-  std::string file;
+  std::vector<std::string> operands;  // [FILE] FUNCTION
+  std::string file = kDefaultProfile;
   std::string function;
   std::string view = "both";
   std::string color = "auto";
@@ -33,7 +35,7 @@ struct AnnotateCommand {
 };
 
 Status print_annotation(const AnnotateCommand& command) {
-  SP_ASSIGN(const profile::Profile profile, profile::read_profile(command.file));
+  SP_ASSIGN(const profile::Profile profile, read_given_profile(command.file));
   SP_ASSIGN(const profile::Function* function, report::choose_function(profile, command.function));
   const symbols::ModuleSet modules(profile.modules);
   report::SourceFiles sources;
@@ -54,27 +56,36 @@ int annotate_main(int argc, char** argv) {
   CLI::App app("Shows a function's source and instructions with what a profile counted.",
                "shadowprof annotate");
   AnnotateCommand command;
-  app.add_option("FILE", command.file, "the profile")->required();
-  app.add_option("FUNCTION", command.function,
-                 "its name, with or without parameters; or MODULE+0xOFFSET")
-      ->required();
+  app.add_option("FUNCTION", command.operands,
+                 "its name, with or without parameters; or MODULE+0xOFFSET. Before it the profile, if "
+                 "it is not shadowprof.json")
+      ->type_name("")
+      ->expected(0, 2);
   app.add_option("--view", command.view, "both, source or code")
       ->type_name("VIEW")
-      ->check(CLI::IsMember({"both", "source", "code"}))
+      ->check(one_of("view", {"both", "source", "code"}))
       ->capture_default_str();
   app.add_flag("--all", command.all, "also long stretches that did not execute");
   app.add_flag("--json", command.json, "print JSON");
   add_debuginfod_option(app);
   app.add_option("--color", command.color, "always, auto or never")
       ->type_name("WHEN")
-      ->check(CLI::IsMember({"always", "auto", "never"}))
+      ->check(one_of("choice", {"always", "auto", "never"}))
       ->capture_default_str();
   app.footer(
       "Examples:\n"
-      "  shadowprof annotate shadowprof.json main\n"
+      "  shadowprof annotate main\n"
       "  shadowprof annotate --view source app.json 'Table::find'\n"
       "  shadowprof annotate app.json libc.so.6+0x9d3f0");
-  if (const auto status = parse_command_line(app, "FILE FUNCTION", argc, argv)) return *status;
+  if (const auto status = parse_command_line(app, "[FILE] FUNCTION", argc, argv)) return *status;
+  const bool names_a_file =
+      command.operands.size() == 1 && ::access(command.operands[0].c_str(), F_OK) == 0;
+  if (command.operands.empty() || names_a_file) {
+    error("no function given (see shadowprof annotate --help)");
+    return kExitOwnFailure;
+  }
+  command.function = command.operands.back();
+  if (command.operands.size() == 2) command.file = command.operands.front();
   if (const Status printed = print_annotation(command); !printed) {
     error("{}", printed.error().message);
     return kExitOwnFailure;

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // `shadowprof attach`: profiles a process that runs already, and leaves it as it was.
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+
 #include "base/log.h"
 #include "cli/collection_options.h"
 #include "cli/command_line.h"
@@ -21,6 +26,7 @@ struct AttachOptions {
   CollectionOptions wanted;
   SamplingOptions sampling;
   std::string mode = "shadow";
+  std::vector<std::string> words;  // PID or PID,PID
   std::vector<int> pids;
   bool follow = false;
   bool no_exec = false;
@@ -31,11 +37,8 @@ struct AttachOptions {
 std::optional<int> parse(int argc, char** argv, AttachOptions& options) {
   CLI::App app{"Samples a running process until it ends, the time is up, or ctrl-C.",
                "shadowprof attach"};
-  app.add_option("PID,-p,--pid", options.pids, "process to profile, or several: PID,PID")
-      ->type_name("PID")
-      ->delimiter(',')
-      ->required()
-      ->check(CLI::Range(1, 1 << 22));
+  app.add_option("PID,-p,--pid", options.words, "process to profile, or several: PID,PID")
+      ->type_name("PID");
   app.add_option("-o,--output", options.outcome.output,
                  "profile to write; - is standard output; .gz and .zst compress")
       ->type_name("FILE")
@@ -61,8 +64,36 @@ std::optional<int> parse(int argc, char** argv, AttachOptions& options) {
   return parse_command_line(app, "PID", argc, argv);
 }
 
+// PID_MAX_LIMIT of the kernel on 64-bit machines.
+constexpr int kMostPid = 1 << 22;
+
+Result<std::vector<int>> parse_pids(const std::vector<std::string>& words) {
+  std::vector<int> pids;
+  for (const std::string& word : words) {
+    std::string_view rest = word;
+    while (!rest.empty()) {
+      const size_t comma = std::min(rest.find(','), rest.size());
+      int pid = 0;
+      const auto [end, problem] = std::from_chars(rest.data(), rest.data() + comma, pid);
+      const bool last_is_empty = comma + 1 == rest.size();
+      if (problem != std::errc() || end != rest.data() + comma || pid < 1 || pid > kMostPid ||
+          last_is_empty)
+        return fail("'{}' is not a process id, nor a list of them such as 812,813", word);
+      if (std::find(pids.begin(), pids.end(), pid) != pids.end())
+        return fail("process {} is given twice", pid);
+      pids.push_back(pid);
+      rest.remove_prefix(std::min(comma + 1, rest.size()));
+    }
+  }
+  if (pids.empty()) return fail("no process given (see shadowprof attach --help)");
+  return pids;
+}
+
 // What would otherwise be an obscure refusal of the kernel's.
 Status look_at(Tid process) {
+  if (process.value == 1)
+    return fail("cannot attach to process 1: everything else ends with it, so it is left alone");
+  if (process.value == ::getpid()) return fail("cannot attach to {}: that is us", process.value);
   const auto status = kernel::read_status(process);
   if (!status) return fail("there is no process {}", process.value);
   if (status->tgid != process) {
@@ -112,10 +143,15 @@ int attach_main(int argc, char** argv) {
   if (const auto status = parse(argc, argv, options)) return *status;
   if (options.quiet) set_verbosity(Verbosity::quiet);
   if (options.outcome.verbose) set_verbosity(Verbosity::verbose);
-  Status ready = options.sampling.check(options.mode);
+  Status ready;
+  if (auto pids = parse_pids(options.words))
+    options.pids = std::move(*pids);
+  else
+    ready = tl::unexpected(pids.error());
+  if (ready) ready = options.sampling.check(options.mode);
   if (ready) ready = options.wanted.accepted_by(options.sampling.chosen_engine(options.mode));
   const bool one_only = options.mode == "burst";
-  if (one_only && (options.follow || options.pids.size() > 1)) {
+  if (ready && one_only && (options.follow || options.pids.size() > 1)) {
     ready = fail("burst mode profiles one process, and does not follow children (-f)");
   }
   for (int pid : options.pids) {

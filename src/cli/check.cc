@@ -236,7 +236,7 @@ int check_main(int argc, char** argv) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--format", options.format, "text, markdown, github, sarif or junit")
       ->type_name("NAME")
-      ->check(CLI::IsMember({"text", "markdown", "github", "sarif", "junit"}))
+      ->check(one_of("format", {"text", "markdown", "github", "sarif", "junit"}))
       ->capture_default_str();
   app.add_option("-o,--output", options.output, "where to write the findings")
       ->type_name("FILE")

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "cli/command_line.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <sstream>
 
 #include "base/log.h"
+#include "base/printable.h"
 #include "cli/exit_codes.h"
+#include "profile/json_file.h"
 #include "profile/output_file.h"
 
 namespace shadowprof::cli {
@@ -64,6 +69,49 @@ class UsageFormatter : public CLI::Formatter {
   std::string operands_;
 };
 
+// How many letters must be changed, added, left out or swapped with the next to make `b` of `a`.
+size_t typing_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<size_t>> cost(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); i++) {
+    for (size_t j = 0; j <= b.size(); j++) {
+      if (i == 0 || j == 0) {
+        cost[i][j] = i + j;
+        continue;
+      }
+      const bool same = a[i - 1] == b[j - 1];
+      size_t& least = cost[i][j];
+      least = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + !same});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        least = std::min(least, cost[i - 2][j - 2] + 1);
+    }
+  }
+  return cost[a.size()][b.size()];
+}
+
+// What other commands call so.
+std::string_view commands_with(std::string_view option) {
+  if (option == "--format") return "check and export";
+  if (option == "--limit" || option == "--json" || option == "--html") return "report";
+  if (option == "--mode" || option == "--profile") return "run and attach";
+  return "";
+}
+
+// The first word that nobody expected, in our words.
+std::string unexpected(const CLI::App& app, const std::vector<std::string>& words) {
+  const auto odd = std::find_if(words.begin(), words.end(), [](const std::string& word) {
+    return word.size() > 1 && word.starts_with('-');
+  });
+  if (odd == words.end())
+    return fmt::format("'{}' is one word too many", words.empty() ? "" : printable(words.back()));
+  const std::string name = odd->substr(0, odd->find('='));
+  std::string text = fmt::format("there is no option {}", printable(name));
+  if (const std::string near = nearest_option(app, name); !near.empty())
+    return text + ": did you mean " + near + "?";
+  if (const std::string_view others = commands_with(name); !others.empty())
+    return fmt::format("{} here: it is one of {}", text, others);
+  return text;
+}
+
 // The library may say several lines; we say one.
 std::string one_line(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -72,6 +120,39 @@ std::string one_line(std::string text) {
 }
 
 }  // namespace
+
+std::string nearest(std::string_view word, const std::vector<std::string>& names, size_t most) {
+  if (word.size() > kColumns) return "";
+  std::string best;
+  for (const std::string& name : names) {
+    const size_t distance = typing_distance(word, name);
+    // Short words resemble everything.
+    if (distance > most || distance * 2 > std::max(word.size(), name.size())) continue;
+    best = name;
+    most = distance - (distance != 0);
+  }
+  return best;
+}
+
+std::string nearest_option(const CLI::App& app, std::string_view word) {
+  if (!word.starts_with("--")) return "";
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
+  const std::string best = nearest(word.substr(2), names, 2);
+  return best.empty() ? "" : "--" + best;
+}
+
+CLI::Validator one_of(std::string what, std::vector<std::string> names) {
+  return CLI::Validator(
+      [what = std::move(what), names = std::move(names)](std::string& word) -> std::string {
+        if (std::find(names.begin(), names.end(), word) != names.end()) return {};
+        std::string list;
+        for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+        return fmt::format("there is no {} '{}': there are {}", what, printable(word), list);
+      },
+      "");
+}
 
 std::optional<int> parse_command_line(CLI::App& app, std::string operands, int argc, char** argv) {
   app.formatter(std::make_shared<UsageFormatter>(operands.empty() ? "" : " " + operands));
@@ -82,11 +163,29 @@ std::optional<int> parse_command_line(CLI::App& app, std::string operands, int a
     if (printed) return kExitOk;
     error("{}", printed.error().message);
     return kExitOwnFailure;
+  } catch (const CLI::ExtrasError&) {
+    error("{} (see {} --help)", unexpected(app, app.remaining()), app.get_name());
+    return kExitOwnFailure;
+  } catch (const CLI::RequiredError&) {
+    for (const CLI::Option* option : app.get_options())
+      if (option->get_required() && option->count() == 0) {
+        error("{} is missing (see {} --help)", option->get_name(option->get_positional()),
+              app.get_name());
+        return kExitOwnFailure;
+      }
+    error("a word is missing (see {} --help)", app.get_name());
+    return kExitOwnFailure;
   } catch (const CLI::ParseError& problem) {
     error("{} (see {} --help)", one_line(problem.what()), app.get_name());
     return kExitOwnFailure;
   }
   return std::nullopt;
+}
+
+Result<profile::Profile> read_given_profile(const std::string& file) {
+  if (file == kDefaultProfile && ::access(file.c_str(), F_OK) != 0 && errno == ENOENT)
+    return fail("no profile given, and there is no {} here", kDefaultProfile);
+  return profile::read_profile(file);
 }
 
 Status print(std::string_view text) {

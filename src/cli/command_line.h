@@ -7,8 +7,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
+#include "profile/profile.h"
 
 namespace shadowprof::cli {
 
@@ -19,6 +21,20 @@ inline constexpr size_t kMostRows = 1'000'000;
 // the usage line shows behind the options. Nothing: go on. A number: exit with it (help was asked
 // for and printed, or usage was wrong, which was said in one line).
 std::optional<int> parse_command_line(CLI::App& app, std::string operands, int argc, char** argv);
+
+// The name that somebody who typed `word` most likely meant: at most `most` slips away. "": none.
+std::string nearest(std::string_view word, const std::vector<std::string>& names, size_t most);
+// The same among the long options of a command, with its dashes.
+std::string nearest_option(const CLI::App& app, std::string_view word);
+
+// Accepts these words; what it says otherwise lists them.
+CLI::Validator one_of(std::string what, std::vector<std::string> names);
+
+// What run and attach write, and report and annotate read, unless another name is given.
+inline constexpr const char* kDefaultProfile = "shadowprof.json";
+
+// The profile of that name; where it is the default and not there, the error says what to do.
+Result<profile::Profile> read_given_profile(const std::string& file);
 
 // To standard output. A reader that went away (report | head) is not an error.
 Status print(std::string_view text);

@@ -11,6 +11,7 @@
 #include "profile/compression.h"
 #include "profile/json_file.h"
 #include "profile/output_file.h"
+#include "report/check_report.h"
 #include "report/columns.h"
 #include "report/export.h"
 
@@ -18,7 +19,7 @@ namespace shadowprof::cli {
 namespace {
 
 struct ExportOptions {
-  std::string file;
+  std::string file = kDefaultProfile;
   std::string format;
   std::string output = "-";
   std::string module;
@@ -40,14 +41,17 @@ std::string gzipped(const std::string& bytes) {
 
 Status export_profile(const ExportOptions& options) {
   const report::ExportFormat* format = report::find_export_format(options.format);
-  if (format == nullptr)
+  if (format == nullptr) {
+    if (report::check_format_from(options.format))
+      return fail("{} is a format of shadowprof check (see shadowprof export --list)", options.format);
     return fail("there is no format '{}' (see shadowprof export --list)",
                 report::printable(options.format));
+  }
   if (!options.module.empty() && !format->one_module)
     return fail(
         "{} describes all code of a profile: --module is for formats that describe one file",
         format->name);
-  SP_ASSIGN(const profile::Profile profile, profile::read_profile(options.file));
+  SP_ASSIGN(const profile::Profile profile, read_given_profile(options.file));
   const symbols::ModuleSet modules(profile.modules);
   report::ExportInput input{profile, modules, 0};
   if (format->one_module) {
@@ -68,7 +72,7 @@ Status export_profile(const ExportOptions& options) {
 int export_main(int argc, char** argv) {
   CLI::App app("Writes a profile as the file of another tool.", "shadowprof export");
   ExportOptions options;
-  app.add_option("FILE", options.file, "the profile");
+  app.add_option("FILE", options.file, "the profile")->capture_default_str();
   app.add_option("--format", options.format, "what to write (see --list)")->type_name("NAME");
   app.add_option("-o,--output", options.output, "file to write; .gz and .zst compress")
       ->type_name("FILE")
@@ -84,13 +88,12 @@ int export_main(int argc, char** argv) {
              "  shadowprof export --format folded app.json | flamegraph.pl > app.svg\n"
              "  shadowprof export --format llvm-sample -o app.prof app.json\n"
              "  clang -O2 -g -fprofile-sample-use=app.prof app.c");
-  if (const auto status = parse_command_line(app, "--format NAME FILE", argc, argv)) return *status;
+  if (const auto status = parse_command_line(app, "--format NAME [FILE]", argc, argv)) return *status;
   Status done;
   if (options.list)
     done = print(format_list());
-  else if (options.format.empty() || options.file.empty())
-    done = fail("{} given (see shadowprof export --help)",
-                options.file.empty() ? "no profile" : "no --format");
+  else if (options.format.empty())
+    done = fail("no --format given (see shadowprof export --list)");
   else
     done = export_profile(options);
   if (done) return kExitOk;

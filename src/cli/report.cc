@@ -30,7 +30,7 @@ using profile::Profile;
 using profile::SourceLine;
 
 struct ReportOptions {
-  std::string file;
+  std::string file = kDefaultProfile;
   bool json = false;
   bool html = false;
   std::string output = "-";
@@ -108,14 +108,15 @@ Status write(const std::string& text, const std::string& output) {
 }
 
 Status print_report(const ReportOptions& options) {
-  SP_ASSIGN(Profile profile, profile::read_profile(options.file));
+  SP_ASSIGN(Profile profile, read_given_profile(options.file));
   const size_t limit = options.limit.value_or(options.html ? kPageRows : kTextRows);
   const symbols::ModuleSet modules(profile.modules);
   const bool choosy = options.sort != "self" || !options.filter.empty();
   if (options.html && choosy)
     return fail("--sort and --filter are for text and JSON: the page sorts and searches itself");
   extend_hotlists(profile, choosy ? kMostRows : limit, options.html ? &modules : nullptr);
-  report::select_rows(profile.hotlists, options.sort, options.filter);
+  if (!report::select_rows(profile.hotlists, options.sort, options.filter))
+    info("--filter {}: no row of the profile has this in a function, file or module", options.filter);
   if (options.html) {
     report::HtmlOptions html;
     html.rows = limit;
@@ -149,7 +150,7 @@ Status print_report(const ReportOptions& options) {
 int report_main(int argc, char** argv) {
   CLI::App app("Shows what is hot in a profile.", "shadowprof report");
   ReportOptions options;
-  app.add_option("FILE", options.file, "the profile")->required();
+  app.add_option("FILE", options.file, "the profile")->capture_default_str();
   app.add_flag("--json", options.json, "print the hotlists as JSON");
   app.add_flag("--html", options.html, "write a page for a browser, complete in one file");
   app.add_option("-o,--output", options.output, "file to write; .gz and .zst compress")
@@ -160,21 +161,21 @@ int report_main(int argc, char** argv) {
       ->check(CLI::Range(size_t{0}, kMostRows));
   app.add_option("--sort", options.sort, "of functions: self, total, calls, loops or name")
       ->type_name("KEY")
-      ->check(CLI::IsMember({"self", "total", "calls", "loops", "name"}))
+      ->check(one_of("order", {"self", "total", "calls", "loops", "name"}))
       ->capture_default_str();
   app.add_option("--filter", options.filter, "only rows whose names contain this")
       ->type_name("TEXT");
   add_debuginfod_option(app);
   app.add_option("--color", options.color, "always, auto or never")
       ->type_name("WHEN")
-      ->check(CLI::IsMember({"always", "auto", "never"}))
+      ->check(one_of("choice", {"always", "auto", "never"}))
       ->capture_default_str();
   app.footer(
       "Examples:\n"
-      "  shadowprof report app.json\n"
+      "  shadowprof report\n"
       "  shadowprof report --sort total --filter parse app.json\n"
       "  shadowprof report --html -o app.html app.json");
-  if (const auto status = parse_command_line(app, "FILE", argc, argv)) return *status;
+  if (const auto status = parse_command_line(app, "[FILE]", argc, argv)) return *status;
   if (const Status printed = print_report(options); !printed) {
     error("{}", printed.error().message);
     return kExitOwnFailure;

@@ -23,23 +23,25 @@ constexpr std::string_view kModes[] = {"shadow", "burst", "full"};
 constexpr std::string_view kCpuFeatures[] = {"native", "baseline"};
 
 // The word that stopped our options is an option itself: unknown, or not for this version.
-void refuse_option(const std::string& word) {
+void refuse_option(const CLI::App& app, const std::string& word) {
   std::string name = word.substr(0, word.find('='));
   if (!name.starts_with("--")) name = name.substr(0, 2);
   const auto* unbuilt = std::find(std::begin(kUnbuiltOptions), std::end(kUnbuiltOptions), name);
   if (unbuilt != std::end(kUnbuiltOptions)) {
     error("option {} is not built yet (see shadowprof run --help)", name);
+  } else if (const std::string near = nearest_option(app, name); !near.empty()) {
+    error("there is no option {}: did you mean {}? (see shadowprof run --help)", name, near);
   } else {
     error("there is no option {} (see shadowprof run --help)", report::printable(word));
   }
 }
 
 // Takes the program's command from what our options left.
-std::optional<int> take_command(std::vector<std::string> rest, RunOptions& options) {
+std::optional<int> take_command(const CLI::App& app, std::vector<std::string> rest, RunOptions& options) {
   if (!rest.empty() && rest[0] == "--") {
     rest.erase(rest.begin());
   } else if (!rest.empty() && rest[0].size() > 1 && rest[0].starts_with('-')) {
-    refuse_option(rest[0]);
+    refuse_option(app, rest[0]);
     return kExitOwnFailure;
   }
   if (rest.empty()) {
@@ -131,7 +133,7 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
     error("{}", sound.error().message);
     return kExitOwnFailure;
   }
-  return take_command(app.remaining(), options);
+  return take_command(app, app.remaining(), options);
 }
 
 }  // namespace shadowprof::cli

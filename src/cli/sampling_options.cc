@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
 #include <random>
 
 #include "cli/quantity.h"
@@ -29,6 +31,15 @@ Result<uint64_t> parse_sample_size(const std::string& text) {
   SP_ASSIGN(const uint64_t size, parse_count(text));
   if (size < kSmallestSample) return fail("a sample has at least {} instructions", kSmallestSample);
   return size;
+}
+
+Result<double> parse_rate(const std::string& text) {
+  double hertz = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, problem] = std::from_chars(text.data(), end, hertz);
+  if (problem != std::errc() || at != end || !std::isfinite(hertz) || hertz <= 0)
+    return fail("'{}' is no number of samples a second above 0", text);
+  return hertz;
 }
 
 Result<double> parse_overhead(const std::string& text) {
@@ -64,7 +75,10 @@ void SamplingOptions::add_to(CLI::App& app) {
   add(app, "-D,--delay", delay, parse_time, "S", "begin sampling after this time");
   app.add_option("-F,--freq", frequency, "samples a second, at most")
       ->type_name("HZ")
-      ->check(CLI::PositiveNumber);
+      ->check([](const std::string& text) {
+        const auto number = parse_rate(text);
+        return number ? std::string() : number.error().message;
+      });
   app.add_option("--max-shadows", max_shadows, "shadows at one time, on free processors (1)")
       ->type_name("N")
       ->check(CLI::Range(size_t{1}, kMostShadows));

@@ -26,15 +26,18 @@ class Filter {
     return contains(p.function) || contains(p.file) || contains(p.module);
   }
   template <typename Rows, typename Places>
-  void keep(Rows& rows, Places places) const {
+  void keep(Rows& rows, Places places) {
     std::erase_if(rows, [&](const auto& row) { return !places(row); });
+    kept_ += rows.size();
   }
+  size_t kept() const { return kept_; }
 
  private:
   bool contains(const std::string& text) const {
     return lower(text).find(wanted_) != std::string::npos;
   }
   std::string wanted_;
+  size_t kept_ = 0;
 };
 
 void sort_methods(std::vector<HotMethod>& rows, std::string_view sort) {
@@ -53,10 +56,10 @@ void sort_methods(std::vector<HotMethod>& rows, std::string_view sort) {
 
 }  // namespace
 
-void select_rows(profile::Hotlists& lists, std::string_view sort, std::string_view filter) {
+bool select_rows(profile::Hotlists& lists, std::string_view sort, std::string_view filter) {
   sort_methods(lists.methods, sort);
-  if (filter.empty()) return;
-  const Filter f(filter);
+  if (filter.empty()) return true;
+  Filter f(filter);
   f.keep(lists.methods, [&](const auto& r) { return f.fits(r.at); });
   f.keep(lists.call_pairs, [&](const auto& r) { return f.fits(r.site) || f.fits(r.callee); });
   f.keep(lists.contexts, [&](const auto& r) {
@@ -73,6 +76,7 @@ void select_rows(profile::Hotlists& lists, std::string_view sort, std::string_vi
     return f.fits(r.at) || std::any_of(r.targets.begin(), r.targets.end(),
                                        [&](const auto& t) { return f.fits(t.to); });
   });
+  return f.kept() != 0;
 }
 
 }  // namespace shadowprof::report

@@ -11,7 +11,8 @@
 namespace shadowprof::report {
 
 // `sort` orders the methods: self (as they are), total, calls, loops, name. `filter` keeps the rows
-// with a function, file or module that contains it, whatever the case; "" keeps all.
-void select_rows(profile::Hotlists& lists, std::string_view sort, std::string_view filter);
+// with a function, file or module that contains it, whatever the case; "" keeps all. False: none is
+// left of those that were there.
+bool select_rows(profile::Hotlists& lists, std::string_view sort, std::string_view filter);
 
 }  // namespace shadowprof::report

@@ -18,6 +18,7 @@ import os
 import pathlib
 import resource
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -196,6 +197,109 @@ def options_after_the_program_are_its_own(b):
     works(b.call("run", "--mode", "full", "-o", b.profile, "/bin/echo", "--frob", "-o", "x"), 0,
           "--frob -o x\n")
     is_profile(b.profile)
+
+
+def says(outcome, *words):
+    refused(outcome, OWN)
+    for word in words:
+        require(word in outcome.err, f"expected {word!r}", outcome)
+
+
+def help_and_version(b):
+    for words in (["help"], ["--help"], ["-h"]):
+        require("Usage: shadowprof COMMAND" in b.call(*words).out, f"{words} prints no usage")
+    for command in ("run", "attach", "report", "annotate", "check", "export", "syscalls"):
+        works(b.call("help", command), 0, b.call(command, "--help").out)
+    works(b.call("-V"), 0, b.call("--version").out)
+    says(b.call("help", "repotr"), "did you mean report")
+
+
+def slips_get_a_suggestion(b):
+    says(b.call("repotr"), "no command 'repotr'", "did you mean report?")
+    says(b.call("frobnicate"), "no command 'frobnicate'")
+    says(b.call("--mode", "full", "/bin/true"), "without a command")
+    says(b.call("report", "--fliter", "x"), "no option --fliter", "did you mean --filter?")
+    says(b.call("run", "--profle", "edge", "--", "/bin/true"), "did you mean --profile?")
+    says(b.call("run", "--zzzzz", "--", "/bin/true"), "no option --zzzzz")
+    says(b.call("report", "a", "b"), "'b' is one word too many")
+    says(b.call("report", "--format", "github", "x"), "no option --format", "check and export")
+    says(b.call("export", "--format", "github", "x"), "is a format of shadowprof check")
+    says(b.call("check", "--format", "pprof", "x", "y"), "no format 'pprof'", "sarif")
+    says(b.call("report", "--color", "blue"), "no choice 'blue'", "always")
+
+
+def a_program_without_run(b):
+    works(b.call("/bin/sh", "-c", "echo hello; exit 3"), 3, "hello\n")
+    is_profile(b.dir / "shadowprof.json")
+    works(b.call("sh", "-c", "exit 4"), 4)
+    works(b.call("--", "sh", "-c", "exit 5"), 5)
+    refused(b.call("./missing"), NOT_FOUND)
+    refused(b.call("--"), OWN)
+    b.file("repor", "#!/bin/sh\n")
+    says(b.call("repor", env={"PATH": f"{b.dir}:/bin"}), "may be a program or a slip for report")
+
+
+def the_profile_of_this_folder(b):
+    says(b.call("report"), "no profile given, and there is no shadowprof.json here")
+    says(b.call("annotate", "main"), "there is no shadowprof.json here")
+    says(b.call("export", "--format", "folded"), "there is no shadowprof.json here")
+    works(b.call("run", "--mode", "full", "-q", "--", "/bin/true"), 0)
+    works(b.call("report"), 0)
+    works(b.call("export", "--format", "folded"), 0)
+    says(b.call("annotate", "shadowprof.json"), "no function given")
+    says(b.call("annotate"), "no function given")
+    says(b.call("annotate", "no-such-function"), "no function called no-such-function executed")
+    outcome = b.call("report", "--filter", "no-such-name")
+    works(outcome, 0)
+    require("--filter no-such-name: no row" in outcome.err, "an unmatched filter says nothing",
+            outcome)
+    require(b.call("report", "--filter", "ld").err == "", "a filter that fits says something")
+
+
+def attach_to_what_is_no_process(b):
+    says(b.call("attach"), "no process given")
+    own = str(os.getpid())
+    for words in (["1,"], [",1"], ["1,,2"], ["x"], ["12x"], ["0"], ["99999999999"]):
+        says(b.call("attach", *words), "is not a process id")
+    says(b.call("attach", f"{own},{own}"), f"process {own} is given twice")
+    says(b.call("attach", own, own), f"process {own} is given twice")
+    says(b.call("attach", "1"), "process 1", "left alone")
+    for rate in ("0", "-1", "x", "nan", "inf"):
+        says(b.call("attach", f"--freq={rate}", own), "samples a second above 0")
+
+
+def files_that_are_no_profiles(b):
+    says(b.call("report", "/etc/passwd"), "cannot use /etc/passwd: it is not JSON at byte 1",
+         "no profile of shadowprof")
+    for device in ("/dev/zero", "/dev/tty", "/dev/null"):
+        refused(b.call("report", device), OWN)
+    os.mkfifo(b.dir / "pipe")
+    says(b.call("report", "pipe"), "it is empty")
+    marker = b.dir / "started"
+    says(b.run("/usr/bin/touch", marker, output=b.dir / "pipe"), "no program reads from this pipe")
+    require(not marker.exists(), "the program ran although nobody reads its profile")
+    says(b.call("export", "--format", "folded", "-o", "pipe", "x"), "cannot read x")
+
+
+def a_reader_that_stops_reading(b):
+    """A pipe that is full and stays full: SIGTERM ends us, and the program has had its run."""
+    os.mkfifo(b.dir / "pipe")
+    reader = os.open(b.dir / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    for mode in ("full", "shadow"):
+        with subprocess.Popen([b.shadowprof, "run", "--mode", mode, "-o", "pipe", "--", "/bin/ls", "/"],
+                              cwd=b.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ours:
+            require(ours.stdout.read(1) != b"", "the program did not run")
+            # The first one may still be meant for the program.
+            for _ in range(TIMEOUT_S):
+                ours.send_signal(signal.SIGTERM)
+                try:
+                    ours.wait(timeout=1)
+                    break
+                except subprocess.TimeoutExpired:
+                    continue
+            # A profile that fits into the pipe is no reason to stop.
+            require(ours.returncode in (0, OWN), f"status {ours.returncode}: {ours.stderr.read()}")
+    os.close(reader)
 
 
 # --- the program -----------------------------------------------------------------------------------
@@ -641,6 +745,8 @@ def report_without_permission(b):
 
 CASES = [
     no_subcommand, unknown_subcommand, unknown_options, run_without_a_program, bad_values,
+    help_and_version, slips_get_a_suggestion, a_program_without_run, the_profile_of_this_folder,
+    attach_to_what_is_no_process, files_that_are_no_profiles, a_reader_that_stops_reading,
     what_is_not_built_is_named, empty_output_name, options_after_the_program_are_its_own,
     missing_programs, a_file_as_folder, a_directory, no_execute_bit, not_a_program,
     elf_of_another_kind, elf_with_a_missing_loader,

@@ -43,5 +43,12 @@ TEST_CASE("a filter finds functions, files and modules, whatever the case") {
   CHECK(l.edges[0].rank == 1);
 }
 
+TEST_CASE("a filter that nothing fits says so") {
+  auto l = lists();
+  CHECK(report::select_rows(l, "self", ""));
+  CHECK(report::select_rows(l, "self", "main"));
+  CHECK(!report::select_rows(l, "self", "nothing"));
+}
+
 }  // namespace
 }  // namespace shadowprof
