@@ -30,6 +30,7 @@ struct AnnotateCommand {
   std::string function;
   std::string view = "both";
   std::string color = "auto";
+  std::string source_root;
   bool json = false;
   bool all = false;
 };
@@ -38,7 +39,9 @@ Status print_annotation(const AnnotateCommand& command) {
   SP_ASSIGN(const profile::Profile profile, read_given_profile(command.file));
   SP_ASSIGN(const profile::Function* function, report::choose_function(profile, command.function));
   const symbols::ModuleSet modules(profile.modules);
-  report::SourceFiles sources;
+  SP_ASSIGN(report::SourceRules rules,
+            report::source_rules(profile, command.file, command.source_root));
+  report::SourceFiles sources(std::move(rules));
   SP_ASSIGN(const report::Annotation annotation,
             report::annotate(profile, modules, *function, sources));
   if (command.json) return print(report::annotation_json(annotation));
@@ -67,6 +70,9 @@ int annotate_main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--all", command.all, "also long stretches that did not execute");
   app.add_flag("--json", command.json, "print JSON");
+  app.add_option("--source-root", command.source_root,
+                 "show source below DIR, whoever may read it; relative names are below DIR")
+      ->type_name("DIR");
   add_debuginfod_option(app);
   app.add_option("--color", command.color, "always, auto or never")
       ->type_name("WHEN")

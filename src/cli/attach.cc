@@ -119,6 +119,8 @@ template <typename Request>
   request.top = options.top;
   request.collection = options.wanted.collection(options.mode, options.sampling.seed(options.mode));
   options.wanted.record_in(request.options);
+  if (const auto status = kernel::read_status(request.attach_to.front()))
+    request.options["user"] = std::to_string(status->uids[3]);
   options.sampling.apply_to(request);
   options.sampling.record_in(options.mode, request.options);
   run_behind_front([&] {

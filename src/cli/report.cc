@@ -38,6 +38,7 @@ struct ReportOptions {
   std::string sort = "self";
   std::string filter;
   std::string color = "auto";
+  std::string source_root;
 };
 
 // The file's hotlists may be shorter than what is asked for. The tables have every row, but only
@@ -120,6 +121,7 @@ Status print_report(const ReportOptions& options) {
   if (options.html) {
     report::HtmlOptions html;
     html.rows = limit;
+    SP_ASSIGN(html.sources, report::source_rules(profile, options.file, options.source_root));
     return write(report::render_html(profile, modules, html), options.output);
   }
   if (options.json) {
@@ -165,6 +167,9 @@ int report_main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--filter", options.filter, "only rows whose names contain this")
       ->type_name("TEXT");
+  app.add_option("--source-root", options.source_root,
+                 "show source below DIR on a page, whoever may read it")
+      ->type_name("DIR");
   add_debuginfod_option(app);
   app.add_option("--color", options.color, "always, auto or never")
       ->type_name("WHEN")

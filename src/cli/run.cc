@@ -73,6 +73,7 @@ sample::FullModeRequest full_request(const RunOptions& options, std::string path
   request.seed = options.sampling.seed("full");
   request.top = options.top;
   request.options = options.recorded();
+  request.options["user"] = std::to_string(::geteuid());
   return request;
 }
 
@@ -92,6 +93,7 @@ Request sampling_request(const RunOptions& options, std::string path) {
   request.collection = options.collection();
   request.top = options.top;
   request.options = options.recorded();
+  request.options["user"] = std::to_string(::geteuid());
   options.sampling.apply_to(request);
   return request;
 }

@@ -247,6 +247,7 @@ class Annotator {
       fill_before(line);
       result_.lines.push_back(std::move(line));
     }
+    note_refusals();
     sort_files();
     if (result_.lines.empty())
       result_.notes.emplace_back("the file has no debug information for this function");
@@ -258,6 +259,16 @@ class Annotator {
     if (newer)
       result_.notes.emplace_back(
           "source was changed since the run: lines may not be those that ran");
+  }
+
+  void note_refusals() {
+    const std::string* last = nullptr;
+    for (const AnnotatedLine& line : result_.lines) {
+      if (last != nullptr && *last == line.file) continue;
+      last = &line.file;
+      if (const std::string& refusal = sources_.refusal(line.file); !refusal.empty())
+        result_.notes.push_back(refusal);
+    }
   }
 
   // The function's own file first, then those with the most instructions; lines in order.

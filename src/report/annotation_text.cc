@@ -80,7 +80,7 @@ void AnnotationRenderer::summary() {
                        short_count(a_.executed), a_.exact ? "executed" : "profiled",
                        percent(of_all), short_count(f.invocations), short_count(f.loop_iterations)),
            columns_));
-  for (const std::string& note : a_.notes) line(fit("note: " + note, columns_));
+  for (const std::string& note : a_.notes) line(printable("note: " + note));
 }
 
 void AnnotationRenderer::source_lines() {

@@ -117,7 +117,7 @@ class FunctionsOfPage {
 
   HtmlJson annotated() {
     HtmlJson json = HtmlJson::object();
-    SourceFiles sources;
+    SourceFiles sources(options_.sources);
     const double least = kLeastShare * static_cast<double>(profile_.coverage.attributed);
     const size_t many = std::min({options_.annotated, options_.rows, shown_.size()});
     for (size_t i = 0; i < many; i++) {

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "profile/profile.h"
+#include "report/source_access.h"
 #include "symbols/module_set.h"
 
 namespace shadowprof::report {
@@ -19,6 +20,7 @@ namespace shadowprof::report {
 struct HtmlOptions {
   size_t rows = 300;      // of each list
   size_t annotated = 40;  // functions with their source and code
+  SourceRules sources;
 };
 
 // Uses the profile's hotlists as they are.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "report/source_files.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,13 +32,14 @@ const SourceFiles::File& SourceFiles::file(const std::string& path) {
   const auto [entry, added] = files_.try_emplace(path);
   File& file = entry->second;
   if (!added || path.empty()) return file;
-  // A name that is not absolute would mean another file in each working directory.
-  if (path[0] != '/') return file;
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  struct stat info {};
-  if (!fd.valid() || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
-      info.st_size > kMostBytes)
+  auto opened = open_source(path, rules_);
+  if (!opened) {
+    if (opened.error().errno_value == 0) file.refusal = opened.error().message;
     return file;
+  }
+  const UniqueFd fd = std::move(*opened);
+  struct stat info {};
+  if (::fstat(fd.get(), &info) != 0 || info.st_size > kMostBytes) return file;
   std::string text(static_cast<size_t>(info.st_size), '\0');
   size_t have = 0;
   while (have < text.size()) {
