@@ -46,7 +46,7 @@ Run read_run(const Object& o) {
   }
   if (o.has("images"))
     r.images = read_rows<Image>(
-        o, "images", [](const Object& i) -> Image { return {read_command(i), i.number("at_s")}; });
+        o, "images", [](const Object& i) -> Image { return {i.texts("command"), i.number("at_s")}; });
   if (o.has("merged")) r.merged = read_rows<MergedRun>(o, "merged", read_merged_run);
   return r;
 }
