@@ -35,7 +35,7 @@ struct ReportOptions {
   bool html = false;
   std::string output = "-";
   std::optional<size_t> limit;
-  std::string sort = "self";
+  std::string sort;  // empty: as the file has them
   std::string filter;
   std::string color = "auto";
   std::string source_root;
@@ -112,10 +112,12 @@ Status print_report(const ReportOptions& options) {
   SP_ASSIGN(Profile profile, read_given_profile(options.file));
   const size_t limit = options.limit.value_or(options.html ? kPageRows : kTextRows);
   const symbols::ModuleSet modules(profile.modules);
-  const bool choosy = options.sort != "self" || !options.filter.empty();
+  const bool choosy = !options.sort.empty() || !options.filter.empty();
   if (options.html && choosy)
     return fail("--sort and --filter are for text and JSON: the page sorts and searches itself");
   extend_hotlists(profile, choosy ? kMostRows : limit, options.html ? &modules : nullptr);
+  if (options.sort == "time" && !profile.time.is_known())
+    return fail("{} has no processor time: it is of full mode, or the kernel permitted no clock", options.file);
   if (!report::select_rows(profile.hotlists, options.sort, options.filter))
     info("--filter {}: no row of the profile has this in a function, file or module", options.filter);
   if (options.html) {
@@ -143,6 +145,7 @@ Status print_report(const ReportOptions& options) {
   text.columns = report::terminal_columns(STDOUT_FILENO);
   text.limit = limit;
   text.filtered = !options.filter.empty();
+  text.sort = options.sort;
   text.color = report::use_color(options.output == "-" ? options.color : "never", STDOUT_FILENO);
   return write(report::render_text(profile, text), options.output);
 }
@@ -161,10 +164,10 @@ int report_main(int argc, char** argv) {
   app.add_option("--limit", options.limit, "rows of each list (20; on a page 300)")
       ->type_name("N")
       ->check(CLI::Range(size_t{0}, kMostRows));
-  app.add_option("--sort", options.sort, "of functions: self, total, calls, loops or name")
+  app.add_option("--sort", options.sort, "of functions: time, instructions (or self), total, calls, loops or name (default: time where the\n"
+                 "profile has it, else instructions)")
       ->type_name("KEY")
-      ->check(one_of("order", {"self", "total", "calls", "loops", "name"}))
-      ->capture_default_str();
+      ->check(one_of("order", {"time", "instructions", "self", "total", "calls", "loops", "name"}));
   app.add_option("--filter", options.filter, "only rows whose names contain this")
       ->type_name("TEXT");
   app.add_option("--source-root", options.source_root,

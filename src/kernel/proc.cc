@@ -371,7 +371,7 @@ Result<ScheduleTimes> parse_schedstat(std::string_view text) {
   ScheduleTimes times;
   Cursor c(text);
   const bool good = c.number(&times.used) && c.skip(' ') && c.number(&times.waited) &&
-                    c.skip(' ') && text.ends_with('\n');
+                    c.skip(' ') && c.number(&times.runs) && text.ends_with('\n');
   if (!good) return fail("schedstat is malformed: {}", quoted(text));
   return times;
 }

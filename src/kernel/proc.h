@@ -137,6 +137,7 @@ Result<MemoryPages> read_statm(Tid process);
 struct ScheduleTimes {
   uint64_t used = 0;    // on a processor
   uint64_t waited = 0;  // for one
+  uint64_t runs = 0;    // how often it was given one
 };
 
 Result<ScheduleTimes> parse_schedstat(std::string_view text);

@@ -26,6 +26,8 @@ struct Function {
   uint64_t invocations = 0;      // entries by call, tail call, signal or thread start
   uint64_t loop_iterations = 0;  // taken branches within it to an address not above themselves
   uint64_t self_error = 0;       // of `self`: confidence.h
+  uint64_t user_ns = 0;          // time_table.h
+  uint64_t kernel_ns = 0;
 };
 
 using FunctionTable = std::vector<Function>;  // by place

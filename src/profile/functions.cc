@@ -72,6 +72,13 @@ void attribute_functions(Profile& profile, FunctionTable names) {
   cut_overlaps(names);
   const Tables& t = profile.tables;
   for (Function& f : names) f.self = f.inclusive = f.invocations = f.loop_iterations = 0;
+  for (Function& f : names) f.user_ns = f.kernel_ns = 0;
+  for (const TimeRow& row : t.time) {
+    const size_t f = index_of(names, row.at);
+    if (f == names.size()) continue;
+    names[f].user_ns += row.user_ns;
+    names[f].kernel_ns += row.kernel_ns;
+  }
 
   std::vector<size_t> owner(t.blocks.size());
   for (size_t i = 0; i < t.blocks.size(); i++) {
@@ -102,7 +109,7 @@ void attribute_functions(Profile& profile, FunctionTable names) {
   profile.functions = std::move(names);
   attribute_contexts(profile);
   std::erase_if(profile.functions, [](const Function& f) {
-    return f.self == 0 && f.invocations == 0 && f.inclusive == 0;
+    return f.self == 0 && f.invocations == 0 && f.inclusive == 0 && f.user_ns + f.kernel_ns == 0;
   });
 }
 

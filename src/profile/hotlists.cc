@@ -114,6 +114,58 @@ Place place_of(const Profile& profile, const LineLookup& lines, CodeRef at) {
   return place;
 }
 
+namespace {
+
+// The instructions are those of the samples: what they stand for is their share of all.
+RowTime row_time(const Profile& profile, uint64_t user_ns, uint64_t kernel_ns, uint64_t insns) {
+  const ProcessorTime& time = profile.time;
+  RowTime row;
+  if (!time.is_known() || time.seconds() <= 0) return row;
+  row.user_s = 1e-9 * static_cast<double>(user_ns);
+  row.kernel_s = 1e-9 * static_cast<double>(kernel_ns);
+  row.share = row.user_s / time.seconds();
+  row.error = time.error_of(row.share);
+  const double executed = share_of(insns, profile.coverage.attributed) *
+                          static_cast<double>(profile.coverage.instructions_total);
+  if (executed > 0) row.cycles_per_insn = row.user_s * time.cycles_per_s / executed;
+  return row;
+}
+
+// The first of one order, and behind them those of the other order that are not among them.
+std::vector<size_t> first_of_both(std::vector<size_t> first, const std::vector<size_t>& others) {
+  const size_t own = first.size();
+  for (const size_t i : others) {
+    const auto end = first.begin() + static_cast<ptrdiff_t>(own);
+    if (std::find(first.begin(), end, i) == end) first.push_back(i);
+  }
+  return first;
+}
+
+std::vector<size_t> hottest_functions(const Profile& profile, size_t limit) {
+  const auto instructions = [](const Function& f) { return std::tuple(f.self, f.inclusive); };
+  const auto time = [](const Function& f) { return std::tuple(f.user_ns + f.kernel_ns, f.self); };
+  std::vector<size_t> order = hottest(profile.functions, limit, instructions);
+  if (!profile.time.is_known()) return order;
+  order = first_of_both(hottest(profile.functions, limit, time), order);
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) {
+    return time(profile.functions[b]) < time(profile.functions[a]);
+  });
+  return order;
+}
+
+std::vector<size_t> hottest_paths(const Profile& profile, const std::vector<uint64_t>& ns,
+                                  size_t limit) {
+  const PathTable& paths = profile.tables.paths;
+  const auto instructions = [](const PathRow& p) { return std::tuple(p.count * p.insns, p.count); };
+  std::vector<size_t> order = hottest(paths, limit, instructions);
+  if (ns.empty()) return order;
+  order = first_of_both(hottest(ns, limit, [](uint64_t n) { return n; }), order);
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return ns[b] < ns[a]; });
+  return order;
+}
+
+}  // namespace
+
 Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup& lines) {
   Hotlists lists;
   const Tables& t = profile.tables;
@@ -124,13 +176,13 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
   };
   const auto place = [&](CodeRef at) { return place_of(profile, lines, at); };
 
-  for (size_t i : hottest(profile.functions, limit,
-                          [](const Function& f) { return std::tuple(f.self, f.inclusive); })) {
+  for (size_t i : hottest_functions(profile, limit)) {
     const Function& f = profile.functions[i];
     const uint64_t all = profile.coverage.attributed;
     lists.methods.push_back({static_cast<uint32_t>(lists.methods.size() + 1), place(f.at), f.self,
                              f.inclusive, share_of(f.self, all), share_of(f.inclusive, all),
-                             f.invocations, f.loop_iterations, margin(f.self_error, all)});
+                             f.invocations, f.loop_iterations, margin(f.self_error, all),
+                             row_time(profile, f.user_ns, f.kernel_ns, f.self)});
   }
   uint64_t all_calls = 0;
   for (const CallPair& c : t.calls) all_calls += c.count;
@@ -149,8 +201,9 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
                            place(e.to), e.kind, e.count, share_of(e.count, all_edges),
                            margin(e.error, all_edges)});
   }
-  const auto instructions = [](const PathRow& p) { return std::tuple(p.count * p.insns, p.count); };
-  for (size_t i : hottest(t.paths, limit, instructions)) {
+  const std::vector<uint64_t> path_ns = profile.time.is_known() ? time_of_paths(profile)
+                                                                : std::vector<uint64_t>();
+  for (size_t i : hottest_paths(profile, path_ns, limit)) {
     const PathRow& p = t.paths[i];
     HotPath path{static_cast<uint32_t>(lists.paths.size() + 1),
                  p.count,
@@ -159,7 +212,8 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
                  share_of(p.count * p.insns, profile.coverage.attributed),
                  {},
                  {},
-                 margin(p.error * p.insns, profile.coverage.attributed)};
+                 margin(p.error * p.insns, profile.coverage.attributed),
+                 path_ns.empty() ? RowTime() : row_time(profile, path_ns[i], 0, p.count * p.insns)};
     if (p.from_count != 0) path.from = place(p.from);
     for (const CodeRef block : p.blocks) path.blocks.push_back(place(block));
     lists.paths.push_back(std::move(path));

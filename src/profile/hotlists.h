@@ -39,6 +39,15 @@ struct Place {
 // known.
 using Margin = std::optional<double>;
 
+// Processor time of a row, where it was measured.
+struct RowTime {
+  double user_s = 0;
+  double kernel_s = 0;        // that the kernel worked for it
+  double share = 0;           // user_s of all processor time
+  double error = 0;           // half-width of the share's 95 % interval
+  double cycles_per_insn = 0; // of user time; 0: not known
+};
+
 struct HotEdge {
   uint32_t rank = 0;  // from 1
   Place from;
@@ -59,6 +68,7 @@ struct HotMethod {
   uint64_t invocations = 0;
   uint64_t loop_iterations = 0;
   Margin self_share_error = {};
+  RowTime time = {};
 };
 
 struct HotCallPair {
@@ -144,6 +154,7 @@ struct HotPath {
   std::optional<Place> from;  // call site of the frame in which it begins, as most often seen
   std::vector<Place> blocks;
   Margin share_error = {};
+  RowTime time = {};
 };
 
 struct HotLoad {
@@ -191,11 +202,13 @@ struct HotCacheLine {
 };
 
 struct Hotlists {
-  std::vector<HotMethod> methods;       // by self instructions
+  // By processor time, where it was measured; else by self instructions. Has the `limit` first of
+  // both orders.
+  std::vector<HotMethod> methods;
   std::vector<HotCallPair> call_pairs;  // by count
   std::vector<HotContext> contexts;     // by instructions
   std::vector<HotEdge> edges;           // by count
-  std::vector<HotPath> paths;           // by instructions
+  std::vector<HotPath> paths;           // as methods
   std::vector<HotLoad> load_latency;    // by cycles lost
   // Slower classes first, each by count.
   std::vector<HotLatencyPage> latency_pages;

@@ -140,6 +140,24 @@ Module read_module(const Object& o) {
           o.count("device")};
 }
 
+ProcessorTime read_time(const Object& o) {
+  ProcessorTime t;
+  t.source = o.text("source");
+  t.sees_kernel = o.boolean("sees_kernel");
+  t.user_s = o.number("user_s");
+  t.kernel_s = o.number("kernel_s");
+  t.waiting_s = o.number("waiting_s");
+  t.ticks = o.count("ticks");
+  t.lost = o.count("lost");
+  t.cycles_per_s = o.number("cycles_per_s");
+  return t;
+}
+
+ThreadRow read_thread(const Object& o) {
+  return {static_cast<int64_t>(o.small("tid")), static_cast<int64_t>(o.small("process")),
+          o.text("name"), o.count("user_ns"), o.count("kernel_ns"), o.count("ticks")};
+}
+
 Function read_function(const Object& o) {
   Function f;
   f.at = {o.small("module"), o.count("offset")};
@@ -153,6 +171,8 @@ Function read_function(const Object& o) {
   f.invocations = o.count("invocations");
   f.loop_iterations = o.count("loop_iterations");
   if (o.has("self_error")) f.self_error = o.count("self_error");
+  if (o.has("user_ns")) f.user_ns = o.count("user_ns");
+  if (o.has("kernel_ns")) f.kernel_ns = o.count("kernel_ns");
   return f;
 }
 
@@ -164,6 +184,12 @@ Place read_place(const Object& o) {
 Margin read_margin(const Object& o, const char* name) {
   if (!o.has(name)) return std::nullopt;
   return o.number(name);
+}
+
+RowTime read_row_time(const Object& o) {
+  if (!o.has("time_s")) return {};
+  return {o.number("time_s"), o.number("kernel_s"), o.number("time_share"), o.number("time_error"),
+          o.has("cycles_per_instruction") ? o.number("cycles_per_instruction") : 0};
 }
 
 HotFigures read_hot_figures(const Object& r) {
@@ -272,7 +298,8 @@ void read_value_hotlists(const Object& o, Hotlists& h) {
                 r.number("share"),
                 {},
                 read_rows<Place>(r, "blocks", read_place),
-                read_margin(r, "share_error")};
+                read_margin(r, "share_error"),
+                read_row_time(r)};
       if (r.has("from")) p.from = read_place(r.object("from"));
       return p;
     });
@@ -298,7 +325,8 @@ Hotlists read_hotlists(const Object& o) {
             r.number("inclusive_share"),
             r.count("invocations"),
             r.count("loop_iterations"),
-            read_margin(r, "self_share_error")};
+            read_margin(r, "self_share_error"),
+            read_row_time(r)};
   });
   h.call_pairs = read_rows<HotCallPair>(o, "call_pairs", [](const Object& r) -> HotCallPair {
     return {r.small("rank"),
@@ -347,6 +375,8 @@ Profile read_document(const Json& json) {
   p.syscalls = read_syscalls(o.object("syscalls"));
   p.modules = read_rows<Module>(o, "modules", read_module);
   p.functions = read_rows<Function>(o, "functions", read_function);
+  if (o.has("time")) p.time = read_time(o.object("time"));
+  if (o.has("threads")) p.threads = read_rows<ThreadRow>(o, "threads", read_thread);
   p.hotlists = read_hotlists(o.object("hotlists"));
   p.tables = read_tables(o.object("tables"));
   const Object confidence = o.object("confidence");

@@ -210,6 +210,19 @@ void read_edges(const Object& o, EdgeTable& edges) {
 
 }  // namespace
 
+namespace {
+
+void read_time(const Object& o, TimeTable& rows) {
+  if (!o.has("time")) return;
+  const Object table = o.object("time");
+  const Columns c(table, {"module", "offset", "thread", "user_ns", "kernel_ns"});
+  rows.reserve(c.rows());
+  for (size_t i = 0; i < c.rows(); i++)
+    rows.push_back({c.place(0, i), c.small(2, i), c.count(3, i), c.count(4, i)});
+}
+
+}  // namespace
+
 Tables read_tables(const Object& o) {
   Tables t;
   const Object block_table = o.object("blocks");
@@ -242,6 +255,7 @@ Tables read_tables(const Object& o) {
   read_latency_tables(o, t);
   read_memory_tables(o, t);
   read_value_tables(o, t);
+  read_time(o, t.time);
   return t;
 }
 

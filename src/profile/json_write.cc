@@ -36,7 +36,20 @@ Json function_json(const Function& f) {
   j["inclusive_instructions"] = f.inclusive;
   j["invocations"] = f.invocations;
   j["loop_iterations"] = f.loop_iterations;
+  if (f.user_ns != 0) j["user_ns"] = f.user_ns;
+  if (f.kernel_ns != 0) j["kernel_ns"] = f.kernel_ns;
   return j;
+}
+
+Json time_json(const ProcessorTime& t) {
+  return {{"source", t.source},       {"sees_kernel", t.sees_kernel}, {"user_s", t.user_s},
+          {"kernel_s", t.kernel_s},   {"waiting_s", t.waiting_s},     {"ticks", t.ticks},
+          {"lost", t.lost},           {"cycles_per_s", t.cycles_per_s}};
+}
+
+Json thread_json(const ThreadRow& t) {
+  return {{"tid", t.tid},         {"process", t.process},     {"name", t.name},
+          {"user_ns", t.user_ns}, {"kernel_ns", t.kernel_ns}, {"ticks", t.ticks}};
 }
 
 Json merged_json(const MergedRun& m) {
@@ -153,6 +166,10 @@ void write_document(json::TextSink& out, const Profile& p) {
   w.value("syscalls", syscalls_json(p.syscalls));
   w.rows("modules", p.modules, module_json);
   w.rows("functions", p.functions, function_json);
+  if (p.time.is_known()) {
+    w.value("time", time_json(p.time));
+    w.rows("threads", p.threads, thread_json);
+  }
   json::write_hotlists(w, "hotlists", p.hotlists);
   json::write_tables(w, p.tables, p.confidence.groups != 0);
   const Evidence evidence = evidence_of(p);

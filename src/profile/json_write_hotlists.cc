@@ -23,6 +23,15 @@ void add_margin(Json& j, const char* name, const Margin& margin) {
   if (margin) j[name] = *margin;
 }
 
+void add_time(Json& j, const RowTime& t) {
+  if (t.user_s + t.kernel_s == 0 && t.error == 0) return;
+  j["time_s"] = t.user_s;
+  j["time_share"] = t.share;
+  j["time_error"] = t.error;
+  j["kernel_s"] = t.kernel_s;
+  if (t.cycles_per_insn > 0) j["cycles_per_instruction"] = t.cycles_per_insn;
+}
+
 Json row_json(const HotMethod& m) {
   Json j = {{"rank", m.rank}};
   j.update(place_json(m.at));
@@ -33,6 +42,7 @@ Json row_json(const HotMethod& m) {
   j["inclusive_share"] = m.inclusive_share;
   j["invocations"] = m.invocations;
   j["loop_iterations"] = m.loop_iterations;
+  add_time(j, m.time);
   return j;
 }
 
@@ -155,6 +165,7 @@ Json row_json(const HotPath& p) {
   if (p.from) j["from"] = place_json(*p.from);
   Json& blocks = j["blocks"] = Json::array();
   for (const Place& block : p.blocks) blocks.push_back(place_json(block));
+  add_time(j, p.time);
   return j;
 }
 

@@ -195,6 +195,21 @@ void write_contexts(Writer& w, const ContextTable& contexts, bool errors) {
 
 }  // namespace
 
+namespace {
+
+void write_time(Writer& w, const TimeTable& rows) {
+  if (rows.empty()) return;
+  w.open("time");
+  w.column("module", rows, [](const TimeRow& r) { return r.at.module; });
+  w.column("offset", rows, [](const TimeRow& r) { return r.at.offset; });
+  w.column("thread", rows, [](const TimeRow& r) { return r.thread; });
+  w.column("user_ns", rows, [](const TimeRow& r) { return r.user_ns; });
+  w.column("kernel_ns", rows, [](const TimeRow& r) { return r.kernel_ns; });
+  w.close();
+}
+
+}  // namespace
+
 void write_tables(Writer& w, const Tables& t, bool errors) {
   w.open("tables");
   w.open("blocks");
@@ -242,6 +257,7 @@ void write_tables(Writer& w, const Tables& t, bool errors) {
   write_latency_tables(w, t);
   write_memory_tables(w, t);
   write_value_tables(w, t);
+  write_time(w, t.time);
   w.close();
 }
 

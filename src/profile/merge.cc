@@ -75,6 +75,23 @@ void multiply(LatencyRow& load, uint64_t weight) {
   for (auto& [bucket, count] : load.histogram) count *= weight;
 }
 
+void multiply(Overhead& o, uint64_t weight) {
+  for (double* s : {&o.engine_cpu_s, &o.collector_cpu_s, &o.program_cpu_s, &o.translation_s})
+    *s *= static_cast<double>(weight);
+  o.translated_blocks *= weight;
+  o.forks *= weight;
+  o.extra_faults *= weight;
+  o.pause_s.total *= static_cast<double>(weight);
+  multiply(o.stops, weight);
+  multiply(o.sampling, weight);
+  o.timeline.clear();
+}
+
+void multiply(ProcessorTime& time, uint64_t weight) {
+  for (double* s : {&time.user_s, &time.kernel_s, &time.waiting_s}) *s *= static_cast<double>(weight);
+  for (uint64_t* n : {&time.ticks, &time.lost}) *n *= weight;
+}
+
 void multiply(Profile& p, uint64_t weight) {
   if (weight == 1) return;
   for (Function& f : p.functions) f.self_error *= weight;
@@ -112,6 +129,11 @@ void multiply(Profile& p, uint64_t weight) {
     row.loads *= weight;
     row.stores *= weight;
   }
+  multiply(p.time, weight);
+  for (ThreadRow& row : p.threads)
+    for (uint64_t* n : {&row.user_ns, &row.kernel_ns, &row.ticks}) *n *= weight;
+  for (TimeRow& row : t.time)
+    for (uint64_t* n : {&row.user_ns, &row.kernel_ns}) *n *= weight;
   AccessCounts& accesses = p.coverage.accesses;
   for (uint64_t* count :
        {&accesses.accesses, &accesses.pruned, &accesses.error_bound, &accesses.unknown})
@@ -124,19 +146,10 @@ void multiply(Profile& p, uint64_t weight) {
   multiply(c.ended, weight);
   multiply(c.dropped, weight);
   multiply(c.events, weight);
-  Overhead& o = p.overhead;
-  for (double* s : {&o.engine_cpu_s, &o.collector_cpu_s, &o.program_cpu_s, &o.translation_s})
-    *s *= static_cast<double>(weight);
-  o.translated_blocks *= weight;
-  o.forks *= weight;
-  o.extra_faults *= weight;
-  o.pause_s.total *= static_cast<double>(weight);
-  multiply(o.stops, weight);
+  multiply(p.overhead, weight);
   if (c.verified)
     for (uint64_t* count : {&c.verified->samples, &c.verified->instructions, &c.verified->diverged})
       *count *= weight;
-  multiply(o.sampling, weight);
-  if (weight != 1) o.timeline.clear();
   multiply(p.syscalls.by_class, weight);
   for (auto& [name, s] : p.syscalls.by_name) {
     s.count *= weight;
@@ -353,6 +366,8 @@ Status Merger::add(Profile profile, const std::string& file, uint64_t weight) {
   take_functions(profile, module_in_sum);
   add_tables(sum_, profile, module_in_sum);
   add_verified(sum_.coverage.verified, profile.coverage.verified);
+  add_processor_time(sum_.time, profile.time);
+  join_threads_by_name(sum_);
   keep_within(limits_, sum_);
   add_overhead(sum_.overhead, profile.overhead);
   add_syscalls(sum_.syscalls, profile.syscalls);

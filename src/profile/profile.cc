@@ -116,6 +116,7 @@ void normalise(Tables& t) {
         a.loads += b.loads;
         a.stores += b.stores;
       });
+  normalise_time(t.time);
   add_up(
       t.paths, [](const PathRow& p) -> const std::vector<CodeRef>& { return p.blocks; },
       [](PathRow& a, const PathRow& b) { add_paths(a, b); });
@@ -166,6 +167,12 @@ void add_tables(Profile& into, Profile& from, const std::vector<uint32_t>& modul
   append_rows(to.paths, std::move(new_rows.paths), [&](PathRow& path) {
     if (path.from_count != 0) move(path.from);
     for (CodeRef& block : path.blocks) move(block);
+  });
+  const auto threads = static_cast<uint32_t>(into.threads.size());
+  append_rows(into.threads, std::move(from.threads), [](auto&) {});
+  append_rows(to.time, std::move(new_rows.time), [&](TimeRow& r) {
+    move(r.at);
+    r.thread += threads;
   });
   normalise(to);
   append_rows(into.groups, std::move(from.groups), [&](SampleGroup& group) {
@@ -227,6 +234,12 @@ Status check_indices(const Profile& p) {
       return name_row("paths", i);
   for (size_t i = 0; i < t.paths.size(); i++)
     if (t.paths[i].blocks.empty()) return fail("row {} of the table of paths has no blocks", i);
+  for (size_t i = 0; i < t.time.size(); i++) {
+    if (bad(t.time[i].at)) return name_row("processor time", i);
+    if (t.time[i].thread >= p.threads.size())
+      return fail("row {} of the table of processor time names a thread that is not there ({} threads)",
+                  i, p.threads.size());
+  }
   for (size_t i = 0; i < p.functions.size(); i++)
     if (bad(p.functions[i].at)) return name_row("functions", i);
   return {};

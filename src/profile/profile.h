@@ -31,6 +31,7 @@
 #include "profile/module_table.h"
 #include "profile/path_table.h"
 #include "profile/sample_groups.h"
+#include "profile/time_table.h"
 #include "profile/timeline.h"
 #include "profile/value_table.h"
 
@@ -173,6 +174,7 @@ struct Tables {
   LatencyPageTable latency_pages;
   LatencyValueTable latency_values;
   CacheLineTable cache_lines;
+  TimeTable time;
 };
 
 struct Profile {
@@ -183,6 +185,8 @@ struct Profile {
   Syscalls syscalls;
   ModuleTable modules;
   FunctionTable functions;
+  ProcessorTime time;
+  ThreadTable threads;  // those that the clock has seen
   Hotlists hotlists;
   Tables tables;
   Confidence confidence;

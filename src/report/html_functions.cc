@@ -53,6 +53,8 @@ class FunctionsOfPage {
           [&](size_t a, size_t b) { return std::pair(weight(b), a) < std::pair(weight(a), b); });
       for (size_t i = 0; i < limit; i++) index_of(order[i]);
     };
+    if (profile_.time.is_known())
+      take([&](size_t i) { return profile_.functions[i].user_ns + profile_.functions[i].kernel_ns; });
     take([&](size_t i) { return profile_.functions[i].self; });
     take([&](size_t i) { return profile_.functions[i].inclusive; });
     own_list_ = shown_.size();
@@ -78,7 +80,9 @@ class FunctionsOfPage {
             f.inclusive,
             f.invocations,
             f.loop_iterations,
-            page_text(f.name)};
+            page_text(f.name),
+            1e-9 * static_cast<double>(f.user_ns),
+            1e-9 * static_cast<double>(f.kernel_ns)};
   }
 
   // Call pairs by function instead of by site; of those that the page has.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "report/html_report.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "profile/evidence.h"
@@ -114,6 +115,12 @@ HtmlJson page_summary(const Profile& p) {
                  {"options", std::move(options)},          {"cpu", page_text(p.run.host.cpu)},
                  {"kernel", page_text(p.run.host.kernel)}, {"cores", p.run.host.cores}};
   if (const auto& latency = p.run.host.latency) json["run"]["typical_cycles"] = latency->typical;
+  json["time"] = nullptr;
+  if (p.time.is_known())
+    json["time"] = {{"total_s", std::max(1e-9, p.time.seconds())},
+                    {"kernel_s", p.time.kernel_s},
+                    {"waiting_s", p.time.waiting_s},
+                    {"ticks", p.time.ticks}};
   json["coverage"] = {{"samples", c.samples},
                       {"profiled", c.instructions_profiled},
                       {"total", c.instructions_total},

@@ -45,6 +45,7 @@ void sort_methods(std::vector<HotMethod>& rows, std::string_view sort) {
     std::stable_sort(rows.begin(), rows.end(),
                      [&](const HotMethod& a, const HotMethod& b) { return key(a) > key(b); });
   };
+  if (sort == "self" || sort == "instructions") by([](const HotMethod& m) { return m.self; });
   if (sort == "total") by([](const HotMethod& m) { return m.inclusive; });
   if (sort == "calls") by([](const HotMethod& m) { return m.invocations; });
   if (sort == "loops") by([](const HotMethod& m) { return m.loop_iterations; });

@@ -89,7 +89,9 @@ class Renderer {
   void warn();
   void summary();
   void sampling();
+  void processor_time();
   void methods();
+  void methods_by_time();
   void call_pairs();
   void contexts();
   void edges();
@@ -169,6 +171,7 @@ void Renderer::summary() {
                        ? "none dropped"
                        : fmt::format("{} dropped", c.dropped_instructions())));
   if (run.mode != "full" && c.samples != 0) sampling();
+  processor_time();
   line(fmt::format("{} functions, {} blocks, {} edges, {} call pairs", profile_.functions.size(),
                    profile_.tables.blocks.size(), profile_.tables.edges.size(),
                    profile_.tables.calls.size()));
@@ -206,7 +209,54 @@ void Renderer::sampling() {
   line(fit(text, columns_));
 }
 
+// Where all of it was, before it is said which function had how much.
+void Renderer::processor_time() {
+  const profile::ProcessorTime& time = profile_.time;
+  if (!time.is_known()) return;
+  line(fit(fmt::format("{:.2f} s of processor time (the kernel's: {:.2f}), {:.2f} s of waiting; {} "
+                       "ticks of the clock{}",
+                       time.seconds(), time.kernel_s, time.waiting_s, time.ticks,
+                       time.lost == 0 ? "" : fmt::format(", {} lost", time.lost)),
+           columns_));
+}
+
+// Time first: instructions say how often, time says how long. A row is worth its line if it is certain
+// by either.
+void Renderer::methods_by_time() {
+  const auto& all = profile_.hotlists.methods;
+  std::vector<const profile::HotMethod*> rows;
+  for (const profile::HotMethod& m : all) {
+    const bool by_time = profile::is_certain(m.time.share, m.time.error);
+    if (by_time || !margins_ || profile::is_certain(m.self_share, m.self_share_error))
+      rows.push_back(&m);
+  }
+  const size_t shown = std::min(options_.limit, rows.size());
+  heading(options_.sort.empty() || options_.sort == "time"
+              ? "Hot functions (by processor time of their own)"
+              : fmt::format("Hot functions (by {})", options_.sort));
+  line("   time ±     kernel   instr  cyc/in    calls  function");
+  const size_t room = columns_ - 51;
+  const bool wide = columns_ >= 110;
+  const size_t name_columns = wide ? room - 48 : room;
+  const double all_s = profile_.time.seconds();
+  for (size_t i = 0; i < shown; i++) {
+    const profile::HotMethod& m = *rows[i];
+    const double kernel = all_s > 0 ? m.time.kernel_s / all_s : 0;
+    const std::string cycles =
+        m.time.cycles_per_insn > 0 ? fmt::format("{:.1f}", m.time.cycles_per_insn) : "-";
+    const std::string figures = fmt::format(
+        "{:>7} {:<5} {:>7} {:>7} {:>7} {:>8}", percent(m.time.share),
+        fmt::format("{:.1f}", 100 * m.time.error), kernel > 0 ? percent(kernel) : "-",
+        percent(m.self_share), cycles, short_count(m.invocations));
+    std::string name = left(function_or_address(m.at), name_columns);
+    if (wide) name += "  " + left(source(m.at), 24) + " " + fit(module_name(m.at), 20);
+    line(colored(m.time.share + kernel, figures) + "  " + name);
+  }
+  more(shown, all.size(), profile_.functions.size(), all.size() - rows.size());
+}
+
 void Renderer::methods() {
+  if (profile_.time.is_known()) return methods_by_time();
   const auto& all = profile_.hotlists.methods;
   const auto rows = certain(all, &profile::HotMethod::self_share, &profile::HotMethod::self_share_error);
   const size_t shown = std::min(options_.limit, rows.size());

@@ -17,6 +17,7 @@ struct TextOptions {
   size_t limit = 20;  // rows of each list
   bool color = false;
   bool filtered = false;  // the lists are a selection: what is left out is not "more"
+  std::string sort;       // of the functions, as given to select_rows()
   bool summary = true;    // what was profiled, coverage, cost; before the lists
 };
 

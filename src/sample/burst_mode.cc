@@ -3,6 +3,7 @@
 
 #include <ctime>
 
+#include "base/log.h"
 #include "collect/pipeline.h"
 #include "sample/burst_emulator.h"
 #include "sample/burst_run.h"
@@ -131,11 +132,13 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   pipeline.finish(profile);
   run.engine().finish(profile);
   fill_syscalls(run.engine().totals().by_number, {}, profile.syscalls);
+  run.finish_time(profile);
+  if (!run.why_no_time().empty()) detail("no processor time: {}", run.why_no_time());
+  fill_sampled(describe(run, request.governor.max_overhead, profile.coverage.instructions_profiled),
+               pipeline, profile);
   name_functions(profile, table, request.top, started,
                  tracing ? Inclusive::measured : Inclusive::estimate,
                  generated);
-  fill_sampled(describe(run, request.governor.max_overhead, profile.coverage.instructions_profiled),
-               pipeline, profile);
   fill_stops(run, profile.overhead);
   run.watch().fill(profile);
   if (const Status sound = profile::check_consistency(profile); !sound)

@@ -43,7 +43,9 @@ constexpr double kPatience = 1.0;
 BurstRun::BurstRun(shadow::Program program, std::unique_ptr<BurstEngine> engine,
                    collect::SampleWeights& weights, BurstRunOptions options,
                    const GovernorOptions& governor)
-    : program_(std::move(program)),
+    : time_(governor.max_overhead, options.seed),
+      first_pid_(program.pid()),
+      program_(std::move(program)),
       engine_(std::move(engine)),
       weights_(weights),
       options_(options),
@@ -51,6 +53,7 @@ BurstRun::BurstRun(shadow::Program program, std::unique_ptr<BurstEngine> engine,
       random_(options.seed),
       looks_(kLookShare * governor.max_overhead, governor.delay, options.seed) {
   cpu_before_ = program_.is_ours() ? 0 : program_cpu_now();
+  time_.begin(first_pid_, elapsed());
 }
 
 BurstRun::~BurstRun() = default;
@@ -75,6 +78,7 @@ void BurstRun::run() {
     }
     if (!program_.alive()) break;
     const double now = elapsed();
+    time_.look(now);
     if (leaves_ || watch_.must_stop() || (options_.duration > 0 && now >= options_.duration)) break;
     if (!is_refused_ && now >= governor_.next_sample()) {
       burst();
@@ -87,6 +91,7 @@ void BurstRun::run() {
     double next = now + kLongestWait;
     if (!is_refused_) next = std::min(next, governor_.next_sample());
     if (!is_refused_ && options_.prefill) next = std::min(next, looks_.next());
+    next = std::min(next, std::max(now, time_.next()));
     if (options_.duration > 0) next = std::min(next, options_.duration);
     watch_.wait_until(next, program_);
   }

@@ -20,6 +20,7 @@
 #include "sample/governor.h"
 #include "sample/look_schedule.h"
 #include "sample/run_watch.h"
+#include "sample/time_watch.h"
 
 namespace shadowprof::sample {
 
@@ -68,6 +69,11 @@ class BurstRun {
   double sampling_s() const { return sampling_s_ > 0 ? sampling_s_ : elapsed(); }
   // Of the program while it was sampled.
   double program_cpu_s() const { return cpu_s_; }
+  // Times of the profile.
+  void finish_time(profile::Profile& profile) {
+    time_.finish(first_pid_, sampling_s(), program_cpu_s(), profile);
+  }
+  const std::string& why_no_time() const { return time_.why_not(); }
 
  private:
   bool handle_report();
@@ -88,6 +94,8 @@ class BurstRun {
   void refuse(const Error& why);
 
   RunWatch watch_;
+  TimeWatch time_;
+  Tid first_pid_;
   shadow::Program program_;
   std::unique_ptr<BurstEngine> engine_;
   collect::SampleWeights& weights_;

@@ -100,11 +100,13 @@ profile::Function describe(const ModuleSymbols& symbols, uint32_t module, size_t
   return f;
 }
 
-// Places of contexts, by module.
+// Places of contexts and of processor time, by module: code that no sample has executed.
 std::vector<std::vector<uint64_t>> callers_of(const profile::Profile& profile) {
   std::vector<std::vector<uint64_t>> places(profile.modules.size());
   for (const profile::ContextRow& row : profile.tables.contexts)
     if (row.kind == profile::ContextKind::code) places[row.at.module].push_back(row.at.offset);
+  for (const profile::TimeRow& row : profile.tables.time)
+    places[row.at.module].push_back(row.at.offset);
   return places;
 }
 

@@ -196,8 +196,10 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
     profile.coverage.verified = {{counts.samples, counts.instructions, counts.diverged}};
   }
   fill_syscalls(sampled.counts().by_number, sampled.counts().ended_by_number, profile.syscalls);
-  name_functions(profile, table, request.top, started, Inclusive::measured, generated);
+  sampled.finish_time(profile);
+  if (!sampled.why_no_time().empty()) detail("no processor time: {}", sampled.why_no_time());
   fill_sampled(describe(sampled, request), pipeline, profile);
+  name_functions(profile, table, request.top, started, Inclusive::measured, generated);
   fill_stops(sampled, profile.overhead);
   sampled.watch().fill(profile);
   if (options.directory) directory.store(table, profile);

@@ -41,7 +41,8 @@ constexpr unsigned kReportsInARow = 1000;
 ShadowRun::ShadowRun(trace::BlockTable& table, inject::TraceSink& sink,
                      collect::SampleWeights& weights, std::vector<shadow::Program> programs,
                      ShadowRunOptions options, const GovernorOptions& governor, const shadow::FaultPrice& price)
-    : table_(table),
+    : time_(governor.max_overhead, governor.seed),
+      table_(table),
       sink_(sink),
       weights_(weights),
       options_(options),
@@ -59,6 +60,8 @@ ShadowRun::ShadowRun(trace::BlockTable& table, inject::TraceSink& sink,
         std::make_shared<SampledProcess>(std::move(program), SampledProcess::Space(), 0.0));
   }
   first_ = programs_.front();
+  first_pid_ = first().pid();
+  for (const ProgramRef& program : programs_) time_.begin(program->program().pid(), elapsed());
 }
 
 ShadowRun::~ShadowRun() = default;
@@ -77,6 +80,7 @@ void ShadowRun::run() {
     if (!options_.follow_exec) leave_executed();
     if (programs_.empty()) break;
     const double now = elapsed();
+    time_.look(now);
     if (watch_.must_stop() || (options_.duration > 0 && now >= options_.duration)) break;
     if (now >= settles_at_) settle_accounts();
     if (now >= looks_at_neighbours_ && all_rest()) look_at_neighbours();
@@ -103,7 +107,7 @@ void ShadowRun::run() {
 }
 
 double ShadowRun::next_event() const {
-  double next = elapsed() + kLongestWait;
+  double next = std::min(elapsed() + kLongestWait, std::max(elapsed(), time_.next()));
   if (has_room()) next = std::min(next, governor_.next_sample());
   if (may_fill_gaps()) next = std::min(next, governor_.next_filler());
   if (options_.duration > 0) next = std::min(next, options_.duration);
@@ -206,6 +210,7 @@ void ShadowRun::handle_stranger(const WaitOutcome& outcome) {
     }
     programs_.push_back(std::make_shared<SampledProcess>(shadow::Program::born(outcome.tid),
                                                          std::move(space), elapsed()));
+    time_.begin(outcome.tid, elapsed());
   }
   (void)tracee.cont_if_alive();
 }

@@ -27,6 +27,7 @@
 #include "sample/run_watch.h"
 #include "sample/sampled_process.h"
 #include "sample/shared_core.h"
+#include "sample/time_watch.h"
 #include "sample/verifier.h"
 #include "shadow/execution.h"
 
@@ -118,6 +119,11 @@ class ShadowRun {
   const RunWatch& watch() const { return watch_; }
   // Null: nothing was verified.
   const Verifier* verifier() const { return verifier_.get(); }
+  // Times of the profile.
+  void finish_time(profile::Profile& profile) {
+    time_.finish(first_pid_, sampling_s(), program_cpu_s(), profile);
+  }
+  const std::string& why_no_time() const { return time_.why_not(); }
   // Of the programs while they were sampled.
   double program_cpu_s() const;
   // How long samples were taken: up to the programs' end, or until sampling was over.
@@ -221,6 +227,8 @@ class ShadowRun {
   void finish_log(const Sample& sample, const shadow::Ending& ending);
 
   RunWatch watch_;
+  TimeWatch time_;
+  Tid first_pid_;
   trace::BlockTable& table_;
   inject::TraceSink& sink_;
   collect::SampleWeights& weights_;

@@ -360,6 +360,7 @@ TEST_CASE("times on a processor are read, and rubbish is not") {
   REQUIRE(times);
   CHECK(times->used == 123456789);
   CHECK(times->waited == 42);
+  CHECK(times->runs == 7);
   for (const char* bad : {"", "\n", "1 2\n", "1 2 3", "x 2 3\n", "1 -2 3\n"})
     CHECK_MESSAGE(!parse_schedstat(bad), bad);
 }

@@ -28,11 +28,12 @@ ROOMS = {
     "shadow": ["kernel", "machine", "ptrace", "emu", "inject", "trace"],
     "plan": [],
     "profile": [],
+    "clock": ["kernel", "profile"],
     "symbols": ["profile", "kernel"],
     "collect": ["trace", "decoder", "profile"],
     "report": ["decoder", "profile", "symbols"],
     "sample": ["plan", "ptrace", "inject", "shadow", "emu", "trace", "collect", "profile", "symbols",
-               "kernel", "machine"],
+               "kernel", "machine", "clock"],
     "cli": None,
     "main": None,  # src/main.cc
 }

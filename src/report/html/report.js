@@ -35,7 +35,8 @@
   const total = Math.max(1, D.coverage.attributed);
 
   const F = D.functions.map((f, i) => ({ i, name: f[0], module: f[1], offset: f[2], where: f[3], self: f[4],
-    incl: f[5], calls: f[6], loops: f[7], full: f[8] }));
+    incl: f[5], calls: f[6], loops: f[7], full: f[8], user: f[9], kernel: f[10] }));
+  const time = D.time;  // null: not measured
   // Inclusive counts may be worked out from call pairs instead of followed.
   const estimated = D.run.options.some((o) => o[0] === 'inclusive' && o[1] === 'estimated');
   const label = (i) => i < 0 ? '(code without a name)' : F[i].name;
@@ -209,7 +210,7 @@
     const callers = D.pairs.filter((p) => p[1] === i), callees = D.pairs.filter((p) => p[0] === i);
     const box = el('div', { class: 'detail' }, el('h2', {}, f.full),
       el('div', { class: 'soft' }, [f.where, f.module + '+0x' + f.offset.toString(16)].filter(Boolean).join(' · ')),
-      el('div', { class: 'soft' }, whole(f.self) + ' instructions of its own (' + percent(f.self / total) + '), ' +
+      el('div', { class: 'soft' }, (time ? seconds(f.user) + ' of processor time, ' + seconds(f.kernel) + " of the kernel's, " : '') + whole(f.self) + ' instructions of its own (' + percent(f.self / total) + '), ' +
         (estimated ? 'about ' + count(f.incl) : whole(f.incl)) + ' with what it calls, ' + many(f.calls, 'call') + ', ' + many(f.loops, 'loop iteration')),
       el('div', { class: callers.length && callees.length ? 'duo' : 'duo bare' },
         related(callers, 0, 'Called by'), related(callees, 1, 'Calls')));
@@ -238,6 +239,7 @@
 
   const functionsTab = () => {
     const list = new List(F.slice(0, D.own_list), [
+      ...(time ? [share('time', (f) => (f.user + f.kernel) / time.total_s, { title: "processor time of its own, with the kernel's for it" })] : []),
       share('self', (f) => f.self / total, { title: 'instructions of its own, of all' }),
       share(estimated ? 'total ≈' : 'total', (f) => f.incl / total, { title: 'with what it calls' + (estimated ? ', estimated from calls' : '') }),
       num('calls', (f) => f.calls), num('loops', (f) => f.loops, { title: 'iterations of its loops' }),

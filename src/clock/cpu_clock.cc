@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+#include "clock/cpu_clock.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <optional>
+#include <string>
+
+namespace shadowprof::clock {
+namespace {
+
+// Each thread has an event for each processor, as only events of one processor can be inherited and
+// have a ring. Beyond so many, file descriptors and kernel memory are better spent elsewhere.
+constexpr size_t kMostRings = 1024;
+
+// linux/perf_event.h of Debian 12 has it; PERF_REG_X86_IP of asm/perf_regs.h.
+constexpr uint64_t kProgramCounter = uint64_t{1} << 8;
+
+perf_event_attr attributes(std::chrono::nanoseconds period, bool sees_kernel, bool threads_only) {
+  perf_event_attr attr{};
+  attr.size = sizeof(attr);
+  attr.type = PERF_TYPE_SOFTWARE;
+  attr.config = PERF_COUNT_SW_CPU_CLOCK;
+  attr.sample_period = static_cast<uint64_t>(period.count());
+  attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD |
+                     PERF_SAMPLE_REGS_USER;
+  attr.sample_regs_user = kProgramCounter;
+  attr.exclude_kernel = !sees_kernel;
+  attr.exclude_hv = 1;
+  attr.inherit = 1;
+  attr.inherit_thread = threads_only;
+  attr.mmap = attr.mmap2 = 1;  // of executable memory
+  attr.comm = attr.comm_exec = 1;
+  attr.sample_id_all = 1;
+  attr.use_clockid = 1;
+  attr.clockid = CLOCK_MONOTONIC;
+  return attr;
+}
+
+UniqueFd open_event(perf_event_attr attr, Tid thread, int processor) {
+  return UniqueFd(static_cast<int>(
+      ::syscall(SYS_perf_event_open, &attr, thread.value, processor, -1, PERF_FLAG_FD_CLOEXEC)));
+}
+
+uint64_t now_ns() {
+  timespec t{};
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
+}
+
+// Fields of a record, in their order. Past its end everything is 0.
+class Fields {
+ public:
+  explicit Fields(std::span<const uint8_t> bytes) : bytes_(bytes) {}
+
+  template <typename T>
+  T next() {
+    T value{};
+    if (bytes_.size() >= sizeof(T)) std::memcpy(&value, bytes_.data(), sizeof(T));
+    bytes_ = bytes_.subspan(std::min(bytes_.size(), sizeof(T)));
+    return value;
+  }
+  std::string text() const {
+    const auto* begin = reinterpret_cast<const char*>(bytes_.data());
+    return {begin, ::strnlen(begin, bytes_.size())};
+  }
+
+ private:
+  std::span<const uint8_t> bytes_;
+};
+
+// All records but samples end with the ids and the time that samples begin with.
+uint64_t time_at_end(std::span<const uint8_t> record) {
+  if (record.size() < sizeof(uint64_t)) return 0;
+  return Fields(record.subspan(record.size() - sizeof(uint64_t))).next<uint64_t>();
+}
+
+ClockEvent read_tick(const perf_event_header& header, std::span<const uint8_t> record) {
+  Fields fields(record);
+  Tick tick;
+  const auto at = fields.next<uint64_t>();
+  tick.process = Tid(fields.next<int32_t>());
+  tick.thread = Tid(fields.next<int32_t>());
+  const auto time = fields.next<uint64_t>();
+  tick.ns = fields.next<uint64_t>();
+  const auto abi = fields.next<uint64_t>();
+  tick.in_kernel = (header.misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_USER;
+  if (abi != PERF_SAMPLE_REGS_ABI_NONE) tick.user = GuestAddr(fields.next<uint64_t>());
+  if (!tick.in_kernel) tick.user = GuestAddr(at);
+  return {time, tick};
+}
+
+// As /proc/PID/maps names it (kernel/proc.h).
+void name_mapping(std::string name, kernel::Mapping& mapping) {
+  constexpr std::string_view kDeleted = " (deleted)";
+  if (name == "//anon") return;
+  if (mapping.inode != 0 && name.ends_with(kDeleted)) {
+    name.resize(name.size() - kDeleted.size());
+    mapping.deleted = true;
+  }
+  mapping.path = std::move(name);
+}
+
+std::optional<ClockEvent> read_mapped(const perf_event_header& header,
+                                      std::span<const uint8_t> record) {
+  if ((header.misc & PERF_RECORD_MISC_MMAP_DATA) != 0) return std::nullopt;
+  Fields fields(record);
+  Mapped mapped;
+  mapped.process = Tid(fields.next<int32_t>());
+  fields.next<uint32_t>();
+  mapped.mapping.range.start = GuestAddr(fields.next<uint64_t>());
+  mapped.mapping.range.end = mapped.mapping.range.start + fields.next<uint64_t>();
+  mapped.mapping.offset = fields.next<uint64_t>();
+  mapped.mapping.dev_major = fields.next<uint32_t>();
+  mapped.mapping.dev_minor = fields.next<uint32_t>();
+  mapped.mapping.inode = fields.next<uint64_t>();
+  fields.next<uint64_t>();  // the inode's generation
+  mapped.mapping.executable = true;
+  fields.next<uint64_t>();  // protection, flags
+  name_mapping(fields.text(), mapped.mapping);
+  return ClockEvent{time_at_end(record), mapped};
+}
+
+ClockEvent read_named(const perf_event_header& header, std::span<const uint8_t> record) {
+  Fields fields(record);
+  Named named;
+  named.process = Tid(fields.next<int32_t>());
+  named.thread = Tid(fields.next<int32_t>());
+  named.name = fields.text();
+  named.by_exec = (header.misc & PERF_RECORD_MISC_COMM_EXEC) != 0;
+  return {time_at_end(record), named};
+}
+
+}  // namespace
+
+// Tried on ourselves: the kernel takes the widest that it permits.
+Result<CpuClock> CpuClock::open(std::chrono::nanoseconds period) {
+  int error = 0;
+  for (const bool threads_only : {true, false}) {
+    for (const bool sees_kernel : {true, false}) {
+      const perf_event_attr attr = attributes(period, sees_kernel, threads_only);
+      if (open_event(attr, Tid(), -1).valid()) return CpuClock(period, sees_kernel, threads_only);
+      error = errno;
+    }
+    if (error != EINVAL && error != E2BIG) break;
+  }
+  return fail_errno(error, "the kernel permits no clock events (perf_event_open)");
+}
+
+// Threads that are made by those that have events inherit them. A thread that is made meanwhile by
+// one that has none yet is not seen; to look again would watch those twice that have inherited.
+Status CpuClock::watch(Tid process) {
+  SP_ASSIGN(const std::vector<Tid> threads, kernel::list_threads(process));
+  for (const Tid thread : threads) SP_TRY(watch_thread(thread));
+  return {};
+}
+
+Status CpuClock::watch_thread(Tid thread) {
+  const auto processors = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
+  if (rings_.size() + static_cast<size_t>(processors) > kMostRings)
+    return fail("there are too many threads to watch each on {} processors", processors);
+  const perf_event_attr attr = attributes(period_, sees_kernel_, threads_only_);
+  for (int processor = 0; processor < processors; processor++) {
+    UniqueFd event = open_event(attr, thread, processor);
+    if (!event.valid()) {
+      if (errno == ENODEV || errno == ESRCH) continue;  // not there, or no more
+      return fail_errno(errno, "cannot watch the processor time of thread {}", thread.value);
+    }
+    SP_ASSIGN(EventRing ring, EventRing::map(std::move(event)));
+    if (paused_) ring.enable(false);
+    rings_.push_back(std::move(ring));
+  }
+  return {};
+}
+
+void CpuClock::enable(bool on) {
+  if (paused_ == !on) return;
+  paused_ = !on;
+  for (const EventRing& ring : rings_) ring.enable(on);
+}
+
+// A ring that was read early may get an event that is older than those of one that is read later:
+// what is as new as the beginning of the reading waits.
+std::vector<ClockEvent> CpuClock::drain() {
+  return take_before(now_ns());
+}
+
+std::vector<ClockEvent> CpuClock::drain_all() {
+  return take_before(UINT64_MAX);
+}
+
+std::vector<ClockEvent> CpuClock::take_before(uint64_t moment_ns) {
+  const auto see = [&](const perf_event_header& header, std::span<const uint8_t> record) {
+    switch (header.type) {
+      case PERF_RECORD_SAMPLE:
+        waiting_.push_back(read_tick(header, record));
+        break;
+      case PERF_RECORD_MMAP2:
+        if (auto event = read_mapped(header, record)) waiting_.push_back(std::move(*event));
+        break;
+      case PERF_RECORD_COMM:
+        waiting_.push_back(read_named(header, record));
+        break;
+      case PERF_RECORD_LOST: {
+        Fields fields(record);
+        fields.next<uint64_t>();
+        lost_ += fields.next<uint64_t>();
+        break;
+      }
+      default:
+        break;
+    }
+  };
+  for (EventRing& ring : rings_) ring.drain(see);
+  std::ranges::stable_sort(waiting_, {}, &ClockEvent::at_ns);
+  const auto later = std::ranges::lower_bound(waiting_, moment_ns, {}, &ClockEvent::at_ns);
+  std::vector<ClockEvent> events(std::make_move_iterator(waiting_.begin()),
+                                 std::make_move_iterator(later));
+  waiting_.erase(waiting_.begin(), later);
+  return events;
+}
+
+}  // namespace shadowprof::clock

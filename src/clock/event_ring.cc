@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#include "clock/event_ring.h"
+
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "base/limits.h"
+
+namespace shadowprof::clock {
+namespace {
+
+// 64 KiB of records are 800 ticks: a second of the fastest clock that we use, and more.
+constexpr size_t kDataPages = 16;
+constexpr size_t kDataBytes = kDataPages * limits::kPageBytes;
+constexpr size_t kMappedBytes = kDataBytes + limits::kPageBytes;
+static_assert((kDataPages & (kDataPages - 1)) == 0, "the kernel wants a power of two");
+
+}  // namespace
+
+Result<EventRing> EventRing::map(UniqueFd event) {
+  void* memory = ::mmap(nullptr, kMappedBytes, PROT_READ | PROT_WRITE, MAP_SHARED, event.get(), 0);
+  if (memory == MAP_FAILED) return fail_errno(errno, "cannot map the ring of a clock event");
+  return EventRing(std::move(event), memory);
+}
+
+EventRing::EventRing(EventRing&& other) noexcept
+    : event_(std::move(other.event_)), memory_(std::exchange(other.memory_, nullptr)) {}
+
+EventRing::~EventRing() {
+  if (memory_ != nullptr) ::munmap(memory_, kMappedBytes);
+}
+
+void EventRing::drain(
+    const std::function<void(const perf_event_header&, std::span<const uint8_t>)>& see) {
+  auto* page = static_cast<perf_event_mmap_page*>(memory_);
+  const auto* data = static_cast<const uint8_t*>(memory_) + limits::kPageBytes;
+  // The kernel writes data before it moves the head, and reads the tail before it overwrites.
+  const uint64_t head = std::atomic_ref(page->data_head).load(std::memory_order_acquire);
+  uint64_t tail = page->data_tail;
+  while (tail < head) {
+    const size_t at = tail % kDataBytes;
+    perf_event_header header;
+    std::memcpy(&header, data + at, sizeof(header));  // records are aligned: never around the end
+    const size_t size = header.size;
+    if (size < sizeof(header) || size > head - tail) break;  // not of the kernel's making
+    const size_t before_end = std::min(size, kDataBytes - at);
+    record_.assign(data + at, data + at + before_end);
+    record_.insert(record_.end(), data, data + (size - before_end));
+    see(header, std::span<const uint8_t>(record_).subspan(sizeof(header)));
+    tail += size;
+  }
+  std::atomic_ref(page->data_tail).store(head, std::memory_order_release);
+}
+
+void EventRing::enable(bool on) const {
+  (void)::ioctl(event_.get(), on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+}
+
+}  // namespace shadowprof::clock

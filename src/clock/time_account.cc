@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+#include "clock/time_account.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <fstream>
+#include <type_traits>
+#include <utility>
+
+namespace shadowprof::clock {
+namespace {
+
+std::string name_of(Tid process, Tid thread) {
+  std::ifstream file(fmt::format("/proc/{}/task/{}/comm", process.value, thread.value));
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
+}  // namespace
+
+void TimeAccount::begin(Tid process) {
+  processes_[process];
+  read_maps(process);
+  const auto threads = kernel::list_threads(process);
+  if (!threads) return;
+  for (const Tid thread : *threads) thread_of(process, thread).row.name = name_of(process, thread);
+}
+
+void TimeAccount::read_maps(Tid process) {
+  const auto mappings = kernel::read_maps(process);
+  if (!mappings) return;
+  for (const kernel::Mapping& mapping : *mappings) processes_[process].add(mapping, modules_);
+}
+
+TimeAccount::Thread& TimeAccount::thread_of(Tid process, Tid thread) {
+  Thread& found = threads_[{process, thread}];
+  if (found.row.tid == 0) {
+    found.row.tid = thread.value;
+    found.row.process = process.value;
+  }
+  return found;
+}
+
+void TimeAccount::add(const ClockEvent& event) {
+  std::visit(
+      [&](const auto& what) {
+        using What = std::decay_t<decltype(what)>;
+        const auto process = processes_.find(what.process);
+        if (process == processes_.end()) return;
+        if constexpr (std::is_same_v<What, Tick>) {
+          add(what);
+        } else if constexpr (std::is_same_v<What, Mapped>) {
+          process->second.add(what.mapping, modules_);
+        } else {
+          if (what.by_exec) process->second.clear();
+          thread_of(what.process, what.thread).row.name = what.name;
+        }
+      },
+      event.what);
+}
+
+void TimeAccount::add(const Tick& tick) {
+  const auto ns = static_cast<uint64_t>(std::llround(weight_ * static_cast<double>(tick.ns)));
+  ticks_++;
+  Thread& thread = thread_of(tick.process, tick.thread);
+  thread.row.ticks++;
+  (tick.in_kernel ? thread.row.kernel_ns : thread.row.user_ns) += ns;
+  const auto place = processes_[tick.process].find(tick.user);
+  if (!place || (rows_ >= kMostRows && !thread.places.contains(*place))) return;
+  const auto [at, is_new] = thread.places.try_emplace(*place);
+  if (is_new) rows_++;
+  (tick.in_kernel ? at->second.kernel_ns : at->second.user_ns) += ns;
+}
+
+void TimeAccount::finish(profile::Profile& profile) {
+  std::vector<uint32_t> module_in_profile;
+  for (const profile::Module& m : modules_)
+    module_in_profile.push_back(profile::find_or_add_module(profile.modules, m));
+  for (auto& [ids, thread] : threads_) {
+    const auto index = static_cast<uint32_t>(profile.threads.size());
+    profile.threads.push_back(std::move(thread.row));
+    for (const auto& [at, spent] : thread.places)
+      profile.tables.time.push_back(
+          {{module_in_profile[at.module], at.offset}, index, spent.user_ns, spent.kernel_ns});
+  }
+  threads_.clear();
+  profile::normalise(profile.tables);
+}
+
+}  // namespace shadowprof::clock

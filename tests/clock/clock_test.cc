@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+//
+// Ticks of children with known habits, and where code is as time goes on.
+#include "clock/cpu_clock.h"
+
+#include <doctest/doctest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <ctime>
+#include <functional>
+
+#include "clock/code_map.h"
+#include "clock/time_account.h"
+#include "profile/profile.h"
+
+using namespace shadowprof;
+using namespace shadowprof::clock;
+
+namespace {
+
+constexpr std::chrono::nanoseconds kPeriod{1'000'000};
+
+double cpu_seconds() {
+  timespec t{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+__attribute__((noinline)) void spin(double seconds) {
+  const double end = cpu_seconds() + seconds;
+  while (cpu_seconds() < end) {
+    for (int i = 0; i < 10000; i++) __asm__ volatile("");
+  }
+}
+
+// A child that begins its work when it is told to.
+class Child {
+ public:
+  explicit Child(const std::function<void()>& work) {
+    REQUIRE(::pipe(gate_) == 0);
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    char c;
+    if (::read(gate_[0], &c, 1) == 1) work();
+    ::_exit(0);
+  }
+  ~Child() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    ::close(gate_[0]);
+    ::close(gate_[1]);
+  }
+  Tid pid() const { return Tid(pid_); }
+  void go() { REQUIRE(::write(gate_[1], "x", 1) == 1); }
+  void wait_for_end() {
+    siginfo_t info;
+    ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT);
+  }
+
+ private:
+  int gate_[2]{};
+  pid_t pid_ = 0;
+};
+
+kernel::Mapping code_at(uint64_t start, uint64_t end, const char* path, uint64_t inode) {
+  kernel::Mapping m;
+  m.range = {GuestAddr(start), GuestAddr(end)};
+  m.executable = true;
+  m.path = path;
+  m.inode = inode;
+  return m;
+}
+
+}  // namespace
+
+TEST_CASE("a child's processor time is told in ticks, by place and thread") {
+  auto clock = CpuClock::open(kPeriod);
+  if (!clock) {
+    MESSAGE("skip: ", clock.error().message);
+    return;
+  }
+  Child child([] { spin(0.5); });
+  TimeAccount account;
+  REQUIRE(clock->watch(child.pid()));
+  account.begin(child.pid());
+  child.go();
+  child.wait_for_end();
+  for (const ClockEvent& event : clock->drain_all()) account.add(event);
+  profile::Profile profile;
+  account.finish(profile);
+  REQUIRE(profile.threads.size() == 1);
+  const profile::ThreadRow& thread = profile.threads.front();
+  CHECK(thread.tid == child.pid().value);
+  CHECK(static_cast<double>(thread.user_ns + thread.kernel_ns) > 0.4e9);
+  CHECK(static_cast<double>(thread.user_ns + thread.kernel_ns) < 0.7e9);
+  uint64_t of_rows = 0;
+  for (const profile::TimeRow& row : profile.tables.time) of_rows += row.user_ns + row.kernel_ns;
+  CHECK(static_cast<double>(of_rows) > 0.9 * static_cast<double>(thread.user_ns));
+  CHECK(clock->lost() == 0);
+}
+
+TEST_CASE("a paused clock tells nothing, and one that goes on does") {
+  auto clock = CpuClock::open(kPeriod);
+  if (!clock) return;
+  Child child([] { spin(60); });
+  REQUIRE(clock->watch(child.pid()));
+  clock->pause();
+  child.go();
+  ::usleep(200'000);
+  const auto ticks = [&] {
+    size_t n = 0;
+    for (const ClockEvent& event : clock->drain_all())
+      n += std::holds_alternative<Tick>(event.what);
+    return n;
+  };
+  CHECK(ticks() == 0);
+  clock->go_on();
+  size_t seen = 0;
+  for (int i = 0; i < 100 && seen == 0; i++) {
+    ::usleep(50'000);
+    seen += ticks();
+  }
+  CHECK(seen > 0);
+}
+
+TEST_CASE("processes of a child's own are not watched") {
+  auto clock = CpuClock::open(kPeriod);
+  if (!clock) return;
+  Child child([] {
+    if (::fork() == 0) {
+      spin(0.1);
+      ::_exit(0);
+    }
+    ::wait(nullptr);
+  });
+  TimeAccount account;
+  REQUIRE(clock->watch(child.pid()));
+  account.begin(child.pid());
+  child.go();
+  child.wait_for_end();
+  for (const ClockEvent& event : clock->drain_all()) account.add(event);
+  CHECK(account.ticks() < 50);
+}
+
+TEST_CASE("what is mapped later covers what was there") {
+  CodeMap map;
+  profile::ModuleTable modules;
+  map.add(code_at(0x10000, 0x20000, "/lib/a", 7), modules);
+  map.add(code_at(0x14000, 0x15000, "/lib/b", 8), modules);
+  map.add(code_at(0x1f000, 0x21000, "", 0), modules);
+  REQUIRE(modules.size() == 3);
+  CHECK(map.find(GuestAddr(0x13fff)) == profile::CodeRef{0, 0x3fff});
+  CHECK(map.find(GuestAddr(0x14000)) == profile::CodeRef{1, 0});
+  CHECK(map.find(GuestAddr(0x15000)) == profile::CodeRef{0, 0x5000});
+  CHECK(map.find(GuestAddr(0x1efff)) == profile::CodeRef{0, 0xefff});
+  CHECK(map.find(GuestAddr(0x20fff)) == profile::CodeRef{2, 0x20fff});
+  CHECK(!map.find(GuestAddr(0x21000)));
+  CHECK(!map.find(GuestAddr(0xffff)));
+  map.clear();
+  CHECK(!map.find(GuestAddr(0x14000)));
+}
+
+TEST_CASE("an exec forgets what was mapped, and gives the thread its name") {
+  TimeAccount account;
+  account.begin(Tid(::getpid()));
+  const Tid self(::getpid());
+  account.add({1, Named{self, self, "new name", true}});
+  account.add({2, Mapped{self, code_at(0x10000, 0x20000, "/lib/a", 7)}});
+  account.add({3, Tick{self, self, GuestAddr(0x10004), false, 1000}});
+  account.add({4, Tick{self, self, GuestAddr(reinterpret_cast<uint64_t>(&spin)), false, 500}});
+  account.add({5, Tick{Tid(1), Tid(1), GuestAddr(0x10004), false, 500}});
+  CHECK(account.ticks() == 2);
+  profile::Profile profile;
+  account.finish(profile);
+  REQUIRE(profile.threads.size() == 1);
+  CHECK(profile.threads[0].name == "new name");
+  CHECK(profile.threads[0].user_ns == 1500);
+  REQUIRE(profile.tables.time.size() == 1);
+  CHECK(profile.tables.time[0].at.offset == 4);
+  CHECK(profile.tables.time[0].user_ns == 1000);
+}

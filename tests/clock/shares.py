@@ -1,0 +1,83 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Shares of processor time against what the program itself has measured.
+
+usage: shares.py --shadowprof FILE --phases FILE
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
+from profile_file import read_profile  # noqa: E402
+
+# Points by which a share may be off beside its interval: the phases end at their clock's next look.
+SLACK = 0.02
+
+
+def require(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+def measured(shadowprof, phases, *options):
+    """The profile, and the seconds that the program says of itself."""
+    done = subprocess.run([shadowprof, "run", *options, "-o", "p.json", "--", phases, "4"],
+                          capture_output=True, text=True, timeout=120, check=False)
+    require(done.returncode == 0, f"{done.returncode}: {done.stderr}")
+    truth = {name: float(seconds) for name, seconds in map(str.split, done.stdout.splitlines())}
+    return read_profile("p.json"), truth
+
+
+def check_shares(profile, truth):
+    time = profile["time"]
+    whole = sum(seconds for name, seconds in truth.items() if name != "helper")
+    total = time["user_s"] + time["kernel_s"]
+    require(abs(total - whole) < 0.1 * whole + 0.1, f"{total} s, of {whole}: {time}")
+    rows = {row["function"]: row for row in profile["hotlists"]["methods"] if "function" in row}
+    for name in ("follow_list", "count_up", "divide"):
+        share, row = truth[name] / whole, rows[name]
+        require(abs(row["time_share"] - share) < SLACK + 1.5 * row["time_error"],
+                f"{name}: {row['time_share']:.3f} +- {row['time_error']:.3f}, really {share:.3f}")
+    require(profile["hotlists"]["methods"][0]["function"] == "follow_list",
+            "the function that takes longest is not the first")
+    require(rows["follow_list"]["cycles_per_instruction"] >
+            10 * rows["count_up"]["cycles_per_instruction"], "waiting for memory is not seen")
+    helper = [t for t in profile["threads"] if t["name"] == "helper"]
+    require(len(helper) == 1, f"threads: {profile['threads']}")
+    seconds = 1e-9 * (helper[0]["user_ns"] + helper[0]["kernel_ns"])
+    require(abs(seconds - truth["helper"]) < 0.1 * whole, f"helper: {seconds}, {truth['helper']}")
+    if time["sees_kernel"]:
+        share = truth["clear_memory"] / whole
+        require(abs(time["kernel_s"] / total - share) < 0.06, f"kernel: {time}, really {share}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--shadowprof", required=True)
+    parser.add_argument("--phases", required=True)
+    options = parser.parse_args()
+    options.shadowprof = os.path.abspath(options.shadowprof)
+    options.phases = os.path.abspath(options.phases)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        for mode in ("shadow", "burst"):
+            profile, truth = measured(options.shadowprof, options.phases, "--mode", mode)
+            if "time" not in profile:
+                print("skip: the kernel permits no clock events here")
+                sys.exit(77)
+            try:
+                check_shares(profile, truth)
+            except AssertionError:
+                print(json.dumps(profile["hotlists"]["methods"][:6], indent=1))
+                print(mode, profile["time"], truth)
+                raise
+            print("ok", mode)
+
+
+if __name__ == "__main__":
+    main()
