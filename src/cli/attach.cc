@@ -17,6 +17,7 @@
 #include "cli/sampling_options.h"
 #include "kernel/proc.h"
 #include "profile/json_file.h"
+#include "sample/host_prices.h"
 
 namespace shadowprof::cli {
 namespace {
@@ -123,7 +124,12 @@ template <typename Request>
     request.options["user"] = std::to_string(status->uids[3]);
   options.sampling.apply_to(request);
   options.sampling.record_in(options.mode, request.options);
-  run_behind_front([&] {
+  std::optional<sample::HostPrices> prices;
+  if constexpr (requires { request.prices; }) request.prices = &prices.emplace();
+  const auto meanwhile = [&](const std::function<bool()>& is_over) {
+    if (prices) prices->measure_faults(is_over);
+  };
+  const auto work = [&] {
     auto result = run(request);
     Status done;
     if (result) {
@@ -135,7 +141,8 @@ template <typename Request>
     if (done) return kExitOk;
     error("{}", done.error().message);
     return kExitOwnFailure;
-  });
+  };
+  run_behind_front(work, meanwhile);
 }
 
 }  // namespace

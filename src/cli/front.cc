@@ -51,7 +51,7 @@ void end_like(const profile::Exit& end) {
   ::_exit(end.value);
 }
 
-void run_behind_front(const std::function<int()>& work) {
+void run_behind_front(const std::function<int()>& work, const Meanwhile& meanwhile) {
   // Blocked until both sides know what to do with them.
   sigset_t all, before;
   sigfillset(&all);
@@ -75,6 +75,12 @@ void run_behind_front(const std::function<int()>& work) {
   worker = child;
   prepare_front_signals();
   ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  const auto is_over = [child] {
+    siginfo_t info{};
+    return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           info.si_pid == child;
+  };
+  if (meanwhile) meanwhile(is_over);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

@@ -20,6 +20,7 @@
 #include "sample/burst_mode.h"
 #include "sample/full_mode.h"
 #include "sample/host.h"
+#include "sample/host_prices.h"
 #include "sample/shadow_mode.h"
 
 namespace shadowprof::cli {
@@ -149,11 +150,15 @@ int run_main(int argc, char** argv) {
       return finish(conclude(sample::run_burst_mode(request), options));
     });
   }
-  const auto request = sampling_request<sample::ShadowModeRequest>(options, std::move(*path));
-  run_behind_front([&] {
-    sample::prepare_signals();
-    return finish(conclude(sample::run_shadow_mode(request), options));
-  });
+  auto request = sampling_request<sample::ShadowModeRequest>(options, std::move(*path));
+  sample::HostPrices prices;
+  request.prices = &prices;
+  run_behind_front(
+      [&] {
+        sample::prepare_signals();
+        return finish(conclude(sample::run_shadow_mode(request), options));
+      },
+      [&](const auto& is_over) { prices.measure_faults(is_over); });
 }
 
 }  // namespace shadowprof::cli

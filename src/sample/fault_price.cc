@@ -25,8 +25,6 @@ constexpr size_t kBatch = 16;
 constexpr size_t kBytes = kPages * limits::kPageBytes;
 // Between a page and the next.
 constexpr int kReads = 50;
-// Each is measured so often, and in the middle.
-constexpr int kRounds = 5;
 // Even if nothing could be told from what the rest takes.
 constexpr double kLeast = 1e-7;
 
@@ -88,23 +86,32 @@ struct SharedPages {
   double kept = 0;    // when it is gone
 };
 
+// The child has all signals blocked: whatever handler we have is not for it.
+pid_t fork_deaf() {
+  sigset_t all, before;
+  sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
+  const pid_t child = ::fork();
+  if (child != 0) ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  return child;
+}
+
 // Nothing where it cannot be measured.
 std::optional<SharedPages> measure_shared_with_child() {
   Pages pages(MAP_PRIVATE | MAP_ANONYMOUS, -1);
   if (!pages.exist()) return std::nullopt;
   pages.use_all();
   const double usual = pages.use_all();
-  const pid_t child = ::fork();
+  const pid_t child = fork_deaf();
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::pause();
-    ::_exit(0);
+    for (;;) ::pause();
   }
   if (child < 0) return std::nullopt;
   const double copied = pages.use_all() - usual;
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
-  const pid_t short_lived = ::fork();
+  const pid_t short_lived = fork_deaf();
   if (short_lived == 0) ::_exit(0);
   if (short_lived > 0) ::waitpid(short_lived, nullptr, 0);
   return SharedPages{copied, pages.use_all() - usual};
@@ -123,20 +130,24 @@ std::optional<double> measure_mapped() {
 
 }  // namespace
 
-shadow::FaultPrice measure_faults() {
-  std::array<double, kRounds> copied{}, kept{}, mapped{};
-  for (size_t round = 0; round < kRounds; round++) {
-    const auto shared = measure_shared_with_child();
-    const auto of_file = measure_mapped();
-    if (!shared || !of_file) return {};
-    copied[round] = shared->copied;
-    kept[round] = shared->kept;
-    mapped[round] = *of_file;
-  }
+std::optional<FaultRound> measure_fault_round() {
+  const auto shared = measure_shared_with_child();
+  const auto mapped = measure_mapped();
+  if (!shared || !mapped) return std::nullopt;
+  return FaultRound{shared->copied, shared->kept, *mapped};
+}
+
+shadow::FaultPrice price_of(std::span<const FaultRound> rounds) {
+  const auto middle = [&](double FaultRound::*what) {
+    std::vector<double> seconds;
+    for (const FaultRound& round : rounds) seconds.push_back(round.*what);
+    std::ranges::sort(seconds);
+    return seconds[seconds.size() / 2];
+  };
   shadow::FaultPrice price;
-  price.copied = std::max(kLeast, median(copied));
-  price.kept = std::clamp(median(kept), kLeast, price.copied);
-  price.mapped = std::max(kLeast, median(mapped));
+  price.copied = std::max(kLeast, middle(&FaultRound::copied));
+  price.kept = std::clamp(middle(&FaultRound::kept), kLeast, price.copied);
+  price.mapped = std::max(kLeast, middle(&FaultRound::mapped));
   return price;
 }
 

@@ -63,6 +63,9 @@ class Governor {
  public:
   Governor(const GovernorOptions& options, const shadow::FaultPrice& price);
 
+  // It was measured anew. What was paid up to now stays as it is.
+  void set_price(const shadow::FaultPrice& price) { price_ = price; }
+
   // The earliest moment for the next sample, as things are.
   double next_sample() const { return next_; }
   // A sample has begun; others may, before it ends.

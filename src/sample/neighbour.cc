@@ -25,14 +25,7 @@ constexpr size_t kWords = size_t{1} << 16;
 constexpr int kSteps = 60'000;
 // What is more than that is somebody else's doing.
 constexpr double kMost = 0.3;
-// What is less is believed at once.
-constexpr double kCredible = 0.002;
-// Of the time on a processor, how long it took by the clock.
-constexpr double kQuiet = 1.2;
-// Of a millisecond or two; and how often they are tried, at most, where it slows down.
-constexpr int kRounds = 9;
-constexpr int kTries = 4;
-constexpr auto kPause = std::chrono::milliseconds(15);
+constexpr int kRounds = 9;  // of a third of a millisecond
 
 uint64_t work(std::vector<uint64_t>& memory, uint64_t seed) {
   uint64_t x = seed;
@@ -98,7 +91,7 @@ class Neighbour {
     }
   }
 
-  const Clock::time_point deadline_ = Clock::now() + std::chrono::milliseconds(100);
+  const Clock::time_point deadline_ = Clock::now() + std::chrono::milliseconds(20);
   std::atomic<int> told_ = kIdle;
   std::atomic<int> rounds_ = 0;
   std::atomic<bool> idle_ = false;
@@ -140,20 +133,7 @@ Neighbourhood measure_neighbours() {
   (void)OwnCores::stay_on(cpus->first);
   std::vector<uint64_t> memory(kWords);
   (void)time_work(memory);
-  const Clock::time_point begun = Clock::now();
-  const double used_before = seconds_of_this_thread();
-  Neighbourhood found = measure(memory, cpus->second);
-  const double used = seconds_of_this_thread() - used_before;
-  // Somebody whom we do not see may have slowed down one of the processors for these milliseconds.
-  // Where others wait for them it is looked at once more and no longer: they would wait for us.
-  const bool is_quiet = std::chrono::duration<double>(Clock::now() - begun).count() < kQuiet * used;
-  const int tries = is_quiet ? kTries : 2;
-  for (int done = 1; done < tries && found.cost > kCredible; done++) {
-    std::this_thread::sleep_for(kPause);
-    const Neighbourhood again = measure(memory, cpus->second);
-    found = {std::min(found.cost, again.cost), std::min(found.alone, again.alone)};
-  }
-  return found;
+  return measure(memory, cpus->second);
 }
 
 std::optional<double> cost_beside(Tid program, double alone) {

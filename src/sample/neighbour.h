@@ -20,6 +20,7 @@ struct Neighbourhood {
   double alone = 0;  // seconds that a piece of work takes if none does; 0: not known
 };
 
+// Three milliseconds; others may have had the machine meanwhile.
 Neighbourhood measure_neighbours();
 // The same again, beside a program that runs: it loses what we lose, and does not stop for it. Takes this
 // thread a millisecond or two. Nothing: it did not run, or there is no other core.

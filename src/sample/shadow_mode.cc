@@ -5,10 +5,8 @@
 
 #include "base/log.h"
 #include "collect/pipeline.h"
-#include "sample/fault_price.h"
 #include "sample/host.h"
 #include "sample/name_functions.h"
-#include "sample/neighbour.h"
 #include "sample/pipeline_sink.h"
 #include "sample/sampled_program.h"
 #include "sample/shadow_run.h"
@@ -120,6 +118,7 @@ ShadowRunOptions options_of(const ShadowModeRequest& request, const Neighbourhoo
   options.plan = request.collection.plan();
   options.stacks = request.collection.calls;
   options.neighbours = neighbours;
+  options.prices = request.prices;
   // The interpreter cannot harm the program either; how long a load takes it cannot tell.
   options.may_interpret = !request.verify && !request.collection.latencies;
   return options;
@@ -152,11 +151,12 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
 
   SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
   SP_ASSIGN(const Calibration calibration, calibrate_for(request.collection));
-  const shadow::FaultPrice price = measure_faults();
-  const Neighbourhood neighbours = measure_neighbours();
-  detail(
-      "a page copied costs {:.2f} us, kept {:.2f} us, mapped {:.2f} us; a busy neighbour {:.1f} %",
-      1e6 * price.copied, 1e6 * price.kept, 1e6 * price.mapped, 100 * neighbours.cost);
+  const shadow::FaultPrice price =
+      request.prices ? request.prices->faults() : shadow::FaultPrice{};
+  const Neighbourhood neighbours =
+      request.prices ? request.prices->neighbours() : Neighbourhood{};
+  detail("a busy neighbour costs {:.1f} %", 100 * neighbours.cost);
+  tell_of_price(price);
   block_awaited_signals();
   SP_ASSIGN(std::vector<shadow::Program> programs,
             find_programs(request.launch, request.attach_to, request.follow));

@@ -19,6 +19,7 @@
 #include "sample/collection.h"
 #include "sample/engine.h"
 #include "sample/governor.h"
+#include "sample/host_prices.h"
 #include "sample/run_result.h"
 #include "sample/shadow_run.h"
 
@@ -34,6 +35,7 @@ struct ShadowModeRequest {
   Collection collection;
   GovernorOptions governor;
   Engine engine = Engine::translator;
+  HostPrices* prices = nullptr;  // null: the default ones
   bool verify = false;
   uint64_t sample_size = 0;  // instructions; 0: the default
   size_t max_shadows = 1;

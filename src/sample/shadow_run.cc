@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "kernel/proc.h"
 #include "sample/host.h"
 #include "sample/memory_use.h"
@@ -79,6 +80,7 @@ void ShadowRun::run() {
     look_after_replicas();
     if (!options_.follow_exec) leave_executed();
     if (programs_.empty()) break;
+    note_prices();
     const double now = elapsed();
     time_.look(now);
     if (watch_.must_stop() || (options_.duration > 0 && now >= options_.duration)) break;
@@ -104,6 +106,19 @@ void ShadowRun::run() {
   leave_programs();
   sampling_s_ = elapsed();
   if (first().is_ours() && !watch_.interrupted()) watch_.wait_for_end(first_->program());
+}
+
+void tell_of_price(const shadow::FaultPrice& price) {
+  detail("a page copied costs {:.2f} us, kept {:.2f} us, mapped {:.2f} us", 1e6 * price.copied,
+         1e6 * price.kept, 1e6 * price.mapped);
+}
+
+void ShadowRun::note_prices() {
+  const auto news = options_.prices ? options_.prices->news_of_faults() : std::nullopt;
+  if (!news) return;
+  price_ = *news;
+  governor_.set_price(price_);
+  tell_of_price(price_);
 }
 
 double ShadowRun::next_event() const {

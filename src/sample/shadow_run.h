@@ -20,6 +20,7 @@
 #include "sample/crowding.h"
 #include "sample/engine.h"
 #include "sample/governor.h"
+#include "sample/host_prices.h"
 #include "sample/later_samples.h"
 #include "sample/look_schedule.h"
 #include "sample/neighbour.h"
@@ -51,6 +52,7 @@ struct ShadowRunOptions {
   InputLogging input_log = InputLogging::automatic;
   double most_log_s = 0.01;   // what the input log of one sample may cost the program
   Neighbourhood neighbours;  // of which one busy core costs the program that share of each second
+  HostPrices* prices = nullptr;  // what is known of faults by and by; null: nothing more
   emu::CapturePlan plan{};
   shadow::SpaceOptions space{{.through_jumps = false}};
   bool stacks = false;  // samples begin with the call stacks of their threads
@@ -90,6 +92,8 @@ struct ShadowRunCounts {
   std::map<unsigned, uint64_t> by_number;
   std::map<unsigned, uint64_t> ended_by_number;
 };
+
+void tell_of_price(const shadow::FaultPrice& price);
 
 class ShadowRun {
  public:
@@ -217,6 +221,7 @@ class ShadowRun {
   // shadow_accounts.cc
   void note_end(Sample& sample);
   void settle_accounts();
+  void note_prices();
   void finish(Sample& sample);
   void add_up(Sample& sample);
   void tell_of(const Sample& sample) const;

@@ -1,0 +1,80 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""What is measured of the host is kept in the user's cache folder, and nowhere else.
+
+usage: host_notes.py --shadowprof SHADOWPROF
+"""
+
+import argparse
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+
+NAMES = {"faults", "neighbours"}
+
+
+def run(shadowprof, cache, directory, command=("sh", "-c", "exit 3")):
+    profile = os.path.join(directory, "profile.json")
+    environment = {k: v for k, v in os.environ.items() if k not in ("XDG_CACHE_HOME", "HOME")}
+    if cache:
+        environment["XDG_CACHE_HOME"] = cache
+    done = subprocess.run([shadowprof, "run", "-q", "-o", profile, "--", *command], env=environment, timeout=60,
+                          cwd=directory, capture_output=True, text=True)
+    if done.returncode != 3 or done.stderr:
+        return f"exit status {done.returncode}, {done.stderr!r}"
+    if not os.path.exists(profile):
+        return "no profile"
+    return ""
+
+
+def wrong_folder(cache):
+    folder = os.path.join(cache, "shadowprof")
+    if stat.S_IMODE(os.stat(folder).st_mode) != 0o700:
+        return "others can look into the folder"
+    names = set(os.listdir(folder))
+    if "neighbours" not in names or names - NAMES:
+        return f"it has {sorted(names)}"
+    for name in names:
+        if stat.S_IMODE(os.stat(os.path.join(folder, name)).st_mode) != 0o600:
+            return f"others can read {name}"
+    return ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shadowprof", required=True)
+    options = parser.parse_args()
+    failed = 0
+
+    def check(what, wrong):
+        nonlocal failed
+        failed += bool(wrong)
+        print(f"{'FAIL' if wrong else 'ok  '}  {what}" + (f": {wrong}" if wrong else ""))
+
+    with tempfile.TemporaryDirectory(prefix="shadowprof-notes-") as directory:
+        cache = os.path.join(directory, "cache")
+        check("the folder is made", run(options.shadowprof, cache, directory) or wrong_folder(cache))
+        check("it is used again", run(options.shadowprof, cache, directory) or wrong_folder(cache))
+        notes = os.path.join(cache, "shadowprof", "neighbours")
+        with open(notes, encoding="ascii") as file:
+            text = file.read()
+        with open(notes, "w", encoding="ascii") as file:
+            file.write(text.replace("boot ", "boot 0", 1))
+        wrong = run(options.shadowprof, cache, directory)
+        with open(notes, encoding="ascii") as file:
+            if not wrong and "boot 0" in file.read() and "boot 0" not in text:
+                wrong = "it was believed"
+        check("what was measured before the host was started is measured again", wrong)
+        os.chmod(cache, 0o777)
+        os.rename(os.path.join(cache, "shadowprof"), os.path.join(directory, "away"))
+        check("a folder that others may write to is left alone",
+              run(options.shadowprof, cache, directory) or (os.listdir(cache) and f"it has {os.listdir(cache)}"))
+        check("without a folder it works", run(options.shadowprof, None, directory))
+        check("a folder that cannot be made does not matter", run(options.shadowprof, "/proc/none", directory))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
