@@ -75,6 +75,10 @@ void extend_hotlists(Profile& profile, size_t limit, const symbols::ModuleSet* f
     for (const auto& block : row.blocks) note(block);
   }
   for (const auto& row : old.load_latency) note(row.at);
+  for (const auto& row : old.latency_pages)
+    if (row.load) note(*row.load);
+  for (const auto& row : old.latency_values)
+    if (row.load) note(*row.load);
   for (const auto& row : old.values) note(row.at);
   for (const auto& row : old.arguments) {
     note(row.site);

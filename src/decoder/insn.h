@@ -67,6 +67,20 @@ struct RegisterField {
   bool inverted = false; // vvvv of VEX and EVEX
 };
 
+// By what an instruction loads, if its time may be taken: from before it until what it loaded is there. `none`:
+// it loads nothing, or its time says nothing of memory (divisions, repetitions, the state of a whole unit).
+enum class LoadKind : uint8_t {
+  none,
+  move,        // mov, movzx, movsx into a general-purpose register
+  operand,     // of other integer instructions, those that write memory, too
+  vector,      // a move into a vector register
+  arithmetic,  // an operand of a vector or x87 instruction
+  gather,      // all that it loads, as one
+  atomic,      // lock, xchg
+  stack,       // pop, leave, ret
+  branch,      // where a jump or call through memory goes
+};
+
 // One side of a compare.
 struct ComparedOperand {
   enum class Kind : uint8_t { reg, memory, immediate } kind = Kind::immediate;
@@ -129,6 +143,8 @@ struct Insn {
   bool uses_gs = false;         // through the segment, or its base
   bool has_segment = false;     // an access is relative to the base of fs or gs
   bool pure_load = false;       // reads memory into a register and does nothing else
+  LoadKind load = LoadKind::none;
+  uint8_t load_access = 0;      // which of `accesses` that is
   bool asks_processor = false;  // cpuid
 
   uint8_t r15_field_count = 0;

@@ -26,7 +26,7 @@ class Emitter : public CodeWriter {
   uint64_t here() const { return base_ + offset(); }
   bool reachable(uint64_t target) const {
     const auto distance = static_cast<int64_t>(target - here());
-    return distance > INT32_MIN + 64 && distance < INT32_MAX - 64;
+    return distance > INT32_MIN + 256 && distance < INT32_MAX - 256;  // from an instruction soon, too
   }
 
   void int3() { byte(0xcc); }                                    // int3

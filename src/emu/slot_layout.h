@@ -54,7 +54,8 @@ struct StatePage {
   uint64_t leaves;            // not 0: who comes out of a system call goes on natively
   uint64_t guest_gs_base;     // trace: what the way out puts back
   uint64_t cursor;            // trace: when the gateway was last entered
-  uint64_t reserved[114];
+  uint64_t first_stamp;       // of a timed load
+  uint64_t reserved[113];
   uint8_t mmap_prot_plain[256];   // 1: prot byte without PROT_EXEC
   uint8_t mmap_flags_plain[256];  // 1: flags byte without MAP_FIXED
   uint8_t open_flags_plain[256];  // 1: flags byte of an open for reading only

@@ -153,6 +153,8 @@ void Translator::emit_insn(Emitter& e, uint32_t index) {
 }
 
 void Translator::emit_ordinary(Emitter& e, const Insn& insn, uint32_t index) {
+  time_next_load(insn, index);
+  // What reads memory for the record is the load then: the instruction itself finds it in the cache.
   if (plan_.values && insn.compared_bits != 0) capture_compared(e, insn, index);
   if (pops_flags(insn)) {
     mark_point(e, index);
@@ -161,11 +163,7 @@ void Translator::emit_ordinary(Emitter& e, const Insn& insn, uint32_t index) {
     e.int3();
     e.land_rel32(over);
   }
-  if (plan_.load_cycles && insn.pure_load) {
-    emit_timed_load(e, insn, index);
-  } else {
-    emit_copy(e, insn, index);
-  }
+  emit_copy(e, insn, index);
   if (const auto stored = stored_pointer(insn)) {
     const uint32_t over = emit_pointer_check(e, insn, patched(insn, substitute_), *stored,
                                              {cache_.base(), cache_.size()});
@@ -203,6 +201,7 @@ void Translator::emit_copy(Emitter& e, const Insn& insn, uint32_t index) {
     emit_far_operand(e, insn, index);
     return;
   }
+  begin_timing(e);
   mark_point(e, index);
   auto bytes = patched(insn, substitute_);
   if (insn.rip_relative) {
@@ -210,6 +209,7 @@ void Translator::emit_copy(Emitter& e, const Insn& insn, uint32_t index) {
     std::memcpy(&bytes[insn.displacement_offset], &displacement, 4);
   }
   e.copy(std::span(bytes).first(insn.length));
+  end_timing(e);
 }
 
 // [rip + x] out of reach becomes [reg + 0]; the modrm byte changes from mod 0, rm 5 to mod 2, rm reg,
@@ -230,10 +230,12 @@ void Translator::emit_far_operand(Emitter& e, const Insn& insn, uint32_t index) 
     mark_point(e, index);
     e.store_state(kAddressField, insn.result);
     e.mov_imm(insn.result, insn.rip_target.value);
+    begin_timing(e);
     mark_point(e, index, kAddressSpilled, insn.result);
     use_base(insn.result);
     if (insn.result >= 8) bytes[insn.rex_offset] |= 0x01;
     e.copy(std::span(bytes).first(insn.length));
+    end_timing(e);
     return;
   }
 
@@ -247,29 +249,12 @@ void Translator::emit_far_operand(Emitter& e, const Insn& insn, uint32_t index) 
   mark_point(e, index);
   e.store_state(kAddressField, scratch);
   e.mov_imm(scratch, insn.rip_target.value);
+  begin_timing(e);
   mark_point(e, index, kAddressSpilled, scratch);
   use_base(scratch);
   e.copy(std::span(bytes).first(insn.length));
+  end_timing(e);
   e.load_state(scratch, kAddressField);
-}
-
-// lfence keeps the time stamps from drifting across the load.
-void Translator::emit_timed_load(Emitter& e, const Insn& insn, uint32_t index) {
-  const uint32_t slot = next_slot_displacement();
-  slots_.push_back({SlotKind::load_cycles, insn.result, static_cast<uint16_t>(index)});
-  const auto stamp = [&](uint32_t displacement) {
-    e.store_state(offsetof(StatePage, spill_time_rax), kRax);
-    e.store_state(offsetof(StatePage, spill_time_rdx), kRdx);
-    e.lfence();
-    e.rdtsc();
-    e.store_cursor_eax(displacement);
-    e.load_state(kRax, offsetof(StatePage, spill_time_rax));
-    e.load_state(kRdx, offsetof(StatePage, spill_time_rdx));
-    e.lfence();
-  };
-  stamp(slot);
-  emit_copy(e, insn, index);
-  stamp(slot + 4);
 }
 
 void Translator::emit_conditional(Emitter& e, const Insn& insn, uint32_t index) {
@@ -351,22 +336,27 @@ void Translator::emit_operand_load(Emitter& e, const Insn& insn, uint32_t index,
   load[modrm_at] = static_cast<uint8_t>((load[modrm_at] & 0xc7) | (to.reg & 7) << 3);
   if (far) {
     e.mov_imm(to.reg, insn.rip_target.value);
+    begin_timing(e);
     mark_point(e, index, to.when_spilled, to.reg);
     load.resize(modrm_at + 1);
     load[modrm_at] = static_cast<uint8_t>((to.reg & 7) << 3 | (to.reg & 7));  // mov reg, [reg]
     e.copy(load);
+    end_timing(e);
     return;
   }
+  begin_timing(e);
   if (insn.rip_relative) {
     const auto displacement = static_cast<uint32_t>(insn.rip_target.value - (e.here() + load.size()));
     std::memcpy(&load[modrm_at + 1], &displacement, 4);
   }
   mark_point(e, index);
   e.copy(load);
+  end_timing(e);
 }
 
 void Translator::emit_indirect(Emitter& e, const Insn& insn, uint32_t index) {
   mark_point(e, index);
+  time_next_load(insn, index);
   e.spill_branch_registers(record_end());
   emit_operand_load(e, insn, index, {kRcx, 64, kRcxSpilled});
   RunExit exit = RunExit::indirect_jump;
@@ -383,9 +373,12 @@ void Translator::emit_indirect(Emitter& e, const Insn& insn, uint32_t index) {
 
 void Translator::emit_ret(Emitter& e, const Insn& insn, uint32_t index) {
   mark_point(e, index);
+  time_next_load(insn, index);
   e.spill_branch_registers(record_end());
+  begin_timing(e);
   mark_point(e, index);
   e.pop_rcx();
+  end_timing(e);
   if (insn.ret_pop_bytes != 0) e.add_to_rsp(insn.ret_pop_bytes);
   restore_substitute(e);
   const RunId run = make_run(RunExit::ret, static_cast<uint32_t>(blocks_.size()), index + 1,

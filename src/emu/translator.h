@@ -42,7 +42,7 @@ struct CapturePlan {
   // registers that carry floating-point arguments.
   bool values = false;
   bool addresses = false;
-  bool load_cycles = false;  // and what those loads got
+  bool load_cycles = false;  // of every load (decoder::LoadKind), and what moves got
   bool records = true;       // false, where there are counters: nothing is recorded
   bool empty_records = true; // false, where there are counters: nor is what captures nothing
   bool captures() const { return values || addresses || load_cycles; }
@@ -121,7 +121,6 @@ class Translator {
   void emit_ordinary(Emitter& e, const decoder::Insn& insn, uint32_t index);
   void emit_copy(Emitter& e, const decoder::Insn& insn, uint32_t index);
   void emit_far_operand(Emitter& e, const decoder::Insn& insn, uint32_t index);
-  void emit_timed_load(Emitter& e, const decoder::Insn& insn, uint32_t index);
   void emit_conditional(Emitter& e, const decoder::Insn& insn, uint32_t index);
   void emit_counter_branch(Emitter& e, const decoder::Insn& insn, uint32_t index);
   void emit_indirect(Emitter& e, const decoder::Insn& insn, uint32_t index);
@@ -146,6 +145,10 @@ class Translator {
   void capture_compared(Emitter& e, const decoder::Insn& insn, uint32_t index);
   bool is_last_double(uint32_t index) const;
   void capture_results(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  // The next load of memory that is emitted is timed, if that instruction is to be.
+  void time_next_load(const decoder::Insn& insn, uint32_t index);
+  void begin_timing(Emitter& e);
+  void end_timing(Emitter& e);
   void capture_register(Emitter& e, trace::SlotKind kind, decoder::Gpr reg, uint32_t index);
   // Of a run that has as many.
   bool is_recorded(size_t slots) const {
@@ -207,6 +210,7 @@ class Translator {
   std::vector<uint32_t> stale_jumps_;
   uint32_t stale_trap_ = 0;
   CapturedRegisters captured_;
+  uint32_t time_slot_ = 0;  // of the load that is to be timed; 0: none is
   RunId last_run_;
 };
 

@@ -3,7 +3,9 @@
 // What the code of a fragment records: captured values, counters, and the runs that its exits are.
 #include <algorithm>
 #include <bit>
+#include <utility>
 
+#include "emu/timed_load.h"
 #include "emu/translator.h"
 
 namespace shadowprof::emu {
@@ -46,6 +48,21 @@ void Translator::capture_results(Emitter& e, const Insn& insn, uint32_t index) {
     e.store_cursor_xmm(next_slot_displacement(), insn.double_result, insn.vex);
     slots_.push_back({SlotKind::vector, insn.double_result, static_cast<uint16_t>(index)});
   }
+}
+
+void Translator::time_next_load(const Insn& insn, uint32_t index) {
+  time_slot_ = 0;
+  if (!plan_.load_cycles || insn.load == decoder::LoadKind::none) return;
+  time_slot_ = next_slot_displacement();
+  slots_.push_back({SlotKind::load_cycles, insn.result, static_cast<uint16_t>(index)});
+}
+
+void Translator::begin_timing(Emitter& e) {
+  if (time_slot_ != 0) emit_first_stamp(e);
+}
+
+void Translator::end_timing(Emitter& e) {
+  if (time_slot_ != 0) emit_second_stamp(e, std::exchange(time_slot_, 0));
 }
 
 // Of what a block does to a vector register, only what it leaves there can be an argument.

@@ -23,6 +23,8 @@ void add_loads(const Profile& profile, size_t limit, PlaceOf place, Hotlists& li
     load.timed = l.timed;
     load.mean_cycles = l.mean();
     load.mean_error = kTimesAreMany * l.mean_error();
+    load.cold_error = l.cold_error();
+    load.by = l.by;
     load.p50 = l.quantile(0.5);
     load.p90 = l.quantile(0.9);
     load.p99 = l.quantile(0.99);
@@ -35,8 +37,13 @@ void add_loads(const Profile& profile, size_t limit, PlaceOf place, Hotlists& li
 }
 
 // Pages and values of loads by class, and cache lines.
-void add_memory(const Profile& profile, size_t limit, Hotlists& lists) {
+template <typename PlaceOf>
+void add_memory(const Profile& profile, size_t limit, PlaceOf place_of_code, Hotlists& lists) {
   const Tables& t = profile.tables;
+  const auto load_of = [&](const auto& row) -> std::optional<Place> {
+    if (!row.load) return std::nullopt;
+    return place_of_code(*row.load);
+  };
   const auto place = [&](const DataRef& ref) -> DataPlace {
     return {ref.in_module ? profile.modules[ref.at.module].path : "", ref.at.offset};
   };
@@ -48,13 +55,15 @@ void add_memory(const Profile& profile, size_t limit, Hotlists& lists) {
     const LatencyPageRow& p = t.latency_pages[i];
     lists.latency_pages.push_back({static_cast<uint32_t>(lists.latency_pages.size() + 1), p.level,
                                    place(p.page), p.count,
-                                   share_of(p.count, timed[static_cast<size_t>(p.level)])});
+                                   share_of(p.count, timed[static_cast<size_t>(p.level)]),
+                                   load_of(p)});
   }
   for (size_t i : hottest(t.latency_values, limit, slower_first)) {
     const LatencyValueRow& v = t.latency_values[i];
     lists.latency_values.push_back({static_cast<uint32_t>(lists.latency_values.size() + 1), v.level,
                                     v.value, v.count,
-                                    share_of(v.count, timed[static_cast<size_t>(v.level)])});
+                                    share_of(v.count, timed[static_cast<size_t>(v.level)]),
+                                    load_of(v)});
   }
   for (size_t i : hottest(t.cache_lines, limit, [](const auto& l) { return l.accesses(); })) {
     const CacheLineRow& l = t.cache_lines[i];
@@ -219,7 +228,7 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
     lists.paths.push_back(std::move(path));
   }
   add_loads(profile, limit, place, lists);
-  add_memory(profile, limit, lists);
+  add_memory(profile, limit, place, lists);
   add_value_hotlists(profile, limit, lines, lists);
   return lists;
 }

@@ -169,6 +169,8 @@ struct HotLoad {
   AddressKind kind = AddressKind::unknown;
   int64_t stride = 0;
   double mean_error = 0;  // of mean_cycles; times are measured in every mode
+  double cold_error = 0;  // what of it may be a replica's cold caches
+  LoadKind by = LoadKind::move;
 };
 
 // Data of a module, or at an address.
@@ -183,6 +185,7 @@ struct HotLatencyPage {
   DataPlace page;
   uint64_t count = 0;
   double share = 0;  // of the timed loads of its class
+  std::optional<Place> load{};
 };
 
 struct HotLatencyValue {
@@ -191,6 +194,7 @@ struct HotLatencyValue {
   uint64_t value = 0;
   uint64_t count = 0;
   double share = 0;
+  std::optional<Place> load{};
 };
 
 struct HotCacheLine {

@@ -32,9 +32,18 @@ Run read_run(const Object& o) {
   r.host = {host.text("cpu"), host.text("kernel"), host.small("cores"), {}};
   if (host.has("latency")) {
     const Object clock = host.object("latency");
-    LatencyCalibration c{clock.number("resolution"), clock.number("overhead"), {}};
+    LatencyCalibration c;
+    c.resolution = clock.number("resolution");
+    c.overhead = clock.number("overhead");
     for (size_t i = 0; i < c.typical.size(); i++)
       c.typical[i] = clock.number(to_string(static_cast<LatencyClass>(i)));
+    if (clock.has("fault")) c.fault = clock.number("fault");
+    if (clock.has("spread")) c.spread = clock.number("spread");
+    if (clock.has("hits")) {
+      const Object hits = clock.object("hits");
+      for (size_t i = 0; i < kLoadKinds; i++)
+        c.hits[i] = hits.number(to_string(static_cast<LoadKind>(i)));
+    }
     r.host.latency = c;
   }
   r.started = o.text("started");
@@ -252,6 +261,12 @@ HotLoad read_hot_load(const Object& r) {
     l.classes[c] = classes.number(to_string(static_cast<LatencyClass>(c)));
   l.stride = r.integer("stride");
   if (r.has("mean_error")) l.mean_error = r.number("mean_error");
+  if (r.has("cold_error")) l.cold_error = r.number("cold_error");
+  if (r.has("instruction")) {
+    const auto by = load_kind_from(r.text("instruction"));
+    if (!by) throw Bad{r.where("instruction") + " is no kind of load"};
+    l.by = *by;
+  }
   return l;
 }
 
@@ -267,18 +282,23 @@ DataPlace read_data_place(const Object& r) {
   return {"", r.count("address")};
 }
 
+std::optional<Place> read_load_of(const Object& r) {
+  if (!r.has("load")) return std::nullopt;
+  return read_place(r.object("load"));
+}
+
 void read_memory_hotlists(const Object& o, Hotlists& h) {
   if (o.has("latency_pages"))
     h.latency_pages =
         read_rows<HotLatencyPage>(o, "latency_pages", [](const Object& r) -> HotLatencyPage {
-          return {r.small("rank"), read_class_name(r), read_data_place(r), r.count("count"),
-                  r.number("share")};
+          return {r.small("rank"),   read_class_name(r), read_data_place(r), r.count("count"),
+                  r.number("share"), read_load_of(r)};
         });
   if (o.has("latency_values"))
     h.latency_values =
         read_rows<HotLatencyValue>(o, "latency_values", [](const Object& r) -> HotLatencyValue {
-          return {r.small("rank"), read_class_name(r), r.count("value"), r.count("count"),
-                  r.number("share")};
+          return {r.small("rank"),   read_class_name(r), r.count("value"), r.count("count"),
+                  r.number("share"), read_load_of(r)};
         });
   if (o.has("cache_lines"))
     h.cache_lines = read_rows<HotCacheLine>(o, "cache_lines", [](const Object& r) -> HotCacheLine {

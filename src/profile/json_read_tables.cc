@@ -56,6 +56,9 @@ void read_latency_tables(const Object& o, Tables& t) {
                   {"module", "offset", "executions", "timed", "first_touches", "cycles", "kind",
                    "backwards", "stride", "strided", "l1", "l2", "l3", "dram", "beyond"});
   const OptionalColumn kind_timed(table, "kind_timed", c.rows());
+  const OptionalColumn cold(table, "cold", c.rows());
+  const OptionalColumn cold_cycles(table, "cold_cycles", c.rows());
+  const OptionalColumn instruction(table, "instruction", c.rows());
   std::vector<AddressKind> kinds;
   for (const std::string& name : table.texts("kinds"))
     kinds.push_back(read_address_kind(name, table.where("kinds")));
@@ -66,6 +69,11 @@ void read_latency_tables(const Object& o, Tables& t) {
     l.timed = c.count(3, i);
     l.first_touches = c.count(4, i);
     l.cycles = c.count(5, i);
+    l.cold = cold.count(i);
+    l.cold_cycles = cold_cycles.count(i);
+    if (instruction.count(i) >= kLoadKinds)
+      throw Bad{fmt::format("{}[{}] is no kind of load", table.where("instruction"), i)};
+    l.by = static_cast<LoadKind>(instruction.count(i));
     if (c.count(6, i) >= kinds.size())
       throw Bad{fmt::format("{}[{}] is not in the list of kinds", table.where("kind"), i)};
     l.kind = kinds[c.count(6, i)];
@@ -94,20 +102,39 @@ DataRef read_data_ref(const Columns& c, size_t first, size_t row) {
   return {c.count(first, row) != 0, c.place(first + 1, row)};
 }
 
+// Of which load a page or value is: not in older profiles.
+class LoadColumns {
+ public:
+  LoadColumns(const Object& table, size_t rows)
+      : known_(table, "of_load", rows), module_(table, "load_module", rows), offset_(table, "load_offset", rows),
+        where_(table.where("load_module")) {}
+  std::optional<CodeRef> load(size_t row) const {
+    if (known_.count(row) == 0) return std::nullopt;
+    if (module_.count(row) > UINT32_MAX) throw Bad{fmt::format("{}[{}] is no module", where_, row)};
+    return CodeRef{static_cast<uint32_t>(module_.count(row)), offset_.count(row)};
+  }
+
+ private:
+  OptionalColumn known_, module_, offset_;
+  std::string where_;
+};
+
 void read_memory_tables(const Object& o, Tables& t) {
   if (o.has("latency_pages")) {
     const Object table = o.object("latency_pages");
     const Columns c(table, {"class", "in_module", "module", "offset", "count"});
+    const LoadColumns loads(table, c.rows());
     for (size_t i = 0; i < c.rows(); i++)
       t.latency_pages.push_back(
-          {read_class(c.count(0, i), table.where("class")), read_data_ref(c, 1, i), c.count(4, i)});
+          {read_class(c.count(0, i), table.where("class")), read_data_ref(c, 1, i), c.count(4, i), loads.load(i)});
   }
   if (o.has("latency_values")) {
     const Object table = o.object("latency_values");
     const Columns c(table, {"class", "value", "count"});
+    const LoadColumns loads(table, c.rows());
     for (size_t i = 0; i < c.rows(); i++)
       t.latency_values.push_back(
-          {read_class(c.count(0, i), table.where("class")), c.count(1, i), c.count(2, i)});
+          {read_class(c.count(0, i), table.where("class")), c.count(1, i), c.count(2, i), loads.load(i)});
   }
   if (o.has("cache_lines")) {
     const Object table = o.object("cache_lines");

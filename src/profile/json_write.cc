@@ -68,6 +68,10 @@ Json run_json(const Run& r) {
     Json& clock = j["host"]["latency"] = {{"resolution", c->resolution}, {"overhead", c->overhead}};
     for (size_t i = 0; i < c->typical.size(); i++)
       clock[to_string(static_cast<LatencyClass>(i))] = c->typical[i];
+    clock["fault"] = c->fault;
+    clock["spread"] = c->spread;
+    for (size_t i = 0; i < kLoadKinds; i++)
+      clock["hits"][to_string(static_cast<LoadKind>(i))] = c->hits[i];
   }
   j["started"] = r.started;
   j["duration_s"] = r.duration_s;

@@ -135,15 +135,18 @@ Json row_json(const HotLatencyPage& p) {
   add_data_place(j, p.page);
   j["count"] = p.count;
   j["share"] = p.share;
+  if (p.load) j["load"] = place_json(*p.load);
   return j;
 }
 
 Json row_json(const HotLatencyValue& v) {
-  return {{"rank", v.rank},
-          {"class", to_string(v.level)},
-          {"value", v.value},
-          {"count", v.count},
-          {"share", v.share}};
+  Json j = {{"rank", v.rank},
+            {"class", to_string(v.level)},
+            {"value", v.value},
+            {"count", v.count},
+            {"share", v.share}};
+  if (v.load) j["load"] = place_json(*v.load);
+  return j;
 }
 
 Json row_json(const HotCacheLine& l) {
@@ -176,6 +179,8 @@ Json row_json(const HotLoad& l) {
   j["timed"] = l.timed;
   j["mean_cycles"] = l.mean_cycles;
   j["mean_error"] = l.mean_error;
+  j["cold_error"] = l.cold_error;
+  j["instruction"] = to_string(l.by);
   j["p50"] = l.p50;
   j["p90"] = l.p90;
   j["p99"] = l.p99;

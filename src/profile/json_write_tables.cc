@@ -72,6 +72,10 @@ void write_latency_tables(Writer& w, const Tables& t) {
   w.column("timed", t.latencies, [](const LatencyRow& l) { return l.timed; });
   w.column("first_touches", t.latencies, [](const LatencyRow& l) { return l.first_touches; });
   w.column("cycles", t.latencies, [](const LatencyRow& l) { return l.cycles; });
+  w.column("cold", t.latencies, [](const LatencyRow& l) { return l.cold; });
+  w.column("cold_cycles", t.latencies, [](const LatencyRow& l) { return l.cold_cycles; });
+  w.column("instruction", t.latencies,
+           [](const LatencyRow& l) { return static_cast<uint64_t>(l.by); });
   for (size_t c = 0; c < kLatencyClasses; c++)
     w.column(to_string(static_cast<LatencyClass>(c)), t.latencies,
              [c](const LatencyRow& l) { return l.classes[c]; });
@@ -127,6 +131,15 @@ void write_data_refs(Writer& w, const Rows& rows, RefOf ref_of) {
   w.column("offset", rows, [&](const Row& r) { return ref_of(r).at.offset; });
 }
 
+// Of which load a page or value is.
+template <typename Rows>
+void write_loads_of(Writer& w, const Rows& rows) {
+  using Row = typename Rows::value_type;
+  w.column("of_load", rows, [](const Row& r) { return r.load ? 1 : 0; });
+  w.column("load_module", rows, [](const Row& r) { return r.load.value_or(CodeRef{}).module; });
+  w.column("load_offset", rows, [](const Row& r) { return r.load.value_or(CodeRef{}).offset; });
+}
+
 void write_memory_tables(Writer& w, const Tables& t) {
   if (!t.latencies.empty()) {
     w.open("latency_pages");
@@ -134,12 +147,14 @@ void write_memory_tables(Writer& w, const Tables& t) {
              [](const LatencyPageRow& r) { return static_cast<int>(r.level); });
     write_data_refs(w, t.latency_pages, [](const LatencyPageRow& r) { return r.page; });
     w.column("count", t.latency_pages, [](const LatencyPageRow& r) { return r.count; });
+    write_loads_of(w, t.latency_pages);
     w.close();
     w.open("latency_values");
     w.column("class", t.latency_values,
              [](const LatencyValueRow& r) { return static_cast<int>(r.level); });
     w.column("value", t.latency_values, [](const LatencyValueRow& r) { return r.value; });
     w.column("count", t.latency_values, [](const LatencyValueRow& r) { return r.count; });
+    write_loads_of(w, t.latency_values);
     w.close();
   }
   if (t.cache_lines.empty()) return;

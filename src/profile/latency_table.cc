@@ -11,13 +11,24 @@ namespace shadowprof::profile {
 namespace {
 
 constexpr const char* kKindNames[kAddressKinds] = {"unknown", "stack", "heap", "static"};
-// Loads slower than this many times a load from memory were interrupted by something.
-constexpr double kBeyond = 8;
+constexpr const char* kLoadNames[kLoadKinds] = {"move",   "operand", "vector", "arithmetic",
+                                                "gather", "atomic",  "stack",  "branch"};
+// Loads slower than this many times a load from memory were interrupted by something, as far as it is not known what a
+// page fault takes.
+constexpr double kBeyondFold = 8;
+// A difference to the first cache below this share of a step is none.
+constexpr double kLeastStepShare = 0.1;
+constexpr double kErrors = 2;  // standard ones, within which a difference is none
 
 // Where two classes part. A class spreads by a factor (a load from memory may miss the translation
 // buffers too, and the memory may be busy), hence the geometric middle; but no finer than the clock.
 double between(double nearer, double farther, double resolution) {
   return std::sqrt((nearer + resolution) * (farther + resolution)) - resolution;
+}
+
+// By a clock that steps: a time is as many steps as begin in it.
+double greatest_time(double cycles, double resolution) {
+  return (std::floor(cycles / resolution) + 1) * resolution;
 }
 
 }  // namespace
@@ -39,10 +50,33 @@ std::optional<AddressKind> address_kind_from(std::string_view name) {
   return std::nullopt;
 }
 
-LatencyClass LatencyCalibration::class_of(double cycles) const {
-  for (size_t i = 0; i + 1 < typical.size(); i++)
+const char* to_string(LoadKind kind) {
+  const auto i = static_cast<size_t>(kind);
+  return i < kLoadKinds ? kLoadNames[i] : "?";
+}
+
+std::optional<LoadKind> load_kind_from(std::string_view name) {
+  for (size_t i = 0; i < kLoadKinds; i++)
+    if (name == kLoadNames[i]) return static_cast<LoadKind>(i);
+  return std::nullopt;
+}
+
+double LatencyCalibration::hit(LoadKind kind) const {
+  const double known = hits[static_cast<size_t>(kind)];
+  return known > 0 ? known : typical[0];
+}
+
+// Where the clock does not tell the first caches apart, all that may come from the second one is l1.
+LatencyClass LatencyCalibration::class_of(double cycles, LoadKind kind) const {
+  const double beside = hit(kind) - typical[0];
+  const bool tells = tells_first_caches();
+  if (!tells && cycles <= greatest_time(overhead + beside + typical[1], resolution) - overhead)
+    return LatencyClass::l1;
+  cycles -= beside;
+  for (size_t i = tells ? 0 : 2; i + 1 < typical.size(); i++)
     if (cycles < between(typical[i], typical[i + 1], resolution)) return static_cast<LatencyClass>(i);
-  return cycles < kBeyond * typical[3] ? LatencyClass::dram : LatencyClass::beyond;
+  const double end = fault > typical[3] ? fault - resolution : kBeyondFold * typical[3];
+  return cycles < end ? LatencyClass::dram : LatencyClass::beyond;
 }
 
 size_t latency_bucket(uint64_t cycles) {
@@ -82,8 +116,16 @@ double LatencyRow::mean_error() const {
   return std::sqrt(squares / static_cast<double>(served) / static_cast<double>(served - 1));
 }
 
+double LatencyRow::cold_error() const {
+  const uint64_t served = timed - classes[static_cast<size_t>(LatencyClass::beyond)];
+  return served == 0 ? 0 : static_cast<double>(cold_cycles) / static_cast<double>(served);
+}
+
 double LatencyRow::lost_cycles(const LatencyCalibration& calibration) const {
-  return std::max(0.0, mean() - calibration.typical[0]) * static_cast<double>(executions);
+  const double saved = mean() - calibration.hit(by);
+  const double noise =
+      std::max(kErrors * mean_error(), kLeastStepShare * calibration.resolution);
+  return saved <= noise ? 0 : saved * static_cast<double>(executions);
 }
 
 void add_latencies(LatencyRow& a, const LatencyRow& b) {
@@ -99,6 +141,9 @@ void add_latencies(LatencyRow& a, const LatencyRow& b) {
   a.timed += b.timed;
   a.first_touches += b.first_touches;
   a.cycles += b.cycles;
+  a.by = std::max(a.by, b.by);  // code that changed; it is the same otherwise
+  a.cold += b.cold;
+  a.cold_cycles += b.cold_cycles;
   for (size_t i = 0; i < kLatencyClasses; i++) a.classes[i] += b.classes[i];
   std::map<uint32_t, uint64_t> buckets(a.histogram.begin(), a.histogram.end());
   for (const auto& [bucket, count] : b.histogram) buckets[bucket] += count;

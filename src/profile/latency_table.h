@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// How long loads take. Cycles are those of the time stamp counter, less what an empty pair of
-// stamps takes; they are sorted into classes by a calibration on the host (sample/calibrate.h).
+// How long loads take. Cycles are those of the time stamp counter, less what a pair of stamps takes without a load
+// between them; they are sorted into classes by a calibration on the host (sample/calibrate.h).
+//
+// The clock of some hosts advances in steps of dozens of cycles. One time is then a step too much or too little, and
+// the mean of many is right all the same, if nothing is cut off: sums are made of times as they were taken, and what
+// stamps take is subtracted from the sum.
 #pragma once
 
 #include <array>
@@ -22,6 +26,12 @@ enum class LatencyClass : uint8_t { l1, l2, l3, dram, beyond };
 inline constexpr size_t kLatencyClasses = 5;
 const char* to_string(LatencyClass c);
 
+// By what instruction: in the order of decoder::LoadKind, without its first.
+enum class LoadKind : uint8_t { move, operand, vector, arithmetic, gather, atomic, stack, branch };
+inline constexpr size_t kLoadKinds = 8;
+const char* to_string(LoadKind kind);
+std::optional<LoadKind> load_kind_from(std::string_view name);
+
 // What most addresses of a load are. stack: through rsp, or near where that was; fixed ("static"):
 // in a module that code was mapped from; unknown: thread-local, or not captured; heap: the rest.
 enum class AddressKind : uint8_t { unknown, stack, heap, fixed };
@@ -30,12 +40,22 @@ const char* to_string(AddressKind kind);
 std::optional<AddressKind> address_kind_from(std::string_view name);
 
 // Latencies in cycles as the host's clock shows them. A class ends in the geometric middle of its
-// typical latency and the next one's.
+// typical latency and the next one's, memory where page faults begin.
 struct LatencyCalibration {
   double resolution = 0;            // of the clock: the least difference of two stamps
-  double overhead = 0;              // of an empty pair of stamps
-  std::array<double, 4> typical{};  // l1, l2, l3, dram
-  LatencyClass class_of(double cycles) const;
+  double overhead = 0;              // of a pair of stamps without a load
+  std::array<double, 4> typical{};  // l1, l2, l3, dram; of moves
+  // Of loads that the first cache serves, by kind, with what the instruction does beside. 0: not known.
+  std::array<double, kLoadKinds> hits{};
+  double fault = 0;   // of a load that the kernel had to map a page for, at the least; 0: not known
+  double spread = 1;  // of the last cache's latency: the middle one of several rounds by the least
+  LatencyClass class_of(double cycles, LoadKind kind = LoadKind::move) const;
+  // What a load of that kind takes that hits the first cache.
+  double hit(LoadKind kind) const;
+  // Of a single load, that is. Else the mean of many says how many of them were of the second.
+  bool tells_first_caches() const { return typical[1] - typical[0] >= 4 * resolution; }
+  // The host was too busy for the border between the last cache and memory to be where it is on a quiet one.
+  bool is_doubtful() const { return spread > 1.5 || typical[3] < 1.5 * typical[2]; }
 };
 
 // Buckets of a histogram: four to each power of two.
@@ -45,10 +65,15 @@ uint64_t bucket_begin(size_t bucket);
 
 struct LatencyRow {
   CodeRef at;
+  LoadKind by = LoadKind::move;
   uint64_t executions = 0;
   uint64_t timed = 0;          // executions whose time counts
-  uint64_t first_touches = 0;  // left out: the first load from a page
+  uint64_t first_touches = 0;  // left out: a replica's page faults, which the program does not have
   uint64_t cycles = 0;         // of the timed ones that are not `beyond`
+  // Of the timed ones those that may be slow only because a replica began with cold caches of its own, and the cycles
+  // that they would save together if each had hit the first cache.
+  uint64_t cold = 0;
+  uint64_t cold_cycles = 0;
   std::array<uint64_t, kLatencyClasses> classes{};
   // Of several runs the one with most timed loads says the kind, and the one that has seen a stride
   // most often the stride: so their order does not matter, nor how often each was added.
@@ -64,9 +89,12 @@ struct LatencyRow {
   }
   // The standard error of the mean, as exactly as buckets are; each timed load one observation.
   double mean_error() const;
+  // How much too high the mean is if all cold loads are a replica's own.
+  double cold_error() const;
   // Cycles that a share of the timed loads does not exceed, as exactly as buckets are.
   uint64_t quantile(double share) const;
-  // Executions x (mean - what a load from the first cache takes).
+  // Executions x (mean - what a load from the first cache takes): what could be saved at most. 0 where that
+  // difference is within its error, or a tenth of the clock's step: such a load hits the first cache.
   double lost_cycles(const LatencyCalibration& calibration) const;
 };
 

@@ -19,9 +19,14 @@ void add_memory_tables(Tables& into, Tables& from, const std::vector<uint32_t>& 
   const auto move = [&](DataRef& ref) {
     if (ref.in_module) ref.at.module = modules[ref.at.module];
   };
-  append_rows(into.latency_pages, std::move(from.latency_pages),
-              [&](LatencyPageRow& row) { move(row.page); });
-  append_rows(into.latency_values, std::move(from.latency_values), [](LatencyValueRow&) {});
+  const auto move_load = [&](auto& row) {
+    if (row.load) row.load->module = modules[row.load->module];
+  };
+  append_rows(into.latency_pages, std::move(from.latency_pages), [&](LatencyPageRow& row) {
+    move(row.page);
+    move_load(row);
+  });
+  append_rows(into.latency_values, std::move(from.latency_values), move_load);
   append_rows(into.cache_lines, std::move(from.cache_lines),
               [&](CacheLineRow& row) { move(row.line); });
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "profile/latency_table.h"
@@ -24,16 +25,19 @@ struct DataRef {
   auto operator<=>(const DataRef&) const = default;
 };
 
+// Of one load, the hottest ones. Older profiles do not say of which: `load` is nothing there.
 struct LatencyPageRow {
   LatencyClass level = LatencyClass::l1;
   DataRef page;
   uint64_t count = 0;  // timed loads; an estimate where there are many pages
+  std::optional<CodeRef> load{};
 };
 
 struct LatencyValueRow {
   LatencyClass level = LatencyClass::l1;
   uint64_t value = 0;  // zero-extended
   uint64_t count = 0;
+  std::optional<CodeRef> load{};
 };
 
 struct CacheLineRow {
@@ -43,8 +47,8 @@ struct CacheLineRow {
   uint64_t accesses() const { return loads + stores; }
 };
 
-using LatencyPageTable = std::vector<LatencyPageRow>;    // by class, page; unique
-using LatencyValueTable = std::vector<LatencyValueRow>;  // by class, value; unique
+using LatencyPageTable = std::vector<LatencyPageRow>;    // by class, load, page; unique
+using LatencyValueTable = std::vector<LatencyValueRow>;  // by class, load, value; unique
 using CacheLineTable = std::vector<CacheLineRow>;        // by line; unique
 
 // What the table of cache lines holds.

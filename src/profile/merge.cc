@@ -69,7 +69,8 @@ void multiply(ValueFigures& figures, uint64_t weight) {
 }
 
 void multiply(LatencyRow& load, uint64_t weight) {
-  for (uint64_t* count : {&load.executions, &load.timed, &load.first_touches, &load.cycles})
+  for (uint64_t* count : {&load.executions, &load.timed, &load.first_touches, &load.cycles, &load.cold,
+                          &load.cold_cycles})
     *count *= weight;
   for (uint64_t& count : load.classes) count *= weight;
   for (auto& [bucket, count] : load.histogram) count *= weight;
@@ -193,6 +194,11 @@ void add_verified(std::optional<Verified>& into, const std::optional<Verified>& 
   into->diverged += from->diverged;
 }
 
+// 0: not known.
+double lesser_known(double a, double b) {
+  return a == 0 ? b : b == 0 ? a : std::min(a, b);
+}
+
 // Of what a load takes on one host the lower figure is right: other work only adds to it.
 void add_calibration(std::optional<LatencyCalibration>& into,
                      const std::optional<LatencyCalibration>& from) {
@@ -202,6 +208,10 @@ void add_calibration(std::optional<LatencyCalibration>& into,
   into->overhead = std::min(into->overhead, from->overhead);
   for (size_t i = 0; i < into->typical.size(); i++)
     into->typical[i] = std::min(into->typical[i], from->typical[i]);
+  for (size_t i = 0; i < into->hits.size(); i++)
+    into->hits[i] = lesser_known(into->hits[i], from->hits[i]);
+  into->fault = lesser_known(into->fault, from->fault);
+  into->spread = std::max(into->spread, from->spread);
 }
 
 template <typename Row>

@@ -105,10 +105,10 @@ void normalise(Tables& t) {
       t.latencies, [](const LatencyRow& l) { return l.at; },
       [](LatencyRow& a, const LatencyRow& b) { add_latencies(a, b); });
   add_up(
-      t.latency_pages, [](const LatencyPageRow& l) { return std::tuple(l.level, l.page); },
+      t.latency_pages, [](const LatencyPageRow& l) { return std::tuple(l.level, l.load, l.page); },
       [](LatencyPageRow& a, const LatencyPageRow& b) { a.count += b.count; });
   add_up(
-      t.latency_values, [](const LatencyValueRow& l) { return std::tuple(l.level, l.value); },
+      t.latency_values, [](const LatencyValueRow& l) { return std::tuple(l.level, l.load, l.value); },
       [](LatencyValueRow& a, const LatencyValueRow& b) { a.count += b.count; });
   add_up(
       t.cache_lines, [](const CacheLineRow& l) { return l.line; },
@@ -225,7 +225,12 @@ Status check_indices(const Profile& p) {
     if (bad(t.latencies[i].at)) return name_row("latencies", i);
   const auto bad_data = [&](const DataRef& ref) { return ref.in_module && bad(ref.at); };
   for (size_t i = 0; i < t.latency_pages.size(); i++)
-    if (bad_data(t.latency_pages[i].page)) return name_row("pages of loads", i);
+    if (bad_data(t.latency_pages[i].page) ||
+        (t.latency_pages[i].load && bad(*t.latency_pages[i].load)))
+      return name_row("pages of loads", i);
+  for (size_t i = 0; i < t.latency_values.size(); i++)
+    if (t.latency_values[i].load && bad(*t.latency_values[i].load))
+      return name_row("values of loads", i);
   for (size_t i = 0; i < t.cache_lines.size(); i++)
     if (bad_data(t.cache_lines[i].line)) return name_row("cache lines", i);
   for (size_t i = 0; i < t.paths.size(); i++)

@@ -114,7 +114,11 @@ HtmlJson page_summary(const Profile& p) {
                  {"duration_s", p.run.duration_s},         {"end", end},
                  {"options", std::move(options)},          {"cpu", page_text(p.run.host.cpu)},
                  {"kernel", page_text(p.run.host.kernel)}, {"cores", p.run.host.cores}};
-  if (const auto& latency = p.run.host.latency) json["run"]["typical_cycles"] = latency->typical;
+  if (const auto& latency = p.run.host.latency) {
+    json["run"]["typical_cycles"] = latency->typical;
+    json["run"]["clock_step"] = latency->resolution;
+    json["run"]["doubtful_cycles"] = latency->is_doubtful();
+  }
   json["time"] = nullptr;
   if (p.time.is_known())
     json["time"] = {{"total_s", std::max(1e-9, p.time.seconds())},
@@ -148,9 +152,30 @@ HtmlJson page_summary(const Profile& p) {
       {"edges", p.tables.edges.size()},         {"calls", p.tables.calls.size()},
       {"contexts", p.tables.contexts.size()},   {"paths", p.tables.paths.size()},
       {"loads", p.tables.latencies.size()},     {"values", p.tables.values.size()},
+      {"load_pages", p.tables.latency_pages.size()}, {"load_values", p.tables.latency_values.size()},
       {"arguments", p.tables.arguments.size()}, {"targets", p.hotlists.targets.size()}};
   return json;
 }
+
+namespace {
+
+std::string number_text(uint64_t value) {
+  return value < 1'000'000 ? std::to_string(value) : fmt::format("{:#x}", value);
+}
+
+std::string data_text(const profile::DataPlace& place) {
+  if (place.module.empty()) return fmt::format("{:#x}", place.offset);
+  return page_text(fmt::format("{}+{:#x}", place.module, place.offset));
+}
+
+// Of one class that one instruction made: a page that they went to, or a value that they got.
+template <typename Row>
+HtmlJson slow_loads(const Row& row, const std::string& what, const FunctionOffsets& offsets) {
+  return {profile::to_string(row.level), row.count, row.share, what,
+          row.load ? place_text(*row.load, offsets) : ""};
+}
+
+}  // namespace
 
 HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
   const FunctionOffsets offsets(p);
@@ -185,8 +210,13 @@ HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
   list("loads", h.load_latency, [&](const profile::HotLoad& l) -> HtmlJson {
     return {place(l.at), l.executions,      l.mean_cycles, l.p50,
             l.p99,       l.classes,         l.lost_cycles, profile::to_string(l.kind),
-            l.stride,    histogram_of(p, l)};
+            l.stride,    histogram_of(p, l), std::max(l.mean_error, l.cold_error),
+            profile::to_string(l.by)};
   });
+  list("load_pages", h.latency_pages,
+       [&](const auto& row) { return slow_loads(row, data_text(row.page), offsets); });
+  list("load_values", h.latency_values,
+       [&](const auto& row) { return slow_loads(row, number_text(row.value), offsets); });
   list("values", h.values, [&](const profile::HotValue& v) -> HtmlJson {
     const profile::HotFigures& f = v.figures;
     return {place(v.at),

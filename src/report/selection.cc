@@ -71,6 +71,9 @@ bool select_rows(profile::Hotlists& lists, std::string_view sort, std::string_vi
     return std::any_of(r.blocks.begin(), r.blocks.end(), [&](const Place& p) { return f.fits(p); });
   });
   f.keep(lists.load_latency, [&](const auto& r) { return f.fits(r.at); });
+  const auto of_load = [&](const auto& r) { return r.load && f.fits(*r.load); };
+  f.keep(lists.latency_pages, of_load);
+  f.keep(lists.latency_values, of_load);
   f.keep(lists.values, [&](const auto& r) { return f.fits(r.at); });
   f.keep(lists.arguments, [&](const auto& r) { return f.fits(r.site) || f.fits(r.callee); });
   f.keep(lists.targets, [&](const auto& r) {

@@ -83,6 +83,8 @@ class Renderer {
   std::string point_of(const Place& place, size_t columns) const {
     return point(place, columns, offsets_.of(place));
   }
+  std::string load_text(const profile::HotLoad& load, size_t columns) const;
+  std::string of_load(std::string what, const std::optional<Place>& load) const;
   std::string beside(const Place& place, const std::string& behind, size_t room) const;
   std::string position_after(const Place& before, const Place& at) const;
   std::string route(const std::vector<Place>& blocks) const;
@@ -373,34 +375,61 @@ void Renderer::edges() {
   more(shown, all.size(), profile_.tables.edges.size(), all.size() - rows.size());
 }
 
+// A single time is not known more exactly than the clock's step.
+std::string cycles_text(uint64_t cycles, const std::optional<profile::LatencyCalibration>& clock) {
+  if (clock && static_cast<double>(cycles) < clock->resolution)
+    return fmt::format("<{:.0f}", clock->resolution);
+  return fmt::format("{}", cycles);
+}
+
+std::string Renderer::load_text(const profile::HotLoad& load, size_t columns) const {
+  if (load.by == profile::LoadKind::move) return point_of(load.at, columns);
+  const std::string kind = fmt::format(" ({})", profile::to_string(load.by));
+  return point_of(load.at, columns - kind.size()) + kind;
+}
+
 void Renderer::loads() {
   const auto& rows = profile_.hotlists.load_latency;
   if (rows.empty()) return;
   heading("Slow loads (by cycles lost)");
-  if (const auto& c = profile_.run.host.latency)
+  const auto& clock = profile_.run.host.latency;
+  if (const auto& c = clock)
     line(fmt::format(
         "(on this host L1 {:.0f}, L2 {:.0f}, L3 {:.0f}, DRAM {:.0f} cycles; clock steps "
         "{:.0f})",
         c->typical[0], c->typical[1], c->typical[2], c->typical[3], c->resolution));
-  constexpr size_t kFigures = 66;
+  if (clock && clock->is_doubtful())
+    line("(others kept the host busy when that was measured: L3 and DRAM are not told apart well)");
+  constexpr size_t kFigures = 73;
   const bool narrow = columns_ < kFigures + 32;  // places have lines of their own
-  line("     lost    count   mean    p50    p99  L1,L2     L3   DRAM  load");
+  line("     lost    count   mean     +-    p50    p99  L1,L2     L3   DRAM  load");
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
     const profile::HotLoad& l = rows[i];
     const double cached = l.classes[0] + l.classes[1];
     line(colored(l.classes[3],
-                 fmt::format("{:>9} {:>8} {:>6.0f} {:>6} {:>6} {:>6} {:>6} {:>6}",
+                 fmt::format("{:>9} {:>8} {:>6.0f} {:>6.1f} {:>6} {:>6} {:>6} {:>6} {:>6}",
                              short_count(static_cast<uint64_t>(l.lost_cycles)),
-                             short_count(l.executions), l.mean_cycles, l.p50, l.p99,
-                             percent(cached), percent(l.classes[2]), percent(l.classes[3]))) +
-         (narrow ? "" : "  " + point_of(l.at, columns_ - kFigures)));
-    if (narrow) line("           " + point_of(l.at, columns_ - 11));
+                             short_count(l.executions), l.mean_cycles,
+                             std::max(l.mean_error, l.cold_error), cycles_text(l.p50, clock),
+                             cycles_text(l.p99, clock), percent(cached), percent(l.classes[2]),
+                             percent(l.classes[3]))) +
+         (narrow ? "" : "  " + load_text(l, columns_ - kFigures)));
+    if (narrow) line("           " + load_text(l, columns_ - 11));
     if (l.classes[3] > 0.3 && l.stride != 0)
       line(fit(fmt::format("           DRAM in {}: {} at stride {}; prefetch", percent(l.classes[3]),
                            profile::to_string(l.kind), l.stride),
                columns_));
   }
   more(std::min(options_.limit, rows.size()), rows.size(), profile_.tables.latencies.size());
+}
+
+// A page or value in a column of its own, and the load behind it.
+std::string Renderer::of_load(std::string what, const std::optional<Place>& load) const {
+  constexpr size_t kColumn = 20, kFigures = 26;
+  if (!load) return what;
+  what.resize(std::max(what.size(), kColumn), ' ');
+  const size_t used = kFigures + what.size() + 2;
+  return what + "  " + point_of(*load, columns_ - std::min(columns_, used));
 }
 
 // Where the kernel maps programs, libraries, stacks: another place in each run, and nothing to
@@ -423,11 +452,11 @@ void Renderer::memory() {
   if (!pages.empty()) {
     heading("Pages of slow loads (slowest class first)");
     if (pages.front().level == profile::LatencyClass::beyond) line(kBeyond);
-    line("  class    count   share  page");
+    line("  class    count   share  page                  load");
     for (size_t i = 0; i < std::min(options_.limit, pages.size()); i++)
       line(fmt::format("{:>7} {:>8} {:>7}  {}", profile::to_string(pages[i].level),
                        short_count(pages[i].count), percent(pages[i].share),
-                       data_text(pages[i].page, columns_ - 26)));
+                       of_load(data_text(pages[i].page, columns_ - 26), pages[i].load)));
     more(std::min(options_.limit, pages.size()), pages.size(),
          profile_.tables.latency_pages.size());
   }
@@ -435,11 +464,11 @@ void Renderer::memory() {
   if (!values.empty()) {
     heading("Values of slow loads (slowest class first)");
     if (values.front().level == profile::LatencyClass::beyond) line(kBeyond);
-    line("  class    count   share  value");
+    line("  class    count   share  value                 load");
     for (size_t i = 0; i < std::min(options_.limit, values.size()); i++)
       line(fmt::format("{:>7} {:>8} {:>7}  {}", profile::to_string(values[i].level),
                        short_count(values[i].count), percent(values[i].share),
-                       value_text(values[i].value)));
+                       of_load(value_text(values[i].value), values[i].load)));
     more(std::min(options_.limit, values.size()), values.size(),
          profile_.tables.latency_values.size());
   }

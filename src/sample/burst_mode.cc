@@ -90,7 +90,6 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   profile.run.engine = name_of(request.engine);
 
   SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
-  SP_ASSIGN(const Calibration calibration, calibrate_for(request.collection));
   block_awaited_signals();
   SP_ASSIGN(std::vector<shadow::Program> programs,
             find_programs(request.launch, request.attach_to, false));
@@ -105,7 +104,7 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   collect::SampleWeights weights;
   collection.sampled = tracing;
   if (request.engine == BurstEngineKind::emulator) collection.weights = &weights;
-  collect::Pipeline pipeline(tracing ? make_collectors(collection, table, calibration)
+  collect::Pipeline pipeline(tracing ? make_collectors(collection, table)
                                      : std::vector<std::unique_ptr<collect::Collector>>());
   PipelineSink sink(pipeline);
   BurstRunOptions options;

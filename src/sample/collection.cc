@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "sample/collection.h"
 
+#include <unistd.h>
+
 #include "base/log.h"
 #include "collect/address_collector.h"
 #include "collect/edge_collector.h"
@@ -8,6 +10,11 @@
 #include "sample/calibrate.h"
 
 namespace shadowprof::sample {
+namespace {
+
+constexpr size_t kLineBytes = 64;
+
+}  // namespace
 
 emu::CapturePlan Collection::plan() const {
   emu::CapturePlan plan;
@@ -18,15 +25,8 @@ emu::CapturePlan Collection::plan() const {
   return plan;
 }
 
-Result<Calibration> calibrate_for(const Collection& collection) {
-  if (!collection.latencies) return Calibration();
-  SP_ASSIGN(Calibration calibration, calibrate_latency());
-  return calibration;
-}
-
 std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collection& collection,
-                                                                 const trace::BlockTable& table,
-                                                                 const Calibration& calibration) {
+                                                                 const trace::BlockTable& table) {
   std::vector<std::unique_ptr<collect::Collector>> collectors;
   // What executed is what all other tables are shares of.
   if (!collection.counted_by_engine) {
@@ -49,8 +49,14 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collectio
   if (collection.addresses)
     collectors.push_back(
         std::make_unique<collect::AddressCollector>(table, collection.executions));
-  if (calibration) {
-    collectors.push_back(std::make_unique<collect::LatencyCollector>(table, *calibration));
+  if (collection.latencies) {
+    collect::LatencyCollectorOptions latency_options;
+    latency_options.calibrate = [] { return calibrate_latency(HostNotes()); };
+    latency_options.of_replicas = collection.by_replicas;
+    if (const long bytes = ::sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0)
+      latency_options.cold_lines = static_cast<size_t>(bytes) / kLineBytes;
+    collectors.push_back(
+        std::make_unique<collect::LatencyCollector>(table, std::move(latency_options)));
   }
   if (collection.values) {
     collect::ValueCollectorOptions value_options = collection.value_options;

@@ -28,6 +28,7 @@ struct Collection {
   bool latencies = false;  // of every load that does nothing else: much slower
   bool addresses = false;  // of every load and store
   bool sampled = false;    // a trace begins anywhere in its thread; counts have errors
+  bool by_replicas = false;  // not by the program itself
   // Follow every call and return, for exact inclusive counts: reads a trace instead of counters.
   bool exact_inclusive = false;
 
@@ -52,13 +53,8 @@ struct Collection {
   }
 };
 
-using Calibration = std::optional<profile::LatencyCalibration>;
-// Where latencies are wanted: pointer chases on this host.
-Result<Calibration> calibrate_for(const Collection& collection);
-
 std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collection& collection,
-                                                                 const trace::BlockTable& table,
-                                                                 const Calibration& calibration);
+                                                                 const trace::BlockTable& table);
 
 // With -v: how samples of one kind were weighed.
 void tell_of_weights(const char* name, const collect::SampleSeries& samples);

@@ -112,7 +112,6 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   collection.counted_by_engine =
       (collection.edges || collection.calls || collection.needs_trace()) &&
       !collection.exact_inclusive;
-  SP_ASSIGN(const Calibration calibration, calibrate_for(collection));
   SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
   const ptrace::LaunchRequest launch = launch_request(request);
   SP_ASSIGN(const ptrace::Tracee program, ptrace::launch(launch));
@@ -129,7 +128,7 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   if (counting && collection.captures_only_values() && !collection.value_options.condition.all())
     collection.value_options.seen_enough = &seen_enough;
   collect::Pipeline pipeline(collection.needs_trace()
-                                 ? make_collectors(collection, table, calibration)
+                                 ? make_collectors(collection, table)
                                  : std::vector<std::unique_ptr<collect::Collector>>());
   PipelineSink sink(pipeline);
   inject::Engine engine(table, sink, engine_options(request, collection, launch.options));

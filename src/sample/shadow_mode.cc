@@ -119,8 +119,8 @@ ShadowRunOptions options_of(const ShadowModeRequest& request, const Neighbourhoo
   options.stacks = request.collection.calls;
   options.neighbours = neighbours;
   options.prices = request.prices;
-  // The interpreter cannot harm the program either; how long a load takes it cannot tell.
-  options.may_interpret = !request.verify && !request.collection.latencies;
+  // The interpreter cannot harm the program either.
+  options.may_interpret = !request.verify;
   return options;
 }
 
@@ -150,7 +150,6 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   const int64_t started = std::time(nullptr);
 
   SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
-  SP_ASSIGN(const Calibration calibration, calibrate_for(request.collection));
   const shadow::FaultPrice price =
       request.prices ? request.prices->faults() : shadow::FaultPrice{};
   const Neighbourhood neighbours =
@@ -168,13 +167,13 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
 
   trace::BlockTable table;
   Collection collection = request.collection;
-  collection.sampled = true;
+  collection.sampled = collection.by_replicas = true;
   collect::SampleWeights weights;
   collection.weights = &weights;
   ShadowRunOptions options = options_of(request, neighbours);
   trace::RunMailbox seen_enough;
   if (may_capture_samples(request)) capture_samples(seen_enough, collection, options.space);
-  collect::Pipeline pipeline(make_collectors(collection, table, calibration));
+  collect::Pipeline pipeline(make_collectors(collection, table));
   PipelineSink sink(pipeline);
   CodeDirectory directory(request.code_directory, conditions_of(request, profile.run.host));
   if (!request.code_directory.empty()) options.directory = &directory;

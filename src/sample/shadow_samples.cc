@@ -154,6 +154,7 @@ std::optional<SampleCost> ShadowRun::interpret(SampledProcess& program) {
   governor_.disturbed(crowding_.cost_of(take_own_cpu()));
   shadow::Budget budget;
   budget.plan = options_.plan;
+  budget.plan.load_cycles = false;  // an interpreter's loads have no latency
   budget.stacks = options_.stacks;
   budget.instructions = kBriefInstructions;
   budget.seconds = kLongestBurst;

@@ -250,6 +250,52 @@ TEST_CASE("memory accesses") {
   CHECK(gather.accesses[0].vector_index);
 }
 
+TEST_CASE("loads are timed by what loads, and what is slow by itself is not") {
+  using decoder::LoadKind;
+  const struct {
+    std::vector<uint8_t> bytes;
+    LoadKind kind;
+  } rows[] = {
+      {{0x48, 0x8b, 0x00}, LoadKind::move},                    // mov rax, [rax]
+      {{0x0f, 0xb6, 0x00}, LoadKind::move},                    // movzx eax, byte [rax]
+      {{0x03, 0x00}, LoadKind::operand},                       // add eax, [rax]
+      {{0x01, 0x00}, LoadKind::operand},                       // add [rax], eax
+      {{0x3b, 0x00}, LoadKind::operand},                       // cmp eax, [rax]
+      {{0xff, 0x30}, LoadKind::operand},                       // push [rax]
+      {{0x0f, 0x44, 0x00}, LoadKind::operand},                 // cmove eax, [rax]
+      {{0x0f, 0x28, 0x00}, LoadKind::vector},                  // movaps xmm0, [rax]
+      {{0xf2, 0x0f, 0x10, 0x00}, LoadKind::vector},            // movsd xmm0, [rax]
+      {{0xc5, 0xfd, 0x6f, 0x00}, LoadKind::vector},            // vmovdqa ymm0, [rax]
+      {{0xf2, 0x0f, 0x58, 0x00}, LoadKind::arithmetic},        // addsd xmm0, [rax]
+      {{0xc4, 0xe2, 0xe9, 0xb8, 0x00}, LoadKind::arithmetic},  // vfmadd231pd xmm0, xmm2, [rax]
+      {{0xdc, 0x00}, LoadKind::arithmetic},                    // fadd qword [rax]
+      {{0xc4, 0xe2, 0x6d, 0x90, 0x04, 0x8f}, LoadKind::gather},  // vpgatherdd ymm0, [rdi+ymm1*4], ymm2
+      {{0xf0, 0x48, 0x0f, 0xc1, 0x07}, LoadKind::atomic},      // lock xadd [rdi], rax
+      {{0x87, 0x07}, LoadKind::atomic},                        // xchg [rdi], eax
+      {{0x58}, LoadKind::stack},                               // pop rax
+      {{0xc9}, LoadKind::stack},                               // leave
+      {{0xc3}, LoadKind::stack},                               // ret
+      {{0xff, 0x10}, LoadKind::branch},                        // call [rax]
+      {{0xff, 0x20}, LoadKind::branch},                        // jmp [rax]
+      {{0xff, 0xd0}, LoadKind::none},                          // call rax
+      {{0xe8, 0, 0, 0, 0}, LoadKind::none},                    // call
+      {{0x50}, LoadKind::none},                                // push rax
+      {{0x89, 0x00}, LoadKind::none},                          // mov [rax], eax
+      {{0x48, 0x8d, 0x00}, LoadKind::none},                    // lea rax, [rax]
+      {{0xf7, 0x30}, LoadKind::none},                          // div [rax]
+      {{0xf2, 0x0f, 0x5e, 0x00}, LoadKind::none},              // divsd xmm0, [rax]
+      {{0xa4}, LoadKind::none},                                // movsb
+      {{0x0f, 0x18, 0x08}, LoadKind::none},                    // prefetcht0 [rax]
+      {{0x0f, 0xae, 0x10}, LoadKind::none},                    // ldmxcsr [rax]
+  };
+  for (const auto& row : rows) {
+    const Insn insn = decode(row.bytes, kHere);
+    CAPTURE(disassemble(row.bytes, kHere));
+    CHECK(static_cast<int>(insn.load) == static_cast<int>(row.kind));
+    if (insn.load != LoadKind::none) CHECK(insn.accesses[insn.load_access].read);
+  }
+}
+
 TEST_CASE("a hint uses none of its operands") {
   // nop [r15+r15], nop r14w, r15w: other registers there could mean something (rdssp).
   for (const Insn& insn : {at_here({0x47, 0x0f, 0x1f, 0x04, 0x3f}),

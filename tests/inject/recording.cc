@@ -234,7 +234,7 @@ class Checker {
     }
     if (seen.results != results)
       complain("{:#x}: results {:#x}, expected {:#x}", insn.address.value, seen.results, results);
-    if (seen.cycles != (plan_.load_cycles && insn.pure_load)) {
+    if (seen.cycles != (plan_.load_cycles && insn.load != decoder::LoadKind::none)) {
       complain("{:#x}: load {}", insn.address.value, seen.cycles ? "timed" : "not timed");
     }
   }

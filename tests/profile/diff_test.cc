@@ -223,20 +223,17 @@ TEST_CASE("the difference of two counts that does not fit is the largest that do
 
 TEST_CASE("loads are ranked by the cycles that they lose, with the share that misses") {
   auto [base, now] = rebuilt();
-  LatencyRow hit{{0, 0x10},         100, 100, 0, 500,       {100, 0, 0, 0, 0},
-                 AddressKind::heap, 8,   0,   0, {{5, 100}}};
-  LatencyRow miss{{0, 0x20},
-                  100,
-                  100,
-                  0,
-                  40'000,
-                  {0, 0, 0, 100, 0},
-                  AddressKind::heap,
-                  100,
-                  0,
-                  0,
-                  {{static_cast<uint32_t>(latency_bucket(400)), 100}}};
-  base.run.host.latency = now.run.host.latency = LatencyCalibration{1, 1, {5, 14, 50, 400}};
+  LatencyRow hit;
+  hit.at = {0, 0x10};
+  hit.executions = hit.timed = hit.classes[0] = 100;
+  hit.cycles = 500;
+  hit.histogram = {{5, 100}};
+  LatencyRow miss = hit;
+  miss.at = {0, 0x20};
+  miss.classes = {0, 0, 0, 100, 0};
+  miss.cycles = 40'000;
+  miss.histogram = {{static_cast<uint32_t>(latency_bucket(400)), 100}};
+  base.run.host.latency = now.run.host.latency = LatencyCalibration{1, 1, {5, 14, 50, 400}, {}};
   base.tables.latencies = {hit};
   now.tables.latencies = {miss};
   const Diff diff = compare_profiles(base, lines_of(base), now, lines_of(now));

@@ -141,8 +141,8 @@ class Runs {
           {place(p), place(p), static_cast<uint8_t>(below(kArguments)), figures()});
       p.tables.latencies.push_back(load(place(p)));
       const auto level = static_cast<LatencyClass>(1 + below(3));
-      p.tables.latency_pages.push_back({level, data(p, 0x1000), 1 + below(9)});
-      p.tables.latency_values.push_back({level, below(20), 1 + below(9)});
+      p.tables.latency_pages.push_back({level, data(p, 0x1000), 1 + below(9), {}});
+      p.tables.latency_values.push_back({level, below(20), 1 + below(9), {}});
       p.tables.cache_lines.push_back({data(p, kCacheLineBytes), below(9), 1 + below(9)});
     }
     p.coverage.paths = {true, false, 40, 40, below(9), below(9), below(9)};
@@ -151,7 +151,10 @@ class Runs {
     if (below(4) != 0)
       p.run.host.latency = LatencyCalibration{static_cast<double>(20 + below(9)),
                                               static_cast<double>(below(90)) / 7,
-                                              {4, 14, static_cast<double>(40 + below(9)), 400}};
+                                              {4, 14, static_cast<double>(40 + below(9)), 400},
+                                              {4, 5, 6, static_cast<double>(7 + below(2))},
+                                              static_cast<double>(below(2) * 1500),
+                                              1 + static_cast<double>(below(9)) / 10};
   }
 
   // Fewer values than a merged hotlist holds; now and then more were seen than the hotlist held.
@@ -296,9 +299,9 @@ TEST_CASE("tables that grow with each run keep their hottest rows, and count wha
     p.modules = {{"/bin/app", "aa", 0, 1, 1}};
     p.tables.paths = {{1000, 1, 0, {}, {{0, 1}}}, {1 + run % 7, 1, 0, {}, {{0, 100 + run}}}};
     p.tables.cache_lines = {{{false, {0, 64}}, 1000, 0}, {{false, {0, 6400 + run * 64}}, 1, 1}};
-    p.tables.latency_pages = {{LatencyClass::dram, {false, {0, 0x1000}}, 1000},
-                              {LatencyClass::dram, {false, {0, 0x100000 + (run << 12)}}, 1}};
-    p.tables.latency_values = {{LatencyClass::dram, 0, 1000}, {LatencyClass::dram, 100 + run, 1}};
+    p.tables.latency_pages = {{LatencyClass::dram, {false, {0, 0x1000}}, 1000, {}},
+                              {LatencyClass::dram, {false, {0, 0x100000 + (run << 12)}}, 1, {}}};
+    p.tables.latency_values = {{LatencyClass::dram, 0, 1000, {}}, {LatencyClass::dram, 100 + run, 1, {}}};
     ValueRow value;
     value.at = {0, 1};
     value.figures = {1001, 1000, 0, 0, 2, 0, 0, {{0, 1000}, {100 + run, 1}}};

@@ -40,12 +40,12 @@ inline profile::Profile sample_profile() {
                         {{0, 0x18}, {1, 0x0}, 7, {1, 0, 0, 0, 1, 0, 0, {{0x4000000000000000, 1}}}}};
   p.tables.paths = {{2, 5, 2, {1, 0x4}, {{0, 0x10}, {0, 0x1a}}}, {1, 4, 0, {}, {{1, 0}}}};
   p.coverage.paths = {true, false, 5, 3, 1, 1, 2};
-  p.run.host.latency = LatencyCalibration{27, 54.5, {5, 14, 50, 400}};
-  p.tables.latencies = {{{0, 0x12}, 5, 4, 1, 100, {1, 1, 1, 1, 0}, AddressKind::heap, 4, -64, 3,
-                         {{2, 1}, {10, 3}}}};
-  p.tables.latency_pages = {{LatencyClass::l2, {true, {0, 0x1000}}, 1},
-                            {LatencyClass::dram, {false, {0, 0x7fff00001000}}, 1}};
-  p.tables.latency_values = {{LatencyClass::dram, ~0ull, 1}};
+  p.run.host.latency = LatencyCalibration{27, 54.5, {5, 14, 50, 400}, {5, 6, 7, 10, 20, 18, 4, 5}, 1200, 1.2};
+  p.tables.latencies = {{{0, 0x12}, LoadKind::operand, 5, 4, 1, 100, 2, 30, {1, 1, 1, 1, 0},
+                         AddressKind::heap, 4, -64, 3, {{2, 1}, {10, 3}}}};
+  p.tables.latency_pages = {{LatencyClass::l2, {true, {0, 0x1000}}, 1, CodeRef{0, 0x12}},
+                            {LatencyClass::dram, {false, {0, 0x7fff00001000}}, 1, {}}};
+  p.tables.latency_values = {{LatencyClass::dram, ~0ull, 1, CodeRef{0, 0x12}}};
   p.tables.cache_lines = {{{false, {0, 0x7fff00000040}}, 3, 1}, {{true, {0, 0x40}}, 2, 0}};
   p.coverage.accesses = {true, 7, 2, 1, 1, 2};
   p.coverage.samples = 1;

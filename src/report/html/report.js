@@ -136,6 +136,8 @@
   }
   const text = (head, get, more) => ({ head, key: get, text: get, show: (r) => el('span', { class: 'clip', title: get(r) }, get(r)), mono: true, ...more });
   const num = (head, get, more) => ({ head, key: get, show: (r) => el('span', { title: whole(get(r)) }, count(get(r))), num: true, ...more });
+  // A single time is not known more exactly than the clock's step.
+  const steps = (head, get) => num(head, get, { show: (r) => get(r) < (D.run.clock_step || 0) ? '<' + Math.round(D.run.clock_step) : count(get(r)) });
   const share = (head, get, more) => ({ head, key: get, show: (r) => bar(get(r)), num: true, ...more });
 
   // --- one function --------------------------------------------------------------------------
@@ -301,10 +303,17 @@
           return el('div', {}, p[4] ? el('div', { class: 'soft' }, 'from ' + p[4]) : null,
             chips(runs.slice(0, 24).map(([b, n]) => n > 1 ? b + ' ×' + n : b).concat(runs.length > 24 ? ['⋯ ' + (runs.length - 24) + ' more'] : []))); } }])],
     ['Loads', D.sizes.loads, () => new List(L.loads, [
-      num('cycles lost', (l) => l[6]), num('count', (l) => l[1]), num('mean', (l) => l[2]), num('p50', (l) => l[3]), num('p99', (l) => l[4]),
+      num('cycles lost', (l) => l[6]), num('count', (l) => l[1]), num('mean', (l) => l[2]),
+      num('±', (l) => l[10], { title: 'the mean\'s error: by chance, or what cold caches of replicas may add' }), steps('p50', (l) => l[3]), steps('p99', (l) => l[4]),
       { head: 'L1 L2 L3 DRAM', key: (l) => l[5][3], show: (l) => classBar(l[5]), title: 'where it was served from, in the order of the colours' },
       { head: 'cycles', key: (l) => l[2], show: (l) => histogram(l[9]) },
-      text('load', (l) => l[0]), text('addresses', (l) => l[7] + (l[8] ? ', stride ' + l[8] : ''), { mono: false })])],
+      text('load', (l) => l[0]), text('by', (l) => l[11], { mono: false, title: 'kind of instruction' }), text('addresses', (l) => l[7] + (l[8] ? ', stride ' + l[8] : ''), { mono: false })])],
+    ['Load pages', D.sizes.load_pages, () => new List(L.load_pages, [
+      text('from', (p) => p[0], { mono: false, title: 'where these loads were served from' }), num('timed', (p) => p[1]),
+      share('share', (p) => p[2], { title: 'of all timed loads from there' }), text('page', (p) => p[3]), text('load', (p) => p[4])])],
+    ['Load values', D.sizes.load_values, () => new List(L.load_values, [
+      text('from', (v) => v[0], { mono: false, title: 'where these loads were served from' }), num('timed', (v) => v[1]),
+      share('share', (v) => v[2], { title: 'of all timed loads from there' }), text('value', (v) => v[3]), text('load', (v) => v[4])])],
     ['Values', D.sizes.values, () => new List(L.values, [
       num('count', (v) => v[3]), share('top value', (v) => v[4]), share('same', (v) => v[6], { title: 'equal to the one before' }),
       share('stride', (v) => v[7], { title: 'as far from the one before as that one' }), num('distinct', (v) => v[8]),

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+//
+// Times of made-up loads: one block of a load and a conditional branch, with the load's address and stamps.
+#include "collect/latency_collector.h"
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using namespace shadowprof;
+using profile::LatencyClass;
+using trace::Word;
+
+constexpr uint8_t kCode[] = {0x48, 0x8b, 0x03, 0x75, 0xfb};  // mov rax, [rbx]; jnz back to it
+
+// A clock that steps by 26 cycles; stamps without a load take 44.
+constexpr profile::LatencyCalibration kClock{
+    26, 44, {4, 14, 35, 300}, {4, 4, 5, 7, 15, 10, 4, 4}, 1500, 1};
+
+struct Loop {
+  trace::BlockTable table;
+  RunId run;
+  std::vector<Word> words;
+
+  Loop() {
+    trace::Module module;
+    module.path = "/made/up";
+    module.inode = 1;
+    module.range = {GuestAddr(0x1000), GuestAddr(0x2000)};
+    module.file_start = GuestAddr(0x1000);
+    trace::Block block;
+    block.module = table.add_module(module);
+    block.start = GuestAddr(0x1100);
+    block.end = GuestAddr(0x1105);
+    block.last_insn = GuestAddr(0x1103);
+    block.target = block.start;
+    block.insns = 2;
+    block.terminator = trace::Terminator::conditional;
+    const BlockId id = table.add_block(block, kCode);
+    trace::Run r;
+    r.insns = r.last_block_insns = 2;
+    r.exit = trace::RunExit::taken;
+    r.target = block.start;
+    r.captures = true;
+    const trace::Slot slots[] = {{trace::SlotKind::base, 3, 0},
+                                 {trace::SlotKind::load_cycles, 0, 0},
+                                 {trace::SlotKind::value, 0, 0}};
+    run = table.add_run(r, {&id, 1}, slots);
+  }
+  void begin(uint64_t number) {
+    for (const Word w : trace::sample_start(number)) words.push_back(w);
+  }
+  void end(trace::EndReason reason) {
+    for (const Word w : trace::sample_end(reason)) words.push_back(w);
+  }
+  void load(uint64_t address, uint32_t elapsed, uint64_t value = 0) {
+    const uint32_t stamp = 0xffff'fff0;  // the second one may be the smaller one
+    words.insert(words.end(), {run.value, static_cast<Word>(address), static_cast<Word>(address >> 32),
+                               stamp, stamp + elapsed, static_cast<Word>(value),
+                               static_cast<Word>(value >> 32)});
+  }
+  profile::Profile collect(bool of_replicas, size_t cold_lines = 1000) {
+    collect::LatencyCollectorOptions options;
+    options.calibrate = [] { return kClock; };
+    options.of_replicas = of_replicas;
+    options.cold_lines = cold_lines;
+    collect::LatencyCollector collector(table, std::move(options));
+    collector.consume({Tid(1), words});
+    profile::Profile p;
+    collector.finish(p);
+    return p;
+  }
+};
+
+uint64_t count(const profile::LatencyRow& row, LatencyClass level) {
+  return row.classes[static_cast<size_t>(level)];
+}
+
+constexpr uint64_t kHeap = 0x7f12'3456'0000;
+
+}  // namespace
+
+TEST_CASE("the mean of loads from the first cache is what they take, however coarse the clock is") {
+  Loop loop;
+  loop.begin(1);
+  // 4 and 44 cycles are 26 or 52 by that clock, 52 in 22 of 26 times.
+  for (int i = 0; i < 2600; i++) loop.load(kHeap, i % 26 < 22 ? 52 : 26);
+  const profile::Profile p = loop.collect(false);
+  REQUIRE(p.tables.latencies.size() == 1);
+  const profile::LatencyRow& row = p.tables.latencies[0];
+  CHECK(row.timed == 2600);
+  CHECK(row.mean() == doctest::Approx(4).epsilon(0.02));
+  CHECK(count(row, LatencyClass::l1) == 2600);
+  CHECK(row.lost_cycles(*p.run.host.latency) == 0);
+  CHECK(p.tables.latency_pages.empty());
+}
+
+TEST_CASE("what share the second cache served is told by the mean where one time does not tell it") {
+  Loop loop;
+  loop.begin(1);
+  // Half of them 4, half 14 cycles: 48 and 58 by that clock are 26, 52 or 78.
+  for (int i = 0; i < 5200; i++) {
+    if (i % 2 == 0) loop.load(kHeap, i / 2 % 26 < 22 ? 52 : 26);
+    if (i % 2 == 1) loop.load(kHeap, i / 2 % 26 < 6 ? 78 : 52);
+  }
+  const profile::Profile p = loop.collect(false);
+  const profile::LatencyRow& row = p.tables.latencies.at(0);
+  CHECK(row.mean() == doctest::Approx(9).epsilon(0.02));
+  CHECK(count(row, LatencyClass::l1) == doctest::Approx(2600).epsilon(0.05));
+  CHECK(count(row, LatencyClass::l2) == 5200 - count(row, LatencyClass::l1));
+  CHECK(row.lost_cycles(*p.run.host.latency) == doctest::Approx(5 * 5200).epsilon(0.05));
+}
+
+TEST_CASE("a load from a page that is new in a sample counts, unless it was a page fault") {
+  for (const bool of_replicas : {true, false}) {
+    Loop loop;
+    loop.begin(1);
+    for (uint64_t page = 0; page < 100; page++)
+      loop.load(kHeap + page * 4096, page < 10 ? 44 + 2000 : 44 + 300);
+    for (uint64_t page = 0; page < 10; page++) loop.load(kHeap + page * 4096 + 64, 44 + 3000);
+    const profile::Profile p = loop.collect(of_replicas);
+    const profile::LatencyRow& row = p.tables.latencies.at(0);
+    CAPTURE(of_replicas);
+    CHECK(row.executions == 110);
+    CHECK(row.first_touches == (of_replicas ? 10 : 0));  // the program's own faults are its own
+    CHECK(row.timed == 110 - row.first_touches);
+    CHECK(count(row, LatencyClass::dram) == 90);
+    CHECK(count(row, LatencyClass::beyond) == (of_replicas ? 10 : 20));
+    CHECK(row.mean() == doctest::Approx(300));
+    for (const profile::LatencyPageRow& page : p.tables.latency_pages) {
+      CHECK(page.level == LatencyClass::dram);
+      CHECK(page.load == profile::CodeRef{0, 0x100});
+    }
+    CHECK(p.tables.latency_pages.size() == 8);
+  }
+}
+
+TEST_CASE("what a replica's cold caches may have made slow is an error of the mean") {
+  Loop loop;
+  loop.begin(1);
+  for (uint64_t i = 0; i < 100; i++) loop.load(kHeap + i * 64, 44 + 35);   // new lines, from the last cache
+  for (uint64_t i = 0; i < 100; i++) loop.load(kHeap + i * 64, 44 + 35);   // the same ones again
+  for (uint64_t i = 100; i < 200; i++) loop.load(kHeap + i * 64, 44 + 300);  // from memory
+  loop.end(trace::EndReason::pauses);
+  loop.begin(2);  // of the same replica
+  for (uint64_t i = 200; i < 300; i++) loop.load(kHeap + i * 64, 44 + 35);
+  loop.end(trace::EndReason::budget);
+  {
+    const profile::Profile p = loop.collect(true);
+    const profile::LatencyRow& row = p.tables.latencies.at(0);
+    CHECK(row.cold == 100);
+    CHECK(row.cold_cycles == 100 * (35 - 4));
+    CHECK(row.cold_error() == doctest::Approx(31.0 / 4));
+  }
+  // As many lines as the program's own caches have are not in them all.
+  CHECK(loop.collect(true, 50).tables.latencies.at(0).cold == 50);
+  // The program itself is not cold.
+  CHECK(loop.collect(false).tables.latencies.at(0).cold == 0);
+  loop.begin(3);  // another replica
+  for (uint64_t i = 0; i < 10; i++) loop.load(kHeap + i * 64, 44 + 35);
+  CHECK(loop.collect(true).tables.latencies.at(0).cold == 110);
+}
