@@ -2,6 +2,7 @@
 //
 // Joins the tables with the names of functions.
 #include <algorithm>
+#include <map>
 #include <tuple>
 
 #include "profile/profile.h"
@@ -60,6 +61,19 @@ void fill_errors(const SampleGroups& groups, uint32_t worth, FunctionTable& func
         sums[f].error(worth, squared, static_cast<double>(functions[f].self) / all);
 }
 
+// Code that was entered and is not the beginning of its function: by calls, as often as those, and
+// otherwise where a sample began or something jumped, which is no invocation.
+std::map<CodeRef, uint64_t> calls_into_the_middle(const Tables& t, const FunctionTable& names) {
+  std::map<CodeRef, uint64_t> calls;
+  for (const Entry& e : t.entries) {
+    const size_t f = index_of(names, e.at);
+    if (f != names.size() && names[f].at != e.at) calls[e.at] = 0;
+  }
+  for (const CallPair& c : t.calls)
+    if (const auto called = calls.find(c.callee); called != calls.end()) called->second += c.count;
+  return calls;
+}
+
 }  // namespace
 
 const Function* find_function(const FunctionTable& functions, CodeRef at) {
@@ -90,10 +104,12 @@ void attribute_functions(Profile& profile, FunctionTable names) {
       names[owner[i.block]].self -= i.count * (t.blocks[i.block].insns - i.executed);
 
   // A function entered at several places may count nested activations twice: never more than all.
+  const std::map<CodeRef, uint64_t> calls = calls_into_the_middle(t, names);
   for (const Entry& e : t.entries) {
     const size_t f = index_of(names, e.at);
     if (f == names.size()) continue;
-    names[f].invocations += e.invocations;
+    const auto called = calls.find(e.at);
+    names[f].invocations += called == calls.end() ? e.invocations : called->second;
     names[f].inclusive =
         std::min(names[f].inclusive + e.inclusive, profile.coverage.instructions_profiled);
   }
@@ -108,6 +124,8 @@ void attribute_functions(Profile& profile, FunctionTable names) {
   profile.groups.clear();
   profile.functions = std::move(names);
   attribute_contexts(profile);
+  // What was reached by a jump has no activation of its own.
+  for (Function& f : profile.functions) f.inclusive = std::max(f.inclusive, f.self);
   std::erase_if(profile.functions, [](const Function& f) {
     return f.self == 0 && f.invocations == 0 && f.inclusive == 0 && f.user_ns + f.kernel_ns == 0;
   });
