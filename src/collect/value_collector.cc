@@ -36,9 +36,9 @@ ValueCollector::State::State(const trace::BlockTable& block_table,
       looks(limits::kMaxBlocks),
       first_insn_of_block(limits::kMaxBlocks),
       random(options.seed ^ 0x77696e646f7773),
-      window_weight(options.by_call_site ? 1 : options.condition.weight()) {
+      looks_at_all(options.by_call_site || options.condition.weight() == 1) {
   runs.prefer_huge_pages();
-  if (window_weight == 1 || options.seen_enough != nullptr) return;
+  if (looks_at_all || options.seen_enough != nullptr) return;
   open = false;
   next_window();
 }
@@ -48,6 +48,7 @@ ValueCollector::State::State(const trace::BlockTable& block_table,
 void ValueCollector::State::next_window() {
   const ValueCondition& c = options.condition;
   open = !open;
+  if (!open) end_window();
   until_change = open ? c.burst : 1 + random.next() % (2 * (c.every - c.burst));
 }
 
@@ -63,13 +64,32 @@ void ValueCollector::State::hear_answers() {
   });
 }
 
+// Windows that the engine has opened while it filled a chunk are as long as one another.
+size_t ValueCollector::State::words_of_window(const trace::Chunk& chunk) {
+  if (options.seen_enough == nullptr || options.errors) return chunk.words.size();
+  const uint64_t opened = options.seen_enough->windows();
+  const uint64_t in_chunk = opened - std::exchange(windows_opened, opened);
+  return chunk.words.size() / std::max<uint64_t>(in_chunk, 1);
+}
+
+// With a mailbox, windows are those that the engine captures in, and end with a chunk at the latest.
 void ValueCollector::State::consume(const trace::Chunk& chunk) {
   chunks++;
   if (options.seen_enough != nullptr) hear_answers();
+  read(chunk, words_of_window(chunk));
+  if (options.seen_enough != nullptr && !options.errors) end_window();
+}
+
+void ValueCollector::State::read(const trace::Chunk& chunk, size_t window_words) {
   switch_to(chunk.thread);
   const Word* at = chunk.words.data();
   const Word* const end = at + chunk.words.size();
+  const Word* window_ends = at + window_words;
   while (at < end) {
+    if (at > window_ends) [[unlikely]] {
+      end_window();
+      window_ends += window_words;
+    }
     if (current->known == 0 && current->call == nullptr) {
       at = pass_quickly(at, end);
       if (at == end) return;
@@ -110,8 +130,8 @@ void ValueCollector::State::consume(const trace::Chunk& chunk) {
     } else {
       at += run.words;
     }
-    if (const uint32_t weight = weight_of(id, run)) {
-      record(plans[id], words, weight);
+    if (const Look look = look_at(id, run); look != Look::none) {
+      record(plans[id], words, look);
     } else if (current->known != 0 || current->call != nullptr) {
       pass(plans[id]);
     }
@@ -136,25 +156,45 @@ inline const Word* ValueCollector::State::pass_quickly(const Word* at, const Wor
   return at;
 }
 
-// How many executions this one stands for; 0: it is not looked at.
-inline uint32_t ValueCollector::State::weight_of(uint32_t id, const RunState& run) {
-  if (options.seen_enough != nullptr) return run.captures ? weight_in_fragment(id) : 0;
-  if (run.executions <= options.condition.warm_up) return 1;
-  return open ? window_weight : 0;
+inline ValueCollector::State::Look ValueCollector::State::look_at(uint32_t id,
+                                                                  const RunState& run) {
+  if (options.seen_enough != nullptr) return run.captures ? look_at_fragment(id) : Look::none;
+  if (looks_at_all || run.executions <= options.condition.warm_up) return Look::at_all;
+  return open ? Look::in_window : Look::none;
 }
 
 // The engine hears late, and translates code again that it had to forget: what is captured between
 // enough and the first run that captures nothing was captured because it had not heard yet.
-uint32_t ValueCollector::State::weight_in_fragment(uint32_t id) {
-  if (is_brief) return 1;  // the interpreter captures all
+ValueCollector::State::Look ValueCollector::State::look_at_fragment(uint32_t id) {
+  if (is_brief) return Look::at_all;  // the interpreter captures all
   FragmentLooks& seen = looks[plans[id].first_block];
-  if (seen.plain_run > id) return window_weight;
-  if (seen.told) return 0;
+  if (seen.plain_run > id) return Look::in_window;
+  if (seen.told) return Look::none;
   if (++seen.looked >= options.condition.warm_up) {
     seen.told = true;
     options.seen_enough->put({RunId(id), seen.is_called || options.executions == nullptr});
   }
-  return 1;
+  return Look::at_all;
+}
+
+inline ValueEntry& ValueCollector::State::in_window(ValueEntry& entry) {
+  if (entry.window == nullptr) {
+    entry.window = std::make_unique<WindowStream>();
+    entry.window->stream.hotlist.follow_windows();
+  }
+  if (std::exchange(entry.window->latest, window) != window) windowed.push_back(&entry);
+  return entry.window->stream;
+}
+
+// Where samples do not tell errors, each window is an observation.
+void ValueCollector::State::end_window() {
+  for (ValueEntry* entry : windowed) {
+    ValueEntry& stream = entry->window->stream;
+    options.errors ? sink.end(stream) : sink.end_sample(stream);
+    stream.hotlist.end_window();
+  }
+  windowed.clear();
+  window++;
 }
 
 // A record that is not looked at. Between windows nothing is known of registers; where the engine
@@ -170,7 +210,10 @@ void ValueCollector::State::pass(RunPlan& plan) {
   if (t.call != nullptr) meet_callee(t, plan);
   t.known &= ~unsigned{plan.clobbered};
   if (plan.exit == Exit::ret) t.known = t.live = 0;
-  if (plan.exit == Exit::call) t.call = &plan;
+  if (plan.exit == Exit::call) {
+    t.call = &plan;
+    t.call_seen = CallSeen::by_record;
+  }
 }
 
 inline uint64_t compared(const ComparePlan& plan, const Word* words) {
@@ -182,8 +225,9 @@ inline uint64_t compared(const ComparePlan& plan, const Word* words) {
   return result << plan.unused >> plan.unused;
 }
 
-void ValueCollector::State::record(RunPlan& plan, const Word* words, uint32_t weight) {
+void ValueCollector::State::record(RunPlan& plan, const Word* words, Look look) {
   ThreadState& t = *current;
+  const bool is_window = look == Look::in_window;
   check_succession(t, plan);
   if (t.call != nullptr) [[unlikely]]
     meet_callee(t, plan);
@@ -192,16 +236,16 @@ void ValueCollector::State::record(RunPlan& plan, const Word* words, uint32_t we
   for (const SlotPlan* const last = slot + plan.slots; slot != last; slot++) {
     uint64_t raw;
     __builtin_memcpy(&raw, words + slot->word, sizeof(raw));
-    sink.add(*slot->entry, raw << slot->left >> slot->right, weight);
+    ValueEntry& entry = is_window ? in_window(*slot->entry) : *slot->entry;
+    sink.add(entry, raw << slot->left >> slot->right);
   }
   const ComparePlan* compare = compare_plans.data() + plan.first_compare;
   for (const ComparePlan* const last = compare + plan.compares; compare != last; compare++)
-    sink.add(*compare->entry, compared(*compare, words), weight);
+    sink.add(is_window ? in_window(*compare->entry) : *compare->entry, compared(*compare, words));
   const ArgumentWrite* write = argument_writes.data() + plan.first_write;
-  for (const ArgumentWrite* const last = write + plan.writes; write != last; write++) {
+  for (const ArgumentWrite* const last = write + plan.writes; write != last; write++)
     __builtin_memcpy(&t.registers[write->argument], words + write->word, sizeof(uint64_t));
-    t.weights[write->argument] = weight;
-  }
+  t.in_window = is_window ? t.in_window | plan.written : t.in_window & ~unsigned{plan.written};
   t.known = (t.known & ~plan.clobbered) | plan.written;
   t.live |= plan.written;
   if (plan.exit == Exit::other) return;
@@ -212,6 +256,7 @@ void ValueCollector::State::record(RunPlan& plan, const Word* words, uint32_t we
     return;
   }
   t.call = &plan;
+  t.call_seen = is_window ? CallSeen::in_window : CallSeen::in_full;
   if (options.by_call_site && t.sites.size() < kMaxDepth) t.sites.push_back(plan.site + 1);
 }
 
@@ -235,17 +280,16 @@ void ValueCollector::State::meet_callee(ThreadState& t, const RunPlan& plan) {
 
 void ValueCollector::State::take_arguments(ThreadState& t, uint32_t callee) {
   RunPlan& call = *std::exchange(t.call, nullptr);
-  const unsigned valid = t.known & t.live;
-  if (valid == 0) return;
   if (call.arguments == nullptr || call.callee != callee) {
     call.arguments = &arguments[uint64_t{call.site} << 32 | callee];
     call.callee = callee;
   }
-  for (unsigned left = valid; left != 0; left &= left - 1) {
+  call.arguments->calls[static_cast<size_t>(t.call_seen)]++;
+  for (unsigned left = t.known & t.live; left != 0; left &= left - 1) {
     const auto i = static_cast<size_t>(std::countr_zero(left));
     auto& entry = call.arguments->entries[i];
     if (entry == nullptr) entry = &entries.emplace_back();
-    sink.add(*entry, t.registers[i], t.weights[i]);
+    sink.add(t.in_window >> i & 1 ? in_window(*entry) : *entry, t.registers[i]);
   }
 }
 
@@ -282,11 +326,18 @@ void ValueCollector::State::switch_to(Tid tid) {
 }
 
 void ValueCollector::State::end_streams() {
-  for (ValueEntry& entry : entries) sink.end(entry);
+  for (ValueEntry& entry : entries) {
+    sink.end(entry);
+    if (entry.window != nullptr) sink.end(entry.window->stream);
+  }
 }
 
 void ValueCollector::State::end_sample() {
-  for (ValueEntry& entry : entries) sink.end_sample(entry);
+  for (ValueEntry& entry : entries) {
+    sink.end_sample(entry);
+    if (entry.window != nullptr) sink.end_sample(entry.window->stream);
+  }
+  end_window();
 }
 
 bool ValueCollector::State::special(std::span<const Word> record) {

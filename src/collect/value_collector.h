@@ -13,11 +13,11 @@
 // in the argument registers. So an event costs no look-up of its instruction. A value that is equal
 // to the one before is counted in its entry and goes to the hotlist only when another one comes.
 //
-// Arguments: the integer argument registers at calls, as far as their contents are known from what
-// was captured, and as far as they can be arguments: written since the last return in the thread,
-// or passed on by the caller from its own caller. And the low halves of xmm0 to xmm3, likewise,
-// where the called function reads them before it writes them. What goes through a linkage stub is
-// an argument of the function behind it.
+// Arguments: the integer argument registers at calls, and the low halves of xmm0 to xmm3, which the
+// called function reads before it writes them (callee_arguments.h). As far as their contents are
+// known from what was captured, and as far as they can be arguments: written since the last return
+// in the thread, or passed on by the caller from its own caller. They stand for all calls from
+// there. What goes through a linkage stub is an argument of the function behind it.
 //
 // The words come from memory that the profiled program can write to: every id is checked, and a bad
 // one drops the rest of its chunk (counted).
@@ -34,9 +34,11 @@ namespace shadowprof::collect {
 
 // Which records of a trace are looked at (the profiling condition of values). What a run does in
 // its first executions always is; after that, windows of `burst` records, one for every `every`
-// records on average, at random distances. An event in a window stands for every / burst ones. With
-// burst == every all records are looked at. With a mailbox `warm_up` counts the captured executions
-// of each fragment, and the engine captures what is behind it in burst / every of the time.
+// records on average, at random distances. What windows have seen stands for all other executions.
+// With burst == every all records are looked at. With a mailbox `warm_up` counts the captured
+// executions of each fragment, and the engine captures what is behind it in burst / every of the
+// time. Rows of which not all was looked at say that they are estimated, and have an error from how
+// windows differ (value_entry.cc).
 struct ValueCondition {
   uint64_t warm_up = 4096;  // executions of each run
   uint64_t burst = 16'384;

@@ -15,7 +15,7 @@
 namespace shadowprof::collect {
 
 // How the share of one value, the hottest so far, differs between samples (profile/confidence.h).
-// When another value becomes the hottest, it begins anew.
+// When another value becomes the hottest, all samples until then are one.
 class TopError {
  public:
   // A sample has ended: there are `count` values in all now.
@@ -28,16 +28,12 @@ class TopError {
     if (std::exchange(value_, top.value) != top.value && !is_first) {
       x_ = n_ = nn_ = 0;
       sum_ = {};
+      add(static_cast<double>(std::min(top.count, count)), static_cast<double>(count));
       return;
     }
     // Entries of a hotlist are thinned when it is full, so this may fall.
     const uint64_t grown = top.count - std::min(top.count, seen_before);
-    const auto n = static_cast<double>(values);
-    const auto x = static_cast<double>(std::min(grown, values));
-    x_ += x;
-    n_ += n;
-    nn_ += n * n;
-    sum_.add(x, n);
+    add(static_cast<double>(std::min(grown, values)), static_cast<double>(values));
   }
   // Of how many samples of one size those are worth.
   uint32_t samples() const {
@@ -54,6 +50,13 @@ class TopError {
   }
 
  private:
+  void add(double x, double n) {
+    x_ += x;
+    n_ += n;
+    nn_ += n * n;
+    sum_.add(x, n);
+  }
+
   uint64_t value_ = 0;
   uint64_t seen_before_ = 0;
   uint64_t count_before_ = 0;
@@ -63,45 +66,32 @@ class TopError {
   profile::ErrorSum sum_;
 };
 
+struct WindowStream;
+
 struct alignas(64) ValueEntry {
   uint64_t last = 0;
   uint64_t pending =
       0;  // times that `last` came in a row, not in the figures yet; 0: there is no last one
   uint64_t stride = 0;  // what `last` differed from its predecessor by
   bool has_stride = false;
-  uint32_t weight = 1;  // of the latest event
   uint64_t count = 0;
   uint64_t zero = 0;
   uint64_t same = 0;
   uint64_t strided = 0;
   profile::ValueHotlist hotlist;
-  uint64_t executed = 0;            // filled in at the end
-  std::unique_ptr<TopError> error;  // of samples only
+  uint64_t executed = 0;                 // filled in at the end; 0: not known
+  std::unique_ptr<TopError> error;       // of samples, or windows, only
+  std::unique_ptr<WindowStream> window;  // what was seen in windows, and stands for the rest
 
-  // The figures without what is pending. Where only a part was looked at, scaled to what executed.
-  profile::ValueFigures figures() const {
-    profile::ValueFigures f;
-    f.count = count;
-    f.zero = zero;
-    f.same = same;
-    f.strided = strided;
-    f.distinct = hotlist.distinct();
-    f.top = hotlist.top(count);
-    if (error != nullptr && error->samples() >= 2) {
-      const auto all = static_cast<double>(executed == 0 ? count : executed);
-      f.samples = error->samples();
-      f.top_error = static_cast<uint64_t>(std::ceil(error->error_of_share() * all));
-    }
-    if (executed == 0 || executed == count) return f;
-    const double factor = static_cast<double>(executed) / static_cast<double>(count);
-    const auto scale = [&](uint64_t& n) {
-      n = std::min(executed, static_cast<uint64_t>(std::llround(static_cast<double>(n) * factor)));
-    };
-    for (uint64_t* n : {&f.zero, &f.same, &f.strided}) scale(*n);
-    for (profile::ValueCount& v : f.top) scale(v.count);
-    f.count = executed;
-    return f;
-  }
+  // The figures without what is pending: what was seen here as it is, and what was seen in windows
+  // for all the other executions. `of_samples`: errors come from samples, and are not known where
+  // there were too few.
+  profile::ValueFigures figures(bool of_samples) const;
+};
+
+struct WindowStream {
+  ValueEntry stream;
+  uint32_t latest = 0;  // window that has seen something
 };
 
 class ValueSink {
@@ -109,14 +99,12 @@ class ValueSink {
   ValueSink(profile::HotlistKind kind, uint32_t capacity, uint64_t seed)
       : kind_(kind), capacity_(capacity), random_(seed) {}
 
-  // `weight`: how many occurrences this one stands for.
-  void add(ValueEntry& e, uint64_t value, uint32_t weight) {
+  void add(ValueEntry& e, uint64_t value) {
     if (e.last == value) {
-      e.pending += weight;
-      e.weight = weight;
+      e.pending++;
       return;
     }
-    change(e, value, weight);
+    change(e, value);
   }
   // Ends the stream and its sample.
   void end_sample(ValueEntry& e) {
@@ -141,25 +129,24 @@ class ValueSink {
     if (n == 0) return;
     e.count += n;
     e.zero += e.last == 0 ? n : 0;
-    if (n > e.weight) {
-      e.same += n - e.weight;
-      e.strided += n > 2 * uint64_t{e.weight} ? n - 2 * uint64_t{e.weight} : 0;
+    if (n > 1) {
+      e.same += n - 1;
+      e.strided += n - 2;
       e.stride = 0;
       e.has_stride = true;
     }
     e.hotlist.add(e.last, n, kind_, capacity_, random_);
   }
-  void change(ValueEntry& e, uint64_t value, uint32_t weight) {
+  void change(ValueEntry& e, uint64_t value) {
     settle(e);
     const uint64_t stride = value - e.last;
     if (e.pending != 0) {
-      e.strided += e.has_stride && stride == e.stride ? weight : 0;
+      e.strided += e.has_stride && stride == e.stride ? 1 : 0;
       e.stride = stride;
       e.has_stride = true;
     }
     e.last = value;
-    e.pending = weight;
-    e.weight = weight;
+    e.pending = 1;
   }
 
   const profile::HotlistKind kind_;

@@ -2,10 +2,11 @@
 //
 // From entries to tables: what ValueCollector has at the end.
 #include <algorithm>
+#include <cmath>
 
+#include "collect/callee_arguments.h"
 #include "collect/table_builder.h"
 #include "collect/value_state.h"
-#include "collect/vector_arguments.h"
 
 namespace shadowprof::collect {
 
@@ -13,6 +14,10 @@ namespace {
 
 // Rows for which disassembly is kept: more than anybody reads.
 constexpr size_t kRowsWithText = 2000;
+
+bool was_seen(const ValueEntry& entry) {
+  return entry.count != 0 || (entry.window != nullptr && entry.window->stream.count != 0);
+}
 
 }  // namespace
 
@@ -31,6 +36,44 @@ void ValueCollector::State::count_executions() {
           if (entry != nullptr) entry->executed += executions;
       }
     }
+  }
+}
+
+// How often a place has called each of its callees. Where all records are in the trace, that was
+// seen. Otherwise it is known how often the place has called; the calls that were not seen went where
+// those in windows did, or if there are none, where the first ones did.
+void ValueCollector::State::count_calls() {
+  const auto seen = [](const ArgumentsOfCall& call, CallSeen how) {
+    return call.calls[static_cast<size_t>(how)];
+  };
+  const bool all_seen = options.seen_enough != nullptr && options.executions == nullptr;
+  struct Site {
+    uint64_t executed = 0;
+    std::array<uint64_t, 3> seen = {};
+  };
+  std::vector<Site> of_site(sites.size());
+  for (size_t id = 0; id < table.run_count(); id++) {
+    const trace::Run& run = table.run(RunId(static_cast<uint32_t>(id)));
+    if (!trace::is_call(run.exit) || run.block_count == 0) continue;
+    const auto site = site_by_address.find(table.block(table.blocks(run).back()).last_insn.value);
+    if (site != site_by_address.end())
+      of_site[site->second].executed += executions_of(id, options.executions, runs);
+  }
+  for (const auto& [key, call] : arguments)
+    for (size_t how = 0; how < call.calls.size(); how++)
+      of_site[key >> 32].seen[how] += call.calls[how];
+  for (auto& [key, call] : arguments) {
+    const Site& site = of_site[key >> 32];
+    const uint64_t in_full = seen(call, CallSeen::in_full);
+    uint64_t calls = in_full + seen(call, CallSeen::in_window) + seen(call, CallSeen::by_record);
+    const size_t how = site.seen[1] != 0 ? 1 : 0;
+    if (!all_seen && site.executed > site.seen[0] && site.seen[how] != 0) {
+      const auto rest = static_cast<double>(site.executed - site.seen[0]);
+      const auto part = static_cast<double>(call.calls[how]) / static_cast<double>(site.seen[how]);
+      calls = in_full + static_cast<uint64_t>(std::llround(rest * part));
+    }
+    for (ValueEntry* entry : call.entries)
+      if (entry != nullptr) entry->executed = calls;
   }
 }
 
@@ -54,14 +97,15 @@ void ValueCollector::State::add_value_rows(const TableBuilder& builder,
     contexts[key.first].push_back({key.second, entry});
   std::vector<const InsnEntry*> insn_of_row;
   const auto add_row = [&](const InsnKey& key, const InsnEntry& insn, ValueEntry& entry) {
-    if (entry.count == 0) return false;
+    if (!was_seen(entry)) return false;
     profile::ValueRow row;
     row.at = builder.at(GuestAddr(key.address), insn.module);
     row.part = key.part;
     row.bits = insn.bits;
     row.constant = insn.constant;
-    row.figures = entry.figures();
+    row.figures = entry.figures(options.errors);
     entry.hotlist = {};
+    entry.window.reset();
     values.push_back(std::move(row));
     insn_of_row.push_back(&insn);
     return true;
@@ -101,25 +145,27 @@ void ValueCollector::State::disassemble_hottest(
 
 void ValueCollector::State::add_argument_rows(const TableBuilder& builder,
                                               profile::ArgumentTable& rows) const {
-  VectorArguments vectors(table);
+  CalleeArguments callees(table);
   for (const auto& [key, call] : arguments) {
     const CallSitePlace& site = sites[key >> 32];
     const BlockId entry(static_cast<uint32_t>(key));
     const trace::Block& callee = table.block(entry);
+    const RegistersRead read = callees.read_by(entry);
+    const ArgumentMask is_read = arguments_in(read.general, read.vectors);
     for (uint8_t a = 0; a < profile::kArguments; a++) {
-      if (call.entries[a] == nullptr || call.entries[a]->count == 0) continue;
-      if (a >= profile::kIntegerArguments &&
-          !(vectors.read_by(entry) >> (a - profile::kIntegerArguments) & 1))
-        continue;
+      if (call.entries[a] == nullptr || !was_seen(*call.entries[a])) continue;
+      if (!(is_read >> a & 1)) continue;
       rows.push_back({builder.at(site.call, site.module), builder.at(callee), a,
-                      call.entries[a]->figures()});
+                      call.entries[a]->figures(options.errors)});
     }
   }
 }
 
 void ValueCollector::State::finish(profile::Profile& into) {
   end_streams();
+  if (!options.errors) end_window();
   if (!options.by_call_site) count_executions();
+  count_calls();
   drop_plans();
   profile::Profile mine;
   const TableBuilder builder(table, mine);

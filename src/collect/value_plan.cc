@@ -35,15 +35,6 @@ uint8_t argument_of(uint8_t reg) {
   }
 }
 
-ArgumentMask arguments_in(uint16_t registers, decoder::VectorMask vectors) {
-  unsigned result = static_cast<unsigned>(vectors) << profile::kIntegerArguments;
-  for (uint8_t r = 0; r < 16; r++) {
-    const uint8_t argument = argument_of(r);
-    if (registers >> r & 1 && argument != kNotAnArgument) result |= 1u << argument;
-  }
-  return static_cast<ArgumentMask>(result);
-}
-
 // [endbr64;] jmp [rip + x]
 bool is_stub(const trace::Block& block, std::span<const uint8_t> code) {
   const auto before = block.last_insn - block.start;
@@ -61,6 +52,15 @@ uint64_t hash_of(std::span<const uint8_t> bytes) {
 }
 
 }  // namespace
+
+ArgumentMask arguments_in(decoder::GprMask registers, decoder::VectorMask vectors) {
+  unsigned result = static_cast<unsigned>(vectors) << profile::kIntegerArguments;
+  for (uint8_t r = 0; r < 16; r++) {
+    const uint8_t argument = argument_of(r);
+    if (registers >> r & 1 && argument != kNotAnArgument) result |= 1u << argument;
+  }
+  return static_cast<ArgumentMask>(result);
+}
 
 void ValueCollector::State::learn_block(BlockId id) {
   const trace::Block& block = table.block(id);

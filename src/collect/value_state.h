@@ -49,8 +49,12 @@ struct ArgumentWrite {
   uint8_t argument;
 };
 
+// How a call was seen: while all calls of its site were, in a window, or by its record alone.
+enum class CallSeen : uint8_t { in_full, in_window, by_record };
+
 struct ArgumentsOfCall {
   ValueEntry* entries[profile::kArguments] = {};
+  std::array<uint64_t, 3> calls = {};  // by CallSeen
 };
 
 enum class Exit : uint8_t { other, call, ret };
@@ -66,6 +70,8 @@ struct RunState {
 // Bit n for argument n.
 using ArgumentMask = uint16_t;
 static_assert(profile::kArguments <= 16);
+
+ArgumentMask arguments_in(decoder::GprMask registers, decoder::VectorMask vectors);
 
 struct RunPlan {
   uint32_t first_slot;
@@ -123,10 +129,11 @@ struct CompareFacts {
 
 struct ThreadState {
   uint64_t registers[profile::kArguments] = {};
-  uint32_t weights[profile::kArguments] = {};  // how many contents each stands for
+  unsigned in_window = 0;  // contents that a window has seen
   unsigned known = 0;
   unsigned live = 0;            // may be arguments: see value_collector.h
   RunPlan* call = nullptr;      // waits for its callee
+  CallSeen call_seen = CallSeen::in_full;
   uint64_t next = 0;            // where the latest record leads; 0: not known
   std::vector<uint32_t> sites;  // 1 + call site of each frame; only by call site
 };
@@ -170,10 +177,15 @@ struct ValueCollector::State {
   void finish(profile::Profile& into);
 
   // While reading (value_collector.cc).
+  void read(const trace::Chunk& chunk, size_t window_words);
+  size_t words_of_window(const trace::Chunk& chunk);
   const trace::Word* pass_quickly(const trace::Word* at, const trace::Word* end);
-  uint32_t weight_of(uint32_t id, const RunState& run);
-  uint32_t weight_in_fragment(uint32_t id);
-  void record(RunPlan& plan, const trace::Word* words, uint32_t weight);
+  enum class Look : uint8_t { none, at_all, in_window };
+  Look look_at(uint32_t id, const RunState& run);
+  Look look_at_fragment(uint32_t id);
+  void record(RunPlan& plan, const trace::Word* words, Look look);
+  ValueEntry& in_window(ValueEntry& entry);
+  void end_window();
   void pass(RunPlan& plan);
   void check_succession(ThreadState& t, const RunPlan& plan);
   void meet_callee(ThreadState& t, const RunPlan& plan);
@@ -202,6 +214,7 @@ struct ValueCollector::State {
   void add_value_rows(const TableBuilder& builder, profile::ValueTable& values);
   void disassemble_hottest(profile::ValueTable& values,
                            const std::vector<const InsnEntry*>& insn_of_row) const;
+  void count_calls();
   void add_argument_rows(const TableBuilder& builder, profile::ArgumentTable& rows) const;
 
   static constexpr size_t kMaxDepth = 1 << 16;
@@ -233,7 +246,10 @@ struct ValueCollector::State {
   uint64_t until_change = ~0ull;  // records until it ends, or the next one begins
   uint64_t chunks = 0;
   std::vector<trace::RunMailbox::Answer> answers;  // of chunks that are still to come
-  const uint32_t window_weight;                    // of an event in a window
+  const bool looks_at_all;
+  uint32_t window = 1;                // the present one
+  uint64_t windows_opened = 0;        // by the engine, up to the last chunk
+  std::vector<ValueEntry*> windowed;  // that it has seen
   uint64_t corrupt_chunks = 0;
 };
 

@@ -32,18 +32,25 @@ void CaptureWindows::forget_dropped() {
   });
 }
 
+void CaptureWindows::lead(Pair& pair, bool open) {
+  if (open == pair.open) return;
+  open ? cache_.redirect(pair.plain, pair.capturing) : cache_.redirect(pair.capturing, pair.plain);
+  pair.open = open;
+}
+
 void CaptureWindows::turn(uint32_t one_in) {
   forget_dropped();
   for (Pair& pair : pairs_) {
     random_ ^= random_ << 13;
     random_ ^= random_ >> 7;
     random_ ^= random_ << 17;
-    const bool opens = (random_ >> 32) % one_in == 0;
-    if (opens == pair.open) continue;
-    opens ? cache_.redirect(pair.plain, pair.capturing)
-          : cache_.redirect(pair.capturing, pair.plain);
-    pair.open = opens;
+    lead(pair, (random_ >> 32) % one_in == 0);
   }
+}
+
+void CaptureWindows::turn_all(bool open) {
+  forget_dropped();
+  for (Pair& pair : pairs_) lead(pair, open);
 }
 
 }  // namespace shadowprof::inject

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
 // Two translations of the same code, one that captures what a collector wants to see and one that
-// only says that it ran, or, where counters do, nothing. Code is captured from its first execution on. When the collector has seen
-// enough of a fragment, the branches to it are led to a plain translation, and from then on back to
-// the capturing one for the time of a trace buffer now and then, at random: one buffer in
-// `one_in` on average. A thread changes over when it branches next, so nobody is stopped for it.
+// only says that it ran, or, where counters do, nothing. Code is captured from its first execution
+// on. When the collector has seen enough of a fragment, the branches to it are led to a plain
+// translation, and from then on back to the capturing one now and then, at random: in replicas for
+// the time of a trace buffer, one in `one_in` on average, and each by itself, as every record is
+// there in between; in full mode all at once, when a clock says so (window_clock.h). A thread
+// changes over when it branches next, so nobody is stopped for it.
 //
 // Of one address space. Only for recording traces.
 #pragma once
@@ -28,8 +30,10 @@ class CaptureWindows {
   // translation was made, behind so many chunks.
   void answer(const trace::RunMailbox::Request& request, trace::RunMailbox& collector,
               uint64_t submitted);
-  // A trace buffer is full: closes the windows that are open and opens others.
+  // A trace buffer is full: closes the windows that are open and opens others, each by itself.
   void turn(uint32_t one_in);
+  // Of all at once.
+  void turn_all(bool open);
 
  private:
   struct Pair {
@@ -39,6 +43,7 @@ class CaptureWindows {
   };
   std::optional<RunId> make_plain(const trace::RunMailbox::Request& request);
   void forget_dropped();
+  void lead(Pair& pair, bool open);
 
   emu::CodeCache& cache_;
   emu::Translator& translator_;

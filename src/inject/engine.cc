@@ -27,6 +27,7 @@ Result<ProgramEnd> Engine::run(const std::function<void()>& on_interrupt) {
   while (!threads_.empty() || !root_end_) {
     start_ready_children();
     const WaitOutcome outcome = stops_.next(threads_.size() == 1);
+    look_at_window_clock();
     if (outcome.kind == WaitOutcome::Kind::no_children) break;
     if (outcome.has_status()) dispatch(outcome.tid, outcome.status);
     on_interrupt();

@@ -39,6 +39,7 @@
 #include "inject/guest_process.h"
 #include "inject/stop_queue.h"
 #include "inject/trace_sink.h"
+#include "inject/window_clock.h"
 #include "ptrace/signal_cause.h"
 #include "ptrace/wait.h"
 #include "trace/pair_count.h"
@@ -50,7 +51,7 @@ struct EngineOptions {
   bool follow = false;       // children, too
   bool follow_exec = true;   // what a process executes; else it goes on natively from there
   emu::CapturePlan plan{};
-  // What a collector has seen enough of is captured in one trace buffer of `capture_one_in`.
+  // What a collector has seen enough of is captured in one window of `capture_one_in` (window_clock.h).
   trace::RunMailbox* seen_enough = nullptr;
   uint32_t capture_one_in = 1;
   SpaceOptions space{};
@@ -246,7 +247,9 @@ class Engine {
   NativeInsn look_at_insn(GuestThread& t, const Registers& regs);
   void native_step(GuestThread& t, Registers& regs, const emu::Fragment* fragment);
   void drain(GuestThread& t);
-  void turn_windows(AddressSpace& space);
+  void hear_collectors();
+  void open_windows(bool open);
+  void look_at_window_clock();
   void drain_in_engine(GuestThread& t, Registers& regs);
   void append(GuestThread& t, std::span<const trace::Word> words);
   void record_run(GuestThread& t, RunId run);
@@ -366,6 +369,7 @@ class Engine {
   ptrace::SignalMask ignored_ = 0;   // when the burst began
   unsigned steps_without_code_ = 0;  // one within the other
   emu::Prefill prefill_;
+  WindowClock window_clock_;
   Tid root_;
 };
 

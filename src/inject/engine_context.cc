@@ -416,21 +416,37 @@ void Engine::drain(GuestThread& t) {
   t.cursor = t.slot->buffer_guest(next);
 }
 
-void Engine::turn_windows(AddressSpace& space) {
-  if (options_.seen_enough == nullptr) return;
+void Engine::hear_collectors() {
   for (const trace::RunMailbox::Request& request : options_.seen_enough->take()) {
     for (const auto& [tid, process] : processes_) {
       if (process->space)
         process->space->windows().answer(request, *options_.seen_enough, sink_.submitted());
     }
+    window_clock_.begin();
   }
-  space.windows().turn(options_.capture_one_in);
+}
+
+void Engine::open_windows(bool open) {
+  for (const auto& [tid, process] : processes_)
+    if (process->space) process->space->windows().turn_all(open);
+}
+
+// Threads run meanwhile: branches are led elsewhere, and nothing is translated.
+void Engine::look_at_window_clock() {
+  if (options_.seen_enough == nullptr || !window_clock_.has_ticked()) return;
+  const bool open = window_clock_.draw(options_.capture_one_in);
+  if (open) options_.seen_enough->window_opened();
+  open_windows(open);
 }
 
 void Engine::drain_in_engine(GuestThread& t, Registers& regs) {
   t.cursor = regs.r15;
   drain(t);
-  turn_windows(*t.process->space);
+  if (options_.seen_enough != nullptr) {
+    hear_collectors();
+    if (window_clock_.is_open()) open_windows(false);
+    window_clock_.close();
+  }
   regs.r15 = t.cursor;
 }
 

@@ -107,6 +107,8 @@ struct HotFigures {
   uint64_t distinct = 0;
   std::vector<ValueShare> values;
   Margin invariance_error = {};
+  bool estimated = false;       // from a part of what executed, or from a full hotlist
+  uint64_t distinct_error = 0;  // half-width of a 95 % interval
 };
 
 struct HotValue {
@@ -117,6 +119,8 @@ struct HotValue {
   ValuePart part = ValuePart::result;
   uint8_t bits = 64;
   bool semi_invariant = false;
+  bool is_address = false;  // the top value is where something was in memory in this run
+  std::string advice;       // what could be done with it; "" where nothing suggests itself
   HotFigures figures;
 };
 
@@ -127,6 +131,8 @@ struct HotArgument {
   std::string reg;
   bool is_double() const { return reg.starts_with("xmm"); }  // values are the bits of doubles
   bool is_size = false;  // of a function that copies, fills or compares memory
+  bool is_address = false;
+  std::string advice;
   HotFigures figures;
 };
 

@@ -212,7 +212,9 @@ HotFigures read_hot_figures(const Object& r) {
                                 [](const Object& v) -> ValueShare {
                                   return {v.count("value"), v.count("count"), v.number("share")};
                                 }),
-          read_margin(r, "invariance_error")};
+          read_margin(r, "invariance_error"),
+          r.has("estimated") && r.boolean("estimated"),
+          r.has("distinct_error") ? r.count("distinct_error") : 0};
 }
 
 HotValue read_hot_value(const Object& r) {
@@ -228,6 +230,8 @@ HotValue read_hot_value(const Object& r) {
   }
   v.bits = static_cast<uint8_t>(r.small("bits"));
   v.semi_invariant = r.boolean("semi_invariant");
+  v.is_address = r.has("is_address") && r.boolean("is_address");
+  v.advice = r.text_or_empty("advice");
   v.figures = read_hot_figures(r);
   return v;
 }
@@ -329,7 +333,9 @@ void read_value_hotlists(const Object& o, Hotlists& h) {
   if (o.has("arguments"))
     h.arguments = read_rows<HotArgument>(o, "arguments", [](const Object& r) -> HotArgument {
       return {r.small("rank"),    read_place(r.object("from")), read_place(r.object("to")),
-              r.text("register"), r.boolean("is_size"),         read_hot_figures(r)};
+              r.text("register"), r.boolean("is_size"),
+              r.has("is_address") && r.boolean("is_address"), r.text_or_empty("advice"),
+              read_hot_figures(r)};
     });
   if (o.has("targets")) h.targets = read_rows<HotTargets>(o, "targets", read_hot_targets);
 }

@@ -21,13 +21,17 @@ class FigureColumns {
       : columns_(columns),
         first_(first),
         errors_(table, "top_error", columns.rows()),
-        samples_(table, "samples", columns.rows()) {}
+        samples_(table, "samples", columns.rows()),
+        estimated_(table, "estimated", columns.rows()),
+        distinct_errors_(table, "distinct_error", columns.rows()) {}
   ValueFigures at(size_t i) const {
     ValueFigures f;
     uint64_t* const figures[] = {&f.count, &f.zero, &f.same, &f.strided, &f.distinct};
     for (size_t k = 0; k < std::size(figures); k++) *figures[k] = columns_.count(first_ + k, i);
     f.top_error = errors_.count(i);
     f.samples = static_cast<uint32_t>(samples_.count(i));
+    f.estimated = estimated_.count(i) != 0;
+    f.distinct_error = distinct_errors_.count(i);
     return f;
   }
 
@@ -36,6 +40,8 @@ class FigureColumns {
   const size_t first_;
   const OptionalColumn errors_;
   const OptionalColumn samples_;
+  const OptionalColumn estimated_;
+  const OptionalColumn distinct_errors_;
 };
 
 template <typename Rows>

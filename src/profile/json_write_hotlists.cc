@@ -83,6 +83,8 @@ void add_figures_json(Json& j, const HotFigures& f, bool as_doubles = false) {
   j["last_value_share"] = f.last_value_share;
   j["stride_share"] = f.stride_share;
   j["distinct"] = f.distinct;
+  if (f.distinct_error != 0) j["distinct_error"] = f.distinct_error;
+  if (f.estimated) j["estimated"] = true;
   Json& values = j["values"] = Json::array();
   for (const ValueShare& v : f.values) {
     values.push_back({{"value", v.value}, {"count", v.count}, {"share", v.share}});
@@ -99,6 +101,8 @@ Json row_json(const HotValue& v) {
   j["part"] = to_string(v.part);
   j["bits"] = v.bits;
   j["semi_invariant"] = v.semi_invariant;
+  if (v.is_address) j["is_address"] = true;
+  if (!v.advice.empty()) j["advice"] = v.advice;
   add_figures_json(j, v.figures);
   return j;
 }
@@ -109,6 +113,8 @@ Json row_json(const HotArgument& a) {
             {"to", place_json(a.callee)},
             {"register", a.reg},
             {"is_size", a.is_size}};
+  if (a.is_address) j["is_address"] = true;
+  if (!a.advice.empty()) j["advice"] = a.advice;
   add_figures_json(j, a.figures, a.is_double());
   return j;
 }

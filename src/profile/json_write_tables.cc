@@ -41,6 +41,11 @@ void write_figures(Writer& w, const Rows& rows) {
     w.column("top_error", rows, [](const Row& r) { return r.figures.top_error; });
     w.column("samples", rows, [](const Row& r) { return r.figures.samples; });
   }
+  if (std::any_of(rows.begin(), rows.end(), [](const Row& r) { return r.figures.estimated; }))
+    w.column("estimated", rows, [](const Row& r) { return r.figures.estimated ? 1 : 0; });
+  if (std::any_of(rows.begin(), rows.end(),
+                  [](const Row& r) { return r.figures.distinct_error != 0; }))
+    w.column("distinct_error", rows, [](const Row& r) { return r.figures.distinct_error; });
   w.close();
 }
 

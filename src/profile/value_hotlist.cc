@@ -11,12 +11,26 @@ namespace {
 // How much the threshold rises at a time: higher loses more of the sample, lower thins more often.
 constexpr double kThresholdGrowth = 1.5;
 
+constexpr double kSketchError_share = 0.13;  // 1.04 / sqrt(64)
+
 }  // namespace
 
 void ValueHotlist::Sketch::add(uint64_t hash) {
   const size_t i = hash >> 58;
   const auto rank = static_cast<uint8_t>(std::countl_zero(hash << 6 | 1) + 1);
   registers[i] = std::max(registers[i], rank);
+}
+
+void ValueHotlist::Sketch::follow(uint64_t hash) {
+  if (followed.size() == kFollowed && hash > followed.back().hash) return;
+  auto at = std::lower_bound(followed.begin(), followed.end(), hash,
+                             [](const Followed& f, uint64_t h) { return f.hash < h; });
+  if (at == followed.end() || at->hash != hash) {
+    if (followed.size() == kFollowed) followed.pop_back();
+    at = followed.insert(at, Followed{hash});
+  }
+  if (at->last != window) at->windows++;
+  at->last = window;
 }
 
 uint64_t ValueHotlist::Sketch::estimate() const {
@@ -47,7 +61,7 @@ void ValueHotlist::add_slowly(uint64_t value, uint64_t n, HotlistKind kind, uint
     }
     rebuild(4 * kInline, all());
   }
-  if (sketch_ != nullptr) sketch_->add(hash(value));
+  if (sketch_ != nullptr) note_distinct(value);
   if (n <= skip_) {
     skip_ -= n;
     return;
@@ -57,7 +71,7 @@ void ValueHotlist::add_slowly(uint64_t value, uint64_t n, HotlistKind kind, uint
   if (entries_ >= capacity) {
     if (sketch_ == nullptr) {
       overflow();
-      sketch_->add(hash(value));
+      note_distinct(value);
     }
     if (kind == HotlistKind::tnv) {
       flush_lower_half();
@@ -109,7 +123,7 @@ void ValueHotlist::rebuild(uint32_t slots, const std::vector<ValueCount>& keep) 
 // From here on the table does not know all values that there were.
 void ValueHotlist::overflow() {
   sketch_ = std::make_unique<Sketch>();
-  for (const ValueCount& v : all()) sketch_->add(hash(v.value));
+  for (const ValueCount& v : all()) note_distinct(v.value);
 }
 
 void ValueHotlist::thin(Random& random) {
@@ -163,6 +177,57 @@ double ValueHotlist::estimate(uint64_t value) const {
 
 uint64_t ValueHotlist::distinct() const {
   return sketch_ == nullptr ? entries_ : std::max<uint64_t>(sketch_->estimate(), entries_);
+}
+
+Estimate ValueHotlist::distinct(const ValueHotlist& a, const ValueHotlist& b) {
+  if (a.sketch_ == nullptr && b.sketch_ == nullptr) {
+    uint64_t in_both = 0;
+    const std::vector<ValueCount> others = b.all();
+    for (const ValueCount& v : a.all())
+      in_both += std::any_of(others.begin(), others.end(),
+                             [&](const ValueCount& w) { return w.value == v.value; });
+    return {a.entries_ + b.entries_ - in_both, 0};
+  }
+  Sketch both;
+  for (const ValueHotlist* list : {&a, &b}) {
+    if (list->sketch_ == nullptr) {
+      for (const ValueCount& v : list->all()) both.add(hash(v.value));
+    } else {
+      for (size_t i = 0; i < kRegisters; i++)
+        both.registers[i] = std::max(both.registers[i], list->sketch_->registers[i]);
+    }
+  }
+  const uint64_t count = std::max<uint64_t>({both.estimate(), a.entries_, b.entries_});
+  return {count, static_cast<uint64_t>(std::ceil(kSketchError_share * static_cast<double>(count)))};
+}
+
+double ValueHotlist::new_share() const {
+  if (sketch_ == nullptr || sketch_->window <= 2 || sketch_->followed.empty()) return 0;
+  double once = 0, all = 0;
+  for (const Followed& f : sketch_->followed) {
+    once += f.windows == 1;
+    all += f.windows;
+  }
+  return once / all;
+}
+
+double ValueHotlist::count_error() const {
+  return std::sqrt(threshold_ * (threshold_ - 1));
+}
+
+Estimate distinct_in_all(Estimate seen, double new_share, uint64_t looked, uint64_t all) {
+  if (new_share <= 0 || looked == 0 || looked >= all) return seen;
+  const auto d = static_cast<double>(seen.count);
+  const auto rest = static_cast<double>(all - looked);
+  const double unseen_share = rest / static_cast<double>(all);
+  const double found = std::min(d / (1 - unseen_share * new_share), d + rest);
+  const double grown = found / d;
+  // Of the share, which comes from few values, and of what was seen.
+  const double of_share = found * grown * unseen_share *
+                          std::sqrt(new_share * (1 - new_share) / ValueHotlist::kFollowed);
+  const double error = std::hypot(grown * static_cast<double>(seen.error), of_share);
+  return {static_cast<uint64_t>(std::llround(found)),
+          static_cast<uint64_t>(std::ceil(std::min(error, d + rest)))};
 }
 
 }  // namespace shadowprof::profile

@@ -35,10 +35,22 @@ struct ValueCount {
 
 enum class HotlistKind : uint8_t { counting_sample, tnv };
 
+struct Estimate {
+  uint64_t count = 0;
+  uint64_t error = 0;  // standard error; 0: it is exact
+};
+
+// How many distinct values `all` values have, of which `looked` were looked at, in windows, and
+// `seen` were distinct. `new_share` is that of distinct values that were in one window only: as if
+// what was not looked at brought new values at the same rate (the first-order jackknife of Haas,
+// Naughton, Seshadri and Stokes, VLDB 1995, with a window as the unit).
+Estimate distinct_in_all(Estimate seen, double new_share, uint64_t looked, uint64_t all);
+
 class ValueHotlist {
  public:
   static constexpr uint32_t kDefaultCapacity = 16;
   static constexpr uint32_t kTnvCapacity = 50;
+  static constexpr size_t kFollowed = 16;
 
   // Adds `n` occurrences that follow one another.
   void add(uint64_t value, uint64_t n, HotlistKind kind, uint32_t capacity, Random& random) {
@@ -66,18 +78,46 @@ class ValueHotlist {
   // How many distinct values there were: exact until the table first overflowed, then an estimate
   // with a standard error of about 13 % (64 registers of HyperLogLog, Flajolet et al. 2007).
   uint64_t distinct() const;
+  // Of both together.
+  static Estimate distinct(const ValueHotlist& a, const ValueHotlist& b);
+
+  // For a list of values that were seen in windows of a longer stream only: follows in how many
+  // windows values occur.
+  void follow_windows() { follows_windows_ = true; }
+  void end_window() {
+    if (sketch_ != nullptr) sketch_->window++;
+  }
+  // Share of values that were seen in one window only, as far as there were two. What has not been
+  // seen is estimated from it (distinct_in_all). 0: all values are known.
+  double new_share() const;
   bool exact() const { return sketch_ == nullptr; }
+  // Standard error of the count of a value that is in the table: of what it lost while it was absent.
+  double count_error() const;
   double threshold() const { return threshold_; }
   uint32_t size() const { return entries_; }
 
  private:
   static constexpr uint32_t kInline = 2;
   static constexpr size_t kRegisters = 64;
+  // A value whose hash is among the lowest, so each distinct value has the same chance.
+  struct Followed {
+    uint64_t hash = 0;
+    uint32_t windows = 0;
+    uint32_t last = 0;
+  };
   struct Sketch {
     uint8_t registers[kRegisters] = {};
+    uint32_t window = 1;
+    std::vector<Followed> followed = {};  // by hash
     void add(uint64_t hash);
+    void follow(uint64_t hash);
     uint64_t estimate() const;
   };
+  void note_distinct(uint64_t value) {
+    const uint64_t h = hash(value);
+    sketch_->add(h);
+    if (follows_windows_) sketch_->follow(h);
+  }
 
   static uint64_t hash(uint64_t value) {
     uint64_t z = (value ^ value >> 32) * 0x9E3779B97F4A7C15ull;
@@ -105,6 +145,7 @@ class ValueHotlist {
   std::unique_ptr<Sketch> sketch_;
   uint32_t entries_ = 0;
   uint32_t table_slots_ = 0;
+  bool follows_windows_ = false;
   double threshold_ = 1;
   uint64_t skip_ = 0;  // occurrences of absent values to be refused before one is taken in
 };

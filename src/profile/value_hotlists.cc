@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Rankings of values: first what could be specialised. An instruction is semi-invariant when it is
-// hot, computes one value most of the time, and its encoding alone does not say so.
+// Rankings of values, by use: first what could be specialised. An instruction is semi-invariant when
+// it is hot, computes one value most of the time, and that value is neither an address of this run nor
+// in the code already. Addresses come last: frame and stack pointers are invariant in many functions.
 #include <map>
+#include <string>
 #include <string_view>
 
 #include "profile/hotlist_rows.h"
@@ -31,11 +33,70 @@ HotFigures figures_of(const Profile& profile, const ValueFigures& f) {
                  f.distinct,
                  shares_of(f),
                  {}};
-  if (profile.confidence.exact) hot.invariance_error = 0;
+  if (profile.confidence.exact && !f.estimated) hot.invariance_error = 0;
+  hot.estimated = f.estimated;
+  hot.distinct_error = static_cast<uint64_t>(
+      std::llround(critical_value(kNoSamples) * static_cast<double>(f.distinct_error)));
   if (f.samples >= 2)
     hot.invariance_error =
         std::min(1.0, critical_value(f.samples) * share_of(f.top_error, f.count));
   return hot;
+}
+
+// Where the kernel maps programs, libraries, heaps and stacks, or in the image of a program that is not
+// mapped at random: another place in each run, and nothing to specialise for.
+bool is_address(const Profile& profile, const ValueFigures& f, uint8_t bits) {
+  if (f.top.empty() || bits != 64) return false;
+  const uint64_t value = f.top[0].value;
+  if (value >= uint64_t{1} << 40 && value < uint64_t{1} << 47) return true;
+  constexpr uint64_t kImageBytes = 16 << 20;
+  return std::any_of(profile.modules.begin(), profile.modules.end(), [&](const Module& m) {
+    return m.address != 0 && value >= m.address && value - m.address < kImageBytes;
+  });
+}
+
+// Whether one of the instruction's immediates is the value: "or eax, 0xFF" of a result of 255.
+bool says_itself(const ValueRow& row) {
+  if (row.constant) return true;
+  const size_t comma = row.text.rfind(", ");
+  if (comma == std::string::npos || row.figures.top.empty() || row.part == ValuePart::comparison)
+    return false;
+  const std::string last = row.text.substr(comma + 2);
+  if (last.empty() || (last[0] != '-' && (last[0] < '0' || last[0] > '9'))) return false;
+  try {
+    const uint64_t mask = row.bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << row.bits) - 1;
+    const bool minus = last[0] == '-';
+    const uint64_t number = std::stoull(minus ? last.substr(1) : last, nullptr, 0);
+    return ((minus ? 0 - number : number) & mask) == row.figures.top[0].value;
+  } catch (const std::exception&) {  // not a number after all
+    return false;
+  }
+}
+
+// From so much on a branch of its own pays, and from so much on the rest is an exception.
+constexpr double kNearlyAlways = 0.95;
+constexpr double kAlways = 0.9999;
+
+std::string advice_of(const ValueRow& row) {
+  const double top = row.figures.invariance();
+  const bool loads = row.text.find('[') != std::string::npos && !row.text.starts_with("lea");
+  const bool divides = row.text.starts_with("div") || row.text.starts_with("idiv");
+  if (row.part == ValuePart::comparison) return "test for it first";
+  if (divides) return "test for the usual operands first";
+  if (top >= kAlways && loads) return "hoist the load out of the loop";
+  if (top >= kNearlyAlways) return "specialise";
+  return "pick it as default";
+}
+
+// The same function of the same argument has been worked out before.
+std::string advice_of(const ValueFigures& f) {
+  constexpr uint64_t kFew = 16;
+  constexpr uint64_t kCallsOfEach = 100;
+  const double top = f.invariance();
+  if (top >= kNearlyAlways) return "specialise";
+  if (top >= kSemiInvariant) return "pick it as default";
+  if (f.distinct > 1 && f.distinct <= kFew && f.count / f.distinct >= kCallsOfEach) return "memoise";
+  return "";
 }
 
 // What the profiled functions that copy, fill or compare memory are called, in the C library's
@@ -58,12 +119,14 @@ void add_values(const Profile& profile, size_t limit, const LineLookup& lines, H
   for (const ValueRow& row : profile.tables.values) all += row.figures.count;
   const auto hot = static_cast<uint64_t>(static_cast<double>(all) * kHotShare);
   const auto semi_invariant = [&](const ValueRow& row) {
-    return !row.constant && row.figures.count > hot && row.figures.invariance() >= kSemiInvariant;
+    return row.figures.count > hot && row.figures.invariance() >= kSemiInvariant &&
+           !is_address(profile, row.figures, row.bits) && !says_itself(row);
   };
   const auto weight = [&](const ValueRow& row) {
     const bool semi = semi_invariant(row);
     const uint64_t top = row.figures.top.empty() ? 0 : row.figures.top[0].count;
-    return std::tuple(!row.constant, semi, semi ? top : row.figures.count);
+    return std::tuple(!row.constant, semi, !is_address(profile, row.figures, row.bits),
+                      semi ? top : row.figures.count);
   };
   for (size_t i : hottest(profile.tables.values, limit, weight)) {
     const ValueRow& row = profile.tables.values[i];
@@ -77,15 +140,18 @@ void add_values(const Profile& profile, size_t limit, const LineLookup& lines, H
     value.bits = row.bits;
     value.figures = figures_of(profile, row.figures);
     value.semi_invariant = semi_invariant(row);
+    value.is_address = is_address(profile, row.figures, row.bits);
+    if (value.semi_invariant) value.advice = advice_of(row);
     lists.values.push_back(std::move(value));
   }
 }
 
 void add_arguments(const Profile& profile, size_t limit, const LineLookup& lines, Hotlists& lists) {
   // Often called with the same thing, and that not because all are: by how many calls a function
-  // specialised for the top value would take.
-  const auto weight = [](const ArgumentRow& row) {
-    return row.figures.top.empty() ? 0 : row.figures.top[0].count;
+  // specialised for the top value would take. Where objects are says little.
+  const auto weight = [&](const ArgumentRow& row) {
+    return std::pair(!is_address(profile, row.figures, 64),
+                     row.figures.top.empty() ? 0 : row.figures.top[0].count);
   };
   for (size_t i : hottest(profile.tables.arguments, limit, weight)) {
     const ArgumentRow& row = profile.tables.arguments[i];
@@ -96,6 +162,8 @@ void add_arguments(const Profile& profile, size_t limit, const LineLookup& lines
     argument.reg = argument_register(row.argument);
     argument.is_size = size_is_argument(argument.callee.function, row.argument);
     argument.figures = figures_of(profile, row.figures);
+    argument.is_address = is_address(profile, row.figures, 64);
+    if (!argument.is_address) argument.advice = advice_of(row.figures);
     lists.arguments.push_back(std::move(argument));
   }
 }

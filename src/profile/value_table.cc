@@ -30,9 +30,15 @@ const char* argument_register(uint8_t argument) {
 }
 
 void add_figures(ValueFigures& a, const ValueFigures& b) {
-  const bool known = a.samples != 0 && b.samples != 0;
+  // What is neither estimated nor sampled is exact beside what is estimated.
+  const auto is_known = [](const ValueFigures& f, const ValueFigures& other) {
+    return f.samples != 0 || (!f.estimated && other.estimated);
+  };
+  const bool known = is_known(a, b) && is_known(b, a);
   a.top_error = known ? added_error(a.top_error, b.top_error) : 0;
   a.samples = known ? a.samples + b.samples : 0;
+  a.estimated = a.estimated || b.estimated;
+  a.distinct_error = added_error(a.distinct_error, b.distinct_error);
   a.count += b.count;
   a.zero += b.zero;
   a.same += b.same;

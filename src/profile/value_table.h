@@ -23,17 +23,24 @@
 
 namespace shadowprof::profile {
 
+// So many that an error has a normal distribution.
+inline constexpr uint32_t kNoSamples = 1000;
+
 struct ValueFigures {
   uint64_t count = 0;
   uint64_t zero = 0;
   uint64_t same = 0;
   uint64_t strided = 0;
   uint64_t distinct = 0;  // an estimate where more values occurred than a hotlist holds
-  // Standard error of the hottest value's count, from how its share differs between samples, and
-  // how many samples that is from; 0 where it is not known, or nothing was sampled.
+  // Standard error of the hottest value's count, from how its share differs between samples (or
+  // windows), and how many samples that is from: kNoSamples where it has other reasons. 0 where it
+  // is not known, or nothing was estimated.
   uint64_t top_error = 0;
   uint32_t samples = 0;
   std::vector<ValueCount> top = {};
+  // Something of them is an estimate from a part of what executed, or from a full hotlist.
+  bool estimated = false;
+  uint64_t distinct_error = 0;  // standard error
 
   double invariance() const {
     if (count == 0 || top.empty()) return 0;

@@ -229,13 +229,15 @@ HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
             f.stride_share,
             f.distinct,
             v.semi_invariant,
-            shares_of(f)};
+            shares_of(f),
+            page_text(v.advice)};
   });
   list("arguments", h.arguments, [&](const profile::HotArgument& a) -> HtmlJson {
     return {place(a.site),       page_text(function_or_address(a.callee)),
             page_text(a.reg),    a.is_size,
             a.figures.count,     a.figures.invariance,
-            shares_of(a.figures)};
+            shares_of(a.figures),
+            page_text(a.advice)};
   });
   list("targets", h.targets, [&](const profile::HotTargets& t) -> HtmlJson {
     HtmlJson to = HtmlJson::array();

@@ -432,12 +432,6 @@ std::string Renderer::of_load(std::string what, const std::optional<Place>& load
   return what + "  " + point_of(*load, columns_ - std::min(columns_, used));
 }
 
-// Where the kernel maps programs, libraries, stacks: another place in each run, and nothing to
-// specialise for.
-bool looks_like_address(uint64_t value) {
-  return value >= uint64_t{1} << 40 && value < uint64_t{1} << 47;
-}
-
 std::string value_text(uint64_t value) {
   return value < 1'000'000 ? fmt::format("{}", value) : fmt::format("{:#x}", value);
 }
@@ -586,10 +580,12 @@ void Renderer::values() {
                          top_values(v, columns_ - 14 - code_columns);
     line(fit(detail, columns_));
     if (v.semi_invariant && !f.values.empty())
-      line(fit(fmt::format("           semi-invariant: {} are {}{}", percent(f.invariance),
+      line(fit(fmt::format("           semi-invariant: {} are {}{}{}", percent(f.invariance),
                            value_text(v, f.values[0].value),
-                           looks_like_address(f.values[0].value) ? ", an address of this run"
-                                                                 : "; specialise"),
+                           v.is_address        ? ", an address of this run"
+                           : v.advice.empty() ? ""
+                                              : "; ",
+                           v.is_address ? "" : printable(v.advice)),
                columns_));
   }
   more(std::min(options_.limit, rows.size()), rows.size(), profile_.tables.values.size());
@@ -604,7 +600,8 @@ void Renderer::arguments() {
     const profile::HotArgument& a = rows[i];
     const std::string top =
         a.figures.values.empty() ? "" : value_text(a, a.figures.values[0].value);
-    const std::string what = ", " + printable(a.reg) + (a.is_size ? " size" : "");
+    const std::string what = ", " + printable(a.reg) + (a.is_size ? " size" : "") +
+                             (a.advice.empty() ? "" : "; " + printable(a.advice));
     const size_t room = columns_ - 33 - 4 - what.size();
     const std::string callee = fit(function_or_address(a.callee), room / 2);
     line(colored(a.figures.invariance,

@@ -5,6 +5,7 @@
 // The engine answers when it has done so.
 #pragma once
 
+#include <atomic>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -42,10 +43,16 @@ class RunMailbox {
     return std::exchange(answers_, {});
   }
 
+  // Windows in which all that was seen enough of is captured: so many have been opened up to now.
+  // Where one ends and the next one begins the trace does not say.
+  void window_opened() { windows_.fetch_add(1, std::memory_order_relaxed); }
+  uint64_t windows() const { return windows_.load(std::memory_order_relaxed); }
+
  private:
   std::mutex mutex_;
   std::vector<Request> requests_;
   std::vector<Answer> answers_;
+  std::atomic<uint64_t> windows_ = 0;
 };
 
 }  // namespace shadowprof::trace

@@ -138,14 +138,89 @@ TEST_CASE("what has been seen enough of is told, and counts by how often it is c
   CHECK(f.count == 100);
   REQUIRE(f.top.size() == 2);
   CHECK(f.top[0].value == 3);
-  CHECK(f.top[0].count == 88);  // 30 of 34 that what was looked at stands for
+  // What was seen at first is all that there was then; what was seen later stands for the rest.
+  CHECK(f.top[0].count == 96);
   CHECK(f.top[1].value == 1);
+  CHECK(f.top[1].count == 4);
+  CHECK(f.estimated);
+  CHECK(f.top_error > 20);  // one window tells nothing of others
 
   // A later translation is new code.
   loop.run = loop.translate(true);
   for (int i = 0; i < 4; i++) loop.add(words, 1);
   (void)figures_of(loop, {words}, options);
   CHECK(mailbox.take().size() == 2);
+}
+
+TEST_CASE("the error of what windows have seen comes from how they differ") {
+  Loop loop;
+  const RunId plain = loop.translate(false);
+  trace::RunMailbox mailbox;
+  std::vector<uint64_t> executions(loop.table.run_count());
+  executions[plain.value] = 10'000;
+  executions[loop.run.value] = 4 + 8 * 100;
+  collect::ValueCollectorOptions options;
+  options.condition = {4, 1, 10};
+  options.seen_enough = &mailbox;
+  options.executions = &executions;
+  mailbox.answer({plain, 1});
+  std::vector<std::vector<Word>> chunks(9);
+  for (int i = 0; i < 4; i++) loop.add(chunks[0], 1);
+  // Shares of 0.75 and 0.85 in turn: the standard error of their mean is about 0.02, which is less than
+  // one more window of another kind would make.
+  for (int c = 1; c <= 8; c++)
+    for (int i = 0; i < 100; i++) loop.add(chunks[c], i < (c % 2 == 0 ? 75 : 85) ? 7 : 8);
+  const profile::ValueFigures f = figures_of(loop, chunks, options);
+  CHECK(f.count == 10'804);
+  CHECK(f.estimated);
+  CHECK(f.samples == 8);
+  CHECK(f.top[0].value == 7);
+  CHECK(f.invariance() == doctest::Approx(0.8).epsilon(0.001));
+  CHECK(f.top_error >= 10'000 / 9);
+  CHECK(f.top_error < 1300);
+  CHECK(f.distinct == 3);
+}
+
+TEST_CASE("what was looked at in full is exact") {
+  const Loop loop;
+  collect::ValueCollectorOptions options;
+  options.condition.every = options.condition.burst;
+  std::vector<Word> words;
+  for (int i = 0; i < 20'000; i++) loop.add(words, i % 16);
+  profile::ValueFigures f = figures_of(loop, {words}, options);
+  CHECK(!f.estimated);
+  CHECK(f.top_error == 0);
+  for (int i = 0; i < 100; i++) loop.add(words, 1000 + i);
+  f = figures_of(loop, {words}, options);
+  CHECK(f.estimated);  // the hotlist does not hold them all
+  CHECK(f.distinct_error > 0);
+}
+
+TEST_CASE("distinct values are estimated for what was not looked at") {
+  Loop loop;
+  const RunId plain = loop.translate(false);
+  trace::RunMailbox mailbox;
+  std::vector<uint64_t> executions(loop.table.run_count());
+  executions[plain.value] = 1'000'000;
+  collect::ValueCollectorOptions options;
+  options.condition = {4, 1, 10};
+  options.seen_enough = &mailbox;
+  options.executions = &executions;
+  const auto distinct = [&](auto value) {
+    mailbox.answer({plain, 1});
+    std::vector<std::vector<Word>> chunks(11);
+    for (int i = 0; i < 4; i++) loop.add(chunks[0], 0);
+    for (int c = 1; c <= 10; c++)
+      for (int i = 0; i < 1000; i++) loop.add(chunks[c], value(c, i));
+    return figures_of(loop, chunks, options);
+  };
+  const auto within = [](const profile::ValueFigures& f, double truth) {
+    return std::abs(static_cast<double>(f.distinct) - truth) <=
+           4 * static_cast<double>(f.distinct_error);
+  };
+  CHECK(within(distinct([](int c, int i) { return 50'000 * c + i; }), 1e6));  // another one each time
+  CHECK(within(distinct([](int, int i) { return i % 200; }), 200));
+  CHECK(distinct([](int, int i) { return i % 3; }).distinct == 4 - 1);
 }
 
 TEST_CASE("what is not recorded counts by the engine's counters") {
@@ -171,7 +246,7 @@ TEST_CASE("what is not recorded counts by the engine's counters") {
   CHECK(f.count == 100);
   REQUIRE(f.top.size() == 2);
   CHECK(f.top[0].value == 3);
-  CHECK(f.top[0].count == 88);
+  CHECK(f.top[0].count == 96);
 }
 
 TEST_CASE("records that are cut off or unknown end their chunk and are counted") {
@@ -211,6 +286,6 @@ TEST_CASE("the error of a share comes from how it differs between samples") {
   CHECK(f.top_error <= 18);
   CHECK(sampled({80, 80, 80, 80}).top_error <= 9);  // as if each value were an observation
   CHECK(sampled({80}).samples == 0);
-  // When another value becomes the hottest, only what comes then tells.
+  // When another value becomes the hottest, what came until then counts as one sample.
   CHECK(sampled({100, 0, 0, 0, 0, 0}).samples == 3);
 }

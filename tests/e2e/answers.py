@@ -145,6 +145,9 @@ def check_values(options, directory):
     sevens = {(a["to"]["function"], a["count"]): a["invariance"] for a in hot["arguments"]
               if a["register"] == "rsi"}
     expect("an argument that is always the same", sevens, {("often", 900): 1, ("rarely", 100): 1})
+    expect("arguments are registers that the callee reads", {a["register"] for a in hot["arguments"]}, {"rdi", "rsi"})
+    expect("nothing is an estimate where all is looked at in a table that holds it",
+           [row["offset"] for row in hot["values"] if row.get("estimated") and row["distinct"] <= 16], [])
 
     rows = guest.values(guest.profile("value", "--hotlist", "tnv"))
     expect("top-n tables agree where there are few values", rows["low_bits_and"]["values"], low)

@@ -7,7 +7,7 @@
 //   low_bits      the counter's three lowest bits: 8 distinct, zero in 125, strided while it falls
 //   narrow        the same in 8 bits, into a register whose upper bits are not zero
 // and an indirect call that goes to `often` in 900 and to `rarely` in 100 of them, with the counter
-// in rdi and 7 in rsi.
+// in rdi and 7 in rsi, which they read, and others in rcx and rdx, which they do not.
 .globl _start
 .text
 _start:
@@ -45,8 +45,10 @@ loop_branch:
   mov $60, %eax
   syscall
 often:
+  lea (%rdi,%rsi), %rax
   ret
 rarely:
+  lea (%rdi,%rsi), %rax
   ret
 .section .data
 seven:

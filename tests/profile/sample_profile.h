@@ -36,6 +36,8 @@ inline profile::Profile sample_profile() {
   p.tables.values = {{{0, 0x12}, false, {}, ValuePart::result, 32, false, {5, 4, 3, 1, 2, 1, 3, {{0, 4}, {7, 1}}}, "and ebx, 7"},
                      {{0, 0x12}, false, {}, ValuePart::comparison, 32, false, {5, 5, 4, 3, 1, 0, 0, {{0, 5}}}, ""},
                      {{0, 0x14}, true, {1, 0x9}, ValuePart::result, 64, true, {5, 0, 4, 3, 1, 0, 0, {{~0ull, 5}}}, ""}};
+  p.tables.values[0].figures.estimated = true;
+  p.tables.values[0].figures.distinct_error = 2;
   p.tables.arguments = {{{0, 0x18}, {1, 0x0}, 2, {1, 0, 0, 0, 1, 0, 0, {{4096, 1}}}},
                         {{0, 0x18}, {1, 0x0}, 7, {1, 0, 0, 0, 1, 0, 0, {{0x4000000000000000, 1}}}}};
   p.tables.paths = {{2, 5, 2, {1, 0x4}, {{0, 0x10}, {0, 0x1a}}}, {1, 4, 0, {}, {{1, 0}}}};

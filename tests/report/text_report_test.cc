@@ -137,11 +137,14 @@ TEST_CASE("nobody is told to specialise for an address") {
   profile::Profile p = test::sample_profile();
   profile::HotValue value;
   value.semi_invariant = true;
+  value.is_address = true;
+  value.advice = "specialise";
   value.figures.values = {{0x7fab7d7b5010, 1, 1}};
   p.hotlists.values = {value};
   std::string text = render_text(p, TextOptions{});
   CHECK(text.find("an address of this run") != std::string::npos);
   CHECK(text.find("specialise") == std::string::npos);
+  p.hotlists.values[0].is_address = false;
   p.hotlists.values[0].figures.values[0].value = 4096;
   CHECK(render_text(p, TextOptions{}).find("are 4096; specialise") != std::string::npos);
 }

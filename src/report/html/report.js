@@ -319,11 +319,12 @@
       share('stride', (v) => v[7], { title: 'as far from the one before as that one' }), num('distinct', (v) => v[8]),
       { head: 'values', key: (v) => v[4], text: (v) => v[10].map((x) => x[0]).join(' '), show: (v) => shares(v[10]) },
       text('instruction', (v) => v[2], { show: (v) => el('span', { class: 'whole' }, v[2]) }), text('where', (v) => v[0] + (v[1] ? ', returning to ' + v[1] : '')),
-      { head: '', key: (v) => v[9], text: (v) => v[9] ? 'semi-invariant' : '', show: (v) => el('span', { class: 'whole hot' }, v[9] ? 'semi-invariant' : '') }])],
+      { head: '', key: (v) => v[9], text: (v) => v[9] ? 'semi-invariant: ' + v[11] : '', show: (v) => el('span', { class: 'whole hot' }, v[9] ? 'semi-invariant: ' + v[11] : '') }])],
     ['Arguments', D.sizes.arguments, () => new List(L.arguments, [
       num('calls', (a) => a[4]), share('top value', (a) => a[5]),
       { head: 'values', key: (a) => a[5], text: (a) => a[6].map((x) => x[0]).join(' '), show: (a) => shares(a[6]) },
-      text('argument', (a) => a[2] + (a[3] ? ' (size)' : ''), { mono: false }), text('function', (a) => a[1]), text('call site', (a) => a[0])])],
+      text('argument', (a) => a[2] + (a[3] ? ' (size)' : ''), { mono: false }), text('function', (a) => a[1]), text('call site', (a) => a[0]),
+      text('what to do', (a) => a[7], { mono: false })])],
     ['Indirect', D.sizes.targets, () => new List(L.targets, [
       num('count', (t) => t[2]), num('targets', (t) => t[3]), text('branch', (t) => t[0]),
       { head: 'goes to', key: (t) => t[4].length ? t[4][0][1] : 0, text: (t) => t[4].map((x) => x[0]).join(' '), mono: true,
