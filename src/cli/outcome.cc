@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "cli/version.h"
+#include "plan/limits.h"
 #include "profile/evidence.h"
 #include "profile/json_file.h"
 #include "report/text_report.h"
@@ -18,8 +19,6 @@ constexpr size_t kSummaryRows = 5;
 
 // From here on an estimate of the overhead is more than its budget and the noise of both.
 constexpr double kClearlyAbove = 1.1;
-// So many seconds of budget may be spent in advance (sample/governor.cc).
-constexpr double kLent_s = 10;
 
 // With -q, too, but for what the user has asked for.
 void say_what_is_missing(const profile::Profile& profile) {
@@ -42,8 +41,8 @@ void say_if_too_dear(const profile::Profile& profile) {
       "sampling cost the program {:.1f} % (estimated), and the budget was {:.1f} %: {:.1f} % pauses, "
       "the longest {:.1f} ms, the rest page faults and shared processors",
       100 * cost.estimated_share, 100 * cost.budget_share, 100 * pauses, 1e3 * cost.pause_s.max);
-  if (duration_s < kLent_s)
-    text += fmt::format("; a run of {:.1f} s may spend what {:.0f} s give", duration_s, kLent_s);
+  if (duration_s < plan::kLoan_s)
+    text += fmt::format("; a run of {:.1f} s may spend what {:.0f} s give", duration_s, plan::kLoan_s);
   info("{}", text);
 }
 

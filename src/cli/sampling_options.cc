@@ -147,11 +147,11 @@ void SamplingOptions::apply_to(sample::ShadowModeRequest& request) const {
   request.input_log = input_log == "on"    ? sample::InputLogging::on
                       : input_log == "off" ? sample::InputLogging::off
                                            : sample::InputLogging::automatic;
-  request.governor.max_overhead = max_overhead;
-  request.governor.load = load;
-  request.governor.frequency = frequency;
-  request.governor.delay = delay;
-  request.governor.seed = seed("shadow");
+  request.wishes.max_overhead_share = max_overhead;
+  request.wishes.load = load;
+  request.wishes.frequency_hz = frequency;
+  request.wishes.delay_s = delay;
+  request.wishes.seed = seed("shadow");
   request.verify = verify;
   request.engine = engine == "emulator" ? sample::Engine::emulator : sample::Engine::translator;
 }
@@ -169,11 +169,11 @@ void SamplingOptions::apply_to(sample::BurstModeRequest& request) const {
                    : which == "emulator" ? sample::BurstEngineKind::emulator
                                          : sample::BurstEngineKind::translator;
   request.duration = duration;
-  request.governor.max_overhead = max_overhead;
-  request.governor.load = 1;
-  request.governor.frequency = 1 / burst.period;
-  request.governor.delay = delay;
-  request.governor.seed = seed("burst");
+  request.wishes.max_overhead_share = max_overhead;
+  request.wishes.load = 1;
+  request.wishes.frequency_hz = 1 / burst.period;
+  request.wishes.delay_s = delay;
+  request.wishes.seed = seed("burst");
 }
 
 void SamplingOptions::record_in(const std::string& mode,

@@ -11,10 +11,6 @@ constexpr double kNever_s = std::numeric_limits<double>::infinity();
 constexpr double kHalf = 0.5;
 constexpr double kLeastPrice_s = 1e-9;
 
-double expected_fork_s(const Situation& s, const Prices& prices) {
-  return prices.page_table_entry_s * s.resident_pages + prices.page_kept_s * s.written_pages;
-}
-
 // Where one kind is not known it is as the other.
 double fork_variance(const Situation& s) {
   return s.fork_variance.value_or(s.burst_variance.value_or(1));
@@ -61,6 +57,10 @@ Plan::Plan(const Wishes& wishes)
       peeks_at_s_(wishes.delay_s + kSoon_s) {
   fork_jitter_ = jitter(random_);
   burst_jitter_ = jitter(random_);
+}
+
+double expected_fork_s(const Situation& s, const Prices& prices) {
+  return prices.page_table_entry_s * s.resident_pages + prices.page_kept_s * s.written_pages;
 }
 
 void Plan::Price::paid(double seconds) {
@@ -172,16 +172,27 @@ Plan::Offer Plan::burst_offer(const Situation& s, const Ledger& ledger,
   const double price_s =
       burst_.steps == 0 ? prices.burst_s : std::max(burst_.mean_s, burst_.last_s);
   const double expected_s = expected_fork_s(s, prices);
+  // The first replica comes first, if it may.
+  const bool can_fork = s.may_fork && s.most_replicas != 0;
+  if (forks_ == 0 && can_fork && ledger.lends_at_s(expected_s) <= s.now_s + kObservation_s) {
+    return offer;
+  }
   const double fork_s = std::max({expected_s, fork_.mean_s, prices.pause_s});
-  const double share = kSamplesShare * burst_share(s, fork_s, price_s) * ledger.share();
+  // In burst mode nothing is saved for forks, nor lent.
   const bool fills_gaps = s.most_replicas != 0;
+  const double share =
+      ledger.share() * (fills_gaps ? kSamplesShare * burst_share(s, fork_s, price_s) : 1);
   const double pace_s = std::max(price_s / share, fills_gaps ? kObservation_s : 0.0);
+  const double first_s = bursts_from_s_ + kFirstFork_s * burst_jitter_;
   const double paced_s = bursts_from_s_ + pace_s * burst_jitter_;
   // Forks wait until bursts are paid for, and bursts need not wait for forks.
-  const double lent_s = ledger.lends_at_s(price_s);
-  offer.at_s = std::max(paced_s, lent_s);
-  if (wishes_.frequency_hz > 0) {
-    offer.at_s = std::max(offer.at_s, bursts_from_s_ + 1 / wishes_.frequency_hz);
+  const double lent_s = fills_gaps          ? ledger.lends_at_s(price_s)
+                        : burst_.steps == 0 ? 0
+                                            : ledger.pays_at_s(price_s);
+  offer.at_s = std::max(burst_.steps == 0 && forks_ == 0 ? first_s : paced_s, lent_s);
+  if (wishes_.frequency_hz > 0 && burst_.steps != 0) {
+    const double asked_s = bursts_from_s_ + burst_jitter_ / wishes_.frequency_hz;
+    offer.at_s = std::max(offer.at_s, asked_s);
     offer.step.why = Why::asked_for;
   }
   if (ledger.lends_at_s(expected_s) > s.now_s) offer.step.why = Why::fork_too_dear;
@@ -232,12 +243,12 @@ void Plan::kept(double seconds) {
   lengths_.kept(seconds);
 }
 
-void Plan::burst(const Situation& s, double price_s) {
+void Plan::burst(double now_s, double used_s, double price_s) {
   misses_ = 0;
   burst_.paid(price_s);
-  bursts_from_s_ = s.now_s;
+  bursts_from_s_ = now_s;
   burst_jitter_ = jitter(random_);
-  seen_used_s_ = s.used_s;
+  seen_used_s_ = used_s;
 }
 
 void Plan::peeked(double now_s, double price_s, bool found_new) {

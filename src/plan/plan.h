@@ -65,6 +65,9 @@ struct Wishes {
   uint64_t seed = 0;
 };
 
+// What a fork costs if its replica does not live for long, as memory tells.
+double expected_fork_s(const Situation& situation, const Prices& prices);
+
 class Plan {
  public:
   explicit Plan(const Wishes& wishes);
@@ -76,7 +79,7 @@ class Plan {
   void lived(double now_s, const PastLife& life, const Prices& prices);
   // Pages that dead replicas had left to the program have cost so much since.
   void kept(double seconds);
-  void burst(const Situation& situation, double price_s);
+  void burst(double now_s, double used_s, double price_s);
   void peeked(double now_s, double price_s, bool found_new);
   // What a peek, or a sample, was for had not been translated: the next ones come soon.
   void found_new_code() { peek_gap_s_ = kSoon_s; }

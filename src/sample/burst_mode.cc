@@ -39,7 +39,7 @@ SampledRun describe(BurstRun& run, double max_overhead, uint64_t instructions) {
   const BurstTotals totals = run.engine().totals();
   SampledRun done;
   done.max_overhead = max_overhead;
-  done.estimated_overhead = run.governor().estimated_share(run.sampling_s());
+  done.estimated_overhead = run.ledger().spent_share(run.sampling_s());
   done.program_cpu_s = run.program_cpu_s();
   done.pauses = counts.pauses;
   done.timeline = counts.timeline;
@@ -84,7 +84,7 @@ std::unique_ptr<BurstEngine> make_engine(const BurstModeRequest& request, trace:
 Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   RunResult result;
   profile::Profile& profile = result.profile;
-  profile.run = begin_run("burst", request.command, request.options, request.governor.seed);
+  profile.run = begin_run("burst", request.command, request.options, request.wishes.seed);
   const int64_t started = std::time(nullptr);
   const bool translating = request.engine == BurstEngineKind::translator;
   profile.run.engine = name_of(request.engine);
@@ -112,10 +112,10 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   options.duration = request.duration;
   options.prefill = request.prefill && translating;
   options.slow_down = kSlowDown;
-  options.seed = request.governor.seed;
+  options.seed = request.wishes.seed;
   options.follow_exec = request.follow_exec;
   BurstRun run(std::move(program), make_engine(request, table, sink), weights, options,
-               request.governor);
+               request.wishes);
   serve_first();
   if (request.launch) run.let_go();
   run.run();
@@ -133,7 +133,7 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   fill_syscalls(run.engine().totals().by_number, {}, profile.syscalls);
   run.finish_time(profile);
   if (!run.why_no_time().empty()) detail("no processor time: {}", run.why_no_time());
-  fill_sampled(describe(run, request.governor.max_overhead, profile.coverage.instructions_profiled),
+  fill_sampled(describe(run, request.wishes.max_overhead_share, profile.coverage.instructions_profiled),
                pipeline, profile);
   name_functions(profile, table, request.top, started,
                  tracing ? Inclusive::measured : Inclusive::estimate,

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "plan/plan.h"
 #include "ptrace/launch.h"
 #include "sample/collection.h"
-#include "sample/governor.h"
 #include "sample/run_result.h"
 
 namespace shadowprof::sample {
@@ -24,7 +24,7 @@ struct BurstModeRequest {
   std::vector<Tid> attach_to;                   // one
   std::vector<std::string> command;             // for the profile
   Collection collection;
-  GovernorOptions governor;  // its frequency is that of bursts
+  plan::Wishes wishes;  // its frequency is that of bursts
   bool follow_exec = true;  // what the program executes in its place
   double length = 0.002;     // seconds
   bool prefill = true;

@@ -10,7 +10,6 @@
 
 #include "base/log.h"
 #include "sample/host.h"
-#include "sample/jitter.h"
 #include "sample/sampled_program.h"
 
 namespace shadowprof::sample {
@@ -21,7 +20,6 @@ using ptrace::WaitOutcome;
 namespace {
 
 constexpr double kLongestWait = 1.0;
-constexpr double kLookShare = 0.5;  // of the budget, that looks may take
 // What a stop costs the thread on top of the time that we work for it: two switches between
 // processes that may be on different cores.
 constexpr double kSwitch = 10e-6;
@@ -38,20 +36,26 @@ constexpr unsigned kReportsInARow = 1000;
 // For threads that sleep in the code cache when we detach.
 constexpr double kPatience = 1.0;
 
+// Bursts are few where new code is translated while the program waits: peeks get more of the budget.
+plan::Wishes with_peeks(plan::Wishes wishes) {
+  wishes.peek_share = plan::kPeekOfBurstModeShare;
+  return wishes;
+}
+
 }  // namespace
 
 BurstRun::BurstRun(shadow::Program program, std::unique_ptr<BurstEngine> engine,
                    collect::SampleWeights& weights, BurstRunOptions options,
-                   const GovernorOptions& governor)
-    : time_(governor.max_overhead, options.seed),
+                   const plan::Wishes& wishes)
+    : time_(wishes.max_overhead_share, options.seed),
       first_pid_(program.pid()),
       program_(std::move(program)),
       engine_(std::move(engine)),
       weights_(weights),
       options_(options),
-      governor_(governor, {}),
-      random_(options.seed),
-      looks_(kLookShare * governor.max_overhead, governor.delay, options.seed) {
+      plan_(with_peeks(wishes)),
+      ledger_(wishes.max_overhead_share, wishes.delay_s),
+      random_(options.seed) {
   cpu_before_ = program_.is_ours() ? 0 : program_cpu_now();
   time_.begin(first_pid_, elapsed());
 }
@@ -80,20 +84,7 @@ void BurstRun::run() {
     const double now = elapsed();
     time_.look(now);
     if (leaves_ || watch_.must_stop() || (options_.duration > 0 && now >= options_.duration)) break;
-    if (!is_refused_ && now >= governor_.next_sample()) {
-      burst();
-      continue;
-    }
-    if (!is_refused_ && options_.prefill && now >= looks_.next()) {
-      look();
-      continue;
-    }
-    double next = now + kLongestWait;
-    if (!is_refused_) next = std::min(next, governor_.next_sample());
-    if (!is_refused_ && options_.prefill) next = std::min(next, looks_.next());
-    next = std::min(next, std::max(now, time_.next()));
-    if (options_.duration > 0) next = std::min(next, options_.duration);
-    watch_.wait_until(next, program_);
+    carry_out(is_refused_ ? plan::Step() : plan_.next(situation(), ledger_, {}));
   }
   if (!program_.alive()) {
     if (program_.is_ours()) cpu_s_ = cpu_seconds_of(RUSAGE_CHILDREN);
@@ -107,6 +98,26 @@ void BurstRun::run() {
   if (program_.is_ours() && !watch_.interrupted()) watch_.wait_for_end(program_);
 }
 
+plan::Situation BurstRun::situation() const {
+  plan::Situation s;
+  s.now_s = elapsed();
+  s.used_s = s.now_s;
+  s.may_fork = false;
+  s.most_replicas = 0;
+  s.may_peek = options_.prefill;
+  return s;
+}
+
+void BurstRun::carry_out(const plan::Step& step) {
+  if (step.what == plan::What::burst) return burst();
+  if (step.what == plan::What::peek) return look();
+  double next = elapsed() + kLongestWait;
+  if (!is_refused_) next = std::min(next, step.at_s);
+  next = std::min(next, std::max(elapsed(), time_.next()));
+  if (options_.duration > 0) next = std::min(next, options_.duration);
+  watch_.wait_until(next, program_);
+}
+
 bool BurstRun::handle_report() {
   const WaitOutcome outcome = engine_->poll();
   if (!outcome.has_status()) return false;
@@ -118,7 +129,7 @@ bool BurstRun::handle_report() {
     watch_.note_exec(program_);
     leaves_ = !options_.follow_exec;
     if (leaves_) watch_.note_left(program_);
-    looks_.restart(elapsed());
+    plan_.forget_code(elapsed());
     return true;
   }
   const bool native = !engine_->owns(tid) || !engine_->serve(tid, outcome.status);
@@ -142,7 +153,7 @@ bool BurstRun::make_ready() {
   }
   const double now = elapsed();
   counts_.pauses.push_back(now - begun);
-  governor_.paused(now - begun);
+  ledger_.spend(plan::Cause::pause, now - begun, plan::What::burst);
   if (opened) return true;
   counts_.refused++;
   refuse(opened.error());
@@ -157,11 +168,11 @@ void BurstRun::refuse(const Error& why) {
 }
 
 double BurstRun::random_length() {
-  return options_.length * jitter(random_);
+  return options_.length * plan::jitter(random_);
 }
 
 void BurstRun::burst() {
-  if (!make_ready()) return governor_.missed(elapsed());
+  if (!make_ready()) return plan_.missed(elapsed(), plan::What::burst);
   engine_->look_at(program_);
   const double begun = elapsed();
   const double cpu_before = program_cpu_now();
@@ -183,10 +194,10 @@ void BurstRun::burst() {
      : is_stopped(program_.pid()) ? counts_.stopped
                                   : counts_.sleeping)++;
     refuse(in.error());
-    if (threads != 0) governor_.paused(running - begun);
+    if (threads != 0) ledger_.spend(plan::Cause::pause, running - begun, plan::What::burst);
     engine_->conclude();
     weights_.withdraw(number);
-    return sleeps ? governor_.missed(running, kLongestNap) : governor_.missed(running);
+    return plan_.missed(running, plan::What::burst, sleeps ? kLongestNap : plan::kLongestRetry_s);
   }
   service_s_ = 0;
   run_burst(random_length());
@@ -216,18 +227,17 @@ void BurstRun::burst() {
       begun, 1, instructions, engine_->halts_program() ? native - begun : stopped, native - begun));
   counts_.ended[program_.alive() ? reason : "exits"]++;
   const auto sharers = static_cast<double>(std::max<size_t>(1, threads));
-  SampleCost cost;
-  cost.pause = running - begun + native - ending + service_s_ / sharers;
-  cost.contention = cpu / sharers * (1 - 1 / options_.slow_down);
-  if (engine_->halts_program()) cost = {.pause = native - begun};
-  cost.lifetime = ending - running;
+  double cost = running - begun + native - ending + service_s_ / sharers +
+                cpu / sharers * (1 - 1 / options_.slow_down);
+  if (engine_->halts_program()) cost = native - begun;
   detail(
       "burst {} at {:.3f} s: {} instructions, {:.2f} ms, {} threads, paused {:.0f} + {:.0f} us, "
       "served {:.0f} us",
       counts_.bursts, begun, instructions, 1e3 * (ending - running), threads,
       1e6 * (running - begun), 1e6 * (native - ending), 1e6 * service_s_);
   if (options_.prefill) (void)engine_->prepare();
-  governor_.sampled(elapsed(), cost);
+  ledger_.spend(plan::Cause::pause, cost, plan::What::burst);
+  plan_.burst(elapsed(), elapsed(), cost);
 }
 
 // How much longer a burst is to last, in seconds. It has its length in the program's processor time
@@ -258,7 +268,7 @@ void BurstRun::run_burst(double length) {
 
 // Where is the program? Costs it a short stop.
 void BurstRun::look() {
-  if (!make_ready()) return looks_.missed(elapsed());
+  if (!make_ready()) return plan_.missed(elapsed(), plan::What::peek);
   const double begun = elapsed();
   size_t threads = 0;
   {
@@ -271,10 +281,10 @@ void BurstRun::look() {
   if (threads != 0) {
     counts_.looks++;
     counts_.pauses.push_back(pause);
-    governor_.paused(pause);
+    ledger_.spend(plan::Cause::peek, pause, plan::What::peek);
   }
   const size_t translated = engine_->prepare();
-  looks_.looked(elapsed(), pause, translated != 0);
+  plan_.peeked(elapsed(), pause, translated != 0);
 }
 
 void BurstRun::leave_program() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The event loop of burst mode: one program, the engine of its bursts, and the governor that says
-// when the next one is.
+// The event loop of burst mode: one program, the engine of its bursts, and the plan that says when the
+// next one is.
 //
 //   native ──▶ Pause ─▶ engine.begin ─▶ reports until the burst's time is up ─▶ engine.end ──▶
 //   native
@@ -16,9 +16,8 @@
 #include <vector>
 
 #include "collect/sample_weights.h"
+#include "plan/plan.h"
 #include "sample/burst_engine.h"
-#include "sample/governor.h"
-#include "sample/look_schedule.h"
 #include "sample/run_watch.h"
 #include "sample/time_watch.h"
 
@@ -51,7 +50,7 @@ class BurstRun {
   // `weights` is told of each burst.
   BurstRun(shadow::Program program, std::unique_ptr<BurstEngine> engine,
            collect::SampleWeights& weights, BurstRunOptions options,
-           const GovernorOptions& governor);
+           const plan::Wishes& wishes);
   ~BurstRun();
 
   // A program that was just launched runs from here on.
@@ -61,7 +60,8 @@ class BurstRun {
   void run();
 
   const shadow::Program& program() const { return program_; }
-  const Governor& governor() const { return governor_; }
+  const plan::Ledger& ledger() const { return ledger_; }
+  const plan::Plan& plan() const { return plan_; }
   const BurstRunCounts& counts() const { return counts_; }
   BurstEngine& engine() { return *engine_; }
   const std::vector<std::string>& warnings() const { return watch_.warnings(); }
@@ -86,6 +86,8 @@ class BurstRun {
   void run_burst(double length);
   double left_of(const Burst& burst, double now) const;
   void look();
+  plan::Situation situation() const;
+  void carry_out(const plan::Step& step);
   double random_length();
   double elapsed() const { return watch_.elapsed(); }
   double program_cpu_now() const;
@@ -100,10 +102,10 @@ class BurstRun {
   std::unique_ptr<BurstEngine> engine_;
   collect::SampleWeights& weights_;
   BurstRunOptions options_;
-  Governor governor_;
+  plan::Plan plan_;
+  plan::Ledger ledger_;
   BurstRunCounts counts_;
   std::mt19937_64 random_;
-  LookSchedule looks_;
   bool is_refused_ = false;  // for good
   double service_s_ = 0;  // time in which the burst's threads waited for us
   double cpu_before_ = 0;

@@ -24,9 +24,6 @@ constexpr size_t kFollowedAhead = 150;
 // Ten seconds or so: no exec takes that long.
 constexpr unsigned kMostSearches = 20;
 
-// Of a fork, for each resident page of 4 KiB: bench/resident.c.
-constexpr double kForkPerPage = 0.09e-6;
-
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point moment) {
@@ -114,22 +111,6 @@ Status SampledProcess::fork_into(std::vector<shadow::Replica>& replicas, size_t 
   }
   if (log_s > 0) keep_log(replicas.front(), log_s);
   return {};
-}
-
-double SampledProcess::fork_cost(const shadow::FaultPrice& price) const {
-  return kForkPerPage * static_cast<double>(marks_.pages) +
-         price.kept * account_.expected(marks_.pages);
-}
-
-SampledProcess::NextFork SampledProcess::next_fork(const shadow::FaultPrice& price,
-                                                   double copied) const {
-  const double pages = account_.expected(marks_.pages, copied);
-  return {kForkPerPage * static_cast<double>(marks_.pages) + price.copied * pages,
-          static_cast<double>(limits::kPageBytes) * pages};
-}
-
-double SampledProcess::most_fork_cost(const shadow::FaultPrice& price) const {
-  return (kForkPerPage + price.copied) * static_cast<double>(marks_.pages);
 }
 
 Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable& table,

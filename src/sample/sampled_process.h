@@ -27,7 +27,6 @@
 #include "sample/code_directory.h"
 #include "sample/engine.h"
 #include "sample/fault_account.h"
-#include "sample/governor.h"
 #include "sample/seen_code.h"
 #include "shadow/emulator_space.h"
 #include "shadow/execution.h"
@@ -68,18 +67,11 @@ class SampledProcess {
   // that costs no more than `log_s` seconds; 0: none is. EAGAIN: the program sleeps.
   Result<std::vector<shadow::Replica>> fork(size_t count, bool at_idle_priority, double log_s,
                                             double& pause);
-  // What a fork will cost it, in seconds, as it was last looked at: its page tables are copied, and it
-  // faults on pages that it writes to later. With huge pages it is less.
-  double fork_cost(const shadow::FaultPrice& price) const;
-  // The same of another one, after the one for which it has copied so many pages up to now; and the
-  // bytes that it copies for it.
-  struct NextFork {
-    double cost = 0;
-    double bytes = 0;
-  };
-  NextFork next_fork(const shadow::FaultPrice& price, double copied) const;
-  // If it writes to all of its pages while the replica lives.
-  double most_fork_cost(const shadow::FaultPrice& price) const;
+  // What a fork would copy page table entries for, as it was last looked at; with huge pages less.
+  double resident_pages() const { return static_cast<double>(marks_.pages); }
+  // Pages of these that it would write to because of another fork. For a replica that lives it has
+  // copied so many up to now.
+  double written_pages(double copied = 0) const { return account_.expected(marks_.pages, copied); }
   struct Interpreted {
     double pause = 0;  // seconds
     uint64_t instructions = 0;

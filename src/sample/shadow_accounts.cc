@@ -24,6 +24,7 @@ constexpr double kNeeded = 0.5;
 constexpr double kFarEnough = 0.5;
 // How often faults are counted that come between samples.
 constexpr double kSettleEvery = 0.5;
+constexpr double kSettleBeforeFork = 0.0005;
 
 // ": read: sentence", as far as there is something to say.
 std::string describe(const shadow::Ending& ending) {
@@ -40,20 +41,27 @@ void ShadowRun::note_end(Sample& sample) {
   if (sample.has_ended) return;
   sample.has_ended = true;
   const double now = elapsed();
-  sample.cost.lifetime = now - sample.forked_at;
-  sample.cost.faults_while_alive = sample.program->end(now, reused_pages());
+  sample.life.lifetime_s = now - sample.forked_at;
+  sample.life.copied_pages = sample.program->end(now, reused_pages());
+}
+
+// Before a fork, and now and then.
+bool ShadowRun::is_to_be_settled() const {
+  return elapsed() >= settled_at_ + (samples_.empty() ? kSettleBeforeFork : kSettleEvery);
 }
 
 // What samples that are over have left to the programs.
 void ShadowRun::settle_accounts() {
   const double now = elapsed();
-  settles_at_ = now + kSettleEvery;
-  governor_.disturbed(crowding_.cost_of(take_own_cpu()));
+  settled_at_ = now;
+  ledger_.spend(plan::Cause::busy_core, crowding_.cost_of(take_own_cpu()));
   const auto reused = reused_pages();
   for (const ProgramRef& program : programs_) {
     const double faults = program->settle(now, reused);
     counts_.extra_faults += faults;
-    governor_.faulted(faults);
+    const double cost_s = faults * price_.kept;
+    ledger_.spend(plan::Cause::kept_pages, cost_s, plan::What::fork);
+    plan_.kept(cost_s);
   }
 }
 
@@ -67,6 +75,7 @@ double ShadowRun::take_own_cpu() {
 void ShadowRun::finish(Sample& sample) {
   const double now = elapsed();
   note_end(sample);
+  counts_.replicas++;
   add_up(sample);
   tell_of(sample);
   const shadow::ExecutorCounts& done = sample.executor->counts();
@@ -75,16 +84,19 @@ void ShadowRun::finish(Sample& sample) {
   finish_log(sample, ending);
   if (!sample.executor->is_our_child()) sample.program->died(sample.executor->tid());
   // Lengths are for samples that are only run.
-  if (!sample.verifies && done.samples == 0) sample.cost.guest_s = guest_seconds(sample);
-  if (sample.log) sample.cost.log = sample.log->cost();
-  sample.cost.contention = crowding_.ended(for_others(sample, sample.executor->processor()),
-                                           take_own_cpu(), done, samples_.size());
+  if (!sample.verifies && done.samples == 0) sample.life.guest_s = guest_seconds(sample);
+  if (sample.log) sample.life.input_log_s = sample.log->cost();
+  sample.life.busy_core_s =
+      crowding_.ended(waiting_of(sample, sample.executor->processor()), take_own_cpu(), samples_.size());
   if (options_.converge && !sample.verifies) {
     convergence_.sampled(done.shares);
-    governor_.set_patience(convergence_.patience());
+    plan_.set_patience(convergence_.patience());
   }
-  governor_.sampled(now, sample.cost);
-  if (later_.is_replaced()) governor_.replace(now);
+  using plan::Cause;
+  ledger_.spend(Cause::copied_pages, sample.life.copied_pages * price_.copied, plan::What::fork);
+  ledger_.spend(Cause::busy_core, sample.life.busy_core_s, plan::What::fork);
+  ledger_.spend(Cause::input_log, sample.life.input_log_s, plan::What::fork);
+  plan_.lived(now, sample.life, prices());
 }
 
 void ShadowRun::add_up(Sample& sample) {
@@ -104,12 +116,12 @@ void ShadowRun::add_up(Sample& sample) {
   if (!sample.executor->in_our_process()) {
     counts_.replica_cpu_s += sample.executor->processor().used;
   }
-  counts_.extra_faults += sample.cost.faults_while_alive;
+  counts_.extra_faults += sample.life.copied_pages;
   for (const auto& [nr, count] : done.by_number) counts_.by_number[nr] += count;
   if (done.samples != 0) counts_.ended[to_string(Outcome::budget)] += done.samples;
   if (sample.verifies) return;
   counts_.timeline.push_back(timeline_row(sample.forked_at, done.all_samples(), done.instructions,
-                                          sample.cost.pause, sample.cost.lifetime));
+                                          sample.life.pause_s, sample.life.lifetime_s));
   if (done.ended_between) return;
   counts_.ended[to_string(ending.outcome)]++;
   if (ending.syscall_number >= 0) {
@@ -121,20 +133,20 @@ void ShadowRun::tell_of(const Sample& sample) const {
   const shadow::ExecutorCounts& done = sample.executor->counts();
   const shadow::Ending& ending = *sample.executor->ending();
   detail("replica {}: {} samples, {} instructions, {} translated, {} misses, {:.1f} ms, ended by {}{}",
-         governor_.samples() + 1, done.all_samples(), done.instructions,
+         counts_.replicas, done.all_samples(), done.instructions,
          done.fragments, done.misses, 1e3 * (elapsed() - sample.forked_at),
          to_string(ending.outcome), describe(ending));
   detail(
       "  paused {:.0f} us, lived {:.1f} ms, executed {:.2f} of {:.2f} ms, natively {:.2f} ms, {:.0f} page "
       "faults",
-      1e6 * sample.cost.pause, 1e3 * sample.cost.lifetime, 1e3 * guest_seconds(sample),
-      1e3 * sample.length, 1e3 * done.native_s, sample.cost.faults_while_alive);
+      1e6 * sample.life.pause_s, 1e3 * sample.life.lifetime_s, 1e3 * guest_seconds(sample),
+      1e3 * sample.length, 1e3 * done.native_s, sample.life.copied_pages);
 }
 
 // It has not waited for the program while it waited for us.
-shadow::ProcessorTime ShadowRun::for_others(const Sample& sample, shadow::ProcessorTime time) {
+plan::Waiting ShadowRun::waiting_of(const Sample& sample, shadow::ProcessorTime time) {
   const double ours = cpu_seconds_of(RUSAGE_SELF) - sample.our_cpu_at_fork;
-  return {time.used, std::max(0.0, time.waited - ours)};
+  return {time.used, std::max(0.0, time.waited - ours), sample.executor->counts().stops()};
 }
 
 // By the engine's clock, or by the number of instructions.

@@ -56,15 +56,15 @@ bool is_interpreted(const ShadowRunCounts& counts, const ShadowModeRequest& requ
 SampledRun describe(const ShadowRun& sampled, const ShadowModeRequest& request) {
   const ShadowRunCounts& counts = sampled.counts();
   SampledRun done;
-  done.max_overhead = request.governor.max_overhead;
-  done.estimated_overhead = sampled.governor().estimated_share(sampled.sampling_s());
+  done.max_overhead = request.wishes.max_overhead_share;
+  done.estimated_overhead = sampled.ledger().spent_share(sampled.sampling_s());
   done.program_cpu_s = sampled.program_cpu_s();
   done.pauses = counts.pauses;
   done.timeline = counts.timeline;
   done.samples = counts.forks + counts.later + counts.bursts;
   done.ended = counts.ended;
   done.fragments = counts.fragments;
-  const Convergence& convergence = sampled.convergence();
+  const plan::Convergence& convergence = sampled.convergence();
   done.sampling = {
       {"translated_ahead", counts.ahead},        {"waited_for_memory", counts.no_memory},
       {"most_shadows", counts.most_shadows},     {"windows", convergence.windows()},
@@ -104,7 +104,7 @@ ShadowRunOptions options_of(const ShadowModeRequest& request, const Neighbourhoo
   options.engine = request.engine;
   options.verify = request.verify;
   options.sample_size = request.sample_size;
-  options.later_samples = request.governor.frequency == 0;  // else each is asked for
+  options.later_samples = request.wishes.frequency_hz == 0;  // else each is asked for
   options.max_shadows = request.max_shadows;
   options.max_memory = request.max_memory;
   options.converge = request.converge;
@@ -114,7 +114,7 @@ ShadowRunOptions options_of(const ShadowModeRequest& request, const Neighbourhoo
   options.follow_exec = request.follow_exec;
   options.input_log = request.input_log;
   // What the budget gives in a second.
-  options.most_log_s = std::max(0.005, request.governor.max_overhead);
+  options.most_log_s = std::max(0.005, request.wishes.max_overhead_share);
   options.plan = request.collection.plan();
   options.stacks = request.collection.calls;
   options.neighbours = neighbours;
@@ -146,7 +146,7 @@ void capture_samples(trace::RunMailbox& seen_enough, Collection& collection,
 Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   RunResult result;
   profile::Profile& profile = result.profile;
-  profile.run = begin_run("shadow", request.command, request.options, request.governor.seed);
+  profile.run = begin_run("shadow", request.command, request.options, request.wishes.seed);
   const int64_t started = std::time(nullptr);
 
   SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
@@ -177,7 +177,7 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   PipelineSink sink(pipeline);
   CodeDirectory directory(request.code_directory, conditions_of(request, profile.run.host));
   if (!request.code_directory.empty()) options.directory = &directory;
-  ShadowRun sampled(table, sink, weights, std::move(programs), options, request.governor, price);
+  ShadowRun sampled(table, sink, weights, std::move(programs), options, request.wishes, price);
   serve_first();
   if (request.launch) sampled.let_go();
   sampled.run();

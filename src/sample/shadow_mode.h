@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "plan/plan.h"
 #include "profile/profile.h"
 #include "ptrace/launch.h"
 #include "sample/collection.h"
 #include "sample/engine.h"
-#include "sample/governor.h"
 #include "sample/host_prices.h"
 #include "sample/run_result.h"
 #include "sample/shadow_run.h"
@@ -33,7 +33,7 @@ struct ShadowModeRequest {
   InputLogging input_log = InputLogging::automatic;
   std::vector<std::string> command;  // for the profile
   Collection collection;
-  GovernorOptions governor;
+  plan::Wishes wishes;
   Engine engine = Engine::translator;
   HostPrices* prices = nullptr;  // null: the default ones
   bool verify = false;

@@ -30,31 +30,28 @@ constexpr double kCheck = 0.005;
 // Of one that has lived for so long: it has cost what it costs, but for what its program does anew.
 constexpr double kOld = 0.25;
 constexpr double kCheckOld = 0.01;
-// Of the budget, that looks at where the program is may take. Before the first one it is loaded.
-constexpr double kLookShare = 0.1;
-constexpr double kFirstLook = 0.005;
 constexpr double kLongestFill = 0.3;
 // Whoever wants us to end is heard even by a program that always has something to report.
 constexpr unsigned kReportsInARow = 1000;
+constexpr double kShortestRest = 1e-6;
 
 }  // namespace
 
 ShadowRun::ShadowRun(trace::BlockTable& table, inject::TraceSink& sink,
                      collect::SampleWeights& weights, std::vector<shadow::Program> programs,
-                     ShadowRunOptions options, const GovernorOptions& governor, const shadow::FaultPrice& price)
-    : time_(governor.max_overhead, governor.seed),
+                     ShadowRunOptions options, const plan::Wishes& wishes,
+                     const shadow::FaultPrice& price)
+    : time_(wishes.max_overhead_share, wishes.seed),
       table_(table),
       sink_(sink),
       weights_(weights),
       options_(options),
-      governor_(governor, price),
-      later_(governor),
+      plan_(wishes),
+      ledger_(wishes.max_overhead_share, wishes.delay_s),
       price_(price),
-      random_(governor.seed),
-      looks_(kLookShare * governor.max_overhead, governor.delay + kFirstLook, governor.seed),
+      random_(wishes.seed),
       crowding_(options.max_shadows, options.neighbours.cost),
-      shared_core_(governor.max_overhead),
-      delay_(governor.delay) {
+      delay_(wishes.delay_s) {
   CHECK(!programs.empty(), "there is nothing to sample");
   for (shadow::Program& program : programs) {
     programs_.push_back(
@@ -79,26 +76,13 @@ void ShadowRun::run() {
     }
     look_after_replicas();
     if (!options_.follow_exec) leave_executed();
-    if (programs_.empty()) break;
+    if (programs_.empty() || is_over()) break;
     note_prices();
-    const double now = elapsed();
-    time_.look(now);
-    if (watch_.must_stop() || (options_.duration > 0 && now >= options_.duration)) break;
-    if (now >= settles_at_) settle_accounts();
-    if (now >= looks_at_neighbours_ && all_rest()) look_at_neighbours();
-    // What is known already is translated before the first sample, if that does not take long.
-    const bool may_wait = counts_.moments == 0 && !interprets_ && now < delay_ + kLongestFill;
-    if (may_wait && options_.prefill && fill_ahead()) continue;
-    if (now >= governor_.next_sample() && has_room()) {
-      sample();
-      continue;
-    }
-    if (options_.prefill && samples_.empty() && !interprets_ && fill_ahead()) continue;
-    if (may_fill_gaps() && elapsed() >= governor_.next_filler()) {
-      fill_gap();
-      continue;
-    }
-    wait_until(next_event());
+    time_.look(elapsed());
+    if (is_to_be_settled()) settle_accounts();
+    if (elapsed() >= looks_at_neighbours_ && all_rest()) look_at_neighbours();
+    if (may_translate_first() && fill_ahead()) continue;
+    carry_out(plan_.next(situation(), ledger_, prices()));
   }
   end_replicas();
   if (programs_.empty() && !first_is_left_) return;
@@ -117,17 +101,66 @@ void ShadowRun::note_prices() {
   const auto news = options_.prices ? options_.prices->news_of_faults() : std::nullopt;
   if (!news) return;
   price_ = *news;
-  governor_.set_price(price_);
   tell_of_price(price_);
+}
+
+bool ShadowRun::is_over() const {
+  return watch_.must_stop() || (options_.duration > 0 && elapsed() >= options_.duration);
+}
+
+// What is known already is translated before the first sample, if that does not take long.
+bool ShadowRun::may_translate_first() const {
+  return options_.prefill && counts_.moments == 0 && !interprets_ && elapsed() < delay_ + kLongestFill;
+}
+
+void ShadowRun::carry_out(const plan::Step& step) {
+  tell_of(step);
+  switch (step.what) {
+    case plan::What::fork:
+      return fork(step);
+    case plan::What::burst:
+      return burst(step);
+    case plan::What::peek:
+      return look_at_program();
+    case plan::What::go_on:
+    case plan::What::rest:
+    case plan::What::end:
+      return proceed(*idle_sample(), step);
+    case plan::What::wait:
+      if (options_.prefill && samples_.empty() && !interprets_ && fill_ahead()) return;
+      return wait_until(std::min(next_event(), step.at_s));
+  }
+}
+
+// The replica is idle.
+void ShadowRun::proceed(Sample& sample, const plan::Step& step) {
+  const double now = elapsed();
+  if (step.what == plan::What::end) return sample.executor->request_end(Outcome::budget);
+  if (step.what == plan::What::rest) {
+    sample.sample_began = step.at_s;
+    return sample.executor->proceed({.rest_s = std::max(step.at_s - now, kShortestRest)});
+  }
+  const shadow::ExecutorCounts& done = sample.executor->counts();
+  const double executed = sample.executor->guest_seconds() + done.native_s;
+  sample.numbers->go_on(executed + step.native_s, done);
+  sample.sample_began = now + step.native_s;
+  sample.went_on_age = now - sample.forked_at;
+  sample.has_worked = true;
+  sample.executor->proceed(
+      {.native_s = step.native_s, .seconds = step.length_s, .number = sample.numbers->number()});
+}
+
+// Each reason once between two forks.
+void ShadowRun::tell_of(const plan::Step& step) {
+  if (step.what == plan::What::fork) told_.clear();
+  if (!told_.insert(step.why).second || step.what == plan::What::wait) return;
+  detail("{} (at {:.3f} s, {:.2f} % spent)", sentence_of(step.why), elapsed(),
+         100 * ledger_.spent_share(elapsed()));
 }
 
 double ShadowRun::next_event() const {
   double next = std::min(elapsed() + kLongestWait, std::max(elapsed(), time_.next()));
-  if (has_room()) next = std::min(next, governor_.next_sample());
-  if (may_fill_gaps()) next = std::min(next, governor_.next_filler());
   if (options_.duration > 0) next = std::min(next, options_.duration);
-  const bool looks = options_.prefill && samples_.empty() && !interprets_;
-  if (looks) next = std::min(next, looks_.next());
   if (options_.max_memory != 0 && !samples_.empty()) {
     next = std::min(next, elapsed() + kPollForMemory);
   }
@@ -135,14 +168,16 @@ double ShadowRun::next_event() const {
     next = std::min(next, elapsed() + sample.executor->next_idle());
     next = std::min(next, sample.began() + kLongestSample);
     if (crowding_.at_idle_priority()) next = std::min(next, elapsed() + kPatience);
-    if (sample.budget.next && !sample.executor->rests()) next = std::min(next, checks_at_);
+    if (sample.budget.goes_on && !sample.executor->rests()) next = std::min(next, checks_at_);
   }
   return next;
 }
 
 // None runs, as there is none or as it rests.
 bool ShadowRun::all_rest() const {
-  return std::ranges::all_of(samples_, [](const Sample& sample) { return sample.executor->rests(); });
+  return std::ranges::all_of(samples_, [](const Sample& sample) {
+    return sample.executor->rests() || sample.executor->is_idle();
+  });
 }
 
 void ShadowRun::wait_until(double moment) {
@@ -230,15 +265,10 @@ void ShadowRun::handle_stranger(const WaitOutcome& outcome) {
   (void)tracee.cont_if_alive();
 }
 
-// While no sample runs: what the next one will need is translated. False: nothing is to be done
-// now.
+// While no sample runs: what the next one will need is translated, as far as it is known. False:
+// there is nothing to be done now.
 bool ShadowRun::fill_ahead() {
-  for (const ProgramRef& program : programs_) {
-    if (fill_ahead(*program)) return true;
-  }
-  if (elapsed() < looks_.next()) return false;
-  look_at_program();
-  return true;
+  return std::ranges::any_of(programs_, [this](const ProgramRef& p) { return fill_ahead(*p); });
 }
 
 bool ShadowRun::fill_ahead(SampledProcess& program) {
@@ -248,19 +278,19 @@ bool ShadowRun::fill_ahead(SampledProcess& program) {
   counts_.fragments += cost.fragments;
   counts_.ahead += cost.fragments;
   counts_.translation_s += cost.seconds;
-  if (*fresh != 0) looks_.found_new();
+  if (*fresh != 0) plan_.found_new_code();
   return true;
 }
 
 void ShadowRun::look_at_program() {
   const ProgramRef program = choose();
-  if (!program || !make_space(*program)) return looks_.missed(elapsed());
+  if (!program || !make_space(*program)) return plan_.missed(elapsed(), plan::What::peek);
   const auto pause = program->look();
-  if (!pause) return looks_.missed(elapsed());
+  if (!pause) return plan_.missed(elapsed(), plan::What::peek);
   counts_.looks++;
   counts_.pauses.push_back(*pause);
-  governor_.paused(*pause);
-  looks_.looked(elapsed(), *pause, false);
+  ledger_.spend(plan::Cause::peek, *pause, plan::What::peek);
+  plan_.peeked(elapsed(), *pause, false);
 }
 
 // What the replica and the program have twice because of it, at most: no page that was not copied,
@@ -287,8 +317,7 @@ bool ShadowRun::is_too_large(const ProgramRef& program) {
 bool ShadowRun::is_crowded_out(const Sample& sample) const {
   const bool alone = samples_.size() == 1 || options_.max_shadows == 1;
   return crowding_.at_idle_priority() && alone && elapsed() > sample.forked_at + kPatience &&
-         Crowding::is_crowded_out(for_others(sample, sample.executor->processor_now()),
-                                  sample.executor->counts());
+         plan::Crowding::is_crowded_out(waiting_of(sample, sample.executor->processor_now()));
 }
 
 // That the program has copied for a replica that lives, in seconds.
@@ -298,8 +327,9 @@ double ShadowRun::cost_of_pages(SampledProcess& program) const {
 
 // Even for a single sample. What it takes of processors is the price of the sample itself.
 bool ShadowRun::is_too_dear(const Sample& sample) const {
-  return sample.budget.next && !sample.has_ended &&
-         later_.is_too_dear(cost_of_pages(*sample.program), governor_.unspent(elapsed()));
+  return sample.budget.goes_on && !sample.has_ended &&
+         plan_.is_too_dear(cost_of_pages(*sample.program), sample.life.pause_s,
+                           ledger_.unspent_s(elapsed()), may_last(*sample.program));
 }
 
 bool ShadowRun::all_are_old() const {

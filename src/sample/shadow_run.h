@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The event loop of shadow mode: the programs, their replicas, and the governor that says when.
+// The event loop of shadow mode: the programs, their replicas, and the plan (plan/plan.h) that says what
+// is done next. No replica decides anything: when one is idle, the loop asks the plan and tells it.
+//
+//   serve reports ─▶ settle the ledger ─▶ step = plan.next(situation) ─▶ carry it out, or wait
 //
 // There are several programs if several were given, or children are followed. A sample is taken of
 // one that runs at that moment, so each is sampled as much as it runs.
@@ -16,13 +19,11 @@
 
 #include "collect/sample_weights.h"
 #include "inject/trace_sink.h"
-#include "sample/convergence.h"
-#include "sample/crowding.h"
+#include "plan/convergence.h"
+#include "plan/crowding.h"
+#include "plan/plan.h"
 #include "sample/engine.h"
-#include "sample/governor.h"
 #include "sample/host_prices.h"
-#include "sample/later_samples.h"
-#include "sample/look_schedule.h"
 #include "sample/neighbour.h"
 #include "sample/replica_samples.h"
 #include "sample/run_watch.h"
@@ -61,6 +62,7 @@ struct ShadowRunOptions {
 };
 
 struct ShadowRunCounts {
+  uint64_t replicas = 0;  // that are dead
   uint64_t moments = 0;  // at which replicas were forked: one, or two to be compared
   uint64_t forks = 0;
   uint64_t later = 0;  // samples of replicas that had given one
@@ -104,7 +106,7 @@ class ShadowRun {
   // `weights` is told of each sample.
   ShadowRun(trace::BlockTable& table, inject::TraceSink& sink, collect::SampleWeights& weights,
             std::vector<shadow::Program> programs, ShadowRunOptions options,
-            const GovernorOptions& governor, const shadow::FaultPrice& price);
+            const plan::Wishes& wishes, const shadow::FaultPrice& price);
   ~ShadowRun();
 
   // A program that was just launched runs from here on.
@@ -116,9 +118,10 @@ class ShadowRun {
   const shadow::Program& first() const { return first_->program(); }
   // Signals that went through us to the programs.
   uint64_t signals() const;
-  const Governor& governor() const { return governor_; }
+  const plan::Plan& plan() const { return plan_; }
+  const plan::Ledger& ledger() const { return ledger_; }
   const ShadowRunCounts& counts() const { return counts_; }
-  const Convergence& convergence() const { return convergence_; }
+  const plan::Convergence& convergence() const { return convergence_; }
   const std::vector<std::string>& warnings() const { return watch_.warnings(); }
   const RunWatch& watch() const { return watch_; }
   // Null: nothing was verified.
@@ -139,7 +142,7 @@ class ShadowRun {
     ProgramRef program;
     std::shared_ptr<shadow::InputLog> log;
     std::unique_ptr<shadow::Execution> executor;
-    SampleCost cost;
+    plan::PastLife life;
     double forked_at = 0;
     uint64_t faults_at_fork = 0;  // of the program
     double our_cpu_at_fork = 0;
@@ -148,12 +151,19 @@ class ShadowRun {
     std::unique_ptr<ReplicaSamples> numbers;  // null: they are verified
     unsigned generation = 0;                  // of the program
     double sample_began = 0;  // the present one of its replica, or its rest, if it is a later one
+    double went_on_age = 0;   // when it was told to, last
+    bool has_worked = true;   // since, and the ledger does not know yet what that cost
     bool has_ended = false;
     bool verifies = false;  // one of a pair
     double began() const { return std::max(forked_at, sample_began); }
   };
 
   // shadow_run.cc
+  bool is_over() const;
+  void carry_out(const plan::Step& step);
+  void proceed(Sample& sample, const plan::Step& step);
+  void tell_of(const plan::Step& step);
+  bool may_translate_first() const;
   bool handle_reports();
   void handle(const ptrace::WaitOutcome& outcome);
   void handle_program(const ProgramRef& program, const ptrace::WaitOutcome& outcome);
@@ -177,7 +187,6 @@ class ShadowRun {
   bool is_too_dear(const Sample& sample) const;
   bool all_rest() const;
   bool all_are_old() const;
-  bool has_room() const { return samples_.size() < crowding_.shadows(); }
   void wait_until(double moment);
   void end_replicas();
   void leave(const ProgramRef& program);
@@ -188,28 +197,29 @@ class ShadowRun {
 
   // shadow_samples.cc
   ProgramRef choose();
-  void sample();
+  void fork(const plan::Step& step);
   bool is_to_be_verified() const;
   bool keeps_log_of(const ProgramRef& program) const;
-  std::optional<SampleCost> interpret(SampledProcess& program);
+  std::optional<double> interpret(SampledProcess& program);
   void compare_kinds();
-  void burst(SampledProcess& program);
-  void fill_gap();
-  bool may_fill_gaps() const;
+  void burst(const plan::Step& step);
   void note_asleep(const SampledProcess& program);
-  std::string why_no_fork_yet(const SampledProcess& program) const;
-  void tell_of_bursts(const SampledProcess& program, const char* no_fork);
-  void tell_of_wait(const SampledProcess& program, double seconds);
+  std::string why_no_fork_yet(const plan::Situation& situation) const;
+  void tell_of_bursts(const plan::Step& step);
+  void tell_of_wait(const plan::Situation& situation, double seconds);
   shadow::Budget budget_of(double length) const;
   void begin(Sample sample);
   void begin_verification(std::vector<shadow::Replica> replicas, Sample sample);
   void conclude_verification();
 
-  // shadow_lasting.cc
+  // shadow_situation.cc
+  plan::Prices prices() const;
+  ProgramRef candidate() const;
+  Sample* idle_sample();
+  plan::Situation situation();
+  plan::IdleReplica idle_replica(const Sample& sample, double copied_pages, double now);
+  void charge_for_shared_core(Sample& sample, const plan::Situation& s);
   bool may_go_on(const Sample& sample) const;
-  std::optional<shadow::NextSample> later_sample(const shadow::Execution& replica);
-  std::optional<shadow::NextSample> later_sample(Sample& sample);
-  ReplicaState state_of(const Sample& sample);
   bool may_last(const SampledProcess& program) const;
   bool is_alone(const SampledProcess& program) const;
   bool is_short_of_memory(const SampledProcess& program);
@@ -220,12 +230,13 @@ class ShadowRun {
 
   // shadow_accounts.cc
   void note_end(Sample& sample);
+  bool is_to_be_settled() const;
   void settle_accounts();
   void note_prices();
   void finish(Sample& sample);
   void add_up(Sample& sample);
   void tell_of(const Sample& sample) const;
-  static shadow::ProcessorTime for_others(const Sample& sample, shadow::ProcessorTime time);
+  static plan::Waiting waiting_of(const Sample& sample, shadow::ProcessorTime time);
   double take_own_cpu();
   double guest_seconds(const Sample& sample) const;
   bool wants_log() const;
@@ -241,18 +252,23 @@ class ShadowRun {
   ProgramRef first_;
   std::set<Tid> newborn_;  // that have not stopped yet
   ShadowRunOptions options_;
-  Governor governor_;
-  LaterSamples later_;
+  plan::Plan plan_;
+  plan::Ledger ledger_;
   shadow::FaultPrice price_;
   ShadowRunCounts counts_;
   std::mt19937_64 random_;  // which program
-  LookSchedule looks_;
-  Convergence convergence_;
-  Crowding crowding_;
+  plan::Convergence convergence_;
+  plan::Crowding crowding_;
   SharedCore shared_core_;
   double delay_;
-  bool interprets_ = false;     // the last sample, or tried to
-  double settles_at_ = 0;
+  ProgramRef candidate_;        // of the last sample
+  bool interprets_ = false;     // bursts are taken because no fork can be, soon
+  double forks_again_at_ = 0;   // the program cannot be forked before
+  const char* no_fork_ = nullptr;  // why
+  double settled_at_ = 0;
+  std::optional<double> fork_variance_;
+  std::optional<double> burst_variance_;
+  std::set<plan::Why> told_;  // since the last fork
   double looks_at_neighbours_ = 0;  // again
   double checks_at_ = 0;  // replicas, again
   double looks_at_memory_ = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// One sample from the choice of the program to its begin. What comes then: shadow_lasting.cc, shadow_accounts.cc.
+// One sample from the choice of the program to its begin. What comes then: shadow_run.cc (proceed),
+// shadow_accounts.cc.
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -15,7 +16,9 @@
 namespace shadowprof::sample {
 namespace {
 
-// Samples further apart than so many seconds say too little of the program.
+// A program that cannot be forked is asked about again after so many seconds.
+constexpr double kForkAgain = 1;
+// Where the budget does not pay for anything within so long, that is said.
 constexpr double kSeldom = 1;
 // How long a sample without a fork is, of each thread, and how many seconds that may take. So many
 // of each moment: where the interpreter is slow would else less be seen.
@@ -51,35 +54,26 @@ ShadowRun::ProgramRef ShadowRun::choose() {
   return running[std::uniform_int_distribution<size_t>(0, running.size() - 1)(random_)];
 }
 
-void ShadowRun::sample() {
-  const double now = elapsed();
+void ShadowRun::fork(const plan::Step& step) {
   Sample sample;
-  sample.program = choose();
+  sample.program = candidate_ = choose();
   if (!sample.program) {
     counts_.sleeping++;
-    return governor_.missed(now);
+    return plan_.missed(elapsed(), plan::What::fork);
   }
-  settle_accounts();
-  if (now < governor_.next_sample()) return;
-  const double wait = governor_.seconds_until_affordable(sample.program->fork_cost(price_), now);
-  const char* no_fork = why_no_fork(*sample.program);
-  interprets_ = (wait > kSeldom || no_fork) && options_.may_interpret && samples_.empty();
-  if (interprets_) {
-    tell_of_bursts(*sample.program, no_fork);
-    return burst(*sample.program);
-  }
-  if (wait > 0) {
-    if (wait > kSeldom && !options_.may_interpret) tell_of_wait(*sample.program, wait);
-    return governor_.wait(now + wait);
+  no_fork_ = why_no_fork(*sample.program);
+  if (no_fork_ && options_.may_interpret) {
+    forks_again_at_ = elapsed() + kForkAgain;
+    return;  // the plan knows what else there is
   }
   if (is_too_large(sample.program)) {
     counts_.no_memory++;
-    return governor_.missed(now);
+    return plan_.missed(elapsed(), plan::What::fork);
   }
-  if (no_fork || memory_is_short(sample.program->program().pid()) || !make_space(*sample.program)) {
-    if (no_fork) watch_.warn_once(no_fork);
+  if (no_fork_ || memory_is_short(sample.program->program().pid()) || !make_space(*sample.program)) {
+    if (no_fork_) watch_.warn_once(no_fork_);
     counts_.refused++;
-    return governor_.missed(now);
+    return plan_.missed(elapsed(), plan::What::fork);
   }
   sample.forked_at = elapsed();
   sample.our_cpu_at_fork = cpu_seconds_of(RUSAGE_SELF);
@@ -90,7 +84,7 @@ void ShadowRun::sample() {
   const bool logs = wants_log() && !keeps_log_of(sample.program);
   auto replicas =
       sample.program->fork(verifies ? 2 : 1, crowding_.at_idle_priority(),
-                           logs && !verifies ? options_.most_log_s : 0, sample.cost.pause);
+                           logs && !verifies ? options_.most_log_s : 0, sample.life.pause_s);
   if (!replicas) {
     sample.program->failed();
     const bool sleeps = replicas.error().errno_value == EAGAIN;
@@ -99,13 +93,14 @@ void ShadowRun::sample() {
     const bool is_told_later = sample.program->no_fork() != nullptr;  // with what is done instead
     if (!sleeps && !is_told_later && replicas.error().errno_value != ESRCH)
       watch_.warn_once(replicas.error().message);
-    return governor_.missed(elapsed());
+    return plan_.missed(elapsed(), plan::What::fork);
   }
   counts_.moments++;
-  counts_.pauses.push_back(sample.cost.pause);
+  counts_.pauses.push_back(sample.life.pause_s);
+  ledger_.spend(plan::Cause::pause, sample.life.pause_s, plan::What::fork);
   sample.length = options_.sample_size != 0
                       ? static_cast<double>(options_.sample_size) / kInstructionsPerSecond
-                      : governor_.next_length(elapsed());
+                      : step.length_s;
   if (verifies) return begin_verification(std::move(*replicas), std::move(sample));
   counts_.forks++;
   sample.log = replicas->front().log;
@@ -113,10 +108,7 @@ void ShadowRun::sample() {
   sample.numbers = std::make_unique<ReplicaSamples>(weights_, sample.program->program().pid().value,
                                                     sample.program->used());
   sample.budget.sample_number = sample.numbers->number();
-  if (may_go_on(sample)) {
-    later_.begin(sample.cost.pause);
-    sample.budget.next = [this](const shadow::Execution& replica) { return later_sample(replica); };
-  }
+  sample.budget.goes_on = may_go_on(sample);
   sample.executor =
       sample.program->make_execution(table_, sink_, std::move(replicas->front()), sample.budget);
   begin(std::move(sample));
@@ -127,31 +119,35 @@ void ShadowRun::note_asleep(const SampledProcess& program) {
 }
 
 // Either a fork is dear, or what was done up to now has cost more than the budget gives.
-std::string ShadowRun::why_no_fork_yet(const SampledProcess& program) const {
-  if (governor_.seconds_until_affordable(0, elapsed()) > kSeldom)
+std::string ShadowRun::why_no_fork_yet(const plan::Situation& situation) const {
+  if (ledger_.lends_at_s(0) > elapsed() + kSeldom)
     return "sampling has cost the program more than the budget gives";
-  const double cost_ms = 1e3 * program.fork_cost(price_);
+  const double cost_ms = 1e3 * plan::expected_fork_s(situation, prices());
   return fmt::format("a fork may cost the program {:.{}f} ms", cost_ms, cost_ms < 10 ? 2 : 0);
 }
 
 // Nothing is sampled meanwhile.
-void ShadowRun::tell_of_wait(const SampledProcess& program, double seconds) {
+void ShadowRun::tell_of_wait(const plan::Situation& situation, double seconds) {
   if (std::exchange(told_of_forks_, true)) return;
   watch_.warn_once(fmt::format(
       "{}: it pays for the next sample in {:.0f} s (a greater --max-overhead does sooner)",
-      why_no_fork_yet(program), seconds));
+      why_no_fork_yet(situation), seconds));
 }
 
-void ShadowRun::tell_of_bursts(const SampledProcess& program, const char* no_fork) {
-  if (std::exchange(told_of_forks_, true)) return;
-  if (no_fork) return info("{}; it is profiled in bursts", no_fork);
-  info("{}: until the budget pays for forks it is profiled in bursts", why_no_fork_yet(program));
+void ShadowRun::tell_of_bursts(const plan::Step& step) {
+  const bool is_instead = step.why == plan::Why::fork_too_dear || step.why == plan::Why::no_fork;
+  if (!interprets_ || !is_instead || std::exchange(told_of_forks_, true)) return;
+  if (no_fork_) return info("{}; it is profiled in bursts", no_fork_);
+  plan::Situation memory;
+  memory.resident_pages = candidate()->resident_pages();
+  memory.written_pages = candidate()->written_pages();
+  info("{}: until the budget pays for forks it is profiled in bursts", why_no_fork_yet(memory));
 }
 
-// A sample of a program that is not forked. Nothing: it sleeps.
-std::optional<SampleCost> ShadowRun::interpret(SampledProcess& program) {
+// A sample of a program that is not forked; what that cost, in seconds. Nothing: it sleeps.
+std::optional<double> ShadowRun::interpret(SampledProcess& program) {
   const double begun = elapsed();
-  governor_.disturbed(crowding_.cost_of(take_own_cpu()));
+  ledger_.spend(plan::Cause::busy_core, crowding_.cost_of(take_own_cpu()));
   shadow::Budget budget;
   budget.plan = options_.plan;
   budget.plan.load_cycles = false;  // an interpreter's loads have no latency
@@ -175,41 +171,28 @@ std::optional<SampleCost> ShadowRun::interpret(SampledProcess& program) {
   counts_.ended[done->ended]++;
   detail("burst {}: {} instructions interpreted, {:.2f} ms, ended by {}", counts_.bursts,
          done->instructions, 1e3 * done->pause, done->ended);
-  SampleCost cost;
-  cost.pause = done->pause;
-  cost.contention = crowding_.cost_of(take_own_cpu());
-  return cost;
+  const double busy_core_s = crowding_.cost_of(take_own_cpu());
+  ledger_.spend(plan::Cause::pause, done->pause, plan::What::burst);
+  ledger_.spend(plan::Cause::busy_core, busy_core_s, plan::What::burst);
+  return done->pause + busy_core_s;
 }
 
-// Instead of a fork that it cannot afford.
-void ShadowRun::burst(SampledProcess& program) {
-  const auto cost = interpret(program);
-  if (!cost) return governor_.missed(elapsed());
-  governor_.interpreted(elapsed(), *cost);
-}
-
-// Forks are far apart: what the program does between them.
-void ShadowRun::fill_gap() {
+void ShadowRun::burst(const plan::Step& step) {
+  tell_of_bursts(step);
   const ProgramRef program = choose();
-  const auto cost = program ? interpret(*program) : std::nullopt;
-  if (cost && weights_.brief_ones().size() % kBriefOnesToCompare == 0) compare_kinds();
-  governor_.filled(elapsed(), cost.value_or(SampleCost()));
+  const auto cost_s = program ? interpret(*program) : std::nullopt;
+  if (!cost_s) return plan_.missed(elapsed(), plan::What::burst);
+  if (weights_.brief_ones().size() % kBriefOnesToCompare == 0) compare_kinds();
+  const double used_s = programs_.size() == 1 ? program->used() : elapsed();
+  plan_.burst(elapsed(), used_s, *cost_s);
 }
 
-// Where so many brief samples were taken meanwhile, and hardly a fork, forks are too dear.
+// How far samples of one kind are from one another, where there are enough.
 void ShadowRun::compare_kinds() {
   const collect::SampleSeries& forked = weights_.replicas();
   const collect::SampleSeries& brief = weights_.brief_ones();
-  if (brief.size() == 0) return;
-  const bool is_known = forked.size() >= collect::SampleWeights::kFew;
-  governor_.know_samples(is_known ? forked.variance() : HUGE_VAL, brief.variance());
-}
-
-// Not where samples are asked for one by one, or by their size.
-bool ShadowRun::may_fill_gaps() const {
-  const bool is_free = options_.later_samples && options_.sample_size == 0;
-  return is_free && options_.may_interpret && counts_.moments != 0 && samples_.empty() &&
-         !interprets_;
+  if (brief.size() >= collect::SampleWeights::kFew) burst_variance_ = brief.variance();
+  if (forked.size() >= collect::SampleWeights::kFew) fork_variance_ = forked.variance();
 }
 
 // The first sample, and then one of a few.
@@ -230,7 +213,7 @@ void ShadowRun::begin_verification(std::vector<shadow::Replica> replicas, Sample
       watch_.warn_once(made.error().message);
       for (const shadow::Replica& replica : replicas) sample.program->let_die(replica);
       sample.program->failed();
-      return governor_.missed(elapsed());
+      return plan_.missed(elapsed(), plan::What::fork);
     }
     verifier_ = std::move(*made);
   }
@@ -261,13 +244,13 @@ void ShadowRun::begin(Sample sample) {
     if (!sample.executor->is_our_child()) sample.program->died(sample.executor->tid());
     sample.executor.reset();
     if (moved && samples_.empty() && !sample.verifies) sample.program->drop_space();
-    return governor_.missed(elapsed());
+    return plan_.missed(elapsed(), plan::What::fork);
   }
   const bool verifies = sample.verifies;
+  plan_.forked(elapsed());
   samples_.push_back(std::move(sample));
   if (verifies) return;
   counts_.most_shadows = std::max<uint64_t>(counts_.most_shadows, samples_.size());
-  if (options_.max_shadows > 1) governor_.began(elapsed());
 }
 
 // Of so many seconds. The emulator is as slow with code that is fast for the program.

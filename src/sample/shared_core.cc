@@ -23,8 +23,6 @@ constexpr double kShared = 1.25;
 // Seconds after which cores that were apart are looked at again. A look takes a tenth of a millisecond of the
 // replica's core.
 constexpr double kLookAgain = 0.03;
-// Of the budget, what stops may take.
-constexpr double kShareOfBudget = 0.1;
 
 // As many instructions at a time as a core can execute: work that waits, for memory or for its own
 // results, leaves room for another thread, and hardly notices one.
@@ -65,17 +63,16 @@ bool SharedCore::ran(double seconds, double now) {
     is_apart(now);
     return true;
   }
-  return now < next_stop_;
+  return false;
 }
 
-void SharedCore::stood_still(double still, double beside, double pause, double now) {
+void SharedCore::stood_still(double still, double beside, double now) {
   still_ = still;
-  next_stop_ = now + pause / (kShareOfBudget * max_overhead_);
   if (beside < kShared * still) return is_apart(now);
   slow_down_ = std::min(beside / still - 1, kMost);
 }
 
-double look_at_core(SharedCore& core, Tid replica, SampledProcess& program, double now) {
+double look_at_core(SharedCore& core, Tid replica, SampledProcess& program, double now, bool may_hold) {
   if (now < core.next_look()) return 0;
   const Tid pid = program.program().pid();
   const auto here = kernel::read_thread_stat(replica, replica);
@@ -88,7 +85,7 @@ double look_at_core(SharedCore& core, Tid replica, SampledProcess& program, doub
     return 0;
   }
   const double before = time_work(kTries);
-  if (core.ran(before, now)) return 0;
+  if (core.ran(before, now) || !may_hold) return 0;
   double still = 0;
   const auto pause = program.hold([&](shadow::Pause&) { still = time_work(kTriesStandingStill); });
   if (!pause) {
@@ -96,7 +93,7 @@ double look_at_core(SharedCore& core, Tid replica, SampledProcess& program, doub
     return 0;
   }
   const double beside = std::min(before, time_work(kTries));
-  core.stood_still(still, beside, *pause, now);
+  core.stood_still(still, beside, now);
   detail("the replica's core: work takes {:.1f} us, {:.1f} when the program stands still (at {:.2f} s)",
          1e6 * beside, 1e6 * still, now);
   return *pause;

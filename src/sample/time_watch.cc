@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "kernel/proc.h"
-#include "sample/jitter.h"
+#include "plan/jitter.h"
 
 namespace shadowprof::sample {
 namespace {
@@ -87,7 +87,7 @@ void TimeWatch::weigh_switches(double now) {
 void TimeWatch::begin_window(double now) {
   clock_->go_on();
   window_began_s_ = now;
-  next_s_ = now + kWindow_s * jitter(random_);
+  next_s_ = now + kWindow_s * plan::jitter(random_);
 }
 
 void TimeWatch::end_window(double now) {
@@ -97,7 +97,7 @@ void TimeWatch::end_window(double now) {
   account_.weigh(lasted_s > 0 ? std::max(1.0, stands_for_s / lasted_s) : 1.0);
   take(true);
   account_.weigh(1);
-  next_s_ = now + kWindow_s * jitter(random_) * (1 / on_share_ - 1);
+  next_s_ = now + kWindow_s * plan::jitter(random_) * (1 / on_share_ - 1);
 }
 
 double TimeWatch::take_cost() {

@@ -38,7 +38,8 @@ class EmulatorExecutor : public Execution {
   void on_stop(const ptrace::WaitStatus& status) override;
   void on_idle() override;
   void request_end(Outcome outcome) override;
-  void ask_anew() override {}
+  void become_idle() override {}
+  void proceed(const NextSample&) override {}
 
   Tid tid() const override { return replica_.tracee.tid(); }
   bool is_our_child() const override { return replica_.is_our_child; }
@@ -50,6 +51,7 @@ class EmulatorExecutor : public Execution {
   const ProcessorTime& processor() const override { return processor_; }
   ProcessorTime processor_now() const override { return processor_time_of(worker_tid_); }
   bool in_our_process() const override { return true; }
+  bool is_idle() const override { return false; }
   bool rests() const override { return false; }
   bool is_native() const override { return false; }
   void leave_idle_priority() override;

@@ -9,13 +9,20 @@
 //   start()        the engine begins
 //   on_stop()      the replica has stopped or died
 //   on_idle()      what could not go on before, or waits for the tracer's thread
+//   proceed()      it is idle, and told what it does next
 //   request_end()  from outside: it ends in an orderly way
+//
+// A replica's life: what it does is decided by whoever calls these, when it is idle, and never by it.
+//
+//   recorded ─▶ leaving ─▶ idle ─▶ native ─▶ recorded ─▶ ...        each state may lead to the end
+//                           │ ▲      │
+//                           ▼ └──────┘ become_idle()
+//                         resting ─▶ idle
 //
 // None of these waits for collectors or for the engine: the caller has the program's own stops to
 // serve. All are called by the tracer's thread.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -50,16 +57,14 @@ struct ExecutorCounts {
   uint64_t stops() const { return misses + drains + system_calls + private_pages; }
 };
 
-// What a replica goes on to when its sample is over: natively for so long, then the next sample. Or it
-// rests, stopped, and then it is asked anew what follows.
+// What an idle replica does next: natively for so long, then another sample. Or it rests, stopped, and
+// is idle again.
 struct NextSample {
   double rest_s = 0;  // 0: it does not
   double native_s = 0;
   double seconds = 0;
   uint64_t number = 0;  // as Budget::sample_number
 };
-
-class Execution;
 
 struct Budget {
   uint64_t instructions = 0;  // 0: seconds say
@@ -68,9 +73,8 @@ struct Budget {
   uint64_t sample_number = 0;
   emu::CapturePlan plan{};
   bool stacks = false;  // each thread's trace begins with its call stack
-  // Asked with a budget in seconds when they are over, and all that the sample has given is counted, after a
-  // rest, and when ask_anew() was called. Nothing: the replica is not needed any more. Null: it never is.
-  std::function<std::optional<NextSample>(const Execution&)> next{};
+  // With a budget in seconds: when they are over the replica is idle, where it can be, else it ends.
+  bool goes_on = false;
 };
 
 class Execution {
@@ -81,8 +85,10 @@ class Execution {
   virtual void on_stop(const ptrace::WaitStatus& status) = 0;
   virtual void on_idle() = 0;
   virtual void request_end(Outcome outcome) = 0;
-  // What it executes natively is cut short, if it does, and it is asked now what follows.
-  virtual void ask_anew() = 0;
+  // What it executes natively is cut short, if it does.
+  virtual void become_idle() = 0;
+  // It is idle, and goes on; request_end() if it is not to.
+  virtual void proceed(const NextSample& next) = 0;
 
   // The replica.
   virtual Tid tid() const = 0;
@@ -101,7 +107,9 @@ class Execution {
   virtual ProcessorTime processor_now() const = 0;
   // A thread of ours executes it, and not the replica.
   virtual bool in_our_process() const = 0;
-  // Between two samples; none of our threads keeps away from any core for it.
+  // Between two samples, stopped: waits to be told what follows. All that the last sample gave is counted.
+  virtual bool is_idle() const = 0;
+  // Between two samples, stopped for a time; none of our threads keeps away from any core for it.
   virtual bool rests() const = 0;
   // Between two samples, it executes its program.
   virtual bool is_native() const = 0;

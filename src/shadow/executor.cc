@@ -55,7 +55,7 @@ Status Executor::start() {
     if (!slot_) return fail("all {} slots are in use", inject::kSlotsPerGroup);
     SP_TRY(ShadowSpace::guard(remote, *slot_));
     SP_TRY(shared_.protect(remote, mappings));
-    may_go_native_ = budget_.next && replica_.threads.size() == 1 && permit_native(remote);
+    may_go_native_ = budget_.goes_on && replica_.threads.size() == 1 && permit_native(remote);
     SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
   }
   threads_ = make_threads(replica_);
@@ -135,7 +135,7 @@ void Executor::take_syscall_counts() {
 void Executor::request_end(Outcome outcome) {
   if (ending_ || wanted_end_) return;
   wanted_end_ = outcome;
-  if (blocked_on_buffer_ || awaited_.waits() || rests()) return;
+  if (blocked_on_buffer_ || awaited_.waits() || is_stopped()) return;
   (void)replica_.tracee.interrupt_if_alive();
 }
 
@@ -162,7 +162,9 @@ double Executor::guest_time() const {
 double Executor::next_idle() const {
   if (blocked_on_buffer_ || (dead_ && !tickets_done())) return kPollForCollectors;
   if (awaited_.waits()) return kPollForProgram;
-  if (rests()) return wanted_end_ ? 0 : deadline_.seconds_until();
+  if (is_stopped() && !ending_ && wanted_end_) return 0;
+  if (rests()) return deadline_.seconds_until();
+  if (is_idle()) return std::numeric_limits<double>::infinity();
   if (ending_ || wanted_end_ || phase_ == Phase::leaving) {
     return std::numeric_limits<double>::infinity();
   }

@@ -6,10 +6,11 @@
 //   start()        arenas mapped, shared pages protected, first thread enters the cache
 //   on_stop()      miss, full buffer, system call, fault: one stop at a time
 //   on_idle()      what could not go on at a stop, because a buffer was still being read
+//   proceed()      the replica was idle, between two samples
 //   request_end()  the replica is stopped and ends
 //
 // A fork can be dear, and says one moment of the program. So a replica may go on when its sample is
-// over (Budget::next): natively, at its own addresses, and into the cache again for the next one.
+// over (Budget::goes_on): natively, at its own addresses, and into the cache again for the next one.
 // Natively it makes no system call either: the kernel stops it at each for us to answer (syscall
 // user dispatch), and kills it there when we are not there any more. Only what the program's one
 // thread does is followed natively.
@@ -40,7 +41,8 @@ class Executor : public Execution {
   void on_stop(const ptrace::WaitStatus& status) override;
   void on_idle() override;
   void request_end(Outcome outcome) override;
-  void ask_anew() override;
+  void become_idle() override;
+  void proceed(const NextSample& next) override;
 
   Tid tid() const override { return replica_.tracee.tid(); }
   bool is_our_child() const override { return replica_.is_our_child; }
@@ -52,6 +54,7 @@ class Executor : public Execution {
   const ProcessorTime& processor() const override { return processor_; }
   ProcessorTime processor_now() const override { return processor_time_of(tid()); }
   bool in_our_process() const override { return false; }
+  bool is_idle() const override { return phase_ == Phase::idle && !ending_ && !wanted_end_; }
   bool rests() const override { return phase_ == Phase::resting && !ending_; }
   bool is_native() const override { return phase_ == Phase::native && !ending_; }
   void leave_idle_priority() override;
@@ -62,6 +65,7 @@ class Executor : public Execution {
   enum class Phase : uint8_t {
     recorded,  // in the cache
     leaving,   // stepped to a place where the guest's registers are exact
+    idle,      // stopped there, until it is told what follows
     resting,
     native,
   };
@@ -105,11 +109,12 @@ class Executor : public Execution {
   GuestAddr call_site() const {
     return may_go_native_ ? GuestAddr(space_.cache().syscall_address()) : space_.syscall_insn();
   }
-  bool is_between_samples() const { return phase_ == Phase::native || phase_ == Phase::resting; }
+  bool is_stopped() const { return phase_ == Phase::idle || phase_ == Phase::resting; }
+  bool is_between_samples() const { return phase_ == Phase::native || is_stopped(); }
   bool leave();
   void step_out(const Registers& regs);
   void go_native(Registers guest);
-  void ask_for_next(const Registers& guest);
+  void stop_between(const Registers& guest);
   void look_at_rest();
   void on_native_stop(const ptrace::WaitStatus& status, Registers& regs);
   void look_at_native_clock();
@@ -160,7 +165,7 @@ class Executor : public Execution {
   Phase phase_ = Phase::recorded;
   bool may_go_native_ = false;
   NextSample next_;
-  Registers resting_{};  // the guest
+  Registers stopped_{};  // the guest, idle or resting
   bool native_is_over_ = false;
   bool is_cut_short_ = false;
   unsigned steps_ = 0;

@@ -2,17 +2,18 @@
 //
 // Between two samples of one replica.
 //
-//   recorded -> leaving    the sample is over, and there is to be another: the replica is stopped
-//   leaving -> native      at the first place where the guest's registers are all its own: single
+//   recorded -> leaving    the sample is over, and there may be another: the replica is stopped
+//   leaving -> idle        at the first place where the guest's registers are all its own: single
 //                          steps get it there, through inserted code and the rest of a fragment; where
 //                          that is too far, as in a long string instruction, the sample goes on a while
-//   leaving -> resting     there as well, and on from there: natively, into another rest, or to the end
+//   idle -> native         when it is told so (proceed()); or into a rest, and then idle again
 //   native -> recorded     when it has executed for long enough, wherever it is
-//   native -> resting      when somebody asks for that, or as after a sample
+//   native -> idle         when somebody asks for that
 #include <linux/audit.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "base/check.h"
 #include "shadow/executor.h"
 
 namespace shadowprof::shadow {
@@ -80,7 +81,7 @@ void Executor::go_native(Registers guest) {
     counts_.recorded_s += clock_.since_start();
     guest_seconds_ += sample_seconds_;
     finish_trace(cursor_, end_for_now());
-    return ask_for_next(guest);
+    return stop_between(guest);
   }
   // The collectors have read the last sample, as a rule.
   if (native_is_over_ && tickets_done()) return begin_next_sample(guest);
@@ -88,28 +89,30 @@ void Executor::go_native(Registers guest) {
   if (replica_.tracee.set_registers_if_alive(guest)) resume();
 }
 
-// It is stopped.
-void Executor::ask_for_next(const Registers& guest) {
-  phase_ = Phase::native;
+void Executor::stop_between(const Registers& guest) {
+  phase_ = Phase::idle;
   native_is_over_ = is_cut_short_ = false;
-  const auto next = budget_.next(*this);
-  if (!next) return end(Outcome::budget);
-  next_ = *next;
+  stopped_ = guest;
+}
+
+void Executor::proceed(const NextSample& next) {
+  CHECK(is_idle(), "a replica is told what follows before it is idle");
+  next_ = next;
   if (next_.rest_s > 0) {
     phase_ = Phase::resting;
-    resting_ = guest;
     placement_.rest();
     return deadline_.start(next_.rest_s);
   }
+  phase_ = Phase::native;
   calls_.goes_on();
   clock_.start(tid(), budget_.price, work());
   deadline_.start(next_.native_s);
-  go_native(guest);
+  go_native(stopped_);
 }
 
 void Executor::look_at_rest() {
   if (wanted_end_) return end(*wanted_end_);
-  if (deadline_.is_due()) ask_for_next(resting_);
+  if (phase_ == Phase::resting && deadline_.is_due()) phase_ = Phase::idle;
 }
 
 void Executor::look_at_native_clock() {
@@ -119,7 +122,7 @@ void Executor::look_at_native_clock() {
   deadline_.start(kPollForProgram);
 }
 
-void Executor::ask_anew() {
+void Executor::become_idle() {
   if (!is_native() || wanted_end_ || awaited_.waits()) return;
   is_cut_short_ = true;
   (void)replica_.tracee.interrupt_if_alive();
@@ -131,7 +134,7 @@ void Executor::on_native_stop(const WaitStatus& status, Registers& regs) {
     if (has_raised_signal()) return resume();
     if (is_cut_short_) {
       counts_.native_s += guest_time();
-      return ask_for_next(regs);
+      return stop_between(regs);
     }
     return native_is_over_ ? go_native(regs) : resume();
   }

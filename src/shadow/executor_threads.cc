@@ -61,7 +61,7 @@ void Executor::switch_thread(const Registers& regs, bool in_engine) {
 void Executor::on_idle() {
   if (ending_) return;
   space_.serve(tid());
-  if (rests()) return look_at_rest();
+  if (is_stopped()) return look_at_rest();
   look_at_clock();
   placement_.look();
   if (awaited_.waits()) return ask_again();

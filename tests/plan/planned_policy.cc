@@ -23,7 +23,7 @@ class PlannedPolicy : public Policy {
   }
   void burst(const Situation& situation, double pause_s, const Step&) override {
     ledger_.spend(Cause::pause, pause_s, What::burst);
-    plan_.burst(situation, pause_s);
+    plan_.burst(situation.now_s, situation.used_s, pause_s);
   }
   void peeked(double now_s, double pause_s, bool found_new) override {
     ledger_.spend(Cause::peek, pause_s, What::peek);

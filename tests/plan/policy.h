@@ -27,7 +27,6 @@ class Policy {
                            const Prices& prices) const = 0;
 };
 
-std::unique_ptr<Policy> todays_policy(const Wishes& wishes);
 std::unique_ptr<Policy> planned_policy(const Wishes& wishes);
 
 }  // namespace shadowprof::plan

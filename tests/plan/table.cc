@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Prints what a policy does with each program on each host.
+// Prints what the plan does with each program on each host.
 //
 //   usage: plan_table [SECONDS]
 #include <fmt/format.h>
@@ -12,14 +12,13 @@
 namespace shadowprof::plan {
 namespace {
 
-void print(const std::string& policy, const ProgramRow& program, const HostRow& host,
-           const Figures& f) {
+void print(const ProgramRow& program, const HostRow& host, const Figures& f) {
   fmt::print(
-      "{:<8} {:<6} {:<7} {:>6.2f} {:>6.2f} {:>6.3f} {:>6} {:>8} {:>7} {:>6} {:>8.3f} {:>7.2f} "
+      "{:<8} {:<6} {:>6.2f} {:>6.2f} {:>6.3f} {:>6} {:>8} {:>7} {:>6} {:>8.3f} {:>7.2f} "
       "{:>5.0f} "
       "{:>7} {:>6.1f}\n",
-      program.name, host.name, policy, 100 * f.true_share, 100 * f.estimated_share, f.most_debt_s,
-      f.forks, f.later_samples, f.bursts, f.peeks, 100 * f.recorded_share, f.longest_gap_s,
+      program.name, host.name, 100 * f.true_share, 100 * f.estimated_share, f.most_debt_s, f.forks,
+      f.later_samples, f.bursts, f.peeks, 100 * f.recorded_share, f.longest_gap_s,
       100 * f.parts_seen_share, f.observations, 100 * f.accuracy_share);
 }
 
@@ -30,16 +29,14 @@ int main(int count, char** arguments) {
   using namespace shadowprof::plan;
   const double seconds = count > 1 ? std::atof(arguments[1]) : 60;
   fmt::print(
-      "{:<8} {:<6} {:<7} {:>6} {:>6} {:>6} {:>6} {:>8} {:>7} {:>6} {:>8} {:>7} {:>5} {:>7} {:>6}\n",
-      "program", "host", "policy", "cost %", "est. %", "debt s", "forks", "later", "bursts",
-      "peeks", "rec. %", "gap s", "seen", "observ.", "right");
+      "{:<8} {:<6} {:>6} {:>6} {:>6} {:>6} {:>8} {:>7} {:>6} {:>8} {:>7} {:>5} {:>7} {:>6}\n",
+      "program", "host", "cost %", "est. %", "debt s", "forks", "later", "bursts", "peeks",
+      "rec. %", "gap s", "seen", "observ.", "right");
   for (const HostRow& host : host_rows()) {
     for (const ProgramRow& program : program_rows()) {
       const Wishes wishes;
-      const auto today = todays_policy(wishes);
-      print("today", program, host, simulate(program, host, wishes, *today, seconds));
       const auto plan = planned_policy(wishes);
-      print("plan", program, host, simulate(program, host, wishes, *plan, seconds));
+      print(program, host, simulate(program, host, wishes, *plan, seconds));
     }
   }
 }

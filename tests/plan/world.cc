@@ -16,7 +16,6 @@ constexpr double kPeek_s = 50e-6;
 constexpr double kLongestWait_s = 1;
 constexpr double kObservation_s = 0.1;
 constexpr size_t kParts = 50;
-constexpr double kNever_s = 1e18;
 
 class World {
  public:
