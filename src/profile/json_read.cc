@@ -128,6 +128,12 @@ Overhead read_overhead(const Object& o) {
   overhead.translated_blocks = o.count("translated_blocks");
   overhead.translation_s = o.number("translation_s");
   overhead.stops = o.counts("stops");
+  if (o.has("by_cause")) {
+    const Object by_cause = o.object("by_cause");
+    for (const auto& [cause, value] : by_cause.members())
+      overhead.by_cause[cause] = by_cause.number(cause);
+  }
+  if (o.has("steps")) overhead.steps = o.counts("steps");
   if (o.has("sampling")) overhead.sampling = o.counts("sampling");
   if (o.has("timeline")) overhead.timeline = read_timeline(o.object("timeline"));
   return overhead;

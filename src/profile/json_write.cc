@@ -146,6 +146,8 @@ Json overhead_json(const Overhead& o) {
             {"translated_blocks", o.translated_blocks},
             {"translation_s", o.translation_s},
             {"stops", o.stops}};
+  if (!o.by_cause.empty()) j["by_cause"] = o.by_cause;
+  if (!o.steps.empty()) j["steps"] = o.steps;
   if (!o.sampling.empty()) j["sampling"] = o.sampling;
   if (!o.timeline.empty()) j["timeline"] = timeline_json(o.timeline);
   return j;

@@ -34,6 +34,7 @@ std::vector<double> sums_of(const Profile& p) {
           sum(c.events, second_of),
           sum(p.overhead.stops, second_of),
           sum(p.overhead.sampling, second_of),
+          sum(p.overhead.steps, second_of),
           sum(p.syscalls.by_class, second_of),
           sum(p.syscalls.by_name, [](const auto& row) { return row.second.count; }),
           sum(p.syscalls.by_name, [](const auto& row) { return row.second.ended; }),
@@ -85,6 +86,8 @@ void multiply(Overhead& o, uint64_t weight) {
   o.pause_s.total *= static_cast<double>(weight);
   multiply(o.stops, weight);
   multiply(o.sampling, weight);
+  multiply(o.steps, weight);
+  for (auto& [cause, seconds] : o.by_cause) seconds *= static_cast<double>(weight);
   o.timeline.clear();
 }
 
@@ -183,6 +186,9 @@ void add_overhead(Overhead& into, const Overhead& from) {
   into.pause_s.p50 = into.pause_s.p99 = 0;
   add_counts(into.stops, from.stops);
   add_counts(into.sampling, from.sampling);
+  add_counts(into.steps, from.steps);
+  for (const auto& [cause, seconds] : from.by_cause)
+    into.by_cause[cause] = add_seconds(into.by_cause[cause], seconds);
   into.timeline.clear();
 }
 

@@ -145,6 +145,10 @@ struct Overhead {
   uint64_t translated_blocks = 0;
   double translation_s = 0;
   std::map<std::string, uint64_t> stops;  // of the program's threads, by reason
+  // What was spent, in seconds and by cause, and how often each reason chose a step (plan/step.h); empty in full
+  // mode.
+  std::map<std::string, double> by_cause;
+  std::map<std::string, uint64_t> steps;
   // What was done ahead of samples, and what decided when they were taken; empty in full mode.
   std::map<std::string, uint64_t> sampling;
   Timeline timeline;  // empty in full mode, and of several runs

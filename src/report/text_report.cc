@@ -21,6 +21,7 @@ namespace {
 
 // From here on what ended samples early is worth a line: results lean to what could be sampled.
 constexpr double kManyEndedEarly = 0.2;
+constexpr double kWorthNaming = 0.05;  // of what sampling has cost
 
 constexpr const char* kBeyond = "(beyond: slower than memory; a page fault, or an interruption)";
 
@@ -179,6 +180,24 @@ void Renderer::summary() {
                    profile_.tables.calls.size()));
 }
 
+// The dearest causes, each that is a twentieth of all or more.
+std::string costs_of(const std::map<std::string, double>& by_cause) {
+  double all = 0;
+  std::vector<std::pair<double, std::string>> causes;
+  for (const auto& [cause, seconds] : by_cause) {
+    all += seconds;
+    causes.emplace_back(seconds, cause);
+  }
+  std::sort(causes.rbegin(), causes.rend());
+  std::string text;
+  for (auto& [seconds, cause] : causes) {
+    if (all <= 0 || seconds < kWorthNaming * all) break;
+    std::replace(cause.begin(), cause.end(), '_', ' ');
+    text += fmt::format("{}{} {:.1f} ms", text.empty() ? "" : ", ", printable(cause), 1e3 * seconds);
+  }
+  return text;
+}
+
 // What a sampled profile stands on, and what it cost.
 void Renderer::sampling() {
   const profile::Coverage& c = profile_.coverage;
@@ -188,6 +207,8 @@ void Renderer::sampling() {
                        c.samples, c.samples == 1 ? "" : "s", percent(o.estimated_share),
                        percent(o.budget_share), o.pause_s.total * 1e3, o.pause_s.max * 1e3),
            columns_));
+  if (const std::string causes = costs_of(o.by_cause); !causes.empty())
+    line(fit("what it cost: " + causes, columns_));
   if (margins_)
     line(
         fmt::format("± is half of the {:.0f} % interval, in percentage points, from {} groups of "

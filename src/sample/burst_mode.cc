@@ -40,6 +40,7 @@ SampledRun describe(BurstRun& run, double max_overhead, uint64_t instructions) {
   SampledRun done;
   done.max_overhead = max_overhead;
   done.estimated_overhead = run.ledger().spent_share(run.sampling_s());
+  fill_costs(run.ledger(), run.plan(), done);
   done.program_cpu_s = run.program_cpu_s();
   done.pauses = counts.pauses;
   done.timeline = counts.timeline;

@@ -76,6 +76,17 @@ profile::TimelineRow timeline_row(double at, uint64_t samples, uint64_t instruct
   return {microseconds(at), samples, instructions, microseconds(pause), microseconds(life)};
 }
 
+void fill_costs(const plan::Ledger& ledger, const plan::Plan& plan, SampledRun& run) {
+  for (size_t i = 0; i < plan::kCauses; i++) {
+    const auto cause = static_cast<plan::Cause>(i);
+    if (ledger.spent_s(cause) > 0) run.by_cause[name_of(cause)] = ledger.spent_s(cause);
+  }
+  for (size_t i = 0; i < plan::kWhys; i++) {
+    const uint64_t count = plan.counts()[i];
+    if (count != 0) run.steps[name_of(static_cast<plan::Why>(i))] = count;
+  }
+}
+
 void fill_sampled(const SampledRun& run, const collect::Pipeline& pipeline,
                   profile::Profile& profile) {
   profile::Overhead& overhead = profile.overhead;
@@ -88,6 +99,8 @@ void fill_sampled(const SampledRun& run, const collect::Pipeline& pipeline,
   overhead.translated_blocks = run.fragments;
   overhead.translation_s = run.translation_s;
   overhead.sampling = run.sampling;
+  overhead.by_cause = run.by_cause;
+  overhead.steps = run.steps;
   overhead.timeline = profile::shortened(run.timeline);
   profile::Coverage& coverage = profile.coverage;
   coverage.samples = run.samples;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "collect/pipeline.h"
+#include "plan/plan.h"
 #include "profile/profile.h"
 #include "ptrace/launch.h"
 #include "shadow/program.h"
@@ -45,6 +46,8 @@ struct SampledRun {
   uint64_t samples = 0;
   std::map<std::string, uint64_t> ended;     // samples, by reason
   std::map<std::string, uint64_t> sampling;  // as in profile::Overhead
+  std::map<std::string, double> by_cause;    // as there
+  std::map<std::string, uint64_t> steps;
   uint64_t fragments = 0;
   double translation_s = 0;
   // What executed the samples: how much of them, in how much processor time, how much slower than
@@ -54,6 +57,8 @@ struct SampledRun {
   double slow_down = 1;
   double guest_s = 0;  // the same on the engine's clock (shadow/engine_clock.h); 0: it has none
 };
+// What was spent, and why.
+void fill_costs(const plan::Ledger& ledger, const plan::Plan& plan, SampledRun& run);
 // What the pipeline's collectors have left in `profile` is completed.
 void fill_sampled(const SampledRun& run, const collect::Pipeline& pipeline,
                   profile::Profile& profile);

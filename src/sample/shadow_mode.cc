@@ -58,6 +58,7 @@ SampledRun describe(const ShadowRun& sampled, const ShadowModeRequest& request) 
   SampledRun done;
   done.max_overhead = request.wishes.max_overhead_share;
   done.estimated_overhead = sampled.ledger().spent_share(sampled.sampling_s());
+  fill_costs(sampled.ledger(), sampled.plan(), done);
   done.program_cpu_s = sampled.program_cpu_s();
   done.pauses = counts.pauses;
   done.timeline = counts.timeline;

@@ -40,7 +40,7 @@ enum class InputLogging : uint8_t { automatic, on, off };
 struct ShadowRunOptions {
   Engine engine = Engine::translator;
   bool verify = false;       // a share of the samples is run by both and compared
-  uint64_t sample_size = 0;  // instructions; 0: the governor says
+  uint64_t sample_size = 0;  // instructions; 0: the plan says
   bool later_samples = true;  // of replicas that have given one
   size_t max_shadows = 1;
   bool prefill = true;                 // translate ahead what the program is seen to run

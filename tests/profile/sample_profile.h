@@ -68,6 +68,8 @@ inline profile::Profile sample_profile() {
                 .translated_blocks = 3,
                 .translation_s = 0.125,
                 .stops = {{"syscall", 9}},
+                .by_cause = {{"pause", 0.5}, {"copied_pages", 0.25}},
+                .steps = {{"fork_first", 1}},
                 .sampling = {},
                 .timeline = {{1000, 1, 30, 20, 400}, {90000, 2, 11, 31, 500}}};
   p.syscalls.by_class = {{"benign", 2}};
