@@ -10,13 +10,14 @@ namespace {
 constexpr double kNever_s = std::numeric_limits<double>::infinity();
 constexpr double kHalf = 0.5;
 constexpr double kLeastPrice_s = 1e-9;
+constexpr double kLeastVariance = 1e-6;
 
-// Where one kind is not known it is as the other.
+// Where one kind is not known it is as the other. Samples that are all alike have none.
 double fork_variance(const Situation& s) {
-  return s.fork_variance.value_or(s.burst_variance.value_or(1));
+  return std::max(kLeastVariance, s.fork_variance.value_or(s.burst_variance.value_or(1)));
 }
 double burst_variance(const Situation& s) {
-  return s.burst_variance.value_or(s.fork_variance.value_or(1));
+  return std::max(kLeastVariance, s.burst_variance.value_or(s.fork_variance.value_or(1)));
 }
 
 }  // namespace
@@ -160,8 +161,8 @@ double Plan::burst_share(const Situation& s, double fork_price_s, double burst_p
   const bool are_forks_rare = !s.fork_variance && burst_.steps > kRemembered;
   if (are_forks_rare) return 1 - kLeastKindShare;
   if (!s.fork_variance) return kHalf;
-  const double fork_gain = 1 / (*s.fork_variance * fork_price_s);
-  const double burst_gain = 1 / (*s.burst_variance * burst_price_s);
+  const double fork_gain = 1 / (fork_variance(s) * std::max(fork_price_s, kLeastPrice_s));
+  const double burst_gain = 1 / (burst_variance(s) * std::max(burst_price_s, kLeastPrice_s));
   return std::clamp(burst_gain / (fork_gain + burst_gain), kLeastKindShare, 1 - kLeastKindShare);
 }
 

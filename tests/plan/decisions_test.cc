@@ -164,6 +164,15 @@ TEST_CASE("the kind of samples that says more for what it costs gets most of the
   CHECK(bursts_with(0.005, 1) < alike - 100);
 }
 
+TEST_CASE("samples that are all alike, or cost nothing, are planned like others") {
+  Run run;
+  run.s.may_burst = true;
+  run.s.fork_variance = run.s.burst_variance = 0;
+  const Run::Numbers numbers = run.until(60, 0.02, 0);
+  CHECK(numbers.forks > 10);
+  CHECK(numbers.bursts > 100);
+}
+
 TEST_CASE("bursts are no closer together than what is one observation") {
   Run run({.max_overhead_share = 0.9});
   run.s.may_burst = true;
