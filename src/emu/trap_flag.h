@@ -13,9 +13,6 @@
 
 namespace shadowprof::emu {
 
-// A further bit of Point::recovery.
-inline constexpr uint8_t kSetsTrapFlag = 16;
-
 inline bool pops_flags(const decoder::Insn& insn) {
   constexpr uint8_t kPopf = 0x9d;
   if (insn.length == 0) return false;

@@ -20,10 +20,6 @@
 
 namespace shadowprof::emu {
 
-// A further bit of Point::recovery: the instruction there has executed, and what it has stored is to
-// be mended. The guest is behind it.
-inline constexpr uint8_t kPointerStored = 8;
-
 // Where in its operand an instruction stores the address.
 struct StoredPointer {
   uint8_t offset = 0;

@@ -6,8 +6,6 @@
 
 #include "base/log.h"
 #include "emu/fragment_finder.h"
-#include "emu/trap_flag.h"
-#include "emu/x87_pointer.h"
 #include "inject/mend_pointer.h"
 
 namespace shadowprof::inject {

@@ -15,6 +15,8 @@
 //   sigreturn     is made at the guest's own address; what it restores is entered in the cache.
 //   rare insns    (int3, undefined opcodes, vsyscalls) are executed at their own address by one
 //                 hardware step: the kernel does to the program what it always does.
+//   trap flag     a thread that has set it executes its own code, and nothing of that is recorded,
+//                 until the flag is clear (engine_trapped.cc).
 //
 // Traps of ours in the cache are int3 and stores to guard pages: both are signals raised by
 // force_sig, which unblocks the signal, and resets its disposition, if the program blocks or

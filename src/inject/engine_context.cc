@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "decoder/insn.h"
-#include "emu/x87_pointer.h"
 #include "inject/engine.h"
 #include "inject/mend_pointer.h"
 #include "inject/pushed_flags.h"

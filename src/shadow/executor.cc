@@ -11,8 +11,6 @@
 
 #include "base/log.h"
 #include "emu/fragment_finder.h"
-#include "emu/trap_flag.h"
-#include "emu/x87_pointer.h"
 #include "ptrace/signal_cause.h"
 #include "shadow/turns.h"
 
