@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Symbols of a 64-bit little-endian ELF file, as offsets into the file's first mapping.
+"""Symbols of a 64-bit little-endian ELF file, as offsets into the mapping that holds them.
 
 Profiles name code by module and offset, offset 0 being where the file's first byte is (or would be)
-mapped; expectations name it by symbol. This is the translation, with nothing but the standard
-library.
+mapped, going by the mapping that holds the code; expectations name it by symbol. This is the
+translation, with nothing but the standard library.
 """
 
 import struct
@@ -21,11 +21,20 @@ def read_symbols(path):
     program_offset, section_offset = struct.unpack_from("<QQ", image, 32)
     (program_entry, program_count, section_entry, section_count) = struct.unpack_from(
         "<HHHH", image, 54)
-    bias = None
+    segments = []  # (first address, its offset in the file, bytes in memory)
     for i in range(program_count):
-        kind, _, offset, address = struct.unpack_from("<IIQQ", image, program_offset + i * program_entry)
-        if kind == PT_LOAD and bias is None:
-            bias = address - offset
+        kind, _, offset, address, _, _, size = struct.unpack_from(
+            "<IIQQQQQ", image, program_offset + i * program_entry)
+        if kind == PT_LOAD:
+            segments.append((address, offset, size))
+
+    def to_offset(value):
+        for address, offset, size in segments:
+            if address <= value < address + size:
+                return value - address + offset
+        address, offset, _ = segments[-1]  # behind them all
+        return value - address + offset
+
     symbols = {}
     for i in range(section_count):
         header = struct.unpack_from("<IIQQQQIIQQ", image, section_offset + i * section_entry)
@@ -37,7 +46,7 @@ def read_symbols(path):
             start = strings[4] + name_at
             name = image[start:image.index(b"\0", start)].decode(errors="replace")
             if name:
-                symbols[name] = value - (bias or 0)
+                symbols[name] = to_offset(value)
     return symbols
 
 
