@@ -219,8 +219,9 @@ def check_profile(path):
     if not complaints and instructions_in_tables(profile) != coverage["attributed"]:
         complaints.append(f"the block table adds up to {instructions_in_tables(profile)} "
                           f"instructions, attributed are {coverage['attributed']}")
-    if coverage.get("estimated"):
-        complaints.append("a full-mode profile says that its counts are estimated")
+    if bool(coverage.get("estimated")) != bool(coverage.get("ended_early")):
+        complaints.append(f"estimated is {coverage.get('estimated')} where a full-mode profile has "
+                          f"ended_early: {coverage.get('ended_early')}")
     if total is not None and profiled > total:
         complaints.append(f"profiled {profiled} of only {total} instructions")
     return profile, complaints
