@@ -24,7 +24,9 @@
 // tracked, and put back after such a trap.
 //
 // What cannot be run under the engine (guests that use GS, ...) ends it for that process: all its
-// threads go on natively from where they are, and the reason is kept (`unsupported()`).
+// threads go on natively from where they are, and the reason is kept (`leavings()`). Those that wait
+// for a vfork child, or in execve, follow when the kernel lets them out, and until then the process
+// keeps its address space.
 #pragma once
 
 #include <chrono>
@@ -311,6 +313,7 @@ class Engine {
   GuestThread& add_thread(Tid tid, GuestProcess& process);
   Status give_slot(GuestThread& t);
   void leave_space(GuestProcess& process);
+  void leave_unused_space(GuestProcess& process);
   Result<std::unique_ptr<AddressSpace>> enter_program(ptrace::Tracee thread,
                                                       const GuestProcess& process,
                                                       std::vector<siginfo_t>& deferred);

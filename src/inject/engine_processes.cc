@@ -180,8 +180,11 @@ void Engine::start_child(Tid child, const NewChild& info) {
   regs.rcx = info.next_pc;
   regs.r15 = info.guest_r15;
   regs.gs_base = info.guest_gs_base;
-  const bool stays_native = info.is_thread && info.parent->native;
+  const bool stays_native = (info.is_thread || info.shares_memory) && info.parent->native;
   if (stays_native || (!info.is_thread && !options_.follow)) {
+    if (!info.is_thread && options_.follow) {
+      leave(GuestProcess(child), "ran outside the engine, like the process whose memory it shares");
+    }
     if (tracee.set_registers_if_alive(regs)) (void)tracee.detach_if_alive();
     return;
   }
@@ -341,10 +344,7 @@ void Engine::forget_thread(Tid tid) {
   release(*it->second, trace::EndReason::exited);
   threads_.erase(it);
   if (options_.bursts) return;  // others will come
-  for (const auto& [other, t] : threads_) {
-    if (t->process == process) return;
-  }
-  leave_space(*process);
+  leave_unused_space(*process);
 }
 
 // Up to when counters were last taken.
@@ -361,6 +361,19 @@ uint64_t Engine::counted_instructions() const {
 void Engine::leave_space(GuestProcess& process) {
   if (process.space && process.space.use_count() == 1) take_counts(*process.space);
   process.space.reset();
+}
+
+// Threads that sleep when their process leaves the engine need it for their way out, and memory to
+// look through: who had it before may be native now, and end unseen.
+void Engine::leave_unused_space(GuestProcess& process) {
+  if (!process.space) return;
+  GuestCode& code = process.space->code();
+  for (const auto& [tid, t] : threads_) {
+    if (t->process->space != process.space) continue;
+    if (!threads_.contains(code.memory().tid())) code.look_through(tid);
+    if (t->process == &process) return;
+  }
+  leave_space(process);
 }
 
 // `regs` are the guest's, and not yet set in the thread.
@@ -402,8 +415,8 @@ void Engine::leave(const GuestProcess& process, const std::string& what) {
   if (leavings_.size() == kMost) return;
   Leaving leaving{std::chrono::steady_clock::now(), {}, {}};
   leaving.why = fmt::format("process {} {}", process.pid.value, what);
-  const bool all_taken =
-      std::ranges::none_of(processes_, [](const auto& p) { return p.second->space != nullptr; });
+  const bool all_taken = std::ranges::none_of(
+      processes_, [](const auto& p) { return p.second->space && !p.second->native; });
   if (counting() && all_taken) leaving.instructions = counted_instructions();
   leavings_.push_back(std::move(leaving));
 }
@@ -428,14 +441,19 @@ void Engine::go_native(GuestProcess& process, const std::string& reason) {
   }
   for (GuestThread* t : all) {
     if ((t->in_engine || t->trapped) && !quiesce(*t)) {
+      // It stops as soon as it comes out of the kernel, before it executes anything.
       t->leaves = true;
+      (void)t->tracee.interrupt_if_alive();
+      if (counting() && t->slot) take_pair_log(*t, false);
       continue;
     }
     Registers regs;
     if (!t->tracee.get_registers_if_alive(regs)) continue;
     leave_natively(*t, regs, 0);
   }
-  leave_space(process);
+  // Who is asleep counts nothing.
+  if (process.space.use_count() == 1) take_counts(*process.space);
+  leave_unused_space(process);
   leave(process, "went on outside the engine: " + reason);
 }
 
@@ -449,7 +467,9 @@ void Engine::leave_all(const std::string& reason) {
 void Engine::leave_at_stop(GuestThread& t, const ptrace::WaitStatus& stop) {
   Registers regs;
   if (!t.tracee.get_registers_if_alive(regs) || !settle(t, stop, regs)) return;
+  GuestProcess& process = *t.process;
   leave_natively(t, regs, 0);
+  leave_unused_space(process);
 }
 
 void Engine::leave_natively(GuestThread& t, Registers& regs, int signal) {

@@ -235,8 +235,13 @@ bool Engine::make_room_for_mapping(GuestThread& t, const Registers& regs) {
   const bool to_place = number_of(regs) == SYS_mremap && (regs.r10 & MREMAP_FIXED) != 0;
   const GuestRange wanted = to_place ? pages(regs.r8, regs.rdx) : pages(regs.rdi, regs.rsi);
   if (move_space(t, regs, wanted) && !changes_ours(t, regs)) return false;
-  if (threads_.contains(tid))
-    note_unsupported(t, regs, "it changes memory that the engine has mapped");
+  if (!threads_.contains(tid)) return true;
+  constexpr const char* kReason = "it changes memory that the engine has mapped";
+  for (auto& [pid, other] : processes_) {
+    const bool shares = other.get() != t.process && other->space && other->space == t.process->space;
+    if (shares && !other->native) go_native(*other, kReason);
+  }
+  note_unsupported(t, regs, kReason);
   return true;
 }
 
