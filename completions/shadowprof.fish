@@ -28,7 +28,7 @@ complete -c shadowprof -n '__shadowprof_is run' -l mode -x -a 'shadow burst full
 complete -c shadowprof -n '__shadowprof_is attach' -l mode -x -a 'shadow burst'
 complete -c shadowprof -n '__shadowprof_is run' -l cpu-features -x -a 'native baseline'
 complete -c shadowprof -n '__shadowprof_is run attach' -l engine -x -a 'auto translator emulator step'
-complete -c shadowprof -n '__shadowprof_is run attach' -l profile -x -a 'edge call method path value latency address none'
+complete -c shadowprof -n '__shadowprof_is run attach' -l profile -x -a 'edge call method path value latency address all none'
 complete -c shadowprof -n '__shadowprof_is run attach' -l path-scope -x -a 'inter intra'
 complete -c shadowprof -n '__shadowprof_is run attach' -l hotlist -x -a 'sample tnv'
 complete -c shadowprof -n '__shadowprof_is run attach' -l value-context -x -a 'none call'

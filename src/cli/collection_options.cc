@@ -12,10 +12,29 @@ namespace {
 
 constexpr std::string_view kProfiles[] = {"edge",  "call",    "method", "path",
                                           "value", "latency", "address", "none"};
-constexpr std::string_view kUnbuiltProfiles[] = {"stream", "hazard", "all"};
+constexpr std::string_view kUnbuiltProfiles[] = {"stream", "hazard"};
+// What "all" stands for: every kind but addresses, of which each load and store has one.
+constexpr std::string_view kAll[] = {"edge", "call", "method", "path", "value", "latency"};
+// Where the program waits for all that is collected, and where an interpreter cannot time loads.
+constexpr std::string_view kCounts[] = {"edge", "call", "method"};
+constexpr std::string_view kWithoutTimes[] = {"edge", "call", "method", "path", "value"};
+constexpr std::string_view kWithPaths[] = {"edge", "call", "method", "path"};
 
 bool contains(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::span<const std::string_view> default_profiles(std::string_view mode, bool in_part) {
+  if (mode == "full") return kCounts;
+  if (mode == "burst") return kWithoutTimes;
+  return in_part ? std::span<const std::string_view>(kAll) : kWithPaths;
+}
+
+// A word of --profile, without the + in front.
+std::string refuse_profile(std::string word) {
+  if (word.starts_with('+')) word.erase(0, 1);
+  if (word == "all") return {};
+  return refuse_unless_one_of("profile", word, kProfiles, kUnbuiltProfiles);
 }
 
 }  // namespace
@@ -46,15 +65,12 @@ std::optional<collect::ValueCondition> parse_condition(std::string_view text) {
 
 void CollectionOptions::add_to(CLI::App& app) {
   app.add_option("--profile", profiles,
-                 "what to collect: edge,call,method,path,value,latency,address; none (edge,call,method)")
+                 "what to collect: edge,call,method,path,value,latency,address; all but address; none; +KIND adds\n"
+                 "to the defaults (shadow: all, burst: all but latency, full: edge,call,method)")
       ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::Validator(
-          [](std::string& word) {
-            return refuse_unless_one_of("profile", word, kProfiles, kUnbuiltProfiles);
-          },
-          ""));
+      ->check(CLI::Validator([](std::string& word) { return refuse_profile(word); }, ""));
   app.add_option("--path-scope", path_scope,
                  "inter: through calls; intra: within functions")
       ->type_name("SCOPE")
@@ -79,6 +95,26 @@ void CollectionOptions::add_to(CLI::App& app) {
             return "'" + report::printable(text) + "' is no condition";
           },
           ""));
+}
+
+void CollectionOptions::choose_profiles(std::string_view mode, bool in_part) {
+  std::vector<std::string> chosen;
+  const auto add = [&](std::string_view name) {
+    if (std::find(chosen.begin(), chosen.end(), name) == chosen.end()) chosen.emplace_back(name);
+  };
+  const bool adds_to_defaults = profiles.empty() || profiles.front().starts_with('+');
+  if (adds_to_defaults) std::ranges::for_each(default_profiles(mode, in_part), add);
+  for (std::string_view word : profiles) {
+    if (word.starts_with('+')) word.remove_prefix(1);
+    if (word == "none") {
+      chosen.clear();
+    } else if (word == "all") {
+      std::ranges::for_each(kAll, add);
+    } else {
+      add(word);
+    }
+  }
+  profiles = std::move(chosen);
 }
 
 bool CollectionOptions::wants(std::string_view profile) const {
@@ -120,6 +156,7 @@ Status CollectionOptions::accepted_by(std::string_view engine) const {
 void CollectionOptions::record_in(std::map<std::string, std::string>& options) const {
   std::string list;
   for (const std::string& profile : profiles) list += (list.empty() ? "" : ",") + profile;
+  if (list.empty()) list = "none";
   options["profile"] = list;
   options["path_scope"] = path_scope;
   options["hotlist"] = hotlist;

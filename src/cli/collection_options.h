@@ -21,13 +21,18 @@ class App;
 namespace shadowprof::cli {
 
 struct CollectionOptions {
-  std::vector<std::string> profiles = {"edge", "call", "method"};
+  // As given: kinds, "all", "none", and "+KIND", which adds to what stands before it, or to the
+  // defaults. choose_profiles() leaves kinds alone.
+  std::vector<std::string> profiles;
   std::string path_scope = "inter";
   std::string hotlist = "sample";
   std::string value_context = "none";
   std::string value_condition;  // "": the collector's default
 
   void add_to(CLI::App& app);
+  // `in_part`: the engine can capture values and latencies of a part of what executes, so that they do
+  // not make the other kinds worse.
+  void choose_profiles(std::string_view mode, bool in_part);
   bool wants(std::string_view profile) const;
   // What the trace is to be made into.
   sample::Collection collection(std::string_view mode, uint64_t seed) const;

@@ -125,10 +125,12 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
   app.add_flag("-v,--verbose", options.verbose, "say more: the hottest functions, calls and edges");
   app.footer(
       "Examples:\n  shadowprof run -o gzip.json -- gzip -k file\n"
-      "  shadowprof run --mode full --profile edge,value,latency -- gzip -k file");
+      "  shadowprof run --mode full --profile all -- gzip -k file");
   app.prefix_command();
   if (const auto status = parse_command_line(app, "[--] PROGRAM [ARG...]", argc, argv))
     return status;
+  options.wanted.choose_profiles(options.mode,
+                                 options.sampling.captures_in_part(options.mode) && !options.follow);
   if (const Status sound = check_combination(options); !sound) {
     error("{}", sound.error().message);
     return kExitOwnFailure;

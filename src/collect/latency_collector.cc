@@ -98,6 +98,7 @@ struct LatencyCollector::State {
 
   void consume(const trace::Chunk& chunk);
   void finish(profile::Profile& into);
+  void count_executions();
   void start_run(RunId id);
   void plan_load(const decoder::Insn& insn, const trace::Block& block,
                  const RecordedWords& recorded);
@@ -393,10 +394,22 @@ void LatencyCollector::State::fill_times(const LoadEntry& e, profile::LatencyRow
   split_near(e, row);
 }
 
+// Also by runs of translations that capture nothing (inject/capture_windows.h).
+void LatencyCollector::State::count_executions() {
+  for (uint32_t id = 0; id < table.run_count(); id++) {
+    const RunLoads& own = runs[id];
+    for (uint32_t i = 0; i < own.count; i++) loads[own.first + i].entry->executions += own.executions;
+    const trace::Run& run = table.run(RunId(id));
+    if (own.executions == 0 || own.count != 0 || run.captures) continue;
+    for_each_insn(table, run, [&](const trace::Block&, const decoder::Insn& insn, RecordedWords&) {
+      const auto entry = by_address.find(insn.address.value);
+      if (entry != by_address.end()) entry->second->executions += own.executions;
+    });
+  }
+}
+
 void LatencyCollector::State::finish(profile::Profile& into) {
-  for (size_t id = 0; id < table.run_count(); id++)
-    for (uint32_t i = 0; i < runs[id].count; i++)
-      loads[runs[id].first + i].entry->executions += runs[id].executions;
+  count_executions();
   profile::Profile mine;
   const TableBuilder builder(table, mine);
   for (const LoadEntry& e : entries) {

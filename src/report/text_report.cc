@@ -54,6 +54,7 @@ class Renderer {
     values();
     arguments();
     targets();
+    if (options_.summary && !options_.filtered) not_collected();
     return std::move(text_);
   }
 
@@ -104,6 +105,7 @@ class Renderer {
   void values();
   void arguments();
   void targets();
+  void not_collected();
   // Of `have` rows; the file's tables may hold more of them than its hotlists.
   void more(size_t shown, size_t have, size_t all, size_t uncertain = 0) {
     if (options_.filtered) all = have;
@@ -276,6 +278,20 @@ void Renderer::methods_by_time() {
     line(colored(m.time.share + kernel, figures) + "  " + name);
   }
   more(shown, all.size(), profile_.functions.size(), all.size() - rows.size());
+}
+
+// A list that is missing says nothing; one that was not asked for is something else.
+void Renderer::not_collected() {
+  const auto asked = profile_.run.options.find("profile");
+  if (asked == profile_.run.options.end()) return;
+  const std::string had = "," + asked->second + ",";
+  std::string missing;
+  for (const char* kind : {"edge", "call", "method", "path", "value", "latency"})
+    if (had.find(fmt::format(",{},", kind)) == std::string::npos)
+      missing += (missing.empty() ? "" : ",") + std::string(kind);
+  if (missing.empty()) return;
+  text_ += '\n';
+  line(fit(fmt::format("not collected: {} (--profile all, or +KIND)", missing), columns_));
 }
 
 void Renderer::methods() {

@@ -48,8 +48,11 @@ struct Collection {
   emu::CapturePlan plan() const;
   // Nothing but values is captured, of each instruction by itself: where not every one is wanted the
   // engine may leave some out.
-  bool captures_only_values() const {
-    return values && !latencies && !addresses && !value_options.by_call_site;
+  bool captures_only_values() const { return captures_by_instruction() && !latencies; }
+  // The same in replicas, whose records are all there: what executed is known, though not how long its
+  // loads took.
+  bool captures_by_instruction() const {
+    return values && !addresses && !value_options.by_call_site;
   }
 };
 

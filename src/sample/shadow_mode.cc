@@ -22,6 +22,8 @@ constexpr double kSlowDown = 1.8;
 
 // Of values, once code was recorded so often.
 constexpr collect::ValueCondition kValuesOfReplicas{.warm_up = 4096, .burst = 1, .every = 4};
+// With times of loads, each of which waits for all before it, capturing takes several times as long.
+constexpr collect::ValueCondition kLoadsOfReplicas{.warm_up = 256, .burst = 1, .every = 8};
 
 constexpr double kManyFaults = 0.05;   // of the samples: not of the program's own making
 
@@ -127,7 +129,7 @@ ShadowRunOptions options_of(const ShadowModeRequest& request, const Neighbourhoo
 
 // Of code that several programs have in common it is not known in which of them it was seen.
 bool may_capture_samples(const ShadowModeRequest& request) {
-  return request.collection.captures_only_values() && request.engine == Engine::translator &&
+  return request.collection.captures_by_instruction() && request.engine == Engine::translator &&
          request.max_shadows == 1 && !request.verify && !request.follow &&
          request.attach_to.size() <= 1;
 }
@@ -136,7 +138,8 @@ bool may_capture_samples(const ShadowModeRequest& request) {
 void capture_samples(trace::RunMailbox& seen_enough, Collection& collection,
                      shadow::SpaceOptions& space) {
   collect::ValueCollectorOptions& values = collection.value_options;
-  if (collection.any_condition) values.condition = kValuesOfReplicas;
+  if (collection.any_condition)
+    values.condition = collection.latencies ? kLoadsOfReplicas : kValuesOfReplicas;
   if (values.condition.all()) return;
   values.seen_enough = space.seen_enough = &seen_enough;
   space.capture_one_in = values.condition.weight();
