@@ -61,9 +61,14 @@ class Case:
     wraps_itself: bool = False
 
 
+def cache_of(home):
+    """Beside it: what shadowprof keeps of the host is no file of the command's."""
+    return home + ".cache"
+
+
 def base_environment(home, extra):
     environment = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": home, "LANG": "C.UTF-8",
-                   "TZ": "UTC", "TMPDIR": home}
+                   "TZ": "UTC", "TMPDIR": home, "XDG_CACHE_HOME": cache_of(home)}
     environment.update(extra)
     return environment
 
@@ -99,7 +104,8 @@ def kill_process_group(process):
 
 def run_once(command, case, directory, timeout):
     """Runs `command` in `directory`, which is emptied before and left as the command leaves it."""
-    shutil.rmtree(directory, ignore_errors=True)
+    for folder in directory, cache_of(directory):
+        shutil.rmtree(folder, ignore_errors=True)
     os.mkdir(directory, 0o700)
     if case.prepare:
         case.prepare(directory)
