@@ -119,6 +119,8 @@ def main():
     parser.add_argument("--guest-dir", required=True, help="where the guests were built")
     parser.add_argument("--only", action="append", metavar="NAME",
                         help="cases whose name contains NAME (repeatable)")
+    parser.add_argument("--leave-out", action="append", default=[], metavar="NAME",
+                        help="not the cases whose name contains NAME (repeatable)")
     parser.add_argument("--group", metavar="NAME", help="cases whose name begins with NAME_")
     parser.add_argument("--timeout", type=float, default=120, metavar="S", help="per run")
     parser.add_argument("--mode", default="full")
@@ -129,6 +131,7 @@ def main():
     options = parser.parse_args()
 
     cases = find_cases(options.guest_dir, options.only)
+    cases = [case for case in cases if not any(part in case.name for part in options.leave_out)]
     if options.group:
         cases = [case for case in cases if case.name.startswith(options.group + "_")]
     if options.list:
