@@ -292,6 +292,7 @@ void Engine::on_exit_event(GuestThread& t) {
 
 // A thread that has ended has no memory, while its process lives on.
 void Engine::look_through_another(const GuestThread& ending) {
+  if (!ending.process->space) return;  // killed when it could not be moved
   GuestCode& code = ending.process->space->code();
   if (code.memory().tid() != ending.tracee.tid()) return;
   for (const auto& [tid, t] : threads_) {
