@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// `shadowprof syscalls`: prints the system call classification table, for people as columns and for
-// programs as JSON. The output is built whole and written once, so that a failed write is noticed.
+// `shadowprof syscalls`: prints what happens to each system call in a replica, for people as
+// columns and for programs as JSON. The output is built whole and written once, so that a failed
+// write is noticed.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -16,32 +17,22 @@
 namespace shadowprof::cli {
 namespace {
 
-std::string join_flags(kernel::SyscallFlag flags) {
-  std::string text;
-  for (std::string_view name : kernel::to_strings(flags)) {
-    if (!text.empty()) text += ',';
-    text += name;
-  }
-  return text.empty() ? "-" : text;
-}
-
 std::string table_as_text() {
   size_t name_width = 0;
-  size_t flags_width = 0;
+  size_t words_width = 0;
   for (const kernel::SyscallRow& row : kernel::all_syscalls()) {
     name_width = std::max(name_width, row.name.size());
-    flags_width = std::max(flags_width, join_flags(row.flags).size());
+    if (row.note.empty()) words_width = std::max(words_width, describe(row).size());
   }
   std::string text;
   const auto add = [&](std::string_view nr, std::string_view name, std::string_view syscall_class,
-                       std::string_view flags, std::string_view reason) {
-    text += fmt::format("{:>3}  {:<{}}  {:<6}  {:<{}}  {}\n", nr, name, name_width, syscall_class,
-                        flags, flags_width, reason);
+                       std::string_view happens, std::string_view reason) {
+    text += fmt::format("{:>3}  {:<{}}  {:<6}  {:<{}}  ({})\n", nr, name, name_width, syscall_class,
+                        happens, words_width, reason);
   };
-  add("nr", "name", "class", "flags", "reason");
+  add("nr", "name", "class", "in a replica", "reason");
   for (const kernel::SyscallRow& row : kernel::all_syscalls())
-    add(std::to_string(row.nr), row.name, to_string(row.syscall_class), join_flags(row.flags),
-        row.reason);
+    add(std::to_string(row.nr), row.name, to_string(row.syscall_class), describe(row), row.reason);
   return text;
 }
 
@@ -53,6 +44,8 @@ std::string table_as_json() {
     one["nr"] = row.nr;
     one["name"] = row.name;
     one["class"] = to_string(row.syscall_class);
+    one["effects"] = kernel::to_strings(row.effects);
+    one["in_a_replica"] = describe(row);
     one["flags"] = kernel::to_strings(row.flags);
     one["reason"] = row.reason;
     rows.push_back(std::move(one));
@@ -63,11 +56,12 @@ std::string table_as_json() {
 }  // namespace
 
 int syscalls_main(int argc, char** argv) {
-  CLI::App app("Prints how each system call is treated in a replica of the program.",
+  CLI::App app("Prints what happens to each system call in a replica of the program, and why.",
                "shadowprof syscalls");
   bool json = false;
   app.add_flag("--json", json, "print an array of objects instead of columns");
-  app.footer("Example:\n  shadowprof syscalls --json | jq -r '.[] | select(.class == \"unsafe\").name'");
+  app.footer(
+      "Example:\n  shadowprof syscalls --json | jq -r '.[] | select(.class == \"unsafe\").name'");
   if (const auto status = parse_command_line(app, "", argc, argv)) return *status;
   if (const Status printed = print(json ? table_as_json() : table_as_text()); !printed) {
     error("{}", printed.error().message);

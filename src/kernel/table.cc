@@ -10,11 +10,35 @@
 namespace shadowprof::kernel {
 namespace {
 
-consteval auto make_rows() {
+struct HandlerFacts {
+  std::string_view name;
+  SyscallClass syscall_class;
+  SyscallEffects effects;
+  std::string_view note;
+};
+
+consteval auto make_handlers() {
   using enum SyscallClass;
+  using enum SyscallEffects;
+#define HANDLER(name, syscall_class, effects, note) \
+  HandlerFacts{#name, syscall_class, effects, note},
+  return std::to_array<HandlerFacts>({
+#include "kernel/syscall_handlers.inc"
+  });
+#undef HANDLER
+}
+constexpr auto kHandlers = make_handlers();
+
+consteval SyscallRow make_row(int nr, std::string_view name, SyscallHandler handler,
+                              SyscallFlag flags, KeptCall kept, std::string_view reason) {
+  const HandlerFacts& facts = kHandlers[static_cast<size_t>(handler)];
+  return {nr, name, handler, facts.syscall_class, facts.effects, facts.note, flags, kept, reason};
+}
+
+consteval auto make_rows() {
   using enum SyscallFlag;
-#define SYSCALL(nr, name, syscall_class, flags, reason) \
-  SyscallRow{nr, #name, syscall_class, flags, reason},
+#define SYSCALL(nr, name, handler, flags, kept, reason) \
+  make_row(nr, #name, SyscallHandler::handler, flags, KeptCall::kept, reason),
   return std::to_array<SyscallRow>({
 #include "kernel/syscalls.inc"
   });
@@ -38,6 +62,31 @@ consteval bool rows_say_why() {
   return true;
 }
 static_assert(rows_say_why(), "syscalls.inc has a row without a name or a reason");
+
+// What a class promises holds for each of its handlers.
+consteval bool handlers_suit_their_class() {
+  using enum SyscallEffects;
+  for (const HandlerFacts& handler : kHandlers) {
+    const bool makes = has(handler.effects, made);
+    if (handler.syscall_class == SyscallClass::output && (makes || has(handler.effects, ends)))
+      return false;
+    if (handler.syscall_class == SyscallClass::input && !has(handler.effects, ends)) return false;
+    if (handler.note.empty() && handler.effects != made && handler.effects != ends) return false;
+  }
+  return true;
+}
+static_assert(handlers_suit_their_class(),
+              "syscall_handlers.inc has an effect against its class, or one without a note");
+
+consteval bool handlers_are_used() {
+  for (size_t i = 0; i < kHandlers.size(); ++i) {
+    bool used = false;
+    for (const SyscallRow& row : kRows) used |= row.handler == static_cast<SyscallHandler>(i);
+    if (!used) return false;
+  }
+  return true;
+}
+static_assert(handlers_are_used(), "syscall_handlers.inc has a handler that no row names");
 
 consteval auto make_index() {
   std::array<uint16_t, kNumbers> index{};
@@ -74,6 +123,19 @@ constexpr FlagName kFlagNames[] = {
     {SyscallFlag::fd, "fd"},
     {SyscallFlag::process, "process"},
     {SyscallFlag::thread_state, "thread_state"},
+    {SyscallFlag::returns_fd, "returns_fd"},
+    {SyscallFlag::in_registers, "in_registers"},
+};
+
+struct EffectName {
+  SyscallEffects effect;
+  std::string_view name;   // in JSON
+  std::string_view words;  // for people
+};
+constexpr EffectName kEffectNames[] = {
+    {SyscallEffects::made, "made", "made"},
+    {SyscallEffects::answered, "answered", "answered"},
+    {SyscallEffects::ends, "ends", "ends the sample"},
 };
 
 }  // namespace
@@ -100,6 +162,27 @@ std::vector<std::string_view> to_strings(SyscallFlag flags) {
     if ((static_cast<uint16_t>(flags) & static_cast<uint16_t>(f.flag)) != 0)
       names.push_back(f.name);
   return names;
+}
+
+std::vector<std::string_view> to_strings(SyscallEffects effects) {
+  std::vector<std::string_view> names;
+  for (const EffectName& e : kEffectNames)
+    if (has(effects, e.effect)) names.push_back(e.name);
+  return names;
+}
+
+std::string describe(const SyscallRow& row) {
+  std::string text;
+  for (const EffectName& e : kEffectNames) {
+    if (!has(row.effects, e.effect)) continue;
+    if (!text.empty()) text += " or ";
+    text += e.words;
+  }
+  if (!row.note.empty()) (text += ": ") += row.note;
+  if (has(row.effects, SyscallEffects::ends) && row.kept != KeptCall::not_kept)
+    text += row.note.empty() ? ", if no answer to the program is kept"
+                             : "; an answer to the program that is kept is taken instead";
+  return text;
 }
 
 const SyscallRow* find_syscall(long nr) {

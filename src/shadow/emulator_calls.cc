@@ -6,29 +6,22 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
+#include "kernel/table.h"
 #include "shadow/emulator_executor.h"
 #include "shadow/thread_request.h"
 
 namespace shadowprof::shadow {
 namespace {
 
-// Calls for which neither the guest's memory nor its mappings matter, as they are answered here.
-bool is_about_registers(long nr) {
-  constexpr long kCalls[] = {SYS_write,   SYS_close,     SYS_lseek,   SYS_getpid,      SYS_gettid,
-                             SYS_getppid, SYS_getuid,    SYS_geteuid, SYS_getgid,      SYS_getegid,
-                             SYS_dup,     SYS_dup2,      SYS_dup3,    SYS_sched_yield, SYS_alarm,
-                             SYS_exit,    SYS_exit_group};
-  return std::find(std::begin(kCalls), std::end(kCalls), nr) != std::end(kCalls);
-}
-
-bool changes_mappings(long nr) {
-  constexpr long kCalls[] = {SYS_mmap, SYS_munmap, SYS_mremap,        SYS_mprotect,
-                             SYS_brk,  SYS_shmat,  SYS_pkey_mprotect, SYS_shmdt};
-  return std::find(std::begin(kCalls), std::end(kCalls), nr) != std::end(kCalls);
+// Neither the guest's memory nor its mappings matter: the call does not touch them, or is not made.
+bool is_about_registers(const kernel::SyscallRow* row) {
+  using enum kernel::SyscallHandler;
+  if (!row) return false;
+  return row->has(kernel::SyscallFlag::in_registers) || row->handler == write ||
+         row->handler == write_at || row->handler == assume_success;
 }
 
 }  // namespace
@@ -61,6 +54,7 @@ bool EmulatorExecutor::serve_system_call() {
 bool EmulatorExecutor::answer_system_call() {
   const machine::Registers& guest = current().registers;
   const auto nr = static_cast<int>(guest.rax);
+  const kernel::SyscallRow* row = kernel::find_syscall(nr);
   SyscallArguments arguments;
   for (size_t i = 0; i < 6; i++) arguments[i] = guest.syscall_argument(i);
   counts_.system_calls++;
@@ -69,7 +63,7 @@ bool EmulatorExecutor::answer_system_call() {
   Status prepared;
   {
     ptrace::RemoteSyscalls remote(replica_.tracee, space_.code().syscall_insn(), kReplica);
-    if (!is_about_registers(nr)) prepared = put_memory(remote);
+    if (!is_about_registers(row)) prepared = put_memory(remote);
     if (prepared) answer = calls_.answer(current(), guest, remote);
     if (!remote.finish()) prepared = ptrace::thread_is_gone(tid());
   }
@@ -82,7 +76,7 @@ bool EmulatorExecutor::answer_system_call() {
     return false;
   }
   awaited_.over();
-  if (!is_about_registers(nr)) take_memory(nr, arguments, answer.value);
+  if (!is_about_registers(row)) take_memory(row, arguments, answer.value);
   carry_out(std::move(answer));
   return true;
 }
@@ -143,8 +137,9 @@ Status EmulatorExecutor::put_memory(ptrace::RemoteSyscalls& remote) {
 }
 
 // What the call may have changed will be fetched again.
-void EmulatorExecutor::take_memory(long number, const SyscallArguments& arguments, int64_t answer) {
-  if (number == SYS_read || number == SYS_pread64) {
+void EmulatorExecutor::take_memory(const kernel::SyscallRow* row, const SyscallArguments& arguments, int64_t answer) {
+  using enum kernel::SyscallHandler;
+  if (row && (row->handler == read || row->handler == read_at)) {
     if (answer > 0) {
       const GuestAddr start(arguments[1]);
       view_.forget({start, start + static_cast<uint64_t>(answer)});
@@ -152,7 +147,7 @@ void EmulatorExecutor::take_memory(long number, const SyscallArguments& argument
   } else {
     view_.forget_all();
   }
-  if (changes_mappings(number)) refresh_areas();
+  if (row && row->has(kernel::SyscallFlag::memory_map)) refresh_areas();
   space_.emulator().memory_changed();
 }
 

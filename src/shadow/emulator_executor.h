@@ -80,7 +80,7 @@ class EmulatorExecutor : public Execution {
   bool answer_system_call();
   void carry_out(SyscallAnswer answer);
   Status put_memory(ptrace::RemoteSyscalls& remote);
-  void take_memory(long number, const SyscallArguments& arguments, int64_t answer);
+  void take_memory(const kernel::SyscallRow* row, const SyscallArguments& arguments, int64_t answer);
   void refresh_areas();
   void finish_thread();
 

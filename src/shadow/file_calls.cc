@@ -14,8 +14,6 @@
 namespace shadowprof::shadow {
 namespace {
 
-constexpr long kPreadv2 = 327;
-
 std::string link_to(Tid process, int fd) {
   return fmt::format("/proc/{}/fd/{}", process.value, fd);
 }
@@ -42,34 +40,31 @@ OpenFile* SystemCalls::regular_file(const Call& call, int fd) {
   return file && !file->directory ? file : nullptr;
 }
 
-SyscallAnswer SystemCalls::input(const Call& call) {
-  const auto fd = static_cast<int>(call.args[0]);
-  switch (call.nr) {
-    case SYS_read:
-    case SYS_readv:
-    case SYS_pread64:
-    case SYS_preadv:
-    case kPreadv2: {
-      OpenFile* file = regular_file(call, fd);
-      if (!file) return end(call, Outcome::input, "only regular files are read in a replica");
-      if (const char* why = why_not_to_read(fd, *file)) return end(call, Outcome::input, why);
-      const bool positioned = call.nr == SYS_pread64 || call.nr == SYS_preadv ||
-                              (call.nr == kPreadv2 && call.args[3] != UINT64_MAX);
-      return read_file(call, *file, positioned, call.nr != SYS_read && call.nr != SYS_pread64);
-    }
-    case SYS_getdents:
-    case SYS_getdents64: {
-      // How far the program had read one of its own is not known.
-      const OpenFile* file = descriptors_.find(fd);
-      return file && file->directory && file->own ? execute(call) : end(call, Outcome::input);
-    }
-    case SYS_poll:
-      // A sleep.
-      if (call.args[1] == 0) return {Answer::Kind::yields, 0, {}};
-      return end(call, Outcome::input);
-    default:
-      return end(call, Outcome::input);
-  }
+SyscallAnswer SystemCalls::read(const Call& call) {
+  return read_file(call, false, false);
+}
+
+SyscallAnswer SystemCalls::read_at(const Call& call) {
+  return read_file(call, true, false);
+}
+
+SyscallAnswer SystemCalls::read_parts(const Call& call) {
+  return read_file(call, false, true);
+}
+
+SyscallAnswer SystemCalls::read_parts_at(const Call& call) {
+  return read_file(call, true, true);
+}
+
+// An offset of -1 stands for the file's own.
+SyscallAnswer SystemCalls::read_parts_flags(const Call& call) {
+  return read_file(call, call.args[3] != UINT64_MAX, true);
+}
+
+// How far the program had read one of its own is not known.
+SyscallAnswer SystemCalls::read_directory(const Call& call) {
+  const OpenFile* file = descriptors_.find(static_cast<int>(call.args[0]));
+  return file && file->directory && file->own ? execute(call) : need_input(call);
 }
 
 // What the program would read there is not what the file has. Within a first sample, which is short,
@@ -85,15 +80,18 @@ const char* SystemCalls::why_not_to_read(int fd, const OpenFile& file) const {
   return is_later ? "a file that was written to since the fork" : nullptr;
 }
 
-SyscallAnswer SystemCalls::read_file(const Call& call, OpenFile& file, bool positioned,
-                                     bool vector) {
+SyscallAnswer SystemCalls::read_file(const Call& call, bool positioned, bool vector) {
+  const auto fd = static_cast<int>(call.args[0]);
+  OpenFile* file = regular_file(call, fd);
+  if (!file) return end(call, Outcome::input, "only regular files are read in a replica");
+  if (const char* why = why_not_to_read(fd, *file)) return end(call, Outcome::input, why);
   const auto make = [&]() -> Result<int64_t> {
     if (positioned) {
       return call.remote.call(call.nr, call.args[0], call.args[1], call.args[2], call.args[3],
                               call.args[4], call.args[5]);
     }
     return call.remote.call(vector ? SYS_preadv : SYS_pread64, call.args[0], call.args[1],
-                            call.args[2], file.offset, 0);
+                            call.args[2], file->offset, 0);
   };
   Result<int64_t> got = make();
   if (got && *got == -EFAULT && !vector) {
@@ -103,7 +101,7 @@ SyscallAnswer SystemCalls::read_file(const Call& call, OpenFile& file, bool posi
       got = make();
   }
   if (!got) return end(call, Outcome::died, got.error().message);
-  if (*got > 0 && !positioned) file.offset += static_cast<uint64_t>(*got);
+  if (*got > 0 && !positioned) file->offset += static_cast<uint64_t>(*got);
   return value(*got);
 }
 
@@ -122,6 +120,31 @@ SyscallAnswer SystemCalls::write_file(const Call& call, bool positioned, bool ve
   OpenFile* file = changes_file(static_cast<int>(call.args[0]));
   if (file && !positioned) file->offset += static_cast<uint64_t>(*bytes);
   return value(*bytes);
+}
+
+SyscallAnswer SystemCalls::write(const Call& call) {
+  return write_file(call, false, false);
+}
+
+SyscallAnswer SystemCalls::write_at(const Call& call) {
+  return write_file(call, true, false);
+}
+
+SyscallAnswer SystemCalls::write_parts(const Call& call) {
+  return write_file(call, false, true);
+}
+
+SyscallAnswer SystemCalls::write_parts_at(const Call& call) {
+  return write_file(call, true, true);
+}
+
+SyscallAnswer SystemCalls::write_parts_flags(const Call& call) {
+  return write_file(call, call.args[3] != UINT64_MAX, true);
+}
+
+SyscallAnswer SystemCalls::change_file(const Call& call) {
+  changes_file(static_cast<int>(call.args[0]));
+  return value(0);
 }
 
 SyscallAnswer SystemCalls::seek(const Call& call) {
@@ -153,12 +176,10 @@ SyscallAnswer SystemCalls::seek(const Call& call) {
 
 // Looked at by a descriptor that opens nothing (O_PATH) before it is opened: a FIFO's or device's
 // other side must not notice.
-SyscallAnswer SystemCalls::open_file(const Call& call) {
-  const bool at = call.nr == SYS_openat;
-  const uint64_t directory = at ? call.args[0] : static_cast<uint64_t>(int64_t{AT_FDCWD});
-  if (at && !have(call, static_cast<int>(directory))) return end(call, Outcome::input);
-  const uint64_t path = call.args[at ? 1 : 0];
-  const auto flags = static_cast<int>(call.args[at ? 2 : 1]);
+SyscallAnswer SystemCalls::open_file(const Call& call, int directory, uint64_t path,
+                                     uint64_t how) {
+  if (!have(call, directory)) return end(call, Outcome::input);
+  const auto flags = static_cast<int>(how);
   const bool writes = (flags & O_ACCMODE) != O_RDONLY;
   if (writes || (flags & (O_CREAT | O_TRUNC | O_TMPFILE) & ~O_DIRECTORY)) {
     return end(call, Outcome::system_call, "opens a file for writing");
@@ -185,6 +206,14 @@ SyscallAnswer SystemCalls::open_file(const Call& call) {
   return value(fd);
 }
 
+SyscallAnswer SystemCalls::open_path(const Call& call) {
+  return open_file(call, AT_FDCWD, call.args[0], call.args[1]);
+}
+
+SyscallAnswer SystemCalls::open_at(const Call& call) {
+  return open_file(call, static_cast<int>(call.args[0]), call.args[1], call.args[2]);
+}
+
 // The number that the program would have got: the lowest that is free there. In the replica others
 // are free, too. Negative: it cannot be had.
 int64_t SystemCalls::place_descriptor(const Call& call, int64_t fd) {
@@ -199,20 +228,32 @@ int64_t SystemCalls::place_descriptor(const Call& call, int64_t fd) {
 
 // Calls that make one descriptor of the replica's own, by whatever name.
 SyscallAnswer SystemCalls::new_descriptor(const Call& call) {
-  const auto from = static_cast<int>(call.args[0]);
-  const bool duplicates = call.nr == SYS_dup || call.nr == SYS_dup2 || call.nr == SYS_dup3;
-  if (duplicates && !have(call, from)) return end(call, Outcome::input);
   const Answer made = execute(call);
   if (made.kind != Answer::Kind::value || made.value < 0) return made;
-  if (call.nr == SYS_dup2 || call.nr == SYS_dup3) {
-    descriptors_.duplicated(from, static_cast<int>(made.value));
-    return made;
-  }
   const int64_t fd = place_descriptor(call, made.value);
   if (fd < 0) return end(call, Outcome::system_call);
   descriptors_.opened(static_cast<int>(fd), nullptr);
-  if (call.nr == SYS_dup) descriptors_.duplicated(from, static_cast<int>(fd));
   return value(fd);
+}
+
+SyscallAnswer SystemCalls::duplicate(const Call& call) {
+  const auto from = static_cast<int>(call.args[0]);
+  if (!have(call, from)) return end(call, Outcome::input);
+  const Answer made = new_descriptor(call);
+  if (made.kind == Answer::Kind::value && made.value >= 0) {
+    descriptors_.duplicated(from, static_cast<int>(made.value));
+  }
+  return made;
+}
+
+SyscallAnswer SystemCalls::duplicate_to(const Call& call) {
+  const auto from = static_cast<int>(call.args[0]);
+  if (!have(call, from)) return end(call, Outcome::input);
+  const Answer made = execute(call);
+  if (made.kind == Answer::Kind::value && made.value >= 0) {
+    descriptors_.duplicated(from, static_cast<int>(made.value));
+  }
+  return made;
 }
 
 SyscallAnswer SystemCalls::close_descriptor(const Call& call) {
@@ -239,16 +280,27 @@ SyscallAnswer SystemCalls::fcntl(const Call& call) {
   }
 }
 
-// Questions about a descriptor, or about a path from a directory's. `fd` may be AT_FDCWD.
-SyscallAnswer SystemCalls::ask_about_file(const Call& call, int fd) {
-  if (have(call, fd)) return execute(call);
-  const bool itself =
-      call.nr == SYS_fstat || (call.nr == SYS_newfstatat && (call.args[3] & AT_EMPTY_PATH) != 0);
-  if (!itself) return end(call, Outcome::input);
-  // The program still has it, or had it a moment ago.
+// Questions about a descriptor, or about a path from a directory's; it may be AT_FDCWD.
+SyscallAnswer SystemCalls::ask_about_file(const Call& call) {
+  return have(call, static_cast<int>(call.args[0])) ? execute(call) : need_input(call);
+}
+
+SyscallAnswer SystemCalls::ask_status(const Call& call) {
+  if (have(call, static_cast<int>(call.args[0]))) return execute(call);
+  return ask_itself(call, GuestAddr(call.args[1]));
+}
+
+SyscallAnswer SystemCalls::ask_status_at(const Call& call) {
+  if (have(call, static_cast<int>(call.args[0]))) return execute(call);
+  const bool itself = (call.args[3] & AT_EMPTY_PATH) != 0;
+  return itself ? ask_itself(call, GuestAddr(call.args[2])) : need_input(call);
+}
+
+// The program still has it, or had it a moment ago.
+SyscallAnswer SystemCalls::ask_itself(const Call& call, GuestAddr to) {
   struct stat status;
-  if (::stat(link_to(identity_.pid, fd).c_str(), &status) != 0) return end(call, Outcome::input);
-  const GuestAddr to(call.args[call.nr == SYS_fstat ? 1 : 2]);
+  const std::string link = link_to(identity_.pid, static_cast<int>(call.args[0]));
+  if (::stat(link.c_str(), &status) != 0) return need_input(call);
   return value(memory_.write_value(to, status) ? 0 : -EFAULT);
 }
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "shadow/input_log.h"
 
-#include <sys/syscall.h>
-
 #include <algorithm>
 
+#include "kernel/table.h"
 #include "machine/registers.h"
 
 namespace shadowprof::shadow {
@@ -17,22 +16,23 @@ constexpr size_t kMostBytes = 64 << 20;
 // A thread of the replica's that is so many calls behind has gone another way.
 constexpr size_t kMostSkipped = 1024;
 
-// By the first argument where that is a descriptor; pointers may differ.
+// By what tells it (kernel/table.h); pointers may differ.
 bool is_same_call(const LoggedCall& logged, long nr, const SyscallArguments& args) {
   if (logged.nr != nr) return false;
-  switch (nr) {
-    case SYS_poll:
-    case SYS_ppoll:
-    case SYS_open:
-      return logged.args[1] == args[1];
-    case SYS_read:
-    case SYS_recvfrom:
-      return logged.args[0] == args[0] && logged.args[2] == args[2];
-    case SYS_ioctl:
-    case SYS_fcntl:
-      return logged.args[0] == args[0] && logged.args[1] == args[1];
+  const kernel::SyscallRow* row = kernel::find_syscall(nr);
+  const auto same = [&](size_t i) { return logged.args[i] == args[i]; };
+  switch (row ? row->kept : kernel::KeptCall::not_kept) {
+    case kernel::KeptCall::path:
+    case kernel::KeptCall::polled:
+      return same(1);
+    case kernel::KeptCall::buffer:
+    case kernel::KeptCall::sender:
+      return same(0) && same(2);
+    case kernel::KeptCall::command:
+    case kernel::KeptCall::request:
+      return same(0) && same(1);
     default:
-      return logged.args[0] == args[0];
+      return same(0);
   }
 }
 

@@ -5,20 +5,18 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <termios.h>
 
 #include <algorithm>
 #include <cstddef>
 
+#include "kernel/table.h"
 #include "shadow/io_vectors.h"
 
 namespace shadowprof::shadow {
 namespace {
 
 constexpr uint64_t kMostBytes = 1 << 26;  // of one call
-constexpr long kPreadv2 = 327;
-constexpr long kEpollPwait2 = 441;
 
 // One call's ranges, as they are found.
 class Ranges {
@@ -104,80 +102,41 @@ uint64_t bytes_of_set(uint64_t descriptors) {
   return (descriptors + 63) / 64 * sizeof(uint64_t);
 }
 
-// False: none of these calls.
-bool add_socket_call(Ranges& ranges, long nr, const SyscallArguments& args, int64_t result) {
-  const bool failed = result < 0;
-  switch (nr) {
-    case SYS_recvfrom:
-      if (failed) return true;
-      ranges.add_measured(args[4], args[5]);
-      ranges.add(args[1], std::min(static_cast<uint64_t>(result), args[2]));
-      return true;
-    case SYS_recvmsg:
-      if (!failed) ranges.add_message(args[1], result);
-      return true;
-    case SYS_accept:
-    case SYS_accept4:
-    case SYS_getsockname:
-    case SYS_getpeername:
-      if (!failed) ranges.add_measured(args[1], args[2]);
-      return true;
-    case SYS_getsockopt:
-      if (!failed) ranges.add_measured(args[3], args[4]);
-      return true;
-    default:
-      return nr == SYS_sendto || nr == SYS_sendmsg;
-  }
-}
-
-bool add_wait_for_events(Ranges& ranges, long nr, const SyscallArguments& args, int64_t result) {
-  const bool failed = result < 0;
-  switch (nr) {
-    case SYS_epoll_wait:
-    case SYS_epoll_pwait:
-    case kEpollPwait2:
-      ranges.add(args[1], failed ? 0 : static_cast<uint64_t>(result) * sizeof(epoll_event));
-      return true;
-    case SYS_poll:
-    case SYS_ppoll:
-      if (!failed) ranges.add(args[0], args[1] * sizeof(pollfd));
-      return true;
-    case SYS_select:
-    case SYS_pselect6:
-      if (failed) return true;
-      for (size_t set = 1; set <= 3; set++) ranges.add(args[set], bytes_of_set(args[0]));
-      if (nr == SYS_select) ranges.add(args[4], sizeof(timeval));
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool add_file_call(Ranges& ranges, long nr, const SyscallArguments& args, int64_t result) {
-  switch (nr) {
-    case SYS_read:
-    case SYS_pread64:
-    case SYS_getdents:
-    case SYS_getdents64:
-      ranges.add(args[1], result > 0 ? static_cast<uint64_t>(result) : 0);
-      return true;
-    case SYS_readv:
-    case SYS_preadv:
-    case kPreadv2:
+// What a call has written that has not failed.
+void add_written(Ranges& ranges, kernel::KeptCall kept, const SyscallArguments& args,
+                 int64_t result) {
+  const auto count = static_cast<uint64_t>(result);
+  switch (kept) {
+    case kernel::KeptCall::not_kept:
+    case kernel::KeptCall::nothing:
+    case kernel::KeptCall::path:
+    case kernel::KeptCall::command:
+      return;
+    case kernel::KeptCall::request:
+      return add_request(ranges, args[1], args[2]);
+    case kernel::KeptCall::buffer:
+      return ranges.add(args[1], count);
+    case kernel::KeptCall::parts:
       if (result > 0) ranges.add_vector(args[1], args[2], result);
-      return true;
-    case SYS_ioctl:
-      if (result >= 0) add_request(ranges, args[1], args[2]);
-      return true;
-    case SYS_fcntl:
-    case SYS_open:
-    case SYS_openat:
-    case SYS_write:
-    case SYS_writev:
-    case SYS_lseek:
-      return true;
-    default:
-      return false;
+      return;
+    case kernel::KeptCall::sender:
+      ranges.add_measured(args[4], args[5]);
+      return ranges.add(args[1], std::min(count, args[2]));
+    case kernel::KeptCall::message:
+      return ranges.add_message(args[1], result);
+    case kernel::KeptCall::address:
+      return ranges.add_measured(args[1], args[2]);
+    case kernel::KeptCall::option:
+      return ranges.add_measured(args[3], args[4]);
+    case kernel::KeptCall::events:
+      return ranges.add(args[1], count * sizeof(epoll_event));
+    case kernel::KeptCall::polled:
+      return ranges.add(args[0], args[1] * sizeof(pollfd));
+    case kernel::KeptCall::sets:
+    case kernel::KeptCall::sets_and_time:
+      for (size_t set = 1; set <= 3; set++) ranges.add(args[set], bytes_of_set(args[0]));
+      if (kept == kernel::KeptCall::sets_and_time) ranges.add(args[4], sizeof(timeval));
+      return;
   }
 }
 
@@ -185,21 +144,17 @@ bool add_file_call(Ranges& ranges, long nr, const SyscallArguments& args, int64_
 
 std::optional<std::vector<GuestRange>> kernel_writes(long nr, const SyscallArguments& args,
                                                      int64_t result, ptrace::RemoteMemory& memory) {
+  const kernel::SyscallRow* row = kernel::find_syscall(nr);
+  if (!row || row->kept == kernel::KeptCall::not_kept) return std::nullopt;
   Ranges ranges(memory);
-  const bool known = add_file_call(ranges, nr, args, result) ||
-                     add_socket_call(ranges, nr, args, result) ||
-                     add_wait_for_events(ranges, nr, args, result);
-  if (!known) return std::nullopt;
+  const bool has_buffer = row->kept == kernel::KeptCall::buffer ||
+                          row->kept == kernel::KeptCall::events;
+  if (result >= 0) {
+    add_written(ranges, row->kept, args, result);
+  } else if (has_buffer) {
+    ranges.add(args[1], 0);
+  }
   return ranges.take();
-}
-
-bool is_kept(long nr) {
-  ptrace::RemoteMemory none{Tid()};
-  return kernel_writes(nr, {}, -1, none).has_value();
-}
-
-bool returns_descriptor(long nr) {
-  return nr == SYS_accept || nr == SYS_accept4 || nr == SYS_open || nr == SYS_openat;
 }
 
 }  // namespace shadowprof::shadow

@@ -16,15 +16,9 @@ using SyscallArguments = std::array<uint64_t, 6>;
 
 // Of a call that has returned `result`, or is to return it: the ranges in the order in which they
 // are to be written, some of them empty. Lengths and vectors are read in `memory`; so before the
-// call has returned a range may be longer than what will be written. Nothing: a call that is not
-// known here, or arguments that cannot be read.
+// call has returned a range may be longer than what will be written. Nothing: a call of which
+// nothing is kept (kernel/table.h), or arguments that cannot be read.
 std::optional<std::vector<GuestRange>> kernel_writes(long nr, const SyscallArguments& args,
                                                      int64_t result, ptrace::RemoteMemory& memory);
-
-// Is it a call that kernel_writes() knows?
-bool is_kept(long nr);
-
-// Does the call return a new descriptor, when it succeeds?
-bool returns_descriptor(long nr);
 
 }  // namespace shadowprof::shadow

@@ -22,11 +22,10 @@ constexpr size_t kCacheBytes = size_t{128} << 20;
 // those itself, without a stop.
 bool may_execute_unseen(const kernel::SyscallRow& row) {
   using kernel::SyscallFlag;
-  if (takes_descriptor(row.nr)) return false;
-  if (row.syscall_class != kernel::SyscallClass::benign) return false;
+  if (row.handler != kernel::SyscallHandler::make) return false;
   const SyscallFlag seen[] = {
       SyscallFlag::fd,     SyscallFlag::memory_map, SyscallFlag::pid,   SyscallFlag::thread_state,
-      SyscallFlag::signal, SyscallFlag::process,    SyscallFlag::blocks};
+      SyscallFlag::signal, SyscallFlag::process,    SyscallFlag::blocks, SyscallFlag::returns_fd};
   return std::none_of(std::begin(seen), std::end(seen), [&](SyscallFlag f) { return row.has(f); });
 }
 

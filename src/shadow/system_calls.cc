@@ -17,7 +17,6 @@
 namespace shadowprof::shadow {
 namespace {
 
-constexpr long kRseq = 334;
 constexpr uint64_t kOnlyAsk = 0xffffffff;  // personality(2)
 constexpr int kPrSetVma = 0x53564d41;
 
@@ -48,30 +47,14 @@ bool is_harmless_prctl(uint64_t option) {
   }
 }
 
-bool writes_data(long nr) {
-  return nr == SYS_write || nr == SYS_writev || nr == SYS_sendto || nr == SYS_sendmsg;
-}
-
 }  // namespace
 
-bool takes_descriptor(long nr) {
-  constexpr long kCalls[] = {SYS_fstat,
-                             SYS_newfstatat,
-                             SYS_statx,
-                             SYS_fstatfs,
-                             SYS_fgetxattr,
-                             SYS_flistxattr,
-                             SYS_getsockname,
-                             SYS_getpeername,
-                             SYS_readlinkat,
-                             SYS_faccessat,
-                             SYS_faccessat2,
-                             SYS_fchdir,
-                             SYS_name_to_handle_at,
-                             SYS_timerfd_gettime,
-                             451 /* cachestat */};
-  return std::find(std::begin(kCalls), std::end(kCalls), nr) != std::end(kCalls);
-}
+// The function of each handler, in the order of kernel::SyscallHandler.
+constexpr SystemCalls::Handler SystemCalls::kHandlers[] = {
+#define HANDLER(name, ...) &SystemCalls::name,
+#include "kernel/syscall_handlers.inc"
+#undef HANDLER
+};
 
 SyscallAnswer SystemCalls::answer(GuestThread& thread, const ptrace::Registers& registers,
                                   ptrace::RemoteSyscalls& remote) {
@@ -79,12 +62,13 @@ SyscallAnswer SystemCalls::answer(GuestThread& thread, const ptrace::Registers& 
   for (size_t i = 0; i < 6; i++) call.args[i] = registers.syscall_argument(i);
   const kernel::SyscallRow* row = kernel::find_syscall(call.nr);
   if (!row) return end(call, Outcome::system_call, "a system call that is not in the table");
-  Answer made = by_class(call, *row);
-  return log_ ? as_program(call, std::move(made)) : made;
+  Answer made = (this->*kHandlers[static_cast<size_t>(row->handler)])(call);
+  return log_ ? as_program(call, *row, std::move(made)) : made;
 }
 
 // The program's answer to the same call, if there is one and it is better than ours.
-SyscallAnswer SystemCalls::as_program(const Call& call, Answer otherwise) {
+SyscallAnswer SystemCalls::as_program(const Call& call, const kernel::SyscallRow& row,
+                                      Answer otherwise) {
   const bool ends = otherwise.kind == Answer::Kind::ends &&
                     (otherwise.ending.outcome == Outcome::input ||
                      otherwise.ending.outcome == Outcome::system_call);
@@ -94,15 +78,17 @@ SyscallAnswer SystemCalls::as_program(const Call& call, Answer otherwise) {
     case InputLog::Taken::never:
       return otherwise;
     case InputLog::Taken::not_yet:
-      return ends && is_kept(call.nr) ? Answer{Answer::Kind::not_yet, 0, {}} : otherwise;
+      return ends && row.kept != kernel::KeptCall::not_kept ? Answer{Answer::Kind::not_yet, 0, {}} : otherwise;
     case InputLog::Taken::taken:
       break;
   }
-  if (!ends) return writes_data(call.nr) ? value(logged.result) : otherwise;
+  if (!ends) {
+    return row.syscall_class == kernel::SyscallClass::output ? value(logged.result) : otherwise;
+  }
   if (!write_back(call, logged)) {
     return end(call, Outcome::input, "it does something else than the program");
   }
-  if (returns_descriptor(call.nr) && logged.result >= 0) {
+  if (row.has(kernel::SyscallFlag::returns_fd) && logged.result >= 0) {
     descriptors_.appeared(static_cast<int>(logged.result));
   }
   return value(logged.result);
@@ -123,22 +109,6 @@ SyscallAnswer SystemCalls::end(const Call& call, Outcome outcome, std::string de
   return {Answer::Kind::ends, 0, {outcome, std::move(detail), call.nr}};
 }
 
-SyscallAnswer SystemCalls::by_class(const Call& call, const kernel::SyscallRow& row) {
-  switch (row.syscall_class) {
-    case kernel::SyscallClass::benign:
-      return benign(call, row);
-    case kernel::SyscallClass::output:
-      return output(call, row);
-    case kernel::SyscallClass::input:
-      return input(call);
-    case kernel::SyscallClass::misc:
-      return misc(call);
-    case kernel::SyscallClass::unsafe:
-      return unsafe(call);
-  }
-  return end(call, Outcome::system_call);
-}
-
 // Made by the replica with the arguments as they are.
 SyscallAnswer SystemCalls::execute(const Call& call) {
   const auto make = [&] {
@@ -150,146 +120,101 @@ SyscallAnswer SystemCalls::execute(const Call& call) {
   return value(*made);
 }
 
-SyscallAnswer SystemCalls::benign(const Call& call, const kernel::SyscallRow& row) {
-  switch (call.nr) {
-    case SYS_close:
-      return close_descriptor(call);
-    case SYS_close_range:
-    case SYS_pipe:
-    case SYS_pipe2:
-    case SYS_socketpair:
-      return end(call, Outcome::system_call);
-    case SYS_fstat:
-    case SYS_newfstatat:
-    case SYS_statx:
-    case SYS_fstatfs:
-    case SYS_fgetxattr:
-    case SYS_getsockname:
-    case SYS_getpeername:
-      return ask_about_file(call, static_cast<int>(call.args[0]));
-    case SYS_munmap:
-      return unmap(call);
-    case SYS_rt_sigprocmask:
-      return signal_mask(call);
-    case SYS_getpid:
-    case SYS_gettid:
-    case SYS_getppid:
-      return identity(call);
-    case SYS_getpriority:
-      return call.args[0] == PRIO_PROCESS ? ask_about_thread(call, 1) : execute(call);
-    case SYS_sched_getaffinity:
-    case SYS_sched_getattr:
-    case SYS_sched_getparam:
-    case SYS_sched_getscheduler:
-    case SYS_sched_rr_get_interval:
-      return ask_about_thread(call, 0);
-    case SYS_set_tid_address:
-      call.thread.clear_child_tid = GuestAddr(call.args[0]);
-      return value(call.thread.tid.value);
-    case SYS_set_robust_list:
-      return value(0);
-    case SYS_sched_yield:
-      return {Answer::Kind::yields, 0, {}};
-    default:
-      break;
-  }
-  if (takes_descriptor(call.nr)) {
-    return ask_about_file(call, static_cast<int>(call.args[0]));
-  }
-  if (row.has(kernel::SyscallFlag::fd)) return new_descriptor(call);
+SyscallAnswer SystemCalls::make(const Call& call) {
   return execute(call);
 }
 
-SyscallAnswer SystemCalls::output(const Call& call, const kernel::SyscallRow& row) {
-  switch (call.nr) {
-    case SYS_ftruncate:
-    case SYS_fallocate:
-      changes_file(static_cast<int>(call.args[0]));
-      return value(0);
-    case SYS_write:
-      return write_file(call, false, false);
-    case SYS_writev:
-      return write_file(call, false, true);
-    case SYS_pwrite64:
-      return write_file(call, true, false);
-    case SYS_pwritev:
-      return write_file(call, true, true);
-    case SYS_pwritev2:
-      return write_file(call, call.args[3] != UINT64_MAX, true);
-    case SYS_sendto:
-      return value(static_cast<int64_t>(call.args[2]));
-    case SYS_sendmsg: {
-      const auto header = memory_.read_value<msghdr>(GuestAddr(call.args[1]));
-      if (!header) return value(-EFAULT);
-      const GuestAddr vector(reinterpret_cast<uint64_t>(header->msg_iov));
-      return value(bytes_in_vector(vector, header->msg_iovlen).value_or(-EFAULT));
-    }
-    default:
-      return row.has(kernel::SyscallFlag::returns_count) ? end(call, Outcome::system_call) : value(0);
-  }
+SyscallAnswer SystemCalls::end_sample(const Call& call) {
+  return end(call, Outcome::system_call);
 }
 
-SyscallAnswer SystemCalls::misc(const Call& call) {
-  switch (call.nr) {
-    case SYS_open:
-    case SYS_openat:
-      return open_file(call);
-    case SYS_lseek:
-      return seek(call);
-    case SYS_fcntl:
-      return fcntl(call);
-    case SYS_mmap:
-      return map(call);
-    case SYS_mprotect:
-    case SYS_pkey_mprotect:
-      return protect(call);
-    case SYS_mremap:
-      return remap(call);
-    case SYS_madvise:
-      return advise(call);
-    case SYS_nanosleep:
-    case SYS_clock_nanosleep:
-      return {Answer::Kind::yields, 0, {}};
-    case SYS_clone:
-    case SYS_clone3:
-      return {Answer::Kind::new_thread, 0, {}};
-    case SYS_rt_sigreturn:
-      return {Answer::Kind::returns, 0, {}};
-    case SYS_futex: {
-      const auto answer = futexes_.call(call.thread, call.args);
-      if (!answer) return end(call, Outcome::system_call, "a futex operation that is not emulated");
-      return answer->waits ? Answer{Answer::Kind::waits, 0, {}} : value(answer->value);
-    }
-    case SYS_prctl:
-      return is_harmless_prctl(call.args[0]) ? execute(call) : end(call, Outcome::system_call);
-    case SYS_personality:
-      return call.args[0] == kOnlyAsk ? execute(call) : end(call, Outcome::system_call);
-    case SYS_prlimit64:
-      return call.args[0] == 0 ? execute(call) : end(call, Outcome::system_call);
-    case SYS_membarrier: {
-      const bool asks = call.args[0] == MEMBARRIER_CMD_QUERY;
-      return asks ? execute(call) : value(0);  // the replica has one kernel thread
-    }
-    case kRseq:
-      return value(-ENOSYS);
-    default:
-      return end(call, Outcome::system_call);
-  }
+SyscallAnswer SystemCalls::need_input(const Call& call) {
+  return end(call, Outcome::input);
 }
 
-SyscallAnswer SystemCalls::unsafe(const Call& call) {
-  switch (call.nr) {
-    case SYS_exit:
-      call.thread.state = GuestThread::State::finished;
-      return {Answer::Kind::finished, 0, {}};
-    case SYS_exit_group:
-      return end(call, Outcome::exits);
-    case SYS_ioctl:
-      if (is_harmless(call.args[1])) return ask_about_file(call, static_cast<int>(call.args[0]));
-      return end(call, Outcome::system_call);
-    default:
-      return end(call, Outcome::system_call);
-  }
+SyscallAnswer SystemCalls::assume_success(const Call&) {
+  return value(0);
+}
+
+SyscallAnswer SystemCalls::assume_sent(const Call& call) {
+  return value(static_cast<int64_t>(call.args[2]));
+}
+
+SyscallAnswer SystemCalls::assume_message(const Call& call) {
+  const auto header = memory_.read_value<msghdr>(GuestAddr(call.args[1]));
+  if (!header) return value(-EFAULT);
+  const GuestAddr vector(reinterpret_cast<uint64_t>(header->msg_iov));
+  return value(bytes_in_vector(vector, header->msg_iovlen).value_or(-EFAULT));
+}
+
+SyscallAnswer SystemCalls::refuse(const Call&) {
+  return value(-ENOSYS);
+}
+
+SyscallAnswer SystemCalls::yield(const Call&) {
+  return {Answer::Kind::yields, 0, {}};
+}
+
+SyscallAnswer SystemCalls::sleep(const Call& call) {
+  return yield(call);
+}
+
+// A sleep, if it is about no descriptors.
+SyscallAnswer SystemCalls::poll(const Call& call) {
+  return call.args[1] == 0 ? yield(call) : need_input(call);
+}
+
+SyscallAnswer SystemCalls::start_thread(const Call&) {
+  return {Answer::Kind::new_thread, 0, {}};
+}
+
+SyscallAnswer SystemCalls::return_from_handler(const Call&) {
+  return {Answer::Kind::returns, 0, {}};
+}
+
+SyscallAnswer SystemCalls::exit_thread(const Call& call) {
+  call.thread.state = GuestThread::State::finished;
+  return {Answer::Kind::finished, 0, {}};
+}
+
+SyscallAnswer SystemCalls::exit_process(const Call& call) {
+  return end(call, Outcome::exits);
+}
+
+SyscallAnswer SystemCalls::futex(const Call& call) {
+  const auto answer = futexes_.call(call.thread, call.args);
+  if (!answer) return end(call, Outcome::system_call, "a futex operation that is not emulated");
+  return answer->waits ? Answer{Answer::Kind::waits, 0, {}} : value(answer->value);
+}
+
+SyscallAnswer SystemCalls::process_option(const Call& call) {
+  return is_harmless_prctl(call.args[0]) ? execute(call) : end_sample(call);
+}
+
+SyscallAnswer SystemCalls::personality(const Call& call) {
+  return call.args[0] == kOnlyAsk ? execute(call) : end_sample(call);
+}
+
+SyscallAnswer SystemCalls::limits(const Call& call) {
+  return call.args[0] == 0 ? execute(call) : end_sample(call);
+}
+
+// The replica has one kernel thread.
+SyscallAnswer SystemCalls::barrier(const Call& call) {
+  return call.args[0] == MEMBARRIER_CMD_QUERY ? execute(call) : value(0);
+}
+
+SyscallAnswer SystemCalls::control_device(const Call& call) {
+  return is_harmless(call.args[1]) ? ask_about_file(call) : end_sample(call);
+}
+
+SyscallAnswer SystemCalls::clear_tid(const Call& call) {
+  call.thread.clear_child_tid = GuestAddr(call.args[0]);
+  return value(call.thread.tid.value);
+}
+
+SyscallAnswer SystemCalls::robust_list(const Call&) {
+  return value(0);
 }
 
 // The kernel thread's own mask is ours: it keeps everything out.
@@ -321,7 +246,7 @@ SyscallAnswer SystemCalls::signal_mask(const Call& call) {
 
 // The replica's own priority and cores are not the program's. `which` argument is a thread's id: 0 is
 // the one that asks, which the program has, too, unless it was made here.
-SyscallAnswer SystemCalls::ask_about_thread(const Call& call, size_t which) {
+SyscallAnswer SystemCalls::ask_thread(const Call& call, size_t which) {
   if (call.args[which] != 0) return execute(call);
   // One that began in the replica is as the process is.
   for (const Tid asked : {call.thread.tid, identity_.pid}) {
@@ -333,10 +258,24 @@ SyscallAnswer SystemCalls::ask_about_thread(const Call& call, size_t which) {
   return end(call, Outcome::system_call, "the program has ended");
 }
 
-SyscallAnswer SystemCalls::identity(const Call& call) {
-  if (call.nr == SYS_gettid) return value(call.thread.tid.value);
-  const int64_t id = call.nr == SYS_getpid ? identity_.pid.value : identity_.parent_pid;
-  return id < 0 ? end(call, Outcome::system_call) : value(id);
+SyscallAnswer SystemCalls::ask_about_thread(const Call& call) {
+  return ask_thread(call, 0);
+}
+
+SyscallAnswer SystemCalls::ask_priority(const Call& call) {
+  return call.args[0] == PRIO_PROCESS ? ask_thread(call, 1) : execute(call);
+}
+
+SyscallAnswer SystemCalls::process_id(const Call&) {
+  return value(identity_.pid.value);
+}
+
+SyscallAnswer SystemCalls::thread_id(const Call& call) {
+  return value(call.thread.tid.value);
+}
+
+SyscallAnswer SystemCalls::parent_id(const Call& call) {
+  return identity_.parent_pid < 0 ? end_sample(call) : value(identity_.parent_pid);
 }
 
 }  // namespace shadowprof::shadow

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What happens when a replica makes a system call: the classes of kernel/table.h, carried out.
-//
-//   benign   made by the replica (most of them without a stop, see shadow_space.cc)
-//   output   not made; the answer is that of a success
-//   input    regular files: read by position. Everything else ends the sample: the replica does not
-//            have the pipe, socket or terminal any more
-//   misc     by arguments: this folder's files_, memory_ and thread calls
-//   unsafe   ends the sample
+// What happens when a replica makes a system call: its row in kernel/syscalls.inc names a handler of
+// kernel/syscall_handlers.inc, and that is the function of the same name here. (Most of the calls that
+// are just made do not come here: shadow_space.cc.)
 //
 // What would end the sample may be a call that the program made, too, and whose answer was kept: then
 // that is the replica's answer (input_log.h).
@@ -37,9 +32,6 @@ struct Identity {
   Tid pid;
   int64_t parent_pid = 0;  // negative: not known
 };
-
-// Calls that only ask, but about a descriptor (or from a directory's): the replica may not have it.
-bool takes_descriptor(long nr);
 
 struct SyscallAnswer {
   enum class Kind : uint8_t {
@@ -94,42 +86,86 @@ class SystemCalls {
   static Answer value(int64_t v) { return {Answer::Kind::value, v, {}}; }
   static Answer end(const Call& call, Outcome outcome, std::string detail = {});
 
-  // system_calls.cc
-  Answer by_class(const Call& call, const kernel::SyscallRow& row);
-  Answer as_program(const Call& call, Answer otherwise);
+  // Common to all
+  Answer as_program(const Call& call, const kernel::SyscallRow& row, Answer otherwise);
   bool write_back(const Call& call, const LoggedCall& logged);
   Answer execute(const Call& call);
-  Answer benign(const Call& call, const kernel::SyscallRow& row);
-  Answer output(const Call& call, const kernel::SyscallRow& row);
-  Answer misc(const Call& call);
-  Answer unsafe(const Call& call);
-  Answer signal_mask(const Call& call);
-  Answer identity(const Call& call);
-  Answer ask_about_thread(const Call& call, size_t which);
-
-  // file_calls.cc
+  Answer ask_thread(const Call& call, size_t which);
   bool have(const Call& call, int fd);
   OpenFile* regular_file(const Call& call, int fd);
-  Answer input(const Call& call);
-  Answer read_file(const Call& call, OpenFile& file, bool positioned, bool vector);
+  Answer read_file(const Call& call, bool positioned, bool vector);
   const char* why_not_to_read(int fd, const OpenFile& file) const;
   OpenFile* changes_file(int fd);
   Answer write_file(const Call& call, bool positioned, bool vector);
-  Answer seek(const Call& call);
-  Answer open_file(const Call& call);
-  Answer new_descriptor(const Call& call);
-  Answer close_descriptor(const Call& call);
-  Answer fcntl(const Call& call);
-  Answer ask_about_file(const Call& call, int fd);
+  Answer open_file(const Call& call, int directory, uint64_t path, uint64_t flags);
+  Answer ask_itself(const Call& call, GuestAddr to);
   std::optional<int64_t> bytes_in_vector(GuestAddr vector, uint64_t count);
   int64_t place_descriptor(const Call& call, int64_t fd);
 
-  // memory_calls.cc
+  // Handlers: system_calls.cc
+  Answer make(const Call& call);
+  Answer end_sample(const Call& call);
+  Answer need_input(const Call& call);
+  Answer assume_success(const Call& call);
+  Answer assume_sent(const Call& call);
+  Answer assume_message(const Call& call);
+  Answer refuse(const Call& call);
+  Answer yield(const Call& call);
+  Answer sleep(const Call& call);
+  Answer poll(const Call& call);
+  Answer start_thread(const Call& call);
+  Answer return_from_handler(const Call& call);
+  Answer exit_thread(const Call& call);
+  Answer exit_process(const Call& call);
+  Answer futex(const Call& call);
+  Answer process_option(const Call& call);
+  Answer personality(const Call& call);
+  Answer limits(const Call& call);
+  Answer barrier(const Call& call);
+  Answer control_device(const Call& call);
+  Answer clear_tid(const Call& call);
+  Answer robust_list(const Call& call);
+  Answer signal_mask(const Call& call);
+  Answer ask_about_thread(const Call& call);
+  Answer ask_priority(const Call& call);
+  Answer process_id(const Call& call);
+  Answer thread_id(const Call& call);
+  Answer parent_id(const Call& call);
+
+  // Handlers: file_calls.cc
+  Answer read(const Call& call);
+  Answer read_at(const Call& call);
+  Answer read_parts(const Call& call);
+  Answer read_parts_at(const Call& call);
+  Answer read_parts_flags(const Call& call);
+  Answer read_directory(const Call& call);
+  Answer write(const Call& call);
+  Answer write_at(const Call& call);
+  Answer write_parts(const Call& call);
+  Answer write_parts_at(const Call& call);
+  Answer write_parts_flags(const Call& call);
+  Answer change_file(const Call& call);
+  Answer seek(const Call& call);
+  Answer open_path(const Call& call);
+  Answer open_at(const Call& call);
+  Answer new_descriptor(const Call& call);
+  Answer duplicate(const Call& call);
+  Answer duplicate_to(const Call& call);
+  Answer close_descriptor(const Call& call);
+  Answer fcntl(const Call& call);
+  Answer ask_about_file(const Call& call);
+  Answer ask_status(const Call& call);
+  Answer ask_status_at(const Call& call);
+
+  // Handlers: memory_calls.cc
   Answer map(const Call& call);
   Answer protect(const Call& call);
   Answer unmap(const Call& call);
   Answer remap(const Call& call);
   Answer advise(const Call& call);
+
+  using Handler = Answer (SystemCalls::*)(const Call&);
+  static const Handler kHandlers[];
 
   Identity identity_;
   Tid replica_;

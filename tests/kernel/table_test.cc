@@ -58,6 +58,7 @@ TEST_CASE("success is never assumed where a descriptor, a process or an id had t
   for (const SyscallRow& row : all_syscalls()) {
     if (row.syscall_class != SyscallClass::output) continue;
     CHECK_MESSAGE(!row.has(SyscallFlag::fd), row.name);
+    CHECK_MESSAGE(!row.has(SyscallFlag::returns_fd), row.name);
     CHECK_MESSAGE(!row.has(SyscallFlag::process), row.name);
   }
 }
@@ -80,6 +81,17 @@ TEST_CASE("reasons are one line of text that needs no escaping") {
     for (char c : row.reason) CHECK_MESSAGE((c >= ' ' && c <= '~'), row.name);
     CHECK_MESSAGE(!row.reason.ends_with('.'), row.name);
   }
+}
+
+TEST_CASE("what is printed follows from the handler, and from what is kept") {
+  CHECK(describe(*find_syscall(SYS_getuid)) == "made");
+  CHECK(describe(*find_syscall(SYS_rename)) == "answered: 0");
+  CHECK(describe(*find_syscall(SYS_execve)) == "ends the sample");
+  CHECK(describe(*find_syscall(SYS_epoll_wait)) ==
+        "ends the sample, if no answer to the program is kept");
+  CHECK(describe(*find_syscall(SYS_prlimit64)) ==
+        "made or ends the sample: made for the process itself");
+  CHECK(to_strings(find_syscall(SYS_fcntl)->effects).size() == 3);
 }
 
 TEST_CASE("flags have names in a fixed order") {
