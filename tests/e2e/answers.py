@@ -33,7 +33,7 @@ class Guest:
         self.path = os.path.join(os.path.abspath(options.guest_dir), name + ".bare")
         self.directory = directory
         self.labels = {}
-        listing = subprocess.run(["nm", self.path], capture_output=True, text=True, check=True).stdout
+        listing = subprocess.run(["nm", "--defined-only", self.path], capture_output=True, text=True, check=True).stdout
         headers = subprocess.run(["readelf", "-lW", self.path], capture_output=True, text=True,
                                  check=True).stdout
         loads = [line.split() for line in headers.splitlines() if line.strip().startswith("LOAD")]
