@@ -3,10 +3,13 @@
 an outcome must look like.
 """
 
-import json
 import os
 import shutil
 import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
+from profile_file import read_profile  # noqa: E402
 
 NOBODY = 65534
 OWN, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
