@@ -23,6 +23,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
@@ -182,10 +183,14 @@ def a_reader_that_stops_reading(b):
     os.mkfifo(b.dir / "pipe")
     reader = os.open(b.dir / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     for mode in ("full", "shadow"):
-        with subprocess.Popen([b.shadowprof, "run", "--mode", mode, "-o", "pipe", "--", "/bin/ls", "/"],
+        program = ["/bin/sh", "-c", "echo $$; exec /bin/ls /"]
+        with subprocess.Popen([b.shadowprof, "run", "--mode", mode, "-o", "pipe", "--", *program],
                               cwd=b.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ours:
-            require(ours.stdout.read(1) != b"", "the program did not run")
-            # The first one may still be meant for the program.
+            pid = int(ours.stdout.readline())
+            end = time.monotonic() + TIMEOUT_S
+            while os.path.exists(f"/proc/{pid}"):  # a signal would be meant for it
+                require(time.monotonic() < end, "the program does not end")
+                time.sleep(0.01)
             for _ in range(TIMEOUT_S):
                 ours.send_signal(signal.SIGTERM)
                 try:
