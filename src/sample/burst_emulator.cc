@@ -152,7 +152,7 @@ void BurstEmulator::end() {
 void BurstEmulator::submit(Thread& t) {
   shadow::CallStack stack;
   if (t.stack) stack = space_.unwinder().unwind(*t.stack, t.first);
-  (void)trace::count_instructions(space_.table(), t.words, shares_);
+  (void)trace::sum_records(space_.table(), t.words, shares_);
   const auto start = shadow::start_of_trace(burst_, stacks_ ? &stack : nullptr);
   inject::submit_burst(sink_, t.tracee.tid(), start, t.words);
 }

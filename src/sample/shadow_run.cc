@@ -9,6 +9,7 @@
 #include "sample/host.h"
 #include "sample/memory_use.h"
 #include "sample/shadow_run.h"
+#include "sample/timed_code.h"
 
 namespace shadowprof::sample {
 
@@ -53,6 +54,7 @@ ShadowRun::ShadowRun(trace::BlockTable& table, inject::TraceSink& sink,
       crowding_(options.max_shadows, options.neighbours.cost),
       delay_(wishes.delay_s) {
   CHECK(!programs.empty(), "there is nothing to sample");
+  if (options_.plan.load_cycles) timed_load_s_ = seconds_of_timed_load();
   for (shadow::Program& program : programs) {
     programs_.push_back(
         std::make_shared<SampledProcess>(std::move(program), SampledProcess::Space(), 0.0));

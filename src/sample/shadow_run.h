@@ -255,6 +255,7 @@ class ShadowRun {
   plan::Plan plan_;
   plan::Ledger ledger_;
   shadow::FaultPrice price_;
+  double timed_load_s_ = 0;
   ShadowRunCounts counts_;
   std::mt19937_64 random_;  // which program
   plan::Convergence convergence_;

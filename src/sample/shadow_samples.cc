@@ -259,6 +259,7 @@ shadow::Budget ShadowRun::budget_of(double length) const {
   budget.plan = options_.plan;
   budget.stacks = options_.stacks;
   budget.price = price_;
+  budget.timed_load_s = timed_load_s_;
   budget.instructions = options_.sample_size;
   if (options_.sample_size != 0) return budget;
   if (options_.engine == Engine::translator) {

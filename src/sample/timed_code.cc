@@ -7,7 +7,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <utility>
 
 #include "base/limits.h"
@@ -92,6 +94,22 @@ TimedCode::~TimedCode() {
 
 bool TimedCode::has_gather() {
   return __builtin_cpu_supports("avx2");
+}
+
+double seconds_of_timed_load() {
+  constexpr int kRounds = 8;
+  constexpr int kLoads = 100;
+  auto code = TimedCode::create();
+  if (!code) return 0;
+  const uint64_t line = 0;
+  double least = 1;
+  for (int round = 0; round < kRounds; round++) {
+    const auto begun = std::chrono::steady_clock::now();
+    for (int i = 0; i < kLoads; i++) (void)code->time_load(&line);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
+    least = std::min(least, took.count() / kLoads);
+  }
+  return least;
 }
 
 }  // namespace shadowprof::sample

@@ -49,4 +49,8 @@ class TimedCode {
   uint64_t gs_base_before_ = 0;
 };
 
+// How much longer a program takes for a load that is timed; 0 where that cannot be found out. Takes some
+// tens of microseconds.
+double seconds_of_timed_load();
+
 }  // namespace shadowprof::sample

@@ -140,7 +140,7 @@ void EmulatorExecutor::submit_buffer() {
   if (used_ == 0) return;
   counts_.drains++;
   const std::span<const trace::Word> words = space_.buffer(buffer_).first(used_);
-  (void)trace::count_instructions(space_.table(), words, counts_.shares);
+  (void)trace::sum_records(space_.table(), words, counts_.shares);
   tickets_[buffer_] = sink_.submit({stream(current_), words});
   buffer_ = (buffer_ + 1) % EmulatorSpace::kBuffers;
   used_ = 0;

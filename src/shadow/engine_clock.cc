@@ -29,8 +29,9 @@ using Seconds = std::chrono::duration<double>;
 // takes for its five instructions, roughly.
 constexpr double kNewCode = 0.5;
 constexpr double kWordOfProgram = 2.5e-9;
-// Deductions are estimates.
+// Deductions are estimates. What is left where loads were timed may really be a fiftieth.
 constexpr double kLeastShare = 0.1;
+constexpr double kLeastShareOfTimed = 0.02;
 
 }  // namespace
 
@@ -82,8 +83,16 @@ double EngineClock::seconds(double used, const Work& work) const {
   if (stopping > kNewCode * used) return static_cast<double>(recorded) * kWordOfProgram;
   const double ours = static_cast<double>(faults - mapped) * price_.copied +
                       static_cast<double>(mapped) * price_.mapped + stopping +
-                      static_cast<double>(recorded) * kWord;
+                      seconds_of_words(recorded);
   return std::max(used - ours, kLeastShare * used);
+}
+
+double EngineClock::without(double seconds, double ours) {
+  return std::max(seconds - ours, kLeastShareOfTimed * seconds);
+}
+
+double EngineClock::seconds_of_words(uint64_t words) {
+  return static_cast<double>(words) * kWord;
 }
 
 void Deadline::start(double seconds) {

@@ -70,6 +70,7 @@ struct Budget {
   uint64_t instructions = 0;  // 0: seconds say
   double seconds = 0;         // on the engine's clock; 0: instructions say
   FaultPrice price{};         // with seconds
+  double timed_load_s = 0;    // with seconds: that a load takes longer because it is timed
   uint64_t sample_number = 0;
   emu::CapturePlan plan{};
   bool stacks = false;  // each thread's trace begins with its call stack

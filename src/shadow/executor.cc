@@ -88,12 +88,14 @@ void Executor::end(Ending ending) {
   ending_ = std::move(ending);
   processor_ = processor_time_of(tid());
   counts_.ended_between = is_between_samples();
-  if (budget_.seconds > 0 && !counts_.ended_between) guest_seconds_ += guest_time();
+  const bool counts = budget_.seconds > 0 && !counts_.ended_between;
+  const double seconds = counts ? guest_time() : 0;
   // As an idle process it would also die idly, with locks of the memory that it shares held.
   leave_idle_priority();
   ::kill(tid().value, SIGKILL);
   // Reading them takes time, in which the program would copy pages for a replica that lives.
   finish_trace(cursor_, end_of_trace(ending_->outcome));
+  if (counts) guest_seconds_ += program_time(seconds);
   take_syscall_counts();
 }
 
@@ -155,6 +157,18 @@ bool Executor::has_run_for(double seconds) {
 // Of the present sample, or of what follows it natively, up to now or its end.
 double Executor::guest_time() const {
   return clock_.seconds(ending_ ? processor_.used : processor_seconds_of(tid()), work());
+}
+
+// Of the seconds of a sample, when all of its records are known, those of the program: what it takes
+// to write a word and to time a load is known, too (EngineClock, Budget::timed_load_s).
+double Executor::program_time(double seconds) {
+  const uint64_t drained_words = (drained_ - drained_before_) / sizeof(trace::Word);
+  const uint64_t words = sample_words_ - std::min(sample_words_, drained_words);
+  const double ours = EngineClock::seconds_of_words(words) +
+                      budget_.timed_load_s * static_cast<double>(sample_loads_);
+  sample_words_ = sample_loads_ = 0;
+  drained_before_ = drained_;
+  return EngineClock::without(seconds, ours);
 }
 
 double Executor::next_idle() const {

@@ -90,6 +90,7 @@ class Executor : public Execution {
   void resume();
   bool has_run_for(double seconds);
   double guest_time() const;
+  double program_time(double seconds);
   EngineClock::Work work() const { return {counts_.stops(), drained_, answering_}; }
   void end(Outcome outcome, std::string detail = {});
   void end(Ending ending);
@@ -124,6 +125,7 @@ class Executor : public Execution {
   // executor_trace.cc
   bool tickets_done() const;
   bool take_buffer(uint64_t cursor);
+  void note_records(std::span<const trace::Word> words);
   void drain(uint64_t cursor);
   void choose_start();
   void begin_trace(const Registers& guest);
@@ -161,6 +163,9 @@ class Executor : public Execution {
   Placement placement_;
   double guest_seconds_ = 0;
   double sample_seconds_ = 0;  // of the sample that the replica is leaving
+  uint64_t sample_words_ = 0;  // that the present sample has recorded, as far as they were looked at
+  uint64_t drained_before_ = 0;  // the present sample: these the clock knows of
+  uint64_t sample_loads_ = 0;  // that it has timed
 
   Phase phase_ = Phase::recorded;
   bool may_go_native_ = false;

@@ -79,8 +79,8 @@ void Executor::go_native(Registers guest) {
   if (phase_ == Phase::leaving) {
     counts_.samples++;
     counts_.recorded_s += clock_.since_start();
-    guest_seconds_ += sample_seconds_;
     finish_trace(cursor_, end_for_now());
+    guest_seconds_ += program_time(sample_seconds_);
     return stop_between(guest);
   }
   // The collectors have read the last sample, as a rule.

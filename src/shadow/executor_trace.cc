@@ -56,6 +56,13 @@ bool Executor::take_buffer(uint64_t cursor) {
   return true;
 }
 
+void Executor::note_records(std::span<const trace::Word> words) {
+  const trace::RecordSums sums = trace::sum_records(table_, words, counts_.shares);
+  counts_.instructions += sums.instructions;
+  sample_words_ += words.size();
+  sample_loads_ += sums.timed_loads;
+}
+
 void Executor::drain(uint64_t cursor) {
   const uint64_t buffer_end = slot_->buffer_end(buffer_);
   CHECK(cursor >= start_ && cursor <= buffer_end, "the trace cursor {:#x} is not in its buffer",
@@ -64,7 +71,7 @@ void Executor::drain(uint64_t cursor) {
   const auto* words = reinterpret_cast<const trace::Word*>(host + (start_ - slot_->guest));
   const size_t count = (cursor - start_) / sizeof(trace::Word);
   const uint64_t before = counts_.instructions;
-  counts_.instructions += trace::count_instructions(table_, {words, count}, counts_.shares);
+  note_records({words, count});
   if (counts_.instructions > before) {
     bytes_per_instruction_ =
         static_cast<double>(cursor - start_) / static_cast<double>(counts_.instructions - before);
@@ -107,7 +114,7 @@ void Executor::finish_trace(uint64_t cursor, std::span<const trace::Word> last_w
   const auto* words = reinterpret_cast<const trace::Word*>(slot_->host + (start_ - slot_->guest));
   const size_t count = (cursor - start_) / sizeof(trace::Word);
   if (count > 0) {
-    counts_.instructions += trace::count_instructions(table_, {words, count}, counts_.shares);
+    note_records({words, count});
     tickets_[buffer_] = sink_.submit({stream(current_), {words, count}});
   }
   for (size_t i = 0; i < threads_.size(); i++) {

@@ -122,6 +122,7 @@ struct Run {
   uint32_t blocks_index = 0;   // into the table's list of run blocks
   uint32_t slots_index = 0;
   uint16_t slot_count = 0;
+  uint16_t timed_loads = 0;        // of its slots; filled in by add_run
   uint16_t last_block_insns = 0;  // executed of the last block (fewer than it has: interrupted)
   GuestAddr target;            // where a direct exit leads; 0 for indirect ones
 };

@@ -3,17 +3,17 @@
 
 namespace shadowprof::trace {
 
-uint64_t count_instructions(const BlockTable& table, std::span<const Word> words,
-                            CodeShares& shares) {
-  uint64_t sum = 0;
+RecordSums sum_records(const BlockTable& table, std::span<const Word> words, CodeShares& shares) {
+  RecordSums sums;
   Reader reader(table, words);
   for (;;) {
     const auto record = reader.next();
-    if (!record || !*record) return sum;
+    if (!record || !*record) return sums;
     if ((*record)->special()) continue;
     const Run& run = table.run((*record)->run());
     shares[run.cell] += run.insns;
-    sum += run.insns;
+    sums.instructions += run.insns;
+    sums.timed_loads += run.timed_loads;
   }
 }
 

@@ -16,7 +16,12 @@ namespace shadowprof::trace {
 
 using CodeShares = std::array<uint64_t, kCodeCells>;
 
-// Adds the instructions of these records. Returns their number.
-uint64_t count_instructions(const BlockTable& table, std::span<const Word> words, CodeShares& shares);
+struct RecordSums {
+  uint64_t instructions = 0;
+  uint64_t timed_loads = 0;
+};
+
+// Of these records; their instructions are added to `shares`.
+RecordSums sum_records(const BlockTable& table, std::span<const Word> words, CodeShares& shares);
 
 }  // namespace shadowprof::trace

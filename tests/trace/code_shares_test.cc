@@ -28,9 +28,27 @@ TEST_CASE("instructions are counted by where their run begins") {
   const auto start = sample_start(1);
   std::vector<Word> words(start.begin(), start.end());
   for (RunId run : {one, same, one}) words.push_back(run.value);
-  CHECK(count_instructions(table, words, shares) == 17);
+  CHECK(sum_records(table, words, shares).instructions == 17);
   CHECK(shares[table.run(one).cell] == 17);
   CHECK(std::accumulate(shares.begin(), shares.end(), uint64_t{0}) == 17);
+}
+
+TEST_CASE("timed loads are counted by the slots of their run") {
+  BlockTable table;
+  Block block;
+  block.start = GuestAddr(0x401000);
+  block.end = GuestAddr(0x401008);
+  block.insns = 2;
+  const BlockId id = table.add_block(block);
+  Run run;
+  run.insns = 2;
+  const Slot slots[] = {{SlotKind::load_cycles, 0, 0}, {SlotKind::value, 1, 0}, {SlotKind::load_cycles, 0, 1}};
+  const RunId timed = table.add_run(run, {&id, 1}, slots);
+  CodeShares shares{};
+  const std::vector<Word> words = {timed.value, 0, 0, 0, 0, 0, 0, timed.value, 0, 0, 0, 0, 0, 0};
+  const RecordSums sums = sum_records(table, words, shares);
+  CHECK(sums.instructions == 4);
+  CHECK(sums.timed_loads == 4);
 }
 
 TEST_CASE("code is spread over the cells") {
