@@ -25,8 +25,9 @@ enum class Cause : uint8_t {
   shared_core,   // the replica ran on the program's core
   input_log,     // its system calls stopped for a replica
   peek,          // it stood still to be looked at
+  clock,         // interrupts and timers of the clock of its processor time
 };
-inline constexpr size_t kCauses = static_cast<size_t>(Cause::peek) + 1;
+inline constexpr size_t kCauses = static_cast<size_t>(Cause::clock) + 1;
 
 const char* name_of(Cause cause);
 

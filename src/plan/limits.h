@@ -18,11 +18,13 @@ inline constexpr double kSamplesShare = 0.8;
 inline constexpr double kLeastKindShare = 0.2;
 // Looks at where the program is; more in burst mode, where code that is new costs the program
 // itself.
-inline constexpr double kPeekShare = 0.1;
+inline constexpr double kPeekShare = 0.05;
 inline constexpr double kPeekOfBurstModeShare = 0.5;
 // Stops of the program that tell whether its core is the replica's, too.
-inline constexpr double kProbeShare = 0.1;
-static_assert(kSamplesShare + kPeekShare + kProbeShare <= 1 + 1e-9);
+inline constexpr double kProbeShare = 0.05;
+// The clock of the program's processor time (sample/time_watch.h).
+inline constexpr double kClockShare = 0.1;
+static_assert(kSamplesShare + kPeekShare + kProbeShare + kClockShare <= 1 + 1e-9);
 static_assert(2 * kLeastKindShare <= 1);
 // A replica lasts where a busy core costs its neighbours no more than this.
 inline constexpr double kBusyCoreShare = 0.8;

@@ -83,6 +83,7 @@ void BurstRun::run() {
     if (!program_.alive()) break;
     const double now = elapsed();
     time_.look(now);
+    ledger_.spend(plan::Cause::clock, time_.take_cost());
     if (leaves_ || watch_.must_stop() || (options_.duration > 0 && now >= options_.duration)) break;
     carry_out(is_refused_ ? plan::Step() : plan_.next(situation(), ledger_, {}));
   }

@@ -55,6 +55,7 @@ void ShadowRun::settle_accounts() {
   const double now = elapsed();
   settled_at_ = now;
   ledger_.spend(plan::Cause::busy_core, crowding_.cost_of(take_own_cpu()));
+  ledger_.spend(plan::Cause::clock, time_.take_cost());
   const auto reused = reused_pages();
   for (const ProgramRef& program : programs_) {
     const double faults = program->settle(now, reused);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kernel/proc.h"
+#include "plan/limits.h"
 #include "plan/jitter.h"
 
 namespace shadowprof::sample {
@@ -17,8 +18,6 @@ namespace {
 // seconds give 4,000 ticks, and a share of one half is known to 1.6 points.
 constexpr std::chrono::nanoseconds kPeriod{5'025'126};
 constexpr double kLookEvery_s = 0.5;
-// The share of the budget that time may cost.
-constexpr double kBudget_share = 0.2;
 // Assumed: an interrupt in a virtual machine, and a timer set and stopped there.
 constexpr double kTick_s = 5e-6;
 constexpr double kSwitch_s = 4e-6;
@@ -29,7 +28,7 @@ constexpr double kLeastOn_share = 0.01;
 }  // namespace
 
 TimeWatch::TimeWatch(double max_overhead, uint64_t seed)
-    : budget_share_(kBudget_share * max_overhead), random_(seed) {
+    : budget_share_(plan::kClockShare * max_overhead), random_(seed) {
   auto clock = clock::CpuClock::open(kPeriod);
   if (clock)
     clock_.emplace(std::move(*clock));
