@@ -136,10 +136,10 @@ OpenFile* Descriptors::known(int fd) {
   return it == files_.end() ? nullptr : it->second.get();
 }
 
-int Descriptors::lowest_free() const {
-  int fd = 0;
-  for (int used : used_) {
-    if (used != fd) break;
+int Descriptors::lowest_free(int from) const {
+  int fd = from;
+  for (auto used = std::lower_bound(used_.begin(), used_.end(), from); used != used_.end(); ++used) {
+    if (*used != fd) break;
     fd++;
   }
   return fd;
@@ -166,6 +166,13 @@ void Descriptors::closed(int fd) {
   files_.erase(fd);
   std::erase(used_, fd);
   std::erase(missing_, fd);
+}
+
+void Descriptors::closed_range(uint32_t first, uint32_t last) {
+  const std::vector<int> all = used_;
+  for (const int fd : all) {
+    if (static_cast<uint32_t>(fd) >= first && static_cast<uint32_t>(fd) <= last) closed(fd);
+  }
 }
 
 }  // namespace shadowprof::shadow

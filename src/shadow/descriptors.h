@@ -61,7 +61,7 @@ class Descriptors {
   kernel::UserFaults user_faults() const { return user_faults_; }
 
   // The number that the program would get for a new one.
-  int lowest_free() const;
+  int lowest_free(int from = 0) const;
 
   // What the replica does itself.
   void opened(int fd, std::shared_ptr<OpenFile> file);
@@ -69,6 +69,7 @@ class Descriptors {
   void appeared(int fd);
   void duplicated(int from, int to);
   void closed(int fd);
+  void closed_range(uint32_t first, uint32_t last);
 
  private:
   static constexpr size_t kMostKnown = 256;

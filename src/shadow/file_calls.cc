@@ -2,9 +2,12 @@
 //
 // Descriptors and files: what a replica may read, and how.
 #include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include <array>
 #include <cerrno>
 #include <climits>
 
@@ -175,9 +178,9 @@ SyscallAnswer SystemCalls::seek(const Call& call) {
 }
 
 // Looked at by a descriptor that opens nothing (O_PATH) before it is opened: a FIFO's or device's
-// other side must not notice.
-SyscallAnswer SystemCalls::open_file(const Call& call, int directory, uint64_t path,
-                                     uint64_t how) {
+// other side must not notice. Nothing: it may be opened, and `looked_at_` is what it is.
+std::optional<SyscallAnswer> SystemCalls::may_not_open(const Call& call, int directory,
+                                                       uint64_t path, uint64_t how) {
   if (!have(call, directory)) return end(call, Outcome::input);
   const auto flags = static_cast<int>(how);
   const bool writes = (flags & O_ACCMODE) != O_RDONLY;
@@ -196,14 +199,19 @@ SyscallAnswer SystemCalls::open_file(const Call& call, int directory, uint64_t p
   if (!regular && !(known && S_ISDIR(status.st_mode))) {
     return end(call, Outcome::system_call, "opens what is neither file nor directory");
   }
-  const auto opened = call.remote.call(SYS_openat, directory, path, flags, 0);
-  if (!opened) return end(call, Outcome::died, opened.error().message);
-  if (*opened < 0) return value(*opened);
-  const int64_t fd = place_descriptor(call, *opened);
-  if (fd < 0) return end(call, Outcome::system_call);
-  const OpenFile file{0, !regular, true, status.st_dev, status.st_ino};
-  descriptors_.opened(static_cast<int>(fd), std::make_shared<OpenFile>(file));
-  return value(fd);
+  looked_at_ = OpenFile{0, !regular, true, status.st_dev, status.st_ino};
+  return std::nullopt;
+}
+
+// Made as it is, once that may be.
+SyscallAnswer SystemCalls::open_file(const Call& call, int directory, uint64_t path,
+                                     uint64_t how) {
+  if (auto answer = may_not_open(call, directory, path, how)) return std::move(*answer);
+  const Answer opened = new_descriptor(call);
+  if (opened.kind == Answer::Kind::value && opened.value >= 0) {
+    descriptors_.opened(static_cast<int>(opened.value), std::make_shared<OpenFile>(looked_at_));
+  }
+  return opened;
 }
 
 SyscallAnswer SystemCalls::open_path(const Call& call) {
@@ -214,10 +222,19 @@ SyscallAnswer SystemCalls::open_at(const Call& call) {
   return open_file(call, static_cast<int>(call.args[0]), call.args[1], call.args[2]);
 }
 
-// The number that the program would have got: the lowest that is free there. In the replica others
-// are free, too. Negative: it cannot be had.
-int64_t SystemCalls::place_descriptor(const Call& call, int64_t fd) {
-  const int wanted = descriptors_.lowest_free();
+// All that may be asked of how the path is resolved refuses some paths, and leads nowhere else; but
+// for RESOLVE_IN_ROOT.
+SyscallAnswer SystemCalls::open_with(const Call& call) {
+  if (call.args[3] != sizeof(open_how)) return end_sample(call);
+  const auto how = memory_.read_value<open_how>(GuestAddr(call.args[2]));
+  if (!how) return value(-EFAULT);
+  if (how->resolve & RESOLVE_IN_ROOT) return end_sample(call);
+  return open_file(call, static_cast<int>(call.args[0]), call.args[1], how->flags);
+}
+
+// The number that the program would have got: in the replica others are free, too. Negative: it
+// cannot be had.
+int64_t SystemCalls::place_descriptor(const Call& call, int64_t fd, int wanted) {
   if (fd == wanted) return fd;
   const auto flags = call.remote.call(SYS_fcntl, fd, F_GETFD, 0);
   if (!flags || *flags < 0) return -1;
@@ -230,10 +247,45 @@ int64_t SystemCalls::place_descriptor(const Call& call, int64_t fd) {
 SyscallAnswer SystemCalls::new_descriptor(const Call& call) {
   const Answer made = execute(call);
   if (made.kind != Answer::Kind::value || made.value < 0) return made;
-  const int64_t fd = place_descriptor(call, made.value);
+  const int64_t fd = place_descriptor(call, made.value, descriptors_.lowest_free());
   if (fd < 0) return end(call, Outcome::system_call);
   descriptors_.opened(static_cast<int>(fd), nullptr);
   return value(fd);
+}
+
+// Two descriptors of the replica's own, which the call writes to `at`.
+SyscallAnswer SystemCalls::new_pair(const Call& call, GuestAddr at) {
+  using Pair = std::array<int32_t, 2>;
+  const GuestRange range{at, at + sizeof(Pair)};
+  // The kernel does not copy shared pages for us.
+  if (shared_.overlaps(range) && !shared_.make_private(call.remote, memory_, range)) {
+    return end_sample(call);
+  }
+  Answer made = execute(call);
+  if (made.kind != Answer::Kind::value || made.value < 0) return made;
+  const auto got = memory_.read_value<Pair>(at);
+  if (!got) return end_sample(call);
+  const int first = descriptors_.lowest_free();
+  const int second = descriptors_.lowest_free(first + 1);
+  // The second one first: its place is above both, that of the first may be where the second is.
+  const bool placed = place_descriptor(call, (*got)[1], second) == second &&
+                      place_descriptor(call, (*got)[0], first) == first;
+  if (!placed || !memory_.write_value(at, Pair{first, second})) return end_sample(call);
+  descriptors_.opened(first, nullptr);
+  descriptors_.opened(second, nullptr);
+  return made;
+}
+
+SyscallAnswer SystemCalls::new_pipe(const Call& call) {
+  return new_pair(call, GuestAddr(call.args[0]));
+}
+
+SyscallAnswer SystemCalls::new_sockets(const Call& call) {
+  return new_pair(call, GuestAddr(call.args[3]));
+}
+
+SyscallAnswer SystemCalls::new_signals(const Call& call) {
+  return static_cast<int>(call.args[0]) == -1 ? new_descriptor(call) : end_sample(call);
 }
 
 SyscallAnswer SystemCalls::duplicate(const Call& call) {
@@ -261,6 +313,16 @@ SyscallAnswer SystemCalls::close_descriptor(const Call& call) {
   const bool gone = descriptors_.is_missing(fd);
   descriptors_.closed(fd);
   return gone ? value(0) : execute(call);
+}
+
+SyscallAnswer SystemCalls::close_several(const Call& call) {
+  const Answer made = execute(call);
+  const bool closes = (call.args[2] & CLOSE_RANGE_CLOEXEC) == 0;
+  if (closes && made.kind == Answer::Kind::value && made.value == 0) {
+    descriptors_.closed_range(static_cast<uint32_t>(call.args[0]),
+                              static_cast<uint32_t>(call.args[1]));
+  }
+  return made;
 }
 
 SyscallAnswer SystemCalls::fcntl(const Call& call) {

@@ -199,6 +199,15 @@ SyscallAnswer SystemCalls::limits(const Call& call) {
   return call.args[0] == 0 ? execute(call) : end_sample(call);
 }
 
+// A replica has none of the program's timers, and none of its own goes off.
+SyscallAnswer SystemCalls::set_interval(const Call& call) {
+  return call.args[2] == 0 ? value(0) : end_sample(call);
+}
+
+SyscallAnswer SystemCalls::set_timer(const Call& call) {
+  return call.args[3] == 0 ? value(0) : end_sample(call);
+}
+
 // The replica has one kernel thread.
 SyscallAnswer SystemCalls::barrier(const Call& call) {
   return call.args[0] == MEMBARRIER_CMD_QUERY ? execute(call) : value(0);

@@ -97,10 +97,12 @@ class SystemCalls {
   const char* why_not_to_read(int fd, const OpenFile& file) const;
   OpenFile* changes_file(int fd);
   Answer write_file(const Call& call, bool positioned, bool vector);
-  Answer open_file(const Call& call, int directory, uint64_t path, uint64_t flags);
+  std::optional<Answer> may_not_open(const Call& call, int directory, uint64_t path, uint64_t how);
+  Answer open_file(const Call& call, int directory, uint64_t path, uint64_t how);
   Answer ask_itself(const Call& call, GuestAddr to);
   std::optional<int64_t> bytes_in_vector(GuestAddr vector, uint64_t count);
-  int64_t place_descriptor(const Call& call, int64_t fd);
+  int64_t place_descriptor(const Call& call, int64_t fd, int wanted);
+  Answer new_pair(const Call& call, GuestAddr at);
 
   // Handlers: system_calls.cc
   Answer make(const Call& call);
@@ -121,6 +123,8 @@ class SystemCalls {
   Answer process_option(const Call& call);
   Answer personality(const Call& call);
   Answer limits(const Call& call);
+  Answer set_interval(const Call& call);
+  Answer set_timer(const Call& call);
   Answer barrier(const Call& call);
   Answer control_device(const Call& call);
   Answer clear_tid(const Call& call);
@@ -148,10 +152,15 @@ class SystemCalls {
   Answer seek(const Call& call);
   Answer open_path(const Call& call);
   Answer open_at(const Call& call);
+  Answer open_with(const Call& call);
   Answer new_descriptor(const Call& call);
+  Answer new_pipe(const Call& call);
+  Answer new_sockets(const Call& call);
+  Answer new_signals(const Call& call);
   Answer duplicate(const Call& call);
   Answer duplicate_to(const Call& call);
   Answer close_descriptor(const Call& call);
+  Answer close_several(const Call& call);
   Answer fcntl(const Call& call);
   Answer ask_about_file(const Call& call);
   Answer ask_status(const Call& call);
@@ -178,6 +187,7 @@ class SystemCalls {
   Futexes futexes_;
   timespec forked_at_{};  // by the clock that files are marked with
   bool has_gone_on_ = false;
+  OpenFile looked_at_;  // by may_not_open()
   std::set<FileId> written_;  // that it has written to, as it believes
 };
 

@@ -8,12 +8,17 @@
 #include "shadow/system_calls.h"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/openat2.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -49,16 +54,32 @@ struct World {
   }
   const UniqueFd file{::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};
   int ends[2] = {-1, -1};
+  const open_how how{};
   alignas(4096) char path[4096];
   alignas(4096) char buffer[4096];
+};
+
+// A child with our memory and descriptors that makes no calls.
+class Twin {
+ public:
+  Twin() : pid_(::fork()) {
+    if (pid_ == 0)
+      for (;;) ::pause();
+  }
+  ~Twin() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Tid tid() const { return Tid(pid_); }
+
+ private:
+  pid_t pid_;
 };
 
 // A stopped child with our memory and a descriptor table of its own. Dies with us.
 class TestReplica {
  public:
-  TestReplica() : descriptors_(Descriptors::of(Tid(::getpid()))), pid_(::fork()) {
-    if (pid_ == 0)
-      for (;;) ::pause();
+  TestReplica() {
     tracee_ = ptrace::seize(tid(), kReplica.options).value();
     REQUIRE(tracee_.interrupt_if_alive());
     REQUIRE(ptrace::wait_for_stop(tid()));
@@ -68,11 +89,7 @@ class TestReplica {
     REQUIRE(remote.finish());
     threads_.push_back(std::make_unique<GuestThread>());
   }
-  ~TestReplica() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  Tid tid() const { return Tid(pid_); }
+  Tid tid() const { return twin_.tid(); }
 
   SyscallAnswer answer(long nr, const SyscallArguments& args) {
     *threads_.front() = GuestThread();
@@ -93,7 +110,7 @@ class TestReplica {
 
   // How often its thread has stopped running.
   uint64_t switches() const {
-    std::ifstream status(fmt::format("/proc/{}/status", pid_));
+    std::ifstream status(fmt::format("/proc/{}/status", tid().value));
     uint64_t sum = 0;
     for (std::string word; status >> word;) {
       uint64_t count = 0;
@@ -103,8 +120,9 @@ class TestReplica {
   }
 
  private:
-  Descriptors descriptors_;
-  pid_t pid_;
+  Twin program_;
+  Descriptors descriptors_ = Descriptors::of(program_.tid());
+  Twin twin_;
   ptrace::Tracee tracee_{Tid()};
   trace::BlockTable table_;
   inject::GuestCode code_{tid(), table_};
@@ -149,12 +167,12 @@ SyscallEffects effects_of(const World& world, long nr) {
                              at(world.buffer),
                              code};
   const uint64_t seconds[] = {0, 8, F_SETLK, FIONREAD, at(world.path), at(world.buffer)};
-  constexpr std::pair<uint64_t, uint64_t> kLast[] = {
-      {0, 0}, {PROT_EXEC, 0}, {0, MAP_PRIVATE | MAP_ANONYMOUS}};
+  const std::pair<uint64_t, uint64_t> last[] = {
+      {0, 0}, {PROT_EXEC, 0}, {0, MAP_PRIVATE | MAP_ANONYMOUS}, {at(&world.how), sizeof world.how}};
   SyscallEffects seen = kNothing;
   for (const uint64_t first : firsts)
     for (const uint64_t second : seconds)
-      for (const auto& [third, fourth] : kLast)
+      for (const auto& [third, fourth] : last)
         seen = seen | effect_of(replica, nr, {first, second, third, fourth, 0, 0});
   return seen;
 }
@@ -174,6 +192,60 @@ TEST_CASE("what is printed for a system call is what happens to it in a replica"
     // And what is not said to end the sample only, does not.
     if (row.effects != SyscallEffects::ends) CHECK(seen != SyscallEffects::ends);
   }
+}
+
+TEST_CASE("both ends of a pipe get the numbers that they would have in the program") {
+  const World world;
+  // What the program would get.
+  int expected[2];
+  REQUIRE(::pipe2(expected, O_CLOEXEC) == 0);
+  ::close(expected[0]);
+  ::close(expected[1]);
+  int got[2] = {-1, -1};
+  const auto at = reinterpret_cast<uint64_t>(got);
+  TestReplica replica;
+  ptrace::RemoteMemory memory(replica.tid());
+  SUBCASE("pipe2") {
+    CHECK(replica.answer(SYS_pipe2, {at, O_CLOEXEC}).value == 0);
+  }
+  SUBCASE("socketpair") {
+    CHECK(replica.answer(SYS_socketpair, {AF_UNIX, SOCK_STREAM, 0, at}).value == 0);
+  }
+  const auto pair = memory.read_value<std::array<int, 2>>(GuestAddr(at));
+  REQUIRE(pair);
+  CHECK((*pair)[0] == expected[0]);
+  CHECK((*pair)[1] == expected[1]);
+  for (const int end : *pair) {
+    CHECK(replica.answer(SYS_fcntl, {static_cast<uint64_t>(end), F_GETFL}).value >= 0);
+  }
+  // The program's own are as they were, whatever the replica closes.
+  CHECK(replica.answer(SYS_close_range, {0, ~0U, CLOSE_RANGE_CLOEXEC}).value == 0);
+  CHECK(replica.answer(SYS_fcntl, {static_cast<uint64_t>(expected[0]), F_GETFD}).value ==
+        FD_CLOEXEC);
+  CHECK(replica.answer(SYS_close_range, {static_cast<uint64_t>(expected[0]), ~0U, 0}).value == 0);
+  CHECK(replica.answer(SYS_fcntl, {static_cast<uint64_t>(expected[1]), F_GETFD}).value == -EBADF);
+  CHECK(::fcntl(world.ends[0], F_GETFD) == FD_CLOEXEC);
+}
+
+TEST_CASE("a file is opened as openat2 says, and nothing but files and directories") {
+  World world;
+  TestReplica replica;
+  const auto at = [](const void* p) { return reinterpret_cast<uint64_t>(p); };
+  ptrace::RemoteMemory memory(replica.tid());
+  const auto open = [&](const char* path, open_how how) {
+    REQUIRE(memory.write(GuestAddr(at(world.path)),
+                         {reinterpret_cast<const uint8_t*>(path), std::strlen(path) + 1}));
+    REQUIRE(memory.write_value(GuestAddr(at(world.buffer)), how));
+    return replica.answer(SYS_openat2, {kAtHere, at(world.path), at(world.buffer), sizeof how});
+  };
+  constexpr auto kEnds = SyscallAnswer::Kind::ends;
+  CHECK(open("/proc/self/exe", {O_RDONLY, 0, 0}).value >= 0);
+  CHECK(open("/proc/self/exe", {O_RDONLY, 0, RESOLVE_NO_MAGICLINKS}).value == -ELOOP);
+  CHECK(open("/nowhere/at/all", {O_RDONLY, 0, 0}).value == -ENOENT);
+  CHECK(open("/", {O_RDONLY, 0, RESOLVE_IN_ROOT}).kind == kEnds);
+  CHECK(open("/dev/null", {O_RDONLY, 0, 0}).kind == kEnds);
+  CHECK(open("/tmp/none", {O_RDONLY | O_CREAT, 0600, 0}).kind == kEnds);
+  CHECK(open("/", {O_WRONLY, 0, 0}).kind == kEnds);
 }
 
 }  // namespace
