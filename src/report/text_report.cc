@@ -238,8 +238,7 @@ void Renderer::sampling() {
 void Renderer::processor_time() {
   const profile::ProcessorTime& time = profile_.time;
   if (!time.is_known()) return;
-  line(fit(fmt::format("{:.2f} s of processor time (the kernel's: {:.2f}), {:.2f} s of waiting; {} "
-                       "ticks of the clock{}",
+  line(fit(fmt::format("{:.2f} s of processor time ({:.2f} the kernel's), {:.2f} s waiting; {} ticks{}",
                        time.seconds(), time.kernel_s, time.waiting_s, time.ticks,
                        time.lost == 0 ? "" : fmt::format(", {} lost", time.lost)),
            columns_));
