@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "kernel/proc.h"
-#include "plan/limits.h"
 #include "plan/jitter.h"
+#include "plan/limits.h"
 
 namespace shadowprof::sample {
 namespace {
@@ -18,9 +18,12 @@ namespace {
 // seconds give 4,000 ticks, and a share of one half is known to 1.6 points.
 constexpr std::chrono::nanoseconds kPeriod{5'025'126};
 constexpr double kLookEvery_s = 0.5;
+// How often threads switch is looked at so soon after the beginning, and then so rarely.
+constexpr double kFirstSwitches_s = 0.05;
+constexpr double kSwitchesEvery_s = 1;
 // Assumed: an interrupt in a virtual machine, and a timer set and stopped there.
 constexpr double kTick_s = 5e-6;
-constexpr double kSwitch_s = 4e-6;
+constexpr double kSwitch_s = 1e-6;
 // Windows are long beside the period of the clock, or few of them would have a tick.
 constexpr double kWindow_s = 0.025;
 constexpr double kLeastOn_share = 0.01;
@@ -44,7 +47,9 @@ void TimeWatch::begin(Tid process, double now) {
   first_ = process;
   cycles_at_begin_ = __rdtsc();
   begun_s_ = last_window_end_s_ = switches_looked_s_ = now;
-  next_s_ = now + kLookEvery_s;
+  const auto times = kernel::read_schedstat(first_);
+  if (times) switches_ = times->runs;
+  weighs_s_ = next_s_ = now + kFirstSwitches_s;
 }
 
 void TimeWatch::take(bool all) {
@@ -64,12 +69,13 @@ void TimeWatch::look(double now) {
     take(false);
     next_s_ = now + kLookEvery_s;
   }
-  if (now >= switches_looked_s_ + 2 * kLookEvery_s) weigh_switches(now);
+  if (now >= weighs_s_) weigh_switches(now);
 }
 
 // Of the first thread alone: one thread that switches often is what a server is made of, and to
 // look at hundreds costs more than it says.
 void TimeWatch::weigh_switches(double now) {
+  weighs_s_ = now + kSwitchesEvery_s;
   const auto times = kernel::read_schedstat(first_);
   if (!times) return;
   const double seconds = now - std::exchange(switches_looked_s_, now);

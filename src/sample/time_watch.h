@@ -50,6 +50,7 @@ class TimeWatch {
   Tid first_;
   double next_s_ = std::numeric_limits<double>::infinity();
   double switches_looked_s_ = 0;
+  double weighs_s_ = 0;  // again
   uint64_t switches_ = 0;
   double on_share_ = 1;        // of the time, that the clock runs
   double window_began_s_ = 0;  // or the pause after it
