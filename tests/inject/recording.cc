@@ -29,7 +29,7 @@ EngineRun run_in_engine(trace::BlockTable& table, inject::TraceSink& sink, emu::
                    TraceOptions::report_exec | TraceOptions::report_exit | TraceOptions::exit_kill;
   const auto tracee = ptrace::launch(launch);
   CHECK(tracee.has_value(), "{}", tracee.error().message);
-  inject::Engine engine(table, sink, {.follow = false, .plan = plan});
+  inject::Engine engine(table, sink, {.follow = false, .plan = plan, .trace = launch.options});
   const Status adopted = engine.adopt(*tracee);
   CHECK(adopted.has_value(), "{}", adopted.error().message);
   const auto end = engine.run([] {});
