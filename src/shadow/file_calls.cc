@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <span>
 
 #include "shadow/io_vectors.h"
 #include "shadow/system_calls.h"
@@ -226,10 +227,19 @@ SyscallAnswer SystemCalls::open_at(const Call& call) {
 // for RESOLVE_IN_ROOT.
 SyscallAnswer SystemCalls::open_with(const Call& call) {
   if (call.args[3] != sizeof(open_how)) return end_sample(call);
-  const auto how = memory_.read_value<open_how>(GuestAddr(call.args[2]));
+  auto how = memory_.read_value<open_how>(GuestAddr(call.args[2]));
   if (!how) return value(-EFAULT);
   if (how->resolve & RESOLVE_IN_ROOT) return end_sample(call);
-  return open_file(call, static_cast<int>(call.args[0]), call.args[1], how->flags);
+  // What was looked at is what the kernel sees: the caller's own may be in memory that others write.
+  Answer answer = end_sample(call);
+  const std::span<uint8_t> bytes(reinterpret_cast<uint8_t*>(&*how), sizeof *how);
+  const Status made = call.remote.with_bytes_on_stack(bytes, [&](GuestAddr at) -> Status {
+    Call looked_at = call;
+    looked_at.args[2] = at.value;
+    answer = open_file(looked_at, static_cast<int>(call.args[0]), call.args[1], how->flags);
+    return {};
+  });
+  return made ? answer : end(call, Outcome::system_call, made.error().message);
 }
 
 // The number that the program would have got: in the replica others are free, too. Negative: it
