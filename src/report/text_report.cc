@@ -96,6 +96,7 @@ class Renderer {
   void processor_time();
   void methods();
   void methods_by_time();
+  double time_share(const profile::HotMethod& m) const;
   void call_pairs();
   void contexts();
   void edges();
@@ -244,13 +245,20 @@ void Renderer::processor_time() {
            columns_));
 }
 
+// With the kernel's for it.
+double Renderer::time_share(const profile::HotMethod& m) const {
+  const double all_s = profile_.time.seconds();
+  return all_s > 0 ? m.time.share + m.time.kernel_s / all_s : 0;
+}
+
 // Time first: instructions say how often, time says how long. A row is worth its line if it is certain
 // by either.
 void Renderer::methods_by_time() {
   const auto& all = profile_.hotlists.methods;
   std::vector<const profile::HotMethod*> rows;
   for (const profile::HotMethod& m : all) {
-    const bool by_time = profile::is_certain(m.time.share, m.time.error);
+    const double share = time_share(m);
+    const bool by_time = share > 0 && profile::is_certain(share, profile_.time.error_of(share));
     if (by_time || !margins_ || profile::is_certain(m.self_share, m.self_share_error))
       rows.push_back(&m);
   }
@@ -262,10 +270,9 @@ void Renderer::methods_by_time() {
   const size_t room = columns_ - 51;
   const bool wide = columns_ >= 110;
   const size_t name_columns = wide ? room - 48 : room;
-  const double all_s = profile_.time.seconds();
   for (size_t i = 0; i < shown; i++) {
     const profile::HotMethod& m = *rows[i];
-    const double kernel = all_s > 0 ? m.time.kernel_s / all_s : 0;
+    const double kernel = time_share(m) - m.time.share;
     const std::string cycles =
         m.time.cycles_per_insn > 0 ? fmt::format("{:.1f}", m.time.cycles_per_insn) : "-";
     const std::string figures = fmt::format(
@@ -274,7 +281,7 @@ void Renderer::methods_by_time() {
         percent(m.self_share), cycles, short_count(m.invocations));
     std::string name = left(function_or_address(m.at), name_columns);
     if (wide) name += "  " + left(source(m.at), 24) + " " + fit(module_name(m.at), 20);
-    line(colored(m.time.share + kernel, figures) + "  " + name);
+    line(colored(time_share(m), figures) + "  " + name);
   }
   more(shown, all.size(), profile_.functions.size(), all.size() - rows.size());
 }

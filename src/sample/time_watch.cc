@@ -23,7 +23,7 @@ constexpr double kFirstSwitches_s = 0.05;
 constexpr double kSwitchesEvery_s = 1;
 // Assumed: an interrupt in a virtual machine, and a timer set and stopped there.
 constexpr double kTick_s = 5e-6;
-constexpr double kSwitch_s = 1e-6;
+constexpr double kSwitch_s = 0.5e-6;
 // Windows are long beside the period of the clock, or few of them would have a tick.
 constexpr double kWindow_s = 0.025;
 constexpr double kLeastOn_share = 0.01;
