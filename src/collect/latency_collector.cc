@@ -90,6 +90,18 @@ struct RunLoads {
   uint32_t count;
 };
 
+// The first of `all` that were noted, as parts of `loads` where these are fewer.
+template <typename Add>
+void add_told(const profile::ValueHotlist& list, uint64_t all, uint64_t loads, Add add) {
+  const double part = all > loads ? static_cast<double>(loads) / static_cast<double>(all) : 1;
+  size_t told = 0;
+  for (profile::ValueCount seen : list.top(all)) {
+    seen.count = static_cast<uint64_t>(std::round(static_cast<double>(seen.count) * part));
+    if (seen.count == 0 || told++ == kPairsTold) break;
+    add(seen);
+  }
+}
+
 }  // namespace
 
 struct LatencyCollector::State {
@@ -333,23 +345,28 @@ void LatencyCollector::State::add_pairs(const TableBuilder& builder, profile::Pr
     const profile::CodeRef load = builder.at(e.address, e.module);
     profile::LatencyRow row;
     fill_times(e, row);
-    const bool mostly_l3 = row.classes[static_cast<size_t>(LatencyClass::l3)] >
-                           row.classes[static_cast<size_t>(LatencyClass::l2)];
+    // What split_near has made of those of near caches.
+    const auto split = [&](LatencyClass level) {
+      const auto c = static_cast<size_t>(level);
+      return row.classes[c] - e.classes[c];
+    };
+    const bool mostly_l3 = split(LatencyClass::l3) > split(LatencyClass::l2);
     for (size_t c = 0; c < profile::kLatencyClasses; c++) {
       const Pairs& pairs = (*e.pairs)[c];
       auto level = static_cast<LatencyClass>(c);
-      // Not from the first cache, but from which one only the mean of many tells.
-      if (level == LatencyClass::l1) level = mostly_l3 ? LatencyClass::l3 : LatencyClass::l2;
-      if (row.classes[static_cast<size_t>(level)] == 0) continue;
-      auto pages = pairs.pages.top(pairs.paged);
-      if (pages.size() > kPairsTold) pages.resize(kPairsTold);
-      for (const profile::ValueCount& page : pages)
+      uint64_t served = e.classes[c];
+      // Not from the first cache, but from which one only the mean of many tells, and of how many.
+      if (level == LatencyClass::l1) {
+        level = mostly_l3 ? LatencyClass::l3 : LatencyClass::l2;
+        served = split(level);
+      }
+      add_told(pairs.pages, pairs.paged, served, [&](const profile::ValueCount& page) {
         out.tables.latency_pages.push_back(
             {level, places.of(GuestAddr(page.value * limits::kPageBytes)), page.count, load});
-      auto values = pairs.values.top(pairs.valued);
-      if (values.size() > kPairsTold) values.resize(kPairsTold);
-      for (const profile::ValueCount& value : values)
+      });
+      add_told(pairs.values, pairs.valued, served, [&](const profile::ValueCount& value) {
         out.tables.latency_values.push_back({level, value.value, value.count, load});
+      });
     }
   }
 }

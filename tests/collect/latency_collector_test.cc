@@ -111,6 +111,22 @@ TEST_CASE("what share the second cache served is told by the mean where one time
   CHECK(row.lost_cycles(*p.run.host.latency) == doctest::Approx(5 * 5200).epsilon(0.05));
 }
 
+TEST_CASE("pages and values are told of no more loads than their class has") {
+  Loop loop;
+  loop.begin(1);
+  // Two in five look far by that clock, but their mean says that fewer were.
+  for (int i = 0; i < 5200; i++) loop.load(kHeap, i % 5 < 2 ? 78 : i / 5 % 4 == 0 ? 52 : 26, 7);
+  const profile::Profile p = loop.collect(false);
+  const profile::LatencyRow& row = p.tables.latencies.at(0);
+  REQUIRE(count(row, LatencyClass::l2) > 0);
+  REQUIRE(count(row, LatencyClass::l2) < 5200 * 2 / 5);
+  REQUIRE(p.tables.latency_pages.size() == 1);
+  CHECK(p.tables.latency_pages[0].level == LatencyClass::l2);
+  CHECK(p.tables.latency_pages[0].count == count(row, LatencyClass::l2));
+  REQUIRE(p.tables.latency_values.size() == 1);
+  CHECK(p.tables.latency_values[0].count == count(row, LatencyClass::l2));
+}
+
 TEST_CASE("a load from a page that is new in a sample counts, unless it was a page fault") {
   for (const bool of_replicas : {true, false}) {
     Loop loop;
