@@ -3,9 +3,9 @@
 // usage: run_emulated [-v] [--lazy] [--values] [--addresses] PROGRAM [ARG...]
 //
 // Runs a whole single-threaded program in the interpreter: the oracle is the program's own output.
-// The real process executes nothing but what the interpreter cannot: system calls and instructions
-// that fault, by single steps, with the registers and the memory that the interpreter has come to.
-// So signals, handlers and sigreturn are the kernel's. Threads and children run natively.
+// The real process executes nothing but what the interpreter cannot: system calls, 32-bit code and
+// instructions that fault, by single steps, with the registers and the memory that the interpreter
+// has come to. So signals, handlers and sigreturn are the kernel's. Threads and children run natively.
 //
 // Exits as the program does. -v says how many instructions were interpreted, and what ended each
 // stretch. Flags are kept after every instruction; with --lazy only where they are read, as in
@@ -98,7 +98,9 @@ void Run::take_mappings() {
 void Run::interpret() {
   ptrace::Registers registers;
   ptrace::ExtendedState extended;
+  last_call_ = -1;
   if (!tracee_.get_registers_if_alive(registers)) return;
+  if (!registers.is_64_bit()) return;
   if (!tracee_.get_extended_state_if_alive(extended)) return;
   emulator_.load(registers, extended);
   emu::Stopped stopped;
