@@ -46,6 +46,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shadowprof", required=True)
     options = parser.parse_args()
+    options.shadowprof = os.path.abspath(options.shadowprof)
     failed = 0
 
     def check(what, wrong):

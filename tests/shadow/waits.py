@@ -161,10 +161,10 @@ CASES = [faults_are_not_waited_for, forks_are_not_waited_for, hidden_descriptors
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--shadowprof", required=True)
-    parser.add_argument("--faulter", required=True)
-    parser.add_argument("--spinner", required=True)
-    parser.add_argument("--vforker", required=True)
+    parser.add_argument("--shadowprof", required=True, type=os.path.abspath)
+    parser.add_argument("--faulter", required=True, type=os.path.abspath)
+    parser.add_argument("--spinner", required=True, type=os.path.abspath)
+    parser.add_argument("--vforker", required=True, type=os.path.abspath)
     parser.add_argument("--only", default="")
     return run_cases(CASES, parser.parse_args())
 

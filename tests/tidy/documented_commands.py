@@ -113,7 +113,7 @@ def run_block(block, folder, environment):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("source", type=pathlib.Path)
-    parser.add_argument("--shadowprof", type=pathlib.Path)
+    parser.add_argument("--shadowprof", type=lambda path: pathlib.Path(path).resolve())
     parser.add_argument("--build", type=pathlib.Path)
     options = parser.parse_args()
     source = options.source.resolve()
