@@ -84,6 +84,18 @@ struct CodeImage {
   auto operator<=>(const CodeImage&) const = default;
 };
 
+// Linkers that do not align segments in the file map its first page once more with the code of small
+// programs: the image begins with what is mapped before that.
+size_t first_of_image(const std::vector<kernel::Mapping>& mappings, size_t k) {
+  if (k == 0 || !mappings[k].executable) return k;
+  const kernel::Mapping& before = mappings[k - 1];
+  const bool same = before.inode == mappings[k].inode && before.dev_major == mappings[k].dev_major &&
+                    before.dev_minor == mappings[k].dev_minor;
+  const bool begins = before.offset == 0 && !before.writable && !before.executable &&
+                      before.range.end == mappings[k].range.start;
+  return same && begins ? k - 1 : k;
+}
+
 std::vector<CodeImage> images_of(const std::vector<kernel::Mapping>& mappings) {
   std::vector<CodeImage> images;
   for (size_t i = 0; i < mappings.size(); i++) {
@@ -95,7 +107,7 @@ std::vector<CodeImage> images_of(const std::vector<kernel::Mapping>& mappings) {
       const bool same = first.inode == m.inode && first.dev_major == m.dev_major &&
                         first.dev_minor == m.dev_minor;
       if (!same || first.offset != 0 || m.inode == 0) continue;
-      image = first.range.start.value;
+      image = mappings[first_of_image(mappings, k)].range.start.value;
       break;
     }
     images.push_back({m.range, image, m.inode});
