@@ -417,6 +417,7 @@ void Merger::order_modules() {
   add_tables(ordered, sum_, place_of);
   sum_.modules = std::move(modules);
   sum_.tables = std::move(ordered.tables);
+  sum_.threads = std::move(ordered.threads);
   std::map<CodeRef, Function> functions;
   for (auto& [at, f] : functions_) {
     f.at.module = place_of[at.module];

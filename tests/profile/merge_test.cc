@@ -335,6 +335,22 @@ TEST_CASE("tables that grow with each run keep their hottest rows, and count wha
   CHECK(slow == 2 * 50 * 1001);
 }
 
+TEST_CASE("processor time keeps its threads, which are joined by name") {
+  Profile p;
+  p.modules = {{"/usr/bin/app", "aa", 0x1000, 1, 1}};
+  p.threads = {{7, 7, "main", 30, 4}, {8, 7, "helper", 10, 2}};
+  p.tables.time = {{{0, 0x10}, 0, 30, 4}, {{0, 0x10}, 1, 10, 2}};
+  Profile other = p;
+  other.threads.clear();
+  other.tables.time.clear();
+  const Profile sum = merged({{p, 1}, {p, 1}, {other, 1}});
+  REQUIRE(sum.threads.size() == 2);
+  for (const TimeRow& row : sum.tables.time) {
+    REQUIRE(row.thread < 2);
+    CHECK(row.user_ns == (sum.threads[row.thread].name == "main" ? 60 : 20));
+  }
+}
+
 TEST_CASE("modules are matched by build-id, and by path where there is none") {
   Profile a;
   a.modules = {{"/usr/bin/app", "aa", 0x1000, 1, 1}, {"/lib/x.so", "", 0x2000, 2, 1}};
