@@ -168,8 +168,8 @@ int report_main(int argc, char** argv) {
   app.add_option("--limit", options.limit, "rows of each list (20; on a page 300)")
       ->type_name("N")
       ->check(CLI::Range(size_t{0}, kMostRows));
-  app.add_option("--sort", options.sort, "of functions: time, instructions (or self), total, calls, loops or name (default: time where the\n"
-                 "profile has it, else instructions)")
+  app.add_option("--sort", options.sort, "of functions: time, instructions (or self), total, calls, loops or name "
+                 "(default: time where the profile has it, else instructions)")
       ->type_name("KEY")
       ->check(one_of("order", {"time", "instructions", "self", "total", "calls", "loops", "name"}));
   app.add_option("--filter", options.filter, "only rows whose names contain this")

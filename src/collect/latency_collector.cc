@@ -44,7 +44,7 @@ LoadKind kind_by(decoder::LoadKind kind) {
 static_assert(static_cast<size_t>(decoder::LoadKind::branch) == profile::kLoadKinds);
 static_assert(static_cast<size_t>(decoder::LoadKind::move) == static_cast<size_t>(LoadKind::move) + 1);
 
-// Of the loads of one class that one instruction made: where they went to, and what they got.
+// Where the loads of one class that one instruction made went to, and what they got.
 struct Pairs {
   profile::ValueHotlist pages, values;
   uint64_t paged = 0, valued = 0;  // of known address, result
@@ -138,7 +138,7 @@ struct LatencyCollector::State {
   std::unordered_map<uint64_t, LoadEntry*> by_address;
   std::unordered_set<uint64_t> touched;
   std::array<uint64_t, 4096> lately{};  // pages of `touched`, for speed
-  // Of the first sample of a replica, while they may be cold: lines that it has loaded.
+  // Lines that the first sample of a replica has loaded, while its caches may be cold.
   std::unordered_set<uint64_t> warm_lines;
   bool is_cold = false;
   std::unordered_set<int32_t> lasting;  // threads of replicas that will be recorded again
@@ -289,7 +289,9 @@ void LatencyCollector::State::time(const LoadPlan& load, const Word* words) {
         e.first_touches++;
         return;
       }
-      const bool is_near = level == LatencyClass::l3 || (level == LatencyClass::l1 && !is_of_first_cache(level, e, elapsed));
+      const bool is_near =
+          level == LatencyClass::l3 ||
+          (level == LatencyClass::l1 && !is_of_first_cache(level, e, elapsed));
       if (may_be_cold(address / kLineBytes) && is_near) {
         e.cold++;
         e.cold_cycles += std::max(0.0, cycles - calibration.hit(e.by));

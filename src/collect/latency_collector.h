@@ -5,7 +5,7 @@
 // them is missing (thread-local data: the segment's base is in no record), the time counts and the
 // address is unknown.
 //
-// Of each load those that the second cache, the last one or memory served are also counted by page, and by the value
+// Loads that the second cache, the last one or memory served are also counted by page, and by the value
 // that they got: counting samples of bounded size for each class.
 //
 // What a replica measures that its program would not see:

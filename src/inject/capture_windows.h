@@ -32,7 +32,7 @@ class CaptureWindows {
               uint64_t submitted);
   // A trace buffer is full: closes the windows that are open and opens others, each by itself.
   void turn(uint32_t one_in);
-  // Of all at once.
+  // Opens or closes the windows of all code at once.
   void turn_all(bool open);
 
  private:

@@ -70,7 +70,7 @@ bool begins_to_trace(const ptrace::Registers& regs) {
   return regs.rdi == kTraceMe || regs.rdi == kTraceAttach || regs.rdi == kTraceSeize;
 }
 
-// Of clone and clone3, before they are made.
+// The flags of a clone or clone3 that is about to be made.
 uint64_t clone_flags_of(const ptrace::Registers& regs, ptrace::RemoteMemory& memory) {
   if (number_of(regs) == SYS_clone) return regs.rdi;
   return memory.read_value<uint64_t>(GuestAddr(regs.rdi)).value_or(0);

@@ -19,7 +19,7 @@ struct UserFaults {
   bool of_forks = false;  // and one that wants to be told of forks
 };
 
-// Of /proc/PID/fdinfo/FD; nothing: it is not one.
+// Reads the text of /proc/PID/fdinfo/FD; nothing: it is not one.
 std::optional<UserFaults> parse_user_faults(std::string_view fdinfo);
 
 // Of one descriptor, if it is one; of all of them. A descriptor for the program's memory that only

@@ -15,7 +15,7 @@
 
 namespace shadowprof::plan {
 
-// Of a replica.
+// How a replica has waited.
 struct Waiting {
   double used_s = 0;    // on a processor
   double waited_s = 0;  // for one

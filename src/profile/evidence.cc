@@ -43,7 +43,7 @@ std::string why_empty(const Profile& p) {
       p.run.duration_s);
 }
 
-// Of the ten hottest functions.
+// The ten hottest functions decide.
 bool most_are_certain(const Profile& p) {
   FunctionTable functions = p.functions;
   const size_t count = std::min(functions.size(), kTopFunctions);

@@ -13,7 +13,7 @@
 
 namespace shadowprof::profile::json {
 
-// Of a number that may be negative: so it can be negated, too.
+// A number that may be negative fits when it is negated, too.
 inline constexpr auto kMostMagnitude = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
 
 // A JSON object and where it stands in the document.

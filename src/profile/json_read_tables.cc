@@ -108,7 +108,7 @@ DataRef read_data_ref(const Columns& c, size_t first, size_t row) {
   return {c.count(first, row) != 0, c.place(first + 1, row)};
 }
 
-// Of which load a page or value is: not in older profiles.
+// Which load a page or value is of: not in older profiles.
 class LoadColumns {
  public:
   LoadColumns(const Object& table, size_t rows)

@@ -58,12 +58,12 @@ class Json {
   const uint64_t* count() const { return std::get_if<uint64_t>(&value_); }
   const std::string* text() const { return std::get_if<std::string>(&value_); }
   const Members* members() const;
-  // Of numbers alone, or of anything else; both for an empty list.
+  // A list has numbers alone, or anything else; an empty one is both.
   const Numbers* numbers() const;
   const List* list() const;
   bool is_integer() const { return count() != nullptr || std::holds_alternative<int64_t>(value_); }
   bool is_number() const { return is_integer() || std::holds_alternative<double>(value_); }
-  // Of what is_number() or is_integer().
+  // For values that are is_number() or is_integer().
   double number() const;
   int64_t integer() const;
 

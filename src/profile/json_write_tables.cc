@@ -136,7 +136,7 @@ void write_data_refs(Writer& w, const Rows& rows, RefOf ref_of) {
   w.column("offset", rows, [&](const Row& r) { return ref_of(r).at.offset; });
 }
 
-// Of which load a page or value is.
+// Which load a page or value is of.
 template <typename Rows>
 void write_loads_of(Writer& w, const Rows& rows) {
   using Row = typename Rows::value_type;

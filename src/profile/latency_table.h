@@ -45,14 +45,14 @@ struct LatencyCalibration {
   double resolution = 0;            // of the clock: the least difference of two stamps
   double overhead = 0;              // of a pair of stamps without a load
   std::array<double, 4> typical{};  // l1, l2, l3, dram; of moves
-  // Of loads that the first cache serves, by kind, with what the instruction does beside. 0: not known.
+  // What loads take that the first cache serves, by kind, with what the instruction does beside. 0: not known.
   std::array<double, kLoadKinds> hits{};
   double fault = 0;   // of a load that the kernel had to map a page for, at the least; 0: not known
   double spread = 1;  // of the last cache's latency: the middle one of several rounds by the least
   LatencyClass class_of(double cycles, LoadKind kind = LoadKind::move) const;
   // What a load of that kind takes that hits the first cache.
   double hit(LoadKind kind) const;
-  // Of a single load, that is. Else the mean of many says how many of them were of the second.
+  // A single load is told, that is. Else the mean of many says how many of them were of the second.
   bool tells_first_caches() const { return typical[1] - typical[0] >= 4 * resolution; }
   // The host was too busy for the border between the last cache and memory to be where it is on a quiet one.
   bool is_doubtful() const { return spread > 1.5 || typical[3] < 1.5 * typical[2]; }
@@ -70,7 +70,7 @@ struct LatencyRow {
   uint64_t timed = 0;          // executions whose time counts
   uint64_t first_touches = 0;  // left out: a replica's page faults, which the program does not have
   uint64_t cycles = 0;         // of the timed ones that are not `beyond`
-  // Of the timed ones those that may be slow only because a replica began with cold caches of its own, and the cycles
+  // Timed ones that may be slow only because a replica began with cold caches of its own, and the cycles
   // that they would save together if each had hit the first cache.
   uint64_t cold = 0;
   uint64_t cold_cycles = 0;

@@ -25,7 +25,7 @@ struct DataRef {
   auto operator<=>(const DataRef&) const = default;
 };
 
-// Of one load, the hottest ones. Older profiles do not say of which: `load` is nothing there.
+// The hottest ones of one load. Older profiles do not say of which: `load` is nothing there.
 struct LatencyPageRow {
   LatencyClass level = LatencyClass::l1;
   DataRef page;

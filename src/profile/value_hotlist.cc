@@ -222,7 +222,7 @@ Estimate distinct_in_all(Estimate seen, double new_share, uint64_t looked, uint6
   const double unseen_share = rest / static_cast<double>(all);
   const double found = std::min(d / (1 - unseen_share * new_share), d + rest);
   const double grown = found / d;
-  // Of the share, which comes from few values, and of what was seen.
+  // The share comes from few values; both that and what was seen have an error.
   const double of_share = found * grown * unseen_share *
                           std::sqrt(new_share * (1 - new_share) / ValueHotlist::kFollowed);
   const double error = std::hypot(grown * static_cast<double>(seen.error), of_share);

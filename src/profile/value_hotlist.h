@@ -78,7 +78,7 @@ class ValueHotlist {
   // How many distinct values there were: exact until the table first overflowed, then an estimate
   // with a standard error of about 13 % (64 registers of HyperLogLog, Flajolet et al. 2007).
   uint64_t distinct() const;
-  // Of both together.
+  // Both together.
   static Estimate distinct(const ValueHotlist& a, const ValueHotlist& b);
 
   // For a list of values that were seen in windows of a longer stream only: follows in how many

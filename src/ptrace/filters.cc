@@ -17,14 +17,14 @@ namespace {
 
 constexpr int kNoFilter = 0;
 
-// Of a filter as it runs: the accumulator, the index register, the scratch memory.
+// A filter as it runs: the accumulator, the index register, the scratch memory.
 struct Machine {
   uint32_t a = 0;
   uint32_t x = 0;
   std::array<uint32_t, BPF_MEMWORDS> memory{};
 };
 
-// Of an arithmetic instruction. Nothing: a division by zero, or no such operation.
+// The result of an arithmetic instruction. Nothing: a division by zero, or no such operation.
 std::optional<uint32_t> compute(uint16_t operation, uint32_t a, uint32_t b) {
   switch (operation) {
     case BPF_ADD:

@@ -69,7 +69,7 @@ bool conceal_interruption(Tracee thread, machine::Registers& registers) {
   if (!registers.in_syscall()) return false;
   const auto result = static_cast<int64_t>(registers.rax);
   const bool gives_up = result == -int64_t{EINTR} && sleeps_without_effect(registers.orig_rax);
-  // Of a call that is restart_syscall(2) itself the kernel alone knows what it is about.
+  // The kernel alone knows what a call that is restart_syscall(2) itself is about.
   const bool needs_another_call =
       result == machine::kRestartBlock && registers.orig_rax != SYS_restart_syscall;
   if (!gives_up && !(needs_another_call && !lets_restart(thread, registers))) return false;

@@ -13,7 +13,7 @@ namespace {
 using profile::Finding;
 using profile::Severity;
 
-// Of text that is printable but for the ends of its lines.
+// For text that is printable but for the ends of its lines.
 std::string xml(std::string_view text) {
   std::string result;
   for (char c : text) {

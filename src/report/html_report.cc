@@ -168,7 +168,7 @@ std::string data_text(const profile::DataPlace& place) {
   return page_text(fmt::format("{}+{:#x}", place.module, place.offset));
 }
 
-// Of one class that one instruction made: a page that they went to, or a value that they got.
+// A page that the loads of one class and instruction went to, or a value that they got.
 template <typename Row>
 HtmlJson slow_loads(const Row& row, const std::string& what, const FunctionOffsets& offsets) {
   return {profile::to_string(row.level), row.count, row.share, what,

@@ -32,7 +32,7 @@ constexpr size_t kFarLoads = 600;
 constexpr size_t kFaults = 32;
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kMostBytes = size_t{8} << 20;
-// Of a host of which nothing can be measured: orders of magnitude.
+// For a host where nothing can be measured: orders of magnitude.
 constexpr profile::LatencyCalibration kUnknown{
     .resolution = 1, .overhead = 30, .typical = {4, 14, 50, 300}, .spread = 100};
 

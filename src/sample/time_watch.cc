@@ -72,7 +72,7 @@ void TimeWatch::look(double now) {
   if (now >= weighs_s_) weigh_switches(now);
 }
 
-// Of the first thread alone: one thread that switches often is what a server is made of, and to
+// Looks at the first thread alone: one thread that switches often is what a server is made of, and to
 // look at hundreds costs more than it says.
 void TimeWatch::weigh_switches(double now) {
   weighs_s_ = now + kSwitchesEvery_s;

@@ -57,7 +57,7 @@ class Descriptors {
   // The same, missing or not.
   OpenFile* known(int fd);
 
-  // Of its descriptors that are known (kernel/user_faults.h).
+  // What its known descriptors say (kernel/user_faults.h).
   kernel::UserFaults user_faults() const { return user_faults_; }
 
   // The number that the program would get for a new one.

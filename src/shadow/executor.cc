@@ -159,7 +159,7 @@ double Executor::guest_time() const {
   return clock_.seconds(ending_ ? processor_.used : processor_seconds_of(tid()), work());
 }
 
-// Of the seconds of a sample, when all of its records are known, those of the program: what it takes
+// The program's part of the seconds of a sample, when all of its records are known: what it takes
 // to write a word and to time a load is known, too (EngineClock, Budget::timed_load_s).
 double Executor::program_time(double seconds) {
   const uint64_t drained_words = (drained_ - drained_before_) / sizeof(trace::Word);

@@ -25,7 +25,7 @@
 
 namespace shadowprof::symbols {
 
-// Of a name that is longer, this much is the name. The limit also keeps a string table without a single NUL from
+// A longer name is cut off here. The limit also keeps a string table without a single NUL from
 // costing its whole length per symbol.
 inline constexpr size_t kMaxNameBytes = 32768;
 

@@ -21,7 +21,7 @@ struct RecordSums {
   uint64_t timed_loads = 0;
 };
 
-// Of these records; their instructions are added to `shares`.
+// The sums of these records; their instructions are added to `shares`.
 RecordSums sum_records(const BlockTable& table, std::span<const Word> words, CodeShares& shares);
 
 }  // namespace shadowprof::trace

@@ -81,7 +81,7 @@ struct Figures {
   uint64_t peeks = 0;
   double recorded_share = 0;  // of the program's time
   double longest_gap_s = 0;   // of the program's time without a sample; from the first one on
-  // Of fifty equal parts of the program's time, those with a sample; each tenth of a second with
+  // How many of fifty equal parts of the program's time have a sample; each tenth of a second with
   // one is an observation.
   double parts_seen_share = 0;
   uint64_t observations = 0;
