@@ -33,12 +33,15 @@ class Guest:
         self.path = os.path.join(os.path.abspath(options.guest_dir), name + ".bare")
         self.directory = directory
         self.labels = {}
+        self.from_code = {}  # the same as profiles name data: as far from the code as it is in memory
         listing = subprocess.run(["nm", "--defined-only", self.path], capture_output=True, text=True, check=True).stdout
         headers = subprocess.run(["readelf", "-lW", self.path], capture_output=True, text=True,
                                  check=True).stdout
         loads = [line.split() for line in headers.splitlines() if line.strip().startswith("LOAD")]
+        code = next(load for load in loads if "E" in load[6:-1])
         for line in listing.splitlines():
             address, _, label = line.split()
+            self.from_code[label] = int(address, 16) - int(code[2], 16) + int(code[1], 16)
             for load in loads:
                 offset, start, size = int(load[1], 16), int(load[2], 16), int(load[4], 16)
                 if start <= int(address, 16) < start + size:
@@ -193,7 +196,7 @@ def check_lines(options, directory):
     profile = guest.profile("address")
     hottest = profile["hotlists"]["cache_lines"][0]
     # In each iteration: two reads of 2.0, the seven, the stub's pointer; all in one line.
-    line = guest.labels["two"] // 64 * 64
+    line = guest.from_code["two"] // 64 * 64
     accesses = [(row["loads"], row["stores"]) for row in profile["hotlists"]["cache_lines"]
                 if row.get("offset") == line]
     expect("accesses of the line of data", accesses, [(400, 0)])
