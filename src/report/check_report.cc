@@ -94,9 +94,15 @@ std::string markdown_report(const std::vector<Comparison>& all) {
 }
 
 // The workflow commands of GitHub Actions: data has %, CR and LF escaped, properties : and , too.
+// "##[" would be a command wherever it stands, and has no escape of theirs.
 std::string escape_github(std::string_view text, bool property) {
   std::string result;
-  for (char c : text) {
+  for (size_t i = 0; i < text.size(); i++) {
+    const char c = text[i];
+    if (text.substr(i, 3) == "##[") {
+      result += "\\x23";
+      continue;
+    }
     const bool special = c == '%' || c == '\r' || c == '\n' || (property && (c == ':' || c == ','));
     result += special ? fmt::format("%{:02X}", static_cast<unsigned char>(c)) : std::string(1, c);
   }
