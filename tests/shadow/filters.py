@@ -192,8 +192,8 @@ CASES = [value for name, value in sorted(globals().items())
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--shadowprof", required=True)
-    parser.add_argument("--filtered", required=True)
+    parser.add_argument("--shadowprof", required=True, type=os.path.abspath)
+    parser.add_argument("--filtered", required=True, type=os.path.abspath)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     natively = subprocess.run([options.filtered, "kill_process", "0.1", "sleeps"], check=False,
