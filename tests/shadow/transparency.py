@@ -97,17 +97,19 @@ def nothing_is_left(options):
     """After a detach maps, descriptors, masks, threads, children and limits are the same."""
     spin = "exec 3</dev/null; i=0; while :; do i=$((i+1)); done"
     with subprocess.Popen(["sh", "-c", spin]) as program:
-        time.sleep(0.3)
-        before = state_of(program.pid)
-        for _ in range(3):
-            done = run(options, "attach", *options.sampling, "-d", "0.3", "-o", "p.json",
-                       str(program.pid))
-            require(done.returncode == 0, done.stderr)
-            require(samples_in("p.json") > 0, "no sample: " + done.stderr)
-            after = state_of(program.pid)
-            for what, value in before.items():
-                require(after[what] == value, f"{what}: {value} became {after[what]}")
-        program.kill()
+        try:
+            time.sleep(0.3)
+            before = state_of(program.pid)
+            for _ in range(3):
+                done = run(options, "attach", *options.sampling, "-d", "0.3", "-o", "p.json",
+                           str(program.pid))
+                require(done.returncode == 0, done.stderr)
+                require(samples_in("p.json") > 0, "no sample: " + done.stderr)
+                after = state_of(program.pid)
+                for what, value in before.items():
+                    require(after[what] == value, f"{what}: {value} became {after[what]}")
+        finally:
+            program.kill()
 
 
 def killed_while_sampling(options):
