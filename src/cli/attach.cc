@@ -157,8 +157,9 @@ int attach_main(int argc, char** argv) {
     options.pids = std::move(*pids);
   else
     ready = tl::unexpected(pids.error());
-  options.wanted.choose_profiles(options.mode, options.sampling.captures_in_part(options.mode) &&
-                                                   !options.follow && options.pids.size() == 1);
+  options.wanted.choose_profiles(options.mode, options.sampling.chosen_engine(options.mode),
+                                 options.sampling.captures_in_part(options.mode) &&
+                                     !options.follow && options.pids.size() == 1);
   if (ready) ready = options.sampling.check(options.mode);
   if (ready) ready = options.wanted.accepted_by(options.sampling.chosen_engine(options.mode));
   const bool one_only = options.mode == "burst";

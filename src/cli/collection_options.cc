@@ -24,8 +24,10 @@ bool contains(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-std::span<const std::string_view> default_profiles(std::string_view mode, bool in_part) {
+std::span<const std::string_view> default_profiles(std::string_view mode, std::string_view engine,
+                                                   bool in_part) {
   if (mode == "full") return kCounts;
+  if (engine == "step") return kWithPaths;
   if (mode == "burst") return kWithoutTimes;
   return in_part ? std::span<const std::string_view>(kAll) : kWithPaths;
 }
@@ -97,13 +99,14 @@ void CollectionOptions::add_to(CLI::App& app) {
           ""));
 }
 
-void CollectionOptions::choose_profiles(std::string_view mode, bool in_part) {
+void CollectionOptions::choose_profiles(std::string_view mode, std::string_view engine,
+                                        bool in_part) {
   std::vector<std::string> chosen;
   const auto add = [&](std::string_view name) {
     if (std::find(chosen.begin(), chosen.end(), name) == chosen.end()) chosen.emplace_back(name);
   };
   const bool adds_to_defaults = profiles.empty() || profiles.front().starts_with('+');
-  if (adds_to_defaults) std::ranges::for_each(default_profiles(mode, in_part), add);
+  if (adds_to_defaults) std::ranges::for_each(default_profiles(mode, engine, in_part), add);
   for (std::string_view word : profiles) {
     if (word.starts_with('+')) word.remove_prefix(1);
     if (word == "none") {

@@ -32,7 +32,7 @@ struct CollectionOptions {
   void add_to(CLI::App& app);
   // `in_part`: the engine can capture values and latencies of a part of what executes, so that they do
   // not make the other kinds worse.
-  void choose_profiles(std::string_view mode, bool in_part);
+  void choose_profiles(std::string_view mode, std::string_view engine, bool in_part);
   bool wants(std::string_view profile) const;
   // What the trace is to be made into.
   sample::Collection collection(std::string_view mode, uint64_t seed) const;
