@@ -4,13 +4,17 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/kcmp.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
 
 #include "base/unique_fd.h"
+#include "kernel/proc.h"
 
 namespace shadowprof::kernel {
 namespace {
@@ -63,6 +67,24 @@ UserFaults read_user_faults(Tid process) {
     all.of_forks |= one.of_forks;
   }
   ::closedir(directory);
+  return all;
+}
+
+UserFaults user_faults_of_other_tables(Tid process) {
+  constexpr size_t kMostThreads = 512;
+  UserFaults all;
+  const auto threads = list_threads(process);
+  if (!threads) return all;
+  for (size_t i = 0; i < std::min(threads->size(), kMostThreads); i++) {
+    const Tid thread = (*threads)[i];
+    const bool has_own =
+        thread != process &&
+        ::syscall(SYS_kcmp, process.value, thread.value, KCMP_FILES, 0, 0) > 0;
+    if (!has_own) continue;
+    const UserFaults one = read_user_faults(thread);
+    all.any |= one.any;
+    all.of_forks |= one.of_forks;
+  }
   return all;
 }
 

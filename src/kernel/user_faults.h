@@ -26,5 +26,8 @@ std::optional<UserFaults> parse_user_faults(std::string_view fdinfo);
 // another process holds is not seen.
 UserFaults user_faults_of(Tid process, int fd);
 UserFaults read_user_faults(Tid process);
+// Those of threads that have a descriptor table of their own (unshare(2), CLONE_FILES), among the first
+// few hundred threads. The kernel tells which these are (kcmp(2)); one that does not knows of none.
+UserFaults user_faults_of_other_tables(Tid process);
 
 }  // namespace shadowprof::kernel

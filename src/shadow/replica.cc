@@ -121,7 +121,10 @@ Result<GuestAddr> find_calls(Tid process, ForkOptions& options, GuestAddr known)
 Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_insn,
                              ForkOptions& options, std::vector<Tid>& zombies) {
   Descriptors descriptors = Descriptors::of(program.pid());
-  const kernel::UserFaults faults = descriptors.user_faults();
+  kernel::UserFaults faults = descriptors.user_faults();
+  const kernel::UserFaults others = kernel::user_faults_of_other_tables(program.pid());
+  faults.any |= others.any;
+  faults.of_forks |= others.of_forks;
   if (faults.of_forks) return tl::unexpected(Error{kForkIsTold, EBUSY});
   GuestRange stack;
   if (options.escape && !faults.any) stack = put_first(pause.threads(), options.mappings);
