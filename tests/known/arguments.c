@@ -10,7 +10,13 @@
 
 uint64_t combine(uint64_t x, uint64_t y);
 
-__attribute__((noinline, noipa)) uint64_t combine(uint64_t x, uint64_t y) {
+// The compiler is not to make copies of it for constant arguments.
+#ifdef __clang__
+#define NOT_COPIED __attribute__((noinline))
+#else
+#define NOT_COPIED __attribute__((noinline, noipa))
+#endif
+NOT_COPIED uint64_t combine(uint64_t x, uint64_t y) {
   uint64_t result = x;
   for (uint64_t i = 0; i < y; i++) result = result * x + i;
   return result;
