@@ -149,9 +149,9 @@ def files_are_not_read_later(options):
               "print(n)")
     ended = set()
     for seed in range(5):  # where the machine is busy, few samples are taken
-        # Without the log: what the program itself has read is right.
-        done = run(options, "run", *SEVERAL, "--input-log", "off", "--seed", str(seed), "-o",
-                   "p.json", "--", "/usr/bin/python3", "-c", script)
+        # Without the log: what the program itself has read is right. And with samples that get about.
+        done = run(options, "run", *SEVERAL, "--input-log", "off", "--profile", "edge,call",
+                   "--seed", str(seed), "-o", "p.json", "--", "/usr/bin/python3", "-c", script)
         require(done.stdout == "7996000000\n", done.stdout + done.stderr)
         ended |= set(profile()["coverage"]["ended"])
         if ended & {"input", "system_call"}:
