@@ -22,7 +22,7 @@ struct UserFaults {
 // Reads the text of /proc/PID/fdinfo/FD; nothing: it is not one.
 std::optional<UserFaults> parse_user_faults(std::string_view fdinfo);
 
-// Of one descriptor, if it is one; of all of them. A descriptor for the program's memory that only
+// What one descriptor says, if it is one, and what all of them say. A descriptor for the program's memory that only
 // another process holds is not seen.
 UserFaults user_faults_of(Tid process, int fd);
 UserFaults read_user_faults(Tid process);

@@ -48,7 +48,6 @@ BurstRun::BurstRun(shadow::Program program, std::unique_ptr<BurstEngine> engine,
                    collect::SampleWeights& weights, BurstRunOptions options,
                    const plan::Wishes& wishes)
     : time_(wishes.max_overhead_share, options.seed),
-      first_pid_(program.pid()),
       program_(std::move(program)),
       engine_(std::move(engine)),
       weights_(weights),
@@ -57,7 +56,7 @@ BurstRun::BurstRun(shadow::Program program, std::unique_ptr<BurstEngine> engine,
       ledger_(wishes.max_overhead_share, wishes.delay_s),
       random_(options.seed) {
   cpu_before_ = program_.is_ours() ? 0 : program_cpu_now();
-  time_.begin(first_pid_, elapsed());
+  time_.begin(program_.pid(), elapsed());
 }
 
 BurstRun::~BurstRun() = default;

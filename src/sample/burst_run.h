@@ -71,7 +71,7 @@ class BurstRun {
   double program_cpu_s() const { return cpu_s_; }
   // Times of the profile.
   void finish_time(profile::Profile& profile) {
-    time_.finish(first_pid_, sampling_s(), program_cpu_s(), profile);
+    time_.finish(sampling_s(), program_cpu_s(), profile);
   }
   const std::string& why_no_time() const { return time_.why_not(); }
 
@@ -97,7 +97,6 @@ class BurstRun {
 
   RunWatch watch_;
   TimeWatch time_;
-  Tid first_pid_;
   shadow::Program program_;
   std::unique_ptr<BurstEngine> engine_;
   collect::SampleWeights& weights_;

@@ -60,7 +60,6 @@ ShadowRun::ShadowRun(trace::BlockTable& table, inject::TraceSink& sink,
         std::make_shared<SampledProcess>(std::move(program), SampledProcess::Space(), 0.0));
   }
   first_ = programs_.front();
-  first_pid_ = first().pid();
   for (const ProgramRef& program : programs_) time_.begin(program->program().pid(), elapsed());
 }
 

@@ -128,7 +128,7 @@ class ShadowRun {
   const Verifier* verifier() const { return verifier_.get(); }
   // Times of the profile.
   void finish_time(profile::Profile& profile) {
-    time_.finish(first_pid_, sampling_s(), program_cpu_s(), profile);
+    time_.finish(sampling_s(), program_cpu_s(), profile);
   }
   const std::string& why_no_time() const { return time_.why_not(); }
   // Of the programs while they were sampled.
@@ -244,7 +244,6 @@ class ShadowRun {
 
   RunWatch watch_;
   TimeWatch time_;
-  Tid first_pid_;
   trace::BlockTable& table_;
   inject::TraceSink& sink_;
   collect::SampleWeights& weights_;

@@ -72,8 +72,8 @@ void TimeWatch::look(double now) {
   if (now >= weighs_s_) weigh_switches(now);
 }
 
-// Looks at the first thread alone: one thread that switches often is what a server is made of, and to
-// look at hundreds costs more than it says.
+// Looks at the first thread alone: one thread that switches often is what a server is made of, and
+// to look at hundreds costs more than it says.
 void TimeWatch::weigh_switches(double now) {
   weighs_s_ = now + kSwitchesEvery_s;
   const auto times = kernel::read_schedstat(first_);
@@ -109,8 +109,7 @@ double TimeWatch::take_cost() {
   return std::exchange(cost_s_, 0);
 }
 
-void TimeWatch::finish(Tid first, double duration_s, double program_cpu_s,
-                       profile::Profile& profile) {
+void TimeWatch::finish(double duration_s, double program_cpu_s, profile::Profile& profile) {
   if (!clock_ || first_.value == 0) return;
   take(true);
   const uint64_t cycles = __rdtsc() - cycles_at_begin_;
@@ -125,7 +124,7 @@ void TimeWatch::finish(Tid first, double duration_s, double program_cpu_s,
   for (const profile::ThreadRow& thread : profile.threads) {
     time.user_s += 1e-9 * static_cast<double>(thread.user_ns);
     time.kernel_s += 1e-9 * static_cast<double>(thread.kernel_ns);
-    if (thread.tid == first.value)
+    if (thread.tid == first_.value)
       first_thread_s = 1e-9 * static_cast<double>(thread.user_ns + thread.kernel_ns);
   }
   if (!time.sees_kernel) time.kernel_s = std::max(0.0, program_cpu_s - time.user_s);

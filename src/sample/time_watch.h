@@ -32,7 +32,7 @@ class TimeWatch {
   // Seconds that the programs are thought to have lost since the last call.
   double take_cost();
   // The times of the profile. `duration_s`: how long the programs were sampled.
-  void finish(Tid first, double duration_s, double program_cpu_s, profile::Profile& profile);
+  void finish(double duration_s, double program_cpu_s, profile::Profile& profile);
 
   const std::string& why_not() const { return why_not_; }
 
@@ -47,7 +47,7 @@ class TimeWatch {
   std::optional<clock::CpuClock> clock_;
   clock::TimeAccount account_;
   std::string why_not_;
-  Tid first_;
+  Tid first_;  // the program that was given first
   double next_s_ = std::numeric_limits<double>::infinity();
   double switches_looked_s_ = 0;
   double weighs_s_ = 0;  // again
