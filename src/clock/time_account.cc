@@ -25,7 +25,7 @@ void TimeAccount::begin(Tid process) {
   read_maps(process);
   const auto threads = kernel::list_threads(process);
   if (!threads) return;
-  for (const Tid thread : *threads) thread_of(process, thread).row.name = name_of(process, thread);
+  for (const Tid thread : *threads) (void)thread_of(process, thread);
 }
 
 void TimeAccount::read_maps(Tid process) {
@@ -39,6 +39,7 @@ TimeAccount::Thread& TimeAccount::thread_of(Tid process, Tid thread) {
   if (found.row.tid == 0) {
     found.row.tid = thread.value;
     found.row.process = process.value;
+    found.row.name = name_of(process, thread);
   }
   return found;
 }
