@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -18,18 +19,23 @@
 namespace shadowprof::shadow {
 namespace {
 
+constexpr uint64_t kMostBytesOfCall = 0x7ffff000;  // MAX_RW_COUNT: more are not written
+
 std::string link_to(Tid process, int fd) {
   return fmt::format("/proc/{}/fd/{}", process.value, fd);
 }
 
 }  // namespace
 
-std::optional<int64_t> SystemCalls::bytes_in_vector(GuestAddr vector, uint64_t count) {
+int64_t SystemCalls::bytes_in_vector(GuestAddr vector, uint64_t count) {
   const auto vectors = read_io_vectors(memory_, vector, count);
-  if (!vectors) return std::nullopt;
-  int64_t sum = 0;
-  for (const iovec& part : *vectors) sum += static_cast<int64_t>(part.iov_len);
-  return sum;
+  if (!vectors) return -EFAULT;
+  uint64_t sum = 0;
+  for (const iovec& part : *vectors) {
+    if (part.iov_len > uint64_t{INT64_MAX}) return -EINVAL;
+    sum = std::min(sum + part.iov_len, kMostBytesOfCall);
+  }
+  return static_cast<int64_t>(sum);
 }
 
 // Is there such a descriptor in the replica, or can there be?
@@ -118,12 +124,11 @@ OpenFile* SystemCalls::changes_file(int fd) {
 
 // Not written; but the offset moves.
 SyscallAnswer SystemCalls::write_file(const Call& call, bool positioned, bool vector) {
-  std::optional<int64_t> bytes = static_cast<int64_t>(call.args[2]);
-  if (vector) bytes = bytes_in_vector(GuestAddr(call.args[1]), call.args[2]);
-  if (!bytes) return value(-EFAULT);
+  const int64_t bytes = vector ? bytes_in_vector(GuestAddr(call.args[1]), call.args[2])
+                               : static_cast<int64_t>(std::min(call.args[2], kMostBytesOfCall));
   OpenFile* file = changes_file(static_cast<int>(call.args[0]));
-  if (file && !positioned) file->offset += static_cast<uint64_t>(*bytes);
-  return value(*bytes);
+  if (file && !positioned && bytes > 0) file->offset += static_cast<uint64_t>(bytes);
+  return value(bytes);
 }
 
 SyscallAnswer SystemCalls::write(const Call& call) {

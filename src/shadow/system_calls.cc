@@ -144,7 +144,7 @@ SyscallAnswer SystemCalls::assume_message(const Call& call) {
   const auto header = memory_.read_value<msghdr>(GuestAddr(call.args[1]));
   if (!header) return value(-EFAULT);
   const GuestAddr vector(reinterpret_cast<uint64_t>(header->msg_iov));
-  return value(bytes_in_vector(vector, header->msg_iovlen).value_or(-EFAULT));
+  return value(bytes_in_vector(vector, header->msg_iovlen));
 }
 
 SyscallAnswer SystemCalls::refuse(const Call&) {

@@ -100,7 +100,8 @@ class SystemCalls {
   std::optional<Answer> may_not_open(const Call& call, int directory, uint64_t path, uint64_t how);
   Answer open_file(const Call& call, int directory, uint64_t path, uint64_t how);
   Answer ask_itself(const Call& call, GuestAddr to);
-  std::optional<int64_t> bytes_in_vector(GuestAddr vector, uint64_t count);
+  // Or a negative error, as the kernel has it.
+  int64_t bytes_in_vector(GuestAddr vector, uint64_t count);
   int64_t place_descriptor(const Call& call, int64_t fd, int wanted);
   Answer new_pair(const Call& call, GuestAddr at);
 

@@ -107,7 +107,7 @@ def sigterm_ends_attach(options):
     for mode in MODES:
         for state, command in states.items():
             what = f"attach {mode}, program {state}"
-            with subprocess.Popen(command, stdout=subprocess.DEVNULL) as program:
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True) as program:
                 try:
                     time.sleep(0.3)
                     if state == "is stopped":
@@ -124,7 +124,7 @@ def sigterm_ends_attach(options):
                     require(profile()["run"]["mode"] in ("shadow", "burst"), what)
                     os.unlink("p.json")
                 finally:
-                    program.kill()
+                    os.killpg(program.pid, signal.SIGKILL)  # and its child, which has our stderr
 
 
 def sigterm_reaches_what_is_run(options):
