@@ -9,6 +9,13 @@ namespace shadowprof::collect {
 namespace {
 
 constexpr size_t kMostCodes = 1024;
+// What a replica's clock may be off by, as a logarithm: a factor of four. Tight loops seem that much faster,
+// as words of the trace are deducted at the price of the median.
+constexpr double kClockError = 1.386;
+constexpr double kAlike = 0.05;    // code whose squared distance is less
+constexpr double kSteady = 0.7;    // speeds that differ by less than a factor of two
+constexpr double kBelieved = 0.5;  // speeds that are known
+constexpr size_t kFewestSpeeds = 8;  // of fewer it is not known how far they agree
 
 }  // namespace
 
@@ -29,11 +36,13 @@ void SampleSeries::withdraw(uint64_t number) {
 }
 
 // Samples end in about the order in which they began.
-void SampleSeries::recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code) {
+void SampleSeries::recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code,
+                            double seconds) {
   if (number == 0 || number > samples_.size() || instructions == 0) return;
   recorded_++;
   instructions_ += static_cast<double>(instructions);
   samples_[number - 1].instructions += instructions;
+  samples_[number - 1].seconds += seconds;
   if (number % one_of_ != 0) return;
   Code seen{number};
   for (size_t i = 0; i < code.size(); i++) {
@@ -72,6 +81,73 @@ std::vector<double> SampleSeries::times() const {
   for (const auto& [program, own] : of_program)
     if (own.size() == 1) times[own.front()] = sum / static_cast<double>(with_others);
   return times;
+}
+
+// Of the samples in codes_, by the one whose code is most alike. `variance`: of all, not divided by their number.
+double SampleSeries::agreement(const std::vector<double>& logarithms, double& variance) const {
+  const size_t n = codes_.size();
+  double mean = 0, within = 0;
+  for (const double speed : logarithms) mean += speed / static_cast<double>(n);
+  for (size_t i = 0; i < n; i++) {
+    size_t alike = i;
+    double least = HUGE_VAL;
+    for (size_t k = 1; k < n; k++) {
+      const size_t other = (i + k) % n;
+      const double apart = distance(codes_[i].shares, codes_[other].shares);
+      if (apart < least) least = apart, alike = other;
+    }
+    const double apart = logarithms[i] - logarithms[alike];
+    within += apart * apart / 2;
+    variance += (logarithms[i] - mean) * (logarithms[i] - mean);
+  }
+  return variance > kRounding ? std::max(0.0, 1 - within / variance) : 0;
+}
+
+// Of the samples against that in the middle, as far as they are believed; 1 each where they are not known.
+std::vector<double> SampleSeries::speeds() {
+  std::vector<double> speeds(samples_.size(), 1);
+  const auto is_known = [](const Sample& s) { return s.instructions != 0 && s.seconds > 0; };
+  const auto logarithm = [](const Sample& s) {
+    return std::log(static_cast<double>(s.instructions) / s.seconds);
+  };
+  std::vector<double> logarithms;
+  for (const Code& c : codes_) {
+    const Sample& sample = samples_[c.number - 1];
+    if (!is_known(sample)) return speeds;
+    logarithms.push_back(logarithm(sample));
+  }
+  if (logarithms.size() < kFewestSpeeds) return speeds;
+  double variance = 0;
+  believed_speeds_ = agreement(logarithms, variance);
+  spread_ = std::sqrt(variance / static_cast<double>(logarithms.size()));
+  const auto middle = logarithms.begin() + static_cast<ptrdiff_t>(logarithms.size() / 2);
+  std::nth_element(logarithms.begin(), middle, logarithms.end());
+  for (size_t i = 0; i < samples_.size(); i++) {
+    if (!is_known(samples_[i])) continue;
+    const double faster = logarithm(samples_[i]) - *middle;
+    const double surely = std::max(0.0, std::abs(faster) - kClockError);
+    speeds[i] = std::exp(believed_speeds_ * std::copysign(surely, faster));
+  }
+  return speeds;
+}
+
+bool SampleSeries::assumes_speeds() const {
+  if (variance() < kAlike) return false;
+  return !spread_ || (*spread_ > kSteady && believed_speeds_ < kBelieved);
+}
+
+bool SampleSeries::tells_speeds() const {
+  return variance() >= kAlike && spread_ && *spread_ > kSteady && believed_speeds_ >= kBelieved;
+}
+
+double SampleSeries::instructions_per_second() const {
+  double instructions = 0, seconds = 0;
+  for (const Sample& s : samples_) {
+    if (s.seconds <= 0) continue;
+    instructions += s.weight * static_cast<double>(s.instructions);
+    seconds += s.weight * s.seconds;
+  }
+  return seconds > 0 ? instructions / seconds : 0;
 }
 
 // Of all samples' amounts those of the samples whose code is known, as shares of one.
@@ -122,22 +198,22 @@ double SampleSeries::variance() const {
 }
 
 // The header's formulas.
-void SampleSeries::weigh(const std::vector<double>& times) {
-  double seconds = 0;
+void SampleSeries::weigh(const std::vector<double>& worths) {
+  double sum = 0;
   std::vector<double> amounts;
   for (size_t i = 0; i < samples_.size(); i++) {
-    seconds += times[i];
+    sum += worths[i];
     amounts.push_back(static_cast<double>(samples_[i].instructions));
   }
-  if (seconds == 0) return;
-  const std::vector<double> by_time = parts_of(times);
+  if (sum == 0) return;
+  const std::vector<double> by_time = parts_of(worths);
   const double by_chance = chance_by_neighbours(by_time);
   const double apart = distance(profile(by_time), profile(parts_of(amounts)));
   believed_ = apart > by_chance + kRounding ? 1 - by_chance / apart : 0;
   double weighted = 0;
   for (size_t i = 0; i < samples_.size(); i++) {
     if (amounts[i] == 0) continue;
-    const double worth = times[i] / amounts[i] * (instructions_ / seconds);
+    const double worth = worths[i] / amounts[i] * (instructions_ / sum);
     samples_[i].weight = std::pow(worth, believed_);
     weighted += samples_[i].weight * amounts[i];
   }
@@ -146,7 +222,10 @@ void SampleSeries::weigh(const std::vector<double>& times) {
 }
 
 void SampleSeries::conclude() {
-  weigh(times());
+  std::vector<double> worths = times();
+  const std::vector<double> fast = speeds();
+  for (size_t i = 0; i < worths.size(); i++) worths[i] *= fast[i];
+  weigh(worths);
   std::vector<double> amounts;
   for (const Sample& sample : samples_)
     amounts.push_back(sample.weight * static_cast<double>(sample.instructions));

@@ -20,15 +20,25 @@
 //
 // 0 for a program that does the same all the time, near 1 for one with phases.
 //
-// That takes the program for equally fast in all samples. Replicas do tell how fast they were, but what
-// slows them down most (new pages, cold caches, the trace) is their own: weights that believe them
-// are worse (bench/README.md). Within a sample, and the others of its replica, the proportions are
-// the replica's.
+// That would take the program for equally fast in all samples, and a program that waits for memory in
+// one phase executes a hundredth of the instructions there. Replicas tell how fast they were, but part
+// of what slows them down (new pages, cold caches, the trace) is their own. It is noise: samples of the
+// same code differ by it, too. So each sample is paired with the one whose code is most alike, and speeds
+// (logarithms) are believed as far as pairs agree:
+//
+//   c = 1 - variance within pairs / variance of all      (at least 0)
+//   worth = time * (speed of the sample / speed in the middle)^c / instructions
+//
+// of which a factor of four, up or down, is taken for the clock's error: to believe smaller differences
+// makes profiles worse (bench/shadow_mode.md).
+//
+// Within a sample, and the others of its replica, the proportions are the replica's.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "trace/code_shares.h"
@@ -41,6 +51,7 @@ class SampleSeries {
     int64_t program = 0;
     double used = 0;  // at its beginning
     uint64_t instructions = 0;  // 0: was not recorded
+    double seconds = 0;         // that the program needs for them; 0: not known
     double weight = 1;
   };
   static constexpr double kRounding = 1e-9;  // what is not further apart (squared) is the same
@@ -50,8 +61,9 @@ class SampleSeries {
   uint64_t taken(int64_t program, double used);
   // The last one was not taken after all: its number is the next one's.
   void withdraw(uint64_t number);
-  // It has given so many instructions, of this code.
-  void recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code);
+  // It has given so many instructions, of this code, in so many seconds of the program's.
+  void recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code,
+                double seconds = 0);
   // After the last one.
   void conclude();
 
@@ -68,6 +80,15 @@ class SampleSeries {
   void scale(size_t sample, double factor) { samples_[sample].weight *= factor; }
   // How far the times are believed.
   double believed() const { return believed_; }
+  // How far the speeds are.
+  double believed_speeds() const { return believed_speeds_; }
+  // Samples do different things, and do not say how fast the program is at each: their weights take it
+  // for equally fast.
+  bool assumes_speeds() const;
+  // They do different things, and do say it.
+  bool tells_speeds() const;
+  // Of the program, as the samples count; 0: no sample says how fast it was.
+  double instructions_per_second() const;
   // How far what they say of the code is off by chance, squared.
   double chance() const { return chance_; }
 
@@ -79,10 +100,12 @@ class SampleSeries {
   };
   static double distance(const Shares& a, const Shares& b);
   std::vector<double> times() const;
+  std::vector<double> speeds();
+  double agreement(const std::vector<double>& logarithms, double& variance) const;
   std::vector<double> parts_of(const std::vector<double>& amounts) const;
   Shares profile(const std::vector<double>& parts) const;
   double chance_by_neighbours(const std::vector<double>& parts) const;
-  void weigh(const std::vector<double>& times);
+  void weigh(const std::vector<double>& worths);  // of each sample's instructions together
 
   std::vector<Sample> samples_;
   std::vector<Code> codes_;   // of some samples, ascending
@@ -90,6 +113,8 @@ class SampleSeries {
   size_t recorded_ = 0;
   double instructions_ = 0;
   double believed_ = 0;
+  double believed_speeds_ = 0;
+  std::optional<double> spread_;  // of the speeds' logarithms: standard deviation
   double chance_ = 0;
 };
 

@@ -33,8 +33,8 @@ void SampleWeights::withdraw(uint64_t number) {
 }
 
 void SampleWeights::recorded(uint64_t number, uint64_t instructions,
-                             const trace::CodeShares& code) {
-  series_[kind_of(number)].recorded(place_of(number), instructions, code);
+                             const trace::CodeShares& code, double seconds) {
+  series_[kind_of(number)].recorded(place_of(number), instructions, code, seconds);
 }
 
 // Where all samples are of one program; else there is one period.
@@ -70,6 +70,7 @@ SampleWeights::Period& SampleWeights::period_of(const SampleSeries::Sample& samp
 
 // Of one sample of each kind: the more the further the other kind is off.
 SampleWeights::Kinds SampleWeights::worth() const {
+  if (replicas().tells_speeds()) return {1, 0};
   const Kinds chance{replicas().chance(), brief_ones().chance()};
   const bool are_few = std::min(replicas().size(), brief_ones().size()) < kFew;
   if (are_few || chance[0] + chance[1] < SampleSeries::kRounding) return {1, 1};

@@ -9,7 +9,8 @@
 // A program that does the same all the time is known from a few replicas, which have all of its code;
 // one of whose code a replica has little, or that does something else each moment, from the brief
 // samples. Of fewer than kFew samples it is not known how far they are off: kinds count by the number
-// of their samples then.
+// of their samples then. Brief samples do not say how fast the program is: where replicas do, and it
+// matters, brief ones count only where there are no others.
 //
 // Replicas may say something of a part of the run only: one that lasts sees every tenth of a second, but
 // not of what the program does after its end. So a run with many of them is divided into equal
@@ -34,8 +35,9 @@ class SampleWeights {
   uint64_t taken(int64_t program, double used, bool brief = false);
   // The last one of its kind was not taken after all.
   void withdraw(uint64_t number);
-  // It has given so many instructions, of this code.
-  void recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code);
+  // It has given so many instructions, of this code, in so many seconds of the program's (0: not known).
+  void recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code,
+                double seconds = 0);
   // After the last one.
   void conclude();
 
@@ -45,6 +47,8 @@ class SampleWeights {
   const SampleSeries& replicas() const { return series_[0]; }
   const SampleSeries& brief_ones() const { return series_[1]; }
   double share_of_brief_ones() const { return share_of_brief_ones_; }
+  // Of the kind that most of the profile comes from.
+  bool assume_speeds() const { return series_[share_of_brief_ones_ > 0.5 ? 1 : 0].assumes_speeds(); }
 
  private:
   using Kinds = std::array<double, 2>;

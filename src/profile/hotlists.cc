@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "profile/hotlists.h"
 
+#include "profile/evidence.h"
 #include "profile/hotlist_rows.h"
 
 namespace shadowprof::profile {
@@ -125,8 +126,10 @@ Place place_of(const Profile& profile, const LineLookup& lines, CodeRef at) {
 
 namespace {
 
-// The instructions are those of the samples: what they stand for is their share of all.
-RowTime row_time(const Profile& profile, uint64_t user_ns, uint64_t kernel_ns, uint64_t insns) {
+// The instructions are those of the samples, `share` of all: what they stand for is that part of the
+// program's, where the samples tell.
+RowTime row_time(const Profile& profile, uint64_t user_ns, uint64_t kernel_ns, double share,
+                 bool tells) {
   const ProcessorTime& time = profile.time;
   RowTime row;
   if (!time.is_known() || time.seconds() <= 0) return row;
@@ -134,9 +137,8 @@ RowTime row_time(const Profile& profile, uint64_t user_ns, uint64_t kernel_ns, u
   row.kernel_s = 1e-9 * static_cast<double>(kernel_ns);
   row.share = row.user_s / time.seconds();
   row.error = time.error_of(row.share);
-  const double executed = share_of(insns, profile.coverage.attributed) *
-                          static_cast<double>(profile.coverage.instructions_total);
-  if (executed > 0) row.cycles_per_insn = row.user_s * time.cycles_per_s / executed;
+  const double executed = share * static_cast<double>(profile.coverage.instructions_total);
+  if (executed > 0 && tells) row.cycles_per_insn = row.user_s * time.cycles_per_s / executed;
   return row;
 }
 
@@ -184,14 +186,19 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
     return std::min(1.0, critical_value(profile.confidence.groups) * share_of(error, whole));
   };
   const auto place = [&](CodeRef at) { return place_of(profile, lines, at); };
+  const bool knows_speeds =
+      !profile.coverage.assumed_speeds && (!profile.time.is_known() || evidence_of(profile).enough);
 
   for (size_t i : hottest_functions(profile, limit)) {
     const Function& f = profile.functions[i];
     const uint64_t all = profile.coverage.attributed;
+    const double share = share_of(f.self, all);
+    const Margin error = margin(f.self_error, all);
     lists.methods.push_back({static_cast<uint32_t>(lists.methods.size() + 1), place(f.at), f.self,
-                             f.inclusive, share_of(f.self, all), share_of(f.inclusive, all),
-                             f.invocations, f.loop_iterations, margin(f.self_error, all),
-                             row_time(profile, f.user_ns, f.kernel_ns, f.self)});
+                             f.inclusive, share, share_of(f.inclusive, all), f.invocations,
+                             f.loop_iterations, error,
+                             row_time(profile, f.user_ns, f.kernel_ns, share,
+                                      knows_speeds && is_certain(share, error))});
   }
   uint64_t all_calls = 0;
   for (const CallPair& c : t.calls) all_calls += c.count;
@@ -214,15 +221,19 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
                                                                 : std::vector<uint64_t>();
   for (size_t i : hottest_paths(profile, path_ns, limit)) {
     const PathRow& p = t.paths[i];
+    const double share = share_of(p.count * p.insns, profile.coverage.attributed);
+    const Margin error = margin(p.error * p.insns, profile.coverage.attributed);
     HotPath path{static_cast<uint32_t>(lists.paths.size() + 1),
                  p.count,
                  share_of(p.count, profile.coverage.paths.executions),
                  p.count * p.insns,
-                 share_of(p.count * p.insns, profile.coverage.attributed),
+                 share,
                  {},
                  {},
-                 margin(p.error * p.insns, profile.coverage.attributed),
-                 path_ns.empty() ? RowTime() : row_time(profile, path_ns[i], 0, p.count * p.insns)};
+                 error,
+                 path_ns.empty() ? RowTime()
+                                 : row_time(profile, path_ns[i], 0, share,
+                                            knows_speeds && is_certain(share, error))};
     if (p.from_count != 0) path.from = place(p.from);
     for (const CodeRef block : p.blocks) path.blocks.push_back(place(block));
     lists.paths.push_back(std::move(path));

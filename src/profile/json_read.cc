@@ -72,6 +72,7 @@ Coverage read_coverage(const Object& o) {
   c.instructions_profiled = o.count("instructions_profiled");
   c.instructions_total = o.count("instructions_total");
   c.estimated = o.boolean("estimated");
+  c.assumed_speeds = o.has("assumed_speeds") && o.boolean("assumed_speeds");
   c.attributed = o.count("attributed");
   c.dropped = o.counts("dropped");
   c.ended = o.counts("ended");

@@ -98,6 +98,7 @@ Json coverage_json(const Coverage& c) {
           {"dropped", c.dropped},
           {"ended", c.ended},
           {"events", c.events}};
+  if (c.assumed_speeds) j["assumed_speeds"] = true;
   for (const EndedEarly& e : c.ended_early) j["ended_early"].push_back(ended_early_json(e));
   if (c.verified) {
     j["verified"] = {{"samples", c.verified->samples},

@@ -184,6 +184,7 @@ void add_tables(Profile& into, Profile& from, const std::vector<uint32_t>& modul
   c.instructions_profiled += from.coverage.instructions_profiled;
   c.instructions_total += from.coverage.instructions_total;
   c.estimated |= from.coverage.estimated;
+  c.assumed_speeds |= from.coverage.assumed_speeds;
   c.attributed += from.coverage.attributed;
   add_counts(c.ended, from.coverage.ended);
   add_counts(c.dropped, from.coverage.dropped);

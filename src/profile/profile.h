@@ -109,6 +109,9 @@ struct Coverage {
   uint64_t instructions_profiled = 0;       // in trace records that were read
   uint64_t instructions_total = 0;          // that the program executed
   bool estimated = false;                   // of instructions_total; see ended_early
+  // The samples do different things, and it is not known how fast the program is at each. Shares of
+  // instructions take it for equally fast, so there are no cycles per instruction.
+  bool assumed_speeds = false;
   uint64_t attributed = 0;                  // to rows of the block table
   std::map<std::string, uint64_t> ended;    // samples by the reason for which they ended
   std::map<std::string, uint64_t> dropped;  // instructions by the reason for which no row has them

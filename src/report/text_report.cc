@@ -217,6 +217,9 @@ void Renderer::sampling() {
         fmt::format("± is half of the {:.0f} % interval, in percentage points, from {} groups of "
                     "samples",
                     100 * profile::kConfidenceLevel, profile_.confidence.groups));
+  if (c.assumed_speeds)
+    line(fit("shares of instructions take the program for equally fast everywhere: no sample tells",
+             columns_));
   uint64_t all = 0, early = 0;
   std::vector<std::pair<uint64_t, std::string>> reasons;
   for (const auto& [reason, count] : c.ended) {

@@ -134,8 +134,10 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   fill_syscalls(run.engine().totals().by_number, {}, profile.syscalls);
   run.finish_time(profile);
   if (!run.why_no_time().empty()) detail("no processor time: {}", run.why_no_time());
-  fill_sampled(describe(run, request.wishes.max_overhead_share, profile.coverage.instructions_profiled),
-               pipeline, profile);
+  SampledRun done =
+      describe(run, request.wishes.max_overhead_share, profile.coverage.instructions_profiled);
+  done.assumed_speeds = weights.assume_speeds();
+  fill_sampled(done, pipeline, profile);
   name_functions(profile, table, request.top, started,
                  tracing ? Inclusive::measured : Inclusive::estimate,
                  generated);

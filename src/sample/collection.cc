@@ -69,8 +69,8 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collectio
 }
 
 void tell_of_weights(const char* name, const collect::SampleSeries& samples) {
-  detail("{} {}: off by {:.5f} by chance, times believed {:.2f}", samples.size(), name,
-         samples.chance(), samples.believed());
+  detail("{} {}: off by {:.5f} by chance, times believed {:.2f}, speeds {:.2f}",
+         samples.size(), name, samples.chance(), samples.believed(), samples.believed_speeds());
 }
 
 }  // namespace shadowprof::sample

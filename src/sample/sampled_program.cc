@@ -26,6 +26,8 @@ profile::Pauses summarise_pauses(std::vector<double> pauses) {
 
 // From the program's processor time and the speed of its samples.
 uint64_t estimate_total(const SampledRun& run) {
+  if (run.instructions_per_s > 0)
+    return static_cast<uint64_t>(run.program_cpu_s * run.instructions_per_s);
   if (run.engine_cpu_s <= 0) return 0;
   const double native_s = run.guest_s > 0 ? run.guest_s : run.engine_cpu_s / run.slow_down;
   return static_cast<uint64_t>(run.program_cpu_s / native_s *
@@ -107,6 +109,7 @@ void fill_sampled(const SampledRun& run, const collect::Pipeline& pipeline,
   for (const auto& [reason, samples] : run.ended) coverage.ended[reason] = samples;
   coverage.instructions_total = std::max(coverage.instructions_profiled, estimate_total(run));
   coverage.estimated = true;
+  coverage.assumed_speeds = run.assumed_speeds;
 }
 
 }  // namespace shadowprof::sample

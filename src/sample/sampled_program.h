@@ -56,6 +56,8 @@ struct SampledRun {
   double engine_cpu_s = 0;
   double slow_down = 1;
   double guest_s = 0;  // the same on the engine's clock (shadow/engine_clock.h); 0: it has none
+  bool assumed_speeds = false;    // see profile::Coverage
+  double instructions_per_s = 0;  // on that clock, as the samples count; 0: they do not say
 };
 // What was spent, and why.
 void fill_costs(const plan::Ledger& ledger, const plan::Plan& plan, SampledRun& run);

@@ -104,7 +104,7 @@ void ShadowRun::add_up(Sample& sample) {
   const shadow::ExecutorCounts& done = sample.executor->counts();
   const shadow::Ending& ending = *sample.executor->ending();
   counts_.instructions += done.instructions;
-  if (sample.numbers) sample.numbers->end(done);
+  if (sample.numbers) sample.numbers->end(done, clock_seconds(sample));
   counts_.later += done.all_samples() - 1;
   counts_.fragments += done.fragments;
   counts_.misses += done.misses;
@@ -150,9 +150,13 @@ plan::Waiting ShadowRun::waiting_of(const Sample& sample, shadow::ProcessorTime 
   return {time.used, std::max(0.0, time.waited - ours), sample.executor->counts().stops()};
 }
 
+double ShadowRun::clock_seconds(const Sample& sample) const {
+  return sample.budget.seconds > 0 ? sample.executor->guest_seconds() : 0;
+}
+
 // By the engine's clock, or by the number of instructions.
 double ShadowRun::guest_seconds(const Sample& sample) const {
-  if (sample.budget.seconds > 0) return sample.executor->guest_seconds();
+  if (sample.budget.seconds > 0) return clock_seconds(sample);
   return static_cast<double>(sample.executor->counts().instructions) / kInstructionsPerSecond;
 }
 

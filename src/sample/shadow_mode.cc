@@ -201,7 +201,10 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   fill_syscalls(sampled.counts().by_number, sampled.counts().ended_by_number, profile.syscalls);
   sampled.finish_time(profile);
   if (!sampled.why_no_time().empty()) detail("no processor time: {}", sampled.why_no_time());
-  fill_sampled(describe(sampled, request), pipeline, profile);
+  SampledRun done = describe(sampled, request);
+  done.assumed_speeds = weights.assume_speeds();
+  done.instructions_per_s = weights.replicas().instructions_per_second();
+  fill_sampled(done, pipeline, profile);
   name_functions(profile, table, request.top, started, Inclusive::measured, generated);
   fill_stops(sampled, profile.overhead);
   sampled.watch().fill(profile);

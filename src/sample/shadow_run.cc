@@ -143,7 +143,7 @@ void ShadowRun::proceed(Sample& sample, const plan::Step& step) {
   }
   const shadow::ExecutorCounts& done = sample.executor->counts();
   const double executed = sample.executor->guest_seconds() + done.native_s;
-  sample.numbers->go_on(executed + step.native_s, done);
+  sample.numbers->go_on(executed + step.native_s, done, clock_seconds(sample));
   sample.sample_began = now + step.native_s;
   sample.went_on_age = now - sample.forked_at;
   sample.has_worked = true;

@@ -239,6 +239,7 @@ class ShadowRun {
   static plan::Waiting waiting_of(const Sample& sample, shadow::ProcessorTime time);
   double take_own_cpu();
   double guest_seconds(const Sample& sample) const;
+  double clock_seconds(const Sample& sample) const;  // 0: its length is in instructions
   bool wants_log() const;
   void finish_log(const Sample& sample, const shadow::Ending& ending);
 

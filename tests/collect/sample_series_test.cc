@@ -72,6 +72,47 @@ TEST_CASE("of a program that does the same all the time each instruction counts 
   for (uint64_t n = 1; n <= 3; n++) CHECK(series.of(n, n) == doctest::Approx(1));
 }
 
+// Samples of equal time, in turns of two codes of which the second is a hundred times slower.
+SampleSeries fast_and_slow(double noise) {
+  std::mt19937_64 random(11);
+  std::lognormal_distribution<double> disturbed(0, noise);
+  SampleSeries series;
+  for (int i = 0; i < 60; i++) {
+    const bool slow = (i / 10) % 2 == 1;
+    const double seconds = 0.001 * disturbed(random);
+    const auto instructions = static_cast<uint64_t>((slow ? 1e9 : 1e11) * 0.001);
+    series.recorded(series.taken(1, i + 1.0), instructions, only(slow ? 5 : 3, instructions),
+                    seconds);
+  }
+  series.conclude();
+  return series;
+}
+
+TEST_CASE("a phase that waits for memory has as few instructions as it executes") {
+  const SampleSeries series = fast_and_slow(0.3);
+  CHECK(series.believed_speeds() > 0.9);
+  CHECK_FALSE(series.assumes_speeds());
+  // By the factor that the clock may be off.
+  CHECK(std::abs(std::log(ratio(series, 1, 11))) < std::log(4.5));
+  CHECK(std::abs(std::log(series.instructions_per_second() / 5e10)) < std::log(4.5));
+}
+
+TEST_CASE("speeds are not believed where samples of the same code differ") {
+  SampleSeries series;
+  std::mt19937_64 random(12);
+  std::lognormal_distribution<double> disturbed(0, 1);
+  for (int i = 0; i < 60; i++)
+    series.recorded(series.taken(1, i + 1.0), 1000, only(random() % 3, 1000), 1e-3 * disturbed(random));
+  series.conclude();
+  CHECK(series.believed_speeds() < 0.5);
+  CHECK(series.assumes_speeds());
+}
+
+TEST_CASE("speeds are assumed where samples differ and tell of none") {
+  CHECK(series_of(two_phases(10)).assumes_speeds());
+  CHECK_FALSE(series_of({{1, 1, 500}, {1, 2, 900}, {1, 3, 500}}).assumes_speeds());
+}
+
 TEST_CASE("differences that are chance are not believed") {
   std::mt19937_64 random(7);
   std::vector<Taken> samples;
