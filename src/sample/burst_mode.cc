@@ -19,7 +19,7 @@ namespace shadowprof::sample {
 namespace {
 
 // How much slower a thread runs in the code cache, without its stops: geometric means of full
-// mode's programs in bench/README.md (engine; counting).
+// mode's programs in bench/full_mode.md (engine; counting).
 constexpr double kSlowDown = 1.9;
 constexpr const char* kExperimental =
     "bursts in the code cache are experimental: see docs/burst-mode.md, known problem";

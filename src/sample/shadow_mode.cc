@@ -16,7 +16,7 @@ namespace shadowprof::sample {
 namespace {
 
 // How much slower a replica executes than the program itself; the geometric mean of the programs
-// in bench/README.md with a trace that nobody reads. Only for the estimate of how much there was to
+// in bench/full_mode.md with a trace that nobody reads. Only for the estimate of how much there was to
 // profile, and only where no clock says it (--sample-size).
 constexpr double kSlowDown = 1.8;
 
