@@ -9,8 +9,7 @@ namespace shadowprof::collect {
 namespace {
 
 constexpr size_t kMostCodes = 1024;
-// What a replica's clock may be off by, as a logarithm: a factor of four. Tight loops seem that much faster,
-// as words of the trace are deducted at the price of the median.
+// What a replica's clock may be off by, as a logarithm: a factor of four.
 constexpr double kClockError = 1.386;
 constexpr double kAlike = 0.05;    // code whose squared distance is less
 constexpr double kSteady = 0.7;    // speeds that differ by less than a factor of two
@@ -141,11 +140,15 @@ bool SampleSeries::tells_speeds() const {
 }
 
 double SampleSeries::instructions_per_second() const {
+  // The mean over the program's time. Where samples are equally fast, or as good as, the longer ones know it
+  // better.
+  const bool by_time = tells_speeds();
   double instructions = 0, seconds = 0;
   for (const Sample& s : samples_) {
     if (s.seconds <= 0) continue;
-    instructions += s.weight * static_cast<double>(s.instructions);
-    seconds += s.weight * s.seconds;
+    const double counts = by_time ? s.time / s.seconds : 1;
+    instructions += counts * static_cast<double>(s.instructions);
+    seconds += counts * s.seconds;
   }
   return seconds > 0 ? instructions / seconds : 0;
 }
@@ -223,6 +226,7 @@ void SampleSeries::weigh(const std::vector<double>& worths) {
 
 void SampleSeries::conclude() {
   std::vector<double> worths = times();
+  for (size_t i = 0; i < worths.size(); i++) samples_[i].time = worths[i];
   const std::vector<double> fast = speeds();
   for (size_t i = 0; i < worths.size(); i++) worths[i] *= fast[i];
   weigh(worths);

@@ -52,6 +52,7 @@ class SampleSeries {
     double used = 0;  // at its beginning
     uint64_t instructions = 0;  // 0: was not recorded
     double seconds = 0;         // that the program needs for them; 0: not known
+    double time = 0;            // seconds of the program's that it stands for
     double weight = 1;
   };
   static constexpr double kRounding = 1e-9;  // what is not further apart (squared) is the same
@@ -87,7 +88,7 @@ class SampleSeries {
   bool assumes_speeds() const;
   // They do different things, and do say it.
   bool tells_speeds() const;
-  // Of the program, as the samples count; 0: no sample says how fast it was.
+  // Of the program; 0: no sample says how fast it was.
   double instructions_per_second() const;
   // How far what they say of the code is off by chance, squared.
   double chance() const { return chance_; }

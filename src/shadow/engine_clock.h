@@ -49,8 +49,8 @@ class EngineClock {
   double seconds(double used, const Work& work) const;
   // What is left of a sample's seconds; deductions are estimates, so never nothing.
   static double without(double seconds, double ours);
-  // That writing so many words of a trace takes.
-  static double seconds_of_words(uint64_t words);
+  // What is left of a sample's seconds without the writing of so many words of a trace.
+  static double without_words(double seconds, uint64_t words);
   // By the wall's clock.
   double since_start() const;
   // seconds() is not more than that, which takes no look at the replica.

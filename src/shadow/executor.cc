@@ -164,11 +164,10 @@ double Executor::guest_time() const {
 double Executor::program_time(double seconds) {
   const uint64_t drained_words = (drained_ - drained_before_) / sizeof(trace::Word);
   const uint64_t words = sample_words_ - std::min(sample_words_, drained_words);
-  const double ours = EngineClock::seconds_of_words(words) +
-                      budget_.timed_load_s * static_cast<double>(sample_loads_);
+  const double timing = budget_.timed_load_s * static_cast<double>(sample_loads_);
   sample_words_ = sample_loads_ = 0;
   drained_before_ = drained_;
-  return EngineClock::without(seconds, ours);
+  return EngineClock::without(EngineClock::without_words(seconds, words), timing);
 }
 
 double Executor::next_idle() const {
