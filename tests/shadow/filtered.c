@@ -54,8 +54,11 @@ static void* supervise(void* unused) {
   return NULL;
 }
 
+static volatile int has_begun;  // the other thread: what it does from now on the filter allows
+
 static void* sleep_long(void* unused) {
   (void)unused;
+  has_begun = 1;
   poll(NULL, 0, 3600 * 1000);
   return NULL;
 }
@@ -144,7 +147,7 @@ int main(int argc, char** argv) {
   if (strcmp(argv[1], "notify") == 0) pthread_create(&thread, NULL, supervise, NULL);
   if (sleeper) {
     pthread_create(&thread, NULL, sleep_long, NULL);
-    usleep(20000);
+    while (!has_begun) usleep(1000);
   }
   const double begun = now_s(), seconds = atof(argv[2]);
   unsigned long x = 1;
