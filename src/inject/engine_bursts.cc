@@ -290,21 +290,22 @@ void Engine::await_leavers(std::vector<GuestThread*> awaited) {
   }
 }
 
+// Who is killed meanwhile has its cursor in its last registers: its exit event ends its trace.
 void Engine::conclude_burst() {
-  std::vector<Tid> gone;
+  std::vector<Tid> out;
   for (auto& [tid, t] : threads_) {
     if (!t->leaves || !t->slot) continue;
     if (!t->in_engine) {
       release(*t, trace::EndReason::left_engine);
-      gone.push_back(tid);
-    } else if (!t->concluded) {
+      out.push_back(tid);
+    } else if (!t->concluded && whereabouts(*t) != Whereabouts::gone) {
       t->cursor = t->slot->state().cursor;
       t->in_engine = false;  // so its records are not lost
       conclude(*t, trace::EndReason::left_engine);
       t->in_engine = true;
     }
   }
-  for (Tid tid : gone) threads_.erase(tid);
+  for (Tid tid : out) threads_.erase(tid);
 }
 
 size_t Engine::translate_ahead(std::span<const GuestAddr> pcs, size_t limit) {
