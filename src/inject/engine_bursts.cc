@@ -275,10 +275,13 @@ void Engine::await_leavers(std::vector<GuestThread*> awaited) {
         const bool is_out = await_guest(*t) && t->tracee.get_registers_if_alive(regs);
         t->leaves = true;
         if (is_out) let_go(*t, regs, 0);
+        t->is_dying = !is_out;
         return true;
       }
       if (looks < kEager || looks % kLooksPerCheck != 0) return false;
-      t->leaves = whereabouts(*t) != Whereabouts::running;
+      const Whereabouts where = whereabouts(*t);
+      t->leaves = where != Whereabouts::running;
+      t->is_dying = where == Whereabouts::gone;
       return t->leaves;
     });
     if (looks < kEager) {
@@ -290,7 +293,7 @@ void Engine::await_leavers(std::vector<GuestThread*> awaited) {
   }
 }
 
-// Who is killed meanwhile has its cursor in its last registers: its exit event ends its trace.
+// Who was killed meanwhile has its cursor in its last registers: its exit event ends its trace.
 void Engine::conclude_burst() {
   std::vector<Tid> out;
   for (auto& [tid, t] : threads_) {
@@ -298,7 +301,7 @@ void Engine::conclude_burst() {
     if (!t->in_engine) {
       release(*t, trace::EndReason::left_engine);
       out.push_back(tid);
-    } else if (!t->concluded && whereabouts(*t) != Whereabouts::gone) {
+    } else if (!t->concluded && !t->is_dying) {
       t->cursor = t->slot->state().cursor;
       t->in_engine = false;  // so its records are not lost
       conclude(*t, trace::EndReason::left_engine);

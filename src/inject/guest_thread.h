@@ -35,6 +35,7 @@ struct GuestThread {
   bool leaves = false;           // goes native as soon as it stops, or by itself
   bool trapped = false;          // runs in guest context (engine_trapped.cc)
   bool concluded = false;        // nothing will be added to its trace
+  bool is_dying = false;         // at the end of a burst: only its exit event tells its cursor
   bool in_group_stop = false;    // when it was brought to guest context
   uint64_t tickets[emu::kBufferCount] = {};  // of the buffers' last submission
   // Tracked, because a trap of ours that the program blocks makes the kernel unblock it.
