@@ -10,10 +10,10 @@ namespace {
 
 constexpr size_t kMostCodes = 1024;
 // What a replica's clock may be off by, as a logarithm: a factor of four.
-constexpr double kClockError = 1.386;
-constexpr double kAlike = 0.05;    // code whose squared distance is less
-constexpr double kSteady = 0.7;    // speeds that differ by less than a factor of two
-constexpr double kBelieved = 0.5;  // speeds that are known
+constexpr double kClockErrorLog = 1.386;
+constexpr double kAlikeSquared = 0.05;    // code whose squared distance is less
+constexpr double kSteadyLog = 0.7;    // speeds that differ by less than a factor of two
+constexpr double kBelievedShare = 0.5;  // speeds that are known
 constexpr size_t kFewestSpeeds = 8;  // of fewer it is not known how far they agree
 
 }  // namespace
@@ -82,11 +82,19 @@ std::vector<double> SampleSeries::times() const {
   return times;
 }
 
-// Of the samples in codes_, by the one whose code is most alike. `variance`: of all, not divided by their number.
-double SampleSeries::agreement(const std::vector<double>& logarithms, double& variance) const {
+// Standard deviation.
+double SampleSeries::spread_of(const std::vector<double>& logarithms) {
+  const auto n = static_cast<double>(logarithms.size());
+  double mean = 0, squares = 0;
+  for (const double speed : logarithms) mean += speed / n;
+  for (const double speed : logarithms) squares += (speed - mean) * (speed - mean) / n;
+  return std::sqrt(squares);
+}
+
+// Variance between a sample in codes_ and the one whose code is most alike.
+double SampleSeries::within_pairs(const std::vector<double>& logarithms) const {
   const size_t n = codes_.size();
-  double mean = 0, within = 0;
-  for (const double speed : logarithms) mean += speed / static_cast<double>(n);
+  double sum = 0;
   for (size_t i = 0; i < n; i++) {
     size_t alike = i;
     double least = HUGE_VAL;
@@ -96,13 +104,12 @@ double SampleSeries::agreement(const std::vector<double>& logarithms, double& va
       if (apart < least) least = apart, alike = other;
     }
     const double apart = logarithms[i] - logarithms[alike];
-    within += apart * apart / 2;
-    variance += (logarithms[i] - mean) * (logarithms[i] - mean);
+    sum += apart * apart / 2;
   }
-  return variance > kRounding ? std::max(0.0, 1 - within / variance) : 0;
+  return sum / static_cast<double>(n);
 }
 
-// Of the samples against that in the middle, as far as they are believed; 1 each where they are not known.
+// Each sample's against that in the middle, as far as it is believed; 1 each where they are not known.
 std::vector<double> SampleSeries::speeds() {
   std::vector<double> speeds(samples_.size(), 1);
   const auto is_known = [](const Sample& s) { return s.instructions != 0 && s.seconds > 0; };
@@ -116,33 +123,31 @@ std::vector<double> SampleSeries::speeds() {
     logarithms.push_back(logarithm(sample));
   }
   if (logarithms.size() < kFewestSpeeds) return speeds;
-  double variance = 0;
-  believed_speeds_ = agreement(logarithms, variance);
-  spread_ = std::sqrt(variance / static_cast<double>(logarithms.size()));
+  spread_ = spread_of(logarithms);
+  const double variance = *spread_ * *spread_;
+  if (variance > kRounding)
+    believed_speeds_ = std::max(0.0, 1 - within_pairs(logarithms) / variance);
   const auto middle = logarithms.begin() + static_cast<ptrdiff_t>(logarithms.size() / 2);
   std::nth_element(logarithms.begin(), middle, logarithms.end());
   for (size_t i = 0; i < samples_.size(); i++) {
     if (!is_known(samples_[i])) continue;
     const double faster = logarithm(samples_[i]) - *middle;
-    const double surely = std::max(0.0, std::abs(faster) - kClockError);
+    const double surely = std::max(0.0, std::abs(faster) - kClockErrorLog);
     speeds[i] = std::exp(believed_speeds_ * std::copysign(surely, faster));
   }
   return speeds;
 }
 
-bool SampleSeries::assumes_speeds() const {
-  if (variance() < kAlike) return false;
-  return !spread_ || (*spread_ > kSteady && believed_speeds_ < kBelieved);
-}
-
-bool SampleSeries::tells_speeds() const {
-  return variance() >= kAlike && spread_ && *spread_ > kSteady && believed_speeds_ >= kBelieved;
+SampleSeries::Speeds SampleSeries::speeds_are() const {
+  const bool steady = spread_ && *spread_ <= kSteadyLog;
+  if (steady || variance() < kAlikeSquared) return Speeds::alike;
+  return spread_ && believed_speeds_ >= kBelievedShare ? Speeds::told : Speeds::assumed;
 }
 
 double SampleSeries::instructions_per_second() const {
-  // The mean over the program's time. Where samples are equally fast, or as good as, the longer ones know it
+  // The mean over the program's time. Where samples are about equally fast, the longer ones know it
   // better.
-  const bool by_time = tells_speeds();
+  const bool by_time = speeds_are() == Speeds::told;
   double instructions = 0, seconds = 0;
   for (const Sample& s : samples_) {
     if (s.seconds <= 0) continue;

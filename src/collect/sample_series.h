@@ -83,12 +83,11 @@ class SampleSeries {
   double believed() const { return believed_; }
   // How far the speeds are.
   double believed_speeds() const { return believed_speeds_; }
-  // Samples do different things, and do not say how fast the program is at each: their weights take it
-  // for equally fast.
-  bool assumes_speeds() const;
-  // They do different things, and do say it.
-  bool tells_speeds() const;
-  // Of the program; 0: no sample says how fast it was.
+  // Samples that do different things may tell how fast the program is at each. Where they do not, their
+  // weights take it for equally fast.
+  enum class Speeds { alike, told, assumed };
+  Speeds speeds_are() const;
+  // The program's; 0: no sample says how fast it was.
   double instructions_per_second() const;
   // How far what they say of the code is off by chance, squared.
   double chance() const { return chance_; }
@@ -102,7 +101,8 @@ class SampleSeries {
   static double distance(const Shares& a, const Shares& b);
   std::vector<double> times() const;
   std::vector<double> speeds();
-  double agreement(const std::vector<double>& logarithms, double& variance) const;
+  static double spread_of(const std::vector<double>& logarithms);
+  double within_pairs(const std::vector<double>& logarithms) const;
   std::vector<double> parts_of(const std::vector<double>& amounts) const;
   Shares profile(const std::vector<double>& parts) const;
   double chance_by_neighbours(const std::vector<double>& parts) const;

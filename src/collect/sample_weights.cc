@@ -70,7 +70,7 @@ SampleWeights::Period& SampleWeights::period_of(const SampleSeries::Sample& samp
 
 // Of one sample of each kind: the more the further the other kind is off.
 SampleWeights::Kinds SampleWeights::worth() const {
-  if (replicas().tells_speeds()) return {1, 0};
+  if (replicas().speeds_are() == SampleSeries::Speeds::told) return {1, 0};
   const Kinds chance{replicas().chance(), brief_ones().chance()};
   const bool are_few = std::min(replicas().size(), brief_ones().size()) < kFew;
   if (are_few || chance[0] + chance[1] < SampleSeries::kRounding) return {1, 1};

@@ -48,7 +48,10 @@ class SampleWeights {
   const SampleSeries& brief_ones() const { return series_[1]; }
   double share_of_brief_ones() const { return share_of_brief_ones_; }
   // Of the kind that most of the profile comes from.
-  bool assume_speeds() const { return series_[share_of_brief_ones_ > 0.5 ? 1 : 0].assumes_speeds(); }
+  bool assume_speeds() const {
+    const SampleSeries& most = series_[share_of_brief_ones_ > 0.5 ? 1 : 0];
+    return most.speeds_are() == SampleSeries::Speeds::assumed;
+  }
 
  private:
   using Kinds = std::array<double, 2>;

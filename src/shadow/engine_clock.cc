@@ -21,7 +21,7 @@ constexpr double kStop = 5e-6;
 // than the program itself for each, 0.4 ns in the median of six programs.
 constexpr double kWord = 0.4e-9;
 // In tight loops a word costs less, a tenth of a nanosecond, as the processor has slack there.
-constexpr double kLeastShareOfWords = 0.5;
+constexpr double kLeastBesideWordsShare = 0.5;
 
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
@@ -93,7 +93,7 @@ double EngineClock::without(double seconds, double ours) {
 }
 
 double EngineClock::without_words(double seconds, uint64_t words) {
-  return std::max(seconds - static_cast<double>(words) * kWord, kLeastShareOfWords * seconds);
+  return std::max(seconds - static_cast<double>(words) * kWord, kLeastBesideWordsShare * seconds);
 }
 
 void Deadline::start(double seconds) {

@@ -91,8 +91,8 @@ SampleSeries fast_and_slow(double noise) {
 TEST_CASE("a phase that waits for memory has as few instructions as it executes") {
   const SampleSeries series = fast_and_slow(0.3);
   CHECK(series.believed_speeds() > 0.9);
-  CHECK_FALSE(series.assumes_speeds());
-  // By the factor that the clock may be off.
+  CHECK(series.speeds_are() != SampleSeries::Speeds::assumed);
+  // The clock may be off by that factor.
   CHECK(std::abs(std::log(ratio(series, 1, 11))) < std::log(4.5));
   CHECK(std::abs(std::log(series.instructions_per_second() / 5e10)) < std::log(4.5));
 }
@@ -105,12 +105,12 @@ TEST_CASE("speeds are not believed where samples of the same code differ") {
     series.recorded(series.taken(1, i + 1.0), 1000, only(random() % 3, 1000), 1e-3 * disturbed(random));
   series.conclude();
   CHECK(series.believed_speeds() < 0.5);
-  CHECK(series.assumes_speeds());
+  CHECK(series.speeds_are() == SampleSeries::Speeds::assumed);
 }
 
 TEST_CASE("speeds are assumed where samples differ and tell of none") {
-  CHECK(series_of(two_phases(10)).assumes_speeds());
-  CHECK_FALSE(series_of({{1, 1, 500}, {1, 2, 900}, {1, 3, 500}}).assumes_speeds());
+  CHECK(series_of(two_phases(10)).speeds_are() == SampleSeries::Speeds::assumed);
+  CHECK(series_of({{1, 1, 500}, {1, 2, 900}, {1, 3, 500}}).speeds_are() != SampleSeries::Speeds::assumed);
 }
 
 TEST_CASE("differences that are chance are not believed") {

@@ -31,7 +31,7 @@ OFF = {"l1": 0.05, "l2": 0.05, "l3": 0.05, "dram": 0.3}
 
 
 def sizes():
-    """Of sets that one cache holds, the last one just about: what is longest in it is driven out by strangers first."""
+    """Sets that one cache holds. Strangers drive out of a shared cache what is longest in it, so that set is small."""
     second = int(subprocess.run(["getconf", "LEVEL2_CACHE_SIZE"], capture_output=True, text=True, check=False).stdout or 0)
     if second <= 0:
         second = 1 << 20
