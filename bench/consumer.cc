@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // What a trace record costs its consumer, in ns: the edge collector without and with calls, with
-// calling contexts, and for comparison a consumer that looks up every (run, next run) pair in a hash table. The trace is made
-// up: runs drawn by Zipf's law (exponent 1), 7.5 % of the records end in a call and as many in a
-// return, properly nested; 2 % end in an indirect jump. Real traces repeat themselves more, so they
-// are easier for caches and branch predictors.
+// calling contexts, and for comparison a consumer that looks up every (run, next run) pair in a
+// hash table. The trace is made up: runs drawn by Zipf's law (exponent 1), 7.5 % of the records end
+// in a call and as many in a return, properly nested; 2 % end in an indirect jump. Real traces
+// repeat themselves more, so they are easier for caches and branch predictors.
 //
 //   bench_consumer [RUNS...]      default 5000 100000 350000
 #include <fmt/format.h>

@@ -89,14 +89,14 @@ class Group:
 
 
 @contextlib.contextmanager
-def groups():
+def groups(*names):
     mounts = (line.split() for line in pathlib.Path("/proc/mounts").read_text(encoding="utf-8").splitlines())
     found = [pathlib.Path(words[1]) for words in mounts if words[2] == "cgroup2"]
     if not found:
         sys.exit("control groups of version 2 are not mounted")
     made = []
     try:
-        for name in ("sampled", "native"):
+        for name in names:
             made.append(Group(found[0], name))
         yield made
     finally:
@@ -173,7 +173,7 @@ def take_turns(sampled, native, seconds, rng):
 
 def pair(command, run, report, turn, rng):
     """(seconds of the native run, of the sampled one, the figures of its profile or nothing)."""
-    with groups() as (first, second):
+    with groups("sampled", "native") as (first, second):
         sampled = Side(first, run, command)
         first.freeze()
         native = Side(second, command, command)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A program with much resident memory that notices when it is stopped: fills so many MiB with small
-// pages, prints "ready", computes in them for some seconds, and prints for how long it stood still at
-// the worst, by its own clock. With a third argument it forks once, and says how long that took.
+// pages, prints "ready", computes in them for some seconds, and prints for how long it stood still
+// at the worst, by its own clock. With a third argument it forks once, and says how long that took.
 //
 // usage: resident MIB SECONDS [fork]
 #define _GNU_SOURCE

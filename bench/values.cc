@@ -124,7 +124,8 @@ void paths(const char* name, bool is_random) {
 }  // namespace
 
 int main() {
-  fmt::print("ns per value, best of {} rounds\n{:<12} {:>8} {:>8}\n", kRounds, "", "all", "windows");
+  fmt::print("ns per value, best of {} rounds\n{:<12} {:>8} {:>8}\n", kRounds, "", "all",
+             "windows");
   values("constant", [](uint64_t, profile::Random&) { return 7; });
   values("counter", [](uint64_t i, profile::Random&) { return i; });
   values("ten values", [](uint64_t, profile::Random& r) { return r.next() % 10; });

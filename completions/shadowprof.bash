@@ -29,7 +29,7 @@ _shadowprof()
     --path-scope) values="inter intra" ;;
     --hotlist) values="sample tnv" ;;
     --value-context) values="none call" ;;
-    --cpu-features) values="native baseline" ;;
+    --cpu-features) values="native host baseline x86-64-v2 x86-64-v3 x86-64-v4" ;;
     --input-log) values="auto on off" ;;
     --converge | --prefill) values="on off" ;;
     --view) values="both source code" ;;
@@ -56,5 +56,27 @@ _shadowprof()
     return
   fi
   compopt -o default
+  if [[ $command == annotate ]]; then
+    _shadowprof_functions "$program"
+    COMPREPLY+=($(compgen -f -- "$current"))
+  fi
+}
+
+# Functions of the profile that is named before, or of shadowprof.json. Their names have colons, which
+# end words for bash: what stands before the last one of them on the line is not repeated.
+_shadowprof_functions()
+{
+  local typed=${COMP_LINE:0:COMP_POINT} file=shadowprof.json word name
+  typed=${typed##* }
+  local before=${typed%"${typed##*:}"}
+  [[ $COMP_WORDBREAKS == *:* ]] || before=
+  for word in "${COMP_WORDS[@]:2:COMP_CWORD-2}"; do
+    [[ -f $word ]] && file=$word
+  done
+  [[ -f $file ]] || return
+  while IFS= read -r name; do
+    printf -v name %q "$name"
+    [[ $name == "$typed"* ]] && COMPREPLY+=("${name#"$before"}")
+  done < <("$1" annotate --list "$file" 2>/dev/null)
 }
 complete -F _shadowprof shadowprof

@@ -20,13 +20,22 @@ function __shadowprof_is
     contains -- "$(__shadowprof_command)" $argv
 end
 
+# Of the profile that is named before, or of shadowprof.json.
+function __shadowprof_functions
+    set -l file shadowprof.json
+    for word in (commandline -opc)[3..]
+        test -f "$word"; and set file $word
+    end
+    test -f $file; and shadowprof annotate --list $file 2>/dev/null
+end
+
 complete -c shadowprof -n 'test (count (commandline -opc)) -eq 1' -f -a '(__shadowprof_commands)'
 complete -c shadowprof -n 'string match -q -- "-*" (commandline -ct)' -f -a '(__shadowprof_options)'
 complete -c shadowprof -n '__shadowprof_is attach' -f -a '(__fish_complete_pids)'
 complete -c shadowprof -l color -x -a 'always auto never'
 complete -c shadowprof -n '__shadowprof_is run' -l mode -x -a 'shadow burst full'
 complete -c shadowprof -n '__shadowprof_is attach' -l mode -x -a 'shadow burst'
-complete -c shadowprof -n '__shadowprof_is run' -l cpu-features -x -a 'native baseline'
+complete -c shadowprof -n '__shadowprof_is run' -l cpu-features -x -a 'native host baseline x86-64-v2 x86-64-v3 x86-64-v4'
 complete -c shadowprof -n '__shadowprof_is run attach' -l engine -x -a 'auto translator emulator step'
 complete -c shadowprof -n '__shadowprof_is run attach' -l profile -x -a 'edge call method path value latency address all none'
 complete -c shadowprof -n '__shadowprof_is run attach' -l path-scope -x -a 'inter intra'
@@ -38,6 +47,7 @@ complete -c shadowprof -n '__shadowprof_is run attach' -l converge -x -a 'on off
 complete -c shadowprof -n '__shadowprof_is run attach' -l cache -x -a '(__fish_complete_directories)'
 complete -c shadowprof -n '__shadowprof_is check' -l source-root -x -a '(__fish_complete_directories)'
 complete -c shadowprof -n '__shadowprof_is check' -l format -x -a 'text markdown github sarif junit'
+complete -c shadowprof -n '__shadowprof_is annotate' -a '(__shadowprof_functions)'
 complete -c shadowprof -n '__shadowprof_is annotate' -l view -x -a 'both source code'
 complete -c shadowprof -n '__shadowprof_is report' -l sort -x -a 'self total calls loops name'
 complete -c shadowprof -n '__shadowprof_is export' -l format -x -a '(shadowprof export --list 2>/dev/null | string replace -r " +" \t)'

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The slow program of docs/tutorial.md: counts how often each word occurs in a text. It is right, and
-// slower than it has to be; the tutorial finds out why. FIXED is what it ends with. Not installed.
+// The slow program of docs/tutorial.md: counts how often each word occurs in a text. It is right,
+// and slower than it has to be; the tutorial finds out why. FIXED is what it ends with.
 #include <cstdint>
 #include <cstdio>
 #include <string>

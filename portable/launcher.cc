@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// bin/shadowprof of the archive that scripts/package makes: starts lib/shadowprof/shadowprof with the
-// loader and the libraries beside it, whatever the host's are. Linked statically, so it starts where there
-// is no C library. The environment stays as it is: programs that shadowprof runs find the host's
-// libraries.
+// bin/shadowprof of the archive that scripts/package makes: starts lib/shadowprof/shadowprof with
+// the loader and the libraries beside it, whatever the host's are. Linked statically, so it starts
+// where there is no C library. The environment stays as it is: programs that shadowprof runs find
+// the host's libraries.
 #include <unistd.h>
 
 #include <cerrno>

@@ -7,7 +7,8 @@ usage: summarize.py EXTRA [LABEL=TESTLOG.json]...
 EXTRA holds tab-separated lines: name, ok|fail|skip, reason. A TESTLOG is what `meson test` leaves in
 meson-logs/testlog.json: one JSON object a line. A test log that is missing is a failure: tests that
 were to run did not. A line in which a test that passed says what it skipped is a skipped result of its
-own. The last line printed is "N passed, N failed, N skipped"; the exit status is 1 if anything failed.
+own. What a failed test printed last comes first, as logs may be out of reach of who reads this. The
+last line printed is "N passed, N failed, N skipped"; the exit status is 1 if anything failed.
 """
 
 import json
@@ -17,6 +18,7 @@ import sys
 
 PASSED = {"OK", "EXPECTEDFAIL"}
 SKIPPED = {"SKIP"}
+LINES_OF_A_FAILURE = 30
 # "skip  CASE: REASON", "skipped: REASON", and the same as a message of doctest.
 LEFT_OUT = re.compile(r"(?:^|MESSAGE: )skip(?:ped)?(?::| ) *(.*)")
 
@@ -34,6 +36,15 @@ def skip_reason(test):
 def left_out(test):
     lines = (test.get("stdout") or "").splitlines()
     return [match[1] for match in map(LEFT_OUT.search, lines) if match]
+
+
+def print_end(name, test):
+    """The last lines of what a failed test printed, without those that say that all is well."""
+    for key in ("stdout", "stderr"):
+        lines = [line for line in (test.get(key) or "").splitlines()
+                 if line.strip() and not line.startswith("ok ")]
+        for line in lines[-LINES_OF_A_FAILURE:]:
+            print(f"{name}: {line[:300]}")
 
 
 def read_log(label, path):
@@ -54,6 +65,7 @@ def read_log(label, path):
             elif result in SKIPPED:
                 yield name, "skip", skip_reason(test)
             else:
+                print_end(name, test)
                 yield name, "fail", f"{result.lower()}, see {path.with_suffix('.txt')}"
 
 

@@ -29,4 +29,10 @@ static_assert(kMaxRecordWords * 4 * 4 <= kTraceBufferBytes);
 // A run id is below the bit that marks special records.
 static_assert(kMaxRuns <= (size_t{1} << 31));
 
+// Files that a replica makes are in memory. One that has more of them, or more in them, ends.
+inline constexpr size_t kMostOwnBytes = size_t{64} << 20;
+inline constexpr size_t kMostOwnFiles = 128;  // each has a descriptor of ours
+inline constexpr size_t kMostOwnNames = 4096;
+static_assert(kMostOwnFiles < kMostOwnNames);
+
 }  // namespace shadowprof::limits

@@ -13,8 +13,8 @@ namespace {
 Verbosity current = Verbosity::normal;
 
 // Messages quote names out of programs and files; none of them may write a second line or drive the
-// reader's terminal. One write per line: lines of several threads do not mix, and a full pipe is not
-// an error of ours.
+// reader's terminal. One write per line: lines of several threads do not mix, and a full pipe is
+// not an error of ours.
 void write_line(std::string_view message) {
   std::string line = "shadowprof: ";
   line += printable(message);

@@ -33,7 +33,8 @@ void warn(fmt::format_string<Args...> format, Args&&... args) {
 }
 template <typename... Args>
 void detail(fmt::format_string<Args...> format, Args&&... args) {
-  if (verbosity() == Verbosity::verbose) say_detail(fmt::format(format, std::forward<Args>(args)...));
+  if (verbosity() == Verbosity::verbose)
+    say_detail(fmt::format(format, std::forward<Args>(args)...));
 }
 
 }  // namespace shadowprof

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The one way by which text from outside (names out of programs, profiles and command lines) reaches
-// a terminal, a log or a file of text. What leaves here is UTF-8 on one line that drives nobody's
-// terminal.
+// The one way by which text from outside (names out of programs, profiles and command lines)
+// reaches a terminal, a log or a file of text. What leaves here is UTF-8 on one line that drives
+// nobody's terminal.
 #pragma once
 
 #include <string>

@@ -38,7 +38,7 @@ class ReservedArray {
     std::uninitialized_copy(values.begin(), values.end(), data_ + size_);
     size_ += values.size();
   }
-  // Of what is looked up at random: fewer TLB misses. Only a hint, so failure is no error.
+  // For what is looked up at random: fewer TLB misses. Only a hint, so failure is no error.
   void prefer_huge_pages() { ::madvise(data_, capacity_ * sizeof(T), MADV_HUGEPAGE); }
   // Forgets the elements; their memory is used again.
   void clear() { size_ = 0; }

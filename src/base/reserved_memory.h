@@ -9,7 +9,8 @@
 
 namespace shadowprof {
 
-// vm.overcommit_memory was 2 when this was first asked: the kernel promises no more memory than it has.
+// vm.overcommit_memory was 2 when this was first asked: the kernel promises no more memory than it
+// has.
 bool overcommit_is_forbidden();
 // Null: there is not so much address space.
 void* reserve_memory(size_t bytes);

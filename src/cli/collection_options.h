@@ -30,8 +30,8 @@ struct CollectionOptions {
   std::string value_condition;  // "": the collector's default
 
   void add_to(CLI::App& app);
-  // `in_part`: the engine can capture values and latencies of a part of what executes, so that they do
-  // not make the other kinds worse.
+  // `in_part`: the engine can capture values and latencies of a part of what executes, so that they
+  // do not make the other kinds worse.
   void choose_profiles(std::string_view mode, std::string_view engine, bool in_part);
   bool wants(std::string_view profile) const;
   // What the trace is to be made into.
@@ -41,7 +41,7 @@ struct CollectionOptions {
   void record_in(std::map<std::string, std::string>& options) const;
 };
 
-// Of --condition; nothing when it is none.
+// What --condition says; nothing when it is none.
 std::optional<collect::ValueCondition> parse_condition(std::string_view text);
 
 // "" if `word` is one of `built`; else why not: it is planned, or nobody knows it.

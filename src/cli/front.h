@@ -21,9 +21,11 @@ namespace shadowprof::cli {
 // core file).
 [[noreturn]] void end_like(const profile::Exit& end);
 
-// Runs `work` in the worker, and ends as the worker did: with the status that `work` returned. The front does
-// `meanwhile` first, which asks every few milliseconds whether the worker has ended, and returns then.
+// Runs `work` in the worker, and ends as the worker did: with the status that `work` returned. The
+// front does `meanwhile` first, which asks every few milliseconds whether the worker has ended, and
+// returns then.
 using Meanwhile = std::function<void(const std::function<bool()>& is_over)>;
-[[noreturn]] void run_behind_front(const std::function<int()>& work, const Meanwhile& meanwhile = {});
+[[noreturn]] void run_behind_front(const std::function<int()>& work,
+                                   const Meanwhile& meanwhile = {});
 
 }  // namespace shadowprof::cli

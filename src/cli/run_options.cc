@@ -7,6 +7,7 @@
 #include "cli/command_line.h"
 #include "cli/debuginfod_option.h"
 #include "cli/exit_codes.h"
+#include "machine/cpu_model.h"
 #include "report/columns.h"
 
 namespace shadowprof::cli {
@@ -20,7 +21,8 @@ constexpr std::string_view kUnbuiltOptions[] = {
     "--color",
 };
 constexpr std::string_view kModes[] = {"shadow", "burst", "full"};
-constexpr std::string_view kCpuFeatures[] = {"native", "baseline"};
+constexpr std::string_view kCpuFeatures[] = {"native",    "host",      "baseline",
+                                             "x86-64-v2", "x86-64-v3", "x86-64-v4"};
 
 // The word that stopped our options is an option itself: unknown, or not for this version.
 void refuse_option(const CLI::App& app, const std::string& word) {
@@ -37,7 +39,8 @@ void refuse_option(const CLI::App& app, const std::string& word) {
 }
 
 // Takes the program's command from what our options left.
-std::optional<int> take_command(const CLI::App& app, std::vector<std::string> rest, RunOptions& options) {
+std::optional<int> take_command(const CLI::App& app, std::vector<std::string> rest,
+                                RunOptions& options) {
   if (!rest.empty() && rest[0] == "--") {
     rest.erase(rest.begin());
   } else if (!rest.empty() && rest[0].size() > 1 && rest[0].starts_with('-')) {
@@ -52,13 +55,32 @@ std::optional<int> take_command(const CLI::App& app, std::vector<std::string> re
   return std::nullopt;
 }
 
+Status check_variables(const std::vector<std::string>& variables) {
+  for (const std::string& variable : variables) {
+    if (variable.find('=') == std::string::npos || variable.starts_with('=')) {
+      return fail("option --env needs NAME=VALUE, not '{}'", report::printable(variable));
+    }
+  }
+  return {};
+}
+
+Status check_processor(const RunOptions& options) {
+  if (options.mode != "full" && options.cpu_features != "native") {
+    return fail("option --cpu-features is for --mode full");
+  }
+  const machine::CpuModel* processor = machine::CpuModel::find(options.cpu_features);
+  if (const std::string missing = processor ? processor->missing_here() : ""; !missing.empty()) {
+    return fail("this processor cannot be an {}: it lacks {}", options.cpu_features, missing);
+  }
+  return {};
+}
+
 Status check_combination(const RunOptions& options) {
   if (options.mode != "full" && options.exact_inclusive) {
     return fail("option --exact-inclusive is for --mode full");
   }
-  if (options.mode != "full" && options.cpu_features != "native") {
-    return fail("option --cpu-features is for --mode full");
-  }
+  SP_TRY(check_processor(options));
+  SP_TRY(check_variables(options.variables));
   if (options.mode == "burst" && options.follow) {
     return fail("burst mode does not follow children (-f)");
   }
@@ -81,6 +103,7 @@ std::map<std::string, std::string> RunOptions::recorded() const {
       {"cpu_features", cpu_features},
       {"exact_inclusive", exact_inclusive ? "true" : "false"}};
   if (no_exec) options["no_exec"] = "true";
+  if (clean_environment) options["clean_env"] = "true";
   wanted.record_in(options);
   if (mode != "full") sampling.record_in(mode, options);
   return options;
@@ -105,13 +128,19 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
   app.add_flag("--no-exec", options.no_exec,
                "if the program executes another one, leave that unprofiled");
   app.add_flag("--deterministic", options.deterministic,
-               "fixed addresses: the same counts run after run");
+               "one machine, fixed addresses: always the same counts");
   app.add_option("--cpu-features", options.cpu_features,
-                 "what the program sees: native, or baseline")
+                 "native, host, baseline, x86-64-v2, -v3, -v4")
       ->type_name("SET")
       ->capture_default_str()
       ->check(CLI::Validator(
           [](std::string& word) { return refuse_unless_one_of("set", word, kCpuFeatures); }, ""));
+  app.add_flag("--clean-env", options.clean_environment,
+               "of the environment only PATH, HOME, LANG, and --env");
+  app.add_option("--env", options.variables, "in the environment; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_flag("--exact-inclusive", options.exact_inclusive,
                "follow calls and returns; several times slower");
   options.wanted.add_to(app);
@@ -121,7 +150,8 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
       ->check(CLI::Range(size_t{0}, kMostRows))
       ->capture_default_str();
   add_debuginfod_option(app);
-  app.add_flag("-q,--quiet", options.quiet, "say nothing but errors, and what is not in the profile");
+  app.add_flag("-q,--quiet", options.quiet,
+               "say nothing but errors, and what is not in the profile");
   app.add_flag("-v,--verbose", options.verbose, "say more: the hottest functions, calls and edges");
   app.footer(
       "Examples:\n  shadowprof run -o gzip.json -- gzip -k file\n"
@@ -129,8 +159,9 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
   app.prefix_command();
   if (const auto status = parse_command_line(app, "[--] PROGRAM [ARG...]", argc, argv))
     return status;
-  options.wanted.choose_profiles(options.mode, options.sampling.chosen_engine(options.mode),
-                                 options.sampling.captures_in_part(options.mode) && !options.follow);
+  options.wanted.choose_profiles(
+      options.mode, options.sampling.chosen_engine(options.mode),
+      options.sampling.captures_in_part(options.mode) && !options.follow);
   if (const Status sound = check_combination(options); !sound) {
     error("{}", sound.error().message);
     return kExitOwnFailure;

@@ -22,6 +22,8 @@ struct RunOptions {
   bool no_exec = false;
   bool deterministic = false;
   std::string cpu_features = "native";
+  bool clean_environment = false;
+  std::vector<std::string> variables;  // NAME=VALUE, set in any case
   bool exact_inclusive = false;
   bool quiet = false;
   bool verbose = false;

@@ -50,8 +50,8 @@ struct SamplingOptions {
   uint64_t seed(std::string_view mode) const;
   // What "auto" stands for, or what was asked for.
   std::string chosen_engine(std::string_view mode) const;
-  // Values and latencies of a part of what replicas execute: not where several programs, or engines,
-  // have the same code.
+  // Values and latencies of a part of what replicas execute: not where several programs, or
+  // engines, have the same code.
   bool captures_in_part(std::string_view mode) const {
     return chosen_engine(mode) == "translator" && !verify && max_shadows == 1;
   }

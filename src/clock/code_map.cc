@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kOwnCode = "/memfd:shadowprof-";
 
-// As the engines' modules are named, so that both name code alike (inject/guest_code.cc).
+// As the engines' modules are named, so that both name code alike (cache/guest_code.cc).
 profile::Module module_of(const kernel::Mapping& m) {
   profile::Module module;
   module.path = m.path;

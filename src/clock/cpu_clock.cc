@@ -6,50 +6,55 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 #include <optional>
 #include <string>
 
 namespace shadowprof::clock {
 namespace {
 
-// Each thread has an event for each processor, as only events of one processor can be inherited and
+// Each thread has events for each processor, as only those of one processor can be inherited and
 // have a ring. Beyond so many, file descriptors and kernel memory are better spent elsewhere.
-constexpr size_t kMostRings = 1024;
+constexpr size_t kMostWatched = 1024;
 
 // linux/perf_event.h of Debian 12 has it; PERF_REG_X86_IP of asm/perf_regs.h.
 constexpr uint64_t kProgramCounter = uint64_t{1} << 8;
 
-perf_event_attr attributes(std::chrono::nanoseconds period, bool sees_kernel, bool threads_only) {
+perf_event_attr attributes(bool sees_kernel, bool threads_only) {
   perf_event_attr attr{};
   attr.size = sizeof(attr);
   attr.type = PERF_TYPE_SOFTWARE;
-  attr.config = PERF_COUNT_SW_CPU_CLOCK;
-  attr.sample_period = static_cast<uint64_t>(period.count());
-  attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD |
-                     PERF_SAMPLE_REGS_USER;
-  attr.sample_regs_user = kProgramCounter;
   attr.exclude_kernel = !sees_kernel;
   attr.exclude_hv = 1;
   attr.inherit = 1;
   attr.inherit_thread = threads_only;
-  attr.mmap = attr.mmap2 = 1;  // of executable memory
-  attr.comm = attr.comm_exec = 1;
+  attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD |
+                     PERF_SAMPLE_REGS_USER;
+  attr.sample_regs_user = kProgramCounter;
   attr.sample_id_all = 1;
   attr.use_clockid = 1;
   attr.clockid = CLOCK_MONOTONIC;
   return attr;
 }
 
+perf_event_attr of_ticks(std::chrono::nanoseconds period, bool sees_kernel, bool threads_only) {
+  perf_event_attr attr = attributes(sees_kernel, threads_only);
+  attr.config = PERF_COUNT_SW_CPU_CLOCK;
+  attr.sample_period = static_cast<uint64_t>(period.count());
+  return attr;
+}
+
+// What is mapped and how threads are called is to be known while there are no ticks, too.
+perf_event_attr of_names(bool sees_kernel, bool threads_only) {
+  perf_event_attr attr = attributes(sees_kernel, threads_only);
+  attr.config = PERF_COUNT_SW_DUMMY;
+  attr.mmap = attr.mmap2 = 1;  // of executable memory
+  attr.comm = attr.comm_exec = 1;
+  return attr;
+}
+
 UniqueFd open_event(perf_event_attr attr, Tid thread, int processor) {
   return UniqueFd(static_cast<int>(
       ::syscall(SYS_perf_event_open, &attr, thread.value, processor, -1, PERF_FLAG_FD_CLOEXEC)));
-}
-
-uint64_t now_ns() {
-  timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);
-  return static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
 }
 
 // Fields of a record, in their order. Past its end everything is 0.
@@ -142,7 +147,7 @@ Result<CpuClock> CpuClock::open(std::chrono::nanoseconds period) {
   int error = 0;
   for (const bool threads_only : {true, false}) {
     for (const bool sees_kernel : {true, false}) {
-      const perf_event_attr attr = attributes(period, sees_kernel, threads_only);
+      const perf_event_attr attr = of_ticks(period, sees_kernel, threads_only);
       if (open_event(attr, Tid(), -1).valid()) return CpuClock(period, sees_kernel, threads_only);
       error = errno;
     }
@@ -161,49 +166,48 @@ Status CpuClock::watch(Tid process) {
 
 Status CpuClock::watch_thread(Tid thread) {
   const auto processors = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
-  if (rings_.size() + static_cast<size_t>(processors) > kMostRings)
+  if (watched_ + static_cast<size_t>(processors) > kMostWatched)
     return fail("there are too many threads to watch each on {} processors", processors);
-  const perf_event_attr attr = attributes(period_, sees_kernel_, threads_only_);
-  for (int processor = 0; processor < processors; processor++) {
-    UniqueFd event = open_event(attr, thread, processor);
-    if (!event.valid()) {
-      if (errno == ENODEV || errno == ESRCH) continue;  // not there, or no more
-      return fail_errno(errno, "cannot watch the processor time of thread {}", thread.value);
-    }
-    SP_ASSIGN(EventRing ring, EventRing::map(std::move(event)));
-    if (paused_) ring.enable(false);
-    rings_.push_back(std::move(ring));
+  for (int processor = 0; processor < processors; processor++) SP_TRY(watch_on(processor, thread));
+  return {};
+}
+
+Status CpuClock::watch_on(int processor, Tid thread) {
+  perf_event_attr ticks = of_ticks(period_, sees_kernel_, threads_only_);
+  ticks.disabled = paused_;
+  EventRing::Events events;
+  events.lasting = open_event(of_names(sees_kernel_, threads_only_), thread, processor);
+  if (events.lasting.valid()) events.paused = open_event(ticks, thread, processor);
+  if (!events.paused.valid()) {
+    if (errno == ENODEV || errno == ESRCH) return {};  // not there, or no more
+    return fail_errno(errno, "cannot watch the processor time of thread {}", thread.value);
   }
+  watched_++;
+  if (const auto ring = rings_.find(processor); ring != rings_.end())
+    return ring->second.add(std::move(events));
+  SP_ASSIGN(EventRing ring, EventRing::map(std::move(events)));
+  rings_.emplace(processor, std::move(ring));
   return {};
 }
 
 void CpuClock::enable(bool on) {
   if (paused_ == !on) return;
   paused_ = !on;
-  for (const EventRing& ring : rings_) ring.enable(on);
+  for (const auto& [processor, ring] : rings_) ring.enable(on);
 }
 
-// A ring that was read early may get an event that is older than those of one that is read later:
-// what is as new as the beginning of the reading waits.
 std::vector<ClockEvent> CpuClock::drain() {
-  return take_before(now_ns());
-}
-
-std::vector<ClockEvent> CpuClock::drain_all() {
-  return take_before(UINT64_MAX);
-}
-
-std::vector<ClockEvent> CpuClock::take_before(uint64_t moment_ns) {
+  std::vector<ClockEvent> events;
   const auto see = [&](const perf_event_header& header, std::span<const uint8_t> record) {
     switch (header.type) {
       case PERF_RECORD_SAMPLE:
-        waiting_.push_back(read_tick(header, record));
+        events.push_back(read_tick(header, record));
         break;
       case PERF_RECORD_MMAP2:
-        if (auto event = read_mapped(header, record)) waiting_.push_back(std::move(*event));
+        if (auto event = read_mapped(header, record)) events.push_back(std::move(*event));
         break;
       case PERF_RECORD_COMM:
-        waiting_.push_back(read_named(header, record));
+        events.push_back(read_named(header, record));
         break;
       case PERF_RECORD_LOST: {
         Fields fields(record);
@@ -215,12 +219,8 @@ std::vector<ClockEvent> CpuClock::take_before(uint64_t moment_ns) {
         break;
     }
   };
-  for (EventRing& ring : rings_) ring.drain(see);
-  std::ranges::stable_sort(waiting_, {}, &ClockEvent::at_ns);
-  const auto later = std::ranges::lower_bound(waiting_, moment_ns, {}, &ClockEvent::at_ns);
-  std::vector<ClockEvent> events(std::make_move_iterator(waiting_.begin()),
-                                 std::make_move_iterator(later));
-  waiting_.erase(waiting_.begin(), later);
+  for (auto& [processor, ring] : rings_) ring.drain(see);
+  std::ranges::stable_sort(events, {}, &ClockEvent::at_ns);
   return events;
 }
 

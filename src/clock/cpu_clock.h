@@ -13,12 +13,15 @@
 // switch from and to one of its threads a timer that is set or stopped, which is dear in a virtual
 // machine: pause() and go_on() leave out some of the time for programs that switch often.
 //
+// While it is paused what the program maps is still told.
+//
 // A new process is not watched by itself. Replicas are none of the program's threads, so they have
 // no clock.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "base/result.h"
@@ -36,10 +39,9 @@ class CpuClock {
   // From now on; what is mapped already is for the caller to know. An Error leaves the process
   // unwatched, or some of its threads.
   Status watch(Tid process);
-  // In the order of time. Events of the last moments may be left for the next call.
+  // What has happened since the last call, in the order of time. Of threads that go on meanwhile an
+  // event may come with the next call only, after later ones: one pauses it before.
   std::vector<ClockEvent> drain();
-  // Everything that is there.
-  std::vector<ClockEvent> drain_all();
 
   // Ticks stop and go on, for all threads.
   void pause() { enable(false); }
@@ -56,16 +58,16 @@ class CpuClock {
       : period_(period), sees_kernel_(sees_kernel), threads_only_(threads_only) {}
 
   Status watch_thread(Tid thread);
+  Status watch_on(int processor, Tid thread);
   void enable(bool on);
-  std::vector<ClockEvent> take_before(uint64_t moment_ns);
 
   std::chrono::nanoseconds period_;
   bool sees_kernel_ = true;
   bool threads_only_ = true;  // the kernel can leave out child processes (Linux 5.13)
   bool paused_ = false;
   uint64_t lost_ = 0;
-  std::vector<EventRing> rings_;
-  std::vector<ClockEvent> waiting_;
+  size_t watched_ = 0;              // pairs of thread and processor
+  std::map<int, EventRing> rings_;  // by processor
 };
 
 }  // namespace shadowprof::clock

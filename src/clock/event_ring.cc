@@ -22,14 +22,28 @@ static_assert((kDataPages & (kDataPages - 1)) == 0, "the kernel wants a power of
 
 }  // namespace
 
-Result<EventRing> EventRing::map(UniqueFd event) {
-  void* memory = ::mmap(nullptr, kMappedBytes, PROT_READ | PROT_WRITE, MAP_SHARED, event.get(), 0);
-  if (memory == MAP_FAILED) return fail_errno(errno, "cannot map the ring of a clock event");
-  return EventRing(std::move(event), memory);
+Result<EventRing> EventRing::map(Events first) {
+  void* memory =
+      ::mmap(nullptr, kMappedBytes, PROT_READ | PROT_WRITE, MAP_SHARED, first.lasting.get(), 0);
+  if (memory == MAP_FAILED) return fail_errno(errno, "cannot map the ring of clock events");
+  EventRing ring(memory);
+  SP_TRY(ring.add(std::move(first)));
+  return ring;
+}
+
+Status EventRing::add(Events events) {
+  const auto write_here = [&](const UniqueFd& event) {
+    const int mapped = events_.empty() ? events.lasting.get() : events_.front().lasting.get();
+    return event.get() == mapped || ::ioctl(event.get(), PERF_EVENT_IOC_SET_OUTPUT, mapped) == 0;
+  };
+  if (!write_here(events.lasting) || !write_here(events.paused))
+    return fail_errno(errno, "cannot have clock events in one ring");
+  events_.push_back(std::move(events));
+  return {};
 }
 
 EventRing::EventRing(EventRing&& other) noexcept
-    : event_(std::move(other.event_)), memory_(std::exchange(other.memory_, nullptr)) {}
+    : events_(std::move(other.events_)), memory_(std::exchange(other.memory_, nullptr)) {}
 
 EventRing::~EventRing() {
   if (memory_ != nullptr) ::munmap(memory_, kMappedBytes);
@@ -58,7 +72,8 @@ void EventRing::drain(
 }
 
 void EventRing::enable(bool on) const {
-  (void)::ioctl(event_.get(), on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+  for (const Events& events : events_)
+    (void)::ioctl(events.paused.get(), on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 }
 
 }  // namespace shadowprof::clock

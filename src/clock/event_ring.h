@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The ring that the kernel writes a perf event's records into (perf_event_open(2)). It owns the
-// event, too. Nobody else reads it; the kernel never waits for us: what does not fit is lost, and
-// counted.
+// The ring of one processor that the kernel writes records of perf events into
+// (perf_event_open(2)), with these events. Nobody else reads it; the kernel never waits for us:
+// what does not fit is lost, and counted.
 #pragma once
 
 #include <linux/perf_event.h>
@@ -20,21 +20,29 @@ namespace shadowprof::clock {
 
 class EventRing {
  public:
-  // The ring of an open event.
-  static Result<EventRing> map(UniqueFd event);
+  // What a thread has on this processor: an event that goes on for as long as the ring is there,
+  // and one that can be paused.
+  struct Events {
+    UniqueFd lasting;
+    UniqueFd paused;
+  };
+
+  static Result<EventRing> map(Events first);
+  // One more thread writes here.
+  Status add(Events events);
   EventRing(EventRing&& other) noexcept;
   EventRing& operator=(EventRing&&) = delete;
   ~EventRing();
 
   // One record after the other, each with its header; what was seen may be overwritten afterwards.
   void drain(const std::function<void(const perf_event_header&, std::span<const uint8_t>)>& see);
-  // The event of every thread that inherited it, too.
+  // The events that can be paused, and those of every thread that inherited them.
   void enable(bool on) const;
 
  private:
-  EventRing(UniqueFd event, void* memory) : event_(std::move(event)), memory_(memory) {}
+  explicit EventRing(void* memory) : memory_(memory) {}
 
-  UniqueFd event_;
+  std::vector<Events> events_;
   void* memory_ = nullptr;
   std::vector<uint8_t> record_;  // one that goes around the end
 };

@@ -30,7 +30,7 @@ struct EdgeCollectorOptions {
   // (`begins_anywhere`) one whose callers are not known.
   bool contexts = false;
   bool begins_anywhere = false;
-  // Of what was sampled, known at finish(). Null: each sample counts as it is.
+  // Weights of what was sampled, known at finish(). Null: each sample counts as it is.
   const SampleWeights* weights = nullptr;
 };
 

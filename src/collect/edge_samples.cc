@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What EdgeCollector knows of each sample: for the errors of its counts, and to count each sample for
-// as much as it stands for.
+// What EdgeCollector knows of each sample: for the errors of its counts, and to count each sample
+// for as much as it stands for.
 #include <algorithm>
 
 #include "collect/edge_errors.h"
@@ -79,7 +79,7 @@ uint64_t EdgeCollector::State::other(size_t i, size_t kind) const {
   }
 }
 
-// Of all, what samples are worth. Returns the number of instructions.
+// What samples are worth, of all of them. Returns the number of instructions.
 uint64_t EdgeCollector::State::weigh_counts() {
   const SampleWeights& weights = *options.weights;
   const std::vector<double> more = group_counts.weigh(weights, source_count());
@@ -108,8 +108,8 @@ uint64_t EdgeCollector::State::weigh_counts() {
   return instructions;
 }
 
-// Together they have all instructions: what was rounded, or too little to be known of each sample, is
-// shared out in proportion.
+// Together they have all instructions: what was rounded, or too little to be known of each sample,
+// is shared out in proportion.
 void EdgeCollector::State::weigh_contexts(const std::vector<double>& others,
                                           uint64_t instructions) {
   const size_t nodes = contexts.node_count();

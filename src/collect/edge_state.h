@@ -120,7 +120,7 @@ struct GuestThread {
   bool suspect = false;
 };
 
-// Of a block that was entered by a call, or otherwise as a function.
+// For a block that was entered by a call, or otherwise as a function.
 struct EntryState {
   static constexpr uint32_t kCalled = 1;       // jumps to it are tail calls
   static constexpr uint32_t kLookedAt = 2;     // kReturnPoint was decided
@@ -132,7 +132,7 @@ struct EntryState {
   uint32_t active;  // on the current thread's stack
 };
 
-// Of a run that ends in a call.
+// For a run that ends in a call.
 struct CallSite {
   uint64_t return_address;
   uint64_t inclusive;  // of the direct call

@@ -6,10 +6,10 @@
 //
 // A group is one sample at first. When there are kMostGroups, neighbours are put together and
 // groups are as many samples longer from there on; so there are between half of that and all of it.
-// Brief samples (trace/record.h) are in groups of their own, of which there are as many: one that was a
-// thousand times as long would be all that is seen of a group. In each group the counts that are less
-// than a share of it (kLeastShare) are not kept, which bounds memory. weigh() makes of the groups
-// what they are worth (sample_weights.h).
+// Brief samples (trace/record.h) are in groups of their own, of which there are as many: one that
+// was a thousand times as long would be all that is seen of a group. In each group the counts that
+// are less than a share of it (kLeastShare) are not kept, which bounds memory. weigh() makes of the
+// groups what they are worth (sample_weights.h).
 //
 //   began(), due() -> look()   for each sample; before began(), if is_other_kind(): look()
 //   look(), close()            after the last one; then groups(), weigh()
@@ -88,7 +88,7 @@ class GroupCounts {
   // what it was.
   std::vector<double> weigh(const SampleWeights& weights, size_t size);
 
-  // Of all samples, after close(). Fewer than two: nothing is known.
+  // For all samples, after close(). Fewer than two: nothing is known.
   const std::vector<Group>& groups() const { return groups_; }
 
  private:
@@ -129,7 +129,7 @@ class GroupCounts {
 // A count that is to be more by `more`, and never none.
 uint64_t weighted(uint64_t count, double more);
 
-// Of how many groups of one size groups of these sizes are worth (Kish): samples grow as a run goes
+// How many groups of one size groups of these sizes are worth (Kish): samples grow as a run goes
 // on.
 uint32_t effective_groups(const std::vector<GroupCounts::Group>& groups);
 

@@ -27,8 +27,8 @@ using trace::Word;
 namespace {
 
 constexpr uint64_t kNearStack = uint64_t{1} << 20;
-// Pages (or values) of each load and class that are counted: counting samples, so the hottest are among them. And how
-// many of them the profile gets.
+// Pages (or values) of each load and class that are counted: counting samples, so the hottest are
+// among them. And how many of them the profile gets.
 constexpr uint32_t kPairsKept = 64;
 constexpr size_t kPairsTold = 8;
 constexpr uint64_t kLineBytes = 64;
@@ -42,7 +42,8 @@ LoadKind kind_by(decoder::LoadKind kind) {
   return static_cast<LoadKind>(static_cast<uint8_t>(kind) - 1);
 }
 static_assert(static_cast<size_t>(decoder::LoadKind::branch) == profile::kLoadKinds);
-static_assert(static_cast<size_t>(decoder::LoadKind::move) == static_cast<size_t>(LoadKind::move) + 1);
+static_assert(static_cast<size_t>(decoder::LoadKind::move) ==
+              static_cast<size_t>(LoadKind::move) + 1);
 
 // Where the loads of one class that one instruction made went to, and what they got.
 struct Pairs {
@@ -58,8 +59,8 @@ struct LoadEntry {
   uint64_t executions = 0;
   uint64_t timed = 0;
   uint64_t first_touches = 0;
-  // Sums of times as they were taken, without those that are `beyond`; and of those from the first caches where the
-  // clock does not tell these apart.
+  // Sums of times as they were taken, without those that are `beyond`; and of those from the first
+  // caches where the clock does not tell these apart.
   uint64_t elapsed = 0;
   uint64_t near_elapsed = 0;
   double near_squares = 0;
@@ -199,7 +200,8 @@ void LatencyCollector::State::start_run(RunId id) {
   own.first = static_cast<uint32_t>(loads.size());
   own.words = run.words;
   for_each_insn(
-      table, run, [&](const trace::Block& block, const decoder::Insn& insn, RecordedWords& recorded) {
+      table, run,
+      [&](const trace::Block& block, const decoder::Insn& insn, RecordedWords& recorded) {
         const bool timed = recorded.cycles != kNoWord && insn.load != decoder::LoadKind::none;
         if (timed) plan_load(insn, block, recorded);
         recorded.leave(insn, [&](const trace::Slot& slot, uint16_t word) {
@@ -373,9 +375,9 @@ void LatencyCollector::State::add_pairs(const TableBuilder& builder, profile::Pr
   }
 }
 
-// Loads of near caches whose latencies are less than four of the clock's steps apart: as many of the farther one of two
-// as make the mean what it is. None where it is the nearer one's within its error or what a calibration may be
-// off, all where it is the farther one's.
+// Loads of near caches whose latencies are less than four of the clock's steps apart: as many of
+// the farther one of two as make the mean what it is. None where it is the nearer one's within its
+// error or what a calibration may be off, all where it is the farther one's.
 void LatencyCollector::State::split_near(const LoadEntry& e, profile::LatencyRow& row) const {
   const uint64_t all = e.classes[static_cast<size_t>(LatencyClass::l1)];
   if (calibration.tells_first_caches() || all == 0) return;
@@ -413,11 +415,12 @@ void LatencyCollector::State::fill_times(const LoadEntry& e, profile::LatencyRow
   split_near(e, row);
 }
 
-// Also by runs of translations that capture nothing (inject/capture_windows.h).
+// Also by runs of translations that capture nothing (cache/capture_windows.h).
 void LatencyCollector::State::count_executions() {
   for (uint32_t id = 0; id < table.run_count(); id++) {
     const RunLoads& own = runs[id];
-    for (uint32_t i = 0; i < own.count; i++) loads[own.first + i].entry->executions += own.executions;
+    for (uint32_t i = 0; i < own.count; i++)
+      loads[own.first + i].entry->executions += own.executions;
     const trace::Run& run = table.run(RunId(id));
     if (own.executions == 0 || own.count != 0 || run.captures) continue;
     for_each_insn(table, run, [&](const trace::Block&, const decoder::Insn& insn, RecordedWords&) {

@@ -33,12 +33,14 @@ class Writer : public CodeWriter {
   void leave() {
     bytes({0x4c, 0x89, 0xe8});                          // mov rax, r13
     bytes({0x48, 0x89, 0xea});                          // mov rdx, rbp
-    bytes({0x41, 0x5f, 0x41, 0x5e, 0x41, 0x5d, 0x41, 0x5c, 0x5d, 0x5b});  // pop r15 .. r12, rbp, rbx
+    bytes(
+        {0x41, 0x5f, 0x41, 0x5e, 0x41, 0x5d, 0x41, 0x5c, 0x5d, 0x5b});  // pop r15 .. r12, rbp, rbx
     byte(0xc3);                                         // ret
   }
 
   void enter(const void* ways, const void* entries, const void* code) {
-    bytes({0x53, 0x55, 0x41, 0x54, 0x41, 0x55, 0x41, 0x56, 0x41, 0x57});  // push rbx, rbp, r12 .. r15
+    bytes(
+        {0x53, 0x55, 0x41, 0x54, 0x41, 0x55, 0x41, 0x56, 0x41, 0x57});  // push rbx, rbp, r12 .. r15
     bytes({0x48, 0xbb});                                // mov rbx, ways
     pointer(ways);
     bytes({0x49, 0xbe});                                // mov r14, entries
@@ -133,7 +135,8 @@ class Writer : public CodeWriter {
     u32(distance);
     bytes({0x48, 0xc1, 0xea, kLineShift});              // shr rdx, 6
     if (fits_byte(what)) {
-      bytes({0x48, 0x83, 0x04, 0xd1, static_cast<uint8_t>(what)});  // add qword [rcx + rdx * 8], what
+      bytes(
+          {0x48, 0x83, 0x04, 0xd1, static_cast<uint8_t>(what)});  // add qword [rcx + rdx * 8], what
     } else {
       bytes({0x48, 0xbe});                              // mov rsi, what
       u64(what);
@@ -159,7 +162,8 @@ class Writer : public CodeWriter {
   static constexpr uint8_t kPageShift = 12;
   static constexpr uint8_t kLineShift = 6;
   static constexpr uint8_t kWayShift = 4;
-  static_assert(1 << kPageShift == limits::kPageBytes && 1 << kLineShift == profile::kCacheLineBytes);
+  static_assert(1 << kPageShift == limits::kPageBytes &&
+                1 << kLineShift == profile::kCacheLineBytes);
   static_assert(1 << kWayShift == sizeof(LineCounts::Way) && offsetof(LineCounts::Way, page) == 0);
 
   void pointer(const void* p) { u64(reinterpret_cast<uint64_t>(p)); }

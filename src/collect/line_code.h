@@ -26,8 +26,8 @@
 
 namespace shadowprof::collect {
 
-// Accesses of a run to one place, through registers. Without base it has its index for it, times one
-// less.
+// Accesses of a run to one place, through registers. Without base it has its index for it, times
+// one less.
 struct LineAccess {
   uint64_t fixed;
   uint64_t what;  // loads and stores (line_counts.h)

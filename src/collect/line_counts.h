@@ -46,7 +46,8 @@ class LineCounts {
     const Way& way = ways_[page % kWays];
     if (way.page != page) [[unlikely]]
       open_way(address);
-    *reinterpret_cast<uint64_t*>(way.origin + address / profile::kCacheLineBytes * kBytes) += accesses;
+    *reinterpret_cast<uint64_t*>(way.origin + address / profile::kCacheLineBytes * kBytes) +=
+        accesses;
   }
   // Many at once, of a line that will not be forgotten.
   void add(const Line& line);
@@ -55,8 +56,8 @@ class LineCounts {
   // The most accessed `rows` lines, in no order. What the others had counts as pruned from now on.
   std::vector<Line> hottest(size_t rows);
 
-  // What add() looks into, for code that does the same (line_code.h): the counters of a page's lines.
-  // If it has another page, open_way() is to be called first.
+  // What add() looks into, for code that does the same (line_code.h): the counters of a page's
+  // lines. If it has another page, open_way() is to be called first.
   static constexpr size_t kWays = 4096;
   static constexpr size_t kLines = limits::kPageBytes / profile::kCacheLineBytes;
   static constexpr size_t kBytes = sizeof(uint64_t);  // of a counter

@@ -37,8 +37,8 @@ class PathAutomaton {
 
   // Where a path begins whose first run this is, if any is known.
   std::optional<Node> begin(uint64_t entered, uint32_t first) const;
-  // Follows records in [at, end), behind which are PathCode::kMostWords that are no runs' ids, up to
-  // one that leads nowhere; returns that. `sites`: see PathCode.
+  // Follows records in [at, end), behind which are PathCode::kMostWords that are no runs' ids, up
+  // to one that leads nowhere; returns that. `sites`: see PathCode.
   const trace::Word* follow(Node& node, const trace::Word* at, const trace::Word* end,
                             uint32_t*& sites);
 

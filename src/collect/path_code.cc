@@ -155,7 +155,8 @@ void PathCode::add(uint32_t from, const PathEdge& edge, uint32_t to) {
   if (place.comparisons < kMostComparisons) {
     w.align_comparison();
     const uint32_t begin = w.offset();
-    const uint32_t before = std::exchange(place.open, w.compare(edge.run, exit_of(from) + kExitLeave));
+    const uint32_t before =
+        std::exchange(place.open, w.compare(edge.run, exit_of(from) + kExitLeave));
     if (place.entry == 0) place.entry = begin;
     place.comparisons++;
     take(w, edge, to);

@@ -2,10 +2,10 @@
 //
 // Machine code that follows records from node to node (path_automaton.h says of what). A node's
 // code compares the next record's run with those that came there before, one after the other; where
-// one is equal it does what there is to do, which is mostly nothing, and is at the next node's code.
-// So each comparison is at a place of its own, and processors foresee most of them. Behind some
-// comparisons comes a table of the node's own (where an interpreter's loop looks at what is next,
-// say).
+// one is equal it does what there is to do, which is mostly nothing, and is at the next node's
+// code. So each comparison is at a place of its own, and processors foresee most of them. Behind
+// some comparisons comes a table of the node's own (where an interpreter's loop looks at what is
+// next, say).
 //
 // Code is added while what there is may have been executed: it is reached by changing the target of
 // one jump, by one store that no processor sees half of.
@@ -91,7 +91,8 @@ class PathCode {
   Function function_ = nullptr;
   std::vector<Place> places_;
   std::vector<std::unique_ptr<Table>> tables_;
-  std::optional<uint32_t> falls_to_;  // the node whose code begins at used_, if an edge is added next
+  std::optional<uint32_t>
+      falls_to_;  // the node whose code begins at used_, if an edge is added next
   uint32_t leave_ = 0;
   uint32_t used_ = 0;
 };

@@ -54,8 +54,8 @@ class PathCounts {
     }
     carry(find(hash), executions);
   }
-  // Asks each execution where it is entered from, instead of a sixteenth of them: the executions are
-  // a sample already.
+  // Asks each execution where it is entered from, instead of a sixteenth of them: the executions
+  // are a sample already.
   void ask_all(bool all) { vote_to_ = all ? ~uint64_t{0} : kVoteTo; }
 
   void add(uint64_t hash, std::span<const uint32_t> list, uint32_t from);

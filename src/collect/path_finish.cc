@@ -104,7 +104,7 @@ void PathCollector::State::finish(profile::Profile& into) {
     for (const BlockId b : blocks_of(path.list, row.insns))
       row.blocks.push_back(builder.at(table.block(b)));
     if (path.from != 0) {
-      const CallSite& site = sites[path.from - 1];
+      const PathSite& site = sites[path.from - 1];
       row.from_count = row.count;
       row.from = builder.at(site.call, site.module);
     }

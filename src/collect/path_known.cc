@@ -20,7 +20,7 @@ constexpr uint64_t kWorthWords = 8;
 constexpr uint64_t kRestRecords = uint64_t{1} << 18;
 // Another automaton, when one is full, is not made more often.
 constexpr uint64_t kRelearnWords = uint64_t{1} << 28;
-// Of 64 blocks one.
+// One of 64 blocks.
 constexpr uint64_t kAskBelow = uint64_t{1} << 58;
 
 }  // namespace

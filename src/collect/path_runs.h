@@ -46,7 +46,7 @@ struct alignas(32) PathRun {
   uint8_t steps;  // 1: what its exit means has to be looked at
 };
 
-// Of a run that ends in an indirect jump: what its target is compared with.
+// For a run that ends in an indirect jump: what its target is compared with.
 struct IndirectJump {
   uint64_t from;
   GuestRange module;
@@ -68,8 +68,8 @@ class PathRuns {
     const IndirectJump& jump = jumps_[runs_[run].site];
     return to <= jump.from && jump.module.contains(GuestAddr(to));
   }
-  // A path whose last run is `last` goes on at `next`. `is_in(f)`: f is the function with whose call
-  // it began, or one that it has called and not returned from; `depth`: how many those are.
+  // A path whose last run is `last` goes on at `next`. `is_in(f)`: f is the function with whose
+  // call it began, or one that it has called and not returned from; `depth`: how many those are.
   template <typename IsIn>
   Turn turn(uint32_t last, uint64_t next, size_t depth, IsIn is_in) const {
     switch (runs_[last].step) {

@@ -76,14 +76,14 @@ struct Flow {
   std::optional<PathAutomaton::Node> node;
 };
 
-// A part of a chunk that the automaton reads, with an end that it cannot miss, and which the program
-// cannot change.
+// A part of a chunk that the automaton reads, with an end that it cannot miss, and which the
+// program cannot change.
 struct KnownBlock {
   static constexpr size_t kWords = 1024;
   std::array<trace::Word, kWords + PathCode::kMostWords> words;
 };
 
-struct CallSite {
+struct PathSite {
   GuestAddr call;
   GuestAddr returns_to;
   ModuleId module;
@@ -178,7 +178,7 @@ struct PathCollector::State {
   std::vector<BlockId> blocks_of(std::span<const uint32_t> list, uint64_t& insns) const;
 
   static constexpr size_t kMaxDepth = 1 << 16;
-  // Of a path's executions.
+  // A path's executions.
   static constexpr uint32_t kLooksEvery = 64;
   static constexpr size_t kMaxInterrupted = 64;
 
@@ -194,7 +194,7 @@ struct PathCollector::State {
   bool ids_only = true;  // no record with slots was seen yet
   PathCounts counts;
   std::map<Tid, Thread> threads;
-  std::vector<CallSite> sites;
+  std::vector<PathSite> sites;
   std::unordered_map<uint64_t, uint32_t> site_by_address;
   GroupCounts group_counts;  // of lists
   uint64_t dropped = 0;

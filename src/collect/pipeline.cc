@@ -5,7 +5,7 @@
 #include <signal.h>
 
 #include "base/check.h"
-#include "base/thread_time.h"
+#include "base/processor_time.h"
 
 namespace shadowprof::collect {
 namespace {
@@ -80,7 +80,7 @@ void Pipeline::work() {
     const trace::Chunk chunk = queue_.front();
     lock.unlock();
     for (const auto& collector : collectors_) collector->consume(chunk);
-    const double cpu = seconds_of_this_thread();
+    const double cpu = processor_seconds_of_this_thread();
     lock.lock();
     queue_.pop_front();
     last_completed_++;
@@ -93,13 +93,13 @@ void Pipeline::finish(profile::Profile& into) {
   CHECK(!finished_, "a pipeline is finished once");
   finished_ = true;
   stop();
-  const double before = seconds_of_this_thread();
+  const double before = processor_seconds_of_this_thread();
   for (auto& collector : collectors_) {
     collector->finish(into);
     collector.reset();  // before the next one makes its tables
   }
   const std::lock_guard lock(mutex_);
-  cpu_seconds_ += seconds_of_this_thread() - before;
+  cpu_seconds_ += processor_seconds_of_this_thread() - before;
 }
 
 double Pipeline::cpu_seconds() const {

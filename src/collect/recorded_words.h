@@ -118,7 +118,8 @@ class RecordedWords {
 
  private:
   static bool is_before(trace::SlotKind kind) {
-    return kind != trace::SlotKind::value && kind != trace::SlotKind::vector;
+    return kind != trace::SlotKind::value && kind != trace::SlotKind::vector &&
+           kind != trace::SlotKind::mask;
   }
   bool has_slot() const { return next_ < slots_.size() && slots_[next_].insn == insn_; }
   uint16_t word() const { return static_cast<uint16_t>(1 + 2 * next_); }
@@ -128,9 +129,9 @@ class RecordedWords {
   uint32_t insn_ = 0;
 };
 
-// Counts the execution of the run that the record at `at` is of in `runs`, which start_run(id) fills
-// in at its first, and calls use(id, run, words) for it; mark(kind) for what is no run. Returns the
-// record's words; 0: it is corrupt.
+// Counts the execution of the run that the record at `at` is of in `runs`, which start_run(id)
+// fills in at its first, and calls use(id, run, words) for it; mark(kind) for what is no run.
+// Returns the record's words; 0: it is corrupt.
 template <typename Runs, typename Start, typename Mark, typename Use>
 size_t take_record(const trace::Word* at, const trace::Word* end, Runs& runs, Start start_run,
                    Mark mark, Use use) {
@@ -166,7 +167,8 @@ bool for_each_run(const trace::Chunk& chunk, Runs& runs, Start start_run, Mark m
   return true;
 }
 
-// How often a run was executed: as somebody else has counted (null: nobody), or as for_each_run has.
+// How often a run was executed: as somebody else has counted (null: nobody), or as for_each_run
+// has.
 template <typename Runs>
 uint64_t executions_of(size_t run, const std::vector<uint64_t>* counted, const Runs& runs) {
   if (counted == nullptr) return runs[run].executions;

@@ -18,7 +18,6 @@ constexpr size_t kFewestSpeeds = 8;  // of fewer it is not known how far they ag
 
 }  // namespace
 
-// Squared.
 double SampleSeries::distance(const Shares& a, const Shares& b) {
   double sum = 0;
   for (size_t i = 0; i < a.size(); i++) sum += (a[i] - b[i]) * (a[i] - b[i]);
@@ -109,7 +108,8 @@ double SampleSeries::within_pairs(const std::vector<double>& logarithms) const {
   return sum / static_cast<double>(n);
 }
 
-// Each sample's against that in the middle, as far as it is believed; 1 each where they are not known.
+// Each sample's against that in the middle, as far as it is believed; 1 each where they are not
+// known.
 std::vector<double> SampleSeries::speeds() {
   std::vector<double> speeds(samples_.size(), 1);
   const auto is_known = [](const Sample& s) { return s.instructions != 0 && s.seconds > 0; };
@@ -158,7 +158,7 @@ double SampleSeries::instructions_per_second() const {
   return seconds > 0 ? instructions / seconds : 0;
 }
 
-// Of all samples' amounts those of the samples whose code is known, as shares of one.
+// The amounts of the samples whose code is known, as shares of one.
 std::vector<double> SampleSeries::parts_of(const std::vector<double>& amounts) const {
   double sum = 0;
   for (const Code& c : codes_) sum += amounts[c.number - 1];
@@ -175,13 +175,15 @@ SampleSeries::Shares SampleSeries::profile(const std::vector<double>& parts) con
   return all;
 }
 
-// Of that profile. Half of the squared distance of two is the variance of one.
+// For that profile. Half of the squared distance of two is the variance of one.
 double SampleSeries::chance_by_neighbours(const std::vector<double>& parts) const {
   std::map<int64_t, std::vector<size_t>> of_program;
   for (size_t c = 0; c < codes_.size(); c++)
     of_program[samples_[codes_[c].number - 1].program].push_back(c);
   const Shares all = profile(parts);
-  const auto apart = [&](size_t a, size_t b) { return distance(codes_[a].shares, codes_[b].shares); };
+  const auto apart = [&](size_t a, size_t b) {
+    return distance(codes_[a].shares, codes_[b].shares);
+  };
   double chance = 0;
   for (const auto& [program, own] : of_program) {
     for (size_t i = 0; i < own.size(); i++) {

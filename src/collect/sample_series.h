@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: MIT
 //
-// Samples of one kind, and how much each of them counts. Samples are taken when the budget allows it
-// and go on for as long as they are cheap, so the parts of a program in which they are cheap have more
-// instructions of them than is their share. But each sample stands for a time: half of the program's
-// processor time from the sample before, and half of that to the next. An instruction of a sample
-// would count as much as
+// Samples of one kind, and how much each of them counts. Samples are taken when the budget allows
+// it and go on for as long as they are cheap, so the parts of a program in which they are cheap
+// have more instructions of them than is their share. But each sample stands for a time: half of
+// the program's processor time from the sample before, and half of that to the next. An instruction
+// of a sample would count as much as
 //
 //   worth = time that the sample stands for / instructions of the sample
 //
-// over the same of all samples together, so that the sum of all counts is what was recorded. That is
-// right however samples were taken, but leaves more to chance the more their lengths differ: a short
-// one that stands for as much time as a long one counts as much. To count each instruction once, as if
-// there were no times, leaves the least to chance, and is wrong where the program does different things
-// in long samples and in short ones. So it is looked how far these two profiles of the same samples
-// are apart (by instructions in cells of code), and how much of that is chance, as samples differ that
-// follow one another. An instruction counts worth^b:
+// over the same of all samples together, so that the sum of all counts is what was recorded. That
+// is right however samples were taken, but leaves more to chance the more their lengths differ: a
+// short one that stands for as much time as a long one counts as much. To count each instruction
+// once, as if there were no times, leaves the least to chance, and is wrong where the program does
+// different things in long samples and in short ones. So it is looked how far these two profiles of
+// the same samples are apart (by instructions in cells of code), and how much of that is chance, as
+// samples differ that follow one another. An instruction counts worth^b:
 //
 //   b = 1 - chance / distance    (squared, both; at least 0)
 //
 // 0 for a program that does the same all the time, near 1 for one with phases.
 //
-// That would take the program for equally fast in all samples, and a program that waits for memory in
-// one phase executes a hundredth of the instructions there. Replicas tell how fast they were, but part
-// of what slows them down (new pages, cold caches, the trace) is their own. It is noise: samples of the
-// same code differ by it, too. So each sample is paired with the one whose code is most alike, and speeds
-// (logarithms) are believed as far as pairs agree:
+// That would take the program for equally fast in all samples, and a program that waits for memory
+// in one phase executes a hundredth of the instructions there. Replicas tell how fast they were,
+// but part of what slows them down (new pages, cold caches, the trace) is their own. It is noise:
+// samples of the same code differ by it, too. So each sample is paired with the one whose code is
+// most alike, and speeds (logarithms) are believed as far as pairs agree:
 //
 //   c = 1 - variance within pairs / variance of all      (at least 0)
 //   worth = time * (speed of the sample / speed in the middle)^c / instructions
 //
-// of which a factor of four, up or down, is taken for the clock's error: to believe smaller differences
-// makes profiles worse (bench/shadow_mode.md).
+// of which a factor of four, up or down, is taken for the clock's error: to believe smaller
+// differences makes profiles worse (bench/shadow_mode.md).
 //
 // Within a sample, and the others of its replica, the proportions are the replica's.
 #pragma once
@@ -49,7 +49,7 @@ class SampleSeries {
  public:
   struct Sample {
     int64_t program = 0;
-    double used = 0;  // at its beginning
+    double used = 0;            // at its beginning
     uint64_t instructions = 0;  // 0: was not recorded
     double seconds = 0;         // that the program needs for them; 0: not known
     double time = 0;            // seconds of the program's that it stands for
@@ -68,13 +68,13 @@ class SampleSeries {
   // After the last one.
   void conclude();
 
-  // Of the code of one sample among those up to now, squared.
+  // How far the code of one sample is off among those up to now, squared.
   double variance() const;
   // Samples that were recorded, and their instructions.
   size_t size() const { return recorded_; }
   double instructions() const { return instructions_; }
-  // Once it was concluded. Of the samples `first` to `last`, taken together; 1 for numbers that were
-  // never given.
+  // Once it was concluded. Of the samples `first` to `last`, taken together; 1 for numbers that
+  // were never given.
   double of(uint64_t first, uint64_t last) const;
   const std::vector<Sample>& samples() const { return samples_; }
   // Each instruction of that sample counts so many times more.
@@ -83,8 +83,8 @@ class SampleSeries {
   double believed() const { return believed_; }
   // How far the speeds are.
   double believed_speeds() const { return believed_speeds_; }
-  // Samples that do different things may tell how fast the program is at each. Where they do not, their
-  // weights take it for equally fast.
+  // Samples that do different things may tell how fast the program is at each. Where they do not,
+  // their weights take it for equally fast.
   enum class Speeds { alike, told, assumed };
   Speeds speeds_are() const;
   // The program's; 0: no sample says how fast it was.
@@ -92,13 +92,17 @@ class SampleSeries {
   // How far what they say of the code is off by chance, squared.
   double chance() const { return chance_; }
 
- private:
+  // Instructions by cells of code, as shares of one.
   using Shares = std::array<double, trace::kCodeCells>;
+  // If each sample has so many of them.
+  Shares code(const std::vector<double>& amounts) const { return profile(parts_of(amounts)); }
+  static double distance(const Shares& a, const Shares& b);  // squared
+
+ private:
   struct Code {
     uint64_t number = 0;  // of the sample
     Shares shares{};
   };
-  static double distance(const Shares& a, const Shares& b);
   std::vector<double> times() const;
   std::vector<double> speeds();
   static double spread_of(const std::vector<double>& logarithms);
@@ -109,8 +113,8 @@ class SampleSeries {
   void weigh(const std::vector<double>& worths);  // of each sample's instructions together
 
   std::vector<Sample> samples_;
-  std::vector<Code> codes_;   // of some samples, ascending
-  uint64_t one_of_ = 1;       // so many samples
+  std::vector<Code> codes_;  // of some samples, ascending
+  uint64_t one_of_ = 1;      // so many samples
   size_t recorded_ = 0;
   double instructions_ = 0;
   double believed_ = 0;

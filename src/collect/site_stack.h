@@ -18,7 +18,7 @@ class SiteStack {
     sites_[size_++] = site;
   }
   void pop() { size_ -= size_ != 0 ? 1 : 0; }
-  // Of the frame that is `depth` calls further out than the innermost.
+  // The frame's that is `depth` calls further out than the innermost.
   uint32_t at(size_t depth) const { return depth < size_ ? sites_[size_ - 1 - depth] : 0; }
 
   // Where the next site goes, with room for as many sites behind it and to return from before it;

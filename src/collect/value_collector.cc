@@ -72,7 +72,8 @@ size_t ValueCollector::State::words_of_window(const trace::Chunk& chunk) {
   return chunk.words.size() / std::max<uint64_t>(in_chunk, 1);
 }
 
-// With a mailbox, windows are those that the engine captures in, and end with a chunk at the latest.
+// With a mailbox, windows are those that the engine captures in, and end with a chunk at the
+// latest.
 void ValueCollector::State::consume(const trace::Chunk& chunk) {
   chunks++;
   if (options.seen_enough != nullptr) hear_answers();

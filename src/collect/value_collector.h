@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Folds a trace with values (trace::SlotKind::value) into value and argument profiles.
+// Folds a trace with values (trace::SlotKind::value, vector, mask) into value and argument
+// profiles.
 //
 // Not everything has to be looked at, and where it is not, executions are counted all the same. Two
 // ways (ValueCondition): the engine captures all values, and the collector opens windows in the

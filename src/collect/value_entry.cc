@@ -45,16 +45,18 @@ void stretch(ValueFigures& f, uint64_t count) {
 
 // Errors of the hottest value's count.
 struct Errors {
+  uint64_t value = 0;
   double sampled = 0;  // of samples or windows
   uint32_t samples = 0;
   double other = 0;  // squared
   void add_samples(const ValueEntry& e, uint64_t stands_for, bool are_windows = false) {
     if (e.error == nullptr || e.error->samples() < 2) return;
-    double of_share = e.error->error_of_share();
-    // A part of the run that no window saw may be of another kind: as if one more window were.
-    if (are_windows) of_share = std::max(of_share, 1 / (e.error->samples() + 1.0));
+    const uint32_t these = e.error->samples();
+    double of_share = e.error->error_of_share(value, e.hotlist);
+    if (are_windows)
+      of_share = std::max(of_share, missed_phase(these) / profile::critical_value(these));
     sampled += of_share * static_cast<double>(stands_for);
-    samples = std::max(samples, e.error->samples());
+    samples = std::max(samples, these);
   }
   void add_lost(const ValueEntry& e, uint64_t stands_for) {
     if (e.hotlist.exact() || e.count == 0) return;
@@ -66,8 +68,13 @@ struct Errors {
     const double error = kUnknown_share * static_cast<double>(executions);
     other += error * error;
   }
+  // Intervals are made of it with the distribution of so many samples. What has other reasons is
+  // normal, and is to be no wider for it.
   uint64_t all() const {
-    return static_cast<uint64_t>(std::ceil(std::sqrt(sampled * sampled + other)));
+    const double narrower = samples < 2 ? 1
+                                        : profile::critical_value(profile::kNoSamples) /
+                                              profile::critical_value(samples);
+    return static_cast<uint64_t>(std::ceil(std::hypot(sampled, narrower * std::sqrt(other))));
   }
 };
 
@@ -80,11 +87,13 @@ ValueFigures ValueEntry::figures(bool of_samples) const {
   const uint64_t rest = all - count;
   const bool has_windows = in_windows.count != 0 && rest != 0;
   ValueFigures f = seen_in(*this);
-  Errors errors;
   if (has_windows) {
     ValueFigures other = seen_in(in_windows);
     stretch(other, rest);
     profile::add_figures(f, other);
+  }
+  Errors errors{f.top.empty() ? 0 : f.top[0].value};
+  if (has_windows) {
     errors.add_samples(in_windows, rest, !of_samples);
     errors.add_lost(in_windows, rest);
   }

@@ -4,67 +4,12 @@
 // and what was learned before it. The part that every event touches is one cache line.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <memory>
-#include <utility>
 
-#include "profile/confidence.h"
+#include "collect/top_error.h"
 #include "profile/value_table.h"
 
 namespace shadowprof::collect {
-
-// How the share of one value, the hottest so far, differs between samples (profile/confidence.h).
-// When another value becomes the hottest, all samples until then are one.
-class TopError {
- public:
-  // A sample has ended: there are `count` values in all now.
-  void sample_ended(const profile::ValueHotlist& hotlist, uint64_t count) {
-    const uint64_t values = count - std::exchange(count_before_, count);
-    if (values == 0) return;
-    const profile::ValueCount top = hotlist.hottest();
-    const bool is_first = values == count;
-    const uint64_t seen_before = std::exchange(seen_before_, top.count);
-    if (std::exchange(value_, top.value) != top.value && !is_first) {
-      x_ = n_ = nn_ = 0;
-      sum_ = {};
-      add(static_cast<double>(std::min(top.count, count)), static_cast<double>(count));
-      return;
-    }
-    // Entries of a hotlist are thinned when it is full, so this may fall.
-    const uint64_t grown = top.count - std::min(top.count, seen_before);
-    add(static_cast<double>(std::min(grown, values)), static_cast<double>(values));
-  }
-  // Of how many samples of one size those are worth.
-  uint32_t samples() const {
-    return nn_ == 0 ? 0 : static_cast<uint32_t>(n_ * n_ / nn_ * (1 + 1e-9));
-  }
-  // The standard error of the share; at least what it were if each value were an observation, and
-  // one more of another kind had come.
-  double error_of_share() const {
-    if (samples() < 2) return 0;
-    const double share = x_ / n_;
-    const double between = static_cast<double>(sum_.error(samples(), nn_, share)) / n_;
-    const double least = std::sqrt(std::max(share * (1 - share), 1 / n_) / n_);
-    return std::max(between, least);
-  }
-
- private:
-  void add(double x, double n) {
-    x_ += x;
-    n_ += n;
-    nn_ += n * n;
-    sum_.add(x, n);
-  }
-
-  uint64_t value_ = 0;
-  uint64_t seen_before_ = 0;
-  uint64_t count_before_ = 0;
-  double x_ = 0;
-  double n_ = 0;
-  double nn_ = 0;
-  profile::ErrorSum sum_;
-};
 
 struct WindowStream;
 

@@ -15,6 +15,18 @@ namespace {
 // Rows for which disassembly is kept: more than anybody reads.
 constexpr size_t kRowsWithText = 2000;
 
+profile::ValueType type_of(decoder::ElementType type) {
+  switch (type) {
+    case decoder::ElementType::f32:
+      return profile::ValueType::f32;
+    case decoder::ElementType::f64:
+      return profile::ValueType::f64;
+    case decoder::ElementType::integer:
+      break;
+  }
+  return profile::ValueType::integer;
+}
+
 bool was_seen(const ValueEntry& entry) {
   return entry.count != 0 || (entry.window != nullptr && entry.window->stream.count != 0);
 }
@@ -39,14 +51,13 @@ void ValueCollector::State::count_executions() {
   }
 }
 
-// How often a place has called each of its callees. Where all records are in the trace, that was
-// seen. Otherwise it is known how often the place has called; the calls that were not seen went where
+// How often a place has called each of its callees. Where each call was met, that was seen.
+// Otherwise it is known how often the place has called; the calls that were not met went where
 // those in windows did, or if there are none, where the first ones did.
 void ValueCollector::State::count_calls() {
   const auto seen = [](const ArgumentsOfCall& call, CallSeen how) {
     return call.calls[static_cast<size_t>(how)];
   };
-  const bool all_seen = options.seen_enough != nullptr && options.executions == nullptr;
   struct Site {
     uint64_t executed = 0;
     std::array<uint64_t, 3> seen = {};
@@ -67,7 +78,8 @@ void ValueCollector::State::count_calls() {
     const uint64_t in_full = seen(call, CallSeen::in_full);
     uint64_t calls = in_full + seen(call, CallSeen::in_window) + seen(call, CallSeen::by_record);
     const size_t how = site.seen[1] != 0 ? 1 : 0;
-    if (!all_seen && site.executed > site.seen[0] && site.seen[how] != 0) {
+    const uint64_t met = site.seen[0] + site.seen[1] + site.seen[2];
+    if (site.executed > met && site.seen[how] != 0) {
       const auto rest = static_cast<double>(site.executed - site.seen[0]);
       const auto part = static_cast<double>(call.calls[how]) / static_cast<double>(site.seen[how]);
       calls = in_full + static_cast<uint64_t>(std::llround(rest * part));
@@ -103,6 +115,11 @@ void ValueCollector::State::add_value_rows(const TableBuilder& builder,
     row.part = key.part;
     row.bits = insn.bits;
     row.constant = insn.constant;
+    row.loads_static = insn.loads_static;
+    if (insn.element.kind != decoder::ElementResult::Register::none) {
+      row.type = type_of(insn.element.type);
+      row.elements = insn.element.elements == 1 ? uint8_t{0} : insn.element.elements;
+    }
     row.figures = entry.figures(options.errors);
     entry.hotlist = {};
     entry.window.reset();

@@ -69,6 +69,7 @@ void ValueCollector::State::learn_block(BlockId id) {
   size_t at = 0;
   for (uint32_t i = 0; i < block.insns; i++) {
     InsnFacts facts{};
+    facts.double_result = decoder::kNoGpr;
     facts.address = block.start.value + at;
     if (at < code.size()) {
       const decoder::Insn insn = decoder::decode(code.subspan(at), block.start + at);
@@ -76,6 +77,10 @@ void ValueCollector::State::learn_block(BlockId id) {
       facts.vector_writes = insn.vector_writes;
       facts.result = {insn.result, insn.result_bits, insn.result_shift};
       facts.second = {insn.second_result, insn.second_bits, insn.second_shift};
+      facts.element = insn.element_result;
+      facts.double_result = insn.double_result;
+      if (insn.loads_static)
+        facts.loads_static = static_cast<int32_t>(insn.rip_target - insn.address);
       facts.length = insn.length;
       facts.constant = insn.constant_result;
       if (insn.compared_bits != 0) {
@@ -107,7 +112,9 @@ ValueEntry* ValueCollector::State::entry_of(InsnFacts& facts, BlockId block, Val
              offset,
              bits,
              facts.length,
-             facts.constant && part == ValuePart::result};
+             facts.constant && part == ValuePart::result,
+             facts.loads_static,
+             facts.element};
   return known_entry = entry.entry;
 }
 
@@ -153,6 +160,13 @@ void ValueCollector::State::plan_result(InsnFacts& facts, BlockId block, uint8_t
   if (is_second) add(facts.second, ValuePart::second);
 }
 
+// A slot has the low 64 bits of the register.
+void ValueCollector::State::plan_element(InsnFacts& facts, BlockId block, uint16_t word) {
+  const uint8_t bits = facts.element.bits == 0 ? uint8_t{64} : facts.element.bits;
+  const auto unused = static_cast<uint8_t>(64 - bits);
+  slot_plans.push_back({entry_of(facts, block, ValuePart::result, bits), word, unused, unused});
+}
+
 uint32_t ValueCollector::State::site_of(const trace::Block& last) {
   const auto [known, is_new] =
       site_by_address.try_emplace(last.last_insn.value, static_cast<uint32_t>(sites.size()));
@@ -190,11 +204,14 @@ void ValueCollector::State::start_run(RunId id) {
       plan.clobbered |= clobbered;
       plan.written &= static_cast<ArgumentMask>(~clobbered);
       recorded.leave(facts.writes, [&](const trace::Slot& slot, uint16_t word) {
-        uint8_t argument = argument_of(slot.reg);
-        if (slot.kind == SlotKind::vector) {
-          argument = static_cast<uint8_t>(profile::kIntegerArguments + slot.reg);
-        } else {
+        uint8_t argument = kNotAnArgument;
+        if (slot.kind == SlotKind::value) {
           plan_result(facts, b, slot.reg, word);
+          argument = argument_of(slot.reg);
+        } else {
+          plan_element(facts, b, word);
+          if (slot.kind == SlotKind::vector && slot.reg == facts.double_result)
+            argument = static_cast<uint8_t>(profile::kIntegerArguments + slot.reg);
         }
         if (argument >= profile::kArguments) return;
         last_word[argument] = word;

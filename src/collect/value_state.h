@@ -117,6 +117,9 @@ struct InsnFacts {
   decoder::VectorMask vector_writes;
   Bits result;
   Bits second;
+  decoder::ElementResult element;
+  uint8_t double_result;   // an argument register (decoder::Insn), or kNoGpr
+  int32_t loads_static;    // distance to what it loads and does nothing else; 0: it does not
   uint8_t length;
   bool constant;
 };
@@ -160,6 +163,8 @@ struct InsnEntry {
   uint8_t bits = 64;
   uint8_t length = 0;
   bool constant = false;
+  int32_t loads_static = 0;
+  decoder::ElementResult element{};
 };
 
 struct CallSitePlace {
@@ -206,6 +211,7 @@ struct ValueCollector::State {
   ValueEntry* entry_of(InsnFacts& facts, BlockId block, profile::ValuePart part, uint8_t bits);
   void plan_compare(InsnFacts& facts, BlockId block, const RecordedWords& recorded);
   void plan_result(InsnFacts& facts, BlockId block, uint8_t reg, uint16_t word);
+  void plan_element(InsnFacts& facts, BlockId block, uint16_t word);
   uint32_t site_of(const trace::Block& last);
 
   // At the end (value_finish.cc).

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "decoder/element_result.h"
 
 namespace shadowprof::decoder {
 namespace {
@@ -56,7 +57,8 @@ void note_register_field(Insn& insn, const ZydisDecodedInstruction& info,
     case ZYDIS_OPERAND_ENCODING_MODRM_RM: add_field(insn, raw.modrm.offset, 0); break;
     case ZYDIS_OPERAND_ENCODING_OPCODE:
       // The opcode is the last byte before the immediate: these forms have no modrm.
-      add_field(insn, static_cast<uint8_t>((raw.imm[0].size ? raw.imm[0].offset : info.length) - 1), 0);
+      add_field(insn, static_cast<uint8_t>((raw.imm[0].size ? raw.imm[0].offset : info.length) - 1),
+                0);
       break;
     case ZYDIS_OPERAND_ENCODING_NDSNDD: {
       uint8_t byte = 0;
@@ -93,8 +95,8 @@ void note_register(Insn& insn, const ZydisDecodedInstruction& info, const ZydisD
   }
 }
 
-// Results in registers that an instruction does not name, or names second. `result` is taken by then
-// if one is named first.
+// Results in registers that an instruction does not name, or names second. `result` is taken by
+// then if one is named first.
 bool has_implicit_results(ZydisMnemonic mnemonic) {
   switch (mnemonic) {
     case ZYDIS_MNEMONIC_MUL:
@@ -119,8 +121,9 @@ bool has_implicit_results(ZydisMnemonic mnemonic) {
 
 void note_more_results(Insn& insn, const Decoded& d) {
   const bool implicit = has_implicit_results(d.info.mnemonic);
-  const bool is_byte_division = d.info.operand_width == 8 && (d.info.mnemonic == ZYDIS_MNEMONIC_DIV ||
-                                                             d.info.mnemonic == ZYDIS_MNEMONIC_IDIV);
+  const bool is_byte_division =
+      d.info.operand_width == 8 &&
+      (d.info.mnemonic == ZYDIS_MNEMONIC_DIV || d.info.mnemonic == ZYDIS_MNEMONIC_IDIV);
   for (const ZydisDecodedOperand& op : d.operands) {
     if (op.type != ZYDIS_OPERAND_TYPE_REGISTER ||
         !(op.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
@@ -254,7 +257,8 @@ void note_memory(Insn& insn, const ZydisDecodedInstruction& info, const ZydisDec
       insn.modrm_offset = raw.modrm.offset;
       insn.displacement_offset = raw.disp.offset;
       const uint64_t target = insn.next().value + static_cast<uint64_t>(raw.disp.value);
-      insn.rip_target = GuestAddr(op.mem.base == ZYDIS_REGISTER_EIP ? target & 0xffff'ffff : target);
+      insn.rip_target =
+          GuestAddr(op.mem.base == ZYDIS_REGISTER_EIP ? target & 0xffff'ffff : target);
       if (op.mem.base == ZYDIS_REGISTER_EIP) insn.unsupported_reason = "an operand relative to eip";
     }
   }
@@ -364,7 +368,8 @@ void note_branch(Insn& insn, const Decoded& d) {
       insn.branch_target = insn.next() + static_cast<uint64_t>(d.info.raw.imm[0].value.s);
       break;
     case InsnKind::ret:
-      if (d.info.raw.imm[0].size) insn.ret_pop_bytes = static_cast<uint16_t>(d.info.raw.imm[0].value.u);
+      if (d.info.raw.imm[0].size)
+        insn.ret_pop_bytes = static_cast<uint16_t>(d.info.raw.imm[0].value.u);
       break;
     default: break;
   }
@@ -500,7 +505,8 @@ LoadKind kind_of_ordinary_load(const Insn& insn, const Decoded& d) {
   const MemoryAccess& a = insn.accesses[insn.load_access];
   if (insn.pure_load) return LoadKind::move;
   if (d.info.mnemonic == ZYDIS_MNEMONIC_LEAVE) return LoadKind::stack;
-  if (d.info.mnemonic == ZYDIS_MNEMONIC_POP) return insn.access_count == 1 ? LoadKind::stack : LoadKind::none;
+  if (d.info.mnemonic == ZYDIS_MNEMONIC_POP)
+    return insn.access_count == 1 ? LoadKind::stack : LoadKind::none;
   if (a.implicit || is_slow_itself(d.info)) return LoadKind::none;
   if (a.vector_index) return a.write ? LoadKind::none : LoadKind::gather;
   const bool is_locked = (d.info.attributes & ZYDIS_ATTRIB_HAS_LOCK) != 0;
@@ -523,7 +529,8 @@ LoadKind kind_of_ordinary_load(const Insn& insn, const Decoded& d) {
 }
 
 void note_load(Insn& insn, const Decoded& d) {
-  while (insn.load_access < insn.access_count && !insn.accesses[insn.load_access].read) insn.load_access++;
+  while (insn.load_access < insn.access_count && !insn.accesses[insn.load_access].read)
+    insn.load_access++;
   if (insn.load_access == insn.access_count) {
     insn.load_access = 0;
     return;
@@ -537,9 +544,40 @@ void note_load(Insn& insn, const Decoded& d) {
   }
 }
 
+// A register compared with itself is all ones.
+bool is_ones_idiom(const Decoded& d) {
+  const auto same = [&](size_t a, size_t b) {
+    return d.operands[a].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+           d.operands[b].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+           d.operands[a].reg.value == d.operands[b].reg.value;
+  };
+  switch (d.info.mnemonic) {
+    case ZYDIS_MNEMONIC_PCMPEQB:
+    case ZYDIS_MNEMONIC_PCMPEQW:
+    case ZYDIS_MNEMONIC_PCMPEQD:
+    case ZYDIS_MNEMONIC_PCMPEQQ: return same(0, 1);
+    case ZYDIS_MNEMONIC_VPCMPEQB:
+    case ZYDIS_MNEMONIC_VPCMPEQW:
+    case ZYDIS_MNEMONIC_VPCMPEQD:
+    case ZYDIS_MNEMONIC_VPCMPEQQ:
+      return ZydisRegisterGetClass(d.operands[0].reg.value) != ZYDIS_REGCLASS_MASK && same(1, 2);
+    case ZYDIS_MNEMONIC_KXNORB:
+    case ZYDIS_MNEMONIC_KXNORW:
+    case ZYDIS_MNEMONIC_KXNORD:
+    case ZYDIS_MNEMONIC_KXNORQ:
+    case ZYDIS_MNEMONIC_KXORB:
+    case ZYDIS_MNEMONIC_KXORW:
+    case ZYDIS_MNEMONIC_KXORD:
+    case ZYDIS_MNEMONIC_KXORQ: return same(1, 2);
+    default: return false;
+  }
+}
+
 // Immediates, addresses relative to rip, and a register combined with itself to zero. Others that
 // are constant (and with 0) no compiler emits.
 bool is_constant_result(const Insn& insn, const Decoded& d) {
+  if (insn.element_result.kind != ElementResult::Register::none)
+    return is_zero_idiom(d) || is_ones_idiom(d);
   if (insn.result >= 16 || d.operands.size() < 2) return false;
   const ZydisDecodedOperand& to = d.operands[0];
   const ZydisDecodedOperand& from = d.operands[1];
@@ -616,6 +654,7 @@ Insn decode(std::span<const uint8_t> bytes, GuestAddr address) {
   std::memcpy(insn.bytes.data(), bytes.data(), info.length);
 
   insn.asks_processor = info.mnemonic == ZYDIS_MNEMONIC_CPUID;
+  insn.asks_enabled_state = info.mnemonic == ZYDIS_MNEMONIC_XGETBV;
   const Decoded d{info, {operands.data(), info.operand_count}};
   for (const ZydisDecodedOperand& op : d.operands) {
     if (is_hint(info)) break;
@@ -650,6 +689,10 @@ Insn decode(std::span<const uint8_t> bytes, GuestAddr address) {
   if (insn.unsupported_reason) insn.kind = InsnKind::unsupported;
   insn.pure_load = is_pure_load(insn, d);
   note_load(insn, d);
+  if (insn.kind == InsnKind::ordinary && insn.result == kNoGpr) {
+    insn.element_result = element_result_of(d.info, d.operands);
+    insn.loads_static = loads_static(insn, d.info, d.operands);
+  }
   insn.constant_result = is_constant_result(insn, d);
   insn.sum = sum_of(insn, d);
   insn.may_fault = !is_faultless(insn, info);

@@ -67,8 +67,9 @@ struct RegisterField {
   bool inverted = false; // vvvv of VEX and EVEX
 };
 
-// By what an instruction loads, if its time may be taken: from before it until what it loaded is there. `none`:
-// it loads nothing, or its time says nothing of memory (divisions, repetitions, the state of a whole unit).
+// By what an instruction loads, if its time may be taken: from before it until what it loaded is
+// there. `none`: it loads nothing, or its time says nothing of memory (divisions, repetitions, the
+// state of a whole unit).
 enum class LoadKind : uint8_t {
   none,
   move,        // mov, movzx, movsx into a general-purpose register
@@ -96,7 +97,21 @@ struct RegisterSum {
   int64_t addend = 0;
 };
 
-// Of xmm0 to xmm3, which carry floating-point arguments: bit n for xmm n.
+// What an instruction leaves in a register that is no general-purpose one. Its value is the first
+// element, as it is after the instruction: at most the low 64 bits of the register.
+enum class ElementType : uint8_t { integer, f32, f64 };
+struct ElementResult {
+  enum class Register : uint8_t { none, vector, mask } kind = Register::none;
+  uint8_t reg = 0;       // 0 to 31 of xmm, ymm or zmm; 0 to 7 of k
+  ElementType type = ElementType::integer;
+  uint8_t bits = 0;      // of an element: 8, 16, 32 or 64
+  uint8_t elements = 0;  // of the register; 1 where the operation has only one
+
+  bool is_vector() const { return kind == Register::vector; }
+  bool is_mask() const { return kind == Register::mask; }
+};
+
+// Those of xmm0 to xmm3, which carry floating-point arguments: bit n for xmm n.
 using VectorMask = uint8_t;
 inline constexpr uint8_t kArgumentVectors = 4;
 
@@ -113,11 +128,15 @@ struct Insn {
   uint8_t result_bits = 0;    // of the register that are the result: 8, 16, 32 or 64 of them
   uint8_t result_shift = 0;   // and where they begin: 8 for ah, bh, ch, dh
   bool constant_result = false;  // always the same, as the encoding alone tells
+  bool loads_static = false;     // element_result is what the bytes at rip_target say, and no more
   // Another register that holds a result (mul, div, xchg; the implicit ones that are results and no
   // pointers or counters), and which bits of it.
   Gpr second_result = kNoGpr;
   uint8_t second_bits = 0;
   uint8_t second_shift = 0;
+  // Where the first operand is a vector or mask register that is written, and no MMX or x87 one;
+  // there is no `result` then.
+  ElementResult element_result;
 
   // The stack pointer of pushes, pops and calls; additions of constants, and copies.
   RegisterSum sum;
@@ -145,7 +164,8 @@ struct Insn {
   bool pure_load = false;       // reads memory into a register and does nothing else
   LoadKind load = LoadKind::none;
   uint8_t load_access = 0;      // which of `accesses` that is
-  bool asks_processor = false;  // cpuid
+  bool asks_processor = false;      // cpuid
+  bool asks_enabled_state = false;  // xgetbv
 
   uint8_t r15_field_count = 0;
   std::array<RegisterField, 4> r15_fields{};

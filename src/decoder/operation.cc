@@ -357,7 +357,7 @@ bool is_widening(ZydisMnemonic m) {
   return m == ZYDIS_MNEMONIC_CBW || m == ZYDIS_MNEMONIC_CWDE || m == ZYDIS_MNEMONIC_CDQE;
 }
 
-// Of a named operation; false: it is a cell after all.
+// For a named operation; false: it is a cell after all.
 bool describe_named(const Full& full, Operation& out) {
   const ZydisDecodedInstruction& info = full.info;
   out.bits = static_cast<uint8_t>(info.operand_width);

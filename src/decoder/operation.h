@@ -97,7 +97,7 @@ struct Operation {
   Segment segment = Segment::none;
   bool address32 = false;  // the address is cut to 32 bits
 
-  // Of cells.
+  // For cells.
   GprMask loads = 0;   // registers it names as data
   GprMask stores = 0;  // of those, written
   bool uses_flags = false;

@@ -188,13 +188,14 @@ FragmentId CodeCache::commit(Fragment fragment, std::span<const GuestRange> rang
 int32_t CodeCache::site_number(RunId site) const { return -static_cast<int32_t>(site.value * 16); }
 
 uint32_t CodeCache::add_counter(const CounterOwner& owner) {
-  CHECK(counter_owners_.size() < max_counters(recording_), "more counters than a slot has room for");
+  CHECK(counter_owners_.size() < max_counters(recording_),
+        "more counters than a slot has room for");
   counter_owners_.push_back(owner);
   return static_cast<uint32_t>(counter_owners_.size() - 1);
 }
 
-// Arrives with rcx = key, the guest's rcx and rdx spilled. The way on for other keys comes first, out
-// of the way of the hit, which should be straight: each taken branch that we add costs the
+// Arrives with rcx = key, the guest's rcx and rdx spilled. The way on for other keys comes first,
+// out of the way of the hit, which should be straight: each taken branch that we add costs the
 // processor some of what it remembers to predict the guest's own.
 Entry CodeCache::emit_entry(GuestAddr start, const EntryRequest& request, uint32_t body) {
   const RunId site = request.site;
@@ -241,7 +242,8 @@ void CodeCache::emit_jump_to_body(Emitter& e, Entry& entry, uint32_t body) {
 // rcx is free.
 void CodeCache::emit_pair_counter(Emitter& e, const EntryRequest& request) {
   if (request.site == kAnySite) return;
-  const size_t field = counter_offset(recording_, add_counter({request.site, request.first_block, true}));
+  const size_t field =
+      counter_offset(recording_, add_counter({request.site, request.first_block, true}));
   if (request.flags_are_free) {
     e.inc_state(field);
   } else {
@@ -315,7 +317,9 @@ std::optional<uint64_t> CodeCache::add_entry(FragmentId id, const EntryRequest& 
   const Fragment& f = fragments_[id.value];
   for (uint32_t i = f.first_entry; i != 0; i = entries_[i - 1].next_of_fragment) {
     const Entry& known = entries_[i - 1];
-    if (known.site == request.site && (known.way == Entry::Way::table || known.way == Entry::Way::site)) return base_ + known.code;
+    if (known.site == request.site &&
+        (known.way == Entry::Way::table || known.way == Entry::Way::site))
+      return base_ + known.code;
   }
   if (!has_room_for_entry()) return std::nullopt;
   const Entry entry = emit_entry(f.start, request, f.body);

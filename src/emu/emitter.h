@@ -26,7 +26,8 @@ class Emitter : public CodeWriter {
   uint64_t here() const { return base_ + offset(); }
   bool reachable(uint64_t target) const {
     const auto distance = static_cast<int64_t>(target - here());
-    return distance > INT32_MIN + 256 && distance < INT32_MAX - 256;  // from an instruction soon, too
+    return distance > INT32_MIN + 256 &&
+           distance < INT32_MAX - 256;  // from an instruction soon, too
   }
 
   void int3() { byte(0xcc); }                                    // int3
@@ -56,10 +57,21 @@ class Emitter : public CodeWriter {
     patch_u8(displacement_at, static_cast<uint8_t>(distance));
   }
 
-  void store_state(size_t field, decoder::Gpr r) { state_access(0x89, field, r); }  // mov [field], r
-  void load_state(decoder::Gpr r, size_t field) { state_access(0x8b, field, r); }   // mov r, [field]
-  void load_high_half_ecx(size_t field) {                        // mov ecx, [field + 4]
-    index_access({0x41, 0x8b, 0x8f}, {0x65, 0x8b, 0x0c, 0x25}, field + 4);
+  void store_state(size_t field, decoder::Gpr r) {
+    state_access(0x89, field, r);
+  }                                                                                // mov [field], r
+  void load_state(decoder::Gpr r, size_t field) { state_access(0x8b, field, r); }  // mov r, [field]
+  void load_low_half_ecx(size_t field) {                         // mov ecx, [field]
+    index_access({0x41, 0x8b, 0x8f}, {0x65, 0x8b, 0x0c, 0x25}, field);
+  }
+  void load_high_half_ecx(size_t field) { load_low_half_ecx(field + 4); }
+  void store_x87_environment() {                                 // fnstenv [x87_environment]
+    index_access({0x41, 0xd9, 0xb7}, {0x65, 0xd9, 0x34, 0x25},
+                 offsetof(StatePage, x87_environment));
+  }
+  void load_x87_control() {                                      // fldcw [x87_environment]
+    index_access({0x41, 0xd9, 0xaf}, {0x65, 0xd9, 0x2c, 0x25},
+                 offsetof(StatePage, x87_environment));
   }
   void load_kind_rcx(size_t table) {                             // movzx ecx, byte [rcx + table]
     if (through_r15_) {
@@ -71,7 +83,7 @@ class Emitter : public CodeWriter {
   }
   void count_call_rcx(size_t table) {                            // r11 = ++[rcx*8 + table]
     index_access({0x4d, 0x8b, 0x9c, 0xcf}, {0x65, 0x4c, 0x8b, 0x1c, 0xcd}, table);  // mov r11, [..]
-    bytes({0x4d, 0x8d, 0x5b, 0x01});                                               // lea r11, [r11+1]
+    bytes({0x4d, 0x8d, 0x5b, 0x01});  // lea r11, [r11+1]
     index_access({0x4d, 0x89, 0x9c, 0xcf}, {0x65, 0x4c, 0x89, 0x1c, 0xcd}, table);  // mov [..], r11
   }
   void jmp_table_rdx(size_t table) {                             // jmp [rdx*8 + table]
@@ -233,15 +245,22 @@ class Emitter : public CodeWriter {
       load_cursor_reg(decoder::kRdx, kCursorSpillRdx);
     }
   }
-  // vmovq or movq [r15+displacement], xmm: in the encoding of the code around it, since changing from
-  // one to the other may be slow.
+  // movq or vmovq [r15+displacement], xmm: in the encoding of the code around it, since changing
+  // from one to the other may be slow. Registers from 16 on are in EVEX code only.
   void store_cursor_xmm(uint32_t displacement, uint8_t xmm, bool vex) {
-    if (vex) {
-      bytes({0xc4, 0xc1, 0x79, 0xd6});
+    const bool high = (xmm & 8) != 0;
+    if (xmm >= 16) {
+      bytes({0x62, static_cast<uint8_t>(high ? 0x41 : 0xc1), 0xfd, 0x08, 0xd6});
+    } else if (vex) {
+      bytes({0xc4, static_cast<uint8_t>(high ? 0x41 : 0xc1), 0x79, 0xd6});
     } else {
-      bytes({0x66, 0x41, 0x0f, 0xd6});
+      bytes({0x66, static_cast<uint8_t>(high ? 0x45 : 0x41), 0x0f, 0xd6});
     }
-    byte(static_cast<uint8_t>(0x87 | xmm << 3));
+    byte(static_cast<uint8_t>(0x87 | (xmm & 7) << 3));
+    u32(displacement);
+  }
+  void store_cursor_mask(uint32_t displacement, uint8_t mask) {  // kmovq [r15+displacement], k
+    bytes({0xc4, 0xc1, 0xf8, 0x91, static_cast<uint8_t>(0x87 | mask << 3)});
     u32(displacement);
   }
   void store_cursor_eax(uint32_t displacement) {                 // mov [r15+displacement], eax

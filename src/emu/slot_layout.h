@@ -55,7 +55,8 @@ struct StatePage {
   uint64_t guest_gs_base;     // trace: what the way out puts back
   uint64_t cursor;            // trace: when the gateway was last entered
   uint64_t first_stamp;       // of a timed load
-  uint64_t reserved[113];
+  uint8_t x87_environment[32];  // 28 bytes, as fnstenv stores them (x87_pointer.h)
+  uint64_t reserved[109];
   uint8_t mmap_prot_plain[256];   // 1: prot byte without PROT_EXEC
   uint8_t mmap_flags_plain[256];  // 1: flags byte without MAP_FIXED
   uint8_t open_flags_plain[256];  // 1: flags byte of an open for reading only

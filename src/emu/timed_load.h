@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
 // The code around a timed load, for the translator and for whoever calibrates what it measures
-// (sample/calibrate.h): only what the same code measures can be compared.
+// (probe/calibrate.h): only what the same code measures can be compared.
 //
 //   first stamp    rdtsc, kept in the state page, between two fences
 //   the load
 //   second stamp   a fence, rdtsc; then both go into the record
 //
-// lfence waits until everything before it is done: the load has its value when the second stamp is taken, as if an
-// instruction that depends on it came next. No store to the trace lies between the stamps: its page or line may be
-// missing. What is between the stamps beside the load always takes the same time, since it works on the state page
-// alone: that is the overhead, measured without a load.
+// lfence waits until everything before it is done: the load has its value when the second stamp is
+// taken, as if an instruction that depends on it came next. No store to the trace lies between the
+// stamps: its page or line may be missing. What is between the stamps beside the load always takes
+// the same time, since it works on the state page alone: that is the overhead, measured without a
+// load.
 #pragma once
 
 #include <cstddef>

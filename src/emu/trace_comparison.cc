@@ -63,7 +63,8 @@ class TraceComparison::Walk {
           step.compared[2] = value;
           continue;
         case SlotKind::vector:
-          step.vector = value;
+        case SlotKind::mask:
+          step.element = value;
           continue;
         case SlotKind::load_cycles:
           continue;
@@ -103,7 +104,7 @@ bool TraceComparison::Step::same_place(const Step& other) const {
 
 bool TraceComparison::Step::operator==(const Step& other) const {
   return same_place(other) && results == other.results && compared == other.compared &&
-         (!vector || !other.vector || vector == other.vector);
+         element == other.element;
 }
 
 bool TraceComparison::loads_shared(const Step& step) const {
@@ -111,7 +112,8 @@ bool TraceComparison::loads_shared(const Step& step) const {
   for (uint8_t i = 0; i < insn.access_count; i++) {
     const decoder::MemoryAccess& a = insn.accesses[i];
     if (!a.read) continue;
-    const uint64_t base = a.base == decoder::kRip ? (insn.address + insn.length).value : step.address[2u * i];
+    const uint64_t base =
+        a.base == decoder::kRip ? (insn.address + insn.length).value : step.address[2u * i];
     const GuestAddr at(base + step.address[2u * i + 1] * a.scale +
                        static_cast<uint64_t>(a.displacement));
     for (const GuestRange& range : shared_)
@@ -145,7 +147,7 @@ std::string TraceComparison::describe(const Step& step) {
                   decoder::disassemble(std::span(insn.bytes).first(insn.length), insn.address));
   text += fmt::format(" -> {:#x}, {:#x}; compares {:#x}, {:#x}, {:#x}", step.results[0],
                       step.results[1], step.compared[0], step.compared[1], step.compared[2]);
-  if (step.vector) text += fmt::format("; leaves {:#x}", *step.vector);
+  if (step.element) text += fmt::format("; leaves {:#x}", *step.element);
   for (uint8_t i = 0; i < insn.access_count; i++) {
     text += fmt::format(" [{:#x}, {:#x}]", step.address[2u * i], step.address[2u * i + 1]);
   }

@@ -56,9 +56,7 @@ class TraceComparison {
     std::array<uint64_t, 2> results{};
     std::array<uint64_t, 4> address{};   // base and index of each access
     std::array<uint64_t, 3> compared{};  // both registers, and memory
-    // What it left in a vector register, if its block's record has that: engines may divide code
-    // into blocks in other places.
-    std::optional<uint64_t> vector;
+    std::optional<uint64_t> element;     // what it left in a vector or mask register
     // The same instruction, at work on the same addresses.
     bool same_place(const Step& other) const;
     bool operator==(const Step& other) const;

@@ -154,7 +154,8 @@ void Translator::emit_insn(Emitter& e, uint32_t index) {
 
 void Translator::emit_ordinary(Emitter& e, const Insn& insn, uint32_t index) {
   time_next_load(insn, index);
-  // What reads memory for the record is the load then: the instruction itself finds it in the cache.
+  // What reads memory for the record is the load then: the instruction itself finds it in the
+  // cache.
   if (plan_.values && insn.compared_bits != 0) capture_compared(e, insn, index);
   if (pops_flags(insn)) {
     mark_point(e, index);
@@ -163,8 +164,10 @@ void Translator::emit_ordinary(Emitter& e, const Insn& insn, uint32_t index) {
     e.int3();
     e.land_rel32(over);
   }
+  const auto stored = stored_pointer(insn);
+  if (stored) emit_before_pointer(e, *stored);
   emit_copy(e, insn, index);
-  if (const auto stored = stored_pointer(insn)) {
+  if (stored) {
     const uint32_t over = emit_pointer_check(e, insn, patched(insn, substitute_), *stored,
                                              {cache_.base(), cache_.size()});
     mark_point(e, index, kPointerStored);
@@ -205,15 +208,16 @@ void Translator::emit_copy(Emitter& e, const Insn& insn, uint32_t index) {
   mark_point(e, index);
   auto bytes = patched(insn, substitute_);
   if (insn.rip_relative) {
-    const auto displacement = static_cast<uint32_t>(insn.rip_target.value - (e.here() + insn.length));
+    const auto displacement =
+        static_cast<uint32_t>(insn.rip_target.value - (e.here() + insn.length));
     std::memcpy(&bytes[insn.displacement_offset], &displacement, 4);
   }
   e.copy(std::span(bytes).first(insn.length));
   end_timing(e);
 }
 
-// [rip + x] out of reach becomes [reg + 0]; the modrm byte changes from mod 0, rm 5 to mod 2, rm reg,
-// which has a 32-bit displacement in the same place.
+// [rip + x] out of reach becomes [reg + 0]; the modrm byte changes from mod 0, rm 5 to mod 2, rm
+// reg, which has a 32-bit displacement in the same place.
 void Translator::emit_far_operand(Emitter& e, const Insn& insn, uint32_t index) {
   auto bytes = patched(insn, substitute_);
   std::memset(&bytes[insn.displacement_offset], 0, 4);
@@ -346,7 +350,8 @@ void Translator::emit_operand_load(Emitter& e, const Insn& insn, uint32_t index,
   }
   begin_timing(e);
   if (insn.rip_relative) {
-    const auto displacement = static_cast<uint32_t>(insn.rip_target.value - (e.here() + load.size()));
+    const auto displacement =
+        static_cast<uint32_t>(insn.rip_target.value - (e.here() + load.size()));
     std::memcpy(&load[modrm_at + 1], &displacement, 4);
   }
   mark_point(e, index);

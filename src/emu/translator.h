@@ -38,8 +38,8 @@ namespace shadowprof::emu {
 
 // What a translation records beside run ids.
 struct CapturePlan {
-  // Results in general-purpose registers, operands of compares, and what blocks leave in the vector
-  // registers that carry floating-point arguments.
+  // Results in general-purpose registers, the first elements of those in vector registers
+  // (element_slot), mask registers, and operands of compares.
   bool values = false;
   bool addresses = false;
   bool load_cycles = false;  // of every load (decoder::LoadKind), and what moves got
@@ -143,14 +143,13 @@ class Translator {
   void restore_substitute(Emitter& e);
   void capture_addresses(Emitter& e, const decoder::Insn& insn, uint32_t index);
   void capture_compared(Emitter& e, const decoder::Insn& insn, uint32_t index);
-  bool is_last_double(uint32_t index) const;
   void capture_results(Emitter& e, const decoder::Insn& insn, uint32_t index);
   // The next load of memory that is emitted is timed, if that instruction is to be.
   void time_next_load(const decoder::Insn& insn, uint32_t index);
   void begin_timing(Emitter& e);
   void end_timing(Emitter& e);
   void capture_register(Emitter& e, trace::SlotKind kind, decoder::Gpr reg, uint32_t index);
-  // Of a run that has as many.
+  // A run's that has as many.
   bool is_recorded(size_t slots) const {
     return plan_.records && (plan_.empty_records || slots != 0);
   }

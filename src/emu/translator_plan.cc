@@ -24,7 +24,8 @@ GprMask registers_of(const Insn& insn) {
 
 Insn Translator::read_insn(GuestAddr pc, const CodeRegion& region) {
   Insn insn = guest_blocks_.read_insn(pc, region);
-  if (insn.asks_processor && options_.stop_at_cpuid) insn.kind = InsnKind::native;
+  if (options_.stop_at_cpuid && (insn.asks_processor || insn.asks_enabled_state))
+    insn.kind = InsnKind::native;
   // When tracing, the GS base is ours.
   if (insn.uses_gs && tracing()) {
     insn.kind = InsnKind::unsupported;

@@ -44,10 +44,14 @@ void Translator::capture_results(Emitter& e, const Insn& insn, uint32_t index) {
   if (insn.result < 16) capture_register(e, SlotKind::value, insn.result, index);
   if (insn.second_result < 16 && insn.second_result != insn.result)
     capture_register(e, SlotKind::value, insn.second_result, index);
-  if (insn.double_result < decoder::kArgumentVectors && is_last_double(index)) {
-    e.store_cursor_xmm(next_slot_displacement(), insn.double_result, insn.vex);
-    slots_.push_back({SlotKind::vector, insn.double_result, static_cast<uint16_t>(index)});
-  }
+  const auto kind = element_slot(insn);
+  if (!kind) return;
+  const uint8_t reg = insn.element_result.reg;
+  if (*kind == SlotKind::mask)
+    e.store_cursor_mask(next_slot_displacement(), reg);
+  else
+    e.store_cursor_xmm(next_slot_displacement(), reg, insn.vex);
+  slots_.push_back({*kind, reg, static_cast<uint16_t>(index)});
 }
 
 void Translator::time_next_load(const Insn& insn, uint32_t index) {
@@ -65,18 +69,8 @@ void Translator::end_timing(Emitter& e) {
   if (time_slot_ != 0) emit_second_stamp(e, std::exchange(time_slot_, 0));
 }
 
-// Of what a block does to a vector register, only what it leaves there can be an argument.
-bool Translator::is_last_double(uint32_t index) const {
-  const uint8_t vector = insns_[index].double_result;
-  const auto block = std::find_if(blocks_.begin(), blocks_.end(),
-                                  [&](const PlannedBlock& b) { return index < b.end_insn; });
-  for (uint32_t later = index + 1; later < block->end_insn; later++)
-    if (insns_[later].vector_writes >> vector & 1) return false;
-  return true;
-}
-
-// Of registers what the record does not hold yet. Memory is read right before the compare, so what
-// faults is this, and the guest's registers are its own then.
+// Registers as far as the record does not hold them yet. Memory is read right before the compare,
+// so what faults is this, and the guest's registers are its own then.
 void Translator::capture_compared(Emitter& e, const Insn& insn, uint32_t index) {
   for (const decoder::ComparedOperand& side : insn.compared) {
     if (side.kind == decoder::ComparedOperand::Kind::reg && !captured_.holds(side.reg))
@@ -118,7 +112,7 @@ void Translator::emit_record(Emitter& e, RunId run) {
   if (counting()) emit_count(e, run);
 }
 
-// Of a direct exit or a system call.
+// For a direct exit or a system call.
 void Translator::emit_count(Emitter& e, RunId id) {
   const trace::Run& run = table_.run(id);
   const size_t field = counter_offset(cache_.recording(), cache_.add_counter({id, {}, false}));
@@ -143,7 +137,8 @@ bool Translator::inc_is_harmless_at(GuestAddr pc) {
   uint8_t open = decoder::kPf | decoder::kAf | decoder::kZf | decoder::kSf | decoder::kOf;
   const CodeRegion region = source_.region(pc);
   GuestAddr at = pc;
-  for (int i = 0; i < kLookAhead && open != 0 && !region.may_change && region.range.contains(at); i++) {
+  for (int i = 0; i < kLookAhead && open != 0 && !region.may_change && region.range.contains(at);
+       i++) {
     const Insn& insn = fetch_insn(at, region);
     if (insn.flags_read & open) break;
     if (insn.may_fault && insn.kind != InsnKind::jump) break;  // a handler would see the flags
@@ -178,12 +173,14 @@ std::optional<RunId> Translator::interrupted_run(const Fragment& fragment, uint3
   uint32_t left = insns;
   size_t blocks = 0;
   const auto all_blocks = table_.blocks(longest);
-  while (left > table_.block(all_blocks[blocks]).insns) left -= table_.block(all_blocks[blocks++]).insns;
+  while (left > table_.block(all_blocks[blocks]).insns)
+    left -= table_.block(all_blocks[blocks++]).insns;
   run.last_block_insns = static_cast<uint16_t>(left);
   const auto all_slots = table_.slots(longest);
   const auto complete = std::find_if(all_slots.begin(), all_slots.end(),
                                      [&](const trace::Slot& s) { return s.insn >= insns; });
-  const std::vector<BlockId> block_copy(all_blocks.begin(), all_blocks.begin() + static_cast<ptrdiff_t>(blocks) + 1);
+  const std::vector<BlockId> block_copy(all_blocks.begin(),
+                                        all_blocks.begin() + static_cast<ptrdiff_t>(blocks) + 1);
   const std::vector<trace::Slot> slot_copy(all_slots.begin(), complete);
   const RunId id = table_.add_run(run, block_copy, slot_copy);
   interrupted_[key] = id;

@@ -5,19 +5,21 @@
 #include <cstring>
 
 #include "base/log.h"
-#include "emu/fragment_finder.h"
+#include "inject/call_kinds.h"
 #include "inject/mend_pointer.h"
 
 namespace shadowprof::inject {
 
 using emu::CachePosition;
-using emu::FragmentKind;
 using ptrace::StopEvent;
 using ptrace::WaitOutcome;
 using ptrace::WaitStatus;
 
-Engine::Engine(trace::BlockTable& table, TraceSink& sink, EngineOptions options)
-    : table_(table), sink_(sink), options_(options) {}
+Engine::Engine(trace::BlockTable& table, trace::TraceSink& sink, EngineOptions options)
+    : table_(table), sink_(sink), options_(options) {
+  options_.space.call_kinds = call_kind;
+  if (options_.fixed_machine) machine_.emplace(*options_.processor);
+}
 
 Engine::~Engine() = default;
 
@@ -57,9 +59,14 @@ void Engine::dispatch(Tid tid, const WaitStatus& status) {
   GuestThread& t = *it->second;
   t.executing = false;
   t.in_vfork = false;
+  if (t.under_way && !status.is_event(StopEvent::exit)) {
+    const bool left = end_sequence(t, status);
+    if (left || status.kind() != WaitStatus::Kind::signal_stop)
+      return go_on_behind_sequence(t, status);
+  }
   if (t.leaves && !status.is_event(StopEvent::exit)) return leave_at_stop(t, status);
   switch (status.kind()) {
-    case WaitStatus::Kind::signal_stop: return on_signal_stop(t, status.signal());
+    case WaitStatus::Kind::signal_stop: return on_signal_stop(t);
     case WaitStatus::Kind::group_stop: (void)t.tracee.listen_if_alive(); return;
     case WaitStatus::Kind::event: break;
     default: return resume(t);
@@ -75,31 +82,48 @@ void Engine::dispatch(Tid tid, const WaitStatus& status) {
 
 void Engine::resume(GuestThread& t, int signal) { (void)t.tracee.cont_if_alive(signal); }
 
-void Engine::on_signal_stop(GuestThread& t, int signal) {
+void Engine::on_signal_stop(GuestThread& t) {
+  using Kind = cache::Stop::Kind;
   t.trapped = false;
   Registers regs;
-  if (!t.tracee.get_registers_if_alive(regs)) return;
-  emu::CodeCache& cache = t.process->space->cache();
-  if (signal == SIGTRAP && t.in_engine && cache.contains(regs.rip - 1) && on_engine_trap(t, regs)) {
-    return;
-  }
   siginfo_t info;
-  if (!t.tracee.get_siginfo_if_alive(info)) return;
-  if (signal == SIGSEGV && t.in_engine && is_guard_hit(t, info)) {
-    counts_.drains++;
-    repair_signal_state(t, SIGSEGV);
-    drain_in_engine(t, regs);
-    if (t.tracee.set_registers_if_alive(regs)) resume(t);
-    return;
+  if (!t.tracee.get_registers_if_alive(regs) || !t.tracee.get_siginfo_if_alive(info)) return;
+  const cache::Stop stop = decode_stop(t, regs, info);
+  if (stop.is_trap()) repair_signal_state(t, SIGTRAP);
+  switch (stop.kind) {
+    case Kind::miss: return on_miss(t, regs, stop);
+    case Kind::branch_miss: return on_indirect_miss(t, regs, stop);
+    case Kind::log_full:
+      take_guest_state(t, regs, stop.at);
+      return enter(t, regs);
+    case Kind::stale: return on_stale(t, regs, stop.at);
+    case Kind::system_call: return on_tracer_syscall(t, regs);
+    case Kind::stored_pointer: return on_stored_pointer(t, regs, stop.at);
+    case Kind::sets_trap_flag:
+    case Kind::native_insn:
+    case Kind::unsupported: return on_special_insn(t, regs, stop);
+    case Kind::full_buffer:
+      counts_.drains++;
+      repair_signal_state(t, SIGSEGV);
+      drain_in_engine(t, regs);
+      if (t.tracee.set_registers_if_alive(regs)) resume(t);
+      return;
+    case Kind::unaligned: return on_alignment_fault(t, regs);
+    case Kind::watchpoint:
+      if (met_breakpoint(t, info, regs) && t.in_engine) return on_announced_sequence(t, regs);
+      break;
+    case Kind::unreadable_code:
+    case Kind::fault:
+    case Kind::step:
+    case Kind::sent: break;
   }
-  if (may_misalign(t, regs, info)) return on_alignment_fault(t, regs);
   deliver(t, regs, info);
 }
 
-// A program that checks alignment (eflags.AC) meets records, which are not aligned.
-bool Engine::may_misalign(const GuestThread& t, const Registers& regs, const siginfo_t& info) const {
-  return info.si_signo == SIGBUS && info.si_code == BUS_ADRALN && t.in_engine && tracing() &&
-         (regs.eflags & machine::flags::kAlignmentCheck) != 0;
+cache::Stop Engine::decode_stop(const GuestThread& t, const Registers& regs,
+                                const siginfo_t& info) const {
+  if (!t.in_engine) return cache::decode_guest_stop(regs, info);
+  return cache::decode_stop(t.process->space->cache(), *t.slot, t.buffer, regs, info);
 }
 
 // Whether it was one or the program's own access, its instruction will tell. A system call is made
@@ -115,74 +139,34 @@ void Engine::on_alignment_fault(GuestThread& t, Registers& regs) {
   go_in(t, regs);
 }
 
-// An int3 of ours, just executed. False: it is not ours.
-bool Engine::on_engine_trap(GuestThread& t, Registers& regs) {
-  const CachePosition at = t.process->space->cache().locate(regs.rip - 1);
-  switch (at.kind) {
-    case CachePosition::Kind::unlinked_exit:
-      repair_signal_state(t, SIGTRAP);
-      on_miss(t, regs, at.exit);
-      return true;
-    case CachePosition::Kind::branch_miss:
-      repair_signal_state(t, SIGTRAP);
-      on_indirect_miss(t, regs);
-      return true;
-    case CachePosition::Kind::log_full:
-      repair_signal_state(t, SIGTRAP);
-      regs.rip--;
-      take_guest_state(t, regs, at);
-      enter(t, regs);
-      return true;
-    case CachePosition::Kind::stale:
-      repair_signal_state(t, SIGTRAP);
-      on_stale(t, regs, at.fragment);
-      return true;
-    case CachePosition::Kind::syscall_trap:
-      repair_signal_state(t, SIGTRAP);
-      on_tracer_syscall(t, regs);
-      return true;
-    case CachePosition::Kind::point: return on_point_trap(t, regs, at);
-    default: return false;
-  }
-}
-
-bool Engine::on_point_trap(GuestThread& t, Registers& regs, const CachePosition& at) {
-  const emu::Fragment fragment = t.process->space->cache().fragment(at.fragment);
-  const bool sets_trap_flag = (at.point.recovery & emu::kSetsTrapFlag) != 0;
-  if (fragment.kind == FragmentKind::translated && !sets_trap_flag)
-    return on_stored_pointer(t, regs, at);
-  repair_signal_state(t, SIGTRAP);
-  regs.rip--;
-  take_guest_state(t, regs, at);
-  if (fragment.kind == FragmentKind::unsupported) {
+// What is executed by a hardware step, or not at all.
+void Engine::on_special_insn(GuestThread& t, Registers& regs, const cache::Stop& stop) {
+  using Kind = cache::Stop::Kind;
+  const emu::Fragment fragment = t.process->space->cache().fragment(stop.at.fragment);
+  take_guest_state(t, regs, stop.at);
+  if (stop.kind == Kind::unsupported) {
     note_unsupported(t, regs, fragment.unsupported_reason);
   } else {
-    native_step(t, regs, sets_trap_flag ? nullptr : &fragment);
+    native_step(t, regs, stop.kind == Kind::sets_trap_flag ? nullptr : &fragment);
   }
-  return true;
 }
 
 // The thread goes on behind the int3.
-bool Engine::on_stored_pointer(GuestThread& t, const Registers& regs, const CachePosition& at) {
-  if (!(at.point.recovery & emu::kPointerStored)) return false;
-  repair_signal_state(t, SIGTRAP);
-  AddressSpace& space = *t.process->space;
-  (void)mend_stored_pointer(space.cache(), at, guest_registers(t, regs, at), space.code().memory());
+void Engine::on_stored_pointer(GuestThread& t, const Registers& regs, const CachePosition& at) {
+  cache::AddressSpace& space = *t.process->space;
+  (void)mend_stored_pointer(space.cache(), at, guest_registers(t, regs, at), t.slot->state(),
+                            space.code().memory());
   resume(t);
-  return true;
 }
 
-void Engine::on_miss(GuestThread& t, Registers& regs, uint32_t exit_index) {
+void Engine::on_miss(GuestThread& t, Registers& regs, const cache::Stop& stop) {
   counts_.misses++;
-  emu::CodeCache& cache = t.process->space->cache();
-  const GuestAddr target = cache.exit(exit_index).target;
-  const auto id = fragment_for(t, target, std::nullopt);
+  const auto id = fragment_for(t, stop.pc, std::nullopt);
   if (!id) {
-    regs.rip--;
-    take_guest_state(t, regs, {.kind = CachePosition::Kind::unlinked_exit, .exit = exit_index});
+    take_guest_state(t, regs, stop.at);
     return native_step(t, regs, nullptr);
   }
-  regs.rip = cache.body_address(*id);
+  regs.rip = t.process->space->cache().body_address(*id);
   if (t.tracee.set_registers_if_alive(regs)) resume(t);
 }
 
@@ -229,20 +213,14 @@ bool Engine::take_back_record(GuestThread& t, RunId& site) {
   return true;
 }
 
-// The indirect branch that has just missed; its number is part of the key in rcx.
-RunId Engine::branching_site(const GuestThread& t) const {
-  return counting() ? RunId(static_cast<uint32_t>(t.slot->state().site)) : emu::kAnySite;
-}
-
-void Engine::on_indirect_miss(GuestThread& t, Registers& regs) {
+void Engine::on_indirect_miss(GuestThread& t, Registers& regs, const cache::Stop& stop) {
   counts_.indirect_misses++;
   emu::CodeCache& cache = t.process->space->cache();
-  const RunId site = branching_site(t);
-  const GuestAddr target(regs.rcx - static_cast<uint64_t>(int64_t{cache.site_number(site)}));
+  const RunId site = cache::branching_site(cache, *t.slot);
+  const GuestAddr target = stop.pc;
   const auto id = fragment_for(t, target, site);
   if (!id) {
-    regs.rip--;
-    take_guest_state(t, regs, {.kind = CachePosition::Kind::branch_miss});
+    take_guest_state(t, regs, stop.at);
     const bool has_branched = regs.rip == target.value;
     if (has_branched && counting() && site != emu::kAnySite) count_run(site);  // no entry counts it
     return native_step(t, regs, nullptr);
@@ -283,19 +261,15 @@ void Engine::take_pair_log(GuestThread& t, bool goes_on) {
 }
 
 // The guest's code is no longer what was translated, or the fragment was dropped meanwhile.
-void Engine::on_stale(GuestThread& t, Registers& regs, FragmentId id) {
+void Engine::on_stale(GuestThread& t, Registers& regs, const CachePosition& at) {
   counts_.stale++;
-  emu::CodeCache& cache = t.process->space->cache();
-  cache.drop(id);
-  regs.rip--;
-  take_guest_state(t, regs, {.kind = CachePosition::Kind::stale, .fragment = id});
+  t.process->space->cache().drop(at.fragment);
+  take_guest_state(t, regs, at);
   enter(t, regs);
 }
 
 emu::FragmentFinder Engine::finder(GuestThread& t) {
-  AddressSpace& space = *t.process->space;
-  return {space.cache(),        space.translator(), table_, options_.plan,
-          counts_.translation, [this, &t] { flush(t); }};
+  return t.process->space->finder(options_.plan, counts_.translation, [this, &t] { flush(t); });
 }
 
 // The fragment at `pc`, translated if need be. Nothing: there is no code at `pc`.
@@ -307,7 +281,7 @@ std::optional<FragmentId> Engine::fragment_for(GuestThread& t, GuestAddr pc,
 // The cache is full: every thread leaves it, and enters it again when it is empty.
 void Engine::flush(GuestThread& t) {
   counts_.flushes++;
-  AddressSpace& space = *t.process->space;
+  cache::AddressSpace& space = *t.process->space;
   std::vector<GuestThread*> quiesced;
   for (auto& [tid, other] : threads_) {
     if (other.get() == &t || other->process->space.get() != &space || !other->in_engine) continue;
@@ -323,7 +297,7 @@ void Engine::flush(GuestThread& t) {
   }
 }
 
-void Engine::take_counts(AddressSpace& space) {
+void Engine::take_counts(cache::AddressSpace& space) {
   space.take_counts([&](const emu::CounterOwner& owner, uint64_t count) {
     if (owner.pair) {
       pair_counts_.push_back({owner.run, owner.successor, count});

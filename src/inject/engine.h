@@ -24,9 +24,9 @@
 // tracked, and put back after such a trap.
 //
 // What cannot be run under the engine (guests that use GS, ...) ends it for that process: all its
-// threads go on natively from where they are, and the reason is kept (`leavings()`). Those that wait
-// for a vfork child, or in execve, follow when the kernel lets them out, and until then the process
-// keeps its address space.
+// threads go on natively from where they are, and the reason is kept (`leavings()`). Those that
+// wait for a vfork child, or in execve, follow when the kernel lets them out, and until then the
+// process keeps its address space.
 #pragma once
 
 #include <chrono>
@@ -35,19 +35,23 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/counter.h"
+#include "cache/stop.h"
 #include "emu/fragment_finder.h"
 #include "emu/prefill.h"
 #include "inject/guest_process.h"
 #include "inject/stop_queue.h"
-#include "inject/trace_sink.h"
+#include "inject/virtual_machine.h"
 #include "inject/window_clock.h"
 #include "ptrace/signal_cause.h"
 #include "ptrace/wait.h"
 #include "trace/pair_count.h"
 #include "trace/run_mailbox.h"
+#include "trace/trace_sink.h"
 
 namespace shadowprof::inject {
 
@@ -55,32 +59,32 @@ struct EngineOptions {
   bool follow = false;       // children, too
   bool follow_exec = true;   // what a process executes; else it goes on natively from there
   emu::CapturePlan plan{};
-  // What a collector has seen enough of is captured in one window of `capture_one_in` (window_clock.h).
+  // What a collector has seen enough of is captured in one window of `capture_one_in`
+  // (window_clock.h).
   trace::RunMailbox* seen_enough = nullptr;
   uint32_t capture_one_in = 1;
-  SpaceOptions space{};
+  cache::SpaceOptions space{};
   ptrace::TraceOptions trace = ptrace::TraceOptions::none;  // of threads in the engine
-  bool fixed_start = false;  // of programs that it executes (ptrace/start_stack.h)
+  // What cpuid and the auxiliary vector say; nullptr: what the host does.
+  const machine::CpuModel* processor = nullptr;
+  // The programs get one machine, the same on every host (virtual_machine.h), and start in the same
+  // way each time (ptrace/start_stack.h). Needs a `processor`, and the translator's stop_at_cpuid.
+  bool fixed_machine = false;
   bool bursts = false;  // threads come from native execution, and return to it
   ptrace::TraceOptions native_trace = ptrace::TraceOptions::none;  // of threads there
 };
 
 struct EngineCounts {
-  uint64_t misses = 0;  // jumps to code without translation or link
-  uint64_t indirect_misses = 0;
-  uint64_t pair_logs = 0;  // full logs of indirect branches without a counter
-  uint64_t drains = 0;
-  uint64_t tracer_syscalls = 0;  // made under our eyes
-  uint64_t signals = 0;
-  uint64_t native_steps = 0;
-  uint64_t stale = 0;          // translations found to be out of date
-  uint64_t context_steps = 0;  // single steps to an exact place
-  uint64_t holds = 0;          // moments in which signals were kept back
-  uint64_t flushes = 0;
-  uint64_t threads = 0;
+#define COUNTER(member, name) uint64_t member = 0;
+#include "inject/engine_stops.inc"
+#undef COUNTER
   uint64_t traces = 0;  // the number of the last one: a thread has one for each program
-  uint64_t processes = 0;
   emu::TranslationCost translation;
+};
+inline constexpr Counter<EngineCounts> kEngineStops[] = {
+#define COUNTER(member, name) {name, &EngineCounts::member},
+#include "inject/engine_stops.inc"
+#undef COUNTER
 };
 
 // A process that goes on, or begins, outside the engine.
@@ -105,7 +109,7 @@ class Engine {
  public:
   using Registers = ptrace::Registers;
 
-  Engine(trace::BlockTable& table, TraceSink& sink, EngineOptions options);
+  Engine(trace::BlockTable& table, trace::TraceSink& sink, EngineOptions options);
   ~Engine();
 
   // `thread` stands at its exec event.
@@ -154,7 +158,7 @@ class Engine {
   // lead to, looking at `limit` fragments at most; returns how many were new. Between bursts.
   size_t translate_ahead(std::span<const GuestAddr> pcs, size_t limit);
   // The code of the program that visits.
-  GuestCode& code() const { return visited()->space->code(); }
+  cache::GuestCode& code() const { return visited()->space->code(); }
   // When counting: adds up what was counted up to now; the number of instructions.
   uint64_t count_instructions();
   // The program has executed another one, or ended: what was mapped into it is gone.
@@ -195,24 +199,24 @@ class Engine {
     uint64_t guest_r15 = 0;
     uint64_t guest_gs_base = 0;
     ptrace::SignalMask blocked = 0;
+    GuestAddr rseq{};
+    VirtualMachine::Share machine_share{};  // of a new process
   };
 
   // engine.cc: the loop and the stops that translation makes.
   void dispatch(Tid tid, const ptrace::WaitStatus& status);
-  void on_signal_stop(GuestThread& t, int signal);
-  bool may_misalign(const GuestThread& t, const Registers& regs, const siginfo_t& info) const;
+  void on_signal_stop(GuestThread& t);
+  cache::Stop decode_stop(const GuestThread& t, const Registers& regs, const siginfo_t& info) const;
   void on_alignment_fault(GuestThread& t, Registers& regs);
-  bool on_engine_trap(GuestThread& t, Registers& regs);
-  bool on_point_trap(GuestThread& t, Registers& regs, const emu::CachePosition& at);
-  bool on_stored_pointer(GuestThread& t, const Registers& regs, const emu::CachePosition& at);
-  void on_miss(GuestThread& t, Registers& regs, uint32_t exit);
-  void on_indirect_miss(GuestThread& t, Registers& regs);
-  void on_stale(GuestThread& t, Registers& regs, FragmentId fragment);
+  void on_special_insn(GuestThread& t, Registers& regs, const cache::Stop& stop);
+  void on_stored_pointer(GuestThread& t, const Registers& regs, const emu::CachePosition& at);
+  void on_miss(GuestThread& t, Registers& regs, const cache::Stop& stop);
+  void on_indirect_miss(GuestThread& t, Registers& regs, const cache::Stop& stop);
+  void on_stale(GuestThread& t, Registers& regs, const emu::CachePosition& at);
   emu::FragmentFinder finder(GuestThread& t);
   std::optional<FragmentId> fragment_for(GuestThread& t, GuestAddr pc, std::optional<RunId> site);
   bool take_back_record(GuestThread& t, RunId& site);
   void undo_branch(GuestThread& t, Registers& regs, RunId site);
-  RunId branching_site(const GuestThread& t) const;
   BlockId first_block_of(const emu::Fragment& f) const {
     return table_.run(f.longest_run).first_block;
   }
@@ -245,7 +249,8 @@ class Engine {
   struct NativeInsn {
     bool is_syscall = false;
     bool traps_itself = false;
-    bool is_answered = false;  // a cpuid, by us
+    bool is_answered = false;  // a cpuid or xgetbv, by us
+    bool asks_enabled_state = false;  // it is the second
     bool shows_step = false;   // the trap flag, to the program
   };
   NativeInsn look_at_insn(GuestThread& t, const Registers& regs);
@@ -258,13 +263,12 @@ class Engine {
   void append(GuestThread& t, std::span<const trace::Word> words);
   void record_run(GuestThread& t, RunId run);
   void count_run(RunId run);
-  void take_counts(AddressSpace& space);
+  void take_counts(cache::AddressSpace& space);
   bool counting() const { return has_counts(options_.space.recording); }
   bool tracing() const { return has_trace(options_.space.recording); }
   void begin_trace(GuestThread& t);
   void end_trace(GuestThread& t, trace::EndReason reason);
   void append_gap(GuestThread& t, trace::GapReason reason);
-  bool is_guard_hit(const GuestThread& t, const siginfo_t& info) const;
   void repair_signal_state(GuestThread& t, int signal);
 
   // engine_signals.cc
@@ -286,6 +290,22 @@ class Engine {
   void run_trapped(GuestThread& t, Registers& regs);
   void make_trapped_call(GuestThread& t, Registers& regs);
 
+  // engine_sequences.cc
+  bool can_watch_sequences(GuestThread& t, const Registers& regs);
+  static void after_rseq(GuestThread& t, const Registers& before);
+  static Status set_rseq(GuestThread& t, GuestAddr rseq);
+  static bool met_breakpoint(const GuestThread& t, const siginfo_t& info, const Registers& regs);
+  void on_announced_sequence(GuestThread& t, Registers& regs);
+  static void note_announced_sequence(GuestThread& t);
+  static void abort_announced_sequence(GuestThread& t, Registers& regs);
+  static void abort_sequence(GuestThread& t, const RestartableSequence& sequence, Registers& regs);
+  std::optional<decoder::Insn> insn_before(const GuestThread& t, FragmentId fragment,
+                                           GuestAddr pc) const;
+  void run_sequence(GuestThread& t, const RestartableSequence& sequence,
+                    std::span<const GuestAddr> exits, const Registers& regs);
+  bool end_sequence(GuestThread& t, const ptrace::WaitStatus& stop);
+  void go_on_behind_sequence(GuestThread& t, const ptrace::WaitStatus& stop);
+
   // engine_syscalls.cc
   static bool is_open_call(long nr);
   bool makes_untraced(GuestThread& t, const Registers& regs);
@@ -298,7 +318,17 @@ class Engine {
   bool changes_ours(const GuestThread& t, const Registers& regs) const;
   bool make_room_for_mapping(GuestThread& t, const Registers& regs);
   bool answer_without_kernel(GuestThread& t, Registers& regs);
+  void return_from_call(GuestThread& t, Registers& regs, int64_t result);
   void after_native_syscall(GuestThread& t, const Registers& before, const Registers& after);
+
+  // engine_machine.cc
+  VirtualMachine::Call machine_call(GuestThread& t, const Registers& regs);
+  bool is_for_machine(GuestThread& t, const Registers& regs);
+  void watch_machine_calls(GuestThread& t);
+  bool answer_by_machine(GuestThread& t, Registers& regs);
+  std::optional<int64_t> open_machine_file(GuestThread& t, const Registers& regs,
+                                           std::string_view content);
+  void answer_for_processor(const NativeInsn& insn, const Registers& before, Registers& after);
 
   // engine_processes.cc
   void on_new_child(GuestThread& t, ptrace::StopEvent event);
@@ -314,14 +344,14 @@ class Engine {
   Status give_slot(GuestThread& t);
   void leave_space(GuestProcess& process);
   void leave_unused_space(GuestProcess& process);
-  Result<std::unique_ptr<AddressSpace>> enter_program(ptrace::Tracee thread,
-                                                      const GuestProcess& process,
-                                                      std::vector<siginfo_t>& deferred);
-  Result<std::unique_ptr<AddressSpace>> make_space(ptrace::Tracee thread,
-                                                   const GuestProcess& process,
-                                                   ptrace::TraceOptions options,
-                                                   std::vector<siginfo_t>& deferred,
-                                                   GuestRange avoided = {});
+  Result<std::unique_ptr<cache::AddressSpace>> enter_program(ptrace::Tracee thread,
+                                                             const GuestProcess& process,
+                                                             std::vector<siginfo_t>& deferred);
+  Result<std::unique_ptr<cache::AddressSpace>> make_space(ptrace::Tracee thread,
+                                                          const GuestProcess& process,
+                                                          ptrace::TraceOptions options,
+                                                          std::vector<siginfo_t>& deferred,
+                                                          GuestRange avoided = {});
   bool move_space(GuestThread& t, const Registers& regs, GuestRange avoided);
   Status replace_space(GuestThread& t, GuestRange avoided);
   void release(GuestThread& t, trace::EndReason reason);
@@ -339,6 +369,8 @@ class Engine {
 
   // engine_bursts.cc
   GuestProcess* visited() const;
+  Status make_room(GuestProcess& process, ptrace::Tracee thread, size_t threads,
+                   std::vector<siginfo_t>& deferred);
   bool ends_visit(GuestThread& t, const Registers& regs) const;
   void leave_burst(GuestThread& t, const Registers& regs);
   void take_back(GuestThread& t, Registers& regs);
@@ -349,7 +381,7 @@ class Engine {
   void note_mask(GuestThread& t);
 
   trace::BlockTable& table_;
-  TraceSink& sink_;
+  trace::TraceSink& sink_;
   StopQueue stops_;
   EngineOptions options_;
   EngineCounts counts_;
@@ -373,6 +405,7 @@ class Engine {
   std::optional<ProgramEnd> root_end_;
   ptrace::SignalMask ignored_ = 0;   // when the burst began
   unsigned steps_without_code_ = 0;  // one within the other
+  std::optional<VirtualMachine> machine_;
   emu::Prefill prefill_;
   WindowClock window_clock_;
   Tid root_;

@@ -30,9 +30,8 @@
 // What natively running threads do to code nobody sees: begin_burst() compares the mappings, and
 // the pages of files that were written; generated code is compared with memory whenever it runs.
 //
-// Restartable sequences (rseq(2)) would not be restarted in the code cache, as the kernel compares
-// the program counter with their addresses. A program that has one under way when it is stopped, or
-// has had one since it was last preempted, is refused.
+// Restartable sequences (rseq(2)) are not restarted in the code cache. Who is in one does not come
+// in; who announces one goes out, at its abort address (engine_sequences.cc).
 #include <sched.h>
 #include <sys/auxv.h>
 
@@ -54,7 +53,6 @@ namespace {
 
 constexpr unsigned long kHwcapFsgsbase = 1u << 1;  // of AT_HWCAP2 (arch/x86 asm/hwcap2.h)
 constexpr uint64_t kFirstRefusedBase = (uint64_t{1} << 47) - limits::kPageBytes;  // TASK_SIZE_MAX
-constexpr size_t kRseqSectionOffset = 8;           // struct rseq: rseq_cs
 
 // Return addresses go through a stack that our calls do not write.
 bool has_shadow_stack(Tid process) {
@@ -82,7 +80,7 @@ bool Engine::has_room_for(size_t threads) const {
 
 Status Engine::open(ptrace::Tracee thread, Tid process, size_t threads,
                     std::vector<siginfo_t>& deferred) {
-  if (is_open()) return visited()->space->make_room(thread, options_.native_trace, threads, deferred);
+  if (is_open()) return make_room(*visited(), thread, threads, deferred);
   if (!counting() && !(::getauxval(AT_HWCAP2) & kHwcapFsgsbase)) {
     return fail("this host has no user instructions for the gs base (FSGSBASE)");
   }
@@ -91,10 +89,21 @@ Status Engine::open(ptrace::Tracee thread, Tid process, size_t threads,
   fresh->is_root = true;
   fresh->native = true;
   SP_ASSIGN(fresh->space, make_space(thread, *fresh, options_.native_trace, deferred));
-  SP_TRY(fresh->space->make_room(thread, options_.native_trace, threads, deferred));
+  SP_TRY(make_room(*fresh, thread, threads, deferred));
   processes_[process] = std::move(fresh);
   counts_.processes = 1;
   prefill_.restart();
+  return {};
+}
+
+Status Engine::make_room(GuestProcess& process, ptrace::Tracee thread, size_t threads,
+                         std::vector<siginfo_t>& deferred) {
+  cache::AddressSpace& space = *process.space;
+  if (space.slots().size() >= threads) return {};
+  ptrace::RemoteSyscalls remote(thread, space.syscall_insn(), options_.native_trace);
+  remote.keep_signals_in(deferred);
+  SP_TRY(space.make_room(remote, threads));
+  SP_ASSIGN([[maybe_unused]] const WaitStatus stop, remote.finish());
   return {};
 }
 
@@ -141,10 +150,10 @@ Status Engine::admit(ptrace::Tracee thread, Registers regs, std::vector<siginfo_
   if (tracing() && regs.gs_base >= kFirstRefusedBase)
     return fail("the program's gs base is beyond its half of the address space");
   GuestAddr rseq;
-  if (thread.get_rseq_if_alive(rseq) && rseq.value != 0) {
-    const auto section =
-        process.space->code().memory().read_value<uint64_t>(rseq + kRseqSectionOffset);
-    if (section && *section != 0) return fail("the program uses restartable sequences (rseq)");
+  if (thread.get_rseq_if_alive(rseq) && rseq != GuestAddr()) {
+    const auto sequence = announced_sequence(process.space->code().memory(), rseq);
+    if (sequence && sequence->code.contains(regs.pc()))
+      return fail_errno(EAGAIN, "it is in a restartable sequence");
   }
   ptrace::SignalMask pending = 0;
   if (!thread.get_pending_signals_if_alive(pending)) return ptrace::thread_is_gone(thread.tid());
@@ -155,8 +164,10 @@ Status Engine::admit(ptrace::Tracee thread, Registers regs, std::vector<siginfo_
   t.guest_gs_base = regs.gs_base;
   Status ready = {};
   if ((t.blocked & kOwnSignalMask) || (ignored_ & kOwnSignalMask)) ready = look_at_actions(t);
+  if (ready) ready = set_rseq(t, rseq);
   if (ready) ready = give_slot(t);
   if (!ready) {
+    (void)set_rseq(t, GuestAddr());
     deferred = std::move(t.deferred);
     threads_.erase(tid);
     (void)thread.set_options_if_alive(options_.native_trace);
@@ -179,8 +190,6 @@ void Engine::wake_sleepers() {
   for (const auto& [tid, t] : threads_) (void)t->tracee.interrupt_if_alive();
 }
 
-// call rel32 is e8 and four bytes; call through a register or memory is ff with 2 in modrm's middle
-// field, and up to five bytes behind that.
 bool Engine::serve(Tid tid, const WaitStatus& status) {
   GuestThread& t = *threads_.at(tid);
   if (!t.leaves || status.is_dead() || status.is_event(StopEvent::exit)) {
@@ -189,8 +198,15 @@ bool Engine::serve(Tid tid, const WaitStatus& status) {
   }
   Registers regs;
   if (!t.tracee.get_registers_if_alive(regs)) return true;
+  const ptrace::Tracee thread = t.tracee;
+  // Asleep at the burst's end, it is native now, and its pointer was watched still.
+  siginfo_t info;
+  const bool was_watched = status.is_signal_stop(SIGTRAP) && thread.get_siginfo_if_alive(info) &&
+                           met_breakpoint(t, info, regs);
+  if (was_watched) repair_signal_state(t, SIGTRAP);
   take_back(t, regs);
-  return false;
+  if (was_watched) (void)thread.cont_if_alive();
+  return was_watched;
 }
 
 void Engine::regain(Tid tid, Registers& regs) {
@@ -211,6 +227,7 @@ void Engine::take_back(GuestThread& t, Registers& regs) {
     (void)t.tracee.set_registers_if_alive(regs);
   }
   t.in_engine = false;
+  (void)set_rseq(t, GuestAddr());
   if (was_asleep && tracing()) t.cursor = t.slot->state().cursor;
   (void)t.tracee.set_options_if_alive(options_.native_trace);
   const Tid tid = t.tracee.tid();

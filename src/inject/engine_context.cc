@@ -11,7 +11,6 @@
 #include "inject/engine.h"
 #include "inject/mend_pointer.h"
 #include "inject/pushed_flags.h"
-#include "machine/cpu_model.h"
 #include "ptrace/interruption.h"
 
 namespace shadowprof::inject {
@@ -22,9 +21,9 @@ using ptrace::WaitStatus;
 namespace {
 
 // While it lives, the thread's mask lets through only what its own instructions raise. Signals that
-// others send stay pending in the kernel, in order and complete; so do those that are pending because
-// the program blocks them, but for SIGTRAP, which every step raises: that is given back (deliver), as
-// is what somebody sends just now.
+// others send stay pending in the kernel, in order and complete; so do those that are pending
+// because the program blocks them, but for SIGTRAP, which every step raises: that is given back
+// (deliver), as is what somebody sends just now.
 class StepMask {
  public:
   explicit StepMask(ptrace::Tracee tracee) : tracee_(tracee) {
@@ -143,13 +142,15 @@ Engine::Registers Engine::guest_registers(const GuestThread& t, Registers regs,
 void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePosition& at) {
   emu::CodeCache& cache = t.process->space->cache();
   const emu::StatePage& state = t.slot->state();
-  const uint64_t regs_cursor = regs.r15;
+  const uint64_t cursor = regs.r15;
   t.in_engine = false;
   if (tracing()) {
     t.cursor = regs.r15;
     regs.gs_base = t.guest_gs_base;
   }
   regs.r15 = state.guest_r15;
+  if (at.kind != CachePosition::Kind::log_full)
+    regs.rip = cache::guest_pc(cache, *t.slot, regs, at).value;
   switch (at.kind) {
     case CachePosition::Kind::point: {
       const emu::Fragment& f = cache.fragment(at.fragment);
@@ -158,13 +159,12 @@ void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePositi
       if (p.recovery & emu::kRcxSpilled) {
         const trace::Run& run = table_.run(f.longest_run);
         const uint32_t record_bytes = tracing() && run.recorded ? 4u * run.words : 0;
-        regs.rcx = branch_registers(t, regs_cursor + record_bytes).rcx;
+        regs.rcx = branch_registers(t, cursor + record_bytes).rcx;
       }
-      regs.rip = f.start.value + static_cast<uint64_t>(int64_t{p.guest_delta});
       uint32_t insns = p.insn;
       if (p.recovery & emu::kPointerStored) {
         ptrace::RemoteMemory& memory = t.process->space->code().memory();
-        regs.rip = mend_stored_pointer(cache, at, regs, memory).value;
+        regs.rip = mend_stored_pointer(cache, at, regs, state, memory).value;
         insns++;
       }
       if (const auto run = t.process->space->translator().interrupted_run(f, insns)) {
@@ -174,35 +174,31 @@ void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePositi
       }
       break;
     }
-    case CachePosition::Kind::unlinked_exit:
-      regs.rip = cache.exit(at.exit).target.value;
+    case CachePosition::Kind::branch_miss: {
+      const BranchRegisters parked = branch_registers(t, cursor);
+      regs.rcx = parked.rcx;
+      regs.rdx = parked.rdx;
+      if (!is_canonical(regs.pc())) undo_branch(t, regs, cache::branching_site(cache, *t.slot));
       break;
-    case CachePosition::Kind::stale:
-      regs.rip = cache.fragment(at.fragment).start.value;
-      break;
-    case CachePosition::Kind::branch_miss:
-      regs.rip = regs.rcx - static_cast<uint64_t>(int64_t{cache.site_number(branching_site(t))});
-      regs.rcx = branch_registers(t, regs_cursor).rcx;
-      regs.rdx = branch_registers(t, regs_cursor).rdx;
-      if (!is_canonical(regs.pc())) undo_branch(t, regs, branching_site(t));
-      break;
-    case CachePosition::Kind::log_full:
+    }
+    case CachePosition::Kind::log_full: {
+      const BranchRegisters parked = branch_registers(t, cursor);
+      regs.rcx = parked.rcx;
+      regs.rdx = parked.rdx;
       regs.rip = table_.block(BlockId(t.slot->pair_log()[1].block)).start.value;
-      regs.rcx = branch_registers(t, regs_cursor).rcx;
-      regs.rdx = branch_registers(t, regs_cursor).rdx;
       take_pair_log(t, true);
       break;
+    }
+    case CachePosition::Kind::after_syscall:
+      regs.rcx = regs.rip;
+      break;
+    case CachePosition::Kind::unlinked_exit:
+    case CachePosition::Kind::stale:
     case CachePosition::Kind::syscall_trap:
     case CachePosition::Kind::before_syscall:
-      regs.rip = state.next_pc - machine::kSyscallInsnBytes;
-      break;
-    case CachePosition::Kind::after_syscall:
-      regs.rip = state.next_pc;
-      regs.rcx = state.next_pc;
-      break;
     case CachePosition::Kind::outside:
     case CachePosition::Kind::between:
-      CHECK(false, "no guest state at {:#x}", +regs.rip);
+      break;
   }
 }
 
@@ -229,21 +225,24 @@ bool Engine::step_inserted_code(GuestThread& t, Registers& regs) {
     if (stop->kind() != WaitStatus::Kind::signal_stop || !t.tracee.get_siginfo_if_alive(info)) {
       continue;
     }
-    if (info.si_signo == SIGTRAP && info.si_code > 0) continue;
-    if (is_guard_hit(t, info)) {
-      drain_in_engine(t, regs);
-      if (!t.tracee.set_registers_if_alive(regs)) return false;
-      continue;
+    const cache::Stop what = decode_stop(t, regs, info);
+    switch (what.kind) {
+      case cache::Stop::Kind::full_buffer:
+        drain_in_engine(t, regs);
+        if (!t.tracee.set_registers_if_alive(regs)) return false;
+        continue;
+      case cache::Stop::Kind::unreadable_code:
+        regs.rcx = t.slot->state().spill_rcx;
+        regs.rdx = t.slot->state().spill_rdx;
+        regs.rip = cache.base() + cache.fragment(what.at.fragment).body;
+        return t.tracee.set_registers_if_alive(regs);
+      case cache::Stop::Kind::step:
+      case cache::Stop::Kind::watchpoint:
+        note_announced_sequence(t);
+        continue;
+      default:
+        t.deferred.push_back(info);  // SIGSTOP, or what the mask lets through
     }
-    if (ptrace::cause_of(info, regs) == ptrace::SignalCause::fault) {
-      // A self-check could not read the code that it compares with.
-      const CachePosition at = cache.locate(regs.rip);
-      regs.rcx = t.slot->state().spill_rcx;
-      regs.rdx = t.slot->state().spill_rdx;
-      regs.rip = cache.base() + cache.fragment(at.fragment).body;
-      return t.tracee.set_registers_if_alive(regs);
-    }
-    t.deferred.push_back(info);  // SIGSTOP, or what the mask lets through
   }
   return true;
 }
@@ -259,6 +258,7 @@ bool Engine::to_guest(GuestThread& t, Registers& regs) {
     return false;
   }
   if (!has_gone_out(t, regs)) take_guest_state(t, regs, cache.locate(regs.rip));
+  abort_announced_sequence(t, regs);
   return true;
 }
 
@@ -335,7 +335,9 @@ Engine::NativeInsn Engine::look_at_insn(GuestThread& t, const Registers& regs) {
   NativeInsn insn;
   insn.is_syscall = decoded.kind == decoder::InsnKind::syscall;
   insn.traps_itself = traps_like_a_step(code);
-  insn.is_answered = options_.space.translator.stop_at_cpuid && decoded.asks_processor;
+  insn.asks_enabled_state = decoded.asks_enabled_state;
+  insn.is_answered =
+      options_.processor && (decoded.asks_processor || decoded.asks_enabled_state);
   insn.shows_step = pushes_flags(code) && (regs.eflags & machine::flags::kTrap) == 0;
   return insn;
 }
@@ -346,8 +348,7 @@ void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* f
   const bool known = fragment != nullptr;
   const RunId run = known ? fragment->longest_run : RunId();
   const NativeInsn insn = look_at_insn(t, regs);
-  const machine::CpuidAnswer answer = machine::baseline_cpuid(static_cast<uint32_t>(regs.rax),
-                                                              static_cast<uint32_t>(regs.rcx));
+  const Registers before = regs;
   std::optional<siginfo_t> raised;
   bool saw_trap = false;
   {
@@ -373,12 +374,11 @@ void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* f
   const bool executed = !raised || (raised->si_signo == SIGTRAP && raised->si_code > 0);
   if (executed && insn.shows_step)
     hide_pushed_trap_flag(t.process->space->code().memory(), regs.sp());
-  if (executed && insn.is_answered) {
-    regs.rax = answer.eax;
-    regs.rbx = answer.ebx;
-    regs.rcx = answer.ecx;
-    regs.rdx = answer.edx;
+  if (executed) {
+    note_announced_sequence(t);
+    abort_announced_sequence(t, regs);
   }
+  if (executed && insn.is_answered) answer_for_processor(insn, before, regs);
   if (known && executed) {
     record_run(t, run);
   } else if (executed) {
@@ -386,13 +386,6 @@ void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* f
   }
   if (raised) return deliver(t, regs, *raised);
   enter(t, regs);
-}
-
-bool Engine::is_guard_hit(const GuestThread& t, const siginfo_t& info) const {
-  if (info.si_signo != SIGSEGV || info.si_code <= 0 || !t.slot || !tracing()) return false;
-  const auto address = reinterpret_cast<uint64_t>(info.si_addr);
-  const uint64_t guard = t.slot->buffer_end(t.buffer);
-  return address >= guard && address < guard + limits::kPageBytes;
 }
 
 // Hands the filled part of the buffer to the collectors, and goes on in the other one. A record
@@ -525,6 +518,7 @@ bool Engine::await_guest(GuestThread& t) {
   t.in_group_stop = false;
   for (;;) {
     const auto stop = stops_.wait_for_stop(t.tracee.tid());
+    if (stop && t.under_way && end_sequence(t, *stop)) return true;
     Registers regs;
     if (!stop || !t.tracee.get_registers_if_alive(regs)) return false;
     if (stop->kind() == WaitStatus::Kind::event && !stop->is_trap()) {
@@ -574,15 +568,19 @@ bool Engine::settle(GuestThread& t, const WaitStatus& stop, Registers& regs) {
   std::optional<siginfo_t> raised;
   siginfo_t info;
   if (stop.kind() == WaitStatus::Kind::signal_stop && t.tracee.get_siginfo_if_alive(info)) {
-    if (stop.signal() == SIGTRAP && cache.contains(regs.rip - 1)) {
+    const cache::Stop what = decode_stop(t, regs, info);
+    if (t.in_engine && met_breakpoint(t, info, regs)) {
+      repair_signal_state(t, SIGTRAP);
+      note_announced_sequence(t);
+    } else if (what.is_trap()) {
       repair_signal_state(t, SIGTRAP);
       regs.rip--;
-    } else if (is_guard_hit(t, info)) {
+    } else if (what.kind == cache::Stop::Kind::full_buffer) {
       repair_signal_state(t, SIGSEGV);
       drain_in_engine(t, regs);
-    } else if (!ptrace::is_synchronous(ptrace::cause_of(info, regs))) {
+    } else if (what.kind == cache::Stop::Kind::sent) {
       t.deferred.push_back(info);
-    } else if (cache.locate(regs.rip).kind != CachePosition::Kind::between) {
+    } else if (what.at.kind != CachePosition::Kind::between) {
       raised = info;
     }  // else a self-check could not read its code, and will say so again
   } else {

@@ -2,6 +2,7 @@
 //
 // Threads and processes that begin, change their program, and end; and the way out of the engine.
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -18,9 +19,21 @@ namespace shadowprof::inject {
 
 using ptrace::StopEvent;
 
+namespace {
+
+bool has_little_address_space(Tid process) {
+  rlimit limit{};
+  return ::prlimit(process.value, RLIMIT_AS, nullptr, &limit) == 0 &&
+         limit.rlim_cur != RLIM_INFINITY;
+}
+
+}  // namespace
+
 Status Engine::adopt(ptrace::Tracee thread) {
   auto process = std::make_unique<GuestProcess>(thread.tid());
   process->is_root = true;
+  process->machine_share.may_hold_random =
+      machine_ && VirtualMachine::holds_random_device(thread.tid());
   root_ = thread.tid();
   std::vector<siginfo_t> deferred;
   SP_ASSIGN(process->space, make_space(thread, *process, options_.trace, deferred));
@@ -36,28 +49,41 @@ Status Engine::adopt(ptrace::Tracee thread) {
 }
 
 // The thread stands at its exec event, of a program that another one has executed.
-Result<std::unique_ptr<AddressSpace>> Engine::enter_program(ptrace::Tracee thread,
-                                                            const GuestProcess& process,
-                                                            std::vector<siginfo_t>& deferred) {
+Result<std::unique_ptr<cache::AddressSpace>> Engine::enter_program(
+    ptrace::Tracee thread, const GuestProcess& process, std::vector<siginfo_t>& deferred) {
   Registers regs;
   if (!thread.get_registers_if_alive(regs)) return ptrace::thread_is_gone(thread.tid());
   if (!regs.is_64_bit()) return fail("it is a 32-bit program");
-  if (options_.fixed_start) SP_TRY(ptrace::fix_start(thread));
+  if (options_.fixed_machine) {
+    SP_TRY(ptrace::fix_start(thread, *options_.processor));
+  } else if (options_.processor) {
+    SP_TRY(ptrace::tell_processor(thread, *options_.processor));
+  }
   return make_space(thread, process, options_.trace, deferred);
 }
 
-Result<std::unique_ptr<AddressSpace>> Engine::make_space(ptrace::Tracee thread,
-                                                         const GuestProcess& process,
-                                                         ptrace::TraceOptions options,
-                                                         std::vector<siginfo_t>& deferred,
-                                                         GuestRange avoided) {
-  return AddressSpace::create(thread, process.pid, table_, options_.space, options, deferred,
-                              avoided);
+// `thread` stands at a stop from which it can make system calls; nothing of ours is mapped yet.
+// The program will map memory of its own at `avoided`: the code cache goes elsewhere.
+Result<std::unique_ptr<cache::AddressSpace>> Engine::make_space(
+    ptrace::Tracee thread, const GuestProcess& process, ptrace::TraceOptions options,
+    std::vector<siginfo_t>& deferred, GuestRange avoided) {
+  SP_ASSIGN(auto mappings, kernel::read_maps(thread.tid()));
+  cache::SpaceOptions space_options = options_.space;
+  if (has_little_address_space(process.pid)) space_options.cache_bytes = cache::kSmallCacheBytes;
+  SP_ASSIGN(auto space, cache::AddressSpace::create(table_, space_options));
+  SP_TRY(space->read_code_of(process.pid, thread.tid(), mappings));
+  if (avoided.size() != 0) mappings.emplace_back().range = avoided;
+  ptrace::RemoteSyscalls remote(thread, space->code().syscall_insn(), options);
+  remote.keep_signals_in(deferred);
+  SP_TRY(space->map_into(remote, mappings));
+  SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
+  return space;
 }
 
 // What we have in the process's memory goes elsewhere, as the program wants the place. `t` is in
-// guest context with these registers, and stays. All threads' traces end, and new ones begin. False:
-// they cannot all be stopped now, or there is no other place; then the caller lets the process go.
+// guest context with these registers, and stays. All threads' traces end, and new ones begin.
+// False: they cannot all be stopped now, or there is no other place; then the caller lets the
+// process go.
 bool Engine::move_space(GuestThread& t, const Registers& regs, GuestRange avoided) {
   GuestProcess& process = *t.process;
   if (options_.bursts || process.space.use_count() != 1 || t.holding) return false;
@@ -111,10 +137,19 @@ GuestThread& Engine::add_thread(Tid tid, GuestProcess& process) {
 }
 
 Status Engine::give_slot(GuestThread& t) {
-  SP_ASSIGN(t.slot, t.process->space->acquire_slot(t.tracee, options_.trace, t.deferred));
+  cache::AddressSpace& space = *t.process->space;
+  t.slot = space.acquire_slot();
+  if (t.slot == nullptr) {
+    ptrace::RemoteSyscalls remote(t.tracee, space.syscall_insn(), options_.trace);
+    remote.keep_signals_in(t.deferred);
+    SP_TRY(space.open_slot(remote));
+    SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
+    t.slot = space.acquire_slot();
+  }
   t.slot->state().leaves = 0;
   t.slot->state().guest_gs_base = t.guest_gs_base;
   t.buffer = 0;
+  watch_machine_calls(t);
   begin_trace(t);
   return {};
 }
@@ -140,6 +175,9 @@ void Engine::on_new_child(GuestThread& t, StopEvent event) {
   info.guest_r15 = t.slot->state().guest_r15;
   info.guest_gs_base = tracing() ? t.guest_gs_base : regs.gs_base;
   info.blocked = t.blocked;
+  if (!info.shares_memory) info.rseq = t.rseq;
+  // Here, since children begin in any order.
+  if (machine_ && !info.is_thread) info.machine_share = t.process->machine_share.for_child();
   announce(Tid(static_cast<int32_t>(message)), info);
   t.in_vfork = event == StopEvent::vfork;
   resume(t);
@@ -195,6 +233,7 @@ void Engine::start_child(Tid child, const NewChild& info) {
   if (!info.is_thread) {
     auto fresh = std::make_unique<GuestProcess>(child);
     fresh->actions = info.parent->actions;
+    fresh->machine_share = info.machine_share;
     if (info.shares_memory) {
       fresh->space = info.parent->space;
     } else {
@@ -216,6 +255,10 @@ void Engine::start_child(Tid child, const NewChild& info) {
   t.deferred = std::move(deferred);
   if (const Status slot = give_slot(t); !slot) {
     if (slot.error().errno_value != ESRCH) go_native(*process, slot.error().message);
+    return;
+  }
+  if (const Status watched = set_rseq(t, info.rseq); !watched) {
+    if (watched.error().errno_value != ESRCH) go_native(*process, watched.error().message);
     return;
   }
   if (!t.tracee.get_registers_if_alive(regs)) return;
@@ -293,7 +336,7 @@ void Engine::on_exit_event(GuestThread& t) {
 // A thread that has ended has no memory, while its process lives on.
 void Engine::look_through_another(const GuestThread& ending) {
   if (!ending.process->space) return;  // killed when it could not be moved
-  GuestCode& code = ending.process->space->code();
+  cache::GuestCode& code = ending.process->space->code();
   if (code.memory().tid() != ending.tracee.tid()) return;
   for (const auto& [tid, t] : threads_) {
     if (t->process == ending.process && t->slot) return code.look_through(tid);
@@ -368,7 +411,7 @@ void Engine::leave_space(GuestProcess& process) {
 // look through: who had it before may be native now, and end unseen.
 void Engine::leave_unused_space(GuestProcess& process) {
   if (!process.space) return;
-  GuestCode& code = process.space->code();
+  cache::GuestCode& code = process.space->code();
   for (const auto& [tid, t] : threads_) {
     if (t->process->space != process.space) continue;
     if (!threads_.contains(code.memory().tid())) code.look_through(tid);
@@ -483,6 +526,7 @@ void Engine::leave_natively(GuestThread& t, Registers& regs, int signal) {
 // From guest context: what comes next happens at the program's own addresses.
 void Engine::let_go(GuestThread& t, const Registers& regs, int signal) {
   if (t.holding) end_hold(t);
+  (void)set_rseq(t, GuestAddr());
   std::vector<siginfo_t> deferred = std::exchange(t.deferred, {});
   if (t.process->space) mend_unit(t.process->space->cache(), t.tracee);
   if (!t.tracee.set_registers_if_alive(regs)) return;

@@ -95,9 +95,9 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& info) {
   }
 }
 
-// What the program blocks was let through for an instruction's sake: while we stepped (StepMask), or by
-// force_sig, for a trap of ours that met it in the queue. The kernel finds it blocked, and takes it
-// back as it is.
+// What the program blocks was let through for an instruction's sake: while we stepped (StepMask),
+// or by force_sig, for a trap of ours that met it in the queue. The kernel finds it blocked, and
+// takes it back as it is.
 void Engine::leave_pending(GuestThread& t, Registers& regs, const siginfo_t& info) {
   if (!t.in_engine) {
     t.deferred.push_back(info);
@@ -126,14 +126,14 @@ void Engine::deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t
   const emu::CodeCache& cache = t.process->space->cache();
   const ptrace::SignalCause cause = ptrace::cause_of(info, regs);
   const bool synchronous = ptrace::is_synchronous(cause);
-  if (cause == ptrace::SignalCause::fault && t.in_engine &&
-      cache.locate(regs.rip).kind == emu::CachePosition::Kind::between) {
-    // A self-check read code that is gone: what happens then is the business of the guest's address.
-    const emu::CachePosition at = cache.locate(regs.rip);
+  if (const cache::Stop stop = decode_stop(t, regs, info);
+      stop.kind == cache::Stop::Kind::unreadable_code) {
+    // What happens then is the business of the guest's address.
+    const FragmentId fragment = stop.at.fragment;
     regs.rcx = t.slot->state().spill_rcx;
     regs.rdx = t.slot->state().spill_rdx;
-    take_guest_state(t, regs, {.kind = emu::CachePosition::Kind::stale, .fragment = at.fragment});
-    t.process->space->cache().drop(at.fragment);
+    take_guest_state(t, regs, {.kind = emu::CachePosition::Kind::stale, .fragment = fragment});
+    t.process->space->cache().drop(fragment);
     return native_step(t, regs, nullptr);
   }
   if (!to_guest(t, regs) || !t.tracee.set_registers_if_alive(regs)) return;

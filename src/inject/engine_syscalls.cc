@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// System calls that the gateway hands to us (slots.cc lists them): made by the thread at the
+// System calls that the gateway hands to us (call_kinds.cc lists them): made by the thread at the
 // guest's own address, and their effects on translation and on what we track.
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -17,6 +17,7 @@
 #include <cstdlib>
 
 #include "base/log.h"
+#include "inject/call_kinds.h"
 #include "inject/engine.h"
 
 namespace shadowprof::inject {
@@ -27,7 +28,6 @@ constexpr uint64_t kUserEnd = uint64_t{1} << 47;
 constexpr uint64_t kTraceMe = 0;
 constexpr uint64_t kTraceAttach = 16;
 constexpr uint64_t kTraceSeize = 0x4206;
-constexpr long kRseq = 334;
 constexpr uint64_t kArchSetGs = 0x1001;
 constexpr uint64_t kArchShadowStackEnable = 0x5001;
 constexpr uint64_t kPrSetSyscallUserDispatch = 59;
@@ -38,8 +38,6 @@ GuestRange pages(uint64_t address, uint64_t bytes) {
   const uint64_t end = (address + bytes + limits::kPageBytes - 1) & ~(limits::kPageBytes - 1);
   return {GuestAddr(address), GuestAddr(end)};
 }
-
-constexpr long kOpenat2 = 437;
 
 std::string path_at(ptrace::RemoteMemory& memory, GuestAddr address) {
   std::array<uint8_t, PATH_MAX> bytes;
@@ -81,8 +79,9 @@ uint64_t clone_flags_of(const ptrace::Registers& regs, ptrace::RemoteMemory& mem
 // `regs`: of the engine, behind the gateway's trap.
 void Engine::on_tracer_syscall(GuestThread& t, Registers& regs) {
   counts_.tracer_syscalls++;
-  const auto kind = syscall_kind(static_cast<unsigned>(regs.rax & 0xffff));
-  if (leave_to_gateway(t, regs) || kind == emu::SyscallKind::execute) {
+  const auto kind = call_kind(static_cast<unsigned>(regs.rax & 0xffff));
+  const bool is_answered = is_for_machine(t, regs);
+  if (!is_answered && (leave_to_gateway(t, regs) || kind == emu::SyscallKind::execute)) {
     regs.rip = t.process->space->cache().syscall_address();
     if (!t.tracee.set_registers_if_alive(regs)) return;
     return t.holding ? make_held_call(t, regs) : resume(t);
@@ -96,7 +95,7 @@ void Engine::on_tracer_syscall(GuestThread& t, Registers& regs) {
 
 // In guest context, where the guest has it.
 void Engine::make_watched_call(GuestThread& t, Registers& regs) {
-  if (answer_without_kernel(t, regs)) return;
+  if (answer_by_machine(t, regs) || answer_without_kernel(t, regs)) return;
 
   const Registers before = regs;
   std::optional<ptrace::RemoteSigaction> new_action;
@@ -143,7 +142,7 @@ bool Engine::leave_to_gateway(GuestThread& t, Registers& regs) {
 }
 
 bool Engine::is_open_call(long nr) {
-  return nr == SYS_open || nr == SYS_creat || nr == SYS_openat || nr == kOpenat2;
+  return nr == SYS_open || nr == SYS_creat || nr == SYS_openat || nr == SYS_openat2;
 }
 
 // A child that is not to be traced never stops for us. Made in guest context, at the guest's own
@@ -157,8 +156,9 @@ bool Engine::makes_untraced(GuestThread& t, const Registers& regs) {
   return true;
 }
 
-// In bursts, who makes a process or executes a program does so natively, and what it makes is
-// native from its birth: see engine_bursts.cc. `regs` are the guest's before a system call.
+// In bursts, who makes a process, executes a program, or registers restartable sequences does so
+// natively, and what it makes is native from its birth: see engine_bursts.cc. `regs` are the
+// guest's before a system call.
 bool Engine::ends_visit(GuestThread& t, const Registers& regs) const {
   uint64_t clone_flags = 0;
   switch (number_of(regs)) {
@@ -166,6 +166,7 @@ bool Engine::ends_visit(GuestThread& t, const Registers& regs) const {
     case SYS_vfork:
     case SYS_execve:
     case SYS_execveat:
+    case SYS_rseq:
       return true;
     case SYS_clone:
     case SYS_clone3:
@@ -181,9 +182,9 @@ bool Engine::ends_visit(GuestThread& t, const Registers& regs) const {
 void Engine::before_open(GuestThread& t, const Registers& regs) {
   ptrace::RemoteMemory& memory = t.process->space->code().memory();
   const long nr = number_of(regs);
-  const bool at = nr == SYS_openat || nr == kOpenat2;
+  const bool at = nr == SYS_openat || nr == SYS_openat2;
   uint64_t flags = nr == SYS_open ? regs.rsi : nr == SYS_creat ? O_WRONLY : regs.rdx;
-  if (nr == kOpenat2) flags = memory.read_value<uint64_t>(GuestAddr(regs.rdx)).value_or(O_RDWR);
+  if (nr == SYS_openat2) flags = memory.read_value<uint64_t>(GuestAddr(regs.rdx)).value_or(O_RDWR);
   if ((flags & O_ACCMODE) == O_RDONLY) return;
   const int directory = at ? static_cast<int>(regs.rdi) : AT_FDCWD;
   if (!is_memory_file(t.tracee.tid(), directory,
@@ -215,7 +216,7 @@ bool Engine::make_room_for_tracer(GuestThread& t, const Registers& regs) {
 
 // Does a call that changes mappings reach memory that the engine has mapped?
 bool Engine::changes_ours(const GuestThread& t, const Registers& regs) const {
-  const AddressSpace& space = *t.process->space;
+  const cache::AddressSpace& space = *t.process->space;
   const bool fixed = (regs.r10 & (number_of(regs) == SYS_mmap ? MAP_FIXED : MREMAP_FIXED)) != 0;
   switch (number_of(regs)) {
     case SYS_mmap:
@@ -238,28 +239,32 @@ bool Engine::make_room_for_mapping(GuestThread& t, const Registers& regs) {
   if (!threads_.contains(tid)) return true;
   constexpr const char* kReason = "it changes memory that the engine has mapped";
   for (auto& [pid, other] : processes_) {
-    const bool shares = other.get() != t.process && other->space && other->space == t.process->space;
+    const bool shares =
+        other.get() != t.process && other->space && other->space == t.process->space;
     if (shares && !other->native) go_native(*other, kReason);
   }
   note_unsupported(t, regs, kReason);
   return true;
 }
 
+// As if the kernel had answered the call at regs.rip.
+void Engine::return_from_call(GuestThread& t, Registers& regs, int64_t result) {
+  regs.rax = static_cast<uint64_t>(result);
+  regs.rip += machine::kSyscallInsnBytes;
+  regs.rcx = regs.rip;
+  regs.r11 = regs.eflags;
+  enter(t, regs);
+}
+
 // Calls that are refused, or that the engine cannot live with.
 bool Engine::answer_without_kernel(GuestThread& t, Registers& regs) {
   const auto answer = [&](int error) {
-    regs.rax = static_cast<uint64_t>(-static_cast<int64_t>(error));
-    regs.rip += machine::kSyscallInsnBytes;
-    regs.rcx = regs.rip;
-    regs.r11 = regs.eflags;
-    enter(t, regs);
+    return_from_call(t, regs, -int64_t{error});
     return true;
   };
   switch (number_of(regs)) {
-    case kRseq:
-      // Every user of rseq has a way to do without. A program that runs natively most of the time
-      // may have it: see engine_bursts.cc.
-      return options_.bursts ? false : answer(ENOSYS);
+    case SYS_rseq:
+      return !can_watch_sequences(t, regs) && answer(ENOSYS);
     case SYS_arch_prctl:
       if (regs.rdi == kArchShadowStackEnable) return answer(EOPNOTSUPP);
       if (regs.rdi == kArchSetGs && regs.rsi != 0 && tracing()) {
@@ -318,14 +323,18 @@ bool Engine::run_native_syscall(GuestThread& t, Registers& regs) {
 }
 
 void Engine::after_native_syscall(GuestThread& t, const Registers& before, const Registers& after) {
-  AddressSpace& space = *t.process->space;
+  cache::AddressSpace& space = *t.process->space;
   const auto result = static_cast<int64_t>(after.rax);
   const bool failed = result < 0 && result > -4096;
+  if (machine_ && !failed) machine_->mend(machine_call(t, before));
   switch (number_of(before)) {
     case SYS_rt_sigreturn:
       append_gap(t, trace::GapReason::signal_returned);
       note_mask(t);
       t.returned_to = after;
+      break;
+    case SYS_rseq:
+      if (!failed) after_rseq(t, before);
       break;
     case SYS_rt_sigprocmask:
       note_mask(t);

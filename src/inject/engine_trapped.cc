@@ -2,13 +2,14 @@
 //
 // Threads that have set their trap flag. The processor traps behind each of their instructions, and
 // the program handles that: so they execute the program's own instructions, in guest context, until
-// the flag is clear. Nothing of what they execute is recorded. They come to us with every trap, so we
-// see their system calls beforehand.
+// the flag is clear. Nothing of what they execute is recorded. They come to us with every trap, so
+// we see their system calls beforehand.
 //
 //   popf     asks us first if it is about to set the flag (emu/trap_flag.h)
 //   sigreturn, iret and what else restores flags is executed in guest context anyway
 #include <sys/syscall.h>
 
+#include "inject/call_kinds.h"
 #include "inject/engine.h"
 
 namespace shadowprof::inject {
@@ -26,7 +27,8 @@ void Engine::run_trapped(GuestThread& t, Registers& regs) {
     if (t.holding) end_hold(t);
     return redeliver_deferred(t);
   }
-  if (!regs.restart_pending() && look_at_insn(t, regs).is_syscall) return make_trapped_call(t, regs);
+  if (!regs.restart_pending() && look_at_insn(t, regs).is_syscall)
+    return make_trapped_call(t, regs);
   t.trapped = true;
   resume(t);
 }
@@ -49,9 +51,10 @@ void Engine::make_trapped_call(GuestThread& t, Registers& regs) {
     case SYS_clone3:
       break;
     default: {
-      const bool watched = syscall_kind(static_cast<unsigned>(regs.rax & 0xffff)) !=
+      const bool watched = call_kind(static_cast<unsigned>(regs.rax & 0xffff)) !=
                            emu::SyscallKind::execute;
-      if (watched && !is_open_call(nr)) return make_watched_call(t, regs);
+      const bool is_answered = is_for_machine(t, regs);
+      if (is_answered || (watched && !is_open_call(nr))) return make_watched_call(t, regs);
       if (watched) before_open(t, regs);
       break;
     }

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "inject/guest_thread.h"
+#include "inject/virtual_machine.h"
 #include "ptrace/remote_syscall.h"
 
 namespace shadowprof::inject {
@@ -28,12 +29,13 @@ class GuestProcess {
   explicit GuestProcess(Tid id) : pid(id) {}
 
   Tid pid;
-  std::shared_ptr<AddressSpace> space;
+  std::shared_ptr<cache::AddressSpace> space;
   // As the program set them; only for signals that our own traps use.
   std::array<ptrace::RemoteSigaction, 65> actions{};
   bool actions_known = true;  // false: see Engine::note_mask
   bool native = false;   // has left the engine
   bool is_root = false;  // the one that was launched
+  VirtualMachine::Share machine_share;
 };
 
 }  // namespace shadowprof::inject

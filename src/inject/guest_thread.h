@@ -10,9 +10,11 @@
 #pragma once
 
 #include <csignal>
+#include <optional>
 #include <vector>
 
-#include "inject/address_space.h"
+#include "cache/address_space.h"
+#include "inject/restartable.h"
 #include "ptrace/interruption.h"
 #include "ptrace/tracee.h"
 
@@ -25,7 +27,7 @@ struct GuestThread {
 
   ptrace::Tracee tracee;
   GuestProcess* process;
-  Slot* slot = nullptr;
+  cache::Slot* slot = nullptr;
   bool in_engine = false;        // which context its registers are of
   uint64_t guest_gs_base = 0;
   size_t buffer = 0;             // which of the slot's buffers is being filled
@@ -33,7 +35,7 @@ struct GuestThread {
   bool executing = false;        // in execve, and `cursor` is where its trace ends
   bool in_vfork = false;         // sleeps until its child executes or exits
   bool leaves = false;           // goes native as soon as it stops, or by itself
-  bool trapped = false;          // runs in guest context (engine_trapped.cc)
+  bool trapped = false;          // runs in guest context (engine_trapped.cc, engine_sequences.cc)
   bool concluded = false;        // nothing will be added to its trace
   bool is_dying = false;         // at the end of a burst: only its exit event tells its cursor
   bool in_group_stop = false;    // when it was brought to guest context
@@ -42,6 +44,10 @@ struct GuestThread {
   ptrace::SignalMask blocked = 0;
   // Signals that arrived while the thread did something for us; given back when it is exact.
   std::vector<siginfo_t> deferred;
+  // See engine_sequences.cc.
+  GuestAddr rseq;                // its struct rseq, which is watched; null: none
+  std::optional<RestartableSequence> announced{};
+  std::optional<RestartableSequence> under_way{};
   // See engine_storm.cc.
   ptrace::Registers returned_to{};  // what the last sigreturn restored
   ptrace::SignalledSleep sleep{};  // through ignored signals

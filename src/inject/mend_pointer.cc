@@ -48,30 +48,40 @@ std::optional<GuestAddr> guest_address(const emu::CodeCache& cache, uint64_t pc)
   return cache.fragment(at.fragment).start + static_cast<uint64_t>(int64_t{at.point.guest_delta});
 }
 
+std::optional<GuestAddr> guest_address_of_low_half(const emu::CodeCache& cache, uint64_t low) {
+  return guest_address(cache, cache.base() + ((low - cache.base()) & kLowHalf));
+}
+
+void store(ptrace::RemoteMemory& memory, GuestAddr place, const GuestAddr& address, size_t bytes) {
+  (void)memory.write(place, {reinterpret_cast<const uint8_t*>(&address.value), bytes});
+}
+
 void mend_at(const emu::CodeCache& cache, GuestAddr place, size_t bytes,
              ptrace::RemoteMemory& memory) {
   uint64_t stored = 0;
-  uint8_t* const raw = reinterpret_cast<uint8_t*>(&stored);
-  if (!memory.read(place, {raw, bytes})) return;
-  const uint64_t whole =
-      bytes == sizeof stored ? stored : cache.base() + ((stored - cache.base()) & kLowHalf);
-  const auto guest = guest_address(cache, whole);
-  if (!guest) return;
-  std::memcpy(raw, &guest->value, sizeof stored);
-  (void)memory.write(place, {raw, bytes});
+  if (!memory.read(place, {reinterpret_cast<uint8_t*>(&stored), bytes})) return;
+  const auto guest = bytes == sizeof stored ? guest_address(cache, stored)
+                                            : guest_address_of_low_half(cache, stored);
+  if (guest) store(memory, place, *guest, bytes);
 }
 
 }  // namespace
 
 GuestAddr mend_stored_pointer(const emu::CodeCache& cache, const CachePosition& at,
-                              const machine::Registers& guest, ptrace::RemoteMemory& memory) {
+                              const machine::Registers& guest, const emu::StatePage& state,
+                              ptrace::RemoteMemory& memory) {
   const GuestAddr pc =
       cache.fragment(at.fragment).start + static_cast<uint64_t>(int64_t{at.point.guest_delta});
   std::array<uint8_t, decoder::kMaxInsnBytes> bytes{};
   const size_t size = memory.read_some(pc, bytes);
   const Insn insn = decoder::decode(std::span(bytes).first(size), pc);
-  if (const auto stored = emu::stored_pointer(insn); stored && insn.access_count > 0) {
-    mend_at(cache, operand_address(insn, guest) + stored->offset, stored->bytes, memory);
+  const auto stored = emu::stored_pointer(insn);
+  if (!stored || insn.access_count == 0) return insn.next();
+  const GuestAddr place = operand_address(insn, guest) + stored->offset;
+  if (stored->bytes != sizeof(uint16_t)) {
+    mend_at(cache, place, stored->bytes, memory);
+  } else if (const auto address = guest_address_of_low_half(cache, emu::whole_pointer(state))) {
+    store(memory, place, *address, stored->bytes);
   }
   return insn.next();
 }

@@ -60,7 +60,7 @@ Status Stepper::begin_burst(Tid process, Tid thread) {
   const auto mappings = kernel::read_maps(thread);
   if (!mappings) return tl::unexpected(mappings.error());
   if (!code_) {
-    code_ = std::make_unique<GuestCode>(process, table_);
+    code_ = std::make_unique<cache::GuestCode>(process, table_);
     code_->distrust_generated_code();
   }
   if (!code_->rebind(thread, *mappings).empty()) forget_code();
@@ -204,7 +204,7 @@ void Stepper::end_burst() {
 
 uint64_t Stepper::conclude_burst() {
   for (Thread& t : done_) {
-    submit_burst(sink_, t.tracee.tid(), trace::sample_start(++traces_), t.words);
+    trace::submit_burst(sink_, t.tracee.tid(), trace::sample_start(++traces_), t.words);
   }
   done_.clear();
   return steps_ - std::exchange(steps_before_, steps_);

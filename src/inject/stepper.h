@@ -18,18 +18,18 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cache/guest_code.h"
 #include "decoder/insn.h"
-#include "inject/guest_code.h"
-#include "inject/trace_sink.h"
 #include "ptrace/tracee.h"
 #include "trace/block_table.h"
 #include "trace/record.h"
+#include "trace/trace_sink.h"
 
 namespace shadowprof::inject {
 
 class Stepper {
  public:
-  Stepper(trace::BlockTable& table, TraceSink& sink) : table_(table), sink_(sink) {}
+  Stepper(trace::BlockTable& table, trace::TraceSink& sink) : table_(table), sink_(sink) {}
 
   // The threads that are to take part are stopped; its memory is looked at through `thread`, one of
   // them. An Error: none can.
@@ -70,9 +70,9 @@ class Stepper {
   void forget_code();
 
   trace::BlockTable& table_;
-  TraceSink& sink_;
+  trace::TraceSink& sink_;
   Tid process_;
-  std::unique_ptr<GuestCode> code_;
+  std::unique_ptr<cache::GuestCode> code_;
   ptrace::SignalMask caught_ = 0;  // by the program, when the burst began
   std::deque<Thread> stepping_;    // the next one first
   std::vector<Thread> done_;       // native again; their records are still to be handed over

@@ -113,7 +113,8 @@ std::optional<Bound> memory_bound(std::string_view groups, const std::string& mo
     if (!most) return;  // the kernel adds up all processors' counts when it is asked for the others
     const auto all = number_in(folder + (is_second ? "/memory.current" : "/memory.usage_in_bytes"));
     const auto idle = number_after("inactive_file", folder + "/memory.stat");
-    tighten(tightest, most, all ? std::optional(std::max<int64_t>(0, *all - idle.value_or(0))) : all);
+    tighten(tightest, most,
+            all ? std::optional(std::max<int64_t>(0, *all - idle.value_or(0))) : all);
   });
   return tightest;
 }

@@ -13,8 +13,8 @@
 
 namespace shadowprof::kernel {
 
-// Its processor time is bounded (cpu.max, or cpu.cfs_quota_us): what its replicas use is the program's
-// loss then, however many cores are idle.
+// Its processor time is bounded (cpu.max, or cpu.cfs_quota_us): what its replicas use is the
+// program's loss then, however many cores are idle.
 bool has_processor_quota(Tid process);
 
 // What all processes of a group together may have.
@@ -26,8 +26,8 @@ struct Bound {
 // Each of the group that has the least left; nothing: no group is bounded.
 // Threads: pids.max, pids.current.
 std::optional<Bound> thread_bound(Tid process);
-// Bytes: memory.max, memory.current, but not of files that were not used of late, which the kernel takes
-// away as soon as it needs the memory.
+// Bytes: memory.max, memory.current, but not of files that were not used of late, which the kernel
+// takes away as soon as it needs the memory.
 std::optional<Bound> memory_bound(Tid process);
 
 // The same, where `groups` is what /proc/PID/cgroup says, and `mount` where the groups are

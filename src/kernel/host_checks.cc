@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t kEnoughSpace = uint64_t{256} << 20;
 constexpr size_t kMostText = 64 << 10;
 
-// Of a file of /proc; "" where there is none.
+// A line of a file of /proc; "" where there is none.
 std::string text_of(const char* path) {
   const UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC));
   std::string text(kMostText, '\0');
@@ -72,7 +72,8 @@ HostCheck check_overcommit(std::string_view text) {
   check.good = first_line(text) != "2";
   if (!check.good)
     check.advice =
-        "programs with much memory are profiled in bursts instead of replicas; sysctl vm.overcommit_memory=0";
+        "programs with much memory are profiled in bursts instead of replicas; sysctl "
+        "vm.overcommit_memory=0";
   return check;
 }
 

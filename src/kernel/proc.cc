@@ -463,8 +463,8 @@ Result<uint64_t> read_machine_threads() {
 
 bool is_kernel_worker(const ProcessStat& thread) {
   // PF_IO_WORKER: before Linux 5.12 no such thread is in a process, and the bit may be that of a
-  // virtual processor that is in its guest. PF_USER_WORKER, from 6.4 on, had another meaning before, so
-  // the name has to fit. (An io_uring thread names itself, when it has begun to run.)
+  // virtual processor that is in its guest. PF_USER_WORKER, from 6.4 on, had another meaning
+  // before, so the name has to fit. (An io_uring thread names itself, when it has begun to run.)
   constexpr uint64_t kIoWorker = 0x10, kUserWorker = 0x4000;
   return (thread.flags & kIoWorker) != 0 ||
          ((thread.flags & kUserWorker) != 0 && thread.name.starts_with("vhost-"));

@@ -92,7 +92,7 @@ struct ProcessStatus {
 };
 
 Result<ProcessStatus> parse_status(std::string_view text);
-// Of a thread as well: /proc/TID exists for each.
+// For a thread as well: /proc/TID exists for each.
 Result<ProcessStatus> read_status(Tid thread);
 Result<ProcessStatus> read_status(const std::string& file);
 
@@ -114,9 +114,9 @@ struct ProcessStat {
 };
 
 Result<ProcessStat> parse_stat(std::string_view text);
-// Of the whole process; its times are those of all its threads.
+// The whole process's; its times are those of all its threads.
 Result<ProcessStat> read_process_stat(Tid process);
-// Of one thread alone.
+// One thread's alone.
 Result<ProcessStat> read_thread_stat(Tid process, Tid thread);
 
 // --- /proc/PID/statm --------------------------------------------------------------------------
@@ -133,7 +133,7 @@ Result<MemoryPages> read_statm(Tid process);
 
 // --- /proc/PID/schedstat ----------------------------------------------------------------------
 
-// Of a thread, in nanoseconds (Documentation/scheduler/sched-stats.rst).
+// A thread's, in nanoseconds (Documentation/scheduler/sched-stats.rst).
 struct ScheduleTimes {
   uint64_t used = 0;    // on a processor
   uint64_t waited = 0;  // for one
@@ -168,10 +168,11 @@ std::optional<Tid> parse_task_name(std::string_view name);
 // Threads in ascending order. One that starts meanwhile may be missing: list again until nothing
 // is new, with those already listed stopped.
 Result<std::vector<Tid>> list_threads(Tid process);
-// One of the kernel's own among them, which works for the process (io_uring, vhost) and never executes
-// its code: it can be traced, but a stop of it is no place for a system call.
+// One of the kernel's own among them, which works for the process (io_uring, vhost) and never
+// executes its code: it can be traced, but a stop of it is no place for a system call.
 bool is_kernel_worker(const ProcessStat& thread);
-// What is named by a number in /proc (processes), or in /proc/PID/task; ascending, and at least one.
+// What is named by a number in /proc (processes), or in /proc/PID/task; ascending, and at least
+// one.
 Result<std::vector<Tid>> list_tasks(const std::string& folder);
 
 // --- /proc/loadavg ----------------------------------------------------------------------------

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // The system call table: what happens to each x86-64 system call that a throw-away copy-on-write
-// replica of the program makes. The rows are in syscalls.inc, and each names its handler; the handlers
-// are in syscall_handlers.inc, and shadow/system_calls.h has their functions. The build fails if
-// <asm/unistd_64.h> has a call without a row, if a row names no handler, and if a handler has no function.
+// replica of the program makes. The rows are in syscalls.inc, and each names its handler; the
+// handlers are in syscall_handlers.inc, and shadow/system_calls.h has their functions. The build
+// fails if <asm/unistd_64.h> has a call without a row, if a row names no handler, and if a handler
+// has no function.
 //
 // Unknown is a state: find_syscall() gives null for a number that is not in the table (one that a
 // later kernel gained, an x32 call, nonsense), and the caller has to treat it as unsafe.
@@ -20,15 +21,15 @@ namespace shadowprof::kernel {
 // A handler's kind; profiles count calls by it.
 enum class SyscallClass : uint8_t {
   benign,  // made, or answered as if: nothing outside the replica can tell
-  output,  // not made; success is assumed
+  output,  // does not leave the replica: success is assumed, or a file of its own takes it
   input,   // what it would take has to come from elsewhere, else the sample ends
   misc,    // decided by its arguments
   unsafe,  // ends the sample, or a thread of it, apart from forms that the handler's note names
 };
 std::string_view to_string(SyscallClass c);
 
-// All that a handler may do with a call. Bits. That the replica opens a file of the program's when it
-// first uses it is not counted.
+// All that a handler may do with a call. Bits. That the replica opens a file of the program's when
+// it first uses it is not counted.
 enum class SyscallEffects : uint8_t {
   made = 1 << 0,      // the replica makes it, or others in its place
   answered = 1 << 1,  // it is not made; the program in the replica goes on with an answer of ours
@@ -47,9 +48,9 @@ enum class SyscallHandler : uint8_t {
 #undef HANDLER
 };
 
-// What is kept of a call that the program makes while a replica lives, so that the replica's same call
-// can be answered with it: what the kernel wrote. The descriptor, or what else the first argument is,
-// tells which call is the same; where something else does, too, it is named here.
+// What is kept of a call that the program makes while a replica lives, so that the replica's same
+// call can be answered with it: what the kernel wrote. The descriptor, or what else the first
+// argument is, tells which call is the same; where something else does, too, it is named here.
 enum class KeptCall : uint8_t {
   not_kept,
   nothing,        // it writes nothing

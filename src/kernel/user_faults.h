@@ -22,12 +22,13 @@ struct UserFaults {
 // Reads the text of /proc/PID/fdinfo/FD; nothing: it is not one.
 std::optional<UserFaults> parse_user_faults(std::string_view fdinfo);
 
-// What one descriptor says, if it is one, and what all of them say. A descriptor for the program's memory that only
-// another process holds is not seen.
+// What one descriptor says, if it is one, and what all of them say. A descriptor for the program's
+// memory that only another process holds is not seen.
 UserFaults user_faults_of(Tid process, int fd);
 UserFaults read_user_faults(Tid process);
-// Those of threads that have a descriptor table of their own (unshare(2), CLONE_FILES), among the first
-// few hundred threads. The kernel tells which these are (kcmp(2)); one that does not knows of none.
+// Those of threads that have a descriptor table of their own (unshare(2), CLONE_FILES), among the
+// first few hundred threads. The kernel tells which these are (kcmp(2)); one that does not knows of
+// none.
 UserFaults user_faults_of_other_tables(Tid process);
 
 }  // namespace shadowprof::kernel

@@ -8,12 +8,12 @@
 
 namespace shadowprof::kernel {
 
-// Nothing: he has no bound, as the superuser. Where the whole machine has fewer threads, `present` is
-// those: to count one user's takes longer the more processes there are. Processes that we cannot see
-// (of other containers, or because of hidepid) are not counted.
+// Nothing: he has no bound, as the superuser. Where the whole machine has fewer threads, `present`
+// is those: to count one user's takes longer the more processes there are. Processes that we cannot
+// see (of other containers, or because of hidepid) are not counted.
 std::optional<Bound> user_thread_bound(Tid process);
 
-// Of those with this real user, where `processes` is /proc.
+// Counts those with this real user, where `processes` is /proc.
 uint64_t threads_of_user(uint32_t user, const std::string& processes);
 
 }  // namespace shadowprof::kernel

@@ -67,7 +67,7 @@ class MemoryView {
   // The process has other bytes now: they will be fetched again. Written pages too.
   void forget(GuestRange range);
   void forget_all();
-  // Of the mappings no page is known any more; memory of ours is used again.
+  // No page of the mappings is known any more; memory of ours is used again.
   void clear();
   void set_source(MemorySource& source) { source_ = &source; }
 

@@ -46,6 +46,7 @@ inline constexpr uint64_t kSign = 1u << 7;
 inline constexpr uint64_t kTrap = 1u << 8;
 inline constexpr uint64_t kDirection = 1u << 10;
 inline constexpr uint64_t kOverflow = 1u << 11;
+inline constexpr uint64_t kResume = 1u << 16;
 inline constexpr uint64_t kAlignmentCheck = 1u << 18;
 // Those that arithmetic instructions write.
 inline constexpr uint64_t kArithmetic = kCarry | kParity | kAdjust | kZero | kSign | kOverflow;

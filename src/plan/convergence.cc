@@ -30,7 +30,8 @@ void Convergence::end_window() {
     changes_ += differs;
     in_a_row_ = agrees ? in_a_row_ + 1 : 0;
     if (differs) patience_ = 1;
-    if (in_a_row_ >= kSteadyWindows) patience_ = std::min(kMostPatience, kGrowth * patience_);
+    if (in_a_row_ >= kSteadyWindows)
+      patience_ = std::min(kMostPatienceRatio, kGrowthRatio * patience_);
     const double kept = differs ? 0 : kWindowMemoryShare;
     for (size_t i = 0; i < known_.size(); i++) {
       known_[i] = kept * known_[i] + (1 - kept) * window_[i];

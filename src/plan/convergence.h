@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "plan/limits.h"
+#include "plan/plan_limits.h"
 
 namespace shadowprof::plan {
 
@@ -22,7 +22,7 @@ class Convergence {
   // Instructions of a sample, by cell; always as many cells. A sample without any says nothing.
   void sampled(std::span<const uint64_t> instructions);
 
-  // So many times less often than the budget allows are samples needed: 1 to kMostPatience.
+  // So many times less often than the budget allows are samples needed: 1 to kMostPatienceRatio.
   double patience() const { return patience_; }
   uint64_t windows() const { return windows_; }
   uint64_t agreeing() const { return agreeing_; }  // windows that were like what was before

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Whether there is a core for replicas: judged by how long they waited for one. Where there is one
-// they run at idle priority, and cost the program what a busy neighbour costs it; where there is
+// they run at idle priority, and cost the program what a busy core costs it; where there is
 // none they would hardly run, and hold memory all the while: then they run like everybody, and what
 // they use is the program's loss. Several that live at a time take cores from one another first.
 #pragma once
@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "plan/limits.h"
+#include "plan/plan_limits.h"
 
 namespace shadowprof::plan {
 
@@ -24,22 +24,23 @@ struct Waiting {
 
 class Crowding {
  public:
-  // `neighbour_cost`: what the program loses of its speed beside a busy core.
-  Crowding(size_t max_shadows, double neighbour_cost)
-      : max_shadows_(max_shadows), neighbour_cost_(neighbour_cost), shadows_(max_shadows) {}
+  // `busy_core_share`: what the program loses of its speed beside a busy core.
+  Crowding(size_t max_shadows, double busy_core_share)
+      : max_shadows_(max_shadows), busy_core_share_(busy_core_share), shadows_(max_shadows) {}
 
   // It was measured again: what others on the machine do only ever adds to it. Returns what it is
   // now as a share of what it was taken for.
-  double measured_again(double neighbour_cost) {
-    const double before = std::exchange(neighbour_cost_, std::min(neighbour_cost_, neighbour_cost));
-    return before > 0 ? neighbour_cost_ / before : 1;
+  double measured_again(double busy_core_share) {
+    const double before =
+        std::exchange(busy_core_share_, std::min(busy_core_share_, busy_core_share));
+    return before > 0 ? busy_core_share_ / before : 1;
   }
   bool at_idle_priority() const { return at_idle_priority_; }
   // So many may live at a time.
   size_t shadows() const { return shadows_; }
   // What `seconds` of ours cost the program.
   double cost_of(double seconds) const {
-    return at_idle_priority_ ? neighbour_cost_ * seconds : seconds;
+    return at_idle_priority_ ? busy_core_share_ * seconds : seconds;
   }
 
   // A replica that lives has waited most of its life.
@@ -53,7 +54,7 @@ class Crowding {
   void judge_company(double waiting, size_t living);
 
   size_t max_shadows_;
-  double neighbour_cost_;
+  double busy_core_share_;
   size_t shadows_;
   bool at_idle_priority_ = true;
 };

@@ -8,8 +8,8 @@ namespace shadowprof::plan {
 
 const char* name_of(Cause cause) {
   static constexpr std::array<const char*, kCauses> kNames = {
-      "pause",       "copied_pages", "kept_pages", "busy_core",
-      "shared_core", "input_log",    "peek",       "clock"};
+      "pause", "copied_pages", "kept_pages", "busy_core", "shared_core",
+      "cache", "input_log",    "peek",       "clock"};
   return kNames[static_cast<size_t>(cause)];
 }
 

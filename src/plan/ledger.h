@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "plan/limits.h"
+#include "plan/plan_limits.h"
 #include "plan/step.h"
 
 namespace shadowprof::plan {
@@ -23,6 +23,7 @@ enum class Cause : uint8_t {
   kept_pages,    // page faults when it was dead
   busy_core,     // a core beside the program's was busy, or no core was idle
   shared_core,   // the replica ran on the program's core
+  cache,         // assumed: a replica that works uses the program's caches
   input_log,     // its system calls stopped for a replica
   peek,          // it stood still to be looked at
   clock,         // interrupts and timers of the clock of its processor time

@@ -10,7 +10,7 @@ double Lengths::next_s(double now_s, uint64_t forks) {
   const double mean_gap_s = now_s / static_cast<double>(forks + 1);
   const double parts = mean_gap_s > 0 ? (now_s - stands_from_s_) / mean_gap_s : 1;
   stands_from_s_ = now_s;
-  const double length_s = length_s_ * std::clamp(parts, 1 / kMostParts, kMostParts);
+  const double length_s = length_s_ * std::clamp(parts, 1 / kMostPartsRatio, kMostPartsRatio);
   return std::clamp(length_s, kSample_s, kGreatestLength_s);
 }
 

@@ -15,7 +15,7 @@
 
 #include <cstdint>
 
-#include "plan/limits.h"
+#include "plan/plan_limits.h"
 #include "plan/prices.h"
 
 namespace shadowprof::plan {

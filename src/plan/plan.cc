@@ -8,7 +8,7 @@ namespace shadowprof::plan {
 namespace {
 
 constexpr double kNever_s = std::numeric_limits<double>::infinity();
-constexpr double kHalf = 0.5;
+constexpr double kHalfShare = 0.5;
 constexpr double kLeastPrice_s = 1e-9;
 constexpr double kLeastVariance = 1e-6;
 
@@ -22,26 +22,26 @@ double burst_variance(const Situation& s) {
 
 }  // namespace
 
-const std::array<Rule, 8> kRules = {{
+const std::array<Rule, 9> kRules = {{
     {Why::follows,
      "When a sample comes, and how long it is, does not depend on what the replica does: of code "
-     "that "
-     "is slow to record there would be too little or too much."},
+     "that is slow to record there would be too little or too much."},
     {Why::short_life,
      "A replica lasts only if it can follow all that the program does, one thread of one process: "
-     "of "
-     "several it would show one."},
+     "of several it would show one."},
     {Why::busy_core,
      "A replica lasts only beside an idle core that costs the program little: what a busy core "
-     "takes "
-     "grows with its lifetime. Where nobody knows yet it waits, as a later fork may be too dear."},
+     "takes grows with its lifetime. Where nobody knows yet it waits, as a later fork may be too "
+     "dear."},
     {Why::spares_cache,
-     "A replica of cheap forks works for so much of the time that what both lose in their caches "
-     "is "
-     "within the budget. Nobody can measure that, so it is no expense: it bounds the work."},
+     "A replica works for so much of the time that what the program loses in the caches that both "
+     "use is within its part of the budget. Nobody can measure that in a run, so it is assumed."},
     {Why::shares_core, "On the program's own core a replica rests until what it took is paid for."},
     {Why::too_dear,
      "No replica costs more than its fork, a second's budget, or what is left of all."},
+    {Why::lost_track,
+     "A replica that is far behind, and that nothing can pay another one for, ends: what the "
+     "program does now is for bursts."},
     {Why::obsolete,
      "A replica of a program that is no more, without a core or memory for it, ends."},
     {Why::replicas_run,
@@ -157,10 +157,10 @@ double Plan::fork_at_s(const Situation& s, const Ledger& ledger, double price_s)
 // What bursts get of what forks and bursts cost together.
 double Plan::burst_share(const Situation& s, double fork_price_s, double burst_price_s) const {
   if (!s.may_fork || s.most_replicas == 0) return 1;
-  if (!s.burst_variance) return kHalf;
+  if (!s.burst_variance) return kHalfShare;
   const bool are_forks_rare = !s.fork_variance && burst_.steps > kRemembered;
   if (are_forks_rare) return 1 - kLeastKindShare;
-  if (!s.fork_variance) return kHalf;
+  if (!s.fork_variance) return kHalfShare;
   const double fork_gain = 1 / (fork_variance(s) * std::max(fork_price_s, kLeastPrice_s));
   const double burst_gain = 1 / (burst_variance(s) * std::max(burst_price_s, kLeastPrice_s));
   return std::clamp(burst_gain / (fork_gain + burst_gain), kLeastKindShare, 1 - kLeastKindShare);
@@ -253,7 +253,7 @@ void Plan::burst(double now_s, double used_s, double price_s) {
 }
 
 void Plan::peeked(double now_s, double price_s, bool found_new) {
-  peek_gap_s_ = found_new ? kSoon_s : std::min(kLongestPeekGap_s, kGrowth * peek_gap_s_);
+  peek_gap_s_ = found_new ? kSoon_s : std::min(kLongestPeekGap_s, kGrowthRatio * peek_gap_s_);
   const double paid_s = price_s / (wishes_.peek_share * wishes_.max_overhead_share);
   peeks_at_s_ = now_s + std::max(jitter(random_) * peek_gap_s_, paid_s);
 }
@@ -264,7 +264,7 @@ void Plan::missed(double now_s, What step, double longest_retry_s) {
     return;
   }
   double wait_s = kSoon_s;
-  for (unsigned i = 0; i < misses_ && wait_s < longest_retry_s; i++) wait_s *= kGrowth;
+  for (unsigned i = 0; i < misses_ && wait_s < longest_retry_s; i++) wait_s *= kGrowthRatio;
   misses_++;
   retries_at_s_ = now_s + std::min(wait_s, longest_retry_s) * jitter(random_);
 }

@@ -19,9 +19,8 @@
 //   peek     costs a short stop, says nothing by itself, and spares the next replica its stops for
 //            code that is new. Often at first, rarely where peeks find nothing new.
 //   go_on    costs what the program copies because the replica still has its pages: most programs
-//   write
-//            to the same pages again and again, so that is less and less. The replica executes
-//            natively for a while, and gives another sample.
+//            write to the same pages again and again, so that is less and less. The replica
+//            executes natively for a while, and gives another sample.
 //
 // **Variance** of n samples is a variance / n, so between two kinds of samples, what counts is the
 // price of one times its variance. Both are known when there were some of each; until then either
@@ -33,9 +32,9 @@
 // as far apart as it takes to lose no more than kMayLoseShare of its time. What it has not executed
 // when the program ends nobody has seen: when it is far behind, and another fork costs no more than
 // half of what is left of the budget, that one takes its place. Where forks are *cheap*, as the
-// program writes to little memory, the replica does not try to keep up: it rests between its
-// samples, as the program needs the caches that both use, and is replaced whenever kForksShare of
-// the budget has paid for that.
+// program writes to little memory, the replica does not try to keep up, and is replaced whenever
+// kForksShare of the budget has paid for that. Either rests between its samples until what the
+// program lost in the caches that both use is paid for.
 //
 // The load bounds the share of time in which replicas run. All moments and lengths are drawn at
 // random around what is wanted, so that nothing periodic in the program is seen always or never.
@@ -48,7 +47,7 @@
 #include "plan/jitter.h"
 #include "plan/ledger.h"
 #include "plan/lengths.h"
-#include "plan/limits.h"
+#include "plan/plan_limits.h"
 #include "plan/prices.h"
 #include "plan/situation.h"
 #include "plan/step.h"
@@ -96,6 +95,10 @@ class Plan {
   bool may_last(const Situation& situation, const Prices& prices) const;
   // A replica that has cost so much, its pause excepted, is to end with its present sample.
   bool is_too_dear(double cost_s, double pause_s, double unspent_s, bool lasts) const;
+  // What the program loses while a replica works for so long and executes so much, as both use its
+  // caches.
+  double lost_in_caches_s(double worked_s, double executed_s, double copied_pages,
+                          const Prices& prices) const;
   // The program stood still for so long to be probed; the next time not before.
   void probed(double now_s, double pause_s);
   double probes_at_s() const { return probes_at_s_; }
@@ -173,6 +176,7 @@ class Plan {
     double worked_s = 0;  // from one time to the other
     double executed_meanwhile_s = 0;
     bool works = true;
+    bool is_cheap = false;  // forks_are_cheap(), which is asked once for a decision
   } present_;
   // Means over replicas.
   uint64_t later_samples_ = 0;
@@ -185,6 +189,6 @@ struct Rule {
   Why why;  // counts how often it decided
   std::string_view text;
 };
-extern const std::array<Rule, 8> kRules;
+extern const std::array<Rule, 9> kRules;
 
 }  // namespace shadowprof::plan

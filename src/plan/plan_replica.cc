@@ -8,6 +8,14 @@
 
 namespace shadowprof::plan {
 
+double Plan::lost_in_caches_s(double worked_s, double executed_s, double copied_pages,
+                              const Prices& prices) const {
+  if (!present_.is_cheap) return prices.beyond_cache_share * executed_s;
+  const double for_pages =
+      std::min(prices.most_cache_share, prices.cache_share_per_page * copied_pages);
+  return prices.cache_share * worked_s + for_pages * executed_s;
+}
+
 bool Plan::may_last(const Situation& s, const Prices& prices) const {
   return s.can_be_followed && wishes_.load >= 1 &&
          prices.busy_core_share <= kBusyCoreShare * wishes_.max_overhead_share;
@@ -51,7 +59,7 @@ bool Plan::forks_are_cheap(const Situation& s, const Prices& prices) const {
 }
 
 bool Plan::is_to_be_replaced(const Situation& s, const Ledger& ledger, const Prices& prices) const {
-  const bool cheap = forks_are_cheap(s, prices);
+  const bool cheap = present_.is_cheap;
   // It may write to all of its pages.
   const double pages = cheap ? s.written_pages : s.resident_pages;
   const double price_s =
@@ -66,7 +74,7 @@ double Plan::between_s(const Situation& s, const Prices& prices) const {
   if (would_rest(s.shared_core_share)) return kLeastBetween_s;
   double between_s = kBetweenShare * recording_s_;
   if (may_last(s, prices)) {
-    between_s = forks_are_cheap(s, prices) ? recording_s_ : lost_s_ / kMayLoseShare;
+    between_s = present_.is_cheap ? recording_s_ : lost_s_ / kMayLoseShare;
   }
   return std::clamp(between_s, kLeastBetween_s, kLongestBetween_s);
 }
@@ -82,17 +90,16 @@ double Plan::rests_until_s(const Situation& s, const Prices& prices, Why& why) c
     const double loss_s = present_.worked_s * s.shared_core_share;
     return std::min(began_at_s + loss_s / (kBusyCoreShare * share), s.now_s + kRestOnSharedCore_s);
   }
-  if (!forks_are_cheap(s, prices)) return 0;
   why = Why::spares_cache;
-  const double for_pages =
-      std::min(prices.most_cache_share, prices.cache_share_per_page * s.written_pages);
-  const double loss_s =
-      prices.cache_share * present_.worked_s + for_pages * present_.executed_meanwhile_s;
-  return std::min(began_at_s + loss_s / share, stopped_at_s + kLongestRest_s);
+  const double loss_s = lost_in_caches_s(present_.worked_s, present_.executed_meanwhile_s,
+                                         s.idle->copied_pages, prices);
+  const double paying_share = share * (present_.is_cheap ? kCacheShare : kSamplesShare);
+  return std::min(began_at_s + loss_s / paying_share, s.now_s + kLongestRest_s);
 }
 
 Step Plan::of_replica(const Situation& s, const Ledger& ledger, const Prices& prices) {
   const IdleReplica& idle = *s.idle;
+  present_.is_cheap = forks_are_cheap(s, prices);
   look_at(idle);
   const bool lasts = may_last(s, prices);
   Step step{.what = What::end};
@@ -108,7 +115,9 @@ Step Plan::of_replica(const Situation& s, const Ledger& ledger, const Prices& pr
     step.why = Why::lived_enough;
   } else if (lasts && is_to_be_replaced(s, ledger, prices)) {
     step.why = Why::far_behind;
-    in_its_place_ = !forks_are_cheap(s, prices);
+    in_its_place_ = !present_.is_cheap;
+  } else if (lasts && idle.behind_s() > std::max(kLongestGap_s, kLostTrackShare * s.used_s)) {
+    step.why = Why::lost_track;
   } else {
     ends = false;
   }
@@ -116,11 +125,10 @@ Step Plan::of_replica(const Situation& s, const Ledger& ledger, const Prices& pr
   const double rest_s = ends ? s.measures_contention_at_s : rests_until_s(s, prices, rests);
   if (rest_s > s.now_s) return {.what = What::rest, .why = rests, .at_s = rest_s};
   if (ends) return step;
-  const bool cheap = forks_are_cheap(s, prices);
   step.what = What::go_on;
-  step.why = cheap ? Why::cheap_forks : lasts ? Why::follows : Why::short_life;
+  step.why = present_.is_cheap ? Why::cheap_forks : lasts ? Why::follows : Why::short_life;
   step.native_s = between_s(s, prices) * jitter(random_);
-  step.length_s = (cheap ? kSampleOfCheapFork_s : kSample_s) * jitter(random_);
+  step.length_s = (present_.is_cheap ? kSampleOfCheapFork_s : kSample_s) * jitter(random_);
   present_.works = true;
   present_.went_on_age_s = idle.age_s;
   seen_used_s_ = s.used_s;

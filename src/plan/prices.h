@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // What costs the program time: one row for each thing, in seconds. Each row is measured, when
-// profiling begins or as steps are taken; the default stands until then. The last three rows are
-// assumed for good: what they stand for cannot be told from what the program loses anyway.
+// profiling begins or as steps are taken; the default stands until then. The last four rows are
+// assumed for good: what they stand for cannot be told from what the program loses anyway. They
+// follow what programs lose beside copies of themselves (bench/beside.py), and for each page what
+// bench/neighbour.c does.
 #pragma once
 
 namespace shadowprof::plan {
@@ -18,10 +20,12 @@ struct Prices {
   double busy_core_share = 0;
   // While a replica works, the program loses this share because both use its caches; and more while
   // the replica executes as fast as the program, as of pages that one of them has written to a
-  // cache holds two: bench/neighbour.c.
-  double cache_share = 0.03;
+  // cache holds two. A program whose forks are dear has more memory than caches hold, misses them
+  // anyway, and loses this share of what the replica executes.
+  double cache_share = 0.02;
   double cache_share_per_page = 82e-6;
   double most_cache_share = 0.15;
+  double beyond_cache_share = 0.01;
 };
 
 }  // namespace shadowprof::plan

@@ -12,11 +12,12 @@ namespace shadowprof::plan {
 // A replica that waits to be told what to do.
 struct IdleReplica {
   double age_s = 0;
-  double pause_s = 0;     // the program stood still for its fork
-  double recorded_s = 0;  // its samples took, by the clock
-  double executed_s = 0;  // of its program
-  double used_s = 0;      // the program's processor time since the fork
-  double cost_s = 0;      // to the program, its pause excepted
+  double pause_s = 0;       // the program stood still for its fork
+  double recorded_s = 0;    // its samples took, by the clock
+  double executed_s = 0;    // of its program
+  double used_s = 0;        // the program's processor time since the fork
+  double cost_s = 0;        // to the program, its pause excepted
+  double copied_pages = 0;  // as one of both has written to them
   // Its program, or where it runs, is not what it was: it has to end.
   bool is_obsolete = false;
   double behind_s() const { return used_s > executed_s ? used_s - executed_s : 0; }

@@ -29,6 +29,7 @@ constexpr std::array<Row, kWhys> kRows = {{
     {"rest_shares_core", "the replica rests: it runs on the program's core"},
     {"rest_busy_core", "the replica rests until it is known what a busy core costs the program"},
     {"end_far_behind", "the replica ends: it is far behind, and another one is paid for"},
+    {"end_lost_track", "the replica ends: it is too far behind to follow the program"},
     {"end_too_dear", "the replica ends: the program copies too many pages for it"},
     {"end_lived_enough", "the replica ends: it has lived for its share of the time"},
     {"end_obsolete", "the replica ends: its program, its core or its memory is gone"},

@@ -42,6 +42,7 @@ enum class Why : uint8_t {
   busy_core,
   // end
   far_behind,
+  lost_track,
   too_dear,
   lived_enough,
   obsolete,

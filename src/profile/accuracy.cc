@@ -166,7 +166,8 @@ bool at_other_addresses(const Numbered& perfect, const Numbered& sampled) {
     addresses[perfect.modules[i]] = perfect.profile.modules[i].address;
   for (size_t i = 0; i < sampled.modules.size(); i++) {
     const auto known = addresses.find(sampled.modules[i]);
-    if (known != addresses.end() && known->second != sampled.profile.modules[i].address) return true;
+    if (known != addresses.end() && known->second != sampled.profile.modules[i].address)
+      return true;
   }
   return false;
 }

@@ -9,8 +9,10 @@
 #pragma once
 
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
+#include "profile/column.h"
 #include "profile/module_table.h"
 
 namespace shadowprof::profile {
@@ -22,6 +24,7 @@ struct CallPair {
   uint64_t count = 0;
   uint64_t inclusive = 0;
   uint64_t error = 0;  // of the count: confidence.h
+  auto key() const { return std::tuple(site, callee, indirect); }
 };
 
 // Code that was entered by a call, a tail call, as a signal handler or as a thread's first.
@@ -29,9 +32,29 @@ struct Entry {
   CodeRef at;
   uint64_t invocations = 0;
   uint64_t inclusive = 0;
+  const CodeRef& key() const { return at; }
 };
 
 using CallTable = std::vector<CallPair>;  // by site, callee; unique
 using EntryTable = std::vector<Entry>;    // by place; unique
+
+inline constexpr Columns kCallColumns{
+    code_place<&CallPair::site>("from_module", "from_offset"),
+    code_place<&CallPair::callee>("to_module", "to_offset"),
+    column<&CallPair::indirect>("indirect"),
+    column<&CallPair::count>("count").sum(),
+    column<&CallPair::inclusive>("inclusive").sum(),
+    column<&CallPair::error>("error").error().with_errors(),
+};
+inline constexpr TableLayout<CallPair> kCallLayout{
+    .name = "calls", .title = "calls", .columns = kCallColumns, .written = Written::always};
+
+inline constexpr Columns kEntryColumns{
+    code_place<&Entry::at>("module", "offset"),
+    column<&Entry::invocations>("invocations").sum(),
+    column<&Entry::inclusive>("inclusive").sum(),
+};
+inline constexpr TableLayout<Entry> kEntryLayout{
+    .name = "entries", .title = "entries", .columns = kEntryColumns, .written = Written::always};
 
 }  // namespace shadowprof::profile

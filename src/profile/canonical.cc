@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "profile/join_rows.h"
 
 namespace shadowprof::profile {
 namespace {
@@ -78,14 +79,7 @@ struct Row {
 template <typename T>
 void add_up(std::vector<T>& rows) {
   std::sort(rows.begin(), rows.end(), [](const T& a, const T& b) { return a.key() < b.key(); });
-  size_t last = 0;
-  for (size_t i = 1; i < rows.size(); i++) {
-    if (rows[last].key() == rows[i].key())
-      rows[last].count += rows[i].count;
-    else
-      rows[++last] = rows[i];
-  }
-  if (!rows.empty()) rows.resize(last + 1);
+  join_neighbours(rows, [](T& a, const T& b) { a.count += b.count; });
 }
 
 // One module's pieces, cut.

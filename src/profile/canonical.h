@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "profile/block_table.h"
+#include "profile/block_count_table.h"
 
 namespace shadowprof::profile {
 

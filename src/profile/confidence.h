@@ -31,7 +31,7 @@ inline constexpr double kConfidenceLevel = 0.95;
 // distribution with groups - 1 degrees of freedom. Infinite for fewer than 2 groups.
 double critical_value(uint32_t groups, double level = kConfidenceLevel);
 
-// Of two profiles that were put together.
+// For two profiles that were put together.
 Confidence added(const Confidence& a, const Confidence& b);
 
 // The standard error of the sum of two independent counts.
@@ -44,9 +44,9 @@ inline uint64_t added_error(uint64_t a, uint64_t b) {
 // Sums over groups, for one count.
 class ErrorSum {
  public:
-  void add(double in_group, double of_group) {
-    xx_ += in_group * in_group;
-    xn_ += in_group * of_group;
+  void add(double in_group, double of_group, double groups = 1) {
+    xx_ += groups * in_group * in_group;
+    xn_ += groups * in_group * of_group;
   }
   // `groups_squared`: the sum of N_g^2; `share`: p.
   uint64_t error(uint32_t groups, double groups_squared, double share) const {

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "profile/column.h"
 #include "profile/module_table.h"
 
 namespace shadowprof::profile {
@@ -42,6 +43,33 @@ struct ContextRow {
 };
 
 using ContextTable = std::vector<ContextRow>;  // callers first; siblings by kind and place; unique
+
+inline bool is_code(const ContextRow& row) {
+  return row.kind == ContextKind::code;
+}
+
+// A caller by its number from 1; 0 is none.
+constexpr Column<ContextRow> caller_column() {
+  return {.name = "caller",
+          .get = [](const ContextRow& row) { return uint64_t{row.parent + 1}; },
+          .set = [](ContextRow& row,
+                    uint64_t number) { row.parent = static_cast<uint32_t>(number) - 1; },
+          .most = kNoContext};
+}
+inline constexpr const char* kContextKindNames[kContextKinds] = {"code", "unknown", "deeper",
+                                                                 "other"};
+inline constexpr NameList kContextKindList{"kinds", kContextKindNames, "kind of context"};
+inline constexpr Columns kContextColumns{
+    name_list<ContextRow>(kContextKindList),
+    caller_column(),
+    named<&ContextRow::kind>("kind", kContextKindList),
+    code_place<&ContextRow::at>("module", "offset", is_code),
+    column<&ContextRow::self>("self").sum(),
+    column<&ContextRow::calls>("calls").sum(),
+    column<&ContextRow::error>("error").error().with_errors(),
+};
+inline constexpr TableLayout<ContextRow> kContextLayout{
+    .name = "contexts", .title = "contexts", .columns = kContextColumns};
 
 // What rows have of one group of samples. Not in the file: errors are made of it.
 struct ContextGroup {
@@ -81,7 +109,7 @@ std::vector<uint32_t> context_chain(const ContextTable& contexts, uint32_t row);
 
 struct Profile;
 
-// Of a profile that was made without: each function below unknown callers.
+// For a profile that was made without: each function below unknown callers.
 ContextTable contexts_of_functions(const Profile& profile);
 
 // After functions are named: rows begin where their functions do, the table is bounded, and

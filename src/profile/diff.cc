@@ -268,6 +268,8 @@ Diff compare_profiles(const Profile& base, const SourceKnowledge& base_source, c
   diff.calls = {all_calls(before), all_calls(after)};
   diff.syscalls = {all_syscalls(base), all_syscalls(now)};
   diff.functions = compare_functions(before, after, match.functions);
+  diff.has_inlined = knows_inlining(base) && knows_inlining(now);
+  if (diff.has_inlined) diff.inlined = compare_inlined(before, after);
   diff.call_pairs = compare_transfers(before, after, &Tables::calls);
   diff.edges = compare_transfers(before, after, &Tables::edges);
   if (diff.has_paths) diff.paths = compare_paths(before, after);

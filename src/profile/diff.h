@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// What changed between two profiles, and by how much: by function, call pair, edge, path, source
-// line and system call, each ranked by its effect on instructions; by load, ranked by cycles lost;
-// by value, ranked by the executions that compute another one. function_match.h says what is taken
-// to be the same in both.
+// What changed between two profiles, and by how much: by function, inlined function, call pair,
+// edge, path, source line and system call, each ranked by its effect on instructions; by load,
+// ranked by cycles lost; by value, ranked by the executions that compute another one.
+// function_match.h says what is taken to be the same in both.
 //
 // Where one build-id ran both times, places are compared one by one. Elsewhere places move; there
 // they are the same where function and source line are. Counts of what then is the same are added
@@ -31,7 +31,7 @@ struct Change {
   uint64_t now = 0;
 
   int64_t delta() const;  // at most what fits
-  // Of the base; infinite for what was not there.
+  // A share of the base; infinite for what was not there.
   double ratio() const;
 };
 
@@ -46,6 +46,18 @@ struct FunctionChange {
   Change inclusive;
   Change invocations;
   Change loop_iterations;
+  double error = 0;  // of the difference of `self`
+};
+
+// A function that was inlined (inlined_table.h). What changed in it changed in the functions that
+// it is in, too.
+struct InlinedChange {
+  Place at;  // of the declaration, as that of functions; it has no offset
+  std::string linkage_name;
+  Presence presence = Presence::both;
+  Change self;
+  Change inclusive;
+  Change places;
   double error = 0;  // of the difference of `self`
 };
 
@@ -73,6 +85,7 @@ struct ValueChange {
   Place at;
   std::string instruction;  // "" when unknown
   uint64_t value = 0;       // the most frequent one of the base; of the new profile if it is new
+  ValueType type = ValueType::integer;
   Change executions;
   Change invariance;  // millionths of the executions that computed `value`
   // Executions of the larger number that compute `value` now and did not before, or the reverse.
@@ -113,11 +126,13 @@ struct Diff {
   bool has_paths = false;
   bool has_values = false;
   bool has_loads = false;
+  bool has_inlined = false;  // both know of some code what was inlined there
   Change instructions;  // sampled: as each profile estimates it
   Change calls;
   Change syscalls;
   // Everything, changed or not, the largest effect first.
   std::vector<FunctionChange> functions;
+  std::vector<InlinedChange> inlined;
   std::vector<TransferChange> call_pairs;
   std::vector<TransferChange> edges;
   std::vector<PathChange> paths;

@@ -52,7 +52,8 @@ struct ValueKey {
   Key at;
   std::optional<Key> context;
   ValuePart part = ValuePart::result;
-  size_t number = 0;  // of those with the same place
+  ValueType type = ValueType::integer;  // the same bits are another value
+  size_t number = 0;                    // of those with the same place
   auto operator<=>(const ValueKey&) const = default;
 };
 
@@ -62,7 +63,7 @@ RowsOfPlace values_by_place(const Side& side) {
   RowsOfPlace all;
   for (const ValueRow& row : side.p.tables.values) {
     if (row.constant) continue;
-    ValueKey key{side.key(row.at), {}, row.part, 0};
+    ValueKey key{side.key(row.at), {}, row.part, row.type, 0};
     if (row.has_context) key.context = side.key(row.context);
     all[key].push_back(&row);
   }
@@ -156,6 +157,7 @@ std::vector<ValueChange> compare_values(const Side& base, const Side& now) {
     if (first.top.empty()) continue;
     ValueChange& change = changes[key];
     change.value = first.top[0].value;
+    change.type = open.row->type;
     change.at = open.side->place(open.row->at);
     change.instruction = open.row->text;
     change.executions = {base.scaled(open.base.count), now.scaled(open.now.count)};

@@ -52,6 +52,7 @@ class Side {
   double scaled_error(double error) const { return error * scale_; }
 
   uint32_t number_of(size_t function) const { return functions_[function]; }
+  uint32_t module_number(size_t module) const { return modules_[module]; }
   Key key(CodeRef at) const;
   Place place(CodeRef at) const;
 
@@ -82,6 +83,10 @@ std::vector<Row> ranked(std::map<Key, Row>&& all, Effect effect) {
   for (auto& [e, row] : rows) result.push_back(std::move(row));
   return result;
 }
+
+// diff_inlined.cc. Functions of modules of which both profiles know what was inlined.
+bool knows_inlining(const Profile& profile);
+std::vector<InlinedChange> compare_inlined(const Side& base, const Side& now);
 
 // diff_hotlists.cc. Empty where one of the profiles has no such table.
 std::vector<PathChange> compare_paths(const Side& base, const Side& now);

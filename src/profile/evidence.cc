@@ -34,9 +34,8 @@ std::string why_empty(const Profile& p) {
         p.run.duration_s);
   if (asleep != 0)
     return fmt::format(
-        "no samples: the program was asleep whenever one was due ({} times in {:.1f} s); profile "
-        "it "
-        "while it works, or for longer",
+        "no samples: the program was asleep whenever one was due ({} times in {:.1f} s); "
+        "profile it while it works, or for longer",
         asleep, p.run.duration_s);
   return fmt::format(
       "no samples: none was due in {:.3f} s; profile for longer, or raise --max-overhead",

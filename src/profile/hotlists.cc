@@ -126,8 +126,8 @@ Place place_of(const Profile& profile, const LineLookup& lines, CodeRef at) {
 
 namespace {
 
-// The instructions are those of the samples, `share` of all: what they stand for is that part of the
-// program's, where the samples tell.
+// The instructions are those of the samples, `share` of all: what they stand for is that part of
+// the program's, where the samples tell.
 RowTime row_time(const Profile& profile, uint64_t user_ns, uint64_t kernel_ns, double share,
                  bool tells) {
   const ProcessorTime& time = profile.time;
@@ -152,16 +152,40 @@ std::vector<size_t> first_of_both(std::vector<size_t> first, const std::vector<s
   return first;
 }
 
-std::vector<size_t> hottest_functions(const Profile& profile, size_t limit) {
-  const auto instructions = [](const Function& f) { return std::tuple(f.self, f.inclusive); };
-  const auto time = [](const Function& f) { return std::tuple(f.user_ns + f.kernel_ns, f.self); };
-  std::vector<size_t> order = hottest(profile.functions, limit, instructions);
+// `functions`: those of the profile, or those that were inlined.
+template <typename Table>
+std::vector<size_t> hottest_functions(const Profile& profile, const Table& functions,
+                                      size_t limit) {
+  using Row = typename Table::value_type;
+  const auto instructions = [](const Row& f) { return std::tuple(f.self, f.inclusive); };
+  const auto time = [](const Row& f) { return std::tuple(f.user_ns + f.kernel_ns, f.self); };
+  std::vector<size_t> order = hottest(functions, limit, instructions);
   if (!profile.time.is_known()) return order;
-  order = first_of_both(hottest(profile.functions, limit, time), order);
-  std::ranges::stable_sort(order, [&](size_t a, size_t b) {
-    return time(profile.functions[b]) < time(profile.functions[a]);
-  });
+  order = first_of_both(hottest(functions, limit, time), order);
+  std::ranges::stable_sort(
+      order, [&](size_t a, size_t b) { return time(functions[b]) < time(functions[a]); });
   return order;
+}
+
+template <typename MarginOf>
+void add_inlined(const Profile& profile, size_t limit, MarginOf margin, bool knows_speeds,
+                 Hotlists& lists) {
+  const uint64_t all = profile.coverage.attributed;
+  for (size_t i : hottest_functions(profile, profile.inlined, limit)) {
+    const InlinedFunction& f = profile.inlined[i];
+    const double share = share_of(f.self, all);
+    const Margin error = margin(f.self_error, all);
+    lists.inlined.push_back({static_cast<uint32_t>(lists.inlined.size() + 1),
+                             {profile.modules[f.module].path, 0, f.name, f.file, f.line},
+                             f.self,
+                             f.inclusive,
+                             share,
+                             share_of(f.inclusive, all),
+                             f.places.size(),
+                             error,
+                             row_time(profile, f.user_ns, f.kernel_ns, share,
+                                      knows_speeds && is_certain(share, error))});
+  }
 }
 
 std::vector<size_t> hottest_paths(const Profile& profile, const std::vector<uint64_t>& ns,
@@ -189,7 +213,7 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
   const bool knows_speeds =
       !profile.coverage.assumed_speeds && (!profile.time.is_known() || evidence_of(profile).enough);
 
-  for (size_t i : hottest_functions(profile, limit)) {
+  for (size_t i : hottest_functions(profile, profile.functions, limit)) {
     const Function& f = profile.functions[i];
     const uint64_t all = profile.coverage.attributed;
     const double share = share_of(f.self, all);
@@ -200,6 +224,7 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
                              row_time(profile, f.user_ns, f.kernel_ns, share,
                                       knows_speeds && is_certain(share, error))});
   }
+  add_inlined(profile, limit, margin, knows_speeds, lists);
   uint64_t all_calls = 0;
   for (const CallPair& c : t.calls) all_calls += c.count;
   for (size_t i : hottest(t.calls, limit, [](const CallPair& c) { return c.count; })) {

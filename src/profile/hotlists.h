@@ -71,6 +71,19 @@ struct HotMethod {
   RowTime time = {};
 };
 
+// A function that was inlined (inlined_table.h).
+struct HotInlined {
+  uint32_t rank = 0;
+  Place at;  // of the declaration; it has no offset
+  uint64_t self = 0;
+  uint64_t inclusive = 0;
+  double self_share = 0;  // of all attributed instructions
+  double inclusive_share = 0;
+  uint64_t places = 0;
+  Margin self_share_error = {};
+  RowTime time = {};
+};
+
 struct HotCallPair {
   uint32_t rank = 0;
   Place site;
@@ -103,7 +116,8 @@ struct HotFigures {
   double invariance = 0;  // share of the most frequent value
   double zero_share = 0;
   double last_value_share = 0;  // equal to the one before
-  double stride_share = 0;      // as far from the one before as that one from its predecessor
+  double stride_share = 0;      // as far from the one before as that one from its predecessor; 0
+                                // where the values are no integers
   uint64_t distinct = 0;
   std::vector<ValueShare> values;
   Margin invariance_error = {};
@@ -118,6 +132,8 @@ struct HotValue {
   std::string disassembly;       // "" when unknown
   ValuePart part = ValuePart::result;
   uint8_t bits = 64;
+  ValueType type = ValueType::integer;
+  uint8_t elements = 0;  // of which the value is the first; 0: there is one only
   bool semi_invariant = false;
   bool is_address = false;  // the top value is where something was in memory in this run
   std::string advice;       // what could be done with it; "" where nothing suggests itself
@@ -129,7 +145,7 @@ struct HotArgument {
   Place site;
   Place callee;
   std::string reg;
-  bool is_double() const { return reg.starts_with("xmm"); }  // values are the bits of doubles
+  ValueType type() const { return reg.starts_with("xmm") ? ValueType::f64 : ValueType::integer; }
   bool is_size = false;  // of a function that copies, fills or compares memory
   bool is_address = false;
   std::string advice;
@@ -215,6 +231,7 @@ struct Hotlists {
   // By processor time, where it was measured; else by self instructions. Has the `limit` first of
   // both orders.
   std::vector<HotMethod> methods;
+  std::vector<HotInlined> inlined;      // as methods
   std::vector<HotCallPair> call_pairs;  // by count
   std::vector<HotContext> contexts;     // by instructions
   std::vector<HotEdge> edges;           // by count

@@ -21,7 +21,8 @@ class CallGraph {
     const auto add = [&](CodeRef from, CodeRef to, uint64_t count) {
       const auto caller = index_of(from);
       const auto callee = index_of(to);
-      if (caller && callee && *caller != *callee) counts[{*caller, *callee}] += static_cast<double>(count);
+      if (caller && callee && *caller != *callee)
+        counts[{*caller, *callee}] += static_cast<double>(count);
     };
     for (const CallPair& c : profile.tables.calls) add(c.site, c.callee, c.count);
     for (const Edge& e : profile.tables.edges) {

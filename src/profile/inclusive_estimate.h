@@ -14,8 +14,8 @@
 
 namespace shadowprof::profile {
 
-// After attribute_functions: fills the inclusive figures of functions and call pairs, and says so in
-// the profile's options ("inclusive": "estimated").
+// After attribute_functions: fills the inclusive figures of functions and call pairs, and says so
+// in the profile's options ("inclusive": "estimated").
 void estimate_inclusive(Profile& profile);
 
 }  // namespace shadowprof::profile

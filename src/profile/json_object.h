@@ -6,8 +6,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
+#include "profile/column.h"
 #include "profile/json_value.h"
 #include "profile/profile.h"
 
@@ -53,6 +55,8 @@ class Object {
     return *text;
   }
   std::string text_or_empty(const char* key) const { return has(key) ? text(key) : std::string(); }
+  uint64_t count_or_zero(const char* key) const { return has(key) ? count(key) : 0; }
+  uint32_t small_or_zero(const char* key) const { return has(key) ? small(key) : 0; }
   std::vector<std::string> texts(const std::string& key) const {
     std::vector<std::string> all;
     for (const Json& word : list(key)) {
@@ -90,62 +94,104 @@ class Object {
     if (value > std::numeric_limits<uint32_t>::max()) throw Bad{where(key) + " is too large"};
     return static_cast<uint32_t>(value);
   }
-  std::map<std::string, uint64_t> counts(const std::string& key) const {
-    std::map<std::string, uint64_t> result;
-    const Object all = object(key);
-    for (const auto& [name, value] : *all.members_) result[name] = all.count(name);
+  // All members, each read by read(this, its name).
+  template <typename Read>
+  auto map(Read read) const {
+    std::map<std::string, decltype(read(*this, std::string()))> result;
+    for (const auto& [name, value] : *members_) result.emplace(name, read(*this, name));
     return result;
   }
-  const Json::Members& members() const { return *members_; }
+  Counts counts(const std::string& key) const {
+    return object(key).map([](const Object& o, const std::string& name) { return o.count(name); });
+  }
+  template <typename To, size_t N>
+  void counts(const NamedCounts<To> (&all)[N], To& to) const {
+    for (const NamedCounts<To>& c : all)
+      if (c.required || has(c.name)) to.*c.member = counts(c.name);
+  }
+  // The members that `columns` name.
+  template <typename Columns, typename Row>
+  void numbers(const Columns& columns, Row& row) const {
+    for (const auto& c : columns) {
+      const uint64_t value = count(c.name);
+      if (value > c.most) throw Bad{fmt::format("{} {}", where(c.name), c.beyond)};
+      c.set(row, value);
+    }
+  }
 
  private:
   const Json::Members* members_;
   std::string where_;
 };
 
-// A column that not all profiles have: an error of 0 then.
-class OptionalColumn {
- public:
-  OptionalColumn(const Object& table, const char* name, size_t rows) {
-    if (!table.has(name)) return;
-    column_ = &table.column(name);
-    if (column_->size() != rows)
-      throw Bad{table.where(name) + " is not as long as the other columns"};
+// What the places in a table's list of names mean here.
+inline std::vector<uint64_t> meanings_of(const Object& table, const NameList& names) {
+  std::vector<uint64_t> meanings;
+  for (const std::string& word : table.texts(names.list)) {
+    const auto at = std::find(names.words.begin(), names.words.end(), word);
+    if (at == names.words.end())
+      throw Bad{fmt::format("{} has a word that is no {}", table.where(names.list), names.what)};
+    meanings.push_back(static_cast<uint64_t>(at - names.words.begin()));
   }
-  uint64_t count(size_t row) const { return column_ == nullptr ? 0 : (*column_)[row]; }
+  return meanings;
+}
 
- private:
-  const Numbers* column_ = nullptr;
-};
-
-// A table of columns: all of one length.
-class Columns {
+// The columns that a table of a file has: all of one length.
+template <typename Row>
+class ColumnReader {
  public:
-  Columns(const Object& table, std::vector<const char*> names) : table_(table) {
-    for (const char* name : names) {
-      columns_.push_back(&table.column(name));
-      if (columns_.back()->size() != columns_.front()->size())
-        throw Bad{table.where(name) + " is not as long as the other columns"};
+  ColumnReader(const Object& table, std::span<const Column<Row>> columns) {
+    for (const Column<Row>& c : columns) {
+      if (c.is_list() || (c.stored != Stored::always && !table.has(c.name))) continue;
+      const Numbers& numbers = table.column(c.name);
+      if (sources_.empty()) rows_ = numbers.size();
+      if (numbers.size() != rows_)
+        throw Bad{table.where(c.name) + " is not as long as the other columns"};
+      sources_.push_back({&c, &numbers, c.names ? meanings_of(table, *c.names) : Meanings(),
+                          table.where(c.name)});
     }
-    names_ = std::move(names);
   }
-  size_t rows() const { return columns_.front()->size(); }
-  uint64_t count(size_t column, size_t row) const { return (*columns_[column])[row]; }
-  uint32_t small(size_t column, size_t row) const {
-    const uint64_t value = count(column, row);
-    if (value > std::numeric_limits<uint32_t>::max())
-      throw Bad{fmt::format("{}[{}] is too large", table_.where(names_[column]), row)};
-    return static_cast<uint32_t>(value);
-  }
-  CodeRef place(size_t module_column, size_t row) const {
-    return {small(module_column, row), count(module_column + 1, row)};
+  size_t rows() const { return rows_; }
+  Row read(size_t i) const {
+    Row row;
+    for (const Source& s : sources_) s.column->set(row, number(s, i));
+    return row;
   }
 
  private:
-  const Object& table_;
-  std::vector<const char*> names_;
-  std::vector<const Numbers*> columns_;
+  using Meanings = std::vector<uint64_t>;
+  struct Source {
+    const Column<Row>* column;
+    const Numbers* numbers;
+    Meanings meanings;
+    std::string where;
+  };
+
+  static uint64_t number(const Source& s, size_t i) {
+    const uint64_t number = (*s.numbers)[i];
+    if (s.column->names != nullptr) {
+      if (number >= s.meanings.size())
+        throw Bad{
+            fmt::format("{}[{}] is not in the list of {}", s.where, i, s.column->names->list)};
+      return s.meanings[number];
+    }
+    if (number > s.column->most)
+      throw Bad{fmt::format("{}[{}] {}", s.where, i, s.column->beyond)};
+    return number;
+  }
+
+  std::vector<Source> sources_;
+  size_t rows_ = 0;
 };
+
+template <typename Row>
+std::vector<Row> read_columns(const Object& table, std::span<const Column<Row>> columns) {
+  const ColumnReader<Row> reader(table, columns);
+  std::vector<Row> rows;
+  rows.reserve(reader.rows());
+  for (size_t i = 0; i < reader.rows(); i++) rows.push_back(reader.read(i));
+  return rows;
+}
 
 template <typename Row, typename Read>
 std::vector<Row> read_rows(const Object& parent, const char* key, Read read) {

@@ -25,8 +25,8 @@ Run read_run(const Object& o) {
   r.pid = o.integer("pid");
   r.mode = o.text("mode");
   r.engine = o.text("engine");
-  const Object options = o.object("options");
-  for (const auto& [name, value] : options.members()) r.options[name] = options.text(name);
+  r.options = o.object("options").map(
+      [](const Object& all, const std::string& name) { return all.text(name); });
   r.seed = o.count("seed");
   const Object host = o.object("host");
   r.host = {host.text("cpu"), host.text("kernel"), host.small("cores"), {}};
@@ -54,8 +54,9 @@ Run read_run(const Object& o) {
     r.exit = Exit{signalled, static_cast<int>(exit.small(signalled ? "signal" : "status"))};
   }
   if (o.has("images"))
-    r.images = read_rows<Image>(
-        o, "images", [](const Object& i) -> Image { return {i.texts("command"), i.number("at_s")}; });
+    r.images = read_rows<Image>(o, "images", [](const Object& i) -> Image {
+      return {i.texts("command"), i.number("at_s")};
+    });
   if (o.has("merged")) r.merged = read_rows<MergedRun>(o, "merged", read_merged_run);
   return r;
 }
@@ -74,44 +75,21 @@ Coverage read_coverage(const Object& o) {
   c.estimated = o.boolean("estimated");
   c.assumed_speeds = o.has("assumed_speeds") && o.boolean("assumed_speeds");
   c.attributed = o.count("attributed");
-  c.dropped = o.counts("dropped");
-  c.ended = o.counts("ended");
-  c.events = o.counts("events");
+  o.counts(kCoverageCounts, c);
   if (o.has("ended_early"))
     c.ended_early = read_rows<EndedEarly>(o, "ended_early", read_ended_early);
-  if (o.has("verified")) {
-    const Object v = o.object("verified");
-    c.verified = {v.count("samples"), v.count("instructions"), v.count("diverged")};
-  }
+  if (o.has("verified")) o.object("verified").numbers(kVerifiedColumns, c.verified.emplace());
   if (o.has("paths")) {
     const Object paths = o.object("paths");
-    c.paths = {true,
-               paths.text("scope") == "intra",
-               paths.count("executions"),
-               paths.count("distinct"),
-               paths.count("pruned"),
-               paths.count("error_bound"),
-               paths.count("dropped")};
+    c.paths.collected = true;
+    c.paths.intra = paths.text("scope") == "intra";
+    paths.numbers(kPathCountColumns, c.paths);
   }
   if (o.has("accesses")) {
-    const Object a = o.object("accesses");
-    c.accesses = {true,
-                  a.count("known"),
-                  a.count("lines"),
-                  a.count("pruned"),
-                  a.count("error_bound"),
-                  a.count("unknown")};
+    c.accesses.collected = true;
+    o.object("accesses").numbers(kAccessCountColumns, c.accesses);
   }
   return c;
-}
-
-Timeline read_timeline(const Object& table) {
-  const Columns c(table, {std::begin(kTimelineColumns), std::end(kTimelineColumns)});
-  Timeline timeline;
-  for (size_t i = 0; i < c.rows(); i++) {
-    timeline.push_back({c.count(0, i), c.count(1, i), c.count(2, i), c.count(3, i), c.count(4, i)});
-  }
-  return timeline;
 }
 
 Overhead read_overhead(const Object& o) {
@@ -128,32 +106,33 @@ Overhead read_overhead(const Object& o) {
   overhead.program_cpu_s = o.number("program_cpu_s");
   overhead.translated_blocks = o.count("translated_blocks");
   overhead.translation_s = o.number("translation_s");
-  overhead.stops = o.counts("stops");
-  if (o.has("by_cause")) {
-    const Object by_cause = o.object("by_cause");
-    for (const auto& [cause, value] : by_cause.members())
-      overhead.by_cause[cause] = by_cause.number(cause);
-  }
-  if (o.has("steps")) overhead.steps = o.counts("steps");
-  if (o.has("sampling")) overhead.sampling = o.counts("sampling");
-  if (o.has("timeline")) overhead.timeline = read_timeline(o.object("timeline"));
+  o.counts(kOverheadCounts, overhead);
+  if (o.has("by_cause"))
+    overhead.by_cause = o.object("by_cause").map(
+        [](const Object& all, const std::string& cause) { return all.number(cause); });
+  if (o.has("timeline"))
+    overhead.timeline = read_columns<TimelineRow>(o.object("timeline"), kTimelineColumns);
   return overhead;
 }
 
 Syscalls read_syscalls(const Object& o) {
   Syscalls s;
   s.by_class = o.counts("by_class");
-  const Object by_name = o.object("by_name");
-  for (const auto& [name, value] : by_name.members()) {
-    const Object row = by_name.object(name);
-    s.by_name[name] = {row.count("count"), row.count("ended")};
-  }
+  s.by_name = o.object("by_name").map([](const Object& all, const std::string& name) {
+    SyscallCount count;
+    all.object(name).numbers(kSyscallCountColumns, count);
+    return count;
+  });
   return s;
 }
 
 Module read_module(const Object& o) {
-  return {o.text("path"), o.text("build_id"), o.count("address"), o.count("inode"),
-          o.count("device")};
+  return {o.text("path"),
+          o.text("build_id"),
+          o.count("address"),
+          o.count("inode"),
+          o.count("device"),
+          o.count_or_zero("inlining_known")};
 }
 
 ProcessorTime read_time(const Object& o) {
@@ -163,6 +142,7 @@ ProcessorTime read_time(const Object& o) {
   t.user_s = o.number("user_s");
   t.kernel_s = o.number("kernel_s");
   t.waiting_s = o.number("waiting_s");
+  t.queued_s = o.number("queued_s");
   t.ticks = o.count("ticks");
   t.lost = o.count("lost");
   t.cycles_per_s = o.number("cycles_per_s");
@@ -174,27 +154,46 @@ ThreadRow read_thread(const Object& o) {
           o.text("name"), o.count("user_ns"), o.count("kernel_ns"), o.count("ticks")};
 }
 
+// What functions have, and those that were inlined.
+template <typename F>
+void read_name_and_costs(const Object& o, F& f) {
+  f.name = o.text("name");
+  f.linkage_name = o.text_or_empty("linkage_name");
+  f.file = o.text_or_empty("file");
+  f.line = o.small_or_zero("line");
+  f.self = o.count("self_instructions");
+  f.self_error = o.count_or_zero("self_error");
+  f.inclusive = o.count("inclusive_instructions");
+  f.user_ns = o.count_or_zero("user_ns");
+  f.kernel_ns = o.count_or_zero("kernel_ns");
+}
+
 Function read_function(const Object& o) {
   Function f;
   f.at = {o.small("module"), o.count("offset")};
   f.size = o.count("size");
-  f.name = o.text("name");
-  f.linkage_name = o.text_or_empty("linkage_name");
-  f.file = o.text_or_empty("file");
-  f.line = o.has("line") ? o.small("line") : 0;
-  f.self = o.count("self_instructions");
-  f.inclusive = o.count("inclusive_instructions");
+  read_name_and_costs(o, f);
   f.invocations = o.count("invocations");
   f.loop_iterations = o.count("loop_iterations");
-  if (o.has("self_error")) f.self_error = o.count("self_error");
-  if (o.has("user_ns")) f.user_ns = o.count("user_ns");
-  if (o.has("kernel_ns")) f.kernel_ns = o.count("kernel_ns");
+  return f;
+}
+
+InlinedPlace read_inlined_place(const Object& o) {
+  return {o.count_or_zero("function"), o.text_or_empty("file"), o.small_or_zero("line"),
+          o.count("self_instructions")};
+}
+
+InlinedFunction read_inlined(const Object& o) {
+  InlinedFunction f;
+  f.module = o.small("module");
+  read_name_and_costs(o, f);
+  f.places = read_rows<InlinedPlace>(o, "places", read_inlined_place);
   return f;
 }
 
 Place read_place(const Object& o) {
   return {o.text("module"), o.count("offset"), o.text_or_empty("function"), o.text_or_empty("file"),
-          o.has("line") ? o.small("line") : 0};
+          o.small_or_zero("line")};
 }
 
 Margin read_margin(const Object& o, const char* name) {
@@ -206,6 +205,23 @@ RowTime read_row_time(const Object& o) {
   if (!o.has("time_s")) return {};
   return {o.number("time_s"), o.number("kernel_s"), o.number("time_share"), o.number("time_error"),
           o.has("cycles_per_instruction") ? o.number("cycles_per_instruction") : 0};
+}
+
+HotInlined read_hot_inlined(const Object& r) {
+  HotInlined f;
+  f.rank = r.small("rank");
+  f.at.module = r.text("module");
+  f.at.function = r.text("function");
+  f.at.file = r.text_or_empty("file");
+  if (r.has("line")) f.at.line = r.small("line");
+  f.self = r.count("self_instructions");
+  f.inclusive = r.count("inclusive_instructions");
+  f.self_share = r.number("self_share");
+  f.inclusive_share = r.number("inclusive_share");
+  f.places = r.count("places");
+  f.self_share_error = read_margin(r, "self_share_error");
+  f.time = read_row_time(r);
+  return f;
 }
 
 HotFigures read_hot_figures(const Object& r) {
@@ -221,7 +237,7 @@ HotFigures read_hot_figures(const Object& r) {
                                 }),
           read_margin(r, "invariance_error"),
           r.has("estimated") && r.boolean("estimated"),
-          r.has("distinct_error") ? r.count("distinct_error") : 0};
+          r.count_or_zero("distinct_error")};
 }
 
 HotValue read_hot_value(const Object& r) {
@@ -236,6 +252,12 @@ HotValue read_hot_value(const Object& r) {
     v.part = *part;
   }
   v.bits = static_cast<uint8_t>(r.small("bits"));
+  if (r.has("type")) {
+    const auto type = value_type_from(r.text("type"));
+    if (!type) throw Bad{r.where("type") + " is no type of a value"};
+    v.type = *type;
+  }
+  if (r.has("elements")) v.elements = static_cast<uint8_t>(r.small("elements"));
   v.semi_invariant = r.boolean("semi_invariant");
   v.is_address = r.has("is_address") && r.boolean("is_address");
   v.advice = r.text_or_empty("advice");
@@ -361,6 +383,7 @@ Hotlists read_hotlists(const Object& o) {
             read_margin(r, "self_share_error"),
             read_row_time(r)};
   });
+  if (o.has("inlined")) h.inlined = read_rows<HotInlined>(o, "inlined", read_hot_inlined);
   h.call_pairs = read_rows<HotCallPair>(o, "call_pairs", [](const Object& r) -> HotCallPair {
     return {r.small("rank"),
             read_place(r.object("from")),
@@ -394,7 +417,8 @@ Hotlists read_hotlists(const Object& o) {
 }
 
 Profile read_document(const Json& json) {
-  if (json.members() == nullptr || !json.members()->contains("schema")) throw Bad{"it is not a profile of shadowprof"};
+  if (json.members() == nullptr || !json.members()->contains("schema"))
+    throw Bad{"it is not a profile of shadowprof"};
   const Object o(json, "");
   if (o.text("schema") != kSchema)
     throw Bad{"it is not a profile of shadowprof (schema \"" + o.text("schema") + "\")"};
@@ -408,6 +432,8 @@ Profile read_document(const Json& json) {
   p.syscalls = read_syscalls(o.object("syscalls"));
   p.modules = read_rows<Module>(o, "modules", read_module);
   p.functions = read_rows<Function>(o, "functions", read_function);
+  if (o.has("inlined")) p.inlined = read_rows<InlinedFunction>(o, "inlined", read_inlined);
+  normalise_inlined(p.inlined);
   if (o.has("time")) p.time = read_time(o.object("time"));
   if (o.has("threads")) p.threads = read_rows<ThreadRow>(o, "threads", read_thread);
   p.hotlists = read_hotlists(o.object("hotlists"));

@@ -127,7 +127,8 @@ class TreeBuilder {
   bool number_float(double value, const std::string&) { return put(Json(value)); }
   bool number_unsigned(uint64_t value) {
     if (open_.empty() || open_.back().numbers == nullptr) return put(Json(value));
-    if (++numbers_ > kMaxNumbers) throw Bad{fmt::format("it has more than {} numbers", kMaxNumbers)};
+    if (++numbers_ > kMaxNumbers)
+      throw Bad{fmt::format("it has more than {} numbers", kMaxNumbers)};
     Numbers& numbers = *open_.back().numbers;
     numbers.push_back(value);
     check_rows(numbers.size());
@@ -242,7 +243,8 @@ Json parse(TextPieces& text) {
   if (source.given == 0 && source.rest.empty()) throw Bad{"it is empty"};
   if (builder.stopped_at() > source.given && source.rest.empty())
     throw Bad{fmt::format("it is cut off after {} bytes", source.given)};
-  throw Bad{fmt::format("it is not JSON at byte {}, so it is no profile of shadowprof", builder.stopped_at())};
+  throw Bad{fmt::format("it is not JSON at byte {}, so it is no profile of shadowprof",
+                        builder.stopped_at())};
 }
 
 }  // namespace shadowprof::profile::json

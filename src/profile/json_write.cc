@@ -19,32 +19,61 @@ using Json = json::OrderedJson;
 using json::Writer;
 
 Json module_json(const Module& m) {
-  return {{"path", m.path},
-          {"build_id", m.build_id},
-          {"address", m.address},
-          {"inode", m.inode},
-          {"device", m.device}};
+  Json j = {{"path", m.path},
+            {"build_id", m.build_id},
+            {"address", m.address},
+            {"inode", m.inode},
+            {"device", m.device}};
+  if (m.inlining_known != 0) j["inlining_known"] = m.inlining_known;
+  return j;
 }
 
-Json function_json(const Function& f) {
-  Json j = {{"module", f.at.module}, {"offset", f.at.offset}, {"size", f.size}, {"name", f.name}};
+// What functions have, and those that were inlined.
+template <typename F>
+void add_name_and_instructions(Json& j, const F& f) {
+  j["name"] = f.name;
   if (!f.linkage_name.empty()) j["linkage_name"] = f.linkage_name;
   if (!f.file.empty()) j["file"] = f.file;
   if (f.line != 0) j["line"] = f.line;
   j["self_instructions"] = f.self;
   if (f.self_error != 0) j["self_error"] = f.self_error;
   j["inclusive_instructions"] = f.inclusive;
-  j["invocations"] = f.invocations;
-  j["loop_iterations"] = f.loop_iterations;
+}
+template <typename F>
+void add_time(Json& j, const F& f) {
   if (f.user_ns != 0) j["user_ns"] = f.user_ns;
   if (f.kernel_ns != 0) j["kernel_ns"] = f.kernel_ns;
+}
+
+Json function_json(const Function& f) {
+  Json j = {{"module", f.at.module}, {"offset", f.at.offset}, {"size", f.size}};
+  add_name_and_instructions(j, f);
+  j["invocations"] = f.invocations;
+  j["loop_iterations"] = f.loop_iterations;
+  add_time(j, f);
+  return j;
+}
+
+Json inlined_json(const InlinedFunction& f) {
+  Json j = {{"module", f.module}};
+  add_name_and_instructions(j, f);
+  add_time(j, f);
+  Json& places = j["places"] = Json::array();
+  for (const InlinedPlace& place : f.places) {
+    Json& one = places.emplace_back(Json::object());
+    if (place.function != 0) one["function"] = place.function;
+    if (!place.file.empty()) one["file"] = place.file;
+    if (place.line != 0) one["line"] = place.line;
+    one["self_instructions"] = place.self;
+  }
   return j;
 }
 
 Json time_json(const ProcessorTime& t) {
   return {{"source", t.source},       {"sees_kernel", t.sees_kernel}, {"user_s", t.user_s},
-          {"kernel_s", t.kernel_s},   {"waiting_s", t.waiting_s},     {"ticks", t.ticks},
-          {"lost", t.lost},           {"cycles_per_s", t.cycles_per_s}};
+          {"kernel_s", t.kernel_s},   {"waiting_s", t.waiting_s},     {"queued_s", t.queued_s},
+          {"ticks", t.ticks},         {"lost", t.lost},
+          {"cycles_per_s", t.cycles_per_s}};
 }
 
 Json thread_json(const ThreadRow& t) {
@@ -83,6 +112,18 @@ Json run_json(const Run& r) {
   return j;
 }
 
+// As members of an object.
+template <typename Columns, typename Row>
+void add_numbers(Json& j, const Columns& columns, const Row& row) {
+  for (const auto& column : columns) j[column.name] = column.get(row);
+}
+
+template <typename Object, size_t N>
+void add_maps(Json& j, const NamedCounts<Object> (&all)[N], const Object& object) {
+  for (const auto& counts : all)
+    if (counts.required || !(object.*counts.member).empty()) j[counts.name] = object.*counts.member;
+}
+
 Json ended_early_json(const EndedEarly& e) {
   const Json instructions = e.instructions ? Json(*e.instructions) : Json(nullptr);
   return {{"at_s", e.at_s}, {"instructions", instructions}, {"why", e.why}};
@@ -94,39 +135,26 @@ Json coverage_json(const Coverage& c) {
           {"instructions_total", c.instructions_total},
           {"estimated", c.estimated},
           {"share", c.share() ? Json(*c.share()) : Json(nullptr)},
-          {"attributed", c.attributed},
-          {"dropped", c.dropped},
-          {"ended", c.ended},
-          {"events", c.events}};
+          {"attributed", c.attributed}};
+  add_maps(j, kCoverageCounts, c);
   if (c.assumed_speeds) j["assumed_speeds"] = true;
   for (const EndedEarly& e : c.ended_early) j["ended_early"].push_back(ended_early_json(e));
   if (c.verified) {
-    j["verified"] = {{"samples", c.verified->samples},
-                     {"instructions", c.verified->instructions},
-                     {"diverged", c.verified->diverged}};
+    add_numbers(j["verified"], kVerifiedColumns, *c.verified);
   }
-  if (c.paths.collected)
-    j["paths"] = {{"scope", c.paths.intra ? "intra" : "interprocedural"},
-                  {"executions", c.paths.executions},
-                  {"distinct", c.paths.distinct},
-                  {"pruned", c.paths.pruned},
-                  {"error_bound", c.paths.error_bound},
-                  {"dropped", c.paths.dropped}};
-  if (c.accesses.collected)
-    j["accesses"] = {{"known", c.accesses.accesses},
-                     {"lines", c.accesses.lines},
-                     {"pruned", c.accesses.pruned},
-                     {"error_bound", c.accesses.error_bound},
-                     {"unknown", c.accesses.unknown}};
+  if (c.paths.collected) {
+    j["paths"] = {{"scope", c.paths.intra ? "intra" : "interprocedural"}};
+    add_numbers(j["paths"], kPathCountColumns, c.paths);
+  }
+  if (c.accesses.collected) add_numbers(j["accesses"], kAccessCountColumns, c.accesses);
   return j;
 }
 
 Json timeline_json(const Timeline& timeline) {
   Json columns = Json::object();
-  for (const char* name : kTimelineColumns) columns[name] = Json::array();
-  for (const TimelineRow& r : timeline) {
-    const uint64_t row[] = {r.at_us, r.samples, r.instructions, r.paused_us, r.lived_us};
-    for (size_t i = 0; i < std::size(row); i++) columns[kTimelineColumns[i]].push_back(row[i]);
+  for (const auto& column : kTimelineColumns) {
+    Json& numbers = columns[column.name] = Json::array();
+    for (const TimelineRow& row : timeline) numbers.push_back(column.get(row));
   }
   return columns;
 }
@@ -146,17 +174,16 @@ Json overhead_json(const Overhead& o) {
             {"program_cpu_s", o.program_cpu_s},
             {"translated_blocks", o.translated_blocks},
             {"translation_s", o.translation_s},
-            {"stops", o.stops}};
+            {"stops", Json::object()}};
   if (!o.by_cause.empty()) j["by_cause"] = o.by_cause;
-  if (!o.steps.empty()) j["steps"] = o.steps;
-  if (!o.sampling.empty()) j["sampling"] = o.sampling;
+  add_maps(j, kOverheadCounts, o);
   if (!o.timeline.empty()) j["timeline"] = timeline_json(o.timeline);
   return j;
 }
 
 Json syscalls_json(const Syscalls& s) {
   Json by_name = Json::object();
-  for (const auto& [name, c] : s.by_name) by_name[name] = {{"count", c.count}, {"ended", c.ended}};
+  for (const auto& [name, c] : s.by_name) add_numbers(by_name[name], kSyscallCountColumns, c);
   return {{"by_class", s.by_class}, {"by_name", by_name}};
 }
 
@@ -173,6 +200,7 @@ void write_document(json::TextSink& out, const Profile& p) {
   w.value("syscalls", syscalls_json(p.syscalls));
   w.rows("modules", p.modules, module_json);
   w.rows("functions", p.functions, function_json);
+  w.rows("inlined", p.inlined, inlined_json);
   if (p.time.is_known()) {
     w.value("time", time_json(p.time));
     w.rows("threads", p.threads, thread_json);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
 // The hotlists of a profile file: a row is an object.
-#include <bit>
 #include <cmath>
 
 #include "profile/json_writer.h"
@@ -46,6 +45,20 @@ Json row_json(const HotMethod& m) {
   return j;
 }
 
+Json row_json(const HotInlined& f) {
+  Json j = {{"rank", f.rank}, {"module", f.at.module}, {"function", f.at.function}};
+  if (!f.at.file.empty()) j["file"] = f.at.file;
+  if (f.at.line != 0) j["line"] = f.at.line;
+  j["self_instructions"] = f.self;
+  j["inclusive_instructions"] = f.inclusive;
+  j["self_share"] = f.self_share;
+  add_margin(j, "self_share_error", f.self_share_error);
+  j["inclusive_share"] = f.inclusive_share;
+  j["places"] = f.places;
+  add_time(j, f.time);
+  return j;
+}
+
 Json row_json(const HotCallPair& c) {
   Json j = {{"rank", c.rank},
             {"from", place_json(c.site)},
@@ -75,7 +88,7 @@ Json row_json(const HotEdge& e) {
   return j;
 }
 
-void add_figures_json(Json& j, const HotFigures& f, bool as_doubles = false) {
+void add_figures_json(Json& j, const HotFigures& f, ValueType type) {
   j["count"] = f.count;
   j["invariance"] = f.invariance;
   add_margin(j, "invariance_error", f.invariance_error);
@@ -88,8 +101,8 @@ void add_figures_json(Json& j, const HotFigures& f, bool as_doubles = false) {
   Json& values = j["values"] = Json::array();
   for (const ValueShare& v : f.values) {
     values.push_back({{"value", v.value}, {"count", v.count}, {"share", v.share}});
-    const double as_double = std::bit_cast<double>(v.value);
-    if (as_doubles && std::isfinite(as_double)) values.back()["as_double"] = as_double;
+    const auto number = number_from(type, v.value);
+    if (number && std::isfinite(*number)) values.back()["as_double"] = *number;
   }
 }
 
@@ -100,10 +113,12 @@ Json row_json(const HotValue& v) {
   if (!v.disassembly.empty()) j["disassembly"] = v.disassembly;
   j["part"] = to_string(v.part);
   j["bits"] = v.bits;
+  j["type"] = to_string(v.type);
+  if (v.elements != 0) j["elements"] = v.elements;
   j["semi_invariant"] = v.semi_invariant;
   if (v.is_address) j["is_address"] = true;
   if (!v.advice.empty()) j["advice"] = v.advice;
-  add_figures_json(j, v.figures);
+  add_figures_json(j, v.figures, v.type);
   return j;
 }
 
@@ -115,7 +130,7 @@ Json row_json(const HotArgument& a) {
             {"is_size", a.is_size}};
   if (a.is_address) j["is_address"] = true;
   if (!a.advice.empty()) j["advice"] = a.advice;
-  add_figures_json(j, a.figures, a.is_double());
+  add_figures_json(j, a.figures, a.type());
   return j;
 }
 
@@ -208,6 +223,7 @@ void write_rows(Writer& w, const char* name, const Rows& rows) {
 void write_hotlists(Writer& w, const char* name, const Hotlists& h) {
   w.open(name);
   write_rows(w, "methods", h.methods);
+  write_rows(w, "inlined", h.inlined);
   write_rows(w, "call_pairs", h.call_pairs);
   write_rows(w, "contexts", h.contexts);
   write_rows(w, "edges", h.edges);

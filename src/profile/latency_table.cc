@@ -7,21 +7,21 @@
 #include <map>
 #include <tuple>
 
+#include "profile/table_rows.h"
+
 namespace shadowprof::profile {
 namespace {
 
-constexpr const char* kKindNames[kAddressKinds] = {"unknown", "stack", "heap", "static"};
-constexpr const char* kLoadNames[kLoadKinds] = {"move",   "operand", "vector", "arithmetic",
-                                                "gather", "atomic",  "stack",  "branch"};
-// Loads slower than this many times a load from memory were interrupted by something, as far as it is not known what a
-// page fault takes.
+// Loads slower than this many times a load from memory were interrupted by something, as far as it
+// is not known what a page fault takes.
 constexpr double kBeyondFold = 8;
 // A difference to the first cache below this share of a step is none.
 constexpr double kLeastStepShare = 0.1;
 constexpr double kErrors = 2;  // standard ones, within which a difference is none
 
 // Where two classes part. A class spreads by a factor (a load from memory may miss the translation
-// buffers too, and the memory may be busy), hence the geometric middle; but no finer than the clock.
+// buffers too, and the memory may be busy), hence the geometric middle; but no finer than the
+// clock.
 double between(double nearer, double farther, double resolution) {
   return std::sqrt((nearer + resolution) * (farther + resolution)) - resolution;
 }
@@ -34,30 +34,29 @@ double greatest_time(double cycles, double resolution) {
 }  // namespace
 
 const char* to_string(LatencyClass c) {
-  constexpr const char* kNames[kLatencyClasses] = {"l1", "l2", "l3", "dram", "beyond"};
   const auto i = static_cast<size_t>(c);
-  return i < kLatencyClasses ? kNames[i] : "?";
+  return i < kLatencyClasses ? kLatencyClassNames[i] : "?";
 }
 
 const char* to_string(AddressKind kind) {
   const auto i = static_cast<size_t>(kind);
-  return i < kAddressKinds ? kKindNames[i] : "?";
+  return i < kAddressKinds ? kAddressKindNames[i] : "?";
 }
 
 std::optional<AddressKind> address_kind_from(std::string_view name) {
   for (size_t i = 0; i < kAddressKinds; i++)
-    if (name == kKindNames[i]) return static_cast<AddressKind>(i);
+    if (name == kAddressKindNames[i]) return static_cast<AddressKind>(i);
   return std::nullopt;
 }
 
 const char* to_string(LoadKind kind) {
   const auto i = static_cast<size_t>(kind);
-  return i < kLoadKinds ? kLoadNames[i] : "?";
+  return i < kLoadKinds ? kLoadKindNames[i] : "?";
 }
 
 std::optional<LoadKind> load_kind_from(std::string_view name) {
   for (size_t i = 0; i < kLoadKinds; i++)
-    if (name == kLoadNames[i]) return static_cast<LoadKind>(i);
+    if (name == kLoadKindNames[i]) return static_cast<LoadKind>(i);
   return std::nullopt;
 }
 
@@ -66,7 +65,8 @@ double LatencyCalibration::hit(LoadKind kind) const {
   return known > 0 ? known : typical[0];
 }
 
-// Where the clock does not tell the first caches apart, all that may come from the second one is l1.
+// Where the clock does not tell the first caches apart, all that may come from the second one is
+// l1.
 LatencyClass LatencyCalibration::class_of(double cycles, LoadKind kind) const {
   const double beside = hit(kind) - typical[0];
   const bool tells = tells_first_caches();
@@ -74,7 +74,8 @@ LatencyClass LatencyCalibration::class_of(double cycles, LoadKind kind) const {
     return LatencyClass::l1;
   cycles -= beside;
   for (size_t i = tells ? 0 : 2; i + 1 < typical.size(); i++)
-    if (cycles < between(typical[i], typical[i + 1], resolution)) return static_cast<LatencyClass>(i);
+    if (cycles < between(typical[i], typical[i + 1], resolution))
+      return static_cast<LatencyClass>(i);
   const double end = fault > typical[3] ? fault - resolution : kBeyondFold * typical[3];
   return cycles < end ? LatencyClass::dram : LatencyClass::beyond;
 }
@@ -137,14 +138,7 @@ void add_latencies(LatencyRow& a, const LatencyRow& b) {
     a.stride = b.stride;
     a.strided = b.strided;
   }
-  a.executions += b.executions;
-  a.timed += b.timed;
-  a.first_touches += b.first_touches;
-  a.cycles += b.cycles;
-  a.by = std::max(a.by, b.by);  // code that changed; it is the same otherwise
-  a.cold += b.cold;
-  a.cold_cycles += b.cold_cycles;
-  for (size_t i = 0; i < kLatencyClasses; i++) a.classes[i] += b.classes[i];
+  add_columns(kLatencyColumns, a, b);
   std::map<uint32_t, uint64_t> buckets(a.histogram.begin(), a.histogram.end());
   for (const auto& [bucket, count] : b.histogram) buckets[bucket] += count;
   a.histogram.assign(buckets.begin(), buckets.end());

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: MIT
 //
-// How long loads take. Cycles are those of the time stamp counter, less what a pair of stamps takes without a load
-// between them; they are sorted into classes by a calibration on the host (sample/calibrate.h).
+// How long loads take. Cycles are those of the time stamp counter, less what a pair of stamps takes
+// without a load between them; they are sorted into classes by a calibration on the host
+// (probe/calibrate.h).
 //
-// The clock of some hosts advances in steps of dozens of cycles. One time is then a step too much or too little, and
-// the mean of many is right all the same, if nothing is cut off: sums are made of times as they were taken, and what
-// stamps take is subtracted from the sum.
+// The clock of some hosts advances in steps of dozens of cycles. One time is then a step too much
+// or too little, and the mean of many is right all the same, if nothing is cut off: sums are made
+// of times as they were taken, and what stamps take is subtracted from the sum.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "profile/column.h"
 #include "profile/module_table.h"
 
 namespace shadowprof::profile {
@@ -24,11 +27,15 @@ namespace shadowprof::profile {
 // mean.
 enum class LatencyClass : uint8_t { l1, l2, l3, dram, beyond };
 inline constexpr size_t kLatencyClasses = 5;
+inline constexpr const char* kLatencyClassNames[kLatencyClasses] = {"l1", "l2", "l3", "dram",
+                                                                    "beyond"};
 const char* to_string(LatencyClass c);
 
 // By what instruction: in the order of decoder::LoadKind, without its first.
 enum class LoadKind : uint8_t { move, operand, vector, arithmetic, gather, atomic, stack, branch };
 inline constexpr size_t kLoadKinds = 8;
+inline constexpr const char* kLoadKindNames[kLoadKinds] = {
+    "move", "operand", "vector", "arithmetic", "gather", "atomic", "stack", "branch"};
 const char* to_string(LoadKind kind);
 std::optional<LoadKind> load_kind_from(std::string_view name);
 
@@ -36,6 +43,8 @@ std::optional<LoadKind> load_kind_from(std::string_view name);
 // in a module that code was mapped from; unknown: thread-local, or not captured; heap: the rest.
 enum class AddressKind : uint8_t { unknown, stack, heap, fixed };
 inline constexpr size_t kAddressKinds = 4;
+inline constexpr const char* kAddressKindNames[kAddressKinds] = {"unknown", "stack", "heap",
+                                                                 "static"};
 const char* to_string(AddressKind kind);
 std::optional<AddressKind> address_kind_from(std::string_view name);
 
@@ -45,7 +54,8 @@ struct LatencyCalibration {
   double resolution = 0;            // of the clock: the least difference of two stamps
   double overhead = 0;              // of a pair of stamps without a load
   std::array<double, 4> typical{};  // l1, l2, l3, dram; of moves
-  // What loads take that the first cache serves, by kind, with what the instruction does beside. 0: not known.
+  // What loads take that the first cache serves, by kind, with what the instruction does beside. 0:
+  // not known.
   std::array<double, kLoadKinds> hits{};
   double fault = 0;   // of a load that the kernel had to map a page for, at the least; 0: not known
   double spread = 1;  // of the last cache's latency: the middle one of several rounds by the least
@@ -54,7 +64,8 @@ struct LatencyCalibration {
   double hit(LoadKind kind) const;
   // A single load is told, that is. Else the mean of many says how many of them were of the second.
   bool tells_first_caches() const { return typical[1] - typical[0] >= 4 * resolution; }
-  // The host was too busy for the border between the last cache and memory to be where it is on a quiet one.
+  // The host was too busy for the border between the last cache and memory to be where it is on a
+  // quiet one.
   bool is_doubtful() const { return spread > 1.5 || typical[3] < 1.5 * typical[2]; }
 };
 
@@ -70,13 +81,13 @@ struct LatencyRow {
   uint64_t timed = 0;          // executions whose time counts
   uint64_t first_touches = 0;  // left out: a replica's page faults, which the program does not have
   uint64_t cycles = 0;         // of the timed ones that are not `beyond`
-  // Timed ones that may be slow only because a replica began with cold caches of its own, and the cycles
-  // that they would save together if each had hit the first cache.
+  // Timed ones that may be slow only because a replica began with cold caches of its own, and the
+  // cycles that they would save together if each had hit the first cache.
   uint64_t cold = 0;
   uint64_t cold_cycles = 0;
   std::array<uint64_t, kLatencyClasses> classes{};
-  // Of several runs the one with most timed loads says the kind, and the one that has seen a stride
-  // most often the stride: so their order does not matter, nor how often each was added.
+  // Among several runs the one with most timed loads says the kind, and the one that has seen a
+  // stride most often the stride: so their order does not matter, nor how often each was added.
   AddressKind kind = AddressKind::unknown;
   uint64_t kind_timed = 0;  // timed loads of that run
   int64_t stride = 0;       // bytes from one address to the next, as most often seen; 0: none
@@ -93,13 +104,75 @@ struct LatencyRow {
   double cold_error() const;
   // Cycles that a share of the timed loads does not exceed, as exactly as buckets are.
   uint64_t quantile(double share) const;
-  // Executions x (mean - what a load from the first cache takes): what could be saved at most. 0 where that
-  // difference is within its error, or a tenth of the clock's step: such a load hits the first cache.
+  // Executions x (mean - what a load from the first cache takes): what could be saved at most. 0
+  // where that difference is within its error, or a tenth of the clock's step: such a load hits the
+  // first cache.
   double lost_cycles(const LatencyCalibration& calibration) const;
+  const CodeRef& key() const { return at; }
 };
 
 using LatencyTable = std::vector<LatencyRow>;  // by place; unique
 
 void add_latencies(LatencyRow& a, const LatencyRow& b);
+
+// A stride as its sign and its size. The sign is read first.
+constexpr auto stride_columns() {
+  return std::array{
+      Column<LatencyRow>{
+          .name = "backwards",
+          .get = [](const LatencyRow& row) { return uint64_t{row.stride < 0}; },
+          .set = [](LatencyRow& row, uint64_t is) { row.stride = is != 0 ? -1 : 1; }},
+      Column<LatencyRow>{
+          .name = "stride",
+          .get =
+              [](const LatencyRow& row) {
+                const auto stride = static_cast<uint64_t>(row.stride);
+                return row.stride < 0 ? -stride : stride;
+              },
+          .set = [](LatencyRow& row, uint64_t size) { row.stride *= static_cast<int64_t>(size); },
+          .most = std::numeric_limits<int64_t>::max()}};
+}
+
+template <LatencyClass kClass>
+constexpr Column<LatencyRow> class_column() {
+  constexpr auto kIndex = static_cast<size_t>(kClass);
+  return column<&LatencyRow::classes, kIndex>(kLatencyClassNames[kIndex]).sum();
+}
+
+inline constexpr NameList kAddressKindList{"kinds", kAddressKindNames, "kind of address"};
+inline constexpr Columns kLatencyColumns{
+    code_place<&LatencyRow::at>("module", "offset"),
+    column<&LatencyRow::executions>("executions").sum(),
+    column<&LatencyRow::timed>("timed").sum(),
+    column<&LatencyRow::first_touches>("first_touches").sum(),
+    column<&LatencyRow::cycles>("cycles").sum(),
+    column<&LatencyRow::cold>("cold").sum().newer(),
+    column<&LatencyRow::cold_cycles>("cold_cycles").sum().newer(),
+    // Differs only where code has changed.
+    choice<&LatencyRow::by>("instruction", kLoadKinds, "is no kind of load").greatest().newer(),
+    class_column<LatencyClass::l1>(),
+    class_column<LatencyClass::l2>(),
+    class_column<LatencyClass::l3>(),
+    class_column<LatencyClass::dram>(),
+    class_column<LatencyClass::beyond>(),
+    name_list<LatencyRow>(kAddressKindList),
+    named<&LatencyRow::kind>("kind", kAddressKindList),
+    column<&LatencyRow::kind_timed>("kind_timed").newer(),
+    stride_columns(),
+    column<&LatencyRow::strided>("strided"),
+};
+using LatencyBucket = std::pair<uint32_t, uint64_t>;
+inline constexpr Columns kLatencyBucketColumns{
+    column<&LatencyBucket::first>("bucket").below(kLatencyBuckets, "is no bucket"),
+    column<&LatencyBucket::second>("count").sum(),
+};
+using LatencyHistograms = ChildTable<&LatencyRow::histogram>;
+inline constexpr TableLayout<LatencyRow, LatencyHistograms> kLatencyLayout{
+    .name = "latencies",
+    .title = "latencies",
+    .columns = kLatencyColumns,
+    .join = add_latencies,
+    .children = LatencyHistograms{
+        .name = "latency_buckets", .row = "row", .columns = kLatencyBucketColumns}};
 
 }  // namespace shadowprof::profile

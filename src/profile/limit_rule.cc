@@ -18,7 +18,7 @@ using Subject = LimitRule::Subject;
 using Metric = LimitRule::Metric;
 using Bound = LimitRule::Bound;
 
-// Of a check whose profiles are sampled: how likely it is that noise alone exceeds one of its
+// For a check whose profiles are sampled: how likely it is that noise alone exceeds one of its
 // limits.
 constexpr double kFalseAlarm = 0.01;
 
@@ -63,6 +63,13 @@ const std::vector<NamedSubject>& named_subjects() {
         {"share", Metric::share}},
        "functions is function:NAME:METRIC, where METRIC is instructions, inclusive, calls, loops "
        "or share"},
+      {"inlined:",
+       Subject::inlined,
+       {{"instructions", Metric::instructions},
+        {"inclusive", Metric::inclusive},
+        {"share", Metric::share}},
+       "inlined functions is inlined:NAME:METRIC, where METRIC is instructions, inclusive or "
+       "share"},
       {"module:",
        Subject::module,
        {{"instructions", Metric::instructions}},
@@ -70,9 +77,8 @@ const std::vector<NamedSubject>& named_subjects() {
       {"path:",
        Subject::path,
        {{"instructions", Metric::instructions}, {"count", Metric::count}, {"share", Metric::share}},
-       "paths is path:NAME:METRIC or path:NAME->NAME:METRIC, where METRIC is instructions, count "
-       "or "
-       "share"},
+       "paths is path:NAME:METRIC or path:NAME->NAME:METRIC, where METRIC is instructions, "
+       "count or share"},
       {"value:",
        Subject::value,
        {{"invariance", Metric::invariance}},
@@ -110,7 +116,7 @@ Status parse_subject(std::string_view text, LimitRule& rule) {
   const bool calls = !path && take_prefix(text, "calls:");
   if (!path && !calls && !take_prefix(text, "syscalls:"))
     return fail(
-        "a limit is on instructions, calls, syscalls, function:NAME:METRIC, "
+        "a limit is on instructions, calls, syscalls, function:NAME:METRIC, inlined:NAME:METRIC, "
         "module:NAME:instructions, calls:NAME, syscalls:NAME, path-share:NAME, path:NAME:METRIC, "
         "value:NAME:invariance or load:NAME:METRIC");
   if (text.empty()) return fail("the name is missing");
@@ -258,6 +264,9 @@ Status check_profiles(const Diff& diff, const LimitRule& rule) {
     if (have) return {};
     return fail("limit {}: not both profiles have {} (run --profile {})", rule.text, what, option);
   };
+  if (rule.subject == Subject::inlined && !diff.has_inlined)
+    return fail("limit {}: not both profiles know what was inlined (debug information tells)",
+                rule.text);
   if (rule.subject == Subject::path) return need(diff.has_paths, "paths", "path");
   if (rule.subject == Subject::value) return need(diff.has_values, "values", "value");
   if (rule.subject == Subject::load) return need(diff.has_loads, "load latencies", "latency");
@@ -270,15 +279,21 @@ Status check_names(const Diff& diff, const LimitRule& rule) {
   globs.push_back(rule.caller);
   for (const std::string& glob : globs) {
     if (glob.empty() || has_wildcard(glob)) continue;
-    const bool found =
-        std::any_of(diff.functions.begin(), diff.functions.end(), [&](const FunctionChange& c) {
-          return rule.subject == Subject::module
-                     ? matches_glob(glob, shown_module(c.at.module))
-                     : names_function(glob, c.at.function, c.linkage_name);
-        });
-    if (!found)
-      return fail("limit {}: neither profile has a {} {}", rule.text,
-                  rule.subject == Subject::module ? "file" : "function", glob);
+    const auto named = [&](const auto& c) {
+      return rule.subject == Subject::module ? matches_glob(glob, shown_module(c.at.module))
+                                             : names_function(glob, c.at.function, c.linkage_name);
+    };
+    const bool inlined = std::ranges::any_of(diff.inlined, named);
+    if (rule.subject == Subject::inlined ? inlined : std::ranges::any_of(diff.functions, named))
+      continue;
+    if (rule.subject == Subject::function && inlined)
+      return fail("limit {}: {} was inlined; its limit is inlined:{}:instructions", rule.text, glob,
+                  glob);
+    return fail("limit {}: neither profile has {} {}", rule.text,
+                rule.subject == Subject::module    ? "a file"
+                : rule.subject == Subject::inlined ? "an inlined function"
+                                                   : "a function",
+                glob);
   }
   return {};
 }
@@ -345,7 +360,8 @@ Sensitivity sensitivity(const Diff& diff, const std::vector<LimitRule>& rules) {
     for (const Judged& j : judged) {
       const auto base = static_cast<double>(j.change.base);
       const double visible = critical * j.error;
-      if (rule.bound == Bound::absolute || !j.in_base || j.error <= 0 || !(visible <= base)) continue;
+      if (rule.bound == Bound::absolute || !j.in_base || j.error <= 0 || !(visible <= base))
+        continue;
       best.decidable = true;
       if (base <= most) continue;
       most = base;

@@ -5,6 +5,7 @@
 //   RULE    = ["warn:"] SUBJECT ("<=" | ">=") BOUND ["@" SHARE "%"]
 //   SUBJECT = "instructions" | "calls" | "syscalls"        of the whole program
 //           | "function:" GLOB ":" METRIC                  each function that matches
+//           | "inlined:" GLOB ":" INLINED                  each that was inlined: all places in sum
 //           | "module:" GLOB ":instructions"               each file that matches, by its name
 //           | "calls:" GLOB | "calls:" GLOB "->" GLOB      calls of a function, from a function
 //           | "syscalls:" GLOB                             each system call that matches
@@ -15,6 +16,7 @@
 //           | "load:" GLOB ":" ("lost" | "misses")         each load of what matches: cycles lost;
 //                                                          share that L1 and L2 did not serve
 //   METRIC  = "instructions" | "inclusive" | "calls" | "loops" | "share"
+//   INLINED = "instructions" | "inclusive" | "share"       a part of those of functions
 //   PATH    = GLOB {"->" GLOB}                             functions one after the other
 //   BOUND   = ("+" | "-") NUMBER "%"        relative to the base
 //           | ("+" | "-") NUMBER [K|M|G]    the difference to the base
@@ -46,7 +48,17 @@ namespace shadowprof::profile {
 enum class Severity : uint8_t { warning, error };
 
 struct LimitRule {
-  enum class Subject : uint8_t { program, function, module, call, syscall, path, value, load };
+  enum class Subject : uint8_t {
+    program,
+    function,
+    inlined,
+    module,
+    call,
+    syscall,
+    path,
+    value,
+    load
+  };
   enum class Metric : uint8_t {
     instructions,
     inclusive,
@@ -101,7 +113,8 @@ struct Sensitivity {
   // A limit can be judged: it is an absolute one, or noise does not hide that something it is about
   // doubles.
   bool decidable = false;
-  std::string subject;  // the largest one that can be: "instructions of parse"; "" where there is none
+  std::string
+      subject;  // the largest one that can be: "instructions of parse"; "" where there is none
   double change = 0;    // of it that would have been seen, as a share of it
   double part = 0;      // that it is of the whole
 };

@@ -56,7 +56,7 @@ ShortNames short_names(std::string_view name) {
 constexpr Change kWholeShare = {static_cast<uint64_t>(kShareUnit),
                                 static_cast<uint64_t>(kShareUnit)};
 
-// Of all instructions. Sampled profiles are compared on the scale of the base.
+// A share of all instructions. Sampled profiles are compared on the scale of the base.
 Change shares(const Change& c, const Diff& diff) {
   const auto share = [](uint64_t part, uint64_t all) {
     if (all == 0) return uint64_t{0};
@@ -90,6 +90,14 @@ std::string name_in_text(const Place& at) {
   return "of " + at.function + " in " + shown_module(at.module);
 }
 
+// The error of other metrics than `self` is not measured; it is taken to be as large in proportion.
+double error_of(double of_self, const Change& self, const Change& metric) {
+  const uint64_t larger = std::max(self.base, self.now);
+  if (larger == 0) return 0;
+  return of_self / static_cast<double>(larger) *
+         static_cast<double>(std::max(metric.base, metric.now));
+}
+
 std::vector<Judged> judged_functions(const Diff& diff, const LimitRule& rule) {
   std::vector<Judged> all;
   for (const FunctionChange& c : diff.functions) {
@@ -104,11 +112,29 @@ std::vector<Judged> judged_functions(const Diff& diff, const LimitRule& rule) {
              diff.instructions};
     if (rule.metric == Metric::calls) j.whole = diff.calls;
     if (rule.metric == Metric::share) j.whole = kWholeShare;
-    // Of the other metrics the error is not measured; it is taken to be as large in proportion.
-    const uint64_t larger = std::max(c.self.base, c.self.now);
-    if (larger != 0)
-      j.error = c.error / static_cast<double>(larger) *
-                static_cast<double>(std::max(j.change.base, j.change.now));
+    j.error = error_of(c.error, c.self, j.change);
+    all.push_back(std::move(j));
+  }
+  return all;
+}
+
+std::vector<Judged> judged_inlined(const Diff& diff, const LimitRule& rule) {
+  std::vector<Judged> all;
+  for (const InlinedChange& c : diff.inlined) {
+    if (!names_function(rule.pattern, c.at.function, c.linkage_name)) continue;
+    Judged j{name_in_text(c.at) + " (inlined)",
+             c.at.function,
+             c.at.module,
+             c.at.file,
+             c.at.line,
+             c.presence != Presence::added,
+             rule.metric == Metric::inclusive ? c.inclusive : c.self,
+             diff.instructions};
+    if (rule.metric == Metric::share) {
+      j.change = shares(c.self, diff);
+      j.whole = kWholeShare;
+    }
+    j.error = error_of(c.error, c.self, j.change);
     all.push_back(std::move(j));
   }
   return all;
@@ -251,7 +277,8 @@ std::vector<Judged> judged_paths(const Diff& diff, const LimitRule& rule) {
 
 std::string value_in_text(const ValueChange& c) {
   const std::string insn = c.instruction.empty() ? "" : ", " + c.instruction;
-  return fmt::format(" of value {:#x}{}", c.value, insn);
+  if (c.type == ValueType::integer) return fmt::format(" of value {:#x}{}", c.value, insn);
+  return fmt::format(" of value {}{}", value_text(c.type, c.value), insn);
 }
 
 std::vector<Judged> judged_values(const Diff& diff, const LimitRule& rule) {
@@ -322,6 +349,8 @@ std::vector<Judged> judged_by(const Diff& diff, const LimitRule& rule) {
   switch (rule.subject) {
     case Subject::function:
       return judged_functions(diff, rule);
+    case Subject::inlined:
+      return judged_inlined(diff, rule);
     case Subject::module:
       return judged_modules(diff, rule);
     case Subject::call:

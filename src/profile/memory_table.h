@@ -8,8 +8,10 @@
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <tuple>
 #include <vector>
 
+#include "profile/column.h"
 #include "profile/latency_table.h"
 #include "profile/module_table.h"
 
@@ -31,6 +33,7 @@ struct LatencyPageRow {
   DataRef page;
   uint64_t count = 0;  // timed loads; an estimate where there are many pages
   std::optional<CodeRef> load{};
+  auto key() const { return std::tuple(level, load, page); }
 };
 
 struct LatencyValueRow {
@@ -38,6 +41,7 @@ struct LatencyValueRow {
   uint64_t value = 0;  // zero-extended
   uint64_t count = 0;
   std::optional<CodeRef> load{};
+  auto key() const { return std::tuple(level, load, value); }
 };
 
 struct CacheLineRow {
@@ -45,11 +49,83 @@ struct CacheLineRow {
   uint64_t loads = 0;
   uint64_t stores = 0;
   uint64_t accesses() const { return loads + stores; }
+  const DataRef& key() const { return line; }
 };
 
 using LatencyPageTable = std::vector<LatencyPageRow>;    // by class, load, page; unique
 using LatencyValueTable = std::vector<LatencyValueRow>;  // by class, load, value; unique
 using CacheLineTable = std::vector<CacheLineRow>;        // by line; unique
+
+// Three columns: in a module or not; the module; the offset, or the address.
+template <auto Member>
+constexpr auto data_place() {
+  return Columns{
+      column<Member, &DataRef::in_module>("in_module"),
+      code_place<Member, &DataRef::at>("module", "offset", is_set<Member, &DataRef::in_module>),
+  };
+}
+
+// Three columns: whether it is known of which load the row is, and that load's place.
+template <typename Row>
+constexpr auto load_of() {
+  return Columns{
+      Column<Row>{.name = "of_load",
+                  .get = [](const Row& row) { return uint64_t{row.load.has_value()}; },
+                  .set =
+                      [](Row& row, uint64_t known) {
+                        if (known != 0) row.load.emplace();
+                      }}
+          .newer(),
+      Column<Row>{
+          .name = "load_module",
+          .get = [](const Row& row) { return uint64_t{row.load.value_or(CodeRef{}).module}; },
+          .set =
+              [](Row& row, uint64_t module) {
+                if (row.load) row.load->module = static_cast<uint32_t>(module);
+              },
+          .most = UINT32_MAX}
+          .newer()
+          .module_if(is_set<&Row::load>),
+      Column<Row>{.name = "load_offset",
+                  .get = [](const Row& row) { return row.load.value_or(CodeRef{}).offset; },
+                  .set =
+                      [](Row& row, uint64_t offset) {
+                        if (row.load) row.load->offset = offset;
+                      }}
+          .newer(),
+  };
+}
+
+inline constexpr Columns kLatencyPageColumns{
+    choice<&LatencyPageRow::level>("class", kLatencyClasses, "is no class of latency"),
+    data_place<&LatencyPageRow::page>(),
+    column<&LatencyPageRow::count>("count").sum(),
+    load_of<LatencyPageRow>(),
+};
+inline constexpr TableLayout<LatencyPageRow> kLatencyPageLayout{.name = "latency_pages",
+                                                                .title = "pages of loads",
+                                                                .columns = kLatencyPageColumns,
+                                                                .written = Written::with_previous};
+
+inline constexpr Columns kLatencyValueColumns{
+    choice<&LatencyValueRow::level>("class", kLatencyClasses, "is no class of latency"),
+    column<&LatencyValueRow::value>("value"),
+    column<&LatencyValueRow::count>("count").sum(),
+    load_of<LatencyValueRow>(),
+};
+inline constexpr TableLayout<LatencyValueRow> kLatencyValueLayout{
+    .name = "latency_values",
+    .title = "values of loads",
+    .columns = kLatencyValueColumns,
+    .written = Written::with_previous};
+
+inline constexpr Columns kCacheLineColumns{
+    data_place<&CacheLineRow::line>(),
+    column<&CacheLineRow::loads>("loads").sum(),
+    column<&CacheLineRow::stores>("stores").sum(),
+};
+inline constexpr TableLayout<CacheLineRow> kCacheLineLayout{
+    .name = "cache_lines", .title = "cache lines", .columns = kCacheLineColumns};
 
 // What the table of cache lines holds.
 struct AccessCounts {
@@ -59,6 +135,13 @@ struct AccessCounts {
   uint64_t pruned = 0;       // accesses that no row has, so that memory and file stay bounded
   uint64_t error_bound = 0;  // no line that was accessed more often is missing, or too low by more
   uint64_t unknown = 0;      // accesses whose address is not in a trace
+};
+inline constexpr Columns kAccessCountColumns{
+    column<&AccessCounts::accesses>("known").sum(),
+    column<&AccessCounts::lines>("lines").once(),
+    column<&AccessCounts::pruned>("pruned").sum(),
+    column<&AccessCounts::error_bound>("error_bound").sum(),
+    column<&AccessCounts::unknown>("unknown").sum(),
 };
 
 // Leaves the most accessed `rows` of `lines`, in no order; `counts` says what the others had.
@@ -78,11 +161,7 @@ void keep_hottest(std::vector<Line>& lines, size_t rows, AccessCounts& counts) {
 
 void add_access_counts(AccessCounts& into, const AccessCounts& from);
 
-struct Tables;
 struct Profile;
-// Of all tables of this page, the rows of another profile, whose module m is modules[m] here; it has
-// none after that.
-void add_memory_tables(Tables& into, Tables& from, const std::vector<uint32_t>& modules);
 // Leaves the most accessed lines; the others' accesses become pruned ones.
 void keep_hottest_lines(Profile& profile, size_t rows);
 

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "profile/inclusive_estimate.h"
+#include "profile/table_rows.h"
 
 namespace shadowprof::profile {
 namespace {
@@ -22,59 +23,29 @@ std::vector<double> sums_of(const Profile& p) {
     return total;
   };
   const Tables& t = p.tables;
-  const auto count_of = [](const auto& row) { return row.count; };
   const auto second_of = [](const auto& row) { return row.second; };
   const Coverage& c = p.coverage;
-  return {static_cast<double>(c.instructions_profiled),
-          static_cast<double>(c.instructions_total),
-          static_cast<double>(c.samples),
-          static_cast<double>(p.overhead.translated_blocks),
-          sum(c.dropped, second_of),
-          sum(c.ended, second_of),
-          sum(c.events, second_of),
-          sum(p.overhead.stops, second_of),
-          sum(p.overhead.sampling, second_of),
-          sum(p.overhead.steps, second_of),
-          sum(p.syscalls.by_class, second_of),
-          sum(p.syscalls.by_name, [](const auto& row) { return row.second.count; }),
-          sum(p.syscalls.by_name, [](const auto& row) { return row.second.ended; }),
-          sum(t.blocks, count_of),
-          sum(t.blocks, [](const auto& b) { return static_cast<double>(b.count) * b.insns; }),
-          sum(t.interruptions, count_of),
-          sum(t.edges, count_of),
-          sum(t.calls, count_of),
-          sum(t.calls, [](const auto& row) { return row.inclusive; }),
-          sum(t.entries, [](const auto& row) { return row.invocations; }),
-          sum(t.contexts, [](const auto& row) { return row.self; }),
-          sum(t.contexts, [](const auto& row) { return row.calls; }),
-          sum(t.entries, [](const auto& row) { return row.inclusive; }),
-          sum(t.paths, count_of),
-          sum(t.values, [](const auto& row) { return row.figures.count; }),
-          sum(t.arguments, [](const auto& row) { return row.figures.count; }),
-          sum(t.latencies, [](const auto& row) { return row.executions; }),
-          sum(t.latencies, [](const auto& row) { return row.cycles; }),
-          sum(t.cache_lines, [](const auto& row) { return row.accesses(); })};
+  std::vector<double> sums = {
+      static_cast<double>(c.instructions_profiled),
+      static_cast<double>(c.instructions_total),
+      static_cast<double>(c.samples),
+      static_cast<double>(p.overhead.translated_blocks),
+      sum(p.syscalls.by_class, second_of),
+      sum(p.syscalls.by_name, [](const auto& row) { return row.second.count; }),
+      sum(p.syscalls.by_name, [](const auto& row) { return row.second.ended; }),
+      sum(t.blocks, [](const auto& b) { return static_cast<double>(b.count) * b.insns; }),
+      sum(p.inlined, [](const auto& row) { return row.inclusive; }),
+      sum(t.cache_lines, [](const auto& row) { return row.accesses(); })};
+  for (const auto& counts : kCoverageCounts) sums.push_back(sum(c.*counts.member, second_of));
+  for (const auto& counts : kOverheadCounts)
+    sums.push_back(sum(p.overhead.*counts.member, second_of));
+  for_each_table(
+      [&](const auto& layout, auto member) { append_sums(layout, t.*member, sums); });
+  return sums;
 }
 
 void multiply(std::map<std::string, uint64_t>& counts, uint64_t weight) {
   for (auto& [name, count] : counts) count *= weight;
-}
-
-void multiply(ValueFigures& figures, uint64_t weight) {
-  figures.count *= weight;
-  figures.zero *= weight;
-  figures.same *= weight;
-  figures.strided *= weight;
-  figures.top_error *= weight;
-  for (ValueCount& v : figures.top) v.count *= weight;
-}
-
-void multiply(LatencyRow& load, uint64_t weight) {
-  for (uint64_t* count : {&load.executions, &load.timed, &load.first_touches, &load.cycles, &load.cold,
-                          &load.cold_cycles})
-    *count *= weight;
-  for (uint64_t& count : load.classes) count *= weight;
-  for (auto& [bucket, count] : load.histogram) count *= weight;
 }
 
 void multiply(Overhead& o, uint64_t weight) {
@@ -84,92 +55,54 @@ void multiply(Overhead& o, uint64_t weight) {
   o.forks *= weight;
   o.extra_faults *= weight;
   o.pause_s.total *= static_cast<double>(weight);
-  multiply(o.stops, weight);
-  multiply(o.sampling, weight);
-  multiply(o.steps, weight);
+  for (const auto& counts : kOverheadCounts) multiply(o.*counts.member, weight);
   for (auto& [cause, seconds] : o.by_cause) seconds *= static_cast<double>(weight);
   o.timeline.clear();
 }
 
 void multiply(ProcessorTime& time, uint64_t weight) {
-  for (double* s : {&time.user_s, &time.kernel_s, &time.waiting_s}) *s *= static_cast<double>(weight);
+  for (double* s : {&time.user_s, &time.kernel_s, &time.waiting_s, &time.queued_s})
+    *s *= static_cast<double>(weight);
   for (uint64_t* n : {&time.ticks, &time.lost}) *n *= weight;
+}
+
+void multiply(Coverage& c, uint64_t weight) {
+  c.samples *= weight;
+  c.instructions_profiled *= weight;
+  c.instructions_total *= weight;
+  c.attributed *= weight;
+  for (const auto& counts : kCoverageCounts) multiply(c.*counts.member, weight);
+  multiply_columns(kPathCountColumns, c.paths, weight);
+  multiply_columns(kAccessCountColumns, c.accesses, weight);
+  if (c.verified) multiply_columns(kVerifiedColumns, *c.verified, weight);
 }
 
 void multiply(Profile& p, uint64_t weight) {
   if (weight == 1) return;
   for (Function& f : p.functions) f.self_error *= weight;
-  Tables& t = p.tables;
-  for (BlockCount& b : t.blocks) b.count *= weight;
-  for (Interruption& i : t.interruptions) i.count *= weight;
-  for (Edge& e : t.edges) {
-    e.count *= weight;
-    e.error *= weight;
+  for (InlinedFunction& f : p.inlined) {
+    for (uint64_t* n : {&f.self, &f.self_error, &f.inclusive, &f.user_ns, &f.kernel_ns})
+      *n *= weight;
+    for (InlinedPlace& place : f.places) place.self *= weight;
   }
-  for (CallPair& c : t.calls) {
-    c.count *= weight;
-    c.inclusive *= weight;
-    c.error *= weight;
-  }
-  for (Entry& e : t.entries) {
-    e.invocations *= weight;
-    e.inclusive *= weight;
-  }
-  for (ContextRow& c : t.contexts)
-    for (uint64_t* n : {&c.self, &c.calls, &c.error}) *n *= weight;
-  for (PathRow& path : t.paths) {
-    path.count *= weight;
-    path.error *= weight;
-  }
-  PathCounts& paths = p.coverage.paths;
-  for (uint64_t* count : {&paths.executions, &paths.pruned, &paths.error_bound, &paths.dropped})
-    *count *= weight;
-  for (ValueRow& v : t.values) multiply(v.figures, weight);
-  for (ArgumentRow& a : t.arguments) multiply(a.figures, weight);
-  for (LatencyRow& load : t.latencies) multiply(load, weight);
-  for (LatencyPageRow& row : t.latency_pages) row.count *= weight;
-  for (LatencyValueRow& row : t.latency_values) row.count *= weight;
-  for (CacheLineRow& row : t.cache_lines) {
-    row.loads *= weight;
-    row.stores *= weight;
-  }
+  for (Module& m : p.modules) m.inlining_known *= weight;
+  for_each_table([&](const auto& layout, auto member) {
+    multiply_rows(layout, p.tables.*member, weight);
+  });
   multiply(p.time, weight);
   for (ThreadRow& row : p.threads)
     for (uint64_t* n : {&row.user_ns, &row.kernel_ns, &row.ticks}) *n *= weight;
-  for (TimeRow& row : t.time)
-    for (uint64_t* n : {&row.user_ns, &row.kernel_ns}) *n *= weight;
-  AccessCounts& accesses = p.coverage.accesses;
-  for (uint64_t* count :
-       {&accesses.accesses, &accesses.pruned, &accesses.error_bound, &accesses.unknown})
-    *count *= weight;
-  Coverage& c = p.coverage;
-  c.samples *= weight;
-  c.instructions_profiled *= weight;
-  c.instructions_total *= weight;
-  c.attributed *= weight;
-  multiply(c.ended, weight);
-  multiply(c.dropped, weight);
-  multiply(c.events, weight);
+  multiply(p.coverage, weight);
   multiply(p.overhead, weight);
-  if (c.verified)
-    for (uint64_t* count : {&c.verified->samples, &c.verified->instructions, &c.verified->diverged})
-      *count *= weight;
   multiply(p.syscalls.by_class, weight);
-  for (auto& [name, s] : p.syscalls.by_name) {
-    s.count *= weight;
-    s.ended *= weight;
-  }
+  for (auto& [name, s] : p.syscalls.by_name)
+    multiply_columns(kSyscallCountColumns, s, weight);
   p.run.duration_s *= static_cast<double>(weight);
 }
 
 // In whole microseconds: sums of such numbers do not depend on their order.
 double add_seconds(double a, double b) {
   return (std::round(a * 1e6) + std::round(b * 1e6)) / 1e6;
-}
-
-void add_counts(std::map<std::string, uint64_t>& into,
-                const std::map<std::string, uint64_t>& from) {
-  for (const auto& [name, count] : from) into[name] += count;
 }
 
 void add_overhead(Overhead& into, const Overhead& from) {
@@ -181,12 +114,10 @@ void add_overhead(Overhead& into, const Overhead& from) {
   into.forks += from.forks;
   into.extra_faults += from.extra_faults;
   into.pause_s.total = add_seconds(into.pause_s.total, from.pause_s.total);
-  // Of several runs only the longest pause can be told: no distribution adds up to another.
+  // Only the longest pause of several runs can be told: no distribution adds up to another.
   into.pause_s.max = std::max(into.pause_s.max, from.pause_s.max);
   into.pause_s.p50 = into.pause_s.p99 = 0;
-  add_counts(into.stops, from.stops);
-  add_counts(into.sampling, from.sampling);
-  add_counts(into.steps, from.steps);
+  for (const auto& counts : kOverheadCounts) add_counts(into.*counts.member, from.*counts.member);
   for (const auto& [cause, seconds] : from.by_cause)
     into.by_cause[cause] = add_seconds(into.by_cause[cause], seconds);
   into.timeline.clear();
@@ -195,9 +126,7 @@ void add_overhead(Overhead& into, const Overhead& from) {
 void add_verified(std::optional<Verified>& into, const std::optional<Verified>& from) {
   if (!from) return;
   if (!into) into.emplace();
-  into->samples += from->samples;
-  into->instructions += from->instructions;
-  into->diverged += from->diverged;
+  add_columns(kVerifiedColumns, *into, *from);
 }
 
 // 0: not known.
@@ -205,7 +134,7 @@ double lesser_known(double a, double b) {
   return a == 0 ? b : b == 0 ? a : std::min(a, b);
 }
 
-// Of what a load takes on one host the lower figure is right: other work only adds to it.
+// The lower figure of what a load takes on one host is right: other work only adds to it.
 void add_calibration(std::optional<LatencyCalibration>& into,
                      const std::optional<LatencyCalibration>& from) {
   if (!into) into = from;
@@ -252,10 +181,8 @@ void keep_within(const MergeLimits& limits, Profile& sum) {
 
 void add_syscalls(Syscalls& into, const Syscalls& from) {
   add_counts(into.by_class, from.by_class);
-  for (const auto& [name, s] : from.by_name) {
-    into.by_name[name].count += s.count;
-    into.by_name[name].ended += s.ended;
-  }
+  for (const auto& [name, s] : from.by_name)
+    add_columns(kSyscallCountColumns, into.by_name[name], s);
 }
 
 // `value` if both have it, else what stands for "not the same in all".
@@ -309,10 +236,14 @@ std::vector<uint32_t> Merger::map_modules(const ModuleTable& modules) {
   for (const Module& m : modules) {
     const auto [at, added] =
         module_of_key_.try_emplace(module_key(m), static_cast<uint32_t>(sum_.modules.size()));
-    if (added)
+    if (added) {
       sum_.modules.push_back(m);
-    else if (representation(m) < representation(sum_.modules[at->second]))
-      sum_.modules[at->second] = m;
+    } else {
+      Module& known = sum_.modules[at->second];
+      const uint64_t inlining = known.inlining_known + m.inlining_known;
+      if (representation(m) < representation(known)) known = m;
+      known.inlining_known = inlining;
+    }
     result.push_back(at->second);
   }
   return result;
@@ -354,6 +285,14 @@ void Merger::take_functions(const Profile& profile, const std::vector<uint32_t>&
   }
 }
 
+void Merger::take_inlined(InlinedTable inlined, const std::vector<uint32_t>& module_in_sum) {
+  for (InlinedFunction& f : inlined) {
+    f.module = module_in_sum[f.module];
+    sum_.inlined.push_back(std::move(f));
+  }
+  normalise_inlined(sum_.inlined);
+}
+
 Status Merger::add(Profile profile, const std::string& file, uint64_t weight) {
   CHECK(weight > 0 && weight <= kMaxMergeWeight);
   const std::vector<double> have = sums_of(sum_);
@@ -380,6 +319,7 @@ Status Merger::add(Profile profile, const std::string& file, uint64_t weight) {
   const std::vector<uint32_t> module_in_sum = map_modules(profile.modules);
   take_lines(profile);
   take_functions(profile, module_in_sum);
+  take_inlined(std::move(profile.inlined), module_in_sum);
   add_tables(sum_, profile, module_in_sum);
   add_verified(sum_.coverage.verified, profile.coverage.verified);
   add_processor_time(sum_.time, profile.time);
@@ -424,6 +364,7 @@ void Merger::order_modules() {
     functions.emplace(f.at, std::move(f));
   }
   functions_ = std::move(functions);
+  take_inlined(std::exchange(sum_.inlined, {}), place_of);
 }
 
 Profile Merger::finish() {

@@ -15,7 +15,7 @@
 // errors are rounded at each step; and a table that outgrew its limit has lost rows, in each order
 // others.
 //
-// Of the run remains what all runs have in common; the earliest start, the sum of durations. Each
+// What all runs have in common remains of the run; the earliest start, the sum of durations. Each
 // run that was added is listed in run.merged.
 #pragma once
 
@@ -48,7 +48,7 @@ class Merger {
 
   // The sum, without hotlists. The last that is added.
   Profile finish();
-  // Of the sum; `lines` is asked where the hotlists of the parts do not know a line.
+  // For the sum; `lines` is asked where the hotlists of the parts do not know a line.
   Hotlists hotlists(const Profile& sum, size_t top, const LineLookup& lines = {}) const;
 
  private:
@@ -57,6 +57,7 @@ class Merger {
   std::vector<uint32_t> map_modules(const ModuleTable& modules);
   void take_lines(const Profile& profile);
   void take_functions(const Profile& profile, const std::vector<uint32_t>& module_in_sum);
+  void take_inlined(InlinedTable inlined, const std::vector<uint32_t>& module_in_sum);
   void order_modules();
 
   const MergeLimits limits_;

@@ -19,6 +19,7 @@ struct Module {
   uint64_t address = 0;
   uint64_t inode = 0;
   uint64_t device = 0;
+  uint64_t inlining_known = 0;  // instructions: inlined_table.h
 };
 
 using ModuleTable = std::vector<Module>;

@@ -26,8 +26,9 @@ std::string resolved(const std::string& path) {
   return result;
 }
 
-// True: a write of up to PIPE_BUF bytes will not block. False: whoever reads has stopped reading, and
-// somebody wants us to end. SIGTERM may be blocked, because a run fetches it with sigtimedwait(2).
+// True: a write of up to PIPE_BUF bytes will not block. False: whoever reads has stopped reading,
+// and somebody wants us to end. SIGTERM may be blocked, because a run fetches it with
+// sigtimedwait(2).
 bool wait_for_room(int fd) {
   constexpr int kLookAtSignalsEvery_ms = 100;
   for (;;) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // A file that appears whole or not at all: written under another name in the same directory, mode
-// 0600, and renamed when everything reached it. What is no regular file (a terminal, a pipe that has
-// a reader) is written in place; a disk is not written at all. The suffix of its name says whether it is compressed (compression.h).
+// 0600, and renamed when everything reached it. What is no regular file (a terminal, a pipe that
+// has a reader) is written in place; a disk is not written at all. The suffix of its name says
+// whether it is compressed (compression.h).
 #pragma once
 
 #include <memory>

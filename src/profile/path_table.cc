@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "profile/profile.h"
+#include "profile/table_rows.h"
 
 namespace shadowprof::profile {
 
@@ -31,19 +32,14 @@ void add_paths(PathRow& a, const PathRow& b) {
     a.from_count = b.from_count;
     a.from = b.from;
   }
-  a.count += b.count;
-  a.error = added_error(a.error, b.error);
+  add_columns(kPathColumns, a, b);
 }
 
 void add_path_counts(PathCounts& into, const PathCounts& from) {
   if (!from.collected) return;
   into.intra = into.collected ? into.intra && from.intra : from.intra;
   into.collected = true;
-  into.executions += from.executions;
-  into.distinct += from.distinct;
-  into.pruned += from.pruned;
-  into.error_bound += from.error_bound;
-  into.dropped += from.dropped;
+  add_columns(kPathCountColumns, into, from);
 }
 
 }  // namespace shadowprof::profile

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "profile/column.h"
 #include "profile/module_table.h"
 
 namespace shadowprof::profile {
@@ -25,9 +26,32 @@ struct PathRow {
   CodeRef from;
   std::vector<CodeRef> blocks;
   uint64_t error = 0;  // of the count: confidence.h
+  const std::vector<CodeRef>& key() const { return blocks; }
 };
 
 using PathTable = std::vector<PathRow>;  // by blocks; unique
+
+// `b` has the same blocks, and becomes part of `a`.
+void add_paths(PathRow& a, const PathRow& b);
+
+inline constexpr Columns kPathColumns{
+    column<&PathRow::count>("count").sum(),
+    column<&PathRow::insns>("insns"),
+    column<&PathRow::error>("error").error().with_errors(),
+    column<&PathRow::from_count>("called"),
+    code_place<&PathRow::from>("from_module", "from_offset", is_set<&PathRow::from_count>),
+};
+inline constexpr Columns kPathBlockColumns{
+    column<&CodeRef::module>("module").module_if(nullptr),
+    column<&CodeRef::offset>("offset"),
+};
+using PathBlocks = ChildTable<&PathRow::blocks>;
+inline constexpr TableLayout<PathRow, PathBlocks> kPathLayout{
+    .name = "paths",
+    .title = "paths",
+    .columns = kPathColumns,
+    .join = add_paths,
+    .children = PathBlocks{.name = "path_blocks", .row = "path", .columns = kPathBlockColumns}};
 
 struct PathCounts {
   bool collected = false;
@@ -38,6 +62,14 @@ struct PathCounts {
   uint64_t error_bound = 0;  // see above
   uint64_t dropped = 0;      // partial paths: before a sample's first boundary, after its last
 };
+// Two runs may have the same path: then it counts twice in `distinct`.
+inline constexpr Columns kPathCountColumns{
+    column<&PathCounts::executions>("executions").sum(),
+    column<&PathCounts::distinct>("distinct").once(),
+    column<&PathCounts::pruned>("pruned").sum(),
+    column<&PathCounts::error_bound>("error_bound").sum(),
+    column<&PathCounts::dropped>("dropped").sum(),
+};
 
 struct Profile;
 
@@ -45,10 +77,6 @@ struct Profile;
 // as pruned.
 void keep_hottest_paths(Profile& profile, size_t most);
 
-// Of equal paths.
-void add_paths(PathRow& a, const PathRow& b);
-
-// Of two profiles that were put together. A path that both had counts twice in `distinct`.
 void add_path_counts(PathCounts& into, const PathCounts& from);
 
 }  // namespace shadowprof::profile

@@ -6,33 +6,9 @@
 
 #include "profile/append_rows.h"
 #include "profile/canonical.h"
+#include "profile/table_rows.h"
 
 namespace shadowprof::profile {
-namespace {
-
-constexpr const char* kEdgeKindNames[kEdgeKinds] = {
-    "not_taken", "taken", "jump", "call", "indirect_jump", "indirect_call", "ret"};
-
-// Sorts rows by key and adds the counts of equal ones to the first of them.
-template <typename T, typename Key, typename Add>
-void add_up(std::vector<T>& rows, Key key, Add add) {
-  std::sort(rows.begin(), rows.end(), [&](const T& a, const T& b) { return key(a) < key(b); });
-  size_t last = 0;
-  for (size_t i = 1; i < rows.size(); i++) {
-    if (key(rows[last]) == key(rows[i]))
-      add(rows[last], rows[i]);
-    else if (++last != i)
-      rows[last] = std::move(rows[i]);
-  }
-  if (!rows.empty()) rows.resize(last + 1);
-}
-
-void add_counts(std::map<std::string, uint64_t>& into,
-                const std::map<std::string, uint64_t>& from) {
-  for (const auto& [name, count] : from) into[name] += count;
-}
-
-}  // namespace
 
 const char* to_string(EdgeKind kind) {
   const auto i = static_cast<size_t>(kind);
@@ -62,6 +38,10 @@ uint64_t executed_instructions(const BlockTable& blocks, const InterruptionTable
   return sum;
 }
 
+void add_counts(Counts& into, const Counts& from) {
+  for (const auto& [name, count] : from) into[name] += count;
+}
+
 std::optional<double> Coverage::share() const {
   if (!ended_early.empty()) return std::nullopt;
   if (instructions_total == 0) return 0;
@@ -75,51 +55,10 @@ uint64_t Coverage::dropped_instructions() const {
 }
 
 void normalise(Tables& t) {
-  add_up(
-      t.edges, [](const Edge& e) { return std::tuple(e.from, e.to, e.kind); },
-      [](Edge& a, const Edge& b) {
-        a.count += b.count;
-        a.error = added_error(a.error, b.error);
-      });
-  add_up(
-      t.calls, [](const CallPair& c) { return std::tuple(c.site, c.callee, c.indirect); },
-      [](CallPair& a, const CallPair& b) {
-        a.count += b.count;
-        a.inclusive += b.inclusive;
-        a.error = added_error(a.error, b.error);
-      });
-  add_up(
-      t.entries, [](const Entry& e) { return e.at; },
-      [](Entry& a, const Entry& b) {
-        a.invocations += b.invocations;
-        a.inclusive += b.inclusive;
-      });
-  add_up(
-      t.values,
-      [](const ValueRow& v) { return std::tuple(v.at, v.has_context, v.context, v.part); },
-      [](ValueRow& a, const ValueRow& b) { add_figures(a.figures, b.figures); });
-  add_up(
-      t.arguments, [](const ArgumentRow& a) { return std::tuple(a.site, a.callee, a.argument); },
-      [](ArgumentRow& a, const ArgumentRow& b) { add_figures(a.figures, b.figures); });
-  add_up(
-      t.latencies, [](const LatencyRow& l) { return l.at; },
-      [](LatencyRow& a, const LatencyRow& b) { add_latencies(a, b); });
-  add_up(
-      t.latency_pages, [](const LatencyPageRow& l) { return std::tuple(l.level, l.load, l.page); },
-      [](LatencyPageRow& a, const LatencyPageRow& b) { a.count += b.count; });
-  add_up(
-      t.latency_values, [](const LatencyValueRow& l) { return std::tuple(l.level, l.load, l.value); },
-      [](LatencyValueRow& a, const LatencyValueRow& b) { a.count += b.count; });
-  add_up(
-      t.cache_lines, [](const CacheLineRow& l) { return l.line; },
-      [](CacheLineRow& a, const CacheLineRow& b) {
-        a.loads += b.loads;
-        a.stores += b.stores;
-      });
-  normalise_time(t.time);
-  add_up(
-      t.paths, [](const PathRow& p) -> const std::vector<CodeRef>& { return p.blocks; },
-      [](PathRow& a, const PathRow& b) { add_paths(a, b); });
+  for_each_table([&](const auto& layout, auto member) {
+    using Layout = std::remove_cvref_t<decltype(layout)>;
+    if constexpr (Keyed<typename Layout::Row>) join_equal(layout, t.*member);
+  });
 }
 
 void add_tables(Profile& into, Profile& from) {
@@ -141,38 +80,20 @@ void add_tables(Profile& into, Profile& from, const std::vector<uint32_t>& modul
   to.blocks = std::move(canonical.blocks);
   to.interruptions = std::move(canonical.interruptions);
 
-  append_rows(to.edges, std::move(new_rows.edges), [&](Edge& e) {
-    move(e.from);
-    move(e.to);
-  });
-  append_rows(to.calls, std::move(new_rows.calls), [&](CallPair& c) {
-    move(c.site);
-    move(c.callee);
-  });
-  append_rows(to.entries, std::move(new_rows.entries), [&](Entry& e) { move(e.at); });
   const AddedContexts contexts = add_contexts(to.contexts, new_rows.contexts, module_in_into);
   move_groups(into.context_groups, contexts.into);
   move_groups(from.context_groups, contexts.from);
   append_rows(into.context_groups, std::move(from.context_groups), [](auto&) {});
-  append_rows(to.values, std::move(new_rows.values), [&](ValueRow& v) {
-    move(v.at);
-    if (v.has_context) move(v.context);
-  });
-  append_rows(to.arguments, std::move(new_rows.arguments), [&](ArgumentRow& a) {
-    move(a.site);
-    move(a.callee);
-  });
-  append_rows(to.latencies, std::move(new_rows.latencies), [&](LatencyRow& l) { move(l.at); });
-  add_memory_tables(to, new_rows, module_in_into);
-  append_rows(to.paths, std::move(new_rows.paths), [&](PathRow& path) {
-    if (path.from_count != 0) move(path.from);
-    for (CodeRef& block : path.blocks) move(block);
-  });
+
   const auto threads = static_cast<uint32_t>(into.threads.size());
   append_rows(into.threads, std::move(from.threads), [](auto&) {});
-  append_rows(to.time, std::move(new_rows.time), [&](TimeRow& r) {
-    move(r.at);
-    r.thread += threads;
+  for (TimeRow& row : new_rows.time) row.thread += threads;
+
+  for_each_table([&](const auto& layout, auto member) {
+    using Row = typename std::remove_cvref_t<decltype(layout)>::Row;
+    if constexpr (Keyed<Row>)
+      append_rows(to.*member, std::move(new_rows.*member),
+                  [&](Row& row) { renumber_modules(layout, row, module_in_into); });
   });
   normalise(to);
   append_rows(into.groups, std::move(from.groups), [&](SampleGroup& group) {
@@ -186,9 +107,8 @@ void add_tables(Profile& into, Profile& from, const std::vector<uint32_t>& modul
   c.estimated |= from.coverage.estimated;
   c.assumed_speeds |= from.coverage.assumed_speeds;
   c.attributed += from.coverage.attributed;
-  add_counts(c.ended, from.coverage.ended);
-  add_counts(c.dropped, from.coverage.dropped);
-  add_counts(c.events, from.coverage.events);
+  for (const auto& counts : kCoverageCounts)
+    add_counts(c.*counts.member, from.coverage.*counts.member);
   add_path_counts(c.paths, from.coverage.paths);
   add_access_counts(c.accesses, from.coverage.accesses);
   const std::vector<EndedEarly>& early = from.coverage.ended_early;
@@ -201,53 +121,42 @@ namespace {
 
 Status check_indices(const Profile& p) {
   const size_t modules = p.modules.size();
-  const auto bad = [&](CodeRef at) { return at.module >= modules; };
-  const auto name_row = [&](const char* table, size_t row) {
-    return fail("row {} of the table of {} names a module that is not there ({} modules)", row,
-                table, modules);
+  Status result;
+  const auto check = [&](const char* title, std::optional<size_t> row) {
+    if (row && result)
+      result = fail("row {} of the table of {} names a module that is not there ({} modules)", *row,
+                    title, modules);
   };
+  for_each_table([&](const auto& layout, auto member) {
+    check(layout.title, row_without_module(layout, p.tables.*member, modules));
+  });
+  const auto function = std::ranges::find_if(
+      p.functions, [&](const Function& f) { return f.at.module >= modules; });
+  if (function != p.functions.end())
+    check("functions", static_cast<size_t>(function - p.functions.begin()));
+  const auto inlined = std::ranges::find_if(
+      p.inlined, [&](const InlinedFunction& f) { return f.module >= modules; });
+  if (inlined != p.inlined.end())
+    check("inlined functions", static_cast<size_t>(inlined - p.inlined.begin()));
+  return result;
+}
+
+// What one row alone shows.
+Status check_rows(const Profile& p) {
   const Tables& t = p.tables;
-  for (size_t i = 0; i < t.blocks.size(); i++)
-    if (bad(t.blocks[i].at)) return name_row("blocks", i);
-  for (size_t i = 0; i < t.edges.size(); i++)
-    if (bad(t.edges[i].from) || bad(t.edges[i].to)) return name_row("edges", i);
-  for (size_t i = 0; i < t.calls.size(); i++)
-    if (bad(t.calls[i].site) || bad(t.calls[i].callee)) return name_row("calls", i);
-  for (size_t i = 0; i < t.entries.size(); i++)
-    if (bad(t.entries[i].at)) return name_row("entries", i);
-  for (size_t i = 0; i < t.contexts.size(); i++)
-    if (t.contexts[i].kind == ContextKind::code && bad(t.contexts[i].at))
-      return name_row("contexts", i);
-  for (size_t i = 0; i < t.values.size(); i++)
-    if (bad(t.values[i].at) || bad(t.values[i].context)) return name_row("values", i);
-  for (size_t i = 0; i < t.arguments.size(); i++)
-    if (bad(t.arguments[i].site) || bad(t.arguments[i].callee)) return name_row("arguments", i);
-  for (size_t i = 0; i < t.latencies.size(); i++)
-    if (bad(t.latencies[i].at)) return name_row("latencies", i);
-  const auto bad_data = [&](const DataRef& ref) { return ref.in_module && bad(ref.at); };
-  for (size_t i = 0; i < t.latency_pages.size(); i++)
-    if (bad_data(t.latency_pages[i].page) ||
-        (t.latency_pages[i].load && bad(*t.latency_pages[i].load)))
-      return name_row("pages of loads", i);
-  for (size_t i = 0; i < t.latency_values.size(); i++)
-    if (t.latency_values[i].load && bad(*t.latency_values[i].load))
-      return name_row("values of loads", i);
-  for (size_t i = 0; i < t.cache_lines.size(); i++)
-    if (bad_data(t.cache_lines[i].line)) return name_row("cache lines", i);
-  for (size_t i = 0; i < t.paths.size(); i++)
-    if (bad(t.paths[i].from) ||
-        std::any_of(t.paths[i].blocks.begin(), t.paths[i].blocks.end(), bad))
-      return name_row("paths", i);
   for (size_t i = 0; i < t.paths.size(); i++)
     if (t.paths[i].blocks.empty()) return fail("row {} of the table of paths has no blocks", i);
-  for (size_t i = 0; i < t.time.size(); i++) {
-    if (bad(t.time[i].at)) return name_row("processor time", i);
-    if (t.time[i].thread >= p.threads.size())
-      return fail("row {} of the table of processor time names a thread that is not there ({} threads)",
-                  i, p.threads.size());
+  for (size_t i = 0; i < t.latencies.size(); i++) {
+    const LatencyRow& row = t.latencies[i];
+    if (row.classes[static_cast<size_t>(LatencyClass::beyond)] > row.timed)
+      return fail("row {} of the table of latencies has more loads beyond memory than timed ones",
+                  i);
   }
-  for (size_t i = 0; i < p.functions.size(); i++)
-    if (bad(p.functions[i].at)) return name_row("functions", i);
+  for (size_t i = 0; i < t.time.size(); i++)
+    if (t.time[i].thread >= p.threads.size())
+      return fail(
+          "row {} of the table of processor time names a thread that is not there ({} threads)", i,
+          p.threads.size());
   return {};
 }
 
@@ -281,10 +190,37 @@ Status check_contexts(const Profile& p) {
   return {};
 }
 
+// What was inlined is a part of what is known of inlining, and that of what was attributed.
+Status check_inlined(const Profile& p) {
+  std::vector<uint64_t> in_module(p.modules.size());
+  for (size_t i = 0; i < p.inlined.size(); i++) {
+    const InlinedFunction& f = p.inlined[i];
+    uint64_t in_places = 0;
+    for (const InlinedPlace& place : f.places) in_places += place.self;
+    if (in_places != f.self)
+      return fail("row {} of the table of inlined functions has {} instructions, its places {}", i,
+                  f.self, in_places);
+    in_module[f.module] += f.self;
+  }
+  uint64_t known = 0;
+  for (size_t i = 0; i < p.modules.size(); i++) {
+    known += p.modules[i].inlining_known;
+    if (in_module[i] > p.modules[i].inlining_known)
+      return fail("{} instructions of module {} are inlined, but of {} it is known", in_module[i],
+                  i, p.modules[i].inlining_known);
+  }
+  if (known > p.coverage.attributed)
+    return fail("of {} instructions it is known what was inlined, but {} were attributed", known,
+                p.coverage.attributed);
+  return {};
+}
+
 }  // namespace
 
 Status check_consistency(const Profile& p) {
   SP_TRY(check_indices(p));
+  SP_TRY(check_rows(p));
+  SP_TRY(check_inlined(p));
   SP_TRY(check_interruptions(p.tables));
   SP_TRY(check_contexts(p));
   const Coverage& c = p.coverage;

@@ -9,7 +9,8 @@
 //   check_consistency(profile)            conservation of instructions, ranges of all indices
 //   write_profile(profile, path)          json_file.h
 //
-// One table per file; a table's layout and meaning stand above its row type.
+// One table per file; its meaning stands above its row type, and its columns below. tables.h lists
+// them.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +20,14 @@
 #include <vector>
 
 #include "base/result.h"
-#include "profile/block_table.h"
-#include "profile/call_table.h"
 #include "profile/confidence.h"
-#include "profile/context_table.h"
-#include "profile/edge_table.h"
 #include "profile/function_table.h"
 #include "profile/hotlists.h"
-#include "profile/latency_table.h"
-#include "profile/memory_table.h"
+#include "profile/inlined_table.h"
 #include "profile/module_table.h"
-#include "profile/path_table.h"
 #include "profile/sample_groups.h"
-#include "profile/time_table.h"
+#include "profile/tables.h"
 #include "profile/timeline.h"
-#include "profile/value_table.h"
 
 namespace shadowprof::profile {
 
@@ -87,11 +81,29 @@ struct Run {
   std::vector<Image> images;
 };
 
+// Counts by name.
+using Counts = std::map<std::string, uint64_t>;
+void add_counts(Counts& into, const Counts& from);
+
+// Counts that an object of the file has under this name; required, or left out where there are
+// none.
+template <typename Object>
+struct NamedCounts {
+  const char* name;
+  Counts Object::*member;
+  bool required = true;
+};
+
 // Samples that two engines have run, to see whether they agree.
 struct Verified {
   uint64_t samples = 0;
   uint64_t instructions = 0;  // that agreed
   uint64_t diverged = 0;      // samples
+};
+inline constexpr Columns kVerifiedColumns{
+    column<&Verified::samples>("samples").sum(),
+    column<&Verified::instructions>("instructions").sum(),
+    column<&Verified::diverged>("diverged").sum(),
 };
 
 // A process of the program that went on unprofiled.
@@ -105,17 +117,17 @@ inline constexpr size_t kMostEndedEarly = 16;
 inline constexpr const char* kByNoExec = "(--no-exec)";
 
 struct Coverage {
-  uint64_t samples = 0;                     // full mode: 1 for each thread
-  uint64_t instructions_profiled = 0;       // in trace records that were read
-  uint64_t instructions_total = 0;          // that the program executed
-  bool estimated = false;                   // of instructions_total; see ended_early
+  uint64_t samples = 0;                // full mode: 1 for each thread
+  uint64_t instructions_profiled = 0;  // in trace records that were read
+  uint64_t instructions_total = 0;     // that the program executed
+  bool estimated = false;              // of instructions_total; see ended_early
   // The samples do different things, and it is not known how fast the program is at each. Shares of
   // instructions take it for equally fast, so there are no cycles per instruction.
   bool assumed_speeds = false;
-  uint64_t attributed = 0;                  // to rows of the block table
-  std::map<std::string, uint64_t> ended;    // samples by the reason for which they ended
-  std::map<std::string, uint64_t> dropped;  // instructions by the reason for which no row has them
-  std::map<std::string, uint64_t> events;   // other things that could not be counted, by what
+  uint64_t attributed = 0;  // to rows of the block table
+  Counts ended;             // samples by the reason for which they ended
+  Counts dropped;           // instructions by the reason for which no row has them
+  Counts events;            // other things that could not be counted, by what
   PathCounts paths;
   AccessCounts accesses;
   std::optional<Verified> verified;
@@ -127,6 +139,8 @@ struct Coverage {
   std::optional<double> share() const;
   uint64_t dropped_instructions() const;
 };
+inline constexpr NamedCounts<Coverage> kCoverageCounts[] = {
+    {"dropped", &Coverage::dropped}, {"ended", &Coverage::ended}, {"events", &Coverage::events}};
 
 // How long the program was stopped for samples, seconds.
 struct Pauses {
@@ -147,41 +161,32 @@ struct Overhead {
   double program_cpu_s = 0;    // of the program, under us
   uint64_t translated_blocks = 0;
   double translation_s = 0;
-  std::map<std::string, uint64_t> stops;  // of the program's threads, by reason
-  // What was spent, in seconds and by cause, and how often each reason chose a step (plan/step.h); empty in full
-  // mode.
+  Counts stops;  // of the program's threads, by reason
+  // What was spent, in seconds and by cause, and how often each reason chose a step (plan/step.h);
+  // empty in full mode.
   std::map<std::string, double> by_cause;
-  std::map<std::string, uint64_t> steps;
+  Counts steps;
   // What was done ahead of samples, and what decided when they were taken; empty in full mode.
-  std::map<std::string, uint64_t> sampling;
+  Counts sampling;
   Timeline timeline;  // empty in full mode, and of several runs
 };
+inline constexpr NamedCounts<Overhead> kOverheadCounts[] = {
+    {"stops", &Overhead::stops},
+    {"steps", &Overhead::steps, false},
+    {"sampling", &Overhead::sampling, false}};
 
 struct SyscallCount {
   uint64_t count = 0;
   uint64_t ended = 0;  // samples that it ended
 };
-
-struct Syscalls {
-  std::map<std::string, uint64_t> by_class;
-  std::map<std::string, SyscallCount> by_name;
+inline constexpr Columns kSyscallCountColumns{
+    column<&SyscallCount::count>("count").sum(),
+    column<&SyscallCount::ended>("ended").sum(),
 };
 
-struct Tables {
-  BlockTable blocks;
-  InterruptionTable interruptions;
-  EdgeTable edges;
-  CallTable calls;
-  EntryTable entries;
-  ContextTable contexts;
-  ValueTable values;
-  ArgumentTable arguments;
-  PathTable paths;
-  LatencyTable latencies;
-  LatencyPageTable latency_pages;
-  LatencyValueTable latency_values;
-  CacheLineTable cache_lines;
-  TimeTable time;
+struct Syscalls {
+  Counts by_class;
+  std::map<std::string, SyscallCount> by_name;
 };
 
 struct Profile {
@@ -192,6 +197,7 @@ struct Profile {
   Syscalls syscalls;
   ModuleTable modules;
   FunctionTable functions;
+  InlinedTable inlined;
   ProcessorTime time;
   ThreadTable threads;  // those that the clock has seen
   Hotlists hotlists;
@@ -200,9 +206,6 @@ struct Profile {
   SampleGroups groups;           // until functions are known,
   ContextGroups context_groups;  // and these of tables.contexts
 };
-
-// Sorts the tables of edges, calls and entries and adds up equal rows.
-void normalise(Tables& tables);
 
 // Adds another address space's (or run's) coverage counts, modules and tables to `into`; blocks are
 // cut again so that the result is canonical. Functions and hotlists of `into` are out of date then.
@@ -220,7 +223,8 @@ void attribute_functions(Profile& profile, FunctionTable names);
 const Function* find_function(const FunctionTable& functions, CodeRef at);
 
 // An error names the first rule that is broken: attributed + dropped = profiled; the block table
-// adds up to attributed; contexts have no more than was profiled; a profile that is exact covers
+// adds up to attributed; contexts have no more than was profiled, inlined functions no more than is
+// known of inlining; a profile that is exact covers
 // everything; indices are in range.
 Status check_consistency(const Profile& profile);
 

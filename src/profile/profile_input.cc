@@ -16,8 +16,8 @@ constexpr size_t kPieceBytes = size_t{1} << 16;
 
 }  // namespace
 
-// O_NONBLOCK: opening a pipe that nobody writes to would wait for ever; reading it then says that it
-// has ended (fifo(7), pipe(7)). Where there is a writer, reading waits for it as usual.
+// O_NONBLOCK: opening a pipe that nobody writes to would wait for ever; reading it then says that
+// it has ended (fifo(7), pipe(7)). Where there is a writer, reading waits for it as usual.
 Result<ProfileInput> ProfileInput::open(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!fd.valid()) return fail_errno(errno, "cannot read {}", path);
@@ -64,7 +64,8 @@ std::string_view ProfileInput::next() {
   text_bytes_ += text_.size();
   const size_t limit = std::max(kAlwaysAllowedBytes, packed_bytes_ * kMaxExpansion);
   if (text_bytes_ > std::min(limit, kMaxProfileBytes))
-    throw json::Bad{fmt::format("it unpacks to more than {} bytes", std::min(limit, kMaxProfileBytes))};
+    throw json::Bad{
+        fmt::format("it unpacks to more than {} bytes", std::min(limit, kMaxProfileBytes))};
   return text_;
 }
 

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <iterator>
 #include <map>
-#include <tuple>
 
 #include "profile/profile.h"
+#include "profile/table_rows.h"
 
 namespace shadowprof::profile {
 namespace {
@@ -40,23 +40,10 @@ void add_processor_time(ProcessorTime& into, const ProcessorTime& from) {
   into.user_s = sum_of_seconds(into.user_s, from.user_s);
   into.kernel_s = sum_of_seconds(into.kernel_s, from.kernel_s);
   into.waiting_s = sum_of_seconds(into.waiting_s, from.waiting_s);
+  into.queued_s = sum_of_seconds(into.queued_s, from.queued_s);
   into.ticks += from.ticks;
   into.lost += from.lost;
   if (into.cycles_per_s != from.cycles_per_s) into.cycles_per_s = 0;
-}
-
-void normalise_time(TimeTable& rows) {
-  std::ranges::sort(rows, {}, [](const TimeRow& r) { return std::tuple(r.at, r.thread); });
-  size_t last = 0;
-  for (size_t i = 1; i < rows.size(); i++) {
-    if (rows[last].at == rows[i].at && rows[last].thread == rows[i].thread) {
-      rows[last].user_ns += rows[i].user_ns;
-      rows[last].kernel_ns += rows[i].kernel_ns;
-    } else {
-      rows[++last] = rows[i];
-    }
-  }
-  if (!rows.empty()) rows.resize(last + 1);
 }
 
 void join_threads_by_name(Profile& profile) {
@@ -74,7 +61,7 @@ void join_threads_by_name(Profile& profile) {
     index.push_back(static_cast<uint32_t>(std::distance(joined.begin(), at)));
   }
   for (TimeRow& row : profile.tables.time) row.thread = index[row.thread];
-  normalise_time(profile.tables.time);
+  join_equal(kTimeLayout, profile.tables.time);
   profile.threads.clear();
   for (auto& [name, row] : joined) profile.threads.push_back(std::move(row));
 }

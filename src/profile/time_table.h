@@ -11,8 +11,10 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "profile/column.h"
 #include "profile/module_table.h"
 
 namespace shadowprof::profile {
@@ -31,10 +33,20 @@ struct TimeRow {
   uint32_t thread = 0;  // index into the table of threads
   uint64_t user_ns = 0;
   uint64_t kernel_ns = 0;
+  auto key() const { return std::tuple(at, thread); }
 };
 
 using ThreadTable = std::vector<ThreadRow>;
 using TimeTable = std::vector<TimeRow>;  // by place, thread; unique
+
+inline constexpr Columns kTimeColumns{
+    code_place<&TimeRow::at>("module", "offset"),
+    column<&TimeRow::thread>("thread"),
+    column<&TimeRow::user_ns>("user_ns").sum(),
+    column<&TimeRow::kernel_ns>("kernel_ns").sum(),
+};
+inline constexpr TableLayout<TimeRow> kTimeLayout{
+    .name = "time", .title = "processor time", .columns = kTimeColumns};
 
 // All of it: more than the rows have where code is not known.
 struct ProcessorTime {
@@ -43,6 +55,7 @@ struct ProcessorTime {
   double user_s = 0;
   double kernel_s = 0;
   double waiting_s = 0;  // the first thread had no processor
+  double queued_s = 0;   // that much of it though it wanted one
   uint64_t ticks = 0;
   uint64_t lost = 0;        // ticks that nobody could keep
   double cycles_per_s = 0;  // of the time stamp counter; 0: not known
@@ -55,8 +68,6 @@ struct ProcessorTime {
 
 struct Profile;
 
-// Sorts the rows and adds up those of equal place and thread.
-void normalise_time(TimeTable& rows);
 // Threads of the same name become one, in the order of names. For sums of several runs.
 void join_threads_by_name(Profile& profile);
 void add_processor_time(ProcessorTime& into, const ProcessorTime& from);

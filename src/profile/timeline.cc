@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "profile/table_rows.h"
+
 namespace shadowprof::profile {
 
 Timeline shortened(Timeline timeline, size_t most) {
@@ -17,11 +19,7 @@ Timeline shortened(Timeline timeline, size_t most) {
       result.push_back(row);
       continue;
     }
-    TimelineRow& into = result.back();
-    into.samples += row.samples;
-    into.instructions += row.instructions;
-    into.paused_us += row.paused_us;
-    into.lived_us += row.lived_us;
+    add_columns(kTimelineColumns, result.back(), row);
   }
   return result;
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// When a sampled run took its samples, and how long the program was stopped for them. Rows ascend in
-// time. A row has the samples of one replica, or a burst, or, of a run with very many, those of a
-// stretch of time.
+// When a sampled run took its samples, and how long the program was stopped for them. Rows ascend
+// in time. A row has the samples of one replica, or a burst, or, of a run with very many, those of
+// a stretch of time.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+
+#include "profile/column.h"
 
 namespace shadowprof::profile {
 
@@ -21,8 +23,13 @@ struct TimelineRow {
   bool operator==(const TimelineRow&) const = default;
 };
 
-inline constexpr const char* kTimelineColumns[] = {"at_us", "samples", "instructions", "paused_us",
-                                                   "lived_us"};
+inline constexpr Columns kTimelineColumns{
+    column<&TimelineRow::at_us>("at_us"),
+    column<&TimelineRow::samples>("samples").sum(),
+    column<&TimelineRow::instructions>("instructions").sum(),
+    column<&TimelineRow::paused_us>("paused_us").sum(),
+    column<&TimelineRow::lived_us>("lived_us").sum(),
+};
 
 using Timeline = std::vector<TimelineRow>;
 

@@ -112,6 +112,13 @@ ValueCount ValueHotlist::hottest() const {
   return best;
 }
 
+uint64_t ValueHotlist::seen(uint64_t value) const {
+  if (table_ != nullptr) return table_[find(value)].count;
+  for (uint32_t i = 0; i < entries_; i++)
+    if (slots_[i].value == value) return slots_[i].count;
+  return 0;
+}
+
 void ValueHotlist::rebuild(uint32_t slots, const std::vector<ValueCount>& keep) {
   if (table_ == nullptr || slots != table_slots_) table_ = std::make_unique<ValueCount[]>(slots);
   std::fill(table_.get(), table_.get() + slots, ValueCount{});
@@ -152,7 +159,9 @@ void ValueHotlist::flush_lower_half() {
 
 std::vector<ValueCount> ValueHotlist::top(uint64_t occurrences) const {
   std::vector<ValueCount> found = all();
-  const auto is_hot = [&](const ValueCount& v) { return static_cast<double>(v.count) >= threshold_; };
+  const auto is_hot = [&](const ValueCount& v) {
+    return static_cast<double>(v.count) >= threshold_;
+  };
   uint64_t seen = 0, hot = 0;
   for (const ValueCount& v : found) {
     seen += v.count;

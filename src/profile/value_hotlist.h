@@ -67,12 +67,14 @@ class ValueHotlist {
     add_slowly(value, n, kind, capacity, random);
   }
 
-  // Most frequent first; ties by value. Of `occurrences` in all: estimates together do not exceed them.
-  // A value that was seen less than `threshold` times since it was taken in cannot be told from a rare
-  // one that was lucky: of such only what was seen counts.
+  // Most frequent first; ties by value. Of `occurrences` in all: estimates together do not exceed
+  // them. A value that was seen less than `threshold` times since it was taken in cannot be told
+  // from a rare one that was lucky: of such only what was seen counts.
   std::vector<ValueCount> top(uint64_t occurrences) const;
-  // Of those in the table the one that was seen most since it was taken in, and how often that was.
+  // The one in the table that was seen most since it was taken in, and how often that was.
   ValueCount hottest() const;
+  // That of any other; 0 if it is not in the table.
+  uint64_t seen(uint64_t value) const;
   // The unbiased estimate.
   double estimate(uint64_t value) const;
   // How many distinct values there were: exact until the table first overflowed, then an estimate
@@ -91,7 +93,8 @@ class ValueHotlist {
   // seen is estimated from it (distinct_in_all). 0: all values are known.
   double new_share() const;
   bool exact() const { return sketch_ == nullptr; }
-  // Standard error of the count of a value that is in the table: of what it lost while it was absent.
+  // Standard error of the count of a value that is in the table: of what it lost while it was
+  // absent.
   double count_error() const;
   double threshold() const { return threshold_; }
   uint32_t size() const { return entries_; }

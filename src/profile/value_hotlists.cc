@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Rankings of values, by use: first what could be specialised. An instruction is semi-invariant when
-// it is hot, computes one value most of the time, and that value is neither an address of this run nor
-// in the code already. Addresses come last: frame and stack pointers are invariant in many functions.
+// Rankings of values, by use: first what could be specialised. An instruction is semi-invariant
+// when it is hot, computes one value most of the time, and that value is neither an address of this
+// run nor in the code already. Addresses come last: frame and stack pointers are invariant in many
+// functions.
 #include <map>
 #include <string>
 #include <string_view>
@@ -24,12 +25,12 @@ std::vector<ValueShare> shares_of(const ValueFigures& f) {
   return shares;
 }
 
-HotFigures figures_of(const Profile& profile, const ValueFigures& f) {
+HotFigures figures_of(const Profile& profile, const ValueFigures& f, ValueType type) {
   HotFigures hot{f.count,
                  f.invariance(),
                  share_of(f.zero, f.count),
                  share_of(f.same, f.count),
-                 share_of(f.strided, f.count),
+                 type == ValueType::integer ? share_of(f.strided, f.count) : 0,
                  f.distinct,
                  shares_of(f),
                  {}};
@@ -43,10 +44,10 @@ HotFigures figures_of(const Profile& profile, const ValueFigures& f) {
   return hot;
 }
 
-// Where the kernel maps programs, libraries, heaps and stacks, or in the image of a program that is not
-// mapped at random: another place in each run, and nothing to specialise for.
-bool is_address(const Profile& profile, const ValueFigures& f, uint8_t bits) {
-  if (f.top.empty() || bits != 64) return false;
+// Where the kernel maps programs, libraries, heaps and stacks, or in the image of a program that is
+// not mapped at random: another place in each run, and nothing to specialise for.
+bool is_address(const Profile& profile, const ValueFigures& f, ValueType type, uint8_t bits) {
+  if (f.top.empty() || bits != 64 || type != ValueType::integer) return false;
   const uint64_t value = f.top[0].value;
   if (value >= uint64_t{1} << 40 && value < uint64_t{1} << 47) return true;
   constexpr uint64_t kImageBytes = 16 << 20;
@@ -58,6 +59,7 @@ bool is_address(const Profile& profile, const ValueFigures& f, uint8_t bits) {
 // Whether one of the instruction's immediates is the value: "or eax, 0xFF" of a result of 255.
 bool says_itself(const ValueRow& row) {
   if (row.constant) return true;
+  if (row.type != ValueType::integer) return false;
   const size_t comma = row.text.rfind(", ");
   if (comma == std::string::npos || row.figures.top.empty() || row.part == ValuePart::comparison)
     return false;
@@ -95,7 +97,8 @@ std::string advice_of(const ValueFigures& f) {
   const double top = f.invariance();
   if (top >= kNearlyAlways) return "specialise";
   if (top >= kSemiInvariant) return "pick it as default";
-  if (f.distinct > 1 && f.distinct <= kFew && f.count / f.distinct >= kCallsOfEach) return "memoise";
+  if (f.distinct > 1 && f.distinct <= kFew && f.count / f.distinct >= kCallsOfEach)
+    return "memoise";
   return "";
 }
 
@@ -120,12 +123,12 @@ void add_values(const Profile& profile, size_t limit, const LineLookup& lines, H
   const auto hot = static_cast<uint64_t>(static_cast<double>(all) * kHotShare);
   const auto semi_invariant = [&](const ValueRow& row) {
     return row.figures.count > hot && row.figures.invariance() >= kSemiInvariant &&
-           !is_address(profile, row.figures, row.bits) && !says_itself(row);
+           !is_address(profile, row.figures, row.type, row.bits) && !says_itself(row);
   };
   const auto weight = [&](const ValueRow& row) {
     const bool semi = semi_invariant(row);
     const uint64_t top = row.figures.top.empty() ? 0 : row.figures.top[0].count;
-    return std::tuple(!row.constant, semi, !is_address(profile, row.figures, row.bits),
+    return std::tuple(!row.constant, semi, !is_address(profile, row.figures, row.type, row.bits),
                       semi ? top : row.figures.count);
   };
   for (size_t i : hottest(profile.tables.values, limit, weight)) {
@@ -138,19 +141,25 @@ void add_values(const Profile& profile, size_t limit, const LineLookup& lines, H
     value.disassembly = row.text;
     value.part = row.part;
     value.bits = row.bits;
-    value.figures = figures_of(profile, row.figures);
+    value.type = row.type;
+    value.elements = row.elements;
+    value.figures = figures_of(profile, row.figures, row.type);
     value.semi_invariant = semi_invariant(row);
-    value.is_address = is_address(profile, row.figures, row.bits);
+    value.is_address = is_address(profile, row.figures, row.type, row.bits);
     if (value.semi_invariant) value.advice = advice_of(row);
     lists.values.push_back(std::move(value));
   }
+}
+
+ValueType type_of(const ArgumentRow& row) {
+  return row.argument < kIntegerArguments ? ValueType::integer : ValueType::f64;
 }
 
 void add_arguments(const Profile& profile, size_t limit, const LineLookup& lines, Hotlists& lists) {
   // Often called with the same thing, and that not because all are: by how many calls a function
   // specialised for the top value would take. Where objects are says little.
   const auto weight = [&](const ArgumentRow& row) {
-    return std::pair(!is_address(profile, row.figures, 64),
+    return std::pair(!is_address(profile, row.figures, type_of(row), 64),
                      row.figures.top.empty() ? 0 : row.figures.top[0].count);
   };
   for (size_t i : hottest(profile.tables.arguments, limit, weight)) {
@@ -161,8 +170,8 @@ void add_arguments(const Profile& profile, size_t limit, const LineLookup& lines
     argument.callee = place_of(profile, lines, row.callee);
     argument.reg = argument_register(row.argument);
     argument.is_size = size_is_argument(argument.callee.function, row.argument);
-    argument.figures = figures_of(profile, row.figures);
-    argument.is_address = is_address(profile, row.figures, 64);
+    argument.figures = figures_of(profile, row.figures, type_of(row));
+    argument.is_address = is_address(profile, row.figures, type_of(row), 64);
     if (!argument.is_address) argument.advice = advice_of(row.figures);
     lists.arguments.push_back(std::move(argument));
   }

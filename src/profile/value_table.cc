@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "profile/value_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <bit>
 
 #include "profile/confidence.h"
 
@@ -9,18 +12,50 @@ namespace shadowprof::profile {
 
 namespace {
 
-constexpr const char* kPartNames[kValueParts] = {"result", "second", "comparison"};
+constexpr const char* kValueTypeNames[kValueTypes] = {"int", "f32", "f64"};
 
 }  // namespace
 
 const char* to_string(ValuePart part) {
-  return kPartNames[static_cast<size_t>(part)];
+  return kValuePartNames[static_cast<size_t>(part)];
 }
 
 std::optional<ValuePart> value_part_from(std::string_view name) {
   for (size_t i = 0; i < kValueParts; i++)
-    if (name == kPartNames[i]) return static_cast<ValuePart>(i);
+    if (name == kValuePartNames[i]) return static_cast<ValuePart>(i);
   return std::nullopt;
+}
+
+const char* to_string(ValueType type) {
+  return kValueTypeNames[static_cast<size_t>(type)];
+}
+
+std::optional<ValueType> value_type_from(std::string_view name) {
+  for (size_t i = 0; i < kValueTypes; i++)
+    if (name == kValueTypeNames[i]) return static_cast<ValueType>(i);
+  return std::nullopt;
+}
+
+std::optional<double> number_from(ValueType type, uint64_t bits) {
+  if (type == ValueType::f64) return std::bit_cast<double>(bits);
+  if (type == ValueType::f32) return std::bit_cast<float>(static_cast<uint32_t>(bits));
+  return std::nullopt;
+}
+
+std::string value_text(ValueType type, uint64_t bits) {
+  std::string text;
+  switch (type) {
+    case ValueType::integer:
+      return bits < 1'000'000 ? fmt::format("{}", bits) : fmt::format("{:#x}", bits);
+    case ValueType::f32:
+      text = fmt::format("{}", std::bit_cast<float>(static_cast<uint32_t>(bits)));
+      break;
+    case ValueType::f64:
+      text = fmt::format("{}", std::bit_cast<double>(bits));
+      break;
+  }
+  const bool whole = text.find_first_not_of("-0123456789") == text.npos;
+  return whole ? text + ".0" : text;
 }
 
 const char* argument_register(uint8_t argument) {

@@ -102,8 +102,8 @@ Status bring_to_signal_stop(Tracee tracee, const siginfo_t& info,
 
 namespace {
 
-// Delivers the signal that the thread is stopped for. It executes nothing before the interrupt stops
-// it again. Returns whether it is in a group stop then.
+// Delivers the signal that the thread is stopped for. It executes nothing before the interrupt
+// stops it again. Returns whether it is in a group stop then.
 Result<bool> deliver_and_stop(Tracee tracee, int signal) {
   if (!tracee.interrupt_if_alive() || !tracee.cont_if_alive(signal))
     return thread_is_gone(tracee.tid());

@@ -36,10 +36,11 @@ namespace shadowprof::ptrace {
 // (RLIMIT_SIGPENDING), EPERM if we may not signal it.
 Status bring_to_signal_stop(Tracee tracee, const siginfo_t& info, std::vector<siginfo_t>& deferred);
 
-// Gives back all of them, in their order, after the one that the thread is stopped for (0: for none,
-// or it has been dealt with). Preconditions as above. Returns the last one, with which the thread is
-// to be resumed; for those before it the kernel has made frames, or has put them into the queue.
-// What cannot be given back is lost only where the thread dies, or the kernel refuses a carrier.
+// Gives back all of them, in their order, after the one that the thread is stopped for (0: for
+// none, or it has been dealt with). Preconditions as above. Returns the last one, with which the
+// thread is to be resumed; for those before it the kernel has made frames, or has put them into the
+// queue. What cannot be given back is lost only where the thread dies, or the kernel refuses a
+// carrier.
 Result<int> give_back(Tracee tracee, int stopped_for, std::vector<siginfo_t> deferred);
 
 }  // namespace shadowprof::ptrace

@@ -25,7 +25,7 @@ constexpr uint64_t kTiles = uint64_t{3} << 17;
 constexpr unsigned long kHasExtendedState = 1;
 constexpr unsigned long kHasStackSegment = 2;
 constexpr unsigned long kStackSegmentIsStrict = 4;
-// Of a signal stack: refused by the kernel, which then leaves the present one.
+// A signal stack's flag: refused by the kernel, which then leaves the present one.
 constexpr int kNoSuchFlags = 0x7fff;
 
 // What an escape takes: a system call with a return behind it, and the way back from handlers.

@@ -6,13 +6,13 @@
 //   stack, downwards:   the program's own | red zone | extended state, signal frame | child's frame
 //
 // The call is made by a `syscall; ret` with the stack pointer at a signal frame like those that the
-// kernel makes for handlers; so without us the thread goes on to the C library's rt_sigreturn, which
-// loads the frame. A child that the call makes begins with a frame of its own, behind which is
-// exit_group: a copy of the program that nobody holds must not run on.
+// kernel makes for handlers; so without us the thread goes on to the C library's rt_sigreturn,
+// which loads the frame. A child that the call makes begins with a frame of its own, behind which
+// is exit_group: a copy of the program that nobody holds must not run on.
 //
 // It takes memory below the red zone. That is nobody's where the thread is on a stack of its own
-// (elsewhere, a coroutine's stack may be small and what lies below another object). What was there is
-// put back.
+// (elsewhere, a coroutine's stack may be small and what lies below another object). What was there
+// is put back.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +46,8 @@ class Escape {
   // `stack`: of the thread.
   Escape(const EscapeRoute& route, GuestRange stack) : route_(route), stack_(stack) {}
 
-  // `saved`: the registers with which the thread is to go on, it is not in a system call. False: there
-  // is no room, or no state; nothing has changed.
+  // `saved`: the registers with which the thread is to go on, it is not in a system call. False:
+  // there is no room, or no state; nothing has changed.
   bool put(Tracee tracee, RemoteMemory& memory, const Registers& saved, SignalMask mask);
   bool is_in_place() const { return !before_.empty(); }
   // Before the first call, and between calls: without us the thread escapes at once.

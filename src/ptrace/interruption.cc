@@ -43,7 +43,7 @@ bool sleeps_without_effect(uint64_t number) {
   }
 }
 
-// Of a sleep that says EINTR. Where the call's arguments do not tell, what is bearable.
+// For a sleep that says EINTR. Where the call's arguments do not tell, what is bearable.
 std::chrono::milliseconds timeout_of(const machine::Registers& registers) {
   constexpr std::chrono::milliseconds kForever = std::chrono::hours(24);
   constexpr std::chrono::milliseconds kUnknown{100};

@@ -22,12 +22,12 @@ namespace shadowprof::ptrace {
 //
 // Only calls that certainly did nothing yet when they say EINTR are restarted; close, for example,
 // has closed. Not undone: a relative timeout starts anew, so interrupt blocked threads sparingly.
-// The same for a call that the kernel would end by restart_syscall(2), if the thread's filters are not
-// certain to let that through: it begins anew by its own number.
+// The same for a call that the kernel would end by restart_syscall(2), if the thread's filters are
+// not certain to let that through: it begins anew by its own number.
 bool conceal_interruption(Tracee thread, machine::Registers& registers);
 
-// Which call it is that a thread continues by restart_syscall(2): filters that do not let that through may
-// come while it sleeps, and then it must begin anew when it is interrupted again.
+// Which call it is that a thread continues by restart_syscall(2): filters that do not let that
+// through may come while it sleeps, and then it must begin anew when it is interrupted again.
 class RestartedCall {
  public:
   // Before a stopped thread goes on.
@@ -45,15 +45,16 @@ class RestartedCall {
 // that has a tracer the kernel wakes every sleep, to show the tracer the signal.
 class SignalledSleep {
  public:
-  // At the stop of the thread for a signal, unless that stops the process. When ignored signals have come so
-  // thickly that a timeout which starts anew would never be over, the program sees an EINTR.
+  // At the stop of the thread for a signal, unless that stops the process. When ignored signals
+  // have come so thickly that a timeout which starts anew would never be over, the program sees an
+  // EINTR.
   bool conceal(Tracee thread, machine::Registers& registers);
 
  private:
   using Clock = std::chrono::steady_clock;
   uint64_t pc_ = 0;
   uint64_t sp_ = 0;
-  // Of a row of signals in what may be one call.
+  // For a row of signals in what may be one call.
   Clock::time_point first_;
   Clock::time_point last_;
 };

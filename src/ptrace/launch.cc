@@ -148,6 +148,14 @@ tl::unexpected<Error> start_failure(const LaunchRequest& request, int channel,
   return fail("{} did not start: {}", request.path, to_string(fate));
 }
 
+// What the program finds on its stack.
+Status prepare_start(Tracee child, const LaunchRequest& request) {
+  const machine::CpuModel* processor = request.processor;
+  if (request.fixed_start)
+    return fix_start(child, processor ? *processor : machine::CpuModel::host());
+  return processor ? tell_processor(child, *processor) : Status();
+}
+
 }  // namespace
 
 InheritedSignals InheritedSignals::capture() {
@@ -189,7 +197,7 @@ Result<Tracee> launch(const LaunchRequest& request) {
   (void)::send(channel.our_end.get(), &go, 1, MSG_NOSIGNAL);  // fails if it is dead: seen below
   const WaitStatus fate = await_exec(*child);
   if (fate.is_dead()) return start_failure(request, channel.our_end.get(), fate);
-  const Status prepared = request.fixed_start ? fix_start(*child) : Status();
+  const Status prepared = prepare_start(*child, request);
   if (!prepared) {
     kill_and_reap(Tid(pid));
     return tl::unexpected(prepared.error());

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "machine/cpu_model.h"
 #include "ptrace/tracee.h"
 
 namespace shadowprof::ptrace {
@@ -28,7 +29,7 @@ struct InheritedSignals {
   SignalMask blocked = 0;
   SignalMask ignored = 0;
 
-  // Of the calling thread, now. main() calls it before it touches any signal.
+  // The calling thread's, now. main() calls it before it touches any signal.
   static InheritedSignals capture();
 };
 
@@ -40,6 +41,7 @@ struct LaunchRequest {
   TraceOptions options = TraceOptions::none;  // report_exec is always added
   bool fixed_addresses = false;               // no address space layout randomisation
   bool fixed_start = false;                   // start_stack.h
+  const machine::CpuModel* processor = nullptr;  // that it is told of; nullptr: the host's
 };
 
 // The tracee stands at its exec event: the new image is mapped, not one instruction of it has run.

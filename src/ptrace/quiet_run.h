@@ -31,13 +31,14 @@ class QuietRun {
   using Wanted = std::function<bool(const WaitStatus&)>;
   Result<WaitStatus> until(Resume how, const Wanted& wanted);
 
-  // Once, when the thread has long been waiting in the kernel, perhaps for somebody whom we have stopped.
+  // Once, when the thread has long been waiting in the kernel, perhaps for somebody whom we have
+  // stopped.
   void when_it_waits(std::function<void()> act) { when_it_waits_ = std::move(act); }
 
   // A trap stop was swallowed: the process may be in group stop, or somebody waits for the effect
   // of interrupt. The caller makes the thread stop that way again at the end.
   bool saw_trap() const { return saw_trap_; }
-  // Of the last fork or clone event; 0 if there was none.
+  // The child of the last fork or clone event; 0 if there was none.
   Tid child() const { return child_; }
   void forget_child() { child_ = Tid(); }
 

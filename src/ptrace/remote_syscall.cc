@@ -312,7 +312,8 @@ Status RemoteSyscalls::end_at_trap_stop() {
 Status RemoteSyscalls::end_at_signal_stop() {
   // The signal was let in by the temporary mask of epoll_pwait or the like, which our first call
   // ended. The kernel will queue it again; so the call must start over, to be interrupted again.
-  if ((saved_mask_ & mask_of(stop_info_.si_signo)) != 0) (void)conceal_interruption(tracee_, saved_);
+  if ((saved_mask_ & mask_of(stop_info_.si_signo)) != 0)
+    (void)conceal_interruption(tracee_, saved_);
   if (!tracee_.set_registers_if_alive(saved_)) return gone();
   SP_TRY(bring_to_signal_stop(tracee_, stop_info_, deferred_));
   if (run_.saw_trap() && !tracee_.interrupt_if_alive()) return gone();

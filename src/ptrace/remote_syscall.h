@@ -37,8 +37,8 @@
 // Signals that arrive meanwhile are neither lost nor delivered early: nearly all are blocked for
 // the series and wait in the kernel's queues, in their order. Those that instructions can raise
 // are not (kInstructionSignals); if somebody sends one just then, or one was due, it is kept:
-// keep_signals_in(), to be given back with give_back (deliver.h). SIGSTOP takes effect at once, and is
-// reported as a group stop at the end.
+// keep_signals_in(), to be given back with give_back (deliver.h). SIGSTOP takes effect at once, and
+// is reported as a group stop at the end.
 //
 // If the thread dies meanwhile, every call answers ESRCH and finish() does nothing; the report of
 // the death is still to come from the caller's own wait.
@@ -46,11 +46,12 @@
 // Calls that block are allowed, but those that restart by way of restart_syscall(2) (nanosleep,
 // poll, futex with a timeout) are not: they overwrite the state of the program's own such call.
 //
-// Seccomp filters would judge our calls, too. They are suspended from before the first call to the end
-// of the series, always, whether the thread is known to have any or not. Where that is not allowed
-// (filters.h) a thread that has filters makes no call: the series does not begin, with EPERM. There is a
-// moment left then between the look at its filters and the call in which a thread that runs may put one
-// upon all others; and where we die in the middle of a call of a thread with filters, they judge it.
+// Seccomp filters would judge our calls, too. They are suspended from before the first call to the
+// end of the series, always, whether the thread is known to have any or not. Where that is not
+// allowed (filters.h) a thread that has filters makes no call: the series does not begin, with
+// EPERM. There is a moment left then between the look at its filters and the call in which a thread
+// that runs may put one upon all others; and where we die in the middle of a call of a thread with
+// filters, they judge it.
 #pragma once
 
 #include <csignal>
@@ -79,8 +80,8 @@ enum class StopSignal : uint8_t { keep, drop };
 struct Caller {
   Caller(TraceOptions with, bool may_call = false) : options(with), is_permitted(may_call) {}
   TraceOptions options;
-  // permit_calls() has said so, and nobody could put another filter upon the thread since: it is alone in
-  // its process, and makes no calls but ours.
+  // permit_calls() has said so, and nobody could put another filter upon the thread since: it is
+  // alone in its process, and makes no calls but ours.
   bool is_permitted;
 };
 
@@ -100,13 +101,13 @@ class RemoteSyscalls {
   // Before the first call: if we die in the middle of it, the thread is to find its way back
   // (escape.h), over its own `stack`. Where that is not possible, it is as without.
   void escape_by(const EscapeRoute& route, GuestRange stack) { escape_.emplace(route, stack); }
-  // For a clone(2) without CLONE_VM, after the first call or prepare(): its child, if nobody holds it
-  // any more, is to end. 0: there is no such stack.
+  // For a clone(2) without CLONE_VM, after the first call or prepare(): its child, if nobody holds
+  // it any more, is to end. 0: there is no such stack.
   GuestAddr stack_of_child() const {
     return escape_ ? escape_->stack_of_child() : GuestAddr();
   }
-  // `act` is done once if a call waits in the kernel for tens of milliseconds: perhaps for a thread that
-  // we have stopped. The call is waited for all the same.
+  // `act` is done once if a call waits in the kernel for tens of milliseconds: perhaps for a thread
+  // that we have stopped. The call is waited for all the same.
   void when_it_waits(std::function<void()> act) { run_.when_it_waits(std::move(act)); }
   // Begins the series, as its first call would.
   Status prepare() { return begin(); }

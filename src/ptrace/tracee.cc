@@ -9,6 +9,7 @@
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/user.h>
 
 #include <algorithm>
 #include <array>
@@ -139,11 +140,12 @@ Registers Tracee::must_get_registers() const {
   return out;
 }
 
-// SETREGS writes one register after the other, in the order of the structure, and stops at the first
-// that it refuses (arch/x86/kernel/ptrace.c genregs_set). Programs can have two kinds of those: FS and
-// GS bases above the program's half (wrfsbase takes any canonical address), and selectors behind them
-// that are not of user mode (a null selector with any privilege level). What is refused has been
-// read from this thread, so it is there still, and the bases that are not refused are written one by one.
+// SETREGS writes one register after the other, in the order of the structure, and stops at the
+// first that it refuses (arch/x86/kernel/ptrace.c genregs_set). Programs can have two kinds of
+// those: FS and GS bases above the program's half (wrfsbase takes any canonical address), and
+// selectors behind them that are not of user mode (a null selector with any privilege level). What
+// is refused has been read from this thread, so it is there still, and the bases that are not
+// refused are written one by one.
 bool Tracee::set_registers_if_alive(const Registers& registers) const {
   auto* data = static_cast<user_regs_struct*>(const_cast<Registers*>(&registers));
   if (raw_ptrace(PTRACE_SETREGS, tid_, 0, data) >= 0) return true;
@@ -167,6 +169,13 @@ Status Tracee::try_set_registers(const Registers& registers) const {
   if (raw_ptrace(PTRACE_SETREGS, tid_, 0, data) >= 0) return {};
   if (errno == ESRCH) return thread_is_gone(tid_);
   return fail_errno(errno, "cannot set the registers of thread {}", tid_.value);
+}
+
+Status Tracee::try_set_debug_register(unsigned index, uint64_t value) const {
+  const uint64_t offset = offsetof(struct user, u_debugreg) + index * sizeof(uint64_t);
+  if (raw_ptrace(PTRACE_POKEUSER, tid_, offset, as_data(value)) >= 0) return {};
+  if (errno == ESRCH) return thread_is_gone(tid_);
+  return fail_errno(errno, "cannot set debug register {} of thread {}", index, tid_.value);
 }
 
 void Tracee::must_set_registers(const Registers& registers) const {
@@ -352,8 +361,8 @@ void give_up(int) {
   siglongjmp(gives_up_here, 1);
 }
 
-// Sends this thread SIGALRM, once, unless it ends before. Armed only where give_up() has somewhere to
-// go to.
+// Sends this thread SIGALRM, once, unless it ends before. Armed only where give_up() has somewhere
+// to go to.
 class Deadline {
  public:
   Deadline() {

@@ -100,6 +100,8 @@ class Tracee {
   [[nodiscard]] bool set_registers_if_alive(const Registers& registers) const;
   // Also says "no" (EIO) for values that the kernel refuses, such as a non-canonical gs_base.
   Status try_set_registers(const Registers& registers) const;
+  // One of the processor's debug registers (hardware_breakpoint.h).
+  Status try_set_debug_register(unsigned index, uint64_t value) const;
   void must_set_registers(const Registers& registers) const;
 
   [[nodiscard]] bool get_extended_state_if_alive(ExtendedState& out) const;
@@ -112,9 +114,9 @@ class Tracee {
   // resumed with the signal info.si_signo. It may be another signal than the one that stopped it.
   [[nodiscard]] bool set_siginfo_if_alive(const siginfo_t& info) const;
 
-  // Signals that wait for this thread alone, or for any of its process, those that it blocks included.
-  // What an instruction has raised is among the first until a signal-delivery-stop reports it; the
-  // stop that an interrupt asked for comes first (kernel/signal.c, get_signal).
+  // Signals that wait for this thread alone, or for any of its process, those that it blocks
+  // included. What an instruction has raised is among the first until a signal-delivery-stop
+  // reports it; the stop that an interrupt asked for comes first (kernel/signal.c, get_signal).
   enum class SignalQueue : uint8_t { thread, process };
   [[nodiscard]] bool get_pending_signals_if_alive(SignalMask& out,
                                                   SignalQueue which = SignalQueue::thread) const;
@@ -125,7 +127,7 @@ class Tracee {
   // Also forgets a temporary mask that is in force.
   [[nodiscard]] bool set_signal_mask_if_alive(SignalMask mask) const;
 
-  // Of fork, vfork, clone: the child. exec: the former thread id. exit: the raw wait status.
+  // After fork, vfork, clone: the child. exec: the former thread id. exit: the raw wait status.
   [[nodiscard]] bool get_event_message_if_alive(uint64_t& out) const;
 
   // The stop that the thread is in, asked of the kernel. Needs no wait in between; so what wait
@@ -152,8 +154,8 @@ class Tracee {
   [[nodiscard]] bool get_user_dispatch_if_alive(UserDispatch& out) const;
   [[nodiscard]] bool set_user_dispatch_if_alive(const UserDispatch& dispatch) const;
 
-  // The index-th of its seccomp filters. False: it has not so many. An Error without CAP_SYS_ADMIN, and
-  // where we are below a filter ourselves.
+  // The index-th of its seccomp filters. False: it has not so many. An Error without CAP_SYS_ADMIN,
+  // and where we are below a filter ourselves.
   Result<bool> read_filter(size_t index, std::vector<sock_filter>& out) const;
 
   // --- Resuming. The thread must be in a ptrace stop. `signal` 0 delivers none. At a

@@ -57,8 +57,8 @@ WaitOutcome wait_for(Tid tid, WaitMode mode = WaitMode::block);
 enum class Patience : uint8_t { endless, bounded };
 Result<WaitStatus> wait_for_stop(Tid tid, Patience patience = Patience::endless);
 
-// Waits for a thread that was resumed. False: there is nothing to report, and for some tens of milliseconds it
-// has been asleep in the kernel, or waiting for something there.
+// Waits for a thread that was resumed. False: there is nothing to report, and for some tens of
+// milliseconds it has been asleep in the kernel, or waiting for something there.
 bool await_report(Tid tid);
 
 }  // namespace shadowprof::ptrace

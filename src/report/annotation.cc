@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <ctime>
 #include <map>
 #include <span>
 
 #include "decoder/insn.h"
+#include "report/annotated_lines.h"
 #include "report/code_costs.h"
 #include "report/columns.h"
 
@@ -21,7 +21,6 @@ using profile::Profile;
 namespace {
 
 constexpr size_t kMostCandidates = 12;
-constexpr uint32_t kMostFilled = 5;
 // What ModuleSet::code gives at once.
 constexpr uint64_t kMostBytes = uint64_t{1} << 20;
 
@@ -95,6 +94,7 @@ class Annotator {
     figures();
     for (AnnotatedInsn& insn : result_.instructions) result_.executed += insn.count;
     lines();
+    note_inlined();
     return std::move(result_);
   }
 
@@ -227,71 +227,29 @@ class Annotator {
   }
 
   void lines() {
-    std::map<std::pair<std::string, uint32_t>, AnnotatedLine> sums;
+    LineSums sums;
     for (const AnnotatedInsn& insn : result_.instructions) {
       if (insn.line == 0) continue;
       AnnotatedLine& line = sums[{insn.file, insn.line}];
       line.instructions += insn.count;
       line.executions = std::max(line.executions, insn.count);
     }
-    bool readable = false, newer = false;
-    tm started{};
-    const bool dated =
-        ::strptime(profile_.run.started.c_str(), "%Y-%m-%dT%H:%M:%SZ", &started) != nullptr;
-    for (auto& [key, line] : sums) {
-      line.file = key.first;
-      line.line = key.second;
-      line.text = sources_.line(line.file, line.line);
-      readable = readable || line.text;
-      newer = newer || (dated && sources_.modified(line.file) > ::timegm(&started));
-      fill_before(line);
-      result_.lines.push_back(std::move(line));
+    add_lines(profile_, modules_.find(result_.function.at.module), sources_, std::move(sums),
+              result_);
+  }
+
+  // Copies of it that have no symbol. The symbol may have the parameters that debug information
+  // leaves out; the declaration is the same.
+  void note_inlined() {
+    const Function& own = result_.function;
+    for (const profile::InlinedFunction& f : profile_.inlined) {
+      const bool same_place = f.line != 0 && f.line == own.line && f.file == own.file;
+      if (f.module != own.at.module || (!same_place && f.name != own.name)) continue;
+      result_.notes.push_back(fmt::format(
+          "it was inlined, too, with {} instructions of its own in {} place{}: annotate "
+          "--inlined shows these",
+          f.self, f.places.size(), f.places.size() == 1 ? "" : "s"));
     }
-    note_refusals();
-    sort_files();
-    if (result_.lines.empty())
-      result_.notes.emplace_back("the file has no debug information for this function");
-    else if (!readable)
-      result_.notes.emplace_back("the source is not on this host");
-    const symbols::ModuleSymbols* module = modules_.find(result_.function.at.module);
-    if (module != nullptr && !module->missing_lines().empty())
-      result_.notes.push_back(module->missing_lines());
-    if (newer)
-      result_.notes.emplace_back(
-          "source was changed since the run: lines may not be those that ran");
-  }
-
-  void note_refusals() {
-    const std::string* last = nullptr;
-    for (const AnnotatedLine& line : result_.lines) {
-      if (last != nullptr && *last == line.file) continue;
-      last = &line.file;
-      if (const std::string& refusal = sources_.refusal(line.file); !refusal.empty())
-        result_.notes.push_back(refusal);
-    }
-  }
-
-  // The function's own file first, then those with the most instructions; lines in order.
-  void sort_files() {
-    std::map<std::string, uint64_t> instructions;
-    for (const AnnotatedLine& line : result_.lines) instructions[line.file] += line.instructions;
-    if (const auto own = instructions.find(result_.function.file); own != instructions.end())
-      own->second = ~uint64_t{0};
-    std::stable_sort(result_.lines.begin(), result_.lines.end(),
-                     [&](const AnnotatedLine& a, const AnnotatedLine& b) {
-                       return a.file != b.file && instructions[a.file] > instructions[b.file];
-                     });
-  }
-
-  // Lines without instructions (a brace, a comment) from the one before to `next`, if they are few.
-  void fill_before(const AnnotatedLine& next) {
-    if (next.file != result_.function.file || !next.text || result_.lines.empty() ||
-        result_.lines.back().file != next.file)
-      return;
-    const uint32_t after = result_.lines.back().line;
-    if (next.line - after - 1 > kMostFilled) return;
-    for (uint32_t n = after + 1; n < next.line; n++)
-      result_.lines.push_back({next.file, n, 0, 0, false, sources_.line(next.file, n)});
   }
 
   const Profile& profile_;
@@ -325,22 +283,23 @@ std::string Annotation::handle(const AnnotatedInsn& insn) const {
   return fmt::format("{}+{:#x}", function.name, insn.at.offset - function.at.offset);
 }
 
+std::vector<const Function*> functions_called(const Profile& profile, std::string_view name) {
+  auto found = functions_that(
+      profile, [&](const Function& f) { return f.name == name || f.linkage_name == name; });
+  if (found.empty())
+    found = functions_that(
+        profile, [&](const Function& f) { return without_parameters(f.name) == name; });
+  return found;
+}
+
 Result<const Function*> choose_function(const Profile& profile, std::string_view name) {
   const size_t plus = name.rfind("+0x");
   const auto offset = plus == std::string_view::npos ? std::nullopt : offset_in(name, plus);
   if (offset)
     if (const Function* f = function_at(profile, name.substr(0, plus), *offset)) return f;
   const std::string_view plain = offset ? name.substr(0, plus) : name;
-  const auto one = [&](std::string_view wanted) {
-    auto found = functions_that(
-        profile, [&](const Function& f) { return f.name == wanted || f.linkage_name == wanted; });
-    if (found.empty())
-      found = functions_that(
-          profile, [&](const Function& f) { return without_parameters(f.name) == wanted; });
-    return found;
-  };
-  auto found = one(name);
-  if (found.empty() && offset) found = one(plain);
+  auto found = functions_called(profile, name);
+  if (found.empty() && offset) found = functions_called(profile, plain);
   if (found.size() == 1) return found[0];
   if (found.size() > 1)
     return fail("{} functions are called {}: {}; name one by what is in parentheses", found.size(),
@@ -348,10 +307,12 @@ Result<const Function*> choose_function(const Profile& profile, std::string_view
   const auto similar = functions_that(profile, [&](const Function& f) {
     return !plain.empty() && f.name.find(plain) != std::string::npos;
   });
-  if (similar.empty())
+  std::string names = similar.empty() ? "" : candidates(profile, similar);
+  if (const std::string inlined = inlined_names(profile, plain); !inlined.empty())
+    names += (names.empty() ? "inlined: " : "; inlined: ") + inlined;
+  if (names.empty())
     return fail("no function called {} executed (see shadowprof report)", printable(plain));
-  return fail("no function called {} executed; names that contain it: {}", printable(plain),
-              candidates(profile, similar));
+  return fail("no function called {} executed; names that contain it: {}", printable(plain), names);
 }
 
 Result<Annotation> annotate(const Profile& profile, const symbols::ModuleSet& modules,

@@ -54,16 +54,30 @@ struct AnnotatedLine {
   std::optional<std::string> text;  // where the source is on this host
 };
 
+// Where an inlined function is.
+struct AnnotatedPlace {
+  profile::CodeRef at;      // the function that has the code,
+  std::string function;     // and its name
+  std::string file;         // of the call; "" when unknown
+  uint32_t line = 0;        // 0 when unknown
+  uint64_t instructions = 0;  // executed here, with what was inlined into it
+};
+
 struct Annotation {
   profile::Function function;
+  bool inlined =
+      false;  // the sum over all places: `function` has no code, and no instructions are shown
   std::string module;
   std::string build_id;
   uint64_t attributed = 0;  // instructions of the whole profile
-  uint64_t executed = 0;    // in this function
+  uint64_t executed = 0;    // in this function, with what was inlined into it
   bool exact = false;
   bool estimated = false;
   std::vector<AnnotatedInsn> instructions;  // by place
-  std::vector<AnnotatedLine> lines;         // of its own file first, by line; what is between neighbours too
+  std::vector<AnnotatedPlace>
+      places;  // of an inlined function, those with the most instructions first
+  std::vector<AnnotatedLine>
+      lines;  // of its own file first, by line; what is between neighbours too
   std::vector<std::string> notes;           // for people: what is missing, and why
 
   std::string handle(const AnnotatedInsn& insn) const;
@@ -74,10 +88,24 @@ struct Annotation {
 // where none does, names that resemble it.
 Result<const profile::Function*> choose_function(const profile::Profile& profile,
                                                  std::string_view name);
+// Those that have just this name.
+std::vector<const profile::Function*> functions_called(const profile::Profile& profile,
+                                                       std::string_view name);
+
+// The same of functions that were inlined; a place is FILE:LINE of the declaration. What several
+// modules have is taken from the one that executed most of it.
+Result<const profile::InlinedFunction*> choose_inlined(const profile::Profile& profile,
+                                                       std::string_view name);
+std::vector<const profile::InlinedFunction*> inlined_called(const profile::Profile& profile,
+                                                            std::string_view name);
 
 // An error where the module's file is not at hand or is not the one that ran.
 Result<Annotation> annotate(const profile::Profile& profile, const symbols::ModuleSet& modules,
                             const profile::Function& function, SourceFiles& sources);
+
+Result<Annotation> annotate_inlined(const profile::Profile& profile,
+                                    const symbols::ModuleSet& modules,
+                                    const profile::InlinedFunction& function, SourceFiles& sources);
 
 enum class AnnotationView : uint8_t { both, source, code };
 

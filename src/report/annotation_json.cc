@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include <nlohmann/json.hpp>
 
+#include <cmath>
+
 #include "report/annotation.h"
 
 namespace shadowprof::report {
@@ -10,11 +12,17 @@ using Json = nlohmann::ordered_json;
 
 Json value_json(const profile::ValueRow& row) {
   Json top = Json::array();
-  for (const profile::ValueCount& v : row.figures.top)
+  for (const profile::ValueCount& v : row.figures.top) {
     top.push_back({{"value", v.value}, {"count", v.count}});
-  return {{"count", row.figures.count},
-          {"invariance", row.figures.invariance()},
-          {"values", std::move(top)}};
+    const auto number = profile::number_from(row.type, v.value);
+    if (number && std::isfinite(*number)) top.back()["as_double"] = *number;
+  }
+  Json j = {{"count", row.figures.count},
+            {"invariance", row.figures.invariance()},
+            {"type", profile::to_string(row.type)}};
+  if (row.elements != 0) j["elements"] = row.elements;
+  j["values"] = std::move(top);
+  return j;
 }
 
 Json load_json(const profile::LatencyRow& row) {
@@ -61,11 +69,20 @@ std::string annotation_json(const Annotation& a) {
   if (!a.function.linkage_name.empty()) j["linkage_name"] = a.function.linkage_name;
   j["module"] = a.module;
   j["build_id"] = a.build_id;
-  j["offset"] = a.function.at.offset;
-  j["size"] = a.function.size;
+  if (a.inlined) {
+    j["inlined"] = true;
+    if (!a.function.file.empty()) j["file"] = a.function.file;
+    if (a.function.line != 0) j["line"] = a.function.line;
+  } else {
+    j["offset"] = a.function.at.offset;
+    j["size"] = a.function.size;
+  }
   j["exact"] = a.exact;
   j["instructions_executed"] = a.executed;
-  j["invocations"] = a.function.invocations;
+  if (a.inlined)
+    j["self_instructions"] = a.function.self;
+  else
+    j["invocations"] = a.function.invocations;
   j["notes"] = a.notes;
   Json lines = Json::array();
   for (const AnnotatedLine& line : a.lines) {
@@ -78,6 +95,13 @@ std::string annotation_json(const Annotation& a) {
     lines.push_back(std::move(row));
   }
   j["lines"] = std::move(lines);
+  for (const AnnotatedPlace& p : a.places) {
+    Json place = {{"function", p.function}, {"offset", p.at.offset}};
+    if (!p.file.empty()) place["file"] = p.file;
+    if (p.line != 0) place["line"] = p.line;
+    place["instructions"] = p.instructions;
+    j["places"].push_back(std::move(place));
+  }
   Json instructions = Json::array();
   for (const AnnotatedInsn& insn : a.instructions) instructions.push_back(insn_json(a, insn));
   j["instructions"] = std::move(instructions);

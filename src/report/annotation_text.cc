@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "report/annotation.h"
 #include "report/columns.h"
+#include "report/text_page.h"
 
 namespace shadowprof::report {
 namespace {
@@ -16,45 +18,49 @@ using profile::EdgeKind;
 constexpr size_t kLongStretch = 6;
 constexpr size_t kMostOutcomes = 4;
 
-std::string value_text(uint64_t value) {
-  return value < 1'000'000 ? fmt::format("{}", value) : fmt::format("{:#x}", value);
+std::string counted(size_t n, const char* what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
-class AnnotationRenderer {
+// "2.0", and of a vector register what it is of: "2.0 (f64, 1st of 2)".
+std::string top_value_text(const profile::ValueRow& row) {
+  std::string text = profile::value_text(row.type, row.figures.top[0].value);
+  if (row.elements != 0) {
+    const bool number = row.type != profile::ValueType::integer;
+    text += fmt::format(" ({}, 1st of {})",
+                        number ? profile::to_string(row.type) : fmt::format("i{}", row.bits),
+                        row.elements);
+  }
+  return text;
+}
+
+class AnnotationRenderer : private TextPage {
  public:
   AnnotationRenderer(const Annotation& annotation, const AnnotateOptions& options)
-      : a_(annotation), options_(options), columns_(std::max<size_t>(options.columns, 80)) {}
+      : TextPage(options.color),
+        a_(annotation),
+        options_(options),
+        columns_(std::max<size_t>(options.columns, 80)) {}
 
   std::string render() {
     summary();
     if (options_.view != AnnotationView::code) source_lines();
-    if (options_.view != AnnotationView::source) code();
+    if (options_.view != AnnotationView::source) a_.inlined ? places() : code();
     return std::move(text_);
   }
 
  private:
-  void line(std::string_view content) {
-    text_ += content;
-    while (!text_.empty() && text_.back() == ' ') text_.pop_back();
-    text_ += '\n';
-  }
-  void heading(std::string_view title) {
-    text_ += '\n';
-    line(options_.color ? fmt::format("\x1b[1m{}\x1b[0m", title) : std::string(title));
-  }
-  std::string colored(double share, const std::string& content) const {
-    if (!options_.color || share < 0.01) return content;
-    return fmt::format("\x1b[{}m{}\x1b[0m", share >= 0.1 ? "1;31" : "33", content);
-  }
   std::string faint(const std::string& content) const {
     return options_.color ? fmt::format("\x1b[2m{}\x1b[0m", content) : content;
   }
+  size_t functions() const;
   double share(uint64_t part) const {
     return a_.executed == 0 ? 0 : static_cast<double>(part) / static_cast<double>(a_.executed);
   }
 
   void summary();
   void source_lines();
+  void places();
   void code();
   void instruction(const AnnotatedInsn& insn);
   void details(const AnnotatedInsn& insn);
@@ -63,24 +69,45 @@ class AnnotationRenderer {
   const Annotation& a_;
   const AnnotateOptions& options_;
   size_t columns_;
-  std::string text_;
 };
 
 void AnnotationRenderer::summary() {
   const profile::Function& f = a_.function;
   line(fit(printable(f.name), columns_));
   std::string where = a_.module.empty() ? "[anonymous]" : printable(a_.module);
-  where += fmt::format("+{:#x}, {} bytes", f.at.offset, f.size);
+  where += a_.inlined ? ", inlined" : fmt::format("+{:#x}, {} bytes", f.at.offset, f.size);
   if (!f.file.empty()) where += fmt::format(", {}:{}", printable(file_name(f.file)), f.line);
   line(fit(where, columns_));
   const double of_all = a_.attributed == 0
                             ? 0
                             : static_cast<double>(a_.executed) / static_cast<double>(a_.attributed);
-  line(fit(fmt::format("{} instructions {} ({} of the profile), {} calls, {} loops",
-                       short_count(a_.executed), a_.exact ? "executed" : "profiled",
-                       percent(of_all), short_count(f.invocations), short_count(f.loop_iterations)),
+  const std::string more = a_.inlined
+                               ? fmt::format("{} of its own", short_count(f.self))
+                               : fmt::format("{} calls, {} loops", short_count(f.invocations),
+                                             short_count(f.loop_iterations));
+  line(fit(fmt::format("{} instructions {} ({} of the profile), {}", short_count(a_.executed),
+                       a_.exact ? "executed" : "profiled", percent(of_all), more),
            columns_));
+  if (a_.inlined)
+    line(fmt::format("in {} of {}", counted(a_.places.size(), "place"),
+                     counted(functions(), "function")));
   for (const std::string& note : a_.notes) line(printable("note: " + note));
+}
+
+// That it is in.
+size_t AnnotationRenderer::functions() const {
+  std::set<uint64_t> offsets;
+  for (const AnnotatedPlace& place : a_.places) offsets.insert(place.at.offset);
+  return offsets.size();
+}
+
+void AnnotationRenderer::places() {
+  heading("Places");
+  line("    instr   share  function, call");
+  for (const AnnotatedPlace& p : a_.places)
+    line(colored(share(p.instructions), fmt::format("{:>9} {:>7}", short_count(p.instructions),
+                                                    percent(share(p.instructions)))) +
+         "  " + point({a_.module, p.at.offset, p.function, p.file, p.line}, columns_ - 19));
 }
 
 void AnnotationRenderer::source_lines() {
@@ -90,7 +117,7 @@ void AnnotationRenderer::source_lines() {
   heading("Source");
   line("    instr   share    count   line");
   for (const AnnotatedLine& row : a_.lines) {
-    // Of what was inlined, what ran says enough.
+    // What ran says enough of what was inlined.
     if (row.instructions == 0 && row.file != a_.function.file && !options_.all) continue;
     if (row.file != file) {
       line(fit("  " + printable(row.file), columns_));
@@ -184,7 +211,7 @@ void AnnotationRenderer::details(const AnnotatedInsn& insn) {
                                static_cast<double>(insn.load->timed))));
   if (insn.value != nullptr && insn.value->figures.invariance() >= 0.5 &&
       insn.value->figures.count > 1)
-    detail(fmt::format("value: {} in {}", value_text(insn.value->figures.top[0].value),
+    detail(fmt::format("value: {} in {}", top_value_text(*insn.value),
                        percent(insn.value->figures.invariance())));
 }
 

@@ -109,7 +109,8 @@ std::string escape_github(std::string_view text, bool property) {
   return result;
 }
 
-// What is only shown must not be taken for a command: "::" at the begin of a line, or "##[" anywhere.
+// What is only shown must not be taken for a command: "::" at the begin of a line, or "##["
+// anywhere.
 std::string without_commands(const std::string& text) {
   std::string result;
   bool line_begins = true;

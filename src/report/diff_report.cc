@@ -8,12 +8,14 @@
 #include <nlohmann/json.hpp>
 
 #include "report/columns.h"
+#include "report/text_page.h"
 
 namespace shadowprof::report {
 
 using profile::Change;
 using profile::Diff;
 using profile::FunctionChange;
+using profile::InlinedChange;
 using profile::LineChange;
 using profile::LoadChange;
 using profile::PathChange;
@@ -27,6 +29,10 @@ namespace {
 
 bool differs(const FunctionChange& c) {
   return c.self.delta() != 0 || c.invocations.delta() != 0 || c.loop_iterations.delta() != 0;
+}
+
+bool differs(const InlinedChange& c) {
+  return c.self.delta() != 0 || c.places.delta() != 0;
 }
 
 bool differs(const LineChange& c) {
@@ -59,10 +65,13 @@ double noise_of(const Diff& diff, double error) {
   return diff.exact && error == 0 ? 0 : profile::critical_value(diff.error_groups()) * error;
 }
 
-class DiffRenderer {
+class DiffRenderer : private TextPage {
  public:
   DiffRenderer(const Diff& diff, const TextOptions& options)
-      : diff_(diff), options_(options), columns_(std::max<size_t>(options.columns, 80)) {}
+      : TextPage(options.color),
+        diff_(diff),
+        options_(options),
+        columns_(std::max<size_t>(options.columns, 80)) {}
 
   std::string render() {
     total("instructions", diff_.instructions);
@@ -70,6 +79,7 @@ class DiffRenderer {
     total("system calls", diff_.syscalls);
     if (!diff_.exact) line("(not exact: changes within the noise are marked ~)");
     functions();
+    inlined();
     lines();
     calls();
     edges();
@@ -81,18 +91,12 @@ class DiffRenderer {
   }
 
  private:
-  void line(std::string_view content) {
-    text_ += content;
-    while (!text_.empty() && text_.back() == ' ') text_.pop_back();
-    text_ += '\n';
-  }
   void total(std::string_view what, const Change& c) {
     line(fmt::format("{} {}: {} before, {} now ({})", change_ratio(c), what, c.base, c.now,
                      signed_count(c.delta())));
   }
   void heading(std::string_view title, std::string_view columns) {
-    text_ += '\n';
-    line(options_.color ? fmt::format("\x1b[1m{}\x1b[0m", title) : std::string(title));
+    TextPage::heading(title);
     line(columns);
   }
   void more(size_t shown, size_t all) {
@@ -110,7 +114,7 @@ class DiffRenderer {
   const char* mark(const Change& c, double error) const {
     return std::abs(static_cast<double>(c.delta())) < noise_of(diff_, error) ? "~" : " ";
   }
-  // Of the program's instructions before.
+  // A share of the program's instructions before.
   std::string effect(const Change& c) const {
     if (diff_.instructions.base == 0) return "";
     return fmt::format("{:+.2f}%", 100 * static_cast<double>(c.delta()) /
@@ -130,6 +134,23 @@ class DiffRenderer {
       const size_t name = room - std::min(room / 2, where.empty() ? 0 : where.size() + 1);
       line(fmt::format("{} {:>8} {:>8}{} {}{}", figures(c.self), effect(c.self),
                        signed_count(c.invocations.delta()), mark(c.self, c.error),
+                       fit(function_or_address(c.at), name), where.empty() ? "" : " " + where));
+    }
+    more(shown, rows.size());
+  }
+  void inlined() {
+    const auto rows = changed(diff_.inlined);
+    if (rows.empty()) return;
+    heading("Inlined functions (parts of the functions above; effect on the program)",
+            "   change    ratio   effect   places  function");
+    const size_t shown = std::min(options_.limit, rows.size());
+    const size_t room = columns_ - 38;
+    for (size_t i = 0; i < shown; i++) {
+      const InlinedChange& c = *rows[i];
+      const std::string where = source(c.at);
+      const size_t name = room - std::min(room / 2, where.empty() ? 0 : where.size() + 1);
+      line(fmt::format("{} {:>8} {:>8}{} {}{}", figures(c.self), effect(c.self),
+                       signed_count(c.places.delta()), mark(c.self, c.error),
                        fit(function_or_address(c.at), name), where.empty() ? "" : " " + where));
     }
     more(shown, rows.size());
@@ -211,10 +232,13 @@ class DiffRenderer {
       const auto share = [](uint64_t n) {
         return fmt::format("{:.2f}%", static_cast<double>(n) / 1e4);
       };
+      const std::string value = c.type == profile::ValueType::integer
+                                    ? fmt::format("{:#x}", c.value)
+                                    : profile::value_text(c.type, c.value);
       const size_t room = columns_ - 50;
-      line(fmt::format("{:>8} {:>8} {:>8}  {:#18x}  {} {}",
+      line(fmt::format("{:>8} {:>8} {:>8}  {:>18}  {} {}",
                        short_count(std::max(c.executions.base, c.executions.now)),
-                       share(c.invariance.base), share(c.invariance.now), c.value,
+                       share(c.invariance.base), share(c.invariance.now), fit(value, 18),
                        point(c.at, room), printable(c.instruction)));
     }
     more(shown, rows.size());
@@ -252,7 +276,6 @@ class DiffRenderer {
   const Diff& diff_;
   const TextOptions& options_;
   size_t columns_;
-  std::string text_;
 };
 
 using Json = nlohmann::ordered_json;
@@ -284,6 +307,19 @@ Json row_json(const Diff& diff, const FunctionChange& c) {
   j["inclusive_instructions"] = change_json(c.inclusive);
   j["invocations"] = change_json(c.invocations);
   j["loop_iterations"] = change_json(c.loop_iterations);
+  j["noise"] = noise_json(diff, c.error);
+  return j;
+}
+
+Json row_json(const Diff& diff, const InlinedChange& c) {
+  Json j = {{"module", c.at.module}, {"function", c.at.function}};
+  if (!c.at.file.empty()) j["file"] = c.at.file;
+  if (c.at.line != 0) j["line"] = c.at.line;
+  j["linkage_name"] = c.linkage_name;
+  j["presence"] = to_string(c.presence);
+  j["self_instructions"] = change_json(c.self);
+  j["inclusive_instructions"] = change_json(c.inclusive);
+  j["places"] = change_json(c.places);
   j["noise"] = noise_json(diff, c.error);
   return j;
 }
@@ -325,6 +361,7 @@ Json row_json(const Diff&, const ValueChange& c) {
   Json j = place_json(c.at);
   if (!c.instruction.empty()) j["disassembly"] = c.instruction;
   j["value"] = c.value;
+  j["type"] = profile::to_string(c.type);
   j["executions"] = change_json(c.executions);
   j["share"] = {{"base", share(c.invariance.base)}, {"new", share(c.invariance.now)}};
   return j;
@@ -381,6 +418,7 @@ std::string diff_json(const Diff& diff, size_t limit) {
                   {"calls", change_json(diff.calls)},
                   {"syscalls", change_json(diff.syscalls)},
                   {"functions", rows_json(diff, diff.functions, limit)},
+                  {"inlined", rows_json(diff, diff.inlined, limit)},
                   {"lines", rows_json(diff, diff.lines, limit)},
                   {"call_pairs", rows_json(diff, diff.call_pairs, limit)},
                   {"edges", rows_json(diff, diff.edges, limit)},

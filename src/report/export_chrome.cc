@@ -44,7 +44,7 @@ Result<std::string> export_chrome(const ExportInput& input) {
   if (run.merged.empty())
     events.push_back(event(run.command, run.started, run.duration_s, run.pid,
                            input.profile.coverage.instructions_profiled));
-  // Of merged runs only the sum of durations is known.
+  // Only the sum of the durations of merged runs is known.
   for (size_t i = 0; i < run.merged.size(); i++) {
     const profile::MergedRun& m = run.merged[i];
     events.push_back(event(m.command, m.started, 0, static_cast<int64_t>(i) + 1, m.instructions));

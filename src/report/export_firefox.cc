@@ -96,13 +96,14 @@ class ThreadBuilder {
                                          {"name", string_index(name)},
                                          {"host", nullptr},
                                          {"type", kLibraryResource}});
-    libraries_.push_back({{"arch", "x86_64"},
-                          {"name", name},
-                          {"path", printable(m.path)},
-                          {"debugName", name},
-                          {"debugPath", printable(m.path)},
-                          {"breakpadId", ""},
-                          {"codeId", m.build_id.empty() ? Json(nullptr) : Json(printable(m.build_id))}});
+    libraries_.push_back(
+        {{"arch", "x86_64"},
+         {"name", name},
+         {"path", printable(m.path)},
+         {"debugName", name},
+         {"debugPath", printable(m.path)},
+         {"breakpadId", ""},
+         {"codeId", m.build_id.empty() ? Json(nullptr) : Json(printable(m.build_id))}});
     return resource_index_[module] = index;
   }
   size_t function_index(uint32_t module, const StackFrame& f) {

@@ -7,7 +7,7 @@
 //
 // A line of count 0 says that it was not executed, where a line that is left out says nothing. So
 // the code of a function that executed is listed in full: what no block of the profile has gets 0.
-// Of functions that never executed nothing is said.
+// Nothing is said of functions that never executed.
 //
 // LLVM keeps counts in 64 bits, but weights of branches and calls in 32, and does not scale down
 // what is larger. So counts are divided until the highest fits.

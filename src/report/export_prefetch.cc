@@ -34,7 +34,7 @@ bool is_worth_a_hint(const LatencyRow& load) {
   return static_cast<double>(misses) >= kLeastMisses * static_cast<double>(load.timed);
 }
 
-// Of what comes from beyond the second level: the mean hides it where most loads hit.
+// For what comes from beyond the second level: the mean hides it where most loads hit.
 double typical_miss(const LatencyRow& load, const profile::LatencyCalibration& clock) {
   const auto l3 = static_cast<double>(load.classes[static_cast<size_t>(LatencyClass::l3)]);
   const auto dram = static_cast<double>(load.classes[static_cast<size_t>(LatencyClass::dram)]);

@@ -18,8 +18,8 @@ std::string page_text(std::string_view text);
 std::string page_name(const std::string& name);
 
 //   functions  [name, module, offset, file:line, self, inclusive, calls, loops, whole name]; the
-//              first `own_list` of them are the list, the others are there because the rest refers to
-//              them
+//              first `own_list` of them are the list, the others are there because the rest refers
+//              to them
 //   pairs      [caller, callee, count, inclusive, indirect]; functions by index, -1 unknown
 //   code       {function's index: {notes, lines, insns}}
 //     lines    [file, line, instructions, executions, has code, text or null]
@@ -37,6 +37,9 @@ HtmlJson page_contexts(const profile::Profile& profile);
 //   run, coverage, overhead, syscalls: as the file has them, with pairs instead of objects
 HtmlJson page_summary(const profile::Profile& profile);
 
+//   inlined  [name, file of the code, file:line of the declaration, self, inclusive, places, whole
+//   name,
+//            seconds of processor time of its own, of the kernel's for it]
 //   edges    [from, to, kind, count, share]
 //   calls    [site, callee, indirect, count, share, inclusive]
 //   contexts [share, instructions, calls, [function, ...]]

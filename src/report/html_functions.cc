@@ -17,10 +17,10 @@ using profile::Profile;
 namespace {
 
 constexpr size_t kMostPairs = 6000;
-// Of one function: one that has more is cut, and says so.
+// The most of one function: one that has more is cut, and says so.
 constexpr size_t kMostInsns = 4000;
 constexpr size_t kMostLines = 2500;
-// Of the whole profile: what is less is not worth its place on the page.
+// A share of the whole profile: what is less is not worth its place on the page.
 constexpr double kLeastShare = 0.0005;
 
 class FunctionsOfPage {
@@ -54,7 +54,9 @@ class FunctionsOfPage {
       for (size_t i = 0; i < limit; i++) index_of(order[i]);
     };
     if (profile_.time.is_known())
-      take([&](size_t i) { return profile_.functions[i].user_ns + profile_.functions[i].kernel_ns; });
+      take([&](size_t i) {
+        return profile_.functions[i].user_ns + profile_.functions[i].kernel_ns;
+      });
     take([&](size_t i) { return profile_.functions[i].self; });
     take([&](size_t i) { return profile_.functions[i].inclusive; });
     own_list_ = shown_.size();

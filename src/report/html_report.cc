@@ -41,12 +41,11 @@ std::string place_text(const Place& p, const FunctionOffsets& offsets) {
   return page_text(function_or_address(p)) + "  " + page_text(where);
 }
 
-HtmlJson shares_of(const profile::HotFigures& figures) {
+HtmlJson shares_of(const profile::HotFigures& figures, profile::ValueType type) {
   HtmlJson json = HtmlJson::array();
   // As text: the script's numbers have 53 bits.
   for (const profile::ValueShare& v : figures.values)
-    json.push_back(
-        {v.value < 1'000'000 ? std::to_string(v.value) : fmt::format("{:#x}", v.value), v.share});
+    json.push_back({profile::value_text(type, v.value), v.share});
   return json;
 }
 
@@ -91,6 +90,37 @@ std::string page_name(const std::string& name) {
   return page_text(function_or_address({"", 0, name, "", 0}));
 }
 
+namespace {
+
+HtmlJson summary_of(const profile::Coverage& c) {
+  return {{"samples", c.samples},
+          {"profiled", c.instructions_profiled},
+          {"total", c.instructions_total},
+          {"estimated", c.estimated},
+          {"share", c.share() ? HtmlJson(*c.share()) : HtmlJson(nullptr)},
+          {"attributed", c.attributed},
+          {"ended", pairs_of(c.ended)},
+          {"dropped", pairs_of(c.dropped)},
+          {"events", pairs_of(c.events)}};
+}
+
+HtmlJson summary_of(const profile::Overhead& o) {
+  return {{"budget", o.budget_share},
+          {"share", o.estimated_share},
+          {"pause", {o.pause_s.total, o.pause_s.max, o.pause_s.p50, o.pause_s.p99}},
+          {"forks", o.forks},
+          {"faults", o.extra_faults},
+          {"engine_cpu_s", o.engine_cpu_s},
+          {"collector_cpu_s", o.collector_cpu_s},
+          {"program_cpu_s", o.program_cpu_s},
+          {"blocks", o.translated_blocks},
+          {"translation_s", o.translation_s},
+          {"stops", pairs_of(o.stops)},
+          {"timeline", timeline_of(o.timeline)}};
+}
+
+}  // namespace
+
 HtmlJson page_summary(const Profile& p) {
   std::string command;
   for (const std::string& word : p.run.command)
@@ -106,8 +136,6 @@ HtmlJson page_summary(const Profile& p) {
     options.push_back({page_text(name), page_text(value)});
   for (const auto& [name, c] : p.syscalls.by_name)
     if (calls.size() < kMostCalls) calls.push_back({page_text(name), c.count, c.ended});
-  const profile::Coverage& c = p.coverage;
-  const profile::Overhead& o = p.overhead;
   HtmlJson json = {{"tool", page_text(p.tool_version)}, {"exact", p.confidence.exact}};
   json["run"] = {{"command", fit(command, 2000)},          {"mode", page_text(p.run.mode)},
                  {"engine", page_text(p.run.engine)},      {"started", page_text(p.run.started)},
@@ -124,43 +152,39 @@ HtmlJson page_summary(const Profile& p) {
     json["time"] = {{"total_s", std::max(1e-9, p.time.seconds())},
                     {"kernel_s", p.time.kernel_s},
                     {"waiting_s", p.time.waiting_s},
+                    {"queued_s", p.time.queued_s},
                     {"ticks", p.time.ticks}};
-  json["coverage"] = {{"samples", c.samples},
-                      {"profiled", c.instructions_profiled},
-                      {"total", c.instructions_total},
-                      {"estimated", c.estimated},
-                      {"share", c.share() ? HtmlJson(*c.share()) : HtmlJson(nullptr)},
-                      {"attributed", c.attributed},
-                      {"ended", pairs_of(c.ended)},
-                      {"dropped", pairs_of(c.dropped)},
-                      {"events", pairs_of(c.events)}};
-  json["overhead"] = {{"budget", o.budget_share},
-                      {"share", o.estimated_share},
-                      {"pause", {o.pause_s.total, o.pause_s.max, o.pause_s.p50, o.pause_s.p99}},
-                      {"forks", o.forks},
-                      {"faults", o.extra_faults},
-                      {"engine_cpu_s", o.engine_cpu_s},
-                      {"collector_cpu_s", o.collector_cpu_s},
-                      {"program_cpu_s", o.program_cpu_s},
-                      {"blocks", o.translated_blocks},
-                      {"translation_s", o.translation_s},
-                      {"stops", pairs_of(o.stops)},
-                      {"timeline", timeline_of(o.timeline)}};
+  json["coverage"] = summary_of(p.coverage);
+  json["overhead"] = summary_of(p.overhead);
   json["syscalls"] = {{"classes", pairs_of(p.syscalls.by_class)}, {"names", std::move(calls)}};
-  json["sizes"] = {
-      {"functions", p.functions.size()},        {"blocks", p.tables.blocks.size()},
-      {"edges", p.tables.edges.size()},         {"calls", p.tables.calls.size()},
-      {"contexts", p.tables.contexts.size()},   {"paths", p.tables.paths.size()},
-      {"loads", p.tables.latencies.size()},     {"values", p.tables.values.size()},
-      {"load_pages", p.tables.latency_pages.size()}, {"load_values", p.tables.latency_values.size()},
-      {"arguments", p.tables.arguments.size()}, {"targets", p.hotlists.targets.size()}};
+  json["sizes"] = {{"functions", p.functions.size()},
+                   {"blocks", p.tables.blocks.size()},
+                   {"inlined", p.inlined.size()},
+                   {"edges", p.tables.edges.size()},
+                   {"calls", p.tables.calls.size()},
+                   {"contexts", p.tables.contexts.size()},
+                   {"paths", p.tables.paths.size()},
+                   {"loads", p.tables.latencies.size()},
+                   {"values", p.tables.values.size()},
+                   {"load_pages", p.tables.latency_pages.size()},
+                   {"load_values", p.tables.latency_values.size()},
+                   {"arguments", p.tables.arguments.size()},
+                   {"targets", p.hotlists.targets.size()}};
   return json;
 }
 
 namespace {
 
 std::string number_text(uint64_t value) {
-  return value < 1'000'000 ? std::to_string(value) : fmt::format("{:#x}", value);
+  return profile::value_text(profile::ValueType::integer, value);
+}
+
+// "" of an integer in a general-purpose register.
+std::string type_text(const profile::HotValue& v) {
+  const bool number = v.type != profile::ValueType::integer;
+  if (!number && v.elements == 0) return "";
+  const std::string type = number ? profile::to_string(v.type) : fmt::format("i{}", v.bits);
+  return v.elements == 0 ? type : fmt::format("{}, 1st of {}", type, v.elements);
 }
 
 std::string data_text(const profile::DataPlace& place) {
@@ -175,6 +199,35 @@ HtmlJson slow_loads(const Row& row, const std::string& what, const FunctionOffse
           row.load ? place_text(*row.load, offsets) : ""};
 }
 
+HtmlJson inlined_function(const profile::HotInlined& f) {
+  return {page_text(function_or_address(f.at)),
+          page_text(module_name(f.at)),
+          page_text(source(f.at)),
+          f.self,
+          f.inclusive,
+          f.places,
+          page_text(f.at.function),
+          f.time.user_s,
+          f.time.kernel_s};
+}
+
+HtmlJson value_row(const profile::HotValue& v, const FunctionOffsets& offsets) {
+  const profile::HotFigures& f = v.figures;
+  return {place_text(v.at, offsets),
+          v.context ? place_text(*v.context, offsets) : "",
+          page_text(v.disassembly),
+          f.count,
+          f.invariance,
+          f.zero_share,
+          f.last_value_share,
+          f.stride_share,
+          f.distinct,
+          v.semi_invariant,
+          shares_of(f, v.type),
+          page_text(v.advice),
+          type_text(v)};
+}
+
 }  // namespace
 
 HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
@@ -187,6 +240,7 @@ HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
       if (out.size() < options.rows) out.push_back(make(row));
   };
   const profile::Hotlists& h = p.hotlists;
+  list("inlined", h.inlined, inlined_function);
   list("edges", h.edges, [&](const profile::HotEdge& e) -> HtmlJson {
     return {place(e.from), place(e.to), profile::to_string(e.kind), e.count, e.share};
   });
@@ -217,26 +271,12 @@ HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
        [&](const auto& row) { return slow_loads(row, data_text(row.page), offsets); });
   list("load_values", h.latency_values,
        [&](const auto& row) { return slow_loads(row, number_text(row.value), offsets); });
-  list("values", h.values, [&](const profile::HotValue& v) -> HtmlJson {
-    const profile::HotFigures& f = v.figures;
-    return {place(v.at),
-            v.context ? place(*v.context) : "",
-            page_text(v.disassembly),
-            f.count,
-            f.invariance,
-            f.zero_share,
-            f.last_value_share,
-            f.stride_share,
-            f.distinct,
-            v.semi_invariant,
-            shares_of(f),
-            page_text(v.advice)};
-  });
+  list("values", h.values, [&](const auto& row) { return value_row(row, offsets); });
   list("arguments", h.arguments, [&](const profile::HotArgument& a) -> HtmlJson {
     return {place(a.site),       page_text(function_or_address(a.callee)),
             page_text(a.reg),    a.is_size,
             a.figures.count,     a.figures.invariance,
-            shares_of(a.figures),
+            shares_of(a.figures, a.type()),
             page_text(a.advice)};
   });
   list("targets", h.targets, [&](const profile::HotTargets& t) -> HtmlJson {

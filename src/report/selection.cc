@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <string>
 
 namespace shadowprof::report {
 
+using profile::HotInlined;
 using profile::HotMethod;
 using profile::Place;
 
@@ -40,6 +42,15 @@ class Filter {
   size_t kept_ = 0;
 };
 
+// As far as they have what is sorted by.
+void sort_inlined(std::vector<HotInlined>& rows, std::string_view sort) {
+  if (sort == "self" || sort == "instructions")
+    std::ranges::stable_sort(rows, std::greater<>(), &HotInlined::self);
+  if (sort == "total") std::ranges::stable_sort(rows, std::greater<>(), &HotInlined::inclusive);
+  if (sort == "name")
+    std::ranges::stable_sort(rows, {}, [](const HotInlined& f) { return f.at.function; });
+}
+
 void sort_methods(std::vector<HotMethod>& rows, std::string_view sort) {
   const auto by = [&](auto key) {
     std::stable_sort(rows.begin(), rows.end(),
@@ -59,9 +70,11 @@ void sort_methods(std::vector<HotMethod>& rows, std::string_view sort) {
 
 bool select_rows(profile::Hotlists& lists, std::string_view sort, std::string_view filter) {
   sort_methods(lists.methods, sort);
+  sort_inlined(lists.inlined, sort);
   if (filter.empty()) return true;
   Filter f(filter);
   f.keep(lists.methods, [&](const auto& r) { return f.fits(r.at); });
+  f.keep(lists.inlined, [&](const auto& r) { return f.fits(r.at); });
   f.keep(lists.call_pairs, [&](const auto& r) { return f.fits(r.site) || f.fits(r.callee); });
   f.keep(lists.contexts, [&](const auto& r) {
     return std::any_of(r.frames.begin(), r.frames.end(), [&](const Place& p) { return f.fits(p); });

@@ -10,9 +10,10 @@
 
 namespace shadowprof::report {
 
-// `sort` orders the methods: time or nothing (as they are), instructions or self, total, calls, loops, name. `filter` keeps the rows
-// with a function, file or module that contains it, whatever the case; "" keeps all. False: none is
-// left of those that were there.
+// `sort` orders the methods, and what was inlined as far as it has the figure: time or nothing (as
+// they are), instructions or self, total, calls, loops, name. `filter` keeps the rows with a
+// function, file or module that contains it, whatever the case; "" keeps all. False: none is left
+// of those that were there.
 bool select_rows(profile::Hotlists& lists, std::string_view sort, std::string_view filter);
 
 }  // namespace shadowprof::report

@@ -24,8 +24,8 @@ namespace {
 constexpr int kLook = O_PATH | O_CLOEXEC;
 constexpr gid_t kNoGroup = 65534;
 
-// From a descriptor that only names the file to one that reads it. So that opening has no effect, it
-// is looked at first: a device may do something when it is opened.
+// From a descriptor that only names the file to one that reads it. So that opening has no effect,
+// it is looked at first: a device may do something when it is opened.
 Result<UniqueFd> readable(const UniqueFd& named, const std::string& path) {
   struct stat info {};
   if (::fstat(named.get(), &info) != 0) return fail_errno(errno, "{}", path);
@@ -67,7 +67,8 @@ UniqueFd open_beneath(const std::string& root, const std::string& path) {
 // made directly, as the C library's setgroups() would change all threads.
 class AsUser {
  public:
-  explicit AsUser(uid_t user) : own_groups_(static_cast<size_t>(std::max(0, ::getgroups(0, nullptr)))) {
+  explicit AsUser(uid_t user)
+      : own_groups_(static_cast<size_t>(std::max(0, ::getgroups(0, nullptr)))) {
     const int count = ::getgroups(static_cast<int>(own_groups_.size()), own_groups_.data());
     own_groups_.resize(static_cast<size_t>(std::max(0, count)));
     std::vector<gid_t> groups;
@@ -104,8 +105,8 @@ class AsUser {
   bool changed_ = false;
 };
 
-// Whether the bits of one file or folder let a user in. Groups and access lists are not asked: who is
-// in doubt is refused.
+// Whether the bits of one file or folder let a user in. Groups and access lists are not asked: who
+// is in doubt is refused.
 bool lets_in(const std::string& path, uid_t user, mode_t for_owner, mode_t for_others) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return false;

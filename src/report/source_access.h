@@ -29,8 +29,8 @@ struct SourceRules {
   std::string relative_to;             // for names that are not absolute; "": these are no files
 };
 
-// `source_root`: what --source-root says; "" is nothing. The working directory counts as a root, too,
-// unless it is "/".
+// `source_root`: what --source-root says; "" is nothing. The working directory counts as a root,
+// too, unless it is "/".
 Result<SourceRules> source_rules(const profile::Profile& profile, const std::string& profile_path,
                                  const std::string& source_root);
 

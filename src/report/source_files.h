@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Lines of source files on this host. Their names come out of debug information, so they may be
-// anything: only what source_access.h allows and is of a sane size is read, and what it holds is shown
-// as text only.
+// anything: only what source_access.h allows and is of a sane size is read, and what it holds is
+// shown as text only.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ namespace {
 
 using profile::CodeRef;
 
-// Of the instructions of all contexts.
+// A share of the instructions of all contexts.
 constexpr double kWorthDividing = 1e-4;
 
 __extension__ using Wide = unsigned __int128;

@@ -17,8 +17,8 @@ constexpr uint64_t kTurnNews = 50;
 constexpr size_t kTurnWords = 48 * 1024;
 static_assert(kTurnWords > 4 * limits::kMaxRecordWords);
 
-// Where code and permissions are is looked up again after so long: to read the list of mappings, and which
-// pages of code were rewritten, takes longer than a short burst.
+// Where code and permissions are is looked up again after so long: to read the list of mappings,
+// and which pages of code were rewritten, takes longer than a short burst.
 constexpr auto kKnownFor = std::chrono::milliseconds(500);
 
 const char* name_of(emu::StopReason reason) {
@@ -62,8 +62,8 @@ void BurstEmulator::look_at(shadow::Program& program) {
   if (mapped_) space_.emulator().begin(view_, plan_);
 }
 
-// What was learned holds if as much is mapped as then. A mapping that was replaced since by another of
-// its size is seen later: its pages are as they are now, its permissions as they were.
+// What was learned holds if as much is mapped as then. A mapping that was replaced since by another
+// of its size is seen later: its pages are as they are now, its permissions as they were.
 Status BurstEmulator::begin(shadow::Pause& paused) {
   const Tid tid = paused.threads().front().tracee.tid();
   SP_ASSIGN(const auto pages, kernel::read_statm(tid));
@@ -119,7 +119,8 @@ bool BurstEmulator::work() {
   const std::span<trace::Word> buffer = space_.buffer(0).first(kTurnWords);
   const uint64_t turn = std::min(kTurnInstructions, most_ - t.instructions);
   const emu::Stopped stopped = emulator.run(buffer, turn, kTurnNews);
-  t.words.insert(t.words.end(), buffer.begin(), buffer.begin() + static_cast<ptrdiff_t>(stopped.words));
+  t.words.insert(t.words.end(), buffer.begin(),
+                 buffer.begin() + static_cast<ptrdiff_t>(stopped.words));
   t.instructions += stopped.instructions;
   instructions_ += stopped.instructions;
   stops_[name_of(stopped.reason)]++;
@@ -154,7 +155,7 @@ void BurstEmulator::submit(Thread& t) {
   if (t.stack) stack = space_.unwinder().unwind(*t.stack, t.first);
   (void)trace::sum_records(space_.table(), t.words, shares_);
   const auto start = shadow::start_of_trace(burst_, stacks_ ? &stack : nullptr);
-  inject::submit_burst(sink_, t.tracee.tid(), start, t.words);
+  trace::submit_burst(sink_, t.tracee.tid(), start, t.words);
 }
 
 uint64_t BurstEmulator::conclude() {

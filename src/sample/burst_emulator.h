@@ -6,8 +6,8 @@
 // have no effect on it but time.
 //
 // Threads take turns of a few ten thousand instructions. A thread's part ends at its first system
-// call, whose result nobody knows, or when it has had as many instructions as it may; then it goes on
-// natively at once. Who called it is found when it runs again, from a copy of its stack.
+// call, whose result nobody knows, or when it has had as many instructions as it may; then it goes
+// on natively at once. Who called it is found when it runs again, from a copy of its stack.
 #pragma once
 
 #include <chrono>
@@ -15,17 +15,18 @@
 #include <map>
 #include <optional>
 
-#include "inject/trace_sink.h"
 #include "sample/burst_engine.h"
 #include "shadow/emulator_space.h"
 #include "shadow/stack_copy.h"
+#include "trace/trace_sink.h"
 
 namespace shadowprof::sample {
 
 class BurstEmulator : public BurstEngine {
  public:
   // `stacks`: traces begin with call stacks.
-  BurstEmulator(trace::BlockTable& table, inject::TraceSink& sink, emu::CapturePlan plan, bool stacks)
+  BurstEmulator(trace::BlockTable& table, trace::TraceSink& sink, emu::CapturePlan plan,
+                bool stacks)
       : space_(table), sink_(sink), plan_(plan), stacks_(stacks) {}
 
   void look_at(shadow::Program& program) override;
@@ -64,7 +65,7 @@ class BurstEmulator : public BurstEngine {
   void submit(Thread& t);
 
   shadow::EmulatorSpace space_;
-  inject::TraceSink& sink_;
+  trace::TraceSink& sink_;
   emu::CapturePlan plan_;
   bool stacks_;
   std::unique_ptr<machine::MemorySource> source_;  // of one burst

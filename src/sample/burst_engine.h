@@ -2,7 +2,8 @@
 //
 // What executes a burst: threads of the program itself, for a few milliseconds.
 //
-//   look_at() -> Pause -> begin(): takes the threads out of it -> serve(), work() -> end() -> conclude()
+//   look_at() -> Pause -> begin(): takes the threads out of it -> serve(), work() -> end() ->
+//   conclude()
 //
 // From begin() to end() the engine owns the threads that it took, and whatever the kernel reports
 // about them; all others run natively. After end() every thread is native, or will be when the

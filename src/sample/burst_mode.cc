@@ -20,37 +20,31 @@ namespace {
 
 // How much slower a thread runs in the code cache, without its stops: geometric means of full
 // mode's programs in bench/full_mode.md (engine; counting).
-constexpr double kSlowDown = 1.9;
+constexpr double kSlowDownRatio = 1.9;
 constexpr const char* kExperimental =
     "bursts in the code cache are experimental: see docs/burst-mode.md, known problem";
-
-void fill_stops(BurstRun& run, profile::Overhead& overhead) {
-  const BurstRunCounts& counts = run.counts();
-  overhead.stops = run.engine().totals().stops;
-  overhead.stops["look"] = counts.looks;
-  overhead.stops["sleeping"] = counts.sleeping;
-  overhead.stops["refused"] = counts.refused;
-  if (counts.stopped != 0) overhead.stops["stopped"] = counts.stopped;
-  overhead.stops["native_signal"] = run.program().signals();
-}
 
 SampledRun describe(BurstRun& run, double max_overhead, uint64_t instructions) {
   const BurstRunCounts& counts = run.counts();
   const BurstTotals totals = run.engine().totals();
   SampledRun done;
-  done.max_overhead = max_overhead;
-  done.estimated_overhead = run.ledger().spent_share(run.sampling_s());
-  fill_costs(run.ledger(), run.plan(), done);
-  done.program_cpu_s = run.program_cpu_s();
+  profile::Overhead& overhead = done.overhead;
+  overhead.budget_share = max_overhead;
+  overhead.estimated_share = run.ledger().spent_share(run.sampling_s());
+  fill_costs(run.ledger(), run.plan(), overhead);
+  overhead.program_cpu_s = run.program_cpu_s();
+  overhead.translated_blocks = totals.fragments;
+  overhead.translation_s = totals.translation_s;
+  overhead.timeline = counts.timeline;
+  overhead.stops = totals.stops;
+  tell_attempts(counts, overhead.stops);
+  overhead.stops["native_signal"] = run.program().signals();
   done.pauses = counts.pauses;
-  done.timeline = counts.timeline;
   done.samples = counts.bursts;
   done.ended = counts.ended;
-  done.fragments = totals.fragments;
-  done.translation_s = totals.translation_s;
   done.instructions = instructions;
   done.engine_cpu_s = counts.burst_cpu_s;
-  done.slow_down = run.engine().is_in_our_process() ? kEmulatorSlowDown : kSlowDown;
+  done.slow_down = run.engine().is_in_our_process() ? kEmulatorSlowDownRatio : kSlowDownRatio;
   return done;
 }
 
@@ -67,7 +61,7 @@ const char* name_of(BurstEngineKind engine) {
 }
 
 std::unique_ptr<BurstEngine> make_engine(const BurstModeRequest& request, trace::BlockTable& table,
-                                         inject::TraceSink& sink) {
+                                         trace::TraceSink& sink) {
   switch (request.engine) {
     case BurstEngineKind::step:
       return std::make_unique<BurstStep>(table, sink);
@@ -112,7 +106,7 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   options.length = request.length;
   options.duration = request.duration;
   options.prefill = request.prefill && translating;
-  options.slow_down = kSlowDown;
+  options.slow_down = kSlowDownRatio;
   options.seed = request.wishes.seed;
   options.follow_exec = request.follow_exec;
   BurstRun run(std::move(program), make_engine(request, table, sink), weights, options,
@@ -141,7 +135,6 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   name_functions(profile, table, request.top, started,
                  tracing ? Inclusive::measured : Inclusive::estimate,
                  generated);
-  fill_stops(run, profile.overhead);
   run.watch().fill(profile);
   if (const Status sound = profile::check_consistency(profile); !sound)
     result.internal_error = sound.error().message;

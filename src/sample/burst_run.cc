@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "base/log.h"
+#include "base/processor_time.h"
 #include "sample/host.h"
 #include "sample/sampled_program.h"
 
@@ -19,24 +20,25 @@ using ptrace::WaitOutcome;
 
 namespace {
 
-constexpr double kLongestWait = 1.0;
+constexpr double kLongestWait_s = 1.0;
 // What a stop costs the thread on top of the time that we work for it: two switches between
 // processes that may be on different cores.
-constexpr double kSwitch = 10e-6;
+constexpr double kSwitch_s = 10e-6;
 // A thread that has just been served is likely to need us again soon: for so long it is not waited
 // for but asked, which saves a switch.
-constexpr double kEager = 30e-6;
+constexpr double kEager_s = 30e-6;
 // A program that sleeps is looked at again after at most so long: that costs it nothing, and one
 // that runs for a short while now and then is to be met.
-constexpr double kLongestNap = 0.02;
+constexpr double kLongestNap_s = 0.02;
 // So many times its length may a burst last longer, in which the program does not get on.
-constexpr double kMostDelay = 9;
+constexpr double kMostDelayRatio = 9;
 // Whoever wants us to end is heard even by a program that always has something to report.
 constexpr unsigned kReportsInARow = 1000;
 // For threads that sleep in the code cache when we detach.
-constexpr double kPatience = 1.0;
+constexpr double kPatience_s = 1.0;
 
-// Bursts are few where new code is translated while the program waits: peeks get more of the budget.
+// Bursts are few where new code is translated while the program waits: peeks get more of the
+// budget.
 plan::Wishes with_peeks(plan::Wishes wishes) {
   wishes.peek_share = plan::kPeekOfBurstModeShare;
   return wishes;
@@ -61,13 +63,9 @@ BurstRun::BurstRun(shadow::Program program, std::unique_ptr<BurstEngine> engine,
 
 BurstRun::~BurstRun() = default;
 
-// Of all its threads, those that have ended included; to the nanosecond.
+// All its threads' together, those that have ended included; to the nanosecond.
 double BurstRun::program_cpu_now() const {
-  clockid_t clock;
-  timespec time{};
-  if (::clock_getcpuclockid(program_.pid().value, &clock) != 0) return cpu_before_ + cpu_s_;
-  if (::clock_gettime(clock, &time) != 0) return cpu_before_ + cpu_s_;
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  return processor_seconds_of(program_.pid()).value_or(cpu_before_ + cpu_s_);
 }
 
 void BurstRun::let_go() {
@@ -86,8 +84,9 @@ void BurstRun::run() {
     if (leaves_ || watch_.must_stop() || (options_.duration > 0 && now >= options_.duration)) break;
     carry_out(is_refused_ ? plan::Step() : plan_.next(situation(), ledger_, {}));
   }
+  time_.end(elapsed());
   if (!program_.alive()) {
-    if (program_.is_ours()) cpu_s_ = cpu_seconds_of(RUSAGE_CHILDREN);
+    if (program_.is_ours()) cpu_s_ = processor_seconds_of(RUSAGE_CHILDREN);
     engine_->forget_program();
     return;
   }
@@ -111,7 +110,7 @@ plan::Situation BurstRun::situation() const {
 void BurstRun::carry_out(const plan::Step& step) {
   if (step.what == plan::What::burst) return burst();
   if (step.what == plan::What::peek) return look();
-  double next = elapsed() + kLongestWait;
+  double next = elapsed() + kLongestWait_s;
   if (!is_refused_) next = std::min(next, step.at_s);
   next = std::min(next, std::max(elapsed(), time_.next()));
   if (options_.duration > 0) next = std::min(next, options_.duration);
@@ -190,14 +189,12 @@ void BurstRun::burst() {
   const double running = elapsed();
   if (!in) {
     const bool sleeps = in.error().errno_value == EAGAIN;
-    (!sleeps                      ? counts_.refused
-     : is_stopped(program_.pid()) ? counts_.stopped
-                                  : counts_.sleeping)++;
+    (!sleeps ? counts_.refused : is_stopped(program_.pid()) ? counts_.stopped : counts_.sleeping)++;
     refuse(in.error());
     if (threads != 0) ledger_.spend(plan::Cause::pause, running - begun, plan::What::burst);
     engine_->conclude();
     weights_.withdraw(number);
-    return plan_.missed(running, plan::What::burst, sleeps ? kLongestNap : plan::kLongestRetry_s);
+    return plan_.missed(running, plan::What::burst, sleeps ? kLongestNap_s : plan::kLongestRetry_s);
   }
   service_s_ = 0;
   run_burst(random_length());
@@ -205,7 +202,8 @@ void BurstRun::burst() {
   const char* reason = engine_->is_over() ? engine_->reason() : "budget";
   engine_->end();
   const double native = elapsed();
-  const double cpu = engine_->is_in_our_process() ? ending - running : program_cpu_now() - cpu_before;
+  const double cpu =
+      engine_->is_in_our_process() ? ending - running : program_cpu_now() - cpu_before;
   const uint64_t instructions = engine_->conclude();
   if (engine_->shares()) {
     weights_.recorded(number, instructions, *engine_->shares());
@@ -247,7 +245,7 @@ double BurstRun::left_of(const Burst& burst, double now) const {
   const double wall = burst.length - (now - burst.begun);
   if (wall > 0 || engine_->halts_program()) return wall;
   const double cpu = burst.length - (program_cpu_now() - burst.cpu_begun);
-  return std::min(cpu, wall + kMostDelay * burst.length);
+  return std::min(cpu, wall + kMostDelayRatio * burst.length);
 }
 
 void BurstRun::run_burst(double length) {
@@ -259,10 +257,10 @@ void BurstRun::run_burst(double length) {
     if (left <= 0) return;
     if (handle_report()) {
       served_at = elapsed();
-      service_s_ += served_at - now + kSwitch;
+      service_s_ += served_at - now + kSwitch_s;
       continue;
     }
-    if (!engine_->work() && now > served_at + kEager) watch_.wait_until(now + left, program_);
+    if (!engine_->work() && now > served_at + kEager_s) watch_.wait_until(now + left, program_);
   }
 }
 
@@ -288,7 +286,7 @@ void BurstRun::look() {
 }
 
 void BurstRun::leave_program() {
-  const double deadline = elapsed() + kPatience;
+  const double deadline = elapsed() + kPatience_s;
   engine_->wake_sleepers();
   while (engine_->has_sleepers() && program_.alive() && elapsed() < deadline) {
     if (!handle_report()) watch_.wait_until(std::min(deadline, elapsed() + 0.001), program_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The event loop of burst mode: one program, the engine of its bursts, and the plan that says when the
-// next one is.
+// The event loop of burst mode: one program, the engine of its bursts, and the plan that says when
+// the next one is.
 //
 //   native ──▶ Pause ─▶ engine.begin ─▶ reports until the burst's time is up ─▶ engine.end ──▶
 //   native
@@ -17,6 +17,7 @@
 
 #include "collect/sample_weights.h"
 #include "plan/plan.h"
+#include "sample/attempts.h"
 #include "sample/burst_engine.h"
 #include "sample/run_watch.h"
 #include "sample/time_watch.h"
@@ -32,12 +33,8 @@ struct BurstRunOptions {
   bool follow_exec = true;  // what the program executes in its place; else it goes on without us
 };
 
-struct BurstRunCounts {
+struct BurstRunCounts : Attempts {
   uint64_t bursts = 0;
-  uint64_t looks = 0;     // at program counters, for translating ahead
-  uint64_t sleeping = 0;  // bursts that did not begin: nothing ran
-  uint64_t stopped = 0;   // the same, as a signal had stopped it
-  uint64_t refused = 0;   // that the engine could not begin
   double burst_s = 0;
   double burst_cpu_s = 0;  // of the program, in bursts
   std::vector<double> pauses;
@@ -67,7 +64,7 @@ class BurstRun {
   const std::vector<std::string>& warnings() const { return watch_.warnings(); }
   const RunWatch& watch() const { return watch_; }
   double sampling_s() const { return sampling_s_ > 0 ? sampling_s_ : elapsed(); }
-  // Of the program while it was sampled.
+  // The program's while it was sampled.
   double program_cpu_s() const { return cpu_s_; }
   // Times of the profile.
   void finish_time(profile::Profile& profile) {

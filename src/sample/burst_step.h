@@ -10,7 +10,7 @@ namespace shadowprof::sample {
 
 class BurstStep : public BurstEngine {
  public:
-  BurstStep(trace::BlockTable& table, inject::TraceSink& sink) : stepper_(table, sink) {}
+  BurstStep(trace::BlockTable& table, trace::TraceSink& sink) : stepper_(table, sink) {}
 
   Status begin(shadow::Pause& paused) override;
   bool owns(Tid tid) const override { return stepper_.owns(tid); }

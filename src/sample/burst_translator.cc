@@ -2,7 +2,6 @@
 #include "sample/burst_translator.h"
 
 #include "collect/count_tables.h"
-#include "sample/engine_stops.h"
 
 namespace shadowprof::sample {
 namespace {
@@ -27,7 +26,7 @@ inject::EngineOptions options_for(const Collection& collection, bool counting) {
 
 }  // namespace
 
-BurstTranslator::BurstTranslator(trace::BlockTable& table, inject::TraceSink& sink,
+BurstTranslator::BurstTranslator(trace::BlockTable& table, trace::TraceSink& sink,
                                  const Collection& collection)
     : table_(table),
       counting_((collection.edges || collection.calls) && !collection.needs_trace()),
@@ -101,7 +100,7 @@ BurstTotals BurstTranslator::totals() const {
   totals.fragments = counts.translation.fragments;
   totals.translation_s = counts.translation.seconds;
   totals.by_number = engine_.syscalls();
-  totals.stops = stops_by_kind(counts);
+  tell_counters(inject::kEngineStops, counts, totals.stops);
   return totals;
 }
 

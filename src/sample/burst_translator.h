@@ -14,7 +14,7 @@ namespace shadowprof::sample {
 
 class BurstTranslator : public BurstEngine {
  public:
-  BurstTranslator(trace::BlockTable& table, inject::TraceSink& sink, const Collection& collection);
+  BurstTranslator(trace::BlockTable& table, trace::TraceSink& sink, const Collection& collection);
 
   bool is_open(size_t threads) const override { return engine_.has_room_for(threads); }
   Status open(shadow::Pause& paused, size_t threads) override;

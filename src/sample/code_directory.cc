@@ -25,8 +25,8 @@ UniqueFd open_file_of(Tid process, const kernel::Mapping& mapping) {
   return UniqueFd(::open(mapping.path.c_str(), kFlags));
 }
 
-// Of what is in it: its build-id, or when it was changed last. Empty: it is no file of code. Should
-// another file have taken its name, then the hints are bad ones.
+// What tells its contents: its build-id, or when it was changed last. Empty: it is no file of code.
+// Should another file have taken its name, then the hints are bad ones.
 std::string identify(Tid process, const kernel::Mapping& mapping) {
   if (mapping.inode == 0 || !mapping.path.starts_with('/')) return {};
   const UniqueFd fd = open_file_of(process, mapping);

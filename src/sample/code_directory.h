@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Lists of code that earlier runs have seen to run (code_list.h), in a directory (--cache): one file
-// for each program, processor, version of ours and profile.
+// Lists of code that earlier runs have seen to run (code_list.h), in a directory (--cache): one
+// file for each program, processor, version of ours and profile.
 //
 //   addresses()   what is known of the files that a program has mapped now
 //   store()       what this run has seen, added to it

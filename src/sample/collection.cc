@@ -7,7 +7,7 @@
 #include "collect/address_collector.h"
 #include "collect/edge_collector.h"
 #include "collect/latency_collector.h"
-#include "sample/calibrate.h"
+#include "probe/calibrate.h"
 
 namespace shadowprof::sample {
 namespace {
@@ -51,7 +51,7 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collectio
         std::make_unique<collect::AddressCollector>(table, collection.executions));
   if (collection.latencies) {
     collect::LatencyCollectorOptions latency_options;
-    latency_options.calibrate = [] { return calibrate_latency(HostNotes()); };
+    latency_options.calibrate = [] { return probe::calibrate_latency(probe::HostNotes()); };
     latency_options.of_replicas = collection.by_replicas;
     if (const long bytes = ::sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0)
       latency_options.cold_lines = static_cast<size_t>(bytes) / kLineBytes;

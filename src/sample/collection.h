@@ -46,11 +46,11 @@ struct Collection {
   // Collectors want to see each run, and what came before it.
   bool needs_order() const { return exact_inclusive || paths || values || latencies; }
   emu::CapturePlan plan() const;
-  // Nothing but values is captured, of each instruction by itself: where not every one is wanted the
-  // engine may leave some out.
+  // Nothing but values is captured, of each instruction by itself: where not every one is wanted
+  // the engine may leave some out.
   bool captures_only_values() const { return captures_by_instruction() && !latencies; }
-  // The same in replicas, whose records are all there: what executed is known, though not how long its
-  // loads took.
+  // The same in replicas, whose records are all there: what executed is known, though not how long
+  // its loads took.
   bool captures_by_instruction() const {
     return values && !addresses && !value_options.by_call_site;
   }

@@ -8,9 +8,9 @@ namespace shadowprof::sample {
 namespace {
 
 // Seconds, of which a program's own faults are the mean.
-constexpr double kMemory = 2;
+constexpr double kMemory_s = 2;
 // A program of more than so many times the pages may write to all the others.
-constexpr double kSaysOf = 4;
+constexpr double kSaysOfRatio = 4;
 
 double more(uint64_t now, uint64_t before) {
   return now > before ? static_cast<double>(now - before) : 0;
@@ -35,7 +35,7 @@ double FaultAccount::settle(double now, const FaultMarks& marks) {
     const double faults = beyond_growth(marks);
     left = std::min(faults, most_ours_);
     if (marks.reused && before_.reused) left = std::min(left, more(*marks.reused, *before_.reused));
-    rate_ += ((faults - left) / gap - rate_) * std::min(1.0, gap / kMemory);
+    rate_ += ((faults - left) / gap - rate_) * std::min(1.0, gap / kMemory_s);
   }
   pass(now, marks, left);
   return left;
@@ -64,7 +64,7 @@ double FaultAccount::end(double now, const FaultMarks& marks) {
 }
 
 double FaultAccount::expected(uint64_t pages, double ours) const {
-  const double known = std::min(static_cast<double>(pages), kSaysOf * last_pages_);
+  const double known = std::min(static_cast<double>(pages), kSaysOfRatio * last_pages_);
   const double share = last_pages_ > 0 ? std::min(1.0, (last_ours_ + ours) / last_pages_) : 0;
   return share * known + static_cast<double>(pages) - known;
 }

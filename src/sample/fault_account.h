@@ -23,12 +23,13 @@
 
 namespace shadowprof::sample {
 
-// Of the program, at a moment.
+// The program's, at a moment.
 struct FaultMarks {
   uint64_t faults = 0;    // up to then
   uint64_t pages = 0;     // of its own, resident
   uint64_t resident = 0;  // and those of files
-  std::optional<uint64_t> reused{};  // pages of all processes up to then, faults on which copied nothing
+  std::optional<uint64_t>
+      reused{};  // pages of all processes up to then, faults on which copied nothing
 };
 
 class FaultAccount {
@@ -42,8 +43,8 @@ class FaultAccount {
   void failed() { alive_--; }
   // Ours, since the last of all these.
   double ours(double now, const FaultMarks& marks) const;
-  // Of a replica of so many pages, in all: the share of the last one, which says nothing of a program
-  // that is several times as large now. One that lives has had `ours` up to now.
+  // For a replica of so many pages, in all: the share of the last one, which says nothing of a
+  // program that is several times as large now. One that lives has had `ours` up to now.
   double expected(uint64_t pages, double ours = 0) const;
 
  private:

@@ -10,10 +10,10 @@
 #include <ctime>
 
 #include "base/check.h"
+#include "base/processor_time.h"
 #include "collect/count_tables.h"
 #include "collect/pipeline.h"
 #include "inject/engine.h"
-#include "sample/engine_stops.h"
 #include "sample/host.h"
 #include "sample/name_functions.h"
 #include "sample/pipeline_sink.h"
@@ -26,11 +26,11 @@ void fill_overhead(profile::Profile& profile, const inject::EngineCounts& counts
                    const collect::Pipeline& pipeline) {
   profile::Overhead& overhead = profile.overhead;
   overhead.collector_cpu_s = pipeline.cpu_seconds();
-  overhead.engine_cpu_s = cpu_seconds_of(RUSAGE_SELF) - overhead.collector_cpu_s;
-  overhead.program_cpu_s = cpu_seconds_of(RUSAGE_CHILDREN);
+  overhead.engine_cpu_s = processor_seconds_of(RUSAGE_SELF) - overhead.collector_cpu_s;
+  overhead.program_cpu_s = processor_seconds_of(RUSAGE_CHILDREN);
   overhead.translated_blocks = counts.translation.fragments;
   overhead.translation_s = counts.translation.seconds;
-  overhead.stops = stops_by_kind(counts);
+  tell_counters(inject::kEngineStops, counts, overhead.stops);
 }
 
 void add_engine_counts(const inject::Engine& engine, const trace::BlockTable& table, bool calls,
@@ -62,6 +62,7 @@ ptrace::LaunchRequest launch_request(const FullModeRequest& request) {
   launch.environment = request.environment;
   launch.signals = request.signals;
   launch.fixed_addresses = launch.fixed_start = request.deterministic;
+  launch.processor = request.processor;
   launch.options = TraceOptions::mark_syscall_stops | TraceOptions::follow_fork |
                    TraceOptions::follow_vfork | TraceOptions::follow_clone |
                    TraceOptions::report_exec | TraceOptions::report_vfork_done |
@@ -75,10 +76,12 @@ inject::EngineOptions engine_options(const FullModeRequest& request, const Colle
   options.follow = request.follow;
   options.follow_exec = request.follow_exec;
   options.trace = trace;
-  options.fixed_start = request.deterministic;
+  options.fixed_machine = request.deterministic;
+  options.processor = request.processor;
+  if (request.deterministic && !options.processor) options.processor = &machine::CpuModel::host();
   options.space.recording = recording_for(collection);
   options.space.translator.through_jumps = !collection.needs_order();
-  options.space.translator.stop_at_cpuid = request.baseline_processor;
+  options.space.translator.stop_at_cpuid = options.processor != nullptr;
   options.plan = collection.plan();
   options.seen_enough = collection.value_options.seen_enough;
   options.capture_one_in = collection.value_options.condition.weight();

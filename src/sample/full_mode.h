@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "machine/cpu_model.h"
 #include "profile/profile.h"
 #include "ptrace/launch.h"
 #include "sample/collection.h"
@@ -29,7 +30,7 @@ struct FullModeRequest {
   bool follow = false;      // children
   bool follow_exec = true;  // what the program executes in its place
   bool deterministic = false;
-  bool baseline_processor = false;  // cpuid answers as machine/cpu_model.h says
+  const machine::CpuModel* processor = nullptr;  // that the program is told of; nullptr: the host's
   Collection collection;
   uint64_t seed = 1;
   size_t top = 20;                             // rows of each hotlist

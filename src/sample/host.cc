@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "sample/host.h"
 
-#include <sys/utsname.h>
-
 #include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <ctime>
-#include <fstream>
 #include <mutex>
 #include <system_error>
 #include <thread>
+
+#include "probe/describe_host.h"
 
 namespace shadowprof::sample {
 namespace {
@@ -40,7 +39,8 @@ rlim_t before_the_end(rlim_t seconds) {
   return std::max<rlim_t>(1, seconds - (seconds >= kPlenty ? 2 : 1));
 }
 
-// One for the program, one for the collectors, and two that come and go (neighbour.h, the emulator's).
+// One for the program, one for the collectors, and two that come and go (probe/contention.h, the
+// emulator's).
 constexpr size_t kThreads = 4;
 
 // Tried before the program is started, who would not get on without.
@@ -70,28 +70,13 @@ void note_signal(int signal) {
 
 }  // namespace
 
-profile::Host describe_host() {
-  profile::Host host;
-  std::ifstream cpuinfo("/proc/cpuinfo");
-  for (std::string line; std::getline(cpuinfo, line);) {
-    if (!line.starts_with("model name")) continue;
-    const size_t colon = line.find(':');
-    if (colon != std::string::npos && colon + 2 <= line.size()) host.cpu = line.substr(colon + 2);
-    break;
-  }
-  utsname name{};
-  if (::uname(&name) == 0) host.kernel = name.release;
-  host.cores = std::thread::hardware_concurrency();
-  return host;
-}
-
 profile::Run begin_run(const char* mode, const std::vector<std::string>& command,
                        const std::map<std::string, std::string>& options, uint64_t seed) {
   profile::Run run;
   run.command = command;
   run.mode = mode;
   run.engine = "translator";
-  run.host = describe_host();
+  run.host = probe::describe_host();
   run.options = options;
   run.seed = seed;
   run.started = utc_now();
@@ -143,13 +128,6 @@ sigset_t awaited_signals() {
 void block_awaited_signals() {
   const sigset_t set = awaited_signals();
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
-}
-
-double cpu_seconds_of(int who) {
-  rusage usage{};
-  ::getrusage(static_cast<__rusage_who>(who), &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-         1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
 Result<InheritedLimits> InheritedLimits::raise() {

@@ -17,7 +17,6 @@
 
 namespace shadowprof::sample {
 
-profile::Host describe_host();
 // What is known of a run when it begins; the engine is the translator.
 profile::Run begin_run(const char* mode, const std::vector<std::string>& command,
                        const std::map<std::string, std::string>& options, uint64_t seed);
@@ -39,9 +38,6 @@ inline constexpr int kFrontDied = SIGUSR1;
 // fetched with sigtimedwait(2).
 sigset_t awaited_signals();
 void block_awaited_signals();
-
-// Processor time, user and system; `who` as for getrusage(2).
-double cpu_seconds_of(int who);
 
 // Limits that we inherited but that are meant for the program: with few open files, small files or
 // little address space we could not do our own work. Raised for us as far as is allowed, and given

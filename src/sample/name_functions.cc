@@ -17,7 +17,9 @@
 
 #include "base/log.h"
 #include "kernel/proc.h"
+#include "profile/append_rows.h"
 #include "profile/inclusive_estimate.h"
+#include "sample/inlined_code.h"
 #include "symbols/module_symbols.h"
 
 namespace shadowprof::sample {
@@ -31,7 +33,9 @@ using symbols::SourceFrame;
 // What one module contributes. Modules are worked on in parallel, each by one thread.
 struct NamedModule {
   std::unique_ptr<ModuleSymbols> symbols;  // null: nothing is known about it
+  UniqueFd file;
   profile::FunctionTable functions;
+  std::unique_ptr<InlinedCode> inlined;
 };
 
 // The kernel maps the same image into every process, so ours has the bytes of the profiled one.
@@ -69,9 +73,10 @@ Result<UniqueFd> open_file_of(const profile::Module& module, int64_t started) {
   return fd;
 }
 
+// `file`: becomes the module's, if it has one.
 Result<std::unique_ptr<ModuleSymbols>> load_symbols(const profile::Module& module,
                                                     const trace::BlockTable& code,
-                                                    int64_t started) {
+                                                    int64_t started, UniqueFd& file) {
   if (module.path == "[vdso]") return load_vdso();
   if (!module.path.starts_with('/')) return fail("{} has no file", module.path);
   UniqueFd fd = kept_file_of(module, code);
@@ -80,7 +85,8 @@ Result<std::unique_ptr<ModuleSymbols>> load_symbols(const profile::Module& modul
   }
   symbols::ModuleSource source;
   source.path = module.path;
-  source.fd = std::move(fd);
+  source.fd = UniqueFd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+  file = std::move(fd);
   return ModuleSymbols::load(std::move(source));
 }
 
@@ -123,6 +129,16 @@ void name_module(NamedModule& named, uint32_t module, std::span<const BlockCount
   std::sort(executed.begin(), executed.end());
   executed.erase(std::unique(executed.begin(), executed.end()), executed.end());
   for (size_t index : executed) named.functions.push_back(describe(*named.symbols, module, index));
+}
+
+// What an instruction loads from where the program cannot write to is in the code already, like an
+// immediate.
+void find_constants(std::span<const NamedModule> named, profile::ValueTable& values) {
+  for (profile::ValueRow& row : values) {
+    const ModuleSymbols* symbols = named[row.at.module].symbols.get();
+    if (row.loads_static != 0 && symbols != nullptr)
+      row.constant |= symbols->addresses().is_constant(row.at.offset, row.loads_static);
+  }
 }
 
 // Code without a file. Several programs may have had other code at one address: the first wins.
@@ -202,7 +218,7 @@ void name_functions(profile::Profile& profile, const trace::BlockTable& code, si
     if (blocks.empty() && callers[i].empty()) return;
     if (profile.modules[i].inode == 0 && profile.modules[i].path != "[vdso]" && !maps.empty())
       return name_generated(named[i], module, profile.modules[i].address, blocks, callers[i], maps);
-    auto symbols = load_symbols(profile.modules[i], code, started);
+    auto symbols = load_symbols(profile.modules[i], code, started, named[i].file);
     if (!symbols) {
       if (!profile.modules[i].path.empty()) detail("{}", symbols.error().message);
       return;
@@ -210,13 +226,28 @@ void name_functions(profile::Profile& profile, const trace::BlockTable& code, si
     named[i].symbols = std::move(*symbols);
     profile.modules[i].build_id = named[i].symbols->build_id();
     name_module(named[i], module, blocks, callers[i]);
+    if (!named[i].file.valid()) return;
+    const auto first = static_cast<size_t>(blocks.data() - profile.tables.blocks.data());
+    named[i].inlined = std::make_unique<InlinedCode>(*named[i].symbols, module);
+    named[i].inlined->count(profile, first, first + blocks.size(), named[i].file.get());
+    profile.modules[i].inlining_known = named[i].inlined->known();
   });
 
+  find_constants(named, profile.tables.values);
+
   profile::FunctionTable functions;
-  for (NamedModule& module : named)
+  std::vector<InlinedCode*> inlined;
+  for (NamedModule& module : named) {
     std::move(module.functions.begin(), module.functions.end(), std::back_inserter(functions));
+    inlined.push_back(module.inlined.get());
+  }
+  InlinedCode::fill_errors(profile, inlined);
   profile::attribute_functions(profile, std::move(functions));
   if (inclusive == Inclusive::estimate) profile::estimate_inclusive(profile);
+  for (InlinedCode* const module : inlined) {
+    if (module == nullptr) continue;
+    profile::append_rows(profile.inlined, module->rows(profile), [](auto&) {});
+  }
   const auto line_of = [&](CodeRef at) -> std::optional<profile::SourceLine> {
     if (named[at.module].symbols == nullptr) return std::nullopt;
     for (SourceFrame& frame : named[at.module].symbols->lines(at.offset))

@@ -23,7 +23,7 @@ void name_functions(profile::Profile& profile, const trace::BlockTable& code, si
                     int64_t started, Inclusive inclusive = Inclusive::measured,
                     std::span<const symbols::PerfMapPlace> generated = {});
 
-// Of programs that live. Those that follow (-f) are not known yet: code of theirs has no names.
+// For programs that live. Those that follow (-f) are not known yet: code of theirs has no names.
 std::vector<symbols::PerfMapPlace> perf_maps_of(const std::vector<Tid>& programs);
 
 }  // namespace shadowprof::sample

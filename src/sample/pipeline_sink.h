@@ -4,11 +4,11 @@
 #pragma once
 
 #include "collect/pipeline.h"
-#include "inject/trace_sink.h"
+#include "trace/trace_sink.h"
 
 namespace shadowprof::sample {
 
-class PipelineSink : public inject::TraceSink {
+class PipelineSink : public trace::TraceSink {
  public:
   explicit PipelineSink(collect::Pipeline& pipeline) : pipeline_(pipeline) {}
   void wait(uint64_t ticket) override { pipeline_.wait({ticket}); }

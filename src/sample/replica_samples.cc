@@ -6,8 +6,8 @@
 namespace shadowprof::sample {
 namespace {
 
-constexpr double kObservation = 0.1;
-constexpr double kShareOfRun = 0.001;
+constexpr double kObservation_s = 0.1;
+constexpr double kRunShare = 0.001;
 
 }  // namespace
 
@@ -15,7 +15,7 @@ ReplicaSamples::ReplicaSamples(collect::SampleWeights& weights, int64_t program,
     : weights_(weights), program_(program), used_(used), number_(weights.taken(program, used)) {}
 
 void ReplicaSamples::go_on(double executed, const shadow::ExecutorCounts& done, double seconds) {
-  if (executed - began_ < std::max(kObservation, kShareOfRun * (used_ + executed))) return;
+  if (executed - began_ < std::max(kObservation_s, kRunShare * (used_ + executed))) return;
   tell(done, seconds);
   began_ = executed;
   number_ = weights_.taken(program_, used_ + executed);

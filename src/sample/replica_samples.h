@@ -2,8 +2,8 @@
 //
 // What the samples of one replica are to the weights (collect/sample_weights.h). Each says of some
 // moment of the program's what it does, but samples that follow one another at once are much the
-// same: all within a tenth of a second of the program's are one observation, with one number; later in
-// a long run, all within a thousandth of the run up to then.
+// same: all within a tenth of a second of the program's are one observation, with one number; later
+// in a long run, all within a thousandth of the run up to then.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ namespace shadowprof::sample {
 
 class ReplicaSamples {
  public:
-  // Of this program, forked when it had used so many seconds of processor time. Its first sample
+  // This program's, forked when it had used so many seconds of processor time. Its first sample
   // has the number.
   ReplicaSamples(collect::SampleWeights& weights, int64_t program, double used);
 
-  // Of its present sample.
+  // Its present sample's.
   uint64_t number() const { return number_; }
   double forked_at() const { return used_; }
   // One is over, and the next will begin when the replica has executed so many seconds of its
-  // program. `done`: what it has given in all, `seconds`: that the program needs for that, where the
-  // engine has a clock (else 0).
+  // program. `done`: what it has given in all, `seconds`: that the program needs for that, where
+  // the engine has a clock (else 0).
   void go_on(double executed, const shadow::ExecutorCounts& done, double seconds);
   // The last one is over.
   void end(const shadow::ExecutorCounts& done, double seconds) { tell(done, seconds); }

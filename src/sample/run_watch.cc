@@ -12,7 +12,7 @@
 namespace shadowprof::sample {
 namespace {
 
-constexpr double kLongestWait = 1.0;
+constexpr double kLongestWait_s = 1.0;
 
 }  // namespace
 
@@ -47,7 +47,7 @@ void RunWatch::wait_for_end(shadow::Program& program) {
     if (outcome.has_status() && outcome.status.is_dead()) {
       program.on_stop(outcome.tid, outcome.status);
     } else {
-      wait_until(elapsed() + kLongestWait, program);
+      wait_until(elapsed() + kLongestWait_s, program);
     }
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // What the event loops have in common of the modes in which the program runs natively most of the
-// time: the clock, waiting for reports and signals at once, what became of the program, and what the
-// user is to be told.
+// time: the clock, waiting for reports and signals at once, what became of the program, and what
+// the user is to be told.
 #pragma once
 
 #include <chrono>

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/processor_time.h"
 #include "kernel/control_groups.h"
 #include "kernel/proc.h"
 #include "shadow/emulator_executor.h"
@@ -91,14 +92,15 @@ Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_
     }
     return tl::unexpected(forked.error());
   }
-  for (const shadow::Replica& replica : replicas) shadow::make_humble(replica);
+  for (const shadow::Replica& replica : replicas) shadow::make_humble(replica, syscall_insn_);
   for (const shadow::GuestContext& thread : replicas.front().threads) {
     see(replicas.front().tracee.tid(), thread.registers);
   }
   return replicas;
 }
 
-Status SampledProcess::fork_into(std::vector<shadow::Replica>& replicas, size_t count, double log_s) {
+Status SampledProcess::fork_into(std::vector<shadow::Replica>& replicas, size_t count,
+                                 double log_s) {
   shadow::Pause stopped(program_);
   if (stopped.threads().empty() || stopped.unusable()) {
     return fail_errno(EAGAIN, "the program sleeps");
@@ -114,7 +116,7 @@ Status SampledProcess::fork_into(std::vector<shadow::Replica>& replicas, size_t 
 }
 
 Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable& table,
-                                                              inject::TraceSink& sink,
+                                                              trace::TraceSink& sink,
                                                               const shadow::Budget& budget) {
   if (!interpreter_ || interpreter_generation_ != program_.generation()) {
     interpreter_ = std::make_unique<BurstEmulator>(table, sink, budget.plan, budget.stacks);
@@ -205,7 +207,7 @@ void SampledProcess::let_die(const shadow::Replica& replica) {
 }
 
 std::unique_ptr<shadow::Execution> SampledProcess::make_execution(const trace::BlockTable& table,
-                                                                  inject::TraceSink& sink,
+                                                                  trace::TraceSink& sink,
                                                                   shadow::Replica replica,
                                                                   const shadow::Budget& budget) {
   const shadow::Identity who = identity(replica);
@@ -244,10 +246,7 @@ void SampledProcess::leave() {
 }
 
 double SampledProcess::used() {
-  clockid_t clock{};
-  timespec now{};
-  if (::clock_getcpuclockid(program_.pid().value, &clock) == 0 && ::clock_gettime(clock, &now) == 0)
-    used_ = static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  used_ = processor_seconds_of(program_.pid()).value_or(used_);
   return used_ - used_before_;
 }
 

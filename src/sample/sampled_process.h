@@ -22,11 +22,10 @@
 #include <string>
 #include <vector>
 
-#include "inject/trace_sink.h"
 #include "sample/burst_emulator.h"
 #include "sample/code_directory.h"
-#include "sample/engine.h"
 #include "sample/fault_account.h"
+#include "sample/replica_engine.h"
 #include "sample/seen_code.h"
 #include "shadow/emulator_space.h"
 #include "shadow/execution.h"
@@ -34,12 +33,13 @@
 #include "shadow/replica.h"
 #include "shadow/shadow_space.h"
 #include "shadow/system_calls.h"
+#include "trace/trace_sink.h"
 
 namespace shadowprof::sample {
 
 class SampledProcess {
  public:
-  // Of one engine, or the other, or none yet.
+  // One engine's, or the other's, or none yet.
   struct Space {
     std::shared_ptr<shadow::ShadowSpace> translated;
     std::shared_ptr<shadow::EmulatorSpace> emulated;
@@ -78,9 +78,9 @@ class SampledProcess {
     trace::CodeShares shares{};
     const char* ended = "budget";  // by what
   };
-  // Of each thread as many instructions as the budget says, if its seconds suffice. EAGAIN: the program
-  // sleeps.
-  Result<Interpreted> interpret(trace::BlockTable& table, inject::TraceSink& sink,
+  // From each thread as many instructions as the budget says, if its seconds suffice. EAGAIN: the
+  // program sleeps.
+  Result<Interpreted> interpret(trace::BlockTable& table, trace::TraceSink& sink,
                                 const shadow::Budget& budget);
   // One that will not be run.
   void let_die(const shadow::Replica& replica);
@@ -89,10 +89,10 @@ class SampledProcess {
   }
   // What will run it.
   std::unique_ptr<shadow::Execution> make_execution(const trace::BlockTable& table,
-                                                    inject::TraceSink& sink,
+                                                    trace::TraceSink& sink,
                                                     shadow::Replica replica,
                                                     const shadow::Budget& budget);
-  // Of a replica that was not our own child: to be reaped at the next pause.
+  // For a replica that was not our own child: to be reaped at the next pause.
   void died(Tid replica) { zombies_.push_back(replica); }
   // A replica faulted: perhaps it missed memory.
   void copy_all_memory() { fork_options_.all_memory = true; }
@@ -126,7 +126,7 @@ class SampledProcess {
   void leave();
   void ended(double now) { gone_at_ = now; }
 
-  // Of the program since it is sampled; from the last look on, as busy as before.
+  // The program's since it is sampled; from the last look on, as busy as before.
   double cpu_s(double now) const;
   // Processor time that it has used meanwhile, exactly; when it has ended, up to the last question.
   double used();

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
+#include "base/processor_time.h"
 #include "kernel/proc.h"
 #include "sample/host.h"
 
@@ -27,10 +29,10 @@ profile::Pauses summarise_pauses(std::vector<double> pauses) {
 // From the program's processor time and the speed of its samples.
 uint64_t estimate_total(const SampledRun& run) {
   if (run.instructions_per_s > 0)
-    return static_cast<uint64_t>(run.program_cpu_s * run.instructions_per_s);
+    return static_cast<uint64_t>(run.overhead.program_cpu_s * run.instructions_per_s);
   if (run.engine_cpu_s <= 0) return 0;
   const double native_s = run.guest_s > 0 ? run.guest_s : run.engine_cpu_s / run.slow_down;
-  return static_cast<uint64_t>(run.program_cpu_s / native_s *
+  return static_cast<uint64_t>(run.overhead.program_cpu_s / native_s *
                                static_cast<double>(run.instructions));
 }
 
@@ -78,32 +80,31 @@ profile::TimelineRow timeline_row(double at, uint64_t samples, uint64_t instruct
   return {microseconds(at), samples, instructions, microseconds(pause), microseconds(life)};
 }
 
-void fill_costs(const plan::Ledger& ledger, const plan::Plan& plan, SampledRun& run) {
+void fill_costs(const plan::Ledger& ledger, const plan::Plan& plan, profile::Overhead& overhead) {
   for (size_t i = 0; i < plan::kCauses; i++) {
     const auto cause = static_cast<plan::Cause>(i);
-    if (ledger.spent_s(cause) > 0) run.by_cause[name_of(cause)] = ledger.spent_s(cause);
+    if (ledger.spent_s(cause) > 0) overhead.by_cause[name_of(cause)] = ledger.spent_s(cause);
   }
   for (size_t i = 0; i < plan::kWhys; i++) {
     const uint64_t count = plan.counts()[i];
-    if (count != 0) run.steps[name_of(static_cast<plan::Why>(i))] = count;
+    if (count != 0) overhead.steps[name_of(static_cast<plan::Why>(i))] = count;
   }
+}
+
+// Most programs are never stopped by a signal.
+void tell_attempts(const Attempts& attempts, profile::Counts& stops) {
+  tell_counters(kAttempts, attempts, stops);
+  if (attempts.stopped == 0) stops.erase("stopped");
 }
 
 void fill_sampled(const SampledRun& run, const collect::Pipeline& pipeline,
                   profile::Profile& profile) {
   profile::Overhead& overhead = profile.overhead;
-  overhead.budget_share = run.max_overhead;
-  overhead.estimated_share = run.estimated_overhead;
+  overhead = run.overhead;
   overhead.pause_s = summarise_pauses(run.pauses);
   overhead.collector_cpu_s = pipeline.cpu_seconds();
-  overhead.engine_cpu_s = cpu_seconds_of(RUSAGE_SELF) - overhead.collector_cpu_s;
-  overhead.program_cpu_s = run.program_cpu_s;
-  overhead.translated_blocks = run.fragments;
-  overhead.translation_s = run.translation_s;
-  overhead.sampling = run.sampling;
-  overhead.by_cause = run.by_cause;
-  overhead.steps = run.steps;
-  overhead.timeline = profile::shortened(run.timeline);
+  overhead.engine_cpu_s = processor_seconds_of(RUSAGE_SELF) - overhead.collector_cpu_s;
+  overhead.timeline = profile::shortened(std::move(overhead.timeline));
   profile::Coverage& coverage = profile.coverage;
   coverage.samples = run.samples;
   for (const auto& [reason, samples] : run.ended) coverage.ended[reason] = samples;

@@ -12,6 +12,7 @@
 #include "plan/plan.h"
 #include "profile/profile.h"
 #include "ptrace/launch.h"
+#include "sample/attempts.h"
 #include "shadow/program.h"
 
 namespace shadowprof::sample {
@@ -30,7 +31,7 @@ std::optional<profile::Exit> exit_of(const shadow::Program& program);
 
 // How much slower the interpreter executes than the processor (bench/emulator.py). Only for
 // estimates of how much there was to profile.
-inline constexpr double kEmulatorSlowDown = 25;
+inline constexpr double kEmulatorSlowDownRatio = 25;
 
 // A burst in a timeline, or a replica with all its samples, from times in seconds.
 profile::TimelineRow timeline_row(double at, uint64_t samples, uint64_t instructions, double pause,
@@ -38,18 +39,11 @@ profile::TimelineRow timeline_row(double at, uint64_t samples, uint64_t instruct
 
 // What a run that samples says of itself when it is over.
 struct SampledRun {
-  double max_overhead = 0;
-  double estimated_overhead = 0;
-  double program_cpu_s = 0;
+  // Without the pauses' figures, and what the engine and the collectors took of processors.
+  profile::Overhead overhead{};
   std::vector<double> pauses;  // seconds
-  profile::Timeline timeline{};
   uint64_t samples = 0;
-  std::map<std::string, uint64_t> ended;     // samples, by reason
-  std::map<std::string, uint64_t> sampling;  // as in profile::Overhead
-  std::map<std::string, double> by_cause;    // as there
-  std::map<std::string, uint64_t> steps;
-  uint64_t fragments = 0;
-  double translation_s = 0;
+  profile::Counts ended;  // samples, by reason
   // What executed the samples: how much of them, in how much processor time, how much slower than
   // natively.
   uint64_t instructions = 0;
@@ -60,7 +54,8 @@ struct SampledRun {
   double instructions_per_s = 0;  // on that clock, as the samples count; 0: they do not say
 };
 // What was spent, and why.
-void fill_costs(const plan::Ledger& ledger, const plan::Plan& plan, SampledRun& run);
+void fill_costs(const plan::Ledger& ledger, const plan::Plan& plan, profile::Overhead& overhead);
+void tell_attempts(const Attempts& attempts, profile::Counts& stops);
 // What the pipeline's collectors have left in `profile` is completed.
 void fill_sampled(const SampledRun& run, const collect::Pipeline& pipeline,
                   profile::Profile& profile);

@@ -5,9 +5,10 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/processor_time.h"
 #include "kernel/table.h"
+#include "probe/memory_use.h"
 #include "sample/host.h"
-#include "sample/memory_use.h"
 #include "sample/sampled_program.h"
 #include "sample/shadow_run.h"
 
@@ -18,13 +19,13 @@ using shadow::Outcome;
 namespace {
 
 // How fast the need for an input log is learned and forgotten, and how much there must be.
-constexpr double kLearning = 0.3;
-constexpr double kNeeded = 0.5;
+constexpr double kLearningShare = 0.3;
+constexpr double kNeededShare = 0.5;
 // A sample that came so far did not end for want of input too early.
-constexpr double kFarEnough = 0.5;
+constexpr double kFarEnoughShare = 0.5;
 // How often faults are counted that come between samples.
-constexpr double kSettleEvery = 0.5;
-constexpr double kSettleBeforeFork = 0.0005;
+constexpr double kSettleEvery_s = 0.5;
+constexpr double kSettleBeforeFork_s = 0.0005;
 
 // ": read: sentence", as far as there is something to say.
 std::string describe(const shadow::Ending& ending) {
@@ -42,12 +43,12 @@ void ShadowRun::note_end(Sample& sample) {
   sample.has_ended = true;
   const double now = elapsed();
   sample.life.lifetime_s = now - sample.forked_at;
-  sample.life.copied_pages = sample.program->end(now, reused_pages());
+  sample.life.copied_pages = sample.program->end(now, probe::reused_pages());
 }
 
 // Before a fork, and now and then.
 bool ShadowRun::is_to_be_settled() const {
-  return elapsed() >= settled_at_ + (samples_.empty() ? kSettleBeforeFork : kSettleEvery);
+  return elapsed() >= settled_at_ + (samples_.empty() ? kSettleBeforeFork_s : kSettleEvery_s);
 }
 
 // What samples that are over have left to the programs.
@@ -56,7 +57,7 @@ void ShadowRun::settle_accounts() {
   settled_at_ = now;
   ledger_.spend(plan::Cause::busy_core, crowding_.cost_of(take_own_cpu()));
   ledger_.spend(plan::Cause::clock, time_.take_cost());
-  const auto reused = reused_pages();
+  const auto reused = probe::reused_pages();
   for (const ProgramRef& program : programs_) {
     const double faults = program->settle(now, reused);
     counts_.extra_faults += faults;
@@ -68,7 +69,7 @@ void ShadowRun::settle_accounts() {
 
 // That tracer and collectors have used since the last call.
 double ShadowRun::take_own_cpu() {
-  const double before = std::exchange(own_cpu_s_, cpu_seconds_of(RUSAGE_SELF));
+  const double before = std::exchange(own_cpu_s_, processor_seconds_of(RUSAGE_SELF));
   return own_cpu_s_ - before;
 }
 
@@ -87,12 +88,13 @@ void ShadowRun::finish(Sample& sample) {
   // Lengths are for samples that are only run.
   if (!sample.verifies && done.samples == 0) sample.life.guest_s = guest_seconds(sample);
   if (sample.log) sample.life.input_log_s = sample.log->cost();
-  sample.life.busy_core_s =
-      crowding_.ended(waiting_of(sample, sample.executor->processor()), take_own_cpu(), samples_.size());
+  sample.life.busy_core_s = crowding_.ended(waiting_of(sample, sample.executor->processor()),
+                                            take_own_cpu(), samples_.size());
   if (options_.converge && !sample.verifies) {
     convergence_.sampled(done.shares);
     plan_.set_patience(convergence_.patience());
   }
+  charge_for_caches(sample, sample.life.lifetime_s, sample.life.copied_pages);
   using plan::Cause;
   ledger_.spend(Cause::copied_pages, sample.life.copied_pages * price_.copied, plan::What::fork);
   ledger_.spend(Cause::busy_core, sample.life.busy_core_s, plan::What::fork);
@@ -107,10 +109,7 @@ void ShadowRun::add_up(Sample& sample) {
   if (sample.numbers) sample.numbers->end(done, clock_seconds(sample));
   counts_.later += done.all_samples() - 1;
   counts_.fragments += done.fragments;
-  counts_.misses += done.misses;
-  counts_.drains += done.drains;
-  counts_.system_calls += done.system_calls;
-  counts_.private_pages += done.private_pages;
+  add_counters(shadow::kReplicaStops, counts_, done);
   counts_.translation_s += done.translation_s;
   counts_.guest_s += sample.executor->guest_seconds();
   counts_.engine_cpu_s += sample.executor->processor().used;
@@ -133,21 +132,26 @@ void ShadowRun::add_up(Sample& sample) {
 void ShadowRun::tell_of(const Sample& sample) const {
   const shadow::ExecutorCounts& done = sample.executor->counts();
   const shadow::Ending& ending = *sample.executor->ending();
-  detail("replica {}: {} samples, {} instructions, {} translated, {} misses, {:.1f} ms, ended by {}{}",
-         counts_.replicas, done.all_samples(), done.instructions,
-         done.fragments, done.misses, 1e3 * (elapsed() - sample.forked_at),
-         to_string(ending.outcome), describe(ending));
   detail(
-      "  paused {:.0f} us, lived {:.1f} ms, executed {:.2f} of {:.2f} ms, natively {:.2f} ms, {:.0f} page "
-      "faults",
+      "replica {}: {} samples, {} instructions, {} translated, {} misses, {:.1f} ms, ended by {}{}",
+      counts_.replicas, done.all_samples(), done.instructions, done.fragments, done.misses,
+      1e3 * (elapsed() - sample.forked_at), to_string(ending.outcome), describe(ending));
+  detail(
+      "  paused {:.0f} us, lived {:.1f} ms, executed {:.2f} of {:.2f} ms, natively {:.2f} ms, "
+      "{:.0f} page faults",
       1e6 * sample.life.pause_s, 1e3 * sample.life.lifetime_s, 1e3 * guest_seconds(sample),
       1e3 * sample.length, 1e3 * done.native_s, sample.life.copied_pages);
 }
 
 // It has not waited for the program while it waited for us.
 plan::Waiting ShadowRun::waiting_of(const Sample& sample, shadow::ProcessorTime time) {
-  const double ours = cpu_seconds_of(RUSAGE_SELF) - sample.our_cpu_at_fork;
+  const double ours = processor_seconds_of(RUSAGE_SELF) - sample.our_cpu_at_fork;
   return {time.used, std::max(0.0, time.waited - ours), sample.executor->counts().stops()};
+}
+
+// What it has executed of its program, by its clock.
+double ShadowRun::executed_seconds(const Sample& sample) {
+  return sample.executor->guest_seconds() + sample.executor->counts().native_s;
 }
 
 double ShadowRun::clock_seconds(const Sample& sample) const {
@@ -157,13 +161,13 @@ double ShadowRun::clock_seconds(const Sample& sample) const {
 // By the engine's clock, or by the number of instructions.
 double ShadowRun::guest_seconds(const Sample& sample) const {
   if (sample.budget.seconds > 0) return clock_seconds(sample);
-  return static_cast<double>(sample.executor->counts().instructions) / kInstructionsPerSecond;
+  return static_cast<double>(sample.executor->counts().instructions) / kInstructions_per_s;
 }
 
 // Logging costs the program two stops for each of its system calls: it is for programs whose
 // samples end early without.
 bool ShadowRun::wants_log() const {
-  if (options_.input_log == InputLogging::automatic) return input_need_ > kNeeded;
+  if (options_.input_log == InputLogging::automatic) return input_need_ > kNeededShare;
   return options_.input_log == InputLogging::on;
 }
 
@@ -177,9 +181,9 @@ void ShadowRun::finish_log(const Sample& sample, const shadow::Ending& ending) {
     detail("  input log: {} stops, {} answers taken, {:.1f} ms", sample.log->stops(),
            sample.log->taken(), 1e3 * sample.log->cost());
   } else if (ending.outcome == Outcome::input) {
-    needed = guest_seconds(sample) < kFarEnough * sample.length;
+    needed = guest_seconds(sample) < kFarEnoughShare * sample.length;
   }
-  input_need_ += kLearning * ((needed ? 1 : 0) - input_need_);
+  input_need_ += kLearningShare * ((needed ? 1 : 0) - input_need_);
 }
 
 }  // namespace shadowprof::sample

@@ -16,33 +16,17 @@ namespace shadowprof::sample {
 namespace {
 
 // How much slower a replica executes than the program itself; the geometric mean of the programs
-// in bench/full_mode.md with a trace that nobody reads. Only for the estimate of how much there was to
-// profile, and only where no clock says it (--sample-size).
-constexpr double kSlowDown = 1.8;
+// in bench/full_mode.md with a trace that nobody reads. Only for the estimate of how much there was
+// to profile, and only where no clock says it (--sample-size).
+constexpr double kSlowDownRatio = 1.8;
 
-// Of values, once code was recorded so often.
+// For values, once code was recorded so often.
 constexpr collect::ValueCondition kValuesOfReplicas{.warm_up = 4096, .burst = 1, .every = 4};
-// With times of loads, each of which waits for all before it, capturing takes several times as long.
+// With times of loads, each of which waits for all before it, capturing takes several times as
+// long.
 constexpr collect::ValueCondition kLoadsOfReplicas{.warm_up = 256, .burst = 1, .every = 8};
 
-constexpr double kManyFaults = 0.05;   // of the samples: not of the program's own making
-
-void fill_stops(const ShadowRun& sampled, profile::Overhead& overhead) {
-  const ShadowRunCounts& counts = sampled.counts();
-  overhead.forks = counts.forks;
-  overhead.extra_faults = static_cast<uint64_t>(counts.extra_faults);
-  overhead.stops = {{"miss", counts.misses},
-                    {"look", counts.looks},
-                    {"drain", counts.drains},
-                    {"syscall", counts.system_calls},
-                    {"shared_page", counts.private_pages},
-                    {"logged_stop", counts.logged_stops},
-                    {"logged_call", counts.logged_calls},
-                    {"sleeping", counts.sleeping},
-                    {"refused", counts.refused},
-                    {"signal", sampled.signals()}};
-  if (counts.stopped != 0) overhead.stops["stopped"] = counts.stopped;
-}
+constexpr double kManyFaultsShare = 0.05;   // of the samples: not of the program's own making
 
 void tell_of_kinds(const collect::SampleWeights& weights) {
   tell_of_weights("replicas", weights.replicas());
@@ -58,27 +42,35 @@ bool is_interpreted(const ShadowRunCounts& counts, const ShadowModeRequest& requ
 SampledRun describe(const ShadowRun& sampled, const ShadowModeRequest& request) {
   const ShadowRunCounts& counts = sampled.counts();
   SampledRun done;
-  done.max_overhead = request.wishes.max_overhead_share;
-  done.estimated_overhead = sampled.ledger().spent_share(sampled.sampling_s());
-  fill_costs(sampled.ledger(), sampled.plan(), done);
-  done.program_cpu_s = sampled.program_cpu_s();
-  done.pauses = counts.pauses;
-  done.timeline = counts.timeline;
-  done.samples = counts.forks + counts.later + counts.bursts;
-  done.ended = counts.ended;
-  done.fragments = counts.fragments;
+  profile::Overhead& overhead = done.overhead;
+  overhead.budget_share = request.wishes.max_overhead_share;
+  overhead.estimated_share = sampled.ledger().spent_share(sampled.sampling_s());
+  fill_costs(sampled.ledger(), sampled.plan(), overhead);
+  overhead.forks = counts.forks;
+  overhead.extra_faults = static_cast<uint64_t>(counts.extra_faults);
+  overhead.program_cpu_s = sampled.program_cpu_s();
+  overhead.translated_blocks = counts.fragments;
+  overhead.translation_s = counts.translation_s;
+  overhead.timeline = counts.timeline;
+  overhead.stops = {{"logged_stop", counts.logged_stops},
+                    {"logged_call", counts.logged_calls},
+                    {"signal", sampled.signals()}};
+  tell_counters(shadow::kReplicaStops, counts, overhead.stops);
+  tell_attempts(counts, overhead.stops);
   const plan::Convergence& convergence = sampled.convergence();
-  done.sampling = {
+  overhead.sampling = {
       {"translated_ahead", counts.ahead},        {"waited_for_memory", counts.no_memory},
       {"most_shadows", counts.most_shadows},     {"windows", convergence.windows()},
       {"windows_alike", convergence.agreeing()}, {"phase_changes", convergence.changes()},
       {"bursts", counts.bursts}};
-  done.translation_s = counts.translation_s;
+  done.pauses = counts.pauses;
+  done.samples = counts.forks + counts.later + counts.bursts;
+  done.ended = counts.ended;
   // What an interpreter takes says nothing of the program.
   done.guest_s = counts.guest_s;
   done.instructions = counts.instructions - (done.guest_s > 0 ? counts.interpreted : 0);
   done.engine_cpu_s = counts.engine_cpu_s;
-  done.slow_down = is_interpreted(counts, request) ? kEmulatorSlowDown : kSlowDown;
+  done.slow_down = is_interpreted(counts, request) ? kEmulatorSlowDownRatio : kSlowDownRatio;
   return done;
 }
 
@@ -86,7 +78,8 @@ SampledRun describe(const ShadowRun& sampled, const ShadowModeRequest& request) 
 void warn_of_shared_memory(const ShadowRunCounts& counts, std::vector<std::string>& warnings) {
   const auto faults = counts.ended.find("fault");
   if (counts.private_pages == 0 || faults == counts.ended.end()) return;
-  if (static_cast<double>(faults->second) < kManyFaults * static_cast<double>(counts.forks)) return;
+  if (static_cast<double>(faults->second) < kManyFaultsShare * static_cast<double>(counts.forks))
+    return;
   warnings.push_back(
       fmt::format("{} of {} samples ended by a fault: what the program, or another one, writes to "
                   "memory that it shares is seen by its replicas at once; --mode burst has none",
@@ -102,7 +95,7 @@ std::string conditions_of(const ShadowModeRequest& request, const profile::Host&
                      plan.load_cycles ? 'l' : '-');
 }
 
-ShadowRunOptions options_of(const ShadowModeRequest& request, const Neighbourhood& neighbours) {
+ShadowRunOptions options_of(const ShadowModeRequest& request, const probe::BusyCore& busy_core) {
   ShadowRunOptions options;
   options.engine = request.engine;
   options.verify = request.verify;
@@ -120,14 +113,14 @@ ShadowRunOptions options_of(const ShadowModeRequest& request, const Neighbourhoo
   options.most_log_s = std::max(0.005, request.wishes.max_overhead_share);
   options.plan = request.collection.plan();
   options.stacks = request.collection.calls;
-  options.neighbours = neighbours;
+  options.busy_core = busy_core;
   options.prices = request.prices;
   // The interpreter cannot harm the program either.
   options.may_interpret = !request.verify;
   return options;
 }
 
-// Of code that several programs have in common it is not known in which of them it was seen.
+// Where several programs have code in common, it is not known in which of them it was seen.
 bool may_capture_samples(const ShadowModeRequest& request) {
   return request.collection.captures_by_instruction() && request.engine == Engine::translator &&
          request.max_shadows == 1 && !request.verify && !request.follow &&
@@ -154,11 +147,11 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   const int64_t started = std::time(nullptr);
 
   SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
-  const shadow::FaultPrice price =
-      request.prices ? request.prices->faults() : shadow::FaultPrice{};
-  const Neighbourhood neighbours =
-      request.prices ? request.prices->neighbours() : Neighbourhood{};
-  detail("a busy neighbour costs {:.1f} %", 100 * neighbours.cost);
+  const machine::FaultPrice price =
+      request.prices ? request.prices->faults() : machine::FaultPrice{};
+  const probe::BusyCore busy_core =
+      request.prices ? request.prices->busy_core() : probe::BusyCore{};
+  detail("a busy core costs {:.1f} %", 100 * busy_core.share);
   tell_of_price(price);
   block_awaited_signals();
   SP_ASSIGN(std::vector<shadow::Program> programs,
@@ -174,7 +167,7 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   collection.sampled = collection.by_replicas = true;
   collect::SampleWeights weights;
   collection.weights = &weights;
-  ShadowRunOptions options = options_of(request, neighbours);
+  ShadowRunOptions options = options_of(request, busy_core);
   trace::RunMailbox seen_enough;
   if (may_capture_samples(request)) capture_samples(seen_enough, collection, options.space);
   collect::Pipeline pipeline(make_collectors(collection, table));
@@ -194,10 +187,7 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   tell_of_kinds(weights);
   pipeline.finish(profile);
   if (is_interpreted(sampled.counts(), request)) profile.run.engine = "emulator";
-  if (const Verifier* verifier = sampled.verifier()) {
-    const VerifierCounts& counts = verifier->counts();
-    profile.coverage.verified = {{counts.samples, counts.instructions, counts.diverged}};
-  }
+  if (const Verifier* verifier = sampled.verifier()) profile.coverage.verified = verifier->counts();
   fill_syscalls(sampled.counts().by_number, sampled.counts().ended_by_number, profile.syscalls);
   sampled.finish_time(profile);
   if (!sampled.why_no_time().empty()) detail("no processor time: {}", sampled.why_no_time());
@@ -206,7 +196,6 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   done.instructions_per_s = weights.replicas().instructions_per_second();
   fill_sampled(done, pipeline, profile);
   name_functions(profile, table, request.top, started, Inclusive::measured, generated);
-  fill_stops(sampled, profile.overhead);
   sampled.watch().fill(profile);
   if (options.directory) directory.store(table, profile);
   for (const std::string& warning : directory.warnings()) result.warnings.push_back(warning);

@@ -18,8 +18,8 @@
 #include "profile/profile.h"
 #include "ptrace/launch.h"
 #include "sample/collection.h"
-#include "sample/engine.h"
-#include "sample/host_prices.h"
+#include "sample/replica_engine.h"
+#include "probe/host_prices.h"
 #include "sample/run_result.h"
 #include "sample/shadow_run.h"
 
@@ -35,15 +35,15 @@ struct ShadowModeRequest {
   Collection collection;
   plan::Wishes wishes;
   Engine engine = Engine::translator;
-  HostPrices* prices = nullptr;  // null: the default ones
+  probe::HostPrices* prices = nullptr;  // null: the default ones
   bool verify = false;
   uint64_t sample_size = 0;  // instructions; 0: the default
   size_t max_shadows = 1;
   uint64_t max_memory = 0;  // bytes; 0: as much as there is
   bool converge = true;     // fewer samples of a program that goes on doing the same
   bool prefill = true;  // translate ahead what the program is seen to run
-  // Where lists of code are kept from one run to the next; empty: nowhere. They are of use to the same
-  // version of us only.
+  // Where lists of code are kept from one run to the next; empty: nowhere. They are of use to the
+  // same version of us only.
   std::string code_directory;
   std::string version;
   double duration = 0;  // seconds; 0: until the program ends

@@ -5,11 +5,12 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/processor_time.h"
 #include "kernel/proc.h"
+#include "probe/memory_use.h"
+#include "probe/timed_code.h"
 #include "sample/host.h"
-#include "sample/memory_use.h"
 #include "sample/shadow_run.h"
-#include "sample/timed_code.h"
 
 namespace shadowprof::sample {
 
@@ -20,28 +21,28 @@ namespace {
 
 // A replica whose present sample has taken so long is stuck in something that we do not foresee, or
 // the machine has no time for it.
-constexpr double kLongestSample = 4.0;
-constexpr double kLongestWait = 1.0;
+constexpr double kLongestSample_s = 4.0;
+constexpr double kLongestWait_s = 1.0;
 // How long a replica lives before it is asked whether it has a core.
-constexpr double kPatience = 0.1;
+constexpr double kPatience_s = 0.1;
 // At 5 GB a second, which is as fast as memory can be written, 10 MB more than allowed are taken.
-constexpr double kPollForMemory = 0.002;
+constexpr double kPollForMemory_s = 0.002;
 // What replicas cost, and whether they have a core. In so long a program copies 2,500 pages.
-constexpr double kCheck = 0.005;
-// Of one that has lived for so long: it has cost what it costs, but for what its program does anew.
-constexpr double kOld = 0.25;
-constexpr double kCheckOld = 0.01;
-constexpr double kLongestFill = 0.3;
+constexpr double kCheck_s = 0.005;
+// One that has lived for so long has cost what it costs, but for what its program does anew.
+constexpr double kOld_s = 0.25;
+constexpr double kCheckOld_s = 0.01;
+constexpr double kLongestFill_s = 0.3;
 // Whoever wants us to end is heard even by a program that always has something to report.
 constexpr unsigned kReportsInARow = 1000;
-constexpr double kShortestRest = 1e-6;
+constexpr double kShortestRest_s = 1e-6;
 
 }  // namespace
 
-ShadowRun::ShadowRun(trace::BlockTable& table, inject::TraceSink& sink,
+ShadowRun::ShadowRun(trace::BlockTable& table, trace::TraceSink& sink,
                      collect::SampleWeights& weights, std::vector<shadow::Program> programs,
                      ShadowRunOptions options, const plan::Wishes& wishes,
-                     const shadow::FaultPrice& price)
+                     const machine::FaultPrice& price)
     : time_(wishes.max_overhead_share, wishes.seed),
       table_(table),
       sink_(sink),
@@ -51,10 +52,10 @@ ShadowRun::ShadowRun(trace::BlockTable& table, inject::TraceSink& sink,
       ledger_(wishes.max_overhead_share, wishes.delay_s),
       price_(price),
       random_(wishes.seed),
-      crowding_(options.max_shadows, options.neighbours.cost),
+      crowding_(options.max_shadows, options.busy_core.share),
       delay_(wishes.delay_s) {
   CHECK(!programs.empty(), "there is nothing to sample");
-  if (options_.plan.load_cycles) timed_load_s_ = seconds_of_timed_load();
+  if (options_.plan.load_cycles) timed_load_s_ = probe::seconds_of_timed_load();
   for (shadow::Program& program : programs) {
     programs_.push_back(
         std::make_shared<SampledProcess>(std::move(program), SampledProcess::Space(), 0.0));
@@ -81,10 +82,11 @@ void ShadowRun::run() {
     note_prices();
     time_.look(elapsed());
     if (is_to_be_settled()) settle_accounts();
-    if (elapsed() >= looks_at_neighbours_ && all_rest()) look_at_neighbours();
+    if (elapsed() >= looks_at_busy_core_s_ && all_rest()) look_at_busy_core();
     if (may_translate_first() && fill_ahead()) continue;
     carry_out(plan_.next(situation(), ledger_, prices()));
   }
+  time_.end(elapsed());
   end_replicas();
   if (programs_.empty() && !first_is_left_) return;
   if (!programs_.empty()) settle_accounts();
@@ -93,7 +95,7 @@ void ShadowRun::run() {
   if (first().is_ours() && !watch_.interrupted()) watch_.wait_for_end(first_->program());
 }
 
-void tell_of_price(const shadow::FaultPrice& price) {
+void tell_of_price(const machine::FaultPrice& price) {
   detail("a page copied costs {:.2f} us, kept {:.2f} us, mapped {:.2f} us", 1e6 * price.copied,
          1e6 * price.kept, 1e6 * price.mapped);
 }
@@ -111,7 +113,8 @@ bool ShadowRun::is_over() const {
 
 // What is known already is translated before the first sample, if that does not take long.
 bool ShadowRun::may_translate_first() const {
-  return options_.prefill && counts_.moments == 0 && !interprets_ && elapsed() < delay_ + kLongestFill;
+  return options_.prefill && counts_.moments == 0 && !interprets_ &&
+         elapsed() < delay_ + kLongestFill_s;
 }
 
 void ShadowRun::carry_out(const plan::Step& step) {
@@ -139,11 +142,11 @@ void ShadowRun::proceed(Sample& sample, const plan::Step& step) {
   if (step.what == plan::What::end) return sample.executor->request_end(Outcome::budget);
   if (step.what == plan::What::rest) {
     sample.sample_began = step.at_s;
-    return sample.executor->proceed({.rest_s = std::max(step.at_s - now, kShortestRest)});
+    return sample.executor->proceed({.rest_s = std::max(step.at_s - now, kShortestRest_s)});
   }
-  const shadow::ExecutorCounts& done = sample.executor->counts();
-  const double executed = sample.executor->guest_seconds() + done.native_s;
-  sample.numbers->go_on(executed + step.native_s, done, clock_seconds(sample));
+  sample.executed_before_s = executed_seconds(sample);
+  sample.numbers->go_on(sample.executed_before_s + step.native_s, sample.executor->counts(),
+                        clock_seconds(sample));
   sample.sample_began = now + step.native_s;
   sample.went_on_age = now - sample.forked_at;
   sample.has_worked = true;
@@ -160,15 +163,15 @@ void ShadowRun::tell_of(const plan::Step& step) {
 }
 
 double ShadowRun::next_event() const {
-  double next = std::min(elapsed() + kLongestWait, std::max(elapsed(), time_.next()));
+  double next = std::min(elapsed() + kLongestWait_s, std::max(elapsed(), time_.next()));
   if (options_.duration > 0) next = std::min(next, options_.duration);
   if (options_.max_memory != 0 && !samples_.empty()) {
-    next = std::min(next, elapsed() + kPollForMemory);
+    next = std::min(next, elapsed() + kPollForMemory_s);
   }
   for (const Sample& sample : samples_) {
     next = std::min(next, elapsed() + sample.executor->next_idle());
-    next = std::min(next, sample.began() + kLongestSample);
-    if (crowding_.at_idle_priority()) next = std::min(next, elapsed() + kPatience);
+    next = std::min(next, sample.began() + kLongestSample_s);
+    if (crowding_.at_idle_priority()) next = std::min(next, elapsed() + kPatience_s);
     if (sample.budget.goes_on && !sample.executor->rests()) next = std::min(next, checks_at_);
   }
   return next;
@@ -188,9 +191,16 @@ void ShadowRun::wait_until(double moment) {
 
 bool ShadowRun::handle_reports() {
   const WaitOutcome outcome = ptrace::wait_any(ptrace::WaitMode::poll);
+  if (outcome.kind == WaitOutcome::Kind::no_children) forget_lost();
   if (!outcome.has_status()) return false;
   handle(outcome);
   return true;
+}
+
+// Nobody is traced any more: a thread that we had not seen yet has executed a program in place of
+// the one that was traced, and the kernel does not tell of that (ptrace(2), execve under ptrace).
+void ShadowRun::forget_lost() {
+  while (!programs_.empty()) forget(ProgramRef(programs_.back()));
 }
 
 void ShadowRun::handle(const WaitOutcome& outcome) {
@@ -297,16 +307,18 @@ void ShadowRun::look_at_program() {
 // What the replica and the program have twice because of it, at most: no page that was not copied,
 // nor one that the replica does not have.
 uint64_t ShadowRun::memory_of(const Sample& sample) const {
-  const uint64_t program = std::max(faults_of(sample.program->program().pid()), sample.faults_at_fork);
+  const uint64_t program =
+      std::max(probe::faults_of(sample.program->program().pid()), sample.faults_at_fork);
   const Tid replica = sample.executor->tid();
-  const uint64_t faults = program - sample.faults_at_fork + faults_of(replica);
-  return page_tables_of(replica) + std::min(memory_of_faults(faults), anonymous_memory_of(replica));
+  const uint64_t faults = program - sample.faults_at_fork + probe::faults_of(replica);
+  return probe::page_tables_of(replica) +
+         std::min(probe::memory_of_faults(faults), probe::anonymous_memory_of(replica));
 }
 
 // With another replica of the program.
 bool ShadowRun::is_too_large(const ProgramRef& program) {
   if (options_.max_memory == 0) return false;
-  uint64_t taken = own_memory() + page_tables_of(program->program().pid());
+  uint64_t taken = probe::own_memory() + probe::page_tables_of(program->program().pid());
   if (taken > options_.max_memory) {
     watch_.warn_once("--max-memory allows less than a sample takes: samples wait for memory");
   }
@@ -317,7 +329,7 @@ bool ShadowRun::is_too_large(const ProgramRef& program) {
 // It has waited for a processor most of its life, and not because there are several.
 bool ShadowRun::is_crowded_out(const Sample& sample) const {
   const bool alone = samples_.size() == 1 || options_.max_shadows == 1;
-  return crowding_.at_idle_priority() && alone && elapsed() > sample.forked_at + kPatience &&
+  return crowding_.at_idle_priority() && alone && elapsed() > sample.forked_at + kPatience_s &&
          plan::Crowding::is_crowded_out(waiting_of(sample, sample.executor->processor_now()));
 }
 
@@ -335,14 +347,14 @@ bool ShadowRun::is_too_dear(const Sample& sample) const {
 
 bool ShadowRun::all_are_old() const {
   return std::ranges::all_of(samples_, [now = elapsed()](const Sample& sample) {
-    return now > sample.forked_at + kOld;
+    return now > sample.forked_at + kOld_s;
   });
 }
 
 void ShadowRun::look_after_replicas() {
-  uint64_t taken = options_.max_memory != 0 && !samples_.empty() ? own_memory() : 0;
+  uint64_t taken = options_.max_memory != 0 && !samples_.empty() ? probe::own_memory() : 0;
   const bool checks = elapsed() >= checks_at_;
-  if (checks) checks_at_ = elapsed() + (all_are_old() ? kCheckOld : kCheck);
+  if (checks) checks_at_ = elapsed() + (all_are_old() ? kCheckOld_s : kCheck_s);
   for (size_t i = 0; i < samples_.size();) {
     Sample& sample = samples_[i];
     shadow::Execution& executor = *sample.executor;
@@ -351,7 +363,7 @@ void ShadowRun::look_after_replicas() {
       crowding_.give_up_idle_priority();
       executor.leave_idle_priority();
     }
-    if (elapsed() > sample.began() + kLongestSample) executor.request_end(Outcome::too_old);
+    if (elapsed() > sample.began() + kLongestSample_s) executor.request_end(Outcome::too_old);
     if (checks && is_too_dear(sample)) executor.request_end(Outcome::cost);
     if (checks && executor.is_native()) rest_at_shared_core(sample);
     if (executor.ending()) note_end(sample);
@@ -372,7 +384,7 @@ void ShadowRun::look_after_replicas() {
 // first's own children); else as busy since the last look as before.
 double ShadowRun::program_cpu_s() const {
   if (first().is_ours() && first().end() && !first_is_left_) {
-    return std::max(0.0, cpu_seconds_of(RUSAGE_CHILDREN) - counts_.replica_cpu_s);
+    return std::max(0.0, processor_seconds_of(RUSAGE_CHILDREN) - counts_.replica_cpu_s);
   }
   double sum = past_cpu_s_;
   for (const ProgramRef& program : programs_) sum += program->cpu_s(sampling_s());
@@ -393,7 +405,7 @@ void ShadowRun::end_replicas() {
     while (handle_reports()) {
     }
     look_after_replicas();
-    if (!samples_.empty()) wait_until(std::min(deadline, elapsed() + shadow::kPollForCollectors));
+    if (!samples_.empty()) wait_until(std::min(deadline, elapsed() + shadow::kPollForCollectors_s));
   }
   for (Sample& sample : samples_) {
     if (!sample.executor->is_our_child()) sample.program->died(sample.executor->tid());

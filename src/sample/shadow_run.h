@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The event loop of shadow mode: the programs, their replicas, and the plan (plan/plan.h) that says what
-// is done next. No replica decides anything: when one is idle, the loop asks the plan and tells it.
+// The event loop of shadow mode: the programs, their replicas, and the plan (plan/plan.h) that says
+// what is done next. No replica decides anything: when one is idle, the loop asks the plan and
+// tells it.
 //
 //   serve reports ─▶ settle the ledger ─▶ step = plan.next(situation) ─▶ carry it out, or wait
 //
@@ -18,20 +19,20 @@
 #include <vector>
 
 #include "collect/sample_weights.h"
-#include "inject/trace_sink.h"
 #include "plan/convergence.h"
 #include "plan/crowding.h"
 #include "plan/plan.h"
-#include "sample/engine.h"
-#include "sample/host_prices.h"
-#include "sample/neighbour.h"
+#include "probe/contention.h"
+#include "probe/host_prices.h"
+#include "sample/attempts.h"
+#include "sample/replica_engine.h"
 #include "sample/replica_samples.h"
 #include "sample/run_watch.h"
 #include "sample/sampled_process.h"
-#include "sample/shared_core.h"
 #include "sample/time_watch.h"
 #include "sample/verifier.h"
 #include "shadow/execution.h"
+#include "trace/trace_sink.h"
 
 namespace shadowprof::sample {
 
@@ -39,8 +40,8 @@ enum class InputLogging : uint8_t { automatic, on, off };
 
 struct ShadowRunOptions {
   Engine engine = Engine::translator;
-  bool verify = false;       // a share of the samples is run by both and compared
-  uint64_t sample_size = 0;  // instructions; 0: the plan says
+  bool verify = false;        // a share of the samples is run by both and compared
+  uint64_t sample_size = 0;   // instructions; 0: the plan says
   bool later_samples = true;  // of replicas that have given one
   size_t max_shadows = 1;
   bool prefill = true;                 // translate ahead what the program is seen to run
@@ -48,12 +49,12 @@ struct ShadowRunOptions {
   uint64_t max_memory = 0;             // bytes, of ours and the replicas'; 0: as much as there is
   bool converge = true;                // fewer samples of a program that goes on doing the same
   double duration = 0;
-  bool follow = false;  // the programs' children, too
+  bool follow = false;      // the programs' children, too
   bool follow_exec = true;  // what they execute in their place; else they go on without us
   InputLogging input_log = InputLogging::automatic;
-  double most_log_s = 0.01;   // what the input log of one sample may cost the program
-  Neighbourhood neighbours;  // of which one busy core costs the program that share of each second
-  HostPrices* prices = nullptr;  // what is known of faults by and by; null: nothing more
+  double most_log_s = 0.01;  // what the input log of one sample may cost the program
+  probe::BusyCore busy_core;
+  probe::HostPrices* prices = nullptr;  // what is known of faults by and by; null: nothing more
   emu::CapturePlan plan{};
   shadow::SpaceOptions space{{.through_jumps = false}};
   bool stacks = false;  // samples begin with the call stacks of their threads
@@ -61,26 +62,18 @@ struct ShadowRunOptions {
   bool may_interpret = false;
 };
 
-struct ShadowRunCounts {
+struct ShadowRunCounts : shadow::ReplicaStops, Attempts {
   uint64_t replicas = 0;  // that are dead
-  uint64_t moments = 0;  // at which replicas were forked: one, or two to be compared
+  uint64_t moments = 0;   // at which replicas were forked: one, or two to be compared
   uint64_t forks = 0;
-  uint64_t later = 0;  // samples of replicas that had given one
+  uint64_t later = 0;   // samples of replicas that had given one
   uint64_t bursts = 0;  // samples without a fork
   uint64_t instructions = 0;
   uint64_t interpreted = 0;  // of them, in bursts
   uint64_t fragments = 0;
-  uint64_t misses = 0;
-  uint64_t looks = 0;  // at program counters, for translating ahead
-  uint64_t ahead = 0;  // of the fragments, translated while no sample ran
-  uint64_t drains = 0;
-  uint64_t system_calls = 0;
-  uint64_t private_pages = 0;
+  uint64_t ahead = 0;         // of the fragments, translated while no sample ran
   uint64_t no_memory = 0;     // samples that waited for memory
   uint64_t most_shadows = 0;  // that lived at one time
-  uint64_t sleeping = 0;      // samples not taken: nothing ran
-  uint64_t stopped = 0;       // the same, as a signal had stopped it
-  uint64_t refused = 0;       // samples that failed
   uint64_t logged_stops = 0;  // of the program, for its input log
   uint64_t logged_calls = 0;  // answered from it
   double extra_faults = 0;
@@ -95,18 +88,18 @@ struct ShadowRunCounts {
   std::map<unsigned, uint64_t> ended_by_number;
 };
 
-void tell_of_price(const shadow::FaultPrice& price);
+void tell_of_price(const machine::FaultPrice& price);
 
 class ShadowRun {
  public:
-  // Of a replica, roughly, where no clock says it.
-  static constexpr double kInstructionsPerSecond = 2e9;
+  // A replica's, roughly, where no clock says it.
+  static constexpr double kInstructions_per_s = 2e9;
 
   // `programs`: at least one. The first is the one whose end is told.
   // `weights` is told of each sample.
-  ShadowRun(trace::BlockTable& table, inject::TraceSink& sink, collect::SampleWeights& weights,
+  ShadowRun(trace::BlockTable& table, trace::TraceSink& sink, collect::SampleWeights& weights,
             std::vector<shadow::Program> programs, ShadowRunOptions options,
-            const plan::Wishes& wishes, const shadow::FaultPrice& price);
+            const plan::Wishes& wishes, const machine::FaultPrice& price);
   ~ShadowRun();
 
   // A program that was just launched runs from here on.
@@ -131,7 +124,7 @@ class ShadowRun {
     time_.finish(sampling_s(), program_cpu_s(), profile);
   }
   const std::string& why_no_time() const { return time_.why_not(); }
-  // Of the programs while they were sampled.
+  // The programs' while they were sampled.
   double program_cpu_s() const;
   // How long samples were taken: up to the programs' end, or until sampling was over.
   double sampling_s() const { return sampling_s_ > 0 ? sampling_s_ : elapsed(); }
@@ -146,13 +139,14 @@ class ShadowRun {
     double forked_at = 0;
     uint64_t faults_at_fork = 0;  // of the program
     double our_cpu_at_fork = 0;
-    double length = 0;            // seconds
+    double length = 0;  // seconds
     shadow::Budget budget{};
     std::unique_ptr<ReplicaSamples> numbers;  // null: they are verified
     unsigned generation = 0;                  // of the program
     double sample_began = 0;  // the present one of its replica, or its rest, if it is a later one
     double went_on_age = 0;   // when it was told to, last
-    bool has_worked = true;   // since, and the ledger does not know yet what that cost
+    double executed_before_s = 0;  // by then
+    bool has_worked = true;  // since, and the ledger does not know yet what that cost
     bool has_ended = false;
     bool verifies = false;  // one of a pair
     double began() const { return std::max(forked_at, sample_began); }
@@ -169,6 +163,7 @@ class ShadowRun {
   void handle_program(const ProgramRef& program, const ptrace::WaitOutcome& outcome);
   void handle_stranger(const ptrace::WaitOutcome& outcome);
   void forget(const ProgramRef& program);
+  void forget_lost();
   bool is_to_be_left(const SampledProcess& program) const {
     return !options_.follow_exec && program.program().generation() != 0;
   }
@@ -218,13 +213,14 @@ class ShadowRun {
   Sample* idle_sample();
   plan::Situation situation();
   plan::IdleReplica idle_replica(const Sample& sample, double copied_pages, double now);
-  void charge_for_shared_core(Sample& sample, const plan::Situation& s);
+  double charge_for_caches(Sample& sample, double age_s, double copied_pages);
+  void charge_for_work(Sample& sample, const plan::Situation& s);
   bool may_go_on(const Sample& sample) const;
   bool may_last(const SampledProcess& program) const;
   bool is_alone(const SampledProcess& program) const;
   bool is_short_of_memory(const SampledProcess& program);
-  bool is_about_neighbours(const SampledProcess& program) const;
-  void look_at_neighbours();
+  bool is_about_busy_core(const SampledProcess& program) const;
+  void look_at_busy_core();
   void look_at_core(const Sample& sample);
   void rest_at_shared_core(const Sample& sample);
 
@@ -239,6 +235,7 @@ class ShadowRun {
   static plan::Waiting waiting_of(const Sample& sample, shadow::ProcessorTime time);
   double take_own_cpu();
   double guest_seconds(const Sample& sample) const;
+  static double executed_seconds(const Sample& sample);
   double clock_seconds(const Sample& sample) const;  // 0: its length is in instructions
   bool wants_log() const;
   void finish_log(const Sample& sample, const shadow::Ending& ending);
@@ -246,7 +243,7 @@ class ShadowRun {
   RunWatch watch_;
   TimeWatch time_;
   trace::BlockTable& table_;
-  inject::TraceSink& sink_;
+  trace::TraceSink& sink_;
   collect::SampleWeights& weights_;
   std::vector<ProgramRef> programs_;  // that live
   ProgramRef first_;
@@ -254,32 +251,32 @@ class ShadowRun {
   ShadowRunOptions options_;
   plan::Plan plan_;
   plan::Ledger ledger_;
-  shadow::FaultPrice price_;
+  machine::FaultPrice price_;
   double timed_load_s_ = 0;
   ShadowRunCounts counts_;
   std::mt19937_64 random_;  // which program
   plan::Convergence convergence_;
   plan::Crowding crowding_;
-  SharedCore shared_core_;
+  probe::SharedCore shared_core_;
   double delay_;
-  ProgramRef candidate_;        // of the last sample
-  bool interprets_ = false;     // bursts are taken because no fork can be, soon
-  double forks_again_at_ = 0;   // the program cannot be forked before
+  ProgramRef candidate_;           // of the last sample
+  bool interprets_ = false;        // bursts are taken because no fork can be, soon
+  double forks_again_at_ = 0;      // the program cannot be forked before
   const char* no_fork_ = nullptr;  // why
   double settled_at_ = 0;
   std::optional<double> fork_variance_;
   std::optional<double> burst_variance_;
   std::set<plan::Why> told_;  // since the last fork
-  double looks_at_neighbours_ = 0;  // again
+  double looks_at_busy_core_s_ = 0;
   double checks_at_ = 0;  // replicas, again
   double looks_at_memory_ = 0;
   bool memory_was_short_ = false;
   bool told_of_forks_ = false;  // that they are dear
-  double input_need_ = 0;  // share of the last samples that ended for want of input, or had it
-  double busy_since_ = 0;  // this thread has not looked for reports since
+  double input_need_ = 0;       // share of the last samples that ended for want of input, or had it
+  double busy_since_ = 0;       // this thread has not looked for reports since
   std::vector<Sample> samples_;
   double own_cpu_s_ = 0;  // when take_own_cpu() was last called
-  // Of programs that have ended.
+  // Those of programs that have ended.
   double past_cpu_s_ = 0;
   uint64_t past_signals_ = 0;
   std::unique_ptr<Verifier> verifier_;

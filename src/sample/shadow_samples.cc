@@ -8,8 +8,9 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/processor_time.h"
 #include "sample/host.h"
-#include "sample/memory_use.h"
+#include "probe/memory_use.h"
 #include "sample/sampled_program.h"
 #include "sample/shadow_run.h"
 
@@ -17,13 +18,13 @@ namespace shadowprof::sample {
 namespace {
 
 // A program that cannot be forked is asked about again after so many seconds.
-constexpr double kForkAgain = 1;
+constexpr double kForkAgain_s = 1;
 // Where the budget does not pay for anything within so long, that is said.
-constexpr double kSeldom = 1;
+constexpr double kSeldom_s = 1;
 // How long a sample without a fork is, of each thread, and how many seconds that may take. So many
 // of each moment: where the interpreter is slow would else less be seen.
 constexpr uint64_t kBriefInstructions = 2000;
-constexpr double kLongestBurst = 0.005;
+constexpr double kLongestBurst_s = 0.005;
 constexpr size_t kBriefOnesToCompare = 16;  // with replicas: so often
 // With --verify, one of so many is verified.
 constexpr uint64_t kSamplesOfAVerified = 4;
@@ -32,12 +33,12 @@ constexpr uint64_t kSamplesOfAVerified = 4;
 const char* why_no_fork(const SampledProcess& sampled) {
   const Tid program = sampled.program().pid();
   if (const char* for_good = sampled.no_fork()) return for_good;
-  if (!may_be_promised_twice(program))
+  if (!probe::may_be_promised_twice(program))
     return "a replica would take too much of the memory that the kernel may still promise "
            "(vm.overcommit_memory is 2)";
-  if (!may_have_another_thread(program))
-    return "a replica would take one of the last threads that the program's control group (pids.max) "
-           "or its user (ulimit -u) may have";
+  if (!probe::may_have_another_thread(program))
+    return "a replica would take one of the last threads that the program's control group "
+           "(pids.max) or its user (ulimit -u) may have";
   return nullptr;
 }
 
@@ -63,20 +64,21 @@ void ShadowRun::fork(const plan::Step& step) {
   }
   no_fork_ = why_no_fork(*sample.program);
   if (no_fork_ && options_.may_interpret) {
-    forks_again_at_ = elapsed() + kForkAgain;
+    forks_again_at_ = elapsed() + kForkAgain_s;
     return;  // the plan knows what else there is
   }
   if (is_too_large(sample.program)) {
     counts_.no_memory++;
     return plan_.missed(elapsed(), plan::What::fork);
   }
-  if (no_fork_ || memory_is_short(sample.program->program().pid()) || !make_space(*sample.program)) {
+  if (no_fork_ || probe::memory_is_short(sample.program->program().pid()) ||
+      !make_space(*sample.program)) {
     if (no_fork_) watch_.warn_once(no_fork_);
     counts_.refused++;
     return plan_.missed(elapsed(), plan::What::fork);
   }
   sample.forked_at = elapsed();
-  sample.our_cpu_at_fork = cpu_seconds_of(RUSAGE_SELF);
+  sample.our_cpu_at_fork = processor_seconds_of(RUSAGE_SELF);
   sample.program->begin(sample.forked_at);
   sample.generation = sample.program->program().generation();
   const bool verifies = is_to_be_verified();
@@ -99,7 +101,7 @@ void ShadowRun::fork(const plan::Step& step) {
   counts_.pauses.push_back(sample.life.pause_s);
   ledger_.spend(plan::Cause::pause, sample.life.pause_s, plan::What::fork);
   sample.length = options_.sample_size != 0
-                      ? static_cast<double>(options_.sample_size) / kInstructionsPerSecond
+                      ? static_cast<double>(options_.sample_size) / kInstructions_per_s
                       : step.length_s;
   if (verifies) return begin_verification(std::move(*replicas), std::move(sample));
   counts_.forks++;
@@ -120,7 +122,7 @@ void ShadowRun::note_asleep(const SampledProcess& program) {
 
 // Either a fork is dear, or what was done up to now has cost more than the budget gives.
 std::string ShadowRun::why_no_fork_yet(const plan::Situation& situation) const {
-  if (ledger_.lends_at_s(0) > elapsed() + kSeldom)
+  if (ledger_.lends_at_s(0) > elapsed() + kSeldom_s)
     return "sampling has cost the program more than the budget gives";
   const double cost_ms = 1e3 * plan::expected_fork_s(situation, prices());
   return fmt::format("a fork may cost the program {:.{}f} ms", cost_ms, cost_ms < 10 ? 2 : 0);
@@ -153,7 +155,7 @@ std::optional<double> ShadowRun::interpret(SampledProcess& program) {
   budget.plan.load_cycles = false;  // an interpreter's loads have no latency
   budget.stacks = options_.stacks;
   budget.instructions = kBriefInstructions;
-  budget.seconds = kLongestBurst;
+  budget.seconds = kLongestBurst_s;
   budget.sample_number = weights_.taken(program.program().pid().value, program.used(), true);
   const auto done = program.interpret(table_, sink_, budget);
   if (!done) {
@@ -226,7 +228,7 @@ void ShadowRun::begin_verification(std::vector<shadow::Replica> replicas, Sample
   other.program->begin(sample.forked_at);
   other.length = sample.length;
   sample.verifies = other.verifies = true;
-  const auto instructions = static_cast<uint64_t>(sample.length * kInstructionsPerSecond);
+  const auto instructions = static_cast<uint64_t>(sample.length * kInstructions_per_s);
   sample.executor = verifier_->emulator_side(std::move(replicas[0]), identity, instructions);
   other.executor = verifier_->translator_side(std::move(replicas[1]), identity, instructions);
   begin(std::move(sample));
@@ -253,7 +255,7 @@ void ShadowRun::begin(Sample sample) {
   counts_.most_shadows = std::max<uint64_t>(counts_.most_shadows, samples_.size());
 }
 
-// Of so many seconds. The emulator is as slow with code that is fast for the program.
+// For so many seconds. The emulator is as slow with code that is fast for the program.
 shadow::Budget ShadowRun::budget_of(double length) const {
   shadow::Budget budget;
   budget.plan = options_.plan;
@@ -265,7 +267,7 @@ shadow::Budget ShadowRun::budget_of(double length) const {
   if (options_.engine == Engine::translator) {
     budget.seconds = length;
   } else {
-    budget.instructions = static_cast<uint64_t>(length * kInstructionsPerSecond);
+    budget.instructions = static_cast<uint64_t>(length * kInstructions_per_s);
   }
   return budget;
 }

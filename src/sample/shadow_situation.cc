@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "sample/memory_use.h"
+#include "probe/memory_use.h"
 #include "sample/shadow_run.h"
 
 namespace shadowprof::sample {
@@ -13,12 +13,13 @@ namespace {
 constexpr double kLookAtMemory_s = 0.1;
 // Where the budget does not pay for a fork within so long, bursts take its place.
 constexpr double kSeldom_s = 1;
-// Up to then the first replica may rest for another look at the neighbourhood, and so long at least.
+// Up to then the first replica may rest for another look at what a busy core costs, and so long at
+// least.
 constexpr double kLastLookForRest_s = 2;
 constexpr double kLeastRest_s = 0.001;
-// Between looks at the neighbourhood; later, as a share of the run.
-constexpr double kLookAtNeighbours_s = 0.05;
-constexpr double kLookAtNeighboursAfterShare = 0.25;
+// Between looks at what a busy core costs; later, as a share of the run.
+constexpr double kLookAtBusyCore_s = 0.05;
+constexpr double kLookAtBusyCoreAfterShare = 0.25;
 
 }  // namespace
 
@@ -30,7 +31,8 @@ plan::Prices ShadowRun::prices() const {
   return prices;
 }
 
-// That of the next sample, as far as is known; which of several programs runs is asked when it begins.
+// That of the next sample, as far as is known; which of several programs runs is asked when it
+// begins.
 ShadowRun::ProgramRef ShadowRun::candidate() const {
   const auto known = std::ranges::find(programs_, candidate_);
   return known == programs_.end() ? programs_.front() : *known;
@@ -52,7 +54,7 @@ plan::Situation ShadowRun::situation() {
   s.replicas = samples_.size();
   s.most_replicas = crowding_.shadows();
   s.can_be_followed = is_alone(*program);
-  s.shared_core_share = shared_core_.slow_down();
+  s.shared_core_share = shared_core_.slow_down_share();
   s.fork_variance = fork_variance_;
   s.burst_variance = burst_variance_;
   const double copied_pages = idle ? program->faults_of_ours(s.now_s) : 0;
@@ -60,11 +62,11 @@ plan::Situation ShadowRun::situation() {
   s.written_pages = program->written_pages(copied_pages);
   if (idle) {
     s.idle = idle_replica(*idle, copied_pages, s.now_s);
-    if (is_about_neighbours(*program) && looks_at_neighbours_ <= kLastLookForRest_s) {
+    if (is_about_busy_core(*program) && looks_at_busy_core_s_ <= kLastLookForRest_s) {
       // The look comes first, when both are due.
-      s.measures_contention_at_s = std::max(looks_at_neighbours_, s.now_s + kLeastRest_s);
+      s.measures_contention_at_s = std::max(looks_at_busy_core_s_, s.now_s + kLeastRest_s);
     }
-    charge_for_shared_core(*idle, s);
+    charge_for_work(*idle, s);
     return s;
   }
   s.may_fork = s.now_s >= forks_again_at_;
@@ -85,10 +87,11 @@ plan::IdleReplica ShadowRun::idle_replica(const Sample& sample, double copied_pa
   replica.age_s = now - sample.forked_at;
   replica.pause_s = sample.life.pause_s;
   replica.recorded_s = done.recorded_s;
-  replica.executed_s = sample.executor->guest_seconds() + done.native_s;
+  replica.executed_s = executed_seconds(sample);
   replica.used_s = sample.program->used() - sample.numbers->forked_at();
-  replica.cost_s = price_.copied * copied_pages +
-                   crowding_.cost_of(sample.executor->processor_now().used);
+  replica.copied_pages = copied_pages;
+  replica.cost_s =
+      price_.copied * copied_pages + crowding_.cost_of(sample.executor->processor_now().used);
   // Its program is no more, or another one by now.
   const shadow::Program& program = sample.program->program();
   replica.is_obsolete = !program.alive() || program.generation() != sample.generation ||
@@ -96,10 +99,19 @@ plan::IdleReplica ShadowRun::idle_replica(const Sample& sample, double copied_pa
   return replica;
 }
 
-// Once for the time that it worked.
-void ShadowRun::charge_for_shared_core(Sample& sample, const plan::Situation& s) {
-  if (!std::exchange(sample.has_worked, false)) return;
-  const double worked_s = s.idle->age_s - sample.went_on_age;
+// Once for the time that it worked, which is returned.
+double ShadowRun::charge_for_caches(Sample& sample, double age_s, double copied_pages) {
+  if (!std::exchange(sample.has_worked, false)) return 0;
+  const double worked_s = age_s - sample.went_on_age;
+  const double executed_s = executed_seconds(sample) - sample.executed_before_s;
+  ledger_.spend(plan::Cause::cache,
+                plan_.lost_in_caches_s(worked_s, executed_s, copied_pages, prices()),
+                plan::What::go_on);
+  return worked_s;
+}
+
+void ShadowRun::charge_for_work(Sample& sample, const plan::Situation& s) {
+  const double worked_s = charge_for_caches(sample, s.idle->age_s, s.idle->copied_pages);
   if (!plan_.may_last(s, prices()) || !plan_.would_rest(s.shared_core_share)) return;
   ledger_.spend(plan::Cause::shared_core, worked_s * s.shared_core_share, plan::What::go_on);
 }
@@ -125,12 +137,12 @@ bool ShadowRun::may_last(const SampledProcess& program) const {
 bool ShadowRun::is_short_of_memory(const SampledProcess& program) {
   if (elapsed() < looks_at_memory_) return memory_was_short_;
   looks_at_memory_ = elapsed() + kLookAtMemory_s;
-  memory_was_short_ = memory_is_short(program.program().pid());
+  memory_was_short_ = probe::memory_is_short(program.program().pid());
   return memory_was_short_;
 }
 
 // Replicas could last were it not for them.
-bool ShadowRun::is_about_neighbours(const SampledProcess& program) const {
+bool ShadowRun::is_about_busy_core(const SampledProcess& program) const {
   plan::Situation s;
   s.can_be_followed = is_alone(program);
   return options_.later_samples && crowding_.at_idle_priority() && plan_.may_last(s, {}) &&
@@ -138,24 +150,31 @@ bool ShadowRun::is_about_neighbours(const SampledProcess& program) const {
 }
 
 // Somebody else may have had the machine when that was measured first.
-void ShadowRun::look_at_neighbours() {
+void ShadowRun::look_at_busy_core() {
   const double now = elapsed();
-  looks_at_neighbours_ = now + std::max(kLookAtNeighbours_s, kLookAtNeighboursAfterShare * now);
+  looks_at_busy_core_s_ = now + std::max(kLookAtBusyCore_s, kLookAtBusyCoreAfterShare * now);
   const ProgramRef program = choose();
-  if (!program || !is_about_neighbours(*program)) return;
-  const auto cost = cost_beside(program->program().pid(), options_.neighbours.alone);
+  if (!program || !is_about_busy_core(*program)) return;
+  const auto cost =
+      probe::busy_core_share_beside(program->program().pid(), options_.busy_core.alone_s);
   if (!cost || *cost >= crowding_.cost_of(1)) return;
-  detail("a busy neighbour costs {:.1f} % (at {:.2f} s)", 100 * *cost, now);
+  detail("a busy core costs {:.1f} % (at {:.2f} s)", 100 * *cost, now);
   ledger_.revise(plan::Cause::busy_core, crowding_.measured_again(*cost));
 }
 
 // Whether that of a replica is the program's, as far as it matters.
 void ShadowRun::look_at_core(const Sample& sample) {
   SampledProcess& program = *sample.program;
-  if (!may_last(program) || !plan_.would_rest(SharedCore::kMost)) return;
+  if (!may_last(program) || !plan_.would_rest(probe::SharedCore::kMostShare)) return;
   const double now = elapsed();
-  const double pause_s = sample::look_at_core(shared_core_, sample.executor->tid(), program, now,
-                                              now >= plan_.probes_at_s());
+  probe::SharedCore::Hold hold;
+  if (now >= plan_.probes_at_s()) {
+    hold = [&](const std::function<void()>& work) {
+      return program.hold([&](shadow::Pause&) { work(); });
+    };
+  }
+  const double pause_s =
+      shared_core_.look(sample.executor->tid(), program.program().pid(), now, hold);
   if (pause_s <= 0) return;
   ledger_.spend(plan::Cause::peek, pause_s, plan::What::peek);
   plan_.probed(now, pause_s);
@@ -164,9 +183,10 @@ void ShadowRun::look_at_core(const Sample& sample) {
 
 // A replica that has gone on in spite of that goes on.
 void ShadowRun::rest_at_shared_core(const Sample& sample) {
-  const bool was_shared = plan_.would_rest(shared_core_.slow_down());
+  const bool was_shared = plan_.would_rest(shared_core_.slow_down_share());
   look_at_core(sample);
-  if (!was_shared && plan_.would_rest(shared_core_.slow_down())) sample.executor->become_idle();
+  if (!was_shared && plan_.would_rest(shared_core_.slow_down_share()))
+    sample.executor->become_idle();
 }
 
 }  // namespace shadowprof::sample

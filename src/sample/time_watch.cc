@@ -9,30 +9,51 @@
 
 #include "kernel/proc.h"
 #include "plan/jitter.h"
-#include "plan/limits.h"
+#include "plan/plan_limits.h"
 
 namespace shadowprof::sample {
 namespace {
 
-// 199 a second, in processor time: no multiple of what kernels and programs do periodically. Twenty
-// seconds give 4,000 ticks, and a share of one half is known to 1.6 points.
-constexpr std::chrono::nanoseconds kPeriod{5'025'126};
-constexpr double kLookEvery_s = 0.5;
+// In processor time, where the budget pays for it.
+constexpr double kShortestPeriod_s = 0.005;
+// What ticks and windows may take of the clock's part of the budget; the rest is for switches.
+constexpr double kTicksShare = 0.9;
 // How often threads switch is looked at so soon after the beginning, and then so rarely.
 constexpr double kFirstSwitches_s = 0.05;
 constexpr double kSwitchesEvery_s = 1;
-// Assumed: an interrupt in a virtual machine, and a timer set and stopped there.
-constexpr double kTick_s = 5e-6;
-constexpr double kSwitch_s = 0.5e-6;
-// Windows are long beside the period of the clock, or few of them would have a tick.
-constexpr double kWindow_s = 0.025;
-constexpr double kLeastOn_share = 0.01;
+// Assumed: an interrupt in a virtual machine, where 11 to 25 us were measured (docs/time.md), one
+// that begins or ends a window (15), and a timer set and stopped there.
+constexpr double kTick_s = 20e-6;
+constexpr double kInterrupt_s = 15e-6;
+constexpr double kSwitch_s = 2e-6;
+// To the period, in the mean. A window of many ticks has them at even distances, one of few costs
+// too much.
+constexpr double kWindowRatio = 4;
+constexpr double kPauseRatio = 0.5;
+constexpr double kMostOnShare = kWindowRatio / (kWindowRatio + kPauseRatio);
+constexpr double kLeastOnShare = 0.01;
+// What windows take us, of a processor's time: with many threads they are long.
+constexpr double kOurShare = 0.01;
+
+constexpr double kPeriodCost_s = kMostOnShare * (kTick_s + 2 * kInterrupt_s / kWindowRatio);
+
+std::chrono::nanoseconds period_for(double budget_share) {
+  const double period_s = std::max(kShortestPeriod_s, kPeriodCost_s / (kTicksShare * budget_share));
+  return std::chrono::nanoseconds(static_cast<int64_t>(1e9 * period_s));
+}
+
+double seconds(std::chrono::nanoseconds period) {
+  return std::chrono::duration<double>(period).count();
+}
 
 }  // namespace
 
 TimeWatch::TimeWatch(double max_overhead, uint64_t seed)
-    : budget_share_(plan::kClockShare * max_overhead), random_(seed) {
-  auto clock = clock::CpuClock::open(kPeriod);
+    : budget_share_(plan::kClockShare * max_overhead),
+      random_(seed),
+      period_(period_for(budget_share_)),
+      on_share_(kMostOnShare) {
+  auto clock = clock::CpuClock::open(period_);
   if (clock)
     clock_.emplace(std::move(*clock));
   else
@@ -46,63 +67,77 @@ void TimeWatch::begin(Tid process, double now) {
   if (first_.value != 0) return;
   first_ = process;
   cycles_at_begin_ = __rdtsc();
-  begun_s_ = last_window_end_s_ = switches_looked_s_ = now;
-  const auto times = kernel::read_schedstat(first_);
-  if (times) switches_ = times->runs;
-  weighs_s_ = next_s_ = now + kFirstSwitches_s;
+  window_began_s_ = last_window_end_s_ = switches_looked_s_ = now;
+  look_at_schedule();
+  schedule_at_begin_ = schedule_;
+  weighs_s_ = now + kFirstSwitches_s;
+  next_s_ = now + window_s() * plan::jitter(random_);
 }
 
-void TimeWatch::take(bool all) {
-  for (const clock::ClockEvent& event : all ? clock_->drain_all() : clock_->drain())
-    account_.add(event);
+double TimeWatch::window_s() const {
+  return std::max(kWindowRatio * seconds(period_), 2 * switch_s_ / kOurShare);
+}
+
+void TimeWatch::take() {
+  for (const clock::ClockEvent& event : clock_->drain()) account_.add(event);
   const uint64_t ticks = account_.ticks();
   cost_s_ += kTick_s * static_cast<double>(ticks - std::exchange(ticks_charged_, ticks));
 }
 
 void TimeWatch::look(double now) {
   if (!clock_ || now < next_s_) return;
-  if (clock_->is_paused()) {
-    begin_window(now);
-  } else if (on_share_ < 1) {
-    end_window(now);
-  } else {
-    take(false);
-    next_s_ = now + kLookEvery_s;
-  }
   if (now >= weighs_s_) weigh_switches(now);
+  if (clock_->is_paused())
+    begin_window(now);
+  else
+    end_window(now);
+}
+
+// It may be gone.
+void TimeWatch::look_at_schedule() {
+  if (const auto times = kernel::read_schedstat(first_)) schedule_ = *times;
 }
 
 // Looks at the first thread alone: one thread that switches often is what a server is made of, and
 // to look at hundreds costs more than it says.
 void TimeWatch::weigh_switches(double now) {
   weighs_s_ = now + kSwitchesEvery_s;
-  const auto times = kernel::read_schedstat(first_);
-  if (!times) return;
-  const double seconds = now - std::exchange(switches_looked_s_, now);
-  const uint64_t switches =
-      times->runs - std::min(times->runs, std::exchange(switches_, times->runs));
-  const double per_s = static_cast<double>(switches) / seconds;
-  const double ticks_per_s = 1 / std::chrono::duration<double>(kPeriod).count();
-  const double cost_share = kTick_s * ticks_per_s + kSwitch_s * per_s;
-  cost_s_ += kSwitch_s * per_s * seconds * on_share_;
-  on_share_ = std::clamp(budget_share_ / cost_share, kLeastOn_share, 1.0);
-  if (on_share_ < 1 && !clock_->is_paused()) next_s_ = std::min(next_s_, now + kWindow_s);
+  const double passed_s = now - std::exchange(switches_looked_s_, now);
+  const uint64_t runs = schedule_.runs;
+  look_at_schedule();
+  const uint64_t switches = schedule_.runs - std::min(schedule_.runs, runs);
+  const double per_s = static_cast<double>(switches) / passed_s;
+  cost_s_ += kSwitch_s * per_s * passed_s * on_share_;
+  const double on_cost_share = kPeriodCost_s / kMostOnShare / seconds(period_) + kSwitch_s * per_s;
+  on_share_ = std::clamp(budget_share_ / on_cost_share, kLeastOnShare, kMostOnShare);
 }
 
 void TimeWatch::begin_window(double now) {
   clock_->go_on();
+  cost_s_ += kInterrupt_s;
   window_began_s_ = now;
-  next_s_ = now + kWindow_s * plan::jitter(random_);
+  next_s_ = now + window_s() * plan::jitter(random_);
 }
 
+// The pause's length is anything from nothing to twice the mean: it moves the next ticks by any
+// part of a period.
 void TimeWatch::end_window(double now) {
+  const auto begun = std::chrono::steady_clock::now();
   clock_->pause();
+  switch_s_ = seconds(std::chrono::steady_clock::now() - begun);
+  cost_s_ += kInterrupt_s;
   const double stands_for_s = now - std::exchange(last_window_end_s_, now);
-  const double lasted_s = now - std::max(window_began_s_, begun_s_);
-  account_.weigh(lasted_s > 0 ? std::max(1.0, stands_for_s / lasted_s) : 1.0);
-  take(true);
-  account_.weigh(1);
-  next_s_ = now + kWindow_s * plan::jitter(random_) * (1 / on_share_ - 1);
+  const double lasted_s = now - window_began_s_;
+  account_.weigh(lasted_s > 0 ? std::clamp(stands_for_s / lasted_s, 1.0, 2 / on_share_) : 1.0);
+  take();
+  const double pause_s = window_s() * (1 / on_share_ - 1);
+  next_s_ = now + std::uniform_real_distribution<double>(0, 2 * pause_s)(random_);
+}
+
+void TimeWatch::end(double now) {
+  look_at_schedule();
+  if (clock_ && !clock_->is_paused()) end_window(now);
+  next_s_ = std::numeric_limits<double>::infinity();
 }
 
 double TimeWatch::take_cost() {
@@ -111,7 +146,7 @@ double TimeWatch::take_cost() {
 
 void TimeWatch::finish(double duration_s, double program_cpu_s, profile::Profile& profile) {
   if (!clock_ || first_.value == 0) return;
-  take(true);
+  end(duration_s);
   const uint64_t cycles = __rdtsc() - cycles_at_begin_;
   const uint64_t lost = clock_->lost();
   profile::ProcessorTime& time = profile.time;
@@ -129,6 +164,8 @@ void TimeWatch::finish(double duration_s, double program_cpu_s, profile::Profile
   }
   if (!time.sees_kernel) time.kernel_s = std::max(0.0, program_cpu_s - time.user_s);
   time.waiting_s = std::max(0.0, duration_s - first_thread_s);
+  const uint64_t queued = schedule_.waited - std::min(schedule_.waited, schedule_at_begin_.waited);
+  time.queued_s = std::min(time.waiting_s, 1e-9 * static_cast<double>(queued));
   if (duration_s > 0) time.cycles_per_s = static_cast<double>(cycles) / duration_s;
   clock_.reset();
 }

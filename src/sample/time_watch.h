@@ -3,11 +3,16 @@
 // Processor time of the programs while they are sampled, by the kernel's clock (clock/cpu_clock.h).
 // Where the kernel permits none the profile has no time, and why_not() says why.
 //
-// A tick costs a program an interrupt, and each switch from or to one of its threads a timer. Where
-// both together would take more than a share of the budget, the clock runs for short windows only,
-// at random distances; a tick stands for the time since the window before.
+// The clock runs in windows with pauses of random length between them: ticks in even distances
+// would be at the same place again and again of a program that does everything in rounds. A tick
+// stands for the time since the window before.
+//
+// A tick costs a program an interrupt, a window two, and each switch from or to one of its threads
+// a timer. Ticks come as often as the clock's part of the budget pays for. Where the program
+// switches so often that all of it takes more, the pauses are longer.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -16,6 +21,7 @@
 
 #include "clock/cpu_clock.h"
 #include "clock/time_account.h"
+#include "kernel/proc.h"
 
 namespace shadowprof::sample {
 
@@ -29,6 +35,8 @@ class TimeWatch {
   double next() const { return next_s_; }
   // Takes what has happened; begins and ends windows.
   void look(double now);
+  // They are no longer sampled.
+  void end(double now);
   // Seconds that the programs are thought to have lost since the last call.
   double take_cost();
   // The times of the profile. `duration_s`: how long the programs were sampled.
@@ -37,13 +45,16 @@ class TimeWatch {
   const std::string& why_not() const { return why_not_; }
 
  private:
-  void take(bool all);
+  void take();
+  void look_at_schedule();
   void weigh_switches(double now);
   void begin_window(double now);
   void end_window(double now);
+  double window_s() const;
 
   double budget_share_;
   std::mt19937_64 random_;
+  std::chrono::nanoseconds period_;
   std::optional<clock::CpuClock> clock_;
   clock::TimeAccount account_;
   std::string why_not_;
@@ -51,14 +62,15 @@ class TimeWatch {
   double next_s_ = std::numeric_limits<double>::infinity();
   double switches_looked_s_ = 0;
   double weighs_s_ = 0;  // again
-  uint64_t switches_ = 0;
-  double on_share_ = 1;        // of the time, that the clock runs
-  double window_began_s_ = 0;  // or the pause after it
+  kernel::ScheduleTimes schedule_at_begin_;
+  kernel::ScheduleTimes schedule_;  // of the first thread, when it was looked at last
+  double on_share_;      // of the time, that the clock runs
+  double switch_s_ = 0;  // what it takes us to begin or end a window
+  double window_began_s_ = 0;
   double last_window_end_s_ = 0;
-  double cost_s_ = 0;
+  double cost_s_ = 0;  // since the last take_cost()
   uint64_t ticks_charged_ = 0;
   uint64_t cycles_at_begin_ = 0;
-  double begun_s_ = 0;
 };
 
 }  // namespace shadowprof::sample

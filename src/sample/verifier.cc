@@ -18,7 +18,8 @@ shadow::Budget budget_of(uint64_t instructions) {
 // What the program, other processes and the kernel may write while the engines are at work.
 std::vector<GuestRange> memory_of_several(Tid process) {
   std::vector<GuestRange> ranges;
-  for (const kernel::Mapping& m : kernel::read_maps(process).value_or(std::vector<kernel::Mapping>{}))
+  for (const kernel::Mapping& m :
+       kernel::read_maps(process).value_or(std::vector<kernel::Mapping>{}))
     if (m.shared || m.is_vvar()) ranges.push_back(m.range);
   return ranges;
 }

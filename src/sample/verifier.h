@@ -11,17 +11,18 @@
 #include <vector>
 
 #include "emu/trace_comparison.h"
-#include "inject/trace_sink.h"
+#include "profile/profile.h"
 #include "shadow/emulator_space.h"
 #include "shadow/execution.h"
 #include "shadow/replica.h"
 #include "shadow/shadow_space.h"
 #include "shadow/system_calls.h"
+#include "trace/trace_sink.h"
 
 namespace shadowprof::sample {
 
 // Keeps the first stream that is written to it.
-class RecordingSink : public inject::TraceSink {
+class RecordingSink : public trace::TraceSink {
  public:
   void wait(uint64_t) override {}
   bool done(uint64_t) override { return true; }
@@ -33,12 +34,6 @@ class RecordingSink : public inject::TraceSink {
 
   std::optional<Tid> stream_;
   std::vector<trace::Word> words_;
-};
-
-struct VerifierCounts {
-  uint64_t samples = 0;
-  uint64_t instructions = 0;  // that agreed
-  uint64_t diverged = 0;      // samples in which one did not
 };
 
 class Verifier {
@@ -55,7 +50,7 @@ class Verifier {
   // Both have ended. A sentence if they did not do the same.
   std::optional<std::string> conclude();
 
-  const VerifierCounts& counts() const { return counts_; }
+  const profile::Verified& counts() const { return counts_; }
 
  private:
   Verifier();
@@ -67,7 +62,7 @@ class Verifier {
   RecordingSink translated_;
   RecordingSink interpreted_;
   emu::TraceComparison comparison_;
-  VerifierCounts counts_;
+  profile::Verified counts_;
 };
 
 }  // namespace shadowprof::sample

@@ -16,7 +16,7 @@
 #include <string_view>
 
 #include "base/unique_fd.h"
-#include "inject/send_fd.h"
+#include "ptrace/send_fd.h"
 
 namespace shadowprof::shadow {
 namespace {
@@ -117,7 +117,7 @@ bool Descriptors::open_missing(ptrace::RemoteSyscalls& remote, Tid replica, int 
   struct stat status;
   if (!ours.valid() || ::fstat(ours.get(), &status) != 0) return false;
   if (status.st_dev != known->second->device || status.st_ino != known->second->inode) return false;
-  const auto sent = inject::send_fd(remote, replica, ours.get(), O_RDONLY | kind);
+  const auto sent = ptrace::send_fd(remote, replica, ours.get(), O_RDONLY | kind);
   if (!sent) return false;
   if (*sent != fd) {
     const auto placed = remote.call(SYS_dup3, *sent, fd, 0);
@@ -138,7 +138,8 @@ OpenFile* Descriptors::known(int fd) {
 
 int Descriptors::lowest_free(int from) const {
   int fd = from;
-  for (auto used = std::lower_bound(used_.begin(), used_.end(), from); used != used_.end(); ++used) {
+  for (auto used = std::lower_bound(used_.begin(), used_.end(), from); used != used_.end();
+       ++used) {
     if (*used != fd) break;
     fd++;
   }

@@ -16,18 +16,15 @@
 
 #include <map>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "base/types.h"
 #include "kernel/user_faults.h"
 #include "ptrace/remote_syscall.h"
+#include "shadow/own_files.h"
 
 namespace shadowprof::shadow {
-
-// Which file it is, whoever has opened it.
-using FileId = std::pair<dev_t, ino_t>;
 
 // An open file of the replica's; shared by descriptors that dup made.
 struct OpenFile {
@@ -38,12 +35,14 @@ struct OpenFile {
   dev_t device = 0;
   ino_t inode = 0;
   FileId id() const { return {device, inode}; }
+  // What it is in the replica, if that has made or emptied it. The kernel keeps its offset then.
+  std::shared_ptr<OwnFile> made = nullptr;
 };
 
 class Descriptors {
  public:
-  // Of the stopped program. Of more descriptors than kMostKnown only the numbers are known: looking
-  // at each would hold up the program too long.
+  // For the stopped program. Where there are more descriptors than kMostKnown, only the numbers are
+  // known: looking at each would hold up the program too long.
   static Descriptors of(Tid process);
   // In the replica, before anything else.
   static Status leave_table(ptrace::RemoteSyscalls& remote);

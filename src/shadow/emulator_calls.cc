@@ -17,11 +17,12 @@ namespace shadowprof::shadow {
 namespace {
 
 // Neither the guest's memory nor its mappings matter: the call does not touch them, or is not made.
-bool is_about_registers(const kernel::SyscallRow* row) {
+bool is_about_registers(const kernel::SyscallRow* row, bool has_own_files) {
   using enum kernel::SyscallHandler;
   if (!row) return false;
-  return row->has(kernel::SyscallFlag::in_registers) || row->handler == write ||
-         row->handler == write_at || row->handler == assume_success;
+  const bool writes = row->handler == write || row->handler == write_at;
+  return row->has(kernel::SyscallFlag::in_registers) || row->handler == assume_success ||
+         (writes && !has_own_files);
 }
 
 }  // namespace
@@ -59,11 +60,12 @@ bool EmulatorExecutor::answer_system_call() {
   for (size_t i = 0; i < 6; i++) arguments[i] = guest.syscall_argument(i);
   counts_.system_calls++;
   if (nr >= 0) counts_.by_number[static_cast<unsigned>(nr)]++;
+  const bool about_registers = is_about_registers(row, calls_.has_own_files());
   SyscallAnswer answer;
   Status prepared;
   {
     ptrace::RemoteSyscalls remote(replica_.tracee, space_.code().syscall_insn(), kReplica);
-    if (!is_about_registers(row)) prepared = put_memory(remote);
+    if (!about_registers) prepared = put_memory(remote);
     if (prepared) answer = calls_.answer(current(), guest, remote);
     if (!remote.finish()) prepared = ptrace::thread_is_gone(tid());
   }
@@ -76,7 +78,7 @@ bool EmulatorExecutor::answer_system_call() {
     return false;
   }
   awaited_.over();
-  if (!is_about_registers(row)) take_memory(row, arguments, answer.value);
+  if (!about_registers) take_memory(row, arguments, answer.value);
   carry_out(std::move(answer));
   return true;
 }
@@ -109,6 +111,7 @@ void EmulatorExecutor::carry_out(SyscallAnswer answer) {
     space_.emulator().memory_changed();
   }
   guest.rax = static_cast<uint64_t>(answer.value);
+  if (answer.fs_base) guest.fs_base = *answer.fs_base;
   guest.rip += machine::kSyscallInsnBytes;
   guest.rcx = guest.rip;
   guest.r11 = guest.eflags;
@@ -137,7 +140,8 @@ Status EmulatorExecutor::put_memory(ptrace::RemoteSyscalls& remote) {
 }
 
 // What the call may have changed will be fetched again.
-void EmulatorExecutor::take_memory(const kernel::SyscallRow* row, const SyscallArguments& arguments, int64_t answer) {
+void EmulatorExecutor::take_memory(const kernel::SyscallRow* row, const SyscallArguments& arguments,
+                                   int64_t answer) {
   using enum kernel::SyscallHandler;
   if (row && (row->handler == read || row->handler == read_at)) {
     if (answer > 0) {

@@ -34,7 +34,7 @@ class MemoryOfView final : public machine::MemorySource {
 
 }  // namespace
 
-EmulatorExecutor::EmulatorExecutor(EmulatorSpace& space, inject::TraceSink& sink, Replica replica,
+EmulatorExecutor::EmulatorExecutor(EmulatorSpace& space, trace::TraceSink& sink, Replica replica,
                                    Identity identity, Budget budget)
     : space_(space),
       sink_(sink),
@@ -231,8 +231,8 @@ bool EmulatorExecutor::is_done() const {
 }
 
 double EmulatorExecutor::next_idle() const {
-  if (ending_ && dead_ && !is_done()) return kPollForCollectors;
-  return awaited_.waits() ? kPollForProgram : std::numeric_limits<double>::infinity();
+  if (ending_ && dead_ && !is_done()) return kPollForCollectors_s;
+  return awaited_.waits() ? kPollForProgram_s : std::numeric_limits<double>::infinity();
 }
 
 void EmulatorExecutor::request_end(Outcome outcome) {

@@ -20,17 +20,17 @@
 #include <mutex>
 #include <thread>
 
-#include "inject/trace_sink.h"
 #include "shadow/emulator_space.h"
 #include "shadow/execution.h"
 #include "shadow/replica.h"
 #include "shadow/system_calls.h"
+#include "trace/trace_sink.h"
 
 namespace shadowprof::shadow {
 
 class EmulatorExecutor : public Execution {
  public:
-  EmulatorExecutor(EmulatorSpace& space, inject::TraceSink& sink, Replica replica,
+  EmulatorExecutor(EmulatorSpace& space, trace::TraceSink& sink, Replica replica,
                    Identity identity, Budget budget);
   ~EmulatorExecutor() override;
 
@@ -80,12 +80,13 @@ class EmulatorExecutor : public Execution {
   bool answer_system_call();
   void carry_out(SyscallAnswer answer);
   Status put_memory(ptrace::RemoteSyscalls& remote);
-  void take_memory(const kernel::SyscallRow* row, const SyscallArguments& arguments, int64_t answer);
+  void take_memory(const kernel::SyscallRow* row, const SyscallArguments& arguments,
+                   int64_t answer);
   void refresh_areas();
   void finish_thread();
 
   EmulatorSpace& space_;
-  inject::TraceSink& sink_;
+  trace::TraceSink& sink_;
   Replica replica_;
   Budget budget_;
   SharedPages shared_;

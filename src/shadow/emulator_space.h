@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "cache/guest_code.h"
 #include "emu/interpreter/emulator.h"
-#include "inject/guest_code.h"
 #include "machine/memory_view.h"
 #include "shadow/stack_unwinder.h"
 
@@ -24,7 +24,7 @@ class EmulatorSpace {
 
   emu::Emulator& emulator() { return emulator_; }
   const emu::Emulator& emulator() const { return emulator_; }
-  inject::GuestCode& code() { return code_; }
+  cache::GuestCode& code() { return code_; }
   StackUnwinder& unwinder() { return unwinder_; }
   const trace::BlockTable& table() const { return table_; }
   // One sample at a time fills them.
@@ -33,7 +33,7 @@ class EmulatorSpace {
 
  private:
   const trace::BlockTable& table_;
-  inject::GuestCode code_;
+  cache::GuestCode code_;
   emu::Emulator emulator_;
   StackUnwinder unwinder_;
   std::vector<trace::Word> buffers_[kBuffers];
@@ -42,8 +42,8 @@ class EmulatorSpace {
 // What its pages are fetched from.
 class ProcessMemory : public machine::MemorySource {
  public:
-  // A page that is not in memory may be one that a thread of the program must provide first, for which
-  // nobody can wait who has stopped it (kernel/user_faults.h).
+  // A page that is not in memory may be one that a thread of the program must provide first, for
+  // which nobody can wait who has stopped it (kernel/user_faults.h).
   enum class Missing : uint8_t { fetched, refused };
   explicit ProcessMemory(Tid process, Missing missing = Missing::fetched)
       : memory_(process), missing_(missing) {}

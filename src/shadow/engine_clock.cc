@@ -7,19 +7,20 @@
 #include <limits>
 
 #include "base/limits.h"
+#include "base/processor_time.h"
 #include "kernel/proc.h"
 #include "trace/record.h"
 
 namespace shadowprof::shadow {
 namespace {
 
-// Of the replica's own time: an exception, two switches, and caches that others have used
+// In the replica's own time: an exception, two switches, and caches that others have used
 // meanwhile. Replicas of cc1plus that stopped 500 to 1800 times were on a processor for 4.7 us more
 // for each.
-constexpr double kStop = 5e-6;
-// Of the trace. The engine alone (bench/full_mode.py, profile "none") takes 0.15 to 1.3 ns more
+constexpr double kStop_s = 5e-6;
+// For the trace. The engine alone (bench/full_mode.py, profile "none") takes 0.15 to 1.3 ns more
 // than the program itself for each, 0.4 ns in the median of six programs.
-constexpr double kWord = 0.4e-9;
+constexpr double kWord_s = 0.4e-9;
 // In tight loops a word costs less, a tenth of a nanosecond, as the processor has slack there.
 constexpr double kLeastBesideWordsShare = 0.5;
 
@@ -29,11 +30,11 @@ using Seconds = std::chrono::duration<double>;
 // Where stops take more than this share of a replica's time its code is new to the engine, and what
 // is left of that time says nothing. What it has recorded does: of a word, what the program itself
 // takes for its five instructions, roughly.
-constexpr double kNewCode = 0.5;
-constexpr double kWordOfProgram = 2.5e-9;
+constexpr double kNewCodeShare = 0.5;
+constexpr double kWordOfProgram_s = 2.5e-9;
 // Deductions are estimates. What is left where loads were timed may really be a fiftieth.
 constexpr double kLeastShare = 0.1;
-constexpr double kLeastShareOfTimed = 0.02;
+constexpr double kLeastTimedShare = 0.02;
 
 }  // namespace
 
@@ -43,12 +44,9 @@ ProcessorTime processor_time_of(Tid tid) {
   return {1e-9 * static_cast<double>(times->used), 1e-9 * static_cast<double>(times->waited)};
 }
 
-double processor_seconds_of(Tid process) {
-  clockid_t clock{};
-  timespec used{};
-  if (::clock_getcpuclockid(process.value, &clock) != 0 || ::clock_gettime(clock, &used) != 0)
-    return processor_time_of(process).used;
-  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+double replica_seconds(Tid replica) {
+  if (const auto used = processor_seconds_of(replica)) return *used;
+  return processor_time_of(replica).used;
 }
 
 EngineClock::Counts EngineClock::now() const {
@@ -58,11 +56,11 @@ EngineClock::Counts EngineClock::now() const {
   return counts;
 }
 
-void EngineClock::start(Tid replica, const FaultPrice& price, const Work& work) {
+void EngineClock::start(Tid replica, const machine::FaultPrice& price, const Work& work) {
   replica_ = replica;
   work_before_ = work;
   price_ = price;
-  used_before_ = processor_seconds_of(replica);
+  used_before_ = replica_seconds(replica);
   before_ = now();
   started_ = Clock::now();
 }
@@ -81,19 +79,19 @@ double EngineClock::seconds(double used, const Work& work) const {
   const uint64_t drained = work.drained - work_before_.drained;
   const uint64_t recorded = std::max(drained, mapped * limits::kPageBytes) / sizeof(trace::Word);
   used = seconds_at_most(used, work);
-  const double stopping = static_cast<double>(work.stops - work_before_.stops) * kStop;
-  if (stopping > kNewCode * used) return static_cast<double>(recorded) * kWordOfProgram;
+  const double stopping = static_cast<double>(work.stops - work_before_.stops) * kStop_s;
+  if (stopping > kNewCodeShare * used) return static_cast<double>(recorded) * kWordOfProgram_s;
   const double ours = static_cast<double>(faults - mapped) * price_.copied +
                       static_cast<double>(mapped) * price_.mapped + stopping;
   return without_words(std::max(used - ours, kLeastShare * used), recorded);
 }
 
 double EngineClock::without(double seconds, double ours) {
-  return std::max(seconds - ours, kLeastShareOfTimed * seconds);
+  return std::max(seconds - ours, kLeastTimedShare * seconds);
 }
 
 double EngineClock::without_words(double seconds, uint64_t words) {
-  return std::max(seconds - static_cast<double>(words) * kWord, kLeastBesideWordsShare * seconds);
+  return std::max(seconds - static_cast<double>(words) * kWord_s, kLeastBesideWordsShare * seconds);
 }
 
 void Deadline::start(double seconds) {

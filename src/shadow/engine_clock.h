@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "base/types.h"
+#include "machine/page_faults.h"
 
 namespace shadowprof::shadow {
 
@@ -21,18 +22,10 @@ struct ProcessorTime {
   double waited = 0;
 };
 
-// Of a thread, from /proc.
+// A thread's, from /proc.
 ProcessorTime processor_time_of(Tid tid);
-// Seconds that a process of one thread has been on a processor, up to this moment; 0 if it is no more.
-// A tenth of what it takes to read them from /proc, where they are up to a clock tick old.
-double processor_seconds_of(Tid process);
-
-// What page faults cost, in seconds.
-struct FaultPrice {
-  double copied = 2e-6;    // a page is copied: somebody else has it, too
-  double kept = 0.8e-6;    // nobody has it any more
-  double mapped = 0.8e-6;  // it is shared for good
-};
+// How long a replica has been on a processor; what /proc last knew of one that has ended.
+double replica_seconds(Tid replica);
 
 class EngineClock {
  public:
@@ -44,7 +37,7 @@ class EngineClock {
     double answering = 0;  // seconds that it was on a processor for calls that the tracer answered
   };
   // From now on.
-  void start(Tid replica, const FaultPrice& price, const Work& work);
+  void start(Tid replica, const machine::FaultPrice& price, const Work& work);
   // Up to now, when its thread has `used` so much of a processor.
   double seconds(double used, const Work& work) const;
   // What is left of a sample's seconds; deductions are estimates, so never nothing.
@@ -66,7 +59,7 @@ class EngineClock {
   Counts now() const;
 
   Tid replica_;
-  FaultPrice price_;
+  machine::FaultPrice price_;
   std::chrono::steady_clock::time_point started_;
   double used_before_ = 0;  // seconds on a processor
   Work work_before_;

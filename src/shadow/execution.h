@@ -12,7 +12,8 @@
 //   proceed()      it is idle, and told what it does next
 //   request_end()  from outside: it ends in an orderly way
 //
-// A replica's life: what it does is decided by whoever calls these, when it is idle, and never by it.
+// A replica's life: what it does is decided by whoever calls these, when it is idle, and never by
+// it.
 //
 //   recorded ─▶ leaving ─▶ idle ─▶ native ─▶ recorded ─▶ ...        each state may lead to the end
 //                           │ ▲      │
@@ -27,6 +28,7 @@
 #include <optional>
 #include <span>
 
+#include "base/counter.h"
 #include "base/result.h"
 #include "emu/translator.h"
 #include "ptrace/wait_status.h"
@@ -37,15 +39,22 @@
 
 namespace shadowprof::shadow {
 
-struct ExecutorCounts {
+struct ReplicaStops {
+#define COUNTER(member, name) uint64_t member = 0;
+#include "shadow/replica_stops.inc"
+#undef COUNTER
+};
+inline constexpr Counter<ReplicaStops> kReplicaStops[] = {
+#define COUNTER(member, name) {name, &ReplicaStops::member},
+#include "shadow/replica_stops.inc"
+#undef COUNTER
+};
+
+struct ExecutorCounts : ReplicaStops {
   uint64_t samples = 0;  // that were over before the replica was, each ended by its budget
   bool ended_between = false;  // two samples, if it went on after one
   uint64_t instructions = 0;
   uint64_t fragments = 0;  // translated meanwhile
-  uint64_t misses = 0;
-  uint64_t drains = 0;
-  uint64_t system_calls = 0;  // that the tracer dealt with
-  uint64_t private_pages = 0;
   double native_s = 0;  // that it executed its program between samples
   double recorded_s = 0;  // that samples took, by the clock
   double translation_s = 0;
@@ -53,12 +62,11 @@ struct ExecutorCounts {
   trace::CodeShares shares{};
 
   uint64_t all_samples() const { return samples + (ended_between ? 0 : 1); }
-  // Of the replica, for the tracer.
-  uint64_t stops() const { return misses + drains + system_calls + private_pages; }
+  uint64_t stops() const { return sum_of(kReplicaStops, *this); }
 };
 
-// What an idle replica does next: natively for so long, then another sample. Or it rests, stopped, and
-// is idle again.
+// What an idle replica does next: natively for so long, then another sample. Or it rests, stopped,
+// and is idle again.
 struct NextSample {
   double rest_s = 0;  // 0: it does not
   double native_s = 0;
@@ -69,12 +77,13 @@ struct NextSample {
 struct Budget {
   uint64_t instructions = 0;  // 0: seconds say
   double seconds = 0;         // on the engine's clock; 0: instructions say
-  FaultPrice price{};         // with seconds
+  machine::FaultPrice price{};         // with seconds
   double timed_load_s = 0;    // with seconds: that a load takes longer because it is timed
   uint64_t sample_number = 0;
   emu::CapturePlan plan{};
   bool stacks = false;  // each thread's trace begins with its call stack
-  // With a budget in seconds: when they are over the replica is idle, where it can be, else it ends.
+  // With a budget in seconds: when they are over the replica is idle, where it can be, else it
+  // ends.
   bool goes_on = false;
 };
 
@@ -103,12 +112,13 @@ class Execution {
   virtual const ExecutorCounts& counts() const = 0;
   // On the engine's clock, when it ended; 0 if it has none.
   virtual double guest_seconds() const = 0;
-  // Of whoever executes the guest's code: when it ended, and up to now.
+  // For whoever executes the guest's code: when it ended, and up to now.
   virtual const ProcessorTime& processor() const = 0;
   virtual ProcessorTime processor_now() const = 0;
   // A thread of ours executes it, and not the replica.
   virtual bool in_our_process() const = 0;
-  // Between two samples, stopped: waits to be told what follows. All that the last sample gave is counted.
+  // Between two samples, stopped: waits to be told what follows. All that the last sample gave is
+  // counted.
   virtual bool is_idle() const = 0;
   // Between two samples, stopped for a time; none of our threads keeps away from any core for it.
   virtual bool rests() const = 0;
@@ -119,12 +129,12 @@ class Execution {
 };
 
 // How soon to look again, in seconds, at what others are about to finish.
-inline constexpr double kPollForCollectors = 0.0002;
-inline constexpr double kPollForProgram = 0.005;
+inline constexpr double kPollForCollectors_s = 0.0002;
+inline constexpr double kPollForProgram_s = 0.005;
 
 // The last words of a thread's trace, which collectors read in place.
 std::span<const trace::Word> end_of_trace(Outcome outcome);
-// Of a sample that another one of the same replica follows.
+// For a sample that another one of the same replica follows.
 std::span<const trace::Word> end_for_now();
 
 }  // namespace shadowprof::shadow

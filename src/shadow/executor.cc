@@ -10,24 +10,22 @@
 #include <utility>
 
 #include "base/log.h"
-#include "emu/fragment_finder.h"
 #include "ptrace/signal_cause.h"
 #include "shadow/turns.h"
 
 namespace shadowprof::shadow {
 
-using emu::CachePosition;
 using ptrace::WaitStatus;
 
 namespace {
 
 constexpr unsigned kCountedCalls = 1024;
 // A system call of the program's own, roughly: a read of a page or two.
-constexpr double kCall = 2e-6;
+constexpr double kCall_s = 2e-6;
 
 }  // namespace
 
-Executor::Executor(const trace::BlockTable& table, ShadowSpace& space, inject::TraceSink& sink,
+Executor::Executor(const trace::BlockTable& table, ShadowSpace& space, trace::TraceSink& sink,
                    Replica replica, Identity identity, Budget budget)
     : table_(table),
       space_(space),
@@ -49,9 +47,7 @@ Status Executor::start() {
   {
     ptrace::RemoteSyscalls remote(replica_.tracee, space_.syscall_insn(), kReplica);
     SP_TRY(space_.map_into(remote, mappings));
-    slot_ = space_.acquire_slot();
-    if (!slot_) return fail("all {} slots are in use", inject::kSlotsPerGroup);
-    SP_TRY(ShadowSpace::guard(remote, *slot_));
+    SP_ASSIGN(slot_, space_.acquire_slot(remote));
     SP_TRY(shared_.protect(remote, mappings));
     may_go_native_ = budget_.goes_on && replica_.threads.size() == 1 && permit_native(remote);
     SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
@@ -124,7 +120,7 @@ class Executor::Urgent {
   const Executor& executor_;
 };
 
-// Of the calls that the replica made without a stop.
+// For the calls that the replica made without a stop.
 void Executor::take_syscall_counts() {
   uint64_t* counts = slot_->syscall_counts();
   for (unsigned nr = 0; nr < kCountedCalls; nr++) {
@@ -145,18 +141,18 @@ void Executor::look_at_clock() {
   if (has_run_for(budget_.seconds) && !leave()) request_end(Outcome::budget);
 }
 
-// Of the program, since the clock was started; else it is looked at again.
+// The program's time since the clock was started; else it is looked at again.
 bool Executor::has_run_for(double seconds) {
-  const double used = processor_seconds_of(tid());
+  const double used = replica_seconds(tid());
   double left = seconds - clock_.seconds_at_most(used, work());
   if (left <= 0) left = seconds - clock_.seconds(used, work());
-  if (left > 0) deadline_.start(std::max({left, kLeastWait, kWaitShare * clock_.since_start()}));
+  if (left > 0) deadline_.start(std::max({left, kLeastWait_s, kWaitShare * clock_.since_start()}));
   return left <= 0;
 }
 
-// Of the present sample, or of what follows it natively, up to now or its end.
+// For the present sample, or for what follows it natively, up to now or its end.
 double Executor::guest_time() const {
-  return clock_.seconds(ending_ ? processor_.used : processor_seconds_of(tid()), work());
+  return clock_.seconds(ending_ ? processor_.used : replica_seconds(tid()), work());
 }
 
 // The program's part of the seconds of a sample, when all of its records are known: what it takes
@@ -171,8 +167,8 @@ double Executor::program_time(double seconds) {
 }
 
 double Executor::next_idle() const {
-  if (blocked_on_buffer_ || (dead_ && !tickets_done())) return kPollForCollectors;
-  if (awaited_.waits()) return kPollForProgram;
+  if (blocked_on_buffer_ || (dead_ && !tickets_done())) return kPollForCollectors_s;
+  if (awaited_.waits()) return kPollForProgram_s;
   if (is_stopped() && !ending_ && wanted_end_) return 0;
   if (rests()) return deadline_.seconds_until();
   if (is_idle()) return std::numeric_limits<double>::infinity();
@@ -200,10 +196,8 @@ void Executor::on_stop(const WaitStatus& status) {
   siginfo_t info{};
   if (status.kind() == WaitStatus::Kind::signal_stop) {
     if (!replica_.tracee.get_siginfo_if_alive(info)) return;
-    if (ptrace::cause_of(info, regs) == ptrace::SignalCause::single_step) return step_out(regs);
-    if (info.si_signo == SIGTRAP && space_.cache().contains(regs.rip - 1)) return on_trap(regs);
-    if (info.si_code > 0) return on_fault(regs, info);
-    return resume();  // somebody has sent it: it is not the replica's
+    const cache::Stop stop = cache::decode_stop(space_.cache(), *slot_, buffer_, regs, info);
+    return on_signal_stop(stop, regs, info);
   }
   // Our interrupt, or a group stop of the process.
   const bool in_buffer = regs.r15 >= start_ && regs.r15 <= slot_->buffer_end(buffer_);
@@ -212,67 +206,67 @@ void Executor::on_stop(const WaitStatus& status) {
   resume();
 }
 
-// A stop of ours is reported before a signal that an instruction has raised already: registers say nothing
-// of where the guest is until that comes.
+// A stop of ours is reported before a signal that an instruction has raised already: registers say
+// nothing of where the guest is until that comes.
 bool Executor::has_raised_signal() {
   ptrace::SignalMask pending = 0;
   return replica_.tracee.get_pending_signals_if_alive(pending) &&
          (pending & ptrace::kInstructionSignals) != 0;
 }
 
-// An int3 of ours.
-void Executor::on_trap(Registers& regs) {
-  const CachePosition at = space_.cache().locate(regs.rip - 1);
-  cursor_ = regs.r15;
-  if (wanted_end_) return end(*wanted_end_);
-  switch (at.kind) {
-    case CachePosition::Kind::unlinked_exit:
-      if (phase_ == Phase::leaving) {
-        return go_native(guest_at(regs, space_.cache().exit(at.exit).target));
-      }
-      return on_miss(regs, at.exit);
-    case CachePosition::Kind::branch_miss:
-      return on_indirect_miss(regs);
-    case CachePosition::Kind::syscall_trap:
-      return on_system_call(regs);
-    case CachePosition::Kind::stale: {
-      const GuestAddr start = space_.cache().fragment(at.fragment).start;
-      space_.cache().drop(at.fragment);
-      const auto again = fragment_for(start);
-      if (!again) return end(Outcome::fault, "code is gone");
-      regs.rip = space_.cache().body_address(*again);
-      if (replica_.tracee.set_registers_if_alive(regs)) resume();
-      return;
-    }
-    case CachePosition::Kind::point: {
-      // The replica's own memory, and nobody looks at that.
-      if (at.point.recovery & emu::kPointerStored) return resume();
-      if (at.point.recovery & emu::kSetsTrapFlag)
-        return end(Outcome::unsupported, "it sets the trap flag");
-      const emu::Fragment& fragment = space_.cache().fragment(at.fragment);
-      const char* reason = fragment.unsupported_reason;
+void Executor::on_signal_stop(const cache::Stop& stop, Registers& regs, const siginfo_t& info) {
+  using Kind = cache::Stop::Kind;
+  if (stop.is_trap()) {
+    cursor_ = regs.r15;
+    if (wanted_end_) return end(*wanted_end_);
+  }
+  switch (stop.kind) {
+    case Kind::miss:
+      if (phase_ == Phase::leaving) return go_native(guest_at(regs, stop.pc));
+      return on_miss(regs, stop.pc);
+    case Kind::branch_miss: return on_indirect_miss(regs, stop.pc);
+    case Kind::system_call: return on_system_call(regs, stop.pc);
+    case Kind::stale: return on_stale(regs, stop);
+    // The replica's own memory, and nobody looks at that.
+    case Kind::stored_pointer: return resume();
+    case Kind::sets_trap_flag: return end(Outcome::unsupported, "it sets the trap flag");
+    case Kind::native_insn:
+    case Kind::unsupported: {
+      const char* reason = space_.cache().fragment(stop.at.fragment).unsupported_reason;
       return end(Outcome::unsupported, reason ? reason : "an instruction for the kernel alone");
     }
-    default:
-      return end(Outcome::fault, "a breakpoint");
+    case Kind::full_buffer: return on_full_buffer(regs);
+    case Kind::step: return step_out(regs);
+    case Kind::sent: return resume();  // it is not the replica's
+    case Kind::log_full:
+    case Kind::unaligned:
+    case Kind::unreadable_code:
+    case Kind::fault:
+    case Kind::watchpoint: return on_fault(regs, info);
   }
 }
 
+void Executor::on_full_buffer(const Registers& regs) {
+  counts_.drains++;
+  if (wanted_end_) {
+    cursor_ = regs.r15;
+    return end(*wanted_end_);
+  }
+  switch_thread(regs, true);
+}
+
+void Executor::on_stale(Registers& regs, const cache::Stop& stop) {
+  space_.cache().drop(stop.at.fragment);
+  const auto again = fragment_for(stop.pc);
+  if (!again) return end(Outcome::fault, "code is gone");
+  regs.rip = space_.cache().body_address(*again);
+  if (replica_.tracee.set_registers_if_alive(regs)) resume();
+}
+
+// An instruction that the replica has executed, in the cache or natively, has failed.
 void Executor::on_fault(Registers& regs, const siginfo_t& info) {
   const GuestAddr address(reinterpret_cast<uint64_t>(info.si_addr));
-  if (info.si_signo == SIGSEGV) {
-    const uint64_t guard = slot_->buffer_end(buffer_);
-    const bool is_full = address.value >= guard && address.value < guard + limits::kPageBytes;
-    if (is_full && phase_ != Phase::native) {
-      counts_.drains++;
-      if (wanted_end_) {
-        cursor_ = regs.r15;
-        return end(*wanted_end_);
-      }
-      return switch_thread(regs, true);
-    }
-    if (shared_.contains(address)) return make_private(regs, address);
-  }
+  if (info.si_signo == SIGSEGV && shared_.contains(address)) return make_private(regs, address);
   // The record of the run that it was in has not been written.
   if (phase_ != Phase::native) cursor_ = regs.r15;
   end(Outcome::fault, fmt::format("signal {} at {:#x}, executing {:#x}", info.si_signo,
@@ -293,17 +287,17 @@ void Executor::make_private(Registers& regs, GuestAddr address) {
   resume();
 }
 
-void Executor::on_miss(Registers& regs, uint32_t exit) {
+void Executor::on_miss(Registers& regs, GuestAddr target) {
   counts_.misses++;
-  const auto id = fragment_for(space_.cache().exit(exit).target);
+  const auto id = fragment_for(target);
   if (!id) return end(Outcome::fault, "a jump to where no code is");
   regs.rip = space_.cache().body_address(*id);
   if (replica_.tracee.set_registers_if_alive(regs)) resume();
 }
 
-void Executor::on_indirect_miss(Registers& regs) {
+void Executor::on_indirect_miss(Registers& regs, GuestAddr target) {
   counts_.misses++;
-  const auto id = fragment_for(GuestAddr(regs.rcx));
+  const auto id = fragment_for(target);
   if (!id) return end(Outcome::fault, "a jump to where no code is");
   const auto entry = space_.cache().add_entry(*id, {});
   if (!entry) return end(Outcome::no_room, "the code cache is full");
@@ -313,17 +307,15 @@ void Executor::on_indirect_miss(Registers& regs) {
 
 std::optional<FragmentId> Executor::fragment_for(GuestAddr pc) {
   emu::TranslationCost cost;
-  const auto id =
-      emu::FragmentFinder(space_.cache(), space_.translator(), table_, budget_.plan, cost)
-          .find(pc, std::nullopt);
+  const auto id = space_.finder(budget_.plan, cost).find(pc, std::nullopt);
   counts_.fragments += cost.fragments;
   counts_.translation_s += cost.seconds;
   return id;
 }
 
-void Executor::on_system_call(const Registers& regs) {
+void Executor::on_system_call(const Registers& regs, GuestAddr pc) {
   counts_.system_calls++;
-  answer_call(guest_at(regs, GuestAddr(slot_->state().next_pc - machine::kSyscallInsnBytes)));
+  answer_call(guest_at(regs, pc));
 }
 
 void Executor::answer_call(Registers guest) {
@@ -336,7 +328,7 @@ void Executor::answer_call(Registers guest) {
     answer = calls_.answer(current(), guest, remote);
     if (!remote.finish()) return;  // it is dead: the report will come
   }
-  if (budget_.seconds > 0) answering_ += std::max(0.0, processor_now().used - before - kCall);
+  if (budget_.seconds > 0) answering_ += std::max(0.0, processor_now().used - before - kCall_s);
   if (answer.kind == SyscallAnswer::Kind::not_yet) {
     awaiting_ = guest;
     return awaited_.no_answer(*replica_.log);
@@ -365,6 +357,7 @@ void Executor::carry_out(Registers& guest, SyscallAnswer answer) {
   if (answer.kind == Kind::returns) return return_from_signal(guest);
   if (answer.kind == Kind::new_thread && !new_thread(guest)) return;
   if (answer.kind != Kind::new_thread) guest.rax = static_cast<uint64_t>(answer.value);
+  if (answer.fs_base) guest.fs_base = *answer.fs_base;
   guest.rip += machine::kSyscallInsnBytes;
   guest.rcx = guest.rip;
   guest.r11 = guest.eflags;

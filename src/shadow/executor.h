@@ -10,10 +10,10 @@
 //   request_end()  the replica is stopped and ends
 //
 // A fork can be dear, and says one moment of the program. So a replica may go on when its sample is
-// over (Budget::goes_on): natively, at its own addresses, and into the cache again for the next one.
-// Natively it makes no system call either: the kernel stops it at each for us to answer (syscall
-// user dispatch), and kills it there when we are not there any more. Only what the program's one
-// thread does is followed natively.
+// over (Budget::goes_on): natively, at its own addresses, and into the cache again for the next
+// one. Natively it makes no system call either: the kernel stops it at each for us to answer
+// (syscall user dispatch), and kills it there when we are not there any more. Only what the
+// program's one thread does is followed natively.
 //
 // The guest's threads take turns: at full buffers, when one waits, and when it yields.
 #pragma once
@@ -21,19 +21,20 @@
 #include <memory>
 #include <optional>
 
-#include "inject/trace_sink.h"
+#include "cache/stop.h"
 #include "shadow/execution.h"
 #include "shadow/placement.h"
 #include "shadow/replica.h"
 #include "shadow/shadow_space.h"
 #include "shadow/system_calls.h"
 #include "trace/block_table.h"
+#include "trace/trace_sink.h"
 
 namespace shadowprof::shadow {
 
 class Executor : public Execution {
  public:
-  Executor(const trace::BlockTable& table, ShadowSpace& space, inject::TraceSink& sink,
+  Executor(const trace::BlockTable& table, ShadowSpace& space, trace::TraceSink& sink,
            Replica replica, Identity identity, Budget budget);
   ~Executor() override;
 
@@ -71,11 +72,13 @@ class Executor : public Execution {
   };
 
   // executor.cc
-  void on_trap(Registers& regs);
+  void on_signal_stop(const cache::Stop& stop, Registers& regs, const siginfo_t& info);
+  void on_full_buffer(const Registers& regs);
   void on_fault(Registers& regs, const siginfo_t& info);
-  void on_miss(Registers& regs, uint32_t exit);
-  void on_indirect_miss(Registers& regs);
-  void on_system_call(const Registers& regs);
+  void on_miss(Registers& regs, GuestAddr target);
+  void on_indirect_miss(Registers& regs, GuestAddr target);
+  void on_stale(Registers& regs, const cache::Stop& stop);
+  void on_system_call(const Registers& regs, GuestAddr pc);
   void answer_call(Registers guest);
   class Urgent;
   void set_policy(int policy) const;
@@ -136,7 +139,7 @@ class Executor : public Execution {
 
   const trace::BlockTable& table_;
   ShadowSpace& space_;
-  inject::TraceSink& sink_;
+  trace::TraceSink& sink_;
   Replica replica_;
   Budget budget_;
   SharedPages shared_;
@@ -144,7 +147,7 @@ class Executor : public Execution {
   SystemCalls calls_;
   ExecutorCounts counts_;
 
-  inject::Slot* slot_ = nullptr;
+  cache::Slot* slot_ = nullptr;
   size_t current_ = 0;
   size_t buffer_ = 0;
   uint64_t start_ = 0;   // where in the buffer the present chunk begins
@@ -153,17 +156,20 @@ class Executor : public Execution {
   double bytes_per_instruction_ = 1;
   uint64_t drained_ = 0;  // bytes
   double answering_ = 0;  // seconds of the replica's, for system calls that we answer
-  // The replica's clock is slower than the wall's: who waits for what is left of a sample, and again
-  // for what is left then, would look all the time, and take the processor that the replica needs.
-  static constexpr double kLeastWait = 0.0002;
-  // Of the time that it took up to now: where code is new the replica is a hundred times as slow.
+  // The replica's clock is slower than the wall's: who waits for what is left of a sample, and
+  // again for what is left then, would look all the time, and take the processor that the replica
+  // needs.
+  static constexpr double kLeastWait_s = 0.0002;
+  // A share of the time that it took up to now: where code is new the replica is a hundred times as
+  // slow.
   static constexpr double kWaitShare = 0.03;
   EngineClock clock_;
   Deadline deadline_;
   Placement placement_;
   double guest_seconds_ = 0;
   double sample_seconds_ = 0;  // of the sample that the replica is leaving
-  uint64_t sample_words_ = 0;  // that the present sample has recorded, as far as they were looked at
+  uint64_t sample_words_ =
+      0;  // that the present sample has recorded, as far as they were looked at
   uint64_t drained_before_ = 0;  // the present sample: these the clock knows of
   uint64_t sample_loads_ = 0;  // that it has timed
 

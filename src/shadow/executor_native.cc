@@ -4,8 +4,9 @@
 //
 //   recorded -> leaving    the sample is over, and there may be another: the replica is stopped
 //   leaving -> idle        at the first place where the guest's registers are all its own: single
-//                          steps get it there, through inserted code and the rest of a fragment; where
-//                          that is too far, as in a long string instruction, the sample goes on a while
+//                          steps get it there, through inserted code and the rest of a fragment;
+//                          where that is too far, as in a long string instruction, the sample goes
+//                          on a while
 //   idle -> native         when it is told so (proceed()); or into a rest, and then idle again
 //   native -> recorded     when it has executed for long enough, wherever it is
 //   native -> idle         when somebody asks for that
@@ -26,7 +27,7 @@ namespace {
 // A fragment has fewer instructions than that, with what was inserted; `rep` ones step once for
 // each of their iterations.
 constexpr unsigned kMostSteps = 2000;
-constexpr double kLeaveAgain = 0.001;  // seconds
+constexpr double kLeaveAgain_s = 0.001;  // seconds
 // SIGSYS's si_code SYS_USER_DISPATCH (asm-generic/siginfo.h), which glibc does not define.
 constexpr int kUserDispatch = 2;
 
@@ -70,7 +71,7 @@ void Executor::step_out(const Registers& regs) {
   if (begins) return go_native(guest_at(regs, space_.cache().fragment(at.fragment).start));
   if (++steps_ > kMostSteps) {
     phase_ = Phase::recorded;
-    deadline_.start(kLeaveAgain);
+    deadline_.start(kLeaveAgain_s);
   }
   resume();
 }
@@ -119,7 +120,7 @@ void Executor::look_at_native_clock() {
   if (!has_run_for(next_.native_s)) return;
   native_is_over_ = true;
   (void)replica_.tracee.interrupt_if_alive();
-  deadline_.start(kPollForProgram);
+  deadline_.start(kPollForProgram_s);
 }
 
 void Executor::become_idle() {

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "shadow/executor.h"
-#include "shadow/signal_frame.h"
+#include "shadow/signal_return.h"
 #include "shadow/thread_request.h"
 #include "shadow/turns.h"
 
@@ -28,7 +28,8 @@ void Executor::enter(const Registers& guest) {
   // Threads take turns, and the kernel sets no such base.
   if (regs.fs_base >= kFirstRefusedBase && threads_.size() > 1)
     return end(Outcome::unsupported, "its fs base is beyond its half of the address space");
-  if (regs.eflags & machine::flags::kTrap) return end(Outcome::unsupported, "it sets the trap flag");
+  if (regs.eflags & machine::flags::kTrap)
+    return end(Outcome::unsupported, "it sets the trap flag");
   const auto id = fragment_for(GuestAddr(regs.rip));
   if (!id) return end(Outcome::fault, "there is no code where it is");
   if (!current().traced) begin_trace(regs);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kLeastChunkBytes = 4 * 4 * limits::kMaxRecordWords;
 // That a replica records, roughly.
-constexpr double kBytesPerSecond = 1e9;
+constexpr double kBytes_per_s = 1e9;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ Tid Executor::stream(size_t thread) const {
 // Where in the buffer the next chunk begins: nearer to the end as the budget comes to its end, and
 // with several threads, each of which is to have its turn.
 void Executor::choose_start() {
-  double bytes = kBytesPerSecond * budget_.seconds;
+  double bytes = kBytes_per_s * budget_.seconds;
   if (budget_.seconds == 0) {
     const auto left = budget_.instructions - std::min(budget_.instructions, counts_.instructions);
     bytes = static_cast<double>(left) * bytes_per_instruction_;

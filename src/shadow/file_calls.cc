@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Descriptors and files: what a replica may read, and how.
+// Descriptors: what a replica may read and write, and how. What it does with paths: path_calls.cc.
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -13,6 +12,7 @@
 #include <climits>
 #include <span>
 
+#include "base/limits.h"
 #include "shadow/io_vectors.h"
 #include "shadow/system_calls.h"
 
@@ -21,11 +21,11 @@ namespace {
 
 constexpr uint64_t kMostBytesOfCall = 0x7ffff000;  // MAX_RW_COUNT: more are not written
 
+}  // namespace
+
 std::string link_to(Tid process, int fd) {
   return fmt::format("/proc/{}/fd/{}", process.value, fd);
 }
-
-}  // namespace
 
 int64_t SystemCalls::bytes_in_vector(GuestAddr vector, uint64_t count) {
   const auto vectors = read_io_vectors(memory_, vector, count);
@@ -77,23 +77,55 @@ SyscallAnswer SystemCalls::read_directory(const Call& call) {
   return file && file->directory && file->own ? execute(call) : need_input(call);
 }
 
-// What the program would read there is not what the file has. Within a first sample, which is short,
-// files that others write to all the time are taken as they are.
+// What the program would read there is not what the file has. Within a first sample, which is
+// short, files that others write to all the time are taken as they are.
 const char* SystemCalls::why_not_to_read(int fd, const OpenFile& file) const {
   if (written_.contains(file.id())) return "what it has written itself";
   if (!has_gone_on_) return nullptr;
   struct stat status;
   if (::stat(link_to(replica_, fd).c_str(), &status) != 0) return nullptr;
-  const timespec& changed = status.st_mtim;
-  const bool is_later = std::pair(changed.tv_sec, changed.tv_nsec) >
-                        std::pair(forked_at_.tv_sec, forked_at_.tv_nsec);
-  return is_later ? "a file that was written to since the fork" : nullptr;
+  return is_later(status.st_mtim) ? "a file that was written to since the fork" : nullptr;
+}
+
+// Than the fork.
+bool SystemCalls::is_later(const timespec& when) const {
+  return std::pair(when.tv_sec, when.tv_nsec) > std::pair(forked_at_.tv_sec, forked_at_.tv_nsec);
+}
+
+// By the kernel, at the offset that it keeps.
+SyscallAnswer SystemCalls::read_own(const Call& call, OwnFile& file, bool vector) {
+  if (!file.is_known) return end(call, Outcome::input, "what was in a file before it wrote to it");
+  std::vector<iovec> parts{{reinterpret_cast<void*>(call.args[1]), call.args[2]}};
+  if (vector) {
+    auto read = read_io_vectors(memory_, GuestAddr(call.args[1]), call.args[2]);
+    if (!read) return end_sample(call);
+    parts = std::move(*read);
+  }
+  for (const iovec& part : parts) {
+    const GuestAddr start(reinterpret_cast<uint64_t>(part.iov_base));
+    // More than a file of its own has, it cannot read.
+    const uint64_t bytes = std::min<uint64_t>(part.iov_len, limits::kMostOwnBytes);
+    if (!can_be_written(call, {start, start + bytes})) return end_sample(call);
+  }
+  return execute(call);
+}
+
+// The same; it may become larger by `bytes`.
+SyscallAnswer SystemCalls::write_own(const Call& call, OwnFile& file, uint64_t bytes) {
+  constexpr const char* kTooMuch = "more in files of its own than allowed";
+  if (!own_files_.has_room(bytes)) return end(call, Outcome::memory, kTooMuch);
+  const Answer made = execute(call);
+  if (!own_files_.look_at_size(file)) return end(call, Outcome::memory, kTooMuch);
+  // A signal goes with it, which a replica never gets.
+  if (made.kind == Answer::Kind::value && made.value == -EFBIG) return end_sample(call);
+  return made;
 }
 
 SyscallAnswer SystemCalls::read_file(const Call& call, bool positioned, bool vector) {
   const auto fd = static_cast<int>(call.args[0]);
   OpenFile* file = regular_file(call, fd);
   if (!file) return end(call, Outcome::input, "only regular files are read in a replica");
+  if (file->made) return read_own(call, *file->made, vector);
   if (const char* why = why_not_to_read(fd, *file)) return end(call, Outcome::input, why);
   const auto make = [&]() -> Result<int64_t> {
     if (positioned) {
@@ -122,11 +154,17 @@ OpenFile* SystemCalls::changes_file(int fd) {
   return file;
 }
 
-// Not written; but the offset moves.
+// Not written, if it is not its own; but the offset moves.
 SyscallAnswer SystemCalls::write_file(const Call& call, bool positioned, bool vector) {
   const int64_t bytes = vector ? bytes_in_vector(GuestAddr(call.args[1]), call.args[2])
                                : static_cast<int64_t>(std::min(call.args[2], kMostBytesOfCall));
-  OpenFile* file = changes_file(static_cast<int>(call.args[0]));
+  const auto fd = static_cast<int>(call.args[0]);
+  if (OwnFile* own = own_file(fd))
+    return write_own(call, *own, bytes > 0 ? static_cast<uint64_t>(bytes) : 0);
+  OpenFile* file = changes_file(fd);
+  if (file && own_files_.in_place_of(file->id())) {
+    return end(call, Outcome::input, "a file that it has emptied");
+  }
   if (file && !positioned && bytes > 0) file->offset += static_cast<uint64_t>(bytes);
   return value(bytes);
 }
@@ -151,9 +189,103 @@ SyscallAnswer SystemCalls::write_parts_flags(const Call& call) {
   return write_file(call, call.args[3] != UINT64_MAX, true);
 }
 
+SystemCalls::Copy SystemCalls::copy_of(const Call& call) {
+  const SyscallArguments& args = call.args;
+  const auto fd = [&](size_t which) { return static_cast<int>(args[which]); };
+  if (call.nr == SYS_sendfile) return {fd(1), fd(0), args[2], 0, args[3]};
+  return {fd(0), fd(2), args[1], args[3], args[4]};
+}
+
+// As much as there is; to what is not its own it is assumed to go, as by a write.
+SyscallAnswer SystemCalls::copy_file(const Call& call) {
+  const Copy copy = copy_of(call);
+  if (call.nr == SYS_copy_file_range && call.args[5] != 0) return end_sample(call);
+  OpenFile* from = regular_file(call, copy.from);
+  if (!from) return end(call, Outcome::input, "only regular files are read in a replica");
+  if (from->made && !from->made->is_known) return end_sample(call);
+  const char* why = from->made ? nullptr : why_not_to_read(copy.from, *from);
+  if (why) return end(call, Outcome::input, why);
+  Result<int64_t> offset = static_cast<int64_t>(from->offset);
+  if (copy.from_offset != 0) {
+    offset = memory_.read_value<int64_t>(GuestAddr(copy.from_offset));
+    if (!offset) return value(-EFAULT);
+  } else if (from->made) {
+    offset = call.remote.call(SYS_lseek, copy.from, 0, SEEK_CUR);
+  }
+  struct stat status;
+  if (!offset || *offset < 0 || !status_in_replica(copy.from, status)) return end_sample(call);
+  const auto start = static_cast<uint64_t>(*offset);
+  const auto size = static_cast<uint64_t>(status.st_size);
+  const uint64_t bytes = std::min({copy.count, kMostBytesOfCall, size - std::min(size, start)});
+  if (OwnFile* own = own_file(copy.to)) {
+    return copy.to_offset != 0 ? end_sample(call) : copy_to_own(call, copy, *from, *own, bytes);
+  }
+  OpenFile* to = changes_file(copy.to);
+  if (to && own_files_.in_place_of(to->id())) return end_sample(call);
+  Result<int64_t> to_start = static_cast<int64_t>(to ? to->offset : 0);
+  if (copy.to_offset != 0) to_start = memory_.read_value<int64_t>(GuestAddr(copy.to_offset));
+  if (!to_start) return value(-EFAULT);
+  const auto end_there = static_cast<uint64_t>(*to_start) + bytes;
+  const Answer read = move_offset(call, from, copy.from, copy.from_offset, start + bytes);
+  if (read.kind != Answer::Kind::value || read.value < 0) return read;
+  const Answer written = move_offset(call, to, copy.to, copy.to_offset, end_there);
+  if (written.kind != Answer::Kind::value || written.value < 0) return written;
+  return value(static_cast<int64_t>(bytes));
+}
+
+// `given`: where the caller keeps it; 0: it is the file's own.
+SyscallAnswer SystemCalls::move_offset(const Call& call, OpenFile* file, int fd, uint64_t given,
+                                       uint64_t to) {
+  if (given != 0) return give(call, GuestAddr(given), static_cast<int64_t>(to));
+  if (!file) return value(0);
+  file->offset = to;
+  if (!file->made) return value(0);
+  const auto moved = call.remote.call(SYS_lseek, fd, to, SEEK_SET);
+  return moved ? value(0) : end(call, Outcome::died, moved.error().message);
+}
+
+// Its contents are not of the file system that it is said to be of, so that only sendfile(2) copies
+// to them, whichever it is.
+SyscallAnswer SystemCalls::copy_to_own(const Call& call, const Copy& copy, OpenFile& from,
+                                       OwnFile& to, uint64_t bytes) {
+  if (from.device != to.as.st_dev && call.nr == SYS_copy_file_range) return end_sample(call);
+  if (copy.from_offset == 0 && !from.made) {
+    const auto moved = call.remote.call(SYS_lseek, copy.from, from.offset, SEEK_SET);
+    if (!moved || *moved < 0) return end_sample(call);
+  }
+  if (copy.from_offset != 0) {
+    const GuestAddr at(copy.from_offset);
+    if (!can_be_written(call, {at, at + sizeof(int64_t)})) return end_sample(call);
+  }
+  Call sent = call;
+  sent.nr = SYS_sendfile;
+  sent.args = {static_cast<uint64_t>(copy.to),
+               static_cast<uint64_t>(copy.from),
+               copy.from_offset,
+               bytes,
+               0,
+               0};
+  const Answer made = write_own(sent, to, bytes);
+  if (made.kind != Answer::Kind::value) return made;
+  if (made.value < 0) return end_sample(call);
+  if (copy.from_offset == 0) from.offset += static_cast<uint64_t>(made.value);
+  return made;
+}
+
+// ftruncate and fallocate.
 SyscallAnswer SystemCalls::change_file(const Call& call) {
-  changes_file(static_cast<int>(call.args[0]));
-  return value(0);
+  const auto fd = static_cast<int>(call.args[0]);
+  OwnFile* own = own_file(fd);
+  if (!own) {
+    changes_file(fd);
+    return value(0);
+  }
+  const bool allocates = call.nr == SYS_fallocate;
+  const uint64_t size = allocates ? call.args[2] + call.args[3] : call.args[1];
+  const Answer made = write_own(call, *own, size > own->size ? size - own->size : 0);
+  const bool empty = !allocates && size == 0 && made.kind == Answer::Kind::value && made.value == 0;
+  if (empty) own->is_known = true;
+  return made;
 }
 
 SyscallAnswer SystemCalls::seek(const Call& call) {
@@ -161,6 +293,10 @@ SyscallAnswer SystemCalls::seek(const Call& call) {
   const auto distance = static_cast<int64_t>(call.args[1]);
   OpenFile* file = regular_file(call, fd);
   if (!file) return end(call, Outcome::input, "the offset of what is not a regular file");
+  if (file->made) {
+    const bool asks_for_holes = call.args[2] == SEEK_DATA || call.args[2] == SEEK_HOLE;
+    return asks_for_holes && !file->made->is_known ? end_sample(call) : execute(call);
+  }
   int64_t from = 0;
   switch (static_cast<int>(call.args[2])) {
     case SEEK_SET:
@@ -181,70 +317,6 @@ SyscallAnswer SystemCalls::seek(const Call& call) {
   if (__builtin_add_overflow(from, distance, &to) || to < 0) return value(-EINVAL);
   file->offset = static_cast<uint64_t>(to);
   return value(to);
-}
-
-// Looked at by a descriptor that opens nothing (O_PATH) before it is opened: a FIFO's or device's
-// other side must not notice. Nothing: it may be opened, and `looked_at_` is what it is.
-std::optional<SyscallAnswer> SystemCalls::may_not_open(const Call& call, int directory,
-                                                       uint64_t path, uint64_t how) {
-  if (!have(call, directory)) return end(call, Outcome::input);
-  const auto flags = static_cast<int>(how);
-  const bool writes = (flags & O_ACCMODE) != O_RDONLY;
-  if (writes || (flags & (O_CREAT | O_TRUNC | O_TMPFILE) & ~O_DIRECTORY)) {
-    return end(call, Outcome::system_call, "opens a file for writing");
-  }
-  const int follow = flags & (O_NOFOLLOW | O_DIRECTORY);
-  const auto looked = call.remote.call(SYS_openat, directory, path, O_PATH | O_CLOEXEC | follow, 0);
-  if (!looked) return end(call, Outcome::died, looked.error().message);
-  if (*looked < 0) return value(*looked);
-  struct stat status;
-  const bool known = ::stat(link_to(replica_, static_cast<int>(*looked)).c_str(), &status) == 0;
-  const auto closed = call.remote.call(SYS_close, *looked);
-  if (!closed) return end(call, Outcome::died, closed.error().message);
-  const bool regular = known && S_ISREG(status.st_mode);
-  if (!regular && !(known && S_ISDIR(status.st_mode))) {
-    return end(call, Outcome::system_call, "opens what is neither file nor directory");
-  }
-  looked_at_ = OpenFile{0, !regular, true, status.st_dev, status.st_ino};
-  return std::nullopt;
-}
-
-// Made as it is, once that may be.
-SyscallAnswer SystemCalls::open_file(const Call& call, int directory, uint64_t path,
-                                     uint64_t how) {
-  if (auto answer = may_not_open(call, directory, path, how)) return std::move(*answer);
-  const Answer opened = new_descriptor(call);
-  if (opened.kind == Answer::Kind::value && opened.value >= 0) {
-    descriptors_.opened(static_cast<int>(opened.value), std::make_shared<OpenFile>(looked_at_));
-  }
-  return opened;
-}
-
-SyscallAnswer SystemCalls::open_path(const Call& call) {
-  return open_file(call, AT_FDCWD, call.args[0], call.args[1]);
-}
-
-SyscallAnswer SystemCalls::open_at(const Call& call) {
-  return open_file(call, static_cast<int>(call.args[0]), call.args[1], call.args[2]);
-}
-
-// All that may be asked of how the path is resolved refuses some paths, and leads nowhere else; but
-// for RESOLVE_IN_ROOT.
-SyscallAnswer SystemCalls::open_with(const Call& call) {
-  if (call.args[3] != sizeof(open_how)) return end_sample(call);
-  auto how = memory_.read_value<open_how>(GuestAddr(call.args[2]));
-  if (!how) return value(-EFAULT);
-  if (how->resolve & RESOLVE_IN_ROOT) return end_sample(call);
-  // What was looked at is what the kernel sees: the caller's own may be in memory that others write.
-  Answer answer = end_sample(call);
-  const std::span<uint8_t> bytes(reinterpret_cast<uint8_t*>(&*how), sizeof *how);
-  const Status made = call.remote.with_bytes_on_stack(bytes, [&](GuestAddr at) -> Status {
-    Call looked_at = call;
-    looked_at.args[2] = at.value;
-    answer = open_file(looked_at, static_cast<int>(call.args[0]), call.args[1], how->flags);
-    return {};
-  });
-  return made ? answer : end(call, Outcome::system_call, made.error().message);
 }
 
 // The number that the program would have got: in the replica others are free, too. Negative: it
@@ -272,10 +344,7 @@ SyscallAnswer SystemCalls::new_descriptor(const Call& call) {
 SyscallAnswer SystemCalls::new_pair(const Call& call, GuestAddr at) {
   using Pair = std::array<int32_t, 2>;
   const GuestRange range{at, at + sizeof(Pair)};
-  // The kernel does not copy shared pages for us.
-  if (shared_.overlaps(range) && !shared_.make_private(call.remote, memory_, range)) {
-    return end_sample(call);
-  }
+  if (!can_be_written(call, range)) return end_sample(call);
   Answer made = execute(call);
   if (made.kind != Answer::Kind::value || made.value < 0) return made;
   const auto got = memory_.read_value<Pair>(at);
@@ -340,6 +409,17 @@ SyscallAnswer SystemCalls::close_several(const Call& call) {
   return made;
 }
 
+// To the first number from the third argument on that the program has free.
+SyscallAnswer SystemCalls::duplicate_from(const Call& call, int fd) {
+  const Answer made = execute(call);
+  if (made.kind != Answer::Kind::value || made.value < 0) return made;
+  const int wanted = descriptors_.lowest_free(static_cast<int>(call.args[2]));
+  const int64_t placed = place_descriptor(call, made.value, wanted);
+  if (placed < 0) return end_sample(call);
+  descriptors_.duplicated(fd, wanted);
+  return value(placed);
+}
+
 SyscallAnswer SystemCalls::fcntl(const Call& call) {
   const auto fd = static_cast<int>(call.args[0]);
   if (!have(call, fd)) return end(call, Outcome::input);
@@ -348,37 +428,20 @@ SyscallAnswer SystemCalls::fcntl(const Call& call) {
     case F_SETFD:
     case F_GETFL:
       return execute(call);
+    case F_DUPFD:
+    case F_DUPFD_CLOEXEC:
+      return duplicate_from(call, fd);
     case F_SETFL:
     case F_SETLK:
     case F_SETLKW:
-      return value(0);
+      return own_file(fd) ? execute(call) : value(0);
     default:
       return end(call, Outcome::system_call);
   }
 }
 
-// Questions about a descriptor, or about a path from a directory's; it may be AT_FDCWD.
 SyscallAnswer SystemCalls::ask_about_file(const Call& call) {
   return have(call, static_cast<int>(call.args[0])) ? execute(call) : need_input(call);
-}
-
-SyscallAnswer SystemCalls::ask_status(const Call& call) {
-  if (have(call, static_cast<int>(call.args[0]))) return execute(call);
-  return ask_itself(call, GuestAddr(call.args[1]));
-}
-
-SyscallAnswer SystemCalls::ask_status_at(const Call& call) {
-  if (have(call, static_cast<int>(call.args[0]))) return execute(call);
-  const bool itself = (call.args[3] & AT_EMPTY_PATH) != 0;
-  return itself ? ask_itself(call, GuestAddr(call.args[2])) : need_input(call);
-}
-
-// The program still has it, or had it a moment ago.
-SyscallAnswer SystemCalls::ask_itself(const Call& call, GuestAddr to) {
-  struct stat status;
-  const std::string link = link_to(identity_.pid, static_cast<int>(call.args[0]));
-  if (::stat(link.c_str(), &status) != 0) return need_input(call);
-  return value(memory_.write_value(to, status) ? 0 : -EFAULT);
 }
 
 }  // namespace shadowprof::shadow

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "ptrace/remote_memory.h"
-#include "shadow/guest_thread.h"
+#include "shadow/replica_thread.h"
 
 namespace shadowprof::shadow {
 
@@ -28,12 +28,19 @@ class Futexes {
   // inheritance, and those that nobody uses).
   std::optional<Answer> call(GuestThread& thread, const std::array<uint64_t, 6>& arguments);
 
+  // The same for futex_wake, futex_wait, futex_requeue and futex_waitv (Linux 5.16 and 6.7).
+  std::optional<Answer> call_of_its_own(GuestThread& thread, long nr,
+                                        const std::array<uint64_t, 6>& arguments);
+
   // Wakes up to `count` threads; returns how many.
   int64_t wake(GuestAddr address, int64_t count, uint32_t bits);
 
  private:
   Answer wait(GuestThread& thread, GuestAddr address, uint32_t expected, uint32_t bits,
               bool has_timeout);
+  std::optional<Answer> wait_for_any(GuestThread& thread, GuestAddr list, uint64_t count,
+                                     bool has_timeout);
+  std::optional<Answer> requeue_listed(GuestAddr list, int64_t wake_count, int64_t move_count);
   int64_t requeue(GuestAddr from, int64_t wake_count, int64_t move_count, GuestAddr to);
 
   GuestThreads& threads_;

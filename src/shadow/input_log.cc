@@ -9,7 +9,7 @@
 namespace shadowprof::shadow {
 namespace {
 
-constexpr double kSlowRoundTrip = 30e-6;  // until one was measured
+constexpr double kSlowRoundTrip_s = 30e-6;  // until one was measured
 // For which a replica waits until the program comes to a call.
 constexpr std::chrono::milliseconds kPatience{30};
 constexpr size_t kMostBytes = 64 << 20;
@@ -39,7 +39,7 @@ bool is_same_call(const LoggedCall& logged, long nr, const SyscallArguments& arg
 }  // namespace
 
 InputLog::InputLog(Tid process, const std::vector<Tid>& threads, double most_seconds)
-    : memory_(process), most_seconds_(most_seconds), round_trip_(kSlowRoundTrip) {
+    : memory_(process), most_seconds_(most_seconds), round_trip_(kSlowRoundTrip_s) {
   for (Tid thread : threads) threads_[thread];
 }
 

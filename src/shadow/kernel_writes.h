@@ -14,7 +14,7 @@ namespace shadowprof::shadow {
 
 using SyscallArguments = std::array<uint64_t, 6>;
 
-// Of a call that has returned `result`, or is to return it: the ranges in the order in which they
+// For a call that has returned `result`, or is to return it: the ranges in the order in which they
 // are to be written, some of them empty. Lengths and vectors are read in `memory`; so before the
 // call has returned a range may be longer than what will be written. Nothing: a call of which
 // nothing is kept (kernel/table.h), or arguments that cannot be read.

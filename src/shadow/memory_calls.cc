@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // The replica's address space. Two things are not allowed to it: shared pages that it could write,
-// and new code. Translations outlive the replica, and the next one has other memory: so a replica
-// that maps, unmaps or reprotects code ends there. (The program itself does the same, and the next
-// sample finds it done.)
+// but for those of its own files, and new code. Translations outlive the replica, and the next one
+// has other memory: so a replica that maps, unmaps or reprotects code ends there. (The program
+// itself does the same, and the next sample finds it done.)
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -34,8 +34,16 @@ SyscallAnswer SystemCalls::map(const Call& call) {
   if (!(flags & MAP_ANONYMOUS) && !have(call, static_cast<int>(call.args[4]))) {
     return end(call, Outcome::input);
   }
+  OpenFile* file =
+      flags & MAP_ANONYMOUS ? nullptr : descriptors_.find(static_cast<int>(call.args[4]));
+  const OwnFile* own = file ? file->made.get() : nullptr;
+  if (file && (own ? !own->is_known : written_.contains(file->id()))) {
+    return end(call, Outcome::input, "maps what it has written itself");
+  }
   const int type = flags & MAP_TYPE;
-  if (type == MAP_SHARED || type == MAP_SHARED_VALIDATE) {
+  if (own) {
+    // Nobody else has it: it may stay shared.
+  } else if (type == MAP_SHARED || type == MAP_SHARED_VALIDATE) {
     flags = (flags & ~(MAP_TYPE | MAP_SYNC)) | MAP_PRIVATE;
   }
   const auto mapped = call.remote.call(SYS_mmap, call.args[0], call.args[1], protection, flags,

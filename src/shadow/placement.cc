@@ -10,9 +10,9 @@
 namespace shadowprof::shadow {
 namespace {
 
-// Seconds. The kernel counts a running thread's time at clock ticks, of which a hundred a second may be
-// all that there are.
-constexpr double kInterval = 0.01;
+// Seconds. The kernel counts a running thread's time at clock ticks, of which a hundred a second
+// may be all that there are.
+constexpr double kInterval_s = 0.01;
 constexpr double kLeastShare = 0.1;
 constexpr int kNone = -1;
 
@@ -55,16 +55,16 @@ void Placement::start(Tid replica, Tid beside) {
   beside_ = beside;
   if (CPU_COUNT(&all_cores()) < 2) return;
   if (const auto stat = kernel::read_thread_stat(beside, beside)) avoid(stat->processor, kNone);
-  used_before_ = processor_seconds_of(replica_);
-  next_.start(kInterval);
+  used_before_ = replica_seconds(replica_);
+  next_.start(kInterval_s);
 }
 
 // How long it has waited is counted when it runs, and therefore of no use here.
 void Placement::look() {
   if (!next_.is_due()) return;
-  next_.start(kInterval);
-  const double used = processor_seconds_of(replica_);
-  const bool has_run = used - std::exchange(used_before_, used) > kLeastShare * kInterval;
+  next_.start(kInterval_s);
+  const double used = replica_seconds(replica_);
+  const bool has_run = used - std::exchange(used_before_, used) > kLeastShare * kInterval_s;
   int stuck = kNone;
   if (!has_run) {
     const auto stat = kernel::read_thread_stat(replica_, replica_);

@@ -5,9 +5,9 @@
 // hundreds of milliseconds, although another core is free, and all the while the program copies
 // pages.
 //
-// The same goes for our own threads as long as the replica lives. The tracer is woken at each of its
-// stops, and collectors by each of its buffers; the scheduler would have them on the program's core
-// as readily as on another one, and the program wait for them.
+// The same goes for our own threads as long as the replica lives. The tracer is woken at each of
+// its stops, and collectors by each of its buffers; the scheduler would have them on the program's
+// core as readily as on another one, and the program wait for them.
 //
 //   start()  not on the core where the program's thread is
 //   look()   from time to time: the program may be on another one, or the replica have hardly run

@@ -201,7 +201,7 @@ void Program::detach() {
   }
 }
 
-// Of a thread that was interrupted. False: it waits uninterruptibly.
+// For a thread that was interrupted. False: it waits uninterruptibly.
 bool Program::try_detach(Tid tid, std::set<Tid>& ending) {
   const ptrace::Tracee thread(tid);
   auto stop = ptrace::wait_for_stop(tid, ptrace::Patience::bounded);

@@ -66,8 +66,8 @@ class Program {
   size_t thread_count() const { return threads_.size(); }
   // Traces threads that are new.
   void adopt_new_threads();
-  // Ends tracing: every thread is stopped for a moment and let go. One that waits uninterruptibly, as
-  // long as that lasts, is still traced then: detach() again, or our own end, lets it go.
+  // Ends tracing: every thread is stopped for a moment and let go. One that waits uninterruptibly,
+  // as long as that lasts, is still traced then: detach() again, or our own end, lets it go.
   void detach();
 
  private:
@@ -136,7 +136,7 @@ class Pause {
   void stop_one();
   // All that are in one of these states, as in /proc/TID/stat.
   void stop_all(std::string_view states);
-  // Of a thread that was interrupted. One that waits uninterruptibly stops when that is over.
+  // For a thread that was interrupted. One that waits uninterruptibly stops when that is over.
   void take_stop(Tid tid);
   void give_back_signals(PausedThread& thread);
   void resume(PausedThread& thread);

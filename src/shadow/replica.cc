@@ -23,11 +23,12 @@ using ptrace::TraceOptions;
 namespace {
 
 constexpr const char* kForkIsTold =
-    "the program is told of its forks (userfaultfd with UFFD_FEATURE_EVENT_FORK): a fork waits for it";
+    "the program is told of its forks (userfaultfd with UFFD_FEATURE_EVENT_FORK): a fork waits for "
+    "it";
 
 // What the kernel, or the C library, has given the thread for a stack. Nothing where it may be
-// something else: what lies below a coroutine's stack may be anybody's. A thread of the C library has
-// its control block, which fs points to, at the upper end of its stack, and no access below it.
+// something else: what lies below a coroutine's stack may be anybody's. A thread of the C library
+// has its control block, which fs points to, at the upper end of its stack, and no access below it.
 GuestRange stack_of(const ptrace::Registers& registers,
                     const std::vector<kernel::Mapping>& mappings) {
   constexpr uint64_t kControlBlock = 2 * limits::kPageBytes;
@@ -37,7 +38,8 @@ GuestRange stack_of(const ptrace::Registers& registers,
     if (m.path == "[stack]") return m.range;
     const GuestAddr block(registers.fs_base);
     const bool is_thread = m.inode == 0 && m.path.empty() && m.range.contains(block) &&
-                           registers.sp() < block && m.range.end.value - block.value < kControlBlock;
+                           registers.sp() < block &&
+                           m.range.end.value - block.value < kControlBlock;
     const bool is_guarded = i > 0 && mappings[i - 1].range.end == m.range.start &&
                             !mappings[i - 1].readable && !mappings[i - 1].writable;
     return is_thread && is_guarded ? m.range : GuestRange{};
@@ -106,13 +108,24 @@ Status isolate(const Replica& replica, GuestAddr syscall_insn) {
   return {};
 }
 
+// In the program's group kill(2) would find a replica where nobody of the program is left. Where
+// that cannot be had it stays in the program's.
+void leave_group(const Replica& replica, GuestAddr syscall_insn) {
+  const pid_t pid = replica.tracee.tid().value;
+  if (replica.is_our_child && ::setpgid(pid, pid) == 0) return;
+  ptrace::RemoteSyscalls remote(replica.tracee, syscall_insn, kReplica);
+  (void)remote.call(SYS_setpgid, 0, 0);
+  (void)remote.finish();
+}
+
 }  // namespace
 
 Result<GuestAddr> find_calls(Tid process, ForkOptions& options, GuestAddr known) {
   ptrace::RemoteMemory memory(process);
   const std::vector<GuestRange> executable = kernel::executable_ranges(options.mappings);
-  const bool same = ptrace::is_syscall_instruction(known, executable, memory) &&
-                    (!options.escape || ptrace::is_escape_route(*options.escape, executable, memory));
+  const bool same =
+      ptrace::is_syscall_instruction(known, executable, memory) &&
+      (!options.escape || ptrace::is_escape_route(*options.escape, executable, memory));
   if (same) return known;
   options.escape = ptrace::find_escape_route(executable, memory);
   return ptrace::find_syscall_instruction(executable, memory);
@@ -176,7 +189,8 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_i
   return tl::unexpected(made.error());
 }
 
-void make_humble(const Replica& replica) {
+void make_humble(const Replica& replica, GuestAddr syscall_insn) {
+  leave_group(replica, syscall_insn);
   std::ofstream(fmt::format("/proc/{}/oom_score_adj", replica.tracee.tid().value)) << "1000\n";
   (void)replica.tracee.set_signal_mask_if_alive(ptrace::hold_signals(0));
 }
@@ -191,8 +205,8 @@ void kill_replica(const Replica& replica) {
   }
 }
 
-Status reap(const Program& program, Pause& pause, GuestAddr syscall_insn, const ForkOptions& options,
-            std::vector<Tid>& zombies) {
+Status reap(const Program& program, Pause& pause, GuestAddr syscall_insn,
+            const ForkOptions& options, std::vector<Tid>& zombies) {
   if (zombies.empty() || pause.threads().empty()) return {};
   GuestRange stack;
   if (options.escape) stack = put_first(pause.threads(), options.mappings);

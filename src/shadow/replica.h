@@ -57,7 +57,7 @@ struct ForkOptions {
   bool at_idle_priority = true;
   // How the program's thread goes on if we die meanwhile; searched with `syscall_insn`.
   std::optional<ptrace::EscapeRoute> escape{};
-  // Of the program, as they were lately: where stacks are.
+  // The program's, as they were lately: where stacks are.
   std::vector<kernel::Mapping> mappings{};
 };
 
@@ -66,23 +66,23 @@ struct ForkOptions {
 // all of its code, so do it before a pause.
 Result<GuestAddr> find_calls(Tid process, ForkOptions& options, GuestAddr known);
 
-// During `pause`. An Error leaves the program as it was; there is no replica then. EPERM: its filters
-// allow no call of ours. EBUSY: somebody wants to be told of forks (kernel/user_faults.h), perhaps a
-// thread of its own; where that was seen only as the fork waited, the others go on already. It is for
-// good in both cases. `all_memory` is cleared where it turns out not to be needed. `zombies`: what is still to
-// be reaped of a replica that was made in vain.
+// During `pause`. An Error leaves the program as it was; there is no replica then. EPERM: its
+// filters allow no call of ours. EBUSY: somebody wants to be told of forks (kernel/user_faults.h),
+// perhaps a thread of its own; where that was seen only as the fork waited, the others go on
+// already. It is for good in both cases. `all_memory` is cleared where it turns out not to be
+// needed. `zombies`: what is still to be reaped of a replica that was made in vain.
 Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_insn,
                              ForkOptions& options, std::vector<Tid>& zombies);
 
 // What is left to do for a new replica when the program goes on again: where memory runs out it is
-// the first to go, and signals that others send to its process group wait forever.
-void make_humble(const Replica& replica);
+// the first to go, it has a process group of its own, and signals that others send wait forever.
+void make_humble(const Replica& replica, GuestAddr syscall_insn);
 
 // Kills it, and waits for its end. Its zombie, if it is the program's child, is still to be reaped.
 void kill_replica(const Replica& replica);
 
 // At a pause: the program waits for its dead replicas, so that it has no more zombies than before.
-Status reap(const Program& program, Pause& pause, GuestAddr syscall_insn, const ForkOptions& options,
-            std::vector<Tid>& zombies);
+Status reap(const Program& program, Pause& pause, GuestAddr syscall_insn,
+            const ForkOptions& options, std::vector<Tid>& zombies);
 
 }  // namespace shadowprof::shadow

@@ -84,12 +84,13 @@ struct CodeImage {
   auto operator<=>(const CodeImage&) const = default;
 };
 
-// Linkers that do not align segments in the file map its first page once more with the code of small
-// programs: the image begins with what is mapped before that.
+// Linkers that do not align segments in the file map its first page once more with the code of
+// small programs: the image begins with what is mapped before that.
 size_t first_of_image(const std::vector<kernel::Mapping>& mappings, size_t k) {
   if (k == 0 || !mappings[k].executable) return k;
   const kernel::Mapping& before = mappings[k - 1];
-  const bool same = before.inode == mappings[k].inode && before.dev_major == mappings[k].dev_major &&
+  const bool same = before.inode == mappings[k].inode &&
+                    before.dev_major == mappings[k].dev_major &&
                     before.dev_minor == mappings[k].dev_minor;
   const bool begins = before.offset == 0 && !before.writable && !before.executable &&
                       before.range.end == mappings[k].range.start;
@@ -121,7 +122,7 @@ struct StackUnwinder::State {
   unw_addr_space_t space = nullptr;
   std::vector<CodeImage> images;
   std::map<uint64_t, std::optional<UnwindTable>> tables;  // by image
-  // Of the process that is unwound: its stack is read once, code is kept from stack to stack.
+  // For the process that is unwound: its stack is read once, code is kept from stack to stack.
   machine::MemorySource* memory = nullptr;
   const machine::Registers* registers = nullptr;
   using Page = std::array<uint8_t, limits::kPageBytes>;

@@ -37,7 +37,7 @@ class StackUnwinder {
   StackUnwinder(const StackUnwinder&) = delete;
   StackUnwinder& operator=(const StackUnwinder&) = delete;
 
-  // Of the process that is unwound next. What was learned of code is kept while it is the same.
+  // For the process that is unwound next. What was learned of code is kept while it is the same.
   void set_mappings(const std::vector<kernel::Mapping>& mappings);
   CallStack unwind(machine::MemorySource& memory, const machine::Registers& registers);
 

@@ -9,16 +9,31 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <termios.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+
+#include "base/limits.h"
 
 namespace shadowprof::shadow {
 namespace {
 
 constexpr uint64_t kOnlyAsk = 0xffffffff;  // personality(2)
 constexpr int kPrSetVma = 0x53564d41;
+
+// arch_prctl(2): bases from there on are refused (TASK_SIZE_MAX), and what only asks.
+constexpr uint64_t kFirstRefusedBase = (uint64_t{1} << 47) - limits::kPageBytes;
+constexpr uint64_t kGetSupportedState = 0x1021;  // ARCH_GET_XCOMP_SUPP
+constexpr uint64_t kGetPermittedState = 0x1022;
+constexpr uint64_t kGetEnforcement = 0x3001;  // as C libraries ask for it; no kernel knows it
+constexpr uint64_t kGetShadowStack = 0x5005;  // ARCH_SHSTK_STATUS
+
+// Those that older kernels lack. Without arguments they fail.
+bool kernel_has(long nr) {
+  return ::syscall(nr, nullptr, 0, 0, 0, 0, 0) != -1 || errno != ENOSYS;
+}
 
 // Requests that read what a terminal, pipe or descriptor is, and nothing more.
 constexpr uint64_t kHarmlessRequests[] = {TCGETS,  TIOCGWINSZ, TIOCGPGRP, FIONREAD,
@@ -58,10 +73,12 @@ constexpr SystemCalls::Handler SystemCalls::kHandlers[] = {
 
 SyscallAnswer SystemCalls::answer(GuestThread& thread, const ptrace::Registers& registers,
                                   ptrace::RemoteSyscalls& remote) {
-  Call call{thread, static_cast<int>(registers.rax), {}, remote};
+  Call call{thread,           static_cast<int>(registers.rax), {}, remote, registers.fs_base,
+            registers.gs_base};
   for (size_t i = 0; i < 6; i++) call.args[i] = registers.syscall_argument(i);
   const kernel::SyscallRow* row = kernel::find_syscall(call.nr);
   if (!row) return end(call, Outcome::system_call, "a system call that is not in the table");
+  has_executed_ = false;
   Answer made = (this->*kHandlers[static_cast<size_t>(row->handler)])(call);
   return log_ ? as_program(call, *row, std::move(made)) : made;
 }
@@ -69,21 +86,23 @@ SyscallAnswer SystemCalls::answer(GuestThread& thread, const ptrace::Registers& 
 // The program's answer to the same call, if there is one and it is better than ours.
 SyscallAnswer SystemCalls::as_program(const Call& call, const kernel::SyscallRow& row,
                                       Answer otherwise) {
-  const bool ends = otherwise.kind == Answer::Kind::ends &&
-                    (otherwise.ending.outcome == Outcome::input ||
-                     otherwise.ending.outcome == Outcome::system_call);
+  const bool ends =
+      otherwise.kind == Answer::Kind::ends && (otherwise.ending.outcome == Outcome::input ||
+                                               otherwise.ending.outcome == Outcome::system_call);
   if (!ends && otherwise.kind != Answer::Kind::value) return otherwise;
   LoggedCall logged;
   switch (log_->take(call.thread.tid, call.nr, call.args, logged)) {
     case InputLog::Taken::never:
       return otherwise;
     case InputLog::Taken::not_yet:
-      return ends && row.kept != kernel::KeptCall::not_kept ? Answer{Answer::Kind::not_yet, 0, {}} : otherwise;
+      return ends && row.kept != kernel::KeptCall::not_kept ? Answer{Answer::Kind::not_yet, 0, {}}
+                                                            : otherwise;
     case InputLog::Taken::taken:
       break;
   }
   if (!ends) {
-    return row.syscall_class == kernel::SyscallClass::output ? value(logged.result) : otherwise;
+    const bool assumed = row.syscall_class == kernel::SyscallClass::output && !has_executed_;
+    return assumed ? value(logged.result) : otherwise;
   }
   if (!write_back(call, logged)) {
     return end(call, Outcome::input, "it does something else than the program");
@@ -111,11 +130,9 @@ SyscallAnswer SystemCalls::end(const Call& call, Outcome outcome, std::string de
 
 // Made by the replica with the arguments as they are.
 SyscallAnswer SystemCalls::execute(const Call& call) {
-  const auto make = [&] {
-    return call.remote.call(call.nr, call.args[0], call.args[1], call.args[2], call.args[3],
-                            call.args[4], call.args[5]);
-  };
-  const auto made = make();
+  has_executed_ = true;
+  const auto made = call.remote.call(call.nr, call.args[0], call.args[1], call.args[2],
+                                     call.args[3], call.args[4], call.args[5]);
   if (!made) return end(call, Outcome::died, made.error().message);
   return value(*made);
 }
@@ -159,9 +176,47 @@ SyscallAnswer SystemCalls::sleep(const Call& call) {
   return yield(call);
 }
 
-// A sleep, if it is about no descriptors.
+// A sleep, if it is about no descriptors and ends.
 SyscallAnswer SystemCalls::poll(const Call& call) {
-  return call.args[1] == 0 ? yield(call) : need_input(call);
+  return call.args[1] == 0 && static_cast<int>(call.args[2]) >= 0 ? yield(call) : need_input(call);
+}
+
+// The same; no time is left then.
+SyscallAnswer SystemCalls::poll_with_mask(const Call& call) {
+  if (call.args[1] != 0 || call.args[2] == 0) return need_input(call);
+  const Answer told = give(call, GuestAddr(call.args[2]), timespec{});
+  return told.kind == Answer::Kind::value && told.value == 0 ? yield(call) : told;
+}
+
+// struct timeval and struct timespec are of one size.
+SyscallAnswer SystemCalls::select(const Call& call) {
+  if (call.args[0] != 0 || call.args[4] == 0) return need_input(call);
+  const Answer told = give(call, GuestAddr(call.args[4]), timespec{});
+  return told.kind == Answer::Kind::value && told.value == 0 ? yield(call) : told;
+}
+
+// FS is the guest's own in the cache, too; GS is not, and is not set.
+SyscallAnswer SystemCalls::segment_base(const Call& call) {
+  switch (call.args[0]) {
+    case ARCH_GET_FS:
+      return give(call, GuestAddr(call.args[1]), call.fs_base);
+    case ARCH_GET_GS:
+      return give(call, GuestAddr(call.args[1]), call.gs_base);
+    case ARCH_SET_FS: {
+      if (call.args[1] >= kFirstRefusedBase) return value(-EPERM);
+      Answer answer = value(0);
+      answer.fs_base = call.args[1];
+      return answer;
+    }
+    case ARCH_GET_CPUID:
+    case kGetShadowStack:
+    case kGetSupportedState:
+    case kGetPermittedState:
+    case kGetEnforcement:
+      return execute(call);
+    default:
+      return end_sample(call);
+  }
 }
 
 SyscallAnswer SystemCalls::start_thread(const Call&) {
@@ -182,7 +237,10 @@ SyscallAnswer SystemCalls::exit_process(const Call& call) {
 }
 
 SyscallAnswer SystemCalls::futex(const Call& call) {
-  const auto answer = futexes_.call(call.thread, call.args);
+  const bool of_its_own = call.nr != SYS_futex;
+  if (of_its_own && !kernel_has(call.nr)) return value(-ENOSYS);
+  const auto answer = of_its_own ? futexes_.call_of_its_own(call.thread, call.nr, call.args)
+                                 : futexes_.call(call.thread, call.args);
   if (!answer) return end(call, Outcome::system_call, "a futex operation that is not emulated");
   return answer->waits ? Answer{Answer::Kind::waits, 0, {}} : value(answer->value);
 }
@@ -206,6 +264,12 @@ SyscallAnswer SystemCalls::set_interval(const Call& call) {
 
 SyscallAnswer SystemCalls::set_timer(const Call& call) {
   return call.args[3] == 0 ? value(0) : end_sample(call);
+}
+
+// One that the replica has made is set and read for real: it sends no signals.
+SyscallAnswer SystemCalls::set_timer_descriptor(const Call& call) {
+  const auto fd = static_cast<int>(call.args[0]);
+  return descriptors_.is_missing(fd) ? set_timer(call) : execute(call);
 }
 
 // The replica has one kernel thread.
@@ -253,8 +317,8 @@ SyscallAnswer SystemCalls::signal_mask(const Call& call) {
   return value(0);
 }
 
-// The replica's own priority and cores are not the program's. `which` argument is a thread's id: 0 is
-// the one that asks, which the program has, too, unless it was made here.
+// The replica's own priority and cores are not the program's. `which` argument is a thread's id: 0
+// is the one that asks, which the program has, too, unless it was made here.
 SyscallAnswer SystemCalls::ask_thread(const Call& call, size_t which) {
   if (call.args[which] != 0) return execute(call);
   // One that began in the replica is as the process is.
@@ -272,7 +336,8 @@ SyscallAnswer SystemCalls::ask_about_thread(const Call& call) {
 }
 
 SyscallAnswer SystemCalls::ask_priority(const Call& call) {
-  return call.args[0] == PRIO_PROCESS ? ask_thread(call, 1) : execute(call);
+  if (call.args[0] == PRIO_PROCESS) return ask_thread(call, 1);
+  return call.args[0] == PRIO_PGRP && call.args[1] == 0 ? end_sample(call) : execute(call);
 }
 
 SyscallAnswer SystemCalls::process_id(const Call&) {
@@ -285,6 +350,13 @@ SyscallAnswer SystemCalls::thread_id(const Call& call) {
 
 SyscallAnswer SystemCalls::parent_id(const Call& call) {
   return identity_.parent_pid < 0 ? end_sample(call) : value(identity_.parent_pid);
+}
+
+SyscallAnswer SystemCalls::process_group(const Call& call) {
+  Call of_program = call;
+  of_program.nr = SYS_getpgid;
+  of_program.args = {};
+  return ask_thread(of_program, 0);
 }
 
 }  // namespace shadowprof::shadow

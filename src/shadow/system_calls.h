@@ -1,28 +1,31 @@
 // SPDX-License-Identifier: MIT
 //
-// What happens when a replica makes a system call: its row in kernel/syscalls.inc names a handler of
-// kernel/syscall_handlers.inc, and that is the function of the same name here. (Most of the calls that
-// are just made do not come here: shadow_space.cc.)
+// What happens when a replica makes a system call: its row in kernel/syscalls.inc names a handler
+// of kernel/syscall_handlers.inc, and that is the function of the same name here. (Most of the
+// calls that are just made do not come here: shadow_space.cc.)
 //
-// What would end the sample may be a call that the program made, too, and whose answer was kept: then
-// that is the replica's answer (input_log.h).
+// What would end the sample may be a call that the program made, too, and whose answer was kept:
+// then that is the replica's answer (input_log.h).
 //
 // Whatever is not understood ends the sample.
 #pragma once
 
 #include <time.h>
 
+#include <array>
+#include <cerrno>
 #include <map>
 #include <set>
 
-#include "inject/guest_code.h"
+#include "cache/guest_code.h"
 #include "kernel/table.h"
 #include "ptrace/remote_syscall.h"
 #include "shadow/descriptors.h"
 #include "shadow/futexes.h"
-#include "shadow/guest_thread.h"
 #include "shadow/input_log.h"
 #include "shadow/outcome.h"
+#include "shadow/own_files.h"
+#include "shadow/replica_thread.h"
 #include "shadow/shared_pages.h"
 
 namespace shadowprof::shadow {
@@ -47,13 +50,16 @@ struct SyscallAnswer {
   Kind kind = Kind::value;
   int64_t value = 0;
   Ending ending;
+  std::optional<uint64_t> fs_base = std::nullopt;  // that the thread is to have from now on
 };
+
+std::string link_to(Tid process, int fd);
 
 class SystemCalls {
  public:
   // `log` may be null.
   SystemCalls(Identity identity, Tid replica, Descriptors& descriptors, SharedPages& shared,
-              inject::GuestCode& code, GuestThreads& threads, InputLog* log)
+              cache::GuestCode& code, GuestThreads& threads, InputLog* log)
       : identity_(identity),
         replica_(replica),
         log_(log),
@@ -73,6 +79,8 @@ class SystemCalls {
   void goes_on() { has_gone_on_ = true; }
   Futexes& futexes() { return futexes_; }
   ptrace::RemoteMemory& memory() { return memory_; }
+  // Some of what it writes stays with it: then what it has in memory matters to the call.
+  bool has_own_files() const { return own_files_.has_any(); }
 
  private:
   struct Call {
@@ -80,8 +88,18 @@ class SystemCalls {
     long nr;
     SyscallArguments args;
     ptrace::RemoteSyscalls& remote;
+    uint64_t fs_base;  // the thread's
+    uint64_t gs_base;
   };
   using Answer = SyscallAnswer;
+  // What open(2) and its relatives are asked.
+  struct OpenRequest {
+    int directory;
+    uint64_t path;
+    int flags;
+    mode_t mode;
+    bool restricted;  // in how the path is resolved
+  };
 
   static Answer value(int64_t v) { return {Answer::Kind::value, v, {}}; }
   static Answer end(const Call& call, Outcome outcome, std::string detail = {});
@@ -97,13 +115,70 @@ class SystemCalls {
   const char* why_not_to_read(int fd, const OpenFile& file) const;
   OpenFile* changes_file(int fd);
   Answer write_file(const Call& call, bool positioned, bool vector);
-  std::optional<Answer> may_not_open(const Call& call, int directory, uint64_t path, uint64_t how);
-  Answer open_file(const Call& call, int directory, uint64_t path, uint64_t how);
-  Answer ask_itself(const Call& call, GuestAddr to);
   // Or a negative error, as the kernel has it.
   int64_t bytes_in_vector(GuestAddr vector, uint64_t count);
   int64_t place_descriptor(const Call& call, int64_t fd, int wanted);
   Answer new_pair(const Call& call, GuestAddr at);
+  struct Copy {  // sendfile(2) or copy_file_range(2)
+    int from, to;
+    uint64_t from_offset, to_offset;  // where these are; 0: the file's own
+    uint64_t count;
+  };
+  static Copy copy_of(const Call& call);
+  Answer copy_to_own(const Call& call, const Copy& copy, OpenFile& from, OwnFile& to,
+                     uint64_t bytes);
+  Answer move_offset(const Call& call, OpenFile* file, int fd, uint64_t given, uint64_t to);
+  Answer duplicate_from(const Call& call, int fd);
+  bool is_later(const timespec& when) const;
+  Answer read_own(const Call& call, OwnFile& file, bool vector);
+  Answer write_own(const Call& call, OwnFile& file, uint64_t bytes);
+
+  // Common to path_calls.cc
+  bool status_in_replica(int64_t fd, struct stat& status) const;
+  static Answer failed(const Call& call, const Error& error);
+  std::optional<Answer> may_not_open(const Call& call, const OpenRequest& how);
+  Answer open_file(const Call& call, const OpenRequest& how);
+  Answer open_to_write(const Call& call, const OpenRequest& how, bool removed);
+  std::optional<Answer> choose_own(const Call& call, const OpenRequest& how, int directory,
+                                   const std::string& name, bool removed,
+                                   std::shared_ptr<OwnFile>& file);
+  std::optional<Answer> choose_new(const Call& call, const OpenRequest& how,
+                                   const struct stat& directory, const OwnFiles::Place& place,
+                                   std::shared_ptr<OwnFile>& file);
+  std::optional<Answer> choose_existing(const Call& call, const OpenRequest& how, int looked,
+                                        const OwnFiles::Place& place,
+                                        std::shared_ptr<OwnFile>& file);
+  std::optional<Answer> may_not_use(const Call& call, int fd, int access);
+  static bool set_size(const OwnFile& file, uint64_t size);
+  std::optional<Answer> open_again_is_wrong(const Call& call, OwnFile& file,
+                                            const OpenRequest& how);
+  Answer open_again(const Call& call, std::shared_ptr<OwnFile> file, const OpenRequest& how);
+  Answer give_own(const Call& call, std::shared_ptr<OwnFile> file, int flags);
+
+  // Common to name_calls.cc
+  bool can_be_written(const Call& call, GuestRange range);
+  template <typename T>
+  Answer give(const Call& call, GuestAddr to, const T& what) {
+    if (!can_be_written(call, {to, to + sizeof what})) return end_sample(call);
+    return value(memory_.write_value(to, what) ? 0 : -EFAULT);
+  }
+  std::optional<OwnFiles::Place> place_of(const Call& call, int directory, const SplitPath& path);
+  std::optional<Answer> find_own(const Call& call, int directory, uint64_t path,
+                                 OwnFiles::Found& found);
+  bool leads_to_own(const Call& call, int directory, uint64_t path);
+  std::optional<OwnFiles::Place> place_to_change(const Call& call, uint64_t directory,
+                                                 uint64_t path);
+  Answer remove_name(const Call& call, uint64_t directory, uint64_t path);
+  Answer new_name(const Call& call, uint64_t directory, uint64_t path);
+  Answer move_name(const Call& call, std::array<uint64_t, 4> paths, bool stays, bool plainly);
+  static bool status_of(const OwnFile& file, struct stat& status);
+  Answer give_status(const Call& call, const OwnFile& file, GuestAddr to, bool extended_status);
+  // That the replica has made, and has open; null: it is another one, or none.
+  OwnFile* own_file(int fd);
+  template <typename About>
+  Answer ask_path(const Call& call, int directory, uint64_t path, About about);
+  Answer ask_itself(const Call& call, GuestAddr to);
+  static void set_mode(OwnFile& file, uint64_t mode);
 
   // Handlers: system_calls.cc
   Answer make(const Call& call);
@@ -116,6 +191,9 @@ class SystemCalls {
   Answer yield(const Call& call);
   Answer sleep(const Call& call);
   Answer poll(const Call& call);
+  Answer poll_with_mask(const Call& call);
+  Answer select(const Call& call);
+  Answer segment_base(const Call& call);
   Answer start_thread(const Call& call);
   Answer return_from_handler(const Call& call);
   Answer exit_thread(const Call& call);
@@ -126,6 +204,7 @@ class SystemCalls {
   Answer limits(const Call& call);
   Answer set_interval(const Call& call);
   Answer set_timer(const Call& call);
+  Answer set_timer_descriptor(const Call& call);
   Answer barrier(const Call& call);
   Answer control_device(const Call& call);
   Answer clear_tid(const Call& call);
@@ -136,6 +215,7 @@ class SystemCalls {
   Answer process_id(const Call& call);
   Answer thread_id(const Call& call);
   Answer parent_id(const Call& call);
+  Answer process_group(const Call& call);
 
   // Handlers: file_calls.cc
   Answer read(const Call& call);
@@ -151,9 +231,6 @@ class SystemCalls {
   Answer write_parts_flags(const Call& call);
   Answer change_file(const Call& call);
   Answer seek(const Call& call);
-  Answer open_path(const Call& call);
-  Answer open_at(const Call& call);
-  Answer open_with(const Call& call);
   Answer new_descriptor(const Call& call);
   Answer new_pipe(const Call& call);
   Answer new_sockets(const Call& call);
@@ -164,8 +241,23 @@ class SystemCalls {
   Answer close_several(const Call& call);
   Answer fcntl(const Call& call);
   Answer ask_about_file(const Call& call);
+  Answer copy_file(const Call& call);
+
+  // Handlers: path_calls.cc
+  Answer open_path(const Call& call);
+  Answer open_at(const Call& call);
+  Answer open_with(const Call& call);
+  Answer create_path(const Call& call);
+
+  // Handlers: name_calls.cc
+  Answer ask_about_path(const Call& call);
+  Answer ask_about_path_at(const Call& call);
+  Answer ask_about_storage(const Call& call);
   Answer ask_status(const Call& call);
   Answer ask_status_at(const Call& call);
+  Answer change_names(const Call& call);
+  Answer change_mode(const Call& call);
+  Answer truncate_path(const Call& call);
 
   // Handlers: memory_calls.cc
   Answer map(const Call& call);
@@ -182,14 +274,16 @@ class SystemCalls {
   InputLog* log_;
   Descriptors& descriptors_;
   SharedPages& shared_;
-  inject::GuestCode& code_;
+  cache::GuestCode& code_;
   ptrace::RemoteMemory memory_;
   GuestThreads& threads_;
   Futexes futexes_;
   timespec forked_at_{};  // by the clock that files are marked with
   bool has_gone_on_ = false;
   OpenFile looked_at_;  // by may_not_open()
-  std::set<FileId> written_;  // that it has written to, as it believes
+  OwnFiles own_files_;
+  bool has_executed_ = false;  // the call that is answered, or another in its place
+  std::set<FileId> written_;   // that it has written to, as it believes
 };
 
 }  // namespace shadowprof::shadow

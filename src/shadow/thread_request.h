@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "ptrace/remote_memory.h"
-#include "shadow/guest_thread.h"
+#include "shadow/replica_thread.h"
 
 namespace shadowprof::shadow {
 

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "shadow/guest_thread.h"
+#include "shadow/replica_thread.h"
 #include "shadow/replica.h"
 
 namespace shadowprof::shadow {
@@ -14,7 +14,8 @@ namespace shadowprof::shadow {
 GuestThreads make_threads(Replica& replica);
 
 // The next one after `current` that can run, perhaps `current` itself. When none can, one of those
-// whose wait has a timeout: its time is up, as nobody else will move before that. Nothing: all wait.
+// whose wait has a timeout: its time is up, as nobody else will move before that. Nothing: all
+// wait.
 std::optional<size_t> next_to_run(GuestThreads& threads, size_t current);
 
 }  // namespace shadowprof::shadow

@@ -28,6 +28,13 @@ const Segment* AddressMap::segment_of(uint64_t vaddr) const {
   return nullptr;
 }
 
+bool AddressMap::is_constant(uint64_t offset, int64_t distance) const {
+  const std::optional<uint64_t> code = to_vaddr(offset);
+  if (!code) return false;
+  const Segment* segment = segment_of(*code + static_cast<uint64_t>(distance));
+  return segment != nullptr && !segment->writable;
+}
+
 std::optional<uint64_t> AddressMap::to_offset(uint64_t vaddr) const {
   const Segment* segment = segment_of(vaddr);
   if (segment == nullptr) return std::nullopt;
@@ -85,8 +92,8 @@ Status ElfFile::read_segments(const std::string& name) {
     // Ends that wrap around the address space would turn comparisons upside down.
     if (header.p_vaddr + header.p_filesz < header.p_vaddr) continue;
     if (header.p_offset + header.p_filesz < header.p_offset) continue;
-    segments.push_back(
-        {header.p_vaddr, header.p_offset, header.p_filesz, (header.p_flags & PF_X) != 0});
+    segments.push_back({header.p_vaddr, header.p_offset, header.p_filesz,
+                        (header.p_flags & PF_X) != 0, (header.p_flags & PF_W) != 0});
   }
   addresses_ = AddressMap(std::move(segments));
   return {};

@@ -35,6 +35,7 @@ struct Segment {
   uint64_t offset = 0;
   uint64_t file_size = 0;
   bool executable = false;
+  bool writable = false;
 };
 
 // Between link-time addresses and file offsets.
@@ -48,6 +49,9 @@ class AddressMap {
   std::optional<uint64_t> to_offset(uint64_t vaddr) const;
   // Executable segments win where two segments share a page of the file.
   std::optional<uint64_t> to_vaddr(uint64_t offset) const;
+  // What lies `distance` bytes from the code at this offset is in the file, and the program cannot
+  // write to it.
+  bool is_constant(uint64_t offset, int64_t distance) const;
 
   const std::vector<Segment>& segments() const { return segments_; }
 

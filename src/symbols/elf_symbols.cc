@@ -98,12 +98,13 @@ void collect_symbols(const ElfFile& file, uint32_t type, const AddressMap& modul
     if (section.header.sh_type != type) continue;
     Elf_Data* data = file.data(section);
     std::span<const uint8_t> strings = linked_strings(file, section);
-    if (data == nullptr || strings.empty()) continue;
+    if (data == nullptr || data->d_type != ELF_T_SYM || strings.empty()) continue;
     strings = keep(strings, sources);
-    int count = entry_count(*data, sizeof(Elf64_Sym));
-    for (int i = 0; i < count; ++i) {
-      GElf_Sym symbol;
-      if (gelf_getsym(data, i, &symbol) == nullptr) break;
+    const auto count = static_cast<size_t>(entry_count(*data, sizeof(Elf64_Sym)));
+    for (size_t i = 0; i < count; ++i) {
+      Elf64_Sym symbol;  // gelf_getsym would take a lock for each
+      std::memcpy(&symbol, static_cast<const char*>(data->d_buf) + i * sizeof symbol,
+                  sizeof symbol);
       std::optional<SymbolCandidate> candidate = candidate_for(symbol, facts, module, bias);
       if (!candidate) continue;
       candidate->name = without_version(ElfFile::string_at(strings, symbol.st_name));

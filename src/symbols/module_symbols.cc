@@ -156,4 +156,22 @@ std::vector<SourceFrame> ModuleSymbols::lines(uint64_t offset) const {
   return frames;
 }
 
+std::vector<InlinedStretch> ModuleSymbols::inlined(uint64_t offset, uint64_t size) const {
+  SourceLines* known = open_lines();
+  const std::optional<uint64_t> vaddr = addresses_.to_vaddr(offset);
+  if (known == nullptr || !vaddr) return {{offset, offset + size, false, kNoInlinedCall}};
+  const uint64_t start = *vaddr - lines_bias_;
+  std::vector<InlinedStretch> stretches = known->inlined(start, start + size);
+  for (InlinedStretch& stretch : stretches) {
+    stretch.start += offset - start;
+    stretch.end += offset - start;
+  }
+  return stretches;
+}
+
+InlinedCall ModuleSymbols::inlined_call(uint32_t number) const {
+  SourceLines* known = open_lines();
+  return known == nullptr ? InlinedCall{} : known->inlined_call(number);
+}
+
 }  // namespace shadowprof::symbols

@@ -56,6 +56,11 @@ class ModuleSymbols {
   // that find() names. Empty without debug information.
   std::vector<SourceFrame> lines(uint64_t offset) const;
 
+  // The same of a stretch of code, from `offset` on: which inlined calls its bytes belong to, in
+  // order and without gaps, by offsets. `known` is false where there is no debug information.
+  std::vector<InlinedStretch> inlined(uint64_t offset, uint64_t size) const;
+  InlinedCall inlined_call(uint32_t number) const;
+
   // What is missing of the debug information, in a sentence; empty if nothing is.
   std::string missing_lines() const;
 

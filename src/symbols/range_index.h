@@ -38,6 +38,14 @@ class RangeIndex {
     return address < piece.end ? &piece : nullptr;
   }
 
+  // Where the next piece behind `address` begins; the last address there is where none does.
+  uint64_t next_start(uint64_t address) const {
+    auto after = std::upper_bound(
+        pieces_.begin(), pieces_.end(), address,
+        [](uint64_t wanted, const IndexedRange& piece) { return wanted < piece.start; });
+    return after == pieces_.end() ? ~uint64_t{0} : after->start;
+  }
+
   // Sorted and disjoint.
   const std::vector<IndexedRange>& pieces() const { return pieces_; }
 

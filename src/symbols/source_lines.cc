@@ -90,6 +90,23 @@ void place_at_call(Dwarf_Die* unit, Dwarf_Die* call, SourceFrame& frame) {
   frame.discriminator = number_attribute(call, kGnuDiscriminator);
 }
 
+// The file that a function is declared in. Its number counts in the unit of the entry that has it.
+std::string declared_in(Dwarf_Die* function) {
+  Dwarf_Attribute attribute;
+  Dwarf_Word index = 0;
+  if (dwarf_attr_integrate(function, DW_AT_decl_file, &attribute) == nullptr ||
+      dwarf_formudata(&attribute, &index) != 0)
+    return {};
+  Dwarf_Die unit;
+  Dwarf_Files* files = nullptr;
+  size_t count = 0;
+  if (dwarf_cu_die(attribute.cu, &unit, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr) ==
+          nullptr ||
+      dwarf_getsrcfiles(&unit, &files, &count) != 0 || index >= count)
+    return {};
+  return absolute(dwarf_filesrc(files, index, nullptr, nullptr), &unit);
+}
+
 void place_at_line(Dwarf_Die* unit, uint64_t vaddr, SourceFrame& frame) {
   Dwarf_Line* line = dwarf_getsrc_die(unit, vaddr);
   if (line == nullptr) return;
@@ -144,17 +161,25 @@ DebugLibrary debug_library() {
 }
 
 std::unique_ptr<SourceLines> SourceLines::open(UniqueFd fd, ElfFile file) {
+  MemoryImage image;
+  if (auto unpacked = unpack_debug_sections(file)) {
+    if (auto in_memory = ElfFile::from_memory(unpacked->span(), "debug information")) {
+      image = std::move(*unpacked);
+      file = std::move(*in_memory);
+    }
+  }
   Dwarf* dwarf = dwarf_begin_elf(file.handle(), DWARF_C_READ, nullptr);
   if (dwarf == nullptr) return nullptr;
-  std::unique_ptr<SourceLines> lines(new SourceLines(std::move(fd), std::move(file), dwarf));
+  std::unique_ptr<SourceLines> lines(
+      new SourceLines(std::move(fd), std::move(image), std::move(file), dwarf));
   Dwarf* common = dwarf_getalt(dwarf);  // what dwz moved there
   if (!names_end(dwarf) || (common != nullptr && !names_end(common))) return nullptr;
   lines->index_units();
   return lines;
 }
 
-SourceLines::SourceLines(UniqueFd fd, ElfFile file, Dwarf* dwarf)
-    : fd_(std::move(fd)), file_(std::move(file)), dwarf_(dwarf) {}
+SourceLines::SourceLines(UniqueFd fd, MemoryImage image, ElfFile file, Dwarf* dwarf)
+    : fd_(std::move(fd)), image_(std::move(image)), file_(std::move(file)), dwarf_(dwarf) {}
 
 // From the units themselves and not from .debug_aranges, which clang does not write.
 void SourceLines::index_units() {
@@ -174,6 +199,7 @@ void SourceLines::index_units() {
     const bool has_functions =
         !is_split || (unit.scopes.addr != nullptr && names_end(dwarf_cu_getdwarf(unit.scopes.cu)));
     if (!has_functions) units_without_functions_++;
+    unit.has_functions = has_functions;
     if (!is_split || !has_functions) unit.scopes = unit.lines;
     units_.push_back(unit);
   }
@@ -226,7 +252,7 @@ void SourceLines::index_scopes(Unit& unit) {
         has_code = true;
       });
       if (has_code) {
-        unit.scope_list.push_back({current.die, current.scope});
+        unit.scope_list.push_back({current.die, current.scope, tag == DW_TAG_inlined_subroutine});
         child.scope = static_cast<int32_t>(index);
       }
     }
@@ -313,7 +339,7 @@ std::vector<SourceFrame> SourceLines::look_up(uint64_t vaddr) {
   while (index >= 0) {
     Scope& current = unit.scope_list[static_cast<size_t>(index)];
     name_frame(unit, &current.die, frames.back());
-    if (dwarf_tag(&current.die) != DW_TAG_inlined_subroutine) break;
+    if (!current.is_inlined) break;
     frames.emplace_back();
     place_at_call(&unit.scopes, &current.die, frames.back());
     index = current.parent;
@@ -322,6 +348,64 @@ std::vector<SourceFrame> SourceLines::look_up(uint64_t vaddr) {
   const SourceFrame& first = frames[0];
   if (frames.size() == 1 && first.file.empty() && first.function.empty()) frames.clear();
   return frames;
+}
+
+// kNoInlinedCall for a function that has code of its own.
+uint32_t SourceLines::number_of_call(uint32_t unit, int32_t scope) {
+  if (scope < 0) return kNoInlinedCall;
+  Scope& known = units_[unit].scope_list[static_cast<size_t>(scope)];
+  if (known.is_inlined && known.call == kNoInlinedCall) {
+    known.call = static_cast<uint32_t>(calls_.size());
+    calls_.push_back({unit, static_cast<uint32_t>(scope)});
+  }
+  return known.call;
+}
+
+std::vector<InlinedStretch> SourceLines::inlined(uint64_t start, uint64_t end) {
+  std::lock_guard lock(mutex_);
+  std::vector<InlinedStretch> stretches;
+  const auto add = [&](uint64_t to, bool known, uint32_t call) {
+    if (!stretches.empty() && stretches.back().known == known && stretches.back().call == call)
+      stretches.back().end = to;
+    else
+      stretches.push_back({start, to, known, call});
+    start = to;
+  };
+  while (start < end) {
+    const IndexedRange* range = unit_index_.find(start);
+    if (range == nullptr) {
+      add(std::min(end, unit_index_.next_start(start)), false, kNoInlinedCall);
+      continue;
+    }
+    Unit& unit = units_[range->index];
+    if (!unit.indexed) index_scopes(unit);
+    uint64_t to = std::min(end, range->end);
+    const IndexedRange* scope = unit.scope_index.find(start);
+    to = std::min(to, scope != nullptr ? scope->end : unit.scope_index.next_start(start));
+    const int32_t index = scope != nullptr ? static_cast<int32_t>(scope->index) : -1;
+    add(to, unit.has_functions, number_of_call(range->index, index));
+  }
+  return stretches;
+}
+
+InlinedCall SourceLines::inlined_call(uint32_t number) {
+  std::lock_guard lock(mutex_);
+  InlinedCall call;
+  if (number >= calls_.size()) return call;
+  const CallPlace at = calls_[number];
+  Unit& unit = units_[at.unit];
+  Scope& scope = unit.scope_list[at.scope];
+  SourceFrame frame;
+  name_frame(unit, &scope.die, frame);
+  call.function = std::move(frame.function);
+  call.linkage_name = std::move(frame.linkage_name);
+  call.file = declared_in(&scope.die);
+  call.line = frame.function_line;
+  place_at_call(&unit.scopes, &scope.die, frame);
+  call.call_file = std::move(frame.file);
+  call.call_line = frame.line;
+  call.outer = number_of_call(at.unit, scope.parent);
+  return call;
 }
 
 }  // namespace shadowprof::symbols

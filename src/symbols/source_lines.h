@@ -17,6 +17,7 @@
 #include "base/unique_fd.h"
 #include "symbols/elf_file.h"
 #include "symbols/range_index.h"
+#include "symbols/unpacked_debug.h"
 
 namespace shadowprof::symbols {
 
@@ -28,6 +29,28 @@ struct SourceFrame {
   uint32_t column = 0;
   uint32_t discriminator = 0;  // tells several blocks of one line apart (sample profiles use it)
   uint32_t function_line = 0;  // where the function is declared
+};
+
+inline constexpr uint32_t kNoInlinedCall = ~uint32_t{0};
+
+// A call in whose place the compiler has put the code of the function itself.
+struct InlinedCall {
+  std::string function;  // demangled
+  std::string linkage_name;
+  std::string file;       // that the function is declared in; "" when unknown
+  uint32_t line = 0;      // of the declaration
+  std::string call_file;  // that the call is written in
+  uint32_t call_line = 0;
+  uint32_t outer = kNoInlinedCall;  // the inlined call that this one is part of
+};
+
+// Addresses that belong to the same inlined calls. DWARF says it of each instruction by ranges of
+// addresses (DW_TAG_inlined_subroutine), which lie in one another as the calls do.
+struct InlinedStretch {
+  uint64_t start = 0;
+  uint64_t end = 0;
+  bool known = false;              // false: nothing says what was inlined here
+  uint32_t call = kNoInlinedCall;  // the innermost
 };
 
 // "elfutils 0.188", and whether that library reads packages of split DWARF (.dwp). By its version:
@@ -48,6 +71,12 @@ class SourceLines {
   // an address in terms of the opened file. Empty where nothing is known. Any thread may ask.
   std::vector<SourceFrame> find(uint64_t vaddr);
 
+  // [start, end) in order and without gaps. Reads the entries of the units that it lies in, and of
+  // no others. Any thread may ask.
+  std::vector<InlinedStretch> inlined(uint64_t start, uint64_t end);
+  // By the number that a stretch or another call has.
+  InlinedCall inlined_call(uint32_t number);
+
   // Units whose functions are in a file of their own (split DWARF: .dwo) that was not found: they
   // have lines, and no inlined calls.
   size_t units_without_functions() const { return units_without_functions_; }
@@ -57,6 +86,8 @@ class SourceLines {
   struct Scope {
     Dwarf_Die die{};
     int32_t parent = -1;
+    bool is_inlined = false;
+    uint32_t call = kNoInlinedCall;  // its number, if somebody has asked
   };
   struct FunctionName {
     std::string function;
@@ -73,6 +104,7 @@ class SourceLines {
     Dwarf_Die lines{};   // the die whose line table covers the unit
     Dwarf_Die scopes{};  // the die that has the functions: another one with split DWARF
     bool indexed = false;
+    bool has_functions = true;
     std::vector<Scope> scope_list;
     RangeIndex scope_index;
     // Namespaces and classes, and which of them each function was declared in: compilers give no
@@ -87,7 +119,7 @@ class SourceLines {
     void operator()(Dwarf* dwarf) const { dwarf_end(dwarf); }
   };
 
-  SourceLines(UniqueFd fd, ElfFile file, Dwarf* dwarf);
+  SourceLines(UniqueFd fd, MemoryImage image, ElfFile file, Dwarf* dwarf);
   void index_units();
   void index_scopes(Unit& unit);
   // `nesting`: of functions in classes in functions, as deep as names say it.
@@ -96,9 +128,11 @@ class SourceLines {
                                      int nesting);
   static void name_frame(Unit& unit, Dwarf_Die* die, SourceFrame& frame);
   std::vector<SourceFrame> look_up(uint64_t vaddr);
+  uint32_t number_of_call(uint32_t unit, int32_t scope);
 
   // In this order: each uses the one before.
   UniqueFd fd_;
+  MemoryImage image_;  // of the file, where it was packed
   ElfFile file_;
   std::unique_ptr<Dwarf, DwarfCloser> dwarf_;
   std::mutex mutex_;  // libdw fills caches while it answers
@@ -106,6 +140,11 @@ class SourceLines {
   size_t units_without_functions_ = 0;
   RangeIndex unit_index_;
   std::unordered_map<uint64_t, std::vector<SourceFrame>> answers_;
+  struct CallPlace {
+    uint32_t unit;
+    uint32_t scope;
+  };
+  std::vector<CallPlace> calls_;  // by number
 };
 
 }  // namespace shadowprof::symbols

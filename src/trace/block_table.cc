@@ -76,7 +76,8 @@ RunId BlockTable::add_run(Run run, std::span<const BlockId> blocks, std::span<co
   run.slots_index = static_cast<uint32_t>(slots_.size());
   run.slot_count = static_cast<uint16_t>(slots.size());
   run.words = static_cast<uint16_t>(1 + 2 * slots.size());
-  run.timed_loads = static_cast<uint16_t>(std::ranges::count(slots, SlotKind::load_cycles, &Slot::kind));
+  run.timed_loads =
+      static_cast<uint16_t>(std::ranges::count(slots, SlotKind::load_cycles, &Slot::kind));
   run_blocks_.append(blocks);
   slots_.append(slots);
   runs_.push_back(run);

@@ -71,7 +71,8 @@ struct Module {
   std::string path;      // as the kernel names it: "/usr/bin/gzip", "[vdso]", "" for anonymous code
   GuestRange range;      // address space that its code covered when first seen
   GuestRange image;      // and all of it, data included
-  GuestAddr file_start;  // where the file's first byte is (or would be) mapped: offsets count from here
+  GuestAddr
+      file_start;  // where the file's first byte is (or would be) mapped: offsets count from here
   uint64_t inode = 0;
   uint64_t device = 0;
   // Where its path does not lead to it (kernel/mapped_file.h).
@@ -98,12 +99,13 @@ enum class SlotKind : uint8_t {
   load_cycles,  // 2 x 4 bytes: low halves of the time stamp before and after the load
   compared,     // 8 bytes: register `reg`, an operand of compare `insn`, before it executes
   memory,       // 8 bytes: the memory operand of compare `insn`, before it executes, zero-extended
-  vector,       // 8 bytes: the low half of vector register `reg` after instruction `insn`
+  vector,       // 8 bytes: the low 64 bits of vector register `reg` after instruction `insn`
+  mask,         // 8 bytes: mask register `reg` after instruction `insn`
 };
 
 struct Slot {
   SlotKind kind;
-  uint8_t reg;    // 0 rax .. 15 r15 in encoding order; 0 xmm0 .. of vectors
+  uint8_t reg;    // 0 rax .. 15 r15 in encoding order; 0 xmm0 .. 31 xmm31; 0 k0 .. 7 k7
   uint16_t insn;  // index of the instruction within the run (over all its blocks)
 };
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Instructions by code, hashed into cells: enough to see whether samples resemble one another. Code is
-// told apart by where runs begin, and not by their numbers: what several engines make of the same code
-// has as many.
+// Instructions by code, hashed into cells: enough to see whether samples resemble one another. Code
+// is told apart by where runs begin, and not by their numbers: what several engines make of the
+// same code has as many.
 #pragma once
 
 #include <array>

@@ -75,7 +75,7 @@ constexpr std::array<Word, 2> sample_end(EndReason reason) {
 // Numbers of brief samples have this bit: they are short, and as long as one another.
 constexpr uint64_t kBriefSample = uint64_t{1} << 63;
 constexpr bool is_brief(uint64_t number) { return (number & kBriefSample) != 0; }
-// Of a sample_start; 0: it says none.
+// A sample_start's number; 0: it says none.
 constexpr uint64_t sample_number(std::span<const Word> record) {
   return record.size() < 3 ? 0 : record[1] | static_cast<uint64_t>(record[2]) << 32;
 }

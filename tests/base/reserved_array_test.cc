@@ -69,6 +69,7 @@ TEST_CASE("code that is written at one place is executed at another") {
   REQUIRE(owner.size() == 4096);
   const uint8_t bytes[] = {0x8d, 0x47, 0x05, 0xc3};  // lea eax, [rdi + 5]; ret
   std::copy(std::begin(bytes), std::end(bytes), owner.writable());
-  const auto add_five = reinterpret_cast<int (*)(int)>(reinterpret_cast<uint64_t>(owner.executable()));
+  const auto add_five =
+      reinterpret_cast<int (*)(int)>(reinterpret_cast<uint64_t>(owner.executable()));
   CHECK(add_five(37) == 42);
 }

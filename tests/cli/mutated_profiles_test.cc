@@ -128,7 +128,8 @@ class Mutator {
     if (object.empty()) return;
     const uint64_t what = one_of(3);
     if (what == 0) {
-      object.erase(std::next(object.begin(), static_cast<std::ptrdiff_t>(one_of(object.size()))).key());
+      object.erase(
+          std::next(object.begin(), static_cast<std::ptrdiff_t>(one_of(object.size()))).key());
       return;
     }
     const uint64_t row = one_of(4);
@@ -271,7 +272,8 @@ void write_file(const std::string& path, const std::string& text) {
   for (now.seed = first; now.seed < end; now.seed++) {
     write_file(dir / "changed.json", Mutator(now.seed)(sound));
     for (now.command = 0; now.command < all.size(); now.command++) {
-      if (::ftruncate(STDERR_FILENO, 0) != 0 || ::lseek(STDERR_FILENO, 0, SEEK_SET) != 0) ::_exit(2);
+      if (::ftruncate(STDERR_FILENO, 0) != 0 || ::lseek(STDERR_FILENO, 0, SEEK_SET) != 0)
+        ::_exit(2);
       now.status = call(all[now.command]);
       const bool may_find = all[now.command].name == "check" && now.status == 3;
       if (now.status != 0 && now.status != 125 && !may_find) ::_exit(1);

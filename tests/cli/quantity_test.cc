@@ -29,7 +29,8 @@ TEST_CASE("sizes of memory have binary suffixes") {
   CHECK(*parse_bytes("512") == 512);
   CHECK(*parse_bytes("1.5K") == 1536);
   CHECK(*parse_bytes("2G") == uint64_t{2} << 30);
-  for (const char* wrong : {"", "0", "-1", "1KB", "1k", "G", "1e30"}) CHECK_FALSE(parse_bytes(wrong));
+  for (const char* wrong : {"", "0", "-1", "1KB", "1k", "G", "1e30"})
+    CHECK_FALSE(parse_bytes(wrong));
 }
 
 TEST_CASE("shares are percent with and without the sign") {

@@ -4,6 +4,7 @@
 #include "clock/cpu_clock.h"
 
 #include <doctest/doctest.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -89,7 +90,7 @@ TEST_CASE("a child's processor time is told in ticks, by place and thread") {
   account.begin(child.pid());
   child.go();
   child.wait_for_end();
-  for (const ClockEvent& event : clock->drain_all()) account.add(event);
+  for (const ClockEvent& event : clock->drain()) account.add(event);
   profile::Profile profile;
   account.finish(profile);
   REQUIRE(profile.threads.size() == 1);
@@ -113,8 +114,7 @@ TEST_CASE("a paused clock tells nothing, and one that goes on does") {
   ::usleep(200'000);
   const auto ticks = [&] {
     size_t n = 0;
-    for (const ClockEvent& event : clock->drain_all())
-      n += std::holds_alternative<Tick>(event.what);
+    for (const ClockEvent& event : clock->drain()) n += std::holds_alternative<Tick>(event.what);
     return n;
   };
   CHECK(ticks() == 0);
@@ -125,6 +125,24 @@ TEST_CASE("a paused clock tells nothing, and one that goes on does") {
     seen += ticks();
   }
   CHECK(seen > 0);
+}
+
+TEST_CASE("a paused clock tells what is mapped") {
+  auto clock = CpuClock::open(kPeriod);
+  if (!clock) return;
+  Child child([] {
+    (void)::mmap(nullptr, 1 << 20, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  });
+  REQUIRE(clock->watch(child.pid()));
+  clock->pause();
+  child.go();
+  child.wait_for_end();
+  size_t megabytes = 0;
+  for (const ClockEvent& event : clock->drain()) {
+    if (const auto* mapped = std::get_if<Mapped>(&event.what))
+      megabytes += mapped->mapping.range.size() == 1 << 20;
+  }
+  CHECK(megabytes == 1);
 }
 
 TEST_CASE("processes of a child's own are not watched") {
@@ -142,7 +160,7 @@ TEST_CASE("processes of a child's own are not watched") {
   account.begin(child.pid());
   child.go();
   child.wait_for_end();
-  for (const ClockEvent& event : clock->drain_all()) account.add(event);
+  for (const ClockEvent& event : clock->drain()) account.add(event);
   CHECK(account.ticks() < 50);
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Times of made-up loads: one block of a load and a conditional branch, with the load's address and stamps.
+// Times of made-up loads: one block of a load and a conditional branch, with the load's address and
+// stamps.
 #include "collect/latency_collector.h"
 
 #include <doctest/doctest.h>
+
+#include "made_up.h"
 
 namespace {
 
@@ -23,13 +26,8 @@ struct Loop {
   std::vector<Word> words;
 
   Loop() {
-    trace::Module module;
-    module.path = "/made/up";
-    module.inode = 1;
-    module.range = {GuestAddr(0x1000), GuestAddr(0x2000)};
-    module.file_start = GuestAddr(0x1000);
     trace::Block block;
-    block.module = table.add_module(module);
+    block.module = table.add_module(test::one_page_module());
     block.start = GuestAddr(0x1100);
     block.end = GuestAddr(0x1105);
     block.last_insn = GuestAddr(0x1103);
@@ -55,9 +53,9 @@ struct Loop {
   }
   void load(uint64_t address, uint32_t elapsed, uint64_t value = 0) {
     const uint32_t stamp = 0xffff'fff0;  // the second one may be the smaller one
-    words.insert(words.end(), {run.value, static_cast<Word>(address), static_cast<Word>(address >> 32),
-                               stamp, stamp + elapsed, static_cast<Word>(value),
-                               static_cast<Word>(value >> 32)});
+    words.insert(words.end(),
+                 {run.value, static_cast<Word>(address), static_cast<Word>(address >> 32), stamp,
+                  stamp + elapsed, static_cast<Word>(value), static_cast<Word>(value >> 32)});
   }
   profile::Profile collect(bool of_replicas, size_t cold_lines = 1000) {
     collect::LatencyCollectorOptions options;
@@ -95,7 +93,8 @@ TEST_CASE("the mean of loads from the first cache is what they take, however coa
   CHECK(p.tables.latency_pages.empty());
 }
 
-TEST_CASE("what share the second cache served is told by the mean where one time does not tell it") {
+TEST_CASE(
+    "what share the second cache served is told by the mean where one time does not tell it") {
   Loop loop;
   loop.begin(1);
   // Half of them 4, half 14 cycles: 48 and 58 by that clock are 26, 52 or 78.
@@ -154,7 +153,8 @@ TEST_CASE("a load from a page that is new in a sample counts, unless it was a pa
 TEST_CASE("what a replica's cold caches may have made slow is an error of the mean") {
   Loop loop;
   loop.begin(1);
-  for (uint64_t i = 0; i < 100; i++) loop.load(kHeap + i * 64, 44 + 35);   // new lines, from the last cache
+  for (uint64_t i = 0; i < 100; i++)
+    loop.load(kHeap + i * 64, 44 + 35);  // new lines, from the last cache
   for (uint64_t i = 0; i < 100; i++) loop.load(kHeap + i * 64, 44 + 35);   // the same ones again
   for (uint64_t i = 100; i < 200; i++) loop.load(kHeap + i * 64, 44 + 300);  // from memory
   loop.end(trace::EndReason::pauses);

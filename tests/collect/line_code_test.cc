@@ -27,10 +27,13 @@ struct TestRun {
 // Runs with a few registers each, and accesses near and far from what they hold.
 TestRun some_run(profile::Random& random) {
   TestRun run{static_cast<uint32_t>(1 + 2 * (1 + random.next() % 5)), {}};
-  const auto some_word = [&] { return static_cast<uint16_t>(1 + 2 * (random.next() % ((run.words - 1) / 2))); };
+  const auto some_word = [&] {
+    return static_cast<uint16_t>(1 + 2 * (random.next() % ((run.words - 1) / 2)));
+  };
   for (uint64_t i = random.next() % 7; i != 0; i--) {
     const uint64_t distances[] = {0, 8, 72, 130, 4000, 5000, -uint64_t{40}, 0x12'3456'7890};
-    const uint64_t what[] = {kOneLoad, kOneStore, 3 * kOneLoad, kOneLoad + kOneStore, 200 * kOneLoad};
+    const uint64_t what[] = {kOneLoad, kOneStore, 3 * kOneLoad, kOneLoad + kOneStore,
+                             200 * kOneLoad};
     const uint8_t scales[] = {0, 0, 0, 1, 2, 4, 8, 3, 7};
     run.accesses.push_back({distances[random.next() % 8], what[random.next() % 5], some_word(),
                             some_word(), scales[random.next() % 9]});

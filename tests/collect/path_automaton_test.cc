@@ -51,7 +51,8 @@ Followed follow(PathAutomaton& automaton, PathAutomaton::Node node, std::vector<
 
 std::map<uint64_t, uint64_t> counts_of(PathAutomaton& automaton) {
   std::map<uint64_t, uint64_t> counts;
-  automaton.take_counts([&](uint64_t hash, uint64_t count, PathAutomaton::Node) { counts[hash] += count; });
+  automaton.take_counts(
+      [&](uint64_t hash, uint64_t count, PathAutomaton::Node) { counts[hash] += count; });
   return counts;
 }
 
@@ -71,7 +72,8 @@ TEST_CASE("an automaton follows what it has learned, and counts it") {
   CHECK(!automaton.begin(48, 1));
   SiteStack sites;
   // 2 begins no path that is known, but what it ends is.
-  const Followed there = follow(automaton, *automaton.begin(0, 1), {1, 2, 3, 1, 4, 1, 2, 3, 2, 9}, sites);
+  const Followed there =
+      follow(automaton, *automaton.begin(0, 1), {1, 2, 3, 1, 4, 1, 2, 3, 2, 9}, sites);
   CHECK(there.words == 9);
   CHECK(automaton.prefix(there.node).list == std::vector<uint32_t>{2});
   CHECK(counts_of(automaton) == std::map<uint64_t, uint64_t>{{123, 2}, {14, 1}});

@@ -102,7 +102,8 @@ TEST_CASE("speeds are not believed where samples of the same code differ") {
   std::mt19937_64 random(12);
   std::lognormal_distribution<double> disturbed(0, 1);
   for (int i = 0; i < 60; i++)
-    series.recorded(series.taken(1, i + 1.0), 1000, only(random() % 3, 1000), 1e-3 * disturbed(random));
+    series.recorded(series.taken(1, i + 1.0), 1000, only(random() % 3, 1000),
+                    1e-3 * disturbed(random));
   series.conclude();
   CHECK(series.believed_speeds() < 0.5);
   CHECK(series.speeds_are() == SampleSeries::Speeds::assumed);
@@ -110,7 +111,8 @@ TEST_CASE("speeds are not believed where samples of the same code differ") {
 
 TEST_CASE("speeds are assumed where samples differ and tell of none") {
   CHECK(series_of(two_phases(10)).speeds_are() == SampleSeries::Speeds::assumed);
-  CHECK(series_of({{1, 1, 500}, {1, 2, 900}, {1, 3, 500}}).speeds_are() != SampleSeries::Speeds::assumed);
+  CHECK(series_of({{1, 1, 500}, {1, 2, 900}, {1, 3, 500}}).speeds_are() !=
+        SampleSeries::Speeds::assumed);
 }
 
 TEST_CASE("differences that are chance are not believed") {

@@ -53,8 +53,7 @@ TEST_CASE("each kind of samples has numbers of its own, and what is counted is w
   const double long_ones = counted(weights, replicas, 0);
   const double brief_ones = counted(weights, brief, shadowprof::trace::kBriefSample);
   CHECK(long_ones + brief_ones == doctest::Approx(10 * kLong + 200 * kBrief));
-  CHECK(brief_ones / (long_ones + brief_ones) ==
-        doctest::Approx(weights.share_of_brief_ones()));
+  CHECK(brief_ones / (long_ones + brief_ones) == doctest::Approx(weights.share_of_brief_ones()));
 }
 
 TEST_CASE("kinds of the same variety count by the number of their samples, not by their size") {
@@ -64,13 +63,14 @@ TEST_CASE("kinds of the same variety count by the number of their samples, not b
 }
 
 TEST_CASE("replicas that all say the same leave nothing to brief samples that do not") {
-  CHECK(weights_of({20, kLong, 1}, {380, kBrief, 8}).share_of_brief_ones() < 0.01);
+  CHECK(weights_of({20, kLong, 1}, {380, kBrief, 8}).share_of_brief_ones() < 0.03);
 }
 
 TEST_CASE("of few samples it is not known how much they differ") {
-  CHECK(weights_of({2, kLong, 1}, {18, kBrief, 8}).share_of_brief_ones() == doctest::Approx(0.9));
+  CHECK(weights_of({2, kLong, 1}, {18, kBrief, 8}).share_of_brief_ones() ==
+        doctest::Approx(0.9).epsilon(0.05));
   CHECK(weights_of({20, kLong, 1}, {40, kBrief, 1}).share_of_brief_ones() ==
-        doctest::Approx(2.0 / 3));
+        doctest::Approx(2.0 / 3).epsilon(0.05));
 }
 
 TEST_CASE("one kind alone is the profile") {
@@ -85,11 +85,10 @@ TEST_CASE("one kind alone is the profile") {
 
 namespace {
 
-// Replicas that see only the first half of a run, in which a program executes code of cell 0; in the
-// other half it executes code of cell 1.
-double share_of_second_half(uint64_t brief_ones) {
+// Replicas that see only the first half of a run, in which a program executes code of cell 0; in
+// the other half it executes code of cell 1.
+double share_of_second_half(uint64_t brief_ones, uint64_t replicas = 200) {
   constexpr double kSeconds = 100;
-  constexpr uint64_t kReplicas = 200;
   SampleWeights weights;
   const auto take_at = [&](double at, uint64_t instructions, bool brief) {
     CodeShares code{};
@@ -98,8 +97,8 @@ double share_of_second_half(uint64_t brief_ones) {
     weights.recorded(number, instructions, code);
     return number;
   };
-  for (uint64_t i = 0; i < kReplicas; i++)
-    take_at(kSeconds / 2 * static_cast<double>(i) / kReplicas, kLong, false);
+  for (uint64_t i = 0; i < replicas; i++)
+    take_at(kSeconds / 2 * static_cast<double>(i) / static_cast<double>(replicas), kLong, false);
   std::vector<uint64_t> late;
   for (uint64_t i = 0; i <= brief_ones; i++) {
     const double at = kSeconds * static_cast<double>(i) / static_cast<double>(brief_ones);
@@ -109,7 +108,7 @@ double share_of_second_half(uint64_t brief_ones) {
   weights.conclude();
   double second = 0;
   for (const uint64_t number : late) second += weights.of(number, number) * kBrief;
-  return second / (kReplicas * kLong + static_cast<double>((brief_ones + 1) * kBrief));
+  return second / static_cast<double>(replicas * kLong + (brief_ones + 1) * kBrief);
 }
 
 }  // namespace
@@ -117,4 +116,5 @@ double share_of_second_half(uint64_t brief_ones) {
 TEST_CASE("what replicas have not seen at all is known from brief samples") {
   CHECK(share_of_second_half(400) == doctest::Approx(0.5).epsilon(0.1));
   CHECK(share_of_second_half(60) == doctest::Approx(0.5).epsilon(0.1));
+  CHECK(share_of_second_half(60, 12) == doctest::Approx(0.5).epsilon(0.1));
 }

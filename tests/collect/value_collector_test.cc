@@ -5,6 +5,10 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
+
+#include "made_up.h"
+
 namespace {
 
 using namespace shadowprof;
@@ -19,13 +23,8 @@ struct Loop {
   RunId run;  // of a translation that captures
 
   Loop() {
-    trace::Module module;
-    module.path = "/made/up";
-    module.inode = 1;
-    module.range = {GuestAddr(0x1000), GuestAddr(0x2000)};
-    module.file_start = GuestAddr(0x1000);
     trace::Block block;
-    block.module = table.add_module(module);
+    block.module = table.add_module(test::one_page_module());
     block.start = GuestAddr(0x1100);
     block.end = GuestAddr(0x1105);
     block.last_insn = GuestAddr(0x1103);
@@ -62,7 +61,77 @@ profile::ValueFigures figures_of(const Loop& loop, const std::vector<std::vector
   return p.tables.values[0].figures;
 }
 
+// One instruction and a ret; its slot has `values`, one after the other.
+profile::ValueRow row_of(std::initializer_list<uint8_t> insn, trace::Slot slot,
+                         std::initializer_list<uint64_t> values) {
+  std::vector<uint8_t> code(insn);
+  code.push_back(0xc3);
+  trace::BlockTable table;
+  trace::Block block;
+  block.module = table.add_module(test::one_page_module());
+  block.start = GuestAddr(0x1100);
+  block.last_insn = block.start + insn.size();
+  block.end = block.start + code.size();
+  block.insns = 2;
+  block.terminator = trace::Terminator::ret;
+  const BlockId id = table.add_block(block, code);
+  trace::Run r;
+  r.insns = r.last_block_insns = 2;
+  r.exit = trace::RunExit::ret;
+  r.captures = true;
+  const RunId run = table.add_run(r, {&id, 1}, {&slot, 1});
+  std::vector<Word> words;
+  for (const uint64_t v : values)
+    words.insert(words.end(), {run.value, static_cast<Word>(v), static_cast<Word>(v >> 32)});
+  collect::ValueCollector collector(table, {});
+  collector.consume({Tid(1), words});
+  profile::Profile p;
+  collector.finish(p);
+  REQUIRE(p.tables.values.size() == 1);
+  CHECK(p.tables.arguments.empty());
+  return p.tables.values[0];
+}
+
 }  // namespace
+
+TEST_CASE("of a vector register the first element counts, with its type") {
+  using profile::ValueType;
+  const trace::Slot xmm1{trace::SlotKind::vector, 1, 0};
+  const uint64_t two = std::bit_cast<uint64_t>(2.0);
+  const uint64_t half = std::bit_cast<uint32_t>(0.5f);
+  constexpr uint64_t kBeside = 0xabcd'0000'0000'0000;
+
+  // addsd xmm1, xmm2
+  const profile::ValueRow f64 = row_of({0xf2, 0x0f, 0x58, 0xca}, xmm1, {two, two, 0});
+  CHECK(f64.type == ValueType::f64);
+  CHECK(f64.elements == 0);
+  CHECK(f64.figures.zero == 1);
+  CHECK(f64.figures.top[0].value == two);
+  CHECK(profile::value_text(f64.type, f64.figures.top[0].value) == "2.0");
+
+  // addps xmm1, xmm2
+  const profile::ValueRow f32 = row_of({0x0f, 0x58, 0xca}, xmm1, {kBeside | half, half});
+  CHECK(f32.type == ValueType::f32);
+  CHECK(f32.bits == 32);
+  CHECK(f32.elements == 4);
+  CHECK(f32.figures.top[0].value == half);
+  CHECK(f32.figures.top[0].count == 2);
+
+  // paddw xmm1, xmm2
+  const profile::ValueRow words = row_of({0x66, 0x0f, 0xfd, 0xca}, xmm1, {kBeside | 7, 8, 9});
+  CHECK(words.type == ValueType::integer);
+  CHECK(words.bits == 16);
+  CHECK(words.elements == 8);
+  CHECK(words.figures.distinct == 3);
+  CHECK(words.figures.strided == 1);
+
+  // kandq k1, k2, k3
+  const profile::ValueRow mask =
+      row_of({0xc4, 0xe1, 0xec, 0x41, 0xcb}, {trace::SlotKind::mask, 1, 0}, {kBeside, kBeside});
+  CHECK(mask.bits == 64);
+  CHECK(mask.elements == 0);
+  CHECK(mask.figures.top[0].value == kBeside);
+}
 
 TEST_CASE("a stream's figures are what they are by hand") {
   const Loop loop;
@@ -166,8 +235,8 @@ TEST_CASE("the error of what windows have seen comes from how they differ") {
   mailbox.answer({plain, 1});
   std::vector<std::vector<Word>> chunks(9);
   for (int i = 0; i < 4; i++) loop.add(chunks[0], 1);
-  // Shares of 0.75 and 0.85 in turn: the standard error of their mean is about 0.02, which is less than
-  // one more window of another kind would make.
+  // Shares of 0.75 and 0.85 in turn: the standard error of their mean is about 0.02. Eight windows
+  // that agree may have missed a phase of 7.5 %, which makes it 0.03.
   for (int c = 1; c <= 8; c++)
     for (int i = 0; i < 100; i++) loop.add(chunks[c], i < (c % 2 == 0 ? 75 : 85) ? 7 : 8);
   const profile::ValueFigures f = figures_of(loop, chunks, options);
@@ -176,8 +245,8 @@ TEST_CASE("the error of what windows have seen comes from how they differ") {
   CHECK(f.samples == 8);
   CHECK(f.top[0].value == 7);
   CHECK(f.invariance() == doctest::Approx(0.8).epsilon(0.001));
-  CHECK(f.top_error >= 10'000 / 9);
-  CHECK(f.top_error < 1300);
+  CHECK(f.top_error >= 200);
+  CHECK(f.top_error < 400);
   CHECK(f.distinct == 3);
 }
 
@@ -218,7 +287,8 @@ TEST_CASE("distinct values are estimated for what was not looked at") {
     return std::abs(static_cast<double>(f.distinct) - truth) <=
            4 * static_cast<double>(f.distinct_error);
   };
-  CHECK(within(distinct([](int c, int i) { return 50'000 * c + i; }), 1e6));  // another one each time
+  CHECK(
+      within(distinct([](int c, int i) { return 50'000 * c + i; }), 1e6));  // another one each time
   CHECK(within(distinct([](int, int i) { return i % 200; }), 200));
   CHECK(distinct([](int, int i) { return i % 3; }).distinct == 4 - 1);
 }
@@ -278,14 +348,19 @@ TEST_CASE("the error of a share comes from how it differs between samples") {
     }
     return figures_of(loop, {words}, options);
   };
-  // Shares 0.8, 0.9, 0.7, 0.8: the ratio estimator's error of the sum is sqrt(4 / 3 * 200) = 16.3.
+  // Shares 0.8, 0.9, 0.7, 0.8: the ratio estimator's error of the sum is sqrt(4 / 3 * 200) = 16.3,
+  // and 19.1 with the sample that differs most, by 10, once more.
   const profile::ValueFigures f = sampled({80, 90, 70, 80});
   CHECK(f.invariance() == 0.8);
   CHECK(f.samples == 4);
-  CHECK(f.top_error >= 16);
-  CHECK(f.top_error <= 18);
+  CHECK(f.top_error >= 19);
+  CHECK(f.top_error <= 20);
   CHECK(sampled({80, 80, 80, 80}).top_error <= 9);  // as if each value were an observation
   CHECK(sampled({80}).samples == 0);
-  // When another value becomes the hottest, what came until then counts as one sample.
-  CHECK(sampled({100, 0, 0, 0, 0, 0}).samples == 3);
+  // Another value becomes the hottest. Residuals are 83.3 and, five times, 16.7: sqrt(6 / 5 * 8333)
+  // = 100, with 83.3 once more 130.
+  const profile::ValueFigures late = sampled({100, 0, 0, 0, 0, 0});
+  CHECK(late.samples == 6);
+  CHECK(late.top_error >= 129);
+  CHECK(late.top_error <= 132);
 }

@@ -52,8 +52,9 @@ profile::Profile paths_of(const trace::BlockTable& table, const Samples& samples
   return collected(PathCollector(table, options), samples);
 }
 
-// Samples of two phases, of different lengths, at different distances. Some executions of a program end soon, or
-// never come to the end of a path; what has next to nothing of all counts is no group of its own.
+// Samples of two phases, of different lengths, at different distances. Some executions of a program
+// end soon, or never come to the end of a path; what has next to nothing of all counts is no group
+// of its own.
 struct Sampled {
   static constexpr uint64_t kInstructions = 1000;
   static constexpr uint64_t kPaths = 100;
@@ -130,7 +131,8 @@ TEST_CASE("a weighted profile is consistent") {
     profile::Profile p = edges_of(sampled.engine.table, sampled.samples, &sampled.weights);
     const profile::Profile plain = edges_of(sampled.engine.table, sampled.samples, nullptr);
     const auto all = static_cast<double>(plain.coverage.instructions_profiled);
-    CHECK(static_cast<double>(p.coverage.instructions_profiled) == doctest::Approx(all).epsilon(0.01));
+    CHECK(static_cast<double>(p.coverage.instructions_profiled) ==
+          doctest::Approx(all).epsilon(0.01));
     uint64_t in_contexts = 0;
     for (const auto& c : p.tables.contexts) in_contexts += c.self;
     CHECK(in_contexts == p.coverage.instructions_profiled);

@@ -269,24 +269,25 @@ TEST_CASE("loads are timed by what loads, and what is slow by itself is not") {
       {{0xf2, 0x0f, 0x58, 0x00}, LoadKind::arithmetic},        // addsd xmm0, [rax]
       {{0xc4, 0xe2, 0xe9, 0xb8, 0x00}, LoadKind::arithmetic},  // vfmadd231pd xmm0, xmm2, [rax]
       {{0xdc, 0x00}, LoadKind::arithmetic},                    // fadd qword [rax]
-      {{0xc4, 0xe2, 0x6d, 0x90, 0x04, 0x8f}, LoadKind::gather},  // vpgatherdd ymm0, [rdi+ymm1*4], ymm2
-      {{0xf0, 0x48, 0x0f, 0xc1, 0x07}, LoadKind::atomic},      // lock xadd [rdi], rax
-      {{0x87, 0x07}, LoadKind::atomic},                        // xchg [rdi], eax
-      {{0x58}, LoadKind::stack},                               // pop rax
-      {{0xc9}, LoadKind::stack},                               // leave
-      {{0xc3}, LoadKind::stack},                               // ret
-      {{0xff, 0x10}, LoadKind::branch},                        // call [rax]
-      {{0xff, 0x20}, LoadKind::branch},                        // jmp [rax]
-      {{0xff, 0xd0}, LoadKind::none},                          // call rax
-      {{0xe8, 0, 0, 0, 0}, LoadKind::none},                    // call
-      {{0x50}, LoadKind::none},                                // push rax
-      {{0x89, 0x00}, LoadKind::none},                          // mov [rax], eax
-      {{0x48, 0x8d, 0x00}, LoadKind::none},                    // lea rax, [rax]
-      {{0xf7, 0x30}, LoadKind::none},                          // div [rax]
-      {{0xf2, 0x0f, 0x5e, 0x00}, LoadKind::none},              // divsd xmm0, [rax]
-      {{0xa4}, LoadKind::none},                                // movsb
-      {{0x0f, 0x18, 0x08}, LoadKind::none},                    // prefetcht0 [rax]
-      {{0x0f, 0xae, 0x10}, LoadKind::none},                    // ldmxcsr [rax]
+      {{0xc4, 0xe2, 0x6d, 0x90, 0x04, 0x8f},
+       LoadKind::gather},                                  // vpgatherdd ymm0, [rdi+ymm1*4], ymm2
+      {{0xf0, 0x48, 0x0f, 0xc1, 0x07}, LoadKind::atomic},  // lock xadd [rdi], rax
+      {{0x87, 0x07}, LoadKind::atomic},                    // xchg [rdi], eax
+      {{0x58}, LoadKind::stack},                           // pop rax
+      {{0xc9}, LoadKind::stack},                           // leave
+      {{0xc3}, LoadKind::stack},                           // ret
+      {{0xff, 0x10}, LoadKind::branch},                    // call [rax]
+      {{0xff, 0x20}, LoadKind::branch},                    // jmp [rax]
+      {{0xff, 0xd0}, LoadKind::none},                      // call rax
+      {{0xe8, 0, 0, 0, 0}, LoadKind::none},                // call
+      {{0x50}, LoadKind::none},                            // push rax
+      {{0x89, 0x00}, LoadKind::none},                      // mov [rax], eax
+      {{0x48, 0x8d, 0x00}, LoadKind::none},                // lea rax, [rax]
+      {{0xf7, 0x30}, LoadKind::none},                      // div [rax]
+      {{0xf2, 0x0f, 0x5e, 0x00}, LoadKind::none},          // divsd xmm0, [rax]
+      {{0xa4}, LoadKind::none},                            // movsb
+      {{0x0f, 0x18, 0x08}, LoadKind::none},                // prefetcht0 [rax]
+      {{0x0f, 0xae, 0x10}, LoadKind::none},                // ldmxcsr [rax]
   };
   for (const auto& row : rows) {
     const Insn insn = decode(row.bytes, kHere);
@@ -389,6 +390,157 @@ TEST_CASE("text") {
   CHECK(disassemble(mov, kHere) == "mov rax, [rbx+0x08]");
   const uint8_t bad[] = {0x06};
   CHECK(disassemble(bad, kHere) == "(bad)");
+}
+
+struct ElementRow {
+  const char* what;
+  std::vector<uint8_t> bytes;
+  ElementResult result;
+};
+
+constexpr auto kVector = ElementResult::Register::vector;
+constexpr auto kMask = ElementResult::Register::mask;
+
+const ElementRow kElements[] = {
+    {"addsd xmm1, xmm2", {0xf2, 0x0f, 0x58, 0xca}, {kVector, 1, ElementType::f64, 64, 1}},
+    {"movsd xmm9, [rsi]", {0xf2, 0x44, 0x0f, 0x10, 0x0e}, {kVector, 9, ElementType::f64, 64, 1}},
+    {"movss xmm1, [rsi]", {0xf3, 0x0f, 0x10, 0x0e}, {kVector, 1, ElementType::f32, 32, 1}},
+    {"cvtsi2sd xmm1, rax", {0xf2, 0x48, 0x0f, 0x2a, 0xc8}, {kVector, 1, ElementType::f64, 64, 1}},
+    {"cvtsd2ss xmm1, xmm2", {0xf2, 0x0f, 0x5a, 0xca}, {kVector, 1, ElementType::f32, 32, 1}},
+    {"sqrtsd xmm15, xmm2", {0xf2, 0x44, 0x0f, 0x51, 0xfa}, {kVector, 15, ElementType::f64, 64, 1}},
+    {"roundsd xmm1, xmm2, 4",
+     {0x66, 0x0f, 0x3a, 0x0b, 0xca, 0x04},
+     {kVector, 1, ElementType::f64, 64, 1}},
+    {"roundps xmm1, xmm2, 4",
+     {0x66, 0x0f, 0x3a, 0x08, 0xca, 0x04},
+     {kVector, 1, ElementType::f32, 32, 4}},
+    {"vfmadd213ss xmm1, xmm2, xmm3",
+     {0xc4, 0xe2, 0x69, 0xa9, 0xcb},
+     {kVector, 1, ElementType::f32, 32, 1}},
+    {"vaddsd xmm17, xmm2, xmm3",
+     {0x62, 0xe1, 0xef, 0x08, 0x58, 0xcb},
+     {kVector, 17, ElementType::f64, 64, 1}},
+    {"addpd xmm1, xmm2", {0x66, 0x0f, 0x58, 0xca}, {kVector, 1, ElementType::f64, 64, 2}},
+    {"addps xmm1, xmm2", {0x0f, 0x58, 0xca}, {kVector, 1, ElementType::f32, 32, 4}},
+    {"vaddps zmm31, zmm2, zmm3",
+     {0x62, 0x61, 0x6c, 0x48, 0x58, 0xfb},
+     {kVector, 31, ElementType::f32, 32, 16}},
+    {"vaddpd ymm1, ymm2, ymm3", {0xc5, 0xed, 0x58, 0xcb}, {kVector, 1, ElementType::f64, 64, 4}},
+    {"vbroadcastsd ymm1, [rsi]",
+     {0xc4, 0xe2, 0x7d, 0x19, 0x0e},
+     {kVector, 1, ElementType::f64, 64, 4}},
+    {"movddup xmm1, [rsi]", {0xf2, 0x0f, 0x12, 0x0e}, {kVector, 1, ElementType::f64, 64, 2}},
+    {"cmpltsd xmm1, xmm2",
+     {0xf2, 0x0f, 0xc2, 0xca, 0x01},
+     {kVector, 1, ElementType::integer, 64, 1}},
+    {"cmpltps xmm1, xmm2", {0x0f, 0xc2, 0xca, 0x01}, {kVector, 1, ElementType::integer, 32, 4}},
+    {"movaps xmm1, xmm2", {0x0f, 0x28, 0xca}, {kVector, 1, ElementType::integer, 64, 2}},
+    {"movapd xmm1, xmm2", {0x66, 0x0f, 0x28, 0xca}, {kVector, 1, ElementType::f64, 64, 2}},
+    {"vmovdqu ymm1, [rsi]", {0xc5, 0xfe, 0x6f, 0x0e}, {kVector, 1, ElementType::integer, 64, 4}},
+    {"xorps xmm1, xmm2", {0x0f, 0x57, 0xca}, {kVector, 1, ElementType::integer, 64, 2}},
+    {"xorpd xmm1, xmm2", {0x66, 0x0f, 0x57, 0xca}, {kVector, 1, ElementType::f64, 64, 2}},
+    {"pand xmm1, xmm2", {0x66, 0x0f, 0xdb, 0xca}, {kVector, 1, ElementType::integer, 64, 2}},
+    {"paddb xmm1, xmm2", {0x66, 0x0f, 0xfc, 0xca}, {kVector, 1, ElementType::integer, 8, 16}},
+    {"paddw xmm1, xmm2", {0x66, 0x0f, 0xfd, 0xca}, {kVector, 1, ElementType::integer, 16, 8}},
+    {"vpaddd ymm1, ymm2, ymm3",
+     {0xc5, 0xed, 0xfe, 0xcb},
+     {kVector, 1, ElementType::integer, 32, 8}},
+    {"paddq xmm1, xmm2", {0x66, 0x0f, 0xd4, 0xca}, {kVector, 1, ElementType::integer, 64, 2}},
+    {"pabsd xmm1, xmm2", {0x66, 0x0f, 0x38, 0x1e, 0xca}, {kVector, 1, ElementType::integer, 32, 4}},
+    {"pshufd xmm1, xmm2, 5",
+     {0x66, 0x0f, 0x70, 0xca, 0x05},
+     {kVector, 1, ElementType::integer, 32, 4}},
+    {"psrldq xmm1, 3", {0x66, 0x0f, 0x73, 0xd9, 0x03}, {kVector, 1, ElementType::integer, 64, 2}},
+    {"cvttpd2dq xmm1, xmm2", {0x66, 0x0f, 0xe6, 0xca}, {kVector, 1, ElementType::integer, 32, 4}},
+    {"vmovdqu8 zmm1, [rsi]",
+     {0x62, 0xf1, 0x7f, 0x48, 0x6f, 0x0e},
+     {kVector, 1, ElementType::integer, 8, 64}},
+    {"movd xmm1, eax", {0x66, 0x0f, 0x6e, 0xc8}, {kVector, 1, ElementType::integer, 32, 1}},
+    {"movq xmm1, rax", {0x66, 0x48, 0x0f, 0x6e, 0xc8}, {kVector, 1, ElementType::integer, 64, 1}},
+    {"vcvtps2ph xmm1, xmm2, 0",
+     {0xc4, 0xe3, 0x79, 0x1d, 0xd1, 0x00},
+     {kVector, 1, ElementType::integer, 16, 8}},
+    {"pcmpistrm xmm1, xmm2, 3",
+     {0x66, 0x0f, 0x3a, 0x62, 0xca, 0x03},
+     {kVector, 0, ElementType::integer, 64, 2}},
+    {"kmovw k1, [rsi]", {0xc5, 0xf8, 0x90, 0x0e}, {kMask, 1, ElementType::integer, 64, 1}},
+    {"vpcmpub k2, zmm1, zmm2, 1",
+     {0x62, 0xf3, 0x75, 0x48, 0x3e, 0xd2, 0x01},
+     {kMask, 2, ElementType::integer, 64, 1}},
+    {"cvtsd2si rax, xmm1", {0xf2, 0x48, 0x0f, 0x2d, 0xc1}, {}},
+    {"movq rax, xmm1", {0x66, 0x48, 0x0f, 0x7e, 0xc8}, {}},
+    {"ucomisd xmm1, xmm2", {0x66, 0x0f, 0x2e, 0xca}, {}},
+    {"movsd [rsi], xmm1", {0xf2, 0x0f, 0x11, 0x0e}, {}},
+    {"movq mm1, [rsi]", {0x0f, 0x6f, 0x0e}, {}},
+    {"fld qword ptr [rsi]", {0xdd, 0x06}, {}},
+    {"kmovq rax, k1", {0xc4, 0xe1, 0xfb, 0x93, 0xc1}, {}},
+    {"vzeroupper", {0xc5, 0xf8, 0x77}, {}},
+    {"pmovmskb eax, xmm1", {0x66, 0x0f, 0xd7, 0xc1}, {}},
+};
+
+TEST_CASE("what is left in vector and mask registers") {
+  for (const ElementRow& row : kElements) {
+    CAPTURE(row.what);
+    const Insn insn = decode(row.bytes, kHere);
+    REQUIRE(insn.length == row.bytes.size());
+    const ElementResult& found = insn.element_result;
+    CHECK(found.kind == row.result.kind);
+    CHECK(found.reg == row.result.reg);
+    CHECK(found.type == row.result.type);
+    CHECK(found.bits == row.result.bits);
+    CHECK(found.elements == row.result.elements);
+  }
+}
+
+struct ConstantRow {
+  const char* what;
+  std::vector<uint8_t> bytes;
+  bool constant;
+  bool loads_static;
+};
+
+const ConstantRow kConstants[] = {
+    {"movsd xmm9, [rip+0x100]",
+     {0xf2, 0x44, 0x0f, 0x10, 0x0d, 0x00, 0x01, 0x00, 0x00},
+     false,
+     true},
+    {"vbroadcastsd ymm9, [rip+0x100]",
+     {0xc4, 0x62, 0x7d, 0x19, 0x0d, 0x00, 0x01, 0x00, 0x00},
+     false,
+     true},
+    {"movapd xmm9, [rip+0x100]",
+     {0x66, 0x44, 0x0f, 0x28, 0x0d, 0x00, 0x01, 0x00, 0x00},
+     false,
+     true},
+    {"movq xmm1, [rip+0x100]", {0xf3, 0x0f, 0x7e, 0x0d, 0x00, 0x01, 0x00, 0x00}, false, true},
+    {"mulsd xmm1, [rip+0x100]", {0xf2, 0x0f, 0x59, 0x0d, 0x00, 0x01, 0x00, 0x00}, false, false},
+    {"vmovapd zmm9{k1}, [rip+0x100]",
+     {0x62, 0x71, 0xfd, 0x49, 0x28, 0x0d, 0x00, 0x01, 0x00, 0x00},
+     false,
+     false},
+    {"movhpd xmm1, [rip+0x100]", {0x66, 0x0f, 0x16, 0x0d, 0x00, 0x01, 0x00, 0x00}, false, false},
+    {"vmovhpd xmm1, xmm2, [rip+0x100]",
+     {0xc5, 0xe9, 0x16, 0x0d, 0x00, 0x01, 0x00, 0x00},
+     false,
+     false},
+    {"movsd xmm1, [rsi]", {0xf2, 0x0f, 0x10, 0x0e}, false, false},
+    {"mov rax, [rip+0x100]", {0x48, 0x8b, 0x05, 0x00, 0x01, 0x00, 0x00}, false, false},
+    {"pxor xmm1, xmm1", {0x66, 0x0f, 0xef, 0xc9}, true, false},
+    {"vxorps xmm1, xmm2, xmm2", {0xc5, 0xe8, 0x57, 0xca}, true, false},
+    {"pcmpeqd xmm1, xmm1", {0x66, 0x0f, 0x76, 0xc9}, true, false},
+    {"kxnorw k1, k2, k2", {0xc5, 0xec, 0x46, 0xca}, true, false},
+    {"pxor xmm1, xmm2", {0x66, 0x0f, 0xef, 0xca}, false, false},
+    {"vpcmpeqd k1, ymm1, ymm1", {0x62, 0xf1, 0x75, 0x28, 0x76, 0xc9}, false, false},
+};
+
+TEST_CASE("what the code alone says of a vector register, and what is only loaded") {
+  for (const ConstantRow& row : kConstants) {
+    CAPTURE(row.what);
+    const Insn insn = decode(row.bytes, kHere);
+    REQUIRE(insn.length == row.bytes.size());
+    CHECK(insn.constant_result == row.constant);
+    CHECK(insn.loads_static == row.loads_static);
+  }
 }
 
 }  // namespace

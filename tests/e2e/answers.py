@@ -7,6 +7,7 @@ usage: answers.py --shadowprof SHADOWPROF --guest-dir DIR
 
 import argparse
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -191,6 +192,50 @@ def check_parts(options, directory):
     expect("bases", [row[0] for row in doubles[("power", "xmm0")]], [100, 100])
 
 
+def check_numbers(options, directory):
+    guest = Guest(options, "exact_numbers", directory)
+    profile = guest.profile("value", "--top", "1000")
+    rows = guest.values(profile)
+    counts = range(1, 101)
+
+    def as_double(numbers):
+        return {struct.unpack("<Q", struct.pack("<d", n))[0] for n in numbers}
+
+    def as_float(number):
+        return struct.unpack("<I", struct.pack("<f", number))[0]
+
+    def kind(label):
+        row = rows[label]
+        return row["type"], row["bits"], row["elements"], row["constant"], row["count"]
+
+    integer, f32, f64 = 0, 1, 2
+    expect("an integer as a double", kind("number"), (f64, 64, 0, 0, 100))
+    expect("a product", kind("halved"), (f64, 64, 0, 0, 100))
+    expect("its values", rows["halved"]["values"].keys() <= as_double(c / 2 for c in counts), True)
+    expect("a root", (*kind("root"), set(rows["root"]["values"])), (f64, 64, 0, 0, 100, as_double([2.5])))
+    expect("what is loaded from memory for reading", kind("fixed"), (f64, 64, 0, 1, 100))
+    expect("and from memory for writing", kind("variable"), (f64, 64, 0, 0, 100))
+    expect("a cleared register", kind("cleared"), (integer, 64, 2, 1, 100))
+    expect("a float", (*kind("single"), rows["single"]["zero"]), (f32, 32, 0, 0, 100, 25))
+    expect("its values", rows["single"]["values"], {as_float(n): 25 for n in (0.0, 1.0, 2.0, 3.0)})
+    expect("a moved integer", kind("moved"), (integer, 32, 0, 0, 100))
+    expect("packed integers", (*kind("words"), rows["words"]["values"].keys() <= {c + 1000 for c in counts}),
+           (integer, 32, 4, 0, 100, True))
+    expect("they stride", rows["words"]["strided"], 98)
+    expect("packed bytes", (*kind("bytes"), rows["bytes"]["values"].keys() <= {2 * c for c in counts}),
+           (integer, 8, 16, 0, 100, True))
+    expect("a copy", (kind("copied"), rows["copied"]["values"].keys() <= as_double(counts)),
+           ((integer, 64, 2, 0, 100), True))
+    expect("a double as an integer", kind("back"), (integer, 64, 0, 0, 100))
+
+    listed = {row.get("disassembly", "?").split()[0]: row for row in profile["hotlists"]["values"]}
+    expect("the root in the list", [(v["as_double"], v["count"]) for v in listed["sqrtsd"]["values"]], [(2.5, 100)])
+    expect("it is semi-invariant", (listed["sqrtsd"]["semi_invariant"], listed["sqrtsd"]["type"]), (True, "f64"))
+    expect("the float in the list", sorted(v["as_double"] for v in listed["cvtsi2ss"]["values"]), [0, 1, 2, 3])
+    expect("packed ones in the list", (listed["paddd"]["type"], listed["paddd"]["elements"]), ("int", 4))
+    expect("no stride of doubles", listed["cvtsi2sd"]["stride_share"], 0)
+
+
 def check_lines(options, directory):
     guest = Guest(options, "exact_parts", directory)
     profile = guest.profile("address")
@@ -215,6 +260,7 @@ def main():
         check_paths(options, directory)
         check_values(options, directory)
         check_parts(options, directory)
+        check_numbers(options, directory)
         check_lines(options, directory)
         check_cache_lines(options, directory)
     return 1 if FAILED else 0

@@ -23,9 +23,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from profile_file import read_profile  # noqa: E402
 
 # Whatever the caller's environment is: its length moves the stack.
-ENVIRONMENT = {"LC_ALL": "C", "PATH": "/usr/bin:/bin", "PYTHONHASHSEED": "0", "PERL_HASH_SEED": "0",
-               # The C library takes another way when rseq(2) is refused, as it is under the engine.
-               "GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
+ENVIRONMENT = {"LC_ALL": "C", "PATH": "/usr/bin:/bin", "PYTHONHASHSEED": "0", "PERL_HASH_SEED": "0"}
 
 SQL = ("create table t(a integer, b text); insert into t with recursive n(i) as (select 1 union all "
        "select i+1 from n where i<3000) select i, hex(i*7) from n; create index x on t(b); "

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-NAMES = {"faults", "neighbours"}
+NAMES = {"faults", "busy-core"}
 
 
 def run(shadowprof, cache, directory, command=("sh", "-c", "exit 3")):
@@ -34,7 +34,7 @@ def wrong_folder(cache):
     if stat.S_IMODE(os.stat(folder).st_mode) != 0o700:
         return "others can look into the folder"
     names = set(os.listdir(folder))
-    if "neighbours" not in names or names - NAMES:
+    if "busy-core" not in names or names - NAMES:
         return f"it has {sorted(names)}"
     for name in names:
         if stat.S_IMODE(os.stat(os.path.join(folder, name)).st_mode) != 0o600:
@@ -58,7 +58,7 @@ def main():
         cache = os.path.join(directory, "cache")
         check("the folder is made", run(options.shadowprof, cache, directory) or wrong_folder(cache))
         check("it is used again", run(options.shadowprof, cache, directory) or wrong_folder(cache))
-        notes = os.path.join(cache, "shadowprof", "neighbours")
+        notes = os.path.join(cache, "shadowprof", "busy-core")
         with open(notes, encoding="ascii") as file:
             text = file.read()
         with open(notes, "w", encoding="ascii") as file:

@@ -5,7 +5,8 @@
 // Runs a whole single-threaded program in the interpreter: the oracle is the program's own output.
 // The real process executes nothing but what the interpreter cannot: system calls, 32-bit code and
 // instructions that fault, by single steps, with the registers and the memory that the interpreter
-// has come to. So signals, handlers and sigreturn are the kernel's. Threads and children run natively.
+// has come to. So signals, handlers and sigreturn are the kernel's. Threads and children run
+// natively.
 //
 // Exits as the program does. -v says how many instructions were interpreted, and what ended each
 // stretch. Flags are kept after every instruction; with --lazy only where they are read, as in
@@ -21,8 +22,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "cache/guest_code.h"
 #include "emu/interpreter/emulator.h"
-#include "inject/guest_code.h"
 #include "kernel/elf_kind.h"
 #include "kernel/proc.h"
 #include "ptrace/launch.h"
@@ -77,7 +78,7 @@ class Run {
   ProcessMemory source_;
   machine::MemoryView view_;
   trace::BlockTable table_;
-  inject::GuestCode code_;
+  cache::GuestCode code_;
   emu::Emulator emulator_;
   std::vector<trace::Word> buffer_;
 

@@ -30,8 +30,12 @@ constexpr uint64_t kInstructions = 2000;
 
 // Where it may want to go, or read: nothing, code, data, and their ends.
 uint64_t any_address(Random& random) {
-  const uint64_t base[] = {
-      0, kCode.value, kCode.value + kPage, kData.value, kData.value + kDataBytes, uint64_t{1} << 47};
+  const uint64_t base[] = {0,
+                           kCode.value,
+                           kCode.value + kPage,
+                           kData.value,
+                           kData.value + kDataBytes,
+                           uint64_t{1} << 47};
   const uint64_t near = base[random.below(std::size(base))] + random.below(64) - 16;
   if (random.percent(60)) return kData.value + random.below(kDataBytes);
   return random.percent(70) ? near : random.next();

@@ -13,7 +13,7 @@
 // With `bare` there is hardly anything around the cases: memory stays zero, nothing is printed. For
 // single steps, which are slow.
 //
-// Of the XSAVE image the last instruction and operand pointers of the x87 are left out: they are
+// The last instruction and operand pointers of the x87 are left out of the XSAVE image: they are
 // the code cache's under an engine.
 #include <cpuid.h>
 #include <signal.h>

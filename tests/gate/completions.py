@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Completions offer what the program has: its commands, their options, values.
 
-usage: completions.py --shadowprof PATH --folder COMPLETIONS
+usage: completions.py --shadowprof PATH --folder COMPLETIONS --program KNOWN_INLINED
 
 bash, fish and zsh, each as far as it is installed. Ends with "N passed, N failed, N skipped"; status 1
 on failure.
@@ -15,12 +15,14 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import traceback
 
 BASH = """
 . "$1"; shift
 compopt() { :; }
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
 _shadowprof
 printf '%s\\n' "${COMPREPLY[@]}"
 """
@@ -82,18 +84,32 @@ LINES = {
 }
 
 
+def functions_of(options, folder):
+    """Lines to complete with functions of a profile, one of which is inlined everywhere."""
+    profile = os.path.join(folder, "p.json")
+    subprocess.run([options.shadowprof, "run", "--mode", "full", "-q", "-o", profile, "--", options.program],
+                   check=True, stdout=subprocess.DEVNULL, timeout=60)
+    return {f"shadowprof annotate {profile} {typed}": {name}
+            for typed, name in (("sma", "small"), ("secon", "second"))}
+
+
 def main():
     parser = argparse.ArgumentParser()
-    for option in ("--shadowprof", "--folder"):
+    for option in ("--shadowprof", "--folder", "--program"):
         parser.add_argument(option, required=True)
-    shells = Shells(parser.parse_args())
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        return try_all(Shells(options), {**LINES, **functions_of(options, folder)})
+
+
+def try_all(shells, lines):
     passed = failed = skipped = 0
     for shell in ("bash", "fish", "zsh"):
         if not shutil.which(shell):
             skipped += 1
             print(f"skipped: {shell} is not installed")
             continue
-        for line, wanted in LINES.items():
+        for line, wanted in lines.items():
             try:
                 # zsh has a moment to start up, and on a busy machine needs more of them.
                 for _ in range(3 if shell == "zsh" else 1):

@@ -156,6 +156,23 @@ def a_baseline_processor_is_what_the_program_is_told_of(gate):
              status=OWN)
 
 
+def the_environment_may_be_cleaned_and_added_to(gate):
+    def seen(*options):
+        return gate.run("run", "--mode", "full", "-q", *options, "-o", "env.json", "--",
+                        "/usr/bin/env").stdout.splitlines()
+
+    paths = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    clean = seen("--clean-env", "--env", "A=b=c", "--env", "LANG=C.UTF-8", "--env", "A=2")
+    require(clean == [f"PATH={paths}", "HOME=/", "LANG=C.UTF-8", "A=2"], clean)
+    ours = [f"{name}={value}" for name, value in ENVIRONMENT.items()]
+    require(seen() == ours, seen())
+    added = seen("--env", "EMPTY=", "--env", "PATH=/bin")
+    require(added == [line if not line.startswith("PATH=") else "PATH=/bin" for line in ours] + ["EMPTY="], added)
+    for wrong in ("A", "=b"):
+        said = gate.run("run", "--env", wrong, "--", "env", status=OWN).stderr
+        require(said == f"shadowprof: option --env needs NAME=VALUE, not '{wrong}'\n", said)
+
+
 def diff_names_the_function_and_the_line_that_changed(gate):
     differences = json.loads(gate.run("diff", "--json", gate.base, gate.slower).stdout)
     functions = [f for f in differences["functions"] if f["self_instructions"]["delta"] != 0]
@@ -280,7 +297,8 @@ CASES = [unchanged_runs_have_equal_counts_and_raise_no_alarm,
          a_slower_function_is_found_with_file_and_line_and_nothing_else_is,
          regressions_of_a_function_a_path_and_a_load_are_found_and_nothing_else_is,
          a_baseline_processor_is_what_the_program_is_told_of,
-         diff_names_the_function_and_the_line_that_changed,
+         the_environment_may_be_cleaned_and_added_to,
+    diff_names_the_function_and_the_line_that_changed,
          limits_are_judged_as_documented,
          every_format_names_function_file_and_line,
          baselines_have_names,

@@ -177,6 +177,17 @@ def shows_what_the_profile_counts(p):
             "no source or no code of the hottest function")
 
 
+def inlined_functions_have_a_list(p):
+    p.open()
+    rows = read_profile(p.profile)["inlined"]
+    require(rows, "the program has none: what does this test?")
+    tabs = "[...document.querySelectorAll('#tabs button')]"
+    p.browser.run(f"{tabs}.find((b) => b.textContent.startsWith('Inlined')).click()")
+    hottest = max(rows, key=lambda row: row["self_instructions"])
+    first = p.browser.run("document.querySelector('#view tbody tr').textContent")
+    require(hottest["name"].split("(")[0].split("::")[-1] in first, first)
+
+
 def keys_work(p):
     p.open()
     b = p.browser
@@ -295,7 +306,7 @@ def screenshots(p):
         p.browser.screenshot(folder / f"tab{tab}.png")
 
 
-CASES = [draws_itself_and_asks_nothing, shows_what_the_profile_counts, keys_work, columns_sort,
+CASES = [draws_itself_and_asks_nothing, shows_what_the_profile_counts, inlined_functions_have_a_list, keys_work, columns_sort,
          what_is_drawn_at_a_keystroke_is_bounded, samples_are_shown_over_time,
          hostile_names_do_nothing]
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A far call to 32-bit code, which works and returns, and what signals say of the stack segment before
-// and after it.
+// A far call to 32-bit code, which works and returns, and what signals say of the stack segment
+// before and after it.
 #include <signal.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -31,10 +31,12 @@ static unsigned char* put_address(unsigned char* at, uintptr_t address) {
 // 64-bit code in the low page, called with ecx: a stack of its own, and the far call.
 static void write_code(unsigned char* page) {
   unsigned char* at = page;
-  at = put_address(put(at, "\x48\x89\x24\x25", 4), (uintptr_t)page + kSavedStack);  // mov %rsp, saved
-  at = put_address(put(at, "\xbc", 1), (uintptr_t)page + kPageBytes);               // mov $end, %esp
+  at = put_address(put(at, "\x48\x89\x24\x25", 4),
+                   (uintptr_t)page + kSavedStack);                     // mov %rsp, saved
+  at = put_address(put(at, "\xbc", 1), (uintptr_t)page + kPageBytes);  // mov $end, %esp
   at = put_address(put(at, "\xff\x1c\x25", 3), (uintptr_t)page + kTarget);          // lcall *target
-  at = put_address(put(at, "\x48\x8b\x24\x25", 4), (uintptr_t)page + kSavedStack);  // mov saved, %rsp
+  at = put_address(put(at, "\x48\x8b\x24\x25", 4),
+                   (uintptr_t)page + kSavedStack);  // mov saved, %rsp
   put(at, "\xc3", 1);                                                               // ret
   const uint16_t user32 = 0x23;
   put(put_address(page + kTarget, (uintptr_t)page + kOther), &user32, sizeof user32);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The trap flag, set by popf and by sigreturn: SIGTRAP behind every instruction, across system calls of
-// all kinds, calls, string instructions and the vsyscall page, and together with NT. The handler
-// writes down where it was.
+// The trap flag, set by popf and by sigreturn: SIGTRAP behind every instruction, across system
+// calls of all kinds, calls, string instructions and the vsyscall page, and together with NT. The
+// handler writes down where it was.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Follows pointers through a set of cache lines in an order that no prefetcher foresees. The size in
-// bytes is the first argument; the default is small, so that it is quick where nothing is measured. The second is how
-// many loads; with a third one it prints what one took, in cycles of the time stamp counter: in half of the pieces that
-// the chase has, as others may have had the processor in some.
+// Follows pointers through a set of cache lines in an order that no prefetcher foresees. The size
+// in bytes is the first argument; the default is small, so that it is quick where nothing is
+// measured. The second is how many loads; with a third one it prints what one took, in cycles of
+// the time stamp counter: in half of the pieces that the chase has, as others may have had the
+// processor in some.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What an engine cannot run (a system call of 32-bit code) while other threads wait in vfork: they come
-// back from it as if nothing had happened, fork and execute programs, or die there with the process.
+// What an engine cannot run (a system call of 32-bit code) while other threads wait in vfork: they
+// come back from it as if nothing had happened, fork and execute programs, or die there with the
+// process.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
@@ -50,7 +51,10 @@ static void* thread(void* argument) {
 static void make_old_call(void) {
   const int kOldGetpid = 20;
   int result;
-  __asm__ volatile("int $0x80" : "=a"(result) : "0"(kOldGetpid) : "memory", "r8", "r9", "r10", "r11");
+  __asm__ volatile("int $0x80"
+                   : "=a"(result)
+                   : "0"(kOldGetpid)
+                   : "memory", "r8", "r9", "r10", "r11");
   EXPECT(result == getpid());
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // FS and GS bases that only the instructions of user mode can set: in the kernel's half of the
-// address space, and in the last page of the program's. And null selectors of every privilege level,
-// which a debugger may not set either. Signals, system calls that are watched and new mappings come
-// while they are in force.
+// address space, and in the last page of the program's. And null selectors of every privilege
+// level, which a debugger may not set either. Signals, system calls that are watched and new
+// mappings come while they are in force.
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // A program that has some of its system calls turned into signals (syscall user dispatch), as those
-// that run another system's code do, and computes while it has, in the handler too. None but its own
-// calls may be turned into one. Where the kernel has no such thing, it computes all the same.
+// that run another system's code do, and computes while it has, in the handler too. None but its
+// own calls may be turned into one. Where the kernel has no such thing, it computes all the same.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <ucontext.h>

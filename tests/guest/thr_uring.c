@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Threads of the kernel's among the program's own: one polls a ring of submissions, which takes a
-// processor, and others do what was submitted. They are listed in /proc/self/task and can be traced,
-// but never execute the program. Where there is no io_uring, it computes all the same.
+// processor, and others do what was submitted. They are listed in /proc/self/task and can be
+// traced, but never execute the program. Where there is no io_uring, it computes all the same.
 #include <linux/io_uring.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -89,7 +89,7 @@ both:
   testb $1, %ah
   cmpl $9, 16(%esi)
   cmpq $5, %fs:0(%rbp)
-  cvtsi2sd %rax, %xmm0           // doubles: the last of a block counts
+  cvtsi2sd %rax, %xmm0           // doubles
   cvtsi2sd %rbp, %xmm1
   addsd %xmm1, %xmm0
   movapd %xmm0, %xmm3
@@ -103,6 +103,80 @@ both:
   cmp $20, %ebp
   jne both
   xor %ebp, %ebp
+
+  mov $7, %ebp                   // vector registers
+  lea numbers(%rip), %r15
+elements:
+  movups 8(%r15,%rbp,8), %xmm8
+  movdqa %xmm8, %xmm15
+  paddb %xmm8, %xmm15
+  pmuludq %xmm15, %xmm8
+  movd %ebp, %xmm12
+  cvtdq2ps %xmm12, %xmm11
+  mulss %xmm11, %xmm11
+  cvtss2sd %xmm11, %xmm10
+  divsd numbers+16(%rip), %xmm10
+  cmpltsd %xmm10, %xmm9
+  pcmpeqd %xmm4, %xmm4
+  pshufd $0x1b, %xmm8, %xmm5
+  movhpd (%r15), %xmm5
+  movq %xmm5, %r15
+  movq %r15, %xmm6
+  movdq2q %xmm6, %mm3
+  movq2dq %mm3, %xmm7
+  emms
+  lea numbers(%rip), %r15
+  dec %ebp
+  jnz elements
+
+  mov $1, %eax                   // AVX2 and AVX-512, where they are
+  cpuid
+  bt $27, %ecx
+  jnc no_upper
+  xor %ecx, %ecx
+  xgetbv
+  mov %eax, %ebp
+  mov $7, %eax
+  xor %ecx, %ecx
+  cpuid
+  mov %ebp, %eax
+  and $6, %eax
+  cmp $6, %eax
+  jne no_upper
+  bt $5, %ebx
+  jnc no_upper
+  mov $5, %ecx
+upper:
+  vmovupd 8(%r15,%rcx,8), %ymm9
+  vaddpd %ymm9, %ymm9, %ymm2
+  vpsrlw $3, %ymm2, %ymm13
+  vmovsd (%r15,%rcx,8), %xmm14
+  vcvtsd2ss %xmm14, %xmm14, %xmm1
+  vbroadcastsd numbers+8(%rip), %ymm0
+  vextractf128 $1, %ymm9, %xmm3
+  dec %ecx
+  jnz upper
+  vzeroupper
+  and $0xe6, %ebp
+  cmp $0xe6, %ebp
+  jne no_upper
+  and $0xc0010000, %ebx          // F, BW and VL
+  cmp $0xc0010000, %ebx
+  jne no_upper
+  mov $6, %ecx
+uppermost:
+  kmovq (%r15,%rcx,8), %k3
+  kmovd %ecx, %k7
+  kandq %k3, %k7, %k1
+  vmovdqu64 (%r15), %zmm16
+  vpaddd %zmm16, %zmm16, %zmm23{%k7}
+  vpcmpgtw %ymm16, %ymm23, %k2
+  vcvtdq2pd %ymm23, %zmm31{%k7}{z}
+  vmulsd (%r15,%rcx,8), %xmm31, %xmm24
+  dec %ecx
+  jnz uppermost
+  vzeroupper
+no_upper:
 
   mov $13, %ecx                  // string instructions
   lea numbers(%rip), %rsi

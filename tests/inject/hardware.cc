@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+#include <cpuid.h>
+#include <elf.h>
 #include <sys/personality.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
@@ -62,16 +64,32 @@ class Hardware : public Reference {
     return it->second;
   }
 
+  static uint32_t xsave_offset(unsigned component) {
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    CHECK(__get_cpuid_count(0xd, component, &eax, &ebx, &ecx, &edx), "no XSAVE area");
+    return ebx;
+  }
+  // Low 64 bits: of fxsave's registers, of the upper sixteen of AVX-512, or of the masks.
+  static uint64_t read_element(pid_t child, const decoder::ElementResult& result) {
+    std::array<uint8_t, 8192> area{};
+    iovec whole{area.data(), area.size()};
+    CHECK(::ptrace(PTRACE_GETREGSET, child, NT_X86_XSTATE, &whole) == 0,
+          "cannot read vector registers");
+    constexpr size_t kFirstXmm = 160;
+    size_t at = kFirstXmm + 16u * result.reg;
+    if (result.is_mask()) at = xsave_offset(5) + 8u * result.reg;
+    if (result.is_vector() && result.reg >= 16) at = xsave_offset(7) + 64u * (result.reg - 16u);
+    uint64_t value = 0;
+    std::memcpy(&value, &area[at], sizeof value);
+    return value;
+  }
+
   // What a moment has beside the general-purpose registers.
   void read_beside(pid_t child, const user_regs_struct& r, Moment& now) {
-    const bool made_double =
-        moments_.size() > 1 &&
-        insn(moments_[moments_.size() - 2].pc).double_result != decoder::kNoGpr;
-    if (made_double) {
-      user_fpregs_struct f;
-      CHECK(::ptrace(PTRACE_GETFPREGS, child, nullptr, &f) == 0, "cannot read vector registers");
-      for (size_t i = 0; i < now.vectors.size(); i++)
-        std::memcpy(&now.vectors[i], &f.xmm_space[4 * i], sizeof(now.vectors[i]));
+    if (moments_.size() > 1) {
+      const decoder::Insn& made_by = insn(moments_[moments_.size() - 2].pc);
+      if (made_by.element_result.kind != decoder::ElementResult::Register::none)
+        now.element = read_element(child, made_by.element_result);
     }
     const decoder::Insn& next = read_insn(child, now.pc);
     if (next.compared_bits == 0 || next.access_count == 0) return;

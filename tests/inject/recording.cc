@@ -2,8 +2,10 @@
 #include "recording.h"
 
 #include <array>
+#include <optional>
 
 #include "base/check.h"
+#include "emu/captured_registers.h"
 #include "ptrace/launch.h"
 
 namespace shadowprof::inject_test {
@@ -15,7 +17,7 @@ using decoder::Insn;
 using trace::Slot;
 using trace::SlotKind;
 
-EngineRun run_in_engine(trace::BlockTable& table, inject::TraceSink& sink, emu::CapturePlan plan,
+EngineRun run_in_engine(trace::BlockTable& table, trace::TraceSink& sink, emu::CapturePlan plan,
                         std::vector<std::string> argv) {
   using ptrace::TraceOptions;
   ptrace::LaunchRequest launch;
@@ -143,8 +145,10 @@ class Checker {
           check_value(pc, "compared memory", 0, got, now->memory);
           break;
         case SlotKind::vector:
-          seen.vector = true;
-          check_value(pc, "vector", slot.reg, got, after.vectors[slot.reg]);
+        case SlotKind::mask:
+          seen.element = slot.kind;
+          if (slot.reg != insn.element_result.reg) complain("element of register {}", slot.reg);
+          check_value(pc, "element", slot.reg, got, after.element);
           break;
         case SlotKind::base:
         case SlotKind::index:
@@ -177,7 +181,8 @@ class Checker {
 
   struct Seen {
     GprMask results = 0;
-    bool memory = false, vector = false, cycles = false;
+    bool memory = false, cycles = false;
+    std::optional<SlotKind> element;
   };
 
   void note_recorded(Gpr reg, uint64_t value) {
@@ -204,7 +209,7 @@ class Checker {
   }
 
   // A plan's promise: every result, and every address register and compared one that the record
-  // does not hold yet. (Which of a block's doubles are captured is the collectors' test.)
+  // does not hold yet.
   void check_complete(const Insn& insn, const Seen& seen) {
     if (plan_.addresses) {
       for (uint8_t i = 0; i < insn.access_count; i++) {
@@ -224,11 +229,12 @@ class Checker {
     }
     if (seen.memory != reads_memory)
       complain("{:#x}: memory {}", insn.address.value, seen.memory ? "recorded" : "not recorded");
-    if (seen.vector && (!plan_.values || insn.double_result == decoder::kNoGpr))
-      complain("{:#x}: vector recorded", insn.address.value);
+    const bool is_ordinary = insn.kind == decoder::InsnKind::ordinary;
+    if (seen.element != (plan_.values && is_ordinary ? emu::element_slot(insn) : std::nullopt))
+      complain("{:#x}: element {}", insn.address.value, seen.element ? "recorded" : "not recorded");
     GprMask results = 0;
     const bool load = plan_.load_cycles && insn.pure_load;
-    if ((plan_.values || load) && insn.kind == decoder::InsnKind::ordinary) {
+    if ((plan_.values || load) && is_ordinary) {
       if (insn.result < 16) results |= gpr_bit(insn.result);
       if (insn.second_result < 16) results |= gpr_bit(insn.second_result);
     }

@@ -14,7 +14,7 @@
 namespace shadowprof::inject_test {
 
 // Copies what it is given, as collectors would have consumed it.
-class KeepingSink : public inject::TraceSink {
+class KeepingSink : public trace::TraceSink {
  public:
   void wait(uint64_t) override {}
   bool done(uint64_t) override { return true; }
@@ -35,7 +35,7 @@ struct EngineRun {
 };
 
 // From start to end, with kEnvironment, addresses not randomised.
-EngineRun run_in_engine(trace::BlockTable& table, inject::TraceSink& sink, emu::CapturePlan plan,
+EngineRun run_in_engine(trace::BlockTable& table, trace::TraceSink& sink, emu::CapturePlan plan,
                         std::vector<std::string> argv);
 
 struct Recording {

@@ -18,10 +18,10 @@ namespace shadowprof::inject_test {
 struct Moment {  // right before an instruction
   GuestAddr pc;
   std::array<uint64_t, 16> gpr{};  // encoding order
-  // What a compare that reads memory will find there, and the low halves of xmm0 to xmm3 behind an
-  // instruction that makes a double.
+  // What a compare that reads memory will find there, and what the instruction before has left in
+  // its vector register (the low 64 bits) or mask register.
   uint64_t memory = 0;
-  std::array<uint64_t, decoder::kArgumentVectors> vectors{};
+  uint64_t element = 0;
 };
 
 // Runs forward; at() may only be asked for numbers that do not fall, or fall by one.
@@ -33,9 +33,8 @@ class Reference {
   virtual const decoder::Insn& insn(GuestAddr pc) = 0;
 };
 
-// The environment of all runs. The C library takes another way when rseq(2) is refused, as it is
-// under the engine.
-inline constexpr char kEnvironment[] = "GLIBC_TUNABLES=glibc.pthread.rseq=0";
+// The environment of all runs.
+inline constexpr char kEnvironment[] = "LC_ALL=C";
 
 // By the processor: every instruction of the program single-stepped, addresses not randomised. A
 // repeated string instruction, which traps after each iteration, is one.

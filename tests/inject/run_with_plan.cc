@@ -14,7 +14,7 @@
 namespace shadowprof::inject_test {
 namespace {
 
-class ReadingSink : public inject::TraceSink {
+class ReadingSink : public trace::TraceSink {
  public:
   explicit ReadingSink(const trace::BlockTable& table) : table_(table) {}
   void wait(uint64_t) override {}

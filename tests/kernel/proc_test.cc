@@ -54,7 +54,8 @@ class MappedFile {
 const std::string kStatus =
     "Name:\t a b:c\nUmask:\t0022\nState:\tt (tracing stop)\nTgid:\t12\nNgid:\t0\nPid:\t13\n"
     "PPid:\t1\nTracerPid:\t99\nUid:\t1\t2\t3\t4294967295\nGid:\t5\t6\t7\t8\nGroups:\t \n"
-    "Threads:\t3\nVmPTE:\t      44 kB\nSigQ:\t0/1\nSigPnd:\t0000000000000001\nShdPnd:\t8000000000000000\n"
+    "Threads:\t3\nVmPTE:\t      44 "
+    "kB\nSigQ:\t0/1\nSigPnd:\t0000000000000001\nShdPnd:\t8000000000000000\n"
     "SigBlk:\t0000000000010000\nSigIgn:\t0000000000001000\nSigCgt:\t0000000180000002\n"
     "NoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t1\n";
 
@@ -346,7 +347,8 @@ TEST_CASE("pages of memory are read, and rubbish is not") {
   CHECK(pages->resident == 300);
   CHECK(pages->of_files == 200);
   CHECK(pages->data == 80);
-  for (const char* bad : {"", "\n", "1 2\n", "1 2 3", "1 x 3 4\n", "1 2 -3 4\n", "1 2 3 4 5\n", "1 2 3 4 5 x 7\n"})
+  for (const char* bad :
+       {"", "\n", "1 2\n", "1 2 3", "1 x 3 4\n", "1 2 -3 4\n", "1 2 3 4 5\n", "1 2 3 4 5 x 7\n"})
     CHECK_MESSAGE(!parse_statm(bad), bad);
   const auto own = read_statm(kSelf);
   REQUIRE(own);
@@ -369,7 +371,8 @@ TEST_CASE("reused pages are read, and rubbish is not") {
   const auto count = parse_reused_pages("pgfault 11\nxpgreuse 5\npgreuse 42\npgsteal_kswapd 7\n");
   REQUIRE(count);
   CHECK(*count == 42);
-  for (const char* bad : {"", "pgfault 11\n", "pgreuse", "pgreuse \n", "pgreuse x\n", "xpgreuse 5\n"})
+  for (const char* bad :
+       {"", "pgfault 11\n", "pgreuse", "pgreuse \n", "pgreuse x\n", "xpgreuse 5\n"})
     CHECK_MESSAGE(!parse_reused_pages(bad), bad);
 }
 

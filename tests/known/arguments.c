@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A function whose arguments are known: `first` calls have y = 5, of the others 98 % have y = 2 and 2 %
-// have y = 3. x is another one in each call. Prints how many calls have which.
+// A function whose arguments are known: `first` calls have y = 5, of the others 98 % have y = 2 and
+// 2 % have y = 3. x is another one in each call. Prints how many calls have which.
 //
 // usage: arguments CALLS FIRST
 #include <stdint.h>
@@ -32,7 +32,8 @@ int main(int argc, char **argv) {
     of[y]++;
     sum += combine(i, y);
   }
-  printf("{\"calls\": %llu, \"2\": %llu, \"3\": %llu, \"5\": %llu, \"sum\": %llu}\n", (unsigned long long)calls,
-         (unsigned long long)of[2], (unsigned long long)of[3], (unsigned long long)of[5], (unsigned long long)sum);
+  printf("{\"calls\": %llu, \"2\": %llu, \"3\": %llu, \"5\": %llu, \"sum\": %llu}\n",
+         (unsigned long long)calls, (unsigned long long)of[2], (unsigned long long)of[3],
+         (unsigned long long)of[5], (unsigned long long)sum);
   return 0;
 }

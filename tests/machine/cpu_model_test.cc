@@ -7,8 +7,30 @@
 #include <cstring>
 #include <string>
 
-using shadowprof::machine::baseline_cpuid;
 using shadowprof::machine::CpuidAnswer;
+using shadowprof::machine::CpuModel;
+
+namespace {
+
+const CpuModel& model(const char* name) {
+  const CpuModel* found = CpuModel::find(name);
+  REQUIRE(found != nullptr);
+  return *found;
+}
+
+CpuidAnswer baseline_cpuid(uint32_t leaf, uint32_t subleaf) {
+  return model("baseline").cpuid(leaf, subleaf, {1, 2, 3, 4});
+}
+
+CpuidAnswer host_cpuid(uint32_t leaf, uint32_t subleaf) {
+  CpuidAnswer host;
+  if (__get_cpuid_count(leaf, subleaf, &host.eax, &host.ebx, &host.ecx, &host.edx) == 0) return {};
+  return host;
+}
+
+constexpr const char* kModels[] = {"baseline", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
+
+}  // namespace
 
 TEST_CASE("the baseline has x86-64-v2 and nothing of later levels") {
   const CpuidAnswer one = baseline_cpuid(1, 0);
@@ -60,4 +82,67 @@ TEST_CASE("the brand is text that ends") {
     text.append(bytes, sizeof part);
   }
   CHECK(std::string(text.c_str()) == "x86-64-v2 baseline");
+}
+
+TEST_CASE("levels have what the psABI lists for them") {
+  const CpuModel &v3 = model("x86-64-v3"), &v4 = model("x86-64-v4");
+  constexpr unsigned kV3 = bit_AVX | bit_F16C | bit_FMA | bit_MOVBE | bit_OSXSAVE | bit_XSAVE;
+  constexpr unsigned kV3Leaf7 = bit_AVX2 | bit_BMI | bit_BMI2;
+  constexpr unsigned kV4Leaf7 =
+      bit_AVX512F | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | bit_AVX512VL;
+  CHECK((v3.cpuid(1, 0, {}).ecx & kV3) == kV3);
+  CHECK((v3.cpuid(0x80000001, 0, {}).ecx & bit_LZCNT) != 0);
+  CHECK(v3.cpuid(7, 0, {}).ebx == kV3Leaf7);
+  CHECK(v4.cpuid(7, 0, {}).ebx == (kV3Leaf7 | kV4Leaf7));
+  CHECK(v3.cpuid(7, 1, {}) == CpuidAnswer{});
+  CHECK(v3.enabled_state() == 0x7);
+  CHECK(v4.enabled_state() == 0xe7);
+  CHECK(model("x86-64-v2").cpuid(1, 0, {}) == baseline_cpuid(1, 0));
+}
+
+TEST_CASE("no model has random numbers, another core than the first, or XSAVEC") {
+  constexpr CpuidAnswer kAll = {~0u, ~0u, ~0u, ~0u};
+  for (const char* name : {"baseline", "x86-64-v3", "x86-64-v4", "host"}) {
+    CAPTURE(name);
+    CHECK((model(name).cpuid(1, 0, kAll).ecx & bit_RDRND) == 0);
+    CHECK((model(name).cpuid(7, 0, kAll).ebx & bit_RDSEED) == 0);
+    CHECK((model(name).cpuid(1, 0, kAll).ebx >> 24) == 0);
+    CHECK(model(name).cpuid(0xb, 0, kAll).edx == 0);
+  }
+  for (const char* name : kModels) CHECK(model(name).cpuid(0xd, 1, kAll) == CpuidAnswer{});
+}
+
+TEST_CASE("the area for the state is never told smaller than the host's") {
+  const CpuModel& v3 = model("x86-64-v3");
+  CHECK(v3.cpuid(0xd, 0, {0x7, 832, 832, 0}) == v3.cpuid(0xd, 0, {0xe7, 2696, 2696, 0}));
+  CHECK(v3.cpuid(0xd, 0, {0x600e7, 11008, 11008, 0}).ebx == 11008);
+  const CpuidAnswer upper_halves = {256, 576, 0, 0};
+  CHECK(v3.cpuid(0xd, 2, upper_halves) == upper_halves);
+  CHECK(v3.cpuid(0xd, 5, upper_halves) == CpuidAnswer{});
+}
+
+TEST_CASE("a model's topology is one thread of one core") {
+  const CpuModel& v4 = model("x86-64-v4");
+  CHECK(v4.cpuid(0xb, 0, {}) == CpuidAnswer{0, 1, 0x100, 0});
+  CHECK(v4.cpuid(0xb, 1, {}) == CpuidAnswer{0, 1, 0x201, 0});
+  CHECK((v4.cpuid(0xb, 2, {}).ecx >> 8) == 0);
+}
+
+TEST_CASE("a model is refused where the host lacks something, by its name") {
+  CHECK(model("baseline").missing_here().empty());
+  CHECK(model("host").missing_here().empty());
+  const std::string missing = model("x86-64-v4").missing_here();
+  const bool has_vl = (host_cpuid(7, 0).ebx & bit_AVX512VL) != 0;
+  CHECK((missing.find("avx512vl") == std::string::npos) == has_vl);
+  CHECK(CpuModel::find("x86-64-v9") == nullptr);
+}
+
+TEST_CASE("the host is what it is, but for what varies") {
+  const CpuModel& host = CpuModel::host();
+  CHECK(host.hwcap() == 0);
+  CHECK(host.enabled_state() == 0);
+  const CpuidAnswer caches = {1, 2, 3, 4};
+  CHECK(host.cpuid(4, 0, caches) == caches);
+  CHECK(host.description().find("processor\t: 0\n") == 0);
+  CHECK(host.description().find(" rdrand") == std::string::npos);
 }

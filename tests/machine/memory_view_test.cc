@@ -58,7 +58,8 @@ TEST_CASE("what was written is seen, and the process keeps what it had") {
   CHECK(std::memcmp(found, "\1\1\2\2", 4) == 0);
 }
 
-TEST_CASE("pages are fetched once, with their neighbours where one is known, and again when forgotten") {
+TEST_CASE(
+    "pages are fetched once, with their neighbours where one is known, and again when forgotten") {
   Pages pages;
   MemoryView view(pages);
   view.set_areas(areas());

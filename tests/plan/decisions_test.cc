@@ -269,7 +269,7 @@ TEST_CASE("a sample is the longer the more time it stands for") {
     Lengths lengths(0.01, 1);
     const double usual_s = length_after(lengths, 0, 60, 1e-3, 0.1);
     CHECK(lengths.next_s(60 + parts, 60) ==
-          doctest::Approx(std::min(parts, kMostParts) * usual_s).epsilon(0.1));
+          doctest::Approx(std::min(parts, kMostPartsRatio) * usual_s).epsilon(0.1));
   }
 }
 

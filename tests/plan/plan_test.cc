@@ -29,7 +29,9 @@ void for_each_run(double seconds, const Check& check) {
 
 TEST_CASE("the budget is kept at every moment, but for what is lent and one step's surprise") {
   for_each_run(1000, [](const ProgramRow&, const HostRow& host, const Figures& figures) {
-    CHECK(figures.most_debt_s < 0.01 * kLoan_s + 2 * figures.dearest_step_s);
+    // What a replica costs that lives when prices jump by 100.
+    const double surprise_s = host.dearer_times > 1 ? 1 : 0;
+    CHECK(figures.most_debt_s < 0.01 * kLoan_s + 2 * figures.dearest_step_s + surprise_s);
     if (host.dearer_times > 1) return;
     CHECK(figures.true_share < 0.0115);
     CHECK(figures.estimated_share == doctest::Approx(figures.true_share).epsilon(0.05));
@@ -50,7 +52,9 @@ TEST_CASE("when prices are a hundred times what they were the budget is kept, an
   for_each_run(3000, [](const ProgramRow&, const HostRow& host, const Figures& figures) {
     if (host.dearer_times <= 1) return;
     // What replicas have cost that lived then is a surprise.
-    CHECK(figures.cost_late_s <= 0.01 * 1500 + figures.dearest_step_s + 0.01 * kLoan_s);
+    const double surprise_s = 1;
+    CHECK(figures.cost_late_s <=
+          0.01 * 1500 + figures.dearest_step_s + 0.01 * kLoan_s + surprise_s);
     size_t late = 0;
     for (const Moment& moment : figures.moments) late += moment.now_s > 1500;
     CHECK(late > 20);

@@ -29,6 +29,12 @@ class PlannedPolicy : public Policy {
     ledger_.spend(Cause::peek, pause_s, What::peek);
     plan_.peeked(now_s, pause_s, found_new);
   }
+  double worked(double worked_s, double executed_s, double copied_pages,
+                const Prices& prices) override {
+    const double lost_s = plan_.lost_in_caches_s(worked_s, executed_s, copied_pages, prices);
+    ledger_.spend(Cause::cache, lost_s, What::go_on);
+    return lost_s;
+  }
   void missed(double now_s, const Step& step) override { plan_.missed(now_s, step.what); }
   void kept(double, double pages, const Prices& prices) override {
     if (pages <= 0) return;

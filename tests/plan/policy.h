@@ -17,6 +17,9 @@ class Policy {
   virtual void died(double now_s, const PastLife& life, const Prices& prices) = 0;
   virtual void burst(const Situation& situation, double pause_s, const Step& step) = 0;
   virtual void peeked(double now_s, double pause_s, bool found_new) = 0;
+  // A replica, of which the program has copied so many pages: what that costs.
+  virtual double worked(double worked_s, double executed_s, double copied_pages,
+                        const Prices& prices) = 0;
   // The program slept.
   virtual void missed(double now_s, const Step& step) = 0;
   // It has written to so many pages that dead replicas had left to it.

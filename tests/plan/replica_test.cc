@@ -23,8 +23,10 @@ struct Life {
     s.replicas = 1;
     s.idle = IdleReplica{.pause_s = 0.001};
     plan.forked(s.now_s);
+    prices.beyond_cache_share = 0;
     // Another fork is dear.
     s.written_pages = s.resident_pages = 10 / prices.page_copied_s;
+    s.idle->copied_pages = s.written_pages;
     pass(recording_s, 0.001);
     s.idle->recorded_s = recording_s;
   }
@@ -212,7 +214,7 @@ TEST_CASE("one on the program's core does not rest where the budget pays for tha
 Life cheap(const Wishes& wishes = {}) {
   Life life(wishes, 100);
   life.s.used_s = 100;
-  life.s.resident_pages = life.s.written_pages = 500;
+  life.s.resident_pages = life.s.written_pages = life.s.idle->copied_pages = 500;
   return life;
 }
 
@@ -235,16 +237,36 @@ TEST_CASE(
 
 TEST_CASE("it executes the less of a program the more that writes to") {
   Life little = cheap(), much = cheap();
-  much.s.written_pages = much.s.resident_pages = 3000;
+  much.s.written_pages = much.s.resident_pages = much.s.idle->copied_pages = 3000;
   for (Life* life : {&little, &much}) {
     while (life->s.idle->age_s < 0.5) life->carry_out(life->next());
   }
   CHECK(much.s.idle->executed_s < 0.6 * little.s.idle->executed_s);
 }
 
+TEST_CASE("one that is dear to replace executes so much as pays for what caches lose by it") {
+  Life life({}, 100);
+  life.s.used_s = 100;
+  life.prices.beyond_cache_share = 0.02;
+  while (life.s.idle->age_s < 20) life.carry_out(life.next());
+  CHECK(life.s.idle->executed_s / life.s.idle->age_s ==
+        doctest::Approx(kSamplesShare * 0.5).epsilon(0.05));
+}
+
+TEST_CASE("one that cannot be replaced ends when what it sees is long over") {
+  Life life({}, 100);
+  life.s.used_s = 100;
+  life.s.idle->used_s = 50;
+  life.s.idle->executed_s = 21;
+  CHECK(life.next().what == What::go_on);
+  life.s.idle->executed_s = 19;
+  CHECK(life.next().why == Why::lost_track);
+}
+
 TEST_CASE("what is cheap to replace is so by how long the run is, in the program's time") {
   Life life = cheap();
   life.s.written_pages = life.s.resident_pages = 0.04 / life.prices.page_copied_s;
+  life.s.idle->copied_pages = life.s.written_pages;
   CHECK(life.next().why == Why::spares_cache);
   life.s.used_s = 5;
   life.s.now_s = 5;

@@ -36,6 +36,7 @@ class World {
     double executed_s = 0;
     double ready_at_s = 0;  // then it is idle, or its rest is over
     double works_s = 0;
+    double executing_share = 0;  // of the time that it works
     bool rests = false;
     uint64_t samples = 1;
   };
@@ -48,6 +49,7 @@ class World {
   bool runs() const;
   double pages() const;
   double writable() const;
+  double expected_to_be_written() const;
   void carry_out(const Step& step);
   void fork(const Step& step);
   void burst(const Step& step);
@@ -114,13 +116,18 @@ double World::writable() const {
   return std::min(pages(), program_.writes_pages + program_.writes_share * pages());
 }
 
+// By what the last replica's life told.
+double World::expected_to_be_written() const {
+  const double known = std::min(pages(), 4 * last_pages_);
+  return written_share_ * known + pages() - known;
+}
+
 Situation World::situation() const {
   Situation s;
   s.now_s = now_s_;
   s.used_s = used_s_;
   s.resident_pages = pages();
-  const double known = std::min(pages(), 4 * last_pages_);
-  s.written_pages = written_share_ * known + pages() - known;
+  s.written_pages = expected_to_be_written();
   s.replicas = replica_ ? 1 : 0;
   s.can_be_followed = program_.threads == 1;
   s.may_give_later_samples = program_.threads == 1;
@@ -133,6 +140,7 @@ Situation World::situation() const {
   idle.recorded_s = replica_->recorded_s;
   idle.executed_s = replica_->executed_s;
   idle.used_s = used_s_ - replica_->forked_used_s;
+  idle.copied_pages = replica_->copied;
   idle.cost_s =
       replica_->copied * host_.page_copied_s * times() + host_.busy_core_share * replica_->works_s;
   s.idle = idle;
@@ -154,7 +162,9 @@ void World::pass(double seconds) {
   if (replica_ && !replica_->rests) {
     const double worked_s = std::min(seconds, std::max(0.0, replica_->ready_at_s - now_s_));
     replica_->works_s += worked_s;
+    const double executed_s = worked_s * replica_->executing_share;
     pay(host_.busy_core_share * worked_s);
+    pay(policy_.worked(worked_s, executed_s, replica_->copied, prices()));
   }
   now_s_ += seconds;
   used_s_ += used_s;
@@ -223,6 +233,7 @@ void World::fork(const Step& step) {
   const double takes_s = step.length_s * phase_at(used_s_).recording;
   replica.ready_at_s = now_s_ + takes_s;
   replica.recorded_s = takes_s;
+  replica.executing_share = step.length_s / takes_s;
   replica.executed_s = step.length_s;
   replica.life.guest_s = step.length_s;
   left_behind_pages_ = 0;
@@ -239,6 +250,7 @@ void World::go_on(const Step& step) {
   const double takes_s = step.length_s * phase_at(at_s).recording;
   replica.rests = false;
   replica.ready_at_s = now_s_ + step.native_s + takes_s;
+  replica.executing_share = (step.native_s + step.length_s) / (step.native_s + takes_s);
   replica.recorded_s += takes_s;
   replica.executed_s += step.native_s + step.length_s;
   replica.samples++;

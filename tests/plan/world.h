@@ -12,7 +12,8 @@
 //   its phases    one after another, over and over: each is other code, recorded at another speed
 //   a fork        stops the program for the host's pause and for its page tables
 //   a replica     records slower than the program executes, is as fast natively
-//   a busy core   takes a share of the program's speed while a replica is at work
+//   a busy core   takes a share of the program's speed while a replica is at work, and so does the
+//                 replica's use of the caches, as much as is assumed
 #pragma once
 
 #include <cstdint>

@@ -213,6 +213,17 @@ TEST_CASE("values are compared by how often the base's most frequent one is comp
   CHECK(diff.values[2].effect() == 0);
 }
 
+TEST_CASE("the same bits of another type are another value") {
+  auto [base, now] = rebuilt();
+  base.tables.values = {value_row(0x10, {{2, 100}})};
+  now.tables.values = {value_row(0x20, {{2, 100}})};
+  now.tables.values[0].type = ValueType::f64;
+  const Diff diff = compare_profiles(base, lines_of(base), now, lines_of(now));
+  REQUIRE(diff.values.size() == 2);
+  CHECK(diff.values[0].executions.base + diff.values[1].executions.base == 100);
+  CHECK(diff.values[0].executions.now + diff.values[1].executions.now == 100);
+}
+
 TEST_CASE("the difference of two counts that does not fit is the largest that does") {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   CHECK(Change{0, ~0ull}.delta() == kMost);

@@ -129,14 +129,22 @@ class Runs {
       if (below(4) != 0) {
         path.from_count = path.count;
         path.from = place(p);
-        // Of two callers with as many executions that at the higher offset is taken.
+        // The one at the higher offset of two callers with as many executions is taken.
         path.from.offset = 3 * path.from.offset + code_of(p.modules[path.from.module]);
       }
       p.tables.paths.push_back(path);
       const bool context = below(3) == 0;
       const auto part = static_cast<ValuePart>(below(kValueParts));
-      p.tables.values.push_back(
-          {place(p), context, context ? place(p) : CodeRef{}, part, 64, false, figures(), {}});
+      p.tables.values.push_back({place(p),
+                                 context,
+                                 context ? place(p) : CodeRef{},
+                                 part,
+                                 64,
+                                 false,
+                                 {},
+                                 0,
+                                 figures(),
+                                 {}});
       p.tables.arguments.push_back(
           {place(p), place(p), static_cast<uint8_t>(below(kArguments)), figures()});
       p.tables.latencies.push_back(load(place(p)));
@@ -301,7 +309,8 @@ TEST_CASE("tables that grow with each run keep their hottest rows, and count wha
     p.tables.cache_lines = {{{false, {0, 64}}, 1000, 0}, {{false, {0, 6400 + run * 64}}, 1, 1}};
     p.tables.latency_pages = {{LatencyClass::dram, {false, {0, 0x1000}}, 1000, {}},
                               {LatencyClass::dram, {false, {0, 0x100000 + (run << 12)}}, 1, {}}};
-    p.tables.latency_values = {{LatencyClass::dram, 0, 1000, {}}, {LatencyClass::dram, 100 + run, 1, {}}};
+    p.tables.latency_values = {{LatencyClass::dram, 0, 1000, {}},
+                               {LatencyClass::dram, 100 + run, 1, {}}};
     ValueRow value;
     value.at = {0, 1};
     value.figures = {1001, 1000, 0, 0, 2, 0, 0, {{0, 1000}, {100 + run, 1}}};

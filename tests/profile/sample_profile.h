@@ -33,16 +33,45 @@ inline profile::Profile sample_profile() {
   p.tables.contexts = {{kNoContext, ContextKind::code, {0, 0x10}, 20, 0},
                        {0, ContextKind::code, {1, 0x0}, 5, 2},
                        {kNoContext, ContextKind::unknown, {}, 0, 0}};
-  p.tables.values = {{{0, 0x12}, false, {}, ValuePart::result, 32, false, {5, 4, 3, 1, 2, 1, 3, {{0, 4}, {7, 1}}}, "and ebx, 7"},
-                     {{0, 0x12}, false, {}, ValuePart::comparison, 32, false, {5, 5, 4, 3, 1, 0, 0, {{0, 5}}}, ""},
-                     {{0, 0x14}, true, {1, 0x9}, ValuePart::result, 64, true, {5, 0, 4, 3, 1, 0, 0, {{~0ull, 5}}}, ""}};
+  p.tables.values = {
+      {{0, 0x12},
+       false,
+       {},
+       ValuePart::result,
+       32,
+       false,
+       ValueType::integer,
+       0,
+       {5, 4, 3, 1, 2, 1, 3, {{0, 4}, {7, 1}}},
+       "and ebx, 7"},
+      {{0, 0x12},
+       false,
+       {},
+       ValuePart::comparison,
+       32,
+       false,
+       ValueType::integer,
+       0,
+       {5, 5, 4, 3, 1, 0, 0, {{0, 5}}},
+       ""},
+      {{0, 0x14},
+       true,
+       {1, 0x9},
+       ValuePart::result,
+       64,
+       true,
+       ValueType::f64,
+       2,
+       {5, 0, 4, 3, 1, 0, 0, {{~0ull, 5}}},
+       ""}};
   p.tables.values[0].figures.estimated = true;
   p.tables.values[0].figures.distinct_error = 2;
   p.tables.arguments = {{{0, 0x18}, {1, 0x0}, 2, {1, 0, 0, 0, 1, 0, 0, {{4096, 1}}}},
                         {{0, 0x18}, {1, 0x0}, 7, {1, 0, 0, 0, 1, 0, 0, {{0x4000000000000000, 1}}}}};
   p.tables.paths = {{2, 5, 2, {1, 0x4}, {{0, 0x10}, {0, 0x1a}}}, {1, 4, 0, {}, {{1, 0}}}};
   p.coverage.paths = {true, false, 5, 3, 1, 1, 2};
-  p.run.host.latency = LatencyCalibration{27, 54.5, {5, 14, 50, 400}, {5, 6, 7, 10, 20, 18, 4, 5}, 1200, 1.2};
+  p.run.host.latency =
+      LatencyCalibration{27, 54.5, {5, 14, 50, 400}, {5, 6, 7, 10, 20, 18, 4, 5}, 1200, 1.2};
   p.tables.latencies = {{{0, 0x12}, LoadKind::operand, 5, 4, 1, 100, 2, 30, {1, 1, 1, 1, 0},
                          AddressKind::heap, 4, -64, 3, {{2, 1}, {10, 3}}}};
   p.tables.latency_pages = {{LatencyClass::l2, {true, {0, 0x1000}}, 1, CodeRef{0, 0x12}},
@@ -77,6 +106,10 @@ inline profile::Profile sample_profile() {
   attribute_functions(p, {{{1, 0}, 100, "evil\x01\x1b]0;\xc3(name", "_Zevil", "", 0, 0, 0, 0, 0},
                           {{0, 0x10}, 0x20, "main", "", "app.c", 12, 0, 0, 0, 0},
                           {{0, 0x90}, 0x20, "never", "", "app.c", 99, 0, 0, 0, 0}});
+  p.modules[0].inlining_known = 20;
+  p.inlined = {{0, "evil\x01\x1b]0;\xc3<inlined>()", "_Zinlined", "app.h", 3, 7, 0, 9, 0, 0,
+                {{0, "", 0, 2}, {0x10, "app.c", 14, 5}}},
+               {0, "plain", "", "", 0, 2, 0, 2, 0, 0, {{0x10, "app.h", 4, 2}}}};
   p.hotlists = compute_hotlists(p, 10, [](CodeRef at) -> std::optional<SourceLine> {
     if (at.module != 0) return std::nullopt;
     return SourceLine{"app.c", static_cast<uint32_t>(at.offset)};

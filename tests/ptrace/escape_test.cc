@@ -76,7 +76,8 @@ std::optional<EscapeRoute> route_in(Tid process, GuestRange& stack) {
   GuestRange stack;
   const auto route = route_in(guest, stack);
   if (!route) ::_exit(11);
-  auto* remote = new RemoteSyscalls(*tracee, insn, kPlain | TraceOptions::follow_clone);  // never ends in an orderly way
+  auto* remote = new RemoteSyscalls(
+      *tracee, insn, kPlain | TraceOptions::follow_clone);  // never ends in an orderly way
   remote->escape_by(*route, stack);
   if (!remote->prepare() || remote->stack_of_child() == GuestAddr()) ::_exit(12);
   if (death == prepared) ::_exit(0);

@@ -66,7 +66,7 @@ class Guest {
   bool reaped_ = false;
 };
 
-// Of a guest: computes until it may go on.
+// What a guest does: computes until it may go on.
 void spin(Shared& shared);
 
 // Says so and returns false where tracing is forbidden; the test then returns at once.

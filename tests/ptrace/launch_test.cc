@@ -2,6 +2,7 @@
 #include "ptrace/launch.h"
 
 #include <doctest/doctest.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -11,10 +12,12 @@
 
 #include <cerrno>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "base/unique_fd.h"
 #include "guest.h"
+#include "machine/cpu_model.h"
 #include "ptrace/remote_memory.h"
 #include "ptrace/remote_syscall.h"
 #include "ptrace/wait.h"
@@ -266,6 +269,92 @@ TEST_CASE("with a fixed start all that the kernel tells the program is the same 
   }
   CHECK(stacks[0].size() > 100);
   CHECK(stacks[0] == stacks[1]);
+}
+
+namespace {
+
+// Words at the start of the program's stack, and where they are.
+struct StartWords {
+  uint64_t sp = 0;
+  std::vector<uint64_t> words;
+};
+
+StartWords start_of(const LaunchRequest& request) {
+  StartWords start;
+  Result<Tracee> tracee = launch(request);
+  if (!tracee) FAIL(tracee.error().message);
+  start.sp = tracee->must_get_registers().rsp;
+  start.words.resize(256);
+  RemoteMemory memory(tracee->tid());
+  const size_t bytes =
+      memory.read_some(GuestAddr(start.sp),
+                       {reinterpret_cast<uint8_t*>(start.words.data()), 256 * sizeof(uint64_t)});
+  start.words.resize(bytes / sizeof(uint64_t));
+  CHECK(finish(*tracee).exit_code() == 0);
+  return start;
+}
+
+}  // namespace
+
+TEST_CASE("a fixed start does not depend on the length of environment, path and name") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  const TempFile link("", 0600);
+  const std::string long_path = link.path() + std::string(150, 'x');
+  REQUIRE(::symlink("/bin/true", long_path.c_str()) == 0);
+  LaunchRequest request = shell("");
+  request.fixed_addresses = request.fixed_start = true;
+  request.path = "/bin/true";
+  request.argv = {"true", "argument"};
+  request.environment = {"A=1", "B=2"};
+  const StartWords first = start_of(request);
+  request.path = long_path;
+  request.argv[0] = long_path;
+  request.environment[1] = "B=" + std::string(5000, '2');
+  const StartWords second = start_of(request);
+  CHECK(first.sp == second.sp);
+  CHECK(first.words == second.words);
+  request.environment.emplace_back("C=3");
+  const StartWords third = start_of(request);
+  ::unlink(long_path.c_str());
+  CHECK(first.sp == third.sp);
+  for (size_t i = 0; i < 6; i++) CHECK(first.words[i] == third.words[i]);
+}
+
+TEST_CASE("a start that is too large to be laid out anew is the kernel's") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  const TempFile out("", 0600);
+  const std::string large(100 << 10, 'x');
+  const std::string script = "echo $LARGE | wc -c > " + out.path() +
+                             "; tr '\\0' '\\n' < /proc/$$/cmdline >> " + out.path();
+  LaunchRequest request = shell(script);
+  request.fixed_addresses = request.fixed_start = true;
+  request.environment.push_back("LARGE=" + large);
+  Result<Tracee> tracee = launch(request);
+  REQUIRE(tracee.has_value());
+  CHECK(finish(*tracee).exit_code() == 0);
+  CHECK(out.content() == std::to_string(large.size() + 1) + "\nsh\n-c\n" + script + "\n");
+}
+
+TEST_CASE("a model of a processor is in the auxiliary vector, with a fixed start or without") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  const auto* baseline = shadowprof::machine::CpuModel::find("baseline");
+  for (const bool fixed : {false, true}) {
+    LaunchRequest request = shell("");
+    request.path = "/bin/true";
+    request.fixed_start = fixed;
+    request.processor = baseline;
+    const StartWords start = start_of(request);
+    size_t at = 0;
+    for (int zeros = 0; zeros < 2; at++) zeros += at != 0 && start.words[at] == 0 ? 1 : 0;
+    std::map<uint64_t, uint64_t> vector;
+    for (; start.words[at] != AT_NULL; at += 2) vector[start.words[at]] = start.words[at + 1];
+    CHECK(vector.at(AT_HWCAP) == baseline->hwcap());
+    CHECK(vector.at(AT_HWCAP2) == 0);
+    CHECK(vector.contains(AT_SYSINFO_EHDR) == !fixed);
+  }
 }
 
 TEST_CASE("the program dies with us") {

@@ -169,7 +169,8 @@ TEST_CASE("several signals are given back, each once, wherever the thread has st
     // The second SIGFPE is blocked by the first one's handler.
     const std::vector<siginfo_t> signals = {queued(SIGFPE, 1), queued(SIGUSR1, 20),
                                             queued(SIGFPE, 300), queued(SIGRTMIN, 0)};
-    const Result<int> last = ptrace::give_back(tracee, where == Stop::signal ? SIGUSR1 : 0, signals);
+    const Result<int> last =
+        ptrace::give_back(tracee, where == Stop::signal ? SIGUSR1 : 0, signals);
     REQUIRE(last.has_value());
     CHECK(*last == SIGRTMIN);
     REQUIRE(tracee.cont_if_alive(*last));

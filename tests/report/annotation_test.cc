@@ -55,6 +55,32 @@ TEST_CASE("a name that fits several functions or none lists places that do") {
   CHECK(chosen(q, "").starts_with("error: "));
 }
 
+TEST_CASE("an inlined function is named as others are, or by its declaration") {
+  profile::Profile p;
+  p.modules = {{"/bin/app", "00ff", 0, 7, 8}, {"/lib/lib.so", "", 0, 9, 8}};
+  p.inlined = {{0, "Table::find(int)", "_Zfi", "/src/table.h", 7, 5, 0, 5, 0, 0, {}},
+               {0, "Table::find(char)", "_Zfc", "/src/table.h", 9, 6, 0, 6, 0, 0, {}},
+               {0, "size()", "", "/src/table.h", 20, 1, 0, 1, 0, 0, {}},
+               {1, "size()", "", "/src/table.h", 20, 3, 0, 3, 0, 0, {}}};
+  const auto inlined = [&](const std::string& name) {
+    const auto f = report::choose_inlined(p, name);
+    return f ? fmt::format("{} {}", (*f)->module, (*f)->name) : "error: " + f.error().message;
+  };
+  CHECK(inlined("Table::find(char)") == "0 Table::find(char)");
+  CHECK(inlined("_Zfi") == "0 Table::find(int)");
+  CHECK(inlined("table.h:9") == "0 Table::find(char)");
+  CHECK(inlined("size") == "1 size()");
+  CHECK(inlined("Table::find") ==
+        "error: 2 inlined functions are called Table::find: Table::find(char) (table.h:9), "
+        "Table::find(int) (table.h:7); name one by what is in parentheses");
+  CHECK(inlined("find") ==
+        "error: no function called find was inlined and executed; names that contain it: "
+        "Table::find(char) (table.h:9), Table::find(int) (table.h:7)");
+  CHECK(chosen(p, "siz") ==
+        "error: no function called siz executed; names that contain it: inlined: size() "
+        "(table.h:20), size() (table.h:20)");
+}
+
 TEST_CASE("a file that is not the one that ran is refused with the reason") {
   const auto p = test::sample_profile();
   const symbols::ModuleSet modules(p.modules);

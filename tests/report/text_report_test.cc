@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <cstdlib>
 #include <sstream>
 
@@ -66,6 +67,22 @@ TEST_CASE("the lists hold what the profile says") {
   CHECK(text.find("indirect_call") != std::string::npos);
 }
 
+TEST_CASE("of several threads each has a row, with where it was most") {
+  profile::Profile p = test::sample_profile();
+  p.time.source = "cpu-clock";
+  p.time.user_s = 1;
+  p.time.ticks = 100;
+  p.functions = {{{0, 0x10}, 0x20, "main", "", ""}};
+  p.threads = {{7, 7, "app", 250'000'000, 0, 25}, {8, 7, "help\ner", 750'000'000, 0, 75}};
+  p.tables.time = {{{0, 0x12}, 1, 600'000'000, 0}};
+  const std::string text = render_text(p, TextOptions{});
+  const size_t helper = text.find("  75.0% 8.5      0.0%        8  help\\x0aer       80.0% main");
+  CHECK(helper != std::string::npos);
+  CHECK(text.find("  25.0% 8.5      0.0%        7  app") > helper);
+  p.threads.pop_back();
+  CHECK(render_text(p, TextOptions{}).find("Threads") == std::string::npos);
+}
+
 TEST_CASE("names are shortened to what tells them apart") {
   const auto shown = [](const std::string& name) {
     profile::Profile p = test::sample_profile();
@@ -108,7 +125,8 @@ TEST_CASE("a place without a line says how far into its function it is") {
 TEST_CASE("a path's route has a line of its own where the terminal is narrow") {
   profile::Profile p = test::sample_profile();
   profile::HotPath path;
-  for (int i = 0; i < 3; i++) path.blocks.push_back({"app", 0x10, "a_function_of_the_route", "", 0});
+  for (int i = 0; i < 3; i++)
+    path.blocks.push_back({"app", 0x10, "a_function_of_the_route", "", 0});
   path.from = profile::Place{"app", 0x20, "the_caller", "caller.cc", 7};
   p.hotlists.paths = {path};
   TextOptions options;
@@ -148,6 +166,31 @@ TEST_CASE("nobody is told to specialise for an address") {
   p.hotlists.values[0].is_address = false;
   p.hotlists.values[0].figures.values[0].value = 4096;
   CHECK(render_text(p, TextOptions{}).find("are 4096; specialise") != std::string::npos);
+}
+
+TEST_CASE("floats and doubles are shown as numbers, with what they are the first of") {
+  profile::Profile p = test::sample_profile();
+  profile::HotValue value;
+  value.type = profile::ValueType::f64;
+  value.disassembly = "mulsd xmm0, xmm1";
+  value.semi_invariant = true;
+  value.figures.values = {{std::bit_cast<uint64_t>(2.0), 1, 1}};
+  p.hotlists.values = {value};
+  std::string text = render_text(p, TextOptions{});
+  CHECK(text.find("mulsd xmm0, xmm1 (f64)") != std::string::npos);
+  CHECK(text.find("semi-invariant: 0.0% are 2.0") != std::string::npos);
+  value.type = profile::ValueType::f32;
+  value.elements = 4;
+  value.disassembly = "addps xmm0, xmm1";
+  value.figures.values = {{std::bit_cast<uint32_t>(0.1f), 1, 1}};
+  p.hotlists.values = {value};
+  text = render_text(p, TextOptions{});
+  CHECK(text.find("addps xmm0, xmm1 (f32: 1st of 4)") != std::string::npos);
+  CHECK(text.find("are 0.1") != std::string::npos);
+  p.hotlists.values[0].type = profile::ValueType::integer;
+  p.hotlists.values[0].bits = 16;
+  p.hotlists.values[0].figures.values[0].value = 7;
+  CHECK(render_text(p, TextOptions{}).find("(i16: 1st of 4)") != std::string::npos);
 }
 
 TEST_CASE("the limit holds and the rest is counted") {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // caller FILE [SECONDS]: makes system calls all the time, whose answers follow from those before: a
-// file is read on where it was, memory that was mapped is there, and what was written is seen. What
-// is not so is seen by the name of what is called. Writes each round's number to the standard
-// output.
+// file is read on where it was, memory that was mapped is there, a file that it makes is there
+// until it removes it, and what was written is seen. What is not so is seen by the name of what is
+// called. Writes each round's number to the standard output.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -51,7 +52,8 @@ static uint32_t read_on(int fd, uint32_t place) {
 }
 
 static void map_and_forget(uint32_t round) {
-  uint32_t *memory = mmap(NULL, kMapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  uint32_t* memory =
+      mmap(NULL, kMapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) abort();
   if (memory[100] != 0) answers_differ();
   for (uint32_t i = 0; i < kMapped / 4; i += 512) memory[i] = i + round;
@@ -59,6 +61,26 @@ static void map_and_forget(uint32_t round) {
   if (memory == MAP_FAILED) abort();
   if (memory[512] != 512 + round) answers_differ();
   munmap(memory, 2 * kMapped);
+}
+
+// As sorts do: a file that nobody else knows, written, closed, read and removed by its name.
+static void spill(const char *path, uint32_t round) {
+  char name[4096];
+  uint32_t words[64], back[128];
+  struct stat status;
+  snprintf(name, sizeof name, "%s.XXXXXX", path);
+  const int fd = mkstemp(name);
+  for (uint32_t i = 0; i < 64; i++) words[i] = word_of(round + i);
+  if (fd < 0 || write(fd, words, sizeof words) != sizeof words) answers_differ();
+  close(fd);
+  const int again = open(name, O_RDONLY);
+  if (again != fd || read(again, back, sizeof back) != sizeof words) answers_differ();
+  if (memcmp(words, back, sizeof words) != 0) answers_differ();
+  if (stat(name, &status) != 0 || status.st_size != sizeof words || status.st_nlink != 1)
+    answers_differ();
+  if (unlink(name) != 0 || access(name, F_OK) == 0) answers_differ();
+  if (fstat(again, &status) != 0 || status.st_nlink != 0) answers_differ();
+  close(again);
 }
 
 // A third of a millisecond or so.
@@ -78,6 +100,7 @@ int main(int argc, char **argv) {
   for (uint32_t round = 0; difftime(time(NULL), start) < seconds; round++) {
     place = read_on(round % 2 != 0 ? fd : same, place);
     map_and_forget(round);
+    if (round % 8 == 0) spill(argv[1], round);
     if (getpid() != self) answers_differ();
     x = compute(x | 1);
     char line[16];

@@ -1,35 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-#include <csignal>
 
 #include "base/unique_fd.h"
 #include "shadow/descriptors.h"
+#include "twin.h"
 
 namespace shadowprof::shadow {
 namespace {
-
-// A process with our descriptors that does not look at its own.
-class Twin {
- public:
-  Twin() : pid_(::fork()) {
-    if (pid_ == 0) {
-      ::pause();
-      ::_exit(0);
-    }
-  }
-  ~Twin() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  Tid tid() const { return Tid(pid_); }
-
- private:
-  pid_t pid_;
-};
 
 TEST_CASE("regular files are remembered with their offset, everything else by number") {
   const UniqueFd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// faulter WORD: touches pages that another thread of it provides (userfaultfd), until its standard input
-// is at its end, and prints whether each held what it should. `forks`: that thread is told of forks, too; `plain`: it is not.
-// `hidden`: it is told of forks, and is the only one that has the descriptor. That thread never sleeps,
-// so whoever stops what runs stops it.
+// faulter WORD: touches pages that another thread of it provides (userfaultfd), until its standard
+// input is at its end, and prints whether each held what it should. `forks`: that thread is told of
+// forks, too; `plain`: it is not. `hidden`: it is told of forks, and is the only one that has the
+// descriptor. That thread never sleeps, so whoever stops what runs stops it.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// filtered ACTION SECONDS [WORD...]: computes under a seccomp filter that lets through what it needs
-// itself and does ACTION to all other calls: none (no filter), allow, errno, trap, kill_thread,
-// kill_process, notify, log, strict (SECCOMP_MODE_STRICT). It makes no other calls, so it prints what
-// it would print without a filter, and how often the filter met a call: never.
+// filtered ACTION SECONDS [WORD...]: computes under a seccomp filter that lets through what it
+// needs itself and does ACTION to all other calls: none (no filter), allow, errno, trap,
+// kill_thread, kill_process, notify, log, strict (SECCOMP_MODE_STRICT). It makes no other calls, so
+// it prints what it would print without a filter, and how often the filter met a call: never.
 //
 //   until=FILE  ends as soon as FILE, which is mapped, has a byte that is not 0
 //   sleeps      sleeps for a while now and then

@@ -161,7 +161,7 @@ def files_are_not_read_later(options):
 
 def answers_follow(options):
     """System calls are answered alike in samples and between them."""
-    answered = ["read", "mmap", "mremap", "munmap", "getpid", "write"]
+    answered = ["read", "mmap", "mremap", "munmap", "getpid", "write", "openat", "unlink"]
     done, found = meeting_calls(options, answered, *SEVERAL, "--", options.caller, "file", "4")
     lines = done.stdout.splitlines()
     require(lines == [str(n) for n in range(len(lines))], "its output is another")
@@ -169,6 +169,7 @@ def answers_follow(options):
     require("compute" in names and "answers_differ" not in names, names)
     calls = found["syscalls"]["by_name"]
     require(not any(call["ended"] for call in calls.values()), calls)
+    require(not list(pathlib.Path(".").glob("file.*")), "a replica's file is in the file system")
 
 
 def nothing_is_done_twice(options):

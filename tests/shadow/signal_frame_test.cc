@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "shadow/signal_frame.h"
+#include "shadow/signal_return.h"
 
 #include <doctest/doctest.h>
 #include <ucontext.h>

@@ -7,6 +7,7 @@
 // that is a context switch of its thread.
 #include "shadow/system_calls.h"
 
+#include <asm/prctl.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <linux/openat2.h>
@@ -14,24 +15,18 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/unique_fd.h"
-#include "kernel/proc.h"
-#include "ptrace/wait.h"
-#include "shadow/replica.h"
-
-#undef CHECK  // doctest's, from here on
-#include <doctest/doctest.h>
+#include "test_replica.h"
 
 namespace shadowprof::shadow {
 namespace {
@@ -54,82 +49,11 @@ struct World {
   }
   const UniqueFd file{::open("/proc/self/exe", O_RDONLY | O_CLOEXEC)};
   int ends[2] = {-1, -1};
-  const open_how how{};
+  // As limits of resources these are refused: with a limit of no processor time a replica is
+  // killed.
+  const open_how how{O_CLOEXEC, 0, 0};
   alignas(4096) char path[4096];
   alignas(4096) char buffer[4096];
-};
-
-// A child with our memory and descriptors that makes no calls.
-class Twin {
- public:
-  Twin() : pid_(::fork()) {
-    if (pid_ == 0)
-      for (;;) ::pause();
-  }
-  ~Twin() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  Tid tid() const { return Tid(pid_); }
-
- private:
-  pid_t pid_;
-};
-
-// A stopped child with our memory and a descriptor table of its own. Dies with us.
-class TestReplica {
- public:
-  TestReplica() {
-    tracee_ = ptrace::seize(tid(), kReplica.options).value();
-    REQUIRE(tracee_.interrupt_if_alive());
-    REQUIRE(ptrace::wait_for_stop(tid()));
-    REQUIRE(code_.find_syscall_insn(kernel::read_maps(tid()).value()));
-    ptrace::RemoteSyscalls remote(tracee_, code_.syscall_insn(), kReplica);
-    REQUIRE(Descriptors::leave_table(remote));
-    REQUIRE(remote.finish());
-    threads_.push_back(std::make_unique<GuestThread>());
-  }
-  Tid tid() const { return twin_.tid(); }
-
-  SyscallAnswer answer(long nr, const SyscallArguments& args) {
-    *threads_.front() = GuestThread();
-    threads_.front()->tid = Tid(::gettid());
-    ptrace::Registers registers{};
-    registers.rax = static_cast<uint64_t>(nr);
-    registers.rdi = args[0];
-    registers.rsi = args[1];
-    registers.rdx = args[2];
-    registers.r10 = args[3];
-    registers.r8 = args[4];
-    registers.r9 = args[5];
-    ptrace::RemoteSyscalls remote(tracee_, code_.syscall_insn(), kReplica);
-    SyscallAnswer answer = calls_.answer(*threads_.front(), registers, remote);
-    CHECK(remote.finish());
-    return answer;
-  }
-
-  // How often its thread has stopped running.
-  uint64_t switches() const {
-    std::ifstream status(fmt::format("/proc/{}/status", tid().value));
-    uint64_t sum = 0;
-    for (std::string word; status >> word;) {
-      uint64_t count = 0;
-      if (word.ends_with("ctxt_switches:") && status >> count) sum += count;
-    }
-    return sum;
-  }
-
- private:
-  Twin program_;
-  Descriptors descriptors_ = Descriptors::of(program_.tid());
-  Twin twin_;
-  ptrace::Tracee tracee_{Tid()};
-  trace::BlockTable table_;
-  inject::GuestCode code_{tid(), table_};
-  SharedPages shared_;
-  GuestThreads threads_;
-  SystemCalls calls_{
-      {Tid(::getpid()), ::getppid()}, tid(), descriptors_, shared_, code_, threads_, nullptr};
 };
 
 constexpr auto kNothing = SyscallEffects{};
@@ -143,6 +67,28 @@ SyscallEffects effect_of(TestReplica& replica, long nr, const SyscallArguments& 
   }
   const bool has_run = replica.switches() != before;
   return has_run ? SyscallEffects::made : SyscallEffects::answered;
+}
+
+// What calls mean that need more than one argument to be right.
+std::vector<SyscallArguments> known_forms(const World& world, long nr) {
+  constexpr uint64_t kSize = 2;  // FUTEX2_SIZE_U32
+  const auto buffer = reinterpret_cast<uint64_t>(world.buffer);
+  switch (nr) {
+    case SYS_select:
+    case SYS_pselect6:
+      return {{0, 0, 0, 0, buffer, 0}};
+    case SYS_arch_prctl:
+      return {{ARCH_GET_FS, buffer}};
+    case SYS_sendfile:
+      return {
+          {static_cast<uint64_t>(world.ends[1]), static_cast<uint64_t>(world.file.get()), 0, 8}};
+    case 454:  // futex_wake
+      return {{buffer, 1, 1, kSize}};
+    case 455:  // futex_wait, for another value
+      return {{buffer, 1, 1, kSize, 0, 0}};
+    default:
+      return {};
+  }
 }
 
 // All that was seen to happen to a call.
@@ -174,6 +120,8 @@ SyscallEffects effects_of(const World& world, long nr) {
     for (const uint64_t second : seconds)
       for (const auto& [third, fourth] : last)
         seen = seen | effect_of(replica, nr, {first, second, third, fourth, 0, 0});
+  for (const SyscallArguments& args : known_forms(world, nr))
+    seen = seen | effect_of(replica, nr, args);
   return seen;
 }
 
@@ -227,6 +175,61 @@ TEST_CASE("both ends of a pipe get the numbers that they would have in the progr
   CHECK(::fcntl(world.ends[0], F_GETFD) == FD_CLOEXEC);
 }
 
+TEST_CASE("a thread is told the bases of its segments, and gets the one of FS that it asks for") {
+  World world;
+  TestReplica replica;
+  ptrace::RemoteMemory memory(replica.tid());
+  const auto at = reinterpret_cast<uint64_t>(world.buffer);
+  replica.fs_base = 0x1234;
+  CHECK(replica.answer(SYS_arch_prctl, {ARCH_GET_FS, at}).value == 0);
+  CHECK(memory.read_value<uint64_t>(GuestAddr(at)).value() == 0x1234);
+  const SyscallAnswer set = replica.answer(SYS_arch_prctl, {ARCH_SET_FS, 0x5000});
+  CHECK(set.value == 0);
+  CHECK(set.fs_base == 0x5000);
+  const SyscallAnswer refused = replica.answer(SYS_arch_prctl, {ARCH_SET_FS, uint64_t{1} << 47});
+  CHECK(refused.value == -EPERM);
+  CHECK_FALSE(refused.fs_base);
+  CHECK(replica.answer(SYS_arch_prctl, {ARCH_SET_GS, 0}).kind == SyscallAnswer::Kind::ends);
+}
+
+TEST_CASE("a wait for nothing but time is over, and one without end ends the sample") {
+  using Kind = SyscallAnswer::Kind;
+  World world;
+  TestReplica replica;
+  ptrace::RemoteMemory memory(replica.tid());
+  const auto at = reinterpret_cast<uint64_t>(world.buffer);
+  const auto wait = [&](long nr, const SyscallArguments& args) {
+    REQUIRE(memory.write_value(GuestAddr(at), timespec{3, 5}));
+    return replica.answer(nr, args).kind;
+  };
+  const auto left = [&] { return memory.read_value<timespec>(GuestAddr(at)).value(); };
+  CHECK(wait(SYS_select, {0, 0, 0, 0, at}) == Kind::yields);
+  CHECK(left().tv_sec == 0);
+  CHECK(wait(SYS_pselect6, {0, 0, 0, 0, at, 0}) == Kind::yields);
+  CHECK(wait(SYS_ppoll, {0, 0, at, 0, 0}) == Kind::yields);
+  CHECK(left().tv_nsec == 0);
+  CHECK(wait(SYS_poll, {0, 0, 1000}) == Kind::yields);
+  CHECK(wait(SYS_select, {0, 0, 0, 0, 0}) == Kind::ends);
+  CHECK(wait(SYS_ppoll, {0, 0, 0, 0, 0}) == Kind::ends);
+  CHECK(wait(SYS_poll, {0, 0, ~0U}) == Kind::ends);
+  CHECK(wait(SYS_select, {1, at, 0, 0, at}) == Kind::ends);
+}
+
+TEST_CASE("a timer that the replica has made a descriptor of is set and asked for") {
+  World world;
+  TestReplica replica;
+  ptrace::RemoteMemory memory(replica.tid());
+  const auto at = reinterpret_cast<uint64_t>(world.buffer);
+  const auto made = replica.answer(SYS_timerfd_create, {CLOCK_MONOTONIC, TFD_CLOEXEC});
+  REQUIRE(made.value >= 0);
+  const auto fd = static_cast<uint64_t>(made.value);
+  REQUIRE(memory.write_value(GuestAddr(at), itimerspec{{0, 0}, {1000, 0}}));
+  CHECK(replica.answer(SYS_timerfd_settime, {fd, 0, at, 0}).value == 0);
+  REQUIRE(memory.write_value(GuestAddr(at), itimerspec{}));
+  CHECK(replica.answer(SYS_timerfd_gettime, {fd, at}).value == 0);
+  CHECK(memory.read_value<itimerspec>(GuestAddr(at)).value().it_value.tv_sec >= 900);
+}
+
 TEST_CASE("a file is opened as openat2 says, and nothing but files and directories") {
   World world;
   TestReplica replica;
@@ -244,8 +247,8 @@ TEST_CASE("a file is opened as openat2 says, and nothing but files and directori
   CHECK(open("/nowhere/at/all", {O_RDONLY, 0, 0}).value == -ENOENT);
   CHECK(open("/", {O_RDONLY, 0, RESOLVE_IN_ROOT}).kind == kEnds);
   CHECK(open("/dev/null", {O_RDONLY, 0, 0}).kind == kEnds);
-  CHECK(open("/tmp/none", {O_RDONLY | O_CREAT, 0600, 0}).kind == kEnds);
-  CHECK(open("/", {O_WRONLY, 0, 0}).kind == kEnds);
+  CHECK(open("/tmp/none", {O_RDWR | O_CREAT, 0600, RESOLVE_NO_SYMLINKS}).kind == kEnds);
+  CHECK(open("/dev/null", {O_WRONLY | O_TRUNC, 0, 0}).kind == kEnds);
 }
 
 }  // namespace

@@ -127,6 +127,37 @@ def killed_while_sampling(options):
                     f"status {program.returncode}, output {out!r}")
 
 
+def groups_have_no_strangers(options):
+    """Nobody is in a process group of which the program has ended, and all of its children."""
+    busy = "import os, time\nend = time.monotonic() + 0.4\n" \
+           "while time.monotonic() < end: assert os.getpgrp() == os.getpgid(0) == os.getpid()"
+    for _ in range(8):
+        with subprocess.Popen(["/usr/bin/python3", "-c", busy], start_new_session=True) as program, \
+             subprocess.Popen([options.shadowprof, "attach", "-q", *options.sampling, "-o", "p.json",
+                               str(program.pid)]) as sampler:
+            require(program.wait(timeout=60) == 0, f"status {program.returncode}")
+            try:
+                os.killpg(program.pid, 0)
+                require(False, "somebody is left in the group")
+            except ProcessLookupError:
+                pass
+            require(sampler.wait(timeout=60) == 0 and samples_in("p.json") > 0, "no sample")
+
+
+def programs_executed_by_threads(options):
+    """In place of a followed child, by a thread that was not seen yet. We end when all have ended."""
+    forks = "import os, threading, time\n" \
+            "for _ in range(40):\n" \
+            "  child = os.fork()\n" \
+            "  if child == 0:\n" \
+            "    threading.Thread(target=os.execv, args=('/bin/true', ['true'])).start()\n" \
+            "    time.sleep(100)\n" \
+            "  assert os.waitpid(child, 0)[1] == 0\n" \
+            "print('done')"
+    done = run(options, "run", "-f", *options.sampling, "-o", "p.json", "--", "/usr/bin/python3", "-c", forks)
+    require(done.returncode == 0 and done.stdout == "done\n", done.stdout + done.stderr)
+
+
 def interrupted(options):
     """Ctrl-C ends attach, which writes what it has; the program goes on."""
     interrupt(options, os.killpg)
@@ -208,7 +239,8 @@ def bad_targets(options):
 
 CASES = [launched, attached, nothing_is_left, killed_while_sampling, interrupted, interrupted_by_kill,
          program_ends_as_it_ends, sampling_ends_before_the_program, reads_and_offsets, bad_targets]
-OF_SHADOWS = [children_are_followed, children_of_attached, input_is_kept]
+OF_SHADOWS = [children_are_followed, children_of_attached, input_is_kept, groups_have_no_strangers,
+              programs_executed_by_threads]
 
 
 def main():

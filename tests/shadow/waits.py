@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Nothing waits for ever for a thread that is stopped, and whoever wants us to end sees us end.
+"""Nothing waits for ever for a thread that is stopped, and whoever wants us to end sees us end (ending.py).
 
 usage: waits.py --shadowprof FILE --faulter FILE --spinner FILE --vforker FILE [--only NAME]
 """
@@ -127,36 +127,8 @@ def sigterm_ends_attach(options):
                     os.killpg(program.pid, signal.SIGKILL)  # and its child, which has our stderr
 
 
-def sigterm_reaches_what_is_run(options):
-    """`run` passes it on; the program ends of it, and so do we, with its status and the profile."""
-    for mode, chosen in {**MODES, "full": ("--mode", "full")}.items():
-        with subprocess.Popen([options.shadowprof, "run", *chosen, "-o", "p.json", "--", options.spinner],
-                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as ours:
-            time.sleep(1.5)
-            require(ours.poll() is None, f"{mode}: {ours.returncode}")
-            ours.send_signal(signal.SIGTERM)
-            wait_for_end(ours, "run " + mode)
-            require(ours.returncode == -signal.SIGTERM, f"{mode}: {ours.returncode}")
-        require(profile()["run"]["exit"] == {"signal": 15}, profile()["run"])
-        os.unlink("p.json")
-
-
-def sigterm_ends_readers(options):
-    """Commands that read profiles, of one that does not come."""
-    os.mkfifo("f")
-    commands = [["report", "f"], ["annotate", "f", "x"], ["diff", "f", "f"], ["check", "f", "f"],
-                ["merge", "-o", "m.json", "f", "f"], ["export", "--format", "folded", "f"],
-                ["compare", "f", "f"]]
-    for command in commands:
-        with subprocess.Popen([options.shadowprof, *command], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL) as ours:
-            time.sleep(0.3)
-            ours.send_signal(signal.SIGTERM)
-            wait_for_end(ours, command[0])
-
-
 CASES = [faults_are_not_waited_for, forks_are_not_waited_for, hidden_descriptors_are_borne,
-         sigterm_ends_attach, sigterm_reaches_what_is_run, sigterm_ends_readers]
+         sigterm_ends_attach]
 
 
 def main():

@@ -99,12 +99,14 @@ TEST_CASE("flipped bits do no harm") {
   }
 }
 
-TEST_CASE("flipped bits in debug information do no harm") {
+namespace {
+
+void flip_bits_in_debug_information(const std::string& path, unsigned seed) {
   TemporaryDirectory directory;
-  const std::string whole = read_file(subject("nopie"));
-  const std::vector<Range> ranges = debug_sections(subject("nopie"));
+  const std::string whole = read_file(path);
+  const std::vector<Range> ranges = debug_sections(path);
   REQUIRE(ranges.size() > 5);
-  std::mt19937_64 random(7);
+  std::mt19937_64 random(seed);
   for (int round = 0; round < 200; ++round) {
     CAPTURE(round);
     std::string bytes = whole;
@@ -114,6 +116,29 @@ TEST_CASE("flipped bits in debug information do no harm") {
     }
     write_file(directory / "flipped", bytes);
     exercise(directory / "flipped");
+  }
+}
+
+}  // namespace
+
+TEST_CASE("flipped bits in debug information do no harm") {
+  flip_bits_in_debug_information(subject("nopie"), 7);
+}
+
+TEST_CASE("flipped bits and absurd sizes in compressed debug information do no harm") {
+  if (!have_tool("objcopy")) return;
+  TemporaryDirectory directory;
+  const std::string packed = directory / "packed";
+  output_of("objcopy --compress-debug-sections=zlib " + subject("nopie") + " " + packed);
+  flip_bits_in_debug_information(packed, 8);
+  const std::string whole = read_file(packed);
+  for (const Range& range : debug_sections(packed)) {
+    for (const uint64_t size : {uint64_t{0}, uint64_t{1}, uint64_t{1} << 29, ~uint64_t{0}}) {
+      std::string bytes = whole;
+      overwrite(bytes, range.offset + offsetof(Elf64_Chdr, ch_size), size);
+      write_file(directory / "absurd", bytes);
+      exercise(directory / "absurd");
+    }
   }
 }
 

@@ -2,13 +2,17 @@
 //
 // Source positions compared with addr2line on random addresses.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <random>
 #include <thread>
 
+#include "base/unique_fd.h"
 #include "symbols/module_symbols.h"
+#include "symbols/unpacked_debug.h"
 #include "tools.h"
 
 using namespace shadowprof::symbols;
@@ -113,6 +117,47 @@ TEST_CASE("lines and inlined calls are those of addr2line, in every layout") {
   };
 }
 
+TEST_CASE("lines and inlined calls of compressed debug information are those of addr2line") {
+  if (!have_tool("addr2line") || !have_tool("objcopy")) return;
+  TemporaryDirectory directory;
+  const std::string packed = directory / "packed";
+  output_of("objcopy --compress-debug-sections=zlib " + subject("pie") + " " + packed);
+  compare_with_addr2line(packed, subject("pie"), Compare::files_and_lines, 1000);
+}
+
+TEST_CASE("what is unpacked is what was packed, and no more than is read") {
+  if (!have_tool("objcopy")) return;
+  TemporaryDirectory directory;
+  const std::string packed = directory / "packed";
+  output_of("objcopy --compress-debug-sections=zlib " + subject("pie") + " " + packed);
+  const auto open_file = [](const std::string& path) {
+    return shadowprof::UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  };
+  const auto plain_fd = open_file(subject("pie"));
+  const auto packed_fd = open_file(packed);
+  const auto plain = ElfFile::from_fd(plain_fd.get(), "plain");
+  const auto compressed = ElfFile::from_fd(packed_fd.get(), "packed");
+  REQUIRE(plain);
+  REQUIRE(compressed);
+  CHECK(!unpack_debug_sections(*plain));
+  const auto image = unpack_debug_sections(*compressed);
+  REQUIRE(image);
+  const auto unpacked = ElfFile::from_memory(image->span(), "unpacked");
+  REQUIRE(unpacked);
+  for (const char* name : {".debug_info", ".debug_abbrev", ".debug_line", ".debug_str"}) {
+    CAPTURE(name);
+    REQUIRE(plain->section(name));
+    REQUIRE(unpacked->section(name));
+    CHECK((unpacked->section(name)->header.sh_flags & SHF_COMPRESSED) == 0);
+    CHECK(std::ranges::equal(plain->bytes(*plain->section(name)),
+                             unpacked->bytes(*unpacked->section(name))));
+  }
+  for (const char* name : {".debug_loclists", ".debug_loc", ".text", ".symtab"}) {
+    CAPTURE(name);
+    CHECK(unpacked->section(name) == nullptr);
+  }
+}
+
 TEST_CASE("lines from a separate debug file are those of addr2line") {
   const char* libc = "/usr/lib/x86_64-linux-gnu/libc.so.6";
   if (!have_tool("addr2line") || !std::filesystem::exists(libc)) return;
@@ -157,6 +202,55 @@ TEST_CASE("a lambda that was inlined is named with the function it is written in
   CHECK(lambda.starts_with("subject::with_lambda"));
   CHECK(lambda.find("::{lambda") != std::string::npos);
   CHECK(lambda.find("::operator()") != std::string::npos);
+}
+
+TEST_CASE("stretches have the inlined calls that each of their addresses has") {
+  for (const std::string& path : subjects()) {
+    CAPTURE(path);
+    auto module = load(path);
+    size_t inlined = 0;
+    for (const Symbol& function : module->functions()) {
+      const auto stretches = module->inlined(function.offset, function.size);
+      uint64_t expected = function.offset;
+      for (const InlinedStretch& stretch : stretches) {
+        REQUIRE(stretch.start == expected);
+        REQUIRE(stretch.end > stretch.start);
+        expected = stretch.end;
+        for (const uint64_t at : {stretch.start, stretch.end - 1}) {
+          const auto frames = module->lines(at);
+          uint32_t call = stretch.call;
+          for (size_t i = 0; i + 1 < frames.size(); i++) {
+            REQUIRE(call != kNoInlinedCall);
+            const InlinedCall named = module->inlined_call(call);
+            CHECK(named.function == frames[i].function);
+            CHECK(named.line == frames[i].function_line);
+            CHECK(named.call_line == frames[i + 1].line);
+            CHECK(named.call_file == frames[i + 1].file);
+            if (named.line != 0) CHECK(!named.file.empty());
+            call = named.outer;
+            inlined++;
+          }
+          CHECK(call == kNoInlinedCall);
+          if (!frames.empty()) CHECK(stretch.known);
+        }
+      }
+      if (function.size != 0) CHECK(expected == function.offset + function.size);
+    }
+    CHECK(inlined > 0);
+  }
+}
+
+TEST_CASE("code without debug information is not known") {
+  if (!have_tool("strip")) return;
+  TemporaryDirectory directory;
+  const std::string stripped = directory / "stripped";
+  output_of("strip -o " + stripped + " " + subject("pie"));
+  auto module = load(stripped);
+  const Symbol function = module->functions().at(0);
+  const auto stretches = module->inlined(function.offset, 8);
+  REQUIRE(stretches.size() == 1);
+  CHECK(!stretches[0].known);
+  CHECK(stretches[0].call == kNoInlinedCall);
 }
 
 TEST_CASE("several threads may ask one module") {

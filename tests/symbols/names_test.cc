@@ -131,7 +131,8 @@ std::vector<std::pair<uint64_t, uint64_t>> jumps_in_stubs(const std::string& pat
     if (line.starts_with("Disassembly of section "))
       in_stubs = line.find(" .plt") != std::string::npos;
     const size_t comment = line.find("# ");
-    if (!in_stubs || line.find("jmp") == std::string::npos || comment == std::string::npos) continue;
+    if (!in_stubs || line.find("jmp") == std::string::npos || comment == std::string::npos)
+      continue;
     jumps.emplace_back(std::stoull(line, nullptr, 16),
                        std::stoull(line.substr(comment + 2), nullptr, 16));
   }

@@ -32,6 +32,14 @@ TEST_CASE("the innermost of nested ranges wins, and the outer one resumes behind
   CHECK(index_at(index, 100) == kNone);
 }
 
+TEST_CASE("the next piece is the first that begins behind an address") {
+  RangeIndex index = RangeIndex::innermost_wins({{10, 20, 0}, {30, 40, 1}});
+  CHECK(index.next_start(0) == 10);
+  CHECK(index.next_start(9) == 10);
+  CHECK(index.next_start(10) == 30);
+  CHECK(index.next_start(30) == ~uint64_t{0});
+}
+
 TEST_CASE("a range that fills its parent hides it") {
   RangeIndex index = RangeIndex::innermost_wins({{10, 20, 0}, {10, 20, 1}, {10, 15, 2}});
   CHECK(index_at(index, 14) == 2);

@@ -71,6 +71,9 @@ ADDITIONS = [
      "process-word"),
     ("a registry's host", "src/trace/t.cc", "// from https://py" + "pi.org/\n", "registry"),
     ("a bare note", "src/trace/t.cc", "// TO" + "DO later\n", "todo"),
+    ("a page that names a file of yesterday", "ARCHITECTURE.md", "See trace/gone.h.\n", "page-file"),
+    ("a long line", "src/trace/t.cc", "// " + "x" * 98 + "\n", "columns"),
+    ("a comment without a subject", "src/trace/t.cc", "// Of a thread.\n", "dangling-of"),
     ("a long file", "src/trace/t.cc", "// x\n" * 801, "file-length"),
     ("a long function", "src/trace/t.cc", function(71), "function-length"),
     ("a long member function", "src/trace/t.h",
@@ -102,6 +105,22 @@ class Tidy(unittest.TestCase):
         tree = clean_tree()
         tree["src/base/b.h"] += '#include "trace/t.h"\n'
         self.check(tree, "rooms")
+
+    def test_numbers_of_the_plan_say_their_unit(self):
+        tree = clean_tree()
+        tree["src/plan/meson.build"] = MESON_SPDX
+        tree["src/plan/p.h"] = SPDX + "#pragma once\nconstexpr double kLongest = 1;\n"
+        tree["src/base/b.h"] += '#include "plan/p.h"\n'
+        tree["src/meson.build"] = tree["src/meson.build"].replace("'base'", "'base', 'plan'")
+        self.check(tree, "rooms", "unit")
+        tree["src/plan/p.h"] = tree["src/plan/p.h"].replace("kLongest", "kLongest_s")
+        self.check(tree, "rooms")
+
+    def test_no_two_sources_have_one_name(self):
+        tree = clean_tree()
+        tree["src/trace/b.h"] = tree["src/base/b.h"]
+        tree["src/trace/t.cc"] += '#include "trace/b.h"\n'
+        self.check(tree, "file-name")
 
     def test_unknown_room_is_a_violation(self):
         tree = clean_tree()

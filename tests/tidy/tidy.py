@@ -24,16 +24,18 @@ ROOMS = {
     "trace": ["decoder"],
     "ptrace": ["kernel", "machine"],
     "emu": ["machine", "decoder", "trace"],
-    "inject": ["kernel", "machine", "ptrace", "decoder", "emu", "trace"],
-    "shadow": ["kernel", "machine", "ptrace", "emu", "inject", "trace"],
+    "cache": ["kernel", "machine", "ptrace", "emu", "trace"],
+    "inject": ["kernel", "machine", "ptrace", "decoder", "emu", "cache", "trace"],
+    "shadow": ["kernel", "machine", "ptrace", "emu", "cache", "trace"],
     "plan": [],
     "profile": [],
+    "probe": ["kernel", "machine", "emu", "profile"],
     "clock": ["kernel", "profile"],
     "symbols": ["profile", "kernel"],
     "collect": ["trace", "decoder", "profile"],
     "report": ["decoder", "profile", "symbols"],
     "sample": ["plan", "ptrace", "inject", "shadow", "emu", "trace", "collect", "profile", "symbols",
-               "kernel", "machine", "clock"],
+               "kernel", "machine", "clock", "probe", "decoder"],
     "cli": None,
     "main": None,  # src/main.cc
 }
@@ -450,8 +452,69 @@ def check_function_lengths(files):
                                 "right above it")
 
 
+# --- how C++ is written ---------------------------------------------------------------------------
+
+MAX_COLUMNS = 100
+DANGLING = re.compile(r"^\s*// Of ")
+# In these folders a number with a fraction is a time, a share or an amount of something.
+FOLDERS_WITH_UNITS = ("src/plan/", "src/probe/", "src/sample/", "src/shadow/")
+CONSTANT = re.compile(r"\bconstexpr double (k\w+)")
+UNIT = re.compile(r"(_s|_us|_ns|_pages|_insns|_log|Share|Ratio|Variance|Rounds)$")
+
+
+def check_style(files):
+    for file in files:
+        if file.suffix not in CPP:
+            continue
+        for number, line in enumerate(file.lines, 1):
+            if len(line) > MAX_COLUMNS:
+                yield Violation(file.path, number, "columns",
+                                f"has {len(line)} columns, more than {MAX_COLUMNS}",
+                                f"clang-format -i --lines={number}:{number} {file.path}")
+            if DANGLING.match(line):
+                yield Violation(file.path, number, "dangling-of", "a comment begins with Of",
+                                "begin with the subject: what it is, whose it is, when it holds")
+            constant = CONSTANT.search(line)
+            if (constant and file.path.startswith(FOLDERS_WITH_UNITS)
+                    and not UNIT.search(constant.group(1))):
+                yield Violation(file.path, number, "unit", f"{constant.group(1)} does not say its unit",
+                                "end its name in _s, _pages, Share, Ratio, ...")
+
+
+def check_file_names(files):
+    first = {}
+    for file in files:
+        if not file.path.startswith("src/") or file.suffix not in CPP:
+            continue
+        name = file.path.split("/")[-1]
+        if name in first:
+            yield Violation(file.path, 1, "file-name", f"{first[name]} has the same name",
+                            "name one of them by what only it holds")
+        first.setdefault(name, file.path)
+
+
+PAGES = ("ARCHITECTURE.md", "HACKING.md")
+NAMED_FILE = re.compile(r"(?<![\w/.-])((?:\w+/)+\w+\.(?:h|cc|inc|py|json|md))\b")
+
+
+def check_pages(files):
+    """The pages that say where things are name files that exist."""
+    paths = {file.path for file in files}
+    for page in files:
+        if page.path not in PAGES:
+            continue
+        for number, line in enumerate(page.lines, 1):
+            for name in NAMED_FILE.findall(line):
+                if name in paths or f"src/{name}" in paths or "NAME" in name:
+                    continue
+                if name.split("/")[0] in [*ROOMS, "src", "tests", "bench", "docs", "scripts"]:
+                    yield Violation(page.path, number, "page-file", f"{name} does not exist",
+                                    "name the file that holds it now")
+
+
 CHECKS = [check_includes, check_room_table, check_spdx, check_blanks, check_words,
-          check_file_lengths, check_dead_files, check_function_lengths]
+          check_file_lengths, check_dead_files, check_function_lengths, check_style,
+          check_file_names, check_pages]
 
 
 def check_tree(root):

@@ -42,7 +42,8 @@ TEST_CASE("timed loads are counted by the slots of their run") {
   const BlockId id = table.add_block(block);
   Run run;
   run.insns = 2;
-  const Slot slots[] = {{SlotKind::load_cycles, 0, 0}, {SlotKind::value, 1, 0}, {SlotKind::load_cycles, 0, 1}};
+  const Slot slots[] = {
+      {SlotKind::load_cycles, 0, 0}, {SlotKind::value, 1, 0}, {SlotKind::load_cycles, 0, 1}};
   const RunId timed = table.add_run(run, {&id, 1}, slots);
   CodeShares shares{};
   const std::vector<Word> words = {timed.value, 0, 0, 0, 0, 0, 0, timed.value, 0, 0, 0, 0, 0, 0};

@@ -26,7 +26,7 @@ constexpr uint64_t kVectorComponents = 0xe7;
 
 using machine::Registers;
 
-// Of rflags, those that lahf stores.
+// Those of rflags that lahf stores.
 constexpr uint64_t kLahfFlags = machine::flags::kCarry | machine::flags::kParity |
                                 machine::flags::kAdjust | machine::flags::kZero |
                                 machine::flags::kSign;
@@ -276,8 +276,8 @@ Stopped Emulator::stopped_at_op(const Op* op, Stopped stopped, StopReason reason
   return stopped;
 }
 
-// An op that misses again and again, and has `most` pages fetched: memory of any size can be filled or
-// copied by one instruction.
+// An op that misses again and again, and has `most` pages fetched: memory of any size can be filled
+// or copied by one instruction.
 bool Emulator::is_long_string(const Op* op, uint64_t most) {
   if (std::exchange(missed_, op) != op) news_at_miss_ = news();
   return news() - news_at_miss_ >= std::min(most, kMostPagesOfAnInstruction);

@@ -45,8 +45,9 @@ extern const Handler kAddress;
 extern const Handler kCell;
 // Register `src` into the record, `displacement` bytes behind the cursor.
 extern const Handler kCapture;
-// The low half of a vector register, likewise.
+// The low 64 bits of a vector register, and a mask register, likewise.
 Handler capture_vector_handler(uint8_t number);
+Handler capture_mask_handler(uint8_t number);
 // What is in memory, `immediate` bytes behind the cursor.
 Handler capture_memory_handler(uint8_t bits);
 // What comes before an indirect exit: State::target, and the stack. `immediate`: the return

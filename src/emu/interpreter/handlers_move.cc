@@ -2,6 +2,7 @@
 //
 // Moves, conditions, bit strings, the stack's data instructions, cells.
 #include <type_traits>
+#include <utility>
 
 #include "emu/interpreter/access.h"
 #include "emu/interpreter/handlers.h"
@@ -275,10 +276,13 @@ const Op* write_base(State& state, const Op* op) {
   return go_on(state, op + 1);
 }
 
-const Op* capture(State& state, const Op* op) {
-  const uint64_t value = get<uint64_t>(state, op->use.src);
+const Op* capture_bits(State& state, const Op* op, uint64_t value) {
   __builtin_memcpy(reinterpret_cast<char*>(state.cursor) + op->displacement, &value, sizeof value);
   return go_on(state, op + 1);
+}
+
+const Op* capture(State& state, const Op* op) {
+  return capture_bits(state, op, get<uint64_t>(state, op->use.src));
 }
 
 template <typename T>
@@ -290,19 +294,35 @@ const Op* capture_memory(State& state, const Op* op) {
   return go_on(state, op + 1);
 }
 
-#define SP_CAPTURE_VECTOR(name, xmm)                                                   \
-  const Op* name(State& state, const Op* op) {                                         \
-    if (!state.vectors_loaded) return stop_at(state, op, Stop::vectors);               \
-    uint64_t value;                                                                    \
-    asm volatile("movq %%" xmm ", %0" : "=r"(value));                                  \
-    __builtin_memcpy(reinterpret_cast<char*>(state.cursor) + op->displacement, &value, \
-                     sizeof value);                                                    \
-    return go_on(state, op + 1);                                                       \
-  }
-SP_CAPTURE_VECTOR(capture_xmm0, "xmm0")
-SP_CAPTURE_VECTOR(capture_xmm1, "xmm1")
-SP_CAPTURE_VECTOR(capture_xmm2, "xmm2")
-SP_CAPTURE_VECTOR(capture_xmm3, "xmm3")
+template <size_t kNumber>
+const Op* capture_vector(State& state, const Op* op) {
+  if (!state.vectors_loaded) return stop_at(state, op, Stop::vectors);
+  uint64_t value;
+  if constexpr (kNumber < 16)
+    asm volatile("movq %%xmm%c1, %0" : "=r"(value) : "i"(kNumber));
+  else
+    asm volatile("vmovq %%xmm%c1, %0" : "=r"(value) : "i"(kNumber));
+  return capture_bits(state, op, value);
+}
+
+template <size_t kNumber>
+const Op* capture_mask(State& state, const Op* op) {
+  if (!state.vectors_loaded) return stop_at(state, op, Stop::vectors);
+  uint64_t value;
+  asm volatile("kmovq %%k%c1, %0" : "=r"(value) : "i"(kNumber));
+  return capture_bits(state, op, value);
+}
+
+template <size_t... kNumbers>
+Handler nth_capture_of_vector(size_t number, std::index_sequence<kNumbers...>) {
+  static constexpr Handler kHandlers[] = {capture_vector<kNumbers>...};
+  return kHandlers[number];
+}
+template <size_t... kNumbers>
+Handler nth_capture_of_mask(size_t number, std::index_sequence<kNumbers...>) {
+  static constexpr Handler kHandlers[] = {capture_mask<kNumbers>...};
+  return kHandlers[number];
+}
 
 // The operand in one piece where it is; across pages, in the bounce buffer, aligned alike.
 const Op* cell(State& state, const Op* op) {
@@ -401,8 +421,11 @@ Handler capture_memory_handler(uint8_t bits) {
 }
 
 Handler capture_vector_handler(uint8_t number) {
-  static constexpr Handler kHandlers[] = {capture_xmm0, capture_xmm1, capture_xmm2, capture_xmm3};
-  return kHandlers[number];
+  return nth_capture_of_vector(number, std::make_index_sequence<32>());
+}
+
+Handler capture_mask_handler(uint8_t number) {
+  return nth_capture_of_mask(number, std::make_index_sequence<8>());
 }
 
 Handler move_handler(uint8_t bits, Form form) {

@@ -135,7 +135,7 @@ std::optional<Lowered> Lowering::lower(GuestAddr pc, CapturePlan plan) {
   return std::move(out_);
 }
 
-// Of each instruction: somebody reads the flags that it writes.
+// For each instruction: somebody reads the flags that it writes.
 std::vector<bool> Lowering::live_flags() const {
   std::vector<bool> live(insns_.size(), true);
   uint8_t wanted = kAllFlags;
@@ -157,7 +157,7 @@ Op& Lowering::add(Handler handler) {
   return op;
 }
 
-// Of an address that has a base, an index and a segment, or 32 bits, a part is computed before.
+// A part of an address that has a base, an index and a segment, or 32 bits, is computed before.
 void Lowering::prepare_address(const Operation& o) {
   const bool full = o.segment != Segment::none && o.base < 16 && o.index < 16;
   if (!o.has_memory || (!full && !o.address32)) return;
@@ -221,18 +221,16 @@ void Lowering::capture_compared(const Insn& insn) {
   }
 }
 
-void Lowering::capture_results(const Insn& insn, uint32_t index) {
+void Lowering::capture_results(const Insn& insn) {
   if (insn.result < 16) capture(SlotKind::value, insn.result);
   if (insn.second_result < 16 && insn.second_result != insn.result)
     capture(SlotKind::value, insn.second_result);
-  if (insn.double_result >= decoder::kArgumentVectors) return;
-  const auto block = std::find_if(blocks_.begin(), blocks_.end(),
-                                  [&](const PlannedBlock& b) { return index < b.end_insn; });
-  for (uint32_t later = index + 1; later < block->end_insn; later++)
-    if (insns_[later].vector_writes >> insn.double_result & 1) return;
-  Op& op = add(capture_vector_handler(insn.double_result));
+  const auto kind = element_slot(insn);
+  if (!kind) return;
+  const uint8_t reg = insn.element_result.reg;
+  Op& op = add(*kind == SlotKind::mask ? capture_mask_handler(reg) : capture_vector_handler(reg));
   op.displacement = static_cast<int64_t>(4 + 8 * slots_.size());
-  slots_.push_back({SlotKind::vector, insn.double_result, index_});
+  slots_.push_back({*kind, reg, index_});
 }
 
 void Lowering::lower_insn(uint32_t index, bool flags_live) {
@@ -244,7 +242,7 @@ void Lowering::lower_insn(uint32_t index, bool flags_live) {
       if (plan_.values && insn.compared_bits != 0) capture_compared(insn);
       lower_ordinary(insn, flags_live);
       captured_.pass(insn);
-      if (plan_.values) capture_results(insn, index);
+      if (plan_.values) capture_results(insn);
       break;
     case InsnKind::native:
       refuse("an instruction for the kernel alone");

@@ -83,7 +83,7 @@ class Lowering {
   void capture(trace::SlotKind kind, decoder::Gpr reg);
   void capture_addresses(const decoder::Insn& insn);
   void capture_compared(const decoder::Insn& insn);
-  void capture_results(const decoder::Insn& insn, uint32_t index);
+  void capture_results(const decoder::Insn& insn);
   Op& add(Handler handler);
   Op& add_with_address(Handler handler, const decoder::Operation& operation);
   void address(Op& op, const decoder::Operation& operation);

@@ -316,8 +316,9 @@
       share('share', (v) => v[2], { title: 'of all timed loads from there' }), text('value', (v) => v[3]), text('load', (v) => v[4])])],
     ['Values', D.sizes.values, () => new List(L.values, [
       num('count', (v) => v[3]), share('top value', (v) => v[4]), share('same', (v) => v[6], { title: 'equal to the one before' }),
-      share('stride', (v) => v[7], { title: 'as far from the one before as that one' }), num('distinct', (v) => v[8]),
+      share('stride', (v) => v[7], { title: 'as far from the one before as that one; of integers' }), num('distinct', (v) => v[8]),
       { head: 'values', key: (v) => v[4], text: (v) => v[10].map((x) => x[0]).join(' '), show: (v) => shares(v[10]) },
+      text('type', (v) => v[12], { mono: false, title: 'of a result in a vector register; nothing: an integer' }),
       text('instruction', (v) => v[2], { show: (v) => el('span', { class: 'whole' }, v[2]) }), text('where', (v) => v[0] + (v[1] ? ', returning to ' + v[1] : '')),
       { head: '', key: (v) => v[9], text: (v) => v[9] ? 'semi-invariant: ' + v[11] : '', show: (v) => el('span', { class: 'whole hot' }, v[9] ? 'semi-invariant: ' + v[11] : '') }])],
     ['Arguments', D.sizes.arguments, () => new List(L.arguments, [
@@ -332,6 +333,13 @@
     ['Contexts', D.sizes.contexts, () => new List(L.contexts, [
       share('share', (c) => c[0]), num('instr', (c) => c[1]), num('calls', (c) => c[2]),
       { head: 'callers, function', key: (c) => c[3].join(' '), text: (c) => c[3].join(' '), mono: true, show: (c) => chips(c[3]) }])],
+    ['Inlined', D.sizes.inlined, () => new List(L.inlined, [
+      ...(time ? [share('time', (f) => (f[7] + f[8]) / time.total_s, { title: "processor time of its own, with the kernel's for it; a part of that of the functions it is in" })] : []),
+      share('self', (f) => f[3] / total, { title: 'instructions of its own, of all; a part of those of the functions it is in' }),
+      share(estimated ? 'total ≈' : 'total', (f) => f[4] / total, { title: 'with what was inlined into it, and what it calls' }),
+      num('places', (f) => f[5], { title: 'calls that it was put in the place of' }),
+      text('function', (f) => f[0], { text: (f) => f[6] + ' ' + f[0], show: (f) => el('span', { class: 'clip', title: f[6] }, f[0]) }),
+      text('where', (f) => f[2] || f[1], { text: (f) => f[2] + ' ' + f[1], show: (f) => el('span', { class: 'short soft', title: f[1] }, f[2] || f[1]) })])],
     ['Run', null, () => runTab()],
   ].filter((t) => t[1] === null || t[1] > 0 || t[0] === 'Functions');
 

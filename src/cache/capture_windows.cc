@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+#include "cache/capture_windows.h"
+
+namespace shadowprof::cache {
+
+void CaptureWindows::answer(const trace::RunMailbox::Request& request,
+                            trace::RunMailbox& collector, uint64_t submitted) {
+  if (const auto plain = make_plain(request)) collector.answer({*plain, submitted});
+}
+
+// A run of the plain translation; nothing: none was made.
+std::optional<RunId> CaptureWindows::make_plain(const trace::RunMailbox::Request& request) {
+  const BlockId first = table_.run(request.run).first_block;
+  const emu::Fragment* f = cache_.find(table_.block(first).start);
+  if (f == nullptr || f->checks_itself || f->kind != emu::FragmentKind::translated)
+    return std::nullopt;
+  const trace::Run& own = table_.run(f->longest_run);
+  if (own.first_block != first || !own.captures) return std::nullopt;
+  const FragmentId capturing = cache_.id_of(*f);
+  const auto made =
+      translator_.translate(f->start, std::nullopt, {.records = request.keep_records});
+  if (made.outcome != emu::Translator::Outcome::translated) return std::nullopt;
+  cache_.redirect(capturing, made.fragment);
+  pairs_.push_back({capturing, made.fragment});
+  return cache_.fragment(made.fragment).longest_run;
+}
+
+// What was dropped comes back as new code, and is captured as such.
+void CaptureWindows::forget_dropped() {
+  if (flushes_ != cache_.flushes()) pairs_.clear();
+  flushes_ = cache_.flushes();
+  std::erase_if(pairs_, [&](const Pair& pair) {
+    return !cache_.fragment(pair.capturing).live || !cache_.fragment(pair.plain).live;
+  });
+}
+
+void CaptureWindows::lead(Pair& pair, bool open) {
+  if (open == pair.open) return;
+  open ? cache_.redirect(pair.plain, pair.capturing) : cache_.redirect(pair.capturing, pair.plain);
+  pair.open = open;
+}
+
+void CaptureWindows::turn(uint32_t one_in) {
+  forget_dropped();
+  for (Pair& pair : pairs_) {
+    random_ ^= random_ << 13;
+    random_ ^= random_ >> 7;
+    random_ ^= random_ << 17;
+    lead(pair, (random_ >> 32) % one_in == 0);
+  }
+}
+
+void CaptureWindows::turn_all(bool open) {
+  forget_dropped();
+  for (Pair& pair : pairs_) lead(pair, open);
+}
+
+}  // namespace shadowprof::cache

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+#include "cache/slots.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace shadowprof::cache {
+
+Result<SlotGroup> SlotGroup::create(emu::Recording recording) {
+  SlotGroup group;
+  const size_t bytes = group.bytes = kSlotsPerGroup * emu::slot_bytes(recording);
+  group.memfd = UniqueFd(::memfd_create("shadowprof-slots", MFD_CLOEXEC));
+  if (!group.memfd.valid()) return fail_errno(errno, "cannot create trace buffers (memfd_create)");
+  if (::ftruncate(group.memfd.get(), static_cast<off_t>(bytes)) != 0) {
+    return fail_errno(errno, "cannot size the trace buffers to {} bytes", bytes);
+  }
+  void* p = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                   group.memfd.get(), 0);
+  if (p == MAP_FAILED) return fail_errno(errno, "cannot map {} bytes of trace buffers", bytes);
+  group.host = static_cast<uint8_t*>(p);
+  return group;
+}
+
+Result<SlotGroup> SlotGroup::create_behind(const SlotGroup& first, size_t index,
+                                           emu::Recording recording) {
+  SlotGroup group;
+  group.bytes = kSlotsPerGroup * emu::slot_bytes(recording);
+  const auto offset = static_cast<off_t>(index * group.bytes);
+  if (::ftruncate(first.memfd.get(), offset + static_cast<off_t>(group.bytes)) != 0) {
+    return fail_errno(errno, "cannot size the trace buffers to {} groups", index + 1);
+  }
+  void* p = ::mmap(nullptr, group.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                   first.memfd.get(), offset);
+  if (p == MAP_FAILED)
+    return fail_errno(errno, "cannot map {} bytes of trace buffers", group.bytes);
+  group.host = static_cast<uint8_t*>(p);
+  return group;
+}
+
+SlotGroup& SlotGroup::operator=(SlotGroup&& other) noexcept {
+  memfd = std::move(other.memfd);
+  std::swap(host, other.host);
+  guest_base = other.guest_base;
+  bytes = other.bytes;
+  return *this;
+}
+
+SlotGroup::SlotGroup(SlotGroup&& other) noexcept
+    : memfd(std::move(other.memfd)),
+      host(std::exchange(other.host, nullptr)),
+      guest_base(other.guest_base),
+      bytes(other.bytes) {}
+
+SlotGroup::~SlotGroup() {
+  if (host) ::munmap(host, bytes);
+}
+
+void Slot::trap_all_calls(bool all) {
+  uint8_t* kinds = host + emu::kSyscallKindsOffset;
+  for (unsigned nr = 0; nr < kListedCalls; nr++) {
+    const bool traps = all || watched[nr];
+    kinds[nr] = static_cast<uint8_t>(traps ? emu::SyscallKind::tracer : call_kinds(nr));
+  }
+}
+
+void Slot::watch(unsigned number) {
+  watched.set(number);
+  (host + emu::kSyscallKindsOffset)[number] = static_cast<uint8_t>(emu::SyscallKind::tracer);
+}
+
+void Slot::initialise(CallKinds kinds) {
+  call_kinds = kinds;
+  std::memset(host + emu::kSyscallKindsOffset, static_cast<int>(kinds(kListedCalls)),
+              emu::kSyscallKindsBytes);
+  trap_all_calls(false);
+  state().log_left = emu::kLogEntries;
+  for (unsigned i = 0; i < 256; i++) {
+    state().mmap_prot_plain[i] = (i & PROT_EXEC) == 0;
+    state().mmap_flags_plain[i] = (i & MAP_FIXED) == 0;
+    state().open_flags_plain[i] = (i & O_ACCMODE) == O_RDONLY;
+  }
+  initialised = true;
+}
+
+}  // namespace shadowprof::cache

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+//
+// `shadowprof export`: a profile as the file of another tool.
+#include <string>
+
+#include "base/log.h"
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/debuginfod_option.h"
+#include "cli/exit_codes.h"
+#include "profile/compression.h"
+#include "profile/json_file.h"
+#include "profile/output_file.h"
+#include "report/check_report.h"
+#include "report/columns.h"
+#include "report/export.h"
+
+namespace shadowprof::cli {
+namespace {
+
+struct ExportOptions {
+  std::string file = kDefaultProfile;
+  std::string format;
+  std::string output = "-";
+  std::string module;
+  bool list = false;
+};
+
+std::string format_list() {
+  std::string text;
+  for (const report::ExportFormat& f : report::export_formats())
+    text += fmt::format("{:<18} {}\n", f.name, f.summary);
+  return text;
+}
+
+std::string gzipped(const std::string& bytes) {
+  std::string packed;
+  profile::Compressor::create(profile::Compression::gzip)->add(bytes, true, packed);
+  return packed;
+}
+
+Status export_profile(const ExportOptions& options) {
+  const report::ExportFormat* format = report::find_export_format(options.format);
+  if (format == nullptr) {
+    if (report::check_format_from(options.format))
+      return fail("{} is a format of shadowprof check (see shadowprof export --list)",
+                  options.format);
+    return fail("there is no format '{}' (see shadowprof export --list)",
+                report::printable(options.format));
+  }
+  if (!options.module.empty() && !format->one_module)
+    return fail(
+        "{} describes all code of a profile: --module is for formats that describe one file",
+        format->name);
+  SP_ASSIGN(const profile::Profile profile, read_given_profile(options.file));
+  const symbols::ModuleSet modules(profile.modules);
+  report::ExportInput input{profile, modules, 0};
+  if (format->one_module) {
+    SP_ASSIGN(input.module, report::choose_module(profile, options.module));
+  }
+  SP_ASSIGN(std::string text, format->make(input));
+  // A file called .gz is compressed as it is written.
+  if (format->gzipped && profile::compression_for(options.output) == profile::Compression::none)
+    text = gzipped(text);
+  if (options.output == "-") return print(text);
+  SP_ASSIGN(profile::OutputFile out, profile::OutputFile::open(options.output));
+  out.write(text);
+  return out.finish();
+}
+
+}  // namespace
+
+int export_main(int argc, char** argv) {
+  CLI::App app("Writes a profile as the file of another tool.", "shadowprof export");
+  ExportOptions options;
+  app.add_option("FILE", options.file, "the profile")->capture_default_str();
+  app.add_option("--format", options.format, "what to write (see --list)")->type_name("NAME");
+  app.add_option("-o,--output", options.output, "file to write; .gz and .zst compress")
+      ->type_name("FILE")
+      ->capture_default_str();
+  app.add_option("--module", options.module,
+                 "file to describe, where a format describes one (the program)")
+      ->type_name("NAME");
+  add_debuginfod_option(app);
+  app.add_flag("--list", options.list, "list the formats");
+  app.footer("Formats:\n" + format_list() +
+             "\nExamples:\n"
+             "  shadowprof export --format callgrind -o callgrind.out app.json\n"
+             "  shadowprof export --format folded app.json | flamegraph.pl > app.svg\n"
+             "  shadowprof export --format llvm-sample -o app.prof app.json\n"
+             "  clang -O2 -g -fprofile-sample-use=app.prof app.c");
+  if (const auto status = parse_command_line(app, "--format NAME [FILE]", argc, argv))
+    return *status;
+  Status done;
+  if (options.list)
+    done = print(format_list());
+  else if (options.format.empty())
+    done = fail("no --format given (see shadowprof export --list)");
+  else
+    done = export_profile(options);
+  if (done) return kExitOk;
+  error("{}", done.error().message);
+  return kExitOwnFailure;
+}
+
+}  // namespace shadowprof::cli

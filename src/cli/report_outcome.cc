@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+#include "cli/report_outcome.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "cli/version.h"
+#include "plan/plan_limits.h"
+#include "profile/evidence.h"
+#include "profile/json_file.h"
+#include "report/leads.h"
+#include "report/text_report.h"
+
+namespace shadowprof::cli {
+namespace {
+
+constexpr size_t kSummaryRows = 5;
+constexpr size_t kSummaryLeads = 2;
+
+// From here on an estimate of the overhead is more than its budget and the noise of both.
+constexpr double kClearlyAbove = 1.1;
+
+// With -q, too, but for what the user has asked for.
+void say_what_is_missing(const profile::Profile& profile) {
+  for (const profile::EndedEarly& e : profile.coverage.ended_early) {
+    const bool wanted = e.why.ends_with(profile::kByNoExec);
+    const std::string text =
+        fmt::format("{}: the profile has nothing of it after {:.3f} s", e.why, e.at_s);
+    wanted ? info("{}", text) : warn("{}", text);
+  }
+}
+
+// And by what.
+void say_if_too_dear(const profile::Profile& profile) {
+  const profile::Overhead& cost = profile.overhead;
+  const double duration_s = profile.run.duration_s;
+  if (cost.budget_share <= 0 || duration_s <= 0) return;
+  if (cost.estimated_share <= kClearlyAbove * cost.budget_share) return;
+  const double pauses = std::min(cost.estimated_share, cost.pause_s.total / duration_s);
+  std::string text = fmt::format(
+      "sampling cost the program {:.1f} % (estimated), and the budget was {:.1f} %: "
+      "{:.1f} % pauses, the longest {:.1f} ms, the rest page faults and shared processors",
+      100 * cost.estimated_share, 100 * cost.budget_share, 100 * pauses, 1e3 * cost.pause_s.max);
+  if (duration_s < plan::kLoan_s)
+    text +=
+        fmt::format("; a run of {:.1f} s may spend what {:.0f} s give", duration_s, plan::kLoan_s);
+  info("{}", text);
+}
+
+void say_sampled(const profile::Profile& profile, const std::string& where) {
+  const profile::Overhead& cost = profile.overhead;
+  const profile::Evidence evidence = profile::evidence_of(profile);
+  if (profile.coverage.samples == 0) return info("{}: {}", evidence.advice, where);
+  info(
+      "{} sample{}, {} instructions in {} functions profiled in {:.2f} s, {:.2f} % overhead "
+      "(estimated), {:.2f} s of our own: {}",
+      profile.coverage.samples, profile.coverage.samples == 1 ? "" : "s",
+      profile.coverage.instructions_profiled, profile.functions.size(), profile.run.duration_s,
+      100 * cost.estimated_share, cost.engine_cpu_s + cost.collector_cpu_s, where);
+  // Else it has been said what is missing.
+  if (!evidence.enough && profile.coverage.ended_early.empty()) info("{}", evidence.advice);
+  say_if_too_dear(profile);
+}
+
+void say_whole(const profile::Profile& profile, const std::string& where) {
+  const profile::Overhead& cost = profile.overhead;
+  info("{} instructions in {} functions profiled, {:.2f} s of program, {:.2f} s of our own: {}",
+       profile.coverage.instructions_profiled, profile.functions.size(), cost.program_cpu_s,
+       cost.engine_cpu_s + cost.collector_cpu_s, where);
+}
+
+// The best of what the report begins with.
+void say_findings(const profile::Profile& profile) {
+  for (const report::Lead& lead : report::find_leads(profile, kSummaryLeads))
+    info("{}", report::sentence_of(lead, profile));
+}
+
+// With -v the hottest rows follow the one line that we always say.
+void say_hottest(const profile::Profile& profile) {
+  report::TextOptions text;
+  text.columns = report::terminal_columns(STDERR_FILENO);
+  text.limit = kSummaryRows;
+  text.color = report::use_color("auto", STDERR_FILENO);
+  const std::string summary = report::render_text(profile, text);
+  // Standard error may be closed or full; that is no reason to fail.
+  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, summary.data(), summary.size());
+}
+
+}  // namespace
+
+Status report_outcome(profile::Profile& profile, const std::vector<std::string>& warnings,
+                      const std::string& internal_error, const OutcomeOptions& options) {
+  say_what_is_missing(profile);
+  for (const std::string& warning : warnings) info("{}", warning);
+  if (!internal_error.empty()) {
+    error("internal error, the profile is not right: {}", internal_error);
+  }
+  profile.tool_version = version();
+  SP_TRY(profile::write_profile(profile, options.output));
+  const std::string where = options.output == "-" ? "standard output" : options.output;
+  profile.run.mode == "full" ? say_whole(profile, where) : say_sampled(profile, where);
+  options.verbose ? say_hottest(profile) : say_findings(profile);
+  return {};
+}
+
+}  // namespace shadowprof::cli

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+//
+// Where the program is given a machine that is the same on every host: its cpuid, and the system
+// calls that virtual_machine.h answers.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/unique_fd.h"
+#include "inject/engine.h"
+#include "ptrace/send_fd.h"
+
+namespace shadowprof::inject {
+namespace {
+
+// Open for reading, at its begin. Invalid: there is no memory for it.
+UniqueFd file_with(std::string_view content) {
+  UniqueFd file(::memfd_create("file", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const auto size = static_cast<ssize_t>(content.size());
+  constexpr mode_t kReadOnly = 0444;
+  const bool written =
+      file.valid() && ::write(file.get(), content.data(), content.size()) == size &&
+      ::lseek(file.get(), 0, SEEK_SET) == 0 && ::fchmod(file.get(), kReadOnly) == 0 &&
+      ::fcntl(file.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK) == 0;
+  return written ? std::move(file) : UniqueFd();
+}
+
+}  // namespace
+
+VirtualMachine::Call Engine::machine_call(GuestThread& t, const Registers& regs) {
+  return {regs, t.tracee.tid(), t.process->pid, t.process->space->code().memory(),
+          t.process->machine_share};
+}
+
+// `regs`: the arguments are the guest's.
+bool Engine::is_for_machine(GuestThread& t, const Registers& regs) {
+  if (!machine_) return false;
+  const VirtualMachine::Call call = machine_call(t, regs);
+  if (!call.share.may_hold_random && VirtualMachine::opens_random_device(call)) {
+    call.share.may_hold_random = true;
+    for (auto& [tid, other] : threads_)
+      if (other->process == t.process) watch_machine_calls(*other);
+  }
+  return machine_->answers(call);
+}
+
+// The gateway hands them to us.
+void Engine::watch_machine_calls(GuestThread& t) {
+  if (!machine_ || !t.slot) return;
+  for (const unsigned number : VirtualMachine::watched_calls(t.process->machine_share))
+    t.slot->watch(number);
+}
+
+// In guest context, before a call that is_for_machine() was asked of. False: the kernel answers it.
+bool Engine::answer_by_machine(GuestThread& t, Registers& regs) {
+  if (!machine_) return false;
+  const VirtualMachine::Call call = machine_call(t, regs);
+  const auto content = machine_->opened_content(call);
+  const auto result = content ? open_machine_file(t, regs, *content) : machine_->answer(call);
+  if (!result) return false;
+  return_from_call(t, regs, *result);
+  return true;
+}
+
+// Its descriptor. Nothing: it could not be given one.
+std::optional<int64_t> Engine::open_machine_file(GuestThread& t, const Registers& regs,
+                                                 std::string_view content) {
+  const UniqueFd file = file_with(content);
+  if (!file.valid() || !t.tracee.set_registers_if_alive(regs)) return std::nullopt;
+  ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(), options_.trace,
+                                ptrace::StopSignal::drop);
+  remote.keep_signals_in(t.deferred);
+  const uint64_t flags = static_cast<int>(regs.rax) == SYS_open ? regs.rsi : regs.rdx;
+  const auto fd = ptrace::send_fd(remote, t.process->pid, file.get(), O_RDONLY);
+  if (fd && (flags & O_CLOEXEC) == 0) (void)remote.call(SYS_fcntl, *fd, F_SETFD, 0);
+  (void)remote.finish();
+  if (!fd) return std::nullopt;
+  return *fd;
+}
+
+// The processor has executed the instruction at before.rip and answered in `after`.
+void Engine::answer_for_processor(const NativeInsn& insn, const Registers& before,
+                                  Registers& after) {
+  const machine::CpuModel& processor = *options_.processor;
+  if (insn.asks_enabled_state) {
+    if (static_cast<uint32_t>(before.rcx) != 0 || processor.enabled_state() == 0) return;
+    after.rax = static_cast<uint32_t>(processor.enabled_state());
+    after.rdx = processor.enabled_state() >> 32;
+    return;
+  }
+  const auto low = [](uint64_t value) { return static_cast<uint32_t>(value); };
+  const machine::CpuidAnswer answer =
+      processor.cpuid(low(before.rax), low(before.rcx),
+                      {low(after.rax), low(after.rbx), low(after.rcx), low(after.rdx)});
+  after.rax = answer.eax;
+  after.rbx = answer.ebx;
+  after.rcx = answer.ecx;
+  after.rdx = answer.edx;
+}
+
+}  // namespace shadowprof::inject

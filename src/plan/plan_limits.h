@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+//
+// The constants of the plan. Shares are shares of the budget (--max-overhead) unless their comment
+// says of what. Whoever changes one looks at tests/plan/plan_table before and after.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace shadowprof::plan {
+
+// --- the budget
+// So many seconds' budget may be spent in advance, by a step that costs no more than that.
+inline constexpr double kLoan_s = 10;
+// Forks and bursts together. The kind that says more for its price gets more of it, but either gets
+// this much of both's part, or nobody would know its variance.
+inline constexpr double kSamplesShare = 0.7;
+inline constexpr double kLeastKindShare = 0.2;
+// Looks at where the program is; more in burst mode, where code that is new costs the program
+// itself.
+inline constexpr double kPeekShare = 0.05;
+inline constexpr double kPeekOfBurstModeShare = 0.5;
+// Stops of the program that tell whether its core is the replica's, too.
+inline constexpr double kProbeShare = 0.05;
+// The clock of the program's processor time (sample/time_watch.h).
+inline constexpr double kClockShare = 0.2;
+static_assert(kSamplesShare + kPeekShare + kProbeShare + kClockShare <= 1 + 1e-9);
+static_assert(2 * kLeastKindShare <= 1);
+// The caches that a replica uses together with the program may cost this share where forks are
+// cheap, and kSamplesShare where they are not, as there are few of them.
+inline constexpr double kCacheShare = 0.5;
+static_assert(kCacheShare < kSamplesShare);
+// A replica lasts where a busy core costs its neighbours no more than this.
+inline constexpr double kBusyCoreShare = 0.8;
+
+// --- when
+// A program is loaded by then, mostly.
+inline constexpr double kFirstFork_s = 0.02;
+// Peeks, and tries while the program sleeps, are so far apart at first, and then less and less
+// often.
+inline constexpr double kSoon_s = 0.005;
+inline constexpr double kGrowthRatio = 1.5;
+inline constexpr double kLongestPeekGap_s = 1;
+inline constexpr double kLongestRetry_s = 0.25;
+static_assert(kSoon_s < kFirstFork_s && kFirstFork_s < kLongestRetry_s);
+// Samples within this time of the program are one observation: bursts are not closer together.
+inline constexpr double kObservation_s = 0.1;
+// The longest time of the program without a sample, where bursts can be taken: so long, or until
+// kLeastKindShare of the budget has paid for one.
+inline constexpr double kLongestGap_s = 2;
+static_assert(kLongestGap_s > 2 * kObservation_s);
+
+// --- a replica's first sample
+inline constexpr double kFirstLength_s = 0.001;
+inline constexpr double kGreatestLength_s = 0.02;
+// Its length may cost this share of what the sample costs however short it is.
+inline constexpr double kGrowingShare = 0.25;
+// A sample for more time than others is so many times as long, at most; one for less time shorter.
+inline constexpr double kMostPartsRatio = 4;
+
+// --- a replica's later samples
+// They are so long, as are the shortest of all first ones; but where forks are cheap and the
+// replica is to be replaced soon, it gives more moments.
+inline constexpr double kSample_s = 0.0005;
+inline constexpr double kSampleOfCheapFork_s = 0.0002;
+static_assert(kSampleOfCheapFork_s < kSample_s && kSample_s < kFirstLength_s);
+// Between two of them it executes natively for at least, and at most, so long.
+inline constexpr double kLeastBetween_s = 0.003;
+inline constexpr double kLongestBetween_s = 0.08;
+// One that cannot follow its program executes natively for this share of what it records.
+inline constexpr double kBetweenShare = 0.25;
+// One that follows may lose this share of its lifetime.
+inline constexpr double kMayLoseShare = 0.2;
+// What a step costs, or recording takes, is the mean of a few; what a replica loses, of many.
+inline constexpr uint64_t kRemembered = 12;
+inline constexpr uint64_t kRememberedLosses = 200;
+
+// --- a replica's end
+// One that cannot follow its program lives for so long.
+inline constexpr double kShortLife_s = kLongestGap_s;
+// None costs more than this time's budget, or its fork, or what is left of the budget.
+inline constexpr double kCostsBudgetOf_s = 1;
+// One that follows is so far behind before another takes its place: seconds, or a share of the run.
+inline constexpr double kLeastBehind_s = 0.5;
+inline constexpr double kBehindShare = 0.05;
+// A replica that is so far behind, a share of the run, ends though the budget pays for no other.
+inline constexpr double kLostTrackShare = 0.3;
+static_assert(kBehindShare < kMayLoseShare && kMayLoseShare < kLostTrackShare);
+// Forks in the place of others are for this part of the budget. Where it pays for one within this
+// share of the run (or within kLongestGap_s), forks are cheap.
+inline constexpr double kForksShare = 0.5;
+inline constexpr double kCheapWithinShare = 0.2;
+// A replica asks again when it has rested for so long.
+inline constexpr double kLongestRest_s = kLeastBehind_s;
+inline constexpr double kRestOnSharedCore_s = kLongestBetween_s;
+
+// --- do samples still change the profile? (convergence.h)
+inline constexpr size_t kWindowSamples = 8;
+inline constexpr double kAgreesShare = 0.05;  // of instructions that are of other code
+inline constexpr double kDiffersShare = 0.25;
+inline constexpr uint64_t kSteadyWindows = 3;
+inline constexpr double kMostPatienceRatio = 4;
+inline constexpr double kWindowMemoryShare = 0.75;  // of what is known, from one window to the next
+
+// --- is there a core? (crowding.h) Shares of its life that a replica waited for one.
+inline constexpr double kCrowdedShare = 0.7;
+inline constexpr double kRoomyShare = 0.2;
+static_assert(kRoomyShare < kCrowdedShare);
+// Until a thread that was stopped runs again, at most, where a core is idle.
+inline constexpr double kWakeUp_s = 50e-6;
+
+}  // namespace shadowprof::plan

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+#include "probe/fault_price.h"
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/limits.h"
+#include "base/unique_fd.h"
+
+namespace shadowprof::probe {
+namespace {
+
+constexpr size_t kPages = 128;
+constexpr size_t kBatch = 16;
+constexpr size_t kBytes = kPages * limits::kPageBytes;
+// Between a page and the next.
+constexpr int kReads = 50;
+// Even if nothing could be told from what the rest takes.
+constexpr double kLeast_s = 1e-7;
+
+template <size_t N>
+double median(std::array<double, N> values) {
+  std::ranges::nth_element(values, values.begin() + N / 2);
+  return values[N / 2];
+}
+
+// Written to as a program does it, here and there and while it works on something else: a fault
+// takes a third longer then than in a loop of nothing but faults, as it has displaced what is
+// needed next.
+class Pages {
+ public:
+  Pages(int flags, int fd)
+      : memory_(::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, flags, fd, 0)), other_(kBytes, 1) {
+    if (exist()) ::madvise(memory_, kBytes, MADV_NOHUGEPAGE);
+  }
+  ~Pages() {
+    if (exist()) ::munmap(memory_, kBytes);
+  }
+  Pages(const Pages&) = delete;
+  Pages& operator=(const Pages&) = delete;
+
+  bool exist() const { return memory_ != MAP_FAILED; }
+  // Each page once. Seconds for one, as in most of the batches: in some the machine may have stood
+  // still.
+  double use_all() {
+    std::array<double, kPages / kBatch> seconds;
+    size_t page = 0;
+    for (double& batch : seconds) {
+      const auto start = std::chrono::steady_clock::now();
+      for (size_t i = 0; i < kBatch; i++, page += kStride) use(page % kPages);
+      const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+      batch = spent.count() / kBatch;
+    }
+    bytes()[0] = static_cast<uint8_t>(random_);  // so that it is worked out
+    return median(seconds);
+  }
+
+ private:
+  static constexpr size_t kStride = 49;  // odd, so that all of the pages have their turn
+
+  volatile uint8_t* bytes() { return static_cast<volatile uint8_t*>(memory_); }
+  void use(size_t page) {
+    bytes()[page * limits::kPageBytes] = 1;
+    for (int i = 0; i < kReads; i++) {
+      random_ = random_ * 6364136223846793005u + 1442695040888963407u;
+      random_ += other_[(random_ >> 32) % kBytes];
+    }
+  }
+
+  void* memory_;
+  std::vector<uint8_t> other_;
+  uint64_t random_ = 1;
+};
+
+// Seconds for a page that a child has, too.
+struct SharedPages {
+  double copied = 0;  // while it lives
+  double kept = 0;    // when it is gone
+};
+
+// The child has all signals blocked: whatever handler we have is not for it.
+pid_t fork_deaf() {
+  sigset_t all, before;
+  sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, &before);
+  const pid_t child = ::fork();
+  if (child != 0) ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  return child;
+}
+
+// Nothing where it cannot be measured.
+std::optional<SharedPages> measure_shared_with_child() {
+  Pages pages(MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  if (!pages.exist()) return std::nullopt;
+  pages.use_all();
+  const double usual = pages.use_all();
+  const pid_t child = fork_deaf();
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) ::pause();
+  }
+  if (child < 0) return std::nullopt;
+  const double copied = pages.use_all() - usual;
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  const pid_t short_lived = fork_deaf();
+  if (short_lived == 0) ::_exit(0);
+  if (short_lived > 0) ::waitpid(short_lived, nullptr, 0);
+  return SharedPages{copied, pages.use_all() - usual};
+}
+
+// As replicas map the trace buffers, whose pages exist.
+std::optional<double> measure_mapped() {
+  const UniqueFd memory(::memfd_create("pages", MFD_CLOEXEC));
+  if (!memory.valid() || ::ftruncate(memory.get(), kBytes) != 0) return std::nullopt;
+  Pages first(MAP_SHARED, memory.get()), second(MAP_SHARED, memory.get());
+  if (!first.exist() || !second.exist()) return std::nullopt;
+  first.use_all();
+  const double mapped = second.use_all();
+  return mapped - second.use_all();
+}
+
+}  // namespace
+
+std::optional<FaultRound> measure_fault_round() {
+  const auto shared = measure_shared_with_child();
+  const auto mapped = measure_mapped();
+  if (!shared || !mapped) return std::nullopt;
+  return FaultRound{shared->copied, shared->kept, *mapped};
+}
+
+machine::FaultPrice price_of(std::span<const FaultRound> rounds) {
+  const auto middle = [&](double FaultRound::*what) {
+    std::vector<double> seconds;
+    for (const FaultRound& round : rounds) seconds.push_back(round.*what);
+    std::ranges::sort(seconds);
+    return seconds[seconds.size() / 2];
+  };
+  machine::FaultPrice price;
+  price.copied = std::max(kLeast_s, middle(&FaultRound::copied));
+  price.kept = std::clamp(middle(&FaultRound::kept), kLeast_s, price.copied);
+  price.mapped = std::max(kLeast_s, middle(&FaultRound::mapped));
+  return price;
+}
+
+}  // namespace shadowprof::probe

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+//
+// What page faults and a busy core cost on this host, without making the program wait for it.
+//
+// What was measured since the host was started is kept (host_notes.h). Of the rest the busy core is
+// measured before the program begins, since it would be one: about three milliseconds. Faults are
+// measured by the front process (cli/front.h) while the program runs already; until it knows more
+// the default prices hold. Both are measured in rounds, and a round counts though it is the only
+// one: each run adds some, until there are enough.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "probe/host_notes.h"
+#include "probe/contention.h"
+#include "machine/page_faults.h"
+
+namespace shadowprof::probe {
+
+class HostPrices {
+ public:
+  // To be made before the front and its worker part.
+  HostPrices();
+  ~HostPrices();
+  HostPrices(const HostPrices&) = delete;
+  HostPrices& operator=(const HostPrices&) = delete;
+
+  // The worker's, before the program begins.
+  BusyCore busy_core() const;
+  // As far as is known.
+  machine::FaultPrice faults() const;
+  // What is known since the last call of either.
+  std::optional<machine::FaultPrice> news_of_faults();
+
+  // The front's. Asks is_over() every few milliseconds, and returns when it says so.
+  void measure_faults(const std::function<bool()>& is_over);
+
+ private:
+  struct Shared;  // by front and worker
+  HostNotes notes_;
+  Shared* shared_ = nullptr;
+  mutable uint32_t rounds_known_ = 0;
+};
+
+}  // namespace shadowprof::probe

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+//
+// Timed loads of our own, by the code that the translator puts around the program's
+// (emu/timed_load.h): made once for each kind of load, and executed in this process.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "base/own_code.h"
+#include "base/result.h"
+#include "profile/latency_table.h"
+
+namespace shadowprof::probe {
+
+class TimedCode {
+ public:
+  // For the calling thread, which has another GS base until this is gone.
+  static Result<TimedCode> create();
+  TimedCode(TimedCode&& other) noexcept;
+  TimedCode& operator=(TimedCode&&) = delete;
+  ~TimedCode();
+
+  // Cycles between the stamps.
+  uint32_t time_nothing() { return time(code_.executable(), nullptr); }
+  uint32_t time_load(const void* address) {
+    return time(entry(profile::LoadKind::move), const_cast<void*>(address));
+  }
+  // An atomic one writes to `address`, where there are 64 bytes. A gather needs a processor that
+  // has one.
+  uint32_t time_kind(profile::LoadKind kind, void* address) { return time(entry(kind), address); }
+  static bool has_gather();
+
+ private:
+  explicit TimedCode(OwnCode code) : code_(std::move(code)) {}
+  const uint8_t* entry(profile::LoadKind kind) const {
+    return code_.executable() + entries_[static_cast<size_t>(kind)];
+  }
+  uint32_t time(const uint8_t* code, void* address) {
+    using Function = void(void* address, uint32_t* record);
+    reinterpret_cast<Function*>(reinterpret_cast<uintptr_t>(code))(address, record_.data());
+    return record_[2] - record_[1];
+  }
+
+  OwnCode code_;
+  std::array<uint32_t, profile::kLoadKinds> entries_{};
+  std::array<uint32_t, 4> record_{};
+  void* state_ = nullptr;
+  uint64_t gs_base_before_ = 0;
+};
+
+// How much longer a program takes for a load that is timed; 0 where that cannot be found out. Takes
+// some tens of microseconds.
+double seconds_of_timed_load();
+
+}  // namespace shadowprof::probe

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+#include "ptrace/hardware_breakpoint.h"
+
+#include "base/check.h"
+
+namespace shadowprof::ptrace {
+namespace {
+
+constexpr unsigned kControl = 7;  // the number of the register that turns the others on
+
+// The index-th breakpoint: on, for this thread; when; and how many bytes (Intel SDM, volume
+// 3, 18.2.4).
+uint64_t control_bits(size_t index, HardwareBreakpoint::When when) {
+  constexpr uint64_t kWritten = 1, kEightBytes = 2;
+  const bool written = when == HardwareBreakpoint::When::written;
+  const uint64_t condition = written ? kWritten | kEightBytes << 2 : 0;
+  return uint64_t{1} << (2 * index) | condition << (16 + 4 * index);
+}
+
+}  // namespace
+
+Status set_hardware_breakpoints(Tracee thread, std::span<const HardwareBreakpoint> wanted) {
+  CHECK(wanted.size() <= kMostHardwareBreakpoints, "{} breakpoints", wanted.size());
+  SP_TRY(thread.try_set_debug_register(kControl, 0));
+  uint64_t control = 0;
+  for (size_t i = 0; i < wanted.size(); i++) {
+    SP_TRY(thread.try_set_debug_register(static_cast<unsigned>(i), wanted[i].at.value));
+    control |= control_bits(i, wanted[i].when);
+  }
+  return control == 0 ? Status{} : thread.try_set_debug_register(kControl, control);
+}
+
+}  // namespace shadowprof::ptrace

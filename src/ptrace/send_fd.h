@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <fcntl.h>
+
+#include "base/result.h"
+#include "ptrace/remote_syscall.h"
+#include "ptrace/tracee.h"
+
+namespace shadowprof::ptrace {
+
+// Gives the tracee a descriptor for what `fd` is open on (close-on-exec); the tracee closes it.
+//
+// It opens /proc/OURPID/fd/N where it may. A program that has given up its rights, or lives in
+// other namespaces, may not: then it makes a socket pair, we take one end (pidfd_getfd, which needs
+// only the right to trace) and send the descriptor through it. `flags`: of open(2), for the first
+// way.
+Result<int> send_fd(RemoteSyscalls& remote, Tid process, int fd, int flags = O_RDWR);
+
+}  // namespace shadowprof::ptrace

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+//
+// What a profile suggests to look at first: one sentence each, ranked by the share of the program's
+// time that is at stake. That is no promise of what can be saved, only where it would be. Where
+// the profile has no processor time it is the share of cycles, one for each instruction and those
+// that loads lose: natively loads overlap, and find more in caches that fewer others share.
+//
+//   load      lost cycles, but no more than its function's time
+//   argument  the callee's time, in the share of its calls that pass the value
+//   value     the instruction's own cycles; a division's are many
+//   call      through a pointer that has one target: what the pointer costs
+//   slow      a function's time, if each of its instructions takes long and no load of it says why
+//   kernel    the kernel's time for a function
+//   waiting   the time for which the first thread had no processor, or did not want one
+//
+// What is not certain, or is an address of this run, is no lead.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "profile/profile.h"
+
+namespace shadowprof::report {
+
+struct Lead {
+  double stake = 0;                  // of the program's time; more than 1 is possible for waiting
+  std::optional<profile::Place> at;  // nothing, for the program as a whole
+  std::string text;                  // what is the matter there, and what could be done; printable
+};
+
+// The best `limit` of them, with at least kLeastStakeShare at stake.
+inline constexpr double kLeastStakeShare = 0.01;
+// "77.6 % of the time are at stake: walk chase.c:4: the load takes ..."
+std::string sentence_of(const Lead& lead, const profile::Profile& profile);
+// "time" or "cycles": what stakes are shares of.
+const char* unit_of_stakes(const profile::Profile& profile);
+std::vector<Lead> find_leads(const profile::Profile& profile, size_t limit);
+
+}  // namespace shadowprof::report

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: MIT
+//
+// The lists of contexts, edges, paths, loads, values and targets.
+#include <functional>
+#include <map>
+#include <numeric>
+
+#include "report/text_renderer.h"
+
+namespace shadowprof::report {
+
+using profile::Place;
+
+namespace {
+
+constexpr const char* kBeyond = "(beyond: slower than memory; a page fault, or an interruption)";
+
+// "main > parse > read_line": the innermost frames are those that tell rows apart, so what there is
+// no room for is left out at the other end.
+std::string chain(const std::vector<Place>& frames, size_t columns) {
+  std::string text;
+  for (size_t i = frames.size(); i-- > 0;) {
+    const std::string name = function_or_address(frames[i]);
+    const std::string longer = text.empty() ? name : name + " > " + text;
+    constexpr size_t kMark = 6;  // "... > "
+    if (!text.empty() && longer.size() + (i > 0 ? kMark : 0) > columns) return "... > " + text;
+    text = fit(longer, columns);
+  }
+  return text;
+}
+
+// A single time is not known more exactly than the clock's step.
+std::string cycles_text(uint64_t cycles, const std::optional<profile::LatencyCalibration>& clock) {
+  if (clock && static_cast<double>(cycles) < clock->resolution)
+    return fmt::format("<{:.0f}", clock->resolution);
+  return fmt::format("{}", cycles);
+}
+
+std::string value_text(uint64_t value) {
+  return profile::value_text(profile::ValueType::integer, value);
+}
+
+std::string data_text(const profile::DataPlace& place, size_t columns) {
+  if (place.module.empty()) return fmt::format("{:#x}", place.offset);
+  return fit(printable(file_name(place.module)) + fmt::format("+{:#x}", place.offset), columns);
+}
+
+bool is_difference(const profile::HotValue& v) {
+  return v.part == profile::ValuePart::comparison && v.disassembly.starts_with("cmp");
+}
+
+// For a difference, with its sign.
+std::string value_text(const profile::HotValue& of, uint64_t value) {
+  const auto unused = 64 - std::clamp<unsigned>(of.bits, 1, 64);
+  const auto signed_value = static_cast<int64_t>(value << unused) >> unused;
+  const bool negative = is_difference(of) && signed_value < 0;
+  return negative ? "-" + value_text(-static_cast<uint64_t>(signed_value))
+                  : profile::value_text(of.type, value);
+}
+
+std::string value_text(const profile::HotArgument& of, uint64_t value) {
+  return profile::value_text(of.type(), value);
+}
+
+std::string top_values(const profile::HotValue& v, size_t columns) {
+  const profile::HotFigures& f = v.figures;
+  std::string text;
+  for (size_t i = 0; i < std::min<size_t>(3, f.values.size()); i++)
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", percent(f.values[i].share),
+                        value_text(v, f.values[i].value));
+  return fit(text, columns);
+}
+
+// What of the instruction a row is about, where it is not all of the integer that it names.
+std::string part_text(const profile::HotValue& v) {
+  const bool number = v.type != profile::ValueType::integer;
+  if (v.elements != 0)
+    return fmt::format(" ({}{}: 1st of {})", number ? "" : "i",
+                       number ? profile::to_string(v.type) : std::to_string(v.bits), v.elements);
+  if (number) return fmt::format(" ({})", profile::to_string(v.type));
+  if (v.part == profile::ValuePart::result) return "";
+  if (v.part == profile::ValuePart::second) return " (2nd result)";
+  return is_difference(v) ? " (difference)" : " (common bits)";
+}
+
+std::string stride_text(const profile::HotValue& v) {
+  return v.type == profile::ValueType::integer ? percent(v.figures.stride_share) : "-";
+}
+
+// Where a thread was most of the time, and how much of it.
+std::string busiest(const profile::Profile& profile, uint32_t thread, size_t columns) {
+  std::map<const profile::Function*, uint64_t> spent;
+  for (const profile::TimeRow& row : profile.tables.time)
+    if (row.thread == thread)
+      spent[profile::find_function(profile.functions, row.at)] += row.user_ns + row.kernel_ns;
+  spent.erase(nullptr);
+  const auto most = std::ranges::max_element(spent, {}, [](const auto& f) { return f.second; });
+  if (most == spent.end() || most->second == 0) return "";
+  const profile::ThreadRow& row = profile.threads[thread];
+  const double share =
+      static_cast<double>(most->second) / static_cast<double>(row.user_ns + row.kernel_ns);
+  return percent(std::min(1.0, share)) + " " +
+         fit(printable(most->first->name), columns - std::min<size_t>(columns, 7));
+}
+
+}  // namespace
+
+// One alone is the whole program.
+void Renderer::threads() {
+  const profile::ThreadTable& all = profile_.threads;
+  if (!profile_.time.is_known() || all.size() < 2 || options_.filtered) return;
+  std::vector<uint32_t> order(all.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto spent = [&](uint32_t i) { return all[i].user_ns + all[i].kernel_ns; };
+  std::ranges::stable_sort(order, std::greater{}, spent);
+  heading("Threads (by processor time)");
+  line("   time ±      kernel      tid  name             most of it in");
+  const size_t shown = std::min(options_.limit, all.size());
+  for (size_t k = 0; k < shown; k++) {
+    const profile::ThreadRow& t = all[order[k]];
+    const double all_ns = 1e9 * profile_.time.seconds();
+    const double share = static_cast<double>(spent(order[k])) / all_ns;
+    const std::string figures =
+        fmt::format("{:>7} {:<5} {:>7} {:>8}", percent(share),
+                    fmt::format("{:.1f}", 100 * profile_.time.error_of(share)),
+                    percent(static_cast<double>(t.kernel_ns) / all_ns),
+                    t.tid == 0 ? "-" : std::to_string(t.tid));
+    line(colored(share, figures) + "  " + left(printable(t.name), 16) + " " +
+         busiest(profile_, order[k], columns_ - 50));
+  }
+  more(shown, all.size(), all.size());
+}
+
+void Renderer::contexts() {
+  const auto& listed = profile_.hotlists.contexts;
+  if (listed.empty()) return;
+  const auto rows = certain(listed, &profile::HotContext::share, &profile::HotContext::share_error);
+  heading("Hot contexts (by instructions in just that chain of calls)");
+  line(margins_ ? "  share ±       instr    calls  callers > function"
+                : "  share    instr    calls  callers > function");
+  for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
+    const profile::HotContext& c = *rows[i];
+    const std::string figures =
+        fmt::format("{:>7}{} {:>8} {:>8}", percent(c.share), margin(c.share_error),
+                    short_count(c.instructions), short_count(c.calls));
+    line(colored(c.share, figures) + "  " + chain(c.frames, columns_ - 27 - margin_columns()));
+  }
+  const auto& all = profile_.tables.contexts;
+  const auto executed = std::count_if(all.begin(), all.end(),
+                                      [](const profile::ContextRow& c) { return c.self != 0; });
+  more(std::min(options_.limit, rows.size()), listed.size(), static_cast<size_t>(executed),
+       listed.size() - rows.size());
+}
+
+// A place in the same function as `before`: what differs of its line, or its address.
+std::string Renderer::position_after(const Place& before, const Place& at) const {
+  if (at.file.empty()) return fmt::format("+{:#x}", offsets_.of(at).value_or(at.offset));
+  if (at.file == before.file) return fmt::format("line {}", at.line);
+  return source(at);
+}
+
+void Renderer::edges() {
+  const auto& all = profile_.hotlists.edges;
+  const auto rows = certain(all, &profile::HotEdge::share, &profile::HotEdge::share_error);
+  const size_t shown = std::min(options_.limit, rows.size());
+  heading("Hot edges (by count)");
+  line(margins_ ? "  share ±       count  kind           from -> to"
+                : "  share    count  kind           from -> to");
+  const size_t room = columns_ - 33 - 6 - margin_columns();
+  for (size_t i = 0; i < shown; i++) {
+    const profile::HotEdge& e = *rows[i];
+    const std::string figures =
+        fmt::format("{:>7}{} {:>8}", percent(e.share), margin(e.share_error), short_count(e.count));
+    const bool within = !e.from.function.empty() && e.from.function == e.to.function &&
+                        e.from.module == e.to.module;
+    const std::string to =
+        within ? fit(position_after(e.from, e.to), room / 2) : point_of(e.to, room / 2);
+    line(colored(e.share, figures) + "  " + left(profile::to_string(e.kind), 13) + "  " +
+         beside(e.from, to, room) + " -> " + to);
+  }
+  more(shown, all.size(), profile_.tables.edges.size(), all.size() - rows.size());
+}
+
+std::string Renderer::load_text(const profile::HotLoad& load, size_t columns) const {
+  if (load.by == profile::LoadKind::move) return point_of(load.at, columns);
+  const std::string kind = fmt::format(" ({})", profile::to_string(load.by));
+  return point_of(load.at, columns - kind.size()) + kind;
+}
+
+void Renderer::loads() {
+  const auto& rows = profile_.hotlists.load_latency;
+  if (rows.empty()) return;
+  heading("Slow loads (by cycles lost)");
+  const auto& clock = profile_.run.host.latency;
+  if (const auto& c = clock)
+    line(fmt::format(
+        "(on this host L1 {:.0f}, L2 {:.0f}, L3 {:.0f}, DRAM {:.0f} cycles; clock steps "
+        "{:.0f})",
+        c->typical[0], c->typical[1], c->typical[2], c->typical[3], c->resolution));
+  if (clock && clock->is_doubtful())
+    line("(others kept the host busy when that was measured: L3 and DRAM are not told apart well)");
+  constexpr size_t kFigures = 73;
+  const bool narrow = columns_ < kFigures + 32;  // places have lines of their own
+  line("     lost    count   mean     +-    p50    p99  L1,L2     L3   DRAM  load");
+  for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
+    const profile::HotLoad& l = rows[i];
+    const double cached = l.classes[0] + l.classes[1];
+    line(colored(l.classes[3],
+                 fmt::format("{:>9} {:>8} {:>6.0f} {:>6.1f} {:>6} {:>6} {:>6} {:>6} {:>6}",
+                             short_count(static_cast<uint64_t>(l.lost_cycles)),
+                             short_count(l.executions), l.mean_cycles,
+                             std::max(l.mean_error, l.cold_error), cycles_text(l.p50, clock),
+                             cycles_text(l.p99, clock), percent(cached), percent(l.classes[2]),
+                             percent(l.classes[3]))) +
+         (narrow ? "" : "  " + load_text(l, columns_ - kFigures)));
+    if (narrow) line("           " + load_text(l, columns_ - 11));
+    if (l.classes[3] > 0.3 && l.stride != 0)
+      line(fit(fmt::format("           DRAM in {}: {} at stride {}; prefetch",
+                           percent(l.classes[3]), profile::to_string(l.kind), l.stride),
+               columns_));
+  }
+  more(std::min(options_.limit, rows.size()), rows.size(), profile_.tables.latencies.size());
+}
+
+// A page or value in a column of its own, and the load behind it.
+std::string Renderer::of_load(std::string what, const std::optional<Place>& load) const {
+  constexpr size_t kColumn = 20, kFigures = 26;
+  if (!load) return what;
+  what.resize(std::max(what.size(), kColumn), ' ');
+  const size_t used = kFigures + what.size() + 2;
+  return what + "  " + point_of(*load, columns_ - std::min(columns_, used));
+}
+
+void Renderer::memory() {
+  const auto& pages = profile_.hotlists.latency_pages;
+  if (!pages.empty()) {
+    heading("Pages of slow loads (slowest class first)");
+    if (pages.front().level == profile::LatencyClass::beyond) line(kBeyond);
+    line("  class    count   share  page                  load");
+    for (size_t i = 0; i < std::min(options_.limit, pages.size()); i++)
+      line(fmt::format("{:>7} {:>8} {:>7}  {}", profile::to_string(pages[i].level),
+                       short_count(pages[i].count), percent(pages[i].share),
+                       of_load(data_text(pages[i].page, columns_ - 26), pages[i].load)));
+    more(std::min(options_.limit, pages.size()), pages.size(),
+         profile_.tables.latency_pages.size());
+  }
+  const auto& values = profile_.hotlists.latency_values;
+  if (!values.empty()) {
+    heading("Values of slow loads (slowest class first)");
+    if (values.front().level == profile::LatencyClass::beyond) line(kBeyond);
+    line("  class    count   share  value                 load");
+    for (size_t i = 0; i < std::min(options_.limit, values.size()); i++)
+      line(fmt::format("{:>7} {:>8} {:>7}  {}", profile::to_string(values[i].level),
+                       short_count(values[i].count), percent(values[i].share),
+                       of_load(value_text(values[i].value), values[i].load)));
+    more(std::min(options_.limit, values.size()), values.size(),
+         profile_.tables.latency_values.size());
+  }
+  const auto& lines = profile_.hotlists.cache_lines;
+  if (lines.empty()) return;
+  heading("Cache lines (by accesses)");
+  line("  share    loads   stores  line");
+  for (size_t i = 0; i < std::min(options_.limit, lines.size()); i++)
+    line(colored(lines[i].share,
+                 fmt::format("{:>7} {:>8} {:>8}", percent(lines[i].share),
+                             short_count(lines[i].loads), short_count(lines[i].stores))) +
+         "  " + data_text(lines[i].line, columns_ - 27));
+  more(std::min(options_.limit, lines.size()), lines.size(), profile_.tables.cache_lines.size());
+}
+
+// A path as the functions that it goes through, each with its lines; a block without is named by
+// its offset. "hash_word hotspots.cc 54 55 54 -> find_slot 60".
+std::string Renderer::route(const std::vector<Place>& blocks) const {
+  std::string text, function, file;
+  for (const Place& b : blocks) {
+    const std::string name = function_or_address(b);
+    if (text.empty() || name != function) {
+      text += (text.empty() ? "" : " -> ") + name;
+      file.clear();
+    }
+    function = name;
+    if (b.file.empty()) {
+      text += fmt::format(" +{:#x}", offsets_.of(b).value_or(b.offset));
+      continue;
+    }
+    if (b.file != file) text += " " + printable(file_name(b.file)) + ":";
+    file = b.file;
+    text += fmt::format("{}{}", text.ends_with(':') ? "" : ",", b.line);
+  }
+  return text;
+}
+
+void Renderer::paths() {
+  const auto& all = profile_.hotlists.paths;
+  if (all.empty()) return;
+  const auto rows = certain(all, &profile::HotPath::share, &profile::HotPath::share_error);
+  heading("Hot paths (by instructions)");
+  // Routes are long: where the terminal is not, they have the second line, else the first.
+  const bool narrow = columns_ < 98;
+  line(fmt::format("{}flow    count    instr  blocks  {}",
+                   margins_ ? "  share ±       " : "  share    ",
+                   narrow ? "from; route" : "route"));
+  for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
+    const profile::HotPath& p = *rows[i];
+    const std::string figures = fmt::format(
+        "{:>7}{} {:>7} {:>8} {:>8} {:>7}", percent(p.share), margin(p.share_error), percent(p.flow),
+        short_count(p.count), short_count(p.instructions), p.blocks.size());
+    const size_t room = columns_ - 43 - margin_columns();
+    const std::string from = p.from ? point_of(*p.from, narrow ? room : columns_ - 15) : "";
+    line(colored(p.share, figures) + "  " + (narrow ? from : fit(route(p.blocks), room)));
+    if (narrow)
+      line("          " + fit(route(p.blocks), columns_ - 10));
+    else if (p.from)
+      line("          from " + from);
+  }
+  more(std::min(options_.limit, rows.size()), all.size(), profile_.tables.paths.size(),
+       all.size() - rows.size());
+}
+
+void Renderer::values() {
+  const auto& rows = profile_.hotlists.values;
+  if (rows.empty()) return;
+  heading("Values (* semi-invariant: hot, and mostly one value)");
+  line(margins_ ? "    count  top value ±      zero   same  stride distinct  instruction"
+                : "    count  top value  zero   same  stride distinct  instruction");
+  for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
+    const profile::HotValue& v = rows[i];
+    const profile::HotFigures& f = v.figures;
+    line(colored(f.invariance, fmt::format("{:>8} {}{:>6}{} {:>7} {:>7} {:>7} {:>7}",
+                                           short_count(f.count), v.semi_invariant ? '*' : ' ',
+                                           percent(f.invariance), margin(f.invariance_error),
+                                           percent(f.zero_share), percent(f.last_value_share),
+                                           stride_text(v), short_count(f.distinct))) +
+         "  " + point_of(v.at, columns_ - 52 - margin_columns()));
+    if (v.context) line("           returning to " + point_of(*v.context, columns_ - 24));
+    const std::string code = printable(v.disassembly) + part_text(v);
+    const size_t code_columns = std::clamp<size_t>(code.size(), 30, 38);
+    std::string detail = "           " + left(code, code_columns) + " " +
+                         top_values(v, columns_ - 14 - code_columns);
+    line(fit(detail, columns_));
+    if (v.semi_invariant && !f.values.empty())
+      line(fit(fmt::format("           semi-invariant: {} are {}{}{}", percent(f.invariance),
+                           value_text(v, f.values[0].value),
+                           v.is_address       ? ", an address of this run"
+                           : v.advice.empty() ? ""
+                                              : "; ",
+                           v.is_address ? "" : printable(v.advice)),
+               columns_));
+  }
+  more(std::min(options_.limit, rows.size()), rows.size(), profile_.tables.values.size());
+}
+
+void Renderer::arguments() {
+  const auto& rows = profile_.hotlists.arguments;
+  if (rows.empty()) return;
+  heading("Arguments (by calls with the top value)");
+  line("    count  top value             call site -> function, register");
+  for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
+    const profile::HotArgument& a = rows[i];
+    const std::string top =
+        a.figures.values.empty() ? "" : value_text(a, a.figures.values[0].value);
+    const std::string what = ", " + printable(a.reg) + (a.is_size ? " size" : "") +
+                             (a.advice.empty() ? "" : "; " + printable(a.advice));
+    const size_t room = columns_ - 33 - 4 - what.size();
+    const std::string callee = fit(function_or_address(a.callee), room / 2);
+    line(colored(a.figures.invariance,
+                 fmt::format("{:>8} {:>7} {:<14}", short_count(a.figures.count),
+                             percent(a.figures.invariance), fit(top, 14))) +
+         "  " + beside(a.site, callee, room) + " -> " + callee + what);
+  }
+  more(std::min(options_.limit, rows.size()), rows.size(), profile_.tables.arguments.size());
+}
+
+void Renderer::targets() {
+  const auto& rows = profile_.hotlists.targets;
+  if (rows.empty()) return;
+  heading("Indirect branches (by count)");
+  line("    count  targets  top    branch -> most frequent target");
+  const size_t room = columns_ - 27 - 4;
+  for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
+    const profile::HotTargets& t = rows[i];
+    if (t.targets.empty()) continue;
+    const std::string to = fit(function_or_address(t.targets[0].to), room / 2);
+    line(colored(t.targets[0].share,
+                 fmt::format("{:>8} {:>7} {:>7}", short_count(t.count), short_count(t.distinct),
+                             percent(t.targets[0].share))) +
+         "  " + beside(t.at, to, room) + " -> " + to);
+  }
+}
+
+}  // namespace shadowprof::report

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+//
+// A profile as text in the making (text_report.h): what begins it, and one function for each list.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profile/evidence.h"
+#include "report/columns.h"
+#include "report/text_page.h"
+#include "report/text_report.h"
+
+namespace shadowprof::report {
+
+class Renderer : private TextPage {
+ public:
+  Renderer(const profile::Profile& profile, const TextOptions& options)
+      : TextPage(options.color),
+        profile_(profile),
+        options_(options),
+        offsets_(profile),
+        columns_(std::max<size_t>(options.columns, 80)),
+        margins_(profile.confidence.groups >= 2) {}
+
+  bool estimated() const {
+    const auto option = profile_.run.options.find("inclusive");
+    return option != profile_.run.options.end() && option->second == "estimated";
+  }
+
+  std::string render() {
+    if (options_.summary) {
+      warn();
+      summary();
+      if (!options_.filtered) leads();
+    }
+    methods();
+    inlined();
+    threads();
+    call_pairs();
+    contexts();
+    edges();
+    paths();
+    loads();
+    memory();
+    values();
+    arguments();
+    targets();
+    if (options_.summary && !options_.filtered) not_collected();
+    return std::move(text_);
+  }
+
+ private:
+  // Half of the interval behind a share, in a column of its own.
+  size_t margin_columns() const { return margins_ ? 6 : 0; }
+  std::string margin(const profile::Margin& error) const {
+    if (!margins_) return "";
+    return error ? fmt::format(" {:<5}",
+                               fmt::format("{:.{}f}", 100 * *error, *error < 0.00995 ? 2 : 1))
+                 : std::string(6, ' ');
+  }
+  std::string point_of(const profile::Place& place, size_t columns) const {
+    return point(place, columns, offsets_.of(place));
+  }
+  std::string load_text(const profile::HotLoad& load, size_t columns) const;
+  std::string of_load(std::string what, const std::optional<profile::Place>& load) const;
+  std::string beside(const profile::Place& place, const std::string& behind, size_t room) const;
+  std::string position_after(const profile::Place& before, const profile::Place& at) const;
+  std::string route(const std::vector<profile::Place>& blocks) const;
+  std::vector<std::string_view> folded(std::string_view text, size_t columns) const;
+  void warn();
+  void leads();
+  void summary();
+  void sampling();
+  void processor_time();
+  void methods();
+  void methods_by_time();
+  void inlined();
+  double time_share(const profile::RowTime& time) const;
+  template <typename Row>
+  std::vector<const Row*> certain_by_time(const std::vector<Row>& all) const;
+  template <typename Row>
+  std::string time_figures(const Row& row, uint64_t count) const;
+  std::string named(const profile::Place& at, size_t room) const;
+  void threads();
+  void call_pairs();
+  void contexts();
+  void edges();
+  void paths();
+  void loads();
+  void memory();
+  void values();
+  void arguments();
+  void targets();
+  void not_collected();
+  // Among `have` rows; the file's tables may hold more of them than its hotlists.
+  void more(size_t shown, size_t have, size_t all, size_t uncertain = 0) {
+    if (options_.filtered) all = have;
+    const std::string rest =
+        shown + uncertain < all ? fmt::format("... and {} more", all - shown - uncertain) : "";
+    if (uncertain == 0) return rest.empty() ? void() : line("  " + rest);
+    line(fmt::format("  {}{}{} more row{} not certain", rest, rest.empty() ? "" : "; ", uncertain,
+                     uncertain == 1 ? " is" : "s are"));
+  }
+  // Those that are worth a line each (profile/evidence.h).
+  template <typename Row>
+  std::vector<const Row*> certain(const std::vector<Row>& rows, double Row::*share,
+                                  profile::Margin Row::*error) const {
+    std::vector<const Row*> all;
+    for (const Row& row : rows)
+      if (!margins_ || profile::is_certain(row.*share, row.*error)) all.push_back(&row);
+    return all;
+  }
+
+  const profile::Profile& profile_;
+  const TextOptions& options_;
+  FunctionOffsets offsets_;
+  size_t columns_;
+  bool margins_;  // shares have errors
+};
+
+}  // namespace shadowprof::report

@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""One machine for every run: what --deterministic, --cpu-features and --clean-env promise (docs/deterministic.md).
+
+usage: machine.py --shadowprof PATH --told TOLD [--runs N] [--table]
+
+A program that says what it is told (told.c) says the same whatever environment, directory and cores it is
+run with, and everyday programs execute the same instructions. --table prints the counts of --runs runs in
+each of the surroundings. Ends with "N passed, N failed"; status 1 on failure.
+"""
+
+import argparse
+import itertools
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
+from profile_file import read_profile  # noqa: E402
+
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/", "FIRST": "1", "SECOND": "2"}
+LARGER = {**ENVIRONMENT, "SECOND": "2" * 3000}
+OWN = 125
+
+SQL = ("create table t(a integer, b text); insert into t with recursive n(i) as (select 1 union all "
+       "select i+1 from n where i<300) select i, hex(randomblob(8)) from n; create index x on t(b); "
+       "select count(*), sum(a), max(b) from t where b > '3';")
+PROGRAMS = [
+    ("gzip", ["gzip", "-c", "INPUT"]),
+    ("sqlite3", ["sqlite3", ":memory:", SQL]),
+    # Its hash randomisation is on.
+    ("python3", ["/usr/bin/python3", "-S", "-B", "-c", "print(len({str(i) for i in range(1000)}), hash('a'))"]),
+    ("perl", ["perl", "-e", "my %h; $h{$_ % 97} .= $_ for 1..500; print join ',', keys %h"]),
+    ("lua", ["lua5.4", "-e", "local t = {} for i = 1, 500 do t['k' .. i] = i end for k in pairs(t) do io.write(k) end"]),
+    ("sort", ["sort", "-R", "--random-source=/dev/urandom", "INPUT"]),
+    # Not to an object: the driver makes the name of a temporary file of the time and its process id.
+    ("cc1plus -f", ["-f", "--", "g++", "-O1", "-S", "-o", "/dev/null", "SOURCE"]),
+]
+# Compilers ask for the directory that they are in, and the length of its name counts.
+ASK_FOR_DIRECTORY = ("cc1plus -f",)
+# Its hash tables begin with the time, which is real.
+ASK_FOR_TIME = ("lua",)
+SOURCE = "#include <cstddef>\nnamespace { int f(int x) { return x * 3; } }\nint g(int x) { return f(x) + f(1); }\n"
+
+
+def require(condition, message):
+    if not condition:
+        raise AssertionError(message)
+
+
+class Machine:
+    def __init__(self, options, folder):
+        self.shadowprof = os.path.abspath(options.shadowprof)
+        self.told_program = os.path.abspath(options.told)
+        self.folder = pathlib.Path(folder)
+        self.other = self.folder / "another_directory_with_a_long_name" / "and_one_below"
+        self.other.mkdir(parents=True)
+        (self.folder / "input").write_text("".join(f"{i * i} line\n" for i in range(3000)), encoding="ascii")
+        (self.folder / "source.cc").write_text(SOURCE, encoding="ascii")
+        self.cores = sorted(os.sched_getaffinity(0))
+
+    def run(self, *arguments, status=0, environment=None, directory=None, cores=None, stdin=None):
+        done = subprocess.run(
+            [self.shadowprof, "run", "--mode", "full", "-q", *map(str, arguments)], check=False, timeout=240,
+            cwd=directory or self.folder, env=ENVIRONMENT if environment is None else environment,
+            stdin=stdin or subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+            preexec_fn=(lambda: os.sched_setaffinity(0, cores)) if cores else None)
+        require(done.returncode == status, f"{arguments}: status {done.returncode}\n{done.stderr}")
+        return done
+
+    def told(self, *options, **surroundings):
+        return self.run("-f", "-o", self.folder / "told.json", *options, "--", self.told_program, "argument",
+                        **surroundings).stdout
+
+    def surroundings(self, program=None):
+        """Those that nothing may depend on."""
+        directories = (self.folder, self.folder if program in ASK_FOR_DIRECTORY else self.other)
+        for environment, directory, cores in itertools.product(
+                (ENVIRONMENT, LARGER), directories, (tuple(self.cores), tuple(self.cores[:1]))):
+            yield {"environment": environment, "directory": directory, "cores": cores}
+
+    def profile(self, command, *options, **surroundings):
+        file = self.folder / "profile.json"
+        places = {"INPUT": self.folder / "input", "SOURCE": self.folder / "source.cc"}
+        words = [places.get(word, word) for word in command]
+        if "--" not in words:
+            words.insert(0, "--")
+        self.run("--deterministic", *options, "-o", file, *words, **surroundings)
+        profile = read_profile(file)
+        return {"instructions": profile["coverage"]["instructions_profiled"], "tables": profile["tables"],
+                "syscalls": profile["syscalls"]}
+
+
+def is_there(command):
+    program = command[command.index("--") + 1] if "--" in command else command[0]
+    return shutil.which(program) is not None
+
+
+def what_a_program_is_told_is_the_same_in_all_surroundings(machine):
+    expected = machine.told("--deterministic", "--cpu-features", "baseline")
+    for surroundings in machine.surroundings():
+        told = machine.told("--deterministic", "--cpu-features", "baseline", **surroundings)
+        require(told == expected, f"{surroundings}:\n{told}\nand not\n{expected}")
+    for line in ("vdso: 0, rest: 0x7888131 0 x86_64", "into nowhere: EFAULT", "of a closed one: EBADF", "of one for writing: EBADF",
+                 "of a copy: 5", "none: 0", "wrong: EFAULT EINVAL", "pipe: 4 pipe",
+                 "arguments that /proc has: 2 of 2, and 0 bytes more", "cores: 0 1 0 1", "mask: 8 1 EINVAL",
+                 "set: EINVAL no", "on: 0, 0 0 0, EFAULT", "processors: 1 ",
+                 "memory: 4294967296 3221225472 1, up 100000, 1 processes", "pages: 1048576 786432",
+                 "kernel: Linux 4.18.0 ", " SMP x86_64\n", "rdrand 0, core 0, avx 0, fma 0, rdseed 0, avx2 0, avx512vl 0",
+                 "state: 0 0", "model name\t: x86-64-v2 baseline",
+                 "relative: 26 2 MemTotal:        4194304 k0\n", "here: 0 14 processor\t: 0\n"):
+        require(line in expected, f"'{line}' is not in\n{expected}")
+    for file in ("online", "possible", "present"):
+        require(f"/sys/devices/system/cpu/{file}: 1 1, 0 1, 1, writing EBADF\n0\n" in expected, expected)
+    require("MemTotal:        4194304 kB\n" in expected, expected)
+    lines = expected.splitlines()
+    drawn = [line.partition(":")[2] for line in lines if line.count(" ") >= 16 and ":" in line
+             and all(len(word) == 2 for word in line.split()[-16:])]
+    require(len(drawn) == 8 and len(set(drawn)) == 8, f"random bytes come twice: {drawn}")
+
+
+def a_process_has_random_bytes_of_its_own_and_its_children_too(machine):
+    """Also by way of a descriptor that they have from the start."""
+    script = "head -c 8 | od -An -tx1; (head -c 8 | od -An -tx1) | cat; sh -c 'head -c 8 | od -An -tx1'"
+    drawn = set()
+    for _ in range(5):
+        with open("/dev/urandom", "rb") as device:
+            drawn.add(machine.run("-f", "--deterministic", "-o", "random.json", "--", "sh", "-c", script,
+                                  stdin=device).stdout)
+    require(len(drawn) == 1, f"each run draws other bytes: {drawn}")
+    lines = drawn.pop().splitlines()
+    require(len(lines) == 3 and len(set(lines)) == 3, f"two children draw the same bytes: {lines}")
+
+
+def models_are_told_of_alike_everywhere(machine):
+    """By cpuid, xgetbv, the auxiliary vector and /proc/cpuinfo."""
+    expected = {"x86-64-v2": ("avx 0, fma 0, rdseed 0, avx2 0, avx512vl 0", "state: 0 0"),
+                "x86-64-v3": ("avx 1, fma 1, rdseed 0, avx2 1, avx512vl 0", "state: 0x7 0"),
+                "x86-64-v4": ("avx 1, fma 1, rdseed 0, avx2 1, avx512vl 1", "state: 0xe7 0")}
+    names = {"avx": " avx", "fma": " fma", "avx2": " avx2", "avx512vl": " avx512vl"}
+    for model, (features, state) in expected.items():
+        done = subprocess.run([machine.shadowprof, "run", "--mode", "full", "-q", "-f", "-o", "told.json", "--deterministic",
+                               "--cpu-features", model, "--", machine.told_program, "argument"], check=False,
+                              cwd=machine.folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+        if done.returncode == OWN:
+            require(done.stderr.startswith(f"shadowprof: this processor cannot be an {model}: it lacks "), done.stderr)
+            print(f"skip  {model}: {done.stderr.strip()}")
+            continue
+        told = done.stdout
+        require(features in told and state in told, told)
+        flags = next(line for line in told.splitlines() if line.startswith("flags")) + " "
+        for feature, name in names.items():
+            require((f"{name} " in flags) == (f"{feature} 1" in features), f"{model}: {flags}")
+        native = machine.told("--cpu-features", model)
+        for kind in ("rdrand", "state", "vdso"):
+            line = [next(line for line in text.splitlines() if line.startswith(kind)) for text in (told, native)]
+            require(line[0].split("rest")[-1] == line[1].split("rest")[-1], f"{model}: {line}")
+    host = machine.told("--deterministic")
+    require("rdrand 0, core 0" in host and "rdseed 0" in host, host)
+
+
+def counts_are_the_same_in_all_surroundings(machine):
+    for name, command in PROGRAMS:
+        if name in ASK_FOR_TIME:
+            continue
+        if not is_there(command):
+            print(f"skip  {name}: it is not installed")
+            continue
+        profiles = [machine.profile(command, "--clean-env", "--cpu-features", "baseline", **surroundings)
+                    for surroundings in list(machine.surroundings(name))[::3]]
+        for profile in profiles[1:]:
+            require(profile["instructions"] == profiles[0]["instructions"],
+                    f"{name}: {[p['instructions'] for p in profiles]} instructions")
+            require(profile == profiles[0], f"{name}: a table differs")
+
+
+def a_longer_variable_does_not_change_who_does_not_read_it(machine):
+    for name, command in PROGRAMS:
+        if name not in ("gzip", "sqlite3", "sort", "cc1plus -f") or not is_there(command):
+            continue
+        first, second = (machine.profile(command, "--cpu-features", "baseline", environment=environment)
+                         for environment in (ENVIRONMENT, LARGER))
+        require(first == second, f"{name}: {first['instructions']} and {second['instructions']} instructions")
+
+
+CASES = [
+    what_a_program_is_told_is_the_same_in_all_surroundings,
+    a_process_has_random_bytes_of_its_own_and_its_children_too,
+    models_are_told_of_alike_everywhere,
+    counts_are_the_same_in_all_surroundings,
+    a_longer_variable_does_not_change_who_does_not_read_it,
+]
+
+
+def print_table(machine, runs):
+    for name, command in PROGRAMS:
+        if not is_there(command):
+            print(f"{name}: not installed")
+            continue
+        for options in (("--clean-env",), ()):
+            counts = {}
+            for surroundings in machine.surroundings():
+                for _ in range(runs):
+                    sys.stdout.flush()
+                    count = machine.profile(command, "--cpu-features", "baseline", *options, **surroundings)
+                    counts.setdefault(count["instructions"], []).append(
+                        (len(str(surroundings["environment"])), str(surroundings["directory"])[-10:],
+                         len(surroundings["cores"])))
+            print(f"{name} {' '.join(options)}: {sum(map(len, counts.values()))} runs, "
+                  f"{ {count: len(where) for count, where in counts.items()} }")
+            if len(counts) > 1:
+                print("   ", {count: sorted(set(where)) for count, where in counts.items()})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--shadowprof", required=True)
+    parser.add_argument("--told", required=True)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--only")
+    options = parser.parse_args()
+    failures = 0
+    cases = [case for case in CASES if not options.only or options.only in case.__name__]
+    with tempfile.TemporaryDirectory(prefix="shadowprof-machine-") as folder:
+        machine = Machine(options, folder)
+        if options.table:
+            return print_table(machine, options.runs)
+        for case in cases:
+            try:
+                case(machine)
+                print("ok   ", case.__name__)
+            except (AssertionError, subprocess.SubprocessError, StopIteration):
+                failures += 1
+                print("FAILED", case.__name__)
+                traceback.print_exc()
+    print(f"{len(cases) - failures} passed, {failures} failed")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
