@@ -85,7 +85,7 @@ class SampledProcess {
   // One that will not be run.
   void let_die(const shadow::Replica& replica);
   shadow::Identity identity(const shadow::Replica& replica) const {
-    return {program_.pid(), replica.parent_pid};
+    return {program_.pid(), replica.parent_pid, replica.forked_at};
   }
   // What will run it.
   std::unique_ptr<shadow::Execution> make_execution(const trace::BlockTable& table,

@@ -87,9 +87,9 @@ const char* SystemCalls::why_not_to_read(int fd, const OpenFile& file) const {
   return is_later(status.st_mtim) ? "a file that was written to since the fork" : nullptr;
 }
 
-// Than the fork.
+// Than the fork, or in the same tick of the clock that files are marked by.
 bool SystemCalls::is_later(const timespec& when) const {
-  return std::pair(when.tv_sec, when.tv_nsec) > std::pair(forked_at_.tv_sec, forked_at_.tv_nsec);
+  return std::pair(when.tv_sec, when.tv_nsec) >= std::pair(identity_.forked_at.tv_sec, identity_.forked_at.tv_nsec);
 }
 
 // By the kernel, at the offset that it keeps.

@@ -19,6 +19,7 @@ namespace {
 using State = OwnFiles::State;
 
 constexpr const char* kChangedName = "a name that it has changed itself";
+constexpr const char* kNews = "a name that was given or taken away since the fork";
 
 struct statx extended(const struct stat& status) {
   struct statx all {};
@@ -98,6 +99,27 @@ bool SystemCalls::leads_to_own(const Call& call, int directory, uint64_t path) {
   return true;
 }
 
+// What is at a path, or that nothing is there, may be so only since the fork: the file that is there
+// has changed, or the directory that would have it. Links on the way are followed.
+bool SystemCalls::is_news(const Call& call, int directory, uint64_t path) {
+  auto text = memory_.read_string(GuestAddr(path), PATH_MAX);
+  if (!text) return false;
+  std::string at(without_slashes(*text));
+  for (bool looks_for_it = true; !at.empty(); looks_for_it = false) {
+    struct stat status;
+    const auto opened = call.remote.openat(directory, at, O_PATH | O_CLOEXEC);
+    if (opened) {
+      const bool known = status_in_replica(*opened, status) && keeps_times(*opened);
+      if (!call.remote.close(*opened) || !known) return false;
+      // A directory changes with what is in it.
+      return is_later(status.st_ctim) && !(looks_for_it && S_ISDIR(status.st_mode));
+    }
+    if (opened.error().errno_value != ENOENT || at == ".") return false;
+    at = without_slashes(SplitPath(at).directory);
+  }
+  return false;
+}
+
 // The place that a call gives to something else. Nothing: such a path names none.
 std::optional<OwnFiles::Place> SystemCalls::place_to_change(const Call& call, uint64_t directory,
                                                             uint64_t path) {
@@ -112,7 +134,18 @@ std::optional<OwnFiles::Place> SystemCalls::place_to_change(const Call& call, ui
 SyscallAnswer SystemCalls::remove_name(const Call& call, uint64_t directory, uint64_t path) {
   const auto place = place_to_change(call, directory, path);
   if (!place) return value(0);
-  if (own_files_.find(*place).state == State::removed) return value(-ENOENT);
+  const State state = own_files_.find(*place).state;
+  if (state == State::removed) return value(-ENOENT);
+  if (state == State::untouched) {
+    const int itself = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+    const auto looked = call.remote.call(SYS_openat, directory, path, itself, 0);
+    if (!looked) return end(call, Outcome::died, looked.error().message);
+    if (*looked == -ENOENT) {
+      return is_news(call, static_cast<int>(directory), path) ? end(call, Outcome::input, kNews)
+                                                              : value(-ENOENT);
+    }
+    if (*looked >= 0) (void)call.remote.call(SYS_close, *looked);
+  }
   own_files_.set(*place, State::removed);
   return value(0);
 }
@@ -212,9 +245,11 @@ SyscallAnswer SystemCalls::ask_path(const Call& call, int directory, uint64_t pa
   if (found.state == State::removed) return value(-ENOENT);
   if (found.file) return about(*found.file);
   const Answer made = execute(call);
-  const bool nothing = made.kind == Answer::Kind::value && made.value == -ENOENT;
-  if (nothing && leads_to_own(call, directory, path))
+  if (made.kind != Answer::Kind::value) return made;
+  if (made.value == -ENOENT && leads_to_own(call, directory, path))
     return end(call, Outcome::input, kChangedName);
+  const bool tells = made.value >= 0 || made.value == -ENOENT;
+  if (tells && is_news(call, directory, path)) return end(call, Outcome::input, kNews);
   return made;
 }
 

@@ -57,6 +57,13 @@ bool SystemCalls::status_in_replica(int64_t fd, struct stat& status) const {
   return ::stat(link_to(replica_, static_cast<int>(fd)).c_str(), &status) == 0;
 }
 
+// Its file system says when a file was made or changed, not when somebody looked.
+bool SystemCalls::keeps_times(int fd) const {
+  struct statfs system;
+  return ::statfs(link_to(replica_, fd).c_str(), &system) == 0 &&
+         is_one_of(kOrdinary, static_cast<uint64_t>(system.f_type));
+}
+
 SyscallAnswer SystemCalls::failed(const Call& call, const Error& error) {
   if (error.errno_value == 0) return end(call, Outcome::system_call, error.message);
   return error.errno_value == ESRCH ? end(call, Outcome::died, error.message)
@@ -73,12 +80,17 @@ std::optional<SyscallAnswer> SystemCalls::may_not_open(const Call& call, const O
   if (*looked == -ENOENT && leads_to_own(call, how.directory, how.path)) {
     return end(call, Outcome::input, "a link to what the replica has made");
   }
+  if (*looked == -ENOENT && is_news(call, how.directory, how.path)) {
+    return end(call, Outcome::input, "a file that may have been removed since the fork");
+  }
   if (*looked < 0) return value(*looked);
   struct stat status;
   const bool known = status_in_replica(*looked, status);
+  const bool regular = known && S_ISREG(status.st_mode);
+  const bool is_new = regular && is_later(status.st_ctim) && keeps_times(static_cast<int>(*looked));
   const auto closed = call.remote.call(SYS_close, *looked);
   if (!closed) return end(call, Outcome::died, closed.error().message);
-  const bool regular = known && S_ISREG(status.st_mode);
+  if (is_new) return end(call, Outcome::input, "a file that was made or changed since the fork");
   if (!regular && !(known && S_ISDIR(status.st_mode))) {
     return end(call, Outcome::system_call, "opens what is neither file nor directory");
   }

@@ -154,6 +154,7 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_i
                   program.is_ours()};
   const auto status = kernel::read_status(parent.tid());
   if (status) replica.parent_pid = status->parent.value;
+  (void)::clock_gettime(CLOCK_REALTIME_COARSE, &replica.forked_at);
   replica.at_idle_priority = options.at_idle_priority;
   SP_TRY(read_contexts(pause.threads(), replica.threads));
   const TraceOptions cloning = program.options() | TraceOptions::follow_clone;

@@ -12,6 +12,8 @@
 // It is not known yet what to do with it: that is the executor's business.
 #pragma once
 
+#include <time.h>
+
 #include <memory>
 #include <optional>
 #include <vector>
@@ -41,6 +43,7 @@ struct Replica {
   bool is_our_child = false;
   bool at_idle_priority = true;  // when it runs; not while it is prepared, which is waited for
   int64_t parent_pid = -1;  // of the program; negative: not known
+  timespec forked_at{};     // by the clock that files are marked with
   // What the program's threads are given meanwhile; may be null.
   std::shared_ptr<InputLog> log{};
 };

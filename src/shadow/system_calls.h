@@ -34,6 +34,7 @@ namespace shadowprof::shadow {
 struct Identity {
   Tid pid;
   int64_t parent_pid = 0;  // negative: not known
+  timespec forked_at{};    // by the clock that files are marked with
 };
 
 struct SyscallAnswer {
@@ -68,9 +69,7 @@ class SystemCalls {
         code_(code),
         memory_(replica),
         threads_(threads),
-        futexes_(threads, memory_) {
-    (void)::clock_gettime(CLOCK_REALTIME_COARSE, &forked_at_);
-  }
+        futexes_(threads, memory_) {}
 
   // `registers` are the guest's, at its system call. Calls are made through `remote`.
   SyscallAnswer answer(GuestThread& thread, const ptrace::Registers& registers,
@@ -135,6 +134,7 @@ class SystemCalls {
 
   // Common to path_calls.cc
   bool status_in_replica(int64_t fd, struct stat& status) const;
+  bool keeps_times(int fd) const;
   static Answer failed(const Call& call, const Error& error);
   std::optional<Answer> may_not_open(const Call& call, const OpenRequest& how);
   Answer open_file(const Call& call, const OpenRequest& how);
@@ -166,6 +166,7 @@ class SystemCalls {
   std::optional<Answer> find_own(const Call& call, int directory, uint64_t path,
                                  OwnFiles::Found& found);
   bool leads_to_own(const Call& call, int directory, uint64_t path);
+  bool is_news(const Call& call, int directory, uint64_t path);
   std::optional<OwnFiles::Place> place_to_change(const Call& call, uint64_t directory,
                                                  uint64_t path);
   Answer remove_name(const Call& call, uint64_t directory, uint64_t path);
@@ -278,7 +279,6 @@ class SystemCalls {
   ptrace::RemoteMemory memory_;
   GuestThreads& threads_;
   Futexes futexes_;
-  timespec forked_at_{};  // by the clock that files are marked with
   bool has_gone_on_ = false;
   OpenFile looked_at_;  // by may_not_open()
   OwnFiles own_files_;

@@ -215,13 +215,29 @@ TEST_CASE("what cannot be a file of the replica's own ends the sample, or is ref
         -ENAMETOOLONG);
 }
 
-TEST_CASE("a file that is there by now, but was not at the fork, is not said to be there") {
+TEST_CASE("what is there by now, or is not, is not told where it may have been otherwise") {
   Files files;
+  const auto access = [&](const std::string& name) {
+    return files.answer(SYS_access, {files.put_path(files.path(name.c_str())), F_OK});
+  };
   CHECK(files.open(files.path("old"), O_RDWR | O_CREAT | O_EXCL).value == -EEXIST);
-  ::usleep(20000);  // file systems mark files by a coarse clock
+  CHECK(access("old").value == 0);
+  CHECK(access("none").value == -ENOENT);
+  CHECK(files.answer(SYS_unlink, {files.put_path(files.path("none"))}).value == -ENOENT);
   const UniqueFd made(::open(files.path("later").c_str(), O_WRONLY | O_CREAT, 0600));
   CHECK(files.open(files.path("later"), O_RDWR | O_CREAT | O_EXCL).kind == kEnds);
+  CHECK(files.open(files.path("later"), O_RDONLY).kind == kEnds);
+  CHECK(access("later").kind == kEnds);
   ::unlink(files.path("later").c_str());
+  CHECK(files.open(files.path("later"), O_RDONLY).kind == kEnds);
+  CHECK(access("later").kind == kEnds);
+  CHECK(files.answer(SYS_unlink, {files.put_path(files.path("later"))}).kind == kEnds);
+  CHECK(access("old").value == 0);
+  // A directory that was made since is none that was empty.
+  ::mkdir(files.path("later").c_str(), 0700);
+  CHECK(access("later/none").kind == kEnds);
+  CHECK(access(".").value == 0);
+  ::rmdir(files.path("later").c_str());
 }
 
 TEST_CASE("a name that a replica has taken away is free, and one that it has given is unknown") {

@@ -41,9 +41,9 @@ def attached(options, program, *arguments, seconds=2):
     return profile(), said
 
 
-def meeting_calls(options, wanted, *arguments):
+def meeting_calls(options, wanted, *arguments, may_end=()):
     """A run whose samples met these system calls: where the machine is busy, few samples are taken
-    and fewer come so far, so there are up to five."""
+    and fewer come so far, so there are up to five. Those that `may_end` samples did so seldom."""
     for seed in range(5):
         done = run(options, "run", "--seed", str(seed), "-o", "p.json", *arguments)
         require(done.returncode == 0, f"{done.returncode}: {done.stderr}")
@@ -53,7 +53,9 @@ def meeting_calls(options, wanted, *arguments):
             break
     for call in wanted:
         require(calls.get(call, {"count": 0})["count"] > 0, f"{call}: {calls}, {found['coverage']}")
-    require(not any(calls[call]["ended"] for call in wanted), f"they ended samples: {calls}")
+    for name in wanted:
+        most = calls[name]["count"] // 10 if name in may_end else 0
+        require(calls[name]["ended"] <= most, f"{name} ended samples: {calls}")
     return done, found
 
 
@@ -161,14 +163,15 @@ def files_are_not_read_later(options):
 
 def answers_follow(options):
     """System calls are answered alike in samples and between them."""
-    answered = ["read", "mmap", "mremap", "munmap", "getpid", "write", "openat", "unlink"]
-    done, found = meeting_calls(options, answered, *SEVERAL, "--", options.caller, "file", "4")
+    answered = ["read", "write", "close", "mmap", "mremap", "munmap", "getpid"]
+    # A fork may be between the making of a file and its removal, which the program does meanwhile.
+    of_names = ["openat", "newfstatat", "access", "unlink"]
+    done, found = meeting_calls(options, answered + of_names, *SEVERAL, "--", options.caller, "file",
+                                "4", may_end=of_names)
     lines = done.stdout.splitlines()
     require(lines == [str(n) for n in range(len(lines))], "its output is another")
     names = [function["name"] for function in found["functions"]]
     require("compute" in names and "answers_differ" not in names, names)
-    calls = found["syscalls"]["by_name"]
-    require(not any(call["ended"] for call in calls.values()), calls)
     require(not list(pathlib.Path(".").glob("file.*")), "a replica's file is in the file system")
 
 

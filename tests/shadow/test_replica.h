@@ -4,6 +4,7 @@
 #pragma once
 
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -67,6 +68,12 @@ class TestReplica {
   }
 
  private:
+  static timespec now() {
+    timespec time;
+    ::clock_gettime(CLOCK_REALTIME_COARSE, &time);
+    return time;
+  }
+
   Twin program_;
   Descriptors descriptors_ = Descriptors::of(program_.tid());
   Twin twin_;
@@ -75,8 +82,8 @@ class TestReplica {
   cache::GuestCode code_{tid(), table_};
   SharedPages shared_;
   GuestThreads threads_;
-  SystemCalls calls_{
-      {Tid(::getpid()), ::getppid()}, tid(), descriptors_, shared_, code_, threads_, nullptr};
+  Identity identity_{Tid(::getpid()), ::getppid(), now()};
+  SystemCalls calls_{identity_, tid(), descriptors_, shared_, code_, threads_, nullptr};
 };
 
 }  // namespace shadowprof::shadow
