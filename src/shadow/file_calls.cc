@@ -89,7 +89,8 @@ const char* SystemCalls::why_not_to_read(int fd, const OpenFile& file) const {
 
 // Than the fork, or in the same tick of the clock that files are marked by.
 bool SystemCalls::is_later(const timespec& when) const {
-  return std::pair(when.tv_sec, when.tv_nsec) >= std::pair(identity_.forked_at.tv_sec, identity_.forked_at.tv_nsec);
+  return std::pair(when.tv_sec, when.tv_nsec) >=
+         std::pair(identity_.forked_at.tv_sec, identity_.forked_at.tv_nsec);
 }
 
 // By the kernel, at the offset that it keeps.

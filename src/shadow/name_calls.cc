@@ -99,8 +99,8 @@ bool SystemCalls::leads_to_own(const Call& call, int directory, uint64_t path) {
   return true;
 }
 
-// What is at a path, or that nothing is there, may be so only since the fork: the file that is there
-// has changed, or the directory that would have it. Links on the way are followed.
+// What is at a path, or that nothing is there, may be so only since the fork: the file that is
+// there has changed, or the directory that would have it. Links on the way are followed.
 bool SystemCalls::is_news(const Call& call, int directory, uint64_t path) {
   auto text = memory_.read_string(GuestAddr(path), PATH_MAX);
   if (!text) return false;
