@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: MIT
 """Adds up test results and prints what failed, what was skipped and why, and the totals.
 
-usage: summarize.py EXTRA [LABEL=TESTLOG.json]...
+usage: summarize.py EXTRA [LABEL=TESTLOG.json[,AGAIN.json]]...
+       summarize.py --again TESTLOG.json
 
 EXTRA holds tab-separated lines: name, ok|fail|skip, reason. A TESTLOG is what `meson test` leaves in
 meson-logs/testlog.json: one JSON object a line. A test log that is missing is a failure: tests that
 were to run did not. A line in which a test that passed says what it skipped is a skipped result of its
-own. What a failed test printed last comes first, as logs may be out of reach of who reads this. The
+own. AGAIN is the log of a second attempt, which decides for the tests that it has; that they needed one is
+printed. --again prints the names of the tests that may have one: they judge samples, which are drawn by
+chance, and failed. What a failed test printed last comes first, as logs may be out of reach of who reads this. The
 last line printed is "N passed, N failed, N skipped"; the exit status is 1 if anything failed.
 """
 
@@ -19,6 +22,7 @@ import sys
 PASSED = {"OK", "EXPECTEDFAIL"}
 SKIPPED = {"SKIP"}
 LINES_OF_A_FAILURE = 30
+BY_CHANCE = "sampled"  # the suite
 # "skip  CASE: REASON", "skipped: REASON", and the same as a message of doctest.
 LEFT_OUT = re.compile(r"(?:^|MESSAGE: )skip(?:ped)?(?::| ) *(.*)")
 
@@ -47,26 +51,49 @@ def print_end(name, test):
             print(f"{name}: {line[:300]}")
 
 
-def read_log(label, path):
+def name_of(test):
+    return test["name"].rpartition(" / ")[2].rpartition(":")[2]
+
+
+def has_failed(test):
+    return test["result"] not in PASSED | SKIPPED
+
+
+def tests_of(path):
+    with path.open(encoding="utf-8") as log:
+        return [json.loads(line) for line in log]
+
+
+def to_try_again(path):
+    """Of these tests the suites are before the name: "project:suite+suite / name"."""
+    for test in tests_of(path) if path.exists() else []:
+        suites = test["name"].rpartition(" / ")[0].rpartition(":")[2].split("+")
+        if has_failed(test) and BY_CHANCE in suites:
+            yield name_of(test)
+
+
+def read_log(label, path, again):
     """Yields (name, "ok" | "fail" | "skip", reason) for each test of a meson log."""
     suffix = f" ({label})" if label else ""
     if not path.exists():
         yield f"tests{suffix}", "fail", f"{path} is missing: meson test did not run"
         return
-    with path.open(encoding="utf-8") as log:
-        for line in log:
-            test = json.loads(line)
-            name = test["name"].rpartition(" / ")[2].rpartition(":")[2] + suffix
-            result = test["result"]
-            if result in PASSED:
-                yield name, "ok", ""
-                for reason in left_out(test):
-                    yield f"part of {name}", "skip", reason
-            elif result in SKIPPED:
-                yield name, "skip", skip_reason(test)
-            else:
-                print_end(name, test)
-                yield name, "fail", f"{result.lower()}, see {path.with_suffix('.txt')}"
+    second = {test["name"]: test for test in (tests_of(again) if again else [])}
+    for test in tests_of(path):
+        name = name_of(test) + suffix
+        if has_failed(test):
+            print_end(name, test)
+            if test["name"] in second:
+                test = second[test["name"]]
+                print(f"UNSTEADY {name}: failed, then {test['result'].lower()} at its second attempt")
+        if has_failed(test):
+            yield name, "fail", f"{test['result'].lower()}, see {path.with_suffix('.txt')}"
+        elif test["result"] in SKIPPED:
+            yield name, "skip", skip_reason(test)
+        else:
+            yield name, "ok", ""
+            for reason in left_out(test):
+                yield f"part of {name}", "skip", reason
 
 
 def read_extra(path):
@@ -78,8 +105,9 @@ def read_extra(path):
 def main(arguments):
     results = list(read_extra(pathlib.Path(arguments[0])))
     for argument in arguments[1:]:
-        label, _, path = argument.partition("=")
-        results.extend(read_log(label, pathlib.Path(path)))
+        label, _, paths = argument.partition("=")
+        path, _, again = paths.partition(",")
+        results.extend(read_log(label, pathlib.Path(path), pathlib.Path(again) if again else None))
     count = {"ok": 0, "fail": 0, "skip": 0}
     for _, outcome, _ in results:
         count[outcome] += 1
@@ -92,4 +120,7 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    if sys.argv[1] == "--again":
+        print("\n".join(to_try_again(pathlib.Path(sys.argv[2]))))
+    else:
+        sys.exit(main(sys.argv[1:]))
