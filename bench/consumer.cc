@@ -16,8 +16,8 @@
 #include <random>
 #include <vector>
 
-#include "collect/edge_collector.h"
-#include "collect/path_collector.h"
+#include "collect/edges/edge_collector.h"
+#include "collect/paths/path_collector.h"
 
 namespace {
 

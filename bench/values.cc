@@ -12,8 +12,8 @@
 #include <functional>
 #include <vector>
 
-#include "collect/path_collector.h"
-#include "collect/value_collector.h"
+#include "collect/paths/path_collector.h"
+#include "collect/values/value_collector.h"
 #include "profile/random.h"
 
 namespace {

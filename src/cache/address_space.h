@@ -25,8 +25,8 @@
 #include "cache/guest_code.h"
 #include "cache/slots.h"
 #include "emu/code_cache.h"
-#include "emu/fragment_finder.h"
-#include "emu/translator.h"
+#include "emu/translate/fragment_finder.h"
+#include "emu/translate/translator.h"
 #include "ptrace/remote_syscall.h"
 
 namespace shadowprof::cache {

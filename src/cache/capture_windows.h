@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "emu/code_cache.h"
-#include "emu/translator.h"
+#include "emu/translate/translator.h"
 #include "trace/block_table.h"
 #include "trace/run_mailbox.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The thread slots (emu/slot_layout.h) of one address space: a memfd that we map as a whole, and
-// that the guest maps without access, opening each slot when a thread needs it.
+// The thread slots (emu/translate/slot_layout.h) of one address space: a memfd that we map as a
+// whole, and that the guest maps without access, opening each slot when a thread needs it.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "emu/code_cache.h"
-#include "emu/slot_layout.h"
+#include "emu/translate/slot_layout.h"
 
 namespace shadowprof::cache {
 

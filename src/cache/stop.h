@@ -13,8 +13,8 @@
 //
 //   miss             goes to `pc` by the exit `at.exit`, which is not linked
 //   branch_miss      goes to `pc` by an indirect branch, for which that has no entry. rcx is the
-//                    key; the guest's rcx and rdx are parked (emu/slot_layout.h). If `pc` can be
-//                    no address, the branch was to fault and has not
+//                    key; the guest's rcx and rdx are parked (emu/translate/slot_layout.h). If `pc`
+//                    can be no address, the branch was to fault and has not
 //   log_full         the same, and the log of such pairs, which counting has, is full. `pc` is
 //                    not set: it is the start of the block that the last entry names
 //   stale            before the fragment `at.fragment`, which was dropped, or is not what the guest

@@ -13,7 +13,7 @@
 #include "cli/commands.h"
 #include "cli/debuginfod_option.h"
 #include "cli/exit_codes.h"
-#include "profile/json_file.h"
+#include "profile/file/json_file.h"
 #include "report/annotation.h"
 #include "report/columns.h"
 #include "report/text_report.h"

@@ -16,8 +16,8 @@
 #include "cli/report_outcome.h"
 #include "cli/sampling_options.h"
 #include "kernel/proc.h"
-#include "profile/json_file.h"
 #include "probe/host_prices.h"
+#include "profile/file/json_file.h"
 
 namespace shadowprof::cli {
 namespace {

@@ -22,8 +22,8 @@
 #include "cli/compare_files.h"
 #include "cli/exit_codes.h"
 #include "cli/version.h"
-#include "profile/limit_rule.h"
-#include "profile/output_file.h"
+#include "profile/compare/limit_rule.h"
+#include "profile/file/output_file.h"
 #include "report/check_report.h"
 #include "report/columns.h"
 

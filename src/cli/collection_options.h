@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "collect/value_collector.h"
+#include "collect/values/value_collector.h"
 #include "sample/collection.h"
 
 namespace CLI {

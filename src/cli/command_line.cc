@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "cli/exit_codes.h"
-#include "profile/json_file.h"
-#include "profile/output_file.h"
+#include "profile/file/json_file.h"
+#include "profile/file/output_file.h"
 
 namespace shadowprof::cli {
 namespace {

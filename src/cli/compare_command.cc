@@ -12,7 +12,7 @@
 #include "cli/exit_codes.h"
 #include "profile/accuracy.h"
 #include "profile/evidence.h"
-#include "profile/json_file.h"
+#include "profile/file/json_file.h"
 
 namespace shadowprof::cli {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cli/compare_files.h"
 
-#include "profile/json_file.h"
+#include "profile/file/json_file.h"
 #include "report/code_costs.h"
 #include "symbols/module_set.h"
 

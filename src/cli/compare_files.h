@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "profile/diff.h"
+#include "profile/compare/diff.h"
 
 namespace shadowprof::cli {
 

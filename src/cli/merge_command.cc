@@ -12,8 +12,8 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/version.h"
-#include "profile/json_file.h"
-#include "profile/merge.h"
+#include "profile/compare/merge.h"
+#include "profile/file/json_file.h"
 #include "symbols/module_set.h"
 
 namespace shadowprof::cli {

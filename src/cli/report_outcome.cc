@@ -9,7 +9,7 @@
 #include "cli/version.h"
 #include "plan/plan_limits.h"
 #include "profile/evidence.h"
-#include "profile/json_file.h"
+#include "profile/file/json_file.h"
 #include "report/leads.h"
 #include "report/text_report.h"
 

@@ -18,11 +18,11 @@
 #include "cli/run_options.h"
 #include "kernel/elf_kind.h"
 #include "machine/cpu_model.h"
-#include "profile/json_file.h"
+#include "probe/host_prices.h"
+#include "profile/file/json_file.h"
 #include "sample/burst_mode.h"
 #include "sample/full_mode.h"
 #include "sample/host.h"
-#include "probe/host_prices.h"
 #include "sample/shadow_mode.h"
 
 namespace shadowprof::cli {

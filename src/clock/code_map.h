@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernel/proc.h"
-#include "profile/module_table.h"
+#include "profile/tables/module_table.h"
 
 namespace shadowprof::clock {
 

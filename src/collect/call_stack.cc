@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "collect/edge_state.h"
+#include "collect/edges/edge_state.h"
 
 namespace shadowprof::collect {
 namespace {

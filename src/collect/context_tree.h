@@ -2,7 +2,7 @@
 //
 // Calling contexts while a trace is read: nodes in order of appearance, each below the one that it
 // was called from. What runs in a node is a block that was called, or (in the stack that a sample
-// began with) an address. profile/context_table.h is what becomes of it.
+// began with) an address. profile/tables/context_table.h is what becomes of it.
 //
 // Bounded in both directions: nesting beyond kMostDepth stays in one node, and when there is no
 // room for more nodes, what would need one is counted in kOther.
@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "collect/group_counts.h"
 #include "collect/table_builder.h"
+#include "collect/weights/group_counts.h"
 #include "profile/profile.h"
 
 namespace shadowprof::collect {

@@ -3,7 +3,7 @@
 // Profile tables from counters: the counterpart of EdgeCollector for runs that were counted while
 // they executed, and not read from a trace. Blocks, edges and calls are exact. What needs the order
 // of events, the instructions between a call and its return, is not known here
-// (profile/inclusive_estimate.h).
+// (profile/hotlists/inclusive_estimate.h).
 #pragma once
 
 #include <cstdint>

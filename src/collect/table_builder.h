@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "profile/canonical.h"
+#include "profile/file/canonical.h"
 #include "profile/profile.h"
 #include "trace/block_table.h"
 

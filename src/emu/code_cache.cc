@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "emu/emitter.h"
+#include "emu/translate/emitter.h"
 
 namespace shadowprof::emu {
 namespace {

@@ -36,7 +36,7 @@
 #include "base/unique_fd.h"
 #include "decoder/insn.h"
 #include "emu/address_table.h"
-#include "emu/slot_layout.h"
+#include "emu/translate/slot_layout.h"
 #include "trace/block_table.h"
 
 namespace shadowprof::emu {

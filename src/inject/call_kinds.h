@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include "emu/slot_layout.h"
+#include "emu/translate/slot_layout.h"
 
 namespace shadowprof::inject {
 

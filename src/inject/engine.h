@@ -41,8 +41,8 @@
 
 #include "base/counter.h"
 #include "cache/stop.h"
-#include "emu/fragment_finder.h"
-#include "emu/prefill.h"
+#include "emu/translate/fragment_finder.h"
+#include "emu/translate/prefill.h"
 #include "inject/guest_process.h"
 #include "inject/stop_queue.h"
 #include "inject/virtual_machine.h"

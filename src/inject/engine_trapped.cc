@@ -5,7 +5,7 @@
 // the flag is clear. Nothing of what they execute is recorded. They come to us with every trap, so
 // we see their system calls beforehand.
 //
-//   popf     asks us first if it is about to set the flag (emu/trap_flag.h)
+//   popf     asks us first if it is about to set the flag (emu/translate/trap_flag.h)
 //   sigreturn, iret and what else restores flags is executed in guest context anyway
 #include <sys/syscall.h>
 

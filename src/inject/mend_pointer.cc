@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "decoder/insn.h"
-#include "emu/x87_pointer.h"
+#include "emu/translate/x87_pointer.h"
 
 namespace shadowprof::inject {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The guest's own address in place of one in the code cache, where the x87 unit's instruction
-// pointer has been stored (emu/x87_pointer.h).
+// pointer has been stored (emu/translate/x87_pointer.h).
 #pragma once
 
 #include "emu/code_cache.h"

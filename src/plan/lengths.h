@@ -10,7 +10,7 @@
 //
 // A sample is the longer the more time it stands for: what has passed since the one before it. Else
 // the parts of a program in which samples are dear, and therefore rare, would be less known than
-// others. What is uneven nevertheless, collect/sample_weights.h evens out.
+// others. What is uneven nevertheless, collect/weights/sample_weights.h evens out.
 #pragma once
 
 #include <cstdint>

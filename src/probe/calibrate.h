@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "profile/latency_table.h"
 #include "probe/host_notes.h"
+#include "profile/tables/latency_table.h"
 
 namespace shadowprof::probe {
 

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/limits.h"
-#include "emu/timed_load.h"
+#include "emu/translate/timed_load.h"
 
 namespace shadowprof::probe {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Timed loads of our own, by the code that the translator puts around the program's
-// (emu/timed_load.h): made once for each kind of load, and executed in this process.
+// (emu/translate/timed_load.h): made once for each kind of load, and executed in this process.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 #include "base/own_code.h"
 #include "base/result.h"
-#include "profile/latency_table.h"
+#include "profile/tables/latency_table.h"
 
 namespace shadowprof::probe {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <tuple>
 
-#include "profile/append_rows.h"
-#include "profile/canonical.h"
-#include "profile/table_rows.h"
+#include "profile/file/canonical.h"
+#include "profile/tables/append_rows.h"
+#include "profile/tables/table_rows.h"
 
 namespace shadowprof::profile {
 

@@ -21,13 +21,13 @@
 
 #include "base/result.h"
 #include "profile/confidence.h"
-#include "profile/function_table.h"
-#include "profile/hotlists.h"
-#include "profile/inlined_table.h"
-#include "profile/module_table.h"
+#include "profile/hotlists/hotlists.h"
 #include "profile/sample_groups.h"
-#include "profile/tables.h"
-#include "profile/timeline.h"
+#include "profile/tables/function_table.h"
+#include "profile/tables/inlined_table.h"
+#include "profile/tables/module_table.h"
+#include "profile/tables/tables.h"
+#include "profile/tables/timeline.h"
 
 namespace shadowprof::profile {
 

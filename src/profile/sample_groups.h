@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "profile/module_table.h"
+#include "profile/tables/module_table.h"
 
 namespace shadowprof::profile {
 

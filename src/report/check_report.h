@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "profile/limit_rule.h"
+#include "profile/compare/limit_rule.h"
 
 namespace shadowprof::report {
 

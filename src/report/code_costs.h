@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "profile/diff.h"
+#include "profile/compare/diff.h"
 #include "profile/profile.h"
 #include "symbols/module_set.h"
 

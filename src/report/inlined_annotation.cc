@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Annotation of a function that was inlined: the sum over all its places. Which code that is, debug
-// information says again, as when the profile was made (profile/inlined_table.h): the functions
-// that it is in are gone through, each instruction with the inlined calls that it is part of.
+// information says again, as when the profile was made (profile/tables/inlined_table.h): the
+// functions that it is in are gone through, each instruction with the inlined calls that it is part
+// of.
 #include <algorithm>
 #include <map>
 #include <set>

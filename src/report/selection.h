@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-#include "profile/hotlists.h"
+#include "profile/hotlists/hotlists.h"
 
 namespace shadowprof::report {
 

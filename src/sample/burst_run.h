@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "collect/sample_weights.h"
+#include "collect/weights/sample_weights.h"
 #include "plan/plan.h"
 #include "sample/attempts.h"
 #include "sample/burst_engine.h"

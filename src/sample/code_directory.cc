@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 #include "kernel/mapped_file.h"
-#include "profile/output_file.h"
+#include "profile/file/output_file.h"
 #include "symbols/elf_file.h"
 
 namespace shadowprof::sample {

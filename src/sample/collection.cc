@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "collect/address_collector.h"
-#include "collect/edge_collector.h"
-#include "collect/latency_collector.h"
+#include "collect/edges/edge_collector.h"
+#include "collect/loads/address_collector.h"
+#include "collect/loads/latency_collector.h"
 #include "probe/calibrate.h"
 
 namespace shadowprof::sample {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "collect/collector.h"
-#include "collect/path_collector.h"
-#include "collect/sample_weights.h"
-#include "collect/value_collector.h"
-#include "emu/translator.h"
+#include "collect/paths/path_collector.h"
+#include "collect/values/value_collector.h"
+#include "collect/weights/sample_weights.h"
+#include "emu/translate/translator.h"
 #include "profile/profile.h"
 
 namespace shadowprof::sample {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What of a module's counts belongs to functions that were inlined (profile/inlined_table.h), in
-// three steps, because each of them needs what is known at its time only:
+// What of a module's counts belongs to functions that were inlined
+// (profile/tables/inlined_table.h), in three steps, because each of them needs what is known at its
+// time only:
 //
 //   count        while the module's file is open: each block's instructions by inlined call
 //   fill_errors  before attribute_functions, which drops the groups of samples

@@ -17,8 +17,8 @@
 
 #include "base/log.h"
 #include "kernel/proc.h"
-#include "profile/append_rows.h"
-#include "profile/inclusive_estimate.h"
+#include "profile/hotlists/inclusive_estimate.h"
+#include "profile/tables/append_rows.h"
 #include "sample/inlined_code.h"
 #include "symbols/module_symbols.h"
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// What the samples of one replica are to the weights (collect/sample_weights.h). Each says of some
-// moment of the program's what it does, but samples that follow one another at once are much the
-// same: all within a tenth of a second of the program's are one observation, with one number; later
-// in a long run, all within a thousandth of the run up to then.
+// What the samples of one replica are to the weights (collect/weights/sample_weights.h). Each says
+// of some moment of the program's what it does, but samples that follow one another at once are
+// much the same: all within a tenth of a second of the program's are one observation, with one
+// number; later in a long run, all within a thousandth of the run up to then.
 #pragma once
 
 #include <cstdint>
 
-#include "collect/sample_weights.h"
+#include "collect/weights/sample_weights.h"
 #include "shadow/execution.h"
 #include "trace/code_shares.h"
 

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "emu/prefill.h"
+#include "emu/translate/prefill.h"
 #include "ptrace/remote_memory.h"
 
 namespace shadowprof::sample {

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "collect/sample_weights.h"
+#include "collect/weights/sample_weights.h"
 #include "plan/convergence.h"
 #include "plan/crowding.h"
 #include "plan/plan.h"

@@ -9,7 +9,7 @@
 
 #include "base/unique_fd.h"
 #include "cache/guest_code.h"
-#include "emu/interpreter/emulator.h"
+#include "emu/interpret/emulator.h"
 #include "machine/memory_view.h"
 #include "shadow/stack_unwinder.h"
 

@@ -30,7 +30,7 @@
 
 #include "base/counter.h"
 #include "base/result.h"
-#include "emu/translator.h"
+#include "emu/translate/translator.h"
 #include "ptrace/wait_status.h"
 #include "shadow/engine_clock.h"
 #include "shadow/outcome.h"

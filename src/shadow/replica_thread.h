@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "emu/slot_layout.h"
+#include "emu/translate/slot_layout.h"
 #include "ptrace/tracee.h"
 #include "trace/record.h"
 

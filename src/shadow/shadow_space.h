@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "cache/address_space.h"
-#include "emu/prefill.h"
+#include "emu/translate/prefill.h"
 #include "ptrace/remote_syscall.h"
 #include "shadow/stack_unwinder.h"
 #include "trace/run_mailbox.h"

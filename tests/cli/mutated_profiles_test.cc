@@ -22,7 +22,7 @@
 
 #include "../profile/sample_profile.h"
 #include "cli/commands.h"
-#include "profile/json_file.h"
+#include "profile/file/json_file.h"
 #include "report/export.h"
 
 using namespace shadowprof;

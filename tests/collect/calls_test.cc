@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // What the shadow stack makes of code that does not simply call and return.
-#include "collect/edge_collector.h"
+#include "collect/edges/edge_collector.h"
 #include "sampled.h"
 
 #include <doctest/doctest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Calling contexts: the stack that a sample began with, and the calls and returns behind it.
-#include "collect/edge_collector.h"
+#include "collect/edges/edge_collector.h"
 
 #include <doctest/doctest.h>
 

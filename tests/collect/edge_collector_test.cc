@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // The collector against an interpreter that counts every instruction, edge and call by itself.
-#include "collect/edge_collector.h"
+#include "collect/edges/edge_collector.h"
 
 #include <doctest/doctest.h>
 

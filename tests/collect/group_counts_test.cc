@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // How counts differ between samples, and the errors that collectors make of it.
-#include "collect/edge_collector.h"
+#include "collect/edges/edge_collector.h"
 
 #include <doctest/doctest.h>
 
@@ -9,8 +9,8 @@
 #include <map>
 #include <tuple>
 
-#include "collect/group_counts.h"
-#include "collect/path_collector.h"
+#include "collect/paths/path_collector.h"
+#include "collect/weights/group_counts.h"
 #include "sampled.h"
 
 namespace shadowprof::collect {

@@ -2,7 +2,7 @@
 //
 // Times of made-up loads: one block of a load and a conditional branch, with the load's address and
 // stamps.
-#include "collect/latency_collector.h"
+#include "collect/loads/latency_collector.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "collect/line_code.h"
+#include "collect/loads/line_code.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "collect/line_counts.h"
+#include "collect/loads/line_counts.h"
 
 #include <doctest/doctest.h>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
 // Runs 1, 2 and so on, and paths of them. path_collector_test.cc compares what it counts.
-#include "collect/path_automaton.h"
+#include "collect/paths/path_automaton.h"
 
 #include <doctest/doctest.h>
 
 #include <map>
 
-#include "collect/site_stack.h"
+#include "collect/paths/site_stack.h"
 #include "profile/random.h"
 
 namespace {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
 // Paths of made-up programs (synthetic.h) and of streams of known composition.
-#include "collect/path_collector.h"
+#include "collect/paths/path_collector.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <map>
 
-#include "collect/path_counts.h"
+#include "collect/paths/path_counts.h"
 #include "profile/random.h"
 #include "synthetic.h"
 

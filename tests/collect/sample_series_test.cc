@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "collect/sample_series.h"
+#include "collect/weights/sample_series.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "collect/sample_weights.h"
+#include "collect/weights/sample_weights.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "collect/top_error.h"
+#include "collect/values/top_error.h"
 
 #include <doctest/doctest.h>
 

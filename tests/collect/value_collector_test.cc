@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Values of made-up records: one block of a load and a conditional branch, captured by a slot.
-#include "collect/value_collector.h"
+#include "collect/values/value_collector.h"
 
 #include <doctest/doctest.h>
 

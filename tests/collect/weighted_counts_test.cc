@@ -2,8 +2,8 @@
 //
 // Collectors count each sample for as much as its weight says: all tables are the sum of the single
 // samples' tables, each times its weight.
-#include "collect/edge_collector.h"
-#include "collect/path_collector.h"
+#include "collect/edges/edge_collector.h"
+#include "collect/paths/path_collector.h"
 #include "sampled.h"
 
 #include <doctest/doctest.h>

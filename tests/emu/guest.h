@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "emu/interpreter/emulator.h"
+#include "emu/interpret/emulator.h"
 
 namespace shadowprof::test {
 

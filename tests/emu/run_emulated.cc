@@ -23,7 +23,7 @@
 
 #include "base/check.h"
 #include "cache/guest_code.h"
-#include "emu/interpreter/emulator.h"
+#include "emu/interpret/emulator.h"
 #include "kernel/elf_kind.h"
 #include "kernel/proc.h"
 #include "ptrace/launch.h"

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/check.h"
-#include "emu/captured_registers.h"
+#include "emu/translate/captured_registers.h"
 #include "ptrace/launch.h"
 
 namespace shadowprof::inject_test {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// What the descriptions of tables promise (profile/column.h), for each table of the list: the
-// schema says the same, what is written is read back, and a weight is the same as adding as often.
-#include "profile/column.h"
+// What the descriptions of tables promise (profile/tables/column.h), for each table of the list:
+// the schema says the same, what is written is read back, and a weight is the same as adding as
+// often.
+#include "profile/tables/column.h"
 
 #include <doctest/doctest.h>
 
@@ -11,10 +12,10 @@
 #include <set>
 #include <string>
 
-#include "profile/json_object.h"
-#include "profile/json_writer.h"
+#include "profile/file/json_object.h"
+#include "profile/file/json_writer.h"
 #include "profile/profile.h"
-#include "profile/table_rows.h"
+#include "profile/tables/table_rows.h"
 
 namespace shadowprof {
 namespace {

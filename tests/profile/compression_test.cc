@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "profile/compression.h"
+#include "profile/file/compression.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <random>
 #include <sstream>
 
-#include "profile/json_file.h"
+#include "profile/file/json_file.h"
 #include "sample_profile.h"
 
 namespace shadowprof {

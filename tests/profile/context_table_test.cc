@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include "profile/context_table.h"
-#include "profile/json_file.h"
-#include "profile/merge.h"
+#include "profile/tables/context_table.h"
+
+#include "profile/compare/merge.h"
+#include "profile/file/json_file.h"
 #include "profile/profile.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "profile/diff.h"
+#include "profile/compare/diff.h"
 
 #include <doctest/doctest.h>
 

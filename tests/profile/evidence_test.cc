@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "profile/json_file.h"
+#include "profile/file/json_file.h"
 #include "sample_profile.h"
 
 namespace shadowprof {

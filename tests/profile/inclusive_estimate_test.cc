@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "profile/inclusive_estimate.h"
+#include "profile/hotlists/inclusive_estimate.h"
 
 #include <doctest/doctest.h>
 

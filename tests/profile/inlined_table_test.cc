@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include "profile/inlined_table.h"
+#include "profile/tables/inlined_table.h"
 
 #include <doctest/doctest.h>
 
-#include "profile/diff.h"
-#include "profile/json_file.h"
-#include "profile/limit_rule.h"
-#include "profile/merge.h"
+#include "profile/compare/diff.h"
+#include "profile/compare/limit_rule.h"
+#include "profile/compare/merge.h"
+#include "profile/file/json_file.h"
 #include "sample_profile.h"
 
 namespace shadowprof::profile {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "profile/json_file.h"
+#include "profile/file/json_file.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

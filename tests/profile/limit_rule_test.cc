@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "profile/limit_rule.h"
+#include "profile/compare/limit_rule.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "profile/merge.h"
+#include "profile/compare/merge.h"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 #include <map>
 #include <random>
 
-#include "profile/canonical.h"
-#include "profile/json_file.h"
+#include "profile/file/canonical.h"
+#include "profile/file/json_file.h"
 #include "sample_profile.h"
 
 namespace shadowprof {

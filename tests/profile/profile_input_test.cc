@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Profile files that are made to cost memory or time, and files that are no files.
-#include "profile/profile_input.h"
+#include "profile/file/profile_input.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -12,8 +12,8 @@
 #include <fstream>
 #include <thread>
 
-#include "profile/json_file.h"
-#include "profile/output_file.h"
+#include "profile/file/json_file.h"
+#include "profile/file/output_file.h"
 #include "sample_profile.h"
 
 namespace shadowprof {

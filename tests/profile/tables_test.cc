@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <doctest/doctest.h>
 
-#include "profile/canonical.h"
+#include "profile/file/canonical.h"
 #include "sample_profile.h"
 
 namespace shadowprof {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "profile/timeline.h"
+#include "profile/tables/timeline.h"
 
 #include <doctest/doctest.h>
 

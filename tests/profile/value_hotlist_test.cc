@@ -2,7 +2,7 @@
 //
 // Counting samples on streams of known composition. Seeds are fixed, bounds are five standard
 // errors or more, so a failure is a defect and not bad luck.
-#include "profile/value_hotlist.h"
+#include "profile/hotlists/value_hotlist.h"
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 // Writes the sample profile to stdout, for schema_test.py.
 #include <cstdio>
 
-#include "profile/json_file.h"
+#include "profile/file/json_file.h"
 #include "sample_profile.h"
 
 int main(int argc, char** argv) {

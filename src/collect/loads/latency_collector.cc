@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: MIT
+#include "collect/loads/latency_collector.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/limits.h"
+#include "base/reserved_array.h"
+#include "collect/loads/data_places.h"
+#include "collect/recorded_words.h"
+#include "collect/table_builder.h"
+#include "decoder/insn.h"
+
+namespace shadowprof::collect {
+
+using profile::AddressKind;
+using profile::LatencyClass;
+using profile::LoadKind;
+using trace::SlotKind;
+using trace::Word;
+
+namespace {
+
+constexpr uint64_t kNearStack = uint64_t{1} << 20;
+// Pages (or values) of each load and class that are counted: counting samples, so the hottest are
+// among them. And how many of them the profile gets.
+constexpr uint32_t kPairsKept = 64;
+constexpr size_t kPairsTold = 8;
+constexpr uint64_t kLineBytes = 64;
+constexpr double kErrors = 2;  // standard ones: what is within them is not told apart
+constexpr double kOffCycles = 1.5;
+// So many times what memory takes is an interruption.
+constexpr double kBeyondFold = 8;
+
+// decoder::LoadKind, but none.
+LoadKind kind_by(decoder::LoadKind kind) {
+  return static_cast<LoadKind>(static_cast<uint8_t>(kind) - 1);
+}
+static_assert(static_cast<size_t>(decoder::LoadKind::branch) == profile::kLoadKinds);
+static_assert(static_cast<size_t>(decoder::LoadKind::move) ==
+              static_cast<size_t>(LoadKind::move) + 1);
+
+// Where the loads of one class that one instruction made went to, and what they got.
+struct Pairs {
+  profile::ValueHotlist pages, values;
+  uint64_t paged = 0, valued = 0;  // of known address, result
+};
+
+struct LoadEntry {
+  ModuleId module;
+  GuestAddr address;
+  uint8_t bits = 64;  // of the register that it loads
+  LoadKind by = LoadKind::move;
+  uint64_t executions = 0;
+  uint64_t timed = 0;
+  uint64_t first_touches = 0;
+  // Sums of times as they were taken, without those that are `beyond`; and of those from the first
+  // caches where the clock does not tell these apart.
+  uint64_t elapsed = 0;
+  uint64_t near_elapsed = 0;
+  double near_squares = 0;
+  uint64_t cold = 0;
+  double cold_cycles = 0;
+  std::array<uint64_t, profile::kLatencyClasses> classes{};
+  std::array<uint64_t, profile::kAddressKinds> kinds{};
+  std::array<uint64_t, profile::kLatencyBuckets> buckets{};
+  std::unique_ptr<std::array<Pairs, profile::kLatencyClasses>> pairs;  // where there are any
+  uint64_t last = 0;   // address; 0: none yet
+  int64_t stride = 0;  // majority vote
+  uint64_t votes = 0;
+  uint64_t strided = 0;
+};
+
+// One timed load of a run.
+struct LoadPlan {
+  LoadEntry* entry;
+  AddressPlan where;
+  uint16_t cycles_word;
+  uint16_t value_word;
+};
+
+struct RunLoads {
+  uint64_t executions;
+  uint32_t words;  // 0: not seen yet
+  uint32_t first;
+  uint32_t count;
+};
+
+// The first of `all` that were noted, as parts of `loads` where these are fewer.
+template <typename Add>
+void add_told(const profile::ValueHotlist& list, uint64_t all, uint64_t loads, Add add) {
+  const double part = all > loads ? static_cast<double>(loads) / static_cast<double>(all) : 1;
+  size_t told = 0;
+  for (profile::ValueCount seen : list.top(all)) {
+    seen.count = static_cast<uint64_t>(std::round(static_cast<double>(seen.count) * part));
+    if (seen.count == 0 || told++ == kPairsTold) break;
+    add(seen);
+  }
+}
+
+}  // namespace
+
+struct LatencyCollector::State {
+  State(const trace::BlockTable& block_table, LatencyCollectorOptions o)
+      : table(block_table), options(std::move(o)), runs(limits::kMaxRuns) {}
+
+  void consume(const trace::Chunk& chunk);
+  void finish(profile::Profile& into);
+  void count_executions();
+  void start_run(RunId id);
+  void plan_load(const decoder::Insn& insn, const trace::Block& block,
+                 const RecordedWords& recorded);
+  void time(const LoadPlan& load, const Word* words);
+  void note_pairs(const LoadPlan& load, profile::LatencyClass level, uint64_t address,
+                  const Word* words);
+  void add_pairs(const TableBuilder& builder, profile::Profile& out) const;
+  AddressKind kind_of(const LoadPlan& load, uint64_t address);
+  void note_stride(LoadEntry& e, uint64_t address);
+  bool first_touch(uint64_t page);
+  bool may_be_cold(uint64_t line);
+  void mark(Tid thread, trace::SpecialKind kind, const Word* record);
+  void count(LoadEntry& e, LatencyClass level, uint32_t elapsed) const;
+  void fill_times(const LoadEntry& e, profile::LatencyRow& row) const;
+  void split_near(const LoadEntry& e, profile::LatencyRow& row) const;
+  bool is_of_first_cache(LatencyClass level, const LoadEntry& e, uint32_t elapsed) const;
+
+  const trace::BlockTable& table;
+  const LatencyCollectorOptions options;
+  profile::LatencyCalibration calibration;  // once is_calibrated
+  bool is_calibrated = false;
+  ReservedArray<RunLoads> runs;
+  std::vector<LoadPlan> loads;
+  std::deque<LoadEntry> entries;
+  std::unordered_map<uint64_t, LoadEntry*> by_address;
+  std::unordered_set<uint64_t> touched;
+  std::array<uint64_t, 4096> lately{};  // pages of `touched`, for speed
+  // Lines that the first sample of a replica has loaded, while its caches may be cold.
+  std::unordered_set<uint64_t> warm_lines;
+  bool is_cold = false;
+  std::unordered_set<int32_t> lasting;  // threads of replicas that will be recorded again
+  uint64_t stack = 0;                   // rsp as last captured
+  profile::Random random{1};
+  uint64_t corrupt_chunks = 0;
+};
+
+LatencyCollector::LatencyCollector(const trace::BlockTable& table, LatencyCollectorOptions options)
+    : state_(std::make_unique<State>(table, std::move(options))) {}
+LatencyCollector::~LatencyCollector() = default;
+void LatencyCollector::consume(const trace::Chunk& chunk) {
+  state_->consume(chunk);
+}
+void LatencyCollector::finish(profile::Profile& into) {
+  state_->finish(into);
+}
+
+void LatencyCollector::State::consume(const trace::Chunk& chunk) {
+  const Word* at = chunk.words.data();
+  const Word* const end = at + chunk.words.size();
+  while (at < end) {
+    const size_t words = take_record(
+        at, end, runs, [this](RunId id) { start_run(id); },
+        [&](trace::SpecialKind kind) { mark(chunk.thread, kind, at); },
+        [this](RunId, const RunLoads& run, const Word* record) {
+          for (uint32_t i = 0; i < run.count; i++) time(loads[run.first + i], record);
+        });
+    if (words == 0) {
+      corrupt_chunks++;
+      return;
+    }
+    at += words;
+  }
+}
+
+void LatencyCollector::State::mark(Tid thread, trace::SpecialKind kind, const Word* record) {
+  if (!options.of_replicas) return;
+  if (kind == trace::SpecialKind::sample_start) {
+    touched.clear();
+    lately.fill(0);
+    warm_lines.clear();
+    is_cold = !lasting.contains(thread.value);
+  } else if (kind == trace::SpecialKind::sample_end) {
+    const std::span all(record, trace::special_length(record[0]));
+    if (trace::ends_observation(all)) {
+      lasting.erase(thread.value);
+    } else {
+      lasting.insert(thread.value);
+    }
+  }
+}
+
+void LatencyCollector::State::start_run(RunId id) {
+  const trace::Run& run = table.run(id);
+  if (run.words == 0 || run.block_count == 0) return;
+  RunLoads& own = runs[id.value];
+  own.first = static_cast<uint32_t>(loads.size());
+  own.words = run.words;
+  for_each_insn(
+      table, run,
+      [&](const trace::Block& block, const decoder::Insn& insn, RecordedWords& recorded) {
+        const bool timed = recorded.cycles != kNoWord && insn.load != decoder::LoadKind::none;
+        if (timed) plan_load(insn, block, recorded);
+        recorded.leave(insn, [&](const trace::Slot& slot, uint16_t word) {
+          if (timed && insn.pure_load && slot.reg == insn.result) loads.back().value_word = word;
+        });
+      });
+  own.count = static_cast<uint32_t>(loads.size() - own.first);
+}
+
+void LatencyCollector::State::plan_load(const decoder::Insn& insn, const trace::Block& block,
+                                        const RecordedWords& recorded) {
+  LoadEntry*& entry = by_address[insn.address.value];
+  if (entry == nullptr) {
+    entry = &entries.emplace_back();
+    entry->module = block.module;
+    entry->address = insn.address;
+    entry->bits = std::clamp<uint8_t>(insn.result_bits, 1, 64);
+    entry->by = kind_by(insn.load);
+  }
+  loads.push_back(
+      {entry, recorded.address(insn, insn.accesses[insn.load_access]), recorded.cycles, kNoWord});
+}
+
+bool LatencyCollector::State::first_touch(uint64_t page) {
+  uint64_t& late = lately[page & (lately.size() - 1)];
+  if (late == page + 1) return false;
+  late = page + 1;
+  return touched.insert(page).second;
+}
+
+AddressKind LatencyCollector::State::kind_of(const LoadPlan& load, uint64_t address) {
+  const AddressPlan& where = load.where;
+  if (where.on_stack) stack = address;
+  if (where.on_stack || address - stack + kNearStack / 16 < kNearStack) return AddressKind::stack;
+  const trace::Module& own = table.module(load.entry->module);
+  const bool fixed = (where.base_word == kNoWord && where.index_word == kNoWord) ||
+                     own.image.contains(GuestAddr(address));
+  return fixed ? AddressKind::fixed : AddressKind::heap;
+}
+
+// The majority's, by a vote.
+void LatencyCollector::State::note_stride(LoadEntry& e, uint64_t address) {
+  if (e.last != 0) {
+    const auto stride = static_cast<int64_t>(address - e.last);
+    if (stride == e.stride) {
+      e.votes++;
+      e.strided++;
+    } else if (e.votes == 0) {
+      e.stride = stride;
+      e.votes = e.strided = 1;
+    } else {
+      e.votes--;
+    }
+  }
+  e.last = address;
+}
+
+// It is the first load of a line in a replica that has not loaded many yet.
+bool LatencyCollector::State::may_be_cold(uint64_t line) {
+  if (!is_cold) return false;
+  if (!warm_lines.insert(line).second) return false;
+  is_cold = warm_lines.size() < options.cold_lines;
+  return true;
+}
+
+void LatencyCollector::State::time(const LoadPlan& load, const Word* words) {
+  if (!is_calibrated) {
+    calibration = options.calibrate();
+    is_calibrated = true;
+  }
+  LoadEntry& e = *load.entry;
+  const Word elapsed = words[load.cycles_word + 1] - words[load.cycles_word];
+  const double cycles = static_cast<double>(elapsed) - calibration.overhead;
+  LatencyClass level = calibration.class_of(cycles, e.by);
+  AddressKind kind = AddressKind::unknown;
+  uint64_t address = 0;
+  if (load.where.known) {
+    address = load.where.at(words);
+    kind = kind_of(load, address);
+    note_stride(e, address);
+    const bool is_new = first_touch(address / limits::kPageBytes);
+    // No page fault, then.
+    if (level == LatencyClass::beyond && !is_new && cycles < kBeyondFold * calibration.typical[3])
+      level = LatencyClass::dram;
+    if (options.of_replicas) {
+      if (is_new && level == LatencyClass::beyond) {
+        e.first_touches++;
+        return;
+      }
+      const bool is_near =
+          level == LatencyClass::l3 ||
+          (level == LatencyClass::l1 && !is_of_first_cache(level, e, elapsed));
+      if (may_be_cold(address / kLineBytes) && is_near) {
+        e.cold++;
+        e.cold_cycles += std::max(0.0, cycles - calibration.hit(e.by));
+      }
+    }
+  }
+  count(e, level, elapsed);
+  e.kinds[static_cast<size_t>(kind)]++;
+  if (level != LatencyClass::beyond && !is_of_first_cache(level, e, elapsed))
+    note_pairs(load, level, address, words);
+}
+
+// Or may be, by that time.
+bool LatencyCollector::State::is_of_first_cache(LatencyClass level, const LoadEntry& e,
+                                                uint32_t elapsed) const {
+  if (level != LatencyClass::l1) return false;
+  if (calibration.tells_first_caches()) return true;
+  return elapsed < calibration.overhead + calibration.hit(e.by) + calibration.resolution;
+}
+
+void LatencyCollector::State::count(LoadEntry& e, LatencyClass level, uint32_t elapsed) const {
+  e.timed++;
+  e.classes[static_cast<size_t>(level)]++;
+  if (level != LatencyClass::beyond) e.elapsed += elapsed;
+  if (level == LatencyClass::l1) {
+    e.near_elapsed += elapsed;
+    e.near_squares += static_cast<double>(elapsed) * elapsed;
+  }
+  const double cycles = std::max(0.0, static_cast<double>(elapsed) - calibration.overhead);
+  e.buckets[profile::latency_bucket(static_cast<uint64_t>(cycles))]++;
+}
+
+void LatencyCollector::State::note_pairs(const LoadPlan& load, LatencyClass level, uint64_t address,
+                                         const Word* words) {
+  LoadEntry& e = *load.entry;
+  if (!e.pairs) e.pairs = std::make_unique<std::array<Pairs, profile::kLatencyClasses>>();
+  Pairs& pairs = (*e.pairs)[static_cast<size_t>(level)];
+  const auto note = [&](profile::ValueHotlist& list, uint64_t& all, uint64_t what) {
+    list.add(what, 1, profile::HotlistKind::counting_sample, kPairsKept, random);
+    all++;
+  };
+  if (load.where.known) note(pairs.pages, pairs.paged, address / limits::kPageBytes);
+  if (load.value_word == kNoWord) return;
+  const unsigned unused = 64u - e.bits;
+  note(pairs.values, pairs.valued, value_at(words, load.value_word) << unused >> unused);
+}
+
+// Pages are named by the file that they are of, if it is one that code was mapped from.
+void LatencyCollector::State::add_pairs(const TableBuilder& builder, profile::Profile& out) const {
+  const DataPlaces places(table, builder);
+  for (const LoadEntry& e : entries) {
+    if (!e.pairs) continue;
+    const profile::CodeRef load = builder.at(e.address, e.module);
+    profile::LatencyRow row;
+    fill_times(e, row);
+    // What split_near has made of those of near caches.
+    const auto split = [&](LatencyClass level) {
+      const auto c = static_cast<size_t>(level);
+      return row.classes[c] - e.classes[c];
+    };
+    const bool mostly_l3 = split(LatencyClass::l3) > split(LatencyClass::l2);
+    for (size_t c = 0; c < profile::kLatencyClasses; c++) {
+      const Pairs& pairs = (*e.pairs)[c];
+      auto level = static_cast<LatencyClass>(c);
+      uint64_t served = e.classes[c];
+      // Not from the first cache, but from which one only the mean of many tells, and of how many.
+      if (level == LatencyClass::l1) {
+        level = mostly_l3 ? LatencyClass::l3 : LatencyClass::l2;
+        served = split(level);
+      }
+      add_told(pairs.pages, pairs.paged, served, [&](const profile::ValueCount& page) {
+        out.tables.latency_pages.push_back(
+            {level, places.of(GuestAddr(page.value * limits::kPageBytes)), page.count, load});
+      });
+      add_told(pairs.values, pairs.valued, served, [&](const profile::ValueCount& value) {
+        out.tables.latency_values.push_back({level, value.value, value.count, load});
+      });
+    }
+  }
+}
+
+// Loads of near caches whose latencies are less than four of the clock's steps apart: as many of
+// the farther one of two as make the mean what it is. None where it is the nearer one's within its
+// error or what a calibration may be off, all where it is the farther one's.
+void LatencyCollector::State::split_near(const LoadEntry& e, profile::LatencyRow& row) const {
+  const uint64_t all = e.classes[static_cast<size_t>(LatencyClass::l1)];
+  if (calibration.tells_first_caches() || all == 0) return;
+  const auto n = static_cast<double>(all);
+  const double mean = static_cast<double>(e.near_elapsed) / n;
+  const double variance = std::max(0.0, e.near_squares / n - mean * mean);
+  const double beside = calibration.hit(e.by) - calibration.typical[0];
+  const double cycles = mean - calibration.overhead - beside;
+  const size_t nearer = cycles < calibration.typical[1] ? 0 : 1;
+  const double apart = calibration.typical[nearer + 1] - calibration.typical[nearer];
+  const double off =
+      std::max(kErrors * std::sqrt(variance / n), std::min(kOffCycles, apart / 4));
+  double share = 0;
+  if (cycles >= calibration.typical[nearer + 1] - off) {
+    share = 1;
+  } else if (cycles > calibration.typical[nearer] + off) {
+    share = (cycles - calibration.typical[nearer]) / apart;
+  }
+  const auto farther = static_cast<uint64_t>(std::round(share * n));
+  row.classes[static_cast<size_t>(LatencyClass::l1)] = 0;
+  row.classes[nearer] += all - farther;
+  row.classes[nearer + 1] += farther;
+}
+
+void LatencyCollector::State::fill_times(const LoadEntry& e, profile::LatencyRow& row) const {
+  row.timed = e.timed;
+  row.classes = e.classes;
+  // The sum less what the stamps took.
+  const auto served =
+      static_cast<double>(e.timed - e.classes[static_cast<size_t>(LatencyClass::beyond)]);
+  row.cycles = static_cast<uint64_t>(
+      std::max(0.0, std::round(static_cast<double>(e.elapsed) - served * calibration.overhead)));
+  row.cold = e.cold;
+  row.cold_cycles = std::min(row.cycles, static_cast<uint64_t>(e.cold_cycles));
+  split_near(e, row);
+}
+
+// Also by runs of translations that capture nothing (cache/capture_windows.h).
+void LatencyCollector::State::count_executions() {
+  for (uint32_t id = 0; id < table.run_count(); id++) {
+    const RunLoads& own = runs[id];
+    for (uint32_t i = 0; i < own.count; i++)
+      loads[own.first + i].entry->executions += own.executions;
+    const trace::Run& run = table.run(RunId(id));
+    if (own.executions == 0 || own.count != 0 || run.captures) continue;
+    for_each_insn(table, run, [&](const trace::Block&, const decoder::Insn& insn, RecordedWords&) {
+      const auto entry = by_address.find(insn.address.value);
+      if (entry != by_address.end()) entry->second->executions += own.executions;
+    });
+  }
+}
+
+void LatencyCollector::State::finish(profile::Profile& into) {
+  count_executions();
+  profile::Profile mine;
+  const TableBuilder builder(table, mine);
+  for (const LoadEntry& e : entries) {
+    if (e.executions == 0) continue;
+    profile::LatencyRow row;
+    row.at = builder.at(e.address, e.module);
+    row.executions = e.executions;
+    row.by = e.by;
+    row.first_touches = e.first_touches;
+    fill_times(e, row);
+    row.kind = static_cast<AddressKind>(std::max_element(e.kinds.begin(), e.kinds.end()) -
+                                        e.kinds.begin());
+    row.kind_timed = e.timed;
+    // A vote's winner need not have a majority; what has not is no stride.
+    if (2 * e.strided > e.timed) {
+      row.stride = e.stride;
+      row.strided = e.strided;
+    }
+    for (uint32_t b = 0; b < e.buckets.size(); b++)
+      if (e.buckets[b] != 0) row.histogram.push_back({b, e.buckets[b]});
+    mine.tables.latencies.push_back(std::move(row));
+  }
+  add_pairs(builder, mine);
+  if (is_calibrated) into.run.host.latency = calibration;
+  if (corrupt_chunks != 0) mine.coverage.events["corrupt_latency_chunks"] += corrupt_chunks;
+  profile::add_tables(into, mine);
+}
+
+}  // namespace shadowprof::collect

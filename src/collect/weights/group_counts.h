@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+//
+// How counts are distributed over samples, for the errors of a sampled profile
+// (profile/confidence.h). Counts that only grow are looked at between samples, and what they grew
+// by is kept: a pass over all of them for each group, nothing for each event.
+//
+// A group is one sample at first. When there are kMostGroups, neighbours are put together and
+// groups are as many samples longer from there on; so there are between half of that and all of it.
+// Brief samples (trace/record.h) are in groups of their own, of which there are as many: one that
+// was a thousand times as long would be all that is seen of a group. In each group the counts that
+// are less than a share of it (kLeastShare) are not kept, which bounds memory. weigh() makes of the
+// groups what they are worth (sample_weights.h).
+//
+//   began(), due() -> look()   for each sample; before began(), if is_other_kind(): look()
+//   look(), close()            after the last one; then groups(), weigh()
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "collect/weights/sample_weights.h"
+#include "trace/record.h"
+
+namespace shadowprof::collect {
+
+class GroupCounts {
+ public:
+  static constexpr size_t kMostGroups = 64;
+  static constexpr double kLeastShare = 2e-5;
+
+  struct Entry {
+    uint32_t index;
+    uint64_t count;
+  };
+  struct Group {
+    std::vector<Entry> entries;  // by index
+    double total = 0;            // of all counts, those that were not kept included
+    uint64_t first = 0;          // sample
+    uint64_t last = 0;
+  };
+
+  explicit GroupCounts(double least_share = kLeastShare) : least_share_(least_share) {}
+
+  // Was something counted since the last look for a sample that does not belong with this one?
+  bool is_other_kind(uint64_t number) const {
+    return number != 0 && is_pending_ && trace::is_brief(number) != is_brief_;
+  }
+  // A sample has this number; 0: another thread of the one before.
+  void began(uint64_t number) {
+    is_pending_ = true;
+    if (number == 0) return;
+    is_brief_ = trace::is_brief(number);
+    Group& open = series().open;
+    open.first = open.first == 0 ? number : std::min(open.first, number);
+    open.last = std::max(open.last, number);
+  }
+
+  // A sample has ended. True: counts must be looked at.
+  bool due() {
+    Series& now = series();
+    return ++now.samples >= now.samples_in_group;
+  }
+  // Then: count number i, of `size`, is count(i) now.
+  template <typename Count>
+  void look(size_t size, Count count) {
+    is_pending_ = false;
+    const Group grown = grown_since(size, count);
+    for (size_t i = 0; i < size; i++) before_[i] = count(i);
+    add(grown);
+  }
+  // After the last look: the last groups are what they are.
+  void close();
+  // The counts have other numbers now. What they are is in no group.
+  template <typename Count>
+  void renumbered(size_t size, Count count) {
+    for (Series& one : series_) {
+      one.groups.clear();
+      one.open.entries.clear();
+      one.open.total = 0;
+    }
+    before_.clear();
+    for (size_t i = 0; i < size; i++) before_.push_back(count(i));
+  }
+  // Groups count as much as their samples. Returns what each of `size` counts becomes by that, less
+  // what it was.
+  std::vector<double> weigh(const SampleWeights& weights, size_t size);
+
+  // For all samples, after close(). Fewer than two: nothing is known.
+  const std::vector<Group>& groups() const { return groups_; }
+
+ private:
+  template <typename Count>
+  Group grown_since(size_t size, Count count) {
+    before_.resize(std::max(before_.size(), size));
+    Group group;
+    for (size_t i = 0; i < size; i++) group.total += static_cast<double>(count(i) - before_[i]);
+    const uint64_t least = least_of(group);
+    for (size_t i = 0; i < size; i++)
+      if (const uint64_t n = count(i) - before_[i]; n >= least)
+        group.entries.push_back({static_cast<uint32_t>(i), n});
+    return group;
+  }
+  uint64_t least_of(const Group& group) const {
+    return static_cast<uint64_t>(group.total * least_share_) + 1;
+  }
+  // Samples of one kind.
+  struct Series {
+    std::vector<Group> groups;
+    Group open;  // of the samples since
+    uint64_t samples = 0;
+    uint64_t samples_in_group = 1;
+  };
+  Series& series() { return series_[is_brief_ ? 1 : 0]; }
+  void add(const Group& grown);
+  void keep_largest(Group& group) const;
+  void halve(Series& full) const;
+
+  double least_share_;
+  std::array<Series, 2> series_;
+  std::vector<Group> groups_;
+  std::vector<uint64_t> before_;
+  bool is_brief_ = false;    // the present sample
+  bool is_pending_ = false;  // it, or others of its kind, since the last look
+};
+
+// A count that is to be more by `more`, and never none.
+uint64_t weighted(uint64_t count, double more);
+
+// How many groups of one size groups of these sizes are worth (Kish): samples grow as a run goes
+// on.
+uint32_t effective_groups(const std::vector<GroupCounts::Group>& groups);
+
+}  // namespace shadowprof::collect

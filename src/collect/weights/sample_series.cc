@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT
+#include "collect/weights/sample_series.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace shadowprof::collect {
+namespace {
+
+constexpr size_t kMostCodes = 1024;
+// What a replica's clock may be off by, as a logarithm: a factor of four.
+constexpr double kClockErrorLog = 1.386;
+constexpr double kAlikeSquared = 0.05;    // code whose squared distance is less
+constexpr double kSteadyLog = 0.7;    // speeds that differ by less than a factor of two
+constexpr double kBelievedShare = 0.5;  // speeds that are known
+constexpr size_t kFewestSpeeds = 8;  // of fewer it is not known how far they agree
+
+}  // namespace
+
+double SampleSeries::distance(const Shares& a, const Shares& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); i++) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return sum;
+}
+
+uint64_t SampleSeries::taken(int64_t program, double used) {
+  samples_.push_back({program, used});
+  return samples_.size();
+}
+
+void SampleSeries::withdraw(uint64_t number) {
+  if (number == samples_.size() && number != 0) samples_.pop_back();
+}
+
+// Samples end in about the order in which they began.
+void SampleSeries::recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code,
+                            double seconds) {
+  if (number == 0 || number > samples_.size() || instructions == 0) return;
+  recorded_++;
+  instructions_ += static_cast<double>(instructions);
+  samples_[number - 1].instructions += instructions;
+  samples_[number - 1].seconds += seconds;
+  if (number % one_of_ != 0) return;
+  Code seen{number};
+  for (size_t i = 0; i < code.size(); i++) {
+    seen.shares[i] = static_cast<double>(code[i]) / static_cast<double>(instructions);
+  }
+  const auto after = [](uint64_t n, const Code& c) { return n < c.number; };
+  codes_.insert(std::upper_bound(codes_.begin(), codes_.end(), number, after), seen);
+  if (codes_.size() <= kMostCodes) return;
+  one_of_ *= 2;
+  std::erase_if(codes_, [&](const Code& c) { return c.number % one_of_ != 0; });
+}
+
+// That each sample stands for. The first and the last of a program stand for as much on their outer
+// side as on the other, for what was before and after is not known to have been profiled; the only
+// one of a program for as much as the others do in the mean.
+std::vector<double> SampleSeries::times() const {
+  std::map<int64_t, std::vector<size_t>> of_program;
+  for (size_t i = 0; i < samples_.size(); i++)
+    if (samples_[i].instructions != 0) of_program[samples_[i].program].push_back(i);
+  std::vector<double> times(samples_.size(), 0);
+  double sum = 0;
+  size_t with_others = 0;
+  for (const auto& [program, own] : of_program) {
+    if (own.size() == 1) continue;
+    double before = samples_[own.front()].used;
+    for (size_t i = 0; i + 1 < own.size(); i++) {
+      const double half = std::max(0.0, samples_[own[i + 1]].used - samples_[own[i]].used) / 2;
+      times[own[i]] = half + (i == 0 ? std::min(half, before) : before);
+      before = half;
+    }
+    times[own.back()] = 2 * before;
+    for (const size_t i : own) sum += times[i];
+    with_others += own.size();
+  }
+  if (with_others == 0) return times;
+  for (const auto& [program, own] : of_program)
+    if (own.size() == 1) times[own.front()] = sum / static_cast<double>(with_others);
+  return times;
+}
+
+// Standard deviation.
+double SampleSeries::spread_of(const std::vector<double>& logarithms) {
+  const auto n = static_cast<double>(logarithms.size());
+  double mean = 0, squares = 0;
+  for (const double speed : logarithms) mean += speed / n;
+  for (const double speed : logarithms) squares += (speed - mean) * (speed - mean) / n;
+  return std::sqrt(squares);
+}
+
+// Variance between a sample in codes_ and the one whose code is most alike.
+double SampleSeries::within_pairs(const std::vector<double>& logarithms) const {
+  const size_t n = codes_.size();
+  double sum = 0;
+  for (size_t i = 0; i < n; i++) {
+    size_t alike = i;
+    double least = HUGE_VAL;
+    for (size_t k = 1; k < n; k++) {
+      const size_t other = (i + k) % n;
+      const double apart = distance(codes_[i].shares, codes_[other].shares);
+      if (apart < least) least = apart, alike = other;
+    }
+    const double apart = logarithms[i] - logarithms[alike];
+    sum += apart * apart / 2;
+  }
+  return sum / static_cast<double>(n);
+}
+
+// Each sample's against that in the middle, as far as it is believed; 1 each where they are not
+// known.
+std::vector<double> SampleSeries::speeds() {
+  std::vector<double> speeds(samples_.size(), 1);
+  const auto is_known = [](const Sample& s) { return s.instructions != 0 && s.seconds > 0; };
+  const auto logarithm = [](const Sample& s) {
+    return std::log(static_cast<double>(s.instructions) / s.seconds);
+  };
+  std::vector<double> logarithms;
+  for (const Code& c : codes_) {
+    const Sample& sample = samples_[c.number - 1];
+    if (!is_known(sample)) return speeds;
+    logarithms.push_back(logarithm(sample));
+  }
+  if (logarithms.size() < kFewestSpeeds) return speeds;
+  spread_ = spread_of(logarithms);
+  const double variance = *spread_ * *spread_;
+  if (variance > kRounding)
+    believed_speeds_ = std::max(0.0, 1 - within_pairs(logarithms) / variance);
+  const auto middle = logarithms.begin() + static_cast<ptrdiff_t>(logarithms.size() / 2);
+  std::nth_element(logarithms.begin(), middle, logarithms.end());
+  for (size_t i = 0; i < samples_.size(); i++) {
+    if (!is_known(samples_[i])) continue;
+    const double faster = logarithm(samples_[i]) - *middle;
+    const double surely = std::max(0.0, std::abs(faster) - kClockErrorLog);
+    speeds[i] = std::exp(believed_speeds_ * std::copysign(surely, faster));
+  }
+  return speeds;
+}
+
+SampleSeries::Speeds SampleSeries::speeds_are() const {
+  const bool steady = spread_ && *spread_ <= kSteadyLog;
+  if (steady || variance() < kAlikeSquared) return Speeds::alike;
+  return spread_ && believed_speeds_ >= kBelievedShare ? Speeds::told : Speeds::assumed;
+}
+
+double SampleSeries::instructions_per_second() const {
+  // The mean over the program's time. Where samples are about equally fast, the longer ones know it
+  // better.
+  const bool by_time = speeds_are() == Speeds::told;
+  double instructions = 0, seconds = 0;
+  for (const Sample& s : samples_) {
+    if (s.seconds <= 0) continue;
+    const double counts = by_time ? s.time / s.seconds : 1;
+    instructions += counts * static_cast<double>(s.instructions);
+    seconds += counts * s.seconds;
+  }
+  return seconds > 0 ? instructions / seconds : 0;
+}
+
+// The amounts of the samples whose code is known, as shares of one.
+std::vector<double> SampleSeries::parts_of(const std::vector<double>& amounts) const {
+  double sum = 0;
+  for (const Code& c : codes_) sum += amounts[c.number - 1];
+  std::vector<double> parts;
+  for (const Code& c : codes_) parts.push_back(sum == 0 ? 0 : amounts[c.number - 1] / sum);
+  return parts;
+}
+
+// If of `codes_` each has such a part in all.
+SampleSeries::Shares SampleSeries::profile(const std::vector<double>& parts) const {
+  Shares all{};
+  for (size_t c = 0; c < codes_.size(); c++)
+    for (size_t i = 0; i < all.size(); i++) all[i] += parts[c] * codes_[c].shares[i];
+  return all;
+}
+
+// For that profile. Half of the squared distance of two is the variance of one.
+double SampleSeries::chance_by_neighbours(const std::vector<double>& parts) const {
+  std::map<int64_t, std::vector<size_t>> of_program;
+  for (size_t c = 0; c < codes_.size(); c++)
+    of_program[samples_[codes_[c].number - 1].program].push_back(c);
+  const Shares all = profile(parts);
+  const auto apart = [&](size_t a, size_t b) {
+    return distance(codes_[a].shares, codes_[b].shares);
+  };
+  double chance = 0;
+  for (const auto& [program, own] : of_program) {
+    for (size_t i = 0; i < own.size(); i++) {
+      double variance = own.size() == 1 ? distance(codes_[own[i]].shares, all) : 0;
+      const double near = i > 0 && i + 1 < own.size() ? 4 : 2;
+      if (i > 0) variance += apart(own[i], own[i - 1]) / near;
+      if (i + 1 < own.size()) variance += apart(own[i], own[i + 1]) / near;
+      chance += parts[own[i]] * parts[own[i]] * variance;
+    }
+  }
+  return chance;
+}
+
+// Not by neighbours: they may be alike only because the budget has put them close together.
+double SampleSeries::variance() const {
+  if (codes_.size() < 2) return 0;
+  const std::vector<double> equal(codes_.size(), 1 / static_cast<double>(codes_.size()));
+  const Shares mean = profile(equal);
+  double sum = 0;
+  for (const Code& c : codes_) sum += distance(c.shares, mean);
+  return sum / static_cast<double>(codes_.size() - 1);
+}
+
+// The header's formulas.
+void SampleSeries::weigh(const std::vector<double>& worths) {
+  double sum = 0;
+  std::vector<double> amounts;
+  for (size_t i = 0; i < samples_.size(); i++) {
+    sum += worths[i];
+    amounts.push_back(static_cast<double>(samples_[i].instructions));
+  }
+  if (sum == 0) return;
+  const std::vector<double> by_time = parts_of(worths);
+  const double by_chance = chance_by_neighbours(by_time);
+  const double apart = distance(profile(by_time), profile(parts_of(amounts)));
+  believed_ = apart > by_chance + kRounding ? 1 - by_chance / apart : 0;
+  double weighted = 0;
+  for (size_t i = 0; i < samples_.size(); i++) {
+    if (amounts[i] == 0) continue;
+    const double worth = worths[i] / amounts[i] * (instructions_ / sum);
+    samples_[i].weight = std::pow(worth, believed_);
+    weighted += samples_[i].weight * amounts[i];
+  }
+  if (weighted == 0) return;
+  for (Sample& sample : samples_) sample.weight *= instructions_ / weighted;
+}
+
+void SampleSeries::conclude() {
+  std::vector<double> worths = times();
+  for (size_t i = 0; i < worths.size(); i++) samples_[i].time = worths[i];
+  const std::vector<double> fast = speeds();
+  for (size_t i = 0; i < worths.size(); i++) worths[i] *= fast[i];
+  weigh(worths);
+  std::vector<double> amounts;
+  for (const Sample& sample : samples_)
+    amounts.push_back(sample.weight * static_cast<double>(sample.instructions));
+  double squares = 0;
+  for (const double part : parts_of(amounts)) squares += part * part;
+  chance_ = variance() * squares / static_cast<double>(one_of_);
+}
+
+double SampleSeries::of(uint64_t first, uint64_t last) const {
+  double weighted = 0, instructions = 0;
+  const uint64_t end = std::min<uint64_t>(last, samples_.size());
+  for (uint64_t number = std::max<uint64_t>(first, 1); number <= end; number++) {
+    const Sample& sample = samples_[number - 1];
+    weighted += sample.weight * static_cast<double>(sample.instructions);
+    instructions += static_cast<double>(sample.instructions);
+  }
+  return instructions == 0 ? 1 : weighted / instructions;
+}
+
+}  // namespace shadowprof::collect

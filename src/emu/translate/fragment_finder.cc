@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+#include "emu/translate/fragment_finder.h"
+
+#include <chrono>
+
+namespace shadowprof::emu {
+namespace {
+
+// Adds the time of its life.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& sum) : sum_(sum), start_(std::chrono::steady_clock::now()) {}
+  ~Stopwatch() {
+    sum_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  double& sum_;
+  const std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace
+
+std::optional<FragmentId> FragmentFinder::find(GuestAddr pc, std::optional<RunId> site) {
+  if (const Fragment* known = cache_.find(pc)) return cache_.id_of(*known);
+  const Stopwatch watch(cost_.seconds);
+  const auto id = translate(pc, site);
+  if (id) translate_successors(*id);
+  return id;
+}
+
+void FragmentFinder::look_ahead(FragmentId id) {
+  const Stopwatch watch(cost_.seconds);
+  translate_successors(id);
+}
+
+std::optional<FragmentId> FragmentFinder::translate(GuestAddr pc, std::optional<RunId> site) {
+  auto made = translator_.translate(pc, site, plan_);
+  if (made.outcome == Translator::Outcome::cache_full && make_room_) {
+    make_room_();
+    made = translator_.translate(pc, site, plan_);
+    CHECK(made.outcome != Translator::Outcome::cache_full, "an empty cache has no room");
+  }
+  if (made.outcome != Translator::Outcome::translated) return std::nullopt;
+  cost_.fragments++;
+  return made.fragment;
+}
+
+void FragmentFinder::translate_successors(FragmentId id) {
+  const uint64_t flushes = cache_.flushes();
+  const Fragment f = cache_.fragment(id);
+  if (f.checks_itself || f.kind != FragmentKind::translated) return;
+  for (uint32_t i = f.first_exit; i < f.first_exit + f.exit_count; i++) {
+    const GuestAddr target = cache_.exit(i).target;
+    if (!cache_.find(target)) (void)translate(target, std::nullopt);
+    if (cache_.flushes() != flushes) return;
+  }
+  for (const BlockId block_id : table_.blocks(table_.run(f.longest_run))) {
+    const trace::Block block = table_.block(block_id);
+    const bool system_call = block.terminator == trace::Terminator::syscall;
+    const bool call = block.terminator == trace::Terminator::call ||
+                      block.terminator == trace::Terminator::indirect_call;
+    if (!system_call && !call) continue;
+    const Fragment* known = cache_.find(block.end);
+    const auto next = known ? std::optional(cache_.id_of(*known)) : translate(block.end, kAnySite);
+    if (cache_.flushes() != flushes) return;
+    if (!next) continue;
+    // The gateway goes on to it by an indirect branch; a return does so, too, which has an entry of
+    // its own for each pair when pairs are counted.
+    const BlockId first = table_.run(cache_.fragment(*next).longest_run).first_block;
+    if (system_call || !has_counts(cache_.recording())) (void)cache_.add_entry(*next, {});
+    if (call) cache_.add_open_entry(*next, first);
+  }
+}
+
+}  // namespace shadowprof::emu

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+//
+// From a guest address to its fragment, translated if need be. With a new fragment come those that
+// its exits lead to, and those that its calls will return to: one level ahead saves three quarters
+// of the stops for translation, deeper gains nothing. Code that may change is left for when it
+// runs.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "emu/code_cache.h"
+#include "emu/translate/translator.h"
+#include "trace/block_table.h"
+
+namespace shadowprof::emu {
+
+struct TranslationCost {
+  uint64_t fragments = 0;
+  double seconds = 0;
+};
+
+class FragmentFinder {
+ public:
+  // `make_room` empties the cache (CodeCache::flush) when it is full. Without it nothing new is
+  // found then.
+  FragmentFinder(CodeCache& cache, Translator& translator, const trace::BlockTable& table,
+                 CapturePlan plan, TranslationCost& cost, std::function<void()> make_room = nullptr)
+      : cache_(cache),
+        translator_(translator),
+        table_(table),
+        plan_(plan),
+        cost_(cost),
+        make_room_(std::move(make_room)) {}
+
+  // Nothing: there is no code at `pc`. `site`: the indirect branch that leads there, if one does.
+  std::optional<FragmentId> find(GuestAddr pc, std::optional<RunId> site);
+  // The fragments behind this one, as find() makes them for a new one.
+  void look_ahead(FragmentId id);
+
+ private:
+  std::optional<FragmentId> translate(GuestAddr pc, std::optional<RunId> site);
+  void translate_successors(FragmentId id);
+
+  CodeCache& cache_;
+  Translator& translator_;
+  const trace::BlockTable& table_;
+  const CapturePlan plan_;
+  TranslationCost& cost_;
+  const std::function<void()> make_room_;
+};
+
+}  // namespace shadowprof::emu

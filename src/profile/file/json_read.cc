@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: MIT
+//
+// Reads a profile file. The file may come from anywhere: whatever is wrong with it becomes one
+// sentence that says where. Inside this file that sentence is an exception; it does not leave it.
+#include <utility>
+
+#include "profile/file/json_file.h"
+#include "profile/file/json_object.h"
+#include "profile/file/profile_input.h"
+
+namespace shadowprof::profile {
+
+using namespace json;
+
+namespace {
+
+MergedRun read_merged_run(const Object& o) {
+  return {o.text("file"), o.texts("command"), o.text("started"), o.count("instructions"),
+          o.count("weight")};
+}
+
+Run read_run(const Object& o) {
+  Run r;
+  r.command = o.texts("command");
+  r.pid = o.integer("pid");
+  r.mode = o.text("mode");
+  r.engine = o.text("engine");
+  r.options = o.object("options").map(
+      [](const Object& all, const std::string& name) { return all.text(name); });
+  r.seed = o.count("seed");
+  const Object host = o.object("host");
+  r.host = {host.text("cpu"), host.text("kernel"), host.small("cores"), {}};
+  if (host.has("latency")) {
+    const Object clock = host.object("latency");
+    LatencyCalibration c;
+    c.resolution = clock.number("resolution");
+    c.overhead = clock.number("overhead");
+    for (size_t i = 0; i < c.typical.size(); i++)
+      c.typical[i] = clock.number(to_string(static_cast<LatencyClass>(i)));
+    if (clock.has("fault")) c.fault = clock.number("fault");
+    if (clock.has("spread")) c.spread = clock.number("spread");
+    if (clock.has("hits")) {
+      const Object hits = clock.object("hits");
+      for (size_t i = 0; i < kLoadKinds; i++)
+        c.hits[i] = hits.number(to_string(static_cast<LoadKind>(i)));
+    }
+    r.host.latency = c;
+  }
+  r.started = o.text("started");
+  r.duration_s = o.number("duration_s");
+  if (!o.at("exit").is_null()) {
+    const Object exit = o.object("exit");
+    const bool signalled = exit.has("signal");
+    r.exit = Exit{signalled, static_cast<int>(exit.small(signalled ? "signal" : "status"))};
+  }
+  if (o.has("images"))
+    r.images = read_rows<Image>(o, "images", [](const Object& i) -> Image {
+      return {i.texts("command"), i.number("at_s")};
+    });
+  if (o.has("merged")) r.merged = read_rows<MergedRun>(o, "merged", read_merged_run);
+  return r;
+}
+
+EndedEarly read_ended_early(const Object& o) {
+  EndedEarly e{o.number("at_s"), {}, o.text("why")};
+  if (!o.at("instructions").is_null()) e.instructions = o.count("instructions");
+  return e;
+}
+
+Coverage read_coverage(const Object& o) {
+  Coverage c;
+  c.samples = o.count("samples");
+  c.instructions_profiled = o.count("instructions_profiled");
+  c.instructions_total = o.count("instructions_total");
+  c.estimated = o.boolean("estimated");
+  c.assumed_speeds = o.has("assumed_speeds") && o.boolean("assumed_speeds");
+  c.attributed = o.count("attributed");
+  o.counts(kCoverageCounts, c);
+  if (o.has("ended_early"))
+    c.ended_early = read_rows<EndedEarly>(o, "ended_early", read_ended_early);
+  if (o.has("verified")) o.object("verified").numbers(kVerifiedColumns, c.verified.emplace());
+  if (o.has("paths")) {
+    const Object paths = o.object("paths");
+    c.paths.collected = true;
+    c.paths.intra = paths.text("scope") == "intra";
+    paths.numbers(kPathCountColumns, c.paths);
+  }
+  if (o.has("accesses")) {
+    c.accesses.collected = true;
+    o.object("accesses").numbers(kAccessCountColumns, c.accesses);
+  }
+  return c;
+}
+
+Overhead read_overhead(const Object& o) {
+  Overhead overhead;
+  overhead.budget_share = o.number("budget_share");
+  overhead.estimated_share = o.number("estimated_share");
+  const Object pauses = o.object("pause_s");
+  overhead.pause_s = {pauses.number("total"), pauses.number("max"), pauses.number("p50"),
+                      pauses.number("p99")};
+  overhead.forks = o.count("forks");
+  overhead.extra_faults = o.count("extra_faults");
+  overhead.engine_cpu_s = o.number("engine_cpu_s");
+  overhead.collector_cpu_s = o.number("collector_cpu_s");
+  overhead.program_cpu_s = o.number("program_cpu_s");
+  overhead.translated_blocks = o.count("translated_blocks");
+  overhead.translation_s = o.number("translation_s");
+  o.counts(kOverheadCounts, overhead);
+  if (o.has("by_cause"))
+    overhead.by_cause = o.object("by_cause").map(
+        [](const Object& all, const std::string& cause) { return all.number(cause); });
+  if (o.has("timeline"))
+    overhead.timeline = read_columns<TimelineRow>(o.object("timeline"), kTimelineColumns);
+  return overhead;
+}
+
+Syscalls read_syscalls(const Object& o) {
+  Syscalls s;
+  s.by_class = o.counts("by_class");
+  s.by_name = o.object("by_name").map([](const Object& all, const std::string& name) {
+    SyscallCount count;
+    all.object(name).numbers(kSyscallCountColumns, count);
+    return count;
+  });
+  return s;
+}
+
+Module read_module(const Object& o) {
+  return {o.text("path"),
+          o.text("build_id"),
+          o.count("address"),
+          o.count("inode"),
+          o.count("device"),
+          o.count_or_zero("inlining_known")};
+}
+
+ProcessorTime read_time(const Object& o) {
+  ProcessorTime t;
+  t.source = o.text("source");
+  t.sees_kernel = o.boolean("sees_kernel");
+  t.user_s = o.number("user_s");
+  t.kernel_s = o.number("kernel_s");
+  t.waiting_s = o.number("waiting_s");
+  t.queued_s = o.number("queued_s");
+  t.ticks = o.count("ticks");
+  t.lost = o.count("lost");
+  t.cycles_per_s = o.number("cycles_per_s");
+  return t;
+}
+
+ThreadRow read_thread(const Object& o) {
+  return {static_cast<int64_t>(o.small("tid")), static_cast<int64_t>(o.small("process")),
+          o.text("name"), o.count("user_ns"), o.count("kernel_ns"), o.count("ticks")};
+}
+
+// What functions have, and those that were inlined.
+template <typename F>
+void read_name_and_costs(const Object& o, F& f) {
+  f.name = o.text("name");
+  f.linkage_name = o.text_or_empty("linkage_name");
+  f.file = o.text_or_empty("file");
+  f.line = o.small_or_zero("line");
+  f.self = o.count("self_instructions");
+  f.self_error = o.count_or_zero("self_error");
+  f.inclusive = o.count("inclusive_instructions");
+  f.user_ns = o.count_or_zero("user_ns");
+  f.kernel_ns = o.count_or_zero("kernel_ns");
+}
+
+Function read_function(const Object& o) {
+  Function f;
+  f.at = {o.small("module"), o.count("offset")};
+  f.size = o.count("size");
+  read_name_and_costs(o, f);
+  f.invocations = o.count("invocations");
+  f.loop_iterations = o.count("loop_iterations");
+  return f;
+}
+
+InlinedPlace read_inlined_place(const Object& o) {
+  return {o.count_or_zero("function"), o.text_or_empty("file"), o.small_or_zero("line"),
+          o.count("self_instructions")};
+}
+
+InlinedFunction read_inlined(const Object& o) {
+  InlinedFunction f;
+  f.module = o.small("module");
+  read_name_and_costs(o, f);
+  f.places = read_rows<InlinedPlace>(o, "places", read_inlined_place);
+  return f;
+}
+
+Place read_place(const Object& o) {
+  return {o.text("module"), o.count("offset"), o.text_or_empty("function"), o.text_or_empty("file"),
+          o.small_or_zero("line")};
+}
+
+Margin read_margin(const Object& o, const char* name) {
+  if (!o.has(name)) return std::nullopt;
+  return o.number(name);
+}
+
+RowTime read_row_time(const Object& o) {
+  if (!o.has("time_s")) return {};
+  return {o.number("time_s"), o.number("kernel_s"), o.number("time_share"), o.number("time_error"),
+          o.has("cycles_per_instruction") ? o.number("cycles_per_instruction") : 0};
+}
+
+HotInlined read_hot_inlined(const Object& r) {
+  HotInlined f;
+  f.rank = r.small("rank");
+  f.at.module = r.text("module");
+  f.at.function = r.text("function");
+  f.at.file = r.text_or_empty("file");
+  if (r.has("line")) f.at.line = r.small("line");
+  f.self = r.count("self_instructions");
+  f.inclusive = r.count("inclusive_instructions");
+  f.self_share = r.number("self_share");
+  f.inclusive_share = r.number("inclusive_share");
+  f.places = r.count("places");
+  f.self_share_error = read_margin(r, "self_share_error");
+  f.time = read_row_time(r);
+  return f;
+}
+
+HotFigures read_hot_figures(const Object& r) {
+  return {r.count("count"),
+          r.number("invariance"),
+          r.number("zero_share"),
+          r.number("last_value_share"),
+          r.number("stride_share"),
+          r.count("distinct"),
+          read_rows<ValueShare>(r, "values",
+                                [](const Object& v) -> ValueShare {
+                                  return {v.count("value"), v.count("count"), v.number("share")};
+                                }),
+          read_margin(r, "invariance_error"),
+          r.has("estimated") && r.boolean("estimated"),
+          r.count_or_zero("distinct_error")};
+}
+
+HotValue read_hot_value(const Object& r) {
+  HotValue v;
+  v.rank = r.small("rank");
+  v.at = read_place(r);
+  if (r.has("context")) v.context = read_place(r.object("context"));
+  v.disassembly = r.text_or_empty("disassembly");
+  if (r.has("part")) {
+    const auto part = value_part_from(r.text("part"));
+    if (!part) throw Bad{r.where("part") + " is no part of an instruction"};
+    v.part = *part;
+  }
+  v.bits = static_cast<uint8_t>(r.small("bits"));
+  if (r.has("type")) {
+    const auto type = value_type_from(r.text("type"));
+    if (!type) throw Bad{r.where("type") + " is no type of a value"};
+    v.type = *type;
+  }
+  if (r.has("elements")) v.elements = static_cast<uint8_t>(r.small("elements"));
+  v.semi_invariant = r.boolean("semi_invariant");
+  v.is_address = r.has("is_address") && r.boolean("is_address");
+  v.advice = r.text_or_empty("advice");
+  v.figures = read_hot_figures(r);
+  return v;
+}
+
+HotTargets read_hot_targets(const Object& r) {
+  return {r.small("rank"),
+          read_place(r),
+          read_kind(r.text("kind"), r.where("kind")),
+          r.count("count"),
+          r.count("distinct"),
+          read_rows<TargetShare>(r, "targets", [](const Object& t) -> TargetShare {
+            return {read_place(t.object("to")), t.count("count"), t.number("share")};
+          })};
+}
+
+HotLoad read_hot_load(const Object& r) {
+  HotLoad l{r.small("rank"),
+            read_place(r),
+            r.count("executions"),
+            r.count("timed"),
+            r.number("mean_cycles"),
+            r.count("p50"),
+            r.count("p90"),
+            r.count("p99"),
+            {},
+            r.number("lost_cycles"),
+            read_address_kind(r.text("address_kind"), r.where("address_kind")),
+            0};
+  const Object classes = r.object("classes");
+  for (size_t c = 0; c < kLatencyClasses; c++)
+    l.classes[c] = classes.number(to_string(static_cast<LatencyClass>(c)));
+  l.stride = r.integer("stride");
+  if (r.has("mean_error")) l.mean_error = r.number("mean_error");
+  if (r.has("cold_error")) l.cold_error = r.number("cold_error");
+  if (r.has("instruction")) {
+    const auto by = load_kind_from(r.text("instruction"));
+    if (!by) throw Bad{r.where("instruction") + " is no kind of load"};
+    l.by = *by;
+  }
+  return l;
+}
+
+LatencyClass read_class_name(const Object& r) {
+  for (size_t c = 0; c < kLatencyClasses; c++)
+    if (r.text("class") == to_string(static_cast<LatencyClass>(c)))
+      return static_cast<LatencyClass>(c);
+  throw Bad{r.where("class") + " is no class of latency"};
+}
+
+DataPlace read_data_place(const Object& r) {
+  if (r.has("module")) return {r.text("module"), r.count("offset")};
+  return {"", r.count("address")};
+}
+
+std::optional<Place> read_load_of(const Object& r) {
+  if (!r.has("load")) return std::nullopt;
+  return read_place(r.object("load"));
+}
+
+void read_memory_hotlists(const Object& o, Hotlists& h) {
+  if (o.has("latency_pages"))
+    h.latency_pages =
+        read_rows<HotLatencyPage>(o, "latency_pages", [](const Object& r) -> HotLatencyPage {
+          return {r.small("rank"),   read_class_name(r), read_data_place(r), r.count("count"),
+                  r.number("share"), read_load_of(r)};
+        });
+  if (o.has("latency_values"))
+    h.latency_values =
+        read_rows<HotLatencyValue>(o, "latency_values", [](const Object& r) -> HotLatencyValue {
+          return {r.small("rank"),   read_class_name(r), r.count("value"), r.count("count"),
+                  r.number("share"), read_load_of(r)};
+        });
+  if (o.has("cache_lines"))
+    h.cache_lines = read_rows<HotCacheLine>(o, "cache_lines", [](const Object& r) -> HotCacheLine {
+      return {r.small("rank"), read_data_place(r), r.count("loads"), r.count("stores"),
+              r.number("share")};
+    });
+}
+
+// The lists that profiles of earlier versions do not have.
+void read_value_hotlists(const Object& o, Hotlists& h) {
+  if (o.has("paths"))
+    h.paths = read_rows<HotPath>(o, "paths", [](const Object& r) -> HotPath {
+      HotPath p{r.small("rank"),
+                r.count("count"),
+                r.number("flow"),
+                r.count("instructions"),
+                r.number("share"),
+                {},
+                read_rows<Place>(r, "blocks", read_place),
+                read_margin(r, "share_error"),
+                read_row_time(r)};
+      if (r.has("from")) p.from = read_place(r.object("from"));
+      return p;
+    });
+  read_memory_hotlists(o, h);
+  if (o.has("load_latency")) h.load_latency = read_rows<HotLoad>(o, "load_latency", read_hot_load);
+  if (o.has("values")) h.values = read_rows<HotValue>(o, "values", read_hot_value);
+  if (o.has("arguments"))
+    h.arguments = read_rows<HotArgument>(o, "arguments", [](const Object& r) -> HotArgument {
+      return {r.small("rank"),    read_place(r.object("from")), read_place(r.object("to")),
+              r.text("register"), r.boolean("is_size"),
+              r.has("is_address") && r.boolean("is_address"), r.text_or_empty("advice"),
+              read_hot_figures(r)};
+    });
+  if (o.has("targets")) h.targets = read_rows<HotTargets>(o, "targets", read_hot_targets);
+}
+
+Hotlists read_hotlists(const Object& o) {
+  Hotlists h;
+  h.methods = read_rows<HotMethod>(o, "methods", [](const Object& r) -> HotMethod {
+    return {r.small("rank"),
+            read_place(r),
+            r.count("self_instructions"),
+            r.count("inclusive_instructions"),
+            r.number("self_share"),
+            r.number("inclusive_share"),
+            r.count("invocations"),
+            r.count("loop_iterations"),
+            read_margin(r, "self_share_error"),
+            read_row_time(r)};
+  });
+  if (o.has("inlined")) h.inlined = read_rows<HotInlined>(o, "inlined", read_hot_inlined);
+  h.call_pairs = read_rows<HotCallPair>(o, "call_pairs", [](const Object& r) -> HotCallPair {
+    return {r.small("rank"),
+            read_place(r.object("from")),
+            read_place(r.object("to")),
+            r.boolean("indirect"),
+            r.count("count"),
+            r.number("share"),
+            r.count("inclusive_instructions"),
+            read_margin(r, "share_error")};
+  });
+  h.edges = read_rows<HotEdge>(o, "edges", [](const Object& r) -> HotEdge {
+    return {r.small("rank"),
+            read_place(r.object("from")),
+            read_place(r.object("to")),
+            read_kind(r.text("kind"), r.where("kind")),
+            r.count("count"),
+            r.number("share"),
+            read_margin(r, "share_error")};
+  });
+  if (o.has("contexts"))
+    h.contexts = read_rows<HotContext>(o, "contexts", [](const Object& r) -> HotContext {
+      return {r.small("rank"),
+              r.count("instructions"),
+              r.number("share"),
+              r.count("calls"),
+              read_rows<Place>(r, "frames", read_place),
+              read_margin(r, "share_error")};
+    });
+  read_value_hotlists(o, h);
+  return h;
+}
+
+Profile read_document(const Json& json) {
+  if (json.members() == nullptr || !json.members()->contains("schema"))
+    throw Bad{"it is not a profile of shadowprof"};
+  const Object o(json, "");
+  if (o.text("schema") != kSchema)
+    throw Bad{"it is not a profile of shadowprof (schema \"" + o.text("schema") + "\")"};
+  if (const uint64_t version = o.count("version"); version != kVersion)
+    throw Bad{fmt::format("it has version {}, this program reads version {}", version, kVersion)};
+  Profile p;
+  p.tool_version = o.object("tool").text("version");
+  p.run = read_run(o.object("run"));
+  p.coverage = read_coverage(o.object("coverage"));
+  p.overhead = read_overhead(o.object("overhead"));
+  p.syscalls = read_syscalls(o.object("syscalls"));
+  p.modules = read_rows<Module>(o, "modules", read_module);
+  p.functions = read_rows<Function>(o, "functions", read_function);
+  if (o.has("inlined")) p.inlined = read_rows<InlinedFunction>(o, "inlined", read_inlined);
+  normalise_inlined(p.inlined);
+  if (o.has("time")) p.time = read_time(o.object("time"));
+  if (o.has("threads")) p.threads = read_rows<ThreadRow>(o, "threads", read_thread);
+  p.hotlists = read_hotlists(o.object("hotlists"));
+  p.tables = read_tables(o.object("tables"));
+  const Object confidence = o.object("confidence");
+  p.confidence.exact = confidence.boolean("exact");
+  if (confidence.has("groups")) p.confidence.groups = confidence.small("groups");
+  for (size_t i = 1; i < p.functions.size(); i++)
+    if (!(p.functions[i - 1].at < p.functions[i].at))
+      throw Bad{fmt::format("functions[{}] is not in order of place", i)};
+  if (auto consistent = check_consistency(p); !consistent) throw Bad{consistent.error().message};
+  return p;
+}
+
+class WholeText final : public TextPieces {
+ public:
+  explicit WholeText(std::string_view text) : text_(text) {}
+  std::string_view next() override { return std::exchange(text_, {}); }
+
+ private:
+  std::string_view text_;
+};
+
+Result<Profile> read_from(TextPieces& text) {
+  try {
+    return read_document(json::parse(text));
+  } catch (const Bad& bad) {
+    return fail("{}", bad.what);
+  } catch (const std::exception& e) {
+    return fail("{}", e.what());
+  }
+}
+
+}  // namespace
+
+Result<Profile> parse_profile(std::string_view text) {
+  WholeText whole(text);
+  return read_from(whole);
+}
+
+Result<Profile> read_profile(const std::string& path) {
+  SP_ASSIGN(ProfileInput input, ProfileInput::open(path));
+  auto profile = read_from(input);
+  if (!profile) return fail("cannot use {}: {}", path, profile.error().message);
+  return profile;
+}
+
+}  // namespace shadowprof::profile

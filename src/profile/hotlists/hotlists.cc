@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT
+#include "profile/hotlists/hotlists.h"
+
+#include "profile/evidence.h"
+#include "profile/hotlists/hotlist_rows.h"
+
+namespace shadowprof::profile {
+namespace {
+
+constexpr ptrdiff_t kMostFrames = 64;   // of a context; the table has all
+constexpr double kTimesAreMany = 1.96;  // a 95 % interval in standard errors, of a mean of many
+
+template <typename PlaceOf>
+void add_loads(const Profile& profile, size_t limit, PlaceOf place, Hotlists& lists) {
+  const LatencyTable& rows = profile.tables.latencies;
+  const LatencyCalibration calibration = profile.run.host.latency.value_or(LatencyCalibration{});
+  for (size_t i :
+       hottest(rows, limit, [&](const LatencyRow& l) { return l.lost_cycles(calibration); })) {
+    const LatencyRow& l = rows[i];
+    HotLoad load;
+    load.rank = static_cast<uint32_t>(lists.load_latency.size() + 1);
+    load.at = place(l.at);
+    load.executions = l.executions;
+    load.timed = l.timed;
+    load.mean_cycles = l.mean();
+    load.mean_error = kTimesAreMany * l.mean_error();
+    load.cold_error = l.cold_error();
+    load.by = l.by;
+    load.p50 = l.quantile(0.5);
+    load.p90 = l.quantile(0.9);
+    load.p99 = l.quantile(0.99);
+    load.lost_cycles = l.lost_cycles(calibration);
+    load.kind = l.kind;
+    load.stride = l.stride;
+    for (size_t c = 0; c < kLatencyClasses; c++) load.classes[c] = share_of(l.classes[c], l.timed);
+    lists.load_latency.push_back(std::move(load));
+  }
+}
+
+// Pages and values of loads by class, and cache lines.
+template <typename PlaceOf>
+void add_memory(const Profile& profile, size_t limit, PlaceOf place_of_code, Hotlists& lists) {
+  const Tables& t = profile.tables;
+  const auto load_of = [&](const auto& row) -> std::optional<Place> {
+    if (!row.load) return std::nullopt;
+    return place_of_code(*row.load);
+  };
+  const auto place = [&](const DataRef& ref) -> DataPlace {
+    return {ref.in_module ? profile.modules[ref.at.module].path : "", ref.at.offset};
+  };
+  std::array<uint64_t, kLatencyClasses> timed{};
+  for (const LatencyRow& l : t.latencies)
+    for (size_t c = 0; c < kLatencyClasses; c++) timed[c] += l.classes[c];
+  const auto slower_first = [](const auto& row) { return std::tuple(row.level, row.count); };
+  for (size_t i : hottest(t.latency_pages, limit, slower_first)) {
+    const LatencyPageRow& p = t.latency_pages[i];
+    lists.latency_pages.push_back({static_cast<uint32_t>(lists.latency_pages.size() + 1), p.level,
+                                   place(p.page), p.count,
+                                   share_of(p.count, timed[static_cast<size_t>(p.level)]),
+                                   load_of(p)});
+  }
+  for (size_t i : hottest(t.latency_values, limit, slower_first)) {
+    const LatencyValueRow& v = t.latency_values[i];
+    lists.latency_values.push_back({static_cast<uint32_t>(lists.latency_values.size() + 1), v.level,
+                                    v.value, v.count,
+                                    share_of(v.count, timed[static_cast<size_t>(v.level)]),
+                                    load_of(v)});
+  }
+  for (size_t i : hottest(t.cache_lines, limit, [](const auto& l) { return l.accesses(); })) {
+    const CacheLineRow& l = t.cache_lines[i];
+    lists.cache_lines.push_back({static_cast<uint32_t>(lists.cache_lines.size() + 1), place(l.line),
+                                 l.loads, l.stores,
+                                 share_of(l.accesses(), profile.coverage.accesses.accesses)});
+  }
+}
+
+template <typename PlaceOf, typename MarginOf>
+void add_contexts_of(const Profile& profile, size_t limit, PlaceOf place, MarginOf margin,
+                     Hotlists& lists) {
+  const ContextTable& rows = profile.tables.contexts;
+  const auto own = [](const ContextRow& c) { return c.self; };
+  for (size_t i : hottest(rows, limit, own)) {
+    if (rows[i].self == 0) break;
+    HotContext context;
+    context.rank = static_cast<uint32_t>(lists.contexts.size() + 1);
+    context.instructions = rows[i].self;
+    context.share = share_of(rows[i].self, profile.coverage.attributed);
+    context.share_error = margin(rows[i].error, profile.coverage.attributed);
+    context.calls = rows[i].calls;
+    std::vector<uint32_t> chain = context_chain(rows, static_cast<uint32_t>(i));
+    if (std::ssize(chain) > kMostFrames) {
+      chain.erase(chain.begin(), chain.end() - kMostFrames);
+      context.frames.push_back({"", 0, "[outer callers left out]", "", 0});
+    }
+    for (uint32_t at : chain) {
+      if (rows[at].kind == ContextKind::code)
+        context.frames.push_back(place(rows[at].at));
+      else
+        context.frames.push_back({"", 0, context_label(rows[at].kind), "", 0});
+    }
+    lists.contexts.push_back(std::move(context));
+  }
+}
+
+}  // namespace
+
+Place place_of(const Profile& profile, const LineLookup& lines, CodeRef at) {
+  Place place;
+  place.module = profile.modules[at.module].path;
+  place.offset = at.offset;
+  if (const Function* f = find_function(profile.functions, at)) {
+    place.function = f->name;
+    if (f->at == at) {
+      place.file = f->file;
+      place.line = f->line;
+    }
+  }
+  if (lines && place.file.empty()) {
+    if (auto line = lines(at)) {
+      place.file = std::move(line->file);
+      place.line = line->line;
+    }
+  }
+  return place;
+}
+
+namespace {
+
+// The instructions are those of the samples, `share` of all: what they stand for is that part of
+// the program's, where the samples tell.
+RowTime row_time(const Profile& profile, uint64_t user_ns, uint64_t kernel_ns, double share,
+                 bool tells) {
+  const ProcessorTime& time = profile.time;
+  RowTime row;
+  if (!time.is_known() || time.seconds() <= 0) return row;
+  row.user_s = 1e-9 * static_cast<double>(user_ns);
+  row.kernel_s = 1e-9 * static_cast<double>(kernel_ns);
+  row.share = row.user_s / time.seconds();
+  row.error = time.error_of(row.share);
+  const double executed = share * static_cast<double>(profile.coverage.instructions_total);
+  if (executed > 0 && tells) row.cycles_per_insn = row.user_s * time.cycles_per_s / executed;
+  return row;
+}
+
+// The first of one order, and behind them those of the other order that are not among them.
+std::vector<size_t> first_of_both(std::vector<size_t> first, const std::vector<size_t>& others) {
+  const size_t own = first.size();
+  for (const size_t i : others) {
+    const auto end = first.begin() + static_cast<ptrdiff_t>(own);
+    if (std::find(first.begin(), end, i) == end) first.push_back(i);
+  }
+  return first;
+}
+
+// `functions`: those of the profile, or those that were inlined.
+template <typename Table>
+std::vector<size_t> hottest_functions(const Profile& profile, const Table& functions,
+                                      size_t limit) {
+  using Row = typename Table::value_type;
+  const auto instructions = [](const Row& f) { return std::tuple(f.self, f.inclusive); };
+  const auto time = [](const Row& f) { return std::tuple(f.user_ns + f.kernel_ns, f.self); };
+  std::vector<size_t> order = hottest(functions, limit, instructions);
+  if (!profile.time.is_known()) return order;
+  order = first_of_both(hottest(functions, limit, time), order);
+  std::ranges::stable_sort(
+      order, [&](size_t a, size_t b) { return time(functions[b]) < time(functions[a]); });
+  return order;
+}
+
+template <typename MarginOf>
+void add_inlined(const Profile& profile, size_t limit, MarginOf margin, bool knows_speeds,
+                 Hotlists& lists) {
+  const uint64_t all = profile.coverage.attributed;
+  for (size_t i : hottest_functions(profile, profile.inlined, limit)) {
+    const InlinedFunction& f = profile.inlined[i];
+    const double share = share_of(f.self, all);
+    const Margin error = margin(f.self_error, all);
+    lists.inlined.push_back({static_cast<uint32_t>(lists.inlined.size() + 1),
+                             {profile.modules[f.module].path, 0, f.name, f.file, f.line},
+                             f.self,
+                             f.inclusive,
+                             share,
+                             share_of(f.inclusive, all),
+                             f.places.size(),
+                             error,
+                             row_time(profile, f.user_ns, f.kernel_ns, share,
+                                      knows_speeds && is_certain(share, error))});
+  }
+}
+
+std::vector<size_t> hottest_paths(const Profile& profile, const std::vector<uint64_t>& ns,
+                                  size_t limit) {
+  const PathTable& paths = profile.tables.paths;
+  const auto instructions = [](const PathRow& p) { return std::tuple(p.count * p.insns, p.count); };
+  std::vector<size_t> order = hottest(paths, limit, instructions);
+  if (ns.empty()) return order;
+  order = first_of_both(hottest(ns, limit, [](uint64_t n) { return n; }), order);
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return ns[b] < ns[a]; });
+  return order;
+}
+
+}  // namespace
+
+Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup& lines) {
+  Hotlists lists;
+  const Tables& t = profile.tables;
+  const auto margin = [&](uint64_t error, uint64_t whole) -> Margin {
+    if (profile.confidence.exact) return 0;
+    if (profile.confidence.groups < 2) return std::nullopt;
+    return std::min(1.0, critical_value(profile.confidence.groups) * share_of(error, whole));
+  };
+  const auto place = [&](CodeRef at) { return place_of(profile, lines, at); };
+  const bool knows_speeds =
+      !profile.coverage.assumed_speeds && (!profile.time.is_known() || evidence_of(profile).enough);
+
+  for (size_t i : hottest_functions(profile, profile.functions, limit)) {
+    const Function& f = profile.functions[i];
+    const uint64_t all = profile.coverage.attributed;
+    const double share = share_of(f.self, all);
+    const Margin error = margin(f.self_error, all);
+    lists.methods.push_back({static_cast<uint32_t>(lists.methods.size() + 1), place(f.at), f.self,
+                             f.inclusive, share, share_of(f.inclusive, all), f.invocations,
+                             f.loop_iterations, error,
+                             row_time(profile, f.user_ns, f.kernel_ns, share,
+                                      knows_speeds && is_certain(share, error))});
+  }
+  add_inlined(profile, limit, margin, knows_speeds, lists);
+  uint64_t all_calls = 0;
+  for (const CallPair& c : t.calls) all_calls += c.count;
+  for (size_t i : hottest(t.calls, limit, [](const CallPair& c) { return c.count; })) {
+    const CallPair& c = t.calls[i];
+    lists.call_pairs.push_back({static_cast<uint32_t>(lists.call_pairs.size() + 1), place(c.site),
+                                place(c.callee), c.indirect, c.count, share_of(c.count, all_calls),
+                                c.inclusive, margin(c.error, all_calls)});
+  }
+  add_contexts_of(profile, limit, place, margin, lists);
+  uint64_t all_edges = 0;
+  for (const Edge& e : t.edges) all_edges += e.count;
+  for (size_t i : hottest(t.edges, limit, [](const Edge& e) { return e.count; })) {
+    const Edge& e = t.edges[i];
+    lists.edges.push_back({static_cast<uint32_t>(lists.edges.size() + 1), place(e.from),
+                           place(e.to), e.kind, e.count, share_of(e.count, all_edges),
+                           margin(e.error, all_edges)});
+  }
+  const std::vector<uint64_t> path_ns = profile.time.is_known() ? time_of_paths(profile)
+                                                                : std::vector<uint64_t>();
+  for (size_t i : hottest_paths(profile, path_ns, limit)) {
+    const PathRow& p = t.paths[i];
+    const double share = share_of(p.count * p.insns, profile.coverage.attributed);
+    const Margin error = margin(p.error * p.insns, profile.coverage.attributed);
+    HotPath path{static_cast<uint32_t>(lists.paths.size() + 1),
+                 p.count,
+                 share_of(p.count, profile.coverage.paths.executions),
+                 p.count * p.insns,
+                 share,
+                 {},
+                 {},
+                 error,
+                 path_ns.empty() ? RowTime()
+                                 : row_time(profile, path_ns[i], 0, share,
+                                            knows_speeds && is_certain(share, error))};
+    if (p.from_count != 0) path.from = place(p.from);
+    for (const CodeRef block : p.blocks) path.blocks.push_back(place(block));
+    lists.paths.push_back(std::move(path));
+  }
+  add_loads(profile, limit, place, lists);
+  add_memory(profile, limit, place, lists);
+  add_value_hotlists(profile, limit, lines, lists);
+  return lists;
+}
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT
+//
+// The rows that people read first: complete in themselves (paths and names, not indices), ranked,
+// computed from the tables.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "profile/tables/edge_table.h"
+#include "profile/tables/latency_table.h"
+#include "profile/tables/value_table.h"
+
+namespace shadowprof::profile {
+
+struct Profile;
+
+struct SourceLine {
+  std::string file;
+  uint32_t line = 0;
+};
+
+// Who knows the source line of a place in code (module index, offset). May be empty.
+using LineLookup = std::function<std::optional<SourceLine>(CodeRef)>;
+
+struct Place {
+  std::string module;
+  uint64_t offset = 0;
+  std::string function;  // "" when unknown
+  std::string file;      // "" when unknown
+  uint32_t line = 0;     // 0 when unknown
+};
+
+// Half-width of the 95 % interval of a figure; 0 in an exact profile, nothing where it is not
+// known.
+using Margin = std::optional<double>;
+
+// Processor time of a row, where it was measured.
+struct RowTime {
+  double user_s = 0;
+  double kernel_s = 0;        // that the kernel worked for it
+  double share = 0;           // user_s of all processor time
+  double error = 0;           // half-width of the share's 95 % interval
+  double cycles_per_insn = 0; // of user time; 0: not known
+};
+
+struct HotEdge {
+  uint32_t rank = 0;  // from 1
+  Place from;
+  Place to;
+  EdgeKind kind = EdgeKind::taken;
+  uint64_t count = 0;
+  double share = 0;  // of all edge executions
+  Margin share_error = {};
+};
+
+struct HotMethod {
+  uint32_t rank = 0;
+  Place at;
+  uint64_t self = 0;
+  uint64_t inclusive = 0;
+  double self_share = 0;  // of all attributed instructions
+  double inclusive_share = 0;
+  uint64_t invocations = 0;
+  uint64_t loop_iterations = 0;
+  Margin self_share_error = {};
+  RowTime time = {};
+};
+
+// A function that was inlined (inlined_table.h).
+struct HotInlined {
+  uint32_t rank = 0;
+  Place at;  // of the declaration; it has no offset
+  uint64_t self = 0;
+  uint64_t inclusive = 0;
+  double self_share = 0;  // of all attributed instructions
+  double inclusive_share = 0;
+  uint64_t places = 0;
+  Margin self_share_error = {};
+  RowTime time = {};
+};
+
+struct HotCallPair {
+  uint32_t rank = 0;
+  Place site;
+  Place callee;
+  bool indirect = false;
+  uint64_t count = 0;
+  double share = 0;  // of all calls
+  uint64_t inclusive = 0;
+  Margin share_error = {};
+};
+
+// A chain of calls. What is no function (context_table.h) has a label in the place of its name.
+struct HotContext {
+  uint32_t rank = 0;
+  uint64_t instructions = 0;  // executed in it, but for calls
+  double share = 0;           // of all attributed instructions
+  uint64_t calls = 0;         // of the last function, from the one before
+  std::vector<Place> frames;  // outermost first
+  Margin share_error = {};
+};
+
+struct ValueShare {
+  uint64_t value = 0;
+  uint64_t count = 0;
+  double share = 0;
+};
+
+struct HotFigures {
+  uint64_t count = 0;
+  double invariance = 0;  // share of the most frequent value
+  double zero_share = 0;
+  double last_value_share = 0;  // equal to the one before
+  double stride_share = 0;      // as far from the one before as that one from its predecessor; 0
+                                // where the values are no integers
+  uint64_t distinct = 0;
+  std::vector<ValueShare> values;
+  Margin invariance_error = {};
+  bool estimated = false;       // from a part of what executed, or from a full hotlist
+  uint64_t distinct_error = 0;  // half-width of a 95 % interval
+};
+
+struct HotValue {
+  uint32_t rank = 0;
+  Place at;
+  std::optional<Place> context;  // return address of the frame
+  std::string disassembly;       // "" when unknown
+  ValuePart part = ValuePart::result;
+  uint8_t bits = 64;
+  ValueType type = ValueType::integer;
+  uint8_t elements = 0;  // of which the value is the first; 0: there is one only
+  bool semi_invariant = false;
+  bool is_address = false;  // the top value is where something was in memory in this run
+  std::string advice;       // what could be done with it; "" where nothing suggests itself
+  HotFigures figures;
+};
+
+struct HotArgument {
+  uint32_t rank = 0;
+  Place site;
+  Place callee;
+  std::string reg;
+  ValueType type() const { return reg.starts_with("xmm") ? ValueType::f64 : ValueType::integer; }
+  bool is_size = false;  // of a function that copies, fills or compares memory
+  bool is_address = false;
+  std::string advice;
+  HotFigures figures;
+};
+
+struct TargetShare {
+  Place to;
+  uint64_t count = 0;
+  double share = 0;
+};
+
+struct HotTargets {
+  uint32_t rank = 0;
+  Place at;
+  EdgeKind kind = EdgeKind::indirect_call;
+  uint64_t count = 0;
+  uint64_t distinct = 0;
+  std::vector<TargetShare> targets;
+};
+
+struct HotPath {
+  uint32_t rank = 0;
+  uint64_t count = 0;
+  double flow = 0;            // of all path executions
+  uint64_t instructions = 0;  // of all its executions
+  double share = 0;           // of all attributed instructions
+  std::optional<Place> from;  // call site of the frame in which it begins, as most often seen
+  std::vector<Place> blocks;
+  Margin share_error = {};
+  RowTime time = {};
+};
+
+struct HotLoad {
+  uint32_t rank = 0;
+  Place at;
+  uint64_t executions = 0;
+  uint64_t timed = 0;
+  double mean_cycles = 0;
+  uint64_t p50 = 0, p90 = 0, p99 = 0;
+  std::array<double, kLatencyClasses> classes{};  // shares of the timed
+  double lost_cycles = 0;
+  AddressKind kind = AddressKind::unknown;
+  int64_t stride = 0;
+  double mean_error = 0;  // of mean_cycles; times are measured in every mode
+  double cold_error = 0;  // what of it may be a replica's cold caches
+  LoadKind by = LoadKind::move;
+};
+
+// Data of a module, or at an address.
+struct DataPlace {
+  std::string module;  // "" when in none
+  uint64_t offset = 0;
+};
+
+struct HotLatencyPage {
+  uint32_t rank = 0;
+  LatencyClass level = LatencyClass::l1;
+  DataPlace page;
+  uint64_t count = 0;
+  double share = 0;  // of the timed loads of its class
+  std::optional<Place> load{};
+};
+
+struct HotLatencyValue {
+  uint32_t rank = 0;
+  LatencyClass level = LatencyClass::l1;
+  uint64_t value = 0;
+  uint64_t count = 0;
+  double share = 0;
+  std::optional<Place> load{};
+};
+
+struct HotCacheLine {
+  uint32_t rank = 0;
+  DataPlace line;
+  uint64_t loads = 0;
+  uint64_t stores = 0;
+  double share = 0;  // of all accesses
+};
+
+struct Hotlists {
+  // By processor time, where it was measured; else by self instructions. Has the `limit` first of
+  // both orders.
+  std::vector<HotMethod> methods;
+  std::vector<HotInlined> inlined;      // as methods
+  std::vector<HotCallPair> call_pairs;  // by count
+  std::vector<HotContext> contexts;     // by instructions
+  std::vector<HotEdge> edges;           // by count
+  std::vector<HotPath> paths;           // as methods
+  std::vector<HotLoad> load_latency;    // by cycles lost
+  // Slower classes first, each by count.
+  std::vector<HotLatencyPage> latency_pages;
+  std::vector<HotLatencyValue> latency_values;
+  std::vector<HotCacheLine> cache_lines;  // by accesses
+  std::vector<HotValue> values;           // semi-invariant ones first, then by count
+  std::vector<HotArgument> arguments;     // by count of the top value
+  std::vector<HotTargets> targets;        // by count
+};
+
+// The `limit` hottest rows of each kind. Ties are broken by place, so equal runs give equal lists.
+Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup& lines = {});
+
+}  // namespace shadowprof::profile

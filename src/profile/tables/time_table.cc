@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+#include "profile/tables/time_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+
+#include "profile/profile.h"
+#include "profile/tables/table_rows.h"
+
+namespace shadowprof::profile {
+namespace {
+
+constexpr double kStandardErrorsOf95 = 1.96;
+
+// In whole microseconds: such sums do not depend on their order.
+double sum_of_seconds(double a, double b) {
+  return (std::round(a * 1e6) + std::round(b * 1e6)) / 1e6;
+}
+
+}  // namespace
+
+// A share that was never seen may still be as large as three in N (the rule of three).
+double ProcessorTime::error_of(double share) const {
+  if (ticks == 0) return 1;
+  const auto n = static_cast<double>(ticks);
+  const double p = std::clamp(share, 0.0, 1.0);
+  return std::min(1.0, std::max(kStandardErrorsOf95 * std::sqrt(p * (1 - p) / n), 3 / n));
+}
+
+void add_processor_time(ProcessorTime& into, const ProcessorTime& from) {
+  if (!from.is_known()) return;
+  if (!into.is_known()) {
+    into = from;
+    return;
+  }
+  if (into.source != from.source) into.source = "mixed";
+  into.sees_kernel &= from.sees_kernel;
+  into.user_s = sum_of_seconds(into.user_s, from.user_s);
+  into.kernel_s = sum_of_seconds(into.kernel_s, from.kernel_s);
+  into.waiting_s = sum_of_seconds(into.waiting_s, from.waiting_s);
+  into.queued_s = sum_of_seconds(into.queued_s, from.queued_s);
+  into.ticks += from.ticks;
+  into.lost += from.lost;
+  if (into.cycles_per_s != from.cycles_per_s) into.cycles_per_s = 0;
+}
+
+void join_threads_by_name(Profile& profile) {
+  std::map<std::string, ThreadRow> joined;
+  for (const ThreadRow& thread : profile.threads) {
+    ThreadRow& row = joined[thread.name];
+    row.name = thread.name;
+    row.user_ns += thread.user_ns;
+    row.kernel_ns += thread.kernel_ns;
+    row.ticks += thread.ticks;
+  }
+  std::vector<uint32_t> index;
+  for (const ThreadRow& thread : profile.threads) {
+    const auto at = joined.find(thread.name);
+    index.push_back(static_cast<uint32_t>(std::distance(joined.begin(), at)));
+  }
+  for (TimeRow& row : profile.tables.time) row.thread = index[row.thread];
+  join_equal(kTimeLayout, profile.tables.time);
+  profile.threads.clear();
+  for (auto& [name, row] : joined) profile.threads.push_back(std::move(row));
+}
+
+}  // namespace shadowprof::profile
