@@ -59,6 +59,7 @@ void Engine::dispatch(Tid tid, const WaitStatus& status) {
   GuestThread& t = *it->second;
   t.executing = false;
   t.in_vfork = false;
+  if (t.cut.is_active() && is_in_cut_call(t, status)) return resume(t);
   if (t.under_way && !status.is_event(StopEvent::exit)) {
     const bool left = end_sequence(t, status);
     if (left || status.kind() != WaitStatus::Kind::signal_stop)
@@ -80,7 +81,23 @@ void Engine::dispatch(Tid tid, const WaitStatus& status) {
   }
 }
 
-void Engine::resume(GuestThread& t, int signal) { (void)t.tracee.cont_if_alive(signal); }
+void Engine::resume(GuestThread& t, int signal) {
+  (void)(t.cut.is_active() ? t.tracee.syscall_if_alive(signal) : t.tracee.cont_if_alive(signal));
+}
+
+// False: the call is over. For any stop but its own it is.
+bool Engine::is_in_cut_call(GuestThread& t, const WaitStatus& status) {
+  Registers regs;
+  if (!t.tracee.get_registers_if_alive(regs)) return true;
+  const bool of_call = status.kind() == WaitStatus::Kind::syscall_stop;
+  if (!of_call) {
+    t.cut.finish(regs);
+  } else if (!t.cut.look(status, false, regs)) {
+    return true;
+  }
+  (void)t.tracee.set_registers_if_alive(regs);
+  return of_call;
+}
 
 void Engine::on_signal_stop(GuestThread& t) {
   using Kind = cache::Stop::Kind;

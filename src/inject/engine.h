@@ -227,6 +227,7 @@ class Engine {
   bool cannot_be_stopped(const GuestThread& t) const;
   bool settle(GuestThread& t, const ptrace::WaitStatus& stop, Registers& regs);
   void resume(GuestThread& t, int signal = 0);
+  bool is_in_cut_call(GuestThread& t, const ptrace::WaitStatus& status);
 
   struct BranchRegisters {
     uint64_t rcx = 0;

@@ -521,6 +521,15 @@ bool Engine::await_guest(GuestThread& t) {
     if (stop && t.under_way && end_sequence(t, *stop)) return true;
     Registers regs;
     if (!stop || !t.tracee.get_registers_if_alive(regs)) return false;
+    if (t.cut.is_active()) {
+      t.cut.finish(regs);
+      if (!t.tracee.set_registers_if_alive(regs)) return false;
+    }
+    if (stop->kind() == WaitStatus::Kind::syscall_stop) {
+      if (!t.tracee.interrupt_if_alive()) return false;
+      resume(t);
+      continue;
+    }
     if (stop->kind() == WaitStatus::Kind::event && !stop->is_trap()) {
       if (stop->is_event(ptrace::StopEvent::exit)) {
         on_exit_event(t);

@@ -77,6 +77,10 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& info) {
   switch (disposition) {
     case Disposition::nothing:
       if (t.sleep.conceal(t.tracee, regs) && !t.tracee.set_registers_if_alive(regs)) return;
+      if (t.in_engine && ptrace::CutCall::is_cut(t.tracee, regs)) {
+        t.cut.begin(regs);
+        if (!t.tracee.set_registers_if_alive(regs)) return;
+      }
       [[fallthrough]];
     case Disposition::stop:
       // No frame is built, so the thread may stay where it is. An interrupted system call restarts

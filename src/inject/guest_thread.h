@@ -15,6 +15,7 @@
 
 #include "cache/address_space.h"
 #include "inject/restartable.h"
+#include "ptrace/cut_call.h"
 #include "ptrace/interruption.h"
 #include "ptrace/tracee.h"
 
@@ -51,6 +52,7 @@ struct GuestThread {
   // See engine_storm.cc.
   ptrace::Registers returned_to{};  // what the last sigreturn restored
   ptrace::SignalledSleep sleep{};  // through ignored signals
+  ptrace::CutCall cut{};           // by one
   unsigned same_places = 0;         // interruptions in a row that were right there
   unsigned storm = 0;               // not 0: signals come faster than they are delivered
   bool holding = false;             // the kernel keeps signals back, all system calls come to us

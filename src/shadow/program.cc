@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <thread>
 #include <utility>
 
@@ -21,6 +22,12 @@ namespace {
 
 // With threads that wait uninterruptibly when we leave.
 constexpr std::chrono::milliseconds kMostPatience{300};
+// When most calls that an interrupt cuts short are over.
+constexpr std::chrono::microseconds kSoon{200};
+
+// States of threads that a pause stops.
+constexpr std::string_view kRunning = "R";
+constexpr std::string_view kAny = "RS";
 
 bool is_birth(const WaitStatus& status) {
   return status.is_event(StopEvent::fork) || status.is_event(StopEvent::vfork);
@@ -34,6 +41,15 @@ bool may_stop_the_process(int signal) {
 bool is_in_state(Tid process, Tid thread, std::string_view states) {
   const auto stat = kernel::read_thread_stat(process, thread);
   return stat && states.find(stat->state) != states.npos;
+}
+
+// An interrupt would cut its call short, and nobody could go on with it.
+bool sleeps_between_bytes(Tid process, Tid thread) {
+  std::ifstream file(fmt::format("/proc/{}/task/{}/syscall", process.value, thread.value));
+  uint64_t number = 0, arguments[4];
+  if (!(file >> number)) return false;
+  for (uint64_t& argument : arguments) file >> std::hex >> argument;
+  return file && ptrace::CutCall::may_sleep_between_bytes(number, arguments[3]);
 }
 
 }  // namespace
@@ -110,9 +126,11 @@ bool Program::interrupt(Tid tid) {
 void Program::conceal(ptrace::Tracee thread, const WaitStatus& status,
                       ptrace::Registers& registers) {
   Thread& known = threads_[thread.tid()];
-  bool changed = false;
-  if (status.is_trap()) {
-    known.interrupted = false;
+  if (status.is_trap()) known.interrupted = false;
+  bool changed = mend_cut_call(thread, status, registers);
+  if (changed || known.cut.is_active()) {
+    // It is no sleep.
+  } else if (status.is_trap()) {
     changed = status.is_event(StopEvent::stop) && ptrace::conceal_interruption(thread, registers);
   } else if (status.kind() == WaitStatus::Kind::signal_stop) {
     if (!may_stop_the_process(status.signal())) changed = known.sleep.conceal(thread, registers);
@@ -125,6 +143,31 @@ void Program::conceal(ptrace::Tracee thread, const WaitStatus& status,
   // Any other stop has taken the interrupt's place (kernel/signal.c, ptrace_stop), but not what it
   // does to the system call that begins or ends here.
   if (known.interrupted) (void)thread.interrupt_if_alive();
+}
+
+// True if changed.
+bool Program::mend_cut_call(ptrace::Tracee thread, const WaitStatus& status,
+                            ptrace::Registers& registers) {
+  Thread& known = threads_[thread.tid()];
+  const bool signalled = status.kind() == WaitStatus::Kind::signal_stop;
+  const auto has_handler = [&] {
+    const auto process = kernel::read_status(thread.tid());
+    return process && (process->caught & ptrace::mask_of(status.signal()));
+  };
+  if (known.cut.is_active()) return known.cut.look(status, signalled && has_handler(), registers);
+  const bool by_us = status.is_trap() && status.is_event(StopEvent::stop);
+  const bool by_signal = signalled && !may_stop_the_process(status.signal());
+  if (!by_us && !by_signal) return false;
+  if (!ptrace::CutCall::is_cut(thread, registers) || (by_signal && has_handler())) return false;
+  known.cut.begin(registers);
+  // It is another call than the program has made.
+  if (log_ && log_->follows(thread.tid())) log_->close();
+  return true;
+}
+
+bool Program::has_cut_call(Tid tid) const {
+  const auto it = threads_.find(tid);
+  return it != threads_.end() && it->second.cut.is_active();
 }
 
 void Program::conceal(ptrace::Tracee thread, const WaitStatus& status) {
@@ -164,7 +207,8 @@ void Program::on_exec(Tid tid) {
 // Past its system calls, or to the next one of them.
 void Program::go_on(ptrace::Tracee thread, int signal) {
   const bool logged = log_ && log_->follows(thread.tid());
-  (void)(logged ? thread.syscall_if_alive(signal) : thread.cont_if_alive(signal));
+  (void)(logged || has_cut_call(thread.tid()) ? thread.syscall_if_alive(signal)
+                                              : thread.cont_if_alive(signal));
 }
 
 // As it would have gone on without us.
@@ -183,11 +227,19 @@ void Program::resume_from(ptrace::Tracee thread, const WaitStatus& status) {
 
 void Program::detach() {
   // All of them first: each must get a processor before it stops.
-  for (const auto& [tid, thread] : threads_) (void)interrupt(tid);
-  std::set<Tid> ending;
+  std::set<Tid> asleep, ending;
+  for (const auto& [tid, thread] : threads_) {
+    if (sleeps_between_bytes(pid_, tid) && !thread.cut.is_active())
+      asleep.insert(tid);
+    else
+      (void)interrupt(tid);
+  }
   const auto begun = std::chrono::steady_clock::now();
-  while (!threads_.empty() && std::chrono::steady_clock::now() - begun < kMostPatience) {
-    std::erase_if(threads_, [&](const auto& t) { return try_detach(t.first, ending); });
+  while (threads_.size() > asleep.size() &&
+         std::chrono::steady_clock::now() - begun < kMostPatience) {
+    std::erase_if(threads_, [&](const auto& t) {
+      return !asleep.contains(t.first) && try_detach(t.first, ending);
+    });
     // One that executes a program waits until the ends of all others were taken.
     for (Tid tid : ending) {
       const ptrace::WaitOutcome outcome = ptrace::wait_for(tid, ptrace::WaitMode::poll);
@@ -197,13 +249,54 @@ void Program::detach() {
       else
         (void)ptrace::Tracee(tid).detach_if_alive();
     }
-    if (!threads_.empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (threads_.size() > asleep.size()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  std::vector<Tid> in_calls;
+  for (const auto& [tid, thread] : threads_) {
+    if (thread.cut.is_active()) in_calls.push_back(tid);
+  }
+  for (Tid tid : in_calls) leave_cut_call(tid);
 }
 
-// For a thread that was interrupted. False: it waits uninterruptibly.
+bool Program::cut_call_ends_soon(Tid tid) {
+  const auto begun = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - begun < kSoon) {
+    const ptrace::WaitOutcome outcome = ptrace::wait_for(tid, ptrace::WaitMode::poll);
+    if (!outcome.has_status()) {
+      std::this_thread::sleep_for(kSoon / 20);
+      continue;
+    }
+    if (outcome.status.kind() != WaitStatus::Kind::syscall_stop) {
+      on_stop(tid, outcome.status);
+      return false;
+    }
+    conceal(ptrace::Tracee(tid), outcome.status);
+    const bool over = !has_cut_call(tid) && interrupt(tid);
+    go_on(ptrace::Tracee(tid));
+    if (over) return true;
+  }
+  return false;
+}
+
+// It waits for long, and is told what it has moved by now: better than only the last part of it,
+// when it has no tracer any more.
+void Program::leave_cut_call(Tid tid) {
+  const ptrace::Tracee thread(tid);
+  ptrace::Registers registers;
+  if (!interrupt(tid) || !ptrace::wait_for_stop(tid, ptrace::Patience::bounded) ||
+      !thread.get_registers_if_alive(registers))
+    return;
+  threads_[tid].cut.finish(registers);
+  (void)thread.set_registers_if_alive(registers);
+  (void)thread.detach_if_alive();
+  threads_.erase(tid);
+}
+
+// For a thread that was interrupted. False: it waits uninterruptibly, or goes on with a call that
+// the interrupt has cut.
 bool Program::try_detach(Tid tid, std::set<Tid>& ending) {
   const ptrace::Tracee thread(tid);
+  if (has_cut_call(tid) && !cut_call_ends_soon(tid)) return false;
   auto stop = ptrace::wait_for_stop(tid, ptrace::Patience::bounded);
   // Into a system call, or out of it: the stop for the interrupt comes behind that.
   while (stop && stop->kind() == WaitStatus::Kind::syscall_stop) {
@@ -217,6 +310,10 @@ bool Program::try_detach(Tid tid, std::set<Tid>& ending) {
     return true;
   }
   conceal(thread, *stop);
+  if (has_cut_call(tid)) {
+    resume_from(thread, *stop);
+    return false;
+  }
   if (is_birth(*stop)) note_child(thread);
   const bool signalled = stop->kind() == WaitStatus::Kind::signal_stop;
   (void)thread.detach_if_alive(signalled ? stop->signal() : 0);
@@ -227,7 +324,7 @@ Pause::Pause(Program& program, Whom whom) : program_(program) {
   if (whom == Whom::one) {
     stop_one();
   } else {
-    stop_all(whom == Whom::running ? "R" : "RS");
+    stop_all(whom == Whom::running ? kRunning : kAny);
   }
 }
 
@@ -244,7 +341,8 @@ void Pause::stop_all(std::string_view states) {
     program_.adopt_new_threads();
     std::vector<Tid> interrupted;
     for (const auto& [tid, thread] : program_.threads_) {
-      if (stopped.contains(tid) || !is_in_state(program_.pid_, tid, states)) continue;
+      const bool sleeps = states == kRunning && thread.cut.is_active();
+      if (sleeps || stopped.contains(tid) || !is_in_state(program_.pid_, tid, states)) continue;
       if (program_.interrupt(tid)) interrupted.push_back(tid);
     }
     if (interrupted.empty()) break;
@@ -269,6 +367,10 @@ void Pause::take_stop(Tid tid) {
     return;
   }
   program_.conceal(tracee, *stop, thread.registers);
+  if (program_.has_cut_call(tid)) {
+    program_.resume_from(tracee, *stop);
+    return program_.cut_call_ends_soon(tid) ? take_stop(tid) : void();
+  }
   if (stop->kind() == WaitStatus::Kind::syscall_stop && program_.log_) {
     program_.log_->on_stop(tracee, 0);
   }

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "kernel/proc.h"
+#include "ptrace/cut_call.h"
 #include "ptrace/interruption.h"
 #include "ptrace/tracee.h"
 #include "ptrace/wait.h"
@@ -67,7 +68,8 @@ class Program {
   // Traces threads that are new.
   void adopt_new_threads();
   // Ends tracing: every thread is stopped for a moment and let go. One that waits uninterruptibly,
-  // as long as that lasts, is still traced then: detach() again, or our own end, lets it go.
+  // or in a call that a stop would cut short, is still traced then: detach() again, or our own end,
+  // lets it go.
   void detach();
 
  private:
@@ -78,12 +80,19 @@ class Program {
     bool interrupted = false;  // by us, and it has not shown the stop for that
     ptrace::SignalledSleep sleep{};
     ptrace::RestartedCall restarted{};
+    ptrace::CutCall cut{};
   };
   bool interrupt(Tid tid);
   // At a stop of a thread: what our being there has done to its system call is undone.
   void conceal(ptrace::Tracee thread, const ptrace::WaitStatus& status,
                ptrace::Registers& registers);
   void conceal(ptrace::Tracee thread, const ptrace::WaitStatus& status);
+  bool mend_cut_call(ptrace::Tracee thread, const ptrace::WaitStatus& status,
+                     ptrace::Registers& registers);
+  bool has_cut_call(Tid tid) const;
+  // Waits for its end, if that comes soon: then it is interrupted behind the call.
+  bool cut_call_ends_soon(Tid tid);
+  void leave_cut_call(Tid tid);
   // What was decided of its system call at the stop, again: filters may have come since.
   void look_again_at_call(ptrace::Tracee thread);
   void go_on(ptrace::Tracee thread, int signal = 0);

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+#include "ptrace/cut_call.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#include <cerrno>
+
+namespace shadowprof::ptrace {
+namespace {
+
+using machine::Registers;
+using Argument = decltype(Registers::rax) Registers::*;
+
+constexpr unsigned kMemoryDevices = 1;  // the major number of /dev/zero, /dev/urandom
+
+// Where a call has what it moves; null: it is no such call. sendfile(2) and its relatives are none:
+// they return early as they like.
+struct Shape {
+  Argument buffer;
+  Argument length;
+};
+
+Shape shape_of(uint64_t number) {
+  switch (number) {
+    case SYS_write:
+    case SYS_read:
+    case SYS_sendto:
+    case SYS_recvfrom:
+      return {&Registers::rsi, &Registers::rdx};
+    case SYS_getrandom:
+      return {&Registers::rdi, &Registers::rsi};
+    default:
+      return {nullptr, nullptr};
+  }
+}
+
+// The descriptor's file, while its thread stands still.
+bool file_of(Tracee thread, uint64_t fd, struct stat& status) {
+  const auto path = fmt::format("/proc/{}/fd/{}", thread.tid().value, static_cast<int>(fd));
+  return ::stat(path.c_str(), &status) == 0;
+}
+
+}  // namespace
+
+bool CutCall::may_sleep_between_bytes(uint64_t number, uint64_t flags) {
+  return number == SYS_write || number == SYS_sendto ||
+         (number == SYS_recvfrom && (flags & MSG_WAITALL));
+}
+
+bool CutCall::is_cut(Tracee thread, const Registers& registers) {
+  if (!registers.in_syscall()) return false;
+  const Shape shape = shape_of(registers.orig_rax);
+  const auto moved = static_cast<int64_t>(registers.rax);
+  if (!shape.length || moved <= 0 || static_cast<uint64_t>(moved) >= registers.*shape.length)
+    return false;
+  if (registers.orig_rax == SYS_getrandom) return true;
+  if (registers.orig_rax == SYS_recvfrom) return registers.r10 & MSG_WAITALL;
+  struct stat file;
+  if (!file_of(thread, registers.rdi, file)) return false;
+  // What others put there is read as it comes.
+  if (registers.orig_rax == SYS_read)
+    return S_ISCHR(file.st_mode) && major(file.st_rdev) == kMemoryDevices;
+  return S_ISFIFO(file.st_mode) || S_ISSOCK(file.st_mode) || S_ISCHR(file.st_mode);
+}
+
+uint64_t CutCall::left() const {
+  return original_.*shape_of(original_.orig_rax).length - done_;
+}
+
+// With what is left, by the same instruction.
+void CutCall::go_on(Registers& registers) {
+  const Shape shape = shape_of(original_.orig_rax);
+  registers = original_;
+  registers.rip -= machine::kSyscallInsnBytes;
+  registers.rax = original_.orig_rax;
+  registers.orig_rax = machine::kNoSyscall;
+  registers.*shape.buffer += done_;
+  registers.*shape.length = left();
+}
+
+void CutCall::begin(Registers& registers) {
+  original_ = registers;
+  done_ = registers.rax;
+  active_ = true;
+  inside_ = false;
+  go_on(registers);
+}
+
+bool CutCall::look(const WaitStatus& status, bool handled, Registers& registers) {
+  if (status.kind() == WaitStatus::Kind::syscall_stop) {
+    inside_ = !inside_;
+    if (inside_ || registers.restart_pending()) return false;
+    const auto moved = static_cast<int64_t>(registers.rax);
+    if (moved > 0) done_ += static_cast<uint64_t>(moved);
+    if (moved > 0 && left() > 0)
+      go_on(registers);
+    else
+      finish(registers);
+    return true;
+  }
+  if (!handled) return false;
+  finish(registers);
+  return true;
+}
+
+void CutCall::finish(Registers& registers) {
+  const auto moved = static_cast<int64_t>(registers.rax);
+  const bool not_begun = inside_ && moved == -int64_t{ENOSYS};
+  registers = original_;
+  registers.rax = done_;
+  if (not_begun) registers.orig_rax = machine::kNoSyscall;  // nor will it be
+  active_ = inside_ = false;
+}
+
+}  // namespace shadowprof::ptrace

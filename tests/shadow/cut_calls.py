@@ -1,0 +1,79 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Calls that move many bytes are never cut short by us, whatever the mode, and no byte is moved twice.
+
+usage: cut_calls.py --shadowprof FILE --mover FILE [--only NAME]
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from case_list import require, run, run_cases
+
+OFTEN = ["--max-overhead", "50%", "--load", "1", "-F", "200"]
+MODES = {
+    "shadow": OFTEN,
+    "burst": ["--mode", "burst", *OFTEN[:4]],
+    "emulator": ["--mode", "burst", "--engine", "emulator", *OFTEN[:4]],
+    "full": ["--mode", "full"],
+}
+SECONDS = "0.6"
+
+
+def moves(options, what, said):
+    for name, mode in MODES.items():
+        done = run(options, "run", "-q", "-o", "p.json", *mode, "--", options.mover, what, SECONDS)
+        require(done.returncode == 0 and done.stdout == said,
+                f"{name}: {done.returncode}, {done.stdout!r}, {done.stderr!r}")
+
+
+def case(what, said="0 short\n"):
+    def test(options):
+        moves(options, what, said)
+    test.__name__ = what
+    return test
+
+
+def attached_and_left(options):
+    """However often somebody comes and goes."""
+    with subprocess.Popen([options.mover, "pipe", "4"], stdout=subprocess.PIPE, text=True) as mover:
+        while mover.poll() is None:
+            done = run(options, "attach", "-q", "-d", "0.15", *OFTEN, "-o", "p.json", str(mover.pid))
+            require(done.returncode in (0, 1, 125) or mover.poll() is not None, done.stderr)
+        said = mover.stdout.read()
+    require(mover.returncode == 0 and said == "0 short\n", f"{mover.returncode}: {said}")
+
+
+def left_in_a_call(options):
+    """A write that nobody reads on does not keep us, and says what it has written."""
+    script = ("import os, signal, sys\nr, w = os.pipe()\n"
+              "signal.signal(signal.SIGALRM, lambda *_: None)\n"
+              "print(os.write(w, bytes(1 << 20)), flush=True)")
+    with subprocess.Popen(["/usr/bin/python3", "-c", script], stdout=subprocess.PIPE,
+                          text=True) as writer:
+        time.sleep(0.5)  # it waits
+        done = run(options, "attach", "-q", "-d", "0.3", *OFTEN, "-o", "p.json", str(writer.pid))
+        require(writer.poll() is None, done.stderr)
+        writer.send_signal(signal.SIGALRM)
+        require(int(writer.stdout.readline()) == 65536, "another count")
+    require(writer.returncode == 0, writer.returncode)
+
+
+CASES = [case(what) for what in ("pipe", "socket", "all", "zero", "random", "ignored")]
+CASES += [case("handled", ""), attached_and_left, left_in_a_call]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name in ("shadowprof", "mover"):
+        parser.add_argument("--" + name, required=True, type=os.path.abspath)
+    parser.add_argument("--only", help="cases whose name holds this text")
+    return run_cases(CASES, parser.parse_args())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

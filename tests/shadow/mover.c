@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+//
+// mover WHAT [SECONDS]: makes system calls that move many bytes, each of which the kernel would cut
+// short for a signal. Says how many were short; exits with 2 if a byte came wrong.
+//
+//   pipe, socket         a child reads what is written, or sent
+//   all                  a child sends what is received with MSG_WAITALL
+//   zero, random         large reads of /dev/zero, and of random bytes
+//   ignored              as pipe, while the child sends signals that are ignored
+//   handled              as pipe, with a timer whose handler restarts nothing: short calls are
+//                        right, and what they say must be
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { kBlock = (1 << 20) + 4099, kPiece = 30011 };
+
+static char block[2 * kBlock];  // the stream, twice around
+static long calls, shorts;
+
+static void fail(const char *what) {
+  perror(what);
+  exit(2);
+}
+
+static void on_alarm(int signal) {
+  (void)signal;
+}
+
+static volatile unsigned long sink;
+
+static void compute(unsigned rounds) {
+  for (unsigned i = 0; i < rounds; i++) sink += i;
+}
+
+static int is_over(double seconds) {
+  static struct timespec start;
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (start.tv_sec == 0) start = now;
+  return (double)(now.tv_sec - start.tv_sec) + 1e-9 * (double)(now.tv_nsec - start.tv_nsec) >
+         seconds;
+}
+
+static void count(ssize_t got, size_t wanted) {
+  calls++;
+  if (got != (ssize_t)wanted) shorts++;
+  compute(30000);
+}
+
+// What comes must be the stream.
+static int read_stream(int fd, int signalled) {
+  static char piece[kPiece];
+  size_t at = 0;
+  ssize_t got;
+  for (unsigned n = 0; (got = read(fd, piece, sizeof piece)) > 0; n++) {
+    if (memcmp(piece, block + at, (size_t)got) != 0) return 2;
+    at = (at + (size_t)got) % kBlock;
+    if (signalled && n % 16 == 0) kill(getppid(), SIGURG);
+    compute(20000);
+  }
+  return 0;
+}
+
+static void write_stream(int fd, int is_socket, double seconds) {
+  for (size_t at = 0; !is_over(seconds);) {
+    const ssize_t got = is_socket ? send(fd, block + at, kBlock, MSG_NOSIGNAL)
+                                  : write(fd, block + at, kBlock);
+    if (got < 0 && errno != EINTR) fail("write");
+    count(got, kBlock);
+    if (got > 0) at = (at + (size_t)got) % kBlock;
+  }
+}
+
+static void send_stream(int fd) {
+  for (size_t at = 0;;) {
+    const ssize_t sent = send(fd, block + at, kPiece, MSG_NOSIGNAL);
+    if (sent <= 0) _exit(0);
+    at = (at + (size_t)sent) % kBlock;
+    compute(20000);
+  }
+}
+
+static void receive_stream(int fd, double seconds) {
+  static char received[kBlock];
+  for (size_t at = 0; !is_over(seconds);) {
+    const ssize_t got = recv(fd, received, kBlock, MSG_WAITALL);
+    if (got < 0) fail("recv");
+    count(got, kBlock);
+    if (memcmp(received, block + at, (size_t)got) != 0) fail("the stream");
+    at = (at + (size_t)got) % kBlock;
+  }
+}
+
+static void read_device(const char *path, double seconds) {
+  FILE *file = path ? fopen(path, "r") : NULL;
+  const size_t wanted = 16 * kBlock;
+  char *bytes = malloc(wanted);
+  while (!is_over(seconds)) {
+    count(file ? read(fileno(file), bytes, wanted) : getrandom(bytes, kBlock, 0),
+          file ? wanted : kBlock);
+  }
+  free(bytes);
+}
+
+static void move(const char *what, double seconds) {
+  const int is_socket = strcmp(what, "socket") == 0 || strcmp(what, "all") == 0;
+  const int signalled = strcmp(what, "ignored") == 0;
+  const int receives = strcmp(what, "all") == 0;
+  int ends[2], status;
+  if (is_socket ? socketpair(AF_UNIX, SOCK_STREAM, 0, ends) : pipe(ends)) fail("pipe");
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[1]);
+    if (receives) send_stream(ends[0]);
+    _exit(read_stream(ends[0], signalled));
+  }
+  close(ends[0]);
+  if (receives)
+    receive_stream(ends[1], seconds);
+  else
+    write_stream(ends[1], is_socket, seconds);
+  close(ends[1]);
+  setitimer(ITIMER_REAL, &(struct itimerval){{0, 0}, {0, 0}}, NULL);
+  if (waitpid(child, &status, 0) != child || status != 0) {
+    fprintf(stderr, "the reader: %x\n", (unsigned)status);
+    exit(2);
+  }
+}
+
+int main(int argc, char **argv) {
+  const char *what = argc > 1 ? argv[1] : "pipe";
+  const double seconds = argc > 2 ? atof(argv[2]) : 1;
+  for (size_t i = 0; i < kBlock; i++) {
+    block[i] = (char)(i * 2654435761u >> 13);
+    block[kBlock + i] = block[i];
+  }
+  if (strcmp(what, "handled") == 0) {
+    struct sigaction action = {.sa_handler = on_alarm};
+    struct itimerval often = {{0, 700}, {0, 700}};
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &often, NULL);
+  }
+  if (strcmp(what, "zero") == 0) {
+    read_device("/dev/zero", seconds);
+  } else if (strcmp(what, "random") == 0) {
+    read_device(NULL, seconds);
+  } else {
+    move(what, seconds);
+  }
+  if (strcmp(what, "handled") != 0) printf("%ld short\n", shorts);
+  return calls > 0 ? 0 : 1;
+}
