@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <map>
+#include <tuple>
 
 #include "profile/evidence.h"
 #include "report/columns.h"
@@ -24,13 +27,59 @@ constexpr double kPointerCall_cycles = 3;
 // waits for something.
 constexpr double kWaits_cycles = 4;
 constexpr double kSlowRatio = 1.5;
+// The kernel's time for a function counts from so much of the program's and so much of the
+// function's on: ticks hit the kernel in any code where it takes the processor away for others.
 constexpr double kKernelShare = 0.1;
+constexpr double kKernelPart = 1.0 / 3;
 constexpr double kWaitingShare = 0.3;
-constexpr double kFromMemoryShare = 0.3;  // of a load's executions
+// What runs four instructions in a cycle waits for nothing.
+constexpr double kUnhindered_cycles = 0.25;
+// A function that is called so often in each call of another is called in a loop; who is called
+// less often in all has no such rate, and no part that is said to be its callee's.
+constexpr double kInLoop_calls = 8;
+// Who goes through many things is called this often for each of them: else it is a loop over all
+// that there is to do, not a search that is begun again and again.
+constexpr double kBegunAgain = 10;
+constexpr uint64_t kFewCalls = 8;
+constexpr uint64_t kManyCalls = 100;
+constexpr double kLoopStake = 0.1;
+constexpr double kOnce = 0.1;  // calls of a helper for each of its caller's are 1 +- that
+// In cycles, for a host on which nobody has measured them: L1, L2, L3, memory.
+constexpr std::array<double, 4> kUsualLatencies = {4, 12, 40, 250};
 
 constexpr size_t kPlaceColumns = 60;
+constexpr int kMostCallers = 8;  // that calls are followed through, up or down
 
 using FunctionKey = std::pair<std::string, uint64_t>;
+
+// What calls from one place pass.
+struct Passed {
+  const profile::HotMethod* callee = nullptr;
+  const profile::HotArgument* argument = nullptr;
+  double stake = 0;
+};
+
+// One for each place, where the other arguments come with the same calls; and where several places
+// pass the same, one for all of them.
+std::vector<std::pair<Passed, size_t>> joined(const std::vector<Passed>& of_places) {
+  std::vector<std::pair<Passed, size_t>> all;  // the place with most at stake, places
+  std::map<std::tuple<const profile::HotMethod*, std::string, uint64_t>, size_t> known;
+  for (const Passed& passed : of_places) {
+    const profile::HotArgument& a = *passed.argument;
+    const auto [at, is_first] =
+        known.try_emplace({passed.callee, a.reg, a.figures.values[0].value}, all.size());
+    if (is_first) {
+      all.emplace_back(passed, 1);
+      continue;
+    }
+    auto& [best, places] = all[at->second];
+    places++;
+    const double sum = best.stake + passed.stake;
+    if (passed.stake > best.stake) best = passed;
+    best.stake = sum;
+  }
+  return all;
+}
 
 class Search {
  public:
@@ -49,6 +98,10 @@ class Search {
     }
     for (const profile::HotMethod& m : profile.hotlists.methods)
       functions_[{m.at.module, m.at.offset}] = &m;
+    for (const profile::HotCallPair& pair : profile.hotlists.call_pairs) {
+      const auto callee = functions_.find({pair.callee.module, pair.callee.offset});
+      if (callee != functions_.end()) calls_of_[callee->second].push_back(&pair);
+    }
   }
 
   std::vector<Lead> all() {
@@ -57,6 +110,7 @@ class Search {
     arguments();
     values();
     pointer_calls();
+    calls_in_loops();
     slow_functions();
     if (profile_.time.is_known()) {
       kernel();
@@ -85,6 +139,19 @@ class Search {
     const bool same = m->at.module == at.module && m->at.function == at.function;
     return same && !at.function.empty() ? m : nullptr;
   }
+  double instructions_of(const profile::HotMethod& m) const {
+    return m.self_share * static_cast<double>(profile_.coverage.instructions_total);
+  }
+  // Cycles that one of its instructions takes, but no more than a cycle.
+  double cycles_of_instruction(const profile::HotMethod* m) const {
+    if (m == nullptr || !profile_.time.is_known() || instructions_of(*m) <= 0) return 1;
+    return std::min(1.0, m->time.share * all_cycles_ / instructions_of(*m));
+  }
+  double time_to_wait_of(const profile::HotMethod& m) const;
+  double share_with_helpers(const profile::HotMethod& m, int deep = kMostCallers) const;
+  std::optional<Passed> passed_by(const profile::HotArgument& a) const;
+  const profile::HotCallPair* main_call_of(const profile::HotMethod& m) const;
+  std::string called_from(const profile::HotMethod* m) const;
   void add(double stake, std::optional<Place> at, std::string text) {
     if (stake >= kLeastStakeShare) leads_.push_back({stake, std::move(at), std::move(text)});
   }
@@ -93,6 +160,7 @@ class Search {
   void arguments();
   void values();
   void pointer_calls();
+  void calls_in_loops();
   void slow_functions();
   void kernel();
   void waiting();
@@ -101,69 +169,174 @@ class Search {
   double scale_ = 1;  // executions for each one that was recorded
   double all_cycles_ = 0;
   std::map<FunctionKey, const profile::HotMethod*> functions_;
+  std::map<const profile::HotMethod*, std::vector<const profile::HotCallPair*>> calls_of_;
   std::map<const profile::HotMethod*, double> explained_;  // by loads: of the program's time
   std::vector<Lead> leads_;
 };
 
-std::string remedy(const profile::HotLoad& load) {
-  if (load.stride != 0 && load.classes[3] > kFromMemoryShare)
-    return fmt::format("; its addresses are {} apart: prefetch", load.stride);
-  if (load.classes[3] > kFromMemoryShare)
-    return "; put what is used together into one line, or prefetch";
-  return "; make what it works on smaller, or work on less at a time";
+// The share of the program's time in which a function did not execute as fast as it can: what its
+// loads may have cost at most, since natively the next instructions go on where they can.
+double Search::time_to_wait_of(const profile::HotMethod& m) const {
+  if (!profile_.time.is_known()) return 1;
+  return std::max(0.0, m.time.share - kUnhindered_cycles * instructions_of(m) / all_cycles_);
 }
 
+// With the time of functions that only it calls, once in each of its calls: they do its work.
+double Search::share_with_helpers(const profile::HotMethod& m, int deep) const {
+  double share = share_of(m);
+  if (m.invocations < kManyCalls || deep == 0) return share;
+  for (const auto& [callee, pairs] : calls_of_) {
+    if (callee == &m || pairs.size() != 1 || function_of(pairs[0]->site) != &m) continue;
+    const double each = static_cast<double>(pairs[0]->count) / static_cast<double>(m.invocations);
+    if (std::abs(each - 1) <= kOnce) share += share_with_helpers(*callee, deep - 1);
+  }
+  return share;
+}
+
+// From where nearly all of its calls come, if there is such a place.
+const profile::HotCallPair* Search::main_call_of(const profile::HotMethod& m) const {
+  const auto found = calls_of_.find(&m);
+  if (found == calls_of_.end()) return nullptr;
+  const profile::HotCallPair* most = nullptr;
+  uint64_t all = 0;
+  for (const profile::HotCallPair* pair : found->second) {
+    all += pair->count;
+    if (most == nullptr || pair->count > most->count) most = pair;
+  }
+  return static_cast<double>(most->count) >= kMostlyShare * static_cast<double>(all) ? most
+                                                                                     : nullptr;
+}
+
+// "called from main app.c:5, " for a function of a library: who reads it can change the place that
+// it is used at, not the function.
+std::string Search::called_from(const profile::HotMethod* m) const {
+  const std::string module = m == nullptr ? "" : m->at.module;
+  for (int i = 0; m != nullptr && i < kMostCallers; i++) {
+    const profile::HotCallPair* call = main_call_of(*m);
+    if (call == nullptr) return "";
+    if (call->site.module != module)
+      return fmt::format("called from {}, ", point(call->site, kPlaceColumns));
+    m = function_of(call->site);
+  }
+  return "";
+}
+
+// Cycles that the mean execution of a load loses, by what serves it.
+struct Lost {
+  double near = 0;  // the second cache, or a store shortly before
+  double l3 = 0;
+  double memory = 0;
+};
+
+Lost lost_by(const profile::HotLoad& load, const profile::LatencyCalibration& host) {
+  const double hit = host.hit(load.by);
+  const double all = load.lost_cycles / static_cast<double>(std::max<uint64_t>(1, load.executions));
+  Lost lost;
+  lost.near =
+      std::min(all, (load.classes[0] + load.classes[1]) * std::max(0.0, host.typical[1] - hit));
+  lost.l3 = std::min(all - lost.near, load.classes[2] * std::max(0.0, host.typical[2] - hit));
+  lost.memory = all - lost.near - lost.l3;
+  return lost;
+}
+
+std::string remedy(const profile::HotLoad& load, const Lost& lost) {
+  if (lost.memory < lost.l3) return "make what it works on smaller, or work on less at a time";
+  if (load.stride != 0) return fmt::format("its addresses are {} apart: prefetch", load.stride);
+  return "put what is used together into one line, or prefetch";
+}
+
+// Those of one function share the time that it can have waited.
 void Search::loads() {
+  profile::LatencyCalibration host;
+  host.typical = kUsualLatencies;
+  host = profile_.run.host.latency.value_or(host);
+  std::vector<std::pair<const profile::HotLoad*, Lost>> slow;
+  std::map<const profile::HotMethod*, double> wanted;
   for (const profile::HotLoad& load : profile_.hotlists.load_latency) {
     const double error = std::max(load.mean_error, load.cold_error);
     if (load.lost_cycles <= 0 || error > load.mean_cycles / 2) continue;
-    double stake = scale_ * load.lost_cycles / all_cycles_;
-    const profile::HotMethod* m = function_of(load.at);
-    if (m != nullptr && profile_.time.is_known()) stake = std::min(stake, m->time.share);
+    const Lost lost = lost_by(load, host);
+    if (lost.near > lost.l3 + lost.memory) continue;
+    slow.emplace_back(&load, lost);
+    wanted[function_of(load.at)] += scale_ * load.lost_cycles / all_cycles_;
+  }
+  for (const auto& [load, lost] : slow) {
+    double stake = scale_ * load->lost_cycles / all_cycles_;
+    const profile::HotMethod* m = function_of(load->at);
+    if (m != nullptr) stake *= std::min(1.0, time_to_wait_of(*m) / wanted[m]);
     if (m != nullptr) explained_[m] += stake;
-    const double memory = load.classes[3], l3 = load.classes[2];
-    const std::string from =
-        memory > kFromMemoryShare
-            ? fmt::format("{} of the time from memory", percent(memory))
-            : fmt::format("{} of the time from the L3 cache or memory", percent(memory + l3));
-    add(stake, load.at,
-        fmt::format("the load takes {:.0f} cycles, {}{}", load.mean_cycles, from, remedy(load)));
+    add(stake, load->at,
+        fmt::format("{}the load takes {:.0f} cycles: {} come from the L3 cache, {} from memory; {}",
+                    called_from(m), load->mean_cycles, percent(load->classes[2]),
+                    percent(load->classes[3]), remedy(*load, lost)));
   }
 }
 
-// One for each function: the others of its arguments come with the same calls.
+std::optional<Passed> Search::passed_by(const profile::HotArgument& a) const {
+  if (a.is_address || a.advice.empty() || a.figures.values.empty()) return std::nullopt;
+  const double lowest = a.figures.invariance - a.figures.invariance_error.value_or(0);
+  const auto found = functions_.find({a.callee.module, a.callee.offset});
+  if (lowest < kMostlyShare || found == functions_.end()) return std::nullopt;
+  const profile::HotMethod& m = *found->second;
+  if (m.invocations == 0 || !is_certain(m)) return std::nullopt;
+  const double calls =
+      std::min(1.0, static_cast<double>(a.figures.count) / static_cast<double>(m.invocations));
+  return Passed{&m, &a, calls * a.figures.invariance * share_with_helpers(m)};
+}
+
 void Search::arguments() {
-  std::map<const profile::HotMethod*, Lead> best;
+  std::map<std::pair<FunctionKey, const profile::HotMethod*>, size_t> places;
+  std::vector<Passed> of_places;
   for (const profile::HotArgument& a : profile_.hotlists.arguments) {
-    if (a.is_address || a.advice.empty() || a.figures.values.empty()) continue;
-    const double lowest = a.figures.invariance - a.figures.invariance_error.value_or(0);
-    const auto found = functions_.find({a.callee.module, a.callee.offset});
-    if (lowest < kMostlyShare || found == functions_.end()) continue;
-    const profile::HotMethod& m = *found->second;
-    if (m.invocations == 0 || !is_certain(m)) continue;
-    const double calls =
-        std::min(1.0, static_cast<double>(a.figures.count) / static_cast<double>(m.invocations));
-    Lead lead{calls * a.figures.invariance * share_of(m), a.site,
-              fmt::format("{} of these calls of {} pass {} in {}; {}",
-                          percent(a.figures.invariance), function_or_address(a.callee),
-                          profile::value_text(a.type(), a.figures.values[0].value),
-                          printable(a.reg), printable(a.advice))};
-    Lead& kept = best[&m];
-    if (lead.stake > kept.stake) kept = std::move(lead);
+    const std::optional<Passed> passed = passed_by(a);
+    if (!passed) continue;
+    const auto [at, is_first] =
+        places.try_emplace({{a.site.module, a.site.offset}, passed->callee}, of_places.size());
+    if (is_first) {
+      of_places.push_back(*passed);
+    } else if (passed->stake > of_places[at->second].stake) {
+      of_places[at->second] = *passed;
+    }
   }
-  for (auto& [function, lead] : best) add(lead.stake, std::move(lead.at), std::move(lead.text));
+  for (const auto& [passed, number] : joined(of_places)) {
+    const profile::HotArgument& a = *passed.argument;
+    const std::string others =
+        number == 1 ? "" : fmt::format(" (as {} more place{})", number - 1, number == 2 ? "" : "s");
+    add(passed.stake, a.site,
+        fmt::format("{} of these calls of {} pass {} in {}{}; {}", percent(a.figures.invariance),
+                    function_or_address(a.callee),
+                    profile::value_text(a.type(), a.figures.values[0].value), printable(a.reg),
+                    others, printable(a.advice)));
+  }
 }
 
+// The best one for each function, with the number of the others: they mostly say the same.
 void Search::values() {
+  struct Best {
+    Lead lead;
+    size_t others = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Best> best;
   for (const profile::HotValue& v : profile_.hotlists.values) {
     if (!v.semi_invariant || v.is_address || v.advice.empty() || v.figures.values.empty()) continue;
     const bool divides = v.disassembly.find("div") != std::string::npos;
-    const double stake =
-        share_of_cycles(static_cast<double>(v.figures.count), divides ? kDivision_cycles : 1);
-    add(stake, v.at,
-        fmt::format("{} gives {} in {}; {}", printable(v.disassembly),
-                    profile::value_text(v.type, v.figures.values[0].value),
-                    percent(v.figures.invariance), printable(v.advice)));
+    const profile::HotMethod* m = function_of(v.at);
+    double stake = share_of_cycles(static_cast<double>(v.figures.count),
+                                   divides ? kDivision_cycles : cycles_of_instruction(m));
+    if (m != nullptr && profile_.time.is_known()) stake = std::min(stake, m->time.share);
+    if (stake < kLeastStakeShare) continue;
+    Lead lead{stake, v.at,
+              fmt::format("{} gives {} in {}; {}", printable(v.disassembly),
+                          profile::value_text(v.type, v.figures.values[0].value),
+                          percent(v.figures.invariance), printable(v.advice))};
+    const auto [at, is_first] = best.try_emplace({v.at.module, v.at.function}, Best{lead});
+    if (is_first) continue;
+    at->second.others++;
+    if (stake > at->second.lead.stake) at->second.lead = std::move(lead);
+  }
+  for (auto& [function, found] : best) {
+    if (found.others != 0) found.lead.text += fmt::format(" ({} more in it)", found.others);
+    leads_.push_back(std::move(found.lead));
   }
 }
 
@@ -178,6 +351,30 @@ void Search::pointer_calls() {
   }
 }
 
+// What a function does again and again in each of its calls: a search through a list, one element
+// at a time.
+void Search::calls_in_loops() {
+  for (const auto& [callee, pairs] : calls_of_) {
+    if (callee->invocations == 0 || !is_certain(*callee)) continue;
+    for (const profile::HotCallPair* pair : pairs) {
+      const profile::HotMethod* caller = function_of(pair->site);
+      if (caller == nullptr || caller == callee || caller->invocations < kFewCalls) continue;
+      const double count = static_cast<double>(pair->count);
+      const double each = count / static_cast<double>(caller->invocations);
+      const double begun = scale_ * static_cast<double>(caller->invocations);
+      if (each < kInLoop_calls || begun < kBegunAgain * each) continue;
+      if (!profile::is_certain(pair->share, pair->share_error)) continue;
+      const double calls = std::min(1.0, count / static_cast<double>(callee->invocations));
+      const double stake = calls * share_with_helpers(*callee);
+      if (stake < kLoopStake) continue;
+      add(stake, pair->site,
+          fmt::format("{} is called {:.0f} times in each call of {}; look for a way that needs "
+                      "fewer, or let one call do more",
+                      function_or_address(callee->at), each, function_or_address(caller->at)));
+    }
+  }
+}
+
 void Search::slow_functions() {
   const double usual = all_cycles_ / static_cast<double>(std::max<uint64_t>(
                                          1, profile_.coverage.instructions_total));
@@ -187,9 +384,9 @@ void Search::slow_functions() {
         explained_[&m] > m.time.share / 2)
       continue;
     add(m.time.share, m.at,
-        fmt::format("has {} of the time with {} of the instructions: each takes {:.1f} cycles, so "
-                    "it waits; look at its loads and divisions",
-                    percent(m.time.share), percent(m.self_share), cycles));
+        fmt::format("{}it has {} of the time with {} of the instructions: each takes {:.1f} "
+                    "cycles, so it waits; look at its loads and divisions",
+                    called_from(&m), percent(m.time.share), percent(m.self_share), cycles));
   }
 }
 
@@ -197,10 +394,12 @@ void Search::kernel() {
   const double all_s = profile_.time.seconds();
   for (const profile::HotMethod& m : profile_.hotlists.methods) {
     const double share = m.time.kernel_s / all_s;
-    if (share < kKernelShare || !profile::is_certain(share, profile_.time.error_of(share)))
+    if (share < kKernelShare || share < kKernelPart * (share + m.time.share) ||
+        !profile::is_certain(share, profile_.time.error_of(share)))
       continue;
     add(share, m.at,
-        "the kernel works so much of the time for this function: system calls or page faults");
+        called_from(&m) +
+            "the kernel works so much of the time for this function: system calls or page faults");
   }
 }
 

@@ -5,10 +5,13 @@
 // the profile has no processor time it is the share of cycles, one for each instruction and those
 // that loads lose: natively loads overlap, and find more in caches that fewer others share.
 //
-//   load      lost cycles, but no more than its function's time
-//   argument  the callee's time, in the share of its calls that pass the value
+//   load      lost cycles, if caches miss; those of a function's loads together no more than the
+//             time in which it does not execute as fast as it can
+//   argument  the callee's time, in the share of its calls that pass the value; with functions that
+//             only the callee calls, once in each call
 //   value     the instruction's own cycles; a division's are many
 //   call      through a pointer that has one target: what the pointer costs
+//   loop      the time of what a function calls many times in each of its calls
 //   slow      a function's time, if each of its instructions takes long and no load of it says why
 //   kernel    the kernel's time for a function
 //   waiting   the time for which the first thread had no processor, or did not want one

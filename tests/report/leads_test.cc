@@ -71,11 +71,106 @@ TEST_CASE("a load that misses is at stake with what it loses, within its functio
   CHECK(leads[0].stake == doctest::Approx(0.3));
   REQUIRE(leads[0].at);
   CHECK(leads[0].at->line == 5);
-  CHECK(says(leads[0], "takes 300 cycles, 90.0% of the time from memory"));
+  CHECK(
+      says(leads[0], "the load takes 300 cycles: 0.0% come from the L3 cache, 90.0% from memory"));
   p.hotlists.load_latency[0].lost_cycles = 0.9 * kCycles;
   leads = find_leads(p, 8);
-  CHECK(leads[0].stake == doctest::Approx(0.4));
+  CHECK(leads[0].stake ==
+        doctest::Approx(0.4 - 0.025));  // a tenth of the instructions, four a cycle
   p.hotlists.load_latency[0].mean_error = 200;
+  CHECK(find_leads(p, 8).empty());
+}
+
+TEST_CASE("loads of a function share the time in which it can have waited") {
+  Profile p = one_second(0.4);
+  p.hotlists.load_latency = {load_in_find(0.6 * kCycles, 300, 0.9),
+                             load_in_find(0.2 * kCycles, 100, 0.3)};
+  const auto leads = find_leads(p, 8);
+  REQUIRE(leads.size() == 2);
+  CHECK(leads[0].stake == doctest::Approx(0.375 * 0.75));
+  CHECK(leads[1].stake == doctest::Approx(0.375 * 0.25));
+  p.hotlists.methods[0].self_share = 1;  // it cannot execute faster than it does
+  p.hotlists.methods[0].time.share = p.hotlists.methods[0].time.user_s = 0.25;
+  CHECK(find_leads(p, 8).empty());
+}
+
+TEST_CASE("a load is a finding by what the caches behind the second cost it") {
+  Profile p = one_second(0.4);
+  profile::LatencyCalibration host;
+  host.typical = {4, 12, 40, 300};
+  p.run.host.latency = host;
+  profile::HotLoad near = load_in_find(0.3 * kCycles, 7, 0);
+  near.classes = {0.995, 0, 0.005, 0};
+  p.hotlists.load_latency = {near};
+  near.executions = near.timed = 100'000'000;
+  p.hotlists.load_latency = {near};
+  CHECK(find_leads(p, 8).empty());
+  // It loses 90 cycles, 0.2 x 296 by memory, though more come from the L3 cache.
+  profile::HotLoad load = load_in_find(90e6, 94, 0.2);
+  load.classes = {0.2, 0, 0.6, 0.2};
+  p.hotlists.load_latency = {load};
+  REQUIRE(find_leads(p, 8).size() == 1);
+  CHECK(says(find_leads(p, 8)[0], "60.0% come from the L3 cache, 20.0% from memory; put what"));
+  p.hotlists.load_latency[0].stride = 64;
+  CHECK(says(find_leads(p, 8)[0], "its addresses are 64 apart: prefetch"));
+  load = load_in_find(30e6, 34, 0.01);
+  load.classes = {0.2, 0, 0.79, 0.01};
+  p.hotlists.load_latency = {load};
+  CHECK(says(find_leads(p, 8)[0], "make what it works on smaller"));
+}
+
+TEST_CASE("what is found in a library names the program's call") {
+  Profile p = one_second(0.4);
+  profile::HotMethod compare;
+  compare.at = {"libc.so.6", 0x900, "memcmp", "memcmp.S", 100};
+  compare.self_share = 0.1;
+  compare.time.share = compare.time.user_s = 0.3;
+  compare.invocations = 1000;
+  p.hotlists.methods.push_back(compare);
+  profile::HotLoad load = load_in_find(0.2 * kCycles, 300, 0.9);
+  load.at = {"libc.so.6", 0x920, "memcmp", "memcmp.S", 120};
+  p.hotlists.load_latency = {load};
+  CHECK(!says(find_leads(p, 8)[0], "called from"));
+  profile::HotCallPair call;
+  call.site = {"app", 0x130, "find", "app.c", 7};
+  call.callee = compare.at;
+  call.count = 950;
+  profile::HotCallPair other = call;
+  other.site = {"app", 0x30, "main", "app.c", 31};
+  other.count = 50;
+  p.hotlists.call_pairs = {call, other};
+  CHECK(says(find_leads(p, 8)[0], "called from find app.c:7, the load takes"));
+  p.hotlists.call_pairs[1].count = 500;
+  CHECK(!says(find_leads(p, 8)[0], "called from"));
+}
+
+TEST_CASE("a function that is called again and again in each call of another") {
+  Profile p = one_second(0.1);
+  profile::HotMethod compare;
+  compare.at = {"libc.so.6", 0x900, "strcmp", "", 0};
+  compare.self_share = 0.1;
+  compare.time.share = compare.time.user_s = 0.5;
+  compare.invocations = 250'000'000;
+  p.hotlists.methods.push_back(compare);
+  profile::HotCallPair call;
+  call.site = {"app", 0x130, "find", "app.c", 7};
+  call.callee = compare.at;
+  call.count = 200'000'000;
+  call.share = 0.8;
+  p.hotlists.call_pairs = {call};
+  const auto leads = find_leads(p, 8);
+  REQUIRE(leads.size() == 1);
+  CHECK(leads[0].stake == doctest::Approx(0.4));
+  CHECK(leads[0].at->line == 7);
+  CHECK(says(leads[0], "strcmp is called 200 times in each call of find; look for a way"));
+  p.hotlists.call_pairs[0].share_error = 0.9;
+  CHECK(find_leads(p, 8).empty());
+  p.hotlists.call_pairs[0].share_error = 0.1;
+  p.hotlists.methods[0].invocations = 100'000'000;  // twice in each
+  CHECK(find_leads(p, 8).empty());
+  p.hotlists.methods[0].invocations = 3;  // too few to know
+  CHECK(find_leads(p, 8).empty());
+  p.hotlists.methods[0].invocations = 1000;  // a loop over all that there is
   CHECK(find_leads(p, 8).empty());
 }
 
@@ -88,6 +183,56 @@ TEST_CASE("an argument is at stake with the time of the calls that pass it") {
   CHECK(says(leads[0], "98.0% of these calls of find pass 8 in rsi; specialise"));
   p.hotlists.arguments[0].is_address = p.hotlists.arguments[1].is_address = true;
   CHECK(find_leads(p, 8).empty());
+}
+
+TEST_CASE("an argument's callee has the time of what does its work, and places that pass it join") {
+  Profile p = one_second(0.1);
+  profile::HotMethod inner;
+  inner.at = {"app", 0x800, "find_in", "app.c", 90};
+  inner.self_share = 0.3;
+  inner.time.share = inner.time.user_s = 0.4;
+  inner.invocations = 1'000'000;
+  p.hotlists.methods.push_back(inner);
+  profile::HotCallPair work;
+  work.site = {"app", 0x140, "find", "app.c", 9};
+  work.callee = inner.at;
+  work.count = 1'000'000;
+  p.hotlists.call_pairs = {work};
+  p.hotlists.arguments = {argument_of_find(1, 600'000), argument_of_find(1, 400'000)};
+  p.hotlists.arguments[1].site.offset = 0x28;
+  auto leads = find_leads(p, 8);
+  REQUIRE(leads.size() == 1);
+  CHECK(leads[0].stake == doctest::Approx(0.5));
+  CHECK(says(leads[0], "pass 8 in rsi (as 1 more place); specialise"));
+  p.hotlists.arguments[1].figures.values[0].value = 9;
+  leads = find_leads(p, 8);
+  REQUIRE(leads.size() == 2);
+  CHECK(leads[0].stake == doctest::Approx(0.3));
+  CHECK(leads[1].stake == doctest::Approx(0.2));
+  p.hotlists.call_pairs[0].count = 5'000'000;  // not once in each call
+  CHECK(find_leads(p, 8)[0].stake == doctest::Approx(0.06));
+}
+
+TEST_CASE("values of one function are one finding, and no instruction takes more than its mean") {
+  Profile p = one_second(0.2);
+  p.hotlists.methods[0].self_share = 0.8;  // a quarter of a cycle for each instruction
+  profile::HotValue value;
+  value.at = {"app", 0x120, "find", "app.c", 5};
+  value.disassembly = "mov eax, [rdi]";
+  value.semi_invariant = true;
+  value.advice = "specialise";
+  value.figures.count = 80'000'000;
+  value.figures.invariance = 0.97;
+  value.figures.values = {{7, 77'600'000, 0.97}};
+  profile::HotValue hotter = value;
+  hotter.at.line = 6;
+  hotter.figures.count = 160'000'000;
+  p.hotlists.values = {value, hotter};
+  const auto leads = find_leads(p, 8);
+  REQUIRE(leads.size() == 1);
+  CHECK(leads[0].stake == doctest::Approx(0.04));
+  CHECK(leads[0].at->line == 6);
+  CHECK(says(leads[0], "gives 7 in 97.0%; specialise (1 more in it)"));
 }
 
 TEST_CASE("a slow function is one unless a load of it says why") {
@@ -142,6 +287,9 @@ TEST_CASE("the kernel's time, and waiting") {
   CHECK(says(leads[1], "the kernel works"));
   CHECK(leads[2].stake == doctest::Approx(0.4));
   CHECK(says(leads[2], "for a processor"));
+  p.hotlists.methods[0].time.share = 0.8;
+  p.hotlists.methods[0].time.kernel_s = 0.15;  // as any code has where others have the processor
+  CHECK(find_leads(p, 8).size() == 2);
 }
 
 TEST_CASE("where there is too little for conclusions there are none") {
