@@ -290,24 +290,33 @@ std::string Renderer::route(const std::vector<Place>& blocks) const {
   return text;
 }
 
+// Time is what the paths are in the order of, where it is known.
 void Renderer::paths() {
   const auto& all = profile_.hotlists.paths;
   if (all.empty()) return;
-  const auto rows = certain(all, &profile::HotPath::share, &profile::HotPath::share_error);
-  heading("Hot paths (by instructions)");
+  const bool by_time = profile_.time.is_known();
+  std::vector<const profile::HotPath*> rows;
+  for (const profile::HotPath& p : all)
+    if ((by_time && p.time.share > 0 && profile::is_certain(p.time.share, p.time.error)) ||
+        !margins_ || profile::is_certain(p.share, p.share_error))
+      rows.push_back(&p);
+  heading(fmt::format("Hot paths (by {})", by_time ? "processor time" : "instructions"));
   // Routes are long: where the terminal is not, they have the second line, else the first.
   const bool narrow = columns_ < 98;
-  line(fmt::format("{}flow    count    instr  blocks  {}",
+  line(fmt::format("{}{}flow    count    instr  blocks  {}", by_time ? "   time " : "",
                    margins_ ? "  share ±       " : "  share    ",
                    narrow ? "from; route" : "route"));
+  const size_t room = columns_ - 43 - margin_columns() - (by_time ? 8 : 0);
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
     const profile::HotPath& p = *rows[i];
-    const std::string figures = fmt::format(
-        "{:>7}{} {:>7} {:>8} {:>8} {:>7}", percent(p.share), margin(p.share_error), percent(p.flow),
-        short_count(p.count), short_count(p.instructions), p.blocks.size());
-    const size_t room = columns_ - 43 - margin_columns();
+    const std::string figures =
+        fmt::format("{}{:>7}{} {:>7} {:>8} {:>8} {:>7}",
+                    by_time ? fmt::format("{:>7} ", percent(p.time.share)) : "", percent(p.share),
+                    margin(p.share_error), percent(p.flow), short_count(p.count),
+                    short_count(p.instructions), p.blocks.size());
     const std::string from = p.from ? point_of(*p.from, narrow ? room : columns_ - 15) : "";
-    line(colored(p.share, figures) + "  " + (narrow ? from : fit(route(p.blocks), room)));
+    line(colored(by_time ? p.time.share : p.share, figures) + "  " +
+         (narrow ? from : fit(route(p.blocks), room)));
     if (narrow)
       line("          " + fit(route(p.blocks), columns_ - 10));
     else if (p.from)

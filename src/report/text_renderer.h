@@ -72,6 +72,7 @@ class Renderer : private TextPage {
   std::string position_after(const profile::Place& before, const profile::Place& at) const;
   std::string route(const std::vector<profile::Place>& blocks) const;
   std::vector<std::string_view> folded(std::string_view text, size_t columns) const;
+  void sentence(std::string_view text);
   void warn();
   void leads();
   void summary();

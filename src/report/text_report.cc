@@ -21,6 +21,7 @@ namespace {
 // From here on what ended samples early is worth a line: results lean to what could be sampled.
 constexpr double kManyEndedEarly = 0.2;
 constexpr size_t kMostLeads = 8;
+constexpr size_t kFoldedIndent = 2;
 constexpr double kWorthNaming = 0.05;  // of what sampling has cost
 
 // The dearest causes, each that is a twentieth of all or more.
@@ -56,6 +57,15 @@ std::vector<std::string_view> Renderer::folded(std::string_view text, size_t col
   return lines;
 }
 
+// A sentence that says nothing if it is cut off: the rest is in further lines.
+void Renderer::sentence(std::string_view text) {
+  std::string before;
+  for (const std::string_view words : folded(text, columns_ - kFoldedIndent)) {
+    line(before + fit(words, columns_ - kFoldedIndent));
+    before = std::string(kFoldedIndent, ' ');
+  }
+}
+
 // Before anything else: what all the rest has to be read with.
 void Renderer::warn() {
   const auto part = profile::why_incomplete(profile_);
@@ -74,7 +84,7 @@ void Renderer::leads() {
   heading(fmt::format("Findings (by the share of the {} at stake)", unit_of_stakes(profile_)));
   for (const Lead& lead : leads) {
     constexpr size_t kIndent = 9;
-    const std::string where = lead.at ? point_of(*lead.at, columns_ / 2) + ": " : "";
+    const std::string where = lead.at ? point_of(*lead.at, columns_ - kIndent - 1) + ": " : "";
     std::string before = fmt::format("{:>7}  ", percent(lead.stake));
     const std::string text = where + lead.text;
     for (const std::string_view words : folded(text, columns_ - kIndent)) {
@@ -123,21 +133,21 @@ void Renderer::summary() {
 void Renderer::sampling() {
   const profile::Coverage& c = profile_.coverage;
   const profile::Overhead& o = profile_.overhead;
-  line(fit(fmt::format("{} sample{}; overhead {} (budget {}); pauses {:.1f} ms in all, longest "
-                       "{:.1f} ms",
-                       c.samples, c.samples == 1 ? "" : "s", percent(o.estimated_share),
-                       percent(o.budget_share), o.pause_s.total * 1e3, o.pause_s.max * 1e3),
-           columns_));
+  sentence(fmt::format(
+      "{} sample{}; overhead {} (budget {}); pauses {:.1f} ms in all, longest {:.1f} ms", c.samples,
+      c.samples == 1 ? "" : "s", percent(o.estimated_share), percent(o.budget_share),
+      o.pause_s.total * 1e3, o.pause_s.max * 1e3));
   if (const std::string causes = costs_of(o.by_cause); !causes.empty())
-    line(fit("what it cost: " + causes, columns_));
+    sentence("what it cost: " + causes);
   if (margins_)
     line(
         fmt::format("± is half of the {:.0f} % interval, in percentage points, from {} groups of "
                     "samples",
                     100 * profile::kConfidenceLevel, profile_.confidence.groups));
   if (c.assumed_speeds)
-    line(fit("shares of instructions take the program for equally fast everywhere: no sample tells",
-             columns_));
+    sentence(
+        "no sample tells how fast the program is where: shares of instructions take it for equally "
+        "fast everywhere, and cycles per instruction are not known");
   uint64_t all = 0, early = 0;
   std::vector<std::pair<uint64_t, std::string>> reasons;
   for (const auto& [reason, count] : c.ended) {
@@ -153,19 +163,18 @@ void Renderer::sampling() {
   for (size_t i = 0; i < std::min<size_t>(3, reasons.size()); i++)
     text += fmt::format("{} {} by {}", i == 0 ? "" : ",", reasons[i].first,
                         printable(reasons[i].second));
-  line(fit(text, columns_));
+  sentence(text);
 }
 
 // Where all of it was, before it is said which function had how much.
 void Renderer::processor_time() {
   const profile::ProcessorTime& time = profile_.time;
   if (!time.is_known()) return;
-  line(fit(
+  sentence(
       fmt::format("{:.2f} s on processors ({:.2f} kernel), {:.2f} s waiting ({:.2f} for one); {} "
                   "ticks{}",
                   time.seconds(), time.kernel_s, time.waiting_s, time.queued_s, time.ticks,
-                  time.lost == 0 ? "" : fmt::format(", {} lost", time.lost)),
-      columns_));
+                  time.lost == 0 ? "" : fmt::format(", {} lost", time.lost)));
 }
 
 // With the kernel's for it.
@@ -267,7 +276,7 @@ void Renderer::not_collected() {
       missing += (missing.empty() ? "" : ",") + std::string(kind);
   if (missing.empty()) return;
   text_ += '\n';
-  line(fit(fmt::format("not collected: {} (--profile all, or +KIND)", missing), columns_));
+  sentence(fmt::format("not collected: {} (--profile all, or +KIND)", missing));
 }
 
 void Renderer::methods() {

@@ -83,6 +83,33 @@ TEST_CASE("of several threads each has a row, with where it was most") {
   CHECK(render_text(p, TextOptions{}).find("Threads") == std::string::npos);
 }
 
+TEST_CASE("sentences at the top go on in a further line") {
+  profile::Profile p = test::sample_profile();
+  p.run.mode = "shadow";
+  p.coverage.samples = 40;
+  p.coverage.estimated = p.coverage.assumed_speeds = true;
+  const std::string text = render_text(p, TextOptions{});
+  CHECK(text.find("no sample tells how fast the program is where: shares of instructions take it\n"
+                  "  for equally fast everywhere, and cycles per instruction are not known\n") !=
+        std::string::npos);
+}
+
+TEST_CASE("paths have the time that they are in the order of") {
+  profile::Profile p = test::sample_profile();
+  p.hotlists.paths.resize(2);
+  p.hotlists.paths[0].share = 0.1;
+  p.hotlists.paths[1].share = 0.6;
+  CHECK(render_text(p, TextOptions{}).find("Hot paths (by instructions)") != std::string::npos);
+  p.time.source = "cpu-clock";
+  p.time.user_s = 1;
+  p.time.ticks = 100;
+  p.hotlists.paths[0].time.share = 0.7;
+  const std::string text = render_text(p, TextOptions{});
+  const size_t list = text.find("Hot paths (by processor time)\n   time   share ");
+  REQUIRE(list != std::string::npos);
+  CHECK(text.find("\n  70.0%   10.0% ", list) < text.find("\n   0.0%   60.0% ", list));
+}
+
 TEST_CASE("names are shortened to what tells them apart") {
   const auto shown = [](const std::string& name) {
     profile::Profile p = test::sample_profile();
