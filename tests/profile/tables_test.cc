@@ -122,6 +122,24 @@ TEST_CASE("hotlists are ranked, limited and name places") {
   CHECK(lists.call_pairs[0].share == doctest::Approx(0.5));
 }
 
+TEST_CASE("a function is to be memoised if each of its arguments has few contents") {
+  Profile p = test::sample_profile();
+  ValueFigures few;
+  few.count = 10'000;
+  few.distinct = 2;
+  few.top = {{1, 6000}, {2, 4000}};
+  ValueFigures many = few;
+  many.distinct = 3000;
+  many.top = {{7, 400}};
+  p.tables.arguments = {{{0, 0x18}, {1, 0}, 0, few}, {{0, 0x18}, {1, 0}, 1, few}};
+  CHECK(compute_hotlists(p, 2).arguments[0].advice == "memoise");
+  CHECK(compute_hotlists(p, 2).arguments[1].advice == "memoise");
+  p.tables.arguments[1].figures = many;
+  CHECK(compute_hotlists(p, 2).arguments[0].advice.empty());
+  p.tables.arguments[1].site.offset = 0x1a;  // other calls
+  CHECK(compute_hotlists(p, 2).arguments[0].advice == "memoise");
+}
+
 TEST_CASE("broken conservation is noticed") {
   Profile p = test::sample_profile();
   p.coverage.dropped.clear();

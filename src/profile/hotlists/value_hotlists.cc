@@ -5,6 +5,7 @@
 // run nor in the code already. Addresses come last: frame and stack pointers are invariant in many
 // functions.
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -90,15 +91,28 @@ std::string advice_of(const ValueRow& row) {
   return "pick it as default";
 }
 
-// The same function of the same argument has been worked out before.
-std::string advice_of(const ValueFigures& f) {
-  constexpr uint64_t kFew = 16;
+constexpr uint64_t kFewContents = 16;
+
+// The calls of one function from one place: rows that stand together.
+using Calls = std::pair<CodeRef, CodeRef>;
+
+// Those that pass many different things in one register or another.
+std::set<Calls> calls_with_many_contents(const ArgumentTable& rows) {
+  std::set<Calls> calls;
+  for (const ArgumentRow& row : rows)
+    if (row.figures.distinct > kFewContents) calls.insert({row.site, row.callee});
+  return calls;
+}
+
+// The same function of the same arguments has been worked out before; of one of them alone that
+// says nothing.
+std::string advice_of(const ValueFigures& f, bool others_have_many) {
   constexpr uint64_t kCallsOfEach = 100;
   const double top = f.invariance();
   if (top >= kNearlyAlways) return "specialise";
   if (top >= kSemiInvariant) return "pick it as default";
-  if (f.distinct > 1 && f.distinct <= kFew && f.count / f.distinct >= kCallsOfEach)
-    return "memoise";
+  const bool few = f.distinct > 1 && f.distinct <= kFewContents;
+  if (few && !others_have_many && f.count / f.distinct >= kCallsOfEach) return "memoise";
   return "";
 }
 
@@ -162,6 +176,7 @@ void add_arguments(const Profile& profile, size_t limit, const LineLookup& lines
     return std::pair(!is_address(profile, row.figures, type_of(row), 64),
                      row.figures.top.empty() ? 0 : row.figures.top[0].count);
   };
+  const std::set<Calls> varied = calls_with_many_contents(profile.tables.arguments);
   for (size_t i : hottest(profile.tables.arguments, limit, weight)) {
     const ArgumentRow& row = profile.tables.arguments[i];
     HotArgument argument;
@@ -172,7 +187,8 @@ void add_arguments(const Profile& profile, size_t limit, const LineLookup& lines
     argument.is_size = size_is_argument(argument.callee.function, row.argument);
     argument.figures = figures_of(profile, row.figures, type_of(row));
     argument.is_address = is_address(profile, row.figures, type_of(row), 64);
-    if (!argument.is_address) argument.advice = advice_of(row.figures);
+    if (!argument.is_address)
+      argument.advice = advice_of(row.figures, varied.contains({row.site, row.callee}));
     lists.arguments.push_back(std::move(argument));
   }
 }
