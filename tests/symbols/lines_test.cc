@@ -141,6 +141,11 @@ TEST_CASE("what is unpacked is what was packed, and no more than is read") {
   REQUIRE(compressed);
   CHECK(!unpack_debug_sections(*plain));
   const auto image = unpack_debug_sections(*compressed);
+  // As clang writes DWARF 5; libdw unpacks it.
+  if (plain->section(".debug_addr")) {
+    CHECK(!image);
+    return;
+  }
   REQUIRE(image);
   const auto unpacked = ElfFile::from_memory(image->span(), "unpacked");
   REQUIRE(unpacked);
