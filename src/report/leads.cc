@@ -34,14 +34,14 @@ constexpr double kKernelPart = 1.0 / 3;
 constexpr double kWaitingShare = 0.3;
 // What runs four instructions in a cycle waits for nothing.
 constexpr double kUnhindered_cycles = 0.25;
-// A function that is called so often in each call of another is called in a loop; who is called
-// less often in all has no such rate, and no part that is said to be its callee's.
+// A function that is called so often in each call of another, beyond the chance by which few calls
+// were seen, is called in a loop.
 constexpr double kInLoop_calls = 8;
 // Who goes through many things is called this often for each of them: else it is a loop over all
 // that there is to do, not a search that is begun again and again.
 constexpr double kBegunAgain = 10;
-constexpr uint64_t kFewCalls = 8;
-constexpr uint64_t kManyCalls = 100;
+constexpr uint64_t kFewCalls = 3;
+constexpr uint64_t kManyCalls = 100;  // of a function whose helpers count as part of it
 constexpr double kLoopStake = 0.1;
 constexpr double kOnce = 0.1;  // calls of a helper for each of its caller's are 1 +- that
 // In cycles, for a host on which nobody has measured them: L1, L2, L3, memory.
@@ -351,6 +351,11 @@ void Search::pointer_calls() {
   }
 }
 
+double with_two_digits(double figure) {
+  const double step = std::pow(10, std::floor(std::log10(figure)) - 1);
+  return std::round(figure / step) * step;
+}
+
 // What a function does again and again in each of its calls: a search through a list, one element
 // at a time.
 void Search::calls_in_loops() {
@@ -360,17 +365,20 @@ void Search::calls_in_loops() {
       const profile::HotMethod* caller = function_of(pair->site);
       if (caller == nullptr || caller == callee || caller->invocations < kFewCalls) continue;
       const double count = static_cast<double>(pair->count);
-      const double each = count / static_cast<double>(caller->invocations);
-      const double begun = scale_ * static_cast<double>(caller->invocations);
-      if (each < kInLoop_calls || begun < kBegunAgain * each) continue;
-      if (!profile::is_certain(pair->share, pair->share_error)) continue;
+      const double seen = static_cast<double>(caller->invocations);
+      const double each = count / seen;
+      const double begun = scale_ * seen;
+      if (count / (seen + 2 * std::sqrt(seen)) < kInLoop_calls || begun < kBegunAgain * each)
+        continue;
       const double calls = std::min(1.0, count / static_cast<double>(callee->invocations));
       const double stake = calls * share_with_helpers(*callee);
       if (stake < kLoopStake) continue;
       add(stake, pair->site,
-          fmt::format("{} is called {:.0f} times in each call of {}; look for a way that needs "
-                      "fewer, or let one call do more",
-                      function_or_address(callee->at), each, function_or_address(caller->at)));
+          fmt::format(
+              "{} is called some {:.0f} times in each call of {}; look for a way that needs "
+              "fewer, or let one call do more",
+              function_or_address(callee->at), with_two_digits(each),
+              function_or_address(caller->at)));
     }
   }
 }

@@ -162,15 +162,23 @@ TEST_CASE("a function that is called again and again in each call of another") {
   REQUIRE(leads.size() == 1);
   CHECK(leads[0].stake == doctest::Approx(0.4));
   CHECK(leads[0].at->line == 7);
-  CHECK(says(leads[0], "strcmp is called 200 times in each call of find; look for a way"));
-  p.hotlists.call_pairs[0].share_error = 0.9;
-  CHECK(find_leads(p, 8).empty());
-  p.hotlists.call_pairs[0].share_error = 0.1;
+  CHECK(says(leads[0], "strcmp is called some 200 times in each call of find; look for a way"));
   p.hotlists.methods[0].invocations = 100'000'000;  // twice in each
   CHECK(find_leads(p, 8).empty());
-  p.hotlists.methods[0].invocations = 3;  // too few to know
+  p.hotlists.methods[0].invocations = 2;  // too few to know
   CHECK(find_leads(p, 8).empty());
   p.hotlists.methods[0].invocations = 1000;  // a loop over all that there is
+  CHECK(find_leads(p, 8).empty());
+  p.coverage.estimated = true;  // a hundredth of it, in 4 calls: 30 to 60 times
+  p.coverage.samples = 50;
+  p.coverage.instructions_profiled = 10'000'000;
+  p.hotlists.call_pairs[0].count = p.hotlists.methods[1].invocations = 183;
+  p.hotlists.methods[0].invocations = 4;
+  CHECK(find_leads(p, 8).empty());  // of 46 each, 400 calls are no more than a loop's
+  p.coverage.instructions_profiled = 1'000'000;
+  REQUIRE(find_leads(p, 8).size() == 1);
+  CHECK(says(find_leads(p, 8)[0], "called some 46 times"));
+  p.hotlists.call_pairs[0].count = 50;  // could be 6 as well
   CHECK(find_leads(p, 8).empty());
 }
 
