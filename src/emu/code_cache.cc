@@ -48,9 +48,8 @@ CodeCache::CodeCache(UniqueFd memfd, uint8_t* host, size_t size, Recording recor
       exits_(kMaxExits),
       points_(kMaxPoints),
       ranges_(kMaxRanges),
-      buckets_(kBranchTableEntries, 0),
-      open_buckets_(kBranchTableEntries, 0),
-      branch_table_(kBranchTableEntries, 0) {}
+      buckets_(kBranchTableEntries),
+      open_buckets_(kBranchTableEntries) {}
 
 CodeCache::~CodeCache() { ::munmap(host_, size_); }
 
@@ -58,7 +57,6 @@ void CodeCache::place_at(uint64_t guest_base) {
   CHECK(base_ == 0, "the cache has its place already");
   base_ = guest_base;
   emit_gateway();
-  std::fill(branch_table_.begin(), branch_table_.end(), base_ + lookup_);
   used_ = first_fragment_offset_;
 }
 
@@ -362,7 +360,6 @@ void CodeCache::remove_from_bucket(uint32_t index) {
 }
 
 void CodeCache::set_branch(size_t index, uint64_t target) {
-  branch_table_[index] = target;
   for (uint8_t* slot : slots_) {
     auto* entry = reinterpret_cast<uint64_t*>(slot + kBranchTableOffset) + index;
     std::atomic_ref(*entry).store(target, std::memory_order_release);
@@ -497,7 +494,10 @@ void CodeCache::flush() {
 }
 
 void CodeCache::attach_slot(uint8_t* slot) {
-  std::memcpy(slot + kBranchTableOffset, branch_table_.data(), kBranchTableBytes);
+  auto* table = reinterpret_cast<uint64_t*>(slot + kBranchTableOffset);
+  std::fill_n(table, kBranchTableEntries, base_ + lookup_);
+  for (size_t i = 0; !entries_.empty() && i < kBranchTableEntries; i++)
+    if (buckets_[i] != 0) table[i] = base_ + entries_[buckets_[i] - 1].code;
   slots_.push_back(slot);
 }
 

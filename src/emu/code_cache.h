@@ -34,6 +34,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "base/unique_fd.h"
+#include "base/zeroed_array.h"
 #include "decoder/insn.h"
 #include "emu/address_table.h"
 #include "emu/translate/slot_layout.h"
@@ -300,8 +301,8 @@ class CodeCache {
   std::unordered_map<GuestAddr, std::vector<FragmentId>> by_page_;
   std::vector<Entry> entries_;
   // The newest entry (index + 1) of each place in the branch table and in the open one.
-  std::vector<uint32_t> buckets_;
-  std::vector<uint32_t> open_buckets_;
+  ZeroedArray<uint32_t> buckets_;
+  ZeroedArray<uint32_t> open_buckets_;
   std::unordered_map<uint32_t, BranchSite> sites_;  // by run
   std::vector<CounterOwner> counter_owners_;
   struct Region {  // of a fragment's code; what lies between regions is indirect entries
@@ -310,7 +311,6 @@ class CodeCache {
   };
   std::vector<Region> regions_;  // ascending
   std::optional<Entry> pending_entry_;
-  std::vector<uint64_t> branch_table_;
   std::vector<uint8_t*> slots_;
 };
 

@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
 // Numbers that were measured of this host, kept until it is started again, so that a run need not
-// measure them anew: a small file for each kind below $XDG_CACHE_HOME/shadowprof, or
-// ~/.cache/shadowprof.
+// measure them anew: a small file for each kind in the user's folder (base/cache_folder.h).
 //
 // A file says of which host it is: the boot's id, processor, kernel, number of cores, version of
-// ours. One that says anything else, is not ours alone to write to, or is not whole, is as good as
-// none. Nobody is told: what cannot be kept is measured again. Files appear whole, and only their
-// owner may read them. A folder that somebody else owns is left alone: root writes to no other
-// user's home.
+// ours. One that says anything else, or is not whole, is as good as none.
 #pragma once
 
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/cache_folder.h"
 
 namespace shadowprof::probe {
 
@@ -28,11 +23,11 @@ class HostNotes {
   HostNotes(const std::string& folder, std::string identity);
 
   // Finite numbers; empty: nothing is known. Names are those of files.
-  std::vector<double> load(std::string_view name) const;
-  void store(std::string_view name, std::span<const double> numbers) const;
+  std::vector<double> load(const std::string& name) const;
+  void store(const std::string& name, std::span<const double> numbers) const;
 
  private:
-  UniqueFd folder_;
+  CacheFolder folder_;
   std::string identity_;
 };
 

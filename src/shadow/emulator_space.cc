@@ -58,7 +58,6 @@ size_t ProcessMemory::read_some(GuestAddr from, std::span<uint8_t> out) {
 EmulatorSpace::EmulatorSpace(trace::BlockTable& table)
     : table_(table), code_(Tid(), table), emulator_(table, code_) {
   code_.distrust_generated_code();
-  for (auto& buffer : buffers_) buffer.resize(limits::kTraceBufferBytes / sizeof(trace::Word));
 }
 
 void EmulatorSpace::prepare(Tid process, const std::vector<kernel::Mapping>& mappings) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "base/zeroed_array.h"
 #include "cache/guest_code.h"
 #include "emu/interpret/emulator.h"
 #include "machine/memory_view.h"
@@ -29,14 +30,16 @@ class EmulatorSpace {
   const trace::BlockTable& table() const { return table_; }
   // One sample at a time fills them.
   static constexpr size_t kBuffers = 2;
-  std::span<trace::Word> buffer(size_t which) { return buffers_[which]; }
+  std::span<trace::Word> buffer(size_t which) { return buffers_[which].span(); }
 
  private:
   const trace::BlockTable& table_;
   cache::GuestCode code_;
   emu::Emulator emulator_;
   StackUnwinder unwinder_;
-  std::vector<trace::Word> buffers_[kBuffers];
+  static constexpr size_t kBufferWords = limits::kTraceBufferBytes / sizeof(trace::Word);
+  ZeroedArray<trace::Word> buffers_[kBuffers] = {ZeroedArray<trace::Word>(kBufferWords),
+                                                 ZeroedArray<trace::Word>(kBufferWords)};
 };
 
 // What its pages are fetched from.

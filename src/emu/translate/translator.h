@@ -25,6 +25,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/zeroed_array.h"
 #include "decoder/insn.h"
 #include "emu/address_table.h"
 #include "emu/code_cache.h"
@@ -188,7 +189,7 @@ class Translator {
     decoder::Insn insn;
   };
   static constexpr size_t kDecodedInsns = size_t{1} << 13;
-  std::vector<DecodedInsn> decoded_ = std::vector<DecodedInsn>(kDecodedInsns);
+  ZeroedArray<DecodedInsn> decoded_{kDecodedInsns};
   uint64_t decoded_generation_ = 1;
   decoder::Insn not_kept_;  // fetch_insn's result where it must not be
 

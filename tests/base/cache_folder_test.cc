@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+#include "base/cache_folder.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <doctest/doctest.h>
+
+using shadowprof::CacheFolder;
+
+namespace {
+
+constexpr size_t kMost = 1000;
+
+struct Directory {
+  Directory() {
+    char name[] = "/tmp/shadowprof-folder-XXXXXX";
+    REQUIRE(::mkdtemp(name) != nullptr);
+    path = name;
+  }
+  ~Directory() { std::filesystem::remove_all(path); }
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+
+  size_t files() const {
+    size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(path)) {
+      (void)entry;
+      count++;
+    }
+    return count;
+  }
+
+  std::string path;
+};
+
+}  // namespace
+
+TEST_CASE("what was written is read, and is its owner's alone") {
+  const Directory directory;
+  const CacheFolder folder = CacheFolder::at(directory.path).inside("inner");
+  CHECK(!folder.read("file", kMost));
+  const std::string bytes("a\0b\n", 4);
+  folder.write("file", bytes);
+  CHECK(folder.read("file", kMost) == bytes);
+  folder.write("file", "");
+  CHECK(folder.read("file", kMost) == "");
+  struct stat info {};
+  REQUIRE(::stat((directory.path + "/inner/file").c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == 0600);
+  REQUIRE(::stat((directory.path + "/inner").c_str(), &info) == 0);
+  CHECK((info.st_mode & 0777) == 0700);
+  CHECK(directory.files() == 1);
+  folder.remove("file");
+  CHECK(!folder.read("file", kMost));
+}
+
+TEST_CASE("a file that is too large, that others may write to, or that is a link is none") {
+  const Directory directory;
+  const CacheFolder folder = CacheFolder::at(directory.path);
+  folder.write("file", std::string(kMost + 1, 'x'));
+  CHECK(!folder.read("file", kMost));
+  folder.write("file", std::string(kMost, 'x'));
+  CHECK(folder.read("file", kMost));
+  std::filesystem::create_symlink("file", directory.path + "/link");
+  CHECK(!folder.read("link", kMost));
+  ::chmod((directory.path + "/file").c_str(), 0602);
+  CHECK(!folder.read("file", kMost));
+}
+
+TEST_CASE("in no folder, or in one that others may write to, nothing is kept") {
+  CacheFolder none;
+  none.write("file", "x");
+  none.remove("file");
+  none.keep_latest(1);
+  CHECK(!none.read("file", kMost));
+  CHECK(!none.inside("inner").valid());
+  const Directory directory;
+  ::chmod(directory.path.c_str(), 0777);
+  CHECK(!CacheFolder::at(directory.path).valid());
+  CHECK(!CacheFolder::at("/proc/none").valid());
+}
+
+TEST_CASE("the files that were written last are kept") {
+  const Directory directory;
+  const CacheFolder folder = CacheFolder::at(directory.path);
+  using namespace std::chrono_literals;
+  for (int i = 0; i < 5; i++) {
+    const std::string name = std::to_string(i);
+    folder.write(name, "x");
+    const std::string path = directory.path + "/" + name;
+    std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) - 10s * i);
+  }
+  folder.keep_latest(2);
+  CHECK(directory.files() == 2);
+  CHECK(folder.read("0", kMost));
+  CHECK(folder.read("1", kMost));
+}
