@@ -15,6 +15,7 @@
 #include <span>
 #include <thread>
 
+#include "base/cache_folder.h"
 #include "base/log.h"
 #include "kernel/proc.h"
 #include "profile/hotlists/inclusive_estimate.h"
@@ -76,7 +77,8 @@ Result<UniqueFd> open_file_of(const profile::Module& module, int64_t started) {
 // `file`: becomes the module's, if it has one.
 Result<std::unique_ptr<ModuleSymbols>> load_symbols(const profile::Module& module,
                                                     const trace::BlockTable& code,
-                                                    int64_t started, UniqueFd& file) {
+                                                    int64_t started, const CacheFolder& notes,
+                                                    UniqueFd& file) {
   if (module.path == "[vdso]") return load_vdso();
   if (!module.path.starts_with('/')) return fail("{} has no file", module.path);
   UniqueFd fd = kept_file_of(module, code);
@@ -87,7 +89,9 @@ Result<std::unique_ptr<ModuleSymbols>> load_symbols(const profile::Module& modul
   source.path = module.path;
   source.fd = UniqueFd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
   file = std::move(fd);
-  return ModuleSymbols::load(std::move(source));
+  symbols::SymbolOptions options;
+  options.notes = &notes;
+  return ModuleSymbols::load(std::move(source), options);
 }
 
 profile::Function describe(const ModuleSymbols& symbols, uint32_t module, size_t index) {
@@ -209,6 +213,7 @@ void in_parallel(size_t count, Work work) {
 void name_functions(profile::Profile& profile, const trace::BlockTable& code, size_t top,
                     int64_t started, Inclusive inclusive,
                     std::span<const symbols::PerfMapPlace> generated) {
+  const CacheFolder notes = CacheFolder::of_user().inside("names");
   std::vector<NamedModule> named(profile.modules.size());
   const std::vector<std::vector<uint64_t>> callers = callers_of(profile);
   const std::vector<symbols::PerfMap> maps = load_all(generated);
@@ -218,7 +223,7 @@ void name_functions(profile::Profile& profile, const trace::BlockTable& code, si
     if (blocks.empty() && callers[i].empty()) return;
     if (profile.modules[i].inode == 0 && profile.modules[i].path != "[vdso]" && !maps.empty())
       return name_generated(named[i], module, profile.modules[i].address, blocks, callers[i], maps);
-    auto symbols = load_symbols(profile.modules[i], code, started, named[i].file);
+    auto symbols = load_symbols(profile.modules[i], code, started, notes, named[i].file);
     if (!symbols) {
       if (!profile.modules[i].path.empty()) detail("{}", symbols.error().message);
       return;
@@ -255,6 +260,8 @@ void name_functions(profile::Profile& profile, const trace::BlockTable& code, si
     return std::nullopt;
   };
   profile.hotlists = profile::compute_hotlists(profile, top, line_of);
+  for (const NamedModule& module : named)
+    if (module.symbols != nullptr) module.symbols->keep_notes();
 }
 
 std::vector<symbols::PerfMapPlace> perf_maps_of(const std::vector<Tid>& programs) {

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "symbols/module_symbols.h"
 
-#include <fcntl.h>
-#include <unistd.h>
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <elfutils/libdw.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "symbols/debug_file.h"
 #include "symbols/debuginfod.h"
@@ -55,18 +59,59 @@ uint64_t bias_of(const AddressMap& module, const AddressMap& debug) {
   return module.segments()[0].vaddr - debug.segments()[0].vaddr;
 }
 
+bool has_symbols(const ElfFile& file) {
+  return std::ranges::any_of(file.sections(), [](const Section& section) {
+    return section.header.sh_type == SHT_SYMTAB;
+  });
+}
+
+// What tells one state of a file from another.
+std::string stamp_of(const struct stat& info) {
+  return fmt::format("{:x}:{} {} {}.{:09}", info.st_dev, info.st_ino, info.st_size,
+                     info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+}
+
+std::string stamp_of(int fd) {
+  struct stat info {};
+  return ::fstat(fd, &info) == 0 ? stamp_of(info) : "";
+}
+
+// The library that this code is in; empty where it is in the program itself.
+std::string stamp_of_library(const void* code) {
+  Dl_info place{}, program{};
+  struct stat info {};
+  const bool known = ::dladdr(code, &place) != 0 && place.dli_fname != nullptr &&
+                     ::dladdr(reinterpret_cast<const void*>(&bias_of), &program) != 0;
+  if (!known || place.dli_fbase == program.dli_fbase) return "";
+  return ::stat(place.dli_fname, &info) == 0 ? stamp_of(info) : "";
+}
+
+// Who reads the files: ourselves, libdw, and who takes names apart.
+std::string stamps_of_readers() {
+  static const std::string stamps = [] {
+    struct stat program {};
+    const bool known = ::stat("/proc/self/exe", &program) == 0;
+    return fmt::format("version {}\nprogram {}\nlibdw {}\ndemangler {}\n", SHADOWPROF_VERSION,
+                       known ? stamp_of(program) : "",
+                       stamp_of_library(reinterpret_cast<const void*>(&dwarf_begin_elf)),
+                       stamp_of_library(reinterpret_cast<const void*>(&abi::__cxa_demangle)));
+  }();
+  return stamps;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ModuleSymbols>> ModuleSymbols::load(ModuleSource source,
                                                            const SymbolOptions& options) {
   SP_ASSIGN(Opened opened, open_module(source));
   std::unique_ptr<ModuleSymbols> module(new ModuleSymbols);
-  module->read(opened.file, source.path, options);
-  if (has_debug_info(opened.file)) {
-    module->lines_fd_ = std::move(opened.fd);
-    module->lines_path_ = source.path;
-    module->lines_bias_ = 0;
-  }
+  module->describe(opened.file);
+  module->debug_directories_ = options.debug_directories;
+  Files files{std::move(opened.fd), std::move(opened.file), source.path, false, {}};
+  const bool has_names = has_symbols(files.module) && has_debug_info(files.module);
+  if (!has_names) module->look_for_debug(files);
+  if (options.notes != nullptr) module->open_notes(*options.notes, files);
+  module->files_ = std::move(files);
   return module;
 }
 
@@ -74,39 +119,57 @@ Result<std::unique_ptr<ModuleSymbols>> ModuleSymbols::load_image(const std::stri
                                                                  std::vector<char> image) {
   SP_ASSIGN(ElfFile file, ElfFile::from_memory(image, name));
   std::unique_ptr<ModuleSymbols> module(new ModuleSymbols);
-  module->read(file, name, SymbolOptions{{}});
+  module->describe(file);
+  module->files_ = Files{{}, std::move(file), name, false, {}};
+  (void)module->names();  // while the image is there
   return module;
 }
 
-void ModuleSymbols::read(const ElfFile& file, const std::string& path,
-                         const SymbolOptions& options) {
+void ModuleSymbols::describe(const ElfFile& file) {
   build_id_ = file.build_id();
   position_independent_ = file.header().e_type == ET_DYN;
   addresses_ = file.addresses();
+}
 
+void ModuleSymbols::look_for_debug(Files& files) const {
+  files.looked_for_debug = true;
+  files.debug = find_debug_file(files.module, files.path, debug_directories_);
+  if (!files.debug) files.debug = fetch_debug_file(build_id_);
+}
+
+// A file without a build-id may be another one before anybody notices.
+void ModuleSymbols::open_notes(const CacheFolder& folder, const Files& files) {
+  if (build_id_.empty() || !folder.valid()) return;
+  const std::string module = stamp_of(files.fd.get());
+  const std::string debug =
+      files.debug ? files.debug->path + " " + stamp_of(files.debug->fd.get()) : "none";
+  notes_ = std::make_unique<ModuleNotes>(
+      folder, build_id_,
+      fmt::format("{}module {}\ndebug {}\n", stamps_of_readers(), module, debug));
+}
+
+const SymbolTable& ModuleSymbols::names() const {
+  std::call_once(names_once_, [this] {
+    read_names(*files_);
+    files_.reset();
+  });
+  return table_;
+}
+
+void ModuleSymbols::read_names(Files& files) const {
+  const ElfFile& file = files.module;
   SymbolSources sources;
   collect_symbols(file, SHT_SYMTAB, addresses_, 0, sources);
-  bool stripped = sources.candidates.empty();
+  const bool stripped = sources.candidates.empty();
   if (stripped) collect_symbols(file, SHT_DYNSYM, addresses_, 0, sources);
-  if (stripped || !has_debug_info(file)) {
-    auto found = find_debug_file(file, path, options.debug_directories);
-    if (!found) found = fetch_debug_file(build_id_);
-    if (found) {
-      if (auto debug = ElfFile::from_fd(found->fd.get(), found->path)) {
-        uint64_t bias = bias_of(addresses_, debug->addresses());
-        if (stripped) collect_symbols(*debug, SHT_SYMTAB, addresses_, bias, sources);
-        debug_path_ = found->path;
-        if (has_debug_info(*debug)) {
-          lines_fd_ = std::move(found->fd);
-          lines_path_ = found->path;
-          lines_bias_ = bias;
-        }
-      }
-    }
+  if (stripped && !files.looked_for_debug) {
+    look_for_debug(files);
+    if (notes_) notes_->distrust();  // they do not say which debug file it was
   }
+  if (files.debug) read_debug_names(files, stripped, sources);
   if (stripped && debug_path_.empty()) {
     std::vector<char> image = unpack_mini_debug_info(file);
-    if (auto mini = ElfFile::from_memory(image, path); mini && !image.empty()) {
+    if (auto mini = ElfFile::from_memory(image, files.path); mini && !image.empty()) {
       uint64_t bias = bias_of(addresses_, mini->addresses());
       collect_symbols(*mini, SHT_SYMTAB, addresses_, bias, sources);
     }
@@ -114,14 +177,103 @@ void ModuleSymbols::read(const ElfFile& file, const std::string& path,
   collect_plt_stubs(file, sources);
   collect_function_bounds(file, sources);
   table_ = SymbolTable(std::move(sources));
+  if (!has_debug_info(file)) return;
+  lines_fd_ = std::move(files.fd);
+  lines_path_ = files.path;
+  lines_bias_ = 0;
+}
+
+void ModuleSymbols::read_debug_names(Files& files, bool stripped, SymbolSources& sources) const {
+  auto debug = ElfFile::from_fd(files.debug->fd.get(), files.debug->path);
+  if (!debug) return;
+  const uint64_t bias = bias_of(addresses_, debug->addresses());
+  if (stripped) collect_symbols(*debug, SHT_SYMTAB, addresses_, bias, sources);
+  debug_path_ = files.debug->path;
+  if (!has_debug_info(*debug)) return;
+  lines_fd_ = std::move(files.debug->fd);
+  lines_path_ = debug_path_;
+  lines_bias_ = bias;
+}
+
+const std::string& ModuleSymbols::debug_file() const {
+  (void)names();
+  return debug_path_;
+}
+
+// --- questions ---
+
+// What look(notes) says, or else what find() does, which add(notes, found) makes known.
+template <typename Look, typename Find, typename Add>
+auto ModuleSymbols::noted(Look look, Find find, Add add) const {
+  if (notes_ != nullptr) {
+    const std::lock_guard lock(notes_mutex_);
+    if (auto known = look(*notes_)) return *std::move(known);
+  }
+  auto found = find();
+  if (notes_ != nullptr) {
+    const std::lock_guard lock(notes_mutex_);
+    if (!notes_->is_full()) add(*notes_, found);
+  }
+  return found;
+}
+
+std::optional<Symbol> ModuleSymbols::find(uint64_t offset) const {
+  const auto index = function_index(offset);
+  return index ? std::optional(function(*index)) : std::nullopt;
+}
+
+std::optional<size_t> ModuleSymbols::function_index(uint64_t offset) const {
+  return noted([&](const ModuleNotes& notes) { return notes.function_at(offset); },
+               [&] { return names().index_of(offset); },
+               [&](ModuleNotes& notes, const auto& index) {
+                 notes.add_function_at(offset, index);
+               });
+}
+
+Symbol ModuleSymbols::function(size_t index) const {
+  return noted([&](const ModuleNotes& notes) { return notes.function(index); },
+               [&] { return names().at(index); },
+               [&](ModuleNotes& notes, const Symbol& symbol) {
+                 notes.add_function(index, symbol);
+               });
+}
+
+std::vector<SourceFrame> ModuleSymbols::lines(uint64_t offset) const {
+  return noted([&](const ModuleNotes& notes) { return notes.lines(offset); },
+               [&] { return find_lines(offset); },
+               [&](ModuleNotes& notes, const auto& frames) { notes.add_lines(offset, frames); });
+}
+
+std::vector<InlinedStretch> ModuleSymbols::inlined(uint64_t offset, uint64_t size) const {
+  return noted([&](const ModuleNotes& notes) { return notes.inlined(offset, size); },
+               [&] { return find_inlined(offset, size); },
+               [&](ModuleNotes& notes, const auto& stretches) {
+                 notes.add_inlined(offset, size, stretches);
+               });
+}
+
+InlinedCall ModuleSymbols::inlined_call(uint32_t number) const {
+  return noted([&](const ModuleNotes& notes) { return notes.call(number); },
+               [&] {
+                 SourceLines* known = open_lines();
+                 return known == nullptr ? InlinedCall{} : known->inlined_call(number);
+               },
+               [&](ModuleNotes& notes, const InlinedCall& call) { notes.add_call(number, call); });
+}
+
+void ModuleSymbols::keep_notes() {
+  if (notes_ == nullptr || (lines_ != nullptr && !lines_->is_one_file())) return;
+  notes_->keep(lines_ == nullptr ? std::vector<CallPlace>() : lines_->numbered_calls());
 }
 
 SourceLines* ModuleSymbols::open_lines() const {
   std::call_once(lines_once_, [this] {
+    (void)names();
     if (!lines_fd_.valid()) return;
     if (auto file = ElfFile::from_fd(lines_fd_.get(), lines_path_)) {
       lines_ = SourceLines::open(std::move(lines_fd_), std::move(*file));
     }
+    if (lines_ != nullptr && notes_ != nullptr) lines_->number_calls(notes_->call_places());
   });
   return lines_.get();
 }
@@ -139,7 +291,7 @@ std::string ModuleSymbols::missing_lines() const {
                          : "their .dwo files are not where they were made");
 }
 
-std::vector<SourceFrame> ModuleSymbols::lines(uint64_t offset) const {
+std::vector<SourceFrame> ModuleSymbols::find_lines(uint64_t offset) const {
   SourceLines* known = open_lines();
   std::optional<uint64_t> vaddr = addresses_.to_vaddr(offset);
   if (known == nullptr || !vaddr) return {};
@@ -156,7 +308,7 @@ std::vector<SourceFrame> ModuleSymbols::lines(uint64_t offset) const {
   return frames;
 }
 
-std::vector<InlinedStretch> ModuleSymbols::inlined(uint64_t offset, uint64_t size) const {
+std::vector<InlinedStretch> ModuleSymbols::find_inlined(uint64_t offset, uint64_t size) const {
   SourceLines* known = open_lines();
   const std::optional<uint64_t> vaddr = addresses_.to_vaddr(offset);
   if (known == nullptr || !vaddr) return {{offset, offset + size, false, kNoInlinedCall}};
@@ -167,11 +319,6 @@ std::vector<InlinedStretch> ModuleSymbols::inlined(uint64_t offset, uint64_t siz
     stretch.end += offset - start;
   }
   return stretches;
-}
-
-InlinedCall ModuleSymbols::inlined_call(uint32_t number) const {
-  SourceLines* known = open_lines();
-  return known == nullptr ? InlinedCall{} : known->inlined_call(number);
 }
 
 }  // namespace shadowprof::symbols

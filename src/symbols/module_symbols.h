@@ -2,7 +2,8 @@
 //
 // Names and source lines for the code of one module. Needs the file, not the process: it answers
 // after the program has ended, and for files that were deleted or replaced meanwhile if they were
-// opened in time.
+// opened in time. Names are read when the first is asked for, and so are lines; what notes of
+// earlier runs answer (module_notes.h) is not read again.
 //
 // All addresses are offsets in the file (elf_file.h says why), which is what a profile holds:
 // address - trace::Module::file_start, with file_start taken from the executable mapping.
@@ -17,7 +18,9 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "symbols/debug_file.h"
 #include "symbols/elf_file.h"
+#include "symbols/module_notes.h"
 #include "symbols/source_lines.h"
 #include "symbols/symbol_table.h"
 
@@ -31,12 +34,13 @@ struct ModuleSource {
 
 struct SymbolOptions {
   std::vector<std::string> debug_directories = {"/usr/lib/debug"};
+  // Notes of earlier runs, which outlives the module. Null: none are used, and none are kept.
+  const CacheFolder* notes = nullptr;
 };
 
 class ModuleSymbols {
  public:
-  // Reads all names at once; lines only when the first is asked for. Modules may be loaded in
-  // parallel, and one module asked by any number of threads.
+  // Modules may be loaded in parallel, and one module asked by any number of threads.
   static Result<std::unique_ptr<ModuleSymbols>> load(ModuleSource source,
                                                      const SymbolOptions& options = {});
   // A module that exists only in memory: the [vdso].
@@ -44,13 +48,13 @@ class ModuleSymbols {
                                                            std::vector<char> image);
 
   // The function at this offset.
-  std::optional<Symbol> find(uint64_t offset) const { return table_.find(offset); }
+  std::optional<Symbol> find(uint64_t offset) const;
   // The same in two steps: which one it is costs little, its name is demangled at each question.
-  std::optional<size_t> function_index(uint64_t offset) const { return table_.index_of(offset); }
-  Symbol function(size_t index) const { return table_.at(index); }
+  std::optional<size_t> function_index(uint64_t offset) const;
+  Symbol function(size_t index) const;
   // Every function, sorted by offset.
-  std::vector<Symbol> functions() const { return table_.all(); }
-  size_t function_count() const { return table_.size(); }
+  std::vector<Symbol> functions() const { return names().all(); }
+  size_t function_count() const { return names().size(); }
 
   // Source position of this offset, innermost inlined call first; the last frame is the function
   // that find() names. Empty without debug information.
@@ -66,30 +70,59 @@ class ModuleSymbols {
 
   const std::string& build_id() const { return build_id_; }
   // What the names came from besides the module itself; empty if nothing did.
-  const std::string& debug_file() const { return debug_path_; }
+  const std::string& debug_file() const;
   // Linked for any address: false for a non-PIE program, whose link-time addresses are its
   // run-time addresses.
   bool position_independent() const { return position_independent_; }
   // Between offsets and link-time addresses (what objdump and debuggers show).
   const AddressMap& addresses() const { return addresses_; }
 
+  // What was asked is noted for later runs.
+  void keep_notes();
+
  private:
+  // What names are read from.
+  struct Files {
+    UniqueFd fd;
+    ElfFile module;
+    std::string path;
+    bool looked_for_debug = false;
+    std::optional<DebugFile> debug;
+  };
+
   ModuleSymbols() = default;
+  void describe(const ElfFile& file);
+  void look_for_debug(Files& files) const;
+  void open_notes(const CacheFolder& folder, const Files& files);
+  const SymbolTable& names() const;
+  void read_names(Files& files) const;
+  void read_debug_names(Files& files, bool stripped, SymbolSources& sources) const;
   SourceLines* open_lines() const;
-  void read(const ElfFile& file, const std::string& path, const SymbolOptions& options);
+  std::vector<SourceFrame> find_lines(uint64_t offset) const;
+  std::vector<InlinedStretch> find_inlined(uint64_t offset, uint64_t size) const;
+  template <typename Look, typename Find, typename Add>
+  auto noted(Look look, Find find, Add add) const;
 
   std::string build_id_;
-  std::string debug_path_;
   bool position_independent_ = false;
   AddressMap addresses_;
-  SymbolTable table_;
+  std::vector<std::string> debug_directories_;
+
+  // Where names are, until the first question for one reads them; and what there is then.
+  mutable std::once_flag names_once_;
+  mutable std::optional<Files> files_;
+  mutable SymbolTable table_;
+  mutable std::string debug_path_;
 
   // Where the debug information is, until the first question for a line opens it.
   mutable std::once_flag lines_once_;
   mutable UniqueFd lines_fd_;
   mutable std::unique_ptr<SourceLines> lines_;
-  std::string lines_path_;
-  uint64_t lines_bias_ = 0;  // the module's link-time addresses minus those of that file
+  mutable std::string lines_path_;
+  mutable uint64_t lines_bias_ = 0;  // the module's link-time addresses minus those of that file
+
+  mutable std::mutex notes_mutex_;
+  std::unique_ptr<ModuleNotes> notes_;
 };
 
 }  // namespace shadowprof::symbols

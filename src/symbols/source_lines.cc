@@ -143,6 +143,10 @@ bool is_enclosing(int tag) {
          tag == DW_TAG_union_type;
 }
 
+uint64_t key_of(const CallPlace& place) {
+  return uint64_t{place.unit} << 32 | place.scope;
+}
+
 bool is_scope(int tag) {
   return tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine;
 }
@@ -174,6 +178,7 @@ std::unique_ptr<SourceLines> SourceLines::open(UniqueFd fd, ElfFile file) {
       new SourceLines(std::move(fd), std::move(image), std::move(file), dwarf));
   Dwarf* common = dwarf_getalt(dwarf);  // what dwz moved there
   if (!names_end(dwarf) || (common != nullptr && !names_end(common))) return nullptr;
+  lines->is_one_file_ = common == nullptr;
   lines->index_units();
   return lines;
 }
@@ -196,6 +201,7 @@ void SourceLines::index_units() {
       if (start != 0 && ranges.size() < kMaxRanges) ranges.push_back({start, end, index});
     });
     const bool is_split = type == DW_UT_skeleton;
+    is_one_file_ = is_one_file_ && !is_split;
     const bool has_functions =
         !is_split || (unit.scopes.addr != nullptr && names_end(dwarf_cu_getdwarf(unit.scopes.cu)));
     if (!has_functions) units_without_functions_++;
@@ -352,13 +358,24 @@ std::vector<SourceFrame> SourceLines::look_up(uint64_t vaddr) {
 
 // kNoInlinedCall for a function that has code of its own.
 uint32_t SourceLines::number_of_call(uint32_t unit, int32_t scope) {
-  if (scope < 0) return kNoInlinedCall;
-  Scope& known = units_[unit].scope_list[static_cast<size_t>(scope)];
-  if (known.is_inlined && known.call == kNoInlinedCall) {
-    known.call = static_cast<uint32_t>(calls_.size());
-    calls_.push_back({unit, static_cast<uint32_t>(scope)});
-  }
-  return known.call;
+  if (scope < 0 || !units_[unit].scope_list[static_cast<size_t>(scope)].is_inlined)
+    return kNoInlinedCall;
+  const CallPlace place{unit, static_cast<uint32_t>(scope)};
+  const auto [number, is_new] =
+      call_numbers_.try_emplace(key_of(place), static_cast<uint32_t>(calls_.size()));
+  if (is_new) calls_.push_back(place);
+  return number->second;
+}
+
+void SourceLines::number_calls(std::vector<CallPlace> places) {
+  std::lock_guard lock(mutex_);
+  calls_ = std::move(places);
+  for (uint32_t i = 0; i < calls_.size(); i++) call_numbers_.emplace(key_of(calls_[i]), i);
+}
+
+std::vector<CallPlace> SourceLines::numbered_calls() {
+  std::lock_guard lock(mutex_);
+  return calls_;
 }
 
 std::vector<InlinedStretch> SourceLines::inlined(uint64_t start, uint64_t end) {
@@ -391,9 +408,11 @@ std::vector<InlinedStretch> SourceLines::inlined(uint64_t start, uint64_t end) {
 InlinedCall SourceLines::inlined_call(uint32_t number) {
   std::lock_guard lock(mutex_);
   InlinedCall call;
-  if (number >= calls_.size()) return call;
+  if (number >= calls_.size() || calls_[number].unit >= units_.size()) return call;
   const CallPlace at = calls_[number];
   Unit& unit = units_[at.unit];
+  if (!unit.indexed) index_scopes(unit);
+  if (at.scope >= unit.scope_list.size()) return call;
   Scope& scope = unit.scope_list[at.scope];
   SourceFrame frame;
   name_frame(unit, &scope.die, frame);

@@ -44,6 +44,12 @@ struct InlinedCall {
   uint32_t outer = kNoInlinedCall;  // the inlined call that this one is part of
 };
 
+// Where it is in the debug information. Equal files give equal places.
+struct CallPlace {
+  uint32_t unit = 0;
+  uint32_t scope = 0;
+};
+
 // Addresses that belong to the same inlined calls. DWARF says it of each instruction by ranges of
 // addresses (DW_TAG_inlined_subroutine), which lie in one another as the calls do.
 struct InlinedStretch {
@@ -76,10 +82,16 @@ class SourceLines {
   std::vector<InlinedStretch> inlined(uint64_t start, uint64_t end);
   // By the number that a stretch or another call has.
   InlinedCall inlined_call(uint32_t number);
+  // Calls get their numbers as they are met. The first ones are given here, before any question.
+  void number_calls(std::vector<CallPlace> places);
+  std::vector<CallPlace> numbered_calls();
 
   // Units whose functions are in a file of their own (split DWARF: .dwo) that was not found: they
   // have lines, and no inlined calls.
   size_t units_without_functions() const { return units_without_functions_; }
+  // All that it says is in the file that was opened: neither dwz nor split DWARF has put anything
+  // elsewhere.
+  bool is_one_file() const { return is_one_file_; }
 
  private:
   // A function or an inlined call.
@@ -87,7 +99,6 @@ class SourceLines {
     Dwarf_Die die{};
     int32_t parent = -1;
     bool is_inlined = false;
-    uint32_t call = kNoInlinedCall;  // its number, if somebody has asked
   };
   struct FunctionName {
     std::string function;
@@ -138,13 +149,11 @@ class SourceLines {
   std::mutex mutex_;  // libdw fills caches while it answers
   std::vector<Unit> units_;
   size_t units_without_functions_ = 0;
+  bool is_one_file_ = true;
   RangeIndex unit_index_;
   std::unordered_map<uint64_t, std::vector<SourceFrame>> answers_;
-  struct CallPlace {
-    uint32_t unit;
-    uint32_t scope;
-  };
   std::vector<CallPlace> calls_;  // by number
+  std::unordered_map<uint64_t, uint32_t> call_numbers_;  // by place (key_of)
 };
 
 }  // namespace shadowprof::symbols
