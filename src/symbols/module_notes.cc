@@ -46,7 +46,7 @@ class ModuleNotes::Reader {
     return 0;
   }
   uint32_t small() { return below(uint64_t{1} << 32); }
-  // Of things that take a byte at least.
+  // One below `end`.
   uint32_t count() { return below(rest_.size() + 1); }
   std::string_view text() {
     const uint32_t size = count();

@@ -70,7 +70,7 @@ class ModuleNotes {
   // `identity`: lines. The folder outlives this.
   ModuleNotes(const CacheFolder& folder, const std::string& build_id, std::string identity);
 
-  // Of functions by offset: the outer nothing is "not known", the inner one "there is none".
+  // Which function is at an offset: the outer nothing is "not known", the inner one "none".
   std::optional<std::optional<size_t>> function_at(uint64_t offset) const;
   std::optional<Symbol> function(size_t index) const;
   std::optional<std::vector<SourceFrame>> lines(uint64_t offset) const;

@@ -64,7 +64,8 @@ std::string answers(const ModuleSymbols& module, const std::vector<Place>& place
     text += fmt::format("{:x}: {}\n", place.offset, index ? static_cast<int64_t>(*index) : -1);
     if (index) {
       const Symbol s = module.function(*index);
-      text += fmt::format("  {:x} {} {} {} {}\n", s.offset, s.size, s.name, s.linkage_name, s.named);
+      text +=
+          fmt::format("  {:x} {} {} {} {}\n", s.offset, s.size, s.name, s.linkage_name, s.named);
     }
     for (const SourceFrame& f : module.lines(place.offset))
       text += fmt::format("  {} {} {}:{}:{} {} {}\n", f.function, f.linkage_name, f.file, f.line,
