@@ -97,9 +97,8 @@ void CacheFolder::write(const std::string& name, std::string_view text) const {
   constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   const UniqueFd fd(::openat(fd_.get(), temporary.c_str(), kFlags, 0600));
   if (!fd.valid()) return;
-  const bool kept =
-      write_whole(fd.get(), text) &&
-      ::renameat(fd_.get(), temporary.c_str(), fd_.get(), name.c_str()) == 0;
+  const bool kept = write_whole(fd.get(), text) &&
+                    ::renameat(fd_.get(), temporary.c_str(), fd_.get(), name.c_str()) == 0;
   if (!kept) ::unlinkat(fd_.get(), temporary.c_str(), 0);
 }
 

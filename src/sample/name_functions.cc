@@ -76,9 +76,8 @@ Result<UniqueFd> open_file_of(const profile::Module& module, int64_t started) {
 
 // `file`: becomes the module's, if it has one.
 Result<std::unique_ptr<ModuleSymbols>> load_symbols(const profile::Module& module,
-                                                    const trace::BlockTable& code,
-                                                    int64_t started, const CacheFolder& notes,
-                                                    UniqueFd& file) {
+                                                    const trace::BlockTable& code, int64_t started,
+                                                    const CacheFolder& notes, UniqueFd& file) {
   if (module.path == "[vdso]") return load_vdso();
   if (!module.path.starts_with('/')) return fail("{} has no file", module.path);
   UniqueFd fd = kept_file_of(module, code);

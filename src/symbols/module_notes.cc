@@ -46,7 +46,7 @@ class ModuleNotes::Reader {
     return 0;
   }
   uint32_t small() { return below(uint64_t{1} << 32); }
-  // One below `end`.
+  // A number of things that take a byte each at least.
   uint32_t count() { return below(rest_.size() + 1); }
   std::string_view text() {
     const uint32_t size = count();
@@ -233,8 +233,8 @@ void ModuleNotes::write_lines(Writer& to) const {
     to.number(part.count);
     for (uint32_t i = part.first; i < part.first + part.count; i++) {
       const Frame& f = frames_[i];
-      for (const uint32_t number : {f.function, f.linkage_name, f.file, f.line, f.column,
-                                    f.discriminator, f.function_line})
+      for (const uint32_t number :
+           {f.function, f.linkage_name, f.file, f.line, f.column, f.discriminator, f.function_line})
         to.number(number);
     }
   });
@@ -333,8 +333,8 @@ std::optional<std::vector<InlinedStretch>> ModuleNotes::inlined(uint64_t offset,
 std::optional<InlinedCall> ModuleNotes::call(uint32_t number) const {
   if (number >= calls_.size() || !calls_[number].is_known) return std::nullopt;
   const Call& c = calls_[number];
-  return InlinedCall{text(c.function), text(c.linkage_name), text(c.file), c.line,
-                     text(c.call_file), c.call_line,         c.outer};
+  return InlinedCall{text(c.function),  text(c.linkage_name), text(c.file), c.line,
+                     text(c.call_file), c.call_line,          c.outer};
 }
 
 std::vector<CallPlace> ModuleNotes::call_places() const {
@@ -353,8 +353,8 @@ void ModuleNotes::add_function(size_t index, const Symbol& symbol) {
 }
 
 void ModuleNotes::add_lines(uint64_t offset, const std::vector<SourceFrame>& frames) {
-  lines_.add({offset, 0}, {static_cast<uint32_t>(frames_.size()),
-                           static_cast<uint32_t>(frames.size())});
+  lines_.add({offset, 0},
+             {static_cast<uint32_t>(frames_.size()), static_cast<uint32_t>(frames.size())});
   for (const SourceFrame& f : frames)
     frames_.push_back({number_of(f.function), number_of(f.linkage_name), number_of(f.file), f.line,
                        f.column, f.discriminator, f.function_line});
@@ -362,8 +362,8 @@ void ModuleNotes::add_lines(uint64_t offset, const std::vector<SourceFrame>& fra
 
 void ModuleNotes::add_inlined(uint64_t offset, uint64_t size,
                               const std::vector<InlinedStretch>& stretches) {
-  inlined_.add({offset, size}, {static_cast<uint32_t>(stretches_.size()),
-                                static_cast<uint32_t>(stretches.size())});
+  inlined_.add({offset, size},
+               {static_cast<uint32_t>(stretches_.size()), static_cast<uint32_t>(stretches.size())});
   stretches_.insert(stretches_.end(), stretches.begin(), stretches.end());
 }
 

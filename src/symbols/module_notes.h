@@ -33,9 +33,9 @@ class NoteTable {
   using Key = std::pair<uint64_t, uint64_t>;
 
   const Row* find(const Key& key) const {
-    const auto known = std::lower_bound(
-        known_.begin(), known_.end(), key,
-        [](const auto& row, const Key& wanted) { return row.first < wanted; });
+    const auto known =
+        std::lower_bound(known_.begin(), known_.end(), key,
+                         [](const auto& row, const Key& wanted) { return row.first < wanted; });
     if (known != known_.end() && known->first == key) return &known->second;
     const auto fresh = fresh_.find(key);
     return fresh == fresh_.end() ? nullptr : &fresh->second;

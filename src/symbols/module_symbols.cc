@@ -60,9 +60,8 @@ uint64_t bias_of(const AddressMap& module, const AddressMap& debug) {
 }
 
 bool has_symbols(const ElfFile& file) {
-  return std::ranges::any_of(file.sections(), [](const Section& section) {
-    return section.header.sh_type == SHT_SYMTAB;
-  });
+  return std::ranges::any_of(
+      file.sections(), [](const Section& section) { return section.header.sh_type == SHT_SYMTAB; });
 }
 
 // What tells one state of a file from another.
@@ -223,19 +222,17 @@ std::optional<Symbol> ModuleSymbols::find(uint64_t offset) const {
 }
 
 std::optional<size_t> ModuleSymbols::function_index(uint64_t offset) const {
-  return noted([&](const ModuleNotes& notes) { return notes.function_at(offset); },
-               [&] { return names().index_of(offset); },
-               [&](ModuleNotes& notes, const auto& index) {
-                 notes.add_function_at(offset, index);
-               });
+  return noted(
+      [&](const ModuleNotes& notes) { return notes.function_at(offset); },
+      [&] { return names().index_of(offset); },
+      [&](ModuleNotes& notes, const auto& index) { notes.add_function_at(offset, index); });
 }
 
 Symbol ModuleSymbols::function(size_t index) const {
-  return noted([&](const ModuleNotes& notes) { return notes.function(index); },
-               [&] { return names().at(index); },
-               [&](ModuleNotes& notes, const Symbol& symbol) {
-                 notes.add_function(index, symbol);
-               });
+  return noted(
+      [&](const ModuleNotes& notes) { return notes.function(index); },
+      [&] { return names().at(index); },
+      [&](ModuleNotes& notes, const Symbol& symbol) { notes.add_function(index, symbol); });
 }
 
 std::vector<SourceFrame> ModuleSymbols::lines(uint64_t offset) const {
