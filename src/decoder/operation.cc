@@ -198,6 +198,23 @@ Segment segment_of(const ZydisDecodedOperand& op) {
   return op.mem.segment == ZYDIS_REGISTER_GS ? Segment::gs : Segment::none;
 }
 
+// Its memory operand is the processor's XSAVE area, or a part of that.
+bool has_state_area(ZydisMnemonic mnemonic) {
+  switch (mnemonic) {
+    case ZYDIS_MNEMONIC_XRSTOR:
+    case ZYDIS_MNEMONIC_XRSTOR64:
+    case ZYDIS_MNEMONIC_XSAVE:
+    case ZYDIS_MNEMONIC_XSAVE64:
+    case ZYDIS_MNEMONIC_XSAVEC:
+    case ZYDIS_MNEMONIC_XSAVEC64:
+    case ZYDIS_MNEMONIC_XSAVEOPT:
+    case ZYDIS_MNEMONIC_XSAVEOPT64:
+      return true;
+    default:
+      return false;
+  }
+}
+
 void take_memory(const Insn& insn, const Full& full, const ZydisDecodedOperand& op,
                  Operation& out) {
   out.has_memory = true;
@@ -216,7 +233,8 @@ void take_memory(const Insn& insn, const Full& full, const ZydisDecodedOperand& 
   }
   out.reads_memory = (op.actions & ZYDIS_OPERAND_ACTION_MASK_READ) != 0;
   out.writes_memory = (op.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0;
-  out.memory_bytes = static_cast<uint16_t>(op.size / 8);
+  // Zydis knows the smallest area alone.
+  if (!has_state_area(full.info.mnemonic)) out.memory_bytes = static_cast<uint16_t>(op.size / 8);
 }
 
 bool is_state_register(ZydisRegister reg) {

@@ -2,6 +2,7 @@
 //
 // Facts that the translator relies on, each checked by hand against the manuals.
 #include "decoder/insn.h"
+#include "decoder/operation.h"
 
 #include <doctest/doctest.h>
 
@@ -295,6 +296,18 @@ TEST_CASE("loads are timed by what loads, and what is slow by itself is not") {
     CHECK(static_cast<int>(insn.load) == static_cast<int>(row.kind));
     if (insn.load != LoadKind::none) CHECK(insn.accesses[insn.load_access].read);
   }
+}
+
+TEST_CASE("the processor says how large an XSAVE area is") {
+  const auto bytes = [](std::initializer_list<uint8_t> code) {
+    return decode_operation(at_here(code)).memory_bytes;
+  };
+  CHECK(bytes({0x0f, 0xc7, 0x64, 0x24, 0x40}) == 0);        // xsavec [rsp+64]
+  CHECK(bytes({0x48, 0x0f, 0xae, 0x64, 0x24, 0x40}) == 0);  // xsave64
+  CHECK(bytes({0x0f, 0xae, 0x74, 0x24, 0x40}) == 0);        // xsaveopt
+  CHECK(bytes({0x48, 0x0f, 0xae, 0x6c, 0x24, 0x40}) == 0);  // xrstor64
+  CHECK(bytes({0x0f, 0xae, 0x44, 0x24, 0x40}) == 512);      // fxsave
+  CHECK(bytes({0x48, 0x8b, 0x04, 0x24}) == 8);              // mov rax, [rsp]
 }
 
 TEST_CASE("a hint uses none of its operands") {
