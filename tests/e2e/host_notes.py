@@ -37,7 +37,7 @@ def wrong_folder(cache):
     if "busy-core" not in names or names - NAMES:
         return f"it has {sorted(names)}"
     for name in names:
-        if stat.S_IMODE(os.stat(os.path.join(folder, name)).st_mode) != 0o600:
+        if stat.S_IMODE(os.stat(os.path.join(folder, name)).st_mode) & 0o077:
             return f"others can read {name}"
     return ""
 
