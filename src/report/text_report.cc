@@ -115,7 +115,8 @@ void Renderer::summary() {
            columns_));
   const auto share = c.share();
   line(fmt::format(
-      "{} instructions{}, {} of them profiled ({}{})", c.instructions_total,
+      "{} instructions{}, {} of them profiled ({}{})",
+      c.estimated ? short_count(c.instructions_total) : fmt::format("{}", c.instructions_total),
       !share        ? " or more"
       : c.estimated ? " (estimated)"
                     : "",

@@ -83,12 +83,14 @@ TEST_CASE("of several threads each has a row, with where it was most") {
   CHECK(render_text(p, TextOptions{}).find("Threads") == std::string::npos);
 }
 
-TEST_CASE("sentences at the top go on in a further line") {
+TEST_CASE("sentences at the top go on in a further line, and estimates have three digits") {
   profile::Profile p = test::sample_profile();
   p.run.mode = "shadow";
   p.coverage.samples = 40;
   p.coverage.estimated = p.coverage.assumed_speeds = true;
+  p.coverage.instructions_total = 10'103'198'598;
   const std::string text = render_text(p, TextOptions{});
+  CHECK(text.find("10.1 G instructions (estimated), ") != std::string::npos);
   CHECK(text.find("no sample tells how fast the program is where: shares of instructions take it\n"
                   "  for equally fast everywhere, and cycles per instruction are not known\n") !=
         std::string::npos);
