@@ -13,6 +13,7 @@
 #include "inject/mend_pointer.h"
 #include "kernel/proc.h"
 #include "ptrace/deliver.h"
+#include "ptrace/hardware_breakpoint.h"
 #include "ptrace/start_stack.h"
 
 namespace shadowprof::inject {
@@ -223,6 +224,7 @@ void Engine::start_child(Tid child, const NewChild& info) {
     if (!info.is_thread && options_.follow) {
       leave(GuestProcess(child), "ran outside the engine, like the process whose memory it shares");
     }
+    ptrace::leave_no_debug_registers(tracee);
     if (tracee.set_registers_if_alive(regs)) (void)tracee.detach_if_alive();
     return;
   }
@@ -527,6 +529,7 @@ void Engine::leave_natively(GuestThread& t, Registers& regs, int signal) {
 void Engine::let_go(GuestThread& t, const Registers& regs, int signal) {
   if (t.holding) end_hold(t);
   (void)set_rseq(t, GuestAddr());
+  ptrace::leave_no_debug_registers(t.tracee);
   std::vector<siginfo_t> deferred = std::exchange(t.deferred, {});
   if (t.process->space) mend_unit(t.process->space->cache(), t.tracee);
   if (!t.tracee.set_registers_if_alive(regs)) return;

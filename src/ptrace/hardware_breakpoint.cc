@@ -7,6 +7,9 @@ namespace shadowprof::ptrace {
 namespace {
 
 constexpr unsigned kControl = 7;  // the number of the register that turns the others on
+constexpr unsigned kStatus = 6;   // of the one that says what has trapped
+// There: a breakpoint, an access to these registers, a step, a switch of tasks.
+constexpr uint64_t kTraps = 0xe00f;
 
 // The index-th breakpoint: on, for this thread; when; and how many bytes (Intel SDM, volume
 // 3, 18.2.4).
@@ -28,6 +31,16 @@ Status set_hardware_breakpoints(Tracee thread, std::span<const HardwareBreakpoin
     control |= control_bits(i, wanted[i].when);
   }
   return control == 0 ? Status{} : thread.try_set_debug_register(kControl, control);
+}
+
+void leave_no_debug_registers(Tracee thread) {
+  (void)set_hardware_breakpoints(thread, {});
+  for (unsigned i = 0; i < kMostHardwareBreakpoints; i++) {
+    const Result<uint64_t> address = thread.try_get_debug_register(i);
+    if (address && *address != 0) (void)thread.try_set_debug_register(i, 0);
+  }
+  const Result<uint64_t> status = thread.try_get_debug_register(kStatus);
+  if (status && (*status & kTraps)) (void)thread.try_set_debug_register(kStatus, *status & ~kTraps);
 }
 
 }  // namespace shadowprof::ptrace

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // The processor's debug registers in a traced thread (ptrace(2), PTRACE_POKEUSER): its code and
-// data stay as they are. A thread that is made has none; a program that is executed has none.
+// data stay as they are. No breakpoint is in force in a thread that has just been made, but it shows
+// its maker's control register (arch/x86/kernel/process.c, copy_thread); a program that is executed
+// has none.
 #pragma once
 
 #include <span>
@@ -27,5 +29,8 @@ inline constexpr size_t kMostHardwareBreakpoints = 4;
 // if the thread is gone; else the kernel or the machine has no such registers, or none for this
 // address.
 Status set_hardware_breakpoints(Tracee thread, std::span<const HardwareBreakpoint> wanted);
+
+// Another tracer finds them as if nobody had used them, nor stepped the thread, which is stopped.
+void leave_no_debug_registers(Tracee thread);
 
 }  // namespace shadowprof::ptrace

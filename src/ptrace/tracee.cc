@@ -68,6 +68,10 @@ uint64_t kernel_options(TraceOptions options) {
   return out;
 }
 
+uint64_t offset_of_debug_register(unsigned index) {
+  return offsetof(struct user, u_debugreg) + index * sizeof(uint64_t);
+}
+
 void* as_data(uint64_t value) {
   return reinterpret_cast<void*>(value);
 }
@@ -172,10 +176,19 @@ Status Tracee::try_set_registers(const Registers& registers) const {
 }
 
 Status Tracee::try_set_debug_register(unsigned index, uint64_t value) const {
-  const uint64_t offset = offsetof(struct user, u_debugreg) + index * sizeof(uint64_t);
-  if (raw_ptrace(PTRACE_POKEUSER, tid_, offset, as_data(value)) >= 0) return {};
+  if (raw_ptrace(PTRACE_POKEUSER, tid_, offset_of_debug_register(index), as_data(value)) >= 0)
+    return {};
   if (errno == ESRCH) return thread_is_gone(tid_);
   return fail_errno(errno, "cannot set debug register {} of thread {}", index, tid_.value);
+}
+
+// The system call stores the word, where glibc's function returns it.
+Result<uint64_t> Tracee::try_get_debug_register(unsigned index) const {
+  uint64_t value = 0;
+  if (raw_ptrace(PTRACE_PEEKUSER, tid_, offset_of_debug_register(index), &value) >= 0)
+    return value;
+  if (errno == ESRCH) return thread_is_gone(tid_);
+  return fail_errno(errno, "cannot read debug register {} of thread {}", index, tid_.value);
 }
 
 void Tracee::must_set_registers(const Registers& registers) const {

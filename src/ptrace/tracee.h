@@ -102,6 +102,7 @@ class Tracee {
   Status try_set_registers(const Registers& registers) const;
   // One of the processor's debug registers (hardware_breakpoint.h).
   Status try_set_debug_register(unsigned index, uint64_t value) const;
+  Result<uint64_t> try_get_debug_register(unsigned index) const;
   void must_set_registers(const Registers& registers) const;
 
   [[nodiscard]] bool get_extended_state_if_alive(ExtendedState& out) const;

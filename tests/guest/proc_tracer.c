@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// Programs that trace their own children, at once after the fork, and children that are not to be
-// traced (CLONE_UNTRACED): processes, processes that share memory, and threads.
+// Programs that trace their own children: at once after the fork, by the child's own wish, and when
+// it is stopped, without waiting for it. What a tracer sees of the processor's debug registers. And
+// children that are not to be traced (CLONE_UNTRACED): processes, processes that share memory, and
+// threads.
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 
 #include "guest.h"
@@ -38,6 +42,64 @@ static void trace_child(int request) {
   close(gate[0]);
   close(gate[1]);
   EXPECT(ptrace(PTRACE_CONT, child, 0, 0) == 0);
+  wait_for_end(child, (int)(burn(3, 1000) % 50) + 3);
+}
+
+static void* debug_register(int index) {
+  return (void*)(offsetof(struct user, u_debugreg) + (size_t)index * sizeof(long));
+}
+
+static void expect_no_breakpoints(pid_t child) {
+  const long kHit = 0xe00f;  // what register 6 says of traps that there were
+  for (int i = 0; i < 8; ++i) {
+    if (i == 4 || i == 5) continue;
+    errno = 0;
+    const long value = ptrace(PTRACE_PEEKUSER, child, debug_register(i), 0);
+    EXPECT(errno == 0 && (i == 6 ? (value & kHit) == 0 : value == 0));
+  }
+}
+
+static volatile long watched __attribute__((aligned(8)));
+
+static void watch_child(void) {
+  const pid_t child = fork();
+  EXPECT(child >= 0);
+  if (child == 0) {
+    EXPECT(ptrace(PTRACE_TRACEME, 0, 0, 0) == 0);
+    raise(SIGSTOP);
+    watched = (long)burn(2, 1000);
+    _exit(5);
+  }
+  int status = 0;
+  EXPECT(waitpid(child, &status, 0) == child && WIFSTOPPED(status));
+  EXPECT(WSTOPSIG(status) == SIGSTOP);
+  expect_no_breakpoints(child);
+  const long kEightBytesWritten = 0x90001;
+  EXPECT(ptrace(PTRACE_POKEUSER, child, debug_register(0), (long)&watched) == 0);
+  EXPECT(ptrace(PTRACE_POKEUSER, child, debug_register(7), kEightBytesWritten) == 0);
+  EXPECT(ptrace(PTRACE_CONT, child, 0, 0) == 0);
+  EXPECT(waitpid(child, &status, 0) == child && WIFSTOPPED(status));
+  EXPECT(WSTOPSIG(status) == SIGTRAP);
+  errno = 0;
+  EXPECT(ptrace(PTRACE_PEEKDATA, child, (void*)&watched, 0) == (long)burn(2, 1000) && errno == 0);
+  EXPECT(ptrace(PTRACE_CONT, child, 0, 0) == 0);
+  wait_for_end(child, 5);
+}
+
+// A child that is stopped is its tracer's as soon as that has attached.
+static void trace_stopped_child(void) {
+  const pid_t child = fork();
+  EXPECT(child >= 0);
+  if (child == 0) {
+    raise(SIGSTOP);
+    _exit((int)(burn(3, 1000) % 50) + 3);
+  }
+  int status = 0;
+  EXPECT(waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status));
+  EXPECT(ptrace(PTRACE_ATTACH, child, 0, 0) == 0);
+  expect_no_breakpoints(child);
+  EXPECT(ptrace(PTRACE_DETACH, child, 0, 0) == 0);
+  EXPECT(kill(child, SIGCONT) == 0);
   wait_for_end(child, (int)(burn(3, 1000) % 50) + 3);
 }
 
@@ -83,6 +145,8 @@ int main(void) {
   for (int round = 0; round < kRounds; ++round) {
     trace_child(PTRACE_SEIZE);
     trace_child(PTRACE_ATTACH);
+    watch_child();
+    trace_stopped_child();
   }
   for (int round = 0; round < kRounds; ++round) {
     untraced_process(0);
