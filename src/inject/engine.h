@@ -274,6 +274,7 @@ class Engine {
 
   // engine_signals.cc
   void deliver(GuestThread& t, Registers& regs, const siginfo_t& info);
+  void die_untraced(GuestThread& t, Registers& regs, ptrace::SignalCause cause);
   void leave_pending(GuestThread& t, Registers& regs, const siginfo_t& info);
   void deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t& info);
   void redeliver_deferred(GuestThread& t);

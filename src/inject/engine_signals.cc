@@ -14,7 +14,7 @@
 namespace shadowprof::inject {
 namespace {
 
-enum class Disposition { handler, nothing, stop, death };
+enum class Disposition { handler, nothing, stop, death, untraced_death };
 
 Disposition default_action(int signal) {
   switch (signal) {
@@ -36,8 +36,9 @@ Disposition disposition_of(const GuestThread& t, int signal, bool synchronous) {
   if (!status) return Disposition::death;  // it is going
   const uint64_t bit = ptrace::mask_of(signal);
   if (status->caught & bit) return Disposition::handler;
-  if (synchronous) return Disposition::death;
-  return status->ignored & bit ? Disposition::nothing : default_action(signal);
+  const bool is_init = status->is_namespace_init();
+  if (synchronous) return is_init ? Disposition::untraced_death : Disposition::death;
+  return is_init || (status->ignored & bit) ? Disposition::nothing : default_action(signal);
 }
 
 // Right behind the return address, at the top of the handler's stack.
@@ -76,7 +77,7 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& info) {
   const Disposition disposition = disposition_of(t, signal, synchronous);
   switch (disposition) {
     case Disposition::nothing:
-      if (t.sleep.conceal(t.tracee, regs) && !t.tracee.set_registers_if_alive(regs)) return;
+      if (t.sleep.conceal(t.tracee, regs, signal) && !t.tracee.set_registers_if_alive(regs)) return;
       if (t.in_engine && ptrace::CutCall::is_cut(t.tracee, regs)) {
         t.cut.begin(regs);
         if (!t.tracee.set_registers_if_alive(regs)) return;
@@ -95,8 +96,23 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& info) {
       // The core file shall show the guest's registers.
       if (!to_guest(t, regs) || !t.tracee.set_registers_if_alive(regs)) return;
       return resume(t, signal);
+    case Disposition::untraced_death: return die_untraced(t, regs, ptrace::cause_of(info, regs));
     case Disposition::handler: return deliver_to_handler(t, regs, info);
   }
+}
+
+// What kills the first process of a PID namespace natively does not where it is traced. It goes on
+// without us, and does it again.
+void Engine::die_untraced(GuestThread& t, Registers& regs, ptrace::SignalCause cause) {
+  if (!to_guest(t, regs)) return;
+  GuestProcess& process = *t.process;
+  ptrace::raise_again(cause, process.space->code().memory(), regs);
+  if (options_.bursts) return leave_burst(t, regs);
+  const Tid tid = t.tracee.tid();
+  let_go(t, regs, 0);
+  release(t, trace::EndReason::exited);
+  threads_.erase(tid);
+  leave_unused_space(process);
 }
 
 // What the program blocks was let through for an instruction's sake: while we stepped (StepMask),

@@ -167,6 +167,13 @@ bool parse_kilobytes(Cursor* c, uint64_t* bytes) {
   return good;
 }
 
+// One for each namespace, from the reader's to the innermost.
+bool parse_innermost_id(Cursor* c, Tid* id) {
+  bool good = c->number(&id->value);
+  while (good && c->skip('\t')) good = c->number(&id->value);
+  return good && c->done();
+}
+
 bool parse_signals(Cursor* c, SignalBits* bits) {
   return c->number(bits, 16) && c->done();
 }
@@ -191,6 +198,8 @@ constexpr StatusField kStatusFields[] = {
     {"TracerPid", true, [](Cursor* c, ProcessStatus* s) { return parse_id(c, &s->tracer); }},
     {"Uid", true, [](Cursor* c, ProcessStatus* s) { return parse_ids(c, &s->uids); }},
     {"Gid", true, [](Cursor* c, ProcessStatus* s) { return parse_ids(c, &s->gids); }},
+    {"NStgid", false,
+     [](Cursor* c, ProcessStatus* s) { return parse_innermost_id(c, &s->innermost_tgid); }},
     {"Threads", true,
      [](Cursor* c, ProcessStatus* s) { return c->number(&s->threads) && c->done(); }},
     {"VmPTE", false,
@@ -223,6 +232,8 @@ constexpr StatusField kStatusFields[] = {
        s->filters = value;
        return good;
      }},
+    {"voluntary_ctxt_switches", false,
+     [](Cursor* c, ProcessStatus* s) { return c->number(&s->sleeps) && c->done(); }},
 };
 
 }  // namespace

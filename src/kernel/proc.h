@@ -76,6 +76,7 @@ struct ProcessStatus {
   Tid pid;
   Tid parent;
   Tid tracer;                      // 0: none
+  Tid innermost_tgid;              // in its own PID namespace
   std::array<uint32_t, 4> uids{};  // real, effective, saved, file system
   std::array<uint32_t, 4> gids{};
   uint32_t threads = 0;
@@ -89,6 +90,12 @@ struct ProcessStatus {
   // 0 none, 1 strict, 2 filter. Absent if the kernel has no seccomp.
   std::optional<int> seccomp;
   std::optional<uint32_t> filters;  // how many; absent before Linux 5.9
+  uint64_t sleeps = 0;  // how often this thread has gone to sleep, or was stopped by its tracer
+
+  // The first process of a PID namespace. No signal ends it but SIGKILL from outside, and what its
+  // own instructions raise: that only in a thread without a tracer (kernel/signal.c,
+  // force_sig_info_to_task); one that has a tracer raises it again and again.
+  bool is_namespace_init() const { return innermost_tgid.value == 1; }
 };
 
 Result<ProcessStatus> parse_status(std::string_view text);

@@ -6,7 +6,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "kernel/proc.h"
 #include "ptrace/filters.h"
+#include "ptrace/sleep_timeout.h"
 
 namespace shadowprof::ptrace {
 namespace {
@@ -43,25 +45,10 @@ bool sleeps_without_effect(uint64_t number) {
   }
 }
 
-// For a sleep that says EINTR. Where the call's arguments do not tell, what is bearable.
-std::chrono::milliseconds timeout_of(const machine::Registers& registers) {
-  constexpr std::chrono::milliseconds kForever = std::chrono::hours(24);
-  constexpr std::chrono::milliseconds kUnknown{100};
-  switch (registers.orig_rax) {
-    case SYS_epoll_wait:
-    case SYS_epoll_pwait: {
-      const auto timeout = static_cast<int>(registers.r10);
-      return timeout < 0 ? kForever : std::chrono::milliseconds(timeout);
-    }
-    case SYS_epoll_pwait2:
-    case SYS_semtimedop:
-      return registers.r10 == 0 ? kForever : kUnknown;
-    case SYS_rt_sigtimedwait:
-      return registers.rdx == 0 ? kForever : kUnknown;
-    default:
-      return kUnknown;
-  }
-}
+// For a sleep whose timeout is not known: what is bearable.
+constexpr std::chrono::milliseconds kUnknownTimeout{100};
+// Between two stops of a thread that does nothing but restart its call: that, and the second stop.
+constexpr uint64_t kSleepsOfARestart = 2;
 
 }  // namespace
 
@@ -96,20 +83,38 @@ bool RestartedCall::conceal(Tracee thread, machine::Registers& registers) const 
   return true;
 }
 
-bool SignalledSleep::conceal(Tracee thread, machine::Registers& registers) {
+// The same: nothing has happened since the last time but that it was restarted.
+SignalledSleep::Which SignalledSleep::note(const machine::Registers& registers, uint64_t sleeps) {
+  const Clock::time_point now = Clock::now();
+  const bool is_same = registers.rip == pc_ && registers.rsp == sp_ &&
+                       registers.orig_rax == number_ && sleeps == sleeps_ + kSleepsOfARestart;
+  pc_ = registers.rip;
+  sp_ = registers.rsp;
+  number_ = registers.orig_rax;
+  sleeps_ = sleeps;
+  last_ = now;
+  if (!is_same) first_ = now;
+  return is_same ? Which::same : Which::another;
+}
+
+bool SignalledSleep::conceal(Tracee thread, machine::Registers& registers, int signal) {
   machine::Registers concealed = registers;
   if (!conceal_interruption(thread, concealed)) return false;
-  const Clock::time_point now = Clock::now(), last = std::exchange(last_, now);
-  const std::chrono::milliseconds timeout = timeout_of(registers);
-  if (registers.rip != pc_ || registers.rsp != sp_ || now - last >= timeout) {
-    pc_ = registers.rip;
-    sp_ = registers.rsp;
-    first_ = now;
-  } else if (now - first_ >= timeout) {
-    pc_ = sp_ = 0;
-    const bool gives_up = static_cast<int64_t>(registers.rax) == -int64_t{EINTR};
-    registers.rax = static_cast<uint64_t>(-int64_t{EINTR});
-    return !gives_up;
+  const auto status = kernel::read_status(thread.tid());
+  if (!status || (status->caught & mask_of(signal))) {
+    pc_ = 0;  // its handler ends the call
+  } else if (note(registers, status->sleeps) == Which::same) {
+    const auto timeout = timeout_of(thread.tid(), status->tgid, registers);
+    const auto so_far = last_ - first_;
+    if (timeout && timeout->length && so_far >= *timeout->length) {
+      registers.rax = static_cast<uint64_t>(timeout->result);
+      return true;
+    }
+    if (!timeout && so_far >= kUnknownTimeout) {
+      const bool gives_up = static_cast<int64_t>(registers.rax) == -int64_t{EINTR};
+      registers.rax = static_cast<uint64_t>(-int64_t{EINTR});
+      return !gives_up;
+    }
   }
   registers = concealed;
   return true;

@@ -45,16 +45,21 @@ class RestartedCall {
 // that has a tracer the kernel wakes every sleep, to show the tracer the signal.
 class SignalledSleep {
  public:
-  // At the stop of the thread for a signal, unless that stops the process. When ignored signals
-  // have come so thickly that a timeout which starts anew would never be over, the program sees an
-  // EINTR.
-  bool conceal(Tracee thread, machine::Registers& registers);
+  // At the stop of the thread for this signal, unless that stops the process. Each time the timeout
+  // starts anew; so when that is over since the first time, the call says so (sleep_timeout.h).
+  // Where the timeout cannot be told, and such signals come thickly, it says EINTR.
+  bool conceal(Tracee thread, machine::Registers& registers, int signal);
 
  private:
   using Clock = std::chrono::steady_clock;
+  enum class Which : uint8_t { another, same };
+  Which note(const machine::Registers& registers, uint64_t sleeps);
+
+  // The call that was met last, and what the thread's count of its sleeps was then.
   uint64_t pc_ = 0;
   uint64_t sp_ = 0;
-  // For a row of signals in what may be one call.
+  uint64_t number_ = 0;
+  uint64_t sleeps_ = 0;
   Clock::time_point first_;
   Clock::time_point last_;
 };

@@ -45,4 +45,17 @@ SignalCause cause_of(const siginfo_t& info, const machine::Registers& registers)
   }
 }
 
+void raise_again(SignalCause cause, RemoteMemory& memory, machine::Registers& registers) {
+  constexpr uint8_t kInt3 = 0xcc;
+  constexpr unsigned kInt3Bytes = 1, kLongInt3Bytes = 2;  // cc; cd 03
+  if (cause == SignalCause::breakpoint) {
+    const auto last = memory.read_value<uint8_t>(GuestAddr(registers.rip - 1));
+    registers.rip -= last && *last == kInt3 ? kInt3Bytes : kLongInt3Bytes;
+  } else if (cause == SignalCause::syscall_filter) {
+    registers.rip -= machine::kSyscallInsnBytes;
+    registers.rax = registers.orig_rax;
+    registers.orig_rax = machine::kNoSyscall;
+  }
+}
+
 }  // namespace shadowprof::ptrace

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "machine/registers.h"
+#include "ptrace/remote_memory.h"
 
 namespace shadowprof::ptrace {
 
@@ -34,5 +35,9 @@ SignalCause cause_of(const siginfo_t& info, const machine::Registers& registers)
 inline bool is_synchronous(SignalCause cause) {
   return cause != SignalCause::sent;
 }
+
+// Makes the thread that has these registers at the stop for a signal of its own instruction raise
+// that once more, if it goes on without it.
+void raise_again(SignalCause cause, RemoteMemory& memory, machine::Registers& registers);
 
 }  // namespace shadowprof::ptrace

@@ -12,6 +12,8 @@
 #include "base/log.h"
 #include "ptrace/deliver.h"
 #include "ptrace/interruption.h"
+#include "ptrace/remote_memory.h"
+#include "ptrace/signal_cause.h"
 
 namespace shadowprof::shadow {
 
@@ -133,7 +135,8 @@ void Program::conceal(ptrace::Tracee thread, const WaitStatus& status,
   } else if (status.is_trap()) {
     changed = status.is_event(StopEvent::stop) && ptrace::conceal_interruption(thread, registers);
   } else if (status.kind() == WaitStatus::Kind::signal_stop) {
-    if (!may_stop_the_process(status.signal())) changed = known.sleep.conceal(thread, registers);
+    if (!may_stop_the_process(status.signal()) || is_namespace_init())
+      changed = known.sleep.conceal(thread, registers, status.signal());
   } else if (known.interrupted) {
     changed = ptrace::conceal_interruption(thread, registers);
   }
@@ -216,13 +219,41 @@ void Program::resume_from(ptrace::Tracee thread, const WaitStatus& status) {
   switch (status.kind()) {
     case WaitStatus::Kind::signal_stop:
       signals_++;
-      return go_on(thread, status.signal());
+      return let_die(thread, status.signal()) ? void() : go_on(thread, status.signal());
     case WaitStatus::Kind::group_stop:
       (void)thread.listen_if_alive();
       return;
     default:
       return go_on(thread);
   }
+}
+
+bool Program::is_namespace_init() {
+  if (!is_namespace_init_) {
+    const auto status = kernel::read_status(pid_);
+    is_namespace_init_ = status && status->is_namespace_init();
+  }
+  return *is_namespace_init_;
+}
+
+// What kills the first process of a PID namespace natively does not where it is traced. It goes on
+// without us, and does it again. Its end is reported if it is our child, or by its other threads.
+bool Program::let_die(ptrace::Tracee thread, int signal) {
+  if (!(ptrace::mask_of(signal) & ptrace::kInstructionSignals) || !is_namespace_init())
+    return false;
+  const auto status = kernel::read_status(thread.tid());
+  siginfo_t info;
+  ptrace::Registers registers;
+  if (!status || (status->caught & ptrace::mask_of(signal)) ||
+      !thread.get_siginfo_if_alive(info) || !thread.get_registers_if_alive(registers))
+    return false;
+  const ptrace::SignalCause cause = ptrace::cause_of(info, registers);
+  if (!ptrace::is_synchronous(cause)) return false;
+  ptrace::RemoteMemory memory(thread.tid());
+  ptrace::raise_again(cause, memory, registers);
+  if (!thread.set_registers_if_alive(registers) || !thread.detach_if_alive()) return false;
+  if (thread.tid() == pid_ && !is_child_) end_ = WaitStatus::from_raw(signal);
+  return true;
 }
 
 void Program::detach() {

@@ -97,6 +97,8 @@ class Program {
   void look_again_at_call(ptrace::Tracee thread);
   void go_on(ptrace::Tracee thread, int signal = 0);
   bool try_detach(Tid tid, std::set<Tid>& ending);
+  bool is_namespace_init();
+  bool let_die(ptrace::Tracee thread, int signal);
   void resume_from(ptrace::Tracee thread, const ptrace::WaitStatus& status);
   void on_exec(Tid tid);
   void note_child(ptrace::Tracee parent);
@@ -104,6 +106,7 @@ class Program {
   Tid pid_;
   Follow follow_;
   bool is_child_ = false;
+  std::optional<bool> is_namespace_init_;  // once it was asked
   std::map<Tid, Thread> threads_;
   std::vector<Tid> children_;
   std::shared_ptr<InputLog> log_;
