@@ -83,6 +83,8 @@ void Slot::initialise(CallKinds kinds) {
     state().mmap_prot_plain[i] = (i & PROT_EXEC) == 0;
     state().mmap_flags_plain[i] = (i & MAP_FIXED) == 0;
     state().open_flags_plain[i] = (i & O_ACCMODE) == O_RDONLY;
+    state().trace_requests_plain[i] =
+        i != (kTraceMe & 0xff) && i != (kTraceAttach & 0xff) && i != (kTraceSeize & 0xff);
   }
   initialised = true;
 }

@@ -24,6 +24,11 @@ inline constexpr size_t kSlotsPerGroup = 8;
 using CallKinds = emu::SyscallKind (*)(unsigned number);
 inline constexpr unsigned kListedCalls = 512;
 
+// The requests of ptrace(2) that begin to trace somebody.
+inline constexpr uint64_t kTraceMe = 0;
+inline constexpr uint64_t kTraceAttach = 16;
+inline constexpr uint64_t kTraceSeize = 0x4206;
+
 // Mapped at `guest_base` in the guest and at `host` in our process.
 struct SlotGroup {
   UniqueFd memfd;

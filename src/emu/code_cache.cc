@@ -77,10 +77,21 @@ void CodeCache::emit_gateway() {
   const uint32_t plain = e.jrcxz_forward();
   e.add_imm_to_rcx(-1);
   const uint32_t maps = e.jrcxz_forward();
+  e.add_imm_to_rcx(-1);
+  const uint32_t opens = e.jrcxz_forward();
+  e.bytes({0x40, 0x0f, 0xb6, 0xcf});                          // movzx ecx, dil
+  e.load_kind_rcx(offsetof(StatePage, trace_requests_plain));
+  const uint32_t begins_to_trace = e.jrcxz_forward();
+  const uint32_t traces = e.jmp_forward();
+  e.land_rel8(opens);
   e.bytes({0x0f, 0xb6, 0xca});                                // movzx ecx, dl
   e.load_kind_rcx(offsetof(StatePage, open_flags_plain));
   const uint32_t opens_for_writing = e.jrcxz_forward();
   const uint32_t opens_for_reading = e.jmp_forward();
+  e.land_rel8(to_tracer);
+  e.land_rel8(begins_to_trace);
+  e.land_rel8(opens_for_writing);
+  const uint32_t is_for_tracer = e.jmp_forward();
   e.land_rel8(maps);
   e.bytes({0x0f, 0xb6, 0xca});                                // movzx ecx, dl
   e.load_kind_rcx(offsetof(StatePage, mmap_prot_plain));
@@ -89,6 +100,7 @@ void CodeCache::emit_gateway() {
   e.load_kind_rcx(offsetof(StatePage, mmap_flags_plain));
   const uint32_t maps_fixed = e.jrcxz_forward();
   e.land_rel8(plain);
+  e.land_rel32(traces);
   e.land_rel32(opens_for_reading);
   syscall_ = e.offset();
   e.syscall();
@@ -102,10 +114,9 @@ void CodeCache::emit_gateway() {
   if (has_counts(recording_)) e.store_site(offsetof(StatePage, site), kAnySite.value);
   e.movzx_edx_cx();
   e.jmp_table_rdx(kBranchTableOffset);
-  e.land_rel8(to_tracer);
+  e.land_rel32(is_for_tracer);
   e.land_rel8(maps_code);
   e.land_rel8(maps_fixed);
-  e.land_rel8(opens_for_writing);
   syscall_trap_ = e.offset();
   e.int3();
 

@@ -15,9 +15,9 @@ constexpr unsigned kTracerCalls[] = {
     SYS_shmat,          SYS_shmdt,         SYS_pkey_mprotect, SYS_rt_sigaction,
     SYS_rt_sigprocmask, SYS_rt_sigreturn,  SYS_arch_prctl,    SYS_modify_ldt,
     SYS_prctl,          SYS_rseq,          453 /* map_shadow_stack */,
-    SYS_execve,         SYS_execveat,      SYS_ptrace,        SYS_open,
-    SYS_creat,          SYS_openat2,       SYS_fork,          SYS_vfork,
-    SYS_clone,          SYS_clone3,
+    SYS_execve,         SYS_execveat,      SYS_open,          SYS_creat,
+    SYS_openat2,        SYS_fork,          SYS_vfork,         SYS_clone,
+    SYS_clone3,
 };
 
 }  // namespace
@@ -28,6 +28,7 @@ emu::SyscallKind call_kind(unsigned number) {
     if (n == number) return emu::SyscallKind::tracer;
   }
   if (number == SYS_openat) return emu::SyscallKind::openat;
+  if (number == SYS_ptrace) return emu::SyscallKind::ptrace;
   return number == SYS_mmap ? emu::SyscallKind::mmap : emu::SyscallKind::execute;
 }
 

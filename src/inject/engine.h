@@ -310,6 +310,7 @@ class Engine {
 
   // engine_syscalls.cc
   static bool is_open_call(long nr);
+  bool is_about_data(const GuestThread& t, const Registers& regs) const;
   bool makes_untraced(GuestThread& t, const Registers& regs);
   void make_watched_call(GuestThread& t, Registers& regs);
   void on_tracer_syscall(GuestThread& t, Registers& regs);
@@ -366,6 +367,7 @@ class Engine {
   void note_unsupported(GuestThread& t, const Registers& regs, const char* reason);
   void leave_at_stop(GuestThread& t, const ptrace::WaitStatus& stop);
   void leave_natively(GuestThread& t, Registers& regs, int signal);
+  static void await_group_stop(const GuestThread& t);
   void let_go(GuestThread& t, const Registers& regs, int signal);
   void on_death(Tid tid, const ptrace::WaitStatus& status);
 

@@ -525,6 +525,18 @@ void Engine::leave_natively(GuestThread& t, Registers& regs, int signal) {
   threads_.erase(tid);
 }
 
+// A stopped process that is let go runs for a moment before it stops again. To its next tracer, who
+// may act at once, it is to be as it was.
+void Engine::await_group_stop(const GuestThread& t) {
+  constexpr unsigned kMostLooks = 2000;  // less than a second
+  constexpr timespec kPause{0, 50'000};
+  for (unsigned looks = 0; looks < kMostLooks; looks++) {
+    const auto stat = kernel::read_thread_stat(t.process->pid, t.tracee.tid());
+    if (!stat || stat->state == 'T') return;
+    ::nanosleep(&kPause, nullptr);
+  }
+}
+
 // From guest context: what comes next happens at the program's own addresses.
 void Engine::let_go(GuestThread& t, const Registers& regs, int signal) {
   if (t.holding) end_hold(t);
@@ -539,7 +551,7 @@ void Engine::let_go(GuestThread& t, const Registers& regs, int signal) {
     signal = *last;
   }
   if (!options_.bursts) {
-    (void)t.tracee.detach_if_alive(signal);
+    if (t.tracee.detach_if_alive(signal) && t.in_group_stop) await_group_stop(t);
     return;
   }
   (void)t.tracee.set_options_if_alive(options_.native_trace);

@@ -21,13 +21,14 @@
 #include "inject/engine.h"
 
 namespace shadowprof::inject {
+
+using cache::kTraceAttach;
+using cache::kTraceMe;
+using cache::kTraceSeize;
+
 namespace {
 
 constexpr uint64_t kUserEnd = uint64_t{1} << 47;
-// Requests of ptrace(2).
-constexpr uint64_t kTraceMe = 0;
-constexpr uint64_t kTraceAttach = 16;
-constexpr uint64_t kTraceSeize = 0x4206;
 constexpr uint64_t kArchSetGs = 0x1001;
 constexpr uint64_t kArchShadowStackEnable = 0x5001;
 constexpr uint64_t kPrSetSyscallUserDispatch = 59;
@@ -37,6 +38,11 @@ GuestRange pages(uint64_t address, uint64_t bytes) {
   if (bytes > kUserEnd || address > kUserEnd) return {};
   const uint64_t end = (address + bytes + limits::kPageBytes - 1) & ~(limits::kPageBytes - 1);
   return {GuestAddr(address), GuestAddr(end)};
+}
+
+// By an mremap; no bytes of a shared mapping are a second one of all of it.
+GuestRange moved_pages(const ptrace::Registers& regs) {
+  return pages(regs.rdi, std::max<uint64_t>(regs.rsi, 1));
 }
 
 std::string path_at(ptrace::RemoteMemory& memory, GuestAddr address) {
@@ -62,10 +68,6 @@ bool is_memory_file(Tid thread, int directory, const std::string& path) {
 
 long number_of(const ptrace::Registers& regs) {
   return static_cast<int>(regs.rax);
-}
-
-bool begins_to_trace(const ptrace::Registers& regs) {
-  return regs.rdi == kTraceMe || regs.rdi == kTraceAttach || regs.rdi == kTraceSeize;
 }
 
 // The flags of a clone or clone3 that is about to be made.
@@ -133,12 +135,32 @@ bool Engine::leave_to_gateway(GuestThread& t, Registers& regs) {
       t.executing = true;
       return true;
     case SYS_ptrace:
-      return !begins_to_trace(regs);
+      // To attach waits for a process that executes a program.
+      return regs.rdi != kTraceMe && !make_room_for_tracer(t, regs);
+    case SYS_munmap:
+    case SYS_mprotect:
+    case SYS_pkey_mprotect:
+    case SYS_mremap:
+      return is_about_data(t, regs);
     default:
       if (!is_open_call(number_of(regs))) return false;
       before_open(t, regs);
       return true;
   }
+}
+
+// Memory that nobody can execute, before the call and after it. Who is told of such calls by
+// userfaultfd(2) makes the thread wait.
+bool Engine::is_about_data(const GuestThread& t, const Registers& regs) const {
+  cache::GuestCode& code = t.process->space->code();
+  if (changes_ours(t, regs)) return false;
+  if (number_of(regs) == SYS_mremap) {
+    const bool has_place = (regs.r10 & MREMAP_FIXED) != 0;
+    return !code.has_code(moved_pages(regs)) &&
+           !(has_place && code.has_code(pages(regs.r8, regs.rdx)));
+  }
+  const bool makes_code = number_of(regs) != SYS_munmap && (regs.rdx & PROT_EXEC) != 0;
+  return !makes_code && !code.has_code(pages(regs.rdi, regs.rsi));
 }
 
 bool Engine::is_open_call(long nr) {
@@ -355,7 +377,7 @@ void Engine::after_native_syscall(GuestThread& t, const Registers& before, const
       break;
     }
     case SYS_mremap: {
-      const GuestRange from = pages(before.rdi, before.rsi);
+      const GuestRange from = moved_pages(before);
       const GuestRange to = pages(after.rax, before.rdx);
       if (!failed && (space.code().has_code(from) || space.code().has_code(to))) {
         space.mappings_changed(from);

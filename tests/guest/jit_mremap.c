@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Code that moves: mremap takes pages with hot code to another address, other code takes the old
-// address, and the moved code must run where it is now. Growing in place, shrinking, swapping.
+// address, and the moved code must run where it is now. Growing in place, shrinking, swapping. A
+// second mapping of shared code.
 #include "jit.h"
 
 int main(void) {
@@ -55,5 +56,17 @@ int main(void) {
     EXPECT(area[3 * kPage - 3] == 0 && area[3 * kPage] == 0);
   }
   printf("grown and shrunk %016lx\n", hash);
+
+  // No bytes of a shared mapping: all of it comes a second time (mremap(2)).
+  unsigned char* shared = mmap(NULL, kPage, everything, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  EXPECT(shared != MAP_FAILED);
+  for (int round = 0; round < 20; ++round) {
+    jit_write(shared, 1, (uint32_t)round);
+    unsigned char* second = mremap(shared, 0, kPage, MREMAP_MAYMOVE);
+    EXPECT(second != MAP_FAILED && second != shared);
+    for (int i = 0; i < 20; ++i) hash = mix(hash, jit_check(second, 1, (uint32_t)round, i));
+    EXPECT(munmap(second, kPage) == 0);
+  }
+  printf("shared %016lx\n", hash);
   return 0;
 }

@@ -60,6 +60,7 @@ struct StatePage {
   uint8_t mmap_prot_plain[256];   // 1: prot byte without PROT_EXEC
   uint8_t mmap_flags_plain[256];  // 1: flags byte without MAP_FIXED
   uint8_t open_flags_plain[256];  // 1: flags byte of an open for reading only
+  uint8_t trace_requests_plain[256];  // 1: low byte of a request of ptrace(2) that begins nothing
 };
 static_assert(sizeof(StatePage) <= limits::kPageBytes);
 inline constexpr size_t kAddressField = offsetof(StatePage, spill_address);
@@ -78,6 +79,7 @@ enum class SyscallKind : uint8_t {
   execute = 1,  // the thread makes it itself
   mmap = 2,     // itself, unless it maps code or replaces a mapping
   openat = 3,   // itself, unless it opens for writing
+  ptrace = 4,   // itself, unless it begins to trace
 };
 
 // When tracing, an indirect branch parks rcx and rdx in the buffer, this far behind the cursor (as
