@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The processor's debug registers in a traced thread (ptrace(2), PTRACE_POKEUSER): its code and
-// data stay as they are. No breakpoint is in force in a thread that has just been made, but it shows
-// its maker's control register (arch/x86/kernel/process.c, copy_thread); a program that is executed
-// has none.
+// data stay as they are. No breakpoint is in force in a thread that was just made, but it shows
+// its maker's control register (arch/x86/kernel/process.c, copy_thread); an exec leaves none.
 #pragma once
 
 #include <span>

@@ -31,7 +31,7 @@ struct RingArguments {
   uint32_t min_wait_us;
   uint64_t timeout;
 };
-// Of io_uring_enter: a moment, and arguments that were registered (not in Debian's header).
+// A moment, and arguments that were registered, of io_uring_enter (not in Debian's header).
 constexpr uint64_t kRingMoment = 1u << 5;
 constexpr uint64_t kRingRegistered = 1u << 6;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Memory whose faults, moves and ends another thread is told of (userfaultfd(2)): whoever changes it
+// Memory whose faults, moves and ends another thread is told of (userfaultfd(2)): who changes it
 // waits in the kernel until that thread has heard of it.
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
