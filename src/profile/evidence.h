@@ -5,7 +5,8 @@
 //
 // A row is *certain* if half of its interval (confidence.h) is not more than its share. There is
 // enough if the certain ones of the ten hottest functions have at least half of what the ten have.
-// Where errors are not known, samples are counted: kFewSamples are enough.
+// Where errors are not known, samples are counted: kFewSamples are enough. Samples that have not
+// met the code that had most of the time in user mode are not enough, however much they agree.
 #pragma once
 
 #include <optional>
@@ -16,6 +17,7 @@
 namespace shadowprof::profile {
 
 inline constexpr uint64_t kFewSamples = 30;
+inline constexpr double kMostUnmetShare = 0.5;
 
 // One sentence without a full stop; nothing: it has the whole program, or samples of all of it.
 std::optional<std::string> why_incomplete(const Profile& profile);

@@ -22,6 +22,7 @@ namespace {
 constexpr double kManyEndedEarly = 0.2;
 constexpr size_t kMostLeads = 8;
 constexpr size_t kFoldedIndent = 2;
+constexpr double kMuchUnmetShare = 0.05;
 constexpr double kWorthNaming = 0.05;  // of what sampling has cost
 
 // The dearest causes, each that is a twentieth of all or more.
@@ -145,6 +146,11 @@ void Renderer::sampling() {
         fmt::format("± is half of the {:.0f} % interval, in percentage points, from {} groups of "
                     "samples",
                     100 * profile::kConfidenceLevel, profile_.confidence.groups));
+  if (const double unmet = profile::unmet_time_share(profile_); unmet >= kMuchUnmetShare)
+    sentence(
+        fmt::format("no sample met the code that had {} of the time in user mode: of it only the "
+                    "time is known, and shares of instructions are of the rest",
+                    percent(unmet)));
   if (c.assumed_speeds)
     sentence(
         "no sample tells how fast the program is where: shares of instructions take it for equally "
@@ -205,7 +211,8 @@ std::string Renderer::time_figures(const Row& row, uint64_t count) const {
       row.time.cycles_per_insn > 0 ? fmt::format("{:.1f}", row.time.cycles_per_insn) : "-";
   return fmt::format("{:>7} {:<5} {:>7} {:>7} {:>7} {:>8}", percent(row.time.share),
                      fmt::format("{:.1f}", 100 * row.time.error),
-                     kernel > 0 ? percent(kernel) : "-", percent(row.self_share), cycles,
+                     kernel > 0 ? percent(kernel) : "-",
+                     row.self != 0 ? percent(row.self_share) : "-", cycles,
                      short_count(count));
 }
 

@@ -55,6 +55,19 @@ TEST_CASE("one sample is too little, and what helps is said") {
         "--mode full");
 }
 
+TEST_CASE("samples that have not met most of the code are too little") {
+  Profile p = sampled(31, {{1000, 100}});
+  p.tables.blocks = {{{0, 0}, 16, 10, 4}};
+  p.time = {.source = "cpu-clock", .user_s = 1, .ticks = 100};
+  p.tables.time = {{{0, 8}, 0, 500}, {{0, 32}, 0, 500}};
+  CHECK(profile::unmet_time_share(p) == 0.5);
+  CHECK(evidence_of(p).enough);
+  p.tables.time[1].user_ns = 501;
+  CHECK_FALSE(evidence_of(p).enough);
+  CHECK(evidence_of(p).advice.find("no sample met the code that had 50 % of it") !=
+        std::string::npos);
+}
+
 TEST_CASE("where errors are not known samples are counted") {
   Profile p = sampled(0, {{1000, 0}});
   p.coverage.samples = profile::kFewSamples - 1;

@@ -69,11 +69,12 @@ Json inlined_json(const InlinedFunction& f) {
   return j;
 }
 
-Json time_json(const ProcessorTime& t) {
+Json time_json(const Profile& p) {
+  const ProcessorTime& t = p.time;
   return {{"source", t.source},       {"sees_kernel", t.sees_kernel}, {"user_s", t.user_s},
           {"kernel_s", t.kernel_s},   {"waiting_s", t.waiting_s},     {"queued_s", t.queued_s},
           {"ticks", t.ticks},         {"lost", t.lost},
-          {"cycles_per_s", t.cycles_per_s}};
+          {"cycles_per_s", t.cycles_per_s}, {"unmet_share", unmet_time_share(p)}};
 }
 
 Json thread_json(const ThreadRow& t) {
@@ -202,7 +203,7 @@ void write_document(json::TextSink& out, const Profile& p) {
   w.rows("functions", p.functions, function_json);
   w.rows("inlined", p.inlined, inlined_json);
   if (p.time.is_known()) {
-    w.value("time", time_json(p.time));
+    w.value("time", time_json(p));
     w.rows("threads", p.threads, thread_json);
   }
   json::write_hotlists(w, "hotlists", p.hotlists);

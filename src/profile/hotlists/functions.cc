@@ -74,6 +74,23 @@ std::map<CodeRef, uint64_t> calls_into_the_middle(const Tables& t, const Functio
   return calls;
 }
 
+// A function that nothing calls is entered by a jump at the end of another one, or by the kernel: a
+// signal's handler, a thread's first function. It is as often as its first block executes but for
+// jumps of its own.
+void count_other_entries(const Tables& t, FunctionTable& names) {
+  for (size_t i = 0; i < names.size(); i++) {
+    Function& f = names[i];
+    if (f.invocations != 0) continue;
+    const auto block = std::ranges::lower_bound(t.blocks, f.at, {}, &BlockCount::at);
+    if (block == t.blocks.end() || block->at != f.at) continue;
+    uint64_t own = 0;
+    for (auto e = std::ranges::lower_bound(t.edges, f.at, {}, &Edge::from);
+         e != t.edges.end() && index_of(names, e->from) == i; ++e)
+      if (e->to == f.at) own += e->count;
+    f.invocations = block->count - std::min(block->count, own);
+  }
+}
+
 }  // namespace
 
 const Function* find_function(const FunctionTable& functions, CodeRef at) {
@@ -113,6 +130,7 @@ void attribute_functions(Profile& profile, FunctionTable names) {
     names[f].inclusive =
         std::min(names[f].inclusive + e.inclusive, profile.coverage.instructions_profiled);
   }
+  count_other_entries(t, names);
   for (const Edge& e : t.edges) {
     const bool inside =
         e.kind == EdgeKind::taken || e.kind == EdgeKind::jump || e.kind == EdgeKind::indirect_jump;

@@ -168,13 +168,13 @@ std::vector<size_t> hottest_functions(const Profile& profile, const Table& funct
 }
 
 template <typename MarginOf>
-void add_inlined(const Profile& profile, size_t limit, MarginOf margin, bool knows_speeds,
+void add_inlined(const Profile& profile, size_t limit, MarginOf margin_of_met, bool knows_speeds,
                  Hotlists& lists) {
   const uint64_t all = profile.coverage.attributed;
   for (size_t i : hottest_functions(profile, profile.inlined, limit)) {
     const InlinedFunction& f = profile.inlined[i];
     const double share = share_of(f.self, all);
-    const Margin error = margin(f.self_error, all);
+    const Margin error = margin_of_met(f, all);
     lists.inlined.push_back({static_cast<uint32_t>(lists.inlined.size() + 1),
                              {profile.modules[f.module].path, 0, f.name, f.file, f.line},
                              f.self,
@@ -199,53 +199,13 @@ std::vector<size_t> hottest_paths(const Profile& profile, const std::vector<uint
   return order;
 }
 
-}  // namespace
-
-Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup& lines) {
-  Hotlists lists;
-  const Tables& t = profile.tables;
-  const auto margin = [&](uint64_t error, uint64_t whole) -> Margin {
-    if (profile.confidence.exact) return 0;
-    if (profile.confidence.groups < 2) return std::nullopt;
-    return std::min(1.0, critical_value(profile.confidence.groups) * share_of(error, whole));
-  };
-  const auto place = [&](CodeRef at) { return place_of(profile, lines, at); };
-  const bool knows_speeds =
-      !profile.coverage.assumed_speeds && (!profile.time.is_known() || evidence_of(profile).enough);
-
-  for (size_t i : hottest_functions(profile, profile.functions, limit)) {
-    const Function& f = profile.functions[i];
-    const uint64_t all = profile.coverage.attributed;
-    const double share = share_of(f.self, all);
-    const Margin error = margin(f.self_error, all);
-    lists.methods.push_back({static_cast<uint32_t>(lists.methods.size() + 1), place(f.at), f.self,
-                             f.inclusive, share, share_of(f.inclusive, all), f.invocations,
-                             f.loop_iterations, error,
-                             row_time(profile, f.user_ns, f.kernel_ns, share,
-                                      knows_speeds && is_certain(share, error))});
-  }
-  add_inlined(profile, limit, margin, knows_speeds, lists);
-  uint64_t all_calls = 0;
-  for (const CallPair& c : t.calls) all_calls += c.count;
-  for (size_t i : hottest(t.calls, limit, [](const CallPair& c) { return c.count; })) {
-    const CallPair& c = t.calls[i];
-    lists.call_pairs.push_back({static_cast<uint32_t>(lists.call_pairs.size() + 1), place(c.site),
-                                place(c.callee), c.indirect, c.count, share_of(c.count, all_calls),
-                                c.inclusive, margin(c.error, all_calls)});
-  }
-  add_contexts_of(profile, limit, place, margin, lists);
-  uint64_t all_edges = 0;
-  for (const Edge& e : t.edges) all_edges += e.count;
-  for (size_t i : hottest(t.edges, limit, [](const Edge& e) { return e.count; })) {
-    const Edge& e = t.edges[i];
-    lists.edges.push_back({static_cast<uint32_t>(lists.edges.size() + 1), place(e.from),
-                           place(e.to), e.kind, e.count, share_of(e.count, all_edges),
-                           margin(e.error, all_edges)});
-  }
+template <typename PlaceOf, typename MarginOf>
+void add_paths(const Profile& profile, size_t limit, PlaceOf place, MarginOf margin,
+               bool knows_speeds, Hotlists& lists) {
   const std::vector<uint64_t> path_ns = profile.time.is_known() ? time_of_paths(profile)
                                                                 : std::vector<uint64_t>();
   for (size_t i : hottest_paths(profile, path_ns, limit)) {
-    const PathRow& p = t.paths[i];
+    const PathRow& p = profile.tables.paths[i];
     const double share = share_of(p.count * p.insns, profile.coverage.attributed);
     const Margin error = margin(p.error * p.insns, profile.coverage.attributed);
     HotPath path{static_cast<uint32_t>(lists.paths.size() + 1),
@@ -263,6 +223,57 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
     for (const CodeRef block : p.blocks) path.blocks.push_back(place(block));
     lists.paths.push_back(std::move(path));
   }
+}
+
+}  // namespace
+
+Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup& lines) {
+  Hotlists lists;
+  const Tables& t = profile.tables;
+  const auto margin = [&](uint64_t error, uint64_t whole) -> Margin {
+    if (profile.confidence.exact) return 0;
+    if (profile.confidence.groups < 2) return std::nullopt;
+    return std::min(1.0, critical_value(profile.confidence.groups) * share_of(error, whole));
+  };
+  // Nothing is known of what no sample met.
+  const auto margin_of_met = [&](const auto& f, uint64_t whole) -> Margin {
+    if (f.self == 0 && !profile.confidence.exact) return std::nullopt;
+    return margin(f.self_error, whole);
+  };
+  const auto place = [&](CodeRef at) { return place_of(profile, lines, at); };
+  const bool knows_speeds =
+      !profile.coverage.assumed_speeds && (!profile.time.is_known() || evidence_of(profile).enough);
+
+  for (size_t i : hottest_functions(profile, profile.functions, limit)) {
+    const Function& f = profile.functions[i];
+    const uint64_t all = profile.coverage.attributed;
+    const double share = share_of(f.self, all);
+    const Margin error = margin_of_met(f, all);
+    lists.methods.push_back({static_cast<uint32_t>(lists.methods.size() + 1), place(f.at), f.self,
+                             f.inclusive, share, share_of(f.inclusive, all), f.invocations,
+                             f.loop_iterations, error,
+                             row_time(profile, f.user_ns, f.kernel_ns, share,
+                                      knows_speeds && is_certain(share, error))});
+  }
+  add_inlined(profile, limit, margin_of_met, knows_speeds, lists);
+  uint64_t all_calls = 0;
+  for (const CallPair& c : t.calls) all_calls += c.count;
+  for (size_t i : hottest(t.calls, limit, [](const CallPair& c) { return c.count; })) {
+    const CallPair& c = t.calls[i];
+    lists.call_pairs.push_back({static_cast<uint32_t>(lists.call_pairs.size() + 1), place(c.site),
+                                place(c.callee), c.indirect, c.count, share_of(c.count, all_calls),
+                                c.inclusive, margin(c.error, all_calls)});
+  }
+  add_contexts_of(profile, limit, place, margin, lists);
+  uint64_t all_edges = 0;
+  for (const Edge& e : t.edges) all_edges += e.count;
+  for (size_t i : hottest(t.edges, limit, [](const Edge& e) { return e.count; })) {
+    const Edge& e = t.edges[i];
+    lists.edges.push_back({static_cast<uint32_t>(lists.edges.size() + 1), place(e.from),
+                           place(e.to), e.kind, e.count, share_of(e.count, all_edges),
+                           margin(e.error, all_edges)});
+  }
+  add_paths(profile, limit, place, margin, knows_speeds, lists);
   add_loads(profile, limit, place, lists);
   add_memory(profile, limit, place, lists);
   add_value_hotlists(profile, limit, lines, lists);

@@ -68,4 +68,15 @@ std::vector<uint64_t> time_of_paths(const Profile& profile) {
   return ns;
 }
 
+double unmet_time_share(const Profile& profile) {
+  uint64_t all_ns = 0;
+  uint64_t unmet_ns = 0;
+  for (const TimeRow& row : profile.tables.time) {
+    all_ns += row.user_ns;
+    const BlockTable& blocks = profile.tables.blocks;
+    if (block_with(blocks, row.at) == blocks.size()) unmet_ns += row.user_ns;
+  }
+  return all_ns == 0 ? 0 : static_cast<double>(unmet_ns) / static_cast<double>(all_ns);
+}
+
 }  // namespace shadowprof::profile

@@ -77,5 +77,8 @@ std::vector<uint64_t> time_of_blocks(const Profile& profile);
 // The same of each path: of the time of each of its blocks the part that its executions are of the
 // block's. A block that is entered by several paths is taken to be as fast in each.
 std::vector<uint64_t> time_of_paths(const Profile& profile);
+// The part of the time in user mode, in code of known place, that went to code of which no row of
+// the table of blocks knows: no sample met it. 0 where time was not measured.
+double unmet_time_share(const Profile& profile);
 
 }  // namespace shadowprof::profile

@@ -139,6 +139,8 @@
   // A single time is not known more exactly than the clock's step.
   const steps = (head, get) => num(head, get, { show: (r) => get(r) < (D.run.clock_step || 0) ? '<' + Math.round(D.run.clock_step) : count(get(r)) });
   const share = (head, get, more) => ({ head, key: get, show: (r) => bar(get(r)), num: true, ...more });
+  // Of what no sample met only the time is known.
+  const met = (own) => ({ show: (r) => own(r) || !time ? bar(own(r) / total) : '-' });
 
   // --- one function --------------------------------------------------------------------------
   const related = (rows, other, title) => {
@@ -242,7 +244,7 @@
   const functionsTab = () => {
     const list = new List(F.slice(0, D.own_list), [
       ...(time ? [share('time', (f) => (f.user + f.kernel) / time.total_s, { title: "processor time of its own, with the kernel's for it" })] : []),
-      share('self', (f) => f.self / total, { title: 'instructions of its own, of all' }),
+      share('self', (f) => f.self / total, { title: 'instructions of its own, of all', ...met((f) => f.self) }),
       share(estimated ? 'total ≈' : 'total', (f) => f.incl / total, { title: 'with what it calls' + (estimated ? ', estimated from calls' : '') }),
       num('calls', (f) => f.calls), num('loops', (f) => f.loops, { title: 'iterations of its loops' }),
       text('function', (f) => f.name, { text: (f) => f.full + ' ' + f.name, show: (f) => el('span', { class: 'clip', title: f.full }, f.name) }),
@@ -335,7 +337,7 @@
       { head: 'callers, function', key: (c) => c[3].join(' '), text: (c) => c[3].join(' '), mono: true, show: (c) => chips(c[3]) }])],
     ['Inlined', D.sizes.inlined, () => new List(L.inlined, [
       ...(time ? [share('time', (f) => (f[7] + f[8]) / time.total_s, { title: "processor time of its own, with the kernel's for it; a part of that of the functions it is in" })] : []),
-      share('self', (f) => f[3] / total, { title: 'instructions of its own, of all; a part of those of the functions it is in' }),
+      share('self', (f) => f[3] / total, { title: 'instructions of its own, of all; a part of those of the functions it is in', ...met((f) => f[3]) }),
       share(estimated ? 'total ≈' : 'total', (f) => f[4] / total, { title: 'with what was inlined into it, and what it calls' }),
       num('places', (f) => f[5], { title: 'calls that it was put in the place of' }),
       text('function', (f) => f[0], { text: (f) => f[6] + ' ' + f[0], show: (f) => el('span', { class: 'clip', title: f[6] }, f[0]) }),
