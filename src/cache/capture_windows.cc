@@ -17,11 +17,19 @@ std::optional<RunId> CaptureWindows::make_plain(const trace::RunMailbox::Request
   const trace::Run& own = table_.run(f->longest_run);
   if (own.first_block != first || !own.captures) return std::nullopt;
   const FragmentId capturing = cache_.id_of(*f);
-  const auto made =
-      translator_.translate(f->start, std::nullopt, {.records = request.keep_records});
-  if (made.outcome != emu::Translator::Outcome::translated) return std::nullopt;
+  const GuestAddr start = f->start;
+  constexpr auto kTranslated = emu::Translator::Outcome::translated;
+  // The plain one comes last: collectors know runs of windows by their numbers, which are lower.
+  std::optional<FragmentId> lighter;
+  if (lighter_) {
+    const auto made = translator_.translate(start, std::nullopt, *lighter_);
+    if (made.outcome != kTranslated) return std::nullopt;
+    lighter = made.fragment;
+  }
+  const auto made = translator_.translate(start, std::nullopt, {.records = request.keep_records});
+  if (made.outcome != kTranslated) return std::nullopt;
   cache_.redirect(capturing, made.fragment);
-  pairs_.push_back({capturing, made.fragment});
+  pairs_.push_back({capturing, made.fragment, lighter.value_or(capturing), made.fragment});
   return cache_.fragment(made.fragment).longest_run;
 }
 
@@ -30,29 +38,36 @@ void CaptureWindows::forget_dropped() {
   if (flushes_ != cache_.flushes()) pairs_.clear();
   flushes_ = cache_.flushes();
   std::erase_if(pairs_, [&](const Pair& pair) {
-    return !cache_.fragment(pair.capturing).live || !cache_.fragment(pair.plain).live;
+    return !cache_.fragment(pair.capturing).live || !cache_.fragment(pair.plain).live ||
+           !cache_.fragment(pair.lighter).live;
   });
 }
 
-void CaptureWindows::lead(Pair& pair, bool open) {
-  if (open == pair.open) return;
-  open ? cache_.redirect(pair.plain, pair.capturing) : cache_.redirect(pair.capturing, pair.plain);
-  pair.open = open;
+void CaptureWindows::lead(Pair& pair, FragmentId to) {
+  if (to == pair.present) return;
+  cache_.redirect(pair.present, to);
+  pair.present = to;
+}
+
+uint64_t CaptureWindows::random() {
+  random_ ^= random_ << 13;
+  random_ ^= random_ >> 7;
+  random_ ^= random_ << 17;
+  return random_ >> 32;
 }
 
 void CaptureWindows::turn(uint32_t one_in) {
   forget_dropped();
+  const bool open = random() % one_in == 0;
+  const bool heavy = open && random() % heavy_one_in_ == 0;
   for (Pair& pair : pairs_) {
-    random_ ^= random_ << 13;
-    random_ ^= random_ >> 7;
-    random_ ^= random_ << 17;
-    lead(pair, (random_ >> 32) % one_in == 0);
+    lead(pair, !open ? pair.plain : heavy ? pair.capturing : pair.lighter);
   }
 }
 
 void CaptureWindows::turn_all(bool open) {
   forget_dropped();
-  for (Pair& pair : pairs_) lead(pair, open);
+  for (Pair& pair : pairs_) lead(pair, open ? pair.capturing : pair.plain);
 }
 
 }  // namespace shadowprof::cache

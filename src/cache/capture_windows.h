@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// Two translations of the same code, one that captures what a collector wants to see and one that
-// only says that it ran, or, where counters do, nothing. Code is captured from its first execution
-// on. When the collector has seen enough of a fragment, the branches to it are led to a plain
-// translation, and from then on back to the capturing one now and then, at random: in replicas for
-// the time of a trace buffer, one in `one_in` on average, and each by itself, as every record is
-// there in between; in full mode all at once, when a clock says so (window_clock.h). A thread
-// changes over when it branches next, so nobody is stopped for it.
+// Two translations of the same code, one that captures what collectors want to see and one that
+// only says that it ran, or, where counters do, nothing. Where a part of what is captured takes
+// much longer than the rest, there is a third that captures the rest, and most windows are its.
+// Code is captured from its first execution on. When the collector has seen enough of a fragment,
+// the branches to it are led to a plain translation, and from then on back to a capturing one now
+// and then: in replicas for the time of a trace buffer, one in `one_in` on average, at random; in
+// full mode when a clock says so (window_clock.h). All code has its windows together: what one
+// fragment leaves in a register is an argument or an operand of the next, and were they captured by
+// themselves, some ways to it would be seen more often than others. A thread changes over when it
+// branches next, so nobody is stopped for it.
 //
 // One address space's. Only for recording traces.
 #pragma once
@@ -26,29 +29,37 @@ class CaptureWindows {
   CaptureWindows(emu::CodeCache& cache, emu::Translator& translator, const trace::BlockTable& table)
       : cache_(cache), translator_(translator), table_(table) {}
 
+  // Before any answer. Code is captured by this plan in all windows but one of `one_in`.
+  void lighten(emu::CapturePlan plan, uint32_t one_in) {
+    lighter_ = plan;
+    heavy_one_in_ = one_in;
+  }
   // A collector has seen enough of a run, which may be of another address space. It is told if a
   // plain translation was made, behind so many chunks.
   void answer(const trace::RunMailbox::Request& request, trace::RunMailbox& collector,
               uint64_t submitted);
-  // A trace buffer is full: closes the windows that are open and opens others, each by itself.
+  // A trace buffer is full: there is a window from now on, one in so many times, or none.
   void turn(uint32_t one_in);
-  // Opens or closes the windows of all code at once.
   void turn_all(bool open);
 
  private:
   struct Pair {
     FragmentId capturing;
     FragmentId plain;
-    bool open = false;
+    FragmentId lighter;  // `capturing` where there is none
+    FragmentId present;  // where branches lead
   };
   std::optional<RunId> make_plain(const trace::RunMailbox::Request& request);
   void forget_dropped();
-  void lead(Pair& pair, bool open);
+  void lead(Pair& pair, FragmentId to);
+  uint64_t random();
 
   emu::CodeCache& cache_;
   emu::Translator& translator_;
   const trace::BlockTable& table_;
   std::vector<Pair> pairs_;
+  std::optional<emu::CapturePlan> lighter_;
+  uint32_t heavy_one_in_ = 1;
   uint64_t flushes_ = 0;
   uint64_t random_ = 0x9E3779B97F4A7C15ull;
 };

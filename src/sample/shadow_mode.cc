@@ -22,9 +22,11 @@ constexpr double kSlowDownRatio = 1.8;
 
 // For values, once code was recorded so often.
 constexpr collect::ValueCondition kValuesOfReplicas{.warm_up = 4096, .burst = 1, .every = 4};
-// With times of loads, each of which waits for all before it, capturing takes several times as
-// long.
-constexpr collect::ValueCondition kLoadsOfReplicas{.warm_up = 256, .burst = 1, .every = 8};
+// A load that is timed waits for all before it, and takes as long as a hundred others: most of a
+// replica's time would be theirs. So fewer of the first executions are captured, and loads are
+// timed in one of so many windows.
+constexpr uint64_t kWarmUpWithLoads = 64;
+constexpr uint32_t kLoadsOneIn = 16;
 
 constexpr double kManyFaultsShare = 0.05;   // of the samples: not of the program's own making
 
@@ -131,9 +133,17 @@ bool may_capture_samples(const ShadowModeRequest& request) {
 void capture_samples(trace::RunMailbox& seen_enough, Collection& collection,
                      shadow::SpaceOptions& space) {
   collect::ValueCollectorOptions& values = collection.value_options;
-  if (collection.any_condition)
-    values.condition = collection.latencies ? kLoadsOfReplicas : kValuesOfReplicas;
+  if (collection.any_condition) {
+    values.condition = kValuesOfReplicas;
+    if (collection.latencies) values.condition.warm_up = kWarmUpWithLoads;
+  }
   if (values.condition.all()) return;
+  if (collection.latencies && collection.values) {
+    space.lighter = collection.plan();
+    space.lighter->load_cycles = false;
+    space.lighter->addresses = collection.addresses;
+    space.heavy_one_in = kLoadsOneIn;
+  }
   values.seen_enough = space.seen_enough = &seen_enough;
   space.capture_one_in = values.condition.weight();
 }

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cache/address_space.h"
@@ -35,6 +36,9 @@ struct SpaceOptions {
   // sample. Null: always. Only with one replica at a time.
   trace::RunMailbox* seen_enough = nullptr;
   uint32_t capture_one_in = 1;
+  // All such windows but one of `heavy_one_in` capture by this plan only.
+  std::optional<emu::CapturePlan> lighter{};
+  uint32_t heavy_one_in = 1;
 };
 
 class ShadowSpace {

@@ -34,6 +34,8 @@ constexpr size_t kPairsTold = 8;
 constexpr uint64_t kLineBytes = 64;
 constexpr double kErrors = 2;  // standard ones: what is within them is not told apart
 constexpr double kOffCycles = 1.5;
+// A loop may be in step with a clock of long steps: its mean is off then by as much of one.
+constexpr double kOffOfStep = 0.1;
 // So many times what memory takes is an interruption.
 constexpr double kBeyondFold = 8;
 
@@ -389,7 +391,8 @@ void LatencyCollector::State::split_near(const LoadEntry& e, profile::LatencyRow
   const size_t nearer = cycles < calibration.typical[1] ? 0 : 1;
   const double apart = calibration.typical[nearer + 1] - calibration.typical[nearer];
   const double off =
-      std::max(kErrors * std::sqrt(variance / n), std::min(kOffCycles, apart / 4));
+      std::max({kErrors * std::sqrt(variance / n), std::min(kOffCycles, apart / 4),
+                std::min(kOffOfStep * calibration.resolution, apart / 2)});
   double share = 0;
   if (cycles >= calibration.typical[nearer + 1] - off) {
     share = 1;
