@@ -4,18 +4,10 @@
 // 2 % have y = 3. x is another one in each call. Prints how many calls have which.
 //
 // usage: arguments CALLS FIRST
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "known.h"
 
 uint64_t combine(uint64_t x, uint64_t y);
 
-// The compiler is not to make copies of it for constant arguments.
-#ifdef __clang__
-#define NOT_COPIED __attribute__((noinline))
-#else
-#define NOT_COPIED __attribute__((noinline, noipa))
-#endif
 NOT_COPIED uint64_t combine(uint64_t x, uint64_t y) {
   uint64_t result = x;
   for (uint64_t i = 0; i < y; i++) result = result * x + i;
@@ -23,11 +15,11 @@ NOT_COPIED uint64_t combine(uint64_t x, uint64_t y) {
 }
 
 int main(int argc, char **argv) {
-  const uint64_t calls = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000000;
-  const uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
+  const uint64_t calls = number_of(argc, argv, 1, 1000000);
+  const uint64_t first = number_of(argc, argv, 2, 0);
   uint64_t of[6] = {0}, sum = 0, random = 1;
   for (uint64_t i = 0; i < calls; i++) {
-    random = random * 6364136223846793005u + 1442695040888963407u;
+    next_random(&random);
     const uint64_t y = i < first ? 5 : (random >> 33) % 100 < 98 ? 2 : 3;
     of[y]++;
     sum += combine(i, y);

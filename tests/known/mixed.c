@@ -8,15 +8,7 @@
 // its first in 10 %, and the factor is 9 in 95 %. Prints how many rounds did what.
 //
 // usage: mixed ROUNDS PHASES
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#ifdef __clang__
-#define NOT_COPIED __attribute__((noinline))
-#else
-#define NOT_COPIED __attribute__((noinline, noipa))
-#endif
+#include "known.h"
 
 uint64_t step(uint64_t x, unsigned percent, unsigned first, unsigned second);
 uint64_t apply(uint64_t x, unsigned percent);
@@ -57,12 +49,12 @@ NOT_COPIED uint64_t twice(uint64_t x, unsigned bit) {
 NOT_COPIED uint64_t scaled(uint64_t x, uint64_t by) { return x * by; }
 
 int main(int argc, char **argv) {
-  const uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000000;
-  const uint64_t phases = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+  const uint64_t rounds = number_of(argc, argv, 1, 1000000);
+  const uint64_t phases = number_of(argc, argv, 2, 1);
   uint64_t random = 1, sum = 0, fours = 0;
   for (uint64_t i = 0; i < rounds; i++) {
     const unsigned other = i * phases / rounds % 2;
-    random = random * 6364136223846793005u + 1442695040888963407u;
+    next_random(&random);
     const unsigned a = (random >> 33) % 100, b = (random >> 40) % 100, c = (random >> 47) % 100;
     const uint64_t by = (c < 95) == !other ? 4 : 9;
     fours += by == 4;

@@ -6,15 +6,8 @@
 //
 // usage: numbers CALLS
 #include <emmintrin.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#ifdef __clang__
-#define NOT_COPIED __attribute__((noinline))
-#else
-#define NOT_COPIED __attribute__((noinline, noipa))
-#endif
+#include "known.h"
 
 double scale(double x, double y);
 float shift(float x);
@@ -25,11 +18,11 @@ NOT_COPIED float shift(float x) { return x + 1.0f; }
 NOT_COPIED __m128i step(__m128i v, __m128i by) { return _mm_add_epi32(v, by); }
 
 int main(int argc, char **argv) {
-  const uint64_t calls = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000000;
+  const uint64_t calls = number_of(argc, argv, 1, 1000000);
   uint64_t twos = 0, halves = 0, sevens = 0, random = 1;
   double sum = 0;
   for (uint64_t i = 0; i < calls; i++) {
-    random = random * 6364136223846793005u + 1442695040888963407u;
+    next_random(&random);
     const uint64_t chance = (random >> 33) % 100;
     const double product = scale(1.0, chance < 98 ? 2.0 : 3.0);
     const float sum_of_two = shift(chance < 90 ? 0.5f : (float)chance);

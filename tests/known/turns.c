@@ -5,16 +5,9 @@
 // used, and the thread's own clock is read between them. Prints the seconds of each.
 //
 // usage: turns SECONDS
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
-#ifdef __clang__
-#define NOT_COPIED __attribute__((noinline))
-#else
-#define NOT_COPIED __attribute__((noinline, noipa))
-#endif
+#include "known.h"
 
 enum { kCells = 1 << 20 };
 static uint32_t cells[kCells];
@@ -48,7 +41,7 @@ int main(int argc, char **argv) {
   const double end = argc > 1 ? strtod(argv[1], NULL) : 1;
   uint64_t random = 1, x = 1;
   for (uint32_t i = 0; i < kCells; i++) {
-    random = random * 6364136223846793005u + 1442695040888963407u;
+    next_random(&random);
     cells[i] = (uint32_t)(random >> 33);
   }
   uint64_t (*const work[3])(uint64_t, uint64_t) = {busy, chase, divide};
@@ -56,7 +49,7 @@ int main(int argc, char **argv) {
   // Rounds of each that take about a microsecond, by what they have taken until now.
   double pace[3] = {300, 50, 100};
   while (now < end) {
-    random = random * 6364136223846793005u + 1442695040888963407u;
+    next_random(&random);
     const unsigned percent = (random >> 33) % 100;
     const unsigned which = percent < 60 ? 0 : percent < 90 ? 1 : 2;
     const double wanted_us = 20 + (double)((random >> 42) % 400);
