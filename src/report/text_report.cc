@@ -115,11 +115,11 @@ void Renderer::summary() {
                        printable(run.engine), run.duration_s, end),
            columns_));
   const auto share = c.share();
-  line(fmt::format(
+  sentence(fmt::format(
       "{} instructions{}, {} of them profiled ({}{})",
       c.estimated ? short_count(c.instructions_total) : fmt::format("{}", c.instructions_total),
       !share        ? " or more"
-      : c.estimated ? " (estimated)"
+      : c.estimated ? " (estimated, to a factor of two)"
                     : "",
       share ? percent(*share) : "an unknown share", profile_.confidence.exact ? "exact, " : "",
       c.dropped_instructions() == 0 ? "none dropped"

@@ -35,7 +35,7 @@ LATENCY = ["--mode", "full", "--profile", "latency"]
 # Rounds in full mode, in full mode with latencies, and so many that it runs for some two seconds.
 PROGRAMS = {
     "recursion": ("300", None, "3000000"),
-    "opcodes": ("100000", None, "250000000"),
+    "opcodes": ("100000", None, "150000000"),
     "divisors": ("100000", None, "280000000"),
     "flags": ("3", None, "7000"),
     "sizes": ("50000", None, "250000000"),
@@ -43,7 +43,7 @@ PROGRAMS = {
     "hits": (None, "100", "25000"),
     "tails": ("5000", None, None),
     "throws": ("5000", None, None),
-    "threads": ("30000", None, "300000000"),
+    "threads": ("30000", None, "200000000"),
     "generated": ("3000", None, None),
     "atomics": ("50000", "50000", "450000000"),
 }
