@@ -18,40 +18,16 @@ enum class What : uint8_t {
   end,    // the replica is not needed any more
 };
 
-// Each reason is counted in the profile (overhead.steps) and is a sentence of `run -v`.
 enum class Why : uint8_t {
-  // fork
-  first,
-  best_bargain,
-  asked_for,
-  in_its_place,
-  // burst
-  better_bargain,
-  fork_too_dear,
-  no_fork,
-  long_unseen,
-  // peek
-  new_code,
-  // go_on
-  follows,
-  cheap_forks,
-  short_life,
-  // rest
-  spares_cache,
-  shares_core,
-  busy_core,
-  // end
-  far_behind,
-  lost_track,
-  too_dear,
-  lived_enough,
-  obsolete,
-  // wait
-  budget_spent,
-  tries_again,
-  replicas_run,
+#define WHY(reason, name, sentence) reason,
+#include "plan/reasons.inc"
+#undef WHY
 };
-inline constexpr size_t kWhys = static_cast<size_t>(Why::replicas_run) + 1;
+inline constexpr size_t kWhys = 0
+#define WHY(reason, name, sentence) +1
+#include "plan/reasons.inc"
+#undef WHY
+    ;
 
 // Its name in the profile, and what the user is told.
 const char* name_of(Why why);
