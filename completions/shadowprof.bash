@@ -33,7 +33,7 @@ _shadowprof()
     --input-log) values="auto on off" ;;
     --converge | --prefill) values="on off" ;;
     --view) values="both source code" ;;
-    --sort) values="self total calls loops name" ;;
+    --sort) values="time instructions self total calls loops name" ;;
     --cache | --source-root) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
     --format)
       case $command in

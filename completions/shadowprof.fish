@@ -49,5 +49,5 @@ complete -c shadowprof -n '__shadowprof_is check' -l source-root -x -a '(__fish_
 complete -c shadowprof -n '__shadowprof_is check' -l format -x -a 'text markdown github sarif junit'
 complete -c shadowprof -n '__shadowprof_is annotate' -a '(__shadowprof_functions)'
 complete -c shadowprof -n '__shadowprof_is annotate' -l view -x -a 'both source code'
-complete -c shadowprof -n '__shadowprof_is report' -l sort -x -a 'self total calls loops name'
+complete -c shadowprof -n '__shadowprof_is report' -l sort -x -a 'time instructions self total calls loops name'
 complete -c shadowprof -n '__shadowprof_is export' -l format -x -a '(shadowprof export --list 2>/dev/null | string replace -r " +" \t)'

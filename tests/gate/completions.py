@@ -76,6 +76,7 @@ LINES = {
     "shadowprof report --": {"--html", "--json", "--limit", "--output"},
     "shadowprof annotate --view ": {"both", "source", "code"},
     "shadowprof export --format ": {"callgrind", "pprof", "speedscope"},
+    "shadowprof report --sort ": {"calls", "instructions", "loops", "name", "self", "time", "total"},
     "shadowprof check --format ": {"github", "junit", "sarif"},
     "shadowprof run --mode ": {"burst", "full", "shadow"},
     "shadowprof attach --engine ": {"auto", "emulator", "step", "translator"},
