@@ -4,6 +4,7 @@
 // JSON.
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -45,47 +46,17 @@ struct ReportOptions {
 // the hotlists have source lines of places within functions; `files` may know those of the others.
 void extend_hotlists(Profile& profile, size_t limit, const symbols::ModuleSet* files) {
   const profile::Hotlists& old = profile.hotlists;
-  const auto short_of = [&](size_t have, size_t all) { return have < limit && have < all; };
-  if (!short_of(old.methods.size(), profile.functions.size()) &&
-      !short_of(old.inlined.size(), profile.inlined.size()) &&
-      !short_of(old.call_pairs.size(), profile.tables.calls.size()) &&
-      !short_of(old.contexts.size(), profile.tables.contexts.size()) &&
-      !short_of(old.edges.size(), profile.tables.edges.size()) &&
-      !short_of(old.paths.size(), profile.tables.paths.size()) &&
-      !short_of(old.load_latency.size(), profile.tables.latencies.size()) &&
-      !short_of(old.latency_pages.size(), profile.tables.latency_pages.size()) &&
-      !short_of(old.latency_values.size(), profile.tables.latency_values.size()) &&
-      !short_of(old.cache_lines.size(), profile.tables.cache_lines.size()) &&
-      !short_of(old.values.size(), profile.tables.values.size()) &&
-      !short_of(old.arguments.size(), profile.tables.arguments.size()))
-    return;
+  bool is_short = false;
   std::map<std::pair<std::string, uint64_t>, SourceLine> known;
   const auto note = [&](const Place& p) {
-    if (!p.file.empty()) known[{p.module, p.offset}] = {p.file, p.line};
+    if (p.is_line_of_code()) known[{p.module, p.offset}] = {p.file, p.line};
   };
-  for (const auto& row : old.call_pairs) {
-    note(row.site);
-    note(row.callee);
-  }
-  for (const auto& row : old.edges) {
-    note(row.from);
-    note(row.to);
-  }
-  for (const auto& row : old.paths) {
-    if (row.from) note(*row.from);
-    for (const auto& block : row.blocks) note(block);
-  }
-  for (const auto& row : old.load_latency) note(row.at);
-  for (const auto& row : old.latency_pages)
-    if (row.load) note(*row.load);
-  for (const auto& row : old.latency_values)
-    if (row.load) note(*row.load);
-  for (const auto& row : old.values) note(row.at);
-  for (const auto& row : old.arguments) {
-    note(row.site);
-    note(row.callee);
-  }
-  for (const auto& row : old.targets) note(row.at);
+  profile::for_each_hotlist([&](const char*, auto list, profile::Stored, auto all) {
+    const size_t have = (old.*list).size();
+    is_short |= have < limit && have < all(profile);
+    for (const auto& row : old.*list) row.for_each_place(note);
+  });
+  if (!is_short) return;
   // Disassembly is in the hotlist only.
   std::map<std::pair<std::string, uint64_t>, std::string> text;
   for (const auto& row : old.values) text[{row.at.module, row.at.offset}] = row.disassembly;
@@ -99,11 +70,6 @@ void extend_hotlists(Profile& profile, size_t limit, const symbols::ModuleSet* f
         if (line != known.end()) return line->second;
         return files == nullptr ? std::nullopt : files->line(at);
       });
-}
-
-template <typename Rows>
-void shorten(Rows& rows, size_t limit) {
-  if (rows.size() > limit) rows.resize(limit);
 }
 
 Status write(const std::string& text, const std::string& output) {
@@ -134,19 +100,10 @@ Status print_report(const ReportOptions& options) {
     return write(report::render_html(profile, modules, html), options.output);
   }
   if (options.json) {
-    shorten(profile.hotlists.methods, limit);
-    shorten(profile.hotlists.inlined, limit);
-    shorten(profile.hotlists.call_pairs, limit);
-    shorten(profile.hotlists.contexts, limit);
-    shorten(profile.hotlists.edges, limit);
-    shorten(profile.hotlists.paths, limit);
-    shorten(profile.hotlists.load_latency, limit);
-    shorten(profile.hotlists.latency_pages, limit);
-    shorten(profile.hotlists.latency_values, limit);
-    shorten(profile.hotlists.cache_lines, limit);
-    shorten(profile.hotlists.values, limit);
-    shorten(profile.hotlists.arguments, limit);
-    shorten(profile.hotlists.targets, limit);
+    profile::for_each_hotlist([&](const char*, auto list, profile::Stored, auto) {
+      auto& rows = profile.hotlists.*list;
+      rows.resize(std::min(rows.size(), limit));
+    });
     return write(profile::hotlists_json(profile.hotlists), options.output);
   }
   report::TextOptions text;

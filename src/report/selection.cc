@@ -27,9 +27,13 @@ class Filter {
   bool fits(const Place& p) const {
     return contains(p.function) || contains(p.file) || contains(p.module);
   }
-  template <typename Rows, typename Places>
-  void keep(Rows& rows, Places places) {
-    std::erase_if(rows, [&](const auto& row) { return !places(row); });
+  template <typename Rows>
+  void keep(Rows& rows) {
+    std::erase_if(rows, [&](const auto& row) {
+      bool fits_one = false;
+      row.for_each_place([&](const Place& p) { fits_one = fits_one || fits(p); });
+      return !fits_one;
+    });
     kept_ += rows.size();
   }
   size_t kept() const { return kept_; }
@@ -73,26 +77,8 @@ bool select_rows(profile::Hotlists& lists, std::string_view sort, std::string_vi
   sort_inlined(lists.inlined, sort);
   if (filter.empty()) return true;
   Filter f(filter);
-  f.keep(lists.methods, [&](const auto& r) { return f.fits(r.at); });
-  f.keep(lists.inlined, [&](const auto& r) { return f.fits(r.at); });
-  f.keep(lists.call_pairs, [&](const auto& r) { return f.fits(r.site) || f.fits(r.callee); });
-  f.keep(lists.contexts, [&](const auto& r) {
-    return std::any_of(r.frames.begin(), r.frames.end(), [&](const Place& p) { return f.fits(p); });
-  });
-  f.keep(lists.edges, [&](const auto& r) { return f.fits(r.from) || f.fits(r.to); });
-  f.keep(lists.paths, [&](const auto& r) {
-    return std::any_of(r.blocks.begin(), r.blocks.end(), [&](const Place& p) { return f.fits(p); });
-  });
-  f.keep(lists.load_latency, [&](const auto& r) { return f.fits(r.at); });
-  const auto of_load = [&](const auto& r) { return r.load && f.fits(*r.load); };
-  f.keep(lists.latency_pages, of_load);
-  f.keep(lists.latency_values, of_load);
-  f.keep(lists.values, [&](const auto& r) { return f.fits(r.at); });
-  f.keep(lists.arguments, [&](const auto& r) { return f.fits(r.site) || f.fits(r.callee); });
-  f.keep(lists.targets, [&](const auto& r) {
-    return f.fits(r.at) || std::any_of(r.targets.begin(), r.targets.end(),
-                                       [&](const auto& t) { return f.fits(t.to); });
-  });
+  profile::for_each_hotlist(
+      [&](const char*, auto list, profile::Stored, auto) { f.keep(lists.*list); });
   return f.kept() != 0;
 }
 

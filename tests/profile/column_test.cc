@@ -44,13 +44,24 @@ std::string written(const Tables& tables) {
   return out.text;
 }
 
-Tables read(const std::string& text) {
+json::Json parsed(const std::string& text) {
   Text in;
   in.text = text;
   in.rewind();
-  const json::Json document = json::parse(in);
+  return json::parse(in);
+}
+
+Tables read(const std::string& text) {
+  const json::Json document = parsed(text);
   return json::read_tables(json::Object(document, "").object("tables"));
 }
+
+struct Counted {
+  uint64_t old = 0;
+  uint64_t later = 0;
+};
+constexpr Columns kCountedColumns{column<&Counted::old>("old"),
+                                  column<&Counted::later>("later").newer()};
 
 // Other numbers in each column, as far as it can hold them.
 template <typename Row>
@@ -164,6 +175,17 @@ TEST_CASE("the schema has the tables and columns that the descriptions have") {
   CHECK(text_of(names_in(tables["required"])) == text_of(required));
 }
 
+TEST_CASE("the schema has the hotlists that are listed") {
+  const Document hotlists = schema()["hotlists"];
+  Names names, required;
+  for_each_hotlist([&](const char* name, auto, Stored stored, auto) {
+    CHECK_MESSAGE(names.insert(name).second, name);
+    if (stored == Stored::always) required.insert(name);
+  });
+  CHECK(text_of(members_of(hotlists)) == text_of(names));
+  CHECK(text_of(names_in(hotlists["required"])) == text_of(required));
+}
+
 TEST_CASE("the schema has the counters that the descriptions have") {
   const Document coverage = schema()["coverage"]["properties"];
   const Document overhead = schema()["overhead"];
@@ -221,6 +243,18 @@ TEST_CASE("columns that older profiles lack have 0") {
     for (const auto& c : layout.columns)
       if (c.stored != Stored::always) CHECK_MESSAGE(c.get((back.*member)[1]) == 0, c.name);
   });
+}
+
+TEST_CASE("a counter that older profiles lack is 0, and any other is missing") {
+  const auto read_counters = [&](const std::string& text) {
+    const json::Json document = parsed(text);
+    Counted counted;
+    json::Object(document, "").numbers(kCountedColumns, counted);
+    return counted;
+  };
+  CHECK(read_counters(R"({"old": 3, "later": 5})").later == 5);
+  CHECK(read_counters(R"({"old": 3})").later == 0);
+  CHECK_THROWS_AS((void)read_counters(R"({"later": 5})"), json::Bad);
 }
 
 TEST_CASE("a number that a column cannot hold is refused with its place") {

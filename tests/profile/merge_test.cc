@@ -297,6 +297,20 @@ TEST_CASE("of several runs the largest says who calls a path, and what a load's 
   CHECK(sum.tables.latencies[0].strided == 7);
 }
 
+TEST_CASE("a source line that any hotlist of a part has is in the sum's") {
+  Profile part;
+  part.modules = {{"/bin/app", "00ff", 0x400000, 7, 8}};
+  LatencyRow load;
+  load.at = {0, 0x12};
+  load.timed = load.executions = 8;
+  part.tables.latencies = {load};
+  part.hotlists = compute_hotlists(part, kTop, [](CodeRef) { return SourceLine{"app.c", 3}; });
+  const Profile sum = merged({{part, 1}, {part, 1}});
+  REQUIRE(sum.hotlists.load_latency.size() == 1);
+  CHECK(sum.hotlists.load_latency[0].at.file == "app.c");
+  CHECK(sum.hotlists.load_latency[0].at.line == 3);
+}
+
 TEST_CASE("tables that grow with each run keep their hottest rows, and count what goes") {
   const MergeLimits limits{4, 4, 4, 4, 4};
   Merger merger(limits);

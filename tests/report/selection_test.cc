@@ -43,6 +43,28 @@ TEST_CASE("a filter finds functions, files and modules, whatever the case") {
   CHECK(l.edges[0].rank == 1);
 }
 
+TEST_CASE("a filter keeps a row of any list that names a fitting place") {
+  const auto whole = lists();
+  profile::Hotlists l;
+  profile::HotPath path;
+  path.from = whole.methods[1].at;
+  path.blocks = {whole.methods[0].at};
+  profile::HotTargets targets;
+  targets.at = whole.methods[0].at;
+  targets.targets = {{whole.methods[1].at, 1, 1}};
+  l.paths = {path};
+  l.targets = {targets};
+  l.cache_lines = {{1, {"/lib/libz.so", 64}, 9, 0, 0.9}, {2, {"", 64}, 1, 0, 0.1}};
+  auto of_main = l;
+  CHECK(report::select_rows(of_main, "", "main"));
+  CHECK(of_main.paths.size() == 1);
+  CHECK(of_main.targets.size() == 1);
+  CHECK(of_main.cache_lines.empty());
+  report::select_rows(l, "", "libz");
+  CHECK(l.paths.empty());
+  CHECK(l.cache_lines.size() == 1);
+}
+
 TEST_CASE("a filter that nothing fits says so") {
   auto l = lists();
   CHECK(report::select_rows(l, "self", ""));

@@ -258,19 +258,14 @@ void Merger::take_lines(const Profile& profile) {
   }
   const auto note = [&](const Place& p) {
     const auto key = key_of_path.find(p.module);
-    if (p.file.empty() || key == key_of_path.end() || key->second.empty()) return;
+    if (!p.is_line_of_code() || key == key_of_path.end() || key->second.empty()) return;
     const SourceLine line{p.file, p.line};
     SourceLine& known = lines_.try_emplace({key->second, p.offset}, line).first->second;
     if (std::tie(line.file, line.line) < std::tie(known.file, known.line)) known = line;
   };
-  for (const HotCallPair& row : profile.hotlists.call_pairs) {
-    note(row.site);
-    note(row.callee);
-  }
-  for (const HotEdge& row : profile.hotlists.edges) {
-    note(row.from);
-    note(row.to);
-  }
+  for_each_hotlist([&](const char*, auto list, Stored, auto) {
+    for (const auto& row : profile.hotlists.*list) row.for_each_place(note);
+  });
 }
 
 void Merger::take_functions(const Profile& profile, const std::vector<uint32_t>& module_in_sum) {

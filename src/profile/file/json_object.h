@@ -113,6 +113,7 @@ class Object {
   template <typename Columns, typename Row>
   void numbers(const Columns& columns, Row& row) const {
     for (const auto& c : columns) {
+      if (c.stored != Stored::always && !has(c.name)) continue;
       const uint64_t value = count(c.name);
       if (value > c.most) throw Bad{fmt::format("{} {}", where(c.name), c.beyond)};
       c.set(row, value);
@@ -215,6 +216,8 @@ inline AddressKind read_address_kind(const std::string& name, const std::string&
   return *kind;
 }
 
+// json_read_hotlists.cc
+Hotlists read_hotlists(const Object& o);
 // json_read_tables.cc
 Tables read_tables(const Object& o);
 

@@ -213,28 +213,13 @@ Json row_json(const HotLoad& l) {
   return j;
 }
 
-template <typename Rows>
-void write_rows(Writer& w, const char* name, const Rows& rows) {
-  w.rows(name, rows, [](const auto& row) { return row_json(row); });
-}
-
 }  // namespace
 
 void write_hotlists(Writer& w, const char* name, const Hotlists& h) {
   w.open(name);
-  write_rows(w, "methods", h.methods);
-  write_rows(w, "inlined", h.inlined);
-  write_rows(w, "call_pairs", h.call_pairs);
-  write_rows(w, "contexts", h.contexts);
-  write_rows(w, "edges", h.edges);
-  write_rows(w, "paths", h.paths);
-  write_rows(w, "load_latency", h.load_latency);
-  write_rows(w, "latency_pages", h.latency_pages);
-  write_rows(w, "latency_values", h.latency_values);
-  write_rows(w, "cache_lines", h.cache_lines);
-  write_rows(w, "values", h.values);
-  write_rows(w, "arguments", h.arguments);
-  write_rows(w, "targets", h.targets);
+  for_each_hotlist([&](const char* list, auto rows, Stored, auto) {
+    w.rows(list, h.*rows, [](const auto& row) { return row_json(row); });
+  });
   w.close();
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The rows that people read first: complete in themselves (paths and names, not indices), ranked,
-// computed from the tables.
+// computed from the tables. for_each_place() of a row calls visit() for each place that it names.
+// At the end of this file is the list of all lists.
 #pragma once
 
 #include <array>
@@ -9,8 +10,10 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "profile/tables/column.h"
 #include "profile/tables/edge_table.h"
 #include "profile/tables/latency_table.h"
 #include "profile/tables/value_table.h"
@@ -33,6 +36,8 @@ struct Place {
   std::string function;  // "" when unknown
   std::string file;      // "" when unknown
   uint32_t line = 0;     // 0 when unknown
+  // That of what was inlined is a line of a declaration, which has no offset.
+  bool is_line_of_code() const { return !file.empty() && offset != 0; }
 };
 
 // Half-width of the 95 % interval of a figure; 0 in an exact profile, nothing where it is not
@@ -56,6 +61,10 @@ struct HotEdge {
   uint64_t count = 0;
   double share = 0;  // of all edge executions
   Margin share_error = {};
+  void for_each_place(const auto& visit) const {
+    visit(from);
+    visit(to);
+  }
 };
 
 struct HotMethod {
@@ -69,6 +78,7 @@ struct HotMethod {
   uint64_t loop_iterations = 0;
   Margin self_share_error = {};
   RowTime time = {};
+  void for_each_place(const auto& visit) const { visit(at); }
 };
 
 // A function that was inlined (inlined_table.h).
@@ -82,6 +92,7 @@ struct HotInlined {
   uint64_t places = 0;
   Margin self_share_error = {};
   RowTime time = {};
+  void for_each_place(const auto& visit) const { visit(at); }
 };
 
 struct HotCallPair {
@@ -93,6 +104,10 @@ struct HotCallPair {
   double share = 0;  // of all calls
   uint64_t inclusive = 0;
   Margin share_error = {};
+  void for_each_place(const auto& visit) const {
+    visit(site);
+    visit(callee);
+  }
 };
 
 // A chain of calls. What is no function (context_table.h) has a label in the place of its name.
@@ -103,6 +118,9 @@ struct HotContext {
   uint64_t calls = 0;         // of the last function, from the one before
   std::vector<Place> frames;  // outermost first
   Margin share_error = {};
+  void for_each_place(const auto& visit) const {
+    for (const Place& frame : frames) visit(frame);
+  }
 };
 
 struct ValueShare {
@@ -138,6 +156,10 @@ struct HotValue {
   bool is_address = false;  // the top value is where something was in memory in this run
   std::string advice;       // what could be done with it; "" where nothing suggests itself
   HotFigures figures;
+  void for_each_place(const auto& visit) const {
+    visit(at);
+    if (context) visit(*context);
+  }
 };
 
 struct HotArgument {
@@ -150,6 +172,10 @@ struct HotArgument {
   bool is_address = false;
   std::string advice;
   HotFigures figures;
+  void for_each_place(const auto& visit) const {
+    visit(site);
+    visit(callee);
+  }
 };
 
 struct TargetShare {
@@ -165,6 +191,10 @@ struct HotTargets {
   uint64_t count = 0;
   uint64_t distinct = 0;
   std::vector<TargetShare> targets;
+  void for_each_place(const auto& visit) const {
+    visit(at);
+    for (const TargetShare& target : targets) visit(target.to);
+  }
 };
 
 struct HotPath {
@@ -177,6 +207,10 @@ struct HotPath {
   std::vector<Place> blocks;
   Margin share_error = {};
   RowTime time = {};
+  void for_each_place(const auto& visit) const {
+    if (from) visit(*from);
+    for (const Place& block : blocks) visit(block);
+  }
 };
 
 struct HotLoad {
@@ -193,12 +227,14 @@ struct HotLoad {
   double mean_error = 0;  // of mean_cycles; times are measured in every mode
   double cold_error = 0;  // what of it may be a replica's cold caches
   LoadKind by = LoadKind::move;
+  void for_each_place(const auto& visit) const { visit(at); }
 };
 
 // Data of a module, or at an address.
 struct DataPlace {
   std::string module;  // "" when in none
   uint64_t offset = 0;
+  Place as_place() const { return {module, offset, "", "", 0}; }
 };
 
 struct HotLatencyPage {
@@ -208,6 +244,10 @@ struct HotLatencyPage {
   uint64_t count = 0;
   double share = 0;  // of the timed loads of its class
   std::optional<Place> load{};
+  void for_each_place(const auto& visit) const {
+    visit(page.as_place());
+    if (load) visit(*load);
+  }
 };
 
 struct HotLatencyValue {
@@ -217,6 +257,9 @@ struct HotLatencyValue {
   uint64_t count = 0;
   double share = 0;
   std::optional<Place> load{};
+  void for_each_place(const auto& visit) const {
+    if (load) visit(*load);
+  }
 };
 
 struct HotCacheLine {
@@ -225,6 +268,7 @@ struct HotCacheLine {
   uint64_t loads = 0;
   uint64_t stores = 0;
   double share = 0;  // of all accesses
+  void for_each_place(const auto& visit) const { visit(line.as_place()); }
 };
 
 struct Hotlists {
@@ -245,6 +289,42 @@ struct Hotlists {
   std::vector<HotArgument> arguments;     // by count of the top value
   std::vector<HotTargets> targets;        // by count
 };
+
+// Calls visit(name, member, stored, all) for each list, in the order of the file; all(profile) is
+// the number of rows that it is a choice of.
+template <typename Visit>
+constexpr void for_each_hotlist(Visit visit) {
+  using L = Hotlists;
+  constexpr Stored kAlways = Stored::always, kNewer = Stored::newer;
+  visit("methods", &L::methods, kAlways, [](const auto& p) { return p.functions.size(); });
+  visit("inlined", &L::inlined, kNewer, [](const auto& p) { return p.inlined.size(); });
+  visit("call_pairs", &L::call_pairs, kAlways, [](const auto& p) { return p.tables.calls.size(); });
+  visit("contexts", &L::contexts, kNewer, [](const auto& p) { return p.tables.contexts.size(); });
+  visit("edges", &L::edges, kAlways, [](const auto& p) { return p.tables.edges.size(); });
+  visit("paths", &L::paths, kNewer, [](const auto& p) { return p.tables.paths.size(); });
+  visit("load_latency", &L::load_latency, kNewer,
+        [](const auto& p) { return p.tables.latencies.size(); });
+  visit("latency_pages", &L::latency_pages, kNewer,
+        [](const auto& p) { return p.tables.latency_pages.size(); });
+  visit("latency_values", &L::latency_values, kNewer,
+        [](const auto& p) { return p.tables.latency_values.size(); });
+  visit("cache_lines", &L::cache_lines, kNewer,
+        [](const auto& p) { return p.tables.cache_lines.size(); });
+  visit("values", &L::values, kNewer, [](const auto& p) { return p.tables.values.size(); });
+  visit("arguments", &L::arguments, kNewer,
+        [](const auto& p) { return p.tables.arguments.size(); });
+  // Each is several rows of the table of edges.
+  visit("targets", &L::targets, kNewer, [](const auto&) { return size_t{0}; });
+}
+static_assert(
+    [] {
+      size_t bytes = 0;
+      for_each_hotlist([&](const char*, auto list, Stored, auto) {
+        bytes += sizeof(std::declval<Hotlists&>().*list);
+      });
+      return bytes;
+    }() == sizeof(Hotlists),
+    "a list is missing in for_each_hotlist()");
 
 // The `limit` hottest rows of each kind. Ties are broken by place, so equal runs give equal lists.
 Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup& lines = {});

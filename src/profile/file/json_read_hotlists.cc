@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT
+//
+// The hotlists of a profile file: json_write_hotlists.cc writes them.
+#include "profile/file/json_object.h"
+
+namespace shadowprof::profile::json {
+namespace {
+
+Place read_place(const Object& o) {
+  return {o.text("module"), o.count("offset"), o.text_or_empty("function"), o.text_or_empty("file"),
+          o.small_or_zero("line")};
+}
+
+Margin read_margin(const Object& o, const char* name) {
+  if (!o.has(name)) return std::nullopt;
+  return o.number(name);
+}
+
+RowTime read_row_time(const Object& o) {
+  if (!o.has("time_s")) return {};
+  return {o.number("time_s"), o.number("kernel_s"), o.number("time_share"), o.number("time_error"),
+          o.has("cycles_per_instruction") ? o.number("cycles_per_instruction") : 0};
+}
+
+void read_row(const Object& r, HotMethod& m) {
+  m = {r.small("rank"),
+       read_place(r),
+       r.count("self_instructions"),
+       r.count("inclusive_instructions"),
+       r.number("self_share"),
+       r.number("inclusive_share"),
+       r.count("invocations"),
+       r.count("loop_iterations"),
+       read_margin(r, "self_share_error"),
+       read_row_time(r)};
+}
+
+void read_row(const Object& r, HotInlined& f) {
+  f.rank = r.small("rank");
+  f.at.module = r.text("module");
+  f.at.function = r.text("function");
+  f.at.file = r.text_or_empty("file");
+  if (r.has("line")) f.at.line = r.small("line");
+  f.self = r.count("self_instructions");
+  f.inclusive = r.count("inclusive_instructions");
+  f.self_share = r.number("self_share");
+  f.inclusive_share = r.number("inclusive_share");
+  f.places = r.count("places");
+  f.self_share_error = read_margin(r, "self_share_error");
+  f.time = read_row_time(r);
+}
+
+void read_row(const Object& r, HotCallPair& c) {
+  c = {r.small("rank"),
+       read_place(r.object("from")),
+       read_place(r.object("to")),
+       r.boolean("indirect"),
+       r.count("count"),
+       r.number("share"),
+       r.count("inclusive_instructions"),
+       read_margin(r, "share_error")};
+}
+
+void read_row(const Object& r, HotContext& c) {
+  c = {r.small("rank"),
+       r.count("instructions"),
+       r.number("share"),
+       r.count("calls"),
+       read_rows<Place>(r, "frames", read_place),
+       read_margin(r, "share_error")};
+}
+
+void read_row(const Object& r, HotEdge& e) {
+  e = {r.small("rank"),
+       read_place(r.object("from")),
+       read_place(r.object("to")),
+       read_kind(r.text("kind"), r.where("kind")),
+       r.count("count"),
+       r.number("share"),
+       read_margin(r, "share_error")};
+}
+
+void read_row(const Object& r, HotPath& p) {
+  p = {r.small("rank"),
+       r.count("count"),
+       r.number("flow"),
+       r.count("instructions"),
+       r.number("share"),
+       {},
+       read_rows<Place>(r, "blocks", read_place),
+       read_margin(r, "share_error"),
+       read_row_time(r)};
+  if (r.has("from")) p.from = read_place(r.object("from"));
+}
+
+void read_row(const Object& r, HotLoad& l) {
+  l = {r.small("rank"),
+       read_place(r),
+       r.count("executions"),
+       r.count("timed"),
+       r.number("mean_cycles"),
+       r.count("p50"),
+       r.count("p90"),
+       r.count("p99"),
+       {},
+       r.number("lost_cycles"),
+       read_address_kind(r.text("address_kind"), r.where("address_kind")),
+       0};
+  const Object classes = r.object("classes");
+  for (size_t c = 0; c < kLatencyClasses; c++)
+    l.classes[c] = classes.number(to_string(static_cast<LatencyClass>(c)));
+  l.stride = r.integer("stride");
+  if (r.has("mean_error")) l.mean_error = r.number("mean_error");
+  if (r.has("cold_error")) l.cold_error = r.number("cold_error");
+  if (r.has("instruction")) {
+    const auto by = load_kind_from(r.text("instruction"));
+    if (!by) throw Bad{r.where("instruction") + " is no kind of load"};
+    l.by = *by;
+  }
+}
+
+LatencyClass read_class_name(const Object& r) {
+  for (size_t c = 0; c < kLatencyClasses; c++)
+    if (r.text("class") == to_string(static_cast<LatencyClass>(c)))
+      return static_cast<LatencyClass>(c);
+  throw Bad{r.where("class") + " is no class of latency"};
+}
+
+DataPlace read_data_place(const Object& r) {
+  if (r.has("module")) return {r.text("module"), r.count("offset")};
+  return {"", r.count("address")};
+}
+
+std::optional<Place> read_load_of(const Object& r) {
+  if (!r.has("load")) return std::nullopt;
+  return read_place(r.object("load"));
+}
+
+void read_row(const Object& r, HotLatencyPage& p) {
+  p = {r.small("rank"),  read_class_name(r), read_data_place(r),
+       r.count("count"), r.number("share"),  read_load_of(r)};
+}
+
+void read_row(const Object& r, HotLatencyValue& v) {
+  v = {r.small("rank"),  read_class_name(r), r.count("value"),
+       r.count("count"), r.number("share"),  read_load_of(r)};
+}
+
+void read_row(const Object& r, HotCacheLine& l) {
+  l = {r.small("rank"), read_data_place(r), r.count("loads"), r.count("stores"), r.number("share")};
+}
+
+HotFigures read_hot_figures(const Object& r) {
+  return {r.count("count"),
+          r.number("invariance"),
+          r.number("zero_share"),
+          r.number("last_value_share"),
+          r.number("stride_share"),
+          r.count("distinct"),
+          read_rows<ValueShare>(r, "values",
+                                [](const Object& v) -> ValueShare {
+                                  return {v.count("value"), v.count("count"), v.number("share")};
+                                }),
+          read_margin(r, "invariance_error"),
+          r.has("estimated") && r.boolean("estimated"),
+          r.count_or_zero("distinct_error")};
+}
+
+void read_row(const Object& r, HotValue& v) {
+  v.rank = r.small("rank");
+  v.at = read_place(r);
+  if (r.has("context")) v.context = read_place(r.object("context"));
+  v.disassembly = r.text_or_empty("disassembly");
+  if (r.has("part")) {
+    const auto part = value_part_from(r.text("part"));
+    if (!part) throw Bad{r.where("part") + " is no part of an instruction"};
+    v.part = *part;
+  }
+  v.bits = static_cast<uint8_t>(r.small("bits"));
+  if (r.has("type")) {
+    const auto type = value_type_from(r.text("type"));
+    if (!type) throw Bad{r.where("type") + " is no type of a value"};
+    v.type = *type;
+  }
+  if (r.has("elements")) v.elements = static_cast<uint8_t>(r.small("elements"));
+  v.semi_invariant = r.boolean("semi_invariant");
+  v.is_address = r.has("is_address") && r.boolean("is_address");
+  v.advice = r.text_or_empty("advice");
+  v.figures = read_hot_figures(r);
+}
+
+void read_row(const Object& r, HotArgument& a) {
+  a = {r.small("rank"),
+       read_place(r.object("from")),
+       read_place(r.object("to")),
+       r.text("register"),
+       r.boolean("is_size"),
+       r.has("is_address") && r.boolean("is_address"),
+       r.text_or_empty("advice"),
+       read_hot_figures(r)};
+}
+
+void read_row(const Object& r, HotTargets& t) {
+  t = {r.small("rank"),
+       read_place(r),
+       read_kind(r.text("kind"), r.where("kind")),
+       r.count("count"),
+       r.count("distinct"),
+       read_rows<TargetShare>(r, "targets", [](const Object& to) -> TargetShare {
+         return {read_place(to.object("to")), to.count("count"), to.number("share")};
+       })};
+}
+
+template <typename Row>
+Row row_of(const Object& o) {
+  Row row;
+  read_row(o, row);
+  return row;
+}
+
+template <typename Row>
+void read_list(const Object& o, const char* name, Stored stored, std::vector<Row>& rows) {
+  if (stored == Stored::always || o.has(name)) rows = read_rows<Row>(o, name, row_of<Row>);
+}
+
+}  // namespace
+
+Hotlists read_hotlists(const Object& o) {
+  Hotlists lists;
+  for_each_hotlist([&](const char* name, auto list, Stored stored, auto) {
+    read_list(o, name, stored, lists.*list);
+  });
+  return lists;
+}
+
+}  // namespace shadowprof::profile::json
