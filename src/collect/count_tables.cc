@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "collect/count_tables.h"
 
+#include <algorithm>
+#include <map>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "collect/table_builder.h"
@@ -15,25 +18,34 @@ using trace::RunExit;
 // A procedure linkage stub is a jump through a table, perhaps behind an endbr64.
 constexpr uint32_t kMaxStubInsns = 2;
 
-// Where stubs lead, by the address of the stub: the target that it jumped to most often. (Its first
-// jump may have gone to the dynamic linker, which went on to the same target.)
+// Where stubs lead, by the address of the stub: the target that it jumped to most often, and of
+// several the first by place. Its first jump may have gone to what lies right behind it, and from
+// there to the dynamic linker, which went on to the same target: that counts only if there is no
+// other. A pair comes in any number of parts.
 class Stubs {
  public:
-  void add(GuestAddr stub, CodeRef target, uint64_t count) {
-    Target& known = targets_[stub];
-    if (count > known.count) known = {target, count};
+  void add(const trace::Block& stub, CodeRef at, CodeRef target, uint64_t count) {
+    const CodeRef behind{at.module, at.offset + static_cast<uint64_t>(stub.end - stub.start)};
+    Target& known = targets_[stub.start][target];
+    known.count += count;
+    known.is_elsewhere = target != behind;
   }
   const CodeRef* find(GuestAddr stub) const {
     const auto it = targets_.find(stub);
-    return it == targets_.end() ? nullptr : &it->second.at;
+    if (it == targets_.end()) return nullptr;
+    const auto less = [](const auto& a, const auto& b) {
+      return std::pair(a.second.is_elsewhere, a.second.count) <
+             std::pair(b.second.is_elsewhere, b.second.count);
+    };
+    return &std::max_element(it->second.begin(), it->second.end(), less)->first;
   }
 
  private:
   struct Target {
-    CodeRef at;
     uint64_t count = 0;
+    bool is_elsewhere = false;
   };
-  std::unordered_map<GuestAddr, Target> targets_;
+  std::unordered_map<GuestAddr, std::map<CodeRef, Target>> targets_;
 };
 
 }  // namespace
@@ -53,7 +65,7 @@ void add_counts(const trace::BlockTable& table, std::span<const uint64_t> runs,
     builder.add_edge(from, to, edge_kind_of(run.exit), pair.count);
     if (trace::is_call(run.exit)) builder.add_call(from, to, true, pair.count, 0);
     if (run.exit == RunExit::indirect_jump && from.insns <= kMaxStubInsns) {
-      stubs.add(from.start, to, pair.count);
+      stubs.add(from, builder.at(from), to, pair.count);
     }
   }
   for (uint32_t id = 0; id < totals.size(); id++) {
