@@ -5,12 +5,16 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <functional>
 #include <memory>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace shadowprof {
@@ -53,6 +57,11 @@ bool write_whole(int fd, std::string_view text) {
     text.remove_prefix(static_cast<size_t>(n));
   }
   return true;
+}
+
+uint32_t checksum(std::string_view text) {
+  return static_cast<uint32_t>(
+      ::crc32_z(0, reinterpret_cast<const Bytef*>(text.data()), text.size()));
 }
 
 struct CloseDirectory {
@@ -102,24 +111,55 @@ void CacheFolder::write(const std::string& name, std::string_view text) const {
   if (!kept) ::unlinkat(fd_.get(), temporary.c_str(), 0);
 }
 
+std::optional<std::string> CacheFolder::read_body(const std::string& name, std::string_view head,
+                                                  size_t most_bytes) const {
+  std::optional<std::string> text = read(name, most_bytes);
+  if (!text || text->size() < head.size() + kChecksumBytes || !text->starts_with(head))
+    return std::nullopt;
+  const size_t end = text->size() - kChecksumBytes;
+  uint32_t sum = 0;
+  std::memcpy(&sum, &(*text)[end], kChecksumBytes);
+  text->resize(end);
+  if (checksum(*text) != sum) return std::nullopt;
+  text->erase(0, head.size());
+  return text;
+}
+
+void CacheFolder::write_body(const std::string& name, std::string_view head,
+                             std::string_view body) const {
+  std::string text(head);
+  text += body;
+  const uint32_t sum = checksum(text);
+  write(name, text.append(reinterpret_cast<const char*>(&sum), kChecksumBytes));
+}
+
 void CacheFolder::remove(const std::string& name) const {
   if (valid()) ::unlinkat(fd_.get(), name.c_str(), 0);
 }
 
-void CacheFolder::keep_latest(size_t most_files) const {
+void CacheFolder::keep_latest(size_t most_files, size_t most_bytes) const {
   const int fd = valid() ? ::openat(fd_.get(), ".", kFolderFlags) : -1;
   const std::unique_ptr<DIR, CloseDirectory> directory(fd < 0 ? nullptr : ::fdopendir(fd));
   if (directory == nullptr) return;
-  using Written = std::tuple<time_t, long, std::string>;
-  std::vector<Written> files;
+  struct File {
+    std::pair<time_t, long> written;
+    std::string name;
+    size_t bytes;
+  };
+  std::vector<File> files;
   while (const dirent* entry = ::readdir(directory.get())) {
     struct stat info {};
     if (::fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode))
-      files.emplace_back(info.st_mtim.tv_sec, info.st_mtim.tv_nsec, entry->d_name);
+      files.push_back({{info.st_mtim.tv_sec, info.st_mtim.tv_nsec},
+                       entry->d_name,
+                       static_cast<size_t>(info.st_size)});
   }
-  std::sort(files.rbegin(), files.rend());
-  for (size_t i = most_files; i < files.size(); i++)
-    ::unlinkat(fd_.get(), std::get<std::string>(files[i]).c_str(), 0);
+  std::ranges::sort(files, std::greater(), [](const File& f) { return std::tie(f.written, f.name); });
+  size_t bytes = 0;
+  for (size_t i = 0; i < files.size(); i++) {
+    bytes += files[i].bytes;
+    if (i >= most_files || bytes > most_bytes) ::unlinkat(fd_.get(), files[i].name.c_str(), 0);
+  }
 }
 
 }  // namespace shadowprof

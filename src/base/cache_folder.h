@@ -31,11 +31,18 @@ class CacheFolder {
   // Nothing: there is none, or one with more bytes than that.
   std::optional<std::string> read(const std::string& name, size_t most_bytes) const;
   void write(const std::string& name, std::string_view text) const;
+  // The same for a body behind a head, which says what it is about, and before a checksum. Nothing:
+  // it has another head, or is not as it was written.
+  std::optional<std::string> read_body(const std::string& name, std::string_view head,
+                                       size_t most_bytes) const;
+  void write_body(const std::string& name, std::string_view head, std::string_view body) const;
   void remove(const std::string& name) const;
-  // Removes all but so many files, those that were written last.
-  void keep_latest(size_t most_files) const;
+  // Removes all but so many files with so many bytes together: those that were written last.
+  void keep_latest(size_t most_files, size_t most_bytes) const;
 
  private:
+  static constexpr size_t kChecksumBytes = 4;  // CRC-32
+
   explicit CacheFolder(UniqueFd fd) : fd_(std::move(fd)) {}
 
   UniqueFd fd_;

@@ -1,97 +1,29 @@
 // SPDX-License-Identifier: MIT
 //
-// The file: a line that says what it is, the identity, an empty line, then numbers (LEB128: seven
-// bits a byte, the lowest first) and texts, and at the end the CRC-32 of all before it.
+// The file: a line that says what it is, the identity, an empty line, then numbers and texts.
 #include "symbols/module_notes.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
-#include <algorithm>
-#include <cstring>
+#include <functional>
 
 namespace shadowprof::symbols {
 namespace {
 
 constexpr std::string_view kFirstLine = "shadowprof names 1\n";
-
-uint32_t checksum(std::string_view text) {
-  return static_cast<uint32_t>(
-      ::crc32_z(0, reinterpret_cast<const Bytef*>(text.data()), text.size()));
-}
+constexpr size_t kMostHeadBytes = 8192;
 
 }  // namespace
 
-// Whatever is not there, or makes no sense, is 0 and not `good()`.
-class ModuleNotes::Reader {
- public:
-  Reader(std::string_view bytes) : rest_(bytes) {}
-
-  uint64_t number() {
-    uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
-      const auto byte = static_cast<uint8_t>(rest_.front());
-      rest_.remove_prefix(1);
-      value |= uint64_t{byte & 0x7fu} << shift;
-      if ((byte & 0x80) == 0) return value;
-    }
-    good_ = false;
-    return 0;
-  }
-  // Below `end`.
-  uint32_t below(uint64_t end) {
-    const uint64_t value = number();
-    if (value < end) return static_cast<uint32_t>(value);
-    good_ = false;
-    return 0;
-  }
-  uint32_t small() { return below(uint64_t{1} << 32); }
-  // A number of things that take a byte each at least.
-  uint32_t count() { return below(rest_.size() + 1); }
-  std::string_view text() {
-    const uint32_t size = count();
-    const std::string_view found = rest_.substr(0, size);
-    rest_.remove_prefix(size);
-    return found;
-  }
-  bool good() const { return good_; }
-  bool at_end() const { return good_ && rest_.empty(); }
-
- private:
-  std::string_view rest_;
-  bool good_ = true;
-};
-
-class ModuleNotes::Writer {
- public:
-  void number(uint64_t value) {
-    for (; value >= 0x80; value >>= 7) bytes_ += static_cast<char>((value & 0x7f) | 0x80);
-    bytes_ += static_cast<char>(value);
-  }
-  void text(std::string_view text) {
-    number(text.size());
-    bytes_ += text;
-  }
-  std::string take() { return std::move(bytes_); }
-
- private:
-  std::string bytes_;
-};
-
 ModuleNotes::ModuleNotes(const CacheFolder& folder, const std::string& build_id,
-                         std::string identity)
+                         const std::string& identity)
     : folder_(folder),
-      name_(fmt::format("{}-{:08x}", build_id, checksum(identity))),
-      identity_(std::move(identity)) {
-  std::optional<std::string> whole = folder_.read(name_, kMostBytes);
-  uint32_t sum = 0;
-  const std::string head = std::string(kFirstLine) + identity_ + "\n";
-  if (!whole || whole->size() < head.size() + sizeof sum || !whole->starts_with(head)) return;
-  file_ = std::move(*whole);
-  std::string_view body = file_;
-  std::memcpy(&sum, &file_[file_.size() - sizeof sum], sizeof sum);
-  body.remove_suffix(sizeof sum);
-  if (checksum(body) != sum || !parse(body.substr(head.size()))) forget();
+      name_(fmt::format("{}-{:08x}", build_id, std::hash<std::string>()(identity) & UINT32_MAX)),
+      head_(std::string(kFirstLine) + identity + "\n") {
+  std::optional<std::string> body = folder_.read_body(name_, head_, kMostBytes);
+  if (!body) return;
+  body_ = std::move(*body);
+  if (!parse()) forget();
 }
 
 void ModuleNotes::forget() {
@@ -107,8 +39,8 @@ void ModuleNotes::forget() {
 
 // --- reading ---
 
-bool ModuleNotes::parse(std::string_view body) {
-  Reader from(body);
+bool ModuleNotes::parse() {
+  NumberReader from(body_);
   const uint32_t texts = from.count();
   for (uint32_t i = 0; i < texts; i++) texts_.push_back(from.text());
   if (!from.good()) return false;
@@ -116,7 +48,7 @@ bool ModuleNotes::parse(std::string_view body) {
          from.at_end();
 }
 
-bool ModuleNotes::parse_functions(Reader& from) {
+bool ModuleNotes::parse_functions(NumberReader& from) {
   uint64_t index = 0;
   for (uint32_t count = from.count(); count > 0 && from.good(); count--) {
     index += from.number();
@@ -136,7 +68,7 @@ bool ModuleNotes::parse_functions(Reader& from) {
   return from.good();
 }
 
-bool ModuleNotes::parse_lines(Reader& from) {
+bool ModuleNotes::parse_lines(NumberReader& from) {
   uint64_t offset = 0;
   for (uint32_t count = from.count(); count > 0 && from.good(); count--) {
     offset += from.number();
@@ -153,7 +85,7 @@ bool ModuleNotes::parse_lines(Reader& from) {
   return from.good();
 }
 
-bool ModuleNotes::parse_calls(Reader& from) {
+bool ModuleNotes::parse_calls(NumberReader& from) {
   const uint32_t count = from.count();
   for (uint32_t i = 0; i < count && from.good(); i++) {
     Call call;
@@ -171,7 +103,7 @@ bool ModuleNotes::parse_calls(Reader& from) {
   return from.good();
 }
 
-bool ModuleNotes::parse_inlined(Reader& from) {
+bool ModuleNotes::parse_inlined(NumberReader& from) {
   uint64_t offset = 0;
   uint64_t size = 0;
   for (uint32_t count = from.count(); count > 0 && from.good(); count--) {
@@ -196,19 +128,17 @@ bool ModuleNotes::parse_inlined(Reader& from) {
 // --- writing ---
 
 std::string ModuleNotes::written() const {
-  Writer body;
+  NumberWriter body;
   body.number(texts_.size() - 1);
   for (size_t i = 1; i < texts_.size(); i++) body.text(texts_[i]);
   write_functions(body);
   write_lines(body);
   write_calls(body);
   write_inlined(body);
-  std::string text = std::string(kFirstLine) + identity_ + "\n" + body.take();
-  const uint32_t sum = checksum(text);
-  return text.append(reinterpret_cast<const char*>(&sum), sizeof sum);
+  return body.take();
 }
 
-void ModuleNotes::write_functions(Writer& to) const {
+void ModuleNotes::write_functions(NumberWriter& to) const {
   uint64_t before = 0;
   to.number(functions_.size());
   functions_.for_each([&](const auto& key, const Function& f) {
@@ -225,7 +155,7 @@ void ModuleNotes::write_functions(Writer& to) const {
   });
 }
 
-void ModuleNotes::write_lines(Writer& to) const {
+void ModuleNotes::write_lines(NumberWriter& to) const {
   uint64_t before = 0;
   to.number(lines_.size());
   lines_.for_each([&](const auto& key, const Part& part) {
@@ -240,7 +170,7 @@ void ModuleNotes::write_lines(Writer& to) const {
   });
 }
 
-void ModuleNotes::write_calls(Writer& to) const {
+void ModuleNotes::write_calls(NumberWriter& to) const {
   to.number(calls_.size());
   for (const Call& call : calls_) {
     to.number(call.place.unit);
@@ -253,7 +183,7 @@ void ModuleNotes::write_calls(Writer& to) const {
   }
 }
 
-void ModuleNotes::write_inlined(Writer& to) const {
+void ModuleNotes::write_inlined(NumberWriter& to) const {
   NoteTable<Part>::Key before{};
   to.number(inlined_.size());
   inlined_.for_each([&](const auto& key, const Part& part) {
@@ -278,11 +208,11 @@ size_t ModuleNotes::fresh() const {
 void ModuleNotes::keep(const std::vector<CallPlace>& places) {
   if (fresh() == 0 || is_full() || !is_trusted_) return;
   for (uint32_t i = 0; i < places.size(); i++) call_at(i).place = places[i];
-  const std::string text = written();
+  const std::string body = written();
   // The next run begins anew, with what it asks itself.
-  if (text.size() > kMostBytes) return folder_.remove(name_);
-  folder_.write(name_, text);
-  folder_.keep_latest(kMostFiles);
+  if (body.size() + kMostHeadBytes > kMostBytes) return folder_.remove(name_);
+  folder_.write_body(name_, head_, body);
+  folder_.keep_latest(kMostFiles, kMostBytesOfAll);
 }
 
 // --- what was asked ---

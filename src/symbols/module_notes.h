@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/cache_folder.h"
+#include "base/packed_numbers.h"
 #include "symbols/source_lines.h"
 #include "symbols/symbol_table.h"
 
@@ -68,7 +69,7 @@ class NoteTable {
 class ModuleNotes {
  public:
   // `identity`: lines. The folder outlives this.
-  ModuleNotes(const CacheFolder& folder, const std::string& build_id, std::string identity);
+  ModuleNotes(const CacheFolder& folder, const std::string& build_id, const std::string& identity);
 
   // Which function is at an offset: the outer nothing is "not known", the inner one "none".
   std::optional<std::optional<size_t>> function_at(uint64_t offset) const;
@@ -97,6 +98,7 @@ class ModuleNotes {
   static constexpr size_t kMostRows = size_t{1} << 16;
   static constexpr size_t kMostBytes = size_t{4} << 20;
   static constexpr size_t kMostFiles = 256;
+  static constexpr size_t kMostBytesOfAll = size_t{64} << 20;
 
  private:
   using Text = uint32_t;  // by number
@@ -118,20 +120,18 @@ class ModuleNotes {
     Text function = 0, linkage_name = 0, file = 0, call_file = 0;
     uint32_t line = 0, call_line = 0, outer = kNoInlinedCall;
   };
-  class Reader;
-  class Writer;
 
-  bool parse(std::string_view body);
-  bool parse_functions(Reader& from);
-  bool parse_lines(Reader& from);
-  bool parse_inlined(Reader& from);
-  bool parse_calls(Reader& from);
+  bool parse();
+  bool parse_functions(NumberReader& from);
+  bool parse_lines(NumberReader& from);
+  bool parse_inlined(NumberReader& from);
+  bool parse_calls(NumberReader& from);
   void forget();
   std::string written() const;
-  void write_functions(Writer& to) const;
-  void write_lines(Writer& to) const;
-  void write_inlined(Writer& to) const;
-  void write_calls(Writer& to) const;
+  void write_functions(NumberWriter& to) const;
+  void write_lines(NumberWriter& to) const;
+  void write_inlined(NumberWriter& to) const;
+  void write_calls(NumberWriter& to) const;
   size_t fresh() const;
 
   Text number_of(const std::string& text);
@@ -140,8 +140,8 @@ class ModuleNotes {
 
   const CacheFolder& folder_;
   std::string name_;
-  std::string identity_;
-  std::string file_;                   // what texts_ begins with points into it
+  std::string head_;
+  std::string body_;                   // what texts_ begins with points into it
   std::deque<std::string> new_texts_;  // and the rest into these
   std::vector<std::string_view> texts_{""};
   std::unordered_map<std::string_view, Text> numbers_;  // filled when the first is looked for

@@ -76,7 +76,7 @@ TEST_CASE("in no folder, or in one that others may write to, nothing is kept") {
   CacheFolder none;
   none.write("file", "x");
   none.remove("file");
-  none.keep_latest(1);
+  none.keep_latest(1, kMost);
   CHECK(!none.read("file", kMost));
   CHECK(!none.inside("inner").valid());
   const Directory directory;
@@ -95,8 +95,33 @@ TEST_CASE("the files that were written last are kept") {
     const std::string path = directory.path + "/" + name;
     std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) - 10s * i);
   }
-  folder.keep_latest(2);
+  folder.keep_latest(3, kMost);
+  CHECK(directory.files() == 3);
+  folder.keep_latest(3, 2);
   CHECK(directory.files() == 2);
   CHECK(folder.read("0", kMost));
   CHECK(folder.read("1", kMost));
+}
+
+TEST_CASE("a body is read behind the head that it was written with, whole or not at all") {
+  const Directory directory;
+  const CacheFolder folder = CacheFolder::at(directory.path);
+  const std::string body("a\0b", 3);
+  folder.write_body("file", "head\n", body);
+  CHECK(folder.read_body("file", "head\n", kMost) == body);
+  CHECK(!folder.read_body("file", "hand\n", kMost));
+  CHECK(!folder.read_body("file", "head\n", 4));
+  CHECK(!folder.read_body("none", "head\n", kMost));
+  const std::string whole = folder.read("file", kMost).value();
+  for (size_t at = 0; at < whole.size(); at++) {
+    CAPTURE(at);
+    folder.write("file", whole.substr(0, at));
+    CHECK(!folder.read_body("file", "head\n", kMost));
+    std::string changed = whole;
+    changed[at] = static_cast<char>(changed[at] ^ 1);
+    folder.write("file", changed);
+    CHECK(!folder.read_body("file", "head\n", kMost));
+  }
+  folder.write_body("file", "", "");
+  CHECK(folder.read_body("file", "", kMost) == "");
 }
