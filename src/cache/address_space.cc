@@ -36,6 +36,7 @@ AddressSpace::AddressSpace(trace::BlockTable& table, std::unique_ptr<emu::CodeCa
       windows_(*cache_, translator_, table) {
   CHECK(options.call_kinds != nullptr);
   if (options.native_between) code_.distrust_generated_code();
+  if (options.order != nullptr) foresight_.emplace(*options.order, table);
   groups_.push_back(std::move(slots));
 }
 
@@ -50,7 +51,8 @@ Result<std::unique_ptr<AddressSpace>> AddressSpace::create(trace::BlockTable& ta
 
 emu::FragmentFinder AddressSpace::finder(emu::CapturePlan plan, emu::TranslationCost& cost,
                                          std::function<void()> make_room) {
-  return {*cache_, translator_, table_, plan, cost, std::move(make_room)};
+  emu::Foresight* const foresight = foresight_ ? &*foresight_ : nullptr;
+  return {*cache_, translator_, table_, plan, cost, std::move(make_room), foresight};
 }
 
 // --- the guest's code ---

@@ -19,6 +19,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cache/capture_windows.h"
@@ -47,6 +48,7 @@ struct SpaceOptions {
   bool replaces_fragments = false;  // for windows() (CodeCache::create)
   CallKinds call_kinds = nullptr;
   size_t cache_bytes = kCacheBytes;
+  const emu::CodeOrder* order = nullptr;  // of an earlier run; outlives the space
 };
 
 class AddressSpace {
@@ -119,6 +121,7 @@ class AddressSpace {
   GuestCode code_;
   std::unique_ptr<emu::CodeCache> cache_;
   emu::Translator translator_;
+  std::optional<emu::Foresight> foresight_;
   CaptureWindows windows_;
   std::vector<SlotGroup> groups_;  // the last ones may not be mapped yet
   std::vector<std::unique_ptr<Slot>> slots_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sample/full_mode.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -14,6 +15,7 @@
 #include "collect/count_tables.h"
 #include "collect/pipeline.h"
 #include "inject/engine.h"
+#include "sample/code_history.h"
 #include "sample/host.h"
 #include "sample/name_functions.h"
 #include "sample/pipeline_sink.h"
@@ -88,6 +90,18 @@ inject::EngineOptions engine_options(const FullModeRequest& request, const Colle
   return options;
 }
 
+// Counters tell the same whatever is translated. In a trace it decides, among others, which
+// arguments a function is seen to have.
+CacheFolder code_folder_for(const inject::EngineOptions& options) {
+  const bool only_counts = options.space.recording == emu::Recording::counts;
+  return only_counts ? CacheFolder::of_user().inside("code") : CacheFolder();
+}
+
+// What must be the same for code that was executed once to be executed again.
+std::string conditions_of(const emu::TranslatorOptions& options) {
+  return fmt::format("through jumps {}\n", options.through_jumps);
+}
+
 // What the process was one after the other, and who went on without us.
 void fill_course(const inject::Engine& engine, std::chrono::steady_clock::time_point start,
                  profile::Profile& profile) {
@@ -134,7 +148,11 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
                                  ? make_collectors(collection, table)
                                  : std::vector<std::unique_ptr<collect::Collector>>());
   PipelineSink sink(pipeline);
-  inject::Engine engine(table, sink, engine_options(request, collection, launch.options));
+  inject::EngineOptions options = engine_options(request, collection, launch.options);
+  CodeHistory history(code_folder_for(options), request.path,
+                      conditions_of(options.space.translator));
+  options.space.order = &history.order();
+  inject::Engine engine(table, sink, options);
   set_check_context([&] { return engine.describe(); });
   if (const Status adopted = engine.adopt(program); !adopted) {
     ::kill(program.tid().value, SIGKILL);
@@ -152,6 +170,7 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   result.warnings = engine.unsupported();
 
   executions = executions_of_runs(engine);
+  history.keep(table, executions, engine.pair_counts());
   pipeline.finish(profile);
   if (counting) add_engine_counts(engine, table, collection.calls, profile);
   for (const auto& [reason, threads] : engine.ended()) {

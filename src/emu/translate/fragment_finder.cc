@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "emu/translate/fragment_finder.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace shadowprof::emu {
 namespace {
+
+// A stop takes as long as some ten translations, and what is foreseen may not come.
+constexpr size_t kMostForeseen = 32;
+constexpr size_t kMostLookedAt = 512;
 
 // Adds the time of its life.
 class Stopwatch {
@@ -27,8 +32,36 @@ std::optional<FragmentId> FragmentFinder::find(GuestAddr pc, std::optional<RunId
   if (const Fragment* known = cache_.find(pc)) return cache_.id_of(*known);
   const Stopwatch watch(cost_.seconds);
   const auto id = translate(pc, site);
-  if (id) translate_successors(*id);
+  if (id && !translate_foreseen(*id)) translate_successors(*id);
   return id;
+}
+
+// False: nothing is known of what comes behind it.
+bool FragmentFinder::translate_foreseen(FragmentId id) {
+  const auto first_block = [&](FragmentId of) {
+    return table_.run(cache_.fragment(of).longest_run).first_block;
+  };
+  if (foresight_ == nullptr || cache_.fragment(id).checks_itself) return false;
+  const auto found = foresight_->find(table_.block(first_block(id)));
+  if (!found) return false;
+  const uint64_t flushes = cache_.flushes();
+  const size_t end = std::min(foresight_->size(), *found + 1 + kMostLookedAt);
+  size_t made = 0;
+  for (size_t i = *found + 1; i < end && made < kMostForeseen; i++) {
+    const auto place = foresight_->place(i);
+    if (!place || cache_.find(place->address)) continue;
+    const auto next = translate(place->address, std::nullopt);
+    if (cache_.flushes() != flushes) return true;
+    if (!next) continue;
+    made++;
+    if (!place->by_branch) continue;
+    // When counting, an entry would take who branches there.
+    if (has_counts(cache_.recording()))
+      cache_.add_open_entry(*next, first_block(*next));
+    else
+      (void)cache_.add_entry(*next, {});
+  }
+  return true;
 }
 
 void FragmentFinder::look_ahead(FragmentId id) {

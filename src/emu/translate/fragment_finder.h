@@ -2,14 +2,16 @@
 //
 // From a guest address to its fragment, translated if need be. With a new fragment come those that
 // its exits lead to, and those that its calls will return to: one level ahead saves three quarters
-// of the stops for translation, deeper gains nothing. Code that may change is left for when it
-// runs.
+// of the stops for translation, deeper gains nothing. Where it is known what an earlier run has
+// executed behind it (foresight.h), that is translated in their place. Code that may change is left
+// for when it runs.
 #pragma once
 
 #include <functional>
 #include <optional>
 
 #include "emu/code_cache.h"
+#include "emu/translate/foresight.h"
 #include "emu/translate/translator.h"
 #include "trace/block_table.h"
 
@@ -25,13 +27,15 @@ class FragmentFinder {
   // `make_room` empties the cache (CodeCache::flush) when it is full. Without it nothing new is
   // found then.
   FragmentFinder(CodeCache& cache, Translator& translator, const trace::BlockTable& table,
-                 CapturePlan plan, TranslationCost& cost, std::function<void()> make_room = nullptr)
+                 CapturePlan plan, TranslationCost& cost, std::function<void()> make_room = nullptr,
+                 Foresight* foresight = nullptr)
       : cache_(cache),
         translator_(translator),
         table_(table),
         plan_(plan),
         cost_(cost),
-        make_room_(std::move(make_room)) {}
+        make_room_(std::move(make_room)),
+        foresight_(foresight) {}
 
   // Nothing: there is no code at `pc`. `site`: the indirect branch that leads there, if one does.
   std::optional<FragmentId> find(GuestAddr pc, std::optional<RunId> site);
@@ -41,6 +45,7 @@ class FragmentFinder {
  private:
   std::optional<FragmentId> translate(GuestAddr pc, std::optional<RunId> site);
   void translate_successors(FragmentId id);
+  bool translate_foreseen(FragmentId id);
 
   CodeCache& cache_;
   Translator& translator_;
@@ -48,6 +53,7 @@ class FragmentFinder {
   const CapturePlan plan_;
   TranslationCost& cost_;
   const std::function<void()> make_room_;
+  Foresight* const foresight_;
 };
 
 }  // namespace shadowprof::emu
