@@ -44,6 +44,7 @@ void GuestCode::refresh() {
 void GuestCode::take(const std::vector<kernel::Mapping>& mappings) {
   regions_ = regions_of(mappings);
   stale_ = false;
+  last_page_ = nullptr;
 }
 
 std::vector<emu::CodeRegion> GuestCode::regions_of(const std::vector<kernel::Mapping>& mappings) {
@@ -136,6 +137,8 @@ size_t GuestCode::fetch(GuestAddr address, std::span<uint8_t> out) {
       }
       page = std::move(fresh);
     }
+    last_page_ = page.get();
+    last_page_at_ = at.page();
     const auto offset = static_cast<size_t>(at - at.page());
     const size_t n = std::min(out.size() - done, limits::kPageBytes - offset);
     std::copy_n(page->bytes.begin() + static_cast<ptrdiff_t>(offset), n,
@@ -143,6 +146,11 @@ size_t GuestCode::fetch(GuestAddr address, std::span<uint8_t> out) {
     done += n;
   }
   return done;
+}
+
+std::span<const uint8_t> GuestCode::at_hand(GuestAddr address) {
+  if (last_page_ == nullptr || address.page() != last_page_at_) return {};
+  return std::span(last_page_->bytes).subspan(static_cast<size_t>(address - last_page_at_));
 }
 
 namespace {
@@ -228,11 +236,13 @@ std::vector<GuestAddr> GuestCode::rewritten_pages(Tid process) {
 void GuestCode::everything_may_change() {
   everything_may_change_ = true;
   stale_ = true;
+  last_page_ = nullptr;
   pages_.clear();
 }
 
 void GuestCode::mappings_changed(GuestRange range) {
   stale_ = true;
+  last_page_ = nullptr;
   if (range.size() / limits::kPageBytes > pages_.size()) {
     std::erase_if(pages_, [&](const auto& entry) {
       return range.overlaps({entry.first, entry.first + limits::kPageBytes});

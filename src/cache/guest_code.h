@@ -26,6 +26,7 @@ class GuestCode : public emu::CodeSource {
 
   emu::CodeRegion region(GuestAddr address) override;
   size_t fetch(GuestAddr address, std::span<uint8_t> out) override;
+  std::span<const uint8_t> at_hand(GuestAddr address) override;
 
   // Forgets what is known of `range` and reads the list of mappings again before its next use.
   void mappings_changed(GuestRange range);
@@ -81,6 +82,9 @@ class GuestCode : public emu::CodeSource {
   std::vector<emu::CodeRegion> regions_;  // ascending
   std::vector<ModuleId> modules_;         // that this address space has had
   std::unordered_map<GuestAddr, std::unique_ptr<Page>> pages_;
+  // The page that was read last, and whose it is; null where it may not be what it was.
+  const Page* last_page_ = nullptr;
+  GuestAddr last_page_at_;
 };
 
 }  // namespace shadowprof::cache

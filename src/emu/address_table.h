@@ -38,6 +38,8 @@ class AddressTable {
     }
     return slots_[i].row;
   }
+  // It will be looked for soon.
+  void expect(GuestAddr address) const { __builtin_prefetch(&slots_[first_of(address)]); }
   void clear() { *this = AddressTable(); }
 
  private:
@@ -49,10 +51,13 @@ class AddressTable {
 
   // Where it is, or the free slot where it belongs.
   size_t index_of(GuestAddr address) const {
-    const int shift = 64 - std::countr_zero(slots_.size());
-    size_t i = (address.value * 0x9E3779B97F4A7C15ull) >> shift;
+    size_t i = first_of(address);
     while (slots_[i].used && slots_[i].address != address) i = (i + 1) & (slots_.size() - 1);
     return i;
+  }
+  size_t first_of(GuestAddr address) const {
+    const int shift = 64 - std::countr_zero(slots_.size());
+    return (address.value * 0x9E3779B97F4A7C15ull) >> shift;
   }
   void grow() {
     std::vector<Slot> before(2 * slots_.size());

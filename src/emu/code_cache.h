@@ -208,6 +208,8 @@ class CodeCache {
   uint32_t add_counter(const CounterOwner& owner);
   const std::vector<CounterOwner>& counter_owners() const { return counter_owners_; }
   const Fragment* find(GuestAddr start) const;
+  // What begins there will be asked for soon.
+  void expect(GuestAddr start) const { places_.expect(start); }
   FragmentId id_of(const Fragment& f) const {
     return FragmentId(static_cast<uint32_t>(&f - fragments_.data()));
   }

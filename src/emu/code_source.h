@@ -22,6 +22,8 @@ class CodeSource {
   virtual CodeRegion region(GuestAddr address) = 0;
   // Reads up to out.size() bytes; returns how many could be read.
   virtual size_t fetch(GuestAddr address, std::span<uint8_t> out) = 0;
+  // The same bytes where they are at hand, as many as there are: they stay until the next call.
+  virtual std::span<const uint8_t> at_hand(GuestAddr) { return {}; }
 };
 
 }  // namespace shadowprof::emu

@@ -57,6 +57,16 @@ Terminator terminator_of(InsnKind kind) {
 }
 
 Insn GuestBlocks::read_insn(GuestAddr pc, const CodeRegion& region) const {
+  const std::span<const uint8_t> at_hand = source_.at_hand(pc);
+  const bool enough = at_hand.size() >= decoder::kMaxInsnBytes &&
+                      region.range.contains(pc + (decoder::kMaxInsnBytes - 1));
+  Insn insn = enough ? decoder::decode(at_hand.first(decoder::kMaxInsnBytes), pc)
+                     : fetch_insn(pc, region);
+  if (insn.kind == InsnKind::transaction && !has_transactions()) insn.kind = InsnKind::native;
+  return insn;
+}
+
+Insn GuestBlocks::fetch_insn(GuestAddr pc, const CodeRegion& region) const {
   std::array<uint8_t, decoder::kMaxInsnBytes> bytes;
   size_t size = std::min<uint64_t>(bytes.size(), static_cast<uint64_t>(region.range.end - pc));
   size = source_.fetch(pc, std::span(bytes).first(size));
@@ -66,14 +76,14 @@ Insn GuestBlocks::read_insn(GuestAddr pc, const CodeRegion& region) const {
     size += source_.fetch(pc + size, std::span(bytes).subspan(size));
     insn = decoder::decode(std::span(bytes).first(size), pc);
   }
-  if (insn.kind == InsnKind::transaction && !has_transactions()) insn.kind = InsnKind::native;
   return insn;
 }
 
-BlockId GuestBlocks::block_of(std::span<const Insn> insns, ModuleId module, Terminator terminator) {
-  const Insn& last = insns.back();
+BlockId GuestBlocks::block_of(std::span<const Insn* const> insns, ModuleId module,
+                              Terminator terminator) {
+  const Insn& last = *insns.back();
   trace::Block block;
-  block.start = insns.front().address;
+  block.start = insns.front()->address;
   block.end = last.length != 0 ? last.next() : last.address + 1;
   block.last_insn = last.address;
   block.target = last.branch_target;
@@ -82,8 +92,8 @@ BlockId GuestBlocks::block_of(std::span<const Insn> insns, ModuleId module, Term
   block.terminator = terminator;
 
   code_.clear();
-  for (const Insn& insn : insns)
-    code_.insert(code_.end(), insn.bytes.begin(), insn.bytes.begin() + insn.length);
+  for (const Insn* insn : insns)
+    code_.insert(code_.end(), insn->bytes.begin(), insn->bytes.begin() + insn->length);
 
   std::optional<BlockId>& id = known_.at(block.start);
   const bool known = id && is_same(table_.block(*id), block) &&

@@ -24,11 +24,15 @@ class GuestBlocks {
   // An instruction at the end of its region may continue in the next one.
   decoder::Insn read_insn(GuestAddr pc, const CodeRegion& region) const;
 
+  // A block that begins there will be asked for soon.
+  void expect_block(GuestAddr start) const { known_.expect(start); }
   // The same code gives the same block, whichever fragment it is met in. `insns`: not empty.
-  BlockId block_of(std::span<const decoder::Insn> insns, ModuleId module,
+  BlockId block_of(std::span<const decoder::Insn* const> insns, ModuleId module,
                    trace::Terminator terminator);
 
  private:
+  decoder::Insn fetch_insn(GuestAddr pc, const CodeRegion& region) const;
+
   CodeSource& source_;
   trace::BlockTable& table_;
   AddressTable<std::optional<BlockId>> known_;  // the last one at its address

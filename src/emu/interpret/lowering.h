@@ -102,6 +102,7 @@ class Lowering {
   CapturePlan plan_;
   Lowered out_;
   std::vector<decoder::Insn> insns_;
+  std::vector<const decoder::Insn*> block_insns_;
   std::vector<PlannedBlock> blocks_;
   std::vector<BlockId> block_ids_;
   std::vector<trace::Slot> slots_;

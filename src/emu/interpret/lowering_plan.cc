@@ -13,8 +13,9 @@ using decoder::InsnKind;
 using trace::Terminator;
 
 void Lowering::add_block(uint32_t first_insn, const CodeRegion& region, Terminator terminator) {
-  const BlockId id = guest_blocks_.block_of(std::span<const Insn>(insns_).subspan(first_insn),
-                                            region.module, terminator);
+  block_insns_.clear();
+  for (size_t i = first_insn; i < insns_.size(); i++) block_insns_.push_back(&insns_[i]);
+  const BlockId id = guest_blocks_.block_of(block_insns_, region.module, terminator);
   blocks_.push_back({id, first_insn, static_cast<uint32_t>(insns_.size())});
   block_ids_.push_back(id);
   const trace::Block& block = table_.block(id);

@@ -49,6 +49,8 @@ bool FragmentFinder::translate_foreseen(FragmentId id) {
   size_t made = 0;
   for (size_t i = *found + 1; i < end && made < kMostForeseen; i++) {
     const auto place = foresight_->place(i);
+    if (const auto later = i + 1 < end ? foresight_->place(i + 1) : std::nullopt)
+      cache_.expect(later->address);
     if (!place || cache_.find(place->address)) continue;
     const auto next = translate(place->address, std::nullopt);
     if (cache_.flushes() != flushes) return true;

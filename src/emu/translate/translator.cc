@@ -54,11 +54,11 @@ Translator::Translation Translator::translate(GuestAddr pc, std::optional<RunId>
   f.checks_itself = region.may_change;
   f.longest_run = last_run_;
   if (stale_trap_ != 0) f.stale_trap = cache_.used() + stale_trap_;
-  const InsnKind first = insns_[0].kind;
+  const InsnKind first = insns_[0]->kind;
   if (first == InsnKind::native) f.kind = FragmentKind::native;
   if (first == InsnKind::unsupported) {
     f.kind = FragmentKind::unsupported;
-    f.unsupported_reason = insns_[0].unsupported_reason;
+    f.unsupported_reason = insns_[0]->unsupported_reason;
   }
   return {Outcome::translated, cache_.commit(f, ranges_, points_, exits_, e.offset())};
 }
@@ -74,7 +74,7 @@ void Translator::emit_fragment(Emitter& e, const CodeRegion& region) {
   captured_ = {};
   substitute_active_ = false;
 
-  const bool alone = insns_[0].kind == InsnKind::native || insns_[0].kind == InsnKind::unsupported;
+  const bool alone = insns_[0]->kind == InsnKind::native || insns_[0]->kind == InsnKind::unsupported;
   if (alone) {
     mark_point(e, 0);
     e.int3();
@@ -83,9 +83,9 @@ void Translator::emit_fragment(Emitter& e, const CodeRegion& region) {
   }
   if (region.may_change) emit_self_check(e);
   for (uint32_t i = 0; i < insns_.size(); i++) emit_insn(e, i);
-  if (!insns_.back().is_terminator()) {
+  if (!insns_.back()->is_terminator()) {
     emit_direct_exit(e, RunExit::split, static_cast<uint32_t>(blocks_.size()),
-                     static_cast<uint32_t>(insns_.size()), slots_.size(), insns_.back().next());
+                     static_cast<uint32_t>(insns_.size()), slots_.size(), insns_.back()->next());
   }
   emit_stubs(e);
   if (!stale_jumps_.empty()) {
@@ -103,13 +103,13 @@ void Translator::emit_fragment(Emitter& e, const CodeRegion& region) {
 // Compares the guest's bytes with what was translated, eight at a time.
 void Translator::emit_self_check(Emitter& e) {
   std::vector<uint8_t> expected;
-  for (const Insn& insn : insns_) {
-    expected.insert(expected.end(), insn.bytes.begin(), insn.bytes.begin() + insn.length);
+  for (const Insn* insn : insns_) {
+    expected.insert(expected.end(), insn->bytes.begin(), insn->bytes.begin() + insn->length);
   }
   mark_point(e, 0);
   e.store_state(offsetof(StatePage, spill_rcx), kRcx);
   e.store_state(offsetof(StatePage, spill_rdx), kRdx);
-  const GuestAddr start = insns_[0].address;
+  const GuestAddr start = insns_[0]->address;
   for (size_t done = 0; done < expected.size();) {
     const size_t size = std::bit_floor(std::min<size_t>(8, expected.size() - done));
     uint64_t value = 0;
@@ -133,7 +133,7 @@ void Translator::emit_self_check(Emitter& e) {
 }
 
 void Translator::emit_insn(Emitter& e, uint32_t index) {
-  const Insn& insn = insns_[index];
+  const Insn& insn = *insns_[index];
   if (insn.uses(kR15) && !substitute_active_) activate_substitute(e);
   if (plan_.addresses) capture_addresses(e, insn, index);
   switch (insn.kind) {
@@ -435,7 +435,7 @@ void Translator::emit_constants(Emitter& e) {
 void Translator::mark_point(Emitter& e, uint32_t index, uint8_t recovery, Gpr reg) {
   Point p;
   p.cache_offset = static_cast<uint16_t>(e.offset());
-  p.guest_delta = static_cast<int32_t>(insns_[index].address - insns_[0].address);
+  p.guest_delta = static_cast<int32_t>(insns_[index]->address - insns_[0]->address);
   p.insn = static_cast<uint16_t>(index);
   p.recovery = static_cast<uint8_t>(recovery | (substitute_active_ ? kSubstituteHoldsR15 : 0));
   p.reg = reg;

@@ -25,13 +25,13 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/zeroed_array.h"
 #include "decoder/insn.h"
 #include "emu/address_table.h"
 #include "emu/code_cache.h"
 #include "emu/code_source.h"
 #include "emu/guest_blocks.h"
 #include "emu/translate/captured_registers.h"
+#include "emu/translate/decoded_code.h"
 #include "emu/translate/emitter.h"
 #include "trace/block_table.h"
 
@@ -81,7 +81,7 @@ class Translator {
   // What is known of guest code that is not there any more.
   void forget_code() {
     harmless_.clear();
-    decoded_generation_++;
+    decoded_.forget();
   }
 
   // The run for a fragment that was left after its first `insns` instructions by something that
@@ -107,6 +107,8 @@ class Translator {
   bool plan_fragment(GuestAddr pc, const CodeRegion& region);
   // Adds the block at `pc`; the address at which the fragment goes on, if it may.
   std::optional<GuestAddr> plan_block(GuestAddr pc, const CodeRegion& region);
+  // Tables are asked about where it leads when the fragment is written.
+  void expect_exit(const decoder::Insn& insn) const;
   bool can_follow(GuestAddr target, CodeRegion& region);
   bool continues_in_changing_code(GuestAddr pc, const CodeRegion& region);
   const decoder::Insn& fetch_insn(GuestAddr pc, const CodeRegion& region);
@@ -182,20 +184,11 @@ class Translator {
   std::unordered_map<uint64_t, RunId> interrupted_;
   AddressTable<std::optional<bool>> harmless_;  // what inc_is_harmless_at has found out
 
-  // Fragments overlap, and each is decoded ahead of when it is looked for: what was decoded lately,
-  // by the low bits of its address. Code that may change is never kept.
-  struct DecodedInsn {
-    uint64_t generation = 0;
-    decoder::Insn insn;
-  };
-  static constexpr size_t kDecodedInsns = size_t{1} << 13;
-  ZeroedArray<DecodedInsn> decoded_{kDecodedInsns};
-  uint64_t decoded_generation_ = 1;
-  decoder::Insn not_kept_;  // fetch_insn's result where it must not be
+  DecodedCode decoded_;
 
   // The fragment being made.
   CapturePlan plan_;
-  std::vector<decoder::Insn> insns_;
+  std::vector<const decoder::Insn*> insns_;  // in decoded_, which holds more than any fragment has
   std::vector<PlannedBlock> blocks_;
   std::vector<BlockId> block_ids_;
   std::vector<GuestRange> ranges_;

@@ -34,16 +34,13 @@ Insn Translator::read_insn(GuestAddr pc, const CodeRegion& region) {
   return insn;
 }
 
-// Valid until the next call.
 const Insn& Translator::fetch_insn(GuestAddr pc, const CodeRegion& region) {
-  DecodedInsn& kept = decoded_[pc.value % kDecodedInsns];
-  if (kept.generation == decoded_generation_ && kept.insn.address == pc && !region.may_change) {
-    return kept.insn;
+  if (!region.may_change) {
+    if (const Insn* known = decoded_.find(pc)) return *known;
   }
-  not_kept_ = read_insn(pc, region);
-  if (region.may_change || not_kept_.next() > region.range.end) return not_kept_;
-  kept = {decoded_generation_, not_kept_};
-  return kept.insn;
+  const Insn& insn = decoded_.add([&] { return read_insn(pc, region); });
+  if (!region.may_change && insn.next() <= region.range.end) decoded_.keep(insn);
+  return insn;
 }
 
 // The instruction at `pc` ends in the next region, whose bytes may change though its own may not.
@@ -68,15 +65,22 @@ void Translator::choose_substitute() {
 }
 
 void Translator::add_block(uint32_t first_insn, const CodeRegion& region, Terminator terminator) {
-  const BlockId id = guest_blocks_.block_of(std::span<const Insn>(insns_).subspan(first_insn),
-                                            region.module, terminator);
+  const BlockId id = guest_blocks_.block_of(std::span(insns_).subspan(first_insn), region.module,
+                                            terminator);
   blocks_.push_back({id, first_insn, static_cast<uint32_t>(insns_.size())});
   block_ids_.push_back(id);
 }
 
+void Translator::expect_exit(const Insn& insn) const {
+  if (insn.branch_target.value == 0) return;
+  cache_.expect(insn.branch_target);
+  harmless_.expect(insn.branch_target);
+}
+
 std::optional<GuestAddr> Translator::plan_block(GuestAddr pc, const CodeRegion& region) {
   const auto first = static_cast<uint32_t>(insns_.size());
-  for (GuestAddr at = pc;; at = insns_.back().next()) {
+  guest_blocks_.expect_block(pc);
+  for (GuestAddr at = pc;; at = insns_.back()->next()) {
     const size_t count = insns_.size() - first;
     const auto split = [&] {
       if (count > 0) add_block(first, region, Terminator::none);
@@ -91,8 +95,9 @@ std::optional<GuestAddr> Translator::plan_block(GuestAddr pc, const CodeRegion& 
     if (!alone && !fits_substitute(insn)) return split();
 
     used_registers_ |= registers_of(insn);
-    insns_.push_back(insn);
+    insns_.push_back(&insn);
     if (insn.is_terminator()) {
+      expect_exit(insn);
       add_block(first, region, terminator_of(insn.kind));
       if (insn.kind == InsnKind::conditional && insn.branch_target > at) return insn.next();
       const bool follows = insn.kind == InsnKind::jump || insn.kind == InsnKind::call;
@@ -107,7 +112,7 @@ std::optional<GuestAddr> Translator::plan_block(GuestAddr pc, const CodeRegion& 
 
 // Not back into the fragment itself: a loop's iterations are runs of their own.
 bool Translator::can_follow(GuestAddr target, CodeRegion& region) {
-  const int64_t distance = target - insns_[0].address;
+  const int64_t distance = target - insns_[0]->address;
   if (distance > INT32_MAX / 2 || distance < INT32_MIN / 2) return false;
   if (insns_.size() >= limits::kMaxBlockInsns) return false;
   for (const GuestRange& r : ranges_) {
