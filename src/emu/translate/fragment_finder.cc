@@ -44,7 +44,6 @@ bool FragmentFinder::translate_foreseen(FragmentId id) {
   if (foresight_ == nullptr || cache_.fragment(id).checks_itself) return false;
   const auto found = foresight_->find(table_.block(first_block(id)));
   if (!found) return false;
-  const uint64_t flushes = cache_.flushes();
   const size_t end = std::min(foresight_->size(), *found + 1 + kMostLookedAt);
   size_t made = 0;
   for (size_t i = *found + 1; i < end && made < kMostForeseen; i++) {
@@ -52,8 +51,7 @@ bool FragmentFinder::translate_foreseen(FragmentId id) {
     if (const auto later = i + 1 < end ? foresight_->place(i + 1) : std::nullopt)
       cache_.expect(later->address);
     if (!place || cache_.find(place->address)) continue;
-    const auto next = translate(place->address, std::nullopt);
-    if (cache_.flushes() != flushes) return true;
+    const auto next = translate_ahead(place->address, std::nullopt);
     if (!next) continue;
     made++;
     if (!place->by_branch) continue;
@@ -78,19 +76,26 @@ std::optional<FragmentId> FragmentFinder::translate(GuestAddr pc, std::optional<
     made = translator_.translate(pc, site, plan_);
     CHECK(made.outcome != Translator::Outcome::cache_full, "an empty cache has no room");
   }
+  return take(made);
+}
+
+std::optional<FragmentId> FragmentFinder::translate_ahead(GuestAddr pc,
+                                                          std::optional<RunId> site) {
+  return take(translator_.translate(pc, site, plan_));
+}
+
+std::optional<FragmentId> FragmentFinder::take(const Translator::Translation& made) {
   if (made.outcome != Translator::Outcome::translated) return std::nullopt;
   cost_.fragments++;
   return made.fragment;
 }
 
 void FragmentFinder::translate_successors(FragmentId id) {
-  const uint64_t flushes = cache_.flushes();
   const Fragment f = cache_.fragment(id);
   if (f.checks_itself || f.kind != FragmentKind::translated) return;
   for (uint32_t i = f.first_exit; i < f.first_exit + f.exit_count; i++) {
     const GuestAddr target = cache_.exit(i).target;
-    if (!cache_.find(target)) (void)translate(target, std::nullopt);
-    if (cache_.flushes() != flushes) return;
+    if (!cache_.find(target)) (void)translate_ahead(target, std::nullopt);
   }
   for (const BlockId block_id : table_.blocks(table_.run(f.longest_run))) {
     const trace::Block block = table_.block(block_id);
@@ -99,8 +104,8 @@ void FragmentFinder::translate_successors(FragmentId id) {
                       block.terminator == trace::Terminator::indirect_call;
     if (!system_call && !call) continue;
     const Fragment* known = cache_.find(block.end);
-    const auto next = known ? std::optional(cache_.id_of(*known)) : translate(block.end, kAnySite);
-    if (cache_.flushes() != flushes) return;
+    const auto next =
+        known ? std::optional(cache_.id_of(*known)) : translate_ahead(block.end, kAnySite);
     if (!next) continue;
     // The gateway goes on to it by an indirect branch; a return does so, too, which has an entry of
     // its own for each pair when pairs are counted.

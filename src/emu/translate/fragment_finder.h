@@ -44,6 +44,9 @@ class FragmentFinder {
 
  private:
   std::optional<FragmentId> translate(GuestAddr pc, std::optional<RunId> site);
+  // What is only expected empties no cache: the fragment that it was expected behind has to stay.
+  std::optional<FragmentId> translate_ahead(GuestAddr pc, std::optional<RunId> site);
+  std::optional<FragmentId> take(const Translator::Translation& made);
   void translate_successors(FragmentId id);
   bool translate_foreseen(FragmentId id);
 
