@@ -271,7 +271,8 @@ void Engine::take_pair_log(GuestThread& t, bool goes_on) {
     if (site != emu::kAnySite) pair_counts_.push_back({site, block, count});
     const GuestAddr start = table_.block(block).start;
     const emu::Fragment* f = goes_on ? cache.find(start) : nullptr;
-    if (f != nullptr) {
+    // Other code may lie there by now.
+    if (f != nullptr && first_block_of(*f) == block) {
       (void)cache.add_entry(cache.id_of(*f), {site, block, translator.inc_is_harmless_at(start)});
     }
   }
