@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "clock/cpu_clock.h"
 #include "kernel/features.h"
 #include "kernel/host_checks.h"
 #include "report/columns.h"
@@ -76,6 +78,20 @@ std::string trial(const std::string& mode) {
   return said.empty() ? "the program did not end as it should" : said;
 }
 
+// Which source of processor time a run would have (sample/time_watch.h).
+Finding time_source() {
+  constexpr std::chrono::milliseconds kPeriod{10};
+  const auto clock = clock::CpuClock::open(kPeriod);
+  if (!clock)
+    return {"time", "limited", "by looks at threads: " + clock.error().message,
+            "page faults and what the program loads are told less exactly; where the setting is "
+            "the reason: sysctl kernel.perf_event_paranoid=2"};
+  if (!clock->sees_kernel())
+    return {"time", "limited", "by the kernel's clock, in user mode only",
+            "the kernel's time is a sum, and no function's: sysctl kernel.perf_event_paranoid=1"};
+  return {"time", "ok", "by the kernel's clock", ""};
+}
+
 // Whether profiling can work; what was found out goes to `findings`.
 bool examine(std::vector<Finding>& findings) {
   bool works = true;
@@ -87,6 +103,7 @@ bool examine(std::vector<Finding>& findings) {
   for (kernel::HostCheck& c : kernel::check_host("."))
     findings.push_back({std::string(c.name), c.good ? "ok" : "limited", std::move(c.finding),
                         std::move(c.advice)});
+  findings.push_back(time_source());
   const symbols::DebugLibrary library = symbols::debug_library();
   findings.push_back({"split_dwarf", library.reads_packages ? "ok" : "limited",
                       library.name + (library.reads_packages ? " reads .dwo and .dwp files"

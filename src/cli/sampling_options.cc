@@ -50,6 +50,13 @@ Result<double> parse_overhead(const std::string& text) {
 
 constexpr double kShortestBurst = 1e-5;
 
+sample::TimeFrom time_from(const std::string& word) {
+  return word == "clock"   ? sample::TimeFrom::clock
+         : word == "looks" ? sample::TimeFrom::looks
+         : word == "off"   ? sample::TimeFrom::nowhere
+                           : sample::TimeFrom::automatic;
+}
+
 }  // namespace
 
 Result<BurstShape> parse_burst(const std::string& text) {
@@ -94,6 +101,10 @@ void SamplingOptions::add_to(CLI::App& app) {
       ->type_name("WHEN")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "on", "off"}));
+  app.add_option("--time", time, "processor time: auto, clock, looks, off")
+      ->type_name("FROM")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "clock", "looks", "off"}));
   app.add_option("--engine", engine,
                  "translator, emulator; in burst mode also step")
       ->type_name("ENGINE")
@@ -144,6 +155,7 @@ void SamplingOptions::apply_to(sample::ShadowModeRequest& request) const {
   request.code_directory = cache;
   request.version = version();
   request.duration = duration;
+  request.time = time_from(time);
   request.input_log = input_log == "on"    ? sample::InputLogging::on
                       : input_log == "off" ? sample::InputLogging::off
                                            : sample::InputLogging::automatic;
@@ -169,6 +181,7 @@ void SamplingOptions::apply_to(sample::BurstModeRequest& request) const {
                    : which == "emulator" ? sample::BurstEngineKind::emulator
                                          : sample::BurstEngineKind::translator;
   request.duration = duration;
+  request.time = time_from(time);
   request.wishes.max_overhead_share = max_overhead;
   request.wishes.load = 1;
   request.wishes.frequency_hz = 1 / burst.period;
@@ -181,6 +194,7 @@ void SamplingOptions::record_in(const std::string& mode,
   options["engine"] = chosen_engine(mode);
   options["max_overhead"] = fmt::format("{}", max_overhead);
   options["prefill"] = prefill ? "on" : "off";
+  options["time"] = time;
   if (mode == "burst") {
     options["burst"] = fmt::format("{}s/{}s", burst.length, burst.period);
     return;

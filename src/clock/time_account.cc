@@ -5,20 +5,17 @@
 
 #include <cmath>
 #include <fstream>
+#include <ranges>
 #include <type_traits>
 #include <utility>
 
 namespace shadowprof::clock {
-namespace {
-
-std::string name_of(Tid process, Tid thread) {
+std::string TimeAccount::name_of(Tid process, Tid thread) {
   std::ifstream file(fmt::format("/proc/{}/task/{}/comm", process.value, thread.value));
   std::string name;
   std::getline(file, name);
   return name;
 }
-
-}  // namespace
 
 void TimeAccount::begin(Tid process) {
   processes_[process];
@@ -32,6 +29,42 @@ void TimeAccount::read_maps(Tid process) {
   const auto mappings = kernel::read_maps(process);
   if (!mappings) return;
   for (const kernel::Mapping& mapping : *mappings) processes_[process].add(mapping, modules_);
+}
+
+uint64_t TimeAccount::equal_ticks() const {
+  if (squares_s2_ <= 0) return 0;
+  return static_cast<uint64_t>(std::llround(seconds_ * seconds_ / squares_s2_));
+}
+
+bool TimeAccount::knows(Tid process, GuestAddr at) const {
+  const auto known = processes_.find(process);
+  return known != processes_.end() && known->second.find(at);
+}
+
+void TimeAccount::look_at_name(Tid process, Tid thread) {
+  std::string name = name_of(process, thread);
+  if (!name.empty()) thread_of(process, thread).row.name = std::move(name);
+}
+
+void TimeAccount::scale_to(Tid process, double seconds) {
+  const auto of_process = [&](const auto& entry) { return entry.first.first == process; };
+  uint64_t sum = 0;
+  for (const auto& entry : threads_ | std::views::filter(of_process))
+    sum += entry.second.row.user_ns + entry.second.row.kernel_ns;
+  if (sum == 0 || seconds <= 0) return;
+  const double factor = 1e9 * seconds / static_cast<double>(sum);
+  const auto scale = [&](uint64_t& ns) {
+    ns = static_cast<uint64_t>(std::llround(factor * static_cast<double>(ns)));
+  };
+  for (auto& entry : threads_ | std::views::filter(of_process)) {
+    Thread& thread = entry.second;
+    scale(thread.row.user_ns);
+    scale(thread.row.kernel_ns);
+    for (auto& [at, spent] : thread.places) {
+      scale(spent.user_ns);
+      scale(spent.kernel_ns);
+    }
+  }
 }
 
 TimeAccount::Thread& TimeAccount::thread_of(Tid process, Tid thread) {
@@ -65,6 +98,8 @@ void TimeAccount::add(const ClockEvent& event) {
 void TimeAccount::add(const Tick& tick) {
   const auto ns = static_cast<uint64_t>(std::llround(weight_ * static_cast<double>(tick.ns)));
   ticks_++;
+  seconds_ += 1e-9 * static_cast<double>(ns);
+  squares_s2_ += 1e-18 * static_cast<double>(ns) * static_cast<double>(ns);
   Thread& thread = thread_of(tick.process, tick.thread);
   thread.row.ticks++;
   (tick.in_kernel ? thread.row.kernel_ns : thread.row.user_ns) += ns;

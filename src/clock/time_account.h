@@ -26,7 +26,18 @@ class TimeAccount {
   // While the clock was paused part of the time: how much each tick stands for.
   void weigh(double weight) { weight_ = weight; }
 
+  // For who is not told what happens to mappings and names.
+  void read_maps(Tid process);
+  bool knows(Tid process, GuestAddr at) const;
+  static std::string name_of(Tid process, Tid thread);
+  // Of a thread that is known.
+  void look_at_name(Tid process, Tid thread);
+
   uint64_t ticks() const { return ticks_; }
+  // As many ticks of equal weight say as much of shares: where weights differ, fewer.
+  uint64_t equal_ticks() const;
+  // Its ticks so far stand for so much together.
+  void scale_to(Tid process, double seconds);
   // Rows and threads become the profile's. What the profile has of them already stays.
   void finish(profile::Profile& profile);
 
@@ -41,11 +52,12 @@ class TimeAccount {
   };
 
   void add(const Tick& tick);
-  void read_maps(Tid process);
   Thread& thread_of(Tid process, Tid thread);
 
   double weight_ = 1;
   uint64_t ticks_ = 0;
+  double seconds_ = 0;  // of all ticks, and the sum of squares
+  double squares_s2_ = 0;
   size_t rows_ = 0;
   profile::ModuleTable modules_;
   std::map<Tid, CodeMap> processes_;

@@ -106,14 +106,6 @@ HostCheck check_space(std::string_view directory, uint64_t free_bytes, bool writ
   return check;
 }
 
-HostCheck check_perf(std::string_view paranoid) {
-  return {"perf", true,
-          paranoid.empty()
-              ? "this kernel has none, and none is needed"
-              : "not needed (kernel.perf_event_paranoid is " + first_line(paranoid) + ")",
-          ""};
-}
-
 std::vector<HostCheck> check_host(const std::string& directory) {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
@@ -125,8 +117,7 @@ std::vector<HostCheck> check_host(const std::string& directory) {
           check_cpu(text_of("/proc/cpuinfo")),
           check_cores(known ? static_cast<unsigned>(CPU_COUNT(&cpus)) : 1),
           check_space(directory, sized ? uint64_t{fs.f_bavail} * fs.f_frsize : 0,
-                      ::access(directory.c_str(), W_OK) == 0),
-          check_perf(text_of("/proc/sys/kernel/perf_event_paranoid"))};
+                      ::access(directory.c_str(), W_OK) == 0)};
 }
 
 }  // namespace shadowprof::kernel

@@ -24,7 +24,6 @@ HostCheck check_overcommit(std::string_view text);
 HostCheck check_cpu(std::string_view cpuinfo);  // /proc/cpuinfo
 HostCheck check_cores(unsigned usable);
 HostCheck check_space(std::string_view directory, uint64_t free_bytes, bool writable);
-HostCheck check_perf(std::string_view paranoid);  // never bad: we do not use it
 
 // All of them, of this host; `directory` is where a profile would be written.
 std::vector<HostCheck> check_host(const std::string& directory);

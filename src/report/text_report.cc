@@ -18,6 +18,13 @@ using profile::Profile;
 
 namespace {
 
+// What the figures of time stand on.
+std::string_view observations(const profile::ProcessorTime& time) {
+  return time.source == "looks"   ? "looks at threads"
+         : time.source == "mixed" ? "ticks and looks at threads"
+                                  : "ticks";
+}
+
 // From here on what ended samples early is worth a line: results lean to what could be sampled.
 constexpr double kManyEndedEarly = 0.2;
 constexpr size_t kMostLeads = 8;
@@ -178,10 +185,9 @@ void Renderer::processor_time() {
   const profile::ProcessorTime& time = profile_.time;
   if (!time.is_known()) return;
   sentence(
-      fmt::format("{:.2f} s on processors ({:.2f} kernel), {:.2f} s waiting ({:.2f} for one); {} "
-                  "ticks{}",
+      fmt::format("{:.2f} s on processors ({:.2f} kernel), {:.2f} s waiting ({:.2f} for one); {} {}{}",
                   time.seconds(), time.kernel_s, time.waiting_s, time.queued_s, time.ticks,
-                  time.lost == 0 ? "" : fmt::format(", {} lost", time.lost)));
+                  observations(time), time.lost == 0 ? "" : fmt::format(", {} lost", time.lost)));
 }
 
 // With the kernel's for it.

@@ -105,6 +105,7 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   BurstRunOptions options;
   options.length = request.length;
   options.duration = request.duration;
+  options.time = request.time;
   options.prefill = request.prefill && translating;
   options.slow_down = kSlowDownRatio;
   options.seed = request.wishes.seed;

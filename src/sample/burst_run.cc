@@ -49,7 +49,7 @@ plan::Wishes with_peeks(plan::Wishes wishes) {
 BurstRun::BurstRun(shadow::Program program, std::unique_ptr<BurstEngine> engine,
                    collect::SampleWeights& weights, BurstRunOptions options,
                    const plan::Wishes& wishes)
-    : time_(wishes.max_overhead_share, options.seed),
+    : time_(options.time, wishes.max_overhead_share, options.seed, access()),
       program_(std::move(program)),
       engine_(std::move(engine)),
       weights_(weights),
@@ -120,6 +120,20 @@ void BurstRun::carry_out(const plan::Step& step) {
 bool BurstRun::handle_report() {
   const WaitOutcome outcome = engine_->poll();
   if (!outcome.has_status()) return false;
+  handle(outcome);
+  return true;
+}
+
+ProgramAccess BurstRun::access() {
+  const auto find = [this](Tid process) { return process == program_.pid() ? &program_ : nullptr; };
+  const auto serve = [this](Tid thread) {
+    const WaitOutcome outcome = ptrace::wait_for(thread, ptrace::WaitMode::poll);
+    if (outcome.has_status()) handle(outcome);
+  };
+  return {find, serve};
+}
+
+void BurstRun::handle(const WaitOutcome& outcome) {
   const Tid tid = outcome.tid;
   if (outcome.status.is_event(StopEvent::exec)) {
     engine_->forget_program();
@@ -129,11 +143,10 @@ bool BurstRun::handle_report() {
     leaves_ = !options_.follow_exec;
     if (leaves_) watch_.note_left(program_);
     plan_.forget_code(elapsed());
-    return true;
+    return;
   }
   const bool native = !engine_->owns(tid) || !engine_->serve(tid, outcome.status);
   if (native || outcome.status.is_dead()) program_.on_stop(tid, outcome.status);
-  return true;
 }
 
 // What the engine puts into the program for all its threads is put there while none of them can

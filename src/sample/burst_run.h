@@ -27,6 +27,7 @@ namespace shadowprof::sample {
 struct BurstRunOptions {
   double length = 0.002;  // seconds, on average; lengths are random against bias
   double duration = 0;    // of sampling; 0: until the program ends
+  TimeFrom time = TimeFrom::automatic;
   bool prefill = true;    // translate ahead what the program is seen to run
   double slow_down = 1;   // of what runs in a burst
   uint64_t seed = 0;
@@ -74,6 +75,8 @@ class BurstRun {
 
  private:
   bool handle_report();
+  void handle(const ptrace::WaitOutcome& outcome);
+  ProgramAccess access();
   void burst();
   struct Burst {
     double length;

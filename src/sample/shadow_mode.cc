@@ -108,6 +108,7 @@ ShadowRunOptions options_of(const ShadowModeRequest& request, const probe::BusyC
   options.converge = request.converge;
   options.prefill = request.prefill && request.engine == Engine::translator;
   options.duration = request.duration;
+  options.time = request.time;
   options.follow = request.follow;
   options.follow_exec = request.follow_exec;
   options.input_log = request.input_log;

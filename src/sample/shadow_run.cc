@@ -43,7 +43,7 @@ ShadowRun::ShadowRun(trace::BlockTable& table, trace::TraceSink& sink,
                      collect::SampleWeights& weights, std::vector<shadow::Program> programs,
                      ShadowRunOptions options, const plan::Wishes& wishes,
                      const machine::FaultPrice& price)
-    : time_(wishes.max_overhead_share, wishes.seed),
+    : time_(options.time, wishes.max_overhead_share, wishes.seed, access()),
       table_(table),
       sink_(sink),
       weights_(weights),
@@ -195,6 +195,20 @@ bool ShadowRun::handle_reports() {
   if (!outcome.has_status()) return false;
   handle(outcome);
   return true;
+}
+
+ProgramAccess ShadowRun::access() {
+  const auto find = [this](Tid process) -> shadow::Program* {
+    for (const ProgramRef& program : programs_) {
+      if (program->program().pid() == process) return &program->program();
+    }
+    return nullptr;
+  };
+  const auto serve = [this](Tid thread) {
+    const WaitOutcome outcome = ptrace::wait_for(thread, ptrace::WaitMode::poll);
+    if (outcome.has_status()) handle(outcome);
+  };
+  return {find, serve};
 }
 
 // Nobody is traced any more: a thread that we had not seen yet has executed a program in place of

@@ -4,156 +4,74 @@
 #include <x86intrin.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
-#include "kernel/proc.h"
-#include "plan/jitter.h"
+#include "base/log.h"
 #include "plan/plan_limits.h"
+#include "sample/clock_windows.h"
 
 namespace shadowprof::sample {
-namespace {
 
-// In processor time, where the budget pays for it.
-constexpr double kShortestPeriod_s = 0.005;
-// What ticks and windows may take of the clock's part of the budget; the rest is for switches.
-constexpr double kTicksShare = 0.9;
-// How often threads switch is looked at so soon after the beginning, and then so rarely.
-constexpr double kFirstSwitches_s = 0.05;
-constexpr double kSwitchesEvery_s = 1;
-// Assumed: an interrupt in a virtual machine, where 11 to 25 us were measured (docs/time.md), one
-// that begins or ends a window (15), and a timer set and stopped there.
-constexpr double kTick_s = 20e-6;
-constexpr double kInterrupt_s = 15e-6;
-constexpr double kSwitch_s = 2e-6;
-// To the period, in the mean. A window of many ticks has them at even distances, one of few costs
-// too much.
-constexpr double kWindowRatio = 4;
-constexpr double kPauseRatio = 0.5;
-constexpr double kMostOnShare = kWindowRatio / (kWindowRatio + kPauseRatio);
-constexpr double kLeastOnShare = 0.01;
-// What windows take us, of a processor's time: with many threads they are long.
-constexpr double kOurShare = 0.01;
-
-constexpr double kPeriodCost_s = kMostOnShare * (kTick_s + 2 * kInterrupt_s / kWindowRatio);
-
-std::chrono::nanoseconds period_for(double budget_share) {
-  const double period_s = std::max(kShortestPeriod_s, kPeriodCost_s / (kTicksShare * budget_share));
-  return std::chrono::nanoseconds(static_cast<int64_t>(1e9 * period_s));
+TimeWatch::TimeWatch(TimeFrom from, double max_overhead, uint64_t seed, ProgramAccess access)
+    : from_(from),
+      budget_share_(plan::kClockShare * max_overhead),
+      seed_(seed),
+      access_(std::move(access)) {
+  if (from_ == TimeFrom::nowhere)
+    why_not_ = "--time off";
+  else if (from_ == TimeFrom::looks)
+    take_looks("--time looks");
+  else
+    take_clock();
 }
 
-double seconds(std::chrono::nanoseconds period) {
-  return std::chrono::duration<double>(period).count();
-}
-
-}  // namespace
-
-TimeWatch::TimeWatch(double max_overhead, uint64_t seed)
-    : budget_share_(plan::kClockShare * max_overhead),
-      random_(seed),
-      period_(period_for(budget_share_)),
-      on_share_(kMostOnShare) {
-  auto clock = clock::CpuClock::open(period_);
+void TimeWatch::take_clock() {
+  auto clock = ClockWindows::open(budget_share_, seed_, account_);
   if (clock)
-    clock_.emplace(std::move(*clock));
+    source_ = std::move(*clock);
+  else if (from_ == TimeFrom::automatic)
+    take_looks(clock.error().message);
   else
     why_not_ = clock.error().message;
 }
 
+void TimeWatch::take_looks(const std::string& why) {
+  detail("processor time is that of looks: {}", why);
+  source_ = std::make_unique<TimeLooks>(budget_share_, seed_, access_, account_);
+}
+
 void TimeWatch::begin(Tid process, double now) {
-  if (!clock_) return;
-  if (const Status watched = clock_->watch(process); !watched) why_not_ = watched.error().message;
+  if (!source_) return;
+  Status watched = source_->begin(process, now);
+  const bool is_first = first_.value == 0;
+  if (!watched && is_first && from_ == TimeFrom::automatic) {
+    take_looks(watched.error().message);
+    watched = source_->begin(process, now);
+  }
   account_.begin(process);
-  if (first_.value != 0) return;
+  if (!watched) why_not_ = watched.error().message;
+  if (!is_first) return;
   first_ = process;
   cycles_at_begin_ = __rdtsc();
-  window_began_s_ = last_window_end_s_ = switches_looked_s_ = now;
-  look_at_schedule();
-  schedule_at_begin_ = schedule_;
-  weighs_s_ = now + kFirstSwitches_s;
-  next_s_ = now + window_s() * plan::jitter(random_);
-}
-
-double TimeWatch::window_s() const {
-  return std::max(kWindowRatio * seconds(period_), 2 * switch_s_ / kOurShare);
-}
-
-void TimeWatch::take() {
-  for (const clock::ClockEvent& event : clock_->drain()) account_.add(event);
-  const uint64_t ticks = account_.ticks();
-  cost_s_ += kTick_s * static_cast<double>(ticks - std::exchange(ticks_charged_, ticks));
 }
 
 void TimeWatch::look(double now) {
-  if (!clock_ || now < next_s_) return;
-  if (now >= weighs_s_) weigh_switches(now);
-  if (clock_->is_paused())
-    begin_window(now);
-  else
-    end_window(now);
-}
-
-// It may be gone.
-void TimeWatch::look_at_schedule() {
-  if (const auto times = kernel::read_schedstat(first_)) schedule_ = *times;
-}
-
-// Looks at the first thread alone: one thread that switches often is what a server is made of, and
-// to look at hundreds costs more than it says.
-void TimeWatch::weigh_switches(double now) {
-  weighs_s_ = now + kSwitchesEvery_s;
-  const double passed_s = now - std::exchange(switches_looked_s_, now);
-  const uint64_t runs = schedule_.runs;
-  look_at_schedule();
-  const uint64_t switches = schedule_.runs - std::min(schedule_.runs, runs);
-  const double per_s = static_cast<double>(switches) / passed_s;
-  cost_s_ += kSwitch_s * per_s * passed_s * on_share_;
-  const double on_cost_share = kPeriodCost_s / kMostOnShare / seconds(period_) + kSwitch_s * per_s;
-  on_share_ = std::clamp(budget_share_ / on_cost_share, kLeastOnShare, kMostOnShare);
-}
-
-void TimeWatch::begin_window(double now) {
-  clock_->go_on();
-  cost_s_ += kInterrupt_s;
-  window_began_s_ = now;
-  next_s_ = now + window_s() * plan::jitter(random_);
-}
-
-// The pause's length is anything from nothing to twice the mean: it moves the next ticks by any
-// part of a period.
-void TimeWatch::end_window(double now) {
-  const auto begun = std::chrono::steady_clock::now();
-  clock_->pause();
-  switch_s_ = seconds(std::chrono::steady_clock::now() - begun);
-  cost_s_ += kInterrupt_s;
-  const double stands_for_s = now - std::exchange(last_window_end_s_, now);
-  const double lasted_s = now - window_began_s_;
-  account_.weigh(lasted_s > 0 ? std::clamp(stands_for_s / lasted_s, 1.0, 2 / on_share_) : 1.0);
-  take();
-  const double pause_s = window_s() * (1 / on_share_ - 1);
-  next_s_ = now + std::uniform_real_distribution<double>(0, 2 * pause_s)(random_);
+  if (source_) source_->look(now);
 }
 
 void TimeWatch::end(double now) {
-  look_at_schedule();
-  if (clock_ && !clock_->is_paused()) end_window(now);
-  next_s_ = std::numeric_limits<double>::infinity();
-}
-
-double TimeWatch::take_cost() {
-  return std::exchange(cost_s_, 0);
+  if (source_) source_->end(now);
 }
 
 void TimeWatch::finish(double duration_s, double program_cpu_s, profile::Profile& profile) {
-  if (!clock_ || first_.value == 0) return;
+  if (!source_ || first_.value == 0) return;
   end(duration_s);
   const uint64_t cycles = __rdtsc() - cycles_at_begin_;
-  const uint64_t lost = clock_->lost();
   profile::ProcessorTime& time = profile.time;
-  time.source = "cpu-clock";
-  time.sees_kernel = clock_->sees_kernel();
-  time.ticks = account_.ticks();
-  time.lost = lost;
+  time.source = source_->name();
+  time.sees_kernel = source_->sees_kernel();
+  time.ticks = source_->has_equal_ticks() ? account_.ticks() : account_.equal_ticks();
+  time.lost = source_->lost();
   account_.finish(profile);
   double first_thread_s = 0;
   for (const profile::ThreadRow& thread : profile.threads) {
@@ -164,10 +82,9 @@ void TimeWatch::finish(double duration_s, double program_cpu_s, profile::Profile
   }
   if (!time.sees_kernel) time.kernel_s = std::max(0.0, program_cpu_s - time.user_s);
   time.waiting_s = std::max(0.0, duration_s - first_thread_s);
-  const uint64_t queued = schedule_.waited - std::min(schedule_.waited, schedule_at_begin_.waited);
-  time.queued_s = std::min(time.waiting_s, 1e-9 * static_cast<double>(queued));
+  time.queued_s = std::min(time.waiting_s, source_->first_thread().waited_s());
   if (duration_s > 0) time.cycles_per_s = static_cast<double>(cycles) / duration_s;
-  clock_.reset();
+  source_.reset();
 }
 
 }  // namespace shadowprof::sample

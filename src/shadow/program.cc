@@ -26,6 +26,8 @@ namespace {
 constexpr std::chrono::milliseconds kMostPatience{300};
 // When most calls that an interrupt cuts short are over.
 constexpr std::chrono::microseconds kSoon{200};
+// Who has stopped by then was on a processor when it was asked: no schedule is that quick.
+constexpr std::chrono::microseconds kAtOnce{15};
 
 // States of threads that a pause stops.
 constexpr std::string_view kRunning = "R";
@@ -125,8 +127,47 @@ bool Program::interrupt(Tid tid) {
   return true;
 }
 
+std::vector<Tid> Program::threads() const {
+  std::vector<Tid> tids;
+  for (const auto& [tid, thread] : threads_) tids.push_back(tid);
+  return tids;
+}
+
+// The state comes last: nothing else is between it and the interrupt.
+bool Program::look_at(Tid tid) {
+  const auto known = threads_.find(tid);
+  if (known == threads_.end()) return false;
+  Thread& thread = known->second;
+  SeenThread look;
+  look.thread = tid;
+  look.before = kernel::read_schedstat(tid).value_or(kernel::ScheduleTimes{});
+  if (!is_in_state(pid_, tid, kRunning)) return false;
+  if (thread.look) return true;
+  look.asked_at = SeenThread::Clock::now();
+  if (!thread.cut.is_active() && !interrupt(tid)) return false;
+  thread.look = look;
+  if (thread.cut.is_active()) note_seen(tid, thread.cut.original());
+  return true;
+}
+
+bool Program::has_seen(Tid tid) const {
+  return std::ranges::any_of(seen_, [&](const SeenThread& seen) { return seen.thread == tid; });
+}
+
+void Program::note_seen(Tid tid, const ptrace::Registers& registers) {
+  std::optional<SeenThread> look = std::exchange(threads_[tid].look, std::nullopt);
+  if (!look) return;
+  look->registers = registers;
+  look->stopped_at = SeenThread::Clock::now();
+  if (look->stopped_at - look->asked_at > kAtOnce) {
+    if (const auto times = kernel::read_schedstat(tid)) look->at_stop = *times;
+  }
+  seen_.push_back(*look);
+}
+
 void Program::conceal(ptrace::Tracee thread, const WaitStatus& status,
                       ptrace::Registers& registers) {
+  note_seen(thread.tid(), registers);
   Thread& known = threads_[thread.tid()];
   if (status.is_trap()) known.interrupted = false;
   bool changed = mend_cut_call(thread, status, registers);
@@ -202,6 +243,7 @@ bool Program::is_running() {
 // The kernel has ended all other threads; what is left has the process's id.
 void Program::on_exec(Tid tid) {
   threads_.clear();
+  seen_.clear();
   threads_[tid];
   generation_++;
   (void)ptrace::Tracee(tid).cont_if_alive();

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: MIT
 //
-// The profiled program while it runs natively under us: its traced threads, and the two things that
-// are done to it.
+// The profiled program while it runs natively under us: its traced threads, and the three things
+// that are done to it.
 //
 //   on_stop()   what the kernel reports between samples (signals, group stops, deaths) is passed on
 //               at once and unchanged
 //   Pause       for a sample: the threads that are running are stopped, and go on when it ends.
 //               Threads that sleep in the kernel are neither stopped nor woken.
+//   look_at()   one thread that runs is stopped, to see where it is, and goes on at once
 //
 // Threads are traced without options that make them stop: a new thread is noticed when the next
 // sample lists them. Processes that it makes are traced from their birth if they are followed. Our
 // death leaves the program running: nothing but the pause itself is ever pending in it.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -34,6 +37,17 @@ namespace shadowprof::shadow {
 enum class Follow : uint8_t { no, children };
 // With which its threads are traced.
 ptrace::TraceOptions trace_options(Follow follow);
+
+// A thread that was looked at.
+struct SeenThread {
+  using Clock = std::chrono::steady_clock;
+  Tid thread;
+  ptrace::Registers registers{};  // as its stop has found them
+  Clock::time_point asked_at;     // it was found to run, or to wait for a processor
+  Clock::time_point stopped_at;
+  kernel::ScheduleTimes before;                  // when it was asked to stop
+  std::optional<kernel::ScheduleTimes> at_stop;  // nothing: it had stopped before it could sleep
+};
 
 class Program {
  public:
@@ -65,6 +79,14 @@ class Program {
   bool is_running();
 
   size_t thread_count() const { return threads_.size(); }
+  std::vector<Tid> threads() const;
+
+  // Asks one of its threads to stop, if it runs or waits for a processor. At the stop, which is
+  // reported as any other, it is noted where it is. A thread that is asked again before that stops
+  // once. False: it sleeps, and is left alone.
+  bool look_at(Tid tid);
+  bool has_seen(Tid tid) const;
+  std::vector<SeenThread> take_seen() { return std::exchange(seen_, {}); }
   // Traces threads that are new.
   void adopt_new_threads();
   // Ends tracing: every thread is stopped for a moment and let go. One that waits uninterruptibly,
@@ -81,8 +103,10 @@ class Program {
     ptrace::SignalledSleep sleep{};
     ptrace::RestartedCall restarted{};
     ptrace::CutCall cut{};
+    std::optional<SeenThread> look{};  // it was asked to stop for one
   };
   bool interrupt(Tid tid);
+  void note_seen(Tid tid, const ptrace::Registers& registers);
   // At a stop of a thread: what our being there has done to its system call is undone.
   void conceal(ptrace::Tracee thread, const ptrace::WaitStatus& status,
                ptrace::Registers& registers);
@@ -109,6 +133,7 @@ class Program {
   std::optional<bool> is_namespace_init_;  // once it was asked
   std::map<Tid, Thread> threads_;
   std::vector<Tid> children_;
+  std::vector<SeenThread> seen_;
   std::shared_ptr<InputLog> log_;
   std::optional<ptrace::WaitStatus> end_;
   unsigned generation_ = 0;

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Shares of processor time against what the program itself has measured.
+"""Shares of processor time, by the clock and by looks, against what the program itself has measured.
 
 usage: shares.py --shadowprof FILE --phases FILE
 """
 
 import argparse
+import itertools
 import json
 import os
 import subprocess
@@ -76,18 +77,22 @@ def main():
     options.phases = os.path.abspath(options.phases)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        for mode in ("shadow", "burst"):
-            profile, truth = measured(options.shadowprof, options.phases, "--mode", mode)
+        for mode, source in itertools.product(("shadow", "burst"), ("clock", "looks")):
+            profile, truth = measured(options.shadowprof, options.phases, "--mode", mode, "--time", source)
             if "time" not in profile:
-                print("skip: the kernel permits no clock events here")
-                sys.exit(77)
+                require(source == "clock", "no time by looks")
+                print(f"skip  {mode}, {source}: the kernel permits no clock events here")
+                continue
+            require(profile["time"]["source"] == {"clock": "cpu-clock", "looks": "looks"}[source], profile["time"])
             try:
                 check_shares(profile, truth)
             except AssertionError:
                 print(json.dumps(profile["hotlists"]["methods"][:6], indent=1))
                 print(mode, profile["time"], truth)
                 raise
-            print("ok", mode)
+            print("ok", mode, source)
+        profile, _ = measured(options.shadowprof, options.phases, "--time", "off", scale=0.2)
+        require("time" not in profile, "--time off has time")
         for _ in range(TRIES):
             profile, _ = measured(options.shadowprof, options.phases, "--max-overhead", "30%", scale=8)
             if check_speeds(profile):

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+#include "sample/time_looks.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "base/log.h"
+#include "base/processor_time.h"
+#include "ptrace/remote_memory.h"
+
+namespace shadowprof::sample {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Of one process at a time; which of more is drawn.
+constexpr size_t kMostThreads = 16;
+// Who has not stopped by then waits for a processor, or is in the kernel for long.
+constexpr double kPatience_s = 100e-6;
+// Until then its processor is not to be given to others, nor ours.
+constexpr double kEager_s = 30e-6;
+// Assumed: what a thread loses after it was let go, until it executes again.
+constexpr double kWakeUp_s = 10e-6;
+// What is mapped may be read for this part of our time.
+constexpr double kMapsShare = 0.01;
+// So many looks miss no more than a thirtieth of a process's time at its end.
+constexpr uint64_t kEnoughLooks = 30;
+constexpr size_t kLongestInstruction = 15;
+
+// All that we and a process may use.
+size_t processors_of_both(Tid process) {
+  cpu_set_t ours, theirs;
+  if (::sched_getaffinity(0, sizeof ours, &ours) != 0 ||
+      ::sched_getaffinity(process.value, sizeof theirs, &theirs) != 0)
+    return CPU_SETSIZE;
+  CPU_OR(&ours, &ours, &theirs);
+  return static_cast<size_t>(CPU_COUNT(&ours));
+}
+
+double seconds_since(Clock::time_point moment) {
+  return std::chrono::duration<double>(Clock::now() - moment).count();
+}
+
+double seconds(Clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
+
+TimeLooks::TimeLooks(double budget_share, uint64_t seed, ProgramAccess access,
+                     clock::TimeAccount& account)
+    : access_(std::move(access)), account_(account), moments_(budget_share, seed), random_(seed) {}
+
+Status TimeLooks::begin(Tid process, double now) {
+  Watched watched;
+  watched.began_s = now;
+  if (const shadow::Program* program = access_.find(process))
+    watched.generation = program->generation();
+  watched.has_one_processor = processors_of_both(process) == 1;
+  watched.cpu_at_begin_s = watched.cpu_s = processor_seconds_of(process).value_or(0);
+  watched_[process] = std::move(watched);
+  if (first_.value != 0) return {};
+  first_ = process;
+  schedule_.begin(process);
+  moments_.begin(now);
+  return {};
+}
+
+void TimeLooks::look(double now) {
+  if (now < moments_.next()) return;
+  const auto begun = Clock::now();
+  const double late_s = now - moments_.next();
+  const Moment moment{now, late_s, moments_.take(now)};
+  std::vector<Tid> processes;
+  for (const auto& [process, watched] : watched_) processes.push_back(process);
+  stopped_s_ = 0;
+  stopped_ = 0;
+  for (const Tid process : processes) look_at(process, moment);
+  schedule_.look();
+  const double price_s = stopped_ == 0 ? 0 : stopped_s_ / stopped_ + kWakeUp_s;
+  cost_s_ += price_s;
+  moments_.paid(price_s, seconds_since(begun), now + seconds_since(begun));
+}
+
+void TimeLooks::look_at(Tid process, const Moment& moment) {
+  Watched& watched = watched_.at(process);
+  shadow::Program* program = access_.find(process);
+  if (!program || !program->alive()) {
+    conclude(process, watched);
+    watched_.erase(process);
+    return;
+  }
+  program->adopt_new_threads();
+  if (std::exchange(watched.generation, program->generation()) != program->generation()) {
+    watched.pending.clear();
+    note_exec(process);
+  }
+  const std::vector<Tid> all = program->threads();
+  const std::vector<Tid> chosen = choose(all);
+  const double stands_for_s = std::min(moment.stands_for_s, moment.now - watched.began_s) *
+                              static_cast<double>(all.size()) /
+                              static_cast<double>(std::max<size_t>(1, chosen.size()));
+  for (const Tid thread : chosen) {
+    program = access_.find(process);
+    if (!program || !program->look_at(thread)) continue;
+    Pending& pending = watched.pending[thread];
+    pending.stands_for_s += stands_for_s;
+    pending.late_s = std::max(pending.late_s, moment.late_s);
+    pending.stopped_s = look_at_thread(process, thread);
+  }
+  read_processor_time(process, watched);
+  take_seen(process, watched, moment.now);
+}
+
+std::vector<Tid> TimeLooks::choose(std::vector<Tid> threads) {
+  std::ranges::shuffle(threads, random_);
+  if (threads.size() > kMostThreads) threads.resize(kMostThreads);
+  return threads;
+}
+
+// It was asked to stop, and goes on as soon as that is seen. For how long it stood still; 0: it has
+// not stopped yet.
+double TimeLooks::look_at_thread(Tid process, Tid thread) {
+  const auto begun = Clock::now();
+  for (double passed_s = 0; passed_s < kPatience_s; passed_s = seconds_since(begun)) {
+    access_.serve(thread);
+    const shadow::Program* program = access_.find(process);
+    if (!program || !program->owns(thread)) return 0;
+    if (program->has_seen(thread)) return seconds_since(begun);
+    if (passed_s > kEager_s) ::sched_yield();
+  }
+  return 0;
+}
+
+bool TimeLooks::counts(const Watched& watched, const shadow::SeenThread& seen,
+                       double late_s) const {
+  if (!seen.at_stop) return true;
+  const auto result = static_cast<int64_t>(seen.registers.rax);
+  Asked asked{seen.before, *seen.at_stop, seconds(seen.stopped_at - seen.asked_at)};
+  asked.was_asleep = seen.registers.restart_pending() ||
+                     (seen.registers.in_syscall() && result == -int64_t{EINTR});
+  if (had_processor(asked)) return true;
+  asked.since_moment_s += late_s;
+  return watched.has_one_processor && had_the_only_processor(asked);
+}
+
+void TimeLooks::take_seen(Tid process, Watched& watched, double now) {
+  shadow::Program* program = access_.find(process);
+  if (!program || program->generation() != watched.generation) return;
+  const std::vector<shadow::SeenThread> all = program->take_seen();
+  if (!all.empty()) learn_code(process, watched, now, all);
+  for (const shadow::SeenThread& seen : all) {
+    auto pending = watched.pending.extract(seen.thread);
+    if (pending.empty()) continue;
+    const Pending& look = pending.mapped();
+    stops_++;
+    if (!counts(watched, seen, look.late_s)) {
+      waiting_++;
+      continue;
+    }
+    watched.looks++;
+    stopped_s_ += look.stopped_s;
+    stopped_ += look.stopped_s > 0 ? 1 : 0;
+    count(process, seen, look.stands_for_s);
+  }
+  std::erase_if(watched.pending, [&](const auto& p) { return !program->owns(p.first); });
+}
+
+void TimeLooks::count(Tid process, const shadow::SeenThread& seen, double stands_for_s) {
+  const GuestAddr at = seen.registers.pc();
+  std::array<uint8_t, 2 + kLongestInstruction> bytes{};
+  ptrace::RemoteMemory memory(process);
+  const size_t read = memory.read_some(at - 2, bytes);
+  const std::span<const uint8_t> code = std::span<const uint8_t>(bytes).first(read);
+  const CodeAround around{code.first(std::min<size_t>(2, read)),
+                          code.subspan(std::min<size_t>(2, read))};
+  account_.look_at_name(process, seen.thread);
+  clock::Tick tick;
+  tick.process = process;
+  tick.thread = seen.thread;
+  tick.user = at;
+  tick.in_kernel = kernel_worked(seen.registers, around);
+  tick.ns = static_cast<uint64_t>(1e9 * stands_for_s);
+  account_.add({0, tick});
+}
+
+// All that was mapped is gone.
+void TimeLooks::note_exec(Tid process) {
+  account_.add({0, clock::Named{process, process, account_.name_of(process, process), true}});
+  account_.read_maps(process);
+}
+
+// What is mapped is read again when it may be otherwise. Where that takes long, as there are tens
+// of thousands of mappings, it is not done often, and later still for code that is known.
+void TimeLooks::learn_code(Tid process, Watched& watched, double now,
+                           const std::vector<shadow::SeenThread>& seen) {
+  if (now < watched.maps_again_s) return;
+  const auto pages = kernel::read_statm(process);
+  const bool is_known = std::ranges::all_of(
+      seen, [&](const auto& s) { return account_.knows(process, s.registers.pc()); });
+  const uint64_t mapped = pages ? pages->mapped : 0;
+  if (is_known && mapped == watched.mapped_pages) return;
+  watched.mapped_pages = mapped;
+  const auto begun = Clock::now();
+  account_.read_maps(process);
+  watched.maps_again_s = now + seconds_since(begun) / kMapsShare;
+}
+
+void TimeLooks::read_processor_time(Tid process, Watched& watched) {
+  if (const auto used_s = processor_seconds_of(process)) watched.cpu_s = *used_s;
+}
+
+// Of a process that was seen a few times only, the looks say more than its time at the last one.
+void TimeLooks::conclude(Tid process, const Watched& watched) {
+  if (watched.looks < kEnoughLooks) return;
+  account_.scale_to(process, watched.cpu_s - watched.cpu_at_begin_s);
+}
+
+void TimeLooks::end(double now) {
+  for (auto& [process, watched] : watched_) {
+    read_processor_time(process, watched);
+    take_seen(process, watched, now);
+    conclude(process, watched);
+  }
+  if (!watched_.empty())
+    detail("{} stops to look at threads, {} of which waited for a processor; one in {:.1f} ms",
+           stops_, waiting_, 1e3 * moments_.period_s());
+  watched_.clear();
+  moments_.end();
+}
+
+double TimeLooks::take_cost() {
+  return std::exchange(cost_s_, 0);
+}
+
+}  // namespace shadowprof::sample

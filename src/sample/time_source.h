@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+//
+// Who tells where programs spend processor time while they are sampled: the kernel's clock
+// (clock_windows.h), or looks at their threads (time_looks.h). Both give ticks to a TimeAccount,
+// and nobody else knows which of them it is.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/result.h"
+#include "base/types.h"
+#include "kernel/proc.h"
+
+namespace shadowprof::sample {
+
+// What the kernel says of a thread's time; when the thread is gone, what it said last.
+class ThreadSchedule {
+ public:
+  void begin(Tid thread) {
+    thread_ = thread;
+    look();
+    first_ = last_;
+  }
+  void look() {
+    if (const auto times = kernel::read_schedstat(thread_)) last_ = *times;
+  }
+  uint64_t runs() const { return last_.runs; }
+  double waited_s() const {
+    return 1e-9 * static_cast<double>(last_.waited - std::min(last_.waited, first_.waited));
+  }
+
+ private:
+  Tid thread_;
+  kernel::ScheduleTimes first_;
+  kernel::ScheduleTimes last_;
+};
+
+class TimeSource {
+ public:
+  virtual ~TimeSource() = default;
+
+  virtual const char* name() const = 0;      // as in the profile
+  virtual bool sees_kernel() const = 0;      // its ticks are the kernel's work, too
+  virtual bool has_equal_ticks() const = 0;  // each stands for as much time, about
+  virtual uint64_t lost() const { return 0; }  // ticks that could not be kept
+
+  // A program that is sampled from now on. An Error: it is not watched, or not all of it.
+  virtual Status begin(Tid process, double now) = 0;
+  // When look() is to be called again.
+  virtual double next() const = 0;
+  virtual void look(double now) = 0;
+  // Nothing more is to come.
+  virtual void end(double now) = 0;
+  // Seconds that the programs are thought to have lost since the last call.
+  virtual double take_cost() = 0;
+
+  // Of the program that was given first.
+  virtual const ThreadSchedule& first_thread() const = 0;
+};
+
+}  // namespace shadowprof::sample
