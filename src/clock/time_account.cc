@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <fstream>
-#include <ranges>
 #include <type_traits>
 #include <utility>
 
@@ -32,8 +31,12 @@ void TimeAccount::read_maps(Tid process) {
 }
 
 uint64_t TimeAccount::equal_ticks() const {
-  if (squares_s2_ <= 0) return 0;
-  return static_cast<uint64_t>(std::llround(seconds_ * seconds_ / squares_s2_));
+  double sum_s = 0, squares_s2 = 0;
+  for (const auto& [ids, thread] : threads_) {
+    sum_s += thread.seconds();
+    squares_s2 += thread.squares_s2;
+  }
+  return squares_s2 > 0 ? static_cast<uint64_t>(std::llround(sum_s * sum_s / squares_s2)) : 0;
 }
 
 bool TimeAccount::knows(Tid process, GuestAddr at) const {
@@ -46,24 +49,31 @@ void TimeAccount::look_at_name(Tid process, Tid thread) {
   if (!name.empty()) thread_of(process, thread).row.name = std::move(name);
 }
 
-void TimeAccount::scale_to(Tid process, double seconds) {
-  const auto of_process = [&](const auto& entry) { return entry.first.first == process; };
-  uint64_t sum = 0;
-  for (const auto& entry : threads_ | std::views::filter(of_process))
-    sum += entry.second.row.user_ns + entry.second.row.kernel_ns;
-  if (sum == 0 || seconds <= 0) return;
-  const double factor = 1e9 * seconds / static_cast<double>(sum);
-  const auto scale = [&](uint64_t& ns) {
+void TimeAccount::Thread::scale(double factor) {
+  const auto multiply = [&](uint64_t& ns) {
     ns = static_cast<uint64_t>(std::llround(factor * static_cast<double>(ns)));
   };
-  for (auto& entry : threads_ | std::views::filter(of_process)) {
-    Thread& thread = entry.second;
-    scale(thread.row.user_ns);
-    scale(thread.row.kernel_ns);
-    for (auto& [at, spent] : thread.places) {
-      scale(spent.user_ns);
-      scale(spent.kernel_ns);
-    }
+  multiply(row.user_ns);
+  multiply(row.kernel_ns);
+  squares_s2 *= factor * factor;
+  for (auto& [at, spent] : places) {
+    multiply(spent.user_ns);
+    multiply(spent.kernel_ns);
+  }
+}
+
+void TimeAccount::scale_to(Tid process, Tid thread, double seconds) {
+  const auto found = threads_.find({process, thread});
+  if (found == threads_.end() || found->second.seconds() <= 0 || seconds <= 0) return;
+  found->second.scale(seconds / found->second.seconds());
+}
+
+void TimeAccount::scale_to(Tid process, double seconds) {
+  double sum_s = 0;
+  for (const auto& [ids, thread] : threads_) sum_s += ids.first == process ? thread.seconds() : 0;
+  if (sum_s <= 0 || seconds <= 0) return;
+  for (auto& [ids, thread] : threads_) {
+    if (ids.first == process) thread.scale(seconds / sum_s);
   }
 }
 
@@ -98,10 +108,9 @@ void TimeAccount::add(const ClockEvent& event) {
 void TimeAccount::add(const Tick& tick) {
   const auto ns = static_cast<uint64_t>(std::llround(weight_ * static_cast<double>(tick.ns)));
   ticks_++;
-  seconds_ += 1e-9 * static_cast<double>(ns);
-  squares_s2_ += 1e-18 * static_cast<double>(ns) * static_cast<double>(ns);
   Thread& thread = thread_of(tick.process, tick.thread);
   thread.row.ticks++;
+  thread.squares_s2 += 1e-18 * static_cast<double>(ns) * static_cast<double>(ns);
   (tick.in_kernel ? thread.row.kernel_ns : thread.row.user_ns) += ns;
   const auto place = processes_[tick.process].find(tick.user);
   if (!place || (rows_ >= kMostRows && !thread.places.contains(*place))) return;

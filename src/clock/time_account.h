@@ -36,7 +36,8 @@ class TimeAccount {
   uint64_t ticks() const { return ticks_; }
   // As many ticks of equal weight say as much of shares: where weights differ, fewer.
   uint64_t equal_ticks() const;
-  // Its ticks so far stand for so much together.
+  // The ticks of a thread, or of a process, stand for so much together.
+  void scale_to(Tid process, Tid thread, double seconds);
   void scale_to(Tid process, double seconds);
   // Rows and threads become the profile's. What the profile has of them already stays.
   void finish(profile::Profile& profile);
@@ -48,6 +49,9 @@ class TimeAccount {
   };
   struct Thread {
     profile::ThreadRow row;
+    double squares_s2 = 0;  // of its ticks
+    double seconds() const { return 1e-9 * static_cast<double>(row.user_ns + row.kernel_ns); }
+    void scale(double factor);
     std::map<profile::CodeRef, Spent> places;
   };
 
@@ -56,8 +60,6 @@ class TimeAccount {
 
   double weight_ = 1;
   uint64_t ticks_ = 0;
-  double seconds_ = 0;  // of all ticks, and the sum of squares
-  double squares_s2_ = 0;
   size_t rows_ = 0;
   profile::ModuleTable modules_;
   std::map<Tid, CodeMap> processes_;

@@ -12,8 +12,8 @@
 // was last seen, code that runs right after a sleep would get less than its due, and code before a
 // sleep more: two looks are hardly ever within one turn.) Of n looks that found a thread, a
 // share's standard error is sqrt(share * (1 - share) / n) at most; less where the program does one
-// thing for longer than an interval. The sum is then made that of the kernel's account of the
-// process, which is exact.
+// thing for longer than an interval. The sums of a thread and of its process are then made those of
+// the kernel's account, which are exact.
 #pragma once
 
 #include <cstdint>
@@ -52,21 +52,20 @@ class LookMoments {
   double next_s_ = std::numeric_limits<double>::infinity();
 };
 
-// What became of a thread between the moment at which it was asked to stop, when it ran or waited
-// for a processor, and its stop.
+// What became of a thread between a look, when it ran or waited for a processor, and its stop.
 struct Asked {
   kernel::ScheduleTimes before;
   kernel::ScheduleTimes at_stop;
-  double since_moment_s = 0;  // until its stop was seen
-  bool was_asleep = false;    // its stop has cut a sleep short
+  double late_s = 0;        // the look was, after its moment
+  double since_ask_s = 0;   // until its stop was seen
+  bool was_asleep = false;  // its stop has cut a sleep short
 };
 
-// Did it have a processor at that moment? One that was given none in between had one all the time.
-// One that went to sleep had one, if it has not waited for longer than since then.
+// Did it have a processor at the moment of the look? One that was given none in between had one all
+// the time. Else it must not have waited for longer than since that moment: it has gone to sleep
+// since the look, or the look has taken its processor at once. Where it lost that later, some
+// kernels have done so as it left a system call: such threads would be seen there too often.
 bool had_processor(const Asked& asked);
-// Where there is one processor only, a thread has lost it to us whenever we look. It is preempted
-// then, by some kernels when it next leaves a system call: those are seen too often.
-bool had_the_only_processor(const Asked& asked);
 
 // Bytes of code around a program counter: what ends there, and what begins there.
 struct CodeAround {

@@ -21,25 +21,21 @@ using Clock = std::chrono::steady_clock;
 // Of one process at a time; which of more is drawn.
 constexpr size_t kMostThreads = 16;
 // Who has not stopped by then waits for a processor, or is in the kernel for long.
-constexpr double kPatience_s = 100e-6;
+constexpr double kPatience_s = 60e-6;
 // Until then its processor is not to be given to others, nor ours.
-constexpr double kEager_s = 30e-6;
+constexpr double kEager_s = 25e-6;
 // Assumed: what a thread loses after it was let go, until it executes again.
 constexpr double kWakeUp_s = 10e-6;
 // What is mapped may be read for this part of our time.
 constexpr double kMapsShare = 0.01;
-// So many looks miss no more than a thirtieth of a process's time at its end.
-constexpr uint64_t kEnoughLooks = 30;
+// The kernel's account of a thread or process is known up to the last look. Of one that has used as
+// much as this many intervals that is nearly all.
+constexpr double kEnoughIntervals = 20;
 constexpr size_t kLongestInstruction = 15;
 
-// All that we and a process may use.
-size_t processors_of_both(Tid process) {
-  cpu_set_t ours, theirs;
-  if (::sched_getaffinity(0, sizeof ours, &ours) != 0 ||
-      ::sched_getaffinity(process.value, sizeof theirs, &theirs) != 0)
-    return CPU_SETSIZE;
-  CPU_OR(&ours, &ours, &theirs);
-  return static_cast<size_t>(CPU_COUNT(&ours));
+std::optional<double> used_by(Tid thread) {
+  const auto times = kernel::read_schedstat(thread);
+  return times ? std::optional(1e-9 * static_cast<double>(times->used)) : std::nullopt;
 }
 
 double seconds_since(Clock::time_point moment) {
@@ -48,6 +44,22 @@ double seconds_since(Clock::time_point moment) {
 
 double seconds(Clock::duration time) {
   return std::chrono::duration<double>(time).count();
+}
+
+bool counts(const shadow::SeenThread& seen, double late_s) {
+  if (!seen.at_stop) return true;
+  const auto result = static_cast<int64_t>(seen.registers.rax);
+  Asked asked{seen.before, *seen.at_stop, late_s, seconds(seen.stopped_at - seen.asked_at)};
+  asked.was_asleep = seen.registers.restart_pending() ||
+                     (seen.registers.in_syscall() && result == -int64_t{EINTR});
+  return had_processor(asked);
+}
+
+// What it lost while it wanted a processor, and we were about to look.
+double waited_s(const shadow::SeenThread& seen) {
+  if (!seen.at_stop) return 0;
+  return 1e-9 * static_cast<double>(seen.at_stop->waited -
+                                    std::min(seen.at_stop->waited, seen.before.waited));
 }
 
 }  // namespace
@@ -61,8 +73,9 @@ Status TimeLooks::begin(Tid process, double now) {
   watched.began_s = now;
   if (const shadow::Program* program = access_.find(process))
     watched.generation = program->generation();
-  watched.has_one_processor = processors_of_both(process) == 1;
-  watched.cpu_at_begin_s = watched.cpu_s = processor_seconds_of(process).value_or(0);
+  watched.used.at_begin_s = processor_seconds_of(process).value_or(0);
+  for (const Tid thread : kernel::list_threads(process).value_or(std::vector<Tid>()))
+    watched.threads[thread].at_begin_s = used_by(thread).value_or(0);
   watched_[process] = std::move(watched);
   if (first_.value != 0) return {};
   first_ = process;
@@ -100,12 +113,14 @@ void TimeLooks::look_at(Tid process, const Moment& moment) {
     watched.pending.clear();
     note_exec(process);
   }
+  take_seen(process, watched, moment.now);
   const std::vector<Tid> all = program->threads();
   const std::vector<Tid> chosen = choose(all);
   const double stands_for_s = std::min(moment.stands_for_s, moment.now - watched.began_s) *
                               static_cast<double>(all.size()) /
                               static_cast<double>(std::max<size_t>(1, chosen.size()));
   for (const Tid thread : chosen) {
+    if (const auto used_s = used_by(thread)) watched.threads[thread].now_s = *used_s;
     program = access_.find(process);
     if (!program || !program->look_at(thread)) continue;
     Pending& pending = watched.pending[thread];
@@ -137,18 +152,6 @@ double TimeLooks::look_at_thread(Tid process, Tid thread) {
   return 0;
 }
 
-bool TimeLooks::counts(const Watched& watched, const shadow::SeenThread& seen,
-                       double late_s) const {
-  if (!seen.at_stop) return true;
-  const auto result = static_cast<int64_t>(seen.registers.rax);
-  Asked asked{seen.before, *seen.at_stop, seconds(seen.stopped_at - seen.asked_at)};
-  asked.was_asleep = seen.registers.restart_pending() ||
-                     (seen.registers.in_syscall() && result == -int64_t{EINTR});
-  if (had_processor(asked)) return true;
-  asked.since_moment_s += late_s;
-  return watched.has_one_processor && had_the_only_processor(asked);
-}
-
 void TimeLooks::take_seen(Tid process, Watched& watched, double now) {
   shadow::Program* program = access_.find(process);
   if (!program || program->generation() != watched.generation) return;
@@ -159,13 +162,12 @@ void TimeLooks::take_seen(Tid process, Watched& watched, double now) {
     if (pending.empty()) continue;
     const Pending& look = pending.mapped();
     stops_++;
-    if (!counts(watched, seen, look.late_s)) {
+    if (!counts(seen, look.late_s)) {
       waiting_++;
       continue;
     }
-    watched.looks++;
-    stopped_s_ += look.stopped_s;
-    stopped_ += look.stopped_s > 0 ? 1 : 0;
+    stopped_s_ += look.stopped_s + waited_s(seen);
+    stopped_++;
     count(process, seen, look.stands_for_s);
   }
   std::erase_if(watched.pending, [&](const auto& p) { return !program->owns(p.first); });
@@ -212,13 +214,16 @@ void TimeLooks::learn_code(Tid process, Watched& watched, double now,
 }
 
 void TimeLooks::read_processor_time(Tid process, Watched& watched) {
-  if (const auto used_s = processor_seconds_of(process)) watched.cpu_s = *used_s;
+  if (const auto used_s = processor_seconds_of(process)) watched.used.now_s = *used_s;
 }
 
-// Of a process that was seen a few times only, the looks say more than its time at the last one.
+// Who has used little is left as the looks say: all of it may have come after the last one.
 void TimeLooks::conclude(Tid process, const Watched& watched) {
-  if (watched.looks < kEnoughLooks) return;
-  account_.scale_to(process, watched.cpu_s - watched.cpu_at_begin_s);
+  const double enough_s = kEnoughIntervals * moments_.period_s();
+  for (const auto& [thread, used] : watched.threads) {
+    if (used.seconds() >= enough_s) account_.scale_to(process, thread, used.seconds());
+  }
+  if (watched.used.seconds() >= enough_s) account_.scale_to(process, watched.used.seconds());
 }
 
 void TimeLooks::end(double now) {

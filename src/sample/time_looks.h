@@ -4,7 +4,7 @@
 // What a look stands for is said in look_rules.h.
 //
 // A look stops each of a few threads that run for some 20 us, one after the other; threads that
-// sleep are asked nothing. One that waits for a processor stops when it has one, and does not count.
+// sleep are asked nothing. One that waits for a processor stops when it has one, and counts not.
 #pragma once
 
 #include <functional>
@@ -51,15 +51,19 @@ class TimeLooks : public TimeSource {
     double late_s = 0;     // it was asked so long after the moment that was drawn
     double stopped_s = 0;  // if that was seen at once
   };
+  // Processor time, by the kernel's account.
+  struct Used {
+    double at_begin_s = 0;
+    double now_s = 0;
+    double seconds() const { return now_s - at_begin_s; }
+  };
   struct Watched {
     unsigned generation = 0;  // of the program
     double began_s = 0;
-    double cpu_at_begin_s = 0;
-    double cpu_s = 0;
-    uint64_t looks = 0;  // that count
+    Used used{};
+    std::map<Tid, Used> threads{};
     uint64_t mapped_pages = 0;
     double maps_again_s = 0;  // not read before
-    bool has_one_processor = false;  // and so have we
     std::map<Tid, Pending> pending{};
   };
   struct Moment {
@@ -70,13 +74,12 @@ class TimeLooks : public TimeSource {
   void look_at(Tid process, const Moment& moment);
   std::vector<Tid> choose(std::vector<Tid> threads);
   double look_at_thread(Tid process, Tid thread);
-  bool counts(const Watched& watched, const shadow::SeenThread& seen, double late_s) const;
   void take_seen(Tid process, Watched& watched, double now);
   void count(Tid process, const shadow::SeenThread& seen, double stands_for_s);
   void note_exec(Tid process);
   void learn_code(Tid process, Watched& watched, double now,
                   const std::vector<shadow::SeenThread>& seen);
-  void read_processor_time(Tid process, Watched& watched);
+  static void read_processor_time(Tid process, Watched& watched);
   void conclude(Tid process, const Watched& watched);
 
   ProgramAccess access_;

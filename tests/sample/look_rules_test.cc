@@ -161,22 +161,16 @@ TEST_CASE("looks that take us long are rare") {
 
 TEST_CASE("a thread that waited for a processor had none") {
   const kernel::ScheduleTimes before{5'000'000, 1'000'000, 10};
-  constexpr double kSince_s = 100e-6;
-  const Asked ran_on{before, {5'010'000, 1'000'000, 10}, kSince_s};
-  const Asked has_waited{before, {5'000'100, 3'000'000, 11}, kSince_s};
-  const Asked was_preempted{before, {5'000'100, 1'090'000, 11}, kSince_s};
-  Asked fell_asleep = was_preempted;
-  fell_asleep.was_asleep = true;
-  Asked has_waited_and_slept = has_waited;
-  has_waited_and_slept.was_asleep = true;
-  CHECK(had_processor(ran_on));
-  CHECK(!had_processor(has_waited));
-  CHECK(!had_processor(was_preempted));
-  CHECK(had_processor(fell_asleep));
-  CHECK(!had_processor(has_waited_and_slept));
+  const kernel::ScheduleTimes has_waited{5'000'100, 3'000'000, 11};
+  const kernel::ScheduleTimes was_preempted{5'000'100, 1'090'000, 11};
+  constexpr double kSoon_s = 50e-6, kLate_s = 800e-6;
+  CHECK(had_processor({before, {5'010'000, 1'000'000, 10}, kLate_s, 0}));  // it ran on
+  CHECK(!had_processor({before, has_waited, kSoon_s, kSoon_s}));
+  CHECK(!had_processor({before, has_waited, kSoon_s, kSoon_s, true}));
+  CHECK(had_processor({before, was_preempted, kSoon_s, kSoon_s}));
+  CHECK(!had_processor({before, was_preempted, kLate_s, kSoon_s}));
+  CHECK(had_processor({before, was_preempted, kLate_s, kSoon_s, true}));
   CHECK(had_processor({}));  // the kernel keeps no account
-  CHECK(had_the_only_processor(was_preempted));
-  CHECK(!had_the_only_processor(has_waited));
 }
 
 TEST_CASE("the kernel's work is told from the program's by where a thread stops") {
