@@ -30,7 +30,7 @@ class TimeAccount {
   void read_maps(Tid process);
   bool knows(Tid process, GuestAddr at) const;
   static std::string name_of(Tid process, Tid thread);
-  // Of a thread that is known.
+  // A thread that is known has another name, perhaps.
   void look_at_name(Tid process, Tid thread);
 
   uint64_t ticks() const { return ticks_; }

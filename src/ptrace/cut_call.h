@@ -31,7 +31,7 @@ class CutCall {
   static bool is_cut(Tracee thread, const machine::Registers& registers);
 
   bool is_active() const { return active_; }
-  // Of the thread behind the call, while it is active.
+  // The thread's, behind the call, while it is active.
   const machine::Registers& original() const { return original_; }
   // For a call that is_cut(); the caller sets the registers.
   void begin(machine::Registers& registers);

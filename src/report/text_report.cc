@@ -185,7 +185,8 @@ void Renderer::processor_time() {
   const profile::ProcessorTime& time = profile_.time;
   if (!time.is_known()) return;
   sentence(
-      fmt::format("{:.2f} s on processors ({:.2f} kernel), {:.2f} s waiting ({:.2f} for one); {} {}{}",
+      fmt::format("{:.2f} s on processors ({:.2f} kernel), {:.2f} s waiting ({:.2f} for one); {} "
+                  "{}{}",
                   time.seconds(), time.kernel_s, time.waiting_s, time.queued_s, time.ticks,
                   observations(time), time.lost == 0 ? "" : fmt::format(", {} lost", time.lost)));
 }

@@ -16,7 +16,7 @@ constexpr double kLongestPeriod_s = 1;
 // Until one was taken.
 constexpr double kFirstPrice_s = 40e-6;
 // A price is the mean of some so many looks.
-constexpr double kRemembered = 32;
+constexpr double kLooksRatio = 32;
 // What looks may take us, of a processor's time: to ask hundreds of threads takes long.
 constexpr double kOurShare = 0.01;
 
@@ -65,8 +65,8 @@ double LookMoments::take(double now) {
 }
 
 void LookMoments::paid(double stopped_s, double ours_s, double now) {
-  price_s_ += (stopped_s - price_s_) / kRemembered;
-  ours_s_ += (ours_s - ours_s_) / kRemembered;
+  price_s_ += (stopped_s - price_s_) / kLooksRatio;
+  ours_s_ += (ours_s - ours_s_) / kLooksRatio;
   next_s_ = now + period_s() * plan::jitter(random_);
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of one process at a time; which of more is drawn.
+// For each process and look; which of more is drawn.
 constexpr size_t kMostThreads = 16;
 // Who has not stopped by then waits for a processor, or is in the kernel for long.
 constexpr double kPatience_s = 60e-6;
@@ -30,7 +30,7 @@ constexpr double kWakeUp_s = 10e-6;
 constexpr double kMapsShare = 0.01;
 // The kernel's account of a thread or process is known up to the last look. Of one that has used as
 // much as this many intervals that is nearly all.
-constexpr double kEnoughIntervals = 20;
+constexpr double kEnoughRatio = 20;
 constexpr size_t kLongestInstruction = 15;
 
 std::optional<double> used_by(Tid thread) {
@@ -219,7 +219,7 @@ void TimeLooks::read_processor_time(Tid process, Watched& watched) {
 
 // Who has used little is left as the looks say: all of it may have come after the last one.
 void TimeLooks::conclude(Tid process, const Watched& watched) {
-  const double enough_s = kEnoughIntervals * moments_.period_s();
+  const double enough_s = kEnoughRatio * moments_.period_s();
   for (const auto& [thread, used] : watched.threads) {
     if (used.seconds() >= enough_s) account_.scale_to(process, thread, used.seconds());
   }

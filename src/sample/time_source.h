@@ -55,7 +55,7 @@ class TimeSource {
   // Seconds that the programs are thought to have lost since the last call.
   virtual double take_cost() = 0;
 
-  // Of the program that was given first.
+  // That of the program that was given first.
   virtual const ThreadSchedule& first_thread() const = 0;
 };
 

@@ -89,7 +89,7 @@ double share(const Times& times, char place) {
   return times.at(place) / all;
 }
 
-// Of the mean of so many looks, in all.
+// That of the mean of so many looks, in all.
 double four_errors(double p, uint64_t looks) {
   return 4 * std::sqrt(p * (1 - p) / static_cast<double>(looks));
 }
