@@ -155,7 +155,7 @@ TEST_CASE("our own maps name our code, heap-like memory and shared memory") {
   REQUIRE(code != nullptr);
   CHECK(code->executable);
   CHECK_FALSE(code->writable);
-  CHECK(code->path.ends_with("test_kernel"));
+  CHECK(code->path.ends_with("kernel_test"));
   CHECK(code->inode != 0);
 
   const Mapping* shared = mapping_at(*maps, anonymous.at());
