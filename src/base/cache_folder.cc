@@ -154,7 +154,8 @@ void CacheFolder::keep_latest(size_t most_files, size_t most_bytes) const {
                        entry->d_name,
                        static_cast<size_t>(info.st_size)});
   }
-  std::ranges::sort(files, std::greater(), [](const File& f) { return std::tie(f.written, f.name); });
+  std::ranges::sort(files, std::greater(),
+                    [](const File& f) { return std::tie(f.written, f.name); });
   size_t bytes = 0;
   for (size_t i = 0; i < files.size(); i++) {
     bytes += files[i].bytes;

@@ -60,8 +60,8 @@ Insn GuestBlocks::read_insn(GuestAddr pc, const CodeRegion& region) const {
   const std::span<const uint8_t> at_hand = source_.at_hand(pc);
   const bool enough = at_hand.size() >= decoder::kMaxInsnBytes &&
                       region.range.contains(pc + (decoder::kMaxInsnBytes - 1));
-  Insn insn = enough ? decoder::decode(at_hand.first(decoder::kMaxInsnBytes), pc)
-                     : fetch_insn(pc, region);
+  Insn insn =
+      enough ? decoder::decode(at_hand.first(decoder::kMaxInsnBytes), pc) : fetch_insn(pc, region);
   if (insn.kind == InsnKind::transaction && !has_transactions()) insn.kind = InsnKind::native;
   return insn;
 }

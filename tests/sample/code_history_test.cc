@@ -140,7 +140,8 @@ TEST_CASE("a run that executes nothing new leaves the file as it is") {
   for (const uint64_t offset : {0x10, 0x20, 0x30}) made.run(program, offset, 1);
   made.keep_in(files);
   const std::string file = files.file();
-  struct stat before {}, after {};
+  struct stat before {
+  }, after{};
   REQUIRE(::stat(file.c_str(), &before) == 0);
   Made again;
   const ModuleId same = again.module(files.program, kStart);

@@ -17,8 +17,9 @@ class DecodedCode {
  public:
   // What find() and add() return stays where it is until so many others have been added.
   static constexpr size_t kStays = size_t{1} << 11;
-  static_assert(kStays >= 4 * limits::kMaxFragmentBlocks * limits::kMaxBlockInsns,
-                "a fragment's instructions stay until it is written, with what is looked at behind it");
+  static_assert(
+      kStays >= 4 * limits::kMaxFragmentBlocks * limits::kMaxBlockInsns,
+      "a fragment's instructions stay until it is written, with what is looked at behind it");
 
   // Null: it was not decoded lately.
   const decoder::Insn* find(GuestAddr pc) const {
@@ -32,7 +33,9 @@ class DecodedCode {
     return *new (&insns_[next_++ % kInsns]) decoder::Insn(decode());
   }
   // What was added last.
-  void keep(const decoder::Insn& insn) { index_[slot_of(insn.address)] = {insn.address, next_ - 1}; }
+  void keep(const decoder::Insn& insn) {
+    index_[slot_of(insn.address)] = {insn.address, next_ - 1};
+  }
   void forget() { first_ = next_; }
 
  private:

@@ -79,8 +79,7 @@ std::optional<FragmentId> FragmentFinder::translate(GuestAddr pc, std::optional<
   return take(made);
 }
 
-std::optional<FragmentId> FragmentFinder::translate_ahead(GuestAddr pc,
-                                                          std::optional<RunId> site) {
+std::optional<FragmentId> FragmentFinder::translate_ahead(GuestAddr pc, std::optional<RunId> site) {
   return take(translator_.translate(pc, site, plan_));
 }
 

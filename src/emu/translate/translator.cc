@@ -74,7 +74,8 @@ void Translator::emit_fragment(Emitter& e, const CodeRegion& region) {
   captured_ = {};
   substitute_active_ = false;
 
-  const bool alone = insns_[0]->kind == InsnKind::native || insns_[0]->kind == InsnKind::unsupported;
+  const bool alone =
+      insns_[0]->kind == InsnKind::native || insns_[0]->kind == InsnKind::unsupported;
   if (alone) {
     mark_point(e, 0);
     e.int3();

@@ -65,8 +65,8 @@ void Translator::choose_substitute() {
 }
 
 void Translator::add_block(uint32_t first_insn, const CodeRegion& region, Terminator terminator) {
-  const BlockId id = guest_blocks_.block_of(std::span(insns_).subspan(first_insn), region.module,
-                                            terminator);
+  const BlockId id =
+      guest_blocks_.block_of(std::span(insns_).subspan(first_insn), region.module, terminator);
   blocks_.push_back({id, first_insn, static_cast<uint32_t>(insns_.size())});
   block_ids_.push_back(id);
 }
