@@ -126,6 +126,8 @@ def main():
     parser.add_argument("--mode", default="full")
     parser.add_argument("--option", action="append", default=[], metavar="OPT",
                         help="a further option of shadowprof run, as --option=-f (repeatable)")
+    parser.add_argument("--again", action="store_true",
+                        help="compare a second run, which knows what the first has kept")
     parser.add_argument("--list", action="store_true", help="print the cases and stop")
     parser.add_argument("--keep", action="store_true", help="keep the temporary directory")
     options = parser.parse_args()
@@ -143,7 +145,7 @@ def main():
     totals = {"passed": 0, "failed": 0, "skipped": 0}
     failed = []
     with Comparison(options.shadowprof, options.mode, options.option, options.timeout,
-                 options.keep) as comparison:
+                 options.keep, options.again) as comparison:
         for case in cases:
             verdict, text = judge(comparison, case)
             totals[verdict] += 1
