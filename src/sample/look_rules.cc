@@ -20,9 +20,6 @@ constexpr double kLooksRatio = 32;
 // What looks may take us, of a processor's time: to ask hundreds of threads takes long.
 constexpr double kOurShare = 0.01;
 
-// A timer is that late, and who waits for it.
-constexpr double kPrompt_s = 200e-6;
-
 // syscall; int 0x80 is not met in 64-bit code.
 constexpr uint8_t kSystemCall[] = {0x0f, 0x05};
 
@@ -74,8 +71,8 @@ bool had_processor(const Asked& asked) {
   if (asked.at_stop.runs <= asked.before.runs) return true;
   const uint64_t waited =
       asked.at_stop.waited - std::min(asked.at_stop.waited, asked.before.waited);
-  const bool since = 1e-9 * static_cast<double>(waited) <= asked.late_s + asked.since_ask_s;
-  return since && (asked.was_asleep || asked.late_s < kPrompt_s);
+  const bool since = 1e-9 * static_cast<double>(waited) <= asked.since_moment_s;
+  return since && (asked.was_asleep || asked.has_our_processor);
 }
 
 bool kernel_worked(const machine::Registers& registers, const CodeAround& code) {

@@ -56,15 +56,15 @@ class LookMoments {
 struct Asked {
   kernel::ScheduleTimes before;
   kernel::ScheduleTimes at_stop;
-  double late_s = 0;        // the look was, after its moment
-  double since_ask_s = 0;   // until its stop was seen
-  bool was_asleep = false;  // its stop has cut a sleep short
+  double since_moment_s = 0;  // for which the look was planned, until the stop was seen
+  bool was_asleep = false;    // its stop has cut a sleep short
+  bool has_our_processor = false;  // and no other
 };
 
 // Did it have a processor at the moment of the look? One that was given none in between had one all
-// the time. Else it must not have waited for longer than since that moment: it has gone to sleep
-// since the look, or the look has taken its processor at once. Where it lost that later, some
-// kernels have done so as it left a system call: such threads would be seen there too often.
+// the time. Else it must not have waited for longer than since that moment, and it has gone to sleep
+// since the look, or the look has taken its processor. What a look takes where there are others is
+// left out: some kernels take it when a thread leaves a system call, so it would be seen there.
 bool had_processor(const Asked& asked);
 
 // Bytes of code around a program counter: what ends there, and what begins there.

@@ -46,10 +46,21 @@ double seconds(Clock::duration time) {
   return std::chrono::duration<double>(time).count();
 }
 
-bool counts(const shadow::SeenThread& seen, double late_s) {
+// All that both of us may use are one.
+bool shares_the_only_processor(Tid process) {
+  cpu_set_t ours, theirs;
+  if (::sched_getaffinity(0, sizeof ours, &ours) != 0 ||
+      ::sched_getaffinity(process.value, sizeof theirs, &theirs) != 0)
+    return false;
+  CPU_OR(&ours, &ours, &theirs);
+  return CPU_COUNT(&ours) == 1;
+}
+
+bool counts(const shadow::SeenThread& seen, double late_s, bool has_our_processor) {
   if (!seen.at_stop) return true;
   const auto result = static_cast<int64_t>(seen.registers.rax);
-  Asked asked{seen.before, *seen.at_stop, late_s, seconds(seen.stopped_at - seen.asked_at)};
+  Asked asked{seen.before, *seen.at_stop, late_s + seconds(seen.stopped_at - seen.asked_at)};
+  asked.has_our_processor = has_our_processor;
   asked.was_asleep = seen.registers.restart_pending() ||
                      (seen.registers.in_syscall() && result == -int64_t{EINTR});
   return had_processor(asked);
@@ -73,6 +84,7 @@ Status TimeLooks::begin(Tid process, double now) {
   watched.began_s = now;
   if (const shadow::Program* program = access_.find(process))
     watched.generation = program->generation();
+  watched.has_our_processor = shares_the_only_processor(process);
   watched.used.at_begin_s = processor_seconds_of(process).value_or(0);
   for (const Tid thread : kernel::list_threads(process).value_or(std::vector<Tid>()))
     watched.threads[thread].at_begin_s = used_by(thread).value_or(0);
@@ -87,6 +99,7 @@ Status TimeLooks::begin(Tid process, double now) {
 void TimeLooks::look(double now) {
   if (now < moments_.next()) return;
   const auto begun = Clock::now();
+  const double ours_s = processor_seconds_of_this_thread();
   const double late_s = now - moments_.next();
   const Moment moment{now, late_s, moments_.take(now)};
   std::vector<Tid> processes;
@@ -97,7 +110,7 @@ void TimeLooks::look(double now) {
   schedule_.look();
   const double price_s = stopped_ == 0 ? 0 : stopped_s_ / stopped_ + kWakeUp_s;
   cost_s_ += price_s;
-  moments_.paid(price_s, seconds_since(begun), now + seconds_since(begun));
+  moments_.paid(price_s, processor_seconds_of_this_thread() - ours_s, now + seconds_since(begun));
 }
 
 void TimeLooks::look_at(Tid process, const Moment& moment) {
@@ -162,7 +175,7 @@ void TimeLooks::take_seen(Tid process, Watched& watched, double now) {
     if (pending.empty()) continue;
     const Pending& look = pending.mapped();
     stops_++;
-    if (!counts(seen, look.late_s)) {
+    if (!counts(seen, look.late_s, watched.has_our_processor)) {
       waiting_++;
       continue;
     }

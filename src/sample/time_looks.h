@@ -64,6 +64,7 @@ class TimeLooks : public TimeSource {
     std::map<Tid, Used> threads{};
     uint64_t mapped_pages = 0;
     double maps_again_s = 0;  // not read before
+    bool has_our_processor = false;  // and no other
     std::map<Tid, Pending> pending{};
   };
   struct Moment {

@@ -163,13 +163,14 @@ TEST_CASE("a thread that waited for a processor had none") {
   const kernel::ScheduleTimes before{5'000'000, 1'000'000, 10};
   const kernel::ScheduleTimes has_waited{5'000'100, 3'000'000, 11};
   const kernel::ScheduleTimes was_preempted{5'000'100, 1'090'000, 11};
-  constexpr double kSoon_s = 50e-6, kLate_s = 800e-6;
-  CHECK(had_processor({before, {5'010'000, 1'000'000, 10}, kLate_s, 0}));  // it ran on
-  CHECK(!had_processor({before, has_waited, kSoon_s, kSoon_s}));
-  CHECK(!had_processor({before, has_waited, kSoon_s, kSoon_s, true}));
-  CHECK(had_processor({before, was_preempted, kSoon_s, kSoon_s}));
-  CHECK(!had_processor({before, was_preempted, kLate_s, kSoon_s}));
-  CHECK(had_processor({before, was_preempted, kLate_s, kSoon_s, true}));
+  constexpr double kSince_s = 100e-6;
+  CHECK(had_processor({before, {5'010'000, 1'000'000, 10}, kSince_s}));  // it ran on
+  CHECK(!had_processor({before, has_waited, kSince_s}));
+  CHECK(!had_processor({before, has_waited, kSince_s, true}));
+  CHECK(!had_processor({before, has_waited, kSince_s, false, true}));
+  CHECK(!had_processor({before, was_preempted, kSince_s}));
+  CHECK(had_processor({before, was_preempted, kSince_s, true}));
+  CHECK(had_processor({before, was_preempted, kSince_s, false, true}));
   CHECK(had_processor({}));  // the kernel keeps no account
 }
 
