@@ -72,7 +72,7 @@ bool had_processor(const Asked& asked) {
   const uint64_t waited =
       asked.at_stop.waited - std::min(asked.at_stop.waited, asked.before.waited);
   const bool since = 1e-9 * static_cast<double>(waited) <= asked.since_moment_s;
-  return since && (asked.was_asleep || asked.has_our_processor);
+  return since && (asked.was_asleep || asked.may_lose_it);
 }
 
 bool kernel_worked(const machine::Registers& registers, const CodeAround& code) {

@@ -58,13 +58,13 @@ struct Asked {
   kernel::ScheduleTimes at_stop;
   double since_moment_s = 0;  // for which the look was planned, until the stop was seen
   bool was_asleep = false;    // its stop has cut a sleep short
-  bool has_our_processor = false;  // and no other
+  bool may_lose_it = false;  // to the look, which had to take its processor
 };
 
 // Did it have a processor at the moment of the look? One that was given none in between had one all
-// the time. Else it must not have waited for longer than since that moment, and it has gone to sleep
-// since the look, or the look has taken its processor. What a look takes where there are others is
-// left out: some kernels take it when a thread leaves a system call, so it would be seen there.
+// the time. Else it must not have waited for longer than since that moment: it has gone to sleep
+// since the look, or has lost its processor to it. The last is doubtful: some kernels take it away
+// when a thread leaves a system call, so it would be seen there too often.
 bool had_processor(const Asked& asked);
 
 // Bytes of code around a program counter: what ends there, and what begins there.

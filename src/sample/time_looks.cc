@@ -31,7 +31,10 @@ constexpr double kMapsShare = 0.01;
 // The kernel's account of a thread or process is known up to the last look. Of one that has used as
 // much as this many intervals that is nearly all.
 constexpr double kEnoughRatio = 20;
-constexpr size_t kLongestInstruction = 15;
+constexpr size_t kLongestInstructionBytes = 15;
+// Where fewer looks count, those that have taken their thread's processor do, if there are more.
+constexpr uint64_t kEnoughLooks = 200;
+constexpr size_t kMostDoubtful = 10'000;
 
 std::optional<double> used_by(Tid thread) {
   const auto times = kernel::read_schedstat(thread);
@@ -46,21 +49,11 @@ double seconds(Clock::duration time) {
   return std::chrono::duration<double>(time).count();
 }
 
-// All that both of us may use are one.
-bool shares_the_only_processor(Tid process) {
-  cpu_set_t ours, theirs;
-  if (::sched_getaffinity(0, sizeof ours, &ours) != 0 ||
-      ::sched_getaffinity(process.value, sizeof theirs, &theirs) != 0)
-    return false;
-  CPU_OR(&ours, &ours, &theirs);
-  return CPU_COUNT(&ours) == 1;
-}
-
-bool counts(const shadow::SeenThread& seen, double late_s, bool has_our_processor) {
+bool counts(const shadow::SeenThread& seen, double late_s, bool may_lose_it) {
   if (!seen.at_stop) return true;
   const auto result = static_cast<int64_t>(seen.registers.rax);
   Asked asked{seen.before, *seen.at_stop, late_s + seconds(seen.stopped_at - seen.asked_at)};
-  asked.has_our_processor = has_our_processor;
+  asked.may_lose_it = may_lose_it;
   asked.was_asleep = seen.registers.restart_pending() ||
                      (seen.registers.in_syscall() && result == -int64_t{EINTR});
   return had_processor(asked);
@@ -84,7 +77,6 @@ Status TimeLooks::begin(Tid process, double now) {
   watched.began_s = now;
   if (const shadow::Program* program = access_.find(process))
     watched.generation = program->generation();
-  watched.has_our_processor = shares_the_only_processor(process);
   watched.used.at_begin_s = processor_seconds_of(process).value_or(0);
   for (const Tid thread : kernel::list_threads(process).value_or(std::vector<Tid>()))
     watched.threads[thread].at_begin_s = used_by(thread).value_or(0);
@@ -175,20 +167,24 @@ void TimeLooks::take_seen(Tid process, Watched& watched, double now) {
     if (pending.empty()) continue;
     const Pending& look = pending.mapped();
     stops_++;
-    if (!counts(seen, look.late_s, watched.has_our_processor)) {
-      waiting_++;
+    if (counts(seen, look.late_s, false)) {
+      watched.looks++;
+      stopped_s_ += look.stopped_s + waited_s(seen);
+      stopped_++;
+      account_.add({0, tick_of(process, seen, look.stands_for_s)});
       continue;
     }
-    stopped_s_ += look.stopped_s + waited_s(seen);
-    stopped_++;
-    count(process, seen, look.stands_for_s);
+    waiting_++;
+    if (counts(seen, look.late_s, true) && watched.doubtful.size() < kMostDoubtful)
+      watched.doubtful.push_back(tick_of(process, seen, look.stands_for_s));
   }
   std::erase_if(watched.pending, [&](const auto& p) { return !program->owns(p.first); });
 }
 
-void TimeLooks::count(Tid process, const shadow::SeenThread& seen, double stands_for_s) {
+clock::Tick TimeLooks::tick_of(Tid process, const shadow::SeenThread& seen,
+                               double stands_for_s) {
   const GuestAddr at = seen.registers.pc();
-  std::array<uint8_t, 2 + kLongestInstruction> bytes{};
+  std::array<uint8_t, 2 + kLongestInstructionBytes> bytes{};
   ptrace::RemoteMemory memory(process);
   const size_t read = memory.read_some(at - 2, bytes);
   const std::span<const uint8_t> code = std::span<const uint8_t>(bytes).first(read);
@@ -201,7 +197,7 @@ void TimeLooks::count(Tid process, const shadow::SeenThread& seen, double stands
   tick.user = at;
   tick.in_kernel = kernel_worked(seen.registers, around);
   tick.ns = static_cast<uint64_t>(1e9 * stands_for_s);
-  account_.add({0, tick});
+  return tick;
 }
 
 // All that was mapped is gone.
@@ -231,7 +227,10 @@ void TimeLooks::read_processor_time(Tid process, Watched& watched) {
 }
 
 // Who has used little is left as the looks say: all of it may have come after the last one.
-void TimeLooks::conclude(Tid process, const Watched& watched) {
+void TimeLooks::conclude(Tid process, Watched& watched) {
+  if (watched.looks < std::min<uint64_t>(kEnoughLooks, watched.doubtful.size())) {
+    for (const clock::Tick& tick : watched.doubtful) account_.add({0, tick});
+  }
   const double enough_s = kEnoughRatio * moments_.period_s();
   for (const auto& [thread, used] : watched.threads) {
     if (used.seconds() >= enough_s) account_.scale_to(process, thread, used.seconds());

@@ -64,7 +64,9 @@ class TimeLooks : public TimeSource {
     std::map<Tid, Used> threads{};
     uint64_t mapped_pages = 0;
     double maps_again_s = 0;  // not read before
-    bool has_our_processor = false;  // and no other
+    uint64_t looks = 0;  // that count
+    // Threads that had lost the processor to the look.
+    std::vector<clock::Tick> doubtful{};
     std::map<Tid, Pending> pending{};
   };
   struct Moment {
@@ -76,12 +78,12 @@ class TimeLooks : public TimeSource {
   std::vector<Tid> choose(std::vector<Tid> threads);
   double look_at_thread(Tid process, Tid thread);
   void take_seen(Tid process, Watched& watched, double now);
-  void count(Tid process, const shadow::SeenThread& seen, double stands_for_s);
+  clock::Tick tick_of(Tid process, const shadow::SeenThread& seen, double stands_for_s);
   void note_exec(Tid process);
   void learn_code(Tid process, Watched& watched, double now,
                   const std::vector<shadow::SeenThread>& seen);
   static void read_processor_time(Tid process, Watched& watched);
-  void conclude(Tid process, const Watched& watched);
+  void conclude(Tid process, Watched& watched);
 
   ProgramAccess access_;
   clock::TimeAccount& account_;
