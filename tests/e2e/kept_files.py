@@ -33,13 +33,14 @@ PROGRAMS = [
     ("code that changes itself", [], ["G/jit_self"]),
     ("code that is written anew", [], ["G/jit_rewrite"]),
     ("libraries that come and go", [], ["G/jit_dlopen"]),
-    ("exec", [], ["G/proc_exec.O2"]),
+    ("exec", [], ["sh", "-c", "exec echo done"]),
+    ("processes", [], ["G/proc_exec.O2"]),
     ("fork", ["-f"], ["G/proc_fork.O2"]),
     ("threads", [], ["G/thr_life.O2"]),
     ("a pipeline", ["-f"], ["sh", "-c", "echo 1 2 3 | cat"]),
 ]
 # Threads take turns as they come, and so do processes.
-DIFFER = ("fork", "threads")
+DIFFER = ("processes", "fork", "threads")
 TRACED = ["--profile", "edge,call,path,value"]
 NOBODY = 65534
 
