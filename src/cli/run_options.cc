@@ -126,7 +126,7 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
           [](std::string& word) { return refuse_unless_one_of("mode", word, kModes); }, ""));
   app.add_flag("-f,--follow", options.follow, "child processes, too");
   app.add_flag("--no-exec", options.no_exec,
-               "if the program executes another one, leave that unprofiled");
+               "if it executes another program, leave that unprofiled");
   app.add_flag("--deterministic", options.deterministic,
                "one machine, fixed addresses: always the same counts");
   app.add_option("--cpu-features", options.cpu_features,
