@@ -123,18 +123,18 @@ bool parse_mapping(std::string_view line, Mapping* m) {
 Result<std::string> read_file(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return fail_errno(errno, "cannot open {}", path);
-  std::string text;
+  // Kept: to clear a new one each time takes as long as to read most of these files.
+  thread_local std::vector<char> buffer(16384);
   size_t used = 0;
   for (;;) {
-    if (text.size() - used < 4096) text.resize(text.empty() ? 16384 : text.size() * 2);
-    const ssize_t got = ::read(fd.get(), text.data() + used, text.size() - used);
+    if (buffer.size() - used < 4096) buffer.resize(buffer.size() * 2);
+    const ssize_t got = ::read(fd.get(), buffer.data() + used, buffer.size() - used);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail_errno(errno, "cannot read {}", path);
     if (got == 0) break;
     used += static_cast<size_t>(got);
   }
-  text.resize(used);
-  return text;
+  return std::string(buffer.data(), used);
 }
 
 // The file is named in the error of a parse, too.

@@ -220,7 +220,7 @@ std::string Renderer::time_figures(const Row& row, uint64_t count) const {
                      fmt::format("{:.1f}", 100 * row.time.error),
                      kernel > 0 ? percent(kernel) : "-",
                      row.self != 0 ? percent(row.self_share) : "-", cycles,
-                     short_count(count));
+                     row.self != 0 || count != 0 ? short_count(count) : "-");
 }
 
 // A function's name; wide terminals have the source line and the file too.
