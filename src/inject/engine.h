@@ -346,7 +346,6 @@ class Engine {
   GuestThread& add_thread(Tid tid, GuestProcess& process);
   Status give_slot(GuestThread& t);
   void leave_space(GuestProcess& process);
-  void leave_space_of_dead(GuestProcess& process);
   void leave_unused_space(GuestProcess& process);
   Result<std::unique_ptr<cache::AddressSpace>> enter_program(ptrace::Tracee thread,
                                                              const GuestProcess& process,
@@ -367,7 +366,6 @@ class Engine {
   void go_native(GuestProcess& process, const std::string& reason);
   void note_unsupported(GuestThread& t, const Registers& regs, const char* reason);
   void leave_at_stop(GuestThread& t, const ptrace::WaitStatus& stop);
-  void take_memory_out(GuestThread& t);
   void leave_natively(GuestThread& t, Registers& regs, int signal);
   static void await_group_stop(const GuestThread& t);
   void let_go(GuestThread& t, const Registers& regs, int signal);

@@ -332,20 +332,7 @@ void Engine::on_exit_event(GuestThread& t) {
   }
   release(t, trace::EndReason::exited);
   look_through_another(t);
-  if (!options_.bursts) leave_space_of_dead(*t.process);
   resume(t);
-}
-
-// The end of a process may be reported after others, with whom it shares memory, have seen it.
-void Engine::leave_space_of_dead(GuestProcess& process) {
-  const bool lives = std::ranges::any_of(threads_, [&](const auto& entry) {
-    return entry.second->process == &process && entry.second->slot;
-  });
-  const bool has_made = std::ranges::any_of(announced_, [&](const auto& entry) {
-    const NewChild& child = entry.second;
-    return child.parent == &process && (child.is_thread || child.shares_memory);
-  });
-  if (!lives && !has_made) leave_space(process);
 }
 
 // A thread that has ended has no memory, while its process lives on.
@@ -494,26 +481,21 @@ void Engine::go_native(GuestProcess& process, const std::string& reason) {
     return end_burst();
   }
   process.native = true;
-  std::vector<GuestThread*> all, out;
+  std::vector<GuestThread*> all;
   for (auto& [tid, t] : threads_) {
     if (t->process == &process) all.push_back(t.get());
   }
-  bool are_out = true;
   for (GuestThread* t : all) {
     if ((t->in_engine || t->trapped) && !quiesce(*t)) {
       // It stops as soon as it comes out of the kernel, before it executes anything.
       t->leaves = true;
       (void)t->tracee.interrupt_if_alive();
       if (counting() && t->slot) take_pair_log(*t, false);
-      are_out = are_out && t->slot == nullptr;
       continue;
     }
-    out.push_back(t);
-  }
-  if (are_out && !out.empty()) take_memory_out(*out.front());
-  for (GuestThread* t : out) {
     Registers regs;
-    if (t->tracee.get_registers_if_alive(regs)) leave_natively(*t, regs, 0);
+    if (!t->tracee.get_registers_if_alive(regs)) continue;
+    leave_natively(*t, regs, 0);
   }
   // Who is asleep counts nothing.
   if (process.space.use_count() == 1) take_counts(*process.space);
@@ -532,29 +514,8 @@ void Engine::leave_at_stop(GuestThread& t, const ptrace::WaitStatus& stop) {
   Registers regs;
   if (!t.tracee.get_registers_if_alive(regs) || !settle(t, stop, regs)) return;
   GuestProcess& process = *t.process;
-  const bool is_last = std::ranges::none_of(threads_, [&](const auto& entry) {
-    const GuestThread& other = *entry.second;
-    return &other != &t && other.process == &process && other.slot;
-  });
-  if (is_last) {
-    take_memory_out(t);
-    if (!t.tracee.get_registers_if_alive(regs)) return;  // its system call may be over now
-  }
   leave_natively(t, regs, 0);
   leave_unused_space(process);
-}
-
-// The last of its process, or all others are stopped: in guest context, with the guest's registers.
-// Where that cannot be done our memory stays in the process.
-void Engine::take_memory_out(GuestThread& t) {
-  GuestProcess& process = *t.process;
-  if (process.space.use_count() != 1) return;
-  ptrace::RemoteSyscalls remote(t.tracee, process.space->syscall_insn(), options_.trace,
-                                ptrace::StopSignal::drop);
-  remote.keep_signals_in(t.deferred);
-  Status done = process.space->unmap(remote);
-  if (const auto stop = remote.finish(); done && !stop) done = tl::unexpected(stop.error());
-  if (!done) detail("process {} keeps memory of ours: {}", process.pid.value, done.error().message);
 }
 
 void Engine::leave_natively(GuestThread& t, Registers& regs, int signal) {
