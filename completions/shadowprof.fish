@@ -42,7 +42,7 @@ complete -c shadowprof -n '__shadowprof_is run attach' -l path-scope -x -a 'inte
 complete -c shadowprof -n '__shadowprof_is run attach' -l hotlist -x -a 'sample tnv'
 complete -c shadowprof -n '__shadowprof_is run attach' -l value-context -x -a 'none call'
 complete -c shadowprof -n '__shadowprof_is run attach' -l input-log -x -a 'auto on off'
-complete -c shadowprof -n '__shadowprof_is run attach' -l time -x -a 'auto clock looks off'
+complete -c shadowprof -n '__shadowprof_is run attach' -l time -x -a 'clock looks off'
 complete -c shadowprof -n '__shadowprof_is run attach' -l prefill -x -a 'on off'
 complete -c shadowprof -n '__shadowprof_is run attach' -l converge -x -a 'on off'
 complete -c shadowprof -n '__shadowprof_is run attach' -l cache -x -a '(__fish_complete_directories)'

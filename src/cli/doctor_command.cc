@@ -83,9 +83,9 @@ Finding time_source() {
   constexpr std::chrono::milliseconds kPeriod{10};
   const auto clock = clock::CpuClock::open(kPeriod);
   if (!clock)
-    return {"time", "limited", "by looks at threads: " + clock.error().message,
-            "page faults and what the program loads are told less exactly; where the setting is "
-            "the reason: sysctl kernel.perf_event_paranoid=2"};
+    return {"time", "limited", "no processor time: " + clock.error().message,
+            "--time looks tells it roughly; where the setting is the reason: "
+            "sysctl kernel.perf_event_paranoid=2"};
   if (!clock->sees_kernel())
     return {"time", "limited", "by the kernel's clock, in user mode only",
             "the kernel's time is a sum, and no function's: sysctl kernel.perf_event_paranoid=1"};

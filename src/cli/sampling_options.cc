@@ -51,10 +51,9 @@ Result<double> parse_overhead(const std::string& text) {
 constexpr double kShortestBurst = 1e-5;
 
 sample::TimeFrom time_from(const std::string& word) {
-  return word == "clock"   ? sample::TimeFrom::clock
-         : word == "looks" ? sample::TimeFrom::looks
-         : word == "off"   ? sample::TimeFrom::nowhere
-                           : sample::TimeFrom::automatic;
+  return word == "looks" ? sample::TimeFrom::looks
+         : word == "off" ? sample::TimeFrom::nowhere
+                         : sample::TimeFrom::clock;
 }
 
 }  // namespace
@@ -101,7 +100,7 @@ void SamplingOptions::add_to(CLI::App& app) {
       ->type_name("WHEN")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "on", "off"}));
-  app.add_option("--time", time, "processor time: auto, clock, looks, off")
+  app.add_option("--time", time, "processor time: clock, looks, off (clock)")
       ->type_name("FROM")
       ->capture_default_str()
       ->check(CLI::IsMember({"auto", "clock", "looks", "off"}));

@@ -31,7 +31,7 @@ struct BurstModeRequest {
   bool prefill = true;
   BurstEngineKind engine = BurstEngineKind::translator;
   double duration = 0;  // seconds; 0: until the program ends
-  TimeFrom time = TimeFrom::automatic;  // processor time
+  TimeFrom time = TimeFrom::clock;  // processor time
   size_t top = 20;
   std::map<std::string, std::string> options;
 };

@@ -27,7 +27,7 @@ namespace shadowprof::sample {
 struct BurstRunOptions {
   double length = 0.002;  // seconds, on average; lengths are random against bias
   double duration = 0;    // of sampling; 0: until the program ends
-  TimeFrom time = TimeFrom::automatic;
+  TimeFrom time = TimeFrom::clock;
   bool prefill = true;    // translate ahead what the program is seen to run
   double slow_down = 1;   // of what runs in a burst
   uint64_t seed = 0;

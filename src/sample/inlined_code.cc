@@ -23,6 +23,9 @@ using symbols::kNoInlinedCall;
 
 // A share of all instructions. In C++ half of all inlined functions only call others.
 constexpr double kLeastInclusiveShare = 1e-4;
+// Calls that were inlined into one another: notes of earlier runs that were tampered with may go
+// round in circles.
+constexpr size_t kDeepest = 4096;
 
 constexpr const char* kUnnamed = "(unnamed)";
 
@@ -195,7 +198,8 @@ profile::InlinedTable InlinedCode::rows(const Profile& profile) {
     const uint64_t outside = f == nullptr ? 0 : f->at.offset;
     most[outside] = f == nullptr ? profile.coverage.instructions_profiled : f->inclusive;
     std::vector<uint32_t> seen;
-    for (uint32_t number = innermost; number != kNoInlinedCall;) {
+    size_t depth = 0;
+    for (uint32_t number = innermost; number != kNoInlinedCall && depth < kDeepest; depth++) {
       const Call& one = call(number);
       places[{number, outside}] += self;
       if (std::ranges::find(seen, one.function) == seen.end()) {

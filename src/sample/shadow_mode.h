@@ -47,7 +47,7 @@ struct ShadowModeRequest {
   std::string code_directory;
   std::string version;
   double duration = 0;  // seconds; 0: until the program ends
-  TimeFrom time = TimeFrom::automatic;  // processor time
+  TimeFrom time = TimeFrom::clock;  // processor time
   size_t top = 20;
   std::map<std::string, std::string> options;
 };

@@ -49,7 +49,7 @@ struct ShadowRunOptions {
   uint64_t max_memory = 0;             // bytes, of ours and the replicas'; 0: as much as there is
   bool converge = true;                // fewer samples of a program that goes on doing the same
   double duration = 0;
-  TimeFrom time = TimeFrom::automatic;
+  TimeFrom time = TimeFrom::clock;
   bool follow = false;      // the programs' children, too
   bool follow_exec = true;  // what they execute in their place; else they go on without us
   InputLogging input_log = InputLogging::automatic;

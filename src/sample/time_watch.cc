@@ -13,14 +13,13 @@
 namespace shadowprof::sample {
 
 TimeWatch::TimeWatch(TimeFrom from, double max_overhead, uint64_t seed, ProgramAccess access)
-    : from_(from),
-      budget_share_(plan::kClockShare * max_overhead),
+    : budget_share_(plan::kClockShare * max_overhead),
       seed_(seed),
       access_(std::move(access)) {
-  if (from_ == TimeFrom::nowhere)
+  if (from == TimeFrom::nowhere)
     why_not_ = "--time off";
-  else if (from_ == TimeFrom::looks)
-    take_looks("--time looks");
+  else if (from == TimeFrom::looks)
+    source_ = std::make_unique<TimeLooks>(budget_share_, seed_, access_, account_);
   else
     take_clock();
 }
@@ -29,25 +28,14 @@ void TimeWatch::take_clock() {
   auto clock = ClockWindows::open(budget_share_, seed_, account_);
   if (clock)
     source_ = std::move(*clock);
-  else if (from_ == TimeFrom::automatic)
-    take_looks(clock.error().message);
   else
     why_not_ = clock.error().message;
 }
 
-void TimeWatch::take_looks(const std::string& why) {
-  detail("processor time is that of looks: {}", why);
-  source_ = std::make_unique<TimeLooks>(budget_share_, seed_, access_, account_);
-}
-
 void TimeWatch::begin(Tid process, double now) {
   if (!source_) return;
-  Status watched = source_->begin(process, now);
+  const Status watched = source_->begin(process, now);
   const bool is_first = first_.value == 0;
-  if (!watched && is_first && from_ == TimeFrom::automatic) {
-    take_looks(watched.error().message);
-    watched = source_->begin(process, now);
-  }
   account_.begin(process);
   if (!watched) why_not_ = watched.error().message;
   if (!is_first) return;

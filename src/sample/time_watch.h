@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Processor time of the programs while they are sampled: by the kernel's clock, or by looks at
-// their threads where the kernel permits no clock, or has none for so many threads.
+// their threads where that was asked for.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace shadowprof::sample {
 
-enum class TimeFrom : uint8_t { automatic, clock, looks, nowhere };
+enum class TimeFrom : uint8_t { clock, looks, nowhere };
 
 class TimeWatch {
  public:
@@ -41,9 +41,7 @@ class TimeWatch {
   static constexpr double kNever_s = std::numeric_limits<double>::infinity();
 
   void take_clock();
-  void take_looks(const std::string& why);
 
-  TimeFrom from_;
   double budget_share_;
   uint64_t seed_;
   ProgramAccess access_;

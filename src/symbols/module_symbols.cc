@@ -231,7 +231,8 @@ std::optional<size_t> ModuleSymbols::function_index(uint64_t offset) const {
 Symbol ModuleSymbols::function(size_t index) const {
   return noted(
       [&](const ModuleNotes& notes) { return notes.function(index); },
-      [&] { return names().at(index); },
+      // Notes that were tampered with may name any number.
+      [&] { return index < names().size() ? names().at(index) : Symbol{}; },
       [&](ModuleNotes& notes, const Symbol& symbol) { notes.add_function(index, symbol); });
 }
 

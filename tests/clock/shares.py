@@ -35,11 +35,17 @@ def measured(shadowprof, phases, *options, scale=4):
     return read_profile("p.json"), truth
 
 
-def check_shares(profile, truth):
-    time = profile["time"]
+def check_sum(time, truth):
+    """Seconds as the program says, and as the profile does."""
     whole = sum(seconds for name, seconds in truth.items() if name != "helper")
     total = time["user_s"] + time["kernel_s"]
     require(abs(total - whole) < 0.1 * whole + 0.1, f"{total} s, of {whole}: {time}")
+    return whole, total
+
+
+def check_shares(profile, truth):
+    time = profile["time"]
+    whole, total = check_sum(time, truth)
     rows = {row["function"]: row for row in profile["hotlists"]["methods"] if "function" in row}
     for name in ("follow_list", "count_up", "divide"):
         share, row = truth[name] / whole, rows[name]
@@ -85,6 +91,10 @@ def main():
                 continue
             require(profile["time"]["source"] == {"clock": "cpu-clock", "looks": "looks"}[source], profile["time"])
             try:
+                if source == "looks":
+                    check_sum(profile["time"], truth)
+                    print("ok", mode, source, "(only the sum)")
+                    continue
                 check_shares(profile, truth)
             except AssertionError:
                 print(json.dumps(profile["hotlists"]["methods"][:6], indent=1))

@@ -82,7 +82,7 @@ LINES = {
     "shadowprof attach --engine ": {"auto", "emulator", "step", "translator"},
     "shadowprof run --profile ": {"address", "edge", "latency", "path", "value"},
     "shadowprof attach --input-log ": {"auto", "off", "on"},
-    "shadowprof run --time ": {"auto", "clock", "looks", "off"},
+    "shadowprof run --time ": {"clock", "looks", "off"},
 }
 
 
