@@ -103,7 +103,7 @@ void SamplingOptions::add_to(CLI::App& app) {
   app.add_option("--time", time, "processor time: clock, looks, off (clock)")
       ->type_name("FROM")
       ->capture_default_str()
-      ->check(CLI::IsMember({"auto", "clock", "looks", "off"}));
+      ->check(CLI::IsMember({"clock", "looks", "off"}));
   app.add_option("--engine", engine,
                  "translator, emulator; in burst mode also step")
       ->type_name("ENGINE")

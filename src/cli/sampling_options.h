@@ -38,7 +38,7 @@ struct SamplingOptions {
   bool converge = true;
   std::optional<uint64_t> given_seed;
   std::string input_log = "auto";
-  std::string time = "auto";
+  std::string time = "clock";
   std::string engine = "auto";
   bool verify = false;
   BurstShape burst;

@@ -126,7 +126,7 @@ void Renderer::summary() {
       "{} instructions{}, {} of them profiled ({}{})",
       c.estimated ? short_count(c.instructions_total) : fmt::format("{}", c.instructions_total),
       !share        ? " or more"
-      : c.estimated ? " (estimated, to a factor of two)"
+      : c.estimated ? " (roughly estimated)"
                     : "",
       share ? percent(*share) : "an unknown share", profile_.confidence.exact ? "exact, " : "",
       c.dropped_instructions() == 0 ? "none dropped"

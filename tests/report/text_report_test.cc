@@ -90,7 +90,7 @@ TEST_CASE("sentences at the top go on in a further line, and estimates have thre
   p.coverage.estimated = p.coverage.assumed_speeds = true;
   p.coverage.instructions_total = 10'103'198'598;
   const std::string text = render_text(p, TextOptions{});
-  CHECK(text.find("10.1 G instructions (estimated, to a factor of two), ") != std::string::npos);
+  CHECK(text.find("10.1 G instructions (roughly estimated), ") != std::string::npos);
   CHECK(text.find("no sample tells how fast the program is where: shares of instructions take it\n"
                   "  for equally fast everywhere, and cycles per instruction are not known\n") !=
         std::string::npos);
