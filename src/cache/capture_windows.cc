@@ -29,24 +29,27 @@ std::optional<RunId> CaptureWindows::make_plain(const trace::RunMailbox::Request
   const auto made = translator_.translate(start, std::nullopt, {.records = request.keep_records});
   if (made.outcome != kTranslated) return std::nullopt;
   cache_.redirect(capturing, made.fragment);
-  pairs_.push_back({capturing, made.fragment, lighter.value_or(capturing), made.fragment});
+  versions_.push_back({capturing, made.fragment, lighter.value_or(capturing), made.fragment});
   return cache_.fragment(made.fragment).longest_run;
 }
 
 // What was dropped comes back as new code, and is captured as such.
 void CaptureWindows::forget_dropped() {
-  if (flushes_ != cache_.flushes()) pairs_.clear();
+  if (flushes_ != cache_.flushes()) versions_.clear();
   flushes_ = cache_.flushes();
-  std::erase_if(pairs_, [&](const Pair& pair) {
-    return !cache_.fragment(pair.capturing).live || !cache_.fragment(pair.plain).live ||
-           !cache_.fragment(pair.lighter).live;
+  std::erase_if(versions_, [&](const Versions& v) {
+    return !cache_.fragment(v.capturing).live || !cache_.fragment(v.plain).live ||
+           !cache_.fragment(v.lighter).live;
   });
 }
 
-void CaptureWindows::lead(Pair& pair, FragmentId to) {
-  if (to == pair.present) return;
-  cache_.redirect(pair.present, to);
-  pair.present = to;
+void CaptureWindows::lead_all(FragmentId Versions::* to) {
+  forget_dropped();
+  for (Versions& v : versions_) {
+    if (v.present == v.*to) continue;
+    cache_.redirect(v.present, v.*to);
+    v.present = v.*to;
+  }
 }
 
 uint64_t CaptureWindows::random() {
@@ -57,17 +60,13 @@ uint64_t CaptureWindows::random() {
 }
 
 void CaptureWindows::turn(uint32_t one_in) {
-  forget_dropped();
-  const bool open = random() % one_in == 0;
-  const bool heavy = open && random() % heavy_one_in_ == 0;
-  for (Pair& pair : pairs_) {
-    lead(pair, !open ? pair.plain : heavy ? pair.capturing : pair.lighter);
-  }
+  if (random() % one_in != 0) return lead_all(&Versions::plain);
+  const bool heavy = random() % heavy_one_in_ == 0;
+  lead_all(heavy ? &Versions::capturing : &Versions::lighter);
 }
 
 void CaptureWindows::turn_all(bool open) {
-  forget_dropped();
-  for (Pair& pair : pairs_) lead(pair, open ? pair.capturing : pair.plain);
+  lead_all(open ? &Versions::capturing : &Versions::plain);
 }
 
 }  // namespace shadowprof::cache

@@ -43,7 +43,7 @@ class CaptureWindows {
   void turn_all(bool open);
 
  private:
-  struct Pair {
+  struct Versions {
     FragmentId capturing;
     FragmentId plain;
     FragmentId lighter;  // `capturing` where there is none
@@ -51,13 +51,13 @@ class CaptureWindows {
   };
   std::optional<RunId> make_plain(const trace::RunMailbox::Request& request);
   void forget_dropped();
-  void lead(Pair& pair, FragmentId to);
+  void lead_all(FragmentId Versions::* to);
   uint64_t random();
 
   emu::CodeCache& cache_;
   emu::Translator& translator_;
   const trace::BlockTable& table_;
-  std::vector<Pair> pairs_;
+  std::vector<Versions> versions_;
   std::optional<emu::CapturePlan> lighter_;
   uint32_t heavy_one_in_ = 1;
   uint64_t flushes_ = 0;

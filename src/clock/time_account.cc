@@ -9,6 +9,7 @@
 #include <utility>
 
 namespace shadowprof::clock {
+
 std::string TimeAccount::name_of(Tid process, Tid thread) {
   std::ifstream file(fmt::format("/proc/{}/task/{}/comm", process.value, thread.value));
   std::string name;

@@ -81,13 +81,14 @@ Evidence evidence_of(const Profile& p) {
   if (p.coverage.samples == 0) return {false, why_empty(p)};
   const bool enough = confidence.groups == 0 ? p.coverage.samples >= kFewSamples
                                              : confidence.groups > 1 && most_are_certain(p);
-  const double unmet = unmet_time_share(p);
-  if (enough && unmet > kMostUnmetShare)
+  if (enough) {
+    const double unmet = unmet_time_share(p);
+    if (unmet <= kMostUnmetShare) return {};
     return {false, fmt::format("too little for conclusions but from time: no sample met the code "
                                "that had {:.0f} % of it; profile for longer, raise "
                                "--max-overhead, or use --mode full",
                                100 * unmet)};
-  if (enough) return {};
+  }
   return {false, fmt::format("too little for conclusions: {} sample{}; profile for longer, raise "
                              "--max-overhead, or use --mode full",
                              p.coverage.samples, p.coverage.samples == 1 ? "" : "s")};

@@ -153,7 +153,6 @@ HtmlJson page_summary(const Profile& p) {
                     {"kernel_s", p.time.kernel_s},
                     {"waiting_s", p.time.waiting_s},
                     {"queued_s", p.time.queued_s},
-                    {"unmet_share", profile::unmet_time_share(p)},
                     {"ticks", p.time.ticks}};
   json["coverage"] = summary_of(p.coverage);
   json["overhead"] = summary_of(p.overhead);

@@ -11,6 +11,7 @@
 #include <ctime>
 
 #include "base/check.h"
+#include "base/elapsed.h"
 #include "base/processor_time.h"
 #include "collect/count_tables.h"
 #include "collect/pipeline.h"
@@ -165,7 +166,7 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   SP_ASSIGN(const inject::ProgramEnd end, engine.run(forward));
   set_check_context(nullptr);
   profile.run.duration_s =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      seconds_since(start);
   profile.run.exit = profile::Exit{end.signalled, end.value};
   result.warnings = engine.unsupported();
 

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <ctime>
 
+#include "base/elapsed.h"
 #include "kernel/proc.h"
 #include "ptrace/wait.h"
 #include "sample/host.h"
@@ -17,7 +18,7 @@ constexpr double kLongestWait_s = 1.0;
 }  // namespace
 
 double RunWatch::elapsed() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  return seconds_since(start_);
 }
 
 // Signals are blocked in all our threads, so none is lost between a look and the wait.

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/elapsed.h"
 #include "base/limits.h"
 #include "base/processor_time.h"
 #include "kernel/control_groups.h"
@@ -26,10 +27,6 @@ constexpr size_t kFollowedAhead = 150;
 constexpr unsigned kMostSearches = 20;
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point moment) {
-  return std::chrono::duration<double>(Clock::now() - moment).count();
-}
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/elapsed.h"
 #include "base/log.h"
 #include "base/processor_time.h"
 #include "ptrace/remote_memory.h"
@@ -39,10 +40,6 @@ constexpr size_t kMostDoubtful = 10'000;
 std::optional<double> used_by(Tid thread) {
   const auto times = kernel::read_schedstat(thread);
   return times ? std::optional(1e-9 * static_cast<double>(times->used)) : std::nullopt;
-}
-
-double seconds_since(Clock::time_point moment) {
-  return std::chrono::duration<double>(Clock::now() - moment).count();
 }
 
 double seconds(Clock::duration time) {

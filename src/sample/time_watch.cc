@@ -6,39 +6,30 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/log.h"
 #include "plan/plan_limits.h"
 #include "sample/clock_windows.h"
 
 namespace shadowprof::sample {
 
-TimeWatch::TimeWatch(TimeFrom from, double max_overhead, uint64_t seed, ProgramAccess access)
-    : budget_share_(plan::kClockShare * max_overhead),
-      seed_(seed),
-      access_(std::move(access)) {
-  if (from == TimeFrom::nowhere)
+TimeWatch::TimeWatch(TimeFrom from, double max_overhead, uint64_t seed, ProgramAccess access) {
+  const double budget_share = plan::kClockShare * max_overhead;
+  if (from == TimeFrom::nowhere) {
     why_not_ = "--time off";
-  else if (from == TimeFrom::looks)
-    source_ = std::make_unique<TimeLooks>(budget_share_, seed_, access_, account_);
-  else
-    take_clock();
-}
-
-void TimeWatch::take_clock() {
-  auto clock = ClockWindows::open(budget_share_, seed_, account_);
-  if (clock)
+  } else if (from == TimeFrom::looks) {
+    source_ = std::make_unique<TimeLooks>(budget_share, seed, std::move(access), account_);
+  } else if (auto clock = ClockWindows::open(budget_share, seed, account_)) {
     source_ = std::move(*clock);
-  else
+  } else {
     why_not_ = clock.error().message;
+  }
 }
 
 void TimeWatch::begin(Tid process, double now) {
   if (!source_) return;
   const Status watched = source_->begin(process, now);
-  const bool is_first = first_.value == 0;
   account_.begin(process);
   if (!watched) why_not_ = watched.error().message;
-  if (!is_first) return;
+  if (first_.value != 0) return;
   first_ = process;
   cycles_at_begin_ = __rdtsc();
 }

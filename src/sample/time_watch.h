@@ -40,11 +40,6 @@ class TimeWatch {
  private:
   static constexpr double kNever_s = std::numeric_limits<double>::infinity();
 
-  void take_clock();
-
-  double budget_share_;
-  uint64_t seed_;
-  ProgramAccess access_;
   clock::TimeAccount account_;
   std::unique_ptr<TimeSource> source_;  // null: there is none
   std::string why_not_;

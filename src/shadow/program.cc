@@ -146,7 +146,7 @@ bool Program::look_at(Tid tid) {
   look.asked_at = SeenThread::Clock::now();
   if (!thread.cut.is_active() && !interrupt(tid)) return false;
   thread.look = look;
-  if (thread.cut.is_active()) note_seen(tid, thread.cut.original());
+  if (thread.cut.is_active()) note_seen(tid, thread, thread.cut.original());
   return true;
 }
 
@@ -154,8 +154,8 @@ bool Program::has_seen(Tid tid) const {
   return std::ranges::any_of(seen_, [&](const SeenThread& seen) { return seen.thread == tid; });
 }
 
-void Program::note_seen(Tid tid, const ptrace::Registers& registers) {
-  std::optional<SeenThread> look = std::exchange(threads_[tid].look, std::nullopt);
+void Program::note_seen(Tid tid, Thread& thread, const ptrace::Registers& registers) {
+  std::optional<SeenThread> look = std::exchange(thread.look, std::nullopt);
   if (!look) return;
   look->registers = registers;
   look->stopped_at = SeenThread::Clock::now();
@@ -167,8 +167,8 @@ void Program::note_seen(Tid tid, const ptrace::Registers& registers) {
 
 void Program::conceal(ptrace::Tracee thread, const WaitStatus& status,
                       ptrace::Registers& registers) {
-  note_seen(thread.tid(), registers);
   Thread& known = threads_[thread.tid()];
+  note_seen(thread.tid(), known, registers);
   if (status.is_trap()) known.interrupted = false;
   bool changed = mend_cut_call(thread, status, registers);
   if (changed || known.cut.is_active()) {

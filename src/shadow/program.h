@@ -106,7 +106,7 @@ class Program {
     std::optional<SeenThread> look{};  // it was asked to stop for one
   };
   bool interrupt(Tid tid);
-  void note_seen(Tid tid, const ptrace::Registers& registers);
+  void note_seen(Tid tid, Thread& thread, const ptrace::Registers& registers);
   // At a stop of a thread: what our being there has done to its system call is undone.
   void conceal(ptrace::Tracee thread, const ptrace::WaitStatus& status,
                ptrace::Registers& registers);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "base/elapsed.h"
 #include "emu/translate/fragment_finder.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ class Stopwatch {
  public:
   explicit Stopwatch(double& sum) : sum_(sum), start_(std::chrono::steady_clock::now()) {}
   ~Stopwatch() {
-    sum_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    sum_ += seconds_since(start_);
   }
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;

@@ -3,6 +3,7 @@
 // Processor time of blocks and paths: ticks name instructions, and these belong to blocks.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "profile/profile.h"
 
@@ -70,13 +71,11 @@ std::vector<uint64_t> time_of_paths(const Profile& profile) {
 
 double unmet_time_share(const Profile& profile) {
   uint64_t all_ns = 0;
-  uint64_t unmet_ns = 0;
-  for (const TimeRow& row : profile.tables.time) {
-    all_ns += row.user_ns;
-    const BlockTable& blocks = profile.tables.blocks;
-    if (block_with(blocks, row.at) == blocks.size()) unmet_ns += row.user_ns;
-  }
-  return all_ns == 0 ? 0 : static_cast<double>(unmet_ns) / static_cast<double>(all_ns);
+  for (const TimeRow& row : profile.tables.time) all_ns += row.user_ns;
+  if (all_ns == 0) return 0;
+  const std::vector<uint64_t> met = time_of_blocks(profile);
+  const uint64_t met_ns = std::accumulate(met.begin(), met.end(), uint64_t{0});
+  return static_cast<double>(all_ns - met_ns) / static_cast<double>(all_ns);
 }
 
 }  // namespace shadowprof::profile
