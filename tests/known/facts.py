@@ -19,14 +19,10 @@ which chance leaves about once in 10,000 times. Where there were too few samples
 error, but a row that says something wrong is one.
 """
 import argparse
-import json
-import os
-import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
-from profile_file import read_profile  # noqa: E402
+from known_driver import Driver
 
 SAMPLED = {"shadow": ["--mode", "shadow", "--max-overhead", "20%"],
            "burst": ["--mode", "burst", "--max-overhead", "20%"]}
@@ -51,24 +47,19 @@ CACHES = 0.9  # of the loads that a cache serves come from it, whatever neighbou
 LEAST_TIMED = 300
 
 
-class Driver:
+class FactDriver(Driver):
+    """Says with each expectation which program and mode it is about."""
+
     def __init__(self, options, folder):
-        self.options = options
-        self.path = os.path.join(folder, "profile.json")
-        self.failed = 0
+        super().__init__(options, folder)
         self.what = ""
 
-    def run(self, program, rounds, options):
-        """The profile, and what the program says of itself."""
+    def begin(self, program, rounds, options):
         self.what = f"{program} {options[1]}"
-        done = subprocess.run([self.options.shadowprof, "run", "-q", "--top", "1000", *options, "-o", self.path, "--",
-                               os.path.join(self.options.folder, "known_" + program), rounds],
-                              check=True, stdout=subprocess.PIPE, text=True, timeout=300)
-        return read_profile(self.path), json.loads(done.stdout)
+        return self.run(program, [rounds], "--top", "1000", *options)
 
     def expect(self, what, condition, found=""):
-        print("ok   " if condition else "wrong", f"{self.what}: {what}", "" if condition else found)
-        self.failed += not condition
+        super().expect(f"{self.what}: {what}", condition, found)
 
     def near(self, what, found, true, error):
         self.expect(f"{what}: {100 * found:.2f} % of {100 * true:.2f} +- {100 * error:.2f}", abs(found - true) <= 2 * error + 1e-9)
@@ -193,7 +184,7 @@ def check_loads(d, profile, truth, exact):
 
 
 def check(d, program, rounds, options, exact):
-    profile, truth = d.run(program, rounds, options)
+    profile, truth = d.begin(program, rounds, options)
     if not exact and profile["coverage"]["samples"] <= 2:
         print(f"skip  {d.what}: the machine was too busy for samples: {profile['coverage']['samples']}")
         return
@@ -223,7 +214,7 @@ def main():
     options = parser.parse_args()
     modes = options.modes.split(",")
     with tempfile.TemporaryDirectory(prefix="shadowprof-known-") as folder:
-        driver = Driver(options, folder)
+        driver = FactDriver(options, folder)
         for program, (counted, timed, sampled) in PROGRAMS.items():
             if options.only and program not in options.only.split(","):
                 continue

@@ -14,6 +14,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
 from profile_file import read_profile  # noqa: E402
+from known_driver import Driver  # noqa: E402
 
 ROUNDS = 1000
 SHADOW = ["--mode", "shadow", "--profile", "edge,call,method", "--max-overhead", "50%", "--load", "0.9",
@@ -21,31 +22,26 @@ SHADOW = ["--mode", "shadow", "--profile", "edge,call,method", "--max-overhead",
 MANY = 60_000  # thousands of rounds
 
 
-class Driver:
-    def __init__(self, options, folder):
-        self.shadowprof = options.shadowprof
-        self.programs = options.folder
-        self.folder = folder
-        self.failed = []
+class InlinedDriver(Driver):
+    """Keeps all profiles, by name."""
 
-    def path(self, name):
+    def __init__(self, options, folder):
+        super().__init__(options, folder)
+        self.folder = folder
+
+    def named(self, name):
         return os.path.join(self.folder, name + ".json")
 
     def call(self, *arguments):
         return subprocess.run([self.shadowprof, *arguments], check=False, text=True, timeout=300,
                               stdin=subprocess.DEVNULL, capture_output=True)
 
-    def run(self, name, program, thousands, *options):
-        """The profile, which is then in path(name), and what the program says of itself."""
-        done = self.call("run", "-q", *options, "-o", self.path(name), "--",
+    def keep(self, name, program, thousands, *options):
+        """The profile, which is then in named(name), and what the program says of itself."""
+        done = self.call("run", "-q", *options, "-o", self.named(name), "--",
                          os.path.join(self.programs, "known_" + program), str(thousands))
         assert done.returncode == 0, done.stderr
-        return read_profile(self.path(name)), json.loads(done.stdout)
-
-    def expect(self, what, condition, found):
-        print("ok   " if condition else "wrong", what, "" if condition else found)
-        if not condition:
-            self.failed.append(what)
+        return read_profile(self.named(name)), json.loads(done.stdout)
 
 
 def program_of(profile):
@@ -63,7 +59,7 @@ def functions_at(profile):
 
 
 def check_c(d):
-    profile, truth = d.run("c", "inlined", 1, "--mode", "full")
+    profile, truth = d.keep("c", "inlined", 1, "--mode", "full")
     rows = rows_of(profile)
     own = {name: row["self_instructions"] for name, row in rows.items()}
     d.expect("full: the program's inlined functions", set(own) == {"small", "large", "calling", "both"}, own)
@@ -90,14 +86,14 @@ def check_c(d):
     d.expect("full: the hotlist has the same",
              [r["self_instructions"] for r in profile["hotlists"]["inlined"] if r["function"] == "small"]
              == [truth["small"]], profile["hotlists"]["inlined"])
-    shown = d.call("report", d.path("c")).stdout
+    shown = d.call("report", d.named("c")).stdout
     d.expect("report lists them", "Inlined functions (by instructions of their own)" in shown
              and "small" in shown.split("Inlined functions")[1].split("\n\n")[0], shown)
 
 
 def check_annotate(d):
     """Of the profile that check_c leaves behind."""
-    done = d.call("annotate", "--json", d.path("c"), "small")
+    done = d.call("annotate", "--json", d.named("c"), "small")
     shown = json.loads(done.stdout) if done.returncode == 0 else {}
     d.expect("annotate: an inlined function is found", shown.get("inlined") is True, done.stderr)
     whole = 10 * 6 * ROUNDS
@@ -110,31 +106,31 @@ def check_annotate(d):
              [p["instructions"] for p in shown["places"]] == [40 * ROUNDS, 10 * ROUNDS, 10 * ROUNDS]
              and shown["places"][0]["function"] == "second"
              and {p["function"] for p in shown["places"][1:]} == {"first", "second"}, shown["places"])
-    shown = json.loads(d.call("annotate", "--json", d.path("c"), "large").stdout)
+    shown = json.loads(d.call("annotate", "--json", d.named("c"), "large").stdout)
     d.expect("annotate: with what was inlined into it",
              (shown["instructions_executed"], shown["self_instructions"]) == (22 * 2 * ROUNDS, 12 * 2 * ROUNDS), shown)
-    shown = json.loads(d.call("annotate", "--json", d.path("c"), "both").stdout)
+    shown = json.loads(d.call("annotate", "--json", d.named("c"), "both").stdout)
     d.expect("annotate: a function with code of its own shows this", "inlined" not in shown
              and shown["instructions_executed"] == 7 and "--inlined" in "".join(shown["notes"]), shown)
-    shown = json.loads(d.call("annotate", "--inlined", "--json", d.path("c"), "both").stdout)
+    shown = json.loads(d.call("annotate", "--inlined", "--json", d.named("c"), "both").stdout)
     d.expect("annotate: --inlined shows the others", shown["instructions_executed"] == 6 * ROUNDS, shown)
-    text = d.call("annotate", d.path("c"), "small").stdout
+    text = d.call("annotate", d.named("c"), "small").stdout
     d.expect("annotate: text", "in 3 places of 2 functions\n" in text, text)
     d.expect("annotate: fits its columns", all(len(line) <= 80 for line in text.splitlines()), text)
-    refused = d.call("annotate", d.path("c"), "smal")
+    refused = d.call("annotate", d.named("c"), "smal")
     d.expect("annotate: a misspelt name lists it", refused.returncode == 125 and "small (inlined.c:" in refused.stderr,
              refused.stderr)
-    refused = d.call("annotate", "--inlined", d.path("c"), "leaf")
+    refused = d.call("annotate", "--inlined", d.named("c"), "leaf")
     d.expect("annotate: what was not inlined", refused.returncode == 125 and "was inlined" in refused.stderr,
              refused.stderr)
 
 
 def check_merged(d):
-    one, truth = d.run("one", "inlined", 1, "--mode", "full")
-    d.run("three", "inlined", 3, "--mode", "full")
-    done = d.call("merge", "-o", d.path("sum"), d.path("one"), d.path("three"))
+    one, truth = d.keep("one", "inlined", 1, "--mode", "full")
+    d.keep("three", "inlined", 3, "--mode", "full")
+    done = d.call("merge", "-o", d.named("sum"), d.named("one"), d.named("three"))
     assert done.returncode == 0, done.stderr
-    merged = read_profile(d.path("sum"))
+    merged = read_profile(d.named("sum"))
     own = {name: row["self_instructions"] for name, row in rows_of(merged).items()}
     wanted = {name: 4 * truth[name] for name in ("small", "large", "calling", "both")}
     d.expect("merge: adds up", own == wanted, (own, wanted))
@@ -145,7 +141,7 @@ def check_merged(d):
 def check_limits(d):
     """Of the profiles that check_merged leaves behind."""
     def status(rule):
-        done = d.call("check", d.path("one"), d.path("three"), "--limit", rule)
+        done = d.call("check", d.named("one"), d.named("three"), "--limit", rule)
         return done.returncode, done.stdout + done.stderr
 
     code, text = status("inlined:small:instructions<=+150%")
@@ -156,17 +152,17 @@ def check_limits(d):
     d.expect("check: says how to name it", code == 125 and "inlined:small:instructions" in text, (code, text))
     code, text = status("inlined:smal:instructions<=+1%")
     d.expect("check: a misspelt name is an error", code == 125, (code, text))
-    shown = json.loads(d.call("diff", "--json", d.path("one"), d.path("three")).stdout)
+    shown = json.loads(d.call("diff", "--json", d.named("one"), d.named("three")).stdout)
     changes = {row["function"]: row["self_instructions"] for row in shown["inlined"]}
     d.expect("diff: has them", changes.get("small", {}).get("delta") == 2 * 60 * ROUNDS, shown["inlined"])
-    text = d.call("diff", d.path("one"), d.path("three")).stdout
+    text = d.call("diff", d.named("one"), d.named("three")).stdout
     d.expect("diff: text", "Inlined functions (" in text, text)
 
 
 def check_shadow(d):
     """Shares of the sampled program are those of the same program profiled exactly."""
-    exact, truth = d.run("exact", "inlined", 1000, "--mode", "full")
-    profile, _ = d.run("shadow", "inlined", MANY, *SHADOW)
+    exact, truth = d.keep("exact", "inlined", 1000, "--mode", "full")
+    profile, _ = d.keep("shadow", "inlined", MANY, *SHADOW)
     d.expect("shadow: there are samples", profile["coverage"]["samples"] > 2, profile["coverage"])
     rows = {r["function"]: r for r in profile["hotlists"]["inlined"]}
     for name in ("small", "large", "calling"):
@@ -184,7 +180,7 @@ def check_shadow(d):
 
 
 def check_cc(d):
-    profile, truth = d.run("cc", "inlined_cc", 1, "--mode", "full")
+    profile, truth = d.keep("cc", "inlined_cc", 1, "--mode", "full")
     own = {name: row["self_instructions"] for name, row in rows_of(profile).items()}
     for name, key in (("known::Counter::add(int)", "add(int)"), ("known::Counter::add(double)", "add(double)"),
                       ("void known::Counter::widen<2>()", "widen"), ("known::(anonymous namespace)::hidden", "hidden")):
@@ -200,7 +196,7 @@ def main():
     parser.add_argument("--folder", required=True)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="shadowprof-known-") as folder:
-        driver = Driver(options, folder)
+        driver = InlinedDriver(options, folder)
         check_c(driver)
         check_annotate(driver)
         check_cc(driver)

@@ -6,40 +6,15 @@ What a profile calls exact has to be; what it estimates has to be right within t
 interval, which chance leaves about once in 10,000 times.
 """
 import argparse
-import json
-import os
-import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
-from profile_file import read_profile  # noqa: E402
+from known_driver import Driver
 
 MODES = {"shadow": ["--top", "1000", "--mode", "shadow", "--max-overhead", "50%", "--load", "0.9", "--sample-size", "200K"],
          "burst": ["--top", "1000", "--mode", "burst", "--max-overhead", "50%", "--burst", "1ms/5ms"]}
 # Calls, and how many of them are of another kind, first.
 CALLS = {"full": ["400000000", "80000000"], "all": ["200000", "40000"], "shadow": ["40000000"], "burst": ["40000000"]}
-
-
-class Driver:
-    def __init__(self, options, folder):
-        self.shadowprof = options.shadowprof
-        self.programs = options.folder
-        self.path = os.path.join(folder, "profile.json")
-        self.failed = []
-
-    def run(self, program, sizes, *options):
-        """The profile, and what the program says of itself."""
-        done = subprocess.run(
-            [self.shadowprof, "run", "-q", *options, "-o", self.path, "--",
-             os.path.join(self.programs, "known_" + program), *sizes],
-            check=True, stdout=subprocess.PIPE, text=True, timeout=300)
-        return read_profile(self.path), json.loads(done.stdout)
-
-    def expect(self, what, condition, found):
-        print("ok   " if condition else "wrong", what, "" if condition else found)
-        if not condition:
-            self.failed.append(what)
 
 
 def rows_of(profile, callee):

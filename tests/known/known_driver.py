@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+"""What the drivers of this folder share: a known program's run under shadowprof, and expectations."""
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
+from profile_file import read_profile  # noqa: E402  pylint: disable=wrong-import-position
+
+
+class Driver:
+    def __init__(self, options, folder):
+        self.shadowprof = options.shadowprof
+        self.programs = options.folder
+        self.path = os.path.join(folder, "profile.json")
+        self.failed = []
+
+    def run(self, program, sizes, *options):
+        """The profile, and what the program says of itself."""
+        done = subprocess.run(
+            [self.shadowprof, "run", "-q", *options, "-o", self.path, "--",
+             os.path.join(self.programs, "known_" + program), *sizes],
+            check=True, stdout=subprocess.PIPE, text=True, timeout=300)
+        return read_profile(self.path), json.loads(done.stdout)
+
+    def expect(self, what, condition, found=""):
+        print("ok   " if condition else "wrong", what, "" if condition else found)
+        if not condition:
+            self.failed.append(what)
