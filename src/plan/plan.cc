@@ -64,6 +64,11 @@ double expected_fork_s(const Situation& s, const Prices& prices) {
   return prices.page_table_entry_s * s.resident_pages + prices.page_kept_s * s.written_pages;
 }
 
+double Plan::likely_fork_s(const Situation& s, const Prices& prices) const {
+  const double least_s = prices.pause_s + prices.page_table_entry_s * s.resident_pages;
+  return std::max({least_s, fork_.mean_s, fork_.last_s});
+}
+
 void Plan::Price::paid(double seconds) {
   steps++;
   last_s = seconds;
@@ -113,12 +118,12 @@ Step Plan::next(const Situation& s, const Ledger& ledger, const Prices& prices) 
 Plan::Offer Plan::fork_offer(const Situation& s, const Ledger& ledger, const Prices& prices) const {
   Offer offer{.step = {.what = What::fork, .why = Why::best_bargain}, .at_s = kNever_s};
   if (!s.may_fork || s.replicas >= s.most_replicas) return offer;
-  // Memory tells what a fork of this program costs; those that were made tell what it costs
-  // besides.
-  const double price_s = std::max({expected_fork_s(s, prices), fork_.mean_s, fork_.last_s});
+  // Memory tells what a fork costs at least, and at worst; those that were made tell what it is
+  // likely to cost. The worst is lent, if need be.
+  const double price_s = likely_fork_s(s, prices);
   offer.at_s = std::max({fork_at_s(s, ledger, price_s), retries_at_s_,
                          ledger.lends_at_s(expected_fork_s(s, prices))});
-  offer.price_s = std::max(price_s, prices.pause_s);
+  offer.price_s = price_s;
   offer.gain = observations(s, prices, offer.price_s) / fork_variance(s);
   if (forks_ == 0) offer.step.why = Why::first;
   if (in_its_place_) offer.step.why = Why::in_its_place;
@@ -135,8 +140,10 @@ double Plan::observations(const Situation& s, const Prices& prices, double price
 // The next fork is expected to cost what the last ones did, and so are those that live.
 double Plan::fork_at_s(const Situation& s, const Ledger& ledger, double price_s) const {
   if (forks_ == 0) return wishes_.delay_s + kFirstFork_s * fork_jitter_;
-  // Nothing is known of what one costs before the first has ended.
-  if (forks_ == living_) return forks_from_s_ + kLongestRetry_s;
+  // Nothing is known of what one costs before the first has ended, or when the program is another
+  // one.
+  if (forks_ == living_ || (!s.resembles_last_fork && living_ == 0))
+    return forks_from_s_ + kLongestRetry_s;
   if (in_its_place_ && wishes_.frequency_hz <= 0) {
     return std::max(forks_from_s_, ledger.pays_at_s(0));
   }

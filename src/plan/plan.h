@@ -64,7 +64,7 @@ struct Wishes {
   uint64_t seed = 0;
 };
 
-// What a fork costs if its replica does not live for long, as memory tells.
+// What a fork costs at worst if its replica does not live for long, as memory tells.
 double expected_fork_s(const Situation& situation, const Prices& prices);
 
 class Plan {
@@ -126,6 +126,7 @@ class Plan {
   Offer burst_offer(const Situation& s, const Ledger& ledger, const Prices& prices) const;
   Offer peek_offer(const Situation& s) const;
   double observations(const Situation& s, const Prices& prices, double price_s) const;
+  double likely_fork_s(const Situation& s, const Prices& prices) const;
   double fork_at_s(const Situation& s, const Ledger& ledger, double price_s) const;
   double burst_share(const Situation& s, double fork_price_s, double burst_price_s) const;
 

@@ -31,6 +31,8 @@ struct Situation {
   // to because of it, as far as earlier forks tell.
   double resident_pages = 0;
   double written_pages = 0;
+  // The last fork was of about as much memory.
+  bool resembles_last_fork = true;
 
   size_t replicas = 0;       // that live
   size_t most_replicas = 1;  // that may

@@ -11,6 +11,7 @@ namespace {
 constexpr double kMemory_s = 2;
 // A program of more than so many times the pages may write to all the others.
 constexpr double kSaysOfRatio = 4;
+constexpr double kResemblesRatio = 2;
 
 double more(uint64_t now, uint64_t before) {
   return now > before ? static_cast<double>(now - before) : 0;
@@ -61,6 +62,10 @@ double FaultAccount::end(double now, const FaultMarks& marks) {
   const double since = ours(now, marks);
   pass(now, marks, since);
   return std::exchange(unclaimed_, 0) + since;
+}
+
+bool FaultAccount::resembles_last(uint64_t pages) const {
+  return static_cast<double>(pages) <= kResemblesRatio * last_pages_;
 }
 
 double FaultAccount::expected(uint64_t pages, double ours) const {

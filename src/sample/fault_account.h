@@ -46,6 +46,8 @@ class FaultAccount {
   // For a replica of so many pages, in all: the share of the last one, which says nothing of a
   // program that is several times as large now. One that lives has had `ours` up to now.
   double expected(uint64_t pages, double ours = 0) const;
+  // Not where the program has several times the pages that the last one had, or there was none.
+  bool resembles_last(uint64_t pages) const;
 
  private:
   double beyond_growth(const FaultMarks& marks) const;

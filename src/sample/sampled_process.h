@@ -72,6 +72,7 @@ class SampledProcess {
   // Pages of these that it would write to because of another fork. For a replica that lives it has
   // copied so many up to now.
   double written_pages(double copied = 0) const { return account_.expected(marks_.pages, copied); }
+  bool resembles_last_fork() const { return account_.resembles_last(marks_.pages); }
   struct Interpreted {
     double pause = 0;  // seconds
     uint64_t instructions = 0;

@@ -60,6 +60,7 @@ plan::Situation ShadowRun::situation() {
   const double copied_pages = idle ? program->faults_of_ours(s.now_s) : 0;
   s.resident_pages = program->resident_pages();
   s.written_pages = program->written_pages(copied_pages);
+  s.resembles_last_fork = program->resembles_last_fork();
   if (idle) {
     s.idle = idle_replica(*idle, copied_pages, s.now_s);
     if (is_about_busy_core(*program) && looks_at_busy_core_s_ <= kLastLookForRest_s) {

@@ -118,6 +118,32 @@ TEST_CASE("what may be dear has to be paid for first, and what may not is lent")
   CHECK(dear.s.now_s == doctest::Approx(20));
 }
 
+TEST_CASE("the next fork is paced by what the last ones cost, not by the worst") {
+  Run run;
+  run.s.written_pages = 0.09 / run.prices.page_kept_s;  // within the loan
+  run.next();
+  run.fork(kFork_s);
+  CHECK(run.next().what == What::fork);
+  CHECK(run.s.now_s < 1);
+}
+
+TEST_CASE("what forks have cost says nothing of a program that has several times the memory now") {
+  for (const bool resembles : {true, false}) {
+    Run run;
+    run.next();
+    run.fork(0.03);
+    run.s.resembles_last_fork = resembles;
+    CHECK(run.next().what == What::fork);
+    CAPTURE(resembles);
+    CHECK((run.s.now_s < 0.5) == !resembles);
+    // The loan is a loan all the same.
+    run.s.written_pages = 0.2 / run.prices.page_kept_s;
+    run.fork(0.03);
+    run.next();
+    CHECK(run.s.now_s > 10);
+  }
+}
+
 TEST_CASE("what is not spent on bursts is saved for a fork") {
   Run run;
   run.s.may_burst = true;

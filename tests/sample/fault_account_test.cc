@@ -56,6 +56,14 @@ TEST_CASE("the next replica costs what the last one did, if the program is not a
   CHECK(account.expected(120'000) == doctest::Approx(100'480).epsilon(0.1));
 }
 
+TEST_CASE("a program resembles the one of the last replica by its pages") {
+  FaultAccount account;
+  CHECK(!account.resembles_last(1));
+  account.begin(1, marks(0, 5000));
+  CHECK(account.resembles_last(10'000));
+  CHECK(!account.resembles_last(10'001));
+}
+
 TEST_CASE("where the kernel does not tell them apart all that can be ours is") {
   FaultAccount account;
   account.begin(1, {0, 500, 600, std::nullopt});
