@@ -26,7 +26,7 @@ constexpr collect::ValueCondition kValuesOfReplicas{.warm_up = 4096, .burst = 1,
 // replica's time would be theirs. So fewer of the first executions are captured, and loads are
 // timed in one of so many windows.
 constexpr uint64_t kWarmUpWithLoads = 64;
-constexpr uint32_t kLoadsOneIn = 16;
+constexpr uint32_t kLoadsOneIn = 4;
 
 constexpr double kManyFaultsShare = 0.05;   // of the samples: not of the program's own making
 

@@ -150,6 +150,25 @@ TEST_CASE("a load from a page that is new in a sample counts, unless it was a pa
   }
 }
 
+TEST_CASE("early samples of a replica do not count where later ones have enough timed loads") {
+  for (const uint64_t later : {uint64_t{31}, uint64_t{32}}) {
+    Loop loop;
+    for (uint64_t sample = 1; sample <= 3; sample++) {
+      loop.begin(sample);
+      const uint64_t loads = sample == 3 ? later : 100;
+      for (uint64_t i = 0; i < loads; i++) loop.load(kHeap, sample == 3 ? 44 + 35 : 44 + 300);
+      loop.end(trace::EndReason::pauses);
+    }
+    const profile::Profile p = loop.collect(true);
+    const profile::LatencyRow& row = p.tables.latencies.at(0);
+    CAPTURE(later);
+    CHECK(row.executions == 200 + later);
+    CHECK(row.timed == (later == 32 ? 32 : 200));
+    CHECK(row.mean() == doctest::Approx(later == 32 ? 35 : 300));
+    CHECK(loop.collect(false).tables.latencies.at(0).timed == 200 + later);  // no replicas
+  }
+}
+
 TEST_CASE("what a replica's cold caches may have made slow is an error of the mean") {
   Loop loop;
   loop.begin(1);

@@ -38,6 +38,9 @@ constexpr double kOffCycles = 1.5;
 constexpr double kOffOfStep = 0.1;
 // So many times what memory takes is an interruption.
 constexpr double kBeyondFold = 8;
+// Samples of a replica that are early, and how many timed loads in later ones are enough.
+constexpr uint64_t kEarlySamples = 2;
+constexpr uint64_t kEnoughTimed = 32;
 
 // decoder::LoadKind, but none.
 LoadKind kind_by(decoder::LoadKind kind) {
@@ -53,12 +56,8 @@ struct Pairs {
   uint64_t paged = 0, valued = 0;  // of known address, result
 };
 
-struct LoadEntry {
-  ModuleId module;
-  GuestAddr address;
-  uint8_t bits = 64;  // of the register that it loads
-  LoadKind by = LoadKind::move;
-  uint64_t executions = 0;
+// What the timed loads of one instruction took.
+struct Times {
   uint64_t timed = 0;
   uint64_t first_touches = 0;
   // Sums of times as they were taken, without those that are `beyond`; and of those from the first
@@ -71,11 +70,28 @@ struct LoadEntry {
   std::array<uint64_t, profile::kLatencyClasses> classes{};
   std::array<uint64_t, profile::kAddressKinds> kinds{};
   std::array<uint64_t, profile::kLatencyBuckets> buckets{};
-  std::unique_ptr<std::array<Pairs, profile::kLatencyClasses>> pairs;  // where there are any
+  std::array<Pairs, profile::kLatencyClasses> pairs;
+};
+
+struct LoadEntry {
+  ModuleId module;
+  GuestAddr address;
+  uint8_t bits = 64;  // of the register that it loads
+  LoadKind by = LoadKind::move;
+  uint64_t executions = 0;
+  // In early samples of replicas, and in all others; null: none was.
+  std::unique_ptr<Times> early, later;
   uint64_t last = 0;   // address; 0: none yet
   int64_t stride = 0;  // majority vote
   uint64_t votes = 0;
   uint64_t strided = 0;
+
+  uint64_t timed() const { return (early ? early->timed : 0) + (later ? later->timed : 0); }
+  // Those that count.
+  const Times* times() const {
+    const bool are_enough = later && later->timed >= kEnoughTimed;
+    return are_enough || !early ? later.get() : early.get();
+  }
 };
 
 // One timed load of a run.
@@ -118,17 +134,17 @@ struct LatencyCollector::State {
   void plan_load(const decoder::Insn& insn, const trace::Block& block,
                  const RecordedWords& recorded);
   void time(const LoadPlan& load, const Word* words);
-  void note_pairs(const LoadPlan& load, profile::LatencyClass level, uint64_t address,
-                  const Word* words);
+  void note_pairs(const LoadPlan& load, Pairs& pairs, uint64_t address, const Word* words);
   void add_pairs(const TableBuilder& builder, profile::Profile& out) const;
   AddressKind kind_of(const LoadPlan& load, uint64_t address);
   void note_stride(LoadEntry& e, uint64_t address);
   bool first_touch(uint64_t page);
   bool may_be_cold(uint64_t line);
   void mark(Tid thread, trace::SpecialKind kind, const Word* record);
-  void count(LoadEntry& e, LatencyClass level, uint32_t elapsed) const;
-  void fill_times(const LoadEntry& e, profile::LatencyRow& row) const;
-  void split_near(const LoadEntry& e, profile::LatencyRow& row) const;
+  Times& times_of(LoadEntry& e) const;
+  static void count(Times& times, LatencyClass level, uint32_t elapsed, double overhead);
+  void fill_times(const LoadEntry& e, const Times& times, profile::LatencyRow& row) const;
+  void split_near(const LoadEntry& e, const Times& times, profile::LatencyRow& row) const;
   bool is_of_first_cache(LatencyClass level, const LoadEntry& e, uint32_t elapsed) const;
 
   const trace::BlockTable& table;
@@ -144,7 +160,9 @@ struct LatencyCollector::State {
   // Lines that the first sample of a replica has loaded, while its caches may be cold.
   std::unordered_set<uint64_t> warm_lines;
   bool is_cold = false;
-  std::unordered_set<int32_t> lasting;  // threads of replicas that will be recorded again
+  bool is_early = false;  // in the life of a replica
+  // Threads of replicas that will be recorded again, and how often they were.
+  std::unordered_map<int32_t, uint64_t> lasting;
   uint64_t stack = 0;                   // rsp as last captured
   profile::Random random{1};
   uint64_t corrupt_chunks = 0;
@@ -184,13 +202,15 @@ void LatencyCollector::State::mark(Tid thread, trace::SpecialKind kind, const Wo
     touched.clear();
     lately.fill(0);
     warm_lines.clear();
-    is_cold = !lasting.contains(thread.value);
+    const auto before = lasting.find(thread.value);
+    is_cold = before == lasting.end();
+    is_early = is_cold || before->second < kEarlySamples;
   } else if (kind == trace::SpecialKind::sample_end) {
     const std::span all(record, trace::special_length(record[0]));
     if (trace::ends_observation(all)) {
       lasting.erase(thread.value);
     } else {
-      lasting.insert(thread.value);
+      lasting[thread.value]++;
     }
   }
 }
@@ -275,6 +295,7 @@ void LatencyCollector::State::time(const LoadPlan& load, const Word* words) {
     is_calibrated = true;
   }
   LoadEntry& e = *load.entry;
+  Times& times = times_of(e);
   const Word elapsed = words[load.cycles_word + 1] - words[load.cycles_word];
   const double cycles = static_cast<double>(elapsed) - calibration.overhead;
   LatencyClass level = calibration.class_of(cycles, e.by);
@@ -290,22 +311,28 @@ void LatencyCollector::State::time(const LoadPlan& load, const Word* words) {
       level = LatencyClass::dram;
     if (options.of_replicas) {
       if (is_new && level == LatencyClass::beyond) {
-        e.first_touches++;
+        times.first_touches++;
         return;
       }
       const bool is_near =
           level == LatencyClass::l3 ||
           (level == LatencyClass::l1 && !is_of_first_cache(level, e, elapsed));
       if (may_be_cold(address / kLineBytes) && is_near) {
-        e.cold++;
-        e.cold_cycles += std::max(0.0, cycles - calibration.hit(e.by));
+        times.cold++;
+        times.cold_cycles += std::max(0.0, cycles - calibration.hit(e.by));
       }
     }
   }
-  count(e, level, elapsed);
-  e.kinds[static_cast<size_t>(kind)]++;
+  count(times, level, elapsed, calibration.overhead);
+  times.kinds[static_cast<size_t>(kind)]++;
   if (level != LatencyClass::beyond && !is_of_first_cache(level, e, elapsed))
-    note_pairs(load, level, address, words);
+    note_pairs(load, times.pairs[static_cast<size_t>(level)], address, words);
+}
+
+Times& LatencyCollector::State::times_of(LoadEntry& e) const {
+  std::unique_ptr<Times>& times = is_early ? e.early : e.later;
+  if (!times) times = std::make_unique<Times>();
+  return *times;
 }
 
 // Or may be, by that time.
@@ -316,30 +343,28 @@ bool LatencyCollector::State::is_of_first_cache(LatencyClass level, const LoadEn
   return elapsed < calibration.overhead + calibration.hit(e.by) + calibration.resolution;
 }
 
-void LatencyCollector::State::count(LoadEntry& e, LatencyClass level, uint32_t elapsed) const {
-  e.timed++;
-  e.classes[static_cast<size_t>(level)]++;
-  if (level != LatencyClass::beyond) e.elapsed += elapsed;
+void LatencyCollector::State::count(Times& times, LatencyClass level, uint32_t elapsed,
+                                    double overhead) {
+  times.timed++;
+  times.classes[static_cast<size_t>(level)]++;
+  if (level != LatencyClass::beyond) times.elapsed += elapsed;
   if (level == LatencyClass::l1) {
-    e.near_elapsed += elapsed;
-    e.near_squares += static_cast<double>(elapsed) * elapsed;
+    times.near_elapsed += elapsed;
+    times.near_squares += static_cast<double>(elapsed) * elapsed;
   }
-  const double cycles = std::max(0.0, static_cast<double>(elapsed) - calibration.overhead);
-  e.buckets[profile::latency_bucket(static_cast<uint64_t>(cycles))]++;
+  const double cycles = std::max(0.0, static_cast<double>(elapsed) - overhead);
+  times.buckets[profile::latency_bucket(static_cast<uint64_t>(cycles))]++;
 }
 
-void LatencyCollector::State::note_pairs(const LoadPlan& load, LatencyClass level, uint64_t address,
+void LatencyCollector::State::note_pairs(const LoadPlan& load, Pairs& pairs, uint64_t address,
                                          const Word* words) {
-  LoadEntry& e = *load.entry;
-  if (!e.pairs) e.pairs = std::make_unique<std::array<Pairs, profile::kLatencyClasses>>();
-  Pairs& pairs = (*e.pairs)[static_cast<size_t>(level)];
   const auto note = [&](profile::ValueHotlist& list, uint64_t& all, uint64_t what) {
     list.add(what, 1, profile::HotlistKind::counting_sample, kPairsKept, random);
     all++;
   };
   if (load.where.known) note(pairs.pages, pairs.paged, address / limits::kPageBytes);
   if (load.value_word == kNoWord) return;
-  const unsigned unused = 64u - e.bits;
+  const unsigned unused = 64u - load.entry->bits;
   note(pairs.values, pairs.valued, value_at(words, load.value_word) << unused >> unused);
 }
 
@@ -347,20 +372,21 @@ void LatencyCollector::State::note_pairs(const LoadPlan& load, LatencyClass leve
 void LatencyCollector::State::add_pairs(const TableBuilder& builder, profile::Profile& out) const {
   const DataPlaces places(table, builder);
   for (const LoadEntry& e : entries) {
-    if (!e.pairs) continue;
+    const Times* const times = e.times();
+    if (!times) continue;
     const profile::CodeRef load = builder.at(e.address, e.module);
     profile::LatencyRow row;
-    fill_times(e, row);
+    fill_times(e, *times, row);
     // What split_near has made of those of near caches.
     const auto split = [&](LatencyClass level) {
       const auto c = static_cast<size_t>(level);
-      return row.classes[c] - e.classes[c];
+      return row.classes[c] - times->classes[c];
     };
     const bool mostly_l3 = split(LatencyClass::l3) > split(LatencyClass::l2);
     for (size_t c = 0; c < profile::kLatencyClasses; c++) {
-      const Pairs& pairs = (*e.pairs)[c];
+      const Pairs& pairs = times->pairs[c];
       auto level = static_cast<LatencyClass>(c);
-      uint64_t served = e.classes[c];
+      uint64_t served = times->classes[c];
       // Not from the first cache, but from which one only the mean of many tells, and of how many.
       if (level == LatencyClass::l1) {
         level = mostly_l3 ? LatencyClass::l3 : LatencyClass::l2;
@@ -380,12 +406,13 @@ void LatencyCollector::State::add_pairs(const TableBuilder& builder, profile::Pr
 // Loads of near caches whose latencies are less than four of the clock's steps apart: as many of
 // the farther one of two as make the mean what it is. None where it is the nearer one's within its
 // error or what a calibration may be off, all where it is the farther one's.
-void LatencyCollector::State::split_near(const LoadEntry& e, profile::LatencyRow& row) const {
-  const uint64_t all = e.classes[static_cast<size_t>(LatencyClass::l1)];
+void LatencyCollector::State::split_near(const LoadEntry& e, const Times& times,
+                                         profile::LatencyRow& row) const {
+  const uint64_t all = times.classes[static_cast<size_t>(LatencyClass::l1)];
   if (calibration.tells_first_caches() || all == 0) return;
   const auto n = static_cast<double>(all);
-  const double mean = static_cast<double>(e.near_elapsed) / n;
-  const double variance = std::max(0.0, e.near_squares / n - mean * mean);
+  const double mean = static_cast<double>(times.near_elapsed) / n;
+  const double variance = std::max(0.0, times.near_squares / n - mean * mean);
   const double beside = calibration.hit(e.by) - calibration.typical[0];
   const double cycles = mean - calibration.overhead - beside;
   const size_t nearer = cycles < calibration.typical[1] ? 0 : 1;
@@ -405,17 +432,18 @@ void LatencyCollector::State::split_near(const LoadEntry& e, profile::LatencyRow
   row.classes[nearer + 1] += farther;
 }
 
-void LatencyCollector::State::fill_times(const LoadEntry& e, profile::LatencyRow& row) const {
-  row.timed = e.timed;
-  row.classes = e.classes;
+void LatencyCollector::State::fill_times(const LoadEntry& e, const Times& times,
+                                         profile::LatencyRow& row) const {
+  row.timed = times.timed;
+  row.classes = times.classes;
   // The sum less what the stamps took.
   const auto served =
-      static_cast<double>(e.timed - e.classes[static_cast<size_t>(LatencyClass::beyond)]);
+      static_cast<double>(times.timed - times.classes[static_cast<size_t>(LatencyClass::beyond)]);
   row.cycles = static_cast<uint64_t>(
-      std::max(0.0, std::round(static_cast<double>(e.elapsed) - served * calibration.overhead)));
-  row.cold = e.cold;
-  row.cold_cycles = std::min(row.cycles, static_cast<uint64_t>(e.cold_cycles));
-  split_near(e, row);
+      std::max(0.0, std::round(static_cast<double>(times.elapsed) - served * calibration.overhead)));
+  row.cold = times.cold;
+  row.cold_cycles = std::min(row.cycles, static_cast<uint64_t>(times.cold_cycles));
+  split_near(e, times, row);
 }
 
 // Also by runs of translations that capture nothing (cache/capture_windows.h).
@@ -443,18 +471,20 @@ void LatencyCollector::State::finish(profile::Profile& into) {
     row.at = builder.at(e.address, e.module);
     row.executions = e.executions;
     row.by = e.by;
-    row.first_touches = e.first_touches;
-    fill_times(e, row);
-    row.kind = static_cast<AddressKind>(std::max_element(e.kinds.begin(), e.kinds.end()) -
-                                        e.kinds.begin());
-    row.kind_timed = e.timed;
+    const Times none;
+    const Times& times = e.times() ? *e.times() : none;
+    row.first_touches = times.first_touches;
+    fill_times(e, times, row);
+    row.kind = static_cast<AddressKind>(
+        std::max_element(times.kinds.begin(), times.kinds.end()) - times.kinds.begin());
+    row.kind_timed = times.timed;
     // A vote's winner need not have a majority; what has not is no stride.
-    if (2 * e.strided > e.timed) {
+    if (2 * e.strided > e.timed()) {
       row.stride = e.stride;
       row.strided = e.strided;
     }
-    for (uint32_t b = 0; b < e.buckets.size(); b++)
-      if (e.buckets[b] != 0) row.histogram.push_back({b, e.buckets[b]});
+    for (uint32_t b = 0; b < times.buckets.size(); b++)
+      if (times.buckets[b] != 0) row.histogram.push_back({b, times.buckets[b]});
     mine.tables.latencies.push_back(std::move(row));
   }
   add_pairs(builder, mine);

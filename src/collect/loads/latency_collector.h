@@ -24,7 +24,8 @@
 //   has: if it came from the last cache it is counted as `cold`, with what it would have saved had
 //   it hit. That sum by all loads is an error of the mean, to one side. What came from memory was
 //   in no cache of the program's either, as they share the last one. Later samples of the replica
-//   have had time to warm up.
+//   have had time to warm up: where one instruction's loads were timed often enough in the third
+//   sample and those after it, what was measured before does not count.
 //
 // The calibration is asked for when the first timed load is seen, and by this thread: the program
 // does not wait.
