@@ -439,8 +439,8 @@ void LatencyCollector::State::fill_times(const LoadEntry& e, const Times& times,
   // The sum less what the stamps took.
   const auto served =
       static_cast<double>(times.timed - times.classes[static_cast<size_t>(LatencyClass::beyond)]);
-  row.cycles = static_cast<uint64_t>(
-      std::max(0.0, std::round(static_cast<double>(times.elapsed) - served * calibration.overhead)));
+  row.cycles = static_cast<uint64_t>(std::max(
+      0.0, std::round(static_cast<double>(times.elapsed) - served * calibration.overhead)));
   row.cold = times.cold;
   row.cold_cycles = std::min(row.cycles, static_cast<uint64_t>(times.cold_cycles));
   split_near(e, times, row);
