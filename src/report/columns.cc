@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "report/short_names.h"
+
 namespace shadowprof::report {
 
 using profile::Place;
@@ -14,63 +16,16 @@ namespace {
 // Functions without a symbol are named by their offset; with the module before it that says more.
 constexpr std::string_view kUnnamed = "function@";
 
-// More than any terminal shows of a name in a column.
-constexpr size_t kMostNameBytes = 4096;
-
-// Characters, taken as one column each.
-size_t width(std::string_view text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
 bool has_name(const Place& p) {
   return !p.function.empty() && !p.function.starts_with(kUnnamed);
 }
 
-void erase_all(std::string& text, std::string_view what) {
-  for (size_t at; (at = text.find(what)) != std::string::npos;) text.erase(at, what.size());
-}
-
-// The names of templates' instances begin with the type that they return: it ends at the last blank
-// that is in no brackets.
-void erase_returned_type(std::string& name) {
-  constexpr std::string_view kOperator = "operator";  // has blanks of its own
-  size_t begin = 0;
-  int depth = 0;
-  for (size_t i = 0; i < name.size(); i++) {
-    const char c = name[i];
-    const bool word_begins = i == begin || name[i - 1] == ':';
-    if (depth == 0 && word_begins && name.compare(i, kOperator.size(), kOperator) == 0) break;
-    const bool is_arrow = c == '>' && i > 0 && name[i - 1] == '-';
-    if (c == '<' || c == '(' || c == '[' || c == '{') depth++;
-    if ((c == '>' && !is_arrow) || c == ')' || c == ']' || c == '}') depth--;
-    if (c == ' ' && depth == 0) begin = i + 1;
-  }
-  name.erase(0, begin);
-}
-
-// Columns are narrow: without parameters, and without words that say the same for many names. What
-// is in parentheses at the end goes, unless nothing but an operator would be left.
-std::string short_name(std::string name) {
-  if (name.size() > kMostNameBytes) name.resize(kMostNameBytes);
-  erase_all(name, "(anonymous namespace)::");
-  erase_all(name, "[abi:cxx11]");
-  const size_t last = name.rfind(')');
-  if (last == std::string::npos) return name;
-  // Behind parameters stand "const", "&", "[clone .cold]"; else it was a template's argument.
-  if (name.find_first_of(">:}", last) != std::string::npos) return name;
-  size_t depth = 0;
-  for (size_t i = last + 1; i-- > 0;) {
-    if (name[i] == ')') depth++;
-    if (name[i] != '(' || --depth != 0) continue;
-    if (i != 0 && !name.substr(0, i).ends_with("operator")) name.resize(i);
-    if (name.ends_with('>')) erase_returned_type(name);
-    break;
-  }
-  return name;
-}
-
 }  // namespace
+
+size_t width(std::string_view text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
 
 std::string fit(std::string_view text, size_t columns) {
   if (width(text) <= columns) return std::string(text);
@@ -126,18 +81,23 @@ std::string function_or_address(const Place& p) {
   return module_name(p) + "+" + printable(p.function.substr(kUnnamed.size()));
 }
 
+std::string function_or_address(const Place& p, size_t columns) {
+  const std::string name = function_or_address(p);
+  return has_name(p) ? fit_name(name, columns) : fit(name, columns);
+}
+
 std::string point(const Place& p, size_t columns, std::optional<uint64_t> into_function) {
   if (into_function && has_name(p)) {
     const std::string suffix = fmt::format("+{:#x}", *into_function);
     const size_t taken = std::min(columns, suffix.size());
-    return fit(fit(function_or_address(p), columns - taken) + suffix, columns);
+    return fit(function_or_address(p, columns - taken) + suffix, columns);
   }
   const std::string line = source(p);
   const std::string where = line.empty() ? fmt::format("{}+{:#x}", module_name(p), p.offset) : line;
   if (!has_name(p) || columns < 12) return fit(where, columns);
   const size_t least = columns / 4;
   const size_t name_columns = std::max(columns - std::min(columns, width(where) + 1), least);
-  return fit(fit(function_or_address(p), name_columns) + " " + where, columns);
+  return fit(function_or_address(p, name_columns) + " " + where, columns);
 }
 
 FunctionOffsets::FunctionOffsets(const profile::Profile& profile) : profile_(profile) {

@@ -16,6 +16,8 @@
 
 namespace shadowprof::report {
 
+// Characters, taken as one column each.
+size_t width(std::string_view text);
 // At most `columns` wide; what is cut off is marked.
 std::string fit(std::string_view text, size_t columns);
 // The same, filled up with blanks.
@@ -28,6 +30,7 @@ std::string source(const profile::Place& place);
 std::string file_name(std::string_view path);  // without its folders
 std::string module_name(const profile::Place& place);
 std::string function_or_address(const profile::Place& place);
+std::string function_or_address(const profile::Place& place, size_t columns);
 // A place within code: the line if it is known, before it as much of the function's name as there
 // is room for; else how far into the function it is ("name+0x1c"), or its address.
 std::string point(const profile::Place& place, size_t columns,

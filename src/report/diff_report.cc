@@ -134,7 +134,7 @@ class DiffRenderer : private TextPage {
       const size_t name = room - std::min(room / 2, where.empty() ? 0 : where.size() + 1);
       line(fmt::format("{} {:>8} {:>8}{} {}{}", figures(c.self), effect(c.self),
                        signed_count(c.invocations.delta()), mark(c.self, c.error),
-                       fit(function_or_address(c.at), name), where.empty() ? "" : " " + where));
+                       function_or_address(c.at, name), where.empty() ? "" : " " + where));
     }
     more(shown, rows.size());
   }
@@ -151,7 +151,7 @@ class DiffRenderer : private TextPage {
       const size_t name = room - std::min(room / 2, where.empty() ? 0 : where.size() + 1);
       line(fmt::format("{} {:>8} {:>8}{} {}{}", figures(c.self), effect(c.self),
                        signed_count(c.places.delta()), mark(c.self, c.error),
-                       fit(function_or_address(c.at), name), where.empty() ? "" : " " + where));
+                       function_or_address(c.at, name), where.empty() ? "" : " " + where));
     }
     more(shown, rows.size());
   }
@@ -180,7 +180,7 @@ class DiffRenderer : private TextPage {
       const bool indirect = c.kind == profile::EdgeKind::indirect_call;
       line(fmt::format("{} {}{} {} {}", figures(c.count), mark(c.count, c.error),
                        left(point(c.from, room - room / 2), room - room / 2),
-                       indirect ? "*>" : "->", fit(function_or_address(c.to), room / 2)));
+                       indirect ? "*>" : "->", function_or_address(c.to, room / 2)));
     }
     more(shown, rows.size());
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "report/short_names.h"
 #include "report/text_renderer.h"
 
 namespace shadowprof::report {
@@ -23,8 +24,8 @@ std::string chain(const std::vector<Place>& frames, size_t columns) {
     const std::string name = function_or_address(frames[i]);
     const std::string longer = text.empty() ? name : name + " > " + text;
     constexpr size_t kMark = 6;  // "... > "
-    if (!text.empty() && longer.size() + (i > 0 ? kMark : 0) > columns) return "... > " + text;
-    text = fit(longer, columns);
+    if (!text.empty() && width(longer) + (i > 0 ? kMark : 0) > columns) return "... > " + text;
+    text = text.empty() ? fit_name(name, columns - std::min(columns, i > 0 ? kMark : 0)) : longer;
   }
   return text;
 }
@@ -100,7 +101,7 @@ std::string busiest(const profile::Profile& profile, uint32_t thread, size_t col
   const double share =
       static_cast<double>(most->second) / static_cast<double>(row.user_ns + row.kernel_ns);
   return percent(std::min(1.0, share)) + " " +
-         fit(printable(most->first->name), columns - std::min<size_t>(columns, 7));
+         fit_name(printable(short_name(most->first->name)), columns - std::min<size_t>(columns, 7));
 }
 
 }  // namespace
@@ -371,7 +372,7 @@ void Renderer::arguments() {
     const std::string what = ", " + printable(a.reg) + (a.is_size ? " size" : "") +
                              (a.advice.empty() ? "" : "; " + printable(a.advice));
     const size_t room = columns_ - 33 - 4 - what.size();
-    const std::string callee = fit(function_or_address(a.callee), room / 2);
+    const std::string callee = function_or_address(a.callee, room / 2);
     line(colored(a.figures.invariance,
                  fmt::format("{:>8} {:>7} {:<14}", short_count(a.figures.count),
                              percent(a.figures.invariance), fit(top, 14))) +
@@ -389,7 +390,7 @@ void Renderer::targets() {
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
     const profile::HotTargets& t = rows[i];
     if (t.targets.empty()) continue;
-    const std::string to = fit(function_or_address(t.targets[0].to), room / 2);
+    const std::string to = function_or_address(t.targets[0].to, room / 2);
     line(colored(t.targets[0].share,
                  fmt::format("{:>8} {:>7} {:>7}", short_count(t.count), short_count(t.distinct),
                              percent(t.targets[0].share))) +

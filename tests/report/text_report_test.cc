@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "report/short_names.h"
 #include "report/text_report.h"
 
 #include <doctest/doctest.h>
@@ -13,6 +14,7 @@
 namespace shadowprof {
 namespace {
 
+using report::fit_name;
 using report::printable;
 using report::render_text;
 using report::TextOptions;
@@ -135,6 +137,25 @@ TEST_CASE("names are shortened to what tells them apart") {
   CHECK(shown("g(int (*)(long)) [clone .cold]") == "g");
   CHECK(shown("memcpy@plt") == "memcpy@plt");
   CHECK(shown("function@0x10") == "app+0x10");
+  const std::string string =
+      "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
+  CHECK(shown(string + "::append(" + string + " const&)") == "std::string::append");
+  CHECK(shown("std::vector<int, std::allocator<int> >::f()") == "std::vector<int>::f");
+  CHECK(shown("A<std::vector<B<int>, std::allocator<B<int> > > >::f()") ==
+        "A<std::vector<B<int>>>::f");
+}
+
+TEST_CASE("of a name that is too long the function's own is what is left") {
+  const std::string name = "ns::deep::Table<ns::Key<4>, std::less<int> >::look_up<true>";
+  CHECK(fit_name(name, 80) == name);
+  CHECK(fit_name(name, 40) == "ns::deep::Table<…>::look_up<true>");
+  CHECK(fit_name(name, 30) == "ns::deep::Table<…>::look_up<…>");
+  CHECK(fit_name(name, 28) == "…::Table<…>::look_up<…>");
+  CHECK(fit_name(name, 16) == "…::look_up<…>");
+  CHECK(fit_name(name, 8) == "…::look…");
+  CHECK(fit_name("std::operator<< <std::char_traits<char> >", 24) == "std::operator<< <…>");
+  CHECK(fit_name("A::operator<", 12) == "A::operator<");
+  CHECK(fit_name("unbalanced<int", 10) == "unbalance…");
 }
 
 TEST_CASE("a place without a line says how far into its function it is") {
