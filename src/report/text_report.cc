@@ -226,7 +226,8 @@ std::string Renderer::time_figures(const Row& row, uint64_t count) const {
 // A function's name; wide terminals have the source line and the file too.
 std::string Renderer::named(const Place& at, size_t room) const {
   const bool wide = columns_ >= 110;
-  std::string name = left(function_or_address(at, wide ? room - 48 : room), wide ? room - 48 : room);
+  std::string name =
+      left(function_or_address(at, wide ? room - 48 : room), wide ? room - 48 : room);
   if (wide) name += "  " + left(source(at), 24) + " " + fit(module_name(at), 20);
   return name;
 }
