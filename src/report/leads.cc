@@ -416,7 +416,9 @@ void Search::waiting() {
   const double duration_s = profile_.run.duration_s;
   if (duration_s <= 0) return;
   const double queued = time.queued_s / duration_s;
-  const double other = time.waiting_s / duration_s - queued;
+  // While other threads work it waits for them: that is theirs.
+  const double nobody_works = 1 - (time.user_s + time.kernel_s) / duration_s;
+  const double other = std::min(time.waiting_s / duration_s - queued, nobody_works);
   if (queued >= kWaitingShare)
     add(queued, std::nullopt, "the first thread waits so long for a processor: others have them");
   if (other >= kWaitingShare)

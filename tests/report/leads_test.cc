@@ -284,20 +284,23 @@ TEST_CASE("the kernel's time, and waiting") {
   p.time.user_s = 0.4;
   p.time.kernel_s = 0.6;
   p.hotlists.methods[0].time.kernel_s = 0.5;
-  p.run.duration_s = 2;
-  p.time.waiting_s = 2.2;
-  p.time.queued_s = 0.8;
+  p.run.duration_s = 4;
+  p.time.waiting_s = 3;
+  p.time.queued_s = 1.6;
   const auto leads = find_leads(p, 8);
   REQUIRE(leads.size() == 3);
-  CHECK(leads[0].stake == doctest::Approx(0.7));
-  CHECK(says(leads[0], "for input"));
-  CHECK(leads[1].stake == doctest::Approx(0.5));
-  CHECK(says(leads[1], "the kernel works"));
-  CHECK(leads[2].stake == doctest::Approx(0.4));
-  CHECK(says(leads[2], "for a processor"));
+  CHECK(leads[0].stake == doctest::Approx(0.5));
+  CHECK(says(leads[0], "the kernel works"));
+  CHECK(leads[1].stake == doctest::Approx(0.4));
+  CHECK(says(leads[1], "for a processor"));
+  CHECK(leads[2].stake == doctest::Approx(0.35));
+  CHECK(says(leads[2], "for input"));
   p.hotlists.methods[0].time.share = 0.8;
   p.hotlists.methods[0].time.kernel_s = 0.15;  // as any code has where others have the processor
   CHECK(find_leads(p, 8).size() == 2);
+  p.time.user_s = 3;  // of other threads, mostly
+  p.time.queued_s = 0;
+  CHECK(find_leads(p, 8).empty());
 }
 
 TEST_CASE("where there is too little for conclusions there are none") {
