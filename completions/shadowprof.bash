@@ -12,7 +12,7 @@ _shadowprof()
       sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p') help --help --version" -- "$current")
     return
   fi
-  if [[ $command == run ]]; then
+  if [[ $command == run || $command == stat ]]; then
     # Behind the program that is profiled, or --, its own words follow.
     for ((i = 2; i < COMP_CWORD; i++)); do
       case ${COMP_WORDS[i]} in

@@ -22,16 +22,6 @@ constexpr size_t kSummaryLeads = 2;
 // From here on an estimate of the overhead is more than its budget and the noise of both.
 constexpr double kClearlyAbove = 1.1;
 
-// With -q, too, but for what the user has asked for.
-void say_what_is_missing(const profile::Profile& profile) {
-  for (const profile::EndedEarly& e : profile.coverage.ended_early) {
-    const bool wanted = e.why.ends_with(profile::kByNoExec);
-    const std::string text =
-        fmt::format("{}: the profile has nothing of it after {:.3f} s", e.why, e.at_s);
-    wanted ? info("{}", text) : warn("{}", text);
-  }
-}
-
 // And by what.
 void say_if_too_dear(const profile::Profile& profile) {
   const profile::Overhead& cost = profile.overhead;
@@ -89,6 +79,15 @@ void say_hottest(const profile::Profile& profile) {
 }
 
 }  // namespace
+
+void say_what_is_missing(const profile::Profile& profile) {
+  for (const profile::EndedEarly& e : profile.coverage.ended_early) {
+    const bool wanted = e.why.ends_with(profile::kByNoExec);
+    const std::string text =
+        fmt::format("{}: the profile has nothing of it after {:.3f} s", e.why, e.at_s);
+    wanted ? info("{}", text) : warn("{}", text);
+  }
+}
 
 Status report_outcome(profile::Profile& profile, const std::vector<std::string>& warnings,
                       const std::string& internal_error, const OutcomeOptions& options) {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // `shadowprof run`: starts a program and profiles it.
-#include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <csignal>
 #include <string>
 #include <vector>
 
@@ -16,8 +12,7 @@
 #include "cli/front.h"
 #include "cli/report_outcome.h"
 #include "cli/run_options.h"
-#include "kernel/elf_kind.h"
-#include "machine/cpu_model.h"
+#include "cli/run_request.h"
 #include "probe/host_prices.h"
 #include "profile/file/json_file.h"
 #include "sample/burst_mode.h"
@@ -28,72 +23,6 @@
 namespace shadowprof::cli {
 namespace {
 
-// What execve(2) says about a program that it will not execute. Everything else that fails before
-// the program runs is our own failure.
-int exit_status_for(const Error& e) {
-  switch (e.errno_value) {
-    case ENOENT:
-    case ENOTDIR:
-      return kExitNotFound;
-    case EACCES:
-    case EINVAL:
-    case EISDIR:
-    case ELIBBAD:
-    case ELOOP:
-    case ENAMETOOLONG:
-    case ENOEXEC:
-    case ETXTBSY:
-      return kExitNotExecutable;
-    default:
-      return kExitOwnFailure;
-  }
-}
-
-// Looked at before anything is started: the kernel would only say that it cannot.
-Result<std::string> find_and_inspect(const std::string& name) {
-  SP_ASSIGN(std::string path, kernel::find_program(name));
-  SP_TRY(kernel::inspect_program(path));
-  return path;
-}
-
-// As the program finds it: ours, or none but what every program expects; and what was given.
-std::vector<std::string> environment(const RunOptions& options) {
-  std::vector<std::string> all;
-  if (options.clean_environment) {
-    all = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/", "LANG=C"};
-  } else {
-    for (char** e = environ; *e; e++) all.emplace_back(*e);
-  }
-  for (const std::string& given : options.variables) {
-    const std::string name = given.substr(0, given.find('=') + 1);
-    const auto same = std::ranges::find_if(all, [&](const auto& v) { return v.starts_with(name); });
-    if (same == all.end()) {
-      all.push_back(given);
-    } else {
-      *same = given;
-    }
-  }
-  return all;
-}
-
-sample::FullModeRequest full_request(const RunOptions& options, std::string path) {
-  sample::FullModeRequest request;
-  request.signals = ptrace::InheritedSignals::capture();
-  request.path = std::move(path);
-  request.argv = options.command;
-  request.environment = environment(options);
-  request.follow = options.follow;
-  request.follow_exec = !options.no_exec;
-  request.deterministic = options.deterministic;
-  request.processor = machine::CpuModel::find(options.cpu_features);
-  request.collection = options.collection();
-  request.seed = options.sampling.seed("full");
-  request.top = options.top;
-  request.options = options.recorded();
-  request.options["user"] = std::to_string(::geteuid());
-  return request;
-}
-
 // For shadow or burst mode.
 template <typename Request>
 Request sampling_request(const RunOptions& options, std::string path) {
@@ -101,7 +30,7 @@ Request sampling_request(const RunOptions& options, std::string path) {
   ptrace::LaunchRequest& launch = request.launch.emplace();
   launch.path = std::move(path);
   launch.argv = options.command;
-  launch.environment = environment(options);
+  launch.environment = environment_for(options);
   launch.signals = ptrace::InheritedSignals::capture();
   launch.fixed_addresses = launch.fixed_start = options.deterministic;
   request.command = options.command;
@@ -140,11 +69,7 @@ int run_main(int argc, char** argv) {
   if (options.verbose) set_verbosity(Verbosity::verbose);
 
   auto path = find_and_inspect(options.command[0]);
-  if (!path) {
-    error("{}", path.error().message);
-    const int status = exit_status_for(path.error());
-    return status == kExitOwnFailure ? kExitNotExecutable : status;
-  }
+  if (!path) return refuse_program(path.error());
   if (const Status output = profile::check_output(options.output); !output) {
     error("{}", output.error().message);
     return kExitOwnFailure;

@@ -30,29 +30,12 @@ void refuse_option(const CLI::App& app, const std::string& word) {
   if (!name.starts_with("--")) name = name.substr(0, 2);
   const auto* unbuilt = std::find(std::begin(kUnbuiltOptions), std::end(kUnbuiltOptions), name);
   if (unbuilt != std::end(kUnbuiltOptions)) {
-    error("option {} is not built yet (see shadowprof run --help)", name);
+    error("option {} is not built yet (see {} --help)", name, app.get_name());
   } else if (const std::string near = nearest_option(app, name); !near.empty()) {
-    error("there is no option {}: did you mean {}? (see shadowprof run --help)", name, near);
+    error("there is no option {}: did you mean {}? (see {} --help)", name, near, app.get_name());
   } else {
-    error("there is no option {} (see shadowprof run --help)", report::printable(word));
+    error("there is no option {} (see {} --help)", report::printable(word), app.get_name());
   }
-}
-
-// Takes the program's command from what our options left.
-std::optional<int> take_command(const CLI::App& app, std::vector<std::string> rest,
-                                RunOptions& options) {
-  if (!rest.empty() && rest[0] == "--") {
-    rest.erase(rest.begin());
-  } else if (!rest.empty() && rest[0].size() > 1 && rest[0].starts_with('-')) {
-    refuse_option(app, rest[0]);
-    return kExitOwnFailure;
-  }
-  if (rest.empty()) {
-    error("no program given (see shadowprof run --help)");
-    return kExitOwnFailure;
-  }
-  options.command = std::move(rest);
-  return std::nullopt;
 }
 
 Status check_variables(const std::vector<std::string>& variables) {
@@ -79,8 +62,7 @@ Status check_combination(const RunOptions& options) {
   if (options.mode != "full" && options.exact_inclusive) {
     return fail("option --exact-inclusive is for --mode full");
   }
-  SP_TRY(check_processor(options));
-  SP_TRY(check_variables(options.variables));
+  SP_TRY(check_program_options(options));
   if (options.mode == "burst" && options.follow) {
     return fail("burst mode does not follow children (-f)");
   }
@@ -109,21 +91,28 @@ std::map<std::string, std::string> RunOptions::recorded() const {
   return options;
 }
 
-std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options) {
-  CLI::App app{"Runs PROGRAM and profiles it from its first instruction to its end.",
-               "shadowprof run"};
-  app.add_option("-o,--output", options.output,
-                 "profile to write; - is standard output; .gz and .zst compress")
-      ->type_name("FILE")
-      ->capture_default_str();
-  app.add_option(
-         "--mode", options.mode,
-         "shadow: now and then a replica runs under the translator; burst: the program does, for "
-         "milliseconds; full: always")
-      ->type_name("MODE")
-      ->capture_default_str()
-      ->check(CLI::Validator(
-          [](std::string& word) { return refuse_unless_one_of("mode", word, kModes); }, ""));
+std::optional<int> take_command(const CLI::App& app, std::vector<std::string> rest,
+                                RunOptions& options) {
+  if (!rest.empty() && rest[0] == "--") {
+    rest.erase(rest.begin());
+  } else if (!rest.empty() && rest[0].size() > 1 && rest[0].starts_with('-')) {
+    refuse_option(app, rest[0]);
+    return kExitOwnFailure;
+  }
+  if (rest.empty()) {
+    error("no program given (see {} --help)", app.get_name());
+    return kExitOwnFailure;
+  }
+  options.command = std::move(rest);
+  return std::nullopt;
+}
+
+Status check_program_options(const RunOptions& options) {
+  SP_TRY(check_processor(options));
+  return check_variables(options.variables);
+}
+
+void add_program_options(CLI::App& app, RunOptions& options) {
   app.add_flag("-f,--follow", options.follow, "child processes, too");
   app.add_flag("--no-exec", options.no_exec,
                "if it executes another program, leave that unprofiled");
@@ -141,6 +130,24 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
       ->type_name("NAME=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options) {
+  CLI::App app{"Runs PROGRAM and profiles it from its first instruction to its end.",
+               "shadowprof run"};
+  app.add_option("-o,--output", options.output,
+                 "profile to write; - is standard output; .gz and .zst compress")
+      ->type_name("FILE")
+      ->capture_default_str();
+  app.add_option(
+         "--mode", options.mode,
+         "shadow: now and then a replica runs under the translator; burst: the program does, for "
+         "milliseconds; full: always")
+      ->type_name("MODE")
+      ->capture_default_str()
+      ->check(CLI::Validator(
+          [](std::string& word) { return refuse_unless_one_of("mode", word, kModes); }, ""));
+  add_program_options(app, options);
   app.add_flag("--exact-inclusive", options.exact_inclusive,
                "follow calls and returns; several times slower");
   options.wanted.add_to(app);

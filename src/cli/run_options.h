@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The command line of `shadowprof run`.
+// The command line of `shadowprof run`, and what others that start a program share of it.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +37,13 @@ struct RunOptions {
   // What bears on the counts, for the profile's own record.
   std::map<std::string, std::string> recorded() const;
 };
+
+// The options that say what the program finds: its machine, its environment, who is followed.
+void add_program_options(CLI::App& app, RunOptions& options);
+Status check_program_options(const RunOptions& options);
+// Takes the program's command from what the options left. A number: the exit status, as below.
+std::optional<int> take_command(const CLI::App& app, std::vector<std::string> rest,
+                                RunOptions& options);
 
 // A number: the exit status, there is nothing to run. What is wrong has been said then.
 std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options);

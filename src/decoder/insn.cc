@@ -653,6 +653,7 @@ Insn decode(std::span<const uint8_t> bytes, GuestAddr address) {
   insn.length = info.length;
   std::memcpy(insn.bytes.data(), bytes.data(), info.length);
 
+  insn.prefetches = info.meta.category == ZYDIS_CATEGORY_PREFETCH;
   insn.asks_processor = info.mnemonic == ZYDIS_MNEMONIC_CPUID;
   insn.asks_enabled_state = info.mnemonic == ZYDIS_MNEMONIC_XGETBV;
   const Decoded d{info, {operands.data(), info.operand_count}};

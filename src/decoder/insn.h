@@ -164,6 +164,7 @@ struct Insn {
   bool pure_load = false;       // reads memory into a register and does nothing else
   LoadKind load = LoadKind::none;
   uint8_t load_access = 0;      // which of `accesses` that is
+  bool prefetches = false;      // brings `accesses` nearer, without reading or writing
   bool asks_processor = false;      // cpuid
   bool asks_enabled_state = false;  // xgetbv
 

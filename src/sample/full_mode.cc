@@ -165,14 +165,14 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   };
   SP_ASSIGN(const inject::ProgramEnd end, engine.run(forward));
   set_check_context(nullptr);
-  profile.run.duration_s =
-      seconds_since(start);
+  profile.run.duration_s = seconds_since(start);
   profile.run.exit = profile::Exit{end.signalled, end.value};
   result.warnings = engine.unsupported();
 
   executions = executions_of_runs(engine);
   history.keep(table, executions, engine.pair_counts());
   pipeline.finish(profile);
+  if (request.count_operations) result.operations = collect::count_operations(table, executions);
   if (counting) add_engine_counts(engine, table, collection.calls, profile);
   for (const auto& [reason, threads] : engine.ended()) {
     profile.coverage.ended[trace::to_string(reason)] += threads;

@@ -32,6 +32,7 @@ struct FullModeRequest {
   bool deterministic = false;
   const machine::CpuModel* processor = nullptr;  // that the program is told of; nullptr: the host's
   Collection collection;
+  bool count_operations = false;  // for RunResult::operations; not with exact_inclusive
   uint64_t seed = 1;
   size_t top = 20;                             // rows of each hotlist
   std::map<std::string, std::string> options;  // as the user gave them, for the profile

@@ -3,9 +3,11 @@
 // What a run gives, in every mode.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "collect/operation_counts.h"
 #include "profile/profile.h"
 
 namespace shadowprof::sample {
@@ -16,6 +18,8 @@ struct RunResult {
   std::vector<std::string> warnings;
   // A rule of profiles is broken (profile::check_consistency): a bug of ours. Empty: none is.
   std::string internal_error;
+  // Where they were asked for.
+  std::optional<collect::OperationCounts> operations;
 };
 
 }  // namespace shadowprof::sample

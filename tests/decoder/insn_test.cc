@@ -298,6 +298,12 @@ TEST_CASE("loads are timed by what loads, and what is slow by itself is not") {
   }
 }
 
+TEST_CASE("a prefetch is known from a load") {
+  CHECK(at_here({0x0f, 0x18, 0x08}).prefetches);        // prefetcht0 [rax]
+  CHECK(at_here({0x0f, 0x0d, 0x08}).prefetches);        // prefetchw [rax]
+  CHECK(!at_here({0x48, 0x8b, 0x00}).prefetches);       // mov rax, [rax]
+}
+
 TEST_CASE("the processor says how large an XSAVE area is") {
   const auto bytes = [](std::initializer_list<uint8_t> code) {
     return decode_operation(at_here(code)).memory_bytes;

@@ -72,7 +72,7 @@ class Shells:
 
 
 LINES = {
-    "shadowprof ": {"run", "attach", "report", "annotate", "doctor", "syscalls"},
+    "shadowprof ": {"run", "stat", "attach", "report", "annotate", "doctor", "syscalls"},
     "shadowprof report --": {"--html", "--json", "--limit", "--output"},
     "shadowprof annotate --view ": {"both", "source", "code"},
     "shadowprof export --format ": {"callgrind", "pprof", "speedscope"},
@@ -82,6 +82,8 @@ LINES = {
     "shadowprof attach --engine ": {"auto", "emulator", "step", "translator"},
     "shadowprof run --profile ": {"address", "edge", "latency", "path", "value"},
     "shadowprof attach --input-log ": {"auto", "off", "on"},
+    "shadowprof stat --": {"--deterministic", "--repeat"},
+    "shadowprof stat --cpu-features ": {"baseline", "native"},
     "shadowprof run --time ": {"clock", "looks", "off"},
 }
 
