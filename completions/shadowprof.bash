@@ -35,7 +35,8 @@ _shadowprof()
     --converge | --prefill) values="on off" ;;
     --view) values="both source code" ;;
     --sort) values="time instructions self total calls loops name" ;;
-    --cache | --source-root) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
+    --baseline) values=$("$program" baseline list 2>/dev/null | cut -d ' ' -f 1) ;;
+    --cache | --source-root | --baseline-dir) mapfile -t COMPREPLY < <(compgen -d -- "$current"); return ;;
     --format)
       case $command in
         export) values=$("$program" export --list 2>/dev/null | cut -d ' ' -f 1) ;;
@@ -50,6 +51,11 @@ _shadowprof()
   if [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$("$program" "$command" --help 2>/dev/null |
       sed -n 's/^  \(-[^ ]*\).*/\1/p' | tr ',' '\n')" -- "$current")
+    return
+  fi
+  [[ $command == baseline ]] && ((COMP_CWORD == 2)) && values="save list"
+  if [[ -n $values ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$values" -- "$current")
     return
   fi
   if [[ $command == attach ]]; then

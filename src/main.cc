@@ -33,6 +33,7 @@ constexpr Command kCommands[] = {
     {"compare", cli::compare_main, "measure a sampled profile by a perfect one"},
     {"diff", cli::diff_main, "what changed between two profiles"},
     {"check", cli::check_main, "the gate for CI: exit status 3 when a limit is exceeded"},
+    {"baseline", cli::baseline_main, "keep profiles, made small, for check"},
     {"merge", cli::merge_main, "many profiles as one"},
     {"export", cli::export_main, "a profile as the file of another tool"},
     {"doctor", cli::doctor_main, "what works on this host, and what helps where it does not"},

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
@@ -17,13 +19,13 @@
 #include <vector>
 
 #include "base/log.h"
+#include "cli/baselines.h"
+#include "cli/check_output.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/compare_files.h"
 #include "cli/exit_codes.h"
-#include "cli/version.h"
 #include "profile/compare/limit_rule.h"
-#include "profile/file/output_file.h"
 #include "report/check_report.h"
 #include "report/columns.h"
 
@@ -40,6 +42,9 @@ struct CheckOptions {
   std::string format = "text";
   std::string output = "-";
   std::string source_root;
+  std::string baseline;  // "": BASE
+  std::string baseline_folder = kBaselineFolder;
+  bool github = false;
 };
 
 struct Named {
@@ -194,19 +199,36 @@ Result<std::vector<Comparison>> compare_all(const CheckOptions& options) {
 
 Result<int> check(const CheckOptions& options) {
   SP_ASSIGN(const std::vector<Comparison> all, compare_all(options));
-  const std::string text =
-      report::render_check(all, *report::check_format_from(options.format), version());
-  if (options.output == "-") {
-    SP_TRY(print(text));
+  if (options.github) {
+    SP_TRY(write_github(all, options.output == "-" ? kSarifFile : options.output));
   } else {
-    SP_ASSIGN(profile::OutputFile file, profile::OutputFile::open(options.output));
-    file.write(text);
-    SP_TRY(file.finish());
+    SP_TRY(write_findings(all, *report::check_format_from(options.format), options.output));
   }
   for (const Comparison& c : all)
     for (const profile::Finding& f : c.findings)
       if (f.severity == profile::Severity::error) return kExitRegression;
   return kExitOk;
+}
+
+// With a baseline the only operand is NEW.
+Status take_operands(CheckOptions& options) {
+  if (options.github && options.format != "text")
+    return fail("--github writes three formats; --format is for one");
+  if (options.baseline.empty()) {
+    if (options.now.empty()) return fail("NEW is missing");
+    return {};
+  }
+  if (!options.now.empty()) return fail("with --baseline there is no BASE, only NEW");
+  SP_TRY(check_baseline_name(options.baseline));
+  options.now = options.base;
+  const std::string file = baseline_file(options.baseline_folder, options.baseline);
+  if (::access(file.c_str(), F_OK) != 0) {
+    SP_ASSIGN(const std::vector<std::string> names, baseline_names(options.baseline_folder));
+    return fail("there is no baseline '{}' in {}{}{}", options.baseline, options.baseline_folder,
+                names.empty() ? "" : ": there are ", fmt::format("{}", fmt::join(names, ", ")));
+  }
+  options.base = options.baseline + "=" + file;
+  return {};
 }
 
 std::string help_footer() {
@@ -216,6 +238,7 @@ std::string help_footer() {
          "\nExamples:\n"
          "  shadowprof check base.json new.json\n"
          "  shadowprof check baselines/ new/ --format sarif -o check.sarif\n"
+         "  shadowprof check --baseline sort new.json --github\n"
          "  shadowprof check base.json new.json \\\n"
          "    --limit 'function:parse:instructions<=+3%' --limit 'calls:malloc<=+0' \\\n"
          "    --limit 'warn:instructions<=+0.5%'\n\n"
@@ -229,7 +252,13 @@ int check_main(int argc, char** argv) {
   CheckOptions options;
   app.add_option("BASE", options.base, "profile before; NAME=FILE; or a directory of them")
       ->required();
-  app.add_option("NEW", options.now, "profile now; or a directory of them")->required();
+  app.add_option("NEW", options.now, "profile now; or a directory of them");
+  app.add_option("--baseline", options.baseline,
+                 "instead of BASE: a baseline that was saved (shadowprof-baseline(1))")
+      ->type_name("NAME");
+  app.add_option("--baseline-dir", options.baseline_folder, "where baselines are")
+      ->type_name("DIR")
+      ->capture_default_str();
   app.add_option("--limit", options.limits,
                  "what may change, may be repeated (shadowprof-check(1))")
       ->type_name("RULE")
@@ -242,11 +271,17 @@ int check_main(int argc, char** argv) {
   app.add_option("-o,--output", options.output, "where to write the findings")
       ->type_name("FILE")
       ->capture_default_str();
+  app.add_flag("--github", options.github,
+               "annotations, step summary, and SARIF in -o (shadowprof.sarif), in one go");
   app.add_option("--source-root", options.source_root,
                  "name source files relative to DIR (here)")
       ->type_name("DIR");
   app.footer(help_footer());
   if (const auto status = parse_command_line(app, "BASE NEW", argc, argv)) return *status;
+  if (const Status sound = take_operands(options); !sound) {
+    error("{} (see shadowprof check --help)", sound.error().message);
+    return kExitOwnFailure;
+  }
   const auto result = check(options);
   if (!result) {
     error("{}", result.error().message);

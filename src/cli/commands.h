@@ -9,6 +9,7 @@ namespace shadowprof::cli {
 int run_main(int argc, char** argv);
 int annotate_main(int argc, char** argv);
 int attach_main(int argc, char** argv);
+int baseline_main(int argc, char** argv);
 int check_main(int argc, char** argv);
 int diff_main(int argc, char** argv);
 int doctor_main(int argc, char** argv);

@@ -8,8 +8,10 @@
 namespace shadowprof::cli {
 
 Result<profile::Diff> compare_files(const std::string& base, const std::string& now) {
-  SP_ASSIGN(const profile::Profile before, profile::read_profile(base));
-  SP_ASSIGN(const profile::Profile after, profile::read_profile(now));
+  SP_ASSIGN(const profile::Profile before,
+            profile::read_profile(base, profile::Accept::baselines_too));
+  SP_ASSIGN(const profile::Profile after,
+            profile::read_profile(now, profile::Accept::baselines_too));
   const symbols::ModuleSet base_modules(before.modules);
   const symbols::ModuleSet new_modules(after.modules);
   const profile::SourceKnowledge base_source = {

@@ -203,6 +203,8 @@ struct Profile {
   Hotlists hotlists;
   Tables tables;
   Confidence confidence;
+  // In a baseline (file/baseline.h): how many rows of which tables it has not. Empty: a profile.
+  Counts left_out;
   SampleGroups groups;           // until functions are known,
   ContextGroups context_groups;  // and these of tables.contexts
 };
@@ -222,9 +224,9 @@ void attribute_functions(Profile& profile, FunctionTable names);
 // The function that contains a place, by binary search; null where there is none.
 const Function* find_function(const FunctionTable& functions, CodeRef at);
 
-// An error names the first rule that is broken: attributed + dropped = profiled; the block table
-// adds up to attributed; contexts have no more than was profiled, inlined functions no more than is
-// known of inlining; a profile that is exact covers
+// An error names the first rule that is broken, as far as nothing was left out: attributed +
+// dropped = profiled; the block table adds up to attributed; contexts have no more than was
+// profiled, inlined functions no more than is known of inlining; a profile that is exact covers
 // everything; indices are in range.
 Status check_consistency(const Profile& profile);
 

@@ -82,6 +82,7 @@ LINES = {
     "shadowprof attach --engine ": {"auto", "emulator", "step", "translator"},
     "shadowprof run --profile ": {"address", "edge", "latency", "path", "value"},
     "shadowprof attach --input-log ": {"auto", "off", "on"},
+    "shadowprof baseline ": {"list", "save"},
     "shadowprof stat --": {"--deterministic", "--repeat"},
     "shadowprof stat --cpu-features ": {"baseline", "native"},
     "shadowprof run --time ": {"clock", "looks", "off"},

@@ -271,7 +271,10 @@ Diff compare_profiles(const Profile& base, const SourceKnowledge& base_source, c
   diff.has_inlined = knows_inlining(base) && knows_inlining(now);
   if (diff.has_inlined) diff.inlined = compare_inlined(before, after);
   diff.call_pairs = compare_transfers(before, after, &Tables::calls);
-  diff.edges = compare_transfers(before, after, &Tables::edges);
+  const auto left_out = [&](const char* table) {
+    return base.left_out.contains(table) || now.left_out.contains(table);
+  };
+  if (!left_out(kEdgeLayout.name)) diff.edges = compare_transfers(before, after, &Tables::edges);
   if (diff.has_paths) diff.paths = compare_paths(before, after);
   if (diff.has_values) diff.values = compare_values(before, after);
   if (diff.has_loads) diff.loads = compare_loads(before, after);

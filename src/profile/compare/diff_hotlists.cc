@@ -101,6 +101,23 @@ uint64_t count_of(const ValueFigures& f, uint64_t value) {
 
 }  // namespace
 
+namespace {
+
+// What the base has no row of it may have executed up to its error bound.
+template <typename Paths>
+void allow_for_unseen(const Side& base, Paths& all) {
+  const uint64_t unseen = base.p.coverage.paths.error_bound;
+  const auto allow = [](Change& change, uint64_t most) {
+    if (change.now > change.base) change.base += std::min(change.now - change.base, most);
+  };
+  for (auto& [key, open] : all) {
+    allow(open.change.count, base.scaled(unseen));
+    allow(open.change.instructions, base.scaled(unseen * open.row->insns));
+  }
+}
+
+}  // namespace
+
 std::vector<PathChange> compare_paths(const Side& base, const Side& now) {
   struct Open {
     PathChange change;
@@ -123,6 +140,7 @@ std::vector<PathChange> compare_paths(const Side& base, const Side& now) {
           side->scaled_error(static_cast<double>(row.error) * static_cast<double>(row.insns)));
     }
   }
+  allow_for_unseen(base, all);
   auto rows = ranked(std::move(all),
                      [](const Open& o) { return magnitude(o.change.instructions.delta()); });
   std::vector<PathChange> result;
@@ -151,8 +169,10 @@ std::vector<ValueChange> compare_values(const Side& base, const Side& now) {
   for (const auto& [key, rows] : after)
     add_rows(now, rows, as_many(before, key, rows.size()), &OpenValue::now, key, all);
 
+  const bool base_is_part = base.p.left_out.contains(kValueLayout.name);
   std::map<ValueKey, ValueChange> changes;
   for (const auto& [key, open] : all) {
+    if (base_is_part && open.base.count == 0) continue;
     const ValueFigures& first = open.base.count != 0 ? open.base : open.now;
     if (first.top.empty()) continue;
     ValueChange& change = changes[key];
@@ -186,6 +206,8 @@ std::vector<LoadChange> compare_loads(const Side& base, const Side& now) {
       add_latencies(side == &base ? o.before : o.after, row);
     }
   }
+  if (base.p.left_out.contains(kLatencyLayout.name))
+    std::erase_if(all, [](const auto& row) { return row.second.before.executions == 0; });
   const auto misses = [](const LatencyRow& l) {
     return millionths(l.classes[static_cast<size_t>(LatencyClass::l3)] +
                           l.classes[static_cast<size_t>(LatencyClass::dram)],

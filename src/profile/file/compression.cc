@@ -13,7 +13,8 @@
 namespace shadowprof::profile {
 namespace {
 
-constexpr int kZstdLevel = 3;
+constexpr int kQuickZstdLevel = 3;
+constexpr int kSmallZstdLevel = 19;
 constexpr int kGzipWindow = 15 + 16;  // 32 KiB, and a gzip header instead of zlib's own: zlib.h
 constexpr size_t kChunkBytes = size_t{1} << 16;
 
@@ -46,9 +47,10 @@ class GzipCompressor : public Compressor {
 
 class ZstdCompressor : public Compressor {
  public:
-  ZstdCompressor() : context_(::ZSTD_createCCtx()) {
+  explicit ZstdCompressor(Effort effort) : context_(::ZSTD_createCCtx()) {
     CHECK(context_ != nullptr, "zstd cannot start");
-    ::ZSTD_CCtx_setParameter(context_, ZSTD_c_compressionLevel, kZstdLevel);
+    ::ZSTD_CCtx_setParameter(context_, ZSTD_c_compressionLevel,
+                             effort == Effort::small ? kSmallZstdLevel : kQuickZstdLevel);
     ::ZSTD_CCtx_setParameter(context_, ZSTD_c_checksumFlag, 1);
   }
   ~ZstdCompressor() override { ::ZSTD_freeCCtx(context_); }
@@ -167,12 +169,12 @@ Compression compression_of(std::string_view bytes) {
   return Compression::none;
 }
 
-std::unique_ptr<Compressor> Compressor::create(Compression kind) {
+std::unique_ptr<Compressor> Compressor::create(Compression kind, Effort effort) {
   switch (kind) {
     case Compression::gzip:
       return std::make_unique<GzipCompressor>();
     case Compression::zstd:
-      return std::make_unique<ZstdCompressor>();
+      return std::make_unique<ZstdCompressor>(effort);
     case Compression::none:
       break;
   }

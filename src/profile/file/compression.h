@@ -17,10 +17,13 @@ enum class Compression { none, gzip, zstd };
 Compression compression_for(std::string_view path);  // by its suffix: .gz, .zst
 Compression compression_of(std::string_view bytes);  // by its magic number
 
+// How much time zstd may take to make it small.
+enum class Effort { quick, small };
+
 class Compressor {
  public:
   // Null for Compression::none.
-  static std::unique_ptr<Compressor> create(Compression kind);
+  static std::unique_ptr<Compressor> create(Compression kind, Effort effort = Effort::quick);
   virtual ~Compressor() = default;
   // Appends to `out` what is ready; after the call with `last` it is a whole file.
   virtual void add(std::string_view text, bool last, std::string& out) = 0;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "profile/file/compression.h"
 #include "profile/profile.h"
 
 namespace shadowprof::profile {
@@ -19,9 +20,12 @@ Status check_output(const std::string& path);
 
 // Regular files: written beside the target with mode 0600 and renamed over it, so that whatever
 // fails leaves the old file. Devices and pipes are written in place.
-Status write_profile(const Profile& profile, const std::string& path);
+Status write_profile(const Profile& profile, const std::string& path,
+                     Effort effort = Effort::quick);
 
-Result<Profile> read_profile(const std::string& path);
+// A baseline (baseline.h) has not what most readers need: refused unless they say so.
+enum class Accept { profiles, baselines_too };
+Result<Profile> read_profile(const std::string& path, Accept accept = Accept::profiles);
 Result<Profile> parse_profile(std::string_view text);
 
 // The whole document in memory.

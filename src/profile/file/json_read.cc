@@ -216,6 +216,7 @@ Profile read_document(const Json& json) {
   const Object confidence = o.object("confidence");
   p.confidence.exact = confidence.boolean("exact");
   if (confidence.has("groups")) p.confidence.groups = confidence.small("groups");
+  if (o.has("left_out")) p.left_out = o.counts("left_out");
   for (size_t i = 1; i < p.functions.size(); i++)
     if (!(p.functions[i - 1].at < p.functions[i].at))
       throw Bad{fmt::format("functions[{}] is not in order of place", i)};
@@ -249,10 +250,12 @@ Result<Profile> parse_profile(std::string_view text) {
   return read_from(whole);
 }
 
-Result<Profile> read_profile(const std::string& path) {
+Result<Profile> read_profile(const std::string& path, Accept accept) {
   SP_ASSIGN(ProfileInput input, ProfileInput::open(path));
   auto profile = read_from(input);
   if (!profile) return fail("cannot use {}: {}", path, profile.error().message);
+  if (accept == Accept::profiles && !profile->left_out.empty())
+    return fail("cannot use {}: it is a baseline, which check and diff compare with", path);
   return profile;
 }
 

@@ -215,6 +215,7 @@ void write_document(json::TextSink& out, const Profile& p) {
                      {"enough", evidence.enough}};
   if (!evidence.enough) confidence["advice"] = evidence.advice;
   w.value("confidence", confidence);
+  if (!p.left_out.empty()) w.value("left_out", p.left_out);
   w.close();
   out.write("\n");
 }
@@ -277,9 +278,9 @@ Status check_output(const std::string& path) {
   return {};
 }
 
-Status write_profile(const Profile& profile, const std::string& path) {
+Status write_profile(const Profile& profile, const std::string& path, Effort effort) {
   SP_TRY(check_output(path));
-  SP_ASSIGN(OutputFile file, OutputFile::open(path));
+  SP_ASSIGN(OutputFile file, OutputFile::open(path, effort));
   FileOut out(file);
   write_document(out, profile);
   return file.finish();

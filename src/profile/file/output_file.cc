@@ -62,7 +62,7 @@ Result<UniqueFd> open_in_place(const std::string& path, unsigned mode) {
   return fd;
 }
 
-Result<OutputFile> OutputFile::open(const std::string& path) {
+Result<OutputFile> OutputFile::open(const std::string& path, Effort effort) {
   if (path == "-") {
     UniqueFd out(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
     if (!out.valid()) return fail_errno(errno, "cannot write to standard output");
@@ -77,15 +77,15 @@ Result<OutputFile> OutputFile::open(const std::string& path) {
   std::string temporary = target + ".XXXXXX";
   UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));  // mode 0600
   if (!fd.valid()) return fail_errno(errno, "cannot make a file beside {}", path);
-  return OutputFile(target, std::move(temporary), std::move(fd));
+  return OutputFile(target, std::move(temporary), std::move(fd), effort);
 }
 
-OutputFile::OutputFile(std::string path, std::string temporary, UniqueFd fd)
+OutputFile::OutputFile(std::string path, std::string temporary, UniqueFd fd, Effort effort)
     : path_(std::move(path)),
       temporary_(std::move(temporary)),
       fd_(std::move(fd)),
       is_pipe_(is_pipe(fd_.get())),
-      compressor_(Compressor::create(compression_for(path_))) {
+      compressor_(Compressor::create(compression_for(path_), effort)) {
   buffer_.reserve(kBufferBytes);
 }
 

@@ -21,7 +21,8 @@ Result<UniqueFd> open_in_place(const std::string& path, unsigned mode);
 
 class OutputFile {
  public:
-  static Result<OutputFile> open(const std::string& path);  // "-" is stdout
+  // "-" is stdout.
+  static Result<OutputFile> open(const std::string& path, Effort effort = Effort::quick);
   OutputFile(OutputFile&&) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
   ~OutputFile();  // without finish(): nothing has happened
@@ -31,7 +32,7 @@ class OutputFile {
   Status finish();
 
  private:
-  OutputFile(std::string path, std::string temporary, UniqueFd fd);
+  OutputFile(std::string path, std::string temporary, UniqueFd fd, Effort effort = Effort::quick);
   void flush(bool last);
 
   std::string path_;
