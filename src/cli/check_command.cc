@@ -211,16 +211,17 @@ Result<int> check(const CheckOptions& options) {
 }
 
 // With a baseline the only operand is NEW.
-Status take_operands(CheckOptions& options) {
+bool names_baseline(int argc, char** argv) {
+  return std::any_of(argv, argv + argc, [](std::string_view word) {
+    return word == "--baseline" || word.starts_with("--baseline=");
+  });
+}
+
+Status take_baseline(CheckOptions& options) {
   if (options.github && options.format != "text")
     return fail("--github writes three formats; --format is for one");
-  if (options.baseline.empty()) {
-    if (options.now.empty()) return fail("NEW is missing");
-    return {};
-  }
-  if (!options.now.empty()) return fail("with --baseline there is no BASE, only NEW");
+  if (options.baseline.empty()) return {};
   SP_TRY(check_baseline_name(options.baseline));
-  options.now = options.base;
   const std::string file = baseline_file(options.baseline_folder, options.baseline);
   if (::access(file.c_str(), F_OK) != 0) {
     SP_ASSIGN(const std::vector<std::string> names, baseline_names(options.baseline_folder));
@@ -250,9 +251,11 @@ std::string help_footer() {
 int check_main(int argc, char** argv) {
   CLI::App app("Fails when NEW exceeds limits on what may change from BASE.", "shadowprof check");
   CheckOptions options;
-  app.add_option("BASE", options.base, "profile before; NAME=FILE; or a directory of them")
-      ->required();
-  app.add_option("NEW", options.now, "profile now; or a directory of them");
+  if (!names_baseline(argc, argv)) {
+    app.add_option("BASE", options.base, "profile before; NAME=FILE; or a directory of them")
+        ->required();
+  }
+  app.add_option("NEW", options.now, "profile now; or a directory of them")->required();
   app.add_option("--baseline", options.baseline,
                  "instead of BASE: a baseline that was saved (shadowprof-baseline(1))")
       ->type_name("NAME");
@@ -278,7 +281,7 @@ int check_main(int argc, char** argv) {
       ->type_name("DIR");
   app.footer(help_footer());
   if (const auto status = parse_command_line(app, "BASE NEW", argc, argv)) return *status;
-  if (const Status sound = take_operands(options); !sound) {
+  if (const Status sound = take_baseline(options); !sound) {
     error("{} (see shadowprof check --help)", sound.error().message);
     return kExitOwnFailure;
   }

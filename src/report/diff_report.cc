@@ -135,6 +135,8 @@ class DiffRenderer : private TextPage {
       line(fmt::format("{} {:>8} {:>8}{} {}{}", figures(c.self), effect(c.self),
                        signed_count(c.invocations.delta()), mark(c.self, c.error),
                        function_or_address(c.at, name), where.empty() ? "" : " " + where));
+      if (!c.reason.text.empty())
+        line("            " + fit(printable(c.reason.text), columns_ - 12));
     }
     more(shown, rows.size());
   }
@@ -308,6 +310,8 @@ Json row_json(const Diff& diff, const FunctionChange& c) {
   j["invocations"] = change_json(c.invocations);
   j["loop_iterations"] = change_json(c.loop_iterations);
   j["noise"] = noise_json(diff, c.error);
+  if (!c.reason.text.empty())
+    j["reason"] = {{"kind", to_string(c.reason.kind)}, {"text", c.reason.text}};
   return j;
 }
 

@@ -116,6 +116,9 @@ def regressions_of_a_function_a_path_and_a_load_are_found_and_nothing_else_is(ga
     require("classify" in kinds.get("share", ()), found)
     require(kinds.get("misses") == {"look_up"}, found)
     require(kinds["share"] <= {"parse", "classify"}, found)
+    require(re.search(r"of .*parse\(.*\): new code at seeded\.cc:\d+, limit function:", found), found)
+    require(re.search(r"of path .*classify\(.*: another path: the branch at seeded\.cc:\d+ taken in ",
+                      found), found)
     load = next(line for line in found.splitlines() if "misses of" in line)
     require("table[" in source[int(re.search(r":(\d+): ", load)[1]) - 1], load)
     differences = json.loads(gate.run("diff", "--json", base, seeded).stdout)
@@ -188,6 +191,9 @@ def diff_names_the_function_and_the_line_that_changed(gate):
     require("asm volatile" in named, named)
     text = gate.run("diff", gate.base, gate.slower).stdout
     require("parse words.cc:" in text, text)
+    reason = functions[0]["reason"]
+    require(reason["kind"] == "code" and re.match(r"new code at words\.cc:\d+$", reason["text"]), reason)
+    require(f"            {reason['text']}\n" in text, text)
 
 
 def limits_are_judged_as_documented(gate):

@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "profile/compare/diff_reasons.h"
 #include "profile/compare/diff_side.h"
 #include "profile/evidence.h"
 
@@ -280,6 +281,7 @@ Diff compare_profiles(const Profile& base, const SourceKnowledge& base_source, c
   if (diff.has_loads) diff.loads = compare_loads(before, after);
   diff.lines = compare_lines(before, base_source, after, new_source);
   diff.syscall_names = compare_syscalls(base, now);
+  name_reasons(base, now, diff);
   return diff;
 }
 

@@ -38,6 +38,25 @@ struct Change {
 enum class Presence : uint8_t { both, added, removed };
 const char* to_string(Presence presence);
 
+// diff_reasons.h says what they mean.
+enum class ReasonKind : uint8_t {
+  unknown,
+  calls,
+  callee,
+  path,
+  code,
+  layout,
+  inlining,
+  added,
+  removed
+};
+const char* to_string(ReasonKind kind);
+
+struct Reason {
+  ReasonKind kind = ReasonKind::unknown;
+  std::string text;  // half a sentence; "" where it is not known
+};
+
 struct FunctionChange {
   Place at;  // in the new profile; in the base if it was removed
   std::string linkage_name;
@@ -47,6 +66,7 @@ struct FunctionChange {
   Change invocations;
   Change loop_iterations;
   double error = 0;  // of the difference of `self`
+  Reason reason{};
 };
 
 // A function that was inlined (inlined_table.h). What changed in it changed in the functions that

@@ -98,6 +98,10 @@ double error_of(double of_self, const Change& self, const Change& metric) {
          static_cast<double>(std::max(metric.base, metric.now));
 }
 
+std::string reason_in_text(const FunctionChange& c) {
+  return c.reason.text.empty() ? "" : ": " + c.reason.text;
+}
+
 std::vector<Judged> judged_functions(const Diff& diff, const LimitRule& rule) {
   std::vector<Judged> all;
   for (const FunctionChange& c : diff.functions) {
@@ -113,6 +117,7 @@ std::vector<Judged> judged_functions(const Diff& diff, const LimitRule& rule) {
     if (rule.metric == Metric::calls) j.whole = diff.calls;
     if (rule.metric == Metric::share) j.whole = kWholeShare;
     j.error = error_of(c.error, c.self, j.change);
+    j.cause = reason_in_text(c);
     all.push_back(std::move(j));
   }
   return all;
@@ -152,7 +157,8 @@ void name_cause(const Diff& diff, const std::string& module, Judged& j) {
     j.module = c.at.module;
     j.file = c.at.file;
     j.line = c.at.line;
-    j.cause = fmt::format(", most of it in {} ({:+})", name_in_text(c.at).substr(3), delta);
+    j.cause = fmt::format(", most of it in {} ({:+}){}", name_in_text(c.at).substr(3), delta,
+                          reason_in_text(c));
     return;
   }
 }
@@ -251,6 +257,8 @@ std::string path_in_text(const PathChange& c) {
 
 std::vector<Judged> judged_paths(const Diff& diff, const LimitRule& rule) {
   const std::vector<std::string> globs = path_globs(rule.pattern);
+  std::map<std::string, const FunctionChange*> reasons;
+  for (const FunctionChange& c : diff.functions) reasons.try_emplace(c.at.function, &c);
   std::vector<Judged> all;
   for (const PathChange& c : diff.paths) {
     if (!goes_through(c, globs)) continue;
@@ -258,6 +266,8 @@ std::vector<Judged> judged_paths(const Diff& diff, const LimitRule& rule) {
     j.name = path_in_text(c);
     j.part = std::abs(static_cast<double>(c.instructions.delta()));
     j.error = c.error;
+    if (const auto reason = reasons.find(c.at.function); reason != reasons.end())
+      j.cause = reason_in_text(*reason->second);
     const double unit =
         diff.instructions.base == 0 ? 0 : kShareUnit / static_cast<double>(diff.instructions.base);
     if (rule.metric == Metric::share) {
