@@ -30,6 +30,7 @@ _shadowprof()
     --hotlist) values="sample tnv" ;;
     --value-context) values="none call" ;;
     --cpu-features) values="native host baseline x86-64-v2 x86-64-v3 x86-64-v4" ;;
+    --clock) values="virtual real" ;;
     --input-log) values="auto on off" ;;
     --time) values="clock looks off" ;;
     --converge | --prefill) values="on off" ;;

@@ -35,6 +35,7 @@ complete -c shadowprof -n '__shadowprof_is attach' -f -a '(__fish_complete_pids)
 complete -c shadowprof -l color -x -a 'always auto never'
 complete -c shadowprof -n '__shadowprof_is run' -l mode -x -a 'shadow burst full'
 complete -c shadowprof -n '__shadowprof_is attach' -l mode -x -a 'shadow burst'
+complete -c shadowprof -n '__shadowprof_is run stat' -l clock -x -a 'virtual real'
 complete -c shadowprof -n '__shadowprof_is run stat' -l cpu-features -x -a 'native host baseline x86-64-v2 x86-64-v3 x86-64-v4'
 complete -c shadowprof -n '__shadowprof_is run attach' -l engine -x -a 'auto translator emulator step'
 complete -c shadowprof -n '__shadowprof_is run attach' -l profile -x -a 'edge call method path value latency address all none'

@@ -276,6 +276,22 @@ void AddressSpace::take_counts(const std::function<void(const emu::CounterOwner&
     }
     if (count != 0) use(owners[i], count);
   }
+  weights_.clear();
+  for (const auto& slot : slots_) slot->retired = 0;
+}
+
+uint64_t AddressSpace::newly_retired(Slot& slot) {
+  const std::vector<emu::CounterOwner>& owners = cache_->counter_owners();
+  for (size_t i = weights_.size(); i < owners.size(); i++)
+    weights_.push_back(table_.run(owners[i].run).insns);
+  const uint64_t* counters = slot.counters(options_.recording);
+  uint64_t sum = 0;
+  for (size_t i = 0; i < weights_.size(); i++) sum += counters[i] * weights_[i];
+  const emu::LoggedPair* log = slot.pair_log();
+  for (uint64_t i = emu::kLogEntries; i > slot.state().log_left; i--) {
+    if (const RunId site(log[i].site); site != emu::kAnySite) sum += table_.run(site).insns;
+  }
+  return sum - std::exchange(slot.retired, sum);
 }
 
 }  // namespace shadowprof::cache

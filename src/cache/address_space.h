@@ -104,6 +104,9 @@ class AddressSpace {
 
   // Calls use(owner, count) for what has been counted, and forgets it.
   void take_counts(const std::function<void(const emu::CounterOwner&, uint64_t)>& use);
+  // Instructions that the slot's thread has counted since this was last called, or its counters
+  // were taken. Exact when the thread has stopped at one of our traps.
+  uint64_t newly_retired(Slot& slot);
 
  private:
   AddressSpace(trace::BlockTable& table, std::unique_ptr<emu::CodeCache> cache, SlotGroup slots,
@@ -125,6 +128,7 @@ class AddressSpace {
   CaptureWindows windows_;
   std::vector<SlotGroup> groups_;  // the last ones may not be mapped yet
   std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<uint32_t> weights_;  // instructions for each of a counter's counts
 };
 
 }  // namespace shadowprof::cache

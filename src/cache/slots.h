@@ -55,6 +55,7 @@ struct Slot {
   bool attached = false;  // its tables are kept equal to the cache's
   bool initialised = false;
   CallKinds call_kinds = nullptr;
+  uint64_t retired = 0;  // AddressSpace::newly_retired, up to now
   std::bitset<kListedCalls> watched{};  // calls that are the tracer's, besides those of call_kinds
 
   emu::StatePage& state() const { return *reinterpret_cast<emu::StatePage*>(host); }

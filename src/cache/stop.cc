@@ -37,6 +37,8 @@ Kind kind_of_int3(const emu::CodeCache& cache, const CachePosition& at) {
       return Kind::stale;
     case CachePosition::Kind::syscall_trap:
       return Kind::system_call;
+    case CachePosition::Kind::call_over:
+      return Kind::call_over;
     case CachePosition::Kind::point:
       return kind_at_point(cache, at);
     case CachePosition::Kind::outside:
@@ -124,6 +126,7 @@ GuestAddr guest_pc(const emu::CodeCache& cache, const Slot& slot, const machine:
     case CachePosition::Kind::before_syscall:
       return GuestAddr(slot.state().next_pc - machine::kSyscallInsnBytes);
     case CachePosition::Kind::after_syscall:
+    case CachePosition::Kind::call_over:
       return GuestAddr(slot.state().next_pc);
     case CachePosition::Kind::log_full:
     case CachePosition::Kind::outside:

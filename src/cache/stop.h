@@ -21,6 +21,7 @@
 //                    has at `pc` any more
 //   system_call      before the call at `pc`, which the gateway leaves to us. The registers are
 //                    those of the call: at the gateway's syscall instruction the thread makes it
+//   call_over        behind a call, at `pc`, because the slot says that it is to stop there
 //   stored_pointer   behind the instruction at `pc`, which has executed, and has stored the x87
 //                    unit's pointer: an address in the cache. The thread may go on as it is
 //   sets_trap_flag   before a popf that is about to set the trap flag
@@ -64,6 +65,7 @@ struct Stop {
     log_full,
     stale,
     system_call,
+    call_over,
     stored_pointer,
     sets_trap_flag,
     native_insn,

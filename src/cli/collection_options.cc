@@ -67,8 +67,7 @@ std::optional<collect::ValueCondition> parse_condition(std::string_view text) {
 
 void CollectionOptions::add_to(CLI::App& app) {
   app.add_option("--profile", profiles,
-                 "what to collect: edge,call,method,path,value,latency,address; all but address; "
-                 "none; +KIND adds\n"
+                 "edge,call,method,path,value,latency,address; all but address; none; +KIND adds\n"
                  "to the defaults (shadow: all, burst: all but latency, full: edge,call,method)")
       ->type_name("LIST")
       ->delimiter(',')

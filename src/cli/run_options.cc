@@ -21,6 +21,7 @@ constexpr std::string_view kUnbuiltOptions[] = {
     "--color",
 };
 constexpr std::string_view kModes[] = {"shadow", "burst", "full"};
+constexpr std::string_view kClocks[] = {"virtual", "real"};
 constexpr std::string_view kCpuFeatures[] = {"native",    "host",      "baseline",
                                              "x86-64-v2", "x86-64-v3", "x86-64-v4"};
 
@@ -58,6 +59,12 @@ Status check_processor(const RunOptions& options) {
   return {};
 }
 
+Status check_machine(const RunOptions& options) {
+  if (!options.clock.empty() && (options.mode != "full" || !options.deterministic))
+    return fail("option --clock is for --mode full with --deterministic");
+  return {};
+}
+
 Status check_combination(const RunOptions& options) {
   if (options.mode != "full" && options.exact_inclusive) {
     return fail("option --exact-inclusive is for --mode full");
@@ -86,6 +93,7 @@ std::map<std::string, std::string> RunOptions::recorded() const {
       {"exact_inclusive", exact_inclusive ? "true" : "false"}};
   if (no_exec) options["no_exec"] = "true";
   if (clean_environment) options["clean_env"] = "true";
+  if (deterministic && mode == "full") options["clock"] = clock == "real" ? "real" : "virtual";
   wanted.record_in(options);
   if (mode != "full") sampling.record_in(mode, options);
   return options;
@@ -109,6 +117,7 @@ std::optional<int> take_command(const CLI::App& app, std::vector<std::string> re
 
 Status check_program_options(const RunOptions& options) {
   SP_TRY(check_processor(options));
+  SP_TRY(check_machine(options));
   return check_variables(options.variables);
 }
 
@@ -118,6 +127,10 @@ void add_program_options(CLI::App& app, RunOptions& options) {
                "if it executes another program, leave that unprofiled");
   app.add_flag("--deterministic", options.deterministic,
                "one machine, fixed addresses: always the same counts");
+  app.add_option("--clock", options.clock, "with --deterministic: virtual, real (virtual)")
+      ->type_name("CLOCK")
+      ->check(CLI::Validator(
+          [](std::string& word) { return refuse_unless_one_of("clock", word, kClocks); }, ""));
   app.add_option("--cpu-features", options.cpu_features,
                  "native, host, baseline, x86-64-v2, -v3, -v4")
       ->type_name("SET")

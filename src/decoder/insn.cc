@@ -656,6 +656,8 @@ Insn decode(std::span<const uint8_t> bytes, GuestAddr address) {
   insn.prefetches = info.meta.category == ZYDIS_CATEGORY_PREFETCH;
   insn.asks_processor = info.mnemonic == ZYDIS_MNEMONIC_CPUID;
   insn.asks_enabled_state = info.mnemonic == ZYDIS_MNEMONIC_XGETBV;
+  insn.reads_clock =
+      info.mnemonic == ZYDIS_MNEMONIC_RDTSC || info.mnemonic == ZYDIS_MNEMONIC_RDTSCP;
   const Decoded d{info, {operands.data(), info.operand_count}};
   for (const ZydisDecodedOperand& op : d.operands) {
     if (is_hint(info)) break;

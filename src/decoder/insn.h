@@ -167,6 +167,7 @@ struct Insn {
   bool prefetches = false;      // brings `accesses` nearer, without reading or writing
   bool asks_processor = false;      // cpuid
   bool asks_enabled_state = false;  // xgetbv
+  bool reads_clock = false;         // rdtsc, rdtscp
 
   uint8_t r15_field_count = 0;
   std::array<RegisterField, 4> r15_fields{};

@@ -130,9 +130,15 @@ void CodeCache::emit_gateway() {
   first_fragment_offset_ = (e.offset() + kFragmentAlignment) & ~(kFragmentAlignment - 1);
 }
 
-// To guest context without anybody's help, behind a system call: rcx is to be the address that it
-// returns to, as the processor leaves it, and only r15 and the GS base are not the guest's.
+// Behind a system call: to a stop, if the slot says so. If not, to guest context without anybody's
+// help: rcx is to be the address that the call returns to, as the processor leaves it, and only r15
+// and the GS base are not the guest's.
 void CodeCache::emit_way_out(Emitter& e) {
+  e.load_state(decoder::kRcx, offsetof(StatePage, stops_behind_call));
+  const uint32_t goes_out = e.jrcxz_forward();
+  call_over_ = e.offset();
+  e.int3();
+  e.land_rel8(goes_out);
   if (recording_ == Recording::counts) {
     e.load_state(decoder::kRcx, offsetof(StatePage, next_pc));
     e.load_state(decoder::kR15, offsetof(StatePage, guest_r15));
@@ -520,6 +526,7 @@ CachePosition CodeCache::locate_in_gateway(uint32_t offset) const {
   if (offset == syscall_trap_) at.kind = CachePosition::Kind::syscall_trap;
   if (offset == syscall_) at.kind = CachePosition::Kind::before_syscall;
   if (offset == after_syscall_) at.kind = CachePosition::Kind::after_syscall;
+  if (offset == call_over_) at.kind = CachePosition::Kind::call_over;
   if (offset == branch_miss_) at.kind = CachePosition::Kind::branch_miss;
   if (log_full_ != 0 && offset == log_full_) at.kind = CachePosition::Kind::log_full;
   return at;

@@ -19,6 +19,7 @@
 //                      inside a fragment, and the cache may be emptied at any time. A thread whose
 //                      slot says so leaves the cache behind it, by code that makes its registers
 //                      the guest's; it needs nobody's help for that, however long the call takes.
+//                      Or, as its slot says, it stops there.
 //
 // Everything is addressed by offset into the cache. Nothing here touches a process.
 #pragma once
@@ -152,6 +153,7 @@ struct CachePosition {
     syscall_trap,    // the gateway hands a system call to the tracer
     before_syscall,  // on the gateway's syscall instruction
     after_syscall,   // behind it
+    call_over,       // the same, on the int3 for threads that are to stop there
   };
   Kind kind = Kind::outside;
   FragmentId fragment{};
@@ -287,7 +289,7 @@ class CodeCache {
   uint64_t base_ = 0;
   uint32_t used_ = 0;
   uint32_t first_fragment_offset_ = 0;
-  uint32_t gateway_ = 0, syscall_trap_ = 0, syscall_ = 0, after_syscall_ = 0,
+  uint32_t gateway_ = 0, syscall_trap_ = 0, syscall_ = 0, after_syscall_ = 0, call_over_ = 0,
            branch_miss_ = 0, lookup_ = 0, lookup_miss_ = 0, log_full_ = 0, open_table_ = 0;
   uint64_t flushes_ = 0;
 

@@ -19,6 +19,7 @@ Engine::Engine(trace::BlockTable& table, trace::TraceSink& sink, EngineOptions o
     : table_(table), sink_(sink), options_(options) {
   options_.space.call_kinds = call_kind;
   if (options_.fixed_machine) machine_.emplace(*options_.processor);
+  if (options_.virtual_time) clock_.emplace();
 }
 
 Engine::~Engine() = default;
@@ -115,6 +116,9 @@ void Engine::on_signal_stop(GuestThread& t) {
       return enter(t, regs);
     case Kind::stale: return on_stale(t, regs, stop.at);
     case Kind::system_call: return on_tracer_syscall(t, regs);
+    case Kind::call_over:
+      take_guest_state(t, regs, stop.at);
+      return enter(t, regs);
     case Kind::stored_pointer: return on_stored_pointer(t, regs, stop.at);
     case Kind::sets_trap_flag:
     case Kind::native_insn:
@@ -245,7 +249,10 @@ void Engine::on_indirect_miss(GuestThread& t, Registers& regs, const cache::Stop
   const BlockId block = first_block_of(cache.fragment(*id));
   emu::Translator& translator = t.process->space->translator();
   (void)cache.add_entry(*id, {site, block, translator.inc_is_harmless_at(target)});
-  if (site != emu::kAnySite) pair_counts_.push_back({site, block, 1});
+  if (site != emu::kAnySite) {
+    pair_counts_.push_back({site, block, 1});
+    note_retired(site);
+  }
   const BranchRegisters parked = branch_registers(t, regs.r15);
   regs.rcx = parked.rcx;
   regs.rdx = parked.rdx;
@@ -261,11 +268,13 @@ void Engine::take_pair_log(GuestThread& t, bool goes_on) {
   emu::Translator& translator = t.process->space->translator();
   std::map<std::pair<RunId, BlockId>, uint64_t> pairs;
   const emu::LoggedPair* log = t.slot->pair_log();
+  catch_up(t);
   uint64_t& left = t.slot->state().log_left;
   for (uint64_t i = emu::kLogEntries; i > left; i--) {
     pairs[{RunId(log[i].site), BlockId(log[i].block)}]++;
   }
   left = emu::kLogEntries;
+  if (clock_) (void)t.process->space->newly_retired(*t.slot);  // they are, already
   for (const auto& [pair, count] : pairs) {
     const auto [site, block] = pair;
     if (site != emu::kAnySite) pair_counts_.push_back({site, block, count});
@@ -316,6 +325,8 @@ void Engine::flush(GuestThread& t) {
 }
 
 void Engine::take_counts(cache::AddressSpace& space) {
+  for (const auto& slot : space.slots())
+    if (clock_ && slot->opened) clock_->retire(space.newly_retired(*slot));
   space.take_counts([&](const emu::CounterOwner& owner, uint64_t count) {
     if (owner.pair) {
       pair_counts_.push_back({owner.run, owner.successor, count});

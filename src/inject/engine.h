@@ -45,8 +45,10 @@
 #include "emu/translate/prefill.h"
 #include "inject/guest_process.h"
 #include "inject/stop_queue.h"
+#include "inject/time_calls.h"
 #include "inject/virtual_machine.h"
 #include "inject/window_clock.h"
+#include "machine/virtual_clock.h"
 #include "ptrace/signal_cause.h"
 #include "ptrace/wait.h"
 #include "trace/pair_count.h"
@@ -70,6 +72,9 @@ struct EngineOptions {
   // The programs get one machine, the same on every host (virtual_machine.h), and start in the same
   // way each time (ptrace/start_stack.h). Needs a `processor`, and the translator's stop_at_cpuid.
   bool fixed_machine = false;
+  // Time is a part of it: the clock is machine::VirtualClock. Needs the translator's stop_at_rdtsc,
+  // and counters.
+  bool virtual_time = false;
   bool bursts = false;  // threads come from native execution, and return to it
   ptrace::TraceOptions native_trace = ptrace::TraceOptions::none;  // of threads there
 };
@@ -252,6 +257,9 @@ class Engine {
     bool traps_itself = false;
     bool is_answered = false;  // a cpuid or xgetbv, by us
     bool asks_enabled_state = false;  // it is the second
+    bool reads_clock = false;  // the virtual one
+    bool names_core = false;   // and the core, by rdtscp
+    unsigned length = 0;
     bool shows_step = false;   // the trap flag, to the program
   };
   NativeInsn look_at_insn(GuestThread& t, const Registers& regs);
@@ -333,6 +341,15 @@ class Engine {
                                            std::string_view content);
   void answer_for_processor(const NativeInsn& insn, const Registers& before, Registers& after);
 
+  // engine_time.cc
+  void catch_up(GuestThread& t);
+  void note_retired(RunId run, uint64_t times = 1);
+  TimeCall time_call(GuestThread& t, const Registers& regs);
+  void read_clock(GuestThread& t, Registers& regs, const NativeInsn& insn, RunId run);
+  bool make_timed_wait(GuestThread& t, Registers& regs);
+  void finish_call(GuestThread& t, Registers& regs);
+  bool begins_anew(const Registers& regs) const;
+
   // engine_processes.cc
   void on_new_child(GuestThread& t, ptrace::StopEvent event);
   void announce(Tid child, const NewChild& info);
@@ -410,6 +427,7 @@ class Engine {
   ptrace::SignalMask ignored_ = 0;   // when the burst began
   unsigned steps_without_code_ = 0;  // one within the other
   std::optional<VirtualMachine> machine_;
+  std::optional<machine::VirtualClock> clock_;
   emu::Prefill prefill_;
   WindowClock window_clock_;
   Tid root_;

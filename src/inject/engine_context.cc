@@ -190,12 +190,16 @@ void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePositi
       break;
     }
     case CachePosition::Kind::after_syscall:
+    case CachePosition::Kind::call_over:
       regs.rcx = regs.rip;
+      finish_call(t, regs);
+      break;
+    case CachePosition::Kind::before_syscall:
+      finish_call(t, regs);
       break;
     case CachePosition::Kind::unlinked_exit:
     case CachePosition::Kind::stale:
     case CachePosition::Kind::syscall_trap:
-    case CachePosition::Kind::before_syscall:
     case CachePosition::Kind::outside:
     case CachePosition::Kind::between:
       break;
@@ -280,7 +284,8 @@ void Engine::enter(GuestThread& t, Registers& regs) {
   if (has_trap_flag(regs)) return run_trapped(t, regs);
   emu::CodeCache& cache = t.process->space->cache();
   emu::StatePage& state = t.slot->state();
-  if (regs.restart_pending() && static_cast<int64_t>(regs.rax) == machine::kRestartNoIntr) {
+  if (regs.restart_pending() &&
+      (static_cast<int64_t>(regs.rax) == machine::kRestartNoIntr || begins_anew(regs))) {
     // It begins anew whatever happens: fork, execve and others that the gateway does not make by
     // itself.
     regs.rip -= machine::kSyscallInsnBytes;
@@ -338,6 +343,9 @@ Engine::NativeInsn Engine::look_at_insn(GuestThread& t, const Registers& regs) {
   insn.asks_enabled_state = decoded.asks_enabled_state;
   insn.is_answered =
       options_.processor && (decoded.asks_processor || decoded.asks_enabled_state);
+  insn.reads_clock = clock_ && decoded.reads_clock;
+  insn.names_core = (decoded.writes & decoder::gpr_bit(decoder::kRcx)) != 0;
+  insn.length = decoded.length;
   insn.shows_step = pushes_flags(code) && (regs.eflags & machine::flags::kTrap) == 0;
   return insn;
 }
@@ -348,6 +356,7 @@ void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* f
   const bool known = fragment != nullptr;
   const RunId run = known ? fragment->longest_run : RunId();
   const NativeInsn insn = look_at_insn(t, regs);
+  if (insn.reads_clock && known) return read_clock(t, regs, insn, run);
   const Registers before = regs;
   std::optional<siginfo_t> raised;
   bool saw_trap = false;
@@ -458,6 +467,7 @@ void Engine::record_run(GuestThread& t, RunId run) {
 }
 
 void Engine::count_run(RunId run) {
+  note_retired(run);
   if (run.value >= run_counts_.size()) run_counts_.resize(table_.run_count());
   run_counts_[run.value]++;
 }

@@ -37,6 +37,7 @@ VirtualMachine::Call Engine::machine_call(GuestThread& t, const Registers& regs)
 // `regs`: the arguments are the guest's.
 bool Engine::is_for_machine(GuestThread& t, const Registers& regs) {
   if (!machine_) return false;
+  if (clock_ && is_time_call(static_cast<int>(regs.rax))) return true;
   const VirtualMachine::Call call = machine_call(t, regs);
   if (!call.share.may_hold_random && VirtualMachine::opens_random_device(call)) {
     call.share.may_hold_random = true;
@@ -51,6 +52,9 @@ void Engine::watch_machine_calls(GuestThread& t) {
   if (!machine_ || !t.slot) return;
   for (const unsigned number : VirtualMachine::watched_calls(t.process->machine_share))
     t.slot->watch(number);
+  if (!clock_) return;
+  for (const std::span<const unsigned> numbers : {time_calls(), timed_calls()})
+    for (const unsigned number : numbers) t.slot->watch(number);
 }
 
 // In guest context, before a call that is_for_machine() was asked of. False: the kernel answers it.
@@ -58,7 +62,13 @@ bool Engine::answer_by_machine(GuestThread& t, Registers& regs) {
   if (!machine_) return false;
   const VirtualMachine::Call call = machine_call(t, regs);
   const auto content = machine_->opened_content(call);
-  const auto result = content ? open_machine_file(t, regs, *content) : machine_->answer(call);
+  std::optional<int64_t> result;
+  if (clock_ && is_time_call(call.number())) {
+    catch_up(t);
+    result = answer_time_call(time_call(t, regs));
+  } else {
+    result = content ? open_machine_file(t, regs, *content) : machine_->answer(call);
+  }
   if (!result) return false;
   return_from_call(t, regs, *result);
   return true;

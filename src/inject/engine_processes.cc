@@ -148,6 +148,7 @@ Status Engine::give_slot(GuestThread& t) {
     t.slot = space.acquire_slot();
   }
   t.slot->state().leaves = 0;
+  t.slot->state().stops_behind_call = 0;
   t.slot->state().guest_gs_base = t.guest_gs_base;
   t.buffer = 0;
   watch_machine_calls(t);
@@ -236,6 +237,7 @@ void Engine::start_child(Tid child, const NewChild& info) {
     auto fresh = std::make_unique<GuestProcess>(child);
     fresh->actions = info.parent->actions;
     fresh->machine_share = info.machine_share;
+    if (clock_) fresh->began_ns = clock_->worked_ns();
     if (info.shares_memory) {
       fresh->space = info.parent->space;
     } else {

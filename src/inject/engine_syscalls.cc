@@ -81,6 +81,7 @@ uint64_t clone_flags_of(const ptrace::Registers& regs, ptrace::RemoteMemory& mem
 // `regs`: of the engine, behind the gateway's trap.
 void Engine::on_tracer_syscall(GuestThread& t, Registers& regs) {
   counts_.tracer_syscalls++;
+  if (make_timed_wait(t, regs)) return;
   const auto kind = call_kind(static_cast<unsigned>(regs.rax & 0xffff));
   const bool is_answered = is_for_machine(t, regs);
   if (!is_answered && (leave_to_gateway(t, regs) || kind == emu::SyscallKind::execute)) {
@@ -349,6 +350,7 @@ void Engine::after_native_syscall(GuestThread& t, const Registers& before, const
   const auto result = static_cast<int64_t>(after.rax);
   const bool failed = result < 0 && result > -4096;
   if (machine_ && !failed) machine_->mend(machine_call(t, before));
+  if (clock_ && !failed) mend_resource_usage(time_call(t, before));
   switch (number_of(before)) {
     case SYS_rt_sigreturn:
       append_gap(t, trace::GapReason::signal_returned);

@@ -36,6 +36,7 @@ class GuestProcess {
   bool native = false;   // has left the engine
   bool is_root = false;  // the one that was launched
   VirtualMachine::Share machine_share;
+  uint64_t began_ns = 0;  // VirtualClock::worked_ns()
 };
 
 }  // namespace shadowprof::inject

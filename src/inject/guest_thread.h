@@ -15,6 +15,7 @@
 
 #include "cache/address_space.h"
 #include "inject/restartable.h"
+#include "inject/timed_wait.h"
 #include "ptrace/cut_call.h"
 #include "ptrace/interruption.h"
 #include "ptrace/tracee.h"
@@ -49,6 +50,7 @@ struct GuestThread {
   GuestAddr rseq;                // its struct rseq, which is watched; null: none
   std::optional<RestartableSequence> announced{};
   std::optional<RestartableSequence> under_way{};
+  std::optional<TimedWait> wait{};  // the call that it is in (engine_time.cc)
   // See engine_storm.cc.
   ptrace::Registers returned_to{};  // what the last sigreturn restored
   ptrace::SignalledSleep sleep{};  // through ignored signals

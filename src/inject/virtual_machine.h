@@ -8,7 +8,7 @@
 // would, and nothing waits: what may wait is left to the kernel.
 //
 // What is not answered: process and thread ids, which signals, /proc and futexes use too; user ids;
-// the host's name; limits; control groups; file systems; clocks.
+// the host's name; limits; control groups; file systems; clocks, which are time_calls.h's.
 #pragma once
 
 #include <cstdint>

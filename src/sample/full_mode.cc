@@ -52,8 +52,10 @@ std::vector<uint64_t> executions_of_runs(const inject::Engine& engine) {
   return executions;
 }
 
-emu::Recording recording_for(const Collection& collection) {
-  if (!collection.counted_by_engine) return emu::Recording::trace;
+// Virtual time is counted.
+emu::Recording recording_for(const Collection& collection, bool virtual_time) {
+  if (!collection.counted_by_engine)
+    return virtual_time ? emu::Recording::both : emu::Recording::trace;
   return collection.needs_trace() ? emu::Recording::both : emu::Recording::counts;
 }
 
@@ -82,9 +84,11 @@ inject::EngineOptions engine_options(const FullModeRequest& request, const Colle
   options.fixed_machine = request.deterministic;
   options.processor = request.processor;
   if (request.deterministic && !options.processor) options.processor = &machine::CpuModel::host();
-  options.space.recording = recording_for(collection);
+  options.virtual_time = request.deterministic && !request.real_clock;
+  options.space.recording = recording_for(collection, options.virtual_time);
   options.space.translator.through_jumps = !collection.needs_order();
   options.space.translator.stop_at_cpuid = options.processor != nullptr;
+  options.space.translator.stop_at_rdtsc = options.virtual_time;
   options.plan = collection.plan();
   options.seen_enough = collection.value_options.seen_enough;
   options.capture_one_in = collection.value_options.condition.weight();

@@ -228,7 +228,8 @@ void Executor::on_signal_stop(const cache::Stop& stop, Registers& regs, const si
     case Kind::system_call: return on_system_call(regs, stop.pc);
     case Kind::stale: return on_stale(regs, stop);
     // The replica's own memory, and nobody looks at that.
-    case Kind::stored_pointer: return resume();
+    case Kind::stored_pointer:
+    case Kind::call_over: return resume();
     case Kind::sets_trap_flag: return end(Outcome::unsupported, "it sets the trap flag");
     case Kind::native_insn:
     case Kind::unsupported: {

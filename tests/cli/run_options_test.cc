@@ -90,6 +90,19 @@ TEST_CASE("what is planned is refused by name, and differently from what is unkn
   refuses({"--\x1b[31m", "ls"}, "there is no option --\\x1b[31m");
 }
 
+TEST_CASE("a clock is chosen for deterministic runs only") {
+  const auto recorded = [](std::vector<std::string> words) {
+    return parse(std::move(words)).options.recorded();
+  };
+  CHECK(recorded({"--mode", "full", "--deterministic", "ls"}).at("clock") == "virtual");
+  CHECK(recorded({"--mode", "full", "--deterministic", "--clock", "real", "ls"}).at("clock") ==
+        "real");
+  CHECK_FALSE(recorded({"--mode", "full", "ls"}).contains("clock"));
+  refuses({"--mode", "full", "--clock", "real", "ls"}, "with --deterministic");
+  refuses({"--deterministic", "--clock", "virtual", "ls"}, "for --mode full");
+  refuses({"--mode", "full", "--deterministic", "--clock", "fast", "ls"}, "no clock 'fast'");
+}
+
 TEST_CASE("a burst has a length and a period") {
   const auto burst = cli::parse_burst("2ms/4s");
   REQUIRE(burst);

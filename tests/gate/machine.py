@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """One machine for every run: what --deterministic, --cpu-features and --clean-env promise (docs/deterministic.md).
 
-usage: machine.py --shadowprof PATH --told TOLD [--runs N] [--table]
+usage: machine.py --shadowprof PATH --told TOLD --clocks CLOCKS [--runs N] [--table]
 
-A program that says what it is told (told.c) says the same whatever environment, directory and cores it is
-run with, and everyday programs execute the same instructions. --table prints the counts of --runs runs in
+A program that says what it is told (told.c), and one that reads clocks (clocks.c), say the same whatever
+environment, directory and cores they are run with, and everyday programs execute the same instructions. --table prints the counts of --runs runs in
 each of the surroundings. Ends with "N passed, N failed"; status 1 on failure.
 """
 
@@ -42,8 +42,6 @@ PROGRAMS = [
 ]
 # Compilers ask for the directory that they are in, and the length of its name counts.
 ASK_FOR_DIRECTORY = ("cc1plus -f",)
-# Its hash tables begin with the time, which is real.
-ASK_FOR_TIME = ("lua",)
 SOURCE = "#include <cstddef>\nnamespace { int f(int x) { return x * 3; } }\nint g(int x) { return f(x) + f(1); }\n"
 
 
@@ -56,6 +54,7 @@ class Machine:
     def __init__(self, options, folder):
         self.shadowprof = os.path.abspath(options.shadowprof)
         self.told_program = os.path.abspath(options.told)
+        self.clocks_program = os.path.abspath(options.clocks)
         self.folder = pathlib.Path(folder)
         self.other = self.folder / "another_directory_with_a_long_name" / "and_one_below"
         self.other.mkdir(parents=True)
@@ -163,10 +162,33 @@ def models_are_told_of_alike_everywhere(machine):
     require("rdrand 0, core 0" in host and "rdseed 0" in host, host)
 
 
+def time_is_what_the_program_does(machine):
+    """Also for calls that are given a moment, and in loops that wait for one."""
+    told = set()
+    for surroundings in list(machine.surroundings())[::3]:
+        told.add(machine.run("--deterministic", "--cpu-features", "baseline", "-o", "clocks.json", "--",
+                             machine.clocks_program, **surroundings).stdout)
+    require(len(told) == 1, f"times differ: {told}")
+    lines = told.pop().splitlines()
+    require(lines[0].startswith("clock 0: 17672256000") and lines[1].startswith("clock 1: 1000000"), lines)
+    require(not any("WRONG" in line for line in lines), lines)
+    require(sum("as long as it should" in line for line in lines) == 7, lines)
+    for line in ("remains: 1, 3 5", "timer: 8 1"):
+        require(line in lines, lines)
+    real = machine.run("--deterministic", "--clock", "real", "-o", "clocks.json", "--", machine.clocks_program).stdout
+    require(not real.startswith("clock 0: 17672256000"), real)
+
+
+def counts_do_not_depend_on_clocks(machine):
+    profiles = [machine.profile([machine.clocks_program], "--cpu-features", "baseline", *options)
+                for options in ((), (), ("--profile", "edge,path"), ("--profile", "edge,path"))]
+    require(profiles[0] == profiles[1] and profiles[2] == profiles[3], "a table differs")
+    counts = [profile["instructions"] for profile in profiles]
+    require(len(set(counts)) == 1, f"{counts} instructions")
+
+
 def counts_are_the_same_in_all_surroundings(machine):
     for name, command in PROGRAMS:
-        if name in ASK_FOR_TIME:
-            continue
         if not is_there(command):
             print(f"skip  {name}: it is not installed")
             continue
@@ -191,6 +213,8 @@ CASES = [
     what_a_program_is_told_is_the_same_in_all_surroundings,
     a_process_has_random_bytes_of_its_own_and_its_children_too,
     models_are_told_of_alike_everywhere,
+    time_is_what_the_program_does,
+    counts_do_not_depend_on_clocks,
     counts_are_the_same_in_all_surroundings,
     a_longer_variable_does_not_change_who_does_not_read_it,
 ]
@@ -220,6 +244,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shadowprof", required=True)
     parser.add_argument("--told", required=True)
+    parser.add_argument("--clocks", required=True)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--only")

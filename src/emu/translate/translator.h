@@ -56,6 +56,8 @@ struct TranslatorOptions {
   bool through_jumps = true;
   // cpuid stops at the tracer, which answers it.
   bool stop_at_cpuid = false;
+  // So do rdtsc and rdtscp.
+  bool stop_at_rdtsc = false;
 };
 
 class Translator {

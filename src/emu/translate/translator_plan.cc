@@ -26,6 +26,7 @@ Insn Translator::read_insn(GuestAddr pc, const CodeRegion& region) {
   Insn insn = guest_blocks_.read_insn(pc, region);
   if (options_.stop_at_cpuid && (insn.asks_processor || insn.asks_enabled_state))
     insn.kind = InsnKind::native;
+  if (options_.stop_at_rdtsc && insn.reads_clock) insn.kind = InsnKind::native;
   // When tracing, the GS base is ours.
   if (insn.uses_gs && tracing()) {
     insn.kind = InsnKind::unsupported;

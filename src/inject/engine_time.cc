@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+//
+// The virtual clock (machine/virtual_clock.h). How many instructions a thread has executed follows
+// from its counters, exactly whenever it has come to us by itself; so they cost nothing while the
+// program runs.
+//
+// A call that may wait is made by the thread itself, as ever, and with as much real time as it asks
+// for. Its slot makes it stop behind the call, where the clock goes to the end of the wait.
+#include <algorithm>
+
+#include "inject/engine.h"
+
+namespace shadowprof::inject {
+
+// The clock counts what the thread has executed up to now.
+void Engine::catch_up(GuestThread& t) {
+  if (clock_ && t.slot) clock_->retire(t.process->space->newly_retired(*t.slot));
+}
+
+// It was counted, but not by a counter of the slot's.
+void Engine::note_retired(RunId run, uint64_t times) {
+  if (clock_) clock_->retire(table_.run(run).insns * times);
+}
+
+TimeCall Engine::time_call(GuestThread& t, const Registers& regs) {
+  return {regs, t.process->space->code().memory(), *clock_, t.process->began_ns, t.process->pid};
+}
+
+// rdtsc or rdtscp, at regs.rip. The processor does not execute it.
+void Engine::read_clock(GuestThread& t, Registers& regs, const NativeInsn& insn, RunId run) {
+  catch_up(t);
+  clock_->look();
+  const uint64_t stamp = clock_->time_stamp();
+  regs.rax = static_cast<uint32_t>(stamp);
+  regs.rdx = stamp >> 32;
+  if (insn.names_core) regs.rcx = 0;
+  regs.rip += insn.length;
+  record_run(t, run);
+  enter(t, regs);
+}
+
+// `regs`: of the engine, behind the gateway's trap. False: it does not wait for a moment.
+bool Engine::make_timed_wait(GuestThread& t, Registers& regs) {
+  if (!clock_ || t.holding) return false;
+  cache::AddressSpace& space = *t.process->space;
+  catch_up(t);
+  const auto wait = TimedWait::of(regs, space.code().memory(), *clock_);
+  if (!wait) return false;
+  emu::StatePage& state = t.slot->state();
+  wait->wait_really(
+      regs, *clock_,
+      {GuestAddr(t.slot->guest + offsetof(emu::StatePage, call_time)), state.call_time});
+  t.wait = *wait;
+  state.stops_behind_call = 1;
+  state.leaves = 1;
+  regs.rip = space.cache().syscall_address();
+  if (t.tracee.set_registers_if_alive(regs)) resume(t);
+  return true;
+}
+
+// The thread is behind its call, or has not come to make it; `regs` are the guest's.
+void Engine::finish_call(GuestThread& t, Registers& regs) {
+  if (!clock_) return;
+  emu::StatePage& state = t.slot->state();
+  state.stops_behind_call = 0;
+  state.leaves = 0;
+  if (!t.wait) return;
+  catch_up(t);
+  t.wait->finish(regs, t.process->space->code().memory(), *clock_);
+  t.wait.reset();
+}
+
+// A call that the kernel would restart is to come to us again, as its time has to be told anew.
+bool Engine::begins_anew(const Registers& regs) const {
+  return clock_ && std::ranges::count(timed_calls(), regs.orig_rax) != 0;
+}
+
+}  // namespace shadowprof::inject

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+#include "inject/time_calls.h"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/times.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+namespace shadowprof::inject {
+namespace {
+
+using machine::VirtualClock;
+
+constexpr unsigned kTimeCalls[] = {SYS_clock_gettime, SYS_clock_getres, SYS_gettimeofday,
+                                   SYS_time,          SYS_times,        SYS_getrusage};
+
+constexpr uint64_t kSecond_ns = 1'000'000'000;
+
+timeval timeval_of(uint64_t nanoseconds) {
+  const timespec time = machine::timespec_of(nanoseconds);
+  return {time.tv_sec, time.tv_nsec / 1000};
+}
+
+template <typename T>
+bool put(const TimeCall& call, uint64_t address, const T& value) {
+  return call.memory.write_value(GuestAddr(address), value).has_value();
+}
+
+uint64_t used_ns(const TimeCall& call) {
+  return call.clock.worked_ns() - call.began_ns;
+}
+
+// The processor time of this process, or of a thread of it: include/linux/posix-timers_types.h.
+bool is_own_processor_clock(const TimeCall& call, clockid_t clock) {
+  if (clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID) return true;
+  constexpr int kKindBits = 3, kDescriptor = 3;
+  if (clock >= 0 || (clock & kDescriptor) == kDescriptor) return false;
+  const int owner = ~(clock >> kKindBits);
+  if (owner == 0 || owner == call.process.value) return true;
+  std::array<char, 64> path;
+  const auto end =
+      fmt::format_to_n(path.data(), path.size() - 1, "/proc/{}/task/{}", call.process.value, owner);
+  *end.out = 0;
+  return ::access(path.data(), F_OK) == 0;
+}
+
+std::optional<int64_t> get_time(const TimeCall& call) {
+  const auto clock = static_cast<clockid_t>(call.regs.rdi);
+  std::optional<timespec> time = call.clock.read(clock);
+  if (!time && is_own_processor_clock(call, clock)) time = machine::timespec_of(used_ns(call));
+  if (!time) return std::nullopt;
+  return put(call, call.regs.rsi, *time) ? 0 : -EFAULT;
+}
+
+std::optional<int64_t> get_resolution(const TimeCall& call) {
+  const auto clock = static_cast<clockid_t>(call.regs.rdi);
+  if (!call.clock.read(clock) && !is_own_processor_clock(call, clock)) return std::nullopt;
+  const bool is_put = call.regs.rsi == 0 || put(call, call.regs.rsi, timespec{0, 1});
+  return is_put ? 0 : -EFAULT;
+}
+
+int64_t get_time_of_day(const TimeCall& call) {
+  const timespec time = *call.clock.read(CLOCK_REALTIME);
+  const timeval seen{time.tv_sec, time.tv_nsec / 1000};
+  if (call.regs.rdi != 0 && !put(call, call.regs.rdi, seen)) return -EFAULT;
+  const struct timezone utc {};
+  return call.regs.rsi == 0 || put(call, call.regs.rsi, utc) ? 0 : -EFAULT;
+}
+
+int64_t get_seconds(const TimeCall& call) {
+  const time_t now = call.clock.read(CLOCK_REALTIME)->tv_sec;
+  return call.regs.rdi == 0 || put(call, call.regs.rdi, now) ? now : -EFAULT;
+}
+
+int64_t get_times(const TimeCall& call) {
+  constexpr uint64_t kTick_ns = kSecond_ns / VirtualClock::kTicksPerSecond;
+  struct tms used {};
+  used.tms_utime = static_cast<clock_t>(used_ns(call) / kTick_ns);
+  if (call.regs.rdi != 0 && !put(call, call.regs.rdi, used)) return -EFAULT;
+  return static_cast<int64_t>(call.clock.time_stamp() / kTick_ns);
+}
+
+}  // namespace
+
+std::span<const unsigned> time_calls() {
+  return kTimeCalls;
+}
+
+bool is_time_call(long number) {
+  return std::ranges::count(kTimeCalls, static_cast<unsigned>(number)) != 0;
+}
+
+std::optional<int64_t> answer_time_call(const TimeCall& call) {
+  call.clock.look();
+  switch (call.number()) {
+    case SYS_clock_gettime:
+      return get_time(call);
+    case SYS_clock_getres:
+      return get_resolution(call);
+    case SYS_gettimeofday:
+      return get_time_of_day(call);
+    case SYS_time:
+      return get_seconds(call);
+    case SYS_times:
+      return get_times(call);
+    default:
+      return std::nullopt;
+  }
+}
+
+// Time in the kernel, page faults and switches are the host's business.
+void mend_resource_usage(const TimeCall& call) {
+  if (call.number() != SYS_getrusage) return;
+  auto usage = call.memory.read_value<rusage>(GuestAddr(call.regs.rsi));
+  if (!usage) return;
+  const bool is_own = static_cast<int>(call.regs.rdi) != RUSAGE_CHILDREN;
+  rusage seen{};
+  seen.ru_maxrss = usage->ru_maxrss;
+  if (is_own) seen.ru_utime = timeval_of(used_ns(call));
+  (void)put(call, call.regs.rsi, seen);
+}
+
+}  // namespace shadowprof::inject

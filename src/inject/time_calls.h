@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+//
+// The system calls by which a program asks for the time, answered by its virtual clock.
+//
+// What is not: clocks of other processes, adjtimex(2), times of files, and when interval timers
+// expire.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/types.h"
+#include "machine/registers.h"
+#include "machine/virtual_clock.h"
+#include "ptrace/remote_memory.h"
+
+namespace shadowprof::inject {
+
+struct TimeCall {
+  const machine::Registers& regs;  // before the call
+  ptrace::RemoteMemory& memory;
+  machine::VirtualClock& clock;
+  uint64_t began_ns = 0;  // the process, in worked_ns()
+  Tid process;
+
+  long number() const { return static_cast<int>(regs.rax); }
+};
+
+std::span<const unsigned> time_calls();
+bool is_time_call(long number);
+// What it returns. Nothing: the kernel is to answer it.
+std::optional<int64_t> answer_time_call(const TimeCall& call);
+// The kernel has told of the resources that were used (getrusage(2)), and without an error.
+void mend_resource_usage(const TimeCall& call);
+
+}  // namespace shadowprof::inject

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT
+#include "inject/timed_wait.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <ctime>
+
+namespace shadowprof::inject {
+namespace {
+
+using machine::Registers;
+
+constexpr uint64_t kSecond_ns = 1'000'000'000;
+constexpr uint64_t kMillisecond_ns = 1'000'000;
+constexpr unsigned kFutexWaitv = 449;
+constexpr unsigned kFutexLockPi2 = 13;
+// A call that only sets a timer: nothing that any call returns.
+constexpr int64_t kNeverOver = INT64_MIN;
+
+enum class Unit : uint8_t { milliseconds, timespec, timeval, timer };
+enum class Argument : uint8_t { rdi, rsi, rdx, r10, r8 };
+
+struct Row {
+  unsigned number;
+  Argument timeout;
+  Unit unit;
+  int64_t result;  // when it is over
+};
+
+constexpr Row kRows[] = {
+    {SYS_nanosleep, Argument::rdi, Unit::timespec, 0},
+    {SYS_clock_nanosleep, Argument::rdx, Unit::timespec, 0},
+    {SYS_poll, Argument::rdx, Unit::milliseconds, 0},
+    {SYS_ppoll, Argument::rdx, Unit::timespec, 0},
+    {SYS_select, Argument::r8, Unit::timeval, 0},
+    {SYS_pselect6, Argument::r8, Unit::timespec, 0},
+    {SYS_epoll_wait, Argument::r10, Unit::milliseconds, 0},
+    {SYS_epoll_pwait, Argument::r10, Unit::milliseconds, 0},
+    {SYS_epoll_pwait2, Argument::r10, Unit::timespec, 0},
+    {SYS_futex, Argument::r10, Unit::timespec, -ETIMEDOUT},
+    {kFutexWaitv, Argument::r10, Unit::timespec, -ETIMEDOUT},
+    {SYS_rt_sigtimedwait, Argument::rdx, Unit::timespec, -EAGAIN},
+    {SYS_semtimedop, Argument::r10, Unit::timespec, -EAGAIN},
+    {SYS_mq_timedsend, Argument::r8, Unit::timespec, -ETIMEDOUT},
+    {SYS_mq_timedreceive, Argument::r8, Unit::timespec, -ETIMEDOUT},
+    {SYS_timer_settime, Argument::rdx, Unit::timer, kNeverOver},
+    {SYS_timerfd_settime, Argument::rdx, Unit::timer, kNeverOver},
+};
+
+const Row* row_of(const Registers& regs) {
+  const auto number = static_cast<int>(regs.rax);
+  const auto* it = std::ranges::find_if(
+      kRows, [&](const Row& row) { return static_cast<int>(row.number) == number; });
+  return it == std::end(kRows) ? nullptr : it;
+}
+
+unsigned long long& argument(Registers& regs, Argument which) {
+  switch (which) {
+    case Argument::rdi:
+      return regs.rdi;
+    case Argument::rsi:
+      return regs.rsi;
+    case Argument::rdx:
+      return regs.rdx;
+    case Argument::r10:
+      return regs.r10;
+    case Argument::r8:
+      break;
+  }
+  return regs.r8;
+}
+
+uint64_t value_of(const Registers& regs, Argument which) {
+  Registers copy = regs;
+  return argument(copy, which);
+}
+
+bool has_timeout(const Row& row, const Registers& regs) {
+  if (row.number != SYS_futex) return true;
+  switch (regs.rsi & FUTEX_CMD_MASK) {
+    case FUTEX_WAIT:
+    case FUTEX_WAIT_BITSET:
+    case FUTEX_LOCK_PI:
+    case FUTEX_WAIT_REQUEUE_PI:
+    case kFutexLockPi2:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// The clock whose moment is waited for. Nothing: a length of time is.
+std::optional<clockid_t> moment_clock(const Row& row, const Registers& regs, uint64_t moment_ns) {
+  switch (row.number) {
+    case SYS_clock_nanosleep:
+      if ((regs.rsi & TIMER_ABSTIME) == 0) return std::nullopt;
+      return static_cast<clockid_t>(regs.rdi);
+    case SYS_futex: {
+      const uint64_t command = regs.rsi & FUTEX_CMD_MASK;
+      if (command == FUTEX_WAIT) return std::nullopt;
+      const bool is_date = command == FUTEX_LOCK_PI || (regs.rsi & FUTEX_CLOCK_REALTIME) != 0;
+      return is_date ? CLOCK_REALTIME : CLOCK_MONOTONIC;
+    }
+    case kFutexWaitv:
+      return static_cast<clockid_t>(regs.r8);
+    case SYS_mq_timedsend:
+    case SYS_mq_timedreceive:
+      return CLOCK_REALTIME;
+    case SYS_timer_settime:
+    case SYS_timerfd_settime:
+      // Which clock it is the timer knows; no machine is up for as long as that.
+      return moment_ns / kSecond_ns >= uint64_t{machine::VirtualClock::kBegin_s} / 2
+                 ? CLOCK_REALTIME
+                 : CLOCK_MONOTONIC;
+    default:
+      return std::nullopt;
+  }
+}
+
+// Nothing: the kernel refuses it, or it is no timeout.
+std::optional<uint64_t> time_at(const Row& row, uint64_t value, ptrace::RemoteMemory& memory) {
+  if (row.unit == Unit::milliseconds) {
+    const auto milliseconds = static_cast<int>(value);
+    if (milliseconds < 0) return std::nullopt;
+    return static_cast<uint64_t>(milliseconds) * kMillisecond_ns;
+  }
+  if (value == 0) return std::nullopt;
+  const uint64_t at = row.unit == Unit::timer ? value + sizeof(timespec) : value;
+  const auto time = memory.read_value<timespec>(GuestAddr(at));
+  if (!time) return std::nullopt;
+  const bool is_micro = row.unit == Unit::timeval;
+  const long most = is_micro ? LONG_MAX / 1000 : 999'999'999;
+  if (time->tv_sec < 0 || time->tv_nsec < 0 || time->tv_nsec > most) return std::nullopt;
+  return machine::nanoseconds_of({time->tv_sec, 0}) +
+         static_cast<uint64_t>(time->tv_nsec) * (is_micro ? 1000 : 1);
+}
+
+std::array<uint64_t, 2> words_at(ptrace::RemoteMemory& memory, uint64_t address) {
+  return memory.read_value<std::array<uint64_t, 2>>(GuestAddr(address))
+      .value_or(std::array<uint64_t, 2>{});
+}
+
+bool is_processor_time(clockid_t clock) {
+  return clock < 0 || clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID;
+}
+
+uint64_t real_ns(clockid_t clock) {
+  timespec now{};
+  (void)::clock_gettime(clock, &now);
+  return machine::nanoseconds_of(now);
+}
+
+}  // namespace
+
+std::span<const unsigned> timed_calls() {
+  static const auto numbers = [] {
+    std::array<unsigned, std::size(kRows)> all{};
+    std::ranges::transform(kRows, all.begin(), [](const Row& row) { return row.number; });
+    return all;
+  }();
+  return numbers;
+}
+
+std::optional<TimedWait> TimedWait::of(const Registers& regs, ptrace::RemoteMemory& memory,
+                                       const machine::VirtualClock& clock) {
+  const Row* row = row_of(regs);
+  if (row == nullptr || !has_timeout(*row, regs)) return std::nullopt;
+  if (row->number == SYS_clock_nanosleep && is_processor_time(static_cast<clockid_t>(regs.rdi)))
+    return std::nullopt;
+  const uint64_t value = value_of(regs, row->timeout);
+  const auto time_ns = time_at(*row, value, memory);
+  if (!time_ns) return std::nullopt;
+  TimedWait wait;
+  wait.before_ = regs;
+  wait.result_ = row->result;
+  wait.until_ns_ = clock.now_ns() + *time_ns;
+  const bool sets_timer = row->unit == Unit::timer;
+  if (sets_timer && ((regs.rsi & TFD_TIMER_ABSTIME) == 0 || *time_ns == 0)) return std::nullopt;
+  if (const auto of_clock = moment_clock(*row, regs, *time_ns)) {
+    const auto elapsed = clock.elapsed_at(*of_clock, machine::timespec_of(*time_ns));
+    if (!elapsed) return std::nullopt;
+    wait.is_moment_ = true;
+    wait.clock_ = *of_clock;
+    wait.until_ns_ = *elapsed;
+  }
+  if (sets_timer) wait.given_ = words_at(memory, value);
+  switch (row->number) {
+    case SYS_nanosleep:
+      wait.remainder_ = Remainder::when_interrupted;
+      wait.remainder_at_ = GuestAddr(regs.rsi);
+      break;
+    case SYS_clock_nanosleep:
+      if (!wait.is_moment_) wait.remainder_ = Remainder::when_interrupted;
+      wait.remainder_at_ = GuestAddr(regs.r10);
+      break;
+    case SYS_ppoll:
+    case SYS_select:
+    case SYS_pselect6:
+      wait.remainder_ = Remainder::always;
+      wait.remainder_at_ = GuestAddr(value);
+      wait.given_ = words_at(memory, value);
+      break;
+    default:
+      break;
+  }
+  return wait;
+}
+
+void TimedWait::wait_really(Registers& regs, const machine::VirtualClock& clock,
+                            const Room& room) const {
+  if (!is_moment_) return;
+  const Row& row = *row_of(before_);
+  const uint64_t left_ns = until_ns_ > clock.now_ns() ? until_ns_ - clock.now_ns() : 0;
+  if (row.unit == Unit::timer) {
+    std::ranges::copy(given_, room.words.begin());
+    // A length of 0 would stop the timer.
+    const timespec left = machine::timespec_of(std::max<uint64_t>(left_ns, 1));
+    room.words[2] = static_cast<uint64_t>(left.tv_sec);
+    room.words[3] = static_cast<uint64_t>(left.tv_nsec);
+    regs.rsi &= ~uint64_t{TFD_TIMER_ABSTIME};
+  } else {
+    const timespec moment = machine::timespec_of(real_ns(clock_) + left_ns);
+    room.words[0] = static_cast<uint64_t>(moment.tv_sec);
+    room.words[1] = static_cast<uint64_t>(moment.tv_nsec);
+  }
+  argument(regs, row.timeout) = room.address.value;
+}
+
+void TimedWait::finish(Registers& regs, ptrace::RemoteMemory& memory,
+                       machine::VirtualClock& clock) const {
+  regs.rdi = before_.rdi;
+  regs.rsi = before_.rsi;
+  regs.rdx = before_.rdx;
+  regs.r10 = before_.r10;
+  regs.r8 = before_.r8;
+  const auto result = static_cast<int64_t>(regs.rax);
+  const bool is_over = result == result_;
+  if (is_over) clock.sleep_until(until_ns_);
+  if (remainder_ == Remainder::always && !is_over) (void)memory.write_value(remainder_at_, given_);
+  const bool is_interrupted = result == -EINTR || result == machine::kRestartBlock;
+  if (remainder_ == Remainder::when_interrupted && is_interrupted && remainder_at_.value != 0) {
+    const uint64_t left_ns = until_ns_ > clock.now_ns() ? until_ns_ - clock.now_ns() : 0;
+    (void)memory.write_value(remainder_at_, machine::timespec_of(left_ns));
+  }
+}
+
+}  // namespace shadowprof::inject

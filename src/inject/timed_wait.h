@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+//
+// System calls that wait until a moment at the latest, where time is a virtual clock's. The kernel
+// knows real time only: a moment of the virtual clock is turned into one of the real clock, and
+// when the kernel says that it has come, the virtual clock goes there.
+//
+//   timed_wait()     before the call: until when it may wait
+//   wait_really()    registers with which the kernel waits as long
+//   finish()         behind the call: what is left of the time, as the program is to see it
+//
+// Not among them: calls whose answer does not tell whether their time is over (io_getevents,
+// recvmmsg, io_uring_enter), and timeouts that are a socket's. They take real time, and no virtual.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/types.h"
+#include "machine/registers.h"
+#include "machine/virtual_clock.h"
+#include "ptrace/remote_memory.h"
+
+namespace shadowprof::inject {
+
+class TimedWait {
+ public:
+  // Where the thread can be told of other times: so many words of its own memory.
+  struct Room {
+    GuestAddr address;
+    std::span<uint64_t> words;
+  };
+
+  // A call that is about to be made with these registers. Nothing: it is none of these, or waits
+  // for ever.
+  static std::optional<TimedWait> of(const machine::Registers& regs, ptrace::RemoteMemory& memory,
+                                     const machine::VirtualClock& clock);
+
+  // On the virtual clock, since its begin.
+  uint64_t until_ns() const { return until_ns_; }
+  // What the call returns when its time is over.
+  int64_t result_when_over() const { return result_; }
+
+  void wait_really(machine::Registers& regs, const machine::VirtualClock& clock,
+                   const Room& room) const;
+  // `regs`: behind the call. The arguments become those of before.
+  void finish(machine::Registers& regs, ptrace::RemoteMemory& memory,
+              machine::VirtualClock& clock) const;
+
+ private:
+  enum class Remainder : uint8_t { none, always, when_interrupted };
+
+  machine::Registers before_{};
+  uint64_t until_ns_ = 0;
+  int64_t result_ = 0;
+  bool is_moment_ = false;  // of `clock_`, and not a length
+  clockid_t clock_ = CLOCK_MONOTONIC;
+  Remainder remainder_ = Remainder::none;  // what the kernel leaves at `remainder_at_`
+  GuestAddr remainder_at_;
+  std::array<uint64_t, 2> given_{};  // what was there; or a timer's interval
+};
+
+// The numbers of calls that may be TimedWaits.
+std::span<const unsigned> timed_calls();
+
+}  // namespace shadowprof::inject
