@@ -8,6 +8,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace shadowprof::clock {
 namespace {
@@ -168,6 +169,7 @@ Status CpuClock::watch_thread(Tid thread) {
   const auto processors = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
   if (watched_ + static_cast<size_t>(processors) > kMostWatched)
     return fail("there are too many threads to watch each on {} processors", processors);
+  given_.insert(thread);
   for (int processor = 0; processor < processors; processor++) SP_TRY(watch_on(processor, thread));
   return {};
 }
@@ -190,18 +192,33 @@ Status CpuClock::watch_on(int processor, Tid thread) {
   return {};
 }
 
+// The kernel says the one that the event was opened with (kernel/events/core.c, last_period).
+void CpuClock::mend_period(Tick& tick) const {
+  if (given_.contains(tick.thread)) tick.ns = static_cast<uint64_t>(period_.count());
+}
+
 void CpuClock::enable(bool on) {
   if (paused_ == !on) return;
   paused_ = !on;
   for (const auto& [processor, ring] : rings_) ring.enable(on);
 }
 
+bool CpuClock::set_period(std::chrono::nanoseconds period) {
+  early_ = drain();
+  bool all = true;
+  for (const auto& [processor, ring] : rings_)
+    all = ring.set_period(static_cast<uint64_t>(period.count())) && all;
+  if (all) period_ = period;
+  return all;
+}
+
 std::vector<ClockEvent> CpuClock::drain() {
-  std::vector<ClockEvent> events;
+  std::vector<ClockEvent> events = std::exchange(early_, {});
   const auto see = [&](const perf_event_header& header, std::span<const uint8_t> record) {
     switch (header.type) {
       case PERF_RECORD_SAMPLE:
         events.push_back(read_tick(header, record));
+        mend_period(std::get<Tick>(events.back().what));
         break;
       case PERF_RECORD_MMAP2:
         if (auto event = read_mapped(header, record)) events.push_back(std::move(*event));

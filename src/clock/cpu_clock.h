@@ -22,6 +22,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "base/result.h"
@@ -49,6 +50,9 @@ class CpuClock {
   bool is_paused() const { return paused_; }
 
   std::chrono::nanoseconds period() const { return period_; }
+  // For threads that were given to watch(), and those that these make from now on; each tick says
+  // what it stands for. False: for some it remains what it was.
+  bool set_period(std::chrono::nanoseconds period);
   // Ticks while the kernel works for a thread are noted, too.
   bool sees_kernel() const { return sees_kernel_; }
   uint64_t lost() const { return lost_; }  // records for which the ring had no room
@@ -59,6 +63,7 @@ class CpuClock {
 
   Status watch_thread(Tid thread);
   Status watch_on(int processor, Tid thread);
+  void mend_period(Tick& tick) const;
   void enable(bool on);
 
   std::chrono::nanoseconds period_;
@@ -68,6 +73,8 @@ class CpuClock {
   uint64_t lost_ = 0;
   size_t watched_ = 0;              // pairs of thread and processor
   std::map<int, EventRing> rings_;  // by processor
+  std::set<Tid> given_;             // to watch(): these have the period that was set last
+  std::vector<ClockEvent> early_;   // from before it was set
 };
 
 }  // namespace shadowprof::clock

@@ -71,6 +71,12 @@ void EventRing::drain(
   std::atomic_ref(page->data_tail).store(head, std::memory_order_release);
 }
 
+bool EventRing::set_period(uint64_t period) const {
+  return std::ranges::all_of(events_, [&](const Events& events) {
+    return ::ioctl(events.paused.get(), PERF_EVENT_IOC_PERIOD, &period) == 0;
+  });
+}
+
 void EventRing::enable(bool on) const {
   for (const Events& events : events_)
     (void)::ioctl(events.paused.get(), on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "plan/jitter.h"
@@ -10,8 +11,11 @@
 namespace shadowprof::sample {
 namespace {
 
-// In processor time, where the budget pays for it.
+// In processor time, where the budget pays for it; and where switches take most of the budget.
 constexpr double kShortestPeriod_s = 0.005;
+constexpr double kShortestAtSwitches_s = 0.001;
+// A period is not changed for less.
+constexpr double kLeastChangeShare = 0.25;
 // What ticks and windows may take of the clock's part of the budget; the rest is for switches.
 constexpr double kTicksShare = 0.9;
 // How often threads switch is looked at so soon after the beginning, and then so rarely.
@@ -57,6 +61,7 @@ ClockWindows::ClockWindows(clock::CpuClock clock, double budget_share, uint64_t 
       random_(seed),
       clock_(std::move(clock)),
       account_(account),
+      longest_period_(clock_.period()),
       on_share_(kMostOnShare) {}
 
 Status ClockWindows::begin(Tid process, double now) {
@@ -98,9 +103,21 @@ void ClockWindows::weigh_switches(double now) {
   const uint64_t switches = schedule_.runs() - std::min(schedule_.runs(), runs);
   const double per_s = static_cast<double>(switches) / passed_s;
   cost_s_ += kSwitch_s * per_s * passed_s * on_share_;
+  set_period(per_s);
   const double on_cost_share =
       kPeriodCost_s / kMostOnShare / seconds(clock_.period()) + kSwitch_s * per_s;
   on_share_ = std::clamp(budget_share_ / on_cost_share, kLeastOnShare, kMostOnShare);
+}
+
+void ClockWindows::set_period(double switches_per_s) {
+  const double longest_s = seconds(longest_period_);
+  const double alike_s = kTick_s / (kSwitch_s * std::max(switches_per_s, 1.0));
+  const double period_s = std::clamp(alike_s, std::min(kShortestAtSwitches_s, longest_s), longest_s);
+  const double now_s = seconds(clock_.period());
+  if (std::abs(period_s - now_s) < kLeastChangeShare * now_s) return;
+  const std::chrono::duration<double> period(period_s);
+  has_equal_ticks_ = false;
+  (void)clock_.set_period(std::chrono::duration_cast<std::chrono::nanoseconds>(period));
 }
 
 void ClockWindows::begin_window(double now) {

@@ -8,7 +8,8 @@
 //
 // A tick costs a program an interrupt, a window two, and each switch from or to one of its threads
 // a timer. Ticks come as often as the clock's part of the budget pays for. Where the program
-// switches so often that all of it takes more, the pauses are longer.
+// switches so often that all of it takes more, the pauses are longer; and ticks come more often in
+// the windows, until they cost about what the switches do.
 #pragma once
 
 #include <chrono>
@@ -32,7 +33,7 @@ class ClockWindows : public TimeSource {
 
   const char* name() const override { return "cpu-clock"; }
   bool sees_kernel() const override { return clock_.sees_kernel(); }
-  bool has_equal_ticks() const override { return true; }
+  bool has_equal_ticks() const override { return has_equal_ticks_; }
   uint64_t lost() const override { return clock_.lost(); }
   Status begin(Tid process, double now) override;
   double next() const override { return next_s_; }
@@ -50,11 +51,14 @@ class ClockWindows : public TimeSource {
   void begin_window(double now);
   void end_window(double now);
   double window_s() const;
+  void set_period(double switches_per_s);
 
   double budget_share_;
   std::mt19937_64 random_;
   clock::CpuClock clock_;
   clock::TimeAccount& account_;
+  const std::chrono::nanoseconds longest_period_;
+  bool has_equal_ticks_ = true;
   bool has_begun_ = false;
   double next_s_ = std::numeric_limits<double>::infinity();
   double switches_looked_s_ = 0;

@@ -104,6 +104,28 @@ TEST_CASE("a child's processor time is told in ticks, by place and thread") {
   CHECK(clock->lost() == 0);
 }
 
+TEST_CASE("a clock with another period says of each tick what it stands for") {
+  auto clock = CpuClock::open(kPeriod);
+  if (!clock) return;
+  Child child([] { spin(0.5); });
+  REQUIRE(clock->watch(child.pid()));
+  REQUIRE(clock->set_period(4 * kPeriod));
+  CHECK(clock->period() == 4 * kPeriod);
+  child.go();
+  child.wait_for_end();
+  uint64_t sum_ns = 0, ticks = 0;
+  for (const ClockEvent& event : clock->drain()) {
+    const Tick* tick = std::get_if<Tick>(&event.what);
+    if (tick == nullptr) continue;
+    CHECK(tick->ns >= 4'000'000);
+    sum_ns += tick->ns;
+    ticks++;
+  }
+  CHECK(ticks > 50);
+  CHECK(ticks <= 140);
+  CHECK(static_cast<double>(sum_ns) > 0.4e9);
+}
+
 TEST_CASE("a paused clock tells nothing, and one that goes on does") {
   auto clock = CpuClock::open(kPeriod);
   if (!clock) return;
