@@ -38,7 +38,7 @@ class EventRing {
   void drain(const std::function<void(const perf_event_header&, std::span<const uint8_t>)>& see);
   // The events that can be paused, and those of every thread that inherited them.
   void enable(bool on) const;
-  // Of these events, and of those that threads inherit from now on. False: the kernel refuses it.
+  // These events have it from now on, and those that threads inherit. False: the kernel refuses it.
   bool set_period(uint64_t period) const;
 
  private:

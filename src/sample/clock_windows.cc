@@ -112,7 +112,8 @@ void ClockWindows::weigh_switches(double now) {
 void ClockWindows::set_period(double switches_per_s) {
   const double longest_s = seconds(longest_period_);
   const double alike_s = kTick_s / (kSwitch_s * std::max(switches_per_s, 1.0));
-  const double period_s = std::clamp(alike_s, std::min(kShortestAtSwitches_s, longest_s), longest_s);
+  const double period_s =
+      std::clamp(alike_s, std::min(kShortestAtSwitches_s, longest_s), longest_s);
   const double now_s = seconds(clock_.period());
   if (std::abs(period_s - now_s) < kLeastChangeShare * now_s) return;
   const std::chrono::duration<double> period(period_s);
