@@ -140,10 +140,13 @@ double Plan::observations(const Situation& s, const Prices& prices, double price
 // The next fork is expected to cost what the last ones did, and so are those that live.
 double Plan::fork_at_s(const Situation& s, const Ledger& ledger, double price_s) const {
   if (forks_ == 0) return wishes_.delay_s + kFirstFork_s * fork_jitter_;
-  // Nothing is known of what one costs before the first has ended, or when the program is another
-  // one.
-  if (forks_ == living_ || (!s.resembles_last_fork && living_ == 0))
-    return forks_from_s_ + kLongestRetry_s;
+  // Nothing is known of what one costs before the first has ended.
+  if (forks_ == living_) return forks_from_s_ + kLongestRetry_s;
+  // Nor where the program is another one by now: then the budget is borrowed from, as at first.
+  if (!s.resembles_last_fork && living_ == 0) {
+    const double paid_s = ledger.pays_at_s(price_s) - wishes_.delay_s;
+    return std::max(forks_from_s_ + kLongestRetry_s, wishes_.delay_s + paid_s / kMostRatio);
+  }
   if (in_its_place_ && wishes_.frequency_hz <= 0) {
     return std::max(forks_from_s_, ledger.pays_at_s(0));
   }
