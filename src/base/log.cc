@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/line_eraser.h"
 #include "base/printable.h"
 
 namespace shadowprof {
@@ -16,6 +17,7 @@ Verbosity current = Verbosity::normal;
 // reader's terminal. One write per line: lines of several threads do not mix, and a full pipe is
 // not an error of ours.
 void write_line(std::string_view message) {
+  if (const auto erase = line_eraser.load()) erase();
   std::string line = "shadowprof: ";
   line += printable(message);
   line += '\n';

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "base/progress.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/debuginfod_option.h"
@@ -52,7 +53,9 @@ Status export_profile(const ExportOptions& options) {
     return fail(
         "{} describes all code of a profile: --module is for formats that describe one file",
         format->name);
+  Progress progress("reading " + options.file);
   SP_ASSIGN(const profile::Profile profile, read_given_profile(options.file));
+  progress.set("exporting as " + options.format);
   const symbols::ModuleSet modules(profile.modules);
   report::ExportInput input{profile, modules, 0};
   if (format->one_module) {
@@ -62,6 +65,7 @@ Status export_profile(const ExportOptions& options) {
   // A file called .gz is compressed as it is written.
   if (format->gzipped && profile::compression_for(options.output) == profile::Compression::none)
     text = gzipped(text);
+  progress.end();
   if (options.output == "-") return print(text);
   SP_ASSIGN(profile::OutputFile out, profile::OutputFile::open(options.output));
   out.write(text);

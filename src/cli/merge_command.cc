@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/progress.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -54,16 +55,21 @@ Status merge_files(const MergeOptions& options) {
   }
   SP_TRY(profile::check_output(options.output));
   profile::Merger merger;
+  Progress progress("merging");
+  size_t done = 0;
   for (const Input& input : inputs) {
+    progress.set(fmt::format("merging {} of {}", ++done, inputs.size()));
     SP_ASSIGN(profile::Profile one, profile::read_profile(input.file));
     SP_TRY(merger.add(std::move(one), input.file, input.weight));
   }
+  progress.set("writing the sum");
   profile::Profile sum = merger.finish();
   const symbols::ModuleSet modules(sum.modules);
   sum.hotlists =
       merger.hotlists(sum, options.top, [&](profile::CodeRef at) { return modules.line(at); });
   sum.tool_version = version();
   SP_TRY(profile::check_consistency(sum));
+  if (options.output == "-") progress.end();
   SP_TRY(profile::write_profile(sum, options.output));
   info("{} profiles merged, {} instructions in {} functions: {}", inputs.size(),
        sum.coverage.instructions_profiled, sum.functions.size(),

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "base/progress.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/debuginfod_option.h"
@@ -79,13 +80,15 @@ Status write(const std::string& text, const std::string& output) {
   return out.finish();
 }
 
-Status print_report(const ReportOptions& options) {
+Result<std::string> make_report(const ReportOptions& options) {
+  Progress progress("reading " + options.file);
   SP_ASSIGN(Profile profile, read_given_profile(options.file));
   const size_t limit = options.limit.value_or(options.html ? kPageRows : kTextRows);
   const symbols::ModuleSet modules(profile.modules);
   const bool choosy = !options.sort.empty() || !options.filter.empty();
   if (options.html && choosy)
     return fail("--sort and --filter are for text and JSON: the page sorts and searches itself");
+  progress.set(options.html ? "making the page" : "making the report");
   extend_hotlists(profile, choosy ? kMostRows : limit, options.html ? &modules : nullptr);
   if (options.sort == "time" && !profile.time.is_known())
     return fail("{} has no processor time: it is of full mode, or the kernel permitted no clock",
@@ -97,14 +100,14 @@ Status print_report(const ReportOptions& options) {
     report::HtmlOptions html;
     html.rows = limit;
     SP_ASSIGN(html.sources, report::source_rules(profile, options.file, options.source_root));
-    return write(report::render_html(profile, modules, html), options.output);
+    return report::render_html(profile, modules, html);
   }
   if (options.json) {
     profile::for_each_hotlist([&](const char*, auto list, profile::Stored, auto) {
       auto& rows = profile.hotlists.*list;
       rows.resize(std::min(rows.size(), limit));
     });
-    return write(profile::hotlists_json(profile.hotlists), options.output);
+    return profile::hotlists_json(profile.hotlists);
   }
   report::TextOptions text;
   text.columns = report::terminal_columns(STDOUT_FILENO);
@@ -112,7 +115,12 @@ Status print_report(const ReportOptions& options) {
   text.filtered = !options.filter.empty();
   text.sort = options.sort;
   text.color = report::use_color(options.output == "-" ? options.color : "never", STDOUT_FILENO);
-  return write(report::render_text(profile, text), options.output);
+  return report::render_text(profile, text);
+}
+
+Status print_report(const ReportOptions& options) {
+  SP_ASSIGN(const std::string text, make_report(options));
+  return write(text, options.output);
 }
 
 }  // namespace

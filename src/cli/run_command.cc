@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/progress.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "cli/front.h"
@@ -67,6 +68,9 @@ int run_main(int argc, char** argv) {
   if (const auto status = parse_run_options(argc, argv, options)) return *status;
   if (options.quiet) set_verbosity(Verbosity::quiet);
   if (options.verbose) set_verbosity(Verbosity::verbose);
+
+  // The program's own lines come first.
+  set_progress(::isatty(STDOUT_FILENO) != 1);
 
   auto path = find_and_inspect(options.command[0]);
   if (!path) return refuse_program(path.error());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/progress.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -112,6 +113,7 @@ int stat_main(int argc, char** argv) {
   StatOptions options;
   if (const auto status = parse_stat_options(argc, argv, options)) return *status;
   if (options.run.quiet) set_verbosity(Verbosity::quiet);
+  set_progress(::isatty(STDOUT_FILENO) != 1);
   auto path = find_and_inspect(options.run.command[0]);
   if (!path) return refuse_program(path.error());
 

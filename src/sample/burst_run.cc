@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/processor_time.h"
+#include "base/progress.h"
 #include "sample/host.h"
 #include "sample/sampled_program.h"
 
@@ -73,7 +74,10 @@ void BurstRun::let_go() {
 }
 
 void BurstRun::run() {
+  Progress progress("bursts");
   while (program_.alive()) {
+    if (progress.is_due())
+      progress.set(fmt::format("bursts, {:.2f} % overhead", 100 * ledger_.spent_share(elapsed())));
     watch_.look(program_);
     for (unsigned reports = 0; reports < kReportsInARow && handle_report(); reports++) {
     }

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/elapsed.h"
 #include "base/processor_time.h"
+#include "base/progress.h"
 #include "collect/count_tables.h"
 #include "collect/pipeline.h"
 #include "inject/engine.h"
@@ -118,6 +119,7 @@ void fill_course(const inject::Engine& engine, std::chrono::steady_clock::time_p
   for (const inject::Leaving& leaving : engine.leavings())
     profile.coverage.ended_early.push_back(
         {since_start(leaving.at), leaving.instructions, leaving.why});
+  profile.coverage.estimated = engine.left() != 0;
   if (engine.left() != 0) profile.coverage.events["processes_left"] = engine.left();
 }
 
@@ -167,7 +169,9 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
     forward_signals_to(program.tid());
     if (out_of_processor_time()) engine.leave_all(kOutOfProcessorTime);
   };
+  Progress progress("all of the program under the translator");
   SP_ASSIGN(const inject::ProgramEnd end, engine.run(forward));
+  progress.set("counts to tables, and names");
   set_check_context(nullptr);
   profile.run.duration_s = seconds_since(start);
   profile.run.exit = profile::Exit{end.signalled, end.value};
@@ -178,12 +182,10 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   pipeline.finish(profile);
   if (request.count_operations) result.operations = collect::count_operations(table, executions);
   if (counting) add_engine_counts(engine, table, collection.calls, profile);
-  for (const auto& [reason, threads] : engine.ended()) {
+  for (const auto& [reason, threads] : engine.ended())
     profile.coverage.ended[trace::to_string(reason)] += threads;
-  }
   profile.coverage.instructions_total = profile.coverage.instructions_profiled;
   fill_course(engine, start, profile);
-  profile.coverage.estimated = engine.left() != 0;
   profile.confidence.exact = result.warnings.empty() && engine.left() == 0;
   fill_syscalls(engine.syscalls(), {}, profile.syscalls);
   name_functions(profile, table, request.top, started,

@@ -70,9 +70,18 @@ void ShadowRun::let_go() {
   (void)ptrace::Tracee(first().pid()).cont_if_alive();
 }
 
+// How sure the profile is shows at its end only; until then, whether windows of it are alike.
+void ShadowRun::tell_progress() {
+  progress_.set(fmt::format("{} samples, {:.2f} % overhead, {} of {} windows like the one before",
+                            counts_.forks + counts_.later + counts_.bursts,
+                            100 * ledger_.spent_share(elapsed()), convergence_.agreeing(),
+                            convergence_.windows()));
+}
+
 void ShadowRun::run() {
   (void)take_own_cpu();
   while (!programs_.empty()) {
+    if (progress_.is_due()) tell_progress();
     watch_.look(first());
     for (unsigned reports = 0; reports < kReportsInARow && handle_reports(); reports++) {
     }

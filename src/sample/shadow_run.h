@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "collect/weights/sample_weights.h"
 #include "plan/convergence.h"
 #include "plan/crowding.h"
@@ -132,6 +133,7 @@ class ShadowRun {
 
  private:
   using ProgramRef = std::shared_ptr<SampledProcess>;
+  void tell_progress();
   struct Sample {
     ProgramRef program;
     std::shared_ptr<shadow::InputLog> log;
@@ -258,6 +260,7 @@ class ShadowRun {
   ShadowRunCounts counts_;
   std::mt19937_64 random_;  // which program
   plan::Convergence convergence_;
+  Progress progress_{"sampling"};
   plan::Crowding crowding_;
   probe::SharedCore shared_core_;
   double delay_;
