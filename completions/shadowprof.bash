@@ -12,7 +12,7 @@ _shadowprof()
       sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p') help --help --version" -- "$current")
     return
   fi
-  if [[ $command == run || $command == stat ]]; then
+  if [[ $command == run || $command == stat || $command == top ]]; then
     # Behind the program that is profiled, or --, its own words follow.
     for ((i = 2; i < COMP_CWORD; i++)); do
       case ${COMP_WORDS[i]} in
@@ -59,7 +59,7 @@ _shadowprof()
     mapfile -t COMPREPLY < <(compgen -W "$values" -- "$current")
     return
   fi
-  if [[ $command == attach ]]; then
+  if [[ $command == attach || $command == top ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(ps -u "$EUID" -o pid= 2>/dev/null)" -- "$current")
     return
   fi

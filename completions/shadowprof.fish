@@ -31,7 +31,7 @@ end
 
 complete -c shadowprof -n 'test (count (commandline -opc)) -eq 1' -f -a '(__shadowprof_commands)'
 complete -c shadowprof -n 'string match -q -- "-*" (commandline -ct)' -f -a '(__shadowprof_options)'
-complete -c shadowprof -n '__shadowprof_is attach' -f -a '(__fish_complete_pids)'
+complete -c shadowprof -n '__shadowprof_is attach top' -f -a '(__fish_complete_pids)'
 complete -c shadowprof -l color -x -a 'always auto never'
 complete -c shadowprof -n '__shadowprof_is run' -l mode -x -a 'shadow burst full'
 complete -c shadowprof -n '__shadowprof_is attach' -l mode -x -a 'shadow burst'

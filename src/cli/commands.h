@@ -17,6 +17,7 @@ int export_main(int argc, char** argv);
 int merge_main(int argc, char** argv);
 int report_main(int argc, char** argv);
 int compare_main(int argc, char** argv);
+int top_main(int argc, char** argv);
 int stat_main(int argc, char** argv);
 int syscalls_main(int argc, char** argv);
 

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "base/processor_time.h"
@@ -100,6 +101,14 @@ void Pipeline::finish(profile::Profile& into) {
   }
   const std::lock_guard lock(mutex_);
   cpu_seconds_ += processor_seconds_of_this_thread() - before;
+}
+
+pid_t Pipeline::fork_when_idle() {
+  std::unique_lock lock(mutex_);
+  completed_.wait(lock, [this] { return queue_.empty(); });
+  const pid_t copy = ::fork();
+  if (copy == 0 && worker_.joinable()) worker_.detach();
+  return copy;
 }
 
 double Pipeline::cpu_seconds() const {

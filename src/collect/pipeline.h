@@ -13,6 +13,8 @@
 // not the machine's memory. Without collectors everything is discarded and no thread is made.
 #pragma once
 
+#include <sys/types.h>
+
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -45,6 +47,10 @@ class Pipeline {
 
   // Waits for all chunks, ends the thread, calls every collector's finish(). Once.
   void finish(profile::Profile& into);
+
+  // fork(2) when all that was submitted is consumed. In the copy (0) there is no worker: nothing
+  // can be submitted, and finish() may be called.
+  pid_t fork_when_idle();
 
   // CPU time used by collectors up to now, finish() included (overhead.collector_cpu_s).
   double cpu_seconds() const;

@@ -54,6 +54,9 @@ class Renderer : private TextPage {
     return std::move(text_);
   }
 
+  std::string render(TextList list);
+  std::vector<profile::Place> functions() const;
+
  private:
   // Half of the interval behind a share, in a column of its own.
   size_t margin_columns() const { return margins_ ? 6 : 0; }

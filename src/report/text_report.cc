@@ -360,6 +360,48 @@ size_t terminal_columns(int fd) {
   return 80;
 }
 
+std::string Renderer::render(TextList list) {
+  switch (list) {
+    case TextList::functions:
+      methods();
+      break;
+    case TextList::edges:
+      edges();
+      break;
+    case TextList::paths:
+      paths();
+      break;
+    case TextList::values:
+      values();
+      break;
+    case TextList::loads:
+      loads();
+      break;
+    case TextList::threads:
+      threads();
+      break;
+  }
+  return std::move(text_);
+}
+
+std::vector<Place> Renderer::functions() const {
+  const auto& all = profile_.hotlists.methods;
+  const auto rows = profile_.time.is_known() ? certain_by_time(all)
+                                             : certain(all, &profile::HotMethod::self_share,
+                                                       &profile::HotMethod::self_share_error);
+  std::vector<Place> places;
+  for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) places.push_back(rows[i]->at);
+  return places;
+}
+
+std::string render_list(const Profile& profile, TextList list, const TextOptions& options) {
+  return Renderer(profile, options).render(list);
+}
+
+std::vector<Place> functions_listed(const Profile& profile, const TextOptions& options) {
+  return Renderer(profile, options).functions();
+}
+
 std::string render_text(const Profile& profile, const TextOptions& options) {
   return Renderer(profile, options).render();
 }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "profile/profile.h"
 
@@ -22,6 +23,13 @@ struct TextOptions {
 };
 
 std::string render_text(const profile::Profile& profile, const TextOptions& options);
+
+// One of its lists alone.
+enum class TextList : uint8_t { functions, edges, paths, values, loads, threads };
+std::string render_list(const profile::Profile& profile, TextList list, const TextOptions& options);
+// The places of the functions in that list's rows, one for each line behind the columns' names.
+std::vector<profile::Place> functions_listed(const profile::Profile& profile,
+                                             const TextOptions& options);
 
 // Whether to write colour to a stream: `when` is always, auto (a terminal) or never. A NO_COLOR
 // that is set and not empty wins over all (https://no-color.org).

@@ -5,11 +5,13 @@
 
 #include "base/log.h"
 #include "collect/pipeline.h"
+#include "profile/file/json_file.h"
 #include "sample/host.h"
 #include "sample/name_functions.h"
 #include "sample/pipeline_sink.h"
 #include "sample/sampled_program.h"
 #include "sample/shadow_run.h"
+#include "sample/snapshots.h"
 #include "sample/syscall_counts.h"
 
 namespace shadowprof::sample {
@@ -149,6 +151,49 @@ void capture_samples(trace::RunMailbox& seen_enough, Collection& collection,
   space.capture_one_in = values.condition.weight();
 }
 
+// What a profile is made of.
+struct Parts {
+  const ShadowModeRequest& request;
+  ShadowRun& sampled;
+  collect::SampleWeights& weights;
+  collect::Pipeline& pipeline;
+  const trace::BlockTable& table;
+  const std::vector<symbols::PerfMapPlace>& generated;
+  int64_t started;
+};
+
+// Before processor time is filled in.
+void finish_parts(const Parts& parts, profile::Profile& profile) {
+  const ShadowRunCounts& counts = parts.sampled.counts();
+  parts.weights.conclude();
+  tell_of_kinds(parts.weights);
+  parts.pipeline.finish(profile);
+  if (is_interpreted(counts, parts.request)) profile.run.engine = "emulator";
+  if (const Verifier* verifier = parts.sampled.verifier())
+    profile.coverage.verified = verifier->counts();
+  fill_syscalls(counts.by_number, counts.ended_by_number, profile.syscalls);
+}
+
+void name_and_fill(const Parts& parts, profile::Profile& profile) {
+  SampledRun done = describe(parts.sampled, parts.request);
+  done.assumed_speeds = parts.weights.assume_speeds();
+  done.instructions_per_s = parts.weights.replicas().instructions_per_second();
+  fill_sampled(done, parts.pipeline, profile);
+  name_functions(profile, parts.table, parts.request.top, parts.started, Inclusive::measured,
+                 parts.generated);
+  parts.sampled.watch().fill(profile);
+}
+
+// In a copy of this process, which ends then: whoever waits for the file waits for the next one.
+void write_snapshot(const Parts& parts, profile::Profile& profile) {
+  profile.run.duration_s = parts.sampled.sampling_s();
+  finish_parts(parts, profile);
+  parts.sampled.finish_time_of_copy(profile);
+  name_and_fill(parts, profile);
+  profile.tool_version = parts.request.version;
+  [[maybe_unused]] const Status written = profile::write_profile(profile, Snapshots::file());
+}
+
 }  // namespace
 
 Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
@@ -185,7 +230,17 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   PipelineSink sink(pipeline);
   CodeDirectory directory(request.code_directory, conditions_of(request, profile.run.host));
   if (!request.code_directory.empty()) options.directory = &directory;
+  ShadowRun* running = nullptr;
+  Snapshots snapshots;
+  options.snapshot = [&](double now) {
+    if (!snapshots.is_due(now)) return;
+    snapshots.take(now, pipeline, [&] {
+      write_snapshot({request, *running, weights, pipeline, table, generated, started}, profile);
+    });
+  };
   ShadowRun sampled(table, sink, weights, std::move(programs), options, request.wishes, price);
+  running = &sampled;
+  const Parts parts{request, sampled, weights, pipeline, table, generated, started};
   serve_first();
   if (request.launch) sampled.let_go();
   sampled.run();
@@ -194,20 +249,10 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   result.warnings = sampled.warnings();
   warn_of_shared_memory(sampled.counts(), result.warnings);
 
-  weights.conclude();
-  tell_of_kinds(weights);
-  pipeline.finish(profile);
-  if (is_interpreted(sampled.counts(), request)) profile.run.engine = "emulator";
-  if (const Verifier* verifier = sampled.verifier()) profile.coverage.verified = verifier->counts();
-  fill_syscalls(sampled.counts().by_number, sampled.counts().ended_by_number, profile.syscalls);
+  finish_parts(parts, profile);
   sampled.finish_time(profile);
   if (!sampled.why_no_time().empty()) detail("no processor time: {}", sampled.why_no_time());
-  SampledRun done = describe(sampled, request);
-  done.assumed_speeds = weights.assume_speeds();
-  done.instructions_per_s = weights.replicas().instructions_per_second();
-  fill_sampled(done, pipeline, profile);
-  name_functions(profile, table, request.top, started, Inclusive::measured, generated);
-  sampled.watch().fill(profile);
+  name_and_fill(parts, profile);
   if (options.directory) directory.store(table, profile);
   for (const std::string& warning : directory.warnings()) result.warnings.push_back(warning);
   if (const Status sound = profile::check_consistency(profile); !sound)

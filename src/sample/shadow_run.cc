@@ -90,6 +90,7 @@ void ShadowRun::run() {
     if (programs_.empty() || is_over()) break;
     note_prices();
     time_.look(elapsed());
+    if (options_.snapshot) options_.snapshot(elapsed());
     if (is_to_be_settled()) settle_accounts();
     if (elapsed() >= looks_at_busy_core_s_ && all_rest()) look_at_busy_core();
     if (may_translate_first() && fill_ahead()) continue;

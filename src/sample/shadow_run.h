@@ -10,6 +10,7 @@
 // one that runs at that moment, so each is sampled as much as it runs.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -60,6 +61,8 @@ struct ShadowRunOptions {
   emu::CapturePlan plan{};
   shadow::SpaceOptions space{{.through_jumps = false}};
   bool stacks = false;  // samples begin with the call stacks of their threads
+  // Called now and then where snapshots are wanted, at moments at which a copy can be made of us.
+  std::function<void(double now)> snapshot;
   // Where a fork costs a program too much, what it does next is interpreted instead.
   bool may_interpret = false;
 };
@@ -124,6 +127,9 @@ class ShadowRun {
   // Times of the profile.
   void finish_time(profile::Profile& profile) {
     time_.finish(sampling_s(), program_cpu_s(), profile);
+  }
+  void finish_time_of_copy(profile::Profile& profile) {
+    time_.finish_copy(sampling_s(), program_cpu_s(), profile);
   }
   const std::string& why_no_time() const { return time_.why_not(); }
   // The programs' while they were sampled.

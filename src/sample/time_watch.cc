@@ -45,6 +45,15 @@ void TimeWatch::end(double now) {
 void TimeWatch::finish(double duration_s, double program_cpu_s, profile::Profile& profile) {
   if (!source_ || first_.value == 0) return;
   end(duration_s);
+  fill(duration_s, program_cpu_s, profile);
+  source_.reset();
+}
+
+void TimeWatch::finish_copy(double duration_s, double program_cpu_s, profile::Profile& profile) {
+  if (source_ && first_.value != 0) fill(duration_s, program_cpu_s, profile);
+}
+
+void TimeWatch::fill(double duration_s, double program_cpu_s, profile::Profile& profile) {
   const uint64_t cycles = __rdtsc() - cycles_at_begin_;
   profile::ProcessorTime& time = profile.time;
   time.source = source_->name();
@@ -63,7 +72,6 @@ void TimeWatch::finish(double duration_s, double program_cpu_s, profile::Profile
   time.waiting_s = std::max(0.0, duration_s - first_thread_s);
   time.queued_s = std::min(time.waiting_s, source_->first_thread().waited_s());
   if (duration_s > 0) time.cycles_per_s = static_cast<double>(cycles) / duration_s;
-  source_.reset();
 }
 
 }  // namespace shadowprof::sample

@@ -34,10 +34,14 @@ class TimeWatch {
   double take_cost() { return source_ ? source_->take_cost() : 0; }
   // The times of the profile. `duration_s`: how long the programs were sampled.
   void finish(double duration_s, double program_cpu_s, profile::Profile& profile);
+  // The same up to now, in a copy of this process: the clocks go on for the original.
+  void finish_copy(double duration_s, double program_cpu_s, profile::Profile& profile);
 
   const std::string& why_not() const { return why_not_; }
 
  private:
+  void fill(double duration_s, double program_cpu_s, profile::Profile& profile);
+
   static constexpr double kNever_s = std::numeric_limits<double>::infinity();
 
   clock::TimeAccount account_;
