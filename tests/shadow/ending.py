@@ -276,6 +276,7 @@ def main():
     parser.add_argument("--shadowprof", required=True, type=os.path.abspath)
     parser.add_argument("--spinner", required=True, type=os.path.abspath)
     parser.add_argument("--only", default="")
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored by who runs this with nohup
     return run_cases(CASES, parser.parse_args())
 
 
