@@ -39,6 +39,8 @@ Kind kind_of_int3(const emu::CodeCache& cache, const CachePosition& at) {
       return Kind::system_call;
     case CachePosition::Kind::call_over:
       return Kind::call_over;
+    case CachePosition::Kind::turn_over:
+      return Kind::turn_over;
     case CachePosition::Kind::point:
       return kind_at_point(cache, at);
     case CachePosition::Kind::outside:
@@ -89,7 +91,8 @@ Stop decode_stop(const emu::CodeCache& cache, const Slot& slot, size_t buffer,
     const CachePosition at = cache.locate(regs.rip - 1);
     Stop stop{kind_of_int3(cache, at), at, {}};
     if (stop.is_trap()) {
-      if (stop.kind != Kind::log_full) stop.pc = guest_pc(cache, slot, regs, at);
+      if (stop.kind != Kind::log_full && stop.kind != Kind::turn_over)
+        stop.pc = guest_pc(cache, slot, regs, at);
       return stop;
     }
   }
@@ -129,6 +132,7 @@ GuestAddr guest_pc(const emu::CodeCache& cache, const Slot& slot, const machine:
     case CachePosition::Kind::call_over:
       return GuestAddr(slot.state().next_pc);
     case CachePosition::Kind::log_full:
+    case CachePosition::Kind::turn_over:
     case CachePosition::Kind::outside:
     case CachePosition::Kind::between:
       break;

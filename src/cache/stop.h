@@ -22,6 +22,8 @@
 //   system_call      before the call at `pc`, which the gateway leaves to us. The registers are
 //                    those of the call: at the gateway's syscall instruction the thread makes it
 //   call_over        behind a call, at `pc`, because the slot says that it is to stop there
+//   turn_over        in inserted code, which goes on as it is: between two fragments, or before the
+//                    target of an indirect branch is looked up. `pc` is not set
 //   stored_pointer   behind the instruction at `pc`, which has executed, and has stored the x87
 //                    unit's pointer: an address in the cache. The thread may go on as it is
 //   sets_trap_flag   before a popf that is about to set the trap flag
@@ -66,6 +68,7 @@ struct Stop {
     stale,
     system_call,
     call_over,
+    turn_over,
     stored_pointer,
     sets_trap_flag,
     native_insn,

@@ -62,6 +62,11 @@ Status check_processor(const RunOptions& options) {
 Status check_machine(const RunOptions& options) {
   if (!options.clock.empty() && (options.mode != "full" || !options.deterministic))
     return fail("option --clock is for --mode full with --deterministic");
+  if (options.schedule_seed && (options.mode != "full" || !options.deterministic))
+    return fail("option --schedule-seed is for --mode full with --deterministic");
+  if (options.schedule_seed && options.clock == "real")
+    return fail(
+        "option --schedule-seed needs the virtual clock: with --clock real threads run as they do");
   return {};
 }
 
@@ -93,6 +98,7 @@ std::map<std::string, std::string> RunOptions::recorded() const {
       {"exact_inclusive", exact_inclusive ? "true" : "false"}};
   if (no_exec) options["no_exec"] = "true";
   if (clean_environment) options["clean_env"] = "true";
+  if (schedule_seed) options["schedule_seed"] = std::to_string(*schedule_seed);
   if (deterministic && mode == "full") options["clock"] = clock == "real" ? "real" : "virtual";
   wanted.record_in(options);
   if (mode != "full") sampling.record_in(mode, options);
@@ -131,6 +137,9 @@ void add_program_options(CLI::App& app, RunOptions& options) {
       ->type_name("CLOCK")
       ->check(CLI::Validator(
           [](std::string& word) { return refuse_unless_one_of("clock", word, kClocks); }, ""));
+  app.add_option("--schedule-seed", options.schedule_seed,
+                 "with --deterministic: another order of threads")
+      ->type_name("N");
   app.add_option("--cpu-features", options.cpu_features,
                  "native, host, baseline, x86-64-v2, -v3, -v4")
       ->type_name("SET")

@@ -21,6 +21,7 @@ struct RunOptions {
   bool follow = false;
   bool no_exec = false;
   bool deterministic = false;
+  std::optional<uint64_t> schedule_seed;
   std::string clock;  // "real", "virtual"; empty: not given
   std::string cpu_features = "native";
   bool clean_environment = false;

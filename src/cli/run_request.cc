@@ -75,6 +75,7 @@ sample::FullModeRequest full_request(const RunOptions& options, std::string path
   request.follow_exec = !options.no_exec;
   request.deterministic = options.deterministic;
   request.real_clock = options.clock == "real";
+  request.schedule_seed = options.schedule_seed;
   request.processor = machine::CpuModel::find(options.cpu_features);
   request.collection = options.collection();
   request.seed = options.sampling.seed("full");

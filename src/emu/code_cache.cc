@@ -123,6 +123,9 @@ void CodeCache::emit_gateway() {
   e.land_rel32(leaves);
   emit_way_out(e);
 
+  turn_over_ = e.offset();
+  e.int3();
+  e.jmp_state(offsetof(StatePage, turn_back));
   branch_miss_ = e.offset();
   e.int3();
   lookup_ = branch_miss_;
@@ -527,6 +530,7 @@ CachePosition CodeCache::locate_in_gateway(uint32_t offset) const {
   if (offset == syscall_) at.kind = CachePosition::Kind::before_syscall;
   if (offset == after_syscall_) at.kind = CachePosition::Kind::after_syscall;
   if (offset == call_over_) at.kind = CachePosition::Kind::call_over;
+  if (offset == turn_over_) at.kind = CachePosition::Kind::turn_over;
   if (offset == branch_miss_) at.kind = CachePosition::Kind::branch_miss;
   if (log_full_ != 0 && offset == log_full_) at.kind = CachePosition::Kind::log_full;
   return at;

@@ -154,6 +154,7 @@ struct CachePosition {
     before_syscall,  // on the gateway's syscall instruction
     after_syscall,   // behind it
     call_over,       // the same, on the int3 for threads that are to stop there
+    turn_over,       // translated code has used up the thread's turn; it goes on behind the int3
   };
   Kind kind = Kind::outside;
   FragmentId fragment{};
@@ -249,6 +250,8 @@ class CodeCache {
   uint64_t syscall_address() const { return base_ + syscall_; }
   uint64_t after_syscall_address() const { return base_ + after_syscall_; }
   uint64_t branch_miss_address() const { return base_ + branch_miss_; }
+  // Stops, and goes on where state field turn_back says.
+  uint64_t turn_over_address() const { return base_ + turn_over_; }
 
  private:
   CodeCache(UniqueFd memfd, uint8_t* host, size_t size, Recording recording, bool replaces);
@@ -290,7 +293,8 @@ class CodeCache {
   uint32_t used_ = 0;
   uint32_t first_fragment_offset_ = 0;
   uint32_t gateway_ = 0, syscall_trap_ = 0, syscall_ = 0, after_syscall_ = 0, call_over_ = 0,
-           branch_miss_ = 0, lookup_ = 0, lookup_miss_ = 0, log_full_ = 0, open_table_ = 0;
+           turn_over_ = 0, branch_miss_ = 0, lookup_ = 0, lookup_miss_ = 0, log_full_ = 0,
+           open_table_ = 0;
   uint64_t flushes_ = 0;
 
   ReservedArray<Fragment> fragments_;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "inject/engine.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
 #include "base/log.h"
 #include "inject/call_kinds.h"
 #include "inject/mend_pointer.h"
+#include "ptrace/interruption.h"
 
 namespace shadowprof::inject {
 
@@ -16,7 +18,7 @@ using ptrace::WaitOutcome;
 using ptrace::WaitStatus;
 
 Engine::Engine(trace::BlockTable& table, trace::TraceSink& sink, EngineOptions options)
-    : table_(table), sink_(sink), options_(options) {
+    : table_(table), sink_(sink), options_(options), turns_(options.schedule_seed) {
   options_.space.call_kinds = call_kind;
   if (options_.fixed_machine) machine_.emplace(*options_.processor);
   if (options_.virtual_time) clock_.emplace();
@@ -27,7 +29,8 @@ Engine::~Engine() = default;
 Result<ProgramEnd> Engine::run(const std::function<void()>& on_interrupt) {
   while (!threads_.empty() || !root_end_) {
     start_ready_children();
-    const WaitOutcome outcome = stops_.next(threads_.size() == 1);
+    const WaitOutcome outcome =
+        turns_.is_active() ? next_in_turn() : stops_.next(threads_.size() == 1);
     look_at_window_clock();
     if (outcome.kind == WaitOutcome::Kind::no_children) break;
     if (outcome.has_status()) dispatch(outcome.tid, outcome.status);
@@ -60,6 +63,7 @@ void Engine::dispatch(Tid tid, const WaitStatus& status) {
   GuestThread& t = *it->second;
   t.executing = false;
   t.in_vfork = false;
+  if (std::exchange(t.expires, false) && status.is_event(StopEvent::stop)) return on_wait_over(t);
   if (t.cut.is_active() && is_in_cut_call(t, status)) return resume(t);
   if (t.under_way && !status.is_event(StopEvent::exit)) {
     const bool left = end_sequence(t, status);
@@ -69,7 +73,9 @@ void Engine::dispatch(Tid tid, const WaitStatus& status) {
   if (t.leaves && !status.is_event(StopEvent::exit)) return leave_at_stop(t, status);
   switch (status.kind()) {
     case WaitStatus::Kind::signal_stop: return on_signal_stop(t);
-    case WaitStatus::Kind::group_stop: (void)t.tracee.listen_if_alive(); return;
+    case WaitStatus::Kind::group_stop:
+      (void)t.tracee.listen_if_alive();
+      return pass_turn(t);
     case WaitStatus::Kind::event: break;
     default: return resume(t);
   }
@@ -78,11 +84,21 @@ void Engine::dispatch(Tid tid, const WaitStatus& status) {
     case StopEvent::vfork:
     case StopEvent::clone: return on_new_child(t, status.event());
     case StopEvent::exit: return on_exit_event(t);
-    default: return t.holding ? on_moment_over(t) : resume(t);
+    default: return t.holding ? on_moment_over(t) : go_on_behind_interrupt(t);
   }
 }
 
+// Where threads take turns, the interrupt may have been ours.
+void Engine::go_on_behind_interrupt(GuestThread& t) {
+  Registers regs;
+  if (turns_.is_active() && t.tracee.get_registers_if_alive(regs) &&
+      ptrace::conceal_interruption(t.tracee, regs) && !t.tracee.set_registers_if_alive(regs))
+    return;
+  resume(t);
+}
+
 void Engine::resume(GuestThread& t, int signal) {
+  if (turns_.is_active() && withholds(t, signal)) return;
   (void)(t.cut.is_active() ? t.tracee.syscall_if_alive(signal) : t.tracee.cont_if_alive(signal));
 }
 
@@ -114,6 +130,7 @@ void Engine::on_signal_stop(GuestThread& t) {
     case Kind::log_full:
       take_guest_state(t, regs, stop.at);
       return enter(t, regs);
+    case Kind::turn_over: return on_turn_over(t);
     case Kind::stale: return on_stale(t, regs, stop.at);
     case Kind::system_call: return on_tracer_syscall(t, regs);
     case Kind::call_over:
@@ -313,8 +330,10 @@ void Engine::flush(GuestThread& t) {
   for (auto& [tid, other] : threads_) {
     if (other.get() == &t || other->process->space.get() != &space || !other->in_engine) continue;
     if (other->leaves) continue;  // in the gateway, and will not come back
+    if (other->in_call) continue;  // in the gateway, and stops before it leaves it
     if (quiesce(*other)) quiesced.push_back(other.get());
   }
+  std::ranges::sort(quiesced, {}, &GuestThread::number);
   take_counts(space);
   space.cache().flush();
   for (GuestThread* other : quiesced) {

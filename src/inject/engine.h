@@ -34,6 +34,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -46,7 +47,9 @@
 #include "inject/guest_process.h"
 #include "inject/stop_queue.h"
 #include "inject/time_calls.h"
+#include "inject/turn_order.h"
 #include "inject/virtual_machine.h"
+#include "inject/wake_timer.h"
 #include "inject/window_clock.h"
 #include "machine/virtual_clock.h"
 #include "ptrace/signal_cause.h"
@@ -75,6 +78,9 @@ struct EngineOptions {
   // Time is a part of it: the clock is machine::VirtualClock. Needs the translator's stop_at_rdtsc,
   // and counters.
   bool virtual_time = false;
+  // Where time is, threads take turns (turn_order.h), also those of several processes; by this
+  // seed, if there is one.
+  std::optional<uint64_t> schedule_seed{};
   bool bursts = false;  // threads come from native execution, and return to it
   ptrace::TraceOptions native_trace = ptrace::TraceOptions::none;  // of threads there
 };
@@ -192,6 +198,8 @@ class Engine {
   uint64_t left() const { return left_; }
   // By the launched process, in order; the first of many.
   const std::vector<Executed>& executed() const { return executed_; }
+  // The calls in which threads that take turns have waited for somebody outside.
+  std::vector<std::string> waits_for_others() const;
   // Where every thread is, for messages about broken invariants.
   std::string describe() const;
 
@@ -232,6 +240,7 @@ class Engine {
   bool cannot_be_stopped(const GuestThread& t) const;
   bool settle(GuestThread& t, const ptrace::WaitStatus& stop, Registers& regs);
   void resume(GuestThread& t, int signal = 0);
+  void go_on_behind_interrupt(GuestThread& t);
   bool is_in_cut_call(GuestThread& t, const ptrace::WaitStatus& status);
 
   struct BranchRegisters {
@@ -347,8 +356,35 @@ class Engine {
   TimeCall time_call(GuestThread& t, const Registers& regs);
   void read_clock(GuestThread& t, Registers& regs, const NativeInsn& insn, RunId run);
   bool make_timed_wait(GuestThread& t, Registers& regs);
+  void stop_behind_call(GuestThread& t);
   void finish_call(GuestThread& t, Registers& regs);
   bool begins_anew(const Registers& regs) const;
+
+  // engine_turns.cc
+  void begin_turns(GuestThread& t);
+  void watch_turn_calls(GuestThread& t);
+  ptrace::WaitOutcome next_in_turn();
+  GuestThread* give_turn();
+  void pass_turn(GuestThread& t);
+  bool withholds(GuestThread& t, int signal);
+  bool needs_turn_checks(GuestThread& t);
+  bool add_turn_checks(GuestThread& t);
+  bool is_contended();
+  bool can_go_on(Tid tid);
+  char state_of(GuestThread& t);
+  void settle();
+  void settle(GuestThread& t);
+  void settle_interrupted(GuestThread& t);
+  bool await_endings();
+  ptrace::WaitOutcome::Kind await_holder(GuestThread& t);
+  void look_for_sleeper(GuestThread& t);
+  std::optional<uint64_t> first_deadline() const;
+  void end_waits_until(uint64_t now_ns);
+  ptrace::WaitOutcome await_others();
+  void note_wait_for_others(const GuestThread& t);
+  void on_turn_over(GuestThread& t);
+  void on_wait_over(GuestThread& t);
+  void note_call(GuestThread& t, const Registers& regs);
 
   // engine_processes.cc
   void on_new_child(GuestThread& t, ptrace::StopEvent event);
@@ -430,6 +466,15 @@ class Engine {
   std::optional<machine::VirtualClock> clock_;
   emu::Prefill prefill_;
   WindowClock window_clock_;
+  TurnOrder turns_;
+  WakeTimer wake_timer_;
+  bool may_have_woken_ = false;  // calls were made since threads that wait were looked at
+  unsigned looks_ = 0;  // in a row, at one thread
+  std::chrono::steady_clock::time_point looking_since_;
+  unsigned looks_asleep_ = 0;    // at the holder, in a row
+  bool somebody_ends_ = false;
+  std::optional<std::chrono::steady_clock::time_point> idle_since_;
+  std::set<std::pair<int32_t, unsigned>> waits_for_others_;  // process, number of the call
   Tid root_;
 };
 

@@ -201,6 +201,7 @@ void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePositi
     case CachePosition::Kind::stale:
     case CachePosition::Kind::syscall_trap:
     case CachePosition::Kind::outside:
+    case CachePosition::Kind::turn_over:
     case CachePosition::Kind::between:
       break;
   }
@@ -220,7 +221,14 @@ bool Engine::step_to_exact(GuestThread& t, Registers& regs) {
 bool Engine::step_inserted_code(GuestThread& t, Registers& regs) {
   StepMask mask(t.tracee);
   const emu::CodeCache& cache = t.process->space->cache();
-  while (cache.locate(regs.rip).kind == CachePosition::Kind::between) {
+  const auto kind = [&] { return cache.locate(regs.rip).kind; };
+  while (kind() == CachePosition::Kind::between || kind() == CachePosition::Kind::turn_over) {
+    if (kind() == CachePosition::Kind::turn_over) {
+      regs.rip++;
+      t.slot->state().turn_left = turns_.length();
+      if (!t.tracee.set_registers_if_alive(regs)) return false;
+      continue;
+    }
     counts_.context_steps++;
     if (!t.tracee.step_if_alive()) return false;
     const auto stop = stops_.wait_for_stop(t.tracee.tid());
@@ -258,9 +266,10 @@ bool Engine::to_guest(GuestThread& t, Registers& regs) {
   if (!cache.contains(regs.rip)) {
     CHECK(false, "thread {} is at {:#x}, outside the code cache", t.tracee.tid().value, +regs.rip);
   }
-  if (cache.locate(regs.rip).kind == CachePosition::Kind::between && !step_to_exact(t, regs)) {
-    return false;
-  }
+  const CachePosition::Kind kind = cache.locate(regs.rip).kind;
+  const bool is_exact =
+      kind != CachePosition::Kind::between && kind != CachePosition::Kind::turn_over;
+  if (!is_exact && !step_to_exact(t, regs)) return false;
   if (!has_gone_out(t, regs)) take_guest_state(t, regs, cache.locate(regs.rip));
   abort_announced_sequence(t, regs);
   return true;
@@ -519,6 +528,11 @@ void Engine::repair_signal_state(GuestThread& t, int signal) {
 // or sleeps in the kernel until others, who may need us, have done something: then it is in the
 // gateway.
 bool Engine::quiesce(GuestThread& t) {
+  if (t.parked) {
+    Registers regs;
+    return t.tracee.get_registers_if_alive(regs) && to_guest(t, regs) &&
+           t.tracee.set_registers_if_alive(regs);
+  }
   if (cannot_be_stopped(t) || !t.tracee.interrupt_if_alive()) return false;
   return await_guest(t);
 }

@@ -52,6 +52,7 @@ void Engine::watch_machine_calls(GuestThread& t) {
   if (!machine_ || !t.slot) return;
   for (const unsigned number : VirtualMachine::watched_calls(t.process->machine_share))
     t.slot->watch(number);
+  if (turns_.is_active()) watch_turn_calls(t);
   if (!clock_) return;
   for (const std::span<const unsigned> numbers : {time_calls(), timed_calls()})
     for (const unsigned number : numbers) t.slot->watch(number);

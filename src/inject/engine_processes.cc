@@ -133,6 +133,7 @@ Status Engine::replace_space(GuestThread& t, GuestRange avoided) {
 GuestThread& Engine::add_thread(Tid tid, GuestProcess& process) {
   counts_.threads++;
   auto thread = std::make_unique<GuestThread>(tid, process);
+  thread->number = counts_.threads;
   (void)thread->tracee.get_signal_mask_if_alive(thread->blocked);
   return *(threads_[tid] = std::move(thread));
 }
@@ -149,6 +150,8 @@ Status Engine::give_slot(GuestThread& t) {
   }
   t.slot->state().leaves = 0;
   t.slot->state().stops_behind_call = 0;
+  t.slot->state().turn_left = turns_.length();
+  t.in_call = false;
   t.slot->state().guest_gs_base = t.guest_gs_base;
   t.buffer = 0;
   watch_machine_calls(t);
@@ -180,9 +183,14 @@ void Engine::on_new_child(GuestThread& t, StopEvent event) {
   if (!info.shares_memory) info.rseq = t.rseq;
   // Here, since children begin in any order.
   if (machine_ && !info.is_thread) info.machine_share = t.process->machine_share.for_child();
-  announce(Tid(static_cast<int32_t>(message)), info);
+  const Tid child(static_cast<int32_t>(message));
+  announce(child, info);
   t.in_vfork = event == StopEvent::vfork;
+  const bool is_ours = info.is_thread || options_.follow;
+  if (clock_ && is_ours) begin_turns(t);
+  if (turns_.is_active()) start_announced(child);
   resume(t);
+  if (t.in_vfork && is_ours) pass_turn(t);  // it sleeps
 }
 
 void Engine::announce(Tid child, const NewChild& info) {
@@ -279,6 +287,8 @@ void Engine::on_exec(Tid tid) {
   if (const auto it = threads_.find(Tid(static_cast<int32_t>(former))); it != threads_.end()) {
     process = it->second->process;
     release(*it->second, trace::EndReason::executed);
+    turns_.rename(Tid(static_cast<int32_t>(former)), tid);
+    may_have_woken_ = true;
   }
   if (!process) {
     (void)tracee.cont_if_alive();
@@ -317,8 +327,9 @@ void Engine::on_exec(Tid tid) {
 
 // The thread is dying; its registers are the last ones it had.
 void Engine::on_exit_event(GuestThread& t) {
-  Registers regs;
-  if (t.in_engine && !t.concluded && t.tracee.get_registers_if_alive(regs)) {
+  Registers regs{};
+  const bool has_registers = t.tracee.get_registers_if_alive(regs);
+  if (t.in_engine && !t.concluded && has_registers) {
     const emu::CodeCache& cache = t.process->space->cache();
     const emu::CachePosition at = cache.locate(regs.rip);
     // Killed between a drain and the setting of its registers, it still has the cursor of before.
@@ -334,6 +345,13 @@ void Engine::on_exit_event(GuestThread& t) {
   }
   release(t, trace::EndReason::exited);
   look_through_another(t);
+  t.ending = somebody_ends_ = true;
+  t.in_call = false;
+  turns_.forget(t.tracee.tid());
+  const bool executes = std::ranges::any_of(threads_, [&](const auto& entry) {
+    return entry.second->process == t.process && entry.second->executing;
+  });
+  t.process->is_ending = !executes && regs.orig_rax != SYS_exit;
   resume(t);
 }
 
@@ -382,6 +400,8 @@ void Engine::on_death(Tid tid, const ptrace::WaitStatus& status) {
   }
   early_.erase(tid);
   announced_.erase(tid);
+  turns_.forget(tid);
+  may_have_woken_ = true;
   forget_thread(tid);
 }
 

@@ -44,18 +44,27 @@ bool Engine::make_timed_wait(GuestThread& t, Registers& regs) {
   if (!clock_ || t.holding) return false;
   cache::AddressSpace& space = *t.process->space;
   catch_up(t);
-  const auto wait = TimedWait::of(regs, space.code().memory(), *clock_);
+  auto wait = TimedWait::of(regs, space.code().memory(), *clock_);
   if (!wait) return false;
-  emu::StatePage& state = t.slot->state();
-  wait->wait_really(
-      regs, *clock_,
-      {GuestAddr(t.slot->guest + offsetof(emu::StatePage, call_time)), state.call_time});
-  t.wait = *wait;
-  state.stops_behind_call = 1;
-  state.leaves = 1;
+  const TimedWait::Room room{GuestAddr(t.slot->guest + offsetof(emu::StatePage, call_time)),
+                             t.slot->state().call_time};
+  if (turns_.is_active() && wait->waits(*clock_)) {
+    wait->wait_endlessly(regs, room);
+  } else {
+    wait->wait_really(regs, *clock_, room);
+  }
+  t.wait = wait;
+  may_have_woken_ = true;  // it may begin by giving something back: a lock, a mask
+  stop_behind_call(t);
   regs.rip = space.cache().syscall_address();
   if (t.tracee.set_registers_if_alive(regs)) resume(t);
   return true;
+}
+
+void Engine::stop_behind_call(GuestThread& t) {
+  t.slot->state().stops_behind_call = 1;
+  t.slot->state().leaves = 1;
+  t.in_call = true;
 }
 
 // The thread is behind its call, or has not come to make it; `regs` are the guest's.
@@ -64,6 +73,7 @@ void Engine::finish_call(GuestThread& t, Registers& regs) {
   emu::StatePage& state = t.slot->state();
   state.stops_behind_call = 0;
   state.leaves = 0;
+  t.in_call = false;
   if (!t.wait) return;
   catch_up(t);
   t.wait->finish(regs, t.process->space->code().memory(), *clock_);
@@ -72,6 +82,7 @@ void Engine::finish_call(GuestThread& t, Registers& regs) {
 
 // A call that the kernel would restart is to come to us again, as its time has to be told anew.
 bool Engine::begins_anew(const Registers& regs) const {
+  if (turns_.is_active()) return true;
   return clock_ && std::ranges::count(timed_calls(), regs.orig_rax) != 0;
 }
 

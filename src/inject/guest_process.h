@@ -34,6 +34,7 @@ class GuestProcess {
   std::array<ptrace::RemoteSigaction, 65> actions{};
   bool actions_known = true;  // false: see Engine::note_mask
   bool native = false;   // has left the engine
+  bool is_ending = false;  // with all its threads
   bool is_root = false;  // the one that was launched
   VirtualMachine::Share machine_share;
   uint64_t began_ns = 0;  // VirtualClock::worked_ns()

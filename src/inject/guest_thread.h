@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "cache/address_space.h"
 #include "inject/restartable.h"
 #include "inject/timed_wait.h"
@@ -51,6 +52,15 @@ struct GuestThread {
   std::optional<RestartableSequence> announced{};
   std::optional<RestartableSequence> under_way{};
   std::optional<TimedWait> wait{};  // the call that it is in (engine_time.cc)
+  // See engine_turns.cc.
+  uint64_t number = 0;     // of all threads that there were
+  bool parked = false;     // stopped, and goes on when it has the turn
+  bool in_call = false;    // in the gateway, in a call behind which it stops
+  bool expires = false;    // interrupted, because the time of its call is over
+  bool ending = false;     // behind its exit event
+  bool sleeps_deeply = false;  // in its call, uninterruptibly, and for long
+  unsigned call = 0;       // the number of its last one
+  UniqueFd stat;           // /proc/TID/stat
   // See engine_storm.cc.
   ptrace::Registers returned_to{};  // what the last sigreturn restored
   ptrace::SignalledSleep sleep{};  // through ignored signals

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "inject/stop_queue.h"
 
+#include <algorithm>
+
 #include "ptrace/tracee.h"
 
 namespace shadowprof::inject {
@@ -38,6 +40,29 @@ WaitOutcome StopQueue::next(bool alone) {
 WaitOutcome StopQueue::poll() {
   fetch_all();
   return urgent_.empty() && faults_.empty() ? WaitOutcome{} : take();
+}
+
+WaitOutcome::Kind StopQueue::await_any() {
+  const WaitOutcome outcome = ptrace::wait_any();
+  if (outcome.has_status()) add(outcome);
+  return outcome.kind;
+}
+
+std::optional<WaitOutcome> StopQueue::take_if(
+    const std::function<bool(const WaitOutcome&)>& wanted) {
+  for (Queue* queue : {&urgent_, &faults_}) {
+    const auto it = std::ranges::find_if(*queue, wanted);
+    if (it == queue->end()) continue;
+    const WaitOutcome outcome = *it;
+    queue->erase(it);
+    return outcome;
+  }
+  return std::nullopt;
+}
+
+bool StopQueue::has_fetched(Tid tid) const {
+  const auto is_its = [&](const WaitOutcome& o) { return o.tid == tid; };
+  return std::ranges::any_of(urgent_, is_its) || std::ranges::any_of(faults_, is_its);
 }
 
 WaitOutcome StopQueue::take() {

@@ -10,6 +10,8 @@
 #pragma once
 
 #include <deque>
+#include <functional>
+#include <optional>
 
 #include "ptrace/wait.h"
 
@@ -23,6 +25,15 @@ class StopQueue {
 
   // The same without waiting.
   ptrace::WaitOutcome poll();
+
+  // Where threads take turns: what there is, without waiting; what somebody reports next, or
+  // nothing, as one of our signal handlers has run; and one of the reports that were fetched.
+  void fetch() { fetch_all(); }
+  ptrace::WaitOutcome::Kind await_any();
+  std::optional<ptrace::WaitOutcome> take_if(
+      const std::function<bool(const ptrace::WaitOutcome&)>& wanted);
+  bool has_fetched(Tid tid) const;
+  bool is_empty() const { return urgent_.empty() && faults_.empty(); }
 
   // Has the thread reported something that nobody has taken? Fetches what there is.
   bool has(Tid tid);

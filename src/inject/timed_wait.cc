@@ -231,6 +231,28 @@ void TimedWait::wait_really(Registers& regs, const machine::VirtualClock& clock,
   argument(regs, row.timeout) = room.address.value;
 }
 
+bool TimedWait::waits(const machine::VirtualClock& clock) const {
+  return result_ != kNeverOver && until_ns_ > clock.now_ns();
+}
+
+void TimedWait::wait_endlessly(Registers& regs, const Room& room) {
+  constexpr int64_t kLong_s = 1'000'000'000;
+  is_endless_ = true;
+  const Row& row = *row_of(before_);
+  uint64_t timeout = 0;  // a null pointer
+  if (row.unit == Unit::milliseconds) timeout = static_cast<uint32_t>(-1);
+  if (row.number == SYS_nanosleep || row.number == SYS_clock_nanosleep) {
+    room.words[0] = kLong_s;
+    room.words[1] = 0;
+    timeout = room.address.value;
+  }
+  if (row.number == SYS_clock_nanosleep) {
+    regs.rsi &= ~uint64_t{TIMER_ABSTIME};
+    if (is_moment_) regs.r10 = 0;
+  }
+  argument(regs, row.timeout) = timeout;
+}
+
 void TimedWait::finish(Registers& regs, ptrace::RemoteMemory& memory,
                        machine::VirtualClock& clock) const {
   regs.rdi = before_.rdi;
@@ -242,6 +264,8 @@ void TimedWait::finish(Registers& regs, ptrace::RemoteMemory& memory,
   const bool is_over = result == result_;
   if (is_over) clock.sleep_until(until_ns_);
   if (remainder_ == Remainder::always && !is_over) (void)memory.write_value(remainder_at_, given_);
+  if (remainder_ == Remainder::always && is_over && is_endless_)
+    (void)memory.write_value(remainder_at_, std::array<uint64_t, 2>{});
   const bool is_interrupted = result == -EINTR || result == machine::kRestartBlock;
   if (remainder_ == Remainder::when_interrupted && is_interrupted && remainder_at_.value != 0) {
     const uint64_t left_ns = until_ns_ > clock.now_ns() ? until_ns_ - clock.now_ns() : 0;

@@ -6,6 +6,7 @@
 //
 //   timed_wait()     before the call: until when it may wait
 //   wait_really()    registers with which the kernel waits as long
+//   wait_endlessly() the same, and somebody else ends the wait
 //   finish()         behind the call: what is left of the time, as the program is to see it
 //
 // Not among them: calls whose answer does not tell whether their time is over (io_getevents,
@@ -44,6 +45,10 @@ class TimedWait {
 
   void wait_really(machine::Registers& regs, const machine::VirtualClock& clock,
                    const Room& room) const;
+  // False: it is over at once, or only sets a timer.
+  bool waits(const machine::VirtualClock& clock) const;
+  void wait_endlessly(machine::Registers& regs, const Room& room);
+  bool is_endless() const { return is_endless_; }
   // `regs`: behind the call. The arguments become those of before.
   void finish(machine::Registers& regs, ptrace::RemoteMemory& memory,
               machine::VirtualClock& clock) const;
@@ -54,7 +59,8 @@ class TimedWait {
   machine::Registers before_{};
   uint64_t until_ns_ = 0;
   int64_t result_ = 0;
-  bool is_moment_ = false;  // of `clock_`, and not a length
+  bool is_endless_ = false;  // for the kernel
+  bool is_moment_ = false;   // of `clock_`, and not a length
   clockid_t clock_ = CLOCK_MONOTONIC;
   Remainder remainder_ = Remainder::none;  // what the kernel leaves at `remainder_at_`
   GuestAddr remainder_at_;

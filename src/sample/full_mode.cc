@@ -2,6 +2,7 @@
 #include "sample/full_mode.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -86,6 +87,7 @@ inject::EngineOptions engine_options(const FullModeRequest& request, const Colle
   options.processor = request.processor;
   if (request.deterministic && !options.processor) options.processor = &machine::CpuModel::host();
   options.virtual_time = request.deterministic && !request.real_clock;
+  options.schedule_seed = request.schedule_seed;
   options.space.recording = recording_for(collection, options.virtual_time);
   options.space.translator.through_jumps = !collection.needs_order();
   options.space.translator.stop_at_cpuid = options.processor != nullptr;
@@ -121,6 +123,16 @@ void fill_course(const inject::Engine& engine, std::chrono::steady_clock::time_p
         {since_start(leaving.at), leaving.instructions, leaving.why});
   profile.coverage.estimated = engine.left() != 0;
   if (engine.left() != 0) profile.coverage.events["processes_left"] = engine.left();
+}
+
+// The counts are exact all the same.
+void warn_of_waits(const inject::Engine& engine, std::vector<std::string>& warnings) {
+  const std::vector<std::string> calls = engine.waits_for_others();
+  if (calls.empty()) return;
+  warnings.push_back(fmt::format(
+      "threads waited for what comes from outside, at its own time, in {}: the order in "
+      "which threads run may be another one in the next run",
+      fmt::join(calls, ", ")));
 }
 
 }  // namespace
@@ -187,6 +199,7 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   profile.coverage.instructions_total = profile.coverage.instructions_profiled;
   fill_course(engine, start, profile);
   profile.confidence.exact = result.warnings.empty() && engine.left() == 0;
+  warn_of_waits(engine, result.warnings);
   fill_syscalls(engine.syscalls(), {}, profile.syscalls);
   name_functions(profile, table, request.top, started,
                  counting ? Inclusive::estimate : Inclusive::measured, generated);

@@ -31,6 +31,7 @@ struct FullModeRequest {
   bool follow_exec = true;  // what the program executes in its place
   bool deterministic = false;
   bool real_clock = false;  // though it is deterministic
+  std::optional<uint64_t> schedule_seed;  // of it; nothing: threads run in order
   const machine::CpuModel* processor = nullptr;  // that the program is told of; nullptr: the host's
   Collection collection;
   bool count_operations = false;  // for RunResult::operations; not with exact_inclusive

@@ -229,7 +229,8 @@ void Executor::on_signal_stop(const cache::Stop& stop, Registers& regs, const si
     case Kind::stale: return on_stale(regs, stop);
     // The replica's own memory, and nobody looks at that.
     case Kind::stored_pointer:
-    case Kind::call_over: return resume();
+    case Kind::call_over:
+    case Kind::turn_over: return resume();
     case Kind::sets_trap_flag: return end(Outcome::unsupported, "it sets the trap flag");
     case Kind::native_insn:
     case Kind::unsupported: {

@@ -103,6 +103,16 @@ TEST_CASE("a clock is chosen for deterministic runs only") {
   refuses({"--mode", "full", "--deterministic", "--clock", "fast", "ls"}, "no clock 'fast'");
 }
 
+TEST_CASE("an order of threads is for deterministic runs with their own clock") {
+  CHECK(parse({"--mode", "full", "--deterministic", "--schedule-seed", "7", "ls"})
+            .options.recorded()
+            .at("schedule_seed") == "7");
+  refuses({"--mode", "full", "--schedule-seed", "7", "ls"}, "with --deterministic");
+  refuses({"--mode", "full", "--deterministic", "--schedule-seed", "x", "ls"}, "--schedule-seed");
+  refuses({"--mode", "full", "--deterministic", "--clock", "real", "--schedule-seed", "7", "ls"},
+          "virtual clock");
+}
+
 TEST_CASE("a burst has a length and a period") {
   const auto burst = cli::parse_burst("2ms/4s");
   REQUIRE(burst);

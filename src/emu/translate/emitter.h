@@ -92,6 +92,12 @@ class Emitter : public CodeWriter {
   void inc_state(size_t field) {                                 // inc qword [field]: flags!
     index_access({0x49, 0xff, 0x87}, {0x65, 0x48, 0xff, 0x04, 0x25}, field);
   }
+  void dec_state(size_t field) {                                 // dec qword [field]: flags!
+    index_access({0x49, 0xff, 0x8f}, {0x65, 0x48, 0xff, 0x0c, 0x25}, field);
+  }
+  void jmp_state(size_t field) {                                 // jmp [field]
+    index_access({0x41, 0xff, 0xa7}, {0x65, 0xff, 0x24, 0x25}, field);
+  }
   void store_site(size_t field, uint32_t site) {                 // mov qword [field], imm32
     CHECK(site <= INT32_MAX, "a site that an immediate cannot hold");
     index_access({0x49, 0xc7, 0x87}, {0x65, 0x48, 0xc7, 0x04, 0x25}, field);

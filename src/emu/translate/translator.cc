@@ -404,6 +404,8 @@ void Translator::emit_syscall(Emitter& e, const Insn& insn, uint32_t index) {
 // rcx is the target. When counting, the entry that it reaches counts the pair.
 void Translator::emit_branch_dispatch(Emitter& e, RunId site) {
   if (tracing() && table_.run(site).recorded) emit_trace_record(e, site);
+  const uint32_t at_end = options_.count_turns ? emit_branch_turn_check(e) : 0;
+  const uint64_t start = e.here();
   if (counting()) {
     while ((e.here() + 1) % 64 > 60) e.byte(0x90);  // nop
     const uint32_t field = e.jmp_forward();
@@ -414,6 +416,7 @@ void Translator::emit_branch_dispatch(Emitter& e, RunId site) {
   }
   e.movzx_edx_cx();
   e.jmp_table_rdx(kBranchTableOffset);
+  if (options_.count_turns) emit_branch_turn_end(e, at_end, start);
 }
 
 void Translator::emit_stubs(Emitter& e) {
@@ -464,14 +467,18 @@ void Translator::emit_direct_exit(Emitter& e, RunExit exit, uint32_t blocks, uin
   restore_substitute(e);
   const RunId run = make_run(exit, blocks, insns, slots, target);
   emit_record(e, run);
+  const bool checks = options_.count_turns && goes_back(blocks, target);
+  const TurnCheck check = checks ? emit_turn_check(e, target) : TurnCheck{};
   // The rel32 must not cross a cache line: it is rewritten while other threads run through it.
   while ((e.here() + 1) % 64 > 60) e.byte(0x90);  // nop
+  const uint64_t jump = e.here();
   Exit out;
   out.jump_field = cache_.used() + e.jmp_forward();
   out.target = target;
   out.run = run;
   exits_.push_back(out);
   e.int3();
+  if (checks) emit_turn_end(e, check, jump);
 }
 
 }  // namespace shadowprof::emu

@@ -58,6 +58,8 @@ struct TranslatorOptions {
   bool stop_at_cpuid = false;
   // So do rdtsc and rdtscp.
   bool stop_at_rdtsc = false;
+  // Backward branches count down a thread's turn (state field turn_left), and stop at its end.
+  bool count_turns = false;
 };
 
 class Translator {
@@ -80,6 +82,9 @@ class Translator {
 
   // The program overwrites the flags that `inc` changes before it reads them again.
   bool inc_is_harmless_at(GuestAddr pc);
+  // From now on (TranslatorOptions). What is translated already does not.
+  void count_turns() { options_.count_turns = true; }
+  bool counts_turns() const { return options_.count_turns; }
   // What is known of guest code that is not there any more.
   void forget_code() {
     harmless_.clear();
@@ -174,6 +179,16 @@ class Translator {
   void emit_direct_exit(Emitter& e, trace::RunExit exit, uint32_t blocks, uint32_t insns,
                         size_t slots, GuestAddr target);
   void emit_branch_dispatch(Emitter& e, RunId site);
+  // translator_turns.cc
+  struct TurnCheck {
+    uint32_t at_end = 0;  // field of the jump for when the turn is over
+    bool spilled = false;
+  };
+  bool goes_back(uint32_t blocks, GuestAddr target) const;
+  TurnCheck emit_turn_check(Emitter& e, GuestAddr target);
+  void emit_turn_end(Emitter& e, const TurnCheck& check, uint64_t goes_on_at);
+  uint32_t emit_branch_turn_check(Emitter& e);
+  void emit_branch_turn_end(Emitter& e, uint32_t at_end, uint64_t goes_on_at);
   decoder::Gpr stand_in(decoder::Gpr r) const { return r == decoder::kR15 ? substitute_ : r; }
   static std::array<uint8_t, decoder::kMaxInsnBytes> patched(const decoder::Insn& insn,
                                                              decoder::Gpr substitute);

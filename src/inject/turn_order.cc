@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#include "inject/turn_order.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace shadowprof::inject {
+namespace {
+
+// Some hundreds of microseconds; giving the turn away takes some tens.
+constexpr uint64_t kLength = 20'000;
+
+}  // namespace
+
+TurnOrder::TurnOrder(std::optional<uint64_t> seed) : random_(seed) {}
+
+void TurnOrder::add(Tid tid) {
+  if (std::ranges::count(waiting_, tid) == 0) waiting_.push_back(tid);
+}
+
+void TurnOrder::forget(Tid tid) {
+  std::erase(waiting_, tid);
+  if (is_holder(tid)) holder_.reset();
+}
+
+void TurnOrder::rename(Tid from, Tid to) {
+  if (!is_holder(from)) return;
+  std::erase(waiting_, to);
+  holder_ = to;
+}
+
+void TurnOrder::pass() {
+  if (!holder_) return;
+  add(*holder_);
+  holder_.reset();
+}
+
+std::optional<Tid> TurnOrder::give(const std::function<bool(Tid)>& can_go_on) {
+  std::vector<Tid> able;
+  for (const Tid tid : waiting_) {
+    if (!can_go_on(tid)) continue;
+    able.push_back(tid);
+    if (!random_) break;
+  }
+  if (able.empty()) return std::nullopt;
+  const Tid next = able.size() == 1 ? able[0] : able[draw() % able.size()];
+  std::erase(waiting_, next);
+  return holder_ = next;
+}
+
+uint64_t TurnOrder::length() {
+  return random_ ? 1 + draw() % (2 * kLength) : kLength;
+}
+
+// As machine::RandomBytes.
+uint64_t TurnOrder::draw() {
+  *random_ += 0x9e37'79b9'7f4a'7c15;
+  uint64_t z = *random_;
+  z = (z ^ (z >> 30)) * 0xbf58'476d'1ce4'e5b9;
+  z = (z ^ (z >> 27)) * 0x94d0'49bb'1331'11eb;
+  return z ^ (z >> 31);
+}
+
+}  // namespace shadowprof::inject
