@@ -10,10 +10,10 @@
 namespace shadowprof::cli {
 namespace {
 
-constexpr std::string_view kProfiles[] = {"edge",  "call",    "method", "path",
-                                          "value", "latency", "address", "none"};
-constexpr std::string_view kUnbuiltProfiles[] = {"stream", "hazard"};
-// What "all" stands for: every kind but addresses, of which each load and store has one.
+constexpr std::string_view kProfiles[] = {"edge",    "call",    "method", "path",  "value",
+                                          "latency", "address", "hazard", "waste", "none"};
+constexpr std::string_view kUnbuiltProfiles[] = {"stream"};
+// What "all" stands for: every kind but those of addresses, of which each load and store has one.
 constexpr std::string_view kAll[] = {"edge", "call", "method", "path", "value", "latency"};
 // Where the program waits for all that is collected, and where an interpreter cannot time loads.
 constexpr std::string_view kCounts[] = {"edge", "call", "method"};
@@ -67,8 +67,9 @@ std::optional<collect::ValueCondition> parse_condition(std::string_view text) {
 
 void CollectionOptions::add_to(CLI::App& app) {
   app.add_option("--profile", profiles,
-                 "edge,call,method,path,value,latency,address; all but address; none; +KIND adds\n"
-                 "to the defaults (shadow: all, burst: all but latency, full: edge,call,method)")
+                 "edge,call,method,path,value,latency (all of these);\n"
+                 "address, hazard, waste; none; +KIND adds to the\n"
+                 "defaults (all; burst: no latency; full: edge,call,method)")
       ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -132,6 +133,8 @@ sample::Collection CollectionOptions::collection(std::string_view mode, uint64_t
   if (path_scope == "intra") collection.path_scope = collect::PathScope::intra;
   collection.latencies = wants("latency");
   collection.addresses = wants("address");
+  collection.hazards = wants("hazard");
+  collection.waste = wants("waste");
   collection.values = wants("value");
   if (hotlist == "tnv") {
     collection.value_options.hotlist = profile::HotlistKind::tnv;
@@ -149,6 +152,9 @@ sample::Collection CollectionOptions::collection(std::string_view mode, uint64_t
 Status CollectionOptions::accepted_by(std::string_view engine) const {
   if (engine == "step" && (wants("value") || wants("latency") || wants("address"))) {
     return fail("the engine step records neither values nor latencies nor addresses");
+  }
+  if (engine == "step" && (wants("hazard") || wants("waste"))) {
+    return fail("hazards and waste follow from addresses, which the engine step does not record");
   }
   if (engine == "emulator" && wants("latency")) {
     return fail("the engine emulator cannot time loads; the translator can");

@@ -158,7 +158,7 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
   CLI::App app{"Runs PROGRAM and profiles it from its first instruction to its end.",
                "shadowprof run"};
   app.add_option("-o,--output", options.output,
-                 "profile to write; - is standard output; .gz and .zst compress")
+                 "- or a file; .gz, .zst compress")
       ->type_name("FILE")
       ->capture_default_str();
   app.add_option(

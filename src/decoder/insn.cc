@@ -226,6 +226,39 @@ void note_vectors(Insn& insn, const Decoded& d) {
   }
 }
 
+bool takes_bit_number(const ZydisDecodedInstruction& info) {
+  switch (info.mnemonic) {
+    case ZYDIS_MNEMONIC_BT:
+    case ZYDIS_MNEMONIC_BTC:
+    case ZYDIS_MNEMONIC_BTR:
+    case ZYDIS_MNEMONIC_BTS: return info.raw.imm[0].size == 0;
+    default: return false;
+  }
+}
+
+bool is_masked(const ZydisDecodedInstruction& info) {
+  switch (info.mnemonic) {
+    case ZYDIS_MNEMONIC_MASKMOVQ:
+    case ZYDIS_MNEMONIC_MASKMOVDQU:
+    case ZYDIS_MNEMONIC_VMASKMOVDQU:
+    case ZYDIS_MNEMONIC_VMASKMOVPS:
+    case ZYDIS_MNEMONIC_VMASKMOVPD:
+    case ZYDIS_MNEMONIC_VPMASKMOVD:
+    case ZYDIS_MNEMONIC_VPMASKMOVQ: return true;
+    default: break;
+  }
+  return info.avx.mask.reg != ZYDIS_REGISTER_NONE && info.avx.mask.reg != ZYDIS_REGISTER_K0;
+}
+
+bool accesses_all_of(const ZydisDecodedInstruction& info, const ZydisDecodedOperand& op) {
+  constexpr ZydisOperandActions kConditional =
+      ZYDIS_OPERAND_ACTION_CONDREAD | ZYDIS_OPERAND_ACTION_CONDWRITE;
+  constexpr ZydisInstructionAttributes kRepeated =
+      ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE;
+  return (op.actions & kConditional) == 0 && (info.attributes & kRepeated) == 0 &&
+         op.mem.type != ZYDIS_MEMOP_TYPE_VSIB && !takes_bit_number(info) && !is_masked(info);
+}
+
 void note_memory(Insn& insn, const ZydisDecodedInstruction& info, const ZydisDecodedOperand& op) {
   MemoryAccess access;
   access.base = gpr_of(op.mem.base);
@@ -242,6 +275,8 @@ void note_memory(Insn& insn, const ZydisDecodedInstruction& info, const ZydisDec
   access.implicit = op.visibility != ZYDIS_OPERAND_VISIBILITY_EXPLICIT;
   access.read = (op.actions & ZYDIS_OPERAND_ACTION_MASK_READ) != 0;
   access.write = (op.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) != 0;
+  access.certain = accesses_all_of(info, op);
+  access.hint = info.meta.category == ZYDIS_CATEGORY_PREFETCH;
   // A push writes below where the stack ends before it.
   if (access.implicit && access.write && access.base == kRsp) access.displacement -= access.size;
   insn.reads |= mask_of(access.base);

@@ -56,6 +56,10 @@ struct MemoryAccess {
   bool write = false;
   bool implicit = false;
   bool vector_index = false;
+  // Address and size tell which bytes are accessed. Not so: repetitions, masks, conditions, single
+  // bits by a register's number.
+  bool certain = true;
+  bool hint = false;   // a prefetch: nothing is read
 };
 
 // Where an instruction names r15 in an explicit field. Patching the three low bits of the field to

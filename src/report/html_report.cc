@@ -168,6 +168,8 @@ HtmlJson page_summary(const Profile& p) {
                    {"values", p.tables.values.size()},
                    {"load_pages", p.tables.latency_pages.size()},
                    {"load_values", p.tables.latency_values.size()},
+                   {"hazards", p.tables.hazards.size()},
+                   {"waste", p.tables.waste.size()},
                    {"arguments", p.tables.arguments.size()},
                    {"targets", p.hotlists.targets.size()}};
   return json;
@@ -271,6 +273,13 @@ HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
        [&](const auto& row) { return slow_loads(row, data_text(row.page), offsets); });
   list("load_values", h.latency_values,
        [&](const auto& row) { return slow_loads(row, number_text(row.value), offsets); });
+  const auto access_pair = [&](const profile::HotAccessPair& x) -> HtmlJson {
+    return {profile::to_string(x.kind), x.count, x.executions, x.share, x.mean_distance,
+            place(x.to), page_text(x.to_instruction), x.from ? place(*x.from) : "",
+            page_text(x.from_instruction)};
+  };
+  list("hazards", h.hazards, access_pair);
+  list("waste", h.waste, access_pair);
   list("values", h.values, [&](const auto& row) { return value_row(row, offsets); });
   list("arguments", h.arguments, [&](const profile::HotArgument& a) -> HtmlJson {
     return {place(a.site),       page_text(function_or_address(a.callee)),

@@ -269,6 +269,34 @@ void Renderer::memory() {
   more(std::min(options_.limit, lines.size()), lines.size(), profile_.tables.cache_lines.size());
 }
 
+// Each pair has a second line: the earlier access, where there is one.
+void Renderer::access_pairs(std::string_view title, const std::vector<profile::HotAccessPair>& rows,
+                            size_t all) {
+  if (rows.empty()) return;
+  heading(title);
+  constexpr size_t kFigures = 43, kKind = 25;
+  line(fmt::format("   count   share{}  insns  kind              access",
+                   margins_ ? " +-   " : ""));
+  for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
+    const profile::HotAccessPair& p = rows[i];
+    const auto access = [&](const Place& place, const std::string& instruction, size_t used) {
+      const size_t room = columns_ - std::min(columns_, used);
+      const std::string at = point_of(place, room);
+      if (instruction.empty() || at.size() + 4 > room) return at;
+      return at + "  " + fit(printable(instruction), room - at.size() - 2);
+    };
+    const std::string distance = p.from ? fmt::format("{:.0f}", p.mean_distance) : "";
+    line(colored(p.share, fmt::format("{:>8} {:>7}{} {:>6}  {:<16}", short_count(p.count),
+                                      percent(p.share), margin(p.share_error), distance,
+                                      profile::to_string(p.kind))) +
+         "  " + access(p.to, p.to_instruction, kFigures + margin_columns()));
+    if (p.from)
+      line(std::string(kKind + margin_columns(), ' ') + fmt::format("{:<16}  ", "after") +
+           access(*p.from, p.from_instruction, kFigures + margin_columns()));
+  }
+  more(std::min(options_.limit, rows.size()), rows.size(), all);
+}
+
 // A path as the functions that it goes through, each with its lines; a block without is named by
 // its offset. "hash_word hotspots.cc 54 55 54 -> find_slot 60".
 std::string Renderer::route(const std::vector<Place>& blocks) const {

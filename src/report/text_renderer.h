@@ -47,6 +47,10 @@ class Renderer : private TextPage {
     paths();
     loads();
     memory();
+    access_pairs("Memory hazards (by count)", profile_.hotlists.hazards,
+                 profile_.tables.hazards.size());
+    access_pairs("Waste: dead stores and repeated loads (by count)", profile_.hotlists.waste,
+                 profile_.tables.waste.size());
     values();
     arguments();
     targets();
@@ -97,6 +101,8 @@ class Renderer : private TextPage {
   void paths();
   void loads();
   void memory();
+  void access_pairs(std::string_view title, const std::vector<profile::HotAccessPair>& rows,
+                    size_t all);
   void values();
   void arguments();
   void targets();

@@ -6,7 +6,9 @@
 #include "base/log.h"
 #include "collect/edges/edge_collector.h"
 #include "collect/loads/address_collector.h"
+#include "collect/loads/hazard_collector.h"
 #include "collect/loads/latency_collector.h"
+#include "collect/loads/waste_collector.h"
 #include "probe/calibrate.h"
 
 namespace shadowprof::sample {
@@ -20,7 +22,7 @@ emu::CapturePlan Collection::plan() const {
   emu::CapturePlan plan;
   plan.values = values;
   plan.load_cycles = latencies;
-  plan.addresses = latencies || addresses;
+  plan.addresses = latencies || addresses || follows_memory();
   plan.empty_records = needs_order() || !counted_by_engine;
   return plan;
 }
@@ -49,6 +51,11 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collectio
   if (collection.addresses)
     collectors.push_back(
         std::make_unique<collect::AddressCollector>(table, collection.executions));
+  const collect::AccessFollowerOptions following{.sampled = collection.sampled};
+  if (collection.hazards)
+    collectors.push_back(std::make_unique<collect::HazardCollector>(table, following));
+  if (collection.waste)
+    collectors.push_back(std::make_unique<collect::WasteCollector>(table, following));
   if (collection.latencies) {
     collect::LatencyCollectorOptions latency_options;
     latency_options.calibrate = [] { return probe::calibrate_latency(probe::HostNotes()); };

@@ -26,7 +26,9 @@ struct Collection {
   collect::ValueCollectorOptions value_options;
   bool any_condition = false;  // nobody has asked for that of the values: the mode says
   bool latencies = false;  // of every load that does nothing else: much slower
-  bool addresses = false;  // of every load and store
+  bool addresses = false;  // of every load and store: which lines they go to
+  bool hazards = false;    // what they do to one another
+  bool waste = false;
   bool sampled = false;    // a trace begins anywhere in its thread; counts have errors
   bool by_replicas = false;  // not by the program itself
   // Follow every call and return, for exact inclusive counts: reads a trace instead of counters.
@@ -44,7 +46,11 @@ struct Collection {
   // Counters do not tell the order of things, nor values.
   bool needs_trace() const { return needs_order() || addresses; }
   // Collectors want to see each run, and what came before it.
-  bool needs_order() const { return exact_inclusive || paths || values || latencies; }
+  bool needs_order() const {
+    return exact_inclusive || paths || values || latencies || follows_memory();
+  }
+  // Collectors want to see where each load and store goes, in order.
+  bool follows_memory() const { return hazards || waste; }
   emu::CapturePlan plan() const;
   // Nothing but values is captured, of each instruction by itself: where not every one is wanted
   // the engine may leave some out.
@@ -52,7 +58,7 @@ struct Collection {
   // The same in replicas, whose records are all there: what executed is known, though not how long
   // its loads took.
   bool captures_by_instruction() const {
-    return values && !addresses && !value_options.by_call_site;
+    return values && !addresses && !follows_memory() && !value_options.by_call_site;
   }
 };
 

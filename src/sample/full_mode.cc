@@ -125,6 +125,14 @@ void fill_course(const inject::Engine& engine, std::chrono::steady_clock::time_p
   if (engine.left() != 0) profile.coverage.events["processes_left"] = engine.left();
 }
 
+Collection collection_of(const FullModeRequest& request) {
+  Collection collection = request.collection;
+  collection.counted_by_engine =
+      (collection.edges || collection.calls || collection.needs_trace()) &&
+      !collection.exact_inclusive;
+  return collection;
+}
+
 // The counts are exact all the same.
 void warn_of_waits(const inject::Engine& engine, std::vector<std::string>& warnings) {
   const std::vector<std::string> calls = engine.waits_for_others();
@@ -144,10 +152,7 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   const int64_t started = std::time(nullptr);
   const auto start = std::chrono::steady_clock::now();
 
-  Collection collection = request.collection;
-  collection.counted_by_engine =
-      (collection.edges || collection.calls || collection.needs_trace()) &&
-      !collection.exact_inclusive;
+  Collection collection = collection_of(request);
   SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
   const ptrace::LaunchRequest launch = launch_request(request);
   SP_ASSIGN(const ptrace::Tracee program, ptrace::launch(launch));

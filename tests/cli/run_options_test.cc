@@ -123,6 +123,8 @@ TEST_CASE("a burst has a length and a period") {
   refuses({"--mode", "burst", "--burst", "2ms", "ls"}, "DURATION/PERIOD");
   refuses({"--mode", "burst", "-f", "ls"}, "does not follow children");
   refuses({"--mode", "burst", "--engine", "step", "--profile", "value", "ls"}, "neither values");
+  refuses({"--mode", "full", "--engine", "step", "--profile", "+hazard", "ls"},
+          "hazards and waste follow from addresses");
   refuses({"--mode", "burst", "--profile", "latency", "ls"}, "cannot time loads");
   refuses({"--mode", "shadow", "--engine", "step", "ls"}, "not available in shadow mode");
 }

@@ -251,6 +251,26 @@ TEST_CASE("memory accesses") {
   CHECK(gather.accesses[0].vector_index);
 }
 
+TEST_CASE("whether address and size tell which bytes are accessed") {
+  const auto is_certain = [](std::initializer_list<uint8_t> bytes) {
+    const Insn insn = at_here(bytes);
+    REQUIRE(insn.access_count > 0);
+    return insn.accesses[0].certain;
+  };
+  CHECK(is_certain({0x8b, 0x03}));                                // mov eax, [rbx]
+  CHECK(is_certain({0xa4}));                                      // movsb
+  CHECK_FALSE(is_certain({0xf3, 0xa4}));                          // rep movsb
+  CHECK_FALSE(is_certain({0xf2, 0xae}));                          // repne scasb
+  CHECK(is_certain({0x0f, 0xba, 0x23, 0x05}));                    // bt dword [rbx], 5
+  CHECK_FALSE(is_certain({0x0f, 0xa3, 0x03}));                    // bt [rbx], eax
+  CHECK(is_certain({0xc5, 0xfc, 0x11, 0x03}));                    // vmovups [rbx], ymm0
+  CHECK_FALSE(is_certain({0xc4, 0xe2, 0x7d, 0x2e, 0x03}));        // vmaskmovps [rbx], ymm0, ymm0
+  CHECK_FALSE(is_certain({0x62, 0xf1, 0x7c, 0x49, 0x11, 0x03}));  // vmovups [rbx]{k1}, zmm0
+  CHECK_FALSE(is_certain({0xc4, 0xc2, 0xed, 0x92, 0x04, 0xcf}));  // vgatherqpd ymm0, [r15+ymm1*8]
+  CHECK(at_here({0x0f, 0x18, 0x0b}).accesses[0].hint);            // prefetcht0 [rbx]
+  CHECK_FALSE(at_here({0x8b, 0x03}).accesses[0].hint);
+}
+
 TEST_CASE("loads are timed by what loads, and what is slow by itself is not") {
   using decoder::LoadKind;
   const struct {

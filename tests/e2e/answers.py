@@ -251,6 +251,37 @@ def check_lines(options, directory):
     expect("all accesses", (counts["known"], counts["unknown"], counts["pruned"], counts["lines"]), (1000, 0, 0, 2))
 
 
+def check_memory(options, directory):
+    guest = Guest(options, "exact_memory", directory)
+    profile = guest.profile("hazard,waste")
+    names = {offset: label for label, offset in guest.labels.items()}
+
+    def rows(name):
+        return {(row["kind"], names.get(row["from"]["offset"]) if "from" in row else None, names.get(row["to"]["offset"])):
+                (row["count"], row["executions"], row["mean_distance"]) for row in profile["hotlists"][name]}
+
+    n = 100
+    expect("hazards", rows("hazards"), {
+        ("forwarding", "narrow", "wide"): (n, n, 1),
+        ("aliasing", "page", "other_page"): (n, n, 1),
+        ("load_line_split", None, "split"): (n, n, 0)})
+    expect("waste", rows("waste"), {
+        ("dead_store", "page", "page"): (n - 1, n, 14),
+        ("dead_store", "dead", "over"): (n, n, 1),
+        ("redundant_load", "other_page", "other_page"): (n - 1, n, 14),
+        ("redundant_load", "split", "split"): (n - 1, n, 14),
+        ("redundant_load", "first", "again"): (n, n, 1),
+        ("redundant_load", "again", "first"): (n - 1, n, 13)})
+    expect("instructions of a pair", {row["to_instruction"] for row in profile["hotlists"]["hazards"]
+                                      if row["kind"] == "forwarding"}, {"mov eax, [rbx]"})
+    expect("the last store is not known to be dead", [row["unknown"] for row in profile["hotlists"]["waste"]
+                                                      if row["kind"] == "dead_store"], [0, 1])
+    expect("all is known", [event for event in profile["coverage"]["events"] if event.startswith(("hazard", "waste"))], [])
+    for kind, wanted in (("hazard", "hazards"), ("waste", "waste")):
+        alone = guest.profile(kind)
+        expect(f"{kind} alone says the same", alone["hotlists"][wanted], profile["hotlists"][wanted])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shadowprof", required=True)
@@ -262,6 +293,7 @@ def main():
         check_parts(options, directory)
         check_numbers(options, directory)
         check_lines(options, directory)
+        check_memory(options, directory)
         check_cache_lines(options, directory)
     return 1 if FAILED else 0
 

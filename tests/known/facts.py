@@ -13,6 +13,7 @@ A program prints facts as JSON, of these kinds:
     served      {function: {l1, l2, near, far: share}}: which caches serve the load of its loop; near: the
                 first two, far: others
     loads       {function: kind}: a load that is listed by this kind
+    memory      [kind, function, later function, count, executions]: hazards and waste (docs/hazards.md)
     generated   instructions of code that is of no file, and calls_of_it
 Counts of full mode have to be exact. What is sampled has to be right within twice its own 95 % interval,
 which chance leaves about once in 10,000 times. Where there were too few samples to see a row, that is no
@@ -43,6 +44,8 @@ PROGRAMS = {
     "generated": ("3000", None, None),
     "atomics": ("50000", "50000", "450000000"),
 }
+# Rounds in full mode, and so many that it runs for some two seconds: with hazards and waste.
+MEMORY = {"hazards": ("20000", "12000000")}
 CACHES = 0.9  # of the loads that a cache serves come from it, whatever neighbours and interrupts do
 LEAST_TIMED = 300
 
@@ -183,6 +186,26 @@ def check_loads(d, profile, truth, exact):
             d.near(f"{function}'s loads from {level}", found[level], share, error)
 
 
+def check_memory(d, program, rounds, options, exact):
+    profile, truth = d.begin(program, rounds, [*options, "--profile", "hazard,waste"])
+    if not exact and profile["coverage"]["samples"] <= 2:
+        print(f"skip  {d.what}: the machine was too busy for samples: {profile['coverage']['samples']}")
+        return
+    found = {(row["kind"], row.get("from", row["to"])["function"], row["to"]["function"]): row
+             for name in ("hazards", "waste") for row in profile["hotlists"][name]
+             if "main" not in (row.get("from", row["to"]).get("function", "main"), row["to"].get("function", "main"))}
+    for kind, function, later, count, executions in truth["memory"]:
+        row = found.get((kind, function, later))
+        what = f"{kind} of {function} and {later}"
+        if exact:
+            d.expect(what, row and (row["count"], row["executions"]) == (count, executions), (row, count, executions))
+        elif row:
+            d.near(what, row["share"], count / executions, row.get("share_error", 1) + 0.0005)
+    wanted = {tuple(fact[:3]) for fact in truth["memory"]}
+    own = {name for fact in truth["memory"] for name in fact[1:3]}
+    d.expect("nothing else is found", not [key for key in found if own.issuperset(key[1:]) and key not in wanted], found.keys())
+
+
 def check(d, program, rounds, options, exact):
     profile, truth = d.begin(program, rounds, options)
     if not exact and profile["coverage"]["samples"] <= 2:
@@ -225,6 +248,12 @@ def main():
             for mode in modes:
                 if sampled and mode in SAMPLED:
                     check(driver, program, sampled, SAMPLED[mode], False)
+        for program, (counted, sampled) in MEMORY.items():
+            if options.only and program not in options.only.split(","):
+                continue
+            for mode in modes:
+                rounds, how = (counted, ["--mode", "full"]) if mode == "full" else (sampled, SAMPLED[mode])
+                check_memory(driver, program, rounds, how, mode == "full")
     return 1 if driver.failed else 0
 
 

@@ -79,6 +79,11 @@ inline profile::Profile sample_profile() {
   p.tables.latency_values = {{LatencyClass::dram, ~0ull, 1, CodeRef{0, 0x12}}};
   p.tables.cache_lines = {{{false, {0, 0x7fff00000040}}, 3, 1}, {{true, {0, 0x40}}, 2, 0}};
   p.coverage.accesses = {true, 7, 2, 1, 1, 2};
+  p.tables.hazards = {{PairKind::forwarding, {0, 0x12}, {0, 0x14}, 3, 5, 0, 9, 0, "mov [rbx], al",
+                       "mov eax, [rbx]"},
+                      {PairKind::load_line_split, {0, 0x14}, {0, 0x14}, 1, 5, 0, 0, 0, "", ""}};
+  p.tables.waste = {
+      {PairKind::dead_store, {0, 0x10}, {0, 0x12}, 2, 5, 1, 8, 0, "", "mov [rbx], al"}};
   p.coverage.samples = 1;
   p.coverage.attributed = 5 * 3 + 4 * 2 + 2 * 4 - 3;
   p.coverage.dropped = {{"lost", 2}};

@@ -150,6 +150,24 @@ void read_row(const Object& r, HotCacheLine& l) {
   l = {r.small("rank"), read_data_place(r), r.count("loads"), r.count("stores"), r.number("share")};
 }
 
+void read_row(const Object& r, HotAccessPair& p) {
+  const auto kind = pair_kind_from(r.text("kind"));
+  if (!kind) throw Bad{r.where("kind") + " is no kind of access"};
+  p = {r.small("rank"),
+       *kind,
+       std::nullopt,
+       read_place(r.object("to")),
+       r.text_or_empty("from_instruction"),
+       r.text_or_empty("to_instruction"),
+       r.count("count"),
+       r.count("executions"),
+       r.number("share"),
+       read_margin(r, "share_error"),
+       r.number("mean_distance"),
+       r.count("unknown")};
+  if (r.has("from")) p.from = read_place(r.object("from"));
+}
+
 HotFigures read_hot_figures(const Object& r) {
   return {r.count("count"),
           r.number("invariance"),

@@ -179,6 +179,21 @@ Json row_json(const HotCacheLine& l) {
   return j;
 }
 
+Json row_json(const HotAccessPair& p) {
+  Json j = {{"rank", p.rank}, {"kind", to_string(p.kind)}};
+  if (p.from) j["from"] = place_json(*p.from);
+  j["to"] = place_json(p.to);
+  if (!p.from_instruction.empty()) j["from_instruction"] = p.from_instruction;
+  if (!p.to_instruction.empty()) j["to_instruction"] = p.to_instruction;
+  j["count"] = p.count;
+  j["executions"] = p.executions;
+  j["share"] = p.share;
+  add_margin(j, "share_error", p.share_error);
+  j["mean_distance"] = p.mean_distance;
+  j["unknown"] = p.unknown;
+  return j;
+}
+
 Json row_json(const HotPath& p) {
   Json j = {{"rank", p.rank},
             {"count", p.count},

@@ -75,6 +75,28 @@ void add_memory(const Profile& profile, size_t limit, PlaceOf place_of_code, Hot
 }
 
 template <typename PlaceOf, typename MarginOf>
+void add_access_pairs(const AccessPairTable& rows, size_t limit, PlaceOf place, MarginOf margin,
+                      std::vector<HotAccessPair>& list) {
+  for (size_t i : hottest(rows, limit, [](const AccessPairRow& p) { return p.count; })) {
+    const AccessPairRow& p = rows[i];
+    HotAccessPair pair;
+    pair.rank = static_cast<uint32_t>(list.size() + 1);
+    pair.kind = p.kind;
+    if (is_pair(p.kind)) pair.from = place(p.from);
+    pair.to = place(p.to);
+    pair.from_instruction = p.from_text;
+    pair.to_instruction = p.to_text;
+    pair.count = p.count;
+    pair.executions = p.executions;
+    pair.share = share_of(p.count, p.executions);
+    pair.share_error = margin(p.error, p.executions);
+    pair.mean_distance = share_of(p.distance, p.count);
+    pair.unknown = p.unknown;
+    list.push_back(std::move(pair));
+  }
+}
+
+template <typename PlaceOf, typename MarginOf>
 void add_contexts_of(const Profile& profile, size_t limit, PlaceOf place, MarginOf margin,
                      Hotlists& lists) {
   const ContextTable& rows = profile.tables.contexts;
@@ -276,6 +298,8 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
   add_paths(profile, limit, place, margin, knows_speeds, lists);
   add_loads(profile, limit, place, lists);
   add_memory(profile, limit, place, lists);
+  add_access_pairs(t.hazards, limit, place, margin, lists.hazards);
+  add_access_pairs(t.waste, limit, place, margin, lists.waste);
   add_value_hotlists(profile, limit, lines, lists);
   return lists;
 }

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "profile/tables/access_pair_table.h"
 #include "profile/tables/column.h"
 #include "profile/tables/edge_table.h"
 #include "profile/tables/latency_table.h"
@@ -271,6 +272,26 @@ struct HotCacheLine {
   void for_each_place(const auto& visit) const { visit(line.as_place()); }
 };
 
+// Two accesses of one thread (access_pair_table.h), or one.
+struct HotAccessPair {
+  uint32_t rank = 0;
+  PairKind kind = PairKind::forwarding;
+  std::optional<Place> from;  // the earlier one, where there are two
+  Place to;
+  std::string from_instruction;  // "" when unknown
+  std::string to_instruction;
+  uint64_t count = 0;
+  uint64_t executions = 0;
+  double share = 0;  // of the executions
+  Margin share_error = {};
+  double mean_distance = 0;  // in instructions
+  uint64_t unknown = 0;      // executions of which it could not be told
+  void for_each_place(const auto& visit) const {
+    if (from) visit(*from);
+    visit(to);
+  }
+};
+
 struct Hotlists {
   // By processor time, where it was measured; else by self instructions. Has the `limit` first of
   // both orders.
@@ -285,6 +306,8 @@ struct Hotlists {
   std::vector<HotLatencyPage> latency_pages;
   std::vector<HotLatencyValue> latency_values;
   std::vector<HotCacheLine> cache_lines;  // by accesses
+  std::vector<HotAccessPair> hazards;     // by count
+  std::vector<HotAccessPair> waste;       // by count
   std::vector<HotValue> values;           // semi-invariant ones first, then by count
   std::vector<HotArgument> arguments;     // by count of the top value
   std::vector<HotTargets> targets;        // by count
@@ -310,6 +333,8 @@ constexpr void for_each_hotlist(Visit visit) {
         [](const auto& p) { return p.tables.latency_values.size(); });
   visit("cache_lines", &L::cache_lines, kNewer,
         [](const auto& p) { return p.tables.cache_lines.size(); });
+  visit("hazards", &L::hazards, kNewer, [](const auto& p) { return p.tables.hazards.size(); });
+  visit("waste", &L::waste, kNewer, [](const auto& p) { return p.tables.waste.size(); });
   visit("values", &L::values, kNewer, [](const auto& p) { return p.tables.values.size(); });
   visit("arguments", &L::arguments, kNewer,
         [](const auto& p) { return p.tables.arguments.size(); });

@@ -3,6 +3,7 @@
 // All tables of a profile.
 #pragma once
 
+#include "profile/tables/access_pair_table.h"
 #include "profile/tables/block_count_table.h"
 #include "profile/tables/call_table.h"
 #include "profile/tables/context_table.h"
@@ -29,6 +30,8 @@ struct Tables {
   LatencyPageTable latency_pages;
   LatencyValueTable latency_values;
   CacheLineTable cache_lines;
+  AccessPairTable hazards;
+  AccessPairTable waste;
   TimeTable time;
 };
 
@@ -46,6 +49,8 @@ void for_each_table(Visit visit) {
   visit(kLatencyPageLayout, &Tables::latency_pages);
   visit(kLatencyValueLayout, &Tables::latency_values);
   visit(kCacheLineLayout, &Tables::cache_lines);
+  visit(kHazardLayout, &Tables::hazards);
+  visit(kWasteLayout, &Tables::waste);
   visit(kValueLayout, &Tables::values);
   visit(kArgumentLayout, &Tables::arguments);
   visit(kTimeLayout, &Tables::time);

@@ -288,6 +288,13 @@
       el('div', { class: 'soft ends' }, el('span', {}, '0 s'), el('span', {}, seconds(end / 1e6))));
   };
 
+  // Accesses to memory that keep the processor waiting, or need not have been made.
+  const accessPairs = (rows) => new List(rows, [
+    num('count', (p) => p[1]), share('share', (p) => p[3], { title: 'of the executions of the access' }),
+    num('executions', (p) => p[2]), num('distance', (p) => p[4], { title: 'in instructions, the mean' }),
+    text('kind', (p) => p[0].replaceAll('_', ' '), { mono: false }), text('access', (p) => p[5]), text('instruction', (p) => p[6]),
+    text('after', (p) => p[7]), text('instruction', (p) => p[8])]);
+
   const tabs = [
     ['Functions', D.sizes.functions, functionsTab],
     ['Calls', D.sizes.calls, () => new List(L.calls, [
@@ -316,6 +323,8 @@
     ['Load values', D.sizes.load_values, () => new List(L.load_values, [
       text('from', (v) => v[0], { mono: false, title: 'where these loads were served from' }), num('timed', (v) => v[1]),
       share('share', (v) => v[2], { title: 'of all timed loads from there' }), text('value', (v) => v[3]), text('load', (v) => v[4])])],
+    ['Hazards', D.sizes.hazards, () => accessPairs(L.hazards)],
+    ['Waste', D.sizes.waste, () => accessPairs(L.waste)],
     ['Values', D.sizes.values, () => new List(L.values, [
       num('count', (v) => v[3]), share('top value', (v) => v[4]), share('same', (v) => v[6], { title: 'equal to the one before' }),
       share('stride', (v) => v[7], { title: 'as far from the one before as that one; of integers' }), num('distinct', (v) => v[8]),

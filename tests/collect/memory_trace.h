@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+//
+// Traces of made-up loads and stores: each instruction is a run of its own, executed at any
+// address.
+#pragma once
+
+#include <vector>
+
+#include "made_up.h"
+#include "profile/profile.h"
+#include "trace/record.h"
+
+namespace shadowprof::test {
+
+class MemoryTrace {
+ public:
+  trace::BlockTable table;
+  std::vector<trace::Word> words;
+
+  MemoryTrace() : module_(table.add_module(one_page_module())) {}
+
+  // `code`: one instruction that goes through rbx. Returns its run.
+  RunId insn(std::initializer_list<uint8_t> code, trace::RunExit exit = trace::RunExit::split) {
+    trace::Block block;
+    block.module = module_;
+    block.start = block.last_insn = GuestAddr(next_);
+    next_ += code.size();
+    block.end = GuestAddr(next_);
+    block.insns = 1;
+    const BlockId id = table.add_block(block, {code.begin(), code.size()});
+    trace::Run run;
+    run.insns = run.last_block_insns = 1;
+    run.exit = exit;
+    run.captures = true;
+    const trace::Slot slot{trace::SlotKind::base, decoder::kRbx, 0};
+    return table.add_run(run, {&id, 1}, {&slot, 1});
+  }
+  RunId store1() { return insn({0x88, 0x03}); }        // mov [rbx], al
+  RunId store4() { return insn({0x89, 0x03}); }        // mov [rbx], eax
+  RunId store8() { return insn({0x48, 0x89, 0x03}); }  // mov [rbx], rax
+  RunId load4() { return insn({0x8b, 0x03}); }         // mov eax, [rbx]
+  RunId load8() { return insn({0x48, 0x8b, 0x03}); }   // mov rax, [rbx]
+
+  void at(RunId run, uint64_t address) {
+    words.insert(words.end(), {run.value, static_cast<trace::Word>(address),
+                               static_cast<trace::Word>(address >> 32)});
+  }
+  template <typename Record>
+  void mark(const Record& record) {
+    words.insert(words.end(), record.begin(), record.end());
+  }
+  uint64_t offset_of(RunId run) const {
+    return table.block(table.run(run).first_block).start.value - 0x1000;
+  }
+
+  template <typename Collector>
+  profile::Profile collect(bool sampled = false) {
+    Collector collector(table, {.sampled = sampled});
+    collector.consume({Tid(1), words});
+    profile::Profile p;
+    collector.finish(p);
+    return p;
+  }
+
+ private:
+  ModuleId module_;
+  uint64_t next_ = 0x1100;
+};
+
+inline constexpr uint64_t kHeap = 0x7f12'3456'0000;
+
+}  // namespace shadowprof::test
