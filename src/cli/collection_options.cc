@@ -69,7 +69,7 @@ void CollectionOptions::add_to(CLI::App& app) {
   app.add_option("--profile", profiles,
                  "edge,call,method,path,value,latency (all of these);\n"
                  "address, hazard, waste; none; +KIND adds to the\n"
-                 "defaults (all; burst: no latency; full: edge,call,method)")
+                 "defaults (full: edge,call,method; burst: no latency)")
       ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false)
