@@ -75,7 +75,7 @@ void add(Change& sum, const Change& c) {
 
 class Reasons {
  public:
-  Reasons(const Profile& base, const Profile& now, const Diff& diff) : diff_(diff) {
+  Reasons(const Profile& base, const Profile& now, const Diff& diff) {
     for (const TransferChange& c : diff.edges) add_edge(c);
     for (const TransferChange& c : diff.call_pairs) {
       Facts& callee = facts_[c.to.function];
@@ -290,7 +290,6 @@ class Reasons {
         "its code does " + more_or_fewer(line->instructions.delta(), "instruction") + at_line(at)};
   }
 
-  const Diff& diff_;
   std::unordered_map<std::string, Facts> facts_;
   std::unordered_map<std::string, const FunctionChange*> by_name_;
   // By caller: what it calls on one side only, and how often.
