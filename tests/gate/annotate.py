@@ -16,17 +16,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import traceback
+
+from gate_cases import require, run_cases
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
 from profile_file import read_profile  # noqa: E402
 
 TEXT, PARSE_ROUNDS, HASH_ROUNDS, MIX_ROUNDS = 20_000, 4, 6, 40_000
-
-
-def require(condition, message):
-    if not condition:
-        raise AssertionError(message)
 
 
 class Annotations:
@@ -143,17 +139,8 @@ def main():
     parser = argparse.ArgumentParser()
     for option in ("--shadowprof", "--program", "--source"):
         parser.add_argument(option, required=True)
-    failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        annotations = Annotations(parser.parse_args(), folder)
-        for case in CASES:
-            try:
-                case(annotations)
-            except Exception:  # pylint: disable=broad-except
-                failed += 1
-                print(f"FAIL {case.__name__}\n{traceback.format_exc()}")
-    print(f"{len(CASES) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+        return run_cases(CASES, Annotations(parser.parse_args(), folder))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import traceback
+
+from gate_cases import require, run_cases
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
 from profile_file import checked  # noqa: E402
@@ -30,11 +31,6 @@ except ImportError:
 OK, REGRESSION, OWN = 0, 3, 125
 ENVIRONMENT = {"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}
 EVERYTHING = ("--profile", "edge,call,path,value,latency", "--condition", "values=all")
-
-
-def require(condition, message):
-    if not condition:
-        raise AssertionError(message)
 
 
 class Baselines:
@@ -216,19 +212,8 @@ def main():
     cases = CASES + (CI_CASES if yaml else [])
     if not yaml:
         print("skip  scripts of ci/: python3-yaml is not installed")
-    failed = 0
     with tempfile.TemporaryDirectory(prefix="shadowprof-baselines-") as folder:
-        baselines = Baselines(options, folder)
-        for case in cases:
-            name = case.__name__.replace("_", " ")
-            try:
-                case(baselines)
-                print(f"ok    {name}")
-            except Exception:  # pylint: disable=broad-except
-                failed += 1
-                print(f"FAIL  {name}\n{traceback.format_exc()}")
-    print(f"{len(cases) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+        return run_cases(cases, Baselines(options, folder))
 
 
 if __name__ == "__main__":

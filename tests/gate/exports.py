@@ -22,6 +22,8 @@ import tempfile
 import traceback
 import xml.etree.ElementTree
 
+from gate_cases import require
+
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
 from profile_file import read_profile  # noqa: E402
 
@@ -30,11 +32,6 @@ LLVM_VERSIONS = ["-19", "-18", "-17", "-16", "-15", "-14", ""]
 
 class Skip(Exception):
     pass
-
-
-def require(condition, message):
-    if not condition:
-        raise AssertionError(message)
 
 
 def tool(*names):

@@ -19,8 +19,9 @@ import re
 import subprocess
 import sys
 import tempfile
-import traceback
 import xml.etree.ElementTree
+
+from gate_cases import require, run_cases
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
 from profile_file import read_profile  # noqa: E402
@@ -28,11 +29,6 @@ from profile_file import read_profile  # noqa: E402
 OK, REGRESSION, OWN = 0, 3, 125
 # Not the caller's: what fills freshly allocated memory (MALLOC_PERTURB_) changes the values read.
 ENVIRONMENT = {"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}
-
-
-def require(condition, message):
-    if not condition:
-        raise AssertionError(message)
 
 
 class Gate:
@@ -322,19 +318,8 @@ def main():
     parser.add_argument("--processor", required=True)
     parser.add_argument("--runs", type=int, default=20)
     options = parser.parse_args()
-    failed = 0
     with tempfile.TemporaryDirectory(prefix="shadowprof-gate-") as folder:
-        gate = Gate(options, folder)
-        for case in CASES:
-            name = case.__name__.replace("_", " ")
-            try:
-                case(gate)
-                print(f"ok    {name}")
-            except Exception:  # pylint: disable=broad-except
-                failed += 1
-                print(f"FAIL  {name}\n{traceback.format_exc()}")
-    print(f"{len(CASES) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+        return run_cases(CASES, Gate(options, folder))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ import subprocess
 import sys
 import tempfile
 
+from gate_cases import require
+
 INJECTED = "INJECTED"
 HOSTILE = [
     f"a\n{INJECTED}: 1\n",
@@ -39,11 +41,6 @@ TEXT_EXPORTS = ["autofdo", "bolt", "callgrind", "folded", "llvm-sample", "llvm-u
 JSON_EXPORTS = ["chrome", "firefox", "speedscope"]
 CHECK_FORMATS = ["text", "markdown", "github", "sarif", "junit"]
 CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f\u0080-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-
-
-def require(condition, message):
-    if not condition:
-        raise AssertionError(message)
 
 
 def run(*words, status=(0,), folder):

@@ -20,7 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
+
+from gate_cases import require, run_cases
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
 from profile_file import read_profile  # noqa: E402
@@ -28,11 +29,6 @@ from profile_file import read_profile  # noqa: E402
 TIMEOUT_S = 60
 PAYLOADS = ["<script>window.pwned = 1</script>", "</script><img src=x onerror='window.pwned=1'>",
             "<!--<script>", "\u202eevil\u2066", "x" * 10_000, "\"'`${window.pwned=1}", "@SCRIPT@ @DATA@"]
-
-
-def require(condition, message):
-    if not condition:
-        raise AssertionError(message)
 
 
 class Browser:
@@ -321,22 +317,14 @@ def main():
     if not chromium:
         print("skipped: chromium is not installed")
         return 77
-    failed = 0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
         folder = pathlib.Path(name)
         browser = Browser(chromium, folder / "browser")
         try:
             pages = Pages(options, browser, folder)
-            for case in [screenshots] if options.screenshots else CASES:
-                try:
-                    case(pages)
-                except Exception:  # pylint: disable=broad-except
-                    failed += 1
-                    print(f"FAIL {case.__name__}\n{traceback.format_exc()}")
+            return run_cases([screenshots] if options.screenshots else CASES, pages)
         finally:
             browser.close()
-    print(f"{len(CASES) - failed} passed, {failed} failed")
-    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -20,17 +20,14 @@ import sys
 import tempfile
 import traceback
 
+from gate_cases import require
+
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
 from profile_file import read_profile  # noqa: E402
 
 STATUS = 7
 CALLS = 2000  # of work(), by one thread
 OWN = 125
-
-
-def require(condition, *message):
-    if not condition:
-        raise AssertionError(" ".join(map(str, message)))
 
 
 class Bench:

@@ -17,7 +17,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import traceback
+
+from gate_cases import require, run_cases
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
 from profile_file import read_profile  # noqa: E402
@@ -43,11 +44,6 @@ PROGRAMS = [
 # Compilers ask for the directory that they are in, and the length of its name counts.
 ASK_FOR_DIRECTORY = ("cc1plus -f",)
 SOURCE = "#include <cstddef>\nnamespace { int f(int x) { return x * 3; } }\nint g(int x) { return f(x) + f(1); }\n"
-
-
-def require(condition, message):
-    if not condition:
-        raise AssertionError(message)
 
 
 class Machine:
@@ -247,24 +243,13 @@ def main():
     parser.add_argument("--clocks", required=True)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--table", action="store_true")
-    parser.add_argument("--only")
+    parser.add_argument("--only", default="")
     options = parser.parse_args()
-    failures = 0
-    cases = [case for case in CASES if not options.only or options.only in case.__name__]
     with tempfile.TemporaryDirectory(prefix="shadowprof-machine-") as folder:
         machine = Machine(options, folder)
         if options.table:
             return print_table(machine, options.runs)
-        for case in cases:
-            try:
-                case(machine)
-                print("ok   ", case.__name__)
-            except (AssertionError, subprocess.SubprocessError, StopIteration):
-                failures += 1
-                print("FAILED", case.__name__)
-                traceback.print_exc()
-    print(f"{len(cases) - failures} passed, {failures} failed")
-    return 1 if failures else 0
+        return run_cases(CASES, machine, options.only)
 
 
 if __name__ == "__main__":

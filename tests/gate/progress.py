@@ -16,13 +16,10 @@ import subprocess
 import sys
 import tempfile
 
+from gate_cases import require
+
 PROGRAM = ("sh", "-c", "sleep 4; exit 5")
 LINE = re.compile(rb"\rshadowprof: \d+ s, [^\r\n]+\x1b\[K")
-
-
-def require(condition, message):
-    if not condition:
-        raise AssertionError(message)
 
 
 def on_terminal(command, stdout, folder):

@@ -15,15 +15,11 @@ import re
 import subprocess
 import sys
 import tempfile
-import traceback
+
+from gate_cases import require, run_cases
 
 KNOWN = {"instructions": 13008, "branches": 4000, "branches-taken": 3499, "calls": 1000,
          "loads": 3501, "stores": 3501}
-
-
-def require(condition, message):
-    if not condition:
-        raise AssertionError(message)
 
 
 class Stat:
@@ -109,19 +105,8 @@ def main():
     for name in ("shadowprof", "known", "words"):
         parser.add_argument("--" + name, required=True)
     options = parser.parse_args()
-    failed = 0
     with tempfile.TemporaryDirectory(prefix="shadowprof-stat-") as folder:
-        stat = Stat(options, folder)
-        for case in CASES:
-            name = case.__name__.replace("_", " ")
-            try:
-                case(stat)
-                print(f"ok    {name}")
-            except Exception:  # pylint: disable=broad-except
-                failed += 1
-                print(f"FAIL  {name}\n{traceback.format_exc()}")
-    print(f"{len(CASES) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+        return run_cases(CASES, Stat(options, folder))
 
 
 if __name__ == "__main__":

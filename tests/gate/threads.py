@@ -18,7 +18,8 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
+
+from gate_cases import require, run_cases
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
 from profile_file import read_profile  # noqa: E402
@@ -33,11 +34,6 @@ PROGRAMS = [
     ("a pipeline -f", ["-f", "--", "sh", "-c", "gzip -c input | gzip -dc | sort -n | tail -n 3; (echo b; echo a) | sort"]),
     ("paths of threads", ["--profile", "edge,path", "--", "THREADS", "4"]),
 ]
-
-
-def require(condition, message):
-    if not condition:
-        raise AssertionError(message)
 
 
 class Bench:
@@ -151,22 +147,10 @@ def main():
     parser.add_argument("--shadowprof", required=True)
     parser.add_argument("--threads", required=True)
     parser.add_argument("--runs", type=int, default=4)
-    parser.add_argument("--only")
+    parser.add_argument("--only", default="")
     options = parser.parse_args()
-    failures = 0
-    cases = [case for case in CASES if not options.only or options.only in case.__name__]
     with tempfile.TemporaryDirectory(prefix="shadowprof-threads-") as folder:
-        bench = Bench(options, folder)
-        for case in cases:
-            try:
-                case(bench)
-                print("ok   ", case.__name__)
-            except (AssertionError, subprocess.SubprocessError):
-                failures += 1
-                print("FAILED", case.__name__)
-                traceback.print_exc()
-    print(f"{len(cases) - failures} passed, {failures} failed")
-    return 1 if failures else 0
+        return run_cases(CASES, Bench(options, folder), options.only)
 
 
 if __name__ == "__main__":

@@ -17,15 +17,11 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
+
+from gate_cases import require, run_cases
 
 PATIENCE_S = 60
 TABS = ("functions", "edges", "paths", "values", "loads", "threads")
-
-
-def require(condition, message):
-    if not condition:
-        raise AssertionError(message)
 
 
 class Terminal:
@@ -175,23 +171,13 @@ def main():
     if not shutil.which("tmux"):
         print("skipped: tmux is not installed")
         return 77
-    failed = 0
     with tempfile.TemporaryDirectory(prefix="shadowprof-top-test-") as folder:
         top = Top(options, folder)
         try:
-            for case in CASES:
-                name = case.__name__.replace("_", " ")
-                try:
-                    case(top)
-                    print(f"ok    {name}")
-                except Exception:  # pylint: disable=broad-except
-                    failed += 1
-                    print(f"FAIL  {name}\n{traceback.format_exc()}")
+            return run_cases(CASES, top)
         finally:
             for terminal in top.terminals:
                 terminal.close()
-    print(f"{len(CASES) - failed} passed, {failed} failed")
-    return 1 if failed else 0
 
 
 if __name__ == "__main__":

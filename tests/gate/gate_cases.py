@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: MIT
+"""What the drivers here have in common: cases, one after the other."""
+
+import traceback
+
+
+def require(condition, *message):
+    if not condition:
+        raise AssertionError(" ".join(map(str, message)))
+
+
+def run_cases(cases, subject, only=""):
+    """Those whose name holds `only`, with `subject`. Each is said to be ok, or why not; the exit status."""
+    chosen = [case for case in cases if only in case.__name__]
+    failed = 0
+    for case in chosen:
+        name = case.__name__.replace("_", " ")
+        try:
+            case(subject)
+            print(f"ok    {name}", flush=True)
+        except Exception:  # pylint: disable=broad-except
+            failed += 1
+            print(f"FAIL  {name}\n{traceback.format_exc()}", flush=True)
+    print(f"{len(chosen) - failed} passed, {failed} failed")
+    return 1 if failed else 0
