@@ -41,6 +41,7 @@
 #include <vector>
 
 #include "base/counter.h"
+#include "base/thread_timer.h"
 #include "cache/stop.h"
 #include "emu/translate/fragment_finder.h"
 #include "emu/translate/prefill.h"
@@ -49,7 +50,6 @@
 #include "inject/time_calls.h"
 #include "inject/turn_order.h"
 #include "inject/virtual_machine.h"
-#include "inject/wake_timer.h"
 #include "inject/window_clock.h"
 #include "machine/virtual_clock.h"
 #include "ptrace/signal_cause.h"
@@ -374,7 +374,8 @@ class Engine {
   char state_of(GuestThread& t);
   void settle();
   void settle(GuestThread& t);
-  void settle_interrupted(GuestThread& t);
+  template <typename InState>
+  void look_until(GuestThread& t, InState is_settled);
   bool await_endings();
   ptrace::WaitOutcome::Kind await_holder(GuestThread& t);
   void look_for_sleeper(GuestThread& t);
@@ -467,7 +468,7 @@ class Engine {
   emu::Prefill prefill_;
   WindowClock window_clock_;
   TurnOrder turns_;
-  WakeTimer wake_timer_;
+  std::optional<ThreadTimer> wake_timer_;  // waits that may last for ever are looked at
   bool may_have_woken_ = false;  // calls were made since threads that wait were looked at
   unsigned looks_ = 0;  // in a row, at one thread
   std::chrono::steady_clock::time_point looking_since_;

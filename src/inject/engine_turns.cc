@@ -28,6 +28,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <string_view>
 
 #include "inject/call_kinds.h"
@@ -54,7 +55,8 @@ constexpr std::chrono::milliseconds kDeepSleep{100};  // longer than for a disk:
 constexpr std::chrono::seconds kPatience{2};
 // What a call takes of a turn: about as much time.
 constexpr uint64_t kBranchesOfACall = 200;
-// In periods of the wake timer.
+constexpr long kWake_ns = 10'000'000;
+// So many of these.
 constexpr unsigned kUnexpectedSleep = 5;
 constexpr unsigned kUninterruptibleSleep = 10;
 
@@ -74,7 +76,9 @@ bool has_ended(char state) {
 void Engine::begin_turns(GuestThread& t) {
   if (turns_.is_active()) return;
   turns_.begin(t.tracee.tid());
-  wake_timer_.begin();
+  take_interruptions(SIGPROF, [](int) {});
+  wake_timer_.emplace(SIGPROF);
+  wake_timer_->every(kWake_ns);
   (void)::prctl(PR_SET_TIMERSLACK, kTimerSlack_ns, 0, 0, 0);
   watch_turn_calls(t);
 }
@@ -227,18 +231,28 @@ void Engine::settle() {
   }
 }
 
-// Until it sleeps, or has reported something.
-void Engine::settle(GuestThread& t) {
+// Until it has reported something, or has ended, or is in such a state.
+template <typename InState>
+void Engine::look_until(GuestThread& t, InState is_settled) {
   const Clock::time_point start = Clock::now();
   for (unsigned looks = 0; Clock::now() - start < kPatience; looks++) {
     stops_.fetch();
     if (stops_.has_fetched(t.tracee.tid())) return;
     const char state = state_of(t);
-    if (state == 'S' || has_ended(state)) return;
-    if (state == 'D' && (t.in_vfork || t.sleeps_deeply)) return;
-    if (state == 't' || state == 'T') return stops_.fetch();  // it listens, or has reported
+    if (has_ended(state) || is_settled(state)) return;
     pause(looks);
   }
+}
+
+// Until it sleeps, or has reported something.
+void Engine::settle(GuestThread& t) {
+  look_until(t, [&](char state) {
+    if (state == 't' || state == 'T') {  // it listens, or has reported
+      stops_.fetch();
+      return true;
+    }
+    return state == 'S' || (state == 'D' && (t.in_vfork || t.sleeps_deeply));
+  });
 }
 
 WaitOutcome::Kind Engine::await_holder(GuestThread& t) {
@@ -292,20 +306,11 @@ void Engine::end_waits_until(uint64_t now_ns) {
       GuestThread& t = *it->second;
       if (t.parked || !t.wait->is_endless() || t.wait->until_ns() > now_ns) continue;
       t.expires = true;
-      if (t.tracee.interrupt_if_alive()) settle_interrupted(t);
+      if (t.tracee.interrupt_if_alive()) look_until(t, [](char) { return false; });
       ended = true;
     }
     if (!ended) return;
     deadline = first_deadline();
-  }
-}
-
-void Engine::settle_interrupted(GuestThread& t) {
-  const Clock::time_point start = Clock::now();
-  for (unsigned looks = 0; Clock::now() - start < kPatience; looks++) {
-    stops_.fetch();
-    if (stops_.has_fetched(t.tracee.tid()) || has_ended(state_of(t))) return;
-    pause(looks);
   }
 }
 

@@ -11,17 +11,14 @@
 #pragma once
 
 #include <cstdint>
-#include <ctime>
+#include <optional>
+
+#include "base/thread_timer.h"
 
 namespace shadowprof::inject {
 
 class WindowClock {
  public:
-  WindowClock() = default;
-  ~WindowClock();
-  WindowClock(const WindowClock&) = delete;
-  WindowClock& operator=(const WindowClock&) = delete;
-
   // There is code to be captured in windows. Of the calling thread; again is nothing.
   void begin();
   // Has time passed since the last call?
@@ -32,9 +29,8 @@ class WindowClock {
   bool is_open() const { return open_; }
 
  private:
-  bool running_ = false;
   bool open_ = false;
-  timer_t timer_{};
+  std::optional<ThreadTimer> timer_;
   uint64_t random_ = 0xD1B54A32D192ED03ull;
 };
 

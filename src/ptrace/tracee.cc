@@ -20,9 +20,11 @@
 #include <cstring>
 #include <ctime>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include "base/check.h"
+#include "base/thread_timer.h"
 
 namespace shadowprof::ptrace {
 namespace {
@@ -386,19 +388,14 @@ class Deadline {
     sigemptyset(&alarm);
     sigaddset(&alarm, SIGALRM);
     ::pthread_sigmask(SIG_UNBLOCK, &alarm, &mask_before_);
-    sigevent event{};
-    event.sigev_notify = SIGEV_THREAD_ID;
-    event.sigev_signo = SIGALRM;
-    event._sigev_un._tid = static_cast<pid_t>(::syscall(SYS_gettid));
-    CHECK(::timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0, "timer_create: {}",
-          std::strerror(errno));
+    timer_.emplace(SIGALRM);
   }
   void arm() {
-    constexpr itimerspec kPatience{{0, 0}, {0, 20'000'000}};
-    ::timer_settime(timer_, 0, &kPatience, nullptr);
+    constexpr long kPatience_ns = 20'000'000;
+    timer_->once_in(kPatience_ns);
   }
   ~Deadline() {
-    ::timer_delete(timer_);
+    timer_.reset();
     ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
     ::sigaction(SIGALRM, &action_before_, nullptr);
   }
@@ -406,7 +403,7 @@ class Deadline {
   Deadline& operator=(const Deadline&) = delete;
 
  private:
-  timer_t timer_{};
+  std::optional<ThreadTimer> timer_;
   struct sigaction action_before_ {};
   sigset_t mask_before_{};
 };
