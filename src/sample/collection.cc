@@ -53,9 +53,9 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collectio
         std::make_unique<collect::AddressCollector>(table, collection.executions));
   const collect::AccessFollowerOptions following{.sampled = collection.sampled};
   if (collection.hazards)
-    collectors.push_back(std::make_unique<collect::HazardCollector>(table, following));
+    collectors.push_back(collect::make_hazard_collector(table, following));
   if (collection.waste)
-    collectors.push_back(std::make_unique<collect::WasteCollector>(table, following));
+    collectors.push_back(collect::make_waste_collector(table, following));
   if (collection.latencies) {
     collect::LatencyCollectorOptions latency_options;
     latency_options.calibrate = [] { return probe::calibrate_latency(probe::HostNotes()); };

@@ -14,7 +14,7 @@ using test::kHeap;
 
 struct Trace : test::MemoryTrace {
   profile::AccessPairTable hazards(bool sampled = false) {
-    return collect<collect::HazardCollector>(sampled).tables.hazards;
+    return collect(collect::make_hazard_collector, sampled).tables.hazards;
   }
 };
 
@@ -180,6 +180,6 @@ TEST_CASE("a corrupt chunk is left where it is corrupt") {
   t.words.push_back(12345);
   CHECK(t.hazards().size() == 1);
   t.words.back() = load.value;  // without its address
-  const profile::Profile p = t.collect<collect::HazardCollector>();
+  const profile::Profile p = t.collect(collect::make_hazard_collector);
   CHECK(p.coverage.events.at("hazard_corrupt_chunks") == 1);
 }

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "collect/loads/access_follower.h"
 #include "made_up.h"
 #include "profile/profile.h"
 #include "trace/record.h"
@@ -53,12 +54,13 @@ class MemoryTrace {
     return table.block(table.run(run).first_block).start.value - 0x1000;
   }
 
-  template <typename Collector>
-  profile::Profile collect(bool sampled = false) {
-    Collector collector(table, {.sampled = sampled});
-    collector.consume({Tid(1), words});
+  using Make = std::unique_ptr<collect::Collector> (*)(const trace::BlockTable&,
+                                                      collect::AccessFollowerOptions);
+  profile::Profile collect(Make make, bool sampled = false) {
+    const std::unique_ptr<collect::Collector> collector = make(table, {.sampled = sampled});
+    collector->consume({Tid(1), words});
     profile::Profile p;
-    collector.finish(p);
+    collector->finish(p);
     return p;
   }
 

@@ -15,7 +15,7 @@ using test::kHeap;
 
 struct Trace : test::MemoryTrace {
   const profile::AccessPairTable& waste(bool sampled = false) {
-    return table_ = collect<collect::WasteCollector>(sampled).tables.waste;
+    return table_ = collect(collect::make_waste_collector, sampled).tables.waste;
   }
   size_t rows() { return waste().size(); }
   void between(RunId before, RunId after, auto what, RunId last) {

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "collect/collector.h"
 #include "collect/loads/access_pairs.h"
 #include "collect/loads/access_plan.h"
 #include "trace/record.h"
@@ -39,14 +40,16 @@ struct Followed {
 };
 
 template <typename Thread>
-class AccessFollower {
+class AccessFollower final : public Collector {
  public:
   static constexpr size_t kMostRows = 20'000;  // of the file's table
 
-  AccessFollower(const trace::BlockTable& table, AccessFollowerOptions options)
-      : table_(table), followed_(table, options) {}
+  // The rows go to `to`, most frequent first; events are named `prefix`_unknown_addresses, ...
+  AccessFollower(const trace::BlockTable& table, AccessFollowerOptions options, std::string prefix,
+                 profile::AccessPairTable profile::Tables::* to)
+      : table_(table), followed_(table, options), prefix_(std::move(prefix)), to_(to) {}
 
-  void consume(const trace::Chunk& chunk) {
+  void consume(const trace::Chunk& chunk) override {
     const trace::Word* at = chunk.words.data();
     const trace::Word* const end = at + chunk.words.size();
     Thread* thread = &thread_of(chunk.thread);
@@ -62,23 +65,21 @@ class AccessFollower {
     if (!followed_.options.sampled) followed_.pairs.forget_touched();
   }
 
-  // The rows, most frequent first; the events are named `prefix`_unknown, ...
-  profile::Profile finish(const std::string& prefix,
-                          profile::AccessPairTable profile::Tables::*to) {
+  void finish(profile::Profile& into) override {
     for (Owned& one : threads_) one.thread->forget();
     if (followed_.options.sampled) end_observation();
     followed_.plans.count_sites();
     profile::Profile mine;
     const TableBuilder builder(table_, mine);
-    followed_.pairs.finish(followed_.plans, builder, kMostRows, mine.tables.*to);
+    followed_.pairs.finish(followed_.plans, builder, kMostRows, mine.tables.*to_);
     const auto note = [&](const char* what, uint64_t count) {
-      if (count != 0) mine.coverage.events[prefix + what] += count;
+      if (count != 0) mine.coverage.events[prefix_ + what] += count;
     };
     note("_unknown_addresses", followed_.plans.unknown_accesses());
     note("_pruned", followed_.pairs.pruned());
     note("_corrupt_chunks", corrupt_chunks_);
     profile::normalise(mine.tables);
-    return mine;
+    profile::add_tables(into, mine);
   }
 
  private:
@@ -141,6 +142,8 @@ class AccessFollower {
 
   const trace::BlockTable& table_;
   Followed followed_;
+  const std::string prefix_;
+  profile::AccessPairTable profile::Tables::* const to_;
   std::vector<Owned> threads_;
   uint64_t uses_ = 0;
   uint64_t corrupt_chunks_ = 0;

@@ -20,9 +20,9 @@ class Thread {
   explicit Thread(Followed& followed) : followed_(followed) { forget(); }
 
   void forget() {
-    stores_ += HazardCollector::kStores;
+    stores_ += kRecentStores;
     if (stores_ > kMostStores) restart_numbers();
-    looks_from_ = insns_ + (followed_.options.sampled ? HazardCollector::kInsns : 0);
+    looks_from_ = insns_ + (followed_.options.sampled ? kRecentInsns : 0);
   }
 
   void take(PlannedRun& run, const Word* record) {
@@ -30,7 +30,7 @@ class Thread {
     if (looks_) followed_.plans.count(run);
     for (const PlannedAccess& access : followed_.plans.accesses(run)) take(access, record);
     insns_ += run.insns;
-    if (run.leaves) stores_ += HazardCollector::kStores;  // the kernel takes longer than they
+    if (run.leaves) stores_ += kRecentStores;  // the kernel takes longer than they
     if (stores_ > kMostStores) restart_numbers();
   }
 
@@ -60,7 +60,7 @@ class Thread {
         return;
       }
       case AccessEvent::drain:
-        stores_ += HazardCollector::kStores;
+        stores_ += kRecentStores;
         return;
       default:
         return;
@@ -69,8 +69,7 @@ class Thread {
 
   void remember(const PlannedAccess& access, uint64_t address) {
     const uint32_t number = ++stores_;
-    recent_[number % HazardCollector::kStores] = {address, insns_ + access.insn, access.site,
-                                                  access.bytes};
+    recent_[number % kRecentStores] = {address, insns_ + access.insn, access.site, access.bytes};
     const uint32_t low = address % kPageBytes;
     if (low + access.bytes <= kPageBytes) {
       std::fill_n(last_.begin() + low, access.bytes, number);
@@ -88,7 +87,7 @@ class Thread {
       for (uint32_t i = 0; i < access.bytes; i++)
         newest = std::max(newest, last_[(low + i) % kPageBytes]);
     }
-    if (stores_ - newest < HazardCollector::kStores) compare(access, address);
+    if (stores_ - newest < kRecentStores) compare(access, address);
   }
 
   // A store is older than all that have a higher number.
@@ -97,9 +96,9 @@ class Thread {
     uint32_t overlapped = 0, aliased = 0;
     for (uint32_t i = 0; i < access.bytes; i++) {
       const uint32_t number = last_[(address + i) % kPageBytes];
-      if (stores_ - number >= HazardCollector::kStores) continue;
-      const Store& store = recent_[number % HazardCollector::kStores];
-      if (now - store.insn > HazardCollector::kInsns) continue;
+      if (stores_ - number >= kRecentStores) continue;
+      const Store& store = recent_[number % kRecentStores];
+      if (now - store.insn > kRecentInsns) continue;
       const bool overlaps =
           store.address < address + access.bytes && address < store.address + store.bytes;
       uint32_t& of_kind = overlaps ? overlapped : aliased;
@@ -111,11 +110,11 @@ class Thread {
   }
 
   bool contains(uint32_t number, uint64_t address, uint32_t bytes) const {
-    const Store& store = recent_[number % HazardCollector::kStores];
+    const Store& store = recent_[number % kRecentStores];
     return store.address <= address && address + bytes <= store.address + store.bytes;
   }
   void count(PairKind kind, uint32_t number, uint32_t site, uint64_t now) {
-    const Store& store = recent_[number % HazardCollector::kStores];
+    const Store& store = recent_[number % kRecentStores];
     followed_.pairs.add(kind, store.site, site, now - store.insn);
   }
 
@@ -129,36 +128,25 @@ class Thread {
 
   void restart_numbers() {
     last_.fill(0);
-    stores_ = HazardCollector::kStores;
+    stores_ = kRecentStores;
   }
 
   Followed& followed_;
   std::array<uint32_t, kPageBytes> last_{};
-  std::array<Store, HazardCollector::kStores> recent_{};
+  std::array<Store, kRecentStores> recent_{};
   uint64_t insns_ = 0;
   uint64_t looks_from_ = 0;
-  uint32_t stores_ = 0;  // the number of the last one; grows by kStores where all are forgotten
+  uint32_t stores_ =
+      0;  // the number of the last one; grows by kRecentStores where all are forgotten
   bool looks_ = true;
 };
 
 }  // namespace
 
-struct HazardCollector::State {
-  State(const trace::BlockTable& table, AccessFollowerOptions options) : follower(table, options) {}
-  AccessFollower<Thread> follower;
-};
-
-HazardCollector::HazardCollector(const trace::BlockTable& table, AccessFollowerOptions options)
-    : state_(std::make_unique<State>(table, options)) {}
-HazardCollector::~HazardCollector() = default;
-
-void HazardCollector::consume(const trace::Chunk& chunk) {
-  state_->follower.consume(chunk);
-}
-
-void HazardCollector::finish(profile::Profile& into) {
-  profile::Profile mine = state_->follower.finish("hazard", &profile::Tables::hazards);
-  profile::add_tables(into, mine);
+std::unique_ptr<Collector> make_hazard_collector(const trace::BlockTable& table,
+                                                 AccessFollowerOptions options) {
+  return std::make_unique<AccessFollower<Thread>>(table, options, "hazard",
+                                                  &profile::Tables::hazards);
 }
 
 }  // namespace shadowprof::collect

@@ -5,12 +5,13 @@
 // address agrees with such a store's in the low 12 bits only; accesses across cache lines and
 // pages. docs/hazards.md says what each means.
 //
-// A store is recent while fewer than kStores others and at most kInsns instructions follow it. That
-// is more than most processors have under way, so what is reported is what can happen, at most so
-// often. Of several recent stores to equal low 12 bits the last one counts. In samples, loads of
-// the first kInsns instructions are not looked at.
+// A store is recent while fewer than kRecentStores others and at most kRecentInsns instructions
+// follow it. That is more than most processors have under way, so what is reported is what can
+// happen, at most so often. Of several recent stores to equal low 12 bits the last one counts. In
+// samples, loads of the first kRecentInsns instructions are not looked at.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "collect/collector.h"
@@ -18,21 +19,11 @@
 
 namespace shadowprof::collect {
 
-class HazardCollector final : public Collector {
- public:
-  static constexpr uint32_t kStores = 64;
-  static constexpr uint64_t kInsns = 200;
+inline constexpr uint32_t kRecentStores = 64;
+inline constexpr uint64_t kRecentInsns = 200;
 
-  HazardCollector(const trace::BlockTable& table, AccessFollowerOptions options);
-  ~HazardCollector() override;
-
-  void consume(const trace::Chunk& chunk) override;
-  // Adds to `into`: modules, the table of hazards, events of coverage.
-  void finish(profile::Profile& into) override;
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
+// It adds to a profile: modules, the table of hazards, events of coverage.
+std::unique_ptr<Collector> make_hazard_collector(const trace::BlockTable& table,
+                                                 AccessFollowerOptions options);
 
 }  // namespace shadowprof::collect

@@ -156,22 +156,10 @@ bool WasteThread::is_repeated(const Load& before, uint64_t address, uint32_t byt
   return repeated;
 }
 
-struct WasteCollector::State {
-  State(const trace::BlockTable& table, AccessFollowerOptions options) : follower(table, options) {}
-  AccessFollower<WasteThread> follower;
-};
-
-WasteCollector::WasteCollector(const trace::BlockTable& table, AccessFollowerOptions options)
-    : state_(std::make_unique<State>(table, options)) {}
-WasteCollector::~WasteCollector() = default;
-
-void WasteCollector::consume(const trace::Chunk& chunk) {
-  state_->follower.consume(chunk);
-}
-
-void WasteCollector::finish(profile::Profile& into) {
-  profile::Profile mine = state_->follower.finish("waste", &profile::Tables::waste);
-  profile::add_tables(into, mine);
+std::unique_ptr<Collector> make_waste_collector(const trace::BlockTable& table,
+                                                AccessFollowerOptions options) {
+  return std::make_unique<AccessFollower<WasteThread>>(table, options, "waste",
+                                                       &profile::Tables::waste);
 }
 
 }  // namespace shadowprof::collect

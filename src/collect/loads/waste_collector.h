@@ -22,18 +22,8 @@
 
 namespace shadowprof::collect {
 
-class WasteCollector final : public Collector {
- public:
-  WasteCollector(const trace::BlockTable& table, AccessFollowerOptions options);
-  ~WasteCollector() override;
-
-  void consume(const trace::Chunk& chunk) override;
-  // Adds to `into`: modules, the table of waste, events of coverage.
-  void finish(profile::Profile& into) override;
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
+// It adds to a profile: modules, the table of waste, events of coverage.
+std::unique_ptr<Collector> make_waste_collector(const trace::BlockTable& table,
+                                                AccessFollowerOptions options);
 
 }  // namespace shadowprof::collect
