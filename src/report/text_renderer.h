@@ -90,7 +90,7 @@ class Renderer : private TextPage {
   void inlined();
   double time_share(const profile::RowTime& time) const;
   template <typename Row>
-  std::vector<const Row*> certain_by_time(const std::vector<Row>& all) const;
+  std::vector<const Row*> certain_by_self(const std::vector<Row>& all) const;
   template <typename Row>
   std::string time_figures(const Row& row, uint64_t count) const;
   std::string named(const profile::Place& at, size_t room) const;

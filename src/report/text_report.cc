@@ -197,10 +197,10 @@ double Renderer::time_share(const profile::RowTime& time) const {
   return all_s > 0 ? time.share + time.kernel_s / all_s : 0;
 }
 
-// Instructions say how often, time says how long: a row is worth its line if it is certain by
-// either.
+// Instructions say how often, time, where it is known, how long: a row is worth its line if it is
+// certain by either.
 template <typename Row>
-std::vector<const Row*> Renderer::certain_by_time(const std::vector<Row>& all) const {
+std::vector<const Row*> Renderer::certain_by_self(const std::vector<Row>& all) const {
   std::vector<const Row*> rows;
   for (const Row& row : all) {
     const double share = time_share(row.time);
@@ -234,7 +234,7 @@ std::string Renderer::named(const Place& at, size_t room) const {
 
 void Renderer::methods_by_time() {
   const auto& all = profile_.hotlists.methods;
-  const auto rows = certain_by_time(all);
+  const auto rows = certain_by_self(all);
   const size_t shown = std::min(options_.limit, rows.size());
   heading(options_.sort.empty() || options_.sort == "time"
               ? "Hot functions (by processor time of their own)"
@@ -251,9 +251,7 @@ void Renderer::inlined() {
   const auto& all = profile_.hotlists.inlined;
   if (all.empty()) return;
   const bool by_time = profile_.time.is_known();
-  const auto rows = by_time ? certain_by_time(all)
-                            : certain(all, &profile::HotInlined::self_share,
-                                      &profile::HotInlined::self_share_error);
+  const auto rows = certain_by_self(all);
   const size_t shown = std::min(options_.limit, rows.size());
   heading(fmt::format("Inlined functions (by {} of their own)",
                       by_time ? "processor time" : "instructions"));
@@ -298,8 +296,7 @@ void Renderer::not_collected() {
 void Renderer::methods() {
   if (profile_.time.is_known()) return methods_by_time();
   const auto& all = profile_.hotlists.methods;
-  const auto rows =
-      certain(all, &profile::HotMethod::self_share, &profile::HotMethod::self_share_error);
+  const auto rows = certain_by_self(all);
   const size_t shown = std::min(options_.limit, rows.size());
   heading("Hot functions (by instructions of their own)");
   if (estimated()) line("(total: estimated from calls)");
@@ -385,10 +382,7 @@ std::string Renderer::render(TextList list) {
 }
 
 std::vector<Place> Renderer::functions() const {
-  const auto& all = profile_.hotlists.methods;
-  const auto rows = profile_.time.is_known() ? certain_by_time(all)
-                                             : certain(all, &profile::HotMethod::self_share,
-                                                       &profile::HotMethod::self_share_error);
+  const auto rows = certain_by_self(profile_.hotlists.methods);
   std::vector<Place> places;
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) places.push_back(rows[i]->at);
   return places;
