@@ -145,7 +145,7 @@ double Plan::fork_at_s(const Situation& s, const Ledger& ledger, double price_s)
   // Nor where the program is another one by now: then the budget is borrowed from, as at first.
   if (!s.resembles_last_fork && living_ == 0) {
     const double paid_s = ledger.pays_at_s(price_s) - wishes_.delay_s;
-    return std::max(forks_from_s_ + kLongestRetry_s, wishes_.delay_s + paid_s / kMostRatio);
+    return std::max(forks_from_s_ + kLongestRetry_s, wishes_.delay_s + paid_s / kMostOfBudgetRatio);
   }
   if (in_its_place_ && wishes_.frequency_hz <= 0) {
     return std::max(forks_from_s_, ledger.pays_at_s(0));

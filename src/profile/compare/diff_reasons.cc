@@ -16,7 +16,7 @@ namespace shadowprof::profile {
 namespace {
 
 // A part explains a change from here on.
-constexpr double kMost = 0.5;
+constexpr double kMostShare = 0.5;
 // Ways of a branch that differ by less are the same.
 constexpr double kSameShare = 0.001;
 
@@ -178,7 +178,7 @@ class Reasons {
       for (const auto& [other, theirs] : replaced->second) {
         const auto there = static_cast<double>(theirs);
         const auto here = static_cast<double>(added ? calls.now : calls.base);
-        if (std::min(there, here) < kMost * std::max(there, here)) continue;
+        if (std::min(there, here) < kMostShare * std::max(there, here)) continue;
         return {ReasonKind::callee,
                 added ? fmt::format("{} calls it in the place of {}", caller, other)
                       : fmt::format("{} calls {} in its place", caller, other)};
@@ -191,7 +191,7 @@ class Reasons {
     const int64_t more = c.invocations.delta();
     if (more == 0 || c.invocations.base == 0) return {};
     const double each = static_cast<double>(c.self.base) / static_cast<double>(c.invocations.base);
-    if (explained(static_cast<double>(more) * each, c.self) < kMost) return {};
+    if (explained(static_cast<double>(more) * each, c.self) < kMostShare) return {};
     const auto most = std::ranges::max_element(facts.callers, {}, [&](const auto& caller) {
       return more > 0 ? caller.second.delta() : -caller.second.delta();
     });
@@ -215,7 +215,7 @@ class Reasons {
   Reason because_of_inlining(const FunctionChange& c, const Facts& facts) const {
     for (const auto& [name, self] : facts.inlined) {
       if ((self.base == 0) == (self.now == 0)) continue;
-      if (explained(static_cast<double>(self.delta()), c.self) < kMost) continue;
+      if (explained(static_cast<double>(self.delta()), c.self) < kMostShare) continue;
       // Its own code has changed places with it, or the line is simply new.
       const auto out_of_line = by_name_.find(name);
       if (out_of_line == by_name_.end() || out_of_line->second->invocations.delta() == 0) continue;
@@ -239,7 +239,7 @@ class Reasons {
     if (line == nullptr) return {};
     const Change& self = line->instructions;
     if ((self.base != 0 && self.now != 0) ||
-        explained(static_cast<double>(self.delta()), c.self) < kMost)
+        explained(static_cast<double>(self.delta()), c.self) < kMostShare)
       return {};
     const Place at{"", 0, "", line->file, line->line};
     return {ReasonKind::code,
