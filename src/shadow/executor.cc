@@ -49,10 +49,13 @@ Status Executor::start() {
     SP_TRY(space_.map_into(remote, mappings));
     SP_ASSIGN(slot_, space_.acquire_slot(remote));
     SP_TRY(shared_.protect(remote, mappings));
-    may_go_native_ = budget_.goes_on && replica_.threads.size() == 1 && permit_native(remote);
+    may_go_native_ = budget_.goes_on && permit_native(remote);
     SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
   }
   threads_ = make_threads(replica_);
+  // As many samples begin with each.
+  if (may_go_native_ && !pass_to(budget_.sample_number % threads_.size()))
+    return ptrace::thread_is_gone(tid());
   choose_start();
   if (budget_.seconds > 0) {
     clock_.start(tid(), budget_.price, {});
@@ -363,9 +366,6 @@ void Executor::carry_out(Registers& guest, SyscallAnswer answer) {
   guest.rip += machine::kSyscallInsnBytes;
   guest.rcx = guest.rip;
   guest.r11 = guest.eflags;
-  if (phase_ != Phase::recorded && answer.kind == Kind::new_thread) {
-    return end({Outcome::system_call, "starts a thread", static_cast<long>(guest.rax)});
-  }
   const bool leaves = answer.kind == Kind::waits || answer.kind == Kind::yields;
   if (leaves && (threads_.size() > 1 || answer.kind == Kind::waits)) {
     return switch_thread(guest, false);

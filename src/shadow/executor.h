@@ -12,10 +12,11 @@
 // A fork can be dear, and says one moment of the program. So a replica may go on when its sample is
 // over (Budget::goes_on): natively, at its own addresses, and into the cache again for the next
 // one. Natively it makes no system call either: the kernel stops it at each for us to answer
-// (syscall user dispatch), and kills it there when we are not there any more. Only what the
-// program's one thread does is followed natively.
+// (syscall user dispatch), and kills it there when we are not there any more.
 //
-// The guest's threads take turns: at full buffers, when one waits, and when it yields.
+// The guest's threads take turns: when one waits, and when it yields. One that gives several
+// samples records one thread in each, which has executed natively before it, and then the next;
+// one that gives a single sample records them all, in turns of a full buffer.
 #pragma once
 
 #include <memory>
@@ -105,6 +106,7 @@ class Executor : public Execution {
   void finish_thread();
   void switch_thread(const Registers& regs, bool in_engine);
   bool run_other_thread();
+  bool pass_to(size_t thread);
   void load(GuestThread& thread);
 
   // executor_native.cc

@@ -44,7 +44,7 @@ Status Executor::permit_native(ptrace::RemoteSyscalls& remote) const {
 
 // The sample is over. False: and so is the replica.
 bool Executor::leave() {
-  if (!may_go_native_ || threads_.size() != 1) return false;
+  if (!may_go_native_) return false;
   sample_seconds_ = guest_time();
   phase_ = Phase::leaving;
   steps_ = 0;
@@ -108,7 +108,9 @@ void Executor::proceed(const NextSample& next) {
   calls_.goes_on();
   clock_.start(tid(), budget_.price, work());
   deadline_.start(next_.native_s);
-  go_native(stopped_);
+  current().registers = stopped_;
+  current().in_engine = false;
+  (void)run_other_thread();  // this one can go on, if no other can
 }
 
 void Executor::look_at_rest() {
@@ -160,7 +162,6 @@ void Executor::begin_next_sample(const Registers& guest) {
   buffer_ = (buffer_ + 1) % emu::kBufferCount;
   choose_start();
   phase_ = Phase::recorded;
-  current().traced = false;  // this one not yet
   space_.turn_windows(sink_);
   budget_.seconds = next_.seconds;
   budget_.sample_number = next_.number;

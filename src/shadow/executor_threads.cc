@@ -21,13 +21,13 @@ constexpr uint64_t kFirstRefusedBase = (uint64_t{1} << 47) - limits::kPageBytes;
 
 // Guest context: into the cache, and on.
 void Executor::enter(const Registers& guest) {
+  // Threads take turns, and the kernel sets no such base.
+  if (guest.fs_base >= kFirstRefusedBase && threads_.size() > 1)
+    return end(Outcome::unsupported, "its fs base is beyond its half of the address space");
   if (phase_ != Phase::recorded) return go_native(guest);
   Registers regs = guest;
   if (regs.gs_base != 0) return end(Outcome::unsupported, "it uses the gs segment");
   if (!regs.is_64_bit()) return end(Outcome::unsupported, "it runs 32-bit code");
-  // Threads take turns, and the kernel sets no such base.
-  if (regs.fs_base >= kFirstRefusedBase && threads_.size() > 1)
-    return end(Outcome::unsupported, "its fs base is beyond its half of the address space");
   if (regs.eflags & machine::flags::kTrap)
     return end(Outcome::unsupported, "it sets the trap flag");
   const auto id = fragment_for(GuestAddr(regs.rip));
@@ -41,10 +41,11 @@ void Executor::enter(const Registers& guest) {
   if (replica_.tracee.set_registers_if_alive(regs)) resume();
 }
 
-// The thread's records so far go to the collectors, under its own name; then another's turn.
-// `regs` are the engine's or the guest's.
+// The thread's records so far go to the collectors, under its own name; then another's turn, but
+// not in the middle of what the engine does if there will be other samples: it could not leave the
+// cache there. `regs` are the engine's or the guest's.
 void Executor::switch_thread(const Registers& regs, bool in_engine) {
-  if (!take_buffer(in_engine ? regs.r15 : cursor_)) {
+  if (!is_between_samples() && !take_buffer(in_engine ? regs.r15 : cursor_)) {
     blocked_on_buffer_ = true;
     blocked_registers_ = regs;
     current().in_engine = in_engine;
@@ -55,6 +56,7 @@ void Executor::switch_thread(const Registers& regs, bool in_engine) {
   before.registers = regs;
   before.in_engine = in_engine;
   std::memcpy(before.parked, &slot_->state(), sizeof before.parked);
+  if (in_engine && may_go_native_) return load(before);
   if (!run_other_thread()) end(Outcome::waits, "all its threads wait");
 }
 
@@ -79,22 +81,22 @@ void Executor::on_idle() {
 
 // The next one that can run, perhaps the same. False: there is none.
 bool Executor::run_other_thread() {
-  const size_t before = current_;
-  GuestThread& last = *threads_[before];
-  const std::optional<size_t> found = next_to_run(threads_, before);
-  if (!found) return false;
-  const size_t next = *found;
-  if (next != before) {
-    if (last.state != GuestThread::State::finished &&
-        !replica_.tracee.get_extended_state_if_alive(last.extended)) {
-      return true;
-    }
-    const auto& extended = threads_[next]->extended;
-    if (!extended.empty() && !replica_.tracee.set_extended_state_if_alive(extended)) return true;
-    current_ = next;
-  }
-  load(*threads_[next]);
+  const std::optional<size_t> next = next_to_run(threads_, current_);
+  if (!next) return false;
+  if (pass_to(*next)) load(current());
   return true;
+}
+
+// The turn, with the vector registers. False: the replica is dead.
+bool Executor::pass_to(size_t thread) {
+  if (thread == current_) return true;
+  if (current().state != GuestThread::State::finished &&
+      !replica_.tracee.get_extended_state_if_alive(current().extended)) {
+    return false;
+  }
+  current_ = thread;
+  const auto& extended = current().extended;
+  return extended.empty() || replica_.tracee.set_extended_state_if_alive(extended);
 }
 
 void Executor::load(GuestThread& thread) {
@@ -139,7 +141,7 @@ void Executor::return_from_signal(const Registers& guest) {
 }
 
 void Executor::finish_thread() {
-  if (phase_ == Phase::native) return end({Outcome::exits, {}, SYS_exit});
+  if (phase_ == Phase::native && threads_.size() == 1) return end({Outcome::exits, {}, SYS_exit});
   GuestThread& thread = current();
   if (thread.clear_child_tid.value != 0) {
     (void)calls_.memory().write_value(thread.clear_child_tid, int32_t{0});

@@ -35,12 +35,12 @@ void Executor::choose_start() {
   if (budget_.seconds == 0) {
     const auto left = budget_.instructions - std::min(budget_.instructions, counts_.instructions);
     bytes = static_cast<double>(left) * bytes_per_instruction_;
-  } else if (threads_.size() == 1) {
+  } else if (threads_.size() == 1 || may_go_native_) {
     bytes = limits::kTraceBufferBytes;
   }
-  const auto wanted = static_cast<uint64_t>(std::clamp(bytes / static_cast<double>(threads_.size()),
-                                                       double{kLeastChunkBytes},
-                                                       double{limits::kTraceBufferBytes}));
+  if (!may_go_native_) bytes /= static_cast<double>(threads_.size());
+  const auto wanted = static_cast<uint64_t>(
+      std::clamp(bytes, double{kLeastChunkBytes}, double{limits::kTraceBufferBytes}));
   start_ = slot_->buffer_end(buffer_) - (wanted & ~uint64_t{3});
   cursor_ = start_;
 }
@@ -121,6 +121,7 @@ void Executor::finish_trace(uint64_t cursor, std::span<const trace::Word> last_w
     if (!threads_[i]->traced) continue;
     const uint64_t ticket = sink_.submit({stream(i), last_words});
     tickets_[buffer_] = std::max(tickets_[buffer_], ticket);
+    threads_[i]->traced = false;
   }
   start_ = cursor_ = cursor;
 }

@@ -3,6 +3,7 @@
 
 #include <asm/prctl.h>
 #include <linux/membarrier.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -164,10 +165,6 @@ SyscallAnswer SystemCalls::assume_message(const Call& call) {
   return value(bytes_in_vector(vector, header->msg_iovlen));
 }
 
-SyscallAnswer SystemCalls::refuse(const Call&) {
-  return value(-ENOSYS);
-}
-
 SyscallAnswer SystemCalls::yield(const Call&) {
   return {Answer::Kind::yields, 0, {}};
 }
@@ -288,6 +285,20 @@ SyscallAnswer SystemCalls::clear_tid(const Call& call) {
 
 SyscallAnswer SystemCalls::robust_list(const Call&) {
   return value(0);
+}
+
+// The C library gives up a thread that is refused this after its parent was not. Threads that take
+// turns interrupt one another at other places than the kernel would, and seldom.
+SyscallAnswer SystemCalls::restartable(const Call& call) {
+  constexpr uint64_t kUnregister = 1;  // RSEQ_FLAG_UNREGISTER
+  struct Processor {                   // as struct rseq (linux/rseq.h) begins
+    uint32_t at_start;
+    uint32_t now;
+  };
+  if ((call.args[2] & ~kUnregister) != 0) return value(-EINVAL);
+  if (call.args[2] == kUnregister) return value(0);
+  const auto number = static_cast<uint32_t>(std::max(0, ::sched_getcpu()));
+  return give(call, GuestAddr(call.args[0]), Processor{number, number});
 }
 
 // The kernel thread's own mask is ours: it keeps everything out.

@@ -188,7 +188,6 @@ class SystemCalls {
   Answer assume_success(const Call& call);
   Answer assume_sent(const Call& call);
   Answer assume_message(const Call& call);
-  Answer refuse(const Call& call);
   Answer yield(const Call& call);
   Answer sleep(const Call& call);
   Answer poll(const Call& call);
@@ -210,6 +209,7 @@ class SystemCalls {
   Answer control_device(const Call& call);
   Answer clear_tid(const Call& call);
   Answer robust_list(const Call& call);
+  Answer restartable(const Call& call);
   Answer signal_mask(const Call& call);
   Answer ask_about_thread(const Call& call);
   Answer ask_priority(const Call& call);

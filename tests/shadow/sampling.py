@@ -3,7 +3,7 @@
 """What decides when samples are taken, what is prepared for them, and what ends them.
 
 usage: sampling.py --shadowprof FILE --spinner FILE --handler FILE --writer FILE
-                   --asker FILE --caller FILE [--only NAME]
+                   --asker FILE --caller FILE --workers FILE [--only NAME]
 """
 
 import argparse
@@ -26,9 +26,10 @@ def profile():
     return read_profile("p.json")
 
 
-def attached(options, program, *arguments, seconds=2):
-    """The profile of so many seconds of a program that goes on for ever, and what was said."""
-    with subprocess.Popen([program], stdout=subprocess.DEVNULL) as process:
+def attached(options, program, *arguments, seconds=2, by=()):
+    """The profile of so many seconds of a program that goes on for ever, and what was said. `by`: a
+    command that starts it."""
+    with subprocess.Popen([*by, program], stdout=subprocess.DEVNULL) as process:
         try:
             done = run(options, "attach", "-d", str(seconds), *arguments, "-o", "p.json",
                        str(process.pid))
@@ -108,6 +109,26 @@ def replicas_go_on(options):
     require(done.returncode == 0 and done.stdout == "done\n", done.stdout + done.stderr)
     names = [function["name"] for function in profile()["functions"]]
     require("registers_are_corrupted" not in names, "registers were not what they had been")
+
+
+def threads_go_on(options):
+    """A replica of several threads that run goes on, too, and its samples are of each of them."""
+    core = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]  # another one is for the replica
+    for seed in range(5):
+        found, _ = attached(options, options.workers, *SEVERAL, "--seed", str(seed), by=core)
+        if found["coverage"]["samples"] > 4 * found["overhead"]["forks"]:
+            break
+    coverage = found["coverage"]
+    if coverage["samples"] <= 4 * found["overhead"]["forks"] and os.getloadavg()[0] > 1:
+        print("skip  threads_go_on: no core is idle", flush=True)
+        return
+    require(coverage["samples"] > 4 * found["overhead"]["forks"] > 0, coverage)
+    # One that slept at the fork, and holds the token, is waited for.
+    require(set(coverage["ended"]) <= {"budget", "cost", "stopped", "waits"}, coverage)
+    works = {f["name"]: f["self_instructions"] for f in found["functions"]}
+    require("registers_are_corrupted" not in works, "registers were not what they had been")
+    of_both = works.get("work_by_three", 0) + works.get("work_by_seven", 0)
+    require(0.3 < works.get("work_by_three", 0) / max(1, of_both) < 0.7, works)
 
 
 def replicas_last(options):
@@ -262,7 +283,7 @@ def code_is_known(options):
         require("module " in files[0].read_text(encoding="utf-8"), "it was not written anew")
 
 
-CASES = [handlers_return, scheduling_is_the_programs, replicas_go_on, replicas_last,
+CASES = [handlers_return, scheduling_is_the_programs, replicas_go_on, threads_go_on, replicas_last,
          values_are_sampled, files_are_not_read_later, answers_follow,
          nothing_is_done_twice, memory_is_limited,
          large_programs_are_interpreted, several_at_once, steady_programs, code_is_known]
@@ -270,7 +291,7 @@ CASES = [handlers_return, scheduling_is_the_programs, replicas_go_on, replicas_l
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("shadowprof", "spinner", "handler", "writer", "asker", "caller"):
+    for name in ("shadowprof", "spinner", "handler", "writer", "asker", "caller", "workers"):
         parser.add_argument("--" + name, required=True, type=os.path.abspath)
     parser.add_argument("--only", help="cases whose name holds this text")
     options = parser.parse_args()
