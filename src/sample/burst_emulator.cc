@@ -21,6 +21,29 @@ static_assert(kTurnWords > 4 * limits::kMaxRecordWords);
 // and which pages of code were rewritten, takes longer than a short burst.
 constexpr auto kKnownFor = std::chrono::milliseconds(500);
 
+bool is_in_its_code(const shadow::PausedThread& thread) {
+  return thread.stop.is_event(ptrace::StopEvent::stop) && !thread.registers.in_syscall();
+}
+
+// It is over: what comes of one that was interrupted is decided when the thread goes on natively.
+bool is_behind_call(const shadow::PausedThread& thread) {
+  return (thread.stop.is_event(ptrace::StopEvent::stop) ||
+          thread.stop.kind() == ptrace::WaitStatus::Kind::syscall_stop) &&
+         thread.registers.in_syscall() && !thread.registers.restart_pending();
+}
+
+// A thread that makes many calls is hardly met elsewhere than in them, as it stops when the present
+// one is over, and most of all in those that take long. What it does behind these would be seen too
+// often, and the rest never: so it first makes some of the calls that come next, any number below
+// 32 as often as another.
+constexpr unsigned kMostCallsBits = 5;
+unsigned calls_to_walk_over(uint64_t number) {
+  return static_cast<unsigned>(number * 0x9E3779B97F4A7C15ull >> (64 - kMostCallsBits));
+}
+
+// Then all that it does up to the next call is seen, or long stretches would count as short ones.
+constexpr uint64_t kMostBetweenCalls = 50'000;
+
 const char* name_of(emu::StopReason reason) {
   switch (reason) {
     case emu::StopReason::budget:
@@ -76,11 +99,17 @@ Status BurstEmulator::begin(shadow::Pause& paused) {
       tid, handles_faults_ ? shadow::ProcessMemory::Missing::refused
                            : shadow::ProcessMemory::Missing::fetched);
   view_.set_source(*source_);
+  if (paused.threads().size() == 1 && is_behind_call(paused.threads().front()) &&
+      !paused.walk_over_calls(calls_to_walk_over(burst_))) {
+    return fail_errno(EAGAIN, "it sleeps in a system call");
+  }
   std::erase_if(paused.threads(), [&](const shadow::PausedThread& thread) {
-    // What comes of a system call that was interrupted is decided when the thread goes on natively.
-    if (!thread.stop.is_event(ptrace::StopEvent::stop) || thread.registers.in_syscall())
+    if (!is_in_its_code(thread) && !(is_behind_call(thread) && paused.threads().size() == 1))
       return false;
     Thread t{thread.tracee, thread.registers};
+    t.most = most_;
+    if (is_behind_call(thread)) t.most = std::max(most_, kMostBetweenCalls);
+    t.registers.orig_rax = machine::kNoSyscall;
     if (!t.tracee.get_extended_state_if_alive(t.extended)) return false;
     if (stacks_) copy_stack(t);
     interpreted_.push_back(std::move(t));
@@ -117,7 +146,7 @@ bool BurstEmulator::work() {
   emu::Emulator& emulator = space_.emulator();
   emulator.load(t.registers, t.extended);
   const std::span<trace::Word> buffer = space_.buffer(0).first(kTurnWords);
-  const uint64_t turn = std::min(kTurnInstructions, most_ - t.instructions);
+  const uint64_t turn = std::min(kTurnInstructions, t.most - t.instructions);
   const emu::Stopped stopped = emulator.run(buffer, turn, kTurnNews);
   t.words.insert(t.words.end(), buffer.begin(),
                  buffer.begin() + static_cast<ptrdiff_t>(stopped.words));
@@ -126,7 +155,7 @@ bool BurstEmulator::work() {
   stops_[name_of(stopped.reason)]++;
   const bool goes_on =
       stopped.reason == emu::StopReason::budget || stopped.reason == emu::StopReason::buffer_full;
-  if (t.instructions >= most_) {
+  if (t.instructions >= t.most) {
     reason_ = "budget";
     retire(t);
   } else if (goes_on) {

@@ -56,6 +56,7 @@ class BurstEmulator : public BurstEngine {
     ptrace::Registers first{};  // those that it was stopped with
     std::unique_ptr<shadow::StackCopy> stack{};
     std::vector<trace::Word> words{};
+    uint64_t most = 0;  // instructions
     uint64_t instructions = 0;
   };
 

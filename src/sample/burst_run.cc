@@ -196,8 +196,10 @@ void BurstRun::burst() {
   engine_->number_next(number);
   Status in;
   size_t threads = 0;
+  double stood_from = begun;
   {
     shadow::Pause paused(program_);
+    stood_from += paused.before_stop_s();
     engine_->regain(paused);
     threads = paused.threads().size();
     in = threads == 0 || paused.unusable() ? Status(fail_errno(EAGAIN, "the program sleeps"))
@@ -208,7 +210,7 @@ void BurstRun::burst() {
     const bool sleeps = in.error().errno_value == EAGAIN;
     (!sleeps ? counts_.refused : is_stopped(program_.pid()) ? counts_.stopped : counts_.sleeping)++;
     refuse(in.error());
-    if (threads != 0) ledger_.spend(plan::Cause::pause, running - begun, plan::What::burst);
+    if (threads != 0) ledger_.spend(plan::Cause::pause, running - stood_from, plan::What::burst);
     engine_->conclude();
     weights_.withdraw(number);
     return plan_.missed(running, plan::What::burst, sleeps ? kLongestNap_s : plan::kLongestRetry_s);
@@ -232,24 +234,25 @@ void BurstRun::burst() {
   counts_.burst_s += ending - running;
   counts_.burst_cpu_s += cpu;
   if (engine_->halts_program()) {
-    counts_.pauses.push_back(native - begun);
+    counts_.pauses.push_back(native - stood_from);
   } else {
-    counts_.pauses.push_back(running - begun);
+    counts_.pauses.push_back(running - stood_from);
     counts_.pauses.push_back(native - ending);
   }
-  const double stopped = running - begun + native - ending;
+  const double stopped = running - stood_from + native - ending;
   counts_.timeline.push_back(timeline_row(
-      begun, 1, instructions, engine_->halts_program() ? native - begun : stopped, native - begun));
+      begun, 1, instructions, engine_->halts_program() ? native - stood_from : stopped,
+      native - stood_from));
   counts_.ended[program_.alive() ? reason : "exits"]++;
   const auto sharers = static_cast<double>(std::max<size_t>(1, threads));
-  double cost = running - begun + native - ending + service_s_ / sharers +
+  double cost = running - stood_from + native - ending + service_s_ / sharers +
                 cpu / sharers * (1 - 1 / options_.slow_down);
-  if (engine_->halts_program()) cost = native - begun;
+  if (engine_->halts_program()) cost = native - stood_from;
   detail(
       "burst {} at {:.3f} s: {} instructions, {:.2f} ms, {} threads, paused {:.0f} + {:.0f} us, "
       "served {:.0f} us",
       counts_.bursts, begun, instructions, 1e3 * (ending - running), threads,
-      1e6 * (running - begun), 1e6 * (native - ending), 1e6 * service_s_);
+      1e6 * (running - stood_from), 1e6 * (native - ending), 1e6 * service_s_);
   if (options_.prefill) (void)engine_->prepare();
   ledger_.spend(plan::Cause::pause, cost, plan::What::burst);
   plan_.burst(elapsed(), elapsed(), cost);

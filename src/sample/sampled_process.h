@@ -134,7 +134,8 @@ class SampledProcess {
 
  private:
   Status find_calls();
-  Status fork_into(std::vector<shadow::Replica>& replicas, size_t count, double log_s);
+  Status fork_into(std::vector<shadow::Replica>& replicas, size_t count, double log_s,
+                   double& before_stop_s);
   void keep_log(shadow::Replica& replica, double most_s);
   void see(Tid process, const ptrace::Registers& registers);
   FaultMarks look(double now, std::optional<uint64_t> reused = std::nullopt);

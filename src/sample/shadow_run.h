@@ -248,6 +248,7 @@ class ShadowRun {
   static double executed_seconds(const Sample& sample);
   double clock_seconds(const Sample& sample) const;  // 0: its length is in instructions
   bool wants_log() const;
+  void gather_input(const Sample& sample);
   void finish_log(const Sample& sample, const shadow::Ending& ending);
 
   RunWatch watch_;

@@ -21,6 +21,8 @@ namespace {
 constexpr double kForkAgain_s = 1;
 // Where the budget does not pay for anything within so long, that is said.
 constexpr double kSeldom_s = 1;
+// How long a replica waits for its program's input at first.
+constexpr double kGatherInput_s = 0.02;
 // How long a sample without a fork is, of each thread, and how many seconds that may take. So many
 // of each moment: where the interpreter is slow would else less be seen.
 constexpr uint64_t kBriefInstructions = 2000;
@@ -113,7 +115,22 @@ void ShadowRun::fork(const plan::Step& step) {
   sample.budget.goes_on = may_go_on(sample);
   sample.executor =
       sample.program->make_execution(table_, sink_, std::move(replicas->front()), sample.budget);
+  if (sample.log) gather_input(sample);
   begin(std::move(sample));
+}
+
+// The program goes first, and the tracer does nothing else: what keeps it from a thread that stands
+// at a system call is paid for by the program. So is the time that it takes to wake the tracer,
+// which on an idle core can be ten times the stop itself: where there is one, it does not sleep.
+void ShadowRun::gather_input(const Sample& sample) {
+  const double end = elapsed() + kGatherInput_s;
+  while (sample.log->is_open() && sample.program->program().alive() && elapsed() < end) {
+    if (handle_reports()) continue;
+    if (crowding_.at_idle_priority())
+      busy_since_ = elapsed();
+    else
+      wait_until(end);
+  }
 }
 
 void ShadowRun::note_asleep(const SampledProcess& program) {

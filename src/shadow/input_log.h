@@ -46,6 +46,7 @@ class InputLog {
   void on_stop(ptrace::Tracee thread, double waited);
   // A call that the thread has made.
   void add(Tid thread, LoggedCall call);
+  bool is_open() const { return !full_; }
   // Nothing will be added any more.
   void close() {
     full_ = true;

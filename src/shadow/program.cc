@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "shadow/program.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -9,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/elapsed.h"
 #include "base/log.h"
 #include "ptrace/deliver.h"
 #include "ptrace/interruption.h"
@@ -55,6 +58,35 @@ bool sleeps_between_bytes(Tid process, Tid thread) {
   for (uint64_t& argument : arguments) file >> std::hex >> argument;
   return file && ptrace::CutCall::may_sleep_between_bytes(number, arguments[3]);
 }
+
+// How long a thread that was asked to stop had to wait for a processor before it could.
+class WaitBeforeStop {
+ public:
+  // It is asked next.
+  explicit WaitBeforeStop(Tid thread)
+      : thread_(thread), before_s_(waited_s(thread)), own_before_s_(waited_s(own_thread())),
+        asked_at_(std::chrono::steady_clock::now()) {}
+
+  // It has stopped. Up to now it ran, or waited, or had stopped while we waited.
+  double seconds() const {
+    constexpr double kAtOnce_s = std::chrono::duration<double>(kAtOnce).count();
+    double most_s = seconds_since(asked_at_) - kAtOnce_s;
+    if (most_s <= 0) return 0;
+    most_s -= waited_s(own_thread()) - own_before_s_;
+    return std::max(0.0, std::min(most_s, waited_s(thread_) - before_s_));
+  }
+
+ private:
+  static Tid own_thread() { return Tid(::gettid()); }
+  static double waited_s(Tid thread) {
+    return 1e-9 * static_cast<double>(
+                      kernel::read_schedstat(thread).value_or(kernel::ScheduleTimes{}).waited);
+  }
+
+  Tid thread_;
+  double before_s_, own_before_s_;
+  std::chrono::steady_clock::time_point asked_at_;
+};
 
 }  // namespace
 
@@ -410,12 +442,19 @@ void Pause::stop_one() {
 
 void Pause::stop_all(std::string_view states) {
   std::set<Tid> stopped;
+  std::optional<WaitBeforeStop> first;
+  const auto begun = std::chrono::steady_clock::now();
   for (bool others = true; others && !unusable_; others = program_.threads_.size() > 1) {
     program_.adopt_new_threads();
     std::vector<Tid> interrupted;
     for (const auto& [tid, thread] : program_.threads_) {
       const bool sleeps = states == kRunning && thread.cut.is_active();
       if (sleeps || stopped.contains(tid) || !is_in_state(program_.pid_, tid, states)) continue;
+      if (stopped.empty() && interrupted.empty()) {
+        first.emplace(tid);
+        if (!is_in_state(program_.pid_, tid, states)) continue;  // after that took time
+        before_stop_s_ = seconds_since(begun);
+      }
       if (program_.interrupt(tid)) interrupted.push_back(tid);
     }
     if (interrupted.empty()) break;
@@ -424,6 +463,8 @@ void Pause::stop_all(std::string_view states) {
       take_stop(tid);
       stopped.insert(tid);
     }
+    if (first && stopped.size() == 1) before_stop_s_ += first->seconds();
+    first.reset();
   }
 }
 
@@ -468,6 +509,37 @@ void Pause::resume(PausedThread& thread) {
 
 void Pause::let_others_go() {
   for (; threads_.size() > 1; threads_.pop_back()) resume(threads_.back());
+}
+
+// A wait that sleeps until a report comes may take longer than all else here.
+std::optional<WaitStatus> Pause::next_call_stop(ptrace::Tracee thread) {
+  if (!thread.syscall_if_alive()) return std::nullopt;
+  const auto begun = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - begun < kSoon) {
+    const ptrace::WaitOutcome outcome = ptrace::wait_for(thread.tid(), ptrace::WaitMode::poll);
+    if (!outcome.has_status()) continue;
+    if (outcome.status.kind() == WaitStatus::Kind::syscall_stop) return outcome.status;
+    program_.on_stop(thread.tid(), outcome.status);
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+bool Pause::walk_over_calls(unsigned calls) {
+  PausedThread& thread = threads_.front();
+  while (calls > 0) {
+    const auto stop = next_call_stop(thread.tracee);
+    ptrace::Tracee::SyscallStopInfo info;
+    if (!stop || !thread.tracee.get_registers_if_alive(thread.registers) ||
+        !thread.tracee.get_syscall_stop_if_alive(info)) {
+      threads_.erase(threads_.begin());
+      return false;
+    }
+    thread.stop = *stop;
+    program_.conceal(thread.tracee, *stop, thread.registers);
+    if (info.which == ptrace::Tracee::SyscallStop::exit) calls--;
+  }
+  return true;
 }
 
 Pause::~Pause() {

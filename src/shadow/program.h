@@ -166,11 +166,18 @@ class Pause {
   Tid process() const { return program_.pid(); }
   // All but the first go on already.
   void let_others_go();
+  // The first goes on until that many system calls of its are over. False: it has not come so far
+  // soon, and goes on by itself.
+  bool walk_over_calls(unsigned calls);
   // The process is group-stopped or dying: no sample now.
   bool unusable() const { return unusable_; }
+  // Seconds of the constructor's time for which the program did not stand still yet: until it was
+  // asked to, and while the only thread that was asked waited for a processor.
+  double before_stop_s() const { return before_stop_s_; }
 
  private:
   void stop_one();
+  std::optional<ptrace::WaitStatus> next_call_stop(ptrace::Tracee thread);
   // All that are in one of these states, as in /proc/TID/stat.
   void stop_all(std::string_view states);
   // For a thread that was interrupted. One that waits uninterruptibly stops when that is over.
@@ -181,6 +188,7 @@ class Pause {
   Program& program_;
   std::vector<PausedThread> threads_;
   bool unusable_ = false;
+  double before_stop_s_ = 0;
 };
 
 }  // namespace shadowprof::shadow

@@ -3,7 +3,8 @@
 """What decides when samples are taken, what is prepared for them, and what ends them.
 
 usage: sampling.py --shadowprof FILE --spinner FILE --handler FILE --writer FILE
-                   --asker FILE --caller FILE --workers FILE [--only NAME]
+                   --asker FILE --caller FILE --workers FILE --reader FILE
+                   [--only NAME]
 """
 
 import argparse
@@ -129,6 +130,17 @@ def threads_go_on(options):
     require("registers_are_corrupted" not in works, "registers were not what they had been")
     of_both = works.get("work_by_three", 0) + works.get("work_by_seven", 0)
     require(0.3 < works.get("work_by_three", 0) / max(1, of_both) < 0.7, works)
+
+
+def code_behind_calls_is_seen_evenly(options):
+    """A thread that is hardly ever outside of system calls, and mostly in one of them, is seen behind
+    the others as well."""
+    found, _ = attached(options, options.reader, "--mode", "burst", "--max-overhead", "5%")
+    require(found["coverage"]["samples"] >= 5, found["coverage"])
+    works = {f["name"]: f["self_instructions"] for f in found["functions"]}
+    of_both = works.get("work_behind_long_call", 0) + works.get("work_behind_short_call", 0)
+    share = works.get("work_behind_short_call", 0) / max(1, of_both)
+    require(share > 0.9, f"{share}: {found['coverage']}")
 
 
 def replicas_last(options):
@@ -284,14 +296,15 @@ def code_is_known(options):
 
 
 CASES = [handlers_return, scheduling_is_the_programs, replicas_go_on, threads_go_on, replicas_last,
-         values_are_sampled, files_are_not_read_later, answers_follow,
-         nothing_is_done_twice, memory_is_limited,
+         code_behind_calls_is_seen_evenly, values_are_sampled, files_are_not_read_later,
+         answers_follow, nothing_is_done_twice, memory_is_limited,
          large_programs_are_interpreted, several_at_once, steady_programs, code_is_known]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("shadowprof", "spinner", "handler", "writer", "asker", "caller", "workers"):
+    for name in ("shadowprof", "spinner", "handler", "writer", "asker", "caller", "workers",
+                 "reader"):
         parser.add_argument("--" + name, required=True, type=os.path.abspath)
     parser.add_argument("--only", help="cases whose name holds this text")
     options = parser.parse_args()
