@@ -362,11 +362,13 @@ double ShadowRun::cost_of_pages(SampledProcess& program) const {
   return price_.copied * program.faults_of_ours(elapsed());
 }
 
-// Even for a single sample. What it takes of processors is the price of the sample itself.
+// Even for a single sample. Where no core is idle what it takes of processors is the program's, too.
 bool ShadowRun::is_too_dear(const Sample& sample) const {
-  return sample.budget.goes_on && !sample.has_ended &&
-         plan_.is_too_dear(cost_of_pages(*sample.program), sample.life.pause_s,
-                           ledger_.unspent_s(elapsed()), may_last(*sample.program));
+  if (!sample.budget.goes_on || sample.has_ended) return false;
+  const double cost_s = cost_of_pages(*sample.program) +
+                        crowding_.cost_of(sample.executor->processor_now().used);
+  return plan_.is_too_dear(cost_s, sample.life.pause_s, ledger_.unspent_s(elapsed()),
+                           may_last(*sample.program));
 }
 
 bool ShadowRun::all_are_old() const {
