@@ -44,7 +44,7 @@ SampledRun describe(BurstRun& run, double max_overhead, uint64_t instructions) {
   done.ended = counts.ended;
   done.instructions = instructions;
   done.engine_cpu_s = counts.burst_cpu_s;
-  done.slow_down = run.engine().is_in_our_process() ? kEmulatorSlowDownRatio : kSlowDownRatio;
+  if (!run.engine().is_in_our_process()) done.slow_down = kSlowDownRatio;
   return done;
 }
 

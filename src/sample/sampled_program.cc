@@ -26,14 +26,24 @@ profile::Pauses summarise_pauses(std::vector<double> pauses) {
           quantile(0.99)};
 }
 
-// From the program's processor time and the speed of its samples.
-uint64_t estimate_total(const SampledRun& run) {
-  if (run.instructions_per_s > 0)
-    return static_cast<uint64_t>(run.overhead.program_cpu_s * run.instructions_per_s);
-  if (run.engine_cpu_s <= 0) return 0;
-  const double native_s = run.guest_s > 0 ? run.guest_s : run.engine_cpu_s / run.slow_down;
-  return static_cast<uint64_t>(run.overhead.program_cpu_s / native_s *
-                               static_cast<double>(run.instructions));
+// Where no sample tells how fast the program is it is taken for as fast as many are.
+constexpr double kAssumedInstructions_per_s = 3e9;
+// Fewer say nothing of that: they begin with what replicas do slowly.
+constexpr uint64_t kTellingInstructions = 1'000'000;
+
+double instructions_per_s(const SampledRun& run) {
+  if (run.instructions < kTellingInstructions) return kAssumedInstructions_per_s;
+  if (run.instructions_per_s > 0) return run.instructions_per_s;
+  double native_s = run.guest_s;
+  if (native_s <= 0 && run.slow_down > 0) native_s = run.engine_cpu_s / run.slow_down;
+  if (native_s <= 0) return kAssumedInstructions_per_s;
+  return static_cast<double>(run.instructions) / native_s;
+}
+
+// The kernel's time holds none of the program's instructions.
+uint64_t estimate_total(const SampledRun& run, const profile::ProcessorTime& time) {
+  const double user_share = time.seconds() > 0 ? time.user_s / time.seconds() : 1;
+  return static_cast<uint64_t>(run.overhead.program_cpu_s * user_share * instructions_per_s(run));
 }
 
 }  // namespace
@@ -108,7 +118,7 @@ void fill_sampled(const SampledRun& run, const collect::Pipeline& pipeline,
   profile::Coverage& coverage = profile.coverage;
   coverage.samples = run.samples;
   for (const auto& [reason, samples] : run.ended) coverage.ended[reason] = samples;
-  coverage.instructions_total = std::max(coverage.instructions_profiled, estimate_total(run));
+  coverage.instructions_total = std::max(coverage.instructions_profiled, estimate_total(run, profile.time));
   coverage.estimated = true;
   coverage.assumed_speeds = run.assumed_speeds;
 }

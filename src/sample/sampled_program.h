@@ -29,10 +29,6 @@ bool is_stopped(Tid process);
 // Nothing while it runs.
 std::optional<profile::Exit> exit_of(const shadow::Program& program);
 
-// How much slower the interpreter executes than the processor (bench/emulator.py). Only for
-// estimates of how much there was to profile.
-inline constexpr double kEmulatorSlowDownRatio = 25;
-
 // A burst in a timeline, or a replica with all its samples, from times in seconds.
 profile::TimelineRow timeline_row(double at, uint64_t samples, uint64_t instructions, double pause,
                                   double life);
@@ -45,10 +41,10 @@ struct SampledRun {
   uint64_t samples = 0;
   profile::Counts ended;  // samples, by reason
   // What executed the samples: how much of them, in how much processor time, how much slower than
-  // natively.
+  // natively; 0: an interpreter's time says nothing of the program's.
   uint64_t instructions = 0;
   double engine_cpu_s = 0;
-  double slow_down = 1;
+  double slow_down = 0;
   double guest_s = 0;  // the same on the engine's clock (shadow/engine_clock.h); 0: it has none
   bool assumed_speeds = false;    // see profile::Coverage
   double instructions_per_s = 0;  // on that clock, as the samples count; 0: they do not say

@@ -70,11 +70,10 @@ SampledRun describe(const ShadowRun& sampled, const ShadowModeRequest& request) 
   done.pauses = counts.pauses;
   done.samples = counts.forks + counts.later + counts.bursts;
   done.ended = counts.ended;
-  // What an interpreter takes says nothing of the program.
   done.guest_s = counts.guest_s;
   done.instructions = counts.instructions - (done.guest_s > 0 ? counts.interpreted : 0);
   done.engine_cpu_s = counts.engine_cpu_s;
-  done.slow_down = is_interpreted(counts, request) ? kEmulatorSlowDownRatio : kSlowDownRatio;
+  if (!is_interpreted(counts, request)) done.slow_down = kSlowDownRatio;
   return done;
 }
 
