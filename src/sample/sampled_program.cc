@@ -118,7 +118,8 @@ void fill_sampled(const SampledRun& run, const collect::Pipeline& pipeline,
   profile::Coverage& coverage = profile.coverage;
   coverage.samples = run.samples;
   for (const auto& [reason, samples] : run.ended) coverage.ended[reason] = samples;
-  coverage.instructions_total = std::max(coverage.instructions_profiled, estimate_total(run, profile.time));
+  coverage.instructions_total =
+      std::max(coverage.instructions_profiled, estimate_total(run, profile.time));
   coverage.estimated = true;
   coverage.assumed_speeds = run.assumed_speeds;
 }

@@ -362,7 +362,7 @@ double ShadowRun::cost_of_pages(SampledProcess& program) const {
   return price_.copied * program.faults_of_ours(elapsed());
 }
 
-// Even for a single sample. Where no core is idle what it takes of processors is the program's, too.
+// Even for a single sample. Where no core is idle what it takes of processors is a loss, too.
 bool ShadowRun::is_too_dear(const Sample& sample) const {
   if (!sample.budget.goes_on || sample.has_ended) return false;
   const double cost_s = cost_of_pages(*sample.program) +

@@ -88,7 +88,7 @@ void Executor::drain(uint64_t cursor) {
 
 // `guest`: the registers that the thread begins with.
 void Executor::begin_trace(const Registers& guest) {
-  current().traced = true;
+  current().traced = current().has_stream = true;
   CallStack stack;
   if (budget_.stacks) {
     ProcessMemory memory(tid());
@@ -109,7 +109,8 @@ bool Executor::make_room(size_t bytes) {
   return cursor_ + bytes <= slot_->buffer_end(buffer_) || take_buffer(cursor_);
 }
 
-// What the present buffer holds up to `cursor`, and an end for every thread's stream.
+// What the present buffer holds up to `cursor`, and an end of the sample for each thread that has
+// part in it; of the replica's last one, for all that have had part in any.
 void Executor::finish_trace(uint64_t cursor, std::span<const trace::Word> last_words) {
   const auto* words = reinterpret_cast<const trace::Word*>(slot_->host + (start_ - slot_->guest));
   const size_t count = (cursor - start_) / sizeof(trace::Word);
@@ -118,10 +119,12 @@ void Executor::finish_trace(uint64_t cursor, std::span<const trace::Word> last_w
     tickets_[buffer_] = sink_.submit({stream(current_), {words, count}});
   }
   for (size_t i = 0; i < threads_.size(); i++) {
-    if (!threads_[i]->traced) continue;
+    GuestThread& thread = *threads_[i];
+    const bool has_part = ending_ ? thread.has_stream : thread.traced;
+    thread.traced = false;
+    if (!has_part) continue;
     const uint64_t ticket = sink_.submit({stream(i), last_words});
     tickets_[buffer_] = std::max(tickets_[buffer_], ticket);
-    threads_[i]->traced = false;
   }
   start_ = cursor_ = cursor;
 }

@@ -41,7 +41,8 @@ struct GuestThread {
 
   GuestAddr clear_child_tid;
   uint64_t signal_mask = 0;
-  bool traced = false;  // its trace has begun
+  bool traced = false;       // its trace of the present sample has begun
+  bool has_stream = false;   // that of some sample has, and only the end of all is an end of it
   std::vector<trace::Word> start;  // with this, which collectors read in place
 };
 

@@ -87,6 +87,12 @@ def scheduling_is_the_programs(options):
 SEVERAL = ["--max-overhead", "2%", "--load", "1"]  # of the later samples of a replica
 
 
+def require_margins(found):
+    """Replicas are observations, but for one that is cut off, and say how sure the profile is."""
+    forks, groups = found["overhead"]["forks"], found["confidence"]["groups"]
+    require(groups >= min(forks - 1, 2), f"{groups} groups of {forks} replicas")
+
+
 def replicas_go_on(options):
     """A replica gives several samples, and goes on natively in between."""
     for seed in range(5):  # where no core is idle, each gives one
@@ -100,6 +106,7 @@ def replicas_go_on(options):
         return
     require(coverage["samples"] > 2 * found["overhead"]["forks"] > 0, coverage)
     require(set(coverage["ended"]) <= {"budget", "cost", "stopped"}, coverage)
+    require_margins(found)
     require(sum(coverage["ended"].values()) == coverage["samples"], coverage)
     rows = found["overhead"]["timeline"]
     require(sum(rows["samples"]) == coverage["samples"], rows)
@@ -117,15 +124,17 @@ def threads_go_on(options):
     core = ["taskset", "-c", str(min(os.sched_getaffinity(0)))]  # another one is for the replica
     for seed in range(5):
         found, _ = attached(options, options.workers, *SEVERAL, "--seed", str(seed), by=core)
-        if found["coverage"]["samples"] > 4 * found["overhead"]["forks"]:
+        coverage, overhead = found["coverage"], found["overhead"]
+        later = coverage["samples"] - overhead["sampling"]["bursts"] - overhead["forks"]
+        if later > 1:
             break
-    coverage = found["coverage"]
-    if coverage["samples"] <= 4 * found["overhead"]["forks"] and os.getloadavg()[0] > 1:
+    if later <= 1 and os.getloadavg()[0] > 1:
         print("skip  threads_go_on: no core is idle", flush=True)
         return
-    require(coverage["samples"] > 4 * found["overhead"]["forks"] > 0, coverage)
+    require(later > 1, coverage)
     # One that slept at the fork, and holds the token, is waited for.
     require(set(coverage["ended"]) <= {"budget", "cost", "stopped", "waits"}, coverage)
+    require_margins(found)
     works = {f["name"]: f["self_instructions"] for f in found["functions"]}
     require("registers_are_corrupted" not in works, "registers were not what they had been")
     of_both = works.get("work_by_three", 0) + works.get("work_by_seven", 0)
