@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: MIT
+"""Which calls of shadowprof's are to fail, and how: read from what a run without faults called."""
+
+import errno
+import struct
+import subprocess
+from dataclasses import dataclass
+
+# The layout of failing_calls.cc.
+SITES = 8192
+DEPTH = 8
+SITE = struct.Struct("QQ40s8Q")
+HEAD = struct.Struct("QQ")
+TABLE_BYTES = HEAD.size + SITES * SITE.size
+
+# What a call can fail with on a host that is short of something, or strict; a call that is not
+# listed fails with USUAL. CUT: it does half of what was asked. KILL: whom it concerns is dead.
+CUT, KILL = "cut", "kill"
+USUAL = ("ENOMEM", "EPERM")
+OPENING = ("EMFILE", "ENOMEM", "EACCES", "ENOENT", "EINTR")
+READING = ("EINTR", "EIO", "ENOMEM", CUT)
+WRITING = ("EINTR", "ENOSPC", "EIO", CUT)
+REMOTE = ("ENOMEM", "EPERM", "EMFILE", "ENOSYS", "EAGAIN", KILL)
+FAILURES = {
+    "open": OPENING, "open64": OPENING, "openat": OPENING, "openat64": OPENING,
+    "fopen": OPENING, "fopen64": OPENING, "opendir": OPENING, "fdopendir": ("ENOMEM", "EMFILE"),
+    "mkostemp64": ("EMFILE", "ENOSPC", "EACCES"), "mkdtemp": ("ENOSPC", "EACCES"),
+    "mkdir": ("ENOSPC", "EACCES"), "mkdirat": ("ENOSPC", "EACCES"),
+    "read": READING, "readv": READING, "pread": READING, "pread64": READING,
+    "readdir64": ("EIO", "ENOENT"),
+    "write": WRITING, "writev": WRITING, "pwrite": WRITING, "pwrite64": WRITING,
+    "send": ("EPIPE", "ENOMEM"), "sendmsg": ("EPIPE", "ENOMEM", "ETOOMANYREFS"),
+    "close": ("EIO", "EINTR", "ENOSPC"), "rename": ("EIO", "ENOSPC", "EPERM"),
+    "renameat": ("EIO", "ENOSPC", "EPERM"), "unlink": ("EPERM", "EIO"),
+    "mmap": ("ENOMEM", "EPERM", "EAGAIN"), "mmap64": ("ENOMEM", "EPERM", "EAGAIN"),
+    "mprotect": ("ENOMEM", "EACCES"), "munmap": ("ENOMEM",), "madvise": ("ENOMEM", "EINVAL"),
+    "memfd_create": ("EMFILE", "ENOMEM", "EPERM"), "syscall:319": ("EMFILE", "ENOMEM", "EPERM"),
+    "ftruncate": ("ENOSPC", "EIO"), "ftruncate64": ("ENOSPC", "EIO"),
+    "fork": ("EAGAIN", "ENOMEM"), "posix_spawn": ("EAGAIN", "ENOMEM"),
+    "pthread_create": ("EAGAIN", "EPERM"), "timer_create": ("EAGAIN", "ENOMEM"),
+    "waitid": ("EINTR", KILL), "waitpid": ("EINTR", KILL), "poll": ("EINTR", "ENOMEM"),
+    "nanosleep": ("EINTR",), "sigtimedwait": ("EINTR", "EAGAIN"),
+    "process_vm_readv": ("EPERM", "ESRCH", "ENOSYS", "ENOMEM"),
+    "process_vm_writev": ("EPERM", "ESRCH", "ENOSYS", "ENOMEM"),
+    "kill": ("ESRCH", "EPERM"), "execve": ("ENOMEM", "EACCES", "ETXTBSY"),
+    "socketpair": ("EMFILE", "ENOMEM"), "pipe2": ("EMFILE", "ENFILE"),
+    "fcntl": ("EMFILE", "EINVAL"), "fcntl64": ("EMFILE", "EINVAL"),
+    "aligned_alloc": ("ENOMEM",), "new": ("ENOMEM",), "ioctl": ("ENOTTY", "EPERM"),
+    "syscall:298": ("EACCES", "ENOSYS", "EMFILE", "ENOMEM"),  # perf_event_open
+    "syscall:434": ("EMFILE", "ENOSYS", "ESRCH"), "syscall:438": ("EMFILE", "ENOSYS", "EPERM"),
+    "syscall:437": ("ENOSYS", "EACCES", "EMFILE", "EAGAIN"),  # openat2
+    "syscall:312": ("ENOSYS", "EPERM"),  # kcmp
+    # These cannot fail as they are called.
+    "syscall:186": (), "syscall:14": (), "syscall:13": (), "syscall:158": (),
+}
+# Of ptrace, by request. All say ESRCH of a thread that is dead, and only then: such a thread is
+# killed first. What else the kernel can say at those that may be refused:
+PTRACE = {
+    16902: ("EPERM",),            # SEIZE: not permitted, or being traced already
+    16896: ("EPERM", "EINVAL"),   # SETOPTIONS: filters cannot be suspended
+    16908: ("EACCES", "EINVAL"),  # SECCOMP_GET_FILTER
+    16910: ("EIO",), 16911: ("EIO",), 16912: ("EIO",),  # requests of newer kernels
+}
+
+
+@dataclass(frozen=True)
+class Site:
+    name: str
+    key: int
+    calls: int
+    frames: tuple
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Calls `first` to first + count - 1 of the site fail so; key 0: all sites of that name."""
+
+    name: str
+    key: int
+    failure: str
+    first: int = 1
+    count: int = 1
+
+    def text(self):
+        action = self.failure if self.failure in (CUT, KILL) else "fail"
+        value = getattr(errno, self.failure) if action == "fail" else 0
+        return f"{self.name} {self.key:x} {self.first} {self.count} {action} {value}"
+
+    def describe(self):
+        which = f"call {self.first}" if self.count == 1 else f"calls {self.first} and later"
+        return f"{self.name} at {self.key:016x}, {which}: {self.failure}"
+
+
+def parse_plan(text):
+    name, key, first, count, action, value = text.split()
+    failure = action if action in (CUT, KILL) else errno.errorcode[int(value)]
+    return Plan(name, int(key, 16), failure, int(first), int(count))
+
+
+def read_table(path):
+    """(number of calls that failed, sites)"""
+    with open(path, "rb") as file:
+        content = file.read()
+    failed, dropped = HEAD.unpack_from(content)
+    if dropped:
+        raise RuntimeError(f"{dropped} call sites did not fit into the table")
+    sites = []
+    for i in range(SITES):
+        key, calls, name, *frames = SITE.unpack_from(content, HEAD.size + i * SITE.size)
+        if key:
+            sites.append(Site(name.rstrip(b"\0").decode(), key, calls,
+                              tuple(f for f in frames if f)))
+    return failed, sorted(sites, key=lambda s: (s.name, s.key))
+
+
+def failures_of(name):
+    if name.startswith("ptrace:"):
+        return PTRACE.get(int(name.split(":")[1]), ()) + (KILL,)
+    if name.startswith("remote:"):
+        return REMOTE
+    return FAILURES.get(name, USUAL)
+
+
+FOREVER = 1 << 40
+
+
+def exhaustive_plans(sites, stops):
+    """Each site with each failure at its first call, at a later one, and from then on; the death of
+    the program at each of the first `stops` stops."""
+    plans = []
+    for site in sites:
+        for failure in failures_of(site.name):
+            plans.append(Plan(site.name, site.key, failure))
+            if site.calls > 2:
+                plans.append(Plan(site.name, site.key, failure, 1 + site.calls // 2))
+            if failure in ("EINTR", "EAGAIN", CUT, KILL) or site.name.startswith("ptrace:"):
+                continue  # would not end, or is the same
+            if site.calls > 1:
+                plans.append(Plan(site.name, site.key, failure, 1, FOREVER))
+    names = {site.name for site in sites}
+    for name in ("waitid", "waitpid"):
+        if name in names:
+            plans += [Plan(name, 0, KILL, n) for n in range(1, stops + 1)]
+    return plans
+
+
+def quick_plans(sites, per_name):
+    """Some of each name's sites, those that are called most, each with another failure."""
+    plans = []
+    for name in sorted({site.name for site in sites}):
+        some = sorted((s for s in sites if s.name == name), key=lambda s: (-s.calls, s.key))
+        failures = failures_of(name)
+        for i, site in enumerate(some[:per_name] if failures else ()):
+            plans.append(Plan(name, site.key, failures[i % len(failures)]))
+    return plans
+
+
+def remote_range(shadowprof):
+    """Where the calls that the program is made to execute begin, for FAULTS_REMOTE."""
+    listing = subprocess.run(["nm", "-CS", shadowprof], capture_output=True, text=True, check=True)
+    for line in listing.stdout.splitlines():
+        words = line.split(None, 3)
+        if len(words) == 4 and words[3].startswith("shadowprof::ptrace::RemoteSyscalls::call_once(") \
+                and words[3].endswith(")") and words[2] in "tT":
+            start = int(words[0], 16)
+            return f"{start:x}-{start + int(words[1], 16):x}"
+    return ""
+
+
+def where(shadowprof, site):
+    """The site in words: functions, innermost first."""
+    if not site.frames:
+        return ""
+    addresses = [hex(f - 1) for f in site.frames]
+    found = subprocess.run(["addr2line", "-sfCe", shadowprof] + addresses, capture_output=True,
+                           text=True).stdout.splitlines()
+    places = [f"{function.split('(')[0].replace('shadowprof::', '')} {line.split(' ')[0]}"
+              for function, line in zip(found[::2], found[1::2])]
+    return " < ".join(places)
