@@ -194,7 +194,12 @@ Result<Tracee> launch(const LaunchRequest& request) {
     return child;
   }
   const char go = 1;
-  (void)::send(channel.our_end.get(), &go, 1, MSG_NOSIGNAL);  // fails if it is dead: seen below
+  // EPIPE: it is dead, which is seen below.
+  if (::send(channel.our_end.get(), &go, 1, MSG_NOSIGNAL) != 1 && errno != EPIPE) {
+    const int error = errno;
+    kill_and_reap(Tid(pid));
+    return fail_errno(error, "cannot let {} start", request.path);
+  }
   const WaitStatus fate = await_exec(*child);
   if (fate.is_dead()) return start_failure(request, channel.our_end.get(), fate);
   const Status prepared = prepare_start(*child, request);
