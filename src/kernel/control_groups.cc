@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 namespace shadowprof::kernel {
 namespace {
@@ -108,7 +109,8 @@ std::optional<Bound> thread_bound(std::string_view groups, const std::string& mo
 std::optional<Bound> memory_bound(std::string_view groups, const std::string& mount) {
   std::optional<Bound> tightest;
   visit_groups(groups, mount, "memory", [&](const std::string& folder) {
-    const bool is_second = std::filesystem::exists(folder + "/memory.current");
+    std::error_code problem;
+    const bool is_second = std::filesystem::exists(folder + "/memory.current", problem);
     const auto most = number_in(folder + (is_second ? "/memory.max" : "/memory.limit_in_bytes"));
     if (!most) return;  // the kernel adds up all processors' counts when it is asked for the others
     const auto all = number_in(folder + (is_second ? "/memory.current" : "/memory.usage_in_bytes"));
