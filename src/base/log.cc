@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
 
 #include "base/line_eraser.h"
@@ -21,7 +22,8 @@ void write_line(std::string_view message) {
   std::string line = "shadowprof: ";
   line += printable(message);
   line += '\n';
-  [[maybe_unused]] ssize_t n = ::write(STDERR_FILENO, line.data(), line.size());
+  while (::write(STDERR_FILENO, line.data(), line.size()) < 0 && errno == EINTR) {
+  }
 }
 
 }  // namespace
