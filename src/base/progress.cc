@@ -6,11 +6,11 @@
 
 #include <chrono>
 #include <csignal>
-#include <system_error>
 #include <utility>
 
 #include "base/line_eraser.h"
 #include "base/log.h"
+#include "base/start_thread.h"
 #include "base/printable.h"
 
 namespace shadowprof {
@@ -43,11 +43,7 @@ Progress::Progress(std::string what) : what_(std::move(what)) {
   sigset_t all, before;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    writer_ = std::thread([this] { write_lines(); });
-  } catch (const std::system_error&) {
-    // No thread may be made: then it is done without a line.
-  }
+  (void)start_thread(writer_, [this] { write_lines(); });  // without: there is no line
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

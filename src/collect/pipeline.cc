@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/processor_time.h"
+#include "base/start_thread.h"
 
 namespace shadowprof::collect {
 namespace {
@@ -34,7 +35,7 @@ Pipeline::Pipeline(std::vector<std::unique_ptr<Collector>> collectors, size_t ma
   CHECK(max_queued_ > 0);
   if (collectors_.empty()) return;
   const AllSignalsBlocked blocked;
-  worker_ = std::thread([this] { work(); });
+  (void)start_thread(worker_, [this] { work(); });  // without: see submit()
 }
 
 Pipeline::~Pipeline() {
@@ -54,6 +55,13 @@ Ticket Pipeline::submit(const trace::Chunk& chunk) {
   if (collectors_.empty()) return {};
   std::unique_lock lock(mutex_);
   CHECK(!closing_, "a chunk after the end of the trace");
+  if (!worker_.joinable()) {
+    const double before = processor_seconds_of_this_thread();
+    for (const auto& collector : collectors_) collector->consume(chunk);
+    cpu_seconds_ += processor_seconds_of_this_thread() - before;
+    last_completed_++;
+    return {++last_submitted_};
+  }
   completed_.wait(lock, [this] { return queue_.size() < max_queued_; });
   queue_.push_back(chunk);
   const Ticket ticket{++last_submitted_};

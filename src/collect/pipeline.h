@@ -40,7 +40,8 @@ class Pipeline {
   Pipeline(const Pipeline&) = delete;
   Pipeline& operator=(const Pipeline&) = delete;
 
-  // The chunk's words must stay as they are until its ticket is done. One submitting thread.
+  // The chunk's words must stay as they are until its ticket is done. One submitting thread. Where
+  // no thread may be made it is consumed at once.
   Ticket submit(const trace::Chunk& chunk);
   bool done(Ticket ticket) const;
   void wait(Ticket ticket);

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/processor_time.h"
+#include "base/start_thread.h"
 #include "kernel/proc.h"
 #include "probe/own_cores.h"
 
@@ -78,14 +79,17 @@ double least_unwaiting_seconds(int tries) {
 // A thread on another processor that computes while it is told to.
 class Neighbour {
  public:
-  explicit Neighbour(size_t cpu) : thread_([this, cpu] { live(cpu); }) {}
+  Neighbour() = default;
   ~Neighbour() {
     tell(kGone);
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
   Neighbour(const Neighbour&) = delete;
   Neighbour& operator=(const Neighbour&) = delete;
 
+  [[nodiscard]] bool start(size_t cpu) {
+    return start_thread(thread_, [this, cpu] { live(cpu); });
+  }
   // On a busy machine it may not get its processor for long: then there is no answer worth a wait.
   bool late() const { return Clock::now() > deadline_; }
   // Returns when it does.
@@ -139,7 +143,8 @@ BusyCore measure_beside(CachedWork& work, size_t other) {
   constexpr int kRounds = 9;  // of a third of a millisecond
   double alone_s = std::numeric_limits<double>::infinity();
   double together_s = alone_s;
-  Neighbour neighbour(other);
+  Neighbour neighbour;
+  if (!neighbour.start(other)) return {};
   for (int round = 0; round < kRounds; round++) {
     neighbour.be_idle();
     alone_s = std::min(alone_s, work.seconds(1));

@@ -6,9 +6,9 @@
 #include <csignal>
 #include <ctime>
 #include <mutex>
-#include <system_error>
 #include <thread>
 
+#include "base/start_thread.h"
 #include "probe/describe_host.h"
 
 namespace shadowprof::sample {
@@ -29,6 +29,7 @@ constexpr Need kNeeds[] = {
     {RLIMIT_NOFILE, 32, "open files (ulimit -n)"},
     {RLIMIT_FSIZE, rlim_t{128} << 20, "bytes in a file (ulimit -f)"},
     {RLIMIT_AS, rlim_t{24} << 30, "bytes of address space (ulimit -v)"},
+    {RLIMIT_SIGPENDING, 4, "pending signals, which timers are (ulimit -i)"},
     {RLIMIT_CPU, 0, "seconds of processor time (ulimit -t)"},
 };
 
@@ -50,14 +51,14 @@ Status look_for_threads() {
   Status enough;
   {
     const std::lock_guard closed(gate);
-    try {
-      while (threads.size() < kThreads)
-        threads.emplace_back([&gate] { const std::lock_guard wait(gate); });
-    } catch (const std::system_error&) {
-      enough = fail(
-          "the limit on processes and threads (ulimit -u, or pids.max of the control group) leaves "
-          "{}, but shadowprof itself needs {} more",
-          threads.size(), kThreads);
+    for (std::thread thread; enough && threads.size() < kThreads;) {
+      if (start_thread(thread, [&gate] { const std::lock_guard wait(gate); }))
+        threads.push_back(std::move(thread));
+      else
+        enough = fail(
+            "the limit on processes and threads (ulimit -u, or pids.max of the control group) "
+            "leaves {}, but shadowprof itself needs {} more",
+            threads.size(), kThreads);
     }
   }
   for (std::thread& thread : threads) thread.join();

@@ -17,6 +17,7 @@
 
 #include "base/cache_folder.h"
 #include "base/log.h"
+#include "base/start_thread.h"
 #include "kernel/proc.h"
 #include "profile/hotlists/inclusive_estimate.h"
 #include "profile/tables/append_rows.h"
@@ -197,11 +198,9 @@ void in_parallel(size_t count, Work work) {
   const size_t cores = std::max(1u, std::thread::hardware_concurrency());
   std::vector<std::thread> helpers;
   for (size_t i = 1; i < std::min(cores, count); i++) {
-    try {
-      helpers.emplace_back(take);
-    } catch (const std::system_error&) {
-      break;  // no more threads are allowed: we do it alone
-    }
+    std::thread helper;
+    if (!start_thread(helper, take)) break;  // we do it alone
+    helpers.push_back(std::move(helper));
   }
   take();
   for (std::thread& helper : helpers) helper.join();

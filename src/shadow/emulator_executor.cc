@@ -13,6 +13,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/start_thread.h"
 #include "shadow/turns.h"
 
 namespace shadowprof::shadow {
@@ -75,7 +76,8 @@ Status EmulatorExecutor::start() {
     return ptrace::thread_is_gone(tid());
   }
   at_idle_priority_ = replica_.at_idle_priority;
-  worker_ = std::thread([this] { work(); });
+  if (!start_thread(worker_, [this] { work(); }))
+    return fail("no thread may be made for the interpreter");
   std::unique_lock lock(mutex_);
   turned_.wait(lock, [&] { return worker_tid_.value != 0; });
   return {};
