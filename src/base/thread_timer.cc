@@ -6,9 +6,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <cstring>
-
-#include "base/check.h"
 
 namespace shadowprof {
 
@@ -22,22 +19,24 @@ void take_interruptions(int signal, void (*handler)(int)) {
   ::pthread_sigmask(SIG_UNBLOCK, &mask, nullptr);
 }
 
-ThreadTimer::ThreadTimer(int signal) {
+Result<ThreadTimer> ThreadTimer::create(int signal) {
   sigevent event{};
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_signo = signal;
   event._sigev_un._tid = static_cast<pid_t>(::syscall(SYS_gettid));
-  CHECK(::timer_create(CLOCK_MONOTONIC, &event, &timer_) == 0, "timer_create: {}",
-        std::strerror(errno));
+  timer_t timer{};
+  if (::timer_create(CLOCK_MONOTONIC, &event, &timer) != 0)
+    return fail_errno(errno, "cannot make a timer (see ulimit -i)");
+  return ThreadTimer(timer);
 }
 
 ThreadTimer::~ThreadTimer() {
-  ::timer_delete(timer_);
+  if (timer_) ::timer_delete(*timer_);
 }
 
 void ThreadTimer::set(long first_ns, long period_ns) {
   const itimerspec times{{0, period_ns}, {0, first_ns}};
-  ::timer_settime(timer_, 0, &times, nullptr);
+  ::timer_settime(*timer_, 0, &times, nullptr);
 }
 
 }  // namespace shadowprof

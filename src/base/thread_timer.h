@@ -4,6 +4,10 @@
 #pragma once
 
 #include <ctime>
+#include <optional>
+#include <utility>
+
+#include "base/result.h"
 
 namespace shadowprof {
 
@@ -13,18 +17,21 @@ void take_interruptions(int signal, void (*handler)(int));
 // The signal's handler must be there before, and stay: a signal may be on its way when this ends.
 class ThreadTimer {
  public:
-  explicit ThreadTimer(int signal);
+  // Of the calling thread, and not running yet. An Error: the kernel counts each timer as a pending
+  // signal of the user, and there are too many (timer_create(2), RLIMIT_SIGPENDING).
+  static Result<ThreadTimer> create(int signal);
+  ThreadTimer(ThreadTimer&& other) noexcept : timer_(std::exchange(other.timer_, std::nullopt)) {}
+  ThreadTimer& operator=(ThreadTimer&&) = delete;
   ~ThreadTimer();
-  ThreadTimer(const ThreadTimer&) = delete;
-  ThreadTimer& operator=(const ThreadTimer&) = delete;
 
   void once_in(long nanoseconds) { set(nanoseconds, 0); }
   void every(long nanoseconds) { set(nanoseconds, nanoseconds); }
 
  private:
+  explicit ThreadTimer(timer_t timer) : timer_(timer) {}
   void set(long first_ns, long period_ns);
 
-  timer_t timer_{};
+  std::optional<timer_t> timer_;
 };
 
 }  // namespace shadowprof

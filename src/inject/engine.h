@@ -361,6 +361,7 @@ class Engine {
   bool begins_anew(const Registers& regs) const;
 
   // engine_turns.cc
+  Status prepare_turns();  // before any
   void begin_turns(GuestThread& t);
   void watch_turn_calls(GuestThread& t);
   ptrace::WaitOutcome next_in_turn();

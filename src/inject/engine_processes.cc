@@ -31,6 +31,8 @@ bool has_little_address_space(Tid process) {
 }  // namespace
 
 Status Engine::adopt(ptrace::Tracee thread) {
+  if (options_.seen_enough != nullptr) SP_TRY(window_clock_.prepare());
+  if (clock_) SP_TRY(prepare_turns());
   auto process = std::make_unique<GuestProcess>(thread.tid());
   process->is_root = true;
   process->machine_share.may_hold_random =

@@ -72,12 +72,17 @@ bool has_ended(char state) {
 
 }  // namespace
 
+Status Engine::prepare_turns() {
+  take_interruptions(SIGPROF, [](int) {});
+  SP_ASSIGN(ThreadTimer timer, ThreadTimer::create(SIGPROF));
+  wake_timer_.emplace(std::move(timer));
+  return {};
+}
+
 // `t` is the only thread.
 void Engine::begin_turns(GuestThread& t) {
   if (turns_.is_active()) return;
   turns_.begin(t.tracee.tid());
-  take_interruptions(SIGPROF, [](int) {});
-  wake_timer_.emplace(SIGPROF);
   wake_timer_->every(kWake_ns);
   (void)::prctl(PR_SET_TIMERSLACK, kTimerSlack_ns, 0, 0, 0);
   watch_turn_calls(t);

@@ -2,6 +2,7 @@
 #include "inject/window_clock.h"
 
 #include <csignal>
+#include <utility>
 
 namespace shadowprof::inject {
 namespace {
@@ -16,11 +17,15 @@ void note_tick(int) {
 
 }  // namespace
 
-void WindowClock::begin() {
-  if (timer_) return;
+Status WindowClock::prepare() {
   take_interruptions(SIGVTALRM, note_tick);
-  timer_.emplace(SIGVTALRM);
-  timer_->every(kTick_ns);
+  SP_ASSIGN(ThreadTimer timer, ThreadTimer::create(SIGVTALRM));
+  timer_.emplace(std::move(timer));
+  return {};
+}
+
+void WindowClock::begin() {
+  if (!std::exchange(runs_, true)) timer_->every(kTick_ns);
 }
 
 bool WindowClock::has_ticked() {

@@ -19,7 +19,9 @@ namespace shadowprof::inject {
 
 class WindowClock {
  public:
-  // There is code to be captured in windows. Of the calling thread; again is nothing.
+  // Of the calling thread, before begin().
+  Status prepare();
+  // There is code to be captured in windows. Again is nothing.
   void begin();
   // Has time passed since the last call?
   bool has_ticked();
@@ -30,6 +32,7 @@ class WindowClock {
 
  private:
   bool open_ = false;
+  bool runs_ = false;
   std::optional<ThreadTimer> timer_;
   uint64_t random_ = 0xD1B54A32D192ED03ull;
 };

@@ -22,6 +22,7 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/check.h"
 #include "base/thread_timer.h"
@@ -380,7 +381,7 @@ void give_up(int) {
 // to go to.
 class Deadline {
  public:
-  Deadline() {
+  explicit Deadline(ThreadTimer timer) : timer_(std::move(timer)) {
     struct sigaction action {};
     action.sa_handler = give_up;
     ::sigaction(SIGALRM, &action, &action_before_);
@@ -388,7 +389,6 @@ class Deadline {
     sigemptyset(&alarm);
     sigaddset(&alarm, SIGALRM);
     ::pthread_sigmask(SIG_UNBLOCK, &alarm, &mask_before_);
-    timer_.emplace(SIGALRM);
   }
   void arm() {
     constexpr long kPatience_ns = 20'000'000;
@@ -417,8 +417,8 @@ bool is_traced_by_us(Tid tid) {
 // those that are traced already to be seen dead, which is for us to do: so whoever waits in the
 // seize waits for ever (kernel/ptrace.c ptrace_attach, fs/exec.c de_thread; cred_guard_mutex). It
 // restarts after any signal; only a handler that does not return ends it.
-int try_to_seize(Tid tid, TraceOptions options) {
-  Deadline deadline;
+int try_to_seize(Tid tid, TraceOptions options, ThreadTimer timer) {
+  Deadline deadline(std::move(timer));
   if (sigsetjmp(gives_up_here, 1) != 0) return is_traced_by_us(tid) ? 0 : EAGAIN;
   deadline.arm();
   return raw_ptrace(PTRACE_SEIZE, tid, 0, as_data(kernel_options(options))) < 0 ? errno : 0;
@@ -427,7 +427,9 @@ int try_to_seize(Tid tid, TraceOptions options) {
 }  // namespace
 
 Result<Tracee> seize(Tid tid, TraceOptions options) {
-  const int error = try_to_seize(tid, options);
+  Result<ThreadTimer> timer = ThreadTimer::create(SIGALRM);
+  if (!timer) return fail("cannot trace {}: {}", tid.value, timer.error().message);
+  const int error = try_to_seize(tid, options, std::move(*timer));
   if (error == EAGAIN) {
     return fail_errno(error, "cannot trace {} while its process executes another program",
                       tid.value);

@@ -413,7 +413,7 @@ def no_more_processes(b):
 def limits_in_every_mode(b):
     """What is too low for us is one sentence, whatever the mode."""
     for which, value in ((resource.RLIMIT_AS, 200000 << 10), (resource.RLIMIT_FSIZE, 512),
-                         (resource.RLIMIT_NOFILE, 5)):
+                         (resource.RLIMIT_NOFILE, 5), (resource.RLIMIT_SIGPENDING, 0)):
         def limited(which=which, value=value):
             resource.setrlimit(which, (value, value))
         for mode in ("full", "shadow", "burst"):
