@@ -3,11 +3,13 @@
 // Parse, dispatch a subcommand, exit code.
 #include <fmt/format.h>
 
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/log.h"
+#include "base/short_memory.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -104,9 +106,7 @@ int run_program(int argc, char** argv) {
   return cli::run_main(argc, argv);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int dispatch(int argc, char** argv) {
   if (argc < 2) {
     error("no command given (see shadowprof --help)");
     return cli::kExitOwnFailure;
@@ -123,4 +123,16 @@ int main(int argc, char** argv) {
     return cli::kExitOwnFailure;
   }
   return run_program(argc, argv);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  prepare_for_short_memory();
+  try {
+    return dispatch(argc, argv);
+  } catch (const std::bad_alloc&) {
+    error("{}", kMemoryIsShort);
+    return cli::kExitOwnFailure;
+  }
 }

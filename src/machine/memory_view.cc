@@ -5,8 +5,8 @@
 #include <cstring>
 #include <utility>
 
-#include "base/check.h"
 #include "base/limits.h"
+#include "base/short_memory.h"
 
 namespace shadowprof::machine {
 namespace {
@@ -60,10 +60,7 @@ void MemoryView::clear() {
 uint8_t* MemoryView::place_for_pages(size_t count) {
   if (arenas_in_use_ == 0 || arena_used_ + count * kPage > kArenaBytes) {
     if (arenas_in_use_ == arenas_.size()) {
-      void* p =
-          ::mmap(nullptr, kArenaBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-      CHECK(p != MAP_FAILED, "no memory for a view of the program's");
-      arenas_.emplace_back(static_cast<uint8_t*>(p), Unmap{kArenaBytes});
+      arenas_.emplace_back(static_cast<uint8_t*>(map_pages(kArenaBytes)), Unmap{kArenaBytes});
     }
     arenas_in_use_++;
     arena_used_ = 0;

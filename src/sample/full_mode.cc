@@ -15,6 +15,7 @@
 #include "base/elapsed.h"
 #include "base/processor_time.h"
 #include "base/progress.h"
+#include "base/short_memory.h"
 #include "collect/count_tables.h"
 #include "collect/pipeline.h"
 #include "inject/engine.h"
@@ -185,6 +186,7 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   const auto forward = [&] {
     forward_signals_to(program.tid());
     if (out_of_processor_time()) engine.leave_all(kOutOfProcessorTime);
+    if (memory_is_short()) engine.leave_all(kMemoryIsShort);
   };
   Progress progress("all of the program under the translator");
   SP_ASSIGN(const inject::ProgramEnd end, engine.run(forward));

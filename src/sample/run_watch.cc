@@ -66,9 +66,11 @@ void RunWatch::note_left(const shadow::Program& program) {
 }
 
 void RunWatch::note_end(const shadow::Program& program) {
-  if (!out_of_time_ || left_.size() == profile::kMostEndedEarly) return;
+  const bool is_short = out_of_time_ || memory_is_short();
+  if (!is_short || left_.size() == profile::kMostEndedEarly) return;
   left_.push_back({elapsed(), {}, fmt::format("process {} went on unprofiled: {}",
-                                              program.pid().value, kOutOfProcessorTime)});
+                                              program.pid().value,
+                                              out_of_time_ ? kOutOfProcessorTime : kMemoryIsShort)});
 }
 
 void RunWatch::fill(profile::Profile& profile) const {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/short_memory.h"
 #include "profile/profile.h"
 #include "shadow/program.h"
 
@@ -25,8 +26,8 @@ class RunWatch {
   // The same at once: for loops that may long have no time to wait.
   void look(const shadow::Program& program) { wait_until(0, program); }
   bool interrupted() const { return interrupted_; }
-  // Sampling is over: we were interrupted, or our processor time is.
-  bool must_stop() const { return interrupted_ || out_of_time_; }
+  // Sampling is over: we were interrupted, or our processor time or memory is used up.
+  bool must_stop() const { return interrupted_ || out_of_time_ || memory_is_short(); }
   // Untraced, a program that we launched is still our child.
   void wait_for_end(shadow::Program& program);
 
@@ -34,7 +35,7 @@ class RunWatch {
   void note_exec(const shadow::Program& program);
   // A program has executed another, and will go on without us (--no-exec).
   void note_left(const shadow::Program& program);
-  // All do, if our processor time is over.
+  // All do, if that is over.
   void note_end(const shadow::Program& program);
   // Both, for the profile.
   void fill(profile::Profile& profile) const;

@@ -11,10 +11,10 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <new>
 #include <optional>
 #include <unordered_map>
 
-#include "base/check.h"
 #include "base/limits.h"
 
 // Part of libunwind's interface for those who find tables themselves, but in none of its headers.
@@ -251,7 +251,7 @@ unw_accessors_t StackUnwinder::State::accessors() {
 StackUnwinder::StackUnwinder() : state_(std::make_unique<State>()) {
   unw_accessors_t accessors = State::accessors();
   state_->space = unw_create_addr_space(&accessors, 0);
-  CHECK(state_->space != nullptr, "no memory for unwinding");
+  if (state_->space == nullptr) throw std::bad_alloc();
   (void)unw_set_caching_policy(state_->space, UNW_CACHE_GLOBAL);
   (void)unw_set_cache_size(state_->space, kCachedRules, 0);
 }

@@ -4,7 +4,6 @@
 #include <immintrin.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -19,6 +18,7 @@ namespace {
 constexpr size_t kChunkOps = size_t{1} << 15;
 constexpr size_t kMostChunks = 256;  // 256 MiB; then everything is lowered anew
 constexpr size_t kImageBytes = 16384;
+constexpr size_t kImageAlignment = 64;
 // All of them are fetched before anything can be stopped.
 constexpr uint64_t kMostPagesOfAnInstruction = 4096;
 // x87, SSE, AVX and AVX-512. Not protection keys, which are the executing thread's, nor tiles.
@@ -70,15 +70,14 @@ void Emulator::FreeState::operator()(State* state) const {
   delete state;
 }
 void Emulator::FreeImage::operator()(uint8_t* image) const {
-  std::free(image);
+  ::operator delete[](image, std::align_val_t{kImageAlignment});
 }
 
 Emulator::Emulator(trace::BlockTable& table, CodeSource& source, EmulatorOptions options)
     : code_(std::make_unique<ViewedCode>(source)),
       lowering_(table, *code_, cells_, options.exact_flags),
       state_(new State),
-      vectors_(static_cast<uint8_t*>(std::aligned_alloc(64, kImageBytes))) {
-  CHECK(vectors_, "no memory for vector state");
+      vectors_(new (std::align_val_t{kImageAlignment}) uint8_t[kImageBytes]) {
   std::memset(vectors_.get(), 0, kImageBytes);
   state_->vectors = vectors_.get();
   state_->vector_mask = enabled_components() & kVectorComponents;
