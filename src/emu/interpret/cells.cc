@@ -143,15 +143,10 @@ uint32_t xsave_bytes() {
   return bytes;
 }
 
-OwnCode memory_for_cells() {
-  Result<OwnCode> memory = OwnCode::create("shadowprof-cells", kAreaBytes);
-  CHECK(memory.has_value(), "{}", memory.error().message);
-  return std::move(*memory);
-}
-
 }  // namespace
 
-Cells::Cells() : faults_(std::make_unique<CellFaults>()), memory_(memory_for_cells()) {
+Cells::Cells() : faults_(std::make_unique<CellFaults>()),
+      memory_(OwnCode::create("shadowprof-cells", kAreaBytes)) {
   install_handlers();
   for (auto& slot : g_fault_places) {
     const CellFaults* none = nullptr;
@@ -172,7 +167,7 @@ const Cell* Cells::cell_for(const decoder::Insn& insn, const decoder::Operation&
   const std::string bytes = decoder::encode_cell(insn, r.memory);
   auto& cell = by_bytes_[bytes];
   if (cell) return cell.get();
-  if (used_ + kMostCellBytes > kAreaBytes) return nullptr;
+  if (!memory_ || used_ + kMostCellBytes > kAreaBytes) return nullptr;
   cell = std::make_unique<Cell>();
   cell->code = write_code(bytes, operation);
   cell->has_memory = operation.has_memory;
@@ -202,7 +197,7 @@ CellCode Cells::write_code(const std::string& insn, const decoder::Operation& op
     w.bytes({0xc3});  // ret
   };
 
-  Writer w({memory_.writable() + used_, kMostCellBytes});
+  Writer w({memory_->writable() + used_, kMostCellBytes});
   for_each(saved, [&](Gpr g) { w.push(g); });
   if (r.state != kRdi) w.mov(r.state, kRdi);
   if (operation.uses_flags) {
@@ -231,7 +226,7 @@ CellCode Cells::write_code(const std::string& insn, const decoder::Operation& op
   w.bytes({0x31, 0xc0});  // xor eax, eax
   leave(w);
 
-  const uint64_t base = reinterpret_cast<uint64_t>(memory_.executable());
+  const uint64_t base = reinterpret_cast<uint64_t>(memory_->executable());
   faults_->places.push_back({base + insn_at, base + fault_at});
   const auto code = reinterpret_cast<CellCode>(base + used_);
   used_ += (w.offset() + 15) & ~size_t{15};

@@ -29,14 +29,14 @@ class Cells {
   Cells(const Cells&) = delete;
   Cells& operator=(const Cells&) = delete;
 
-  // Null: there is no room for another.
+  // Null: there is no room for another, or the host gave none.
   const Cell* cell_for(const decoder::Insn& insn, const decoder::Operation& operation);
 
  private:
   CellCode write_code(const std::string& insn, const decoder::Operation& operation);
 
   std::unique_ptr<CellFaults> faults_;
-  OwnCode memory_;
+  Result<OwnCode> memory_;  // without it there are no cells
   size_t used_ = 0;
   std::unordered_map<std::string, std::unique_ptr<Cell>> by_bytes_;
 };
