@@ -45,7 +45,7 @@ struct Table {
   Site sites[kSites];
 };
 
-enum class Action : int { none, fail, kill, cut };
+enum class Action : int { none, fail, kill, cut, die };
 
 // FAULTS_PLAN="NAME KEY FIRST COUNT ACTION VALUE": calls FIRST to FIRST + COUNT - 1 of the site
 // fail. KEY 0: all sites of that name together.
@@ -114,7 +114,7 @@ Site* site_of(uint64_t key, const char* name, const uint64_t* frames, size_t cou
   return nullptr;
 }
 
-// Counts the call and says what is to become of it.
+// Counts the call and says what is to become of it; whoever is to die here does not return.
 Action judge(const char* name, const uint64_t* frames, size_t count) {
   const uint64_t key = key_of(name, frames, count);
   Site* site = site_of(key, name, frames, count);
@@ -125,6 +125,10 @@ Action judge(const char* name, const uint64_t* frames, size_t count) {
   const uint64_t nth = plan.key != 0 ? n : ++calls_of_name;
   if (nth < plan.first || nth - plan.first >= plan.count) return Action::none;
   table->failed++;
+  if (plan.action == Action::die) {
+    ::syscall(SYS_kill, ::syscall(SYS_getpid), SIGKILL);
+    ::syscall(SYS_pause);
+  }
   return plan.action;
 }
 
@@ -141,8 +145,7 @@ Action look_at(const char* name) {
   Frames frames;
   _Unwind_Backtrace(on_frame, &frames);
   // A call that is none of ours: the loader's, or that of a library's own thread.
-  const Action action =
-      frames.count == 0 ? Action::none : judge(name, frames.at, frames.count);
+  const Action action = frames.count == 0 ? Action::none : judge(name, frames.at, frames.count);
   errno = saved;
   return action;
 }
@@ -171,6 +174,8 @@ void kill_process(long pid) {
 constexpr long kGetRegs = 12;
 constexpr long kSetRegs = 13;
 constexpr long kPokeUser = 6;
+constexpr long kSetOptions = 0x4200;
+constexpr uint64_t kSuspendSeccomp = uint64_t{1} << 21;
 constexpr size_t kOrigRax = offsetof(user_regs_struct, orig_rax);
 
 struct FailingCall {
@@ -205,8 +210,11 @@ void begin_remote_call(long tid, const void* data) {
       failing = {tid, static_cast<unsigned long>(static_cast<const user_regs_struct*>(data)->rax),
                  false};
       break;
-    case Action::kill: kill_process(tid); break;
-    default: break;
+    case Action::kill:
+      kill_process(tid);
+      break;
+    default:
+      break;
   }
 }
 
@@ -223,12 +231,18 @@ void change_registers(user_regs_struct& registers) {
 }
 
 long traced(long request, long tid, long address, void* data) {
-  char name[kNameBytes];
-  std::snprintf(name, sizeof name, "ptrace:%ld", request);
+  char name[kNameBytes] = "ptrace:suspend";
+  if (request != kSetOptions || (reinterpret_cast<uint64_t>(data) & kSuspendSeccomp) == 0)
+    std::snprintf(name, sizeof name, "ptrace:%ld", request);
   switch (look_at(name)) {
-    case Action::fail: errno = plan.value; return -1;
-    case Action::kill: kill_process(tid); break;
-    default: break;
+    case Action::fail:
+      errno = plan.value;
+      return -1;
+    case Action::kill:
+      kill_process(tid);
+      break;
+    default:
+      break;
   }
   if (begins_remote_call(request, data)) begin_remote_call(tid, data);
   const long result = raw_ptrace(request, tid, address, data);
@@ -257,6 +271,7 @@ void read_plan(const char* text) {
     return;
   plan.action = std::strcmp(action, "fail") == 0   ? Action::fail
                 : std::strcmp(action, "kill") == 0 ? Action::kill
+                : std::strcmp(action, "die") == 0  ? Action::die
                                                    : Action::cut;
 }
 
@@ -332,24 +347,23 @@ long call(const char* name, Call& real, Failure how, const long (&a)[6]) {
 }  // namespace
 
 // All arguments of these are words, so one type does for all of them.
-#define CALL(name, how)                                                                       \
-  __attribute__((visibility("default"))) long faults_##name(long a, long b, long c, long d,   \
-                                                            long e, long f) __asm__(#name);   \
-  long faults_##name(long a, long b, long c, long d, long e, long f) {                        \
-    static Call real = nullptr;                                                               \
-    return call(#name, real, Failure::how, {a, b, c, d, e, f});                               \
+#define CALL(name, how)                                                                     \
+  __attribute__((visibility("default"))) long faults_##name(long a, long b, long c, long d, \
+                                                            long e, long f) __asm__(#name); \
+  long faults_##name(long a, long b, long c, long d, long e, long f) {                      \
+    static Call real = nullptr;                                                             \
+    return call(#name, real, Failure::how, {a, b, c, d, e, f});                             \
   }
 
 #include "calls.inc"
 #undef CALL
 
 __attribute__((visibility("default"))) long faults_syscall(long number, long a, long b, long c,
-                                                           long d, long e, long f)
-    __asm__("syscall");
+                                                           long d, long e,
+                                                           long f) __asm__("syscall");
 long faults_syscall(long number, long a, long b, long c, long d, long e, long f) {
-  static const auto real =
-      reinterpret_cast<long (*)(long, long, long, long, long, long, long)>(
-          ::dlsym(RTLD_NEXT, "syscall"));
+  static const auto real = reinterpret_cast<long (*)(long, long, long, long, long, long, long)>(
+      ::dlsym(RTLD_NEXT, "syscall"));
   if (number == SYS_ptrace) return traced(a, b, c, reinterpret_cast<void*>(d));
   char name[kNameBytes];
   std::snprintf(name, sizeof name, "syscall:%ld", number);

@@ -14,13 +14,14 @@ HEAD = struct.Struct("QQ")
 TABLE_BYTES = HEAD.size + SITES * SITE.size
 
 # What a call can fail with on a host that is short of something, or strict; a call that is not
-# listed fails with USUAL. CUT: it does half of what was asked. KILL: whom it concerns is dead.
-CUT, KILL = "cut", "kill"
+# listed fails with USUAL. CUT: it does half of what was asked. KILL: whom it concerns is dead. DIE:
+# shadowprof itself is killed there.
+CUT, KILL, DIE = "cut", "kill", "die"
 USUAL = ("ENOMEM", "EPERM")
 OPENING = ("EMFILE", "ENOMEM", "EACCES", "ENOENT", "EINTR")
 READING = ("EINTR", "EIO", "ENOMEM", CUT)
 WRITING = ("EINTR", "ENOSPC", "EIO", CUT)
-REMOTE = ("ENOMEM", "EPERM", "EMFILE", "ENOSYS", "EAGAIN", KILL)
+REMOTE = ("ENOMEM", "EPERM", "EAGAIN", KILL)
 FAILURES = {
     "open": OPENING, "open64": OPENING, "openat": OPENING, "openat64": OPENING,
     "fopen": OPENING, "fopen64": OPENING, "opendir": OPENING, "fdopendir": ("ENOMEM", "EMFILE"),
@@ -29,7 +30,7 @@ FAILURES = {
     "read": READING, "readv": READING, "pread": READING, "pread64": READING,
     "readdir64": ("EIO", "ENOENT"),
     "write": WRITING, "writev": WRITING, "pwrite": WRITING, "pwrite64": WRITING,
-    "send": ("EPIPE", "ENOMEM"), "sendmsg": ("EPIPE", "ENOMEM", "ETOOMANYREFS"),
+    "send": ("ENOMEM",), "sendmsg": ("EPIPE", "ENOMEM", "ETOOMANYREFS"),
     "close": ("EIO", "EINTR", "ENOSPC"), "rename": ("EIO", "ENOSPC", "EPERM"),
     "renameat": ("EIO", "ENOSPC", "EPERM"), "unlink": ("EPERM", "EIO"),
     "mmap": ("ENOMEM", "EPERM", "EAGAIN"), "mmap64": ("ENOMEM", "EPERM", "EAGAIN"),
@@ -50,6 +51,10 @@ FAILURES = {
     "syscall:434": ("EMFILE", "ENOSYS", "ESRCH"), "syscall:438": ("EMFILE", "ENOSYS", "EPERM"),
     "syscall:437": ("ENOSYS", "EACCES", "EMFILE", "EAGAIN"),  # openat2
     "syscall:312": ("ENOSYS", "EPERM"),  # kcmp
+    "ptrace:suspend": ("EPERM", "EINVAL", KILL),  # SETOPTIONS that suspend seccomp filters
+    # Calls of the program: close, munmap, wait4, rt_sigaction, which fail for fewer reasons.
+    "remote:3": ("EINTR", KILL), "remote:11": ("ENOMEM", KILL), "remote:61": (KILL,),
+    "remote:13": (KILL,),
     # These cannot fail as they are called.
     "syscall:186": (), "syscall:14": (), "syscall:13": (), "syscall:158": (),
 }
@@ -57,7 +62,6 @@ FAILURES = {
 # killed first. What else the kernel can say at those that may be refused:
 PTRACE = {
     16902: ("EPERM",),            # SEIZE: not permitted, or being traced already
-    16896: ("EPERM", "EINVAL"),   # SETOPTIONS: filters cannot be suspended
     16908: ("EACCES", "EINVAL"),  # SECCOMP_GET_FILTER
     16910: ("EIO",), 16911: ("EIO",), 16912: ("EIO",),  # requests of newer kernels
 }
@@ -82,7 +86,7 @@ class Plan:
     count: int = 1
 
     def text(self):
-        action = self.failure if self.failure in (CUT, KILL) else "fail"
+        action = self.failure if self.failure in (CUT, KILL, DIE) else "fail"
         value = getattr(errno, self.failure) if action == "fail" else 0
         return f"{self.name} {self.key:x} {self.first} {self.count} {action} {value}"
 
@@ -93,7 +97,7 @@ class Plan:
 
 def parse_plan(text):
     name, key, first, count, action, value = text.split()
-    failure = action if action in (CUT, KILL) else errno.errorcode[int(value)]
+    failure = action if action in (CUT, KILL, DIE) else errno.errorcode[int(value)]
     return Plan(name, int(key, 16), failure, int(first), int(count))
 
 
@@ -113,27 +117,35 @@ def read_table(path):
     return failed, sorted(sites, key=lambda s: (s.name, s.key))
 
 
-def failures_of(name):
+def failures_of(name, dies=()):
+    """`dies`: the beginnings of the names of calls at which shadowprof is killed, too."""
+    failures = failures_by_name(name)
+    return failures + (DIE,) if failures and name.startswith(tuple(dies)) else failures
+
+
+def failures_by_name(name):
+    if name in FAILURES:
+        return FAILURES[name]
     if name.startswith("ptrace:"):
         return PTRACE.get(int(name.split(":")[1]), ()) + (KILL,)
     if name.startswith("remote:"):
         return REMOTE
-    return FAILURES.get(name, USUAL)
+    return USUAL
 
 
 FOREVER = 1 << 40
 
 
-def exhaustive_plans(sites, stops):
+def exhaustive_plans(sites, stops, dies):
     """Each site with each failure at its first call, at a later one, and from then on; the death of
     the program at each of the first `stops` stops."""
     plans = []
     for site in sites:
-        for failure in failures_of(site.name):
+        for failure in failures_of(site.name, dies):
             plans.append(Plan(site.name, site.key, failure))
             if site.calls > 2:
                 plans.append(Plan(site.name, site.key, failure, 1 + site.calls // 2))
-            if failure in ("EINTR", "EAGAIN", CUT, KILL) or site.name.startswith("ptrace:"):
+            if failure in ("EINTR", "EAGAIN", CUT, KILL, DIE) or site.name.startswith("ptrace:"):
                 continue  # would not end, or is the same
             if site.calls > 1:
                 plans.append(Plan(site.name, site.key, failure, 1, FOREVER))
@@ -144,13 +156,18 @@ def exhaustive_plans(sites, stops):
     return plans
 
 
-def quick_plans(sites, per_name):
-    """Some of each name's sites, those that are called most, each with another failure."""
+# Calls that fail where a host is short of something.
+SCARCE = ("timer_create", "pthread_create", "aligned_alloc", "memfd_create", "fork", "rename", "stat")
+
+
+def quick_plans(sites, dies):
+    """The site of each name that is called most, and all sites of scarce things."""
     plans = []
     for name in sorted({site.name for site in sites}):
         some = sorted((s for s in sites if s.name == name), key=lambda s: (-s.calls, s.key))
-        failures = failures_of(name)
-        for i, site in enumerate(some[:per_name] if failures else ()):
+        failures = failures_of(name, dies)
+        most = len(some) if name in SCARCE else 1
+        for i, site in enumerate(some[:most] if failures else ()):
             plans.append(Plan(name, site.key, failures[i % len(failures)]))
     return plans
 

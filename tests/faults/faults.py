@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 
-from fault_cases import CASES, Trial, become_reaper
+from fault_cases import CASES, DIES, Trial, become_reaper
 from fault_plans import (TABLE_BYTES, exhaustive_plans, parse_plan, quick_plans, read_table,
                          remote_range, where)
 
@@ -44,6 +44,9 @@ class Setup:
             subprocess.run([self.shadowprof, "run", "-q", "--mode", "full", "-o", name, "--",
                             self.witness, "50"], cwd=self.folder, check=True,
                            stdout=subprocess.DEVNULL)
+        for name in ("old.json", "old.json.zst"):
+            subprocess.run([self.shadowprof, "merge", "-o", name, "a.json"], cwd=self.folder, check=True,
+                           stderr=subprocess.DEVNULL)
 
 
 setup = None  # of this process and its workers
@@ -71,8 +74,8 @@ def attempt_plan(job):
 
 def sites_of(case):
     """What the case calls when nothing fails; that it does nothing wrong then is checked, too."""
-    _, sites, problems, stderr, _ = attempt(case, None)
-    if problems:
+    _, sites, problems, stderr, status = attempt(case, None)
+    if problems or status != 0:
         raise SystemExit(f"{case} without a fault: {'; '.join(problems)}\n{stderr.decode()}")
     return sites
 
@@ -85,12 +88,13 @@ def jobs_of(arguments):
         sites = sites_of(case)
         known.update({site.key: site for site in sites})
         sites = [s for s in sites if arguments.name is None or arguments.name in s.name]
-        plans = exhaustive_plans(sites, arguments.stops) if arguments.exhaustive \
-            else quick_plans(sites, 1)
+        dies = DIES.get(case, ())
+        plans = exhaustive_plans(sites, arguments.stops, dies) if arguments.exhaustive \
+            else quick_plans(sites, dies)
         jobs += [(case, plan) for plan in plans]
-    if arguments.most and len(jobs) > arguments.most:
-        jobs = random.Random(1).sample(jobs, arguments.most)
-    return jobs, known
+    if arguments.exhaustive:
+        random.Random(1).shuffle(jobs)  # findings of each kind come early
+    return jobs[:arguments.most or len(jobs)], known
 
 
 def describe(case, plan, problems, stderr, status, known):
