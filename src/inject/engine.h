@@ -291,6 +291,7 @@ class Engine {
 
   // engine_signals.cc
   void deliver(GuestThread& t, Registers& regs, const siginfo_t& info);
+  void leave_with_signal(GuestThread& t, Registers& regs, const siginfo_t& info);
   void die_untraced(GuestThread& t, Registers& regs, ptrace::SignalCause cause);
   void leave_pending(GuestThread& t, Registers& regs, const siginfo_t& info);
   void deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t& info);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Signals of the program: the kernel does the work, with the guest's own registers.
+#include <fmt/format.h>
 #include <ucontext.h>
 
 #include <cstddef>
@@ -14,7 +15,7 @@
 namespace shadowprof::inject {
 namespace {
 
-enum class Disposition { handler, nothing, stop, death, untraced_death };
+enum class Disposition { handler, nothing, stop, death, untraced_death, unknown };
 
 Disposition default_action(int signal) {
   switch (signal) {
@@ -33,7 +34,7 @@ Disposition default_action(int signal) {
 Disposition disposition_of(const GuestThread& t, int signal, bool synchronous) {
   if (signal == SIGKILL || signal == SIGSTOP) return default_action(signal);
   const auto status = kernel::read_status(t.tracee.tid());
-  if (!status) return Disposition::death;  // it is going
+  if (!status) return Disposition::unknown;
   const uint64_t bit = ptrace::mask_of(signal);
   if (status->caught & bit) return Disposition::handler;
   const bool is_init = status->is_namespace_init();
@@ -98,7 +99,15 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& info) {
       return resume(t, signal);
     case Disposition::untraced_death: return die_untraced(t, regs, ptrace::cause_of(info, regs));
     case Disposition::handler: return deliver_to_handler(t, regs, info);
+    case Disposition::unknown: return leave_with_signal(t, regs, info);
   }
+}
+
+// The thread is gone, or we are short of descriptors or memory. The kernel knows what is to be done.
+void Engine::leave_with_signal(GuestThread& t, Registers& regs, const siginfo_t& info) {
+  if (!to_guest(t, regs) || !t.tracee.set_registers_if_alive(regs)) return;
+  t.deferred.insert(t.deferred.begin(), info);
+  go_native(*t.process, fmt::format("what it does with signal {} cannot be read", info.si_signo));
 }
 
 // What kills the first process of a PID namespace natively does not where it is traced. It goes on
