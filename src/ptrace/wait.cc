@@ -65,8 +65,10 @@ char state_of(Tid tid) {
   return close == text.npos || close + 2 >= text.size() ? 'Z' : text[close + 2];
 }
 
-// Until there is something to report. An Error: there will be nothing before others have acted.
-Status poll_for_report(Tid tid, siginfo_t& report) {
+// Until there is something to report. An Error: there will be nothing before others have acted. So
+// it is with the first thread of a process that was killed: its death is reported when all others
+// are dead, who wait for us at their exit events.
+Status poll_for_report(Tid tid, Patience patience, siginfo_t& report) {
   constexpr unsigned kEager = 200;  // looks without sleeping, about the time that a stop takes
   constexpr unsigned kLooksPerCheck = 20;
   for (unsigned looks = 0;; looks++) {
@@ -78,9 +80,12 @@ Status poll_for_report(Tid tid, siginfo_t& report) {
     }
     const char state = looks % kLooksPerCheck == 0 ? state_of(tid) : 'R';
     if (state == 'Z') return thread_is_gone(tid);
-    if (state == 'D') return fail_errno(EAGAIN, "thread {} waits uninterruptibly", tid.value);
-    constexpr timespec kPause{0, 50'000};
-    ::nanosleep(&kPause, nullptr);
+    if (state == 'D' && patience == Patience::bounded)
+      return fail_errno(EAGAIN, "thread {} waits uninterruptibly", tid.value);
+    constexpr unsigned kAttentive = 2000;  // looks before who may wait for long is looked at less
+    constexpr timespec kPause{0, 50'000}, kLongPause{0, 1'000'000};
+    const bool is_long = patience != Patience::bounded && looks > kAttentive;
+    ::nanosleep(is_long ? &kLongPause : &kPause, nullptr);
   }
 }
 
@@ -109,11 +114,7 @@ bool await_report(Tid tid) {
 Result<WaitStatus> wait_for_stop(Tid tid, Patience patience) {
   for (;;) {
     siginfo_t report;
-    if (patience == Patience::bounded) {
-      SP_TRY(poll_for_report(tid, report));
-    } else if (!wait_id(tid, WEXITED | WSTOPPED | WNOWAIT, report)) {
-      return thread_is_gone(tid);
-    }
+    SP_TRY(poll_for_report(tid, patience, report));
     if (ends_the_thread(WaitStatus::from_waitid(report))) return thread_is_gone(tid);
     // Without WEXITED, so that a death since the look above stays.
     if (!wait_id(tid, WSTOPPED | WNOHANG, report)) return thread_is_gone(tid);

@@ -48,12 +48,11 @@ WaitOutcome wait_for(Tid tid, WaitMode mode = WaitMode::block);
 // Waits for the thread's next stop and uses it up. ESRCH if it does not stop any more but dies
 // or becomes another program: then the report (exited, killed, exit event, exec event) is still
 // there for the caller's own wait_any or wait_for. One exception: if SIGKILL strikes between our
-// look and our taking of the report, an exit event may be used up; the death is not.
+// look and our taking of the report, an exit event may be used up; the death is not. ESRCH as well
+// for a process's first thread that has ended while others live on: its report needs theirs first.
 // Interruptions by our own handlers are waited over.
-// Some stops need others first, whose reports only the caller can take. With Patience::bounded that
-// is noticed, at the price of polling: ESRCH for a process's first thread that has ended while
-// others live on; EAGAIN for a thread that waits uninterruptibly (for a disk, for a child of vfork,
-// in execve for the other threads to end): it stops when that is over.
+// With Patience::bounded EAGAIN for a thread that waits uninterruptibly (for a disk, for a child of
+// vfork, in execve for the other threads to end): it stops when that is over.
 enum class Patience : uint8_t { endless, bounded };
 Result<WaitStatus> wait_for_stop(Tid tid, Patience patience = Patience::endless);
 

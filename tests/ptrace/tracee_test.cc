@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <thread>
 
 #include "guest.h"
 #include "ptrace/wait.h"
@@ -231,6 +232,32 @@ TEST_CASE("who traces already is named") {
   REQUIRE_FALSE(second.has_value());
   CHECK(second.error().message.find("being traced by pid " + std::to_string(tracer.pid())) !=
         std::string::npos);
+}
+
+TEST_CASE("the first thread's end is seen while another waits for us at its exit event") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  Guest guest([](Shared& shared) {
+    std::thread other([&] {
+      shared.values[0] = ::gettid();
+      shared.ready = 1;
+      for (;;) ::pause();
+    });
+    for (;;) ::pause();
+  });
+  const Tracee first = guest.seize(TraceOptions::report_exit);
+  guest.await_ready();
+  const Tid other(static_cast<int32_t>(guest.shared().values[0]));
+  REQUIRE(seize(other, TraceOptions::report_exit).has_value());
+  guest.stop();
+  ::kill(guest.pid(), SIGKILL);
+  REQUIRE_FALSE(wait_for_stop(guest.tid()).has_value());  // its exit event is still there
+  REQUIRE(first.cont_if_alive());
+  const auto gone = wait_for_stop(guest.tid());
+  REQUIRE_FALSE(gone.has_value());
+  CHECK(gone.error().errno_value == ESRCH);
+  CHECK_FALSE(wait_for_stop(other).has_value());
+  CHECK(Tracee(other).cont_if_alive());
 }
 
 TEST_CASE("a thread that waits uninterruptibly is given up, and stops when its wait is over") {
