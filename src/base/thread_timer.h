@@ -17,8 +17,8 @@ void take_interruptions(int signal, void (*handler)(int));
 // The signal's handler must be there before, and stay: a signal may be on its way when this ends.
 class ThreadTimer {
  public:
-  // Of the calling thread, and not running yet. An Error: the kernel counts each timer as a pending
-  // signal of the user, and there are too many (timer_create(2), RLIMIT_SIGPENDING).
+  // For the calling thread, and not running yet. An Error: the kernel counts each timer as a
+  // pending signal of the user, and there are too many (timer_create(2), RLIMIT_SIGPENDING).
   static Result<ThreadTimer> create(int signal);
   ThreadTimer(ThreadTimer&& other) noexcept : timer_(std::exchange(other.timer_, std::nullopt)) {}
   ThreadTimer& operator=(ThreadTimer&&) = delete;

@@ -19,7 +19,7 @@ namespace shadowprof::inject {
 
 class WindowClock {
  public:
-  // Of the calling thread, before begin().
+  // By the calling thread, before begin().
   Status prepare();
   // There is code to be captured in windows. Again is nothing.
   void begin();

@@ -68,9 +68,9 @@ void RunWatch::note_left(const shadow::Program& program) {
 void RunWatch::note_end(const shadow::Program& program) {
   const bool is_short = out_of_time_ || memory_is_short();
   if (!is_short || left_.size() == profile::kMostEndedEarly) return;
-  left_.push_back({elapsed(), {}, fmt::format("process {} went on unprofiled: {}",
-                                              program.pid().value,
-                                              out_of_time_ ? kOutOfProcessorTime : kMemoryIsShort)});
+  const char* why = out_of_time_ ? kOutOfProcessorTime : kMemoryIsShort;
+  left_.push_back(
+      {elapsed(), {}, fmt::format("process {} went on unprofiled: {}", program.pid().value, why)});
 }
 
 void RunWatch::fill(profile::Profile& profile) const {

@@ -2,8 +2,9 @@
 //
 // witness MILLISECONDS: a program that notices what is done to it. It works in two threads, which
 // pass words through pipes, has children, and gets signals of a timer. At the end it looks whether
-// it has the descriptors, the children and the signal mask that it should have. It prints a line at the
-// beginning and one at the end, the same each time. With "-" it works until its standard input ends.
+// it has the descriptors, the children and the signal mask that it should have. It prints a line
+// at the beginning and one at the end, the same each time. With "-" it works until its standard
+// input ends.
 #include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
