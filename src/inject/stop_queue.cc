@@ -108,7 +108,10 @@ Result<WaitStatus> StopQueue::wait_for_stop(Tid tid) {
     queue->erase(it);
     return status;
   }
-  return ptrace::wait_for_stop(tid);
+  const bool somebody_ends = std::ranges::any_of(
+      urgent_, [](const WaitOutcome& o) { return o.status.is_event(StopEvent::exit); });
+  return ptrace::wait_for_stop(
+      tid, somebody_ends ? ptrace::Patience::watchful : ptrace::Patience::endless);
 }
 
 }  // namespace shadowprof::inject

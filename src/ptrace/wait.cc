@@ -32,10 +32,10 @@ WaitOutcome wait_pid(pid_t pid, WaitMode mode) {
 }
 
 // waitid with retry over EINTR. False: no such child.
-bool wait_id(Tid tid, int options, siginfo_t& report) {
+bool wait_id(Tid tid, int options, siginfo_t& report, idtype_t which = P_PID) {
   for (;;) {
     report = {};
-    if (::waitid(P_PID, static_cast<id_t>(tid.value), &report, options | __WALL) == 0) return true;
+    if (::waitid(which, static_cast<id_t>(tid.value), &report, options | __WALL) == 0) return true;
     CHECK(errno == EINTR || errno == ECHILD, "waitid {}: {}", tid.value, std::strerror(errno));
     if (errno == ECHILD) return false;
   }
@@ -69,6 +69,11 @@ char state_of(Tid tid) {
 // it is with the first thread of a process that was killed: its death is reported when all others
 // are dead, who wait for us at their exit events.
 Status poll_for_report(Tid tid, Patience patience, siginfo_t& report) {
+  // Asleep as long as nobody has anything to report, which is mostly until this thread has.
+  if (patience == Patience::endless) {
+    if (!wait_id(tid, WEXITED | WSTOPPED | WNOWAIT, report, P_ALL)) return thread_is_gone(tid);
+    if (report.si_pid == tid.value) return {};
+  }
   constexpr unsigned kEager = 200;  // looks without sleeping, about the time that a stop takes
   constexpr unsigned kLooksPerCheck = 20;
   for (unsigned looks = 0;; looks++) {

@@ -53,7 +53,8 @@ WaitOutcome wait_for(Tid tid, WaitMode mode = WaitMode::block);
 // Interruptions by our own handlers are waited over.
 // With Patience::bounded EAGAIN for a thread that waits uninterruptibly (for a disk, for a child of
 // vfork, in execve for the other threads to end): it stops when that is over.
-enum class Patience : uint8_t { endless, bounded };
+// Patience::watchful is endless for who has taken exit events of others and not let them go on.
+enum class Patience : uint8_t { endless, watchful, bounded };
 Result<WaitStatus> wait_for_stop(Tid tid, Patience patience = Patience::endless);
 
 // Waits for a thread that was resumed. False: there is nothing to report, and for some tens of
