@@ -103,7 +103,7 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& info) {
   }
 }
 
-// The thread is gone, or we are short of descriptors or memory. The kernel knows what is to be done.
+// The thread is gone, or we are short of descriptors or memory. The kernel knows what to do.
 void Engine::leave_with_signal(GuestThread& t, Registers& regs, const siginfo_t& info) {
   if (!to_guest(t, regs) || !t.tracee.set_registers_if_alive(regs)) return;
   t.deferred.insert(t.deferred.begin(), info);
