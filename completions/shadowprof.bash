@@ -25,7 +25,7 @@ _shadowprof()
     --color) values="always auto never" ;;
     --mode) values="shadow burst"; [[ $command == run ]] && values+=" full" ;;
     --engine) values="auto translator emulator step" ;;
-    --profile) values="edge call method path value latency address hazard waste all none" ;;
+    --profile) values="edge call method path value latency address hazard waste stream all none" ;;
     --path-scope) values="inter intra" ;;
     --hotlist) values="sample tnv" ;;
     --value-context) values="none call" ;;

@@ -10,9 +10,9 @@
 namespace shadowprof::cli {
 namespace {
 
-constexpr std::string_view kProfiles[] = {"edge",    "call",    "method", "path",  "value",
-                                          "latency", "address", "hazard", "waste", "none"};
-constexpr std::string_view kUnbuiltProfiles[] = {"stream"};
+constexpr std::string_view kProfiles[] = {"edge",  "call",    "method",  "path",
+                                          "value", "latency", "address", "hazard",
+                                          "waste", "stream",  "none"};
 // What "all" stands for: every kind but those of addresses, of which each load and store has one.
 constexpr std::string_view kAll[] = {"edge", "call", "method", "path", "value", "latency"};
 // Where the program waits for all that is collected, and where an interpreter cannot time loads.
@@ -36,16 +36,14 @@ std::span<const std::string_view> default_profiles(std::string_view mode, std::s
 std::string refuse_profile(std::string word) {
   if (word.starts_with('+')) word.erase(0, 1);
   if (word == "all") return {};
-  return refuse_unless_one_of("profile", word, kProfiles, kUnbuiltProfiles);
+  return refuse_unless_one_of("profile", word, kProfiles);
 }
 
 }  // namespace
 
 std::string refuse_unless_one_of(std::string_view what, const std::string& word,
-                                 std::span<const std::string_view> built,
-                                 std::span<const std::string_view> unbuilt) {
-  if (contains(built, word)) return {};
-  if (contains(unbuilt, word)) return fmt::format("{} {} is not built yet", what, word);
+                                 std::span<const std::string_view> known) {
+  if (contains(known, word)) return {};
   return fmt::format("there is no {} '{}'", what, report::printable(word));
 }
 
@@ -68,7 +66,7 @@ std::optional<collect::ValueCondition> parse_condition(std::string_view text) {
 void CollectionOptions::add_to(CLI::App& app) {
   app.add_option("--profile", profiles,
                  "edge,call,method,path,value,latency (all of these);\n"
-                 "address, hazard, waste; none; +KIND adds to the\n"
+                 "address, hazard, waste, stream; none; +KIND adds to the\n"
                  "defaults (full: edge,call,method; burst: no latency)")
       ->type_name("LIST")
       ->delimiter(',')
@@ -135,6 +133,7 @@ sample::Collection CollectionOptions::collection(std::string_view mode, uint64_t
   collection.addresses = wants("address");
   collection.hazards = wants("hazard");
   collection.waste = wants("waste");
+  collection.streams = wants("stream");
   collection.values = wants("value");
   if (hotlist == "tnv") {
     collection.value_options.hotlist = profile::HotlistKind::tnv;
@@ -153,8 +152,9 @@ Status CollectionOptions::accepted_by(std::string_view engine) const {
   if (engine == "step" && (wants("value") || wants("latency") || wants("address"))) {
     return fail("the engine step records neither values nor latencies nor addresses");
   }
-  if (engine == "step" && (wants("hazard") || wants("waste"))) {
-    return fail("hazards and waste follow from addresses, which the engine step does not record");
+  if (engine == "step" && (wants("hazard") || wants("waste") || wants("stream"))) {
+    return fail(
+        "hazards, waste and streams follow from addresses, which the engine step does not record");
   }
   if (engine == "emulator" && wants("latency")) {
     return fail("the engine emulator cannot time loads; the translator can");

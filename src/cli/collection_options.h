@@ -44,9 +44,8 @@ struct CollectionOptions {
 // What --condition says; nothing when it is none.
 std::optional<collect::ValueCondition> parse_condition(std::string_view text);
 
-// "" if `word` is one of `built`; else why not: it is planned, or nobody knows it.
+// "" if `word` is one of `known`; else a sentence that it is none.
 std::string refuse_unless_one_of(std::string_view what, const std::string& word,
-                                 std::span<const std::string_view> built,
-                                 std::span<const std::string_view> unbuilt = {});
+                                 std::span<const std::string_view> known);
 
 }  // namespace shadowprof::cli

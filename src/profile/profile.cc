@@ -111,6 +111,7 @@ void add_tables(Profile& into, Profile& from, const std::vector<uint32_t>& modul
     add_counts(c.*counts.member, from.coverage.*counts.member);
   add_path_counts(c.paths, from.coverage.paths);
   add_access_counts(c.accesses, from.coverage.accesses);
+  add_stream_counts(c.streams, from.coverage.streams);
   const std::vector<EndedEarly>& early = from.coverage.ended_early;
   c.ended_early.insert(c.ended_early.end(), early.begin(), early.end());
   std::ranges::sort(c.ended_early, {}, [](const EndedEarly& e) { return std::tie(e.at_s, e.why); });

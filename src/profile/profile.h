@@ -130,6 +130,7 @@ struct Coverage {
   Counts events;            // other things that could not be counted, by what
   PathCounts paths;
   AccessCounts accesses;
+  StreamCounts streams;
   std::optional<Verified> verified;
   // The first kMostEndedEarly. Not empty: nobody knows how much the program executed, and
   // instructions_total is what it executed at least.

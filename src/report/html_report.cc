@@ -170,6 +170,7 @@ HtmlJson page_summary(const Profile& p) {
                    {"load_values", p.tables.latency_values.size()},
                    {"hazards", p.tables.hazards.size()},
                    {"waste", p.tables.waste.size()},
+                   {"data_streams", p.tables.streams.size()},
                    {"arguments", p.tables.arguments.size()},
                    {"targets", p.hotlists.targets.size()}};
   return json;
@@ -211,6 +212,15 @@ HtmlJson inlined_function(const profile::HotInlined& f) {
           page_text(f.at.function),
           f.time.user_s,
           f.time.kernel_s};
+}
+
+HtmlJson data_stream(const profile::HotDataStream& s, const FunctionOffsets& offsets) {
+  HtmlJson insns = HtmlJson::array();
+  for (const auto& i : s.instructions)
+    insns.push_back({place_text(i.at, offsets), page_text(i.disassembly), i.references});
+  return {s.share,    s.streams,           s.occurrences, s.length,
+          s.lines,    s.span_lines,        profile::to_string(s.order),
+          s.together, page_text(s.advice), insns};
 }
 
 HtmlJson value_row(const profile::HotValue& v, const FunctionOffsets& offsets) {
@@ -280,6 +290,7 @@ HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
   };
   list("hazards", h.hazards, access_pair);
   list("waste", h.waste, access_pair);
+  list("data_streams", h.data_streams, [&](const auto& row) { return data_stream(row, offsets); });
   list("values", h.values, [&](const auto& row) { return value_row(row, offsets); });
   list("arguments", h.arguments, [&](const profile::HotArgument& a) -> HtmlJson {
     return {place(a.site),       page_text(function_or_address(a.callee)),

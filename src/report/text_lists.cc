@@ -297,6 +297,51 @@ void Renderer::access_pairs(std::string_view title, const std::vector<profile::H
   more(std::min(options_.limit, rows.size()), rows.size(), all);
 }
 
+// "40 lines of 1560, scattered; always together: place together".
+std::string Renderer::stream_lines(const profile::HotDataStream& s) const {
+  std::string text = fmt::format("{} line{}", s.lines, s.lines == 1 ? "" : "s");
+  if (s.span_lines > s.lines) text += fmt::format(" within {}", short_count(s.span_lines));
+  text += fmt::format(", {}", profile::to_string(s.order));
+  if (s.order == profile::StreamOrder::strided) text += fmt::format(" by {}", s.stride_lines);
+  if (s.mean_cycles) text += fmt::format(", loads take {:.0f} cycles", *s.mean_cycles);
+  if (!s.advice.empty()) text += "; " + printable(s.advice);
+  return text;
+}
+
+// Below the figures each instruction has a line.
+void Renderer::data_streams() {
+  constexpr size_t kMostInsns = 6, kIndent = 11;
+  const auto& all = profile_.hotlists.data_streams;
+  if (all.empty()) return;
+  const auto rows =
+      certain(all, &profile::HotDataStream::share, &profile::HotDataStream::share_error);
+  heading("Hot data streams (by references)");
+  line(margins_ ? "  share ±      streams     times  length  lines"
+                : "  share  streams     times  length  lines");
+  for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
+    const profile::HotDataStream& s = *rows[i];
+    const std::string figures =
+        fmt::format("{:>7}{} {:>8} {:>9} {:>7}", percent(s.share), margin(s.share_error),
+                    short_count(s.streams), short_count(s.occurrences), s.length);
+    const size_t used = 36 + margin_columns();
+    line(colored(s.share, figures) + "  " + fit(stream_lines(s), columns_ - used));
+    for (size_t k = 0; k < std::min(kMostInsns, s.instructions.size()); k++) {
+      const auto& insn = s.instructions[k];
+      const std::string at = point_of(insn.at, columns_ - kIndent);
+      const size_t room = columns_ - kIndent - std::min(columns_ - kIndent, at.size());
+      line(std::string(kIndent, ' ') + at +
+           (insn.disassembly.empty() || room < 8
+                ? ""
+                : "  " + fit(printable(insn.disassembly), room - 2)));
+    }
+    if (s.instructions.size() > kMostInsns)
+      line(fmt::format("{:{}}and {} more instructions", "", kIndent,
+                       s.instructions.size() - kMostInsns));
+  }
+  more(std::min(options_.limit, rows.size()), all.size(), profile_.tables.streams.size(),
+       all.size() - rows.size());
+}
+
 // A path as the functions that it goes through, each with its lines; a block without is named by
 // its offset. "hash_word hotspots.cc 54 55 54 -> find_slot 60".
 std::string Renderer::route(const std::vector<Place>& blocks) const {

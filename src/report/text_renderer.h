@@ -51,6 +51,7 @@ class Renderer : private TextPage {
                  profile_.tables.hazards.size());
     access_pairs("Waste: dead stores and repeated loads (by count)", profile_.hotlists.waste,
                  profile_.tables.waste.size());
+    data_streams();
     values();
     arguments();
     targets();
@@ -103,6 +104,8 @@ class Renderer : private TextPage {
   void memory();
   void access_pairs(std::string_view title, const std::vector<profile::HotAccessPair>& rows,
                     size_t all);
+  void data_streams();
+  std::string stream_lines(const profile::HotDataStream& stream) const;
   void values();
   void arguments();
   void targets();

@@ -9,6 +9,7 @@
 #include "collect/loads/hazard_collector.h"
 #include "collect/loads/latency_collector.h"
 #include "collect/loads/waste_collector.h"
+#include "collect/streams/stream_collector.h"
 #include "probe/calibrate.h"
 
 namespace shadowprof::sample {
@@ -56,6 +57,8 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collectio
     collectors.push_back(collect::make_hazard_collector(table, following));
   if (collection.waste)
     collectors.push_back(collect::make_waste_collector(table, following));
+  if (collection.streams)
+    collectors.push_back(collect::make_stream_collector(table, following));
   if (collection.latencies) {
     collect::LatencyCollectorOptions latency_options;
     latency_options.calibrate = [] { return probe::calibrate_latency(probe::HostNotes()); };

@@ -29,6 +29,7 @@ struct Collection {
   bool addresses = false;  // of every load and store: which lines they go to
   bool hazards = false;    // what they do to one another
   bool waste = false;
+  bool streams = false;
   bool sampled = false;    // a trace begins anywhere in its thread; counts have errors
   bool by_replicas = false;  // not by the program itself
   // Follow every call and return, for exact inclusive counts: reads a trace instead of counters.
@@ -50,7 +51,7 @@ struct Collection {
     return exact_inclusive || paths || values || latencies || follows_memory();
   }
   // Collectors want to see where each load and store goes, in order.
-  bool follows_memory() const { return hazards || waste; }
+  bool follows_memory() const { return hazards || waste || streams; }
   emu::CapturePlan plan() const;
   // Nothing but values is captured, of each instruction by itself: where not every one is wanted
   // the engine may leave some out.

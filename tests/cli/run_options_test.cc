@@ -83,7 +83,7 @@ TEST_CASE("everything from the first word that is no option belongs to the progr
 TEST_CASE("what is planned is refused by name, and differently from what is unknown") {
   refuses({"--mode", "full", "--engine", "emulator", "ls"}, "not available in full mode");
   refuses({"--mode", "fast", "ls"}, "there is no mode 'fast'");
-  refuses({"--profile", "edge,stream", "ls"}, "profile stream is not built yet");
+  refuses({"--profile", "edge,streams", "ls"}, "there is no profile 'streams'");
   refuses({"--profile", "colour", "ls"}, "there is no profile 'colour'");
   refuses({"--probe=x", "ls"}, "option --probe is not built yet");
   refuses({"--frob", "--", "ls"}, "there is no option --frob");
@@ -124,7 +124,7 @@ TEST_CASE("a burst has a length and a period") {
   refuses({"--mode", "burst", "-f", "ls"}, "does not follow children");
   refuses({"--mode", "burst", "--engine", "step", "--profile", "value", "ls"}, "neither values");
   refuses({"--mode", "full", "--engine", "step", "--profile", "+hazard", "ls"},
-          "hazards and waste follow from addresses");
+          "hazards, waste and streams follow from addresses");
   refuses({"--mode", "burst", "--profile", "latency", "ls"}, "cannot time loads");
   refuses({"--mode", "shadow", "--engine", "step", "ls"}, "not available in shadow mode");
 }

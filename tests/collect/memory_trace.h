@@ -20,8 +20,9 @@ class MemoryTrace {
 
   MemoryTrace() : module_(table.add_module(one_page_module())) {}
 
-  // `code`: one instruction that goes through rbx. Returns its run.
-  RunId insn(std::initializer_list<uint8_t> code, trace::RunExit exit = trace::RunExit::split) {
+  // `code`: one instruction that goes through rbx, or another register. Returns its run.
+  RunId insn(std::initializer_list<uint8_t> code, trace::RunExit exit = trace::RunExit::split,
+             uint8_t reg = decoder::kRbx) {
     trace::Block block;
     block.module = module_;
     block.start = block.last_insn = GuestAddr(next_);
@@ -33,7 +34,7 @@ class MemoryTrace {
     run.insns = run.last_block_insns = 1;
     run.exit = exit;
     run.captures = true;
-    const trace::Slot slot{trace::SlotKind::base, decoder::kRbx, 0};
+    const trace::Slot slot{trace::SlotKind::base, reg, 0};
     return table.add_run(run, {&id, 1}, {&slot, 1});
   }
   RunId store1() { return insn({0x88, 0x03}); }        // mov [rbx], al

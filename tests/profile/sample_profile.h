@@ -84,6 +84,10 @@ inline profile::Profile sample_profile() {
                       {PairKind::load_line_split, {0, 0x14}, {0, 0x14}, 1, 5, 0, 0, 0, "", ""}};
   p.tables.waste = {
       {PairKind::dead_store, {0, 0x10}, {0, 0x12}, 2, 5, 1, 8, 0, "", "mov [rbx], al"}};
+  p.tables.streams = {{{{0, 0x12}, {0, 0x14}}, 300, 0, 100, 2, 300, 240, true,
+                       {{0, 0}, {0, 40}, {1, -7}}, {"mov eax, [rbx]", ""}},
+                      {{{0, 0x18}}, 8, 0, 4, 1, 9, 8, false, {{0, 0}, {0, 1}}, {}}};
+  p.coverage.streams = {true, 400, 2, 30, 1, 900, 70};
   p.coverage.samples = 1;
   p.coverage.attributed = 5 * 3 + 4 * 2 + 2 * 4 - 3;
   p.coverage.dropped = {{"lost", 2}};

@@ -5,11 +5,20 @@
 //
 //   Thread(Followed&)
 //   void forget();                                       // what comes next follows on nothing
+//   void interrupt();                                    // something came in between
 //   void take(PlannedRun&, const trace::Word* record);   // a run was executed
 //
-// forget() is called where a trace has a gap: at the border of a sample, where a signal handler
-// begins or ends, where something ran that is not traced. Bounded: of more than kMostThreads
-// threads the one that was not seen for longest is forgotten altogether.
+// forget() is called at the border of a sample, interrupt() where a trace has a gap: where a signal
+// handler begins or ends, where something ran that is not traced. Bounded: of more than
+// kMostThreads threads the one that was not seen for longest is forgotten altogether.
+//
+// What all threads have in common is Followed:
+//
+//   Followed(const trace::BlockTable&, AccessFollowerOptions, ...)
+//   AccessPlans plans;
+//   void end_chunk();
+//   void end_observation();                              // of samples
+//   void finish(const TableBuilder&, profile::Profile&); // all threads are forgotten
 #pragma once
 
 #include <algorithm>
@@ -19,8 +28,8 @@
 #include <vector>
 
 #include "collect/collector.h"
-#include "collect/loads/access_pairs.h"
 #include "collect/loads/access_plan.h"
+#include "collect/table_builder.h"
 #include "trace/record.h"
 
 namespace shadowprof::collect {
@@ -29,25 +38,17 @@ struct AccessFollowerOptions {
   bool sampled = false;  // a trace begins anywhere in its thread; counts have errors
 };
 
-// What all threads have in common.
-struct Followed {
-  Followed(const trace::BlockTable& table, AccessFollowerOptions how) : plans(table), options(how) {
-    if (options.sampled) plans.keep_errors();
-  }
-  AccessPlans plans;
-  AccessPairs pairs;
-  AccessFollowerOptions options;
-};
-
-template <typename Thread>
+template <typename Thread, typename Followed>
 class AccessFollower final : public Collector {
  public:
-  static constexpr size_t kMostRows = 20'000;  // of the file's table
-
-  // The rows go to `to`, most frequent first; events are named `prefix`_unknown_addresses, ...
+  // Events are named `prefix`_unknown_addresses, ...; `more`: what Followed is made of besides.
+  template <typename... More>
   AccessFollower(const trace::BlockTable& table, AccessFollowerOptions options, std::string prefix,
-                 profile::AccessPairTable profile::Tables::* to)
-      : table_(table), followed_(table, options), prefix_(std::move(prefix)), to_(to) {}
+                 More... more)
+      : table_(table),
+        prefix_(std::move(prefix)),
+        is_sampled_(options.sampled),
+        followed_(table, options, more...) {}
 
   void consume(const trace::Chunk& chunk) override {
     const trace::Word* at = chunk.words.data();
@@ -62,21 +63,20 @@ class AccessFollower final : public Collector {
       }
       at += words;
     }
-    if (!followed_.options.sampled) followed_.pairs.forget_touched();
+    followed_.end_chunk();
   }
 
   void finish(profile::Profile& into) override {
     for (Owned& one : threads_) one.thread->forget();
-    if (followed_.options.sampled) end_observation();
+    if (is_sampled_) followed_.end_observation();
     followed_.plans.count_sites();
     profile::Profile mine;
     const TableBuilder builder(table_, mine);
-    followed_.pairs.finish(followed_.plans, builder, kMostRows, mine.tables.*to_);
+    followed_.finish(builder, mine);
     const auto note = [&](const char* what, uint64_t count) {
       if (count != 0) mine.coverage.events[prefix_ + what] += count;
     };
     note("_unknown_addresses", followed_.plans.unknown_accesses());
-    note("_pruned", followed_.pairs.pruned());
     note("_corrupt_chunks", corrupt_chunks_);
     profile::normalise(mine.tables);
     profile::add_tables(into, mine);
@@ -111,15 +111,14 @@ class AccessFollower final : public Collector {
         return;
       case trace::SpecialKind::sample_end:
         thread->forget();
-        if (followed_.options.sampled && trace::ends_observation(record)) end_observation();
+        if (is_sampled_ && trace::ends_observation(record)) followed_.end_observation();
+        return;
+      case trace::SpecialKind::sample_start:
+        thread->forget();
         return;
       default:
-        thread->forget();
+        thread->interrupt();
     }
-  }
-
-  void end_observation() {
-    followed_.plans.end_observation([this] { followed_.pairs.end_observation(followed_.plans); });
   }
 
   Thread& thread_of(Tid tid) {
@@ -141,9 +140,9 @@ class AccessFollower final : public Collector {
   }
 
   const trace::BlockTable& table_;
-  Followed followed_;
   const std::string prefix_;
-  profile::AccessPairTable profile::Tables::* const to_;
+  const bool is_sampled_;
+  Followed followed_;
   std::vector<Owned> threads_;
   uint64_t uses_ = 0;
   uint64_t corrupt_chunks_ = 0;

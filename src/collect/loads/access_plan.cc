@@ -96,6 +96,7 @@ void AccessPlans::plan_insn(const Insn& insn, const RecordedWords& recorded, Pla
       access.index_word = where.index_word;
       access.scale = where.scale;
       access.bytes = a.size;
+      access.on_stack = where.on_stack;
       accesses_.push_back(access);
     }
   }

@@ -42,6 +42,7 @@ struct PlannedAccess {
   AccessEvent event = AccessEvent::load;
   uint8_t scale = 0;
   uint8_t bytes = 0;  // 1 to kMostAccessBytes of a load or store
+  bool on_stack = false;  // through rsp
 
   uint64_t address(const trace::Word* words) const {
     uint64_t address = fixed;

@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "collect/loads/followed_pairs.h"
 #include "profile/tables/memory_table.h"
 
 namespace shadowprof::collect {
@@ -17,13 +18,15 @@ constexpr uint32_t kPageBytes = limits::kPageBytes;
 // last store to such a byte: one look at the bytes of a load tells that there is none, mostly.
 class Thread {
  public:
-  explicit Thread(Followed& followed) : followed_(followed) { forget(); }
+  explicit Thread(FollowedPairs& followed) : followed_(followed) { forget(); }
 
   void forget() {
     stores_ += kRecentStores;
     if (stores_ > kMostStores) restart_numbers();
     looks_from_ = insns_ + (followed_.options.sampled ? kRecentInsns : 0);
   }
+
+  void interrupt() { forget(); }
 
   void take(PlannedRun& run, const Word* record) {
     looks_ = insns_ >= looks_from_;
@@ -131,7 +134,7 @@ class Thread {
     stores_ = kRecentStores;
   }
 
-  Followed& followed_;
+  FollowedPairs& followed_;
   std::array<uint32_t, kPageBytes> last_{};
   std::array<Store, kRecentStores> recent_{};
   uint64_t insns_ = 0;
@@ -145,8 +148,8 @@ class Thread {
 
 std::unique_ptr<Collector> make_hazard_collector(const trace::BlockTable& table,
                                                  AccessFollowerOptions options) {
-  return std::make_unique<AccessFollower<Thread>>(table, options, "hazard",
-                                                  &profile::Tables::hazards);
+  return std::make_unique<AccessFollower<Thread, FollowedPairs>>(
+      table, options, "hazard", &profile::Tables::hazards, "hazard_pruned");
 }
 
 }  // namespace shadowprof::collect

@@ -158,8 +158,8 @@ bool WasteThread::is_repeated(const Load& before, uint64_t address, uint32_t byt
 
 std::unique_ptr<Collector> make_waste_collector(const trace::BlockTable& table,
                                                 AccessFollowerOptions options) {
-  return std::make_unique<AccessFollower<WasteThread>>(table, options, "waste",
-                                                       &profile::Tables::waste);
+  return std::make_unique<AccessFollower<WasteThread, FollowedPairs>>(
+      table, options, "waste", &profile::Tables::waste, "waste_pruned");
 }
 
 }  // namespace shadowprof::collect

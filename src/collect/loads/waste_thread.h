@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "collect/loads/access_follower.h"
+#include "collect/loads/followed_pairs.h"
 
 namespace shadowprof::collect {
 
@@ -23,10 +23,11 @@ class WasteThread {
   static constexpr uint32_t kCells = 1u << 16;  // 512 KB of the program's memory
   static constexpr uint32_t kStores = 1u << 17;
 
-  explicit WasteThread(Followed& followed)
+  explicit WasteThread(FollowedPairs& followed)
       : followed_(followed), cells_(kCells), stores_(kStores) {}
 
   void forget();
+  void interrupt() { forget(); }
   void take(PlannedRun& run, const trace::Word* record);
 
  private:
@@ -95,7 +96,7 @@ class WasteThread {
   Store* open_store(uint32_t number);
   bool is_repeated(const Load& before, uint64_t address, uint32_t bytes);
 
-  Followed& followed_;
+  FollowedPairs& followed_;
   std::vector<Cell> cells_;
   std::vector<Store> stores_;  // by number
   uint64_t insns_ = 0;

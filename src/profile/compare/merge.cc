@@ -74,6 +74,7 @@ void multiply(Coverage& c, uint64_t weight) {
   for (const auto& counts : kCoverageCounts) multiply(c.*counts.member, weight);
   multiply_columns(kPathCountColumns, c.paths, weight);
   multiply_columns(kAccessCountColumns, c.accesses, weight);
+  multiply_columns(kStreamCountColumns, c.streams, weight);
   if (c.verified) multiply_columns(kVerifiedColumns, *c.verified, weight);
 }
 

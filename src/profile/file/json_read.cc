@@ -89,6 +89,10 @@ Coverage read_coverage(const Object& o) {
     c.accesses.collected = true;
     o.object("accesses").numbers(kAccessCountColumns, c.accesses);
   }
+  if (o.has("streams")) {
+    c.streams.collected = true;
+    o.object("streams").numbers(kStreamCountColumns, c.streams);
+  }
   return c;
 }
 

@@ -168,6 +168,37 @@ void read_row(const Object& r, HotAccessPair& p) {
   if (r.has("from")) p.from = read_place(r.object("from"));
 }
 
+HotDataStream::Instruction read_stream_instruction(const Object& o) {
+  return {read_place(o), o.text_or_empty("disassembly"), o.count("references")};
+}
+
+StreamReference read_stream_reference(const Object& o) {
+  return {o.small("instruction"), o.integer("line")};
+}
+
+void read_row(const Object& r, HotDataStream& s) {
+  s.rank = r.small("rank");
+  s.heat = r.count("heat");
+  s.share = r.number("share");
+  s.share_error = read_margin(r, "share_error");
+  s.occurrences = r.count("occurrences");
+  s.streams = r.count("streams");
+  s.length = r.count("length");
+  s.lines = r.count("lines");
+  s.span_lines = r.count("span_lines");
+  const auto order = stream_order_from(r.text("order"));
+  if (!order) throw Bad{r.where("order") + " is no order of lines"};
+  s.order = *order;
+  if (r.has("stride_lines")) s.stride_lines = r.integer("stride_lines");
+  s.is_cycle = r.boolean("cycle");
+  s.together = r.number("together");
+  s.advice = r.text_or_empty("advice");
+  if (r.has("mean_cycles")) s.mean_cycles = r.number("mean_cycles");
+  s.instructions =
+      read_rows<HotDataStream::Instruction>(r, "instructions", read_stream_instruction);
+  s.references = read_rows<StreamReference>(r, "references", read_stream_reference);
+}
+
 HotFigures read_hot_figures(const Object& r) {
   return {r.count("count"),
           r.number("invariance"),

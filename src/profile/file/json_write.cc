@@ -148,6 +148,7 @@ Json coverage_json(const Coverage& c) {
     add_numbers(j["paths"], kPathCountColumns, c.paths);
   }
   if (c.accesses.collected) add_numbers(j["accesses"], kAccessCountColumns, c.accesses);
+  if (c.streams.collected) add_numbers(j["streams"], kStreamCountColumns, c.streams);
   return j;
 }
 

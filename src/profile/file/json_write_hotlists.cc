@@ -194,6 +194,35 @@ Json row_json(const HotAccessPair& p) {
   return j;
 }
 
+Json instruction_json(const HotDataStream::Instruction& i) {
+  Json j = place_json(i.at);
+  if (!i.disassembly.empty()) j["disassembly"] = i.disassembly;
+  j["references"] = i.references;
+  return j;
+}
+
+Json row_json(const HotDataStream& s) {
+  Json j = {{"rank", s.rank}, {"heat", s.heat}, {"share", s.share}};
+  add_margin(j, "share_error", s.share_error);
+  j["occurrences"] = s.occurrences;
+  j["streams"] = s.streams;
+  j["length"] = s.length;
+  j["lines"] = s.lines;
+  j["span_lines"] = s.span_lines;
+  j["order"] = to_string(s.order);
+  if (s.order == StreamOrder::strided) j["stride_lines"] = s.stride_lines;
+  j["cycle"] = s.is_cycle;
+  j["together"] = s.together;
+  if (!s.advice.empty()) j["advice"] = s.advice;
+  if (s.mean_cycles) j["mean_cycles"] = *s.mean_cycles;
+  j["instructions"] = Json::array();
+  for (const auto& i : s.instructions) j["instructions"].push_back(instruction_json(i));
+  j["references"] = Json::array();
+  for (const StreamReference& r : s.references)
+    j["references"].push_back({{"instruction", r.insn}, {"line", r.line}});
+  return j;
+}
+
 Json row_json(const HotPath& p) {
   Json j = {{"rank", p.rank},
             {"count", p.count},

@@ -17,6 +17,7 @@
 #include "profile/tables/column.h"
 #include "profile/tables/edge_table.h"
 #include "profile/tables/latency_table.h"
+#include "profile/tables/stream_table.h"
 #include "profile/tables/value_table.h"
 
 namespace shadowprof::profile {
@@ -292,6 +293,36 @@ struct HotAccessPair {
   }
 };
 
+// Hot data streams of one set of instructions (stream_table.h); what is said of lines is true of
+// the hottest one.
+struct HotDataStream {
+  struct Instruction {
+    Place at;
+    std::string disassembly;  // "" when unknown
+    uint64_t references = 0;  // of the stream
+  };
+  uint32_t rank = 0;
+  uint64_t heat = 0;  // references
+  double share = 0;   // of all references that were looked at
+  Margin share_error = {};
+  uint64_t occurrences = 0;
+  uint64_t streams = 0;  // different ones
+  uint64_t length = 0;   // in references
+  uint64_t lines = 0;
+  uint64_t span_lines = 0;  // from the lowest to the highest
+  StreamOrder order = StreamOrder::contiguous;
+  int64_t stride_lines = 0;  // of strided ones
+  bool is_cycle = false;
+  double together = 0;  // the streams' share of the references to their lines
+  std::string advice;   // "": there is nothing to be done
+  std::optional<double> mean_cycles{};  // of the loads, wherever they were timed
+  std::vector<Instruction> instructions;
+  std::vector<StreamReference> references;
+  void for_each_place(const auto& visit) const {
+    for (const Instruction& instruction : instructions) visit(instruction.at);
+  }
+};
+
 struct Hotlists {
   // By processor time, where it was measured; else by self instructions. Has the `limit` first of
   // both orders.
@@ -308,6 +339,7 @@ struct Hotlists {
   std::vector<HotCacheLine> cache_lines;  // by accesses
   std::vector<HotAccessPair> hazards;     // by count
   std::vector<HotAccessPair> waste;       // by count
+  std::vector<HotDataStream> data_streams;  // by heat
   std::vector<HotValue> values;           // semi-invariant ones first, then by count
   std::vector<HotArgument> arguments;     // by count of the top value
   std::vector<HotTargets> targets;        // by count
@@ -335,6 +367,8 @@ constexpr void for_each_hotlist(Visit visit) {
         [](const auto& p) { return p.tables.cache_lines.size(); });
   visit("hazards", &L::hazards, kNewer, [](const auto& p) { return p.tables.hazards.size(); });
   visit("waste", &L::waste, kNewer, [](const auto& p) { return p.tables.waste.size(); });
+  visit("data_streams", &L::data_streams, kNewer,
+        [](const auto& p) { return p.tables.streams.size(); });
   visit("values", &L::values, kNewer, [](const auto& p) { return p.tables.values.size(); });
   visit("arguments", &L::arguments, kNewer,
         [](const auto& p) { return p.tables.arguments.size(); });

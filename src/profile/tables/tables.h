@@ -11,6 +11,7 @@
 #include "profile/tables/latency_table.h"
 #include "profile/tables/memory_table.h"
 #include "profile/tables/path_table.h"
+#include "profile/tables/stream_table.h"
 #include "profile/tables/time_table.h"
 #include "profile/tables/value_table.h"
 
@@ -32,6 +33,7 @@ struct Tables {
   CacheLineTable cache_lines;
   AccessPairTable hazards;
   AccessPairTable waste;
+  StreamTable streams;
   TimeTable time;
 };
 
@@ -51,6 +53,7 @@ void for_each_table(Visit visit) {
   visit(kCacheLineLayout, &Tables::cache_lines);
   visit(kHazardLayout, &Tables::hazards);
   visit(kWasteLayout, &Tables::waste);
+  visit(kStreamLayout, &Tables::streams);
   visit(kValueLayout, &Tables::values);
   visit(kArgumentLayout, &Tables::arguments);
   visit(kTimeLayout, &Tables::time);

@@ -325,6 +325,12 @@
       share('share', (v) => v[2], { title: 'of all timed loads from there' }), text('value', (v) => v[3]), text('load', (v) => v[4])])],
     ['Hazards', D.sizes.hazards, () => accessPairs(L.hazards)],
     ['Waste', D.sizes.waste, () => accessPairs(L.waste)],
+    ['Data streams', D.sizes.data_streams, () => new List(L.data_streams, [
+      share('share', (s) => s[0], { title: 'of all references that were looked at' }), num('streams', (s) => s[1]),
+      num('times', (s) => s[2]), num('length', (s) => s[3], { title: 'in references, of the hottest one' }), num('lines', (s) => s[4]),
+      num('within', (s) => s[5], { title: 'lines from the lowest to the highest' }), text('order', (s) => s[6], { mono: false }),
+      share('together', (s) => s[7], { title: 'the share of the references to these lines' }), text('advice', (s) => s[8], { mono: false }),
+      text('instructions', (s) => s[9].map((i) => i.slice(0, 2).join('  ')).join('; '))])],
     ['Values', D.sizes.values, () => new List(L.values, [
       num('count', (v) => v[3]), share('top value', (v) => v[4]), share('same', (v) => v[6], { title: 'equal to the one before' }),
       share('stride', (v) => v[7], { title: 'as far from the one before as that one; of integers' }), num('distinct', (v) => v[8]),

@@ -1,0 +1,90 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Data that is walked in known orders, and the hot data streams that profiles find in it, in each mode.
+
+streams.c prints for each stream: function, length, lines, order, share of the references. In full mode they
+have to be found, in samples what is found has to be true, and where nothing recurs nothing may be found.
+"""
+import argparse
+import sys
+import tempfile
+
+from known_driver import Driver
+
+MODES = {"full": ["--mode", "full"],
+         "shadow": ["--mode", "shadow", "--max-overhead", "20%"],
+         "burst": ["--mode", "burst", "--max-overhead", "20%"]}
+# Rounds in full mode, and so many that it runs for some two seconds.
+WALKS = {"list": ("200000", "30000000"),
+         "lists": ("200000", "25000000"),
+         "table": ("300000", "60000000"),
+         "columns": ("250000", "40000000"),
+         "sweep": ("30000", "5000000"),
+         "random": ("200000", "8000000")}
+STARTUP = 0.1  # of the references that were looked at are before main() at most
+FUNCTIONS = {"walk_list", "walk_other", "walk_array", "walk_at_random"}
+
+
+def found_in(profile):
+    """Streams of the walks alone, and not of what begins and ends the program, by function."""
+    found = {}
+    for row in profile["hotlists"]["data_streams"]:
+        functions = {i.get("function") for i in row["instructions"]}
+        if functions <= FUNCTIONS:
+            found.setdefault(functions.pop() if len(functions) == 1 else "several", []).append(row)
+    return found
+
+
+def check_stream(d, what, rows, fact, is_exact):
+    function, length, lines, order, share = fact
+    if not rows:
+        d.expect(f"{what}: {function} is found", not is_exact, "no row")
+        return
+    row = rows[0]
+    d.expect(f"{what}: {function} has one row", len(rows) == 1, rows)
+    shape = row["length"], row["lines"], row["order"], row["streams"], len(row["references"])
+    d.expect(f"{what}: the stream of {function}", shape == (length, lines, order, 1, length), shape)
+    d.expect(f"{what}: heat of {function}", row["heat"] == row["occurrences"] * length, row)
+    error = STARTUP if is_exact else 2 * row.get("share_error", 1) + 0.02
+    d.expect(f"{what}: share of {function}: {row['share']:.4f}, of {share:.4f} +- {error:.4f}", abs(row["share"] - share) <= error)
+    if order == "scattered":
+        d.expect(f"{what}: advice for {function}", row["advice"] == "always together: place together", row.get("advice"))
+    if order == "strided":
+        d.expect(f"{what}: stride of {function}", row["stride_lines"] == 5, row)
+
+
+def check(d, walk, mode):
+    counted, sampled = WALKS[walk]
+    is_exact = mode == "full"
+    profile, truth = d.run("streams", [walk, counted if is_exact else sampled], *MODES[mode], "--profile", "edge,stream", "--top", "1000")
+    what = f"{walk} {mode}"
+    counts = profile["coverage"]["streams"]
+    if not is_exact and (profile["coverage"]["samples"] <= 2 or counts["bursts"] <= 2):
+        print(f"skip  {what}: the machine was too busy for samples: {profile['coverage']['samples']}, {counts['bursts']} bursts")
+        return
+    found = found_in(profile)
+    for fact in truth["streams"]:
+        check_stream(d, what, found.get(fact[0], []), fact, is_exact)
+    wanted = {fact[0] for fact in truth["streams"]}
+    d.expect(f"{what}: nothing else is found", set(found) <= wanted, {k: v for k, v in found.items() if k not in wanted})
+    heat = sum(profile["tables"].get("streams", {}).get("heat", []))
+    d.expect(f"{what}: streams are a part of the references", heat + counts["longer"] <= counts["references"], counts)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shadowprof", required=True)
+    parser.add_argument("--folder", required=True)
+    parser.add_argument("--only", default="", help="walks, by commas")
+    parser.add_argument("--modes", default="full,shadow,burst")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="shadowprof-known-") as folder:
+        driver = Driver(options, folder)
+        for walk in WALKS:
+            for mode in options.modes.split(","):
+                if not options.only or walk in options.only.split(","):
+                    check(driver, walk, mode)
+    return 1 if driver.failed else 0
+
+
+sys.exit(main())
