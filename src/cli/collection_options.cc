@@ -66,7 +66,7 @@ std::optional<collect::ValueCondition> parse_condition(std::string_view text) {
 void CollectionOptions::add_to(CLI::App& app) {
   app.add_option("--profile", profiles,
                  "edge,call,method,path,value,latency (all of these);\n"
-                 "address, hazard, waste, stream; none; +KIND adds to the\n"
+                 "address,hazard,waste,stream; none; +KIND adds to the\n"
                  "defaults (full: edge,call,method; burst: no latency)")
       ->type_name("LIST")
       ->delimiter(',')

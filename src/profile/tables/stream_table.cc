@@ -15,8 +15,13 @@ namespace {
 // them.
 constexpr size_t kJustBefore = 4;
 
+// Lines of a damaged file may be as far apart as no lines are.
+constexpr int64_t distance(int64_t from, int64_t to) {
+  return static_cast<int64_t>(static_cast<uint64_t>(to) - static_cast<uint64_t>(from));
+}
 constexpr bool are_neighbours(int64_t a, int64_t b) {
-  return a - b <= 1 && b - a <= 1;
+  const int64_t step = distance(a, b);
+  return step >= -1 && step <= 1;
 }
 
 // What is known of an instruction's walk.
@@ -45,7 +50,7 @@ StreamShape shape_of(const StreamRow& row) {
   const auto& all = row.references;
   for (size_t i = 0; i < all.size(); i++) {
     Walk& walk = walks[all[i].insn];
-    const int64_t line = all[i].line, step = line - walk.line;
+    const int64_t line = all[i].line, step = distance(walk.line, line);
     const bool is_new = !std::exchange(seen[line], true);
     if (is_new && i != 0) {
       bool is_near = walk.has_line && are_neighbours(line, walk.line);
@@ -62,7 +67,7 @@ StreamShape shape_of(const StreamRow& row) {
   }
   shape.order = static_cast<StreamOrder>(std::ranges::max_element(counts) - counts);
   shape.lines = seen.size();
-  shape.span = static_cast<uint64_t>(seen.rbegin()->first - seen.begin()->first) + 1;
+  shape.span = static_cast<uint64_t>(distance(seen.begin()->first, seen.rbegin()->first)) + 1;
   if (shape.order == StreamOrder::strided)
     shape.stride =
         std::ranges::max_element(strides, {}, [](const auto& s) { return s.second; })->first;
