@@ -297,18 +297,15 @@ void Renderer::access_pairs(std::string_view title, const std::vector<profile::H
   more(std::min(options_.limit, rows.size()), rows.size(), all);
 }
 
-// "40 lines of 1560, scattered; always together: place together".
-std::string Renderer::stream_lines(const profile::HotDataStream& s) const {
-  std::string text = fmt::format("{} line{}", s.lines, s.lines == 1 ? "" : "s");
-  if (s.span_lines > s.lines) text += fmt::format(" within {}", short_count(s.span_lines));
-  text += fmt::format(", {}", profile::to_string(s.order));
-  if (s.order == profile::StreamOrder::strided) text += fmt::format(" by {}", s.stride_lines);
-  if (s.mean_cycles) text += fmt::format(", loads take {:.0f} cycles", *s.mean_cycles);
-  if (!s.advice.empty()) text += "; " + printable(s.advice);
-  return text;
+// What is to be done with a stream, and what its loads take; "" where nothing is known.
+std::string Renderer::stream_advice(const profile::HotDataStream& s) const {
+  std::string text = printable(s.advice);
+  if (!s.mean_cycles) return text;
+  return text + fmt::format("{}its loads take {:.0f} cycles", text.empty() ? "" : "; ",
+                            *s.mean_cycles);
 }
 
-// Below the figures each instruction has a line.
+// Below the figures each instruction has a line, and the advice.
 void Renderer::data_streams() {
   constexpr size_t kMostInsns = 6, kIndent = 11;
   const auto& all = profile_.hotlists.data_streams;
@@ -316,27 +313,31 @@ void Renderer::data_streams() {
   const auto rows =
       certain(all, &profile::HotDataStream::share, &profile::HotDataStream::share_error);
   heading("Hot data streams (by references)");
-  line(margins_ ? "  share ±      streams     times  length  lines"
-                : "  share  streams     times  length  lines");
+  line(margins_ ? "  share ±      streams    times  length   lines  within  order"
+                : "  share  streams    times  length   lines  within  order");
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
     const profile::HotDataStream& s = *rows[i];
-    const std::string figures =
-        fmt::format("{:>7}{} {:>8} {:>9} {:>7}", percent(s.share), margin(s.share_error),
-                    short_count(s.streams), short_count(s.occurrences), s.length);
-    const size_t used = 36 + margin_columns();
-    line(colored(s.share, figures) + "  " + fit(stream_lines(s), columns_ - used));
+    const std::string stride = s.order == profile::StreamOrder::strided
+                                   ? fmt::format(" by {} lines", s.stride_lines)
+                                   : "";
+    line(colored(s.share, fmt::format("{:>7}{} {:>8} {:>8} {:>7} {:>7} {:>7}", percent(s.share),
+                                      margin(s.share_error), short_count(s.streams),
+                                      short_count(s.occurrences), s.length, s.lines,
+                                      short_count(s.span_lines))) +
+         "  " + profile::to_string(s.order) + fit(stride, 16));
     for (size_t k = 0; k < std::min(kMostInsns, s.instructions.size()); k++) {
       const auto& insn = s.instructions[k];
       const std::string at = point_of(insn.at, columns_ - kIndent);
-      const size_t room = columns_ - kIndent - std::min(columns_ - kIndent, at.size());
+      const size_t room = columns_ - kIndent - std::min(columns_ - kIndent, width(at));
+      const bool fits = !insn.disassembly.empty() && room >= 8;
       line(std::string(kIndent, ' ') + at +
-           (insn.disassembly.empty() || room < 8
-                ? ""
-                : "  " + fit(printable(insn.disassembly), room - 2)));
+           (fits ? "  " + fit(printable(insn.disassembly), room - 2) : ""));
     }
     if (s.instructions.size() > kMostInsns)
       line(fmt::format("{:{}}and {} more instructions", "", kIndent,
                        s.instructions.size() - kMostInsns));
+    if (const std::string advice = stream_advice(s); !advice.empty())
+      line(fit(std::string(kIndent, ' ') + advice, columns_));
   }
   more(std::min(options_.limit, rows.size()), all.size(), profile_.tables.streams.size(),
        all.size() - rows.size());

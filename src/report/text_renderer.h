@@ -105,7 +105,7 @@ class Renderer : private TextPage {
   void access_pairs(std::string_view title, const std::vector<profile::HotAccessPair>& rows,
                     size_t all);
   void data_streams();
-  std::string stream_lines(const profile::HotDataStream& stream) const;
+  std::string stream_advice(const profile::HotDataStream& stream) const;
   void values();
   void arguments();
   void targets();

@@ -243,6 +243,16 @@ TEST_CASE("floats and doubles are shown as numbers, with what they are the first
   CHECK(render_text(p, TextOptions{}).find("(i16: 1st of 4)") != std::string::npos);
 }
 
+TEST_CASE("a data stream has its instructions, its lines and what to do about them") {
+  const std::string text = render_text(test::sample_profile(), TextOptions{});
+  CHECK(text.find("Hot data streams (by references)") != std::string::npos);
+  CHECK(text.find("  3      48  scattered\n") != std::string::npos);
+  CHECK(text.find("always together: place together; its loads take 25 cycles\n") !=
+        std::string::npos);
+  CHECK(text.find("mov eax, [rbx]") != std::string::npos);
+  CHECK(text.find("  2       2  contiguous\n") != std::string::npos);
+}
+
 TEST_CASE("the limit holds and the rest is counted") {
   TextOptions options;
   options.limit = 1;
