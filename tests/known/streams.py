@@ -21,7 +21,9 @@ WALKS = {"list": ("200000", "30000000"),
          "columns": ("250000", "40000000"),
          "sweep": ("30000", "5000000"),
          "random": ("200000", "8000000")}
-STARTUP = 0.1  # of the references that were looked at are before main() at most
+# Of the references that were looked at so many are before main(), or where a burst has parted the one list
+# from the other at another node.
+ELSEWHERE = 0.15
 FUNCTIONS = {"walk_list", "walk_other", "walk_array", "walk_at_random"}
 
 
@@ -41,16 +43,19 @@ def check_stream(d, what, rows, fact, is_exact):
         d.expect(f"{what}: {function} is found", not is_exact, "no row")
         return
     row = rows[0]
-    d.expect(f"{what}: {function} has one row", len(rows) == 1, rows)
-    shape = row["length"], row["lines"], row["order"], row["streams"], len(row["references"])
-    d.expect(f"{what}: the stream of {function}", shape == (length, lines, order, 1, length), shape)
-    d.expect(f"{what}: heat of {function}", row["heat"] == row["occurrences"] * length, row)
-    error = STARTUP if is_exact else 2 * row.get("share_error", 1) + 0.02
-    d.expect(f"{what}: share of {function}: {row['share']:.4f}, of {share:.4f} +- {error:.4f}", abs(row["share"] - share) <= error)
-    if order == "scattered":
-        d.expect(f"{what}: advice for {function}", row["advice"] == "always together: place together", row.get("advice"))
+    shape = row["length"], row["lines"], row["order"], len(row["references"])
+    d.expect(f"{what}: the stream of {function}", shape == (length, lines, order, length), shape)
+    found = sum(r["share"] for r in rows)
+    error = ELSEWHERE + (0 if is_exact else 2 * row.get("share_error", 1))
+    d.expect(f"{what}: share of {function}: {found:.4f}, of {share:.4f} +- {error:.4f}", abs(found - share) <= error)
     if order == "strided":
         d.expect(f"{what}: stride of {function}", row["stride_lines"] == 5, row)
+    if share < 1:
+        return
+    d.expect(f"{what}: {function} has one stream", (len(rows), row["streams"]) == (1, 1), rows)
+    d.expect(f"{what}: heat of {function}", row["heat"] == row["occurrences"] * length, row)
+    if order == "scattered":
+        d.expect(f"{what}: advice for {function}", row.get("advice") == "always together: place together", row.get("advice"))
 
 
 def check(d, walk, mode):
@@ -65,8 +70,9 @@ def check(d, walk, mode):
     found = found_in(profile)
     for fact in truth["streams"]:
         check_stream(d, what, found.get(fact[0], []), fact, is_exact)
-    wanted = {fact[0] for fact in truth["streams"]}
-    d.expect(f"{what}: nothing else is found", set(found) <= wanted, {k: v for k, v in found.items() if k not in wanted})
+    others = [row for function, rows in found.items() if function not in {fact[0] for fact in truth["streams"]} for row in rows]
+    most = ELSEWHERE if len(truth["streams"]) > 1 else 0
+    d.expect(f"{what}: nothing else is found", sum(row["share"] for row in others) <= most, others)
     heat = sum(profile["tables"].get("streams", {}).get("heat", []))
     d.expect(f"{what}: streams are a part of the references", heat + counts["longer"] <= counts["references"], counts)
 
