@@ -305,7 +305,7 @@ std::string Renderer::stream_advice(const profile::HotDataStream& s) const {
                             *s.mean_cycles);
 }
 
-// Below the figures each instruction has a line, and the advice.
+// Below the figures the instructions with most of the references have a line each, and the advice.
 void Renderer::data_streams() {
   constexpr size_t kMostInsns = 6, kIndent = 11;
   const auto& all = profile_.hotlists.data_streams;
@@ -325,8 +325,11 @@ void Renderer::data_streams() {
                                       short_count(s.occurrences), s.length, s.lines,
                                       short_count(s.span_lines))) +
          "  " + profile::to_string(s.order) + fit(stride, 16));
-    for (size_t k = 0; k < std::min(kMostInsns, s.instructions.size()); k++) {
-      const auto& insn = s.instructions[k];
+    std::vector<profile::HotDataStream::Instruction> insns = s.instructions;
+    std::ranges::stable_sort(insns, std::greater{},
+                             &profile::HotDataStream::Instruction::references);
+    for (size_t k = 0; k < std::min(kMostInsns, insns.size()); k++) {
+      const auto& insn = insns[k];
       const std::string at = point_of(insn.at, columns_ - kIndent);
       const size_t room = columns_ - kIndent - std::min(columns_ - kIndent, width(at));
       const bool fits = !insn.disassembly.empty() && room >= 8;
