@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Attaching to servers under load: what it costs, whether they answer right, what ends samples.
 
-usage: bench/shadow_servers.py SHADOWPROF [--only NAME,...] [--rounds N] [--seconds S] [--bursts LIST]
+usage: bench/shadow_servers.py SHADOWPROF [--only NAME,...] [--rounds N] [--seconds S]
+                               [--bursts LIST | --accuracy]
 
 Each round measures the server's throughput and latency three times, by the load generator made for
 it: alone, with `attach` as it is, and with 100 samples a second; or, with --bursts, alone and with
@@ -10,6 +11,9 @@ each of these settings of burst mode (2ms/4s,...). Shown are the medians over th
 to the same round's measurement alone, of latency for its median, 99th and 99.9th percentile. A load
 generator that reports an error, or a server that has logged one, is a failure; the exit status is 1
 then.
+
+With --accuracy the server runs in full mode under the same load instead, and each round's profile is
+compared with that one.
 
 Needs redis-server, nginx with wrk, node with wrk, java with wrk, postgresql; what is missing is
 left out with a line that says so.
@@ -95,15 +99,16 @@ def wrk(port, seconds, path=""):
 class Server:
     needs = ()
 
-    def __init__(self, folder):
+    def __init__(self, folder, prefix=()):
         self.folder = folder
+        self.prefix = prefix  # of the command that starts it
         self.port = 18000 + os.getpid() % 1000
 
     def start(self, command, **options):
         with open(self.folder / "log", "wb") as log:
-            self.process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log,
-                                            stdin=subprocess.DEVNULL, start_new_session=True,
-                                            **options)
+            self.process = subprocess.Popen([*self.prefix, *command], cwd=self.folder, stdout=log,
+                                            stderr=log, stdin=subprocess.DEVNULL,
+                                            start_new_session=True, **options)
 
     def pids(self):
         return [self.process.pid]
@@ -111,7 +116,7 @@ class Server:
     def stop(self):
         self.process.terminate()
         try:
-            self.process.wait(20)
+            self.process.wait(60)
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGKILL)
             raise Failure("the server does not end")
@@ -246,10 +251,6 @@ def under_attach(options, server, arguments, ended):
 
 def measure(options, name, folder):
     server = SERVERS[name](folder)
-    missing = [program for program in server.needs if not shutil.which(program)]
-    if missing:
-        print(f"{name:<9} left out: no {missing[0]}", flush=True)
-        return
     try:
         server.begin()
         ratios = {setting: ([], [], []) for setting in options.settings}
@@ -277,6 +278,37 @@ def measure(options, name, folder):
             server.stop()
 
 
+def in_full_mode(options, name, folder):
+    """The profile of the server that all of its load runs under the translator."""
+    profile = folder / "full.json"
+    server = SERVERS[name](folder, [options.shadowprof, "run", "-q", "-f", "--mode", "full", "-o",
+                                    str(profile), "--"])
+    try:
+        server.begin()
+        server.load(options.seconds)
+    finally:
+        server.stop()
+    return profile
+
+
+def compare(options, name, folder):
+    full = in_full_mode(options, name, folder)
+    server = SERVERS[name](folder)
+    try:
+        server.begin()
+        for _ in range(options.rounds):
+            ended = collections.Counter()
+            _, share = under_attach(options, server, [], ended)
+            found = json.loads(told([options.shadowprof, "compare", "--json", str(full),
+                                     str(folder / "p.json")]))
+            shown = "  ".join(f"{what} {100 * (found[what] or {}).get(measure_of, 0):5.1f} %"
+                              for what, measure_of in (("edges", "accuracy"), ("methods", "overlap")))
+            reasons = ", ".join(f"{why} {n}" for why, n in ended.most_common())
+            print(f"{name:<9} {shown}  estimate {100 * share:5.2f} %  {reasons}", flush=True)
+    finally:
+        server.stop()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("shadowprof", type=os.path.abspath)
@@ -284,15 +316,20 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--bursts", default="", help="settings of burst mode instead of shadow mode's")
+    parser.add_argument("--accuracy", action="store_true", help="beside full mode, instead of cost")
     options = parser.parse_args()
     bursts = [burst for burst in options.bursts.split(",") if burst]
     options.settings = {burst: ["--mode", "burst", "--max-overhead", "100%", "--burst", burst]
                         for burst in bursts} or SETTINGS
     failed = 0
     for name in options.only.split(","):
+        missing = [program for program in SERVERS[name].needs if not shutil.which(program)]
+        if missing:
+            print(f"{name:<9} left out: no {missing[0]}", flush=True)
+            continue
         with tempfile.TemporaryDirectory(prefix="servers-", ignore_cleanup_errors=True) as folder:
             try:
-                measure(options, name, pathlib.Path(folder))
+                (compare if options.accuracy else measure)(options, name, pathlib.Path(folder))
             except Failure as problem:
                 failed += 1
                 print(f"{name:<9} FAILED: {problem}", flush=True)
