@@ -199,11 +199,11 @@ void BurstRun::burst() {
   double stood_from = begun;
   {
     shadow::Pause paused(program_);
-    stood_from += paused.before_stop_s();
     engine_->regain(paused);
     threads = paused.threads().size();
     in = threads == 0 || paused.unusable() ? Status(fail_errno(EAGAIN, "the program sleeps"))
                                            : engine_->begin(paused);
+    stood_from += paused.went_on_s();
   }
   const double running = elapsed();
   if (!in) {

@@ -78,9 +78,9 @@ Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_
   fork_options_.at_idle_priority = at_idle_priority;
   const auto before = Clock::now();
   std::vector<shadow::Replica> replicas;
-  double before_stop_s = 0;
-  const Status forked = fork_into(replicas, count, log_s, before_stop_s);
-  pause = seconds_since(before) - before_stop_s;
+  double went_on_s = 0;
+  const Status forked = fork_into(replicas, count, log_s, went_on_s);
+  pause = seconds_since(before) - went_on_s;
   if (!forked) {
     for (const shadow::Replica& made : replicas) let_die(made);
     const int why = forked.error().errno_value;
@@ -98,9 +98,9 @@ Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_
 }
 
 Status SampledProcess::fork_into(std::vector<shadow::Replica>& replicas, size_t count,
-                                 double log_s, double& before_stop_s) {
+                                 double log_s, double& went_on_s) {
   shadow::Pause stopped(program_);
-  before_stop_s = stopped.before_stop_s();
+  went_on_s = stopped.went_on_s();
   if (stopped.threads().empty() || stopped.unusable()) {
     return fail_errno(EAGAIN, "the program sleeps");
   }
@@ -125,14 +125,14 @@ Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable&
   interpreter_->limit(budget.instructions);
   interpreter_->look_at(program_);
   const auto before = Clock::now();
-  double before_stop_s = 0;
+  double went_on_s = 0;
   {
     shadow::Pause stopped(program_);
-    before_stop_s = stopped.before_stop_s();
     if (stopped.threads().empty() || stopped.unusable()) {
       return fail_errno(EAGAIN, "the program sleeps");
     }
     SP_TRY(interpreter_->begin(stopped));
+    went_on_s = stopped.went_on_s();
   }
   const auto begun = Clock::now();
   while (seconds_since(begun) < budget.seconds && interpreter_->work()) {
@@ -140,7 +140,7 @@ Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable&
   Interpreted done;
   if (interpreter_->is_over()) done.ended = interpreter_->reason();
   interpreter_->end();
-  done.pause = seconds_since(before) - before_stop_s;
+  done.pause = seconds_since(before) - went_on_s;
   done.instructions = interpreter_->conclude();
   done.shares = *interpreter_->shares();
   return done;
@@ -154,16 +154,16 @@ void SampledProcess::see(Tid process, const ptrace::Registers& registers) {
 
 Result<double> SampledProcess::hold(const std::function<void(shadow::Pause&)>& work) {
   const auto before = Clock::now();
-  double before_stop_s = 0;
+  double went_on_s = 0;
   {
     shadow::Pause stopped(program_);
-    before_stop_s = stopped.before_stop_s();
+    went_on_s = stopped.went_on_s();
     if (stopped.threads().empty() || stopped.unusable()) {
       return fail_errno(EAGAIN, "the program sleeps");
     }
     work(stopped);
   }
-  return seconds_since(before) - before_stop_s;
+  return seconds_since(before) - went_on_s;
 }
 
 Result<double> SampledProcess::look() {

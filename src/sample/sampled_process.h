@@ -135,7 +135,7 @@ class SampledProcess {
  private:
   Status find_calls();
   Status fork_into(std::vector<shadow::Replica>& replicas, size_t count, double log_s,
-                   double& before_stop_s);
+                   double& went_on_s);
   void keep_log(shadow::Replica& replica, double most_s);
   void see(Tid process, const ptrace::Registers& registers);
   FaultMarks look(double now, std::optional<uint64_t> reused = std::nullopt);

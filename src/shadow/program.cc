@@ -59,6 +59,10 @@ bool sleeps_between_bytes(Tid process, Tid thread) {
   return file && ptrace::CutCall::may_sleep_between_bytes(number, arguments[3]);
 }
 
+kernel::ScheduleTimes times_of(Tid thread) {
+  return kernel::read_schedstat(thread).value_or(kernel::ScheduleTimes{});
+}
+
 // How long a thread that was asked to stop had to wait for a processor before it could.
 class WaitBeforeStop {
  public:
@@ -79,8 +83,7 @@ class WaitBeforeStop {
  private:
   static Tid own_thread() { return Tid(::gettid()); }
   static double waited_s(Tid thread) {
-    return 1e-9 * static_cast<double>(
-                      kernel::read_schedstat(thread).value_or(kernel::ScheduleTimes{}).waited);
+    return 1e-9 * static_cast<double>(times_of(thread).waited);
   }
 
   Tid thread_;
@@ -172,7 +175,7 @@ bool Program::look_at(Tid tid) {
   Thread& thread = known->second;
   SeenThread look;
   look.thread = tid;
-  look.before = kernel::read_schedstat(tid).value_or(kernel::ScheduleTimes{});
+  look.before = times_of(tid);
   if (!is_in_state(pid_, tid, kRunning)) return false;
   if (thread.look) return true;
   look.asked_at = SeenThread::Clock::now();
@@ -453,7 +456,7 @@ void Pause::stop_all(std::string_view states) {
       if (stopped.empty() && interrupted.empty()) {
         first.emplace(tid);
         if (!is_in_state(program_.pid_, tid, states)) continue;  // after that took time
-        before_stop_s_ = seconds_since(begun);
+        went_on_s_ = seconds_since(begun);
       }
       if (program_.interrupt(tid)) interrupted.push_back(tid);
     }
@@ -463,7 +466,7 @@ void Pause::stop_all(std::string_view states) {
       take_stop(tid);
       stopped.insert(tid);
     }
-    if (first && stopped.size() == 1) before_stop_s_ += first->seconds();
+    if (first && stopped.size() == 1) went_on_s_ += first->seconds();
     first.reset();
   }
 }
@@ -527,6 +530,7 @@ std::optional<WaitStatus> Pause::next_call_stop(ptrace::Tracee thread) {
 
 bool Pause::walk_over_calls(unsigned calls) {
   PausedThread& thread = threads_.front();
+  const kernel::ScheduleTimes before = times_of(thread.tracee.tid());
   while (calls > 0) {
     const auto stop = next_call_stop(thread.tracee);
     ptrace::Tracee::SyscallStopInfo info;
@@ -539,6 +543,8 @@ bool Pause::walk_over_calls(unsigned calls) {
     program_.conceal(thread.tracee, *stop, thread.registers);
     if (info.which == ptrace::Tracee::SyscallStop::exit) calls--;
   }
+  const kernel::ScheduleTimes after = times_of(thread.tracee.tid());
+  went_on_s_ += 1e-9 * static_cast<double>(after.used - before.used + after.waited - before.waited);
   return true;
 }
 

@@ -171,9 +171,10 @@ class Pause {
   bool walk_over_calls(unsigned calls);
   // The process is group-stopped or dying: no sample now.
   bool unusable() const { return unusable_; }
-  // Seconds of the constructor's time for which the program did not stand still yet: until it was
-  // asked to, and while the only thread that was asked waited for a processor.
-  double before_stop_s() const { return before_stop_s_; }
+  // Seconds since the constructor began for which the program did not stand still: until it was
+  // asked to, while the only thread that was asked waited for a processor, and between the calls
+  // that one has walked over.
+  double went_on_s() const { return went_on_s_; }
 
  private:
   void stop_one();
@@ -188,7 +189,7 @@ class Pause {
   Program& program_;
   std::vector<PausedThread> threads_;
   bool unusable_ = false;
-  double before_stop_s_ = 0;
+  double went_on_s_ = 0;
 };
 
 }  // namespace shadowprof::shadow
