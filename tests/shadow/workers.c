@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-#define NOT_COPIED __attribute__((noinline, noclone))
+#define NOT_COPIED __attribute__((noinline))
 
 enum { kRounds = 20000, kHandOver = 1024, kThird = 256 };
 

@@ -21,7 +21,7 @@ void turn(std::vector<uint64_t>& cycle, const AccessPlans& plans) {
     while (k < cycle.size() && key(from + k) == key(first + k)) k++;
     if (k < cycle.size() && key(from + k) < key(first + k)) first = from;
   }
-  std::ranges::rotate(cycle, cycle.begin() + static_cast<ptrdiff_t>(first));
+  std::rotate(cycle.begin(), cycle.begin() + static_cast<ptrdiff_t>(first), cycle.end());
 }
 
 uint64_t hash_of(const std::vector<uint64_t>& stream) {
