@@ -350,6 +350,8 @@ WaitOutcome Engine::await_others() {
 void Engine::note_wait_for_others(const GuestThread& t) {
   constexpr size_t kMost = 16;
   if (!t.in_call || t.in_vfork || t.expires || waits_for_others_.size() == kMost) return;
+  // The child that it waited for is followed, too: what that waited for is named, if anything.
+  if (options_.follow && (t.call == SYS_wait4 || t.call == SYS_waitid)) return;
   waits_for_others_.insert({t.process->pid.value, t.call});
 }
 
