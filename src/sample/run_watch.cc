@@ -44,8 +44,9 @@ void RunWatch::wait_until(double moment, const shadow::Program& program) {
 void RunWatch::wait_for_end(shadow::Program& program) {
   while (program.alive() && !interrupted_) {
     if (program.thread_count() != 0) program.detach();
-    const ptrace::WaitOutcome outcome = ptrace::wait_for(program.pid(), ptrace::WaitMode::poll);
-    if (outcome.has_status() && outcome.status.is_dead()) {
+    // A thread that could not be let go yet still stops, at its signals for one.
+    const ptrace::WaitOutcome outcome = ptrace::wait_any(ptrace::WaitMode::poll);
+    if (outcome.has_status()) {
       program.on_stop(outcome.tid, outcome.status);
     } else {
       wait_until(elapsed() + kLongestWait_s, program);

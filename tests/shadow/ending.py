@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Whoever sends us a signal to end sees us end, and nothing is left but the program, which goes on.
 
-usage: ending.py --shadowprof FILE --spinner FILE [--only NAME]
+usage: ending.py --shadowprof FILE --spinner FILE --blocked FILE [--only NAME]
 
 waits.py has the states a program can be in meanwhile.
 """
@@ -173,6 +173,16 @@ def run_goes_on_with_a_program_that_does(options):
             require(rest == "", f"{what}: {rest!r}")
 
 
+def what_cannot_be_left_yet_goes_on(options):
+    """A thread in a call that a stop would cut short is left when that is over; until then it gets
+    its signals."""
+    for mode in ("shadow", "burst"):
+        done = subprocess.run([options.shadowprof, "run", "--mode", mode, "-d", "0.5", "-o", "p.json", "--",
+                               options.blocked], check=False, timeout=60, capture_output=True, text=True)
+        require(done.returncode == 0, f"{mode}: {done.returncode} {done.stderr}")
+        require(done.stdout == "1048576 bytes, many signals\n", f"{mode}: {done.stdout}")
+
+
 def end_of_it(options, commands, is_ready, statuses=()):
     """Each of them, of each signal, with no file left; `is_ready` says that it has come to wait."""
     before = sorted(os.listdir())
@@ -268,13 +278,14 @@ def doctor_ends(options):
 
 
 CASES = [attach_ends_and_the_program_goes_on, run_passes_it_on, run_goes_on_with_a_program_that_does,
-         readers_end, writers_end, readers_of_much_end, doctor_ends]
+         what_cannot_be_left_yet_goes_on, readers_end, writers_end, readers_of_much_end, doctor_ends]
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--shadowprof", required=True, type=os.path.abspath)
     parser.add_argument("--spinner", required=True, type=os.path.abspath)
+    parser.add_argument("--blocked", required=True, type=os.path.abspath)
     parser.add_argument("--only", default="")
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # ignored by who runs this with nohup
     return run_cases(CASES, parser.parse_args())
