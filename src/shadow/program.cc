@@ -536,6 +536,7 @@ bool Pause::walk_over_calls(unsigned calls) {
     ptrace::Tracee::SyscallStopInfo info;
     if (!stop || !thread.tracee.get_registers_if_alive(thread.registers) ||
         !thread.tracee.get_syscall_stop_if_alive(info)) {
+      if (stop) program_.on_stop(thread.tracee.tid(), *stop);
       threads_.erase(threads_.begin());
       return false;
     }
