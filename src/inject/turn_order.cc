@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/split_mix.h"
+
 namespace shadowprof::inject {
 namespace {
 
@@ -43,22 +45,13 @@ std::optional<Tid> TurnOrder::give(const std::function<bool(Tid)>& can_go_on) {
     if (!random_) break;
   }
   if (able.empty()) return std::nullopt;
-  const Tid next = able.size() == 1 ? able[0] : able[draw() % able.size()];
+  const Tid next = able.size() == 1 ? able[0] : able[split_mix(*random_) % able.size()];
   std::erase(waiting_, next);
   return holder_ = next;
 }
 
 uint64_t TurnOrder::length() {
-  return random_ ? 1 + draw() % (2 * kLength) : kLength;
-}
-
-// As machine::RandomBytes.
-uint64_t TurnOrder::draw() {
-  *random_ += 0x9e37'79b9'7f4a'7c15;
-  uint64_t z = *random_;
-  z = (z ^ (z >> 30)) * 0xbf58'476d'1ce4'e5b9;
-  z = (z ^ (z >> 27)) * 0x94d0'49bb'1331'11eb;
-  return z ^ (z >> 31);
+  return random_ ? 1 + split_mix(*random_) % (2 * kLength) : kLength;
 }
 
 }  // namespace shadowprof::inject

@@ -48,8 +48,6 @@ class TurnOrder {
   uint64_t length();
 
  private:
-  uint64_t draw();
-
   bool is_active_ = false;
   std::optional<Tid> holder_;
   std::deque<Tid> waiting_;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
 // What a program gets that asks for random bytes and is to get the same in each run. No secrets can
-// be made of them. The generator is SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom
-// number generators, 2014): its state grows by a constant, and each value is a mix of the state.
+// be made of them.
 #pragma once
 
 #include <cstdint>
 #include <span>
+
+#include "base/split_mix.h"
 
 namespace shadowprof::machine {
 
@@ -20,7 +21,7 @@ class RandomBytes {
 
  private:
   explicit RandomBytes(uint64_t state) : state_(state) {}
-  uint64_t next();
+  uint64_t next() { return split_mix(state_); }
 
   uint64_t state_ = 0x3b91'5ec4'27d8'6af0;
 };

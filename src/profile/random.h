@@ -7,19 +7,15 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/split_mix.h"
+
 namespace shadowprof::profile {
 
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
 
-  // SplitMix64 (Steele, Lea, Flood 2014).
-  uint64_t next() {
-    uint64_t z = state_ += 0x9E3779B97F4A7C15ull;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBull;
-    return z ^ z >> 31;
-  }
+  uint64_t next() { return split_mix(state_); }
   // In (0, 1].
   double unit() { return static_cast<double>((next() >> 11) + 1) * 0x1p-53; }
   // How many coins fall wrong before the first right one, of coins that are right with 1/one_in.
