@@ -221,9 +221,10 @@ bool Engine::step_to_exact(GuestThread& t, Registers& regs) {
 bool Engine::step_inserted_code(GuestThread& t, Registers& regs) {
   StepMask mask(t.tracee);
   const emu::CodeCache& cache = t.process->space->cache();
-  const auto kind = [&] { return cache.locate(regs.rip).kind; };
-  while (kind() == CachePosition::Kind::between || kind() == CachePosition::Kind::turn_over) {
-    if (kind() == CachePosition::Kind::turn_over) {
+  for (;;) {
+    const CachePosition::Kind kind = cache.locate(regs.rip).kind;
+    if (kind != CachePosition::Kind::between && kind != CachePosition::Kind::turn_over) break;
+    if (kind == CachePosition::Kind::turn_over) {
       regs.rip++;
       t.slot->state().turn_left = turns_.length();
       if (!t.tracee.set_registers_if_alive(regs)) return false;

@@ -34,6 +34,7 @@
 #include "inject/call_kinds.h"
 #include "inject/engine.h"
 #include "inject/turn_calls.h"
+#include "kernel/proc.h"
 #include "kernel/table.h"
 #include "ptrace/interruption.h"
 
@@ -98,8 +99,7 @@ void Engine::watch_turn_calls(GuestThread& t) {
 // The next report to handle.
 WaitOutcome Engine::next_in_turn() {
   const auto is_urgent = [&](const WaitOutcome& o) {
-    return o.status.is_dead() || o.status.is_event(StopEvent::exit) ||
-           o.status.is_event(StopEvent::exec) || !threads_.contains(o.tid);
+    return o.status.ends_the_thread() || !threads_.contains(o.tid);
   };
   for (;; looks_++) {
     stops_.fetch();
@@ -218,9 +218,7 @@ char Engine::state_of(GuestThread& t) {
   std::array<char, 512> text;
   const ssize_t size = ::pread(t.stat.get(), text.data(), text.size(), 0);
   if (size <= 0) return 'X';
-  const std::string_view line(text.data(), static_cast<size_t>(size));
-  const size_t name_end = line.rfind(')');
-  return name_end + 2 < line.size() ? line[name_end + 2] : 'X';
+  return kernel::state_in_stat({text.data(), static_cast<size_t>(size)}).value_or('X');
 }
 
 // Afterwards it is known who can go on.

@@ -16,19 +16,14 @@ using ptrace::WaitStatus;
 // So that a program that stops all the time otherwise cannot starve one that waits for a drain.
 constexpr unsigned kMaxUrgentInARow = 32;
 
-bool ends_the_thread(const WaitStatus& status) {
-  return status.is_dead() || status.is_event(StopEvent::exit) || status.is_event(StopEvent::exec);
-}
-
-std::deque<WaitOutcome>::iterator find(std::deque<WaitOutcome>& queue, Tid tid) {
-  return std::find_if(queue.begin(), queue.end(),
-                      [&](const WaitOutcome& o) { return o.tid == tid; });
+auto find(auto& queue, Tid tid) {
+  return std::ranges::find(queue, tid, &WaitOutcome::tid);
 }
 
 }  // namespace
 
 WaitOutcome StopQueue::next(bool alone) {
-  if (!alone) fetch_all();
+  if (!alone) fetch();
   if (urgent_.empty() && faults_.empty()) {
     const WaitOutcome first = ptrace::wait_any();
     if (!first.has_status()) return first;
@@ -38,7 +33,7 @@ WaitOutcome StopQueue::next(bool alone) {
 }
 
 WaitOutcome StopQueue::poll() {
-  fetch_all();
+  fetch();
   return urgent_.empty() && faults_.empty() ? WaitOutcome{} : take();
 }
 
@@ -61,8 +56,7 @@ std::optional<WaitOutcome> StopQueue::take_if(
 }
 
 bool StopQueue::has_fetched(Tid tid) const {
-  const auto is_its = [&](const WaitOutcome& o) { return o.tid == tid; };
-  return std::ranges::any_of(urgent_, is_its) || std::ranges::any_of(faults_, is_its);
+  return find(urgent_, tid) != urgent_.end() || find(faults_, tid) != faults_.end();
 }
 
 WaitOutcome StopQueue::take() {
@@ -74,7 +68,7 @@ WaitOutcome StopQueue::take() {
   return out;
 }
 
-void StopQueue::fetch_all() {
+void StopQueue::fetch() {
   for (;;) {
     const WaitOutcome outcome = ptrace::wait_any(WaitMode::poll);
     if (!outcome.has_status()) return;
@@ -84,9 +78,9 @@ void StopQueue::fetch_all() {
 
 // A thread that was killed in the stop that it had reported has left that stop.
 void StopQueue::add(const WaitOutcome& outcome) {
-  if (ends_the_thread(outcome.status)) {
+  if (outcome.status.ends_the_thread()) {
     std::erase_if(urgent_, [&](const WaitOutcome& o) {
-      return o.tid == outcome.tid && !ends_the_thread(o.status);
+      return o.tid == outcome.tid && !o.status.ends_the_thread();
     });
     std::erase_if(faults_, [&](const WaitOutcome& o) { return o.tid == outcome.tid; });
   }
@@ -95,15 +89,15 @@ void StopQueue::add(const WaitOutcome& outcome) {
 }
 
 bool StopQueue::has(Tid tid) {
-  fetch_all();
-  return find(urgent_, tid) != urgent_.end() || find(faults_, tid) != faults_.end();
+  fetch();
+  return has_fetched(tid);
 }
 
 Result<WaitStatus> StopQueue::wait_for_stop(Tid tid) {
   for (Queue* queue : {&urgent_, &faults_}) {
     const auto it = find(*queue, tid);
     if (it == queue->end()) continue;
-    if (ends_the_thread(it->status)) return ptrace::thread_is_gone(tid);
+    if (it->status.ends_the_thread()) return ptrace::thread_is_gone(tid);
     const WaitStatus status = it->status;
     queue->erase(it);
     return status;

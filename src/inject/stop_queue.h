@@ -28,12 +28,11 @@ class StopQueue {
 
   // Where threads take turns: what there is, without waiting; what somebody reports next, or
   // nothing, as one of our signal handlers has run; and one of the reports that were fetched.
-  void fetch() { fetch_all(); }
+  void fetch();
   ptrace::WaitOutcome::Kind await_any();
   std::optional<ptrace::WaitOutcome> take_if(
       const std::function<bool(const ptrace::WaitOutcome&)>& wanted);
   bool has_fetched(Tid tid) const;
-  bool is_empty() const { return urgent_.empty() && faults_.empty(); }
 
   // Has the thread reported something that nobody has taken? Fetches what there is.
   bool has(Tid tid);
@@ -45,7 +44,6 @@ class StopQueue {
   using Queue = std::deque<ptrace::WaitOutcome>;
 
   ptrace::WaitOutcome take();
-  void fetch_all();
   void add(const ptrace::WaitOutcome& outcome);
 
   Queue urgent_;

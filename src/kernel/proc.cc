@@ -328,6 +328,12 @@ Result<ProcessStatus> read_status(const std::string& file) {
   return read_parsed(file, parse_status);
 }
 
+std::optional<char> state_in_stat(std::string_view text) {
+  const size_t name_end = text.rfind(')');
+  if (name_end == text.npos || name_end + 2 >= text.size()) return std::nullopt;
+  return text[name_end + 2];
+}
+
 Result<ProcessStat> parse_stat(std::string_view text) {
   ProcessStat stat;
   const auto malformed = [&] { return fail("stat is malformed: {}", quoted(text)); };

@@ -11,6 +11,7 @@
 #include <iterator>
 
 #include "base/check.h"
+#include "kernel/proc.h"
 #include "ptrace/tracee.h"
 
 namespace shadowprof::ptrace {
@@ -41,10 +42,6 @@ bool wait_id(Tid tid, int options, siginfo_t& report, idtype_t which = P_PID) {
   }
 }
 
-bool ends_the_thread(const WaitStatus& status) {
-  return status.is_dead() || status.is_event(StopEvent::exit) || status.is_event(StopEvent::exec);
-}
-
 }  // namespace
 
 WaitOutcome wait_any(WaitMode mode) {
@@ -61,8 +58,7 @@ namespace {
 char state_of(Tid tid) {
   std::ifstream file(fmt::format("/proc/{}/stat", tid.value));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const size_t close = text.rfind(')');
-  return close == text.npos || close + 2 >= text.size() ? 'Z' : text[close + 2];
+  return kernel::state_in_stat(text).value_or('Z');
 }
 
 // Until there is something to report. An Error: there will be nothing before others have acted. So
@@ -120,12 +116,12 @@ Result<WaitStatus> wait_for_stop(Tid tid, Patience patience) {
   for (;;) {
     siginfo_t report;
     SP_TRY(poll_for_report(tid, patience, report));
-    if (ends_the_thread(WaitStatus::from_waitid(report))) return thread_is_gone(tid);
+    if (WaitStatus::from_waitid(report).ends_the_thread()) return thread_is_gone(tid);
     // Without WEXITED, so that a death since the look above stays.
     if (!wait_id(tid, WSTOPPED | WNOHANG, report)) return thread_is_gone(tid);
     if (report.si_pid == 0) continue;
     const WaitStatus status = WaitStatus::from_waitid(report);
-    if (!ends_the_thread(status)) return status;
+    if (!status.ends_the_thread()) return status;
     // Let it go on to its death, which the caller will see. (An exec event cannot come here: it
     // needs the thread to run, and it was stopped.)
     (void)Tracee(tid).cont_if_alive();

@@ -55,6 +55,10 @@ class WaitStatus {
   bool is_dead() const { return kind_ == Kind::exited || kind_ == Kind::killed; }
   bool is_stop() const { return !is_dead(); }
   bool is_event(StopEvent e) const { return kind_ == Kind::event && event_ == e; }
+  // It is dead, dies, or becomes another program.
+  bool ends_the_thread() const {
+    return is_dead() || is_event(StopEvent::exit) || is_event(StopEvent::exec);
+  }
   bool is_signal_stop(int signal) const { return kind_ == Kind::signal_stop && value_ == signal; }
   // Inside the signal code of the kernel and not for a signal: our interrupt, or a group stop.
   bool is_trap() const { return kind_ == Kind::group_stop || is_event(StopEvent::stop); }

@@ -510,6 +510,12 @@ TEST_CASE("memory that is marked so is seen in a live process") {
   }));
 }
 
+TEST_CASE("the state is what follows the name, whatever that holds") {
+  CHECK(state_in_stat("7 (a) R (b)) S 1 2") == 'S');
+  CHECK(!state_in_stat("7 (cut off)"));
+  CHECK(!state_in_stat(""));
+}
+
 TEST_CASE("the vdso is the first of the executable ranges") {
   const auto maps = parse_maps(
       "1000-2000 r-xp 00000000 00:01 5 /bin/x\n3000-4000 rw-p 00000000 00:00 0 \n"
