@@ -99,16 +99,16 @@ Status BurstEmulator::begin(shadow::Pause& paused) {
       tid, handles_faults_ ? shadow::ProcessMemory::Missing::refused
                            : shadow::ProcessMemory::Missing::fetched);
   view_.set_source(*source_);
-  if (paused.threads().size() == 1 && is_behind_call(paused.threads().front()) &&
+  const bool is_alone = paused.threads().size() == 1;
+  if (is_alone && is_behind_call(paused.threads().front()) &&
       !paused.walk_over_calls(calls_to_walk_over(burst_))) {
     return fail_errno(EAGAIN, "it sleeps in a system call");
   }
   std::erase_if(paused.threads(), [&](const shadow::PausedThread& thread) {
-    if (!is_in_its_code(thread) && !(is_behind_call(thread) && paused.threads().size() == 1))
-      return false;
+    const bool is_behind = is_alone && is_behind_call(thread);
+    if (!is_behind && !is_in_its_code(thread)) return false;
     Thread t{thread.tracee, thread.registers};
-    t.most = most_;
-    if (is_behind_call(thread)) t.most = std::max(most_, kMostBetweenCalls);
+    t.most = is_behind ? std::max(most_, kMostBetweenCalls) : most_;
     t.registers.orig_rax = machine::kNoSyscall;
     if (!t.tracee.get_extended_state_if_alive(t.extended)) return false;
     if (stacks_) copy_stack(t);

@@ -76,11 +76,11 @@ Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_
                                                           double log_s, double& pause) {
   SP_TRY(find_calls());
   fork_options_.at_idle_priority = at_idle_priority;
-  const auto before = Clock::now();
   std::vector<shadow::Replica> replicas;
-  double went_on_s = 0;
-  const Status forked = fork_into(replicas, count, log_s, went_on_s);
-  pause = seconds_since(before) - went_on_s;
+  Status forked;
+  SP_ASSIGN(pause, hold([&](shadow::Pause& stopped) {
+              forked = fork_into(stopped, replicas, count, log_s);
+            }));
   if (!forked) {
     for (const shadow::Replica& made : replicas) let_die(made);
     const int why = forked.error().errno_value;
@@ -97,13 +97,8 @@ Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_
   return replicas;
 }
 
-Status SampledProcess::fork_into(std::vector<shadow::Replica>& replicas, size_t count,
-                                 double log_s, double& went_on_s) {
-  shadow::Pause stopped(program_);
-  went_on_s = stopped.went_on_s();
-  if (stopped.threads().empty() || stopped.unusable()) {
-    return fail_errno(EAGAIN, "the program sleeps");
-  }
+Status SampledProcess::fork_into(shadow::Pause& stopped, std::vector<shadow::Replica>& replicas,
+                                 size_t count, double log_s) {
   SP_TRY(shadow::reap(program_, stopped, syscall_insn_, fork_options_, zombies_));
   while (replicas.size() < count) {
     SP_ASSIGN(shadow::Replica replica,

@@ -134,8 +134,8 @@ class SampledProcess {
 
  private:
   Status find_calls();
-  Status fork_into(std::vector<shadow::Replica>& replicas, size_t count, double log_s,
-                   double& went_on_s);
+  Status fork_into(shadow::Pause& stopped, std::vector<shadow::Replica>& replicas, size_t count,
+                   double log_s);
   void keep_log(shadow::Replica& replica, double most_s);
   void see(Tid process, const ptrace::Registers& registers);
   FaultMarks look(double now, std::optional<uint64_t> reused = std::nullopt);

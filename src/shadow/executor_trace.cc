@@ -31,16 +31,17 @@ Tid Executor::stream(size_t thread) const {
 // Where in the buffer the next chunk begins: nearer to the end as the budget comes to its end, and
 // with several threads, each of which is to have its turn.
 void Executor::choose_start() {
+  const size_t turns = may_go_native_ ? 1 : threads_.size();
   double bytes = kBytes_per_s * budget_.seconds;
   if (budget_.seconds == 0) {
     const auto left = budget_.instructions - std::min(budget_.instructions, counts_.instructions);
     bytes = static_cast<double>(left) * bytes_per_instruction_;
-  } else if (threads_.size() == 1 || may_go_native_) {
+  } else if (turns == 1) {
     bytes = limits::kTraceBufferBytes;
   }
-  if (!may_go_native_) bytes /= static_cast<double>(threads_.size());
-  const auto wanted = static_cast<uint64_t>(
-      std::clamp(bytes, double{kLeastChunkBytes}, double{limits::kTraceBufferBytes}));
+  const auto wanted =
+      static_cast<uint64_t>(std::clamp(bytes / static_cast<double>(turns), double{kLeastChunkBytes},
+                                       double{limits::kTraceBufferBytes}));
   start_ = slot_->buffer_end(buffer_) - (wanted & ~uint64_t{3});
   cursor_ = start_;
 }
