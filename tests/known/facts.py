@@ -19,11 +19,9 @@ Counts of full mode have to be exact. What is sampled has to be right within twi
 which chance leaves about once in 10,000 times. Where there were too few samples to see a row, that is no
 error, but a row that says something wrong is one.
 """
-import argparse
 import sys
-import tempfile
 
-from known_driver import Driver
+from known_driver import Driver, ONLY_AND_MODES, drive
 
 SAMPLED = {"shadow": ["--mode", "shadow", "--max-overhead", "20%"],
            "burst": ["--mode", "burst", "--max-overhead", "20%"]}
@@ -228,33 +226,24 @@ def check(d, program, rounds, options, exact):
             check_generated(d, profile, truth)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shadowprof", required=True)
-    parser.add_argument("--folder", required=True)
-    parser.add_argument("--only", default="", help="programs, by commas")
-    parser.add_argument("--modes", default="full,shadow,burst")
-    options = parser.parse_args()
+def check_all(driver, options):
     modes = options.modes.split(",")
-    with tempfile.TemporaryDirectory(prefix="shadowprof-known-") as folder:
-        driver = FactDriver(options, folder)
-        for program, (counted, timed, sampled) in PROGRAMS.items():
-            if options.only and program not in options.only.split(","):
-                continue
-            if counted and "full" in modes:
-                check(driver, program, counted, FULL, True)
-            if timed and "full" in modes:
-                check(driver, program, timed, LATENCY, True)
-            for mode in modes:
-                if sampled and mode in SAMPLED:
-                    check(driver, program, sampled, SAMPLED[mode], False)
-        for program, (counted, sampled) in MEMORY.items():
-            if options.only and program not in options.only.split(","):
-                continue
-            for mode in modes:
-                rounds, how = (counted, ["--mode", "full"]) if mode == "full" else (sampled, SAMPLED[mode])
-                check_memory(driver, program, rounds, how, mode == "full")
-    return 1 if driver.failed else 0
+    for program, (counted, timed, sampled) in PROGRAMS.items():
+        if options.only and program not in options.only.split(","):
+            continue
+        if counted and "full" in modes:
+            check(driver, program, counted, FULL, True)
+        if timed and "full" in modes:
+            check(driver, program, timed, LATENCY, True)
+        for mode in modes:
+            if sampled and mode in SAMPLED:
+                check(driver, program, sampled, SAMPLED[mode], False)
+    for program, (counted, sampled) in MEMORY.items():
+        if options.only and program not in options.only.split(","):
+            continue
+        for mode in modes:
+            rounds, how = (counted, ["--mode", "full"]) if mode == "full" else (sampled, SAMPLED[mode])
+            check_memory(driver, program, rounds, how, mode == "full")
 
 
-sys.exit(main())
+sys.exit(drive(__doc__, check_all, ONLY_AND_MODES, driver=FactDriver))

@@ -5,16 +5,14 @@
 Full mode has to be exact. Shadow mode has to be right within twice its own 95 % interval, which chance
 leaves about once in 10,000 times.
 """
-import argparse
 import json
 import os
 import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
 from profile_file import read_profile  # noqa: E402
-from known_driver import Driver  # noqa: E402
+from known_driver import Driver, drive  # noqa: E402
 
 ROUNDS = 1000
 SHADOW = ["--mode", "shadow", "--profile", "edge,call,method", "--max-overhead", "50%", "--load", "0.9",
@@ -190,20 +188,13 @@ def check_cc(d):
     d.expect("full: a lambda", found == truth["lambda"], (own, truth))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shadowprof", required=True)
-    parser.add_argument("--folder", required=True)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="shadowprof-known-") as folder:
-        driver = InlinedDriver(options, folder)
-        check_c(driver)
-        check_annotate(driver)
-        check_cc(driver)
-        check_merged(driver)
-        check_limits(driver)
-        check_shadow(driver)
-    return 1 if driver.failed else 0
+def check_all(driver, _):
+    check_c(driver)
+    check_annotate(driver)
+    check_cc(driver)
+    check_merged(driver)
+    check_limits(driver)
+    check_shadow(driver)
 
 
-sys.exit(main())
+sys.exit(drive(__doc__, check_all, driver=InlinedDriver))

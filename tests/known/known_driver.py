@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What the drivers of this folder share: a known program's run under shadowprof, and expectations."""
+import argparse
 import json
 import os
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
 from profile_file import read_profile  # noqa: E402  pylint: disable=wrong-import-position
@@ -28,3 +30,18 @@ class Driver:
         print("ok   " if condition else "wrong", what, "" if condition else found)
         if not condition:
             self.failed.append(what)
+
+
+ONLY_AND_MODES = {"--only": {"default": "", "help": "programs, by commas"}, "--modes": {"default": "full,shadow,burst"}}
+
+
+def drive(doc, check_all, arguments=None, driver=Driver):
+    """A driver's exit status: check_all(driver, options) with `arguments` of its own."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    for name, settings in {"--shadowprof": {"required": True}, "--folder": {"required": True}, **(arguments or {})}.items():
+        parser.add_argument(name, **settings)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="shadowprof-known-") as folder:
+        known = driver(options, folder)
+        check_all(known, options)
+    return 1 if known.failed else 0

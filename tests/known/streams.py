@@ -5,11 +5,9 @@
 streams.c prints for each stream: function, length, lines, order, share of the references. In full mode they
 have to be found, in samples what is found has to be true, and where nothing recurs nothing may be found.
 """
-import argparse
 import sys
-import tempfile
 
-from known_driver import Driver
+from known_driver import ONLY_AND_MODES, drive
 
 MODES = {"full": ["--mode", "full"],
          "shadow": ["--mode", "shadow", "--max-overhead", "20%"],
@@ -21,7 +19,7 @@ WALKS = {"list": ("200000", "30000000"),
          "columns": ("250000", "40000000"),
          "sweep": ("30000", "5000000"),
          "random": ("200000", "8000000")}
-# Of the references that were looked at so many are before main(), or where a burst has parted the one list
+# So many of the references that were looked at are before main(), or where a burst has parted the one list
 # from the other at another node.
 ELSEWHERE = 0.15
 FUNCTIONS = {"walk_list", "walk_other", "walk_array", "walk_at_random"}
@@ -77,20 +75,11 @@ def check(d, walk, mode):
     d.expect(f"{what}: streams are a part of the references", heat + counts["longer"] <= counts["references"], counts)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shadowprof", required=True)
-    parser.add_argument("--folder", required=True)
-    parser.add_argument("--only", default="", help="walks, by commas")
-    parser.add_argument("--modes", default="full,shadow,burst")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="shadowprof-known-") as folder:
-        driver = Driver(options, folder)
-        for walk in WALKS:
-            for mode in options.modes.split(","):
-                if not options.only or walk in options.only.split(","):
-                    check(driver, walk, mode)
-    return 1 if driver.failed else 0
+def check_all(driver, options):
+    for walk in WALKS:
+        for mode in options.modes.split(","):
+            if not options.only or walk in options.only.split(","):
+                check(driver, walk, mode)
 
 
-sys.exit(main())
+sys.exit(drive(__doc__, check_all, ONLY_AND_MODES))

@@ -5,11 +5,9 @@
 What a profile calls exact has to be; what it estimates has to be right within twice its own 95 %
 interval, which chance leaves about once in 10,000 times.
 """
-import argparse
 import sys
-import tempfile
 
-from known_driver import Driver
+from known_driver import drive
 
 MODES = {"shadow": ["--top", "1000", "--mode", "shadow", "--max-overhead", "50%", "--load", "0.9", "--sample-size", "200K"],
          "burst": ["--top", "1000", "--mode", "burst", "--max-overhead", "50%", "--burst", "1ms/5ms"]}
@@ -174,28 +172,20 @@ def check_mixed(d, mode, sizes, *options):
     d.expect(f"{mode}: the share of the most frequent factor", abs(found["share"] - true) <= allowed + 1e-9, (true, row))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shadowprof", required=True)
-    parser.add_argument("--folder", required=True)
-    parser.add_argument("--only", choices=["full", *MODES])
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="shadowprof-known-") as folder:
-        driver = Driver(options, folder)
-        if options.only in (None, "full"):
-            check_full_mode(driver)
-            check_numbers(driver, "all", ["200000"], "--mode", "full", "--top", "1000", "--condition", "values=all")
-            check_numbers(driver, "full", ["40000000"], "--mode", "full", "--top", "1000")
-            check_mixed(driver, "all", ["200000", "1"], "--mode", "full", "--top", "1000", "--condition", "values=all")
-            check_mixed(driver, "full", ["200000", "1"], "--mode", "full", "--top", "1000")
-            check_mixed(driver, "full", ["4000000", "8"], "--mode", "full", "--top", "1000")
-        for mode in MODES:
-            if options.only in (None, mode):
-                check_sampled(driver, mode)
-                check_numbers(driver, mode, CALLS[mode], *MODES[mode])
-                check_mixed(driver, mode, ["30000000", "1"], *MODES[mode])
-                check_mixed(driver, mode, ["30000000", "8"], *MODES[mode])
-    return 1 if driver.failed else 0
+def check_all(driver, options):
+    if options.only in (None, "full"):
+        check_full_mode(driver)
+        check_numbers(driver, "all", ["200000"], "--mode", "full", "--top", "1000", "--condition", "values=all")
+        check_numbers(driver, "full", ["40000000"], "--mode", "full", "--top", "1000")
+        check_mixed(driver, "all", ["200000", "1"], "--mode", "full", "--top", "1000", "--condition", "values=all")
+        check_mixed(driver, "full", ["200000", "1"], "--mode", "full", "--top", "1000")
+        check_mixed(driver, "full", ["4000000", "8"], "--mode", "full", "--top", "1000")
+    for mode in MODES:
+        if options.only in (None, mode):
+            check_sampled(driver, mode)
+            check_numbers(driver, mode, CALLS[mode], *MODES[mode])
+            check_mixed(driver, mode, ["30000000", "1"], *MODES[mode])
+            check_mixed(driver, mode, ["30000000", "8"], *MODES[mode])
 
 
-sys.exit(main())
+sys.exit(drive(__doc__, check_all, {"--only": {"choices": ["full", *MODES]}}))
