@@ -10,8 +10,8 @@
 
 #include "base/line_eraser.h"
 #include "base/log.h"
-#include "base/start_thread.h"
 #include "base/printable.h"
+#include "base/start_thread.h"
 
 namespace shadowprof {
 namespace {

@@ -58,7 +58,7 @@ FAILURES = {
     # These cannot fail as they are called.
     "syscall:186": (), "syscall:14": (), "syscall:13": (), "syscall:158": (),
 }
-# Of ptrace, by request. All say ESRCH of a thread that is dead, and only then: such a thread is
+# ptrace, by request. All say ESRCH of a thread that is dead, and only then: such a thread is
 # killed first. What else the kernel can say at those that may be refused:
 PTRACE = {
     16902: ("EPERM",),            # SEIZE: not permitted, or being traced already

@@ -25,7 +25,7 @@ from fault_cases import CASES, DIES, Trial, become_reaper
 from fault_plans import (TABLE_BYTES, exhaustive_plans, parse_plan, quick_plans, read_table,
                          remote_range, where)
 
-# Of the quick form: those that take most paths.
+# In the quick form: those that take most paths.
 QUICK_CASES = ("run-shadow", "run-full", "run-burst", "attach-shadow", "report", "merge", "export")
 
 

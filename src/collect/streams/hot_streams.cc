@@ -5,8 +5,8 @@ namespace shadowprof::collect {
 namespace {
 
 // A rule consists of hot ones that have so much of it, and occur so many times as often.
-constexpr double kMostOfIt = 0.9;
-constexpr double kMoreOften = 1.5;
+constexpr double kOfHotOnesShare = 0.9;
+constexpr double kMoreOftenRatio = 1.5;
 
 }  // namespace
 
@@ -82,10 +82,10 @@ bool HotStreams::is_of_hot_ones(const Sequitur& grammar, uint32_t rule, uint64_t
     if (!Sequitur::is_rule(symbol)) return;
     const Facts& used = facts_[Sequitur::rule_of(symbol)];
     const bool by_itself =
-        static_cast<double>(used.uses) >= kMoreOften * static_cast<double>(facts_[rule].uses);
+        static_cast<double>(used.uses) >= kMoreOftenRatio * static_cast<double>(facts_[rule].uses);
     if (has_length(used) && by_itself && used.uses * used.length >= least_heat) hot += used.length;
   });
-  return static_cast<double>(hot) >= kMostOfIt * static_cast<double>(facts_[rule].length);
+  return static_cast<double>(hot) >= kOfHotOnesShare * static_cast<double>(facts_[rule].length);
 }
 
 // No deeper than the rule is long.

@@ -145,7 +145,8 @@ uint32_t xsave_bytes() {
 
 }  // namespace
 
-Cells::Cells() : faults_(std::make_unique<CellFaults>()),
+Cells::Cells()
+    : faults_(std::make_unique<CellFaults>()),
       memory_(OwnCode::create("shadowprof-cells", kAreaBytes)) {
   install_handlers();
   for (auto& slot : g_fault_places) {
