@@ -22,8 +22,6 @@
 namespace shadowprof::cli {
 namespace {
 
-constexpr size_t kCommandColumns = 40;
-
 struct BaselineOptions {
   std::string action;
   std::string name;
@@ -79,10 +77,9 @@ Status list_baselines(const BaselineOptions& options) {
       continue;
     }
     const std::string command = fmt::format("{}", fmt::join(baseline->run.command, " "));
-    text +=
-        fmt::format("{:<20} {:>7} bytes  {:>14} instructions  {}  {}\n", name, bytes_of(file),
-                    baseline->coverage.instructions_total, report::printable(baseline->run.started),
-                    report::fit(command, kCommandColumns));
+    text += fmt::format("{:<20} {:>7} bytes  {:>14} instructions  {}  {}\n", name, bytes_of(file),
+                        baseline->coverage.instructions_total,
+                        report::printable(baseline->run.started), report::printable(command));
   }
   return print(text);
 }
