@@ -5,11 +5,13 @@
 // the thread only.
 #pragma once
 
+#include <array>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "base/code_cells.h"
 #include "clock/clock_event.h"
 #include "clock/code_map.h"
 #include "profile/profile.h"
@@ -34,6 +36,8 @@ class TimeAccount {
   void look_at_name(Tid process, Tid thread);
 
   uint64_t ticks() const { return ticks_; }
+  // Those in user mode, by cells of code; as many of equal weight as say as much.
+  std::array<double, kCodeCells> equal_ticks_by_cell() const;
   // As many ticks of equal weight say as much of shares: where weights differ, fewer.
   uint64_t equal_ticks() const;
   // The ticks of a thread, or of a process, stand for so much together.
@@ -60,6 +64,7 @@ class TimeAccount {
 
   double weight_ = 1;
   uint64_t ticks_ = 0;
+  std::array<uint64_t, kCodeCells> user_ns_by_cell_{};
   size_t rows_ = 0;
   profile::ModuleTable modules_;
   std::map<Tid, CodeMap> processes_;

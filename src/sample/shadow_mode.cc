@@ -164,7 +164,7 @@ struct Parts {
 // Before processor time is filled in.
 void finish_parts(const Parts& parts, profile::Profile& profile) {
   const ShadowRunCounts& counts = parts.sampled.counts();
-  parts.weights.conclude();
+  parts.weights.conclude(parts.sampled.time().account().equal_ticks_by_cell());
   tell_of_kinds(parts.weights);
   parts.pipeline.finish(profile);
   if (is_interpreted(counts, parts.request)) profile.run.engine = "emulator";

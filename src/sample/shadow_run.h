@@ -131,6 +131,7 @@ class ShadowRun {
   void finish_time_of_copy(profile::Profile& profile) {
     time_.finish_copy(sampling_s(), program_cpu_s(), profile);
   }
+  const TimeWatch& time() const { return time_; }
   const std::string& why_no_time() const { return time_.why_not(); }
   // The programs' while they were sampled.
   double program_cpu_s() const;

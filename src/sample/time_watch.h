@@ -37,6 +37,8 @@ class TimeWatch {
   // The same up to now, in a copy of this process: the clocks go on for the original.
   void finish_copy(double duration_s, double program_cpu_s, profile::Profile& profile);
 
+  // As far as is known.
+  const clock::TimeAccount& account() const { return account_; }
   const std::string& why_not() const { return why_not_; }
 
  private:

@@ -3,17 +3,9 @@
 
 #include <algorithm>
 
+#include "base/code_cells.h"
+
 namespace shadowprof::trace {
-namespace {
-
-// 128 bytes of code are in one cell, those that follow in any other (Knuth's multiplicative hash).
-uint8_t cell_of(GuestAddr start) {
-  static_assert(kCodeCells == 64);
-  return static_cast<uint8_t>((start.value >> 7) * 0x9e3779b97f4a7c15u >> 58);
-}
-
-}  // namespace
-
 const char* to_string(Terminator t) {
   switch (t) {
     case Terminator::none: return "none";
@@ -70,7 +62,7 @@ BlockId BlockTable::add_block(Block block, std::span<const uint8_t> code) {
 RunId BlockTable::add_run(Run run, std::span<const BlockId> blocks, std::span<const Slot> slots) {
   CHECK(!blocks.empty() && blocks.size() <= UINT8_MAX, "a run has 1 to 255 blocks");
   run.first_block = blocks[0];
-  run.cell = cell_of(block(blocks[0]).start);
+  run.cell = code_cell(block(blocks[0]).start);
   run.block_count = static_cast<uint8_t>(blocks.size());
   run.blocks_index = static_cast<uint32_t>(run_blocks_.size());
   run.slots_index = static_cast<uint32_t>(slots_.size());

@@ -109,8 +109,6 @@ struct Slot {
   uint16_t insn;  // index of the instruction within the run (over all its blocks)
 };
 
-// Code is hashed into so many cells (code_shares.h).
-inline constexpr size_t kCodeCells = 64;
 
 struct Run {
   uint32_t insns = 0;          // executed by the whole run

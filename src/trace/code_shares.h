@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <span>
 
+#include "base/code_cells.h"
 #include "trace/block_table.h"
 #include "trace/record.h"
 

@@ -135,6 +135,22 @@ std::vector<double> SampleSeries::speeds() {
     const double surely = std::max(0.0, std::abs(faster) - kClockErrorLog);
     speeds[i] = std::exp(believed_speeds_ * std::copysign(surely, faster));
   }
+  for (Code& c : codes_) c.speed = speeds[c.number - 1];
+  return speeds;
+}
+
+const SampleSeries::Code* SampleSeries::most_alike(const Shares& shares) const {
+  const auto apart = [&](const Code& c) { return distance(c.shares, shares); };
+  const auto least = std::ranges::min_element(codes_, {}, apart);
+  return least == codes_.end() ? nullptr : &*least;
+}
+
+// Each is as fast as the one of the others whose code is most alike.
+std::vector<double> SampleSeries::speeds_by(const SampleSeries& others) const {
+  std::vector<double> speeds(samples_.size(), 1);
+  for (const Code& c : codes_) {
+    if (const Code* other = others.most_alike(c.shares)) speeds[c.number - 1] = other->speed;
+  }
   return speeds;
 }
 
@@ -231,10 +247,19 @@ void SampleSeries::weigh(const std::vector<double>& worths) {
   for (Sample& sample : samples_) sample.weight *= instructions_ / weighted;
 }
 
-void SampleSeries::conclude() {
+// Samples whose code is not known stand for what they stood for.
+void SampleSeries::fit_to_clock(std::vector<double>& times, const ClockFit::Shares& ticks) {
+  std::vector<ClockFit::Sample> samples;
+  for (const Code& c : codes_) samples.push_back({c.shares, times[c.number - 1]});
+  const ClockFit fit(std::move(samples), ticks);
+  for (size_t i = 0; i < codes_.size(); i++) times[codes_[i].number - 1] *= fit.factors()[i];
+}
+
+void SampleSeries::conclude(const ClockFit::Shares& ticks, const SampleSeries* others) {
   std::vector<double> worths = times();
+  fit_to_clock(worths, ticks);
   for (size_t i = 0; i < worths.size(); i++) samples_[i].time = worths[i];
-  const std::vector<double> fast = speeds();
+  const std::vector<double> fast = others ? speeds_by(*others) : speeds();
   for (size_t i = 0; i < worths.size(); i++) worths[i] *= fast[i];
   weigh(worths);
   std::vector<double> amounts;

@@ -32,6 +32,9 @@
 // of which a factor of four, up or down, is taken for the clock's error: to believe smaller
 // differences makes profiles worse (bench/shadow_mode.md).
 //
+// What a sample stands for is known better where a clock says how much time each part of the code
+// took (clock_fit.h).
+//
 // Within a sample, and the others of its replica, the proportions are the replica's.
 #pragma once
 
@@ -41,6 +44,7 @@
 #include <optional>
 #include <vector>
 
+#include "collect/weights/clock_fit.h"
 #include "trace/code_shares.h"
 
 namespace shadowprof::collect {
@@ -65,8 +69,9 @@ class SampleSeries {
   // It has given so many instructions, of this code, in so many seconds of the program's.
   void recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code,
                 double seconds = 0);
-  // After the last one.
-  void conclude();
+  // After the last one. `ticks`: of a clock of the program's time, by cells of code; none: nothing
+  // is known. `others`, concluded, tell the speeds if these samples cannot.
+  void conclude(const ClockFit::Shares& ticks = {}, const SampleSeries* others = nullptr);
 
   // How far the code of one sample is off among those up to now, squared.
   double variance() const;
@@ -93,7 +98,7 @@ class SampleSeries {
   double chance() const { return chance_; }
 
   // Instructions by cells of code, as shares of one.
-  using Shares = std::array<double, trace::kCodeCells>;
+  using Shares = std::array<double, kCodeCells>;
   // If each sample has so many of them.
   Shares code(const std::vector<double>& amounts) const { return profile(parts_of(amounts)); }
   static double distance(const Shares& a, const Shares& b);  // squared
@@ -102,9 +107,13 @@ class SampleSeries {
   struct Code {
     uint64_t number = 0;  // of the sample
     Shares shares{};
+    double speed = 1;  // against the middle, as far as it is believed
   };
+  const Code* most_alike(const Shares& shares) const;
   std::vector<double> times() const;
+  void fit_to_clock(std::vector<double>& times, const ClockFit::Shares& ticks);
   std::vector<double> speeds();
+  std::vector<double> speeds_by(const SampleSeries& others) const;
   static double spread_of(const std::vector<double>& logarithms);
   double within_pairs(const std::vector<double>& logarithms) const;
   std::vector<double> parts_of(const std::vector<double>& amounts) const;

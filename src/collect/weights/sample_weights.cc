@@ -127,8 +127,7 @@ SampleWeights::Kinds SampleWeights::worth(double off) const {
 
 // What each kind is of what is said of a moment.
 std::vector<SampleWeights::Kinds> SampleWeights::shares() const {
-  const bool speeds_are_told = replicas().speeds_are() == SampleSeries::Speeds::told;
-  const Kinds here = speeds_are_told ? Kinds{1, 0} : worth(0);
+  const Kinds here = worth(0);
   const Kinds elsewhere = worth(replicas_off_elsewhere());
   const double everywhere =
       static_cast<double>(replicas().size()) / static_cast<double>(there_.size());
@@ -172,8 +171,9 @@ std::vector<double> SampleWeights::amounts(size_t kind, const std::vector<Kinds>
   return amounts;
 }
 
-void SampleWeights::conclude() {
-  for (SampleSeries& series : series_) series.conclude();
+void SampleWeights::conclude(const ClockFit::Shares& ticks) {
+  series_[0].conclude(ticks);
+  series_[1].conclude(ticks, &series_[0]);
   place_samples();
   const std::vector<Kinds> shares_then = shares();
   std::array<std::vector<double>, 2> counts;

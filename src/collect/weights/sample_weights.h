@@ -10,8 +10,8 @@
 // A program that does the same all the time is known from a few replicas, which have all of its
 // code; one of whose code a replica has little, or that does something else each moment, from the
 // brief samples. Of fewer than kFew samples it is not known how far they are off: kinds count by
-// the number of their samples then. Brief samples do not say how fast the program is: where
-// replicas do, and it matters, brief ones count only where there are no others.
+// the number of their samples then. Brief samples do not say how fast the program is: each is taken
+// for as fast as the replica's sample whose code is most alike.
 //
 // Either kind may say something of a part of the run only: a replica that lasts sees every tenth of
 // a second, but not of what the program does after its end, and there are no brief samples while
@@ -44,8 +44,8 @@ class SampleWeights {
   // known).
   void recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code,
                 double seconds = 0);
-  // After the last one.
-  void conclude();
+  // After the last one. As SampleSeries::conclude().
+  void conclude(const ClockFit::Shares& ticks = {});
 
   // Samples `first` to `last` of one kind, taken together; 1 for numbers that were never given.
   double of(uint64_t first, uint64_t last) const;
