@@ -120,6 +120,7 @@ class Executor : public Execution {
   bool leave();
   void step_out(const Registers& regs);
   void go_native(Registers guest);
+  bool goes_on_with_sample(double recorded_s);
   void stop_between(const Registers& guest);
   void look_at_rest();
   void on_native_stop(const ptrace::WaitStatus& status, Registers& regs);
@@ -182,6 +183,7 @@ class Executor : public Execution {
   bool native_is_over_ = false;
   bool is_cut_short_ = false;
   unsigned steps_ = 0;
+  unsigned pieces_ = 0;  // of the present sample, but the last
 
   // A full buffer met another that is still being read: goes on from here.
   bool blocked_on_buffer_ = false;

@@ -28,6 +28,10 @@ namespace {
 // each of their iterations.
 constexpr unsigned kMostSteps = 2000;
 constexpr double kLeaveAgain_s = 0.001;  // seconds
+// A sample that has so much of the seconds that it was to have is long enough; it is put together
+// of so many pieces at most.
+constexpr double kEnoughShare = 0.5;
+constexpr unsigned kMostPieces = 8;
 // SIGSYS's si_code SYS_USER_DISPATCH (asm-generic/siginfo.h), which glibc does not define.
 constexpr int kUserDispatch = 2;
 
@@ -78,16 +82,32 @@ void Executor::step_out(const Registers& regs) {
 
 void Executor::go_native(Registers guest) {
   if (phase_ == Phase::leaving) {
-    counts_.samples++;
     counts_.recorded_s += clock_.since_start();
     finish_trace(cursor_, end_for_now());
-    guest_seconds_ += program_time(sample_seconds_);
-    return stop_between(guest);
+    const double recorded_s = program_time(sample_seconds_);
+    guest_seconds_ += recorded_s;
+    if (!goes_on_with_sample(recorded_s)) {
+      counts_.samples++;
+      pieces_ = 0;
+      return stop_between(guest);
+    }
   }
   // The collectors have read the last sample, as a rule.
   if (native_is_over_ && tickets_done()) return begin_next_sample(guest);
   guest.orig_rax = machine::kNoSyscall;
   if (replica_.tracee.set_registers_if_alive(guest)) resume();
+}
+
+// To see what is new takes many times as long as the program does, so that a sample in which much
+// is seen has little of the program. It is not over then, or such code would count too little.
+bool Executor::goes_on_with_sample(double recorded_s) {
+  if (recorded_s >= kEnoughShare * budget_.seconds || ++pieces_ == kMostPieces) return false;
+  next_ = {.seconds = budget_.seconds - recorded_s, .number = budget_.sample_number};
+  phase_ = Phase::native;
+  native_is_over_ = true;
+  clock_.start(tid(), budget_.price, work());
+  deadline_.start(kPollForCollectors_s);
+  return true;
 }
 
 void Executor::stop_between(const Registers& guest) {
