@@ -69,6 +69,18 @@ double Plan::likely_fork_s(const Situation& s, const Prices& prices) const {
   return std::max({least_s, fork_.mean_s, fork_.last_s});
 }
 
+double Plan::dearest_fork_s(const Situation& s, const Prices& prices) const {
+  return std::max({expected_fork_s(s, prices), fork_.mean_s, prices.pause_s});
+}
+
+bool Plan::forks_are_dear(const Situation& s, const Prices& prices) const {
+  return dearest_fork_s(s, prices) > second_s();
+}
+
+double Plan::burst_price_s(const Prices& prices) const {
+  return burst_.steps == 0 ? prices.burst_s : std::max(burst_.mean_s, burst_.last_s);
+}
+
 void Plan::Price::paid(double seconds) {
   steps++;
   last_s = seconds;
@@ -123,6 +135,11 @@ Plan::Offer Plan::fork_offer(const Situation& s, const Ledger& ledger, const Pri
   const double price_s = likely_fork_s(s, prices);
   offer.at_s = std::max({fork_at_s(s, ledger, price_s), retries_at_s_,
                          ledger.lends_at_s(expected_fork_s(s, prices))});
+  if (s.may_burst && forks_ != 0 && !in_its_place_ && forks_are_dear(s, prices)) {
+    // Bursts have their part first, however much is saved.
+    const double share = kSamplesShare * fork_part(s, ledger, prices) * ledger.share();
+    offer.at_s = share > 0 ? std::max(offer.at_s, forks_from_s_ + price_s / share) : kNever_s;
+  }
   offer.price_s = price_s;
   offer.gain = observations(s, prices, offer.price_s) / fork_variance(s);
   if (forks_ == 0) offer.step.why = Why::first;
@@ -131,9 +148,11 @@ Plan::Offer Plan::fork_offer(const Situation& s, const Ledger& ledger, const Pri
   return offer;
 }
 
-// A replica that lasts gives them until another one is paid for; all of another are of one moment.
+// A replica that lasts gives them until another one is paid for; all of another are of one moment,
+// and so are those of one that will soon be too dear, as the program writes to too many pages.
 double Plan::observations(const Situation& s, const Prices& prices, double price_s) const {
-  if (!may_last(s, prices)) return 1;
+  const double copied_s = prices.page_copied_s * s.written_pages;
+  if (!may_last(s, prices) || copied_s > second_s()) return 1;
   return std::max(kLeastBehind_s, earned_after_s(price_s, s)) / kObservation_s;
 }
 
@@ -176,23 +195,29 @@ double Plan::burst_share(const Situation& s, double fork_price_s, double burst_p
   return std::clamp(burst_gain / (fork_gain + burst_gain), kLeastKindShare, 1 - kLeastKindShare);
 }
 
+// What forks get of it; nothing where that would not have paid for one in all the time up to now.
+double Plan::fork_part(const Situation& s, const Ledger& ledger, const Prices& prices) const {
+  const double fork_s = dearest_fork_s(s, prices);
+  const double part = 1 - burst_share(s, fork_s, burst_price_s(prices));
+  const double earned_s = kSamplesShare * part * ledger.share() * (s.now_s - wishes_.delay_s);
+  return forks_ != 0 && earned_s < fork_s && forks_are_dear(s, prices) ? 0 : part;
+}
+
 Plan::Offer Plan::burst_offer(const Situation& s, const Ledger& ledger,
                               const Prices& prices) const {
   Offer offer{.step = {.what = What::burst, .why = Why::better_bargain}, .at_s = kNever_s};
   if (!s.may_burst || s.replicas != 0) return offer;
-  const double price_s =
-      burst_.steps == 0 ? prices.burst_s : std::max(burst_.mean_s, burst_.last_s);
+  const double price_s = burst_price_s(prices);
   const double expected_s = expected_fork_s(s, prices);
   // The first replica comes first, if it may.
   const bool can_fork = s.may_fork && s.most_replicas != 0;
   if (forks_ == 0 && can_fork && ledger.lends_at_s(expected_s) <= s.now_s + kObservation_s) {
     return offer;
   }
-  const double fork_s = std::max({expected_s, fork_.mean_s, prices.pause_s});
   // In burst mode nothing is saved for forks, nor lent.
   const bool fills_gaps = s.most_replicas != 0;
   const double share =
-      ledger.share() * (fills_gaps ? kSamplesShare * burst_share(s, fork_s, price_s) : 1);
+      ledger.share() * (fills_gaps ? kSamplesShare * (1 - fork_part(s, ledger, prices)) : 1);
   const double pace_s = std::max(price_s / share, fills_gaps ? kObservation_s : 0.0);
   const double first_s = bursts_from_s_ + kFirstFork_s * burst_jitter_;
   const double paced_s = bursts_from_s_ + pace_s * burst_jitter_;

@@ -22,7 +22,7 @@ bool Plan::may_last(const Situation& s, const Prices& prices) const {
 }
 
 bool Plan::is_too_dear(double cost_s, double pause_s, double unspent_s, bool lasts) const {
-  const double always_s = std::max(pause_s, wishes_.max_overhead_share * kCostsBudgetOf_s);
+  const double always_s = std::max(pause_s, second_s());
   return cost_s > std::max(always_s, lasts ? unspent_s : kForksShare * unspent_s);
 }
 

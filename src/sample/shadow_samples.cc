@@ -23,11 +23,11 @@ constexpr double kForkAgain_s = 1;
 constexpr double kSeldom_s = 1;
 // How long a replica waits for its program's input at first.
 constexpr double kGatherInput_s = 0.02;
-// How long a sample without a fork is, of each thread, and how many seconds that may take. So many
-// of each moment: where the interpreter is slow would else less be seen.
-constexpr uint64_t kBriefInstructions = 2000;
-constexpr double kLongestBurst_s = 0.005;
-constexpr size_t kBriefOnesToCompare = 16;  // with replicas: so often
+// How long a sample without a fork is, of each thread, and how many seconds it may take, as the
+// program stands still. It is worth the time that it stands for, however short it is.
+constexpr uint64_t kBriefInstructions = 20'000;
+constexpr double kLongestBurst_s = 0.001;
+constexpr size_t kBriefOnesToCompare = 4;  // with replicas: so often
 // With --verify, one of so many is verified.
 constexpr uint64_t kSamplesOfAVerified = 4;
 

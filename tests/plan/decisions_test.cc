@@ -172,10 +172,18 @@ TEST_CASE("gaps between dear forks are filled") {
   run.s.may_burst = true;
   const Run::Numbers numbers = run.until(60, 0.02, 0.001);
   CHECK(run.ledger.spent_share(60) < 0.0115);
-  CHECK(run.ledger.spent_share(60) > 0.008);
+  CHECK(run.ledger.spent_share(60) > 0.006);
   CHECK(numbers.forks > 8);
   CHECK(numbers.bursts > 180);
   CHECK(numbers.bursts < 420);
+}
+
+TEST_CASE("bursts have the part of a fork that it would not pay for") {
+  Run run;
+  run.s.may_burst = true;
+  const Run::Numbers numbers = run.until(60, 0.1, 0.001);
+  CHECK(numbers.forks <= 2);
+  CHECK(numbers.bursts > 300);
 }
 
 TEST_CASE("the kind of samples that says more for what it costs gets most of the budget") {
@@ -195,7 +203,7 @@ TEST_CASE("samples that are all alike, or cost nothing, are planned like others"
   Run run;
   run.s.may_burst = true;
   run.s.fork_variance = run.s.burst_variance = 0;
-  const Run::Numbers numbers = run.until(60, 0.02, 0);
+  const Run::Numbers numbers = run.until(60, 0.008, 0);
   CHECK(numbers.forks > 10);
   CHECK(numbers.bursts > 100);
 }
