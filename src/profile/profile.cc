@@ -106,6 +106,7 @@ void add_tables(Profile& into, Profile& from, const std::vector<uint32_t>& modul
   c.instructions_total += from.coverage.instructions_total;
   c.estimated |= from.coverage.estimated;
   c.assumed_speeds |= from.coverage.assumed_speeds;
+  c.assumed_total |= from.coverage.assumed_total;
   c.attributed += from.coverage.attributed;
   for (const auto& counts : kCoverageCounts)
     add_counts(c.*counts.member, from.coverage.*counts.member);

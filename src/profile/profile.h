@@ -124,6 +124,9 @@ struct Coverage {
   // The samples do different things, and it is not known how fast the program is at each. Shares of
   // instructions take it for equally fast, so there are no cycles per instruction.
   bool assumed_speeds = false;
+  // Too little was profiled to estimate instructions_total: the program is taken for as fast as
+  // many are.
+  bool assumed_total = false;
   uint64_t attributed = 0;  // to rows of the block table
   Counts ended;             // samples by the reason for which they ended
   Counts dropped;           // instructions by the reason for which no row has them

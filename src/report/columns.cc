@@ -61,6 +61,14 @@ std::string percent(double share) {
   return fmt::format("{:.1f}%", share * 100);
 }
 
+std::optional<std::string> streams_seen(const profile::StreamCounts& counts) {
+  if (counts.skipped == 0) return std::nullopt;
+  const auto all = static_cast<double>(counts.references + counts.skipped);
+  return fmt::format("an estimate: {} of {} references were looked at",
+                     percent(static_cast<double>(counts.references) / all),
+                     short_count(counts.references + counts.skipped));
+}
+
 std::string source(const Place& p) {
   if (p.file.empty()) return "";
   return fmt::format("{}:{}", printable(file_name(p.file)), p.line);

@@ -25,6 +25,8 @@ std::string left(std::string_view text, size_t columns);
 // 1234567 as "1.23 M": never wider than 6.
 std::string short_count(uint64_t n);
 std::string percent(double share);
+// "12.5% of 1.37 M references were looked at"; nothing where all were.
+std::optional<std::string> streams_seen(const profile::StreamCounts& counts);
 // "file.cc:12"; "" where the file is not known.
 std::string source(const profile::Place& place);
 std::string file_name(std::string_view path);  // without its folders

@@ -137,6 +137,8 @@ HtmlJson page_summary(const Profile& p) {
   for (const auto& [name, c] : p.syscalls.by_name)
     if (calls.size() < kMostCalls) calls.push_back({page_text(name), c.count, c.ended});
   HtmlJson json = {{"tool", page_text(p.tool_version)}, {"exact", p.confidence.exact}};
+  json["notes"] = HtmlJson::object();
+  if (const auto part = streams_seen(p.coverage.streams)) json["notes"]["Data streams"] = *part;
   json["run"] = {{"command", fit(command, 2000)},          {"mode", page_text(p.run.mode)},
                  {"engine", page_text(p.run.engine)},      {"started", page_text(p.run.started)},
                  {"duration_s", p.run.duration_s},         {"end", end},

@@ -313,6 +313,7 @@ void Renderer::data_streams() {
   const auto rows =
       certain(all, &profile::HotDataStream::share, &profile::HotDataStream::share_error);
   heading("Hot data streams (by references)");
+  if (const auto part = streams_seen(profile_.coverage.streams)) sentence(*part);
   line(margins_ ? "  share ±      streams    times  length   lines  within  order"
                 : "  share  streams    times  length   lines  within  order");
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {

@@ -125,9 +125,10 @@ void Renderer::summary() {
   sentence(fmt::format(
       "{} instructions{}, {} of them profiled ({}{})",
       c.estimated ? short_count(c.instructions_total) : fmt::format("{}", c.instructions_total),
-      !share        ? " or more"
-      : c.estimated ? " (roughly estimated)"
-                    : "",
+      !share            ? " or more"
+      : c.assumed_total ? " (assumed: too few were profiled to estimate it)"
+      : c.estimated     ? " (roughly estimated)"
+                        : "",
       share ? percent(*share) : "an unknown share", profile_.confidence.exact ? "exact, " : "",
       c.dropped_instructions() == 0 ? "none dropped"
                                     : fmt::format("{} dropped", c.dropped_instructions())));

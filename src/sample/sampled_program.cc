@@ -31,19 +31,27 @@ constexpr double kAssumedInstructions_per_s = 3e9;
 // Fewer say nothing of that: they begin with what replicas do slowly.
 constexpr uint64_t kTellingInstructions = 1'000'000;
 
-double instructions_per_s(const SampledRun& run) {
-  if (run.instructions < kTellingInstructions) return kAssumedInstructions_per_s;
+// Nothing: they do not say it.
+std::optional<double> instructions_per_s(const SampledRun& run) {
+  if (run.instructions < kTellingInstructions) return std::nullopt;
   if (run.instructions_per_s > 0) return run.instructions_per_s;
   double native_s = run.guest_s;
   if (native_s <= 0 && run.slow_down > 0) native_s = run.engine_cpu_s / run.slow_down;
-  if (native_s <= 0) return kAssumedInstructions_per_s;
+  if (native_s <= 0) return std::nullopt;
   return static_cast<double>(run.instructions) / native_s;
 }
 
 // The kernel's time holds none of the program's instructions.
-uint64_t estimate_total(const SampledRun& run, const profile::ProcessorTime& time) {
+void estimate_total(const SampledRun& run, const profile::ProcessorTime& time,
+                    profile::Coverage& coverage) {
   const double user_share = time.seconds() > 0 ? time.user_s / time.seconds() : 1;
-  return static_cast<uint64_t>(run.overhead.program_cpu_s * user_share * instructions_per_s(run));
+  const std::optional<double> told_per_s = instructions_per_s(run);
+  const double total = run.overhead.program_cpu_s * user_share *
+                       told_per_s.value_or(kAssumedInstructions_per_s);
+  coverage.instructions_total =
+      std::max(coverage.instructions_profiled, static_cast<uint64_t>(total));
+  coverage.estimated = true;
+  coverage.assumed_total = !told_per_s;
 }
 
 }  // namespace
@@ -118,9 +126,7 @@ void fill_sampled(const SampledRun& run, const collect::Pipeline& pipeline,
   profile::Coverage& coverage = profile.coverage;
   coverage.samples = run.samples;
   for (const auto& [reason, samples] : run.ended) coverage.ended[reason] = samples;
-  coverage.instructions_total =
-      std::max(coverage.instructions_profiled, estimate_total(run, profile.time));
-  coverage.estimated = true;
+  estimate_total(run, profile.time, coverage);
   coverage.assumed_speeds = run.assumed_speeds;
 }
 

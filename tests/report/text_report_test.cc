@@ -98,6 +98,15 @@ TEST_CASE("sentences at the top go on in a further line, and estimates have thre
         std::string::npos);
 }
 
+TEST_CASE("what is assumed is not called an estimate") {
+  profile::Profile p = test::sample_profile();
+  p.coverage.estimated = p.coverage.assumed_total = true;
+  const std::string text = render_text(p, TextOptions{});
+  CHECK(text.find("instructions (assumed: too few were profiled to estimate it), ") !=
+        std::string::npos);
+  CHECK(text.find("roughly") == std::string::npos);
+}
+
 TEST_CASE("paths have the time that they are in the order of") {
   profile::Profile p = test::sample_profile();
   p.hotlists.paths.resize(2);

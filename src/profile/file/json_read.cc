@@ -74,6 +74,7 @@ Coverage read_coverage(const Object& o) {
   c.instructions_total = o.count("instructions_total");
   c.estimated = o.boolean("estimated");
   c.assumed_speeds = o.has("assumed_speeds") && o.boolean("assumed_speeds");
+  c.assumed_total = o.has("assumed_total") && o.boolean("assumed_total");
   c.attributed = o.count("attributed");
   o.counts(kCoverageCounts, c);
   if (o.has("ended_early"))

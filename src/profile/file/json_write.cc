@@ -139,6 +139,7 @@ Json coverage_json(const Coverage& c) {
           {"attributed", c.attributed}};
   add_maps(j, kCoverageCounts, c);
   if (c.assumed_speeds) j["assumed_speeds"] = true;
+  if (c.assumed_total) j["assumed_total"] = true;
   for (const EndedEarly& e : c.ended_early) j["ended_early"].push_back(ended_early_json(e));
   if (c.verified) {
     add_numbers(j["verified"], kVerifiedColumns, *c.verified);

@@ -541,6 +541,8 @@
     $('view').replaceChildren(list.wrap || list.node);
     list.drawn?.fill();
     fillListings();
+    const said = D.notes[tabs[n][0]];
+    if (said) $('view').prepend(el('p', { class: 'note' }, said));
     const all = tabs[n][1], have = list.rows ? list.rows.length : 0;
     if (all !== null && have < all && have) $('view').append(el('p', { class: 'note' }, 'The hottest ' + whole(have) + ' of ' + whole(all) + '.'));
   };
