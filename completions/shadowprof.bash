@@ -31,6 +31,7 @@ _shadowprof()
     --value-context) values="none call" ;;
     --cpu-features) values="native host baseline x86-64-v2 x86-64-v3 x86-64-v4" ;;
     --clock) values="virtual real" ;;
+    --within) values="marks" ;;
     --input-log) values="auto on off" ;;
     --time) values="clock looks off" ;;
     --converge | --prefill) values="on off" ;;

@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "profile/accuracy.h"
+#include "profile/compare/same_region.h"
 #include "profile/evidence.h"
 #include "profile/file/json_file.h"
 
@@ -57,6 +58,7 @@ std::string as_text(const Accuracy& a) {
 Status print_comparison(const CompareOptions& options) {
   SP_ASSIGN(const profile::Profile perfect, profile::read_profile(options.perfect));
   SP_ASSIGN(const profile::Profile sampled, profile::read_profile(options.sampled));
+  SP_TRY(profile::check_same_region(perfect.run, options.perfect, sampled.run, options.sampled));
   if (const auto part = profile::why_incomplete(perfect))
     warn("{} is no perfect profile: it {}", options.perfect, *part);
   else if (!perfect.confidence.exact)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cli/compare_files.h"
 
+#include "profile/compare/same_region.h"
 #include "profile/file/json_file.h"
 #include "report/code_costs.h"
 #include "symbols/module_set.h"
@@ -12,6 +13,7 @@ Result<profile::Diff> compare_files(const std::string& base, const std::string& 
             profile::read_profile(base, profile::Accept::baselines_too));
   SP_ASSIGN(const profile::Profile after,
             profile::read_profile(now, profile::Accept::baselines_too));
+  SP_TRY(profile::check_same_region(before.run, base, after.run, now));
   const symbols::ModuleSet base_modules(before.modules);
   const symbols::ModuleSet new_modules(after.modules);
   const profile::SourceKnowledge base_source = {

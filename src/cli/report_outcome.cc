@@ -87,6 +87,8 @@ void say_what_is_missing(const profile::Profile& profile) {
         fmt::format("{}: the profile has nothing of it after {:.3f} s", e.why, e.at_s);
     wanted ? info("{}", text) : warn("{}", text);
   }
+  if (!profile.coverage.ended_early.empty()) return;
+  if (const auto why = profile::why_incomplete(profile)) warn("the profile {}", *why);
 }
 
 Status report_outcome(profile::Profile& profile, const std::vector<std::string>& warnings,

@@ -96,6 +96,7 @@ std::map<std::string, std::string> RunOptions::recorded() const {
       {"deterministic", deterministic ? "true" : "false"},
       {"cpu_features", cpu_features},
       {"exact_inclusive", exact_inclusive ? "true" : "false"}};
+  if (!within.empty()) options["within"] = within;
   if (no_exec) options["no_exec"] = "true";
   if (clean_environment) options["clean_env"] = "true";
   if (schedule_seed) options["schedule_seed"] = std::to_string(*schedule_seed);
@@ -124,6 +125,8 @@ std::optional<int> take_command(const CLI::App& app, std::vector<std::string> re
 Status check_program_options(const RunOptions& options) {
   SP_TRY(check_processor(options));
   SP_TRY(check_machine(options));
+  if (options.mode != "full" && !options.within.empty())
+    return fail("option --within is for --mode full");
   return check_variables(options.variables);
 }
 
@@ -131,6 +134,10 @@ void add_program_options(CLI::App& app, RunOptions& options) {
   app.add_flag("-f,--follow", options.follow, "child processes, too");
   app.add_flag("--no-exec", options.no_exec,
                "if it executes another program, leave that unprofiled");
+  app.add_option("--within", options.within, "only what FUNCTION executes, or what marks enclose")
+      ->type_name("FUNCTION")
+      ->check(CLI::Validator(
+          [](std::string& word) { return word.empty() ? "it is empty" : std::string(); }, ""));
   app.add_flag("--deterministic", options.deterministic,
                "one machine, fixed addresses: always the same counts");
   app.add_option("--clock", options.clock, "with --deterministic: virtual, real (virtual)")
@@ -163,8 +170,8 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
       ->capture_default_str();
   app.add_option(
          "--mode", options.mode,
-         "shadow: now and then a replica runs under the translator; burst: the program does, for "
-         "milliseconds; full: always")
+         "shadow: replicas are translated, now and then; burst: the program, for milliseconds; "
+         "full: always")
       ->type_name("MODE")
       ->capture_default_str()
       ->check(CLI::Validator(

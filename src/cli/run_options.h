@@ -27,6 +27,7 @@ struct RunOptions {
   bool clean_environment = false;
   std::vector<std::string> variables;  // NAME=VALUE, set in any case
   bool exact_inclusive = false;
+  std::string within;  // a function, or "marks"; empty: all of the program
   bool quiet = false;
   bool verbose = false;
   size_t top = 20;

@@ -78,6 +78,7 @@ sample::FullModeRequest full_request(const RunOptions& options, std::string path
   request.schedule_seed = options.schedule_seed;
   request.processor = machine::CpuModel::find(options.cpu_features);
   request.collection = options.collection();
+  if (!options.within.empty()) request.within = sample::RegionRequest{options.within};
   request.seed = options.sampling.seed("full");
   request.top = options.top;
   request.options = options.recorded();

@@ -74,6 +74,7 @@ std::vector<report::StatCount> counts_of(const sample::RunResult& result) {
   }
   uint64_t calls = 0;
   for (const auto& [name, syscall] : result.profile.syscalls.by_name) calls += syscall.count;
+  if (result.profile.run.region) calls = result.system_calls_within;
   counts.push_back({"system-calls", {calls, calls}});
   return counts;
 }

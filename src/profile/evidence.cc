@@ -60,11 +60,21 @@ bool most_are_certain(const Profile& p) {
   return 2 * certain >= all;
 }
 
+// A region that the program was never in.
+std::optional<std::string> why_without_region(const Run& run) {
+  if (!run.region || run.region->entries != 0) return std::nullopt;
+  if (run.region->within == "marks")
+    return "has nothing in it: the program came to no begin mark (--within marks)";
+  return fmt::format(
+      "has nothing in it: '{}' (--within) was not entered; it may be inlined, or have another name",
+      run.region->within);
+}
+
 }  // namespace
 
 std::optional<std::string> why_incomplete(const Profile& profile) {
   const std::vector<EndedEarly>& all = profile.coverage.ended_early;
-  if (all.empty()) return std::nullopt;
+  if (all.empty()) return why_without_region(profile.run);
   const EndedEarly& first = all.front();
   std::string text = fmt::format("ended early, after {:.3f} s", first.at_s);
   if (first.instructions) text += fmt::format(" and {} instructions", *first.instructions);

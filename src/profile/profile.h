@@ -64,6 +64,15 @@ struct Image {
 };
 inline constexpr size_t kMostImages = 64;
 
+// The part of the program that a profile is about: what was executed between a function's entry and
+// its return, or between marks.
+struct Region {
+  std::string within;                  // as it was asked for: a function's name, or "marks"
+  std::vector<std::string> functions;  // that have the name, and were entered; of marks none
+  uint64_t entries = 0;                // activations within one another are one
+  uint64_t program_instructions = 0;   // within and without
+};
+
 struct Run {
   std::vector<std::string> command;
   int64_t pid = 0;
@@ -79,6 +88,7 @@ struct Run {
   // In order, the first kMostImages; empty: the process was one program all the time. The tables
   // hold the counts of all of them.
   std::vector<Image> images;
+  std::optional<Region> region;  // nothing: the profile is about all of the program
 };
 
 // Counts by name.

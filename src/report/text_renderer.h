@@ -84,6 +84,7 @@ class Renderer : private TextPage {
   void warn();
   void leads();
   void summary();
+  void region(const profile::Region& region);
   void sampling();
   void processor_time();
   void methods();

@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 
+#include "profile/compare/same_region.h"
 #include "report/leads.h"
 #include "report/text_renderer.h"
 
@@ -29,6 +30,7 @@ std::string_view observations(const profile::ProcessorTime& time) {
 constexpr double kManyEndedEarly = 0.2;
 constexpr size_t kMostLeads = 8;
 constexpr size_t kFoldedIndent = 2;
+constexpr size_t kMostRegionFunctions = 3;
 constexpr double kMuchUnmetShare = 0.05;
 constexpr double kWorthNaming = 0.05;  // of what sampling has cost
 
@@ -132,11 +134,27 @@ void Renderer::summary() {
       share ? percent(*share) : "an unknown share", profile_.confidence.exact ? "exact, " : "",
       c.dropped_instructions() == 0 ? "none dropped"
                                     : fmt::format("{} dropped", c.dropped_instructions())));
+  if (run.region) region(*run.region);
   if (run.mode != "full" && c.samples != 0) sampling();
   processor_time();
   line(fmt::format("{} functions, {} blocks, {} edges, {} call pairs", profile_.functions.size(),
                    profile_.tables.blocks.size(), profile_.tables.edges.size(),
                    profile_.tables.calls.size()));
+}
+
+// What was profiled of the program, where that is not all of it.
+void Renderer::region(const profile::Region& region) {
+  std::string text = "only ";
+  text += printable(profile::described_region(profile_.run));
+  for (size_t i = 0; i < std::min(region.functions.size(), kMostRegionFunctions); i++)
+    text += (i == 0 ? " (" : ", ") + printable(region.functions[i]);
+  if (region.functions.size() > kMostRegionFunctions) text += ", ...";
+  if (!region.functions.empty()) text += ")";
+  const double share = static_cast<double>(profile_.coverage.instructions_profiled) /
+                       static_cast<double>(std::max<uint64_t>(region.program_instructions, 1));
+  sentence(fmt::format("{}: entered {} time{}, {} of the program's {} instructions", text,
+                       region.entries, region.entries == 1 ? "" : "s", percent(share),
+                       region.program_instructions));
 }
 
 // What a sampled profile stands on, and what it cost.

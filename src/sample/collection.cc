@@ -24,6 +24,7 @@ emu::CapturePlan Collection::plan() const {
   plan.values = values;
   plan.load_cycles = latencies;
   plan.addresses = latencies || addresses || follows_memory();
+  plan.stack_pointer = regions;
   plan.empty_records = needs_order() || !counted_by_engine;
   return plan;
 }

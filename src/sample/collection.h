@@ -35,6 +35,9 @@ struct Collection {
   // Follow every call and return, for exact inclusive counts: reads a trace instead of counters.
   bool exact_inclusive = false;
 
+  // Only what is within a region of the program. Each run is recorded then, and where its stack is.
+  bool regions = false;
+
   // The engine counts what executes, so no collector has to.
   bool counted_by_engine = false;
 
@@ -48,7 +51,7 @@ struct Collection {
   bool needs_trace() const { return needs_order() || addresses; }
   // Collectors want to see each run, and what came before it.
   bool needs_order() const {
-    return exact_inclusive || paths || values || latencies || follows_memory();
+    return exact_inclusive || regions || paths || values || latencies || follows_memory();
   }
   // Collectors want to see where each load and store goes, in order.
   bool follows_memory() const { return hazards || waste || streams; }

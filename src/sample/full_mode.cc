@@ -10,6 +10,7 @@
 #include <chrono>
 #include <csignal>
 #include <ctime>
+#include <functional>
 
 #include "base/check.h"
 #include "base/elapsed.h"
@@ -18,6 +19,7 @@
 #include "base/short_memory.h"
 #include "collect/count_tables.h"
 #include "collect/pipeline.h"
+#include "collect/regions/region_filter.h"
 #include "inject/engine.h"
 #include "sample/code_history.h"
 #include "sample/host.h"
@@ -128,10 +130,33 @@ void fill_course(const inject::Engine& engine, std::chrono::steady_clock::time_p
 
 Collection collection_of(const FullModeRequest& request) {
   Collection collection = request.collection;
+  collection.regions = request.within.has_value();
   collection.counted_by_engine =
       (collection.edges || collection.calls || collection.needs_trace()) &&
-      !collection.exact_inclusive;
+      !collection.exact_inclusive && !collection.regions;
   return collection;
+}
+
+// The part of the program that is profiled alone.
+struct Within {
+  Within(const trace::BlockTable& table, const RegionRequest& request, int64_t started)
+      : code(table, request, started) {}
+
+  RegionCode code;
+  collect::RegionCounts counts;
+};
+
+// What is told of it, and not of the rest. Returns how often each run was executed within.
+std::vector<uint64_t> take_region(const RegionRequest& request, Within& within,
+                                  const inject::Engine& engine, RunResult& result) {
+  profile::Region& region = result.profile.run.region.emplace();
+  region.within = request.text;
+  region.functions = within.code.functions();
+  region.entries = within.counts.entries;
+  region.program_instructions = within.counts.program_instructions;
+  result.profile.coverage.samples = engine.counts().threads;
+  result.system_calls_within = within.counts.system_calls;
+  return std::move(within.counts.executions);
 }
 
 // The counts are exact all the same.
@@ -142,6 +167,26 @@ void warn_of_waits(const inject::Engine& engine, std::vector<std::string>& warni
       "threads waited for what comes from outside, at its own time, in {}: the order in "
       "which threads run may be another one in the next run",
       fmt::join(calls, ", ")));
+}
+
+using Collectors = std::vector<std::unique_ptr<collect::Collector>>;
+Collectors collectors_of(const Collection& collection, const trace::BlockTable& table,
+                         const FullModeRequest& request, std::optional<Within>& within) {
+  Collectors collectors;
+  if (collection.needs_trace()) collectors = make_collectors(collection, table);
+  if (!within) return collectors;
+  const collect::RegionFilterOptions options{request.within->marks(), &within->code.entries()};
+  Collectors filter;
+  filter.push_back(
+      collect::make_region_filter(table, options, std::move(collectors), within->counts));
+  return filter;
+}
+
+// Which new blocks are entries, before a chunk has them.
+std::function<void()> look_for_entries(const FullModeRequest& request,
+                                       std::optional<Within>& within) {
+  if (!within || request.within->marks()) return {};
+  return [&within] { within->code.look(); };
 }
 
 }  // namespace
@@ -169,10 +214,10 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   if (counting) collection.executions = &executions;
   if (counting && collection.captures_only_values() && !collection.value_options.condition.all())
     collection.value_options.seen_enough = &seen_enough;
-  collect::Pipeline pipeline(collection.needs_trace()
-                                 ? make_collectors(collection, table)
-                                 : std::vector<std::unique_ptr<collect::Collector>>());
-  PipelineSink sink(pipeline);
+  std::optional<Within> within;
+  if (request.within) within.emplace(table, *request.within, started);
+  collect::Pipeline pipeline(collectors_of(collection, table, request, within));
+  PipelineSink sink(pipeline, look_for_entries(request, within));
   inject::EngineOptions options = engine_options(request, collection, launch.options);
   CodeHistory history(code_folder_for(options), request.path,
                       conditions_of(options.space.translator));
@@ -199,6 +244,7 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   executions = executions_of_runs(engine);
   history.keep(table, executions, engine.pair_counts());
   pipeline.finish(profile);
+  if (within) executions = take_region(*request.within, *within, engine, result);
   if (request.count_operations) result.operations = collect::count_operations(table, executions);
   if (counting) add_engine_counts(engine, table, collection.calls, profile);
   for (const auto& [reason, threads] : engine.ended())
@@ -207,7 +253,7 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   fill_course(engine, start, profile);
   profile.confidence.exact = result.warnings.empty() && engine.left() == 0;
   warn_of_waits(engine, result.warnings);
-  fill_syscalls(engine.syscalls(), {}, profile.syscalls);
+  if (!within) fill_syscalls(engine.syscalls(), {}, profile.syscalls);
   name_functions(profile, table, request.top, started,
                  counting ? Inclusive::estimate : Inclusive::measured, generated);
   fill_overhead(profile, engine.counts(), pipeline);

@@ -18,6 +18,7 @@
 #include "profile/profile.h"
 #include "ptrace/launch.h"
 #include "sample/collection.h"
+#include "sample/region_code.h"
 #include "sample/run_result.h"
 
 namespace shadowprof::sample {
@@ -34,7 +35,8 @@ struct FullModeRequest {
   std::optional<uint64_t> schedule_seed;  // of it; nothing: threads run in order
   const machine::CpuModel* processor = nullptr;  // that the program is told of; nullptr: the host's
   Collection collection;
-  bool count_operations = false;  // for RunResult::operations; not with exact_inclusive
+  std::optional<RegionRequest> within;  // nothing: all of the program
+  bool count_operations = false;  // for RunResult::operations; exact_inclusive: only within
   uint64_t seed = 1;
   size_t top = 20;                             // rows of each hotlist
   std::map<std::string, std::string> options;  // as the user gave them, for the profile

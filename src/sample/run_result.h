@@ -20,6 +20,8 @@ struct RunResult {
   std::string internal_error;
   // Where they were asked for.
   std::optional<collect::OperationCounts> operations;
+  // In a region; those of a whole program are in the profile.
+  uint64_t system_calls_within = 0;
 };
 
 }  // namespace shadowprof::sample

@@ -22,6 +22,7 @@ const char* to_string(EndReason r) {
     case EndReason::budget: return "budget";
     case EndReason::shadow_ended: return "shadow_ended";
     case EndReason::pauses: return "pauses";
+    case EndReason::left_region: return "left_region";
   }
   return "?";
 }

@@ -47,6 +47,7 @@ enum class EndReason : uint8_t {
   budget = 5,       // a shadow that executed all it was asked to
   shadow_ended = 6, // a shadow that could not go on
   pauses = 7,       // a shadow that will be recorded again: another sample, but no independent one
+  left_region = 8, // of the program that alone is looked at
 };
 const char* to_string(EndReason r);
 

@@ -83,6 +83,7 @@ void Translator::emit_fragment(Emitter& e, const CodeRegion& region) {
     return;
   }
   if (region.may_change) emit_self_check(e);
+  if (plan_.stack_pointer) capture_register(e, SlotKind::base, decoder::kRsp, 0);
   for (uint32_t i = 0; i < insns_.size(); i++) emit_insn(e, i);
   if (!insns_.back()->is_terminator()) {
     emit_direct_exit(e, RunExit::split, static_cast<uint32_t>(blocks_.size()),

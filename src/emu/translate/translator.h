@@ -43,6 +43,8 @@ struct CapturePlan {
   // (element_slot), mask registers, and operands of compares.
   bool values = false;
   bool addresses = false;
+  // Where a run begins: its first slot is `base` rsp of instruction 0.
+  bool stack_pointer = false;
   bool load_cycles = false;  // of every load (decoder::LoadKind), and what moves got
   bool records = true;       // false, where there are counters: nothing is recorded
   bool empty_records = true; // false, where there are counters: nor is what captures nothing

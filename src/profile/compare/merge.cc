@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "base/check.h"
+#include "profile/compare/same_region.h"
 #include "profile/hotlists/inclusive_estimate.h"
 #include "profile/tables/table_rows.h"
 
@@ -192,6 +194,14 @@ void keep_common(T& value, const T& other, T otherwise) {
   if (value != other) value = std::move(otherwise);
 }
 
+void add_region(Region& into, const Region& from) {
+  into.entries += from.entries;
+  into.program_instructions += from.program_instructions;
+  std::set<std::string> functions(into.functions.begin(), into.functions.end());
+  functions.insert(from.functions.begin(), from.functions.end());
+  into.functions.assign(functions.begin(), functions.end());
+}
+
 void add_run(Run& into, const Run& from) {
   keep_common(into.command, from.command, {});
   keep_common(into.images, from.images, {});
@@ -207,6 +217,7 @@ void add_run(Run& into, const Run& from) {
   keep_common(into.host.kernel, from.host.kernel, {});
   keep_common(into.host.cores, from.host.cores, 0u);
   add_calibration(into.host.latency, from.host.latency);
+  if (into.region && from.region) add_region(*into.region, *from.region);
   into.started = std::min(into.started, from.started);
   into.duration_s = add_seconds(into.duration_s, from.duration_s);
   const bool same_exit = into.exit && from.exit && into.exit->value == from.exit->value &&
@@ -296,6 +307,11 @@ Status Merger::add(Profile profile, const std::string& file, uint64_t weight) {
   for (size_t i = 0; i < have.size(); i++)
     if (have[i] + more[i] * static_cast<double>(weight) > kMostCounts)
       return fail("cannot add {}: its counts are too large", file);
+  if (!empty_) SP_TRY(check_same_region(sum_.run, "the sum", profile.run, file));
+  if (profile.run.region) {
+    profile.run.region->entries *= weight;
+    profile.run.region->program_instructions *= weight;
+  }
 
   Run& run = profile.run;
   if (run.merged.empty())

@@ -57,6 +57,11 @@ Run read_run(const Object& o) {
     r.images = read_rows<Image>(o, "images", [](const Object& i) -> Image {
       return {i.texts("command"), i.number("at_s")};
     });
+  if (o.has("region")) {
+    const Object region = o.object("region");
+    r.region = Region{region.text("within"), region.texts("functions"), region.count("entries"),
+                      region.count("program_instructions")};
+  }
   if (o.has("merged")) r.merged = read_rows<MergedRun>(o, "merged", read_merged_run);
   return r;
 }

@@ -110,6 +110,11 @@ Json run_json(const Run& r) {
   for (const MergedRun& m : r.merged) j["merged"].push_back(merged_json(m));
   for (const Image& image : r.images)
     j["images"].push_back({{"command", image.command}, {"at_s", image.at_s}});
+  if (const auto& region = r.region)
+    j["region"] = {{"within", region->within},
+                   {"functions", region->functions},
+                   {"entries", region->entries},
+                   {"program_instructions", region->program_instructions}};
   return j;
 }
 

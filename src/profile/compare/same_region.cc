@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+#include "profile/compare/same_region.h"
+
+#include <fmt/format.h>
+
+namespace shadowprof::profile {
+
+std::string described_region(const Run& run) {
+  if (!run.region) return "all of the program";
+  return fmt::format("what is within {}{}{}", run.region->within == "marks" ? "" : "'",
+                     run.region->within, run.region->within == "marks" ? "" : "'");
+}
+
+Status check_same_region(const Run& a, const std::string& a_file, const Run& b,
+                         const std::string& b_file) {
+  const std::string of_a = described_region(a), of_b = described_region(b);
+  if (of_a == of_b) return {};
+  return fail("{} has {}, and {} has {} (--within): these cannot be compared", a_file, of_a, b_file,
+              of_b);
+}
+
+}  // namespace shadowprof::profile
