@@ -174,11 +174,15 @@ def stat_counts_a_region(within):
 
 
 def other_profiles_are_of_the_region_too(within):
-    profile = within.profile(within.known, "--within", "work", "--profile", "all,address")
-    require(region_of(profile) == (TIMES, 16 * TIMES), region_of(profile))
-    paths = profile["hotlists"]["paths"]
-    require(paths and all(set(p["functions"] if "functions" in p else ["work"]) <= {"work", "leaf"}
-                          for p in paths), paths)
+    for name in ("work", "down", "jumps_on", "leaves_far", "comes_back", "marks"):
+        for scope in ("inter", "intra"):
+            profile = within.profile(within.known, "--within", name, "--path-scope", scope, "--profile", "all,address")
+            total = region_of(profile)
+            require(total == (TIMES, KNOWN[name][1] * TIMES), f"{name}: {total}")
+            in_paths = sum(p["instructions"] for p in profile["hotlists"]["paths"])
+            # Frames that are left without a return have no path of their own.
+            require(in_paths == total[1] or (name in ("leaves_far", "comes_back") and scope == "intra"),
+                    f"{name}: {in_paths} instructions in {scope} paths, not {total[1]}")
 
 
 def a_deterministic_region_is_the_same_in_each_run(within):

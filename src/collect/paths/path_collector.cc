@@ -402,6 +402,13 @@ void PathCollector::State::drop(Flow& f) {
   f = {};
 }
 
+// Nothing of the path is missing: what would come next is not asked for.
+void PathCollector::State::end_region(Flow& f) {
+  if (f.node) leave_known(f);
+  end_path(f, f.path.since, false);
+  begin_path(f, f.path.since, false);
+}
+
 void PathCollector::State::look_at_counts() {
   settle_known();
   const std::vector<uint64_t> now = counts.counts_by_list();
@@ -416,6 +423,8 @@ bool PathCollector::State::special(Thread*& thread, std::span<const Word> record
       group_counts.began(trace::sample_number(record));
       return true;
     case trace::SpecialKind::sample_end:
+      if (record.size() > 1 && record[1] == static_cast<Word>(trace::EndReason::left_region))
+        end_region(thread->flow);
       begin_thread(*thread);
       if (options.errors && trace::ends_observation(record) && group_counts.due()) look_at_counts();
       return true;

@@ -8,7 +8,8 @@
 //   - a return from the frame in which the path began;
 //   - a call of a function that the path is in already: one that it has called and not returned
 //     from, or the one that it began with the call of;
-//   - 128 blocks.
+//   - 128 blocks;
+//   - the end of a region of the program, if only that is looked at.
 // So a path spans functions. With scope `intra` each function's blocks are on paths of its own:
 // entry and exit of a function are boundaries, too, and the caller's path goes on after the call.
 //

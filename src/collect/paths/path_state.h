@@ -171,6 +171,7 @@ struct PathCollector::State {
   bool time_to_ask();
 
   void drop(Flow& f);
+  void end_region(Flow& f);
   void begin_thread(Thread& thread);
 
   void fill_errors(const TableBuilder& builder, uint64_t executions,

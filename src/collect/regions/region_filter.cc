@@ -228,6 +228,8 @@ void RegionFilter::finish(profile::Profile& into) {
   }
   if (counts_.unmatched_marks != 0)
     into.coverage.events["unmatched_marks"] += counts_.unmatched_marks;
+  if (counts_.corrupt_chunks != 0)
+    into.coverage.events["corrupt_chunks"] += counts_.corrupt_chunks;
 }
 
 }  // namespace
