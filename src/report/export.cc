@@ -20,6 +20,8 @@ constexpr ExportFormat kFormats[] = {
      export_llvm_sample},
     {"llvm-unsymbolized", "llvm-profgen --unsymbolized-profile", true, false,
      export_llvm_unsymbolized},
+    {"perf-script", "text of perf script, for stackcollapse-perf.pl and others", false, false,
+     export_perf_script},
     {"pprof", "pprof, gzipped", false, true, export_pprof},
     {"prefetch", "prefetch hints as CSV, from load latencies", true, false, export_prefetch},
     {"speedscope", "speedscope.app", false, false, export_speedscope},

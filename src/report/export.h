@@ -48,6 +48,7 @@ Result<std::string> export_firefox(const ExportInput& input);
 Result<std::string> export_folded(const ExportInput& input);
 Result<std::string> export_llvm_sample(const ExportInput& input);
 Result<std::string> export_llvm_unsymbolized(const ExportInput& input);
+Result<std::string> export_perf_script(const ExportInput& input);
 Result<std::string> export_pprof(const ExportInput& input);
 Result<std::string> export_prefetch(const ExportInput& input);
 Result<std::string> export_speedscope(const ExportInput& input);

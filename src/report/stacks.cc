@@ -31,10 +31,11 @@ class Collector {
       const bool has_lines = f != nullptr && !f->file.empty();
       const auto insns = has_lines ? costs_.instructions(block) : std::vector<InsnCost>{};
       if (insns.empty()) {
-        add(at, {frame_of(f, at)}, costs_.executed(block));
+        add(at, {function_frame(profile_, f, at)}, costs_.executed(block));
         continue;
       }
-      for (const InsnCost& insn : insns) add(insn.at, frames_at(f, insn.at), insn.count);
+      for (const InsnCost& insn : insns)
+        add(insn.at, frames_at(profile_, modules_, f, insn.at), insn.count);
     }
     std::vector<Stack> result;
     for (auto& [key, sum] : sums_)
@@ -48,30 +49,18 @@ class Collector {
     sum.second += instructions;
   }
 
-  StackFrame frame_of(const profile::Function* f, CodeRef at) const {
-    return function_frame(profile_, f, at);
-  }
-
-  std::vector<StackFrame> frames_at(const profile::Function* f, CodeRef at) const {
-    std::vector<symbols::SourceFrame> known = modules_.frames(at);
-    if (known.empty()) return {frame_of(f, at)};
-    std::vector<StackFrame> frames;
-    for (auto frame = known.rbegin(); frame != known.rend(); ++frame) {
-      StackFrame s{frame->function, frame->linkage_name, frame->file, frame->line,
-                   frame->function_line};
-      if (frames.empty() || s.name.empty()) s.name = frames.empty() ? f->name : "[unnamed]";
-      if (frames.empty()) s.linkage_name = f->linkage_name;
-      if (s.linkage_name.empty()) s.linkage_name = s.name;
-      frames.push_back(std::move(s));
-    }
-    return frames;
-  }
-
   const profile::Profile& profile_;
   const symbols::ModuleSet& modules_;
   CodeCosts costs_;
   std::map<std::pair<uint32_t, std::vector<StackFrame>>, std::pair<CodeRef, uint64_t>> sums_;
 };
+
+Caller caller(const profile::Profile& profile, const profile::ContextRow& row) {
+  if (profile::is_code(row))
+    return {row.at, function_frame(profile, find_function(profile.functions, row.at), row.at)};
+  const std::string label = profile::context_label(row.kind);
+  return {std::nullopt, {label, label, "", 0, 0}};
+}
 
 // The chains of each function, and contexts' instructions divided among them.
 class ByContext {
@@ -91,10 +80,8 @@ class ByContext {
     for (uint32_t i = 0; i < contexts().size(); i++) {
       const profile::ContextRow& row = contexts()[i];
       if (row.self == 0) continue;
-      std::vector<Caller> callers;
-      for (uint32_t at : context_chain(contexts(), i)) callers.push_back(caller(contexts()[at]));
-      Caller own = std::move(callers.back());
-      callers.pop_back();
+      std::vector<Caller> callers = callers_of(profile_, i);
+      Caller own = caller(profile_, row);
       const auto chains = own.at ? chains_.find(*own.at) : chains_.end();
       const bool worth =
           static_cast<double>(row.self) >= kWorthDividing * static_cast<double>(all_);
@@ -113,13 +100,6 @@ class ByContext {
   };
 
   const profile::ContextTable& contexts() const { return profile_.tables.contexts; }
-
-  Caller caller(const profile::ContextRow& row) const {
-    if (row.kind == profile::ContextKind::code)
-      return {row.at, function_frame(profile_, find_function(profile_.functions, row.at), row.at)};
-    const std::string label = profile::context_label(row.kind);
-    return {std::nullopt, {label, label, "", 0, 0}};
-  }
 
   // Rounded so that the parts add up to the whole.
   static void divide(uint64_t self, const std::vector<Caller>& callers, const Chains& chains,
@@ -152,6 +132,32 @@ StackFrame function_frame(const profile::Profile& profile, const profile::Functi
                                ? function_or_address({path, f->at.offset, f->name, "", 0})
                                : f->name;
   return {name, f->linkage_name.empty() ? name : f->linkage_name, f->file, f->line, f->line};
+}
+
+std::vector<StackFrame> frames_at(const profile::Profile& profile,
+                                  const symbols::ModuleSet& modules, const profile::Function* f,
+                                  CodeRef at) {
+  if (f == nullptr || f->file.empty()) return {function_frame(profile, f, at)};
+  std::vector<symbols::SourceFrame> known = modules.frames(at);
+  if (known.empty()) return {function_frame(profile, f, at)};
+  std::vector<StackFrame> frames;
+  for (auto frame = known.rbegin(); frame != known.rend(); ++frame) {
+    StackFrame s{frame->function, frame->linkage_name, frame->file, frame->line,
+                 frame->function_line};
+    if (frames.empty() || s.name.empty()) s.name = frames.empty() ? f->name : "[unnamed]";
+    if (frames.empty()) s.linkage_name = f->linkage_name;
+    if (s.linkage_name.empty()) s.linkage_name = s.name;
+    frames.push_back(std::move(s));
+  }
+  return frames;
+}
+
+std::vector<Caller> callers_of(const profile::Profile& profile, uint32_t context) {
+  std::vector<Caller> callers;
+  for (uint32_t at : context_chain(profile.tables.contexts, context))
+    callers.push_back(caller(profile, profile.tables.contexts[at]));
+  callers.pop_back();
+  return callers;
 }
 
 std::vector<Stack> stacks(const profile::Profile& profile, const symbols::ModuleSet& modules) {

@@ -47,6 +47,14 @@ std::vector<Stack> stacks(const profile::Profile& profile, const symbols::Module
 StackFrame function_frame(const profile::Profile& profile, const profile::Function* f,
                           profile::CodeRef at);
 
+// The function at `at`, which may be null, and the calls inlined there, outermost first.
+std::vector<StackFrame> frames_at(const profile::Profile& profile,
+                                  const symbols::ModuleSet& modules, const profile::Function* f,
+                                  profile::CodeRef at);
+
+// Above a row of the table of contexts, outermost first.
+std::vector<Caller> callers_of(const profile::Profile& profile, uint32_t context);
+
 // "libc.so.6", "[vdso]", "[anonymous]".
 std::string module_label(const profile::Module& module);
 

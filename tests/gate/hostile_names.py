@@ -37,7 +37,8 @@ HOSTILE = [
     "(" * 5000,
     "\x7f\x00\x08",
 ]
-TEXT_EXPORTS = ["autofdo", "bolt", "callgrind", "folded", "llvm-sample", "llvm-unsymbolized"]
+TEXT_EXPORTS = ["autofdo", "bolt", "callgrind", "folded", "llvm-sample", "llvm-unsymbolized",
+                "perf-script"]
 JSON_EXPORTS = ["chrome", "firefox", "speedscope"]
 CHECK_FORMATS = ["text", "markdown", "github", "sarif", "junit"]
 CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f\u0080-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -129,6 +130,7 @@ def all_outputs(shadowprof, folder):
     shapes = {
         "llvm-sample": r" *\S+:\d+:\d+| +\d+(\.\d+)?: \d+( \S+:\d+)*| +\d+(\.\d+)?: \S+:\d+",
         "folded": r".+ \d+",
+        "perf-script": r"\S+  \d+/\d+ \d+\.\d{9}: \d+ instructions:| +[0-9a-f]+ [^(].* \(\S+\)|",
     }
     for name, shape in shapes.items():
         for line in run(shadowprof, "export", "--format", name, new, folder=folder).decode().splitlines():

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+#include "report/time_stacks.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+namespace shadowprof::report {
+namespace {
+
+using profile::CodeRef;
+using profile::ContextRow;
+
+// Shares of all time. A context with less is not divided among the lines of its function, or is not
+// told from others: both would only make the list long.
+constexpr double kWorthDividing = 1e-4;
+constexpr double kWorthTelling = 1e-5;
+// Ticks that a thread would have in a function if it were one of those that run it. It has none by
+// chance less often than once in a hundred times.
+constexpr double kTicksMissed = 5;
+
+__extension__ using Wide = unsigned __int128;
+
+uint64_t part(uint64_t whole, uint64_t share, uint64_t of) {
+  return of == 0 ? 0 : static_cast<uint64_t>(static_cast<Wide>(whole) * share / of);
+}
+
+struct Time {
+  uint64_t user_ns = 0;
+  uint64_t kernel_ns = 0;
+  uint64_t ns() const { return user_ns + kernel_ns; }
+  void operator+=(const Time& other) {
+    user_ns += other.user_ns;
+    kernel_ns += other.kernel_ns;
+  }
+};
+
+// What each part of a whole gets, such that all of them add up to it.
+class Division {
+ public:
+  Division(Time whole, uint64_t shares) : whole_(whole), shares_(shares) {}
+  Time next(uint64_t share) {
+    before_ += share;
+    const Time upto{part(whole_.user_ns, before_, shares_),
+                    part(whole_.kernel_ns, before_, shares_)};
+    const Time mine{upto.user_ns - given_.user_ns, upto.kernel_ns - given_.kernel_ns};
+    given_ = upto;
+    return mine;
+  }
+
+ private:
+  Time whole_;
+  uint64_t shares_;
+  uint64_t before_ = 0;
+  Time given_;
+};
+
+// Threads of one name do the same, except for the first thread of a process.
+using ThreadGroup = std::pair<std::string, bool>;
+
+ThreadGroup group_of(const profile::ThreadRow& thread) {
+  return {thread.name, thread.tid == thread.process};
+}
+
+// Which contexts a group of threads can be in.
+class PossibleContexts {
+ public:
+  explicit PossibleContexts(const profile::Profile& profile) : profile_(profile) {
+    for (const profile::TimeRow& row : profile.tables.time) {
+      const ThreadGroup group = group_of(profile.threads[row.thread]);
+      const uint64_t ns = row.user_ns + row.kernel_ns;
+      all_ns_ += ns;
+      group_ns_[group] += ns;
+      const profile::Function* f = find_function(profile.functions, row.at);
+      if (f != nullptr) function_ns_[f->at][group] += ns;
+    }
+  }
+
+  const std::vector<bool>& of(const ThreadGroup& group) {
+    const auto [at, added] = possible_.try_emplace(group);
+    if (!added) return at->second;
+    const profile::ContextTable& contexts = profile_.tables.contexts;
+    at->second.resize(contexts.size(), true);
+    for (size_t i = 0; i < contexts.size(); i++) {
+      const uint32_t parent = contexts[i].parent;
+      at->second[i] = (parent == profile::kNoContext || at->second[parent]) &&
+                      (!profile::is_code(contexts[i]) || can_run(group, contexts[i].at));
+    }
+    return at->second;
+  }
+
+ private:
+  bool can_run(const ThreadGroup& group, CodeRef function) const {
+    const auto seen = function_ns_.find(function);
+    if (seen == function_ns_.end() || seen->second.contains(group)) return true;
+    uint64_t elsewhere_ns = 0;
+    for (const auto& [other, ns] : seen->second) elsewhere_ns += ns;
+    if (all_ns_ == 0) return true;
+    const double ticks = static_cast<double>(profile_.time.ticks) *
+                         static_cast<double>(elsewhere_ns) / static_cast<double>(all_ns_);
+    const double share = static_cast<double>(group_ns_.at(group)) / static_cast<double>(all_ns_);
+    return ticks * share < kTicksMissed;
+  }
+
+  const profile::Profile& profile_;
+  std::map<ThreadGroup, uint64_t> group_ns_;
+  std::map<CodeRef, std::map<ThreadGroup, uint64_t>> function_ns_;
+  std::map<ThreadGroup, std::vector<bool>> possible_;
+  uint64_t all_ns_ = 0;
+};
+
+// A thread's time in a function, by the chains of inlined calls there.
+struct InFunction {
+  struct Chain {
+    CodeRef at;
+    Time time;
+  };
+  std::map<std::vector<StackFrame>, Chain> chains;
+  Time time;
+};
+
+class Collector {
+ public:
+  Collector(const profile::Profile& profile, const symbols::ModuleSet& modules)
+      : profile_(profile), modules_(modules), possible_(profile) {
+    const profile::ContextTable& contexts = profile.tables.contexts;
+    for (uint32_t i = 0; i < contexts.size(); i++)
+      if (profile::is_code(contexts[i]) && contexts[i].self != 0)
+        contexts_[contexts[i].at].push_back(i);
+  }
+
+  std::vector<ThreadStack> collect() {
+    add_rows();
+    for (const auto& [key, in] : functions_) {
+      const auto& [thread, function] = key;
+      const auto contexts = contexts_.find(function);
+      if (contexts == contexts_.end())
+        add_chains(thread, {}, in, in.time);
+      else
+        divide(thread, function, in, contexts_of(thread, contexts->second));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void add_rows() {
+    std::optional<CodeRef> last;
+    std::vector<StackFrame> frames;
+    const profile::Function* f = nullptr;
+    for (const profile::TimeRow& row : profile_.tables.time) {
+      if (last != row.at) {
+        f = find_function(profile_.functions, row.at);
+        frames = frames_at(profile_, modules_, f, row.at);
+        last = row.at;
+      }
+      const Time time{row.user_ns, row.kernel_ns};
+      all_ns_ += time.ns();
+      InFunction& in = functions_[{row.thread, f == nullptr ? row.at : f->at}];
+      in.time += time;
+      in.chains.try_emplace(frames, row.at, Time{}).first->second.time += time;
+    }
+  }
+
+  std::vector<uint32_t> contexts_of(uint32_t thread, const std::vector<uint32_t>& all) {
+    const std::vector<bool>& possible = possible_.of(group_of(profile_.threads[thread]));
+    std::vector<uint32_t> kept;
+    for (uint32_t i : all)
+      if (possible[i]) kept.push_back(i);
+    return kept.empty() ? all : kept;
+  }
+
+  bool is_worth(double least, const Time& time) const {
+    return static_cast<double>(time.ns()) >= least * static_cast<double>(all_ns_);
+  }
+
+  void divide(uint32_t thread, CodeRef function, const InFunction& in,
+              const std::vector<uint32_t>& rows) {
+    uint64_t instructions = 0;
+    for (uint32_t i : rows) instructions += profile_.tables.contexts[i].self;
+    Division by_context(in.time, instructions);
+    const StackFrame whole =
+        function_frame(profile_, find_function(profile_.functions, function), function);
+    Time untold;
+    for (uint32_t i : rows) {
+      const Time time = by_context.next(profile_.tables.contexts[i].self);
+      if (!is_worth(kWorthTelling, time))
+        untold += time;
+      else if (in.chains.size() == 1 || is_worth(kWorthDividing, time))
+        add_chains(thread, callers_of(profile_, i), in, time);
+      else
+        add(thread, function, callers_of(profile_, i), {whole}, time);
+    }
+    const std::string label = profile::context_label(profile::ContextKind::other);
+    add(thread, function, {{std::nullopt, {label, label, "", 0, 0}}}, {whole}, untold);
+  }
+
+  void add_chains(uint32_t thread, const std::vector<Caller>& callers, const InFunction& in,
+                  Time time) {
+    Division user({time.user_ns, 0}, in.time.user_ns);
+    Division kernel({0, time.kernel_ns}, in.time.kernel_ns);
+    for (const auto& [frames, chain] : in.chains)
+      add(thread, chain.at, callers, frames,
+          {user.next(chain.time.user_ns).user_ns, kernel.next(chain.time.kernel_ns).kernel_ns});
+  }
+
+  void add(uint32_t thread, CodeRef at, const std::vector<Caller>& callers,
+           const std::vector<StackFrame>& frames, const Time& time) {
+    if (time.user_ns != 0) result_.push_back({thread, at, callers, frames, false, time.user_ns});
+    if (time.kernel_ns != 0) result_.push_back({thread, at, callers, frames, true, time.kernel_ns});
+  }
+
+  const profile::Profile& profile_;
+  const symbols::ModuleSet& modules_;
+  PossibleContexts possible_;
+  std::map<CodeRef, std::vector<uint32_t>> contexts_;  // by function
+  std::map<std::pair<uint32_t, CodeRef>, InFunction> functions_;
+  std::vector<ThreadStack> result_;
+  uint64_t all_ns_ = 0;
+};
+
+}  // namespace
+
+std::vector<ThreadStack> time_stacks(const profile::Profile& profile,
+                                     const symbols::ModuleSet& modules) {
+  return Collector(profile, modules).collect();
+}
+
+}  // namespace shadowprof::report

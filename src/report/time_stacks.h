@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+//
+// Processor time by thread and by where the code was written: what stacks.h is of instructions.
+//
+// A profile has the time of each thread at each place, and calling contexts of the whole program.
+// So the time of a thread in a function is exact, and is divided among the function's contexts as
+// its instructions are. A context is taken to be another thread's if one of its callers took time
+// in threads of other names only, and so much that this thread would have some of it too.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "report/stacks.h"
+
+namespace shadowprof::report {
+
+struct ThreadStack {
+  uint32_t thread = 0;  // index into profile.threads
+  profile::CodeRef at;
+  std::vector<Caller> callers;     // outermost first; none without contexts
+  std::vector<StackFrame> frames;  // outermost first, at least one
+  bool kernel = false;             // the kernel worked for this code
+  uint64_t amount = 0;             // nanoseconds; not 0
+};
+
+inline constexpr const char* kKernelFrame = "[kernel]";
+
+// By thread, and within a thread by function. They add up to the rows of the table of time: time at
+// unknown places is in none. Empty where time was not measured.
+std::vector<ThreadStack> time_stacks(const profile::Profile& profile,
+                                     const symbols::ModuleSet& modules);
+
+}  // namespace shadowprof::report

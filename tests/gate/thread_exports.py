@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Exports that say what each thread did, as their readers read them.
+
+usage: thread_exports.py --shadowprof PATH --crew PROGRAM --program PROGRAM [--only TEXT]
+
+CREW (crew.cc) is sampled, so its profile has processor time by thread; PROGRAM is profiled in full
+mode, whose profile has instructions only. What an export adds up to is compared with the profile.
+"""
+
+import argparse
+import collections
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from gate_cases import require, run_cases
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
+from profile_file import read_profile  # noqa: E402
+
+MOST_EVENTS = 10_000  # and half as many again, where no stack has a whole number of periods
+
+
+def call(*command):
+    done = subprocess.run(list(map(str, command)), check=False, stdin=subprocess.DEVNULL,
+                          capture_output=True, timeout=240)
+    require(done.returncode == 0, f"{command}: status {done.returncode}\n{done.stderr.decode()}")
+    return done.stdout
+
+
+class Profiled:
+    """A profile, and what its tables say."""
+
+    def __init__(self, shadowprof, path, *arguments):
+        self.shadowprof, self.path = shadowprof, path
+        call(shadowprof, "run", "-q", "-o", path, *arguments)
+        self.profile = read_profile(path)
+        self.attributed = self.profile["coverage"]["attributed"]
+        self.threads = self.profile.get("threads", [])
+        self.ns = collections.Counter()  # by thread
+        time = self.profile["tables"].get("time")
+        if time:
+            for thread, user, kernel in zip(time["thread"], time["user_ns"], time["kernel_ns"]):
+                self.ns[thread] += user + kernel
+
+    def export(self, form, name):
+        path = self.path.with_name(name)
+        call(self.shadowprof, "export", "--format", form, "-o", path, self.path)
+        return path
+
+
+class Subject:
+    def __init__(self, options, folder):
+        shadowprof, folder = os.path.abspath(options.shadowprof), pathlib.Path(folder)
+        self.crew = Profiled(shadowprof, folder / "crew.json", "--", os.path.abspath(options.crew))
+        self.full = Profiled(shadowprof, folder / "full.json", "--mode", "full", "--",
+                             os.path.abspath(options.program))
+
+
+EVENT = re.compile(r"(\S+)  (\d+)/(\d+) (\d+)\.(\d{9}): (\d+) (\S+):")
+FRAME = re.compile(r" +[0-9a-f]+ (.+) \((\S+)\)")
+Event = collections.namedtuple("Event", "comm pid tid at period kind frames")
+
+
+def perf_events(path):
+    events = []
+    for text in path.read_text(encoding="utf-8").split("\n\n"):
+        if not text:
+            continue
+        head, *lines = text.strip("\n").split("\n")
+        found = EVENT.fullmatch(head)
+        require(found and lines, f"no event: {head!r}")
+        frames = [FRAME.fullmatch(line) for line in lines]
+        require(all(frames), f"not all are frames: {lines}")
+        comm, pid, tid, seconds, nanoseconds, period, kind = found.groups()
+        events.append(Event(comm, int(pid), int(tid), int(seconds + nanoseconds), int(period), kind,
+                            [(re.sub(r"\+0x[0-9a-f]+$", "", f.group(1)), f.group(2)) for f in frames]))
+    return events
+
+
+def perf_script_has_the_time_of_each_thread(x):
+    events = perf_events(x.crew.export("perf-script", "crew.perf"))
+    require(len(events) <= MOST_EVENTS * 1.5 + len(x.crew.threads), len(events))
+    require({event.kind for event in events} == {"cpu-clock"}, "another event")
+    periods = collections.Counter()
+    for event in events:
+        periods[event.tid] += event.period
+    for number, thread in enumerate(x.crew.threads):
+        require(periods[thread["tid"]] == x.crew.ns[number], f"{thread}: {periods}")
+    names = {event.tid: (event.comm, event.pid) for event in events}
+    require(("worker_1", x.crew.profile["run"]["pid"]) in names.values(), names)
+    require(len(names) == 2, names)
+
+
+def readers_of_perf_script_see_the_same(x):
+    """Some add up periods, some count events, some take the time between two events."""
+    for profiled in (x.crew, x.full):
+        events = perf_events(profiled.export("perf-script", "readers.perf"))
+        by_thread = collections.defaultdict(list)
+        for event in events:
+            by_thread[event.tid].append(event)
+        whole = sum(event.period for event in events)
+        for mine in by_thread.values():
+            weights = {kind: collections.Counter() for kind in ("periods", "events", "times")}
+            for before, event, after in zip([None] + mine[:-1], mine, mine[1:] + [None]):
+                stack = tuple(event.frames)
+                weights["periods"][stack] += event.period
+                weights["events"][stack] += whole / len(events)
+                begin = (before.at + event.at) / 2 if before else event.at
+                weights["times"][stack] += ((event.at + after.at) / 2 if after else event.at) - begin
+            for stack, periods in weights["periods"].items():
+                for kind in ("events", "times"):
+                    off = abs(weights[kind][stack] - periods)
+                    require(off < 0.6 * periods + 2 * whole / MOST_EVENTS and off < 0.02 * whole,
+                            f"{kind}: {weights[kind][stack]} instead of {periods}: {stack}")
+
+
+def perf_script_has_inlined_calls_below_their_callers(x):
+    events = perf_events(x.crew.export("perf-script", "crew.perf"))
+    whole = sum(event.period for event in events)
+    own = {"crew": ("lead", "follow"), "worker_1": ("follow", "lead")}
+    below, mixed = collections.Counter(), 0
+    for event in events:
+        names = [name for name, _ in event.frames]
+        for mine in own[event.comm]:
+            below[event.comm, mine] += event.period * any(f"::{mine}(" in name for name in names)
+        mixed += event.period * any(name.endswith("::mix") and file == "inlined"
+                                    for name, file in event.frames)
+    require(mixed > 0.5 * whole, f"{mixed} of {whole} in mix")
+    for comm, (mine, other) in own.items():
+        require(below[comm, mine] > 0.3 * whole, f"{comm}: {below} of {whole}")
+        require(below[comm, other] == 0, f"{comm}: {below} of {whole}")
+
+
+def perf_script_without_time_has_instructions(x):
+    events = perf_events(x.full.export("perf-script", "full.perf"))
+    require({event.kind for event in events} == {"instructions"}, "another event")
+    require(sum(event.period for event in events) == x.full.attributed, "not all instructions")
+    require(len(events) <= MOST_EVENTS * 1.5 + 1, len(events))
+    require({event.tid for event in events} == {x.full.profile["run"]["pid"]}, "another thread")
+    require(any("{anonymous}::parse(" in name for event in events for name, _ in event.frames),
+            "no parse")
+
+
+def stackcollapse_reads_perf_script(x):
+    script = shutil.which("stackcollapse-perf.pl")
+    if not script:
+        print("skip  stackcollapse-perf.pl: it is not in PATH")
+        return
+    folded = collections.Counter()
+    for line in call("perl", script, x.crew.export("perf-script", "crew.perf")).decode().splitlines():
+        stack, _, count = line.rpartition(" ")
+        folded[stack.split(";")[0]] += int(count)
+    require(sorted(folded.values()) == sorted(x.crew.ns.values()), folded)
+
+
+CASES = [perf_script_has_the_time_of_each_thread, readers_of_perf_script_see_the_same,
+         perf_script_has_inlined_calls_below_their_callers,
+         perf_script_without_time_has_instructions, stackcollapse_reads_perf_script]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shadowprof", required=True)
+    parser.add_argument("--crew", required=True)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="shadowprof-threads-") as folder:
+        return run_cases(CASES, Subject(options, folder), options.only)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
