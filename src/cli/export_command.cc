@@ -24,6 +24,8 @@ struct ExportOptions {
   std::string format;
   std::string output = "-";
   std::string module;
+  std::string host;
+  std::string service;
   bool list = false;
 };
 
@@ -53,11 +55,15 @@ Status export_profile(const ExportOptions& options) {
     return fail(
         "{} describes all code of a profile: --module is for formats that describe one file",
         format->name);
+  if (!(options.host.empty() && options.service.empty()) && !format->has_origin)
+    return fail(
+        "{} does not say where a profile is from: --host and --service are for otlp",
+        format->name);
   Progress progress("reading " + options.file);
   SP_ASSIGN(const profile::Profile profile, read_given_profile(options.file));
   progress.set("exporting as " + options.format);
   const symbols::ModuleSet modules(profile.modules);
-  report::ExportInput input{profile, modules, 0};
+  report::ExportInput input{profile, modules, 0, options.host, options.service};
   if (format->one_module) {
     SP_ASSIGN(input.module, report::choose_module(profile, options.module));
   }
@@ -82,8 +88,12 @@ int export_main(int argc, char** argv) {
   app.add_option("-o,--output", options.output, "file to write; .gz and .zst compress")
       ->type_name("FILE")
       ->capture_default_str();
+  app.add_option("--host", options.host, "where it was profiled, for otlp")
+      ->type_name("NAME");
   app.add_option("--module", options.module,
                  "file to describe, where a format describes one (the program)")
+      ->type_name("NAME");
+  app.add_option("--service", options.service, "what it is part of, likewise (the program)")
       ->type_name("NAME");
   add_debuginfod_option(app);
   app.add_flag("--list", options.list, "list the formats");

@@ -9,22 +9,24 @@ namespace shadowprof::report {
 namespace {
 
 constexpr ExportFormat kFormats[] = {
-    {"autofdo", "AutoFDO's text input (create_llvm_prof --profiler=text)", true, false,
+    {"autofdo", "AutoFDO's text input (create_llvm_prof --profiler=text)", true, false, false,
      export_autofdo},
-    {"bolt", "BOLT's pre-aggregated branches (perf2bolt -pa)", true, false, export_bolt},
-    {"callgrind", "callgrind_annotate, kcachegrind", false, false, export_callgrind},
-    {"chrome", "the run as events for chrome://tracing and Perfetto", false, false, export_chrome},
-    {"firefox", "processed profile for profiler.firefox.com", false, false, export_firefox},
-    {"folded", "folded stacks for flamegraph.pl and inferno", false, false, export_folded},
-    {"llvm-sample", "LLVM sample profile as text (clang -fprofile-sample-use)", true, false,
+    {"bolt", "BOLT's pre-aggregated branches (perf2bolt -pa)", true, false, false, export_bolt},
+    {"callgrind", "callgrind_annotate, kcachegrind", false, false, false, export_callgrind},
+    {"chrome", "the run as events for chrome://tracing and Perfetto", false, false, false,
+     export_chrome},
+    {"firefox", "processed profile for profiler.firefox.com", false, false, false, export_firefox},
+    {"folded", "folded stacks for flamegraph.pl and inferno", false, false, false, export_folded},
+    {"llvm-sample", "LLVM sample profile as text (clang -fprofile-sample-use)", true, false, false,
      export_llvm_sample},
-    {"llvm-unsymbolized", "llvm-profgen --unsymbolized-profile", true, false,
+    {"llvm-unsymbolized", "llvm-profgen --unsymbolized-profile", true, false, false,
      export_llvm_unsymbolized},
+    {"otlp", "OpenTelemetry profiles, as protobuf", false, false, true, export_otlp},
     {"perf-script", "text of perf script, for stackcollapse-perf.pl and others", false, false,
-     export_perf_script},
-    {"pprof", "pprof, gzipped", false, true, export_pprof},
-    {"prefetch", "prefetch hints as CSV, from load latencies", true, false, export_prefetch},
-    {"speedscope", "speedscope.app", false, false, export_speedscope},
+     false, export_perf_script},
+    {"pprof", "pprof, gzipped", false, true, false, export_pprof},
+    {"prefetch", "prefetch hints as CSV, from load latencies", true, false, false, export_prefetch},
+    {"speedscope", "speedscope.app", false, false, false, export_speedscope},
 };
 
 }  // namespace

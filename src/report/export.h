@@ -23,6 +23,9 @@ struct ExportInput {
   const profile::Profile& profile;
   const symbols::ModuleSet& modules;
   uint32_t module = 0;  // for formats that describe one file
+  // For formats that say where a profile is from. "": not known, and the program's name.
+  std::string host;
+  std::string service;
 };
 
 struct ExportFormat {
@@ -30,6 +33,7 @@ struct ExportFormat {
   std::string_view summary;
   bool one_module = false;  // describes one program or library
   bool gzipped = false;     // always, whatever the file's name is
+  bool has_origin = false;  // says where the profile is from
   Result<std::string> (*make)(const ExportInput& input);
 };
 
@@ -48,6 +52,7 @@ Result<std::string> export_firefox(const ExportInput& input);
 Result<std::string> export_folded(const ExportInput& input);
 Result<std::string> export_llvm_sample(const ExportInput& input);
 Result<std::string> export_llvm_unsymbolized(const ExportInput& input);
+Result<std::string> export_otlp(const ExportInput& input);
 Result<std::string> export_perf_script(const ExportInput& input);
 Result<std::string> export_pprof(const ExportInput& input);
 Result<std::string> export_prefetch(const ExportInput& input);

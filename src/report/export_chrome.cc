@@ -3,33 +3,24 @@
 // The trace event format of chrome://tracing and Perfetto: one event for the run, or for each run
 // of a merged profile. Full mode takes no samples and makes no pauses, so there are no others.
 #include <algorithm>
-#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "report/columns.h"
 #include "report/export.h"
+#include "report/run_facts.h"
 
 namespace shadowprof::report {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Microseconds since the epoch of "2025-01-31T12:00:00Z"; 0 for anything else.
-int64_t microseconds(const std::string& utc) {
-  tm parts{};
-  const char* end = ::strptime(utc.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  if (end == nullptr || *end != '\0') return 0;
-  return int64_t{::timegm(&parts)} * 1'000'000;
-}
-
 Json event(const std::vector<std::string>& command, const std::string& started, double duration_s,
            int64_t pid, uint64_t instructions) {
-  std::string name;
-  for (const std::string& word : command) name += (name.empty() ? "" : " ") + word;
+  const std::string name = command_line(command);
   return {{"ph", "X"},
           {"cat", "run"},
           {"name", printable(name.empty() ? "run" : name)},
-          {"ts", microseconds(started)},
+          {"ts", started_us(started)},
           {"dur", static_cast<int64_t>(std::clamp(duration_s, 0.0, 1e9) * 1e6)},
           {"pid", pid},
           {"tid", pid},

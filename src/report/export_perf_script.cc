@@ -14,6 +14,7 @@
 
 #include "report/columns.h"
 #include "report/export.h"
+#include "report/run_facts.h"
 #include "report/time_stacks.h"
 
 namespace shadowprof::report {
@@ -78,8 +79,7 @@ class Writer {
     for (Stack& s : stacks(profile_, input.modules))
       stacks_.push_back(
           {0, s.at, std::move(s.callers), std::move(s.frames), false, s.instructions});
-    const std::vector<std::string>& words = profile_.run.command;
-    threads_ = {{profile_.run.pid, profile_.run.pid, words.empty() ? "" : file_name(words[0])}};
+    threads_ = {{profile_.run.pid, profile_.run.pid, program_name(profile_.run)}};
     event_ = "instructions";
   }
 

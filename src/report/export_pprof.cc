@@ -2,7 +2,9 @@
 //
 // pprof's protobuf (report/pprof.proto), uncompressed; whoever writes it compresses it. A sample is
 // one place in code with the instructions executed there, and its callers where the profile has
-// calling contexts; inlined calls are lines of its location.
+// calling contexts; inlined calls are lines of its location. Where time was measured there are more
+// samples, whose second value it is, and whose labels are thread, thread_id and process_id:
+// instructions are not known by thread.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -10,7 +12,8 @@
 #include <pprof.pb.h>
 #include "base/printable.h"
 #include "report/export.h"
-#include "report/stacks.h"
+#include "report/run_facts.h"
+#include "report/time_stacks.h"
 
 namespace shadowprof::report {
 namespace {
@@ -21,18 +24,17 @@ class Builder {
 
   Result<std::string> build() {
     const profile::Profile& p = input_.profile;
-    pprof::ValueType* type = out_.add_sample_type();
-    type->set_type(string_index("instructions"));
-    type->set_unit(string_index("count"));
-    out_.mutable_period_type()->CopyFrom(*type);
-    out_.set_period(1);
-    out_.set_duration_nanos(static_cast<int64_t>(std::clamp(p.run.duration_s, 0.0, 1e9) * 1e9));
-    std::string command;
-    for (const std::string& word : p.run.command) command += (command.empty() ? "" : " ") + word;
-    if (!command.empty()) out_.add_comment(string_index(command));
     const std::vector<Stack> all = stacks(p, input_.modules);
+    const std::vector<ThreadStack> times = time_stacks(p, input_.modules);
+    has_time_ = !times.empty();
+    add_types();
+    out_.set_time_nanos(started_us(p.run.started) * 1000);
+    out_.set_duration_nanos(static_cast<int64_t>(duration_ns(p.run)));
+    const std::string command = command_line(p.run.command);
+    if (!command.empty()) out_.add_comment(string_index(command));
     add_mappings(all);
-    for (const Stack& stack : all) add_sample(stack);
+    for (const Stack& stack : all) add_instructions(stack);
+    for (const ThreadStack& stack : times) add_time(stack);
     std::string bytes;
     if (!out_.SerializeToString(&bytes)) return fail("the profile is too large for pprof");
     return bytes;
@@ -46,14 +48,29 @@ class Builder {
     return at->second;
   }
 
+  void set_type(pprof::ValueType* type, const char* name, const char* unit) {
+    type->set_type(string_index(name));
+    type->set_unit(string_index(unit));
+  }
+
+  void add_types() {
+    set_type(out_.add_sample_type(), "instructions", "count");
+    pprof::ValueType* period = out_.mutable_period_type();
+    if (has_time_) {
+      set_type(out_.add_sample_type(), "cpu", "nanoseconds");
+      set_type(period, "cpu", "nanoseconds");
+      out_.set_period(static_cast<int64_t>(tick_ns(input_.profile.time)));
+      out_.set_default_sample_type(string_index("cpu"));
+    } else {
+      set_type(period, "instructions", "count");
+      out_.set_period(1);
+    }
+  }
+
   // Pprof finds the mapping of an address by its range: the profile knows where code was executed.
   void add_mappings(const std::vector<Stack>& all) {
     const auto& modules = input_.profile.modules;
-    std::vector<uint64_t> end(modules.size(), 1);
-    for (const profile::BlockCount& b : input_.profile.tables.blocks)
-      end[b.at.module] = std::max(end[b.at.module], b.at.offset + b.size);
-    for (const profile::ContextRow& c : input_.profile.tables.contexts)
-      end[c.at.module] = std::max(end[c.at.module], c.at.offset + 1);
+    const std::vector<uint64_t> end = module_ends(input_.profile);
     std::vector<bool> has_lines(modules.size());
     for (const Stack& s : all)
       if (s.frames[0].line != 0) has_lines[s.at.module] = true;
@@ -85,47 +102,74 @@ class Builder {
     return at->second;
   }
 
-  // A caller is a function: which line of it calls is not known.
-  uint64_t caller_location(const Caller& caller) {
-    const std::pair key(caller.at, caller.frame.name);
-    if (const auto known = callers_.find(key); known != callers_.end()) return known->second;
+  // `frames` are the function and the calls inlined at a place, outermost first. A caller is a
+  // function: which line of it calls is not known.
+  uint64_t location_id(std::optional<profile::CodeRef> at, const std::vector<StackFrame>& frames) {
+    const std::pair key(at ? int64_t{at->module} : -1, frames);
+    if (const auto known = locations_.find(key); known != locations_.end()) return known->second;
     const auto id = static_cast<uint64_t>(out_.location_size()) + 1;
     pprof::Location* location = out_.add_location();
     location->set_id(id);
-    if (caller.at) {
-      location->set_mapping_id(caller.at->module + 1);
-      location->set_address(input_.profile.modules[caller.at->module].address + caller.at->offset);
+    if (at) {
+      location->set_mapping_id(at->module + 1);
+      location->set_address(input_.profile.modules[at->module].address + at->offset);
     }
-    pprof::Line* line = location->add_line();
-    line->set_function_id(function_id(caller.frame));
-    line->set_line(caller.frame.function_line);
-    return callers_[key] = id;
-  }
-
-  void add_sample(const Stack& stack) {
-    const auto id = static_cast<uint64_t>(out_.location_size()) + 1;
-    pprof::Location* location = out_.add_location();
-    location->set_id(id);
-    location->set_mapping_id(stack.at.module + 1);
-    location->set_address(input_.profile.modules[stack.at.module].address + stack.at.offset);
-    for (auto f = stack.frames.rbegin(); f != stack.frames.rend(); ++f) {
+    for (auto f = frames.rbegin(); f != frames.rend(); ++f) {
       pprof::Line* line = location->add_line();
       line->set_function_id(function_id(*f));
       line->set_line(f->line);
     }
-    pprof::Sample* sample = out_.add_sample();
-    sample->add_location_id(id);
-    for (auto c = stack.callers.rbegin(); c != stack.callers.rend(); ++c)
-      sample->add_location_id(caller_location(*c));
+    return locations_[key] = id;
+  }
+
+  static int64_t count(uint64_t n) {
     constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-    sample->add_value(static_cast<int64_t>(std::min(stack.instructions, kMost)));
+    return static_cast<int64_t>(std::min(n, kMost));
+  }
+
+  void add_callers(pprof::Sample* sample, const std::vector<Caller>& callers) {
+    for (auto c = callers.rbegin(); c != callers.rend(); ++c)
+      sample->add_location_id(location_id(c->at, {c->frame}));
+  }
+
+  void add_instructions(const Stack& stack) {
+    pprof::Sample* sample = out_.add_sample();
+    sample->add_location_id(location_id(stack.at, stack.frames));
+    add_callers(sample, stack.callers);
+    sample->add_value(count(stack.instructions));
+    if (has_time_) sample->add_value(0);
+  }
+
+  void add_time(const ThreadStack& stack) {
+    pprof::Sample* sample = out_.add_sample();
+    if (stack.kernel)
+      sample->add_location_id(location_id(std::nullopt, {{kKernelFrame, kKernelFrame, "", 0, 0}}));
+    sample->add_location_id(location_id(stack.at, stack.frames));
+    add_callers(sample, stack.callers);
+    sample->add_value(0);
+    sample->add_value(count(stack.amount));
+    const profile::ThreadRow& thread = input_.profile.threads[stack.thread];
+    pprof::Label* name = sample->add_label();
+    name->set_key(string_index("thread"));
+    name->set_str(string_index(thread.name));
+    add_number(sample, "thread_id", thread.tid);
+    add_number(sample, "process_id", thread.process);
+  }
+
+  // 0 is what threads of several runs have.
+  void add_number(pprof::Sample* sample, const char* key, int64_t number) {
+    if (number == 0) return;
+    pprof::Label* label = sample->add_label();
+    label->set_key(string_index(key));
+    label->set_num(number);
   }
 
   const ExportInput& input_;
   pprof::Profile out_;
   std::map<std::string, int64_t> strings_;
   std::map<std::tuple<std::string, std::string, std::string, uint32_t>, uint64_t> functions_;
-  std::map<std::pair<std::optional<profile::CodeRef>, std::string>, uint64_t> callers_;
+  std::map<std::pair<int64_t, std::vector<StackFrame>>, uint64_t> locations_;  // by module
+  bool has_time_ = false;
 };
 
 }  // namespace

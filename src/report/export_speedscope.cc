@@ -7,6 +7,7 @@
 
 #include "report/columns.h"
 #include "report/export.h"
+#include "report/run_facts.h"
 #include "report/stacks.h"
 
 namespace shadowprof::report {
@@ -54,16 +55,13 @@ Result<std::string> export_speedscope(const ExportInput& input) {
     weights.push_back(stack.instructions);
     total += stack.instructions;
   }
-  std::string name;
-  for (const std::string& word : input.profile.run.command)
-    name += (name.empty() ? "" : " ") + word;
   Json profile = {{"type", "sampled"}, {"name", "instructions"}, {"unit", "none"},
                   {"startValue", 0},   {"endValue", total},      {"samples", samples},
                   {"weights", weights}};
   Json j;
   j["$schema"] = "https://www.speedscope.app/file-format-schema.json";
   j["exporter"] = "shadowprof " + printable(input.profile.tool_version);
-  j["name"] = printable(name);
+  j["name"] = printable(command_line(input.profile.run.command));
   j["activeProfileIndex"] = 0;
   j["shared"]["frames"] = frames.take();
   j["profiles"] = Json::array({profile});

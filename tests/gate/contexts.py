@@ -114,7 +114,8 @@ def check_pprof(shadowprof, sampled, folder, expected):
         return
     path = folder / "x.pb.gz"
     run(shadowprof, "export", "--format", "pprof", "-o", path, sampled)
-    shown = subprocess.run(["go", "tool", "pprof", "-top", "-cum", "-nodefraction=0", str(path)], check=True,
+    shown = subprocess.run(["go", "tool", "pprof", "-top", "-cum", "-nodefraction=0",
+                            "-sample_index=instructions", str(path)], check=True,
                            capture_output=True, text=True, env={**os.environ, "HOME": str(folder)}).stdout
     lines = [line.split() for line in shown.splitlines()
              if line.count("%") == 3 and line.split()[4].endswith("%") and line.split()[4][0].isdigit()]

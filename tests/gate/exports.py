@@ -400,10 +400,11 @@ def what_cannot_be_exported_is_one_sentence(x):
     listed = call(x.shadowprof, "export", "--list").stdout.splitlines()
     require([line.split()[0] for line in listed] == sorted(
         ["autofdo", "bolt", "callgrind", "chrome", "firefox", "folded", "llvm-sample",
-         "llvm-unsymbolized", "perf-script", "pprof", "prefetch", "speedscope"]), listed)
+         "llvm-unsymbolized", "otlp", "perf-script", "pprof", "prefetch", "speedscope"]), listed)
     for arguments in (["--format", "prefetch"], ["--format", "gif"], [],
                       ["--format", "bolt", "--module", "nothing"],
-                      ["--format", "folded", "--module", "words_base"]):
+                      ["--format", "folded", "--module", "words_base"],
+                      ["--format", "folded", "--host", "h"]):
         done = subprocess.run([x.shadowprof, "export", *arguments, x.file], capture_output=True,
                               text=True, check=False)
         require(done.returncode == 125 and done.stderr.count("\n") == 1 and not done.stdout, done)

@@ -138,6 +138,8 @@ def all_outputs(shadowprof, folder):
     run(shadowprof, "export", "--format", "pprof", "-o", "new.pb.gz", new, folder=folder)
     strings = gzip.decompress((folder / "new.pb.gz").read_bytes())
     require(b"\x1b]0;" not in strings, "pprof has an escape sequence")
+    run(shadowprof, "export", "--format", "otlp", "--host", HOSTILE[1], "-o", "new.otlp", new, folder=folder)
+    require(b"\x1b]0;" not in (folder / "new.otlp").read_bytes(), "OTLP has an escape sequence")
     run(shadowprof, "merge", "-o", "sum.json", base, new, folder=folder)
 
 

@@ -10,6 +10,7 @@ mode, whose profile has instructions only. What an export adds up to is compared
 
 import argparse
 import collections
+import gzip
 import os
 import pathlib
 import re
@@ -48,10 +49,15 @@ class Profiled:
             for thread, user, kernel in zip(time["thread"], time["user_ns"], time["kernel_ns"]):
                 self.ns[thread] += user + kernel
 
-    def export(self, form, name):
+    def export(self, form, name, *options):
         path = self.path.with_name(name)
-        call(self.shadowprof, "export", "--format", form, "-o", path, self.path)
+        call(self.shadowprof, "export", "--format", form, *options, "-o", path, self.path)
         return path
+
+    def of_thread(self, numbers):
+        """Time by number of thread, where `numbers` has it by thread id."""
+        return {number: numbers[thread["tid"]] for number, thread in enumerate(self.threads)
+                if numbers[thread["tid"]]}
 
 
 class Subject:
@@ -159,7 +165,143 @@ def stackcollapse_reads_perf_script(x):
     require(sorted(folded.values()) == sorted(x.crew.ns.values()), folded)
 
 
-CASES = [perf_script_has_the_time_of_each_thread, readers_of_perf_script_see_the_same,
+def decoded(data, proto, message):
+    """A message as protoc decodes it: {field: [values]}."""
+    folder = pathlib.Path(__file__).resolve().parents[2] / "src" / "report"
+    text = subprocess.run(["protoc", f"--proto_path={folder}", f"--decode={message}", proto],
+                          input=data, capture_output=True, check=True).stdout.decode()
+    whole = collections.defaultdict(list)
+    open_messages = [whole]
+    for line in text.splitlines():
+        name, _, value = line.strip().partition(" ")
+        if value == "{":
+            open_messages.append(collections.defaultdict(list))
+            open_messages[-2][name].append(open_messages[-1])
+        elif name == "}":
+            open_messages.pop()
+        else:
+            require(not name.rstrip(":").isdigit(), f"a field that {proto} does not have: {line}")
+            open_messages[-1][name.rstrip(":")].append(
+                value.strip('"') if value.startswith('"') else
+                value == "true" if value in ("true", "false") else int(value))
+    return whole
+
+
+def first(message, field, default=0):
+    return message[field][0] if message[field] else default
+
+
+def pprof_has_labels_of_threads(x):
+    data = gzip.decompress(x.crew.export("pprof", "crew.pb.gz").read_bytes())
+    whole = decoded(data, "pprof.proto", "shadowprof.pprof.Profile")
+    strings = whole["string_table"]
+    types = [strings[first(kind, "type")] for kind in whole["sample_type"]]
+    require(types == ["instructions", "cpu"], types)
+    require(strings[first(whole, "default_sample_type")] == "cpu", "another type is shown first")
+    ns, names, instructions = collections.Counter(), {}, 0
+    for sample in whole["sample"]:
+        count, time = sample["value"]
+        labels = {strings[first(label, "key")]: strings[first(label, "str")] or first(label, "num")
+                  for label in sample["label"]}
+        instructions += count
+        require(bool(labels) == (count == 0) and (count == 0) != (time == 0), sample)
+        if labels:
+            require(labels["process_id"] == x.crew.profile["run"]["pid"], labels)
+            ns[labels["thread_id"]] += time
+            names[labels["thread_id"]] = labels["thread"]
+    require(x.crew.of_thread(ns) == dict(x.crew.ns), ns)
+    require(names == {t["tid"]: t["name"] for t in x.crew.threads if t["tid"] in names}, names)
+    require(instructions == x.crew.profile["coverage"]["instructions_profiled"], instructions)
+
+
+def otlp_message(path):
+    return decoded(path.read_bytes(), "otlp.proto", "shadowprof.otlp.ProfilesData")
+
+
+def otlp_stacks(message, profile):
+    """Names from the leaf on, attributes and value of each sample."""
+    tables, = message["dictionary"]
+    strings = tables["string_table"]
+
+    def attributes(owner):
+        result = {}
+        for index in owner["attribute_indices"]:
+            attribute = tables["attribute_table"][index]
+            value, = attribute["value"]
+            name = strings[first(attribute, "key_strindex")]
+            require(name not in result, f"{name} twice")
+            result[name] = first(value, "string_value", None) or first(value, "int_value")
+        return result
+
+    for sample in profile["samples"]:
+        names = []
+        for index in tables["stack_table"][first(sample, "stack_index")]["location_indices"]:
+            location = tables["location_table"][index]
+            for line in location["lines"]:
+                function = tables["function_table"][first(line, "function_index")]
+                names.append(strings[first(function, "name_strindex")])
+            mapping = tables["mapping_table"][first(location, "mapping_index")]
+            low, high = first(mapping, "memory_start"), first(mapping, "memory_limit")
+            require(low <= first(location, "address") <= high, f"{location} is not in {mapping}")
+        value, = sample["values"]
+        require(names and value > 0, sample)
+        yield names, attributes(sample), value
+
+
+def otlp_profiles(message):
+    resource, = message["resource_profiles"]
+    scope, = resource["scope_profiles"]
+    tables, = message["dictionary"]
+    for name in ("mapping", "location", "function", "attribute", "stack"):
+        require(not tables[f"{name}_table"][0], f"the first {name} is not empty")
+    require(tables["string_table"][0] == "", "the first string is not empty")
+    require(len(set(tables["string_table"])) == len(tables["string_table"]), "a string twice")
+    kinds = [tables["string_table"][first(first(profile, "sample_type"), "type_strindex")]
+             for profile in scope["profiles"]]
+    facts = {first(fact, "key"): first(fact, "value") for fact in first(resource, "resource")["attributes"]}
+    return facts, dict(zip(kinds, scope["profiles"]))
+
+
+def otlp_has_time_by_thread_and_instructions(x):
+    message = otlp_message(x.crew.export("otlp", "crew.otlp"))
+    facts, profiles = otlp_profiles(message)
+    require(list(profiles) == ["cpu", "instructions"], list(profiles))
+    require(facts["service.name"]["string_value"] == ["crew"] and "host.name" not in facts, facts)
+    ns, mixed = collections.Counter(), 0
+    for names, attributes, value in otlp_stacks(message, profiles["cpu"]):
+        require(attributes["process.pid"] == x.crew.profile["run"]["pid"], attributes)
+        ns[attributes["thread.id"]] += value
+        mixed += value * any(name.endswith("::mix") for name in names[:2])
+        other = "::lead(" if attributes["thread.name"] == "worker 1" else "::follow("
+        require(not any(other in name for name in names), f"{attributes}: {names}")
+    require(x.crew.of_thread(ns) == dict(x.crew.ns), ns)
+    require(mixed > 0.5 * sum(ns.values()), mixed)
+    instructions = sum(value for _, _, value in otlp_stacks(message, profiles["instructions"]))
+    require(instructions == x.crew.profile["coverage"]["instructions_profiled"], instructions)
+
+
+def otlp_without_time_has_instructions(x):
+    plain = x.full.export("otlp", "full.otlp", "--host", "h1", "--service", "shop")
+    message = otlp_message(plain)
+    facts, profiles = otlp_profiles(message)
+    require(list(profiles) == ["instructions"], list(profiles))
+    require(facts["host.name"]["string_value"] == ["h1"] and
+            facts["service.name"]["string_value"] == ["shop"], facts)
+    parse, whole = 0, 0
+    for names, attributes, value in otlp_stacks(message, profiles["instructions"]):
+        require(not attributes, attributes)
+        whole += value
+        parse += value * ("::parse(" in names[-1])
+    require(whole == x.full.attributed, whole)
+    known = next(f for f in x.full.profile["functions"] if "::parse(" in f["name"])
+    require(parse == known["self_instructions"], parse)
+    packed = x.full.export("otlp", "full.otlp.gz", "--host", "h1", "--service", "shop")
+    require(gzip.decompress(packed.read_bytes()) == plain.read_bytes(), "not what it is packed")
+
+
+CASES = [pprof_has_labels_of_threads, otlp_has_time_by_thread_and_instructions,
+         otlp_without_time_has_instructions,
+         perf_script_has_the_time_of_each_thread, readers_of_perf_script_see_the_same,
          perf_script_has_inlined_calls_below_their_callers,
          perf_script_without_time_has_instructions, stackcollapse_reads_perf_script]
 
