@@ -57,7 +57,7 @@ Status export_profile(const ExportOptions& options) {
         format->name);
   if (!(options.host.empty() && options.service.empty()) && !format->has_origin)
     return fail(
-        "{} does not say where a profile is from: --host and --service are for otlp",
+        "{} does not say where a profile is from: --host and --service are for ndjson and otlp",
         format->name);
   Progress progress("reading " + options.file);
   SP_ASSIGN(const profile::Profile profile, read_given_profile(options.file));
@@ -88,7 +88,7 @@ int export_main(int argc, char** argv) {
   app.add_option("-o,--output", options.output, "file to write; .gz and .zst compress")
       ->type_name("FILE")
       ->capture_default_str();
-  app.add_option("--host", options.host, "where it was profiled, for otlp")
+  app.add_option("--host", options.host, "where it was profiled, for ndjson and otlp")
       ->type_name("NAME");
   app.add_option("--module", options.module,
                  "file to describe, where a format describes one (the program)")

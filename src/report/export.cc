@@ -21,6 +21,8 @@ constexpr ExportFormat kFormats[] = {
      export_llvm_sample},
     {"llvm-unsymbolized", "llvm-profgen --unsymbolized-profile", true, false, false,
      export_llvm_unsymbolized},
+    {"ndjson", "rows for DuckDB, ClickHouse and others, one JSON object a line", false, false, true,
+     export_ndjson},
     {"otlp", "OpenTelemetry profiles, as protobuf", false, false, true, export_otlp},
     {"perf-script", "text of perf script, for stackcollapse-perf.pl and others", false, false,
      false, export_perf_script},

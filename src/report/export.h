@@ -52,6 +52,7 @@ Result<std::string> export_firefox(const ExportInput& input);
 Result<std::string> export_folded(const ExportInput& input);
 Result<std::string> export_llvm_sample(const ExportInput& input);
 Result<std::string> export_llvm_unsymbolized(const ExportInput& input);
+Result<std::string> export_ndjson(const ExportInput& input);
 Result<std::string> export_otlp(const ExportInput& input);
 Result<std::string> export_perf_script(const ExportInput& input);
 Result<std::string> export_pprof(const ExportInput& input);

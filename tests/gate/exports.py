@@ -400,7 +400,7 @@ def what_cannot_be_exported_is_one_sentence(x):
     listed = call(x.shadowprof, "export", "--list").stdout.splitlines()
     require([line.split()[0] for line in listed] == sorted(
         ["autofdo", "bolt", "callgrind", "chrome", "firefox", "folded", "llvm-sample",
-         "llvm-unsymbolized", "otlp", "perf-script", "pprof", "prefetch", "speedscope"]), listed)
+         "llvm-unsymbolized", "ndjson", "otlp", "perf-script", "pprof", "prefetch", "speedscope"]), listed)
     for arguments in (["--format", "prefetch"], ["--format", "gif"], [],
                       ["--format", "bolt", "--module", "nothing"],
                       ["--format", "folded", "--module", "words_base"],

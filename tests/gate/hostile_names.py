@@ -140,6 +140,9 @@ def all_outputs(shadowprof, folder):
     require(b"\x1b]0;" not in strings, "pprof has an escape sequence")
     run(shadowprof, "export", "--format", "otlp", "--host", HOSTILE[1], "-o", "new.otlp", new, folder=folder)
     require(b"\x1b]0;" not in (folder / "new.otlp").read_bytes(), "OTLP has an escape sequence")
+    for line in run(shadowprof, "export", "--format", "ndjson", "--host", HOSTILE[1], new,
+                    folder=folder).decode().splitlines():
+        require(set(json.loads(line)) >= {"kind", "offset", "function", "host"}, line[:200])
     run(shadowprof, "merge", "-o", "sum.json", base, new, folder=folder)
 
 
