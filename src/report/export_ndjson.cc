@@ -30,7 +30,10 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kMostCharacters = 4000;
 
 Json text(const std::string& words) {
-  return words.empty() ? Json(nullptr) : Json(fit(printable(words), kMostCharacters));
+  if (words.empty()) return nullptr;
+  // What is cut off is not looked at: a character has four bytes at most.
+  const std::string_view enough = std::string_view(words).substr(0, 4 * kMostCharacters + 4);
+  return fit(printable(enough), kMostCharacters);
 }
 
 Json number(int64_t n) {

@@ -41,7 +41,8 @@ std::string command(const std::string& name) {
 // What begins with a parenthesis is skipped by readers, which takes it for the name of a process.
 std::string symbol(const std::string& name) {
   constexpr std::string_view kAnonymous = "(anonymous namespace)";
-  std::string text = printable(name);
+  // What is cut off is not looked at: a character has four bytes at most.
+  std::string text = printable(std::string_view(name).substr(0, 4 * kMostNameCharacters + 4));
   for (size_t at = text.find(kAnonymous); at != std::string::npos; at = text.find(kAnonymous, at))
     text.replace(at, kAnonymous.size(), "{anonymous}");
   if (text.empty() || text[0] == '(') text.insert(0, "_");
