@@ -157,7 +157,7 @@ class Collector {
       all_ns_ += time.ns();
       InFunction& in = functions_[{row.thread, f == nullptr ? row.at : f->at}];
       in.time += time;
-      in.chains.try_emplace(frames, row.at, Time{}).first->second.time += time;
+      in.chains.try_emplace(frames, InFunction::Chain{row.at, {}}).first->second.time += time;
     }
   }
 
