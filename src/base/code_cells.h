@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Code hashed into a few dozen cells by its address: enough to see whether samples of one process
-// resemble one another, and what a clock says of the same code. kCellBytes of code are in one cell,
-// those that follow in any other (Knuth's multiplicative hash).
+// resemble one another, and what a clock says of the same code. 2^kCellBytesLog bytes of code are
+// in one cell, those that follow in any other (Knuth's multiplicative hash).
 #pragma once
 
 #include <cstddef>

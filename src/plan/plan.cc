@@ -136,9 +136,7 @@ Plan::Offer Plan::fork_offer(const Situation& s, const Ledger& ledger, const Pri
   offer.at_s = std::max({fork_at_s(s, ledger, price_s), retries_at_s_,
                          ledger.lends_at_s(expected_fork_s(s, prices))});
   if (s.may_burst && forks_ != 0 && !in_its_place_ && forks_are_dear(s, prices)) {
-    // Bursts have their part first, however much is saved.
-    const double share = kSamplesShare * fork_part(s, ledger, prices) * ledger.share();
-    offer.at_s = share > 0 ? std::max(offer.at_s, forks_from_s_ + price_s / share) : kNever_s;
+    offer.at_s = std::max(offer.at_s, dear_fork_at_s(s, ledger, prices));
   }
   offer.price_s = price_s;
   offer.gain = observations(s, prices, offer.price_s) / fork_variance(s);
@@ -154,6 +152,14 @@ double Plan::observations(const Situation& s, const Prices& prices, double price
   const double copied_s = prices.page_copied_s * s.written_pages;
   if (!may_last(s, prices) || copied_s > second_s()) return 1;
   return std::max(kLeastBehind_s, earned_after_s(price_s, s)) / kObservation_s;
+}
+
+// There are no bursts while a replica lasts, so its own part of the budget has to pay for it; else
+// nothing is lent.
+double Plan::dear_fork_at_s(const Situation& s, const Ledger& ledger, const Prices& prices) const {
+  if (!may_last(s, prices)) return ledger.pays_at_s(dearest_fork_s(s, prices));
+  const double share = kSamplesShare * fork_part(s, ledger, prices) * ledger.share();
+  return share > 0 ? forks_from_s_ + likely_fork_s(s, prices) / share : kNever_s;
 }
 
 // The next fork is expected to cost what the last ones did, and so are those that live.

@@ -25,10 +25,10 @@
 // **Variance** of n samples is a variance / n, so between two kinds of samples, what counts is the
 // price of one times its variance. Both are known when there were some of each; until then either
 // kind gets half. The budget is divided between the kinds in proportion to their gains
-// (kLeastKindShare). Where forks are *dear*, more than a second's budget each, no fork is made with
-// what was saved before its part has paid for it, and where that part has not paid for one in all
-// the time up to now bursts have it, too: one replica of a large program says less than a hundred
-// bursts.
+// (kLeastKindShare). Where forks are *dear*, more than a second's budget each, nothing is lent for
+// the second one; if its replica lasts, and no burst is taken meanwhile, its part has to pay for
+// it. Where forks' part has not paid for one in all the time up to now bursts have it, too: one
+// replica of a large program says less than a hundred bursts.
 //
 // **A replica that lasts** follows its program to the end, on a core of its own. It falls behind by
 // all that it does not execute: recording, the stops for its tracer. So its samples are short, and
@@ -136,6 +136,7 @@ class Plan {
   // A second's budget, more or less.
   double second_s() const { return kCostsBudgetOf_s * wishes_.max_overhead_share; }
   double fork_at_s(const Situation& s, const Ledger& ledger, double price_s) const;
+  double dear_fork_at_s(const Situation& s, const Ledger& ledger, const Prices& prices) const;
   double burst_share(const Situation& s, double fork_price_s, double burst_price_s) const;
   double fork_part(const Situation& s, const Ledger& ledger, const Prices& prices) const;
 
