@@ -122,7 +122,7 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   for (std::string& warning : run.engine().warnings())
     result.warnings.push_back(std::move(warning));
 
-  weights.conclude(run.time().account().equal_ticks_by_cell());
+  weights.conclude();
   if (collection.weights) tell_of_weights("bursts", weights.replicas());
   pipeline.finish(profile);
   run.engine().finish(profile);

@@ -71,7 +71,6 @@ class BurstRun {
   void finish_time(profile::Profile& profile) {
     time_.finish(sampling_s(), program_cpu_s(), profile);
   }
-  const TimeWatch& time() const { return time_; }
   const std::string& why_no_time() const { return time_.why_not(); }
 
  private:

@@ -8,8 +8,8 @@
 namespace shadowprof::collect {
 namespace {
 
-// Standard deviations of logarithms: what a sample stands for by chance, and what an instruction of
-// some code takes.
+// Logarithms have these: the standard deviation of what a sample stands for by chance, and the half
+// width of what an instruction of some code takes (Cauchy's distribution).
 constexpr double kSampleSpread = 1;
 constexpr double kCellSpread = 0.6;
 // Fewer ticks say less than the samples.
@@ -74,7 +74,8 @@ ClockFit::Slopes ClockFit::slopes() const {
       slopes.of_cells[c] += parts[s][c] * (ratio[c] - said / stands_for);
   }
   for (size_t c = 0; c < kCodeCells; c++)
-    slopes.of_cells[c] -= cell_logs_[c] / (kCellSpread * kCellSpread);
+    slopes.of_cells[c] -=
+        2 * cell_logs_[c] / (kCellSpread * kCellSpread + cell_logs_[c] * cell_logs_[c]);
   return slopes;
 }
 
