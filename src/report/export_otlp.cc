@@ -3,8 +3,6 @@
 // OpenTelemetry's profiles (report/otlp.proto), uncompressed: the message that files have. A
 // profile has values of one kind, so there are two: processor time, where it was measured, whose
 // samples have their threads as attributes, and instructions, which are not known by thread.
-#include <algorithm>
-#include <limits>
 #include <map>
 
 #include <otlp.pb.h>
@@ -195,15 +193,10 @@ class Builder {
   void set_facts(otlp::Profile* profile, const char* type, const char* unit, uint64_t period) {
     set_type(profile->mutable_sample_type(), type, unit);
     set_type(profile->mutable_period_type(), type, unit);
-    profile->set_period(count(period));
+    profile->set_period(as_signed(period));
     const profile::Run& run = input_.profile.run;
     profile->set_time_unix_nano(static_cast<uint64_t>(started_us(run.started)) * 1000);
     profile->set_duration_nano(duration_ns(run));
-  }
-
-  static int64_t count(uint64_t n) {
-    constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-    return static_cast<int64_t>(std::min(n, kMost));
   }
 
   void add_times(otlp::Profile* profile, const std::vector<ThreadStack>& stacks) {
@@ -214,7 +207,7 @@ class Builder {
     for (const auto& [key, ns] : sums) {
       otlp::Sample* sample = profile->add_samples();
       sample->set_stack_index(key.first);
-      sample->add_values(count(ns));
+      sample->add_values(as_signed(ns));
       const profile::ThreadRow& thread = input_.profile.threads[key.second];
       add_attribute(sample, "thread.name", text_value(thread.name));
       // 0 is what threads of several runs have.
@@ -231,7 +224,7 @@ class Builder {
     for (const auto& [stack, instructions] : sums) {
       otlp::Sample* sample = profile->add_samples();
       sample->set_stack_index(stack);
-      sample->add_values(count(instructions));
+      sample->add_values(as_signed(instructions));
     }
   }
 

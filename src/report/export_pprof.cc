@@ -5,8 +5,6 @@
 // calling contexts; inlined calls are lines of its location. Where time was measured there are more
 // samples, whose second value it is, and whose labels are thread, thread_id and process_id:
 // instructions are not known by thread.
-#include <algorithm>
-#include <limits>
 #include <map>
 
 #include <pprof.pb.h>
@@ -122,11 +120,6 @@ class Builder {
     return locations_[key] = id;
   }
 
-  static int64_t count(uint64_t n) {
-    constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-    return static_cast<int64_t>(std::min(n, kMost));
-  }
-
   void add_callers(pprof::Sample* sample, const std::vector<Caller>& callers) {
     for (auto c = callers.rbegin(); c != callers.rend(); ++c)
       sample->add_location_id(location_id(c->at, {c->frame}));
@@ -136,7 +129,7 @@ class Builder {
     pprof::Sample* sample = out_.add_sample();
     sample->add_location_id(location_id(stack.at, stack.frames));
     add_callers(sample, stack.callers);
-    sample->add_value(count(stack.instructions));
+    sample->add_value(as_signed(stack.instructions));
     if (has_time_) sample->add_value(0);
   }
 
@@ -147,7 +140,7 @@ class Builder {
     sample->add_location_id(location_id(stack.at, stack.frames));
     add_callers(sample, stack.callers);
     sample->add_value(0);
-    sample->add_value(count(stack.amount));
+    sample->add_value(as_signed(stack.amount));
     const profile::ThreadRow& thread = input_.profile.threads[stack.thread];
     pprof::Label* name = sample->add_label();
     name->set_key(string_index("thread"));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <limits>
 
 #include "report/columns.h"
 
@@ -33,6 +34,11 @@ uint64_t tick_ns(const profile::ProcessorTime& time) {
   if (time.ticks == 0) return 0;
   return static_cast<uint64_t>(std::clamp(time.seconds(), 0.0, 1e9) * 1e9 /
                                static_cast<double>(time.ticks));
+}
+
+int64_t as_signed(uint64_t n) {
+  constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  return static_cast<int64_t>(std::min(n, kMost));
 }
 
 std::vector<uint64_t> module_ends(const profile::Profile& profile) {

@@ -25,6 +25,9 @@ uint64_t duration_ns(const profile::Run& run);
 // Processor time between two ticks of the clock; 0 where time was not measured.
 uint64_t tick_ns(const profile::ProcessorTime& time);
 
+// For formats that count with a sign: the greatest number there is for more.
+int64_t as_signed(uint64_t n);
+
 // How far behind each module's first byte code was executed.
 std::vector<uint64_t> module_ends(const profile::Profile& profile);
 

@@ -16,9 +16,8 @@
 // The most likely f and k are taken, for which two things count: how likely the clock's ticks are
 // by them, and how likely f and k are by themselves. An f is rarely far from one. Most k are near
 // one, and some anywhere: what waits for memory, or enters the kernel, takes a hundred times as
-// long.
-// A sample that has all of its code in one cell says nothing of k, and samples that all have the
-// same code nothing of f: both keep what they had.
+// long. A sample that has all of its code in one cell says nothing of k, and samples that all have
+// the same code nothing of f: both keep what they had.
 #pragma once
 
 #include <array>
