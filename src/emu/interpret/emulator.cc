@@ -50,20 +50,33 @@ uint64_t* gpr_of(Registers& r, size_t i) {
 
 }  // namespace
 
-// Code as the guest sees it: with what it has written itself.
+// Code as the guest sees it: with what it has written itself. What cannot be written is known to
+// the source from one sample to the next.
 class Emulator::ViewedCode : public CodeSource {
  public:
   explicit ViewedCode(CodeSource& source) : source_(source) {}
   void view(machine::MemoryView& memory) { memory_ = &memory; }
   CodeRegion region(GuestAddr address) override { return source_.region(address); }
   size_t fetch(GuestAddr address, std::span<uint8_t> out) override {
+    is_sources_ = !source_.region(address).may_change && !is_written(address, out.size());
+    if (is_sources_) return source_.fetch(address, out);
     const size_t got = memory_->read_some(address, out);
     return got != 0 ? got : source_.fetch(address, out);
   }
+  std::span<const uint8_t> at_hand(GuestAddr address) override {
+    return is_sources_ ? source_.at_hand(address) : std::span<const uint8_t>();
+  }
+  // The guest may have written where it was read.
+  void look_again() { is_sources_ = false; }
 
  private:
+  bool is_written(GuestAddr from, size_t size) const {
+    return memory_->has_written({from, from + size});
+  }
+
   CodeSource& source_;
   machine::MemoryView* memory_ = nullptr;
+  bool is_sources_ = false;  // what was read last
 };
 
 void Emulator::FreeState::operator()(State* state) const {
@@ -96,6 +109,7 @@ void Emulator::begin(machine::MemoryView& memory, CapturePlan plan) {
   dropped_.clear();
   clear_targets();
   memory_changed();
+  keep_spare_chunk();
 }
 
 void Emulator::memory_changed() {
@@ -141,10 +155,16 @@ void Emulator::store(Registers& registers, std::vector<uint8_t>& extended) const
   std::memcpy(extended.data(), vectors_.get(), vector_bytes_);
 }
 
+// To clear a chunk takes as long as a short burst, in which somebody waits.
+void Emulator::keep_spare_chunk() {
+  const bool is_needed = chunks_.empty() || chunk_used_ > kChunkOps / 2;
+  if (is_needed && !spare_chunk_) spare_chunk_ = std::make_unique<Op[]>(kChunkOps);
+}
+
 Op* Emulator::place_for(size_t count) {
   CHECK(count <= kChunkOps, "a fragment of {} ops", count);
   if (chunks_.empty() || chunk_used_ + count > kChunkOps) {
-    chunks_.push_back(std::make_unique<Op[]>(kChunkOps));
+    chunks_.push_back(spare_chunk_ ? std::move(spare_chunk_) : std::make_unique<Op[]>(kChunkOps));
     chunk_used_ = 0;
   }
   Op* place = &chunks_.back()[chunk_used_];
@@ -158,6 +178,7 @@ Emulator::Fragment* Emulator::fragment_at(GuestAddr pc) {
 }
 
 Emulator::Fragment* Emulator::make_fragment(GuestAddr pc) {
+  code_->look_again();
   auto lowered = lowering_.lower(pc, plan_);
   if (!lowered) return nullptr;
   auto fragment = std::make_unique<Fragment>();
@@ -181,7 +202,7 @@ Emulator::Fragment* Emulator::make_fragment(GuestAddr pc) {
   }
   if (of_this_process) of_this_process_.push_back(pc);
   fragments_made_++;
-  by_op_[fragment->first] = fragment.get();
+  by_op_.insert_or_assign(by_op_.end(), fragment->first, fragment.get());
   return (fragments_[pc] = std::move(fragment)).get();
 }
 

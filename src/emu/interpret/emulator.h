@@ -87,6 +87,7 @@ class Emulator {
 
   Fragment* fragment_at(GuestAddr pc);
   Fragment* make_fragment(GuestAddr pc);
+  void keep_spare_chunk();
   Op* place_for(size_t count);
   void drop(Fragment& fragment);
   void drop_if_there(GuestAddr start);
@@ -126,6 +127,7 @@ class Emulator {
   std::unordered_map<uint64_t, std::vector<GuestAddr>> fragments_of_page_;
   std::vector<std::unique_ptr<Op[]>> chunks_;
   size_t chunk_used_ = 0;
+  std::unique_ptr<Op[]> spare_chunk_;
   uint64_t fragments_made_ = 0;
   const Op* missed_ = nullptr;  // the last op that has, and the news when it had for the first time
   uint64_t news_at_miss_ = 0;
