@@ -30,6 +30,13 @@ class UsageFormatter : public CLI::Formatter {
   std::string make_usage(const CLI::App*, std::string name) const override {
     return "Usage: " + name + " [OPTIONS]" + operands_ + "\n";
   }
+  // Options that only the manual has are a group that is not shown, but for a line's end.
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    std::string text = Formatter::make_help(app, std::move(name), mode);
+    if (const size_t two = text.find("\n\n\n"); two != std::string::npos) text.erase(two, 1);
+    return text;
+  }
   std::string make_option(const CLI::Option* option, bool is_operand) const override {
     std::string name = "  " + option->get_name(is_operand, !is_operand);
     if (!is_operand && option->get_type_size() != 0) {

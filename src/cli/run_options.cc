@@ -70,6 +70,18 @@ Status check_machine(const RunOptions& options) {
   return {};
 }
 
+Status check_region(const RunOptions& options) {
+  const bool is_between = !options.from.empty() || !options.to.empty();
+  if (options.mode != "full" && (is_between || !options.within.empty()))
+    return fail("option {} is for --mode full", is_between ? "--from" : "--within");
+  if (is_between && !options.within.empty())
+    return fail("--within and --from are two regions: a profile has one");
+  if (is_between && (options.from.empty() || options.to.empty()))
+    return fail("option {} needs {}", options.from.empty() ? "--to" : "--from",
+                options.from.empty() ? "--from" : "--to");
+  return {};
+}
+
 Status check_combination(const RunOptions& options) {
   if (options.mode != "full" && options.exact_inclusive) {
     return fail("option --exact-inclusive is for --mode full");
@@ -97,6 +109,8 @@ std::map<std::string, std::string> RunOptions::recorded() const {
       {"cpu_features", cpu_features},
       {"exact_inclusive", exact_inclusive ? "true" : "false"}};
   if (!within.empty()) options["within"] = within;
+  if (!from.empty()) options["from"] = from;
+  if (!to.empty()) options["to"] = to;
   if (no_exec) options["no_exec"] = "true";
   if (clean_environment) options["clean_env"] = "true";
   if (schedule_seed) options["schedule_seed"] = std::to_string(*schedule_seed);
@@ -125,8 +139,7 @@ std::optional<int> take_command(const CLI::App& app, std::vector<std::string> re
 Status check_program_options(const RunOptions& options) {
   SP_TRY(check_processor(options));
   SP_TRY(check_machine(options));
-  if (options.mode != "full" && !options.within.empty())
-    return fail("option --within is for --mode full");
+  SP_TRY(check_region(options));
   return check_variables(options.variables);
 }
 
@@ -134,10 +147,15 @@ void add_program_options(CLI::App& app, RunOptions& options) {
   app.add_flag("-f,--follow", options.follow, "child processes, too");
   app.add_flag("--no-exec", options.no_exec,
                "if it executes another program, leave that unprofiled");
+  const CLI::Validator is_named(
+      [](std::string& word) { return word.empty() ? "it is empty" : std::string(); }, "");
   app.add_option("--within", options.within, "only what FUNCTION executes, or what marks enclose")
       ->type_name("FUNCTION")
-      ->check(CLI::Validator(
-          [](std::string& word) { return word.empty() ? "it is empty" : std::string(); }, ""));
+      ->check(is_named);
+  app.add_option("--from", options.from, "from the entry of function A to that of B")
+      ->type_name("A --to B")
+      ->check(is_named);
+  app.add_option("--to", options.to)->type_name("FUNCTION")->check(is_named)->group("");
   app.add_flag("--deterministic", options.deterministic,
                "one machine, fixed addresses: always the same counts");
   app.add_option("--clock", options.clock, "with --deterministic: virtual, real (virtual)")
@@ -170,8 +188,7 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
       ->capture_default_str();
   app.add_option(
          "--mode", options.mode,
-         "shadow: replicas are translated, now and then; burst: the program, for milliseconds; "
-         "full: always")
+         "samples: shadow, burst; the whole run: full")
       ->type_name("MODE")
       ->capture_default_str()
       ->check(CLI::Validator(

@@ -27,7 +27,11 @@ struct RunOptions {
   bool clean_environment = false;
   std::vector<std::string> variables;  // NAME=VALUE, set in any case
   bool exact_inclusive = false;
-  std::string within;  // a function, or "marks"; empty: all of the program
+  std::string within;  // a function, or "marks"
+  std::string from;    // functions: from the entry of one to the entry of the other
+  std::string to;
+  // Neither: all of the program.
+  bool has_region() const { return !within.empty() || !from.empty(); }
   bool quiet = false;
   bool verbose = false;
   size_t top = 20;

@@ -78,7 +78,8 @@ sample::FullModeRequest full_request(const RunOptions& options, std::string path
   request.schedule_seed = options.schedule_seed;
   request.processor = machine::CpuModel::find(options.cpu_features);
   request.collection = options.collection();
-  if (!options.within.empty()) request.within = sample::RegionRequest{options.within};
+  if (options.has_region())
+    request.within = sample::RegionRequest{options.within, options.from, options.to};
   request.seed = options.sampling.seed("full");
   request.top = options.top;
   request.options = options.recorded();

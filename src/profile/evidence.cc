@@ -63,11 +63,12 @@ bool most_are_certain(const Profile& p) {
 // A region that the program was never in.
 std::optional<std::string> why_without_region(const Run& run) {
   if (!run.region || run.region->entries != 0) return std::nullopt;
-  if (run.region->within == "marks")
+  if (run.region->is_marks())
     return "has nothing in it: the program came to no begin mark (--within marks)";
   return fmt::format(
-      "has nothing in it: '{}' (--within) was not entered; it may be inlined, or have another name",
-      run.region->within);
+      "has nothing in it: '{}' ({}) was not entered; it may be inlined, or have another name",
+      run.region->is_between() ? run.region->from : run.region->within,
+      run.region->is_between() ? "--from" : "--within");
 }
 
 }  // namespace

@@ -65,12 +65,16 @@ struct Image {
 inline constexpr size_t kMostImages = 64;
 
 // The part of the program that a profile is about: what was executed between a function's entry and
-// its return, or between marks.
+// its return, between marks, or from one function's entry to another's. As it was asked for.
 struct Region {
-  std::string within;                  // as it was asked for: a function's name, or "marks"
-  std::vector<std::string> functions;  // that have the name, and were entered; of marks none
+  std::string within;  // a function's name, or "marks"; empty: from one to the other
+  std::string from;
+  std::string to;
+  std::vector<std::string> functions;  // that have these names, and were entered; of marks none
   uint64_t entries = 0;                // activations within one another are one
   uint64_t program_instructions = 0;   // within and without
+  bool is_marks() const { return within == "marks"; }
+  bool is_between() const { return within.empty(); }
 };
 
 struct Run {

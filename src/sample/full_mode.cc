@@ -150,7 +150,9 @@ struct Within {
 std::vector<uint64_t> take_region(const RegionRequest& request, Within& within,
                                   const inject::Engine& engine, RunResult& result) {
   profile::Region& region = result.profile.run.region.emplace();
-  region.within = request.text;
+  region.within = request.within;
+  region.from = request.from;
+  region.to = request.to;
   region.functions = within.code.functions();
   region.entries = within.counts.entries;
   region.program_instructions = within.counts.program_instructions;
@@ -175,7 +177,7 @@ Collectors collectors_of(const Collection& collection, const trace::BlockTable& 
   Collectors collectors;
   if (collection.needs_trace()) collectors = make_collectors(collection, table);
   if (!within) return collectors;
-  const collect::RegionFilterOptions options{request.within->marks(), &within->code.entries()};
+  const collect::RegionFilterOptions options{request.within->kind(), &within->code.entries()};
   Collectors filter;
   filter.push_back(
       collect::make_region_filter(table, options, std::move(collectors), within->counts));
@@ -185,7 +187,7 @@ Collectors collectors_of(const Collection& collection, const trace::BlockTable& 
 // Which new blocks are entries, before a chunk has them.
 std::function<void()> look_for_entries(const FullModeRequest& request,
                                        std::optional<Within>& within) {
-  if (!within || request.within->marks()) return {};
+  if (!within || request.within->kind() == collect::RegionKind::marks) return {};
   return [&within] { within->code.look(); };
 }
 

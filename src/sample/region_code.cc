@@ -10,20 +10,34 @@ namespace shadowprof::sample {
 
 RegionCode::RegionCode(const trace::BlockTable& table, const RegionRequest& request,
                        int64_t started)
-    : table_(table), function_(request.text), started_(started) {
-  // An operator's name may have this sign, too, but not behind a module's.
-  const size_t sign = request.text.find('!');
-  if (sign == std::string::npos || request.text.starts_with("operator")) return;
-  module_ = request.text.substr(0, sign);
-  function_ = request.text.substr(sign + 1);
+    : table_(table), started_(started) {
+  if (request.kind() == collect::RegionKind::between) {
+    add_pattern(request.from, collect::kOpensRegion);
+    add_pattern(request.to, collect::kClosesRegion);
+  } else {
+    add_pattern(request.within, collect::kOpensRegion);
+  }
+}
+
+// An operator's name may have this sign, too, but not behind a module's.
+void RegionCode::add_pattern(const std::string& text, uint8_t does) {
+  const size_t sign = text.starts_with("operator") ? std::string::npos : text.find('!');
+  if (sign == std::string::npos)
+    patterns_.push_back({"", text, does});
+  else
+    patterns_.push_back({text.substr(0, sign), text.substr(sign + 1), does});
 }
 
 void RegionCode::load_module(ModuleId id) {
   NamedModule& named = modules_.emplace_back();
   const trace::Module& module = table_.module(id);
-  if (!module_.empty() && !profile::matches_glob(module_, profile::shown_module(module.path)) &&
-      !profile::matches_glob(module_, module.path))
-    return;
+  for (const Pattern& pattern : patterns_) {
+    if (pattern.module.empty() ||
+        profile::matches_glob(pattern.module, profile::shown_module(module.path)) ||
+        profile::matches_glob(pattern.module, module.path))
+      named.patterns.push_back(&pattern);
+  }
+  if (named.patterns.empty()) return;
   profile::Module file;
   file.path = module.path;
   file.inode = module.inode;
@@ -35,35 +49,41 @@ void RegionCode::load_module(ModuleId id) {
     return;
   }
   named.symbols = std::move(*symbols);
-  named.wanted.resize(named.symbols->function_count());
+  named.does.resize(named.symbols->function_count());
 }
 
 // The linkage stub of a function is named after it, and is another one.
-bool RegionCode::wants(const symbols::Symbol& function) {
-  const bool stub = function.name.ends_with("@plt") && !function_.ends_with("@plt");
-  return !stub && profile::names_function(function_, function.name, function.linkage_name);
+uint8_t RegionCode::at_entry_of(const symbols::Symbol& function, const NamedModule& named) {
+  uint8_t does = 0;
+  for (const Pattern* pattern : named.patterns) {
+    const bool stub = function.name.ends_with("@plt") && !pattern->function.ends_with("@plt");
+    if (!stub && profile::names_function(pattern->function, function.name, function.linkage_name))
+      does |= pattern->does;
+  }
+  return does;
 }
 
-bool RegionCode::is_entry(const trace::Block& block) {
+uint8_t RegionCode::at_entry(const trace::Block& block) {
   while (modules_.size() <= block.module.value)
     load_module(ModuleId(static_cast<uint32_t>(modules_.size())));
   NamedModule& named = modules_[block.module.value];
-  if (named.symbols == nullptr) return false;
+  if (named.symbols == nullptr) return 0;
   const auto offset =
       static_cast<uint64_t>(block.start - table_.module(block.module).file_start);
   const auto index = named.symbols->function_index(offset);
-  if (!index || named.wanted[*index] == false) return false;
+  if (!index || named.does[*index] == 0) return 0;
   const symbols::Symbol function = named.symbols->function(*index);
-  named.wanted[*index] = wants(function);
-  if (!*named.wanted[*index] || function.offset != offset) return false;
+  const uint8_t does = at_entry_of(function, named);
+  named.does[*index] = does;
+  if (does == 0 || function.offset != offset) return 0;
   functions_.insert(function.name);
-  return true;
+  return does;
 }
 
 void RegionCode::look() {
   for (; looked_at_ < table_.block_count(); looked_at_++) {
     const auto id = static_cast<uint32_t>(looked_at_);
-    if (is_entry(table_.block(BlockId(id)))) entries_[id] = 1;
+    if (const uint8_t does = at_entry(table_.block(BlockId(id))); does != 0) entries_[id] = does;
   }
 }
 

@@ -18,16 +18,23 @@
 #include "base/cache_folder.h"
 #include "base/limits.h"
 #include "base/reserved_array.h"
+#include "collect/regions/region_filter.h"
 #include "symbols/module_symbols.h"
 #include "trace/block_table.h"
 
 namespace shadowprof::sample {
 
-// What --within asks for: "marks", or a function as rules of check name it, perhaps behind the name
-// of its module: FUNCTION, MODULE!FUNCTION. Both may have wildcards.
+// What is asked for: --within "marks", or a function as rules of check name it, perhaps behind the
+// name of its module: FUNCTION, MODULE!FUNCTION. Both may have wildcards. Or --from one --to
+// another.
 struct RegionRequest {
-  std::string text;
-  bool marks() const { return text == "marks"; }
+  std::string within;
+  std::string from;
+  std::string to;
+  collect::RegionKind kind() const {
+    if (within.empty()) return collect::RegionKind::between;
+    return within == "marks" ? collect::RegionKind::marks : collect::RegionKind::function;
+  }
 };
 
 class RegionCode {
@@ -38,24 +45,30 @@ class RegionCode {
   // Looks at what was added to the table since.
   void look();
 
-  // By block id: not 0 for one at the entry of a function that was asked for.
+  // By block id: what the entry of a function does to the region.
   const ReservedArray<uint8_t>& entries() const { return entries_; }
   // Functions with such a block, sorted.
   std::vector<std::string> functions() const { return {functions_.begin(), functions_.end()}; }
 
  private:
+  struct Pattern {
+    std::string module;  // "": any
+    std::string function;
+    uint8_t does;
+  };
   struct NamedModule {
     std::unique_ptr<symbols::ModuleSymbols> symbols;  // null: it has no names, or is not meant
-    std::vector<std::optional<bool>> wanted;          // by the function's number
+    std::vector<const Pattern*> patterns;
+    std::vector<std::optional<uint8_t>> does;         // by the function's number
   };
 
+  void add_pattern(const std::string& text, uint8_t does);
   void load_module(ModuleId id);
-  bool is_entry(const trace::Block& block);
-  bool wants(const symbols::Symbol& function);
+  uint8_t at_entry(const trace::Block& block);
+  static uint8_t at_entry_of(const symbols::Symbol& function, const NamedModule& named);
 
   const trace::BlockTable& table_;
-  std::string module_;    // "": any
-  std::string function_;
+  std::vector<Pattern> patterns_;
   int64_t started_;
   const CacheFolder notes_ = CacheFolder::of_user().inside("names");
   size_t looked_at_ = 0;  // blocks

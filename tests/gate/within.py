@@ -33,6 +33,12 @@ KNOWN = {
     "makes_call": (1, 3, {"makes_call": 3}),
     "marks": (1, 9, {"marked": 9}),
 }
+# From the entry of one function to that of another.
+BETWEEN = {
+    ("work", "leaf"): (1, 3, {"work": 3}),
+    ("down", "leaf"): (1, 31, {"down": 28, "_start": 1, "jumps_on": 2}),
+    ("makes_call", "marked"): (1, 4, {"makes_call": 3, "_start": 1}),
+}
 # Regions of the other program: entries, the functions that run in them alone, and those that never do.
 REGIONS = {
     "throws": (50, ["inside_throw"]),
@@ -97,6 +103,41 @@ def every_region_of_a_known_program_is_exact(within):
         require(profile["run"]["region"]["program_instructions"] == whole, profile["run"]["region"])
 
 
+def from_one_entry_to_another_is_exact(within):
+    for (first, last), (entries, instructions, shares) in BETWEEN.items():
+        for name in (first, f"*within_known!{first[:-1]}?"):
+            profile = within.profile(within.known, "--from", name, "--to", last)
+            expected = entries * TIMES, instructions * TIMES
+            require(region_of(profile) == expected, f"{name}, {last}: {region_of(profile)}, not {expected}")
+            require(self_counts(profile) == {f: n * TIMES for f, n in shares.items()}, self_counts(profile))
+            region = profile["run"]["region"]
+            require((region["from"], region["to"]) == (name, last) and "within" not in region, region)
+    text = " ".join(within.run("report", "profile.json").stdout.split())
+    require(f"only what is from '*within_known!makes_cal?' to 'marked' (makes_call, marked): entered {TIMES} times"
+            in text, text)
+
+
+def each_entry_may_be_an_end_and_a_beginning(within):
+    """Of a function in all threads; what comes before the first entry is outside."""
+    region = within.profile(within.known, "--from", "leaf", "--to", "leaf")
+    entries, inside = region_of(region)
+    require(entries == 7 * TIMES, entries)
+    before = 2 + 3  # _start and work
+    require(inside == region["run"]["region"]["program_instructions"] - before, inside)
+    entries, _ = region_of(within.profile(within.regions, "--from", "inside_thread", "--to", "nothing_of_this_name"))
+    require(entries == 4, f"{entries} threads")
+
+
+def two_regions_are_refused(within):
+    for options, sentence in ((["--from", "work"], "option --from needs --to"),
+                              (["--to", "work"], "option --to needs --from"),
+                              (["--from", "a", "--to", "b", "--within", "c"], "a profile has one")):
+        said = within.run("run", "--mode", "full", *options, "--", within.known, status=125).stderr
+        require(sentence in said and said.count("\n") == 1, said)
+    said = within.run("run", "--from", "a", "--to", "b", "--", within.known, status=125).stderr
+    require("option --from is for --mode full" in said, said)
+
+
 def calls_and_edges_are_those_of_the_region(within):
     profile = within.profile(within.known, "--within", "work")
     calls = [(c["from"]["function"], c["to"]["function"], c["count"])
@@ -153,10 +194,12 @@ def a_region_that_is_not_entered_is_said(within):
 def profiles_of_different_regions_are_not_compared(within):
     within.profile(within.known, "--within", "work", name="work.json")
     within.profile(within.known, "--within", "down", name="down.json")
+    within.profile(within.known, "--from", "work", "--to", "down", name="between.json")
     within.profile(within.known, name="all.json")
     within.run("check", "work.json", "work.json")
     for command in (["check"], ["diff"], ["merge", "-o", "sum.json"]):
-        for base, now in (("work.json", "down.json"), ("work.json", "all.json"), ("all.json", "work.json")):
+        for base, now in (("work.json", "down.json"), ("work.json", "all.json"), ("all.json", "work.json"),
+                          ("work.json", "between.json")):
             said = within.run(*command, base, now, status=125).stderr
             require("what is within 'work'" in said and said.count("\n") == 1, said)
     within.run("merge", "-o", "sum.json", "work.json", "work.json")
@@ -192,6 +235,9 @@ def a_deterministic_region_is_the_same_in_each_run(within):
 
 
 CASES = [every_region_of_a_known_program_is_exact,
+         from_one_entry_to_another_is_exact,
+         each_entry_may_be_an_end_and_a_beginning,
+         two_regions_are_refused,
          calls_and_edges_are_those_of_the_region,
          a_region_ends_however_its_function_is_left,
          all_of_main_is_all_that_it_calls,

@@ -54,9 +54,9 @@ def offered_options(shadowprof, command):
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     options = set()
     for line in done.stdout.splitlines():
-        head = re.match(r"\s+(-[\w-]+(?:,\s*-[\w-]+)*)", line)
+        head = re.match(r"  (-\S+(?: \S+)*)", line)  # perhaps two that belong together
         if head:
-            options |= set(re.split(r",\s*", head.group(1)))
+            options |= set(re.findall(r"(?:^|[ ,])(--?[\w-]+)", head.group(1)))
     return options
 
 

@@ -25,7 +25,8 @@ struct RunFacts {
   uint16_t return_bytes;
   Mark mark;  // that it ends with
   bool tells_stack;
-  bool enters;
+  bool opens;
+  bool closes;
   bool moves_stack;
   bool calls_system;
 };
@@ -67,6 +68,9 @@ class RegionFilter final : public Collector {
   size_t take(Thread& thread, std::span<const Word> words);
   size_t take_special(Thread& thread, std::span<const Word> words);
   void take_run(Thread& thread, RunFacts& run, std::span<const Word> record);
+  void step(Thread& thread, const RunFacts& run, std::span<const Word> record);
+  void pass_border(Thread& thread, const RunFacts& run);
+  void pass_mark(Thread& thread, Mark mark);
   void take_gap(Thread& thread, std::span<const Word> record);
   void meet(RunId id);
   void look_at_code(const trace::Run& run, RunFacts& facts) const;
@@ -114,13 +118,15 @@ void RegionFilter::meet(RunId id) {
   const auto slots = table_.slots(run);
   facts.tells_stack = !slots.empty() && slots[0].kind == trace::SlotKind::base &&
                       slots[0].reg == decoder::kRsp && slots[0].insn == 0;
-  if (options_.marks) {
+  if (options_.kind == RegionKind::marks) {
     const trace::Block& last = table_.block(table_.blocks(run).back());
     if (run.exit == trace::RunExit::jump) facts.mark = mark_at_end(table_.code(last));
     return;
   }
-  facts.enters = (*options_.entries)[run.first_block.value] != 0;
-  look_at_code(run, facts);
+  const uint8_t entry = (*options_.entries)[run.first_block.value];
+  facts.opens = (entry & kOpensRegion) != 0;
+  facts.closes = (entry & kClosesRegion) != 0;
+  if (options_.kind == RegionKind::function) look_at_code(run, facts);
 }
 
 void RegionFilter::open(Thread& thread) {
@@ -133,30 +139,43 @@ void RegionFilter::close(Thread& thread) {
   thread.open = false;
 }
 
+void RegionFilter::step(Thread& thread, const RunFacts& run, std::span<const Word> record) {
+  RegionStep step{{}, run.opens, run.moves_stack, run.return_bytes};
+  if (run.tells_stack) step.stack = record[1] | static_cast<uint64_t>(record[2]) << 32;
+  const uint64_t before = thread.stack.entries();
+  thread.stack.step(step);
+  counts_.entries += thread.stack.entries() - before;
+  if (!thread.stack.is_open() || thread.stack.entries() != before) close(thread);
+  if (thread.stack.is_open() && !thread.open) open(thread);
+}
+
+void RegionFilter::pass_border(Thread& thread, const RunFacts& run) {
+  if (run.closes) close(thread);
+  if (!run.opens || thread.open) return;
+  counts_.entries++;
+  open(thread);
+}
+
+void RegionFilter::pass_mark(Thread& thread, Mark mark) {
+  if (mark == Mark::begin && thread.marks++ == 0) {
+    counts_.entries++;
+    open(thread);
+  }
+  if (mark == Mark::end && thread.marks == 0) counts_.unmatched_marks++;
+  if (mark == Mark::end && thread.marks != 0 && --thread.marks == 0) close(thread);
+}
+
 void RegionFilter::take_run(Thread& thread, RunFacts& run, std::span<const Word> record) {
   counts_.program_instructions += run.insns;
-  if (!options_.marks) {
-    RegionStep step{{}, run.enters, run.moves_stack, run.return_bytes};
-    if (run.tells_stack) step.stack = record[1] | static_cast<uint64_t>(record[2]) << 32;
-    const uint64_t before = thread.stack.entries();
-    thread.stack.step(step);
-    counts_.entries += thread.stack.entries() - before;
-    if (!thread.stack.is_open() || thread.stack.entries() != before) close(thread);
-    if (thread.stack.is_open() && !thread.open) open(thread);
-  }
+  if (options_.kind == RegionKind::function) step(thread, run, record);
+  if (options_.kind == RegionKind::between) pass_border(thread, run);
   if (thread.open) {
     run.executions++;
     counts_.instructions += run.insns;
     counts_.system_calls += run.calls_system ? 1 : 0;
     pass(record);
   }
-  if (run.mark == Mark::none) return;
-  if (run.mark == Mark::begin && thread.marks++ == 0) {
-    counts_.entries++;
-    open(thread);
-  }
-  if (run.mark == Mark::end && thread.marks == 0) counts_.unmatched_marks++;
-  if (run.mark == Mark::end && thread.marks != 0 && --thread.marks == 0) close(thread);
+  if (run.mark != Mark::none) pass_mark(thread, run.mark);
 }
 
 void RegionFilter::take_gap(Thread& thread, std::span<const Word> record) {
@@ -166,7 +185,7 @@ void RegionFilter::take_gap(Thread& thread, std::span<const Word> record) {
       break;
     case trace::GapReason::signal_returned:
       thread.stack.signal_returned();
-      if (!options_.marks && !thread.stack.is_open()) close(thread);
+      if (options_.kind == RegionKind::function && !thread.stack.is_open()) close(thread);
       break;
     case trace::GapReason::native:
     case trace::GapReason::lost:

@@ -8,10 +8,14 @@
 //   sample/region_code ──┘    └──▶ RegionCounts: entries, executions within, instructions of all
 //   (which blocks are entries)
 //
-// A region is open or closed in each thread by itself. It is one of two kinds:
+// A region is open or closed in each thread by itself. It is one of three kinds:
 //
 //   a function   Open from the run that begins at its entry, to the return from that activation.
 //                What it calls is within, and so are activations of itself (recursion).
+//   between      Open from the run that begins at the entry of one function, to the one that begins
+//                at the entry of another, or the thread's end. What comes to the first one again
+//                while it is open changes nothing; where both are one function, each entry is an
+//                end and a beginning.
 //   marks        Open behind a begin mark, to the end mark that belongs to it
 //                (include/shadowprof/marks.h). They may be nested.
 //
@@ -19,10 +23,10 @@
 // the translator does not go through jumps here. So the border of a region is always one of runs,
 // and counts are exact to the instruction.
 //
-// How the end of an activation is known: each run's first slot is the stack pointer at its begin
-// (emu::CapturePlan::stack_pointer). At a function's entry it points to the return address; while
-// the activation lives, it is never above that. So a region closes with the first run that begins
-// above, whichever way it got there: a return, longjmp(3), an exception.
+// How the end of a function's activation is known: each run's first slot is the stack pointer at
+// its begin (emu::CapturePlan::stack_pointer). At a function's entry it points to the return
+// address; while the activation lives, it is never above that. So a region closes with the first
+// run that begins above, whichever way it got there: a return, longjmp(3), an exception.
 //
 // A stack pointer that was loaded, and not counted up or down, may be on another stack: swapcontext
 // and its like. What is executed there is not within. The region opens again where the program
@@ -55,9 +59,16 @@ struct RegionCounts {
   std::vector<uint64_t> executions;   // within, by run id
 };
 
+enum class RegionKind : uint8_t { function, between, marks };
+
+// What the entry of a function does to a region, in one number.
+inline constexpr uint8_t kOpensRegion = 1;
+inline constexpr uint8_t kClosesRegion = 2;
+
 struct RegionFilterOptions {
-  bool marks = false;  // else a function
-  // By block id: not 0 where a function of the region begins. Filled in before an id is in a trace.
+  RegionKind kind = RegionKind::function;
+  // By block id: of those at the entry of a function what it does. Filled in before an id is in a
+  // trace. Marks need none.
   const ReservedArray<uint8_t>* entries = nullptr;
 };
 

@@ -7,16 +7,18 @@ namespace shadowprof::profile {
 
 std::string described_region(const Run& run) {
   if (!run.region) return "all of the program";
-  return fmt::format("what is within {}{}{}", run.region->within == "marks" ? "" : "'",
-                     run.region->within, run.region->within == "marks" ? "" : "'");
+  if (run.region->is_marks()) return "what is within marks";
+  if (run.region->is_between())
+    return fmt::format("what is from '{}' to '{}'", run.region->from, run.region->to);
+  return fmt::format("what is within '{}'", run.region->within);
 }
 
 Status check_same_region(const Run& a, const std::string& a_file, const Run& b,
                          const std::string& b_file) {
   const std::string of_a = described_region(a), of_b = described_region(b);
   if (of_a == of_b) return {};
-  return fail("{} has {}, and {} has {} (--within): these cannot be compared", a_file, of_a, b_file,
-              of_b);
+  return fail("{} has {}, and {} has {} (--within, --from): these cannot be compared", a_file, of_a,
+              b_file, of_b);
 }
 
 }  // namespace shadowprof::profile

@@ -19,6 +19,20 @@ MergedRun read_merged_run(const Object& o) {
           o.count("weight")};
 }
 
+Region read_region(const Object& o) {
+  Region region;
+  if (o.has("within")) {
+    region.within = o.text("within");
+  } else {
+    region.from = o.text("from");
+    region.to = o.text("to");
+  }
+  region.functions = o.texts("functions");
+  region.entries = o.count("entries");
+  region.program_instructions = o.count("program_instructions");
+  return region;
+}
+
 Run read_run(const Object& o) {
   Run r;
   r.command = o.texts("command");
@@ -58,9 +72,7 @@ Run read_run(const Object& o) {
       return {i.texts("command"), i.number("at_s")};
     });
   if (o.has("region")) {
-    const Object region = o.object("region");
-    r.region = Region{region.text("within"), region.texts("functions"), region.count("entries"),
-                      region.count("program_instructions")};
+    r.region = read_region(o.object("region"));
   }
   if (o.has("merged")) r.merged = read_rows<MergedRun>(o, "merged", read_merged_run);
   return r;

@@ -90,6 +90,19 @@ Json merged_json(const MergedRun& m) {
           {"weight", m.weight}};
 }
 
+Json region_json(const Region& region) {
+  Json j = {{"functions", region.functions},
+            {"entries", region.entries},
+            {"program_instructions", region.program_instructions}};
+  if (region.is_between()) {
+    j["from"] = region.from;
+    j["to"] = region.to;
+  } else {
+    j["within"] = region.within;
+  }
+  return j;
+}
+
 Json run_json(const Run& r) {
   Json j = {{"command", r.command}, {"pid", r.pid},         {"mode", r.mode},
             {"engine", r.engine},   {"options", r.options}, {"seed", r.seed}};
@@ -111,10 +124,7 @@ Json run_json(const Run& r) {
   for (const Image& image : r.images)
     j["images"].push_back({{"command", image.command}, {"at_s", image.at_s}});
   if (const auto& region = r.region)
-    j["region"] = {{"within", region->within},
-                   {"functions", region->functions},
-                   {"entries", region->entries},
-                   {"program_instructions", region->program_instructions}};
+    j["region"] = region_json(*region);
   return j;
 }
 
