@@ -9,17 +9,25 @@ def require(condition, *message):
         raise AssertionError(" ".join(map(str, message)))
 
 
+class Skipped(Exception):
+    """The case cannot run here, for the reason that it says."""
+
+
 def run_cases(cases, subject, only=""):
-    """Those whose name holds `only`, with `subject`. Each is said to be ok, or why not; the exit status."""
+    """Those whose name holds `only`, with `subject`. Each is said to be ok, or why not; the exit status, which is 77 if
+    none could run here."""
     chosen = [case for case in cases if only in case.__name__]
-    failed = 0
+    failed = skipped = 0
     for case in chosen:
         name = case.__name__.replace("_", " ")
         try:
             case(subject)
             print(f"ok    {name}", flush=True)
+        except Skipped as reason:
+            skipped += 1
+            print(f"skipped: {name}: {reason}", flush=True)
         except Exception:  # pylint: disable=broad-except
             failed += 1
             print(f"FAIL  {name}\n{traceback.format_exc()}", flush=True)
-    print(f"{len(chosen) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    print(f"{len(chosen) - failed - skipped} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 77 if skipped == len(chosen) else 0
