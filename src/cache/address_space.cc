@@ -277,7 +277,17 @@ void AddressSpace::take_counts(const std::function<void(const emu::CounterOwner&
     if (count != 0) use(owners[i], count);
   }
   weights_.clear();
-  for (const auto& slot : slots_) slot->retired = 0;
+  // What is logged stays logged, and has been told.
+  for (const auto& slot : slots_) slot->retired = slot->opened ? logged_instructions(*slot) : 0;
+}
+
+uint64_t AddressSpace::logged_instructions(const Slot& slot) const {
+  uint64_t sum = 0;
+  const emu::LoggedPair* log = slot.pair_log();
+  for (uint64_t i = emu::kLogEntries; i > slot.state().log_left; i--) {
+    if (const RunId site(log[i].site); site != emu::kAnySite) sum += table_.run(site).insns;
+  }
+  return sum;
 }
 
 uint64_t AddressSpace::newly_retired(Slot& slot) {
@@ -285,12 +295,8 @@ uint64_t AddressSpace::newly_retired(Slot& slot) {
   for (size_t i = weights_.size(); i < owners.size(); i++)
     weights_.push_back(table_.run(owners[i].run).insns);
   const uint64_t* counters = slot.counters(options_.recording);
-  uint64_t sum = 0;
+  uint64_t sum = logged_instructions(slot);
   for (size_t i = 0; i < weights_.size(); i++) sum += counters[i] * weights_[i];
-  const emu::LoggedPair* log = slot.pair_log();
-  for (uint64_t i = emu::kLogEntries; i > slot.state().log_left; i--) {
-    if (const RunId site(log[i].site); site != emu::kAnySite) sum += table_.run(site).insns;
-  }
   return sum - std::exchange(slot.retired, sum);
 }
 

@@ -117,6 +117,8 @@ class AddressSpace {
   Result<GuestAddr> map_without_fd(ptrace::RemoteSyscalls& remote, size_t index);
   Status add_slot_group(ptrace::RemoteSyscalls& remote);
   Status give_access(ptrace::RemoteSyscalls& remote, const Slot& slot);
+  // Of what its thread has branched from, as its log of pairs has it.
+  uint64_t logged_instructions(const Slot& slot) const;
 
   trace::BlockTable& table_;
   SpaceOptions options_;

@@ -17,6 +17,10 @@ import subprocess
 import sys
 import tempfile
 
+# Two threads, and the time that each has then.
+CLOCKS = "import threading, time; print(time.monotonic_ns(), flush=True); " \
+         "t = threading.Thread(target=lambda: print(time.monotonic_ns(), flush=True)); t.start(); t.join(); " \
+         "print(time.monotonic_ns())"
 SHELL = ["sh", "-c", "for i in 1 2 3; do echo $i; done"]
 # Name, options, command; G/NAME is a guest.
 PROGRAMS = [
@@ -37,10 +41,11 @@ PROGRAMS = [
     ("processes", [], ["G/proc_exec.O2"]),
     ("fork", ["-f"], ["G/proc_fork.O2"]),
     ("threads", [], ["G/thr_life.O2"]),
+    ("clocks of threads", [], ["/usr/bin/python3", "-I", "-c", CLOCKS]),
     ("a pipeline", ["-f"], ["sh", "-c", "echo 1 2 3 | cat"]),
 ]
-# Threads take turns as they come, and so do processes.
-DIFFER = ("processes", "fork", "threads")
+# What its children do natively they do at their own time.
+DIFFER = ("processes",)
 TRACED = ["--profile", "edge,call,path,value"]
 NOBODY = 65534
 
