@@ -44,8 +44,8 @@ PROGRAMS = [
     ("clocks of threads", [], ["/usr/bin/python3", "-I", "-c", CLOCKS]),
     ("a pipeline", ["-f"], ["sh", "-c", "echo 1 2 3 | cat"]),
 ]
-# What its children do natively they do at their own time.
-DIFFER = ("processes",)
+# What children do natively they do at their own time, and orphans see when their parents end.
+DIFFER = ("processes", "fork")
 TRACED = ["--profile", "edge,call,path,value"]
 NOBODY = 65534
 
