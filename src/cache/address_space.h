@@ -117,7 +117,7 @@ class AddressSpace {
   Result<GuestAddr> map_without_fd(ptrace::RemoteSyscalls& remote, size_t index);
   Status add_slot_group(ptrace::RemoteSyscalls& remote);
   Status give_access(ptrace::RemoteSyscalls& remote, const Slot& slot);
-  // Of what its thread has branched from, as its log of pairs has it.
+  // What its thread has executed up to branches that its log of pairs has.
   uint64_t logged_instructions(const Slot& slot) const;
 
   trace::BlockTable& table_;
