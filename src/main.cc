@@ -40,6 +40,7 @@ constexpr Command kCommands[] = {
     {"merge", cli::merge_main, "many profiles as one"},
     {"export", cli::export_main, "a profile as the file of another tool"},
     {"doctor", cli::doctor_main, "what works on this host, and what helps where it does not"},
+    {"probes", cli::probes_main, "print the language of probes, and examples"},
     {"syscalls", cli::syscalls_main, "print the system call classification table"},
 };
 

@@ -4,7 +4,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
+#include "base/check.h"
 #include "report/columns.h"
 
 namespace shadowprof::cli {
@@ -65,13 +67,21 @@ std::optional<collect::ValueCondition> parse_condition(std::string_view text) {
 
 void CollectionOptions::add_to(CLI::App& app) {
   app.add_option("--profile", profiles,
-                 "edge,call,method,path,value,latency (all of these);\n"
-                 "address,hazard,waste,stream; none; +KIND adds to the\n"
-                 "defaults (full: edge,call,method; burst: no latency)")
+                 "all: edge,call,method,path,value,latency; besides:\n"
+                 "address,hazard,waste,stream; none; +KIND: and defaults")
       ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::Validator([](std::string& word) { return refuse_profile(word); }, ""));
+  app.add_option("--probe", probes, "count what PROBE describes (shadowprof probes)")
+      ->type_name("PROBE")
+      ->allow_extra_args(false)
+      ->check(CLI::Validator(
+          [](std::string& text) -> std::string {
+            const auto probe = collect::parse_probe(text, 1);
+            return probe ? std::string() : report::printable(probe.error().message);
+          },
+          ""));
   app.add_option("--path-scope", path_scope,
                  "inter: through calls; intra: within functions")
       ->type_name("SCOPE")
@@ -96,6 +106,17 @@ void CollectionOptions::add_to(CLI::App& app) {
             return "'" + report::printable(text) + "' is no condition";
           },
           ""));
+}
+
+// Each is right: refuse_probe() has seen it.
+std::vector<collect::Probe> CollectionOptions::parsed_probes() const {
+  std::vector<collect::Probe> parsed;
+  for (const std::string& text : probes) {
+    auto probe = collect::parse_probe(text, parsed.size() + 1);
+    CHECK(probe, "a probe that was refused: {}", text);
+    parsed.push_back(std::move(*probe));
+  }
+  return parsed;
 }
 
 void CollectionOptions::choose_profiles(std::string_view mode, std::string_view engine,
@@ -135,6 +156,7 @@ sample::Collection CollectionOptions::collection(std::string_view mode, uint64_t
   collection.waste = wants("waste");
   collection.streams = wants("stream");
   collection.values = wants("value");
+  collection.probes = parsed_probes();
   if (hotlist == "tnv") {
     collection.value_options.hotlist = profile::HotlistKind::tnv;
     collection.value_options.capacity = profile::ValueHotlist::kTnvCapacity;
@@ -149,6 +171,13 @@ sample::Collection CollectionOptions::collection(std::string_view mode, uint64_t
 }
 
 Status CollectionOptions::accepted_by(std::string_view engine) const {
+  if (probes.size() > collect::kMostProbes)
+    return fail("there are {} probes, and {} at most", probes.size(), collect::kMostProbes);
+  std::set<std::string> names;
+  for (const collect::Probe& probe : parsed_probes())
+    if (!names.insert(probe.name).second) return fail("two probes have the name {}", probe.name);
+  if (engine == "step" && !probes.empty())
+    return fail("probes follow from registers, which the engine step does not record");
   if (engine == "step" && (wants("value") || wants("latency") || wants("address"))) {
     return fail("the engine step records neither values nor latencies nor addresses");
   }
@@ -171,6 +200,7 @@ void CollectionOptions::record_in(std::map<std::string, std::string>& options) c
   options["hotlist"] = hotlist;
   options["value_context"] = value_context;
   options["condition"] = value_condition;
+  for (const collect::Probe& probe : parsed_probes()) options["probe:" + probe.name] = probe.text;
 }
 
 }  // namespace shadowprof::cli

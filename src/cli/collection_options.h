@@ -28,6 +28,7 @@ struct CollectionOptions {
   std::string hotlist = "sample";
   std::string value_context = "none";
   std::string value_condition;  // "": the collector's default
+  std::vector<std::string> probes;  // as they were written
 
   void add_to(CLI::App& app);
   // `in_part`: the engine can capture values and latencies of a part of what executes, so that they
@@ -38,6 +39,7 @@ struct CollectionOptions {
   sample::Collection collection(std::string_view mode, uint64_t seed) const;
   // An Error: something that the engine cannot record.
   Status accepted_by(std::string_view engine) const;
+  std::vector<collect::Probe> parsed_probes() const;
   void record_in(std::map<std::string, std::string>& options) const;
 };
 

@@ -19,6 +19,7 @@ int report_main(int argc, char** argv);
 int compare_main(int argc, char** argv);
 int top_main(int argc, char** argv);
 int stat_main(int argc, char** argv);
+int probes_main(int argc, char** argv);
 int syscalls_main(int argc, char** argv);
 
 }  // namespace shadowprof::cli

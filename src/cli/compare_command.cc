@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/compare_files.h"
 #include "cli/exit_codes.h"
 #include "profile/accuracy.h"
 #include "profile/compare/same_region.h"
@@ -66,6 +67,7 @@ Status print_comparison(const CompareOptions& options) {
   if (perfect.coverage.paths.collected && sampled.coverage.paths.collected &&
       perfect.coverage.paths.intra != sampled.coverage.paths.intra)
     info("the two profiles have paths of different scope");
+  tell_of_probes(perfect, sampled);
   const Accuracy accuracy = profile::compare_profiles(perfect, sampled);
   if (accuracy.diff_top && accuracy.other_addresses)
     info("values that are addresses do not agree, as they differ from run to run; --deterministic "

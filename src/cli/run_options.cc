@@ -16,7 +16,6 @@ namespace {
 // Documented for later versions: refused by name, so that nobody takes a full run for something
 // else.
 constexpr std::string_view kUnbuiltOptions[] = {
-    "--probe",
     "--plugin",
     "--color",
 };

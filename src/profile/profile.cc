@@ -89,6 +89,8 @@ void add_tables(Profile& into, Profile& from, const std::vector<uint32_t>& modul
   append_rows(into.threads, std::move(from.threads), [](auto&) {});
   for (TimeRow& row : new_rows.time) row.thread += threads;
 
+  add_probes(into.probes, to.probes, from.probes, new_rows.probes);
+
   for_each_table([&](const auto& layout, auto member) {
     using Row = typename std::remove_cvref_t<decltype(layout)>::Row;
     if constexpr (Keyed<Row>)
@@ -146,6 +148,11 @@ Status check_indices(const Profile& p) {
 // What one row alone shows.
 Status check_rows(const Profile& p) {
   const Tables& t = p.tables;
+  for (size_t i = 0; i < t.probes.size(); i++) {
+    const ProbeRow& row = t.probes[i];
+    if (row.probe >= p.probes.size() || row.numbers.size() != p.probes[row.probe].columns.size())
+      return fail("row {} of the table of probes is not one of its probe", i);
+  }
   for (size_t i = 0; i < t.paths.size(); i++)
     if (t.paths[i].blocks.empty()) return fail("row {} of the table of paths has no blocks", i);
   for (size_t i = 0; i < t.latencies.size(); i++) {

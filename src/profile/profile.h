@@ -218,6 +218,7 @@ struct Profile {
   InlinedTable inlined;
   ProcessorTime time;
   ThreadTable threads;  // those that the clock has seen
+  ProbeList probes;     // the user's
   Hotlists hotlists;
   Tables tables;
   Confidence confidence;

@@ -8,6 +8,7 @@
 #include "report/columns.h"
 #include "report/html_assets.h"
 #include "report/html_data.h"
+#include "report/probe_text.h"
 
 namespace shadowprof::report {
 
@@ -173,6 +174,7 @@ HtmlJson page_summary(const Profile& p) {
                    {"hazards", p.tables.hazards.size()},
                    {"waste", p.tables.waste.size()},
                    {"data_streams", p.tables.streams.size()},
+                   {"probes", p.tables.probes.size()},
                    {"arguments", p.tables.arguments.size()},
                    {"targets", p.hotlists.targets.size()}};
   return json;
@@ -223,6 +225,19 @@ HtmlJson data_stream(const profile::HotDataStream& s, const FunctionOffsets& off
   return {s.share,    s.streams,           s.occurrences, s.length,
           s.lines,    s.span_lines,        profile::to_string(s.order),
           s.together, page_text(s.advice), insns};
+}
+
+// The numbers with what they are: "caller = main.c:12".
+HtmlJson probe_row(const Profile& p, const profile::HotProbe& row, const FunctionOffsets& offsets) {
+  HtmlJson numbers = HtmlJson::array();
+  const auto probe = std::ranges::find(p.probes, row.probe, &profile::ProbeInfo::name);
+  for (size_t i = 0; i < row.numbers.size(); i++) {
+    const auto& number = row.numbers[i];
+    const bool named = probe != p.probes.end() && i < probe->columns.size();
+    numbers.push_back({named ? page_text(probe->columns[i]) : "",
+                       number.place ? place_text(*number.place, offsets) : probe_number(number)});
+  }
+  return {page_text(row.probe), row.share, row.share_error.value_or(0), row.count, numbers};
 }
 
 HtmlJson value_row(const profile::HotValue& v, const FunctionOffsets& offsets) {
@@ -293,6 +308,7 @@ HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
   list("hazards", h.hazards, access_pair);
   list("waste", h.waste, access_pair);
   list("data_streams", h.data_streams, [&](const auto& row) { return data_stream(row, offsets); });
+  list("probes", h.probes, [&](const auto& row) { return probe_row(p, row, offsets); });
   list("values", h.values, [&](const auto& row) { return value_row(row, offsets); });
   list("arguments", h.arguments, [&](const profile::HotArgument& a) -> HtmlJson {
     return {place(a.site),       page_text(function_or_address(a.callee)),

@@ -52,6 +52,7 @@ class Renderer : private TextPage {
     access_pairs("Waste: dead stores and repeated loads (by count)", profile_.hotlists.waste,
                  profile_.tables.waste.size());
     data_streams();
+    probes();
     values();
     arguments();
     targets();
@@ -107,6 +108,9 @@ class Renderer : private TextPage {
                     size_t all);
   void data_streams();
   std::string stream_advice(const profile::HotDataStream& stream) const;
+  void probes();
+  void probe_rows(const profile::ProbeInfo& probe,
+                  const std::vector<const profile::HotProbe*>& rows);
   void values();
   void arguments();
   void targets();

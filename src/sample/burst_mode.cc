@@ -60,18 +60,18 @@ const char* name_of(BurstEngineKind engine) {
   return "translator";
 }
 
-std::unique_ptr<BurstEngine> make_engine(const BurstModeRequest& request, trace::BlockTable& table,
+std::unique_ptr<BurstEngine> make_engine(const BurstModeRequest& request,
+                                         const Collection& collection, trace::BlockTable& table,
                                          trace::TraceSink& sink) {
   switch (request.engine) {
     case BurstEngineKind::step:
       return std::make_unique<BurstStep>(table, sink);
     case BurstEngineKind::emulator:
-      return std::make_unique<BurstEmulator>(table, sink, request.collection.plan(),
-                                             request.collection.calls);
+      return std::make_unique<BurstEmulator>(table, sink, collection.plan(), collection.calls);
     case BurstEngineKind::translator:
       break;
   }
-  return std::make_unique<BurstTranslator>(table, sink, request.collection);
+  return std::make_unique<BurstTranslator>(table, sink, collection);
 }
 
 }  // namespace
@@ -96,6 +96,7 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   trace::BlockTable table;
   const bool tracing = !translating || request.collection.needs_trace();
   Collection collection = request.collection;
+  collection.find_probed_code(table, started);
   collect::SampleWeights weights;
   collection.sampled = tracing;
   if (request.engine == BurstEngineKind::emulator) collection.weights = &weights;
@@ -110,7 +111,7 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   options.slow_down = kSlowDownRatio;
   options.seed = request.wishes.seed;
   options.follow_exec = request.follow_exec;
-  BurstRun run(std::move(program), make_engine(request, table, sink), weights, options,
+  BurstRun run(std::move(program), make_engine(request, collection, table, sink), weights, options,
                request.wishes);
   serve_first();
   if (request.launch) run.let_go();

@@ -9,6 +9,7 @@
 #include "collect/loads/hazard_collector.h"
 #include "collect/loads/latency_collector.h"
 #include "collect/loads/waste_collector.h"
+#include "collect/probes/probe_collector.h"
 #include "collect/streams/stream_collector.h"
 #include "probe/calibrate.h"
 
@@ -19,11 +20,16 @@ constexpr size_t kLineBytes = 64;
 
 }  // namespace
 
+void Collection::find_probed_code(const trace::BlockTable& table, int64_t started) {
+  if (!probes.empty()) probe_code = std::make_shared<ProbeCode>(table, probes, started);
+}
+
 emu::CapturePlan Collection::plan() const {
   emu::CapturePlan plan;
   plan.values = values;
   plan.load_cycles = latencies;
   plan.addresses = latencies || addresses || follows_memory();
+  plan.wishes = probe_code.get();
   plan.stack_pointer = regions;
   plan.empty_records = needs_order() || !counted_by_engine;
   return plan;
@@ -60,6 +66,11 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collectio
     collectors.push_back(collect::make_waste_collector(table, following));
   if (collection.streams)
     collectors.push_back(collect::make_stream_collector(table, following));
+  if (collection.probe_code)
+    collectors.push_back(collect::make_probe_collector(
+        table, {.probes = collection.probes,
+                .code = collection.probe_code->code(),
+                .sampled = collection.sampled}));
   if (collection.latencies) {
     collect::LatencyCollectorOptions latency_options;
     latency_options.calibrate = [] { return probe::calibrate_latency(probe::HostNotes()); };

@@ -13,6 +13,7 @@
 #include "collect/weights/sample_weights.h"
 #include "emu/translate/translator.h"
 #include "profile/profile.h"
+#include "sample/probe_code.h"
 
 namespace shadowprof::sample {
 
@@ -30,6 +31,8 @@ struct Collection {
   bool hazards = false;    // what they do to one another
   bool waste = false;
   bool streams = false;
+  std::vector<collect::Probe> probes;     // the user's
+  std::shared_ptr<ProbeCode> probe_code;  // by find_probed_code(); null: there are no probes
   bool sampled = false;    // a trace begins anywhere in its thread; counts have errors
   bool by_replicas = false;  // not by the program itself
   // Follow every call and return, for exact inclusive counts: reads a trace instead of counters.
@@ -51,10 +54,13 @@ struct Collection {
   bool needs_trace() const { return needs_order() || addresses; }
   // Collectors want to see each run, and what came before it.
   bool needs_order() const {
-    return exact_inclusive || regions || paths || values || latencies || follows_memory();
+    return exact_inclusive || regions || paths || values || latencies || follows_memory() ||
+           !probes.empty();
   }
   // Collectors want to see where each load and store goes, in order.
   bool follows_memory() const { return hazards || waste || streams; }
+  // Before plan(), once for a table.
+  void find_probed_code(const trace::BlockTable& table, int64_t started);
   emu::CapturePlan plan() const;
   // Nothing but values is captured, of each instruction by itself: where not every one is wanted
   // the engine may leave some out.
@@ -62,7 +68,8 @@ struct Collection {
   // The same in replicas, whose records are all there: what executed is known, though not how long
   // its loads took.
   bool captures_by_instruction() const {
-    return values && !addresses && !follows_memory() && !value_options.by_call_site;
+    return values && !addresses && !follows_memory() && !value_options.by_call_site &&
+           probes.empty();
   }
 };
 

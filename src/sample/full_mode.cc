@@ -208,12 +208,12 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   limits.give_to(program.tid());  // it has not executed an instruction yet
   const std::vector<symbols::PerfMapPlace> generated = perf_maps_of({program.tid()});
   // From here on no return without the program's end: it cannot go on without us.
-
   trace::BlockTable table;
   trace::RunMailbox seen_enough;
   std::vector<uint64_t> executions;
   const bool counting = collection.counted_by_engine;
   if (counting) collection.executions = &executions;
+  collection.find_probed_code(table, started);
   if (counting && collection.captures_only_values() && !collection.value_options.condition.all())
     collection.value_options.seen_enough = &seen_enough;
   std::optional<Within> within;

@@ -115,8 +115,7 @@ ShadowRunOptions options_of(const ShadowModeRequest& request, const probe::BusyC
   options.input_log = request.input_log;
   // What the budget gives in a second.
   options.most_log_s = std::max(0.005, request.wishes.max_overhead_share);
-  options.plan = request.collection.plan();
-  options.stacks = request.collection.calls;
+  options.stacks = request.collection.calls || !request.collection.probes.empty();
   options.busy_core = busy_core;
   options.prices = request.prices;
   // The interpreter cannot harm the program either.
@@ -222,7 +221,9 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   collection.sampled = collection.by_replicas = true;
   collect::SampleWeights weights;
   collection.weights = &weights;
+  collection.find_probed_code(table, started);
   ShadowRunOptions options = options_of(request, busy_core);
+  options.plan = collection.plan();
   trace::RunMailbox seen_enough;
   if (may_capture_samples(request)) capture_samples(seen_enough, collection, options.space);
   collect::Pipeline pipeline(make_collectors(collection, table));

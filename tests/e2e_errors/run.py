@@ -69,17 +69,18 @@ def bad_values(b):
                           ("--top", "99999999999999999999"), ("--sample-size", "10Q"),
                           ("--duration", "soon"), ("--seed", "1.5"), ("--color", "blue"),
                           ("--condition", "values=some"), ("--condition", "values=burst:9,every:3"),
+                          ("--probe", "load capture valu"), ("--probe", "lod"),
                           ("--hotlist", "best"), ("--path-scope", "all")):
         refused(b.call("run", option, value, "--", "/bin/true"), OWN)
     nothing_left(b)
 
 
 def what_is_not_built_is_named(b):
-    outcome = b.call("run", "--probe=x", "--", "/usr/bin/touch", "started")
+    outcome = b.call("run", "--plugin=x", "--", "/usr/bin/touch", "started")
     refused(outcome, OWN)
     require("not built yet" in outcome.err, "expected 'not built yet'", outcome)
     listed = b.call("run", "--help")
-    require("--probe" not in listed.out, "--help lists --probe", listed)
+    require("--plugin" not in listed.out, "--help lists --plugin", listed)
     nothing_left(b)
 
 

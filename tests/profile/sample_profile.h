@@ -88,6 +88,11 @@ inline profile::Profile sample_profile() {
                        {{0, 0}, {0, 40}, {1, -7}}, {"mov eax, [rbx]", ""}},
                       {{{0, 0x18}}, 8, 0, 4, 1, 9, 8, false, {{0, 0}, {0, 1}}, {}}};
   p.coverage.streams = {true, 400, 2, 30, 1, 900, 70};
+  p.probes = {{"counts", "on call key caller", "count", {"caller"}, 1, 7, 6, 1, 0},
+              {"sizes", "on load capture size => log2", "log2", {"size"}, 0, 900, 890, 0, 40}};
+  p.tables.probes = {{0, {{true, 0, 0x12}}, 6, 0},
+                     {1, {{false, 0, 4}}, 350, 0},
+                     {1, {{false, 0, 8}}, 500, 0}};
   p.coverage.samples = 1;
   p.coverage.attributed = 5 * 3 + 4 * 2 + 2 * 4 - 3;
   p.coverage.dropped = {{"lost", 2}};

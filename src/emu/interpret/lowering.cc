@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "decoder/divisor.h"
 #include "emu/interpret/handlers.h"
 
 namespace shadowprof::emu {
@@ -118,6 +119,9 @@ std::optional<Lowered> Lowering::lower(GuestAddr pc, CapturePlan plan) {
   slots_.clear();
   taken_sides_.clear();
   captured_ = {};
+  wish_ = {};
+  if (plan_.wishes != nullptr)
+    for (const BlockId block : block_ids_) plan_.wishes->meet(block);
 
   const std::vector<bool> live = live_flags();
   for (uint32_t i = 0; i < insns_.size(); i++) {
@@ -213,12 +217,29 @@ void Lowering::capture_compared(const Insn& insn) {
     if (side.kind == decoder::ComparedOperand::Kind::reg && !captured_.holds(side.reg))
       capture(SlotKind::compared, side.reg);
     if (side.kind != decoder::ComparedOperand::Kind::memory) continue;
-    const Operation operation = normalised(decoder::decode_operation(insn));
-    prepare_address(operation);
-    Op& op = add_with_address(capture_memory_handler(insn.compared_bits), operation);
-    op.immediate = static_cast<int64_t>(4 + 8 * slots_.size());
-    slots_.push_back({SlotKind::memory, 0, index_});
+    capture_memory(insn, insn.compared_bits);
   }
+}
+
+void Lowering::capture_memory(const Insn& insn, uint8_t bits) {
+  const Operation operation = normalised(decoder::decode_operation(insn));
+  prepare_address(operation);
+  Op& op = add_with_address(capture_memory_handler(bits), operation);
+  op.immediate = static_cast<int64_t>(4 + 8 * slots_.size());
+  slots_.push_back({SlotKind::memory, 0, index_});
+}
+
+// As the translator does (translator_records.cc).
+void Lowering::capture_wished(const Insn& insn) {
+  size_t block = blocks_.size() - 1;
+  while (blocks_[block].first_insn > index_) block--;
+  wish_ = plan_.wishes->wish(block_ids_[block], insn, index_ == blocks_[block].first_insn);
+  if (wish_.addresses) capture_addresses(insn);
+  for (Gpr reg = 0; reg < 16; reg++)
+    if ((wish_.registers & decoder::gpr_bit(reg)) != 0 && !captured_.tells(reg))
+      capture(SlotKind::base, reg);
+  const auto divisor = wish_.divisor ? decoder::divisor_of(insn) : std::nullopt;
+  if (divisor && divisor->in_memory) capture_memory(insn, divisor->bits);
 }
 
 void Lowering::capture_results(const Insn& insn) {
@@ -237,12 +258,13 @@ void Lowering::lower_insn(uint32_t index, bool flags_live) {
   const Insn& insn = insns_[index];
   index_ = static_cast<uint16_t>(index);
   if (plan_.addresses) capture_addresses(insn);
+  if (plan_.wishes != nullptr) capture_wished(insn);
   switch (insn.kind) {
     case InsnKind::ordinary:
       if (plan_.values && insn.compared_bits != 0) capture_compared(insn);
       lower_ordinary(insn, flags_live);
       captured_.pass(insn);
-      if (plan_.values) capture_results(insn);
+      if (plan_.values || wish_.results) capture_results(insn);
       break;
     case InsnKind::native:
       refuse("an instruction for the kernel alone");

@@ -83,6 +83,8 @@ class Lowering {
   void capture(trace::SlotKind kind, decoder::Gpr reg);
   void capture_addresses(const decoder::Insn& insn);
   void capture_compared(const decoder::Insn& insn);
+  void capture_memory(const decoder::Insn& insn, uint8_t bits);
+  void capture_wished(const decoder::Insn& insn);
   void capture_results(const decoder::Insn& insn);
   Op& add(Handler handler);
   Op& add_with_address(Handler handler, const decoder::Operation& operation);
@@ -108,6 +110,7 @@ class Lowering {
   std::vector<trace::Slot> slots_;
   std::vector<TakenSide> taken_sides_;
   CapturedRegisters captured_;
+  trace::CaptureWish wish_;  // of the instruction
   uint16_t index_ = 0;             // of the instruction
 };
 

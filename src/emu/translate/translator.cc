@@ -72,7 +72,10 @@ void Translator::emit_fragment(Emitter& e, const CodeRegion& region) {
   stale_jumps_.clear();
   stale_trap_ = 0;
   captured_ = {};
+  wish_ = {};
   substitute_active_ = false;
+  if (plan_.wishes != nullptr)
+    for (const BlockId block : block_ids_) plan_.wishes->meet(block);
 
   const bool alone =
       insns_[0]->kind == InsnKind::native || insns_[0]->kind == InsnKind::unsupported;
@@ -138,6 +141,7 @@ void Translator::emit_insn(Emitter& e, uint32_t index) {
   const Insn& insn = *insns_[index];
   if (insn.uses(kR15) && !substitute_active_) activate_substitute(e);
   if (plan_.addresses) capture_addresses(e, insn, index);
+  if (plan_.wishes != nullptr) capture_wished(e, insn, index);
   switch (insn.kind) {
     case InsnKind::ordinary: emit_ordinary(e, insn, index); break;
     case InsnKind::conditional: emit_conditional(e, insn, index); break;
@@ -177,7 +181,7 @@ void Translator::emit_ordinary(Emitter& e, const Insn& insn, uint32_t index) {
     e.land_rel32(over);
   }
   captured_.pass(insn);
-  if (plan_.values) {
+  if (plan_.values || wish_.results) {
     capture_results(e, insn, index);
   } else if (plan_.load_cycles && insn.pure_load && insn.result < 16) {
     capture_register(e, SlotKind::value, insn.result, index);

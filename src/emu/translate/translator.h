@@ -34,6 +34,7 @@
 #include "emu/translate/decoded_code.h"
 #include "emu/translate/emitter.h"
 #include "trace/block_table.h"
+#include "trace/capture_wishes.h"
 
 namespace shadowprof::emu {
 
@@ -46,9 +47,10 @@ struct CapturePlan {
   // Where a run begins: its first slot is `base` rsp of instruction 0.
   bool stack_pointer = false;
   bool load_cycles = false;  // of every load (decoder::LoadKind), and what moves got
+  trace::CaptureWishes* wishes = nullptr;  // of single instructions, besides
   bool records = true;       // false, where there are counters: nothing is recorded
   bool empty_records = true; // false, where there are counters: nor is what captures nothing
-  bool captures() const { return values || addresses || load_cycles; }
+  bool captures() const { return values || addresses || load_cycles || wishes != nullptr; }
   bool operator==(const CapturePlan&) const = default;
 };
 
@@ -155,6 +157,8 @@ class Translator {
   void restore_substitute(Emitter& e);
   void capture_addresses(Emitter& e, const decoder::Insn& insn, uint32_t index);
   void capture_compared(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  void capture_wished(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  void capture_memory(Emitter& e, const decoder::Insn& insn, uint32_t index, uint8_t bits);
   void capture_results(Emitter& e, const decoder::Insn& insn, uint32_t index);
   // The next load of memory that is emitted is timed, if that instruction is to be.
   void time_next_load(const decoder::Insn& insn, uint32_t index);
@@ -222,6 +226,7 @@ class Translator {
   std::vector<uint32_t> stale_jumps_;
   uint32_t stale_trap_ = 0;
   CapturedRegisters captured_;
+  trace::CaptureWish wish_;  // of the instruction that is being emitted
   uint32_t time_slot_ = 0;  // of the load that is to be timed; 0: none is
   RunId last_run_;
 };

@@ -5,6 +5,7 @@
 #include <bit>
 #include <utility>
 
+#include "decoder/divisor.h"
 #include "emu/translate/timed_load.h"
 #include "emu/translate/translator.h"
 
@@ -76,17 +77,45 @@ void Translator::capture_compared(Emitter& e, const Insn& insn, uint32_t index) 
     if (side.kind == decoder::ComparedOperand::Kind::reg && !captured_.holds(side.reg))
       capture_register(e, SlotKind::compared, side.reg, index);
     if (side.kind != decoder::ComparedOperand::Kind::memory) continue;
-    constexpr GprMask kLow = 0x00cf;  // rax to rbx, rsi, rdi
-    const GprMask free = kLow & static_cast<GprMask>(~(insn.reads | insn.writes));
-    CHECK(free != 0, "no register is free to hold a compared operand");
-    const auto scratch = static_cast<Gpr>(std::countr_zero(free));
-    mark_point(e, index);
-    e.store_state(kAddressField, scratch);
-    emit_operand_load(e, insn, index, {scratch, insn.compared_bits, kAddressSpilled});
-    e.store_cursor_reg(next_slot_displacement(), scratch);
-    slots_.push_back({SlotKind::memory, 0, static_cast<uint16_t>(index)});
-    e.load_state(scratch, kAddressField);
+    capture_memory(e, insn, index, insn.compared_bits);
   }
+}
+
+void Translator::capture_memory(Emitter& e, const Insn& insn, uint32_t index, uint8_t bits) {
+  constexpr GprMask kLow = 0x00cf;  // rax to rbx, rsi, rdi
+  const GprMask free = kLow & static_cast<GprMask>(~(insn.reads | insn.writes));
+  CHECK(free != 0, "no register is free to hold an operand");
+  const auto scratch = static_cast<Gpr>(std::countr_zero(free));
+  mark_point(e, index);
+  e.store_state(kAddressField, scratch);
+  emit_operand_load(e, insn, index, {scratch, bits, kAddressSpilled});
+  e.store_cursor_reg(next_slot_displacement(), scratch);
+  slots_.push_back({SlotKind::memory, 0, static_cast<uint16_t>(index)});
+  e.load_state(scratch, kAddressField);
+}
+
+void Translator::capture_wished(Emitter& e, const Insn& insn, uint32_t index) {
+  size_t block = blocks_.size() - 1;
+  while (blocks_[block].first_insn > index) block--;
+  wish_ = plan_.wishes->wish(block_ids_[block], insn, index == blocks_[block].first_insn);
+  if (wish_.addresses) capture_addresses(e, insn, index);
+  for (Gpr reg = 0; reg < 16; reg++) {
+    if ((wish_.registers & decoder::gpr_bit(reg)) == 0 || captured_.tells(reg)) continue;
+    if (reg != decoder::kR15 || substitute_active_) {
+      capture_register(e, SlotKind::base, reg, index);
+      continue;
+    }
+    const uint32_t displacement = next_slot_displacement();
+    mark_point(e, index);
+    e.store_state(kAddressField, decoder::kRax);
+    e.load_state(decoder::kRax, offsetof(StatePage, guest_r15));
+    e.store_cursor_reg(displacement, decoder::kRax);
+    e.load_state(decoder::kRax, kAddressField);
+    slots_.push_back({SlotKind::base, reg, static_cast<uint16_t>(index)});
+    captured_.capture(reg);
+  }
+  const auto divisor = wish_.divisor ? decoder::divisor_of(insn) : std::nullopt;
+  if (divisor && divisor->in_memory) capture_memory(e, insn, index, divisor->bits);
 }
 
 RunId Translator::make_run(RunExit exit, uint32_t blocks, uint32_t insns, size_t slots,

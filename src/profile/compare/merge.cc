@@ -93,6 +93,7 @@ void multiply(Profile& p, uint64_t weight) {
     multiply_rows(layout, p.tables.*member, weight);
   });
   multiply(p.time, weight);
+  for (ProbeInfo& probe : p.probes) multiply_columns(kProbeInfoColumns, probe, weight);
   for (ThreadRow& row : p.threads)
     for (uint64_t* n : {&row.user_ns, &row.kernel_ns, &row.ticks}) *n *= weight;
   multiply(p.coverage, weight);

@@ -96,6 +96,7 @@ void reduce_to_baseline(Profile& profile, size_t most_bytes) {
   leave_out(profile, kLatencyValueLayout, &Tables::latency_values);
   leave_out(profile, kCacheLineLayout, &Tables::cache_lines);
   leave_out(profile, kArgumentLayout, &Tables::arguments);
+  leave_out(profile, kProbeLayout, &Tables::probes);
   leave_out(profile, kTimeLayout, &Tables::time);
   // An empty profile has no blocks either, and is a baseline all the same.
   profile.left_out.try_emplace(kBlockLayout.name, 0);

@@ -213,6 +213,18 @@ InlinedFunction read_inlined(const Object& o) {
   return f;
 }
 
+ProbeInfo read_probe(const Object& o) {
+  ProbeInfo probe;
+  probe.name = o.text("name");
+  probe.text = o.text("text");
+  probe.action = o.text("action");
+  probe.columns = o.texts("columns");
+  o.numbers(kProbeInfoColumns, probe);
+  if (probe.keys > probe.columns.size())
+    throw Bad{o.where("keys") + " are more than there are columns"};
+  return probe;
+}
+
 Profile read_document(const Json& json) {
   if (json.members() == nullptr || !json.members()->contains("schema"))
     throw Bad{"it is not a profile of shadowprof"};
@@ -233,6 +245,7 @@ Profile read_document(const Json& json) {
   normalise_inlined(p.inlined);
   if (o.has("time")) p.time = read_time(o.object("time"));
   if (o.has("threads")) p.threads = read_rows<ThreadRow>(o, "threads", read_thread);
+  if (o.has("probes")) p.probes = read_rows<ProbeInfo>(o, "probes", read_probe);
   p.hotlists = read_hotlists(o.object("hotlists"));
   p.tables = read_tables(o.object("tables"));
   const Object confidence = o.object("confidence");

@@ -168,6 +168,23 @@ void read_row(const Object& r, HotAccessPair& p) {
   if (r.has("from")) p.from = read_place(r.object("from"));
 }
 
+HotProbe::Number read_probe_number(const Object& o) {
+  HotProbe::Number number;
+  number.number = o.count("number");
+  if (o.has("range")) number.is_range = o.boolean("range");
+  if (o.has("place")) number.place = read_place(o.object("place"));
+  return number;
+}
+
+void read_row(const Object& r, HotProbe& p) {
+  p.rank = r.small("rank");
+  p.probe = r.text("probe");
+  p.count = r.count("count");
+  p.share = r.number("share");
+  p.share_error = read_margin(r, "share_error");
+  p.numbers = read_rows<HotProbe::Number>(r, "numbers", read_probe_number);
+}
+
 HotDataStream::Instruction read_stream_instruction(const Object& o) {
   return {read_place(o), o.text_or_empty("disassembly"), o.count("references")};
 }

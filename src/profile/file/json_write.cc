@@ -168,6 +168,15 @@ Json coverage_json(const Coverage& c) {
   return j;
 }
 
+Json probe_json(const ProbeInfo& probe) {
+  Json j = {{"name", probe.name},
+            {"text", probe.text},
+            {"action", probe.action},
+            {"columns", probe.columns}};
+  add_numbers(j, kProbeInfoColumns, probe);
+  return j;
+}
+
 Json timeline_json(const Timeline& timeline) {
   Json columns = Json::object();
   for (const auto& column : kTimelineColumns) {
@@ -223,6 +232,7 @@ void write_document(json::TextSink& out, const Profile& p) {
     w.value("time", time_json(p));
     w.rows("threads", p.threads, thread_json);
   }
+  if (!p.probes.empty()) w.rows("probes", p.probes, probe_json);
   json::write_hotlists(w, "hotlists", p.hotlists);
   json::write_tables(w, p.tables, p.confidence.groups != 0);
   const Evidence evidence = evidence_of(p);

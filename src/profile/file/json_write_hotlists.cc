@@ -194,6 +194,19 @@ Json row_json(const HotAccessPair& p) {
   return j;
 }
 
+Json row_json(const HotProbe& p) {
+  Json j = {{"rank", p.rank}, {"probe", p.probe}, {"count", p.count}, {"share", p.share}};
+  add_margin(j, "share_error", p.share_error);
+  Json& numbers = j["numbers"] = Json::array();
+  for (const HotProbe::Number& number : p.numbers) {
+    Json one = {{"number", number.number}};
+    if (number.is_range) one["range"] = true;
+    if (number.place) one["place"] = place_json(*number.place);
+    numbers.push_back(std::move(one));
+  }
+  return j;
+}
+
 Json instruction_json(const HotDataStream::Instruction& i) {
   Json j = place_json(i.at);
   if (!i.disassembly.empty()) j["disassembly"] = i.disassembly;

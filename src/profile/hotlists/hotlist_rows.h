@@ -36,6 +36,9 @@ std::vector<size_t> hottest(const Rows& rows, size_t limit, Weight weight) {
 // stream_hotlist.cc.
 void add_stream_hotlist(const Profile& profile, size_t limit, const LineLookup& lines,
                         Hotlists& lists);
+// probe_hotlist.cc.
+void add_probe_hotlist(const Profile& profile, size_t limit, const LineLookup& lines,
+                       Hotlists& lists);
 // value_hotlists.cc: values, arguments, targets.
 void add_value_hotlists(const Profile& profile, size_t limit, const LineLookup& lines,
                         Hotlists& lists);

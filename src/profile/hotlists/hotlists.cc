@@ -301,6 +301,7 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
   add_access_pairs(t.hazards, limit, place, margin, lists.hazards);
   add_access_pairs(t.waste, limit, place, margin, lists.waste);
   add_stream_hotlist(profile, limit, lines, lists);
+  add_probe_hotlist(profile, limit, lines, lists);
   add_value_hotlists(profile, limit, lines, lists);
   return lists;
 }

@@ -323,6 +323,25 @@ struct HotDataStream {
   }
 };
 
+// What a probe of the user's has counted (probe_table.h).
+struct HotProbe {
+  struct Number {
+    std::optional<Place> place;  // it is one
+    uint64_t number = 0;
+    bool is_range = false;  // of powers of two; the first number of it
+  };
+  uint32_t rank = 0;  // of the probe's own
+  std::string probe;
+  std::vector<Number> numbers;
+  uint64_t count = 0;
+  double share = 0;  // of all that the probe has counted
+  Margin share_error = {};
+  void for_each_place(const auto& visit) const {
+    for (const Number& number : numbers)
+      if (number.place) visit(*number.place);
+  }
+};
+
 struct Hotlists {
   // By processor time, where it was measured; else by self instructions. Has the `limit` first of
   // both orders.
@@ -340,6 +359,7 @@ struct Hotlists {
   std::vector<HotAccessPair> hazards;     // by count
   std::vector<HotAccessPair> waste;       // by count
   std::vector<HotDataStream> data_streams;  // by heat
+  std::vector<HotProbe> probes;             // by probe, by count
   std::vector<HotValue> values;           // semi-invariant ones first, then by count
   std::vector<HotArgument> arguments;     // by count of the top value
   std::vector<HotTargets> targets;        // by count
@@ -369,6 +389,7 @@ constexpr void for_each_hotlist(Visit visit) {
   visit("waste", &L::waste, kNewer, [](const auto& p) { return p.tables.waste.size(); });
   visit("data_streams", &L::data_streams, kNewer,
         [](const auto& p) { return p.tables.streams.size(); });
+  visit("probes", &L::probes, kNewer, [](const auto& p) { return p.tables.probes.size(); });
   visit("values", &L::values, kNewer, [](const auto& p) { return p.tables.values.size(); });
   visit("arguments", &L::arguments, kNewer,
         [](const auto& p) { return p.tables.arguments.size(); });

@@ -11,6 +11,7 @@
 #include "profile/tables/latency_table.h"
 #include "profile/tables/memory_table.h"
 #include "profile/tables/path_table.h"
+#include "profile/tables/probe_table.h"
 #include "profile/tables/stream_table.h"
 #include "profile/tables/time_table.h"
 #include "profile/tables/value_table.h"
@@ -34,6 +35,7 @@ struct Tables {
   AccessPairTable hazards;
   AccessPairTable waste;
   StreamTable streams;
+  ProbeTable probes;
   TimeTable time;
 };
 
@@ -54,6 +56,7 @@ void for_each_table(Visit visit) {
   visit(kHazardLayout, &Tables::hazards);
   visit(kWasteLayout, &Tables::waste);
   visit(kStreamLayout, &Tables::streams);
+  visit(kProbeLayout, &Tables::probes);
   visit(kValueLayout, &Tables::values);
   visit(kArgumentLayout, &Tables::arguments);
   visit(kTimeLayout, &Tables::time);

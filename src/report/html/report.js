@@ -331,6 +331,9 @@
       num('within', (s) => s[5], { title: 'lines from the lowest to the highest' }), text('order', (s) => s[6], { mono: false }),
       share('together', (s) => s[7], { title: 'the share of the references to these lines' }), text('advice', (s) => s[8], { mono: false }),
       text('instructions', (s) => s[9].map((i) => i.slice(0, 2).join('  ')).join('; '))])],
+    ['Probes', D.sizes.probes, () => new List(L.probes, [
+      text('probe', (p) => p[0]), share('share', (p) => p[1], { title: 'of all that the probe has counted' }),
+      num('count', (p) => p[3]), text('what', (p) => p[4].map((n) => n.join(' = ')).join(', '))])],
     ['Values', D.sizes.values, () => new List(L.values, [
       num('count', (v) => v[3]), share('top value', (v) => v[4]), share('same', (v) => v[6], { title: 'equal to the one before' }),
       share('stride', (v) => v[7], { title: 'as far from the one before as that one; of integers' }), num('distinct', (v) => v[8]),

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: MIT
+#include "collect/probes/probe_collector.h"
+
+#include <algorithm>
+#include <bit>
+#include <unordered_map>
+
+#include "collect/probes/probe_counts.h"
+#include "collect/probes/probe_plan.h"
+#include "collect/probes/probe_thread.h"
+#include "collect/table_builder.h"
+#include "profile/tables/probe_table.h"
+
+namespace shadowprof::collect {
+namespace {
+
+using trace::Word;
+
+constexpr size_t kMostThreads = 64;
+constexpr size_t kMostRows = 20'000;  // of a probe, in the file
+
+// 0, 1, 2, 4, 8, ...: where the range of powers of two begins that a number is in.
+constexpr uint64_t range_of(uint64_t number) {
+  return std::bit_floor(number);
+}
+
+class ProbeCollector final : public Collector {
+ public:
+  ProbeCollector(const trace::BlockTable& table, ProbeCollectorOptions options)
+      : table_(table),
+        options_(std::move(options)),
+        plans_(table, options_.probes, *options_.code),
+        counts_(options_.probes.size()),
+        matched_(options_.probes.size()),
+        unknown_(options_.probes.size()) {}
+
+  void consume(const trace::Chunk& chunk) override;
+  void finish(profile::Profile& into) override;
+
+ private:
+  struct Owned {
+    ProbeThread thread;
+    uint64_t last_use = 0;
+  };
+
+  // The words of the record; 0: it is corrupt.
+  size_t take(std::span<const Word> words, ProbeThread*& thread);
+  void mark(std::span<const Word> record, ProbeThread*& thread);
+  void take_run(const ProbedRun& run, const Word* record, ProbeThread& thread);
+  void take_event(const ProbeEvent& event, const Word* record, ProbeThread& thread);
+  void count(size_t probe, const ProbeFacts& facts);
+  void end_observation();
+  ProbeThread& thread_of(Tid tid);
+  profile::ProbeRow row_of(const TableBuilder& builder, size_t probe,
+                           const ProbeCounts::Entry& entry);
+  void finish_probe(const TableBuilder& builder, size_t probe, profile::Profile& into);
+  GuestAddr call_before(uint64_t returns_to);
+
+  const trace::BlockTable& table_;
+  ProbeCollectorOptions options_;
+  ProbePlans plans_;
+  std::vector<ProbeCounts> counts_;
+  std::vector<uint64_t> matched_;
+  std::vector<uint64_t> unknown_;
+  std::unordered_map<Tid, Owned> threads_;
+  std::unordered_map<uint64_t, GuestAddr> calls_;  // by where they return to
+  uint64_t uses_ = 0;
+  uint64_t corrupt_chunks_ = 0;
+};
+
+ProbeThread& ProbeCollector::thread_of(Tid tid) {
+  if (!threads_.contains(tid) && threads_.size() == kMostThreads)
+    threads_.erase(std::ranges::min_element(
+        threads_, {}, [](const auto& known) { return known.second.last_use; }));
+  Owned& own = threads_[tid];
+  own.last_use = ++uses_;
+  return own.thread;
+}
+
+void ProbeCollector::count(size_t number, const ProbeFacts& facts) {
+  Probe& probe = options_.probes[number];
+  if (probe.condition) {
+    const auto holds = evaluate(probe, *probe.condition, facts);
+    if (!holds) unknown_[number]++;
+    if (!holds || *holds == 0) return;
+  }
+  ProbeCounts::Tuple tuple{};
+  for (size_t c = 0; c < probe.columns.size(); c++) {
+    const auto value = evaluate(probe, probe.columns[c].root, facts);
+    if (!value) {
+      unknown_[number]++;
+      return;
+    }
+    const bool ranges = probe.action == ProbeAction::log2 && c >= probe.keys;
+    tuple[c] = ranges ? range_of(*value) : *value;
+  }
+  counts_[number].add(tuple);
+}
+
+void ProbeCollector::take_event(const ProbeEvent& event, const Word* record, ProbeThread& thread) {
+  ProbeFacts facts;
+  for (const ProbeInput& input : plans_.inputs(event)) facts.set(input.fact, input.of(record));
+  if (options_.probes[event.probe].uses_fact(ProbeFact::caller))
+    if (const auto caller = thread.caller()) facts.set(ProbeFact::caller, *caller);
+  matched_[event.probe]++;
+  if (event.waits_for_target)
+    thread.waiting.push_back({event.probe, facts});
+  else
+    count(event.probe, facts);
+}
+
+void ProbeCollector::take_run(const ProbedRun& run, const Word* record, ProbeThread& thread) {
+  thread.arrive(run.start);
+  for (WaitingProbe& waiting : thread.waiting) {
+    waiting.facts.set(ProbeFact::target, run.start);
+    count(waiting.probe, waiting.facts);
+  }
+  thread.waiting.clear();
+  if (run.events != 0) {
+    const bool enters = thread.enters(run);
+    for (const ProbeEvent& event : plans_.events(run))
+      if (!event.is_entry || enters) take_event(event, record, thread);
+  }
+  thread.depart(run);
+}
+
+void ProbeCollector::mark(std::span<const Word> record, ProbeThread*& thread) {
+  // Whoever waits will not be told.
+  const auto give_up = [&] {
+    for (const WaitingProbe& waiting : thread->waiting) count(waiting.probe, waiting.facts);
+    thread->waiting.clear();
+  };
+  switch (trace::special_kind(record[0])) {
+    case trace::SpecialKind::thread_switch:
+      if (record.size() > 1) thread = &thread_of(Tid(static_cast<int32_t>(record[1])));
+      return;
+    case trace::SpecialKind::sample_start:
+      give_up();
+      return thread->start_sample(record);
+    case trace::SpecialKind::sample_end:
+      give_up();
+      thread->forget();
+      if (options_.sampled && trace::ends_observation(record)) end_observation();
+      return;
+    case trace::SpecialKind::gap:
+      break;
+  }
+  const auto reason =
+      record.size() > 1 ? static_cast<trace::GapReason>(record[1]) : trace::GapReason::lost;
+  if (reason == trace::GapReason::signal_delivered) return thread->deliver_signal();
+  if (reason == trace::GapReason::signal_returned) return thread->return_from_signal();
+  give_up();
+  if (reason == trace::GapReason::native) return thread->run_natively();
+  thread->forget();
+}
+
+size_t ProbeCollector::take(std::span<const Word> words, ProbeThread*& thread) {
+  const Word id = words[0];
+  if (id >= limits::kMaxRuns) [[unlikely]] {
+    const size_t length = trace::is_special(id) ? trace::special_length(id) : 0;
+    if (length == 0 || length > words.size()) return 0;
+    mark(words.first(length), thread);
+    return length;
+  }
+  const ProbedRun* const run = plans_.run(RunId(id));
+  if (run == nullptr || run->words > words.size()) return 0;
+  take_run(*run, words.data(), *thread);
+  return run->words;
+}
+
+void ProbeCollector::consume(const trace::Chunk& chunk) {
+  ProbeThread* thread = &thread_of(chunk.thread);
+  for (std::span<const Word> left = chunk.words; !left.empty();) {
+    const size_t words = take(left, thread);
+    if (words == 0) {
+      corrupt_chunks_++;
+      thread->forget();
+      break;
+    }
+    left = left.subspan(words);
+  }
+  if (!options_.sampled) end_observation();
+}
+
+void ProbeCollector::end_observation() {
+  for (ProbeCounts& counts : counts_) counts.end_observation();
+}
+
+// The call itself, where one is known that ends there.
+GuestAddr ProbeCollector::call_before(uint64_t returns_to) {
+  if (calls_.empty()) {
+    for (uint32_t b = 0; b < table_.block_count(); b++) {
+      const trace::Block& block = table_.block(BlockId(b));
+      if (block.terminator == trace::Terminator::call ||
+          block.terminator == trace::Terminator::indirect_call)
+        calls_[block.end.value] = block.last_insn;
+    }
+  }
+  const auto found = calls_.find(returns_to);
+  return found == calls_.end() ? GuestAddr(returns_to - 1) : found->second;
+}
+
+profile::ProbeRow ProbeCollector::row_of(const TableBuilder& builder, size_t number,
+                                         const ProbeCounts::Entry& entry) {
+  const Probe& probe = options_.probes[number];
+  profile::ProbeRow row;
+  row.probe = static_cast<uint32_t>(number);
+  row.count = entry.count;
+  if (options_.sampled) row.error = counts_[number].error_of(entry);
+  for (size_t c = 0; c < probe.columns.size(); c++) {
+    const auto fact = probe.columns[c].place;
+    profile::ProbeNumber value{.number = entry.tuple[c]};
+    if (fact) {
+      const GuestAddr address =
+          fact == ProbeFact::caller ? call_before(value.number) : GuestAddr(value.number);
+      if (const auto at = builder.locate(address)) value = {true, at->module, at->offset};
+    }
+    row.numbers.push_back(value);
+  }
+  return row;
+}
+
+void ProbeCollector::finish_probe(const TableBuilder& builder, size_t number,
+                                  profile::Profile& into) {
+  const Probe& probe = options_.probes[number];
+  const ProbeCounts& counts = counts_[number];
+  profile::ProbeInfo info;
+  info.name = probe.name;
+  info.text = probe.text;
+  info.action = kProbeActionNames[static_cast<size_t>(probe.action)];
+  info.keys = probe.keys;
+  for (const ProbeColumn& column : probe.columns) info.columns.push_back(column.text);
+  info.matched = matched_[number];
+  info.unknown = unknown_[number];
+  info.counted = counts.counted();
+  info.others = counts.others();
+  std::vector<const ProbeCounts::Entry*> entries;
+  for (const ProbeCounts::Entry& entry : counts.entries()) entries.push_back(&entry);
+  std::ranges::sort(entries, [](const auto* a, const auto* b) {
+    return a->count != b->count ? a->count > b->count : a->tuple < b->tuple;
+  });
+  for (size_t i = 0; i < entries.size(); i++) {
+    if (i < kMostRows)
+      into.tables.probes.push_back(row_of(builder, number, *entries[i]));
+    else
+      info.others += entries[i]->count;
+  }
+  into.probes.push_back(std::move(info));
+}
+
+void ProbeCollector::finish(profile::Profile& into) {
+  for (auto& [tid, own] : threads_)
+    for (const WaitingProbe& waiting : own.thread.waiting) count(waiting.probe, waiting.facts);
+  end_observation();
+  profile::Profile mine;
+  const TableBuilder builder(table_, mine);
+  for (size_t p = 0; p < options_.probes.size(); p++) finish_probe(builder, p, mine);
+  if (corrupt_chunks_ != 0) mine.coverage.events["probe_corrupt_chunks"] += corrupt_chunks_;
+  profile::normalise(mine.tables);
+  profile::add_tables(into, mine);
+}
+
+}  // namespace
+
+std::unique_ptr<Collector> make_probe_collector(const trace::BlockTable& table,
+                                                ProbeCollectorOptions options) {
+  return std::make_unique<ProbeCollector>(table, std::move(options));
+}
+
+}  // namespace shadowprof::collect

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+//
+// Which instructions a probe is about, and what has to be recorded of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/limits.h"
+#include "base/reserved_array.h"
+#include "collect/probes/probe.h"
+#include "decoder/insn.h"
+#include "trace/capture_wishes.h"
+
+namespace shadowprof::collect {
+
+// What of the code the probes are about, by block id; a probe is the bit of its number. Written by
+// the thread that translates, before anything of a block is in a trace.
+struct ProbedCode {
+  ReservedArray<uint16_t> within{limits::kMaxBlocks};    // it is where the probe looks
+  ReservedArray<uint16_t> entries{limits::kMaxBlocks};   // it begins a function that is entered
+  ReservedArray<uint32_t> function{limits::kMaxBlocks};  // that it is in; 0: not known
+};
+static_assert(kMostProbes <= 16);
+
+// Wherever it is. Patterns of entries match any instruction: code decides.
+bool matches(const ProbePattern& pattern, const decoder::Insn& insn);
+
+trace::CaptureWish wish_of(const Probe& probe, const decoder::Insn& insn);
+
+// The access that `addr` and `size` are of: of stores what they write, of all others what they
+// read, or else write. Null: there is none.
+const decoder::MemoryAccess* probed_access(const ProbePattern& pattern, const decoder::Insn& insn);
+
+// What an instruction without a result stores.
+struct StoredOperand {
+  decoder::Gpr reg = decoder::kNoGpr;  // kNoGpr: a constant
+  uint8_t shift = 0;
+  uint8_t bits = 64;
+  uint64_t constant = 0;
+};
+std::optional<StoredOperand> stored_operand(const decoder::Insn& insn);
+
+}  // namespace shadowprof::collect

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+//
+// What is known of one thread while its trace is read: the calls that it is in, and the events that
+// wait to be told where a branch has led.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "collect/probes/probe_plan.h"
+#include "trace/record.h"
+
+namespace shadowprof::collect {
+
+struct WaitingProbe {
+  uint8_t probe = 0;
+  ProbeFacts facts;
+};
+
+class ProbeThread {
+ public:
+  // What the thread did last.
+  struct Before {
+    bool known = false;
+    trace::RunExit exit = trace::RunExit::split;
+    uint32_t function = 0;
+  };
+
+  void forget() { *this = {}; }
+  void start_sample(std::span<const trace::Word> record) {
+    forget();
+    if (record.size() < trace::StackStart::kHeadWords + 1) return;
+    // The innermost caller comes first.
+    for (size_t at = record.size(); at >= trace::StackStart::kHeadWords + 1 + 2; at -= 2) {
+      const uint64_t caller = record[at - 2] | uint64_t{record[at - 1]} << 32;
+      if ((caller & trace::StackStart::kExactCaller) == 0) call(caller);
+    }
+  }
+
+  // A run begins at `start`. What comes before its events.
+  void arrive(uint64_t start) {
+    if (before_.known && before_.exit == trace::RunExit::ret) return_to(start);
+  }
+  // And what comes behind them.
+  void depart(const ProbedRun& run) {
+    if (run.returns_to != 0) call(run.returns_to);
+    if (!run.is_empty) before_ = {true, run.exit, run.last_function};
+  }
+
+  // Its first instruction is that of a function that is entered there.
+  bool enters(const ProbedRun& run) const {
+    const bool loops =
+        before_.known && before_.function == run.function && before_.exit != trace::RunExit::call &&
+        before_.exit != trace::RunExit::indirect_call && before_.exit != trace::RunExit::ret;
+    return run.function == 0 || !loops;
+  }
+  std::optional<uint64_t> caller() const {
+    if (callers_.empty()) return std::nullopt;
+    return callers_.back();
+  }
+
+  void deliver_signal() {
+    if (interrupted_.size() == kMostHandlers) interrupted_.clear();
+    interrupted_.push_back({std::move(callers_), std::move(waiting), before_});
+    callers_.clear();
+    waiting.clear();
+    before_ = {};
+  }
+  void return_from_signal() {
+    callers_.clear();
+    waiting.clear();
+    before_ = {};
+    if (interrupted_.empty()) return;
+    callers_ = std::move(interrupted_.back().callers);
+    waiting = std::move(interrupted_.back().waiting);
+    before_ = interrupted_.back().before;
+    interrupted_.pop_back();
+  }
+  void run_natively() { before_ = {}; }
+
+  std::vector<WaitingProbe> waiting;
+
+ private:
+  static constexpr size_t kMostCallers = 4'096;
+  static constexpr size_t kMostHandlers = 8;
+  struct Interrupted {
+    std::vector<uint64_t> callers;
+    std::vector<WaitingProbe> waiting;
+    Before before;
+  };
+
+  void call(uint64_t returns_to) {
+    if (callers_.size() == kMostCallers)
+      callers_.erase(callers_.begin(), callers_.begin() + kMostCallers / 2);
+    callers_.push_back(returns_to);
+  }
+  void return_to(uint64_t place) {
+    const auto found = std::find(callers_.rbegin(), callers_.rend(), place);
+    callers_.erase(found == callers_.rend() ? callers_.begin() : found.base() - 1, callers_.end());
+  }
+
+  std::vector<uint64_t> callers_;  // where each returns to, the innermost last
+  std::vector<Interrupted> interrupted_;
+  Before before_;
+};
+
+}  // namespace shadowprof::collect

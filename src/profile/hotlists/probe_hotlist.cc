@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+//
+// The ranking of what the user's probes have counted: each probe has a ranking of its own.
+#include <algorithm>
+
+#include "profile/hotlists/hotlist_rows.h"
+
+namespace shadowprof::profile {
+namespace {
+
+Margin margin_of(const Profile& profile, const ProbeRow& row, const ProbeInfo& probe) {
+  if (profile.confidence.exact) return Margin(0);
+  if (profile.confidence.groups < 2) return std::nullopt;
+  return std::min(1.0,
+                  critical_value(profile.confidence.groups) * share_of(row.error, probe.counted));
+}
+
+HotProbe listed(const Profile& profile, const LineLookup& lines, const ProbeRow& row) {
+  const ProbeInfo& probe = profile.probes[row.probe];
+  HotProbe hot;
+  hot.probe = probe.name;
+  hot.count = row.count;
+  hot.share = share_of(row.count, probe.counted);
+  hot.share_error = margin_of(profile, row, probe);
+  for (size_t i = 0; i < row.numbers.size(); i++) {
+    const ProbeNumber& number = row.numbers[i];
+    HotProbe::Number& shown = hot.numbers.emplace_back();
+    shown.number = number.number;
+    shown.is_range = probe.action == "log2" && i >= probe.keys;
+    if (number.is_place) shown.place = place_of(profile, lines, {number.module, number.number});
+  }
+  return hot;
+}
+
+}  // namespace
+
+void add_probe_hotlist(const Profile& profile, size_t limit, const LineLookup& lines,
+                       Hotlists& lists) {
+  for (uint32_t probe = 0; probe < profile.probes.size(); probe++) {
+    std::vector<const ProbeRow*> rows;
+    for (const ProbeRow& row : profile.tables.probes)
+      if (row.probe == probe) rows.push_back(&row);
+    uint32_t rank = 0;
+    for (const size_t i : hottest(rows, limit, [](const ProbeRow* row) { return row->count; })) {
+      lists.probes.push_back(listed(profile, lines, *rows[i]));
+      lists.probes.back().rank = ++rank;
+    }
+  }
+}
+
+}  // namespace shadowprof::profile

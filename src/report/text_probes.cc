@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+//
+// The lists of the user's probes: a line for each tuple that one has counted.
+#include <algorithm>
+
+#include "report/probe_text.h"
+#include "report/text_renderer.h"
+
+namespace shadowprof::report {
+
+using profile::HotProbe;
+
+// As many columns as there are numbers share what the figures leave.
+void Renderer::probes() {
+  for (const profile::ProbeInfo& probe : profile_.probes) {
+    std::vector<const HotProbe*> rows;
+    for (const HotProbe& row : profile_.hotlists.probes)
+      if (row.probe == probe.name) rows.push_back(&row);
+    if (options_.filtered && rows.empty()) continue;
+    heading("Probe " + printable(probe.name));
+    line(fit("  " + printable(probe.text), columns_));
+    sentence(probe_sums(probe, profile_.confidence.exact));
+    if (rows.empty()) continue;
+    probe_rows(probe, rows);
+  }
+}
+
+void Renderer::probe_rows(const profile::ProbeInfo& probe,
+                          const std::vector<const HotProbe*>& rows) {
+  const size_t figures = 16 + margin_columns();
+  const size_t numbers = std::max<size_t>(1, probe.columns.size());
+  const size_t room = (columns_ - figures) / numbers - 2;
+  std::string head = margins_ ? "  share ±        count" : "  share    count";
+  for (const std::string& column : probe.columns) head += "  " + left(printable(column), room);
+  while (head.ends_with(' ')) head.pop_back();
+  line(head);
+  const size_t shown = std::min(options_.limit, rows.size());
+  for (size_t i = 0; i < shown; i++) {
+    const HotProbe& row = *rows[i];
+    const std::string text =
+        colored(row.share, fmt::format("{:>7}{} {:>8}", percent(row.share), margin(row.share_error),
+                                       short_count(row.count)));
+    std::string cells;
+    for (const HotProbe::Number& number : row.numbers) {
+      const std::string cell = number.place ? point_of(*number.place, room) : probe_number(number);
+      cells += "  " + left(cell, room);
+    }
+    while (cells.ends_with(' ')) cells.pop_back();
+    line(text + cells);
+  }
+  const auto all = static_cast<size_t>(std::ranges::count_if(
+      profile_.tables.probes,
+      [&](const profile::ProbeRow& row) { return &profile_.probes[row.probe] == &probe; }));
+  more(shown, rows.size(), all);
+}
+
+}  // namespace shadowprof::report
