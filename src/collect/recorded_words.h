@@ -63,6 +63,8 @@ class RecordedWords {
         memory = word();
       } else if (slot.kind == trace::SlotKind::load_cycles) {
         cycles = word();
+      } else if (slot.kind == trace::SlotKind::moment) {
+        continue;  // of the run, and of no instruction
       } else {
         registers[slot.reg] = {word()};
       }

@@ -150,6 +150,46 @@ void note_more_results(Insn& insn, const Decoded& d) {
   }
 }
 
+StoredOperand::How how_it_stores(ZydisMnemonic mnemonic) {
+  using How = StoredOperand::How;
+  switch (mnemonic) {
+    case ZYDIS_MNEMONIC_MOV:
+      return How::move;
+    case ZYDIS_MNEMONIC_OR:
+      return How::set_bits;
+    case ZYDIS_MNEMONIC_AND:
+      return How::clear_bits;
+    case ZYDIS_MNEMONIC_ADD:
+    case ZYDIS_MNEMONIC_SUB:
+    case ZYDIS_MNEMONIC_XOR:
+      return How::change;
+    default:
+      return How::none;
+  }
+}
+
+// With a modrm byte behind a one-byte opcode, so that engines can read the operand (opcode_offset).
+void note_stored(Insn& insn, const Decoded& d) {
+  const auto how = how_it_stores(d.info.mnemonic);
+  const bool is_locked = (d.info.attributes & ZYDIS_ATTRIB_HAS_LOCK) != 0;
+  if (how == StoredOperand::How::none || is_locked || d.operands.size() < 2) return;
+  if (d.info.raw.modrm.offset == 0 || d.info.opcode_map != ZYDIS_OPCODE_MAP_DEFAULT) return;
+  const ZydisDecodedOperand &to = d.operands[0], &from = d.operands[1];
+  if (to.type != ZYDIS_OPERAND_TYPE_MEMORY) return;
+  StoredOperand stored{.how = how, .bits = static_cast<uint8_t>(to.size)};
+  if (from.type == ZYDIS_OPERAND_TYPE_REGISTER) {
+    stored.reg = gpr_of(from.reg.value);
+    if (stored.reg >= 16) return;  // a segment
+    const bool high = from.reg.value >= ZYDIS_REGISTER_AH && from.reg.value <= ZYDIS_REGISTER_BH;
+    stored.shift = high ? 8 : 0;
+  } else if (from.type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
+    stored.immediate = from.imm.value.s;
+  } else {
+    return;
+  }
+  insn.stored = stored;
+}
+
 void note_compare(Insn& insn, const Decoded& d) {
   const bool test = d.info.mnemonic == ZYDIS_MNEMONIC_TEST;
   if (!test && d.info.mnemonic != ZYDIS_MNEMONIC_CMP) return;
@@ -708,6 +748,7 @@ Insn decode(std::span<const uint8_t> bytes, GuestAddr address) {
   insn.kind = kind_of(d);
   if (!is_hint(info)) note_more_results(insn, d);
   note_compare(insn, d);
+  note_stored(insn, d);
   note_vectors(insn, d);
   note_flags(insn, info);
   insn.lea64 = info.mnemonic == ZYDIS_MNEMONIC_LEA && info.operand_width == 64;

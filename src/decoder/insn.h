@@ -94,6 +94,22 @@ struct ComparedOperand {
   int64_t immediate = 0;
 };
 
+// What an instruction does to its memory operand, where that and a register or immediate tell what
+// is there afterwards: a move, or an operation of integers without a lock.
+struct StoredOperand {
+  enum class How : uint8_t {
+    none,
+    move,        // the other operand is there then
+    set_bits,    // or: its bits are set
+    clear_bits,  // and: others than its bits are cleared
+    change,      // add, sub, xor: nothing changes where it is 0
+  } how = How::none;
+  Gpr reg = kNoGpr;   // kNoGpr: the immediate
+  uint8_t bits = 0;   // of memory: 8, 16, 32 or 64
+  uint8_t shift = 0;  // 8 for ah, bh, ch, dh
+  int64_t immediate = 0;
+};
+
 // What a register holds afterwards, where that is what one held before plus a constant.
 struct RegisterSum {
   Gpr to = kNoGpr;
@@ -149,6 +165,7 @@ struct Insn {
   uint8_t compared_bits = 0;  // 0: it is neither
   bool compares_common_bits = false;
   std::array<ComparedOperand, 2> compared{};
+  StoredOperand stored;
 
   VectorMask vector_reads = 0;  // a register combined with itself to zero is not read
   VectorMask vector_writes = 0;

@@ -2,6 +2,7 @@
 //
 // From engine context to guest context and back, and the trace buffers.
 #include <sys/syscall.h>
+#include <x86intrin.h>
 
 #include <cstring>
 #include <fstream>
@@ -417,7 +418,8 @@ void Engine::drain(GuestThread& t) {
   const size_t used = t.cursor - start;
   const size_t partial = end - t.cursor;
   uint32_t* words = t.slot->buffer_host(t.buffer);
-  t.tickets[t.buffer] = sink_.submit({t.tracee.tid(), {words, used / sizeof(trace::Word)}});
+  t.tickets[t.buffer] = sink_.submit(
+      {t.tracee.tid(), {words, used / sizeof(trace::Word)}, t.process->pid, __rdtsc()});
   const size_t next = (t.buffer + 1) % emu::kBufferCount;
   sink_.wait(t.tickets[next]);
   if (partial <= 4 * limits::kMaxRecordWords) {

@@ -173,6 +173,7 @@ HtmlJson page_summary(const Profile& p) {
                    {"load_values", p.tables.latency_values.size()},
                    {"hazards", p.tables.hazards.size()},
                    {"waste", p.tables.waste.size()},
+                   {"sharing", p.tables.sharing.size()},
                    {"data_streams", p.tables.streams.size()},
                    {"probes", p.tables.probes.size()},
                    {"arguments", p.tables.arguments.size()},
@@ -225,6 +226,20 @@ HtmlJson data_stream(const profile::HotDataStream& s, const FunctionOffsets& off
   return {s.share,    s.streams,           s.occurrences, s.length,
           s.lines,    s.span_lines,        profile::to_string(s.order),
           s.together, page_text(s.advice), insns};
+}
+
+HtmlJson shared_line(const profile::HotSharing& s, const FunctionOffsets& offsets) {
+  return {profile::to_string(s.kind),
+          s.count,
+          s.stretches,
+          s.lines,
+          place_text(s.from, offsets),
+          page_text(s.from_instruction),
+          place_text(s.to, offsets),
+          page_text(s.to_instruction),
+          data_text(s.line),
+          s.from_bytes,
+          s.to_bytes};
 }
 
 // The numbers with what they are: "caller = main.c:12".
@@ -307,6 +322,7 @@ HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
   };
   list("hazards", h.hazards, access_pair);
   list("waste", h.waste, access_pair);
+  list("sharing", h.sharing, [&](const auto& row) { return shared_line(row, offsets); });
   list("data_streams", h.data_streams, [&](const auto& row) { return data_stream(row, offsets); });
   list("probes", h.probes, [&](const auto& row) { return probe_row(p, row, offsets); });
   list("values", h.values, [&](const auto& row) { return value_row(row, offsets); });

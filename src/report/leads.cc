@@ -23,6 +23,10 @@ constexpr double kMostlyShare = 0.9;  // "mostly", of values, arguments and targ
 // predicted well.
 constexpr double kDivision_cycles = 18;
 constexpr double kPointerCall_cycles = 3;
+// And a line that comes from another core. A line that came so often goes to and fro; what is
+// handed over once or twice is how threads work together.
+constexpr double kHandOver_cycles = 100;
+constexpr uint64_t kToAndFro_times = 20;
 // A function whose instructions take so many cycles in the mean, and so many times the program's,
 // waits for something.
 constexpr double kWaits_cycles = 4;
@@ -112,6 +116,7 @@ class Search {
     pointer_calls();
     calls_in_loops();
     slow_functions();
+    sharing();
     if (profile_.time.is_known()) {
       kernel();
       waiting();
@@ -162,6 +167,7 @@ class Search {
   void pointer_calls();
   void calls_in_loops();
   void slow_functions();
+  void sharing();
   void kernel();
   void waiting();
 
@@ -395,6 +401,29 @@ void Search::slow_functions() {
         fmt::format("{}it has {} of the time with {} of the instructions: each takes {:.1f} "
                     "cycles, so it waits; look at its loads and divisions",
                     called_from(&m), percent(m.time.share), percent(m.self_share), cycles));
+  }
+}
+
+// The pair with most stands for its line.
+void Search::sharing() {
+  std::map<std::pair<std::string, uint64_t>, const profile::HotSharing*> best;
+  for (const profile::HotSharing& s : profile_.hotlists.sharing) {
+    if (s.count < kToAndFro_times * s.lines) continue;
+    const auto [at, is_first] = best.try_emplace({s.line.module, s.line.offset}, &s);
+    if (!is_first && s.count > at->second->count) at->second = &s;
+  }
+  for (const auto& [line, s] : best) {
+    const bool is_true = s->kind == profile::SharingKind::true_sharing;
+    const bool is_same = s->to.module == s->from.module && s->to.offset == s->from.offset;
+    const std::string other = is_same ? "itself in another thread" : point(s->to, kPlaceColumns);
+    add(share_of_cycles(static_cast<double>(s->count), kHandOver_cycles), s->from,
+        fmt::format("up to {} times a cache line goes from one thread to another between it and "
+                    "{}, {}",
+                    short_count(s->count), other,
+                    is_true ? "which has the same bytes: let each thread have its own, and put "
+                              "them together at the end"
+                            : "which has other bytes of it: put the two 64 bytes apart "
+                              "(alignas(64))"));
   }
 }
 

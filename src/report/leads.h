@@ -13,6 +13,8 @@
 //   call      through a pointer that has one target: what the pointer costs
 //   loop      the time of what a function calls many times in each of its calls
 //   slow      a function's time, if each of its instructions takes long and no load of it says why
+//   sharing   of a cache line by threads: what it takes to come from another core, for as often as
+//             it can have come
 //   kernel    the kernel's time for a function
 //   waiting   the time for which the first thread had no processor, or did not want one
 //

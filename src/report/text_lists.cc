@@ -297,6 +297,49 @@ void Renderer::access_pairs(std::string_view title, const std::vector<profile::H
   more(std::min(options_.limit, rows.size()), rows.size(), all);
 }
 
+// "0-7, 16".
+std::string ranges_of(const std::vector<uint32_t>& bytes) {
+  std::string text;
+  for (size_t i = 0; i < bytes.size();) {
+    size_t end = i + 1;
+    while (end < bytes.size() && bytes[end] == bytes[end - 1] + 1) end++;
+    text += text.empty() ? "" : ", ";
+    text +=
+        end == i + 1 ? fmt::format("{}", bytes[i]) : fmt::format("{}-{}", bytes[i], bytes[end - 1]);
+    i = end;
+  }
+  return text;
+}
+
+// Each pair has a second line for the other thread's access, and a third one for the cache line.
+void Renderer::sharing() {
+  const auto& rows = profile_.hotlists.sharing;
+  if (rows.empty()) return;
+  heading("Cache lines shared by threads (by hand-overs, at most)");
+  constexpr size_t kFigures = 41;
+  line("   count stretches  lines  kind   access");
+  for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
+    const profile::HotSharing& s = rows[i];
+    const size_t room = columns_ - std::min(columns_, kFigures);
+    const auto access = [&](const Place& place, const std::string& instruction) {
+      const std::string at = point_of(place, room);
+      if (instruction.empty() || at.size() + 4 > room) return at;
+      return at + "  " + fit(printable(instruction), room - at.size() - 2);
+    };
+    const std::string lines =
+        fmt::format("{}{}", s.lines, s.lines == profile::kMostSharedLines ? "+" : "");
+    line(fmt::format("{:>8} {:>9} {:>6}  {:<6} ", short_count(s.count), short_count(s.stretches),
+                     lines, s.kind == profile::SharingKind::true_sharing ? "true" : "false") +
+         access(s.from, s.from_instruction));
+    line(fmt::format("{:>34}", "and ") + access(s.to, s.to_instruction));
+    line(fmt::format("{:>34}", "in ") +
+         fit(fmt::format("{}, bytes {} and {}", data_text(s.line, room), ranges_of(s.from_bytes),
+                         ranges_of(s.to_bytes)),
+             room));
+  }
+  more(std::min(options_.limit, rows.size()), rows.size(), profile_.tables.sharing.size());
+}
+
 // What is to be done with a stream, and what its loads take; "" where nothing is known.
 std::string Renderer::stream_advice(const profile::HotDataStream& s) const {
   std::string text = printable(s.advice);

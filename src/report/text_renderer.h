@@ -49,8 +49,9 @@ class Renderer : private TextPage {
     memory();
     access_pairs("Memory hazards (by count)", profile_.hotlists.hazards,
                  profile_.tables.hazards.size());
-    access_pairs("Waste: dead stores and repeated loads (by count)", profile_.hotlists.waste,
-                 profile_.tables.waste.size());
+    access_pairs("Waste: dead and silent stores, repeated loads (by count)",
+                 profile_.hotlists.waste, profile_.tables.waste.size());
+    sharing();
     data_streams();
     probes();
     values();
@@ -106,6 +107,7 @@ class Renderer : private TextPage {
   void memory();
   void access_pairs(std::string_view title, const std::vector<profile::HotAccessPair>& rows,
                     size_t all);
+  void sharing();
   void data_streams();
   std::string stream_advice(const profile::HotDataStream& stream) const;
   void probes();

@@ -31,6 +31,8 @@ emu::CapturePlan Collection::plan() const {
   plan.addresses = latencies || addresses || follows_memory();
   plan.wishes = probe_code.get();
   plan.stack_pointer = regions;
+  plan.moments = moments;
+  plan.stored = waste;
   plan.empty_records = needs_order() || !counted_by_engine;
   return plan;
 }
@@ -59,7 +61,11 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collectio
   if (collection.addresses)
     collectors.push_back(
         std::make_unique<collect::AddressCollector>(table, collection.executions));
-  const collect::AccessFollowerOptions following{.sampled = collection.sampled};
+  const collect::AccessFollowerOptions following{
+      .sampled = collection.sampled,
+      .moments = collection.by_replicas ? collect::Moments::samples
+                 : collection.moments   ? collect::Moments::recorded
+                                        : collect::Moments::buffers};
   if (collection.hazards)
     collectors.push_back(collect::make_hazard_collector(table, following));
   if (collection.waste)

@@ -29,6 +29,7 @@ struct Collection {
   bool latencies = false;  // of every load that does nothing else: much slower
   bool addresses = false;  // of every load and store: which lines they go to
   bool hazards = false;    // what they do to one another
+  bool moments = false;    // and when, so that those of several threads can be compared
   bool waste = false;
   bool streams = false;
   std::vector<collect::Probe> probes;     // the user's

@@ -131,6 +131,7 @@ void fill_course(const inject::Engine& engine, std::chrono::steady_clock::time_p
 Collection collection_of(const FullModeRequest& request) {
   Collection collection = request.collection;
   collection.regions = request.within.has_value();
+  collection.moments = collection.hazards && !request.deterministic;
   collection.counted_by_engine =
       (collection.edges || collection.calls || collection.needs_trace()) &&
       !collection.exact_inclusive && !collection.regions;

@@ -130,7 +130,7 @@ void EmulatorExecutor::load(size_t thread) {
     stack = space_.unwinder().unwind(memory, next.registers);
   }
   next.start = start_of_trace(budget_.sample_number, budget_.stacks ? &stack : nullptr);
-  tickets_[buffer_] = sink_.submit({stream(current_), next.start});
+  tickets_[buffer_] = sink_.submit(chunk(current_, next.start));
 }
 
 void EmulatorExecutor::store() {
@@ -143,7 +143,7 @@ void EmulatorExecutor::submit_buffer() {
   counts_.drains++;
   const std::span<const trace::Word> words = space_.buffer(buffer_).first(used_);
   (void)trace::sum_records(space_.table(), words, counts_.shares);
-  tickets_[buffer_] = sink_.submit({stream(current_), words});
+  tickets_[buffer_] = sink_.submit(chunk(current_, words));
   buffer_ = (buffer_ + 1) % EmulatorSpace::kBuffers;
   used_ = 0;
   sink_.wait(tickets_[buffer_]);
@@ -153,7 +153,7 @@ void EmulatorExecutor::end_streams() {
   const std::span<const trace::Word> last_words = end_of_trace(worker_ending_->outcome);
   for (size_t i = 0; i < threads_.size(); i++) {
     if (!threads_[i]->traced) continue;
-    tickets_[buffer_] = sink_.submit({stream(i), last_words});
+    tickets_[buffer_] = sink_.submit(chunk(i, last_words));
   }
 }
 

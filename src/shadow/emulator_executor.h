@@ -74,6 +74,12 @@ class EmulatorExecutor : public Execution {
   void store();
   GuestThread& current() { return *threads_[current_]; }
   Tid stream(size_t thread) const { return Tid(static_cast<int32_t>(thread)); }
+  trace::Chunk chunk(size_t thread, std::span<const trace::Word> words) const {
+    return {.thread = stream(thread),
+            .words = words,
+            .process = threads_.front()->tid,
+            .guest = threads_[thread]->tid};
+  }
 
   // emulator_calls.cc, on the tracer's thread while it has the turn.
   bool serve_system_call();

@@ -139,6 +139,7 @@ class Executor : public Execution {
   bool make_room(size_t bytes);
   void finish_trace(uint64_t cursor, std::span<const trace::Word> last_words);
   Tid stream(size_t thread) const;
+  trace::Chunk chunk(size_t thread, std::span<const trace::Word> words) const;
 
   const trace::BlockTable& table_;
   ShadowSpace& space_;

@@ -28,6 +28,13 @@ Tid Executor::stream(size_t thread) const {
   return Tid(static_cast<int32_t>(slot << 12 | thread));
 }
 
+trace::Chunk Executor::chunk(size_t thread, std::span<const trace::Word> words) const {
+  return {.thread = stream(thread),
+          .words = words,
+          .process = threads_.front()->tid,
+          .guest = threads_[thread]->tid};
+}
+
 // Where in the buffer the next chunk begins: nearer to the end as the budget comes to its end, and
 // with several threads, each of which is to have its turn.
 void Executor::choose_start() {
@@ -78,7 +85,7 @@ void Executor::drain(uint64_t cursor) {
         static_cast<double>(cursor - start_) / static_cast<double>(counts_.instructions - before);
   }
   drained_ += cursor - start_;
-  tickets_[buffer_] = sink_.submit({stream(current_), {words, count}});
+  tickets_[buffer_] = sink_.submit(chunk(current_, {words, count}));
   space_.turn_windows(sink_);
   const uint64_t partial = std::min<uint64_t>(buffer_end - cursor, 4 * limits::kMaxRecordWords);
   const uint8_t* unfinished = host + (cursor - slot_->guest);
@@ -96,7 +103,7 @@ void Executor::begin_trace(const Registers& guest) {
     stack = space_.unwinder().unwind(memory, guest);
   }
   current().start = start_of_trace(budget_.sample_number, budget_.stacks ? &stack : nullptr);
-  tickets_[buffer_] = sink_.submit({stream(current_), current().start});
+  tickets_[buffer_] = sink_.submit(chunk(current_, current().start));
 }
 
 // In guest context. There is room for them.
@@ -117,14 +124,14 @@ void Executor::finish_trace(uint64_t cursor, std::span<const trace::Word> last_w
   const size_t count = (cursor - start_) / sizeof(trace::Word);
   if (count > 0) {
     note_records({words, count});
-    tickets_[buffer_] = sink_.submit({stream(current_), {words, count}});
+    tickets_[buffer_] = sink_.submit(chunk(current_, {words, count}));
   }
   for (size_t i = 0; i < threads_.size(); i++) {
     GuestThread& thread = *threads_[i];
     const bool has_part = ending_ ? thread.has_stream : thread.traced;
     thread.traced = false;
     if (!has_part) continue;
-    const uint64_t ticket = sink_.submit({stream(i), last_words});
+    const uint64_t ticket = sink_.submit(chunk(i, last_words));
     tickets_[buffer_] = std::max(tickets_[buffer_], ticket);
   }
   start_ = cursor_ = cursor;

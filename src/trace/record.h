@@ -94,6 +94,10 @@ constexpr bool ends_observation(std::span<const Word> record) {
 struct Chunk {
   Tid thread;
   std::span<const Word> words;
+  // Threads with the same number that run at the same time share their memory.
+  Tid process{};
+  uint64_t until = 0;  // time stamp of the processor when all of it had been written; 0: not known
+  Tid guest{};         // the program's thread, where `thread` is a stream of a replica's
 };
 
 struct Record {

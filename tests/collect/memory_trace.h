@@ -4,6 +4,7 @@
 // address.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "collect/loads/access_follower.h"
@@ -23,6 +24,17 @@ class MemoryTrace {
   // `code`: one instruction that goes through rbx, or another register. Returns its run.
   RunId insn(std::initializer_list<uint8_t> code, trace::RunExit exit = trace::RunExit::split,
              uint8_t reg = decoder::kRbx) {
+    return insn(code, exit, {trace::SlotKind::base, reg, 0});
+  }
+  // A nop with a time stamp (trace::SlotKind::moment) in the place of an address.
+  RunId moment(uint8_t which) {
+    return insn({0x90}, trace::RunExit::split, {trace::SlotKind::moment, which, 0});
+  }
+  RunId insn(std::initializer_list<uint8_t> code, trace::RunExit exit, const trace::Slot& slot) {
+    return insn(code, exit, std::span(&slot, 1));
+  }
+  RunId insn(std::initializer_list<uint8_t> code, trace::RunExit exit,
+             std::span<const trace::Slot> slots) {
     trace::Block block;
     block.module = module_;
     block.start = block.last_insn = GuestAddr(next_);
@@ -34,8 +46,7 @@ class MemoryTrace {
     run.insns = run.last_block_insns = 1;
     run.exit = exit;
     run.captures = true;
-    const trace::Slot slot{trace::SlotKind::base, reg, 0};
-    return table.add_run(run, {&id, 1}, {&slot, 1});
+    return table.add_run(run, {&id, 1}, slots);
   }
   RunId store1() { return insn({0x88, 0x03}); }        // mov [rbx], al
   RunId store4() { return insn({0x89, 0x03}); }        // mov [rbx], eax
@@ -46,6 +57,13 @@ class MemoryTrace {
   void at(RunId run, uint64_t address) {
     words.insert(words.end(), {run.value, static_cast<trace::Word>(address),
                                static_cast<trace::Word>(address >> 32)});
+  }
+  // The same for a run with more slots.
+  void at(RunId run, std::initializer_list<uint64_t> slots) {
+    words.push_back(run.value);
+    for (const uint64_t slot : slots)
+      words.insert(words.end(),
+                   {static_cast<trace::Word>(slot), static_cast<trace::Word>(slot >> 32)});
   }
   template <typename Record>
   void mark(const Record& record) {

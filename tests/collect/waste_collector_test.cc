@@ -204,6 +204,57 @@ TEST_CASE("what the table has no room for is unknown") {
   CHECK(rows.back().kind == PairKind::redundant_load);
 }
 
+TEST_CASE("a store of what is there already is silent, by what the instruction does") {
+  using trace::SlotKind;
+  struct Case {
+    std::initializer_list<uint8_t> code;
+    uint64_t reg, before;
+    bool is_silent;
+  };
+  const uint64_t high = uint64_t{1} << 63;
+  for (const Case& c : std::initializer_list<Case>{
+           {{0x48, 0x89, 0x03}, high, high, true},  // mov [rbx], rax
+           {{0x48, 0x89, 0x03}, high, 0, false},
+           {{0x89, 0x03}, high | 7, 7, true},  // mov [rbx], eax
+           {{0x89, 0x03}, 7, 8, false},
+           {{0x66, 0x89, 0x03}, 0x10007, 7, true},  // mov [rbx], ax
+           {{0x88, 0x23}, 0x0700, 7, true},         // mov [rbx], ah
+           {{0x88, 0x23}, 7, 7, false},
+           {{0x09, 0x03}, 4, 5, true},  // or [rbx], eax
+           {{0x09, 0x03}, 2, 5, false},
+           {{0x21, 0x03}, 5, 4, true},  // and [rbx], eax
+           {{0x21, 0x03}, 3, 4, false},
+           {{0x01, 0x03}, high, 9, true},  // add [rbx], eax
+           {{0x01, 0x03}, 1, 9, false},
+           {{0xc7, 0x03, 0xff, 0xff, 0xff, 0xff}, 0, 0xffffffff, true},  // mov dword [rbx], -1
+           {{0xc7, 0x03, 0xff, 0xff, 0xff, 0xff}, 0, 0xffff, false},
+       }) {
+    Trace t;
+    const trace::Slot slots[] = {{SlotKind::base, decoder::kRbx, 0},
+                                 {SlotKind::compared, decoder::kRax, 0},
+                                 {SlotKind::memory, 0, 0}};
+    const RunId store = t.insn(c.code, trace::RunExit::split, slots);
+    t.at(store, {kHeap, c.reg, c.before});
+    CAPTURE(c.reg);
+    CAPTURE(c.before);
+    const auto& rows = t.waste();
+    REQUIRE(rows.size() == (c.is_silent ? 1 : 0));
+    if (!c.is_silent) continue;
+    CHECK(rows[0].kind == PairKind::silent_store);
+    CHECK(rows[0].count == 1);
+    CHECK(rows[0].executions == 1);
+    CHECK(rows[0].from_text.empty());
+  }
+}
+
+TEST_CASE("of a locked store it is not told whether it was silent") {
+  Trace t;
+  const trace::Slot slots[] = {{trace::SlotKind::base, decoder::kRbx, 0}};
+  const RunId store = t.insn({0xf0, 0x09, 0x03}, trace::RunExit::split, slots);  // lock or
+  t.at(store, {kHeap});
+  CHECK(t.rows() == 0);
+}
+
 TEST_CASE("shares of samples have errors") {
   Trace t;
   const RunId first = t.store8(), second = t.store8(), load = t.load8();

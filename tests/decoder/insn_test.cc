@@ -271,6 +271,32 @@ TEST_CASE("whether address and size tell which bytes are accessed") {
   CHECK_FALSE(at_here({0x8b, 0x03}).accesses[0].hint);
 }
 
+TEST_CASE("what is stored, where a register or the encoding tells it") {
+  using How = decoder::StoredOperand::How;
+  const auto stored = [](std::initializer_list<uint8_t> bytes) {
+    return decoder::decode(std::span(bytes.begin(), bytes.size()), GuestAddr(0x1000)).stored;
+  };
+  CHECK(stored({0x48, 0x89, 0x03}).how == How::move);  // mov [rbx], rax
+  CHECK(stored({0x48, 0x89, 0x03}).reg == decoder::kRax);
+  CHECK(stored({0x48, 0x89, 0x03}).bits == 64);
+  CHECK(stored({0x88, 0x23}).reg == decoder::kRax);  // mov [rbx], ah
+  CHECK(stored({0x88, 0x23}).shift == 8);
+  CHECK(stored({0x44, 0x88, 0x3b}).reg == decoder::kR15);         // mov [rbx], r15b
+  CHECK(stored({0x66, 0xc7, 0x03, 0xff, 0xff}).immediate == -1);  // mov word [rbx], -1
+  CHECK(stored({0x66, 0xc7, 0x03, 0xff, 0xff}).bits == 16);
+  CHECK(stored({0x66, 0xc7, 0x03, 0xff, 0xff}).reg == decoder::kNoGpr);
+  CHECK(stored({0x09, 0x03}).how == How::set_bits);                // or [rbx], eax
+  CHECK(stored({0x83, 0x23, 0x04}).how == How::clear_bits);        // and dword [rbx], 4
+  CHECK(stored({0x83, 0x2b, 0x04}).how == How::change);            // sub dword [rbx], 4
+  CHECK(stored({0xf0, 0x09, 0x03}).how == How::none);              // lock or [rbx], eax
+  CHECK(stored({0x8b, 0x03}).how == How::none);                    // mov eax, [rbx]
+  CHECK(stored({0x11, 0x03}).how == How::none);                    // adc [rbx], eax
+  CHECK(stored({0x8c, 0x1b}).how == How::none);                    // mov [rbx], ds
+  CHECK(stored({0xa3, 0, 0, 0, 0, 0, 0, 0, 0}).how == How::none);  // mov [0], eax
+  CHECK(stored({0x0f, 0x11, 0x03}).how == How::none);              // movups [rbx], xmm0
+  CHECK(stored({0x0f, 0x38, 0xf1, 0x03}).how == How::none);        // movbe [rbx], eax
+}
+
 TEST_CASE("loads are timed by what loads, and what is slow by itself is not") {
   using decoder::LoadKind;
   const struct {

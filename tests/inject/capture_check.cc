@@ -16,9 +16,12 @@ namespace {
 int check_all_plans(GuestAddr values_from, const std::vector<std::string>& program) {
   const auto reference = step_on_hardware(program);
   int failed = 0;
-  for (int bits = 0; bits < 8; bits++) {
-    const emu::CapturePlan plan{
-        .values = (bits & 1) != 0, .addresses = (bits & 2) != 0, .load_cycles = (bits & 4) != 0};
+  for (int bits = 0; bits < 16; bits++) {
+    const emu::CapturePlan plan{.values = (bits & 1) != 0,
+                                .addresses = (bits & 2) != 0,
+                                .load_cycles = (bits & 4) != 0,
+                                .stored = (bits & 8) != 0,
+                                .moments = (bits & 8) != 0};
     const Recording recording = record(program, plan);
     const Verdict verdict = check(recording, plan, *reference, values_from);
     for (const std::string& complaint : verdict.complaints) {

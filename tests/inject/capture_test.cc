@@ -19,7 +19,11 @@ std::string guest(const char* name) {
 }
 
 emu::CapturePlan plan_of(int bits) {
-  return {.values = (bits & 1) != 0, .addresses = (bits & 2) != 0, .load_cycles = (bits & 4) != 0};
+  return {.values = (bits & 1) != 0,
+          .addresses = (bits & 2) != 0,
+          .load_cycles = (bits & 4) != 0,
+          .stored = (bits & 8) != 0,
+          .moments = (bits & 8) != 0};
 }
 
 void require_right(const Recording& recording, const Verdict& verdict) {
@@ -31,7 +35,7 @@ void require_right(const Recording& recording, const Verdict& verdict) {
 TEST_CASE("every plan records what single steps show") {
   const std::string program = guest("capture_mix");
   const auto reference = step_on_hardware({program});
-  for (int bits = 0; bits < 8; bits++) {
+  for (int bits = 0; bits < 16; bits++) {
     CAPTURE(bits);
     const emu::CapturePlan plan = plan_of(bits);
     const Recording recording = record({program}, plan);
@@ -40,6 +44,7 @@ TEST_CASE("every plan records what single steps show") {
     CHECK(verdict.insns > 1000);
     CHECK((verdict.slots > 0) == (bits != 0));
     CHECK((verdict.timed_loads > 0) == plan.load_cycles);
+    CHECK((verdict.moments > 0) == plan.moments);
   }
 }
 

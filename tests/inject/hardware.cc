@@ -92,7 +92,8 @@ class Hardware : public Reference {
         now.element = read_element(child, made_by.element_result);
     }
     const decoder::Insn& next = read_insn(child, now.pc);
-    if (next.compared_bits == 0 || next.access_count == 0) return;
+    const auto bytes = static_cast<size_t>(std::max(next.compared_bits, next.stored.bits)) / 8;
+    if (bytes == 0 || next.access_count == 0) return;
     const decoder::MemoryAccess& a = next.accesses[0];
     uint64_t address = static_cast<uint64_t>(a.displacement);
     if (a.base < 16) address += now.gpr[a.base];
@@ -100,8 +101,8 @@ class Hardware : public Reference {
     if (a.index < 16) address += now.gpr[a.index] * a.scale;
     if (std::ranges::find(next.bytes, 0x67) < next.bytes.begin() + 4) address &= 0xffff'ffff;
     if (next.has_segment) address += r.fs_base;
-    const iovec own{&now.memory, next.compared_bits / 8u};
-    const iovec theirs{reinterpret_cast<void*>(address), next.compared_bits / 8u};
+    const iovec own{&now.memory, bytes};
+    const iovec theirs{reinterpret_cast<void*>(address), bytes};
     ::process_vm_readv(child, &own, 1, &theirs, 1, 0);
   }
 

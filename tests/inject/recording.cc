@@ -142,7 +142,7 @@ class Checker {
           break;
         case SlotKind::memory:
           seen.memory = true;
-          check_value(pc, "compared memory", 0, got, now->memory);
+          check_value(pc, "compared or stored memory", 0, got, now->memory);
           break;
         case SlotKind::vector:
         case SlotKind::mask:
@@ -154,6 +154,11 @@ class Checker {
         case SlotKind::index:
           check_value(pc, "address register", slot.reg, got, now->gpr[slot.reg]);
           note_recorded(slot.reg, got);
+          break;
+        case SlotKind::moment:
+          verdict.moments++;
+          if (got <= last_moment_) complain("a moment {} after {}", got, last_moment_);
+          last_moment_ = got;
           break;
         case SlotKind::load_cycles: {
           seen.cycles = true;
@@ -227,6 +232,10 @@ class Checker {
       if (compares && side.reg < 16 && !(recorded_ & gpr_bit(side.reg)))
         complain("{:#x}: compared register {} is not recorded", insn.address.value, side.reg);
     }
+    const bool stores = plan_.stored && insn.stored.how != decoder::StoredOperand::How::none;
+    reads_memory |= stores;
+    if (stores && insn.stored.reg < 16 && !(recorded_ & gpr_bit(insn.stored.reg)))
+      complain("{:#x}: stored register {} is not recorded", insn.address.value, insn.stored.reg);
     if (seen.memory != reads_memory)
       complain("{:#x}: memory {}", insn.address.value, seen.memory ? "recorded" : "not recorded");
     const bool is_ordinary = insn.kind == decoder::InsnKind::ordinary;
@@ -249,6 +258,7 @@ class Checker {
   emu::CapturePlan plan_;
   Reference& reference_;
   GuestAddr values_from_;
+  uint64_t last_moment_ = 0;
   GprMask recorded_ = 0;  // registers whose present value the record holds
   GprMask known_ = 0;     // and those that it tells, and what
   std::array<uint64_t, 16> values_{};

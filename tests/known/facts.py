@@ -13,7 +13,10 @@ A program prints facts as JSON, of these kinds:
     served      {function: {l1, l2, near, far: share}}: which caches serve the load of its loop; near: the
                 first two, far: others
     loads       {function: kind}: a load that is listed by this kind
-    memory      [kind, function, later function, count, executions]: hazards and waste (docs/hazards.md)
+    memory      [kind, function, later function, count, executions]: hazards and waste (docs/hazards.md);
+                kinds: if given, others are not looked at
+    sharing     [kind, function, other function, bytes, bytes]: lines that two threads share, with `instructions` of
+                each function's loop; unshared: functions that share none
     generated   instructions of code that is of no file, and calls_of_it
 Counts of full mode have to be exact. What is sampled has to be right within twice its own 95 % interval,
 which chance leaves about once in 10,000 times. Where there were too few samples to see a row, that is no
@@ -43,7 +46,9 @@ PROGRAMS = {
     "atomics": ("50000", "50000", "450000000"),
 }
 # Rounds in full mode, and so many that it runs for some two seconds: with hazards and waste.
-MEMORY = {"hazards": ("20000", "12000000")}
+MEMORY = {"hazards": ("20000", "12000000"), "silent": ("12000", "24000000")}
+SHARING = {"sharing": ("20000", "150000000")}
+VISIT = 256  # instructions, of collect/loads/line_sharing.h
 CACHES = 0.9  # of the loads that a cache serves come from it, whatever neighbours and interrupts do
 LEAST_TIMED = 300
 
@@ -191,7 +196,8 @@ def check_memory(d, program, rounds, options, exact):
         return
     found = {(row["kind"], row.get("from", row["to"])["function"], row["to"]["function"]): row
              for name in ("hazards", "waste") for row in profile["hotlists"][name]
-             if "main" not in (row.get("from", row["to"]).get("function", "main"), row["to"].get("function", "main"))}
+             if "main" not in (row.get("from", row["to"]).get("function", "main"), row["to"].get("function", "main"))
+             and row["kind"] in truth.get("kinds", [row["kind"]])}
     for kind, function, later, count, executions in truth["memory"]:
         row = found.get((kind, function, later))
         what = f"{kind} of {function} and {later}"
@@ -202,6 +208,34 @@ def check_memory(d, program, rounds, options, exact):
     wanted = {tuple(fact[:3]) for fact in truth["memory"]}
     own = {name for fact in truth["memory"] for name in fact[1:3]}
     d.expect("nothing else is found", not [key for key in found if own.issuperset(key[1:]) and key not in wanted], found.keys())
+
+
+def check_sharing(d, program, rounds, options, exact):
+    """In full mode each loop is one stretch, or a few: each may be off by a visit on either side."""
+    profile, truth = d.begin(program, rounds, [*options, "--profile", "hazard"])
+    if not exact and profile["coverage"]["samples"] <= 2:
+        print(f"skip  {d.what}: the machine was too busy for samples: {profile['coverage']['samples']}")
+        return
+    rows = profile["hotlists"]["sharing"]
+    found = {(row["kind"], row["from"].get("function"), row["to"].get("function")): row for row in rows}
+    most = 2 * truth["instructions"] / VISIT
+    for kind, function, other, bytes_, other_bytes in truth["sharing"]:
+        row = found.get((kind, function, other))
+        what = f"{kind} of {function} and {other}"
+        if row is None:
+            d.expect(what, not exact, found.keys())
+            continue
+        d.expect(f"{what}: bytes", (row["from_bytes"], row["to_bytes"]) == (list(range(*bytes_)), list(range(*other_bytes))), row)
+        d.expect(f"{what}: one line", row["lines"] == 1, row)
+        if exact:
+            d.expect(what, abs(row["count"] - most) <= 4 * (row["stretches"] + 1), (row, most))
+        else:
+            d.expect(what, row["count"] <= most, (row, most))
+    wanted = {tuple(fact[:3]) for fact in truth["sharing"]}
+    loops = {name for fact in wanted for name in fact[1:]}
+    own = loops.union(truth["unshared"])
+    others = {key: row for key, row in found.items() if own.issuperset(key[1:]) and key not in wanted}
+    d.expect("nothing else is found", not others, others)
 
 
 def check(d, program, rounds, options, exact):
@@ -244,6 +278,12 @@ def check_all(driver, options):
         for mode in modes:
             rounds, how = (counted, ["--mode", "full"]) if mode == "full" else (sampled, SAMPLED[mode])
             check_memory(driver, program, rounds, how, mode == "full")
+    for program, (counted, sampled) in SHARING.items():
+        if options.only and program not in options.only.split(","):
+            continue
+        for mode in modes:
+            rounds, how = (counted, ["--mode", "full"]) if mode == "full" else (sampled, SAMPLED[mode])
+            check_sharing(driver, program, rounds, how, mode == "full")
 
 
 sys.exit(drive(__doc__, check_all, ONLY_AND_MODES, driver=FactDriver))

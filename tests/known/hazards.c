@@ -4,6 +4,8 @@
 // each. Prints how often.
 //
 // usage: hazards ROUNDS
+#include <string.h>
+
 #include "known.h"
 
 static _Alignas(4096) unsigned char data[4 * 4096];
@@ -77,6 +79,7 @@ static void print(const char *kind, const char *from, const char *to, uint64_t c
 int main(int argc, char **argv) {
   const uint64_t n = number_of(argc, argv, 1, 20000);
   unsigned char *word = away_from_stack();
+  memset(data, 0xff, sizeof data);  // what no store stores first
   uint64_t sum = 0, split = 0;
   for (uint64_t i = 0; i < n; i++) {
     sum += round_of(i, word);
@@ -89,6 +92,7 @@ int main(int argc, char **argv) {
   print("dead_store", "store_first", "store_over", (n + 3) / 4, n, ", ");
   print("dead_store", "store_over", "store_first", n - 1, n, ", ");
   print("dead_store", "store_page_behind", "store_page_behind", (n + 1) / 2 - 1, (n + 1) / 2, ", ");
+  print("silent_store", "store_first", "store_first", n - 1, n, ", ");
   print("redundant_load", "load_here", "load_here", (n + 1) / 2 - 1, n, ", ");
   print("redundant_load", "load_first", "load_again", n / 2, n, ", ");
   print("redundant_load", "load_again", "load_first", n - 1, n, "], ");

@@ -84,6 +84,10 @@ inline profile::Profile sample_profile() {
                       {PairKind::load_line_split, {0, 0x14}, {0, 0x14}, 1, 5, 0, 0, 0, "", ""}};
   p.tables.waste = {
       {PairKind::dead_store, {0, 0x10}, {0, 0x12}, 2, 5, 1, 8, 0, "", "mov [rbx], al"}};
+  p.tables.sharing = {{SharingKind::false_sharing, {0, 0x10}, {1, 0x4}, 40, 3, 2, 100, 90,
+                       {true, {0, 0x1040}}, 30, 0xff, uint64_t{0xff} << 56, "", "mov eax, [rbx]"},
+                      {SharingKind::true_sharing, {0, 0x10}, {0, 0x10}, 6, 1, 64, 100, 100,
+                       {false, {0, 0x7fff00000080}}, 2, 0xf, 0xff, "add [rbx], 0x01", ""}};
   p.tables.streams = {{{{0, 0x12}, {0, 0x14}}, 300, 0, 100, 2, 300, 240, true,
                        {{0, 0}, {0, 40}, {1, -7}}, {"mov eax, [rbx]", ""}},
                       {{{0, 0x18}}, 8, 0, 4, 1, 9, 8, false, {{0, 0}, {0, 1}}, {}}};

@@ -63,6 +63,35 @@ bool says(const Lead& lead, std::string_view words) {
   return lead.text.find(words) != std::string::npos;
 }
 
+profile::HotSharing shared_by_find(profile::SharingKind kind, uint64_t count, uint64_t lines) {
+  profile::HotSharing s;
+  s.kind = kind;
+  s.from = {"app", 0x120, "find", "app.c", 5};
+  s.to = {"app", 0x220, "count", "app.c", 9};
+  s.count = count;
+  s.lines = lines;
+  s.line = {"app", 0x4000};
+  return s;
+}
+
+TEST_CASE("a line that goes to and fro between threads is at stake, once") {
+  Profile p = one_second(0.4);
+  using profile::SharingKind;
+  p.hotlists.sharing = {shared_by_find(SharingKind::false_sharing, 1'000'000, 1),
+                        shared_by_find(SharingKind::false_sharing, 900'000, 1)};
+  auto leads = find_leads(p, 8);
+  REQUIRE(leads.size() == 1);
+  CHECK(leads[0].stake == doctest::Approx(0.1));  // 100 cycles each time
+  CHECK(leads[0].at->line == 5);
+  CHECK(says(leads[0], "count app.c:9"));
+  CHECK(says(leads[0], "put the two 64 bytes apart"));
+  p.hotlists.sharing = {shared_by_find(SharingKind::true_sharing, 1'000'000, 1)};
+  CHECK(says(find_leads(p, 8).at(0), "let each thread have its own"));
+  // Handed over, and not to and fro.
+  p.hotlists.sharing = {shared_by_find(SharingKind::true_sharing, 1'000'000, 64'000)};
+  CHECK(find_leads(p, 8).empty());
+}
+
 TEST_CASE("a load that misses is at stake with what it loses, within its function's time") {
   Profile p = one_second(0.4);
   p.hotlists.load_latency = {load_in_find(0.3 * kCycles, 300, 0.9)};

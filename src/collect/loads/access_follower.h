@@ -12,6 +12,12 @@
 // handler begins or ends, where something ran that is not traced. Bounded: of more than
 // kMostThreads threads the one that was not seen for longest is forgotten altogether.
 //
+// It may have besides, to follow several threads:
+//
+//   void enter(const trace::Chunk&);                     // a buffer of the thread begins
+//   void leave();                                        // and ends
+//   void begin(std::span<const trace::Word> record);     // after forget(): a sample_start
+//
 // What all threads have in common is Followed:
 //
 //   Followed(const trace::BlockTable&, AccessFollowerOptions, ...)
@@ -34,8 +40,16 @@
 
 namespace shadowprof::collect {
 
+// What is known of when a trace's records were made.
+enum class Moments : uint8_t {
+  samples,   // of replicas: samples that follow one another are of one stretch of time
+  buffers,   // the order in which buffers came
+  recorded,  // trace::Chunk::until, and time stamps around system calls (trace::SlotKind::moment)
+};
+
 struct AccessFollowerOptions {
   bool sampled = false;  // a trace begins anywhere in its thread; counts have errors
+  Moments moments = Moments::buffers;
 };
 
 template <typename Thread, typename Followed>
@@ -54,6 +68,8 @@ class AccessFollower final : public Collector {
     const trace::Word* at = chunk.words.data();
     const trace::Word* const end = at + chunk.words.size();
     Thread* thread = &thread_of(chunk.thread);
+    chunk_ = chunk;
+    enter(*thread);
     while (at < end) {
       const size_t words = take_record({at, static_cast<size_t>(end - at)}, thread);
       if (words == 0) {
@@ -63,6 +79,7 @@ class AccessFollower final : public Collector {
       }
       at += words;
     }
+    leave(*thread);
     followed_.end_chunk();
   }
 
@@ -107,7 +124,11 @@ class AccessFollower final : public Collector {
   void mark(std::span<const trace::Word> record, Thread*& thread) {
     switch (trace::special_kind(record[0])) {
       case trace::SpecialKind::thread_switch:
-        if (record.size() > 1) thread = &thread_of(Tid(static_cast<int32_t>(record[1])));
+        if (record.size() < 2) return;
+        leave(*thread);
+        chunk_.thread = Tid(static_cast<int32_t>(record[1]));
+        thread = &thread_of(chunk_.thread);
+        enter(*thread);
         return;
       case trace::SpecialKind::sample_end:
         thread->forget();
@@ -115,10 +136,18 @@ class AccessFollower final : public Collector {
         return;
       case trace::SpecialKind::sample_start:
         thread->forget();
+        if constexpr (requires { thread->begin(record); }) thread->begin(record);
         return;
       default:
         thread->interrupt();
     }
+  }
+
+  void enter(Thread& thread) {
+    if constexpr (requires { thread.enter(chunk_); }) thread.enter(chunk_);
+  }
+  void leave(Thread& thread) {
+    if constexpr (requires { thread.leave(); }) thread.leave();
   }
 
   Thread& thread_of(Tid tid) {
@@ -146,6 +175,7 @@ class AccessFollower final : public Collector {
   std::vector<Owned> threads_;
   uint64_t uses_ = 0;
   uint64_t corrupt_chunks_ = 0;
+  trace::Chunk chunk_{};
 };
 
 }  // namespace shadowprof::collect

@@ -36,6 +36,7 @@ bool leaves_trace(trace::RunExit exit) {
 AccessPlans::AccessPlans(const trace::BlockTable& table) : table_(table), runs_(limits::kMaxRuns) {
   runs_.prefer_huge_pages();
   sites_.emplace_back();
+  values_.emplace_back();
 }
 
 void AccessPlans::plan(RunId id) {
@@ -46,6 +47,11 @@ void AccessPlans::plan(RunId id) {
   own.words = run.words;
   own.insns = run.insns;
   own.leaves = leaves_trace(run.exit);
+  const auto slots = table_.slots(run);
+  for (size_t i = 0; i < slots.size(); i++) {
+    if (slots[i].kind != trace::SlotKind::moment) continue;
+    (slots[i].reg == 0 ? own.begins_word : own.ends_word) = static_cast<uint16_t>(1 + 2 * i);
+  }
   own.first_access = static_cast<uint32_t>(accesses_.size());
   own.first_site = static_cast<uint32_t>(run_sites_.size());
   uint32_t index = 0;
@@ -91,6 +97,7 @@ void AccessPlans::plan_insn(const Insn& insn, const RecordedWords& recorded, Pla
         access.event = stores ? AccessEvent::unknown_store : AccessEvent::unknown_load;
         run.unknown++;
       }
+      access.value = known && stores && !a.implicit ? plan_value(insn, recorded) : 0;
       access.fixed = where.fixed;
       access.base_word = where.base_word;
       access.index_word = where.index_word;
@@ -100,6 +107,24 @@ void AccessPlans::plan_insn(const Insn& insn, const RecordedWords& recorded, Pla
       accesses_.push_back(access);
     }
   }
+}
+
+uint32_t AccessPlans::plan_value(const Insn& insn, const RecordedWords& recorded) {
+  const decoder::StoredOperand& stored = insn.stored;
+  if (stored.how == decoder::StoredOperand::How::none || recorded.memory == kNoWord) return 0;
+  PlannedValue value{.how = stored.how,
+                     .shift = stored.shift,
+                     .before_word = recorded.memory,
+                     .constant = static_cast<uint64_t>(stored.immediate),
+                     .mask = ~uint64_t{0} >> (64 - stored.bits)};
+  if (stored.reg < 16) {
+    const RecordedRegister& reg = recorded.registers[stored.reg];
+    if (reg.word == kNoWord) return 0;
+    value.word = reg.word;
+    value.constant = reg.addend;
+  }
+  values_.push_back(value);
+  return static_cast<uint32_t>(values_.size() - 1);
 }
 
 uint32_t AccessPlans::site_of(const trace::Block& block, BlockId id, GuestAddr address) {

@@ -33,6 +33,38 @@ enum class AccessEvent : uint8_t {
 
 inline constexpr uint32_t kMostAccessBytes = 64;
 
+// What a store does, as far as the record tells (decoder::StoredOperand).
+struct PlannedValue {
+  decoder::StoredOperand::How how = decoder::StoredOperand::How::none;
+  uint8_t shift = 0;
+  uint16_t before_word = kNoWord;  // what was there
+  uint16_t word = kNoWord;         // the register; kNoWord: `constant` is all
+  uint64_t constant = 0;
+  uint64_t mask = 0;  // of the bits that are stored
+
+  // Is what is stored there already?
+  bool is_silent(const trace::Word* words) const {
+    using How = decoder::StoredOperand::How;
+    const uint64_t before = value_at(words, before_word) & mask;
+    uint64_t value = constant;
+    if (word != kNoWord) value += value_at(words, word);
+    value = value >> shift & mask;
+    switch (how) {
+      case How::move:
+        return value == before;
+      case How::set_bits:
+        return (before | value) == before;
+      case How::clear_bits:
+        return (before & value) == before;
+      case How::change:
+        return value == 0;
+      case How::none:
+        break;
+    }
+    return false;
+  }
+};
+
 struct PlannedAccess {
   uint64_t fixed = 0;
   uint32_t site = 0;
@@ -42,6 +74,7 @@ struct PlannedAccess {
   AccessEvent event = AccessEvent::load;
   uint8_t scale = 0;
   uint8_t bytes = 0;  // 1 to kMostAccessBytes of a load or store
+  uint32_t value = 0;     // of a store: which one, for value_of(); 0: not known
   bool on_stack = false;  // through rsp
 
   uint64_t address(const trace::Word* words) const {
@@ -62,6 +95,8 @@ struct PlannedRun {
   uint32_t now = 0;  // executions in this observation
   uint16_t accesses = 0;
   uint16_t sites = 0;
+  uint16_t begins_word = kNoWord;  // the time stamp before it, if it has one
+  uint16_t ends_word = kNoWord;    // and that behind its last access
   bool leaves = false;  // for the kernel, or for code that is not traced
 };
 
@@ -94,6 +129,8 @@ class AccessPlans {
   std::span<const PlannedAccess> accesses(const PlannedRun& run) const {
     return std::span(accesses_).subspan(run.first_access, run.accesses);
   }
+  // Not of an access whose `value` is 0.
+  const PlannedValue& value_of(const PlannedAccess& access) const { return values_[access.value]; }
   void count(PlannedRun& run) {
     run.executions++;
     if (!errors_ || run.now++ != 0) return;
@@ -123,6 +160,7 @@ class AccessPlans {
   void plan(RunId id);
   void plan_insn(const decoder::Insn& insn, const RecordedWords& recorded, PlannedAccess access,
                  PlannedRun& run);
+  uint32_t plan_value(const decoder::Insn& insn, const RecordedWords& recorded);
   uint32_t site_of(const trace::Block& block, BlockId id, GuestAddr address);
   std::span<const uint32_t> sites_of(const PlannedRun& run) const {
     return std::span(run_sites_).subspan(run.first_site, run.sites);
@@ -133,6 +171,7 @@ class AccessPlans {
   const trace::BlockTable& table_;
   ReservedArray<PlannedRun> runs_;
   std::vector<PlannedAccess> accesses_;
+  std::vector<PlannedValue> values_;
   std::vector<uint32_t> run_sites_;
   std::vector<Site> sites_;
   std::unordered_map<uint64_t, uint32_t> by_place_;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "collect/loads/followed_pairs.h"
+#include "collect/loads/line_sharing.h"
 #include "profile/tables/memory_table.h"
 
 namespace shadowprof::collect {
@@ -14,11 +15,34 @@ using trace::Word;
 
 constexpr uint32_t kPageBytes = limits::kPageBytes;
 
-// The recent stores of one thread. For each value of an address's low 12 bits the number of the
-// last store to such a byte: one look at the bytes of a load tells that there is none, mostly.
+struct FollowedHazards : FollowedPairs {
+  FollowedHazards(const trace::BlockTable& blocks, AccessFollowerOptions how)
+      : FollowedPairs(blocks, how, &profile::Tables::hazards, "hazard_pruned"),
+        table(blocks),
+        sharing(how.moments) {}
+
+  void finish(const TableBuilder& builder, profile::Profile& into) {
+    FollowedPairs::finish(builder, into);
+    sharing.finish(plans, table, builder, into);
+  }
+
+  const trace::BlockTable& table;
+  LineSharing sharing;
+};
+
+// The recent stores of one thread, and its cache lines. For each value of an address's low 12 bits
+// the number of the last store to such a byte: one look at the bytes of a load tells that there is
+// none, mostly.
 class Thread {
  public:
-  explicit Thread(FollowedPairs& followed) : followed_(followed) { forget(); }
+  explicit Thread(FollowedHazards& followed)
+      : followed_(followed), lines_(followed.sharing, followed.plans) {
+    forget();
+  }
+
+  void enter(const trace::Chunk& chunk) { lines_.enter(chunk); }
+  void leave() { lines_.leave(); }
+  void begin(std::span<const Word> record) { lines_.begin(record); }
 
   void forget() {
     stores_ += kRecentStores;
@@ -30,8 +54,11 @@ class Thread {
 
   void take(PlannedRun& run, const Word* record) {
     looks_ = insns_ >= looks_from_;
+    lines_.at_insn(insns_);
+    if (run.begins_word != kNoWord) lines_.note_moment(value_at(record, run.begins_word));
     if (looks_) followed_.plans.count(run);
     for (const PlannedAccess& access : followed_.plans.accesses(run)) take(access, record);
+    if (run.ends_word != kNoWord) lines_.note_moment(value_at(record, run.ends_word));
     insns_ += run.insns;
     if (run.leaves) stores_ += kRecentStores;  // the kernel takes longer than they
     if (stores_ > kMostStores) restart_numbers();
@@ -49,8 +76,9 @@ class Thread {
   void take(const PlannedAccess& access, const Word* record) {
     switch (access.event) {
       case AccessEvent::load: {
-        if (!looks_) return;
         const uint64_t address = access.address(record);
+        lines_.access(address, access.bytes, access.site, false);
+        if (!looks_) return;
         look_at(access, address);
         note_split(access, address, PairKind::load_line_split, PairKind::load_page_split);
         return;
@@ -58,6 +86,7 @@ class Thread {
       case AccessEvent::store: {
         const uint64_t address = access.address(record);
         remember(access, address);
+        lines_.access(address, access.bytes, access.site, true);
         if (looks_)
           note_split(access, address, PairKind::store_line_split, PairKind::store_page_split);
         return;
@@ -134,7 +163,8 @@ class Thread {
     stores_ = kRecentStores;
   }
 
-  FollowedPairs& followed_;
+  FollowedHazards& followed_;
+  SharedLines lines_;
   std::array<uint32_t, kPageBytes> last_{};
   std::array<Store, kRecentStores> recent_{};
   uint64_t insns_ = 0;
@@ -148,8 +178,7 @@ class Thread {
 
 std::unique_ptr<Collector> make_hazard_collector(const trace::BlockTable& table,
                                                  AccessFollowerOptions options) {
-  return std::make_unique<AccessFollower<Thread, FollowedPairs>>(
-      table, options, "hazard", &profile::Tables::hazards, "hazard_pruned");
+  return std::make_unique<AccessFollower<Thread, FollowedHazards>>(table, options, "hazard");
 }
 
 }  // namespace shadowprof::collect

@@ -39,6 +39,8 @@ void WasteThread::take(const PlannedAccess& access, const Word* record) {
     case AccessEvent::store: {
       const uint64_t address = access.address(record);
       const bool loads = access.event == AccessEvent::load;
+      if (access.value != 0 && followed_.plans.value_of(access).is_silent(record))
+        followed_.pairs.add(PairKind::silent_store, access.site, access.site, 0);
       if ((address + access.bytes) >> kAddressBits != 0) [[unlikely]]
         return loads ? load_unknown() : store_unknown();
       return loads ? load(access, address) : store(access, address);

@@ -7,7 +7,7 @@
 //   redundant loads  of the bytes that a load of the same thread has had before, with no store of
 //                    it to any of them between; by (load before, load)
 //
-// What is stored is in no trace, so stores of what is there already are not told.
+//   silent stores    of what is there already, where the record has both; by store
 //
 // Memory is bounded: WasteThread has a table of fixed size, in which older entries make place for
 // newer ones. What is forgotten, what an access of unknown address may have touched, and what was

@@ -234,7 +234,9 @@ void RegionFilter::consume(const trace::Chunk& chunk) {
     left = left.subspan(words);
   }
   if (within_.empty()) return;
-  for (const auto& collector : collectors_) collector->consume({chunk.thread, within_});
+  trace::Chunk part = chunk;
+  part.words = within_;
+  for (const auto& collector : collectors_) collector->consume(part);
 }
 
 void RegionFilter::finish(profile::Profile& into) {

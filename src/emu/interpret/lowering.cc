@@ -221,6 +221,13 @@ void Lowering::capture_compared(const Insn& insn) {
   }
 }
 
+void Lowering::capture_stored(const Insn& insn) {
+  if (insn.stored.how == decoder::StoredOperand::How::none) return;
+  if (insn.stored.reg < 16 && !captured_.holds(insn.stored.reg))
+    capture(SlotKind::compared, insn.stored.reg);
+  capture_memory(insn, insn.stored.bits);
+}
+
 void Lowering::capture_memory(const Insn& insn, uint8_t bits) {
   const Operation operation = normalised(decoder::decode_operation(insn));
   prepare_address(operation);
@@ -262,6 +269,7 @@ void Lowering::lower_insn(uint32_t index, bool flags_live) {
   switch (insn.kind) {
     case InsnKind::ordinary:
       if (plan_.values && insn.compared_bits != 0) capture_compared(insn);
+      if (plan_.stored) capture_stored(insn);
       lower_ordinary(insn, flags_live);
       captured_.pass(insn);
       if (plan_.values || wish_.results) capture_results(insn);

@@ -45,4 +45,16 @@ inline void emit_second_stamp(Emitter& e, uint32_t slot) {
   e.load_state(decoder::kRdx, offsetof(StatePage, spill_time_rdx));
 }
 
+// Where in time a record is, to [r15 + slot], as trace::SlotKind::moment. Without fences.
+inline void emit_time_stamp(Emitter& e, uint32_t slot) {
+  e.store_state(offsetof(StatePage, spill_time_rax), decoder::kRax);
+  e.store_state(offsetof(StatePage, spill_time_rdx), decoder::kRdx);
+  e.rdtsc();
+  e.store_cursor_eax(slot);
+  e.bytes({0x89, 0xd0});  // mov eax, edx
+  e.store_cursor_eax(slot + 4);
+  e.load_state(decoder::kRax, offsetof(StatePage, spill_time_rax));
+  e.load_state(decoder::kRdx, offsetof(StatePage, spill_time_rdx));
+}
+
 }  // namespace shadowprof::emu

@@ -87,6 +87,7 @@ void Translator::emit_fragment(Emitter& e, const CodeRegion& region) {
   }
   if (region.may_change) emit_self_check(e);
   if (plan_.stack_pointer) capture_register(e, SlotKind::base, decoder::kRsp, 0);
+  if (plan_.moments && is_behind_system_call(insns_[0]->address)) capture_moment(e, false, 0);
   for (uint32_t i = 0; i < insns_.size(); i++) emit_insn(e, i);
   if (!insns_.back()->is_terminator()) {
     emit_direct_exit(e, RunExit::split, static_cast<uint32_t>(blocks_.size()),
@@ -163,6 +164,7 @@ void Translator::emit_ordinary(Emitter& e, const Insn& insn, uint32_t index) {
   // What reads memory for the record is the load then: the instruction itself finds it in the
   // cache.
   if (plan_.values && insn.compared_bits != 0) capture_compared(e, insn, index);
+  if (plan_.stored) capture_stored(e, insn, index);
   if (pops_flags(insn)) {
     mark_point(e, index);
     const uint32_t over = emit_trap_flag_check(e);
@@ -399,6 +401,7 @@ void Translator::emit_ret(Emitter& e, const Insn& insn, uint32_t index) {
 
 void Translator::emit_syscall(Emitter& e, const Insn& insn, uint32_t index) {
   mark_point(e, index);
+  if (plan_.moments) capture_moment(e, true, index);
   restore_substitute(e);
   emit_record(e, make_run(RunExit::syscall, static_cast<uint32_t>(blocks_.size()), index + 1,
                           slots_.size(), insn.next()));

@@ -47,10 +47,14 @@ struct CapturePlan {
   // Where a run begins: its first slot is `base` rsp of instruction 0.
   bool stack_pointer = false;
   bool load_cycles = false;  // of every load (decoder::LoadKind), and what moves got
+  bool stored = false;       // what stores store and what was there (decoder::StoredOperand)
+  bool moments = false;      // time stamps before and behind system calls
   trace::CaptureWishes* wishes = nullptr;  // of single instructions, besides
   bool records = true;       // false, where there are counters: nothing is recorded
   bool empty_records = true; // false, where there are counters: nor is what captures nothing
-  bool captures() const { return values || addresses || load_cycles || wishes != nullptr; }
+  bool captures() const {
+    return values || addresses || load_cycles || stored || moments || wishes != nullptr;
+  }
   bool operator==(const CapturePlan&) const = default;
 };
 
@@ -158,6 +162,9 @@ class Translator {
   void capture_addresses(Emitter& e, const decoder::Insn& insn, uint32_t index);
   void capture_compared(Emitter& e, const decoder::Insn& insn, uint32_t index);
   void capture_wished(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  bool is_behind_system_call(GuestAddr pc);
+  void capture_moment(Emitter& e, bool before_call, uint32_t index);
+  void capture_stored(Emitter& e, const decoder::Insn& insn, uint32_t index);
   void capture_memory(Emitter& e, const decoder::Insn& insn, uint32_t index, uint8_t bits);
   void capture_results(Emitter& e, const decoder::Insn& insn, uint32_t index);
   // The next load of memory that is emitted is timed, if that instruction is to be.

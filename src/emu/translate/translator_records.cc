@@ -2,6 +2,7 @@
 //
 // What the code of a fragment records: captured values, counters, and the runs that its exits are.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <utility>
 
@@ -70,8 +71,7 @@ void Translator::end_timing(Emitter& e) {
   if (time_slot_ != 0) emit_second_stamp(e, std::exchange(time_slot_, 0));
 }
 
-// Registers as far as the record does not hold them yet. Memory is read right before the compare,
-// so what faults is this, and the guest's registers are its own then.
+// Registers as far as the record does not hold them yet.
 void Translator::capture_compared(Emitter& e, const Insn& insn, uint32_t index) {
   for (const decoder::ComparedOperand& side : insn.compared) {
     if (side.kind == decoder::ComparedOperand::Kind::reg && !captured_.holds(side.reg))
@@ -81,6 +81,15 @@ void Translator::capture_compared(Emitter& e, const Insn& insn, uint32_t index) 
   }
 }
 
+void Translator::capture_stored(Emitter& e, const Insn& insn, uint32_t index) {
+  if (insn.stored.how == decoder::StoredOperand::How::none) return;
+  if (insn.stored.reg < 16 && !captured_.holds(insn.stored.reg))
+    capture_register(e, SlotKind::compared, insn.stored.reg, index);
+  capture_memory(e, insn, index, insn.stored.bits);
+}
+
+// Memory is read right before the instruction, so what faults is this, and the guest's registers
+// are its own then.
 void Translator::capture_memory(Emitter& e, const Insn& insn, uint32_t index, uint8_t bits) {
   constexpr GprMask kLow = 0x00cf;  // rax to rbx, rsi, rdi
   const GprMask free = kLow & static_cast<GprMask>(~(insn.reads | insn.writes));
@@ -92,6 +101,18 @@ void Translator::capture_memory(Emitter& e, const Insn& insn, uint32_t index, ui
   e.store_cursor_reg(next_slot_displacement(), scratch);
   slots_.push_back({SlotKind::memory, 0, static_cast<uint16_t>(index)});
   e.load_state(scratch, kAddressField);
+}
+
+bool Translator::is_behind_system_call(GuestAddr pc) {
+  constexpr std::array<uint8_t, 2> kSyscall = {0x0f, 0x05};
+  std::array<uint8_t, kSyscall.size()> before{};
+  return source_.region(pc - before.size()).range.size() != 0 &&
+         source_.fetch(pc - before.size(), before) == before.size() && before == kSyscall;
+}
+
+void Translator::capture_moment(Emitter& e, bool before_call, uint32_t index) {
+  emit_time_stamp(e, next_slot_displacement());
+  slots_.push_back({SlotKind::moment, before_call, static_cast<uint16_t>(index)});
 }
 
 void Translator::capture_wished(Emitter& e, const Insn& insn, uint32_t index) {

@@ -95,6 +95,7 @@ void reduce_to_baseline(Profile& profile, size_t most_bytes) {
   leave_out(profile, kLatencyPageLayout, &Tables::latency_pages);
   leave_out(profile, kLatencyValueLayout, &Tables::latency_values);
   leave_out(profile, kCacheLineLayout, &Tables::cache_lines);
+  leave_out(profile, kSharingLayout, &Tables::sharing);
   leave_out(profile, kArgumentLayout, &Tables::arguments);
   leave_out(profile, kProbeLayout, &Tables::probes);
   leave_out(profile, kTimeLayout, &Tables::time);

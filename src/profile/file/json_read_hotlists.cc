@@ -185,6 +185,36 @@ void read_row(const Object& r, HotProbe& p) {
   p.numbers = read_rows<HotProbe::Number>(r, "numbers", read_probe_number);
 }
 
+std::vector<uint32_t> read_bytes(const Object& r, const char* name) {
+  std::vector<uint32_t> bytes;
+  const Numbers& numbers = r.column(name);
+  for (size_t i = 0; i < numbers.size(); i++) {
+    if (numbers[i] >= kCacheLineBytes) throw Bad{r.where(name) + " has a byte that no line has"};
+    bytes.push_back(static_cast<uint32_t>(numbers[i]));
+  }
+  return bytes;
+}
+
+void read_row(const Object& r, HotSharing& s) {
+  const auto kind = sharing_kind_from(r.text("kind"));
+  if (!kind) throw Bad{r.where("kind") + " is no kind of sharing"};
+  s = {r.small("rank"),
+       *kind,
+       read_place(r.object("from")),
+       read_place(r.object("to")),
+       r.text_or_empty("from_instruction"),
+       r.text_or_empty("to_instruction"),
+       r.count("count"),
+       r.count("stretches"),
+       r.count("lines"),
+       r.count("from_executions"),
+       r.count("to_executions"),
+       read_data_place(r),
+       r.number("line_share"),
+       read_bytes(r, "from_bytes"),
+       read_bytes(r, "to_bytes")};
+}
+
 HotDataStream::Instruction read_stream_instruction(const Object& o) {
   return {read_place(o), o.text_or_empty("disassembly"), o.count("references")};
 }

@@ -207,6 +207,24 @@ Json row_json(const HotProbe& p) {
   return j;
 }
 
+Json row_json(const HotSharing& s) {
+  Json j = {{"rank", s.rank}, {"kind", to_string(s.kind)}};
+  j["from"] = place_json(s.from);
+  j["to"] = place_json(s.to);
+  if (!s.from_instruction.empty()) j["from_instruction"] = s.from_instruction;
+  if (!s.to_instruction.empty()) j["to_instruction"] = s.to_instruction;
+  j["count"] = s.count;
+  j["stretches"] = s.stretches;
+  j["lines"] = s.lines;
+  j["from_executions"] = s.from_executions;
+  j["to_executions"] = s.to_executions;
+  add_data_place(j, s.line);
+  j["line_share"] = s.line_share;
+  j["from_bytes"] = s.from_bytes;
+  j["to_bytes"] = s.to_bytes;
+  return j;
+}
+
 Json instruction_json(const HotDataStream::Instruction& i) {
   Json j = place_json(i.at);
   if (!i.disassembly.empty()) j["disassembly"] = i.disassembly;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "profile/hotlists/hotlists.h"
 
+#include <bit>
+
 #include "profile/evidence.h"
 #include "profile/hotlists/hotlist_rows.h"
 
@@ -93,6 +95,39 @@ void add_access_pairs(const AccessPairTable& rows, size_t limit, PlaceOf place, 
     pair.mean_distance = share_of(p.distance, p.count);
     pair.unknown = p.unknown;
     list.push_back(std::move(pair));
+  }
+}
+
+std::vector<uint32_t> bytes_of(uint64_t mask) {
+  std::vector<uint32_t> bytes;
+  for (; mask != 0; mask &= mask - 1)
+    bytes.push_back(static_cast<uint32_t>(std::countr_zero(mask)));
+  return bytes;
+}
+
+template <typename PlaceOf>
+void add_sharing_of(const Profile& profile, size_t limit, PlaceOf place, Hotlists& lists) {
+  const SharingTable& rows = profile.tables.sharing;
+  for (size_t i : hottest(rows, limit, [](const SharingRow& s) { return s.count; })) {
+    const SharingRow& s = rows[i];
+    HotSharing shared;
+    shared.rank = static_cast<uint32_t>(lists.sharing.size() + 1);
+    shared.kind = s.kind;
+    shared.from = place(s.from);
+    shared.to = place(s.to);
+    shared.from_instruction = s.from_text;
+    shared.to_instruction = s.to_text;
+    shared.count = s.count;
+    shared.stretches = s.stretches;
+    shared.lines = s.lines;
+    shared.from_executions = s.from_executions;
+    shared.to_executions = s.to_executions;
+    shared.line = {s.line.in_module ? profile.modules[s.line.at.module].path : "",
+                   s.line.at.offset};
+    shared.line_share = share_of(s.line_count, s.count);
+    shared.from_bytes = bytes_of(s.from_bytes);
+    shared.to_bytes = bytes_of(s.to_bytes);
+    lists.sharing.push_back(std::move(shared));
   }
 }
 
@@ -300,6 +335,7 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
   add_memory(profile, limit, place, lists);
   add_access_pairs(t.hazards, limit, place, margin, lists.hazards);
   add_access_pairs(t.waste, limit, place, margin, lists.waste);
+  add_sharing_of(profile, limit, place, lists);
   add_stream_hotlist(profile, limit, lines, lists);
   add_probe_hotlist(profile, limit, lines, lists);
   add_value_hotlists(profile, limit, lines, lists);

@@ -17,6 +17,7 @@
 #include "profile/tables/column.h"
 #include "profile/tables/edge_table.h"
 #include "profile/tables/latency_table.h"
+#include "profile/tables/sharing_table.h"
 #include "profile/tables/stream_table.h"
 #include "profile/tables/value_table.h"
 
@@ -293,6 +294,29 @@ struct HotAccessPair {
   }
 };
 
+// Two instructions of different threads that access one line (sharing_table.h).
+struct HotSharing {
+  uint32_t rank = 0;
+  SharingKind kind = SharingKind::false_sharing;
+  Place from;  // writes
+  Place to;
+  std::string from_instruction;  // "" when unknown
+  std::string to_instruction;
+  uint64_t count = 0;  // hand-overs, at most
+  uint64_t stretches = 0;
+  uint64_t lines = 0;
+  uint64_t from_executions = 0;
+  uint64_t to_executions = 0;
+  DataPlace line;                    // that most of it is about
+  double line_share = 0;             // of count; of merged profiles in one of them
+  std::vector<uint32_t> from_bytes;  // of that line, from 0 to 63
+  std::vector<uint32_t> to_bytes;
+  void for_each_place(const auto& visit) const {
+    visit(from);
+    visit(to);
+  }
+};
+
 // Hot data streams of one set of instructions (stream_table.h); what is said of lines is true of
 // the hottest one.
 struct HotDataStream {
@@ -358,6 +382,7 @@ struct Hotlists {
   std::vector<HotCacheLine> cache_lines;  // by accesses
   std::vector<HotAccessPair> hazards;     // by count
   std::vector<HotAccessPair> waste;       // by count
+  std::vector<HotSharing> sharing;        // by count
   std::vector<HotDataStream> data_streams;  // by heat
   std::vector<HotProbe> probes;             // by probe, by count
   std::vector<HotValue> values;           // semi-invariant ones first, then by count
@@ -387,6 +412,7 @@ constexpr void for_each_hotlist(Visit visit) {
         [](const auto& p) { return p.tables.cache_lines.size(); });
   visit("hazards", &L::hazards, kNewer, [](const auto& p) { return p.tables.hazards.size(); });
   visit("waste", &L::waste, kNewer, [](const auto& p) { return p.tables.waste.size(); });
+  visit("sharing", &L::sharing, kNewer, [](const auto& p) { return p.tables.sharing.size(); });
   visit("data_streams", &L::data_streams, kNewer,
         [](const auto& p) { return p.tables.streams.size(); });
   visit("probes", &L::probes, kNewer, [](const auto& p) { return p.tables.probes.size(); });

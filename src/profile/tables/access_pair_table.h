@@ -29,11 +29,12 @@ enum class PairKind : uint8_t {
   store_page_split,
   dead_store,      // overwritten before anybody has read it
   redundant_load,  // the same bytes once more, with no store between
+  silent_store,    // of one instruction: of what is there already
 };
-inline constexpr size_t kPairKinds = 8;
+inline constexpr size_t kPairKinds = 9;
 inline constexpr const char* kPairKindNames[kPairKinds] = {
-    "forwarding",      "aliasing",         "load_line_split", "store_line_split",
-    "load_page_split", "store_page_split", "dead_store",      "redundant_load"};
+    "forwarding",       "aliasing",   "load_line_split", "store_line_split", "load_page_split",
+    "store_page_split", "dead_store", "redundant_load",  "silent_store"};
 
 inline const char* to_string(PairKind kind) {
   return kPairKindNames[static_cast<size_t>(kind)];
@@ -41,7 +42,8 @@ inline const char* to_string(PairKind kind) {
 std::optional<PairKind> pair_kind_from(std::string_view name);
 // It is about two instructions.
 constexpr bool is_pair(PairKind kind) {
-  return kind < PairKind::load_line_split || kind > PairKind::store_page_split;
+  return kind != PairKind::silent_store &&
+         (kind < PairKind::load_line_split || kind > PairKind::store_page_split);
 }
 
 struct AccessPairRow {

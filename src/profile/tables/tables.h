@@ -12,6 +12,7 @@
 #include "profile/tables/memory_table.h"
 #include "profile/tables/path_table.h"
 #include "profile/tables/probe_table.h"
+#include "profile/tables/sharing_table.h"
 #include "profile/tables/stream_table.h"
 #include "profile/tables/time_table.h"
 #include "profile/tables/value_table.h"
@@ -34,6 +35,7 @@ struct Tables {
   CacheLineTable cache_lines;
   AccessPairTable hazards;
   AccessPairTable waste;
+  SharingTable sharing;
   StreamTable streams;
   ProbeTable probes;
   TimeTable time;
@@ -55,6 +57,7 @@ void for_each_table(Visit visit) {
   visit(kCacheLineLayout, &Tables::cache_lines);
   visit(kHazardLayout, &Tables::hazards);
   visit(kWasteLayout, &Tables::waste);
+  visit(kSharingLayout, &Tables::sharing);
   visit(kStreamLayout, &Tables::streams);
   visit(kProbeLayout, &Tables::probes);
   visit(kValueLayout, &Tables::values);

@@ -325,6 +325,12 @@
       share('share', (v) => v[2], { title: 'of all timed loads from there' }), text('value', (v) => v[3]), text('load', (v) => v[4])])],
     ['Hazards', D.sizes.hazards, () => accessPairs(L.hazards)],
     ['Waste', D.sizes.waste, () => accessPairs(L.waste)],
+    ['Sharing', D.sizes.sharing, () => new List(L.sharing, [
+      num('count', (s) => s[1], { title: 'how often a line can have gone from one thread to the other, at most' }),
+      num('stretches', (s) => s[2], { title: 'of time in which both accessed one line' }), num('lines', (s) => s[3], { title: '64: so many or more' }),
+      text('kind', (s) => s[0].replaceAll('_', ' '), { mono: false }), text('writer', (s) => s[4]), text('instruction', (s) => s[5]),
+      text('other thread', (s) => s[6]), text('instruction', (s) => s[7]), text('line', (s) => s[8]),
+      text('bytes', (s) => s[9].join(' ') + ' / ' + s[10].join(' '))])],
     ['Data streams', D.sizes.data_streams, () => new List(L.data_streams, [
       share('share', (s) => s[0], { title: 'of all references that were looked at' }), num('streams', (s) => s[1]),
       num('times', (s) => s[2]), num('length', (s) => s[3], { title: 'in references, of the hottest one' }), num('lines', (s) => s[4]),
