@@ -2,9 +2,10 @@
 //
 // usage: run_with_plan BITS PROGRAM [ARG...]
 //
-// Runs a program in the engine with a capture plan (1 values, 2 addresses, 4 load cycles), reads
-// its whole trace and throws it away: whatever is recorded, the program must not notice. Exits with
-// the program's status; 125 when the trace is corrupt.
+// Runs a program in the engine with a capture plan (1 values, 2 addresses, 4 load cycles, 8 all that
+// can be wished for of each instruction), reads its whole trace and throws it away: whatever is
+// recorded, the program must not notice. Exits with the program's status; 125 when the trace is
+// corrupt.
 #include <cstdio>
 #include <cstdlib>
 
@@ -33,11 +34,23 @@ class ReadingSink : public trace::TraceSink {
   const trace::BlockTable& table_;
 };
 
+class AllWishes final : public trace::CaptureWishes {
+ public:
+  void meet(BlockId) override {}
+  trace::CaptureWish wish(BlockId, const decoder::Insn&, bool) override {
+    return {.registers = 0xffff, .addresses = true, .results = true, .divisor = true};
+  }
+};
+
 int run(int bits, std::vector<std::string> argv) {
   trace::BlockTable table;
   ReadingSink sink(table);
-  const emu::CapturePlan plan{
-      .values = (bits & 1) != 0, .addresses = (bits & 2) != 0, .load_cycles = (bits & 4) != 0};
+  AllWishes wishes;
+  emu::CapturePlan plan;
+  plan.values = (bits & 1) != 0;
+  plan.addresses = (bits & 2) != 0;
+  plan.load_cycles = (bits & 4) != 0;
+  if ((bits & 8) != 0) plan.wishes = &wishes;
   const inject::ProgramEnd end = run_in_engine(table, sink, plan, std::move(argv)).end;
   return end.signalled ? 128 + end.value : end.value;
 }
