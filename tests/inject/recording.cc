@@ -48,6 +48,12 @@ Recording record(const std::vector<std::string>& program, emu::CapturePlan plan)
 
 namespace {
 
+// The reference is stepped by the trap flag, which it has in memory where pushf was.
+uint64_t without_stepping(uint64_t truth, uint64_t recorded) {
+  constexpr uint64_t kTrapFlag = 0x100;
+  return (truth ^ recorded) == kTrapFlag ? recorded : truth;
+}
+
 // Goes through a trace and the reference side by side.
 class Checker {
  public:
@@ -142,7 +148,7 @@ class Checker {
           break;
         case SlotKind::memory:
           seen.memory = true;
-          check_value(pc, "compared or stored memory", 0, got, now->memory);
+          check_value(pc, "compared or stored memory", 0, got, without_stepping(now->memory, got));
           break;
         case SlotKind::vector:
         case SlotKind::mask:

@@ -2,9 +2,9 @@
 //
 // usage: run_with_plan BITS PROGRAM [ARG...]
 //
-// Runs a program in the engine with a capture plan (1 values, 2 addresses, 4 load cycles, 8 all that
-// can be wished for of each instruction), reads its whole trace and throws it away: whatever is
-// recorded, the program must not notice. Exits with the program's status; 125 when the trace is
+// Runs a program in the engine with a capture plan (1 values, 2 addresses, 4 load cycles, 8 all
+// that can be wished for of each instruction), reads its whole trace and throws it away: whatever
+// is recorded, the program must not notice. Exits with the program's status; 125 when the trace is
 // corrupt.
 #include <cstdio>
 #include <cstdlib>
