@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// Which code a region of the program begins with (collect/regions/region_filter.h): functions are
-// known by their names, and blocks by where they lie in their files.
-//
-// Symbols are looked at on the tracer's thread, before a chunk with new blocks goes to the
-// collectors: names of a module when code of it is first met, and of a function when a block at its
-// first byte is.
+// Which code a region of the program begins or ends with (collect/regions/region_filter.h): it is
+// looked for before a chunk with new blocks goes to the collectors.
 #pragma once
 
-#include <memory>
-#include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "base/cache_folder.h"
 #include "base/limits.h"
 #include "base/reserved_array.h"
 #include "collect/regions/region_filter.h"
-#include "symbols/module_symbols.h"
+#include "sample/named_functions.h"
 #include "trace/block_table.h"
 
 namespace shadowprof::sample {
@@ -51,28 +43,9 @@ class RegionCode {
   std::vector<std::string> functions() const { return {functions_.begin(), functions_.end()}; }
 
  private:
-  struct Pattern {
-    std::string module;  // "": any
-    std::string function;
-    uint8_t does;
-  };
-  struct NamedModule {
-    std::unique_ptr<symbols::ModuleSymbols> symbols;  // null: it has no names, or is not meant
-    std::vector<const Pattern*> patterns;
-    std::vector<std::optional<uint8_t>> does;         // by the function's number
-  };
-
-  void add_pattern(const std::string& text, uint8_t does);
-  void load_module(ModuleId id);
-  uint8_t at_entry(const trace::Block& block);
-  static uint8_t at_entry_of(const symbols::Symbol& function, const NamedModule& named);
-
   const trace::BlockTable& table_;
-  std::vector<Pattern> patterns_;
-  int64_t started_;
-  const CacheFolder notes_ = CacheFolder::of_user().inside("names");
+  NamedFunctions named_;
   size_t looked_at_ = 0;  // blocks
-  std::vector<NamedModule> modules_;
   ReservedArray<uint8_t> entries_{limits::kMaxBlocks};
   std::set<std::string> functions_;
 };
