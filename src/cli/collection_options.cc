@@ -41,6 +41,11 @@ std::string refuse_profile(std::string word) {
   return refuse_unless_one_of("profile", word, kProfiles);
 }
 
+std::string refuse_probe(const std::string& text) {
+  const auto probe = collect::parse_probe(text, 1);
+  return probe ? std::string() : report::printable(probe.error().message);
+}
+
 }  // namespace
 
 std::string refuse_unless_one_of(std::string_view what, const std::string& word,
@@ -76,12 +81,7 @@ void CollectionOptions::add_to(CLI::App& app) {
   app.add_option("--probe", probes, "count what PROBE describes (shadowprof probes)")
       ->type_name("PROBE")
       ->allow_extra_args(false)
-      ->check(CLI::Validator(
-          [](std::string& text) -> std::string {
-            const auto probe = collect::parse_probe(text, 1);
-            return probe ? std::string() : report::printable(probe.error().message);
-          },
-          ""));
+      ->check(CLI::Validator([](std::string& text) { return refuse_probe(text); }, ""));
   app.add_option("--path-scope", path_scope,
                  "inter: through calls; intra: within functions")
       ->type_name("SCOPE")

@@ -30,7 +30,8 @@ class UsageFormatter : public CLI::Formatter {
   std::string make_usage(const CLI::App*, std::string name) const override {
     return "Usage: " + name + " [OPTIONS]" + operands_ + "\n";
   }
-  // Options that only the manual has are a group that is not shown, but for a line's end.
+  // Options that are shown with another one are a group of their own, of which a line's end is all
+  // that is shown.
   std::string make_help(const CLI::App* app, std::string name,
                         CLI::AppFormatMode mode) const override {
     std::string text = Formatter::make_help(app, std::move(name), mode);

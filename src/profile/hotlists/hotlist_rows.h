@@ -17,6 +17,9 @@ inline double share_of(uint64_t part, uint64_t whole) {
 }
 
 Place place_of(const Profile& profile, const LineLookup& lines, CodeRef at);
+DataPlace place_of(const Profile& profile, const DataRef& at);
+// The margin of a share whose error is a count. Nothing: too little was sampled to know it.
+Margin margin_of(const Profile& profile, uint64_t error, uint64_t whole);
 
 // Indices of the `limit` rows with the largest weight; the tables are sorted by place, so the index
 // breaks ties.

@@ -47,9 +47,7 @@ void add_memory(const Profile& profile, size_t limit, PlaceOf place_of_code, Hot
     if (!row.load) return std::nullopt;
     return place_of_code(*row.load);
   };
-  const auto place = [&](const DataRef& ref) -> DataPlace {
-    return {ref.in_module ? profile.modules[ref.at.module].path : "", ref.at.offset};
-  };
+  const auto place = [&](const DataRef& at) { return place_of(profile, at); };
   std::array<uint64_t, kLatencyClasses> timed{};
   for (const LatencyRow& l : t.latencies)
     for (size_t c = 0; c < kLatencyClasses; c++) timed[c] += l.classes[c];
@@ -122,8 +120,7 @@ void add_sharing_of(const Profile& profile, size_t limit, PlaceOf place, Hotlist
     shared.lines = s.lines;
     shared.from_executions = s.from_executions;
     shared.to_executions = s.to_executions;
-    shared.line = {s.line.in_module ? profile.modules[s.line.at.module].path : "",
-                   s.line.at.offset};
+    shared.line = place_of(profile, s.line);
     shared.line_share = share_of(s.line_count, s.count);
     shared.from_bytes = bytes_of(s.from_bytes);
     shared.to_bytes = bytes_of(s.to_bytes);
@@ -284,13 +281,21 @@ void add_paths(const Profile& profile, size_t limit, PlaceOf place, MarginOf mar
 
 }  // namespace
 
+DataPlace place_of(const Profile& profile, const DataRef& at) {
+  return {at.in_module ? profile.modules[at.at.module].path : "", at.at.offset};
+}
+
+Margin margin_of(const Profile& profile, uint64_t error, uint64_t whole) {
+  if (profile.confidence.exact) return 0;
+  if (profile.confidence.groups < 2) return std::nullopt;
+  return std::min(1.0, critical_value(profile.confidence.groups) * share_of(error, whole));
+}
+
 Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup& lines) {
   Hotlists lists;
   const Tables& t = profile.tables;
-  const auto margin = [&](uint64_t error, uint64_t whole) -> Margin {
-    if (profile.confidence.exact) return 0;
-    if (profile.confidence.groups < 2) return std::nullopt;
-    return std::min(1.0, critical_value(profile.confidence.groups) * share_of(error, whole));
+  const auto margin = [&](uint64_t error, uint64_t whole) {
+    return margin_of(profile, error, whole);
   };
   // Nothing is known of what no sample met.
   const auto margin_of_met = [&](const auto& f, uint64_t whole) -> Margin {

@@ -8,20 +8,13 @@
 namespace shadowprof::profile {
 namespace {
 
-Margin margin_of(const Profile& profile, const ProbeRow& row, const ProbeInfo& probe) {
-  if (profile.confidence.exact) return Margin(0);
-  if (profile.confidence.groups < 2) return std::nullopt;
-  return std::min(1.0,
-                  critical_value(profile.confidence.groups) * share_of(row.error, probe.counted));
-}
-
 HotProbe listed(const Profile& profile, const LineLookup& lines, const ProbeRow& row) {
   const ProbeInfo& probe = profile.probes[row.probe];
   HotProbe hot;
   hot.probe = probe.name;
   hot.count = row.count;
   hot.share = share_of(row.count, probe.counted);
-  hot.share_error = margin_of(profile, row, probe);
+  hot.share_error = margin_of(profile, row.error, probe.counted);
   for (size_t i = 0; i < row.numbers.size(); i++) {
     const ProbeNumber& number = row.numbers[i];
     HotProbe::Number& shown = hot.numbers.emplace_back();

@@ -31,10 +31,8 @@ std::optional<double> mean_cycles_of(const Profile& profile, const StreamRow& ro
 
 Margin margin_of(const Profile& profile, const StreamRow& row) {
   const StreamCounts& counts = profile.coverage.streams;
-  if (profile.confidence.exact) return counts.skipped == 0 ? Margin(0) : std::nullopt;
-  if (profile.confidence.groups < 2) return std::nullopt;
-  return std::min(
-      1.0, critical_value(profile.confidence.groups) * share_of(row.error, counts.references));
+  if (profile.confidence.exact && counts.skipped != 0) return std::nullopt;
+  return margin_of(profile, row.error, counts.references);
 }
 
 HotDataStream listed(const Profile& profile, const LineLookup& lines, const StreamRow& row) {
