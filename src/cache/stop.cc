@@ -79,7 +79,9 @@ Kind kind_of_fault(const emu::CodeCache& cache, const Slot& slot, size_t buffer,
       return Kind::unaligned;
     }
   }
-  return at.kind == CachePosition::Kind::between ? Kind::unreadable_code : Kind::fault;
+  if (at.kind == CachePosition::Kind::between) return Kind::unreadable_code;
+  const bool is_at_point = at.kind == CachePosition::Kind::point;
+  return is_at_point && at.point.recovery & emu::kReadsAhead ? Kind::read_ahead : Kind::fault;
 }
 
 }  // namespace

@@ -42,6 +42,8 @@
 //                    record or its own, is not
 //   unreadable_code  `at.fragment` cannot read the code that it compares itself with, and has
 //                    executed nothing yet. The guest's rcx and rdx are in the state page
+//   read_ahead       what the record was to have of a store's place could not be read; whether the
+//                    store faults, and how, its instruction will tell
 //   fault            any other; at a point it is the guest's own
 //
 // The rest says nothing of the cache, wherever in it the thread is (`at`).
@@ -76,6 +78,7 @@ struct Stop {
     full_buffer,
     unaligned,
     unreadable_code,
+    read_ahead,
     fault,
     watchpoint,
     step,

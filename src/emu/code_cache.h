@@ -50,11 +50,12 @@ enum Recovery : uint8_t {
   kAllInPlace = 0,
   kSubstituteHoldsR15 = 1,  // r15 is in the fragment's substitute, the substitute in the slot
   kRcxSpilled = 2,
-  kAddressSpilled = 4,      // Point::reg is parked in spill_address
+  kAddressSpilled = 4,  // Point::reg is parked in spill_address
   // At an int3 behind an instruction that has executed, and has stored an address to be mended: the
   // guest is behind it (x87_pointer.h).
   kPointerStored = 8,
   kSetsTrapFlag = 16,  // at an int3 before a popf that sets the flag (trap_flag.h)
+  kReadsAhead = 32,    // at a load of ours from where the instruction stores
 };
 
 // A place in the cache where the guest's state is exact: before (or at) guest instruction `insn`.

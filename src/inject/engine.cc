@@ -151,6 +151,7 @@ void Engine::on_signal_stop(GuestThread& t) {
       if (met_breakpoint(t, info, regs) && t.in_engine) return on_announced_sequence(t, regs);
       break;
     case Kind::unreadable_code:
+    case Kind::read_ahead:
     case Kind::fault:
     case Kind::step:
     case Kind::sent: break;

@@ -155,10 +155,14 @@ void Engine::deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t
   const emu::CodeCache& cache = t.process->space->cache();
   const ptrace::SignalCause cause = ptrace::cause_of(info, regs);
   const bool synchronous = ptrace::is_synchronous(cause);
-  if (const cache::Stop stop = decode_stop(t, regs, info);
-      stop.kind == cache::Stop::Kind::unreadable_code) {
+  const cache::Stop what = decode_stop(t, regs, info);
+  if (what.kind == cache::Stop::Kind::read_ahead) {
+    take_guest_state(t, regs, what.at);
+    return native_step(t, regs, nullptr);
+  }
+  if (what.kind == cache::Stop::Kind::unreadable_code) {
     // What happens then is the business of the guest's address.
-    const FragmentId fragment = stop.at.fragment;
+    const FragmentId fragment = what.at.fragment;
     regs.rcx = t.slot->state().spill_rcx;
     regs.rdx = t.slot->state().spill_rdx;
     take_guest_state(t, regs, {.kind = emu::CachePosition::Kind::stale, .fragment = fragment});

@@ -246,6 +246,7 @@ void Executor::on_signal_stop(const cache::Stop& stop, Registers& regs, const si
     case Kind::log_full:
     case Kind::unaligned:
     case Kind::unreadable_code:
+    case Kind::read_ahead:
     case Kind::fault:
     case Kind::watchpoint: return on_fault(regs, info);
   }

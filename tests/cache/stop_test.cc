@@ -233,6 +233,16 @@ TEST_CASE("a fault is the guest's at a point, and a self-check's elsewhere") {
   CHECK(check.at.fragment == id);
 }
 
+TEST_CASE("where we read what a store will overwrite, its own fault is another one") {
+  Cache c;
+  const uint64_t body =
+      c.cache->body_address(c.add(emu::FragmentKind::translated, emu::kReadsAhead));
+  const Stop stop = c.at(body + 8, signal(SIGSEGV, SEGV_MAPERR, 0x10));
+  CHECK(stop.kind == Kind::read_ahead);
+  CHECK(stop.at.point.insn == 1);
+  CHECK(c.at(body, signal(SIGSEGV, SEGV_MAPERR, 0x10)).kind == Kind::fault);
+}
+
 TEST_CASE("in guest context nothing is ours") {
   machine::Registers regs{};
   regs.orig_rax = machine::kNoSyscall;

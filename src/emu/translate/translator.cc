@@ -349,7 +349,7 @@ void Translator::emit_operand_load(Emitter& e, const Insn& insn, uint32_t index,
   if (far) {
     e.mov_imm(to.reg, insn.rip_target.value);
     begin_timing(e);
-    mark_point(e, index, to.when_spilled, to.reg);
+    mark_point(e, index, static_cast<uint8_t>(to.when_spilled | to.always), to.reg);
     load.resize(modrm_at + 1);
     load[modrm_at] = static_cast<uint8_t>((to.reg & 7) << 3 | (to.reg & 7));  // mov reg, [reg]
     e.copy(load);
@@ -362,7 +362,7 @@ void Translator::emit_operand_load(Emitter& e, const Insn& insn, uint32_t index,
         static_cast<uint32_t>(insn.rip_target.value - (e.here() + load.size()));
     std::memcpy(&load[modrm_at + 1], &displacement, 4);
   }
-  mark_point(e, index);
+  mark_point(e, index, to.always);
   e.copy(load);
   end_timing(e);
 }

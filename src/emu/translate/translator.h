@@ -146,6 +146,7 @@ class Translator {
     decoder::Gpr reg;
     uint8_t bits;
     Recovery when_spilled;  // how its own value comes back
+    Recovery always = kAllInPlace;
   };
   void emit_operand_load(Emitter& e, const decoder::Insn& insn, uint32_t index, OperandLoad to);
   void emit_ret(Emitter& e, const decoder::Insn& insn, uint32_t index);
@@ -165,7 +166,8 @@ class Translator {
   bool is_behind_system_call(GuestAddr pc);
   void capture_moment(Emitter& e, bool before_call, uint32_t index);
   void capture_stored(Emitter& e, const decoder::Insn& insn, uint32_t index);
-  void capture_memory(Emitter& e, const decoder::Insn& insn, uint32_t index, uint8_t bits);
+  void capture_memory(Emitter& e, const decoder::Insn& insn, uint32_t index, uint8_t bits,
+                      Recovery recovery = kAllInPlace);
   void capture_results(Emitter& e, const decoder::Insn& insn, uint32_t index);
   // The next load of memory that is emitted is timed, if that instruction is to be.
   void time_next_load(const decoder::Insn& insn, uint32_t index);

@@ -85,19 +85,20 @@ void Translator::capture_stored(Emitter& e, const Insn& insn, uint32_t index) {
   if (insn.stored.how == decoder::StoredOperand::How::none) return;
   if (insn.stored.reg < 16 && !captured_.holds(insn.stored.reg))
     capture_register(e, SlotKind::compared, insn.stored.reg, index);
-  capture_memory(e, insn, index, insn.stored.bits);
+  capture_memory(e, insn, index, insn.stored.bits, kReadsAhead);
 }
 
 // Memory is read right before the instruction, so what faults is this, and the guest's registers
-// are its own then.
-void Translator::capture_memory(Emitter& e, const Insn& insn, uint32_t index, uint8_t bits) {
+// are its own then. The fault of a store is not that of a load: kReadsAhead.
+void Translator::capture_memory(Emitter& e, const Insn& insn, uint32_t index, uint8_t bits,
+                                Recovery recovery) {
   constexpr GprMask kLow = 0x00cf;  // rax to rbx, rsi, rdi
   const GprMask free = kLow & static_cast<GprMask>(~(insn.reads | insn.writes));
   CHECK(free != 0, "no register is free to hold an operand");
   const auto scratch = static_cast<Gpr>(std::countr_zero(free));
   mark_point(e, index);
   e.store_state(kAddressField, scratch);
-  emit_operand_load(e, insn, index, {scratch, bits, kAddressSpilled});
+  emit_operand_load(e, insn, index, {scratch, bits, kAddressSpilled, recovery});
   e.store_cursor_reg(next_slot_displacement(), scratch);
   slots_.push_back({SlotKind::memory, 0, static_cast<uint16_t>(index)});
   e.load_state(scratch, kAddressField);
