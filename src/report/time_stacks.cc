@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "report/time_stacks.h"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
@@ -15,8 +17,8 @@ using profile::ContextRow;
 // told from others: both would only make the list long.
 constexpr double kWorthDividing = 1e-4;
 constexpr double kWorthTelling = 1e-5;
-// Ticks that a thread would have in a function if it were one of those that run it. It has none by
-// chance less often than once in a hundred times.
+// Ticks that a thread would have in a function if it were one of those that run it. It has none of
+// so many by chance less often than once in a hundred times: that is taken for never.
 constexpr double kTicksMissed = 5;
 
 __extension__ using Wide = unsigned __int128;
@@ -62,10 +64,10 @@ ThreadGroup group_of(const profile::ThreadRow& thread) {
   return {thread.name, thread.tid == thread.process};
 }
 
-// Which contexts a group of threads can be in.
-class PossibleContexts {
+// How likely it is that a group of threads is ever in a context: 1 where nothing speaks against it.
+class LikelyContexts {
  public:
-  explicit PossibleContexts(const profile::Profile& profile) : profile_(profile) {
+  explicit LikelyContexts(const profile::Profile& profile) : profile_(profile) {
     for (const profile::TimeRow& row : profile.tables.time) {
       const ThreadGroup group = group_of(profile.threads[row.thread]);
       const uint64_t ns = row.user_ns + row.kernel_ns;
@@ -76,36 +78,39 @@ class PossibleContexts {
     }
   }
 
-  const std::vector<bool>& of(const ThreadGroup& group) {
-    const auto [at, added] = possible_.try_emplace(group);
+  const std::vector<double>& of(const ThreadGroup& group) {
+    const auto [at, added] = likely_.try_emplace(group);
     if (!added) return at->second;
     const profile::ContextTable& contexts = profile_.tables.contexts;
-    at->second.resize(contexts.size(), true);
+    at->second.resize(contexts.size(), 1);
     for (size_t i = 0; i < contexts.size(); i++) {
       const uint32_t parent = contexts[i].parent;
-      at->second[i] = (parent == profile::kNoContext || at->second[parent]) &&
-                      (!profile::is_code(contexts[i]) || can_run(group, contexts[i].at));
+      if (parent != profile::kNoContext) at->second[i] = at->second[parent];
+      if (profile::is_code(contexts[i]))
+        at->second[i] = std::min(at->second[i], likelihood(group, contexts[i].at));
     }
     return at->second;
   }
 
  private:
-  bool can_run(const ThreadGroup& group, CodeRef function) const {
+  // That it has no tick in the function by chance.
+  double likelihood(const ThreadGroup& group, CodeRef function) const {
     const auto seen = function_ns_.find(function);
-    if (seen == function_ns_.end() || seen->second.contains(group)) return true;
+    if (seen == function_ns_.end() || seen->second.contains(group)) return 1;
     uint64_t elsewhere_ns = 0;
     for (const auto& [other, ns] : seen->second) elsewhere_ns += ns;
-    if (all_ns_ == 0) return true;
+    if (all_ns_ == 0) return 1;
     const double ticks = static_cast<double>(profile_.time.ticks) *
                          static_cast<double>(elsewhere_ns) / static_cast<double>(all_ns_);
     const double share = static_cast<double>(group_ns_.at(group)) / static_cast<double>(all_ns_);
-    return ticks * share < kTicksMissed;
+    const double missed = ticks * share;
+    return missed < kTicksMissed ? std::exp(-missed) : 0;
   }
 
   const profile::Profile& profile_;
   std::map<ThreadGroup, uint64_t> group_ns_;
   std::map<CodeRef, std::map<ThreadGroup, uint64_t>> function_ns_;
-  std::map<ThreadGroup, std::vector<bool>> possible_;
+  std::map<ThreadGroup, std::vector<double>> likely_;
   uint64_t all_ns_ = 0;
 };
 
@@ -122,7 +127,7 @@ struct InFunction {
 class Collector {
  public:
   Collector(const profile::Profile& profile, const symbols::ModuleSet& modules)
-      : profile_(profile), modules_(modules), possible_(profile) {
+      : profile_(profile), modules_(modules), likely_(profile) {
     const profile::ContextTable& contexts = profile.tables.contexts;
     for (uint32_t i = 0; i < contexts.size(); i++)
       if (profile::is_code(contexts[i]) && contexts[i].self != 0)
@@ -134,10 +139,15 @@ class Collector {
     for (const auto& [key, in] : functions_) {
       const auto& [thread, function] = key;
       const auto contexts = contexts_.find(function);
-      if (contexts == contexts_.end())
+      if (contexts == contexts_.end()) {
         add_chains(thread, {}, in, in.time);
+        continue;
+      }
+      const std::vector<Share> shares = shares_of(thread, contexts->second);
+      if (shares.empty())
+        add_chains(thread, below(profile::ContextKind::unknown), in, in.time);
       else
-        divide(thread, function, in, contexts_of(thread, contexts->second));
+        divide(thread, function, in, shares);
     }
     return std::move(result_);
   }
@@ -161,12 +171,26 @@ class Collector {
     }
   }
 
-  std::vector<uint32_t> contexts_of(uint32_t thread, const std::vector<uint32_t>& all) {
-    const std::vector<bool>& possible = possible_.of(group_of(profile_.threads[thread]));
-    std::vector<uint32_t> kept;
-    for (uint32_t i : all)
-      if (possible[i]) kept.push_back(i);
-    return kept.empty() ? all : kept;
+  struct Share {
+    uint32_t context = 0;
+    uint64_t weight = 0;
+  };
+
+  // Without those that the thread cannot be in.
+  std::vector<Share> shares_of(uint32_t thread, const std::vector<uint32_t>& contexts) {
+    const std::vector<double>& likely = likely_.of(group_of(profile_.threads[thread]));
+    std::vector<Share> kept;
+    for (const uint32_t i : contexts) {
+      const uint64_t self = profile_.tables.contexts[i].self;
+      const auto weight = static_cast<uint64_t>(static_cast<double>(self) * likely[i]);
+      if (weight != 0) kept.push_back({i, likely[i] == 1 ? self : weight});
+    }
+    return kept;
+  }
+
+  static std::vector<Caller> below(profile::ContextKind kind) {
+    const std::string label = profile::context_label(kind);
+    return {{std::nullopt, {label, label, "", 0, 0}}};
   }
 
   bool is_worth(double least, const Time& time) const {
@@ -174,15 +198,15 @@ class Collector {
   }
 
   void divide(uint32_t thread, CodeRef function, const InFunction& in,
-              const std::vector<uint32_t>& rows) {
-    uint64_t instructions = 0;
-    for (uint32_t i : rows) instructions += profile_.tables.contexts[i].self;
-    Division by_context(in.time, instructions);
+              const std::vector<Share>& shares) {
+    uint64_t whole_weight = 0;
+    for (const Share& share : shares) whole_weight += share.weight;
+    Division by_context(in.time, whole_weight);
     const StackFrame whole =
         function_frame(profile_, find_function(profile_.functions, function), function);
     Time untold;
-    for (uint32_t i : rows) {
-      const Time time = by_context.next(profile_.tables.contexts[i].self);
+    for (const auto& [i, weight] : shares) {
+      const Time time = by_context.next(weight);
       if (!is_worth(kWorthTelling, time))
         untold += time;
       else if (in.chains.size() == 1 || is_worth(kWorthDividing, time))
@@ -190,8 +214,7 @@ class Collector {
       else
         add(thread, function, callers_of(profile_, i), {whole}, time);
     }
-    const std::string label = profile::context_label(profile::ContextKind::other);
-    add(thread, function, {{std::nullopt, {label, label, "", 0, 0}}}, {whole}, untold);
+    add(thread, function, below(profile::ContextKind::other), {whole}, untold);
   }
 
   void add_chains(uint32_t thread, const std::vector<Caller>& callers, const InFunction& in,
@@ -211,7 +234,7 @@ class Collector {
 
   const profile::Profile& profile_;
   const symbols::ModuleSet& modules_;
-  PossibleContexts possible_;
+  LikelyContexts likely_;
   std::map<CodeRef, std::vector<uint32_t>> contexts_;  // by function
   std::map<std::pair<uint32_t, CodeRef>, InFunction> functions_;
   std::vector<ThreadStack> result_;

@@ -4,8 +4,9 @@
 //
 // A profile has the time of each thread at each place, and calling contexts of the whole program.
 // So the time of a thread in a function is exact, and is divided among the function's contexts as
-// its instructions are. A context is taken to be another thread's if one of its callers took time
-// in threads of other names only, and so much that this thread would have some of it too.
+// its instructions are. A context has less, or none, the less likely it is the thread's: if one of
+// its callers took time in threads of other names only, and so much that this thread would have
+// some of it too. Where no context is left, the callers are unknown.
 #pragma once
 
 #include <cstdint>

@@ -24,6 +24,7 @@ from gate_cases import require, run_cases
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
 from profile_file import read_profile  # noqa: E402
 
+UNKNOWN = "[callers unknown]"
 MOST_EVENTS = 10_000  # and half as many again, where no stack has a whole number of periods
 
 
@@ -133,14 +134,17 @@ def perf_script_has_inlined_calls_below_their_callers(x):
     below, mixed = collections.Counter(), 0
     for event in events:
         names = [name for name, _ in event.frames]
-        for mine in own[event.comm]:
-            below[event.comm, mine] += event.period * any(f"::{mine}(" in name for name in names)
+        for caller in (*(f"::{mine}(" for mine in own[event.comm]), UNKNOWN):
+            below[event.comm, caller] += event.period * any(caller in name for name in names)
         mixed += event.period * any(name.endswith("::mix") and file == "inlined"
                                     for name, file in event.frames)
     require(mixed > 0.5 * whole, f"{mixed} of {whole} in mix")
     for comm, (mine, other) in own.items():
-        require(below[comm, mine] > 0.3 * whole, f"{comm}: {below} of {whole}")
-        require(below[comm, other] == 0, f"{comm}: {below} of {whole}")
+        known = below[comm, f"::{mine}("]
+        # Few samples may have met one of the threads only.
+        require(known > 0.15 * whole and known + below[comm, UNKNOWN] > 0.3 * whole, f"{comm}: {below} of {whole}")
+        # None if there were some 70 ticks of the clock, which a busy machine may have no time for.
+        require(below[comm, f"::{other}("] < 0.05 * whole, f"{comm}: {below} of {whole}")
 
 
 def perf_script_without_time_has_instructions(x):
@@ -267,15 +271,16 @@ def otlp_has_time_by_thread_and_instructions(x):
     facts, profiles = otlp_profiles(message)
     require(list(profiles) == ["cpu", "instructions"], list(profiles))
     require(facts["service.name"]["string_value"] == ["crew"] and "host.name" not in facts, facts)
-    ns, mixed = collections.Counter(), 0
+    ns, mixed, foreign = collections.Counter(), 0, 0
     for names, attributes, value in otlp_stacks(message, profiles["cpu"]):
         require(attributes["process.pid"] == x.crew.profile["run"]["pid"], attributes)
         ns[attributes["thread.id"]] += value
         mixed += value * any(name.endswith("::mix") for name in names[:2])
         other = "::lead(" if attributes["thread.name"] == "worker 1" else "::follow("
-        require(not any(other in name for name in names), f"{attributes}: {names}")
+        foreign += value * any(other in name for name in names)
     require(x.crew.of_thread(ns) == dict(x.crew.ns), ns)
     require(mixed > 0.5 * sum(ns.values()), mixed)
+    require(foreign < 0.05 * sum(ns.values()), f"{foreign} below callers of the other thread")
     instructions = sum(value for _, _, value in otlp_stacks(message, profiles["instructions"]))
     require(instructions == x.crew.profile["coverage"]["instructions_profiled"], instructions)
 
