@@ -347,6 +347,7 @@ class Engine {
   bool is_for_machine(GuestThread& t, const Registers& regs);
   void watch_machine_calls(GuestThread& t);
   bool answer_by_machine(GuestThread& t, Registers& regs);
+  std::optional<int64_t> make_in_its_place(GuestThread& t, const Registers& other);
   std::optional<int64_t> open_machine_file(GuestThread& t, const Registers& regs,
                                            std::string_view content);
   void answer_for_processor(const NativeInsn& insn, const Registers& before, Registers& after);

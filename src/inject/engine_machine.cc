@@ -69,6 +69,7 @@ bool Engine::answer_by_machine(GuestThread& t, Registers& regs) {
     result = answer_time_call(time_call(t, regs));
   } else {
     result = content ? open_machine_file(t, regs, *content) : machine_->answer(call);
+    if (const auto other = machine_->call_in_its_place(call)) result = make_in_its_place(t, *other);
   }
   if (!result) return false;
   return_from_call(t, regs, *result);
@@ -89,6 +90,18 @@ std::optional<int64_t> Engine::open_machine_file(GuestThread& t, const Registers
   (void)remote.finish();
   if (!fd) return std::nullopt;
   return *fd;
+}
+
+// What it returns. Nothing: it was not made.
+std::optional<int64_t> Engine::make_in_its_place(GuestThread& t, const Registers& other) {
+  if (!t.tracee.set_registers_if_alive(other)) return std::nullopt;
+  ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(), options_.trace,
+                                ptrace::StopSignal::drop);
+  remote.keep_signals_in(t.deferred);
+  const auto result = remote.call(static_cast<int>(other.rax), other.rdi, other.rsi, other.rdx,
+                                  other.r10, other.r8, other.r9);
+  (void)remote.finish();
+  return result ? std::optional(*result) : std::nullopt;
 }
 
 // The processor has executed the instruction at before.rip and answered in `after`.

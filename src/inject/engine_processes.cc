@@ -58,7 +58,9 @@ Result<std::unique_ptr<cache::AddressSpace>> Engine::enter_program(
   if (!thread.get_registers_if_alive(regs)) return ptrace::thread_is_gone(thread.tid());
   if (!regs.is_64_bit()) return fail("it is a 32-bit program");
   if (options_.fixed_machine) {
-    SP_TRY(ptrace::fix_start(thread, *options_.processor));
+    const bool real = process.machine_share.has_changed_user;
+    SP_TRY(ptrace::fix_start(thread, *options_.processor,
+                             real ? ptrace::ToldUser::real : ptrace::ToldUser::fixed));
   } else if (options_.processor) {
     SP_TRY(ptrace::tell_processor(thread, *options_.processor));
   }

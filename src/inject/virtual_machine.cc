@@ -15,6 +15,7 @@
 #include <climits>
 #include <string_view>
 
+#include "inject/user_calls.h"
 #include "machine/machine_facts.h"
 
 namespace shadowprof::inject {
@@ -179,28 +180,39 @@ const Row* row_of(const Call& call) {
   return it == std::end(kRows) ? nullptr : it;
 }
 
+UserCall user_call(const Call& call) {
+  return {call.regs, call.memory, call.share.has_changed_user};
+}
+
 }  // namespace
 
 std::vector<unsigned> VirtualMachine::watched_calls(const Share& share) {
   std::vector<unsigned> numbers(std::begin(kOpenCalls), std::end(kOpenCalls));
   for (const Row& row : kRows)
     if (row.is_ours != reads_random_device || share.may_hold_random) numbers.push_back(row.number);
+  numbers.insert(numbers.end(), user_calls().begin(), user_calls().end());
   return numbers;
 }
 
 bool VirtualMachine::answers(const Call& call) const {
   if (is_open(call)) return opened_content(call).has_value();
   const Row* row = row_of(call);
-  return row != nullptr && row->is_ours(call);
+  return row != nullptr ? row->is_ours(call) : concerns_user(user_call(call));
 }
 
 std::optional<int64_t> VirtualMachine::answer(const Call& call) const {
   const Row* row = row_of(call);
-  const bool is_answered = row != nullptr && row->answer != nullptr && row->is_ours(call);
+  if (row == nullptr) return answer_user_call(user_call(call));
+  const bool is_answered = row->answer != nullptr && row->is_ours(call);
   return is_answered ? row->answer(call) : std::nullopt;
 }
 
+std::optional<machine::Registers> VirtualMachine::call_in_its_place(const Call& call) const {
+  return inject::call_in_its_place(user_call(call));
+}
+
 void VirtualMachine::mend(const Call& call) const {
+  mend_user_call(user_call(call));
   if (call.number() != SYS_uname) return;
   constexpr size_t kRelease = 2, kVersion = 3;
   for (const auto& [field, text] : {std::pair{kRelease, machine::kKernelRelease},

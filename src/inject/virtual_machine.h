@@ -7,8 +7,8 @@
 // Whatever is not answered here, the kernel answers. A call that is wrong fails as the kernel's
 // would, and nothing waits: what may wait is left to the kernel.
 //
-// What is not answered: process and thread ids, which signals, /proc and futexes use too; user ids;
-// the host's name; limits; control groups; file systems; clocks, which are time_calls.h's.
+// Users are user_calls.h's, clocks time_calls.h's. What is not answered: process and thread ids,
+// which signals, /proc and futexes use too; the host's name; limits; control groups; file systems.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,9 @@ class VirtualMachine {
   struct Share {
     machine::RandomBytes random;
     bool may_hold_random = false;  // a descriptor of /dev/random or /dev/urandom
+    bool has_changed_user = false;
 
-    Share for_child() { return {random.split(), may_hold_random}; }
+    Share for_child() { return {random.split(), may_hold_random, has_changed_user}; }
   };
 
   // A system call that a thread is about to make, with these registers.
@@ -53,6 +54,8 @@ class VirtualMachine {
   bool answers(const Call& call) const;
   // What it returns. Nothing: the kernel is to answer it.
   std::optional<int64_t> answer(const Call& call) const;
+  // The call that is made in its place; none for most.
+  std::optional<machine::Registers> call_in_its_place(const Call& call) const;
   // The kernel has answered it, and without an error.
   void mend(const Call& call) const;
 

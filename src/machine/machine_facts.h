@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // What a program is told of the machine around its processor, where it must be the same one on
-// every host: one core, so much memory, a kernel that is old enough for every host. System calls
-// and the files of /proc and /sys say the same.
+// every host: one core, so much memory, a kernel that is old enough for every host, one user.
+// System calls and the files of /proc and /sys say the same.
 #pragma once
 
 #include <sys/sysinfo.h>
@@ -19,6 +19,9 @@ namespace shadowprof::machine {
 inline constexpr uint64_t kMemoryBytes = uint64_t{4} << 30;
 inline constexpr uint64_t kFreeMemoryBytes = uint64_t{3} << 30;
 inline constexpr uint64_t kUptimeSeconds = 100'000;
+// Whose the program is, and all files.
+inline constexpr uint32_t kUserId = 1000;
+inline constexpr uint32_t kGroupId = 1000;
 // The oldest kernel that we run on: a program that looks expects nothing that a host may lack.
 inline constexpr std::string_view kKernelRelease = "4.18.0";
 inline constexpr std::string_view kKernelVersion = "#1 SMP";

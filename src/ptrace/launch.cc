@@ -152,7 +152,7 @@ tl::unexpected<Error> start_failure(const LaunchRequest& request, int channel,
 Status prepare_start(Tracee child, const LaunchRequest& request) {
   const machine::CpuModel* processor = request.processor;
   if (request.fixed_start)
-    return fix_start(child, processor ? *processor : machine::CpuModel::host());
+    return fix_start(child, processor ? *processor : machine::CpuModel::host(), request.told_user);
   return processor ? tell_processor(child, *processor) : Status();
 }
 

@@ -20,6 +20,7 @@
 
 #include "base/result.h"
 #include "machine/cpu_model.h"
+#include "ptrace/start_stack.h"
 #include "ptrace/tracee.h"
 
 namespace shadowprof::ptrace {
@@ -41,6 +42,7 @@ struct LaunchRequest {
   TraceOptions options = TraceOptions::none;  // report_exec is always added
   bool fixed_addresses = false;               // no address space layout randomisation
   bool fixed_start = false;                   // start_stack.h
+  ToldUser told_user = ToldUser::real;        // with fixed_start
   const machine::CpuModel* processor = nullptr;  // that it is told of; nullptr: the host's
 };
 

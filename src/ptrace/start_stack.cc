@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "machine/machine_facts.h"
 #include "ptrace/remote_memory.h"
 
 namespace shadowprof::ptrace {
@@ -40,6 +41,13 @@ constexpr uint64_t kTold[] = {AT_HWCAP,  AT_PAGESZ, AT_CLKTCK,   AT_PHDR,       
 
 constexpr uint64_t round_up(uint64_t value, uint64_t unit) {
   return (value + unit - 1) / unit * unit;
+}
+
+// What it says of whose the program is.
+void describe(Elf64_auxv_t& entry, ToldUser user) {
+  if (user == ToldUser::real) return;
+  if (entry.a_type == AT_UID || entry.a_type == AT_EUID) entry.a_un.a_val = machine::kUserId;
+  if (entry.a_type == AT_GID || entry.a_type == AT_EGID) entry.a_un.a_val = machine::kGroupId;
 }
 
 // What the vector says of `processor`, where a model says anything.
@@ -131,7 +139,7 @@ class StartWriter {
  public:
   explicit StartWriter(uint64_t base) : base_(base) {}
 
-  void write(const Start& start, const machine::CpuModel& processor) {
+  void write(const Start& start, const machine::CpuModel& processor, ToldUser user) {
     const size_t pointers = 1 + start.arguments.size() + 1 + start.environment.size() + 1;
     const size_t words = pointers + 2 * (std::size(kTold) + 1);
     image_.resize(round_up(words * sizeof(uint64_t), limits::kPageBytes));
@@ -149,6 +157,7 @@ class StartWriter {
       if (it == start.vector.end()) continue;
       Elf64_auxv_t entry = *it;
       describe(entry, processor);
+      describe(entry, user);
       if (type == AT_RANDOM) entry.a_un.a_val = random;
       if (type == AT_PLATFORM) entry.a_un.a_val = platform;
       if (type == AT_EXECFN) entry.a_un.a_val = path;
@@ -214,14 +223,14 @@ struct Layout {
   std::vector<uint8_t> image;
 };
 std::optional<Layout> new_layout(RemoteMemory& memory, GuestAddr stack,
-                                 const machine::CpuModel& processor) {
+                                 const machine::CpuModel& processor, ToldUser user) {
   std::vector<uint8_t> bytes(kWindowBytes);
   bytes.resize(memory.read_some(stack, bytes));
   const auto start = StartReader(stack.value, bytes).read();
   if (!start) return std::nullopt;
   const GuestAddr at(start->end_of_stack() - kWindowBytes);
   StartWriter writer(at.value);
-  writer.write(*start, processor);
+  writer.write(*start, processor, user);
   auto image = writer.image_up_to(start->lowest_string());
   uint8_t first = 0;
   if (!image || memory.read_some(at, {&first, 1}) == 0) return std::nullopt;
@@ -230,11 +239,11 @@ std::optional<Layout> new_layout(RemoteMemory& memory, GuestAddr stack,
 
 }  // namespace
 
-Status fix_start(Tracee program, const machine::CpuModel& processor) {
+Status fix_start(Tracee program, const machine::CpuModel& processor, ToldUser user) {
   Registers regs;
   if (!program.get_registers_if_alive(regs)) return thread_is_gone(program.tid());
   RemoteMemory memory(program.tid());
-  if (const auto layout = new_layout(memory, regs.sp(), processor)) {
+  if (const auto layout = new_layout(memory, regs.sp(), processor, user)) {
     SP_TRY(memory.write(layout->at, layout->image));
     regs.set_sp(layout->at);
     if (!program.set_registers_if_alive(regs)) return thread_is_gone(program.tid());
@@ -242,6 +251,7 @@ Status fix_start(Tracee program, const machine::CpuModel& processor) {
   }
   return change_vector(memory, regs.sp(), [&](Elf64_auxv_t& entry) -> Status {
     describe(entry, processor);
+    describe(entry, user);
     if (entry.a_type == AT_SYSINFO_EHDR) entry.a_type = AT_IGNORE;
     if (entry.a_type != AT_RANDOM) return {};
     return memory.write_value(GuestAddr(entry.a_un.a_val), kNotRandom);

@@ -72,6 +72,7 @@ ptrace::LaunchRequest launch_request(const FullModeRequest& request) {
   launch.environment = request.environment;
   launch.signals = request.signals;
   launch.fixed_addresses = launch.fixed_start = request.deterministic;
+  launch.told_user = ptrace::ToldUser::fixed;
   launch.processor = request.processor;
   launch.options = TraceOptions::mark_syscall_stops | TraceOptions::follow_fork |
                    TraceOptions::follow_vfork | TraceOptions::follow_clone |

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """One machine for every run: what --deterministic, --cpu-features and --clean-env promise (docs/deterministic.md).
 
-usage: machine.py --shadowprof PATH --told TOLD --clocks CLOCKS [--runs N] [--table]
+usage: machine.py --shadowprof PATH --told TOLD --clocks CLOCKS --whose WHOSE [--runs N] [--table]
 
-A program that says what it is told (told.c), and one that reads clocks (clocks.c), say the same whatever
+Programs that say what they are told (told.c, whose.c), and one that reads clocks (clocks.c), say the same whatever
 environment, directory and cores they are run with, and everyday programs execute the same instructions. --table prints the counts of --runs runs in
 each of the surroundings. Ends with "N passed, N failed"; status 1 on failure.
 """
@@ -51,6 +51,7 @@ class Machine:
         self.shadowprof = os.path.abspath(options.shadowprof)
         self.told_program = os.path.abspath(options.told)
         self.clocks_program = os.path.abspath(options.clocks)
+        self.whose_program = os.path.abspath(options.whose)
         self.folder = pathlib.Path(folder)
         self.other = self.folder / "another_directory_with_a_long_name" / "and_one_below"
         self.other.mkdir(parents=True)
@@ -158,6 +159,64 @@ def models_are_told_of_alike_everywhere(machine):
     require("rdrand 0, core 0" in host and "rdseed 0" in host, host)
 
 
+NOBODY = 65534
+
+
+def whose_lines(machine, user, arguments):
+    """What whose.c says as that user, whose FILE is in a folder of his own."""
+    folder = pathlib.Path(tempfile.mkdtemp(dir=machine.folder))
+    own = folder / "own"
+    own.write_text("text", encoding="ascii")
+    for place in (folder, own):
+        os.chown(place, user, user)
+    # By descriptors: the way to both programs may be closed to others.
+    with open(machine.shadowprof, "rb") as shadowprof, open(machine.whose_program, "rb") as whose:
+        files = [shadowprof.fileno(), whose.fileno()]
+        command = [f"/proc/self/fd/{files[0]}", "run", "-q", "-f", "--mode", "full", "--deterministic", "-o",
+                   folder / "whose.json", "--", f"/proc/self/fd/{files[1]}", *arguments(own)]
+        done = subprocess.run(list(map(str, command)), check=False, timeout=240, cwd=folder, env=ENVIRONMENT,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, user=user, group=user,
+                              extra_groups=[], pass_fds=files)
+    require(done.returncode == 0, f"as {user}: status {done.returncode}\n{done.stderr}")
+    found = own.stat()
+    require((found.st_uid, found.st_gid) == (user, user), f"as {user}: {found} owns it now")
+    return done.stdout.splitlines()
+
+
+def one_user_has_the_program_and_all_files(machine):
+    if os.geteuid() != 0:
+        print("skip  one_user_has_the_program_and_all_files: others cannot be tried without root")
+        return
+    os.chmod(machine.folder, 0o755)
+    expected = whose_lines(machine, 0, lambda own: [own])
+    for user in (NOBODY, 1000, 4711):
+        require(whose_lines(machine, user, lambda own: [own]) == expected, f"another user ({user}) is told otherwise")
+    ids = ["user: 1000 1000, group: 1000 1000", "at the start: 1000 1000 1000 1000",
+           "saved: 1000 1000 1000, 1000 1000 1000", "into nowhere: EFAULT", "groups: 1, 1: 1000",
+           "as many as no list has: EINVAL"]
+    require(expected == ids + [
+        "stat done", "own: 1000 1000", "lstat done", "/bin: 1000 1000", "fstat done", "own: 1000 1000",
+        "fstatat done", "/usr: 1000 1000", "statx done", "/etc: 1000 1000", "nothing: ENOENT", "into nowhere: EFAULT",
+        "given: done done done done, of nothing: ENOENT",
+        "becomes what it is: done done done done done done 1000 1000"] + ids + ids + ["child: 0"], expected)
+
+
+def who_becomes_another_user_is_told_so(machine):
+    if os.geteuid() != 0:
+        print("skip  who_becomes_another_user_is_told_so: only root can become another")
+        return
+    lines = whose_lines(machine, 0, lambda own: ["--become", 4711])
+    at = lines.index("becomes another: done done")
+    require(lines[0] == "user: 1000 1000, group: 1000 1000", lines)
+    require(lines[at + 1] == "user: 4711 4711, group: 4711 4711", lines)
+    require("user: 4711 4711, group: 4711 4711" in lines[at + 2:], lines)
+    require("at the start: 4711 4711 4711 4711" in lines[at + 2:], lines)
+    natively = subprocess.run([machine.whose_program, "--become", "4711"], capture_output=True, text=True, check=True)
+    later = natively.stdout.splitlines()[at + 1:]
+    later[1] = "at the start: 1000 1000 1000 1000"  # as it was
+    require(later == lines[at + 1:], natively.stdout)
+
+
 def time_is_what_the_program_does(machine):
     """Also for calls that are given a moment, and in loops that wait for one."""
     told = set()
@@ -209,6 +268,8 @@ CASES = [
     what_a_program_is_told_is_the_same_in_all_surroundings,
     a_process_has_random_bytes_of_its_own_and_its_children_too,
     models_are_told_of_alike_everywhere,
+    one_user_has_the_program_and_all_files,
+    who_becomes_another_user_is_told_so,
     time_is_what_the_program_does,
     counts_do_not_depend_on_clocks,
     counts_are_the_same_in_all_surroundings,
@@ -241,6 +302,7 @@ def main():
     parser.add_argument("--shadowprof", required=True)
     parser.add_argument("--told", required=True)
     parser.add_argument("--clocks", required=True)
+    parser.add_argument("--whose", required=True)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--only", default="")
