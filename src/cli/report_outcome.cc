@@ -10,6 +10,7 @@
 #include "plan/plan_limits.h"
 #include "profile/evidence.h"
 #include "profile/file/json_file.h"
+#include "report/columns.h"
 #include "report/leads.h"
 #include "report/text_report.h"
 
@@ -18,6 +19,9 @@ namespace {
 
 constexpr size_t kSummaryRows = 5;
 constexpr size_t kSummaryLeads = 2;
+constexpr size_t kSummaryFunctions = 5;
+constexpr size_t kFunctionColumns = 56;
+constexpr double kLeastSummaryShare = 0.01;
 
 // From here on an estimate of the overhead is more than its budget and the noise of both.
 constexpr double kClearlyAbove = 1.1;
@@ -61,6 +65,23 @@ void say_whole(const profile::Profile& profile, const std::string& where) {
        cost.engine_cpu_s + cost.collector_cpu_s, where);
 }
 
+// The first of the report's list of functions, by time where that is known, as far as they are
+// certain.
+void say_functions(const profile::Profile& profile) {
+  const bool timed = profile.time.is_known();
+  size_t said = 0;
+  for (const profile::HotMethod& m : profile.hotlists.methods) {
+    const double share = timed ? m.time.share : m.self_share;
+    const profile::Margin error = timed ? m.time.error : m.self_share_error;
+    if (share < kLeastSummaryShare || !profile::is_certain(share, error)) continue;
+    const double margin = error.value_or(0);
+    info("{:>6}{} of the {}: {}", report::percent(share),
+         margin > 0 ? fmt::format(" +-{:<4.1f}", 100 * margin) : "",
+         timed ? "time" : "instructions", report::function_or_address(m.at, kFunctionColumns));
+    if (++said == kSummaryFunctions) break;
+  }
+}
+
 // The best of what the report begins with.
 void say_findings(const profile::Profile& profile) {
   for (const report::Lead& lead : report::find_leads(profile, kSummaryLeads))
@@ -102,7 +123,12 @@ Status report_outcome(profile::Profile& profile, const std::vector<std::string>&
   SP_TRY(profile::write_profile(profile, options.output));
   const std::string where = options.output == "-" ? "standard output" : options.output;
   profile.run.mode == "full" ? say_whole(profile, where) : say_sampled(profile, where);
-  options.verbose ? say_hottest(profile) : say_findings(profile);
+  if (options.verbose) {
+    say_hottest(profile);
+  } else {
+    say_functions(profile);
+    say_findings(profile);
+  }
   return {};
 }
 

@@ -42,6 +42,11 @@ std::string why_empty(const Profile& p) {
       p.run.duration_s);
 }
 
+// So many ticks of the clock tell what functions take, whatever samples say.
+bool time_tells(const Profile& p) {
+  return p.time.is_known() && p.time.ticks >= kFewTicks;
+}
+
 // The ten hottest functions decide.
 bool most_are_certain(const Profile& p) {
   FunctionTable functions = p.functions;
@@ -100,9 +105,10 @@ Evidence evidence_of(const Profile& p) {
                                "--max-overhead, or use --mode full",
                                100 * unmet)};
   }
-  return {false, fmt::format("too little for conclusions: {} sample{}; profile for longer, raise "
+  return {false, fmt::format("too little for conclusions{}: {} sample{}; profile for longer, raise "
                              "--max-overhead, or use --mode full",
-                             p.coverage.samples, p.coverage.samples == 1 ? "" : "s")};
+                             time_tells(p) ? " but from time" : "", p.coverage.samples,
+                             p.coverage.samples == 1 ? "" : "s")};
 }
 
 }  // namespace shadowprof::profile

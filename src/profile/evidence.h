@@ -17,6 +17,7 @@
 namespace shadowprof::profile {
 
 inline constexpr uint64_t kFewSamples = 30;
+inline constexpr uint64_t kFewTicks = 100;  // a tenth of the time is known to 6 points then
 inline constexpr double kMostUnmetShare = 0.5;
 
 // One sentence without a full stop; nothing: it has the whole program, or samples of all of it.

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "profile/hotlists/unnamed_code.h"
 #include "report/annotation.h"
 #include "report/columns.h"
 #include "report/html_data.h"
@@ -27,14 +28,17 @@ class FunctionsOfPage {
  public:
   FunctionsOfPage(const Profile& profile, const symbols::ModuleSet& modules,
                   const HtmlOptions& options)
-      : profile_(profile), modules_(modules), options_(options) {}
+      : profile_(profile),
+        modules_(modules),
+        options_(options),
+        unnamed_(profile::unnamed_code(profile)) {}
 
   HtmlJson make() {
     choose();
     HtmlJson pairs = call_pairs();
     HtmlJson code = annotated();
     HtmlJson rows = HtmlJson::array();
-    for (const size_t i : shown_) rows.push_back(row(profile_.functions[i]));
+    for (const size_t i : shown_) rows.push_back(row(function(i)));
     return {{"own_list", own_list_},
             {"functions", std::move(rows)},
             {"pairs", std::move(pairs)},
@@ -42,8 +46,15 @@ class FunctionsOfPage {
   }
 
  private:
+  // Those of the profile, and behind them what is no function.
+  const Function& function(size_t i) const {
+    const size_t named = profile_.functions.size();
+    return i < named ? profile_.functions[i] : unnamed_[i - named];
+  }
+
   // The hottest by their own instructions, and those that most ran below.
   void choose() {
+    for (size_t i = 0; i < unnamed_.size(); i++) index_of(profile_.functions.size() + i);
     std::vector<size_t> order(profile_.functions.size());
     std::iota(order.begin(), order.end(), size_t{0});
     const size_t limit = std::min(options_.rows, order.size());
@@ -127,7 +138,8 @@ class FunctionsOfPage {
     const double least = kLeastShare * static_cast<double>(profile_.coverage.attributed);
     const size_t many = std::min({options_.annotated, options_.rows, shown_.size()});
     for (size_t i = 0; i < many; i++) {
-      const Function& f = profile_.functions[shown_[i]];
+      if (shown_[i] >= profile_.functions.size()) continue;
+      const Function& f = function(shown_[i]);
       if (static_cast<double>(f.self) < least) continue;
       const auto annotation = annotate(profile_, modules_, f, sources);
       HtmlJson one;
@@ -187,6 +199,7 @@ class FunctionsOfPage {
   const Profile& profile_;
   const symbols::ModuleSet& modules_;
   const HtmlOptions& options_;
+  const profile::FunctionTable unnamed_;
   std::vector<size_t> shown_;  // indices of functions, as the page numbers them
   std::map<size_t, int> index_;
   size_t own_list_ = 0;

@@ -153,6 +153,7 @@ class Search {
     return std::min(1.0, m->time.share * all_cycles_ / instructions_of(*m));
   }
   double time_to_wait_of(const profile::HotMethod& m) const;
+  double most_at_stake(const Place& at) const;
   double share_with_helpers(const profile::HotMethod& m, int deep = kMostCallers) const;
   std::optional<Passed> passed_by(const profile::HotArgument& a) const;
   const profile::HotCallPair* main_call_of(const profile::HotMethod& m) const;
@@ -185,6 +186,20 @@ class Search {
 double Search::time_to_wait_of(const profile::HotMethod& m) const {
   if (!profile_.time.is_known()) return 1;
   return std::max(0.0, m.time.share - kUnhindered_cycles * instructions_of(m) / all_cycles_);
+}
+
+// What is lost in a function is no more than its time. Samples are few, and may be of a phase that
+// was soon over: the clock has seen all of the program. 1 where it does not tell.
+double Search::most_at_stake(const Place& at) const {
+  if (!profile_.time.is_known()) return 1;
+  if (const profile::HotMethod* m = function_of(at)) return m->time.share;
+  for (uint32_t module = 0; module < profile_.modules.size(); module++) {
+    if (profile_.modules[module].path != at.module) continue;
+    const profile::Function* f = find_function(profile_.functions, {module, at.offset});
+    if (f == nullptr || f->name != at.function) continue;
+    return static_cast<double>(f->user_ns) / (1e9 * profile_.time.seconds());
+  }
+  return 1;
 }
 
 // With the time of functions that only it calls, once in each of its calls: they do its work.
@@ -270,6 +285,7 @@ void Search::loads() {
     double stake = scale_ * load->lost_cycles / all_cycles_;
     const profile::HotMethod* m = function_of(load->at);
     if (m != nullptr) stake *= std::min(1.0, time_to_wait_of(*m) / wanted[m]);
+    stake = std::min(stake, most_at_stake(load->at));
     if (m != nullptr) explained_[m] += stake;
     add(stake, load->at,
         fmt::format("{}the load takes {:.0f} cycles: {} come from the L3 cache, {} from memory; {}",
@@ -329,7 +345,7 @@ void Search::values() {
     const profile::HotMethod* m = function_of(v.at);
     double stake = share_of_cycles(static_cast<double>(v.figures.count),
                                    divides ? kDivision_cycles : cycles_of_instruction(m));
-    if (m != nullptr && profile_.time.is_known()) stake = std::min(stake, m->time.share);
+    stake = std::min(stake, most_at_stake(v.at));
     if (stake < kLeastStakeShare) continue;
     Lead lead{stake, v.at,
               fmt::format("{} gives {} in {}; {}", printable(v.disassembly),
@@ -350,7 +366,8 @@ void Search::pointer_calls() {
   for (const profile::HotTargets& t : profile_.hotlists.targets) {
     if (t.kind != profile::EdgeKind::indirect_call || t.targets.empty()) continue;
     if (t.targets[0].share < kMostlyShare) continue;
-    add(share_of_cycles(static_cast<double>(t.count), kPointerCall_cycles), t.at,
+    const double cost = share_of_cycles(static_cast<double>(t.count), kPointerCall_cycles);
+    add(std::min(cost, most_at_stake(t.at)), t.at,
         fmt::format("the call through a pointer goes to {} in {}; call it directly, or test for "
                     "it first",
                     function_or_address(t.targets[0].to), percent(t.targets[0].share)));
@@ -416,7 +433,8 @@ void Search::sharing() {
     const bool is_true = s->kind == profile::SharingKind::true_sharing;
     const bool is_same = s->to.module == s->from.module && s->to.offset == s->from.offset;
     const std::string other = is_same ? "itself in another thread" : point(s->to, kPlaceColumns);
-    add(share_of_cycles(static_cast<double>(s->count), kHandOver_cycles), s->from,
+    const double cost = share_of_cycles(static_cast<double>(s->count), kHandOver_cycles);
+    add(std::min(cost, most_at_stake(s->from)), s->from,
         fmt::format("up to {} times a cache line goes from one thread to another between it and "
                     "{}, {}",
                     short_count(s->count), other,

@@ -18,6 +18,9 @@
 //   kernel    the kernel's time for a function
 //   waiting   the time for which the first thread had no processor, or did not want one
 //
+// What is at stake in a function is no more than the clock has seen of it, however much samples say
+// that were taken when it was at work.
+//
 // What is not certain, or is an address of this run, is no lead.
 #pragma once
 

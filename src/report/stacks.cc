@@ -123,7 +123,7 @@ class ByContext {
 
 StackFrame function_frame(const profile::Profile& profile, const profile::Function* f, CodeRef at) {
   if (f == nullptr) {
-    const std::string name = "[unknown code of " + module_label(profile.modules[at.module]) + "]";
+    const std::string name = profile::unknown_code_name(profile.modules[at.module]);
     return {name, name, "", 0, 0};
   }
   // One made up from its offset means something with its module only.
@@ -164,11 +164,6 @@ std::vector<Stack> stacks(const profile::Profile& profile, const symbols::Module
   std::vector<Stack> flat = Collector(profile, modules).collect();
   if (profile.tables.contexts.empty()) return flat;
   return ByContext(profile, std::move(flat)).divide();
-}
-
-std::string module_label(const profile::Module& module) {
-  if (module.path.empty()) return "[anonymous]";
-  return module.path.substr(module.path.rfind('/') + 1);
 }
 
 }  // namespace shadowprof::report

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "profile/hotlists/unnamed_code.h"
 #include "profile/profile.h"
 #include "symbols/module_set.h"
 
@@ -55,7 +56,6 @@ std::vector<StackFrame> frames_at(const profile::Profile& profile,
 // Above a row of the table of contexts, outermost first.
 std::vector<Caller> callers_of(const profile::Profile& profile, uint32_t context);
 
-// "libc.so.6", "[vdso]", "[anonymous]".
-std::string module_label(const profile::Module& module);
+using profile::module_label;
 
 }  // namespace shadowprof::report

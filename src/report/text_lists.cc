@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "profile/hotlists/unnamed_code.h"
 #include "report/short_names.h"
 #include "report/text_renderer.h"
 
@@ -90,18 +91,21 @@ std::string stride_text(const profile::HotValue& v) {
 
 // Where a thread was most of the time, and how much of it.
 std::string busiest(const profile::Profile& profile, uint32_t thread, size_t columns) {
-  std::map<const profile::Function*, uint64_t> spent;
-  for (const profile::TimeRow& row : profile.tables.time)
-    if (row.thread == thread)
-      spent[profile::find_function(profile.functions, row.at)] += row.user_ns + row.kernel_ns;
-  spent.erase(nullptr);
+  std::map<std::string, uint64_t> spent;  // by name
+  for (const profile::TimeRow& row : profile.tables.time) {
+    if (row.thread != thread) continue;
+    const profile::Function* f = profile::find_function(profile.functions, row.at);
+    spent[f != nullptr ? short_name(f->name)
+                       : profile::unknown_code_name(profile.modules[row.at.module])] +=
+        row.user_ns + row.kernel_ns;
+  }
   const auto most = std::ranges::max_element(spent, {}, [](const auto& f) { return f.second; });
   if (most == spent.end() || most->second == 0) return "";
   const profile::ThreadRow& row = profile.threads[thread];
   const double share =
       static_cast<double>(most->second) / static_cast<double>(row.user_ns + row.kernel_ns);
   return percent(std::min(1.0, share)) + " " +
-         fit_name(printable(short_name(most->first->name)), columns - std::min<size_t>(columns, 7));
+         fit_name(printable(most->first), columns - std::min<size_t>(columns, 7));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "profile/compare/same_region.h"
+#include "profile/hotlists/unnamed_code.h"
 #include "report/leads.h"
 #include "report/text_renderer.h"
 
@@ -177,6 +178,11 @@ void Renderer::sampling() {
         fmt::format("no sample met the code that had {} of the time in user mode: of it only the "
                     "time is known, and shares of instructions are of the rest",
                     percent(unmet)));
+  if (const double generated = profile::generated_share(profile_); generated >= kMuchUnmetShare)
+    sentence(
+        fmt::format("{} of the {} went to generated code without names: a program that writes "
+                    "/tmp/perf-PID.map (node --perf-basic-prof) gives them",
+                    percent(generated), profile_.time.is_known() ? "time" : "instructions"));
   if (c.assumed_speeds)
     sentence(
         "no sample tells how fast the program is where: shares of instructions take it for equally "
@@ -239,7 +245,7 @@ std::string Renderer::time_figures(const Row& row, uint64_t count) const {
                      fmt::format("{:.1f}", 100 * row.time.error),
                      kernel > 0 ? percent(kernel) : "-",
                      row.self != 0 ? percent(row.self_share) : "-", cycles,
-                     row.self != 0 || count != 0 ? short_count(count) : "-");
+                     count != 0 ? short_count(count) : "-");
 }
 
 // A function's name; wide terminals have the source line and the file too.

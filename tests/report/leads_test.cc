@@ -110,6 +110,23 @@ TEST_CASE("a load that misses is at stake with what it loses, within its functio
   CHECK(find_leads(p, 8).empty());
 }
 
+TEST_CASE("a load in a function that the clock hardly met is no finding") {
+  Profile p = one_second(0.4);
+  p.modules.emplace_back().path = "app";
+  profile::Function& init = p.functions.emplace_back();
+  init.at = {0, 0x800};
+  init.size = 0x40;
+  init.name = "init";
+  init.user_ns = 2'000'000;
+  p.hotlists.load_latency = {load_in_find(0.3 * kCycles, 300, 0.9)};
+  p.hotlists.load_latency[0].at = {"app", 0x810, "init", "", 0};
+  CHECK(find_leads(p, 8).empty());
+  init.user_ns = 100'000'000;
+  const auto leads = find_leads(p, 8);
+  REQUIRE(leads.size() == 1);
+  CHECK(leads[0].stake == doctest::Approx(0.1));
+}
+
 TEST_CASE("loads of a function share the time in which it can have waited") {
   Profile p = one_second(0.4);
   p.hotlists.load_latency = {load_in_find(0.6 * kCycles, 300, 0.9),

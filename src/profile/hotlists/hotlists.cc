@@ -5,6 +5,7 @@
 
 #include "profile/evidence.h"
 #include "profile/hotlists/hotlist_rows.h"
+#include "profile/hotlists/unnamed_code.h"
 
 namespace shadowprof::profile {
 namespace {
@@ -206,13 +207,12 @@ std::vector<size_t> first_of_both(std::vector<size_t> first, const std::vector<s
   return first;
 }
 
-// `functions`: those of the profile, or those that were inlined.
-template <typename Table>
-std::vector<size_t> hottest_functions(const Profile& profile, const Table& functions,
-                                      size_t limit) {
-  using Row = typename Table::value_type;
-  const auto instructions = [](const Row& f) { return std::tuple(f.self, f.inclusive); };
-  const auto time = [](const Row& f) { return std::tuple(f.user_ns + f.kernel_ns, f.self); };
+// `functions`: pointers to those of the profile, or to those that were inlined.
+template <typename Row>
+std::vector<size_t> hottest_functions(const Profile& profile,
+                                      const std::vector<const Row*>& functions, size_t limit) {
+  const auto instructions = [](const Row* f) { return std::tuple(f->self, f->inclusive); };
+  const auto time = [](const Row* f) { return std::tuple(f->user_ns + f->kernel_ns, f->self); };
   std::vector<size_t> order = hottest(functions, limit, instructions);
   if (!profile.time.is_known()) return order;
   order = first_of_both(hottest(functions, limit, time), order);
@@ -221,11 +221,43 @@ std::vector<size_t> hottest_functions(const Profile& profile, const Table& funct
   return order;
 }
 
+template <typename Row>
+std::vector<const Row*> pointers_to(const std::vector<Row>& rows) {
+  std::vector<const Row*> pointers;
+  for (const Row& row : rows) pointers.push_back(&row);
+  return pointers;
+}
+
+// Functions, and what belongs to none.
+template <typename PlaceOf, typename MarginOf>
+void add_methods(const Profile& profile, size_t limit, PlaceOf place, MarginOf margin_of_met,
+                 bool knows_speeds, Hotlists& lists) {
+  const FunctionTable unnamed = unnamed_code(profile);
+  std::vector<const Function*> all = pointers_to(profile.functions);
+  for (const Function& row : unnamed) all.push_back(&row);
+  for (const size_t i : hottest_functions(profile, all, limit)) {
+    const Function& f = *all[i];
+    const bool named = i < profile.functions.size();
+    const Place at =
+        named ? place(f.at) : Place{profile.modules[f.at.module].path, f.at.offset, f.name, "", 0};
+    const double share = share_of(f.self, profile.coverage.attributed);
+    // Errors are of functions.
+    const Margin error = named || profile.confidence.exact
+                             ? margin_of_met(f, profile.coverage.attributed)
+                             : Margin();
+    lists.methods.push_back({static_cast<uint32_t>(lists.methods.size() + 1), at, f.self,
+                             f.inclusive, share, share_of(f.inclusive, profile.coverage.attributed),
+                             f.invocations, f.loop_iterations, error,
+                             row_time(profile, f.user_ns, f.kernel_ns, share,
+                                      named && knows_speeds && is_certain(share, error))});
+  }
+}
+
 template <typename MarginOf>
 void add_inlined(const Profile& profile, size_t limit, MarginOf margin_of_met, bool knows_speeds,
                  Hotlists& lists) {
   const uint64_t all = profile.coverage.attributed;
-  for (size_t i : hottest_functions(profile, profile.inlined, limit)) {
+  for (size_t i : hottest_functions(profile, pointers_to(profile.inlined), limit)) {
     const InlinedFunction& f = profile.inlined[i];
     const double share = share_of(f.self, all);
     const Margin error = margin_of_met(f, all);
@@ -306,17 +338,7 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
   const bool knows_speeds =
       !profile.coverage.assumed_speeds && (!profile.time.is_known() || evidence_of(profile).enough);
 
-  for (size_t i : hottest_functions(profile, profile.functions, limit)) {
-    const Function& f = profile.functions[i];
-    const uint64_t all = profile.coverage.attributed;
-    const double share = share_of(f.self, all);
-    const Margin error = margin_of_met(f, all);
-    lists.methods.push_back({static_cast<uint32_t>(lists.methods.size() + 1), place(f.at), f.self,
-                             f.inclusive, share, share_of(f.inclusive, all), f.invocations,
-                             f.loop_iterations, error,
-                             row_time(profile, f.user_ns, f.kernel_ns, share,
-                                      knows_speeds && is_certain(share, error))});
-  }
+  add_methods(profile, limit, place, margin_of_met, knows_speeds, lists);
   add_inlined(profile, limit, margin_of_met, knows_speeds, lists);
   uint64_t all_calls = 0;
   for (const CallPair& c : t.calls) all_calls += c.count;
