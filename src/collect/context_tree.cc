@@ -70,6 +70,13 @@ void ContextTree::finish(const TableBuilder& builder, const trace::BlockTable& t
     const auto at = (node.key & kAddress) != 0
                         ? builder.locate(GuestAddr(node.key & ~kAddress))
                         : builder.at(table.block(BlockId(static_cast<uint32_t>(node.key))));
+    // Unknown callers of unknown callers say no more than these.
+    if (!at && parent != profile::kNoContext && rows[parent].kind == ContextKind::unknown) {
+      row_of[i] = parent;
+      rows[parent].self += node.self;
+      rows[parent].calls += node.calls;
+      continue;
+    }
     add_row(i, parent, at ? ContextKind::code : ContextKind::unknown,
             at.value_or(profile::CodeRef{}));
   }

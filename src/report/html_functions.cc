@@ -138,20 +138,23 @@ class FunctionsOfPage {
     const double least = kLeastShare * static_cast<double>(profile_.coverage.attributed);
     const size_t many = std::min({options_.annotated, options_.rows, shown_.size()});
     for (size_t i = 0; i < many; i++) {
-      if (shown_[i] >= profile_.functions.size()) continue;
+      if (shown_[i] >= profile_.functions.size()) {
+        json[std::to_string(i)] = without_code("nothing tells the functions of this code");
+        continue;
+      }
       const Function& f = function(shown_[i]);
       if (static_cast<double>(f.self) < least) continue;
       const auto annotation = annotate(profile_, modules_, f, sources);
-      HtmlJson one;
-      if (annotation)
-        one = code(*annotation);
-      else
-        one = {{"notes", HtmlJson::array({page_text(annotation.error().message)})},
-               {"lines", HtmlJson::array()},
-               {"insns", HtmlJson::array()}};
-      json[std::to_string(i)] = std::move(one);
+      json[std::to_string(i)] =
+          annotation ? code(*annotation) : without_code(page_text(annotation.error().message));
     }
     return json;
+  }
+
+  static HtmlJson without_code(const std::string& why) {
+    return {{"notes", HtmlJson::array({why})},
+            {"lines", HtmlJson::array()},
+            {"insns", HtmlJson::array()}};
   }
 
   static HtmlJson code(const Annotation& a) {

@@ -138,6 +138,14 @@ TEST_CASE("a sample without a stack has unknown callers, a thread from its start
   CHECK(whole.contexts(false) == Contexts{{"30", 61}, {"30/40", 40}});
 }
 
+TEST_CASE("callers in a row of which nothing is known are one") {
+  Script s;
+  constexpr uint64_t kNowhere = 1 << 20;
+  s.start({22 * 16, kNowhere, kNowhere + 64, 12 * 16}, true).plain(30).end();
+  s.start({22 * 16, kNowhere + 128, 12 * 16}, true).plain(30).end();
+  CHECK(s.contexts() == Contexts{{"11/?/21/30", 60}});
+}
+
 TEST_CASE("samples do not nest in one another") {
   Script s;
   s.start({22 * 16}, true).call(30, 40).plain(40).end();

@@ -23,8 +23,11 @@ class Rows {
 
   FunctionTable take() {
     FunctionTable table;
-    for (auto& [path, row] : rows_)
-      if (row.self + row.user_ns + row.kernel_ns != 0) table.push_back(std::move(row));
+    for (auto& [path, row] : rows_) {
+      if (row.self + row.user_ns + row.kernel_ns == 0) continue;
+      row.inclusive = row.self;
+      table.push_back(std::move(row));
+    }
     return table;
   }
 
