@@ -116,6 +116,9 @@ Status report_outcome(profile::Profile& profile, const std::vector<std::string>&
                       const std::string& internal_error, const OutcomeOptions& options) {
   say_what_is_missing(profile);
   for (const std::string& warning : warnings) info("{}", warning);
+  const auto others = profile::what_others_did(profile);
+  const bool says_so = profile.run.mode == "full" || profile.coverage.samples != 0;
+  if (others && says_so) info("{}", *others);
   if (!internal_error.empty()) {
     error("internal error, the profile is not right: {}", internal_error);
   }

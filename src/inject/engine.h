@@ -91,6 +91,7 @@ struct EngineCounts {
 #undef COUNTER
   uint64_t traces = 0;  // the number of the last one: a thread has one for each program
   emu::TranslationCost translation;
+  double program_cpu_s = 0;  // of the processes in the engine, up to when their threads ended
 };
 inline constexpr Counter<EngineCounts> kEngineStops[] = {
 #define COUNTER(member, name) {name, &EngineCounts::member},

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/processor_time.h"
 #include "inject/engine.h"
 #include "inject/mend_pointer.h"
 #include "kernel/proc.h"
@@ -356,6 +357,9 @@ void Engine::on_exit_event(GuestThread& t) {
     return entry.second->process == t.process && entry.second->executing;
   });
   t.process->is_ending = !executes && regs.orig_rax != SYS_exit;
+  const double used_s = processor_seconds_of(t.process->pid).value_or(t.process->cpu_s);
+  counts_.program_cpu_s += used_s - t.process->cpu_s;
+  t.process->cpu_s = used_s;
   resume(t);
 }
 

@@ -38,6 +38,7 @@ class GuestProcess {
   bool is_root = false;  // the one that was launched
   VirtualMachine::Share machine_share;
   uint64_t began_ns = 0;  // VirtualClock::worked_ns()
+  double cpu_s = 0;       // processor time when one of its threads last ended
 };
 
 }  // namespace shadowprof::inject

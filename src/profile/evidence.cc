@@ -20,6 +20,7 @@ uint64_t stops_by(const Profile& profile, const char* kind) {
 
 // A sampled profile without a sample.
 std::string why_empty(const Profile& p) {
+  if (const auto others = what_others_did(p)) return "no samples: " + *others;
   const uint64_t asleep = stops_by(p, "sleeping");
   const uint64_t stopped = stops_by(p, "stopped");
   const uint64_t refused = stops_by(p, "refused");
@@ -87,6 +88,15 @@ std::optional<std::string> why_incomplete(const Profile& profile) {
   text += ": " + first.why;
   if (all.size() > 1) text += fmt::format(" (and {} more)", all.size() - 1);
   return text;
+}
+
+std::optional<std::string> what_others_did(const Profile& p) {
+  const Overhead& o = p.overhead;
+  if (o.unfollowed_cpu_s <= 0) return std::nullopt;
+  return fmt::format(
+      "processes that it started had {:.2f} of {:.2f} s of processor time and are not in the "
+      "profile; -f profiles them, too",
+      o.unfollowed_cpu_s, o.program_cpu_s);
 }
 
 Evidence evidence_of(const Profile& p) {

@@ -23,6 +23,9 @@ inline constexpr double kMostUnmetShare = 0.5;
 // One sentence without a full stop; nothing: it has the whole program, or samples of all of it.
 std::optional<std::string> why_incomplete(const Profile& profile);
 
+// The same of processes that the program started, if they had much of the processor time.
+std::optional<std::string> what_others_did(const Profile& profile);
+
 struct Evidence {
   bool enough = true;
   std::string advice;  // if not: one sentence without a full stop

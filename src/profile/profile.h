@@ -177,6 +177,9 @@ struct Overhead {
   double engine_cpu_s = 0;     // our own CPU time in tracing and translating
   double collector_cpu_s = 0;  // in collectors
   double program_cpu_s = 0;    // of the program, under us
+  // What of it processes had that it started and that are not in the profile: about, and 0 where it
+  // is no large part.
+  double unfollowed_cpu_s = 0;
   uint64_t translated_blocks = 0;
   double translation_s = 0;
   Counts stops;  // of the program's threads, by reason

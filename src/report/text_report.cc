@@ -173,6 +173,7 @@ void Renderer::sampling() {
         fmt::format("± is half of the {:.0f} % interval, in percentage points, from {} groups of "
                     "samples",
                     100 * profile::kConfidenceLevel, profile_.confidence.groups));
+  if (const auto others = profile::what_others_did(profile_)) sentence(*others);
   if (const double unmet = profile::unmet_time_share(profile_); unmet >= kMuchUnmetShare)
     sentence(
         fmt::format("no sample met the code that had {} of the time in user mode: of it only the "

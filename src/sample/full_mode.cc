@@ -36,6 +36,10 @@ void fill_overhead(profile::Profile& profile, const inject::EngineCounts& counts
   overhead.collector_cpu_s = pipeline.cpu_seconds();
   overhead.engine_cpu_s = processor_seconds_of(RUSAGE_SELF) - overhead.collector_cpu_s;
   overhead.program_cpu_s = processor_seconds_of(RUSAGE_CHILDREN);
+  // Who has left goes on unprofiled, and is no child's; a little is what its end took.
+  const double others_s = overhead.program_cpu_s - counts.program_cpu_s;
+  if (profile.coverage.ended_early.empty() && others_s > overhead.program_cpu_s / 2)
+    overhead.unfollowed_cpu_s = others_s;
   overhead.translated_blocks = counts.translation.fragments;
   overhead.translation_s = counts.translation.seconds;
   tell_counters(inject::kEngineStops, counts, overhead.stops);

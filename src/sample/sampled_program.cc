@@ -31,6 +31,9 @@ constexpr double kAssumedInstructions_per_s = 3e9;
 // Fewer say nothing of that: they begin with what replicas do slowly.
 constexpr uint64_t kTellingInstructions = 1'000'000;
 
+// Less is a few ticks of the clock.
+constexpr double kTellingTime_s = 0.1;
+
 // Nothing: they do not say it.
 std::optional<double> instructions_per_s(const SampledRun& run) {
   if (run.instructions < kTellingInstructions) return std::nullopt;
@@ -41,13 +44,20 @@ std::optional<double> instructions_per_s(const SampledRun& run) {
   return static_cast<double>(run.instructions) / native_s;
 }
 
+// The clock is the program's own; its processor time has that of children that nobody follows.
+double unfollowed_cpu_s(const SampledRun& run, const profile::ProcessorTime& time) {
+  const double all_s = run.overhead.program_cpu_s;
+  const bool are_most = time.is_known() && all_s >= kTellingTime_s && time.seconds() < all_s / 2;
+  return are_most ? all_s - time.seconds() : 0;
+}
+
 // The kernel's time holds none of the program's instructions.
 void estimate_total(const SampledRun& run, const profile::ProcessorTime& time,
                     profile::Coverage& coverage) {
   const double user_share = time.seconds() > 0 ? time.user_s / time.seconds() : 1;
   const std::optional<double> told_per_s = instructions_per_s(run);
-  const double total = run.overhead.program_cpu_s * user_share *
-                       told_per_s.value_or(kAssumedInstructions_per_s);
+  const double own_s = run.overhead.program_cpu_s - unfollowed_cpu_s(run, time);
+  const double total = own_s * user_share * told_per_s.value_or(kAssumedInstructions_per_s);
   coverage.instructions_total =
       std::max(coverage.instructions_profiled, static_cast<uint64_t>(total));
   coverage.estimated = true;
@@ -122,6 +132,7 @@ void fill_sampled(const SampledRun& run, const collect::Pipeline& pipeline,
   overhead.pause_s = summarise_pauses(run.pauses);
   overhead.collector_cpu_s = pipeline.cpu_seconds();
   overhead.engine_cpu_s = processor_seconds_of(RUSAGE_SELF) - overhead.collector_cpu_s;
+  overhead.unfollowed_cpu_s = unfollowed_cpu_s(run, profile.time);
   overhead.timeline = profile::shortened(std::move(overhead.timeline));
   profile::Coverage& coverage = profile.coverage;
   coverage.samples = run.samples;

@@ -527,6 +527,21 @@ def output_on_a_full_device(b):
     refused(b.run("/bin/true", output="/dev/full"), OWN)
 
 
+def work_of_children_is_not_lost_in_silence(b):
+    """Who profiles a shell that has others work is told so, unless -f profiles them."""
+    work = f"{sys.executable} -c 'for i in range(6000000): pass'; :"
+    said = "processes that it started had "
+    for mode in ("full", "shadow", "burst"):
+        outcome = b.call("run", "--mode", mode, "-o", b.profile, "--", "/bin/sh", "-c", work)
+        works(outcome, 0, "")
+        # By the clock of the program's own processes, which not every kernel permits.
+        if mode == "full" or "cpu-clock" in b.profile.read_text():
+            require(said in outcome.err and "-f" in outcome.err, f"a word of others ({mode})", outcome)
+    outcome = b.call("run", "-f", "--mode", "full", "-o", b.profile, "--", "/bin/sh", "-c", work)
+    works(outcome, 0, "")
+    require(said not in outcome.err, "no word of others", outcome)
+
+
 def failure_of_the_program_comes_first(b):
     """Its status stays where the profile cannot be written, and a line says the rest."""
     for mode in ("full", "shadow", "burst"):
@@ -655,7 +670,7 @@ CASES = [
     status_is_the_programs, death_by_signal_is_ours_too, deleted_working_directory, closed_streams,
     closed_stderr_keeps_the_status, unwritable_stdout, small_limits, no_more_processes,
     limits_in_every_mode, soft_limits_are_the_programs_alone, few_processes, our_processor_time,
-    failure_of_the_program_comes_first, full_disk_keeps_the_status,
+    work_of_children_is_not_lost_in_silence, failure_of_the_program_comes_first, full_disk_keeps_the_status,
     output_that_cannot_be_made, output_in_a_folder_of_somebody_else, foreign_output_is_kept,
     own_output_is_replaced, full_disk, file_size_limit, output_on_a_full_device,
     profile_on_a_closed_stdout, profile_on_a_full_stdout, profile_on_stdout,

@@ -55,6 +55,19 @@ TEST_CASE("one sample is too little, and what helps is said") {
         "--mode full");
 }
 
+TEST_CASE("what others did is said, and why there is no sample then") {
+  Profile p = sampled(0, {{1000, 0}});
+  p.coverage.samples = 0;
+  CHECK_FALSE(profile::what_others_did(p));
+  p.overhead.program_cpu_s = 2;
+  p.overhead.unfollowed_cpu_s = 1.5;
+  const std::string others =
+      "processes that it started had 1.50 of 2.00 s of processor time and are not in the profile; "
+      "-f profiles them, too";
+  CHECK(profile::what_others_did(p) == others);
+  CHECK(evidence_of(p).advice == "no samples: " + others);
+}
+
 TEST_CASE("samples that have not met most of the code are too little") {
   Profile p = sampled(31, {{1000, 100}});
   p.tables.blocks = {{{0, 0}, 16, 10, 4}};

@@ -113,6 +113,7 @@ void add_overhead(Overhead& into, const Overhead& from) {
   into.engine_cpu_s = add_seconds(into.engine_cpu_s, from.engine_cpu_s);
   into.collector_cpu_s = add_seconds(into.collector_cpu_s, from.collector_cpu_s);
   into.program_cpu_s = add_seconds(into.program_cpu_s, from.program_cpu_s);
+  into.unfollowed_cpu_s = add_seconds(into.unfollowed_cpu_s, from.unfollowed_cpu_s);
   into.translation_s = add_seconds(into.translation_s, from.translation_s);
   into.translated_blocks += from.translated_blocks;
   into.forks += from.forks;

@@ -126,6 +126,7 @@ Overhead read_overhead(const Object& o) {
   overhead.engine_cpu_s = o.number("engine_cpu_s");
   overhead.collector_cpu_s = o.number("collector_cpu_s");
   overhead.program_cpu_s = o.number("program_cpu_s");
+  if (o.has("unfollowed_cpu_s")) overhead.unfollowed_cpu_s = o.number("unfollowed_cpu_s");
   overhead.translated_blocks = o.count("translated_blocks");
   overhead.translation_s = o.number("translation_s");
   o.counts(kOverheadCounts, overhead);

@@ -202,6 +202,7 @@ Json overhead_json(const Overhead& o) {
             {"translated_blocks", o.translated_blocks},
             {"translation_s", o.translation_s},
             {"stops", Json::object()}};
+  if (o.unfollowed_cpu_s > 0) j["unfollowed_cpu_s"] = o.unfollowed_cpu_s;
   if (!o.by_cause.empty()) j["by_cause"] = o.by_cause;
   add_maps(j, kOverheadCounts, o);
   if (!o.timeline.empty()) j["timeline"] = timeline_json(o.timeline);
