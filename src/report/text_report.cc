@@ -33,6 +33,9 @@ constexpr size_t kMostLeads = 8;
 constexpr size_t kFoldedIndent = 2;
 constexpr size_t kMostRegionFunctions = 3;
 constexpr double kMuchUnmetShare = 0.05;
+// What the clock may miss by chance.
+constexpr double kMuchUnseenShare = 0.3;
+constexpr double kMuchUnseen_s = 0.1;
 constexpr double kWorthNaming = 0.05;  // of what sampling has cost
 
 // The dearest causes, each that is a twentieth of all or more.
@@ -215,6 +218,14 @@ void Renderer::processor_time() {
                   "{}{}",
                   time.seconds(), time.kernel_s, time.waiting_s, time.queued_s, time.ticks,
                   observations(time), time.lost == 0 ? "" : fmt::format(", {} lost", time.lost)));
+  const profile::Overhead& o = profile_.overhead;
+  const double own_s = o.program_cpu_s - o.unfollowed_cpu_s;
+  const double unseen_s = own_s - time.seconds();
+  if (unseen_s >= kMuchUnseen_s && unseen_s > kMuchUnseenShare * own_s)
+    sentence(fmt::format(
+        "the clock has not seen {:.2f} s more, in processes and threads that end within one period "
+        "of it: nothing below has them",
+        unseen_s));
 }
 
 // With the kernel's for it.

@@ -48,6 +48,7 @@ struct SampledRun {
   double guest_s = 0;  // the same on the engine's clock (shadow/engine_clock.h); 0: it has none
   bool assumed_speeds = false;    // see profile::Coverage
   double instructions_per_s = 0;  // on that clock, as the samples count; 0: they do not say
+  bool follows = false;           // processes that the program starts
 };
 // What was spent, and why.
 void fill_costs(const plan::Ledger& ledger, const plan::Plan& plan, profile::Overhead& overhead);

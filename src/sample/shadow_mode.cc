@@ -174,6 +174,7 @@ void finish_parts(const Parts& parts, profile::Profile& profile) {
 
 void name_and_fill(const Parts& parts, profile::Profile& profile) {
   SampledRun done = describe(parts.sampled, parts.request);
+  done.follows = parts.request.follow;
   done.assumed_speeds = parts.weights.assume_speeds();
   done.instructions_per_s = parts.weights.replicas().instructions_per_second();
   fill_sampled(done, parts.pipeline, profile);
