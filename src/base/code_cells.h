@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/spread.h"
 #include "base/types.h"
 
 namespace shadowprof {
@@ -17,7 +18,7 @@ inline constexpr unsigned kCellBytesLog = 10;
 
 inline uint8_t code_cell(GuestAddr at) {
   static_assert(kCodeCells == 64);
-  return static_cast<uint8_t>((at.value >> kCellBytesLog) * 0x9e3779b97f4a7c15u >> 58);
+  return static_cast<uint8_t>(spread(at.value >> kCellBytesLog) >> 58);
 }
 
 }  // namespace shadowprof

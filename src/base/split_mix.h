@@ -7,11 +7,13 @@
 
 #include <cstdint>
 
+#include "base/spread.h"
+
 namespace shadowprof {
 
 // The next value.
 inline uint64_t split_mix(uint64_t& state) {
-  uint64_t z = state += 0x9E37'79B9'7F4A'7C15ull;
+  uint64_t z = state += kGolden;
   z = (z ^ z >> 30) * 0xBF58'476D'1CE4'E5B9ull;
   z = (z ^ z >> 27) * 0x94D0'49BB'1331'11EBull;
   return z ^ z >> 31;

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "base/spread.h"
+
 namespace shadowprof {
 
 // An integer that only converts on request. Tag makes each instantiation its own type.
@@ -67,6 +69,6 @@ template <>
 struct std::hash<shadowprof::GuestAddr> {
   // Code addresses differ mostly in the low bits; the multiplication spreads them over the table.
   size_t operator()(shadowprof::GuestAddr a) const noexcept {
-    return static_cast<size_t>((a.value * 0x9E3779B97F4A7C15ull) >> 20);
+    return static_cast<size_t>(spread(a.value) >> 20);
   }
 };

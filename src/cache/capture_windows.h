@@ -17,6 +17,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/spread.h"
 #include "emu/code_cache.h"
 #include "emu/translate/translator.h"
 #include "trace/block_table.h"
@@ -61,7 +62,7 @@ class CaptureWindows {
   std::optional<emu::CapturePlan> lighter_;
   uint32_t heavy_one_in_ = 1;
   uint64_t flushes_ = 0;
-  uint64_t random_ = 0x9E3779B97F4A7C15ull;
+  uint64_t random_ = kGolden;
 };
 
 }  // namespace shadowprof::cache

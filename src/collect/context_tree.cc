@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "collect/context_tree.h"
 
+#include "base/spread.h"
+
 namespace shadowprof::collect {
 namespace {
 
@@ -14,8 +16,7 @@ ContextTree::ContextTree() : nodes_(3), index_(kFirstIndex, kRoot) {}
 
 // Linear probing in a power of two of slots.
 size_t ContextTree::slot_of(uint32_t parent, uint64_t key) const {
-  constexpr uint64_t kSpread = 0x9E37'79B9'7F4A'7C15;
-  const uint64_t hash = (key ^ (uint64_t{parent} << 32)) * kSpread;
+  const uint64_t hash = spread(key ^ (uint64_t{parent} << 32));
   size_t slot = (hash >> 32 ^ hash) & (index_.size() - 1);
   for (;; slot = (slot + 1) & (index_.size() - 1)) {
     const uint32_t node = index_[slot];

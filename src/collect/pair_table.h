@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/spread.h"
+
 namespace shadowprof::collect {
 
 class PairTable {
@@ -85,7 +87,7 @@ class PairTable {
     shift_ = 64 - std::countr_zero(slots);
   }
   // The upper bits of the product depend on all bits of the key.
-  size_t home(uint64_t key) const { return (key * 0x9E3779B97F4A7C15ull) >> shift_; }
+  size_t home(uint64_t key) const { return spread(key) >> shift_; }
 
   std::vector<Slot> slots_;
   std::vector<uint64_t> inclusive_;  // instructions, of calls; apart, for it is touched less

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/spread.h"
 #include "base/types.h"
 
 namespace shadowprof::emu {
@@ -57,7 +58,7 @@ class AddressTable {
   }
   size_t first_of(GuestAddr address) const {
     const int shift = 64 - std::countr_zero(slots_.size());
-    return (address.value * 0x9E3779B97F4A7C15ull) >> shift;
+    return spread(address.value) >> shift;
   }
   void grow() {
     std::vector<Slot> before(2 * slots_.size());

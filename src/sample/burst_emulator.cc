@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/spread.h"
 #include "kernel/proc.h"
 #include "kernel/user_faults.h"
 
@@ -38,7 +39,7 @@ bool is_behind_call(const shadow::PausedThread& thread) {
 // 32 as often as another.
 constexpr unsigned kMostCallsBits = 5;
 unsigned calls_to_walk_over(uint64_t number) {
-  return static_cast<unsigned>(number * 0x9E3779B97F4A7C15ull >> (64 - kMostCallsBits));
+  return static_cast<unsigned>(spread(number) >> (64 - kMostCallsBits));
 }
 
 // Then all that it does up to the next call is seen, or long stretches would count as short ones.

@@ -14,6 +14,7 @@
 #include <unordered_set>
 
 #include "base/packed_numbers.h"
+#include "base/spread.h"
 
 namespace shadowprof::sample {
 namespace {
@@ -54,7 +55,7 @@ uint64_t from_zigzag(uint64_t packed) {
 
 struct PlaceHash {
   size_t operator()(const OrderedPlace& place) const {
-    return (place.offset + place.module) * 0x9E3779B97F4A7C15ull;
+    return spread(place.offset + place.module);
   }
 };
 struct SamePlace {

@@ -47,7 +47,8 @@ std::optional<double> instructions_per_s(const SampledRun& run) {
 // The clock is the program's own; its processor time has that of children that nobody follows.
 double unfollowed_cpu_s(const SampledRun& run, const profile::ProcessorTime& time) {
   const double all_s = run.overhead.program_cpu_s;
-  const bool are_most = !run.follows && time.is_known() && all_s >= kTellingTime_s && time.seconds() < all_s / 2;
+  const bool are_most =
+      !run.follows && time.is_known() && all_s >= kTellingTime_s && time.seconds() < all_s / 2;
   return are_most ? all_s - time.seconds() : 0;
 }
 

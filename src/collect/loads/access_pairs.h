@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/spread.h"
 #include "collect/loads/access_plan.h"
 #include "collect/table_builder.h"
 #include "profile/tables/access_pair_table.h"
@@ -71,7 +72,7 @@ class AccessPairs {
     return kind_of(key) == profile::PairKind::dead_store ? from_of(key) : to_of(key);
   }
   size_t home(uint64_t key) const {
-    return (key * 0x9E3779B97F4A7C15ull >> 32) & (slots_.size() - 1);
+    return (spread(key) >> 32) & (slots_.size() - 1);
   }
   Pair* find(uint64_t key) {
     size_t i = home(key);

@@ -17,6 +17,7 @@
 
 #include "base/limits.h"
 #include "base/reserved_array.h"
+#include "base/spread.h"
 #include "profile/tables/memory_table.h"
 
 namespace shadowprof::collect {
@@ -89,7 +90,7 @@ class LineCounts {
   void forget(size_t index);
   void forget_ways();
   uint64_t hottest_of(size_t index) const;
-  size_t home(uint64_t page) const { return page * 0x9E3779B97F4A7C15ull >> shift_; }
+  size_t home(uint64_t page) const { return spread(page) >> shift_; }
   template <typename Use>
   void for_each(Use use) const;
 

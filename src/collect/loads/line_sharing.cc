@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/spread.h"
 #include "collect/loads/data_places.h"
 
 namespace shadowprof::collect {
@@ -29,7 +30,7 @@ void LineSharing::add(uint64_t line, const Shared& shared) {
   Pair& pair = found->second;
   pair.count += shared.count;
   pair.stretches++;
-  const auto hash = static_cast<uint32_t>(line * 0x9E3779B97F4A7C15ull >> 32);
+  const auto hash = static_cast<uint32_t>(spread(line) >> 32);
   if (pair.lines.size() < profile::kMostSharedLines && !std::ranges::count(pair.lines, hash))
     pair.lines.push_back(hash);
   if (pair.line == line) {

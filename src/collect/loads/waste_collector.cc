@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "collect/loads/waste_collector.h"
 
+#include "base/spread.h"
 #include "collect/loads/waste_thread.h"
 
 namespace shadowprof::collect {
@@ -75,9 +76,9 @@ void WasteThread::store_unknown() {
 
 WasteThread::Cell& WasteThread::cell_of(uint64_t cell) {
   constexpr uint64_t kCellsOfPage = limits::kPageBytes / kCellBytes;
-  const uint64_t spread = cell / kCellsOfPage * 0x9E3779B97F4A7C15ull >> 48;
+  const uint64_t place = spread(cell / kCellsOfPage) >> 48;
   const auto tag = static_cast<uint32_t>(cell / kCells) + 1;
-  Cell& found = cells_[(cell ^ spread) % kCells];
+  Cell& found = cells_[(cell ^ place) % kCells];
   if (found.tag == tag && found.since >= begin_) [[likely]]
     return found;
   give_up(found);

@@ -15,6 +15,8 @@
 #include <span>
 #include <vector>
 
+#include "base/spread.h"
+
 namespace shadowprof::collect {
 
 class PathCounts {
@@ -27,8 +29,6 @@ class PathCounts {
   };
   // What an entry takes beside its list, in words.
   static constexpr size_t kEntryWords = 48;
-  // Its multiples have no rhythm that a program could have, too (the golden ratio).
-  static constexpr uint64_t kGolden = 0x9E3779B97F4A7C15ull;
 
   explicit PathCounts(size_t capacity_words);
 
@@ -40,7 +40,7 @@ class PathCounts {
     executions_++;
     e.count++;
     // What is beside the count is in another cache line.
-    if (e.count <= kFirstVotes || executions_ * kGolden <= vote_to_) [[unlikely]]
+    if (e.count <= kFirstVotes || spread(executions_) <= vote_to_) [[unlikely]]
       vote(e, from);
     return e.count;
   }
@@ -106,7 +106,7 @@ class PathCounts {
   std::span<const uint32_t> list_of(const List& l) const {
     return std::span(elements_).subspan(l.first, l.length);
   }
-  size_t home(uint64_t hash) const { return (hash * kGolden) >> shift_; }
+  size_t home(uint64_t hash) const { return spread(hash) >> shift_; }
   // The path's, or a free one.
   Entry& find(uint64_t hash) {
     size_t i = home(hash);

@@ -27,7 +27,7 @@ constexpr uint64_t kAskBelow = uint64_t{1} << 58;
 
 // The automaton does not look where paths are entered from.
 bool PathCollector::State::time_to_ask() {
-  known_use.asks = ++known_use.blocks * PathCounts::kGolden < kAskBelow;
+  known_use.asks = spread(++known_use.blocks) < kAskBelow;
   return known_use.asks;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/limits.h"
 #include "base/reserved_array.h"
+#include "base/spread.h"
 #include "base/types.h"
 
 namespace shadowprof::collect {
@@ -91,7 +92,7 @@ class PathRuns {
 
 // The hash of a list: a polynomial of its elements' mixes.
 constexpr uint64_t mix_of(uint32_t element) {
-  uint64_t z = (element + 1) * 0x9E3779B97F4A7C15ull;
+  uint64_t z = spread(element + 1);
   z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ull;
   z = (z ^ z >> 27) * 0x94D049BB133111EBull;
   return z ^ z >> 31;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "collect/probes/probe_counts.h"
+#include "base/spread.h"
 
 namespace shadowprof::collect {
 
 size_t ProbeCounts::home(const Tuple& tuple) const {
   uint64_t hash = 0;
-  for (const uint64_t number : tuple) hash = (hash ^ number ^ hash >> 29) * 0x9E3779B97F4A7C15ull;
+  for (const uint64_t number : tuple) hash = spread(hash ^ number ^ hash >> 29);
   return (hash >> 32) & (slots_.size() - 1);
 }
 

@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/spread.h"
+
 namespace shadowprof::collect {
 
 class Sequitur {
@@ -84,7 +86,7 @@ class Sequitur {
   size_t bucket(uint32_t node) const {
     const uint64_t a = nodes_[node].value, b = nodes_[nodes_[node].next].value;
     const uint64_t mixed =
-        (a * 0x9E37'79B9'7F4A'7C15ull ^ (b << 29 | b >> 35)) * 0xD6E8'FEB8'6659'FD93ull;
+        (spread(a) ^ (b << 29 | b >> 35)) * 0xD6E8'FEB8'6659'FD93ull;
     return mixed >> bucket_shift_;
   }
   uint32_t find(uint32_t node) const;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "collect/streams/stream_rows.h"
+#include "base/spread.h"
 
 #include <algorithm>
 #include <tuple>
@@ -27,7 +28,7 @@ void turn(std::vector<uint64_t>& cycle, const AccessPlans& plans) {
 uint64_t hash_of(const std::vector<uint64_t>& stream) {
   uint64_t hash = stream.size();
   for (const uint64_t terminal : stream) {
-    hash = (hash ^ terminal) * 0x9E37'79B9'7F4A'7C15ull;
+    hash = spread(hash ^ terminal);
     hash ^= hash >> 29;
   }
   return hash;

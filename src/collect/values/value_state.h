@@ -15,6 +15,7 @@
 
 #include "base/limits.h"
 #include "base/reserved_array.h"
+#include "base/spread.h"
 #include "collect/recorded_words.h"
 #include "collect/values/value_collector.h"
 #include "collect/values/value_entry.h"
@@ -151,7 +152,7 @@ struct InsnKey {
 struct InsnKeyHash {
   size_t operator()(const InsnKey& k) const {
     const auto part = static_cast<uint64_t>(k.part) << 40;
-    return static_cast<size_t>(((k.address ^ part) * 0x9E3779B97F4A7C15ull ^ k.code) >> 7);
+    return static_cast<size_t>((spread(k.address ^ part) ^ k.code) >> 7);
   }
 };
 

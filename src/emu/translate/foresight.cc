@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "emu/translate/foresight.h"
+#include "base/spread.h"
 
 #include <algorithm>
 #include <bit>
@@ -18,7 +19,7 @@ CodeOrder::CodeOrder(std::vector<std::string> modules, std::vector<OrderedPlace>
 
 // Where it is, or the free slot where it belongs.
 size_t CodeOrder::slot_of(uint32_t module, uint64_t offset) const {
-  size_t slot = (offset + module) * 0x9E3779B97F4A7C15ull >> 32 & (index_.size() - 1);
+  size_t slot = spread(offset + module) >> 32 & (index_.size() - 1);
   for (;; slot = (slot + 1) & (index_.size() - 1)) {
     if (index_[slot] == 0) return slot;
     const OrderedPlace& place = places_[index_[slot] - 1];

@@ -24,6 +24,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/spread.h"
 #include "profile/random.h"
 
 namespace shadowprof::profile {
@@ -123,13 +124,13 @@ class ValueHotlist {
   }
 
   static uint64_t hash(uint64_t value) {
-    uint64_t z = (value ^ value >> 32) * 0x9E3779B97F4A7C15ull;
+    uint64_t z = spread(value ^ value >> 32);
     z = (z ^ z >> 29) * 0xBF58476D1CE4E5B9ull;
     return z ^ z >> 32;
   }
   // Index of the value, or of the free slot where it belongs.
   uint32_t find(uint64_t value) const {
-    uint32_t i = static_cast<uint32_t>((value * 0x9E3779B97F4A7C15ull) >> 32) & (table_slots_ - 1);
+    uint32_t i = static_cast<uint32_t>(spread(value) >> 32) & (table_slots_ - 1);
     while (table_[i].count != 0 && table_[i].value != value) i = (i + 1) & (table_slots_ - 1);
     return i;
   }
