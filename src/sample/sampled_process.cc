@@ -123,9 +123,7 @@ Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable&
   double went_on_s = 0;
   {
     shadow::Pause stopped(program_);
-    if (stopped.threads().empty() || stopped.unusable()) {
-      return fail_errno(EAGAIN, "the program sleeps");
-    }
+    SP_TRY(stopped.is_usable());
     SP_TRY(interpreter_->begin(stopped));
     went_on_s = stopped.went_on_s();
   }
@@ -153,9 +151,7 @@ Result<double> SampledProcess::hold(const std::function<void(shadow::Pause&)>& w
   {
     shadow::Pause stopped(program_);
     went_on_s = stopped.went_on_s();
-    if (stopped.threads().empty() || stopped.unusable()) {
-      return fail_errno(EAGAIN, "the program sleeps");
-    }
+    SP_TRY(stopped.is_usable());
     work(stopped);
   }
   return seconds_since(before) - went_on_s;

@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "kernel/proc.h"
 #include "ptrace/cut_call.h"
 #include "ptrace/interruption.h"
@@ -169,8 +170,14 @@ class Pause {
   // The first goes on until that many system calls of its are over. False: it has not come so far
   // soon, and goes on by itself.
   bool walk_over_calls(unsigned calls);
-  // The process is group-stopped or dying: no sample now.
+  // The process is group-stopped or dying, or not all have stopped in time: no sample now.
   bool unusable() const { return unusable_; }
+  // Whoever stands still has done so for as long as a pause may last: what is still to be done for
+  // the sample is given up. Where processors are scarce each call of ours may wait for one.
+  bool is_overdue() const;
+  // Whether a sample can be taken: EAGAIN where the program sleeps or ends, ETIMEDOUT where it is
+  // overdue.
+  Status is_usable() const;
   // Seconds since the constructor began for which the program did not stand still: until it was
   // asked to, while the only thread that was asked waited for a processor, and between the calls
   // that one has walked over.
@@ -188,6 +195,7 @@ class Pause {
 
   Program& program_;
   std::vector<PausedThread> threads_;
+  std::optional<ptrace::Moment> stands_since_;  // the first of its threads
   bool unusable_ = false;
   double went_on_s_ = 0;
 };

@@ -157,6 +157,7 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_i
   (void)::clock_gettime(CLOCK_REALTIME_COARSE, &replica.forked_at);
   replica.at_idle_priority = options.at_idle_priority;
   SP_TRY(read_contexts(pause.threads(), replica.threads));
+  SP_TRY(pause.is_usable());
   const TraceOptions cloning = program.options() | TraceOptions::follow_clone;
   if (!parent.set_options_if_alive(cloning)) {
     return ptrace::thread_is_gone(parent.tid());
