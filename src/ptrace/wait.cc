@@ -82,6 +82,7 @@ Status poll_for_report(Tid tid, Patience patience, Moment give_up_at, siginfo_t&
   }
   constexpr unsigned kLooksPerCheck = 20;
   const Moment begun = Clock::now();
+  unsigned stopped = 0;  // times in a row that it was seen so, with nothing to report
   for (unsigned looks = 0;; looks++) {
     if (!wait_id(tid, WEXITED | WSTOPPED | WNOWAIT | WNOHANG, report)) return thread_is_gone(tid);
     if (report.si_pid != 0) return {};
@@ -93,6 +94,9 @@ Status poll_for_report(Tid tid, Patience patience, Moment give_up_at, siginfo_t&
       return fail_errno(ETIMEDOUT, "thread {} has not stopped in time", tid.value);
     const char state = looks % kLooksPerCheck == 0 ? state_of(tid) : 'R';
     if (state == 'Z') return thread_is_gone(tid);
+    if (looks % kLooksPerCheck == 0) stopped = state == 't' ? stopped + 1 : 0;
+    if (stopped > 1 && patience == Patience::bounded)
+      return fail_errno(EAGAIN, "the stop of thread {} was taken already", tid.value);
     if (state == 'D' && patience == Patience::bounded)
       return fail_errno(EAGAIN, "thread {} waits uninterruptibly", tid.value);
     constexpr unsigned kAttentive = 2000;  // looks before who may wait for long is looked at less

@@ -53,7 +53,8 @@ WaitOutcome wait_for(Tid tid, WaitMode mode = WaitMode::block);
 // for a process's first thread that has ended while others live on: its report needs theirs first.
 // Interruptions by our own handlers are waited over.
 // With Patience::bounded EAGAIN for a thread that waits uninterruptibly (for a disk, for a child of
-// vfork, in execve for the other threads to end): it stops when that is over.
+// vfork, in execve for the other threads to end): it stops when that is over. Also for one that
+// stands in a stop of which somebody has taken the report, and will not report again.
 // And ETIMEDOUT at `give_up_at`: it has not got a processor to stop on. Then, too, it stops later.
 // Patience::watchful is endless for who has taken exit events of others and not let them go on.
 enum class Patience : uint8_t { endless, watchful, bounded };

@@ -144,6 +144,21 @@ void Program::adopt_new_threads() {
   }
 }
 
+// However that ends: nobody else knows of the stop.
+class Program::GoesOn {
+ public:
+  GoesOn(Program& program, Tid tid, const WaitStatus& status)
+      : program_(program), thread_(tid), status_(status) {}
+  ~GoesOn() { program_.resume_from(thread_, status_); }
+  GoesOn(const GoesOn&) = delete;
+  GoesOn& operator=(const GoesOn&) = delete;
+
+ private:
+  Program& program_;
+  ptrace::Tracee thread_;
+  const WaitStatus& status_;
+};
+
 void Program::on_stop(Tid tid, const WaitStatus& status, double waited) {
   if (status.is_dead()) {
     threads_.erase(tid);
@@ -151,12 +166,12 @@ void Program::on_stop(Tid tid, const WaitStatus& status, double waited) {
     return;
   }
   if (status.is_event(StopEvent::exec)) return on_exec(tid);
+  const GoesOn goes_on(*this, tid, status);
   conceal(ptrace::Tracee(tid), status);
   if (is_birth(status)) note_child(ptrace::Tracee(tid));
   if (status.kind() == WaitStatus::Kind::syscall_stop && log_) {
     log_->on_stop(ptrace::Tracee(tid), waited);
   }
-  resume_from(ptrace::Tracee(tid), status);
 }
 
 bool Program::interrupt(Tid tid) {

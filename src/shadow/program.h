@@ -108,6 +108,7 @@ class Program {
   };
   bool interrupt(Tid tid);
   void note_seen(Tid tid, Thread& thread, const ptrace::Registers& registers);
+  class GoesOn;  // a thread at a stop, from the end of a scope on
   // At a stop of a thread: what our being there has done to its system call is undone.
   void conceal(ptrace::Tracee thread, const ptrace::WaitStatus& status,
                ptrace::Registers& registers);

@@ -309,6 +309,17 @@ TEST_CASE("a thread that does not stop in time is given up, and stops later all 
   CHECK(guest.finish(tracee).kind() == WaitStatus::Kind::exited);
 }
 
+TEST_CASE("a stop whose report was taken is not waited for") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  Guest guest(spin);
+  Tracee tracee = guest.seize_ready();
+  const auto again = wait_for_stop(guest.tid(), Patience::bounded);
+  REQUIRE_FALSE(again.has_value());
+  CHECK(again.error().errno_value == EAGAIN);
+  CHECK(guest.finish(tracee).kind() == WaitStatus::Kind::exited);
+}
+
 TEST_CASE("waiting is interrupted by our own signal handlers, and polling never blocks") {
   if (!can_trace()) return;
   Watchdog watchdog;
