@@ -8,7 +8,7 @@ usage: faults.py --shadowprof PATH --library PATH --witness PATH [--exhaustive] 
 
 Each case is run without a fault, which says what is called from where. Then it is run again for
 each fault. A finding is printed with the options that repeat it. The quick form takes some sites of
-each call; --exhaustive takes all, with each error that the call can have: first the first call of
+each call, with one error each, drawn from --seed; --exhaustive takes all, with each error that the call can have: first the first call of
 each site, then later ones. --most and --seconds bound that, in an order drawn from --seed. --behind
 lets a second call fail, too: each that was made because of the first fault. Ends with the numbers of
 faults and findings; status 1 where there are findings.
@@ -32,7 +32,7 @@ from fault_plans import (exhaustive_plans, parse_plan, plans_behind, quick_plans
 
 # In the quick form: those that take most paths.
 QUICK_CASES = ("run-shadow", "run-full", "run-burst", "attach-shadow", "report", "merge", "export")
-LEARNING_RUNS = 3  # without a fault; what is called differs from run to run
+LEARNING_RUNS = 3  # of --exhaustive, without a fault; what is called differs from run to run
 
 
 class Setup:
@@ -78,10 +78,10 @@ def attempt_plan(job):
     return (case, plan) + attempt(case, plan)
 
 
-def sites_of(case):
+def sites_of(case, runs):
     """What the case calls when nothing fails; that it does nothing wrong then is checked, too."""
     found = {}
-    for _ in range(LEARNING_RUNS):
+    for _ in range(runs):
         _, sites, problems, stderr, status = attempt(case, None)
         if problems or status != 0:
             raise SystemExit(f"{case} without a fault: {'; '.join(problems)}\n{stderr.decode()}")
@@ -96,6 +96,7 @@ class Jobs:
         self.arguments = arguments
         self.sites = {}  # of each case: by key
         self.jobs = []
+        self.chance = random.Random(arguments.seed)
         if arguments.plan:
             self.jobs = [(case, parse_plan(arguments.plan)) for case in arguments.case]
             return
@@ -103,20 +104,18 @@ class Jobs:
         for case in arguments.case or (CASES if arguments.exhaustive else QUICK_CASES):
             for part, plans in zip(parts, self.plans_of(case)):
                 part += [(case, plan) for plan in plans]
-        if arguments.exhaustive:
-            chance = random.Random(arguments.seed)
-            for part in parts:
-                chance.shuffle(part)  # findings of each kind come early
+        for part in parts:
+            self.chance.shuffle(part)  # findings of each kind come early
         self.jobs = parts[0] + parts[1]
         self.jobs = self.jobs[:arguments.most or len(self.jobs)]
 
     def plans_of(self, case):
-        sites = sites_of(case)
+        sites = sites_of(case, LEARNING_RUNS if self.arguments.exhaustive else 1)
         self.sites[case] = {site.key: site for site in sites}
         wanted = [s for s in sites if self.is_wanted(s)]
         if self.arguments.exhaustive:
             return exhaustive_plans(wanted, self.arguments.stops, deadly_ends(case))
-        return quick_plans(wanted, ()), []
+        return quick_plans(wanted, deadly_ends(case), self.chance), []
 
     def is_wanted(self, site):
         return self.arguments.name is None or self.arguments.name in site.name
