@@ -126,10 +126,14 @@ int dispatch(int argc, char** argv) {
   return run_program(argc, argv);
 }
 
+// Before all objects at file scope, which get memory, too; lower priorities are the compiler's.
+[[gnu::constructor(101)]] void begin_process() {
+  prepare_for_short_memory();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  prepare_for_short_memory();
   try {
     return dispatch(argc, argv);
   } catch (const std::bad_alloc&) {

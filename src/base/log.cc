@@ -22,11 +22,20 @@ void write_line(std::string_view message) {
   std::string line = "shadowprof: ";
   line += printable(message);
   line += '\n';
-  while (::write(STDERR_FILENO, line.data(), line.size()) < 0 && errno == EINTR) {
-  }
+  write_to_user(line);
 }
 
 }  // namespace
+
+void write_to_user(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+    if (written > 0)
+      text.remove_prefix(static_cast<size_t>(written));
+    else if (written == 0 || errno != EINTR)
+      return;
+  }
+}
 
 void set_verbosity(Verbosity v) { current = v; }
 Verbosity verbosity() { return current; }

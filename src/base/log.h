@@ -14,6 +14,10 @@ enum class Verbosity { quiet, normal, verbose };
 void set_verbosity(Verbosity v);
 Verbosity verbosity();
 
+// As it is, to standard error, and all of it. What cannot be written is lost: standard error may be
+// closed or full.
+void write_to_user(std::string_view text);
+
 void say(std::string_view message);          // unless -q
 void say_always(std::string_view message);   // errors, and what -q must not hide
 void say_detail(std::string_view message);   // with -v

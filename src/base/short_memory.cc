@@ -31,11 +31,8 @@ std::terminate_handler usual_end = nullptr;
 
 // For what is thrown in other threads than main()'s.
 void end_process() {
-  constexpr int kOwnFailure = 125;  // as cli/exit_codes.h
   if (!is_short) usual_end();
-  constexpr char kText[] = "shadowprof: there is no more memory\n";
-  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, kText, sizeof kText - 1);
-  ::_exit(kOwnFailure);
+  end_at_short_memory();
 }
 
 }  // namespace
@@ -44,6 +41,13 @@ void prepare_for_short_memory() {
   if (void* pages = try_to_map(kReserveBytes); pages != MAP_FAILED) reserve = pages;
   std::set_new_handler(give_up_reserve);
   usual_end = std::set_terminate(end_process);
+}
+
+void end_at_short_memory() {
+  constexpr int kOwnFailure = 125;  // as cli/exit_codes.h
+  constexpr char kText[] = "shadowprof: there is no more memory\n";
+  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, kText, sizeof kText - 1);
+  ::_exit(kOwnFailure);
 }
 
 bool memory_is_short() {

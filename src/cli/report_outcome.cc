@@ -95,8 +95,7 @@ void say_hottest(const profile::Profile& profile) {
   text.limit = kSummaryRows;
   text.color = report::use_color("auto", STDERR_FILENO);
   const std::string summary = report::render_text(profile, text);
-  // Standard error may be closed or full; that is no reason to fail.
-  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, summary.data(), summary.size());
+  write_to_user(summary);
 }
 
 }  // namespace

@@ -79,10 +79,10 @@ std::vector<report::StatCount> counts_of(const sample::RunResult& result) {
   return counts;
 }
 
-// Standard error may be closed or full; that is no reason to fail.
+// What standard error does not take is no reason to fail.
 Status write_counts(const StatOptions& options, const std::string& text) {
   if (options.output.empty()) {
-    [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
+    write_to_user(text);
     return {};
   }
   SP_ASSIGN(profile::OutputFile file, profile::OutputFile::open(options.output));

@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <new>
+
 #include "base/check.h"
 #include "base/processor_time.h"
 #include "base/start_thread.h"
@@ -57,7 +59,7 @@ Ticket Pipeline::submit(const trace::Chunk& chunk) {
   CHECK(!closing_, "a chunk after the end of the trace");
   if (!worker_.joinable()) {
     const double before = processor_seconds_of_this_thread();
-    for (const auto& collector : collectors_) collector->consume(chunk);
+    consume(chunk);
     cpu_seconds_ += processor_seconds_of_this_thread() - before;
     last_completed_++;
     return {++last_submitted_};
@@ -80,6 +82,15 @@ void Pipeline::wait(Ticket ticket) {
   completed_.wait(lock, [&] { return last_completed_ >= ticket.number; });
 }
 
+void Pipeline::consume(const trace::Chunk& chunk) {
+  if (got_no_memory_) return;
+  try {
+    for (const auto& collector : collectors_) collector->consume(chunk);
+  } catch (const std::bad_alloc&) {
+    got_no_memory_ = true;
+  }
+}
+
 void Pipeline::work() {
   ::pthread_setname_np(::pthread_self(), "collector");
   std::unique_lock lock(mutex_);
@@ -88,7 +99,7 @@ void Pipeline::work() {
     if (queue_.empty()) return;
     const trace::Chunk chunk = queue_.front();
     lock.unlock();
-    for (const auto& collector : collectors_) collector->consume(chunk);
+    consume(chunk);
     const double cpu = processor_seconds_of_this_thread();
     lock.lock();
     queue_.pop_front();
@@ -102,6 +113,7 @@ void Pipeline::finish(profile::Profile& into) {
   CHECK(!finished_, "a pipeline is finished once");
   finished_ = true;
   stop();
+  if (got_no_memory_) throw std::bad_alloc();
   const double before = processor_seconds_of_this_thread();
   for (auto& collector : collectors_) {
     collector->finish(into);

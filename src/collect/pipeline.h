@@ -46,7 +46,9 @@ class Pipeline {
   bool done(Ticket ticket) const;
   void wait(Ticket ticket);
 
-  // Waits for all chunks, ends the thread, calls every collector's finish(). Once.
+  // Waits for all chunks, ends the thread, calls every collector's finish(). Once. Throws
+  // std::bad_alloc if a collector got no memory (base/short_memory.h): from then on chunks were
+  // dropped, so that who submits them could bring what it does to its end.
   void finish(profile::Profile& into);
 
   // fork(2) when all that was submitted is consumed. In the copy (0) there is no worker: nothing
@@ -59,6 +61,7 @@ class Pipeline {
  private:
   void work();
   void stop();
+  void consume(const trace::Chunk& chunk);
 
   std::vector<std::unique_ptr<Collector>> collectors_;
   const size_t max_queued_;
@@ -70,6 +73,7 @@ class Pipeline {
   uint64_t last_completed_ = 0;
   bool closing_ = false;
   bool finished_ = false;
+  bool got_no_memory_ = false;  // of the thread that consumes, until that has ended
   double cpu_seconds_ = 0;
   std::thread worker_;
 };

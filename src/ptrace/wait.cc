@@ -17,6 +17,8 @@
 namespace shadowprof::ptrace {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 WaitOutcome wait_pid(pid_t pid, WaitMode mode) {
   WaitOutcome out;
   int raw = 0;
@@ -61,26 +63,40 @@ char state_of(Tid tid) {
   return kernel::state_in_stat(text).value_or('Z');
 }
 
+// Looks without sleeping, for about the time that a stop takes. Where others want the processor one
+// yield may last longer than that: who sleeps a little instead is woken before them.
+bool is_eager(unsigned looks, Moment begun) {
+  constexpr unsigned kEager = 200;
+  constexpr std::chrono::microseconds kMostEager{200};
+  return looks < kEager && Clock::now() - begun < kMostEager;
+}
+
 // Until there is something to report. An Error: there will be nothing before others have acted. So
 // it is with the first thread of a process that was killed: its death is reported when all others
 // are dead, who wait for us at their exit events.
-Status poll_for_report(Tid tid, Patience patience, siginfo_t& report) {
+Status poll_for_report(Tid tid, Patience patience, Moment give_up_at, siginfo_t& report) {
   // Asleep as long as nobody has anything to report, which is mostly until this thread has.
   if (patience == Patience::endless) {
     if (!wait_id(tid, WEXITED | WSTOPPED | WNOWAIT, report, P_ALL)) return thread_is_gone(tid);
     if (report.si_pid == tid.value) return {};
   }
-  constexpr unsigned kEager = 200;  // looks without sleeping, about the time that a stop takes
   constexpr unsigned kLooksPerCheck = 20;
+  const Moment begun = Clock::now();
+  unsigned stopped = 0;  // times in a row that it was seen so, with nothing to report
   for (unsigned looks = 0;; looks++) {
     if (!wait_id(tid, WEXITED | WSTOPPED | WNOWAIT | WNOHANG, report)) return thread_is_gone(tid);
     if (report.si_pid != 0) return {};
-    if (looks < kEager) {
+    if (is_eager(looks, begun)) {
       ::sched_yield();
       continue;
     }
+    if (patience == Patience::bounded && Clock::now() >= give_up_at)
+      return fail_errno(ETIMEDOUT, "thread {} has not stopped in time", tid.value);
     const char state = looks % kLooksPerCheck == 0 ? state_of(tid) : 'R';
     if (state == 'Z') return thread_is_gone(tid);
+    if (looks % kLooksPerCheck == 0) stopped = state == 't' ? stopped + 1 : 0;
+    if (stopped > 1 && patience == Patience::bounded)
+      return fail_errno(EAGAIN, "the stop of thread {} was taken already", tid.value);
     if (state == 'D' && patience == Patience::bounded)
       return fail_errno(EAGAIN, "thread {} waits uninterruptibly", tid.value);
     constexpr unsigned kAttentive = 2000;  // looks before who may wait for long is looked at less
@@ -93,15 +109,15 @@ Status poll_for_report(Tid tid, Patience patience, siginfo_t& report) {
 }  // namespace
 
 bool await_report(Tid tid) {
-  constexpr unsigned kEager = 200;
   constexpr unsigned kMostAsleep = 400;  // looks in a row, each of 100 us or so
   constexpr timespec kPause{0, 50'000};
   unsigned asleep = 0;
+  const Moment begun = Clock::now();
   for (unsigned looks = 0; asleep < kMostAsleep; looks++) {
     siginfo_t report;
     const bool is_known = wait_id(tid, WEXITED | WSTOPPED | WNOWAIT | WNOHANG, report);
     if (!is_known || report.si_pid != 0) return true;
-    if (looks < kEager) {
+    if (is_eager(looks, begun)) {
       ::sched_yield();
       continue;
     }
@@ -112,10 +128,10 @@ bool await_report(Tid tid) {
   return false;
 }
 
-Result<WaitStatus> wait_for_stop(Tid tid, Patience patience) {
+Result<WaitStatus> wait_for_stop(Tid tid, Patience patience, Moment give_up_at) {
   for (;;) {
     siginfo_t report;
-    SP_TRY(poll_for_report(tid, patience, report));
+    SP_TRY(poll_for_report(tid, patience, give_up_at, report));
     if (WaitStatus::from_waitid(report).ends_the_thread()) return thread_is_gone(tid);
     // Without WEXITED, so that a death since the look above stays.
     if (!wait_id(tid, WSTOPPED | WNOHANG, report)) return thread_is_gone(tid);

@@ -14,6 +14,7 @@
 // - A new child's first stop may be reported before its parent's clone event.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include "base/result.h"
@@ -52,10 +53,14 @@ WaitOutcome wait_for(Tid tid, WaitMode mode = WaitMode::block);
 // for a process's first thread that has ended while others live on: its report needs theirs first.
 // Interruptions by our own handlers are waited over.
 // With Patience::bounded EAGAIN for a thread that waits uninterruptibly (for a disk, for a child of
-// vfork, in execve for the other threads to end): it stops when that is over.
+// vfork, in execve for the other threads to end): it stops when that is over. Also for one that
+// stands in a stop of which somebody has taken the report, and will not report again.
+// And ETIMEDOUT at `give_up_at`: it has not got a processor to stop on. Then, too, it stops later.
 // Patience::watchful is endless for who has taken exit events of others and not let them go on.
 enum class Patience : uint8_t { endless, watchful, bounded };
-Result<WaitStatus> wait_for_stop(Tid tid, Patience patience = Patience::endless);
+using Moment = std::chrono::steady_clock::time_point;
+Result<WaitStatus> wait_for_stop(Tid tid, Patience patience = Patience::endless,
+                                 Moment give_up_at = Moment::max());
 
 // Waits for a thread that was resumed. False: there is nothing to report, and for some tens of
 // milliseconds it has been asleep in the kernel, or waiting for something there.

@@ -201,8 +201,8 @@ void BurstRun::burst() {
     shadow::Pause paused(program_);
     engine_->regain(paused);
     threads = paused.threads().size();
-    in = threads == 0 || paused.unusable() ? Status(fail_errno(EAGAIN, "the program sleeps"))
-                                           : engine_->begin(paused);
+    in = paused.is_usable();
+    if (in) in = engine_->begin(paused);
     stood_from += paused.went_on_s();
   }
   const double running = elapsed();

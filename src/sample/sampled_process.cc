@@ -101,8 +101,12 @@ Status SampledProcess::fork_into(shadow::Pause& stopped, std::vector<shadow::Rep
                                  size_t count, double log_s) {
   SP_TRY(shadow::reap(program_, stopped, syscall_insn_, fork_options_, zombies_));
   while (replicas.size() < count) {
+    // Nothing between a fork and the note of it may fail.
+    replicas.reserve(count);
+    replicas_.reserve(replicas_.size() + 1);
     SP_ASSIGN(shadow::Replica replica,
               shadow::fork_replica(program_, stopped, syscall_insn_, fork_options_, zombies_));
+    if (!replica.is_our_child) replicas_.push_back(replica.tracee.tid());
     replicas.push_back(std::move(replica));
   }
   if (log_s > 0) keep_log(replicas.front(), log_s);
@@ -123,9 +127,7 @@ Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable&
   double went_on_s = 0;
   {
     shadow::Pause stopped(program_);
-    if (stopped.threads().empty() || stopped.unusable()) {
-      return fail_errno(EAGAIN, "the program sleeps");
-    }
+    SP_TRY(stopped.is_usable());
     SP_TRY(interpreter_->begin(stopped));
     went_on_s = stopped.went_on_s();
   }
@@ -153,9 +155,7 @@ Result<double> SampledProcess::hold(const std::function<void(shadow::Pause&)>& w
   {
     shadow::Pause stopped(program_);
     went_on_s = stopped.went_on_s();
-    if (stopped.threads().empty() || stopped.unusable()) {
-      return fail_errno(EAGAIN, "the program sleeps");
-    }
+    SP_TRY(stopped.is_usable());
     work(stopped);
   }
   return seconds_since(before) - went_on_s;
@@ -199,8 +199,13 @@ void SampledProcess::keep_log(shadow::Replica& replica, double most_s) {
   program_.keep_log(replica.log);
 }
 
+void SampledProcess::died(Tid replica) {
+  std::erase(replicas_, replica);
+  zombies_.push_back(replica);
+}
+
 void SampledProcess::let_die(const shadow::Replica& replica) {
-  shadow::kill_replica(replica);
+  shadow::kill_replica(replica.tracee.tid());
   if (!replica.is_our_child) died(replica.tracee.tid());
 }
 
@@ -233,6 +238,14 @@ FaultMarks SampledProcess::look(double now, std::optional<uint64_t> reused) {
 bool SampledProcess::has_processor_quota() {
   if (!has_processor_quota_) has_processor_quota_ = kernel::has_processor_quota(program_.pid());
   return *has_processor_quota_;
+}
+
+void SampledProcess::end_lost_replicas() {
+  while (!replicas_.empty()) {
+    const Tid replica = replicas_.back();
+    shadow::kill_replica(replica);
+    died(replica);
+  }
 }
 
 void SampledProcess::leave() {

@@ -94,7 +94,7 @@ class SampledProcess {
                                                     shadow::Replica replica,
                                                     const shadow::Budget& budget);
   // For a replica that was not our own child: to be reaped at the next pause.
-  void died(Tid replica) { zombies_.push_back(replica); }
+  void died(Tid replica);
   // A replica faulted: perhaps it missed memory.
   void copy_all_memory() { fork_options_.all_memory = true; }
 
@@ -125,6 +125,9 @@ class SampledProcess {
   uint64_t faults_seen() const { return marks_.faults; }
 
   void leave();
+  // Those of its replicas that nobody has any more end: there was no memory for what was to have
+  // them.
+  void end_lost_replicas();
   void ended(double now) { gone_at_ = now; }
 
   // The program's since it is sampled; from the last look on, as busy as before.
@@ -149,6 +152,7 @@ class SampledProcess {
   std::string no_fork_;
   unsigned no_fork_of_ = 0;  // which of its generations
   std::vector<Tid> zombies_;
+  std::vector<Tid> replicas_;  // its own children, that have not died
   std::unique_ptr<BurstEmulator> interpreter_;
   unsigned interpreter_generation_ = 0;
   SeenCode seen_;

@@ -2,6 +2,7 @@
 //
 // The event loop: whose turn it is. shadow_samples.cc takes the samples.
 #include <algorithm>
+#include <new>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -79,6 +80,17 @@ void ShadowRun::tell_progress() {
 }
 
 void ShadowRun::run() {
+  try {
+    run_to_end();
+  } catch (const std::bad_alloc&) {
+    end_replicas();
+    for (const ProgramRef& program : programs_) program->end_lost_replicas();
+    leave_programs();
+    throw;
+  }
+}
+
+void ShadowRun::run_to_end() {
   (void)take_own_cpu();
   while (!programs_.empty()) {
     if (progress_.is_due()) tell_progress();

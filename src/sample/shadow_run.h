@@ -110,7 +110,8 @@ class ShadowRun {
   // A program that was just launched runs from here on.
   void let_go();
   // Until all programs have ended, or their time is up, or somebody interrupted us. The programs go
-  // on in the last two cases; nothing of ours is left in them.
+  // on in the last two cases; nothing of ours is left in them. So it is, too, if std::bad_alloc is
+  // thrown (base/short_memory.h).
   void run();
 
   const shadow::Program& first() const { return first_->program(); }
@@ -140,6 +141,7 @@ class ShadowRun {
 
  private:
   using ProgramRef = std::shared_ptr<SampledProcess>;
+  void run_to_end();
   void tell_progress();
   struct Sample {
     ProgramRef program;

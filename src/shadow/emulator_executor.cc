@@ -56,7 +56,7 @@ EmulatorExecutor::~EmulatorExecutor() {
     turned_.notify_all();
     worker_.join();
   }
-  if (!dead_) kill_replica(replica_);
+  if (!dead_) kill_replica(replica_.tracee.tid());
   for (uint64_t ticket : tickets_) sink_.wait(ticket);
 }
 

@@ -36,7 +36,7 @@ Executor::Executor(const trace::BlockTable& table, ShadowSpace& space, trace::Tr
              replica_.log.get()) {}
 
 Executor::~Executor() {
-  if (!dead_) kill_replica(replica_);
+  if (!dead_) kill_replica(replica_.tracee.tid());
   for (uint64_t ticket : tickets_) sink_.wait(ticket);
   if (slot_) space_.release_slot(slot_);
 }

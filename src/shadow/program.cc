@@ -27,6 +27,9 @@ namespace {
 
 // With threads that wait uninterruptibly when we leave.
 constexpr std::chrono::milliseconds kMostPatience{300};
+// For the threads that a pause has asked to stop, from when the first of them has: the others of a
+// program on an overloaded host wait for a processor, and are not waited for.
+constexpr std::chrono::milliseconds kMostStanding{100};
 // When most calls that an interrupt cuts short are over.
 constexpr std::chrono::microseconds kSoon{200};
 // Who has stopped by then was on a processor when it was asked: no schedule is that quick.
@@ -141,6 +144,21 @@ void Program::adopt_new_threads() {
   }
 }
 
+// However that ends: nobody else knows of the stop.
+class Program::GoesOn {
+ public:
+  GoesOn(Program& program, Tid tid, const WaitStatus& status)
+      : program_(program), thread_(tid), status_(status) {}
+  ~GoesOn() { program_.resume_from(thread_, status_); }
+  GoesOn(const GoesOn&) = delete;
+  GoesOn& operator=(const GoesOn&) = delete;
+
+ private:
+  Program& program_;
+  ptrace::Tracee thread_;
+  const WaitStatus& status_;
+};
+
 void Program::on_stop(Tid tid, const WaitStatus& status, double waited) {
   if (status.is_dead()) {
     threads_.erase(tid);
@@ -148,12 +166,12 @@ void Program::on_stop(Tid tid, const WaitStatus& status, double waited) {
     return;
   }
   if (status.is_event(StopEvent::exec)) return on_exec(tid);
+  const GoesOn goes_on(*this, tid, status);
   conceal(ptrace::Tracee(tid), status);
   if (is_birth(status)) note_child(ptrace::Tracee(tid));
   if (status.kind() == WaitStatus::Kind::syscall_stop && log_) {
     log_->on_stop(ptrace::Tracee(tid), waited);
   }
-  resume_from(ptrace::Tracee(tid), status);
 }
 
 bool Program::interrupt(Tid tid) {
@@ -473,7 +491,9 @@ void Pause::stop_all(std::string_view states) {
 
 void Pause::take_stop(Tid tid) {
   const ptrace::Tracee tracee(tid);
-  const auto stop = ptrace::wait_for_stop(tid, ptrace::Patience::bounded);
+  const ptrace::Moment give_up_at =
+      stands_since_ ? *stands_since_ + kMostStanding : ptrace::Moment::max();
+  const auto stop = ptrace::wait_for_stop(tid, ptrace::Patience::bounded, give_up_at);
   if (!stop) {
     unusable_ = unusable_ || stop.error().errno_value != EAGAIN;
     return;  // it is dying, or becomes another program
@@ -491,10 +511,26 @@ void Pause::take_stop(Tid tid) {
   if (stop->kind() == WaitStatus::Kind::syscall_stop && program_.log_) {
     program_.log_->on_stop(tracee, 0);
   }
+  if (!stands_since_) stands_since_ = std::chrono::steady_clock::now();
   const bool usable =
       stop->is_event(StopEvent::stop) || stop->kind() == WaitStatus::Kind::signal_stop;
   if (!usable) unusable_ = true;
   threads_.push_back(std::move(thread));
+}
+
+bool Pause::is_overdue() const {
+  return stands_since_ && std::chrono::steady_clock::now() - *stands_since_ > kMostStanding;
+}
+
+Status Pause::is_usable() const {
+  if (is_overdue())
+    return fail_errno(
+        ETIMEDOUT,
+        "a sample was given up, as the program had stood still for {} ms: there are too "
+        "few processors for all that runs",
+        kMostStanding.count());
+  if (threads_.empty() || unusable_) return fail_errno(EAGAIN, "the program sleeps");
+  return {};
 }
 
 void Pause::give_back_signals(PausedThread& thread) {

@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/result.h"
 #include "kernel/proc.h"
 #include "ptrace/cut_call.h"
 #include "ptrace/interruption.h"
@@ -107,6 +108,7 @@ class Program {
   };
   bool interrupt(Tid tid);
   void note_seen(Tid tid, Thread& thread, const ptrace::Registers& registers);
+  class GoesOn;  // a thread at a stop, from the end of a scope on
   // At a stop of a thread: what our being there has done to its system call is undone.
   void conceal(ptrace::Tracee thread, const ptrace::WaitStatus& status,
                ptrace::Registers& registers);
@@ -169,8 +171,14 @@ class Pause {
   // The first goes on until that many system calls of its are over. False: it has not come so far
   // soon, and goes on by itself.
   bool walk_over_calls(unsigned calls);
-  // The process is group-stopped or dying: no sample now.
+  // The process is group-stopped or dying, or not all have stopped in time: no sample now.
   bool unusable() const { return unusable_; }
+  // Whoever stands still has done so for as long as a pause may last: what is still to be done for
+  // the sample is given up. Where processors are scarce each call of ours may wait for one.
+  bool is_overdue() const;
+  // Whether a sample can be taken: EAGAIN where the program sleeps or ends, ETIMEDOUT where it is
+  // overdue.
+  Status is_usable() const;
   // Seconds since the constructor began for which the program did not stand still: until it was
   // asked to, while the only thread that was asked waited for a processor, and between the calls
   // that one has walked over.
@@ -188,6 +196,7 @@ class Pause {
 
   Program& program_;
   std::vector<PausedThread> threads_;
+  std::optional<ptrace::Moment> stands_since_;  // the first of its threads
   bool unusable_ = false;
   double went_on_s_ = 0;
 };

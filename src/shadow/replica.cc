@@ -98,6 +98,29 @@ Status clone_into(ptrace::RemoteSyscalls& remote, Replica& replica) {
   return {};
 }
 
+// A replica that is not to be, if nobody says that it is ready: whatever ends the making of it.
+class Unfinished {
+ public:
+  Unfinished(const Replica& replica, std::vector<Tid>& zombies)
+      : replica_(replica), zombies_(zombies) {
+    zombies_.reserve(zombies_.size() + 1);
+  }
+  ~Unfinished() {
+    const Tid tid = replica_.tracee.tid();
+    if (is_ready_ || tid.value == 0) return;
+    kill_replica(tid);
+    if (!replica_.is_our_child) zombies_.push_back(tid);
+  }
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  void is_ready() { is_ready_ = true; }
+
+ private:
+  const Replica& replica_;
+  std::vector<Tid>& zombies_;
+  bool is_ready_ = false;
+};
+
 // From its first stop on. The program's thread has its own registers again, but does not run yet.
 Status isolate(const Replica& replica, GuestAddr syscall_insn) {
   SP_TRY(ptrace::wait_for_stop(replica.tracee.tid()));
@@ -157,10 +180,12 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_i
   (void)::clock_gettime(CLOCK_REALTIME_COARSE, &replica.forked_at);
   replica.at_idle_priority = options.at_idle_priority;
   SP_TRY(read_contexts(pause.threads(), replica.threads));
+  SP_TRY(pause.is_usable());
   const TraceOptions cloning = program.options() | TraceOptions::follow_clone;
   if (!parent.set_options_if_alive(cloning)) {
     return ptrace::thread_is_gone(parent.tid());
   }
+  Unfinished unfinished(replica, zombies);
   Status made;
   bool has_waited = false;
   {
@@ -182,12 +207,9 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_i
   }
   if (made) made = isolate(replica, syscall_insn);
   (void)parent.set_options_if_alive(program.options());
-  if (made) return replica;
-  if (replica.tracee.tid().value != 0) {
-    kill_replica(replica);
-    if (!replica.is_our_child) zombies.push_back(replica.tracee.tid());
-  }
-  return tl::unexpected(made.error());
+  if (!made) return tl::unexpected(made.error());
+  unfinished.is_ready();
+  return replica;
 }
 
 void make_humble(const Replica& replica, GuestAddr syscall_insn) {
@@ -196,8 +218,7 @@ void make_humble(const Replica& replica, GuestAddr syscall_insn) {
   (void)replica.tracee.set_signal_mask_if_alive(ptrace::hold_signals(0));
 }
 
-void kill_replica(const Replica& replica) {
-  const Tid tid = replica.tracee.tid();
+void kill_replica(Tid tid) {
   ::kill(tid.value, SIGKILL);
   for (;;) {
     const ptrace::WaitOutcome outcome = ptrace::wait_for(tid);

@@ -82,7 +82,7 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_i
 void make_humble(const Replica& replica, GuestAddr syscall_insn);
 
 // Kills it, and waits for its end. Its zombie, if it is the program's child, is still to be reaped.
-void kill_replica(const Replica& replica);
+void kill_replica(Tid replica);
 
 // At a pause: the program waits for its dead replicas, so that it has no more zombies than before.
 Status reap(const Program& program, Pause& pause, GuestAddr syscall_insn,

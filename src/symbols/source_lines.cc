@@ -8,6 +8,7 @@
 #include <functional>
 #include <set>
 
+#include "base/short_memory.h"
 #include "symbols/demangle.h"
 
 namespace shadowprof::symbols {
@@ -174,9 +175,11 @@ std::unique_ptr<SourceLines> SourceLines::open(UniqueFd fd, ElfFile file) {
   }
   Dwarf* dwarf = dwarf_begin_elf(file.handle(), DWARF_C_READ, nullptr);
   if (dwarf == nullptr) return nullptr;
+  (void)dwarf_new_oom_handler(dwarf, end_at_short_memory);  // its own would end us with status 1
   std::unique_ptr<SourceLines> lines(
       new SourceLines(std::move(fd), std::move(image), std::move(file), dwarf));
   Dwarf* common = dwarf_getalt(dwarf);  // what dwz moved there
+  if (common != nullptr) (void)dwarf_new_oom_handler(common, end_at_short_memory);
   if (!names_end(dwarf) || (common != nullptr && !names_end(common))) return nullptr;
   lines->is_one_file_ = common == nullptr;
   lines->index_units();

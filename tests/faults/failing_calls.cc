@@ -7,10 +7,13 @@
 //
 // A call site is the name of what was called and the return addresses in the executable, the
 // innermost kDepth of them. A call that fails has no effect, but for close(2), which always closes.
+//
+// Allocations are of two names: "new" for those of C++, "malloc" for those that libraries make.
 #include <dlfcn.h>
 #include <link.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 #include <unwind.h>
 
@@ -42,13 +45,16 @@ struct Site {
 struct Table {
   std::atomic<uint64_t> failed;   // calls that were made to fail
   std::atomic<uint64_t> dropped;  // sites without room
+  // The process that was traced first, for those that never see it: what profiles it is another.
+  std::atomic<uint64_t> program;
   Site sites[kSites];
 };
 
 enum class Action : int { none, fail, kill, cut, die };
 
 // FAULTS_PLAN="NAME KEY FIRST COUNT ACTION VALUE": calls FIRST to FIRST + COUNT - 1 of the site
-// fail. KEY 0: all sites of that name together.
+// fail. KEY 0: all sites of that name together. There may be several, with a semicolon in between.
+constexpr size_t kPlans = 4;
 struct Plan {
   char name[kNameBytes];
   uint64_t key;
@@ -56,18 +62,24 @@ struct Plan {
   uint64_t count;
   Action action;
   int value;
+  std::atomic<uint64_t> calls_of_name;
+};
+
+// What is to become of a call.
+struct Fate {
+  Action action = Action::none;
+  int value = 0;
 };
 
 Table* table = nullptr;
-Plan plan{};
+Plan plans[kPlans];
 bool sees_allocations = false;
 uint64_t executable_start = 0;
 uint64_t executable_end = 0;
 uint64_t executable_base = 0;
 uint64_t remote_start = 0;  // RemoteSyscalls::call_once, as offsets in the executable
 uint64_t remote_end = 0;
-std::atomic<uint64_t> calls_of_name{0};
-thread_local bool is_busy = false;
+thread_local bool is_busy __attribute__((tls_model("initial-exec"))) = false;
 
 struct Frames {
   uint64_t at[kDepth + 2] = {};
@@ -114,22 +126,29 @@ Site* site_of(uint64_t key, const char* name, const uint64_t* frames, size_t cou
   return nullptr;
 }
 
+bool concerns(Plan& plan, const char* name, uint64_t key, uint64_t call_of_site) {
+  if (plan.action == Action::none || std::strcmp(plan.name, name) != 0) return false;
+  if (plan.key != 0 && plan.key != key) return false;
+  const uint64_t nth = plan.key != 0 ? call_of_site : ++plan.calls_of_name;
+  return nth >= plan.first && nth - plan.first < plan.count;
+}
+
 // Counts the call and says what is to become of it; whoever is to die here does not return.
-Action judge(const char* name, const uint64_t* frames, size_t count) {
+Fate judge(const char* name, const uint64_t* frames, size_t count) {
   const uint64_t key = key_of(name, frames, count);
   Site* site = site_of(key, name, frames, count);
-  if (site == nullptr) return Action::none;
+  if (site == nullptr) return {};
   const uint64_t n = ++site->calls;
-  if (plan.action == Action::none || std::strcmp(plan.name, name) != 0) return Action::none;
-  if (plan.key != 0 && plan.key != key) return Action::none;
-  const uint64_t nth = plan.key != 0 ? n : ++calls_of_name;
-  if (nth < plan.first || nth - plan.first >= plan.count) return Action::none;
-  table->failed++;
-  if (plan.action == Action::die) {
-    ::syscall(SYS_kill, ::syscall(SYS_getpid), SIGKILL);
-    ::syscall(SYS_pause);
+  for (Plan& plan : plans) {
+    if (!concerns(plan, name, key, n)) continue;
+    table->failed++;
+    if (plan.action == Action::die) {
+      ::syscall(SYS_kill, ::syscall(SYS_getpid), SIGKILL);
+      ::syscall(SYS_pause);
+    }
+    return {plan.action, plan.value};
   }
-  return plan.action;
+  return {};
 }
 
 class Busy {
@@ -138,16 +157,16 @@ class Busy {
   ~Busy() { is_busy = false; }
 };
 
-Action look_at(const char* name) {
-  if (table == nullptr || is_busy) return Action::none;
+Fate look_at(const char* name) {
+  if (table == nullptr || is_busy) return {};
   const Busy busy;
   const int saved = errno;
   Frames frames;
   _Unwind_Backtrace(on_frame, &frames);
   // A call that is none of ours: the loader's, or that of a library's own thread.
-  const Action action = frames.count == 0 ? Action::none : judge(name, frames.at, frames.count);
+  const Fate fate = frames.count == 0 ? Fate{} : judge(name, frames.at, frames.count);
   errno = saved;
-  return action;
+  return fate;
 }
 
 using Call = long (*)(long, long, long, long, long, long);
@@ -163,7 +182,9 @@ long raw_ptrace(long request, long tid, long address, void* data) {
 
 void kill_process(long pid) {
   static const Call real = find("kill");
+  const int saved = errno;
   if (pid > 0) (void)real(pid, SIGKILL, 0, 0, 0, 0);
+  errno = saved;
 }
 
 // --- Calls that the program is made to execute ---------------------------------------------------
@@ -175,29 +196,30 @@ constexpr long kGetRegs = 12;
 constexpr long kSetRegs = 13;
 constexpr long kPokeUser = 6;
 constexpr long kSetOptions = 0x4200;
+constexpr long kSeize = 0x4206;
 constexpr uint64_t kSuspendSeccomp = uint64_t{1} << 21;
 constexpr size_t kOrigRax = offsetof(user_regs_struct, orig_rax);
 
 struct FailingCall {
   long tid = 0;  // 0: none
   unsigned long number = 0;
+  int error = 0;
   bool is_inside = false;
 };
-thread_local FailingCall failing;
+thread_local FailingCall failing __attribute__((tls_model("initial-exec")));
 
 bool begins_remote_call(long request, const void* data) {
   if (request != kSetRegs || remote_end == 0 || data == nullptr) return false;
   return static_cast<const user_regs_struct*>(data)->orig_rax == ~0ul;
 }
 
-Action look_at_remote(const void* data) {
-  if (table == nullptr || is_busy) return Action::none;
+Fate look_at_remote(const void* data) {
+  if (table == nullptr || is_busy) return {};
   const Busy busy;
   Frames frames;
   frames.most = kDepth + 2;
   _Unwind_Backtrace(on_frame, &frames);
-  if (frames.count < 2 || frames.at[1] < remote_start || frames.at[1] >= remote_end)
-    return Action::none;
+  if (frames.count < 2 || frames.at[1] < remote_start || frames.at[1] >= remote_end) return {};
   char name[kNameBytes];
   std::snprintf(name, sizeof name, "remote:%lu",
                 static_cast<unsigned long>(static_cast<const user_regs_struct*>(data)->rax));
@@ -205,17 +227,12 @@ Action look_at_remote(const void* data) {
 }
 
 void begin_remote_call(long tid, const void* data) {
-  switch (look_at_remote(data)) {
-    case Action::fail:
-      failing = {tid, static_cast<unsigned long>(static_cast<const user_regs_struct*>(data)->rax),
-                 false};
-      break;
-    case Action::kill:
-      kill_process(tid);
-      break;
-    default:
-      break;
+  const Fate fate = look_at_remote(data);
+  if (fate.action == Action::fail) {
+    const auto number = static_cast<const user_regs_struct*>(data)->rax;
+    failing = {tid, static_cast<unsigned long>(number), fate.value, false};
   }
+  if (fate.action == Action::kill) kill_process(tid);
 }
 
 void change_registers(user_regs_struct& registers) {
@@ -226,7 +243,7 @@ void change_registers(user_regs_struct& registers) {
     return;
   }
   registers.orig_rax = failing.number;
-  registers.rax = static_cast<unsigned long>(-static_cast<long>(plan.value));
+  registers.rax = static_cast<unsigned long>(-static_cast<long>(failing.error));
   failing = {};
 }
 
@@ -234,18 +251,16 @@ long traced(long request, long tid, long address, void* data) {
   char name[kNameBytes] = "ptrace:suspend";
   if (request != kSetOptions || (reinterpret_cast<uint64_t>(data) & kSuspendSeccomp) == 0)
     std::snprintf(name, sizeof name, "ptrace:%ld", request);
-  switch (look_at(name)) {
-    case Action::fail:
-      errno = plan.value;
-      return -1;
-    case Action::kill:
-      kill_process(tid);
-      break;
-    default:
-      break;
+  const Fate fate = look_at(name);
+  if (fate.action == Action::fail) {
+    errno = fate.value;
+    return -1;
   }
+  if (fate.action == Action::kill) kill_process(tid);
   if (begins_remote_call(request, data)) begin_remote_call(tid, data);
   const long result = raw_ptrace(request, tid, address, data);
+  if (result >= 0 && request == kSeize && table != nullptr && table->program == 0)
+    table->program = static_cast<uint64_t>(tid);
   if (result >= 0 && request == kGetRegs && failing.tid == tid)
     change_registers(*static_cast<user_regs_struct*>(data));
   return result;
@@ -264,15 +279,24 @@ int on_object(dl_phdr_info* info, size_t, void*) {
   return 1;  // the first is the executable
 }
 
-void read_plan(const char* text) {
+bool read_plan(const char* text, Plan& plan) {
   char action[16] = "";
-  if (std::sscanf(text, "%39s %lx %lu %lu %15s %d", plan.name, &plan.key, &plan.first, &plan.count,
+  if (std::sscanf(text, " %39s %lx %lu %lu %15s %d", plan.name, &plan.key, &plan.first, &plan.count,
                   action, &plan.value) != 6)
-    return;
+    return false;
   plan.action = std::strcmp(action, "fail") == 0   ? Action::fail
                 : std::strcmp(action, "kill") == 0 ? Action::kill
                 : std::strcmp(action, "die") == 0  ? Action::die
                                                    : Action::cut;
+  return true;
+}
+
+void read_plans(const char* text) {
+  for (Plan& plan : plans) {
+    if (text == nullptr || !read_plan(text, plan)) return;
+    text = std::strchr(text, ';');
+    if (text != nullptr) text++;
+  }
 }
 
 void* open_table(const char* path) {
@@ -293,7 +317,7 @@ __attribute__((constructor)) void begin() {
   const char* wanted = ::getenv("FAULTS_PLAN");
   const char* remote = ::getenv("FAULTS_REMOTE");
   sees_allocations = ::getenv("FAULTS_ALLOCATIONS") != nullptr;
-  if (wanted != nullptr) read_plan(wanted);
+  read_plans(wanted);
   if (remote != nullptr) std::sscanf(remote, "%lx-%lx", &remote_start, &remote_end);
   (void)::dl_iterate_phdr(on_object, nullptr);
   (void)_Unwind_Backtrace(ignore, nullptr);  // takes its memory now
@@ -315,32 +339,43 @@ long failed(Failure how, int error) {
   return how == Failure::null ? 0 : -1;
 }
 
-// Half of what was asked for, where the third argument says how much.
-long cut_short(long bytes) {
-  return bytes > 1 ? bytes / 2 : bytes;
+bool takes_vector(const char* name) {
+  return std::strncmp(name, "process_vm_", 11) == 0 || std::strcmp(name, "readv") == 0 ||
+         std::strcmp(name, "writev") == 0;
 }
 
-// Whom a stop was reported of: waitpid returns it, waitid stores it.
-void kill_reported(const char* name, long result, long info) {
-  if (std::strcmp(name, "waitpid") == 0) kill_process(result);
-  if (std::strcmp(name, "waitid") == 0 && result == 0 && info != 0)
-    kill_process(reinterpret_cast<const siginfo_t*>(info)->si_pid);
+// Half of what was asked for: of the first part where there are several, else of the third
+// argument's bytes.
+long cut_short(const char* name, Call real, const long (&a)[6]) {
+  if (!takes_vector(name)) return real(a[0], a[1], a[2] > 1 ? a[2] / 2 : a[2], a[3], a[4], a[5]);
+  if (a[2] < 1) return real(a[0], a[1], a[2], a[3], a[4], a[5]);
+  iovec part = *reinterpret_cast<const iovec*>(a[1]);
+  if (part.iov_len > 1) part.iov_len /= 2;
+  return real(a[0], reinterpret_cast<long>(&part), 1, a[3], a[4], a[5]);
+}
+
+// Who dies behind a call: whom a stop was reported of, where that is what it says; waitpid returns
+// it, waitid stores it. Behind all others the program.
+void kill_concerned(const char* name, long result, long info) {
+  if (std::strcmp(name, "waitpid") == 0) {
+    kill_process(result);
+  } else if (std::strcmp(name, "waitid") == 0) {
+    if (result == 0 && info != 0) kill_process(reinterpret_cast<const siginfo_t*>(info)->si_pid);
+  } else {
+    kill_process(static_cast<long>(table->program.load()));
+  }
 }
 
 long call(const char* name, Call& real, Failure how, const long (&a)[6]) {
   if (real == nullptr) real = find(name);
-  const Action action = look_at(name);
-  if (action == Action::fail) {
+  const Fate fate = look_at(name);
+  if (fate.action == Action::fail) {
     if (std::strcmp(name, "close") == 0) (void)real(a[0], 0, 0, 0, 0, 0);
-    return failed(how, plan.value);
+    return failed(how, fate.value);
   }
-  if (action == Action::cut) return real(a[0], a[1], cut_short(a[2]), a[3], a[4], a[5]);
+  if (fate.action == Action::cut) return cut_short(name, real, a);
   const long result = real(a[0], a[1], a[2], a[3], a[4], a[5]);
-  if (action == Action::kill) {
-    const int saved = errno;
-    kill_reported(name, result, a[2]);
-    errno = saved;
-  }
+  if (fate.action == Action::kill) kill_concerned(name, result, a[2]);
   return result;
 }
 
@@ -367,31 +402,45 @@ long faults_syscall(long number, long a, long b, long c, long d, long e, long f)
   if (number == SYS_ptrace) return traced(a, b, c, reinterpret_cast<void*>(d));
   char name[kNameBytes];
   std::snprintf(name, sizeof name, "syscall:%ld", number);
-  if (look_at(name) == Action::fail) return failed(Failure::minus_one, plan.value);
-  return real(number, a, b, c, d, e, f);
+  const Fate fate = look_at(name);
+  if (fate.action == Action::fail) return failed(Failure::minus_one, fate.value);
+  const long result = real(number, a, b, c, d, e, f);
+  if (fate.action == Action::kill) kill_concerned(name, result, 0);
+  return result;
 }
 
 // --- Allocations ---------------------------------------------------------------------------------
 
+extern "C" {
+void* __libc_malloc(size_t bytes);
+void* __libc_calloc(size_t count, size_t bytes);
+void* __libc_realloc(void* at, size_t bytes);
+}
+
 namespace {
 
-// Where operator new was called from; libraries without frame pointers end the list early.
-bool allocation_fails() {
+// By where operator new, or the library, was called from; libraries without frame pointers end the
+// list early.
+bool allocation_fails(const char* name) {
   if (!sees_allocations || table == nullptr || is_busy) return false;
   const Busy busy;
+  const int saved = errno;
   Frames frames;
   frames.most = kAllocationDepth;
   _Unwind_Backtrace(on_frame, &frames);
-  return frames.count != 0 && judge("new", frames.at, frames.count) == Action::fail;
+  const bool fails =
+      frames.count != 0 && judge(name, frames.at, frames.count).action == Action::fail;
+  errno = fails ? ENOMEM : saved;
+  return fails;
 }
 
 void* allocate(size_t bytes) {
-  while (allocation_fails()) {
+  while (allocation_fails("new")) {
     const std::new_handler handler = std::get_new_handler();
     if (handler == nullptr) throw std::bad_alloc();
     handler();
   }
-  void* at = std::malloc(bytes == 0 ? 1 : bytes);
+  void* at = __libc_malloc(bytes == 0 ? 1 : bytes);
   if (at == nullptr) throw std::bad_alloc();
   return at;
 }
@@ -415,4 +464,16 @@ __attribute__((visibility("default"))) void operator delete(void* at, size_t) no
 }
 __attribute__((visibility("default"))) void operator delete[](void* at, size_t) noexcept {
   std::free(at);
+}
+
+extern "C" {
+__attribute__((visibility("default"))) void* malloc(size_t bytes) {
+  return allocation_fails("malloc") ? nullptr : __libc_malloc(bytes);
+}
+__attribute__((visibility("default"))) void* calloc(size_t count, size_t bytes) {
+  return allocation_fails("malloc") ? nullptr : __libc_calloc(count, bytes);
+}
+__attribute__((visibility("default"))) void* realloc(void* at, size_t bytes) {
+  return allocation_fails("malloc") ? nullptr : __libc_realloc(at, bytes);
+}
 }

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 SITES = 8192
 DEPTH = 8
 SITE = struct.Struct("QQ40s8Q")
-HEAD = struct.Struct("QQ")
+HEAD = struct.Struct("QQQ")
 TABLE_BYTES = HEAD.size + SITES * SITE.size
 
 # What a call can fail with on a host that is short of something, or strict; a call that is not
-# listed fails with USUAL. CUT: it does half of what was asked. KILL: whom it concerns is dead. DIE:
-# shadowprof itself is killed there.
+# listed fails with USUAL. CUT: it does half of what was asked. KILL: whom it concerns is dead; the
+# program, where it concerns nobody. DIE: the process of shadowprof's that calls is killed there.
 CUT, KILL, DIE = "cut", "kill", "die"
 USUAL = ("ENOMEM", "EPERM")
 OPENING = ("EMFILE", "ENOMEM", "EACCES", "ENOENT", "EINTR")
@@ -41,12 +41,22 @@ FAILURES = {
     "pthread_create": ("EAGAIN", "EPERM"), "timer_create": ("EAGAIN", "ENOMEM"),
     "waitid": ("EINTR", KILL), "waitpid": ("EINTR", KILL), "poll": ("EINTR", "ENOMEM"),
     "nanosleep": ("EINTR",), "sigtimedwait": ("EINTR", "EAGAIN"),
-    "process_vm_readv": ("EPERM", "ESRCH", "ENOSYS", "ENOMEM"),
-    "process_vm_writev": ("EPERM", "ESRCH", "ENOSYS", "ENOMEM"),
+    "process_vm_readv": ("EPERM", "ESRCH", "ENOSYS", "ENOMEM", "EFAULT", CUT),
+    "process_vm_writev": ("EPERM", "ESRCH", "ENOSYS", "ENOMEM", "EFAULT", CUT),
     "kill": ("ESRCH", "EPERM"), "execve": ("ENOMEM", "EACCES", "ETXTBSY"),
     "socketpair": ("EMFILE", "ENOMEM"), "pipe2": ("EMFILE", "ENFILE"),
     "fcntl": ("EMFILE", "EINVAL"), "fcntl64": ("EMFILE", "EINVAL"),
-    "aligned_alloc": ("ENOMEM",), "new": ("ENOMEM",), "ioctl": ("ENOTTY", "EPERM"),
+    "aligned_alloc": ("ENOMEM",), "new": ("ENOMEM",), "malloc": ("ENOMEM",),
+    "posix_memalign": ("ENOMEM",), "lseek": ("ESPIPE",), "lseek64": ("ESPIPE",),
+    "dup": ("EMFILE",), "dup2": ("EMFILE", "EINTR"), "pipe": ("EMFILE", "ENFILE"), "dlopen": ("ENOENT",),
+    "getpwuid": ("EMFILE", "EIO"), "sysconf": ("EINVAL",), "setpgid": ("EPERM", "ESRCH"),
+    "statvfs": ("ENOSYS", "EIO"), "statvfs64": ("ENOSYS", "EIO"), "statfs64": ("ENOSYS", "EIO"),
+    "setpriority": ("EACCES", "EPERM"), "sched_setscheduler": ("EPERM", "EINVAL", "ESRCH"),
+    "sched_setaffinity": ("EINVAL", "ESRCH", "EPERM"), "sched_getaffinity": ("EINVAL", "ESRCH"),
+    "readlink": ("EACCES", "ENOENT", "ENOMEM"), "realpath": ("EACCES", "ENOENT", "ENOMEM"),
+    "stat": ("EACCES", "ENOENT", "ENOMEM"), "stat64": ("EACCES", "ENOENT", "ENOMEM"),
+    "mremap": ("ENOMEM", "EAGAIN"), "timer_settime": ("EINVAL",), "prctl": ("EINVAL", "EPERM"),
+    "ioctl": ("ENOTTY", "EPERM", "EINTR", "ENOMEM"),
     "syscall:298": ("EACCES", "ENOSYS", "EMFILE", "ENOMEM"),  # perf_event_open
     "syscall:434": ("EMFILE", "ENOSYS", "ESRCH"), "syscall:438": ("EMFILE", "ENOSYS", "EPERM"),
     "syscall:437": ("ENOSYS", "EACCES", "EMFILE", "EAGAIN"),  # openat2
@@ -56,7 +66,8 @@ FAILURES = {
     "remote:3": ("EINTR", KILL), "remote:11": ("ENOMEM", KILL), "remote:61": (KILL,),
     "remote:13": (KILL,),
     # These cannot fail as they are called.
-    "syscall:186": (), "syscall:14": (), "syscall:13": (), "syscall:158": (),
+    "syscall:186": (), "syscall:14": (), "syscall:13": (), "syscall:158": (), "sigaction": (),
+    "uname": (),
 }
 # ptrace, by request. All say ESRCH of a thread that is dead, and only then: such a thread is
 # killed first. What else the kernel can say at those that may be refused:
@@ -77,35 +88,45 @@ class Site:
 
 @dataclass(frozen=True)
 class Plan:
-    """Calls `first` to first + count - 1 of the site fail so; key 0: all sites of that name."""
+    """Calls `first` to first + count - 1 of the site fail so; key 0: all sites of that name.
+    `then`: what else fails, behind it."""
 
     name: str
     key: int
     failure: str
     first: int = 1
     count: int = 1
+    then: "Plan" = None
 
     def text(self):
         action = self.failure if self.failure in (CUT, KILL, DIE) else "fail"
         value = getattr(errno, self.failure) if action == "fail" else 0
-        return f"{self.name} {self.key:x} {self.first} {self.count} {action} {value}"
+        own = f"{self.name} {self.key:x} {self.first} {self.count} {action} {value}"
+        return f"{own}; {self.then.text()}" if self.then else own
 
     def describe(self):
         which = f"call {self.first}" if self.count == 1 else f"calls {self.first} and later"
-        return f"{self.name} at {self.key:016x}, {which}: {self.failure}"
+        own = f"{self.name} at {self.key:016x}, {which}: {self.failure}"
+        return f"{own}, then {self.then.describe()}" if self.then else own
+
+    def all(self):
+        return (self,) + (self.then.all() if self.then else ())
 
 
 def parse_plan(text):
-    name, key, first, count, action, value = text.split()
-    failure = action if action in (CUT, KILL, DIE) else errno.errorcode[int(value)]
-    return Plan(name, int(key, 16), failure, int(first), int(count))
+    plan = None
+    for words in reversed(text.split(";")):
+        name, key, first, count, action, value = words.split()
+        failure = action if action in (CUT, KILL, DIE) else errno.errorcode[int(value)]
+        plan = Plan(name, int(key, 16), failure, int(first), int(count), plan)
+    return plan
 
 
 def read_table(path):
     """(number of calls that failed, sites)"""
     with open(path, "rb") as file:
         content = file.read()
-    failed, dropped = HEAD.unpack_from(content)
+    failed, dropped, _ = HEAD.unpack_from(content)
     if dropped:
         raise RuntimeError(f"{dropped} call sites did not fit into the table")
     sites = []
@@ -117,10 +138,12 @@ def read_table(path):
     return failed, sorted(sites, key=lambda s: (s.name, s.key))
 
 
-def failures_of(name, dies=()):
-    """`dies`: the beginnings of the names of calls at which shadowprof is killed, too."""
+def failures_of(name, deadly):
+    """`deadly`: who is killed behind calls, too: DIE, KILL."""
     failures = failures_by_name(name)
-    return failures + (DIE,) if failures and name.startswith(tuple(dies)) else failures
+    if name in ALLOCATIONS or not failures:
+        return failures
+    return failures + tuple(end for end in deadly if end not in failures)
 
 
 def failures_by_name(name):
@@ -134,38 +157,77 @@ def failures_by_name(name):
 
 
 FOREVER = 1 << 40
+ALLOCATIONS = ("new", "malloc")
 
 
-def exhaustive_plans(sites, stops, dies):
-    """Each site with each failure at its first call, at a later one, and from then on; the death of
-    the program at each of the first `stops` stops."""
-    plans = []
+def exhaustive_plans(sites, stops, deadly):
+    """Each site with each failure at its first call, then at a later one, and from then on; the
+    death of the program at each of the first `stops` stops."""
+    first, more = [], []
     for site in sites:
-        for failure in failures_of(site.name, dies):
-            plans.append(Plan(site.name, site.key, failure))
+        for failure in failures_of(site.name, deadly):
+            # The first failure of operator new costs the reserve only (base/short_memory.h).
+            first.append(Plan(site.name, site.key, failure, 1, 2 if site.name == "new" else 1))
             if site.calls > 2:
-                plans.append(Plan(site.name, site.key, failure, 1 + site.calls // 2))
+                more.append(Plan(site.name, site.key, failure, 1 + site.calls // 2))
             if failure in ("EINTR", "EAGAIN", CUT, KILL, DIE) or site.name.startswith("ptrace:"):
                 continue  # would not end, or is the same
             if site.calls > 1:
-                plans.append(Plan(site.name, site.key, failure, 1, FOREVER))
+                more.append(Plan(site.name, site.key, failure, 1, FOREVER))
     names = {site.name for site in sites}
     for name in ("waitid", "waitpid"):
         if name in names:
-            plans += [Plan(name, 0, KILL, n) for n in range(1, stops + 1)]
-    return plans
+            more += [Plan(name, 0, KILL, n) for n in range(1, stops + 1)]
+    return first, more
+
+
+def plans_behind(plan, sites, known, deadly):
+    """The same fault, and then one at each call that was made because of it."""
+    if plan.then or plan.failure in (KILL, DIE) or plan.name in ALLOCATIONS:
+        return []
+    return [Plan(plan.name, plan.key, plan.failure, plan.first, plan.count,
+                 Plan(site.name, site.key, failure))
+            for site in sites if site.key not in known
+            for failure in failures_of(site.name, deadly)]
 
 
 # Calls that fail where a host is short of something.
 SCARCE = ("timer_create", "pthread_create", "aligned_alloc", "memfd_create", "fork", "rename", "stat")
 
 
-def quick_plans(sites, dies):
+def quick_plans(sites, deadly, chance):
+    """The site of each name that is called most, and all sites of scarce things; how it fails is
+    drawn."""
+    plans = []
+    for name in sorted({site.name for site in sites}):
+        some = sorted((s for s in sites if s.name == name), key=lambda s: (-s.calls, s.key))
+        failures = failures_of(name, deadly)
+        most = len(some) if name in SCARCE else 1
+        for site in some[:most] if failures else ():
+            plans.append(Plan(name, site.key, chance.choice(failures)))
+    return plans
+
+
+def plans_behind(plan, sites, known, deadly):
+    """The same fault, and then one at each call that was made because of it."""
+    if plan.then or plan.failure in (KILL, DIE) or plan.name in ALLOCATIONS:
+        return []
+    return [Plan(plan.name, plan.key, plan.failure, plan.first, plan.count,
+                 Plan(site.name, site.key, failure))
+            for site in sites if site.key not in known
+            for failure in failures_of(site.name, deadly)]
+
+
+# Calls that fail where a host is short of something.
+SCARCE = ("timer_create", "pthread_create", "aligned_alloc", "memfd_create", "fork", "rename", "stat")
+
+
+def quick_plans(sites, deadly):
     """The site of each name that is called most, and all sites of scarce things."""
     plans = []
     for name in sorted({site.name for site in sites}):
         some = sorted((s for s in sites if s.name == name), key=lambda s: (-s.calls, s.key))
-        failures = failures_of(name, dies)
+        failures = failures_of(name, deadly)
         most = len(some) if name in SCARCE else 1
         for i, site in enumerate(some[:most] if failures else ()):
             plans.append(Plan(name, site.key, failures[i % len(failures)]))

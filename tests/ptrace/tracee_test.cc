@@ -7,6 +7,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -290,6 +292,32 @@ TEST_CASE("a thread that waits uninterruptibly is given up, and stops when its w
   const auto stop = wait_for_stop(guest.tid());
   REQUIRE(stop);
   CHECK(stop->is_event(StopEvent::stop));
+}
+
+TEST_CASE("a thread that does not stop in time is given up, and stops later all the same") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  Guest guest(spin);
+  Tracee tracee = guest.seize();
+  guest.await_ready();
+  const auto in_vain =
+      wait_for_stop(guest.tid(), Patience::bounded, std::chrono::steady_clock::now());
+  REQUIRE_FALSE(in_vain.has_value());
+  CHECK(in_vain.error().errno_value == ETIMEDOUT);
+  REQUIRE(tracee.interrupt_if_alive());
+  CHECK(wait_for_stop(guest.tid(), Patience::bounded).has_value());
+  CHECK(guest.finish(tracee).kind() == WaitStatus::Kind::exited);
+}
+
+TEST_CASE("a stop whose report was taken is not waited for") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  Guest guest(spin);
+  Tracee tracee = guest.seize_ready();
+  const auto again = wait_for_stop(guest.tid(), Patience::bounded);
+  REQUIRE_FALSE(again.has_value());
+  CHECK(again.error().errno_value == EAGAIN);
+  CHECK(guest.finish(tracee).kind() == WaitStatus::Kind::exited);
 }
 
 TEST_CASE("waiting is interrupted by our own signal handlers, and polling never blocks") {
