@@ -85,6 +85,7 @@ void BurstRun::run() {
     const double now = elapsed();
     time_.look(now);
     ledger_.spend(plan::Cause::clock, time_.take_cost());
+    if (options_.meanwhile) options_.meanwhile(now);
     if (leaves_ || watch_.must_stop() || (options_.duration > 0 && now >= options_.duration)) break;
     carry_out(is_refused_ ? plan::Step() : plan_.next(situation(), ledger_, {}));
   }
@@ -187,6 +188,11 @@ double BurstRun::random_length() {
   return options_.length * plan::jitter(random_);
 }
 
+void BurstRun::note_burst(uint64_t instructions) {
+  counts_.bursts++;
+  counts_.instructions += instructions;
+}
+
 void BurstRun::burst() {
   if (!make_ready()) return plan_.missed(elapsed(), plan::What::burst);
   engine_->look_at(program_);
@@ -230,7 +236,7 @@ void BurstRun::burst() {
     weights_.withdraw(number);
   }
 
-  counts_.bursts++;
+  note_burst(instructions);
   counts_.burst_s += ending - running;
   counts_.burst_cpu_s += cpu;
   if (engine_->halts_program()) {

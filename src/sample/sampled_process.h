@@ -125,6 +125,13 @@ class SampledProcess {
   uint64_t faults_seen() const { return marks_.faults; }
 
   void leave();
+  // While no replica of it lives: it is traced by whoever takes it, who also has the dead replicas
+  // that are still to be reaped. Nothing but the destructor may be called after that.
+  struct Handed {
+    shadow::Program program;
+    std::vector<Tid> zombies{};
+  };
+  Handed hand_over() { return {std::move(program_), std::move(zombies_)}; }
   void ended(double now) { gone_at_ = now; }
 
   // The program's since it is sampled; from the last look on, as busy as before.
