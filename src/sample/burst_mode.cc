@@ -200,6 +200,9 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   const auto parts = [&]() -> BurstParts {
     return {request, collection, *running, weights, pipeline, table, generated, started, tracing};
   };
+  options.when_over = [&] {
+    if (control) control->close();
+  };
   options.meanwhile = [&](double now) {
     serve(now, parts(), snapshots, control ? &*control : nullptr, profile);
   };

@@ -99,6 +99,7 @@ void BurstRun::run() {
   watch_.note_end(program_);
   leave_program();
   sampling_s_ = elapsed();
+  if (options_.when_over) options_.when_over();
   if (program_.is_ours() && !watch_.interrupted()) watch_.wait_for_end(program_);
 }
 

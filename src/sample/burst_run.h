@@ -35,6 +35,8 @@ struct BurstRunOptions {
   bool follow_exec = true;  // what the program executes in its place; else it goes on without us
   // Called between bursts, in each turn of the loop: a copy can be made of us.
   std::function<void(double now)> meanwhile;
+  // Called when sampling is over, though the program may go on for long.
+  std::function<void()> when_over;
 };
 
 struct BurstRunCounts : Attempts {

@@ -120,10 +120,18 @@ ControlSocket::ControlSocket(ControlSocket&& other) noexcept
       given_up_s_(other.given_up_s_) {}
 
 ControlSocket::~ControlSocket() {
+  close();
+}
+
+void ControlSocket::close() {
+  if (client_.valid()) give_up();
+  listener_ = UniqueFd();
   if (!path_.empty()) ::unlink(path_.c_str());
+  path_.clear();
 }
 
 void ControlSocket::serve(double now, const ControlledRun& run) {
+  if (!listener_.valid()) return;
   if (!client_.valid()) accept(now);
   if (client_.valid()) take(now, run);
 }

@@ -70,7 +70,9 @@ class ControlSocket {
   ControlSocket& operator=(ControlSocket&&) = delete;
   ~ControlSocket();
 
-  // `now`: seconds by any clock that goes on.
+  // Nobody finds it any more.
+  void close();
+  // Until it is closed. `now`: seconds by any clock that goes on.
   void serve(double now, const ControlledRun& run);
 
  private:

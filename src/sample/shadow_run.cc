@@ -60,6 +60,7 @@ ShadowRun::ShadowRun(trace::BlockTable& table, trace::TraceSink& sink,
     programs_.push_back(
         std::make_shared<SampledProcess>(std::move(guest.program), SampledProcess::Space(), 0.0));
     for (Tid zombie : guest.zombies) programs_.back()->died(zombie);
+    past_signals_ -= programs_.back()->program().signals();  // those before this run
   }
   first_ = programs_.front();
   for (const ProgramRef& program : programs_) time_.begin(program->program().pid(), elapsed());
@@ -109,6 +110,7 @@ void ShadowRun::run() {
   }
   leave_programs();
   sampling_s_ = elapsed();
+  if (options_.when_over) options_.when_over();
   if (first().is_ours() && !watch_.interrupted()) watch_.wait_for_end(first_->program());
 }
 

@@ -71,6 +71,8 @@ struct ShadowRunOptions {
   bool stacks = false;  // samples begin with the call stacks of their threads
   // Called in each turn of the loop, at a moment at which a copy can be made of us.
   std::function<void(double now)> meanwhile;
+  // Called when sampling is over, though the program may go on for long.
+  std::function<void()> when_over;
   // Where a fork costs a program too much, what it does next is interpreted instead.
   bool may_interpret = false;
 };

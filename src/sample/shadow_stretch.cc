@@ -144,6 +144,9 @@ void ShadowStretch::make_run(Guests guests, unsigned number) {
     options_.duration = std::max(kShortest_s, request_.duration - sampled_before_s_);
   if (setting_.intervals) options_.wakes_at_s = setting_.intervals->interval_s();
   options_.meanwhile = [this](double now) { serve(now); };
+  options_.when_over = [control = setting_.control] {
+    if (control) control->close();
+  };
   if (may_capture_samples(request_)) capture_samples(seen_enough_, collection_, options_.space);
   pipeline_.emplace(make_collectors(collection_, table_));
   sink_.emplace(*pipeline_);
