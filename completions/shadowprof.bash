@@ -60,7 +60,13 @@ _shadowprof()
     mapfile -t COMPREPLY < <(compgen -W "$values" -- "$current")
     return
   fi
-  if [[ $command == attach || $command == top ]]; then
+  [[ $command == ctl ]] && ((COMP_CWORD == 3)) && values="status dump stop set"
+  [[ $command == ctl && $previous == set ]] && values="max-overhead="
+  if [[ -n $values ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$values" -- "$current")
+    return
+  fi
+  if [[ $command == attach || $command == top || $command == ctl ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(ps -u "$EUID" -o pid= 2>/dev/null)" -- "$current")
     return
   fi

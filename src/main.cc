@@ -30,6 +30,7 @@ constexpr Command kCommands[] = {
     {"run", cli::run_main, "profile a program from its start"},
     {"attach", cli::attach_main, "profile a running process"},
     {"top", cli::top_main, "watch a process: what is hot, live"},
+    {"ctl", cli::ctl_main, "ask or tell a run that samples"},
     {"stat", cli::stat_main, "exact counts of a program, on one screen"},
     {"report", cli::report_main, "hotlists of a profile as text, HTML or JSON"},
     {"annotate", cli::annotate_main, "a function's source and instructions with counts"},

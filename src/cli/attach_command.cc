@@ -13,11 +13,14 @@
 #include "cli/debuginfod_option.h"
 #include "cli/exit_codes.h"
 #include "cli/front.h"
+#include "cli/quantity.h"
 #include "cli/report_outcome.h"
 #include "cli/sampling_options.h"
 #include "kernel/proc.h"
 #include "probe/host_prices.h"
 #include "profile/file/json_file.h"
+#include "sample/host.h"
+#include "sample/profile_series.h"
 
 namespace shadowprof::cli {
 namespace {
@@ -31,9 +34,15 @@ struct AttachOptions {
   std::vector<int> pids;
   bool follow = false;
   bool no_exec = false;
+  double every = 0;  // seconds; 0: not given
+  std::optional<size_t> keep;
   size_t top = 20;
   bool quiet = false;
 };
+
+constexpr double kShortestEvery_s = 1;
+constexpr double kLongestEvery_s = 10'000 * 3600.0;
+constexpr size_t kMostKept = 1'000'000;
 
 std::optional<int> parse(int argc, char** argv, AttachOptions& options) {
   CLI::App app{"Samples a running process until it ends, the time is up, or ctrl-C.",
@@ -47,14 +56,27 @@ std::optional<int> parse(int argc, char** argv, AttachOptions& options) {
   app.add_flag("-f,--follow", options.follow, "processes that it starts, too");
   app.add_flag("--no-exec", options.no_exec,
                "if the process executes another program, leave that unprofiled");
-  app.add_option("--mode", options.mode,
-                 "shadow: replicas of the process run under the translator; burst: it does itself, "
-                 "for milliseconds")
+  app.add_option("--mode", options.mode, "shadow: in replicas; burst: itself, for milliseconds")
       ->type_name("MODE")
       ->capture_default_str()
       ->check(CLI::IsMember({"shadow", "burst"}));
   options.wanted.add_to(app);
   options.sampling.add_to(app);
+  app.add_option_function<std::string>(
+         "--every",
+         [&options](const std::string& text) {
+           const auto time = parse_time(text);
+           if (!time) throw CLI::ValidationError(time.error().message);
+           options.every = *time;
+           if (*time < kShortestEvery_s || *time > kLongestEvery_s)
+             throw CLI::ValidationError("--every is a time from 1s to 10000h");
+         },
+         "a profile of each interval; with --keep the last N")
+      ->type_name("T --keep N");
+  app.add_option("--keep", options.keep)
+      ->type_name("N")
+      ->check(CLI::Range(size_t{1}, kMostKept))
+      ->group("");
   app.add_option("--top", options.top, "rows of each hotlist")
       ->type_name("N")
       ->capture_default_str();
@@ -91,6 +113,10 @@ Result<std::vector<int>> parse_pids(const std::vector<std::string>& words) {
   return pids;
 }
 
+sample::ProfileSeries series_of(const AttachOptions& options) {
+  return {options.outcome.output, options.keep.value_or(0)};
+}
+
 // What would otherwise be an obscure refusal of the kernel's.
 Status look_at(Tid process) {
   if (process.value == 1)
@@ -109,6 +135,34 @@ Status look_at(Tid process) {
   return {};
 }
 
+Status check_intervals(const AttachOptions& options) {
+  if (options.keep && options.every == 0) return fail("option --keep is for --every");
+  if (options.every == 0) return {};
+  if (options.mode != "shadow") return fail("option --every is for --mode shadow");
+  if (options.outcome.output == "-")
+    return fail("option --every needs a file (-o): each interval has one of its own");
+  if (options.sampling.until_error > 0)
+    return fail("options --every and --until-error exclude each other");
+  return profile::check_output(series_of(options).file_for(sample::utc_now()));
+}
+
+void ask_for_intervals(const AttachOptions& options, sample::ShadowModeRequest& request) {
+  if (options.every == 0) return;
+  request.intervals = {options.outcome.output, options.every, options.keep.value_or(0)};
+  request.options["every"] = fmt::format("{}", options.every);
+  if (options.keep) request.options["keep"] = fmt::format("{}", *options.keep);
+}
+
+// The last interval's, if there are any.
+Status write_outcome(sample::RunResult& result, const AttachOptions& options) {
+  OutcomeOptions outcome = options.outcome;
+  const sample::ProfileSeries series = series_of(options);
+  if (options.every > 0) outcome.output = series.file_for(result.profile.run.started);
+  SP_TRY(report_outcome(result.profile, result.warnings, result.internal_error, outcome));
+  if (options.every > 0) series.remove_old();
+  return {};
+}
+
 template <typename Request>
 [[noreturn]] void sample_as(const AttachOptions& options,
                             Result<sample::RunResult> (*run)(const Request&)) {
@@ -124,7 +178,9 @@ template <typename Request>
   if (const auto status = kernel::read_status(request.attach_to.front()))
     request.options["user"] = std::to_string(status->uids[3]);
   options.sampling.apply_to(request);
+  if (options.outcome.output != "-") request.snapshots.dump_file = options.outcome.output;
   options.sampling.record_in(options.mode, request.options);
+  if constexpr (requires { request.intervals; }) ask_for_intervals(options, request);
   std::optional<probe::HostPrices> prices;
   if constexpr (requires { request.prices; }) request.prices = &prices.emplace();
   const auto meanwhile = [&](const std::function<bool()>& is_over) {
@@ -134,8 +190,7 @@ template <typename Request>
     auto result = run(request);
     Status done;
     if (result) {
-      done = report_outcome(result->profile, result->warnings, result->internal_error,
-                            options.outcome);
+      done = write_outcome(*result, options);
     } else {
       done = tl::unexpected(result.error());
     }
@@ -171,6 +226,7 @@ int attach_main(int argc, char** argv) {
     if (ready) ready = look_at(Tid(pid));
   }
   if (ready) ready = profile::check_output(options.outcome.output);
+  if (ready) ready = check_intervals(options);
   if (!ready) {
     error("{}", ready.error().message);
     return kExitOwnFailure;

@@ -16,6 +16,7 @@ int doctor_main(int argc, char** argv);
 int export_main(int argc, char** argv);
 int merge_main(int argc, char** argv);
 int report_main(int argc, char** argv);
+int ctl_main(int argc, char** argv);
 int compare_main(int argc, char** argv);
 int top_main(int argc, char** argv);
 int stat_main(int argc, char** argv);

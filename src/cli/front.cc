@@ -31,7 +31,8 @@ void prepare_front_signals() {
   struct sigaction action {};
   action.sa_sigaction = pass_on;
   action.sa_flags = SA_RESTART | SA_SIGINFO;
-  for (int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+  for (int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, sample::kDumpWanted})
+    ::sigaction(signal, &action, nullptr);
 }
 
 }  // namespace

@@ -61,10 +61,12 @@ Result<uint64_t> parse_bytes(const std::string& text) {
 }
 
 Result<double> parse_time(const std::string& text) {
-  constexpr const char* kWhat = "a time (such as 10, 1.5s, 250ms or 500us)";
+  constexpr const char* kWhat = "a time (such as 10, 1.5s, 250ms, 500us or 10min)";
   SP_ASSIGN(const Parsed parsed, split(text, kWhat));
   if (parsed.suffix == "us") return parsed.number * 1e-6;
   if (parsed.suffix == "ms") return parsed.number * 1e-3;
+  if (parsed.suffix == "min") return parsed.number * 60;
+  if (parsed.suffix == "h") return parsed.number * 3600;
   if (parsed.suffix == "s" || parsed.suffix.empty()) return parsed.number;
   return fail("'{}' is not {}", text, kWhat);
 }

@@ -42,6 +42,7 @@ Request sampling_request(const RunOptions& options, std::string path) {
   request.options = options.recorded();
   request.options["user"] = std::to_string(::geteuid());
   options.sampling.apply_to(request);
+  if (options.output != "-") request.snapshots.dump_file = options.output;
   return request;
 }
 

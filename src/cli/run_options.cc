@@ -205,9 +205,7 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
   app.add_flag("-q,--quiet", options.quiet,
                "say nothing but errors, and what is not in the profile");
   app.add_flag("-v,--verbose", options.verbose, "say more: the hottest functions, calls and edges");
-  app.footer(
-      "Examples:\n  shadowprof run -o gzip.json -- gzip -k file\n"
-      "  shadowprof run --mode full --profile all -- gzip -k file");
+  app.footer("Example:\n  shadowprof run --mode full --profile all -o gzip.json -- gzip -k file");
   app.prefix_command();
   if (const auto status = parse_command_line(app, "[--] PROGRAM [ARG...]", argc, argv))
     return status;

@@ -15,6 +15,8 @@ namespace {
 
 constexpr uint64_t kSmallestSample = 1000;
 constexpr size_t kMostShadows = 16;
+constexpr double kLeastError = 0.0005;
+constexpr double kMostError = 0.5;
 
 template <typename T>
 void add(CLI::App& app, const char* names, T& into, Result<T> (*parse)(const std::string&),
@@ -48,6 +50,13 @@ Result<double> parse_overhead(const std::string& text) {
   return share;
 }
 
+Result<double> parse_error(const std::string& text) {
+  SP_ASSIGN(const double share, parse_percent(text));
+  if (share < kLeastError || share > kMostError)
+    return fail("--until-error is from {}% to {}%", 100 * kLeastError, 100 * kMostError);
+  return share;
+}
+
 constexpr double kShortestBurst = 1e-5;
 
 sample::TimeFrom time_from(const std::string& word) {
@@ -78,6 +87,8 @@ void SamplingOptions::add_to(CLI::App& app) {
       ->type_name("X")
       ->check(CLI::Range(0.0001, double{kMostShadows}));
   add(app, "-d,--duration", duration, parse_time, "S", "stop sampling after this time");
+  add(app, "--until-error", until_error, parse_error, "PCT",
+      "stop when the hottest functions are known to ± PCT");
   add(app, "-D,--delay", delay, parse_time, "S", "begin sampling after this time");
   app.add_option("-F,--freq", frequency, "samples a second, at most")
       ->type_name("HZ")
@@ -136,6 +147,7 @@ uint64_t SamplingOptions::draw_seed() {
 }
 
 Status SamplingOptions::check(const std::string& mode) const {
+  if (until_error > 0 && mode == "full") return fail("option --until-error is for sampled runs");
   if (max_shadows > 1 && (mode != "shadow" || engine == "emulator" || verify)) {
     return fail("--max-shadows is for the translator in shadow mode, without --verify");
   }
@@ -146,6 +158,7 @@ Status SamplingOptions::check(const std::string& mode) const {
 }
 
 void SamplingOptions::apply_to(sample::ShadowModeRequest& request) const {
+  request.snapshots.until_error = until_error;
   request.sample_size = sample_size;
   request.max_shadows = max_shadows;
   request.max_memory = max_memory;
@@ -173,6 +186,8 @@ std::string SamplingOptions::chosen_engine(std::string_view mode) const {
 }
 
 void SamplingOptions::apply_to(sample::BurstModeRequest& request) const {
+  request.snapshots.until_error = until_error;
+  request.version = version();
   request.length = burst.length;
   request.prefill = prefill;
   const std::string which = chosen_engine("burst");
@@ -194,6 +209,7 @@ void SamplingOptions::record_in(const std::string& mode,
   options["max_overhead"] = fmt::format("{}", max_overhead);
   options["prefill"] = prefill ? "on" : "off";
   options["time"] = time;
+  if (until_error > 0) options["until_error"] = fmt::format("{}", until_error);
   if (mode == "burst") {
     options["burst"] = fmt::format("{}s/{}s", burst.length, burst.period);
     return;

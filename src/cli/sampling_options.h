@@ -32,6 +32,7 @@ struct SamplingOptions {
   double max_overhead = 0.01;
   double duration = 0;
   double delay = 0;
+  double until_error = 0;  // a share; 0: not given
   double frequency = 0;
   size_t max_shadows = 1;
   uint64_t max_memory = 0;  // bytes; 0: not given

@@ -22,6 +22,11 @@ void Ledger::revise(Cause cause, double factor) {
   by_cause_[static_cast<size_t>(cause)] *= factor;
 }
 
+void Ledger::set_share(double max_overhead_share, double now_s) {
+  if (now_s > begins_s_) begins_s_ = now_s - share_ * (now_s - begins_s_) / max_overhead_share;
+  share_ = max_overhead_share;
+}
+
 double Ledger::spent_s() const {
   return std::accumulate(by_cause_.begin(), by_cause_.end(), 0.0);
 }

@@ -44,6 +44,8 @@ class Ledger {
   void revise(Cause cause, double factor);
 
   double share() const { return share_; }
+  // From now on; what was allowed before stays.
+  void set_share(double max_overhead_share, double now_s);
   double spent_s() const;
   double spent_s(Cause cause) const { return by_cause_[static_cast<size_t>(cause)]; }
   double spent_on_s(What step) const { return by_step_[static_cast<size_t>(step)]; }

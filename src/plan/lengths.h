@@ -38,6 +38,8 @@ class Lengths {
   Lengths(double max_overhead_share, double load)
       : max_overhead_share_(max_overhead_share), load_(load) {}
 
+  void set_max_overhead(double share) { max_overhead_share_ = share; }
+
   // For a sample that begins now, `forks` replicas having been made before.
   double next_s(double now_s, uint64_t forks);
   void lived(const PastLife& life, const Prices& prices);

@@ -49,6 +49,11 @@ const std::array<Rule, 9> kRules = {{
      "nobody but the program itself stops the program while pages are shared."},
 }};
 
+void Plan::set_max_overhead(double share) {
+  wishes_.max_overhead_share = share;
+  lengths_.set_max_overhead(share);
+}
+
 Plan::Plan(const Wishes& wishes)
     : wishes_(wishes),
       random_(wishes.seed),

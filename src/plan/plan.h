@@ -76,6 +76,9 @@ class Plan {
 
   Step next(const Situation& situation, const Ledger& ledger, const Prices& prices);
 
+  // From now on. The ledger is told, too.
+  void set_max_overhead(double share);
+
   // What became of steps. All that these cost is in the ledger already.
   void forked(double now_s);
   void lived(double now_s, const PastLife& life, const Prices& prices);

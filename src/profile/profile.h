@@ -77,6 +77,14 @@ struct Region {
   bool is_between() const { return within.empty(); }
 };
 
+// Sampling ended because what matters was known as exactly as was asked for (precision.h).
+struct UntilError {
+  double limit = 0;        // half of an interval, as a share
+  double reached = 0;      // of the widest one, when that was looked at
+  uint64_t functions = 0;  // that matter
+  bool by_time = false;
+};
+
 struct Run {
   std::vector<std::string> command;
   int64_t pid = 0;
@@ -93,6 +101,7 @@ struct Run {
   // hold the counts of all of them.
   std::vector<Image> images;
   std::optional<Region> region;  // nothing: the profile is about all of the program
+  std::optional<UntilError> until_error;  // nothing: it ended for another reason
 };
 
 // Counts by name.

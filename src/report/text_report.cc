@@ -10,6 +10,7 @@
 
 #include "profile/compare/same_region.h"
 #include "profile/hotlists/unnamed_code.h"
+#include "profile/precision.h"
 #include "report/leads.h"
 #include "report/text_renderer.h"
 
@@ -177,6 +178,13 @@ void Renderer::sampling() {
                     "samples",
                     100 * profile::kConfidenceLevel, profile_.confidence.groups));
   if (const auto others = profile::what_others_did(profile_)) sentence(*others);
+  if (const auto& until = profile_.run.until_error)
+    sentence(fmt::format(
+        "sampling ended as the {} function{} with the first {:.0f} % of the {} {} known to ±{:.1f} "
+        "(--until-error {:.3g}%)",
+        until->functions, until->functions == 1 ? "" : "s", 100 * profile::kShareThatMatters,
+        until->by_time ? "time" : "instructions", until->functions == 1 ? "was" : "were",
+        100 * until->reached, 100 * until->limit));
   if (const double unmet = profile::unmet_time_share(profile_); unmet >= kMuchUnmetShare)
     sentence(
         fmt::format("no sample met the code that had {} of the time in user mode: of it only the "

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: MIT
 #include "sample/burst_mode.h"
 
+#include <unistd.h>
+
 #include <ctime>
 
 #include "base/log.h"
+#include "base/processor_time.h"
 #include "collect/pipeline.h"
 #include "sample/burst_emulator.h"
 #include "sample/burst_run.h"
 #include "sample/burst_step.h"
 #include "sample/burst_translator.h"
+#include "sample/control_socket.h"
 #include "sample/host.h"
 #include "sample/name_functions.h"
 #include "sample/pipeline_sink.h"
 #include "sample/sampled_program.h"
+#include "sample/snapshots.h"
 #include "sample/syscall_counts.h"
 
 namespace shadowprof::sample {
@@ -32,7 +37,6 @@ SampledRun describe(BurstRun& run, double max_overhead, uint64_t instructions) {
   overhead.budget_share = max_overhead;
   overhead.estimated_share = run.ledger().spent_share(run.sampling_s());
   fill_costs(run.ledger(), run.plan(), overhead);
-  overhead.program_cpu_s = run.program_cpu_s();
   overhead.translated_blocks = totals.fragments;
   overhead.translation_s = totals.translation_s;
   overhead.timeline = counts.timeline;
@@ -74,6 +78,84 @@ std::unique_ptr<BurstEngine> make_engine(const BurstModeRequest& request,
   return std::make_unique<BurstTranslator>(table, sink, collection);
 }
 
+// What a profile is made of, at the end or in a copy of this process.
+struct BurstParts {
+  const BurstModeRequest& request;
+  const Collection& collection;
+  BurstRun& run;
+  collect::SampleWeights& weights;
+  collect::Pipeline& pipeline;
+  const trace::BlockTable& table;
+  const std::vector<symbols::PerfMapPlace>& generated;
+  int64_t started;
+  bool tracing;
+  double own_cpu_before_s = 0;  // see SampledRun
+};
+
+// Before processor time is filled in.
+void finish_parts(const BurstParts& parts, profile::Profile& profile) {
+  profile.run.duration_s = parts.run.sampling_s();
+  parts.weights.conclude();
+  if (parts.collection.weights) tell_of_weights("bursts", parts.weights.replicas());
+  parts.pipeline.finish(profile);
+  parts.run.engine().finish(profile);
+  fill_syscalls(parts.run.engine().totals().by_number, {}, profile.syscalls);
+}
+
+void name_and_fill(const BurstParts& parts, double program_cpu_s, profile::Profile& profile) {
+  SampledRun done =
+      describe(parts.run, parts.run.ledger().share(), profile.coverage.instructions_profiled);
+  done.own_cpu_before_s = parts.own_cpu_before_s;
+  done.overhead.program_cpu_s = program_cpu_s;
+  done.assumed_speeds = parts.weights.assume_speeds();
+  fill_sampled(done, parts.pipeline, profile);
+  name_functions(profile, parts.table, parts.request.top, parts.started,
+                 parts.tracing ? Inclusive::measured : Inclusive::estimate, parts.generated);
+  parts.run.watch().fill(profile);
+}
+
+// In a copy of this process: what it changes is its own.
+profile::Profile& finish_in_copy(const BurstParts& parts, profile::Profile& profile) {
+  set_verbosity(Verbosity::quiet);
+  finish_parts(parts, profile);
+  parts.run.finish_time_of_copy(profile);
+  name_and_fill(parts, parts.run.program_cpu_so_far(), profile);
+  profile.tool_version = parts.request.version;
+  return profile;
+}
+
+ControlledRun controlled(double now, BurstRun& run, Snapshots& snapshots, const std::string& file) {
+  const auto status = [&run, &file, now] {
+    return status_text({.pids = {run.program().pid()},
+                        .mode = "burst",
+                        .sampled_s = now,
+                        .samples = run.counts().bursts,
+                        .instructions = run.counts().instructions,
+                        .overhead_share = run.ledger().spent_share(now),
+                        .max_overhead_share = run.ledger().share(),
+                        .file = file});
+  };
+  return {.who = [&run] { return words_of({run.program().pid()}); },
+          .status = status,
+          .dump = [&snapshots] { return snapshots.want_dump(); },
+          .stop = [&run] { run.stop(); },
+          .set_max_overhead = [&run](double share) { run.set_max_overhead(share); }};
+}
+
+// Between bursts: who wants something of the run. `control` may be null.
+void serve(double now, BurstParts parts, Snapshots& snapshots, ControlSocket* control,
+           profile::Profile& profile) {
+  if (control)
+    control->serve(now, controlled(now, parts.run, snapshots, parts.request.snapshots.dump_file));
+  if (parts.run.take_dump_wish()) snapshots.want_dump_or_warn();
+  if (snapshots.is_due(now)) {
+    parts.own_cpu_before_s = processor_seconds_of(RUSAGE_SELF);
+    snapshots.take(now, parts.pipeline,
+                   [&]() -> profile::Profile& { return finish_in_copy(parts, profile); });
+  }
+  if (snapshots.enough()) parts.run.stop();
+}
+
 }  // namespace
 
 Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
@@ -111,33 +193,37 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   options.slow_down = kSlowDownRatio;
   options.seed = request.wishes.seed;
   options.follow_exec = request.follow_exec;
+  Snapshots snapshots(request.snapshots);
+  auto control = ControlSocket::open(::getppid(), ::getpid());
+  if (!control) detail("no socket for ctl: {}", control.error().message);
+  BurstRun* running = nullptr;
+  const auto parts = [&]() -> BurstParts {
+    return {request, collection, *running, weights, pipeline, table, generated, started, tracing};
+  };
+  options.when_over = [&] {
+    if (control) control->close();
+  };
+  options.meanwhile = [&](double now) {
+    serve(now, parts(), snapshots, control ? &*control : nullptr, profile);
+  };
   BurstRun run(std::move(program), make_engine(request, collection, table, sink), weights, options,
                request.wishes);
-  serve_first();
+  running = &run;
+  const ServesFirst first;
   if (request.launch) run.let_go();
   run.run();
-  profile.run.duration_s = run.sampling_s();
   profile.run.exit = exit_of(run.program());
+  profile.run.until_error = snapshots.enough();
   result.warnings = run.warnings();
   if (translating) result.warnings.emplace_back(kExperimental);
   for (std::string& warning : run.engine().warnings())
     result.warnings.push_back(std::move(warning));
 
-  weights.conclude();
-  if (collection.weights) tell_of_weights("bursts", weights.replicas());
-  pipeline.finish(profile);
-  run.engine().finish(profile);
-  fill_syscalls(run.engine().totals().by_number, {}, profile.syscalls);
+  finish_parts(parts(), profile);
   run.finish_time(profile);
   if (!run.why_no_time().empty()) detail("no processor time: {}", run.why_no_time());
-  SampledRun done =
-      describe(run, request.wishes.max_overhead_share, profile.coverage.instructions_profiled);
-  done.assumed_speeds = weights.assume_speeds();
-  fill_sampled(done, pipeline, profile);
-  name_functions(profile, table, request.top, started,
-                 tracing ? Inclusive::measured : Inclusive::estimate,
-                 generated);
-  run.watch().fill(profile);
+  name_and_fill(parts(), run.program_cpu_s(), profile);
+  snapshots.settle();
   if (const Status sound = profile::check_consistency(profile); !sound)
     result.internal_error = sound.error().message;
   return result;

@@ -14,6 +14,7 @@
 #include "ptrace/launch.h"
 #include "sample/collection.h"
 #include "sample/run_result.h"
+#include "sample/snapshots.h"
 #include "sample/time_watch.h"
 
 namespace shadowprof::sample {
@@ -31,6 +32,8 @@ struct BurstModeRequest {
   bool prefill = true;
   BurstEngineKind engine = BurstEngineKind::translator;
   double duration = 0;  // seconds; 0: until the program ends
+  SnapshotWishes snapshots{};
+  std::string version;
   TimeFrom time = TimeFrom::clock;  // processor time
   size_t top = 20;
   std::map<std::string, std::string> options;

@@ -85,6 +85,7 @@ void BurstRun::run() {
     const double now = elapsed();
     time_.look(now);
     ledger_.spend(plan::Cause::clock, time_.take_cost());
+    if (options_.meanwhile) options_.meanwhile(now);
     if (leaves_ || watch_.must_stop() || (options_.duration > 0 && now >= options_.duration)) break;
     carry_out(is_refused_ ? plan::Step() : plan_.next(situation(), ledger_, {}));
   }
@@ -98,6 +99,7 @@ void BurstRun::run() {
   watch_.note_end(program_);
   leave_program();
   sampling_s_ = elapsed();
+  if (options_.when_over) options_.when_over();
   if (program_.is_ours() && !watch_.interrupted()) watch_.wait_for_end(program_);
 }
 
@@ -187,6 +189,11 @@ double BurstRun::random_length() {
   return options_.length * plan::jitter(random_);
 }
 
+void BurstRun::note_burst(uint64_t instructions) {
+  counts_.bursts++;
+  counts_.instructions += instructions;
+}
+
 void BurstRun::burst() {
   if (!make_ready()) return plan_.missed(elapsed(), plan::What::burst);
   engine_->look_at(program_);
@@ -230,7 +237,7 @@ void BurstRun::burst() {
     weights_.withdraw(number);
   }
 
-  counts_.bursts++;
+  note_burst(instructions);
   counts_.burst_s += ending - running;
   counts_.burst_cpu_s += cpu;
   if (engine_->halts_program()) {

@@ -9,6 +9,7 @@
 //     └─ now and then a look at where the program is, for code to be translated ahead
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
@@ -32,10 +33,15 @@ struct BurstRunOptions {
   double slow_down = 1;   // of what runs in a burst
   uint64_t seed = 0;
   bool follow_exec = true;  // what the program executes in its place; else it goes on without us
+  // Called between bursts, in each turn of the loop: a copy can be made of us.
+  std::function<void(double now)> meanwhile;
+  // Called when sampling is over, though the program may go on for long.
+  std::function<void()> when_over;
 };
 
 struct BurstRunCounts : Attempts {
   uint64_t bursts = 0;
+  uint64_t instructions = 0;
   double burst_s = 0;
   double burst_cpu_s = 0;  // of the program, in bursts
   std::vector<double> pauses;
@@ -64,12 +70,25 @@ class BurstRun {
   BurstEngine& engine() { return *engine_; }
   const std::vector<std::string>& warnings() const { return watch_.warnings(); }
   const RunWatch& watch() const { return watch_; }
+  // Sampling is over, the program goes on.
+  void stop() { watch_.stop(); }
+  bool take_dump_wish() { return watch_.take_dump_wish(); }
+  // From now on.
+  void set_max_overhead(double share) {
+    ledger_.set_share(share, elapsed());
+    plan_.set_max_overhead(share);
+    time_.set_max_overhead(share);
+  }
   double sampling_s() const { return sampling_s_ > 0 ? sampling_s_ : elapsed(); }
   // The program's while it was sampled.
   double program_cpu_s() const { return cpu_s_; }
+  double program_cpu_so_far() const { return program_cpu_now() - cpu_before_; }
   // Times of the profile.
   void finish_time(profile::Profile& profile) {
     time_.finish(sampling_s(), program_cpu_s(), profile);
+  }
+  void finish_time_of_copy(profile::Profile& profile) {
+    time_.finish_copy(sampling_s(), program_cpu_so_far(), profile);
   }
   const std::string& why_no_time() const { return time_.why_not(); }
 
@@ -78,6 +97,7 @@ class BurstRun {
   void handle(const ptrace::WaitOutcome& outcome);
   ProgramAccess access();
   void burst();
+  void note_burst(uint64_t instructions);
   struct Burst {
     double length;
     double begun;

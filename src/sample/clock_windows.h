@@ -40,6 +40,7 @@ class ClockWindows : public TimeSource {
   void look(double now) override;
   void end(double now) override;
   double take_cost() override;
+  void set_budget(double share) override { budget_share_ = share; }
   const ThreadSchedule& first_thread() const override { return schedule_; }
 
  private:

@@ -121,7 +121,8 @@ bool out_of_processor_time() {
 sigset_t awaited_signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (int signal : {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGXCPU, kFrontDied})
+  for (int signal : {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGXCPU, kDumpWanted,
+                     kControlWanted, kFrontDied})
     sigaddset(&set, signal);
   return set;
 }

@@ -34,6 +34,10 @@ inline constexpr const char* kOutOfProcessorTime =
     "shadowprof's own processor time is used up (ulimit -t)";
 // Tells a process that samples that who started it is gone.
 inline constexpr int kFrontDied = SIGUSR1;
+// To a run that samples: write the profile so far, and go on.
+inline constexpr int kDumpWanted = SIGUSR2;
+// Somebody wants to talk to a run that samples (control_socket.h).
+inline constexpr int kControlWanted = SIGIO;
 // Where one thread waits for reports and for the clock at once: these signals are blocked, and
 // fetched with sigtimedwait(2).
 sigset_t awaited_signals();

@@ -32,6 +32,7 @@ class LookMoments {
   // `budget_share`: of the programs' time, that looks may take.
   LookMoments(double budget_share, uint64_t seed);
 
+  void set_budget(double share) { budget_share_ = share; }
   void begin(double now);
   double next() const { return next_s_; }
   // One is taken, at next() or later. How many seconds it stands for.

@@ -29,9 +29,9 @@ void RunWatch::wait_until(double moment, const shadow::Program& program) {
   time.tv_nsec = static_cast<long>(1e9 * (left - static_cast<double>(time.tv_sec)));
   const sigset_t awaited = awaited_signals();
   const int signal = ::sigtimedwait(&awaited, nullptr, &time);
-  if (signal <= 0 || signal == SIGCHLD) return;
-  if (signal == SIGXCPU) {
-    out_of_time_ = true;
+  if (signal <= 0 || signal == SIGCHLD || signal == kControlWanted) return;
+  if (signal == SIGXCPU || signal == kDumpWanted) {
+    (signal == SIGXCPU ? out_of_time_ : wants_dump_) = true;
     return;
   }
   if (signal == kFrontDied || !program.is_ours()) {

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/short_memory.h"
@@ -26,8 +27,12 @@ class RunWatch {
   // The same at once: for loops that may long have no time to wait.
   void look(const shadow::Program& program) { wait_until(0, program); }
   bool interrupted() const { return interrupted_; }
-  // Sampling is over: we were interrupted, or our processor time or memory is used up.
-  bool must_stop() const { return interrupted_ || out_of_time_ || memory_is_short(); }
+  // Sampling is over: somebody said so, or our processor time or memory is used up.
+  bool must_stop() const { return stopped_ || interrupted_ || out_of_time_ || memory_is_short(); }
+  // It is to be over, and that is no interruption.
+  void stop() { stopped_ = true; }
+  // Somebody has asked for the profile so far, since the last call.
+  bool take_dump_wish() { return std::exchange(wants_dump_, false); }
   // Untraced, a program that we launched is still our child.
   void wait_for_end(shadow::Program& program);
 
@@ -46,7 +51,9 @@ class RunWatch {
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   bool interrupted_ = false;
+  bool stopped_ = false;
   bool out_of_time_ = false;
+  bool wants_dump_ = false;
   std::vector<profile::Image> executed_;
   std::vector<profile::EndedEarly> left_;
   std::vector<std::string> warnings_;

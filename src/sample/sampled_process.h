@@ -128,6 +128,13 @@ class SampledProcess {
   // Those of its replicas that nobody has any more end: there was no memory for what was to have
   // them.
   void end_lost_replicas();
+  // While no replica of it lives: it is traced by whoever takes it, who also has the dead replicas
+  // that are still to be reaped. Nothing but the destructor may be called after that.
+  struct Handed {
+    shadow::Program program;
+    std::vector<Tid> zombies{};
+  };
+  Handed hand_over() { return {std::move(program_), std::move(zombies_)}; }
   void ended(double now) { gone_at_ = now; }
 
   // The program's since it is sampled; from the last look on, as busy as before.

@@ -87,8 +87,12 @@ Result<std::vector<shadow::Program>> find_programs(
   return programs;
 }
 
-void serve_first() {
+ServesFirst::ServesFirst() : before_(::getpriority(PRIO_PROCESS, 0)) {
   (void)::setpriority(PRIO_PROCESS, 0, kTracerNice);
+}
+
+ServesFirst::~ServesFirst() {
+  (void)::setpriority(PRIO_PROCESS, 0, before_);
 }
 
 bool is_stopped(Tid process) {
@@ -132,7 +136,8 @@ void fill_sampled(const SampledRun& run, const collect::Pipeline& pipeline,
   overhead = run.overhead;
   overhead.pause_s = summarise_pauses(run.pauses);
   overhead.collector_cpu_s = pipeline.cpu_seconds();
-  overhead.engine_cpu_s = processor_seconds_of(RUSAGE_SELF) - overhead.collector_cpu_s;
+  const double own_cpu_s = run.own_cpu_before_s + processor_seconds_of(RUSAGE_SELF);
+  overhead.engine_cpu_s = std::max(0.0, own_cpu_s - overhead.collector_cpu_s);
   overhead.unfollowed_cpu_s = unfollowed_cpu_s(run, profile.time);
   overhead.timeline = profile::shortened(std::move(overhead.timeline));
   profile::Coverage& coverage = profile.coverage;

@@ -21,9 +21,18 @@ namespace shadowprof::sample {
 Result<std::vector<shadow::Program>> find_programs(
     const std::optional<ptrace::LaunchRequest>& launch, const std::vector<Tid>& attach_to,
     bool follow);
-// While the program is stopped everything waits for this thread: it comes first. Where that is not
-// permitted, it waits its turn.
-void serve_first();
+// While the program is stopped everything waits for this thread: it comes first while this lives.
+// Where that is not permitted, it waits its turn. Threads that are made meanwhile come first, too.
+class ServesFirst {
+ public:
+  ServesFirst();
+  ~ServesFirst();
+  ServesFirst(const ServesFirst&) = delete;
+  ServesFirst& operator=(const ServesFirst&) = delete;
+
+ private:
+  int before_;
+};
 // By a signal, as ctrl-Z: not asleep.
 bool is_stopped(Tid process);
 // Nothing while it runs.
@@ -38,6 +47,8 @@ struct SampledRun {
   // Without the pauses' figures, and what the engine and the collectors took of processors.
   profile::Overhead overhead{};
   std::vector<double> pauses;  // seconds
+  // Processor time of ours for it, before this process was made, if that is a copy.
+  double own_cpu_before_s = 0;
   uint64_t samples = 0;
   profile::Counts ended;  // samples, by reason
   // What executed the samples: how much of them, in how much processor time, how much slower than

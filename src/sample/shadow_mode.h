@@ -15,15 +15,23 @@
 #include <vector>
 
 #include "plan/plan.h"
+#include "probe/host_prices.h"
 #include "profile/profile.h"
 #include "ptrace/launch.h"
 #include "sample/collection.h"
 #include "sample/replica_engine.h"
-#include "probe/host_prices.h"
 #include "sample/run_result.h"
 #include "sample/shadow_run.h"
+#include "sample/snapshots.h"
 
 namespace shadowprof::sample {
+
+// A profile of each interval (profile_series.h).
+struct IntervalWishes {
+  std::string output;
+  double length_s = 0;
+  size_t keep = 0;  // files; 0: all
+};
 
 struct ShadowModeRequest {
   std::optional<ptrace::LaunchRequest> launch;  // or
@@ -47,6 +55,9 @@ struct ShadowModeRequest {
   std::string code_directory;
   std::string version;
   double duration = 0;  // seconds; 0: until the program ends
+  SnapshotWishes snapshots{};
+  // Then the result is the profile of the last one.
+  std::optional<IntervalWishes> intervals{};
   TimeFrom time = TimeFrom::clock;  // processor time
   size_t top = 20;
   std::map<std::string, std::string> options;

@@ -41,25 +41,27 @@ constexpr double kShortestRest_s = 1e-6;
 }  // namespace
 
 ShadowRun::ShadowRun(trace::BlockTable& table, trace::TraceSink& sink,
-                     collect::SampleWeights& weights, std::vector<shadow::Program> programs,
-                     ShadowRunOptions options, const plan::Wishes& wishes,
-                     const machine::FaultPrice& price)
+                     collect::SampleWeights& weights, Guests guests, ShadowRunOptions options,
+                     const plan::Wishes& wishes, const machine::FaultPrice& price)
     : time_(options.time, wishes.max_overhead_share, wishes.seed, access()),
       table_(table),
       sink_(sink),
       weights_(weights),
+      newborn_(std::move(guests.newborn)),
       options_(options),
       plan_(wishes),
-      ledger_(wishes.max_overhead_share, wishes.delay_s),
+      ledger_(wishes.max_overhead_share, guests.budget_from_s.value_or(wishes.delay_s)),
       price_(price),
       random_(wishes.seed),
       crowding_(options.max_shadows, options.busy_core.share),
       delay_(wishes.delay_s) {
-  CHECK(!programs.empty(), "there is nothing to sample");
+  CHECK(!guests.programs.empty(), "there is nothing to sample");
   if (options_.plan.load_cycles) timed_load_s_ = probe::seconds_of_timed_load();
-  for (shadow::Program& program : programs) {
+  for (SampledProcess::Handed& guest : guests.programs) {
     programs_.push_back(
-        std::make_shared<SampledProcess>(std::move(program), SampledProcess::Space(), 0.0));
+        std::make_shared<SampledProcess>(std::move(guest.program), SampledProcess::Space(), 0.0));
+    for (Tid zombie : guest.zombies) programs_.back()->died(zombie);
+    past_signals_ -= programs_.back()->program().signals();  // those before this run
   }
   first_ = programs_.front();
   for (const ProgramRef& program : programs_) time_.begin(program->program().pid(), elapsed());
@@ -102,7 +104,8 @@ void ShadowRun::run_to_end() {
     if (programs_.empty() || is_over()) break;
     note_prices();
     time_.look(elapsed());
-    if (options_.snapshot) options_.snapshot(elapsed());
+    if (options_.meanwhile) options_.meanwhile(elapsed());
+    if (goes_on_) break;
     if (is_to_be_settled()) settle_accounts();
     if (elapsed() >= looks_at_busy_core_s_ && all_rest()) look_at_busy_core();
     if (may_translate_first() && fill_ahead()) continue;
@@ -110,11 +113,41 @@ void ShadowRun::run_to_end() {
   }
   time_.end(elapsed());
   end_replicas();
+  goes_on_ = goes_on_ && !programs_.empty() && !is_over();
   if (programs_.empty() && !first_is_left_) return;
   if (!programs_.empty()) settle_accounts();
+  if (goes_on_) {
+    sampling_s_ = elapsed();
+    return;
+  }
   leave_programs();
   sampling_s_ = elapsed();
+  if (options_.when_over) options_.when_over();
   if (first().is_ours() && !watch_.interrupted()) watch_.wait_for_end(first_->program());
+}
+
+void ShadowRun::set_max_overhead(double share) {
+  ledger_.set_share(share, elapsed());
+  plan_.set_max_overhead(share);
+  time_.set_max_overhead(share);
+  options_.most_log_s = most_log_s(share);
+}
+
+std::vector<Tid> ShadowRun::pids() const {
+  std::vector<Tid> all;
+  for (const ProgramRef& program : programs_) all.push_back(program->program().pid());
+  return all;
+}
+
+Guests ShadowRun::hand_over() {
+  CHECK(goes_on_, "programs that have been left cannot be handed over");
+  Guests guests;
+  // The stretch that follows begins now.
+  guests.max_overhead_share = ledger_.share();
+  guests.budget_from_s = ledger_.pays_at_s(0) - elapsed();
+  for (const ProgramRef& program : programs_) guests.programs.push_back(program->hand_over());
+  guests.newborn = std::move(newborn_);
+  return guests;
 }
 
 void tell_of_price(const machine::FaultPrice& price) {
@@ -187,6 +220,7 @@ void ShadowRun::tell_of(const plan::Step& step) {
 double ShadowRun::next_event() const {
   double next = std::min(elapsed() + kLongestWait_s, std::max(elapsed(), time_.next()));
   if (options_.duration > 0) next = std::min(next, options_.duration);
+  if (options_.wakes_at_s > elapsed()) next = std::min(next, options_.wakes_at_s);
   if (options_.max_memory != 0 && !samples_.empty()) {
     next = std::min(next, elapsed() + kPollForMemory_s);
   }
@@ -421,7 +455,7 @@ void ShadowRun::look_after_replicas() {
 // Exact where the first was our child and has ended (the replicas were, too, and so were the
 // first's own children); else as busy since the last look as before.
 double ShadowRun::program_cpu_s() const {
-  if (first().is_ours() && first().end() && !first_is_left_) {
+  if (first().is_ours() && first().end() && !first_is_left_ && !is_copy_) {
     return std::max(0.0, processor_seconds_of(RUSAGE_CHILDREN) - counts_.replica_cpu_s);
   }
   double sum = past_cpu_s_;

@@ -10,6 +10,7 @@
 // one that runs at that moment, so each is sampled as much as it runs.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -38,6 +39,12 @@
 
 namespace shadowprof::sample {
 
+// What the input log of one sample may cost the program: what the budget gives in a second.
+inline double most_log_s(double max_overhead_share) {
+  constexpr double kLeast_s = 0.005;
+  return std::max(kLeast_s, max_overhead_share);
+}
+
 enum class InputLogging : uint8_t { automatic, on, off };
 
 struct ShadowRunOptions {
@@ -51,6 +58,7 @@ struct ShadowRunOptions {
   uint64_t max_memory = 0;             // bytes, of ours and the replicas'; 0: as much as there is
   bool converge = true;                // fewer samples of a program that goes on doing the same
   double duration = 0;
+  double wakes_at_s = 0;  // `meanwhile` wants to be called then; 0: no matter when
   TimeFrom time = TimeFrom::clock;
   bool follow = false;      // the programs' children, too
   bool follow_exec = true;  // what they execute in their place; else they go on without us
@@ -61,8 +69,10 @@ struct ShadowRunOptions {
   emu::CapturePlan plan{};
   shadow::SpaceOptions space{{.through_jumps = false}};
   bool stacks = false;  // samples begin with the call stacks of their threads
-  // Called now and then where snapshots are wanted, at moments at which a copy can be made of us.
-  std::function<void(double now)> snapshot;
+  // Called in each turn of the loop, at a moment at which a copy can be made of us.
+  std::function<void(double now)> meanwhile;
+  // Called when sampling is over, though the program may go on for long.
+  std::function<void()> when_over;
   // Where a fork costs a program too much, what it does next is interpreted instead.
   bool may_interpret = false;
 };
@@ -95,16 +105,26 @@ struct ShadowRunCounts : shadow::ReplicaStops, Attempts {
 
 void tell_of_price(const machine::FaultPrice& price);
 
+// What one run that samples leaves to the next, which goes on with the same programs.
+struct Guests {
+  std::vector<SampledProcess::Handed> programs;
+  std::set<Tid> newborn;  // that have not stopped yet
+  // From then on the budget counts, by the clock of the run that gets them; before its beginning,
+  // if some of it is left. Nothing: from the delay on.
+  std::optional<double> budget_from_s;
+  std::optional<double> max_overhead_share;  // nothing: as it was wished
+};
+
 class ShadowRun {
  public:
   // A replica's, roughly, where no clock says it.
   static constexpr double kInstructions_per_s = 2e9;
 
-  // `programs`: at least one. The first is the one whose end is told.
+  // `guests`: at least one program. The first is the one whose end is told.
   // `weights` is told of each sample.
   ShadowRun(trace::BlockTable& table, trace::TraceSink& sink, collect::SampleWeights& weights,
-            std::vector<shadow::Program> programs, ShadowRunOptions options,
-            const plan::Wishes& wishes, const machine::FaultPrice& price);
+            Guests guests, ShadowRunOptions options, const plan::Wishes& wishes,
+            const machine::FaultPrice& price);
   ~ShadowRun();
 
   // A program that was just launched runs from here on.
@@ -123,6 +143,19 @@ class ShadowRun {
   const plan::Convergence& convergence() const { return convergence_; }
   const std::vector<std::string>& warnings() const { return watch_.warnings(); }
   const RunWatch& watch() const { return watch_; }
+  // Sampling is over, the programs go on.
+  void stop() { watch_.stop(); }
+  // The same, but they stay traced for the run that goes on with them.
+  void end_stretch() { goes_on_ = true; }
+  // After run(): the stretch is over, and not sampling.
+  bool goes_on() const { return goes_on_; }
+  // If it goes on, at last: nothing else is asked of this run after that.
+  Guests hand_over();
+  bool take_dump_wish() { return watch_.take_dump_wish(); }
+  // From now on, for what comes after this run, too.
+  void set_max_overhead(double share);
+  // Process ids of the programs that are sampled now.
+  std::vector<Tid> pids() const;
   // Null: nothing was verified.
   const Verifier* verifier() const { return verifier_.get(); }
   // Times of the profile.
@@ -136,6 +169,8 @@ class ShadowRun {
   const std::string& why_no_time() const { return time_.why_not(); }
   // The programs' while they were sampled.
   double program_cpu_s() const;
+  // We are a copy of the process that samples: the programs are nobody's children here.
+  void be_copy() { is_copy_ = true; }
   // How long samples were taken: up to the programs' end, or until sampling was over.
   double sampling_s() const { return sampling_s_ > 0 ? sampling_s_ : elapsed(); }
 
@@ -297,6 +332,8 @@ class ShadowRun {
   std::unique_ptr<Verifier> verifier_;
   double sampling_s_ = 0;
   bool first_is_left_ = false;  // before sampling was over
+  bool is_copy_ = false;
+  bool goes_on_ = false;
 };
 
 }  // namespace shadowprof::sample

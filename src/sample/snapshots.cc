@@ -1,63 +1,147 @@
 // SPDX-License-Identifier: MIT
 #include "sample/snapshots.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <algorithm>
+#include <cstring>
+#include <utility>
 
-#include <cerrno>
-#include <csignal>
+#include "base/log.h"
+#include "profile/file/json_file.h"
 
 namespace shadowprof::sample {
 namespace {
 
-constexpr int kLowestPriority = 19;
+constexpr double kDumpsApart_s = 1;
+constexpr double kFirstLook_s = 1;
+// The next look, as a multiple of the time up to the one before.
+constexpr double kSoonestRatio = 1.1;
+constexpr double kLatestRatio = 2;
+constexpr double kLookShare = 0.05;
+// For a copy that writes to the run's file when sampling is over. It has the lowest priority.
+constexpr double kPatience_s = 60;
+constexpr size_t kLongestSentence_bytes = 512;
 
-std::string wanted_file;
-double wanted_interval_s = 0;
+std::string view_file;
+double view_interval_s = 0;
 
-// A copy's child outlives the copy, which is waited for at once: so no report of it comes later,
-// among those of the programs.
-[[noreturn]] void work_in_copy(const std::function<void()>& write) {
-  if (::fork() != 0) ::_exit(0);
-  ::setpriority(PRIO_PROCESS, 0, kLowestPriority);
-  write();
-  ::_exit(0);
+// What a copy answers: both ends are the same program.
+struct News {
+  bool has_precision = false;
+  bool dumped = false;
+  profile::Precision precision;
+  char why_not[kLongestSentence_bytes] = {};
+};
+
+std::string text_of(const News& news) {
+  static_assert(sizeof news <= OwnCopy::kLongestAnswer_bytes);
+  return {reinterpret_cast<const char*>(&news), sizeof news};
+}
+
+std::optional<News> news_of(const std::string& text) {
+  News news;
+  if (text.size() != sizeof news) return std::nullopt;
+  std::memcpy(&news, text.data(), sizeof news);
+  return news;
+}
+
+void note_failure(const Status& written, News& news) {
+  const std::string& why = written.error().message;
+  std::memcpy(news.why_not, why.data(), std::min(why.size(), sizeof news.why_not - 1));
 }
 
 }  // namespace
 
 void Snapshots::ask_for(std::string file, double interval_s) {
-  wanted_file = std::move(file);
-  wanted_interval_s = interval_s;
+  view_file = std::move(file);
+  view_interval_s = interval_s;
 }
 
-const std::string& Snapshots::file() {
-  return wanted_file;
+Status Snapshots::want_dump() {
+  if (wishes_.dump_file.empty())
+    return fail("the profile goes to standard output, at the end and not before");
+  wants_dump_ = true;
+  return {};
+}
+
+void Snapshots::want_dump_or_warn() {
+  if (const Status wanted = want_dump(); !wanted) warn("{}", wanted.error().message);
+}
+
+bool Snapshots::wants_view(double now) const {
+  return view_interval_s > 0 && now >= std::max(next_view_s_, view_interval_s);
+}
+
+bool Snapshots::wants_look(double now) const {
+  return wishes_.until_error > 0 && !enough_ && now >= std::max(next_look_s_, kFirstLook_s);
 }
 
 bool Snapshots::is_due(double now) {
-  if (wanted_interval_s <= 0) return false;
-  if (next_s_ == 0) next_s_ = wanted_interval_s;
-  if (now < next_s_) return false;
-  if (!working_.valid()) return true;
-  pollfd end{working_.get(), POLLIN, 0};
-  return ::poll(&end, 1, 0) != 0;
+  take_news(now, 0);
+  if (copy_.is_at_work()) return false;
+  return wants_dump(now) || wants_view(now) || wants_look(now);
 }
 
-void Snapshots::take(double now, collect::Pipeline& pipeline, const std::function<void()>& write) {
-  next_s_ = now + wanted_interval_s;
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return;
-  working_ = UniqueFd(ends[0]);
-  const UniqueFd held_by_copy(ends[1]);
-  const pid_t copy = pipeline.fork_when_idle();
-  if (copy == 0) work_in_copy(write);
-  int status = 0;
-  while (copy > 0 && ::waitpid(copy, &status, 0) < 0 && errno == EINTR) {
+void Snapshots::take(double now, collect::Pipeline& pipeline,
+                     const std::function<profile::Profile&()>& make) {
+  const bool views = wants_view(now);
+  dumps_ = wants_dump(now);
+  if (dumps_) {
+    wants_dump_ = false;
+    next_dump_s_ = now + kDumpsApart_s;
   }
+  looks_ = wants_look(now);
+  taken_s_ = now;
+  if (views) next_view_s_ = now + view_interval_s;
+  const auto work = [&] {
+    const profile::Profile& profile = make();
+    News news;
+    if (const auto precision = profile::precision_of(profile)) {
+      news.has_precision = true;
+      news.precision = *precision;
+    }
+    if (views) (void)profile::write_profile(profile, view_file);
+    if (dumps_) {
+      const Status written = profile::write_profile(profile, wishes_.dump_file);
+      news.dumped = written.has_value();
+      if (!written) note_failure(written, news);
+    }
+    return text_of(news);
+  };
+  if (copy_.start(pipeline, work)) return;
+  if (looks_) take_look(now, std::nullopt);
+  if (dumps_) warn("the profile so far could not be written: shadowprof cannot copy itself");
+}
+
+void Snapshots::take_news(double now, double most_s) {
+  const auto answer = copy_.take_answer(most_s);
+  if (!answer) return;
+  const auto news = news_of(*answer);
+  if (looks_) {
+    const bool knows = news && news->has_precision;
+    take_look(now, knows ? std::optional(news->precision) : std::nullopt);
+  }
+  if (!dumps_) return;
+  if (!news)
+    warn("the profile so far could not be written: who was to write it has ended");
+  else if (!news->dumped)
+    warn("the profile so far could not be written: {}", news->why_not);
+  else
+    info("the profile of the first {:.2f} s: {}", taken_s_, wishes_.dump_file);
+}
+
+void Snapshots::take_look(double now, const std::optional<profile::Precision>& found) {
+  double ratio = kLatestRatio;
+  if (found) {
+    if (found->widest <= wishes_.until_error)
+      enough_ = {wishes_.until_error, found->widest, found->functions, found->by_time};
+    const double times = found->widest / wishes_.until_error;
+    ratio = std::clamp(times * times, kSoonestRatio, kLatestRatio);
+  }
+  next_look_s_ = std::max(taken_s_ * ratio, now + (now - taken_s_) / kLookShare);
+}
+
+void Snapshots::settle() {
+  if (copy_.is_at_work() && dumps_) take_news(taken_s_, kPatience_s);
 }
 
 }  // namespace shadowprof::sample

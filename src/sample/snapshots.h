@@ -1,41 +1,79 @@
 // SPDX-License-Identifier: MIT
 //
-// Profiles of a run that goes on, for whoever looks on (shadowprof top):
+// Profiles of a run that goes on, made by a copy of the process that samples (own_copy.h). Who
+// wants one:
 //
-//   sampling process ── fork at a quiet moment ──▶ copy: collectors finish, names, file ──▶ reader
-//          │
-//          └─ goes on sampling; the copy's memory is shared until one of them writes to it
+//   a view     shadowprof top: a file each interval
+//   a dump     SIGUSR2, shadowprof ctl PID dump: the file that the run writes at its end
+//   a look     --until-error: how exactly functions are known by now, in no file
 //
-// The collectors can finish once only, so what finishes is a copy of the process, which writes the
-// file under another name, renames it, and ends. What it costs: the fork takes as long as copying
-// our own page tables twice (about 0.1 us for each page of ours, a few milliseconds), in which no
-// sample is served; the program is not stopped for it. Finishing and naming take processor time
-// that is ours and not the program's, at the lowest priority, on another core where one is free.
-// There is one copy at a time: where one takes longer than the interval, the next one waits.
+// One copy serves all that are due. There is one at a time: who comes meanwhile waits for the next.
+// A file is written under another name and renamed, so whoever reads it finds a whole profile.
+//
+// Looks come when the error may be small enough, if it falls as the square root of the time: at
+// least 1.1 times as late as the one before, and so rarely that copies take kLookShare of a
+// processor at most. So sampling ends somewhat later than it could, never sooner.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
-#include "base/unique_fd.h"
-#include "collect/pipeline.h"
+#include "base/result.h"
+#include "profile/precision.h"
+#include "profile/profile.h"
+#include "sample/own_copy.h"
 
 namespace shadowprof::sample {
 
+// What a run wants of them.
+struct SnapshotWishes {
+  std::string dump_file;   // "": none
+  double until_error = 0;  // a share; 0: none
+};
+
 class Snapshots {
  public:
-  // All runs of this process make them from now on.
+  // A view: all runs of this process serve it from now on.
   static void ask_for(std::string file, double interval_s);
-  static const std::string& file();
 
-  // `now`: seconds since sampling began. Never, where nobody has asked.
+  explicit Snapshots(SnapshotWishes wishes) : wishes_(std::move(wishes)) {}
+
+  // An Error: there is no file for one. Dumps are a second apart: what comes sooner waits.
+  Status want_dump();
+  // The same for who has no answer.
+  void want_dump_or_warn();
+  // `now`: seconds since sampling began. Takes what the last copy has found, and says what became
+  // of a dump.
   bool is_due(double now);
-  // `write` is called in a copy of this process, which ends with it.
-  void take(double now, collect::Pipeline& pipeline, const std::function<void()>& write);
+  // `make` is called in a copy of this process: the profile up to now.
+  void take(double now, collect::Pipeline& pipeline,
+            const std::function<profile::Profile&()>& make);
+  // Functions are known as exactly as was asked for, and that is it.
+  const std::optional<profile::UntilError>& enough() const { return enough_; }
+  // The clock begins at 0 again, for a run with the same programs.
+  void begin_again() { next_view_s_ = next_look_s_ = next_dump_s_ = 0; }
+  // No copy writes to the run's file after this.
+  void settle();
 
  private:
-  double next_s_ = 0;
-  UniqueFd working_;  // closed at its other end when the last copy has ended
+  void take_news(double now, double most_s);
+  void take_look(double now, const std::optional<profile::Precision>& found);
+  bool wants_dump(double now) const { return wants_dump_ && now >= next_dump_s_; }
+  bool wants_view(double now) const;
+  bool wants_look(double now) const;
+
+  SnapshotWishes wishes_;
+  OwnCopy copy_;
+  bool wants_dump_ = false;
+  bool dumps_ = false;  // the copy that is at work
+  bool looks_ = false;
+  double taken_s_ = 0;  // when it was made
+  double next_view_s_ = 0;
+  double next_look_s_ = 0;
+  double next_dump_s_ = 0;
+  std::optional<profile::UntilError> enough_;
 };
 
 }  // namespace shadowprof::sample

@@ -42,6 +42,7 @@ class TimeLooks : public TimeSource {
   void look(double now) override;
   void end(double now) override;
   double take_cost() override;
+  void set_budget(double share) override { moments_.set_budget(share); }
   const ThreadSchedule& first_thread() const override { return schedule_; }
 
  private:

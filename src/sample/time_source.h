@@ -55,6 +55,9 @@ class TimeSource {
   // Seconds that the programs are thought to have lost since the last call.
   virtual double take_cost() = 0;
 
+  // The share of the programs' time that it may take from now on.
+  virtual void set_budget(double share) = 0;
+
   // That of the program that was given first.
   virtual const ThreadSchedule& first_thread() const = 0;
 };

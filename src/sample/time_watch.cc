@@ -42,6 +42,10 @@ void TimeWatch::end(double now) {
   if (source_) source_->end(now);
 }
 
+void TimeWatch::set_max_overhead(double share) {
+  if (source_) source_->set_budget(plan::kClockShare * share);
+}
+
 void TimeWatch::finish(double duration_s, double program_cpu_s, profile::Profile& profile) {
   if (!source_ || first_.value == 0) return;
   end(duration_s);

@@ -32,6 +32,7 @@ class TimeWatch {
   void end(double now);
   // Seconds that the programs are thought to have lost since the last call.
   double take_cost() { return source_ ? source_->take_cost() : 0; }
+  void set_max_overhead(double share);
   // The times of the profile. `duration_s`: how long the programs were sampled.
   void finish(double duration_s, double program_cpu_s, profile::Profile& profile);
   // The same up to now, in a copy of this process: the clocks go on for the original.

@@ -22,6 +22,8 @@ TEST_CASE("times take suffixes and are seconds without") {
   CHECK(*parse_time("250ms") == doctest::Approx(0.25));
   CHECK(*parse_time("500us") == doctest::Approx(0.0005));
   CHECK(*parse_time("1.5s") == doctest::Approx(1.5));
+  CHECK(*parse_time("10min") == doctest::Approx(600));
+  CHECK(*parse_time("1.5h") == doctest::Approx(5400));
   for (const char* wrong : {"", "soon", "10m", "-3", "1 s"}) CHECK_FALSE(parse_time(wrong));
 }
 

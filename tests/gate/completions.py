@@ -83,6 +83,7 @@ LINES = {
     "shadowprof run --profile ": {"address", "edge", "latency", "path", "value"},
     "shadowprof attach --input-log ": {"auto", "off", "on"},
     "shadowprof baseline ": {"list", "save"},
+    "shadowprof ctl 1 ": {"dump", "set", "status", "stop"},
     "shadowprof top --": {"--interval", "--output"},
     "shadowprof stat --": {"--deterministic", "--repeat"},
     "shadowprof stat --cpu-features ": {"baseline", "native"},

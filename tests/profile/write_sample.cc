@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
     profile.run.mode = "shadow";
     profile.confidence = {};
     profile.confidence.groups = 7;
+    profile.run.until_error = {0.05, 0.0425, 3, true};
     for (auto& row : profile.tables.contexts) row.error = 1;
     for (auto& row : profile.tables.edges) row.error = 1;
   }

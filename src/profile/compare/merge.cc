@@ -220,6 +220,7 @@ void add_run(Run& into, const Run& from) {
   keep_common(into.host.cores, from.host.cores, 0u);
   add_calibration(into.host.latency, from.host.latency);
   if (into.region && from.region) add_region(*into.region, *from.region);
+  into.until_error.reset();  // what was reached is not that of the sum
   into.started = std::min(into.started, from.started);
   into.duration_s = add_seconds(into.duration_s, from.duration_s);
   const bool same_exit = into.exit && from.exit && into.exit->value == from.exit->value &&

@@ -33,6 +33,10 @@ Region read_region(const Object& o) {
   return region;
 }
 
+UntilError read_until_error(const Object& o) {
+  return {o.number("limit"), o.number("reached"), o.count("functions"), o.text("by") == "time"};
+}
+
 Run read_run(const Object& o) {
   Run r;
   r.command = o.texts("command");
@@ -74,6 +78,7 @@ Run read_run(const Object& o) {
   if (o.has("region")) {
     r.region = read_region(o.object("region"));
   }
+  if (o.has("until_error")) r.until_error = read_until_error(o.object("until_error"));
   if (o.has("merged")) r.merged = read_rows<MergedRun>(o, "merged", read_merged_run);
   return r;
 }

@@ -103,6 +103,13 @@ Json region_json(const Region& region) {
   return j;
 }
 
+Json until_error_json(const UntilError& u) {
+  return {{"limit", u.limit},
+          {"reached", u.reached},
+          {"functions", u.functions},
+          {"by", u.by_time ? "time" : "instructions"}};
+}
+
 Json run_json(const Run& r) {
   Json j = {{"command", r.command}, {"pid", r.pid},         {"mode", r.mode},
             {"engine", r.engine},   {"options", r.options}, {"seed", r.seed}};
@@ -125,6 +132,7 @@ Json run_json(const Run& r) {
     j["images"].push_back({{"command", image.command}, {"at_s", image.at_s}});
   if (const auto& region = r.region)
     j["region"] = region_json(*region);
+  if (r.until_error) j["until_error"] = until_error_json(*r.until_error);
   return j;
 }
 

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+#include "sample/control_socket.h"
+
+#include <doctest/doctest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+#include "sample/control_place.h"
+
+namespace shadowprof {
+namespace {
+
+using sample::ControlledRun;
+using sample::ControlSocket;
+namespace fs = std::filesystem;
+
+// A runtime folder of the test's own; SIGIO is for whoever serves.
+class Runtime {
+ public:
+  Runtime() {
+    ::signal(SIGIO, SIG_IGN);
+    char name[] = "/tmp/shadowprof-control-test-XXXXXX";
+    path_ = ::mkdtemp(name);
+    ::setenv("XDG_RUNTIME_DIR", path_.c_str(), 1);
+  }
+  ~Runtime() {
+    ::unsetenv("XDG_RUNTIME_DIR");
+    fs::remove_all(path_);
+  }
+  std::string socket(int front, int worker) const {
+    return path_ + "/shadowprof/" + sample::socket_name(front, worker);
+  }
+  std::string folder() const { return path_ + "/shadowprof"; }
+
+ private:
+  std::string path_;
+};
+
+struct Heard {
+  int stops = 0;
+  int dumps = 0;
+  double share = 0;
+  ControlledRun run() {
+    return {.who = [] { return std::string("12 13"); },
+            .status = [] { return std::string("samples: 7\n"); },
+            .dump = [this]() -> Status {
+              dumps++;
+              return {};
+            },
+            .stop = [this] { stops++; },
+            .set_max_overhead = [this](double s) { share = s; }};
+  }
+};
+
+void say(const UniqueFd& client, std::string_view text) {
+  REQUIRE(::send(client.get(), text.data(), text.size(), MSG_NOSIGNAL) ==
+          static_cast<ssize_t>(text.size()));
+}
+
+// What has come by now; "closed" at the end without anything.
+std::string heard_by(const UniqueFd& client) {
+  char text[4096];
+  const ssize_t n = ::recv(client.get(), text, sizeof text, MSG_DONTWAIT);
+  if (n < 0) return "nothing";
+  return n == 0 ? "closed" : std::string(text, static_cast<size_t>(n));
+}
+
+TEST_CASE("each request has its answer, and what is none is refused") {
+  Heard heard;
+  const ControlledRun run = heard.run();
+  CHECK(sample::answer_to("who", run) == "ok\n12 13\n");
+  CHECK(sample::answer_to("status", run) == "ok\nsamples: 7\n");
+  CHECK(sample::answer_to("dump", run) == "ok\n");
+  CHECK(sample::answer_to("set max-overhead=0.02", run) == "ok\n");
+  CHECK(heard.share == 0.02);
+  for (const char* wrong :
+       {"", "stop ", "status\r", "set", "set max-overhead=", "set max-overhead=0",
+        "set max-overhead=nan", "set max-overhead=inf", "set max-overhead=-1",
+        "set max-overhead=1.5", "set max-overhead=0.5x", "set max-overhead=1e-400", "set x=1"})
+    CHECK(sample::answer_to(wrong, run).starts_with("error\n"));
+  CHECK(heard.share == 0.02);
+  CHECK(heard.stops == 0);
+  CHECK(sample::answer_to("stop", run) == "ok\n");
+  CHECK(heard.stops == 1);
+}
+
+TEST_CASE("a request that comes in parts is answered when it is whole") {
+  const Runtime runtime;
+  Heard heard;
+  auto server = ControlSocket::open(1, 2);
+  REQUIRE(server);
+  const auto client = sample::connect_to(runtime.socket(1, 2));
+  REQUIRE(client);
+  say(*client, "du");
+  server->serve(0, heard.run());
+  CHECK(heard_by(*client) == "nothing");
+  say(*client, "mp\n");
+  server->serve(0.5, heard.run());
+  CHECK(heard_by(*client) == "ok\n");
+  CHECK(heard_by(*client) == "closed");
+  CHECK(heard.dumps == 1);
+}
+
+TEST_CASE("who says nothing, or too much, is given up, and the next one is served") {
+  const Runtime runtime;
+  Heard heard;
+  auto server = ControlSocket::open(1, 2);
+  REQUIRE(server);
+  const auto silent = sample::connect_to(runtime.socket(1, 2));
+  const auto loud = sample::connect_to(runtime.socket(1, 2));
+  const auto gone = sample::connect_to(runtime.socket(1, 2));
+  const auto last = sample::connect_to(runtime.socket(1, 2));
+  REQUIRE((silent && loud && gone && last));
+  say(*loud, std::string(10 * ControlSocket::kLongestRequest_bytes, 'x'));
+  ::shutdown(gone->get(), SHUT_RDWR);
+  say(*last, "stop\n");
+  server->serve(0, heard.run());
+  CHECK(heard_by(*silent) == "nothing");
+  server->serve(0.9, heard.run());
+  CHECK(heard_by(*silent) == "nothing");
+  for (int i = 0; i < 8; i++) server->serve(1.1, heard.run());
+  CHECK(heard_by(*silent) == "closed");
+  CHECK(heard_by(*loud) != "ok\n");
+  CHECK(heard_by(*last) == "ok\n");
+  CHECK(heard.stops == 1);
+}
+
+TEST_CASE("a line that never ends is no request") {
+  const Runtime runtime;
+  Heard heard;
+  auto server = ControlSocket::open(1, 2);
+  REQUIRE(server);
+  const auto client = sample::connect_to(runtime.socket(1, 2));
+  REQUIRE(client);
+  for (double now = 0; now < 2; now += 0.1) {
+    (void)::send(client->get(), "x", 1, MSG_NOSIGNAL);
+    server->serve(now, heard.run());
+  }
+  CHECK(heard_by(*client) == "closed");
+}
+
+TEST_CASE("the folder is the user's alone, and the socket goes with its run") {
+  const Runtime runtime;
+  {
+    auto server = ControlSocket::open(1, 2);
+    REQUIRE(server);
+    struct stat info {};
+    REQUIRE(::stat(runtime.folder().c_str(), &info) == 0);
+    CHECK((info.st_mode & 0777) == 0700);
+    CHECK(fs::exists(runtime.socket(1, 2)));
+    CHECK(sample::control_places().size() >= 1);
+  }
+  CHECK(fs::is_empty(runtime.folder()));
+}
+
+TEST_CASE("what a killed run has left is removed, and what a living one has is not") {
+  const Runtime runtime;
+  auto living = ControlSocket::open(1, 2);
+  REQUIRE(living);
+  {
+    for (int number : {3, 5}) {
+      const UniqueFd other(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      const auto address = sample::socket_address(runtime.socket(number, 4));
+      REQUIRE(::bind(other.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) ==
+              0);
+    }
+  }
+  auto next = ControlSocket::open(5, 4);
+  REQUIRE(next);
+  CHECK_FALSE(fs::exists(runtime.socket(3, 4)));
+  CHECK(fs::exists(runtime.socket(1, 2)));
+  CHECK(sample::connect_to(runtime.socket(5, 4)));
+}
+
+TEST_CASE("a folder that others may enter is not used") {
+  const Runtime runtime;
+  fs::create_directory(runtime.folder());
+  fs::permissions(runtime.folder(), fs::perms::all);
+  const auto folder = sample::own_control_folder();
+  if (folder) CHECK(*folder != runtime.folder());
+}
+
+}  // namespace
+}  // namespace shadowprof
