@@ -208,32 +208,6 @@ def quick_plans(sites, deadly, chance):
     return plans
 
 
-def plans_behind(plan, sites, known, deadly):
-    """The same fault, and then one at each call that was made because of it."""
-    if plan.then or plan.failure in (KILL, DIE) or plan.name in ALLOCATIONS:
-        return []
-    return [Plan(plan.name, plan.key, plan.failure, plan.first, plan.count,
-                 Plan(site.name, site.key, failure))
-            for site in sites if site.key not in known
-            for failure in failures_of(site.name, deadly)]
-
-
-# Calls that fail where a host is short of something.
-SCARCE = ("timer_create", "pthread_create", "aligned_alloc", "memfd_create", "fork", "rename", "stat")
-
-
-def quick_plans(sites, deadly):
-    """The site of each name that is called most, and all sites of scarce things."""
-    plans = []
-    for name in sorted({site.name for site in sites}):
-        some = sorted((s for s in sites if s.name == name), key=lambda s: (-s.calls, s.key))
-        failures = failures_of(name, deadly)
-        most = len(some) if name in SCARCE else 1
-        for i, site in enumerate(some[:most] if failures else ()):
-            plans.append(Plan(name, site.key, failures[i % len(failures)]))
-    return plans
-
-
 def remote_range(shadowprof):
     """Where the calls that the program is made to execute begin, for FAULTS_REMOTE."""
     listing = subprocess.run(["nm", "-CS", shadowprof], capture_output=True, text=True, check=True)
