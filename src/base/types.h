@@ -69,6 +69,6 @@ template <>
 struct std::hash<shadowprof::GuestAddr> {
   // Code addresses differ mostly in the low bits; the multiplication spreads them over the table.
   size_t operator()(shadowprof::GuestAddr a) const noexcept {
-    return static_cast<size_t>(spread(a.value) >> 20);
+    return static_cast<size_t>(shadowprof::spread(a.value) >> 20);
   }
 };

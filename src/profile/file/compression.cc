@@ -3,9 +3,11 @@
 
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <vector>
 
 #include "base/check.h"
@@ -18,12 +20,23 @@ constexpr int kSmallZstdLevel = 19;
 constexpr int kGzipWindow = 15 + 16;  // 32 KiB, and a gzip header instead of zlib's own: zlib.h
 constexpr size_t kChunkBytes = size_t{1} << 16;
 
+// Libraries of C say that there is no memory where operator new throws.
+void check_zlib(int result) {
+  if (result == Z_MEM_ERROR) throw std::bad_alloc();
+  CHECK(result == Z_OK, "zlib cannot start: {}", result);
+}
+
+template <typename Context>
+Context* check_zstd(Context* context) {
+  if (context == nullptr) throw std::bad_alloc();
+  return context;
+}
+
 class GzipCompressor : public Compressor {
  public:
   GzipCompressor() {
-    const int rc = ::deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow,
-                                  8 /* zlib's default memory level */, Z_DEFAULT_STRATEGY);
-    CHECK(rc == Z_OK, "zlib cannot start: {}", rc);
+    check_zlib(::deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow,
+                              8 /* zlib's default memory level */, Z_DEFAULT_STRATEGY));
   }
   ~GzipCompressor() override { ::deflateEnd(&stream_); }
 
@@ -47,8 +60,7 @@ class GzipCompressor : public Compressor {
 
 class ZstdCompressor : public Compressor {
  public:
-  explicit ZstdCompressor(Effort effort) : context_(::ZSTD_createCCtx()) {
-    CHECK(context_ != nullptr, "zstd cannot start");
+  explicit ZstdCompressor(Effort effort) : context_(check_zstd(::ZSTD_createCCtx())) {
     ::ZSTD_CCtx_setParameter(context_, ZSTD_c_compressionLevel,
                              effort == Effort::small ? kSmallZstdLevel : kQuickZstdLevel);
     ::ZSTD_CCtx_setParameter(context_, ZSTD_c_checksumFlag, 1);
@@ -63,6 +75,7 @@ class ZstdCompressor : public Compressor {
     do {
       ZSTD_outBuffer chunk{buffer, sizeof buffer, 0};
       left = ::ZSTD_compressStream2(context_, &chunk, &in, directive);
+      if (::ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation) throw std::bad_alloc();
       CHECK(!::ZSTD_isError(left), "zstd says {}", ::ZSTD_getErrorName(left));
       out.append(buffer, chunk.pos);
     } while (last ? left != 0 : in.pos < in.size);
@@ -75,10 +88,7 @@ class ZstdCompressor : public Compressor {
 // A file may consist of several gzip members, one after the other: RFC 1952, 2.2.
 class GzipUnpacker : public Unpacker {
  public:
-  GzipUnpacker() {
-    const int started = ::inflateInit2(&stream_, kGzipWindow);
-    CHECK(started == Z_OK, "zlib cannot start: {}", started);
-  }
+  GzipUnpacker() { check_zlib(::inflateInit2(&stream_, kGzipWindow)); }
   ~GzipUnpacker() override { ::inflateEnd(&stream_); }
 
   bool add(std::string_view& bytes, std::string& out) override {
@@ -108,9 +118,7 @@ class GzipUnpacker : public Unpacker {
 
 class ZstdUnpacker : public Unpacker {
  public:
-  ZstdUnpacker() : context_(::ZSTD_createDCtx()) {
-    CHECK(context_ != nullptr, "zstd cannot start");
-  }
+  ZstdUnpacker() : context_(check_zstd(::ZSTD_createDCtx())) {}
   ~ZstdUnpacker() override { ::ZSTD_freeDCtx(context_); }
 
   bool add(std::string_view& bytes, std::string& out) override {

@@ -66,27 +66,31 @@ Result<OutputFile> OutputFile::open(const std::string& path, Effort effort) {
   if (path == "-") {
     UniqueFd out(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
     if (!out.valid()) return fail_errno(errno, "cannot write to standard output");
-    return OutputFile("standard output", "", std::move(out));
+    return with_memory(OutputFile("standard output", "", std::move(out)), effort);
   }
   const std::string target = resolved(path);
   struct stat info {};
   if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
     SP_ASSIGN(UniqueFd in_place, open_in_place(path, info.st_mode));
-    return OutputFile(path, "", std::move(in_place));
+    return with_memory(OutputFile(path, "", std::move(in_place)), effort);
   }
   std::string temporary = target + ".XXXXXX";
   UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));  // mode 0600
   if (!fd.valid()) return fail_errno(errno, "cannot make a file beside {}", path);
-  return OutputFile(target, std::move(temporary), std::move(fd), effort);
+  return with_memory(OutputFile(target, std::move(temporary), std::move(fd)), effort);
 }
 
-OutputFile::OutputFile(std::string path, std::string temporary, UniqueFd fd, Effort effort)
+OutputFile::OutputFile(std::string path, std::string temporary, UniqueFd fd)
     : path_(std::move(path)),
       temporary_(std::move(temporary)),
       fd_(std::move(fd)),
-      is_pipe_(is_pipe(fd_.get())),
-      compressor_(Compressor::create(compression_for(path_), effort)) {
-  buffer_.reserve(kBufferBytes);
+      is_pipe_(is_pipe(fd_.get())) {}
+
+// Where there is none the temporary file is removed.
+OutputFile OutputFile::with_memory(OutputFile file, Effort effort) {
+  file.compressor_ = Compressor::create(compression_for(file.path_), effort);
+  file.buffer_.reserve(kBufferBytes);
+  return file;
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept

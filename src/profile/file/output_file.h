@@ -32,7 +32,8 @@ class OutputFile {
   Status finish();
 
  private:
-  OutputFile(std::string path, std::string temporary, UniqueFd fd, Effort effort = Effort::quick);
+  OutputFile(std::string path, std::string temporary, UniqueFd fd);
+  static OutputFile with_memory(OutputFile file, Effort effort);
   void flush(bool last);
 
   std::string path_;
