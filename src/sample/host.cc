@@ -103,7 +103,8 @@ void prepare_signals() {
   action.sa_handler = SIG_IGN;
   for (int signal : {SIGINT, SIGQUIT, SIGPIPE, SIGXFSZ}) ::sigaction(signal, &action, nullptr);
   action.sa_handler = note_signal;  // without SA_RESTART: it interrupts our wait
-  for (int signal : {SIGTERM, SIGHUP, SIGXCPU}) ::sigaction(signal, &action, nullptr);
+  // A dump is for runs that sample, and the signal does no harm in others.
+  for (int signal : {SIGTERM, SIGHUP, SIGXCPU, kDumpWanted}) ::sigaction(signal, &action, nullptr);
 }
 
 void forward_signals_to(Tid program) {

@@ -452,10 +452,11 @@ void ShadowRun::look_after_replicas() {
   }
 }
 
-// Exact where the first was our child and has ended (the replicas were, too, and so were the
-// first's own children); else as busy since the last look as before.
+// Exact where the first was our child and has ended while it was sampled (the replicas were, too,
+// and so were the first's own children); else as busy since the last look as before.
 double ShadowRun::program_cpu_s() const {
-  if (first().is_ours() && first().end() && !first_is_left_ && !is_copy_) {
+  const bool saw_the_end = first().end() && !first_is_left_ && sampling_s_ <= 0;
+  if (first().is_ours() && saw_the_end && !is_copy_) {
     return std::max(0.0, processor_seconds_of(RUSAGE_CHILDREN) - counts_.replica_cpu_s);
   }
   double sum = past_cpu_s_;
