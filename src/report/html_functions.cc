@@ -54,8 +54,7 @@ class FunctionsOfPage {
 
   // The hottest by their own instructions, and those that most ran below.
   void choose() {
-    for (size_t i = 0; i < unnamed_.size(); i++) index_of(profile_.functions.size() + i);
-    std::vector<size_t> order(profile_.functions.size());
+    std::vector<size_t> order(profile_.functions.size() + unnamed_.size());
     std::iota(order.begin(), order.end(), size_t{0});
     const size_t limit = std::min(options_.rows, order.size());
     const auto take = [&](auto weight) {
@@ -65,11 +64,9 @@ class FunctionsOfPage {
       for (size_t i = 0; i < limit; i++) index_of(order[i]);
     };
     if (profile_.time.is_known())
-      take([&](size_t i) {
-        return profile_.functions[i].user_ns + profile_.functions[i].kernel_ns;
-      });
-    take([&](size_t i) { return profile_.functions[i].self; });
-    take([&](size_t i) { return profile_.functions[i].inclusive; });
+      take([&](size_t i) { return function(i).user_ns + function(i).kernel_ns; });
+    take([&](size_t i) { return function(i).self; });
+    take([&](size_t i) { return function(i).inclusive; });
     own_list_ = shown_.size();
   }
 

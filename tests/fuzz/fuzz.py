@@ -43,7 +43,7 @@ class Fuzzer:
     def wrapper(self):
         if self.options.wrapper:
             return shlex.split(self.options.wrapper)
-        return [self.options.shadowprof, "run", "--mode", "full", "--deterministic", "-o",
+        return [self.options.shadowprof, "run", "-q", "--mode", "full", "--deterministic", "-o",
                 self.profile, *self.options.option, "--"]
 
     @staticmethod

@@ -50,7 +50,9 @@ def check_stream(d, what, rows, fact, is_exact):
         d.expect(f"{what}: stride of {function}", row["stride_lines"] == 5, row)
     if share < 1:
         return
-    d.expect(f"{what}: {function} has one stream", (len(rows), row["streams"]) == (1, 1), rows)
+    # A sample that begins within a round may show it another way round.
+    most = 1 if is_exact else 2
+    d.expect(f"{what}: {function} has one stream", len(rows) == 1 and row["streams"] <= most, rows)
     d.expect(f"{what}: heat of {function}", row["heat"] == row["occurrences"] * length, row)
     if order == "scattered":
         d.expect(f"{what}: advice for {function}", row.get("advice") == "always together: place together", row.get("advice"))
