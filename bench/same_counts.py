@@ -42,6 +42,7 @@ def commands(options):
     yield "cc1plus -f", ["-f"], ["g++", "-O1", "-S", "-o", "/dev/null", "source.cc"]
     yield "xz -T2", [], ["xz", "-T2", "-1", "--block-size=64KiB", "-c", "input"]
     yield "pigz -p4", [], ["pigz", "-p4", "-c", "input"]
+    yield "pipeline -f", ["-f"], ["sh", "-c", "gzip -c input | gzip -dc | sort | tail -n 3; (echo b; echo a) | sort"]
     if options.threads:
         yield "64 threads", [], [os.path.abspath(options.threads), "64"]
     if options.clocks:

@@ -377,6 +377,7 @@ class Engine {
   bool can_go_on(Tid tid);
   char state_of(GuestThread& t);
   void settle();
+  void settle_takers();
   void settle(GuestThread& t);
   template <typename InState>
   void look_until(GuestThread& t, InState is_settled);

@@ -81,6 +81,7 @@ uint64_t clone_flags_of(const ptrace::Registers& regs, ptrace::RemoteMemory& mem
 // `regs`: of the engine, behind the gateway's trap.
 void Engine::on_tracer_syscall(GuestThread& t, Registers& regs) {
   counts_.tracer_syscalls++;
+  if (turns_.is_active()) settle_takers();
   if (make_timed_wait(t, regs)) return;
   const auto kind = call_kind(static_cast<unsigned>(regs.rax & 0xffff));
   const bool is_answered = is_for_machine(t, regs);

@@ -234,6 +234,19 @@ void Engine::settle() {
   }
 }
 
+// What a call of the holder's has woken may be on its way out of a call of its own, in which it
+// takes what is there by then: bytes of a pipe, events of many descriptors. It is to have taken them
+// before the holder's next call brings more. A futex has nothing to take.
+void Engine::settle_takers() {
+  if (!may_have_woken_) return;
+  for (const Tid tid : std::deque(turns_.waiting())) {
+    const auto it = threads_.find(tid);
+    if (it == threads_.end()) continue;
+    GuestThread& t = *it->second;
+    if (!t.parked && !t.ending && t.call != SYS_futex) settle(t);
+  }
+}
+
 // Until it has reported something, or has ended, or is in such a state.
 template <typename InState>
 void Engine::look_until(GuestThread& t, InState is_settled) {
