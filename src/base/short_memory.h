@@ -15,8 +15,9 @@ void prepare_for_short_memory();
 bool memory_is_short();
 inline constexpr const char* kMemoryIsShort = "shadowprof gets no more memory";
 
-// For libraries that call somebody when they get no memory: says so, and ends the process.
-[[noreturn]] void end_at_short_memory();
+// For libraries that call somebody when they get no memory: says so, and ends the process. The
+// attribute is part of the type that libdw wants.
+__attribute__((noreturn)) void end_at_short_memory();
 
 // Zeroed pages of our own, which munmap(2) gives back; as operator new where there are none.
 void* map_pages(size_t bytes);

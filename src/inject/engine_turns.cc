@@ -235,8 +235,8 @@ void Engine::settle() {
 }
 
 // What a call of the holder's has woken may be on its way out of a call of its own, in which it
-// takes what is there by then: bytes of a pipe, events of many descriptors. It is to have taken them
-// before the holder's next call brings more. A futex has nothing to take.
+// takes what is there by then: bytes of a pipe, events of many descriptors. It is to have taken
+// them before the holder's next call brings more. A futex has nothing to take.
 void Engine::settle_takers() {
   if (!may_have_woken_) return;
   for (const Tid tid : std::deque(turns_.waiting())) {
