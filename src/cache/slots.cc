@@ -73,6 +73,11 @@ void Slot::watch(unsigned number) {
   (host + emu::kSyscallKindsOffset)[number] = static_cast<uint8_t>(emu::SyscallKind::tracer);
 }
 
+void Slot::unwatch(unsigned number) {
+  watched.reset(number);
+  (host + emu::kSyscallKindsOffset)[number] = static_cast<uint8_t>(call_kinds(number));
+}
+
 void Slot::initialise(CallKinds kinds) {
   call_kinds = kinds;
   std::memset(host + emu::kSyscallKindsOffset, static_cast<int>(kinds(kListedCalls)),

@@ -86,6 +86,8 @@ struct Slot {
   void trap_all_calls(bool all);
   // From now on it hands this one to the tracer, too.
   void watch(unsigned number);
+  // No more, while not all calls trap.
+  void unwatch(unsigned number);
 };
 
 }  // namespace shadowprof::cache

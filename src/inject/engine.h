@@ -347,6 +347,7 @@ class Engine {
   VirtualMachine::Call machine_call(GuestThread& t, const Registers& regs);
   bool is_for_machine(GuestThread& t, const Registers& regs);
   void watch_machine_calls(GuestThread& t);
+  void note_other_read(GuestThread& t, VirtualMachine::Share& share);
   bool answer_by_machine(GuestThread& t, Registers& regs);
   std::optional<int64_t> make_in_its_place(GuestThread& t, const Registers& other);
   std::optional<int64_t> open_machine_file(GuestThread& t, const Registers& regs,

@@ -8,6 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <bit>
+
 #include "base/unique_fd.h"
 #include "inject/engine.h"
 #include "ptrace/send_fd.h"
@@ -44,7 +47,30 @@ bool Engine::is_for_machine(GuestThread& t, const Registers& regs) {
     for (auto& [tid, other] : threads_)
       if (other->process == t.process) watch_machine_calls(*other);
   }
-  return machine_->answers(call);
+  const bool is_answered = machine_->answers(call);
+  if (!is_answered && call.share.may_hold_random && VirtualMachine::is_read(call))
+    note_other_read(t, call.share);
+  return is_answered;
+}
+
+// Most programs take a few bytes from the device, close it, and read for long from elsewhere.
+// Whether they hold it is looked up now and then, and seldom where they do.
+void Engine::note_other_read(GuestThread& t, VirtualMachine::Share& share) {
+  constexpr unsigned kFirstLook = 16;
+  const unsigned reads = ++share.other_reads;
+  if (reads < kFirstLook || !std::has_single_bit(reads)) return;
+  const auto is_held = [&](const auto& entry) {
+    return entry.second->process == t.process && entry.second->holding;
+  };
+  if (std::ranges::any_of(threads_, is_held)) return;
+  if (VirtualMachine::holds_random_device(t.process->pid)) return;
+  share.may_hold_random = false;
+  share.other_reads = 0;
+  for (auto& [tid, other] : threads_) {
+    if (other->process != t.process || !other->slot) continue;
+    for (const unsigned number : {SYS_read, SYS_pread64}) other->slot->unwatch(number);
+    watch_machine_calls(*other);
+  }
 }
 
 // The gateway hands them to us.

@@ -241,6 +241,10 @@ bool VirtualMachine::opens_random_device(const Call& call) {
          is_random_device(fmt::format("/proc/{}/root{}", call.thread.value, path));
 }
 
+bool VirtualMachine::is_read(const Call& call) {
+  return call.number() == SYS_read || call.number() == SYS_pread64;
+}
+
 bool VirtualMachine::holds_random_device(Tid process) {
   const std::string directory = fmt::format("/proc/{}/fd", process.value);
   DIR* list = ::opendir(directory.c_str());

@@ -32,9 +32,10 @@ class VirtualMachine {
   struct Share {
     machine::RandomBytes random;
     bool may_hold_random = false;  // a descriptor of /dev/random or /dev/urandom
+    unsigned other_reads = 0;      // while it may: of other descriptors
     bool has_changed_user = false;
 
-    Share for_child() { return {random.split(), may_hold_random, has_changed_user}; }
+    Share for_child() { return {random.split(), may_hold_random, 0, has_changed_user}; }
   };
 
   // A system call that a thread is about to make, with these registers.
@@ -64,6 +65,8 @@ class VirtualMachine {
   // May the call open a device of random bytes?
   static bool opens_random_device(const Call& call);
   static bool holds_random_device(Tid process);
+  // Does the call read from what may be such a device?
+  static bool is_read(const Call& call);
 
  private:
   const machine::CpuModel& processor_;
