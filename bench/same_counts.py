@@ -88,7 +88,7 @@ class Surroundings:
 
 
 def run(options, surroundings, number, name, own, command):
-    environment, directory, cores, busy = surroundings.of_run(number, name in ("cc1plus -f", "java -Xint"))
+    environment, directory, cores, busy = surroundings.of_run(number, name in ("cc1plus -f", "java -Xint", "pipeline -f"))
     file = surroundings.profiles / f"{number}.json"
     others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in cores] if busy else []
     as_user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if options.users and number % 2 else {}
