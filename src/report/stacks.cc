@@ -58,8 +58,7 @@ class Collector {
 Caller caller(const profile::Profile& profile, const profile::ContextRow& row) {
   if (profile::is_code(row))
     return {row.at, function_frame(profile, find_function(profile.functions, row.at), row.at)};
-  const std::string label = profile::context_label(row.kind);
-  return {std::nullopt, {label, label, "", 0, 0}};
+  return caller_of_kind(row.kind);
 }
 
 // The chains of each function, and contexts' instructions divided among them.
@@ -150,6 +149,11 @@ std::vector<StackFrame> frames_at(const profile::Profile& profile,
     frames.push_back(std::move(s));
   }
   return frames;
+}
+
+Caller caller_of_kind(profile::ContextKind kind) {
+  const std::string label = profile::context_label(kind);
+  return {std::nullopt, {label, label, "", 0, 0}};
 }
 
 std::vector<Caller> callers_of(const profile::Profile& profile, uint32_t context) {

@@ -53,6 +53,9 @@ std::vector<StackFrame> frames_at(const profile::Profile& profile,
                                   const symbols::ModuleSet& modules, const profile::Function* f,
                                   profile::CodeRef at);
 
+// One that is no code: its kind is all that is known.
+Caller caller_of_kind(profile::ContextKind kind);
+
 // Above a row of the table of contexts, outermost first.
 std::vector<Caller> callers_of(const profile::Profile& profile, uint32_t context);
 

@@ -145,7 +145,7 @@ class Collector {
       }
       const std::vector<Share> shares = shares_of(thread, contexts->second);
       if (shares.empty())
-        add_chains(thread, below(profile::ContextKind::unknown), in, in.time);
+        add_chains(thread, {caller_of_kind(profile::ContextKind::unknown)}, in, in.time);
       else
         divide(thread, function, in, shares);
     }
@@ -188,11 +188,6 @@ class Collector {
     return kept;
   }
 
-  static std::vector<Caller> below(profile::ContextKind kind) {
-    const std::string label = profile::context_label(kind);
-    return {{std::nullopt, {label, label, "", 0, 0}}};
-  }
-
   bool is_worth(double least, const Time& time) const {
     return static_cast<double>(time.ns()) >= least * static_cast<double>(all_ns_);
   }
@@ -214,7 +209,7 @@ class Collector {
       else
         add(thread, function, callers_of(profile_, i), {whole}, time);
     }
-    add(thread, function, below(profile::ContextKind::other), {whole}, untold);
+    add(thread, function, {caller_of_kind(profile::ContextKind::other)}, {whole}, untold);
   }
 
   void add_chains(uint32_t thread, const std::vector<Caller>& callers, const InFunction& in,
