@@ -377,6 +377,8 @@ class Engine {
   bool is_contended();
   bool can_go_on(Tid tid);
   char state_of(GuestThread& t);
+  template <typename Wanted>
+  void settle_those(Wanted is_wanted);
   void settle();
   void settle_takers();
   void settle(GuestThread& t);

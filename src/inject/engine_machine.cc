@@ -48,8 +48,10 @@ bool Engine::is_for_machine(GuestThread& t, const Registers& regs) {
       if (other->process == t.process) watch_machine_calls(*other);
   }
   const bool is_answered = machine_->answers(call);
-  if (!is_answered && call.share.may_hold_random && VirtualMachine::is_read(call))
-    note_other_read(t, call.share);
+  const bool may_read_device =
+      call.share.may_hold_random &&
+      std::ranges::count(VirtualMachine::device_reads(), static_cast<unsigned>(call.number())) != 0;
+  if (may_read_device && !is_answered) note_other_read(t, call.share);
   return is_answered;
 }
 
@@ -68,7 +70,7 @@ void Engine::note_other_read(GuestThread& t, VirtualMachine::Share& share) {
   share.other_reads = 0;
   for (auto& [tid, other] : threads_) {
     if (other->process != t.process || !other->slot) continue;
-    for (const unsigned number : {SYS_read, SYS_pread64}) other->slot->unwatch(number);
+    for (const unsigned number : VirtualMachine::device_reads()) other->slot->unwatch(number);
     watch_machine_calls(*other);
   }
 }

@@ -221,30 +221,29 @@ char Engine::state_of(GuestThread& t) {
   return kernel::state_in_stat({text.data(), static_cast<size_t>(size)}).value_or('X');
 }
 
-// Afterwards it is known who can go on.
-void Engine::settle() {
-  may_have_woken_ = false;
+template <typename Wanted>
+void Engine::settle_those(Wanted is_wanted) {
   for (const Tid tid : std::deque(turns_.waiting())) {
     const auto it = threads_.find(tid);
     if (it == threads_.end()) {
       turns_.forget(tid);
-    } else if (!it->second->parked && !it->second->ending) {
+    } else if (!it->second->parked && !it->second->ending && is_wanted(*it->second)) {
       settle(*it->second);
     }
   }
+}
+
+// Afterwards it is known who can go on.
+void Engine::settle() {
+  may_have_woken_ = false;
+  settle_those([](const GuestThread&) { return true; });
 }
 
 // What a call of the holder's has woken may be on its way out of a call of its own, in which it
 // takes what is there by then: bytes of a pipe, events of many descriptors. It is to have taken
 // them before the holder's next call brings more. A futex has nothing to take.
 void Engine::settle_takers() {
-  if (!may_have_woken_) return;
-  for (const Tid tid : std::deque(turns_.waiting())) {
-    const auto it = threads_.find(tid);
-    if (it == threads_.end()) continue;
-    GuestThread& t = *it->second;
-    if (!t.parked && !t.ending && t.call != SYS_futex) settle(t);
-  }
+  if (may_have_woken_) settle_those([](const GuestThread& t) { return t.call != SYS_futex; });
 }
 
 // Until it has reported something, or has ended, or is in such a state.

@@ -153,6 +153,7 @@ constexpr Row kRows[] = {
     {SYS_rseq, always, refuse},
 };
 
+constexpr unsigned kDeviceReads[] = {SYS_read, SYS_pread64};
 constexpr unsigned kOpenCalls[] = {SYS_open, SYS_openat};
 
 bool is_open(const Call& call) {
@@ -189,7 +190,8 @@ UserCall user_call(const Call& call) {
 std::vector<unsigned> VirtualMachine::watched_calls(const Share& share) {
   std::vector<unsigned> numbers(std::begin(kOpenCalls), std::end(kOpenCalls));
   for (const Row& row : kRows)
-    if (row.is_ours != reads_random_device || share.may_hold_random) numbers.push_back(row.number);
+    if (share.may_hold_random || std::ranges::count(kDeviceReads, row.number) == 0)
+      numbers.push_back(row.number);
   numbers.insert(numbers.end(), user_calls().begin(), user_calls().end());
   return numbers;
 }
@@ -241,8 +243,8 @@ bool VirtualMachine::opens_random_device(const Call& call) {
          is_random_device(fmt::format("/proc/{}/root{}", call.thread.value, path));
 }
 
-bool VirtualMachine::is_read(const Call& call) {
-  return call.number() == SYS_read || call.number() == SYS_pread64;
+std::span<const unsigned> VirtualMachine::device_reads() {
+  return kDeviceReads;
 }
 
 bool VirtualMachine::holds_random_device(Tid process) {

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,8 +66,8 @@ class VirtualMachine {
   // May the call open a device of random bytes?
   static bool opens_random_device(const Call& call);
   static bool holds_random_device(Tid process);
-  // Does the call read from what may be such a device?
-  static bool is_read(const Call& call);
+  // Numbers of calls that read from what may be such a device.
+  static std::span<const unsigned> device_reads();
 
  private:
   const machine::CpuModel& processor_;
