@@ -123,6 +123,10 @@ install_optional() {
   try_install "${lines[@]}" || say "going on without some optional packages: $install_error"
 }
 
+# What both commands make build/ with. Lines and functions are all that a report of a crash or a profile
+# of shadowprof itself needs to know, and compiling takes three quarters of the time with that alone.
+usual_build=(--buildtype=debugoptimized -Doptimization=2 -Dcpp_args=-g1)
+
 # configure DIR MESON_OPTION...: makes a build directory unless it is there and ours. ninja itself
 # configures again when a meson.build changes.
 configure() {

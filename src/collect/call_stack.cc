@@ -29,9 +29,6 @@ constexpr size_t kFreeSearch = 16;
 constexpr uint64_t kCreditPerCall = 4;
 constexpr uint64_t kMaxCredit = uint64_t{1} << 24;
 
-// A procedure linkage stub is a jump through a table, perhaps behind an endbr64.
-constexpr uint32_t kMaxStubInsns = 2;
-
 Event enter_at(uint64_t clock) {
   return {clock, kEnterRun, 0};
 }

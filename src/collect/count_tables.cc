@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "collect/edges/edge_state.h"
 #include "collect/table_builder.h"
 
 namespace shadowprof::collect {
@@ -14,9 +15,6 @@ namespace {
 
 using profile::CodeRef;
 using trace::RunExit;
-
-// A procedure linkage stub is a jump through a table, perhaps behind an endbr64.
-constexpr uint32_t kMaxStubInsns = 2;
 
 // Where stubs lead, by the address of the stub: the target that it jumped to most often, and of
 // several the first by place. Its first jump may have gone to what lies right behind it, and from

@@ -135,7 +135,7 @@ bool is_vector_namesake(const Full& full) {
 
 // Those with a register may be undefined on this processor (0f 0d on AMD's), and those in VEX
 // encoding are Knights Corner's alone: they are cells.
-bool is_hint(const ZydisDecodedInstruction& info) {
+bool is_hint_for_all(const ZydisDecodedInstruction& info) {
   if (info.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY) return false;
   if (info.raw.modrm.offset != 0 && info.raw.modrm.mod == 3 && info.opcode != 0x1f) {
     return info.mnemonic == ZYDIS_MNEMONIC_ENDBR64;
@@ -156,7 +156,7 @@ Code code_of(const Full& full) {
   const ZydisDecodedInstruction& info = full.info;
   if (info.meta.category == ZYDIS_CATEGORY_CMOV) return Code::cmov;
   if (info.meta.category == ZYDIS_CATEGORY_SETCC) return Code::setcc;
-  if (is_hint(info)) return Code::nop;
+  if (is_hint_for_all(info)) return Code::nop;
   const auto named = std::find_if(std::begin(kNamed), std::end(kNamed),
                                   [&](const NamedCode& n) { return n.mnemonic == info.mnemonic; });
   if (named == std::end(kNamed)) return Code::cell;

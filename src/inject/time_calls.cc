@@ -19,8 +19,6 @@ using machine::VirtualClock;
 constexpr unsigned kTimeCalls[] = {SYS_clock_gettime, SYS_clock_getres, SYS_gettimeofday,
                                    SYS_time,          SYS_times,        SYS_getrusage};
 
-constexpr uint64_t kSecond_ns = 1'000'000'000;
-
 timeval timeval_of(uint64_t nanoseconds) {
   const timespec time = machine::timespec_of(nanoseconds);
   return {time.tv_sec, time.tv_nsec / 1000};
@@ -78,7 +76,7 @@ int64_t get_seconds(const TimeCall& call) {
 }
 
 int64_t get_times(const TimeCall& call) {
-  constexpr uint64_t kTick_ns = kSecond_ns / VirtualClock::kTicksPerSecond;
+  constexpr uint64_t kTick_ns = VirtualClock::kSecond_ns / VirtualClock::kTicksPerSecond;
   struct tms used {};
   used.tms_utime = static_cast<clock_t>(used_ns(call) / kTick_ns);
   if (call.regs.rdi != 0 && !put(call, call.regs.rdi, used)) return -EFAULT;

@@ -14,8 +14,8 @@ namespace shadowprof::inject {
 namespace {
 
 using machine::Registers;
+using machine::VirtualClock;
 
-constexpr uint64_t kSecond_ns = 1'000'000'000;
 constexpr uint64_t kMillisecond_ns = 1'000'000;
 constexpr unsigned kFutexWaitv = 449;
 constexpr unsigned kFutexLockPi2 = 13;
@@ -25,14 +25,14 @@ constexpr int64_t kNeverOver = INT64_MIN;
 enum class Unit : uint8_t { milliseconds, timespec, timeval, timer };
 enum class Argument : uint8_t { rdi, rsi, rdx, r10, r8 };
 
-struct Row {
+struct WaitRow {
   unsigned number;
   Argument timeout;
   Unit unit;
   int64_t result;  // when it is over
 };
 
-constexpr Row kRows[] = {
+constexpr WaitRow kWaitRows[] = {
     {SYS_nanosleep, Argument::rdi, Unit::timespec, 0},
     {SYS_clock_nanosleep, Argument::rdx, Unit::timespec, 0},
     {SYS_poll, Argument::rdx, Unit::milliseconds, 0},
@@ -52,11 +52,11 @@ constexpr Row kRows[] = {
     {SYS_timerfd_settime, Argument::rdx, Unit::timer, kNeverOver},
 };
 
-const Row* row_of(const Registers& regs) {
+const WaitRow* row_of(const Registers& regs) {
   const auto number = static_cast<int>(regs.rax);
   const auto* it = std::ranges::find_if(
-      kRows, [&](const Row& row) { return static_cast<int>(row.number) == number; });
-  return it == std::end(kRows) ? nullptr : it;
+      kWaitRows, [&](const WaitRow& row) { return static_cast<int>(row.number) == number; });
+  return it == std::end(kWaitRows) ? nullptr : it;
 }
 
 unsigned long long& argument(Registers& regs, Argument which) {
@@ -80,7 +80,7 @@ uint64_t value_of(const Registers& regs, Argument which) {
   return argument(copy, which);
 }
 
-bool has_timeout(const Row& row, const Registers& regs) {
+bool has_timeout(const WaitRow& row, const Registers& regs) {
   if (row.number != SYS_futex) return true;
   switch (regs.rsi & FUTEX_CMD_MASK) {
     case FUTEX_WAIT:
@@ -95,7 +95,8 @@ bool has_timeout(const Row& row, const Registers& regs) {
 }
 
 // The clock whose moment is waited for. Nothing: a length of time is.
-std::optional<clockid_t> moment_clock(const Row& row, const Registers& regs, uint64_t moment_ns) {
+std::optional<clockid_t> moment_clock(const WaitRow& row, const Registers& regs,
+                                      uint64_t moment_ns) {
   switch (row.number) {
     case SYS_clock_nanosleep:
       if ((regs.rsi & TIMER_ABSTIME) == 0) return std::nullopt;
@@ -114,7 +115,7 @@ std::optional<clockid_t> moment_clock(const Row& row, const Registers& regs, uin
     case SYS_timer_settime:
     case SYS_timerfd_settime:
       // Which clock it is the timer knows; no machine is up for as long as that.
-      return moment_ns / kSecond_ns >= uint64_t{machine::VirtualClock::kBegin_s} / 2
+      return moment_ns / VirtualClock::kSecond_ns >= uint64_t{VirtualClock::kBegin_s} / 2
                  ? CLOCK_REALTIME
                  : CLOCK_MONOTONIC;
     default:
@@ -123,7 +124,7 @@ std::optional<clockid_t> moment_clock(const Row& row, const Registers& regs, uin
 }
 
 // Nothing: the kernel refuses it, or it is no timeout.
-std::optional<uint64_t> time_at(const Row& row, uint64_t value, ptrace::RemoteMemory& memory) {
+std::optional<uint64_t> time_at(const WaitRow& row, uint64_t value, ptrace::RemoteMemory& memory) {
   if (row.unit == Unit::milliseconds) {
     const auto milliseconds = static_cast<int>(value);
     if (milliseconds < 0) return std::nullopt;
@@ -159,16 +160,16 @@ uint64_t real_ns(clockid_t clock) {
 
 std::span<const unsigned> timed_calls() {
   static const auto numbers = [] {
-    std::array<unsigned, std::size(kRows)> all{};
-    std::ranges::transform(kRows, all.begin(), [](const Row& row) { return row.number; });
+    std::array<unsigned, std::size(kWaitRows)> all{};
+    std::ranges::transform(kWaitRows, all.begin(), [](const WaitRow& row) { return row.number; });
     return all;
   }();
   return numbers;
 }
 
 std::optional<TimedWait> TimedWait::of(const Registers& regs, ptrace::RemoteMemory& memory,
-                                       const machine::VirtualClock& clock) {
-  const Row* row = row_of(regs);
+                                       const VirtualClock& clock) {
+  const WaitRow* row = row_of(regs);
   if (row == nullptr || !has_timeout(*row, regs)) return std::nullopt;
   if (row->number == SYS_clock_nanosleep && is_processor_time(static_cast<clockid_t>(regs.rdi)))
     return std::nullopt;
@@ -211,10 +212,10 @@ std::optional<TimedWait> TimedWait::of(const Registers& regs, ptrace::RemoteMemo
   return wait;
 }
 
-void TimedWait::wait_really(Registers& regs, const machine::VirtualClock& clock,
+void TimedWait::wait_really(Registers& regs, const VirtualClock& clock,
                             const Room& room) const {
   if (!is_moment_) return;
-  const Row& row = *row_of(before_);
+  const WaitRow& row = *row_of(before_);
   const uint64_t left_ns = until_ns_ > clock.now_ns() ? until_ns_ - clock.now_ns() : 0;
   if (row.unit == Unit::timer) {
     std::ranges::copy(given_, room.words.begin());
@@ -231,14 +232,14 @@ void TimedWait::wait_really(Registers& regs, const machine::VirtualClock& clock,
   argument(regs, row.timeout) = room.address.value;
 }
 
-bool TimedWait::waits(const machine::VirtualClock& clock) const {
+bool TimedWait::waits(const VirtualClock& clock) const {
   return result_ != kNeverOver && until_ns_ > clock.now_ns();
 }
 
 void TimedWait::wait_endlessly(Registers& regs, const Room& room) {
   constexpr int64_t kLong_s = 1'000'000'000;
   is_endless_ = true;
-  const Row& row = *row_of(before_);
+  const WaitRow& row = *row_of(before_);
   uint64_t timeout = 0;  // a null pointer
   if (row.unit == Unit::milliseconds) timeout = static_cast<uint32_t>(-1);
   if (row.number == SYS_nanosleep || row.number == SYS_clock_nanosleep) {
@@ -254,7 +255,7 @@ void TimedWait::wait_endlessly(Registers& regs, const Room& room) {
 }
 
 void TimedWait::finish(Registers& regs, ptrace::RemoteMemory& memory,
-                       machine::VirtualClock& clock) const {
+                       VirtualClock& clock) const {
   regs.rdi = before_.rdi;
   regs.rsi = before_.rsi;
   regs.rdx = before_.rdx;

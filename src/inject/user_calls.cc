@@ -28,7 +28,7 @@ struct Owner {
   size_t user = 0, group = 0;
 };
 
-struct Row {
+struct UserRow {
   unsigned number;
   What what;
   std::optional<int64_t> (*answer)(const UserCall&);  // of what is asked and taken on
@@ -84,26 +84,26 @@ std::optional<int64_t> become_all(const UserCall& call) {
   return is_same ? std::optional<int64_t>(0) : std::nullopt;
 }
 
-constexpr Row asked(unsigned number, std::optional<int64_t> (*answer)(const UserCall&)) {
+constexpr UserRow asked(unsigned number, std::optional<int64_t> (*answer)(const UserCall&)) {
   return {number, What::asked, answer, {}, nullptr, nullptr};
 }
-constexpr Row taken_on(unsigned number, std::optional<int64_t> (*answer)(const UserCall&)) {
+constexpr UserRow taken_on(unsigned number, std::optional<int64_t> (*answer)(const UserCall&)) {
   return {number, What::taken_on, answer, {}, nullptr, nullptr};
 }
-constexpr Row given(unsigned number, Register user, Register group) {
+constexpr UserRow given(unsigned number, Register user, Register group) {
   return {number, What::given, nullptr, {}, user, group};
 }
-constexpr Row told(unsigned number, Register at) {
+constexpr UserRow told(unsigned number, Register at) {
   const Owner owner{at, offsetof(struct stat, st_uid), offsetof(struct stat, st_gid)};
   return {number, What::told, nullptr, owner, nullptr, nullptr};
 }
-constexpr Row told_more(unsigned number, Register at) {
+constexpr UserRow told_more(unsigned number, Register at) {
   const Owner owner{at, offsetof(struct statx, stx_uid), offsetof(struct statx, stx_gid)};
   return {number, What::told, nullptr, owner, nullptr, nullptr};
 }
 
 using R = machine::Registers;
-constexpr Row kRows[] = {
+constexpr UserRow kUserRows[] = {
     asked(SYS_getuid, tell_id<kUser>),
     asked(SYS_geteuid, tell_id<kUser>),
     asked(SYS_getgid, tell_id<kGroup>),
@@ -131,16 +131,17 @@ constexpr Row kRows[] = {
 };
 
 constexpr auto kNumbers = [] {
-  std::array<unsigned, std::size(kRows)> numbers{};
-  std::ranges::transform(kRows, numbers.begin(), &Row::number);
+  std::array<unsigned, std::size(kUserRows)> numbers{};
+  std::ranges::transform(kUserRows, numbers.begin(), &UserRow::number);
   return numbers;
 }();
 
-const Row* row_of(const UserCall& call) {
+const UserRow* row_of(const UserCall& call) {
   if (call.has_changed) return nullptr;
-  const auto* it = std::ranges::find_if(
-      kRows, [&](const Row& row) { return static_cast<long>(row.number) == call.number(); });
-  return it == std::end(kRows) ? nullptr : it;
+  const auto* it = std::ranges::find_if(kUserRows, [&](const UserRow& row) {
+    return static_cast<long>(row.number) == call.number();
+  });
+  return it == std::end(kUserRows) ? nullptr : it;
 }
 
 }  // namespace
@@ -154,12 +155,12 @@ bool concerns_user(const UserCall& call) {
 }
 
 std::optional<int64_t> answer_user_call(const UserCall& call) {
-  const Row* row = row_of(call);
+  const UserRow* row = row_of(call);
   return row != nullptr && row->answer != nullptr ? row->answer(call) : std::nullopt;
 }
 
 std::optional<machine::Registers> call_in_its_place(const UserCall& call) {
-  const Row* row = row_of(call);
+  const UserRow* row = row_of(call);
   if (row == nullptr || row->what != What::given) return std::nullopt;
   machine::Registers other = call.regs;
   if (id_in(other.*row->user) == kUser) other.*row->user = kUnchanged;
@@ -168,7 +169,7 @@ std::optional<machine::Registers> call_in_its_place(const UserCall& call) {
 }
 
 void mend_user_call(const UserCall& call) {
-  const Row* row = row_of(call);
+  const UserRow* row = row_of(call);
   if (row == nullptr) return;
   if (row->what == What::taken_on) call.has_changed = true;
   if (row->what != What::told) return;

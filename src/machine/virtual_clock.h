@@ -22,6 +22,7 @@ namespace shadowprof::machine {
 class VirtualClock {
  public:
   static constexpr uint64_t kLook_ns = 10'000;
+  static constexpr uint64_t kSecond_ns = 1'000'000'000;
   static constexpr int64_t kBegin_s = 1'767'225'600;  // 2026-01-01 00:00:00 UTC
   static constexpr uint64_t kTicksPerSecond = 100;    // of times(2)
 

@@ -21,7 +21,7 @@ namespace {
 using profile::LoadKind;
 
 constexpr const char* kName = "latency";
-constexpr size_t kNumbersOfRound = 6 + profile::kLoadKinds;
+constexpr size_t kLatenciesOfRound = 6 + profile::kLoadKinds;
 constexpr size_t kRounds = 8;       // are enough
 constexpr size_t kRoundsOfARun = 3;  // of the first one; later ones add a round each
 
@@ -31,7 +31,7 @@ constexpr size_t kNearLoads = 1500;
 constexpr size_t kFarLoads = 600;
 constexpr size_t kFaults = 32;
 constexpr size_t kHugePage = size_t{2} << 20;
-constexpr size_t kMostBytes = size_t{8} << 20;
+constexpr size_t kMostWorkBytes = size_t{8} << 20;
 // For a host where nothing can be measured: orders of magnitude.
 constexpr profile::LatencyCalibration kUnknown{
     .resolution = 1, .overhead = 30, .typical = {4, 14, 50, 300}, .spread = 100};
@@ -129,7 +129,7 @@ class Calibration {
     }
     Times second = random_loads(std::min(l2 / 2, 8 * l1), kNearLoads);
     r.l2 = mean_of_near(second, r.resolution) - r.overhead;
-    Times third = random_loads(std::min({l3 / 4, 8 * l2, kMostBytes}), kFarLoads);
+    Times third = random_loads(std::min({l3 / 4, 8 * l2, kMostWorkBytes}), kFarLoads);
     r.l3 = mean_of_middle(third) - r.overhead;
     Times memory = flushed_loads();
     r.dram = mean_of_middle(memory) - r.overhead;
@@ -156,7 +156,7 @@ class Calibration {
   Times flushed_loads() {
     Times times(kFarLoads);
     for (uint32_t& t : times) {
-      char* line = memory_.at(random_line(kMostBytes));
+      char* line = memory_.at(random_line(kMostWorkBytes));
       _mm_clflush(line);
       (void)*static_cast<const volatile char*>(
           memory_.at(static_cast<size_t>(line - memory_.at(0)) ^ kHalfPage));
@@ -184,10 +184,10 @@ class Calibration {
   profile::Random random_;
 };
 
-std::vector<LatencyRound> rounds_from(const std::vector<double>& numbers) {
+std::vector<LatencyRound> latency_rounds_from(const std::vector<double>& numbers) {
   std::vector<LatencyRound> rounds;
-  if (numbers.size() % kNumbersOfRound != 0) return rounds;
-  for (size_t i = 0; i < numbers.size(); i += kNumbersOfRound) {
+  if (numbers.size() % kLatenciesOfRound != 0) return rounds;
+  for (size_t i = 0; i < numbers.size(); i += kLatenciesOfRound) {
     LatencyRound r;
     const double* n = &numbers[i];
     r.resolution = n[0];
@@ -202,7 +202,7 @@ std::vector<LatencyRound> rounds_from(const std::vector<double>& numbers) {
   return rounds;
 }
 
-std::vector<double> numbers_of(const std::vector<LatencyRound>& rounds) {
+std::vector<double> numbers_of_latencies(const std::vector<LatencyRound>& rounds) {
   std::vector<double> numbers;
   for (const LatencyRound& r : rounds) {
     numbers.insert(numbers.end(), {r.resolution, r.overhead, r.l2, r.l3, r.dram, r.fault});
@@ -222,7 +222,7 @@ std::vector<double> sorted(const std::vector<LatencyRound>& rounds, Get get) {
 }  // namespace
 
 Result<LatencyRound> measure_latency_round(uint64_t seed) {
-  Memory memory(kMostBytes);
+  Memory memory(kMostWorkBytes);
   if (!memory.exists()) return fail_errno(errno, "cannot calibrate latencies");
   SP_ASSIGN(TimedCode code, TimedCode::create());
   return Calibration(code, memory, seed)
@@ -252,7 +252,7 @@ profile::LatencyCalibration calibration_of(const std::vector<LatencyRound>& roun
 }
 
 profile::LatencyCalibration calibrate_latency(const HostNotes& notes) {
-  auto rounds = rounds_from(notes.load(kName));
+  auto rounds = latency_rounds_from(notes.load(kName));
   if (rounds.size() > kRounds) rounds.clear();
   const size_t known = rounds.size();
   const size_t wanted = known == 0 ? kRoundsOfARun : std::min(kRounds, known + 1);
@@ -264,7 +264,7 @@ profile::LatencyCalibration calibrate_latency(const HostNotes& notes) {
     }
     rounds.push_back(*round);
   }
-  if (rounds.size() != known) notes.store(kName, numbers_of(rounds));
+  if (rounds.size() != known) notes.store(kName, numbers_of_latencies(rounds));
   return rounds.empty() ? kUnknown : calibration_of(rounds);
 }
 

@@ -140,12 +140,12 @@ double slow_down(double together_s, double alone_s) {
 
 // On this processor, with and without one on `other`.
 BusyCore measure_beside(CachedWork& work, size_t other) {
-  constexpr int kRounds = 9;  // of a third of a millisecond
+  constexpr int kBusyRounds = 9;  // of a third of a millisecond
   double alone_s = std::numeric_limits<double>::infinity();
   double together_s = alone_s;
   Neighbour neighbour;
   if (!neighbour.start(other)) return {};
-  for (int round = 0; round < kRounds; round++) {
+  for (int round = 0; round < kBusyRounds; round++) {
     neighbour.be_idle();
     alone_s = std::min(alone_s, work.seconds(1));
     neighbour.be_busy();

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kFirstLine = "shadowprof host notes 1\n";
 constexpr std::string_view kLastLine = "end\n";
-constexpr size_t kMostBytes = 4096;
+constexpr size_t kMostNoteBytes = 4096;
 
 std::string boot_id() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
@@ -57,7 +57,7 @@ HostNotes::HostNotes(const std::string& folder, std::string identity)
     : folder_(CacheFolder::at(folder)), identity_(std::move(identity)) {}
 
 std::vector<double> HostNotes::load(const std::string& name) const {
-  const std::optional<std::string> whole = folder_.read(name, kMostBytes);
+  const std::optional<std::string> whole = folder_.read(name, kMostNoteBytes);
   if (!whole) return {};
   std::string_view text = *whole;
   const std::string head = std::string(kFirstLine) + identity_;

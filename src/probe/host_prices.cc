@@ -17,22 +17,22 @@ namespace {
 
 constexpr const char* kFaultsName = "faults";
 constexpr const char* kBusyCoreName = "busy-core";
-constexpr size_t kNumbersOfRound = 3;
+constexpr size_t kPricesOfRound = 3;
 // Each is measured so often, and in the middle.
 constexpr size_t kFaultRounds = 5;
 // The least counts. What is less than this is believed at once.
 constexpr double kBusyCoreRounds = 4;
 constexpr double kCredibleShare = 0.002;
 
-std::vector<FaultRound> rounds_from(const std::vector<double>& numbers) {
+std::vector<FaultRound> fault_rounds_from(const std::vector<double>& numbers) {
   std::vector<FaultRound> rounds;
-  if (numbers.size() % kNumbersOfRound != 0) return rounds;
-  for (size_t i = 0; i < numbers.size(); i += kNumbersOfRound)
+  if (numbers.size() % kPricesOfRound != 0) return rounds;
+  for (size_t i = 0; i < numbers.size(); i += kPricesOfRound)
     rounds.push_back({numbers[i], numbers[i + 1], numbers[i + 2]});
   return rounds;
 }
 
-std::vector<double> numbers_of(const std::vector<FaultRound>& rounds) {
+std::vector<double> numbers_of_faults(const std::vector<FaultRound>& rounds) {
   std::vector<double> numbers;
   for (const FaultRound& r : rounds) numbers.insert(numbers.end(), {r.copied, r.kept, r.mapped});
   return numbers;
@@ -50,7 +50,7 @@ HostPrices::HostPrices() {
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return;
   shared_ = new (memory) Shared;
-  auto rounds = rounds_from(notes_.load(kFaultsName));
+  auto rounds = fault_rounds_from(notes_.load(kFaultsName));
   if (rounds.size() > kFaultRounds) rounds.clear();
   if (rounds.empty()) return;
   shared_->after[rounds.size() - 1] = price_of(rounds);
@@ -73,7 +73,7 @@ std::optional<machine::FaultPrice> HostPrices::news_of_faults() {
 
 void HostPrices::measure_faults(const std::function<bool()>& is_over) {
   if (!shared_) return;
-  auto rounds = rounds_from(notes_.load(kFaultsName));
+  auto rounds = fault_rounds_from(notes_.load(kFaultsName));
   if (rounds.size() >= kFaultRounds) return;
   const size_t before = rounds.size();
   ::setpriority(PRIO_PROCESS, 0,
@@ -85,7 +85,7 @@ void HostPrices::measure_faults(const std::function<bool()>& is_over) {
     shared_->after[rounds.size() - 1] = price_of(rounds);
     shared_->rounds = static_cast<uint32_t>(rounds.size());
   }
-  if (rounds.size() != before) notes_.store(kFaultsName, numbers_of(rounds));
+  if (rounds.size() != before) notes_.store(kFaultsName, numbers_of_faults(rounds));
 }
 
 BusyCore HostPrices::busy_core() const {

@@ -97,13 +97,13 @@ bool TimedCode::has_gather() {
 }
 
 double seconds_of_timed_load() {
-  constexpr int kRounds = 8;
+  constexpr int kTimedRounds = 8;
   constexpr int kLoads = 100;
   auto code = TimedCode::create();
   if (!code) return 0;
   const uint64_t line = 0;
   double least = 1;
-  for (int round = 0; round < kRounds; round++) {
+  for (int round = 0; round < kTimedRounds; round++) {
     const auto begun = std::chrono::steady_clock::now();
     for (int i = 0; i < kLoads; i++) (void)code->time_load(&line);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;

@@ -24,7 +24,7 @@ constexpr uint64_t kPeriods = 10'000;
 constexpr size_t kMostNameCharacters = 1000;
 
 // Without what would end it for a reader: a blank or a parenthesis.
-std::string word(const std::string& text) {
+std::string perf_word(const std::string& text) {
   std::string result = printable(text);
   for (char& c : result)
     if (c == ' ' || c == '(' || c == ')') c = '_';
@@ -33,7 +33,7 @@ std::string word(const std::string& text) {
 
 // A line that begins with these is no event.
 std::string command(const std::string& name) {
-  std::string result = name.empty() ? "unknown" : word(name);
+  std::string result = name.empty() ? "unknown" : perf_word(name);
   if (result[0] == '#' || result[0] == '{') result[0] = '_';
   return result;
 }
@@ -112,7 +112,7 @@ class Writer {
     std::string name = symbol(frame.name);
     if (f != nullptr) name += fmt::format("+{:#x}", at.offset - f->at.offset);
     return line(module.address + at.offset, name,
-                word(module.path.empty() ? module_label(module) : module.path));
+                perf_word(module.path.empty() ? module_label(module) : module.path));
   }
 
   static std::string line(uint64_t address, const std::string& name, const std::string& file) {

@@ -16,9 +16,9 @@
 namespace shadowprof::report {
 namespace {
 
-class Builder {
+class PprofBuilder {
  public:
-  explicit Builder(const ExportInput& input) : input_(input) { string_index(""); }
+  explicit PprofBuilder(const ExportInput& input) : input_(input) { string_index(""); }
 
   Result<std::string> build() {
     const profile::Profile& p = input_.profile;
@@ -168,7 +168,7 @@ class Builder {
 }  // namespace
 
 Result<std::string> export_pprof(const ExportInput& input) {
-  return Builder(input).build();
+  return PprofBuilder(input).build();
 }
 
 }  // namespace shadowprof::report

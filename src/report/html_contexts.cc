@@ -12,7 +12,7 @@ using profile::Profile;
 namespace {
 
 // What is narrower cannot be seen, and not clicked.
-constexpr double kLeastShare = 0.0005;
+constexpr double kLeastVisibleShare = 0.0005;
 constexpr size_t kMostRows = 8000;
 
 }  // namespace
@@ -30,7 +30,7 @@ HtmlJson page_contexts(const Profile& profile) {
     const ContextRow& row = contexts[i];
     const bool orphan = row.parent != profile::kNoContext && place[row.parent] < 0;
     const double share = static_cast<double>(totals[i]) / static_cast<double>(all + 1);
-    if (orphan || share < kLeastShare || rows.size() >= kMostRows) {
+    if (orphan || share < kLeastVisibleShare || rows.size() >= kMostRows) {
       cut = cut || totals[i] != 0;
       continue;
     }

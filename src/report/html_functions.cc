@@ -22,7 +22,7 @@ constexpr size_t kMostPairs = 6000;
 constexpr size_t kMostInsns = 4000;
 constexpr size_t kMostLines = 2500;
 // A share of the whole profile: what is less is not worth its place on the page.
-constexpr double kLeastShare = 0.0005;
+constexpr double kLeastListedShare = 0.0005;
 
 class FunctionsOfPage {
  public:
@@ -132,7 +132,7 @@ class FunctionsOfPage {
   HtmlJson annotated() {
     HtmlJson json = HtmlJson::object();
     SourceFiles sources(options_.sources);
-    const double least = kLeastShare * static_cast<double>(profile_.coverage.attributed);
+    const double least = kLeastListedShare * static_cast<double>(profile_.coverage.attributed);
     const size_t many = std::min({options_.annotated, options_.rows, shown_.size()});
     for (size_t i = 0; i < many; i++) {
       if (shown_[i] >= profile_.functions.size()) {

@@ -45,7 +45,7 @@ unsigned calls_to_walk_over(uint64_t number) {
 // Then all that it does up to the next call is seen, or long stretches would count as short ones.
 constexpr uint64_t kMostBetweenCalls = 50'000;
 
-const char* name_of(emu::StopReason reason) {
+const char* name_of_stop(emu::StopReason reason) {
   switch (reason) {
     case emu::StopReason::budget:
     case emu::StopReason::buffer_full:
@@ -153,7 +153,7 @@ bool BurstEmulator::work() {
                  buffer.begin() + static_cast<ptrdiff_t>(stopped.words));
   t.instructions += stopped.instructions;
   instructions_ += stopped.instructions;
-  stops_[name_of(stopped.reason)]++;
+  stops_[name_of_stop(stopped.reason)]++;
   const bool goes_on =
       stopped.reason == emu::StopReason::budget || stopped.reason == emu::StopReason::buffer_full;
   if (t.instructions >= t.most) {
@@ -163,7 +163,7 @@ bool BurstEmulator::work() {
     emulator.store(t.registers, t.extended);
     interpreted_.push_back(std::move(t));
   } else {
-    reason_ = name_of(stopped.reason);
+    reason_ = name_of_stop(stopped.reason);
     retire(t);
   }
   return true;

@@ -36,7 +36,7 @@ constexpr double kMostDelayRatio = 9;
 // Whoever wants us to end is heard even by a program that always has something to report.
 constexpr unsigned kReportsInARow = 1000;
 // For threads that sleep in the code cache when we detach.
-constexpr double kPatience_s = 1.0;
+constexpr double kLeavePatience_s = 1.0;
 
 // Bursts are few where new code is translated while the program waits: peeks get more of the
 // budget.
@@ -313,7 +313,7 @@ void BurstRun::look() {
 }
 
 void BurstRun::leave_program() {
-  const double deadline = elapsed() + kPatience_s;
+  const double deadline = elapsed() + kLeavePatience_s;
   engine_->wake_sleepers();
   while (engine_->has_sleepers() && program_.alive() && elapsed() < deadline) {
     if (!handle_report()) watch_.wait_until(std::min(deadline, elapsed() + 0.001), program_);

@@ -25,7 +25,7 @@ constexpr double kSwitchesEvery_s = 1;
 // that begins or ends a window (15), and a timer set and stopped there.
 constexpr double kTick_s = 20e-6;
 constexpr double kInterrupt_s = 15e-6;
-constexpr double kSwitch_s = 2e-6;
+constexpr double kClockSwitch_s = 2e-6;
 // To the period, in the mean. A window of many ticks has them at even distances, one of few costs
 // too much.
 constexpr double kWindowRatio = 4;
@@ -102,16 +102,16 @@ void ClockWindows::weigh_switches(double now) {
   schedule_.look();
   const uint64_t switches = schedule_.runs() - std::min(schedule_.runs(), runs);
   const double per_s = static_cast<double>(switches) / passed_s;
-  cost_s_ += kSwitch_s * per_s * passed_s * on_share_;
+  cost_s_ += kClockSwitch_s * per_s * passed_s * on_share_;
   set_period(per_s);
   const double on_cost_share =
-      kPeriodCost_s / kMostOnShare / seconds(clock_.period()) + kSwitch_s * per_s;
+      kPeriodCost_s / kMostOnShare / seconds(clock_.period()) + kClockSwitch_s * per_s;
   on_share_ = std::clamp(budget_share_ / on_cost_share, kLeastOnShare, kMostOnShare);
 }
 
 void ClockWindows::set_period(double switches_per_s) {
   const double longest_s = seconds(longest_period_);
-  const double alike_s = kTick_s / (kSwitch_s * std::max(switches_per_s, 1.0));
+  const double alike_s = kTick_s / (kClockSwitch_s * std::max(switches_per_s, 1.0));
   const double period_s =
       std::clamp(alike_s, std::min(kShortestAtSwitches_s, longest_s), longest_s);
   const double now_s = seconds(clock_.period());

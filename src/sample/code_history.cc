@@ -32,7 +32,7 @@ std::string stamp_of(const std::string& path) {
 }
 
 // Its path leads to another file where that has taken its place: then the hints are bad ones.
-std::string name_of(const trace::Module& module) {
+std::string name_of_module(const trace::Module& module) {
   if (module.inode == 0 || !module.path.starts_with('/')) return {};
   return stamp_of(module.path);
 }
@@ -112,7 +112,8 @@ class CodeHistory::Gatherer {
   std::optional<OrderedPlace> place_of(const trace::Module& module, GuestAddr at) {
     const auto [entry, is_new] = modules_.try_emplace(&module);
     if (is_new) {
-      if (const std::string name = name_of(module); !name.empty()) entry->second = number_of(name);
+      if (const std::string name = name_of_module(module); !name.empty())
+        entry->second = number_of(name);
     }
     if (!entry->second) return std::nullopt;
     return OrderedPlace{*entry->second, false, static_cast<uint64_t>(at - module.file_start)};
@@ -133,7 +134,7 @@ CodeHistory::CodeHistory(CacheFolder folder, const std::string& program,
 
 emu::CodeOrder CodeHistory::make_order() {
   Known known = load();
-  return {std::move(known.modules), std::move(known.places), name_of};
+  return {std::move(known.modules), std::move(known.places), name_of_module};
 }
 
 CodeHistory::Known CodeHistory::load() const {

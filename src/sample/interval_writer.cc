@@ -8,7 +8,7 @@ namespace shadowprof::sample {
 namespace {
 
 // It has the lowest priority.
-constexpr double kPatience_s = 60;
+constexpr double kWriterPatience_s = 60;
 constexpr const char* kWritten = "written";
 constexpr size_t kLongestSentence_bytes = 512;
 
@@ -32,7 +32,7 @@ void IntervalWriter::write(collect::Pipeline& pipeline,
 }
 
 void IntervalWriter::settle() {
-  take_news(kPatience_s);
+  take_news(kWriterPatience_s);
 }
 
 void IntervalWriter::take_news(double most_s) {

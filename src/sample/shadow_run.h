@@ -39,6 +39,9 @@
 
 namespace shadowprof::sample {
 
+// Where the budget does not pay for a step within so long, another takes its place, and it is said.
+inline constexpr double kSeldom_s = 1;
+
 // What the input log of one sample may cost the program: what the budget gives in a second.
 inline double most_log_s(double max_overhead_share) {
   constexpr double kLeast_s = 0.005;
@@ -314,6 +317,7 @@ class ShadowRun {
   double forks_again_at_ = 0;      // the program cannot be forked before
   const char* no_fork_ = nullptr;  // why
   double settled_at_ = 0;
+  double waits_until_s_ = 0;  // the plan has nothing to do before
   std::optional<double> fork_variance_;
   std::optional<double> burst_variance_;
   std::set<plan::Why> told_;  // since the last fork

@@ -19,8 +19,6 @@ namespace {
 
 // A program that cannot be forked is asked about again after so many seconds.
 constexpr double kForkAgain_s = 1;
-// Where the budget does not pay for anything within so long, that is said.
-constexpr double kSeldom_s = 1;
 // How long a replica waits for its program's input at first.
 constexpr double kGatherInput_s = 0.02;
 // How long a sample without a fork is, of each thread, and how many seconds it may take, as the

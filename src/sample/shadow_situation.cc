@@ -11,8 +11,6 @@ namespace shadowprof::sample {
 namespace {
 
 constexpr double kLookAtMemory_s = 0.1;
-// Where the budget does not pay for a fork within so long, bursts take its place.
-constexpr double kSeldom_s = 1;
 // Up to then the first replica may rest for another look at what a busy core costs, and so long at
 // least.
 constexpr double kLastLookForRest_s = 2;

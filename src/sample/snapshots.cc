@@ -18,7 +18,7 @@ constexpr double kSoonestRatio = 1.1;
 constexpr double kLatestRatio = 2;
 constexpr double kLookShare = 0.05;
 // For a copy that writes to the run's file when sampling is over. It has the lowest priority.
-constexpr double kPatience_s = 60;
+constexpr double kDumpPatience_s = 60;
 constexpr size_t kLongestSentence_bytes = 512;
 
 std::string view_file;
@@ -141,7 +141,7 @@ void Snapshots::take_look(double now, const std::optional<profile::Precision>& f
 }
 
 void Snapshots::settle() {
-  if (copy_.is_at_work() && dumps_) take_news(taken_s_, kPatience_s);
+  if (copy_.is_at_work() && dumps_) take_news(taken_s_, kDumpPatience_s);
 }
 
 }  // namespace shadowprof::sample

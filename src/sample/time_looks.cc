@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 // For each process and look; which of more is drawn.
 constexpr size_t kMostThreads = 16;
 // Who has not stopped by then waits for a processor, or is in the kernel for long.
-constexpr double kPatience_s = 60e-6;
+constexpr double kPeekPatience_s = 60e-6;
 // Until then its processor is not to be given to others, nor ours.
 constexpr double kEager_s = 25e-6;
 // Assumed: what a thread loses after it was let go, until it executes again.
@@ -144,7 +144,7 @@ std::vector<Tid> TimeLooks::choose(std::vector<Tid> threads) {
 // not stopped yet.
 double TimeLooks::look_at_thread(Tid process, Tid thread) {
   const auto begun = Clock::now();
-  for (double passed_s = 0; passed_s < kPatience_s; passed_s = seconds_since(begun)) {
+  for (double passed_s = 0; passed_s < kPeekPatience_s; passed_s = seconds_since(begun)) {
     access_.serve(thread);
     const shadow::Program* program = access_.find(process);
     if (!program || !program->owns(thread)) return 0;

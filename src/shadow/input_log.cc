@@ -12,7 +12,7 @@ namespace {
 constexpr double kSlowRoundTrip_s = 30e-6;  // until one was measured
 // For which a replica waits until the program comes to a call.
 constexpr std::chrono::milliseconds kPatience{30};
-constexpr size_t kMostBytes = 64 << 20;
+constexpr size_t kMostLogBytes = 64 << 20;
 // A thread of the replica's that is so many calls behind has gone another way.
 constexpr size_t kMostSkipped = 1024;
 
@@ -63,7 +63,7 @@ void InputLog::on_stop(ptrace::Tracee tracee, double waited) {
   const std::chrono::duration<double> handling = thread.resumed - start;
   cost_ += waited + handling.count() + round_trip_;
   stops_++;
-  if (cost_ > most_seconds_ || bytes_ > kMostBytes) close();
+  if (cost_ > most_seconds_ || bytes_ > kMostLogBytes) close();
 }
 
 void InputLog::on_exit(Tid tid, Thread& thread, int64_t result) {

@@ -16,7 +16,7 @@
 namespace shadowprof::shadow {
 namespace {
 
-constexpr uint64_t kMostBytes = 1 << 26;  // of one call
+constexpr uint64_t kMostBytesOfWrite = 1 << 26;  // of one call
 
 // One call's ranges, as they are found.
 class Ranges {
@@ -25,7 +25,7 @@ class Ranges {
 
   void add(uint64_t at, uint64_t bytes) {
     if (at == 0) return;
-    if (bytes > kMostBytes) failed_ = true;
+    if (bytes > kMostBytesOfWrite) failed_ = true;
     ranges_.push_back({GuestAddr(at), GuestAddr(at + bytes)});
   }
   // What is at `at` is as long as the 32-bit number at `length` says.

@@ -8,7 +8,7 @@ namespace shadowprof::shadow {
 namespace {
 
 // With more no more stacks were whole (python3 all of them, cc1plus 60 to 80 %).
-constexpr uint64_t kMostBytes = uint64_t{32} << 10;
+constexpr uint64_t kMostStackBytes = uint64_t{32} << 10;
 
 }  // namespace
 
@@ -16,7 +16,7 @@ StackCopy::StackCopy(machine::MemorySource& memory, GuestAddr pointer, GuestRang
     : memory_(memory), stack_(stack), start_(pointer.page()) {
   if (!stack.contains(pointer)) return;
   const auto wanted = static_cast<uint64_t>(stack.end - start_);
-  bytes_.resize(std::min(wanted, kMostBytes));
+  bytes_.resize(std::min(wanted, kMostStackBytes));
   bytes_.resize(memory.read_some(start_, bytes_));
 }
 

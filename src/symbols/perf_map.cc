@@ -17,7 +17,7 @@ namespace {
 
 // A long-running JVM writes some ten megabytes.
 constexpr size_t kMaxMapBytes = size_t{256} << 20;
-constexpr size_t kMaxNameBytes = 4096;
+constexpr size_t kMostNameBytes = 4096;
 
 Result<std::string> read_all(int fd, const std::string& path, size_t limit) {
   std::string text;
@@ -124,7 +124,7 @@ PerfMap PerfMap::parse(std::string text) {
     if (line.empty() || size == 0 || start + size < start) continue;
     ranges.push_back({start, start + size, static_cast<uint32_t>(map.functions_.size())});
     map.functions_.push_back({start, size, static_cast<size_t>(line.data() - all.data()),
-                              std::min(line.size(), kMaxNameBytes)});
+                              std::min(line.size(), kMostNameBytes)});
   }
   map.index_ = RangeIndex::last_wins(ranges);
   return map;

@@ -18,4 +18,12 @@ std::optional<std::string> demangle_rust_legacy(std::string_view name);
 
 void append_utf8(std::string& out, uint32_t code_point);
 
+// The characters of both: hexadecimal ones are small.
+constexpr bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+constexpr bool is_hex(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'f');
+}
+
 }  // namespace shadowprof::symbols

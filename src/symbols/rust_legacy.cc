@@ -7,13 +7,6 @@
 namespace shadowprof::symbols {
 namespace {
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool is_hex(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'f');
-}
-
 // Legacy components spell what an identifier cannot hold between dollar signs.
 struct Escape {
   std::string_view spelled;

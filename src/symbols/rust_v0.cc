@@ -12,13 +12,6 @@ constexpr int kMaxDepth = 200;
 constexpr int kMaxSteps = 100000;
 constexpr size_t kMaxOutputBytes = 65536;
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool is_hex(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'f');
-}
-
 // One pass over a v0 name that writes the path as it goes. `failed_` is sticky: every parser may
 // be called after it and does nothing of harm.
 class V0Parser {

@@ -36,6 +36,9 @@ constexpr bool needs_pair(Follow f) {
   return (kWithPair >> static_cast<uint32_t>(f) & 1) != 0;
 }
 
+// A procedure linkage stub is a jump through a table, perhaps behind an endbr64.
+inline constexpr uint32_t kMaxStubInsns = 2;
+
 // 16 bytes for each run. `facts` is 0 until the run is first seen; it packs what the counting pass
 // needs so that a record touches one cell and nothing else.
 struct Cell {

@@ -9,7 +9,7 @@ namespace shadowprof::collect {
 namespace {
 
 // No run's code is longer.
-constexpr size_t kMostAccessBytes = 256;
+constexpr size_t kMostRunBytes = 256;
 constexpr size_t kMostOtherBytes = 80;
 constexpr size_t kEntryBytes = 256;
 
@@ -244,7 +244,7 @@ void write_slow_group(Writer& w, const Group& group, uint32_t open_way) {
 
 bool LineCode::add(RunId run, uint32_t words, std::span<const LineAccess> accesses, uint32_t known,
                    uint64_t* executions) {
-  const size_t most = accesses.size() * kMostAccessBytes + kMostOtherBytes;
+  const size_t most = accesses.size() * kMostRunBytes + kMostOtherBytes;
   if (!memory_ || most > memory_->size() - used_) return false;
   Writer w(std::span(memory_->writable(), used_ + most));
   w.skip_to(used_);

@@ -92,18 +92,18 @@ const MemoryAccess* probed_access(const ProbePattern& pattern, const Insn& insn)
 }
 
 std::optional<StoredOperand> stored_operand(const Insn& insn) {
-  using Kind = decoder::Operand::Kind;
   if (has_result(insn) || access_of(insn, true) == nullptr) return std::nullopt;
   const decoder::Operation o = decoder::decode_operation(insn);
-  const bool moves = o.code == decoder::Code::mov && o.operands[0].kind == Kind::memory;
+  const bool moves = o.code == decoder::Code::mov &&
+                     o.operands[0].kind == decoder::Operand::Kind::memory;
   if (!moves && o.code != decoder::Code::push) return std::nullopt;
   const decoder::Operand& from = o.operands[moves ? 1 : 0];
   const uint8_t bits = moves ? o.operands[0].bits : from.bits;
   StoredOperand stored;
   if (bits != 0) stored.bits = bits;
-  if (from.kind == Kind::immediate) {
+  if (from.kind == decoder::Operand::Kind::immediate) {
     stored.constant = static_cast<uint64_t>(o.immediate);
-  } else if (from.kind == Kind::reg) {
+  } else if (from.kind == decoder::Operand::Kind::reg) {
     stored.reg = from.reg;
     stored.shift = from.high ? 8 : 0;
   } else {

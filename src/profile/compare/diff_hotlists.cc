@@ -8,7 +8,7 @@
 namespace shadowprof::profile {
 namespace {
 
-using Key = Side::Key;
+using PlaceKey = Side::Key;
 using Figure = uint64_t Change::*;
 
 constexpr double kMillion = 1e6;
@@ -20,10 +20,10 @@ uint64_t millionths(uint64_t part, uint64_t whole) {
 
 // Where blocks are known by their lines, a compiler may make one block of two of a line, or two of
 // one: such repetitions are one element.
-std::vector<Key> path_key(const Side& side, const PathRow& row) {
-  std::vector<Key> key;
+std::vector<PlaceKey> path_key(const Side& side, const PathRow& row) {
+  std::vector<PlaceKey> key;
   for (const CodeRef block : row.blocks) {
-    const Key k = side.key(block);
+    const PlaceKey k = side.key(block);
     if (key.empty() || k.exact || key.back() != k) key.push_back(k);
   }
   return key;
@@ -49,8 +49,8 @@ void describe_path(const Side& side, const PathRow& row, PathChange& change) {
 
 // Instructions that compute values, by place and, where the numbers agree, by their order there.
 struct ValueKey {
-  Key at;
-  std::optional<Key> context;
+  PlaceKey at;
+  std::optional<PlaceKey> context;
   ValuePart part = ValuePart::result;
   ValueType type = ValueType::integer;  // the same bits are another value
   size_t number = 0;                    // of those with the same place
@@ -124,7 +124,7 @@ std::vector<PathChange> compare_paths(const Side& base, const Side& now) {
     const PathRow* row = nullptr;
     const Side* side = nullptr;
   };
-  std::map<std::vector<Key>, Open> all;
+  std::map<std::vector<PlaceKey>, Open> all;
   for (const Side* side : {&base, &now}) {
     const Figure figure = side == &base ? &Change::base : &Change::now;
     for (const PathRow& row : side->p.tables.paths) {
@@ -195,7 +195,7 @@ std::vector<LoadChange> compare_loads(const Side& base, const Side& now) {
     CodeRef at;
     const Side* side = nullptr;
   };
-  std::map<Key, Open> all;
+  std::map<PlaceKey, Open> all;
   for (const Side* side : {&base, &now}) {
     for (const LatencyRow& row : side->p.tables.latencies) {
       Open& o = all[side->key(row.at)];

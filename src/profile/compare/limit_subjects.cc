@@ -10,9 +10,6 @@
 
 namespace shadowprof::profile {
 
-using Subject = LimitRule::Subject;
-using Metric = LimitRule::Metric;
-
 namespace {
 
 // Names that people may write in a rule: "app::parse" and "parse" for
@@ -67,15 +64,15 @@ Change shares(const Change& c, const Diff& diff) {
   return {share(c.base, diff.instructions.base), share(c.now, now)};
 }
 
-Change metric_of(const FunctionChange& c, Metric metric, const Diff& diff) {
+Change metric_of(const FunctionChange& c, LimitRule::Metric metric, const Diff& diff) {
   switch (metric) {
-    case Metric::inclusive:
+    case LimitRule::Metric::inclusive:
       return c.inclusive;
-    case Metric::calls:
+    case LimitRule::Metric::calls:
       return c.invocations;
-    case Metric::loops:
+    case LimitRule::Metric::loops:
       return c.loop_iterations;
-    case Metric::share: {
+    case LimitRule::Metric::share: {
       return shares(c.self, diff);
     }
     default:
@@ -114,8 +111,8 @@ std::vector<Judged> judged_functions(const Diff& diff, const LimitRule& rule) {
              c.presence != Presence::added,
              metric_of(c, rule.metric, diff),
              diff.instructions};
-    if (rule.metric == Metric::calls) j.whole = diff.calls;
-    if (rule.metric == Metric::share) j.whole = kWholeShare;
+    if (rule.metric == LimitRule::Metric::calls) j.whole = diff.calls;
+    if (rule.metric == LimitRule::Metric::share) j.whole = kWholeShare;
     j.error = error_of(c.error, c.self, j.change);
     j.cause = reason_in_text(c);
     all.push_back(std::move(j));
@@ -133,9 +130,9 @@ std::vector<Judged> judged_inlined(const Diff& diff, const LimitRule& rule) {
              c.at.file,
              c.at.line,
              c.presence != Presence::added,
-             rule.metric == Metric::inclusive ? c.inclusive : c.self,
+             rule.metric == LimitRule::Metric::inclusive ? c.inclusive : c.self,
              diff.instructions};
-    if (rule.metric == Metric::share) {
+    if (rule.metric == LimitRule::Metric::share) {
       j.change = shares(c.self, diff);
       j.whole = kWholeShare;
     }
@@ -270,10 +267,10 @@ std::vector<Judged> judged_paths(const Diff& diff, const LimitRule& rule) {
       j.cause = reason_in_text(*reason->second);
     const double unit =
         diff.instructions.base == 0 ? 0 : kShareUnit / static_cast<double>(diff.instructions.base);
-    if (rule.metric == Metric::share) {
+    if (rule.metric == LimitRule::Metric::share) {
       j.change = shares(c.instructions, diff);
       j.error *= unit;
-    } else if (rule.metric == Metric::count) {
+    } else if (rule.metric == LimitRule::Metric::count) {
       j.change = c.count;
       const uint64_t larger = std::max(c.instructions.base, c.instructions.now);
       if (larger != 0)
@@ -315,7 +312,7 @@ std::vector<Judged> judged_loads(const Diff& diff, const LimitRule& rule) {
   std::vector<Judged> all;
   for (const LoadChange& c : diff.loads) {
     if (!names_function(rule.pattern, c.at.function, c.at.function)) continue;
-    const bool lost = rule.metric == Metric::lost;
+    const bool lost = rule.metric == LimitRule::Metric::lost;
     Judged j = judged_at(c.at, lost ? c.lost_cycles : c.misses, diff.instructions);
     j.in_base = c.executions.base != 0;
     j.part = std::abs(static_cast<double>(c.lost_cycles.delta()));
@@ -328,8 +325,9 @@ std::vector<Judged> judged_loads(const Diff& diff, const LimitRule& rule) {
 
 }  // namespace
 
-bool is_share(Metric metric) {
-  return metric == Metric::share || metric == Metric::invariance || metric == Metric::misses;
+bool is_share(LimitRule::Metric metric) {
+  return metric == LimitRule::Metric::share || metric == LimitRule::Metric::invariance ||
+         metric == LimitRule::Metric::misses;
 }
 
 std::string shown_module(const std::string& path) {
@@ -357,15 +355,15 @@ std::vector<Judged> judged_by(const Diff& diff, const LimitRule& rule) {
   // How much a sampled profile's totals are off is not known.
   const double unknown = diff.exact ? 0 : std::numeric_limits<double>::infinity();
   switch (rule.subject) {
-    case Subject::function:
+    case LimitRule::Subject::function:
       return judged_functions(diff, rule);
-    case Subject::inlined:
+    case LimitRule::Subject::inlined:
       return judged_inlined(diff, rule);
-    case Subject::module:
+    case LimitRule::Subject::module:
       return judged_modules(diff, rule);
-    case Subject::call:
+    case LimitRule::Subject::call:
       return judged_calls(diff, rule);
-    case Subject::syscall: {
+    case LimitRule::Subject::syscall: {
       std::vector<Judged> all;
       for (const SyscallChange& s : diff.syscall_names)
         if (matches_glob(rule.pattern, s.name))
@@ -373,22 +371,22 @@ std::vector<Judged> judged_by(const Diff& diff, const LimitRule& rule) {
               {s.name, "", "", "", 0, s.count.base != 0, s.count, diff.syscalls, {}, unknown});
       return all;
     }
-    case Subject::path:
+    case LimitRule::Subject::path:
       return judged_paths(diff, rule);
-    case Subject::value:
+    case LimitRule::Subject::value:
       return judged_values(diff, rule);
-    case Subject::load:
+    case LimitRule::Subject::load:
       return judged_loads(diff, rule);
-    case Subject::program:
+    case LimitRule::Subject::program:
       break;
   }
   Judged whole;
-  whole.change = rule.metric == Metric::calls      ? diff.calls
-                 : rule.metric == Metric::syscalls ? diff.syscalls
+  whole.change = rule.metric == LimitRule::Metric::calls      ? diff.calls
+                 : rule.metric == LimitRule::Metric::syscalls ? diff.syscalls
                                                    : diff.instructions;
   whole.whole = whole.change;
   whole.error = unknown;
-  if (rule.metric == Metric::instructions) name_cause(diff, "", whole);
+  if (rule.metric == LimitRule::Metric::instructions) name_cause(diff, "", whole);
   return {whole};
 }
 
