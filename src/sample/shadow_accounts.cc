@@ -25,7 +25,7 @@ constexpr double kNeededShare = 0.5;
 constexpr double kFarEnoughShare = 0.5;
 // How often faults are counted that come between samples.
 constexpr double kSettleEvery_s = 0.5;
-constexpr double kSettleBeforeFork_s = 0.0005;
+constexpr double kSettleBeforeFork_s = 0.0005;  // and not twice
 
 // ": read: sentence", as far as there is something to say.
 std::string describe(const shadow::Ending& ending) {
@@ -46,9 +46,12 @@ void ShadowRun::note_end(Sample& sample) {
   sample.life.copied_pages = sample.program->end(now, probe::reused_pages());
 }
 
-// Before a fork, and now and then.
+// Before a step is decided on that the plan has waited for, and now and then. Not at each report: a
+// program that gets many signals would pay for each of them.
 bool ShadowRun::is_to_be_settled() const {
-  return elapsed() >= settled_at_ + (samples_.empty() ? kSettleBeforeFork_s : kSettleEvery_s);
+  const double now = elapsed();
+  const bool is_before_step = samples_.empty() && now >= waits_until_s_;
+  return now >= settled_at_ + (is_before_step ? kSettleBeforeFork_s : kSettleEvery_s);
 }
 
 // What samples that are over have left to the programs.

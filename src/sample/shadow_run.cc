@@ -25,7 +25,7 @@ namespace {
 constexpr double kLongestSample_s = 4.0;
 constexpr double kLongestWait_s = 1.0;
 // How long a replica lives before it is asked whether it has a core.
-constexpr double kPatience_s = 0.1;
+constexpr double kIdlePatience_s = 0.1;
 // At 5 GB a second, which is as fast as memory can be written, 10 MB more than allowed are taken.
 constexpr double kPollForMemory_s = 0.002;
 // What replicas cost, and whether they have a core. In so long a program copies 2,500 pages.
@@ -187,6 +187,7 @@ void ShadowRun::carry_out(const plan::Step& step) {
       return proceed(*idle_sample(), step);
     case plan::What::wait:
       if (options_.prefill && samples_.empty() && !interprets_ && fill_ahead()) return;
+      waits_until_s_ = step.at_s;
       return wait_until(std::min(next_event(), step.at_s));
   }
 }
@@ -227,7 +228,7 @@ double ShadowRun::next_event() const {
   for (const Sample& sample : samples_) {
     next = std::min(next, elapsed() + sample.executor->next_idle());
     next = std::min(next, sample.began() + kLongestSample_s);
-    if (crowding_.at_idle_priority()) next = std::min(next, elapsed() + kPatience_s);
+    if (crowding_.at_idle_priority()) next = std::min(next, elapsed() + kIdlePatience_s);
     if (sample.budget.goes_on && !sample.executor->rests()) next = std::min(next, checks_at_);
   }
   return next;
@@ -399,7 +400,7 @@ bool ShadowRun::is_too_large(const ProgramRef& program) {
 // It has waited for a processor most of its life, and not because there are several.
 bool ShadowRun::is_crowded_out(const Sample& sample) const {
   const bool alone = samples_.size() == 1 || options_.max_shadows == 1;
-  return crowding_.at_idle_priority() && alone && elapsed() > sample.forked_at + kPatience_s &&
+  return crowding_.at_idle_priority() && alone && elapsed() > sample.forked_at + kIdlePatience_s &&
          plan::Crowding::is_crowded_out(waiting_of(sample, sample.executor->processor_now()));
 }
 
