@@ -13,8 +13,8 @@
 namespace shadowprof::report {
 namespace {
 
-// Debian has a second one, of the same interface, with another library for TLS; curl's own git and
-// elfutils' debuginfod bring it along.
+// The second one is Debian's, of the same interface, with another library for TLS: git and
+// libdebuginfod bring it along.
 constexpr const char* kLibraries[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
 
 struct Curl {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // One HTTP request that sends bytes, by libcurl, which is loaded when this is called and not
-// before: it brings some thirty libraries with it that nobody else needs. What curl takes from its
-// environment (http_proxy and the like, the host's certificates) holds here, too. Redirections are
-// not followed.
+// before: it brings more than twenty libraries with it that nobody else needs. What curl takes from
+// its environment (http_proxy and the like, the host's certificates) holds here, too. Redirections
+// are not followed.
 #pragma once
 
 #include <chrono>

@@ -3,8 +3,9 @@
 // OTLP profiles to a collector, by OTLP/HTTP in its binary encoding, gzipped. One attempt: what is
 // done after a failure is the caller's to say.
 //
-// The environment has what that specification gives every exporter: OTEL_EXPORTER_OTLP_HEADERS
-// (name=value,..., values percent-encoded) and OTEL_EXPORTER_OTLP_TIMEOUT (milliseconds).
+// The environment has what OpenTelemetry's specification gives every exporter:
+// OTEL_EXPORTER_OTLP_HEADERS (name=value,..., values percent-encoded) and
+// OTEL_EXPORTER_OTLP_TIMEOUT (milliseconds).
 #pragma once
 
 #include <chrono>
