@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // `shadowprof export`: a profile as the file of another tool.
+#include <optional>
 #include <string>
 
 #include "base/log.h"
@@ -15,6 +16,7 @@
 #include "report/check_report.h"
 #include "report/columns.h"
 #include "report/export.h"
+#include "report/otlp_push.h"
 
 namespace shadowprof::cli {
 namespace {
@@ -26,6 +28,7 @@ struct ExportOptions {
   std::string module;
   std::string host;
   std::string service;
+  std::optional<std::string> push;  // where to
   bool list = false;
 };
 
@@ -40,6 +43,12 @@ std::string gzipped(const std::string& bytes) {
   std::string packed;
   profile::Compressor::create(profile::Compression::gzip)->add(bytes, true, packed);
   return packed;
+}
+
+Status push(const report::PushTarget& target, const std::string& profiles) {
+  SP_ASSIGN(const std::string remark, report::push_otlp(target, profiles));
+  if (!remark.empty()) warn("{}", remark);
+  return {};
 }
 
 Status export_profile(const ExportOptions& options) {
@@ -59,6 +68,12 @@ Status export_profile(const ExportOptions& options) {
     return fail(
         "{} does not say where a profile is from: --host and --service are for ndjson and otlp",
         format->name);
+  std::optional<report::PushTarget> target;
+  if (options.push) {
+    if (format->name != "otlp") return fail("--push sends otlp, and not {}", format->name);
+    if (options.output != "-") return fail("--push sends the profile: there is no file for -o");
+    SP_ASSIGN(target, report::push_target(*options.push));
+  }
   Progress progress("reading " + options.file);
   SP_ASSIGN(const profile::Profile profile, read_given_profile(options.file));
   progress.set("exporting as " + options.format);
@@ -71,6 +86,12 @@ Status export_profile(const ExportOptions& options) {
   // A file called .gz is compressed as it is written.
   if (format->gzipped && profile::compression_for(options.output) == profile::Compression::none)
     text = gzipped(text);
+  if (target) {
+    progress.set("sending to " + report::printable(target->url));
+    const Status sent = push(*target, text);
+    progress.end();
+    return sent;
+  }
   progress.end();
   if (options.output == "-") return print(text);
   SP_ASSIGN(profile::OutputFile out, profile::OutputFile::open(options.output));
@@ -93,6 +114,7 @@ int export_main(int argc, char** argv) {
   app.add_option("--module", options.module,
                  "file to describe, where a format describes one (the program)")
       ->type_name("NAME");
+  app.add_option("--push", options.push, "send otlp to a collector, by HTTP")->type_name("URL");
   app.add_option("--service", options.service, "what it is part of, likewise (the program)")
       ->type_name("NAME");
   add_debuginfod_option(app);

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: MIT
 //
 // The processed profile format of the Firefox profiler (docs-developer of that project), version
-// 47: one thread, whose samples are stacks weighted with instructions. Samples have no time of
-// their own.
+// 47: the threads of the program with their processor time, or where that was not measured, one
+// thread with instructions.
+//
+// The profile does not know when a thread was at a stack. So each stack is one sample, as long as
+// its time, and those of a thread follow one another by the processor time that it had used until
+// then. When the program was sampled is known: these are markers, of the first thread.
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "report/columns.h"
 #include "report/export.h"
-#include "report/stacks.h"
+#include "report/run_facts.h"
+#include "report/time_stacks.h"
 
 namespace shadowprof::report {
 namespace {
@@ -18,6 +24,15 @@ using Json = nlohmann::ordered_json;
 constexpr int kGeckoVersion = 27;
 constexpr int kProcessedVersion = 47;
 constexpr int kLibraryResource = 1;  // resourceTypes.library of that project
+constexpr int kNoResource = -1;
+constexpr int kIntervalMarker = 1;         // one with a start and an end
+enum Category { kOther, kUser, kKernel };  // kCategories by index
+constexpr const char* kCategories[][2] = {
+    {"Other", "grey"}, {"User", "yellow"}, {"Kernel", "orange"}};
+
+double ms(uint64_t ns) {
+  return static_cast<double>(ns) / 1e6;
+}
 
 // A table of columns of equal length, as the format has them.
 class Table {
@@ -38,37 +53,79 @@ class Table {
   size_t length_ = 0;
 };
 
+// The files that code was executed in, which all threads share.
+class Libraries {
+ public:
+  explicit Libraries(const profile::Profile& profile) : profile_(profile) {}
+
+  size_t index_of(uint32_t module) {
+    const auto [at, added] = index_.try_emplace(module, libraries_.size());
+    if (!added) return at->second;
+    const profile::Module& m = profile_.modules[module];
+    const std::string name = printable(module_label(m));
+    libraries_.push_back(
+        {{"arch", "x86_64"},
+         {"name", name},
+         {"path", printable(m.path)},
+         {"debugName", name},
+         {"debugPath", printable(m.path)},
+         {"breakpadId", ""},
+         {"codeId", m.build_id.empty() ? Json(nullptr) : Json(printable(m.build_id))}});
+    return at->second;
+  }
+  std::string name_of(size_t library) const { return libraries_[library]["name"]; }
+  Json take() { return std::move(libraries_); }
+
+ private:
+  const profile::Profile& profile_;
+  Json libraries_ = Json::array();
+  std::map<uint32_t, size_t> index_;  // by module
+};
+
 class ThreadBuilder {
  public:
-  explicit ThreadBuilder(const profile::Profile& profile) : profile_(profile) {}
+  explicit ThreadBuilder(Libraries& libraries) : libraries_(libraries) {}
 
-  void add(const Stack& stack) {
+  void add(const ThreadStack& stack, double time, const Json& weight) {
     Json prefix = nullptr;
     const uint32_t module = stack.at.module;
     for (const Caller& c : stack.callers)
-      prefix = stack_index(prefix, frame_index(c.at ? c.at->module : module, c.frame));
-    for (const StackFrame& f : stack.frames) prefix = stack_index(prefix, frame_index(module, f));
-    samples_.add({{"stack", prefix}, {"time", samples_done_++}, {"weight", stack.instructions}});
+      prefix = stack_index(prefix, frame_index(c.at ? c.at->module : module, c.frame), kUser);
+    for (const StackFrame& f : stack.frames)
+      prefix = stack_index(prefix, frame_index(module, f), kUser);
+    if (stack.kernel)
+      prefix =
+          stack_index(prefix, frame_index(std::nullopt, {kKernelFrame, "", "", 0, 0}), kKernel);
+    samples_.add({{"stack", prefix}, {"time", time}, {"weight", weight}});
   }
 
-  // Those that code was executed in, as the format wants it.
-  Json take_libraries() { return std::move(libraries_); }
+  void add_marker(const profile::TimelineRow& row) {
+    const double start = ms(row.at_us * 1000);
+    markers_.add({{"data",
+                   {{"type", "samples"},
+                    {"samples", row.samples},
+                    {"instructions", row.instructions},
+                    {"paused", ms(row.paused_us * 1000)}}},
+                  {"name", string_index("samples")},
+                  {"startTime", start},
+                  {"endTime", start + ms(row.lived_us * 1000)},
+                  {"phase", kIntervalMarker},
+                  {"category", kOther}});
+  }
 
-  Json take() {
+  // With `facts`, which say whose samples these are.
+  Json take(Json facts, const char* weight_type) {
+    Json j = std::move(facts);
     Json samples = samples_.take({"stack", "time", "weight"});
-    samples["weightType"] = "samples";
-    Json j = {{"processType", "default"},
-              {"processStartupTime", 0},
-              {"processShutdownTime", nullptr},
-              {"registerTime", 0},
-              {"unregisterTime", nullptr},
-              {"pausedRanges", Json::array()},
-              {"name", "instructions"},
-              {"isMainThread", true},
-              {"pid", std::to_string(profile_.run.pid)},
-              {"tid", profile_.run.pid}};
+    samples["weightType"] = weight_type;
+    j["processType"] = "default";
+    j["processStartupTime"] = 0;
+    j["processShutdownTime"] = nullptr;
+    j["registerTime"] = 0;
+    j["unregisterTime"] = nullptr;
+    j["pausedRanges"] = Json::array();
     j["samples"] = samples;
-    j["markers"] = Table().take({"data", "name", "startTime", "endTime", "phase", "category"});
+    j["markers"] = markers_.take({"data", "name", "startTime", "endTime", "phase", "category"});
     j["stackTable"] = stacks_.take({"prefix", "frame", "category", "subcategory"});
     j["frameTable"] =
         frames_.take({"address", "inlineDepth", "category", "subcategory", "func", "nativeSymbol",
@@ -90,23 +147,15 @@ class ThreadBuilder {
   size_t resource_index(uint32_t module) {
     const auto at = resource_index_.find(module);
     if (at != resource_index_.end()) return at->second;
-    const profile::Module& m = profile_.modules[module];
-    const std::string name = printable(module_label(m));
-    const size_t index = resources_.add({{"lib", libraries_.size()},
-                                         {"name", string_index(name)},
+    const size_t library = libraries_.index_of(module);
+    const size_t index = resources_.add({{"lib", library},
+                                         {"name", string_index(libraries_.name_of(library))},
                                          {"host", nullptr},
                                          {"type", kLibraryResource}});
-    libraries_.push_back(
-        {{"arch", "x86_64"},
-         {"name", name},
-         {"path", printable(m.path)},
-         {"debugName", name},
-         {"debugPath", printable(m.path)},
-         {"breakpadId", ""},
-         {"codeId", m.build_id.empty() ? Json(nullptr) : Json(printable(m.build_id))}});
     return resource_index_[module] = index;
   }
-  size_t function_index(uint32_t module, const StackFrame& f) {
+  // Without a module it is the kernel's.
+  size_t function_index(std::optional<uint32_t> module, const StackFrame& f) {
     const std::tuple key(module, f.name, f.file, f.function_line);
     const auto at = function_index_.find(key);
     if (at != function_index_.end()) return at->second;
@@ -114,19 +163,19 @@ class ThreadBuilder {
         {{"name", string_index(f.name)},
          {"isJS", false},
          {"relevantForJS", false},
-         {"resource", resource_index(module)},
+         {"resource", module ? Json(resource_index(*module)) : Json(kNoResource)},
          {"fileName", f.file.empty() ? Json(nullptr) : Json(string_index(f.file))},
          {"lineNumber", f.function_line == 0 ? Json(nullptr) : Json(f.function_line)},
          {"columnNumber", nullptr}});
     return function_index_[key] = index;
   }
-  size_t frame_index(uint32_t module, const StackFrame& f) {
+  size_t frame_index(std::optional<uint32_t> module, const StackFrame& f) {
     const size_t function = function_index(module, f);
     const auto at = frame_index_.find({function, f.line});
     if (at != frame_index_.end()) return at->second;
     const size_t index = frames_.add({{"address", -1},
                                       {"inlineDepth", 0},
-                                      {"category", 0},
+                                      {"category", module ? kUser : kKernel},
                                       {"subcategory", 0},
                                       {"func", function},
                                       {"nativeSymbol", nullptr},
@@ -136,47 +185,128 @@ class ThreadBuilder {
                                       {"column", nullptr}});
     return frame_index_[{function, f.line}] = index;
   }
-  size_t stack_index(const Json& prefix, size_t frame) {
+  size_t stack_index(const Json& prefix, size_t frame, Category category) {
     const int64_t parent = prefix.is_null() ? -1 : prefix.get<int64_t>();
     const auto at = stack_index_.find({parent, frame});
     if (at != stack_index_.end()) return at->second;
-    const size_t index =
-        stacks_.add({{"prefix", prefix}, {"frame", frame}, {"category", 0}, {"subcategory", 0}});
+    const size_t index = stacks_.add(
+        {{"prefix", prefix}, {"frame", frame}, {"category", category}, {"subcategory", 0}});
     return stack_index_[{parent, frame}] = index;
   }
 
-  const profile::Profile& profile_;
-  Table samples_, stacks_, frames_, functions_, resources_;
+  Libraries& libraries_;
+  Table samples_, markers_, stacks_, frames_, functions_, resources_;
   Json strings_ = Json::array();
-  Json libraries_ = Json::array();
-  uint64_t samples_done_ = 0;
   std::map<std::string, size_t> string_index_;
   std::map<uint32_t, size_t> resource_index_;
-  std::map<std::tuple<uint32_t, std::string, std::string, uint32_t>, size_t> function_index_;
+  std::map<std::tuple<std::optional<uint32_t>, std::string, std::string, uint32_t>, size_t>
+      function_index_;
   std::map<std::pair<size_t, uint32_t>, size_t> frame_index_;
   std::map<std::pair<int64_t, size_t>, size_t> stack_index_;
+};
+
+Json meta_of(const profile::Profile& p) {
+  const uint64_t tick = tick_ns(p.time);
+  Json meta = {{"interval", tick == 0 ? 1.0 : ms(tick)},
+               {"startTime", static_cast<double>(started_us(p.run.started)) / 1e3},
+               {"processType", 0},
+               {"product", "shadowprof"},
+               {"stackwalk", 0},
+               {"version", kGeckoVersion},
+               {"debug", false},
+               {"preprocessedProfileVersion", kProcessedVersion},
+               {"symbolicated", true},
+               {"usesOnlyOneStackType", true},
+               {"doesNotUseFrameImplementation", true},
+               {"sourceCodeIsNotOnSearchfox", true},
+               {"arguments", printable(command_line(p.run.command))},
+               {"CPUName", printable(p.run.host.cpu)},
+               {"logicalCPUs", p.run.host.cores}};
+  meta["categories"] = Json::array();
+  for (const auto& [name, color] : kCategories)
+    meta["categories"].push_back(
+        {{"name", name}, {"color", color}, {"subcategories", Json::array({"Other"})}});
+  const auto field = [](const char* key, const char* label, const char* format) {
+    return Json{{"key", key}, {"label", label}, {"format", format}};
+  };
+  meta["markerSchema"] = Json::array(
+      {{{"name", "samples"},
+        {"chartLabel", "{marker.data.samples}"},
+        {"tableLabel", "{marker.data.samples} samples of {marker.data.instructions} instructions"},
+        {"display", {"marker-chart", "marker-table", "timeline-overview"}},
+        {"data",
+         {field("samples", "Samples", "integer"), field("instructions", "Instructions", "integer"),
+          field("paused", "Program paused for", "duration")}}}});
+  return meta;
+}
+
+class Exporter {
+ public:
+  explicit Exporter(const ExportInput& input)
+      : profile_(input.profile),
+        all_(stacks_of_threads(input.profile, input.modules)),
+        libraries_(input.profile) {}
+
+  bool has_code() const { return !all_.stacks.empty(); }
+
+  std::string text() {
+    Json threads = Json::array();
+    for (auto first = all_.stacks.begin(); first != all_.stacks.end();) {
+      const auto last = std::ranges::find_if(first, all_.stacks.end(), [&](const ThreadStack& s) {
+        return s.thread != first->thread;
+      });
+      threads.push_back(thread_of(std::span(first, last), threads.empty()));
+      first = last;
+    }
+    Json j;
+    j["meta"] = meta_of(profile_);
+    j["libs"] = libraries_.take();
+    j["pages"] = Json::array();
+    j["threads"] = threads;
+    return j.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
+
+ private:
+  Json thread_of(std::span<const ThreadStack> stacks, bool has_markers) {
+    ThreadBuilder thread(libraries_);
+    uint64_t used = 0;
+    for (size_t i = 0; i < stacks.size(); i++) {
+      const uint64_t amount = stacks[i].amount;
+      // Instructions have no time at all: one sample a millisecond.
+      if (all_.is_time)
+        thread.add(stacks[i], ms(used), ms(amount));
+      else
+        thread.add(stacks[i], static_cast<double>(i), amount);
+      used += amount;
+    }
+    if (has_markers)
+      for (const profile::TimelineRow& row : profile_.overhead.timeline) thread.add_marker(row);
+    return thread.take(facts_of(all_.threads[stacks.front().thread]),
+                       all_.is_time ? "tracing-ms" : "samples");
+  }
+
+  Json facts_of(const profile::ThreadRow& thread) const {
+    const auto first = std::ranges::find(all_.threads, thread.process, &profile::ThreadRow::tid);
+    const std::string process =
+        first == all_.threads.end() ? program_name(profile_.run) : first->name;
+    return {{"name", all_.is_time ? printable(thread.name) : "instructions"},
+            {"processName", printable(process)},
+            {"isMainThread", thread.tid == thread.process},
+            {"pid", std::to_string(thread.process)},
+            {"tid", thread.tid}};
+  }
+
+  const profile::Profile& profile_;
+  const StacksOfThreads all_;
+  Libraries libraries_;
 };
 
 }  // namespace
 
 Result<std::string> export_firefox(const ExportInput& input) {
-  const profile::Profile& p = input.profile;
-  ThreadBuilder thread(p);
-  for (const Stack& stack : stacks(p, input.modules)) thread.add(stack);
-  Json meta = {{"interval", 1},       {"startTime", 0},
-               {"processType", 0},    {"product", "shadowprof"},
-               {"stackwalk", 0},      {"version", kGeckoVersion},
-               {"debug", false},      {"preprocessedProfileVersion", kProcessedVersion},
-               {"symbolicated", true}};
-  meta["categories"] = Json::array(
-      {{{"name", "Other"}, {"color", "grey"}, {"subcategories", Json::array({"Other"})}}});
-  meta["markerSchema"] = Json::array();
-  Json j;
-  j["meta"] = meta;
-  j["libs"] = thread.take_libraries();
-  j["pages"] = Json::array();
-  j["threads"] = Json::array({thread.take()});
-  return j.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  Exporter exporter(input);
+  if (!exporter.has_code()) return fail("there is no code in the profile");
+  return exporter.text();
 }
 
 }  // namespace shadowprof::report

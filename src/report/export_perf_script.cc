@@ -10,11 +10,9 @@
 // The profile does not know when each stack was there: the events of a thread follow one another,
 // each in the middle of its period, by how much the thread had used until then.
 #include <algorithm>
-#include <map>
 
 #include "report/columns.h"
 #include "report/export.h"
-#include "report/run_facts.h"
 #include "report/time_stacks.h"
 
 namespace shadowprof::report {
@@ -52,12 +50,12 @@ std::string symbol(const std::string& name) {
 class Writer {
  public:
   explicit Writer(const ExportInput& input) : profile_(input.profile) {
-    stacks_ = time_stacks(profile_, input.modules);
-    threads_ = profile_.threads;
-    if (stacks_.empty()) take_instructions(input);
+    StacksOfThreads all = stacks_of_threads(profile_, input.modules);
+    stacks_ = std::move(all.stacks);
+    threads_ = std::move(all.threads);
+    if (!all.is_time) event_ = "instructions";
     for (const ThreadStack& stack : stacks_) all_ += stack.amount;
     period_ = std::max<uint64_t>(1, all_ / kPeriods);
-    std::ranges::stable_sort(stacks_, is_before);
   }
 
   Result<std::string> write() {
@@ -76,23 +74,6 @@ class Writer {
   }
 
  private:
-  void take_instructions(const ExportInput& input) {
-    for (Stack& s : stacks(profile_, input.modules))
-      stacks_.push_back(
-          {0, s.at, std::move(s.callers), std::move(s.frames), false, s.instructions});
-    threads_ = {{profile_.run.pid, profile_.run.pid, program_name(profile_.run)}};
-    event_ = "instructions";
-  }
-
-  // What has the same callers stands together.
-  static bool is_before(const ThreadStack& a, const ThreadStack& b) {
-    if (a.thread != b.thread) return a.thread < b.thread;
-    const auto by_name = [](const Caller& x, const Caller& y) { return x.frame < y.frame; };
-    if (std::ranges::lexicographical_compare(a.callers, b.callers, by_name)) return true;
-    if (std::ranges::lexicographical_compare(b.callers, a.callers, by_name)) return false;
-    return std::tie(a.frames, a.kernel) < std::tie(b.frames, b.kernel);
-  }
-
   std::string lines(const ThreadStack& stack) const {
     std::string text;
     const profile::Module& module = profile_.modules[stack.at.module];
@@ -121,14 +102,12 @@ class Writer {
 
   void add(uint32_t thread, uint64_t amount, uint64_t events, const std::string& lines) {
     const profile::ThreadRow& row = threads_[thread];
-    // Threads of several runs have none, and would be taken for one.
-    const int64_t tid = row.tid != 0 ? row.tid : int64_t{thread} + 1;
-    const int64_t process = row.process != 0 ? row.process : tid;
     for (uint64_t i = 0; i < events; i++) {
       const uint64_t period = amount / events + (i < amount % events ? 1 : 0);
       const uint64_t middle = used_ + period / 2;
-      text_ += fmt::format("{}  {}/{} {}.{:09}: {} {}:\n{}\n", command(row.name), process, tid,
-                           middle / 1'000'000'000, middle % 1'000'000'000, period, event_, lines);
+      text_ +=
+          fmt::format("{}  {}/{} {}.{:09}: {} {}:\n{}\n", command(row.name), row.process, row.tid,
+                      middle / 1'000'000'000, middle % 1'000'000'000, period, event_, lines);
       used_ += period;
     }
   }

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "report/run_facts.h"
+
 namespace shadowprof::report {
 namespace {
 
@@ -236,11 +238,38 @@ class Collector {
   uint64_t all_ns_ = 0;
 };
 
+bool is_before(const ThreadStack& a, const ThreadStack& b) {
+  if (a.thread != b.thread) return a.thread < b.thread;
+  const auto by_name = [](const Caller& x, const Caller& y) { return x.frame < y.frame; };
+  if (std::ranges::lexicographical_compare(a.callers, b.callers, by_name)) return true;
+  if (std::ranges::lexicographical_compare(b.callers, a.callers, by_name)) return false;
+  return std::tie(a.frames, a.kernel) < std::tie(b.frames, b.kernel);
+}
+
 }  // namespace
 
 std::vector<ThreadStack> time_stacks(const profile::Profile& profile,
                                      const symbols::ModuleSet& modules) {
   return Collector(profile, modules).collect();
+}
+
+StacksOfThreads stacks_of_threads(const profile::Profile& profile,
+                                  const symbols::ModuleSet& modules) {
+  StacksOfThreads result{time_stacks(profile, modules), profile.threads};
+  if (result.stacks.empty()) {
+    result.is_time = false;
+    result.threads = {{profile.run.pid, profile.run.pid, program_name(profile.run)}};
+    for (Stack& s : stacks(profile, modules))
+      result.stacks.push_back(
+          {0, s.at, std::move(s.callers), std::move(s.frames), false, s.instructions});
+  }
+  for (size_t i = 0; i < result.threads.size(); i++) {
+    profile::ThreadRow& thread = result.threads[i];
+    if (thread.tid == 0) thread.tid = static_cast<int64_t>(i) + 1;
+    if (thread.process == 0) thread.process = thread.tid;
+  }
+  std::ranges::stable_sort(result.stacks, is_before);
+  return result;
 }
 
 }  // namespace shadowprof::report

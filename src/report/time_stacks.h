@@ -25,11 +25,23 @@ struct ThreadStack {
   uint64_t amount = 0;             // nanoseconds; not 0
 };
 
+// For formats whose stacks are those of threads: the processor time of each, or where that was not
+// measured, the instructions as those of one thread.
+struct StacksOfThreads {
+  std::vector<ThreadStack> stacks;  // by thread; what has the same callers stands together
+  // Each has a process, and a tid of its own: those of several runs, which have none, are numbered.
+  profile::ThreadTable threads;
+  bool is_time = true;  // else amounts are instructions
+};
+
 inline constexpr const char* kKernelFrame = "[kernel]";
 
 // By thread, and within a thread by function. They add up to the rows of the table of time: time at
 // unknown places is in none. Empty where time was not measured.
 std::vector<ThreadStack> time_stacks(const profile::Profile& profile,
                                      const symbols::ModuleSet& modules);
+
+StacksOfThreads stacks_of_threads(const profile::Profile& profile,
+                                  const symbols::ModuleSet& modules);
 
 }  // namespace shadowprof::report

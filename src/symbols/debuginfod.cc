@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "symbols/debuginfod.h"
 
-#include <dlfcn.h>
-
 #include <cstdlib>
 #include <mutex>
 #include <vector>
+
+#include "base/shared_library.h"
 
 namespace shadowprof::symbols {
 namespace {
@@ -29,12 +29,6 @@ struct Use {
 Use& use() {
   static Use the_use;
   return the_use;
-}
-
-template <typename Function>
-bool look_up(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  return function != nullptr;
 }
 
 std::optional<unsigned char> digit(char c) {

@@ -203,6 +203,18 @@ def firefox_profile_has_the_published_columns(x):
     require(data["meta"]["preprocessedProfileVersion"] == 47, data["meta"])
     require("grey" in [category["color"] for category in data["meta"]["categories"]], data["meta"])
     thread, = data["threads"]
+    check_firefox_thread(thread, data["libs"])
+    require(thread["samples"]["weightType"] == "samples", thread["samples"]["weightType"])
+    for lib in data["libs"]:
+        for name, kind in FIREFOX_LIB.items():
+            require(type(lib[name]) is kind, lib)
+    require({lib for lib in thread["resourceTable"]["lib"]} == set(range(len(data["libs"]))),
+            "a file is listed that no resource names")
+    require(sum(thread["samples"]["weight"]) == x.attributed, "weights do not add up")
+
+
+def check_firefox_thread(thread, libs):
+    """It has the published columns, and what they refer to."""
     for name, kind in FIREFOX_THREAD.items():
         require(type(thread[name]) is kind, f"{name} is {thread[name]!r}")
     for name, columns in FIREFOX_COLUMNS.items():
@@ -213,20 +225,14 @@ def firefox_profile_has_the_published_columns(x):
             require(len(table[column]) == table["length"], f"{name}.{column}")
             odd = [value for value in table[column] if not fits(value, kind)]
             require(not odd, f"{name}.{column} has {odd[:5]}, which is no {kind}")
-    require(thread["samples"]["weightType"] == "samples", thread["samples"]["weightType"])
-    for lib in data["libs"]:
-        for name, kind in FIREFOX_LIB.items():
-            require(type(lib[name]) is kind, lib)
-    require({lib for lib in thread["resourceTable"]["lib"]} == set(range(len(data["libs"]))),
-            "a file is listed that no resource names")
     stacks, frames, functions = (thread[n] for n in ("stackTable", "frameTable", "funcTable"))
     for i, prefix in enumerate(stacks["prefix"]):
         require(prefix is None or prefix < i, "a stack comes before its prefix")
     require(all(f < frames["length"] for f in stacks["frame"]), "frames")
     require(all(f < functions["length"] for f in frames["func"]), "functions")
     require(all(n < len(thread["stringArray"]) for n in functions["name"]), "names")
-    require(all(r < len(data["libs"]) for r in thread["resourceTable"]["lib"]), "libs")
-    require(sum(thread["samples"]["weight"]) == x.attributed, "weights do not add up")
+    require(all(-1 <= r < thread["resourceTable"]["length"] for r in functions["resource"]), "resources")
+    require(all(r < len(libs) for r in thread["resourceTable"]["lib"]), "libs")
 
 
 def chrome_trace_has_the_run(x):

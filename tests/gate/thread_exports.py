@@ -11,6 +11,7 @@ mode, whose profile has instructions only. What an export adds up to is compared
 import argparse
 import collections
 import gzip
+import json
 import os
 import pathlib
 import re
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 
+from exports import check_firefox_thread
 from gate_cases import require, run_cases
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
@@ -304,11 +306,42 @@ def otlp_without_time_has_instructions(x):
     require(gzip.decompress(packed.read_bytes()) == plain.read_bytes(), "not what it is packed")
 
 
+def firefox_has_the_time_of_each_thread_and_when_samples_were(x):
+    data = json.loads(x.crew.export("firefox", "crew.firefox.json").read_text(encoding="utf-8"))
+    kernel, = [i for i, kind in enumerate(data["meta"]["categories"]) if kind["name"] == "Kernel"]
+    ns, names = collections.Counter(), {}
+    for thread in data["threads"]:
+        check_firefox_thread(thread, data["libs"])
+        require(thread["pid"] == str(x.crew.profile["run"]["pid"]), thread["pid"])
+        require(thread["isMainThread"] == (str(thread["tid"]) == thread["pid"]), thread["tid"])
+        names[thread["tid"]] = thread["name"]
+        samples = thread["samples"]
+        require(samples["weightType"] == "tracing-ms", samples["weightType"])
+        used = 0
+        for at, weight in zip(samples["time"], samples["weight"]):
+            require(abs(at - used) < 1e-3 and weight > 0, f"{at}, when {used} ms were used")
+            used += weight
+            ns[thread["tid"]] += round(weight * 1e6)
+        strings, tables = thread["stringArray"], thread["frameTable"]
+        for function, category in zip(tables["func"], tables["category"]):
+            name = strings[thread["funcTable"]["name"][function]]
+            require((name == "[kernel]") == (category == kernel), name)
+    require(x.crew.of_thread(ns) == dict(x.crew.ns), ns)
+    require(names == {t["tid"]: t["name"] for t in x.crew.threads if t["tid"] in names}, names)
+    timeline = x.crew.profile["overhead"]["timeline"]
+    markers = [marker for thread in data["threads"] for marker in zip(
+        thread["markers"]["startTime"], thread["markers"]["endTime"], thread["markers"]["data"])]
+    require([round(start * 1000) for start, _, _ in markers] == timeline["at_us"], markers)
+    require([round((end - start) * 1000) for start, end, _ in markers] == timeline["lived_us"], markers)
+    require([data["samples"] for _, _, data in markers] == timeline["samples"], markers)
+
+
 CASES = [pprof_has_labels_of_threads, otlp_has_time_by_thread_and_instructions,
          otlp_without_time_has_instructions,
          perf_script_has_the_time_of_each_thread, readers_of_perf_script_see_the_same,
          perf_script_has_inlined_calls_below_their_callers,
-         perf_script_without_time_has_instructions, stackcollapse_reads_perf_script]
+         perf_script_without_time_has_instructions,
+         firefox_has_the_time_of_each_thread_and_when_samples_were, stackcollapse_reads_perf_script]
 
 
 def main():
