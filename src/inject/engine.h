@@ -265,14 +265,15 @@ class Engine {
   struct NativeInsn {
     bool is_syscall = false;
     bool traps_itself = false;
-    bool is_answered = false;  // a cpuid or xgetbv, by us
-    bool asks_enabled_state = false;  // it is the second
+    bool asks_processor = false;      // cpuid
+    bool asks_enabled_state = false;  // xgetbv
     bool reads_clock = false;  // the virtual one
     bool names_core = false;   // and the core, by rdtscp
     unsigned length = 0;
     bool shows_step = false;   // the trap flag, to the program
   };
   NativeInsn look_at_insn(GuestThread& t, const Registers& regs);
+  void note_native(GuestThread& t, const emu::Fragment* fragment);
   void native_step(GuestThread& t, Registers& regs, const emu::Fragment* fragment);
   void drain(GuestThread& t);
   void hear_collectors();
@@ -352,7 +353,7 @@ class Engine {
   std::optional<int64_t> make_in_its_place(GuestThread& t, const Registers& other);
   std::optional<int64_t> open_machine_file(GuestThread& t, const Registers& regs,
                                            std::string_view content);
-  void answer_for_processor(const NativeInsn& insn, const Registers& before, Registers& after);
+  bool answer_for_processor(Registers& regs, const NativeInsn& insn) const;
 
   // engine_time.cc
   void catch_up(GuestThread& t);

@@ -351,9 +351,8 @@ Engine::NativeInsn Engine::look_at_insn(GuestThread& t, const Registers& regs) {
   NativeInsn insn;
   insn.is_syscall = decoded.kind == decoder::InsnKind::syscall;
   insn.traps_itself = traps_like_a_step(code);
+  insn.asks_processor = decoded.asks_processor;
   insn.asks_enabled_state = decoded.asks_enabled_state;
-  insn.is_answered =
-      options_.processor && (decoded.asks_processor || decoded.asks_enabled_state);
   insn.reads_clock = clock_ && decoded.reads_clock;
   insn.names_core = (decoded.writes & decoder::gpr_bit(decoder::kRcx)) != 0;
   insn.length = decoded.length;
@@ -361,14 +360,24 @@ Engine::NativeInsn Engine::look_at_insn(GuestThread& t, const Registers& regs) {
   return insn;
 }
 
+// In the trace. No fragment: nothing is known of the code.
+void Engine::note_native(GuestThread& t, const emu::Fragment* fragment) {
+  if (fragment != nullptr)
+    record_run(t, fragment->longest_run);
+  else
+    append_gap(t, trace::GapReason::native);
+}
+
 // Executes the one instruction at regs.rip on the processor, at its own address.
 void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* fragment) {
   counts_.native_steps++;
-  const bool known = fragment != nullptr;
-  const RunId run = known ? fragment->longest_run : RunId();
   const NativeInsn insn = look_at_insn(t, regs);
-  if (insn.reads_clock && known) return read_clock(t, regs, insn, run);
-  const Registers before = regs;
+  if (insn.reads_clock && fragment != nullptr)
+    return read_clock(t, regs, insn, fragment->longest_run);
+  if (answer_for_processor(regs, insn)) {
+    note_native(t, fragment);
+    return enter(t, regs);
+  }
   std::optional<siginfo_t> raised;
   bool saw_trap = false;
   {
@@ -398,12 +407,7 @@ void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* f
     note_announced_sequence(t);
     abort_announced_sequence(t, regs);
   }
-  if (executed && insn.is_answered) answer_for_processor(insn, before, regs);
-  if (known && executed) {
-    record_run(t, run);
-  } else if (executed) {
-    append_gap(t, trace::GapReason::native);
-  }
+  if (executed) note_native(t, fragment);
   if (raised) return deliver(t, regs, *raised);
   enter(t, regs);
 }

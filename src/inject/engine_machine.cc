@@ -2,6 +2,7 @@
 //
 // Where the program is given a machine that is the same on every host: its cpuid, and the system
 // calls that virtual_machine.h answers.
+#include <cpuid.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -132,24 +133,30 @@ std::optional<int64_t> Engine::make_in_its_place(GuestThread& t, const Registers
   return result ? std::optional(*result) : std::nullopt;
 }
 
-// The processor has executed the instruction at before.rip and answered in `after`.
-void Engine::answer_for_processor(const NativeInsn& insn, const Registers& before,
-                                  Registers& after) {
+// What the model's processor does instead of the host's. The instruction is not executed: some
+// hypervisors lose the trap of a single step over it, and what follows executes, too.
+bool Engine::answer_for_processor(Registers& regs, const NativeInsn& insn) const {
+  if (!options_.processor) return false;
   const machine::CpuModel& processor = *options_.processor;
+  const auto leaf = static_cast<uint32_t>(regs.rax);
+  const auto subleaf = static_cast<uint32_t>(regs.rcx);
   if (insn.asks_enabled_state) {
-    if (static_cast<uint32_t>(before.rcx) != 0 || processor.enabled_state() == 0) return;
-    after.rax = static_cast<uint32_t>(processor.enabled_state());
-    after.rdx = processor.enabled_state() >> 32;
-    return;
+    if (subleaf != 0 || processor.enabled_state() == 0) return false;
+    regs.rax = static_cast<uint32_t>(processor.enabled_state());
+    regs.rdx = processor.enabled_state() >> 32;
+  } else if (insn.asks_processor) {
+    machine::CpuidAnswer host;
+    __cpuid_count(leaf, subleaf, host.eax, host.ebx, host.ecx, host.edx);
+    const machine::CpuidAnswer answer = processor.cpuid(leaf, subleaf, host);
+    regs.rax = answer.eax;
+    regs.rbx = answer.ebx;
+    regs.rcx = answer.ecx;
+    regs.rdx = answer.edx;
+  } else {
+    return false;
   }
-  const auto low = [](uint64_t value) { return static_cast<uint32_t>(value); };
-  const machine::CpuidAnswer answer =
-      processor.cpuid(low(before.rax), low(before.rcx),
-                      {low(after.rax), low(after.rbx), low(after.rcx), low(after.rdx)});
-  after.rax = answer.eax;
-  after.rbx = answer.ebx;
-  after.rcx = answer.ecx;
-  after.rdx = answer.edx;
+  regs.rip += insn.length;
+  return true;
 }
 
 }  // namespace shadowprof::inject

@@ -31,6 +31,7 @@ namespace {
 constexpr uint64_t kUserEnd = uint64_t{1} << 47;
 constexpr uint64_t kArchSetGs = 0x1001;
 constexpr uint64_t kArchShadowStackEnable = 0x5001;
+constexpr uint64_t kArchSetCpuid = 0x1012;  // whether cpuid faults
 constexpr uint64_t kPrSetSyscallUserDispatch = 59;
 
 GuestRange pages(uint64_t address, uint64_t bytes) {
@@ -292,6 +293,7 @@ bool Engine::answer_without_kernel(GuestThread& t, Registers& regs) {
       return !can_watch_sequences(t, regs) && answer(ENOSYS);
     case SYS_arch_prctl:
       if (regs.rdi == kArchShadowStackEnable) return answer(EOPNOTSUPP);
+      if (regs.rdi == kArchSetCpuid && options_.processor) return answer(ENODEV);
       if (regs.rdi == kArchSetGs && regs.rsi != 0 && tracing()) {
         note_unsupported(t, regs, "it sets the gs base");
         return true;
