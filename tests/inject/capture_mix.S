@@ -131,14 +131,17 @@ elements:
 
   mov $1, %eax                   // AVX2 and AVX-512, where they are
   cpuid
+  nop                            // behind each such instruction: hardware.cc (missed_nop)
   bt $27, %ecx
   jnc no_upper
   xor %ecx, %ecx
   xgetbv
+  nop
   mov %eax, %ebp
   mov $7, %eax
   xor %ecx, %ecx
   cpuid
+  nop
   mov %ebp, %eax
   and $6, %eax
   cmp $6, %eax

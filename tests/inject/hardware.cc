@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "base/check.h"
@@ -62,6 +64,18 @@ class Hardware : public Reference {
       it->second = decoder::decode(bytes, pc);
     }
     return it->second;
+  }
+
+  // Some hypervisors execute cpuid and the like for the processor, and lose the trap of the step:
+  // the nop that the program has there executes, too.
+  std::optional<GuestAddr> missed_nop(pid_t child, GuestAddr pc) {
+    if (moments_.empty()) return std::nullopt;
+    const GuestAddr before = moments_.back().pc;
+    const decoder::Insn& last = read_insn(child, before);
+    if (!last.asks_processor && !last.asks_enabled_state) return std::nullopt;
+    const GuestAddr behind = before + last.length;
+    const bool missed = read_insn(child, behind).bytes[0] == 0x90 && pc == behind + 1;
+    return missed ? std::optional(behind) : std::nullopt;
   }
 
   static uint32_t xsave_offset(unsigned component) {
@@ -117,9 +131,10 @@ class Hardware : public Reference {
       const bool goes_on =
           !moments_.empty() && moments_.back().pc == pc && is_repeated(read_insn(child, pc));
       if (!goes_on) {
-        moments_.push_back({pc,
-                            {r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8, r.r9,
-                             r.r10, r.r11, r.r12, r.r13, r.r14, r.r15}});
+        const std::array<uint64_t, 16> gpr{r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi,
+                                           r.r8,  r.r9,  r.r10, r.r11, r.r12, r.r13, r.r14, r.r15};
+        if (const auto missed = missed_nop(child, pc)) moments_.push_back({*missed, gpr});
+        moments_.push_back({pc, gpr});
         read_beside(child, r, moments_.back());
       }
       CHECK(::ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr) == 0, "cannot step");
