@@ -43,6 +43,7 @@ Status watch(ptrace::Tracee thread, GuestAddr rseq) {
 bool Engine::can_watch_sequences(GuestThread& t, const Registers& regs) {
   constexpr uint64_t kAlignment = 32;
   if (regs.rdx & kUnregister) return true;
+  if (!ptrace::hardware_breakpoints_trap()) return false;
   const Status possible = watch(t.tracee, GuestAddr(regs.rsp & ~(kAlignment - 1)));
   (void)watch(t.tracee, t.rseq);
   return possible || possible.error().errno_value == ESRCH;

@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "ptrace/hardware_breakpoint.h"
 
+#include <sched.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+
 #include "base/check.h"
 
 namespace shadowprof::ptrace {
@@ -20,7 +29,48 @@ uint64_t control_bits(size_t index, HardwareBreakpoint::When when) {
   return uint64_t{1} << (2 * index) | condition << (16 + 4 * index);
 }
 
+volatile uint64_t watched = 0;  // aligned, as a breakpoint has to be
+
+// In our memory, with the thread-local data of the thread that waits for it: system calls only.
+int write_to_watched(void*) {
+  if (::syscall(SYS_ptrace, PTRACE_TRACEME, 0, nullptr, nullptr) != 0) return 1;
+  ::syscall(SYS_kill, ::syscall(SYS_getpid), SIGSTOP);
+  watched = 1;
+  return 0;
+}
+
+// What waitpid(2) says; 0 (an exit) if it fails.
+int status_of(pid_t child) {
+  int status = 0;
+  return TEMP_FAILURE_RETRY(::waitpid(child, &status, __WALL)) == child ? status : 0;
+}
+
+bool try_hardware_breakpoint() {
+  constexpr size_t kStackBytes = 16384;
+  alignas(16) std::array<std::byte, kStackBytes> stack;
+  // No signal to us when it ends.
+  const pid_t child = ::clone(write_to_watched, stack.data() + stack.size(), CLONE_VM, nullptr);
+  if (child < 0) return false;
+  const HardwareBreakpoint write{GuestAddr(reinterpret_cast<uint64_t>(&watched)),
+                                 HardwareBreakpoint::When::written};
+  int status = status_of(child);
+  if (WIFSTOPPED(status) && set_hardware_breakpoints(Tracee(Tid(child)), {&write, 1}) &&
+      ::ptrace(PTRACE_CONT, child, nullptr, nullptr) == 0)
+    status = status_of(child);
+  const bool traps = WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP;
+  if (WIFSTOPPED(status)) {
+    ::kill(child, SIGKILL);
+    (void)status_of(child);
+  }
+  return traps;
+}
+
 }  // namespace
+
+bool hardware_breakpoints_trap() {
+  static const bool trap = try_hardware_breakpoint();
+  return trap;
+}
 
 Status set_hardware_breakpoints(Tracee thread, std::span<const HardwareBreakpoint> wanted) {
   CHECK(wanted.size() <= kMostHardwareBreakpoints, "{} breakpoints", wanted.size());

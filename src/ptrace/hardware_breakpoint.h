@@ -24,6 +24,10 @@ struct HardwareBreakpoint {
 };
 inline constexpr size_t kMostHardwareBreakpoints = 4;
 
+// Do they trap? Some hypervisors take their registers and never report anything. Found out once, by
+// a process that shares our memory and is traced for a moment.
+bool hardware_breakpoints_trap();
+
 // These and no others. The thread is stopped. An Error: it has none now, and errno_value is ESRCH
 // if the thread is gone; else the kernel or the machine has no such registers, or none for this
 // address.
