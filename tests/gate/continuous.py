@@ -205,9 +205,8 @@ def a_run_ends_when_it_is_exact_enough(runs):
                 require(done.returncode == 0, done)
         profile = read_profile(str(path))
         reached = profile["run"].get("until_error")
-        if reached is None and (command == "run" or profile["run"]["duration_s"] > 49):
-            print(f"skip  {command} --until-error: this host is too slow to be exact enough in time")
-            continue
+        if command == "run" and reached is None:
+            continue  # the program has ended before
         require(reached["limit"] == 0.25 and 0 < reached["reached"] <= 0.25 and reached["functions"] >= 1, reached)
         require(profile["run"]["duration_s"] < 50, profile["run"])
         text = runs.call("report", path).stdout
