@@ -39,12 +39,6 @@ std::string format_list() {
   return text;
 }
 
-std::string gzipped(const std::string& bytes) {
-  std::string packed;
-  profile::Compressor::create(profile::Compression::gzip)->add(bytes, true, packed);
-  return packed;
-}
-
 Status push(const report::PushTarget& target, const std::string& profiles) {
   SP_ASSIGN(const std::string remark, report::push_otlp(target, profiles));
   if (!remark.empty()) warn("{}", remark);
@@ -85,7 +79,7 @@ Status export_profile(const ExportOptions& options) {
   SP_ASSIGN(std::string text, format->make(input));
   // A file called .gz is compressed as it is written.
   if (format->gzipped && profile::compression_for(options.output) == profile::Compression::none)
-    text = gzipped(text);
+    text = profile::compress(text, profile::Compression::gzip);
   if (target) {
     progress.set("sending to " + report::printable(target->url));
     const Status sent = push(*target, text);

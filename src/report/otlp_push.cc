@@ -140,8 +140,7 @@ Result<PushTarget> push_target(const std::string& url) {
 }
 
 Result<std::string> push_otlp(const PushTarget& target, const std::string& profiles) {
-  std::string body;
-  profile::Compressor::create(profile::Compression::gzip)->add(profiles, true, body);
+  const std::string body = profile::compress(profiles, profile::Compression::gzip);
   HttpPost post{target.url,
                 {fmt::format("Content-Type: {}", kProtobuf), "Content-Encoding: gzip",
                  "User-Agent: shadowprof", "Expect:"},  // no waiting for a "100 Continue"

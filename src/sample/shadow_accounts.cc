@@ -25,7 +25,8 @@ constexpr double kNeededShare = 0.5;
 constexpr double kFarEnoughShare = 0.5;
 // How often faults are counted that come between samples.
 constexpr double kSettleEvery_s = 0.5;
-constexpr double kSettleBeforeFork_s = 0.0005;  // and not twice
+// Steps that follow one another within so long are settled once.
+constexpr double kSettleBeforeStep_s = 0.0005;
 
 // ": read: sentence", as far as there is something to say.
 std::string describe(const shadow::Ending& ending) {
@@ -51,7 +52,7 @@ void ShadowRun::note_end(Sample& sample) {
 bool ShadowRun::is_to_be_settled() const {
   const double now = elapsed();
   const bool is_before_step = samples_.empty() && now >= waits_until_s_;
-  return now >= settled_at_ + (is_before_step ? kSettleBeforeFork_s : kSettleEvery_s);
+  return now >= settled_at_ + (is_before_step ? kSettleBeforeStep_s : kSettleEvery_s);
 }
 
 // What samples that are over have left to the programs.

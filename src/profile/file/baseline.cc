@@ -79,9 +79,7 @@ void keep_top_values(ValueTable& values) {
 }
 
 size_t compressed_bytes(const Profile& p) {
-  std::string packed;
-  Compressor::create(Compression::zstd, Effort::small)->add(profile_json(p), true, packed);
-  return packed.size();
+  return compress(profile_json(p), Compression::zstd, Effort::small).size();
 }
 
 }  // namespace

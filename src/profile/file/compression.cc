@@ -189,6 +189,12 @@ std::unique_ptr<Compressor> Compressor::create(Compression kind, Effort effort) 
   return nullptr;
 }
 
+std::string compress(std::string_view text, Compression kind, Effort effort) {
+  std::string packed;
+  Compressor::create(kind, effort)->add(text, true, packed);
+  return packed;
+}
+
 std::unique_ptr<Unpacker> Unpacker::create(Compression kind) {
   switch (kind) {
     case Compression::gzip:

@@ -29,6 +29,9 @@ class Compressor {
   virtual void add(std::string_view text, bool last, std::string& out) = 0;
 };
 
+// All at once. The kind is not Compression::none.
+std::string compress(std::string_view text, Compression kind, Effort effort = Effort::quick);
+
 // The way back, in pieces of bounded size.
 class Unpacker {
  public:
