@@ -90,6 +90,7 @@ void add_tables(Profile& into, Profile& from, const std::vector<uint32_t>& modul
   for (TimeRow& row : new_rows.time) row.thread += threads;
 
   add_probes(into.probes, to.probes, from.probes, new_rows.probes);
+  add_plugins(into.plugins, to.plugins, from.plugins, new_rows.plugins);
 
   for_each_table([&](const auto& layout, auto member) {
     using Row = typename std::remove_cvref_t<decltype(layout)>::Row;
@@ -153,6 +154,9 @@ Status check_rows(const Profile& p) {
     if (row.probe >= p.probes.size() || row.numbers.size() != p.probes[row.probe].columns.size())
       return fail("row {} of the table of probes is not one of its probe", i);
   }
+  for (size_t i = 0; i < t.plugins.size(); i++)
+    if (!is_row_of_one(t.plugins[i], p.plugins))
+      return fail("row {} of the table of plug-ins is not one of its plug-in", i);
   for (size_t i = 0; i < t.paths.size(); i++)
     if (t.paths[i].blocks.empty()) return fail("row {} of the table of paths has no blocks", i);
   for (size_t i = 0; i < t.latencies.size(); i++) {
