@@ -84,7 +84,7 @@ std::optional<int> parse(int argc, char** argv, AttachOptions& options) {
   app.add_flag("-q,--quiet", options.quiet,
                "say nothing but errors, and what is not in the profile");
   app.add_flag("-v,--verbose", options.outcome.verbose, "say more: each sample, the hottest rows");
-  app.footer("Example:\n  shadowprof attach -d 10 -o app.json 1234\n  shadowprof report app.json");
+  app.footer("Example: shadowprof attach -d 10 -o app.json 1234");
   return parse_command_line(app, "PID", argc, argv);
 }
 
@@ -227,6 +227,7 @@ int attach_main(int argc, char** argv) {
   }
   if (ready) ready = profile::check_output(options.outcome.output);
   if (ready) ready = check_intervals(options);
+  if (ready) ready = options.wanted.open_plugins(options.sampling.chosen_engine(options.mode));
   if (!ready) {
     error("{}", ready.error().message);
     return kExitOwnFailure;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "cli/collection_options.h"
 
+#include <shadowprof/collector.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -82,6 +84,9 @@ void CollectionOptions::add_to(CLI::App& app) {
       ->type_name("PROBE")
       ->allow_extra_args(false)
       ->check(CLI::Validator([](std::string& text) { return refuse_probe(text); }, ""));
+  app.add_option("--plugin", plugin_paths, "a plug-in, which makes a table of its own")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   app.add_option("--path-scope", path_scope,
                  "inter: through calls; intra: within functions")
       ->type_name("SCOPE")
@@ -157,6 +162,7 @@ sample::Collection CollectionOptions::collection(std::string_view mode, uint64_t
   collection.streams = wants("stream");
   collection.values = wants("value");
   collection.probes = parsed_probes();
+  collection.plugins = plugins;
   if (hotlist == "tnv") {
     collection.value_options.hotlist = profile::HotlistKind::tnv;
     collection.value_options.capacity = profile::ValueHotlist::kTnvCapacity;
@@ -168,6 +174,15 @@ sample::Collection CollectionOptions::collection(std::string_view mode, uint64_t
       *parse_condition(collection.any_condition ? "values=all" : value_condition);
   collection.value_options.seed = seed;
   return collection;
+}
+
+Status CollectionOptions::open_plugins(std::string_view engine) {
+  if (engine == "step" && !plugin_paths.empty())
+    return fail("the engine step does not record what plug-ins are told");
+  SP_ASSIGN(plugins, plugin::open_plugins(plugin_paths));
+  if (engine == "emulator" && plugins.want(SHADOWPROF_WANTS_LATENCIES))
+    return fail("a plug-in wants latencies, and the engine emulator cannot time loads");
+  return {};
 }
 
 Status CollectionOptions::accepted_by(std::string_view engine) const {
@@ -201,6 +216,8 @@ void CollectionOptions::record_in(std::map<std::string, std::string>& options) c
   options["value_context"] = value_context;
   options["condition"] = value_condition;
   for (const collect::Probe& probe : parsed_probes()) options["probe:" + probe.name] = probe.text;
+  for (size_t p = 0; p < plugins.all.size(); p++)
+    options["plugin:" + plugins.all[p]->description.name] = plugin_paths[p];
 }
 
 }  // namespace shadowprof::cli

@@ -29,12 +29,17 @@ struct CollectionOptions {
   std::string value_context = "none";
   std::string value_condition;  // "": the collector's default
   std::vector<std::string> probes;  // as they were written
+  std::vector<std::string> plugin_paths;
+  plugin::Plugins plugins;  // by open_plugins()
 
   void add_to(CLI::App& app);
   // `in_part`: the engine can capture values and latencies of a part of what executes, so that they
   // do not make the other kinds worse.
   void choose_profiles(std::string_view mode, std::string_view engine, bool in_part);
   bool wants(std::string_view profile) const;
+  // Before collection(), while this process has one thread. An Error: one that is of no use with
+  // this engine.
+  Status open_plugins(std::string_view engine);
   // What the trace is to be made into.
   sample::Collection collection(std::string_view mode, uint64_t seed) const;
   // An Error: something that the engine cannot record.

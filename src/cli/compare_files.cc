@@ -30,6 +30,8 @@ Result<profile::Diff> compare_files(const std::string& base, const std::string& 
 void tell_of_probes(const profile::Profile& a, const profile::Profile& b) {
   if (!a.probes.empty() || !b.probes.empty())
     info("what probes have counted is in the profiles, and is not compared");
+  if (!a.plugins.empty() || !b.plugins.empty())
+    info("what plug-ins have made is in the profiles, and is not compared");
 }
 
 }  // namespace shadowprof::cli

@@ -13,7 +13,7 @@ namespace shadowprof::cli {
 // still the ones that ran.
 Result<profile::Diff> compare_files(const std::string& base, const std::string& now);
 
-// What probes have counted is not compared.
+// What probes and plug-ins have counted is not compared.
 void tell_of_probes(const profile::Profile& a, const profile::Profile& b);
 
 }  // namespace shadowprof::cli

@@ -101,6 +101,9 @@ void say_hottest(const profile::Profile& profile) {
 }  // namespace
 
 void say_what_is_missing(const profile::Profile& profile) {
+  for (const profile::PluginInfo& plugin : profile.plugins)
+    for (const std::string& problem : plugin.problems)
+      warn("plug-in {}: {}", report::printable(plugin.file), problem);
   for (const profile::EndedEarly& e : profile.coverage.ended_early) {
     const bool wanted = e.why.ends_with(profile::kByNoExec);
     const std::string text =

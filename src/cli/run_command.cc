@@ -79,6 +79,11 @@ int run_main(int argc, char** argv) {
     error("{}", output.error().message);
     return kExitOwnFailure;
   }
+  const auto engine = options.sampling.chosen_engine(options.mode);
+  if (const Status ready = options.wanted.open_plugins(engine); !ready) {
+    error("{}", ready.error().message);
+    return kExitOwnFailure;
+  }
   const auto finish = [](const Result<profile::Exit>& end) -> int {
     if (end) end_like(*end);
     error("{}", end.error().message);

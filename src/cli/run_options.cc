@@ -16,7 +16,6 @@ namespace {
 // Documented for later versions: refused by name, so that nobody takes a full run for something
 // else.
 constexpr std::string_view kUnbuiltOptions[] = {
-    "--plugin",
     "--color",
 };
 constexpr std::string_view kModes[] = {"shadow", "burst", "full"};
@@ -205,7 +204,7 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
   app.add_flag("-q,--quiet", options.quiet,
                "say nothing but errors, and what is not in the profile");
   app.add_flag("-v,--verbose", options.verbose, "say more: the hottest functions, calls and edges");
-  app.footer("Example:\n  shadowprof run --mode full --profile all -o gzip.json -- gzip -k file");
+  app.footer("Example: shadowprof run --mode full --profile all -o gzip.json -- gzip -k file");
   app.prefix_command();
   if (const auto status = parse_command_line(app, "[--] PROGRAM [ARG...]", argc, argv))
     return status;

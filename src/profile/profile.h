@@ -231,6 +231,7 @@ struct Profile {
   ProcessorTime time;
   ThreadTable threads;  // those that the clock has seen
   ProbeList probes;     // the user's
+  PluginList plugins;   // likewise
   Hotlists hotlists;
   Tables tables;
   Confidence confidence;

@@ -8,6 +8,7 @@
 #include "report/columns.h"
 #include "report/html_assets.h"
 #include "report/html_data.h"
+#include "report/plugin_text.h"
 #include "report/probe_text.h"
 
 namespace shadowprof::report {
@@ -176,6 +177,7 @@ HtmlJson page_summary(const Profile& p) {
                    {"sharing", p.tables.sharing.size()},
                    {"data_streams", p.tables.streams.size()},
                    {"probes", p.tables.probes.size()},
+                   {"plugins", p.tables.plugins.size()},
                    {"arguments", p.tables.arguments.size()},
                    {"targets", p.hotlists.targets.size()}};
   return json;
@@ -255,6 +257,22 @@ HtmlJson probe_row(const Profile& p, const profile::HotProbe& row, const Functio
   return {page_text(row.probe), row.share, row.share_error.value_or(0), row.count, numbers};
 }
 
+// The cells with their columns' names, and what one unit of the weight is.
+HtmlJson plugin_row(const Profile& p, const profile::HotPlugin& row,
+                    const FunctionOffsets& offsets) {
+  HtmlJson cells = HtmlJson::array();
+  const auto plugin = std::ranges::find(p.plugins, row.plugin, &profile::PluginInfo::name);
+  const bool is_known = plugin != p.plugins.end();
+  for (size_t i = 0; is_known && i < std::min(row.cells.size(), plugin->columns.size()); i++) {
+    const auto& cell = row.cells[i];
+    cells.push_back({page_text(plugin->columns[i].name),
+                     cell.place ? place_text(*cell.place, offsets)
+                                : page_text(plugin_cell(plugin->columns[i], cell))});
+  }
+  return {page_text(row.plugin), row.share, row.weight, is_known ? page_text(plugin->weight) : "",
+          cells};
+}
+
 HtmlJson value_row(const profile::HotValue& v, const FunctionOffsets& offsets) {
   const profile::HotFigures& f = v.figures;
   return {place_text(v.at, offsets),
@@ -325,6 +343,7 @@ HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
   list("sharing", h.sharing, [&](const auto& row) { return shared_line(row, offsets); });
   list("data_streams", h.data_streams, [&](const auto& row) { return data_stream(row, offsets); });
   list("probes", h.probes, [&](const auto& row) { return probe_row(p, row, offsets); });
+  list("plugins", h.plugins, [&](const auto& row) { return plugin_row(p, row, offsets); });
   list("values", h.values, [&](const auto& row) { return value_row(row, offsets); });
   list("arguments", h.arguments, [&](const profile::HotArgument& a) -> HtmlJson {
     return {place(a.site),       page_text(function_or_address(a.callee)),

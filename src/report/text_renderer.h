@@ -54,6 +54,7 @@ class Renderer : private TextPage {
     sharing();
     data_streams();
     probes();
+    plugins();
     values();
     arguments();
     targets();
@@ -113,6 +114,9 @@ class Renderer : private TextPage {
   void probes();
   void probe_rows(const profile::ProbeInfo& probe,
                   const std::vector<const profile::HotProbe*>& rows);
+  void plugins();
+  void plugin_rows(const profile::PluginInfo& plugin,
+                   const std::vector<const profile::HotPlugin*>& rows, size_t all);
   void values();
   void arguments();
   void targets();

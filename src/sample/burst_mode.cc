@@ -178,7 +178,7 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   trace::BlockTable table;
   const bool tracing = !translating || request.collection.needs_trace();
   Collection collection = request.collection;
-  collection.find_probed_code(table, started);
+  collection.look_at_code(table, started);
   collect::SampleWeights weights;
   collection.sampled = tracing;
   if (request.engine == BurstEngineKind::emulator) collection.weights = &weights;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sample/collection.h"
 
+#include <shadowprof/collector.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -9,6 +10,7 @@
 #include "collect/loads/hazard_collector.h"
 #include "collect/loads/latency_collector.h"
 #include "collect/loads/waste_collector.h"
+#include "collect/plugins/plugin_collector.h"
 #include "collect/probes/probe_collector.h"
 #include "collect/streams/stream_collector.h"
 #include "probe/calibrate.h"
@@ -20,16 +22,20 @@ constexpr size_t kLineBytes = 64;
 
 }  // namespace
 
-void Collection::find_probed_code(const trace::BlockTable& table, int64_t started) {
+void Collection::look_at_code(const trace::BlockTable& table, int64_t started) {
   if (!probes.empty()) probe_code = std::make_shared<ProbeCode>(table, probes, started);
+  if (!plugins.empty())
+    plugin_code = std::make_shared<PluginCode>(table, started, probe_code.get());
 }
 
 emu::CapturePlan Collection::plan() const {
   emu::CapturePlan plan;
-  plan.values = values;
-  plan.load_cycles = latencies;
-  plan.addresses = latencies || addresses || follows_memory();
+  plan.values = values || plugins.want(SHADOWPROF_WANTS_VALUES);
+  plan.load_cycles = latencies || plugins.want(SHADOWPROF_WANTS_LATENCIES);
+  plan.addresses =
+      latencies || addresses || follows_memory() || plugins.want(SHADOWPROF_WANTS_ACCESSES);
   plan.wishes = probe_code.get();
+  if (plugin_code) plan.wishes = plugin_code.get();  // which passes on what probes wish for
   plan.stack_pointer = regions;
   plan.moments = moments;
   plan.stored = waste;
@@ -77,6 +83,13 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collectio
         table, {.probes = collection.probes,
                 .code = collection.probe_code->code(),
                 .sampled = collection.sampled}));
+  for (const auto& plugin : collection.plugins.all)
+    collectors.push_back(collect::make_plugin_collector(
+        table, {.keeper = collection.plugins.keeper,
+                .plugin = plugin,
+                .code = collection.plugin_code->code(),
+                .sampled = collection.sampled,
+                .by_replicas = collection.by_replicas}));
   if (collection.latencies) {
     collect::LatencyCollectorOptions latency_options;
     latency_options.calibrate = [] { return probe::calibrate_latency(probe::HostNotes()); };

@@ -12,7 +12,9 @@
 #include "collect/values/value_collector.h"
 #include "collect/weights/sample_weights.h"
 #include "emu/translate/translator.h"
+#include "plugin/plugins.h"
 #include "profile/profile.h"
+#include "sample/plugin_code.h"
 #include "sample/probe_code.h"
 
 namespace shadowprof::sample {
@@ -33,7 +35,9 @@ struct Collection {
   bool waste = false;
   bool streams = false;
   std::vector<collect::Probe> probes;     // the user's
-  std::shared_ptr<ProbeCode> probe_code;  // by find_probed_code(); null: there are no probes
+  std::shared_ptr<ProbeCode> probe_code;  // by look_at_code(); null: there are no probes
+  plugin::Plugins plugins;                  // likewise
+  std::shared_ptr<PluginCode> plugin_code;  // likewise
   bool sampled = false;    // a trace begins anywhere in its thread; counts have errors
   bool by_replicas = false;  // not by the program itself
   // Follow every call and return, for exact inclusive counts: reads a trace instead of counters.
@@ -56,12 +60,12 @@ struct Collection {
   // Collectors want to see each run, and what came before it.
   bool needs_order() const {
     return exact_inclusive || regions || paths || values || latencies || follows_memory() ||
-           !probes.empty();
+           !probes.empty() || !plugins.empty();
   }
   // Collectors want to see where each load and store goes, in order.
   bool follows_memory() const { return hazards || waste || streams; }
   // Before plan(), once for a table.
-  void find_probed_code(const trace::BlockTable& table, int64_t started);
+  void look_at_code(const trace::BlockTable& table, int64_t started);
   emu::CapturePlan plan() const;
   // Nothing but values is captured, of each instruction by itself: where not every one is wanted
   // the engine may leave some out.
@@ -70,7 +74,7 @@ struct Collection {
   // its loads took.
   bool captures_by_instruction() const {
     return values && !addresses && !follows_memory() && !value_options.by_call_site &&
-           probes.empty();
+           probes.empty() && plugins.empty();
   }
 };
 

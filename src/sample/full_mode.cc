@@ -219,7 +219,7 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   std::vector<uint64_t> executions;
   const bool counting = collection.counted_by_engine;
   if (counting) collection.executions = &executions;
-  collection.find_probed_code(table, started);
+  collection.look_at_code(table, started);
   if (counting && collection.captures_only_values() && !collection.value_options.condition.all())
     collection.value_options.seen_enough = &seen_enough;
   std::optional<Within> within;

@@ -128,7 +128,7 @@ ShadowStretch::ShadowStretch(const Setting& setting, Guests guests, unsigned num
   profile_.run.pid = guests.programs.front().program.pid().value;
   collection_.sampled = collection_.by_replicas = true;
   collection_.weights = &weights_;
-  collection_.find_probed_code(table_, started_);
+  collection_.look_at_code(table_, started_);
   make_run(std::move(guests), number);
   first_.emplace();
 }

@@ -85,7 +85,7 @@ TEST_CASE("what is planned is refused by name, and differently from what is unkn
   refuses({"--mode", "fast", "ls"}, "there is no mode 'fast'");
   refuses({"--profile", "edge,streams", "ls"}, "there is no profile 'streams'");
   refuses({"--profile", "colour", "ls"}, "there is no profile 'colour'");
-  refuses({"--plugin=x", "ls"}, "option --plugin is not built yet");
+  refuses({"--color=x", "ls"}, "option --color is not built yet");
   refuses({"--probe=x", "ls"}, "--probe: column 1: 'x' is no pattern");
   refuses({"--probe", "a: div", "--probe", "a: load", "ls"}, "two probes have the name a");
   refuses({"--mode", "burst", "--engine", "step", "--probe", "div", "ls"},

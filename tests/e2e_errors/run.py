@@ -76,11 +76,24 @@ def bad_values(b):
 
 
 def what_is_not_built_is_named(b):
-    outcome = b.call("run", "--plugin=x", "--", "/usr/bin/touch", "started")
+    outcome = b.call("run", "--color=x", "--", "/usr/bin/touch", "started")
     refused(outcome, OWN)
     require("not built yet" in outcome.err, "expected 'not built yet'", outcome)
     listed = b.call("run", "--help")
-    require("--plugin" not in listed.out, "--help lists --plugin", listed)
+    require("--color" not in listed.out, "--help lists --color", listed)
+    nothing_left(b)
+
+
+def plug_ins_that_are_none(b):
+    for plugin, words in (("nowhere.so", "cannot open plug-in nowhere.so"), ("/dev/null", "is not a file"),
+                          ("/etc/passwd", "is not a shared object for x86-64"), ("", "cannot open plug-in"),
+                          ("/bin/true", "plug-in /bin/true: ")):
+        for mode in ("full", "shadow", "burst"):
+            outcome = b.call("run", "--mode", mode, "--plugin", plugin, "--", "/usr/bin/touch", "started")
+            refused(outcome, OWN)
+            require(words in outcome.err, f"expected {words!r}", outcome)
+    refused(b.call("run", "--mode", "burst", "--engine", "step", "--plugin", "x.so", "--", "/bin/true"), OWN)
+    refused(b.call("attach", "--plugin", "nowhere.so", str(os.getpid())), OWN)
     nothing_left(b)
 
 
@@ -661,7 +674,7 @@ CASES = [
     no_subcommand, unknown_subcommand, unknown_options, run_without_a_program, bad_values,
     help_and_version, slips_get_a_suggestion, a_program_without_run, the_profile_of_this_folder,
     attach_to_what_is_no_process, files_that_are_no_profiles, a_reader_that_stops_reading,
-    what_is_not_built_is_named, empty_output_name, options_after_the_program_are_its_own,
+    what_is_not_built_is_named, plug_ins_that_are_none, empty_output_name, options_after_the_program_are_its_own,
     missing_programs, a_file_as_folder, a_directory, no_execute_bit, not_a_program,
     elf_of_another_kind, elf_with_a_missing_loader,
     busy_for_writing, symlink_loop, name_too_long, control_characters_in_the_name, no_permission,

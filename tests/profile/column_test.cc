@@ -195,6 +195,9 @@ TEST_CASE("the schema has the counters that the descriptions have") {
   compare_with_schema<StreamCounts>(coverage["streams"], kStreamCountColumns);
   compare_with_schema<ProbeInfo>(schema()["probes"]["items"], kProbeInfoColumns,
                                  {"name", "text", "action", "columns"});
+  compare_with_schema<PluginInfo>(
+      schema()["plugins"]["items"], kPluginInfoColumns,
+      {"name", "weight", "columns", "file", "problems", "texts"});
   compare_with_schema<PathCounts>(coverage["paths"], kPathCountColumns, {"scope"});
   for (const auto& counts : kCoverageCounts)
     CHECK(names_in(schema()["coverage"]["required"]).contains(counts.name) == counts.required);

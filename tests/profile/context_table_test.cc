@@ -163,5 +163,15 @@ TEST_CASE("merging adds contexts up; a profile without any has unknown callers")
   CHECK(check_consistency(mixed).has_value());
 }
 
+TEST_CASE("contexts with more instructions than were profiled are no contexts, even if sums wrap") {
+  Profile p = sample();
+  CHECK(check_consistency(p).has_value());
+  p.tables.contexts[0].self = ~uint64_t{0};
+  p.tables.contexts[1].self = 5;
+  const Status checked = check_consistency(p);
+  REQUIRE_FALSE(checked.has_value());
+  CHECK(checked.error().message.find("more instructions are in contexts") == 0);
+}
+
 }  // namespace
 }  // namespace shadowprof::profile

@@ -424,6 +424,38 @@ TEST_CASE("what the runs do not have in common is left out") {
   CHECK_FALSE(sum.confidence.exact);
 }
 
+TEST_CASE("tables of plug-ins that are alike are added, and their texts get new numbers") {
+  const auto made_by = [](std::string name, std::vector<std::string> texts) {
+    Profile p;
+    p.plugins = {{.name = std::move(name),
+                  .weight = "loads",
+                  .columns = {{"what", PluginCellKind::text}},
+                  .file = texts.front() + ".so",
+                  .texts = texts,
+                  .problems = {"of " + texts.front()},
+                  .records = 10}};
+    for (uint64_t t = 0; t < texts.size(); t++)
+      p.tables.plugins.push_back({0, {{false, 0, t}}, 10 + t});
+    return p;
+  };
+  const Profile one = made_by("kinds", {"b", "d"}), other = made_by("kinds", {"a", "b", "c"});
+  const Profile unlike = made_by("another", {"b"});
+  for (const Profile& sum : {merged({{one, 2}, {other, 1}, {unlike, 1}}),
+                             merged({{unlike, 1}, {other, 1}, {one, 2}})}) {
+    REQUIRE(sum.plugins.size() == 2);
+    CHECK(sum.plugins[0].name == "another");
+    const PluginInfo& both = sum.plugins[1];
+    CHECK(both.texts == std::vector<std::string>{"a", "b", "c", "d"});
+    CHECK(both.problems == std::vector<std::string>{"of a", "of b"});
+    CHECK(both.file == "a.so");
+    CHECK(both.records == 30);
+    std::map<std::string, uint64_t> weights;
+    for (const PluginRow& row : sum.tables.plugins)
+      if (row.plugin == 1) weights[both.texts[row.cells[0].number]] = row.weight;
+    CHECK(weights == std::map<std::string, uint64_t>{{"a", 10}, {"b", 31}, {"c", 12}, {"d", 22}});
+  }
+}
+
 TEST_CASE("counts that would not fit are an error and do not wrap") {
   Profile huge;
   huge.modules = {{"/bin/app", "aa", 0, 1, 1}};

@@ -97,6 +97,20 @@ inline profile::Profile sample_profile() {
   p.tables.probes = {{0, {{true, 0, 0x12}}, 6, 0},
                      {1, {{false, 0, 4}}, 350, 0},
                      {1, {{false, 0, 8}}, 500, 0}};
+  p.plugins = {{.name = "pages",
+                .weight = "loads",
+                .columns = {{"function", PluginCellKind::text},
+                            {"at", PluginCellKind::place},
+                            {"page", PluginCellKind::address}},
+                .file = "./pages.so",
+                .texts = {"copy", "main"},
+                .problems = {"it ended early: it ended itself, with status 3"},
+                .records = 800,
+                .samples_left_out = 2,
+                .samples_cut = 1,
+                .others = 5}};
+  p.tables.plugins = {{0, {{false, 0, 0}, {true, 0, 0x12}, {false, 0, 0x7000}}, 30},
+                      {0, {{false, 0, 1}, {true, 0, 0x12}, {false, 0, 0x8000}}, 10}};
   p.coverage.samples = 1;
   p.coverage.attributed = 5 * 3 + 4 * 2 + 2 * 4 - 3;
   p.coverage.dropped = {{"lost", 2}};

@@ -94,6 +94,7 @@ void multiply(Profile& p, uint64_t weight) {
   });
   multiply(p.time, weight);
   for (ProbeInfo& probe : p.probes) multiply_columns(kProbeInfoColumns, probe, weight);
+  for (PluginInfo& plugin : p.plugins) multiply_columns(kPluginInfoColumns, plugin, weight);
   for (ThreadRow& row : p.threads)
     for (uint64_t* n : {&row.user_ns, &row.kernel_ns, &row.ticks}) *n *= weight;
   multiply(p.coverage, weight);

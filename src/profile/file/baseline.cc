@@ -96,6 +96,8 @@ void reduce_to_baseline(Profile& profile, size_t most_bytes) {
   leave_out(profile, kSharingLayout, &Tables::sharing);
   leave_out(profile, kArgumentLayout, &Tables::arguments);
   leave_out(profile, kProbeLayout, &Tables::probes);
+  leave_out(profile, kPluginLayout, &Tables::plugins);
+  for (PluginInfo& plugin : profile.plugins) plugin.texts.clear();
   leave_out(profile, kTimeLayout, &Tables::time);
   // An empty profile has no blocks either, and is a baseline all the same.
   profile.left_out.try_emplace(kBlockLayout.name, 0);

@@ -2,6 +2,9 @@
 //
 // Reads a profile file. The file may come from anywhere: whatever is wrong with it becomes one
 // sentence that says where. Inside this file that sentence is an exception; it does not leave it.
+#include <algorithm>
+#include <functional>
+#include <iterator>
 #include <utility>
 
 #include "profile/file/json_file.h"
@@ -231,6 +234,27 @@ ProbeInfo read_probe(const Object& o) {
   return probe;
 }
 
+PluginColumn read_plugin_column(const Object& o) {
+  const std::string kind = o.text("kind");
+  const auto known = std::ranges::find(kPluginCellKinds, kind);
+  if (known == std::end(kPluginCellKinds)) throw Bad{o.where("kind") + " is no kind of cell"};
+  return {o.text("name"), static_cast<PluginCellKind>(known - std::begin(kPluginCellKinds))};
+}
+
+PluginInfo read_plugin(const Object& o) {
+  PluginInfo plugin;
+  plugin.name = o.text("name");
+  plugin.weight = o.text("weight");
+  plugin.columns = read_rows<PluginColumn>(o, "columns", read_plugin_column);
+  plugin.file = o.text("file");
+  o.numbers(kPluginInfoColumns, plugin);
+  plugin.problems = o.texts("problems");
+  plugin.texts = o.texts("texts");
+  if (std::ranges::adjacent_find(plugin.texts, std::greater_equal<>()) != plugin.texts.end())
+    throw Bad{o.where("texts") + " are not in order"};
+  return plugin;
+}
+
 Profile read_document(const Json& json) {
   if (json.members() == nullptr || !json.members()->contains("schema"))
     throw Bad{"it is not a profile of shadowprof"};
@@ -252,6 +276,7 @@ Profile read_document(const Json& json) {
   if (o.has("time")) p.time = read_time(o.object("time"));
   if (o.has("threads")) p.threads = read_rows<ThreadRow>(o, "threads", read_thread);
   if (o.has("probes")) p.probes = read_rows<ProbeInfo>(o, "probes", read_probe);
+  if (o.has("plugins")) p.plugins = read_rows<PluginInfo>(o, "plugins", read_plugin);
   p.hotlists = read_hotlists(o.object("hotlists"));
   p.tables = read_tables(o.object("tables"));
   const Object confidence = o.object("confidence");

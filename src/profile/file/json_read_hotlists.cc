@@ -185,6 +185,20 @@ void read_row(const Object& r, HotProbe& p) {
   p.numbers = read_rows<HotProbe::Number>(r, "numbers", read_probe_number);
 }
 
+HotPlugin::Cell read_plugin_cell(const Object& o) {
+  if (o.has("place")) return {.place = read_place(o.object("place"))};
+  if (o.has("text")) return {.text = o.text("text")};
+  return {.number = o.count("number")};
+}
+
+void read_row(const Object& r, HotPlugin& p) {
+  p.rank = r.small("rank");
+  p.plugin = r.text("plugin");
+  p.weight = r.count("weight");
+  p.share = r.number("share");
+  p.cells = read_rows<HotPlugin::Cell>(r, "cells", read_plugin_cell);
+}
+
 std::vector<uint32_t> read_bytes(const Object& r, const char* name) {
   std::vector<uint32_t> bytes;
   const Numbers& numbers = r.column(name);

@@ -185,6 +185,19 @@ Json probe_json(const ProbeInfo& probe) {
   return j;
 }
 
+Json plugin_json(const PluginInfo& plugin) {
+  Json j = {{"name", plugin.name}, {"weight", plugin.weight}};
+  Json& columns = j["columns"] = Json::array();
+  for (const PluginColumn& column : plugin.columns)
+    columns.push_back(
+        {{"name", column.name}, {"kind", kPluginCellKinds[static_cast<size_t>(column.kind)]}});
+  j["file"] = plugin.file;
+  add_numbers(j, kPluginInfoColumns, plugin);
+  j["problems"] = plugin.problems;
+  j["texts"] = plugin.texts;
+  return j;
+}
+
 Json timeline_json(const Timeline& timeline) {
   Json columns = Json::object();
   for (const auto& column : kTimelineColumns) {
@@ -242,6 +255,7 @@ void write_document(json::TextSink& out, const Profile& p) {
     w.rows("threads", p.threads, thread_json);
   }
   if (!p.probes.empty()) w.rows("probes", p.probes, probe_json);
+  if (!p.plugins.empty()) w.rows("plugins", p.plugins, plugin_json);
   json::write_hotlists(w, "hotlists", p.hotlists);
   json::write_tables(w, p.tables, p.confidence.groups != 0);
   const Evidence evidence = evidence_of(p);

@@ -207,6 +207,22 @@ Json row_json(const HotProbe& p) {
   return j;
 }
 
+Json row_json(const HotPlugin& p) {
+  Json j = {{"rank", p.rank}, {"plugin", p.plugin}, {"weight", p.weight}, {"share", p.share}};
+  Json& cells = j["cells"] = Json::array();
+  for (const HotPlugin::Cell& cell : p.cells) {
+    Json one = Json::object();
+    if (cell.place)
+      one["place"] = place_json(*cell.place);
+    else if (cell.text)
+      one["text"] = *cell.text;
+    else
+      one["number"] = cell.number;
+    cells.push_back(std::move(one));
+  }
+  return j;
+}
+
 Json row_json(const HotSharing& s) {
   Json j = {{"rank", s.rank}, {"kind", to_string(s.kind)}};
   j["from"] = place_json(s.from);

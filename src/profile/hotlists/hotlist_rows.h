@@ -42,6 +42,9 @@ void add_stream_hotlist(const Profile& profile, size_t limit, const LineLookup& 
 // probe_hotlist.cc.
 void add_probe_hotlist(const Profile& profile, size_t limit, const LineLookup& lines,
                        Hotlists& lists);
+// plugin_hotlist.cc.
+void add_plugin_hotlist(const Profile& profile, size_t limit, const LineLookup& lines,
+                        Hotlists& lists);
 // value_hotlists.cc: values, arguments, targets.
 void add_value_hotlists(const Profile& profile, size_t limit, const LineLookup& lines,
                         Hotlists& lists);

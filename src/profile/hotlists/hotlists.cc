@@ -365,6 +365,7 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
   add_sharing_of(profile, limit, place, lists);
   add_stream_hotlist(profile, limit, lines, lists);
   add_probe_hotlist(profile, limit, lines, lists);
+  add_plugin_hotlist(profile, limit, lines, lists);
   add_value_hotlists(profile, limit, lines, lists);
   return lists;
 }

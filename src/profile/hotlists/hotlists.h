@@ -366,6 +366,24 @@ struct HotProbe {
   }
 };
 
+// What a plug-in of the user's has made (plugin_table.h).
+struct HotPlugin {
+  struct Cell {
+    std::optional<Place> place = {};  // it is one
+    std::optional<std::string> text = {};
+    uint64_t number = 0;
+  };
+  uint32_t rank = 0;  // of the plug-in's own
+  std::string plugin;
+  std::vector<Cell> cells = {};
+  uint64_t weight = 0;
+  double share = 0;  // of the weights of all rows
+  void for_each_place(const auto& visit) const {
+    for (const Cell& cell : cells)
+      if (cell.place) visit(*cell.place);
+  }
+};
+
 struct Hotlists {
   // By processor time, where it was measured; else by self instructions. Has the `limit` first of
   // both orders.
@@ -385,6 +403,7 @@ struct Hotlists {
   std::vector<HotSharing> sharing;        // by count
   std::vector<HotDataStream> data_streams;  // by heat
   std::vector<HotProbe> probes;             // by probe, by count
+  std::vector<HotPlugin> plugins;           // by plug-in, by weight
   std::vector<HotValue> values;           // semi-invariant ones first, then by count
   std::vector<HotArgument> arguments;     // by count of the top value
   std::vector<HotTargets> targets;        // by count
@@ -416,6 +435,7 @@ constexpr void for_each_hotlist(Visit visit) {
   visit("data_streams", &L::data_streams, kNewer,
         [](const auto& p) { return p.tables.streams.size(); });
   visit("probes", &L::probes, kNewer, [](const auto& p) { return p.tables.probes.size(); });
+  visit("plugins", &L::plugins, kNewer, [](const auto& p) { return p.tables.plugins.size(); });
   visit("values", &L::values, kNewer, [](const auto& p) { return p.tables.values.size(); });
   visit("arguments", &L::arguments, kNewer,
         [](const auto& p) { return p.tables.arguments.size(); });

@@ -11,6 +11,7 @@
 #include "profile/tables/latency_table.h"
 #include "profile/tables/memory_table.h"
 #include "profile/tables/path_table.h"
+#include "profile/tables/plugin_table.h"
 #include "profile/tables/probe_table.h"
 #include "profile/tables/sharing_table.h"
 #include "profile/tables/stream_table.h"
@@ -38,6 +39,7 @@ struct Tables {
   SharingTable sharing;
   StreamTable streams;
   ProbeTable probes;
+  PluginTable plugins;
   TimeTable time;
 };
 
@@ -60,6 +62,7 @@ void for_each_table(Visit visit) {
   visit(kSharingLayout, &Tables::sharing);
   visit(kStreamLayout, &Tables::streams);
   visit(kProbeLayout, &Tables::probes);
+  visit(kPluginLayout, &Tables::plugins);
   visit(kValueLayout, &Tables::values);
   visit(kArgumentLayout, &Tables::arguments);
   visit(kTimeLayout, &Tables::time);

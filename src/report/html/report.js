@@ -340,6 +340,9 @@
     ['Probes', D.sizes.probes, () => new List(L.probes, [
       text('probe', (p) => p[0]), share('share', (p) => p[1], { title: 'of all that the probe has counted' }),
       num('count', (p) => p[3]), text('what', (p) => p[4].map((n) => n.join(' = ')).join(', '))])],
+    ['Plug-ins', D.sizes.plugins, () => new List(L.plugins, [
+      text('plug-in', (p) => p[0]), share('share', (p) => p[1], { title: 'of the weights of all its rows' }),
+      num('weight', (p) => p[2]), text('of', (p) => p[3], { mono: false }), text('what', (p) => p[4].map((n) => n.join(' = ')).join(', '))])],
     ['Values', D.sizes.values, () => new List(L.values, [
       num('count', (v) => v[3]), share('top value', (v) => v[4]), share('same', (v) => v[6], { title: 'equal to the one before' }),
       share('stride', (v) => v[7], { title: 'as far from the one before as that one; of integers' }), num('distinct', (v) => v[8]),
