@@ -124,8 +124,9 @@ install_optional() {
 }
 
 # What both commands make build/ with. Lines and functions are all that a report of a crash or a profile
-# of shadowprof itself needs to know, and compiling takes three quarters of the time with that alone.
-usual_build=(--buildtype=debugoptimized -Doptimization=2 -Dcpp_args=-g1)
+# of shadowprof itself needs to know, and compiling takes three quarters of the time with that alone. That
+# each source includes what it needs a build by hand shows (HACKING.md).
+usual_build=(--buildtype=debugoptimized -Doptimization=2 -Dcpp_args=-g1 -Dbig_sources=true)
 
 # configure DIR MESON_OPTION...: makes a build directory unless it is there and ours. ninja itself
 # configures again when a meson.build changes.

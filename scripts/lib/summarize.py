@@ -10,8 +10,9 @@ meson-logs/testlog.json: one JSON object a line. A test log that is missing is a
 were to run did not. A line in which a test that passed says what it skipped is a skipped result of its
 own. AGAIN is the log of a second attempt, which decides for the tests that it has; that they needed one is
 printed. --again prints the names of the tests that may have one: they judge samples, which are drawn by
-chance, and failed. What a failed test printed last comes first, as logs may be out of reach of who reads this. The
-last line printed is "N passed, N failed, N skipped"; the exit status is 1 if anything failed.
+chance, and failed. What a failed test printed last comes first, and what it said of its failure stands in its line
+in the end, as logs may be out of reach of who reads this. The last line printed is "N passed, N failed,
+N skipped"; the exit status is 1 if anything failed.
 """
 
 import json
@@ -22,6 +23,7 @@ import sys
 PASSED = {"OK", "EXPECTEDFAIL"}
 SKIPPED = {"SKIP"}
 LINES_OF_A_FAILURE = 30
+SAYS_WHAT = re.compile(r"^(?:FAIL|FAILED|wrong|failed:?)\b")
 BY_CHANCE = "sampled"  # the suite
 # "skip  CASE: REASON", "skipped: REASON", and the same as a message of doctest.
 LEFT_OUT = re.compile(r"(?:^|MESSAGE: )skip(?:ped)?(?::| ) *(.*)")
@@ -49,6 +51,18 @@ def print_end(name, test):
                  if line.strip() and not line.startswith("ok ")]
         for line in lines[-LINES_OF_A_FAILURE:]:
             print(f"{name}: {line[:300]}")
+
+
+def gist(test):
+    """What failed, in a line: each of the test's own lines that say so, or what it printed last."""
+    last = [""]
+    for key in ("stderr", "stdout"):
+        lines = [line.strip() for line in (test.get(key) or "").splitlines() if line.strip()]
+        saying = [line for line in lines if SAYS_WHAT.match(line)]
+        if saying:
+            return "; ".join(line[:150] for line in saying[:5])
+        last = lines[-1:] or last
+    return last[0][:150]
 
 
 def name_of(test):
@@ -87,7 +101,7 @@ def read_log(label, path, again):
                 test = second[test["name"]]
                 print(f"UNSTEADY {name}: failed, then {test['result'].lower()} at its second attempt")
         if has_failed(test):
-            yield name, "fail", f"{test['result'].lower()}, see {path.with_suffix('.txt')}"
+            yield name, "fail", f"{test['result'].lower()}, see {path.with_suffix('.txt')}: {gist(test)}"
         elif test["result"] in SKIPPED:
             yield name, "skip", skip_reason(test)
         else:

@@ -20,8 +20,10 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "clock/cpu_clock.h"
+#include "inject/engine.h"
 #include "kernel/features.h"
 #include "kernel/host_checks.h"
+#include "ptrace/hardware_breakpoint.h"
 #include "report/columns.h"
 #include "symbols/source_lines.h"
 
@@ -92,6 +94,21 @@ Finding time_source() {
   return {"time", "ok", "by the kernel's clock", ""};
 }
 
+// What some hypervisors hide or take without effect.
+void examine_processor(std::vector<Finding>& findings) {
+  const bool traps = ptrace::hardware_breakpoints_trap();
+  findings.push_back({"debug_registers", traps ? "ok" : "limited",
+                      traps ? "breakpoints of the processor trap"
+                            : "breakpoints of the processor are taken, and do not trap",
+                      "rseq(2) is refused in full mode: programs do without, as on older kernels"});
+  const bool has_bases = inject::Engine::check_host(false).has_value();
+  findings.push_back({"gs_base", has_bases ? "ok" : "limited",
+                      has_bases ? "user instructions for it (FSGSBASE)"
+                                : "no user instructions for it (FSGSBASE)",
+                      "--mode burst --engine translator records counts only; other engines and "
+                      "modes do not need them"});
+}
+
 // Whether profiling can work; what was found out goes to `findings`.
 bool examine(std::vector<Finding>& findings) {
   bool works = true;
@@ -103,6 +120,7 @@ bool examine(std::vector<Finding>& findings) {
   for (kernel::HostCheck& c : kernel::check_host("."))
     findings.push_back({std::string(c.name), c.good ? "ok" : "limited", std::move(c.finding),
                         std::move(c.advice)});
+  examine_processor(findings);
   findings.push_back(time_source());
   const symbols::DebugLibrary library = symbols::debug_library();
   findings.push_back({"split_dwarf", library.reads_packages ? "ok" : "limited",
@@ -137,7 +155,7 @@ std::string as_json(const std::vector<Finding>& findings, bool works) {
   Json list = Json::array();
   for (const Finding& f : findings) {
     Json one = {{"name", f.name}, {"state", f.state}, {"finding", f.text}};
-    if (!f.advice.empty()) one["advice"] = f.advice;
+    if (f.state != "ok" && !f.advice.empty()) one["advice"] = f.advice;
     list.push_back(std::move(one));
   }
   const Json json = {{"works", works}, {"findings", std::move(list)}};

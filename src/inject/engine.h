@@ -138,6 +138,8 @@ class Engine {
 
   // What has `deferred` appends signals to it that are to be given back (ptrace/remote_syscall.h).
 
+  // Whether bursts can be recorded on this host, whatever the program is.
+  static Status check_host(bool counting);
   // Maps what the engine needs for so many threads. `thread`, of `process`, is stopped in guest
   // context, and stays. Others that run meanwhile may see a descriptor of ours.
   Status open(ptrace::Tracee thread, Tid process, size_t threads, std::vector<siginfo_t>& deferred);

@@ -78,12 +78,15 @@ bool Engine::has_room_for(size_t threads) const {
   return process && process->space->slots().size() >= threads;
 }
 
+Status Engine::check_host(bool counting) {
+  if (counting || (::getauxval(AT_HWCAP2) & kHwcapFsgsbase) != 0) return {};
+  return fail("this host has no user instructions for the gs base (FSGSBASE)");
+}
+
 Status Engine::open(ptrace::Tracee thread, Tid process, size_t threads,
                     std::vector<siginfo_t>& deferred) {
   if (is_open()) return make_room(*visited(), thread, threads, deferred);
-  if (!counting() && !(::getauxval(AT_HWCAP2) & kHwcapFsgsbase)) {
-    return fail("this host has no user instructions for the gs base (FSGSBASE)");
-  }
+  SP_TRY(check_host(counting()));
   if (has_shadow_stack(process)) return fail("the program has a shadow stack");
   auto fresh = std::make_unique<GuestProcess>(process);
   fresh->is_root = true;

@@ -156,6 +156,13 @@ void serve(double now, BurstParts parts, Snapshots& snapshots, ControlSocket* co
   if (snapshots.enough()) parts.run.stop();
 }
 
+std::vector<std::string> warnings_of(BurstRun& run, bool translating) {
+  std::vector<std::string> warnings = run.warnings();
+  if (translating) warnings.emplace_back(kExperimental);
+  for (std::string& warning : run.engine().warnings()) warnings.push_back(std::move(warning));
+  return warnings;
+}
+
 }  // namespace
 
 Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
@@ -165,6 +172,7 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   const int64_t started = std::time(nullptr);
   const bool translating = request.engine == BurstEngineKind::translator;
   profile.run.engine = name_of(request.engine);
+  if (translating) SP_TRY(BurstTranslator::check_host(request.collection));
 
   SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
   block_awaited_signals();
@@ -214,10 +222,7 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   run.run();
   profile.run.exit = exit_of(run.program());
   profile.run.until_error = snapshots.enough();
-  result.warnings = run.warnings();
-  if (translating) result.warnings.emplace_back(kExperimental);
-  for (std::string& warning : run.engine().warnings())
-    result.warnings.push_back(std::move(warning));
+  result.warnings = warnings_of(run, translating);
 
   finish_parts(parts(), profile);
   run.finish_time(profile);

@@ -10,6 +10,10 @@ namespace {
 // or two of a core.
 constexpr size_t kFragmentsAhead = 600;
 
+bool is_counted(const Collection& collection) {
+  return (collection.edges || collection.calls) && !collection.needs_trace();
+}
+
 inject::EngineOptions options_for(const Collection& collection, bool counting) {
   using ptrace::TraceOptions;
   inject::EngineOptions options;
@@ -29,9 +33,16 @@ inject::EngineOptions options_for(const Collection& collection, bool counting) {
 BurstTranslator::BurstTranslator(trace::BlockTable& table, trace::TraceSink& sink,
                                  const Collection& collection)
     : table_(table),
-      counting_((collection.edges || collection.calls) && !collection.needs_trace()),
+      counting_(is_counted(collection)),
       calls_(collection.calls),
       engine_(table, sink, options_for(collection, counting_)) {}
+
+Status BurstTranslator::check_host(const Collection& collection) {
+  const Status checked = inject::Engine::check_host(is_counted(collection));
+  if (checked) return checked;
+  return fail("bursts in the code cache cannot record these profiles: {}; --engine emulator can",
+              checked.error().message);
+}
 
 Status BurstTranslator::open(shadow::Pause& paused, size_t threads) {
   process_ = paused.process();

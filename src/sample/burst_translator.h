@@ -15,6 +15,8 @@ namespace shadowprof::sample {
 class BurstTranslator : public BurstEngine {
  public:
   BurstTranslator(trace::BlockTable& table, trace::TraceSink& sink, const Collection& collection);
+  // An Error: this host has not what such a collection needs.
+  static Status check_host(const Collection& collection);
 
   bool is_open(size_t threads) const override { return engine_.has_room_for(threads); }
   Status open(shadow::Pause& paused, size_t threads) override;

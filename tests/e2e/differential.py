@@ -16,6 +16,7 @@ import shlex
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import cache_bursts  # noqa: E402
 from debug_registers import debug_registers_trap  # noqa: E402
 from elf_symbols import read_symbols, resolve  # noqa: E402
 from harness import Case, Comparison  # noqa: E402
@@ -142,6 +143,8 @@ def main():
     parser.add_argument("--list", action="store_true", help="print the cases and stop")
     parser.add_argument("--keep", action="store_true", help="keep the temporary directory")
     options = parser.parse_args()
+    if options.mode == "burst" and "--engine=translator" in options.option:
+        options.option += cache_bursts.of_this_host()
 
     cases = find_cases(options.guest_dir, options.only)
     cases = [case for case in cases if not any(part in case.name for part in options.leave_out)]

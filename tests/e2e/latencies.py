@@ -132,8 +132,8 @@ def try_size(options, mode, size, wanted, path):
         return "skip", f"natively {before:.1f}, then {after:.1f} cycles: the host is too busy"
     # The trace that is written meanwhile, and neighbours, go through the caches, too. One round of the chase takes
     # longer under us than natively.
-    farther = {"l2": row["l3"] + row["dram"], "l3": row["dram"]}.get(wanted, 0)
-    if farther > 0.1 * row["timed"]:
+    farther = {"l1": row["l3"] + row["dram"], "l2": row["l3"] + row["dram"], "l3": row["dram"]}.get(wanted, 0)
+    if farther > (0.01 if wanted == "l1" else 0.1) * row["timed"]:
         return "skip", f"{farther} of {row['timed']} loads were driven out of {wanted}"
     native = sorted((before, after))
     wrong = judge(profile, row, native, wanted) or wrong_order(profile)

@@ -7,7 +7,6 @@
 // status. A repeated string instruction traps after every iteration (Intel SDM, "RFLAGS.TF") and
 // counts once per execution, as in a profile. The instruction that ends the process counts too.
 #include <errno.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,6 +15,8 @@
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "step_once.h"
 
 static int fail(const char* what) {
   fprintf(stderr, "stepcount: %s: %s\n", what, strerror(errno));
@@ -46,9 +47,7 @@ static int count_steps(pid_t pid) {
   uint64_t rip = registers.rip;
   int signal_to_deliver = 0;
   for (;;) {
-    if (ptrace(PTRACE_SINGLESTEP, pid, NULL, (void*)(intptr_t)signal_to_deliver) != 0)
-      return fail("cannot step");
-    if (waitpid(pid, &status, 0) != pid) return fail("cannot wait");
+    if (!step_once(pid, registers.rip, signal_to_deliver, &status)) return fail("cannot step");
     if (!WIFSTOPPED(status)) break;
     signal_to_deliver = 0;
     if (WSTOPSIG(status) != SIGTRAP) {

@@ -10,11 +10,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <optional>
 #include <vector>
 
+#include "../e2e/step_once.h"
 #include "base/check.h"
 #include "reference.h"
 
@@ -66,18 +67,6 @@ class Hardware : public Reference {
     return it->second;
   }
 
-  // Some hypervisors execute cpuid and the like for the processor, and lose the trap of the step:
-  // the nop that the program has there executes, too.
-  std::optional<GuestAddr> missed_nop(pid_t child, GuestAddr pc) {
-    if (moments_.empty()) return std::nullopt;
-    const GuestAddr before = moments_.back().pc;
-    const decoder::Insn& last = read_insn(child, before);
-    if (!last.asks_processor && !last.asks_enabled_state) return std::nullopt;
-    const GuestAddr behind = before + last.length;
-    const bool missed = read_insn(child, behind).bytes[0] == 0x90 && pc == behind + 1;
-    return missed ? std::optional(behind) : std::nullopt;
-  }
-
   static uint32_t xsave_offset(unsigned component) {
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
     CHECK(__get_cpuid_count(0xd, component, &eax, &ebx, &ecx, &edx), "no XSAVE area");
@@ -123,7 +112,8 @@ class Hardware : public Reference {
   void record(const std::vector<std::string>& program) {
     const pid_t child = start(program);
     int status = 0;
-    while (::waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
+    CHECK(::waitpid(child, &status, 0) == child, "{} does not start", program[0]);
+    while (WIFSTOPPED(status)) {
       user_regs_struct r;
       CHECK(::ptrace(PTRACE_GETREGS, child, nullptr, &r) == 0, "cannot read registers");
       CHECK(WSTOPSIG(status) == SIGTRAP, "signal {} at {:#x}", WSTOPSIG(status), +r.rip);
@@ -133,11 +123,10 @@ class Hardware : public Reference {
       if (!goes_on) {
         const std::array<uint64_t, 16> gpr{r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi,
                                            r.r8,  r.r9,  r.r10, r.r11, r.r12, r.r13, r.r14, r.r15};
-        if (const auto missed = missed_nop(child, pc)) moments_.push_back({*missed, gpr});
         moments_.push_back({pc, gpr});
         read_beside(child, r, moments_.back());
       }
-      CHECK(::ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr) == 0, "cannot step");
+      CHECK(step_once(child, r.rip, 0, &status), "cannot step: {}", ::strerror(errno));
     }
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the program failed: {:#x}", status);
   }

@@ -44,4 +44,6 @@ def drive(doc, check_all, arguments=None, driver=Driver):
     with tempfile.TemporaryDirectory(prefix="shadowprof-known-") as folder:
         known = driver(options, folder)
         check_all(known, options)
+    if known.failed:
+        print(f"failed: {'; '.join(known.failed)}")
     return 1 if known.failed else 0

@@ -16,12 +16,15 @@ import subprocess
 import sys
 
 from case_list import require, run_cases
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+import cache_bursts  # noqa: E402
 
 ACTIONS = ("none", "allow", "errno", "trap", "kill_thread", "kill_process", "notify", "log", "strict")
 EAGER = ("--max-overhead", "100%")
 MODES = {
     "shadow": ("--mode", "shadow", *EAGER, "-F", "200", "--sample-size", "1M"),
-    "burst": ("--mode", "burst", "--engine", "translator", *EAGER, "--burst", "1ms/20ms"),
+    "burst": ("--mode", "burst", "--engine", "translator", *EAGER, "--burst", "1ms/20ms",
+              *cache_bursts.of_this_host()),
     "interpreted": ("--mode", "burst", "--engine", "emulator", *EAGER, "--burst", "1ms/20ms"),
     "full": ("--mode", "full",),
 }

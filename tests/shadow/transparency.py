@@ -21,6 +21,8 @@ import time
 from case_list import require, run, run_cases
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
 from profile_file import read_profile  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+import cache_bursts  # noqa: E402
 
 OFTEN = {"shadow": ["--max-overhead", "100%", "--load", "1", "--freq", "200", "--sample-size",
                     "500K"],
@@ -256,6 +258,8 @@ def main():
     options.mode_options = ["--mode", options.mode]
     if options.engine:
         options.mode_options += ["--engine", options.engine]
+    if options.engine == "translator":
+        options.mode_options += cache_bursts.of_this_host()
     options.sampling = options.mode_options + OFTEN[options.mode]
     return run_cases(CASES + (OF_SHADOWS if options.mode == "shadow" else []), options)
 

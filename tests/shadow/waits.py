@@ -15,13 +15,16 @@ import sys
 import time
 
 from case_list import require, run_cases
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+import cache_bursts  # noqa: E402
 
 EAGER = ("--max-overhead", "100%")
 SHADOW = ("--mode", "shadow", *EAGER, "-F", "200", "--sample-size", "1M")
 MODES = {
     "shadow": SHADOW,
     "emulator": (*SHADOW, "--engine", "emulator"),
-    "burst": ("--mode", "burst", "--engine", "translator", *EAGER, "--burst", "1ms/20ms"),
+    "burst": ("--mode", "burst", "--engine", "translator", *EAGER, "--burst", "1ms/20ms",
+              *cache_bursts.of_this_host()),
     "interpreted": ("--mode", "burst", "--engine", "emulator", *EAGER, "--burst", "1ms/20ms"),
 }
 SOON = 20  # seconds; far less where the machine is not busy
