@@ -57,9 +57,10 @@ struct Loop {
                  {run.value, static_cast<Word>(address), static_cast<Word>(address >> 32), stamp,
                   stamp + elapsed, static_cast<Word>(value), static_cast<Word>(value >> 32)});
   }
-  profile::Profile collect(bool of_replicas, size_t cold_lines = 1000) {
+  profile::Profile collect(bool of_replicas, size_t cold_lines = 1000,
+                           const profile::LatencyCalibration& clock = kClock) {
     collect::LatencyCollectorOptions options;
-    options.calibrate = [] { return kClock; };
+    options.calibrate = [clock] { return clock; };
     options.of_replicas = of_replicas;
     options.cold_lines = cold_lines;
     collect::LatencyCollector collector(table, std::move(options));
@@ -148,6 +149,24 @@ TEST_CASE("a load from a page that is new in a sample counts, unless it was a pa
     }
     CHECK(p.tables.latency_pages.size() == 8);
   }
+}
+
+TEST_CASE("what a hypervisor does about its page tables is not memory's") {
+  profile::LatencyCalibration slow_faults = kClock;
+  slow_faults.fault = 18'900;
+  CHECK(slow_faults.class_of(299) == LatencyClass::dram);
+  CHECK(slow_faults.class_of(8 * 300 - 1) == LatencyClass::dram);
+  CHECK(slow_faults.class_of(9'500) == LatencyClass::beyond);
+  CHECK(kClock.class_of(1'480) == LatencyClass::beyond);
+  Loop loop;
+  loop.begin(1);
+  for (uint64_t page = 0; page < 10; page++) {
+    loop.load(kHeap + page * 4096, 44 + 9'500);
+    loop.load(kHeap + page * 4096 + 64, 44 + 300);
+  }
+  const profile::LatencyRow& row = loop.collect(true, 1000, slow_faults).tables.latencies.at(0);
+  CHECK(row.first_touches == 10);
+  CHECK(row.mean() == doctest::Approx(300));
 }
 
 TEST_CASE("early samples of a replica do not count where later ones have enough timed loads") {

@@ -36,8 +36,6 @@ constexpr double kErrors = 2;  // standard ones: what is within them is not told
 constexpr double kOffCycles = 1.5;
 // A loop may be in step with a clock of long steps: its mean is off then by as much of one.
 constexpr double kOffOfStep = 0.1;
-// So many times what memory takes is an interruption.
-constexpr double kBeyondFold = 8;
 // Samples of a replica that are early, and how many timed loads in later ones are enough.
 constexpr uint64_t kEarlySamples = 2;
 constexpr uint64_t kEnoughTimed = 32;
@@ -307,7 +305,8 @@ void LatencyCollector::State::time(const LoadPlan& load, const Word* words) {
     note_stride(e, address);
     const bool is_new = first_touch(address / limits::kPageBytes);
     // No page fault, then.
-    if (level == LatencyClass::beyond && !is_new && cycles < kBeyondFold * calibration.typical[3])
+    const double slow = profile::LatencyCalibration::kBeyondFold * calibration.typical[3];
+    if (level == LatencyClass::beyond && !is_new && cycles < slow)
       level = LatencyClass::dram;
     if (options.of_replicas) {
       if (is_new && level == LatencyClass::beyond) {

@@ -13,7 +13,8 @@
 //   Page faults. fork(2) gives a child the page table entries of anonymous memory, write-protected
 //   where they were writable: a load from there takes no fault, however new the replica is. Those
 //   of files and shared memory it does not copy, and the first load from such a page enters the
-//   kernel. The clock tells it: a fault takes longer than any load from memory
+//   kernel. Under some hypervisors any page costs the first load from it as much, as they fill page
+//   tables of their own. The clock tells it: a fault takes longer than any load from memory
 //   (LatencyCalibration::fault), which is what `beyond` means where a page is new. So the first
 //   load from a page in a sample is left out, and counted, if it was `beyond`; and it counts if it
 //   was not, though the page is new in this sample.

@@ -12,9 +12,6 @@
 namespace shadowprof::profile {
 namespace {
 
-// Loads slower than this many times a load from memory were interrupted by something, as far as it
-// is not known what a page fault takes.
-constexpr double kBeyondFold = 8;
 // A difference to the first cache below this share of a step is none.
 constexpr double kLeastStepShare = 0.1;
 constexpr double kErrors = 2;  // standard ones, within which a difference is none
@@ -76,7 +73,8 @@ LatencyClass LatencyCalibration::class_of(double cycles, LoadKind kind) const {
   for (size_t i = tells ? 0 : 2; i + 1 < typical.size(); i++)
     if (cycles < between(typical[i], typical[i + 1], resolution))
       return static_cast<LatencyClass>(i);
-  const double end = fault > typical[3] ? fault - resolution : kBeyondFold * typical[3];
+  const double slow = kBeyondFold * typical[3];
+  const double end = fault > typical[3] ? std::min(fault - resolution, slow) : slow;
   return cycles < end ? LatencyClass::dram : LatencyClass::beyond;
 }
 

@@ -49,8 +49,12 @@ const char* to_string(AddressKind kind);
 std::optional<AddressKind> address_kind_from(std::string_view name);
 
 // Latencies in cycles as the host's clock shows them. A class ends in the geometric middle of its
-// typical latency and the next one's, memory where page faults begin.
+// typical latency and the next one's, memory where page faults begin. Where these are slow, as
+// under some hypervisors, it ends before: these fill page tables of their own, unseen by the
+// kernel, in half that time.
 struct LatencyCalibration {
+  // What takes so many times what memory takes was interrupted by something.
+  static constexpr double kBeyondFold = 8;
   double resolution = 0;            // of the clock: the least difference of two stamps
   double overhead = 0;              // of a pair of stamps without a load
   std::array<double, 4> typical{};  // l1, l2, l3, dram; of moves
