@@ -135,6 +135,7 @@ Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable&
   while (seconds_since(begun) < budget.seconds && interpreter_->work()) {
   }
   Interpreted done;
+  done.emulated_s = seconds_since(begun);
   if (interpreter_->is_over()) done.ended = interpreter_->reason();
   interpreter_->end();
   done.pause = seconds_since(before) - went_on_s;

@@ -74,7 +74,8 @@ class SampledProcess {
   double written_pages(double copied = 0) const { return account_.expected(marks_.pages, copied); }
   bool resembles_last_fork() const { return account_.resembles_last(marks_.pages); }
   struct Interpreted {
-    double pause = 0;  // seconds
+    double pause = 0;       // seconds
+    double emulated_s = 0;  // of them
     uint64_t instructions = 0;
     trace::CodeShares shares{};
     const char* ended = "budget";  // by what

@@ -22,6 +22,7 @@
 
 #include "base/progress.h"
 #include "collect/weights/sample_weights.h"
+#include "plan/brief_length.h"
 #include "plan/convergence.h"
 #include "plan/crowding.h"
 #include "plan/plan.h"
@@ -310,6 +311,7 @@ class ShadowRun {
   plan::Convergence convergence_;
   Progress progress_{"sampling"};
   plan::Crowding crowding_;
+  plan::BriefLength brief_length_;
   probe::SharedCore shared_core_;
   double delay_;
   ProgramRef candidate_;           // of the last sample

@@ -21,10 +21,9 @@ namespace {
 constexpr double kForkAgain_s = 1;
 // How long a replica waits for its program's input at first.
 constexpr double kGatherInput_s = 0.02;
-// How long a sample without a fork is, of each thread, and how many seconds it may take, as the
-// program stands still. It is worth the time that it stands for, however short it is.
+// How long a sample without a fork is, of each thread, if the time for it suffices
+// (plan/brief_length.h). It is worth the time that it stands for, however short it is.
 constexpr uint64_t kBriefInstructions = 20'000;
-constexpr double kLongestBurst_s = 0.001;
 constexpr size_t kBriefOnesToCompare = 4;  // with replicas: so often
 // With --verify, one of so many is verified.
 constexpr uint64_t kSamplesOfAVerified = 4;
@@ -170,7 +169,7 @@ std::optional<double> ShadowRun::interpret(SampledProcess& program) {
   budget.plan.load_cycles = false;  // an interpreter's loads have no latency
   budget.stacks = options_.stacks;
   budget.instructions = kBriefInstructions;
-  budget.seconds = kLongestBurst_s;
+  budget.seconds = brief_length_.seconds();
   budget.sample_number = weights_.taken(program.program().pid().value, program.used(), true);
   const auto done = program.interpret(table_, sink_, budget);
   if (!done) {
@@ -178,6 +177,7 @@ std::optional<double> ShadowRun::interpret(SampledProcess& program) {
     note_asleep(program);
     return std::nullopt;
   }
+  brief_length_.stopping_took(done->pause - done->emulated_s);
   counts_.bursts++;
   counts_.instructions += done->instructions;
   counts_.interpreted += done->instructions;
