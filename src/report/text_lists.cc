@@ -108,6 +108,11 @@ std::string busiest(const profile::Profile& profile, uint32_t thread, size_t col
          fit_name(printable(most->first), columns - std::min<size_t>(columns, 7));
 }
 
+// What may take half as long, by more than half a step of the clock, is not.
+bool is_known(const profile::HotLoad& load, double clock_step) {
+  return std::max(load.mean_error, load.cold_error) <= std::max(load.mean_cycles, clock_step) / 2;
+}
+
 }  // namespace
 
 // One alone is the whole program.
@@ -193,10 +198,13 @@ std::string Renderer::load_text(const profile::HotLoad& load, size_t columns) co
 }
 
 void Renderer::loads() {
-  const auto& rows = profile_.hotlists.load_latency;
-  if (rows.empty()) return;
-  heading("Slow loads (by cycles lost)");
+  const auto& all = profile_.hotlists.load_latency;
+  if (all.empty()) return;
   const auto& clock = profile_.run.host.latency;
+  std::vector<const profile::HotLoad*> rows;
+  for (const profile::HotLoad& load : all)
+    if (is_known(load, clock ? clock->resolution : 0)) rows.push_back(&load);
+  heading("Slow loads (by cycles lost)");
   if (const auto& c = clock)
     line(fmt::format(
         "(on this host L1 {:.0f}, L2 {:.0f}, L3 {:.0f}, DRAM {:.0f} cycles; clock steps "
@@ -208,7 +216,7 @@ void Renderer::loads() {
   const bool narrow = columns_ < kFigures + 32;  // places have lines of their own
   line("     lost    count   mean     +-    p50    p99  L1,L2     L3   DRAM  load");
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
-    const profile::HotLoad& l = rows[i];
+    const profile::HotLoad& l = *rows[i];
     const double cached = l.classes[0] + l.classes[1];
     line(colored(l.classes[3],
                  fmt::format("{:>9} {:>8} {:>6.0f} {:>6.1f} {:>6} {:>6} {:>6} {:>6} {:>6}",
@@ -224,7 +232,8 @@ void Renderer::loads() {
                            percent(l.classes[3]), profile::to_string(l.kind), l.stride),
                columns_));
   }
-  more(std::min(options_.limit, rows.size()), rows.size(), profile_.tables.latencies.size());
+  more(std::min(options_.limit, rows.size()), all.size(), profile_.tables.latencies.size(),
+       all.size() - rows.size());
 }
 
 // A page or value in a column of its own, and the load behind it.

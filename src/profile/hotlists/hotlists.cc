@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "profile/hotlists/hotlists.h"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "profile/evidence.h"
 #include "profile/hotlists/hotlist_rows.h"
@@ -12,6 +14,13 @@ namespace {
 
 constexpr ptrdiff_t kMostFrames = 64;   // of a context; the table has all
 constexpr double kTimesAreMany = 1.96;  // a 95 % interval in standard errors, of a mean of many
+
+// Loads that all took the same by a clock that steps are not known better than their number allows:
+// the difference of two stamps is off by a step at most, evenly distributed for each.
+double error_of_mean(const LatencyRow& load, const LatencyCalibration& clock) {
+  const double served = static_cast<double>(std::max<uint64_t>(1, load.timed));
+  return kTimesAreMany * std::max(load.mean_error(), clock.resolution / std::sqrt(6 * served));
+}
 
 template <typename PlaceOf>
 void add_loads(const Profile& profile, size_t limit, PlaceOf place, Hotlists& lists) {
@@ -26,7 +35,7 @@ void add_loads(const Profile& profile, size_t limit, PlaceOf place, Hotlists& li
     load.executions = l.executions;
     load.timed = l.timed;
     load.mean_cycles = l.mean();
-    load.mean_error = kTimesAreMany * l.mean_error();
+    load.mean_error = error_of_mean(l, calibration);
     load.cold_error = l.cold_error();
     load.by = l.by;
     load.p50 = l.quantile(0.5);
