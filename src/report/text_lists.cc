@@ -145,6 +145,7 @@ void Renderer::contexts() {
   const auto& listed = profile_.hotlists.contexts;
   if (listed.empty()) return;
   const auto rows = certain(listed, &profile::HotContext::share, &profile::HotContext::share_error);
+  if (is_left_out("contexts", listed.size(), rows.size())) return;
   heading("Hot contexts (by instructions in just that chain of calls)");
   line(margins_ ? "  share ±       instr    calls  callers > function"
                 : "  share    instr    calls  callers > function");
@@ -172,6 +173,7 @@ std::string Renderer::position_after(const Place& before, const Place& at) const
 void Renderer::edges() {
   const auto& all = profile_.hotlists.edges;
   const auto rows = certain(all, &profile::HotEdge::share, &profile::HotEdge::share_error);
+  if (!all.empty() && is_left_out("edges", all.size(), rows.size())) return;
   const size_t shown = std::min(options_.limit, rows.size());
   heading("Hot edges (by count)");
   line(margins_ ? "  share ±       count  kind           from -> to"
@@ -204,6 +206,7 @@ void Renderer::loads() {
   std::vector<const profile::HotLoad*> rows;
   for (const profile::HotLoad& load : all)
     if (is_known(load, clock ? clock->resolution : 0)) rows.push_back(&load);
+  if (is_left_out("slow loads", all.size(), rows.size())) return;
   heading("Slow loads (by cycles lost)");
   if (const auto& c = clock)
     line(fmt::format(
@@ -435,6 +438,7 @@ void Renderer::paths() {
     if ((by_time && p.time.share > 0 && profile::is_certain(p.time.share, p.time.error)) ||
         !margins_ || profile::is_certain(p.share, p.share_error))
       rows.push_back(&p);
+  if (is_left_out("paths", all.size(), rows.size())) return;
   heading(fmt::format("Hot paths (by {})", by_time ? "processor time" : "instructions"));
   // Routes are long: where the terminal is not, they have the second line, else the first.
   const bool narrow = columns_ < 98;

@@ -38,6 +38,7 @@ class Renderer : private TextPage {
       summary();
       if (!options_.filtered) leads();
     }
+    is_whole_ = true;
     methods();
     inlined();
     threads();
@@ -58,6 +59,7 @@ class Renderer : private TextPage {
     values();
     arguments();
     targets();
+    if (!left_out_.empty()) tell_of_left_out();
     if (options_.summary && !options_.filtered) not_collected();
     return std::move(text_);
   }
@@ -120,6 +122,7 @@ class Renderer : private TextPage {
   void values();
   void arguments();
   void targets();
+  void tell_of_left_out();
   void not_collected();
   // Among `have` rows; the file's tables may hold more of them than its hotlists.
   void more(size_t shown, size_t have, size_t all, size_t uncertain = 0) {
@@ -129,6 +132,12 @@ class Renderer : private TextPage {
     if (uncertain == 0) return rest.empty() ? void() : line("  " + rest);
     line(fmt::format("  {}{}{} more row{} not certain", rest, rest.empty() ? "" : "; ", uncertain,
                      uncertain == 1 ? " is" : "s are"));
+  }
+  // A list without a certain row is left out of a whole report, and named in the end.
+  bool is_left_out(const char* name, size_t all, size_t certain) {
+    if (!is_whole_ || certain != 0) return false;
+    left_out_ += fmt::format("{}{} ({})", left_out_.empty() ? "" : ", ", name, all);
+    return true;
   }
   // Those that are worth a line each (profile/evidence.h).
   template <typename Row>
@@ -145,6 +154,8 @@ class Renderer : private TextPage {
   FunctionOffsets offsets_;
   size_t columns_;
   bool margins_;  // shares have errors
+  bool is_whole_ = false;
+  std::string left_out_;  // lists
 };
 
 }  // namespace shadowprof::report

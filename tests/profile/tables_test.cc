@@ -122,6 +122,18 @@ TEST_CASE("hotlists are ranked, limited and name places") {
   CHECK(lists.call_pairs[0].share == doctest::Approx(0.5));
 }
 
+TEST_CASE("the time of a path is known as well as its part of the code is") {
+  Profile p = test::sample_profile();
+  p.confidence = {.exact = false, .groups = 10};
+  p.time = {.source = "cpu-clock", .user_s = 10, .ticks = 1000};
+  p.tables.time = {{.at = {0, 0x10}, .thread = 0, .user_ns = 5'000'000'000, .kernel_ns = 0}};
+  const auto hottest = [&] { return compute_hotlists(p, 2).paths.at(0).time; };
+  REQUIRE(hottest().share > 0.1);
+  CHECK(hottest().error == doctest::Approx(p.time.error_of(hottest().share)));
+  p.tables.paths[0].error = p.tables.paths[0].count;
+  CHECK(hottest().error > hottest().share);
+}
+
 TEST_CASE("a function is to be memoised if each of its arguments has few contents") {
   Profile p = test::sample_profile();
   ValueFigures few;

@@ -294,6 +294,20 @@ TEST_CASE("rows that are not certain are counted and not printed") {
         std::string::npos);
 }
 
+TEST_CASE("lists without a certain row are named and left out") {
+  profile::Profile p = test::sample_profile();
+  p.run.mode = "shadow";
+  p.confidence = {false, 12};
+  p.coverage.estimated = true;
+  REQUIRE_FALSE(p.hotlists.edges.empty());
+  for (profile::HotEdge& edge : p.hotlists.edges) edge.share_error = 1;
+  const std::string text = render_text(p, TextOptions{});
+  CHECK(text.find("Hot edges") == std::string::npos);
+  CHECK(text.find("left out, as no row is certain: ") != std::string::npos);
+  CHECK(text.find(fmt::format("edges ({})", p.hotlists.edges.size())) != std::string::npos);
+  CHECK(render_list(p, TextList::edges, TextOptions{}).find("Hot edges") != std::string::npos);
+}
+
 TEST_CASE("a report begins with what all of it must be read with") {
   profile::Profile p = test::sample_profile();
   CHECK(render_text(p, TextOptions{}).find("conclusions") == std::string::npos);

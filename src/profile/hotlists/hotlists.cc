@@ -294,6 +294,14 @@ std::vector<size_t> hottest_paths(const Profile& profile, const std::vector<uint
   return order;
 }
 
+// The clock says where time was spent, and samples which of the paths through there were taken:
+// what they do not know of that is not known of the time either.
+double error_of_time(const RowTime& time, double share, const Margin& error) {
+  double unknown = 1;
+  if (error) unknown = *error > 0 ? *error / std::max(share, *error) : 0;
+  return std::min(1.0, std::hypot(time.error, time.share * unknown));
+}
+
 template <typename PlaceOf, typename MarginOf>
 void add_paths(const Profile& profile, size_t limit, PlaceOf place, MarginOf margin,
                bool knows_speeds, Hotlists& lists) {
@@ -314,6 +322,7 @@ void add_paths(const Profile& profile, size_t limit, PlaceOf place, MarginOf mar
                  path_ns.empty() ? RowTime()
                                  : row_time(profile, path_ns[i], 0, share,
                                             knows_speeds && is_certain(share, error))};
+    path.time.error = error_of_time(path.time, share, error);
     if (p.from_count != 0) path.from = place(p.from);
     for (const CodeRef block : p.blocks) path.blocks.push_back(place(block));
     lists.paths.push_back(std::move(path));
