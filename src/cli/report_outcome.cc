@@ -65,19 +65,22 @@ void say_whole(const profile::Profile& profile, const std::string& where) {
        cost.engine_cpu_s + cost.collector_cpu_s, where);
 }
 
-// The first of the report's list of functions, by time where that is known, as far as they are
-// certain.
+// The first of the report's list of functions, by time where that is known, the kernel's for them
+// included, as far as they are certain.
 void say_functions(const profile::Profile& profile) {
-  const bool timed = profile.time.is_known();
+  const profile::ProcessorTime& time = profile.time;
   size_t said = 0;
   for (const profile::HotMethod& m : profile.hotlists.methods) {
-    const double share = timed ? m.time.share : m.self_share;
-    const profile::Margin error = timed ? m.time.error : m.self_share_error;
+    const double share = time.is_known() ? m.time.whole_share(time) : m.self_share;
+    const profile::Margin error = time.is_known() ? time.error_of(share) : m.self_share_error;
     if (share < kLeastSummaryShare || !profile::is_certain(share, error)) continue;
-    const double margin = error.value_or(0);
-    info("{:>6}{} of the {}: {}", report::percent(share),
+    const double margin = error.value_or(0), kernel = m.time.kernel_share(time);
+    info("{:>6}{} of the {}: {}{}", report::percent(share),
          margin > 0 ? fmt::format(" +-{:<4.1f}", 100 * margin) : "",
-         timed ? "time" : "instructions", report::function_or_address(m.at, kFunctionColumns));
+         time.is_known() ? "time" : "instructions",
+         report::function_or_address(m.at, kFunctionColumns),
+         kernel >= kLeastSummaryShare ? fmt::format(" ({} in the kernel)", report::percent(kernel))
+                                      : "");
     if (++said == kSummaryFunctions) break;
   }
 }

@@ -148,7 +148,7 @@ struct Coverage {
   // instructions take it for equally fast, so there are no cycles per instruction.
   bool assumed_speeds = false;
   // Too little was profiled to estimate instructions_total: the program is taken for as fast as
-  // many are.
+  // many are. There are no cycles per instruction then either.
   bool assumed_total = false;
   uint64_t attributed = 0;  // to rows of the block table
   Counts ended;             // samples by the reason for which they ended

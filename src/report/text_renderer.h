@@ -95,7 +95,6 @@ class Renderer : private TextPage {
   void methods();
   void methods_by_time();
   void inlined();
-  double time_share(const profile::RowTime& time) const;
   template <typename Row>
   std::vector<const Row*> certain_by_self(const std::vector<Row>& all) const;
   template <typename Row>

@@ -236,19 +236,13 @@ void Renderer::processor_time() {
         unseen_s));
 }
 
-// With the kernel's for it.
-double Renderer::time_share(const profile::RowTime& time) const {
-  const double all_s = profile_.time.seconds();
-  return all_s > 0 ? time.share + time.kernel_s / all_s : 0;
-}
-
 // Instructions say how often, time, where it is known, how long: a row is worth its line if it is
 // certain by either.
 template <typename Row>
 std::vector<const Row*> Renderer::certain_by_self(const std::vector<Row>& all) const {
   std::vector<const Row*> rows;
   for (const Row& row : all) {
-    const double share = time_share(row.time);
+    const double share = row.time.whole_share(profile_.time);
     const bool by_time = share > 0 && profile::is_certain(share, profile_.time.error_of(share));
     if (by_time || !margins_ || profile::is_certain(row.self_share, row.self_share_error))
       rows.push_back(&row);
@@ -258,7 +252,7 @@ std::vector<const Row*> Renderer::certain_by_self(const std::vector<Row>& all) c
 
 template <typename Row>
 std::string Renderer::time_figures(const Row& row, uint64_t count) const {
-  const double kernel = time_share(row.time) - row.time.share;
+  const double kernel = row.time.kernel_share(profile_.time);
   const std::string cycles =
       row.time.cycles_per_insn > 0 ? fmt::format("{:.1f}", row.time.cycles_per_insn) : "-";
   return fmt::format("{:>7} {:<5} {:>7} {:>7} {:>7} {:>8}", percent(row.time.share),
@@ -286,8 +280,9 @@ void Renderer::methods_by_time() {
               : fmt::format("Hot functions (by {})", options_.sort));
   line("   time ±     kernel   instr  cyc/in    calls  function");
   for (size_t i = 0; i < shown; i++)
-    line(colored(time_share(rows[i]->time), time_figures(*rows[i], rows[i]->invocations)) + "  " +
-         named(rows[i]->at, columns_ - 51));
+    line(colored(rows[i]->time.whole_share(profile_.time),
+                 time_figures(*rows[i], rows[i]->invocations)) +
+         "  " + named(rows[i]->at, columns_ - 51));
   more(shown, all.size(), profile_.functions.size(), all.size() - rows.size());
 }
 
@@ -313,7 +308,7 @@ void Renderer::inlined() {
   for (size_t i = 0; i < shown; i++) {
     const profile::HotInlined& f = *rows[i];
     if (by_time) {
-      line(colored(time_share(f.time), time_figures(f, f.places)) + "  " +
+      line(colored(f.time.whole_share(profile_.time), time_figures(f, f.places)) + "  " +
            named(f.at, columns_ - 51));
       continue;
     }

@@ -134,6 +134,16 @@ TEST_CASE("the time of a path is known as well as its part of the code is") {
   CHECK(hottest().error > hottest().share);
 }
 
+TEST_CASE("what is divided by an assumed number is not known") {
+  Profile p = test::sample_profile();
+  p.confidence = {.exact = true, .groups = 0};
+  p.time = {.source = "cpu-clock", .user_s = 10, .ticks = 1000, .cycles_per_s = 2e9};
+  p.functions[0].user_ns = 9'000'000'000;
+  REQUIRE(compute_hotlists(p, 1).methods.at(0).time.cycles_per_insn > 0);
+  p.coverage.assumed_total = true;
+  CHECK(compute_hotlists(p, 1).methods.at(0).time.cycles_per_insn == 0);
+}
+
 TEST_CASE("a function is to be memoised if each of its arguments has few contents") {
   Profile p = test::sample_profile();
   ValueFigures few;

@@ -353,8 +353,9 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
     return margin(f.self_error, whole);
   };
   const auto place = [&](CodeRef at) { return place_of(profile, lines, at); };
-  const bool knows_speeds =
-      !profile.coverage.assumed_speeds && (!profile.time.is_known() || evidence_of(profile).enough);
+  const Coverage& coverage = profile.coverage;
+  const bool knows_speeds = !coverage.assumed_speeds && !coverage.assumed_total &&
+                            (!profile.time.is_known() || evidence_of(profile).enough);
 
   add_methods(profile, limit, place, margin_of_met, knows_speeds, lists);
   add_inlined(profile, limit, margin_of_met, knows_speeds, lists);

@@ -19,6 +19,7 @@
 #include "profile/tables/latency_table.h"
 #include "profile/tables/sharing_table.h"
 #include "profile/tables/stream_table.h"
+#include "profile/tables/time_table.h"
 #include "profile/tables/value_table.h"
 
 namespace shadowprof::profile {
@@ -54,6 +55,12 @@ struct RowTime {
   double share = 0;           // user_s of all processor time
   double error = 0;           // half-width of the share's 95 % interval
   double cycles_per_insn = 0; // of user time; 0: not known
+
+  // Parts of all processor time.
+  double kernel_share(const ProcessorTime& all) const {
+    return all.seconds() > 0 ? kernel_s / all.seconds() : 0;
+  }
+  double whole_share(const ProcessorTime& all) const { return share + kernel_share(all); }
 };
 
 struct HotEdge {
