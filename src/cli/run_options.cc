@@ -180,6 +180,7 @@ void add_program_options(CLI::App& app, RunOptions& options) {
 std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options) {
   CLI::App app{"Runs PROGRAM and profiles it from its first instruction to its end.",
                "shadowprof run"};
+  app.get_help_ptr()->group("");  // the screen is full
   app.add_option("-o,--output", options.output,
                  "- or a file; .gz, .zst compress")
       ->type_name("FILE")

@@ -86,6 +86,12 @@ void SamplingOptions::add_to(CLI::App& app) {
   app.add_option("--load", load, "shadows at a time, on average and at most (1)")
       ->type_name("X")
       ->check(CLI::Range(0.0001, double{kMostShadows}));
+  app.add_option("--only", only, "samples begin in FUNCTION, or in all of MODULE!")
+      ->type_name("PART")
+      ->check([](const std::string& text) {
+        return text.empty() || text == "!" ? std::string("--only needs a FUNCTION, or MODULE!")
+                                           : std::string();
+      });
   add(app, "-d,--duration", duration, parse_time, "S", "stop sampling after this time");
   add(app, "--until-error", until_error, parse_error, "PCT",
       "stop when the hottest functions are known to ± PCT");
@@ -148,6 +154,9 @@ uint64_t SamplingOptions::draw_seed() {
 
 Status SamplingOptions::check(const std::string& mode) const {
   if (until_error > 0 && mode == "full") return fail("option --until-error is for sampled runs");
+  if (!only.empty() && mode == "full")
+    return fail("option --only is for sampled runs: --within is for --mode full");
+  if (!only.empty() && verify) return fail("--only and --verify do not go together");
   if (max_shadows > 1 && (mode != "shadow" || engine == "emulator" || verify)) {
     return fail("--max-shadows is for the translator in shadow mode, without --verify");
   }
@@ -159,6 +168,7 @@ Status SamplingOptions::check(const std::string& mode) const {
 
 void SamplingOptions::apply_to(sample::ShadowModeRequest& request) const {
   request.snapshots.until_error = until_error;
+  request.only = only;
   request.sample_size = sample_size;
   request.max_shadows = max_shadows;
   request.max_memory = max_memory;
@@ -188,6 +198,7 @@ std::string SamplingOptions::chosen_engine(std::string_view mode) const {
 void SamplingOptions::apply_to(sample::BurstModeRequest& request) const {
   request.snapshots.until_error = until_error;
   request.version = version();
+  request.only = only;
   request.length = burst.length;
   request.prefill = prefill;
   const std::string which = chosen_engine("burst");
@@ -209,6 +220,7 @@ void SamplingOptions::record_in(const std::string& mode,
   options["max_overhead"] = fmt::format("{}", max_overhead);
   options["prefill"] = prefill ? "on" : "off";
   options["time"] = time;
+  if (!only.empty()) options["only"] = only;
   if (until_error > 0) options["until_error"] = fmt::format("{}", until_error);
   if (mode == "burst") {
     options["burst"] = fmt::format("{}s/{}s", burst.length, burst.period);

@@ -45,6 +45,7 @@ struct SamplingOptions {
   BurstShape burst;
   bool prefill = true;
   std::string cache;  // a directory; empty: none
+  std::string only;   // where samples begin; empty: anywhere
 
   void add_to(CLI::App& app);
   // Full mode is the same every time. Sampled runs are to look at other moments each, or many of

@@ -90,6 +90,17 @@ std::optional<std::string> why_incomplete(const Profile& profile) {
   return text;
 }
 
+std::optional<std::string> part_sampled(const Profile& profile) {
+  const auto part = profile.run.options.find("only");
+  if (part == profile.run.options.end()) return std::nullopt;
+  const auto elsewhere = profile.overhead.stops.find("elsewhere");
+  const uint64_t missed = elsewhere == profile.overhead.stops.end() ? 0 : elsewhere->second;
+  return fmt::format(
+      "samples begin in {} alone, where {} of {} looks found the program: all but time is of what "
+      "it executes from there on",
+      part->second, profile.coverage.samples, profile.coverage.samples + missed);
+}
+
 std::optional<std::string> what_others_did(const Profile& p) {
   const Overhead& o = p.overhead;
   if (o.unfollowed_cpu_s <= 0) return std::nullopt;
@@ -108,7 +119,7 @@ Evidence evidence_of(const Profile& p) {
   const bool enough = confidence.groups == 0 ? p.coverage.samples >= kFewSamples
                                              : confidence.groups > 1 && most_are_certain(p);
   if (enough) {
-    const double unmet = unmet_time_share(p);
+    const double unmet = part_sampled(p) ? 0 : unmet_time_share(p);
     if (unmet <= kMostUnmetShare) return {};
     return {false, fmt::format("too little for conclusions but from time: no sample met the code "
                                "that had {:.0f} % of it; profile for longer, raise "

@@ -26,6 +26,9 @@ std::optional<std::string> why_incomplete(const Profile& profile);
 // The same of processes that the program started, if they had much of the processor time.
 std::optional<std::string> what_others_did(const Profile& profile);
 
+// Where samples began, if that was not anywhere (--only).
+std::optional<std::string> part_sampled(const Profile& profile);
+
 struct Evidence {
   bool enough = true;
   std::string advice;  // if not: one sentence without a full stop

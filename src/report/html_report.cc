@@ -132,6 +132,7 @@ HtmlJson page_summary(const Profile& p) {
     end = fmt::format("{} {}", p.run.exit->signalled ? "killed by signal" : "exit status",
                       p.run.exit->value);
   if (!p.run.merged.empty()) end = fmt::format("{} runs merged", p.run.merged.size());
+  if (const auto part = profile::part_sampled(p)) end += "; " + page_text(*part);
   if (const auto part = profile::why_incomplete(p)) end += "; " + page_text(*part);
   HtmlJson options = HtmlJson::array(), calls = HtmlJson::array();
   for (const auto& [name, value] : p.run.options)

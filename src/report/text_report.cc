@@ -170,6 +170,8 @@ void Renderer::sampling() {
       "{} sample{}; overhead {} (budget {}); pauses {:.1f} ms in all, longest {:.1f} ms", c.samples,
       c.samples == 1 ? "" : "s", percent(o.estimated_share), percent(o.budget_share),
       o.pause_s.total * 1e3, o.pause_s.max * 1e3));
+  const auto part = profile::part_sampled(profile_);
+  if (part) sentence(printable(*part));
   if (const std::string causes = costs_of(o.by_cause); !causes.empty())
     sentence("what it cost: " + causes);
   if (margins_)
@@ -185,7 +187,7 @@ void Renderer::sampling() {
         until->functions, until->functions == 1 ? "" : "s", 100 * profile::kShareThatMatters,
         until->by_time ? "time" : "instructions", until->functions == 1 ? "was" : "were",
         100 * until->reached, 100 * until->limit));
-  if (const double unmet = profile::unmet_time_share(profile_); unmet >= kMuchUnmetShare)
+  if (const double unmet = profile::unmet_time_share(profile_); !part && unmet >= kMuchUnmetShare)
     sentence(
         fmt::format("no sample met the code that had {} of the time in user mode: of it only the "
                     "time is known, and shares of instructions are of the rest",

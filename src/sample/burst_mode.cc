@@ -107,7 +107,8 @@ void name_and_fill(const BurstParts& parts, double program_cpu_s, profile::Profi
       describe(parts.run, parts.run.ledger().share(), profile.coverage.instructions_profiled);
   done.own_cpu_before_s = parts.own_cpu_before_s;
   done.overhead.program_cpu_s = program_cpu_s;
-  done.assumed_speeds = parts.weights.assume_speeds();
+  done.assumed_speeds = parts.weights.assume_speeds() || !parts.request.only.empty();
+  done.part = part_of_looks(parts.run.counts(), done.samples);
   fill_sampled(done, parts.pipeline, profile);
   name_functions(profile, parts.table, parts.request.top, parts.started,
                  parts.tracing ? Inclusive::measured : Inclusive::estimate, parts.generated);
@@ -156,8 +157,9 @@ void serve(double now, BurstParts parts, Snapshots& snapshots, ControlSocket* co
   if (snapshots.enough()) parts.run.stop();
 }
 
-std::vector<std::string> warnings_of(BurstRun& run, bool translating) {
+std::vector<std::string> warnings_of(BurstRun& run, const std::string& only, bool translating) {
   std::vector<std::string> warnings = run.warnings();
+  warn_if_never_there(only, run.counts(), run.counts().bursts, warnings);
   if (translating) warnings.emplace_back(kExperimental);
   for (std::string& warning : run.engine().warnings()) warnings.push_back(std::move(warning));
   return warnings;
@@ -201,6 +203,8 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   options.slow_down = kSlowDownRatio;
   options.seed = request.wishes.seed;
   options.follow_exec = request.follow_exec;
+  std::optional<WantedPart> only;
+  if (!request.only.empty()) options.only = &only.emplace(request.only, started);
   Snapshots snapshots(request.snapshots);
   auto control = ControlSocket::open(::getppid(), ::getpid());
   if (!control) detail("no socket for ctl: {}", control.error().message);
@@ -222,7 +226,7 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   run.run();
   profile.run.exit = exit_of(run.program());
   profile.run.until_error = snapshots.enough();
-  result.warnings = warnings_of(run, translating);
+  result.warnings = warnings_of(run, request.only, translating);
 
   finish_parts(parts(), profile);
   run.finish_time(profile);

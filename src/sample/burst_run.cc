@@ -194,9 +194,26 @@ void BurstRun::note_burst(uint64_t instructions) {
   counts_.instructions += instructions;
 }
 
+// What was attempted at `now` has failed, after a pause of so many seconds; 0: there was none.
+void BurstRun::note_missed(const Error& why, double now, double pause_s) {
+  engine_->conclude();
+  if (why.errno_value == ECANCELED) {
+    counts_.elsewhere++;
+    counts_.pauses.push_back(pause_s);
+    ledger_.spend(plan::Cause::peek, pause_s, plan::What::peek);
+    return plan_.missed(now, plan::What::burst, kLongestElsewhere_s);
+  }
+  const bool sleeps = why.errno_value == EAGAIN;
+  (!sleeps ? counts_.refused : is_stopped(program_.pid()) ? counts_.stopped : counts_.sleeping)++;
+  refuse(why);
+  if (pause_s != 0) ledger_.spend(plan::Cause::pause, pause_s, plan::What::burst);
+  plan_.missed(now, plan::What::burst, sleeps ? kLongestNap_s : plan::kLongestRetry_s);
+}
+
 void BurstRun::burst() {
   if (!make_ready()) return plan_.missed(elapsed(), plan::What::burst);
   engine_->look_at(program_);
+  if (options_.only != nullptr) options_.only->learn_code(program_.pid());
   const double begun = elapsed();
   const double cpu_before = program_cpu_now();
   const uint64_t number = weights_.taken(program_.pid().value, cpu_before);
@@ -209,18 +226,14 @@ void BurstRun::burst() {
     engine_->regain(paused);
     threads = paused.threads().size();
     in = paused.is_usable();
+    if (in) in = check_part(options_.only, paused);
     if (in) in = engine_->begin(paused);
     stood_from += paused.went_on_s();
   }
   const double running = elapsed();
   if (!in) {
-    const bool sleeps = in.error().errno_value == EAGAIN;
-    (!sleeps ? counts_.refused : is_stopped(program_.pid()) ? counts_.stopped : counts_.sleeping)++;
-    refuse(in.error());
-    if (threads != 0) ledger_.spend(plan::Cause::pause, running - stood_from, plan::What::burst);
-    engine_->conclude();
     weights_.withdraw(number);
-    return plan_.missed(running, plan::What::burst, sleeps ? kLongestNap_s : plan::kLongestRetry_s);
+    return note_missed(in.error(), running, threads == 0 ? 0 : running - stood_from);
   }
   service_s_ = 0;
   run_burst(random_length());

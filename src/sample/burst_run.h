@@ -22,6 +22,7 @@
 #include "sample/burst_engine.h"
 #include "sample/run_watch.h"
 #include "sample/time_watch.h"
+#include "sample/wanted_part.h"
 
 namespace shadowprof::sample {
 
@@ -33,6 +34,7 @@ struct BurstRunOptions {
   double slow_down = 1;   // of what runs in a burst
   uint64_t seed = 0;
   bool follow_exec = true;  // what the program executes in its place; else it goes on without us
+  WantedPart* only = nullptr;  // bursts begin there alone; null: anywhere
   // Called between bursts, in each turn of the loop: a copy can be made of us.
   std::function<void(double now)> meanwhile;
   // Called when sampling is over, though the program may go on for long.
@@ -98,6 +100,7 @@ class BurstRun {
   ProgramAccess access();
   void burst();
   void note_burst(uint64_t instructions);
+  void note_missed(const Error& why, double now, double pause_s);
   struct Burst {
     double length;
     double begun;

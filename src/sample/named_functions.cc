@@ -30,6 +30,13 @@ bool names(const FunctionPattern& pattern, const symbols::Symbol& function) {
 
 }  // namespace
 
+FunctionPattern FunctionPattern::from(const std::string& text) {
+  // An operator's name may have this sign, too, but not behind a module's.
+  const size_t sign = text.starts_with("operator") ? std::string::npos : text.find('!');
+  if (sign == std::string::npos) return {"", text};
+  return {text.substr(0, sign), text.substr(sign + 1)};
+}
+
 NamedFunctions::NamedFunctions(const trace::BlockTable& table,
                                std::vector<FunctionPattern> patterns, int64_t started)
     : table_(table), patterns_(std::move(patterns)), started_(started) {

@@ -21,6 +21,9 @@ namespace shadowprof::sample {
 struct FunctionPattern {
   std::string module;    // of its path, or of the name that reports have; "": any
   std::string function;  // as rules of check name it; "": all code of the module
+
+  // "function", "module!function", "module!".
+  static FunctionPattern from(const std::string& text);
 };
 
 class NamedFunctions {

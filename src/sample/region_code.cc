@@ -4,19 +4,12 @@
 namespace shadowprof::sample {
 namespace {
 
-// An operator's name may have this sign, too, but not behind a module's.
-FunctionPattern pattern_of(const std::string& text) {
-  const size_t sign = text.starts_with("operator") ? std::string::npos : text.find('!');
-  if (sign == std::string::npos) return {"", text};
-  return {text.substr(0, sign), text.substr(sign + 1)};
-}
-
 // What a pattern's entry does is its bit.
 std::vector<FunctionPattern> patterns_of(const RegionRequest& request) {
   static_assert(collect::kOpensRegion == 1 << 0 && collect::kClosesRegion == 1 << 1);
   if (request.kind() == collect::RegionKind::between)
-    return {pattern_of(request.from), pattern_of(request.to)};
-  return {pattern_of(request.within)};
+    return {FunctionPattern::from(request.from), FunctionPattern::from(request.to)};
+  return {FunctionPattern::from(request.within)};
 }
 
 }  // namespace

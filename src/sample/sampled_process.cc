@@ -76,10 +76,12 @@ Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_
                                                           double log_s, double& pause) {
   SP_TRY(find_calls());
   fork_options_.at_idle_priority = at_idle_priority;
+  if (part_ != nullptr) part_->learn_code(program_.pid());
   std::vector<shadow::Replica> replicas;
   Status forked;
   SP_ASSIGN(pause, hold([&](shadow::Pause& stopped) {
-              forked = fork_into(stopped, replicas, count, log_s);
+              forked = check_part(part_, stopped);
+              if (forked) forked = fork_into(stopped, replicas, count, log_s);
             }));
   if (!forked) {
     for (const shadow::Replica& made : replicas) let_die(made);
@@ -123,11 +125,13 @@ Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable&
   interpreter_->number_next(budget.sample_number);
   interpreter_->limit(budget.instructions);
   interpreter_->look_at(program_);
+  if (part_ != nullptr) part_->learn_code(program_.pid());
   const auto before = Clock::now();
   double went_on_s = 0;
   {
     shadow::Pause stopped(program_);
     SP_TRY(stopped.is_usable());
+    SP_TRY(check_part(part_, stopped));
     SP_TRY(interpreter_->begin(stopped));
     went_on_s = stopped.went_on_s();
   }

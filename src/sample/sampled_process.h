@@ -27,6 +27,7 @@
 #include "sample/fault_account.h"
 #include "sample/replica_engine.h"
 #include "sample/seen_code.h"
+#include "sample/wanted_part.h"
 #include "shadow/emulator_space.h"
 #include "shadow/execution.h"
 #include "shadow/program.h"
@@ -54,6 +55,8 @@ class SampledProcess {
   // Where there is none, or the program has become another one.
   Status make_space(Engine engine, trace::BlockTable& table, const shadow::SpaceOptions& options);
   void drop_space();
+  // Samples begin in that part alone. It outlives this.
+  void begin_only_in(WantedPart* part) { part_ = part; }
   // Empty where the child is not a copy of what the space was made for.
   Space space_of_child() const {
     return space_generation_ == program_.generation() ? space_ : Space();
@@ -64,7 +67,8 @@ class SampledProcess {
     return no_fork_.empty() || no_fork_of_ != program_.generation() ? nullptr : no_fork_.c_str();
   }
   // `count` replicas of one moment. A log of the program's input is kept for the first as long as
-  // that costs no more than `log_s` seconds; 0: none is. EAGAIN: the program sleeps.
+  // that costs no more than `log_s` seconds; 0: none is. EAGAIN: the program sleeps. ECANCELED: it
+  // is not in the part that is wanted.
   Result<std::vector<shadow::Replica>> fork(size_t count, bool at_idle_priority, double log_s,
                                             double& pause);
   // What a fork would copy page table entries for, as it was last looked at; with huge pages less.
@@ -80,8 +84,8 @@ class SampledProcess {
     trace::CodeShares shares{};
     const char* ended = "budget";  // by what
   };
-  // From each thread as many instructions as the budget says, if its seconds suffice. EAGAIN: the
-  // program sleeps.
+  // From each thread as many instructions as the budget says, if its seconds suffice. Errors: as
+  // for fork().
   Result<Interpreted> interpret(trace::BlockTable& table, trace::TraceSink& sink,
                                 const shadow::Budget& budget);
   // One that will not be run.
@@ -174,6 +178,7 @@ class SampledProcess {
   double cpu_at_last_ = 0;
   double used_ = 0;         // in its whole life
   double used_before_ = 0;  // it is sampled
+  WantedPart* part_ = nullptr;  // null: the whole program
   std::optional<bool> has_processor_quota_;  // once it was asked
   FaultMarks marks_;                         // when it was last looked at
   FaultAccount account_;

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/processor_time.h"
 #include "kernel/proc.h"
 #include "sample/host.h"
@@ -57,7 +58,7 @@ void estimate_total(const SampledRun& run, const profile::ProcessorTime& time,
                     profile::Coverage& coverage) {
   const double user_share = time.seconds() > 0 ? time.user_s / time.seconds() : 1;
   const std::optional<double> told_per_s = instructions_per_s(run);
-  const double own_s = run.overhead.program_cpu_s - unfollowed_cpu_s(run, time);
+  const double own_s = run.part * (run.overhead.program_cpu_s - unfollowed_cpu_s(run, time));
   const double total = own_s * user_share * told_per_s.value_or(kAssumedInstructions_per_s);
   coverage.instructions_total =
       std::max(coverage.instructions_profiled, static_cast<uint64_t>(total));
@@ -124,10 +125,24 @@ void fill_costs(const plan::Ledger& ledger, const plan::Plan& plan, profile::Ove
   }
 }
 
-// Most programs are never stopped by a signal.
+double part_of_looks(const Attempts& attempts, uint64_t samples) {
+  if (attempts.elsewhere == 0) return 1;
+  return static_cast<double>(samples) / static_cast<double>(samples + attempts.elsewhere);
+}
+
+void warn_if_never_there(const std::string& only, const Attempts& attempts, uint64_t samples,
+                         std::vector<std::string>& warnings) {
+  if (only.empty() || samples != 0) return;
+  warnings.push_back(
+      fmt::format("no sample began in {}: {} look{} found the program elsewhere", printable(only),
+                  attempts.elsewhere, attempts.elsewhere == 1 ? "" : "s"));
+}
+
+// Most programs are never stopped by a signal, and most profiles are of the whole program.
 void tell_attempts(const Attempts& attempts, profile::Counts& stops) {
   tell_counters(kAttempts, attempts, stops);
   if (attempts.stopped == 0) stops.erase("stopped");
+  if (attempts.elsewhere == 0) stops.erase("elsewhere");
 }
 
 void fill_sampled(const SampledRun& run, const collect::Pipeline& pipeline,

@@ -59,10 +59,15 @@ struct SampledRun {
   double guest_s = 0;  // the same on the engine's clock (shadow/engine_clock.h); 0: it has none
   bool assumed_speeds = false;    // see profile::Coverage
   double instructions_per_s = 0;  // on that clock, as the samples count; 0: they do not say
+  double part = 1;                // of the time, in which samples could begin
   bool follows = false;           // processes that the program starts
 };
 // What was spent, and why.
 void fill_costs(const plan::Ledger& ledger, const plan::Plan& plan, profile::Overhead& overhead);
+// 1 where samples may begin anywhere.
+double part_of_looks(const Attempts& attempts, uint64_t samples);
+void warn_if_never_there(const std::string& only, const Attempts& attempts, uint64_t samples,
+                         std::vector<std::string>& warnings);
 void tell_attempts(const Attempts& attempts, profile::Counts& stops);
 // What the pipeline's collectors have left in `profile` is completed.
 void fill_sampled(const SampledRun& run, const collect::Pipeline& pipeline,

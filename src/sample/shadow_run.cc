@@ -60,6 +60,7 @@ ShadowRun::ShadowRun(trace::BlockTable& table, trace::TraceSink& sink,
   for (SampledProcess::Handed& guest : guests.programs) {
     programs_.push_back(
         std::make_shared<SampledProcess>(std::move(guest.program), SampledProcess::Space(), 0.0));
+    programs_.back()->begin_only_in(options_.only);
     for (Tid zombie : guest.zombies) programs_.back()->died(zombie);
     past_signals_ -= programs_.back()->program().signals();  // those before this run
   }
@@ -342,6 +343,7 @@ void ShadowRun::handle_stranger(const WaitOutcome& outcome) {
     }
     programs_.push_back(std::make_shared<SampledProcess>(shadow::Program::born(outcome.tid),
                                                          std::move(space), elapsed()));
+    programs_.back()->begin_only_in(options_.only);
     time_.begin(outcome.tid, elapsed());
   }
   (void)tracee.cont_if_alive();

@@ -73,6 +73,7 @@ struct ShadowRunOptions {
   emu::CapturePlan plan{};
   shadow::SpaceOptions space{{.through_jumps = false}};
   bool stacks = false;  // samples begin with the call stacks of their threads
+  WantedPart* only = nullptr;  // samples begin there alone; null: anywhere
   // Called in each turn of the loop, at a moment at which a copy can be made of us.
   std::function<void(double now)> meanwhile;
   // Called when sampling is over, though the program may go on for long.
@@ -251,6 +252,7 @@ class ShadowRun {
   void compare_kinds();
   void burst(const plan::Step& step);
   void note_asleep(const SampledProcess& program);
+  void note_elsewhere(double pause_s, plan::What what);
   std::string why_no_fork_yet(const plan::Situation& situation) const;
   void tell_of_bursts(const plan::Step& step);
   void tell_of_wait(const plan::Situation& situation, double seconds);

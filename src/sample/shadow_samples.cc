@@ -88,6 +88,8 @@ void ShadowRun::fork(const plan::Step& step) {
                            logs && !verifies ? options_.most_log_s : 0, sample.life.pause_s);
   if (!replicas) {
     sample.program->failed();
+    if (replicas.error().errno_value == ECANCELED)
+      return note_elsewhere(sample.life.pause_s, plan::What::fork);
     const bool sleeps = replicas.error().errno_value == EAGAIN;
     if (sleeps) note_asleep(*sample.program);
     counts_.refused += !sleeps;
@@ -134,6 +136,14 @@ void ShadowRun::note_asleep(const SampledProcess& program) {
   (is_stopped(program.program().pid()) ? counts_.stopped : counts_.sleeping)++;
 }
 
+// The look alone was paid for. The next one comes soon: what is wanted may be rare.
+void ShadowRun::note_elsewhere(double pause_s, plan::What what) {
+  counts_.elsewhere++;
+  counts_.pauses.push_back(pause_s);
+  ledger_.spend(plan::Cause::peek, pause_s, plan::What::peek);
+  plan_.missed(elapsed(), what, kLongestElsewhere_s);
+}
+
 // Either a fork is dear, or what was done up to now has cost more than the budget gives.
 std::string ShadowRun::why_no_fork_yet(const plan::Situation& situation) const {
   if (ledger_.lends_at_s(0) > elapsed() + kSeldom_s)
@@ -160,7 +170,8 @@ void ShadowRun::tell_of_bursts(const plan::Step& step) {
   info("{}: until the budget pays for forks it is profiled in bursts", why_no_fork_yet(memory));
 }
 
-// A sample of a program that is not forked; what that cost, in seconds. Nothing: it sleeps.
+// A sample of a program that is not forked; what that cost, in seconds. Nothing: it sleeps, or is
+// elsewhere, and that has been noted.
 std::optional<double> ShadowRun::interpret(SampledProcess& program) {
   const double begun = elapsed();
   ledger_.spend(plan::Cause::busy_core, crowding_.cost_of(take_own_cpu()));
@@ -174,7 +185,12 @@ std::optional<double> ShadowRun::interpret(SampledProcess& program) {
   const auto done = program.interpret(table_, sink_, budget);
   if (!done) {
     weights_.withdraw(budget.sample_number);
-    note_asleep(program);
+    if (done.error().errno_value == ECANCELED) {
+      note_elsewhere(elapsed() - begun, plan::What::burst);
+    } else {
+      note_asleep(program);
+      plan_.missed(elapsed(), plan::What::burst);
+    }
     return std::nullopt;
   }
   brief_length_.stopping_took(done->pause - done->emulated_s);
@@ -197,8 +213,9 @@ std::optional<double> ShadowRun::interpret(SampledProcess& program) {
 void ShadowRun::burst(const plan::Step& step) {
   tell_of_bursts(step);
   const ProgramRef program = choose();
-  const auto cost_s = program ? interpret(*program) : std::nullopt;
-  if (!cost_s) return plan_.missed(elapsed(), plan::What::burst);
+  if (!program) return plan_.missed(elapsed(), plan::What::burst);
+  const auto cost_s = interpret(*program);
+  if (!cost_s) return;
   if (weights_.brief_ones().size() % kBriefOnesToCompare == 0) compare_kinds();
   const double used_s = programs_.size() == 1 ? program->used() : elapsed();
   plan_.burst(elapsed(), used_s, *cost_s);

@@ -62,7 +62,8 @@ ShadowRunOptions options_of(const ShadowModeRequest& request, const probe::BusyC
   options.engine = request.engine;
   options.verify = request.verify;
   options.sample_size = request.sample_size;
-  options.later_samples = request.wishes.frequency_hz == 0;  // else each is asked for
+  // Else each is asked for, or is to begin where a replica is not after its first one.
+  options.later_samples = request.wishes.frequency_hz == 0 && request.only.empty();
   options.max_shadows = request.max_shadows;
   options.max_memory = request.max_memory;
   options.converge = request.converge;
@@ -140,6 +141,7 @@ void ShadowStretch::make_run(Guests guests, unsigned number) {
   const machine::FaultPrice price = prices ? prices->faults() : machine::FaultPrice{};
   options_ = options_of(request_, setting_.busy_core);
   options_.plan = collection_.plan();
+  if (!request_.only.empty()) options_.only = &only_.emplace(request_.only, started_);
   if (request_.duration > 0)
     options_.duration = std::max(kShortest_s, request_.duration - sampled_before_s_);
   if (setting_.intervals) options_.wakes_at_s = setting_.intervals->interval_s();
@@ -241,7 +243,10 @@ SampledRun ShadowStretch::describe() const {
 void ShadowStretch::finish_parts() {
   const ShadowRunCounts& counts = sampled_->counts();
   profile_.run.duration_s = sampled_->sampling_s();
-  weights_.conclude(sampled_->time().account().equal_ticks_by_cell());
+  if (request_.only.empty())
+    weights_.conclude(sampled_->time().account().equal_ticks_by_cell());
+  else
+    weights_.conclude();  // the clock's ticks are the whole program's
   tell_of_kinds(weights_);
   pipeline_->finish(profile_);
   if (is_interpreted()) profile_.run.engine = "emulator";
@@ -253,7 +258,8 @@ void ShadowStretch::finish_parts() {
 void ShadowStretch::name_and_fill() {
   SampledRun done = describe();
   done.follows = request_.follow;
-  done.assumed_speeds = weights_.assume_speeds();
+  done.assumed_speeds = weights_.assume_speeds() || !request_.only.empty();
+  done.part = part_of_looks(sampled_->counts(), done.samples);
   done.instructions_per_s = weights_.replicas().instructions_per_second();
   fill_sampled(done, *pipeline_, profile_);
   name_functions(profile_, table_, request_.top, started_, Inclusive::measured, generated_);
@@ -284,6 +290,8 @@ RunResult ShadowStretch::conclude() {
   profile_.run.until_error = setting_.snapshots.enough();
   result.warnings = sampled_->warnings();
   warn_of_shared_memory(sampled_->counts(), result.warnings);
+  const ShadowRunCounts& counts = sampled_->counts();
+  warn_if_never_there(request_.only, counts, counts.forks + counts.bursts, result.warnings);
   finish_parts();
   sampled_->finish_time(profile_);
   if (!sampled_->why_no_time().empty()) detail("no processor time: {}", sampled_->why_no_time());

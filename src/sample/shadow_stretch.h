@@ -78,6 +78,7 @@ class ShadowStretch {
   std::optional<collect::Pipeline> pipeline_;
   std::optional<PipelineSink> sink_;
   std::optional<CodeDirectory> directory_;
+  std::optional<WantedPart> only_;
   std::optional<ShadowRun> sampled_;
   std::optional<ServesFirst> first_;
 };

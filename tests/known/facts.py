@@ -186,16 +186,20 @@ def check_loads(d, profile, truth, exact):
         # One in ten may be elsewhere, and chance does its part.
         errors = {level: (1 - CACHES) / 2 + (share * (1 - share) / row["timed"]) ** 0.5 + row.get("cold_error", 0) / 400
                   for level, share in shares.items()}
-        if is_driven_out(profile, row, shares, errors):
+        clock = profile["run"]["host"]["latency"]
+        if clock["l2"] - clock["l1"] < 4 * clock["resolution"]:  # docs/latencies.md: these two are not told apart
+            shares = {{"l1": "near", "l2": "near"}.get(level, level): share for level, share in shares.items()}
+            errors = {level: max(errors.values()) for level in shares}
+        if is_driven_out(clock, row, shares, errors):
             print(f"skip  {d.what}: {function}'s loads were driven out of the caches: {row['mean_latency']} cycles, {classes}")
             continue
         for level, share in shares.items():
             d.near(f"{function}'s loads from {level}", found[level], share, errors[level])
 
 
-def is_driven_out(profile, row, shares, errors):
+def is_driven_out(clock, row, shares, errors):
     """What else uses the caches makes loads slower: then more come from farther, and their mean says so, too."""
-    clock, classes = profile["run"]["host"]["latency"], row["classes"]
+    classes = row["classes"]
     least = {"l1": "l1", "near": "l1", "l2": "l2", "far": "l3"}
     order = ["l1", "l2", "l3", "dram", "beyond"]
     nearest = min(order.index(least[level]) for level in shares)

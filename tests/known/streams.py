@@ -53,7 +53,9 @@ def check_stream(d, what, rows, fact, is_exact):
     # A sample that begins within a round may show it another way round.
     most = 1 if is_exact else 2
     d.expect(f"{what}: {function} has one stream", len(rows) == 1 and row["streams"] <= most, rows)
-    d.expect(f"{what}: heat of {function}", row["heat"] == row["occurrences"] * length, row)
+    # Samples count by weights, and sums of these are rounded.
+    off = 0 if is_exact else 1e-4 * row["heat"]
+    d.expect(f"{what}: heat of {function}", abs(row["heat"] - row["occurrences"] * length) <= off, row)
     if order == "scattered":
         d.expect(f"{what}: advice for {function}", row.get("advice") == "always together: place together", row.get("advice"))
 

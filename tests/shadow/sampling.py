@@ -4,7 +4,7 @@
 
 usage: sampling.py --shadowprof FILE --spinner FILE --handler FILE --writer FILE
                    --asker FILE --caller FILE --workers FILE --reader FILE
-                   [--only NAME]
+                   --phases FILE [--only NAME]
 """
 
 import argparse
@@ -22,6 +22,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from profile_file import read_profile  # noqa: E402
 
 EAGER = ["--max-overhead", "100%", "--load", "1"]
+# Seconds, in turn: on a busy machine samples are few and slow.
+PATIENCE = (2, 8, 32)
 
 
 def profile():
@@ -246,7 +248,11 @@ def memory_is_limited(options):
     size = ["--sample-size", "300M"]
     found, _ = attached(options, options.writer, *EAGER, *size)
     require("memory" not in found["coverage"]["ended"], found["coverage"]["ended"])
-    found, _ = attached(options, options.writer, *EAGER, *size, "--max-memory", "192M")
+    for seconds in PATIENCE:
+        found, _ = attached(options, options.writer, *EAGER, *size, "--max-memory", "192M",
+                            seconds=seconds)
+        if "memory" in found["coverage"]["ended"]:
+            break
     require(found["coverage"]["ended"].get("memory", 0) > 0, found["coverage"]["ended"])
     found, said = attached(options, options.writer, *EAGER, *size, "--max-memory", "1M")
     require(found["coverage"]["samples"] == 0, found["coverage"])
@@ -256,7 +262,7 @@ def memory_is_limited(options):
 
 def large_programs_are_interpreted(options):
     """Where the budget does not pay for a fork there is none."""
-    for seconds in (2, 8, 32):  # where a burst costs more than that pays for
+    for seconds in PATIENCE:  # and where a burst costs more than a few seconds pay for
         found, _ = attached(options, options.writer, "--max-overhead", "0.05%", "--delay", "1s",
                             seconds=seconds)
         if found["coverage"]["samples"]:
@@ -271,7 +277,10 @@ def several_at_once(options):
     """--max-shadows: as many replicas live at a time, and the program is unharmed."""
     several = ["--max-overhead", "100%", "--load", "3", "--max-shadows", "3", "--sample-size",
                "20M"]
-    found, _ = attached(options, options.spinner, *several)
+    for seconds in PATIENCE:
+        found, _ = attached(options, options.spinner, *several, seconds=seconds)
+        if "budget" in found["coverage"]["ended"]:
+            break
     most = found["overhead"]["sampling"]["most_shadows"]
     require(1 < most <= 3, f"{most} shadows at a time")
     require(found["coverage"]["ended"].get("budget", 0) > 0, found["coverage"]["ended"])
@@ -284,7 +293,7 @@ def several_at_once(options):
 def steady_programs(options):
     """A program that goes on doing the same is sampled less often, unless that is not wanted."""
     small = [*EAGER, "--sample-size", "200K", "-F", "200"]
-    for seconds in (2, 8, 32):  # where the machine is busy, few samples are taken
+    for seconds in PATIENCE:
         found, _ = attached(options, options.spinner, *small, seconds=seconds)
         steady = found["overhead"]["sampling"]
         if steady["windows"] > 1:
@@ -294,10 +303,33 @@ def steady_programs(options):
     require(found["overhead"]["sampling"]["windows"] == 0, found["overhead"]["sampling"])
 
 
+def samples_begin_in_a_part(options):
+    """--only: where the program is a fifth of the time, or never."""
+    for mode in ("shadow", "burst"):
+        for seconds in ("3", "10", "30"):  # where the machine is busy, few samples are taken
+            done = run(options, "run", "--mode", mode, "--max-overhead", "100%", "--only", "divide",
+                       "-o", "p.json", "--", options.phases, seconds)
+            require(done.returncode == 0, done.stderr)
+            found = profile()
+            if found["coverage"]["samples"] > 5:
+                break
+        require(found["coverage"]["samples"] > 5, found["coverage"])
+        require(found["overhead"]["stops"].get("elsewhere", 0) > 0, found["overhead"]["stops"])
+        of = {f["name"]: f["self_instructions"] for f in found["functions"]}
+        share = of.get("divide", 0) / found["coverage"]["instructions_profiled"]
+        require(share > 0.5, f"{mode}: {share} of the instructions: {of}")
+        time_of = {f["name"]: f.get("user_ns", 0) for f in found["functions"]}
+        require(time_of["follow_list"] > time_of["divide"] > 0, time_of)
+        done = run(options, "run", "--mode", mode, "--max-overhead", "100%", "--only", "nowhere",
+                   "-o", "p.json", "--", options.phases, "1")
+        require(done.returncode == 0 and "no sample began in nowhere" in done.stderr, done.stderr)
+        require(profile()["coverage"]["samples"] == 0, profile()["coverage"])
+
+
 def code_is_known(options):
     """--cache: what one run has executed is translated ahead in the next one."""
     cache = ["--cache", "kept", "--prefill", "on"]
-    for seconds in (2, 8, 32):  # where the machine is busy
+    for seconds in PATIENCE:
         found, said = attached(options, options.spinner, *EAGER, *cache, seconds=seconds)
         if found["coverage"]["samples"]:
             break
@@ -321,13 +353,14 @@ def code_is_known(options):
 CASES = [handlers_return, scheduling_is_the_programs, replicas_go_on, threads_go_on, replicas_last,
          code_behind_calls_is_seen_evenly, values_are_sampled, files_are_not_read_later,
          answers_follow, nothing_is_done_twice, memory_is_limited,
-         large_programs_are_interpreted, several_at_once, steady_programs, code_is_known]
+         large_programs_are_interpreted, several_at_once, steady_programs,
+         samples_begin_in_a_part, code_is_known]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name in ("shadowprof", "spinner", "handler", "writer", "asker", "caller", "workers",
-                 "reader"):
+                 "reader", "phases"):
         parser.add_argument("--" + name, required=True, type=os.path.abspath)
     parser.add_argument("--only", help="cases whose name holds this text")
     options = parser.parse_args()

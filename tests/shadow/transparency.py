@@ -10,6 +10,7 @@ machine is, so only that there are some is asked for.
 """
 
 import argparse
+import collections
 import os
 import pathlib
 import random
@@ -190,15 +191,18 @@ def input_is_kept(options):
               "  n += sum(int(word) for word in line.split())\nprint(n)")
     numbers = "".join(f"{i} {i * 7} {i % 13}\n" for i in range(400000))
     expected = sum(8 * i + i % 13 for i in range(400000))
-    for log in ("off", "on"):
+    answered = collections.Counter()
+    for log in ("off", *5 * ["on"]):  # where the machine is busy, few replicas come so far
         done = subprocess.run([options.shadowprof, "run", *options.sampling[:-1], "5M",
                                "--input-log", log, "-o", "p.json", "--", "/usr/bin/python3", "-c",
                                script], input=numbers, check=False, timeout=120, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         require(done.stdout == f"{expected}\n", done.stdout + done.stderr)
-        profile = read_profile("p.json")
-        stops = profile["overhead"]["stops"]
-        require((stops["logged_call"] > 0) == (log == "on"), f"{log}: {stops}")
+        stops = read_profile("p.json")["overhead"]["stops"]
+        answered[log] += stops["logged_call"]
+        if answered["on"]:
+            break
+    require(answered["on"] and not answered["off"], f"{answered}, {stops}")
 
 
 def program_ends_as_it_ends(options):

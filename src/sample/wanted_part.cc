@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT
+#include "sample/wanted_part.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "ptrace/remote_memory.h"
+
+namespace shadowprof::sample {
+namespace {
+
+constexpr size_t kLongestCall = 7;  // with a SIB byte and a displacement; more only with prefixes
+
+// Do these bytes end with a call?
+bool ends_with_call(const std::array<uint8_t, kLongestCall>& code) {
+  constexpr size_t kDirect = 5, kShortest = 2;
+  constexpr uint8_t kCall = 0xe8, kGroup = 0xff, kCallInGroup = 2;
+  if (code[kLongestCall - kDirect] == kCall) return true;
+  for (size_t length = kShortest; length <= kLongestCall; length++) {
+    const size_t at = kLongestCall - length;
+    if (code[at] == kGroup && (code[at + 1] >> 3 & 7) == kCallInGroup) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+WantedPart::WantedPart(const std::string& text, int64_t started)
+    : named_(table_, {FunctionPattern::from(text)}, started) {}
+
+ModuleId WantedPart::module_of(const kernel::Mapping& mapping) {
+  trace::Module module;
+  module.path = mapping.path;
+  module.range = mapping.range;
+  module.inode = mapping.inode;
+  module.device = uint64_t{mapping.dev_major} << 32 | mapping.dev_minor;
+  module.file_start = mapping.range.start - mapping.offset;
+  for (uint32_t i = 0; i < table_.module_count(); i++) {
+    const trace::Module& known = table_.module(ModuleId(i));
+    if (known.path == module.path && known.inode == module.inode && known.device == module.device &&
+        known.file_start == module.file_start)
+      return ModuleId(i);
+  }
+  return table_.add_module(std::move(module));
+}
+
+void WantedPart::learn_code(Tid process) {
+  const auto pages = kernel::read_statm(process);
+  Mapped& mapped = processes_[process];
+  if (!pages || (pages->mapped == mapped.pages && !mapped.code.empty())) return;
+  const auto mappings = kernel::read_maps(process);
+  if (!mappings) return;
+  mapped = {pages->mapped, {}};
+  for (const kernel::Mapping& m : *mappings) {
+    if (!m.executable || m.inode == 0) continue;
+    mapped.code.push_back({m.range, module_of(m)});
+    trace::Block first;
+    first.start = m.range.start;
+    first.module = mapped.code.back().module;
+    (void)named_.find(first);  // reads its symbols
+  }
+}
+
+bool WantedPart::has(const Mapped& mapped, GuestAddr at) {
+  const auto behind = std::ranges::upper_bound(mapped.code, at, {},
+                                               [](const Code& code) { return code.range.start; });
+  if (behind == mapped.code.begin() || !std::prev(behind)->range.contains(at)) return false;
+  trace::Block here;
+  here.start = at;
+  here.module = std::prev(behind)->module;
+  return named_.find(here).patterns != 0;
+}
+
+bool WantedPart::is_called_from(Tid process, const Mapped& mapped, GuestAddr stack) {
+  ptrace::RemoteMemory memory(process);
+  std::array<uint64_t, kStackWords> words;
+  const size_t read =
+      memory.read_some(stack, {reinterpret_cast<uint8_t*>(words.data()), sizeof words});
+  for (size_t i = 0; i < read / sizeof words[0]; i++) {
+    const GuestAddr behind(words[i]);
+    if (words[i] < kLongestCall || !has(mapped, behind - 1)) continue;
+    std::array<uint8_t, kLongestCall> code{};
+    if (memory.read_some(behind - kLongestCall, code) == code.size() && ends_with_call(code))
+      return true;
+  }
+  return false;
+}
+
+bool WantedPart::is_executed(Tid process, std::span<const shadow::PausedThread> threads) {
+  const auto known = processes_.find(process);
+  if (known == processes_.end()) return false;
+  const Mapped& mapped = known->second;
+  return std::ranges::any_of(threads, [&](const shadow::PausedThread& thread) {
+    return has(mapped, thread.registers.pc()) ||
+           is_called_from(process, mapped, thread.registers.sp());
+  });
+}
+
+Status check_part(WantedPart* part, shadow::Pause& stopped) {
+  if (part == nullptr || part->is_executed(stopped.process(), stopped.threads())) return {};
+  return fail_errno(ECANCELED, "the program is elsewhere");
+}
+
+}  // namespace shadowprof::sample
