@@ -305,7 +305,8 @@ TEST_CASE("lists without a certain row are named and left out") {
   CHECK(text.find("Hot edges") == std::string::npos);
   CHECK(text.find("left out, as no row is certain: ") != std::string::npos);
   CHECK(text.find(fmt::format("edges ({})", p.hotlists.edges.size())) != std::string::npos);
-  CHECK(render_list(p, TextList::edges, TextOptions{}).find("Hot edges") != std::string::npos);
+  const std::string edges = report::render_list(p, report::TextList::edges, TextOptions{});
+  CHECK(edges.find("Hot edges") != std::string::npos);
 }
 
 TEST_CASE("a report begins with what all of it must be read with") {
