@@ -191,7 +191,7 @@ def check_loads(d, profile, truth, exact):
             shares = {{"l1": "near", "l2": "near"}.get(level, level): share for level, share in shares.items()}
             errors = {level: max(errors.values()) for level in shares}
         if is_driven_out(clock, row, shares, errors):
-            print(f"skip  {d.what}: {function}'s loads were driven out of the caches: {row['mean_latency']} cycles, {classes}")
+            print(f"skip  {d.what}: {function}'s loads were driven out of the caches: {row['mean_cycles']:.1f} cycles, {classes}")
             continue
         for level, share in shares.items():
             d.near(f"{function}'s loads from {level}", found[level], share, errors[level])
