@@ -108,7 +108,7 @@ void name_and_fill(const BurstParts& parts, double program_cpu_s, profile::Profi
   done.own_cpu_before_s = parts.own_cpu_before_s;
   done.overhead.program_cpu_s = program_cpu_s;
   done.assumed_speeds = parts.weights.assume_speeds() || !parts.request.only.empty();
-  done.part = part_of_looks(parts.run.counts(), done.samples);
+  if (parts.run.only() != nullptr) done.part = parts.run.only()->share_of_time();
   fill_sampled(done, parts.pipeline, profile);
   name_functions(profile, parts.table, parts.request.top, parts.started,
                  parts.tracing ? Inclusive::measured : Inclusive::estimate, parts.generated);

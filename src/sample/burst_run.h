@@ -72,6 +72,7 @@ class BurstRun {
   BurstEngine& engine() { return *engine_; }
   const std::vector<std::string>& warnings() const { return watch_.warnings(); }
   const RunWatch& watch() const { return watch_; }
+  const WantedPart* only() const { return options_.only; }
   // Sampling is over, the program goes on.
   void stop() { watch_.stop(); }
   bool take_dump_wish() { return watch_.take_dump_wish(); }

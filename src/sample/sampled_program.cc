@@ -125,11 +125,6 @@ void fill_costs(const plan::Ledger& ledger, const plan::Plan& plan, profile::Ove
   }
 }
 
-double part_of_looks(const Attempts& attempts, uint64_t samples) {
-  if (attempts.elsewhere == 0) return 1;
-  return static_cast<double>(samples) / static_cast<double>(samples + attempts.elsewhere);
-}
-
 void warn_if_never_there(const std::string& only, const Attempts& attempts, uint64_t samples,
                          std::vector<std::string>& warnings) {
   if (only.empty() || samples != 0) return;

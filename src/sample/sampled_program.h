@@ -64,8 +64,6 @@ struct SampledRun {
 };
 // What was spent, and why.
 void fill_costs(const plan::Ledger& ledger, const plan::Plan& plan, profile::Overhead& overhead);
-// 1 where samples may begin anywhere.
-double part_of_looks(const Attempts& attempts, uint64_t samples);
 void warn_if_never_there(const std::string& only, const Attempts& attempts, uint64_t samples,
                          std::vector<std::string>& warnings);
 void tell_attempts(const Attempts& attempts, profile::Counts& stops);

@@ -259,7 +259,7 @@ void ShadowStretch::name_and_fill() {
   SampledRun done = describe();
   done.follows = request_.follow;
   done.assumed_speeds = weights_.assume_speeds() || !request_.only.empty();
-  done.part = part_of_looks(sampled_->counts(), done.samples);
+  if (only_) done.part = only_->share_of_time();
   done.instructions_per_s = weights_.replicas().instructions_per_second();
   fill_sampled(done, *pipeline_, profile_);
   name_functions(profile_, table_, request_.top, started_, Inclusive::measured, generated_);

@@ -88,6 +88,16 @@ bool WantedPart::is_called_from(Tid process, const Mapped& mapped, GuestAddr sta
 }
 
 bool WantedPart::is_executed(Tid process, std::span<const shadow::PausedThread> threads) {
+  const bool found = is_there(process, threads);
+  if (!tries_again_) {
+    first_looks_++;
+    found_at_first_ += found;
+  }
+  tries_again_ = !found;
+  return found;
+}
+
+bool WantedPart::is_there(Tid process, std::span<const shadow::PausedThread> threads) {
   const auto known = processes_.find(process);
   if (known == processes_.end()) return false;
   const Mapped& mapped = known->second;

@@ -37,6 +37,13 @@ class WantedPart {
   // Does one of them execute it, or something that it has called? Of stacks the innermost
   // kStackWords are looked at, for return addresses.
   bool is_executed(Tid process, std::span<const shadow::PausedThread> threads);
+  // How much of its time the program spends there. The looks that follow one which has not found it
+  // there do not count: they come so soon that it is mostly where it was.
+  double share_of_time() const {
+    return first_looks_ == 0
+               ? 1
+               : static_cast<double>(found_at_first_) / static_cast<double>(first_looks_);
+  }
 
  private:
   static constexpr size_t kStackWords = 512;
@@ -50,12 +57,16 @@ class WantedPart {
     std::vector<Code> code;  // by address
   };
   ModuleId module_of(const kernel::Mapping& mapping);
+  bool is_there(Tid process, std::span<const shadow::PausedThread> threads);
   bool has(const Mapped& mapped, GuestAddr at);
   bool is_called_from(Tid process, const Mapped& mapped, GuestAddr stack);
 
   trace::BlockTable table_;  // of modules alone
   NamedFunctions named_;
   std::map<Tid, Mapped> processes_;
+  uint64_t first_looks_ = 0;
+  uint64_t found_at_first_ = 0;
+  bool tries_again_ = false;
 };
 
 // While `stopped` lasts. ECANCELED: none of its threads is there. Null: anywhere will do.
