@@ -198,7 +198,8 @@ void ShadowStretch::serve(double now) {
 // Most of it.
 bool ShadowStretch::is_interpreted() const {
   const ShadowRunCounts& counts = sampled_->counts();
-  return request_.engine == Engine::emulator || 2 * counts.interpreted > counts.instructions;
+  return request_.engine == Engine::emulator ||
+         (counts.bursts != 0 && 2 * counts.interpreted >= counts.instructions);
 }
 
 SampledRun ShadowStretch::describe() const {
