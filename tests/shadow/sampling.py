@@ -62,7 +62,7 @@ def meeting_calls(options, wanted, attempts, *arguments, may_end=()):
             break
     for name in wanted:
         require(met[name] > 0, f"{name}: {met}, {found['coverage']}")
-        most = met[name] // 10 if name in may_end else 0
+        most = met[name] // 5 if name in may_end else 0
         require(ended[name] <= most, f"{name} ended samples: {ended} of {met}")
     return done, found
 
