@@ -164,7 +164,8 @@ TEST_CASE("what a hypervisor does about its page tables is not memory's") {
     loop.load(kHeap + page * 4096, 44 + 9'500);
     loop.load(kHeap + page * 4096 + 64, 44 + 300);
   }
-  const profile::LatencyRow& row = loop.collect(true, 1000, slow_faults).tables.latencies.at(0);
+  const profile::Profile p = loop.collect(true, 1000, slow_faults);
+  const profile::LatencyRow& row = p.tables.latencies.at(0);
   CHECK(row.first_touches == 10);
   CHECK(row.mean() == doctest::Approx(300));
 }
