@@ -5,26 +5,10 @@
 #include <array>
 #include <cerrno>
 
+#include "emu/translate/prefill.h"
 #include "ptrace/remote_memory.h"
 
 namespace shadowprof::sample {
-namespace {
-
-constexpr size_t kLongestCall = 7;  // with a SIB byte and a displacement; more only with prefixes
-
-// Do these bytes end with a call?
-bool ends_with_call(const std::array<uint8_t, kLongestCall>& code) {
-  constexpr size_t kDirect = 5, kShortest = 2;
-  constexpr uint8_t kCall = 0xe8, kGroup = 0xff, kCallInGroup = 2;
-  if (code[kLongestCall - kDirect] == kCall) return true;
-  for (size_t length = kShortest; length <= kLongestCall; length++) {
-    const size_t at = kLongestCall - length;
-    if (code[at] == kGroup && (code[at + 1] >> 3 & 7) == kCallInGroup) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 WantedPart::WantedPart(const std::string& text, int64_t started)
     : named_(table_, {FunctionPattern::from(text)}, started) {}
@@ -79,9 +63,9 @@ bool WantedPart::is_called_from(Tid process, const Mapped& mapped, GuestAddr sta
       memory.read_some(stack, {reinterpret_cast<uint8_t*>(words.data()), sizeof words});
   for (size_t i = 0; i < read / sizeof words[0]; i++) {
     const GuestAddr behind(words[i]);
-    if (words[i] < kLongestCall || !has(mapped, behind - 1)) continue;
-    std::array<uint8_t, kLongestCall> code{};
-    if (memory.read_some(behind - kLongestCall, code) == code.size() && ends_with_call(code))
+    std::array<uint8_t, emu::kLongestCall> code{};
+    if (words[i] < code.size() || !has(mapped, behind - 1)) continue;
+    if (memory.read_some(behind - code.size(), code) == code.size() && emu::ends_with_call(code))
       return true;
   }
   return false;

@@ -6,16 +6,19 @@
 
 namespace shadowprof::emu {
 
-bool is_return_point(CodeSource& source, GuestAddr address) {
-  if (source.region(address).range.size() == 0) return false;
-  std::array<uint8_t, 7> before{};
-  if (source.fetch(address - before.size(), before) != before.size()) return false;
-  const auto at = [&](size_t back) { return before[before.size() - back]; };
+bool ends_with_call(std::span<const uint8_t, kLongestCall> code) {
+  const auto at = [&](size_t back) { return code[code.size() - back]; };
   if (at(5) == 0xe8) return true;
   for (size_t back : {2, 3, 4, 6, 7}) {
     if (at(back) == 0xff && (at(back - 1) >> 3 & 7) == 2) return true;
   }
   return false;
+}
+
+bool is_return_point(CodeSource& source, GuestAddr address) {
+  if (source.region(address).range.size() == 0) return false;
+  std::array<uint8_t, kLongestCall> before{};
+  return source.fetch(address - before.size(), before) == before.size() && ends_with_call(before);
 }
 
 size_t Prefill::translate(CodeCache& cache, FragmentFinder& finder, std::span<const GuestAddr> pcs,

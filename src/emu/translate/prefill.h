@@ -12,6 +12,11 @@
 
 namespace shadowprof::emu {
 
+// A call with a SIB byte and a displacement; more only with prefixes.
+inline constexpr size_t kLongestCall = 7;
+
+// Do these bytes end with a call?
+bool ends_with_call(std::span<const uint8_t, kLongestCall> code);
 // Is there a call right before this address?
 bool is_return_point(CodeSource& source, GuestAddr address);
 
