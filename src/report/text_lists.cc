@@ -173,7 +173,7 @@ std::string Renderer::position_after(const Place& before, const Place& at) const
 void Renderer::edges() {
   const auto& all = profile_.hotlists.edges;
   const auto rows = certain(all, &profile::HotEdge::share, &profile::HotEdge::share_error);
-  if (!all.empty() && is_left_out("edges", all.size(), rows.size())) return;
+  if (is_left_out("edges", all.size(), rows.size())) return;
   const size_t shown = std::min(options_.limit, rows.size());
   heading("Hot edges (by count)");
   line(margins_ ? "  share ±       count  kind           from -> to"

@@ -134,7 +134,7 @@ class Renderer : private TextPage {
   }
   // A list without a certain row is left out of a whole report, and named in the end.
   bool is_left_out(const char* name, size_t all, size_t certain) {
-    if (!is_whole_ || certain != 0) return false;
+    if (!is_whole_ || all == 0 || certain != 0) return false;
     left_out_ += fmt::format("{}{} ({})", left_out_.empty() ? "" : ", ", name, all);
     return true;
   }

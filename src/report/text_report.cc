@@ -322,12 +322,12 @@ void Renderer::inlined() {
   more(shown, all.size(), profile_.inlined.size(), all.size() - rows.size());
 }
 
-// A list that is missing says nothing; one that was not asked for is something else.
 void Renderer::tell_of_left_out() {
   text_ += '\n';
   sentence(fmt::format("left out, as no row is certain: {}", left_out_));
 }
 
+// A list that is missing says nothing; one that was not asked for is something else.
 void Renderer::not_collected() {
   const auto asked = profile_.run.options.find("profile");
   if (asked == profile_.run.options.end()) return;
@@ -372,7 +372,7 @@ std::string Renderer::beside(const Place& place, const std::string& behind, size
 void Renderer::call_pairs() {
   const auto& all = profile_.hotlists.call_pairs;
   const auto rows = certain(all, &profile::HotCallPair::share, &profile::HotCallPair::share_error);
-  if (!all.empty() && is_left_out("calls", all.size(), rows.size())) return;
+  if (is_left_out("calls", all.size(), rows.size())) return;
   const size_t shown = std::min(options_.limit, rows.size());
   heading("Hot calls (by count; * the callee is computed)");
   line(margins_ ? "  share ±       count    instr  call site -> callee"
