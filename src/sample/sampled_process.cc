@@ -76,7 +76,6 @@ Result<std::vector<shadow::Replica>> SampledProcess::fork(size_t count, bool at_
                                                           double log_s, double& pause) {
   SP_TRY(find_calls());
   fork_options_.at_idle_priority = at_idle_priority;
-  if (part_ != nullptr) part_->learn_code(program_.pid());
   std::vector<shadow::Replica> replicas;
   Status forked;
   SP_ASSIGN(pause, hold([&](shadow::Pause& stopped) {
@@ -125,7 +124,6 @@ Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable&
   interpreter_->number_next(budget.sample_number);
   interpreter_->limit(budget.instructions);
   interpreter_->look_at(program_);
-  if (part_ != nullptr) part_->learn_code(program_.pid());
   const auto before = Clock::now();
   double went_on_s = 0;
   {

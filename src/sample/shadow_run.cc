@@ -308,6 +308,7 @@ void ShadowRun::forget(const ProgramRef& program) {
   program->ended(elapsed());
   past_cpu_s_ += program->cpu_s(elapsed());
   past_signals_ += program->program().signals();
+  if (options_.only != nullptr) options_.only->forget(program->program().pid());
   std::erase(programs_, program);
 }
 

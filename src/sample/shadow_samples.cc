@@ -61,6 +61,7 @@ void ShadowRun::fork(const plan::Step& step) {
     counts_.sleeping++;
     return plan_.missed(elapsed(), plan::What::fork);
   }
+  if (options_.only != nullptr) options_.only->learn_code(sample.program->program().pid());
   no_fork_ = why_no_fork(*sample.program);
   if (no_fork_ && options_.may_interpret) {
     forks_again_at_ = elapsed() + kForkAgain_s;
@@ -214,6 +215,7 @@ void ShadowRun::burst(const plan::Step& step) {
   tell_of_bursts(step);
   const ProgramRef program = choose();
   if (!program) return plan_.missed(elapsed(), plan::What::burst);
+  if (options_.only != nullptr) options_.only->learn_code(program->program().pid());
   const auto cost_s = interpret(*program);
   if (!cost_s) return;
   if (weights_.brief_ones().size() % kBriefOnesToCompare == 0) compare_kinds();

@@ -34,6 +34,7 @@ class WantedPart {
 
   // What is mapped, if it may be otherwise than it was. To be called while the process runs.
   void learn_code(Tid process);
+  void forget(Tid process) { processes_.erase(process); }
   // Does one of them execute it, or something that it has called? Of stacks the innermost
   // kStackWords are looked at, for return addresses.
   bool is_executed(Tid process, std::span<const shadow::PausedThread> threads);
