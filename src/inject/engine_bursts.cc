@@ -299,7 +299,10 @@ void Engine::await_leavers(std::vector<GuestThread*> awaited) {
         return true;
       }
       if (looks < kEager || looks % kLooksPerCheck != 0) return false;
-      const Whereabouts where = whereabouts(*t);
+      const auto status = kernel::read_status(t->tracee.tid());
+      // Another thread, which nobody traces, has executed a program and has its number now.
+      const bool is_other = status && status->tracer == Tid();
+      const Whereabouts where = is_other ? Whereabouts::gone : whereabouts(*t);
       t->leaves = where != Whereabouts::running;
       t->is_dying = where == Whereabouts::gone;
       return t->leaves;

@@ -27,7 +27,7 @@ namespace {
 // mode's programs in bench/full_mode.md (engine; counting).
 constexpr double kSlowDownRatio = 1.9;
 constexpr const char* kExperimental =
-    "bursts in the code cache are experimental: see docs/burst-mode.md, known problem";
+    "bursts in the code cache are experimental: see docs/burst-mode.md";
 
 SampledRun describe(BurstRun& run, double max_overhead, uint64_t instructions) {
   const BurstRunCounts& counts = run.counts();

@@ -75,13 +75,13 @@ void BurstRun::let_go() {
 
 void BurstRun::run() {
   Progress progress("bursts");
-  while (program_.alive()) {
+  while (program_.alive() && !is_lost_) {
     if (progress.is_due())
       progress.set(fmt::format("bursts, {:.2f} % overhead", 100 * ledger_.spent_share(elapsed())));
     watch_.look(program_);
     for (unsigned reports = 0; reports < kReportsInARow && handle_report(); reports++) {
     }
-    if (!program_.alive()) break;
+    if (!program_.alive() || is_lost_) break;
     const double now = elapsed();
     time_.look(now);
     ledger_.spend(plan::Cause::clock, time_.take_cost());
@@ -90,7 +90,7 @@ void BurstRun::run() {
     carry_out(is_refused_ ? plan::Step() : plan_.next(situation(), ledger_, {}));
   }
   time_.end(elapsed());
-  if (!program_.alive()) {
+  if (!program_.alive() || is_lost_) {
     if (program_.is_ours()) cpu_s_ = processor_seconds_of(RUSAGE_CHILDREN);
     engine_->forget_program();
     return;
@@ -125,6 +125,7 @@ void BurstRun::carry_out(const plan::Step& step) {
 
 bool BurstRun::handle_report() {
   const WaitOutcome outcome = engine_->poll();
+  if (outcome.kind == WaitOutcome::Kind::no_children) is_lost_ = !program_.follow_unseen_exec();
   if (!outcome.has_status()) return false;
   handle(outcome);
   return true;
@@ -142,23 +143,30 @@ ProgramAccess BurstRun::access() {
 void BurstRun::handle(const WaitOutcome& outcome) {
   const Tid tid = outcome.tid;
   if (outcome.status.is_event(StopEvent::exec)) {
-    engine_->forget_program();
+    engine_->forget_program();  // its threads are no more
     (void)ptrace::Tracee(tid).set_options_if_alive(program_.options());
     program_.on_stop(tid, outcome.status);
-    watch_.note_exec(program_);
-    leaves_ = !options_.follow_exec;
-    if (leaves_) watch_.note_left(program_);
-    plan_.forget_code(elapsed());
-    return;
+    return note_exec();
   }
   const bool native = !engine_->owns(tid) || !engine_->serve(tid, outcome.status);
   if (native || outcome.status.is_dead()) program_.on_stop(tid, outcome.status);
+}
+
+// If it has executed another program: an event has told, or it was seen to be another one.
+void BurstRun::note_exec() {
+  if (std::exchange(generation_, program_.generation()) == program_.generation()) return;
+  engine_->forget_program();
+  watch_.note_exec(program_);
+  leaves_ = !options_.follow_exec;
+  if (leaves_) watch_.note_left(program_);
+  plan_.forget_code(elapsed());
 }
 
 // What the engine puts into the program for all its threads is put there while none of them can
 // look, nor fork. False: not now.
 bool BurstRun::make_ready() {
   program_.adopt_new_threads();
+  note_exec();
   if (engine_->is_open(program_.thread_count())) return true;
   const double begun = elapsed();
   Status opened = fail_errno(EAGAIN, "the program is ending");
@@ -201,7 +209,7 @@ void BurstRun::note_missed(const Error& why, double now, double pause_s) {
     counts_.elsewhere++;
     counts_.pauses.push_back(pause_s);
     ledger_.spend(plan::Cause::peek, pause_s, plan::What::peek);
-    return plan_.missed(now, plan::What::burst, kLongestElsewhere_s);
+    return plan_.elsewhere(now, pause_s);
   }
   const bool sleeps = why.errno_value == EAGAIN;
   (!sleeps ? counts_.refused : is_stopped(program_.pid()) ? counts_.stopped : counts_.sleeping)++;

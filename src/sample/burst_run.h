@@ -116,6 +116,7 @@ class BurstRun {
   double elapsed() const { return watch_.elapsed(); }
   double program_cpu_now() const;
   void leave_program();
+  void note_exec();
   bool make_ready();
   void refuse(const Error& why);
 
@@ -135,6 +136,8 @@ class BurstRun {
   double cpu_s_ = 0;
   double sampling_s_ = 0;
   bool leaves_ = false;  // it has executed another program, which is not followed
+  unsigned generation_ = 0;  // of the program, as the engine knows it
+  bool is_lost_ = false;     // it has executed another program unseen, which cannot be traced
 };
 
 }  // namespace shadowprof::sample

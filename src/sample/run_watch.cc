@@ -55,8 +55,9 @@ void RunWatch::wait_for_end(shadow::Program& program) {
 }
 
 void RunWatch::note_exec(const shadow::Program& program) {
-  if (executed_.size() < profile::kMostImages)
-    executed_.push_back({kernel::read_command(program.pid()), elapsed()});
+  std::vector<std::string> command = kernel::read_command(program.pid());
+  if (!command.empty() && executed_.size() < profile::kMostImages)
+    executed_.push_back({std::move(command), elapsed()});
 }
 
 void RunWatch::note_left(const shadow::Program& program) {

@@ -51,6 +51,10 @@ class SampledProcess {
   SampledProcess(shadow::Program program, Space space, double now);
 
   shadow::Program& program() { return program_; }
+  // Whether it has executed another program since it was asked last.
+  bool has_executed() {
+    return std::exchange(known_generation_, program_.generation()) != program_.generation();
+  }
   const shadow::Program& program() const { return program_; }
   // Where there is none, or the program has become another one.
   Status make_space(Engine engine, trace::BlockTable& table, const shadow::SpaceOptions& options);
@@ -156,6 +160,7 @@ class SampledProcess {
   FaultMarks look(double now, std::optional<uint64_t> reused = std::nullopt);
 
   shadow::Program program_;
+  unsigned known_generation_ = 0;
   Space space_;
   unsigned space_generation_ = 0;
   GuestAddr syscall_insn_;

@@ -55,7 +55,7 @@ ShadowRun::ShadowRun(trace::BlockTable& table, trace::TraceSink& sink,
       random_(wishes.seed),
       crowding_(options.max_shadows, options.busy_core.share),
       delay_(wishes.delay_s) {
-  CHECK(!guests.programs.empty(), "there is nothing to sample");
+  SP_CHECK(!guests.programs.empty(), "there is nothing to sample");
   if (options_.plan.load_cycles) timed_load_s_ = probe::seconds_of_timed_load();
   for (SampledProcess::Handed& guest : guests.programs) {
     programs_.push_back(
@@ -101,6 +101,7 @@ void ShadowRun::run_to_end() {
     for (unsigned reports = 0; reports < kReportsInARow && handle_reports(); reports++) {
     }
     look_after_replicas();
+    for (const ProgramRef& program : programs_) note_executed(program);
     if (!options_.follow_exec) leave_executed();
     if (programs_.empty() || is_over()) break;
     note_prices();
@@ -141,7 +142,7 @@ std::vector<Tid> ShadowRun::pids() const {
 }
 
 Guests ShadowRun::hand_over() {
-  CHECK(goes_on_, "programs that have been left cannot be handed over");
+  SP_CHECK(goes_on_, "programs that have been left cannot be handed over");
   Guests guests;
   // The stretch that follows begins now.
   guests.max_overhead_share = ledger_.share();
@@ -152,8 +153,8 @@ Guests ShadowRun::hand_over() {
 }
 
 void tell_of_price(const machine::FaultPrice& price) {
-  detail("a page copied costs {:.2f} us, kept {:.2f} us, mapped {:.2f} us", 1e6 * price.copied,
-         1e6 * price.kept, 1e6 * price.mapped);
+  detail("a page copied costs {:.2f} us, kept {:.2f} us, mapped {:.2f} us, a stop {:.2f} us",
+         1e6 * price.copied, 1e6 * price.kept, 1e6 * price.mapped, 1e6 * price.stopped);
 }
 
 void ShadowRun::note_prices() {
@@ -269,10 +270,17 @@ ProgramAccess ShadowRun::access() {
   return {find, serve};
 }
 
-// Nobody is traced any more: a thread that we had not seen yet has executed a program in place of
-// the one that was traced, and the kernel does not tell of that (ptrace(2), execve under ptrace).
+// Nobody is traced any more. What cannot be traced again is no business of ours.
 void ShadowRun::forget_lost() {
-  while (!programs_.empty()) forget(ProgramRef(programs_.back()));
+  for (const ProgramRef& program : std::vector<ProgramRef>(programs_)) {
+    if (!program->program().follow_unseen_exec()) forget(program);
+  }
+}
+
+void ShadowRun::note_executed(const ProgramRef& program) {
+  if (!program->has_executed()) return;
+  if (program == first_) watch_.note_exec(program->program());
+  if (is_to_be_left(*program)) watch_.note_left(program->program());
 }
 
 void ShadowRun::handle(const WaitOutcome& outcome) {
@@ -290,12 +298,8 @@ void ShadowRun::handle(const WaitOutcome& outcome) {
 
 void ShadowRun::handle_program(const ProgramRef& program, const WaitOutcome& outcome) {
   const double now = elapsed();
-  const unsigned generation = program->program().generation();
   program->program().on_stop(outcome.tid, outcome.status, now - busy_since_);
-  if (program->program().generation() != generation) {
-    if (program == first_) watch_.note_exec(program->program());
-    if (is_to_be_left(*program)) watch_.note_left(program->program());
-  }
+  note_executed(program);
   busy_since_ = now;
   for (Tid child : program->program().take_children()) {
     const auto known = [&](const ProgramRef& p) { return p->program().pid() == child; };

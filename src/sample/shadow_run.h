@@ -220,6 +220,7 @@ class ShadowRun {
   bool is_to_be_left(const SampledProcess& program) const {
     return !options_.follow_exec && program.program().generation() != 0;
   }
+  void note_executed(const ProgramRef& program);
   void leave_executed();
   Status make_space(SampledProcess& program) {
     return program.make_space(options_.engine, table_, options_.space);
@@ -252,7 +253,7 @@ class ShadowRun {
   void compare_kinds();
   void burst(const plan::Step& step);
   void note_asleep(const SampledProcess& program);
-  void note_elsewhere(double pause_s, plan::What what);
+  void note_elsewhere(double pause_s);
   std::string why_no_fork_yet(const plan::Situation& situation) const;
   void tell_of_bursts(const plan::Step& step);
   void tell_of_wait(const plan::Situation& situation, double seconds);

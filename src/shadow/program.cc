@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "shadow/program.h"
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -125,23 +126,50 @@ Result<Program> Program::attach(Tid process, Follow follow) {
   return program;
 }
 
+bool Program::follow_unseen_exec() {
+  may_be_lost_ = false;
+  const auto status = kernel::read_status(pid_);
+  if (!status || status->tracer != Tid() || !ptrace::seize(pid_, options())) return false;
+  begin_anew();
+  return true;
+}
+
 void Program::adopt_new_threads() {
+  if (may_be_lost_) (void)follow_unseen_exec();
   for (bool found_one = true; found_one;) {
     found_one = false;
     const auto listed = kernel::list_threads(pid_);
     if (!listed) break;
+    bool is_checked = false;
     for (Tid tid : *listed) {
       if (threads_.contains(tid)) continue;
+      if (!std::exchange(is_checked, true) && follow_unseen_exec()) {
+        found_one = true;
+        break;
+      }
       const auto stat = kernel::read_thread_stat(pid_, tid);
       if (stat && kernel::is_kernel_worker(*stat)) continue;
       // One that is dying cannot be traced any more; it does not matter. All are, in an exec.
       const auto seized = ptrace::seize(tid, options());
       if (!seized && seized.error().errno_value == EAGAIN) return;
       if (!seized) continue;
-      threads_[tid];
       found_one = true;
+      if (has_become_process(tid)) {
+        begin_anew();
+        break;
+      }
+      threads_[tid];
     }
   }
+}
+
+// Who is in execve is seized when that is over, and has the process's number by then. Nobody else
+// who has just been seized vanishes: even the dead wait for us. Where it was seized before, the
+// event will tell.
+bool Program::has_become_process(Tid tid) const {
+  if (::syscall(SYS_tgkill, pid_.value, tid.value, 0) == 0 || errno != ESRCH) return false;
+  WaitStatus stop;
+  return !ptrace::Tracee(pid_).current_stop_if_alive(stop) || !stop.is_event(StopEvent::exec);
 }
 
 // However that ends: nobody else knows of the stop.
@@ -175,7 +203,10 @@ void Program::on_stop(Tid tid, const WaitStatus& status, double waited) {
 }
 
 bool Program::interrupt(Tid tid) {
-  if (!ptrace::Tracee(tid).interrupt_if_alive()) return false;
+  if (!ptrace::Tracee(tid).interrupt_if_alive()) {
+    may_be_lost_ = may_be_lost_ || tid == pid_;
+    return false;
+  }
   threads_[tid].interrupted = true;
   return true;
 }
@@ -293,13 +324,17 @@ bool Program::is_running() {
                      [&](const auto& t) { return is_in_state(pid_, t.first, "R"); });
 }
 
-// The kernel has ended all other threads; what is left has the process's id.
 void Program::on_exec(Tid tid) {
+  begin_anew();
+  (void)ptrace::Tracee(tid).cont_if_alive();
+}
+
+// The kernel has ended all other threads; what is left has the process's id.
+void Program::begin_anew() {
   threads_.clear();
   seen_.clear();
-  threads_[tid];
+  threads_[pid_];
   generation_++;
-  (void)ptrace::Tracee(tid).cont_if_alive();
 }
 
 // Past its system calls, or to the next one of them.
@@ -446,12 +481,15 @@ bool Program::try_detach(Tid tid, std::set<Tid>& ending) {
   return true;
 }
 
+// What its caller knows of a program that has executed another one meanwhile is out of date.
 Pause::Pause(Program& program, Whom whom) : program_(program) {
+  const unsigned generation = program.generation_;
   if (whom == Whom::one) {
     stop_one();
   } else {
     stop_all(whom == Whom::running ? kRunning : kAny);
   }
+  unusable_ = unusable_ || program.generation_ != generation;
 }
 
 void Pause::stop_one() {

@@ -90,6 +90,11 @@ class Program {
   std::vector<SeenThread> take_seen() { return std::exchange(seen_, {}); }
   // Traces threads that are new.
   void adopt_new_threads();
+  // The kernel does not tell when a thread that nobody traced yet executes a program: who was
+  // traced under the process's number is gone then without a report, and its successor is not
+  // traced (ptrace(2), "execve(2) under ptrace"). From now on it is. False: nothing of the kind, or
+  // it cannot be traced.
+  bool follow_unseen_exec();
   // Ends tracing: every thread is stopped for a moment and let go. One that waits uninterruptibly,
   // or in a call that a stop would cut short, is still traced then: detach() again, or our own end,
   // lets it go.
@@ -127,6 +132,8 @@ class Program {
   bool let_die(ptrace::Tracee thread, int signal);
   void resume_from(ptrace::Tracee thread, const ptrace::WaitStatus& status);
   void on_exec(Tid tid);
+  void begin_anew();
+  bool has_become_process(Tid tid) const;
   void note_child(ptrace::Tracee parent);
 
   Tid pid_;
@@ -140,6 +147,7 @@ class Program {
   std::optional<ptrace::WaitStatus> end_;
   unsigned generation_ = 0;
   uint64_t signals_ = 0;
+  bool may_be_lost_ = false;  // the thread with the process's number may be another, untraced one
 };
 
 // One thread during a pause. Its registers are those with which it will go on.
