@@ -14,6 +14,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "kernel/child_namespaces.h"
 #include "ptrace/remote_syscall.h"
 
 namespace shadowprof::shadow {
@@ -22,6 +23,8 @@ using ptrace::TraceOptions;
 
 namespace {
 
+constexpr const char* kOtherNamespaces =
+    "no replica is made of a program whose children are born into other namespaces";
 constexpr const char* kForkIsTold =
     "the program is told of its forks (userfaultfd with UFFD_FEATURE_EVENT_FORK): a fork waits for "
     "it";
@@ -170,6 +173,8 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_i
     options.all_memory = !dont_fork.empty();
   }
   const ptrace::Tracee parent = pause.threads().front().tracee;
+  if (kernel::has_namespaces_for_children(program.pid(), parent.tid()))
+    return tl::unexpected(Error{kOtherNamespaces, EBUSY});
   Replica replica{ptrace::Tracee(Tid()),
                   {},
                   parent.tid(),
