@@ -28,7 +28,7 @@ WaitOutcome wait_pid(pid_t pid, WaitMode mode) {
     out.tid = Tid(got);
     out.status = WaitStatus::from_raw(raw);
   } else if (got < 0) {
-    CHECK(errno == EINTR || errno == ECHILD, "waitpid {}: {}", pid, std::strerror(errno));
+    SP_CHECK(errno == EINTR || errno == ECHILD, "waitpid {}: {}", pid, std::strerror(errno));
     out.kind = errno == EINTR ? WaitOutcome::Kind::interrupted : WaitOutcome::Kind::no_children;
   }
   return out;
@@ -39,7 +39,7 @@ bool wait_id(Tid tid, int options, siginfo_t& report, idtype_t which = P_PID) {
   for (;;) {
     report = {};
     if (::waitid(which, static_cast<id_t>(tid.value), &report, options | __WALL) == 0) return true;
-    CHECK(errno == EINTR || errno == ECHILD, "waitid {}: {}", tid.value, std::strerror(errno));
+    SP_CHECK(errno == EINTR || errno == ECHILD, "waitid {}: {}", tid.value, std::strerror(errno));
     if (errno == ECHILD) return false;
   }
 }
@@ -122,6 +122,7 @@ bool await_report(Tid tid) {
       continue;
     }
     const char state = state_of(tid);
+    if (state == 'Z') return true;  // who was killed, perhaps reported when others' ends were taken
     asleep = state == 'D' || state == 'S' ? asleep + 1 : 0;
     ::nanosleep(&kPause, nullptr);
   }

@@ -62,8 +62,8 @@ using Moment = std::chrono::steady_clock::time_point;
 Result<WaitStatus> wait_for_stop(Tid tid, Patience patience = Patience::endless,
                                  Moment give_up_at = Moment::max());
 
-// Waits for a thread that was resumed. False: there is nothing to report, and for some tens of
-// milliseconds it has been asleep in the kernel, or waiting for something there.
+// Waits for a thread that was resumed, until it has something to report or has ended. False: for
+// some tens of milliseconds it has been asleep in the kernel, or waiting for something there.
 bool await_report(Tid tid);
 
 }  // namespace shadowprof::ptrace
