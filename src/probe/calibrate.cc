@@ -12,8 +12,9 @@
 
 #include "base/limits.h"
 #include "base/log.h"
-#include "profile/random.h"
+#include "probe/own_cores.h"
 #include "probe/timed_code.h"
+#include "profile/random.h"
 
 namespace shadowprof::probe {
 namespace {
@@ -21,7 +22,7 @@ namespace {
 using profile::LoadKind;
 
 constexpr const char* kName = "latency";
-constexpr size_t kLatenciesOfRound = 6 + profile::kLoadKinds;
+constexpr size_t kLatenciesOfRound = 7 + profile::kLoadKinds;
 constexpr size_t kRounds = 8;       // are enough
 constexpr size_t kRoundsOfARun = 3;  // of the first one; later ones add a round each
 
@@ -29,6 +30,7 @@ constexpr size_t kLine = 64;
 constexpr size_t kHalfPage = 2048;
 constexpr size_t kNearLoads = 1500;
 constexpr size_t kFarLoads = 600;
+constexpr size_t kAcrossPages = 16;
 constexpr size_t kFaults = 32;
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kMostWorkBytes = size_t{8} << 20;
@@ -134,6 +136,7 @@ class Calibration {
     Times memory = flushed_loads();
     r.dram = mean_of_middle(memory) - r.overhead;
     r.fault = least_fault() - r.overhead;
+    r.across = std::max(0.0, from_other_core() - r.overhead);
     return r;
   }
 
@@ -164,6 +167,30 @@ class Calibration {
       t = code_.time_load(line);
     }
     return times;
+  }
+  // Every second line of halves of pages, as processors load pairs of lines. Other lines of the
+  // pages are loaded on this core before, for the translations.
+  double from_other_core() {
+    const OwnCores cores;
+    const std::vector<size_t> all = cores.all();
+    if (all.size() < 2) return 0;
+    const size_t here = random_.next() % all.size();
+    const size_t there = (here + 1 + random_.next() % (all.size() - 1)) % all.size();
+    std::vector<char*> lines;
+    for (size_t page = 0; page < kAcrossPages; page++)
+      for (size_t i = 0; i < kHalfPage; i += 2 * kLine)
+        lines.push_back(memory_.at(page * limits::kPageBytes + i));
+    for (size_t i = lines.size(); i > 1; i--) std::swap(lines[i - 1], lines[random_.next() % i]);
+    for (char* line : lines) _mm_clflush(line);
+    if (!OwnCores::stay_on(all[there])) return 0;
+    for (size_t pass = 0; pass < 2; pass++)
+      for (const char* line : lines) (void)*static_cast<const volatile char*>(line);
+    if (!OwnCores::stay_on(all[here])) return 0;
+    for (size_t page = 0; page < kAcrossPages; page++)
+      (void)*static_cast<const volatile char*>(memory_.at(page * limits::kPageBytes + kHalfPage));
+    Times times;
+    for (char* line : lines) times.push_back(code_.time_load(line));
+    return mean_of_middle(times);
   }
   // The least but one: no interruption is that short.
   double least_fault() {
@@ -196,7 +223,8 @@ std::vector<LatencyRound> latency_rounds_from(const std::vector<double>& numbers
     r.l3 = n[3];
     r.dram = n[4];
     r.fault = n[5];
-    std::copy_n(n + 6, profile::kLoadKinds, r.hits.begin());
+    r.across = n[6];
+    std::copy_n(n + 7, profile::kLoadKinds, r.hits.begin());
     rounds.push_back(r);
   }
   return rounds;
@@ -205,7 +233,8 @@ std::vector<LatencyRound> latency_rounds_from(const std::vector<double>& numbers
 std::vector<double> numbers_of_latencies(const std::vector<LatencyRound>& rounds) {
   std::vector<double> numbers;
   for (const LatencyRound& r : rounds) {
-    numbers.insert(numbers.end(), {r.resolution, r.overhead, r.l2, r.l3, r.dram, r.fault});
+    numbers.insert(numbers.end(),
+                   {r.resolution, r.overhead, r.l2, r.l3, r.dram, r.fault, r.across});
     numbers.insert(numbers.end(), r.hits.begin(), r.hits.end());
   }
   return numbers;
@@ -246,6 +275,8 @@ profile::LatencyCalibration calibration_of(const std::vector<LatencyRound>& roun
   for (size_t i = 1; i < c.typical.size(); i++)
     c.typical[i] = std::max(c.typical[i], c.typical[i - 1]);
   c.fault = least([](const LatencyRound& r) { return r.fault; });
+  const auto greatest = [&](auto get) { return sorted(rounds, get).back(); };
+  c.across = greatest([](const LatencyRound& r) { return r.across; });
   const double l3_in_middle = middle([](const LatencyRound& r) { return r.l3; });
   c.spread = c.typical[2] > 0 ? std::max(1.0, l3_in_middle / c.typical[2]) : 1;
   return c;

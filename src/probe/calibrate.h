@@ -6,12 +6,13 @@
 //   overhead, hits    nothing, and one line again and again, by each kind of load
 //   L2, L3            random loads of sets that do not fit into the cache before
 //   memory            lines that were flushed from all caches
+//   across            lines that another core has loaded, where this thread may use two
 //   fault             pages that were never touched: the kernel maps the page of zeros
 //
 // Others only ever add to what a far load takes, and drive sets out of the last cache: the least
 // round counts. Near loads take the same in all rounds, but for what the clock's steps add or leave
-// out: the middle round counts. By how much rounds differ, in the middle, is
-// LatencyCalibration::spread.
+// out: the middle round counts. Across cores the greatest counts, as each round takes another pair.
+// By how much rounds differ, in the middle, is LatencyCalibration::spread.
 #pragma once
 
 #include <optional>
@@ -29,6 +30,7 @@ struct LatencyRound {
   double overhead = 0;
   std::array<double, profile::kLoadKinds> hits{};
   double l2 = 0, l3 = 0, dram = 0;
+  double across = 0;  // 0: there is one core
   double fault = 0;
 };
 

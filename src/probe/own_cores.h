@@ -23,12 +23,16 @@ class OwnCores {
   OwnCores(const OwnCores&) = delete;
   OwnCores& operator=(const OwnCores&) = delete;
 
-  // Two of them; nothing if there is only one.
-  std::optional<std::pair<size_t, size_t>> two() const {
+  std::vector<size_t> all() const {
     std::vector<size_t> found;
-    for (size_t cpu = 0; cpu < CPU_SETSIZE && found.size() < 2; cpu++) {
+    for (size_t cpu = 0; known_ && cpu < CPU_SETSIZE; cpu++) {
       if (CPU_ISSET(cpu, &allowed_)) found.push_back(cpu);
     }
+    return found;
+  }
+  // Two of them; nothing if there is only one.
+  std::optional<std::pair<size_t, size_t>> two() const {
+    const std::vector<size_t> found = all();
     if (found.size() < 2) return std::nullopt;
     return std::pair(found[0], found[1]);
   }

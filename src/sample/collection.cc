@@ -94,8 +94,12 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collectio
     collect::LatencyCollectorOptions latency_options;
     latency_options.calibrate = [] { return probe::calibrate_latency(probe::HostNotes()); };
     latency_options.of_replicas = collection.by_replicas;
-    if (const long bytes = ::sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0)
-      latency_options.cold_lines = static_cast<size_t>(bytes) / kLineBytes;
+    const auto set_lines = [](size_t& lines, int cache) {
+      const long bytes = ::sysconf(cache);
+      if (bytes > 0) lines = static_cast<size_t>(bytes) / kLineBytes;
+    };
+    set_lines(latency_options.cold_lines, _SC_LEVEL2_CACHE_SIZE);
+    set_lines(latency_options.last_cache_lines, _SC_LEVEL3_CACHE_SIZE);
     collectors.push_back(
         std::make_unique<collect::LatencyCollector>(table, std::move(latency_options)));
   }

@@ -138,6 +138,7 @@ struct LatencyCollector::State {
   void note_stride(LoadEntry& e, uint64_t address);
   bool first_touch(uint64_t page);
   bool may_be_cold(uint64_t line);
+  bool is_from_own_caches(const LoadEntry& e, LatencyClass level, uint32_t elapsed) const;
   void mark(Tid thread, trace::SpecialKind kind, const Word* record);
   Times& times_of(LoadEntry& e) const;
   static void count(Times& times, LatencyClass level, uint32_t elapsed, double overhead);
@@ -155,7 +156,7 @@ struct LatencyCollector::State {
   std::unordered_map<uint64_t, LoadEntry*> by_address;
   std::unordered_set<uint64_t> touched;
   std::array<uint64_t, 4096> lately{};  // pages of `touched`, for speed
-  // Lines that the first sample of a replica has loaded, while its caches may be cold.
+  // Lines that this sample of a replica has loaded, while its caches may be cold.
   std::unordered_set<uint64_t> warm_lines;
   bool is_cold = false;
   bool is_early = false;  // in the life of a replica
@@ -201,8 +202,8 @@ void LatencyCollector::State::mark(Tid thread, trace::SpecialKind kind, const Wo
     lately.fill(0);
     warm_lines.clear();
     const auto before = lasting.find(thread.value);
-    is_cold = before == lasting.end();
-    is_early = is_cold || before->second < kEarlySamples;
+    is_early = before == lasting.end() || before->second < kEarlySamples;
+    is_cold = before == lasting.end() || (is_early && !calibration.cores_share_last_cache());
   } else if (kind == trace::SpecialKind::sample_end) {
     const std::span all(record, trace::special_length(record[0]));
     if (trace::ends_observation(all)) {
@@ -283,8 +284,17 @@ void LatencyCollector::State::note_stride(LoadEntry& e, uint64_t address) {
 bool LatencyCollector::State::may_be_cold(uint64_t line) {
   if (!is_cold) return false;
   if (!warm_lines.insert(line).second) return false;
-  is_cold = warm_lines.size() < options.cold_lines;
+  is_cold = warm_lines.size() <
+            (calibration.cores_share_last_cache() ? options.cold_lines : options.last_cache_lines);
   return true;
+}
+
+// Could the program have had it in caches of its core, which a replica on another one has not?
+bool LatencyCollector::State::is_from_own_caches(const LoadEntry& e, LatencyClass level,
+                                                 uint32_t elapsed) const {
+  if (level == LatencyClass::l1) return !is_of_first_cache(level, e, elapsed);
+  return level == LatencyClass::l3 ||
+         (level == LatencyClass::dram && !calibration.cores_share_last_cache());
 }
 
 void LatencyCollector::State::time(const LoadPlan& load, const Word* words) {
@@ -313,10 +323,7 @@ void LatencyCollector::State::time(const LoadPlan& load, const Word* words) {
         times.first_touches++;
         return;
       }
-      const bool is_near =
-          level == LatencyClass::l3 ||
-          (level == LatencyClass::l1 && !is_of_first_cache(level, e, elapsed));
-      if (may_be_cold(address / kLineBytes) && is_near) {
+      if (may_be_cold(address / kLineBytes) && is_from_own_caches(e, level, elapsed)) {
         times.cold++;
         times.cold_cycles += std::max(0.0, cycles - calibration.hit(e.by));
       }

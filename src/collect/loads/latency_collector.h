@@ -20,13 +20,14 @@
 //   was not, though the page is new in this sample.
 //
 //   Cold caches. A replica begins on another core than its program. A line that the program had in
-//   a cache of its own core comes from the last cache then. In the first sample of a replica the
-//   first load of a line may be such a one, as long as no more lines were loaded than that cache
-//   has: if it came from the last cache it is counted as `cold`, with what it would have saved had
-//   it hit. That sum by all loads is an error of the mean, to one side. What came from memory was
-//   in no cache of the program's either, as they share the last one. Later samples of the replica
-//   have had time to warm up: where one instruction's loads were timed often enough in the third
-//   sample and those after it, what was measured before does not count.
+//   a cache of its own core comes from the last cache then, which cores share, or from memory,
+//   where they do not. In the first sample of a replica the first load of a line may be such a one,
+//   as long as no more lines were loaded than those caches have: if it came from there it is
+//   counted as `cold`, with what it would have saved had it hit. That sum by all loads is an error
+//   of the mean, to one side. What came from memory though cores share the last cache was in no
+//   cache of the program's either. Where they do not, the second sample is like the first. Later
+//   samples of the replica have had time to warm up: where one instruction's loads were timed often
+//   enough in the third sample and those after it, what was measured before does not count.
 //
 // The calibration is asked for when the first timed load is seen, and by this thread: the program
 // does not wait.
@@ -43,7 +44,8 @@ namespace shadowprof::collect {
 struct LatencyCollectorOptions {
   std::function<profile::LatencyCalibration()> calibrate;
   bool of_replicas = false;
-  size_t cold_lines = 16384;  // that a core's own caches have
+  size_t cold_lines = 16384;         // that a core's own caches have
+  size_t last_cache_lines = 262144;  // the last one
 };
 
 class LatencyCollector final : public Collector {

@@ -153,6 +153,7 @@ void add_calibration(std::optional<LatencyCalibration>& into,
     into->hits[i] = lesser_known(into->hits[i], from->hits[i]);
   into->fault = lesser_known(into->fault, from->fault);
   into->spread = std::max(into->spread, from->spread);
+  into->across = std::max(into->across, from->across);
 }
 
 template <typename Row>
@@ -305,7 +306,7 @@ void Merger::take_inlined(InlinedTable inlined, const std::vector<uint32_t>& mod
 }
 
 Status Merger::add(Profile profile, const std::string& file, uint64_t weight) {
-  CHECK(weight > 0 && weight <= kMaxMergeWeight);
+  SP_CHECK(weight > 0 && weight <= kMaxMergeWeight);
   const std::vector<double> have = sums_of(sum_);
   const std::vector<double> more = sums_of(profile);
   for (size_t i = 0; i < have.size(); i++)

@@ -231,7 +231,7 @@ CanonicalBlocks canonical_blocks(std::vector<Piece> pieces, const std::vector<Co
   std::vector<Piece> unique;
   unique.reserve(pieces.size());
   for (const Piece& p : pieces) {
-    CHECK(p.executed <= p.insns, "a block of {} instructions executed {}", p.insns, p.executed);
+    SP_CHECK(p.executed <= p.insns, "a block of {} instructions executed {}", p.insns, p.executed);
     if (!unique.empty() && extent_key(unique.back()) == extent_key(p)) {
       unique.back().count += p.count;
       unique.back().ends_in_branch |= p.ends_in_branch;

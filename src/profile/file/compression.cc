@@ -23,7 +23,7 @@ constexpr size_t kChunkBytes = size_t{1} << 16;
 // Libraries of C say that there is no memory where operator new throws.
 void check_zlib(int result) {
   if (result == Z_MEM_ERROR) throw std::bad_alloc();
-  CHECK(result == Z_OK, "zlib cannot start: {}", result);
+  SP_CHECK(result == Z_OK, "zlib cannot start: {}", result);
 }
 
 template <typename Context>
@@ -41,7 +41,7 @@ class GzipCompressor : public Compressor {
   ~GzipCompressor() override { ::deflateEnd(&stream_); }
 
   void add(std::string_view text, bool last, std::string& out) override {
-    CHECK(text.size() <= std::numeric_limits<uInt>::max());
+    SP_CHECK(text.size() <= std::numeric_limits<uInt>::max());
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
     stream_.avail_in = static_cast<uInt>(text.size());
     char buffer[kChunkBytes];
@@ -49,7 +49,7 @@ class GzipCompressor : public Compressor {
       stream_.next_out = reinterpret_cast<Bytef*>(buffer);
       stream_.avail_out = sizeof buffer;
       const int rc = ::deflate(&stream_, last ? Z_FINISH : Z_NO_FLUSH);
-      CHECK(rc == Z_OK || rc == Z_STREAM_END || rc == Z_BUF_ERROR, "zlib says {}", rc);
+      SP_CHECK(rc == Z_OK || rc == Z_STREAM_END || rc == Z_BUF_ERROR, "zlib says {}", rc);
       out.append(buffer, sizeof buffer - stream_.avail_out);
     } while (stream_.avail_out == 0);
   }
@@ -76,7 +76,7 @@ class ZstdCompressor : public Compressor {
       ZSTD_outBuffer chunk{buffer, sizeof buffer, 0};
       left = ::ZSTD_compressStream2(context_, &chunk, &in, directive);
       if (::ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation) throw std::bad_alloc();
-      CHECK(!::ZSTD_isError(left), "zstd says {}", ::ZSTD_getErrorName(left));
+      SP_CHECK(!::ZSTD_isError(left), "zstd says {}", ::ZSTD_getErrorName(left));
       out.append(buffer, chunk.pos);
     } while (last ? left != 0 : in.pos < in.size);
   }

@@ -60,6 +60,7 @@ Run read_run(const Object& o) {
       c.typical[i] = clock.number(to_string(static_cast<LatencyClass>(i)));
     if (clock.has("fault")) c.fault = clock.number("fault");
     if (clock.has("spread")) c.spread = clock.number("spread");
+    if (clock.has("across")) c.across = clock.number("across");
     if (clock.has("hits")) {
       const Object hits = clock.object("hits");
       for (size_t i = 0; i < kLoadKinds; i++)

@@ -120,6 +120,7 @@ Json run_json(const Run& r) {
       clock[to_string(static_cast<LatencyClass>(i))] = c->typical[i];
     clock["fault"] = c->fault;
     clock["spread"] = c->spread;
+    clock["across"] = c->across;
     for (size_t i = 0; i < kLoadKinds; i++)
       clock["hits"][to_string(static_cast<LoadKind>(i))] = c->hits[i];
   }

@@ -63,7 +63,12 @@ struct LatencyCalibration {
   std::array<double, kLoadKinds> hits{};
   double fault = 0;   // of a load that the kernel had to map a page for, at the least; 0: not known
   double spread = 1;  // of the last cache's latency: the middle one of several rounds by the least
+  // What a line takes that another core has loaded just before: the greatest of several rounds, as
+  // some cores may be further away than others. 0: not known, or there is one core.
+  double across = 0;
   LatencyClass class_of(double cycles, LoadKind kind = LoadKind::move) const;
+  // Else what one core has in its caches another one loads as if from memory.
+  bool cores_share_last_cache() const { return class_of(across) < LatencyClass::dram; }
   // What a load of that kind takes that hits the first cache.
   double hit(LoadKind kind) const;
   // A single load is told, that is. Else the mean of many says how many of them were of the second.

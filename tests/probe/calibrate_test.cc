@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+#include "probe/calibrate.h"
+
+#include <doctest/doctest.h>
+
+#include "probe/own_cores.h"
+
+namespace shadowprof::probe {
+namespace {
+
+TEST_CASE("the least far load counts, and the greatest of those from another core") {
+  LatencyRound quiet{.resolution = 1, .overhead = 30, .l2 = 14, .l3 = 40, .dram = 250};
+  quiet.across = 45;
+  LatencyRound busy = quiet;
+  busy.l3 = 90;
+  busy.dram = 400;
+  busy.across = 240;
+  const profile::LatencyCalibration c = calibration_of({quiet, busy, quiet});
+  CHECK(c.typical[2] == 40);
+  CHECK(c.typical[3] == 250);
+  CHECK(c.across == 240);
+  CHECK_FALSE(c.cores_share_last_cache());
+  CHECK(calibration_of({quiet}).cores_share_last_cache());
+}
+
+TEST_CASE("a measured round says what another core's lines take, if there is one") {
+  const OwnCores cores;
+  const auto round = measure_latency_round(1);
+  REQUIRE(round);
+  CHECK((round->across > 0) == (cores.all().size() > 1));
+  CHECK(OwnCores().all() == cores.all());  // and the thread may use all of them again
+}
+
+}  // namespace
+}  // namespace shadowprof::probe
