@@ -315,6 +315,13 @@ void Plan::missed(double now_s, What step, double longest_retry_s) {
   retries_at_s_ = now_s + std::min(wait_s, longest_retry_s) * jitter(random_);
 }
 
+// The loan is for what is looked for, not for looks.
+void Plan::elsewhere(double now_s, double look_s) {
+  misses_++;
+  const double paid_s = look_s / (kLookShare * wishes_.max_overhead_share);
+  retries_at_s_ = now_s + std::max(kLeastBetweenLooks_s, paid_s) * jitter(random_);
+}
+
 void Plan::forget_code(double now_s) {
   peek_gap_s_ = kSoon_s;
   peeks_at_s_ = now_s;

@@ -90,6 +90,8 @@ class Plan {
   void found_new_code() { peek_gap_s_ = kSoon_s; }
   // Nothing could be sampled or seen: the program slept, or could not be forked.
   void missed(double now_s, What step, double longest_retry_s = kLongestRetry_s);
+  // A look, which took so long, found the program elsewhere than samples are to begin.
+  void elsewhere(double now_s, double look_s);
   // Nothing is known of the program's code any more.
   void forget_code(double now_s);
   // Forks are needed so many times less often than the budget allows (convergence.h).

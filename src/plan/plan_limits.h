@@ -22,6 +22,8 @@ inline constexpr double kLeastKindShare = 0.2;
 // itself.
 inline constexpr double kPeekShare = 0.05;
 inline constexpr double kPeekOfBurstModeShare = 0.5;
+// Looks that find the program elsewhere than samples are to begin, until one finds it there.
+inline constexpr double kLookShare = 0.5;
 // Stops of the program that tell whether its core is the replica's, too.
 inline constexpr double kProbeShare = 0.05;
 // The clock of the program's processor time (sample/time_watch.h).
@@ -43,6 +45,8 @@ inline constexpr double kFirstFork_s = 0.02;
 inline constexpr double kSoon_s = 0.005;
 inline constexpr double kGrowthRatio = 1.5;
 inline constexpr double kLongestPeekGap_s = 1;
+// Looks for the part of the program that samples are to begin in are so far apart, or further.
+inline constexpr double kLeastBetweenLooks_s = 0.02;
 inline constexpr double kLongestRetry_s = 0.25;
 static_assert(kSoon_s < kFirstFork_s && kFirstFork_s < kLongestRetry_s);
 // Samples within this time of the program are one observation: bursts are not closer together.

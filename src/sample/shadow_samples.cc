@@ -89,8 +89,7 @@ void ShadowRun::fork(const plan::Step& step) {
                            logs && !verifies ? options_.most_log_s : 0, sample.life.pause_s);
   if (!replicas) {
     sample.program->failed();
-    if (replicas.error().errno_value == ECANCELED)
-      return note_elsewhere(sample.life.pause_s, plan::What::fork);
+    if (replicas.error().errno_value == ECANCELED) return note_elsewhere(sample.life.pause_s);
     const bool sleeps = replicas.error().errno_value == EAGAIN;
     if (sleeps) note_asleep(*sample.program);
     counts_.refused += !sleeps;
@@ -137,12 +136,12 @@ void ShadowRun::note_asleep(const SampledProcess& program) {
   (is_stopped(program.program().pid()) ? counts_.stopped : counts_.sleeping)++;
 }
 
-// The look alone was paid for. The next one comes soon: what is wanted may be rare.
-void ShadowRun::note_elsewhere(double pause_s, plan::What what) {
+// The look alone was paid for.
+void ShadowRun::note_elsewhere(double pause_s) {
   counts_.elsewhere++;
   counts_.pauses.push_back(pause_s);
   ledger_.spend(plan::Cause::peek, pause_s, plan::What::peek);
-  plan_.missed(elapsed(), what, kLongestElsewhere_s);
+  plan_.elsewhere(elapsed(), pause_s);
 }
 
 // Either a fork is dear, or what was done up to now has cost more than the budget gives.
@@ -187,7 +186,7 @@ std::optional<double> ShadowRun::interpret(SampledProcess& program) {
   if (!done) {
     weights_.withdraw(budget.sample_number);
     if (done.error().errno_value == ECANCELED) {
-      note_elsewhere(elapsed() - begun, plan::What::burst);
+      note_elsewhere(elapsed() - begun);
     } else {
       note_asleep(program);
       plan_.missed(elapsed(), plan::What::burst);

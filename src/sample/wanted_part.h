@@ -4,8 +4,8 @@
 // sample is taken, while the program stands still for it, somebody looks where its threads are.
 //
 //   plan: a sample is due ─▶ pause ─▶ is a thread in the part? ─ yes ─▶ fork, or burst
-//                                                             └─ no ──▶ goes on; the next attempt
-//                                                                       follows soon
+//                                                             └─ no ──▶ goes on; the next look is
+//                                                                       soon (Plan::elsewhere)
 //
 // Symbols are looked up while the program runs, and only the places of its threads in the pause.
 #pragma once
@@ -21,9 +21,6 @@
 #include "trace/block_table.h"
 
 namespace shadowprof::sample {
-
-// How long the next attempt is put off, at most, after one that found the program elsewhere.
-inline constexpr double kLongestElsewhere_s = 0.02;
 
 class WantedPart {
  public:

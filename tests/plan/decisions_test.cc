@@ -233,6 +233,22 @@ TEST_CASE("a program that sleeps is tried less and less often, or as often as is
   CHECK(run.s.now_s - before_s <= 0.03);
 }
 
+TEST_CASE("looks for a part of the program take half of the budget, and come every 20 ms at most") {
+  Run run;
+  const auto until_next = [&](double look_s) {
+    double sum_s = 0;
+    for (int i = 0; i < 100; i++) {
+      const double before_s = run.s.now_s;
+      run.plan.elsewhere(before_s, look_s);
+      run.next();
+      sum_s += run.s.now_s - before_s;
+    }
+    return sum_s / 100;
+  };
+  CHECK(until_next(1e-6) == doctest::Approx(kLeastBetweenLooks_s).epsilon(0.1));
+  CHECK(until_next(0.001) == doctest::Approx(0.2).epsilon(0.1));  // of a budget of one percent
+}
+
 TEST_CASE(
     "peeks come often as long as they find something, seldom when not, and keep their share") {
   Run run;
