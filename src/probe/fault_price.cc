@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "base/limits.h"
+#include "base/processor_time.h"
 #include "base/unique_fd.h"
 
 namespace shadowprof::probe {
@@ -25,6 +27,7 @@ constexpr size_t kBatch = 16;
 constexpr size_t kBytes = kPages * limits::kPageBytes;
 // Between a page and the next.
 constexpr int kReads = 50;
+constexpr size_t kStops = 64;
 // Even if nothing could be told from what the rest takes.
 constexpr double kLeast_s = 1e-7;
 
@@ -65,10 +68,6 @@ class Pages {
     return median(seconds);
   }
 
- private:
-  static constexpr size_t kStride = 49;  // odd, so that all of the pages have their turn
-
-  volatile uint8_t* bytes() { return static_cast<volatile uint8_t*>(memory_); }
   void use(size_t page) {
     bytes()[page * limits::kPageBytes] = 1;
     for (int i = 0; i < kReads; i++) {
@@ -76,6 +75,11 @@ class Pages {
       random_ += other_[(random_ >> 32) % kBytes];
     }
   }
+
+ private:
+  static constexpr size_t kStride = 49;  // odd, so that all of the pages have their turn
+
+  volatile uint8_t* bytes() { return static_cast<volatile uint8_t*>(memory_); }
 
   void* memory_;
   std::vector<uint8_t> other_;
@@ -130,13 +134,56 @@ std::optional<double> measure_mapped() {
   return mapped - second.use_all();
 }
 
+// It stops while it works on something, as a replica does.
+[[noreturn]] void stop_again_and_again(Pages& pages) {
+  sigset_t trap;
+  sigemptyset(&trap);
+  sigaddset(&trap, SIGTRAP);
+  ::sigprocmask(SIG_UNBLOCK, &trap, nullptr);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  pages.use_all();  // they are its own from now on
+  ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+  for (size_t i = 0;; i++) {
+    pages.use(i % kPages);
+    asm volatile("int3" ::: "memory");
+  }
+}
+
+// Until it stops again. False: it has ended.
+bool next_stop(pid_t child) {
+  int status = 0;
+  return ::ptrace(PTRACE_CONT, child, nullptr, nullptr) == 0 &&
+         ::waitpid(child, &status, __WALL) == child && WIFSTOPPED(status);
+}
+
+// A part of the child's time, in the middle of batches. 0 where it cannot be measured.
+double measure_stopped() {
+  Pages pages(MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  if (!pages.exist()) return 0;
+  const pid_t child = fork_deaf();
+  if (child == 0) stop_again_and_again(pages);
+  if (child < 0) return 0;
+  int status = 0;
+  bool is_stopped = ::waitpid(child, &status, __WALL) == child && WIFSTOPPED(status);
+  std::array<double, kStops / kBatch> seconds{};
+  for (double& batch : seconds) {
+    const auto before = processor_seconds_of(Tid(child));
+    for (size_t i = 0; i < kBatch && is_stopped; i++) is_stopped = next_stop(child);
+    const auto after = processor_seconds_of(Tid(child));
+    if (is_stopped && before && after) batch = (*after - *before) / kBatch;
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, __WALL);
+  return median(seconds);
+}
+
 }  // namespace
 
 std::optional<FaultRound> measure_fault_round() {
   const auto shared = measure_shared_with_child();
   const auto mapped = measure_mapped();
   if (!shared || !mapped) return std::nullopt;
-  return FaultRound{shared->copied, shared->kept, *mapped};
+  return FaultRound{shared->copied, shared->kept, *mapped, measure_stopped()};
 }
 
 machine::FaultPrice price_of(std::span<const FaultRound> rounds) {
@@ -150,6 +197,7 @@ machine::FaultPrice price_of(std::span<const FaultRound> rounds) {
   price.copied = std::max(kLeast_s, middle(&FaultRound::copied));
   price.kept = std::clamp(middle(&FaultRound::kept), kLeast_s, price.copied);
   price.mapped = std::max(kLeast_s, middle(&FaultRound::mapped));
+  if (const double stopped = middle(&FaultRound::stopped); stopped > 0) price.stopped = stopped;
   return price;
 }
 

@@ -15,9 +15,9 @@
 namespace shadowprof::probe {
 namespace {
 
-constexpr const char* kFaultsName = "faults";
+constexpr const char* kFaultsName = "exceptions";
 constexpr const char* kBusyCoreName = "busy-core";
-constexpr size_t kPricesOfRound = 3;
+constexpr size_t kPricesOfRound = 4;
 // Each is measured so often, and in the middle.
 constexpr size_t kFaultRounds = 5;
 // The least counts. What is less than this is believed at once.
@@ -28,13 +28,14 @@ std::vector<FaultRound> fault_rounds_from(const std::vector<double>& numbers) {
   std::vector<FaultRound> rounds;
   if (numbers.size() % kPricesOfRound != 0) return rounds;
   for (size_t i = 0; i < numbers.size(); i += kPricesOfRound)
-    rounds.push_back({numbers[i], numbers[i + 1], numbers[i + 2]});
+    rounds.push_back({numbers[i], numbers[i + 1], numbers[i + 2], numbers[i + 3]});
   return rounds;
 }
 
 std::vector<double> numbers_of_faults(const std::vector<FaultRound>& rounds) {
   std::vector<double> numbers;
-  for (const FaultRound& r : rounds) numbers.insert(numbers.end(), {r.copied, r.kept, r.mapped});
+  for (const FaultRound& r : rounds)
+    numbers.insert(numbers.end(), {r.copied, r.kept, r.mapped, r.stopped});
   return numbers;
 }
 

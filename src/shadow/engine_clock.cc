@@ -14,10 +14,6 @@
 namespace shadowprof::shadow {
 namespace {
 
-// In the replica's own time: an exception, two switches, and caches that others have used
-// meanwhile. Replicas of cc1plus that stopped 500 to 1800 times were on a processor for 4.7 us more
-// for each.
-constexpr double kStop_s = 5e-6;
 // For the trace. The engine alone (bench/full_mode.py, profile "none") takes 0.15 to 1.3 ns more
 // than the program itself for each, 0.4 ns in the median of six programs.
 constexpr double kWord_s = 0.4e-9;
@@ -79,7 +75,7 @@ double EngineClock::seconds(double used, const Work& work) const {
   const uint64_t drained = work.drained - work_before_.drained;
   const uint64_t recorded = std::max(drained, mapped * limits::kPageBytes) / sizeof(trace::Word);
   used = seconds_at_most(used, work);
-  const double stopping = static_cast<double>(work.stops - work_before_.stops) * kStop_s;
+  const double stopping = static_cast<double>(work.stops - work_before_.stops) * price_.stopped;
   if (stopping > kNewCodeShare * used) return static_cast<double>(recorded) * kWordOfProgram_s;
   const double ours = static_cast<double>(faults - mapped) * price_.copied +
                       static_cast<double>(mapped) * price_.mapped + stopping;

@@ -43,7 +43,7 @@ ROOMS = {
 
 # (what an include line of src/ holds, the only path prefixes that may hold it)
 SINGLE_OWNERS = [
-    ("sys/ptrace.h", ["src/ptrace/", "src/kernel/features."]),
+    ("sys/ptrace.h", ["src/ptrace/", "src/kernel/features.", "src/probe/fault_price."]),
     ("linux/ptrace.h", ["src/ptrace/", "src/kernel/features."]),
     ("Zydis", ["src/decoder/"]),
     ("Zycore", ["src/decoder/"]),
