@@ -34,7 +34,7 @@ AddressSpace::AddressSpace(trace::BlockTable& table, std::unique_ptr<emu::CodeCa
       cache_(std::move(cache)),
       translator_(*cache_, table, code_, options.translator),
       windows_(*cache_, translator_, table) {
-  CHECK(options.call_kinds != nullptr);
+  SP_CHECK(options.call_kinds != nullptr);
   if (options.native_between) code_.distrust_generated_code();
   if (options.order != nullptr) foresight_.emplace(*options.order, table);
   groups_.push_back(std::move(slots));

@@ -60,7 +60,7 @@ uint64_t cache_address(const std::vector<kernel::Mapping>& mappings, Tid process
       std::find_if(mappings.begin(), mappings.end(),
                    [&](const kernel::Mapping& m) { return m.range.contains(*auxv->entry); });
   if (program == mappings.end()) return 0;
-  const uint64_t start = program->range.start.value - program->offset;
+  const uint64_t start = program->file_start().value;
   const auto is_good = [&](uint64_t at) {
     return is_free(mappings, {GuestAddr(at), GuestAddr(at + bytes)});
   };

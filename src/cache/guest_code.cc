@@ -71,21 +71,13 @@ Status GuestCode::find_syscall_insn(const std::vector<kernel::Mapping>& mappings
 
 namespace {
 
-bool is_same_file(const kernel::Mapping& a, const kernel::Mapping& b) {
-  return a.inode == b.inode && a.dev_major == b.dev_major && a.dev_minor == b.dev_minor;
-}
-
-GuestAddr file_start(const kernel::Mapping& m) {
-  return m.range.start - m.offset;
-}
-
 // From the first to the last of a file's code, as far as it lies as in the file: some programs have
 // parts of theirs elsewhere, or on large pages, which cut the mapping.
 GuestRange code_of(const kernel::Mapping& part, const std::vector<kernel::Mapping>& mappings) {
   GuestRange code = part.range;
   if (part.inode == 0) return code;
   for (const kernel::Mapping& m : mappings) {
-    if (!m.executable || !is_same_file(m, part) || file_start(m) != file_start(part)) continue;
+    if (!m.executable || !m.is_of_same_file(part) || m.file_start() != part.file_start()) continue;
     code.start = std::min(code.start, m.range.start);
     code.end = std::max(code.end, m.range.end);
   }
@@ -99,7 +91,7 @@ GuestRange image_of(const kernel::Mapping& part, const std::vector<kernel::Mappi
   bool is_part = false;
   for (const kernel::Mapping& m : mappings) {
     const bool behind = is_part && m.inode == 0 && m.path.empty() && m.range.start == image.end;
-    is_part = is_same_file(m, part);
+    is_part = m.is_of_same_file(part);
     if (!is_part && !behind) continue;
     image.start = std::min(image.start, m.range.start);
     image.end = std::max(image.end, m.range.end);
@@ -122,18 +114,14 @@ ModuleId GuestCode::module_of(const kernel::Mapping& m,
   module.range = code_of(m, mappings);
   module.image = image_of(m, mappings);
   module.inode = m.inode;
-  module.device = uint64_t{m.dev_major} << 32 | m.dev_minor;
+  module.device = m.device();
   if (m.inode != 0) {
-    module.file_start = file_start(m);
+    module.file_start = m.file_start();
   } else if (!m.path.empty()) {
     module.file_start = m.range.start;  // [vdso], [heap]
   }
   for (ModuleId id : modules_) {
-    const trace::Module& known = table_.module(id);
-    if (known.path == module.path && known.inode == module.inode && known.device == module.device &&
-        known.file_start == module.file_start) {
-      return id;
-    }
+    if (table_.module(id).is_as(module)) return id;
   }
   if (UniqueFd file = kernel::open_unreachable(process_, m); file.valid())
     module.file = std::make_shared<const UniqueFd>(std::move(file));

@@ -139,7 +139,7 @@ GuestAddr guest_pc(const emu::CodeCache& cache, const Slot& slot, const machine:
     case CachePosition::Kind::between:
       break;
   }
-  CHECK(false, "no guest state at {:#x}", +regs.rip);
+  SP_CHECK(false, "no guest state at {:#x}", +regs.rip);
   return {};
 }
 

@@ -13,9 +13,9 @@ profile::Module module_of(const kernel::Mapping& m) {
   profile::Module module;
   module.path = m.path;
   module.inode = m.inode;
-  module.device = uint64_t{m.dev_major} << 32 | m.dev_minor;
+  module.device = m.device();
   if (m.inode != 0)
-    module.address = m.range.start.value - m.offset;
+    module.address = m.file_start().value;
   else if (!m.path.empty())
     module.address = m.range.start.value;
   return module;

@@ -44,6 +44,12 @@ struct Mapping {
   // What the kernel tells the vdso's functions: its pages are the same in all processes of a time
   // namespace, and cannot be read from another one.
   bool is_vvar() const { return path.starts_with("[vvar"); }
+  uint64_t device() const { return uint64_t{dev_major} << 32 | dev_minor; }
+  bool is_of_same_file(const Mapping& other) const {
+    return inode == other.inode && device() == other.device();
+  }
+  // Where the file's first byte is, or would be.
+  GuestAddr file_start() const { return range.start - offset; }
   bool operator==(const Mapping&) const = default;
 };
 

@@ -83,8 +83,8 @@ bool has_executed(const profile::BlockTable& blocks, profile::CodeRef at) {
 }  // namespace
 
 const std::string& CodeDirectory::identity(Tid process, const kernel::Mapping& mapping) {
-  const uint64_t device = uint64_t{mapping.dev_major} << 32 | mapping.dev_minor;
-  const auto [it, is_new] = identities_.try_emplace({mapping.path, mapping.inode, device});
+  const auto [it, is_new] =
+      identities_.try_emplace({mapping.path, mapping.inode, mapping.device()});
   if (is_new) it->second = identify(process, mapping);
   return it->second;
 }

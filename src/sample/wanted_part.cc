@@ -18,13 +18,10 @@ ModuleId WantedPart::module_of(const kernel::Mapping& mapping) {
   module.path = mapping.path;
   module.range = mapping.range;
   module.inode = mapping.inode;
-  module.device = uint64_t{mapping.dev_major} << 32 | mapping.dev_minor;
-  module.file_start = mapping.range.start - mapping.offset;
+  module.device = mapping.device();
+  module.file_start = mapping.file_start();
   for (uint32_t i = 0; i < table_.module_count(); i++) {
-    const trace::Module& known = table_.module(ModuleId(i));
-    if (known.path == module.path && known.inode == module.inode && known.device == module.device &&
-        known.file_start == module.file_start)
-      return ModuleId(i);
+    if (table_.module(ModuleId(i)).is_as(module)) return ModuleId(i);
   }
   return table_.add_module(std::move(module));
 }

@@ -89,12 +89,9 @@ struct CodeImage {
 size_t first_of_image(const std::vector<kernel::Mapping>& mappings, size_t k) {
   if (k == 0 || !mappings[k].executable) return k;
   const kernel::Mapping& before = mappings[k - 1];
-  const bool same = before.inode == mappings[k].inode &&
-                    before.dev_major == mappings[k].dev_major &&
-                    before.dev_minor == mappings[k].dev_minor;
   const bool begins = before.offset == 0 && !before.writable && !before.executable &&
                       before.range.end == mappings[k].range.start;
-  return same && begins ? k - 1 : k;
+  return before.is_of_same_file(mappings[k]) && begins ? k - 1 : k;
 }
 
 std::vector<CodeImage> images_of(const std::vector<kernel::Mapping>& mappings) {
@@ -105,9 +102,7 @@ std::vector<CodeImage> images_of(const std::vector<kernel::Mapping>& mappings) {
     uint64_t image = m.range.start.value;
     for (size_t k = i + 1; k-- > 0;) {
       const kernel::Mapping& first = mappings[k];
-      const bool same = first.inode == m.inode && first.dev_major == m.dev_major &&
-                        first.dev_minor == m.dev_minor;
-      if (!same || first.offset != 0 || m.inode == 0) continue;
+      if (!first.is_of_same_file(m) || first.offset != 0 || m.inode == 0) continue;
       image = mappings[first_of_image(mappings, k)].range.start.value;
       break;
     }

@@ -77,6 +77,12 @@ struct Module {
   uint64_t device = 0;
   // Where its path does not lead to it (kernel/mapped_file.h).
   std::shared_ptr<const UniqueFd> file{};
+
+  // The same file at the same place.
+  bool is_as(const Module& other) const {
+    return path == other.path && inode == other.inode && device == other.device &&
+           file_start == other.file_start;
+  }
 };
 
 struct Block {
