@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// CHECK: an invariant of ours that holds or we stop, in every build type. Never for errors that
+// SP_CHECK: an invariant of ours that holds or we stop, in every build type. Never for errors that
 // the outside world can cause; those are Results.
 #pragma once
 
@@ -19,8 +19,8 @@ void set_check_context(std::function<std::string()> describe);
 
 }  // namespace shadowprof
 
-#define CHECK(condition, ...)                                                               \
-  do {                                                                                      \
-    if (!(condition)) [[unlikely]]                                                          \
+#define SP_CHECK(condition, ...)                                                                 \
+  do {                                                                                           \
+    if (!(condition)) [[unlikely]]                                                               \
       ::shadowprof::check_failed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__)); \
   } while (0)

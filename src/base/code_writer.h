@@ -18,7 +18,7 @@ class CodeWriter {
 
   uint32_t offset() const { return static_cast<uint32_t>(at_); }
   void byte(uint8_t b) {
-    CHECK(at_ < out_.size(), "code does not fit its room");
+    SP_CHECK(at_ < out_.size(), "code does not fit its room");
     out_[at_++] = b;
   }
   void bytes(std::initializer_list<uint8_t> b) {
@@ -53,7 +53,7 @@ class CodeWriter {
   }
   // Leaves room, unwritten.
   void skip_to(uint32_t at) {
-    CHECK(at >= at_ && at <= out_.size(), "a gap that does not fit");
+    SP_CHECK(at >= at_ && at <= out_.size(), "a gap that does not fit");
     at_ = at;
   }
 

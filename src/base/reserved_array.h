@@ -30,11 +30,11 @@ class ReservedArray {
   ReservedArray& operator=(const ReservedArray&) = delete;
 
   T& push_back(const T& value) {
-    CHECK(size_ < capacity_, "table of {} entries is full", capacity_);
+    SP_CHECK(size_ < capacity_, "table of {} entries is full", capacity_);
     return *new (data_ + size_++) T(value);
   }
   void append(std::span<const T> values) {
-    CHECK(values.size() <= capacity_ - size_, "table of {} entries is full", capacity_);
+    SP_CHECK(values.size() <= capacity_ - size_, "table of {} entries is full", capacity_);
     std::uninitialized_copy(values.begin(), values.end(), data_ + size_);
     size_ += values.size();
   }

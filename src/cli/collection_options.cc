@@ -118,7 +118,7 @@ std::vector<collect::Probe> CollectionOptions::parsed_probes() const {
   std::vector<collect::Probe> parsed;
   for (const std::string& text : probes) {
     auto probe = collect::parse_probe(text, parsed.size() + 1);
-    CHECK(probe, "a probe that was refused: {}", text);
+    SP_CHECK(probe, "a probe that was refused: {}", text);
     parsed.push_back(std::move(*probe));
   }
   return parsed;

@@ -34,7 +34,7 @@ class AllSignalsBlocked {
 
 Pipeline::Pipeline(std::vector<std::unique_ptr<Collector>> collectors, size_t max_queued)
     : collectors_(std::move(collectors)), max_queued_(max_queued) {
-  CHECK(max_queued_ > 0);
+  SP_CHECK(max_queued_ > 0);
   if (collectors_.empty()) return;
   const AllSignalsBlocked blocked;
   (void)start_thread(worker_, [this] { work(); });  // without: see submit()
@@ -56,7 +56,7 @@ void Pipeline::stop() {
 Ticket Pipeline::submit(const trace::Chunk& chunk) {
   if (collectors_.empty()) return {};
   std::unique_lock lock(mutex_);
-  CHECK(!closing_, "a chunk after the end of the trace");
+  SP_CHECK(!closing_, "a chunk after the end of the trace");
   if (!worker_.joinable()) {
     const double before = processor_seconds_of_this_thread();
     consume(chunk);
@@ -110,7 +110,7 @@ void Pipeline::work() {
 }
 
 void Pipeline::finish(profile::Profile& into) {
-  CHECK(!finished_, "a pipeline is finished once");
+  SP_CHECK(!finished_, "a pipeline is finished once");
   finished_ = true;
   stop();
   if (got_no_memory_) throw std::bad_alloc();

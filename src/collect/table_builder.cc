@@ -37,7 +37,7 @@ EdgeKind edge_kind_of(RunExit exit) {
     default:
       break;
   }
-  CHECK(false, "no edge at exit {}", trace::to_string(exit));
+  SP_CHECK(false, "no edge at exit {}", trace::to_string(exit));
   return EdgeKind::taken;
 }
 

@@ -45,7 +45,7 @@ struct Decoded {
 
 // Adds the field behind operand encoding `e` when it holds r15.
 void add_field(Insn& insn, uint8_t byte, uint8_t shift, bool inverted = false) {
-  CHECK(insn.r15_field_count < insn.r15_fields.size(), "more r15 fields than an encoding has");
+  SP_CHECK(insn.r15_field_count < insn.r15_fields.size(), "more r15 fields than an encoding has");
   insn.r15_fields[insn.r15_field_count++] = {byte, shift, inverted};
 }
 

@@ -26,7 +26,7 @@ Full decode_fully(const Insn& insn) {
   Full full;
   const ZyanStatus status =
       ZydisDecoderDecodeFull(&decoder, insn.bytes.data(), insn.length, &full.info, full.all.data());
-  CHECK(ZYAN_SUCCESS(status), "an instruction that was decoded before is none");
+  SP_CHECK(ZYAN_SUCCESS(status), "an instruction that was decoded before is none");
   return full;
 }
 
@@ -474,7 +474,7 @@ std::string encode_cell(const Insn& insn, Gpr pointer) {
       full.operands().begin(), full.operands().end(),
       [](const ZydisDecodedOperand& op) { return op.type == ZYDIS_OPERAND_TYPE_MEMORY; });
   if (!has_memory) return {bytes, insn.length};
-  CHECK(raw.modrm.offset != 0 && raw.modrm.mod != 3, "a memory operand without a modrm byte");
+  SP_CHECK(raw.modrm.offset != 0 && raw.modrm.mod != 3, "a memory operand without a modrm byte");
   std::string out;
   for (uint8_t i = 0; i < raw.modrm.offset; i++) {
     const bool is_prefix = i < full.info.raw.prefix_count;

@@ -54,7 +54,7 @@ CodeCache::CodeCache(UniqueFd memfd, uint8_t* host, size_t size, Recording recor
 CodeCache::~CodeCache() { ::munmap(host_, size_); }
 
 void CodeCache::place_at(uint64_t guest_base) {
-  CHECK(base_ == 0, "the cache has its place already");
+  SP_CHECK(base_ == 0, "the cache has its place already");
   base_ = guest_base;
   emit_gateway();
   used_ = first_fragment_offset_;
@@ -206,8 +206,8 @@ FragmentId CodeCache::commit(Fragment fragment, std::span<const GuestRange> rang
 int32_t CodeCache::site_number(RunId site) const { return -static_cast<int32_t>(site.value * 16); }
 
 uint32_t CodeCache::add_counter(const CounterOwner& owner) {
-  CHECK(counter_owners_.size() < max_counters(recording_),
-        "more counters than a slot has room for");
+  SP_CHECK(counter_owners_.size() < max_counters(recording_),
+           "more counters than a slot has room for");
   counter_owners_.push_back(owner);
   return static_cast<uint32_t>(counter_owners_.size() - 1);
 }
@@ -374,7 +374,7 @@ void CodeCache::remove_from_bucket(uint32_t index) {
   while (newer != 0 && entries_[newer - 1].next_in_bucket != index + 1) {
     newer = entries_[newer - 1].next_in_bucket;
   }
-  CHECK(newer != 0, "an indirect entry outside its bucket");
+  SP_CHECK(newer != 0, "an indirect entry outside its bucket");
   entries_[newer - 1].next_in_bucket = entry.next_in_bucket;
   write_jump_field(entries_[newer - 1].chain_field, next);
 }
@@ -448,10 +448,10 @@ void CodeCache::drop(FragmentId id) {
 }
 
 void CodeCache::redirect(FragmentId from, FragmentId to) {
-  CHECK(replaces_, "fragments that are entered without a jump stay");
+  SP_CHECK(replaces_, "fragments that are entered without a jump stay");
   Fragment& old = fragments_[from.value];
   Fragment& now = fragments_[to.value];
-  CHECK(old.start == now.start, "two translations of different code");
+  SP_CHECK(old.start == now.start, "two translations of different code");
   places_.at(now.start).fragment = to.value + 1;
   for (uint32_t at = std::exchange(old.incoming, 0); at != 0;) {
     const uint32_t exit_index = at - 1;

@@ -266,7 +266,8 @@ bool Engine::to_guest(GuestThread& t, Registers& regs) {
   if (!t.in_engine || has_gone_out(t, regs)) return true;
   const emu::CodeCache& cache = t.process->space->cache();
   if (!cache.contains(regs.rip)) {
-    CHECK(false, "thread {} is at {:#x}, outside the code cache", t.tracee.tid().value, +regs.rip);
+    SP_CHECK(false, "thread {} is at {:#x}, outside the code cache", t.tracee.tid().value,
+             +regs.rip);
   }
   const CachePosition::Kind kind = cache.locate(regs.rip).kind;
   const bool is_exact =
@@ -417,8 +418,8 @@ void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* f
 void Engine::drain(GuestThread& t) {
   const uint64_t start = t.slot->buffer_guest(t.buffer);
   const uint64_t end = t.slot->buffer_end(t.buffer);
-  CHECK(t.cursor >= start && t.cursor <= end, "the trace cursor {:#x} is not in its buffer",
-        t.cursor);
+  SP_CHECK(t.cursor >= start && t.cursor <= end, "the trace cursor {:#x} is not in its buffer",
+           t.cursor);
   const size_t used = t.cursor - start;
   const size_t partial = end - t.cursor;
   uint32_t* words = t.slot->buffer_host(t.buffer);

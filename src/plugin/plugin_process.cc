@@ -232,7 +232,7 @@ uint8_t* PluginProcess::take(SectionKind kind, size_t bytes) {
 
 bool PluginProcess::open_section(size_t bytes, Patience patience) {
   const size_t whole = sizeof(SectionHead) + bytes;
-  CHECK(whole <= kBatchBytes, "{} bytes of records at once", bytes);
+  SP_CHECK(whole <= kBatchBytes, "{} bytes of records at once", bytes);
   if (at_ == nullptr || whole > static_cast<size_t>(end_ - at_))
     if (!begin_batch(patience)) return false;
   section_ = reinterpret_cast<SectionHead*>(at_);

@@ -69,9 +69,9 @@ Status bring_to_signal_stop(Tracee tracee, const siginfo_t& info,
   if (!tracee.current_stop_if_alive(stop) || !tracee.get_syscall_stop_if_alive(syscall)) {
     return thread_is_gone(tid);
   }
-  CHECK(syscall.which != Tracee::SyscallStop::entry && !stop.is_event(StopEvent::vfork) &&
-            !stop.is_event(StopEvent::exit) && !stop.is_event(StopEvent::seccomp),
-        "no signal can be given to thread {} at its {}", tid.value, to_string(stop));
+  SP_CHECK(syscall.which != Tracee::SyscallStop::entry && !stop.is_event(StopEvent::vfork) &&
+               !stop.is_event(StopEvent::exit) && !stop.is_event(StopEvent::seccomp),
+           "no signal can be given to thread {} at its {}", tid.value, to_string(stop));
   siginfo_t stopped_for{};
   if (stop.kind() == WaitStatus::Kind::signal_stop && !tracee.get_siginfo_if_alive(stopped_for))
     return thread_is_gone(tid);

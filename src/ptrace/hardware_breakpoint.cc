@@ -73,7 +73,7 @@ bool hardware_breakpoints_trap() {
 }
 
 Status set_hardware_breakpoints(Tracee thread, std::span<const HardwareBreakpoint> wanted) {
-  CHECK(wanted.size() <= kMostHardwareBreakpoints, "{} breakpoints", wanted.size());
+  SP_CHECK(wanted.size() <= kMostHardwareBreakpoints, "{} breakpoints", wanted.size());
   SP_TRY(thread.try_set_debug_register(kControl, 0));
   uint64_t control = 0;
   for (size_t i = 0; i < wanted.size(); i++) {

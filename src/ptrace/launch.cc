@@ -44,7 +44,7 @@ long kernel_sigaction(int signal, const KernelSigaction* set, KernelSigaction* g
 SignalMask set_mask(SignalMask mask) {
   SignalMask old = 0;
   const long rc = ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &old, sizeof mask);
-  CHECK(rc == 0);
+  SP_CHECK(rc == 0);
   return old;
 }
 
@@ -117,7 +117,7 @@ WaitStatus await_exec(Tracee child) {
   for (;;) {
     const WaitOutcome outcome = wait_for(child.tid());
     if (outcome.kind == WaitOutcome::Kind::interrupted) continue;
-    CHECK(outcome.has_status(), "the child {} was reaped by somebody else", child.tid().value);
+    SP_CHECK(outcome.has_status(), "the child {} was reaped by somebody else", child.tid().value);
     if (outcome.status.is_dead() || outcome.status.is_event(StopEvent::exec)) {
       return outcome.status;
     }
@@ -162,7 +162,7 @@ InheritedSignals InheritedSignals::capture() {
   InheritedSignals out;
   const long rc =
       ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, nullptr, &out.blocked, sizeof out.blocked);
-  CHECK(rc == 0);
+  SP_CHECK(rc == 0);
   for (int signal = 1; signal <= kSignals; ++signal) {
     KernelSigaction action{};
     if (kernel_sigaction(signal, nullptr, &action) == 0 && action.handler == SIG_IGN) {
@@ -173,7 +173,7 @@ InheritedSignals InheritedSignals::capture() {
 }
 
 Result<Tracee> launch(const LaunchRequest& request) {
-  CHECK(!request.argv.empty());
+  SP_CHECK(!request.argv.empty());
   std::vector<char*> argv = pointers_to(request.argv);
   std::vector<char*> environment = pointers_to(request.environment);
   SP_ASSIGN(Channel channel, make_channel());

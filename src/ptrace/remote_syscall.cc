@@ -67,7 +67,7 @@ tl::unexpected<Error> RemoteSyscalls::gone() {
 // --- Beginning
 
 Status RemoteSyscalls::begin() {
-  CHECK(state_ != State::finished, "the series is over");
+  SP_CHECK(state_ != State::finished, "the series is over");
   if (state_ == State::active) return {};
   if (state_ == State::lost) return gone();
   WaitStatus stop;

@@ -127,7 +127,7 @@ tl::unexpected<Error> thread_is_gone(Tid tid) {
 
 bool Tracee::request_if_alive(int request, uint64_t address, void* data, const char* name) const {
   if (raw_ptrace(request, tid_, address, data) >= 0) return true;
-  CHECK(errno == ESRCH, "ptrace {} of thread {}: {}", name, tid_.value, std::strerror(errno));
+  SP_CHECK(errno == ESRCH, "ptrace {} of thread {}: {}", name, tid_.value, std::strerror(errno));
   return false;
 }
 
@@ -143,7 +143,7 @@ Result<Registers> Tracee::try_get_registers() const {
 
 Registers Tracee::must_get_registers() const {
   Registers out{};
-  CHECK(get_registers_if_alive(out), "thread {} is gone", tid_.value);
+  SP_CHECK(get_registers_if_alive(out), "thread {} is gone", tid_.value);
   return out;
 }
 
@@ -156,8 +156,8 @@ Registers Tracee::must_get_registers() const {
 bool Tracee::set_registers_if_alive(const Registers& registers) const {
   auto* data = static_cast<user_regs_struct*>(const_cast<Registers*>(&registers));
   if (raw_ptrace(PTRACE_SETREGS, tid_, 0, data) >= 0) return true;
-  CHECK(errno == ESRCH || errno == EIO, "ptrace SETREGS of thread {}: {}", tid_.value,
-        std::strerror(errno));
+  SP_CHECK(errno == ESRCH || errno == EIO, "ptrace SETREGS of thread {}: {}", tid_.value,
+           std::strerror(errno));
   if (errno == ESRCH) return false;
   (void)raw_ptrace(PTRACE_POKEUSER, tid_, offsetof(user_regs_struct, fs_base),
                    as_data(registers.fs_base));
@@ -165,9 +165,9 @@ bool Tracee::set_registers_if_alive(const Registers& registers) const {
                    as_data(registers.gs_base));
   Registers now{};
   if (!get_registers_if_alive(now)) return false;
-  CHECK(now.rip == registers.rip && now.rsp == registers.rsp && now.fs_base == registers.fs_base &&
-            now.gs_base == registers.gs_base,
-        "ptrace SETREGS of thread {} refuses what is not in it", tid_.value);
+  SP_CHECK(now.rip == registers.rip && now.rsp == registers.rsp &&
+               now.fs_base == registers.fs_base && now.gs_base == registers.gs_base,
+           "ptrace SETREGS of thread {} refuses what is not in it", tid_.value);
   return true;
 }
 
@@ -195,7 +195,7 @@ Result<uint64_t> Tracee::try_get_debug_register(unsigned index) const {
 }
 
 void Tracee::must_set_registers(const Registers& registers) const {
-  CHECK(set_registers_if_alive(registers), "thread {} is gone", tid_.value);
+  SP_CHECK(set_registers_if_alive(registers), "thread {} is gone", tid_.value);
 }
 
 bool Tracee::get_extended_state_if_alive(ExtendedState& out) const {
@@ -233,8 +233,8 @@ bool Tracee::get_pending_signals_if_alive(SignalMask& out, SignalQueue which) co
     __ptrace_peeksiginfo_args range{first, flags, static_cast<int32_t>(some.size())};
     const long got = raw_ptrace(PTRACE_PEEKSIGINFO, tid_, reinterpret_cast<uint64_t>(&range),
                                 some.data());
-    CHECK(got >= 0 || errno == ESRCH, "ptrace PEEKSIGINFO of thread {}: {}", tid_.value,
-          std::strerror(errno));
+    SP_CHECK(got >= 0 || errno == ESRCH, "ptrace PEEKSIGINFO of thread {}: {}", tid_.value,
+             std::strerror(errno));
     if (got < 0) return false;
     for (long i = 0; i < got; i++) out |= mask_of(some[static_cast<size_t>(i)].si_signo);
     if (static_cast<size_t>(got) < some.size()) return true;
@@ -350,8 +350,8 @@ bool Tracee::listen_if_alive() const {
 bool Tracee::interrupt_if_alive() const {
   if (raw_ptrace(PTRACE_INTERRUPT, tid_, 0, nullptr) >= 0) return true;
   // EIO: the thread has already released its signal state, it is a zombie.
-  CHECK(errno == ESRCH || errno == EIO, "ptrace INTERRUPT of thread {}: {}", tid_.value,
-        std::strerror(errno));
+  SP_CHECK(errno == ESRCH || errno == EIO, "ptrace INTERRUPT of thread {}: {}", tid_.value,
+           std::strerror(errno));
   return false;
 }
 

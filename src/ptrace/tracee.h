@@ -11,9 +11,9 @@
 // - SIGKILL, another thread's exit_group and another thread's execve take a stopped tracee away at
 //   any moment. From then on every request answers ESRCH until wait reports the death. This is why
 //   nothing here is certain to succeed, and why the policy is in the name:
-//     x_if_alive  false: the thread is dying or gone; wait for it. Any other failure is a CHECK.
-//     try_x       a Result: the same with an Error (errno ESRCH), and other failures as Errors.
-//     must_x      CHECKs; for tests and places where the thread cannot die.
+//     x_if_alive  false: the thread is dying or gone; wait for it. Any other failure is an
+//     SP_CHECK. try_x       a Result: the same with an Error (errno ESRCH), and other failures as
+//     Errors. must_x      SP_CHECKs; for tests and places where the thread cannot die.
 #pragma once
 
 #include <array>

@@ -40,7 +40,7 @@ FunctionPattern FunctionPattern::from(const std::string& text) {
 NamedFunctions::NamedFunctions(const trace::BlockTable& table,
                                std::vector<FunctionPattern> patterns, int64_t started)
     : table_(table), patterns_(std::move(patterns)), started_(started) {
-  CHECK(patterns_.size() <= kMostPatterns, "{} patterns of functions", patterns_.size());
+  SP_CHECK(patterns_.size() <= kMostPatterns, "{} patterns of functions", patterns_.size());
   for (size_t p = 0; p < patterns_.size(); p++)
     if (!patterns_[p].function.empty()) named_ |= bit(p);
 }

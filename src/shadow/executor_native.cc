@@ -117,7 +117,7 @@ void Executor::stop_between(const Registers& guest) {
 }
 
 void Executor::proceed(const NextSample& next) {
-  CHECK(is_idle(), "a replica is told what follows before it is idle");
+  SP_CHECK(is_idle(), "a replica is told what follows before it is idle");
   next_ = next;
   if (next_.rest_s > 0) {
     phase_ = Phase::resting;

@@ -73,8 +73,8 @@ void Executor::note_records(std::span<const trace::Word> words) {
 
 void Executor::drain(uint64_t cursor) {
   const uint64_t buffer_end = slot_->buffer_end(buffer_);
-  CHECK(cursor >= start_ && cursor <= buffer_end, "the trace cursor {:#x} is not in its buffer",
-        cursor);
+  SP_CHECK(cursor >= start_ && cursor <= buffer_end, "the trace cursor {:#x} is not in its buffer",
+           cursor);
   const uint8_t* host = slot_->host;
   const auto* words = reinterpret_cast<const trace::Word*>(host + (start_ - slot_->guest));
   const size_t count = (cursor - start_) / sizeof(trace::Word);

@@ -51,7 +51,7 @@ ModuleId BlockTable::add_module(Module module) {
 }
 
 BlockId BlockTable::add_block(Block block, std::span<const uint8_t> code) {
-  CHECK(code.size() <= UINT16_MAX, "a block of {} bytes", code.size());
+  SP_CHECK(code.size() <= UINT16_MAX, "a block of {} bytes", code.size());
   block.code_bytes = static_cast<uint16_t>(code.size());
   block.code_index = static_cast<uint32_t>(code_.size());
   code_.append(code);
@@ -60,7 +60,7 @@ BlockId BlockTable::add_block(Block block, std::span<const uint8_t> code) {
 }
 
 RunId BlockTable::add_run(Run run, std::span<const BlockId> blocks, std::span<const Slot> slots) {
-  CHECK(!blocks.empty() && blocks.size() <= UINT8_MAX, "a run has 1 to 255 blocks");
+  SP_CHECK(!blocks.empty() && blocks.size() <= UINT8_MAX, "a run has 1 to 255 blocks");
   run.first_block = blocks[0];
   run.cell = code_cell(block(blocks[0]).start);
   run.block_count = static_cast<uint8_t>(blocks.size());

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "cache/slots.h"
 
-#undef CHECK  // doctest's, from here on
 #include <doctest/doctest.h>
 
 #include <algorithm>

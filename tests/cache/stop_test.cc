@@ -3,7 +3,6 @@
 // Stops of a thread in the code cache, by the registers and the siginfo that the kernel would give.
 #include "cache/stop.h"
 
-#undef CHECK  // doctest's, from here on
 #include <doctest/doctest.h>
 
 #include <cstring>

@@ -18,9 +18,9 @@ using trace::Word;
 
 // Traces written by hand. Every block is one run; it lies at 16 x its number and has the
 // instructions that it is given.
-class Script {
+class CallScript {
  public:
-  Script() {
+  CallScript() {
     trace::Module module;
     module.path = "/made/up";
     module.inode = 1;
@@ -31,7 +31,7 @@ class Script {
   static GuestAddr start(unsigned block) { return GuestAddr(16 * block); }
 
   // One execution of a block. A return point is the block right behind the call.
-  Script& run(unsigned block, unsigned insns, RunExit exit, unsigned target = 0) {
+  CallScript& run(unsigned block, unsigned insns, RunExit exit, unsigned target = 0) {
     const auto [it, fresh] = runs_.try_emplace({block, exit, target});
     if (fresh) {
       trace::Block b;
@@ -53,12 +53,12 @@ class Script {
     words.push_back(it->second.value);
     return *this;
   }
-  Script& call(unsigned block, unsigned insns, unsigned target) {
+  CallScript& call(unsigned block, unsigned insns, unsigned target) {
     return run(block, insns, RunExit::call, target);
   }
-  Script& plain(unsigned block, unsigned insns) { return run(block, insns, RunExit::split); }
-  Script& ret(unsigned block, unsigned insns) { return run(block, insns, RunExit::ret); }
-  Script& gap(trace::GapReason reason) {
+  CallScript& plain(unsigned block, unsigned insns) { return run(block, insns, RunExit::split); }
+  CallScript& ret(unsigned block, unsigned insns) { return run(block, insns, RunExit::ret); }
+  CallScript& gap(trace::GapReason reason) {
     words.push_back(trace::special_word(trace::SpecialKind::gap, 2));
     words.push_back(static_cast<Word>(reason));
     return *this;
@@ -84,12 +84,12 @@ class Script {
 
 uint64_t inclusive(const profile::Profile& p, unsigned block) {
   for (const auto& e : p.tables.entries)
-    if (e.at.offset == Script::start(block).value) return e.inclusive;
+    if (e.at.offset == CallScript::start(block).value) return e.inclusive;
   return 0;
 }
 uint64_t invocations(const profile::Profile& p, unsigned block) {
   for (const auto& e : p.tables.entries)
-    if (e.at.offset == Script::start(block).value) return e.invocations;
+    if (e.at.offset == CallScript::start(block).value) return e.invocations;
   return 0;
 }
 struct Figures {
@@ -101,8 +101,8 @@ std::ostream& operator<<(std::ostream& out, Figures f) {
 }
 Figures pair(const profile::Profile& p, unsigned site, unsigned callee) {
   for (const auto& c : p.tables.calls)
-    if (c.site.offset == Script::start(site + 1).value - 2 &&
-        c.callee.offset == Script::start(callee).value)
+    if (c.site.offset == CallScript::start(site + 1).value - 2 &&
+        c.callee.offset == CallScript::start(callee).value)
       return {c.count, c.inclusive};
   return {0, 0};
 }
@@ -112,7 +112,7 @@ uint64_t event(const profile::Profile& p, const char* name) {
 }
 
 TEST_CASE("a call through a linkage stub is a call of what the stub leads to") {
-  Script s;
+  CallScript s;
   for (int i = 0; i < 3; i++) {
     s.call(0, 10, 20);                     // main calls the stub
     s.run(20, 2, RunExit::indirect_jump);  // which leads to the function
@@ -129,7 +129,7 @@ TEST_CASE("a call through a linkage stub is a call of what the stub leads to") {
 
 TEST_CASE("weights that are rounded take no more from a call through a stub than it has") {
   constexpr unsigned kTargets = 20;
-  Script s;
+  CallScript s;
   test::Samples samples;
   collect::SampleWeights weights;
   for (unsigned i = 1; i <= 6; i++) {
@@ -155,7 +155,7 @@ TEST_CASE("weights that are rounded take no more from a call through a stub than
 
 TEST_CASE("a jump to code that is also called is a tail call") {
   for (const RunExit exit : {RunExit::jump, RunExit::indirect_jump}) {
-    Script s;
+    CallScript s;
     s.call(0, 1, 40).ret(40, 5);                         // 40 is called once,
     s.call(1, 1, 20).plain(20, 3).run(21, 3, exit, 40);  // then reached by a jump from 20
     s.ret(40, 5).plain(2, 1);
@@ -168,7 +168,7 @@ TEST_CASE("a jump to code that is also called is a tail call") {
 }
 
 TEST_CASE("recursion counts once for the outermost activation") {
-  Script s;
+  CallScript s;
   s.call(0, 1, 10);
   for (int i = 0; i < 5; i++) s.call(10, 2, 10);
   s.plain(10, 2).plain(13, 1);
@@ -181,7 +181,7 @@ TEST_CASE("recursion counts once for the outermost activation") {
 }
 
 TEST_CASE("frames that longjmp left behind end at the next call of who survived") {
-  Script s;
+  CallScript s;
   s.call(0, 1, 80).ret(80, 1);  // setjmp, returns to 1
   for (int i = 0; i < 4; i++) {
     s.call(1, 1, 10).call(10, 2, 20).plain(20, 5);
@@ -196,7 +196,7 @@ TEST_CASE("frames that longjmp left behind end at the next call of who survived"
 }
 
 TEST_CASE("frames that an exception left behind end with a return below them") {
-  Script s;
+  CallScript s;
   s.call(0, 1, 10).call(10, 1, 20).call(20, 1, 30).plain(30, 5);
   s.ret(31, 1).plain(15, 2);  // the unwinder returns into a handler in 10: nobody expects it
   s.ret(16, 1).plain(1, 50);  // 10 returns
@@ -208,7 +208,7 @@ TEST_CASE("frames that an exception left behind end with a return below them") {
 }
 
 TEST_CASE("a signal between a call and its target changes neither") {
-  Script s;
+  CallScript s;
   s.call(0, 1, 10).gap(trace::GapReason::signal_delivered);
   s.call(60, 1, 70).ret(70, 2).ret(61, 3).plain(90, 2);
   s.gap(trace::GapReason::signal_returned);
@@ -221,7 +221,7 @@ TEST_CASE("a signal between a call and its target changes neither") {
 }
 
 TEST_CASE("handlers that never return do not pile up") {
-  Script s;
+  CallScript s;
   s.plain(0, 1);
   for (int i = 0; i < 100'000; i++) s.gap(trace::GapReason::signal_delivered).plain(60, 1);
   const auto p = s.collect();
@@ -230,7 +230,7 @@ TEST_CASE("handlers that never return do not pile up") {
 }
 
 TEST_CASE("recursion without end is followed in bounded memory, and outer figures stay exact") {
-  Script s;
+  CallScript s;
   s.call(0, 1, 10);
   const int depth = (1 << 20) + 500'000;
   for (int i = 0; i < depth; i++) s.call(10, 1, 10);
@@ -244,7 +244,7 @@ TEST_CASE("recursion without end is followed in bounded memory, and outer figure
 }
 
 TEST_CASE("a program that switches stacks with returns corrupts nothing") {
-  Script s;
+  CallScript s;
   // Two coroutines hand over to each other by returns to where the other one left off.
   s.call(0, 1, 10);
   for (int i = 0; i < 50'000; i++) {
@@ -257,7 +257,7 @@ TEST_CASE("a program that switches stacks with returns corrupts nothing") {
 }
 
 TEST_CASE("lost records make no edge") {
-  Script s;
+  CallScript s;
   s.plain(0, 1).ret(5, 1).gap(trace::GapReason::lost).plain(9, 1);
   const auto p = s.collect();
   CHECK(p.tables.edges.empty());
@@ -265,7 +265,7 @@ TEST_CASE("lost records make no edge") {
 }
 
 TEST_CASE("reading the program counter by a call is no call") {
-  Script s;
+  CallScript s;
   s.call(0, 1, 10).run(10, 1, RunExit::call, 11).plain(11, 3).ret(12, 1).plain(1, 1);
   const auto p = s.collect();
   CHECK(p.tables.calls.size() == 1);

@@ -16,16 +16,16 @@ using trace::RunExit;
 using trace::Word;
 
 // A trace written by hand. Block b lies at 16 x b and has b instructions; each execution is a run.
-class Script {
+class ContextScript {
  public:
-  Script() {
+  ContextScript() {
     trace::Module module;
     module.path = "/made/up";
     module.inode = 1;
     module.range = {GuestAddr(0), GuestAddr(1 << 16)};
     table.add_module(module);
   }
-  Script& run(unsigned block, RunExit exit, unsigned target = 0) {
+  ContextScript& run(unsigned block, RunExit exit, unsigned target = 0) {
     const auto [known, fresh] = runs_.try_emplace({block, exit, target});
     if (fresh) {
       trace::Block b;
@@ -47,11 +47,11 @@ class Script {
     words_.push_back(known->second.value);
     return *this;
   }
-  Script& call(unsigned block, unsigned target) { return run(block, RunExit::call, target); }
-  Script& plain(unsigned block) { return run(block, RunExit::split); }
-  Script& ret(unsigned block) { return run(block, RunExit::ret); }
+  ContextScript& call(unsigned block, unsigned target) { return run(block, RunExit::call, target); }
+  ContextScript& plain(unsigned block) { return run(block, RunExit::split); }
+  ContextScript& ret(unsigned block) { return run(block, RunExit::ret); }
   // `callers`: addresses that they go on at, the innermost first.
-  Script& start(const std::vector<uint64_t>& callers, bool whole) {
+  ContextScript& start(const std::vector<uint64_t>& callers, bool whole) {
     const auto length = static_cast<uint32_t>(4 + 2 * callers.size());
     words_.insert(words_.end(), {trace::special_word(trace::SpecialKind::sample_start, length), 1,
                                  0, whole ? trace::StackStart::kWhole : 0});
@@ -59,11 +59,11 @@ class Script {
       words_.insert(words_.end(), {static_cast<Word>(at), static_cast<Word>(at >> 32)});
     return *this;
   }
-  Script& start() {
+  ContextScript& start() {
     words_.insert(words_.end(), {trace::special_word(trace::SpecialKind::sample_start, 3), 1, 0});
     return *this;
   }
-  Script& end() {
+  ContextScript& end() {
     words_.push_back(trace::special_word(trace::SpecialKind::sample_end, 1));
     return *this;
   }
@@ -107,14 +107,14 @@ class Script {
 using Contexts = std::map<std::string, uint64_t>;
 
 TEST_CASE("calls that are executed nest below the stack that a sample began with") {
-  Script s;
+  ContextScript s;
   // In block 30, called from 21 (goes on at 22), called from 11 (goes on at 12).
   s.start({22 * 16, 12 * 16}, true).call(30, 40).ret(40).plain(31).end();
   CHECK(s.contexts() == Contexts{{"11/21/30", 30 + 31}, {"11/21/30/40", 40}});
 }
 
 TEST_CASE("a sample that returns is in the function that its stack says") {
-  Script s;
+  ContextScript s;
   s.start({22 * 16, 12 * 16}, true).ret(30).call(22, 50).ret(50).ret(23).plain(12).end();
   CHECK(s.contexts() ==
         Contexts{{"11/21/30", 30}, {"11/21", 22 + 23}, {"11/21/50", 50}, {"11", 12}});
@@ -122,7 +122,7 @@ TEST_CASE("a sample that returns is in the function that its stack says") {
 }
 
 TEST_CASE("a stack that could not be unwound to its end hangs below unknown callers") {
-  Script s;
+  ContextScript s;
   s.start({22 * 16}, false).ret(30).ret(22).plain(12).call(13, 30).ret(30).plain(14).end();
   CHECK(s.contexts() ==
         Contexts{{"?/21/30", 30}, {"?/21", 22}, {"?/12", 12 + 13 + 14}, {"?/12/30", 30}});
@@ -130,16 +130,16 @@ TEST_CASE("a stack that could not be unwound to its end hangs below unknown call
 }
 
 TEST_CASE("a sample without a stack has unknown callers, a thread from its start has none") {
-  Script sampled;
+  ContextScript sampled;
   sampled.start().call(30, 40).ret(40).plain(31).end();
   CHECK(sampled.contexts() == Contexts{{"?/30", 61}, {"?/30/40", 40}});
-  Script whole;
+  ContextScript whole;
   whole.start().call(30, 40).ret(40).plain(31).end();
   CHECK(whole.contexts(false) == Contexts{{"30", 61}, {"30/40", 40}});
 }
 
 TEST_CASE("callers in a row of which nothing is known are one") {
-  Script s;
+  ContextScript s;
   constexpr uint64_t kNowhere = 1 << 20;
   s.start({22 * 16, kNowhere, kNowhere + 64, 12 * 16}, true).plain(30).end();
   s.start({22 * 16, kNowhere + 128, 12 * 16}, true).plain(30).end();
@@ -147,14 +147,14 @@ TEST_CASE("callers in a row of which nothing is known are one") {
 }
 
 TEST_CASE("samples do not nest in one another") {
-  Script s;
+  ContextScript s;
   s.start({22 * 16}, true).call(30, 40).plain(40).end();
   s.start({12 * 16}, true).plain(40).end();
   CHECK(s.contexts() == Contexts{{"21/30", 30}, {"21/30/40", 40}, {"11/40", 40}});
 }
 
 TEST_CASE("errors of contexts come from how samples differ") {
-  Script s;
+  ContextScript s;
   for (int i = 0; i < 8; i++) {
     s.start({22 * 16}, true);
     for (int j = 0; j < (i % 2 == 0 ? 100 : 300); j++) s.plain(30);
@@ -174,7 +174,7 @@ TEST_CASE("errors of contexts come from how samples differ") {
 }
 
 TEST_CASE("calls nested deeper than contexts are kept stay in one row") {
-  Script s;
+  ContextScript s;
   s.start({}, true);
   for (int i = 0; i < 2000; i++) s.call(30, 30);
   s.plain(30).end();

@@ -12,7 +12,7 @@ using profile::AccessPairRow;
 using profile::PairKind;
 using test::kHeap;
 
-struct Trace : test::MemoryTrace {
+struct HazardTrace : test::MemoryTrace {
   profile::AccessPairTable hazards(bool sampled = false) {
     return collect(collect::make_hazard_collector, sampled).tables.hazards;
   }
@@ -21,7 +21,7 @@ struct Trace : test::MemoryTrace {
 }  // namespace
 
 TEST_CASE("a load that a recent store overlaps and does not contain cannot be forwarded to") {
-  Trace t;
+  HazardTrace t;
   const RunId store = t.store1(), load = t.load4();
   for (int i = 0; i < 5; i++) {
     t.at(store, kHeap + 3);
@@ -40,7 +40,7 @@ TEST_CASE("a load that a recent store overlaps and does not contain cannot be fo
 }
 
 TEST_CASE("a load within a store is no hazard, whatever was stored before") {
-  Trace t;
+  HazardTrace t;
   const RunId narrow = t.store1(), wide = t.store8(), load = t.load4();
   t.at(narrow, kHeap + 1);
   t.at(wide, kHeap);
@@ -50,7 +50,7 @@ TEST_CASE("a load within a store is no hazard, whatever was stored before") {
 }
 
 TEST_CASE("two stores together are no store that contains a load") {
-  Trace t;
+  HazardTrace t;
   const RunId first = t.store4(), second = t.store4(), load = t.load8();
   t.at(first, kHeap);
   t.at(second, kHeap + 4);
@@ -61,7 +61,7 @@ TEST_CASE("two stores together are no store that contains a load") {
 }
 
 TEST_CASE("addresses that agree in the low 12 bits alias, equal ones do not") {
-  Trace t;
+  HazardTrace t;
   const RunId store = t.store8(), load = t.load8();
   t.at(store, kHeap + 0x3010);
   t.at(load, kHeap + 0x10);
@@ -76,7 +76,7 @@ TEST_CASE("addresses that agree in the low 12 bits alias, equal ones do not") {
 }
 
 TEST_CASE("a store that is further behind does not count") {
-  Trace t;
+  HazardTrace t;
   const RunId store = t.store1(), other = t.store1(), load = t.load4();
   const auto hazards_behind = [&](int stores) {
     t.words.clear();
@@ -99,7 +99,7 @@ TEST_CASE("a store that is further behind does not count") {
 }
 
 TEST_CASE("a locked instruction, a system call and a signal empty the window") {
-  Trace t;
+  HazardTrace t;
   const RunId store = t.store1(), load = t.load4();
   const RunId locked = t.insn({0xf0, 0xff, 0x03});  // lock inc dword [rbx]
   const RunId system_call = t.insn({0x0f, 0x05}, trace::RunExit::syscall);
@@ -119,7 +119,7 @@ TEST_CASE("a locked instruction, a system call and a signal empty the window") {
 }
 
 TEST_CASE("accesses across lines and pages, by instruction") {
-  Trace t;
+  HazardTrace t;
   const RunId store = t.store4(), load = t.load8();
   for (uint64_t i = 0; i < 64; i++) t.at(load, kHeap + 4096 - 64 + i);
   t.at(store, kHeap + 60);
@@ -136,7 +136,7 @@ TEST_CASE("accesses across lines and pages, by instruction") {
 }
 
 TEST_CASE("samples follow on nothing, and shares have errors") {
-  Trace t;
+  HazardTrace t;
   const RunId store = t.store1(), load = t.load4();
   // In every other execution, in three samples.
   for (uint64_t sample = 1; sample <= 3; sample++) {
@@ -158,7 +158,7 @@ TEST_CASE("samples follow on nothing, and shares have errors") {
 }
 
 TEST_CASE("of one sample it is not known how far off it is") {
-  Trace t;
+  HazardTrace t;
   const RunId store = t.store1(), load = t.load4();
   t.mark(trace::sample_start(1));
   for (int i = 0; i < 300; i++) {
@@ -173,7 +173,7 @@ TEST_CASE("of one sample it is not known how far off it is") {
 }
 
 TEST_CASE("a corrupt chunk is left where it is corrupt") {
-  Trace t;
+  HazardTrace t;
   const RunId store = t.store1(), load = t.load4();
   t.at(store, kHeap);
   t.at(load, kHeap);

@@ -14,18 +14,18 @@ using namespace shadowprof;
 using profile::LatencyClass;
 using trace::Word;
 
-constexpr uint8_t kCode[] = {0x48, 0x8b, 0x03, 0x75, 0xfb};  // mov rax, [rbx]; jnz back to it
+constexpr uint8_t kTimedCode[] = {0x48, 0x8b, 0x03, 0x75, 0xfb};  // mov rax, [rbx]; jnz back to it
 
 // A clock that steps by 26 cycles; stamps without a load take 44.
 constexpr profile::LatencyCalibration kClock{
     26, 44, {4, 14, 35, 300}, {4, 4, 5, 7, 15, 10, 4, 4}, 1500, 1};
 
-struct Loop {
+struct TimedLoop {
   trace::BlockTable table;
   RunId run;
   std::vector<Word> words;
 
-  Loop() {
+  TimedLoop() {
     trace::Block block;
     block.module = table.add_module(test::one_page_module());
     block.start = GuestAddr(0x1100);
@@ -34,7 +34,7 @@ struct Loop {
     block.target = block.start;
     block.insns = 2;
     block.terminator = trace::Terminator::conditional;
-    const BlockId id = table.add_block(block, kCode);
+    const BlockId id = table.add_block(block, kTimedCode);
     trace::Run r;
     r.insns = r.last_block_insns = 2;
     r.exit = trace::RunExit::taken;
@@ -75,15 +75,15 @@ uint64_t count(const profile::LatencyRow& row, LatencyClass level) {
   return row.classes[static_cast<size_t>(level)];
 }
 
-constexpr uint64_t kHeap = 0x7f12'3456'0000;
+constexpr uint64_t kTimedHeap = 0x7f12'3456'0000;
 
 }  // namespace
 
 TEST_CASE("the mean of loads from the first cache is what they take, however coarse the clock is") {
-  Loop loop;
+  TimedLoop loop;
   loop.begin(1);
   // 4 and 44 cycles are 26 or 52 by that clock, 52 in 22 of 26 times.
-  for (int i = 0; i < 2600; i++) loop.load(kHeap, i % 26 < 22 ? 52 : 26);
+  for (int i = 0; i < 2600; i++) loop.load(kTimedHeap, i % 26 < 22 ? 52 : 26);
   const profile::Profile p = loop.collect(false);
   REQUIRE(p.tables.latencies.size() == 1);
   const profile::LatencyRow& row = p.tables.latencies[0];
@@ -96,12 +96,12 @@ TEST_CASE("the mean of loads from the first cache is what they take, however coa
 
 TEST_CASE(
     "what share the second cache served is told by the mean where one time does not tell it") {
-  Loop loop;
+  TimedLoop loop;
   loop.begin(1);
   // Half of them 4, half 14 cycles: 48 and 58 by that clock are 26, 52 or 78.
   for (int i = 0; i < 5200; i++) {
-    if (i % 2 == 0) loop.load(kHeap, i / 2 % 26 < 22 ? 52 : 26);
-    if (i % 2 == 1) loop.load(kHeap, i / 2 % 26 < 6 ? 78 : 52);
+    if (i % 2 == 0) loop.load(kTimedHeap, i / 2 % 26 < 22 ? 52 : 26);
+    if (i % 2 == 1) loop.load(kTimedHeap, i / 2 % 26 < 6 ? 78 : 52);
   }
   const profile::Profile p = loop.collect(false);
   const profile::LatencyRow& row = p.tables.latencies.at(0);
@@ -112,10 +112,11 @@ TEST_CASE(
 }
 
 TEST_CASE("pages and values are told of no more loads than their class has") {
-  Loop loop;
+  TimedLoop loop;
   loop.begin(1);
   // Two in five look far by that clock, but their mean says that fewer were.
-  for (int i = 0; i < 5200; i++) loop.load(kHeap, i % 5 < 2 ? 78 : i / 5 % 4 == 0 ? 52 : 26, 7);
+  for (int i = 0; i < 5200; i++)
+    loop.load(kTimedHeap, i % 5 < 2 ? 78 : i / 5 % 4 == 0 ? 52 : 26, 7);
   const profile::Profile p = loop.collect(false);
   const profile::LatencyRow& row = p.tables.latencies.at(0);
   REQUIRE(count(row, LatencyClass::l2) > 0);
@@ -129,11 +130,11 @@ TEST_CASE("pages and values are told of no more loads than their class has") {
 
 TEST_CASE("a load from a page that is new in a sample counts, unless it was a page fault") {
   for (const bool of_replicas : {true, false}) {
-    Loop loop;
+    TimedLoop loop;
     loop.begin(1);
     for (uint64_t page = 0; page < 100; page++)
-      loop.load(kHeap + page * 4096, page < 10 ? 44 + 2000 : 44 + 300);
-    for (uint64_t page = 0; page < 10; page++) loop.load(kHeap + page * 4096 + 64, 44 + 3000);
+      loop.load(kTimedHeap + page * 4096, page < 10 ? 44 + 2000 : 44 + 300);
+    for (uint64_t page = 0; page < 10; page++) loop.load(kTimedHeap + page * 4096 + 64, 44 + 3000);
     const profile::Profile p = loop.collect(of_replicas);
     const profile::LatencyRow& row = p.tables.latencies.at(0);
     CAPTURE(of_replicas);
@@ -158,11 +159,11 @@ TEST_CASE("what a hypervisor does about its page tables is not memory's") {
   CHECK(slow_faults.class_of(8 * 300 - 1) == LatencyClass::dram);
   CHECK(slow_faults.class_of(9'500) == LatencyClass::beyond);
   CHECK(kClock.class_of(1'480) == LatencyClass::beyond);
-  Loop loop;
+  TimedLoop loop;
   loop.begin(1);
   for (uint64_t page = 0; page < 10; page++) {
-    loop.load(kHeap + page * 4096, 44 + 9'500);
-    loop.load(kHeap + page * 4096 + 64, 44 + 300);
+    loop.load(kTimedHeap + page * 4096, 44 + 9'500);
+    loop.load(kTimedHeap + page * 4096 + 64, 44 + 300);
   }
   const profile::Profile p = loop.collect(true, 1000, slow_faults);
   const profile::LatencyRow& row = p.tables.latencies.at(0);
@@ -172,11 +173,11 @@ TEST_CASE("what a hypervisor does about its page tables is not memory's") {
 
 TEST_CASE("early samples of a replica do not count where later ones have enough timed loads") {
   for (const uint64_t later : {uint64_t{31}, uint64_t{32}}) {
-    Loop loop;
+    TimedLoop loop;
     for (uint64_t sample = 1; sample <= 3; sample++) {
       loop.begin(sample);
       const uint64_t loads = sample == 3 ? later : 100;
-      for (uint64_t i = 0; i < loads; i++) loop.load(kHeap, sample == 3 ? 44 + 35 : 44 + 300);
+      for (uint64_t i = 0; i < loads; i++) loop.load(kTimedHeap, sample == 3 ? 44 + 35 : 44 + 300);
       loop.end(trace::EndReason::pauses);
     }
     const profile::Profile p = loop.collect(true);
@@ -190,15 +191,16 @@ TEST_CASE("early samples of a replica do not count where later ones have enough 
 }
 
 TEST_CASE("what a replica's cold caches may have made slow is an error of the mean") {
-  Loop loop;
+  TimedLoop loop;
   loop.begin(1);
   for (uint64_t i = 0; i < 100; i++)
-    loop.load(kHeap + i * 64, 44 + 35);  // new lines, from the last cache
-  for (uint64_t i = 0; i < 100; i++) loop.load(kHeap + i * 64, 44 + 35);   // the same ones again
-  for (uint64_t i = 100; i < 200; i++) loop.load(kHeap + i * 64, 44 + 300);  // from memory
+    loop.load(kTimedHeap + i * 64, 44 + 35);  // new lines, from the last cache
+  for (uint64_t i = 0; i < 100; i++)
+    loop.load(kTimedHeap + i * 64, 44 + 35);  // the same ones again
+  for (uint64_t i = 100; i < 200; i++) loop.load(kTimedHeap + i * 64, 44 + 300);  // from memory
   loop.end(trace::EndReason::pauses);
   loop.begin(2);  // of the same replica
-  for (uint64_t i = 200; i < 300; i++) loop.load(kHeap + i * 64, 44 + 35);
+  for (uint64_t i = 200; i < 300; i++) loop.load(kTimedHeap + i * 64, 44 + 35);
   loop.end(trace::EndReason::budget);
   {
     const profile::Profile p = loop.collect(true);
@@ -209,9 +211,18 @@ TEST_CASE("what a replica's cold caches may have made slow is an error of the me
   }
   // As many lines as the program's own caches have are not in them all.
   CHECK(loop.collect(true, 50).tables.latencies.at(0).cold == 50);
+  // Where cores share no cache they come from memory, in the second sample as well.
+  {
+    profile::LatencyCalibration clock = kClock;
+    clock.across = clock.typical[3];
+    const profile::Profile p = loop.collect(true, 50, clock);
+    const profile::LatencyRow& row = p.tables.latencies.at(0);
+    CHECK(row.cold == 300);
+    CHECK(row.cold_cycles == 200 * (35 - 4) + 100 * (300 - 4));
+  }
   // The program itself is not cold.
   CHECK(loop.collect(false).tables.latencies.at(0).cold == 0);
   loop.begin(3);  // another replica
-  for (uint64_t i = 0; i < 10; i++) loop.load(kHeap + i * 64, 44 + 35);
+  for (uint64_t i = 0; i < 10; i++) loop.load(kTimedHeap + i * 64, 44 + 35);
   CHECK(loop.collect(true).tables.latencies.at(0).cold == 110);
 }

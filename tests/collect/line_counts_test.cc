@@ -16,7 +16,7 @@ using shadowprof::collect::LineCounts;
 constexpr uint64_t kLine = shadowprof::profile::kCacheLineBytes;
 constexpr uint64_t kPage = shadowprof::limits::kPageBytes;
 
-std::map<uint64_t, std::pair<uint64_t, uint64_t>> all_of(LineCounts& counts) {
+std::map<uint64_t, std::pair<uint64_t, uint64_t>> all_counts_of(LineCounts& counts) {
   std::map<uint64_t, std::pair<uint64_t, uint64_t>> result;
   for (const LineCounts::Line& l : counts.hottest(1'000'000)) result[l.line] = {l.loads, l.stores};
   return result;
@@ -40,7 +40,7 @@ TEST_CASE("lines are counted exactly while there is room") {
   }
   CHECK(counts.size() == truth.size());
   CHECK(counts.accesses() == all);
-  CHECK(all_of(counts) == truth);
+  CHECK(all_counts_of(counts) == truth);
   CHECK(counts.pruned() == 0);
   CHECK(counts.error_bound() == 0);
 }
@@ -61,7 +61,7 @@ TEST_CASE("a line may be accessed more often than a counter can say") {
       {3, {1, 0}},
       {kPage / kLine, {20 * kMany + 5, 7}},
       {kPage / kLine + 1, {20, 20 * kMany}}};
-  CHECK(all_of(counts) == truth);
+  CHECK(all_counts_of(counts) == truth);
 }
 
 TEST_CASE("of more pages than there is room for, no line above the bound is lost") {
@@ -75,7 +75,7 @@ TEST_CASE("of more pages than there is room for, no line above the bound is lost
   CHECK(counts.size() <= 512);
   CHECK(counts.accesses() == all);
   uint64_t kept = 0;
-  const auto lines = all_of(counts);
+  const auto lines = all_counts_of(counts);
   for (const auto& [line, count] : lines) kept += count.first;
   CHECK(kept + counts.pruned() == all);
   REQUIRE(lines.contains(7));

@@ -16,8 +16,8 @@ using profile::SharingTable;
 using test::kHeap;
 
 // Buffers of several threads, in the order in which they came.
-struct Trace : test::MemoryTrace {
-  explicit Trace(Moments how = Moments::buffers) : moments(how) {}
+struct SharingTrace : test::MemoryTrace {
+  explicit SharingTrace(Moments how = Moments::buffers) : moments(how) {}
 
   Moments moments;
   struct Buffer {
@@ -51,7 +51,7 @@ struct Trace : test::MemoryTrace {
 }  // namespace
 
 TEST_CASE("two threads that write bytes of one line share it falsely") {
-  Trace t;
+  SharingTrace t;
   const RunId left = t.store8(), right = t.store4();
   t.visit(left, kHeap, 10);
   t.buffer(1);
@@ -74,7 +74,7 @@ TEST_CASE("two threads that write bytes of one line share it falsely") {
 }
 
 TEST_CASE("bytes that both access are shared truly, and the place of the writer is first") {
-  Trace t;
+  SharingTrace t;
   const RunId load = t.load8(), store = t.store1();
   t.visit(load, kHeap, 3);
   t.buffer(1);
@@ -90,7 +90,7 @@ TEST_CASE("bytes that both access are shared truly, and the place of the writer 
 
 TEST_CASE("other lines, loads alone, one thread, another process: nothing is shared") {
   const auto rows_of = [](uint64_t second_address, bool second_stores, int thread, int process) {
-    Trace t;
+    SharingTrace t;
     const RunId load = t.load8(), store = t.store8();
     t.visit(second_stores ? store : load, kHeap);
     t.buffer(1);
@@ -106,7 +106,7 @@ TEST_CASE("other lines, loads alone, one thread, another process: nothing is sha
 }
 
 TEST_CASE("an access across lines is one to both") {
-  Trace t;
+  SharingTrace t;
   const RunId wide = t.store8(), before = t.store1(), behind = t.store1();
   t.visit(wide, kHeap + 60);
   t.buffer(1);
@@ -122,7 +122,7 @@ TEST_CASE("an access across lines is one to both") {
 }
 
 TEST_CASE("what was shared counts once, whichever buffers come first") {
-  Trace t;
+  SharingTrace t;
   const RunId left = t.store8(), right = t.store8();
   for (int i = 0; i < 4; i++) {
     t.visit(left, kHeap);
@@ -140,7 +140,7 @@ TEST_CASE("what was shared counts once, whichever buffers come first") {
 }
 
 TEST_CASE("what one thread did before the other began is not shared") {
-  Trace t;
+  SharingTrace t;
   const RunId store = t.store8(), load = t.load8();
   t.visit(load, kHeap + 0x1000);
   t.buffer(2);
@@ -155,7 +155,7 @@ TEST_CASE("what one thread did before the other began is not shared") {
 
 TEST_CASE("time stamps around system calls tell stretches apart within buffers") {
   for (const bool at_once : {false, true}) {
-    Trace t(Moments::recorded);
+    SharingTrace t(Moments::recorded);
     const RunId store = t.store8(), load = t.load8();
     const RunId calls = t.moment(1), comes_back = t.moment(0);
     t.visit(store, kHeap, 5);
@@ -172,7 +172,7 @@ TEST_CASE("time stamps around system calls tell stretches apart within buffers")
 
 TEST_CASE("samples of different threads are of one stretch if they are near one another") {
   for (const uint64_t second : {7u, 11u, 12u}) {
-    Trace t(Moments::samples);
+    SharingTrace t(Moments::samples);
     const RunId store = t.store8();
     t.mark(trace::sample_start(7));
     t.visit(store, kHeap, 4);
@@ -187,7 +187,7 @@ TEST_CASE("samples of different threads are of one stretch if they are near one 
 }
 
 TEST_CASE("one pair of instructions both ways counts no more than the line can have gone") {
-  Trace t;
+  SharingTrace t;
   const RunId load = t.load8(), store = t.store8();
   for (int thread = 1; thread <= 2; thread++) {
     for (uint64_t i = 0; i < 5 * kVisitInsns; i += 2) {
@@ -202,7 +202,7 @@ TEST_CASE("one pair of instructions both ways counts no more than the line can h
 }
 
 TEST_CASE("a line that is visited often stays while others pass") {
-  Trace t;
+  SharingTrace t;
   const RunId left = t.store8(), right = t.store8(), load = t.load8();
   constexpr uint64_t kSpan = collect::SharedLines::kPlaces * profile::kCacheLineBytes;
   t.visit(left, kHeap, 20);
@@ -216,7 +216,7 @@ TEST_CASE("a line that is visited often stays while others pass") {
 }
 
 TEST_CASE("a fifth instruction of a line is counted as lost") {
-  Trace t;
+  SharingTrace t;
   for (int i = 0; i < 5; i++) t.at(t.store8(), kHeap);  // of one visit each
   t.buffer(1);
   CHECK(t.collected().coverage.events.at("sharing_crowded_lines") == 1);

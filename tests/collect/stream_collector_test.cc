@@ -14,12 +14,12 @@ using profile::StreamOrder;
 using profile::StreamTable;
 using test::kHeap;
 
-constexpr uint64_t kLine = 64;
+constexpr uint64_t kStreamLine = 64;
 constexpr uint64_t kRounds = 500;
 
-struct Trace : test::MemoryTrace {
+struct StreamTrace : test::MemoryTrace {
   // Lines in no order, each far from the others.
-  static uint64_t scattered(uint64_t i) { return kHeap + (i * i * 7919 % 100'003) * kLine; }
+  static uint64_t scattered(uint64_t i) { return kHeap + (i * i * 7919 % 100'003) * kStreamLine; }
 
   void walk(RunId run, uint64_t nodes, uint64_t first = 0) {
     for (uint64_t i = 0; i < nodes; i++) at(run, scattered(first + i));
@@ -32,11 +32,12 @@ struct Trace : test::MemoryTrace {
 }  // namespace
 
 TEST_CASE("a list that is walked over and over is one stream, wherever a burst begins") {
-  Trace t;
+  StreamTrace t;
   const RunId load = t.load8();
   for (int sample = 0; sample < 3; sample++) {
     t.mark(trace::sample_start(sample));
-    for (uint64_t i = 0; i < kRounds * 40; i++) t.at(load, Trace::scattered((i + sample) % 40));
+    for (uint64_t i = 0; i < kRounds * 40; i++)
+      t.at(load, StreamTrace::scattered((i + sample) % 40));
     t.mark(trace::sample_end(trace::EndReason::budget));
   }
   const profile::Profile p = t.streams(true);
@@ -60,7 +61,7 @@ TEST_CASE("a list that is walked over and over is one stream, wherever a burst b
 }
 
 TEST_CASE("streams of one set of instructions are one row, which shows the hottest") {
-  Trace t;
+  StreamTrace t;
   const RunId load = t.load8(), other = t.load4();
   std::mt19937 random(3);
   for (uint64_t i = 0; i < kRounds; i++) {
@@ -68,7 +69,7 @@ TEST_CASE("streams of one set of instructions are one row, which shows the hotte
       t.walk(load, 20, 1000);
     else
       t.walk(load, 30);
-    t.at(other, Trace::scattered(5000 + i));
+    t.at(other, StreamTrace::scattered(5000 + i));
   }
   const StreamTable rows = t.streams().tables.streams;
   REQUIRE(rows.size() == 1);
@@ -78,10 +79,10 @@ TEST_CASE("streams of one set of instructions are one row, which shows the hotte
 }
 
 TEST_CASE("what repeats the reference before counts once") {
-  Trace t;
+  StreamTrace t;
   const RunId load = t.load8();
   for (uint64_t i = 0; i < kRounds * 8; i++)
-    for (uint64_t k = 0; k < 8; k++) t.at(load, Trace::scattered(i % 10) + 8 * k);
+    for (uint64_t k = 0; k < 8; k++) t.at(load, StreamTrace::scattered(i % 10) + 8 * k);
   const profile::Profile p = t.streams();
   CHECK(p.coverage.streams.references == kRounds * 8);
   REQUIRE(p.tables.streams.size() == 1);
@@ -89,12 +90,12 @@ TEST_CASE("what repeats the reference before counts once") {
 }
 
 TEST_CASE("a sweep and a random walk have no streams") {
-  Trace sweep, walk;
+  StreamTrace sweep, walk;
   const RunId load = sweep.load8(), other = walk.load8();
   std::mt19937 random(3);
   for (uint64_t i = 0; i < 200'000; i++) {
-    sweep.at(load, kHeap + i * kLine);
-    walk.at(other, kHeap + random() % (1 << 18) * kLine);
+    sweep.at(load, kHeap + i * kStreamLine);
+    walk.at(other, kHeap + random() % (1 << 18) * kStreamLine);
   }
   const profile::Profile p = sweep.streams();
   CHECK(p.tables.streams.empty());
@@ -107,9 +108,9 @@ TEST_CASE("a sweep and a random walk have no streams") {
 
 TEST_CASE("one in eight references is in a burst in the long run") {
   constexpr uint64_t kAll = 20'000'000, kChunk = 400'000;
-  Trace t;
+  StreamTrace t;
   const RunId load = t.load8();
-  for (uint64_t i = 0; i < kChunk; i++) t.at(load, Trace::scattered(i % 40));
+  for (uint64_t i = 0; i < kChunk; i++) t.at(load, StreamTrace::scattered(i % 40));
   const auto collector = collect::make_stream_collector(t.table, {});
   for (uint64_t i = 0; i < kAll; i += kChunk) collector->consume({Tid(1), t.words});
   profile::Profile p;
@@ -121,14 +122,14 @@ TEST_CASE("one in eight references is in a burst in the long run") {
 }
 
 TEST_CASE("the stack is left out, but for what is far from its pointer") {
-  Trace t;
+  StreamTrace t;
   const RunId load = t.load8();
   const RunId spill = t.insn({0x48, 0x89, 0x04, 0x24}, trace::RunExit::split, decoder::kRsp);
   constexpr uint64_t kStack = 0x7ffc'0000'8000;
   for (uint64_t i = 0; i < kRounds; i++) {
-    t.at(spill, kStack - i % 7 * kLine);  // calls are nested by so much
+    t.at(spill, kStack - i % 7 * kStreamLine);  // calls are nested by so much
     t.at(load, kStack + 64);
-    for (uint64_t k = 0; k < 10; k++) t.at(load, Trace::scattered(k));
+    for (uint64_t k = 0; k < 10; k++) t.at(load, StreamTrace::scattered(k));
     t.at(load, kStack + 8192);
   }
   const profile::Profile p = t.streams();

@@ -134,7 +134,7 @@ class Interpreter {
     const size_t handler = program_.functions.back();
     const size_t depth = stack_.size();
     const bool interrupted_call = after_call_;
-    out_.steps.push_back({Step::signal_delivered, 0, 0});
+    out_.steps.push_back({ExecutedStep::signal_delivered, 0, 0});
     enter(handler, kNowhere, program_.restorer);
     size_t at = handler;
     // A handler that does not end by itself is left alone at its next instruction.
@@ -146,7 +146,7 @@ class Interpreter {
     // An activation that has executed nothing yet begins after the handler.
     if (interrupted_call) stack_.back().began = out_.truth.total;
     after_call_ = interrupted_call;
-    out_.steps.push_back({Step::signal_returned, 0, 0});
+    out_.steps.push_back({ExecutedStep::signal_returned, 0, 0});
   }
 
   // Executes one instruction; returns the next one.
@@ -190,7 +190,7 @@ class Interpreter {
         break;
     }
     if (kind != nullptr && next != kNowhere) truth.edges[{address(at), address(next), kind}]++;
-    out_.steps.push_back({Step::insn, at, next});
+    out_.steps.push_back({ExecutedStep::insn, at, next});
     may_stop_ = insn.op == Op::plain;
     after_call_ = insn.op == Op::call || insn.op == Op::indirect_call;
     return next;
@@ -339,11 +339,11 @@ std::vector<Word> Engine::trace(const Execution& execution) {
     const bool conditional = program_.insns[before.last].op == Op::conditional;
     emit(conditional ? RunExit::not_taken : RunExit::split, program_.insns[at].address, 0);
   };
-  for (const Step& step : execution.steps) {
-    if (step.kind != Step::insn) {
+  for (const ExecutedStep& step : execution.steps) {
+    if (step.kind != ExecutedStep::insn) {
       interrupt();
       words.push_back(trace::special_word(trace::SpecialKind::gap, 2));
-      words.push_back(static_cast<Word>(step.kind == Step::signal_delivered
+      words.push_back(static_cast<Word>(step.kind == ExecutedStep::signal_delivered
                                             ? trace::GapReason::signal_delivered
                                             : trace::GapReason::signal_returned));
       continue;

@@ -50,7 +50,7 @@ class Program {
 };
 
 // What happened, in order.
-struct Step {
+struct ExecutedStep {
   enum Kind : uint8_t { insn, signal_delivered, signal_returned } kind = insn;
   size_t at = 0;    // instruction
   size_t next = 0;  // the instruction that followed it
@@ -65,7 +65,7 @@ struct Truth {
 };
 
 struct Execution {
-  std::vector<Step> steps;
+  std::vector<ExecutedStep> steps;
   Truth truth;
 };
 

@@ -19,7 +19,7 @@ double uniform(profile::Random& random) {
   return static_cast<double>(random.next() >> 11) * 0x1p-53;
 }
 
-struct Found {
+struct FoundTop {
   double covered = 0;  // share of runs whose interval holds the truth
   double width = 0;    // half of the interval, in the mean
   double off = 0;      // root of the mean square
@@ -27,11 +27,11 @@ struct Found {
 
 // Runs of so many windows of about 60 values, one of which has the share in_window() in a window,
 // and `truth` in all. `other` is what else there is.
-Found intervals(int windows, double truth,
-                const std::function<double(profile::Random&)>& in_window) {
+FoundTop intervals(int windows, double truth,
+                   const std::function<double(profile::Random&)>& in_window) {
   constexpr int kRuns = 1000;
   profile::Random random(static_cast<uint64_t>(windows) * 77 + 5);
-  Found found;
+  FoundTop found;
   for (int run = 0; run < kRuns; run++) {
     TopError error;
     profile::ValueHotlist hotlist;
@@ -78,9 +78,9 @@ TEST_CASE("the interval of a top value's share holds the truth as often as it sa
     CHECK(intervals(windows, 0.98 * (1 - rare), phase(rare)).covered > 0.92);
   }
   // And is as wide as the figure is off: twice, in the mean.
-  const Found steady = intervals(60, 0.8, kSteady);
+  const FoundTop steady = intervals(60, 0.8, kSteady);
   CHECK(steady.width < 2.5 * steady.off);
-  const Found phases = intervals(60, 0.98 * 0.8, phase(0.2));
+  const FoundTop phases = intervals(60, 0.98 * 0.8, phase(0.2));
   CHECK(phases.width < 2.5 * phases.off);
 }
 

@@ -15,14 +15,14 @@ using namespace shadowprof;
 using trace::Word;
 
 // mov rax, [rbx]; jnz back to it.
-constexpr uint8_t kCode[] = {0x48, 0x8b, 0x03, 0x75, 0xfb};
+constexpr uint8_t kValueCode[] = {0x48, 0x8b, 0x03, 0x75, 0xfb};
 
-struct Loop {
+struct ValueLoop {
   trace::BlockTable table;
   BlockId loop_block;
   RunId run;  // of a translation that captures
 
-  Loop() {
+  ValueLoop() {
     trace::Block block;
     block.module = table.add_module(test::one_page_module());
     block.start = GuestAddr(0x1100);
@@ -31,7 +31,7 @@ struct Loop {
     block.target = block.start;
     block.insns = 2;
     block.terminator = trace::Terminator::conditional;
-    loop_block = table.add_block(block, kCode);
+    loop_block = table.add_block(block, kValueCode);
     run = translate(true);
   }
   RunId translate(bool captures) {
@@ -49,7 +49,8 @@ struct Loop {
   }
 };
 
-profile::ValueFigures figures_of(const Loop& loop, const std::vector<std::vector<Word>>& chunks,
+profile::ValueFigures figures_of(const ValueLoop& loop,
+                                 const std::vector<std::vector<Word>>& chunks,
                                  collect::ValueCollectorOptions options = {}) {
   collect::ValueCollector collector(loop.table, options);
   for (const auto& words : chunks) collector.consume({Tid(1), words});
@@ -134,7 +135,7 @@ TEST_CASE("of a vector register the first element counts, with its type") {
 }
 
 TEST_CASE("a stream's figures are what they are by hand") {
-  const Loop loop;
+  const ValueLoop loop;
   std::vector<Word> words;
   // Differences: 0 0 5 5 5 0 -15; equal to the one before them: the 2nd, 4th and 5th.
   for (const uint64_t v : {0, 0, 0, 5, 10, 15, 15, 0}) loop.add(words, v);
@@ -151,7 +152,7 @@ TEST_CASE("a stream's figures are what they are by hand") {
 }
 
 TEST_CASE("no prediction is made from one sample to the next") {
-  const Loop loop;
+  const ValueLoop loop;
   std::vector<Word> words;
   for (int sample = 0; sample < 3; sample++) {
     words.insert(words.end(), {trace::special_word(trace::SpecialKind::sample_start, 3), 1, 0});
@@ -165,7 +166,7 @@ TEST_CASE("no prediction is made from one sample to the next") {
 }
 
 TEST_CASE("windows give the shares of the whole, and all executions count") {
-  const Loop loop;
+  const ValueLoop loop;
   collect::ValueCollectorOptions options;
   options.condition = {100, 50, 1000};
   std::vector<std::vector<Word>> chunks;
@@ -188,7 +189,7 @@ TEST_CASE("windows give the shares of the whole, and all executions count") {
 }
 
 TEST_CASE("what has been seen enough of is told, and counts by how often it is captured then") {
-  Loop loop;
+  ValueLoop loop;
   const RunId plain = loop.translate(false);
   trace::RunMailbox mailbox;
   collect::ValueCollectorOptions options;
@@ -222,7 +223,7 @@ TEST_CASE("what has been seen enough of is told, and counts by how often it is c
 }
 
 TEST_CASE("the error of what windows have seen comes from how they differ") {
-  Loop loop;
+  ValueLoop loop;
   const RunId plain = loop.translate(false);
   trace::RunMailbox mailbox;
   std::vector<uint64_t> executions(loop.table.run_count());
@@ -251,7 +252,7 @@ TEST_CASE("the error of what windows have seen comes from how they differ") {
 }
 
 TEST_CASE("what was looked at in full is exact") {
-  const Loop loop;
+  const ValueLoop loop;
   collect::ValueCollectorOptions options;
   options.condition.every = options.condition.burst;
   std::vector<Word> words;
@@ -266,7 +267,7 @@ TEST_CASE("what was looked at in full is exact") {
 }
 
 TEST_CASE("distinct values are estimated for what was not looked at") {
-  Loop loop;
+  ValueLoop loop;
   const RunId plain = loop.translate(false);
   trace::RunMailbox mailbox;
   std::vector<uint64_t> executions(loop.table.run_count());
@@ -294,7 +295,7 @@ TEST_CASE("distinct values are estimated for what was not looked at") {
 }
 
 TEST_CASE("what is not recorded counts by the engine's counters") {
-  Loop loop;
+  ValueLoop loop;
   const RunId plain = loop.translate(false);
   trace::RunMailbox mailbox;
   std::vector<uint64_t> executions(loop.table.run_count());
@@ -320,7 +321,7 @@ TEST_CASE("what is not recorded counts by the engine's counters") {
 }
 
 TEST_CASE("records that are cut off or unknown end their chunk and are counted") {
-  const Loop loop;
+  const ValueLoop loop;
   std::vector<Word> words;
   loop.add(words, 1);
   words.push_back(loop.run.value);
@@ -335,7 +336,7 @@ TEST_CASE("records that are cut off or unknown end their chunk and are counted")
 }
 
 TEST_CASE("the error of a share comes from how it differs between samples") {
-  const Loop loop;
+  const ValueLoop loop;
   collect::ValueCollectorOptions options;
   options.condition.every = options.condition.burst;
   options.errors = true;

@@ -13,7 +13,7 @@ using profile::AccessPairRow;
 using profile::PairKind;
 using test::kHeap;
 
-struct Trace : test::MemoryTrace {
+struct WasteTrace : test::MemoryTrace {
   const profile::AccessPairTable& waste(bool sampled = false) {
     return table_ = collect(collect::make_waste_collector, sampled).tables.waste;
   }
@@ -33,7 +33,7 @@ struct Trace : test::MemoryTrace {
 }  // namespace
 
 TEST_CASE("a store that another one overwrites before a load is dead") {
-  Trace t;
+  WasteTrace t;
   const RunId first = t.store8(), second = t.store8(), load = t.load8();
   for (int i = 0; i < 10; i++) {
     t.at(first, kHeap);
@@ -53,7 +53,7 @@ TEST_CASE("a store that another one overwrites before a load is dead") {
 }
 
 TEST_CASE("a load of one byte is enough for a store to be of use") {
-  Trace t;
+  WasteTrace t;
   const RunId first = t.store8(), second = t.store8();
   const RunId byte = t.insn({0x8a, 0x43, 0x07});  // mov al, [rbx + 7]
   t.at(first, kHeap);
@@ -63,7 +63,7 @@ TEST_CASE("a load of one byte is enough for a store to be of use") {
 }
 
 TEST_CASE("a store is dead if one other overwrites all of it") {
-  Trace t;
+  WasteTrace t;
   const RunId low = t.store4(), high = t.store4(), both = t.store8();
   t.at(low, kHeap);
   t.at(high, kHeap + 4);
@@ -78,7 +78,7 @@ TEST_CASE("a store is dead if one other overwrites all of it") {
 }
 
 TEST_CASE("stores across cells are overwritten as a whole") {
-  Trace t;
+  WasteTrace t;
   const RunId first = t.store8(), second = t.store8();
   t.at(first, kHeap + 5);
   t.at(second, kHeap + 5);
@@ -90,7 +90,7 @@ TEST_CASE("stores across cells are overwritten as a whole") {
 }
 
 TEST_CASE("an instruction that loads and stores has read what was there") {
-  Trace t;
+  WasteTrace t;
   const RunId store = t.store4(), add = t.insn({0x01, 0x03});  // add [rbx], eax
   t.at(store, kHeap);
   t.at(add, kHeap);
@@ -101,7 +101,7 @@ TEST_CASE("an instruction that loads and stores has read what was there") {
 }
 
 TEST_CASE("what may have read a store makes it unknown, and no waste") {
-  Trace t;
+  WasteTrace t;
   const RunId first = t.store8(), second = t.store8(), load = t.load8();
   const RunId local = t.insn({0x64, 0x48, 0x8b, 0x03});                       // mov rax, fs:[rbx]
   const RunId guard = t.insn({0x64, 0x48, 0x8b, 0x04, 0x25, 0x28, 0, 0, 0});  // mov rax, fs:[0x28]
@@ -124,7 +124,7 @@ TEST_CASE("what may have read a store makes it unknown, and no waste") {
 }
 
 TEST_CASE("the same bytes loaded again are a repeated load, by the one before") {
-  Trace t;
+  WasteTrace t;
   const RunId first = t.load8(), second = t.load8();
   for (int i = 0; i < 10; i++) {
     t.at(first, kHeap);
@@ -141,7 +141,7 @@ TEST_CASE("the same bytes loaded again are a repeated load, by the one before") 
 }
 
 TEST_CASE("another size, a store to any of the bytes, or to somewhere: no repeated load") {
-  Trace t;
+  WasteTrace t;
   const RunId first = t.load8(), second = t.load8(), narrow = t.load4(), store = t.store1();
   const RunId fill = t.insn({0xf3, 0xaa});  // rep stosb
   t.at(first, kHeap);
@@ -162,7 +162,7 @@ TEST_CASE("another size, a store to any of the bytes, or to somewhere: no repeat
 }
 
 TEST_CASE("nothing leaks from one sample or thread into the next") {
-  Trace t;
+  WasteTrace t;
   const RunId load = t.load8(), store = t.store8();
   const auto round = [&] {
     t.at(load, kHeap);
@@ -184,7 +184,7 @@ TEST_CASE("nothing leaks from one sample or thread into the next") {
 }
 
 TEST_CASE("what the table has no room for is unknown") {
-  Trace t;
+  WasteTrace t;
   const RunId store = t.store8(), load = t.load8();
   constexpr uint64_t kBytes = uint64_t{collect::WasteThread::kCells} * 8 * 2;
   for (int round = 0; round < 2; round++)
@@ -229,7 +229,7 @@ TEST_CASE("a store of what is there already is silent, by what the instruction d
            {{0xc7, 0x03, 0xff, 0xff, 0xff, 0xff}, 0, 0xffffffff, true},  // mov dword [rbx], -1
            {{0xc7, 0x03, 0xff, 0xff, 0xff, 0xff}, 0, 0xffff, false},
        }) {
-    Trace t;
+    WasteTrace t;
     const trace::Slot slots[] = {{SlotKind::base, decoder::kRbx, 0},
                                  {SlotKind::compared, decoder::kRax, 0},
                                  {SlotKind::memory, 0, 0}};
@@ -248,7 +248,7 @@ TEST_CASE("a store of what is there already is silent, by what the instruction d
 }
 
 TEST_CASE("of a locked store it is not told whether it was silent") {
-  Trace t;
+  WasteTrace t;
   const trace::Slot slots[] = {{trace::SlotKind::base, decoder::kRbx, 0}};
   const RunId store = t.insn({0xf0, 0x09, 0x03}, trace::RunExit::split, slots);  // lock or
   t.at(store, {kHeap});
@@ -256,7 +256,7 @@ TEST_CASE("of a locked store it is not told whether it was silent") {
 }
 
 TEST_CASE("shares of samples have errors") {
-  Trace t;
+  WasteTrace t;
   const RunId first = t.store8(), second = t.store8(), load = t.load8();
   for (uint64_t sample = 1; sample <= 4; sample++) {
     t.mark(trace::sample_start(sample));

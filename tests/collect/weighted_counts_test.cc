@@ -37,8 +37,8 @@ void each_count(const profile::Profile& p, Each each) {
   for (const auto& path : t.paths) each(Row{40, {}, {}, path.blocks}, path.count);
 }
 
-profile::Profile edges_of(const trace::BlockTable& table, const Samples& samples,
-                          const SampleWeights* weights) {
+profile::Profile counted_edges_of(const trace::BlockTable& table, const Samples& samples,
+                                  const SampleWeights* weights) {
   EdgeCollectorOptions options{.calls = true, .errors = true, .contexts = true};
   options.weights = weights;
   return collected(EdgeCollector(table, options), samples);
@@ -67,7 +67,8 @@ struct Sampled {
   explicit Sampled(uint64_t seed) : program(seed) {
     for (uint64_t i = 1; i <= 40 && samples.size() < 6; i++) {
       auto words = engine.trace(test::execute(program, seed + i, 3000 * (samples.size() + 1), 0));
-      const uint64_t own = edges_of(engine.table, {words}, nullptr).coverage.instructions_profiled;
+      const uint64_t own =
+          counted_edges_of(engine.table, {words}, nullptr).coverage.instructions_profiled;
       const uint64_t paths = paths_of(engine.table, {words}, nullptr).coverage.paths.executions;
       if (own < kInstructions || paths < kPaths) continue;
       samples.push_back(std::move(words));
@@ -117,7 +118,7 @@ TEST_CASE("tables are the sum of the samples' tables by their weights") {
   for (uint64_t seed = 1; seed <= 10; seed++) {
     CAPTURE(seed);
     const Sampled sampled(seed);
-    edges += compare(sampled, edges_of);
+    edges += compare(sampled, counted_edges_of);
     paths += compare(sampled, paths_of);
   }
   CHECK(edges > 100);
@@ -128,8 +129,8 @@ TEST_CASE("a weighted profile is consistent") {
   for (uint64_t seed = 1; seed <= 10; seed++) {
     CAPTURE(seed);
     const Sampled sampled(seed);
-    profile::Profile p = edges_of(sampled.engine.table, sampled.samples, &sampled.weights);
-    const profile::Profile plain = edges_of(sampled.engine.table, sampled.samples, nullptr);
+    profile::Profile p = counted_edges_of(sampled.engine.table, sampled.samples, &sampled.weights);
+    const profile::Profile plain = counted_edges_of(sampled.engine.table, sampled.samples, nullptr);
     const auto all = static_cast<double>(plain.coverage.instructions_profiled);
     CHECK(static_cast<double>(p.coverage.instructions_profiled) ==
           doctest::Approx(all).epsilon(0.01));
@@ -147,9 +148,9 @@ TEST_CASE("equal weights change nothing") {
   const Sampled sampled(4);
   SampleWeights none;
   none.conclude();
-  const profile::Profile p = edges_of(sampled.engine.table, sampled.samples, &none);
+  const profile::Profile p = counted_edges_of(sampled.engine.table, sampled.samples, &none);
   std::map<Row, uint64_t> plain;
-  each_count(edges_of(sampled.engine.table, sampled.samples, nullptr),
+  each_count(counted_edges_of(sampled.engine.table, sampled.samples, nullptr),
              [&](const Row& row, uint64_t count) { plain[row] = count; });
   size_t rows = 0;
   each_count(p, [&](const Row& row, uint64_t count) {

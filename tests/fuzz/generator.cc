@@ -47,7 +47,7 @@ void Generator::resolve() {
       std::memcpy(&code_[f.at], &v, 4);
     } else {
       const auto distance = static_cast<int64_t>(target) - static_cast<int64_t>(f.at + 1);
-      CHECK(distance >= -128 && distance <= 127, "a short branch over {} bytes", distance);
+      SP_CHECK(distance >= -128 && distance <= 127, "a short branch over {} bytes", distance);
       code_[f.at] = static_cast<uint8_t>(distance);
     }
   }
@@ -387,7 +387,7 @@ FuzzCase Generator::make() {
   put_number(0, 8);
   functions();
   resolve();
-  CHECK(code_.size() <= sizeof(c.code), "a case of {} bytes", code_.size());
+  SP_CHECK(code_.size() <= sizeof(c.code), "a case of {} bytes", code_.size());
   c.code_bytes = static_cast<uint32_t>(code_.size());
   std::copy(code_.begin(), code_.end(), c.code);
   return c;

@@ -6,7 +6,6 @@
 
 #include "recording.h"
 
-#undef CHECK  // doctest's, from here on
 #include <doctest/doctest.h>
 
 namespace shadowprof::inject_test {

@@ -45,7 +45,7 @@ class Hardware : public Reference {
   const Moment* at(size_t n) override { return n < moments_.size() ? &moments_[n] : nullptr; }
   const decoder::Insn& insn(GuestAddr pc) override {
     const auto it = insns_.find(pc);
-    CHECK(it != insns_.end(), "the processor never was at {:#x}", pc.value);
+    SP_CHECK(it != insns_.end(), "the processor never was at {:#x}", pc.value);
     return it->second;
   }
 
@@ -61,7 +61,7 @@ class Hardware : public Reference {
       std::array<uint8_t, decoder::kMaxInsnBytes> bytes{};
       const iovec own{bytes.data(), bytes.size()};
       const iovec theirs{reinterpret_cast<void*>(pc.value), bytes.size()};
-      CHECK(::process_vm_readv(child, &own, 1, &theirs, 1, 0) > 0, "no code at {:#x}", pc.value);
+      SP_CHECK(::process_vm_readv(child, &own, 1, &theirs, 1, 0) > 0, "no code at {:#x}", pc.value);
       it->second = decoder::decode(bytes, pc);
     }
     return it->second;
@@ -69,15 +69,15 @@ class Hardware : public Reference {
 
   static uint32_t xsave_offset(unsigned component) {
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-    CHECK(__get_cpuid_count(0xd, component, &eax, &ebx, &ecx, &edx), "no XSAVE area");
+    SP_CHECK(__get_cpuid_count(0xd, component, &eax, &ebx, &ecx, &edx), "no XSAVE area");
     return ebx;
   }
   // Low 64 bits: of fxsave's registers, of the upper sixteen of AVX-512, or of the masks.
   static uint64_t read_element(pid_t child, const decoder::ElementResult& result) {
     std::array<uint8_t, 8192> area{};
     iovec whole{area.data(), area.size()};
-    CHECK(::ptrace(PTRACE_GETREGSET, child, NT_X86_XSTATE, &whole) == 0,
-          "cannot read vector registers");
+    SP_CHECK(::ptrace(PTRACE_GETREGSET, child, NT_X86_XSTATE, &whole) == 0,
+             "cannot read vector registers");
     constexpr size_t kFirstXmm = 160;
     size_t at = kFirstXmm + 16u * result.reg;
     if (result.is_mask()) at = xsave_offset(5) + 8u * result.reg;
@@ -112,11 +112,11 @@ class Hardware : public Reference {
   void record(const std::vector<std::string>& program) {
     const pid_t child = start(program);
     int status = 0;
-    CHECK(::waitpid(child, &status, 0) == child, "{} does not start", program[0]);
+    SP_CHECK(::waitpid(child, &status, 0) == child, "{} does not start", program[0]);
     while (WIFSTOPPED(status)) {
       user_regs_struct r;
-      CHECK(::ptrace(PTRACE_GETREGS, child, nullptr, &r) == 0, "cannot read registers");
-      CHECK(WSTOPSIG(status) == SIGTRAP, "signal {} at {:#x}", WSTOPSIG(status), +r.rip);
+      SP_CHECK(::ptrace(PTRACE_GETREGS, child, nullptr, &r) == 0, "cannot read registers");
+      SP_CHECK(WSTOPSIG(status) == SIGTRAP, "signal {} at {:#x}", WSTOPSIG(status), +r.rip);
       const GuestAddr pc(r.rip);
       const bool goes_on =
           !moments_.empty() && moments_.back().pc == pc && is_repeated(read_insn(child, pc));
@@ -126,9 +126,9 @@ class Hardware : public Reference {
         moments_.push_back({pc, gpr});
         read_beside(child, r, moments_.back());
       }
-      CHECK(step_once(child, r.rip, 0, &status), "cannot step: {}", ::strerror(errno));
+      SP_CHECK(step_once(child, r.rip, 0, &status), "cannot step: {}", ::strerror(errno));
     }
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the program failed: {:#x}", status);
+    SP_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the program failed: {:#x}", status);
   }
 
   std::vector<Moment> moments_;
@@ -141,8 +141,9 @@ uint64_t first_stack_pointer(const std::string& program) {
   const pid_t child = start({program});
   int status = 0;
   user_regs_struct r;
-  CHECK(::waitpid(child, &status, 0) == child && WIFSTOPPED(status), "{} does not start", program);
-  CHECK(::ptrace(PTRACE_GETREGS, child, nullptr, &r) == 0, "cannot read registers");
+  SP_CHECK(::waitpid(child, &status, 0) == child && WIFSTOPPED(status), "{} does not start",
+           program);
+  SP_CHECK(::ptrace(PTRACE_GETREGS, child, nullptr, &r) == 0, "cannot read registers");
   ::kill(child, SIGKILL);
   ::waitpid(child, &status, 0);
   return r.rsp;

@@ -39,7 +39,7 @@ class LongModel : public Reference {
     while (number_ < n && !ended_) advance();
     if (n == number_) return ended_ ? nullptr : &now_;
     if (n + 1 == number_) return &before_;
-    CHECK(ended_, "a model does not run backwards");
+    SP_CHECK(ended_, "a model does not run backwards");
     return nullptr;
   }
   const decoder::Insn& insn(GuestAddr pc) override { return insns_[index_of_.at(pc)]; }
@@ -49,7 +49,7 @@ class LongModel : public Reference {
   void read_code(const std::string& program) {
     std::ifstream file(program, std::ios::binary);
     const std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
-    CHECK(bytes.size() > sizeof(Elf64_Ehdr), "cannot read {}", program);
+    SP_CHECK(bytes.size() > sizeof(Elf64_Ehdr), "cannot read {}", program);
     const auto* header = reinterpret_cast<const Elf64_Ehdr*>(bytes.data());
     const auto* segment = reinterpret_cast<const Elf64_Phdr*>(bytes.data() + header->e_phoff);
     while (!(segment->p_type == PT_LOAD && segment->p_flags & PF_X)) segment++;
@@ -62,7 +62,7 @@ class LongModel : public Reference {
       index_of_[GuestAddr(at)] = insns_.size() - 1;
       at += insns_.back().length;
     }
-    CHECK(insns_.size() == kAfter + 3, "capture_long.S has {} instructions", insns_.size());
+    SP_CHECK(insns_.size() == kAfter + 3, "capture_long.S has {} instructions", insns_.size());
   }
 
   // Long because it is the program: one line of arithmetic for each instruction.

@@ -30,12 +30,12 @@ EngineRun run_in_engine(trace::BlockTable& table, trace::TraceSink& sink, emu::C
                    TraceOptions::follow_vfork | TraceOptions::follow_clone |
                    TraceOptions::report_exec | TraceOptions::report_exit | TraceOptions::exit_kill;
   const auto tracee = ptrace::launch(launch);
-  CHECK(tracee.has_value(), "{}", tracee.error().message);
+  SP_CHECK(tracee.has_value(), "{}", tracee.error().message);
   inject::Engine engine(table, sink, {.follow = false, .plan = plan, .trace = launch.options});
   const Status adopted = engine.adopt(*tracee);
-  CHECK(adopted.has_value(), "{}", adopted.error().message);
+  SP_CHECK(adopted.has_value(), "{}", adopted.error().message);
   const auto end = engine.run([] {});
-  CHECK(end.has_value(), "{}", end.error().message);
+  SP_CHECK(end.has_value(), "{}", end.error().message);
   return {*end, engine.counts()};
 }
 

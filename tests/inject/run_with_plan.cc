@@ -26,7 +26,7 @@ class ReadingSink : public trace::TraceSink {
     trace::Reader reader(table_, chunk.words);
     for (;;) {
       const auto next = reader.next();
-      CHECK(next.has_value(), "{}", next.error().message);
+      SP_CHECK(next.has_value(), "{}", next.error().message);
       if (!*next) return 0;
     }
   }

@@ -42,7 +42,7 @@ std::vector<Finding> check(const std::string& rule, const Diff& diff = sample())
   return *found;
 }
 
-std::string error_of(const std::string& rule) {
+std::string rule_error(const std::string& rule) {
   const auto parsed = parse_limit_rule(rule);
   if (!parsed) return parsed.error().message;
   const auto found = check_limits(sample(), {*parsed});
@@ -116,8 +116,8 @@ TEST_CASE("functions are known without types and namespaces") {
 }
 
 TEST_CASE("what is no limit, or can never apply, is an error that says why") {
-  CHECK(error_of("instructions") == "limit instructions: there is no <= or >= in it");
-  CHECK(error_of("function:prase:instructions<=+1%") ==
+  CHECK(rule_error("instructions") == "limit instructions: there is no <= or >= in it");
+  CHECK(rule_error("function:prase:instructions<=+1%") ==
         "limit function:prase:instructions<=+1%: neither profile has a function prase");
   for (const char* bad :
        {"", "<=+1%", "speed<=+1%", "function:x<=+1%", "function::instructions<=+1%",
@@ -125,7 +125,7 @@ TEST_CASE("what is no limit, or can never apply, is an error that says why") {
         "instructions<=+1%@1", "function:x:share<=5", "module:x:calls<=+1", "instructions<=nan",
         "instructions<=+1x", "calls:nobody<=+1"}) {
     CAPTURE(bad);
-    CHECK(error_of(bad) != "");
+    CHECK(rule_error(bad) != "");
   }
 }
 

@@ -35,7 +35,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-std::string error_of(const auto& result) {
+std::string refusal(const auto& result) {
   return result ? "" : result.error().message;
 }
 
@@ -68,7 +68,7 @@ TEST_CASE("a small file that unpacks to gigabytes is refused before it has done 
   for (const auto& [kind, name] : {std::pair(Compression::zstd, "bomb.zst"),
                                    std::pair(Compression::gzip, "bomb.gz")}) {
     write_packed(dir / name, kind, blanks, 400);
-    CHECK(error_of(read_profile(dir / name)).find("unpacks to more than") != std::string::npos);
+    CHECK(refusal(read_profile(dir / name)).find("unpacks to more than") != std::string::npos);
   }
 }
 
@@ -78,20 +78,20 @@ TEST_CASE("a profile of any size that is packed as well as profiles are is read"
   for (uint64_t i = 0; i < 100'000; i++)
     p.tables.edges.push_back({{0, 0x100 + 7 * i}, {0, 0x200}, EdgeKind::jump, i});
   for (const char* name : {"p.json", "p.json.gz", "p.json.zst"}) {
-    REQUIRE(error_of(write_profile(p, dir / name)) == "");
+    REQUIRE(refusal(write_profile(p, dir / name)) == "");
     const auto back = read_profile(dir / name);
-    REQUIRE_MESSAGE(back.has_value(), error_of(back));
+    REQUIRE_MESSAGE(back.has_value(), refusal(back));
     CHECK(profile_json(*back) == profile_json(p));
   }
 }
 
 TEST_CASE("nesting, rows and strings have limits") {
-  CHECK(error_of(parse_profile(std::string(1'000'000, '['))).find("nested deeper than 32") !=
+  CHECK(refusal(parse_profile(std::string(1'000'000, '['))).find("nested deeper than 32") !=
         std::string::npos);
   std::string objects;
   for (int i = 0; i < 1000; i++) objects += "{\"a\":";
-  CHECK(error_of(parse_profile(objects)).find("nested deeper") != std::string::npos);
-  CHECK(error_of(parse_profile("[\"" + std::string(2 << 20, 'x') + "\"]"))
+  CHECK(refusal(parse_profile(objects)).find("nested deeper") != std::string::npos);
+  CHECK(refusal(parse_profile("[\"" + std::string(2 << 20, 'x') + "\"]"))
             .find("a string of more than") != std::string::npos);
   EndlessRows rows;
   CHECK_THROWS_AS(json::parse(rows), json::Bad);
@@ -108,7 +108,7 @@ TEST_CASE("lists of counts keep all their bits") {
 TEST_CASE("a pipe without a writer ends at once, one with a writer is read") {
   const Folder dir;
   REQUIRE(::mkfifo((dir / "pipe").c_str(), 0600) == 0);
-  CHECK(error_of(read_profile(dir / "pipe")).ends_with("it is empty"));
+  CHECK(refusal(read_profile(dir / "pipe")).ends_with("it is empty"));
   const std::string text = profile_json(test::sample_profile());
   std::thread writer([&] { std::ofstream(dir / "pipe") << text; });
   // The first open may come before the writer's.
@@ -119,25 +119,25 @@ TEST_CASE("a pipe without a writer ends at once, one with a writer is read") {
   }
   if (!read) ::close(::open((dir / "pipe").c_str(), O_RDONLY | O_NONBLOCK));
   writer.join();
-  REQUIRE_MESSAGE(read.has_value(), error_of(read));
+  REQUIRE_MESSAGE(read.has_value(), refusal(read));
   CHECK(profile_json(*read) == text);
 }
 
 TEST_CASE("devices and folders are not read") {
-  CHECK(error_of(read_profile("/dev/zero")).find("neither a file nor a pipe") != std::string::npos);
-  CHECK(error_of(read_profile("/")) != "");
+  CHECK(refusal(read_profile("/dev/zero")).find("neither a file nor a pipe") != std::string::npos);
+  CHECK(refusal(read_profile("/")) != "");
 }
 
 TEST_CASE("a pipe without a reader, and a disk, are no output") {
   const Folder dir;
   REQUIRE(::mkfifo((dir / "pipe").c_str(), 0600) == 0);
-  CHECK(error_of(check_output(dir / "pipe")).find("no program reads") != std::string::npos);
-  CHECK(error_of(OutputFile::open(dir / "pipe")).find("no program reads") != std::string::npos);
-  CHECK(error_of(open_in_place("/dev/null", S_IFBLK)).find("is a disk") != std::string::npos);
+  CHECK(refusal(check_output(dir / "pipe")).find("no program reads") != std::string::npos);
+  CHECK(refusal(OutputFile::open(dir / "pipe")).find("no program reads") != std::string::npos);
+  CHECK(refusal(open_in_place("/dev/null", S_IFBLK)).find("is a disk") != std::string::npos);
   const UniqueFd reader(::open((dir / "pipe").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   REQUIRE(reader.valid());
-  CHECK(error_of(check_output(dir / "pipe")) == "");
-  CHECK(error_of(write_profile(test::sample_profile(), dir / "pipe")) == "");
+  CHECK(refusal(check_output(dir / "pipe")) == "");
+  CHECK(refusal(write_profile(test::sample_profile(), dir / "pipe")) == "");
   std::string got(1 << 20, '\0');
   const ssize_t n = ::read(reader.get(), got.data(), got.size());
   REQUIRE(n > 0);

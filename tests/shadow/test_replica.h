@@ -17,7 +17,6 @@
 #include "shadow/system_calls.h"
 #include "twin.h"
 
-#undef CHECK  // doctest's, from here on
 #include <doctest/doctest.h>
 
 namespace shadowprof::shadow {

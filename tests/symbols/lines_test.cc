@@ -20,14 +20,6 @@ using namespace symbols_test;
 
 namespace {
 
-std::unique_ptr<ModuleSymbols> load(const std::string& path) {
-  ModuleSource source;
-  source.path = path;
-  auto module = ModuleSymbols::load(std::move(source));
-  REQUIRE_MESSAGE(module.has_value(), module.error().message);
-  return std::move(*module);
-}
-
 // "file:line" of each frame, innermost first; file names without their directories, since tools
 // differ in how much of "./../" they take out.
 std::string base_name(const std::string& path) {

@@ -22,12 +22,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::unique_ptr<ModuleSymbols> load(const std::string& path, const SymbolOptions& options = {{}}) {
-  ModuleSource source;
-  source.path = path;
-  auto module = ModuleSymbols::load(std::move(source), options);
-  REQUIRE_MESSAGE(module.has_value(), module.error().message);
-  return std::move(*module);
+// Without debug files.
+std::unique_ptr<ModuleSymbols> load_alone(const std::string& path,
+                                          const SymbolOptions& options = {{}}) {
+  return load(path, options);
 }
 
 struct NmSymbol {
@@ -56,7 +54,7 @@ std::vector<NmSymbol> nm_functions(const std::string& path, const std::string& o
 // one of its names.
 void compare_with_nm(const std::string& path, const std::string& options) {
   CAPTURE(path);
-  auto module = load(path);
+  auto module = load_alone(path);
   std::vector<NmSymbol> expected = nm_functions(path, options);
   REQUIRE(!expected.empty());
   std::mt19937_64 random(3);
@@ -158,14 +156,14 @@ TEST_CASE("of several names for one function the plainest is shown") {
   if (!have_tool("nm")) return;
   for (const std::string& path : subjects()) {
     auto addresses = addresses_by_name(path);
-    CHECK(name_of(*load(path), addresses.at("_plain_reserved") + 1) == "plain");
+    CHECK(name_of(*load_alone(path), addresses.at("_plain_reserved") + 1) == "plain");
   }
 }
 
 TEST_CASE("a function without a size ends where the next one begins") {
   if (!have_tool("nm")) return;
   std::string path = subject("pie");
-  auto module = load(path);
+  auto module = load_alone(path);
   auto addresses = addresses_by_name(path);
   uint64_t one = addresses.at("unsized_one");
   uint64_t two = addresses.at("unsized_two");
@@ -183,8 +181,8 @@ TEST_CASE("stripped functions keep their bounds and linkage stubs their names") 
     CAPTURE(path);
     std::string stripped = directory / "stripped";
     output_of("strip -o " + stripped + " " + path);
-    auto full = load(path);
-    auto bare = load(stripped);
+    auto full = load_alone(path);
+    auto bare = load_alone(stripped);
     for (const char* name : {"main", "_ZN7subject6Worker3addEj", "_ZNK7subject6Worker5totalEv"}) {
       CAPTURE(name);
       uint64_t offset = *full->addresses().to_offset(addresses_by_name(path).at(name));
@@ -216,7 +214,7 @@ TEST_CASE("names come from the debug file that the build-id names") {
   TemporaryDirectory directory;
   std::string path = subject("nopie");
   std::string stripped = directory / "program";
-  std::string id = load(path)->build_id();
+  std::string id = load_alone(path)->build_id();
   REQUIRE(id.size() == 40);
   std::string folder = directory / (".build-id/" + id.substr(0, 2));
   fs::create_directories(folder);
@@ -224,7 +222,7 @@ TEST_CASE("names come from the debug file that the build-id names") {
   output_of("objcopy --only-keep-debug " + path + " " + debug);
   output_of("objcopy --strip-all " + path + " " + stripped);
 
-  auto module = load(stripped, {{directory.path()}});
+  auto module = load_alone(stripped, {{directory.path()}});
   CHECK(module->debug_file() == debug);
   uint64_t main_address = addresses_by_name(path).at("main");
   uint64_t offset = *module->addresses().to_offset(main_address);
@@ -235,7 +233,7 @@ TEST_CASE("names come from the debug file that the build-id names") {
 
   // The right name with the wrong content is refused.
   output_of("objcopy --only-keep-debug " + subject("pie") + " " + debug);
-  CHECK(load(stripped, {{directory.path()}})->debug_file().empty());
+  CHECK(load_alone(stripped, {{directory.path()}})->debug_file().empty());
 }
 
 TEST_CASE("a debuglink counts only with the right checksum") {
@@ -247,15 +245,15 @@ TEST_CASE("a debuglink counts only with the right checksum") {
   output_of("objcopy --only-keep-debug " + path + " " + debug);
   output_of("objcopy --strip-all --remove-section=.note.gnu.build-id --add-gnu-debuglink=" + debug +
             " " + path + " " + stripped);
-  CHECK(load(stripped)->debug_file() == debug);
+  CHECK(load_alone(stripped)->debug_file() == debug);
 
   fs::create_directory(directory / ".debug");
   fs::rename(debug, directory / ".debug/program.debug");
-  CHECK(load(stripped)->debug_file() == directory / ".debug/program.debug");
+  CHECK(load_alone(stripped)->debug_file() == directory / ".debug/program.debug");
 
   write_file(directory / ".debug/program.debug",
              read_file(directory / ".debug/program.debug") + "x");
-  CHECK(load(stripped)->debug_file().empty());
+  CHECK(load_alone(stripped)->debug_file().empty());
 }
 
 TEST_CASE("the compressed symbol table of .gnu_debugdata is read") {
@@ -268,13 +266,13 @@ TEST_CASE("the compressed symbol table of .gnu_debugdata is read") {
             mini + ".full " + mini + " && xz -k " + mini);
   output_of("objcopy --strip-all --add-section .gnu_debugdata=" + mini + ".xz " + path + " " +
             stripped);
-  auto module = load(stripped);
+  auto module = load_alone(stripped);
   CHECK(name_of(*module, addresses_by_name(path).at("_ZL12local_helperi")) == "local_helper(int)");
 }
 
 TEST_CASE("a file that is not the one that ran is refused") {
   std::string right = subject("pie");
-  std::string id = load(right)->build_id();
+  std::string id = load_alone(right)->build_id();
   ModuleSource source;
   source.path = subject("nopie");
   source.build_id = id;

@@ -22,16 +22,6 @@ using namespace symbols_test;
 
 namespace {
 
-std::unique_ptr<ModuleSymbols> load(const std::string& path, const CacheFolder* notes = nullptr) {
-  ModuleSource source;
-  source.path = path;
-  SymbolOptions options;
-  options.notes = notes;
-  auto module = ModuleSymbols::load(std::move(source), options);
-  REQUIRE_MESSAGE(module.has_value(), module.error().message);
-  return std::move(*module);
-}
-
 struct Place {
   uint64_t offset;
   uint64_t size;
@@ -110,7 +100,7 @@ struct Noted {
   }
   std::string ask_and_keep() {
     const CacheFolder folder = CacheFolder::at(directory.path());
-    auto module = load(path, &folder);
+    auto module = load(path, {.notes = &folder});
     std::string text = answers(*module, places);
     module->keep_notes();
     return text;
@@ -135,7 +125,7 @@ TEST_CASE("notes say what the files say") {
     const std::string expected = answers(*load(path), all);
     // Each run asks what was asked before, and a third more.
     for (size_t run = 0; run < 4; run++) {
-      auto module = load(path, &folder);
+      auto module = load(path, {.notes = &folder});
       for (size_t part = 0; part <= std::min<size_t>(run, 2); part++) {
         const std::vector<Place> places = places_of(path, part, 3);
         CHECK(answers(*module, places) == answers(*load(path), places));
@@ -207,14 +197,14 @@ TEST_CASE("notes of another state of the file are ignored") {
   const CacheFolder folder = CacheFolder::at(directory.path());
   std::filesystem::copy_file(subject("pie"), path);
   const std::vector<Place> places = places_of(path);
-  auto first = load(path, &folder);
+  auto first = load(path, {.notes = &folder});
   const std::string whole = answers(*first, places);
   first->keep_notes();
   if (!have_tool("strip")) return;
   output_of("strip --strip-debug " + path);  // its build-id stays
   const std::string stripped = answers(*load(path), places);
   REQUIRE(stripped != whole);
-  CHECK(answers(*load(path, &folder), places) == stripped);
+  CHECK(answers(*load(path, {.notes = &folder}), places) == stripped);
 }
 
 TEST_CASE("notes say with which debug file they were made") {
@@ -229,13 +219,13 @@ TEST_CASE("notes say with which debug file they were made") {
   const std::string named = answers(*load(path), places);
   TemporaryDirectory directory;
   const CacheFolder folder = CacheFolder::at(directory.path());
-  auto first = load(path, &folder);
+  auto first = load(path, {.notes = &folder});
   CHECK(answers(*first, places) == named);
   first->keep_notes();
   std::filesystem::rename(debug, programs / "away");
   const std::string bare = answers(*load(path), places);
   REQUIRE(bare != named);
-  CHECK(answers(*load(path, &folder), places) == bare);
+  CHECK(answers(*load(path, {.notes = &folder}), places) == bare);
 }
 
 TEST_CASE("a module without a build-id has no notes") {
@@ -245,7 +235,7 @@ TEST_CASE("a module without a build-id has no notes") {
   output_of("objcopy --remove-section .note.gnu.build-id " + subject("pie") + " " + path);
   TemporaryDirectory directory;
   const CacheFolder folder = CacheFolder::at(directory.path());
-  auto module = load(path, &folder);
+  auto module = load(path, {.notes = &folder});
   (void)answers(*module, places_of(path));
   module->keep_notes();
   CHECK(std::filesystem::is_empty(directory.path()));

@@ -17,6 +17,7 @@ namespace shadowprof {
 namespace {
 
 using symbols::ModuleSymbols;
+using symbols_test::load;
 using symbols_test::TemporaryDirectory;
 
 constexpr const char* kSource = R"(
@@ -39,12 +40,6 @@ std::string build(const TemporaryDirectory& folder, const std::string& name,
   symbols_test::output_of("cd " + folder.path() + " && g++ -O2 -g " + options + " -c split.cc -o " +
                           name + ".o && g++ -g -o " + name + " " + name + ".o");
   return folder / name;
-}
-
-std::unique_ptr<ModuleSymbols> load(const std::string& path) {
-  auto module = ModuleSymbols::load({path, UniqueFd(), ""});
-  REQUIRE(module.has_value());
-  return std::move(*module);
 }
 
 size_t most_frames(const ModuleSymbols& module) {

@@ -13,6 +13,17 @@
 
 namespace symbols_test {
 
+using shadowprof::symbols::ModuleSymbols;
+
+std::unique_ptr<ModuleSymbols> load(const std::string& path,
+                                    const shadowprof::symbols::SymbolOptions& options) {
+  shadowprof::symbols::ModuleSource source;
+  source.path = path;
+  auto module = ModuleSymbols::load(std::move(source), options);
+  REQUIRE_MESSAGE(module.has_value(), module.error().message);
+  return std::move(*module);
+}
+
 std::string output_of(const std::string& command) {
   FILE* pipe = popen(command.c_str(), "r");
   REQUIRE(pipe != nullptr);

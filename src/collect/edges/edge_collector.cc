@@ -60,7 +60,7 @@ EdgeCollector::State::State(const trace::BlockTable& block_table,
 void EdgeCollector::State::start_run(uint32_t id) {
   const trace::Run& run = table.run(RunId(id));
   if (run.words == 0 || run.block_count == 0) return;
-  CHECK(run.insns <= UINT16_MAX, "run {} has {} instructions", id, run.insns);
+  SP_CHECK(run.insns <= UINT16_MAX, "run {} has {} instructions", id, run.insns);
   Follow follow = follow_of(run.exit);
   const trace::Block& last = table.block(table.blocks(run).back());
   if (options.calls && trace::is_call(run.exit)) {

@@ -52,7 +52,7 @@ uint32_t Sequitur::make_node(uint64_t value) {
     free_nodes_ = nodes_[node].next;
   else
     node = used_nodes_++;
-  CHECK(node < nodes_.size(), "a grammar of {} symbols has no node left", symbols_);
+  SP_CHECK(node < nodes_.size(), "a grammar of {} symbols has no node left", symbols_);
   nodes_[node] = {value, 0, 0, 0, false, false};
   return node;
 }

@@ -110,7 +110,7 @@ Gpr choose(std::initializer_list<Gpr> candidates, GprMask taken) {
   for (Gpr r : candidates) {
     if (!(taken & gpr_bit(r))) return r;
   }
-  CHECK(false, "no register is free around an instruction");
+  SP_CHECK(false, "no register is free around an instruction");
   return decoder::kNoGpr;
 }
 
@@ -153,7 +153,7 @@ Cells::Cells()
     const CellFaults* none = nullptr;
     if (slot.compare_exchange_strong(none, faults_.get())) return;
   }
-  CHECK(false, "too many interpreters at a time");
+  SP_CHECK(false, "too many interpreters at a time");
 }
 
 Cells::~Cells() {
@@ -176,7 +176,7 @@ const Cell* Cells::cell_for(const decoder::Insn& insn, const decoder::Operation&
   cell->reads = operation.reads_memory;
   cell->writes = operation.writes_memory;
   cell->uses_vectors = operation.uses_vectors;
-  CHECK(cell->memory_bytes <= kBounceBytes, "a memory operand of {} bytes", cell->memory_bytes);
+  SP_CHECK(cell->memory_bytes <= kBounceBytes, "a memory operand of {} bytes", cell->memory_bytes);
   return cell.get();
 }
 

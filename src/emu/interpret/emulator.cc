@@ -99,7 +99,7 @@ Emulator::Emulator(trace::BlockTable& table, CodeSource& source, EmulatorOptions
 Emulator::~Emulator() = default;
 
 void Emulator::begin(machine::MemoryView& memory, CapturePlan plan) {
-  CHECK(!plan.load_cycles, "an interpreter cannot time loads");
+  SP_CHECK(!plan.load_cycles, "an interpreter cannot time loads");
   memory_ = &memory;
   code_->view(memory);
   if (!(plan == plan_)) drop_all();
@@ -162,7 +162,7 @@ void Emulator::keep_spare_chunk() {
 }
 
 Op* Emulator::place_for(size_t count) {
-  CHECK(count <= kChunkOps, "a fragment of {} ops", count);
+  SP_CHECK(count <= kChunkOps, "a fragment of {} ops", count);
   if (chunks_.empty() || chunk_used_ + count > kChunkOps) {
     chunks_.push_back(spare_chunk_ ? std::move(spare_chunk_) : std::make_unique<Op[]>(kChunkOps));
     chunk_used_ = 0;
@@ -284,7 +284,7 @@ bool Emulator::execute_store_to_code(const Op* op) {
 
 const Emulator::Fragment& Emulator::fragment_of(const Op* op) const {
   const auto after = by_op_.upper_bound(op);
-  CHECK(after != by_op_.begin(), "an op of no fragment");
+  SP_CHECK(after != by_op_.begin(), "an op of no fragment");
   return *std::prev(after)->second;
 }
 
@@ -306,7 +306,7 @@ bool Emulator::is_long_string(const Op* op, uint64_t most) {
 // Long because it is the one place that knows what each stop of the handlers means.
 Stopped Emulator::run(std::span<trace::Word> buffer, uint64_t instructions, uint64_t news) {
   const SignalStack signal_stack;
-  CHECK(buffer.size() > limits::kMaxRecordWords, "a trace buffer of {} words", buffer.size());
+  SP_CHECK(buffer.size() > limits::kMaxRecordWords, "a trace buffer of {} words", buffer.size());
   if (chunks_.size() > kMostChunks) drop_all();
   State& state = *state_;
   state.cursor = buffer.data();
@@ -373,7 +373,7 @@ Stopped Emulator::run(std::span<trace::Word> buffer, uint64_t instructions, uint
       case Stop::none:
       case Stop::pause:
       case Stop::vectors:
-        CHECK(false, "the interpreter stopped for no reason");
+        SP_CHECK(false, "the interpreter stopped for no reason");
     }
   }
   return so_far(StopReason::no_code);

@@ -48,12 +48,12 @@ class Emitter : public CodeWriter {
   void jrcxz_back(uint64_t target) {                             // jrcxz rel8
     byte(0xe3);
     const auto distance = static_cast<int64_t>(target - (here() + 1));
-    CHECK(distance >= -128 && distance <= 127, "jrcxz over {} bytes", distance);
+    SP_CHECK(distance >= -128 && distance <= 127, "jrcxz over {} bytes", distance);
     byte(static_cast<uint8_t>(distance));
   }
   void land_rel8(uint32_t displacement_at) {
     const uint32_t distance = offset() - (displacement_at + 1);
-    CHECK(distance <= 127, "short branch over {} bytes", distance);
+    SP_CHECK(distance <= 127, "short branch over {} bytes", distance);
     patch_u8(displacement_at, static_cast<uint8_t>(distance));
   }
 
@@ -99,7 +99,7 @@ class Emitter : public CodeWriter {
     index_access({0x41, 0xff, 0xa7}, {0x65, 0xff, 0x24, 0x25}, field);
   }
   void store_site(size_t field, uint32_t site) {                 // mov qword [field], imm32
-    CHECK(site <= INT32_MAX, "a site that an immediate cannot hold");
+    SP_CHECK(site <= INT32_MAX, "a site that an immediate cannot hold");
     index_access({0x49, 0xc7, 0x87}, {0x65, 0x48, 0xc7, 0x04, 0x25}, field);
     u32(site);
   }
@@ -140,7 +140,7 @@ class Emitter : public CodeWriter {
     if (loop_is_simple()) {
       byte(0xe2);                                                // loop rel8
       const auto distance = static_cast<int64_t>(target - (here() + 1));
-      CHECK(distance >= -128 && distance <= 127, "loop over {} bytes", distance);
+      SP_CHECK(distance >= -128 && distance <= 127, "loop over {} bytes", distance);
       byte(static_cast<uint8_t>(distance));
     } else {
       add_imm_to_rcx(-1);
@@ -213,7 +213,7 @@ class Emitter : public CodeWriter {
     cursor_store(displacement, r, 0x49);
   }
   void load_cursor_reg(decoder::Gpr r, uint32_t displacement) {   // mov r, [r15+displacement]
-    CHECK(displacement <= 127, "a spill beyond a one-byte displacement");
+    SP_CHECK(displacement <= 127, "a spill beyond a one-byte displacement");
     bytes({static_cast<uint8_t>(0x49 | (r >> 3) << 2), 0x8b,
            static_cast<uint8_t>(0x47 | (r & 7) << 3), static_cast<uint8_t>(displacement)});
   }
@@ -284,7 +284,7 @@ class Emitter : public CodeWriter {
   }
   uint32_t relative(uint64_t target, uint32_t field_bytes) const {
     const auto distance = static_cast<int64_t>(target - (here() + field_bytes));
-    CHECK(distance >= INT32_MIN && distance <= INT32_MAX, "branch out of reach");
+    SP_CHECK(distance >= INT32_MIN && distance <= INT32_MAX, "branch out of reach");
     return static_cast<uint32_t>(distance);
   }
   void state_access(uint8_t opcode, size_t field, decoder::Gpr r) {

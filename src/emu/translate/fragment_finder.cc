@@ -75,7 +75,7 @@ std::optional<FragmentId> FragmentFinder::translate(GuestAddr pc, std::optional<
   if (made.outcome == Translator::Outcome::cache_full && make_room_) {
     make_room_();
     made = translator_.translate(pc, site, plan_);
-    CHECK(made.outcome != Translator::Outcome::cache_full, "an empty cache has no room");
+    SP_CHECK(made.outcome != Translator::Outcome::cache_full, "an empty cache has no room");
   }
   return take(made);
 }

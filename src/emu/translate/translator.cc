@@ -103,7 +103,7 @@ void Translator::emit_fragment(Emitter& e, const CodeRegion& region) {
     e.int3();
   }
   emit_constants(e);
-  CHECK(e.offset() <= UINT16_MAX, "a fragment of {} bytes", e.offset());
+  SP_CHECK(e.offset() <= UINT16_MAX, "a fragment of {} bytes", e.offset());
 }
 
 // Compares the guest's bytes with what was translated, eight at a time.
@@ -155,7 +155,8 @@ void Translator::emit_insn(Emitter& e, uint32_t index) {
     case InsnKind::ret: emit_ret(e, insn, index); break;
     case InsnKind::syscall: emit_syscall(e, insn, index); break;
     case InsnKind::native:
-    case InsnKind::unsupported: CHECK(false, "such an instruction is a fragment of its own");
+    case InsnKind::unsupported:
+      SP_CHECK(false, "such an instruction is a fragment of its own");
   }
 }
 
@@ -256,7 +257,7 @@ void Translator::emit_far_operand(Emitter& e, const Insn& insn, uint32_t index) 
   GprMask free = insn.base_bit ? high : low;
   free &= static_cast<GprMask>(~(insn.reads | insn.writes));
   if (substitute_ < 16) free &= static_cast<GprMask>(~gpr_bit(substitute_));
-  CHECK(free != 0, "no register is free to hold an address");
+  SP_CHECK(free != 0, "no register is free to hold an address");
   const auto scratch = static_cast<Gpr>(std::countr_zero(free));
   mark_point(e, index);
   e.store_state(kAddressField, scratch);

@@ -61,7 +61,7 @@ void Translator::choose_substitute() {
   substitute_ = decoder::kNoGpr;
   if (!(used_registers_ & decoder::gpr_bit(decoder::kR15))) return;
   const auto free = static_cast<GprMask>(kSubstituteCandidates & ~used_registers_);
-  CHECK(free != 0, "no register is free to stand in for r15");
+  SP_CHECK(free != 0, "no register is free to stand in for r15");
   substitute_ = static_cast<decoder::Gpr>(std::countr_zero(free));
 }
 

@@ -94,7 +94,7 @@ void Translator::capture_memory(Emitter& e, const Insn& insn, uint32_t index, ui
                                 Recovery recovery) {
   constexpr GprMask kLow = 0x00cf;  // rax to rbx, rsi, rdi
   const GprMask free = kLow & static_cast<GprMask>(~(insn.reads | insn.writes));
-  CHECK(free != 0, "no register is free to hold an operand");
+  SP_CHECK(free != 0, "no register is free to hold an operand");
   const auto scratch = static_cast<Gpr>(std::countr_zero(free));
   mark_point(e, index);
   e.store_state(kAddressField, scratch);
