@@ -79,6 +79,8 @@ def hostile_profile(data, path):
     names = {}
     for number, function in enumerate(data["functions"]):
         name = HOSTILE[number % len(HOSTILE)]
+        if number >= len(HOSTILE):
+            name = name[:5000]  # one of a megabyte is enough: each command reads them all
         if function["name"] in ("main", "(anonymous namespace)::parse"):
             name = HOSTILE[0]
         names[function["name"]] = name

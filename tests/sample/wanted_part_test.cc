@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+#include "sample/wanted_part.h"
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <ctime>
+
+#include "shadow/program.h"
+
+volatile int wanted_part_goes_on = 1;
+
+extern "C" {
+__attribute__((noinline)) void wanted_part_inner() {
+  while (wanted_part_goes_on != 0) {
+  }
+}
+__attribute__((noinline)) void wanted_part_outer() {
+  wanted_part_inner();
+  wanted_part_goes_on = 1;
+}
+__attribute__((noinline)) void wanted_part_other() {
+  wanted_part_goes_on = 2;
+}
+}
+
+namespace shadowprof::sample {
+namespace {
+
+// A child that executes wanted_part_inner(), called by wanted_part_outer().
+class Child {
+ public:
+  Child() : pid_(::fork()) {
+    if (pid_ == 0) {
+      wanted_part_outer();
+      wanted_part_other();
+      ::_exit(0);
+    }
+  }
+  ~Child() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  Tid pid() const { return Tid(pid_); }
+
+ private:
+  pid_t pid_;
+};
+
+TEST_CASE("a part is found where its code is executed, or called from") {
+  Child child;
+  auto program = shadow::Program::attach(child.pid(), shadow::Follow::no);
+  if (!program) {
+    MESSAGE("skip: ", program.error().message);
+    return;
+  }
+  const timespec until_it_is_there{0, 50'000'000};
+  ::nanosleep(&until_it_is_there, nullptr);
+  shadow::Pause stopped(*program);
+  REQUIRE(stopped.threads().size() == 1);
+  const auto executes = [&](const char* part, bool is_known = true) {
+    WantedPart wanted(part, ::time(nullptr));
+    if (is_known) wanted.learn_code(child.pid());
+    return wanted.is_executed(child.pid(), stopped.threads());
+  };
+  CHECK(executes("wanted_part_inner"));
+  CHECK(executes("wanted_part_outer"));
+  CHECK_FALSE(executes("wanted_part_other"));
+  CHECK(executes("sample_test!wanted_part_inner"));
+  CHECK(executes("sample_test!"));
+  CHECK_FALSE(executes("libzstd*!"));
+  CHECK_FALSE(executes("wanted_part_inner", false));
+}
+
+TEST_CASE("looks that repeat one which found nothing say nothing about time") {
+  Child child;
+  auto program = shadow::Program::attach(child.pid(), shadow::Follow::no);
+  if (!program) {
+    MESSAGE("skip: ", program.error().message);
+    return;
+  }
+  WantedPart wanted("wanted_part_other", ::time(nullptr));
+  wanted.learn_code(child.pid());
+  CHECK(wanted.share_of_time() == 1);
+  shadow::Pause stopped(*program);
+  for (int i = 0; i < 5; i++) CHECK_FALSE(wanted.is_executed(child.pid(), stopped.threads()));
+  CHECK(wanted.share_of_time() == 0);
+}
+
+}  // namespace
+}  // namespace shadowprof::sample
