@@ -123,8 +123,9 @@ install_optional() {
   try_install "${lines[@]}" || say "going on without some optional packages: $install_error"
 }
 
-# A compiler is the same one for ccache if its bytes are, in the new machine of scripts/fresh, too.
-export CCACHE_COMPILERCHECK=content
+# A compiler is the same one for ccache if its bytes are, in the new machine of scripts/fresh, too. What
+# a source includes the compiler says itself: nothing is preprocessed beforehand to find that out.
+export CCACHE_COMPILERCHECK=content CCACHE_DEPEND=1
 
 # What both commands make build/ with. Lines and functions are all that a report of a crash or a profile
 # of shadowprof itself needs to know, and compiling takes three quarters of the time with that alone. That
