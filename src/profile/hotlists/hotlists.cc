@@ -18,7 +18,7 @@ constexpr double kTimesAreMany = 1.96;  // a 95 % interval in standard errors, o
 // Loads that all took the same by a clock that steps are not known better than their number allows:
 // the difference of two stamps is off by a step at most, evenly distributed for each.
 double error_of_mean(const LatencyRow& load, const LatencyCalibration& clock) {
-  const double served = static_cast<double>(std::max<uint64_t>(1, load.timed));
+  const double served = static_cast<double>(std::max<uint64_t>(1, load.served()));
   return kTimesAreMany * std::max(load.mean_error(), clock.resolution / std::sqrt(6 * served));
 }
 

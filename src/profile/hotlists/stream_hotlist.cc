@@ -23,7 +23,7 @@ std::optional<double> mean_cycles_of(const Profile& profile, const StreamRow& ro
   for (const LatencyRow& load : profile.tables.latencies) {
     if (!std::ranges::binary_search(row.insns, load.at, comes_before)) continue;
     cycles += load.cycles;
-    served += load.timed - load.classes[static_cast<size_t>(LatencyClass::beyond)];
+    served += load.served();
   }
   if (served == 0) return std::nullopt;
   return share_of(cycles, served);

@@ -100,11 +100,11 @@ uint64_t LatencyRow::quantile(double share) const {
 }
 
 double LatencyRow::mean_error() const {
-  const uint64_t served = timed - classes[static_cast<size_t>(LatencyClass::beyond)];
-  if (served < 2) return mean();
+  const uint64_t all = served();
+  if (all < 2) return mean();
   const double middle = mean();
   double squares = 0;
-  uint64_t left = served;
+  uint64_t left = all;
   for (const auto& [bucket, count] : histogram) {
     const uint64_t n = std::min(left, count);  // those beyond are in the last buckets
     const double typical_cycles =
@@ -112,18 +112,18 @@ double LatencyRow::mean_error() const {
     squares += static_cast<double>(n) * (typical_cycles - middle) * (typical_cycles - middle);
     left -= n;
   }
-  return std::sqrt(squares / static_cast<double>(served) / static_cast<double>(served - 1));
+  return std::sqrt(squares / static_cast<double>(all) / static_cast<double>(all - 1));
 }
 
 double LatencyRow::cold_error() const {
-  const uint64_t served = timed - classes[static_cast<size_t>(LatencyClass::beyond)];
-  return served == 0 ? 0 : static_cast<double>(cold_cycles) / static_cast<double>(served);
+  const uint64_t all = served();
+  return all == 0 ? 0 : static_cast<double>(cold_cycles) / static_cast<double>(all);
 }
 
 double LatencyRow::lost_cycles(const LatencyCalibration& calibration) const {
   const double saved = mean() - calibration.hit(by);
   const double noise =
-      std::max(kErrors * mean_error(), kLeastStepShare * calibration.resolution);
+      std::max({kErrors * mean_error(), cold_error(), kLeastStepShare * calibration.resolution});
   return saved <= noise ? 0 : saved * static_cast<double>(executions);
 }
 

@@ -103,9 +103,10 @@ struct LatencyRow {
   uint64_t strided = 0;     // how often that run saw it
   std::vector<std::pair<uint32_t, uint64_t>> histogram;  // bucket, count; by bucket
 
+  // Timed ones that a cache or memory served.
+  uint64_t served() const { return timed - classes[static_cast<size_t>(LatencyClass::beyond)]; }
   double mean() const {
-    const uint64_t served = timed - classes[static_cast<size_t>(LatencyClass::beyond)];
-    return served == 0 ? 0 : static_cast<double>(cycles) / static_cast<double>(served);
+    return served() == 0 ? 0 : static_cast<double>(cycles) / static_cast<double>(served());
   }
   // The standard error of the mean, as exactly as buckets are; each timed load one observation.
   double mean_error() const;
@@ -114,8 +115,8 @@ struct LatencyRow {
   // Cycles that a share of the timed loads does not exceed, as exactly as buckets are.
   uint64_t quantile(double share) const;
   // Executions x (mean - what a load from the first cache takes): what could be saved at most. 0
-  // where that difference is within its error, or a tenth of the clock's step: such a load hits the
-  // first cache.
+  // where that difference is within its error, by chance or by cold caches, or a tenth of the
+  // clock's step: such a load may hit the first cache.
   double lost_cycles(const LatencyCalibration& calibration) const;
   const CodeRef& key() const { return at; }
 };
