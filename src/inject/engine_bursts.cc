@@ -147,6 +147,9 @@ Status Engine::admit(ptrace::Tracee thread, Registers regs, std::vector<siginfo_
   if (process.native)
     return fail_errno(EAGAIN, "the burst is over");  // another thread has ended it
   if (owns(thread.tid())) return fail_errno(EAGAIN, "thread {} is dying", thread.tid().value);
+  WaitStatus now;
+  if (!thread.current_stop_if_alive(now) || now.is_event(StopEvent::exec))
+    return ptrace::thread_is_gone(thread.tid());  // another one may have its number
   if (!process.space->has_free_slot())
     return fail_errno(EAGAIN, "there are more threads than slots");
   // It could not be put back: the kernel takes such a base from the program alone.

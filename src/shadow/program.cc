@@ -95,6 +95,11 @@ class WaitBeforeStop {
   std::chrono::steady_clock::time_point asked_at_;
 };
 
+bool is_at_exec(ptrace::Tracee thread) {
+  WaitStatus stop;
+  return thread.current_stop_if_alive(stop) && stop.is_event(StopEvent::exec);
+}
+
 }  // namespace
 
 // A system call of the tracer's needs the first; the second tells that the memory is another one.
@@ -168,8 +173,13 @@ void Program::adopt_new_threads() {
 // event will tell.
 bool Program::has_become_process(Tid tid) const {
   if (::syscall(SYS_tgkill, pid_.value, tid.value, 0) == 0 || errno != ESRCH) return false;
-  WaitStatus stop;
-  return !ptrace::Tracee(pid_).current_stop_if_alive(stop) || !stop.is_event(StopEvent::exec);
+  return !is_at_exec(ptrace::Tracee(pid_));
+}
+
+// Does it stand at the exec event of another thread, which nobody has taken yet, instead of where
+// we have stopped it? That one has its number now.
+bool Program::is_replaced(ptrace::Tracee thread) const {
+  return thread.tid() == pid_ && threads_.size() > 1 && is_at_exec(thread);
 }
 
 // However that ends: nobody else knows of the stop.
@@ -392,9 +402,10 @@ void Program::detach() {
   for (const auto& [tid, thread] : threads_) {
     if (sleeps_between_bytes(pid_, tid) && !thread.cut.is_active())
       asleep.insert(tid);
-    else
-      (void)interrupt(tid);
+    else if (!interrupt(tid))
+      ending.insert(tid);  // or nobody traces it any more
   }
+  for (Tid tid : ending) threads_.erase(tid);
   const auto begun = std::chrono::steady_clock::now();
   while (threads_.size() > asleep.size() &&
          std::chrono::steady_clock::now() - begun < kMostPatience) {
@@ -579,6 +590,7 @@ void Pause::give_back_signals(PausedThread& thread) {
 }
 
 void Pause::resume(PausedThread& thread) {
+  if (program_.is_replaced(thread.tracee)) return;  // its event will be handled
   if (thread.registers.restart_pending()) program_.look_again_at_call(thread.tracee);
   if (!thread.deferred.empty()) give_back_signals(thread);
   program_.resume_from(thread.tracee, thread.stop);

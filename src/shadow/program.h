@@ -134,6 +134,7 @@ class Program {
   void on_exec(Tid tid);
   void begin_anew();
   bool has_become_process(Tid tid) const;
+  bool is_replaced(ptrace::Tracee thread) const;
   void note_child(ptrace::Tracee parent);
 
   Tid pid_;
