@@ -4,7 +4,7 @@
 
 usage: sampling.py --shadowprof FILE --spinner FILE --handler FILE --writer FILE
                    --asker FILE --caller FILE --workers FILE --reader FILE
-                   --phases FILE [--only NAME]
+                   --phases FILE --executor FILE [--only NAME]
 """
 
 import argparse
@@ -326,6 +326,18 @@ def samples_begin_in_a_part(options):
         require(profile()["coverage"]["samples"] == 0, profile()["coverage"])
 
 
+def unseen_execs_are_followed(options):
+    """A thread that has just begun executes a program: nobody traced it, and the kernel says nothing."""
+    for how in (["shadow"], ["burst"], ["burst", "--engine", "translator", "--profile", "edge"]):
+        with subprocess.Popen([options.executor, "1", "2500"], stdout=subprocess.DEVNULL) as process:
+            time.sleep(0.2)
+            done = run(options, "attach", "--mode", *how, "--max-overhead", "50%", "-o", "p.json", str(process.pid))
+            require(done.returncode == 0, f"{how}: {done.stderr}")
+            require(process.wait() == 0, f"{how}: {process.returncode}")
+        commands = [image["command"][1:] for image in profile()["run"].get("images", [])]
+        require(commands and commands[-1] == ["0", "2500"], f"{how}: {commands}")
+
+
 def code_is_known(options):
     """--cache: what one run has executed is translated ahead in the next one."""
     cache = ["--cache", "kept", "--prefill", "on"]
@@ -354,13 +366,13 @@ CASES = [handlers_return, scheduling_is_the_programs, replicas_go_on, threads_go
          code_behind_calls_is_seen_evenly, values_are_sampled, files_are_not_read_later,
          answers_follow, nothing_is_done_twice, memory_is_limited,
          large_programs_are_interpreted, several_at_once, steady_programs,
-         samples_begin_in_a_part, code_is_known]
+         samples_begin_in_a_part, unseen_execs_are_followed, code_is_known]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name in ("shadowprof", "spinner", "handler", "writer", "asker", "caller", "workers",
-                 "reader", "phases"):
+                 "reader", "phases", "executor"):
         parser.add_argument("--" + name, required=True, type=os.path.abspath)
     parser.add_argument("--only", help="cases whose name holds this text")
     options = parser.parse_args()
