@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-NAMES = {"faults", "busy-core", "names"}
+NAMES = {"busy-core", "exceptions", "names"}
 
 
 def run(shadowprof, cache, directory, command=("sh", "-c", "exit 3")):
