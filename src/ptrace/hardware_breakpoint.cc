@@ -31,10 +31,11 @@ uint64_t control_bits(size_t index, HardwareBreakpoint::When when) {
 
 volatile uint64_t watched = 0;  // aligned, as a breakpoint has to be
 
-// In our memory, with the thread-local data of the thread that waits for it: system calls only.
+// In our memory, with the thread-local data of the thread that waits for it: system calls only. It
+// stops by an instruction, as nobody's number has to be right for that.
 int write_to_watched(void*) {
   if (::syscall(SYS_ptrace, PTRACE_TRACEME, 0, nullptr, nullptr) != 0) return 1;
-  ::syscall(SYS_kill, ::syscall(SYS_getpid), SIGSTOP);
+  asm volatile("int3" ::: "memory");
   watched = 1;
   return 0;
 }
@@ -54,10 +55,11 @@ bool try_hardware_breakpoint() {
   const HardwareBreakpoint write{GuestAddr(reinterpret_cast<uint64_t>(&watched)),
                                  HardwareBreakpoint::When::written};
   int status = status_of(child);
-  if (WIFSTOPPED(status) && set_hardware_breakpoints(Tracee(Tid(child)), {&write, 1}) &&
-      ::ptrace(PTRACE_CONT, child, nullptr, nullptr) == 0)
-    status = status_of(child);
-  const bool traps = WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP;
+  const bool goes_on = WIFSTOPPED(status) &&
+                       set_hardware_breakpoints(Tracee(Tid(child)), {&write, 1}) &&
+                       ::ptrace(PTRACE_CONT, child, nullptr, nullptr) == 0;
+  if (goes_on) status = status_of(child);
+  const bool traps = goes_on && WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP;
   if (WIFSTOPPED(status)) {
     ::kill(child, SIGKILL);
     (void)status_of(child);
