@@ -32,7 +32,7 @@ zmodload zsh/zpty
 zpty z zsh -f -i
 zpty -w z "PS1=READY; fpath=($1 \\$fpath); autoload -Uz compinit; compinit -u -D; path=($2 \\$path); stty columns 200; LISTMAX=9999"
 zpty -n -w z "$3"$'\\t\\t'
-sleep 3
+sleep $4
 zpty -r -t z out; print -r -- "$out"
 while zpty -r -t z out; do print -r -- "$out"; done
 zpty -d z
@@ -54,19 +54,19 @@ class Shells:
             raise AssertionError(f"{command[0]}: {done.stderr}")
         return done.stdout
 
-    def bash(self, line):
+    def bash(self, line, _):
         words = line.split(" ")
         return set(self.output("bash", "-c", BASH, "bash", self.folder / "shadowprof.bash",
                                *words).split())
 
-    def fish(self, line):
+    def fish(self, line, _):
         script = f"source {self.folder}/shadowprof.fish; complete -C '{line}'"
         return {row.split("\t")[0] for row in
                 self.output("fish", "--no-config", "-c", script).splitlines()}
 
-    def zsh(self, line):
+    def zsh(self, line, patience):
         text = self.output("zsh", "-f", "-c", ZSH, "zsh", self.folder,
-                           os.path.dirname(self.shadowprof), line)
+                           os.path.dirname(self.shadowprof), line, str(patience))
         plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", " ", text)
         return set(re.findall(r"[\w.-]+", plain))
 
@@ -118,9 +118,9 @@ def try_all(shells, lines):
             continue
         for line, wanted in lines.items():
             try:
-                # zsh has a moment to start up, and on a busy machine needs more of them.
-                for _ in range(3 if shell == "zsh" else 1):
-                    offered = getattr(shells, shell)(line)
+                # Seconds that zsh has to start up and to complete; on a busy machine it needs more.
+                for patience in (2, 5, 20) if shell == "zsh" else (0,):
+                    offered = getattr(shells, shell)(line, patience)
                     if wanted <= offered:
                         break
                 if not wanted <= offered:
