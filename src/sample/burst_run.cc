@@ -58,6 +58,7 @@ BurstRun::BurstRun(shadow::Program program, std::unique_ptr<BurstEngine> engine,
       plan_(with_peeks(wishes)),
       ledger_(wishes.max_overhead_share, wishes.delay_s),
       random_(options.seed) {
+  generation_ = program_.generation();
   cpu_before_ = program_.is_ours() ? 0 : program_cpu_now();
   time_.begin(program_.pid(), elapsed());
 }

@@ -31,7 +31,10 @@ using Clock = std::chrono::steady_clock;
 }  // namespace
 
 SampledProcess::SampledProcess(shadow::Program program, Space space, double now)
-    : program_(std::move(program)), space_(std::move(space)), first_look_(now) {
+    : program_(std::move(program)),
+      known_generation_(program_.generation()),
+      space_(std::move(space)),
+      first_look_(now) {
   (void)look(now);
   cpu_at_first_ = cpu_at_last_;
   used_before_ = used();

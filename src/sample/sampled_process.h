@@ -160,7 +160,7 @@ class SampledProcess {
   FaultMarks look(double now, std::optional<uint64_t> reused = std::nullopt);
 
   shadow::Program program_;
-  unsigned known_generation_ = 0;
+  unsigned known_generation_;
   Space space_;
   unsigned space_generation_ = 0;
   GuestAddr syscall_insn_;
