@@ -25,8 +25,7 @@ static void* compute(void* seed) {
 static void* execute_again(void* from_thread) {
   char text[16];
   snprintf(text, sizeof text, "%d", left - 1);
-  execl("/proc/self/exe", "thr_exec", text, duration, (char*)NULL);
-  EXPECT(!"execl");
+  EXPECT(execl("/proc/self/exe", "thr_exec", text, duration, (char*)NULL) == 0);
   return from_thread;
 }
 
