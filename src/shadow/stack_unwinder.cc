@@ -36,6 +36,8 @@ constexpr uint8_t kPointerSizeMask = 0x0f;
 constexpr uint8_t kSdata4 = 0x0b;
 constexpr uint8_t kUdata4 = 0x03;
 constexpr size_t kMostSegments = 64;
+// The code at an entry point that has no unwind tables.
+constexpr uint64_t kMostEntryBytes = 128;
 
 struct UnwindTable {
   uint64_t header = 0;  // address of .eh_frame_hdr
@@ -43,13 +45,19 @@ struct UnwindTable {
   uint64_t count = 0;
 };
 
-// Where the index of an image's unwind tables is. Nothing: it has none that we can read.
+struct ImageFacts {
+  std::optional<UnwindTable> table;  // where the index of its unwind tables is
+  uint64_t entry = 0;                // 0: not known
+};
+
+// Nothing is known of an image that we cannot read.
 template <typename Read>
-std::optional<UnwindTable> find_table(uint64_t image, Read read) {
+ImageFacts find_facts(uint64_t image, Read read) {
   Elf64_Ehdr elf{};
+  ImageFacts facts;
   if (!read(image, &elf, sizeof elf) || std::memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||
       elf.e_phentsize != sizeof(Elf64_Phdr)) {
-    return std::nullopt;
+    return facts;
   }
   std::optional<uint64_t> first_load, header;
   for (size_t i = 0; i < std::min<size_t>(elf.e_phnum, kMostSegments); i++) {
@@ -58,7 +66,9 @@ std::optional<UnwindTable> find_table(uint64_t image, Read read) {
     if (segment.p_type == PT_LOAD && !first_load) first_load = segment.p_vaddr - segment.p_offset;
     if (segment.p_type == PT_GNU_EH_FRAME) header = segment.p_vaddr;
   }
-  if (!first_load || !header) return std::nullopt;
+  if (!first_load) return facts;
+  if (elf.e_entry != 0) facts.entry = image + (elf.e_entry - *first_load);
+  if (!header) return facts;
   struct {
     uint8_t version, pointer, count, table;
   } head{};
@@ -70,10 +80,11 @@ std::optional<UnwindTable> find_table(uint64_t image, Read read) {
                      ((head.pointer & kPointerSizeMask) == kSdata4 ||
                       (head.pointer & kPointerSizeMask) == kUdata4) &&
                      head.count == kCountUdata4 && head.table == kTableDatarelSdata4;
-  if (!known || !read(found.header + sizeof head + 4, &count, sizeof count)) return std::nullopt;
+  if (!known || !read(found.header + sizeof head + 4, &count, sizeof count)) return facts;
   found.entries = found.header + sizeof head + 8;
   found.count = count;
-  return found;
+  facts.table = found;
+  return facts;
 }
 
 // A file's code, or a region's without one.
@@ -116,7 +127,7 @@ std::vector<CodeImage> images_of(const std::vector<kernel::Mapping>& mappings) {
 struct StackUnwinder::State {
   unw_addr_space_t space = nullptr;
   std::vector<CodeImage> images;
-  std::map<uint64_t, std::optional<UnwindTable>> tables;  // by image
+  std::map<uint64_t, ImageFacts> facts;  // by image
   // For the process that is unwound: its stack is read once, code is kept from stack to stack.
   machine::MemorySource* memory = nullptr;
   const machine::Registers* registers = nullptr;
@@ -159,22 +170,35 @@ struct StackUnwinder::State {
     return true;
   }
 
-  const std::optional<UnwindTable>& table_of(const CodeImage& image) {
-    const auto [entry, added] = tables.try_emplace(image.image);
+  const CodeImage* image_at(uint64_t ip) const {
+    const auto image = std::find_if(images.begin(), images.end(), [&](const CodeImage& i) {
+      return i.code.contains(GuestAddr(ip));
+    });
+    return image == images.end() ? nullptr : &*image;
+  }
+
+  const ImageFacts& facts_of(const CodeImage& image) {
+    const auto [entry, added] = facts.try_emplace(image.image);
     if (added) {
-      entry->second = find_table(
+      entry->second = find_facts(
           image.image, [&](uint64_t from, void* to, size_t size) { return read(from, to, size); });
     }
     return entry->second;
   }
 
+  // The kernel goes there, nobody calls it. The dynamic loader's has no tables.
+  bool is_entry_code(uint64_t ip) {
+    const CodeImage* image = image_at(ip);
+    if (image == nullptr) return false;
+    const uint64_t entry = facts_of(*image).entry;
+    return entry != 0 && entry <= ip && ip - entry < kMostEntryBytes;
+  }
+
   int find_proc_info(unw_word_t ip, unw_proc_info_t* found, int need_unwind_info) {
-    const auto image = std::find_if(images.begin(), images.end(), [&](const CodeImage& i) {
-      return i.code.contains(GuestAddr(ip));
-    });
+    const CodeImage* image = image_at(ip);
     int answer = -UNW_ENOINFO;
-    if (image != images.end()) {
-      if (const auto& table = table_of(*image)) {
+    if (image != nullptr) {
+      if (const auto& table = facts_of(*image).table) {
         unw_dyn_info_t info{};
         info.format = UNW_INFO_FORMAT_REMOTE_TABLE;
         info.start_ip = image->code.start.value;
@@ -259,7 +283,7 @@ void StackUnwinder::set_mappings(const std::vector<kernel::Mapping>& mappings) {
   std::vector<CodeImage> images = images_of(mappings);
   if (images == state_->images) return;
   state_->images = std::move(images);
-  state_->tables.clear();
+  state_->facts.clear();
   state_->code_pages.clear();
   state_->read_only.clear();
   for (const kernel::Mapping& m : mappings)
@@ -282,7 +306,10 @@ CallStack StackUnwinder::unwind(machine::MemorySource& memory,
     state.lost = false;
     const int step = unw_step(&cursor);
     // Without a table libunwind guesses by frame pointers.
-    if (state.lost || step < 0) break;
+    if (state.lost || step < 0) {
+      stack.whole = state.lost && state.is_entry_code(ip);
+      break;
+    }
     const bool ended = step == 0 || unw_get_reg(&cursor, UNW_REG_IP, &ip) != 0 || ip == 0;
     if (ended) {
       stack.whole = true;

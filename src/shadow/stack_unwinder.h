@@ -6,7 +6,8 @@
 // what is read is its replica's memory.
 //
 // Code without unwind tables (what a JIT wrote, some assembly) ends the stack, and it says so: no
-// frame is guessed.
+// frame is guessed. Where a file's code begins to be executed there is nobody above it, with tables
+// or without.
 #pragma once
 
 #include <cstdint>
