@@ -102,6 +102,13 @@ pid_t fork_deaf() {
   return child;
 }
 
+// One that cannot be killed is not waited for: it dies with us.
+void end_child(pid_t child) {
+  const bool ends = ::kill(child, SIGKILL) == 0 ||
+                    ::ptrace(PTRACE_CONT, child, nullptr, long{SIGKILL}) == 0;
+  if (ends) ::waitpid(child, nullptr, __WALL);
+}
+
 // Nothing where it cannot be measured.
 std::optional<SharedPages> measure_shared_with_child() {
   Pages pages(MAP_PRIVATE | MAP_ANONYMOUS, -1);
@@ -115,8 +122,7 @@ std::optional<SharedPages> measure_shared_with_child() {
   }
   if (child < 0) return std::nullopt;
   const double copied = pages.use_all() - usual;
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
+  end_child(child);
   const pid_t short_lived = fork_deaf();
   if (short_lived == 0) ::_exit(0);
   if (short_lived > 0) ::waitpid(short_lived, nullptr, 0);
@@ -172,10 +178,7 @@ double measure_stopped() {
     const auto after = processor_seconds_of(Tid(child));
     if (is_stopped && before && after) batch = (*after - *before) / kBatch;
   }
-  // Either way ends it: nobody may wait for one that was not killed.
-  const bool ends = ::kill(child, SIGKILL) == 0 ||
-                    ::ptrace(PTRACE_CONT, child, nullptr, long{SIGKILL}) == 0 || !is_stopped;
-  if (ends) ::waitpid(child, nullptr, __WALL);
+  end_child(child);
   return median(seconds);
 }
 

@@ -5,6 +5,8 @@
 #include "shadow/emulator_space.h"
 
 #include <doctest/doctest.h>
+#include <elf.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -120,6 +122,21 @@ TEST_CASE("what a signal interrupted is not taken for a return address") {
   for (const CallStack::Caller& c : result.callers)
     CHECK(c.exact == (c.address.value == interrupted_at));
   CHECK(result.whole);
+}
+
+TEST_CASE("where the kernel enters the dynamic loader nobody has called it") {
+  const uint64_t loader = ::getauxval(AT_BASE);
+  if (loader == 0) {
+    MESSAGE("skipped: this test is a static program");
+    return;
+  }
+  Elf64_Ehdr header{};
+  std::memcpy(&header, reinterpret_cast<const void*>(loader), sizeof header);
+  TAKE_REGISTERS(seen);
+  seen.rip = loader + header.e_entry;
+  const CallStack stack = unwind();
+  CHECK(stack.whole);
+  CHECK(stack.callers.empty());
 }
 
 TEST_CASE("the record of a stack says how long it is, and whether that is all of it") {
