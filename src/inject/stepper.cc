@@ -121,6 +121,8 @@ bool Stepper::may_step(const Insn& insn, GuestAddr at) {
 
 // One instruction. False: the thread's part is over.
 bool Stepper::step(Thread& t) {
+  // Then the trap behind each instruction is the program's.
+  if (t.registers.eflags & machine::flags::kTrap) return false;
   const Insn insn = insn_at(t.registers.pc());
   if (!may_step(insn, t.registers.pc()) || !t.tracee.step_if_alive()) return false;
   const auto stop = ptrace::wait_for_stop(t.tracee.tid());

@@ -39,6 +39,29 @@ bool is_trap_stop(const WaitStatus& stop) {
   return stop.is_trap();
 }
 
+// Has the thread been stopped by the instruction at `at`, where it was sent with the trap flag clear?
+// Else the signal is of an instruction of the program's, which had executed when we stopped it, and
+// was still to be delivered.
+bool is_raised_at(GuestAddr at, const siginfo_t& info, const Registers& now) {
+  constexpr uint64_t kPageMask = ~uint64_t{4095};
+  const auto address = reinterpret_cast<uint64_t>(info.si_addr);
+  switch (cause_of(info, now)) {
+    case SignalCause::sent:
+    case SignalCause::syscall_filter:
+    case SignalCause::single_step:
+      return false;
+    case SignalCause::breakpoint:
+      return now.pc() != at;  // it is behind its int3
+    case SignalCause::hardware_breakpoint:
+      return true;
+    case SignalCause::fault:
+      break;
+  }
+  if (info.si_code == SI_KERNEL) return true;  // it has no address
+  const bool is_of_memory = info.si_signo == SIGSEGV || info.si_signo == SIGBUS;
+  return is_of_memory ? (address & kPageMask) == (at.value & kPageMask) : address == at.value;
+}
+
 bool wants_restart(int64_t result) {
   return result == machine::kRestartSys || result == machine::kRestartNoIntr ||
          result == machine::kRestartNoHandler;
@@ -236,7 +259,7 @@ Result<int64_t> RemoteSyscalls::call_once(int64_t number, std::span<const uint64
     siginfo_t info{};
     Registers now{};
     return stop.kind() == Kind::signal_stop && tracee_.get_siginfo_if_alive(info) &&
-           tracee_.get_registers_if_alive(now) && is_synchronous(cause_of(info, now));
+           tracee_.get_registers_if_alive(now) && is_raised_at(syscall_insn_, info, now);
   };
   Result<WaitStatus> entry = run_.until(QuietRun::Resume::syscall, stopped_at_insn);
   if (!entry) {

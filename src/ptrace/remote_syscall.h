@@ -36,9 +36,10 @@
 //
 // Signals that arrive meanwhile are neither lost nor delivered early: nearly all are blocked for
 // the series and wait in the kernel's queues, in their order. Those that instructions can raise
-// are not (kInstructionSignals); if somebody sends one just then, or one was due, it is kept:
-// keep_signals_in(), to be given back with give_back (deliver.h). SIGSTOP takes effect at once, and
-// is reported as a group stop at the end.
+// are not (kInstructionSignals); if somebody sends one just then, or one was due (an instruction of
+// the program's raised it, and our stop came first), it is kept: keep_signals_in(), to be given
+// back with give_back (deliver.h). SIGSTOP takes effect at once, and is reported as a group stop at
+// the end.
 //
 // If the thread dies meanwhile, every call answers ESRCH and finish() does nothing; the report of
 // the death is still to come from the caller's own wait.

@@ -118,6 +118,55 @@ TEST_CASE("a sent signal that remote calls cannot hold back is kept with its sig
   CHECK(guest.shared().result == 30);
 }
 
+TEST_CASE("a trap or fault of the program's that is still to be delivered is kept") {
+  if (!can_trace()) return;
+  struct Raised {
+    int signal, code;
+    void* address;
+  };
+  const Raised cases[] = {{SIGTRAP, TRAP_TRACE, nullptr},
+                          {SIGTRAP, SI_KERNEL, nullptr},
+                          {SIGSEGV, SEGV_MAPERR, reinterpret_cast<void*>(8)},
+                          {SIGFPE, FPE_INTDIV, reinterpret_cast<void*>(count_signals)}};
+  for (const Raised& raised : cases) {
+    CAPTURE(raised.signal);
+    CAPTURE(raised.code);
+    Watchdog watchdog;
+    // As if its instruction had raised it just before it was stopped.
+    Guest guest([&](Shared& shared) {
+      sigset_t all;
+      sigfillset(&all);
+      ::sigprocmask(SIG_SETMASK, &all, nullptr);
+      siginfo_t info{};
+      info.si_signo = raised.signal;
+      info.si_code = raised.code;
+      info.si_addr = raised.address;
+      if (::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::getpid(), raised.signal, &info) != 0)
+        shared.error = 1;
+      spin(shared);
+    });
+    Tracee tracee = guest.seize_ready();
+    CHECK(guest.shared().error == 0);
+    SignalMask mask = 0;
+    REQUIRE(tracee.get_signal_mask_if_alive(mask));
+    REQUIRE(tracee.set_signal_mask_if_alive(mask & ~mask_of(raised.signal)));
+    RemoteSyscalls remote(tracee, syscall_insn(), kPlain);
+    std::vector<siginfo_t> deferred;
+    remote.keep_signals_in(deferred);
+    for (int i = 0; i < 2; i++) {
+      const Result<int64_t> answer = remote.call(SYS_getpid);
+      REQUIRE(answer.has_value());
+      CHECK(*answer == guest.pid());
+    }
+    REQUIRE(remote.finish().has_value());
+    REQUIRE(deferred.size() == 1);
+    CHECK(deferred[0].si_signo == raised.signal);
+    CHECK(deferred[0].si_code == raised.code);
+    CHECK(deferred[0].si_addr == raised.address);
+    CHECK(guest.finish(tracee).exit_code() == 0);
+  }
+}
+
 TEST_CASE("a signal that the thread is stopped for keeps its siginfo through remote calls") {
   if (!can_trace()) return;
   Watchdog watchdog;
