@@ -302,7 +302,8 @@ class Engine {
   void redeliver_deferred(GuestThread& t);
 
   // engine_storm.cc
-  void note_interruption(GuestThread& t, const Registers& regs);
+  bool is_from_outside(const siginfo_t& info) const;
+  void note_interruption(GuestThread& t, const Registers& regs, const siginfo_t& info);
   void begin_hold(GuestThread& t);
   void end_hold(GuestThread& t);
   void run_for_a_moment(Tid tid, const Registers& start);

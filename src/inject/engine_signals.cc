@@ -170,7 +170,7 @@ void Engine::deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t
     return native_step(t, regs, nullptr);
   }
   if (!to_guest(t, regs) || !t.tracee.set_registers_if_alive(regs)) return;
-  if (!synchronous) note_interruption(t, regs);
+  if (!synchronous) note_interruption(t, regs, info);
   // SIGILL, SIGFPE and SIGTRAP name the instruction.
   const auto address = reinterpret_cast<uint64_t>(seen.si_addr);
   if (synchronous && cache.contains(address)) seen.si_addr = reinterpret_cast<void*>(regs.rip);

@@ -13,6 +13,9 @@
 //     enters the kernel, and has the program's own mask before its work begins. What is pending
 //     then interrupts it as if it had been sent just now. So a call, too, is progress.
 //   - Without a call, the moment ends when the thread has executed something, by an interrupt.
+//
+// That is decided by real time, so it must not be where threads take turns: nobody sends while the
+// thread has its turn but those outside of the program. What its own threads have sent has an end.
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,8 +40,17 @@ bool same_place(const ptrace::Registers& a, const ptrace::Registers& b) {
 
 }  // namespace
 
+// Children are as many as the program makes.
+bool Engine::is_from_outside(const siginfo_t& info) const {
+  if (info.si_signo == SIGCHLD) return false;
+  const bool names_sender = info.si_code == SI_USER || info.si_code == SI_TKILL ||
+                            info.si_code == SI_QUEUE;
+  return !names_sender || !processes_.contains(Tid(info.si_pid));
+}
+
 // A signal that somebody sent is about to get its handler; `regs` are the guest's.
-void Engine::note_interruption(GuestThread& t, const Registers& regs) {
+void Engine::note_interruption(GuestThread& t, const Registers& regs, const siginfo_t& info) {
+  if (turns_.is_active() && !is_from_outside(info)) return;
   t.same_places = same_place(regs, t.returned_to) ? t.same_places + 1 : 0;
   if (t.same_places >= kSamePlaces) {
     t.storm = kStormHandlers;

@@ -39,9 +39,9 @@ bool is_trap_stop(const WaitStatus& stop) {
   return stop.is_trap();
 }
 
-// Has the thread been stopped by the instruction at `at`, where it was sent with the trap flag clear?
-// Else the signal is of an instruction of the program's, which had executed when we stopped it, and
-// was still to be delivered.
+// Has the thread been stopped by the instruction at `at`, where it was sent with the trap flag
+// clear? Else the signal is of an instruction of the program's, which had executed when we stopped
+// it, and was still to be delivered.
 bool is_raised_at(GuestAddr at, const siginfo_t& info, const Registers& now) {
   constexpr uint64_t kPageMask = ~uint64_t{4095};
   const auto address = reinterpret_cast<uint64_t>(info.si_addr);
