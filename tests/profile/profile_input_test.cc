@@ -105,7 +105,7 @@ TEST_CASE("lists of counts keep all their bits") {
   for (size_t i = 0; i < all.size(); i++) CHECK(numbers[i] == all[i]);
 }
 
-TEST_CASE("a pipe without a writer ends at once, one with a writer is read") {
+TEST_CASE("a pipe without a writer ends soon, one with a writer is read") {
   const Folder dir;
   REQUIRE(::mkfifo((dir / "pipe").c_str(), 0600) == 0);
   CHECK(refusal(read_profile(dir / "pipe")).ends_with("it is empty"));

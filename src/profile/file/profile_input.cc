@@ -2,6 +2,7 @@
 #include "profile/file/profile_input.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +14,15 @@ namespace shadowprof::profile {
 namespace {
 
 constexpr size_t kPieceBytes = size_t{1} << 16;
+// For a writer that our opening of a pipe has woken, until it has opened it, too.
+constexpr int kWriterComes_ms = 500;
+
+// To read before it is there would say that the pipe has ended, and to close then would kill it.
+void await_writer(int pipe) {
+  struct pollfd readable {pipe, POLLIN, 0};
+  while (::poll(&readable, 1, kWriterComes_ms) < 0 && errno == EINTR) {
+  }
+}
 
 }  // namespace
 
@@ -26,6 +36,7 @@ Result<ProfileInput> ProfileInput::open(const std::string& path) {
   if (S_ISDIR(info.st_mode)) return fail_errno(EISDIR, "cannot read {}", path);
   if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode))
     return fail("cannot read {}: it is neither a file nor a pipe", path);
+  if (S_ISFIFO(info.st_mode)) await_writer(fd.get());
   if (::fcntl(fd.get(), F_SETFL, 0) != 0) return fail_errno(errno, "cannot read {}", path);
   return ProfileInput(std::move(fd));
 }
