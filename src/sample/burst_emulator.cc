@@ -101,6 +101,7 @@ Status BurstEmulator::begin(shadow::Pause& paused) {
                            : shadow::ProcessMemory::Missing::fetched);
   view_.set_source(*source_);
   const bool is_alone = paused.threads().size() == 1;
+  drawn_ = collect::SampleSeries::Drawn::by_time;
   if (is_alone && is_behind_call(paused.threads().front()) &&
       !paused.walk_over_calls(calls_to_walk_over(burst_))) {
     return fail_errno(EAGAIN, "it sleeps in a system call");
@@ -110,6 +111,7 @@ Status BurstEmulator::begin(shadow::Pause& paused) {
     if (!is_behind && !is_in_its_code(thread)) return false;
     Thread t{thread.tracee, thread.registers};
     t.most = is_behind ? std::max(most_, kMostBetweenCalls) : most_;
+    if (is_behind) drawn_ = collect::SampleSeries::Drawn::evenly;
     t.registers.orig_rax = machine::kNoSyscall;
     if (!t.tracee.get_extended_state_if_alive(t.extended)) return false;
     if (stacks_) copy_stack(t);

@@ -45,6 +45,7 @@ class BurstEmulator : public BurstEngine {
 
   void number_next(uint64_t number) override { burst_ = number - 1; }
   const trace::CodeShares* shares() const override { return &shares_; }
+  collect::SampleSeries::Drawn drawn() const override { return drawn_; }
   // No thread has more than about so many instructions in a burst.
   void limit(uint64_t instructions) { most_ = instructions; }
 
@@ -79,6 +80,7 @@ class BurstEmulator : public BurstEngine {
   std::vector<Thread> done_;        // native again; their records are still to be handed over
   uint64_t instructions_ = 0;       // of this burst
   trace::CodeShares shares_{};
+  collect::SampleSeries::Drawn drawn_{};
   const char* reason_ = "";         // what the last thread stopped at
   uint64_t burst_ = 0;              // its number
   uint64_t most_ = UINT64_MAX;      // instructions of a thread

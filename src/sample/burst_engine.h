@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "collect/weights/sample_series.h"
 #include "profile/profile.h"
 #include "ptrace/wait.h"
 #include "shadow/program.h"
@@ -68,6 +69,10 @@ class BurstEngine {
   virtual uint64_t conclude() = 0;
   // Those, by code. Null: not known.
   virtual const trace::CodeShares* shares() const { return nullptr; }
+  // How the part of the program was chosen that the last burst is.
+  virtual collect::SampleSeries::Drawn drawn() const {
+    return collect::SampleSeries::Drawn::by_time;
+  }
 
   // The next report of any traced thread, without waiting.
   virtual ptrace::WaitOutcome poll() { return ptrace::wait_any(ptrace::WaitMode::poll); }

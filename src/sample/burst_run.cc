@@ -144,7 +144,6 @@ ProgramAccess BurstRun::access() {
 void BurstRun::handle(const WaitOutcome& outcome) {
   const Tid tid = outcome.tid;
   if (outcome.status.is_event(StopEvent::exec)) {
-    engine_->forget_program();  // its threads are no more
     (void)ptrace::Tracee(tid).set_options_if_alive(program_.options());
     program_.on_stop(tid, outcome.status);
     return note_exec();
@@ -254,7 +253,7 @@ void BurstRun::burst() {
       engine_->is_in_our_process() ? ending - running : program_cpu_now() - cpu_before;
   const uint64_t instructions = engine_->conclude();
   if (engine_->shares()) {
-    weights_.recorded(number, instructions, *engine_->shares());
+    weights_.recorded(number, instructions, *engine_->shares(), 0, engine_->drawn());
   } else {
     weights_.withdraw(number);
   }

@@ -146,6 +146,7 @@ Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable&
   done.pause = seconds_since(before) - went_on_s;
   done.instructions = interpreter_->conclude();
   done.shares = *interpreter_->shares();
+  done.drawn = interpreter_->drawn();
   return done;
 }
 

@@ -86,6 +86,7 @@ class SampledProcess {
     double emulated_s = 0;  // of them
     uint64_t instructions = 0;
     trace::CodeShares shares{};
+    collect::SampleSeries::Drawn drawn{};
     const char* ended = "budget";  // by what
   };
   // From each thread as many instructions as the budget says, if its seconds suffice. Errors: as

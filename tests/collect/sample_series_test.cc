@@ -133,6 +133,25 @@ TEST_CASE("a sample of a phase counts for the time that it stands for, however l
   CHECK(series.of(1, 40) == doctest::Approx(1));
 }
 
+TEST_CASE("pieces that were drawn evenly count by their length, and by phases as all do") {
+  // Each second a piece of 1,000 instructions or of 9,000, by turns; then of a tenth of that.
+  SampleSeries series, by_time;
+  for (size_t i = 0; i < 400; i++) {
+    const uint64_t length = (i % 2 == 0 ? 1000 : 9000) / (i < 200 ? 1 : 10);
+    const size_t cell = (i < 200 ? 3 : 7) + i % 2;
+    const auto used = static_cast<double>(i + 1);
+    series.recorded(series.taken(1, used), length, only(cell, length), 0,
+                    SampleSeries::Drawn::evenly);
+    by_time.recorded(by_time.taken(1, used), length, only(cell, length));
+  }
+  series.conclude();
+  by_time.conclude();
+  CHECK(ratio(series, 100, 101) == doctest::Approx(1).epsilon(0.1));
+  CHECK(ratio(series, 300, 301) == doctest::Approx(1).epsilon(0.1));
+  CHECK(ratio(series, 300, 100) == doctest::Approx(10).epsilon(0.2));
+  CHECK(ratio(by_time, 101, 100) > 5);
+}
+
 TEST_CASE("of many samples some say how far times are believed") {
   const SampleSeries series = series_of(two_phases(2500));
   CHECK(series.believed() > 0.99);

@@ -14,6 +14,7 @@ constexpr double kClockErrorLog = 1.386;
 constexpr double kAlikeSquared = 0.05;    // code whose squared distance is less
 constexpr double kSteadyLog = 0.7;    // speeds that differ by less than a factor of two
 constexpr double kBelievedShare = 0.5;  // speeds that are known
+constexpr size_t kNearSamples = 8;     // before and behind: what a program does changes
 constexpr size_t kFewestSpeeds = 8;  // of fewer it is not known how far they agree
 
 }  // namespace
@@ -35,12 +36,13 @@ void SampleSeries::withdraw(uint64_t number) {
 
 // Samples end in about the order in which they began.
 void SampleSeries::recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code,
-                            double seconds) {
+                            double seconds, Drawn drawn) {
   if (number == 0 || number > samples_.size() || instructions == 0) return;
   recorded_++;
   instructions_ += static_cast<double>(instructions);
   samples_[number - 1].instructions += instructions;
   samples_[number - 1].seconds += seconds;
+  samples_[number - 1].drawn = drawn;
   if (number % one_of_ != 0) return;
   Code seen{number};
   for (size_t i = 0; i < code.size(); i++) {
@@ -247,6 +249,25 @@ void SampleSeries::weigh(const std::vector<double>& worths) {
   for (Sample& sample : samples_) sample.weight *= instructions_ / weighted;
 }
 
+// Those that were drawn evenly, by how long they are among those near them.
+void SampleSeries::stretch_drawn(std::vector<double>& times) const {
+  std::map<int64_t, std::vector<size_t>> of_program;
+  for (size_t i = 0; i < samples_.size(); i++)
+    if (samples_[i].drawn == Drawn::evenly && samples_[i].instructions != 0)
+      of_program[samples_[i].program].push_back(i);
+  for (const auto& [program, own] : of_program) {
+    for (size_t i = 0; i < own.size(); i++) {
+      const size_t first = i - std::min(i, kNearSamples);
+      const size_t end = std::min(own.size(), i + kNearSamples + 1);
+      double near = 0;
+      for (size_t k = first; k < end; k++)
+        near += static_cast<double>(samples_[own[k]].instructions);
+      const auto length = static_cast<double>(samples_[own[i]].instructions);
+      times[own[i]] *= length * static_cast<double>(end - first) / near;
+    }
+  }
+}
+
 // Samples whose code is not known stand for what they stood for.
 void SampleSeries::fit_to_clock(std::vector<double>& times, const ClockFit::Shares& ticks) {
   std::vector<ClockFit::Sample> samples;
@@ -257,6 +278,7 @@ void SampleSeries::fit_to_clock(std::vector<double>& times, const ClockFit::Shar
 
 void SampleSeries::conclude(const ClockFit::Shares& ticks, const SampleSeries* others) {
   std::vector<double> worths = times();
+  stretch_drawn(worths);
   fit_to_clock(worths, ticks);
   for (size_t i = 0; i < worths.size(); i++) samples_[i].time = worths[i];
   const std::vector<double> fast = others ? speeds_by(*others) : speeds();

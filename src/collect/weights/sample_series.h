@@ -32,6 +32,11 @@
 // of which a factor of four, up or down, is taken for the clock's error: to believe smaller
 // differences makes profiles worse (bench/shadow_mode.md).
 //
+// A program that makes system calls all the time is seen from one of them to the next, and which of
+// these pieces is seen is drawn: each as likely as any other (Drawn::evenly), so the long ones are
+// not seen more often, and it has more time for them. Such a sample stands for the more time the
+// longer it is, beside those drawn before and behind it.
+//
 // What a sample stands for is known better where a clock says how much time each part of the code
 // took (clock_fit.h).
 //
@@ -51,6 +56,8 @@ namespace shadowprof::collect {
 
 class SampleSeries {
  public:
+  // What decides whether a piece of the program is seen: the time that it takes, or chance alone.
+  enum class Drawn : uint8_t { by_time, evenly };
   struct Sample {
     int64_t program = 0;
     double used = 0;            // at its beginning
@@ -58,6 +65,7 @@ class SampleSeries {
     double seconds = 0;         // that the program needs for them; 0: not known
     double time = 0;            // seconds of the program's that it stands for
     double weight = 1;
+    Drawn drawn = Drawn::by_time;
   };
   static constexpr double kRounding = 1e-9;  // what is not further apart (squared) is the same
 
@@ -68,7 +76,7 @@ class SampleSeries {
   void withdraw(uint64_t number);
   // It has given so many instructions, of this code, in so many seconds of the program's.
   void recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code,
-                double seconds = 0);
+                double seconds = 0, Drawn drawn = Drawn::by_time);
   // After the last one. `ticks`: of a clock of the program's time, by cells of code; none: nothing
   // is known. `others`, concluded, tell the speeds if these samples cannot.
   void conclude(const ClockFit::Shares& ticks = {}, const SampleSeries* others = nullptr);
@@ -111,6 +119,7 @@ class SampleSeries {
   };
   const Code* most_alike(const Shares& shares) const;
   std::vector<double> times() const;
+  void stretch_drawn(std::vector<double>& times) const;
   void fit_to_clock(std::vector<double>& times, const ClockFit::Shares& ticks);
   std::vector<double> speeds();
   std::vector<double> speeds_by(const SampleSeries& others) const;
