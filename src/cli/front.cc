@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "cli/front.h"
 
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "base/die_with_parent.h"
 #include "base/log.h"
 #include "sample/host.h"
 
@@ -60,8 +60,7 @@ void run_behind_front(const std::function<int()>& work, const Meanwhile& meanwhi
   const pid_t front = ::getpid();
   const pid_t child = ::fork();
   if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, sample::kFrontDied);
-    if (::getppid() != front) ::_exit(0);
+    if (!die_with_parent(front, sample::kFrontDied)) ::_exit(0);
     const sigset_t awaited = sample::awaited_signals();
     sigset_t mask = before;
     sigorset(&mask, &before, &awaited);

@@ -2,7 +2,6 @@
 #include "cli/top_sampler.h"
 
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/die_with_parent.h"
 #include "base/progress.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -66,8 +66,7 @@ Result<TopSampler> TopSampler::start(const TopRequest& request) {
   const pid_t process = ::fork();
   if (process < 0) return fail_errno(errno, "cannot start a process");
   if (process == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (::getppid() != view) ::_exit(0);
+    if (!die_with_parent(view, SIGTERM)) ::_exit(0);
     ::setpgid(0, 0);
     ::_exit(sample_for_view(request, folder));
   }

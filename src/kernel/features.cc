@@ -8,7 +8,6 @@
 #include <linux/magic.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -21,6 +20,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/die_with_parent.h"
 #include "base/result.h"
 #include "base/types.h"
 #include "base/unique_fd.h"
@@ -41,9 +41,7 @@ class WaitingChild {
     const pid_t pid = ::fork();
     if (pid < 0) return fail_errno(errno, "cannot start a process");
     if (pid == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      // The parent may have died before the line above.
-      if (::getppid() != parent) ::_exit(1);
+      if (!die_with_parent(parent)) ::_exit(1);
       for (;;) ::pause();
     }
     return WaitingChild(Tid(pid));

@@ -20,6 +20,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "base/die_with_parent.h"
 #include "plugin/messages.h"
 #include "plugin/plugin_main.h"
 #include "plugin/wire.h"
@@ -100,8 +101,7 @@ class KeeperLoop {
     const pid_t keeper = ::getpid();
     const pid_t pid = ::fork();
     if (pid == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (::getppid() != keeper) ::_exit(0);
+      if (!die_with_parent(keeper)) ::_exit(0);
       ::close(control_);
       ::close(signals_);
       reset_signals();

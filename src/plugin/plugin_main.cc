@@ -20,6 +20,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "base/die_with_parent.h"
 #include "plugin/messages.h"
 #include "plugin/wire.h"
 
@@ -222,8 +223,7 @@ class Host {
     const pid_t self = ::getpid();
     const pid_t copy = ::fork();
     if (copy == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (::getppid() != self) ::_exit(0);
+      if (!die_with_parent(self)) ::_exit(0);
       TableText text{{add_row}, &plugin_, {}};
       plugin_.table(self_, &text.base);
       write_whole(to, text.bytes.data(), text.bytes.size());

@@ -2,9 +2,6 @@
 #include "probe/fault_price.h"
 
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,9 +12,11 @@
 #include <optional>
 #include <vector>
 
+#include "base/die_with_parent.h"
 #include "base/limits.h"
 #include "base/processor_time.h"
 #include "base/unique_fd.h"
+#include "ptrace/trial_child.h"
 
 namespace shadowprof::probe {
 namespace {
@@ -102,11 +101,9 @@ pid_t fork_deaf() {
   return child;
 }
 
-// One that cannot be killed is not waited for: it dies with us.
-void end_child(pid_t child) {
-  const bool ends = ::kill(child, SIGKILL) == 0 ||
-                    ::ptrace(PTRACE_CONT, child, nullptr, long{SIGKILL}) == 0;
-  if (ends) ::waitpid(child, nullptr, __WALL);
+[[noreturn]] void wait_for_the_end(pid_t parent) {
+  if (!die_with_parent(parent)) ::_exit(1);
+  for (;;) ::pause();
 }
 
 // Nothing where it cannot be measured.
@@ -115,17 +112,14 @@ std::optional<SharedPages> measure_shared_with_child() {
   if (!pages.exist()) return std::nullopt;
   pages.use_all();
   const double usual = pages.use_all();
-  const pid_t child = fork_deaf();
-  if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (;;) ::pause();
+  const pid_t self = ::getpid();
+  double copied = 0;
+  for (int i = 0; i < 2; i++) {
+    const ptrace::TrialChild child(fork_deaf());
+    if (child.is_it()) wait_for_the_end(self);
+    if (!child.exists()) return std::nullopt;
+    if (i == 0) copied = pages.use_all() - usual;
   }
-  if (child < 0) return std::nullopt;
-  const double copied = pages.use_all() - usual;
-  end_child(child);
-  const pid_t short_lived = fork_deaf();
-  if (short_lived == 0) ::_exit(0);
-  if (short_lived > 0) ::waitpid(short_lived, nullptr, 0);
   return SharedPages{copied, pages.use_all() - usual};
 }
 
@@ -141,44 +135,34 @@ std::optional<double> measure_mapped() {
 }
 
 // It stops while it works on something, as a replica does.
-[[noreturn]] void stop_again_and_again(Pages& pages) {
+[[noreturn]] void stop_again_and_again(Pages& pages, pid_t parent) {
   sigset_t trap;
   sigemptyset(&trap);
   sigaddset(&trap, SIGTRAP);
   ::sigprocmask(SIG_UNBLOCK, &trap, nullptr);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   pages.use_all();  // they are its own from now on
-  ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+  if (!ptrace::TrialChild::be_traced(parent)) ::_exit(1);
   for (size_t i = 0;; i++) {
     pages.use(i % kPages);
     asm volatile("int3" ::: "memory");
   }
 }
 
-// Until it stops again. False: it has ended.
-bool next_stop(pid_t child) {
-  int status = 0;
-  return ::ptrace(PTRACE_CONT, child, nullptr, nullptr) == 0 &&
-         ::waitpid(child, &status, __WALL) == child && WIFSTOPPED(status);
-}
-
 // A part of the child's time, in the middle of batches. 0 where it cannot be measured.
 double measure_stopped() {
   Pages pages(MAP_PRIVATE | MAP_ANONYMOUS, -1);
   if (!pages.exist()) return 0;
-  const pid_t child = fork_deaf();
-  if (child == 0) stop_again_and_again(pages);
-  if (child < 0) return 0;
-  int status = 0;
-  bool is_stopped = ::waitpid(child, &status, __WALL) == child && WIFSTOPPED(status);
+  const pid_t self = ::getpid();
+  ptrace::TrialChild child(fork_deaf());
+  if (child.is_it()) stop_again_and_again(pages, self);
+  bool is_stopped = child.await_stop();
   std::array<double, kStops / kBatch> seconds{};
   for (double& batch : seconds) {
-    const auto before = processor_seconds_of(Tid(child));
-    for (size_t i = 0; i < kBatch && is_stopped; i++) is_stopped = next_stop(child);
-    const auto after = processor_seconds_of(Tid(child));
+    const auto before = processor_seconds_of(child.tid());
+    for (size_t i = 0; i < kBatch && is_stopped; i++) is_stopped = child.go_on();
+    const auto after = processor_seconds_of(child.tid());
     if (is_stopped && before && after) batch = (*after - *before) / kBatch;
   }
-  end_child(child);
   return median(seconds);
 }
 

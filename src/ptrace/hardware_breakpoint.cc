@@ -2,15 +2,13 @@
 #include "ptrace/hardware_breakpoint.h"
 
 #include <sched.h>
-#include <sys/ptrace.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <csignal>
 
 #include "base/check.h"
+#include "ptrace/trial_child.h"
 
 namespace shadowprof::ptrace {
 namespace {
@@ -31,40 +29,24 @@ uint64_t control_bits(size_t index, HardwareBreakpoint::When when) {
 
 volatile uint64_t watched = 0;  // aligned, as a breakpoint has to be
 
-// In our memory, with the thread-local data of the thread that waits for it: system calls only. It
-// stops by an instruction, as nobody's number has to be right for that.
-int write_to_watched(void*) {
-  if (::syscall(SYS_ptrace, PTRACE_TRACEME, 0, nullptr, nullptr) != 0) return 1;
+// In our memory, with the thread-local data of the thread that waits for it: system calls only.
+int write_to_watched(void* parent) {
+  if (!TrialChild::be_traced(*static_cast<const pid_t*>(parent))) return 1;
   asm volatile("int3" ::: "memory");
   watched = 1;
   return 0;
 }
 
-// What waitpid(2) says; 0 (an exit) if it fails.
-int status_of(pid_t child) {
-  int status = 0;
-  return TEMP_FAILURE_RETRY(::waitpid(child, &status, __WALL)) == child ? status : 0;
-}
-
 bool try_hardware_breakpoint() {
   constexpr size_t kStackBytes = 16384;
   alignas(16) std::array<std::byte, kStackBytes> stack;
+  pid_t self = ::getpid();
   // No signal to us when it ends.
-  const pid_t child = ::clone(write_to_watched, stack.data() + stack.size(), CLONE_VM, nullptr);
-  if (child < 0) return false;
+  TrialChild child(::clone(write_to_watched, stack.data() + stack.size(), CLONE_VM, &self));
   const HardwareBreakpoint write{GuestAddr(reinterpret_cast<uint64_t>(&watched)),
                                  HardwareBreakpoint::When::written};
-  int status = status_of(child);
-  const bool goes_on = WIFSTOPPED(status) &&
-                       set_hardware_breakpoints(Tracee(Tid(child)), {&write, 1}) &&
-                       ::ptrace(PTRACE_CONT, child, nullptr, nullptr) == 0;
-  if (goes_on) status = status_of(child);
-  const bool traps = goes_on && WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP;
-  if (WIFSTOPPED(status)) {
-    ::kill(child, SIGKILL);
-    (void)status_of(child);
-  }
-  return traps;
+  return child.await_stop() && set_hardware_breakpoints(Tracee(child.tid()), {&write, 1}) &&
+         child.go_on() && child.stopped_for() == SIGTRAP;
 }
 
 }  // namespace

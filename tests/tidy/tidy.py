@@ -30,7 +30,7 @@ ROOMS = {
     "plan": [],
     "plugin": [],
     "profile": [],
-    "probe": ["kernel", "machine", "emu", "profile"],
+    "probe": ["ptrace", "kernel", "machine", "emu", "profile"],
     "clock": ["kernel", "profile"],
     "symbols": ["profile", "kernel"],
     "collect": ["trace", "decoder", "plugin", "profile"],
@@ -43,7 +43,7 @@ ROOMS = {
 
 # (what an include line of src/ holds, the only path prefixes that may hold it)
 SINGLE_OWNERS = [
-    ("sys/ptrace.h", ["src/ptrace/", "src/kernel/features.", "src/probe/fault_price."]),
+    ("sys/ptrace.h", ["src/ptrace/", "src/kernel/features."]),
     ("linux/ptrace.h", ["src/ptrace/", "src/kernel/features."]),
     ("Zydis", ["src/decoder/"]),
     ("Zycore", ["src/decoder/"]),
