@@ -45,7 +45,8 @@ class Bench:
         (self.folder / "input").write_text("".join(f"{i * i} line\n" for i in range(20000)), encoding="ascii")
         self.cores = sorted(os.sched_getaffinity(0))
 
-    def start(self, command, *options, cores=None, stdin=subprocess.DEVNULL, file="profile.json", loud=False):
+    def start(self, command, *options, cores=None, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+              file="profile.json", loud=False):
         places = {"INPUT": "input", "THREADS": self.threads_program}
         words = [places.get(word, word) for word in command]
         if "--" not in words:
@@ -53,12 +54,16 @@ class Bench:
         return subprocess.Popen(
             [self.shadowprof, "run", "--mode", "full", "--deterministic", "--clean-env", "--cpu-features", "baseline",
              *([] if loud else ["-q"]), *options, "-o", file, *words], cwd=self.folder, env=ENVIRONMENT, stdin=stdin,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdout=stdout, stderr=subprocess.PIPE,
             preexec_fn=(lambda: os.sched_setaffinity(0, cores)) if cores else None)
 
     def outcome(self, command, *options, cores=None, file="profile.json"):
-        process = self.start(command, *options, cores=cores, file=file)
-        output, errors = process.communicate(timeout=240)
+        # Into a file: who writes more than fits into a pipe waits for us.
+        with open(self.folder / "output", "w+b") as written:
+            process = self.start(command, *options, cores=cores, stdout=written, file=file)
+            _, errors = process.communicate(timeout=240)
+            written.seek(0)
+            output = written.read()
         require(process.returncode == 0, f"{command}: status {process.returncode}\n{errors.decode()}")
         profile = read_profile(self.folder / file)
         return {"instructions": profile["coverage"]["instructions_profiled"], "output": output,
@@ -112,8 +117,25 @@ def a_seed_is_an_order(bench):
     require(len(orders) == 4, f"seeds give the same orders: {orders}")
 
 
+def reads_input(tracer):
+    """Does a program below it, as its descendants are, sleep in read(0, ...)?"""
+    parents = [tracer]
+    for parent in parents:
+        for children in pathlib.Path(f"/proc/{parent}/task").glob("*/children"):
+            parents += children.read_text(encoding="ascii").split()
+    for process in parents:
+        with contextlib.suppress(OSError):
+            if pathlib.Path(f"/proc/{process}/syscall").read_text(encoding="ascii").startswith("0 0x0 "):
+                return True
+    return False
+
+
 def what_comes_from_outside_is_named(bench):
     process = bench.start(["-f", "--", "sh", "-c", "cat | cat; true"], stdin=subprocess.PIPE, loud=True)
+    for _ in range(300):
+        if reads_input(process.pid):
+            break
+        time.sleep(0.1)
     time.sleep(1)
     output, errors = process.communicate(b"it came late\n", timeout=60)
     require(process.returncode == 0 and output == b"it came late\n", f"{process.returncode} {output} {errors}")
