@@ -48,10 +48,10 @@ bool is_raised_at(GuestAddr at, const siginfo_t& info, const Registers& now) {
   switch (cause_of(info, now)) {
     case SignalCause::sent:
     case SignalCause::syscall_filter:
-    case SignalCause::single_step:
       return false;
     case SignalCause::breakpoint:
-      return now.pc() != at;  // it is behind its int3
+    case SignalCause::single_step:
+      return now.pc() != at;  // it is behind its int3, or int1
     case SignalCause::hardware_breakpoint:
       return true;
     case SignalCause::fault:

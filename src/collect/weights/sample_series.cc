@@ -11,11 +11,11 @@ namespace {
 constexpr size_t kMostCodes = 1024;
 // What a replica's clock may be off by, as a logarithm: a factor of four.
 constexpr double kClockErrorLog = 1.386;
-constexpr double kAlikeSquared = 0.05;    // code whose squared distance is less
-constexpr double kSteadyLog = 0.7;    // speeds that differ by less than a factor of two
+constexpr double kAlikeSquared = 0.05;  // code whose squared distance is less
+constexpr double kSteadyLog = 0.7;      // speeds that differ by less than a factor of two
 constexpr double kBelievedShare = 0.5;  // speeds that are known
-constexpr size_t kNearSamples = 8;     // before and behind: what a program does changes
-constexpr size_t kFewestSpeeds = 8;  // of fewer it is not known how far they agree
+constexpr size_t kNearSamples = 8;      // before and behind: what a program does changes
+constexpr size_t kFewestSpeeds = 8;     // of fewer it is not known how far they agree
 
 }  // namespace
 

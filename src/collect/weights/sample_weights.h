@@ -43,8 +43,7 @@ class SampleWeights {
   // It has given so many instructions, of this code, in so many seconds of the program's (0: not
   // known).
   void recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code,
-                double seconds = 0,
-                SampleSeries::Drawn drawn = SampleSeries::Drawn::by_time);
+                double seconds = 0, SampleSeries::Drawn drawn = SampleSeries::Drawn::by_time);
   // After the last one. As SampleSeries::conclude().
   void conclude(const ClockFit::Shares& ticks = {});
 
