@@ -43,8 +43,7 @@ bool is_trap_stop(const WaitStatus& stop) {
 // clear? Else the signal is of an instruction of the program's, which had executed when we stopped
 // it, and was still to be delivered.
 bool is_raised_at(GuestAddr at, const siginfo_t& info, const Registers& now) {
-  constexpr uint64_t kPageMask = ~uint64_t{4095};
-  const auto address = reinterpret_cast<uint64_t>(info.si_addr);
+  const GuestAddr address(reinterpret_cast<uint64_t>(info.si_addr));
   switch (cause_of(info, now)) {
     case SignalCause::sent:
     case SignalCause::syscall_filter:
@@ -59,7 +58,7 @@ bool is_raised_at(GuestAddr at, const siginfo_t& info, const Registers& now) {
   }
   if (info.si_code == SI_KERNEL) return true;  // it has no address
   const bool is_of_memory = info.si_signo == SIGSEGV || info.si_signo == SIGBUS;
-  return is_of_memory ? (address & kPageMask) == (at.value & kPageMask) : address == at.value;
+  return is_of_memory ? address.page() == at.page() : address == at;
 }
 
 bool wants_restart(int64_t result) {

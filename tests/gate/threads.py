@@ -119,14 +119,14 @@ def a_seed_is_an_order(bench):
 
 def reads_input(tracer):
     """Does a program below it, as its descendants are, sleep in read(0, ...)?"""
-    parents = [tracer]
-    for parent in parents:
-        for children in pathlib.Path(f"/proc/{parent}/task").glob("*/children"):
-            parents += children.read_text(encoding="ascii").split()
-    for process in parents:
-        with contextlib.suppress(OSError):
-            if pathlib.Path(f"/proc/{process}/syscall").read_text(encoding="ascii").startswith("0 0x0 "):
+    processes = [tracer]
+    for process in processes:
+        with contextlib.suppress(OSError):  # it ends meanwhile
+            proc = pathlib.Path(f"/proc/{process}")
+            if (proc / "syscall").read_text(encoding="ascii").startswith("0 0x0 "):
                 return True
+            for children in (proc / "task").glob("*/children"):
+                processes += children.read_text(encoding="ascii").split()
     return False
 
 

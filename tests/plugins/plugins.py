@@ -147,11 +147,11 @@ def sampled(p, options):
         mine = {s: weight for (f, s), weight in strides.items() if f == function}
         if mine:
             require(mine[stride] > 0.98 * sum(mine.values()), function, mine)
+    pages = {f for f, _ in rows_of(profile, "pages")}
+    require(pages & set(LOADS), pages)
     if not {f for f, _ in strides} & set(STRIDES):
         raise Skipped(f"all samples were of other functions: {strides}")
     require(any((f, s) in strides for f, s in STRIDES.items()), strides)
-    pages = {f for f, _ in rows_of(profile, "pages")}
-    require(pages & set(LOADS), pages)
 
 
 def strides_in_shadow_mode(p):
