@@ -40,13 +40,13 @@ uint64_t TimeAccount::equal_ticks() const {
   return squares_s2 > 0 ? static_cast<uint64_t>(std::llround(sum_s * sum_s / squares_s2)) : 0;
 }
 
-std::array<double, kCodeCells> TimeAccount::equal_ticks_by_cell() const {
+std::array<double, kCodeRegions> TimeAccount::equal_ticks_by_region() const {
   double sum_ns = 0;
-  for (const uint64_t ns : user_ns_by_cell_) sum_ns += static_cast<double>(ns);
+  for (const uint64_t ns : user_ns_by_region_) sum_ns += static_cast<double>(ns);
   const double ticks_per_ns = sum_ns > 0 ? static_cast<double>(equal_ticks()) / sum_ns : 0;
-  std::array<double, kCodeCells> ticks{};
-  for (size_t c = 0; c < kCodeCells; c++)
-    ticks[c] = ticks_per_ns * static_cast<double>(user_ns_by_cell_[c]);
+  std::array<double, kCodeRegions> ticks{};
+  for (size_t c = 0; c < kCodeRegions; c++)
+    ticks[c] = ticks_per_ns * static_cast<double>(user_ns_by_region_[c]);
   return ticks;
 }
 
@@ -123,7 +123,7 @@ void TimeAccount::add(const Tick& tick) {
   thread.row.ticks++;
   thread.squares_s2 += 1e-18 * static_cast<double>(ns) * static_cast<double>(ns);
   (tick.in_kernel ? thread.row.kernel_ns : thread.row.user_ns) += ns;
-  if (!tick.in_kernel) user_ns_by_cell_[code_cell(tick.user)] += ns;
+  if (!tick.in_kernel) user_ns_by_region_[code_region(tick.user)] += ns;
   const auto place = processes_[tick.process].find(tick.user);
   if (!place || (rows_ >= kMostRows && !thread.places.contains(*place))) return;
   const auto [at, is_new] = thread.places.try_emplace(*place);

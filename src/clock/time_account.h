@@ -37,7 +37,7 @@ class TimeAccount {
 
   uint64_t ticks() const { return ticks_; }
   // Those in user mode, by cells of code; as many of equal weight as say as much.
-  std::array<double, kCodeCells> equal_ticks_by_cell() const;
+  std::array<double, kCodeRegions> equal_ticks_by_region() const;
   // As many ticks of equal weight say as much of shares: where weights differ, fewer.
   uint64_t equal_ticks() const;
   // The ticks of a thread, or of a process, stand for so much together.
@@ -64,7 +64,7 @@ class TimeAccount {
 
   double weight_ = 1;
   uint64_t ticks_ = 0;
-  std::array<uint64_t, kCodeCells> user_ns_by_cell_{};
+  std::array<uint64_t, kCodeRegions> user_ns_by_region_{};
   size_t rows_ = 0;
   profile::ModuleTable modules_;
   std::map<Tid, CodeMap> processes_;

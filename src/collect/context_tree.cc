@@ -85,6 +85,7 @@ void ContextTree::finish(const TableBuilder& builder, const trace::BlockTable& t
   for (const GroupCounts::Group& group : groups) {
     profile::ContextGroup& to = out.context_groups.emplace_back();
     to.instructions = group.total;
+    to.by_time = group.by_time;
     for (const auto& [node, count] : group.entries) to.entries.push_back({row_of[node], count});
   }
 }

@@ -3,9 +3,9 @@
 // Do samples still change the profile? A program that goes on doing the same is known after some of
 // them: then fewer are taken. When it begins to do something else, they are as many as before.
 //
-// Code is hashed into a few dozen cells. Samples are compared as windows of several, because a
+// Code is hashed into a few dozen regions. Samples are compared as windows of several, because a
 // single one sees one moment. The distance of two windows is half the sum of the differences of
-// their cells' shares: 0, the same code; 1, nothing in common.
+// their regions' shares: 0, the same code; 1, nothing in common.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ namespace shadowprof::plan {
 
 class Convergence {
  public:
-  // Instructions of a sample, by cell; always as many cells. A sample without any says nothing.
+  // Instructions of a sample, by region; always as many regions. A sample without any says nothing.
   void sampled(std::span<const uint64_t> instructions);
 
   // So many times less often than the budget allows are samples needed: 1 to kMostPatienceRatio.

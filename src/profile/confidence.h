@@ -10,8 +10,16 @@
 // (Cochran, Sampling Techniques, 6.3: the ratio estimator). Tables carry this error of a count next
 // to it. A group is one sample, or in long runs some that follow one another, which also takes care
 // of samples that resemble their neighbours. Where groups differ in size, G is how many of one size
-// they are worth: (sum of N_g)^2 / sum of N_g^2. Errors of profiles that are put together add up as
-// those of independent observations.
+// they are worth: (sum of N_g)^2 / sum of N_g^2.
+//
+// That is the error by chance. Samples are not weighed by the time that they stand for alone, where
+// that seems to make no difference (collect/weights/sample_series.h), and may be wrong by that:
+// what a program does while samples are rare counts too little. If each group counted by its time,
+// r_g times as much as it does, the share would be p' = sum of r_g n_g / sum of r_g N_g. It is
+// right in the mean, so p' - p is how far p is off, or the chance in p'. Either is an error, and is
+// added to the other one (squared). G is what the groups are worth by their time, if that is less.
+//
+// Errors of profiles that are put together add up as those of independent observations.
 #pragma once
 
 #include <algorithm>
@@ -41,22 +49,63 @@ inline uint64_t added_error(uint64_t a, uint64_t b) {
       std::llround(std::hypot(static_cast<double>(a), static_cast<double>(b))));
 }
 
-// Sums over groups, for one count.
-class ErrorSum {
+struct GroupSize {
+  double counts = 0;   // N_g
+  double by_time = 1;  // r_g
+};
+
+// Of all groups.
+class GroupSizes {
  public:
-  void add(double in_group, double of_group, double groups = 1) {
-    xx_ += groups * in_group * in_group;
-    xn_ += groups * in_group * of_group;
+  void add(const GroupSize& group) {
+    all_ += group.counts;
+    squared_ += group.counts * group.counts;
+    const double by_time = group.by_time * group.counts;
+    all_by_time_ += by_time;
+    squared_by_time_ += by_time * by_time;
   }
-  // `groups_squared`: the sum of N_g^2; `share`: p.
-  uint64_t error(uint32_t groups, double groups_squared, double share) const {
-    if (groups < 2) return 0;
-    const double residuals = xx_ - 2 * share * xn_ + share * share * groups_squared;
-    const double factor = static_cast<double>(groups) / (groups - 1);
-    return static_cast<uint64_t>(std::llround(std::sqrt(std::max(0.0, residuals) * factor)));
+  double all() const { return all_; }
+  double squared() const { return squared_; }
+  double all_by_time() const { return all_by_time_; }
+  // So many groups of one size (G).
+  uint32_t worth() const {
+    return std::min(worth(all_, squared_), worth(all_by_time_, squared_by_time_));
   }
 
  private:
+  static uint32_t worth(double sum, double squares) {
+    return squares == 0 ? 0 : static_cast<uint32_t>(sum * sum / squares * (1 + 1e-9));
+  }
+
+  double all_ = 0;
+  double squared_ = 0;
+  double all_by_time_ = 0;
+  double squared_by_time_ = 0;
+};
+
+// Sums over groups, for one count.
+class ErrorSum {
+ public:
+  void add(double in_group, const GroupSize& group, double groups = 1) {
+    x_ += groups * in_group;
+    x_by_time_ += groups * in_group * group.by_time;
+    xx_ += groups * in_group * in_group;
+    xn_ += groups * in_group * group.counts;
+  }
+  // `groups`: G; `share`: p.
+  uint64_t error(uint32_t groups, const GroupSizes& sizes, double share) const {
+    if (groups < 2) return 0;
+    const double residuals = xx_ - 2 * share * xn_ + share * share * sizes.squared();
+    const double factor = static_cast<double>(groups) / (groups - 1);
+    const double off =
+        sizes.all_by_time() > 0 ? x_by_time_ * sizes.all() / sizes.all_by_time() - x_ : 0;
+    const double squared = std::max(0.0, residuals) * factor + off * off;
+    return static_cast<uint64_t>(std::llround(std::sqrt(squared)));
+  }
+
+ private:
+  double x_ = 0;
+  double x_by_time_ = 0;
   double xx_ = 0;
   double xn_ = 0;
 };

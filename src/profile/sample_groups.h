@@ -18,6 +18,7 @@ struct GroupedCode {
 struct SampleGroup {
   std::vector<GroupedCode> code;
   uint64_t instructions = 0;  // in all
+  double by_time = 1;         // of confidence.h
 };
 
 using SampleGroups = std::vector<SampleGroup>;

@@ -153,9 +153,9 @@ void InlinedCode::fill_errors(const Profile& profile, std::span<InlinedCode* con
   }
   std::vector<profile::ErrorSum> sums(functions);
   std::vector<double> in_group(functions), in_all(functions);
-  double squared = 0, all = 0;
+  profile::GroupSizes sizes;
   for (const profile::SampleGroup& group : profile.groups) {
-    const auto of_group = static_cast<double>(group.instructions);
+    const profile::GroupSize size{static_cast<double>(group.instructions), group.by_time};
     for (const profile::GroupedCode& code : group.code) {
       InlinedCode* const module = modules[code.at.module];
       const size_t block = row_with(profile.tables.blocks, code.at);
@@ -168,20 +168,19 @@ void InlinedCode::fill_errors(const Profile& profile, std::span<InlinedCode* con
     }
     for (size_t f = 0; f < functions; f++) {
       if (in_group[f] == 0) continue;
-      sums[f].add(in_group[f], of_group);
+      sums[f].add(in_group[f], size);
       in_all[f] += in_group[f];
       in_group[f] = 0;
     }
-    squared += of_group * of_group;
-    all += of_group;
+    sizes.add(size);
   }
-  if (all == 0) return;
+  if (sizes.all() == 0) return;
   for (size_t m = 0; m < modules.size(); m++) {
     if (modules[m] == nullptr) continue;
     for (size_t f = 0; f < modules[m]->functions_.size(); f++) {
       const size_t i = first[m] + f;
       modules[m]->functions_[f].self_error =
-          sums[i].error(profile.confidence.groups, squared, in_all[i] / all);
+          sums[i].error(profile.confidence.groups, sizes, in_all[i] / sizes.all());
     }
   }
 }

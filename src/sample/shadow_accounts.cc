@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/code_cells.h"
 #include "base/log.h"
 #include "base/processor_time.h"
 #include "kernel/table.h"
@@ -95,7 +96,7 @@ void ShadowRun::finish(Sample& sample) {
   sample.life.busy_core_s = crowding_.ended(waiting_of(sample, sample.executor->processor()),
                                             take_own_cpu(), samples_.size());
   if (options_.converge && !sample.verifies) {
-    convergence_.sampled(done.shares);
+    convergence_.sampled(by_region(done.shares));
     plan_.set_patience(convergence_.patience());
   }
   charge_for_caches(sample, sample.life.lifetime_s, sample.life.copied_pages);

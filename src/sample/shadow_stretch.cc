@@ -245,7 +245,7 @@ void ShadowStretch::finish_parts() {
   const ShadowRunCounts& counts = sampled_->counts();
   profile_.run.duration_s = sampled_->sampling_s();
   if (request_.only.empty())
-    weights_.conclude(sampled_->time().account().equal_ticks_by_cell());
+    weights_.conclude(sampled_->time().account().equal_ticks_by_region());
   else
     weights_.conclude();  // the clock's ticks are the whole program's
   tell_of_kinds(weights_);

@@ -71,6 +71,24 @@ TEST_CASE("brief samples are in groups of their own") {
   CHECK(sums[1] == 160 * 10);
 }
 
+TEST_CASE("samples of a replica that have one number are one observation") {
+  GroupCounts groups;
+  uint64_t count = 0;
+  const auto look = [&] { groups.look(1, [&](size_t) { return count; }); };
+  for (const uint64_t number : {1, 1, 1, 2, 2, 5}) {
+    if (groups.is_next(number) && groups.due()) look();
+    groups.began(number);
+    count += 100;
+  }
+  if (groups.due()) look();  // the replica has ended
+  CHECK(!groups.is_next(6));
+  groups.close();
+  REQUIRE(groups.groups().size() == 3);
+  CHECK(groups.groups()[0].total == 300);
+  CHECK(groups.groups()[1].total == 200);
+  CHECK(groups.groups()[2].last == 5);
+}
+
 TEST_CASE("counts that have new numbers begin anew") {
   GroupCounts groups;
   uint64_t count = 0;
@@ -106,9 +124,9 @@ TEST_CASE("what the last thread of a replica leaves is part of its group") {
 }
 
 TEST_CASE("groups of different sizes are worth fewer groups") {
-  CHECK(effective_groups({}) == 0);
-  CHECK(effective_groups({{{}, 5}, {{}, 5}, {{}, 5}}) == 3);
-  CHECK(effective_groups({{{}, 100}, {{}, 1}, {{}, 1}}) == 1);
+  CHECK(sizes_of({}).worth() == 0);
+  CHECK(sizes_of({{{}, 5}, {{}, 5}, {{}, 5}}).worth() == 3);
+  CHECK(sizes_of({{{}, 100}, {{}, 1}, {{}, 1}}).worth() == 1);
 }
 
 profile::Profile edges_of(const trace::BlockTable& table, const Samples& samples) {
@@ -138,19 +156,18 @@ void compare_with_single_samples(const test::Program& program, size_t& uncertain
   if (p.confidence.groups < 2) return;
   using Key = std::tuple<profile::CodeRef, profile::CodeRef, profile::EdgeKind>;
   std::map<Key, profile::ErrorSum> sums;
-  double squared = 0, all = 0;
+  profile::GroupSizes sizes;
   for (const auto& words : samples) {
     const profile::Profile one = edges_of(engine.table, {words});
-    double of_sample = 0;
-    for (const auto& e : one.tables.edges) of_sample += static_cast<double>(e.count);
+    profile::GroupSize of_sample;
+    for (const auto& e : one.tables.edges) of_sample.counts += static_cast<double>(e.count);
     for (const auto& e : one.tables.edges)
       sums[{e.from, e.to, e.kind}].add(static_cast<double>(e.count), of_sample);
-    squared += of_sample * of_sample;
-    all += of_sample;
+    sizes.add(of_sample);
   }
   for (const auto& e : p.tables.edges) {
     const uint64_t expected = sums[{e.from, e.to, e.kind}].error(
-        p.confidence.groups, squared, static_cast<double>(e.count) / all);
+        p.confidence.groups, sizes, static_cast<double>(e.count) / sizes.all());
     // Rounded, and without counts too small to be kept.
     const double off = std::abs(static_cast<double>(e.error) - static_cast<double>(expected));
     CHECK(off <= 5 + 0.05 * static_cast<double>(expected));

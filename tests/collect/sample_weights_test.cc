@@ -118,3 +118,22 @@ TEST_CASE("what replicas have not seen at all is known from brief samples") {
   CHECK(share_of_second_half(60) == doctest::Approx(0.5).epsilon(0.1));
   CHECK(share_of_second_half(60, 12) == doctest::Approx(0.5).epsilon(0.1));
 }
+
+TEST_CASE("by the time alone what is seldom sampled counts as much as it takes") {
+  SampleWeights weights;
+  const auto take_at = [&](double at, size_t cell, uint64_t instructions, bool brief) {
+    CodeShares code{};
+    code[cell] = instructions;
+    weights.recorded(weights.taken(1, at, brief), instructions, code);
+  };
+  // Half of the run has one sample, and that is by chance as those of the other half.
+  take_at(0, 0, kLong, false);
+  for (int i = 0; i <= 20; i++) take_at(10 + 0.5 * i, 0, kLong, false);
+  take_at(5, 1, kBrief, true);
+  weights.conclude();
+  const uint64_t mark = shadowprof::trace::kBriefSample;
+  const double brief = weights.of(1 | mark, 1 | mark) * kBrief / (22 * kLong + kBrief);
+  CHECK(brief < 0.1);
+  CHECK(brief * weights.by_time(1 | mark, 1 | mark) == doctest::Approx(0.25).epsilon(0.1));
+  CHECK(weights.by_time(12, 15) == doctest::Approx(weights.by_time(4, 4)).epsilon(0.01));
+}

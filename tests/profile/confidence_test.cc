@@ -31,23 +31,42 @@ TEST_CASE("the interval of a share covers the truth as often as it says") {
   int covered = 0;
   for (int round = 0; round < kRounds; round++) {
     ErrorSum sum;
-    double squared = 0, n = 0, all = 0;
+    GroupSizes sizes;
+    double n = 0;
     for (uint32_t g = 0; g < kGroups; g++) {
       // Groups are of different sizes, and what is in one resembles itself.
       const double size = std::uniform_real_distribution<>(5e5, 1.5e6)(random);
       const double in =
           size * std::clamp(std::normal_distribution<>(kShare, 0.1)(random), 0.0, 1.0);
-      sum.add(in, size);
-      squared += size * size;
+      sum.add(in, {size});
+      sizes.add({size});
       n += in;
-      all += size;
     }
-    const double error = static_cast<double>(sum.error(kGroups, squared, n / all)) / all;
-    covered += std::abs(n / all - kShare) <= critical_value(kGroups) * error;
+    const double share = n / sizes.all();
+    const double error = static_cast<double>(sum.error(kGroups, sizes, share)) / sizes.all();
+    covered += std::abs(share - kShare) <= critical_value(kGroups) * error;
   }
   INFO("seed ", kSeed);
   CHECK(covered > 0.93 * kRounds);
   CHECK(covered < 0.97 * kRounds);
+}
+
+TEST_CASE("what counts less than its time may be wrong by that, and is worth fewer groups") {
+  ErrorSum sum;
+  GroupSizes sizes;
+  constexpr uint32_t kGroups = 10;
+  // One group stands for half of the time, and has something that no other one has.
+  const auto add = [&](double in_group, const GroupSize& group) {
+    sum.add(in_group, group);
+    sizes.add(group);
+  };
+  add(100, {100, 5});
+  for (uint32_t g = 1; g < kGroups; g++) add(0, {100, 5.0 / 9});
+  CHECK(sizes.worth() == 3);
+  CHECK(sizes.all_by_time() == doctest::Approx(sizes.all()));
+  const double error = static_cast<double>(sum.error(sizes.worth(), sizes, 0.1)) / sizes.all();
+  CHECK(error > 0.4);
+  CHECK(error < 0.5);
 }
 
 TEST_CASE("functions get errors from groups, none where every group has the same share") {

@@ -55,12 +55,26 @@ TEST_CASE("timed loads are counted by the slots of their run") {
 TEST_CASE("code is spread over the cells") {
   BlockTable table;
   std::set<uint8_t> cells;
-  for (uint64_t i = 0; i < 1000; i++) {
-    const RunId run = add_run(table, GuestAddr(0x401000 + 256 * i), 1);
-    CHECK(table.run(run).cell < kCodeCells);
+  for (uint64_t i = 0; i < 10000; i++) {
+    const RunId run = add_run(table, GuestAddr(0x401000 + 32 * i), 1);
     cells.insert(table.run(run).cell);
   }
   CHECK(cells.size() == kCodeCells);
+}
+
+TEST_CASE("functions that follow one another are in other cells of one region, mostly") {
+  constexpr uint64_t kFunction = 0x401000;
+  int apart = 0;
+  for (uint64_t at = kFunction; at < kFunction + 1024 - 32; at += 32) {
+    CHECK(code_region(GuestAddr(at)) == code_region(GuestAddr(kFunction)));
+    CHECK(code_cell(GuestAddr(at)) / kCellsOfRegion == code_region(GuestAddr(kFunction)));
+    apart += code_cell(GuestAddr(at)) != code_cell(GuestAddr(at + 32));
+  }
+  CHECK(apart >= 24);  // of 31
+  std::array<uint64_t, kCodeCells> cells{};
+  cells[7] = 1;
+  cells[4] = 2;
+  CHECK(by_region(cells)[1] == 3);
 }
 
 }  // namespace

@@ -220,7 +220,7 @@ bool EdgeCollector::State::special(GuestThread*& thread, std::span<const Word> r
       return true;
     case trace::SpecialKind::sample_end:
       end_activations(*thread);
-      if (options.errors && trace::ends_observation(record)) sample_ended();
+      if (options.errors && trace::ends_observation(record)) observation_ended();
       return true;
     case trace::SpecialKind::thread_switch:
       if (payload.empty()) return false;

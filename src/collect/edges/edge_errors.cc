@@ -38,23 +38,23 @@ class RowErrors {
     in_group_[i] += static_cast<double>(count);
     of_group_ += static_cast<double>(count);
   }
-  void end_group() {
+  void end_group(double by_time) {
+    const profile::GroupSize group{of_group_, by_time};
     for (const size_t i : touched_) {
-      sums_[i].add(in_group_[i], of_group_);
+      sums_[i].add(in_group_[i], group);
       in_group_[i] = 0;
     }
-    squared_ += of_group_ * of_group_;
-    all_ += of_group_;
+    sizes_.add(group);
     of_group_ = 0;
     touched_.clear();
   }
   void finish(uint32_t groups) {
-    if (all_ == 0) return;
+    if (sizes_.all() == 0) return;
     double all_counts = 0;
     for (const Row& row : sorted_) all_counts += static_cast<double>(row.count);
     for (size_t i = 0; i < sorted_.size(); i++)
       sorted_[i].error =
-          sums_[i].error(groups, squared_, static_cast<double>(sorted_[i].count) / all_counts);
+          sums_[i].error(groups, sizes_, static_cast<double>(sorted_[i].count) / all_counts);
   }
 
  private:
@@ -63,7 +63,8 @@ class RowErrors {
   std::vector<ErrorSum> sums_;
   std::vector<double> in_group_;
   std::vector<size_t> touched_;
-  double of_group_ = 0, squared_ = 0, all_ = 0;
+  double of_group_ = 0;
+  profile::GroupSizes sizes_;
 };
 
 }  // namespace
@@ -112,11 +113,12 @@ void EdgeErrors::fill(const std::vector<GroupCounts::Group>& groups, const trace
         code.instructions += insns * count;
       }
     }
-    edges.end_group();
-    calls.end_group();
+    edges.end_group(group.by_time);
+    calls.end_group(group.by_time);
+    code.by_time = group.by_time;
     out.groups.push_back(std::move(code));
   }
-  const uint32_t count = effective_groups(groups);
+  const uint32_t count = sizes_of(groups).worth();
   edges.finish(count);
   calls.finish(count);
   out.confidence.groups = count;

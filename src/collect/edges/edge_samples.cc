@@ -17,10 +17,11 @@ enum Other : uint8_t { kSite, kEntry, kInvocations, kPair, kContextCalls, kOther
 
 void EdgeCollector::State::sample_began(uint64_t number) {
   if (group_counts.is_other_kind(number)) look_at_counts({true, true, true});
+  if (group_counts.is_next(number)) observation_ended();
   for (GroupCounts* counts : {&group_counts, &context_counts, &other_counts}) counts->began(number);
 }
 
-void EdgeCollector::State::sample_ended() {
+void EdgeCollector::State::observation_ended() {
   look_at_counts({group_counts.due(), context_counts.due(), other_counts.due()});
 }
 

@@ -169,7 +169,7 @@ struct EdgeCollector::State {
 
   // Samples (edge_samples.cc).
   void sample_began(uint64_t number);
-  void sample_ended();
+  void observation_ended();
   struct Due {
     bool edges;
     bool contexts;

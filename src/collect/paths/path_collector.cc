@@ -415,12 +415,17 @@ void PathCollector::State::look_at_counts() {
   group_counts.look(now.size(), [&](size_t i) { return now[i]; });
 }
 
+void PathCollector::State::sample_began(uint64_t number) {
+  if (group_counts.is_other_kind(number)) look_at_counts();
+  if (group_counts.is_next(number) && group_counts.due()) look_at_counts();
+  group_counts.began(number);
+}
+
 bool PathCollector::State::special(Thread*& thread, std::span<const Word> record) {
   switch (trace::special_kind(record[0])) {
     case trace::SpecialKind::sample_start:
       begin_thread(*thread);
-      if (group_counts.is_other_kind(trace::sample_number(record))) look_at_counts();
-      group_counts.began(trace::sample_number(record));
+      sample_began(trace::sample_number(record));
       return true;
     case trace::SpecialKind::sample_end:
       if (record.size() > 1 && record[1] == static_cast<Word>(trace::EndReason::left_region))

@@ -64,19 +64,17 @@ void PathCollector::State::fill_errors(const TableBuilder& builder, uint64_t exe
     return entry->second = static_cast<size_t>(row - rows.begin());
   };
   std::vector<profile::ErrorSum> sums(rows.size());
-  double squared = 0;
   for (const GroupCounts::Group& group : groups) {
     std::unordered_map<size_t, double> in_group;
     for (const auto& [list, count] : group.entries)
       in_group[row_of(list)] += static_cast<double>(count);
-    for (const auto& [row, count] : in_group) sums[row].add(count, group.total);
-    squared += group.total * group.total;
+    for (const auto& [row, count] : in_group) sums[row].add(count, group.size());
   }
-  const uint32_t worth = effective_groups(groups);
+  const profile::GroupSizes sizes = sizes_of(groups);
   const double all = static_cast<double>(executions);
   for (size_t i = 0; i < rows.size(); i++) {
     const auto count = static_cast<double>(rows[i].count);
-    const uint64_t error = sums[i].error(worth, squared, count / all);
+    const uint64_t error = sums[i].error(sizes.worth(), sizes, count / all);
     rows[i].error = std::max(error, static_cast<uint64_t>(std::ceil(std::sqrt(count))));
   }
 }

@@ -128,6 +128,7 @@ struct PathCollector::State {
 
   void start_run(RunId id);
   Step step_of(const trace::Run& run, const trace::Block& last) const;
+  void sample_began(uint64_t number);
   void look_at_counts();
   bool special(Thread*& thread, std::span<const trace::Word> record);
   template <bool kIdsOnly>

@@ -35,7 +35,7 @@ void ProbeCounts::grow() {
 }
 
 void ProbeCounts::end_observation() {
-  const auto all = static_cast<double>(counted_now_);
+  const profile::GroupSize all{static_cast<double>(counted_now_)};
   for (const uint32_t t : touched_) {
     entries_[t].errors.add(entries_[t].now, all);
     entries_[t].now = 0;
@@ -43,7 +43,7 @@ void ProbeCounts::end_observation() {
   touched_.clear();
   if (counted_now_ == 0) return;
   observations_++;
-  squares_ += all * all;
+  sizes_.add(all);
   counted_now_ = 0;
 }
 
@@ -51,7 +51,7 @@ void ProbeCounts::end_observation() {
 uint64_t ProbeCounts::error_of(const Entry& entry) const {
   if (observations_ < 2) return counted_;
   const double share = static_cast<double>(entry.count) / static_cast<double>(counted_);
-  return entry.errors.error(observations_, squares_, share);
+  return entry.errors.error(observations_, sizes_, share);
 }
 
 }  // namespace shadowprof::collect

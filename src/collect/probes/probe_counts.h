@@ -64,7 +64,7 @@ class ProbeCounts {
   uint64_t counted_ = 0;
   uint64_t counted_now_ = 0;
   uint64_t others_ = 0;
-  double squares_ = 0;  // of what observations have counted
+  profile::GroupSizes sizes_;  // of what observations have counted
 };
 
 }  // namespace shadowprof::collect

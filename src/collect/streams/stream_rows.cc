@@ -114,13 +114,13 @@ void StreamRows::count_lines(const Sequitur& grammar, const HotStreams& finder,
 void StreamRows::end_observation() {
   for (const uint32_t number : touched_) {
     Row& row = rows_[number];
-    row.error.add(static_cast<double>(row.now), static_cast<double>(now_));
+    row.error.add(static_cast<double>(row.now), {static_cast<double>(now_)});
     row.now = 0;
   }
   touched_.clear();
   if (now_ == 0) return;
   observations_++;
-  squares_ += static_cast<double>(now_) * static_cast<double>(now_);
+  sizes_.add({static_cast<double>(now_)});
   now_ = 0;
 }
 
@@ -150,7 +150,7 @@ profile::StreamRow StreamRows::finished(const Row& row, const AccessPlans& plans
   if (errors && observations_ < 2) done.error = counts.references;
   if (errors && observations_ >= 2)
     done.error = row.error.error(
-        observations_, squares_,
+        observations_, sizes_,
         static_cast<double>(row.sums.heat) / static_cast<double>(counts.references));
   return done;
 }

@@ -83,7 +83,7 @@ class StreamRows {
   std::vector<uint32_t> touched_;
   uint64_t now_ = 0;  // references of this observation
   uint32_t observations_ = 0;
-  double squares_ = 0;
+  profile::GroupSizes sizes_;  // of observations
 };
 
 }  // namespace shadowprof::collect

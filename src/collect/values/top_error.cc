@@ -10,12 +10,12 @@ namespace shadowprof::collect {
 // What it had in the samples until now, by the header's assumption.
 TopError::Followed TopError::earlier(uint64_t value, uint64_t seen) const {
   Followed f{value, seen};
-  if (n_ == 0 || seen == 0) return f;
-  const double size = nn_ / n_;
-  f.x = std::min(static_cast<double>(seen), n_);
-  f.sum.add(size, size, f.x / size);
+  if (sizes_.all() == 0 || seen == 0) return f;
+  const double size = sizes_.squared() / sizes_.all();
+  f.x = std::min(static_cast<double>(seen), sizes_.all());
+  f.sum.add(size, {size}, f.x / size);
   f.most = {static_cast<float>(size), static_cast<float>(size)};
-  if (f.x < n_) f.least = {0, static_cast<float>(size)};
+  if (f.x < sizes_.all()) f.least = {0, static_cast<float>(size)};
   return f;
 }
 
@@ -35,9 +35,9 @@ void TopError::add(Followed& f, uint64_t seen, double values) const {
   const uint64_t before = std::exchange(f.seen, seen);
   const double x = std::min(static_cast<double>(seen - std::min(seen, before)), values);
   f.x += x;
-  f.sum.add(x, values);
+  f.sum.add(x, {values});
   const Sample sample{static_cast<float>(x), static_cast<float>(values)};
-  const double share = f.x / n_;
+  const double share = f.x / sizes_.all();
   if (sample.off(share) > f.most.off(share)) f.most = sample;
   if (sample.off(share) < f.least.off(share)) f.least = sample;
 }
@@ -49,8 +49,7 @@ void TopError::sample_ended(const profile::ValueHotlist& hotlist, uint64_t count
   const auto values = static_cast<double>(all);
   // How much of a new one this sample has is not known: as much as there is room for.
   follow(top.value, top.count - std::min(top.count, all));
-  n_ += values;
-  nn_ += values * values;
+  sizes_.add({values});
   for (Followed& f : followed_) add(f, hotlist.seen(f.value), values);
 }
 
@@ -60,11 +59,11 @@ double TopError::error_of_share(uint64_t value, const profile::ValueHotlist& hot
   const auto known = std::find_if(followed_.begin(), followed_.end(),
                                   [value](const Followed& f) { return f.value == value; });
   const Followed f = known != followed_.end() ? *known : earlier(value, hotlist.seen(value));
-  const double share = f.x / n_;
-  const auto sampled = static_cast<double>(f.sum.error(groups, nn_, share));
+  const double share = f.x / sizes_.all();
+  const auto sampled = static_cast<double>(f.sum.error(groups, sizes_, share));
   const double once_more = std::max(f.most.off(share), -f.least.off(share));
-  const double least = std::sqrt(std::max(share * (1 - share), 1 / n_) / n_);
-  return std::max(std::hypot(sampled, once_more) / n_, least);
+  const double least = std::sqrt(std::max(share * (1 - share), 1 / sizes_.all()) / sizes_.all());
+  return std::max(std::hypot(sampled, once_more) / sizes_.all(), least);
 }
 
 // W samples miss a phase of the share q with (1 - q)^W. So that there is one, and larger than q,

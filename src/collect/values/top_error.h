@@ -30,9 +30,7 @@ class TopError {
   // A sample has ended: there are `count` values in all now.
   void sample_ended(const profile::ValueHotlist& hotlist, uint64_t count);
   // How many samples of one size those are worth.
-  uint32_t samples() const {
-    return nn_ == 0 ? 0 : static_cast<uint32_t>(n_ * n_ / nn_ * (1 + 1e-9));
-  }
+  uint32_t samples() const { return sizes_.worth(); }
   // The standard error of the share of this value, of which `hotlist` is; at least what it were if
   // each value were an observation, and one more of another kind had come. 0 for fewer than two
   // samples.
@@ -59,8 +57,7 @@ class TopError {
   void follow(uint64_t value, uint64_t seen);
   void add(Followed& f, uint64_t seen, double values) const;
 
-  double n_ = 0;
-  double nn_ = 0;
+  profile::GroupSizes sizes_;
   uint64_t count_before_ = 0;
   std::vector<Followed> followed_;
 };

@@ -8,16 +8,16 @@
 //
 // But code is in a sample by instructions, and the clock knows time: what waits for memory has more
 // of the time than of the instructions. So two things are unknown: by what factor a sample stands
-// for more time (f), and how many times as long as other code an instruction of a cell takes (k).
-// For a sample s with parts p of its instructions in cells c, which stands for the time t:
+// for more time (f), and how many times as long as other code an instruction of a region takes (k).
+// For a sample s with parts p of its instructions in regions c, which stands for the time t:
 //
-//   time in c = sum over s of  t f(s) * p(s, c) k(c) / sum over cells of p(s, .) k(.)
+//   time in c = sum over s of  t f(s) * p(s, c) k(c) / sum over regions of p(s, .) k(.)
 //
 // The most likely f and k are taken, for which two things count: how likely the clock's ticks are
 // by them, and how likely f and k are by themselves. An f is rarely far from one. Most k are near
 // one, and some anywhere: what waits for memory, or enters the kernel, takes a hundred times as
-// long. A sample that has all of its code in one cell says nothing of k, and samples that all have
-// the same code nothing of f: both keep what they had.
+// long. A sample that has all of its code in one region says nothing of k, and samples that all
+// have the same code nothing of f: both keep what they had.
 #pragma once
 
 #include <array>
@@ -30,12 +30,12 @@ namespace shadowprof::collect {
 
 class ClockFit {
  public:
-  using Shares = std::array<double, kCodeCells>;
+  using Shares = std::array<double, kCodeRegions>;
   struct Sample {
     Shares code{};    // parts of its instructions
     double time = 0;  // that it stands for
   };
-  // `ticks`: the clock's, by cell. A cell that no sample has met says nothing.
+  // `ticks`: the clock's, by region. A region that no sample has met says nothing.
   ClockFit(std::vector<Sample> samples, Shares ticks);
 
   // One for each sample; all are 1 where the clock says too little.
@@ -44,7 +44,7 @@ class ClockFit {
  private:
   struct Slopes {
     std::vector<double> of_samples;
-    Shares of_cells{};
+    Shares of_regions{};
   };
   void fit();
   Slopes slopes() const;
@@ -53,7 +53,7 @@ class ClockFit {
   Shares ticks_;
   double all_ticks_ = 0;
   std::vector<double> factor_logs_;
-  Shares cell_logs_{};
+  Shares region_logs_{};
   std::vector<double> factors_;
 };
 

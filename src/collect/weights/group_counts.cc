@@ -39,6 +39,7 @@ std::vector<double> GroupCounts::weigh(const SampleWeights& weights, size_t size
   for (Group& group : groups_) {
     const double weight = weights.of(group.first, group.last);
     group.total *= weight;
+    group.by_time = weights.by_time(group.first, group.last);
     for (Entry& entry : group.entries) {
       const auto count = static_cast<double>(entry.count);
       if (entry.index < size) more[entry.index] += (weight - 1) * count;
@@ -48,14 +49,10 @@ std::vector<double> GroupCounts::weigh(const SampleWeights& weights, size_t size
   return more;
 }
 
-uint32_t effective_groups(const std::vector<GroupCounts::Group>& groups) {
-  double sum = 0;
-  double squares = 0;
-  for (const GroupCounts::Group& group : groups) {
-    sum += group.total;
-    squares += group.total * group.total;
-  }
-  return squares == 0 ? 0 : static_cast<uint32_t>(sum * sum / squares * (1 + 1e-9));
+profile::GroupSizes sizes_of(const std::vector<GroupCounts::Group>& groups) {
+  profile::GroupSizes sizes;
+  for (const GroupCounts::Group& group : groups) sizes.add(group.size());
+  return sizes;
 }
 
 void GroupCounts::keep_largest(Group& group) const {

@@ -4,15 +4,17 @@
 // (profile/confidence.h). Counts that only grow are looked at between samples, and what they grew
 // by is kept: a pass over all of them for each group, nothing for each event.
 //
-// A group is one sample at first. When there are kMostGroups, neighbours are put together and
-// groups are as many samples longer from there on; so there are between half of that and all of it.
-// Brief samples (trace/record.h) are in groups of their own, of which there are as many: one that
-// was a thousand times as long would be all that is seen of a group. In each group the counts that
-// are less than a share of it (kLeastShare) are not kept, which bounds memory. weigh() makes of the
-// groups what they are worth (sample_weights.h).
+// A group is one observation at first: a sample, or those of a replica that have one number, as
+// they follow one another at once. When there are kMostGroups, neighbours are put together and
+// groups are as many observations longer from there on; so there are between half of that and all
+// of it. Brief samples (trace/record.h) are in groups of their own, of which there are as many: one
+// that was a thousand times as long would be all that is seen of a group. In each group the counts
+// that are less than a share of it (kLeastShare) are not kept, which bounds memory. weigh() makes
+// of the groups what they are worth (sample_weights.h).
 //
-//   began(), due() -> look()   for each sample; before began(), if is_other_kind(): look()
-//   look(), close()            after the last one; then groups(), weigh()
+//   if is_other_kind(): look(), if is_next() and due(): look(), began()    a sample begins
+//   if due(): look()                                                       a replica has ended
+//   look(), close()          after the last one; then groups(), weigh()
 #pragma once
 
 #include <algorithm>
@@ -22,6 +24,7 @@
 #include <vector>
 
 #include "collect/weights/sample_weights.h"
+#include "profile/confidence.h"
 #include "trace/record.h"
 
 namespace shadowprof::collect {
@@ -38,8 +41,10 @@ class GroupCounts {
   struct Group {
     std::vector<Entry> entries;  // by index
     double total = 0;            // of all counts, those that were not kept included
+    double by_time = 1;          // by the time alone it would count so many times more
     uint64_t first = 0;          // sample
     uint64_t last = 0;
+    profile::GroupSize size() const { return {total, by_time}; }
   };
 
   explicit GroupCounts(double least_share = kLeastShare) : least_share_(least_share) {}
@@ -48,18 +53,22 @@ class GroupCounts {
   bool is_other_kind(uint64_t number) const {
     return number != 0 && is_pending_ && trace::is_brief(number) != is_brief_;
   }
+  // Does an observation begin with this sample while the one before is open?
+  bool is_next(uint64_t number) const { return open_number_ != 0 && number > open_number_; }
   // A sample has this number; 0: another thread of the one before.
   void began(uint64_t number) {
     is_pending_ = true;
     if (number == 0) return;
+    open_number_ = trace::is_brief(number) == is_brief_ ? std::max(open_number_, number) : number;
     is_brief_ = trace::is_brief(number);
     Group& open = series().open;
     open.first = open.first == 0 ? number : std::min(open.first, number);
     open.last = std::max(open.last, number);
   }
 
-  // A sample has ended. True: counts must be looked at.
+  // An observation has ended. True: counts must be looked at.
   bool due() {
+    open_number_ = 0;
     Series& now = series();
     return ++now.samples >= now.samples_in_group;
   }
@@ -122,15 +131,14 @@ class GroupCounts {
   std::array<Series, 2> series_;
   std::vector<Group> groups_;
   std::vector<uint64_t> before_;
-  bool is_brief_ = false;    // the present sample
+  bool is_brief_ = false;  // the present sample
+  uint64_t open_number_ = 0;
   bool is_pending_ = false;  // it, or others of its kind, since the last look
 };
 
 // A count that is to be more by `more`, and never none.
 uint64_t weighted(uint64_t count, double more);
 
-// How many groups of one size groups of these sizes are worth (Kish): samples grow as a run goes
-// on.
-uint32_t effective_groups(const std::vector<GroupCounts::Group>& groups);
+profile::GroupSizes sizes_of(const std::vector<GroupCounts::Group>& groups);
 
 }  // namespace shadowprof::collect

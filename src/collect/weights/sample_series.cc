@@ -55,21 +55,18 @@ void SampleSeries::recorded(uint64_t number, uint64_t instructions, const trace:
   std::erase_if(codes_, [&](const Code& c) { return c.number % one_of_ != 0; });
 }
 
-// That each sample stands for. The first and the last of a program stand for as much on their outer
-// side as on the other, for what was before and after is not known to have been profiled; the only
-// one of a program for as much as the others do in the mean.
-std::vector<double> SampleSeries::times() const {
+std::vector<double> stands_for(const std::vector<Moment>& moments) {
   std::map<int64_t, std::vector<size_t>> of_program;
-  for (size_t i = 0; i < samples_.size(); i++)
-    if (samples_[i].instructions != 0) of_program[samples_[i].program].push_back(i);
-  std::vector<double> times(samples_.size(), 0);
+  for (size_t i = 0; i < moments.size(); i++) of_program[moments[i].program].push_back(i);
+  std::vector<double> times(moments.size(), 0);
   double sum = 0;
   size_t with_others = 0;
-  for (const auto& [program, own] : of_program) {
+  for (auto& [program, own] : of_program) {
     if (own.size() == 1) continue;
-    double before = samples_[own.front()].used;
+    std::ranges::stable_sort(own, {}, [&](size_t i) { return moments[i].used; });
+    double before = moments[own.front()].used;
     for (size_t i = 0; i + 1 < own.size(); i++) {
-      const double half = std::max(0.0, samples_[own[i + 1]].used - samples_[own[i]].used) / 2;
+      const double half = (moments[own[i + 1]].used - moments[own[i]].used) / 2;
       times[own[i]] = half + (i == 0 ? std::min(half, before) : before);
       before = half;
     }
@@ -80,6 +77,17 @@ std::vector<double> SampleSeries::times() const {
   if (with_others == 0) return times;
   for (const auto& [program, own] : of_program)
     if (own.size() == 1) times[own.front()] = sum / static_cast<double>(with_others);
+  return times;
+}
+
+std::vector<double> SampleSeries::times() const {
+  std::vector<Moment> moments;
+  for (const Sample& sample : samples_)
+    if (sample.instructions != 0) moments.push_back({sample.program, sample.used});
+  const std::vector<double> of_recorded = stands_for(moments);
+  std::vector<double> times(samples_.size(), 0);
+  for (size_t i = 0, k = 0; i < samples_.size(); i++)
+    if (samples_[i].instructions != 0) times[i] = of_recorded[k++];
   return times;
 }
 
@@ -271,18 +279,22 @@ void SampleSeries::stretch_drawn(std::vector<double>& times) const {
 // Samples whose code is not known stand for what they stood for.
 void SampleSeries::fit_to_clock(std::vector<double>& times, const ClockFit::Shares& ticks) {
   std::vector<ClockFit::Sample> samples;
-  for (const Code& c : codes_) samples.push_back({c.shares, times[c.number - 1]});
+  for (const Code& c : codes_) samples.push_back({by_region(c.shares), times[c.number - 1]});
   const ClockFit fit(std::move(samples), ticks);
   for (size_t i = 0; i < codes_.size(); i++) times[codes_[i].number - 1] *= fit.factors()[i];
 }
 
 void SampleSeries::conclude(const ClockFit::Shares& ticks, const SampleSeries* others) {
   std::vector<double> worths = times();
+  const std::vector<double> by_place = worths;
   stretch_drawn(worths);
   fit_to_clock(worths, ticks);
   for (size_t i = 0; i < worths.size(); i++) samples_[i].time = worths[i];
   const std::vector<double> fast = others ? speeds_by(*others) : speeds();
-  for (size_t i = 0; i < worths.size(); i++) worths[i] *= fast[i];
+  for (size_t i = 0; i < worths.size(); i++) {
+    worths[i] *= fast[i];
+    if (by_place[i] > 0) samples_[i].factor = worths[i] / by_place[i];
+  }
   weigh(worths);
   std::vector<double> amounts;
   for (const Sample& sample : samples_)

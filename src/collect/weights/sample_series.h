@@ -54,6 +54,17 @@
 
 namespace shadowprof::collect {
 
+// When a sample was taken: a program, and the processor time that it had used.
+struct Moment {
+  int64_t program = 0;
+  double used = 0;
+};
+
+// Seconds that each of them stands for. The first and the last of a program stand for as much on
+// their outer side as on the other, for what was before and after is not known to have been
+// profiled; the only one of a program for as much as the others do in the mean.
+std::vector<double> stands_for(const std::vector<Moment>& moments);
+
 class SampleSeries {
  public:
   // What decides whether a piece of the program is seen: the time that it takes, or chance alone.
@@ -64,6 +75,7 @@ class SampleSeries {
     uint64_t instructions = 0;  // 0: was not recorded
     double seconds = 0;         // that the program needs for them; 0: not known
     double time = 0;            // seconds of the program's that it stands for
+    double factor = 1;          // it stands for so many times more than by where others are
     double weight = 1;
     Drawn drawn = Drawn::by_time;
   };
@@ -77,8 +89,8 @@ class SampleSeries {
   // It has given so many instructions, of this code, in so many seconds of the program's.
   void recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code,
                 double seconds = 0, Drawn drawn = Drawn::by_time);
-  // After the last one. `ticks`: of a clock of the program's time, by cells of code; none: nothing
-  // is known. `others`, concluded, tell the speeds if these samples cannot.
+  // After the last one. `ticks`: of a clock of the program's time, by regions of code; none:
+  // nothing is known. `others`, concluded, tell the speeds if these samples cannot.
   void conclude(const ClockFit::Shares& ticks = {}, const SampleSeries* others = nullptr);
 
   // How far the code of one sample is off among those up to now, squared.

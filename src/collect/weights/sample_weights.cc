@@ -175,6 +175,7 @@ void SampleWeights::conclude(const ClockFit::Shares& ticks) {
   series_[0].conclude(ticks);
   series_[1].conclude(ticks, &series_[0]);
   place_samples();
+  note_times();
   const std::vector<Kinds> shares_then = shares();
   std::array<std::vector<double>, 2> counts;
   Kinds counted{};
@@ -194,6 +195,38 @@ void SampleWeights::conclude(const ClockFit::Shares& ticks) {
       if (amount > 0) series.scale(i, counts[kind][i] * all / sum / amount);
     }
   }
+}
+
+void SampleWeights::note_times() {
+  std::vector<Moment> moments;
+  for (const SampleSeries& series : series_)
+    for (const SampleSeries::Sample& sample : series.samples())
+      if (sample.instructions != 0) moments.push_back({sample.program, sample.used});
+  const std::vector<double> times = stands_for(moments);
+  size_t k = 0;
+  all_time_ = 0;
+  for (size_t kind = 0; kind < series_.size(); kind++) {
+    by_time_[kind].clear();
+    for (const SampleSeries::Sample& sample : series_[kind].samples()) {
+      const double time = sample.instructions != 0 ? times[k++] * sample.factor : 0;
+      by_time_[kind].push_back(time);
+      all_time_ += time;
+    }
+  }
+}
+
+double SampleWeights::by_time(uint64_t first, uint64_t last) const {
+  if (all_time_ <= 0) return 1;
+  const size_t kind = kind_of(first);
+  const std::vector<SampleSeries::Sample>& samples = series_[kind].samples();
+  const uint64_t end = std::min<uint64_t>(place_of(last), samples.size());
+  double time = 0, amount = 0;
+  for (uint64_t i = std::max<uint64_t>(place_of(first), 1) - 1; i < end; i++) {
+    time += by_time_[kind][i];
+    amount += samples[i].weight * static_cast<double>(samples[i].instructions);
+  }
+  const double all = replicas().instructions() + brief_ones().instructions();
+  return amount > 0 ? time / all_time_ * all / amount : 1;
 }
 
 double SampleWeights::of(uint64_t first, uint64_t last) const {

@@ -49,6 +49,9 @@ class SampleWeights {
 
   // Samples `first` to `last` of one kind, taken together; 1 for numbers that were never given.
   double of(uint64_t first, uint64_t last) const;
+  // How many times as much they would count by the time alone that each stands for, beside those of
+  // both kinds: what is right in the mean, whatever the program does, and off by chance.
+  double by_time(uint64_t first, uint64_t last) const;
   // Each kind, once it was concluded.
   const SampleSeries& replicas() const { return series_[0]; }
   const SampleSeries& brief_ones() const { return series_[1]; }
@@ -67,6 +70,7 @@ class SampleWeights {
     size_t last = 0;
   };
   void place_samples();
+  void note_times();
   std::vector<Moments> moments_of(size_t kind, double begin, double length) const;
   double replicas_off_elsewhere() const;
   Kinds worth(double off) const;
@@ -77,6 +81,8 @@ class SampleWeights {
   std::array<SampleSeries, 2> series_;
   std::array<std::vector<Moments>, 2> moments_;  // of each sample
   std::vector<Kinds> there_;                     // samples of each kind at a moment
+  std::array<std::vector<double>, 2> by_time_;   // seconds that each sample counts
+  double all_time_ = 0;
   double share_of_brief_ones_ = 0;
 };
 

@@ -41,24 +41,22 @@ size_t index_of(const FunctionTable& functions, CodeRef at) {
 void fill_errors(const SampleGroups& groups, uint32_t worth, FunctionTable& functions) {
   std::vector<ErrorSum> sums(functions.size() + 1);
   std::vector<double> in_group(functions.size() + 1);
-  double squared = 0;
-  double all = 0;
+  GroupSizes sizes;
   for (const SampleGroup& group : groups) {
-    const auto of_group = static_cast<double>(group.instructions);
+    const GroupSize size{static_cast<double>(group.instructions), group.by_time};
     for (const GroupedCode& code : group.code)
       in_group[index_of(functions, code.at)] += static_cast<double>(code.instructions);
     for (size_t f = 0; f < in_group.size(); f++) {
       if (in_group[f] == 0) continue;
-      sums[f].add(in_group[f], of_group);
+      sums[f].add(in_group[f], size);
       in_group[f] = 0;
     }
-    squared += of_group * of_group;
-    all += of_group;
+    sizes.add(size);
   }
-  if (all == 0) return;
+  if (sizes.all() == 0) return;
   for (size_t f = 0; f < functions.size(); f++)
     functions[f].self_error =
-        sums[f].error(worth, squared, static_cast<double>(functions[f].self) / all);
+        sums[f].error(worth, sizes, static_cast<double>(functions[f].self) / sizes.all());
 }
 
 // Code that was entered and is not the beginning of its function: by calls, as often as those, and

@@ -84,19 +84,20 @@ ContextMoves unmoved(const ContextTable& contexts) {
 void fill_errors(const ContextGroups& groups, uint32_t worth, ContextTable& contexts) {
   std::vector<ErrorSum> sums(contexts.size());
   std::vector<double> in_group(contexts.size());
-  double squared = 0, all = 0;
+  GroupSizes sizes;
   for (const ContextGroup& group : groups) {
+    const GroupSize size{group.instructions, group.by_time};
     for (const ContextGroup::Entry& entry : group.entries)
       in_group[entry.row] += static_cast<double>(entry.instructions);
     for (const ContextGroup::Entry& entry : group.entries)
       if (const double n = std::exchange(in_group[entry.row], 0); n != 0)
-        sums[entry.row].add(n, group.instructions);
-    squared += group.instructions * group.instructions;
-    all += group.instructions;
+        sums[entry.row].add(n, size);
+    sizes.add(size);
   }
-  if (all == 0) return;
+  if (sizes.all() == 0) return;
   for (size_t i = 0; i < contexts.size(); i++)
-    contexts[i].error = sums[i].error(worth, squared, static_cast<double>(contexts[i].self) / all);
+    contexts[i].error =
+        sums[i].error(worth, sizes, static_cast<double>(contexts[i].self) / sizes.all());
 }
 
 }  // namespace

@@ -79,6 +79,7 @@ struct ContextGroup {
   };
   std::vector<Entry> entries;
   double instructions = 0;  // in all
+  double by_time = 1;       // of confidence.h
 };
 using ContextGroups = std::vector<ContextGroup>;
 
