@@ -54,7 +54,7 @@ struct GroupSize {
   double by_time = 1;  // r_g
 };
 
-// Of all groups.
+// All groups together.
 class GroupSizes {
  public:
   void add(const GroupSize& group) {
