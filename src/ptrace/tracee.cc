@@ -7,6 +7,7 @@
 #include <elf.h>
 #include <linux/filter.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
@@ -377,6 +378,9 @@ void give_up(int) {
   siglongjmp(gives_up_here, 1);
 }
 
+// In which it has had no processor for as long as it may wait.
+constexpr int kMostTries = 100;
+
 // Sends this thread SIGALRM, once, unless it ends before. Armed only where give_up() has somewhere
 // to go to.
 class Deadline {
@@ -413,13 +417,24 @@ bool is_traced_by_us(Tid tid) {
   return status_field(tid, "TracerPid") == std::to_string(::syscall(SYS_gettid));
 }
 
+uint64_t times_slept() {
+  rusage usage{};
+  ::getrusage(RUSAGE_THREAD, &usage);
+  return static_cast<uint64_t>(usage.ru_nvcsw);
+}
+
 // While a process executes another program nobody can begin to trace its threads, and it waits for
 // those that are traced already to be seen dead, which is for us to do: so whoever waits in the
 // seize waits for ever (kernel/ptrace.c ptrace_attach, fs/exec.c de_thread; cred_guard_mutex). It
 // restarts after any signal; only a handler that does not return ends it.
+// Where it has not slept at all it did not wait for that, but for a processor.
 int try_to_seize(Tid tid, TraceOptions options, ThreadTimer timer) {
   Deadline deadline(std::move(timer));
-  if (sigsetjmp(gives_up_here, 1) != 0) return is_traced_by_us(tid) ? 0 : EAGAIN;
+  const volatile uint64_t slept_before = times_slept();
+  if (sigsetjmp(gives_up_here, 1) != 0) {
+    if (is_traced_by_us(tid)) return 0;
+    return times_slept() == slept_before ? EINTR : EAGAIN;
+  }
   deadline.arm();
   return raw_ptrace(PTRACE_SEIZE, tid, 0, as_data(kernel_options(options))) < 0 ? errno : 0;
 }
@@ -427,9 +442,12 @@ int try_to_seize(Tid tid, TraceOptions options, ThreadTimer timer) {
 }  // namespace
 
 Result<Tracee> seize(Tid tid, TraceOptions options) {
-  Result<ThreadTimer> timer = ThreadTimer::create(SIGALRM);
-  if (!timer) return fail("cannot trace {}: {}", tid.value, timer.error().message);
-  const int error = try_to_seize(tid, options, std::move(*timer));
+  int error = EINTR;
+  for (int i = 0; i < kMostTries && error == EINTR; i++) {
+    Result<ThreadTimer> timer = ThreadTimer::create(SIGALRM);
+    if (!timer) return fail("cannot trace {}: {}", tid.value, timer.error().message);
+    error = try_to_seize(tid, options, std::move(*timer));
+  }
   if (error == EAGAIN) {
     return fail_errno(error, "cannot trace {} while its process executes another program",
                       tid.value);

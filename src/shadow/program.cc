@@ -134,7 +134,11 @@ Result<Program> Program::attach(Tid process, Follow follow) {
 bool Program::follow_unseen_exec() {
   may_be_lost_ = false;
   const auto status = kernel::read_status(pid_);
-  if (!status || status->tracer != Tid() || !ptrace::seize(pid_, options())) return false;
+  if (!status || status->tracer != Tid()) return false;
+  if (const auto seized = ptrace::seize(pid_, options()); !seized) {
+    may_be_lost_ = seized.error().errno_value == EAGAIN;
+    return false;
+  }
   begin_anew();
   return true;
 }

@@ -134,6 +134,7 @@ def groups_have_no_strangers(options):
     """Nobody is in a process group of which the program has ended, and all of its children."""
     busy = "import os, time\nend = time.monotonic() + 0.4\n" \
            "while time.monotonic() < end: assert os.getpgrp() == os.getpgid(0) == os.getpid()"
+    samples = 0
     for _ in range(8):
         with subprocess.Popen(["/usr/bin/python3", "-c", busy], start_new_session=True) as program, \
              subprocess.Popen([options.shadowprof, "attach", "-q", *options.sampling, "-o", "p.json",
@@ -144,7 +145,9 @@ def groups_have_no_strangers(options):
                 require(False, "somebody is left in the group")
             except ProcessLookupError:
                 pass
-            require(sampler.wait(timeout=60) == 0 and samples_in("p.json") > 0, "no sample")
+            require(sampler.wait(timeout=60) == 0, f"status {sampler.returncode}")
+            samples += samples_in("p.json")
+    require(samples > 0, "no sample")
 
 
 def programs_executed_by_threads(options):
