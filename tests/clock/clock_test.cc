@@ -37,17 +37,24 @@ __attribute__((noinline)) void spin(double seconds) {
   }
 }
 
-// A child that begins its work when it is told to.
+// A child that begins its work when it is told to. Its own beginning, which may take milliseconds,
+// is over.
 class Child {
  public:
   explicit Child(const std::function<void()>& work) {
+    int ready[2];
     REQUIRE(::pipe(gate_) == 0);
+    REQUIRE(::pipe(ready) == 0);
     pid_ = ::fork();
-    if (pid_ != 0) return;
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    char c;
-    if (::read(gate_[0], &c, 1) == 1) work();
-    ::_exit(0);
+    char c = 0;
+    if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (::write(ready[1], "x", 1) == 1 && ::read(gate_[0], &c, 1) == 1) work();
+      ::_exit(0);
+    }
+    ::close(ready[1]);
+    REQUIRE(::read(ready[0], &c, 1) == 1);
+    ::close(ready[0]);
   }
   ~Child() {
     ::kill(pid_, SIGKILL);
