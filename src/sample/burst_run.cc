@@ -253,7 +253,7 @@ void BurstRun::burst() {
       engine_->is_in_our_process() ? ending - running : program_cpu_now() - cpu_before;
   const uint64_t instructions = engine_->conclude();
   if (engine_->shares()) {
-    weights_.recorded(number, instructions, *engine_->shares(), 0, engine_->drawn());
+    weights_.recorded(number, instructions, *engine_->shares(), {}, engine_->drawn());
   } else {
     weights_.withdraw(number);
   }

@@ -14,18 +14,21 @@ constexpr double kRunShare = 0.001;
 ReplicaSamples::ReplicaSamples(collect::SampleWeights& weights, int64_t program, double used)
     : weights_(weights), program_(program), used_(used), number_(weights.taken(program, used)) {}
 
-void ReplicaSamples::go_on(double executed, const shadow::ExecutorCounts& done, double seconds) {
+void ReplicaSamples::go_on(double executed, const shadow::ExecutorCounts& done) {
   if (executed - began_ < std::max(kObservation_s, kRunShare * (used_ + executed))) return;
-  tell(done, seconds);
+  tell(done);
   began_ = executed;
   number_ = weights_.taken(program_, used_ + executed);
 }
 
-void ReplicaSamples::tell(const shadow::ExecutorCounts& done, double seconds) {
+void ReplicaSamples::tell(const shadow::ExecutorCounts& done) {
   trace::CodeShares fresh{};
   for (size_t i = 0; i < fresh.size(); i++) fresh[i] = done.shares[i] - shares_[i];
-  weights_.recorded(number_, done.instructions - instructions_, fresh, seconds - seconds_);
-  seconds_ = seconds;
+  const collect::SampleSpeed speed{
+      static_cast<double>(done.plain_instructions - plain_instructions_), done.plain_s - plain_s_};
+  weights_.recorded(number_, done.instructions - instructions_, fresh, speed);
+  plain_instructions_ = done.plain_instructions;
+  plain_s_ = done.plain_s;
   instructions_ = done.instructions;
   shares_ = done.shares;
 }

@@ -24,14 +24,13 @@ class ReplicaSamples {
   uint64_t number() const { return number_; }
   double forked_at() const { return used_; }
   // One is over, and the next will begin when the replica has executed so many seconds of its
-  // program. `done`: what it has given in all, `seconds`: that the program needs for that, where
-  // the engine has a clock (else 0).
-  void go_on(double executed, const shadow::ExecutorCounts& done, double seconds);
+  // program. `done`: what it has given in all.
+  void go_on(double executed, const shadow::ExecutorCounts& done);
   // The last one is over.
-  void end(const shadow::ExecutorCounts& done, double seconds) { tell(done, seconds); }
+  void end(const shadow::ExecutorCounts& done) { tell(done); }
 
  private:
-  void tell(const shadow::ExecutorCounts& done, double seconds);
+  void tell(const shadow::ExecutorCounts& done);
 
   collect::SampleWeights& weights_;
   int64_t program_;
@@ -40,7 +39,8 @@ class ReplicaSamples {
   double began_ = 0;  // the present observation, in seconds that the replica had executed
   // What the weights were told.
   uint64_t instructions_ = 0;
-  double seconds_ = 0;
+  uint64_t plain_instructions_ = 0;
+  double plain_s_ = 0;
   trace::CodeShares shares_{};
 };
 

@@ -39,10 +39,9 @@ constexpr double kTellingTime_s = 0.1;
 std::optional<double> instructions_per_s(const SampledRun& run) {
   if (run.instructions < kTellingInstructions) return std::nullopt;
   if (run.instructions_per_s > 0) return run.instructions_per_s;
-  double native_s = run.guest_s;
-  if (native_s <= 0 && run.slow_down > 0) native_s = run.engine_cpu_s / run.slow_down;
-  if (native_s <= 0) return std::nullopt;
-  return static_cast<double>(run.instructions) / native_s;
+  // By the engine's clock it is only known from samples in which nothing was captured.
+  if (run.guest_s > 0 || run.slow_down <= 0 || run.engine_cpu_s <= 0) return std::nullopt;
+  return static_cast<double>(run.instructions) * run.slow_down / run.engine_cpu_s;
 }
 
 // The clock is the program's own; its processor time has that of children that nobody follows.
@@ -128,9 +127,9 @@ void fill_costs(const plan::Ledger& ledger, const plan::Plan& plan, profile::Ove
 void warn_if_never_there(const std::string& only, const Attempts& attempts, uint64_t samples,
                          std::vector<std::string>& warnings) {
   if (only.empty() || samples != 0) return;
-  warnings.push_back(
-      fmt::format("no sample began in {}: {} look{} found the program elsewhere", printable(only),
-                  attempts.elsewhere, attempts.elsewhere == 1 ? "" : "s"));
+  warnings.push_back(fmt::format("no sample began in {}: {} look{} found the program elsewhere",
+                                 printable(only), attempts.elsewhere,
+                                 attempts.elsewhere == 1 ? "" : "s"));
 }
 
 // Most programs are never stopped by a signal, and most profiles are of the whole program.

@@ -111,7 +111,7 @@ void ShadowRun::add_up(Sample& sample) {
   const shadow::ExecutorCounts& done = sample.executor->counts();
   const shadow::Ending& ending = *sample.executor->ending();
   counts_.instructions += done.instructions;
-  if (sample.numbers) sample.numbers->end(done, clock_seconds(sample));
+  if (sample.numbers) sample.numbers->end(done);
   counts_.later += done.all_samples() - 1;
   counts_.fragments += done.fragments;
   add_counters(shadow::kReplicaStops, counts_, done);

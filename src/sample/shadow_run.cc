@@ -203,8 +203,7 @@ void ShadowRun::proceed(Sample& sample, const plan::Step& step) {
     return sample.executor->proceed({.rest_s = std::max(step.at_s - now, kShortestRest_s)});
   }
   sample.executed_before_s = executed_seconds(sample);
-  sample.numbers->go_on(sample.executed_before_s + step.native_s, sample.executor->counts(),
-                        clock_seconds(sample));
+  sample.numbers->go_on(sample.executed_before_s + step.native_s, sample.executor->counts());
   sample.sample_began = now + step.native_s;
   sample.went_on_age = now - sample.forked_at;
   sample.has_worked = true;
@@ -419,8 +418,8 @@ double ShadowRun::cost_of_pages(SampledProcess& program) const {
 // Even for a single sample. Where no core is idle what it takes of processors is a loss, too.
 bool ShadowRun::is_too_dear(const Sample& sample) const {
   if (!sample.budget.goes_on || sample.has_ended) return false;
-  const double cost_s = cost_of_pages(*sample.program) +
-                        crowding_.cost_of(sample.executor->processor_now().used);
+  const double cost_s =
+      cost_of_pages(*sample.program) + crowding_.cost_of(sample.executor->processor_now().used);
   return plan_.is_too_dear(cost_s, sample.life.pause_s, ledger_.unspent_s(elapsed()),
                            may_last(*sample.program));
 }

@@ -197,7 +197,7 @@ std::optional<double> ShadowRun::interpret(SampledProcess& program) {
   counts_.bursts++;
   counts_.instructions += done->instructions;
   counts_.interpreted += done->instructions;
-  weights_.recorded(budget.sample_number, done->instructions, done->shares, 0, done->drawn);
+  weights_.recorded(budget.sample_number, done->instructions, done->shares, {}, done->drawn);
   counts_.engine_cpu_s += done->pause;
   counts_.pauses.push_back(done->pause);
   counts_.timeline.push_back(timeline_row(begun, 1, done->instructions, done->pause, done->pause));

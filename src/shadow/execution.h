@@ -55,6 +55,9 @@ struct ExecutorCounts : ReplicaStops {
   bool ended_between = false;  // two samples, if it went on after one
   uint64_t instructions = 0;
   uint64_t fragments = 0;  // translated meanwhile
+  // In samples that tell how fast the program is, as nothing was captured, and nothing new.
+  uint64_t plain_instructions = 0;
+  double plain_s = 0;
   double native_s = 0;  // that it executed its program between samples
   double recorded_s = 0;  // that samples took, by the clock
   double translation_s = 0;

@@ -22,6 +22,9 @@ namespace {
 constexpr unsigned kCountedCalls = 1024;
 // A system call of the program's own, roughly: a read of a page or two.
 constexpr double kCall_s = 2e-6;
+// What is captured takes longer than the program itself, and longer than is known. Samples of which
+// it is no more than this share of the words tell how fast the program is.
+constexpr double kPlainShare = 0.05;
 
 }  // namespace
 
@@ -161,12 +164,21 @@ double Executor::guest_time() const {
 // The program's part of the seconds of a sample, when all of its records are known: what it takes
 // to write a word and to time a load is known, too (EngineClock, Budget::timed_load_s).
 double Executor::program_time(double seconds) {
+  const trace::RecordSums sums = std::exchange(sums_, {});
+  const bool is_new = counts_.misses != std::exchange(misses_before_, counts_.misses);
+  const bool is_plain =
+      static_cast<double>(sums.captured_words) <= kPlainShare * static_cast<double>(sample_words_);
   const uint64_t drained_words = (drained_ - drained_before_) / sizeof(trace::Word);
   const uint64_t words = sample_words_ - std::min(sample_words_, drained_words);
-  const double timing = budget_.timed_load_s * static_cast<double>(sample_loads_);
-  sample_words_ = sample_loads_ = 0;
+  const double timing = budget_.timed_load_s * static_cast<double>(sums.timed_loads);
+  sample_words_ = 0;
   drained_before_ = drained_;
-  return EngineClock::without(EngineClock::without_words(seconds, words), timing);
+  const double left = EngineClock::without(EngineClock::without_words(seconds, words), timing);
+  if (is_plain && !is_new) {
+    counts_.plain_instructions += sums.instructions;
+    counts_.plain_s += left;
+  }
+  return left;
 }
 
 double Executor::next_idle() const {

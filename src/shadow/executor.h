@@ -172,10 +172,10 @@ class Executor : public Execution {
   Placement placement_;
   double guest_seconds_ = 0;
   double sample_seconds_ = 0;  // of the sample that the replica is leaving
-  uint64_t sample_words_ =
-      0;  // that the present sample has recorded, as far as they were looked at
+  trace::RecordSums sums_;  // of the present sample's records, as far as they were looked at
+  uint64_t sample_words_ = 0;
   uint64_t drained_before_ = 0;  // the present sample: these the clock knows of
-  uint64_t sample_loads_ = 0;  // that it has timed
+  uint64_t misses_before_ = 0;
 
   Phase phase_ = Phase::recorded;
   bool may_go_native_ = false;

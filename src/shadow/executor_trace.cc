@@ -68,7 +68,9 @@ void Executor::note_records(std::span<const trace::Word> words) {
   const trace::RecordSums sums = trace::sum_records(table_, words, counts_.shares);
   counts_.instructions += sums.instructions;
   sample_words_ += words.size();
-  sample_loads_ += sums.timed_loads;
+  sums_.instructions += sums.instructions;
+  sums_.timed_loads += sums.timed_loads;
+  sums_.captured_words += sums.captured_words;
 }
 
 void Executor::drain(uint64_t cursor) {

@@ -14,6 +14,7 @@ RecordSums sum_records(const BlockTable& table, std::span<const Word> words, Cod
     shares[run.cell] += run.insns;
     sums.instructions += run.insns;
     sums.timed_loads += run.timed_loads;
+    sums.captured_words += run.words - 1u;
   }
 }
 

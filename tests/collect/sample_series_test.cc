@@ -10,6 +10,7 @@
 namespace {
 
 using shadowprof::collect::SampleSeries;
+using shadowprof::collect::SampleSpeed;
 using shadowprof::trace::CodeShares;
 
 struct Taken {
@@ -28,8 +29,7 @@ CodeShares only(size_t cell, uint64_t instructions) {
 SampleSeries series_of(const std::vector<Taken>& samples) {
   SampleSeries series;
   for (const Taken& s : samples) {
-    series.recorded(series.taken(s.program, s.used), s.instructions,
-                     only(s.phase, s.instructions));
+    series.recorded(series.taken(s.program, s.used), s.instructions, only(s.phase, s.instructions));
   }
   series.conclude();
   return series;
@@ -82,7 +82,7 @@ SampleSeries fast_and_slow(double noise) {
     const double seconds = 0.001 * disturbed(random);
     const auto instructions = static_cast<uint64_t>((slow ? 1e9 : 1e11) * 0.001);
     series.recorded(series.taken(1, i + 1.0), instructions, only(slow ? 5 : 3, instructions),
-                    seconds);
+                    {static_cast<double>(instructions), seconds});
   }
   series.conclude();
   return series;
@@ -103,10 +103,22 @@ TEST_CASE("speeds are not believed where samples of the same code differ") {
   std::lognormal_distribution<double> disturbed(0, 1);
   for (int i = 0; i < 60; i++)
     series.recorded(series.taken(1, i + 1.0), 1000, only(random() % 3, 1000),
-                    1e-3 * disturbed(random));
+                    {1000, 1e-3 * disturbed(random)});
   series.conclude();
   CHECK(series.believed_speeds() < 0.5);
   CHECK(series.speeds_are() == SampleSeries::Speeds::assumed);
+}
+
+TEST_CASE("samples that do not tell how fast they were leave it to the others") {
+  SampleSeries series;
+  for (int i = 0; i < 40; i++) {
+    const bool tells = i % 4 == 0;
+    series.recorded(series.taken(1, i + 1.0), 1000, only(1, 1000),
+                    tells ? SampleSpeed{600, 2e-7} : SampleSpeed{});
+  }
+  series.conclude();
+  CHECK(series.instructions_per_second() == doctest::Approx(3e9));
+  CHECK(series.speeds_are() == SampleSeries::Speeds::alike);
 }
 
 TEST_CASE("speeds are assumed where samples differ and tell of none") {
@@ -140,7 +152,7 @@ TEST_CASE("pieces that were drawn evenly count by their length, and by phases as
     const uint64_t length = (i % 2 == 0 ? 1000 : 9000) / (i < 200 ? 1 : 10);
     const size_t cell = (i < 200 ? 3 : 7) + i % 2;
     const auto used = static_cast<double>(i + 1);
-    series.recorded(series.taken(1, used), length, only(cell, length), 0,
+    series.recorded(series.taken(1, used), length, only(cell, length), {},
                     SampleSeries::Drawn::evenly);
     by_time.recorded(by_time.taken(1, used), length, only(cell, length));
   }
@@ -177,12 +189,12 @@ TEST_CASE("before the first sample there is no more than the program has run") {
 
 TEST_CASE("each program has its own time, and an only sample the mean") {
   const SampleSeries series = series_of({{1, 10, 100},
-                                            {2, 500, 9000, 1},
-                                            {1, 11, 100},
-                                            {2, 503, 9000, 1},
-                                            {3, 7, 100},
-                                            {1, 12, 100},
-                                            {2, 506, 9000, 1}});
+                                         {2, 500, 9000, 1},
+                                         {1, 11, 100},
+                                         {2, 503, 9000, 1},
+                                         {3, 7, 100},
+                                         {1, 12, 100},
+                                         {2, 506, 9000, 1}});
   REQUIRE(series.believed() > 0.1);
   CHECK(ratio(series, 2, 4) == doctest::Approx(1));
   CHECK(ratio(series, 2, 1) == doctest::Approx(std::pow(3.0 / 90, series.believed())));

@@ -36,12 +36,13 @@ void SampleSeries::withdraw(uint64_t number) {
 
 // Samples end in about the order in which they began.
 void SampleSeries::recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code,
-                            double seconds, Drawn drawn) {
+                            const SampleSpeed& speed, Drawn drawn) {
   if (number == 0 || number > samples_.size() || instructions == 0) return;
   recorded_++;
   instructions_ += static_cast<double>(instructions);
   samples_[number - 1].instructions += instructions;
-  samples_[number - 1].seconds += seconds;
+  samples_[number - 1].speed.instructions += speed.instructions;
+  samples_[number - 1].speed.seconds += speed.seconds;
   samples_[number - 1].drawn = drawn;
   if (number % one_of_ != 0) return;
   Code seen{number};
@@ -100,16 +101,17 @@ double SampleSeries::spread_of(const std::vector<double>& logarithms) {
   return std::sqrt(squares);
 }
 
-// Variance between a sample in codes_ and the one whose code is most alike.
-double SampleSeries::within_pairs(const std::vector<double>& logarithms) const {
-  const size_t n = codes_.size();
+// Variance between one of these samples and the one whose code is most alike.
+double SampleSeries::within_pairs(const std::vector<Code*>& codes,
+                                  const std::vector<double>& logarithms) {
+  const size_t n = codes.size();
   double sum = 0;
   for (size_t i = 0; i < n; i++) {
     size_t alike = i;
     double least = HUGE_VAL;
     for (size_t k = 1; k < n; k++) {
       const size_t other = (i + k) % n;
-      const double apart = distance(codes_[i].shares, codes_[other].shares);
+      const double apart = distance(codes[i]->shares, codes[other]->shares);
       if (apart < least) least = apart, alike = other;
     }
     const double apart = logarithms[i] - logarithms[alike];
@@ -122,21 +124,25 @@ double SampleSeries::within_pairs(const std::vector<double>& logarithms) const {
 // known.
 std::vector<double> SampleSeries::speeds() {
   std::vector<double> speeds(samples_.size(), 1);
-  const auto is_known = [](const Sample& s) { return s.instructions != 0 && s.seconds > 0; };
+  const auto is_known = [](const Sample& s) {
+    return s.speed.instructions > 0 && s.speed.seconds > 0;
+  };
   const auto logarithm = [](const Sample& s) {
-    return std::log(static_cast<double>(s.instructions) / s.seconds);
+    return std::log(s.speed.instructions / s.speed.seconds);
   };
   std::vector<double> logarithms;
-  for (const Code& c : codes_) {
+  std::vector<Code*> known;
+  for (Code& c : codes_) {
     const Sample& sample = samples_[c.number - 1];
-    if (!is_known(sample)) return speeds;
+    if (!is_known(sample)) continue;
+    known.push_back(&c);
     logarithms.push_back(logarithm(sample));
   }
   if (logarithms.size() < kFewestSpeeds) return speeds;
   spread_ = spread_of(logarithms);
   const double variance = *spread_ * *spread_;
   if (variance > kRounding)
-    believed_speeds_ = std::max(0.0, 1 - within_pairs(logarithms) / variance);
+    believed_speeds_ = std::max(0.0, 1 - within_pairs(known, logarithms) / variance);
   const auto middle = logarithms.begin() + static_cast<ptrdiff_t>(logarithms.size() / 2);
   std::nth_element(logarithms.begin(), middle, logarithms.end());
   for (size_t i = 0; i < samples_.size(); i++) {
@@ -176,10 +182,10 @@ double SampleSeries::instructions_per_second() const {
   const bool by_time = speeds_are() == Speeds::told;
   double instructions = 0, seconds = 0;
   for (const Sample& s : samples_) {
-    if (s.seconds <= 0) continue;
-    const double counts = by_time ? s.time / s.seconds : 1;
-    instructions += counts * static_cast<double>(s.instructions);
-    seconds += counts * s.seconds;
+    if (s.speed.seconds <= 0) continue;
+    const double counts = by_time ? s.time / s.speed.seconds : 1;
+    instructions += counts * s.speed.instructions;
+    seconds += counts * s.speed.seconds;
   }
   return seconds > 0 ? instructions / seconds : 0;
 }

@@ -65,6 +65,12 @@ struct Moment {
 // profiled; the only one of a program for as much as the others do in the mean.
 std::vector<double> stands_for(const std::vector<Moment>& moments);
 
+// How many instructions the program has executed in so many seconds; 0 seconds: not known.
+struct SampleSpeed {
+  double instructions = 0;
+  double seconds = 0;
+};
+
 class SampleSeries {
  public:
   // What decides whether a piece of the program is seen: the time that it takes, or chance alone.
@@ -73,9 +79,9 @@ class SampleSeries {
     int64_t program = 0;
     double used = 0;            // at its beginning
     uint64_t instructions = 0;  // 0: was not recorded
-    double seconds = 0;         // that the program needs for them; 0: not known
-    double time = 0;            // seconds of the program's that it stands for
-    double factor = 1;          // it stands for so many times more than by where others are
+    SampleSpeed speed{};
+    double time = 0;    // seconds of the program's that it stands for
+    double factor = 1;  // it stands for so many times more than by where others are
     double weight = 1;
     Drawn drawn = Drawn::by_time;
   };
@@ -86,9 +92,9 @@ class SampleSeries {
   uint64_t taken(int64_t program, double used);
   // The last one was not taken after all: its number is the next one's.
   void withdraw(uint64_t number);
-  // It has given so many instructions, of this code, in so many seconds of the program's.
+  // It has given so many instructions, of this code.
   void recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code,
-                double seconds = 0, Drawn drawn = Drawn::by_time);
+                const SampleSpeed& speed = {}, Drawn drawn = Drawn::by_time);
   // After the last one. `ticks`: of a clock of the program's time, by regions of code; none:
   // nothing is known. `others`, concluded, tell the speeds if these samples cannot.
   void conclude(const ClockFit::Shares& ticks = {}, const SampleSeries* others = nullptr);
@@ -136,7 +142,8 @@ class SampleSeries {
   std::vector<double> speeds();
   std::vector<double> speeds_by(const SampleSeries& others) const;
   static double spread_of(const std::vector<double>& logarithms);
-  double within_pairs(const std::vector<double>& logarithms) const;
+  static double within_pairs(const std::vector<Code*>& codes,
+                             const std::vector<double>& logarithms);
   std::vector<double> parts_of(const std::vector<double>& amounts) const;
   Shares profile(const std::vector<double>& parts) const;
   double chance_by_neighbours(const std::vector<double>& parts) const;

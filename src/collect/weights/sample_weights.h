@@ -40,10 +40,10 @@ class SampleWeights {
   uint64_t taken(int64_t program, double used, bool brief = false);
   // The last one of its kind was not taken after all.
   void withdraw(uint64_t number);
-  // It has given so many instructions, of this code, in so many seconds of the program's (0: not
-  // known).
+  // It has given so many instructions, of this code.
   void recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code,
-                double seconds = 0, SampleSeries::Drawn drawn = SampleSeries::Drawn::by_time);
+                const SampleSpeed& speed = {},
+                SampleSeries::Drawn drawn = SampleSeries::Drawn::by_time);
   // After the last one. As SampleSeries::conclude().
   void conclude(const ClockFit::Shares& ticks = {});
 
