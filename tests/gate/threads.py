@@ -118,12 +118,14 @@ def a_seed_is_an_order(bench):
 
 
 def reads_input(tracer):
-    """Does a program below it, as its descendants are, sleep in read(0, ...)?"""
-    processes = [tracer]
+    """Does a program below it, as its descendants are, sleep in read(0, ...) of the pipe that we write to?"""
+    pipe = f"pipe:[{os.fstat(tracer.stdin.fileno()).st_ino}]"
+    processes = [tracer.pid]
     for process in processes:
         with contextlib.suppress(OSError):  # it ends meanwhile
             proc = pathlib.Path(f"/proc/{process}")
-            if (proc / "syscall").read_text(encoding="ascii").startswith("0 0x0 "):
+            reads = (proc / "syscall").read_text(encoding="ascii").startswith("0 0x0 ")
+            if reads and os.readlink(proc / "fd" / "0") == pipe:
                 return True
             for children in (proc / "task").glob("*/children"):
                 processes += children.read_text(encoding="ascii").split()
@@ -133,7 +135,7 @@ def reads_input(tracer):
 def what_comes_from_outside_is_named(bench):
     process = bench.start(["-f", "--", "sh", "-c", "cat | cat; true"], stdin=subprocess.PIPE, loud=True)
     for _ in range(300):
-        if reads_input(process.pid):
+        if reads_input(process):
             break
         time.sleep(0.1)
     time.sleep(1)
