@@ -10,10 +10,12 @@
 
 namespace shadowprof {
 
-// In a child that `parent` has just made: it gets this signal when that ends. False: it has ended
-// already. Two system calls, and nothing else: the child may have the parent's memory.
+// In a child that `parent` has just made: it gets this signal when that ends, or, where a filter
+// does not permit that, goes on. False: it has ended already. Two system calls, and nothing else:
+// the child may have the parent's memory.
 inline bool die_with_parent(pid_t parent, int signal = SIGKILL) {
-  return ::prctl(PR_SET_PDEATHSIG, signal) == 0 && ::getppid() == parent;
+  (void)::prctl(PR_SET_PDEATHSIG, signal);
+  return ::getppid() == parent;
 }
 
 }  // namespace shadowprof
