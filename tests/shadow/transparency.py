@@ -134,8 +134,10 @@ def groups_have_no_strangers(options):
     """Nobody is in a process group of which the program has ended, and all of its children."""
     busy = "import os, time\nend = time.monotonic() + 0.4\n" \
            "while time.monotonic() < end: assert os.getpgrp() == os.getpgid(0) == os.getpid()"
-    samples = 0
-    for _ in range(8):
+    sampled = 0
+    for _ in range(24):  # on a busy machine some have no sample
+        if sampled == 8:
+            break
         with subprocess.Popen(["/usr/bin/python3", "-c", busy], start_new_session=True) as program, \
              subprocess.Popen([options.shadowprof, "attach", "-q", *options.sampling, "-o", "p.json",
                                str(program.pid)]) as sampler:
@@ -146,8 +148,8 @@ def groups_have_no_strangers(options):
             except ProcessLookupError:
                 pass
             require(sampler.wait(timeout=60) == 0, f"status {sampler.returncode}")
-            samples += samples_in("p.json")
-    require(samples > 0, "no sample")
+            sampled += samples_in("p.json") > 0
+    require(sampled == 8, f"only {sampled} had samples")
 
 
 def programs_executed_by_threads(options):
