@@ -36,7 +36,7 @@ class TimeAccount {
   void look_at_name(Tid process, Tid thread);
 
   uint64_t ticks() const { return ticks_; }
-  // Those in user mode, by cells of code; as many of equal weight as say as much.
+  // Those in user mode, by regions of code; as many of equal weight as say as much.
   std::array<double, kCodeRegions> equal_ticks_by_region() const;
   // As many ticks of equal weight say as much of shares: where weights differ, fewer.
   uint64_t equal_ticks() const;

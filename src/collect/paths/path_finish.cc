@@ -71,10 +71,11 @@ void PathCollector::State::fill_errors(const TableBuilder& builder, uint64_t exe
     for (const auto& [row, count] : in_group) sums[row].add(count, group.size());
   }
   const profile::GroupSizes sizes = sizes_of(groups);
+  const uint32_t worth = sizes.worth();
   const double all = static_cast<double>(executions);
   for (size_t i = 0; i < rows.size(); i++) {
     const auto count = static_cast<double>(rows[i].count);
-    const uint64_t error = sums[i].error(sizes.worth(), sizes, count / all);
+    const uint64_t error = sums[i].error(worth, sizes, count / all);
     rows[i].error = std::max(error, static_cast<uint64_t>(std::ceil(std::sqrt(count))));
   }
 }
