@@ -24,11 +24,6 @@ constexpr uint64_t kGapsBelowProgram[] = {0x1000'0000, 0x2400'0000, 0x3c00'0000,
 // too.
 constexpr uint64_t kFarSlots = 0x5560'0000'0000 + kOddOffset;
 
-bool is_free(const std::vector<kernel::Mapping>& mappings, GuestRange range) {
-  return std::none_of(mappings.begin(), mappings.end(),
-                      [&](const kernel::Mapping& m) { return m.range.overlaps(range); });
-}
-
 // While it lives, a process that has used up its file descriptors may have a few more.
 class SpareDescriptors {
  public:
@@ -52,6 +47,11 @@ class SpareDescriptors {
 };
 
 }  // namespace
+
+bool is_free(const std::vector<kernel::Mapping>& mappings, GuestRange range) {
+  return std::none_of(mappings.begin(), mappings.end(),
+                      [&](const kernel::Mapping& m) { return m.range.overlaps(range); });
+}
 
 uint64_t cache_address(const std::vector<kernel::Mapping>& mappings, Tid process, size_t bytes) {
   const auto auxv = kernel::read_auxv(process);

@@ -14,6 +14,9 @@ namespace shadowprof::cache {
 // Not a multiple of anything that a program would ask for by address.
 inline constexpr uint64_t kOddOffset = 0x35000;
 
+// Nothing is mapped there.
+bool is_free(const std::vector<kernel::Mapping>& mappings, GuestRange range);
+
 // A place for the code cache within 2 GB of the main program's code and data, not where its heap
 // will grow, and beside the round addresses where programs map memory themselves. 0: there is none.
 uint64_t cache_address(const std::vector<kernel::Mapping>& mappings, Tid process, size_t bytes);

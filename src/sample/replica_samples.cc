@@ -24,11 +24,12 @@ void ReplicaSamples::go_on(double executed, const shadow::ExecutorCounts& done) 
 void ReplicaSamples::tell(const shadow::ExecutorCounts& done) {
   trace::CodeShares fresh{};
   for (size_t i = 0; i < fresh.size(); i++) fresh[i] = done.shares[i] - shares_[i];
-  const collect::SampleSpeed speed{
-      static_cast<double>(done.plain_instructions - plain_instructions_), done.plain_s - plain_s_};
-  weights_.recorded(number_, done.instructions - instructions_, fresh, speed);
-  plain_instructions_ = done.plain_instructions;
-  plain_s_ = done.plain_s;
+  const collect::SampleSpeed recorded{static_cast<double>(done.plain_instructions), done.plain_s};
+  const collect::SampleSpeed native{done.paced_instructions, done.paced_s};
+  weights_.recorded(number_, done.instructions - instructions_, fresh,
+                    {recorded - recorded_, native - native_});
+  recorded_ = recorded;
+  native_ = native;
   instructions_ = done.instructions;
   shares_ = done.shares;
 }

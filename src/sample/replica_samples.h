@@ -39,8 +39,8 @@ class ReplicaSamples {
   double began_ = 0;  // the present observation, in seconds that the replica had executed
   // What the weights were told.
   uint64_t instructions_ = 0;
-  uint64_t plain_instructions_ = 0;
-  double plain_s_ = 0;
+  collect::SampleSpeed recorded_{};
+  collect::SampleSpeed native_{};
   trace::CodeShares shares_{};
 };
 

@@ -58,6 +58,9 @@ struct ExecutorCounts : ReplicaStops {
   // In samples that tell how fast the program is, as nothing was captured, and nothing new.
   uint64_t plain_instructions = 0;
   double plain_s = 0;
+  // Between samples, where passes of a branch say how many there were (native_pace.h).
+  double paced_instructions = 0;
+  double paced_s = 0;
   double native_s = 0;  // that it executed its program between samples
   double recorded_s = 0;  // that samples took, by the clock
   double translation_s = 0;

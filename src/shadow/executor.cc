@@ -36,7 +36,8 @@ Executor::Executor(const trace::BlockTable& table, ShadowSpace& space, trace::Tr
       replica_(std::move(replica)),
       budget_(budget),
       calls_(identity, replica_.tracee.tid(), replica_.descriptors, shared_, space.code(), threads_,
-             replica_.log.get()) {}
+             replica_.log.get()),
+      branches_(replica_.tracee.tid()) {}
 
 Executor::~Executor() {
   if (!dead_) kill_replica(replica_.tracee.tid());

@@ -23,6 +23,7 @@
 #include <optional>
 
 #include "cache/stop.h"
+#include "shadow/branch_counter.h"
 #include "shadow/execution.h"
 #include "shadow/placement.h"
 #include "shadow/replica.h"
@@ -122,6 +123,9 @@ class Executor : public Execution {
   void go_native(Registers guest);
   bool goes_on_with_sample(double recorded_s);
   void stop_between(const Registers& guest);
+  bool count_branches(double native_s);
+  void begin_to_count();
+  bool take_passes(double native_s);
   void look_at_rest();
   void on_native_stop(const ptrace::WaitStatus& status, Registers& regs);
   void look_at_native_clock();
@@ -176,6 +180,16 @@ class Executor : public Execution {
   uint64_t sample_words_ = 0;
   uint64_t drained_before_ = 0;  // the present sample: these the clock knows of
   uint64_t misses_before_ = 0;
+
+  NativePace::Sample paced_;  // the present one
+  BranchCounter branches_;
+  bool cannot_count_ = false;
+  // When those of a native stretch began to count.
+  struct Passes {
+    std::vector<uint64_t> of_each;
+    double native_s = 0;
+  };
+  std::optional<Passes> counted_from_;
 
   Phase phase_ = Phase::recorded;
   bool may_go_native_ = false;

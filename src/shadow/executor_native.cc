@@ -34,6 +34,13 @@ constexpr double kEnoughShare = 0.5;
 constexpr unsigned kMostPieces = 8;
 // SIGSYS's si_code SYS_USER_DISPATCH (asm-generic/siginfo.h), which glibc does not define.
 constexpr int kUserDispatch = 2;
+// Shorter stretches are mostly what comes of stops.
+constexpr double kLeastPaced_s = 0.0003;
+// The beginning of a stretch, in which no branches are counted.
+constexpr double kWarmUp_s = 0.001;
+constexpr double kWarmUpShare = 0.5;
+constexpr double kLeastCounted_s = 0.0001;
+constexpr const char* kCodeIsGone = "code that was executed natively is gone";
 
 }  // namespace
 
@@ -89,6 +96,7 @@ void Executor::go_native(Registers guest) {
     if (!goes_on_with_sample(recorded_s)) {
       counts_.samples++;
       pieces_ = 0;
+      space_.pace().end(paced_);
       return stop_between(guest);
     }
   }
@@ -124,6 +132,7 @@ void Executor::proceed(const NextSample& next) {
     placement_.rest();
     return deadline_.start(next_.rest_s);
   }
+  if (!count_branches(next_.native_s)) return end(Outcome::fault, kCodeIsGone);
   phase_ = Phase::native;
   calls_.goes_on();
   clock_.start(tid(), budget_.price, work());
@@ -133,12 +142,54 @@ void Executor::proceed(const NextSample& next) {
   (void)run_other_thread();  // this one can go on, if no other can
 }
 
+// How fast the program is natively is worth the few stops that this takes. False: the replica is
+// over.
+bool Executor::count_branches(double native_s) {
+  const auto& branches = space_.pace().branches();
+  if (native_s < kLeastPaced_s || threads_.size() > 1 || cannot_count_) return true;
+  if (!branches_.has_room_for(branches)) {
+    const auto mappings = kernel::read_maps(tid());
+    ptrace::RemoteSyscalls remote(replica_.tracee, call_site(), kReplica, ptrace::StopSignal::drop);
+    cannot_count_ = !mappings || !branches_.make_room(remote, *mappings, branches);
+    if (!remote.finish()) return false;
+  }
+  return cannot_count_ || branches_.attach(branches);
+}
+
+// At first the replica is slow: its last sample has taken caches and predictors.
+void Executor::begin_to_count() {
+  auto passes = branches_.passes();
+  if (passes) counted_from_ = Passes{std::move(*passes), guest_time()};
+}
+
+// The native stretch is over. False: and so is the replica.
+bool Executor::take_passes(double native_s) {
+  const auto from = std::exchange(counted_from_, std::nullopt);
+  if (!branches_.is_attached()) return true;
+  auto passes = branches_.passes();
+  if (!passes || !branches_.detach()) return false;
+  const bool is_long = from && native_s - from->native_s >= kLeastCounted_s;
+  if (!is_long || threads_.size() > 1) return true;
+  uint64_t all = 0;
+  for (size_t k = 0; k < passes->size(); k++) all += (*passes)[k] -= from->of_each[k];
+  const auto instructions = space_.pace().instructions(*passes);
+  if (!instructions) return true;
+  const double counting_s = NativePace::kPass_s * static_cast<double>(all);
+  counts_.paced_s += EngineClock::without(native_s - from->native_s, counting_s);
+  counts_.paced_instructions += *instructions;
+  return true;
+}
+
 void Executor::look_at_rest() {
   if (wanted_end_) return end(*wanted_end_);
   if (phase_ == Phase::resting && deadline_.is_due()) phase_ = Phase::idle;
 }
 
 void Executor::look_at_native_clock() {
+  if (branches_.is_attached() && !counted_from_) {
+    if (!has_run_for(std::min(kWarmUp_s, kWarmUpShare * next_.native_s))) return;
+    begin_to_count();
+  }
   if (!has_run_for(next_.native_s)) return;
   native_is_over_ = true;
   (void)replica_.tracee.interrupt_if_alive();
@@ -155,8 +206,11 @@ void Executor::on_native_stop(const WaitStatus& status, Registers& regs) {
   if (wanted_end_) return end(*wanted_end_);
   if (status.kind() != WaitStatus::Kind::signal_stop) {
     if (has_raised_signal()) return resume();
+    if (!branches_.outside(regs)) return end(Outcome::fault, kCodeIsGone);
     if (is_cut_short_) {
-      counts_.native_s += guest_time();
+      const double native_s = guest_time();
+      counts_.native_s += native_s;
+      if (!take_passes(native_s)) return end(Outcome::fault, kCodeIsGone);
       return stop_between(regs);
     }
     return native_is_over_ ? go_native(regs) : resume();
@@ -178,7 +232,9 @@ void Executor::on_native_stop(const WaitStatus& status, Registers& regs) {
 }
 
 void Executor::begin_next_sample(const Registers& guest) {
-  counts_.native_s += guest_time();
+  const double native_s = guest_time();
+  counts_.native_s += native_s;
+  if (!take_passes(native_s)) return end(Outcome::fault, kCodeIsGone);
   buffer_ = (buffer_ + 1) % emu::kBufferCount;
   choose_start();
   phase_ = Phase::recorded;

@@ -38,7 +38,7 @@ Result<std::unique_ptr<ShadowSpace>> ShadowSpace::create(trace::BlockTable& tabl
                                     .replaces_fragments = options.seen_enough != nullptr,
                                     .call_kinds = call_kind}));
   if (options.lighter) space->windows().lighten(*options.lighter, options.heavy_one_in);
-  return std::unique_ptr<ShadowSpace>(new ShadowSpace(std::move(space), options));
+  return std::unique_ptr<ShadowSpace>(new ShadowSpace(table, std::move(space), options));
 }
 
 Status ShadowSpace::prepare(Tid replica, const std::vector<kernel::Mapping>& mappings) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // What outlives the single shadow: the code cache with all that was translated, and the slots
-// (cache/address_space.h), and what is known of its stack frames. Every replica maps the first two
-// at the same addresses, so a later one finds everything translated already.
+// (cache/address_space.h), what is known of its stack frames, and of its pace. Every replica maps
+// the first two at the same addresses, so a later one finds everything translated already.
 //
 //   prepare(replica)   looks what code has changed since the last replica, drops its translations
 //   map_into(remote)   maps cache and slots into the replica
@@ -24,6 +24,7 @@
 #include "cache/address_space.h"
 #include "emu/translate/prefill.h"
 #include "ptrace/remote_syscall.h"
+#include "shadow/native_pace.h"
 #include "shadow/stack_unwinder.h"
 #include "trace/run_mailbox.h"
 #include "trace/trace_sink.h"
@@ -73,17 +74,20 @@ class ShadowSpace {
     return space_->finder(plan, cost);
   }
   StackUnwinder& unwinder() { return unwinder_; }
+  NativePace& pace() { return pace_; }
   // Where a `syscall` instruction is; valid after prepare().
   GuestAddr syscall_insn() const { return space_->code().syscall_insn(); }
 
  private:
-  ShadowSpace(std::unique_ptr<cache::AddressSpace> space, const SpaceOptions& options)
-      : space_(std::move(space)), options_(options) {}
+  ShadowSpace(const trace::BlockTable& table, std::unique_ptr<cache::AddressSpace> space,
+              const SpaceOptions& options)
+      : space_(std::move(space)), options_(options), pace_(table) {}
 
   std::unique_ptr<cache::AddressSpace> space_;
   emu::Prefill prefill_;
   SpaceOptions options_;
   StackUnwinder unwinder_;
+  NativePace pace_;
 };
 
 }  // namespace shadowprof::shadow

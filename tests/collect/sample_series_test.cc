@@ -82,7 +82,7 @@ SampleSeries fast_and_slow(double noise) {
     const double seconds = 0.001 * disturbed(random);
     const auto instructions = static_cast<uint64_t>((slow ? 1e9 : 1e11) * 0.001);
     series.recorded(series.taken(1, i + 1.0), instructions, only(slow ? 5 : 3, instructions),
-                    {static_cast<double>(instructions), seconds});
+                    {.recorded = {static_cast<double>(instructions), seconds}});
   }
   series.conclude();
   return series;
@@ -103,7 +103,7 @@ TEST_CASE("speeds are not believed where samples of the same code differ") {
   std::lognormal_distribution<double> disturbed(0, 1);
   for (int i = 0; i < 60; i++)
     series.recorded(series.taken(1, i + 1.0), 1000, only(random() % 3, 1000),
-                    {1000, 1e-3 * disturbed(random)});
+                    {.recorded = {1000, 1e-3 * disturbed(random)}});
   series.conclude();
   CHECK(series.believed_speeds() < 0.5);
   CHECK(series.speeds_are() == SampleSeries::Speeds::assumed);
@@ -114,7 +114,7 @@ TEST_CASE("samples that do not tell how fast they were leave it to the others") 
   for (int i = 0; i < 40; i++) {
     const bool tells = i % 4 == 0;
     series.recorded(series.taken(1, i + 1.0), 1000, only(1, 1000),
-                    tells ? SampleSpeed{600, 2e-7} : SampleSpeed{});
+                    {.recorded = tells ? SampleSpeed{600, 2e-7} : SampleSpeed{}});
   }
   series.conclude();
   CHECK(series.instructions_per_second() == doctest::Approx(3e9));

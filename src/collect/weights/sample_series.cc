@@ -11,6 +11,8 @@ namespace {
 constexpr size_t kMostCodes = 1024;
 // What a replica's clock may be off by, as a logarithm: a factor of four.
 constexpr double kClockErrorLog = 1.386;
+constexpr double kTellingNative_s = 0.001;  // less says nothing
+constexpr double kNativeErrorLog = 0.18;    // of speeds natively: a factor of 1.2
 constexpr double kAlikeSquared = 0.05;  // code whose squared distance is less
 constexpr double kSteadyLog = 0.7;      // speeds that differ by less than a factor of two
 constexpr double kBelievedShare = 0.5;  // speeds that are known
@@ -36,13 +38,13 @@ void SampleSeries::withdraw(uint64_t number) {
 
 // Samples end in about the order in which they began.
 void SampleSeries::recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code,
-                            const SampleSpeed& speed, Drawn drawn) {
+                            const SampleSpeeds& speeds, Drawn drawn) {
   if (number == 0 || number > samples_.size() || instructions == 0) return;
   recorded_++;
   instructions_ += static_cast<double>(instructions);
   samples_[number - 1].instructions += instructions;
-  samples_[number - 1].speed.instructions += speed.instructions;
-  samples_[number - 1].speed.seconds += speed.seconds;
+  samples_[number - 1].speeds.recorded += speeds.recorded;
+  samples_[number - 1].speeds.native += speeds.native;
   samples_[number - 1].drawn = drawn;
   if (number % one_of_ != 0) return;
   Code seen{number};
@@ -120,16 +122,27 @@ double SampleSeries::within_pairs(const std::vector<Code*>& codes,
   return sum / static_cast<double>(n);
 }
 
+// Half as many samples at least know it as know how fast they are as they were recorded.
+bool SampleSeries::know_native_speeds() const {
+  size_t recorded = 0, native = 0;
+  double seconds = 0;
+  for (const Sample& s : samples_) {
+    recorded += s.speeds.recorded.is_known();
+    native += s.speeds.native.is_known();
+    seconds += s.speeds.native.seconds;
+  }
+  return seconds >= kTellingNative_s && 2 * native >= recorded;
+}
+
 // Each sample's against that in the middle, as far as it is believed; 1 each where they are not
 // known.
 std::vector<double> SampleSeries::speeds() {
   std::vector<double> speeds(samples_.size(), 1);
-  const auto is_known = [](const Sample& s) {
-    return s.speed.instructions > 0 && s.speed.seconds > 0;
+  const auto is_known = [&](const Sample& s) { return speed_of(s).is_known(); };
+  const auto logarithm = [&](const Sample& s) {
+    return std::log(speed_of(s).instructions / speed_of(s).seconds);
   };
-  const auto logarithm = [](const Sample& s) {
-    return std::log(s.speed.instructions / s.speed.seconds);
-  };
+  const double error = natively_ ? kNativeErrorLog : kClockErrorLog;
   std::vector<double> logarithms;
   std::vector<Code*> known;
   for (Code& c : codes_) {
@@ -148,7 +161,7 @@ std::vector<double> SampleSeries::speeds() {
   for (size_t i = 0; i < samples_.size(); i++) {
     if (!is_known(samples_[i])) continue;
     const double faster = logarithm(samples_[i]) - *middle;
-    const double surely = std::max(0.0, std::abs(faster) - kClockErrorLog);
+    const double surely = std::max(0.0, std::abs(faster) - error);
     speeds[i] = std::exp(believed_speeds_ * std::copysign(surely, faster));
   }
   for (Code& c : codes_) c.speed = speeds[c.number - 1];
@@ -182,10 +195,11 @@ double SampleSeries::instructions_per_second() const {
   const bool by_time = speeds_are() == Speeds::told;
   double instructions = 0, seconds = 0;
   for (const Sample& s : samples_) {
-    if (s.speed.seconds <= 0) continue;
-    const double counts = by_time ? s.time / s.speed.seconds : 1;
-    instructions += counts * s.speed.instructions;
-    seconds += counts * s.speed.seconds;
+    const SampleSpeed& speed = speed_of(s);
+    if (speed.seconds <= 0) continue;
+    const double counts = by_time ? s.time / speed.seconds : 1;
+    instructions += counts * speed.instructions;
+    seconds += counts * speed.seconds;
   }
   return seconds > 0 ? instructions / seconds : 0;
 }
@@ -296,6 +310,7 @@ void SampleSeries::conclude(const ClockFit::Shares& ticks, const SampleSeries* o
   stretch_drawn(worths);
   fit_to_clock(worths, ticks);
   for (size_t i = 0; i < worths.size(); i++) samples_[i].time = worths[i];
+  natively_ = know_native_speeds();
   const std::vector<double> fast = others ? speeds_by(*others) : speeds();
   for (size_t i = 0; i < worths.size(); i++) {
     worths[i] *= fast[i];

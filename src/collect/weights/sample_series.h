@@ -22,15 +22,16 @@
 //
 // That would take the program for equally fast in all samples, and a program that waits for memory
 // in one phase executes a hundredth of the instructions there. Replicas tell how fast they were,
-// but part of what slows them down (new pages, cold caches, the trace) is their own. It is noise:
+// natively beside their samples where half of them at least know that, else as they were recorded.
+// Part of what slows them down (new pages, cold caches, the trace) is their own. It is noise:
 // samples of the same code differ by it, too. So each sample is paired with the one whose code is
 // most alike, and speeds (logarithms) are believed as far as pairs agree:
 //
 //   c = 1 - variance within pairs / variance of all      (at least 0)
 //   worth = time * (speed of the sample / speed in the middle)^c / instructions
 //
-// of which a factor of four, up or down, is taken for the clock's error: to believe smaller
-// differences makes profiles worse (bench/shadow_mode.md).
+// Where speeds are as they were recorded a factor of four, up or down, is taken for the clock's
+// error: to believe smaller differences makes profiles worse (bench/shadow_mode.md).
 //
 // A program that makes system calls all the time is seen from one of them to the next, and which of
 // these pieces is seen is drawn: each as likely as any other (Drawn::evenly), so the long ones are
@@ -69,6 +70,19 @@ std::vector<double> stands_for(const std::vector<Moment>& moments);
 struct SampleSpeed {
   double instructions = 0;
   double seconds = 0;
+  void operator+=(const SampleSpeed& more) {
+    instructions += more.instructions;
+    seconds += more.seconds;
+  }
+  SampleSpeed operator-(const SampleSpeed& other) const {
+    return {instructions - other.instructions, seconds - other.seconds};
+  }
+  bool is_known() const { return instructions > 0 && seconds > 0; }
+};
+// As it was recorded, and natively beside the sample.
+struct SampleSpeeds {
+  SampleSpeed recorded{};
+  SampleSpeed native{};
 };
 
 class SampleSeries {
@@ -79,7 +93,7 @@ class SampleSeries {
     int64_t program = 0;
     double used = 0;            // at its beginning
     uint64_t instructions = 0;  // 0: was not recorded
-    SampleSpeed speed{};
+    SampleSpeeds speeds{};
     double time = 0;    // seconds of the program's that it stands for
     double factor = 1;  // it stands for so many times more than by where others are
     double weight = 1;
@@ -94,7 +108,7 @@ class SampleSeries {
   void withdraw(uint64_t number);
   // It has given so many instructions, of this code.
   void recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code,
-                const SampleSpeed& speed = {}, Drawn drawn = Drawn::by_time);
+                const SampleSpeeds& speeds = {}, Drawn drawn = Drawn::by_time);
   // After the last one. `ticks`: of a clock of the program's time, by regions of code; none:
   // nothing is known. `others`, concluded, tell the speeds if these samples cannot.
   void conclude(const ClockFit::Shares& ticks = {}, const SampleSeries* others = nullptr);
@@ -135,6 +149,10 @@ class SampleSeries {
     Shares shares{};
     double speed = 1;  // against the middle, as far as it is believed
   };
+  const SampleSpeed& speed_of(const Sample& sample) const {
+    return natively_ ? sample.speeds.native : sample.speeds.recorded;
+  }
+  bool know_native_speeds() const;
   const Code* most_alike(const Shares& shares) const;
   std::vector<double> times() const;
   void stretch_drawn(std::vector<double>& times) const;
@@ -156,6 +174,7 @@ class SampleSeries {
   double instructions_ = 0;
   double believed_ = 0;
   double believed_speeds_ = 0;
+  bool natively_ = false;         // the speeds are
   std::optional<double> spread_;  // of the speeds' logarithms: standard deviation
   double chance_ = 0;
 };

@@ -33,8 +33,8 @@ void SampleWeights::withdraw(uint64_t number) {
 }
 
 void SampleWeights::recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code,
-                             const SampleSpeed& speed, SampleSeries::Drawn drawn) {
-  series_[kind_of(number)].recorded(place_of(number), instructions, code, speed, drawn);
+                             const SampleSpeeds& speeds, SampleSeries::Drawn drawn) {
+  series_[kind_of(number)].recorded(place_of(number), instructions, code, speeds, drawn);
 }
 
 // Where all samples are of one program; else there is one moment.

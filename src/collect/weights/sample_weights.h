@@ -42,7 +42,7 @@ class SampleWeights {
   void withdraw(uint64_t number);
   // It has given so many instructions, of this code.
   void recorded(uint64_t number, uint64_t instructions, const trace::CodeShares& code,
-                const SampleSpeed& speed = {},
+                const SampleSpeeds& speeds = {},
                 SampleSeries::Drawn drawn = SampleSeries::Drawn::by_time);
   // After the last one. As SampleSeries::conclude().
   void conclude(const ClockFit::Shares& ticks = {});

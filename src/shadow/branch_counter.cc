@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+#include "shadow/branch_counter.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/code_writer.h"
+#include "base/limits.h"
+#include "cache/arena.h"
+
+namespace shadowprof::shadow {
+namespace {
+
+constexpr uint64_t kRoomBytes = 2 * limits::kPageBytes;
+// From the branch, up and down: far from where a heap grows and libraries are mapped.
+constexpr uint64_t kDistances[] = {0x2000'0000, 0x1000'0000, 0x3000'0000};
+constexpr uint64_t kMargin = 0x10'0000;  // that nobody else has on either side, bytes
+constexpr uint64_t kReach = uint64_t{1} << 31;
+
+// A counter's instructions, and a page behind them its data, from the counter's beginning.
+constexpr uint64_t kCounterBytes = 64;
+constexpr uint64_t kSavedRcx = limits::kPageBytes;
+constexpr uint64_t kCount = kSavedRcx + 8;
+
+struct CounterCode {
+  std::array<uint8_t, kCounterBytes> bytes{};
+  uint32_t saved = 0;     // here rcx is in memory
+  uint32_t restored = 0;  // here rcx is the guest's again
+  uint32_t end = 0;
+};
+
+// At `counter`. Neither lea nor mov changes a flag.
+CounterCode counter_code(GuestAddr counter, GuestAddr target) {
+  CounterCode code;
+  CodeWriter out(code.bytes);
+  const auto rcx_and = [&](uint8_t opcode, uint64_t data) {
+    out.bytes({0x48, opcode, 0x0d});
+    out.displacement(static_cast<uint32_t>(data));
+  };
+  constexpr uint8_t kStore = 0x89;
+  constexpr uint8_t kLoad = 0x8b;
+  rcx_and(kStore, kSavedRcx);
+  code.saved = out.offset();
+  rcx_and(kLoad, kCount);
+  out.bytes({0x48, 0x8d, 0x49, 0x01});  // lea rcx, [rcx + 1]
+  rcx_and(kStore, kCount);
+  rcx_and(kLoad, kSavedRcx);
+  code.restored = out.offset();
+  out.jump(static_cast<uint32_t>(target.value - counter.value));
+  code.end = out.offset();
+  return code;
+}
+
+bool reaches(GuestAddr from, GuestAddr to) {
+  const uint64_t apart = from < to ? to.value - from.value : from.value - to.value;
+  return apart + kRoomBytes < kReach;
+}
+
+using Displacement = std::array<uint8_t, sizeof(int32_t)>;
+
+Displacement displacement_to(const CountedBranch& branch, GuestAddr target) {
+  const auto displacement = static_cast<int32_t>(target - branch.next);
+  Displacement bytes;
+  std::memcpy(bytes.data(), &displacement, bytes.size());
+  return bytes;
+}
+
+Status lead_to(ptrace::RemoteMemory& memory, const CountedBranch& branch, GuestAddr target) {
+  return memory.write_code(branch.next - sizeof(Displacement), displacement_to(branch, target));
+}
+
+// `rooms`: so many may be there already, of which the mappings do not tell.
+GuestAddr place_near(const std::vector<kernel::Mapping>& mappings, size_t rooms, GuestAddr branch) {
+  for (const uint64_t distance : kDistances) {
+    const uint64_t apart = distance + rooms * kRoomBytes;
+    for (const uint64_t at : {branch.page().value - apart, branch.page().value + apart}) {
+      const GuestRange wanted{GuestAddr(at - kMargin), GuestAddr(at + kRoomBytes + kMargin)};
+      const bool wraps = at - kMargin > branch.value + apart;
+      if (!wraps && cache::is_free(mappings, wanted)) return GuestAddr(at);
+    }
+  }
+  return GuestAddr();
+}
+
+}  // namespace
+
+const BranchCounter::Room* BranchCounter::room_for(const CountedBranch& branch) const {
+  const auto room = std::ranges::find_if(rooms_, [&](const Room& r) {
+    return r.code.contains(branch.at) && reaches(branch.at, r.page) &&
+           reaches(branch.target, r.page);
+  });
+  return room == rooms_.end() ? nullptr : &*room;
+}
+
+bool BranchCounter::has_room_for(CountedBranches branches) const {
+  return std::ranges::all_of(branches, [&](const CountedBranch& b) { return room_for(b); });
+}
+
+Status BranchCounter::make_room(ptrace::RemoteSyscalls& remote,
+                                const std::vector<kernel::Mapping>& mappings,
+                                CountedBranches branches) {
+  for (const CountedBranch& branch : branches) {
+    if (room_for(branch)) continue;
+    const auto code = std::ranges::find_if(
+        mappings, [&](const kernel::Mapping& m) { return m.range.contains(branch.at); });
+    const bool is_fit = code != mappings.end() && code->inode != 0 && code->executable &&
+                        !code->writable && !code->shared;
+    if (!is_fit) return fail("no private code of a file");
+    const GuestAddr place = place_near(mappings, rooms_.size(), branch.at);
+    if (place == GuestAddr()) return fail("no place");
+    SP_TRY(remote.mmap(place, kRoomBytes, PROT_READ | PROT_EXEC,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE));
+    SP_TRY(remote.mprotect(place + limits::kPageBytes, limits::kPageBytes, PROT_READ | PROT_WRITE));
+    rooms_.push_back({code->range, place});
+    if (!room_for(branch)) return fail("its target is out of reach");
+  }
+  return {};
+}
+
+bool BranchCounter::is_unchanged(const CountedBranch& branch) {
+  const auto there = memory_.read_value<Displacement>(branch.next - sizeof(Displacement));
+  return there && *there == displacement_to(branch, branch.target);
+}
+
+Status BranchCounter::attach(CountedBranches branches) {
+  SP_CHECK(attached_ == 0 && branches.size() <= NativePace::kMostBranches, "counted already");
+  const auto can_count = [&](const CountedBranch& b) { return room_for(b) && is_unchanged(b); };
+  if (!std::ranges::all_of(branches, can_count)) return {};
+  for (size_t k = counters_.size(); k < branches.size(); k++) {
+    const GuestAddr at = room_for(branches[k])->page + k * kCounterBytes;
+    const CounterCode code = counter_code(at, branches[k].target);
+    SP_TRY(memory_.write_code(at, std::span(code.bytes).first(code.end)));
+    counters_.push_back({branches[k], at});
+  }
+  for (const auto& [branch, code] : counters_) {
+    SP_TRY(lead_to(memory_, branch, code));
+    attached_++;
+  }
+  return {};
+}
+
+Result<std::vector<uint64_t>> BranchCounter::passes() {
+  std::vector<uint64_t> passes;
+  for (const auto& [branch, code] : std::span(counters_).first(attached_)) {
+    SP_ASSIGN(const auto count, memory_.read_value<uint64_t>(code + kCount));
+    passes.push_back(count);
+  }
+  return passes;
+}
+
+Status BranchCounter::detach() {
+  for (const auto& [branch, code] : std::span(counters_).first(std::exchange(attached_, 0)))
+    SP_TRY(lead_to(memory_, branch, branch.target));
+  return {};
+}
+
+Status BranchCounter::outside(ptrace::Registers& guest) {
+  for (const auto& [branch, counter] : std::span(counters_).first(attached_)) {
+    const CounterCode code = counter_code(counter, branch.target);
+    const uint64_t at = guest.rip - counter.value;
+    if (at >= code.end) continue;
+    if (at >= code.saved && at < code.restored) {
+      SP_ASSIGN(guest.rcx, memory_.read_value<uint64_t>(counter + kSavedRcx));
+    }
+    guest.rip = branch.target.value;
+  }
+  return {};
+}
+
+}  // namespace shadowprof::shadow

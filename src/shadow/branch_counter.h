@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+//
+// Counts how often a replica passes some direct branches natively. A branch's displacement is
+// changed, in the replica's own copy of the page, so that it leads to a few instructions of ours
+// that count, change no register and no flag, and go on to where the branch leads:
+//
+//   make_room()   once for each file with such branches: two pages within reach of them
+//   attach()      the replica is stopped, and goes native then
+//   outside()     it has stopped natively: where the guest is, if that is in our instructions
+//   detach()      before the replica's code is looked at again
+//
+// Only code of files that is private and that nobody can write is changed, and only while it is
+// what it was. Who has not all of the branches counts none.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernel/proc.h"
+#include "ptrace/remote_memory.h"
+#include "ptrace/remote_syscall.h"
+#include "shadow/native_pace.h"
+
+namespace shadowprof::shadow {
+
+// The same branches in each call, in the same order; more of them later.
+using CountedBranches = std::span<const CountedBranch>;
+
+class BranchCounter {
+ public:
+  explicit BranchCounter(Tid replica) : memory_(replica) {}
+
+  bool has_room_for(CountedBranches branches) const;
+  // For those that have none. An Error: they cannot have it, now or later.
+  Status make_room(ptrace::RemoteSyscalls& remote, const std::vector<kernel::Mapping>& mappings,
+                   CountedBranches branches);
+  // Nothing happens where there is no room, or the code is not what it was. An Error: the replica
+  // is not to go on.
+  Status attach(CountedBranches branches);
+  bool is_attached() const { return attached_ > 0; }
+  // How often each was passed natively since there is room for it. The replica may run.
+  Result<std::vector<uint64_t>> passes();
+  // The branches are as they were. An Error: the replica is not to go on.
+  Status detach();
+  Status outside(ptrace::Registers& guest);
+
+ private:
+  // A page of code, and behind it one of data, with room for a counter of each branch.
+  struct Room {
+    GuestRange code;  // of the branches that it is for
+    GuestAddr page;
+  };
+  struct Counter {
+    CountedBranch branch;
+    GuestAddr code;
+  };
+  const Room* room_for(const CountedBranch& branch) const;
+  bool is_unchanged(const CountedBranch& branch);
+
+  ptrace::RemoteMemory memory_;
+  std::vector<Room> rooms_;
+  std::vector<Counter> counters_;  // of the first branches, whose instructions are there
+  size_t attached_ = 0;            // the first ones of them
+};
+
+}  // namespace shadowprof::shadow

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+#include "shadow/native_pace.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "base/limits.h"
+
+namespace shadowprof::shadow {
+namespace {
+
+// So much of a sample is looked at: a tenth of a millisecond of ours.
+constexpr size_t kMostWords = size_t{1} << 17;
+// Instructions without a pass, from which on the code has no counted branch.
+constexpr uint64_t kLongAway = 30'000;
+// Such code is looked at for so many.
+constexpr uint64_t kEnoughBare = 100'000;
+constexpr uint64_t kFewestPasses = 3;
+// From one pass to the next: so many instructions take a hundred nanoseconds.
+constexpr uint64_t kLeastDistance = 300;
+constexpr double kKnownShare = 0.9;  // of the instructions: they are before passes
+
+constexpr size_t kDirectBytes = 5;       // e8 or e9, rel32
+constexpr size_t kConditionalBytes = 6;  // 0f 8x rel32
+constexpr uint64_t kDisplacementBytes = 4;
+
+// The branch at its end, which is to lead elsewhere for a while. A displacement that lies on two
+// pages cannot be written at once.
+bool has_long_displacement(std::span<const uint8_t> code, const trace::Block& block) {
+  const auto length = static_cast<size_t>(block.end - block.last_insn);
+  const bool is_on_two_pages = (block.end - kDisplacementBytes).page() != (block.end - 1).page();
+  if (code.size() < length || is_on_two_pages) return false;
+  const auto insn = code.last(length);
+  if (length == kDirectBytes) return insn[0] == 0xe8 || insn[0] == 0xe9;
+  return length == kConditionalBytes && insn[0] == 0x0f && (insn[1] & 0xf0) == 0x80;
+}
+
+// The branch that ends the block leads to its target, when this run executes it. `next`: the run's
+// next block.
+bool is_passed(const trace::Run& run, const trace::Block& block, const trace::Block* next) {
+  using trace::RunExit;
+  if (block.target == GuestAddr()) return false;
+  if (next) return next->start == block.target && block.target != block.end;
+  return run.exit == RunExit::taken || run.exit == RunExit::jump || run.exit == RunExit::call;
+}
+
+}  // namespace
+
+// use(block) for each whose branch the run passes, in order.
+template <typename Use>
+void NativePace::each_branch(const trace::Run& run, const Use& use) const {
+  const auto blocks = table_.blocks(run);
+  for (size_t i = 0; i < blocks.size(); i++) {
+    const trace::Block& block = table_.block(blocks[i]);
+    const bool is_last = i + 1 == blocks.size();
+    if (is_passed(run, block, is_last ? nullptr : &table_.block(blocks[i + 1]))) use(block);
+  }
+}
+
+// In order.
+std::span<const uint8_t> NativePace::passed_by(RunId id) {
+  if (list_of_.size() <= id.value)
+    list_of_.resize(std::max(table_.run_count(), id.value + size_t{1}));
+  uint32_t& list = list_of_[id.value];
+  if (list == kUnknown) {
+    std::vector<uint8_t> passed;
+    each_branch(table_.run(id), [&](const trace::Block& block) {
+      const auto branch = std::ranges::find(branches_, block.last_insn, &CountedBranch::at);
+      if (branch != branches_.end())
+        passed.push_back(static_cast<uint8_t>(branch - branches_.begin()));
+    });
+    list = passed.empty() ? kNone : static_cast<uint32_t>(lists_.size());
+    if (!passed.empty()) lists_.push_back(std::move(passed));
+  }
+  return lists_[list];
+}
+
+void NativePace::note(Sample& sample, std::span<const trace::Word> words) {
+  trace::Reader reader(table_, words);
+  while (sample.words < kMostWords) {
+    const auto record = reader.next();
+    if (!record || !*record) return;
+    sample.words += (*record)->words.size();
+    if ((*record)->special()) continue;
+    const RunId run = (*record)->run();
+    const uint32_t instructions = table_.run(run).insns;
+    sample.since += instructions;
+    looked_at_ += instructions;
+    for (const uint8_t branch : passed_by(run)) {
+      if (!sample.first) sample.first = branch;
+      passed_[branch].passes++;
+      add_to(branch, std::exchange(sample.since, 0));
+    }
+    const bool is_bare = sample.since > kLongAway || branches_.empty();
+    // What was executed before a branch is counted is not before its first pass.
+    if (is_bare && note_bare(run, instructions)) sample.since = 0;
+  }
+}
+
+void NativePace::end(Sample& sample) {
+  if (sample.first) add_to(*sample.first, sample.since);
+  sample = {};
+}
+
+void NativePace::add_to(size_t branch, uint64_t instructions) {
+  passed_[branch].instructions += instructions;
+  before_passes_ += instructions;
+}
+
+// True: another branch is counted from now on.
+bool NativePace::note_bare(RunId run, uint32_t instructions) {
+  if (branches_.size() == kMostBranches) return false;
+  if (bare_.times.size() <= run.value) bare_.times.resize(list_of_.size());
+  if (bare_.times[run.value]++ == 0) bare_.runs.push_back(run);
+  bare_.instructions += instructions;
+  return bare_.instructions >= kEnoughBare && count_another();
+}
+
+// One that the bare code passes.
+bool NativePace::count_another() {
+  struct Candidate {
+    CountedBranch branch;
+    uint64_t passes = 0;
+  };
+  std::unordered_map<uint64_t, Candidate> candidates;
+  for (const RunId id : bare_.runs) {
+    each_branch(table_.run(id), [&](const trace::Block& block) {
+      if (table_.module(block.module).inode == 0) return;
+      if (!has_long_displacement(table_.code(block), block)) return;
+      Candidate& candidate = candidates[block.last_insn.value];
+      candidate.branch = {block.last_insn, block.end, block.target};
+      candidate.passes += bare_.times[id.value];
+    });
+    bare_.times[id.value] = 0;
+  }
+  bare_.runs.clear();
+  const uint64_t most = std::exchange(bare_.instructions, 0) / kLeastDistance;
+  Candidate best;
+  for (const auto& [at, candidate] : candidates)
+    if (candidate.passes <= most && candidate.passes > best.passes) best = candidate;
+  if (best.passes < kFewestPasses) return false;
+  branches_.push_back(best.branch);
+  passed_.emplace_back();
+  looked_at_ = before_passes_ = 0;
+  list_of_.assign(list_of_.size(), kUnknown);
+  lists_.resize(2);
+  return true;
+}
+
+std::optional<double> NativePace::instructions(std::span<const uint64_t> passes) const {
+  if (static_cast<double>(before_passes_) < kKnownShare * static_cast<double>(looked_at_))
+    return std::nullopt;
+  double sum = 0;
+  for (size_t k = 0; k < passes.size(); k++) {
+    if (passed_[k].passes == 0) continue;
+    sum += static_cast<double>(passes[k]) * static_cast<double>(passed_[k].instructions) /
+           static_cast<double>(passed_[k].passes);
+  }
+  return sum;
+}
+
+}  // namespace shadowprof::shadow

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+//
+// How fast the program is natively. Samples do not tell: translated and recorded, code is two to
+// six times as slow. Between two samples a replica executes its program natively, for a time that
+// is known; nobody counts instructions there. But some branches are passed again and again, and the
+// samples say how many instructions there are from one pass to the next:
+//
+//   samples    branch k is passed c[k] times, and n[k] instructions in all were executed before
+//              these passes, each since the pass of any counted branch that came before it
+//   natively   it is passed h[k] times in t seconds (branch_counter.h counts them)
+//
+//   sum of h[k] * n[k] / c[k]   instructions in t seconds
+//
+// Whatever mixture of its code the program executes natively, each part comes with its passes. So
+// there is to be a counted branch in all of its code: where samples pass none for long, the
+// branches are looked at that are passed there, and the one is counted, too, that is passed the
+// most often of those that are not passed too often, as each pass takes a little time.
+//
+// Only the beginning of each sample is looked at. What it executed before its first pass and behind
+// its last one count as one piece, for the first.
+//
+// This is what is known over all replicas of a program.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "trace/block_table.h"
+#include "trace/record.h"
+
+namespace shadowprof::shadow {
+
+// Direct, with a displacement of 32 bits: call, jmp, or jcc.
+struct CountedBranch {
+  GuestAddr at;
+  GuestAddr next;    // behind it
+  GuestAddr target;  // where it leads when it is passed
+};
+
+class NativePace {
+ public:
+  static constexpr size_t kMostBranches = 16;
+  // A pass takes so long that is natively not there.
+  static constexpr double kPass_s = 1.5e-9;
+
+  // How far a sample was looked at.
+  struct Sample {
+    size_t words = 0;
+    uint64_t since = 0;           // instructions since the last pass, or the beginning
+    std::optional<size_t> first;  // the branch that was passed first
+  };
+
+  // The table outlives it.
+  explicit NativePace(const trace::BlockTable& table) : table_(table) {}
+
+  // Records of a sample, as they come.
+  void note(Sample& sample, std::span<const trace::Word> words);
+  // It is over.
+  void end(Sample& sample);
+
+  // They are never taken back.
+  const std::vector<CountedBranch>& branches() const { return branches_; }
+  // Instructions natively with so many passes of each of the first branches. Nothing: there is too
+  // much code in which none is passed.
+  std::optional<double> instructions(std::span<const uint64_t> passes) const;
+
+ private:
+  struct Passed {
+    uint64_t passes = 0;
+    uint64_t instructions = 0;
+  };
+  // Runs that were met where no counted branch was passed for long.
+  struct Bare {
+    std::vector<uint32_t> times;  // by run
+    std::vector<RunId> runs;
+    uint64_t instructions = 0;
+  };
+  static constexpr uint32_t kUnknown = 0;
+  static constexpr uint32_t kNone = 1;
+
+  template <typename Use>
+  void each_branch(const trace::Run& run, const Use& use) const;
+  std::span<const uint8_t> passed_by(RunId run);
+  void add_to(size_t branch, uint64_t instructions);
+  bool note_bare(RunId run, uint32_t instructions);
+  bool count_another();
+
+  const trace::BlockTable& table_;
+  std::vector<CountedBranch> branches_;
+  std::vector<Passed> passed_;  // of each
+  // Since the last branch was added: in all, and before passes.
+  uint64_t looked_at_ = 0;
+  uint64_t before_passes_ = 0;
+  Bare bare_;
+  // By run: which of the branches it passes, as place in lists_, or one of the constants.
+  std::vector<uint32_t> list_of_;
+  std::vector<std::vector<uint8_t>> lists_{2};
+};
+
+}  // namespace shadowprof::shadow

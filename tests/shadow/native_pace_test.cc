@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+#include "shadow/native_pace.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+
+namespace shadowprof::shadow {
+namespace {
+
+using trace::RunExit;
+using trace::Terminator;
+
+// A program of two loops, each with an inner one: their short branches cannot be counted, the long
+// ones, which end a round, can.
+class TwoLoops {
+ public:
+  trace::BlockTable table;
+  struct Loop {
+    RunId inner, round;
+    GuestAddr branch;
+  };
+  ModuleId file = add_file();
+  Loop first = add_loop(GuestAddr(0x401000)), second = add_loop(GuestAddr(0x402000));
+  static constexpr uint32_t kInner = 50, kRound = 100;  // instructions
+
+  // `rounds` of a loop with so many of its inner one in each.
+  void execute(const Loop& loop, unsigned rounds, unsigned inner) {
+    for (unsigned i = 0; i < rounds; i++) {
+      for (unsigned k = 0; k < inner; k++) words.push_back(loop.inner.value);
+      words.push_back(loop.round.value);
+    }
+  }
+  static double instructions(unsigned rounds, unsigned inner) {
+    return rounds * (inner * double{kInner} + kRound);
+  }
+  std::vector<trace::Word> words;
+
+  void end_sample(NativePace& pace) {
+    NativePace::Sample sample;
+    pace.note(sample, std::exchange(words, {}));
+    pace.end(sample);
+  }
+
+ private:
+  ModuleId add_file() {
+    trace::Module module;
+    module.inode = 1;
+    return table.add_module(module);
+  }
+
+  Loop add_loop(GuestAddr at) {
+    const std::array<uint8_t, 8> short_one{0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x75, 0xf8};
+    const std::array<uint8_t, 8> long_one{0x90, 0x90, 0x90, 0xe9, 0, 0, 0, 0};
+    const RunId inner = add_run(at, 2, Terminator::conditional, RunExit::taken, kInner, short_one);
+    const RunId round = add_run(at + 8, 5, Terminator::jump, RunExit::jump, kRound, long_one);
+    return {inner, round, at + 11};
+  }
+  RunId add_run(GuestAddr at, uint64_t branch_bytes, Terminator terminator, RunExit exit,
+                uint32_t insns, std::span<const uint8_t> code) {
+    trace::Block block;
+    block.start = at;
+    block.end = at + code.size();
+    block.last_insn = block.end - branch_bytes;
+    block.target = GuestAddr(0x400000);
+    block.module = file;
+    block.terminator = terminator;
+    block.insns = static_cast<uint16_t>(insns);
+    const BlockId id = table.add_block(block, code);
+    trace::Run run;
+    run.insns = insns;
+    run.exit = exit;
+    run.target = block.target;
+    return table.add_run(run, {&id, 1}, {});
+  }
+};
+
+TEST_CASE("passes of a branch say how many instructions there were") {
+  TwoLoops program;
+  NativePace pace(program.table);
+  for (int i = 0; i < 3; i++) {
+    program.execute(program.first, 400, 12);
+    program.end_sample(pace);
+  }
+  REQUIRE(pace.branches().size() == 1);
+  CHECK(pace.branches()[0].at == program.first.branch);
+  const std::array<uint64_t, 1> passes{5000};
+  const auto instructions = pace.instructions(passes);
+  REQUIRE(instructions);
+  CHECK(*instructions == doctest::Approx(TwoLoops::instructions(5000, 12)).epsilon(0.005));
+}
+
+TEST_CASE("code without a counted branch gets one") {
+  TwoLoops program;
+  NativePace pace(program.table);
+  for (int i = 0; i < 4; i++) {
+    program.execute(program.first, 1000, 12);
+    program.execute(program.second, 400, 40);
+    program.end_sample(pace);
+  }
+  REQUIRE(pace.branches().size() == 2);
+  CHECK(pace.branches()[1].at == program.second.branch);
+  const std::array<uint64_t, 2> passes{10'000, 4'000};
+  const double truth = TwoLoops::instructions(10'000, 12) + TwoLoops::instructions(4'000, 40);
+  const auto instructions = pace.instructions(passes);
+  REQUIRE(instructions);
+  CHECK(*instructions == doctest::Approx(truth).epsilon(0.02));
+}
+
+TEST_CASE("where most code passes no branch nothing is known") {
+  TwoLoops program;
+  NativePace pace(program.table);
+  program.execute(program.first, 1000, 12);
+  program.end_sample(pace);
+  REQUIRE(pace.branches().size() == 1);
+  for (int i = 0; i < 3; i++) {
+    for (int k = 0; k < 20'000; k++) program.words.push_back(program.second.inner.value);
+    program.end_sample(pace);
+  }
+  const std::array<uint64_t, 1> passes{100};
+  CHECK_FALSE(pace.instructions(passes));
+}
+
+TEST_CASE("branches that are passed all the time are not counted") {
+  TwoLoops program;
+  NativePace pace(program.table);
+  program.execute(program.first, 20'000, 1);
+  program.end_sample(pace);
+  CHECK(pace.branches().empty());
+}
+
+}  // namespace
+}  // namespace shadowprof::shadow
