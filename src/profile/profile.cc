@@ -88,6 +88,7 @@ void add_tables(Profile& into, Profile& from, const std::vector<uint32_t>& modul
   const auto threads = static_cast<uint32_t>(into.threads.size());
   append_rows(into.threads, std::move(from.threads), [](auto&) {});
   for (TimeRow& row : new_rows.time) row.thread += threads;
+  for (ThreadCodeRow& row : new_rows.thread_code) row.thread += threads;
 
   add_probes(into.probes, to.probes, from.probes, new_rows.probes);
   add_plugins(into.plugins, to.plugins, from.plugins, new_rows.plugins);
@@ -146,6 +147,15 @@ Status check_indices(const Profile& p) {
   return result;
 }
 
+template <typename Layout, typename Rows>
+Status check_threads(const Layout& layout, const Rows& rows, size_t threads) {
+  for (size_t i = 0; i < rows.size(); i++)
+    if (rows[i].thread >= threads)
+      return fail("row {} of the table of {} names a thread that is not there ({} threads)", i,
+                  layout.title, threads);
+  return {};
+}
+
 // What one row alone shows.
 Status check_rows(const Profile& p) {
   const Tables& t = p.tables;
@@ -165,11 +175,26 @@ Status check_rows(const Profile& p) {
       return fail("row {} of the table of latencies has more loads beyond memory than timed ones",
                   i);
   }
-  for (size_t i = 0; i < t.time.size(); i++)
-    if (t.time[i].thread >= p.threads.size())
-      return fail(
-          "row {} of the table of processor time names a thread that is not there ({} threads)", i,
-          p.threads.size());
+  SP_TRY(check_threads(kTimeLayout, t.time, p.threads.size()));
+  return check_threads(kThreadCodeLayout, t.thread_code, p.threads.size());
+}
+
+// Threads have no more than what was attributed, and each as much as its code.
+Status check_thread_code(const Profile& p) {
+  uint64_t sum = 0;
+  std::vector<uint64_t> of_thread(p.threads.size());
+  for (const ThreadCodeRow& row : p.tables.thread_code) {
+    // As in check_contexts().
+    if (row.instructions > p.coverage.attributed - sum)
+      return fail("threads have more instructions than the {} that were attributed",
+                  p.coverage.attributed);
+    sum += row.instructions;
+    of_thread[row.thread] += row.instructions;
+  }
+  for (size_t i = 0; i < p.threads.size(); i++)
+    if (of_thread[i] != p.threads[i].instructions)
+      return fail("thread {} has {} instructions, its code {}", i, p.threads[i].instructions,
+                  of_thread[i]);
   return {};
 }
 
@@ -237,6 +262,7 @@ Status check_consistency(const Profile& p) {
   SP_TRY(check_inlined(p));
   SP_TRY(check_interruptions(p.tables));
   SP_TRY(check_contexts(p));
+  SP_TRY(check_thread_code(p));
   const Coverage& c = p.coverage;
   const bool has_blocks = !p.left_out.contains(kBlockLayout.name);
   const uint64_t in_table = executed_instructions(p.tables.blocks, p.tables.interruptions);

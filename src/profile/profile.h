@@ -229,7 +229,7 @@ struct Profile {
   FunctionTable functions;
   InlinedTable inlined;
   ProcessorTime time;
-  ThreadTable threads;  // those that the clock has seen
+  ThreadTable threads;  // those that the clock has seen, or whose code is known
   ProbeList probes;     // the user's
   PluginList plugins;   // likewise
   Hotlists hotlists;

@@ -33,6 +33,8 @@ inline profile::Profile sample_profile() {
   p.tables.contexts = {{kNoContext, ContextKind::code, {0, 0x10}, 20, 0},
                        {0, ContextKind::code, {1, 0x0}, 5, 2},
                        {kNoContext, ContextKind::unknown, {}, 0, 0}};
+  p.threads = {{43, 42, "app", 0, 0, 0, 20, 2, 1}, {44, 42, "\x1b[31m", 0, 0, 0, 5, 1, 1}};
+  p.tables.thread_code = {{{0, 0x10}, 0, 20}, {{1, 0x0}, 1, 5}};
   p.tables.values = {
       {{0, 0x12},
        false,

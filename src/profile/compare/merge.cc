@@ -96,7 +96,9 @@ void multiply(Profile& p, uint64_t weight) {
   for (ProbeInfo& probe : p.probes) multiply_columns(kProbeInfoColumns, probe, weight);
   for (PluginInfo& plugin : p.plugins) multiply_columns(kPluginInfoColumns, plugin, weight);
   for (ThreadRow& row : p.threads)
-    for (uint64_t* n : {&row.user_ns, &row.kernel_ns, &row.ticks}) *n *= weight;
+    for (uint64_t* n : {&row.user_ns, &row.kernel_ns, &row.ticks, &row.instructions,
+                        &row.instructions_error, &row.samples})
+      *n *= weight;
   multiply(p.coverage, weight);
   multiply(p.overhead, weight);
   multiply(p.syscalls.by_class, weight);

@@ -182,8 +182,15 @@ ProcessorTime read_time(const Object& o) {
 }
 
 ThreadRow read_thread(const Object& o) {
-  return {static_cast<int64_t>(o.small("tid")), static_cast<int64_t>(o.small("process")),
-          o.text("name"), o.count("user_ns"), o.count("kernel_ns"), o.count("ticks")};
+  return {static_cast<int64_t>(o.small("tid")),
+          static_cast<int64_t>(o.small("process")),
+          o.text("name"),
+          o.count("user_ns"),
+          o.count("kernel_ns"),
+          o.count("ticks"),
+          o.count_or_zero("instructions"),
+          o.count_or_zero("instructions_error"),
+          o.count_or_zero("samples")};
 }
 
 // What functions have, and those that were inlined.

@@ -78,8 +78,15 @@ Json time_json(const Profile& p) {
 }
 
 Json thread_json(const ThreadRow& t) {
-  return {{"tid", t.tid},         {"process", t.process},     {"name", t.name},
-          {"user_ns", t.user_ns}, {"kernel_ns", t.kernel_ns}, {"ticks", t.ticks}};
+  return {{"tid", t.tid},
+          {"process", t.process},
+          {"name", t.name},
+          {"user_ns", t.user_ns},
+          {"kernel_ns", t.kernel_ns},
+          {"ticks", t.ticks},
+          {"instructions", t.instructions},
+          {"instructions_error", t.instructions_error},
+          {"samples", t.samples}};
 }
 
 Json merged_json(const MergedRun& m) {
@@ -251,10 +258,8 @@ void write_document(json::TextSink& out, const Profile& p) {
   w.rows("modules", p.modules, module_json);
   w.rows("functions", p.functions, function_json);
   w.rows("inlined", p.inlined, inlined_json);
-  if (p.time.is_known()) {
-    w.value("time", time_json(p));
-    w.rows("threads", p.threads, thread_json);
-  }
+  if (p.time.is_known()) w.value("time", time_json(p));
+  if (p.time.is_known() || !p.threads.empty()) w.rows("threads", p.threads, thread_json);
   if (!p.probes.empty()) w.rows("probes", p.probes, probe_json);
   if (!p.plugins.empty()) w.rows("plugins", p.plugins, plugin_json);
   json::write_hotlists(w, "hotlists", p.hotlists);

@@ -15,6 +15,7 @@
 #include "profile/tables/probe_table.h"
 #include "profile/tables/sharing_table.h"
 #include "profile/tables/stream_table.h"
+#include "profile/tables/thread_code_table.h"
 #include "profile/tables/time_table.h"
 #include "profile/tables/value_table.h"
 
@@ -41,6 +42,7 @@ struct Tables {
   ProbeTable probes;
   PluginTable plugins;
   TimeTable time;
+  ThreadCodeTable thread_code;
 };
 
 // Calls visit(layout, member) for each table, in the order of the file.
@@ -66,6 +68,7 @@ void for_each_table(Visit visit) {
   visit(kValueLayout, &Tables::values);
   visit(kArgumentLayout, &Tables::arguments);
   visit(kTimeLayout, &Tables::time);
+  visit(kThreadCodeLayout, &Tables::thread_code);
 }
 
 // Sorts the rows of tables whose rows have keys, and makes equal ones one.

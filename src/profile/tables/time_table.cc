@@ -3,11 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
-#include <map>
 
 #include "profile/profile.h"
-#include "profile/tables/table_rows.h"
 
 namespace shadowprof::profile {
 namespace {
@@ -44,26 +41,6 @@ void add_processor_time(ProcessorTime& into, const ProcessorTime& from) {
   into.ticks += from.ticks;
   into.lost += from.lost;
   if (into.cycles_per_s != from.cycles_per_s) into.cycles_per_s = 0;
-}
-
-void join_threads_by_name(Profile& profile) {
-  std::map<std::string, ThreadRow> joined;
-  for (const ThreadRow& thread : profile.threads) {
-    ThreadRow& row = joined[thread.name];
-    row.name = thread.name;
-    row.user_ns += thread.user_ns;
-    row.kernel_ns += thread.kernel_ns;
-    row.ticks += thread.ticks;
-  }
-  std::vector<uint32_t> index;
-  for (const ThreadRow& thread : profile.threads) {
-    const auto at = joined.find(thread.name);
-    index.push_back(static_cast<uint32_t>(std::distance(joined.begin(), at)));
-  }
-  for (TimeRow& row : profile.tables.time) row.thread = index[row.thread];
-  join_equal(kTimeLayout, profile.tables.time);
-  profile.threads.clear();
-  for (auto& [name, row] : joined) profile.threads.push_back(std::move(row));
 }
 
 }  // namespace shadowprof::profile

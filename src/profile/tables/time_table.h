@@ -20,12 +20,16 @@
 namespace shadowprof::profile {
 
 struct ThreadRow {
-  int64_t tid = 0;  // 0: threads of this name of several runs
+  int64_t tid = 0;  // 0: several threads of this name
   int64_t process = 0;
   std::string name;
   uint64_t user_ns = 0;
   uint64_t kernel_ns = 0;
   uint64_t ticks = 0;
+  // Sums of its rows in the table of code by thread (thread_code_table.h).
+  uint64_t instructions = 0;
+  uint64_t instructions_error = 0;  // standard error of that
+  uint64_t samples = 0;             // that it was recorded in; full mode: as in Coverage
 };
 
 struct TimeRow {
@@ -68,8 +72,6 @@ struct ProcessorTime {
 
 struct Profile;
 
-// Threads of the same name become one, in the order of names. For sums of several runs.
-void join_threads_by_name(Profile& profile);
 void add_processor_time(ProcessorTime& into, const ProcessorTime& from);
 
 // How long each row of the table of blocks took, user time.
