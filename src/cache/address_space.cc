@@ -267,18 +267,23 @@ bool AddressSpace::is_used() const {
   return !std::all_of(slots_.begin(), slots_.end(), is_unused);
 }
 
-void AddressSpace::take_counts(const std::function<void(const emu::CounterOwner&, uint64_t)>& use) {
-  const std::vector<emu::CounterOwner>& owners = cache_->counter_owners();
-  for (uint32_t i = 0; i < owners.size(); i++) {
-    uint64_t count = 0;
-    for (const auto& slot : slots_) {
-      if (slot->opened) count += std::exchange(slot->counters(options_.recording)[i], 0);
-    }
-    if (count != 0) use(owners[i], count);
+void AddressSpace::take_counts(const UseCount& use) {
+  for (const auto& slot : slots_) {
+    if (slot->opened)
+      take_counts(*slot, use);
+    else
+      slot->retired = 0;
   }
   weights_.clear();
-  // What is logged stays logged, and has been told.
-  for (const auto& slot : slots_) slot->retired = slot->opened ? logged_instructions(*slot) : 0;
+}
+
+// What is logged stays logged, and has been told.
+void AddressSpace::take_counts(Slot& slot, const UseCount& use) {
+  const std::vector<emu::CounterOwner>& owners = cache_->counter_owners();
+  uint64_t* const counters = slot.counters(options_.recording);
+  for (uint32_t i = 0; i < owners.size(); i++)
+    if (counters[i] != 0) use(slot, owners[i], std::exchange(counters[i], 0));
+  slot.retired = logged_instructions(slot);
 }
 
 uint64_t AddressSpace::logged_instructions(const Slot& slot) const {
@@ -291,13 +296,25 @@ uint64_t AddressSpace::logged_instructions(const Slot& slot) const {
 }
 
 uint64_t AddressSpace::newly_retired(Slot& slot) {
+  const uint64_t sum = logged_instructions(slot) + instructions_in(slot);
+  return sum - std::exchange(slot.retired, sum);
+}
+
+uint64_t AddressSpace::instructions_in_counters() {
+  uint64_t sum = 0;
+  for (const auto& slot : slots_)
+    if (slot->opened) sum += instructions_in(*slot);
+  return sum;
+}
+
+uint64_t AddressSpace::instructions_in(const Slot& slot) {
   const std::vector<emu::CounterOwner>& owners = cache_->counter_owners();
   for (size_t i = weights_.size(); i < owners.size(); i++)
     weights_.push_back(table_.run(owners[i].run).insns);
   const uint64_t* counters = slot.counters(options_.recording);
-  uint64_t sum = logged_instructions(slot);
+  uint64_t sum = 0;
   for (size_t i = 0; i < weights_.size(); i++) sum += counters[i] * weights_[i];
-  return sum - std::exchange(slot.retired, sum);
+  return sum;
 }
 
 }  // namespace shadowprof::cache

@@ -102,11 +102,16 @@ class AddressSpace {
   bool has_free_slot() const;
   bool is_used() const;
 
-  // Calls use(owner, count) for what has been counted, and forgets it.
-  void take_counts(const std::function<void(const emu::CounterOwner&, uint64_t)>& use);
+  // Calls use(slot, owner, count) for what has been counted, and forgets it.
+  using UseCount = std::function<void(const Slot&, const emu::CounterOwner&, uint64_t)>;
+  void take_counts(const UseCount& use);
+  // The same of one slot.
+  void take_counts(Slot& slot, const UseCount& use);
   // Instructions that the slot's thread has counted since this was last called, or its counters
   // were taken. Exact when the thread has stopped at one of our traps.
   uint64_t newly_retired(Slot& slot);
+  // All slots' since counters were taken; threads may run meanwhile.
+  uint64_t instructions_in_counters();
 
  private:
   AddressSpace(trace::BlockTable& table, std::unique_ptr<emu::CodeCache> cache, SlotGroup slots,
@@ -117,6 +122,7 @@ class AddressSpace {
   Result<GuestAddr> map_without_fd(ptrace::RemoteSyscalls& remote, size_t index);
   Status add_slot_group(ptrace::RemoteSyscalls& remote);
   Status give_access(ptrace::RemoteSyscalls& remote, const Slot& slot);
+  uint64_t instructions_in(const Slot& slot);  // in its counters
   // What its thread has executed up to branches that its log of pairs has.
   uint64_t logged_instructions(const Slot& slot) const;
 

@@ -144,6 +144,7 @@ void TimeAccount::finish(profile::Profile& profile) {
   }
   threads_.clear();
   profile::normalise(profile.tables);
+  profile::join_threads_by_id(profile);
 }
 
 }  // namespace shadowprof::clock

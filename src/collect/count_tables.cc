@@ -9,6 +9,7 @@
 
 #include "collect/edges/edge_state.h"
 #include "collect/table_builder.h"
+#include "collect/thread_tables.h"
 
 namespace shadowprof::collect {
 namespace {
@@ -49,7 +50,8 @@ class Stubs {
 }  // namespace
 
 void add_counts(const trace::BlockTable& table, std::span<const uint64_t> runs,
-                std::span<const trace::PairCount> pairs, bool calls, profile::Profile& into) {
+                std::span<const trace::PairCount> pairs, bool calls,
+                std::span<const trace::ThreadCount> threads, profile::Profile& into) {
   profile::Profile mine;
   TableBuilder builder(table, mine);
   std::vector<uint64_t> totals(runs.begin(), runs.end());
@@ -85,6 +87,7 @@ void add_counts(const trace::BlockTable& table, std::span<const uint64_t> runs,
     }
   }
   builder.finish_blocks(calls);
+  add_thread_tables(table, builder, totals, threads, mine);
   if (builder.edges_without_module != 0) {
     mine.coverage.events["edges_without_module"] += builder.edges_without_module;
   }

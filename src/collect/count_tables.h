@@ -13,12 +13,14 @@
 #include "profile/profile.h"
 #include "trace/block_table.h"
 #include "trace/pair_count.h"
+#include "trace/thread_counts.h"
 
 namespace shadowprof::collect {
 
-// `runs` is indexed by run id. Adds to `into` what EdgeCollector::finish would: modules, tables,
-// and the counts of coverage.
+// `runs` is indexed by run id; `threads` have as much together, or are not known. Adds to `into`
+// what EdgeCollector::finish would: modules, tables, and the counts of coverage.
 void add_counts(const trace::BlockTable& table, std::span<const uint64_t> runs,
-                std::span<const trace::PairCount> pairs, bool calls, profile::Profile& into);
+                std::span<const trace::PairCount> pairs, bool calls,
+                std::span<const trace::ThreadCount> threads, profile::Profile& into);
 
 }  // namespace shadowprof::collect

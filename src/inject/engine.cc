@@ -213,7 +213,7 @@ void Engine::on_miss(GuestThread& t, Registers& regs, const cache::Stop& stop) {
 // `regs` are the guest's behind it; they become those before it.
 void Engine::undo_branch(GuestThread& t, Registers& regs, RunId site) {
   if (tracing() && !take_back_record(t, site)) {
-    if (counting()) count_run(site);
+    if (counting()) count_run(t, site);
     return;
   }
   const trace::Run run = table_.run(site);
@@ -261,14 +261,15 @@ void Engine::on_indirect_miss(GuestThread& t, Registers& regs, const cache::Stop
   if (!id) {
     take_guest_state(t, regs, stop.at);
     const bool has_branched = regs.rip == target.value;
-    if (has_branched && counting() && site != emu::kAnySite) count_run(site);  // no entry counts it
+    if (has_branched && counting() && site != emu::kAnySite)
+      count_run(t, site);  // no entry counts it
     return native_step(t, regs, nullptr);
   }
   const BlockId block = first_block_of(cache.fragment(*id));
   emu::Translator& translator = t.process->space->translator();
   (void)cache.add_entry(*id, {site, block, translator.inc_is_harmless_at(target)});
   if (site != emu::kAnySite) {
-    pair_counts_.push_back({site, block, 1});
+    count_pair(t, {site, block, 1});
     note_retired(site);
   }
   const BranchRegisters parked = branch_registers(t, regs.r15);
@@ -295,7 +296,7 @@ void Engine::take_pair_log(GuestThread& t, bool goes_on) {
   if (clock_) (void)t.process->space->newly_retired(*t.slot);  // they are, already
   for (const auto& [pair, count] : pairs) {
     const auto [site, block] = pair;
-    if (site != emu::kAnySite) pair_counts_.push_back({site, block, count});
+    if (site != emu::kAnySite) count_pair(t, {site, block, count});
     const GuestAddr start = table_.block(block).start;
     const emu::Fragment* f = goes_on ? cache.find(start) : nullptr;
     // Other code may lie there by now.
@@ -345,16 +346,60 @@ void Engine::flush(GuestThread& t) {
 }
 
 void Engine::take_counts(cache::AddressSpace& space) {
+  std::unordered_map<const cache::Slot*, Tid> thread_of;
+  for (const auto& [tid, t] : threads_)
+    if (t->slot) thread_of[t->slot] = tid;
   for (const auto& slot : space.slots())
     if (clock_ && slot->opened) clock_->retire(space.newly_retired(*slot));
-  space.take_counts([&](const emu::CounterOwner& owner, uint64_t count) {
-    if (owner.pair) {
-      pair_counts_.push_back({owner.run, owner.successor, count});
-    } else {
-      if (owner.run.value >= run_counts_.size()) run_counts_.resize(table_.run_count());
-      run_counts_[owner.run.value] += count;
-    }
+  space.take_counts([&](const cache::Slot& slot, const emu::CounterOwner& owner, uint64_t count) {
+    const auto thread = thread_of.find(&slot);
+    add_count(thread == thread_of.end() ? Tid() : thread->second, owner, count);
   });
+}
+
+// What a thread has counted that gives its slot back.
+void Engine::take_counts(GuestThread& t) {
+  if (!counting()) return;
+  catch_up(t);
+  t.process->space->take_counts(
+      *t.slot, [&](const cache::Slot&, const emu::CounterOwner& owner, uint64_t count) {
+        add_count(t.tracee.tid(), owner, count);
+      });
+}
+
+void Engine::add_count(Tid thread, const emu::CounterOwner& owner, uint64_t count) {
+  thread_counts_.add(thread, owner.run, count);
+  if (owner.pair) {
+    add_pair({owner.run, owner.successor, count});
+  } else {
+    if (owner.run.value >= run_counts_.size()) run_counts_.resize(table_.run_count());
+    run_counts_[owner.run.value] += count;
+  }
+}
+
+void Engine::count_pair(const GuestThread& t, const trace::PairCount& pair) {
+  thread_counts_.add(t.tracee.tid(), pair.run, pair.count);
+  add_pair(pair);
+}
+
+// Each thread that ends brings its own: equal ones are added up before they are twice as many.
+void Engine::add_pair(const trace::PairCount& pair) {
+  constexpr size_t kNoted = 65536;
+  pair_counts_.push_back(pair);
+  if (pair_counts_.size() < 2 * joined_pairs_ + kNoted) return;
+  std::ranges::sort(pair_counts_, {}, [](const trace::PairCount& p) {
+    return std::pair(p.run.value, p.successor.value);
+  });
+  size_t kept = 0;
+  for (const trace::PairCount& p : pair_counts_) {
+    trace::PairCount& last = pair_counts_[kept == 0 ? 0 : kept - 1];
+    if (kept != 0 && last.run == p.run && last.successor == p.successor)
+      last.count += p.count;
+    else
+      pair_counts_[kept++] = p;
+  }
+  pair_counts_.resize(kept);
+  joined_pairs_ = kept;
 }
 
 std::string Engine::describe() const {

@@ -56,6 +56,7 @@
 #include "ptrace/wait.h"
 #include "trace/pair_count.h"
 #include "trace/run_mailbox.h"
+#include "trace/thread_counts.h"
 #include "trace/trace_sink.h"
 
 namespace shadowprof::inject {
@@ -191,6 +192,10 @@ class Engine {
   // run().
   const std::vector<uint64_t>& run_counts() const { return run_counts_; }
   const std::vector<trace::PairCount>& pair_counts() const { return pair_counts_; }
+  // While it runs: what was counted up to now, or a little less.
+  uint64_t instructions_so_far();
+  // Likewise of each thread. Where there are no counters, threads and their names are known.
+  std::vector<trace::ThreadCount> thread_counts() const { return thread_counts_.counts(); }
   // Threads by how their traces ended.
   const std::map<trace::EndReason, uint64_t>& ended() const { return ended_; }
   // What else the profile lacks, and in bursts why a part of the program ran outside the engine.
@@ -284,8 +289,12 @@ class Engine {
   void drain_in_engine(GuestThread& t, Registers& regs);
   void append(GuestThread& t, std::span<const trace::Word> words);
   void record_run(GuestThread& t, RunId run);
-  void count_run(RunId run);
+  void count_run(const GuestThread& t, RunId run);
+  void count_pair(const GuestThread& t, const trace::PairCount& pair);
+  void add_count(Tid thread, const emu::CounterOwner& owner, uint64_t count);
+  void add_pair(const trace::PairCount& pair);
   void take_counts(cache::AddressSpace& space);
+  void take_counts(GuestThread& t);
   bool counting() const { return has_counts(options_.space.recording); }
   bool tracing() const { return has_trace(options_.space.recording); }
   void begin_trace(GuestThread& t);
@@ -411,6 +420,7 @@ class Engine {
   void forget_thread(Tid tid);
   GuestThread& add_thread(Tid tid, GuestProcess& process);
   Status give_slot(GuestThread& t);
+  void note_name(const GuestThread& t);
   void leave_space(GuestProcess& process);
   void leave_unused_space(GuestProcess& process);
   Result<std::unique_ptr<cache::AddressSpace>> enter_program(ptrace::Tracee thread,
@@ -463,6 +473,8 @@ class Engine {
   std::map<unsigned, uint64_t> syscall_counts_;
   std::vector<uint64_t> run_counts_;
   std::vector<trace::PairCount> pair_counts_;
+  size_t joined_pairs_ = 0;  // so many of them are different ones
+  trace::ThreadCounts thread_counts_;
   std::map<trace::EndReason, uint64_t> ended_;
   struct Unsupported {
     std::vector<std::string> first;

@@ -480,10 +480,11 @@ void Engine::append(GuestThread& t, std::span<const trace::Word> words) {
 void Engine::record_run(GuestThread& t, RunId run) {
   const trace::Word word = run.value;
   append(t, {&word, 1});
-  if (counting()) count_run(run);
+  if (counting()) count_run(t, run);
 }
 
-void Engine::count_run(RunId run) {
+void Engine::count_run(const GuestThread& t, RunId run) {
+  thread_counts_.add(t.tracee.tid(), run, 1);
   note_retired(run);
   if (run.value >= run_counts_.size()) run_counts_.resize(table_.run_count());
   run_counts_[run.value]++;
@@ -497,7 +498,6 @@ void Engine::begin_trace(GuestThread& t) {
   append(t, trace::sample_start(number));
 }
 
-// When counting, the counters stay in the slot until the address space ends.
 void Engine::end_trace(GuestThread& t, trace::EndReason reason) {
   ended_[reason]++;
   if (!tracing()) return;

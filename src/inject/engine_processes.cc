@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "base/log.h"
@@ -159,9 +160,18 @@ Status Engine::give_slot(GuestThread& t) {
   t.in_call = false;
   t.slot->state().guest_gs_base = t.guest_gs_base;
   t.buffer = 0;
+  const bool is_known = thread_counts_.knows(t.tracee.tid());
+  if (!is_known) note_name(t);
+  if (!is_known || options_.bursts) thread_counts_.add_sample(t.tracee.tid());
   watch_machine_calls(t);
   begin_trace(t);
   return {};
+}
+
+// As the kernel shows it now: a thread may give itself another one, and keeps the last.
+void Engine::note_name(const GuestThread& t) {
+  const Tid tid = t.tracee.tid();
+  thread_counts_.seen(tid, t.process->pid, kernel::thread_name(tid));
 }
 
 // Fork, vfork or clone has made a child; its own first stop comes before or after this one.
@@ -299,6 +309,7 @@ void Engine::on_exec(Tid tid) {
     (void)tracee.cont_if_alive();
     return;
   }
+  if (counting() && process->space) take_counts(*process->space);
   std::erase_if(threads_, [&](const auto& entry) { return entry.second->process == process; });
   leave_space(*process);
   process->native = false;
@@ -377,8 +388,11 @@ void Engine::look_through_another(const GuestThread& ending) {
 void Engine::release(GuestThread& t, trace::EndReason reason) {
   if (!t.slot) return;
   conclude(t, reason);
+  take_counts(t);
+  if (!options_.bursts) note_name(t);
   t.process->space->release_slot(t.slot);
   t.slot = nullptr;
+  if (!options_.bursts) thread_counts_.ended(t.tracee.tid());
 }
 
 // The last of its trace; it may still need its slot, to find the way out. Idempotent.
@@ -430,6 +444,15 @@ uint64_t Engine::counted_instructions() const {
     if (run_counts_[i] != 0) sum += run_counts_[i] * table_.run(RunId(i)).insns;
   }
   for (const trace::PairCount& pair : pair_counts_) sum += pair.count * table_.run(pair.run).insns;
+  return sum;
+}
+
+uint64_t Engine::instructions_so_far() {
+  uint64_t sum = counted_instructions();
+  std::set<cache::AddressSpace*> spaces;
+  for (auto& [pid, process] : processes_)
+    if (process->space && spaces.insert(process->space.get()).second)
+      sum += process->space->instructions_in_counters();
   return sum;
 }
 

@@ -533,4 +533,11 @@ std::vector<std::string> read_command(Tid process) {
   return command;
 }
 
+std::string thread_name(Tid thread) {
+  std::ifstream file(fmt::format("/proc/{}/comm", thread.value));
+  std::string name;
+  std::getline(file, name);
+  return name;
+}
+
 }  // namespace shadowprof::kernel

@@ -214,4 +214,9 @@ Result<Auxv> read_auxv(Tid process);
 // The words of its command line, cut off where that is very long; empty for what has none.
 std::vector<std::string> read_command(Tid process);
 
+// --- /proc/TID/comm --------------------------------------------------------------------------
+
+// A thread's own name; "" for one that is gone.
+std::string thread_name(Tid thread);
+
 }  // namespace shadowprof::kernel

@@ -84,7 +84,7 @@ struct BurstParts {
   const Collection& collection;
   BurstRun& run;
   collect::SampleWeights& weights;
-  collect::Pipeline& pipeline;
+  const PipelineSink& sink;
   const trace::BlockTable& table;
   const std::vector<symbols::PerfMapPlace>& generated;
   int64_t started;
@@ -97,7 +97,8 @@ void finish_parts(const BurstParts& parts, profile::Profile& profile) {
   profile.run.duration_s = parts.run.sampling_s();
   parts.weights.conclude();
   if (parts.collection.weights) tell_of_weights("bursts", parts.weights.replicas());
-  parts.pipeline.finish(profile);
+  parts.sink.pipeline().finish(profile);
+  parts.sink.name_threads(profile);
   parts.run.engine().finish(profile);
   fill_syscalls(parts.run.engine().totals().by_number, {}, profile.syscalls);
 }
@@ -109,7 +110,7 @@ void name_and_fill(const BurstParts& parts, double program_cpu_s, profile::Profi
   done.overhead.program_cpu_s = program_cpu_s;
   done.assumed_speeds = parts.weights.assume_speeds() || !parts.request.only.empty();
   if (parts.run.only() != nullptr) done.part = parts.run.only()->share_of_time();
-  fill_sampled(done, parts.pipeline, profile);
+  fill_sampled(done, parts.sink.pipeline(), profile);
   name_functions(profile, parts.table, parts.request.top, parts.started,
                  parts.tracing ? Inclusive::measured : Inclusive::estimate, parts.generated);
   parts.run.watch().fill(profile);
@@ -151,7 +152,7 @@ void serve(double now, BurstParts parts, Snapshots& snapshots, ControlSocket* co
   if (parts.run.take_dump_wish()) snapshots.want_dump_or_warn();
   if (snapshots.is_due(now)) {
     parts.own_cpu_before_s = processor_seconds_of(RUSAGE_SELF);
-    snapshots.take(now, parts.pipeline,
+    snapshots.take(now, parts.sink.pipeline(),
                    [&]() -> profile::Profile& { return finish_in_copy(parts, profile); });
   }
   if (snapshots.enough()) parts.run.stop();
@@ -210,7 +211,7 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   if (!control) detail("no socket for ctl: {}", control.error().message);
   BurstRun* running = nullptr;
   const auto parts = [&]() -> BurstParts {
-    return {request, collection, *running, weights, pipeline, table, generated, started, tracing};
+    return {request, collection, *running, weights, sink, table, generated, started, tracing};
   };
   options.when_over = [&] {
     if (control) control->close();

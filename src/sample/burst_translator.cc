@@ -117,7 +117,8 @@ BurstTotals BurstTranslator::totals() const {
 
 void BurstTranslator::finish(profile::Profile& profile) {
   if (counting_)
-    collect::add_counts(table_, engine_.run_counts(), engine_.pair_counts(), calls_, profile);
+    collect::add_counts(table_, engine_.run_counts(), engine_.pair_counts(), calls_,
+                        engine_.thread_counts(), profile);
 }
 
 }  // namespace shadowprof::sample

@@ -20,6 +20,16 @@ namespace {
 
 constexpr size_t kLineBytes = 64;
 
+collect::EdgeCollectorOptions edge_options(const Collection& collection) {
+  return {.calls = collection.calls,
+          .errors = collection.sampled,
+          .contexts = collection.calls,
+          .begins_anywhere = collection.sampled,
+          .by_replicas = collection.by_replicas,
+          .weights = collection.weights,
+          .so_far = collection.so_far.get()};
+}
+
 }  // namespace
 
 void Collection::look_at_code(const trace::BlockTable& table, int64_t started) {
@@ -48,12 +58,8 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collectio
   std::vector<std::unique_ptr<collect::Collector>> collectors;
   // What executed is what all other tables are shares of.
   if (!collection.counted_by_engine) {
-    collectors.push_back(std::make_unique<collect::EdgeCollector>(
-        table, collect::EdgeCollectorOptions{.calls = collection.calls,
-                                             .errors = collection.sampled,
-                                             .contexts = collection.calls,
-                                             .begins_anywhere = collection.sampled,
-                                             .weights = collection.weights}));
+    collectors.push_back(
+        std::make_unique<collect::EdgeCollector>(table, edge_options(collection)));
   }
   if (collection.paths) {
     collect::PathCollectorOptions path_options;

@@ -3,6 +3,7 @@
 // What is collected from a trace, in every mode.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -54,6 +55,10 @@ struct Collection {
 
   // How often each run was executed, when the trace has ended, where the engine counts that.
   const std::vector<uint64_t>* executions = nullptr;
+
+  // Instructions in traces that were read, up to now, for whoever is told how far a run is; null:
+  // nobody.
+  std::shared_ptr<std::atomic<uint64_t>> so_far;
 
   // Counters do not tell the order of things, nor values.
   bool needs_trace() const { return needs_order() || addresses; }

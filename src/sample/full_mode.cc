@@ -47,7 +47,8 @@ void fill_overhead(profile::Profile& profile, const inject::EngineCounts& counts
 
 void add_engine_counts(const inject::Engine& engine, const trace::BlockTable& table, bool calls,
                        profile::Profile& profile) {
-  collect::add_counts(table, engine.run_counts(), engine.pair_counts(), calls, profile);
+  collect::add_counts(table, engine.run_counts(), engine.pair_counts(), calls,
+                      engine.thread_counts(), profile);
   profile.coverage.samples = engine.counts().threads;
 }
 
@@ -59,6 +60,26 @@ std::vector<uint64_t> executions_of_runs(const inject::Engine& engine) {
     executions[pair.run.value] += pair.count;
   }
   return executions;
+}
+
+// Collectors know threads by their ids; rows of a thread that has executed programs become one.
+void name_threads(const inject::Engine& engine, bool counting, profile::Profile& profile) {
+  if (!counting)
+    for (const trace::ThreadCount& thread : engine.thread_counts())
+      if (thread.thread != Tid())
+        profile.threads.push_back({thread.thread.value, thread.process.value, thread.name});
+  profile::join_threads_by_id(profile);
+}
+
+// What was counted, and of whom, when the program has ended.
+void fill_counts(const inject::Engine& engine, const trace::BlockTable& table,
+                 const Collection& collection, profile::Profile& profile) {
+  const bool counting = collection.counted_by_engine;
+  if (counting) add_engine_counts(engine, table, collection.calls, profile);
+  name_threads(engine, counting, profile);
+  for (const auto& [reason, threads] : engine.ended())
+    profile.coverage.ended[trace::to_string(reason)] += threads;
+  profile.coverage.instructions_total = profile.coverage.instructions_profiled;
 }
 
 // Virtual time is counted.
@@ -140,6 +161,7 @@ Collection collection_of(const FullModeRequest& request) {
   collection.counted_by_engine =
       (collection.edges || collection.calls || collection.needs_trace()) &&
       !collection.exact_inclusive && !collection.regions;
+  collection.so_far = std::make_shared<std::atomic<uint64_t>>(0);
   return collection;
 }
 
@@ -254,10 +276,7 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   pipeline.finish(profile);
   if (within) executions = take_region(*request.within, *within, engine, result);
   if (request.count_operations) result.operations = collect::count_operations(table, executions);
-  if (counting) add_engine_counts(engine, table, collection.calls, profile);
-  for (const auto& [reason, threads] : engine.ended())
-    profile.coverage.ended[trace::to_string(reason)] += threads;
-  profile.coverage.instructions_total = profile.coverage.instructions_profiled;
+  fill_counts(engine, table, collection, profile);
   fill_course(engine, start, profile);
   profile.confidence.exact = result.warnings.empty() && engine.left() == 0;
   warn_of_waits(engine, result.warnings);

@@ -1,32 +1,55 @@
 // SPDX-License-Identifier: MIT
 //
-// Engines write to a TraceSink and collectors read from a Pipeline: the one is the other.
+// Engines write to a TraceSink and collectors read from a Pipeline: the one is the other. It keeps
+// the names of threads whose traces it has seen, since collectors see no process.
 #pragma once
 
 #include <functional>
+#include <unordered_map>
 #include <utility>
 
 #include "collect/pipeline.h"
+#include "kernel/proc.h"
+#include "profile/profile.h"
+#include "trace/thread_counts.h"
 #include "trace/trace_sink.h"
 
 namespace shadowprof::sample {
 
 class PipelineSink : public trace::TraceSink {
  public:
-  // `before` is called for each chunk, on the thread that submits it.
-  explicit PipelineSink(collect::Pipeline& pipeline, std::function<void()> before = {})
-      : pipeline_(pipeline), before_(std::move(before)) {}
+  // `before` is called for each chunk, on the thread that submits it. `by_replicas`: threads are
+  // those that Chunk::guest says, if any.
+  explicit PipelineSink(collect::Pipeline& pipeline, std::function<void()> before = {},
+                        bool by_replicas = false)
+      : pipeline_(pipeline), before_(std::move(before)), by_replicas_(by_replicas) {}
   void wait(uint64_t ticket) override { pipeline_.wait({ticket}); }
   bool done(uint64_t ticket) override { return pipeline_.done({ticket}); }
+  collect::Pipeline& pipeline() const { return pipeline_; }
+  // Collectors know threads by their ids: names are those from when a trace first came.
+  void name_threads(profile::Profile& profile) const {
+    for (const auto& [thread, row] : threads_) profile.threads.push_back(row);
+    profile::join_threads_by_id(profile);
+  }
 
  private:
   uint64_t take(const trace::Chunk& chunk) override {
     if (before_) before_();
+    note_thread(by_replicas_ || chunk.guest != Tid() ? chunk.guest : chunk.thread);
     return pipeline_.submit(chunk).number;
+  }
+
+  void note_thread(Tid thread) {
+    if (thread == Tid() || threads_.contains(thread)) return;
+    if (threads_.size() == trace::kMostThreads) return;
+    const auto status = kernel::read_status(thread);
+    threads_[thread] = {thread.value, status ? status->tgid.value : 0, kernel::thread_name(thread)};
   }
 
   collect::Pipeline& pipeline_;
   std::function<void()> before_;
+  const bool by_replicas_;
+  std::unordered_map<Tid, profile::ThreadRow> threads_;
 };
 
 }  // namespace shadowprof::sample

@@ -151,7 +151,7 @@ void ShadowStretch::make_run(Guests guests, unsigned number) {
   };
   if (may_capture_samples(request_)) capture_samples(seen_enough_, collection_, options_.space);
   pipeline_.emplace(make_collectors(collection_, table_));
-  sink_.emplace(*pipeline_);
+  sink_.emplace(*pipeline_, std::function<void()>(), true);
   directory_.emplace(request_.code_directory, conditions_of(request_, profile_.run.host));
   if (!request_.code_directory.empty()) options_.directory = &*directory_;
   plan::Wishes wishes = request_.wishes;
@@ -250,6 +250,7 @@ void ShadowStretch::finish_parts() {
     weights_.conclude();  // the clock's ticks are the whole program's
   tell_of_kinds(weights_);
   pipeline_->finish(profile_);
+  sink_->name_threads(profile_);
   if (is_interpreted()) profile_.run.engine = "emulator";
   if (const Verifier* verifier = sampled_->verifier())
     profile_.coverage.verified = verifier->counts();

@@ -48,7 +48,7 @@ struct Code {
     std::vector<uint64_t> runs(table.run_count());
     runs[call.value] = calls;
     profile::Profile p;
-    collect::add_counts(table, runs, pairs, true, p);
+    collect::add_counts(table, runs, pairs, true, {}, p);
     return p;
   }
 

@@ -205,5 +205,34 @@ TEST_CASE("threads have stacks of their own") {
   }
 }
 
+TEST_CASE("each thread has the code that its chunks say") {
+  const Program program(12);
+  const Execution execution = execute(program, 12, 4000, 0);
+  Engine engine(program, {64, 4, 0});
+  const auto words = engine.trace(execution);
+  collect::EdgeCollector collector(engine.table);
+  const size_t half = words.size() / 2;
+  for (size_t at = 0; at < words.size(); at += 10) {
+    const auto chunk = std::span(words).subspan(at, std::min<size_t>(10, words.size() - at));
+    collector.consume({.thread = Tid(1), .words = chunk, .guest = Tid(71)});
+    if (at < half) collector.consume({.thread = Tid(2), .words = chunk, .guest = Tid(72)});
+  }
+  profile::Profile profile;
+  collector.finish(profile);
+  REQUIRE(profile.threads.size() == 2);
+  CHECK(profile.threads[0].tid == 71);
+  CHECK(profile.threads[1].tid == 72);
+  CHECK(profile.threads[0].instructions == execution.truth.total);
+  CHECK(profile.threads[0].instructions + profile.threads[1].instructions ==
+        profile.coverage.attributed);
+  std::map<profile::CodeRef, uint64_t> by_block;
+  for (const auto& row : profile.tables.thread_code) by_block[row.at] += row.instructions;
+  uint64_t sum = 0;
+  for (const auto& [at, instructions] : by_block) sum += instructions;
+  CHECK(sum == profile.coverage.attributed);
+  profile.coverage.instructions_total = profile.coverage.instructions_profiled;
+  CHECK(profile::check_consistency(profile));
+}
+
 }  // namespace
 }  // namespace shadowprof

@@ -73,6 +73,8 @@ class Run:
             del self.profile["run"][key]
         for image in self.profile["run"].get("images", []):
             image.pop("at_s", None)
+        for thread in self.profile.get("threads", []):
+            del thread["tid"], thread["process"]
 
     def differs_from(self, other):
         if self.end != other.end:

@@ -38,7 +38,10 @@ EdgeCollector::EdgeCollector(const trace::BlockTable& table, EdgeCollectorOption
     : state_(std::make_unique<State>(table, options)) {}
 EdgeCollector::~EdgeCollector() = default;
 void EdgeCollector::consume(const trace::Chunk& chunk) {
+  const uint64_t before = state_->instructions_read;
   state_->consume(chunk);
+  std::atomic<uint64_t>* const so_far = state_->options.so_far;
+  if (so_far != nullptr) so_far->fetch_add(state_->instructions_read - before);
 }
 void EdgeCollector::finish(profile::Profile& into) {
   state_->finish(into);
@@ -150,6 +153,7 @@ size_t EdgeCollector::State::count_batch(GuestThread& thread, std::span<const Wo
   } else {
     while (more && now.at < end) more = count_record<kIdsOnly>(now);
   }
+  instructions_read += now.clock - thread.clock;
   thread.clock = now.clock;
   thread.pending = *now.event;
   thread.has_pending = now.pending != 0;
@@ -180,7 +184,13 @@ void EdgeCollector::State::find_pairs(const Event* batch, size_t count) {
   }
 }
 
+void EdgeCollector::State::switch_to(Tid thread) {
+  by_thread.switch_to(thread, table.run_count(),
+                      [this](uint32_t run) { return cells.data()[run].count; });
+}
+
 void EdgeCollector::State::consume(const trace::Chunk& chunk) {
+  switch_to(options.by_replicas || chunk.guest != Tid() ? chunk.guest : chunk.thread);
   GuestThread* thread = &threads[chunk.thread];
   const std::span<const Word> words = chunk.words;
   size_t at = 0;
@@ -213,6 +223,7 @@ bool EdgeCollector::State::special(GuestThread*& thread, std::span<const Word> r
   switch (trace::special_kind(record[0])) {
     case trace::SpecialKind::sample_start:
       samples++;
+      by_thread.sample_began();
       sample_began(trace::sample_number(record));
       end_activations(*thread);
       if (options.contexts)
@@ -225,6 +236,7 @@ bool EdgeCollector::State::special(GuestThread*& thread, std::span<const Word> r
     case trace::SpecialKind::thread_switch:
       if (payload.empty()) return false;
       thread = &threads[Tid(static_cast<int32_t>(payload[0]))];
+      switch_to(Tid(static_cast<int32_t>(payload[0])));
       return true;
     case trace::SpecialKind::gap:
       if (payload.empty()) return false;

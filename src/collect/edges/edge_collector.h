@@ -16,6 +16,7 @@
 // one drops the rest of its chunk (counted).
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "collect/collector.h"
@@ -30,8 +31,12 @@ struct EdgeCollectorOptions {
   // (`begins_anywhere`) one whose callers are not known.
   bool contexts = false;
   bool begins_anywhere = false;
+  // Traces are those of replicas, whose threads are the program's where Chunk::guest says so.
+  bool by_replicas = false;
   // Weights of what was sampled, known at finish(). Null: each sample counts as it is.
   const SampleWeights* weights = nullptr;
+  // Grows by the instructions of each chunk that was read. Null: nobody asks.
+  std::atomic<uint64_t>* so_far = nullptr;
 };
 
 class EdgeCollector final : public Collector {

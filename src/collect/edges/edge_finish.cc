@@ -6,6 +6,7 @@
 #include "collect/edges/edge_errors.h"
 #include "collect/edges/edge_state.h"
 #include "collect/table_builder.h"
+#include "collect/thread_tables.h"
 
 namespace shadowprof::collect {
 
@@ -24,9 +25,36 @@ uint64_t EdgeCollector::State::close_threads() {
   return instructions;
 }
 
+// The threads, and how their shares differ from group to group.
+void EdgeCollector::State::add_threads(const TableBuilder& builder, profile::Profile& mine) {
+  std::vector<uint64_t> totals(table.run_count());
+  for (uint32_t id = 0; id < totals.size(); id++) totals[id] = cells.data()[id].count;
+  add_thread_tables(table, builder, totals, by_thread.counts(), mine);
+  if (thread_counts.groups().size() < 2) return;
+  std::vector<profile::ErrorSum> sums(mine.threads.size());
+  profile::GroupSizes sizes;
+  for (const GroupCounts::Group& group : thread_counts.groups()) {
+    std::vector<double> executed(mine.threads.size());
+    profile::GroupSize size{0, group.by_time};
+    for (const auto& [number, count] : group.entries) {
+      const ThreadRuns::Pair& pair = by_thread.pairs()[number];
+      const auto insns = static_cast<double>(count * table.run(RunId(pair.run)).insns);
+      executed[pair.thread] += insns;
+      size.counts += insns;
+    }
+    for (size_t i = 0; i < sums.size(); i++) sums[i].add(executed[i], size);
+    sizes.add(size);
+  }
+  if (sizes.all() == 0) return;
+  for (size_t i = 0; i < sums.size(); i++)
+    mine.threads[i].instructions_error = sums[i].error(
+        sizes.worth(), sizes, static_cast<double>(mine.threads[i].instructions) / sizes.all());
+}
+
 void EdgeCollector::State::finish(profile::Profile& into) {
   const uint64_t recorded = close_threads();
   close_groups();
+  by_thread.settle(table.run_count(), [this](uint32_t run) { return cells.data()[run].count; });
   const uint64_t instructions = options.weights ? weigh_counts() : recorded;
 
   profile::Profile mine;
@@ -74,6 +102,7 @@ void EdgeCollector::State::finish(profile::Profile& into) {
                       entry.inclusive);
   }
   builder.finish_blocks(options.calls);
+  add_threads(builder, mine);
   if (options.contexts) contexts.finish(builder, table, context_counts.groups(), mine);
   errors.fill(group_counts.groups(), table, builder, mine);
 

@@ -16,19 +16,22 @@ enum Other : uint8_t { kSite, kEntry, kInvocations, kPair, kContextCalls, kOther
 }  // namespace
 
 void EdgeCollector::State::sample_began(uint64_t number) {
-  if (group_counts.is_other_kind(number)) look_at_counts({true, true, true});
+  if (group_counts.is_other_kind(number)) look_at_counts({true, true, true, true});
   if (group_counts.is_next(number)) observation_ended();
-  for (GroupCounts* counts : {&group_counts, &context_counts, &other_counts}) counts->began(number);
+  for (GroupCounts* counts : {&group_counts, &context_counts, &other_counts, &thread_counts})
+    counts->began(number);
 }
 
 void EdgeCollector::State::observation_ended() {
-  look_at_counts({group_counts.due(), context_counts.due(), other_counts.due()});
+  look_at_counts(
+      {group_counts.due(), context_counts.due(), other_counts.due(), thread_counts.due()});
 }
 
 void EdgeCollector::State::close_groups() {
   if (!options.errors) return;
-  look_at_counts({true, true, true});
-  for (GroupCounts* counts : {&group_counts, &context_counts, &other_counts}) counts->close();
+  look_at_counts({true, true, true, true});
+  for (GroupCounts* counts : {&group_counts, &context_counts, &other_counts, &thread_counts})
+    counts->close();
 }
 
 void EdgeCollector::State::look_at_counts(Due due) {
@@ -44,6 +47,11 @@ void EdgeCollector::State::look_at_counts(Due due) {
     });
   if (due.others)
     other_counts.look(other_count(), [&](size_t i) { return other(i / kOthers, i % kOthers); });
+  if (due.threads) {
+    by_thread.settle(table.run_count(), [this](uint32_t run) { return cells.data()[run].count; });
+    const std::vector<ThreadRuns::Pair>& pairs_now = by_thread.pairs();
+    thread_counts.look(pairs_now.size(), [&](size_t i) { return pairs_now[i].count; });
+  }
 }
 
 void EdgeCollector::State::look_at_pairs() {
@@ -106,7 +114,15 @@ uint64_t EdgeCollector::State::weigh_counts() {
     inclusive = weighted(inclusive, others[kOthers * number->second + kPair]);
   });
   weigh_contexts(others, instructions);
+  weigh_threads();
   return instructions;
+}
+
+void EdgeCollector::State::weigh_threads() {
+  std::vector<ThreadRuns::Pair>& of_threads = by_thread.pairs();
+  const std::vector<double> more = thread_counts.weigh(*options.weights, of_threads.size());
+  for (size_t i = 0; i < of_threads.size(); i++)
+    of_threads[i].count = weighted(of_threads[i].count, more[i]);
 }
 
 // Together they have all instructions: what was rounded, or too little to be known of each sample,

@@ -14,6 +14,7 @@
 #include "base/reserved_array.h"
 #include "collect/context_tree.h"
 #include "collect/edges/edge_collector.h"
+#include "collect/edges/thread_runs.h"
 #include "collect/pair_table.h"
 #include "collect/weights/group_counts.h"
 
@@ -151,6 +152,8 @@ struct Counting {
   uint64_t pending;  // sizeof(Event) when `event` waits for its successor, else 0
 };
 
+class TableBuilder;
+
 struct EdgeCollector::State {
   explicit State(const trace::BlockTable& block_table, EdgeCollectorOptions collector_options);
 
@@ -167,6 +170,8 @@ struct EdgeCollector::State {
   bool special(GuestThread*& thread, std::span<const trace::Word> record);
   void find_pairs(const Event* batch, size_t count);
 
+  void switch_to(Tid thread);
+
   // Samples (edge_samples.cc).
   void sample_began(uint64_t number);
   void observation_ended();
@@ -174,6 +179,7 @@ struct EdgeCollector::State {
     bool edges;
     bool contexts;
     bool others;
+    bool threads;
   };
   void look_at_counts(Due due);
   void look_at_pairs();
@@ -182,6 +188,8 @@ struct EdgeCollector::State {
   size_t other_count() const;
   uint64_t other(size_t i, size_t kind) const;
   uint64_t weigh_counts();
+  void weigh_threads();
+  void add_threads(const TableBuilder& builder, profile::Profile& mine);
   void weigh_contexts(const std::vector<double>& others, uint64_t instructions);
 
   // Calls (call_stack.cc).
@@ -233,6 +241,10 @@ struct EdgeCollector::State {
   // What weights need beside these. Most are inclusive: an instruction is in many of them.
   GroupCounts other_counts{5e-6};
 
+  ThreadRuns by_thread;
+  GroupCounts thread_counts{5e-6};  // by its pairs
+
+  uint64_t instructions_read = 0;
   uint64_t samples = 0;
   uint64_t stacks_cut = 0;
   uint64_t returns_without_call = 0;
