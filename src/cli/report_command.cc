@@ -16,9 +16,11 @@
 #include "cli/exit_codes.h"
 #include "profile/file/json_file.h"
 #include "profile/file/output_file.h"
+#include "profile/thread_view.h"
 #include "report/html_report.h"
 #include "report/selection.h"
 #include "report/text_report.h"
+#include "report/thread_json.h"
 #include "symbols/module_set.h"
 
 namespace shadowprof::cli {
@@ -39,6 +41,8 @@ struct ReportOptions {
   std::optional<size_t> limit;
   std::string sort;  // empty: as the file has them
   std::string filter;
+  bool threads = false;
+  std::string thread;  // empty: all of them
   std::string color = "auto";
   std::string source_root;
 };
@@ -80,7 +84,67 @@ Status write(const std::string& text, const std::string& output) {
   return out.finish();
 }
 
+report::TextOptions text_options(const ReportOptions& options, size_t limit) {
+  report::TextOptions text;
+  text.columns = report::terminal_columns(STDOUT_FILENO);
+  text.limit = limit;
+  text.filtered = !options.filter.empty();
+  text.sort = options.sort;
+  text.color = report::use_color(options.output == "-" ? options.color : "never", STDOUT_FILENO);
+  return text;
+}
+
+void note_selection(Profile& profile, const ReportOptions& options) {
+  if (!report::select_rows(profile.hotlists, options.sort, options.filter))
+    info("--filter {}: no row of the profile has this in a function, file or module",
+         options.filter);
+}
+
+void shorten_lists(Profile& profile, size_t limit) {
+  profile::for_each_hotlist([&](const char*, auto list, profile::Stored, auto) {
+    auto& rows = profile.hotlists.*list;
+    rows.resize(std::min(rows.size(), limit));
+  });
+}
+
+// Its threads, or what some of them did.
+Result<std::string> make_thread_report(Profile& profile, const ReportOptions& options,
+                                       size_t limit) {
+  report::TextOptions text = text_options(options, limit);
+  if (options.threads) {
+    if (profile.threads.empty()) return fail("{} does not know its threads", options.file);
+    return options.json ? report::threads_json(profile) : report::render_threads(profile, text);
+  }
+  SP_ASSIGN(const std::vector<uint32_t> threads, profile::find_threads(profile, options.thread));
+  const std::string head = options.json ? "" : report::render_head(profile, text);
+  const bool choosy = !options.sort.empty() || !options.filter.empty();
+  const profile::ThreadPart part =
+      profile::keep_threads(profile, threads, choosy ? kMostRows : limit);
+  note_selection(profile, options);
+  if (options.json) {
+    shorten_lists(profile, limit);
+    return report::part_json(profile, part);
+  }
+  text.of_threads = true;
+  return head + report::render_part(profile, part, text);
+}
+
+// What goes with neither: they are about functions.
+Status check_thread_options(const ReportOptions& options) {
+  const bool by_calls =
+      options.sort == "total" || options.sort == "calls" || options.sort == "loops";
+  if (!options.threads && options.thread.empty()) return {};
+  if (options.threads && !options.thread.empty())
+    return fail("--threads lists all of them: --thread chooses among them");
+  if (options.html) return fail("--threads and --thread are for text and JSON");
+  if (options.threads && (!options.filter.empty() || !options.sort.empty()))
+    return fail("--sort and --filter are for functions, and --threads lists threads");
+  if (by_calls) return fail("--sort {}: calls and loops are not known by thread", options.sort);
+  return {};
+}
+
 Result<std::string> make_report(const ReportOptions& options) {
+  SP_TRY(check_thread_options(options));
   Progress progress("reading " + options.file);
   SP_ASSIGN(Profile profile, read_given_profile(options.file));
   const size_t limit = options.limit.value_or(options.html ? kPageRows : kTextRows);
@@ -88,14 +152,14 @@ Result<std::string> make_report(const ReportOptions& options) {
   const bool choosy = !options.sort.empty() || !options.filter.empty();
   if (options.html && choosy)
     return fail("--sort and --filter are for text and JSON: the page sorts and searches itself");
-  progress.set(options.html ? "making the page" : "making the report");
-  extend_hotlists(profile, choosy ? kMostRows : limit, options.html ? &modules : nullptr);
   if (options.sort == "time" && !profile.time.is_known())
     return fail("{} has no processor time: it is of full mode, or the kernel permitted no clock",
                 options.file);
-  if (!report::select_rows(profile.hotlists, options.sort, options.filter))
-    info("--filter {}: no row of the profile has this in a function, file or module",
-         options.filter);
+  if (options.threads || !options.thread.empty())
+    return make_thread_report(profile, options, limit);
+  progress.set(options.html ? "making the page" : "making the report");
+  extend_hotlists(profile, choosy ? kMostRows : limit, options.html ? &modules : nullptr);
+  note_selection(profile, options);
   if (options.html) {
     report::HtmlOptions html;
     html.rows = limit;
@@ -103,19 +167,10 @@ Result<std::string> make_report(const ReportOptions& options) {
     return report::render_html(profile, modules, html);
   }
   if (options.json) {
-    profile::for_each_hotlist([&](const char*, auto list, profile::Stored, auto) {
-      auto& rows = profile.hotlists.*list;
-      rows.resize(std::min(rows.size(), limit));
-    });
+    shorten_lists(profile, limit);
     return profile::hotlists_json(profile.hotlists);
   }
-  report::TextOptions text;
-  text.columns = report::terminal_columns(STDOUT_FILENO);
-  text.limit = limit;
-  text.filtered = !options.filter.empty();
-  text.sort = options.sort;
-  text.color = report::use_color(options.output == "-" ? options.color : "never", STDOUT_FILENO);
-  return report::render_text(profile, text);
+  return report::render_text(profile, text_options(options, limit));
 }
 
 Status print_report(const ReportOptions& options) {
@@ -144,6 +199,10 @@ int report_main(int argc, char** argv) {
       ->check(one_of("order", {"time", "instructions", "self", "total", "calls", "loops", "name"}));
   app.add_option("--filter", options.filter, "only rows whose names contain this")
       ->type_name("TEXT");
+  app.add_flag("--threads", options.threads, "only the list of threads, with all that is known");
+  app.add_option("--thread", options.thread,
+                 "only what threads of this name did, or the thread with this id")
+      ->type_name("NAME|TID");
   app.add_option("--source-root", options.source_root,
                  "show source below DIR on a page, whoever may read it")
       ->type_name("DIR");

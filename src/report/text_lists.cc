@@ -2,10 +2,7 @@
 //
 // The lists of contexts, edges, paths, loads, values and targets.
 #include <functional>
-#include <map>
-#include <numeric>
 
-#include "profile/hotlists/unnamed_code.h"
 #include "report/short_names.h"
 #include "report/text_renderer.h"
 
@@ -89,57 +86,12 @@ std::string stride_text(const profile::HotValue& v) {
   return v.type == profile::ValueType::integer ? percent(v.figures.stride_share) : "-";
 }
 
-// Where a thread was most of the time, and how much of it.
-std::string busiest(const profile::Profile& profile, uint32_t thread, size_t columns) {
-  std::map<std::string, uint64_t> spent;  // by name
-  for (const profile::TimeRow& row : profile.tables.time) {
-    if (row.thread != thread) continue;
-    const profile::Function* f = profile::find_function(profile.functions, row.at);
-    spent[f != nullptr ? short_name(f->name)
-                       : profile::unknown_code_name(profile.modules[row.at.module])] +=
-        row.user_ns + row.kernel_ns;
-  }
-  const auto most = std::ranges::max_element(spent, {}, [](const auto& f) { return f.second; });
-  if (most == spent.end() || most->second == 0) return "";
-  const profile::ThreadRow& row = profile.threads[thread];
-  const double share =
-      static_cast<double>(most->second) / static_cast<double>(row.user_ns + row.kernel_ns);
-  return percent(std::min(1.0, share)) + " " +
-         fit_name(printable(most->first), columns - std::min<size_t>(columns, 7));
-}
-
 // What may take half as long, by more than half a step of the clock, is not.
 bool is_known(const profile::HotLoad& load, double clock_step) {
   return std::max(load.mean_error, load.cold_error) <= std::max(load.mean_cycles, clock_step) / 2;
 }
 
 }  // namespace
-
-// One alone is the whole program.
-void Renderer::threads() {
-  const profile::ThreadTable& all = profile_.threads;
-  if (!profile_.time.is_known() || all.size() < 2 || options_.filtered) return;
-  std::vector<uint32_t> order(all.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto spent = [&](uint32_t i) { return all[i].user_ns + all[i].kernel_ns; };
-  std::ranges::stable_sort(order, std::greater{}, spent);
-  heading("Threads (by processor time)");
-  line("   time ±      kernel      tid  name             most of it in");
-  const size_t shown = std::min(options_.limit, all.size());
-  for (size_t k = 0; k < shown; k++) {
-    const profile::ThreadRow& t = all[order[k]];
-    const double all_ns = 1e9 * profile_.time.seconds();
-    const double share = static_cast<double>(spent(order[k])) / all_ns;
-    const std::string figures =
-        fmt::format("{:>7} {:<5} {:>7} {:>8}", percent(share),
-                    fmt::format("{:.1f}", 100 * profile_.time.error_of(share)),
-                    percent(static_cast<double>(t.kernel_ns) / all_ns),
-                    t.tid == 0 ? "-" : std::to_string(t.tid));
-    line(colored(share, figures) + "  " + left(printable(t.name), 16) + " " +
-         busiest(profile_, order[k], columns_ - 50));
-  }
-  more(shown, all.size(), all.size());
-}
 
 void Renderer::contexts() {
   const auto& listed = profile_.hotlists.contexts;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "profile/evidence.h"
+#include "profile/thread_view.h"
 #include "report/columns.h"
 #include "report/text_page.h"
 #include "report/text_report.h"
@@ -65,6 +66,9 @@ class Renderer : private TextPage {
   }
 
   std::string render(TextList list);
+  std::string render_head();
+  std::string render_threads();
+  std::string render_part(const profile::ThreadPart& part);
   std::vector<profile::Place> functions() const;
 
  private:
@@ -89,6 +93,7 @@ class Renderer : private TextPage {
   void warn();
   void leads();
   void summary();
+  void who_and_how();
   void region(const profile::Region& region);
   void sampling();
   void processor_time();
@@ -100,7 +105,13 @@ class Renderer : private TextPage {
   template <typename Row>
   std::string time_figures(const Row& row, uint64_t count) const;
   std::string named(const profile::Place& at, size_t room) const;
+  std::vector<uint32_t> threads_in_order() const;
+  std::string time_of_thread(const profile::ThreadRow& thread) const;
+  std::string code_of_thread(const profile::ThreadRow& thread) const;
+  double share_of_thread(const profile::ThreadRow& thread) const;
   void threads();
+  void whose(const profile::ThreadPart& part);
+  void methods_of_threads();
   void call_pairs();
   void contexts();
   void edges();

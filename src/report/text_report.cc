@@ -109,9 +109,8 @@ void Renderer::leads() {
   }
 }
 
-void Renderer::summary() {
+void Renderer::who_and_how() {
   const profile::Run& run = profile_.run;
-  const profile::Coverage& c = profile_.coverage;
   std::string command;
   for (const std::string& word : run.command)
     command += (command.empty() ? "" : " ") + printable(word);
@@ -128,6 +127,12 @@ void Renderer::summary() {
   line(fit(fmt::format("{} mode, {} engine, {:.2f} s, {}", printable(run.mode),
                        printable(run.engine), run.duration_s, end),
            columns_));
+}
+
+void Renderer::summary() {
+  who_and_how();
+  const profile::Run& run = profile_.run;
+  const profile::Coverage& c = profile_.coverage;
   const auto share = c.share();
   sentence(fmt::format(
       "{} instructions{}, {} of them profiled ({}{})",
@@ -343,6 +348,7 @@ void Renderer::not_collected() {
 
 void Renderer::methods() {
   if (profile_.time.is_known()) return methods_by_time();
+  if (options_.of_threads) return methods_of_threads();
   const auto& all = profile_.hotlists.methods;
   const auto rows = certain_by_self(all);
   const size_t shown = std::min(options_.limit, rows.size());
@@ -443,6 +449,19 @@ std::string render_list(const Profile& profile, TextList list, const TextOptions
 
 std::vector<Place> functions_listed(const Profile& profile, const TextOptions& options) {
   return Renderer(profile, options).functions();
+}
+
+std::string render_head(const Profile& profile, const TextOptions& options) {
+  return Renderer(profile, options).render_head();
+}
+
+std::string render_threads(const Profile& profile, const TextOptions& options) {
+  return Renderer(profile, options).render_threads();
+}
+
+std::string render_part(const Profile& profile, const profile::ThreadPart& part,
+                        const TextOptions& options) {
+  return Renderer(profile, options).render_part(part);
 }
 
 std::string render_text(const Profile& profile, const TextOptions& options) {

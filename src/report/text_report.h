@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "profile/profile.h"
+#include "profile/thread_view.h"
 
 namespace shadowprof::report {
 
@@ -19,10 +20,18 @@ struct TextOptions {
   bool color = false;
   bool filtered = false;  // the lists are a selection: what is left out is not "more"
   std::string sort;       // of the functions, as given to select_rows()
+  bool of_threads = false;  // the profile is what some threads did
   bool summary = true;    // what was profiled, coverage, cost; before the lists
 };
 
 std::string render_text(const profile::Profile& profile, const TextOptions& options);
+
+// What the profile is of; its threads, with all that is known of each; and what some of them did,
+// where the profile was reduced to that.
+std::string render_head(const profile::Profile& profile, const TextOptions& options);
+std::string render_threads(const profile::Profile& profile, const TextOptions& options);
+std::string render_part(const profile::Profile& profile, const profile::ThreadPart& part,
+                        const TextOptions& options);
 
 // One of its lists alone.
 enum class TextList : uint8_t { functions, edges, paths, values, loads, threads };

@@ -85,6 +85,47 @@ TEST_CASE("of several threads each has a row, with where it was most") {
   CHECK(render_text(p, TextOptions{}).find("Threads") == std::string::npos);
 }
 
+TEST_CASE("without time threads are in the order of their instructions") {
+  const std::string text = render_text(test::sample_profile(), TextOptions{});
+  const size_t app = text.find("  71.4%       20       43  app              100.0% main");
+  REQUIRE(app != std::string::npos);
+  CHECK(text.find("  17.9%        5       44  \\x1b[31m") > app);
+}
+
+TEST_CASE("the list of threads has all that is known of each, in any width") {
+  profile::Profile p = test::sample_profile();
+  p.confidence.exact = false;
+  p.confidence.groups = 30;
+  p.time.source = "cpu-clock";
+  p.time.user_s = 1;
+  p.time.ticks = 100;
+  p.threads[0].user_ns = 750'000'000;
+  p.threads[1].user_ns = 250'000'000;
+  p.threads[1].process = 44;
+  for (const size_t columns : {80, 100, 140}) {
+    TextOptions options;
+    options.columns = columns;
+    const std::string text = render_threads(p, options);
+    CAPTURE(text);
+    CHECK(text.find("  75.0% 8.5      0.0%   71.4% 14.6        20") != std::string::npos);
+    CHECK((text.find("samples") != std::string::npos) == (columns >= 90));
+    CHECK(widest_line(text) <= columns);
+  }
+}
+
+TEST_CASE("of some threads the report says what they are of all, and what is not known of them") {
+  profile::Profile p = test::sample_profile();
+  p.hotlists.edges.resize(1);
+  TextOptions options;
+  options.of_threads = true;
+  const profile::ThreadPart part = profile::keep_threads(p, {0}, 20);
+  const std::string text = render_part(p, part, options);
+  CHECK(text.starts_with("thread app (43): 71.4% of the instructions; shares below"));
+  CHECK(text.find(" 100.0%       20  main") != std::string::npos);
+  CHECK(text.find("known of all threads together only:") != std::string::npos);
+  CHECK(text.find("edges") != std::string::npos);
+}
+
 TEST_CASE("sentences at the top go on in a further line, and estimates have three digits") {
   profile::Profile p = test::sample_profile();
   p.run.mode = "shadow";
