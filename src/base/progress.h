@@ -29,6 +29,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  bool is_shown() const { return writer_.joinable(); }
   // A new text would be seen: for those to whom making one costs something.
   bool is_due() const { return is_due_.load(std::memory_order_relaxed); }
   void set(std::string what);

@@ -15,13 +15,13 @@
 #include "base/check.h"
 #include "base/elapsed.h"
 #include "base/processor_time.h"
-#include "base/progress.h"
 #include "base/short_memory.h"
 #include "collect/count_tables.h"
 #include "collect/pipeline.h"
 #include "collect/regions/region_filter.h"
 #include "inject/engine.h"
 #include "sample/code_history.h"
+#include "sample/full_progress.h"
 #include "sample/host.h"
 #include "sample/name_functions.h"
 #include "sample/pipeline_sink.h"
@@ -258,14 +258,16 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
     ::kill(program.tid().value, SIGKILL);
     return tl::unexpected(adopted.error());
   }
+  FullProgress progress(
+      [&] { return counting ? engine.instructions_so_far() : collection.so_far->load(); });
   const auto forward = [&] {
     forward_signals_to(program.tid());
     if (out_of_processor_time()) engine.leave_all(kOutOfProcessorTime);
     if (memory_is_short()) engine.leave_all(kMemoryIsShort);
+    progress.look();
   };
-  Progress progress("all of the program under the translator");
   SP_ASSIGN(const inject::ProgramEnd end, engine.run(forward));
-  progress.set("counts to tables, and names");
+  progress.ended();
   set_check_context(nullptr);
   profile.run.duration_s = seconds_since(start);
   profile.run.exit = profile::Exit{end.signalled, end.value};

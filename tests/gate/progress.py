@@ -4,7 +4,7 @@
 
 usage: progress.py --shadowprof PATH
 
-The program that is profiled waits, so nothing here depends on how fast the machine is. Status 1 on failure.
+Most programs that are profiled here wait, so nothing depends on how fast the machine is. Status 1 on failure.
 """
 
 import argparse
@@ -12,13 +12,21 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 import tempfile
 
 from gate_cases import require
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
+from profile_file import read_profile  # noqa: E402
+
 PROGRAM = ("sh", "-c", "sleep 4; exit 5")
+# Without a stop: nobody hears of it but by its counters.
+BUSY = ("sh", "-c", "(sleep 5; kill $$) & while :; do :; done")
+COUNT = re.compile(rb"translator: ([\d.]+ \w+) instructions, [\d.]+ ?\w*/s")
+WORDS = {b"thousand": 1e3, b"million": 1e6, b"billion": 1e9}
 BEGUN = re.compile(rb"shadowprof: \d+ s, ")
 LINE = re.compile(rb"\rshadowprof: \d+ s, [^\r\n]+\x1b\[K")
 
@@ -59,6 +67,17 @@ def main():
             require(rest.startswith(b"\r\x1b[K") and rest.count(b"\r\n") >= 1 and not BEGUN.search(rest),
                     f"{mode}: {rest}")
             print(f"ok    {mode} mode: {len(lines)} lines")
+        for options in ((), ("--exact-inclusive",)):
+            command = [shadowprof, "run", "--mode", "full", *options, "-o", "p.json", "--", *BUSY]
+            status, text = on_terminal(command, subprocess.DEVNULL, folder)
+            require(status == -signal.SIGTERM, f"{options}: status {status}")
+            counts = [float(number) * WORDS[word] for number, word in
+                      (count.split() for count in COUNT.findall(text))]
+            profiled = read_profile(os.path.join(folder, "p.json"))["coverage"]["instructions_profiled"]
+            require(len(set(counts)) >= 2 and counts == sorted(counts), f"{options}: {counts}")
+            require(0 < counts[-1] <= 1.01 * profiled, f"{options}: {counts[-1]} of {profiled}")
+            print(f"ok    full mode {' '.join(options)}: {len(counts)} counts, the last one "
+                  f"{counts[-1] / profiled:.0%} of all")
         for name, extra, stdout in (("a program on the same terminal", [], None), ("-q", ["-q"], subprocess.DEVNULL)):
             command = [shadowprof, "run", "--mode", "full", *extra, "-o", "p.json", "--", *PROGRAM]
             _, text = on_terminal(command, stdout, folder)
