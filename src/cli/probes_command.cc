@@ -28,6 +28,7 @@ constexpr Example kExamples[] = {
      "locks: on atomic capture addr key pc"},
     {"vector loads that are not aligned", "alignment: on vector load capture addr % size key pc"},
     {"where calls go", "targets: on call capture target key pc"},
+    {"by which calls a program comes to its divisions", "ways: on div key pc, stack 4"},
     {"stores of zero in one module", "zeros: on store key pc when value == 0"},
     {"one in 100 of large blocks, after the first 1,000",
      "large: on entry *alloc*@plt capture arg0 when arg0 >= 4096 and after 1000 and every 100"},
@@ -41,8 +42,10 @@ PATTERN    entry FUNCTION                the first instruction of a function
            CLASS ... [insn MNEMONIC] [in FUNCTION]
 CLASS      load store call ret branch jump atomic div vector any; all that are named
 FUNCTION   a name, or MODULE!NAME; * and ? stand for any characters
-EXPR       value addr size target caller pc divisor; arg0 to arg5 at entries, calls
-           and jumps; rax to r15; numbers; + - * / % & | ^ << >> ~ ( )
+EXPR       value addr size target caller pc divisor; arg0 to arg5 at
+           entries, calls and jumps; rax to r15; numbers;
+           + - * / % & | ^ << >> ~ ( );
+           or by itself: stack, stack N (the N innermost calls; 8)
 CONDITION  the same with == != < <= > >= and or not; every N, after N
 ACTION     values (what captures are counted by), log2 (by powers of two), count
 

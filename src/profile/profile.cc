@@ -163,6 +163,8 @@ Status check_rows(const Profile& p) {
     const ProbeRow& row = t.probes[i];
     if (row.probe >= p.probes.size() || row.numbers.size() != p.probes[row.probe].columns.size())
       return fail("row {} of the table of probes is not one of its probe", i);
+    if (!row.stack.empty() && p.probes[row.probe].stack == 0)
+      return fail("row {} of the table of probes has a stack, and its probe has none", i);
   }
   for (size_t i = 0; i < t.plugins.size(); i++)
     if (!is_row_of_one(t.plugins[i], p.plugins))

@@ -245,6 +245,19 @@ HtmlJson shared_line(const profile::HotSharing& s, const FunctionOffsets& offset
           s.to_bytes};
 }
 
+// "copy  a.c:12 < main  a.c:30".
+std::string probe_stack_text(const std::vector<profile::HotProbe::Number>& calls,
+                             const FunctionOffsets& offsets) {
+  std::string text;
+  for (const profile::HotProbe::Number& call : calls) {
+    if (!text.empty()) text += " < ";
+    text += call.place                ? place_text(*call.place, offsets)
+            : is_unknown_caller(call) ? std::string(kUnknownCaller)
+                                      : probe_number(call);
+  }
+  return text.empty() ? kNoCaller : text;
+}
+
 // The numbers with what they are: "caller = main.c:12".
 HtmlJson probe_row(const Profile& p, const profile::HotProbe& row, const FunctionOffsets& offsets) {
   HtmlJson numbers = HtmlJson::array();
@@ -252,8 +265,11 @@ HtmlJson probe_row(const Profile& p, const profile::HotProbe& row, const Functio
   for (size_t i = 0; i < row.numbers.size(); i++) {
     const auto& number = row.numbers[i];
     const bool named = probe != p.probes.end() && i < probe->columns.size();
+    const bool is_stack = probe != p.probes.end() && i + 1 == probe->stack;
     numbers.push_back({named ? page_text(probe->columns[i]) : "",
-                       number.place ? place_text(*number.place, offsets) : probe_number(number)});
+                       is_stack       ? probe_stack_text(row.stack, offsets)
+                       : number.place ? place_text(*number.place, offsets)
+                                      : probe_number(number)});
   }
   return {page_text(row.probe), row.share, row.share_error.value_or(0), row.count, numbers};
 }

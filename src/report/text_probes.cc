@@ -25,6 +25,7 @@ void Renderer::probes() {
   }
 }
 
+// A stack's innermost call is in the line of its row, and each further one in a line below.
 void Renderer::probe_rows(const profile::ProbeInfo& probe,
                           const std::vector<const HotProbe*>& rows) {
   const size_t figures = 16 + margin_columns();
@@ -34,6 +35,12 @@ void Renderer::probe_rows(const profile::ProbeInfo& probe,
   for (const std::string& column : probe.columns) head += "  " + left(printable(column), room);
   while (head.ends_with(' ')) head.pop_back();
   line(head);
+  const auto number_text = [&](const HotProbe::Number& number) {
+    return number.place ? point_of(*number.place, room) : probe_number(number);
+  };
+  const auto call_text = [&](const HotProbe::Number& call) {
+    return is_unknown_caller(call) ? std::string(kUnknownCaller) : number_text(call);
+  };
   const size_t shown = std::min(options_.limit, rows.size());
   for (size_t i = 0; i < shown; i++) {
     const HotProbe& row = *rows[i];
@@ -41,12 +48,18 @@ void Renderer::probe_rows(const profile::ProbeInfo& probe,
         colored(row.share, fmt::format("{:>7}{} {:>8}", percent(row.share), margin(row.share_error),
                                        short_count(row.count)));
     std::string cells;
-    for (const HotProbe::Number& number : row.numbers) {
-      const std::string cell = number.place ? point_of(*number.place, room) : probe_number(number);
-      cells += "  " + left(cell, room);
+    for (size_t c = 0; c < row.numbers.size(); c++) {
+      const bool is_stack = c + 1 == probe.stack;
+      const std::string cell = !is_stack           ? number_text(row.numbers[c])
+                               : row.stack.empty() ? std::string(kNoCaller)
+                                                   : call_text(row.stack.front());
+      cells += "  " + left(fit(cell, room), room);
     }
     while (cells.ends_with(' ')) cells.pop_back();
     line(text + cells);
+    const size_t before = figures + (probe.stack == 0 ? 0 : probe.stack - 1) * (room + 2) + 2;
+    for (size_t call = 1; call < row.stack.size(); call++)
+      line(std::string(before, ' ') + fit(call_text(row.stack[call]), room));
   }
   const auto all = static_cast<size_t>(std::ranges::count_if(
       profile_.tables.probes,

@@ -37,6 +37,15 @@ TEST_CASE("what there is no room for is counted as others") {
   CHECK(counts.counted() == 100);
 }
 
+TEST_CASE("what has no tuple to be counted by is one of the others") {
+  ProbeCounts counts;
+  counts.add({1, 0, 0, 0});
+  counts.add_other();
+  CHECK(sum_of(counts) == 1);
+  CHECK(counts.others() == 1);
+  CHECK(counts.counted() == 2);
+}
+
 TEST_CASE("the error of a count is that of a ratio over observations") {
   ProbeCounts alike, different, one;
   std::mt19937 random(7);

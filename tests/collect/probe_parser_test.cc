@@ -71,6 +71,27 @@ TEST_CASE("what is left out has a default") {
   CHECK(parsed("any in libm.so.6!*").pattern.function == "*");
 }
 
+TEST_CASE("a stack is a column by itself, captured or a key") {
+  const Probe p = parsed("load capture size key stack 12, pc when size > 3 => log2");
+  CHECK(p.stack == 12);
+  CHECK(p.keys == 2);
+  REQUIRE(p.columns.size() == 3);
+  CHECK(p.columns[0].text == "stack 12");
+  CHECK(p.columns[0].is_stack);
+  CHECK_FALSE(p.columns[1].is_stack);
+  CHECK(p.uses_fact(ProbeFact::stack));
+  CHECK(parsed("call capture stack").stack == Probe::kUsualStack);
+  CHECK(parsed("call capture stack").action == ProbeAction::values);
+  CHECK(parsed("call").stack == 0);
+  CHECK(parsed("stack: call").name == "stack");
+  CHECK(refused("call key stack 0") == "column 16: a stack has 1 to 64 calls");
+  CHECK(refused("call key stack 65") == "column 16: a stack has 1 to 64 calls");
+  CHECK(refused("call key stack, stack 2") == "column 17: a probe has one stack");
+  CHECK(refused("call key 1 + stack").starts_with("column 14: a stack is no number"));
+  CHECK(refused("call when stack").starts_with("column 11: a stack is no number"));
+  CHECK(refused("call key stack + 1") == "column 16: '+' cannot stand here");
+}
+
 TEST_CASE("operators bind as in C") {
   CHECK(value_of("2 + 3 * 4") == 14);
   CHECK(value_of("(2 + 3) * 4") == 20);
@@ -134,8 +155,8 @@ TEST_CASE("errors say in which column something is wrong") {
   CHECK(refused("load when every 0") == "column 17: a number is missing, not '0'");
   CHECK(refused("load capture latency") == "column 14: probes do not know 'latency' yet");
   CHECK(refused("when: load") == "column 1: 'when' cannot be the name of a probe");
-  CHECK(refused("load capture 1, 2, 3, 4, 5") == "column 26: a probe has 4 expressions at most");
-  CHECK(refused("load capture 1, 2, 3 key 4, 5") == "column 26: a probe has 4 expressions at most");
+  CHECK(refused("load capture 1, 2, 3, 4, 5") == "column 26: a probe has 4 columns at most");
+  CHECK(refused("load capture 1, 2, 3 key 4, 5") == "column 26: a probe has 4 columns at most");
 }
 
 TEST_CASE("what is nested or long without end is refused") {

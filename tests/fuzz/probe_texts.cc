@@ -82,9 +82,13 @@ class Writer {
     return t;
   }
   std::string list() {
-    std::string t = expression(3, false);
-    for (uint64_t n = below(3); n > 0; n--) t += ", " + expression(3, false);
+    std::string t = column();
+    for (uint64_t n = below(3); n > 0; n--) t += ", " + column();
     return t;
+  }
+  std::string column() {
+    if (below(8) != 0) return expression(3, false);
+    return below(2) != 0 ? "stack" : "stack " + std::to_string(below(70));
   }
   std::string expression(int depth, bool counters) {
     if (depth == 0 || below(4) == 0) {

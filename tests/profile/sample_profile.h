@@ -95,10 +95,13 @@ inline profile::Profile sample_profile() {
                       {{{0, 0x18}}, 8, 0, 4, 1, 9, 8, false, {{0, 0}, {0, 1}}, {}}};
   p.coverage.streams = {true, 400, 2, 30, 1, 900, 70};
   p.probes = {{"counts", "on call key caller", "count", {"caller"}, 1, 7, 6, 1, 0},
-              {"sizes", "on load capture size => log2", "log2", {"size"}, 0, 900, 890, 0, 40}};
+              {"sizes", "on load capture size => log2", "log2", {"size"}, 0, 900, 890, 0, 40},
+              {"stacks", "on call key stack", "count", {"stack"}, 1, 9, 8, 0, 0, 1}};
   p.tables.probes = {{0, {{true, 0, 0x12}}, 6, 0},
                      {1, {{false, 0, 4}}, 350, 0},
-                     {1, {{false, 0, 8}}, 500, 0}};
+                     {1, {{false, 0, 8}}, 500, 0},
+                     {2, {{false, 0, 0}}, 1, 0},
+                     {2, {{false, 0, 2}}, 7, 0, {{true, 0, 0x12}, {false, 0, 0}}}};
   p.plugins = {{.name = "pages",
                 .weight = "loads",
                 .columns = {{"function", PluginCellKind::text},

@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstdlib>
 #include <sstream>
+#include <vector>
 
 #include "../profile/sample_profile.h"
 #include "report/columns.h"
@@ -40,6 +41,18 @@ TEST_CASE("names cannot drive the terminal") {
   CHECK(printable(std::string_view("\0x", 2)) == "\\x00x");
   const std::string text = render_text(test::sample_profile(), TextOptions{});
   for (char c : text) CHECK((c == '\n' || static_cast<unsigned char>(c) >= 0x20));
+}
+
+TEST_CASE("a probe's stack has a line for each call, and says where more are not known") {
+  const std::string text = render_text(test::sample_profile(), TextOptions{});
+  std::istringstream lines(text.substr(text.find("Probe stacks")));
+  std::vector<std::string> all;
+  for (std::string line; std::getline(lines, line) && !line.empty();) all.push_back(line);
+  REQUIRE(all.size() == 7);
+  CHECK(all[4].find("  main") != std::string::npos);
+  CHECK(all[5].find_first_not_of(' ') == all[5].find("caller not known"));
+  CHECK(all[5].find("caller not known") == all[4].find("main"));
+  CHECK(all[6].ends_with("  no caller"));
 }
 
 TEST_CASE("every width is kept, whatever the names are") {

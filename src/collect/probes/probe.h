@@ -7,7 +7,8 @@
 //   [NAME:] [on] PATTERN [capture EXPR, ...] [key EXPR, ...] [when CONDITION] [=> ACTION]
 //
 // Numbers are of 64 bits, without a sign. An expression that divides by 0, or asks for what is not
-// known, has no value: such an execution is counted as unknown.
+// known, has no value: such an execution is counted as unknown. One of a tuple's numbers may be
+// that of a call stack (probe_stacks.h).
 #pragma once
 
 #include <array>
@@ -33,6 +34,7 @@ enum class ProbeFact : uint8_t {
   caller,   // the call that its function was entered by
   place,    // the instruction itself
   divisor,
+  stack,    // the number of its call stack; of a column alone, and of no expression
   end,
 };
 inline constexpr size_t kProbeFacts = static_cast<size_t>(ProbeFact::end);
@@ -123,16 +125,20 @@ struct ProbeColumn {
   std::string text;
   uint16_t root = 0;               // of nodes
   std::optional<ProbeFact> place;  // it is no more than this fact
+  bool is_stack = false;
 };
 
 struct Probe {
   static constexpr size_t kMostColumns = 4;
+  static constexpr size_t kMostStack = 64;  // calls
+  static constexpr size_t kUsualStack = 8;
   std::string name;
   std::string text;  // as it was written, without the name
   ProbePattern pattern;
   ProbeAction action = ProbeAction::count;
   std::vector<ProbeColumn> columns;  // keys first
   uint32_t keys = 0;
+  size_t stack = 0;  // calls of a stack, at most
   std::vector<ProbeNode> nodes;
   std::optional<uint16_t> condition;
   std::bitset<kProbeFacts> uses;

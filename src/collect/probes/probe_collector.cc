@@ -7,6 +7,7 @@
 
 #include "collect/probes/probe_counts.h"
 #include "collect/probes/probe_plan.h"
+#include "collect/probes/probe_stacks.h"
 #include "collect/probes/probe_thread.h"
 #include "collect/table_builder.h"
 #include "profile/tables/probe_table.h"
@@ -18,6 +19,9 @@ using trace::Word;
 
 constexpr size_t kMostThreads = 64;
 constexpr size_t kMostRows = 20'000;  // of a probe, in the file
+
+// Instead of a stack's number: there is no room for the stack.
+constexpr uint32_t kNoRoom = UINT32_MAX;
 
 // 0, 1, 2, 4, 8, ...: where the range of powers of two begins that a number is in.
 constexpr uint64_t range_of(uint64_t number) {
@@ -31,6 +35,7 @@ class ProbeCollector final : public Collector {
         options_(std::move(options)),
         plans_(table, options_.probes, *options_.code),
         counts_(options_.probes.size()),
+        stacks_(options_.probes.size()),
         matched_(options_.probes.size()),
         unknown_(options_.probes.size()) {}
 
@@ -48,9 +53,12 @@ class ProbeCollector final : public Collector {
   void mark(std::span<const Word> record, ProbeThread*& thread);
   void take_run(const ProbedRun& run, const Word* record, ProbeThread& thread);
   void take_event(const ProbeEvent& event, const Word* record, ProbeThread& thread);
+  void set_stack(size_t probe, const ProbeThread& thread, ProbeFacts& facts);
   void count(size_t probe, const ProbeFacts& facts);
   void end_observation();
   ProbeThread& thread_of(Tid tid);
+  void add_calls(const TableBuilder& builder, std::span<const uint64_t> calls,
+                 std::vector<profile::ProbeNumber>& into);
   profile::ProbeRow row_of(const TableBuilder& builder, size_t probe,
                            const ProbeCounts::Entry& entry);
   void finish_probe(const TableBuilder& builder, size_t probe, profile::Profile& into);
@@ -60,19 +68,27 @@ class ProbeCollector final : public Collector {
   ProbeCollectorOptions options_;
   ProbePlans plans_;
   std::vector<ProbeCounts> counts_;
+  std::vector<ProbeStacks> stacks_;
+  ProbeStack stack_;  // that is being looked up
   std::vector<uint64_t> matched_;
   std::vector<uint64_t> unknown_;
   std::unordered_map<Tid, Owned> threads_;
   std::unordered_map<uint64_t, GuestAddr> calls_;  // by where they return to
   uint64_t uses_ = 0;
+  bool has_dropped_threads_ = false;
   uint64_t corrupt_chunks_ = 0;
 };
 
 ProbeThread& ProbeCollector::thread_of(Tid tid) {
-  if (!threads_.contains(tid) && threads_.size() == kMostThreads)
+  const bool is_new = !threads_.contains(tid);
+  if (is_new && threads_.size() == kMostThreads) {
     threads_.erase(std::ranges::min_element(
         threads_, {}, [](const auto& known) { return known.second.last_use; }));
+    has_dropped_threads_ = true;
+  }
   Owned& own = threads_[tid];
+  // One that was dropped comes back in the middle of something.
+  if (is_new && !options_.sampled && !has_dropped_threads_) own.thread.begin();
   own.last_use = ++uses_;
   return own.thread;
 }
@@ -85,16 +101,27 @@ void ProbeCollector::count(size_t number, const ProbeFacts& facts) {
     if (!holds || *holds == 0) return;
   }
   ProbeCounts::Tuple tuple{};
+  const bool has_no_room = probe.stack != 0 && facts.known[index_of(ProbeFact::stack)] &&
+                           facts.values[index_of(ProbeFact::stack)] == kNoRoom;
   for (size_t c = 0; c < probe.columns.size(); c++) {
     const auto value = evaluate(probe, probe.columns[c].root, facts);
     if (!value) {
       unknown_[number]++;
       return;
     }
-    const bool ranges = probe.action == ProbeAction::log2 && c >= probe.keys;
+    const bool ranges =
+        probe.action == ProbeAction::log2 && c >= probe.keys && !probe.columns[c].is_stack;
     tuple[c] = ranges ? range_of(*value) : *value;
   }
-  counts_[number].add(tuple);
+  if (has_no_room)
+    counts_[number].add_other();
+  else
+    counts_[number].add(tuple);
+}
+
+void ProbeCollector::set_stack(size_t number, const ProbeThread& thread, ProbeFacts& facts) {
+  if (!thread.stack(options_.probes[number].stack, stack_)) return;
+  facts.set(ProbeFact::stack, stacks_[number].number_of(stack_).value_or(kNoRoom));
 }
 
 void ProbeCollector::take_event(const ProbeEvent& event, const Word* record, ProbeThread& thread) {
@@ -102,6 +129,7 @@ void ProbeCollector::take_event(const ProbeEvent& event, const Word* record, Pro
   for (const ProbeInput& input : plans_.inputs(event)) facts.set(input.fact, input.of(record));
   if (options_.probes[event.probe].uses_fact(ProbeFact::caller))
     if (const auto caller = thread.caller()) facts.set(ProbeFact::caller, *caller);
+  if (options_.probes[event.probe].stack != 0) set_stack(event.probe, thread, facts);
   matched_[event.probe]++;
   if (event.waits_for_target)
     thread.waiting.push_back({event.probe, facts});
@@ -140,6 +168,8 @@ void ProbeCollector::mark(std::span<const Word> record, ProbeThread*& thread) {
     case trace::SpecialKind::sample_end:
       give_up();
       thread->forget();
+      // What comes next is a new thread of that number, or a new program.
+      if (!options_.sampled) thread->begin();
       if (options_.sampled && trace::ends_observation(record)) end_observation();
       return;
     case trace::SpecialKind::gap:
@@ -214,10 +244,24 @@ profile::ProbeRow ProbeCollector::row_of(const TableBuilder& builder, size_t num
       const GuestAddr address =
           fact == ProbeFact::caller ? call_before(value.number) : GuestAddr(value.number);
       if (const auto at = builder.locate(address)) value = {true, at->module, at->offset};
+    } else if (probe.columns[c].is_stack) {
+      add_calls(builder, stacks_[number].calls(static_cast<uint32_t>(value.number)), row.stack);
+      value.number = row.stack.size();
     }
     row.numbers.push_back(value);
   }
   return row;
+}
+
+void ProbeCollector::add_calls(const TableBuilder& builder, std::span<const uint64_t> calls,
+                               std::vector<profile::ProbeNumber>& into) {
+  for (const uint64_t returns_to : calls) {
+    profile::ProbeNumber call{.number = returns_to};
+    if (returns_to != ProbeStacks::kNoMore)
+      if (const auto at = builder.locate(call_before(returns_to)))
+        call = {true, at->module, at->offset};
+    into.push_back(call);
+  }
 }
 
 void ProbeCollector::finish_probe(const TableBuilder& builder, size_t number,
@@ -229,7 +273,10 @@ void ProbeCollector::finish_probe(const TableBuilder& builder, size_t number,
   info.text = probe.text;
   info.action = kProbeActionNames[static_cast<size_t>(probe.action)];
   info.keys = probe.keys;
-  for (const ProbeColumn& column : probe.columns) info.columns.push_back(column.text);
+  for (const ProbeColumn& column : probe.columns) {
+    info.columns.push_back(column.text);
+    if (column.is_stack) info.stack = static_cast<uint32_t>(info.columns.size());
+  }
   info.matched = matched_[number];
   info.unknown = unknown_[number];
   info.counted = counts.counted();

@@ -9,7 +9,8 @@
 //
 // Callers are known as far as calls and returns were seen, or the sample says what was on its
 // stack. A return that leads to no place that a call is known for makes them unknown. A signal
-// handler begins without callers.
+// handler begins without callers. A call stack is the callers that are known; where there are no
+// more of them it says whether that is all (probe_stacks.h).
 //
 // An entry is an execution of a function's first instruction, but for jumps to it from the function
 // itself: loops.

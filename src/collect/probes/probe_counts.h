@@ -34,6 +34,13 @@ class ProbeCounts {
     find(tuple);
   }
 
+  // As an execution whose tuple has no room.
+  void add_other() {
+    counted_++;
+    counted_now_++;
+    others_++;
+  }
+
   // What was counted since the last time is one observation.
   void end_observation();
 

@@ -100,6 +100,7 @@ class Parser {
   Status pattern();
   Status function();
   Status columns();
+  Node stack();
   Status action();
   Node expression(int level, int depth);
   Node operand(int depth);
@@ -204,7 +205,9 @@ Node Parser::fact() {
   const ProbeToken word = next();
   const auto known = fact_of(word.text);
   if (!known) {
-    if (word.text == "latency" || word.text == "stack" || word.text == "thread")
+    if (word.text == "stack")
+      return fail_at(word, "a stack is no number: it is captured, or a key, by itself");
+    if (word.text == "latency" || word.text == "thread")
       return fail_at(word, fmt::format("probes do not know '{}' yet", word.text));
     return fail_at(word, fmt::format("there is no fact '{}'", word.text));
   }
@@ -265,18 +268,35 @@ Node Parser::expression(int level, int depth) {
   return left;
 }
 
+// "stack", or "stack 12": of so many calls at most.
+Node Parser::stack() {
+  const ProbeToken word = next();
+  lexer_.take();
+  if (probe_.stack != 0) return fail_at(word, "a probe has one stack");
+  probe_.stack = Probe::kUsualStack;
+  if (next().kind == Kind::number) {
+    if (next().number == 0 || next().number > Probe::kMostStack)
+      return fail_at(next(), fmt::format("a stack has 1 to {} calls", Probe::kMostStack));
+    probe_.stack = next().number;
+    lexer_.take();
+  }
+  probe_.uses.set(index_of(ProbeFact::stack));
+  return add({.what = ProbeOperator::fact, .fact = ProbeFact::stack});
+}
+
 Status Parser::columns() {
   do {
     const ProbeToken first = next();
     if (probe_.columns.size() == Probe::kMostColumns)
-      return fail_at(first, fmt::format("a probe has {} expressions at most", Probe::kMostColumns));
-    SP_ASSIGN(const uint16_t root, expression(0, 0));
+      return fail_at(first, fmt::format("a probe has {} columns at most", Probe::kMostColumns));
+    const bool is_stack = first.is("stack");
+    SP_ASSIGN(const uint16_t root, is_stack ? stack() : expression(0, 0));
     std::string text(lexer_.text().substr(first.begin, next().begin - first.begin));
     while (text.ends_with(' ')) text.pop_back();
     const ProbeNode& node = probe_.nodes[root];
     std::optional<ProbeFact> place;
     if (node.what == ProbeOperator::fact && is_place(node.fact)) place = node.fact;
-    probe_.columns.push_back({std::move(text), root, place});
+    probe_.columns.push_back({std::move(text), root, place, is_stack});
   } while (take_if(","));
   return {};
 }
@@ -312,7 +332,7 @@ Result<Probe> Parser::parse() {
     const ProbeToken first = next();
     SP_TRY(columns());
     if (probe_.columns.size() + captured.size() > Probe::kMostColumns)
-      return fail_at(first, fmt::format("a probe has {} expressions at most", Probe::kMostColumns));
+      return fail_at(first, fmt::format("a probe has {} columns at most", Probe::kMostColumns));
   }
   probe_.keys = static_cast<uint32_t>(probe_.columns.size());
   probe_.columns.insert(probe_.columns.end(), captured.begin(), captured.end());

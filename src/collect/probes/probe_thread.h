@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "collect/probes/probe_plan.h"
+#include "collect/probes/probe_stacks.h"
 #include "trace/record.h"
 
 namespace shadowprof::collect {
@@ -29,7 +30,10 @@ class ProbeThread {
     uint32_t function = 0;
   };
 
+  // Nothing is known of it.
   void forget() { *this = {}; }
+  // Or that it begins here: nobody has called it.
+  void begin() { is_whole_ = true; }
   void start_sample(std::span<const trace::Word> record) {
     forget();
     if (record.size() < trace::StackStart::kHeadWords + 1) return;
@@ -38,6 +42,7 @@ class ProbeThread {
       const uint64_t caller = record[at - 2] | uint64_t{record[at - 1]} << 32;
       if ((caller & trace::StackStart::kExactCaller) == 0) call(caller);
     }
+    is_whole_ = (record[trace::StackStart::kHeadWords] & trace::StackStart::kWhole) != 0;
   }
 
   // A run begins at `start`. What comes before its events.
@@ -62,21 +67,35 @@ class ProbeThread {
     return callers_.back();
   }
 
+  // So many calls at most. False: not even the innermost one is known.
+  bool stack(size_t most, ProbeStack& into) const {
+    into.size = 0;
+    for (auto at = callers_.rbegin(); at != callers_.rend() && into.size < most; ++at)
+      into.add(*at);
+    if (into.size == most || is_whole_) return true;
+    if (into.size == 0) return false;
+    into.add(ProbeStacks::kNoMore);
+    return true;
+  }
+
   void deliver_signal() {
     if (interrupted_.size() == kMostHandlers) interrupted_.clear();
-    interrupted_.push_back({std::move(callers_), std::move(waiting), before_});
+    interrupted_.push_back({std::move(callers_), std::move(waiting), before_, is_whole_});
     callers_.clear();
     waiting.clear();
     before_ = {};
+    is_whole_ = true;
   }
   void return_from_signal() {
     callers_.clear();
     waiting.clear();
     before_ = {};
+    is_whole_ = false;
     if (interrupted_.empty()) return;
     callers_ = std::move(interrupted_.back().callers);
     waiting = std::move(interrupted_.back().waiting);
     before_ = interrupted_.back().before;
+    is_whole_ = interrupted_.back().is_whole;
     interrupted_.pop_back();
   }
   void run_natively() { before_ = {}; }
@@ -90,19 +109,24 @@ class ProbeThread {
     std::vector<uint64_t> callers;
     std::vector<WaitingProbe> waiting;
     Before before;
+    bool is_whole = false;
   };
 
   void call(uint64_t returns_to) {
-    if (callers_.size() == kMostCallers)
+    if (callers_.size() == kMostCallers) {
       callers_.erase(callers_.begin(), callers_.begin() + kMostCallers / 2);
+      is_whole_ = false;
+    }
     callers_.push_back(returns_to);
   }
   void return_to(uint64_t place) {
     const auto found = std::find(callers_.rbegin(), callers_.rend(), place);
+    is_whole_ &= found != callers_.rend();
     callers_.erase(found == callers_.rend() ? callers_.begin() : found.base() - 1, callers_.end());
   }
 
   std::vector<uint64_t> callers_;  // where each returns to, the innermost last
+  bool is_whole_ = false;          // nobody has called the function that the first is a call of
   std::vector<Interrupted> interrupted_;
   Before before_;
 };

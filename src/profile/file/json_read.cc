@@ -239,6 +239,8 @@ ProbeInfo read_probe(const Object& o) {
   o.numbers(kProbeInfoColumns, probe);
   if (probe.keys > probe.columns.size())
     throw Bad{o.where("keys") + " are more than there are columns"};
+  if (probe.stack > probe.columns.size())
+    throw Bad{o.where("stack_column") + " is more than there are columns"};
   return probe;
 }
 

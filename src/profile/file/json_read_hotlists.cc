@@ -183,6 +183,7 @@ void read_row(const Object& r, HotProbe& p) {
   p.share = r.number("share");
   p.share_error = read_margin(r, "share_error");
   p.numbers = read_rows<HotProbe::Number>(r, "numbers", read_probe_number);
+  if (r.has("stack")) p.stack = read_rows<HotProbe::Number>(r, "stack", read_probe_number);
 }
 
 HotPlugin::Cell read_plugin_cell(const Object& o) {

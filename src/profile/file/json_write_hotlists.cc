@@ -194,16 +194,22 @@ Json row_json(const HotAccessPair& p) {
   return j;
 }
 
-Json row_json(const HotProbe& p) {
-  Json j = {{"rank", p.rank}, {"probe", p.probe}, {"count", p.count}, {"share", p.share}};
-  add_margin(j, "share_error", p.share_error);
-  Json& numbers = j["numbers"] = Json::array();
-  for (const HotProbe::Number& number : p.numbers) {
+Json probe_numbers_json(const std::vector<HotProbe::Number>& all) {
+  Json numbers = Json::array();
+  for (const HotProbe::Number& number : all) {
     Json one = {{"number", number.number}};
     if (number.is_range) one["range"] = true;
     if (number.place) one["place"] = place_json(*number.place);
     numbers.push_back(std::move(one));
   }
+  return numbers;
+}
+
+Json row_json(const HotProbe& p) {
+  Json j = {{"rank", p.rank}, {"probe", p.probe}, {"count", p.count}, {"share", p.share}};
+  add_margin(j, "share_error", p.share_error);
+  j["numbers"] = probe_numbers_json(p.numbers);
+  if (!p.stack.empty()) j["stack"] = probe_numbers_json(p.stack);
   return j;
 }
 

@@ -367,9 +367,12 @@ struct HotProbe {
   uint64_t count = 0;
   double share = 0;  // of all that the probe has counted
   Margin share_error = {};
+  std::vector<Number> stack;  // as ProbeRow has it
   void for_each_place(const auto& visit) const {
     for (const Number& number : numbers)
       if (number.place) visit(*number.place);
+    for (const Number& call : stack)
+      if (call.place) visit(*call.place);
   }
 };
 

@@ -15,13 +15,16 @@ HotProbe listed(const Profile& profile, const LineLookup& lines, const ProbeRow&
   hot.count = row.count;
   hot.share = share_of(row.count, probe.counted);
   hot.share_error = margin_of(profile, row.error, probe.counted);
+  const auto shown = [&](const ProbeNumber& number) {
+    HotProbe::Number one{.place = {}, .number = number.number};
+    if (number.is_place) one.place = place_of(profile, lines, {number.module, number.number});
+    return one;
+  };
   for (size_t i = 0; i < row.numbers.size(); i++) {
-    const ProbeNumber& number = row.numbers[i];
-    HotProbe::Number& shown = hot.numbers.emplace_back();
-    shown.number = number.number;
-    shown.is_range = probe.action == "log2" && i >= probe.keys;
-    if (number.is_place) shown.place = place_of(profile, lines, {number.module, number.number});
+    hot.numbers.push_back(shown(row.numbers[i]));
+    hot.numbers.back().is_range = probe.action == "log2" && i >= probe.keys && i + 1 != probe.stack;
   }
+  for (const ProbeNumber& call : row.stack) hot.stack.push_back(shown(call));
   return hot;
 }
 

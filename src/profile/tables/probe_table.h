@@ -26,6 +26,7 @@ struct ProbeInfo {
   uint64_t counted = 0;  // of these: the condition holds; all rows, and others
   uint64_t unknown = 0;  // of these: it has no value, or an expression has none
   uint64_t others = 0;   // of those counted: there was no room for a row
+  uint32_t stack = 0;    // the column that is a call stack, from 1; 0: none is
   auto same() const { return std::tie(name, text, action, columns, keys); }
 };
 using ProbeList = std::vector<ProbeInfo>;  // by name and text
@@ -46,9 +47,12 @@ struct ProbeRow {
   std::vector<ProbeNumber> numbers;
   uint64_t count = 0;
   uint64_t error = 0;  // of the count: confidence.h
-  auto key() const { return std::tuple(probe, numbers); }
+  // The calls of its stack, the innermost first; the stack's number in `numbers` says how many. The
+  // last one may be the number 0: who called the one before is not known.
+  std::vector<ProbeNumber> stack = {};
+  auto key() const { return std::tie(probe, numbers, stack); }
 };
-using ProbeTable = std::vector<ProbeRow>;  // by probe, numbers; unique
+using ProbeTable = std::vector<ProbeRow>;  // by probe, numbers, stack; unique
 
 inline constexpr Columns kProbeInfoColumns{
     column<&ProbeInfo::keys>("keys"),
@@ -56,6 +60,7 @@ inline constexpr Columns kProbeInfoColumns{
     column<&ProbeInfo::counted>("counted").sum(),
     column<&ProbeInfo::unknown>("unknown").sum(),
     column<&ProbeInfo::others>("others").sum(),
+    column<&ProbeInfo::stack>("stack_column").newer(),
 };
 inline constexpr Columns kProbeColumns{
     column<&ProbeRow::probe>("probe"),
@@ -68,12 +73,14 @@ inline constexpr Columns kProbeNumberColumns{
     column<&ProbeNumber::number>("number"),
 };
 using ProbeNumbers = ChildTable<&ProbeRow::numbers>;
-inline constexpr TableLayout<ProbeRow, ProbeNumbers> kProbeLayout{
+using ProbeStackCalls = ChildTable<&ProbeRow::stack>;
+inline constexpr TableLayout<ProbeRow, ProbeNumbers, ProbeStackCalls> kProbeLayout{
     .name = "probes",
     .title = "probes",
     .columns = kProbeColumns,
     .children = {
-        ProbeNumbers{.name = "probe_numbers", .row = "row", .columns = kProbeNumberColumns}}};
+        ProbeNumbers{.name = "probe_numbers", .row = "row", .columns = kProbeNumberColumns},
+        ProbeStackCalls{.name = "probe_stacks", .row = "row", .columns = kProbeNumberColumns}}};
 
 // Adds those of another profile, whose rows get the numbers that the list then has for them; as do
 // the ones of `into`.
