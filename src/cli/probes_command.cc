@@ -30,6 +30,8 @@ constexpr Example kExamples[] = {
     {"where calls go", "targets: on call capture target key pc"},
     {"by which calls a program comes to its divisions", "ways: on div key pc, stack 4"},
     {"stores of zero in one module", "zeros: on store key pc when value == 0"},
+    {"how many cycles loads take, by instruction (burst mode needs --engine translator)",
+     "cycles: on load capture latency key pc => log2"},
     {"one in 100 of large blocks, after the first 1,000",
      "large: on entry *alloc*@plt capture arg0 when arg0 >= 4096 and after 1000 and every 100"},
 };
@@ -42,7 +44,7 @@ PATTERN    entry FUNCTION                the first instruction of a function
            CLASS ... [insn MNEMONIC] [in FUNCTION]
 CLASS      load store call ret branch jump atomic div vector any; all that are named
 FUNCTION   a name, or MODULE!NAME; * and ? stand for any characters
-EXPR       value addr size target caller pc divisor; arg0 to arg5 at
+EXPR       value addr size target caller pc divisor latency; arg0 to arg5 at
            entries, calls and jumps; rax to r15; numbers;
            + - * / % & | ^ << >> ~ ( );
            or by itself: stack, stack N (the N innermost calls; 8)

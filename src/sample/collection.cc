@@ -30,6 +30,23 @@ collect::EdgeCollectorOptions edge_options(const Collection& collection) {
           .so_far = collection.so_far.get()};
 }
 
+profile::LatencyCalibration calibrated() {
+  return probe::calibrate_latency(probe::HostNotes());
+}
+
+collect::LatencyCollectorOptions latency_options_of(const Collection& collection) {
+  collect::LatencyCollectorOptions options;
+  options.calibrate = calibrated;
+  options.of_replicas = collection.by_replicas;
+  const auto set_lines = [](size_t& lines, int cache) {
+    const long bytes = ::sysconf(cache);
+    if (bytes > 0) lines = static_cast<size_t>(bytes) / kLineBytes;
+  };
+  set_lines(options.cold_lines, _SC_LEVEL2_CACHE_SIZE);
+  set_lines(options.last_cache_lines, _SC_LEVEL3_CACHE_SIZE);
+  return options;
+}
+
 }  // namespace
 
 void Collection::look_at_code(const trace::BlockTable& table, int64_t started) {
@@ -85,10 +102,12 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collectio
   if (collection.streams)
     collectors.push_back(collect::make_stream_collector(table, following));
   if (collection.probe_code)
-    collectors.push_back(collect::make_probe_collector(
-        table, {.probes = collection.probes,
-                .code = collection.probe_code->code(),
-                .sampled = collection.sampled}));
+    collectors.push_back(
+        collect::make_probe_collector(table, {.probes = collection.probes,
+                                              .code = collection.probe_code->code(),
+                                              .sampled = collection.sampled,
+                                              .of_replicas = collection.by_replicas,
+                                              .calibrate = calibrated}));
   for (const auto& plugin : collection.plugins.all)
     collectors.push_back(collect::make_plugin_collector(
         table, {.keeper = collection.plugins.keeper,
@@ -96,19 +115,9 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collectio
                 .code = collection.plugin_code->code(),
                 .sampled = collection.sampled,
                 .by_replicas = collection.by_replicas}));
-  if (collection.latencies) {
-    collect::LatencyCollectorOptions latency_options;
-    latency_options.calibrate = [] { return probe::calibrate_latency(probe::HostNotes()); };
-    latency_options.of_replicas = collection.by_replicas;
-    const auto set_lines = [](size_t& lines, int cache) {
-      const long bytes = ::sysconf(cache);
-      if (bytes > 0) lines = static_cast<size_t>(bytes) / kLineBytes;
-    };
-    set_lines(latency_options.cold_lines, _SC_LEVEL2_CACHE_SIZE);
-    set_lines(latency_options.last_cache_lines, _SC_LEVEL3_CACHE_SIZE);
+  if (collection.latencies)
     collectors.push_back(
-        std::make_unique<collect::LatencyCollector>(table, std::move(latency_options)));
-  }
+        std::make_unique<collect::LatencyCollector>(table, latency_options_of(collection)));
   if (collection.values) {
     collect::ValueCollectorOptions value_options = collection.value_options;
     value_options.errors = collection.sampled;

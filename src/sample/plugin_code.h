@@ -26,6 +26,8 @@ class PluginCode final : public trace::CaptureWishes {
     return also_ == nullptr ? trace::CaptureWish() : also_->wish(block, insn, first);
   }
 
+  bool times_loads() const override { return also_ != nullptr && also_->times_loads(); }
+
   std::shared_ptr<const collect::NamedCode> code() const { return code_; }
 
  private:

@@ -51,8 +51,15 @@ trace::CaptureWish ProbeCode::wish(BlockId block, const decoder::Insn& insn, boo
     all.addresses |= wish.addresses;
     all.results |= wish.results;
     all.divisor |= wish.divisor;
+    all.cycles |= wish.cycles;
   }
   return all;
+}
+
+bool ProbeCode::times_loads() const {
+  return std::ranges::any_of(probes_, [](const collect::Probe& probe) {
+    return probe.uses_fact(collect::ProbeFact::latency);
+  });
 }
 
 }  // namespace shadowprof::sample

@@ -22,6 +22,8 @@ class ProbeCode final : public trace::CaptureWishes {
   void meet(BlockId block) override;
   trace::CaptureWish wish(BlockId block, const decoder::Insn& insn, bool first) override;
 
+  bool times_loads() const override;
+
   std::shared_ptr<const collect::ProbedCode> code() const { return code_; }
 
  private:

@@ -56,7 +56,7 @@ ShadowRun::ShadowRun(trace::BlockTable& table, trace::TraceSink& sink,
       crowding_(options.max_shadows, options.busy_core.share),
       delay_(wishes.delay_s) {
   SP_CHECK(!guests.programs.empty(), "there is nothing to sample");
-  if (options_.plan.load_cycles) timed_load_s_ = probe::seconds_of_timed_load();
+  if (options_.plan.times_loads()) timed_load_s_ = probe::seconds_of_timed_load();
   for (SampledProcess::Handed& guest : guests.programs) {
     programs_.push_back(
         std::make_shared<SampledProcess>(std::move(guest.program), SampledProcess::Space(), 0.0));

@@ -5,7 +5,8 @@
 //
 // What was wished for is in slots of the kinds that there are anyway: registers before an
 // instruction as `base` slots, where the record does not tell them already, results as `value`,
-// `vector` and `mask` slots, a division's memory operand as a `memory` slot.
+// `vector` and `mask` slots, a division's memory operand as a `memory` slot, a load's time as
+// `load_cycles`. Interpreters cannot time loads, and leave that out.
 #pragma once
 
 #include "decoder/insn.h"
@@ -18,6 +19,7 @@ struct CaptureWish {
   bool addresses = false;          // the registers that its accesses are addressed by
   bool results = false;
   bool divisor = false;  // in memory
+  bool cycles = false;   // that its load takes, if it has one that can be timed
 };
 
 class CaptureWishes {
@@ -27,6 +29,8 @@ class CaptureWishes {
   virtual void meet(BlockId block) = 0;
   // The block was met. `first`: it is the block's first instruction.
   virtual CaptureWish wish(BlockId block, const decoder::Insn& insn, bool first) = 0;
+  // Some wish may be for the time of a load.
+  virtual bool times_loads() const = 0;
 };
 
 }  // namespace shadowprof::trace

@@ -90,6 +90,8 @@ TEST_CASE("what is planned is refused by name, and differently from what is unkn
   refuses({"--probe", "a: div", "--probe", "a: load", "ls"}, "two probes have the name a");
   refuses({"--mode", "burst", "--engine", "step", "--probe", "div", "ls"},
           "probes follow from registers");
+  refuses({"--mode", "burst", "--engine", "emulator", "--probe", "load capture latency", "ls"},
+          "the engine emulator cannot time loads");
   refuses({"--frob", "--", "ls"}, "there is no option --frob");
   refuses({"--\x1b[31m", "ls"}, "there is no option --\\x1b[31m");
 }

@@ -71,6 +71,14 @@ TEST_CASE("what is left out has a default") {
   CHECK(parsed("any in libm.so.6!*").pattern.function == "*");
 }
 
+TEST_CASE("latencies are captured of what may load, keyed, and asked for in conditions") {
+  const Probe p = parsed("load in walk capture latency key caller when latency < 500 => log2");
+  CHECK(p.uses_fact(ProbeFact::latency));
+  CHECK(parsed("ret key latency / 8").uses_fact(ProbeFact::latency));
+  CHECK(parsed("insn add* when latency > 9").uses_fact(ProbeFact::latency));
+  CHECK_FALSE(parsed("load").uses_fact(ProbeFact::latency));
+}
+
 TEST_CASE("a stack is a column by itself, captured or a key") {
   const Probe p = parsed("load capture size key stack 12, pc when size > 3 => log2");
   CHECK(p.stack == 12);
@@ -153,7 +161,8 @@ TEST_CASE("errors say in which column something is wrong") {
   CHECK(refused("ret capture addr").starts_with("column 13: branches have no address"));
   CHECK(refused("load capture every 3") == "column 14: counters are for conditions (when)");
   CHECK(refused("load when every 0") == "column 17: a number is missing, not '0'");
-  CHECK(refused("load capture latency") == "column 14: probes do not know 'latency' yet");
+  CHECK(refused("store capture latency") == "column 15: only what loads has a latency (on load)");
+  CHECK(refused("entry f capture latency").starts_with("column 17: entries have"));
   CHECK(refused("when: load") == "column 1: 'when' cannot be the name of a probe");
   CHECK(refused("load capture 1, 2, 3, 4, 5") == "column 26: a probe has 4 columns at most");
   CHECK(refused("load capture 1, 2, 3 key 4, 5") == "column 26: a probe has 4 columns at most");

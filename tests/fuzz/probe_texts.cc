@@ -64,8 +64,9 @@ class Writer {
                                              "jump", "atomic", "div",  "vector", "any"};
   static constexpr const char* kNames[] = {
       "main", "mem*", "libc*!*", "\"f(int, char)\"", "a::b", "?", "x!", "operator!=", "~T"};
-  static constexpr const char* kFacts[] = {"value",   "addr", "size", "target", "caller", "pc",
-                                           "divisor", "arg0", "arg5", "rax",    "r15",    "rsp"};
+  static constexpr const char* kFacts[] = {"latency", "value", "addr",    "size", "target",
+                                           "caller",  "pc",    "divisor", "arg0", "arg5",
+                                           "rax",     "r15",   "rsp"};
   static constexpr const char* kSigns[] = {"+",  "-",  "*",  "/", "%",  "&", "|",  "^",   "<<",
                                            ">>", "==", "!=", "<", "<=", ">", ">=", "and", "or"};
 

@@ -38,8 +38,10 @@ class AllWishes final : public trace::CaptureWishes {
  public:
   void meet(BlockId) override {}
   trace::CaptureWish wish(BlockId, const decoder::Insn&, bool) override {
-    return {.registers = 0xffff, .addresses = true, .results = true, .divisor = true};
+    return {
+        .registers = 0xffff, .addresses = true, .results = true, .divisor = true, .cycles = true};
   }
+  bool times_loads() const override { return true; }
 };
 
 int run(int bits, std::vector<std::string> argv) {

@@ -138,9 +138,57 @@ def check_examples(d):
         d.expect(f"report of: {example['probe']}", f"Probe {info['name']}" in report, report)
 
 
+def bucket_of(cycles):
+    """Of the histograms that the table of latencies has: four to each power of two."""
+    if cycles < 4:
+        return cycles
+    power = cycles.bit_length() - 1
+    return min(79, 4 * (power - 1) + (cycles >> (power - 2) & 3))
+
+
+def numbers_counted(profile):
+    """Of a profile with one probe, which captures one number: how often it was each."""
+    counted = {}
+    tables = profile["tables"]
+    for row, number in zip(tables["probe_numbers"]["row"], tables["probe_numbers"]["number"]):
+        counted[number] = counted.get(number, 0) + tables["probes"]["count"][row]
+    return counted
+
+
+def check_same_latencies(d):
+    """What a probe of all latencies counts is what the profile of latencies has of the same stamps."""
+    profile, _ = d.run("probes", ["3000"], "--mode", "full", "--profile", "edge,latency", "--probe", "times: on any capture latency")
+    probed, profiled = {}, {}
+    for cycles, count in numbers_counted(profile).items():
+        probed[bucket_of(cycles)] = probed.get(bucket_of(cycles), 0) + count
+    buckets = profile["tables"]["latency_buckets"]
+    for bucket, count in zip(buckets["bucket"], buckets["count"]):
+        profiled[bucket] = profiled.get(bucket, 0) + count
+    d.expect("full: a probe's latencies are those of the profile", probed == profiled and probed, (probed, profiled))
+
+
+def check_latencies(d, mode):
+    """Loads of half a kilobyte, again and again: caches serve them."""
+    profile, facts = d.run("probes", [str(ROUNDS[mode])], *MODES[mode], "--profile", "edge", "--probe", "times: on load in read_at capture latency")
+    info, = profile["probes"]
+    if mode == "full":
+        d.expect("full: each load has a latency", (info["matched"], info["counted"], info["unknown"]) == (facts["rounds"], facts["rounds"], 0), info)
+    elif info["counted"] < 100:
+        print(f"skip  {mode}: latencies: the machine was too busy for samples: {info}")
+        return
+    counted = numbers_counted(profile)
+    memory = profile["run"]["host"]["latency"]["dram"]
+    near = sum(count for cycles, count in counted.items() if cycles < memory)
+    d.expect(f"{mode}: {near} of {info['counted']} latencies are less than {memory}", near >= 0.8 * info["counted"], counted)
+
+
 def check_all(driver, options):
     for mode in options.modes.split(","):
         check(driver, mode)
+        if mode != "burst":
+            check_latencies(driver, mode)
+    if "full" in options.modes:
+        check_same_latencies(driver)
     if not options.only:
         check_examples(driver)
 

@@ -34,6 +34,7 @@ enum class ProbeFact : uint8_t {
   caller,   // the call that its function was entered by
   place,    // the instruction itself
   divisor,
+  latency,  // cycles that its load took, without what it takes to measure them
   stack,    // the number of its call stack; of a column alone, and of no expression
   end,
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <unordered_map>
 
 #include "collect/probes/probe_counts.h"
@@ -53,6 +54,7 @@ class ProbeCollector final : public Collector {
   void mark(std::span<const Word> record, ProbeThread*& thread);
   void take_run(const ProbedRun& run, const Word* record, ProbeThread& thread);
   void take_event(const ProbeEvent& event, const Word* record, ProbeThread& thread);
+  void set_latency(uint64_t stamps, ProbeFacts& facts);
   void set_stack(size_t probe, const ProbeThread& thread, ProbeFacts& facts);
   void count(size_t probe, const ProbeFacts& facts);
   void end_observation();
@@ -74,6 +76,7 @@ class ProbeCollector final : public Collector {
   std::vector<uint64_t> unknown_;
   std::unordered_map<Tid, Owned> threads_;
   std::unordered_map<uint64_t, GuestAddr> calls_;  // by where they return to
+  std::optional<profile::LatencyCalibration> calibration_;
   uint64_t uses_ = 0;
   bool has_dropped_threads_ = false;
   uint64_t corrupt_chunks_ = 0;
@@ -119,6 +122,15 @@ void ProbeCollector::count(size_t number, const ProbeFacts& facts) {
     counts_[number].add(tuple);
 }
 
+void ProbeCollector::set_latency(uint64_t stamps, ProbeFacts& facts) {
+  if (!calibration_) calibration_ = options_.calibrate();
+  const Word elapsed = static_cast<Word>(stamps >> 32) - static_cast<Word>(stamps);
+  const double cycles = std::max(0.0, static_cast<double>(elapsed) - calibration_->overhead);
+  if (options_.of_replicas && calibration_->class_of(cycles) == profile::LatencyClass::beyond)
+    return;
+  facts.set(ProbeFact::latency, static_cast<uint64_t>(cycles));
+}
+
 void ProbeCollector::set_stack(size_t number, const ProbeThread& thread, ProbeFacts& facts) {
   if (!thread.stack(options_.probes[number].stack, stack_)) return;
   facts.set(ProbeFact::stack, stacks_[number].number_of(stack_).value_or(kNoRoom));
@@ -126,7 +138,12 @@ void ProbeCollector::set_stack(size_t number, const ProbeThread& thread, ProbeFa
 
 void ProbeCollector::take_event(const ProbeEvent& event, const Word* record, ProbeThread& thread) {
   ProbeFacts facts;
-  for (const ProbeInput& input : plans_.inputs(event)) facts.set(input.fact, input.of(record));
+  for (const ProbeInput& input : plans_.inputs(event)) {
+    if (input.fact == ProbeFact::latency) [[unlikely]]
+      set_latency(input.of(record), facts);
+    else
+      facts.set(input.fact, input.of(record));
+  }
   if (options_.probes[event.probe].uses_fact(ProbeFact::caller))
     if (const auto caller = thread.caller()) facts.set(ProbeFact::caller, *caller);
   if (options_.probes[event.probe].stack != 0) set_stack(event.probe, thread, facts);
@@ -303,6 +320,7 @@ void ProbeCollector::finish(profile::Profile& into) {
   const TableBuilder builder(table_, mine);
   for (size_t p = 0; p < options_.probes.size(); p++) finish_probe(builder, p, mine);
   if (corrupt_chunks_ != 0) mine.coverage.events["probe_corrupt_chunks"] += corrupt_chunks_;
+  if (calibration_ && !into.run.host.latency) into.run.host.latency = calibration_;
   profile::normalise(mine.tables);
   profile::add_tables(into, mine);
 }

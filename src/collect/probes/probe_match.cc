@@ -117,6 +117,7 @@ trace::CaptureWish wish_of(const Probe& probe, const Insn& insn) {
   for (uint8_t reg = 0; reg < 16; reg++)
     if (probe.uses_fact(static_cast<ProbeFact>(reg))) wish.registers |= decoder::gpr_bit(reg);
   wish.addresses = probe.uses_fact(ProbeFact::address);
+  wish.cycles = probe.uses_fact(ProbeFact::latency) && insn.load != decoder::LoadKind::none;
   if (probe.uses_fact(ProbeFact::value)) {
     wish.results = has_result(insn);
     const auto stored = stored_operand(insn);

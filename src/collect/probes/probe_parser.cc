@@ -22,9 +22,9 @@ constexpr std::string_view kRegisters[] = {"rax", "rcx", "rdx", "rbx", "rsp", "r
 // System V's ABI: rdi, rsi, rdx, rcx, r8, r9.
 constexpr uint8_t kArguments[] = {7, 6, 2, 1, 8, 9};
 constexpr std::pair<std::string_view, ProbeFact> kFactNames[] = {
-    {"value", ProbeFact::value},    {"addr", ProbeFact::address},  {"size", ProbeFact::size},
-    {"target", ProbeFact::target},  {"caller", ProbeFact::caller}, {"pc", ProbeFact::place},
-    {"divisor", ProbeFact::divisor}};
+    {"value", ProbeFact::value},     {"addr", ProbeFact::address},   {"size", ProbeFact::size},
+    {"target", ProbeFact::target},   {"caller", ProbeFact::caller},  {"pc", ProbeFact::place},
+    {"divisor", ProbeFact::divisor}, {"latency", ProbeFact::latency}};
 constexpr std::string_view kKeywords[] = {"on", "in",  "to",    "capture", "key",   "when", "and",
                                           "or", "not", "every", "after",   "entry", "insn"};
 
@@ -181,13 +181,18 @@ std::string_view Parser::why_not(std::string_view word, ProbeFact fact) const {
     return "arguments are known at entries, calls and jumps";
   if (p.entry) {
     return fact == ProbeFact::value || fact == ProbeFact::address || fact == ProbeFact::size ||
-                   fact == ProbeFact::target || fact == ProbeFact::divisor
+                   fact == ProbeFact::target || fact == ProbeFact::divisor ||
+                   fact == ProbeFact::latency
                ? "entries have arguments, registers, caller and pc only"
                : "";
   }
   if (fact == ProbeFact::value && branches && !named) return "branches have no value";
   if (fact == ProbeFact::target && !branches && !named)
     return "only calls, returns, branches and jumps have a target";
+  const bool may_load = is_one_of(ProbeClass::load, ProbeClass::atomic, ProbeClass::vector,
+                                  ProbeClass::call, ProbeClass::ret, ProbeClass::jump);
+  if (fact == ProbeFact::latency && !may_load && !named)
+    return "only what loads has a latency (on load)";
   if (fact == ProbeFact::divisor && !is_one_of(ProbeClass::div) && !named)
     return "only divisions have a divisor (on div)";
   if ((fact == ProbeFact::address || fact == ProbeFact::size) && branches && !named)
@@ -207,8 +212,6 @@ Node Parser::fact() {
   if (!known) {
     if (word.text == "stack")
       return fail_at(word, "a stack is no number: it is captured, or a key, by itself");
-    if (word.text == "latency" || word.text == "thread")
-      return fail_at(word, fmt::format("probes do not know '{}' yet", word.text));
     return fail_at(word, fmt::format("there is no fact '{}'", word.text));
   }
   if (const auto why = why_not(word.text, *known); !why.empty()) return fail_at(word, why);

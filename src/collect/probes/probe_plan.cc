@@ -82,6 +82,7 @@ void ProbePlans::plan_event(const Step& step, const RecordedWords& recorded, siz
     add_constant(ProbeFact::target,
                  step.last ? target_of(step.run, step.insn) : step.insn.next().value);
   plan_accessed(step, recorded, probe);
+  if (probe.uses_fact(ProbeFact::latency)) add_input(ProbeFact::latency, {recorded.cycles}, 0, 64);
   if (const auto stored = stored_operand(step.insn); stored && probe.uses_fact(ProbeFact::value)) {
     if (stored->reg < 16)
       add_input(ProbeFact::value, recorded.registers[stored->reg], stored->shift, stored->bits);

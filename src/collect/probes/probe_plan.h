@@ -14,7 +14,8 @@
 
 namespace shadowprof::collect {
 
-// A fact of an execution: what the words add up to, and of that some bits.
+// A fact of an execution: what the words add up to, and of that some bits. Of a latency: the time
+// stamps, the first one below.
 struct ProbeInput {
   ProbeFact fact = ProbeFact::rax;
   AddressPlan sum{};

@@ -55,6 +55,7 @@ struct CapturePlan {
   bool captures() const {
     return values || addresses || load_cycles || stored || moments || wishes != nullptr;
   }
+  bool times_loads() const { return load_cycles || (wishes != nullptr && wishes->times_loads()); }
   bool operator==(const CapturePlan&) const = default;
 };
 

@@ -58,7 +58,8 @@ void Translator::capture_results(Emitter& e, const Insn& insn, uint32_t index) {
 
 void Translator::time_next_load(const Insn& insn, uint32_t index) {
   time_slot_ = 0;
-  if (!plan_.load_cycles || insn.load == decoder::LoadKind::none) return;
+  if (!plan_.load_cycles && !wish_.cycles) return;
+  if (insn.load == decoder::LoadKind::none) return;
   time_slot_ = next_slot_displacement();
   slots_.push_back({SlotKind::load_cycles, insn.result, static_cast<uint16_t>(index)});
 }
