@@ -32,6 +32,8 @@ constexpr Example kExamples[] = {
     {"stores of zero in one module", "zeros: on store key pc when value == 0"},
     {"how many cycles loads take, by instruction (burst mode needs --engine translator)",
      "cycles: on load capture latency key pc => log2"},
+    {"what the threads with such a name load",
+     "workers: on load in thread worker* capture size key pc"},
     {"one in 100 of large blocks, after the first 1,000",
      "large: on entry *alloc*@plt capture arg0 when arg0 >= 4096 and after 1000 and every 100"},
 };
@@ -41,7 +43,8 @@ constexpr const char* kGrammar =
                         [when CONDITION] [=> ACTION]' PROGRAM
 
 PATTERN    entry FUNCTION                the first instruction of a function
-           CLASS ... [insn MNEMONIC] [in FUNCTION]
+           CLASS ... [insn MNEMONIC] [in FUNCTION] [at FILE:LINE[-LINE]]
+           either also [in thread NAME]
 CLASS      load store call ret branch jump atomic div vector any; all that are named
 FUNCTION   a name, or MODULE!NAME; * and ? stand for any characters
 EXPR       value addr size target caller pc divisor latency; arg0 to arg5 at

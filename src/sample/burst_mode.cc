@@ -195,7 +195,7 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   if (request.engine == BurstEngineKind::emulator) collection.weights = &weights;
   collect::Pipeline pipeline(tracing ? make_collectors(collection, table)
                                      : std::vector<std::unique_ptr<collect::Collector>>());
-  PipelineSink sink(pipeline);
+  PipelineSink sink(pipeline, collection.names_threads());
   BurstRunOptions options;
   options.length = request.length;
   options.duration = request.duration;

@@ -4,6 +4,8 @@
 #include <shadowprof/collector.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "collect/edges/edge_collector.h"
 #include "collect/loads/address_collector.h"
@@ -53,6 +55,11 @@ void Collection::look_at_code(const trace::BlockTable& table, int64_t started) {
   if (!probes.empty()) probe_code = std::make_shared<ProbeCode>(table, probes, started);
   if (!plugins.empty())
     plugin_code = std::make_shared<PluginCode>(table, started, probe_code.get());
+}
+
+bool Collection::names_threads() const {
+  return std::ranges::any_of(
+      probes, [](const collect::Probe& probe) { return !probe.pattern.thread.empty(); });
 }
 
 emu::CapturePlan Collection::plan() const {

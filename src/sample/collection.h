@@ -69,6 +69,8 @@ struct Collection {
   }
   // Collectors want to see where each load and store goes, in order.
   bool follows_memory() const { return hazards || waste || streams; }
+  // Collectors want to know what threads are called.
+  bool names_threads() const;
   // Before plan(), once for a table.
   void look_at_code(const trace::BlockTable& table, int64_t started);
   emu::CapturePlan plan() const;

@@ -247,7 +247,7 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   std::optional<Within> within;
   if (request.within) within.emplace(table, *request.within, started);
   collect::Pipeline pipeline(collectors_of(collection, table, request, within));
-  PipelineSink sink(pipeline, look_for_entries(request, within));
+  PipelineSink sink(pipeline, collection.names_threads(), look_for_entries(request, within));
   inject::EngineOptions options = engine_options(request, collection, launch.options);
   CodeHistory history(code_folder_for(options), request.path,
                       conditions_of(options.space.translator));

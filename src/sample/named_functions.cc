@@ -43,6 +43,8 @@ NamedFunctions::NamedFunctions(const trace::BlockTable& table,
   SP_CHECK(patterns_.size() <= kMostPatterns, "{} patterns of functions", patterns_.size());
   for (size_t p = 0; p < patterns_.size(); p++)
     if (!patterns_[p].function.empty()) named_ |= bit(p);
+  for (size_t p = 0; p < patterns_.size(); p++)
+    if (patterns_[p].asks_for_lines) lined_ |= bit(p);
 }
 
 void NamedFunctions::load_module(ModuleId id) {
@@ -50,7 +52,7 @@ void NamedFunctions::load_module(ModuleId id) {
   const trace::Module& module = table_.module(id);
   for (size_t p = 0; p < patterns_.size(); p++)
     if (means_module(patterns_[p], module.path)) named.meant |= bit(p);
-  if ((named.meant & named_) == 0) return;
+  if ((named.meant & (named_ | lined_)) == 0) return;
   profile::Module file;
   file.path = module.path;
   file.inode = module.inode;
@@ -96,6 +98,16 @@ NamedFunctions::Found NamedFunctions::find(const trace::Block& block) {
   found.function = module.first_function + static_cast<uint32_t>(*index);
   found.is_entry = function.patterns != 0 && function.offset == offset;
   return found;
+}
+
+std::optional<NamedFunctions::Line> NamedFunctions::line_of(const trace::Block& block,
+                                                            GuestAddr insn) const {
+  const Module& module = modules_[block.module.value];
+  if (module.symbols == nullptr) return std::nullopt;
+  const auto within = static_cast<uint64_t>(insn - block.start);
+  const auto frames = module.symbols->lines(offset_of(block) + within);
+  if (frames.empty() || frames.front().line == 0) return std::nullopt;
+  return Line{frames.front().file, frames.front().line};
 }
 
 std::string NamedFunctions::name_of(const trace::Block& block) const {

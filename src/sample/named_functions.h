@@ -21,6 +21,7 @@ namespace shadowprof::sample {
 struct FunctionPattern {
   std::string module;    // of its path, or of the name that reports have; "": any
   std::string function;  // as rules of check name it; "": all code of the module
+  bool asks_for_lines = false;  // line_of() is for blocks that are meant
 
   // "function", "module!function", "module!".
   static FunctionPattern from(const std::string& text);
@@ -40,6 +41,12 @@ class NamedFunctions {
     bool is_entry = false;  // the block begins where a function does that a pattern names
   };
   Found find(const trace::Block& block);
+  // Where an instruction of a block that was found is written. Nothing: nobody knows.
+  struct Line {
+    std::string file;
+    uint32_t line = 0;
+  };
+  std::optional<Line> line_of(const trace::Block& block, GuestAddr insn) const;
   // The name of the function that a block lies in which was found in one.
   std::string name_of(const trace::Block& block) const;
 
@@ -64,6 +71,7 @@ class NamedFunctions {
   const int64_t started_;
   const CacheFolder notes_ = CacheFolder::of_user().inside("names");
   uint16_t named_ = 0;  // patterns that name a function
+  uint16_t lined_ = 0;  // that ask for lines
   uint32_t functions_ = 0;
   std::vector<Module> modules_;
 };

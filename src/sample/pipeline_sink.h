@@ -11,6 +11,7 @@
 #include "collect/pipeline.h"
 #include "kernel/proc.h"
 #include "profile/profile.h"
+#include "sample/thread_names.h"
 #include "trace/thread_counts.h"
 #include "trace/trace_sink.h"
 
@@ -18,11 +19,14 @@ namespace shadowprof::sample {
 
 class PipelineSink : public trace::TraceSink {
  public:
-  // `before` is called for each chunk, on the thread that submits it. `by_replicas`: threads are
-  // those that Chunk::guest says, if any.
-  explicit PipelineSink(collect::Pipeline& pipeline, std::function<void()> before = {},
-                        bool by_replicas = false)
-      : pipeline_(pipeline), before_(std::move(before)), by_replicas_(by_replicas) {}
+  // `names_threads`: chunks say what their threads are called. `before` is called for each chunk,
+  // on the thread that submits it. `by_replicas`: threads are those that Chunk::guest says, if any.
+  explicit PipelineSink(collect::Pipeline& pipeline, bool names_threads,
+                        std::function<void()> before = {}, bool by_replicas = false)
+      : pipeline_(pipeline),
+        names_threads_(names_threads),
+        before_(std::move(before)),
+        by_replicas_(by_replicas) {}
   void wait(uint64_t ticket) override { pipeline_.wait({ticket}); }
   bool done(uint64_t ticket) override { return pipeline_.done({ticket}); }
   collect::Pipeline& pipeline() const { return pipeline_; }
@@ -35,8 +39,11 @@ class PipelineSink : public trace::TraceSink {
  private:
   uint64_t take(const trace::Chunk& chunk) override {
     if (before_) before_();
-    note_thread(by_replicas_ || chunk.guest != Tid() ? chunk.guest : chunk.thread);
-    return pipeline_.submit(chunk).number;
+    note_thread(by_replicas_ ? chunk.guest : chunk.program_thread());
+    if (!names_threads_) return pipeline_.submit(chunk).number;
+    trace::Chunk named = chunk;
+    named.name = names_.of(chunk.program_thread());
+    return pipeline_.submit(named).number;
   }
 
   void note_thread(Tid thread) {
@@ -47,8 +54,10 @@ class PipelineSink : public trace::TraceSink {
   }
 
   collect::Pipeline& pipeline_;
-  std::function<void()> before_;
+  const bool names_threads_;
+  const std::function<void()> before_;
   const bool by_replicas_;
+  ThreadNames names_;
   std::unordered_map<Tid, profile::ThreadRow> threads_;
 };
 

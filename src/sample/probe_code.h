@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Which code the user's probes are about, and what is to be recorded of it: looked up when the code
-// is translated.
+// is translated. Lines are looked up for those instructions alone that a probe of lines would match
+// if they were the right ones.
 #pragma once
 
 #include <memory>
@@ -27,6 +28,9 @@ class ProbeCode final : public trace::CaptureWishes {
   std::shared_ptr<const collect::ProbedCode> code() const { return code_; }
 
  private:
+  void look_at_lines(BlockId id, const trace::Block& block);
+  uint16_t of_line(const trace::Block& block, const decoder::Insn& insn, uint16_t probes) const;
+
   const trace::BlockTable& table_;
   const std::vector<collect::Probe> probes_;
   NamedFunctions named_;

@@ -151,7 +151,7 @@ void ShadowStretch::make_run(Guests guests, unsigned number) {
   };
   if (may_capture_samples(request_)) capture_samples(seen_enough_, collection_, options_.space);
   pipeline_.emplace(make_collectors(collection_, table_));
-  sink_.emplace(*pipeline_, std::function<void()>(), true);
+  sink_.emplace(*pipeline_, collection_.names_threads(), std::function<void()>(), true);
   directory_.emplace(request_.code_directory, conditions_of(request_, profile_.run.host));
   if (!request_.code_directory.empty()) options_.directory = &*directory_;
   plan::Wishes wishes = request_.wishes;

@@ -98,6 +98,10 @@ struct Chunk {
   Tid process{};
   uint64_t until = 0;  // time stamp of the processor when all of it had been written; 0: not known
   Tid guest{};         // the program's thread, where `thread` is a stream of a replica's
+  // What the kernel calls the program's thread, when the chunk is handed over. Nothing: nobody has
+  // asked for it, or it is not known.
+  std::array<char, 16> name{};
+  Tid program_thread() const { return guest == Tid() ? thread : guest; }
 };
 
 struct Record {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "collect/probes/probe.h"
+#include "collect/probes/probe_match.h"
 
 namespace {
 
@@ -77,6 +78,49 @@ TEST_CASE("latencies are captured of what may load, keyed, and asked for in cond
   CHECK(parsed("ret key latency / 8").uses_fact(ProbeFact::latency));
   CHECK(parsed("insn add* when latency > 9").uses_fact(ProbeFact::latency));
   CHECK_FALSE(parsed("load").uses_fact(ProbeFact::latency));
+}
+
+TEST_CASE("a pattern names threads and lines, each once and in any order") {
+  const Probe p = parsed("load at src/main.c:12-20 in thread work* in libc*!f capture value");
+  CHECK(p.pattern.function == "f");
+  CHECK(p.pattern.thread == "work*");
+  CHECK(p.pattern.file == "src/main.c");
+  CHECK(p.pattern.first_line == 12);
+  CHECK(p.pattern.last_line == 20);
+  CHECK(parsed("load at a.c:7").pattern.last_line == 7);
+  CHECK(parsed("load at \"my file.c:7\"").pattern.file == "my file.c");
+  CHECK(parsed("load at C:a.c:7").pattern.file == "C:a.c");
+  CHECK(parsed("entry f in thread \"pool 1\"").pattern.thread == "pool 1");
+  CHECK(parsed("load in \"thread\"").pattern.function == "thread");
+  CHECK(parsed("load in thread_main").pattern.function == "thread_main");
+}
+
+TEST_CASE("a file is meant by the end of its path") {
+  const auto means = [](const char* file, const char* path, uint32_t line) {
+    return collect::is_of_lines(parsed(fmt::format("load at {}:3-5", file)).pattern, path, line);
+  };
+  CHECK(means("a.c", "/x/y/a.c", 3));
+  CHECK(means("a.c", "a.c", 5));
+  CHECK(means("y/a.c", "/x/y/a.c", 4));
+  CHECK(means("/x/y/a.c", "/x/y/a.c", 4));
+  CHECK(means("y/*", "/x/y/a.c", 4));
+  CHECK(means("*.c", "/x/y/a.c", 4));
+  CHECK_FALSE(means("a.c", "/x/y/aa.c", 4));
+  CHECK_FALSE(means("x/a.c", "/x/y/a.c", 4));
+  CHECK_FALSE(means("a.c", "/x/y/a.c", 2));
+  CHECK_FALSE(means("a.c", "/x/y/a.c", 6));
+}
+
+TEST_CASE("a probe of lines looks at their instructions, and any other at all of them") {
+  collect::ProbedCode code;
+  code.of_lines = 0b10;
+  code.within[4] = 0b11;
+  code.on_line.push_back({0, 0b10});  // of another block
+  code.on_line.push_back({3, 0b10});
+  code.lines[4] = {1, 1};
+  CHECK(code.within_at(BlockId(4), 3) == 0b11);
+  CHECK(code.within_at(BlockId(4), 0) == 0b01);
+  CHECK(code.within_at(BlockId(5), 3) == 0);
 }
 
 TEST_CASE("a stack is a column by itself, captured or a key") {
@@ -163,6 +207,15 @@ TEST_CASE("errors say in which column something is wrong") {
   CHECK(refused("load when every 0") == "column 17: a number is missing, not '0'");
   CHECK(refused("store capture latency") == "column 15: only what loads has a latency (on load)");
   CHECK(refused("entry f capture latency").starts_with("column 17: entries have"));
+  CHECK(refused("load at a.c").starts_with("column 9: a line of the source is missing"));
+  CHECK(refused("load at :3").starts_with("column 9: a line of the source is missing"));
+  CHECK(refused("load at a.c:0") == "column 9: '0' is no line, and no range of lines");
+  CHECK(refused("load at a.c:5-3") == "column 9: '5-3' is no line, and no range of lines");
+  CHECK(refused("load at a.c:5-x") == "column 9: '5-x' is no line, and no range of lines");
+  CHECK(refused("load at a.c:1 at b.c:2") == "column 15: this says a second time where it is");
+  CHECK(refused("load in f in g") == "column 11: this says a second time where it is");
+  CHECK(refused("load in thread ") == "column 16: the name of a thread is missing");
+  CHECK(refused("entry f at a.c:3") == "column 9: entries are given by functions, not by lines");
   CHECK(refused("when: load") == "column 1: 'when' cannot be the name of a probe");
   CHECK(refused("load capture 1, 2, 3, 4, 5") == "column 26: a probe has 4 columns at most");
   CHECK(refused("load capture 1, 2, 3 key 4, 5") == "column 26: a probe has 4 columns at most");

@@ -64,6 +64,7 @@ class Writer {
                                              "jump", "atomic", "div",  "vector", "any"};
   static constexpr const char* kNames[] = {
       "main", "mem*", "libc*!*", "\"f(int, char)\"", "a::b", "?", "x!", "operator!=", "~T"};
+  static constexpr const char* kLines[] = {"a.c:3", "*.c:3-9", "\"a b.c:12\"", "d/a.c:1-1"};
   static constexpr const char* kFacts[] = {"latency", "value", "addr",    "size", "target",
                                            "caller",  "pc",    "divisor", "arg0", "arg5",
                                            "rax",     "r15",   "rsp"};
@@ -75,11 +76,14 @@ class Writer {
     return words[below(N)];
   }
   std::string pattern() {
-    if (below(4) == 0) return std::string("entry ") + one_of(kNames);
+    if (below(4) == 0)
+      return std::string("entry ") + one_of(kNames) + (below(4) == 0 ? " in thread w*" : "");
     std::string t = one_of(kClasses);
     if (below(4) == 0) t += std::string(" ") + one_of(kClasses);
     if (below(4) == 0) t += " insn mov*";
     if (below(3) == 0) t += std::string(" in ") + one_of(kNames);
+    if (below(4) == 0) t += std::string(" at ") + one_of(kLines);
+    if (below(4) == 0) t += std::string(" in thread ") + one_of(kNames);
     return t;
   }
   std::string list() {

@@ -5,6 +5,7 @@
 Each example that `shadowprof probes` prints is run, too.
 """
 import json
+import os
 import subprocess
 import sys
 
@@ -17,6 +18,13 @@ ROUNDS = {"full": 60000, "shadow": 150000000, "burst": 150000000}
 # Beyond twice the error that the profile says.
 TOLERANCE = 0.05
 CUT = "caller not known"
+
+
+
+def line_of(text):
+    """In the program's source."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "probes.c"), encoding="utf-8") as source:
+        return next(number for number, line in enumerate(source, 1) if text in line)
 
 
 PROBES = {
@@ -33,6 +41,7 @@ PROBES = {
     "later": "on entry near when after 1000",
     "stacks": "on div in scale key stack 2",
     "recursions": "on entry depth key stack 16 when arg0 == 0",
+    "lines": f"on load at known/probes.c:{line_of('return table[at]')} capture value",
     "wrong": "on entry near capture 1 / (arg0 & 0)",
 }
 
@@ -59,6 +68,7 @@ def expected(facts):
         "later": {(): near - 1000},
         "stacks": {("near", "main"): near, ("far", "main"): sevens + tens},
         "recursions": {("depth",) * k + ("main",): times for k, times in enumerate(of_eights)},
+        "lines": {(100 + k,): count for k, count in enumerate(of_fours)},
         "wrong": {},
     }
 
@@ -132,7 +142,7 @@ def check_examples(d):
     for example in examples:
         profile, _ = d.run("probes", ["3000"], "--mode", "full", "--profile", "edge", "--probe", example["probe"])
         info, = profile["probes"]
-        is_here = not any(word in example["probe"] for word in ("@plt", "vector"))
+        is_here = not any(word in example["probe"] for word in ("@plt", "vector", "thread"))
         d.expect(f"example: {example['probe']}", info["matched"] > 0 or not is_here, info)
         report = subprocess.run([d.shadowprof, "report", d.path], check=True, stdout=subprocess.PIPE, text=True).stdout
         d.expect(f"report of: {example['probe']}", f"Probe {info['name']}" in report, report)
@@ -182,11 +192,25 @@ def check_latencies(d, mode):
     d.expect(f"{mode}: {near} of {info['counted']} latencies are less than {memory}", near >= 0.8 * info["counted"], counted)
 
 
+def check_threads(d, mode):
+    rounds = {"full": 30000, "shadow": 200000000, "burst": 200000000}
+    probes = {"own": "on entry often in thread oft*", "other": "on entry often in thread seldom", "both": "on entry * in thread * key caller"}
+    profile, _ = d.run("threads", [str(rounds[mode])], *MODES[mode], "--profile", "edge", *probe_options(probes))
+    infos = {probe["name"]: probe for probe in profile["probes"]}
+    d.expect(f"{mode}: no other thread", infos["other"]["matched"] == infos["other"]["unknown"], infos["other"])
+    if mode == "full":
+        d.expect("full: the thread's own", infos["own"]["counted"] == 3 * rounds["full"], infos["own"])
+        d.expect("full: threads have names", infos["both"]["unknown"] <= 100, infos["both"])
+    elif infos["both"]["matched"] > 1000:
+        d.expect(f"{mode}: the thread's own", infos["own"]["counted"] > 0, infos)
+
+
 def check_all(driver, options):
     for mode in options.modes.split(","):
         check(driver, mode)
         if mode != "burst":
             check_latencies(driver, mode)
+        check_threads(driver, mode)
     if "full" in options.modes:
         check_same_latencies(driver)
     if not options.only:

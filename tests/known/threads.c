@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // Two threads that do the same with other functions: the first calls three times as often as the
-// second one.
+// second one. They call themselves "often" and "seldom".
 //
 // usage: threads ROUNDS
+#define _GNU_SOURCE
 #include <pthread.h>
 
 #include "known.h"
@@ -17,10 +18,12 @@ NOT_COPIED uint64_t seldom(uint64_t x) { return (x ^ x >> 7) * 5; }
 static uint64_t rounds;
 
 static NOT_COPIED void *work_often(void *sum) {
+  pthread_setname_np(pthread_self(), "often");
   for (uint64_t i = 0; i < 3 * rounds; i++) *(uint64_t *)sum += often(i);
   return NULL;
 }
 static NOT_COPIED void *work_seldom(void *sum) {
+  pthread_setname_np(pthread_self(), "seldom");
   for (uint64_t i = 0; i < rounds; i++) *(uint64_t *)sum += seldom(i);
   return NULL;
 }

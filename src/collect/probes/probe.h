@@ -116,6 +116,10 @@ struct ProbePattern {
   std::string mnemonic;  // "": any
   std::string module;    // of the function; "": any
   std::string function;  // where it is, or what is entered; "": anywhere
+  std::string thread;    // its name; "": any
+  std::string file;      // of the source; "": any
+  uint32_t first_line = 0;
+  uint32_t last_line = 0;
   bool has(ProbeClass c) const { return (classes >> static_cast<unsigned>(c) & 1) != 0; }
 };
 

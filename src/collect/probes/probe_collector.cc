@@ -11,6 +11,7 @@
 #include "collect/probes/probe_stacks.h"
 #include "collect/probes/probe_thread.h"
 #include "collect/table_builder.h"
+#include "profile/compare/limit_rule.h"
 #include "profile/tables/probe_table.h"
 
 namespace shadowprof::collect {
@@ -51,6 +52,7 @@ class ProbeCollector final : public Collector {
 
   // The words of the record; 0: it is corrupt.
   size_t take(std::span<const Word> words, ProbeThread*& thread);
+  void look_at_thread(const trace::Chunk& chunk);
   void mark(std::span<const Word> record, ProbeThread*& thread);
   void take_run(const ProbedRun& run, const Word* record, ProbeThread& thread);
   void take_event(const ProbeEvent& event, const Word* record, ProbeThread& thread);
@@ -77,6 +79,10 @@ class ProbeCollector final : public Collector {
   std::unordered_map<Tid, Owned> threads_;
   std::unordered_map<uint64_t, GuestAddr> calls_;  // by where they return to
   std::optional<profile::LatencyCalibration> calibration_;
+  // Probes are bits: those of other threads than the one whose chunk is read, and those of which
+  // nobody knows.
+  uint16_t elsewhere_ = 0;
+  uint16_t perhaps_elsewhere_ = 0;
   uint64_t uses_ = 0;
   bool has_dropped_threads_ = false;
   uint64_t corrupt_chunks_ = 0;
@@ -137,6 +143,12 @@ void ProbeCollector::set_stack(size_t number, const ProbeThread& thread, ProbeFa
 }
 
 void ProbeCollector::take_event(const ProbeEvent& event, const Word* record, ProbeThread& thread) {
+  if ((elsewhere_ >> event.probe & 1) != 0) return;
+  if ((perhaps_elsewhere_ >> event.probe & 1) != 0) {
+    matched_[event.probe]++;
+    unknown_[event.probe]++;
+    return;
+  }
   ProbeFacts facts;
   for (const ProbeInput& input : plans_.inputs(event)) {
     if (input.fact == ProbeFact::latency) [[unlikely]]
@@ -215,7 +227,19 @@ size_t ProbeCollector::take(std::span<const Word> words, ProbeThread*& thread) {
   return run->words;
 }
 
+void ProbeCollector::look_at_thread(const trace::Chunk& chunk) {
+  elsewhere_ = perhaps_elsewhere_ = 0;
+  const std::string_view name(chunk.name.data());
+  for (size_t p = 0; p < options_.probes.size(); p++) {
+    const std::string& wanted = options_.probes[p].pattern.thread;
+    if (wanted.empty() || (!name.empty() && profile::matches_glob(wanted, name))) continue;
+    const auto bit = static_cast<uint16_t>(1u << p);
+    (name.empty() ? perhaps_elsewhere_ : elsewhere_) |= bit;
+  }
+}
+
 void ProbeCollector::consume(const trace::Chunk& chunk) {
+  look_at_thread(chunk);
   ProbeThread* thread = &thread_of(chunk.thread);
   for (std::span<const Word> left = chunk.words; !left.empty();) {
     const size_t words = take(left, thread);

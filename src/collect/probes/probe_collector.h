@@ -12,6 +12,9 @@
 // handler begins without callers. A call stack is the callers that are known; where there are no
 // more of them it says whether that is all (probe_stacks.h).
 //
+// A probe of threads counts where the chunk says a name that it means. Where the chunk says none
+// the execution is unknown.
+//
 // A latency is what the time stamps around a load are apart, less what they are without a load
 // between them. A replica's first load from a page may wait for the kernel, which the program's
 // would not: what takes a replica as long as that, or longer, has no latency.

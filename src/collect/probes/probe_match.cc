@@ -79,6 +79,26 @@ bool has_result(const Insn& insn) {
 
 }  // namespace
 
+uint16_t ProbedCode::within_at(BlockId block, uint64_t offset) const {
+  const uint16_t there = within[block.value];
+  if ((there & of_lines) == 0) return there;
+  const Lines& known = lines[block.value];
+  uint16_t here = 0;
+  for (uint32_t i = known.first; i < known.first + known.count; i++)
+    if (on_line[i].offset == offset) here = on_line[i].probes;
+  return static_cast<uint16_t>(there & (~of_lines | here));
+}
+
+bool is_of_lines(const ProbePattern& pattern, std::string_view file, uint32_t line) {
+  if (line < pattern.first_line || line > pattern.last_line) return false;
+  for (;;) {
+    if (profile::matches_glob(pattern.file, file)) return true;
+    const size_t slash = file.find('/');
+    if (slash == std::string_view::npos) return false;
+    file.remove_prefix(slash + 1);
+  }
+}
+
 bool matches(const ProbePattern& pattern, const Insn& insn) {
   for (unsigned c = 0; c < std::size(kProbeClassNames); c++)
     if ((pattern.classes >> c & 1) != 0 && !is_of(static_cast<ProbeClass>(c), insn)) return false;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "base/limits.h"
 #include "base/reserved_array.h"
@@ -20,8 +21,30 @@ struct ProbedCode {
   ReservedArray<uint16_t> within{limits::kMaxBlocks};    // it is where the probe looks
   ReservedArray<uint16_t> entries{limits::kMaxBlocks};   // it begins a function that is entered
   ReservedArray<uint32_t> function{limits::kMaxBlocks};  // that it is in; 0: not known
+
+  // Which instructions of the blocks that `within` names are of a probe's source lines, in the
+  // order of the code: those of a block stand together. An instruction of no probe's lines is not
+  // here.
+  struct OnLine {
+    uint32_t offset = 0;  // from the block's start
+    uint16_t probes = 0;
+  };
+  struct Lines {
+    uint32_t first = 0;  // of on_line
+    uint32_t count = 0;
+  };
+  static constexpr size_t kMostOnLine = size_t{1} << 22;
+  ReservedArray<Lines> lines{limits::kMaxBlocks};
+  ReservedArray<OnLine> on_line{kMostOnLine};
+  uint16_t of_lines = 0;  // the probes of source lines
+
+  // The probes that look at an instruction so many bytes behind the block's start.
+  uint16_t within_at(BlockId block, uint64_t offset) const;
 };
 static_assert(kMostProbes <= 16);
+
+// Does the pattern's file and line mean this one? A file is named by the end of its path.
+bool is_of_lines(const ProbePattern& pattern, std::string_view file, uint32_t line);
 
 // Wherever it is. Patterns of entries match any instruction: code decides.
 bool matches(const ProbePattern& pattern, const decoder::Insn& insn);

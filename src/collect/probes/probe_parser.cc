@@ -3,6 +3,7 @@
 // A descent through the grammar of docs/probes.md. Names of facts are looked up where they stand,
 // so that an error knows its column; what a pattern has no such fact for is refused, too.
 #include <algorithm>
+#include <charconv>
 
 #include "collect/probes/probe.h"
 #include "collect/probes/probe_lexer.h"
@@ -98,7 +99,10 @@ class Parser {
 
   Status name();
   Status pattern();
+  Status where();
   Status function();
+  Status thread();
+  Status lines();
   Status columns();
   Node stack();
   Status action();
@@ -145,11 +149,74 @@ Status Parser::function() {
   return {};
 }
 
+// A function may be called thread: in quotes.
+Status Parser::thread() {
+  const ProbeToken name = lexer_.take_name();
+  if (name.kind == Kind::wrong || name.text.empty())
+    return fail_at(name, "the name of a thread is missing");
+  probe_.pattern.thread = name.text;
+  return {};
+}
+
+// "main.c:12", "main.c:12-20".
+Status Parser::lines() {
+  const ProbeToken place = lexer_.take_name();
+  const auto number = [](std::string_view digits) -> uint32_t {
+    uint32_t line = 0;
+    const char* const end = digits.data() + digits.size();
+    const auto [stopped, error] = std::from_chars(digits.data(), end, line);
+    return error == std::errc() && stopped == end ? line : 0;
+  };
+  const std::string_view text = place.text;
+  const size_t colon = text.rfind(':');
+  if (place.kind == Kind::wrong || colon == 0 || colon == std::string_view::npos)
+    return fail_at(place, "a line of the source is missing: at FILE:LINE, at FILE:LINE-LINE");
+  const std::string_view of = text.substr(colon + 1);
+  const size_t dash = of.find('-');
+  ProbePattern& p = probe_.pattern;
+  p.file = text.substr(0, colon);
+  p.first_line = number(of.substr(0, dash));
+  p.last_line = dash == std::string_view::npos ? p.first_line : number(of.substr(dash + 1));
+  if (p.first_line == 0 || p.last_line < p.first_line)
+    return fail_at(place, fmt::format("'{}' is no line, and no range of lines", of));
+  return {};
+}
+
+// Each part once, in any order.
+Status Parser::where() {
+  ProbePattern& p = probe_.pattern;
+  for (;;) {
+    const ProbeToken first = next();
+    const auto take_once = [&](bool known) -> Status {
+      if (!known) return {};
+      return fail_at(first, "this says a second time where it is");
+    };
+    if (take_if("at")) {
+      SP_TRY(take_once(!p.file.empty()));
+      if (p.entry) return fail_at(first, "entries are given by functions, not by lines");
+      SP_TRY(lines());
+    } else if (take_if("in")) {
+      ProbeLexer ahead = lexer_;
+      if (next().is("thread") && ahead.take_name().text == "thread") {
+        lexer_.take();
+        SP_TRY(take_once(!p.thread.empty()));
+        SP_TRY(thread());
+      } else {
+        SP_TRY(take_once(!p.function.empty()));
+        SP_TRY(function());
+      }
+    } else {
+      return {};
+    }
+  }
+}
+
 Status Parser::pattern() {
   const ProbeToken first = next();
   if (take_if("entry")) {
     probe_.pattern.entry = true;
-    return function();
+    SP_TRY(function());
+    return where();
   }
   while (const auto known = class_of(next())) {
     probe_.pattern.classes =
@@ -166,8 +233,7 @@ Status Parser::pattern() {
     return fail_at(first, fmt::format("{} is no pattern: load, store, call, ret, branch, jump, "
                                       "atomic, div, vector, any, insn NAME or entry FUNCTION",
                                       described()));
-  if (take_if("in")) return function();
-  return {};
+  return where();
 }
 
 // "": the pattern's executions have such a fact.

@@ -97,7 +97,8 @@ void ProbePlans::plan_event(const Step& step, const RecordedWords& recorded, siz
 }
 
 void ProbePlans::plan_insn(const Step& step, const RecordedWords& recorded) {
-  const unsigned within = code_.within[step.block.value];
+  const unsigned within = code_.within_at(
+      step.block, static_cast<uint64_t>(step.insn.address - table_.block(step.block).start));
   const unsigned entries = step.first ? code_.entries[step.block.value] : 0u;
   for (size_t p = 0; p < probes_.size(); p++) {
     const bool there = ((probes_[p].pattern.entry ? entries : within) >> p & 1) != 0;

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+#include "sample/thread_names.h"
+
+#include <algorithm>
+
+#include "clock/time_account.h"
+
+namespace shadowprof::sample {
+
+ThreadNames::Name ThreadNames::of(Tid thread) {
+  const std::string now = clock::TimeAccount::name_of(thread, thread);
+  if (now.empty()) {
+    const auto known = last_.find(thread);
+    return known == last_.end() ? Name() : known->second;
+  }
+  Name name{};
+  std::copy_n(now.begin(), std::min(now.size(), name.size() - 1), name.begin());
+  if (last_.size() == kMostThreads && !last_.contains(thread)) last_.clear();
+  last_[thread] = name;
+  return name;
+}
+
+}  // namespace shadowprof::sample
