@@ -70,6 +70,8 @@ def bad_values(b):
                           ("--duration", "soon"), ("--seed", "1.5"), ("--color", "blue"),
                           ("--condition", "values=some"), ("--condition", "values=burst:9,every:3"),
                           ("--probe", "load capture valu"), ("--probe", "lod"),
+                          ("--probe", "load key stack 99"), ("--probe", "load at main.c"),
+                          ("--probe", "load in thread"), ("--probe", "store capture latency"),
                           ("--hotlist", "best"), ("--path-scope", "all")):
         refused(b.call("run", option, value, "--", "/bin/true"), OWN)
     nothing_left(b)

@@ -193,7 +193,10 @@ void ProbeCollector::mark(std::span<const Word> record, ProbeThread*& thread) {
       return;
     case trace::SpecialKind::sample_start:
       give_up();
-      return thread->start_sample(record);
+      thread->start_sample(record);
+      // Where nothing is left out a thread begins at its beginning, unless a stack is there.
+      if (!options_.sampled && record.size() <= trace::StackStart::kHeadWords) thread->begin();
+      return;
     case trace::SpecialKind::sample_end:
       give_up();
       thread->forget();
