@@ -255,5 +255,95 @@ TEST_CASE("loads are ranked by the cycles that they lose, with the share that mi
   CHECK(diff.loads[0].at.function == "f");
 }
 
+// The row of a function below the row `parent`.
+const ContextChange* context_of(const Diff& diff, uint32_t parent, const std::string& name) {
+  for (const ContextChange& c : diff.contexts.rows)
+    if (c.parent == parent && c.kind == ContextKind::code &&
+        diff.contexts.functions[c.function].second.function == name)
+      return &c;
+  return nullptr;
+}
+
+uint32_t row_number(const Diff& diff, const ContextChange* c) {
+  return static_cast<uint32_t>(c - diff.contexts.rows.data());
+}
+
+TEST_CASE("contexts of a rebuild are the same where functions and callers are, wherever they are") {
+  Profile base = build("/old/app", "aa",
+                       {named({0, 0x10}, "main", "f.c", 1), named({0, 0x20}, "f", "f.c", 10),
+                        named({0, 0x30}, "gone", "f.c", 5)});
+  base.tables.contexts = {{kNoContext, ContextKind::code, {0, 0x10}, 1, 0, 0},
+                          {0, ContextKind::code, {0, 0x20}, 10, 2, 0},
+                          {1, ContextKind::code, {0, 0x30}, 5, 1, 0},
+                          {kNoContext, ContextKind::unknown, {}, 3, 0, 0}};
+  Profile now = build("/new/app", "bb",
+                      {named({0, 0x10}, "f", "f.c", 12), named({0, 0x40}, "main", "f.c", 1),
+                       named({0, 0x50}, "fresh", "f.c", 7)});
+  now.tables.contexts = {{kNoContext, ContextKind::code, {0, 0x40}, 1, 0, 0},
+                         {0, ContextKind::code, {0, 0x50}, 7, 1, 0},
+                         {0, ContextKind::code, {0, 0x10}, 12, 3, 0},
+                         {kNoContext, ContextKind::unknown, {}, 4, 0, 0}};
+  const Diff diff = compare_profiles(base, {}, now, {});
+  REQUIRE(diff.has_contexts);
+  CHECK(diff.contexts.rows.size() == 5);
+  const ContextChange* top = context_of(diff, kNoContext, "main");
+  REQUIRE(top != nullptr);
+  CHECK(top->self.base == 1);
+  CHECK(top->self.now == 1);
+  const ContextChange* f = context_of(diff, row_number(diff, top), "f");
+  REQUIRE(f != nullptr);
+  CHECK(f->self.delta() == 2);
+  CHECK(f->calls.base == 2);
+  CHECK(f->calls.now == 3);
+  CHECK(diff.contexts.functions[f->function].first == change_of(diff, "f")->number);
+  const ContextChange* gone = context_of(diff, row_number(diff, f), "gone");
+  REQUIRE(gone != nullptr);
+  CHECK(gone->self.base == 5);
+  CHECK(gone->self.now == 0);
+  const ContextChange* fresh = context_of(diff, row_number(diff, top), "fresh");
+  REQUIRE(fresh != nullptr);
+  CHECK(fresh->self.base == 0);
+  CHECK(fresh->self.now == 7);
+  for (const ContextChange& c : diff.contexts.rows) {
+    CHECK((c.parent == kNoContext || c.parent < row_number(diff, &c)));
+    if (c.kind == ContextKind::unknown) CHECK(c.self.delta() == 1);
+  }
+}
+
+TEST_CASE("sampled contexts are on the scale of the base, with the errors of both") {
+  Profile base = build("/app", "aa", {named({0, 0x10}, "f", "f.c", 100)});
+  base.tables.contexts = {{kNoContext, ContextKind::code, {0, 0x10}, 100, 4, 30}};
+  base.confidence = {false, 50};
+  base.coverage.estimated = true;
+  base.coverage.instructions_total = 1000;
+  Profile now = build("/app", "aa", {named({0, 0x10}, "f", "f.c", 200)});
+  now.tables.contexts = {{kNoContext, ContextKind::code, {0, 0x10}, 200, 4, 80}};
+  now.confidence = {false, 50};
+  now.coverage.estimated = true;
+  now.coverage.instructions_total = 3000;
+  const Diff diff = compare_profiles(base, {}, now, {});
+  REQUIRE(diff.contexts.rows.size() == 1);
+  CHECK(diff.contexts.rows[0].self.base == 1000);
+  CHECK(diff.contexts.rows[0].self.now == 1000);
+  CHECK(diff.contexts.rows[0].error == doctest::Approx(500));  // 300 and 400
+}
+
+TEST_CASE("code without a name is no function of the same number") {
+  Profile base = build("/app", "aa", {named({0, 0x10}, "f", "f.c", 1)});
+  base.tables.contexts = {{kNoContext, ContextKind::code, {0, 0x1}, 5, 0, 0},
+                          {kNoContext, ContextKind::code, {0, 0x10}, 1, 0, 0}};
+  const Diff diff = compare_profiles(base, {}, base, {});
+  CHECK(diff.contexts.rows.size() == 2);
+}
+
+TEST_CASE("contexts that only one profile has are not compared") {
+  Profile base = build("/app", "aa", {named({0, 0x10}, "f", "f.c", 1)});
+  Profile now = base;
+  now.tables.contexts = {{kNoContext, ContextKind::code, {0, 0x10}, 1, 0, 0}};
+  const Diff diff = compare_profiles(base, {}, now, {});
+  CHECK(!diff.has_contexts);
+  CHECK(diff.contexts.rows.empty());
+}
+
 }  // namespace
 }  // namespace shadowprof

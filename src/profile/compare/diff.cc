@@ -48,10 +48,12 @@ std::vector<FunctionChange> compare_functions(const Side& base, const Side& now,
     in_new[now.number_of(i)] = true;
     add_function(now, now.p.functions[i], &Change::now, all[now.number_of(i)]);
   }
-  for (uint32_t i = 0; i < count; i++)
+  for (uint32_t i = 0; i < count; i++) {
+    all[i].number = i;
     all[i].presence = !in_base[i]  ? Presence::added
                       : !in_new[i] ? Presence::removed
                                    : Presence::both;
+  }
   const auto rank = [](const FunctionChange& c) {
     return std::tuple(~magnitude(c.self.delta()), ~magnitude(c.inclusive.delta()),
                       ~std::max(c.self.base, c.self.now), std::tie(c.at.module, c.at.function),
@@ -121,6 +123,8 @@ std::vector<TransferChange> compare_transfers(const Side& base, const Side& now,
   for (Open& o : rows) {
     o.change.from = o.side->place(o.from);
     o.change.to = o.side->place(o.to);
+    o.change.from_function = o.side->function_number(o.from);
+    o.change.to_function = o.side->function_number(o.to);
     result.push_back(std::move(o.change));
   }
   return result;
@@ -137,6 +141,7 @@ std::vector<LineChange> compare_lines(const Side& base, const SourceKnowledge& b
       const Function& f = side.p.functions[cost.function];
       const auto [relative, line] = relative_line(f, {cost.file, cost.line});
       LineChange& row = all[{side.number_of(cost.function), name, relative, line}];
+      row.number = side.number_of(cost.function);
       row.function = side.p.functions[cost.function].name;
       row.file = cost.file;
       row.line = cost.line;
@@ -172,18 +177,30 @@ uint64_t all_syscalls(const Profile& p) {
 }  // namespace
 
 Side::Key Side::key(CodeRef at) const {
+  if (match_.identical[modules_[at.module]])
+    return {.module = modules_[at.module], .exact = true, .where = at.offset};
+  Key key = function_key(at);
+  if (const Function* f = find_function(p.functions, at))
+    std::tie(key.relative, key.line) = relative_line(*f, line(at));
+  return key;
+}
+
+Side::Key Side::function_key(CodeRef at) const {
   Key key;
   key.module = modules_[at.module];
   key.exact = match_.identical[key.module];
-  if (key.exact) {
+  const uint32_t function = function_number(at);
+  key.relative = function != kNoFunction;  // else an offset of a file could be a function's number
+  if (key.relative)
+    key.where = uint64_t{function} + 1;
+  else if (key.exact)
     key.where = at.offset;
-    return key;
-  }
-  const Function* f = find_function(p.functions, at);
-  if (f == nullptr) return key;
-  key.where = uint64_t{functions_[static_cast<size_t>(f - p.functions.data())]} + 1;
-  std::tie(key.relative, key.line) = relative_line(*f, line(at));
   return key;
+}
+
+uint32_t Side::function_number(CodeRef at) const {
+  const Function* f = find_function(p.functions, at);
+  return f == nullptr ? kNoFunction : number_of(static_cast<size_t>(f - p.functions.data()));
 }
 
 Place Side::place(CodeRef at) const {
@@ -266,6 +283,7 @@ Diff compare_profiles(const Profile& base, const SourceKnowledge& base_source, c
   diff.has_paths = both_have(&Tables::paths);
   diff.has_values = both_have(&Tables::values);
   diff.has_loads = both_have(&Tables::latencies);
+  diff.has_contexts = both_have(&Tables::contexts);
   diff.calls = {all_calls(before), all_calls(after)};
   diff.syscalls = {all_syscalls(base), all_syscalls(now)};
   diff.functions = compare_functions(before, after, match.functions);
@@ -279,6 +297,7 @@ Diff compare_profiles(const Profile& base, const SourceKnowledge& base_source, c
   if (diff.has_paths) diff.paths = compare_paths(before, after);
   if (diff.has_values) diff.values = compare_values(before, after);
   if (diff.has_loads) diff.loads = compare_loads(before, after);
+  if (diff.has_contexts) diff.contexts = compare_contexts(before, after);
   diff.lines = compare_lines(before, base_source, after, new_source);
   diff.syscall_names = compare_syscalls(base, now);
   name_reasons(base, now, diff);

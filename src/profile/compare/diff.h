@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "profile/compare/function_match.h"
@@ -57,6 +58,9 @@ struct Reason {
   std::string text;  // half a sentence; "" where it is not known
 };
 
+// Functions of a comparison have numbers, the same in both profiles.
+inline constexpr uint32_t kNoFunction = ~uint32_t{0};
+
 struct FunctionChange {
   Place at;  // in the new profile; in the base if it was removed
   std::string linkage_name;
@@ -67,6 +71,7 @@ struct FunctionChange {
   Change loop_iterations;
   double error = 0;  // of the difference of `self`
   Reason reason{};
+  uint32_t number = kNoFunction;
 };
 
 // A function that was inlined (inlined_table.h). What changed in it changed in the functions that
@@ -89,6 +94,8 @@ struct TransferChange {
   Change count;
   Change instructions;  // of the calls, callees included; that the edge's target block executed
   double error = 0;     // of the difference of `count`
+  uint32_t from_function = kNoFunction;
+  uint32_t to_function = kNoFunction;
 };
 
 struct PathChange {
@@ -128,11 +135,29 @@ struct LineChange {
   std::string file;
   uint32_t line = 0;
   Change instructions;
+  uint32_t number = kNoFunction;  // of the function
 };
 
 struct SyscallChange {
   std::string name;
   Change count;
+};
+
+// A function below the callers that it had (context_table.h). What only one profile has is 0 in the
+// other one.
+struct ContextChange {
+  uint32_t parent = kNoContext;  // an earlier row
+  ContextKind kind = ContextKind::code;
+  uint32_t function = 0;  // index into ContextChanges::functions; of code
+  Change self{};
+  Change calls{};
+  double error = 0;  // of the difference of `self`
+};
+
+struct ContextChanges {
+  // Functions, each once; in the base where it has the function. Code without a name has no number.
+  std::vector<std::pair<uint32_t, Place>> functions;
+  std::vector<ContextChange> rows;  // callers first
 };
 
 struct Diff {
@@ -147,6 +172,7 @@ struct Diff {
   bool has_values = false;
   bool has_loads = false;
   bool has_inlined = false;  // both know of some code what was inlined there
+  bool has_contexts = false;
   Change instructions;  // sampled: as each profile estimates it
   Change calls;
   Change syscalls;
@@ -160,6 +186,7 @@ struct Diff {
   std::vector<LoadChange> loads;
   std::vector<LineChange> lines;
   std::vector<SyscallChange> syscall_names;
+  ContextChanges contexts;  // a tree, so not ranked
 
   // For critical_value(): errors of exact profiles are those of times, which are many.
   uint32_t error_groups() const { return exact ? uint32_t{1} << 20 : groups; }

@@ -52,8 +52,13 @@ class Side {
   double scaled_error(double error) const { return error * scale_; }
 
   uint32_t number_of(size_t function) const { return functions_[function]; }
+  // The number of the function that contains the place; kNoFunction where none does.
+  uint32_t function_number(CodeRef at) const;
   uint32_t module_number(size_t module) const { return modules_[module]; }
   Key key(CodeRef at) const;
+  // The same for all of a function. Code without a name has its offset under one build-id; other
+  // modules' is all the same.
+  Key function_key(CodeRef at) const;
   Place place(CodeRef at) const;
 
   const Profile& p;
@@ -87,6 +92,9 @@ std::vector<Row> ranked(std::map<Key, Row>&& all, Effect effect) {
 // diff_inlined.cc. Functions of modules of which both profiles know what was inlined.
 bool knows_inlining(const Profile& profile);
 std::vector<InlinedChange> compare_inlined(const Side& base, const Side& now);
+
+// diff_contexts.cc
+ContextChanges compare_contexts(const Side& base, const Side& now);
 
 // diff_hotlists.cc. Empty where one of the profiles has no such table.
 std::vector<PathChange> compare_paths(const Side& base, const Side& now);
