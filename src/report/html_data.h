@@ -2,9 +2,12 @@
 //
 // The data of the HTML report: short arrays rather than objects where there are many rows, since
 // the page carries them. html/report.js reads what this writes; the order of columns stands here.
+// Before it stand html/core.js, html/lists.js and html/flames.js, which know nothing of the data.
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 
 #include "report/html_report.h"
 
@@ -35,6 +38,8 @@ HtmlJson page_functions(const profile::Profile& profile, const symbols::ModuleSe
 HtmlJson page_contexts(const profile::Profile& profile);
 
 //   run, coverage, overhead, syscalls: as the file has them, with pairs instead of objects
+//   threads [tid, process, name, seconds in user mode, in the kernel, [[function, seconds], ...]],
+//           where there are several
 HtmlJson page_summary(const profile::Profile& profile);
 
 //   inlined  [name, file of the code, file:line of the declaration, self, inclusive, places, whole
@@ -51,5 +56,8 @@ HtmlJson page_summary(const profile::Profile& profile);
 //   arguments [site, callee, register, is size, count, invariance, [[value, share], ...]]
 //   targets  [place, kind, count, distinct, [[to, share], ...]]
 HtmlJson page_lists(const profile::Profile& profile, const HtmlOptions& options);
+
+// The page's frame with data and what the page does with it.
+std::string page_with(const HtmlJson& data, std::string_view script);
 
 }  // namespace shadowprof::report

@@ -21,6 +21,8 @@ namespace {
 constexpr size_t kLongestText = 400;
 constexpr size_t kMostBlocks = 120;  // of a path
 constexpr size_t kMostCalls = 80;    // kinds of system calls
+constexpr size_t kMostThreads = 1000;
+constexpr size_t kMostOfThread = 8;  // functions
 
 HtmlJson pairs_of(const std::map<std::string, uint64_t>& counts) {
   HtmlJson json = HtmlJson::array();
@@ -121,6 +123,29 @@ HtmlJson summary_of(const profile::Overhead& o) {
           {"timeline", timeline_of(o.timeline)}};
 }
 
+// Where the time of each thread went, the most first.
+HtmlJson threads_of(const Profile& p) {
+  std::vector<std::map<std::string, uint64_t>> times(p.threads.size());
+  for (const profile::TimeRow& row : p.tables.time)
+    if (const profile::Function* f = profile::find_function(p.functions, row.at))
+      times[row.thread][f->name] += row.user_ns + row.kernel_ns;
+  const auto in_seconds = [](uint64_t ns) { return 1e-9 * static_cast<double>(ns); };
+  HtmlJson json = HtmlJson::array();
+  if (p.threads.size() < 2) return json;
+  for (size_t i = 0; i < std::min(p.threads.size(), kMostThreads); i++) {
+    std::vector<std::pair<uint64_t, std::string>> order;
+    for (const auto& [name, ns] : times[i]) order.emplace_back(ns, name);
+    std::sort(order.rbegin(), order.rend());
+    if (order.size() > kMostOfThread) order.resize(kMostOfThread);
+    HtmlJson functions = HtmlJson::array();
+    for (const auto& [ns, name] : order) functions.push_back({page_name(name), in_seconds(ns)});
+    const profile::ThreadRow& t = p.threads[i];
+    json.push_back({t.tid, t.process, page_text(t.name), in_seconds(t.user_ns),
+                    in_seconds(t.kernel_ns), std::move(functions)});
+  }
+  return json;
+}
+
 }  // namespace
 
 HtmlJson page_summary(const Profile& p) {
@@ -159,6 +184,7 @@ HtmlJson page_summary(const Profile& p) {
                     {"waiting_s", p.time.waiting_s},
                     {"queued_s", p.time.queued_s},
                     {"ticks", p.time.ticks}};
+  json["threads"] = threads_of(p);
   json["coverage"] = summary_of(p.coverage);
   json["overhead"] = summary_of(p.overhead);
   json["syscalls"] = {{"classes", pairs_of(p.syscalls.by_class)}, {"names", std::move(calls)}};
@@ -377,18 +403,22 @@ HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
   return json;
 }
 
+std::string page_with(const HtmlJson& data, std::string_view script) {
+  std::string page = html::kPage;
+  put(page, "@STYLE@", html::kStyle);
+  // The data last: it may hold the other marks.
+  put(page, "@SCRIPT@", fmt::format("{}{}{}{}", html::kCore, html::kLists, html::kFlames, script));
+  put(page, "@DATA@", embedded(data));
+  return page;
+}
+
 std::string render_html(const Profile& profile, const symbols::ModuleSet& modules,
                         const HtmlOptions& options) {
   HtmlJson json = page_summary(profile);
   json.update(page_functions(profile, modules, options));
   json["contexts"] = page_contexts(profile);
   json["lists"] = page_lists(profile, options);
-  std::string page = html::kPage;
-  put(page, "@STYLE@", html::kStyle);
-  // The data last: it may hold the other marks.
-  put(page, "@SCRIPT@", html::kScript);
-  put(page, "@DATA@", embedded(json));
-  return page;
+  return page_with(json, html::kReport);
 }
 
 }  // namespace shadowprof::report

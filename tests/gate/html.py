@@ -3,7 +3,9 @@
 """The HTML report in a real browser: it draws itself, asks the network nothing, and names from a
 hostile program do nothing.
 
-usage: html.py --shadowprof PATH --program PROGRAM [--screenshots FOLDER]
+usage: html.py --shadowprof PATH --program PROGRAM --crew PROGRAM [--screenshots FOLDER] [--only CASE]
+
+CREW has several threads.
 
 Drives headless Chromium through a pipe (its DevTools protocol); status 77 and the reason where there
 is none. Ends with "N passed, N failed"; status 1 on failure.
@@ -21,7 +23,7 @@ import sys
 import tempfile
 import time
 
-from gate_cases import require, run_cases
+from gate_cases import Skipped, require, run_cases
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
 from profile_file import read_profile  # noqa: E402
@@ -89,8 +91,13 @@ class Browser:
             self.events.append(answer)
 
     def open(self, path):
+        # From elsewhere: another fragment of the page that is open would load nothing.
+        self.navigate("about:blank")
+        self.navigate(f"file://{path}")
+
+    def navigate(self, url):
         self.events.clear()
-        self.call("Page.navigate", url=f"file://{path}")
+        self.call("Page.navigate", url=url)
         while not any(e.get("method") == "Page.loadEventFired" for e in self.events):
             self.events.append(self.message())
 
@@ -139,6 +146,9 @@ class Pages:
         self.profile = folder / "profile.json"
         self.shadowprof("run", "--mode", "full", "-q", "--profile", "edge,call,method,path,value",
                         "-o", self.profile, "--", options.program)
+        self.base = folder / "base.json"
+        self.shadowprof("run", "--mode", "full", "--deterministic", "--exact-inclusive", "-q", "-o",
+                        self.base, "--", options.program)
 
     def shadowprof(self, *arguments):
         done = subprocess.run([self.options.shadowprof, *map(str, arguments)], check=False, text=True,
@@ -151,16 +161,16 @@ class Pages:
         self.browser.open(page)
         return page
 
+    def tab(self, name):
+        self.browser.run("[...document.querySelectorAll('#tabs button')]"
+                         f".find((b) => b.firstChild.textContent === '{name}').click()")
+
 
 def draws_itself_and_asks_nothing(p):
     p.open()
     require(p.browser.run(ROWS) > 10, "no functions")
     require(p.browser.run("document.querySelectorAll('.tile').length") >= 4, "no summary")
-    for tab in range(p.browser.run("document.querySelectorAll('#tabs button').length")):
-        p.browser.run(f"document.querySelectorAll('#tabs button')[{tab}].click()")
-        require(p.browser.run("document.querySelector('#view').textContent.length") > 50,
-                f"list {tab} is empty")
-    require(not p.browser.complaints(), f"{p.browser.complaints()}")
+    draws_each_tab(p)
 
 
 def shows_what_the_profile_counts(p):
@@ -291,6 +301,86 @@ def hostile_names_do_nothing(p):
     require(not b.complaints(), f"{b.complaints()}")
 
 
+def draws_each_tab(p):
+    for tab in range(p.browser.run("document.querySelectorAll('#tabs button').length")):
+        p.browser.run(f"document.querySelectorAll('#tabs button')[{tab}].click()")
+        require(p.browser.run("document.querySelector('#view').textContent.length") > 50,
+                f"list {tab} is empty")
+    require(not p.browser.complaints(), f"{p.browser.complaints()}")
+
+
+def callers_and_callees_of_a_function_are_those_of_all_its_contexts(p):
+    p.open(p.base)
+    b = p.browser
+    b.press("Escape")
+    name = b.run("document.querySelector('#view .detail h2').textContent")
+    b.run("[...document.querySelectorAll('.detail button')].find((x) => x.textContent.startsWith('Callers')).click()")
+    require("Callers and callees of" in b.run("document.querySelector('.bar .caption').textContent"), "no caption")
+    own = b.run("document.querySelector('.flames .piece.at').title")
+    require(own.startswith(name), own)
+    callers = b.run("(() => { const top = parseInt(document.querySelector('.flames .piece.at').style.top);"
+                    "return [...document.querySelectorAll('.flames .piece')].filter((x) => parseInt(x.style.top) < top)"
+                    ".map((x) => x.title); })()")
+    require(any("called from main" in x for x in callers), f"main is none of {callers}")
+    b.run("document.querySelector('.flames').focus()")
+    b.press("Escape")
+    require("Calling contexts" in b.run("document.querySelector('.bar .caption').textContent"), "still shown")
+    require(not b.complaints(), f"{b.complaints()}")
+
+
+def contexts_are_a_tree_of_rows_too(p):
+    p.open(p.base)
+    b = p.browser
+    p.tab("Call tree")
+    b.press("j")
+    shown = b.run(ROWS)
+    b.press("ArrowLeft")
+    closed = b.run(ROWS)
+    b.press("ArrowRight")
+    require(closed < shown == b.run(ROWS), f"{shown} rows, {closed} when the first one is closed")
+    require(b.run("document.querySelector('#view tr').getAttribute('aria-expanded')") is None, "no head")
+    b.press("/")
+    for key in "parse":
+        b.press(key)
+    names = b.run("[...document.querySelectorAll('#view tbody td.name')].map((x) => x.textContent)")
+    require(names and any("parse" in n for n in names) and any("main" in n for n in names), f"{names}")
+
+
+def source_and_code_stand_side_by_side(p):
+    p.open()
+    b = p.browser
+    b.press("c")
+    require(b.run("document.querySelectorAll('.both .listing').length") == 2, "not two listings")
+    b.run("[...document.querySelectorAll('.both .listing')[0].querySelectorAll('tr')].find((r) => r.line >= 0 && !r.classList.contains('idle')).lastChild.click()")
+    lit = b.run("[...document.querySelectorAll('.both .listing')].map((x) => x.querySelectorAll('tr.lit').length)")
+    require(lit[0] == 1 and lit[1] >= 1, f"lit: {lit}")
+    left, right = b.run("[...document.querySelectorAll('.both .listing')].map((x) => x.getBoundingClientRect().left)")
+    require(left < right, "one below the other")
+    require(not b.complaints(), f"{b.complaints()}")
+
+
+def threads_are_listed_with_where_their_time_went(p):
+    crew = p.folder / "crew.json"
+    p.shadowprof("run", "-q", "-o", crew, "--", p.options.crew)
+    threads = read_profile(crew)["threads"]
+    if not isinstance(threads, list) or len(threads) < 2:
+        raise Skipped("the clock saw one thread")
+    p.open(crew)
+    p.tab("Threads")
+    text = p.browser.run("document.querySelector('#view').textContent")
+    require(all(t["name"] in text for t in threads), text)
+    require(not p.browser.complaints(), f"{p.browser.complaints()}")
+
+
+def printed_lists_have_all_their_rows(p):
+    p.open()
+    b = p.browser
+    there = b.run("JSON.parse(document.getElementById('data').textContent).own_list")
+    b.press("t")
+    b.call("Page.printToPDF")
+    require(b.run(ROWS) == there, f"{b.run(ROWS)} of {there} rows")
+
+
 def screenshots(p):
     folder = pathlib.Path(p.options.screenshots)
     p.open()
@@ -304,14 +394,17 @@ def screenshots(p):
 
 CASES = [draws_itself_and_asks_nothing, shows_what_the_profile_counts, inlined_functions_have_a_list, keys_work, columns_sort,
          what_is_drawn_at_a_keystroke_is_bounded, samples_are_shown_over_time,
-         hostile_names_do_nothing]
+         hostile_names_do_nothing, callers_and_callees_of_a_function_are_those_of_all_its_contexts, contexts_are_a_tree_of_rows_too,
+         source_and_code_stand_side_by_side, threads_are_listed_with_where_their_time_went,
+         printed_lists_have_all_their_rows]
 
 
 def main():
     parser = argparse.ArgumentParser()
-    for option in ("--shadowprof", "--program"):
+    for option in ("--shadowprof", "--program", "--crew"):
         parser.add_argument(option, required=True)
     parser.add_argument("--screenshots")
+    parser.add_argument("--only", default="")
     options = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if not chromium:
@@ -322,7 +415,7 @@ def main():
         browser = Browser(chromium, folder / "browser")
         try:
             pages = Pages(options, browser, folder)
-            return run_cases([screenshots] if options.screenshots else CASES, pages)
+            return run_cases([screenshots] if options.screenshots else CASES, pages, options.only)
         finally:
             browser.close()
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Makes one header of the report's page, style and script.
+"""Makes one header of the report's page, style and scripts: page.html is kPage, and so on.
 
-usage: embed.py OUT PAGE STYLE SCRIPT
+usage: embed.py OUT FILE...
 """
 
 import pathlib
@@ -14,7 +14,8 @@ DELIMITER = "sp_asset"
 def main(out, *sources):
     lines = ["// SPDX-License-Identifier: MIT", "// Made by embed.py at build time.", "#pragma once",
              "namespace shadowprof::report::html {"]
-    for name, source in zip(("kPage", "kStyle", "kScript"), sources):
+    for source in sources:
+        name = "k" + pathlib.Path(source).stem.capitalize()
         text = pathlib.Path(source).read_text(encoding="utf-8")
         if f"){DELIMITER}\"" in text:
             sys.exit(f"{source} holds the end of a raw string")
