@@ -180,7 +180,8 @@ Result<std::vector<Comparison>> compare_all(const CheckOptions& options) {
   SP_ASSIGN(const auto pairs, pairs_of(options));
   std::vector<Comparison> all;
   for (const auto& [base, now] : pairs) {
-    SP_ASSIGN(const profile::Diff diff, compare_files(base.file, now));
+    SP_ASSIGN(const ComparedFiles files, compare_files(base.file, now));
+    const profile::Diff& diff = files.diff;
     Comparison c;
     c.name = base.name;
     c.base_file = base.file;

@@ -205,4 +205,11 @@ Status print(std::string_view text) {
   return status;
 }
 
+Status write_text(const std::string& text, const std::string& output) {
+  if (output == "-") return print(text);
+  SP_ASSIGN(profile::OutputFile out, profile::OutputFile::open(output));
+  out.write(text);
+  return out.finish();
+}
+
 }  // namespace shadowprof::cli

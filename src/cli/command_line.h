@@ -16,6 +16,9 @@ namespace shadowprof::cli {
 
 // That a user may ask a list for.
 inline constexpr size_t kMostRows = 1'000'000;
+// That each list has otherwise.
+inline constexpr size_t kTextRows = 20;
+inline constexpr size_t kPageRows = 300;
 
 // Parses into the variables bound to `app`, which is named "shadowprof COMMAND". `operands` is what
 // the usage line shows behind the options. Nothing: go on. A number: exit with it (help was asked
@@ -38,5 +41,7 @@ Result<profile::Profile> read_given_profile(const std::string& file);
 
 // To standard output. A reader that went away (report | head) is not an error.
 Status print(std::string_view text);
+// To a file, which is compressed if its name says so, or as print() where that is "-".
+Status write_text(const std::string& text, const std::string& output);
 
 }  // namespace shadowprof::cli

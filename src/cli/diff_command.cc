@@ -3,6 +3,7 @@
 // `shadowprof diff`: what changed between two profiles.
 #include <unistd.h>
 
+#include <optional>
 #include <string>
 
 #include "base/log.h"
@@ -19,21 +20,25 @@ struct DiffOptions {
   std::string base;
   std::string now;
   bool json = false;
-  size_t limit = 20;
+  bool html = false;
+  std::string output = "-";
+  std::optional<size_t> limit;
   std::string color = "auto";
 };
 
 Status print_diff(const DiffOptions& options) {
-  SP_ASSIGN(const profile::Diff diff, compare_files(options.base, options.now));
-  for (const auto& [file, why] : {std::pair(options.base, diff.base_incomplete),
-                                  std::pair(options.now, diff.new_incomplete)})
-    if (!why.empty()) warn("{} {}", file, why);
-  if (options.json) return print(report::diff_json(diff, options.limit));
+  if (options.html)
+    return write_diff_page(options.base, options.now, options.limit.value_or(kPageRows),
+                           options.output);
+  SP_ASSIGN(const ComparedFiles files, compare_files(options.base, options.now));
+  tell_of_gaps(files.diff, options.base, options.now);
+  const size_t limit = options.limit.value_or(kTextRows);
+  if (options.json) return write_text(report::diff_json(files.diff, limit), options.output);
   report::TextOptions text;
   text.columns = report::terminal_columns(STDOUT_FILENO);
-  text.limit = options.limit;
-  text.color = report::use_color(options.color, STDOUT_FILENO);
-  return print(report::render_diff(diff, text));
+  text.limit = limit;
+  text.color = report::use_color(options.output == "-" ? options.color : "never", STDOUT_FILENO);
+  return write_text(report::render_diff(files.diff, text), options.output);
 }
 
 }  // namespace
@@ -43,16 +48,23 @@ int diff_main(int argc, char** argv) {
   DiffOptions options;
   app.add_option("BASE", options.base, "the profile before")->required();
   app.add_option("NEW", options.now, "the profile now")->required();
-  app.add_flag("--json", options.json, "print all figures as JSON");
-  app.add_option("--limit", options.limit, "rows of each list")
-      ->type_name("N")
-      ->check(CLI::Range(size_t{0}, kMostRows))
+  const auto json = app.add_flag("--json", options.json, "print all figures as JSON");
+  app.add_flag("--html", options.html, "write a page for a browser, complete in one file")
+      ->excludes(json);
+  app.add_option("-o,--output", options.output, "file to write; .gz and .zst compress")
+      ->type_name("FILE")
       ->capture_default_str();
+  app.add_option("--limit", options.limit, "rows of each list (20; on a page 300)")
+      ->type_name("N")
+      ->check(CLI::Range(size_t{0}, kMostRows));
   app.add_option("--color", options.color, "always, auto or never")
       ->type_name("WHEN")
       ->check(CLI::IsMember({"always", "auto", "never"}))
       ->capture_default_str();
-  app.footer("Example:\n  shadowprof diff --limit 5 before.json after.json");
+  app.footer(
+      "Examples:\n"
+      "  shadowprof diff --limit 5 before.json after.json\n"
+      "  shadowprof diff --html -o changes.html before.json after.json");
   if (const auto status = parse_command_line(app, "BASE NEW", argc, argv)) return *status;
   if (const Status printed = print_diff(options); !printed) {
     error("{}", printed.error().message);

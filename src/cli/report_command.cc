@@ -12,10 +12,10 @@
 #include "base/progress.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/compare_files.h"
 #include "cli/debuginfod_option.h"
 #include "cli/exit_codes.h"
 #include "profile/file/json_file.h"
-#include "profile/file/output_file.h"
 #include "profile/thread_view.h"
 #include "report/html_report.h"
 #include "report/selection.h"
@@ -26,15 +26,13 @@
 namespace shadowprof::cli {
 namespace {
 
-constexpr size_t kTextRows = 20;
-constexpr size_t kPageRows = 300;
-
 using profile::Place;
 using profile::Profile;
 using profile::SourceLine;
 
 struct ReportOptions {
   std::string file = kDefaultProfile;
+  std::string now;  // "": `file` alone
   bool json = false;
   bool html = false;
   std::string output = "-";
@@ -75,13 +73,6 @@ void extend_hotlists(Profile& profile, size_t limit, const symbols::ModuleSet* f
         if (line != known.end()) return line->second;
         return files == nullptr ? std::nullopt : files->line(at);
       });
-}
-
-Status write(const std::string& text, const std::string& output) {
-  if (output == "-") return print(text);
-  SP_ASSIGN(profile::OutputFile out, profile::OutputFile::open(output));
-  out.write(text);
-  return out.finish();
 }
 
 report::TextOptions text_options(const ReportOptions& options, size_t limit) {
@@ -173,9 +164,25 @@ Result<std::string> make_report(const ReportOptions& options) {
   return report::render_text(profile, text_options(options, limit));
 }
 
+// Two profiles: what changed from `file` to `now`.
+Status write_changes(const ReportOptions& options) {
+  if (!options.html)
+    return fail(
+        "two profiles are compared on a page (--html); shadowprof diff prints what changed");
+  if (options.threads || !options.thread.empty())
+    return fail("--threads and --thread are for the report of one profile");
+  if (!options.sort.empty() || !options.filter.empty())
+    return fail("--sort and --filter are for text and JSON: the page sorts and searches itself");
+  if (!options.source_root.empty())
+    return fail("--source-root is for the page of one profile: that of two shows no source");
+  return write_diff_page(options.file, options.now, options.limit.value_or(kPageRows),
+                         options.output);
+}
+
 Status print_report(const ReportOptions& options) {
+  if (!options.now.empty()) return write_changes(options);
   SP_ASSIGN(const std::string text, make_report(options));
-  return write(text, options.output);
+  return write_text(text, options.output);
 }
 
 }  // namespace
@@ -184,6 +191,7 @@ int report_main(int argc, char** argv) {
   CLI::App app("Shows what is hot in a profile.", "shadowprof report");
   ReportOptions options;
   app.add_option("FILE", options.file, "the profile")->capture_default_str();
+  app.add_option("NEW", options.now, "another one: the page (--html) shows what changed to it");
   app.add_flag("--json", options.json, "print the hotlists as JSON");
   app.add_flag("--html", options.html, "write a page for a browser, complete in one file");
   app.add_option("-o,--output", options.output, "file to write; .gz and .zst compress")
@@ -215,8 +223,9 @@ int report_main(int argc, char** argv) {
       "Examples:\n"
       "  shadowprof report\n"
       "  shadowprof report --sort total --filter parse app.json\n"
-      "  shadowprof report --html -o app.html app.json");
-  if (const auto status = parse_command_line(app, "[FILE]", argc, argv)) return *status;
+      "  shadowprof report --html -o app.html app.json\n"
+      "  shadowprof report --html -o changes.html before.json after.json");
+  if (const auto status = parse_command_line(app, "[FILE [NEW]]", argc, argv)) return *status;
   if (const Status printed = print_report(options); !printed) {
     error("{}", printed.error().message);
     return kExitOwnFailure;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "report/columns.h"
+#include "report/diff_rows.h"
 #include "report/text_page.h"
 
 namespace shadowprof::report {
@@ -26,44 +27,6 @@ using profile::TransferChange;
 using profile::ValueChange;
 
 namespace {
-
-bool differs(const FunctionChange& c) {
-  return c.self.delta() != 0 || c.invocations.delta() != 0 || c.loop_iterations.delta() != 0;
-}
-
-bool differs(const InlinedChange& c) {
-  return c.self.delta() != 0 || c.places.delta() != 0;
-}
-
-bool differs(const LineChange& c) {
-  return c.instructions.delta() != 0;
-}
-
-bool differs(const ValueChange& c) {
-  return c.effect() != 0;
-}
-
-bool differs(const LoadChange& c) {
-  return c.lost_cycles.delta() != 0;
-}
-
-template <typename Row>
-bool differs(const Row& c) {
-  return c.count.delta() != 0;
-}
-
-template <typename Row>
-std::vector<const Row*> changed(const std::vector<Row>& all) {
-  std::vector<const Row*> rows;
-  for (const Row& row : all)
-    if (differs(row)) rows.push_back(&row);
-  return rows;
-}
-
-// Half-width of the 95 % interval of a difference.
-double noise_of(const Diff& diff, double error) {
-  return diff.exact && error == 0 ? 0 : profile::critical_value(diff.error_groups()) * error;
-}
 
 class DiffRenderer : private TextPage {
  public:
@@ -112,7 +75,7 @@ class DiffRenderer : private TextPage {
   }
   // What may be noise.
   const char* mark(const Change& c, double error) const {
-    return std::abs(static_cast<double>(c.delta())) < noise_of(diff_, error) ? "~" : " ";
+    return may_be_chance(diff_, c, error) ? "~" : " ";
   }
   // A share of the program's instructions before.
   std::string effect(const Change& c) const {

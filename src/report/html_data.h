@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// The data of the HTML report: short arrays rather than objects where there are many rows, since
-// the page carries them. html/report.js reads what this writes; the order of columns stands here.
-// Before it stand html/core.js, html/lists.js and html/flames.js, which know nothing of the data.
+// The data of the HTML pages: short arrays rather than objects where there are many rows, since the
+// pages carry them. html/report.js reads what this writes about one profile, html/diff.js what it
+// writes about two; the order of columns stands here. Both scripts stand behind those that they
+// share: html/core.js, html/lists.js and html/flames.js.
 #pragma once
 
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
+#include "profile/compare/diff.h"
 #include "report/html_report.h"
 
 namespace shadowprof::report {
@@ -56,6 +58,31 @@ HtmlJson page_summary(const profile::Profile& profile);
 //   arguments [site, callee, register, is size, count, invariance, [[value, share], ...]]
 //   targets  [place, kind, count, distinct, [[to, share], ...]]
 HtmlJson page_lists(const profile::Profile& profile, const HtmlOptions& options);
+
+// A comparison's lists: a row begins with what it is ranked by, before and now, and the noise,
+// which is half of the 95 % interval of the difference (0: it is exact, null: not known). Errors of
+// lines, values and system calls are not known, so they have no noise.
+//   functions [before, now, noise, name, whole name, file:line, file of the code, presence,
+//             inclusive before, now, calls before, now, loops before, now, kind of reason, reason]
+//   inlined   [before, now, noise, name, whole name, file:line, file of the code, presence, places
+//             before, now]
+//   lines     [before, now, function, file:line, function's index or -1]
+//   calls     [before, now, noise, site, callee, computed, instructions before, now]
+//   edges     [before, now, noise, from, to, kind]
+//   paths     [before, now, noise, count before, now, blocks, [function, ...], [line, ...]]
+//   loads     [before, now, noise, place, executions before, now, mean cycles before, now,
+//             millionths of misses before, now]
+//   values    [executions before, now, millionths of them before, now, value, instruction, place]
+//   syscalls  [before, now, name]
+HtmlJson page_changes(const profile::Diff& diff, const HtmlOptions& options);
+//   pairs     [caller, callee, calls before, now, instructions before, now, computed]; indices of
+//             functions, -1 unknown
+HtmlJson page_pair_changes(const profile::Diff& diff, const HtmlOptions& options);
+//   names  [name without parameters, whole name, function's index or -1]
+//   rows   [caller's row or -1, name's index, before and now with all below, of its own, calls;
+//          noise with all below, of its own]
+//   all    [before, now]; cut: some rows are too small for the page
+HtmlJson page_context_changes(const profile::Diff& diff, const HtmlOptions& options);
 
 // The page's frame with data and what the page does with it.
 std::string page_with(const HtmlJson& data, std::string_view script);

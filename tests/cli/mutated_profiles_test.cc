@@ -229,6 +229,8 @@ std::vector<Command> commands(const Folder& dir) {
       {"diff", cli::diff_main, {base, changed}},
       {"diff", cli::diff_main, {changed, base}},
       {"diff", cli::diff_main, {changed, changed}},
+      {"report", cli::report_main, {"--html", base, changed}},
+      {"diff", cli::diff_main, {"--html", changed, base}},
       {"merge", cli::merge_main, {"-o", dir / "merged.json", base, changed}},
       {"merge", cli::merge_main, {"-o", dir / "merged.json", changed + ":4000000"}}};
   for (const char* format : {"text", "markdown", "github", "sarif", "junit"})

@@ -416,6 +416,7 @@ CASES = {
     "export-callgrind": offline("export", "--format", "callgrind", "-o", "out.txt", "a.json",
                                 output="out.txt"),
     "diff": offline("diff", "a.json", "b.json"),
+    "diff-html": offline("diff", "--html", "-o", "out.html", "a.json", "b.json", output="out.html"),
     "check": offline("check", "a.json", "a.json"),
     "report-packed": offline("report", "c.json.zst"),
     "doctor": offline("doctor"),

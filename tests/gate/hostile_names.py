@@ -120,6 +120,7 @@ def all_outputs(shadowprof, folder):
     for pair in ((base, new), (new, base), (new, new)):
         run(shadowprof, "diff", *pair, folder=folder)
         run(shadowprof, "diff", "--json", *pair, folder=folder)
+        run(shadowprof, "diff", "--html", "-o", "changes.html", *pair, folder=folder)
         run(shadowprof, "compare", *pair, folder=folder)
         for name in CHECK_FORMATS:
             run(shadowprof, "check", "--format", name, "--limit", "function:*:instructions<=-90%",

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The HTML report in a real browser: it draws itself, asks the network nothing, and names from a
-hostile program do nothing.
+"""The HTML pages in a real browser, of one profile and of two: they draw themselves, ask the network
+nothing, and names from a hostile program do nothing.
 
-usage: html.py --shadowprof PATH --program PROGRAM --crew PROGRAM [--screenshots FOLDER] [--only CASE]
+usage: html.py --shadowprof PATH --program PROGRAM --slower PROGRAM --crew PROGRAM [--screenshots FOLDER]
+               [--only CASE]
 
-CREW has several threads.
+SLOWER is PROGRAM with one function that does more; CREW has several threads.
 
 Drives headless Chromium through a pipe (its DevTools protocol); status 77 and the reason where there
 is none. Ends with "N passed, N failed"; status 1 on failure.
@@ -17,6 +18,7 @@ import fcntl
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -146,9 +148,10 @@ class Pages:
         self.profile = folder / "profile.json"
         self.shadowprof("run", "--mode", "full", "-q", "--profile", "edge,call,method,path,value",
                         "-o", self.profile, "--", options.program)
-        self.base = folder / "base.json"
-        self.shadowprof("run", "--mode", "full", "--deterministic", "--exact-inclusive", "-q", "-o",
-                        self.base, "--", options.program)
+        self.base, self.slower = folder / "base.json", folder / "slower.json"
+        for profile, program in ((self.base, options.program), (self.slower, options.slower)):
+            self.shadowprof("run", "--mode", "full", "--deterministic", "--exact-inclusive", "-q", "-o",
+                            profile, "--", program)
 
     def shadowprof(self, *arguments):
         done = subprocess.run([self.options.shadowprof, *map(str, arguments)], check=False, text=True,
@@ -161,9 +164,24 @@ class Pages:
         self.browser.open(page)
         return page
 
+    def open_diff(self, base=None, now=None):
+        page = self.folder / "changes.html"
+        self.shadowprof("report", "--html", "-o", page, base or self.base, now or self.slower)
+        self.browser.open(page)
+        return page
+
     def tab(self, name):
         self.browser.run("[...document.querySelectorAll('#tabs button')]"
                          f".find((b) => b.firstChild.textContent === '{name}').click()")
+
+    def again(self, page):
+        """The page at the address that it has now, loaded anew."""
+        self.browser.open(f"{page}{self.browser.run('location.hash')}")
+
+    def diff(self, base=None, now=None):
+        done = subprocess.run([self.options.shadowprof, "diff", "--json", "--limit", "1000", base or self.base,
+                               now or self.slower], check=True, text=True, capture_output=True, timeout=120)
+        return json.loads(done.stdout)
 
 
 def draws_itself_and_asks_nothing(p):
@@ -301,6 +319,27 @@ def hostile_names_do_nothing(p):
     require(not b.complaints(), f"{b.complaints()}")
 
 
+FIRST_ROW = "document.querySelector('#view tbody tr').textContent"
+
+
+def piece(name):
+    """The frame of a function in the calling contexts, as a script."""
+    return f"[...document.querySelectorAll('.flames .piece')].find((x) => x.title.startsWith({json.dumps(name + ':')}))"
+
+
+def colour_of(b, name):
+    """How much more red than blue the function's frame has, -1 to 1."""
+    text = b.run(f"getComputedStyle({piece(name)}).backgroundColor")
+    numbers = [float(x) for x in re.findall(r"[0-9.]+(?:e-?[0-9]+)?", text.replace("color(srgb", ""))]
+    red, _, blue = (numbers if max(numbers[:3]) <= 1 else [x / 255 for x in numbers])[:3]
+    return red - blue
+
+
+def a_comparison_draws_itself_and_asks_nothing(p):
+    p.open_diff()
+    draws_each_tab(p)
+
+
 def draws_each_tab(p):
     for tab in range(p.browser.run("document.querySelectorAll('#tabs button').length")):
         p.browser.run(f"document.querySelectorAll('#tabs button')[{tab}].click()")
@@ -309,23 +348,136 @@ def draws_each_tab(p):
     require(not p.browser.complaints(), f"{p.browser.complaints()}")
 
 
-def callers_and_callees_of_a_function_are_those_of_all_its_contexts(p):
-    p.open(p.base)
+def a_comparison_shows_what_diff_counts(p):
+    p.open_diff()
     b = p.browser
-    b.press("Escape")
-    name = b.run("document.querySelector('#view .detail h2').textContent")
-    b.run("[...document.querySelectorAll('.detail button')].find((x) => x.textContent.startsWith('Callers')).click()")
-    require("Callers and callees of" in b.run("document.querySelector('.bar .caption').textContent"), "no caption")
-    own = b.run("document.querySelector('.flames .piece.at').title")
-    require(own.startswith(name), own)
-    callers = b.run("(() => { const top = parseInt(document.querySelector('.flames .piece.at').style.top);"
-                    "return [...document.querySelectorAll('.flames .piece')].filter((x) => parseInt(x.style.top) < top)"
-                    ".map((x) => x.title); })()")
-    require(any("called from main" in x for x in callers), f"main is none of {callers}")
-    b.run("document.querySelector('.flames').focus()")
-    b.press("Escape")
-    require("Calling contexts" in b.run("document.querySelector('.bar .caption').textContent"), "still shown")
+    changed = p.diff()["functions"][0]
+    figures, text = changed["self_instructions"], b.run("document.querySelector('#view .detail').textContent")
+    require("parse" in changed["function"], f"{changed}: what does this test?")
+    require("parse" in b.run(FIRST_ROW), b.run(FIRST_ROW))
+    titles = b.run("[...document.querySelectorAll('#view .detail [title]')].map((x) => x.title).join(' ')")
+    for count in (figures["base"], figures["new"]):
+        require(f"{count:,}" in titles, f"{count:,} is not in {titles}")
+    require(changed["reason"]["text"].split(":")[0] in text, text)
+    about = b.run(f"{piece(changed['function'])}.title")
+    below = changed["inclusive_instructions"]
+    require(f"{below['base']:,} before, {below['new']:,} now" in about, about)
+
+
+def more_is_red_less_is_blue_and_the_same_is_neither(p):
+    name = p.diff()["functions"][0]["function"]
+    p.open_diff()
+    red = colour_of(p.browser, name)
+    p.open_diff(p.slower, p.base)
+    blue = colour_of(p.browser, name)
+    p.open_diff(p.base, p.base)
+    same = colour_of(p.browser, name)
+    require(red > same + 0.05 and blue < same - 0.05, f"more {red}, less {blue}, the same {same}")
+    rows = p.browser.run("document.querySelectorAll('#view tbody')[0].rows.length")
+    require(rows == 0, f"{rows} functions of a profile differ from those of itself")
+
+
+def widths_are_those_of_either_profile(p):
+    p.open_diff()
+    b = p.browser
+    name = p.diff()["functions"][0]["function"]
+    numbers = re.findall(r"([0-9,]+) before, ([0-9,]+) now", b.run(f"{piece(name)}.title"))[0]
+    before, now = (int(x.replace(",", "")) for x in numbers)
+    whole = re.findall(r"([0-9,]+) before, ([0-9,]+) now", b.run(f"{piece('all contexts')}.title"))[0]
+    all_before, all_now = (int(x.replace(",", "")) for x in whole)
+    expected = {"both": (before + now) / (all_before + all_now), "now": now / all_now, "before": before / all_before}
+    for choice, share in expected.items():
+        b.run("[...document.querySelectorAll('.choice button')]"
+              f".find((x) => x.textContent === '{choice}').click()")
+        width = b.run(f"parseFloat({piece(name)}.style.width)")
+        require(abs(width - 100 * share) < 0.01, f"{choice}: {width}, not {100 * share}")
+
+
+def as_if_sampled(p, source, part):
+    """The profile with errors that are this part of each count."""
+    profile = read_profile(source)
+    profile["confidence"].update(exact=False, groups=100)
+    profile["coverage"]["estimated"] = True
+    for f in profile["functions"]:
+        f["self_error"] = f["self_instructions"] // part
+    contexts = profile["tables"]["contexts"]
+    contexts["error"] = [n // part for n in contexts["self"]]
+    changed = p.folder / f"sampled_{source.name}"
+    changed.write_text(json.dumps(profile), encoding="utf-8")
+    return changed
+
+
+def what_may_be_chance_is_marked_and_can_be_hidden(p):
+    b, name = p.browser, p.diff()["functions"][0]["function"]
+    for certain in (True, False):
+        # A function that grew by a twentieth, where all are known to a millionth or to a fifth.
+        sides = [as_if_sampled(p, side, 1_000_000 if certain else 5) for side in (p.base, p.slower)]
+        p.open_diff(*sides)
+        row = b.run("[...document.querySelectorAll('#view tbody tr')].find((r) => r.textContent.includes('parse')).textContent")
+        neutral = b.run(f"{piece(name)}.style.background") == "var(--same)"
+        require(("~" in row) == (not certain) == neutral, f"{certain}: {neutral} {row}")
+        before = b.run(ROWS)
+        b.run("[...document.querySelectorAll('.choice button')].find((x) => x.textContent === 'hidden').click()")
+        hidden = b.run("[...document.querySelectorAll('#view tbody')[0].rows].every((r) => !r.textContent.includes('~'))")
+        require(hidden and (b.run(ROWS) < before) == (not certain), f"{b.run(ROWS)} of {before} rows left")
     require(not b.complaints(), f"{b.complaints()}")
+
+
+def views_are_kept_by_the_address(p):
+    """Tab, order, search, function, context and its shape: all that is shown at once."""
+    page = p.open_diff()
+    b = p.browser
+    p.tab("Lines")
+    b.run("document.querySelectorAll('#view th button')[3].click()")
+    b.run("document.querySelectorAll('#view th button')[3].click()")
+    b.press("/")
+    for key in "words":
+        b.press(key)
+    b.press("Enter", "\r")
+    b.press("i")
+    name = b.run("document.querySelector('.flames .piece:nth-child(3)').title.split(':')[0]")
+    b.run("document.querySelector('.flames').focus(); document.querySelector('.flames .piece:nth-child(3)').click()")
+    p.tab("Lines")
+    shown = {what: b.run(script) for what, script in VIEW.items()}
+    require(name and "words" in shown["found"] and shown["sorted"], f"{shown}")
+    p.again(page)
+    again = {what: b.run(script) for what, script in VIEW.items()}
+    require(again == shown, f"{again} is not {shown}")
+    require(not b.complaints(), f"{b.complaints()}")
+
+
+VIEW = {"tab": "document.querySelector('#tabs [aria-selected=true]').textContent", "row": FIRST_ROW,
+        "sorted": "document.querySelector('#view th[aria-sort]').textContent + document.querySelector('#view th[aria-sort]').getAttribute('aria-sort')",
+        "found": "document.querySelector('#search').value",
+        "context": "document.querySelector('.about').textContent",
+        "pieces": "[...document.querySelectorAll('.flames .piece')].map((x) => x.style.left + x.style.top + x.style.width).join(' ')"}
+
+
+def an_address_that_is_not_the_pages_is_none(p):
+    page = p.open_diff()
+    p.browser.open(f"{page}#list=Nothing&sort=99&zoom=1000000&around=nobody&row=%3Cscript%3E&width=wide")
+    require(p.browser.run(ROWS) > 0, "no rows")
+    require(not p.browser.complaints(), f"{p.browser.complaints()}")
+
+
+def callers_and_callees_of_a_function_are_those_of_all_its_contexts(p):
+    for opened in (p.open, p.open_diff):
+        opened(p.base) if opened == p.open else opened()
+        b = p.browser
+        b.press("Escape")
+        name = b.run("document.querySelector('#view .detail h2').textContent")
+        b.run("[...document.querySelectorAll('.detail button')].find((x) => x.textContent.startsWith('Callers')).click()")
+        require("Callers and callees of" in b.run("document.querySelector('.bar .caption').textContent"), "no caption")
+        own = b.run("document.querySelector('.flames .piece.at').title")
+        require(own.startswith(name), own)
+        callers = b.run("(() => { const top = parseInt(document.querySelector('.flames .piece.at').style.top);"
+                        "return [...document.querySelectorAll('.flames .piece')].filter((x) => parseInt(x.style.top) < top)"
+                        ".map((x) => x.title); })()")
+        require(any("called from main" in x for x in callers), f"main is none of {callers}")
+        b.run("document.querySelector('.flames').focus()")
+        b.press("Escape")
+        require("Calling contexts" in b.run("document.querySelector('.bar .caption').textContent"), "still shown")
+        require(not b.complaints(), f"{b.complaints()}")
 
 
 def contexts_are_a_tree_of_rows_too(p):
@@ -390,18 +542,28 @@ def screenshots(p):
     for tab in range(1, p.browser.run("document.querySelectorAll('#tabs button').length")):
         p.browser.run(f"document.querySelectorAll('#tabs button')[{tab}].click()")
         p.browser.screenshot(folder / f"tab{tab}.png")
+    p.open_diff()
+    for width in (1400, 500):
+        p.browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        for scheme in ("light", "dark"):
+            p.browser.screenshot(folder / f"changes_{width}_{scheme}.png")
+            p.browser.press("t")
 
 
 CASES = [draws_itself_and_asks_nothing, shows_what_the_profile_counts, inlined_functions_have_a_list, keys_work, columns_sort,
          what_is_drawn_at_a_keystroke_is_bounded, samples_are_shown_over_time,
-         hostile_names_do_nothing, callers_and_callees_of_a_function_are_those_of_all_its_contexts, contexts_are_a_tree_of_rows_too,
+         hostile_names_do_nothing, a_comparison_draws_itself_and_asks_nothing, a_comparison_shows_what_diff_counts,
+         more_is_red_less_is_blue_and_the_same_is_neither, widths_are_those_of_either_profile,
+         what_may_be_chance_is_marked_and_can_be_hidden, views_are_kept_by_the_address,
+         an_address_that_is_not_the_pages_is_none,
+         callers_and_callees_of_a_function_are_those_of_all_its_contexts, contexts_are_a_tree_of_rows_too,
          source_and_code_stand_side_by_side, threads_are_listed_with_where_their_time_went,
          printed_lists_have_all_their_rows]
 
 
 def main():
     parser = argparse.ArgumentParser()
-    for option in ("--shadowprof", "--program", "--crew"):
+    for option in ("--shadowprof", "--program", "--slower", "--crew"):
         parser.add_argument(option, required=True)
     parser.add_argument("--screenshots")
     parser.add_argument("--only", default="")
