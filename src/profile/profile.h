@@ -64,6 +64,22 @@ struct Image {
 };
 inline constexpr size_t kMostImages = 64;
 
+// What a run was told while it went on (shadowprof ctl).
+struct SettingChange {
+  double at_s = 0;      // since the run began
+  std::string setting;  // "values", "latency", "freq", "sample-size", "max-overhead"
+  std::string value;    // as it held from then on
+  bool operator==(const SettingChange&) const = default;
+};
+inline constexpr size_t kMostChanges = 64;
+
+// Sampling began when the program was first seen in a function (--start-at).
+struct StartAt {
+  std::string function;        // as it was asked for
+  std::optional<double> at_s;  // since the program was there; nothing: it was never seen
+  bool operator==(const StartAt&) const = default;
+};
+
 // The part of the program that a profile is about: what was executed between a function's entry and
 // its return, between marks, or from one function's entry to another's. As it was asked for.
 struct Region {
@@ -102,6 +118,8 @@ struct Run {
   std::vector<Image> images;
   std::optional<Region> region;  // nothing: the profile is about all of the program
   std::optional<UntilError> until_error;  // nothing: it ended for another reason
+  std::vector<SettingChange> changes;     // in order, the first kMostChanges
+  std::optional<StartAt> start_at;        // nothing: it began at once, or after a delay
 };
 
 // Counts by name.

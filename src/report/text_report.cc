@@ -185,6 +185,15 @@ void Renderer::sampling() {
                     "samples",
                     100 * profile::kConfidenceLevel, profile_.confidence.groups));
   if (const auto others = profile::what_others_did(profile_)) sentence(*others);
+  if (const auto& start = profile_.run.start_at)
+    sentence(start->at_s ? fmt::format("sampling began after {:.2f} s, when {} was first seen",
+                                       *start->at_s, printable(start->function))
+                         : fmt::format("sampling never began: {} was not seen",
+                                       printable(start->function)));
+  for (const profile::SettingChange& change : profile_.run.changes)
+    line(fit(fmt::format("told after {:.2f} s: {}={}", change.at_s, printable(change.setting),
+                         printable(change.value)),
+             columns_));
   if (const auto& until = profile_.run.until_error)
     sentence(fmt::format(
         "sampling ended as the {} function{} with the first {:.0f} % of the {} {} known to ±{:.1f} "

@@ -117,6 +117,8 @@ TEST_CASE("a profile that ended early is no whole one, and stays so in its file 
   p.coverage.estimated = true;
   p.coverage.ended_early = {{0.5, 12, "process 7 went away"}, {0.6, {}, "another"}};
   p.run.images = {{{"sh"}, 0}, {{"app", "x"}, 0.25}};
+  p.run.changes = {{1.5, "values", "1/16"}, {2, "freq", "10"}};
+  p.run.start_at = {"app!serve", {}};
   const auto again = profile::parse_profile(profile_json(p));
   REQUIRE(again.has_value());
   CHECK_FALSE(again->coverage.share());
@@ -124,6 +126,8 @@ TEST_CASE("a profile that ended early is no whole one, and stays so in its file 
   CHECK(again->coverage.ended_early[0].instructions == 12);
   CHECK_FALSE(again->coverage.ended_early[1].instructions);
   CHECK(again->run.images == p.run.images);
+  CHECK(again->run.changes == p.run.changes);
+  CHECK(again->run.start_at == p.run.start_at);
   CHECK_FALSE(evidence_of(*again).enough);
   CHECK(profile::why_incomplete(*again) ==
         "ended early, after 0.500 s and 12 instructions: process 7 went away (and 1 more)");

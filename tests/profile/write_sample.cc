@@ -21,6 +21,8 @@ int main(int argc, char** argv) {
   }
   if (argc > 1 && argv[1][0] == 'p') {
     profile.run.images = {{{"sh", "-c", "exec app"}, 0}, {{"app"}, 0.5}};
+    profile.run.changes = {{1.5, "values", "1/16"}};
+    profile.run.start_at = {"app!serve", 0.75};
     profile.confidence = {};
     profile.coverage.estimated = true;
     profile.coverage.ended_early = {{0.75, 30, "process 7 went away"}, {1, {}, "process 8, too"}};

@@ -225,6 +225,8 @@ void add_run(Run& into, const Run& from) {
   add_calibration(into.host.latency, from.host.latency);
   if (into.region && from.region) add_region(*into.region, *from.region);
   into.until_error.reset();  // what was reached is not that of the sum
+  keep_common(into.changes, from.changes, {});
+  keep_common(into.start_at, from.start_at, {});
   into.started = std::min(into.started, from.started);
   into.duration_s = add_seconds(into.duration_s, from.duration_s);
   const bool same_exit = into.exit && from.exit && into.exit->value == from.exit->value &&

@@ -40,6 +40,12 @@ UntilError read_until_error(const Object& o) {
   return {o.number("limit"), o.number("reached"), o.count("functions"), o.text("by") == "time"};
 }
 
+StartAt read_start_at(const Object& o) {
+  StartAt start{o.text("function"), {}};
+  if (o.has("at_s")) start.at_s = o.number("at_s");
+  return start;
+}
+
 Run read_run(const Object& o) {
   Run r;
   r.command = o.texts("command");
@@ -83,6 +89,11 @@ Run read_run(const Object& o) {
     r.region = read_region(o.object("region"));
   }
   if (o.has("until_error")) r.until_error = read_until_error(o.object("until_error"));
+  if (o.has("start_at")) r.start_at = read_start_at(o.object("start_at"));
+  if (o.has("changes"))
+    r.changes = read_rows<SettingChange>(o, "changes", [](const Object& c) -> SettingChange {
+      return {c.number("at_s"), c.text("setting"), c.text("value")};
+    });
   if (o.has("merged")) r.merged = read_rows<MergedRun>(o, "merged", read_merged_run);
   return r;
 }

@@ -117,6 +117,12 @@ Json until_error_json(const UntilError& u) {
           {"by", u.by_time ? "time" : "instructions"}};
 }
 
+Json start_at_json(const StartAt& s) {
+  Json j = {{"function", s.function}, {"by", "looks"}};
+  if (s.at_s) j["at_s"] = *s.at_s;
+  return j;
+}
+
 Json run_json(const Run& r) {
   Json j = {{"command", r.command}, {"pid", r.pid},         {"mode", r.mode},
             {"engine", r.engine},   {"options", r.options}, {"seed", r.seed}};
@@ -141,6 +147,10 @@ Json run_json(const Run& r) {
   if (const auto& region = r.region)
     j["region"] = region_json(*region);
   if (r.until_error) j["until_error"] = until_error_json(*r.until_error);
+  for (const SettingChange& change : r.changes)
+    j["changes"].push_back(
+        {{"at_s", change.at_s}, {"setting", change.setting}, {"value", change.value}});
+  if (r.start_at) j["start_at"] = start_at_json(*r.start_at);
   return j;
 }
 

@@ -112,7 +112,10 @@ double LatencyRow::mean_error() const {
     squares += static_cast<double>(n) * (typical_cycles - middle) * (typical_cycles - middle);
     left -= n;
   }
-  return std::sqrt(squares / static_cast<double>(all) / static_cast<double>(all - 1));
+  const auto n = static_cast<double>(all);
+  const double by_load = std::sqrt(squares / n / (n - 1));
+  const double by_window = std::sqrt(static_cast<double>(window_squares)) / n;
+  return std::max(by_load, by_window);
 }
 
 double LatencyRow::cold_error() const {

@@ -102,13 +102,17 @@ struct LatencyRow {
   int64_t stride = 0;       // bytes from one address to the next, as most often seen; 0: none
   uint64_t strided = 0;     // how often that run saw it
   std::vector<std::pair<uint32_t, uint64_t>> histogram;  // bucket, count; by bucket
+  // Where loads were timed in windows: the sum over windows of the square of what its loads took
+  // together beyond as many mean ones, in cycles. 0: they were timed all the time, or in one.
+  uint64_t window_squares = 0;
 
   // Timed ones that a cache or memory served.
   uint64_t served() const { return timed - classes[static_cast<size_t>(LatencyClass::beyond)]; }
   double mean() const {
     return served() == 0 ? 0 : static_cast<double>(cycles) / static_cast<double>(served());
   }
-  // The standard error of the mean, as exactly as buckets are; each timed load one observation.
+  // The standard error of the mean, as exactly as buckets are; each timed load one observation, or
+  // each window where they were timed in windows and these differ by more.
   double mean_error() const;
   // How much too high the mean is if all cold loads are a replica's own.
   double cold_error() const;
@@ -158,6 +162,7 @@ inline constexpr Columns kLatencyColumns{
     column<&LatencyRow::cycles>("cycles").sum(),
     column<&LatencyRow::cold>("cold").sum().newer(),
     column<&LatencyRow::cold_cycles>("cold_cycles").sum().newer(),
+    column<&LatencyRow::window_squares>("window_squares").sum().newer(),
     // Differs only where code has changed.
     choice<&LatencyRow::by>("instruction", kLoadKinds, "is no kind of load").greatest().newer(),
     class_column<LatencyClass::l1>(),
