@@ -61,7 +61,7 @@ _shadowprof()
     return
   fi
   [[ $command == ctl ]] && ((COMP_CWORD == 3)) && values="status dump stop set"
-  [[ $command == ctl && $previous == set ]] && values="max-overhead="
+  [[ $command == ctl && $previous == set ]] && values="max-overhead= freq= sample-size= values= latency="
   if [[ -n $values ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$values" -- "$current")
     return

@@ -34,7 +34,7 @@ complete -c shadowprof -n 'string match -q -- "-*" (commandline -ct)' -f -a '(__
 complete -c shadowprof -n '__shadowprof_is attach top' -f -a '(__fish_complete_pids)'
 complete -c shadowprof -n '__shadowprof_is ctl; and test (count (commandline -opc)) -eq 2' -f -a '(__fish_complete_pids)'
 complete -c shadowprof -n '__shadowprof_is ctl; and test (count (commandline -opc)) -eq 3' -f -a 'status dump stop set'
-complete -c shadowprof -n '__shadowprof_is ctl; and test (count (commandline -opc)) -eq 4' -f -a 'max-overhead='
+complete -c shadowprof -n '__shadowprof_is ctl; and test (count (commandline -opc)) -eq 4' -f -a 'max-overhead= freq= sample-size= values= latency='
 complete -c shadowprof -l color -x -a 'always auto never'
 complete -c shadowprof -n '__shadowprof_is run' -l mode -x -a 'shadow burst full'
 complete -c shadowprof -n '__shadowprof_is attach' -l mode -x -a 'shadow burst'

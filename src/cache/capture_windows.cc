@@ -26,7 +26,9 @@ std::optional<RunId> CaptureWindows::make_plain(const trace::RunMailbox::Request
     if (made.outcome != kTranslated) return std::nullopt;
     lighter = made.fragment;
   }
-  const auto made = translator_.translate(start, std::nullopt, {.records = request.keep_records});
+  emu::CapturePlan between = between_;
+  between.records = request.keep_records;
+  const auto made = translator_.translate(start, std::nullopt, between);
   if (made.outcome != kTranslated) return std::nullopt;
   cache_.redirect(capturing, made.fragment);
   versions_.push_back({capturing, made.fragment, lighter.value_or(capturing), made.fragment});
@@ -52,17 +54,19 @@ void CaptureWindows::lead_all(FragmentId Versions::* to) {
   }
 }
 
-uint64_t CaptureWindows::random() {
+// From 0 to 1, but for 1.
+double CaptureWindows::random_share() {
   random_ ^= random_ << 13;
   random_ ^= random_ >> 7;
   random_ ^= random_ << 17;
-  return random_ >> 32;
+  constexpr double kAll = 0x1p32;
+  return static_cast<double>(random_ >> 32) / kAll;
 }
 
-void CaptureWindows::turn(uint32_t one_in) {
-  if (random() % one_in != 0) return lead_all(&Versions::plain);
-  const bool heavy = random() % heavy_one_in_ == 0;
-  lead_all(heavy ? &Versions::capturing : &Versions::lighter);
+void CaptureWindows::turn(const WindowShares& shares) {
+  const double drawn = random_share();
+  if (drawn >= shares.some) return lead_all(&Versions::plain);
+  lead_all(drawn < shares.whole ? &Versions::capturing : &Versions::lighter);
 }
 
 void CaptureWindows::turn_all(bool open) {

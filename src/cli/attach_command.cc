@@ -213,11 +213,13 @@ int attach_main(int argc, char** argv) {
     options.pids = std::move(*pids);
   else
     ready = tl::unexpected(pids.error());
+  const bool in_part = options.sampling.captures_in_part(options.mode) && !options.follow &&
+                       options.pids.size() == 1;
   options.wanted.choose_profiles(options.mode, options.sampling.chosen_engine(options.mode),
-                                 options.sampling.captures_in_part(options.mode) &&
-                                     !options.follow && options.pids.size() == 1);
+                                 in_part);
   if (ready) ready = options.sampling.check(options.mode);
   if (ready) ready = options.wanted.accepted_by(options.sampling.chosen_engine(options.mode));
+  if (ready) ready = options.wanted.check_conditions(options.mode, in_part);
   const bool one_only = options.mode == "burst";
   if (ready && one_only && (options.follow || options.pids.size() > 1)) {
     ready = fail("burst mode profiles one process, and does not follow children (-f)");

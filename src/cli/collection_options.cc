@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "report/columns.h"
+#include "sample/burst_mode.h"
 
 namespace shadowprof::cli {
 namespace {
@@ -48,28 +49,17 @@ std::string refuse_probe(const std::string& text) {
   return probe ? std::string() : report::printable(probe.error().message);
 }
 
+std::string refuse_condition(const std::string& text) {
+  const auto condition = sample::parse_condition(text);
+  return condition ? std::string() : condition.error().message;
+}
+
 }  // namespace
 
 std::string refuse_unless_one_of(std::string_view what, const std::string& word,
                                  std::span<const std::string_view> known) {
   if (contains(known, word)) return {};
   return fmt::format("there is no {} '{}'", what, report::printable(word));
-}
-
-std::optional<collect::ValueCondition> parse_condition(std::string_view text) {
-  collect::ValueCondition c;
-  if (text.empty()) return c;
-  unsigned long long burst = 1, every = 1;
-  int end = 0;
-  const std::string whole(text);
-  if (text != "values=all" &&
-      (std::sscanf(whole.c_str(), "values=burst:%llu,every:%llu%n", &burst, &every, &end) != 2 ||
-       static_cast<size_t>(end) != whole.size() || burst == 0 || every < burst ||
-       every > 1'000'000'000'000))
-    return std::nullopt;
-  c.burst = burst;
-  c.every = every;
-  return c;
 }
 
 void CollectionOptions::add_to(CLI::App& app) {
@@ -102,15 +92,22 @@ void CollectionOptions::add_to(CLI::App& app) {
       ->type_name("KIND")
       ->check(CLI::IsMember({"none", "call"}))
       ->capture_default_str();
-  app.add_option("--condition", value_condition,
-                 "values=all, or N of M: values=burst:N,every:M")
+  app.add_option("--condition", condition_texts,
+                 "values=all, values=1/N, latency=1/N; repeatable")
       ->type_name("CONDITION")
-      ->check(CLI::Validator(
-          [](std::string& text) -> std::string {
-            if (parse_condition(text)) return {};
-            return "'" + report::printable(text) + "' is no condition";
-          },
-          ""));
+      ->allow_extra_args(false)
+      ->check(CLI::Validator([](std::string& text) { return refuse_condition(text); }, ""));
+}
+
+// Each is right: refuse_condition() has seen it.
+sample::Conditions CollectionOptions::conditions() const {
+  sample::Conditions all;
+  for (const std::string& text : condition_texts) {
+    const auto condition = sample::parse_condition(text);
+    SP_CHECK(condition, "a condition that was refused: {}", text);
+    all.of(condition->type) = condition->how;
+  }
+  return all;
 }
 
 // Each is right: refuse_probe() has seen it.
@@ -174,10 +171,13 @@ sample::Collection CollectionOptions::collection(std::string_view mode, uint64_t
     collection.value_options.capacity = profile::ValueHotlist::kTnvCapacity;
   }
   collection.value_options.by_call_site = value_context == "call";
+  const sample::Conditions wanted = conditions();
   // A sample is short: all of it is looked at, unless the mode knows better.
-  collection.any_condition = value_condition.empty() && mode != "full";
-  collection.value_options.condition =
-      *parse_condition(collection.any_condition ? "values=all" : value_condition);
+  collection.any_condition = !wanted.values && mode != "full";
+  if (wanted.values) collection.value_options.condition = *wanted.values;
+  if (collection.any_condition)
+    collection.value_options.condition = collect::CaptureCondition::one_in(1);
+  collection.latency_condition = wanted.latency;
   collection.value_options.seed = seed;
   return collection;
 }
@@ -186,8 +186,32 @@ Status CollectionOptions::open_plugins(std::string_view engine) {
   if (engine == "step" && !plugin_paths.empty())
     return fail("the engine step does not record what plug-ins are told");
   SP_ASSIGN(plugins, plugin::open_plugins(plugin_paths));
+  const auto latency = conditions().latency;
+  if (plugins.want(SHADOWPROF_WANTS_LATENCIES) && latency && !latency->all())
+    return fail("a plug-in wants the latency of each load: --condition latency= leaves some out");
   if (engine == "emulator" && plugins.want(SHADOWPROF_WANTS_LATENCIES))
     return fail("a plug-in wants latencies, and the engine emulator cannot time loads");
+  return {};
+}
+
+Status CollectionOptions::check_conditions(std::string_view mode, bool in_windows) const {
+  const sample::Conditions all = conditions();
+  if (static_cast<size_t>(all.values.has_value()) + all.latency.has_value() !=
+      condition_texts.size())
+    return fail("each type has one --condition at most");
+  if (!all.latency) return {};
+  if (!wants("latency"))
+    return fail("--condition latency= is for --profile latency, which is not collected here");
+  if (all.latency->all()) return {};
+  if (mode == "burst") return fail("{}", sample::kNoTimesInBursts);
+  if (!in_windows && mode == "shadow")
+    return fail(
+        "--condition latency= needs the translator, one process and one shadow at a time: else "
+        "each load is timed");
+  if (!in_windows)
+    return fail(
+        "--condition latency= needs counters: with --within, --from and --exact-inclusive each "
+        "load is timed");
   return {};
 }
 
@@ -219,7 +243,10 @@ void CollectionOptions::record_in(std::map<std::string, std::string>& options) c
   options["path_scope"] = path_scope;
   options["hotlist"] = hotlist;
   options["value_context"] = value_context;
-  options["condition"] = value_condition;
+  std::string conditions;
+  for (const std::string& text : condition_texts)
+    conditions += (conditions.empty() ? "" : " ") + text;
+  options["condition"] = conditions;
   for (const collect::Probe& probe : parsed_probes()) options["probe:" + probe.name] = probe.text;
   for (size_t p = 0; p < plugins.all.size(); p++)
     options["plugin:" + plugins.all[p]->description.name] = plugin_paths[p];

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "collect/values/value_collector.h"
 #include "sample/collection.h"
+#include "sample/conditions.h"
 
 namespace CLI {
 class App;
@@ -27,7 +28,7 @@ struct CollectionOptions {
   std::string path_scope = "inter";
   std::string hotlist = "sample";
   std::string value_context = "none";
-  std::string value_condition;  // "": the collector's default
+  std::vector<std::string> condition_texts;  // as they were written
   std::vector<std::string> probes;  // as they were written
   std::vector<std::string> plugin_paths;
   plugin::Plugins plugins;  // by open_plugins()
@@ -42,15 +43,15 @@ struct CollectionOptions {
   Status open_plugins(std::string_view engine);
   // What the trace is to be made into.
   sample::Collection collection(std::string_view mode, uint64_t seed) const;
+  sample::Conditions conditions() const;
+  // After choose_profiles(). `in_windows`: loads can be timed in windows.
+  Status check_conditions(std::string_view mode, bool in_windows) const;
   // An Error: something that the engine cannot record.
   Status accepted_by(std::string_view engine) const;
   std::vector<collect::Probe> parsed_probes() const;
   bool probes_time_loads() const;
   void record_in(std::map<std::string, std::string>& options) const;
 };
-
-// What --condition says; nothing when it is none.
-std::optional<collect::ValueCondition> parse_condition(std::string_view text);
 
 // "" if `word` is one of `known`; else a sentence that it is none.
 std::string refuse_unless_one_of(std::string_view what, const std::string& word,

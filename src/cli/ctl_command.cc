@@ -22,6 +22,7 @@
 #include "cli/exit_codes.h"
 #include "cli/quantity.h"
 #include "sample/control_place.h"
+#include "sample/run_settings.h"
 
 namespace shadowprof::cli {
 namespace {
@@ -36,6 +37,18 @@ struct CtlOptions {
   std::vector<std::string> words;
 };
 
+constexpr std::string_view kSampleSize = "sample-size=";
+
+// Numbers as people type them are spelled out.
+Result<std::string> setting_request(std::string text) {
+  if (text.starts_with(kSampleSize) && text != "sample-size=auto") {
+    SP_ASSIGN(const uint64_t size, parse_count(text.substr(kSampleSize.size())));
+    text = fmt::format("{}{}", kSampleSize, size);
+  }
+  SP_TRY(sample::parse_setting(text));
+  return "set " + text;
+}
+
 // The line that is sent.
 Result<std::string> request_of(const std::vector<std::string>& words) {
   if (words.empty()) return fail("no request given: status, dump, stop or set");
@@ -46,8 +59,11 @@ Result<std::string> request_of(const std::vector<std::string>& words) {
   if (words.size() > (sets ? 2u : 1u))
     return fail("'{}' is one word too many", printable(words.back()));
   if (!sets) return what;
-  if (words.size() < 2 || !words[1].starts_with(kMaxOverhead))
-    return fail("what can be set is max-overhead=PCT");
+  if (words.size() < 2)
+    return fail(
+        "what can be set is max-overhead=PCT, freq=HZ, sample-size=N, values=CONDITION and "
+        "latency=CONDITION");
+  if (!words[1].starts_with(kMaxOverhead)) return setting_request(words[1]);
   SP_ASSIGN(const double share, parse_percent(words[1].substr(kMaxOverhead.size())));
   if (share <= 0 || share > 1) return fail("max-overhead is above 0% and at most 100%");
   return fmt::format("set max-overhead={}", share);
@@ -137,7 +153,8 @@ int ctl_main(int argc, char** argv) {
   app.add_option("PID", options.pid, "of the profiled program, or of shadowprof")->required();
   app.add_option("REQUEST", options.words,
                  "status: what it has by now; dump: write the profile so far; stop: end sampling; "
-                 "set max-overhead=PCT")
+                 "set NAME=VALUE: max-overhead=PCT, freq=HZ, sample-size=N, values=1/N, "
+                 "latency=1/N")
       ->required()
       ->expected(1, 2);
   app.footer("Examples:\n  shadowprof ctl 1234 status\n  shadowprof ctl 1234 set max-overhead=2%");

@@ -13,7 +13,6 @@
 namespace shadowprof::cli {
 namespace {
 
-constexpr uint64_t kSmallestSample = 1000;
 constexpr size_t kMostShadows = 16;
 constexpr double kLeastError = 0.0005;
 constexpr double kMostError = 0.5;
@@ -31,7 +30,8 @@ void add(CLI::App& app, const char* names, T& into, Result<T> (*parse)(const std
 
 Result<uint64_t> parse_sample_size(const std::string& text) {
   SP_ASSIGN(const uint64_t size, parse_count(text));
-  if (size < kSmallestSample) return fail("a sample has at least {} instructions", kSmallestSample);
+  if (size < sample::kSmallestSample_instructions)
+    return fail("a sample has at least {} instructions", sample::kSmallestSample_instructions);
   return size;
 }
 

@@ -78,6 +78,8 @@ class Plan {
 
   // From now on. The ledger is told, too.
   void set_max_overhead(double share);
+  // From the next sample on; 0: what the budget allows.
+  void set_frequency(double hz) { wishes_.frequency_hz = hz; }
 
   // What became of steps. All that these cost is in the ledger already.
   void forked(double now_s);

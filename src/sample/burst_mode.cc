@@ -89,6 +89,7 @@ struct BurstParts {
   const std::vector<symbols::PerfMapPlace>& generated;
   int64_t started;
   bool tracing;
+  collect::ConditionChange& value_change;
   double own_cpu_before_s = 0;  // see SampledRun
 };
 
@@ -126,7 +127,30 @@ profile::Profile& finish_in_copy(const BurstParts& parts, profile::Profile& prof
   return profile;
 }
 
-ControlledRun controlled(double now, BurstRun& run, Snapshots& snapshots, const std::string& file) {
+// Values are looked at by the collector, in windows of the trace; a burst is all that is timed.
+Result<std::string> set_in(BurstRun& run, const Collection& collection,
+                           collect::ConditionChange& value_change, const RunSetting& setting) {
+  switch (setting.what) {
+    case RunSetting::What::sample_size:
+      return fail("bursts are as long as --burst says: sample-size is for shadow mode");
+    case RunSetting::What::frequency:
+      if (setting.frequency_hz == 0) return fail("in burst mode freq is a number: --burst says it");
+      run.set_frequency(setting.frequency_hz);
+      break;
+    case RunSetting::What::condition:
+      if (setting.condition.type == ConditionType::latency) return fail("{}", kNoTimesInBursts);
+      if (!collection.values) return fail("this run collects no values");
+      if (collection.value_options.by_call_site)
+        return fail("values by call site are all looked at");
+      value_change.set(setting.condition.how);
+      break;
+  }
+  run.note_setting(setting.name, setting.value);
+  return fmt::format("{}: {}\n", setting.name, setting.value);
+}
+
+ControlledRun controlled(double now, BurstRun& run, Snapshots& snapshots, const std::string& file,
+                         const Collection& collection, collect::ConditionChange& value_change) {
   const auto status = [&run, &file, now] {
     return status_text({.pids = {run.program().pid()},
                         .mode = "burst",
@@ -141,14 +165,18 @@ ControlledRun controlled(double now, BurstRun& run, Snapshots& snapshots, const 
           .status = status,
           .dump = [&snapshots] { return snapshots.want_dump(); },
           .stop = [&run] { run.stop(); },
-          .set_max_overhead = [&run](double share) { run.set_max_overhead(share); }};
+          .set_max_overhead = [&run](double share) { run.set_max_overhead(share); },
+          .set = [&](const RunSetting& setting) {
+            return set_in(run, collection, value_change, setting);
+          }};
 }
 
 // Between bursts: who wants something of the run. `control` may be null.
 void serve(double now, BurstParts parts, Snapshots& snapshots, ControlSocket* control,
            profile::Profile& profile) {
   if (control)
-    control->serve(now, controlled(now, parts.run, snapshots, parts.request.snapshots.dump_file));
+    control->serve(now, controlled(now, parts.run, snapshots, parts.request.snapshots.dump_file,
+                                   parts.collection, parts.value_change));
   if (parts.run.take_dump_wish()) snapshots.want_dump_or_warn();
   if (snapshots.is_due(now)) {
     parts.own_cpu_before_s = processor_seconds_of(RUSAGE_SELF);
@@ -156,6 +184,18 @@ void serve(double now, BurstParts parts, Snapshots& snapshots, ControlSocket* co
                    [&]() -> profile::Profile& { return finish_in_copy(parts, profile); });
   }
   if (snapshots.enough()) parts.run.stop();
+}
+
+BurstRunOptions options_of_bursts(const BurstModeRequest& request) {
+  BurstRunOptions options;
+  options.length = request.length;
+  options.duration = request.duration;
+  options.time = request.time;
+  options.prefill = request.prefill && request.engine == BurstEngineKind::translator;
+  options.slow_down = kSlowDownRatio;
+  options.seed = request.wishes.seed;
+  options.follow_exec = request.follow_exec;
+  return options;
 }
 
 std::vector<std::string> warnings_of(BurstRun& run, const std::string& only, bool translating) {
@@ -191,19 +231,14 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   Collection collection = request.collection;
   collection.look_at_code(table, started);
   collect::SampleWeights weights;
+  collect::ConditionChange value_change;
+  collection.value_options.change = &value_change;
   collection.sampled = tracing;
   if (request.engine == BurstEngineKind::emulator) collection.weights = &weights;
   collect::Pipeline pipeline(tracing ? make_collectors(collection, table)
                                      : std::vector<std::unique_ptr<collect::Collector>>());
   PipelineSink sink(pipeline, collection.names_threads());
-  BurstRunOptions options;
-  options.length = request.length;
-  options.duration = request.duration;
-  options.time = request.time;
-  options.prefill = request.prefill && translating;
-  options.slow_down = kSlowDownRatio;
-  options.seed = request.wishes.seed;
-  options.follow_exec = request.follow_exec;
+  BurstRunOptions options = options_of_bursts(request);
   std::optional<WantedPart> only;
   if (!request.only.empty()) options.only = &only.emplace(request.only, started);
   Snapshots snapshots(request.snapshots);
@@ -211,7 +246,8 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   if (!control) detail("no socket for ctl: {}", control.error().message);
   BurstRun* running = nullptr;
   const auto parts = [&]() -> BurstParts {
-    return {request, collection, *running, weights, sink, table, generated, started, tracing};
+    return {request, collection, *running, weights, sink, table, generated, started, tracing,
+            value_change};
   };
   options.when_over = [&] {
     if (control) control->close();

@@ -19,6 +19,9 @@
 
 namespace shadowprof::sample {
 
+inline constexpr const char* kNoTimesInBursts =
+    "a burst is a window itself, in which each load is timed: latency has no condition there";
+
 enum class BurstEngineKind : uint8_t { translator, emulator, step };
 
 struct BurstModeRequest {

@@ -81,6 +81,13 @@ class BurstRun {
     ledger_.set_share(share, elapsed());
     plan_.set_max_overhead(share);
     time_.set_max_overhead(share);
+    note_setting("max-overhead", fmt::format("{:.4g}%", 100 * share));
+  }
+  // From the next burst on.
+  void set_frequency(double hz) { plan_.set_frequency(hz); }
+  // For the profile.
+  void note_setting(std::string name, std::string value) {
+    watch_.note_setting(std::move(name), std::move(value));
   }
   double sampling_s() const { return sampling_s_ > 0 ? sampling_s_ : elapsed(); }
   // The program's while it was sampled.

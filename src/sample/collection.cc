@@ -40,6 +40,9 @@ collect::LatencyCollectorOptions latency_options_of(const Collection& collection
   collect::LatencyCollectorOptions options;
   options.calibrate = calibrated;
   options.of_replicas = collection.by_replicas;
+  options.seen_enough = collection.timed_enough;
+  if (collection.timed_enough != nullptr) options.executions = collection.executions;
+  options.keep_records = options.executions == nullptr || collection.needs_more_than_times();
   const auto set_lines = [](size_t& lines, int cache) {
     const long bytes = ::sysconf(cache);
     if (bytes > 0) lines = static_cast<size_t>(bytes) / kLineBytes;
@@ -75,6 +78,16 @@ emu::CapturePlan Collection::plan() const {
   plan.stored = waste;
   plan.empty_records = needs_order() || !counted_by_engine;
   return plan;
+}
+
+emu::CapturePlan Collection::plan_without_times() const {
+  Collection others = *this;
+  others.latencies = false;
+  return others.plan();
+}
+
+bool Collection::may_time_in_windows() const {
+  return latencies && !plugins.want(SHADOWPROF_WANTS_LATENCIES);
 }
 
 std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collection& collection,
@@ -122,9 +135,10 @@ std::vector<std::unique_ptr<collect::Collector>> make_collectors(const Collectio
                 .code = collection.plugin_code->code(),
                 .sampled = collection.sampled,
                 .by_replicas = collection.by_replicas}));
-  if (collection.latencies)
+  if (collection.latencies) {
     collectors.push_back(
         std::make_unique<collect::LatencyCollector>(table, latency_options_of(collection)));
+  }
   if (collection.values) {
     collect::ValueCollectorOptions value_options = collection.value_options;
     value_options.errors = collection.sampled;

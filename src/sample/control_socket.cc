@@ -20,7 +20,8 @@ namespace shadowprof::sample {
 namespace {
 
 constexpr int kQueued = 4;
-constexpr std::string_view kSet = "set max-overhead=";
+constexpr std::string_view kSet = "set ";
+constexpr std::string_view kMaxOverheadIs = "max-overhead=";
 
 // Whenever something comes, SIGIO is sent to this thread, which awaits it (host.h).
 bool tell_us(int fd) {
@@ -58,6 +59,15 @@ std::string set_max_overhead(std::string_view text, const ControlledRun& run) {
   return "ok\n";
 }
 
+std::string set(std::string_view text, const ControlledRun& run) {
+  if (text.starts_with(kMaxOverheadIs))
+    return set_max_overhead(text.substr(kMaxOverheadIs.size()), run);
+  const auto setting = parse_setting(text);
+  if (!setting) return refusal(setting.error().message);
+  const auto holds = run.set(*setting);
+  return holds ? "ok\n" + *holds : refusal(holds.error().message);
+}
+
 }  // namespace
 
 std::string words_of(const std::vector<Tid>& pids) {
@@ -86,7 +96,7 @@ std::string answer_to(std::string_view request, const ControlledRun& run) {
     const Status wanted = run.dump();
     return wanted ? "ok\n" : refusal(wanted.error().message);
   }
-  if (request.starts_with(kSet)) return set_max_overhead(request.substr(kSet.size()), run);
+  if (request.starts_with(kSet)) return set(request.substr(kSet.size()), run);
   return refusal("there is no such request");
 }
 

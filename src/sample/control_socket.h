@@ -12,6 +12,7 @@
 //   dump     the profile so far is written soon
 //   stop     sampling is over, as after --duration
 //   set max-overhead=SHARE    from now on, SHARE above 0 and at most 1
+//   set NAME=VALUE            as run_settings.h has it; the answer is what holds from now on
 //
 // serve() never waits. Who has connected is served alone, and is given up after kPatience_s, after
 // a line that is too long, or with its first answer; others wait in the kernel's queue, which is
@@ -30,6 +31,7 @@
 #include "base/result.h"
 #include "base/types.h"
 #include "base/unique_fd.h"
+#include "sample/run_settings.h"
 
 namespace shadowprof::sample {
 
@@ -40,6 +42,8 @@ struct ControlledRun {
   std::function<Status()> dump;
   std::function<void()> stop;
   std::function<void(double)> set_max_overhead;  // a share, above 0 and at most 1
+  // Lines that say what holds from now on. An Error: nothing has changed.
+  std::function<Result<std::string>(const RunSetting&)> set;
 };
 
 // What a run says of itself.

@@ -124,6 +124,11 @@ inject::EngineOptions engine_options(const FullModeRequest& request, const Colle
   options.plan = collection.plan();
   options.seen_enough = collection.value_options.seen_enough;
   options.capture_one_in = collection.value_options.condition.weight();
+  if (collection.timed_enough != nullptr) {
+    options.seen_enough = collection.timed_enough;
+    options.capture_one_in = collection.latency_condition->weight();
+    options.between = collection.plan_without_times();
+  }
   return options;
 }
 
@@ -199,6 +204,15 @@ void warn_of_waits(const inject::Engine& engine, std::vector<std::string>& warni
       fmt::join(calls, ", ")));
 }
 
+// Where it is not all: values if nothing else is captured, and load times.
+void capture_in_windows_of_time(trace::RunMailbox& seen_enough, Collection& collection) {
+  if (collection.captures_only_values() && !collection.value_options.condition.all())
+    collection.value_options.seen_enough = &seen_enough;
+  const auto& latency = collection.latency_condition;
+  if (collection.may_time_in_windows() && latency && !latency->all())
+    collection.timed_enough = &seen_enough;
+}
+
 using Collectors = std::vector<std::unique_ptr<collect::Collector>>;
 Collectors collectors_of(const Collection& collection, const trace::BlockTable& table,
                          const FullModeRequest& request, std::optional<Within>& within) {
@@ -242,8 +256,7 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   const bool counting = collection.counted_by_engine;
   if (counting) collection.executions = &executions;
   collection.look_at_code(table, started);
-  if (counting && collection.captures_only_values() && !collection.value_options.condition.all())
-    collection.value_options.seen_enough = &seen_enough;
+  if (counting) capture_in_windows_of_time(seen_enough, collection);
   std::optional<Within> within;
   if (request.within) within.emplace(table, *request.within, started);
   collect::Pipeline pipeline(collectors_of(collection, table, request, within));

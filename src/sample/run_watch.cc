@@ -75,7 +75,13 @@ void RunWatch::note_end(const shadow::Program& program) {
       {elapsed(), {}, fmt::format("process {} went on unprofiled: {}", program.pid().value, why)});
 }
 
+void RunWatch::note_setting(std::string name, std::string value) {
+  if (changes_.size() < profile::kMostChanges)
+    changes_.push_back({elapsed(), std::move(name), std::move(value)});
+}
+
 void RunWatch::fill(profile::Profile& profile) const {
+  profile.run.changes = changes_;
   for (const profile::Image& image : executed_) note_image(profile.run, image.at_s, image.command);
   profile.coverage.ended_early = left_;
 }

@@ -42,7 +42,9 @@ class RunWatch {
   void note_left(const shadow::Program& program);
   // All do, if that is over.
   void note_end(const shadow::Program& program);
-  // Both, for the profile.
+  // The user has set something; the value is as it holds now.
+  void note_setting(std::string name, std::string value);
+  // All of them, for the profile.
   void fill(profile::Profile& profile) const;
 
   void warn_once(const std::string& sentence);
@@ -56,6 +58,7 @@ class RunWatch {
   bool wants_dump_ = false;
   std::vector<profile::Image> executed_;
   std::vector<profile::EndedEarly> left_;
+  std::vector<profile::SettingChange> changes_;
   std::vector<std::string> warnings_;
 };
 

@@ -59,6 +59,10 @@ class SampledProcess {
   // Where there is none, or the program has become another one.
   Status make_space(Engine engine, trace::BlockTable& table, const shadow::SpaceOptions& options);
   void drop_space();
+  // What replicas capture from the next trace buffer on.
+  void set_windows(const cache::WindowShares& shares) {
+    if (space_.translated) space_.translated->set_windows(shares);
+  }
   // Samples begin in that part alone. It outlives this.
   void begin_only_in(WantedPart* part) { part_ = part; }
   // Empty where the child is not a copy of what the space was made for.

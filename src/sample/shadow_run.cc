@@ -133,6 +133,18 @@ void ShadowRun::set_max_overhead(double share) {
   plan_.set_max_overhead(share);
   time_.set_max_overhead(share);
   options_.most_log_s = most_log_s(share);
+  note_setting("max-overhead", fmt::format("{:.4g}%", 100 * share));
+}
+
+// Where samples are asked for one by one, replicas do not give several.
+void ShadowRun::set_frequency(double hz) {
+  plan_.set_frequency(hz);
+  options_.later_samples = hz == 0 && options_.only == nullptr;
+}
+
+void ShadowRun::set_windows(const cache::WindowShares& shares) {
+  options_.space.windows = shares;
+  for (const ProgramRef& program : programs_) program->set_windows(shares);
 }
 
 std::vector<Tid> ShadowRun::pids() const {

@@ -31,6 +31,7 @@
 #include "sample/attempts.h"
 #include "sample/replica_engine.h"
 #include "sample/replica_samples.h"
+#include "sample/run_settings.h"
 #include "sample/run_watch.h"
 #include "sample/sampled_process.h"
 #include "sample/time_watch.h"
@@ -118,6 +119,7 @@ struct Guests {
   // if some of it is left. Nothing: from the delay on.
   std::optional<double> budget_from_s;
   std::optional<double> max_overhead_share;  // nothing: as it was wished
+  RunSettings settings{};
 };
 
 class ShadowRun {
@@ -159,6 +161,15 @@ class ShadowRun {
   bool take_dump_wish() { return watch_.take_dump_wish(); }
   // From now on, for what comes after this run, too.
   void set_max_overhead(double share);
+  // From the next sample on; 0: as the budget allows, and as the plan says.
+  void set_frequency(double hz);
+  void set_sample_size(uint64_t instructions) { options_.sample_size = instructions; }
+  // From the next trace buffer on.
+  void set_windows(const cache::WindowShares& shares);
+  // For the profile.
+  void note_setting(std::string name, std::string value) {
+    watch_.note_setting(std::move(name), std::move(value));
+  }
   // Process ids of the programs that are sampled now.
   std::vector<Tid> pids() const;
   // Null: nothing was verified.

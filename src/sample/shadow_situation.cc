@@ -61,6 +61,7 @@ plan::Situation ShadowRun::situation() {
   s.resembles_last_fork = program->resembles_last_fork();
   if (idle) {
     s.idle = idle_replica(*idle, copied_pages, s.now_s);
+    s.may_give_later_samples = options_.later_samples && options_.sample_size == 0;
     if (is_about_busy_core(*program) && looks_at_busy_core_s_ <= kLastLookForRest_s) {
       // The look comes first, when both are due.
       s.measures_contention_at_s = std::max(looks_at_busy_core_s_, s.now_s + kLeastRest_s);

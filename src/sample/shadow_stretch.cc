@@ -19,10 +19,10 @@ namespace {
 constexpr double kSlowDownRatio = 1.8;
 
 // For values, once code was recorded so often.
-constexpr collect::ValueCondition kValuesOfReplicas{.warm_up = 4096, .burst = 1, .every = 4};
+constexpr collect::CaptureCondition kValuesOfReplicas{.warm_up = 4096, .burst = 1, .every = 4};
 // A load that is timed waits for all before it, and takes as long as a hundred others: most of a
 // replica's time would be theirs. So fewer of the first executions are captured, and loads are
-// timed in one of so many windows.
+// timed in one of so many windows, unless the user says in how many.
 constexpr uint64_t kWarmUpWithLoads = 64;
 constexpr uint32_t kLoadsOneIn = 4;
 
@@ -82,29 +82,58 @@ ShadowRunOptions options_of(const ShadowModeRequest& request, const probe::BusyC
 }
 
 // Where several programs have code in common, it is not known in which of them it was seen.
-bool may_capture_samples(const ShadowModeRequest& request) {
-  return request.collection.captures_by_instruction() && request.engine == Engine::translator &&
-         request.max_shadows == 1 && !request.verify && !request.follow &&
-         request.attach_to.size() <= 1;
+bool may_have_windows(const ShadowModeRequest& request) {
+  return request.engine == Engine::translator && request.max_shadows == 1 && !request.verify &&
+         !request.follow && request.attach_to.size() <= 1;
 }
 
-// Most of the time that recording values takes is for code that was recorded often already.
-void capture_samples(trace::RunMailbox& seen_enough, Collection& collection,
-                     shadow::SpaceOptions& space) {
-  collect::ValueCollectorOptions& values = collection.value_options;
-  if (collection.any_condition) {
-    values.condition = kValuesOfReplicas;
-    if (collection.latencies) values.condition.warm_up = kWarmUpWithLoads;
+// Where the user does not say it: all where all values are captured, or they are not in windows.
+collect::CaptureCondition latency_beside(const collect::CaptureCondition& values,
+                                         bool values_have_windows) {
+  if (!values_have_windows || values.all()) return {.burst = 1, .every = 1};
+  return {.burst = 1, .every = kLoadsOneIn * uint64_t{values.weight()}};
+}
+
+// What is captured when: the user's conditions, and the mode's where there are none. Loads that are
+// timed have values, too, so that what is captured with a load is seen with it.
+void decide_conditions(Collection& collection, bool values_have_windows) {
+  collect::CaptureCondition& values = collection.value_options.condition;
+  std::optional<collect::CaptureCondition>& latency = collection.latency_condition;
+  if (collection.any_condition && values_have_windows) values = kValuesOfReplicas;
+  if (!latency) {
+    latency = latency_beside(values, values_have_windows);
+    if (!collection.any_condition) return;
   }
-  if (values.condition.all()) return;
-  if (collection.latencies && collection.values) {
-    space.lighter = collection.plan();
-    space.lighter->load_cycles = false;
-    space.lighter->addresses = collection.addresses;
-    space.heavy_one_in = kLoadsOneIn;
+  if (collection.latencies) values.warm_up = kWarmUpWithLoads;
+}
+
+cache::WindowShares shares_of(const Collection& collection, bool values_have_windows) {
+  const double loads = collection.latencies ? collection.latency_condition->share() : 0;
+  if (!values_have_windows) return {.some = loads, .whole = loads};
+  const double values = collection.value_options.condition.share();
+  return {.some = std::max(values, loads), .whole = collection.latencies ? loads : values};
+}
+
+// Most of the time that recording values takes is for code that was recorded often already, and
+// more that timing loads takes.
+void capture_in_windows(trace::RunMailbox& seen_enough, Collection& collection,
+                        shadow::SpaceOptions& space) {
+  const bool by_values = collection.captures_by_instruction();
+  decide_conditions(collection, by_values);
+  const bool all_values = by_values && collection.value_options.condition.all();
+  const bool by_times = collection.may_time_in_windows() &&
+                        (!by_values || (all_values && !collection.latency_condition->all()));
+  if (!by_values && !by_times) return;
+  space.seen_enough = &seen_enough;
+  space.windows = shares_of(collection, by_values && !by_times);
+  seen_enough.want_all(space.windows.some >= 1);
+  if (by_times) {
+    collection.timed_enough = &seen_enough;
+    space.between = collection.plan_without_times();
+    return;
   }
-  values.seen_enough = space.seen_enough = &seen_enough;
-  space.capture_one_in = values.condition.weight();
+  collection.value_options.seen_enough = &seen_enough;
+  if (collection.latencies) space.lighter = collection.plan_without_times();
 }
 
 std::vector<Tid> pids_of(const Guests& guests) {
@@ -149,12 +178,14 @@ void ShadowStretch::make_run(Guests guests, unsigned number) {
   options_.when_over = [control = setting_.control] {
     if (control) control->close();
   };
-  if (may_capture_samples(request_)) capture_samples(seen_enough_, collection_, options_.space);
+  settings_ = guests.settings;
+  plan::Wishes wishes = request_.wishes;
+  apply_settings(wishes);
+  if (may_have_windows(request_)) capture_in_windows(seen_enough_, collection_, options_.space);
   pipeline_.emplace(make_collectors(collection_, table_));
   sink_.emplace(*pipeline_, collection_.names_threads(), std::function<void()>(), true);
   directory_.emplace(request_.code_directory, conditions_of(request_, profile_.run.host));
   if (!request_.code_directory.empty()) options_.directory = &*directory_;
-  plan::Wishes wishes = request_.wishes;
   wishes.seed += number;
   if (number != 0) wishes.delay_s = 0;
   wishes.max_overhead_share = guests.max_overhead_share.value_or(wishes.max_overhead_share);
@@ -179,7 +210,82 @@ ControlledRun ShadowStretch::controlled(double now) {
           .status = [this, now] { return status(now); },
           .dump = [this] { return setting_.snapshots.want_dump(); },
           .stop = [this] { sampled_->stop(); },
-          .set_max_overhead = [this](double share) { sampled_->set_max_overhead(share); }};
+          .set_max_overhead = [this](double share) { sampled_->set_max_overhead(share); },
+          .set = [this](const RunSetting& setting) { return set(setting); }};
+}
+
+// Those of the stretches before.
+void ShadowStretch::apply_settings(plan::Wishes& wishes) {
+  wishes.frequency_hz = settings_.frequency_hz.value_or(wishes.frequency_hz);
+  options_.later_samples = wishes.frequency_hz == 0 && request_.only.empty();
+  options_.sample_size = settings_.sample_size.value_or(options_.sample_size);
+  if (const auto& values = settings_.conditions.values) {
+    collection_.value_options.condition = *values;
+    collection_.any_condition = false;
+  }
+  if (settings_.conditions.latency) collection_.latency_condition = settings_.conditions.latency;
+  collection_.value_options.change = &value_change_;
+}
+
+Result<std::string> ShadowStretch::set(const RunSetting& setting) {
+  std::string holds = fmt::format("{}: {}\n", setting.name, setting.value);
+  switch (setting.what) {
+    case RunSetting::What::frequency:
+      settings_.frequency_hz = setting.frequency_hz;
+      sampled_->set_frequency(setting.frequency_hz);
+      break;
+    case RunSetting::What::sample_size:
+      settings_.sample_size = setting.sample_size;
+      sampled_->set_sample_size(setting.sample_size);
+      break;
+    case RunSetting::What::condition:
+      SP_TRY(set_condition(setting.condition));
+      holds = conditions_text();
+      break;
+  }
+  sampled_->note_setting(setting.name, setting.value);
+  return holds;
+}
+
+Status ShadowStretch::set_condition(const Condition& condition) {
+  const bool is_latency = condition.type == ConditionType::latency;
+  if (!(is_latency ? collection_.latencies : collection_.values))
+    return fail("this run collects no {}", is_latency ? "latencies" : "values");
+  const bool by_values = collection_.value_options.seen_enough != nullptr;
+  if (is_latency && !by_values && collection_.timed_enough == nullptr)
+    return fail(
+        "this run times each load that replicas execute: there are windows with the translator, "
+        "one process and one shadow at a time");
+  if (!is_latency && !by_values && collection_.value_options.by_call_site)
+    return fail("values by call site are all looked at");
+  settings_.conditions.of(condition.type) = condition.how;
+  collect::CaptureCondition& values = collection_.value_options.condition;
+  if (is_latency) {
+    collection_.latency_condition = condition.how;
+  } else {
+    values.burst = condition.how.burst;
+    values.every = condition.how.every;
+    if (!by_values) value_change_.set(values);
+    if (by_values && !request_.collection.latency_condition && !settings_.conditions.latency)
+      collection_.latency_condition = latency_beside(values, by_values);
+  }
+  if (options_.space.seen_enough == nullptr || (!is_latency && !by_values)) return {};
+  const cache::WindowShares shares = shares_of(collection_, by_values);
+  seen_enough_.want_all(shares.some >= 1);
+  sampled_->set_windows(shares);
+  return {};
+}
+
+std::string ShadowStretch::conditions_text() const {
+  std::string text;
+  const collect::CaptureCondition* values = &collection_.value_options.condition;
+  const auto& latency = collection_.latency_condition;
+  const bool by_values = collection_.value_options.seen_enough != nullptr;
+  // Loads that are timed have values.
+  if (by_values && collection_.latencies && latency->share() > values->share()) values = &*latency;
+  if (collection_.values) text += fmt::format("values: {}\n", to_text(*values));
+  if (collection_.latencies && latency) text += fmt::format("latency: {}\n", to_text(*latency));
+  return text;
 }
 
 void ShadowStretch::serve(double now) {

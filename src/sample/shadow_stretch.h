@@ -49,13 +49,21 @@ class ShadowStretch {
   const std::vector<std::string>& warnings() const { return sampled_->warnings(); }
   RunResult conclude();
   void write_interval();
-  Guests hand_over() { return sampled_->hand_over(); }
+  Guests hand_over() {
+    Guests guests = sampled_->hand_over();
+    guests.settings = settings_;
+    return guests;
+  }
 
  private:
   void serve(double now);
   std::string status(double now) const;
   ControlledRun controlled(double now);
   void make_run(Guests guests, unsigned number);
+  void apply_settings(plan::Wishes& wishes);
+  Result<std::string> set(const RunSetting& setting);
+  Status set_condition(const Condition& condition);
+  std::string conditions_text() const;
   profile::Profile& profile_in_copy();
   void finish_parts();
   void name_and_fill();
@@ -75,6 +83,8 @@ class ShadowStretch {
   collect::SampleWeights weights_;
   ShadowRunOptions options_;
   trace::RunMailbox seen_enough_;
+  collect::ConditionChange value_change_;
+  RunSettings settings_;
   std::optional<collect::Pipeline> pipeline_;
   std::optional<PipelineSink> sink_;
   std::optional<CodeDirectory> directory_;

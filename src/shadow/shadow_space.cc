@@ -37,7 +37,8 @@ Result<std::unique_ptr<ShadowSpace>> ShadowSpace::create(trace::BlockTable& tabl
                                     .many_processes = true,
                                     .replaces_fragments = options.seen_enough != nullptr,
                                     .call_kinds = call_kind}));
-  if (options.lighter) space->windows().lighten(*options.lighter, options.heavy_one_in);
+  if (options.lighter) space->windows().lighten(*options.lighter);
+  space->windows().capture_between(options.between);
   return std::unique_ptr<ShadowSpace>(new ShadowSpace(table, std::move(space), options));
 }
 
@@ -66,7 +67,7 @@ void ShadowSpace::turn_windows(const trace::TraceSink& sink) {
   if (options_.seen_enough == nullptr) return;
   for (const trace::RunMailbox::Request& request : options_.seen_enough->take())
     space_->windows().answer(request, *options_.seen_enough, sink.submitted());
-  space_->windows().turn(options_.capture_one_in);
+  space_->windows().turn(options_.windows);
 }
 
 Result<cache::Slot*> ShadowSpace::acquire_slot(ptrace::RemoteSyscalls& remote) {

@@ -33,13 +33,12 @@ namespace shadowprof::shadow {
 
 struct SpaceOptions {
   emu::TranslatorOptions translator{};
-  // What a collector has seen enough of is captured in one trace buffer of `capture_one_in`, or
-  // sample. Null: always. Only with one replica at a time.
+  // What a collector has seen enough of is captured in windows of a trace buffer, or sample. Null:
+  // always. Only with one replica at a time.
   trace::RunMailbox* seen_enough = nullptr;
-  uint32_t capture_one_in = 1;
-  // All such windows but one of `heavy_one_in` capture by this plan only.
-  std::optional<emu::CapturePlan> lighter{};
-  uint32_t heavy_one_in = 1;
+  cache::WindowShares windows{};
+  std::optional<emu::CapturePlan> lighter{};  // of windows in which not all is captured
+  emu::CapturePlan between{};                 // outside of windows
 };
 
 class ShadowSpace {
@@ -60,6 +59,8 @@ class ShadowSpace {
   size_t translate_ahead(std::span<const GuestAddr> pcs, size_t limit, emu::CapturePlan plan,
                          emu::TranslationCost& cost);
 
+  // From the next trace buffer on.
+  void set_windows(const cache::WindowShares& shares) { options_.windows = shares; }
   // A trace buffer of the replica's was submitted to `sink`, or a sample begins.
   void turn_windows(const trace::TraceSink& sink);
 

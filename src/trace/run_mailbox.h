@@ -26,6 +26,11 @@ class RunMailbox {
     uint64_t chunks = 0;  // submitted until then: what was captured in later ones is a sample
   };
 
+  // All is to be captured: nobody has seen enough of anything. Until then, or from then on, as a
+  // run's user says.
+  void want_all(bool all) { wants_all_.store(all, std::memory_order_relaxed); }
+  bool wants_all() const { return wants_all_.load(std::memory_order_relaxed); }
+
   void put(Request request) {
     const std::lock_guard lock(mutex_);
     requests_.push_back(request);
@@ -53,6 +58,7 @@ class RunMailbox {
   std::vector<Request> requests_;
   std::vector<Answer> answers_;
   std::atomic<uint64_t> windows_ = 0;
+  std::atomic<bool> wants_all_ = false;
 };
 
 }  // namespace shadowprof::trace

@@ -141,13 +141,41 @@ TEST_CASE("numbers that make no sense are refused") {
   CHECK(parse({"--top", "0", "ls"}).options.top == 0);
 }
 
-TEST_CASE("a condition says how much of the trace is looked at") {
-  CHECK(cli::parse_condition("")->every > cli::parse_condition("")->burst);
-  CHECK(cli::parse_condition("values=all")->all());
-  CHECK(cli::parse_condition("values=burst:10,every:200")->every == 200);
+TEST_CASE("a condition says how much is looked at") {
+  const auto collected = [](std::vector<std::string> words) {
+    words.emplace_back("ls");
+    const RunOptions options = parse(std::move(words)).options;
+    return options.collection();
+  };
+  const auto full = collected({"--mode", "full", "--profile", "+value"});
+  CHECK(full.value_options.condition.every > full.value_options.condition.burst);
+  CHECK(!full.latency_condition);
+  const auto all = collected({"--mode", "full", "--condition", "values=all"});
+  CHECK(all.value_options.condition.all());
+  CHECK(!all.any_condition);
+  const auto some = collected({"--condition", "values=burst:10,every:200", "--condition",
+                               "latency=1/64"});
+  CHECK(some.value_options.condition.every == 200);
+  REQUIRE(some.latency_condition);
+  CHECK(some.latency_condition->weight() == 64);
+  CHECK(collected({}).any_condition);
   for (const char* text : {"all", "values=", "values=burst:0,every:3", "values=burst:4,every:3",
-                           "values=burst:4,every:9x", "paths=all"})
-    CHECK(!cli::parse_condition(text));
+                           "values=burst:4,every:9x", "paths=all", "calls=1/100x10"})
+    refuses({"--condition", text, "ls"}, "condition");
+}
+
+TEST_CASE("a condition that nothing follows is refused") {
+  refuses({"--condition", "values=all", "--condition", "values=1/2", "ls"}, "at most");
+  refuses({"--mode", "full", "--condition", "latency=1/2", "ls"}, "is not collected here");
+  refuses({"--mode", "full", "--profile", "latency", "--within", "f", "--condition", "latency=1/2",
+           "ls"},
+          "needs counters");
+  refuses({"--mode", "burst", "--engine", "translator", "--profile", "latency", "--condition",
+           "latency=1/2", "ls"},
+          "a burst is a window itself");
+  refuses({"--max-shadows", "2", "--profile", "latency", "--condition", "latency=1/2", "ls"},
+          "one shadow at a time");
+  refuses({"-f", "--profile", "latency", "--condition", "latency=1/2", "ls"}, "one process");
 }
 
 TEST_CASE("a run needs a program") {

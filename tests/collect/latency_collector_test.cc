@@ -45,6 +45,19 @@ struct TimedLoop {
                                  {trace::SlotKind::value, 0, 0}};
     run = table.add_run(r, {&id, 1}, slots);
   }
+  // A translation that does not time them has this one.
+  RunId plain() {
+    trace::Run r = table.run(run);
+    r.captures = false;
+    const BlockId id = r.first_block;
+    return table.add_run(r, {&id, 1}, {});
+  }
+  std::vector<Word> loads(int count, uint32_t elapsed) {
+    words.clear();
+    for (int i = 0; i < count; i++) load(kAnywhere, elapsed);
+    return std::move(words);
+  }
+  static constexpr uint64_t kAnywhere = 0x7f12'3456'0000;
   void begin(uint64_t number) {
     for (const Word w : trace::sample_start(number)) words.push_back(w);
   }
@@ -76,6 +89,25 @@ uint64_t count(const profile::LatencyRow& row, LatencyClass level) {
 }
 
 constexpr uint64_t kTimedHeap = 0x7f12'3456'0000;
+
+profile::LatencyRow row_in_windows(TimedLoop& loop, RunId plain, trace::RunMailbox& mailbox,
+                                   const std::vector<std::vector<Word>>& chunks) {
+  std::vector<uint64_t> executions(loop.table.run_count());
+  for (const auto& words : chunks) executions[loop.run.value] += words.size() / 7;
+  executions[plain.value] = 20'000;
+  collect::LatencyCollectorOptions options;
+  options.calibrate = [] { return kClock; };
+  options.seen_enough = &mailbox;
+  options.warm_up = 64;
+  options.keep_records = false;
+  options.executions = &executions;
+  collect::LatencyCollector collector(loop.table, std::move(options));
+  for (const auto& words : chunks) collector.consume({Tid(1), words});
+  profile::Profile p;
+  collector.finish(p);
+  REQUIRE(p.tables.latencies.size() == 1);
+  return p.tables.latencies[0];
+}
 
 }  // namespace
 
@@ -225,4 +257,53 @@ TEST_CASE("what a replica's cold caches may have made slow is an error of the me
   loop.begin(3);  // another replica
   for (uint64_t i = 0; i < 10; i++) loop.load(kTimedHeap + i * 64, 44 + 35);
   CHECK(loop.collect(true).tables.latencies.at(0).cold == 110);
+}
+
+TEST_CASE("loads that were timed before windows count for no more than what they were") {
+  TimedLoop loop;
+  const RunId plain = loop.plain();
+  trace::RunMailbox mailbox;
+  // At first 2,000 from memory, and nothing else; then windows, in which all hit the first cache.
+  std::vector<std::vector<Word>> chunks = {loop.loads(2000, 344)};
+  mailbox.answer({plain, 1});
+  for (int window = 0; window < 10; window++)
+    chunks.push_back(loop.loads(100, window % 2 == 0 ? 48 : 50));
+  const profile::LatencyRow row = row_in_windows(loop, plain, mailbox, chunks);
+  const auto told = mailbox.take();
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].run == loop.run);
+  CHECK(!told[0].keep_records);
+  CHECK(row.executions == 23'000);
+  // 1,000 stand for 21,000, so 2,000 are 95 of these.
+  CHECK(row.timed == 1000 + 95);
+  CHECK(count(row, LatencyClass::dram) == 95);
+  CHECK(row.mean() == doctest::Approx((2000 * 300 + 21'000 * 5) / 23'000.0).epsilon(0.01));
+}
+
+TEST_CASE("the error of a mean by windows comes from how windows differ") {
+  TimedLoop loop;
+  const RunId plain = loop.plain();
+  const auto error_of = [&](uint32_t even, uint32_t odd) {
+    trace::RunMailbox mailbox;
+    std::vector<std::vector<Word>> chunks = {loop.loads(64, 48)};
+    mailbox.answer({plain, 1});
+    for (int window = 0; window < 10; window++)
+      chunks.push_back(loop.loads(1000, window % 2 == 0 ? even : odd));
+    return row_in_windows(loop, plain, mailbox, chunks).mean_error();
+  };
+  // Ten windows of 4 or 104 cycles: 50 / sqrt(9), and not as if there were 10,000 observations.
+  CHECK(error_of(48, 148) == doctest::Approx(50 / 3.0).epsilon(0.05));
+  CHECK(error_of(48, 48) < 1);
+}
+
+TEST_CASE("while all is wanted nothing is told to have been seen enough of") {
+  TimedLoop loop;
+  const RunId plain = loop.plain();
+  trace::RunMailbox mailbox;
+  mailbox.want_all(true);
+  const profile::LatencyRow row =
+      row_in_windows(loop, plain, mailbox, {loop.loads(1000, 48), loop.loads(1000, 48)});
+  CHECK(mailbox.take().empty());
+  CHECK(row.timed == 2000);
+  CHECK(row.window_squares == 0);
 }

@@ -266,6 +266,53 @@ TEST_CASE("what was looked at in full is exact") {
   CHECK(f.distinct_error > 0);
 }
 
+TEST_CASE("a condition may change while a trace is read") {
+  const ValueLoop loop;
+  collect::ConditionChange change;
+  collect::ValueCollectorOptions options;
+  options.condition = {100, 1, 1};
+  options.change = &change;
+  collect::ValueCollector collector(loop.table, options);
+  const auto read = [&](uint64_t value) {
+    for (int chunk = 0; chunk < 20; chunk++) {
+      std::vector<Word> words;
+      for (int i = 0; i < 5000; i++) loop.add(words, value);
+      collector.consume({Tid(1), words});
+    }
+  };
+  read(1);
+  change.set({.burst = 50, .every = 1000});
+  read(2);
+  change.set({.burst = 1, .every = 1});
+  read(3);
+  profile::Profile p;
+  collector.finish(p);
+  REQUIRE(p.tables.values.size() == 1);
+  const profile::ValueFigures& f = p.tables.values[0].figures;
+  CHECK(f.count == 300'000);
+  CHECK(f.estimated);
+  // What was looked at in full counts as it is; what windows saw, for all that was not.
+  for (const profile::ValueCount& value : f.top)
+    CHECK(static_cast<double>(value.count) == doctest::Approx(100'000).epsilon(0.02));
+  CHECK(f.top.size() == 3);
+}
+
+TEST_CASE("while all is wanted no code has been seen enough of") {
+  ValueLoop loop;
+  trace::RunMailbox mailbox;
+  mailbox.want_all(true);
+  collect::ValueCollectorOptions options;
+  options.condition = {4, 1, 10};
+  options.seen_enough = &mailbox;
+  std::vector<Word> words;
+  for (int i = 0; i < 50; i++) loop.add(words, 1);
+  CHECK(!figures_of(loop, {words}, options).estimated);
+  CHECK(mailbox.take().empty());
+  mailbox.want_all(false);
+  CHECK(figures_of(loop, {words}, options).count == 50);
+  CHECK(mailbox.take().size() == 1);
+}
+
 TEST_CASE("distinct values are estimated for what was not looked at") {
   ValueLoop loop;
   const RunId plain = loop.translate(false);

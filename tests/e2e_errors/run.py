@@ -68,7 +68,7 @@ def bad_values(b):
     for option, value in (("--mode", "fast"), ("--mode", ""), ("--top", "x"), ("--top", "-3"),
                           ("--top", "99999999999999999999"), ("--sample-size", "10Q"),
                           ("--duration", "soon"), ("--seed", "1.5"), ("--color", "blue"),
-                          ("--condition", "values=some"), ("--condition", "values=burst:9,every:3"),
+                          ("--condition", "values=some"), ("--condition", "calls=1/100"), ("--condition", "latency=1/0"), ("--condition", "values=burst:9,every:3"),
                           ("--probe", "load capture valu"), ("--probe", "lod"),
                           ("--probe", "load key stack 99"), ("--probe", "load at main.c"),
                           ("--probe", "load in thread"), ("--probe", "store capture latency"),

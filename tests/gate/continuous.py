@@ -234,6 +234,52 @@ def ctl_asks_and_tells(runs):
         require(profile["run"]["duration_s"] < 50, profile["run"])
 
 
+def conditions_change_while_it_runs(runs):
+    path = runs.folder() / "app.json"
+    told = {"values=1/64": "values: 1/64\nlatency: 1/256\n", "latency=burst:1,every:128": "values: 1/64\nlatency: 1/128\n",
+            "latency=1/32": "values: 1/32\nlatency: 1/32\n", "values=all": "values: all\nlatency: 1/32\n", "freq=20": "freq: 20\n", "freq=auto": "freq: auto\n",
+            "sample-size=50K": "sample-size: 50000\n", "sample-size=auto": "sample-size: auto\n"}
+    with runs.working() as program:
+        with runs.sampling("attach", "--max-overhead", "20%", "--profile", "all", "-o", path, program.pid,
+                           ended_by=None) as (run, _):
+            for setting, answer in told.items():
+                said = runs.ctl(program.pid, "set", setting)
+                require(said == answer, f"{setting}: {said!r}")
+                time.sleep(0.3)
+            runs.ctl(program.pid, "set", "max-overhead=3%")
+            for wrong in ("values=1/0", "values=some", "latency=", "calls=1/100", "freq=0", "freq=x", "sample-size=3",
+                          "address=1/4", "top=5"):
+                done = runs.call("ctl", program.pid, "set", wrong)
+                require(done.returncode == 125 and done.stdout == "" and done.stderr.count("\n") == 1, f"{wrong}: {done}")
+            runs.ctl(run.pid, "stop")
+            profile, _ = dumped_anew(path, 0)
+    changes = profile["run"]["changes"]
+    wanted = [("values", "1/64"), ("latency", "1/128"), ("latency", "1/32"), ("values", "all"), ("freq", "20"), ("freq", "auto"),
+              ("sample-size", "50000"), ("sample-size", "auto"), ("max-overhead", "3%")]
+    require([(c["setting"], c["value"]) for c in changes] == wanted, changes)
+    moments = [c["at_s"] for c in changes]
+    require(moments == sorted(moments) and moments[-1] <= profile["run"]["duration_s"], changes)
+    require(profile["coverage"]["samples"] > 0, profile["coverage"])
+    require("values=1/64" in runs.call("report", path).stdout, "the report does not say it")
+
+
+def what_a_run_does_not_have_cannot_be_set(runs):
+    path = runs.folder() / "app.json"
+    refused = {("--profile", "edge"): ("values=all", "latency=1/4"), ("--mode", "burst"): ("latency=1/4", "sample-size=50K"),
+               ("--engine", "emulator"): ("latency=1/4",)}
+    with runs.working() as program:
+        for options, settings in refused.items():
+            with runs.sampling("attach", *options, "-o", path, program.pid) as (_, _):
+                for setting in settings:
+                    done = runs.call("ctl", program.pid, "set", setting)
+                    require(done.returncode == 125 and done.stderr.count("\n") == 1, f"{options} {setting}: {done}")
+                if options == ("--mode", "burst"):
+                    require(runs.ctl(program.pid, "set", "values=1/16") == "values: 1/16\n", "values in bursts")
+                    require(runs.ctl(program.pid, "set", "freq=50") == "freq: 50\n", "frequency of bursts")
+            profile = read_profile(str(path))
+            require(("changes" in profile["run"]) == (options == ("--mode", "burst")), profile["run"])
+
+
 def a_hostile_client_changes_nothing(runs):
     path = runs.folder() / "app.json"
     with runs.working() as program:
@@ -259,7 +305,8 @@ def what_cannot_be_done_is_one_sentence(runs):
     own = str(os.getpid())
     for arguments in (["ctl", "x", "status"], ["ctl", "999999999", "status"], ["ctl", own, "status"],
                       ["ctl", own, "jump"], ["ctl", own, "set"], ["ctl", own, "set", "max-overhead=0"],
-                      ["ctl", own, "set", "top=5"], ["ctl", own, "stop", "now"], ["ctl", own], ["ctl"],
+                      ["ctl", own, "set", "top=5"], ["ctl", own, "set", "values=1/0"],
+                      ["ctl", own, "set", "calls=1/9"], ["ctl", own, "set", "freq=0"], ["ctl", own, "set", "sample-size=1K2"], ["ctl", own, "stop", "now"], ["ctl", own], ["ctl"],
                       ["attach", "--every", "10", "-o", "-", own], ["attach", "--every", "0.1", own],
                       ["attach", "--every", "10", "--mode", "burst", own], ["attach", "--keep", "3", own],
                       ["attach", "--every", "10", "--keep", "0", own],
@@ -277,6 +324,8 @@ CASES = [sigusr2_writes_the_profile_so_far_and_the_run_goes_on,
          an_interval_that_cannot_be_written_is_lost_and_said_once,
          a_run_ends_when_it_is_exact_enough,
          ctl_asks_and_tells,
+         conditions_change_while_it_runs,
+         what_a_run_does_not_have_cannot_be_set,
          a_hostile_client_changes_nothing,
          what_cannot_be_done_is_one_sentence]
 

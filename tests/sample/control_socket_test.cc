@@ -6,9 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "sample/control_place.h"
 
@@ -45,6 +48,7 @@ struct Heard {
   int stops = 0;
   int dumps = 0;
   double share = 0;
+  std::vector<std::string> set;
   ControlledRun run() {
     return {.who = [] { return std::string("12 13"); },
             .status = [] { return std::string("samples: 7\n"); },
@@ -53,7 +57,12 @@ struct Heard {
               return {};
             },
             .stop = [this] { stops++; },
-            .set_max_overhead = [this](double s) { share = s; }};
+            .set_max_overhead = [this](double s) { share = s; },
+            .set = [this](const sample::RunSetting& setting) -> Result<std::string> {
+              if (setting.name == "latency") return fail("this run collects no latencies");
+              set.push_back(setting.name + "=" + setting.value);
+              return setting.name + ": " + setting.value + "\n";
+            }};
   }
 };
 
@@ -87,6 +96,21 @@ TEST_CASE("each request has its answer, and what is none is refused") {
   CHECK(heard.stops == 0);
   CHECK(sample::answer_to("stop", run) == "ok\n");
   CHECK(heard.stops == 1);
+}
+
+TEST_CASE("what is set is answered with what holds, and what is refused changes nothing") {
+  Heard heard;
+  const ControlledRun run = heard.run();
+  CHECK(sample::answer_to("set values=1/16", run) == "ok\nvalues: 1/16\n");
+  CHECK(sample::answer_to("set freq=10", run) == "ok\nfreq: 10\n");
+  CHECK(sample::answer_to("set latency=all", run) == "error\nthis run collects no latencies\n");
+  for (const char* wrong : {"set values=1/0", "set values=some", "set values", "set freq=0",
+                            "set sample-size=1", "set  values=all", "set calls=1/100"}) {
+    const std::string answer = sample::answer_to(wrong, run);
+    CHECK(answer.starts_with("error\n"));
+    CHECK(std::count(answer.begin(), answer.end(), '\n') == 2);
+  }
+  CHECK(heard.set == std::vector<std::string>{"values=1/16", "freq=10"});
 }
 
 TEST_CASE("a request that comes in parts is answered when it is whole") {

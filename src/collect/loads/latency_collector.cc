@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "base/reserved_array.h"
 #include "collect/loads/data_places.h"
+#include "collect/loads/load_windows.h"
 #include "collect/recorded_words.h"
 #include "collect/table_builder.h"
 #include "decoder/insn.h"
@@ -54,6 +55,35 @@ struct Pairs {
   uint64_t paged = 0, valued = 0;  // of known address, result
 };
 
+// What the timed loads of one instruction took in the present window, and in those before it: sums
+// over windows of n * n, n * s and s * s, where n loads took s cycles.
+struct WindowSums {
+  uint64_t window = 0;  // the present one
+  double n = 0, s = 0;
+  double nn = 0, ns = 0, ss = 0;
+  uint64_t windows = 0;
+
+  void add(uint64_t now, double cycles) {
+    if (window != now) end();
+    window = now;
+    n++;
+    s += cycles;
+  }
+  void end() {
+    if (n != 0) windows++;
+    nn += n * n;
+    ns += n * s;
+    ss += s * s;
+    n = s = 0;
+  }
+  // How far windows' sums are off from as many mean loads, squared and added up.
+  double squares(double mean) const {
+    if (windows < 2) return 0;
+    const auto k = static_cast<double>(windows);
+    return std::max(0.0, ss - 2 * mean * ns + mean * mean * nn) * k / (k - 1);
+  }
+};
+
 // What the timed loads of one instruction took.
 struct Times {
   uint64_t timed = 0;
@@ -69,7 +99,45 @@ struct Times {
   std::array<uint64_t, profile::kAddressKinds> kinds{};
   std::array<uint64_t, profile::kLatencyBuckets> buckets{};
   std::array<Pairs, profile::kLatencyClasses> pairs;
+  WindowSums windows;  // where there are windows
 };
+
+// The part of it that `factor`, at most 1, is; without places and values.
+Times scaled(const Times& all, double factor) {
+  const auto part = [factor](auto n) {
+    return static_cast<uint64_t>(std::round(factor * static_cast<double>(n)));
+  };
+  Times some;
+  for (size_t i = 0; i < all.classes.size(); i++)
+    some.timed += some.classes[i] = part(all.classes[i]);
+  for (size_t i = 0; i < all.kinds.size(); i++) some.kinds[i] = part(all.kinds[i]);
+  // Buckets add up to the classes.
+  double begun = 0, told = 0;
+  for (size_t i = 0; i < all.buckets.size(); i++) {
+    begun += static_cast<double>(all.buckets[i]);
+    const double upto = all.timed == 0 ? 0
+                                       : std::round(begun / static_cast<double>(all.timed) *
+                                                    static_cast<double>(some.timed));
+    some.buckets[i] = static_cast<uint64_t>(upto - told);
+    told = upto;
+  }
+  const double kept =
+      all.timed == 0 ? 0 : static_cast<double>(some.timed) / static_cast<double>(all.timed);
+  some.elapsed = static_cast<uint64_t>(kept * static_cast<double>(all.elapsed));
+  some.near_elapsed = static_cast<uint64_t>(kept * static_cast<double>(all.near_elapsed));
+  some.near_squares = kept * all.near_squares;
+  return some;
+}
+
+void add_times(Times& into, const Times& more) {
+  into.timed += more.timed;
+  into.elapsed += more.elapsed;
+  into.near_elapsed += more.near_elapsed;
+  into.near_squares += more.near_squares;
+  for (size_t i = 0; i < into.classes.size(); i++) into.classes[i] += more.classes[i];
+  for (size_t i = 0; i < into.kinds.size(); i++) into.kinds[i] += more.kinds[i];
+  for (size_t i = 0; i < into.buckets.size(); i++) into.buckets[i] += more.buckets[i];
+}
 
 struct LoadEntry {
   ModuleId module;
@@ -77,7 +145,7 @@ struct LoadEntry {
   uint8_t bits = 64;  // of the register that it loads
   LoadKind by = LoadKind::move;
   uint64_t executions = 0;
-  // In early samples of replicas, and in all others; null: none was.
+  // In early samples of replicas, or before windows, and in all others; null: none was.
   std::unique_ptr<Times> early, later;
   uint64_t last = 0;   // address; 0: none yet
   int64_t stride = 0;  // majority vote
@@ -102,6 +170,7 @@ struct LoadPlan {
 
 struct RunLoads {
   uint64_t executions;
+  uint32_t first_block;
   uint32_t words;  // 0: not seen yet
   uint32_t first;
   uint32_t count;
@@ -123,7 +192,8 @@ void add_told(const profile::ValueHotlist& list, uint64_t all, uint64_t loads, A
 
 struct LatencyCollector::State {
   State(const trace::BlockTable& block_table, LatencyCollectorOptions o)
-      : table(block_table), options(std::move(o)), runs(limits::kMaxRuns) {}
+      : table(block_table), options(std::move(o)), runs(limits::kMaxRuns),
+        windows(table, options.seen_enough, options.warm_up, options.keep_records) {}
 
   void consume(const trace::Chunk& chunk);
   void finish(profile::Profile& into);
@@ -141,6 +211,9 @@ struct LatencyCollector::State {
   bool is_from_own_caches(const LoadEntry& e, LatencyClass level, uint32_t elapsed) const;
   void mark(Tid thread, trace::SpecialKind kind, const Word* record);
   Times& times_of(LoadEntry& e) const;
+  bool is_early_one() const { return options.of_replicas ? is_early : !in_window; }
+  const Times* times_for_row(const LoadEntry& e, Times& room) const;
+  void note_windows(const Times& times, profile::LatencyRow& row) const;
   static void count(Times& times, LatencyClass level, uint32_t elapsed, double overhead);
   void fill_times(const LoadEntry& e, const Times& times, profile::LatencyRow& row) const;
   void split_near(const LoadEntry& e, const Times& times, profile::LatencyRow& row) const;
@@ -162,6 +235,8 @@ struct LatencyCollector::State {
   bool is_early = false;  // in the life of a replica
   // Threads of replicas that will be recorded again, and how often they were.
   std::unordered_map<int32_t, uint64_t> lasting;
+  LoadWindows windows;
+  bool in_window = false;  // the present record
   uint64_t stack = 0;                   // rsp as last captured
   profile::Random random{1};
   uint64_t corrupt_chunks = 0;
@@ -178,13 +253,16 @@ void LatencyCollector::finish(profile::Profile& into) {
 }
 
 void LatencyCollector::State::consume(const trace::Chunk& chunk) {
+  windows.begin_chunk();
   const Word* at = chunk.words.data();
   const Word* const end = at + chunk.words.size();
   while (at < end) {
     const size_t words = take_record(
         at, end, runs, [this](RunId id) { start_run(id); },
         [&](trace::SpecialKind kind) { mark(chunk.thread, kind, at); },
-        [this](RunId, const RunLoads& run, const Word* record) {
+        [this](RunId id, const RunLoads& run, const Word* record) {
+          if (run.count == 0) return;
+          in_window = windows.look(id, run.first_block) == LoadWindows::Look::window;
           for (uint32_t i = 0; i < run.count; i++) time(loads[run.first + i], record);
         });
     if (words == 0) {
@@ -220,6 +298,7 @@ void LatencyCollector::State::start_run(RunId id) {
   RunLoads& own = runs[id.value];
   own.first = static_cast<uint32_t>(loads.size());
   own.words = run.words;
+  own.first_block = run.first_block.value;
   for_each_insn(
       table, run,
       [&](const trace::Block& block, const decoder::Insn& insn, RecordedWords& recorded) {
@@ -330,13 +409,14 @@ void LatencyCollector::State::time(const LoadPlan& load, const Word* words) {
     }
   }
   count(times, level, elapsed, calibration.overhead);
+  if (in_window && level != LatencyClass::beyond) times.windows.add(windows.chunks(), cycles);
   times.kinds[static_cast<size_t>(kind)]++;
   if (level != LatencyClass::beyond && !is_of_first_cache(level, e, elapsed))
     note_pairs(load, times.pairs[static_cast<size_t>(level)], address, words);
 }
 
 Times& LatencyCollector::State::times_of(LoadEntry& e) const {
-  std::unique_ptr<Times>& times = is_early ? e.early : e.later;
+  std::unique_ptr<Times>& times = is_early_one() ? e.early : e.later;
   if (!times) times = std::make_unique<Times>();
   return *times;
 }
@@ -452,19 +532,40 @@ void LatencyCollector::State::fill_times(const LoadEntry& e, const Times& times,
   split_near(e, times, row);
 }
 
-// Also by runs of translations that capture nothing (cache/capture_windows.h).
+// Also by runs of translations that do not time them (cache/capture_windows.h).
 void LatencyCollector::State::count_executions() {
   for (uint32_t id = 0; id < table.run_count(); id++) {
     const RunLoads& own = runs[id];
-    for (uint32_t i = 0; i < own.count; i++)
-      loads[own.first + i].entry->executions += own.executions;
+    const uint64_t times = executions_of(id, options.executions, runs);
+    for (uint32_t i = 0; i < own.count; i++) loads[own.first + i].entry->executions += times;
+    if (times == 0 || own.count != 0) continue;
     const trace::Run& run = table.run(RunId(id));
-    if (own.executions == 0 || own.count != 0 || run.captures) continue;
     for_each_insn(table, run, [&](const trace::Block&, const decoder::Insn& insn, RecordedWords&) {
       const auto entry = by_address.find(insn.address.value);
-      if (entry != by_address.end()) entry->second->executions += own.executions;
+      if (entry != by_address.end()) entry->second->executions += times;
     });
   }
+}
+
+// What was timed before windows were is likelier to be timed than what they stand for.
+const Times* LatencyCollector::State::times_for_row(const LoadEntry& e, Times& room) const {
+  if (options.of_replicas || !e.early || !e.later) return e.times();
+  const double left_out = static_cast<double>(e.executions) - static_cast<double>(e.early->timed);
+  const bool are_enough = e.later->timed >= kEnoughTimed && left_out > 0;
+  const double factor =
+      are_enough ? std::min(1.0, static_cast<double>(e.later->timed) / left_out) : 1;
+  room = scaled(*e.early, factor);
+  add_times(room, *e.later);
+  room.windows = e.later->windows;
+  return &room;
+}
+
+void LatencyCollector::State::note_windows(const Times& times, profile::LatencyRow& row) const {
+  constexpr double kMost = 0x1p62;
+  if (!windows.have_any()) return;
+  WindowSums sums = times.windows;
+  sums.end();
+  row.window_squares = static_cast<uint64_t>(std::min(kMost, sums.squares(row.mean())));
 }
 
 void LatencyCollector::State::finish(profile::Profile& into) {
@@ -477,8 +578,9 @@ void LatencyCollector::State::finish(profile::Profile& into) {
     row.at = builder.at(e.address, e.module);
     row.executions = e.executions;
     row.by = e.by;
-    const Times none;
-    const Times& times = e.times() ? *e.times() : none;
+    Times room;
+    const Times* const some = times_for_row(e, room);
+    const Times& times = some ? *some : room;
     row.first_touches = times.first_touches;
     fill_times(e, times, row);
     row.kind = static_cast<AddressKind>(
@@ -489,6 +591,7 @@ void LatencyCollector::State::finish(profile::Profile& into) {
       row.stride = e.stride;
       row.strided = e.strided;
     }
+    note_windows(times, row);
     for (uint32_t b = 0; b < times.buckets.size(); b++)
       if (times.buckets[b] != 0) row.histogram.push_back({b, times.buckets[b]});
     mine.tables.latencies.push_back(std::move(row));

@@ -36,7 +36,8 @@ ValueCollector::State::State(const trace::BlockTable& block_table,
       looks(limits::kMaxBlocks),
       first_insn_of_block(limits::kMaxBlocks),
       random(options.seed ^ 0x77696e646f7773),
-      looks_at_all(options.by_call_site || options.condition.weight() == 1) {
+      condition(options.condition),
+      looks_at_all(options.by_call_site || condition.weight() == 1) {
   runs.prefer_huge_pages();
   if (looks_at_all || options.seen_enough != nullptr) return;
   open = false;
@@ -46,10 +47,21 @@ ValueCollector::State::State(const trace::BlockTable& block_table,
 // The distance between windows is uniform from 0 to twice its mean, so no rhythm of the program can
 // hide between them.
 void ValueCollector::State::next_window() {
-  const ValueCondition& c = options.condition;
+  const CaptureCondition& c = condition;
   open = !open;
   if (!open) end_window();
   until_change = open ? c.burst : 1 + random.next() % (2 * (c.every - c.burst));
+}
+
+// What was looked at up to now stays what it was: all of it, or a window.
+void ValueCollector::State::hear_condition() {
+  if (options.change == nullptr || !options.change->take(changes, condition)) return;
+  if (options.by_call_site || options.seen_enough != nullptr) return;
+  looks_at_all = condition.weight() == 1;
+  open = true;
+  until_change = ~0ull;
+  if (looks_at_all) return end_window();
+  next_window();
 }
 
 // An answer counts from the next chunk on that was submitted after it.
@@ -76,6 +88,7 @@ size_t ValueCollector::State::words_of_window(const trace::Chunk& chunk) {
 // latest.
 void ValueCollector::State::consume(const trace::Chunk& chunk) {
   chunks++;
+  hear_condition();
   if (options.seen_enough != nullptr) hear_answers();
   read(chunk, words_of_window(chunk));
   if (options.seen_enough != nullptr && !options.errors) end_window();
@@ -160,7 +173,7 @@ inline const Word* ValueCollector::State::pass_quickly(const Word* at, const Wor
 inline ValueCollector::State::Look ValueCollector::State::look_at(uint32_t id,
                                                                   const RunState& run) {
   if (options.seen_enough != nullptr) return run.captures ? look_at_fragment(id) : Look::none;
-  if (looks_at_all || run.executions <= options.condition.warm_up) return Look::at_all;
+  if (looks_at_all || run.executions <= condition.warm_up) return Look::at_all;
   return open ? Look::in_window : Look::none;
 }
 
@@ -171,7 +184,7 @@ ValueCollector::State::Look ValueCollector::State::look_at_fragment(uint32_t id)
   FragmentLooks& seen = looks[plans[id].first_block];
   if (seen.plain_run > id) return Look::in_window;
   if (seen.told) return Look::none;
-  if (++seen.looked >= options.condition.warm_up) {
+  if (++seen.looked >= condition.warm_up && !options.seen_enough->wants_all()) {
     seen.told = true;
     options.seen_enough->put({RunId(id), seen.is_called || options.executions == nullptr});
   }

@@ -4,7 +4,7 @@
 // profiles.
 //
 // Not everything has to be looked at, and where it is not, executions are counted all the same. Two
-// ways (ValueCondition): the engine captures all values, and the collector opens windows in the
+// ways (CaptureCondition): the engine captures all values, and the collector opens windows in the
 // trace; or, which costs the engine less, the collector tells it which code it has seen enough of
 // (trace::RunMailbox), and the engine captures that now and then only. Runs that capture nothing
 // (trace::Run::captures) then say that it has heard.
@@ -27,34 +27,26 @@
 #include <memory>
 #include <vector>
 
+#include "collect/capture_condition.h"
 #include "collect/collector.h"
 #include "profile/tables/value_table.h"
 #include "trace/run_mailbox.h"
 
 namespace shadowprof::collect {
 
-// Which records of a trace are looked at (the profiling condition of values). What a run does in
-// its first executions always is; after that, windows of `burst` records, one for every `every`
-// records on average, at random distances. What windows have seen stands for all other executions.
-// With burst == every all records are looked at. With a mailbox `warm_up` counts the captured
-// executions of each fragment, and the engine captures what is behind it in burst / every of the
-// time. Rows of which not all was looked at say that they are estimated, and have an error from how
-// windows differ (value_entry.cc).
-struct ValueCondition {
-  uint64_t warm_up = 4096;  // executions of each run
-  uint64_t burst = 16'384;
-  uint64_t every = 16 * 16'384;
-  bool all() const { return burst >= every; }
-  uint32_t weight() const { return burst == 0 || all() ? 1 : static_cast<uint32_t>(every / burst); }
-};
-
+// Which records of a trace are looked at is the condition. What a run does in its first executions
+// always is; after that, what windows have seen stands for all other executions: windows of `burst`
+// records at random distances, or with a mailbox those that the engine captures in, where `warm_up`
+// counts the captured executions of each fragment. Rows of which not all was looked at say that
+// they are estimated, and have an error from how windows differ (value_entry.cc).
 struct ValueCollectorOptions {
   profile::HotlistKind hotlist = profile::HotlistKind::counting_sample;
   uint32_t capacity = profile::ValueHotlist::kDefaultCapacity;
   uint64_t seed = 1;
   bool by_call_site = false;  // --value-context call; looks at all records
-  ValueCondition condition;
+  CaptureCondition condition;
   trace::RunMailbox* seen_enough = nullptr;  // read by the engine
+  const ConditionChange* change = nullptr;   // where that is null, and the condition may change
   // By run id, when finish() is called. With it and a mailbox, code that was seen enough of is in
   // the trace while it is captured only, and where functions begin: calls have to be seen.
   const std::vector<uint64_t>* executions = nullptr;

@@ -197,6 +197,7 @@ struct ValueCollector::State {
   void meet_callee(ThreadState& t, const RunPlan& plan);
   void hear_answers();
   void next_window();
+  void hear_condition();
   void take_arguments(ThreadState& t, uint32_t callee);
   const SlotPlan* slots_in_context(RunPlan& plan, const ThreadState& t);
   ValueEntry* entry_in_context(ValueEntry* base, uint32_t context);
@@ -253,7 +254,9 @@ struct ValueCollector::State {
   uint64_t until_change = ~0ull;  // records until it ends, or the next one begins
   uint64_t chunks = 0;
   std::vector<trace::RunMailbox::Answer> answers;  // of chunks that are still to come
-  const bool looks_at_all;
+  CaptureCondition condition;
+  bool looks_at_all;
+  uint64_t changes = 0;  // of the condition, that are known
   uint32_t window = 1;                // the present one
   uint64_t windows_opened = 0;        // by the engine, up to the last chunk
   std::vector<ValueEntry*> windowed;  // that it has seen
