@@ -213,11 +213,11 @@ int attach_main(int argc, char** argv) {
     options.pids = std::move(*pids);
   else
     ready = tl::unexpected(pids.error());
-  const bool in_part = options.sampling.captures_in_part(options.mode) && !options.follow &&
-                       options.pids.size() == 1;
+  const bool one_process = !options.follow && options.pids.size() == 1;
+  const bool in_part = options.sampling.captures_in_part(options.mode) && one_process;
   options.wanted.choose_profiles(options.mode, options.sampling.chosen_engine(options.mode),
                                  in_part);
-  if (ready) ready = options.sampling.check(options.mode);
+  if (ready) ready = options.sampling.check(options.mode, one_process);
   if (ready) ready = options.wanted.accepted_by(options.sampling.chosen_engine(options.mode));
   if (ready) ready = options.wanted.check_conditions(options.mode, in_part);
   const bool one_only = options.mode == "burst";

@@ -94,7 +94,7 @@ Status check_combination(const RunOptions& options) {
           ? !options.exact_inclusive && !options.has_region()
           : options.sampling.captures_in_part(options.mode) && !options.follow;
   SP_TRY(options.wanted.check_conditions(options.mode, in_windows));
-  return options.sampling.check(options.mode);
+  return options.sampling.check(options.mode, !options.follow);
 }
 
 }  // namespace

@@ -59,6 +59,11 @@ Result<double> parse_error(const std::string& text) {
 
 constexpr double kShortestBurst = 1e-5;
 
+std::string refuse_part(std::string_view option, const std::string& text) {
+  if (!text.empty() && text != "!") return {};
+  return fmt::format("{} needs a FUNCTION, or MODULE!", option);
+}
+
 sample::TimeFrom time_from(const std::string& word) {
   return word == "looks" ? sample::TimeFrom::looks
          : word == "off" ? sample::TimeFrom::nowhere
@@ -86,16 +91,17 @@ void SamplingOptions::add_to(CLI::App& app) {
   app.add_option("--load", load, "shadows at a time, on average and at most (1)")
       ->type_name("X")
       ->check(CLI::Range(0.0001, double{kMostShadows}));
-  app.add_option("--only", only, "samples begin in FUNCTION, or in all of MODULE!")
-      ->type_name("PART")
-      ->check([](const std::string& text) {
-        return text.empty() || text == "!" ? std::string("--only needs a FUNCTION, or MODULE!")
-                                           : std::string();
-      });
+  app.add_option("--only", only, "samples begin in function P or module P!, or all in F")
+      ->type_name("P --start-at F")
+      ->check([](const std::string& text) { return refuse_part("--only", text); });
   add(app, "-d,--duration", duration, parse_time, "S", "stop sampling after this time");
   add(app, "--until-error", until_error, parse_error, "PCT",
       "stop when the hottest functions are known to ± PCT");
   add(app, "-D,--delay", delay, parse_time, "S", "begin sampling after this time");
+  app.add_option("--start-at", start_at)
+      ->type_name("FUNCTION")
+      ->group("")
+      ->check([](const std::string& text) { return refuse_part("--start-at", text); });
   app.add_option("-F,--freq", frequency, "samples a second, at most")
       ->type_name("HZ")
       ->check([](const std::string& text) {
@@ -152,7 +158,11 @@ uint64_t SamplingOptions::draw_seed() {
   return std::random_device()();
 }
 
-Status SamplingOptions::check(const std::string& mode) const {
+Status SamplingOptions::check(const std::string& mode, bool one_process) const {
+  if (!start_at.empty() && mode == "full")
+    return fail("option --start-at is for sampled runs: --from is for --mode full");
+  if (!start_at.empty() && !one_process)
+    return fail("--start-at is for one process, without -f");
   if (until_error > 0 && mode == "full") return fail("option --until-error is for sampled runs");
   if (!only.empty() && mode == "full")
     return fail("option --only is for sampled runs: --within is for --mode full");
@@ -169,6 +179,7 @@ Status SamplingOptions::check(const std::string& mode) const {
 void SamplingOptions::apply_to(sample::ShadowModeRequest& request) const {
   request.snapshots.until_error = until_error;
   request.only = only;
+  request.start_at = start_at;
   request.sample_size = sample_size;
   request.max_shadows = max_shadows;
   request.max_memory = max_memory;
@@ -199,6 +210,7 @@ void SamplingOptions::apply_to(sample::BurstModeRequest& request) const {
   request.snapshots.until_error = until_error;
   request.version = version();
   request.only = only;
+  request.start_at = start_at;
   request.length = burst.length;
   request.prefill = prefill;
   const std::string which = chosen_engine("burst");
@@ -221,6 +233,7 @@ void SamplingOptions::record_in(const std::string& mode,
   options["prefill"] = prefill ? "on" : "off";
   options["time"] = time;
   if (!only.empty()) options["only"] = only;
+  if (!start_at.empty()) options["start_at"] = start_at;
   if (until_error > 0) options["until_error"] = fmt::format("{}", until_error);
   if (mode == "burst") {
     options["burst"] = fmt::format("{}s/{}s", burst.length, burst.period);

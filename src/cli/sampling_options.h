@@ -46,6 +46,7 @@ struct SamplingOptions {
   bool prefill = true;
   std::string cache;  // a directory; empty: none
   std::string only;   // where samples begin; empty: anywhere
+  std::string start_at;  // where sampling begins; empty: at once
 
   void add_to(CLI::App& app);
   // Full mode is the same every time. Sampled runs are to look at other moments each, or many of
@@ -58,8 +59,8 @@ struct SamplingOptions {
   bool captures_in_part(std::string_view mode) const {
     return chosen_engine(mode) == "translator" && !verify && max_shadows == 1;
   }
-  // An Error: these options do not go together.
-  Status check(const std::string& mode) const;
+  // An Error: these options do not go together. `one_process`: no other is profiled.
+  Status check(const std::string& mode, bool one_process) const;
   void apply_to(sample::ShadowModeRequest& request) const;
   void apply_to(sample::BurstModeRequest& request) const;
   void record_in(const std::string& mode, std::map<std::string, std::string>& options) const;

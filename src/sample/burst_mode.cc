@@ -18,6 +18,7 @@
 #include "sample/pipeline_sink.h"
 #include "sample/sampled_program.h"
 #include "sample/snapshots.h"
+#include "sample/start_wait.h"
 #include "sample/syscall_counts.h"
 
 namespace shadowprof::sample {
@@ -186,6 +187,16 @@ void serve(double now, BurstParts parts, Snapshots& snapshots, ControlSocket* co
   if (snapshots.enough()) parts.run.stop();
 }
 
+Collection collection_of_bursts(const BurstModeRequest& request, bool tracing,
+                                const collect::SampleWeights& weights,
+                                const collect::ConditionChange& value_change) {
+  Collection collection = request.collection;
+  collection.value_options.change = &value_change;
+  collection.sampled = tracing;
+  if (request.engine == BurstEngineKind::emulator) collection.weights = &weights;
+  return collection;
+}
+
 BurstRunOptions options_of_bursts(const BurstModeRequest& request) {
   BurstRunOptions options;
   options.length = request.length;
@@ -198,12 +209,25 @@ BurstRunOptions options_of_bursts(const BurstModeRequest& request) {
   return options;
 }
 
-std::vector<std::string> warnings_of(BurstRun& run, const std::string& only, bool translating) {
+std::vector<std::string> warnings_of(BurstRun& run, const std::string& only, bool translating,
+                                     const std::optional<StartWait>& start) {
   std::vector<std::string> warnings = run.warnings();
+  if (start) warnings.insert(warnings.begin(), start->warnings().begin(), start->warnings().end());
   warn_if_never_there(only, run.counts(), run.counts().bursts, warnings);
   if (translating) warnings.emplace_back(kExperimental);
   for (std::string& warning : run.engine().warnings()) warnings.push_back(std::move(warning));
   return warnings;
+}
+
+// False: sampling is not to begin.
+bool wait_for_start(const BurstModeRequest& request, shadow::Program& program,
+                    ControlSocket* control, std::optional<StartWait>& start,
+                    plan::Wishes& wishes) {
+  if (request.start_at.empty()) return true;
+  start.emplace(request.start_at, wishes.max_overhead_share, request.follow_exec, wishes.seed);
+  const bool begins = start->wait(program, request.launch.has_value(), control);
+  wishes.max_overhead_share = start->share();
+  return begins;
 }
 
 }  // namespace
@@ -224,17 +248,21 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   shadow::Program& program = programs.front();
   profile.run.pid = program.pid().value;
   if (request.launch) limits.give_to(program.pid());  // it has not executed anything yet
+  auto control = ControlSocket::open(::getppid(), ::getpid());
+  if (!control) detail("no socket for ctl: {}", control.error().message);
+  ControlSocket* const listener = control ? &*control : nullptr;
+  plan::Wishes wishes = request.wishes;
+  std::optional<StartWait> start;
+  const bool begins = wait_for_start(request, program, listener, start, wishes);
+  if (start) start->fill(profile);
   const std::vector<symbols::PerfMapPlace> generated = perf_maps_of({program.pid()});
 
   trace::BlockTable table;
   const bool tracing = !translating || request.collection.needs_trace();
-  Collection collection = request.collection;
-  collection.look_at_code(table, started);
   collect::SampleWeights weights;
   collect::ConditionChange value_change;
-  collection.value_options.change = &value_change;
-  collection.sampled = tracing;
-  if (request.engine == BurstEngineKind::emulator) collection.weights = &weights;
+  Collection collection = collection_of_bursts(request, tracing, weights, value_change);
+  collection.look_at_code(table, started);
   collect::Pipeline pipeline(tracing ? make_collectors(collection, table)
                                      : std::vector<std::unique_ptr<collect::Collector>>());
   PipelineSink sink(pipeline, collection.names_threads());
@@ -242,8 +270,6 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   std::optional<WantedPart> only;
   if (!request.only.empty()) options.only = &only.emplace(request.only, started);
   Snapshots snapshots(request.snapshots);
-  auto control = ControlSocket::open(::getppid(), ::getpid());
-  if (!control) detail("no socket for ctl: {}", control.error().message);
   BurstRun* running = nullptr;
   const auto parts = [&]() -> BurstParts {
     return {request, collection, *running, weights, sink, table, generated, started, tracing,
@@ -253,17 +279,19 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
     if (control) control->close();
   };
   options.meanwhile = [&](double now) {
-    serve(now, parts(), snapshots, control ? &*control : nullptr, profile);
+    serve(now, parts(), snapshots, listener, profile);
   };
+  options.begins_late = start.has_value();
   BurstRun run(std::move(program), make_engine(request, collection, table, sink), weights, options,
-               request.wishes);
+               wishes);
   running = &run;
   const ServesFirst first;
-  if (request.launch) run.let_go();
+  if (request.launch && !start) run.let_go();
+  if (!begins) run.stop();
   run.run();
   profile.run.exit = exit_of(run.program());
   profile.run.until_error = snapshots.enough();
-  result.warnings = warnings_of(run, request.only, translating);
+  result.warnings = warnings_of(run, request.only, translating, start);
 
   finish_parts(parts(), profile);
   run.finish_time(profile);

@@ -31,6 +31,7 @@ struct BurstModeRequest {
   Collection collection;
   plan::Wishes wishes;  // its frequency is that of bursts
   bool follow_exec = true;  // what the program executes in its place
+  std::string start_at{};  // sampling begins there (start_wait.h); "": at once
   std::string only{};        // bursts begin in that part alone (wanted_part.h); "": anywhere
   double length = 0.002;     // seconds
   bool prefill = true;

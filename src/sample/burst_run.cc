@@ -59,7 +59,10 @@ BurstRun::BurstRun(shadow::Program program, std::unique_ptr<BurstEngine> engine,
       ledger_(wishes.max_overhead_share, wishes.delay_s),
       random_(options.seed) {
   generation_ = program_.generation();
-  cpu_before_ = program_.is_ours() ? 0 : program_cpu_now();
+  if (!program_.is_ours()) cpu_before_ = program_cpu_now();
+  if (program_.is_ours() && options_.begins_late)
+    cpu_before_ = processor_seconds_of(program_.pid()).value_or(
+        processor_seconds_of(RUSAGE_CHILDREN));  // it has ended
   time_.begin(program_.pid(), elapsed());
 }
 
@@ -92,7 +95,7 @@ void BurstRun::run() {
   }
   time_.end(elapsed());
   if (!program_.alive() || is_lost_) {
-    if (program_.is_ours()) cpu_s_ = processor_seconds_of(RUSAGE_CHILDREN);
+    if (program_.is_ours()) cpu_s_ = processor_seconds_of(RUSAGE_CHILDREN) - cpu_before_;
     engine_->forget_program();
     return;
   }

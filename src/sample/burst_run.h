@@ -35,6 +35,7 @@ struct BurstRunOptions {
   uint64_t seed = 0;
   bool follow_exec = true;  // what the program executes in its place; else it goes on without us
   WantedPart* only = nullptr;  // bursts begin there alone; null: anywhere
+  bool begins_late = false;    // a program of ours has run before, unsampled
   // Called between bursts, in each turn of the loop: a copy can be made of us.
   std::function<void(double now)> meanwhile;
   // Called when sampling is over, though the program may go on for long.

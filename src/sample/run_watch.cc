@@ -81,9 +81,10 @@ void RunWatch::note_setting(std::string name, std::string value) {
 }
 
 void RunWatch::fill(profile::Profile& profile) const {
-  profile.run.changes = changes_;
+  profile.run.changes.insert(profile.run.changes.end(), changes_.begin(), changes_.end());
   for (const profile::Image& image : executed_) note_image(profile.run, image.at_s, image.command);
-  profile.coverage.ended_early = left_;
+  profile.coverage.ended_early.insert(profile.coverage.ended_early.end(), left_.begin(),
+                                      left_.end());
 }
 
 void RunWatch::warn_once(const std::string& sentence) {

@@ -44,7 +44,7 @@ class RunWatch {
   void note_end(const shadow::Program& program);
   // The user has set something; the value is as it holds now.
   void note_setting(std::string name, std::string value);
-  // All of them, for the profile.
+  // All of them, for the profile, behind what it has.
   void fill(profile::Profile& profile) const;
 
   void warn_once(const std::string& sentence);

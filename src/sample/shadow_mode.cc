@@ -25,12 +25,14 @@ void add_new(const std::vector<std::string>& sentences, std::vector<std::string>
 }
 
 // With --every, one stretch after another; else the only one.
-RunResult sample_stretches(const ShadowStretch::Setting& setting, Guests guests) {
+RunResult sample_stretches(const ShadowStretch::Setting& setting, Guests guests, bool is_over) {
   double sampled_s = 0;
   std::vector<std::string> warnings;
+  if (setting.start != nullptr) warnings = setting.start->warnings();
   for (unsigned number = 0;; number++) {
     ShadowStretch stretch(setting, std::move(guests), number, sampled_s);
-    if (number == 0 && setting.request.launch) stretch.let_go();
+    if (number == 0 && setting.request.launch && setting.start == nullptr) stretch.let_go();
+    if (is_over) stretch.stop();
     stretch.sample();
     if (!stretch.goes_on()) {
       RunResult result = stretch.conclude();
@@ -67,9 +69,19 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
                       request.intervals->length_s);
   auto control = ControlSocket::open(::getppid(), ::getpid());
   if (!control) detail("no socket for ctl: {}", control.error().message);
+  ControlSocket* const controlled = control ? &*control : nullptr;
+  std::optional<StartWait> start;
+  bool is_over = false;
+  if (!request.start_at.empty()) {
+    start.emplace(request.start_at, request.wishes.max_overhead_share, request.follow_exec,
+                  request.wishes.seed);
+    is_over = !start->wait(programs.front(), request.launch.has_value(), controlled);
+  }
+  Guests guests = guests_of(std::move(programs));
+  if (start) guests.max_overhead_share = start->share();
   return sample_stretches({request, busy_core, snapshots, intervals ? &*intervals : nullptr,
-                           control ? &*control : nullptr},
-                          guests_of(std::move(programs)));
+                           controlled, start ? &*start : nullptr},
+                          std::move(guests), is_over);
 }
 
 }  // namespace shadowprof::sample

@@ -44,6 +44,7 @@ struct ShadowModeRequest {
   plan::Wishes wishes;
   Engine engine = Engine::translator;
   probe::HostPrices* prices = nullptr;  // null: the default ones
+  std::string start_at{};  // sampling begins there (start_wait.h); "": at once
   std::string only{};  // samples begin in that part alone (wanted_part.h); "": anywhere
   bool verify = false;
   uint64_t sample_size = 0;  // instructions; 0: the default

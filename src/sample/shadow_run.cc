@@ -65,6 +65,10 @@ ShadowRun::ShadowRun(trace::BlockTable& table, trace::TraceSink& sink,
     past_signals_ -= programs_.back()->program().signals();  // those before this run
   }
   first_ = programs_.front();
+  // One that has ended is a child that was waited for.
+  if (options_.begins_late)
+    cpu_before_s_ =
+        processor_seconds_of(first().pid()).value_or(processor_seconds_of(RUSAGE_CHILDREN));
   for (const ProgramRef& program : programs_) time_.begin(program->program().pid(), elapsed());
 }
 
@@ -95,6 +99,8 @@ void ShadowRun::run() {
 
 void ShadowRun::run_to_end() {
   (void)take_own_cpu();
+  for (const ProgramRef& program : std::vector<ProgramRef>(programs_))
+    if (!program->program().alive()) forget(program);
   while (!programs_.empty()) {
     if (progress_.is_due()) tell_progress();
     watch_.look(first());
@@ -476,7 +482,8 @@ void ShadowRun::look_after_replicas() {
 double ShadowRun::program_cpu_s() const {
   const bool saw_the_end = first().end() && !first_is_left_ && sampling_s_ <= 0;
   if (first().is_ours() && saw_the_end && !is_copy_) {
-    return std::max(0.0, processor_seconds_of(RUSAGE_CHILDREN) - counts_.replica_cpu_s);
+    return std::max(
+        0.0, processor_seconds_of(RUSAGE_CHILDREN) - counts_.replica_cpu_s - cpu_before_s_);
   }
   double sum = past_cpu_s_;
   for (const ProgramRef& program : programs_) sum += program->cpu_s(sampling_s());

@@ -75,6 +75,7 @@ struct ShadowRunOptions {
   shadow::SpaceOptions space{{.through_jumps = false}};
   bool stacks = false;  // samples begin with the call stacks of their threads
   WantedPart* only = nullptr;  // samples begin there alone; null: anywhere
+  bool begins_late = false;    // a program of ours has run before, unsampled
   // Called in each turn of the loop, at a moment at which a copy can be made of us.
   std::function<void(double now)> meanwhile;
   // Called when sampling is over, though the program may go on for long.
@@ -348,6 +349,7 @@ class ShadowRun {
   double own_cpu_s_ = 0;  // when take_own_cpu() was last called
   // Those of programs that have ended.
   double past_cpu_s_ = 0;
+  double cpu_before_s_ = 0;  // of the first program, before it was sampled, where it is ours
   uint64_t past_signals_ = 0;
   std::unique_ptr<Verifier> verifier_;
   double sampling_s_ = 0;

@@ -156,6 +156,7 @@ ShadowStretch::ShadowStretch(const Setting& setting, Guests guests, unsigned num
   profile_.run =
       begin_run("shadow", request_.command, request_.options, request_.wishes.seed + number);
   profile_.run.pid = guests.programs.front().program.pid().value;
+  if (setting.start != nullptr && number == 0) setting.start->fill(profile_);
   collection_.sampled = collection_.by_replicas = true;
   collection_.weights = &weights_;
   collection_.look_at_code(table_, started_);
@@ -170,6 +171,7 @@ void ShadowStretch::make_run(Guests guests, unsigned number) {
   const machine::FaultPrice price = prices ? prices->faults() : machine::FaultPrice{};
   options_ = options_of(request_, setting_.busy_core);
   options_.plan = collection_.plan();
+  options_.begins_late = setting_.start != nullptr;
   if (!request_.only.empty()) options_.only = &only_.emplace(request_.only, started_);
   if (request_.duration > 0)
     options_.duration = std::max(kShortest_s, request_.duration - sampled_before_s_);

@@ -24,6 +24,7 @@
 #include "sample/sampled_program.h"
 #include "sample/shadow_mode.h"
 #include "sample/snapshots.h"
+#include "sample/start_wait.h"
 
 namespace shadowprof::sample {
 
@@ -36,6 +37,7 @@ class ShadowStretch {
     Snapshots& snapshots;
     IntervalWriter* intervals = nullptr;  // null: there are none
     ControlSocket* control = nullptr;     // null: nobody can talk to it
+    const StartWait* start = nullptr;     // null: it began at once
   };
   // `number`: of stretches before it; `sampled_s`: how long these were.
   ShadowStretch(const Setting& setting, Guests guests, unsigned number, double sampled_s);
@@ -44,6 +46,8 @@ class ShadowStretch {
   // A program that was just launched runs from here on.
   void let_go() { sampled_->let_go(); }
   void sample() { sampled_->run(); }
+  // Sampling is over, or is not to begin.
+  void stop() { sampled_->stop(); }
   bool goes_on() const { return sampled_->goes_on(); }
   double sampling_s() const { return sampled_->sampling_s(); }
   const std::vector<std::string>& warnings() const { return sampled_->warnings(); }

@@ -164,6 +164,14 @@ TEST_CASE("a condition says how much is looked at") {
     refuses({"--condition", text, "ls"}, "condition");
 }
 
+TEST_CASE("a start is a function of one process that is sampled") {
+  CHECK(parse({"--start-at", "serve", "ls"}).options.sampling.start_at == "serve");
+  CHECK(parse({"--mode", "burst", "--start-at", "app!", "ls"}).options.sampling.start_at == "app!");
+  for (const char* none : {"", "!"}) refuses({"--start-at", none, "ls"}, "needs a FUNCTION");
+  refuses({"--mode", "full", "--start-at", "serve", "ls"}, "for sampled runs");
+  refuses({"-f", "--start-at", "serve", "ls"}, "for one process");
+}
+
 TEST_CASE("a condition that nothing follows is refused") {
   refuses({"--condition", "values=all", "--condition", "values=1/2", "ls"}, "at most");
   refuses({"--mode", "full", "--condition", "latency=1/2", "ls"}, "is not collected here");
