@@ -19,7 +19,10 @@ constexpr uint64_t kEnoughBare = 100'000;
 constexpr uint64_t kFewestPasses = 3;
 // From one pass to the next: so many instructions take a hundred nanoseconds.
 constexpr uint64_t kLeastDistance = 300;
-constexpr double kKnownShare = 0.9;  // of the instructions: they are before passes
+// So much of the instructions is before passes, and natively before passes of branches that samples
+// have passed as often as this: of others it is not known what lies between two passes.
+constexpr double kKnownShare = 0.9;
+constexpr uint64_t kWellKnownPasses = 64;
 
 constexpr size_t kDirectBytes = 5;       // e8 or e9, rel32
 constexpr size_t kConditionalBytes = 6;  // 0f 8x rel32
@@ -151,12 +154,16 @@ bool NativePace::count_another() {
 std::optional<double> NativePace::instructions(std::span<const uint64_t> passes) const {
   if (static_cast<double>(before_passes_) < kKnownShare * static_cast<double>(looked_at_))
     return std::nullopt;
-  double sum = 0;
+  double sum = 0, well_known = 0;
   for (size_t k = 0; k < passes.size(); k++) {
     if (passed_[k].passes == 0) continue;
-    sum += static_cast<double>(passes[k]) * static_cast<double>(passed_[k].instructions) /
-           static_cast<double>(passed_[k].passes);
+    const double instructions = static_cast<double>(passes[k]) *
+                                static_cast<double>(passed_[k].instructions) /
+                                static_cast<double>(passed_[k].passes);
+    sum += instructions;
+    if (passed_[k].passes >= kWellKnownPasses) well_known += instructions;
   }
+  if (well_known < kKnownShare * sum) return std::nullopt;
   return sum;
 }
 

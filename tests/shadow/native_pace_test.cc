@@ -121,6 +121,18 @@ TEST_CASE("where most code passes no branch nothing is known") {
   CHECK_FALSE(pace.instructions(passes));
 }
 
+TEST_CASE("a branch that samples have hardly passed says nothing") {
+  TwoLoops program;
+  NativePace pace(program.table);
+  program.execute(program.first, 2000, 12);
+  program.execute(program.second, 15, 500);
+  program.execute(program.first, 2000, 12);
+  program.end_sample(pace);
+  REQUIRE(pace.branches().size() == 2);
+  CHECK(pace.instructions(std::array<uint64_t, 2>{1000, 0}));
+  CHECK_FALSE(pace.instructions(std::array<uint64_t, 2>{1000, 1000}));
+}
+
 TEST_CASE("branches that are passed all the time are not counted") {
   TwoLoops program;
   NativePace pace(program.table);
