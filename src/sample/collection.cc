@@ -27,7 +27,6 @@ collect::EdgeCollectorOptions edge_options(const Collection& collection) {
           .errors = collection.sampled,
           .contexts = collection.calls,
           .begins_anywhere = collection.sampled,
-          .by_replicas = collection.by_replicas,
           .weights = collection.weights,
           .so_far = collection.so_far.get()};
 }

@@ -20,13 +20,10 @@ namespace shadowprof::sample {
 class PipelineSink : public trace::TraceSink {
  public:
   // `names_threads`: chunks say what their threads are called. `before` is called for each chunk,
-  // on the thread that submits it. `by_replicas`: threads are those that Chunk::guest says, if any.
+  // on the thread that submits it.
   explicit PipelineSink(collect::Pipeline& pipeline, bool names_threads,
-                        std::function<void()> before = {}, bool by_replicas = false)
-      : pipeline_(pipeline),
-        names_threads_(names_threads),
-        before_(std::move(before)),
-        by_replicas_(by_replicas) {}
+                        std::function<void()> before = {})
+      : pipeline_(pipeline), names_threads_(names_threads), before_(std::move(before)) {}
   void wait(uint64_t ticket) override { pipeline_.wait({ticket}); }
   bool done(uint64_t ticket) override { return pipeline_.done({ticket}); }
   collect::Pipeline& pipeline() const { return pipeline_; }
@@ -39,7 +36,7 @@ class PipelineSink : public trace::TraceSink {
  private:
   uint64_t take(const trace::Chunk& chunk) override {
     if (before_) before_();
-    note_thread(by_replicas_ ? chunk.guest : chunk.program_thread());
+    note_thread(chunk.program_thread());
     if (!names_threads_) return pipeline_.submit(chunk).number;
     trace::Chunk named = chunk;
     named.name = names_.of(chunk.program_thread());
@@ -56,7 +53,6 @@ class PipelineSink : public trace::TraceSink {
   collect::Pipeline& pipeline_;
   const bool names_threads_;
   const std::function<void()> before_;
-  const bool by_replicas_;
   ThreadNames names_;
   std::unordered_map<Tid, profile::ThreadRow> threads_;
 };

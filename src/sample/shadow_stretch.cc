@@ -185,7 +185,7 @@ void ShadowStretch::make_run(Guests guests, unsigned number) {
   apply_settings(wishes);
   if (may_have_windows(request_)) capture_in_windows(seen_enough_, collection_, options_.space);
   pipeline_.emplace(make_collectors(collection_, table_));
-  sink_.emplace(*pipeline_, collection_.names_threads(), std::function<void()>(), true);
+  sink_.emplace(*pipeline_, collection_.names_threads());
   directory_.emplace(request_.code_directory, conditions_of(request_, profile_.run.host));
   if (!request_.code_directory.empty()) options_.directory = &*directory_;
   wishes.seed += number;

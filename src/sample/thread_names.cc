@@ -8,6 +8,7 @@
 namespace shadowprof::sample {
 
 ThreadNames::Name ThreadNames::of(Tid thread) {
+  if (thread == Tid()) return {};
   const std::string now = clock::TimeAccount::name_of(thread, thread);
   if (now.empty()) {
     const auto known = last_.find(thread);

@@ -5,12 +5,12 @@
 #include <sched.h>
 #include <sys/syscall.h>
 
+#include "trace/record.h"
+
 namespace shadowprof::shadow {
 namespace {
 
 constexpr size_t kMostThreads = 4096;
-// Out of the kernel's range: no real thread has it.
-constexpr size_t kFirstTid = size_t{1} << 22;
 
 // What both system calls say, in one form.
 struct ThreadRequest {
@@ -44,7 +44,7 @@ std::optional<std::unique_ptr<GuestThread>> make_thread(const GuestThread& paren
     return std::nullopt;
   }
   auto thread = std::make_unique<GuestThread>();
-  thread->tid = Tid(static_cast<int32_t>(kFirstTid + count));
+  thread->tid = Tid(trace::Chunk::kFirstOfReplica + static_cast<int32_t>(count));
   thread->registers = parent.registers;
   thread->extended = parent.extended;
   thread->registers.rax = 0;

@@ -101,7 +101,13 @@ struct Chunk {
   // What the kernel calls the program's thread, when the chunk is handed over. Nothing: nobody has
   // asked for it, or it is not known.
   std::array<char, 16> name{};
-  Tid program_thread() const { return guest == Tid() ? thread : guest; }
+  // Threads that only a replica has are numbered from here on: no process id is as large.
+  static constexpr int32_t kFirstOfReplica = 1 << 22;
+  // 0: only a replica has it.
+  Tid program_thread() const {
+    const Tid tid = guest == Tid() ? thread : guest;
+    return tid.value < kFirstOfReplica ? tid : Tid();
+  }
 };
 
 struct Record {

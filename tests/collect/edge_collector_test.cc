@@ -234,5 +234,23 @@ TEST_CASE("each thread has the code that its chunks say") {
   CHECK(profile::check_consistency(profile));
 }
 
+TEST_CASE("threads of the program are known in replicas, those of replicas are one") {
+  const Program program(12);
+  const Execution execution = execute(program, 12, 400, 0);
+  Engine engine(program, {64, 4, 0});
+  const auto words = engine.trace(execution);
+  collect::EdgeCollector collector(engine.table);
+  collector.consume({.thread = Tid(71), .words = words});
+  collector.consume({.thread = Tid(5), .words = words, .guest = Tid(71)});
+  const Tid replicas_own(trace::Chunk::kFirstOfReplica + 1);
+  collector.consume({.thread = Tid(6), .words = words, .guest = replicas_own});
+  profile::Profile profile;
+  collector.finish(profile);
+  REQUIRE(profile.threads.size() == 2);
+  CHECK(profile.threads[0].tid == 71);
+  CHECK(profile.threads[0].instructions == 2 * execution.truth.total);
+  CHECK(profile.threads[1].name == "(started in replicas)");
+}
+
 }  // namespace
 }  // namespace shadowprof

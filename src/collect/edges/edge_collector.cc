@@ -190,7 +190,7 @@ void EdgeCollector::State::switch_to(Tid thread) {
 }
 
 void EdgeCollector::State::consume(const trace::Chunk& chunk) {
-  switch_to(options.by_replicas || chunk.guest != Tid() ? chunk.guest : chunk.thread);
+  switch_to(chunk.program_thread());
   GuestThread* thread = &threads[chunk.thread];
   const std::span<const Word> words = chunk.words;
   size_t at = 0;

@@ -31,8 +31,6 @@ struct EdgeCollectorOptions {
   // (`begins_anywhere`) one whose callers are not known.
   bool contexts = false;
   bool begins_anywhere = false;
-  // Traces are those of replicas, whose threads are the program's where Chunk::guest says so.
-  bool by_replicas = false;
   // Weights of what was sampled, known at finish(). Null: each sample counts as it is.
   const SampleWeights* weights = nullptr;
   // Grows by the instructions of each chunk that was read. Null: nobody asks.
