@@ -8,13 +8,16 @@ waits.py has the states a program can be in meanwhile.
 """
 
 import argparse
+import array
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
 import signal
 import subprocess
 import sys
+import termios
 import time
 
 from case_list import require, run, run_cases
@@ -216,6 +219,13 @@ def profiled(options):
     require(done.returncode == 0, done.stderr)
 
 
+def is_unread(pipe):
+    """Some of what was written to it."""
+    waiting = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, waiting)
+    return waiting[0] > 0
+
+
 def readers_end(options):
     """Of a profile whose writer has stopped in the middle."""
     profiled(options)
@@ -227,6 +237,8 @@ def readers_end(options):
             if not has_open(ours, "silent"):
                 return False
             os.write(writer, begun)
+            while is_unread(writer):  # else the next one would read it, too
+                time.sleep(0.001)
             return True
         end_of_it(options, [["report", "silent"], ["report", "--html", "silent"],
                              ["annotate", "silent", "main"], ["diff", "silent", "whole.json"],
