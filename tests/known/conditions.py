@@ -12,7 +12,7 @@ from known_driver import drive
 
 ROUNDS = {"full": ["20000", "100000"], "all": ["100", "400"], "shadow": ["200000", "2000000"]}
 ALL = "edge,call,method,path,value,latency"
-FEWEST, MOST_SHARE = 1000, 1 / 4
+FEWEST, MOST_SHARE, MOST_BUT_COLD = 1000, 1 / 4, 3 / 4
 
 
 def walk_row(profile):
@@ -65,7 +65,8 @@ def check_shadow_mode(d):
         shares[latency] = row["timed"] / row["executions"]
         d.expect(f"shadow, latency={latency}: values are there",
                  any(v["function"] == "walk" for v in profile["hotlists"]["values"]))
-    d.expect("shadow: all are timed", shares["all"] > 0.95, shares)
+    # What bursts execute is not timed, nor does what a replica's cold caches take count.
+    d.expect("shadow: most are timed", shares["all"] > MOST_BUT_COLD, shares)
     d.expect("shadow: one in 64 is fewer", shares["1/64"] < MOST_SHARE, shares)
     profile, _ = d.run("phases", ROUNDS["shadow"], *sampled, "--profile", "latency", "--condition", "latency=1/64")
     row, _ = walk_row(profile)
