@@ -180,6 +180,7 @@ class Emitter : public CodeWriter {
   void pop_rcx() { byte(0x59); }                                 // pop rcx
   void syscall() { bytes({0x0f, 0x05}); }                      // syscall
   void lfence() { bytes({0x0f, 0xae, 0xe8}); }                 // lfence
+  void mfence() { bytes({0x0f, 0xae, 0xf0}); }                 // mfence
   void rdtsc() { bytes({0x0f, 0x31}); }                        // rdtsc
 
   void add_to_rsp(uint32_t v) {                                  // lea rsp, [rsp+v]

@@ -9,7 +9,9 @@
 //
 // lfence waits until everything before it is done: the load has its value when the second stamp is
 // taken, as if an instruction that depends on it came next. No store to the trace lies between the
-// stamps: its page or line may be missing. What is between the stamps beside the load always takes
+// stamps: its page or line may be missing. Those of earlier records are done before the first stamp
+// (mfence): where another core reads the trace they wait for their lines, and a store between the
+// stamps would wait for room behind them. What is between the stamps beside the load always takes
 // the same time, since it works on the state page alone: that is the overhead, measured without a
 // load.
 #pragma once
@@ -24,6 +26,7 @@ namespace shadowprof::emu {
 inline void emit_first_stamp(Emitter& e) {
   e.store_state(offsetof(StatePage, spill_time_rax), decoder::kRax);
   e.store_state(offsetof(StatePage, spill_time_rdx), decoder::kRdx);
+  e.mfence();
   e.lfence();
   e.rdtsc();
   e.store_state(offsetof(StatePage, first_stamp), decoder::kRax);
