@@ -7,10 +7,10 @@
 // collector has seen enough of a fragment, the branches to it are led to a plain translation, and
 // from then on back to a capturing one now and then, at random: in replicas for the time of a trace
 // buffer, as much of the time as WindowShares say; in full mode when a clock says so
-// (window_clock.h). All code has its windows together: what one
-// fragment leaves in a register is an argument or an operand of the next, and were they captured by
-// themselves, some ways to it would be seen more often than others. A thread changes over when it
-// branches next, so nobody is stopped for it.
+// (window_clock.h). All code has its windows together: what one fragment leaves in a register is an
+// argument or an operand of the next, and were they captured by themselves, some ways to it would
+// be seen more often than others. A thread changes over when it branches next, so nobody is stopped
+// for it.
 //
 // One address space's. Only for recording traces.
 #pragma once

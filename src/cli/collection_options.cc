@@ -121,12 +121,6 @@ std::vector<collect::Probe> CollectionOptions::parsed_probes() const {
   return parsed;
 }
 
-bool CollectionOptions::probes_time_loads() const {
-  return std::ranges::any_of(parsed_probes(), [](const collect::Probe& probe) {
-    return probe.uses_fact(collect::ProbeFact::latency);
-  });
-}
-
 void CollectionOptions::choose_profiles(std::string_view mode, std::string_view engine,
                                         bool in_part) {
   std::vector<std::string> chosen;
@@ -230,7 +224,7 @@ Status CollectionOptions::accepted_by(std::string_view engine) const {
     return fail(
         "hazards, waste and streams follow from addresses, which the engine step does not record");
   }
-  if (engine == "emulator" && (wants("latency") || probes_time_loads()))
+  if (engine == "emulator" && (wants("latency") || collect::time_loads(parsed_probes())))
     return fail("the engine emulator cannot time loads; the translator can");
   return {};
 }

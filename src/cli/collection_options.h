@@ -49,7 +49,6 @@ struct CollectionOptions {
   // An Error: something that the engine cannot record.
   Status accepted_by(std::string_view engine) const;
   std::vector<collect::Probe> parsed_probes() const;
-  bool probes_time_loads() const;
   void record_in(std::map<std::string, std::string>& options) const;
 };
 

@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "clock/time_account.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
-#include <fstream>
 #include <type_traits>
 #include <utility>
 
 namespace shadowprof::clock {
-
-std::string TimeAccount::name_of(Tid process, Tid thread) {
-  std::ifstream file(fmt::format("/proc/{}/task/{}/comm", process.value, thread.value));
-  std::string name;
-  std::getline(file, name);
-  return name;
-}
 
 void TimeAccount::begin(Tid process) {
   processes_[process];
@@ -56,7 +46,7 @@ bool TimeAccount::knows(Tid process, GuestAddr at) const {
 }
 
 void TimeAccount::look_at_name(Tid process, Tid thread) {
-  std::string name = name_of(process, thread);
+  std::string name = kernel::thread_name(process, thread);
   if (!name.empty()) thread_of(process, thread).row.name = std::move(name);
 }
 
@@ -93,7 +83,7 @@ TimeAccount::Thread& TimeAccount::thread_of(Tid process, Tid thread) {
   if (found.row.tid == 0) {
     found.row.tid = thread.value;
     found.row.process = process.value;
-    found.row.name = name_of(process, thread);
+    found.row.name = kernel::thread_name(process, thread);
   }
   return found;
 }

@@ -31,7 +31,6 @@ class TimeAccount {
   // For who is not told what happens to mappings and names.
   void read_maps(Tid process);
   bool knows(Tid process, GuestAddr at) const;
-  static std::string name_of(Tid process, Tid thread);
   // A thread that is known has another name, perhaps.
   void look_at_name(Tid process, Tid thread);
 

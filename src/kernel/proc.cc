@@ -533,8 +533,8 @@ std::vector<std::string> read_command(Tid process) {
   return command;
 }
 
-std::string thread_name(Tid thread) {
-  std::ifstream file(fmt::format("/proc/{}/comm", thread.value));
+std::string thread_name(Tid process, Tid thread) {
+  std::ifstream file(fmt::format("/proc/{}/task/{}/comm", process.value, thread.value));
   std::string name;
   std::getline(file, name);
   return name;

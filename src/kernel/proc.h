@@ -216,7 +216,9 @@ std::vector<std::string> read_command(Tid process);
 
 // --- /proc/TID/comm --------------------------------------------------------------------------
 
-// A thread's own name; "" for one that is gone.
-std::string thread_name(Tid thread);
+// A thread's own name; "" for one that is gone, or is not the process's.
+std::string thread_name(Tid process, Tid thread);
+// Whichever process it is of.
+inline std::string thread_name(Tid thread) { return thread_name(thread, thread); }
 
 }  // namespace shadowprof::kernel

@@ -94,9 +94,7 @@ trace::CaptureWish ProbeCode::wish(BlockId block, const decoder::Insn& insn, boo
 }
 
 bool ProbeCode::times_loads() const {
-  return std::ranges::any_of(probes_, [](const collect::Probe& probe) {
-    return probe.uses_fact(collect::ProbeFact::latency);
-  });
+  return collect::time_loads(probes_);
 }
 
 }  // namespace shadowprof::sample

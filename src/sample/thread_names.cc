@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "clock/time_account.h"
+#include "kernel/proc.h"
 
 namespace shadowprof::sample {
 
 ThreadNames::Name ThreadNames::of(Tid thread) {
   if (thread == Tid()) return {};
-  const std::string now = clock::TimeAccount::name_of(thread, thread);
+  const std::string now = kernel::thread_name(thread);
   if (now.empty()) {
     const auto known = last_.find(thread);
     return known == last_.end() ? Name() : known->second;

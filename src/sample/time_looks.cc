@@ -199,7 +199,7 @@ clock::Tick TimeLooks::tick_of(Tid process, const shadow::SeenThread& seen,
 
 // All that was mapped is gone.
 void TimeLooks::note_exec(Tid process) {
-  account_.add({0, clock::Named{process, process, account_.name_of(process, process), true}});
+  account_.add({0, clock::Named{process, process, kernel::thread_name(process), true}});
   account_.read_maps(process);
 }
 

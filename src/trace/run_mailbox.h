@@ -61,4 +61,24 @@ class RunMailbox {
   std::atomic<bool> wants_all_ = false;
 };
 
+// The collector's side of the answers: each counts from the first chunk on that was submitted after
+// it.
+class AwaitedAnswers {
+ public:
+  // Calls use(run of the plain translation) for those that count from chunk number `chunk` on.
+  template <typename Use>
+  void hear(RunMailbox& mailbox, uint64_t chunk, const Use& use) {
+    const auto heard = mailbox.take_answers();
+    waiting_.insert(waiting_.end(), heard.begin(), heard.end());
+    std::erase_if(waiting_, [&](const RunMailbox::Answer& answer) {
+      if (answer.chunks >= chunk) return false;
+      use(answer.plain);
+      return true;
+    });
+  }
+
+ private:
+  std::vector<RunMailbox::Answer> waiting_;  // for chunks that are still to come
+};
+
 }  // namespace shadowprof::trace

@@ -185,8 +185,14 @@ void EdgeCollector::State::find_pairs(const Event* batch, size_t count) {
 }
 
 void EdgeCollector::State::switch_to(Tid thread) {
-  by_thread.switch_to(thread, table.run_count(),
-                      [this](uint32_t run) { return cells.data()[run].count; });
+  if (by_thread.is_of(thread)) return;
+  settle_threads();
+  by_thread.switch_to(thread);
+}
+
+// What was counted up to now is the present thread's.
+void EdgeCollector::State::settle_threads() {
+  by_thread.settle(table.run_count(), [this](uint32_t run) { return cells.data()[run].count; });
 }
 
 void EdgeCollector::State::consume(const trace::Chunk& chunk) {

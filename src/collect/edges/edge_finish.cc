@@ -54,7 +54,7 @@ void EdgeCollector::State::add_threads(const TableBuilder& builder, profile::Pro
 void EdgeCollector::State::finish(profile::Profile& into) {
   const uint64_t recorded = close_threads();
   close_groups();
-  by_thread.settle(table.run_count(), [this](uint32_t run) { return cells.data()[run].count; });
+  settle_threads();
   const uint64_t instructions = options.weights ? weigh_counts() : recorded;
 
   profile::Profile mine;

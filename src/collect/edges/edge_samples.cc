@@ -48,7 +48,7 @@ void EdgeCollector::State::look_at_counts(Due due) {
   if (due.others)
     other_counts.look(other_count(), [&](size_t i) { return other(i / kOthers, i % kOthers); });
   if (due.threads) {
-    by_thread.settle(table.run_count(), [this](uint32_t run) { return cells.data()[run].count; });
+    settle_threads();
     const std::vector<ThreadRuns::Pair>& pairs_now = by_thread.pairs();
     thread_counts.look(pairs_now.size(), [&](size_t i) { return pairs_now[i].count; });
   }

@@ -171,6 +171,7 @@ struct EdgeCollector::State {
   void find_pairs(const Event* batch, size_t count);
 
   void switch_to(Tid thread);
+  void settle_threads();
 
   // Samples (edge_samples.cc).
   void sample_began(uint64_t number);

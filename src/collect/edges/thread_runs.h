@@ -2,8 +2,8 @@
 //
 // Which thread of the program executed what EdgeCollector counts. Its counters are those of all
 // threads: what they have grown by when another thread's trace follows was the thread's before. So
-// a program with one thread costs nothing, and one with several a look at all runs for each buffer
-// that another thread than the last one has filled.
+// there is a look at all runs for each buffer that another thread than the last one has filled, and
+// where samples were taken for each group of them.
 //
 // Memory is bounded as in trace/thread_counts.h, with four bytes more for each run of a thread;
 // here threads beyond kMostThreads are counted together.
@@ -24,17 +24,15 @@ inline constexpr const char* kReplicaThreads = "(started in replicas)";
 
 class ThreadRuns {
  public:
-  // What follows is this thread's (0: one that only a replica has); count(i) is what the counter of
-  // run i is, of `runs`.
-  template <typename Count>
-  void switch_to(Tid thread, size_t runs, Count count) {
-    if (!threads_.empty() && thread == last_) return;
-    settle(runs, count);
+  bool is_of(Tid thread) const { return !threads_.empty() && thread == last_; }
+  // After settle(): what follows is this thread's (0: one that only a replica has).
+  void switch_to(Tid thread) {
     last_ = thread;
     current_ = number_of(thread);
   }
   void sample_began() { threads_[current_].samples++; }
-  // Counts up to now are those of the threads that there were.
+  // Counts up to now are those of the threads that there were; count(i) is what the counter of run
+  // i is, of `runs`.
   template <typename Count>
   void settle(size_t runs, Count count) {
     before_.resize(std::max(before_.size(), runs));

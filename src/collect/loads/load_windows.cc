@@ -15,17 +15,12 @@ LoadWindows::LoadWindows(const trace::BlockTable& table, trace::RunMailbox* mail
       keep_records_(keep_records),
       seen_(limits::kMaxBlocks) {}
 
-// An answer counts from the next chunk on that was submitted after it.
 void LoadWindows::begin_chunk() {
   chunks_++;
   if (mailbox_ == nullptr) return;
-  const auto heard = mailbox_->take_answers();
-  answers_.insert(answers_.end(), heard.begin(), heard.end());
-  std::erase_if(answers_, [&](const trace::RunMailbox::Answer& answer) {
-    if (answer.chunks >= chunks_) return false;
-    Seen& seen = seen_[table_.run(answer.plain).first_block.value];
-    seen.plain_run = std::max(seen.plain_run, answer.plain.value);
-    return true;
+  answers_.hear(*mailbox_, chunks_, [&](RunId plain) {
+    Seen& seen = seen_[table_.run(plain).first_block.value];
+    seen.plain_run = std::max(seen.plain_run, plain.value);
   });
 }
 

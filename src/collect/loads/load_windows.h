@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "base/reserved_array.h"
 #include "trace/block_table.h"
@@ -53,7 +52,7 @@ class LoadWindows {
   const uint64_t warm_up_;
   const bool keep_records_;
   ReservedArray<Seen> seen_;  // by first block
-  std::vector<trace::RunMailbox::Answer> answers_;  // for chunks that are still to come
+  trace::AwaitedAnswers answers_;
   uint64_t chunks_ = 0;
   bool is_told_ = false;
 };

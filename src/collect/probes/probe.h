@@ -152,6 +152,13 @@ struct Probe {
 
 inline constexpr size_t kMostProbes = 16;
 
+// Some load's time is to be measured.
+inline bool time_loads(const std::vector<Probe>& probes) {
+  for (const Probe& probe : probes)
+    if (probe.uses_fact(ProbeFact::latency)) return true;
+  return false;
+}
+
 // `number`: of the probe among others, from 1: who gives it no name gets "probeN". An error says in
 // which column of the text (from 1) something is wrong.
 Result<Probe> parse_probe(std::string_view text, size_t number);

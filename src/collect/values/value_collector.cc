@@ -64,15 +64,10 @@ void ValueCollector::State::hear_condition() {
   next_window();
 }
 
-// An answer counts from the next chunk on that was submitted after it.
 void ValueCollector::State::hear_answers() {
-  const auto heard = options.seen_enough->take_answers();
-  answers.insert(answers.end(), heard.begin(), heard.end());
-  std::erase_if(answers, [&](const trace::RunMailbox::Answer& answer) {
-    if (answer.chunks >= chunks) return false;
-    FragmentLooks& seen = looks[table.run(answer.plain).first_block.value];
-    seen.plain_run = std::max(seen.plain_run, answer.plain.value);
-    return true;
+  answers.hear(*options.seen_enough, chunks, [&](RunId plain) {
+    FragmentLooks& seen = looks[table.run(plain).first_block.value];
+    seen.plain_run = std::max(seen.plain_run, plain.value);
   });
 }
 

@@ -253,7 +253,7 @@ struct ValueCollector::State {
   bool open = true;               // in a window
   uint64_t until_change = ~0ull;  // records until it ends, or the next one begins
   uint64_t chunks = 0;
-  std::vector<trace::RunMailbox::Answer> answers;  // of chunks that are still to come
+  trace::AwaitedAnswers answers;
   CaptureCondition condition;
   bool looks_at_all;
   uint64_t changes = 0;  // of the condition, that are known

@@ -10,7 +10,7 @@ const label = (i) => i < 0 ? '(code without a name)' : F[i].name;
 
 // A single time is not known more exactly than the clock's step.
 const steps = (head, get) => num(head, get, { show: (r) => get(r) < (D.run.clock_step || 0) ? '<' + Math.round(D.run.clock_step) : count(get(r)) });
-// Of what no sample met only the time is known.
+// Only the time is known of what no sample met.
 const met = (own) => ({ show: (r) => own(r) || !time ? bar(own(r) / total) : '-' });
 
 // --- one function --------------------------------------------------------------------------
