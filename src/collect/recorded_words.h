@@ -56,13 +56,15 @@ class RecordedWords {
   // Slots of what is there before an instruction come first.
   void enter(uint32_t insn) {
     insn_ = insn;
-    memory = cycles = kNoWord;
+    memory = cycles = stamps = kNoWord;
     for (; has_slot() && is_before(slots_[next_].kind); next_++) {
       const trace::Slot& slot = slots_[next_];
       if (slot.kind == trace::SlotKind::memory) {
         memory = word();
       } else if (slot.kind == trace::SlotKind::load_cycles) {
         cycles = word();
+      } else if (slot.kind == trace::SlotKind::stamps) {
+        stamps = word();
       } else if (slot.kind == trace::SlotKind::moment) {
         continue;  // of the run, and of no instruction
       } else {
@@ -117,6 +119,7 @@ class RecordedWords {
   std::array<RecordedRegister, 16> registers{};
   uint16_t memory = kNoWord;  // what the instruction compares there
   uint16_t cycles = kNoWord;  // the load's time stamps
+  uint16_t stamps = kNoWord;  // those that have no load between them
 
  private:
   static bool is_before(trace::SlotKind kind) {

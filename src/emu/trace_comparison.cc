@@ -67,6 +67,7 @@ class TraceComparison::Walk {
           step.element = value;
           continue;
         case SlotKind::load_cycles:
+        case SlotKind::stamps:
         case SlotKind::moment:
           continue;
         case SlotKind::base:

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 
 #include "base/limits.h"
 #include "base/log.h"
@@ -26,6 +27,9 @@ constexpr size_t kLatenciesOfRound = 7 + profile::kLoadKinds;
 constexpr size_t kRounds = 8;       // are enough
 constexpr size_t kRoundsOfARun = 3;  // of the first one; later ones add a round each
 
+// A round whose stamps took that much longer than the least ones shared its core.
+constexpr double kMostQuietRatio = 1.1;
+
 constexpr size_t kLine = 64;
 constexpr size_t kHalfPage = 2048;
 constexpr size_t kNearLoads = 1500;
@@ -39,6 +43,15 @@ constexpr profile::LatencyCalibration kUnknown{
     .resolution = 1, .overhead = 30, .typical = {4, 14, 50, 300}, .spread = 100};
 
 using Times = std::vector<uint32_t>;
+// Times of loads, and of the stamps around each.
+struct Series {
+  Times loads, stamps;
+
+  void add(TimedCode::Cycles cycles) {
+    loads.push_back(cycles.load);
+    stamps.push_back(cycles.stamps);
+  }
+};
 
 double quantile(Times& times, double share) {
   const auto at = static_cast<size_t>(share * static_cast<double>(times.size() - 1));
@@ -119,61 +132,64 @@ class Calibration {
 
   LatencyRound round(size_t l1, size_t l2, size_t l3) {
     LatencyRound r;
-    Times empty = repeat([&] { return code_.time_nothing(); });
-    r.resolution = step_of(empty);
-    r.overhead = mean_of_near(empty, r.resolution);
     char* line = memory_.at(0);
+    Series hits = repeat([&] { return code_.time_load(line); });
+    r.resolution = step_of(hits.stamps);
+    r.overhead = mean_of_near(hits.stamps, r.resolution);
+    const auto near = [&](Series series) {
+      return mean_of_near(series.loads, r.resolution) - mean_of_near(series.stamps, r.resolution);
+    };
+    const auto far = [&](Series series) {
+      return mean_of_middle(series.loads) - mean_of_near(series.stamps, r.resolution);
+    };
     for (size_t i = 0; i < profile::kLoadKinds; i++) {
       const auto kind = static_cast<LoadKind>(i);
       if (kind == LoadKind::gather && !TimedCode::has_gather()) continue;
-      Times times = repeat([&] { return code_.time_kind(kind, line); });
-      r.hits[i] = std::max(1.0, mean_of_near(times, r.resolution) - r.overhead);
+      r.hits[i] = std::max(1.0, near(repeat([&] { return code_.time_kind(kind, line); })));
     }
-    Times second = random_loads(std::min(l2 / 2, 8 * l1), kNearLoads);
-    r.l2 = mean_of_near(second, r.resolution) - r.overhead;
-    Times third = random_loads(std::min({l3 / 4, 8 * l2, kMostWorkBytes}), kFarLoads);
-    r.l3 = mean_of_middle(third) - r.overhead;
-    Times memory = flushed_loads();
-    r.dram = mean_of_middle(memory) - r.overhead;
+    r.l2 = near(random_loads(std::min(l2 / 2, 8 * l1), kNearLoads));
+    r.l3 = far(random_loads(std::min({l3 / 4, 8 * l2, kMostWorkBytes}), kFarLoads));
+    r.dram = far(flushed_loads());
     r.fault = least_fault() - r.overhead;
-    r.across = std::max(0.0, from_other_core() - r.overhead);
+    Series across = from_other_core();
+    if (!across.loads.empty()) r.across = std::max(0.0, far(std::move(across)));
     return r;
   }
 
  private:
   template <typename Time>
-  static Times repeat(Time time) {
-    Times times(kNearLoads);
+  static Series repeat(Time time) {
+    Series series;
     for (size_t warm = 0; warm < 16; warm++) (void)time();
-    for (uint32_t& t : times) t = time();
-    return times;
+    for (size_t i = 0; i < kNearLoads; i++) series.add(time());
+    return series;
   }
-  Times random_loads(size_t bytes, size_t count) {
+  Series random_loads(size_t bytes, size_t count) {
     for (size_t i = 0; i < 2 * bytes; i += kLine)
       (void)*static_cast<const volatile char*>(memory_.at(i % bytes));
-    Times times(count);
-    for (uint32_t& t : times) t = code_.time_load(memory_.at(random_line(bytes)));
-    return times;
+    Series series;
+    for (size_t i = 0; i < count; i++) series.add(code_.time_load(memory_.at(random_line(bytes))));
+    return series;
   }
   // Other lines of the pages are loaded first: translations are not what is measured.
-  Times flushed_loads() {
-    Times times(kFarLoads);
-    for (uint32_t& t : times) {
+  Series flushed_loads() {
+    Series series;
+    for (size_t i = 0; i < kFarLoads; i++) {
       char* line = memory_.at(random_line(kMostWorkBytes));
       _mm_clflush(line);
       (void)*static_cast<const volatile char*>(
           memory_.at(static_cast<size_t>(line - memory_.at(0)) ^ kHalfPage));
       _mm_mfence();
-      t = code_.time_load(line);
+      series.add(code_.time_load(line));
     }
-    return times;
+    return series;
   }
   // Every second line of halves of pages, as processors load pairs of lines. Other lines of the
   // pages are loaded on this core before, for the translations.
-  double from_other_core() {
+  Series from_other_core() {
     const OwnCores cores;
     const std::vector<size_t> all = cores.all();
-    if (all.size() < 2) return 0;
+    if (all.size() < 2) return {};
     const size_t here = random_.next() % all.size();
     const size_t there = (here + 1 + random_.next() % (all.size() - 1)) % all.size();
     std::vector<char*> lines;
@@ -182,15 +198,15 @@ class Calibration {
         lines.push_back(memory_.at(page * limits::kPageBytes + i));
     for (size_t i = lines.size(); i > 1; i--) std::swap(lines[i - 1], lines[random_.next() % i]);
     for (char* line : lines) _mm_clflush(line);
-    if (!OwnCores::stay_on(all[there])) return 0;
+    if (!OwnCores::stay_on(all[there])) return {};
     for (size_t pass = 0; pass < 2; pass++)
       for (const char* line : lines) (void)*static_cast<const volatile char*>(line);
-    if (!OwnCores::stay_on(all[here])) return 0;
+    if (!OwnCores::stay_on(all[here])) return {};
     for (size_t page = 0; page < kAcrossPages; page++)
       (void)*static_cast<const volatile char*>(memory_.at(page * limits::kPageBytes + kHalfPage));
-    Times times;
-    for (char* line : lines) times.push_back(code_.time_load(line));
-    return mean_of_middle(times);
+    Series series;
+    for (char* line : lines) series.add(code_.time_load(line));
+    return series;
   }
   // The least but one: no interruption is that short.
   double least_fault() {
@@ -200,7 +216,7 @@ class Calibration {
     ::madvise(pages, kBytes, MADV_NOHUGEPAGE);
     Times times(kFaults);
     for (size_t i = 0; i < kFaults; i++)
-      times[i] = code_.time_load(static_cast<char*>(pages) + i * limits::kPageBytes);
+      times[i] = code_.time_load(static_cast<char*>(pages) + i * limits::kPageBytes).load;
     ::munmap(pages, kBytes);
     return quantile(times, 1.0 / kFaults);
   }
@@ -262,7 +278,12 @@ Result<LatencyRound> measure_latency_round(uint64_t seed) {
 
 profile::LatencyCalibration calibration_of(const std::vector<LatencyRound>& rounds) {
   const auto least = [&](auto get) { return sorted(rounds, get).front(); };
-  const auto middle = [&](auto get) { return sorted(rounds, get)[rounds.size() / 2]; };
+  const double least_overhead = least([](const LatencyRound& r) { return r.overhead; });
+  std::vector<LatencyRound> quiet;
+  std::ranges::copy_if(rounds, std::back_inserter(quiet), [&](const LatencyRound& r) {
+    return r.overhead <= kMostQuietRatio * least_overhead;
+  });
+  const auto middle = [&](auto get) { return sorted(quiet, get)[quiet.size() / 2]; };
   profile::LatencyCalibration c;
   c.resolution = least([](const LatencyRound& r) { return r.resolution; });
   c.overhead = middle([](const LatencyRound& r) { return r.overhead; });
@@ -277,7 +298,8 @@ profile::LatencyCalibration calibration_of(const std::vector<LatencyRound>& roun
   c.fault = least([](const LatencyRound& r) { return r.fault; });
   const auto greatest = [&](auto get) { return sorted(rounds, get).back(); };
   c.across = greatest([](const LatencyRound& r) { return r.across; });
-  const double l3_in_middle = middle([](const LatencyRound& r) { return r.l3; });
+  const double l3_in_middle =
+      sorted(rounds, [](const LatencyRound& r) { return r.l3; })[rounds.size() / 2];
   c.spread = c.typical[2] > 0 ? std::max(1.0, l3_in_middle / c.typical[2]) : 1;
   return c;
 }

@@ -3,16 +3,17 @@
 // What loads cost on this host, by the code that times the program's (timed_code.h), in rounds of
 // about three milliseconds:
 //
-//   overhead, hits    nothing, and one line again and again, by each kind of load
+//   overhead, hits    the stamps alone, and one line again and again, by each kind of load
 //   L2, L3            random loads of sets that do not fit into the cache before
 //   memory            lines that were flushed from all caches
 //   across            lines that another core has loaded, where this thread may use two
 //   fault             pages that were never touched: the kernel maps the page of zeros
 //
-// Others only ever add to what a far load takes, and drive sets out of the last cache: the least
-// round counts. Near loads take the same in all rounds, but for what the clock's steps add or leave
-// out: the middle round counts. Across cores the greatest counts, as each round takes another pair.
-// By how much rounds differ, in the middle, is LatencyCalibration::spread.
+// What stamps take is measured beside each of these, and subtracted. Others only ever add to what a
+// far load takes, and drive sets out of the last cache: the least round counts. Near loads take the
+// same in all rounds in which nobody else used the core, but for what the clock's steps add or
+// leave out: the middle one of these rounds counts. Across cores the greatest counts, as each round
+// takes another pair. By how much rounds differ, in the middle, is LatencyCalibration::spread.
 #pragma once
 
 #include <optional>

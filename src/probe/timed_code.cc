@@ -21,7 +21,7 @@ namespace {
 using emu::Emitter;
 using profile::LoadKind;
 
-constexpr uint32_t kSlot = 4;  // bytes into the record
+constexpr emu::StampSlots kSlots{.load = 4, .empty = 12};
 
 // In all of them rdi is the address, and what they change a function may change.
 void emit_load(Emitter& e, LoadKind kind) {
@@ -39,7 +39,7 @@ void emit_load(Emitter& e, LoadKind kind) {
   }
 }
 
-void emit_function(Emitter& e, std::optional<LoadKind> kind) {
+void emit_function(Emitter& e, LoadKind kind) {
   e.bytes({0x41, 0x57});        // push r15
   e.bytes({0x49, 0x89, 0xf7});  // mov r15, rsi
   if (kind == LoadKind::stack) e.byte(0x57);  // push rdi
@@ -47,9 +47,9 @@ void emit_function(Emitter& e, std::optional<LoadKind> kind) {
     e.bytes({0xc5, 0xf1, 0xef, 0xc9});  // vpxor xmm1, xmm1, xmm1
     e.bytes({0xc5, 0xed, 0x76, 0xd2});  // vpcmpeqd ymm2, ymm2, ymm2
   }
-  emu::emit_first_stamp(e);
-  if (kind) emit_load(e, *kind);
-  emu::emit_second_stamp(e, kSlot);
+  emu::emit_first_stamp(e, kSlots);
+  emit_load(e, kind);
+  emu::emit_second_stamp(e, kSlots);
   if (kind == LoadKind::gather) e.bytes({0xc5, 0xf8, 0x77});  // vzeroupper
   e.bytes({0x41, 0x5f});  // pop r15
   e.byte(0xc3);           // ret
@@ -62,7 +62,6 @@ Result<TimedCode> TimedCode::create() {
   TimedCode code(std::move(memory));
   Emitter e({code.code_.writable(), code.code_.size()},
             reinterpret_cast<uintptr_t>(code.code_.executable()), emu::Recording::trace);
-  emit_function(e, std::nullopt);
   for (size_t i = 0; i < code.entries_.size(); i++) {
     while (e.offset() % 64 != 0) e.int3();
     code.entries_[i] = e.offset();

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 
 #include "base/own_code.h"
 #include "base/result.h"
@@ -22,30 +21,30 @@ class TimedCode {
   TimedCode& operator=(TimedCode&&) = delete;
   ~TimedCode();
 
-  // Cycles between the stamps.
-  uint32_t time_nothing() { return time(code_.executable(), nullptr); }
-  uint32_t time_load(const void* address) {
-    return time(entry(profile::LoadKind::move), const_cast<void*>(address));
+  // Cycles between the stamps around a load, and between those that have none between them.
+  struct Cycles {
+    uint32_t load, stamps;
+  };
+  Cycles time_load(const void* address) {
+    return time_kind(profile::LoadKind::move, const_cast<void*>(address));
   }
   // An atomic one writes to `address`, where there are 64 bytes. A gather needs a processor that
   // has one.
-  uint32_t time_kind(profile::LoadKind kind, void* address) { return time(entry(kind), address); }
+  Cycles time_kind(profile::LoadKind kind, void* address) {
+    using Function = void(void* address, uint32_t* record);
+    const auto code = reinterpret_cast<uintptr_t>(code_.executable());
+    reinterpret_cast<Function*>(code + entries_[static_cast<size_t>(kind)])(address,
+                                                                            record_.data());
+    return {record_[2] - record_[1], record_[4] - record_[3]};
+  }
   static bool has_gather();
 
  private:
   explicit TimedCode(OwnCode code) : code_(std::move(code)) {}
-  const uint8_t* entry(profile::LoadKind kind) const {
-    return code_.executable() + entries_[static_cast<size_t>(kind)];
-  }
-  uint32_t time(const uint8_t* code, void* address) {
-    using Function = void(void* address, uint32_t* record);
-    reinterpret_cast<Function*>(reinterpret_cast<uintptr_t>(code))(address, record_.data());
-    return record_[2] - record_[1];
-  }
 
   OwnCode code_;
   std::array<uint32_t, profile::kLoadKinds> entries_{};
-  std::array<uint32_t, 4> record_{};
+  std::array<uint32_t, 5> record_{};  // as kSlots has them, and its head
   void* state_ = nullptr;
   uint64_t gs_base_before_ = 0;
 };

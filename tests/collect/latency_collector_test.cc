@@ -20,12 +20,18 @@ constexpr uint8_t kTimedCode[] = {0x48, 0x8b, 0x03, 0x75, 0xfb};  // mov rax, [r
 constexpr profile::LatencyCalibration kClock{
     26, 44, {4, 14, 35, 300}, {4, 4, 5, 7, 15, 10, 4, 4}, 1500, 1};
 
+// One that tells the first caches apart.
+constexpr profile::LatencyCalibration kFineClock{
+    2, 44, {4, 14, 60, 300}, {4, 4, 5, 7, 15, 10, 4, 4}, 1500, 1};
+
 struct TimedLoop {
   trace::BlockTable table;
   RunId run;
   std::vector<Word> words;
+  uint32_t stamps_apart;
 
-  TimedLoop() {
+  // Each record has stamps without a load, too, that are `stamps` cycles apart.
+  explicit TimedLoop(uint32_t stamps = 0) : stamps_apart(stamps) {
     trace::Block block;
     block.module = table.add_module(test::one_page_module());
     block.start = GuestAddr(0x1100);
@@ -40,10 +46,11 @@ struct TimedLoop {
     r.exit = trace::RunExit::taken;
     r.target = block.start;
     r.captures = true;
-    const trace::Slot slots[] = {{trace::SlotKind::base, 3, 0},
+    const trace::Slot slots[] = {{trace::SlotKind::stamps, 0, 0},
+                                 {trace::SlotKind::base, 3, 0},
                                  {trace::SlotKind::load_cycles, 0, 0},
                                  {trace::SlotKind::value, 0, 0}};
-    run = table.add_run(r, {&id, 1}, slots);
+    run = table.add_run(r, {&id, 1}, std::span(slots).subspan(stamps == 0 ? 1 : 0));
   }
   // A translation that does not time them has this one.
   RunId plain() {
@@ -66,8 +73,10 @@ struct TimedLoop {
   }
   void load(uint64_t address, uint32_t elapsed, uint64_t value = 0) {
     const uint32_t stamp = 0xffff'fff0;  // the second one may be the smaller one
+    words.push_back(run.value);
+    if (stamps_apart != 0) words.insert(words.end(), {stamp - stamps_apart, stamp});
     words.insert(words.end(),
-                 {run.value, static_cast<Word>(address), static_cast<Word>(address >> 32), stamp,
+                 {static_cast<Word>(address), static_cast<Word>(address >> 32), stamp,
                   stamp + elapsed, static_cast<Word>(value), static_cast<Word>(value >> 32)});
   }
   profile::Profile collect(bool of_replicas, size_t cold_lines = 1000,
@@ -124,6 +133,49 @@ TEST_CASE("the mean of loads from the first cache is what they take, however coa
   CHECK(count(row, LatencyClass::l1) == 2600);
   CHECK(row.lost_cycles(*p.run.host.latency) == 0);
   CHECK(p.tables.latency_pages.empty());
+}
+
+TEST_CASE("what slows the stamps down is not what the loads take") {
+  TimedLoop loop(62);  // 18 more than when the host was calibrated
+  loop.begin(1);
+  for (int i = 0; i < 1000; i++) loop.load(kTimedHeap, 62 + 4);
+  for (int i = 0; i < 100; i++) loop.load(kTimedHeap, 62 + 300);
+  const profile::Profile p = loop.collect(false, 1000, kFineClock);
+  REQUIRE(p.tables.latencies.size() == 1);
+  const profile::LatencyRow& row = p.tables.latencies[0];
+  CHECK(row.cycles == 1000 * 4 + 100 * 300);
+  CHECK(count(row, LatencyClass::l1) == 1000);
+  CHECK(count(row, LatencyClass::dram) == 100);
+}
+
+TEST_CASE("where stamps take now this and now that the mean tells the first caches apart") {
+  TimedLoop loop(44);
+  loop.begin(1);
+  // A hit of the first cache takes 4 and one of the second 14, in a quarter of all.
+  for (int i = 0; i < 8000; i++) {
+    loop.stamps_apart = i % 3 == 0 ? 38 : i % 3 == 1 ? 50 : 62;
+    const uint32_t stamps = i % 7 < 3 ? 38 : i % 7 == 3 ? 50 : 62;
+    loop.load(kTimedHeap, stamps + (i % 4 == 0 ? 14 : 4));
+  }
+  const profile::Profile p = loop.collect(false, 1000, kFineClock);
+  REQUIRE(p.tables.latencies.size() == 1);
+  const profile::LatencyRow& row = p.tables.latencies[0];
+  CHECK(row.mean() == doctest::Approx(6.5).epsilon(0.05));
+  CHECK(count(row, LatencyClass::l2) == doctest::Approx(2000).epsilon(0.1));
+  CHECK(count(row, LatencyClass::l1) + count(row, LatencyClass::l2) == 8000);
+}
+
+TEST_CASE("an interruption between stamps without a load is not what they take") {
+  TimedLoop loop(44);
+  loop.begin(1);
+  for (int i = 0; i < 1000; i++) {
+    loop.stamps_apart = i % 100 == 50 ? 30'000 : 44;
+    loop.load(kTimedHeap, 44 + 14);
+  }
+  const profile::Profile p = loop.collect(false, 1000, kFineClock);
+  REQUIRE(p.tables.latencies.size() == 1);
+  CHECK(p.tables.latencies[0].mean() == 14);
+  CHECK(count(p.tables.latencies[0], LatencyClass::l2) == 1000);
 }
 
 TEST_CASE(

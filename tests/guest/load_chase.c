@@ -3,15 +3,18 @@
 // Follows pointers through a set of cache lines in an order that no prefetcher foresees. The size
 // in bytes is the first argument; the default is small, so that it is quick where nothing is
 // measured. The second is how many loads; with a third one it prints what one took, in cycles of
-// the time stamp counter: in half of the pieces that the chase has, as others may have had the
-// processor in some.
+// the time stamp counter. "time": in half of the pieces that the chase has, as others may have had
+// the processor in some. "slow": each load by itself, as slowly as who records each, and with as
+// much written in between; what the caches have lost meanwhile, to whoever shares them, is in it.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <x86intrin.h>
 
 enum { kLine = 64, kLoads = 100000, kPiece = 1000 };
+enum { kPace = 300, kInterrupted = 5000, kWritten = 1 << 20, kWordsOfLoad = 10 };
 
 __attribute__((noinline)) void **chase(void **at, uint64_t loads) {
   while (loads-- > 0) at = *at;
@@ -35,6 +38,34 @@ static void time_pieces(void **at, uint64_t pieces) {
   printf("%.2f\n", (double)times[pieces / 2] / kPiece);
 }
 
+static uint64_t stamp(void) {
+  _mm_lfence();
+  const uint64_t now = __rdtsc();
+  _mm_lfence();
+  return now;
+}
+
+static void time_slowly(void** at, uint64_t loads) {
+  static volatile uint32_t written[kWritten + kWordsOfLoad];
+  uint64_t sum = 0, timed = 0;
+  for (uint64_t i = 0, next = 0; i < loads; i++) {
+    const uint64_t empty = stamp();
+    const uint64_t before = stamp();
+    at = *at;
+    __asm__ volatile("" ::"r"(at));
+    const uint64_t after = stamp();
+    if (after - empty < kInterrupted) {
+      sum += (after - before) - (before - empty);
+      timed++;
+    }
+    for (int w = 0; w < kWordsOfLoad; w++) written[next + w] = (uint32_t)after;
+    next = (next + kWordsOfLoad) % kWritten;
+    while (__rdtsc() - empty < kPace) continue;
+  }
+  printf("%.2f\n", (double)(int64_t)sum / (double)(timed + (at == NULL)));
+  (void)written[0];
+}
+
 int main(int argc, char **argv) {
   const uint64_t bytes = argc > 1 ? strtoull(argv[1], NULL, 10) : 16384;
   const uint64_t loads = argc > 2 ? strtoull(argv[2], NULL, 10) : kLoads;
@@ -52,7 +83,10 @@ int main(int argc, char **argv) {
   // Every line of a set that fits into a cache is there when measuring begins.
   void **at = chase((void **)memory, lines <= 262144 ? lines : 0);
   if (argc > 3) {
-    time_pieces(at, loads / kPiece + 1);
+    if (strcmp(argv[3], "slow") == 0)
+      time_slowly(at, loads);
+    else
+      time_pieces(at, loads / kPiece + 1);
     return 0;
   }
   at = chase(at, loads);

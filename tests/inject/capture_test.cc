@@ -43,6 +43,8 @@ TEST_CASE("every plan records what single steps show") {
     CHECK(verdict.insns > 1000);
     CHECK((verdict.slots > 0) == (bits != 0));
     CHECK((verdict.timed_loads > 0) == plan.load_cycles);
+    CHECK((verdict.stamps > 0) == plan.load_cycles);
+    CHECK(verdict.stamps <= verdict.timed_loads);
     CHECK((verdict.moments > 0) == plan.moments);
   }
 }

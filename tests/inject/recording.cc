@@ -166,9 +166,10 @@ class Checker {
           if (got <= last_moment_) complain("a moment {} after {}", got, last_moment_);
           last_moment_ = got;
           break;
-        case SlotKind::load_cycles: {
-          seen.cycles = true;
-          verdict.timed_loads++;
+        case SlotKind::load_cycles:
+        case SlotKind::stamps: {
+          (slot.kind == SlotKind::stamps ? verdict.stamps : verdict.timed_loads)++;
+          seen.cycles |= slot.kind == SlotKind::load_cycles;
           const uint32_t cycles = static_cast<uint32_t>(got >> 32) - static_cast<uint32_t>(got);
           if (cycles == 0 || cycles > 1'000'000'000) complain("{} cycles", cycles);
           break;

@@ -50,6 +50,7 @@ struct Verdict {
   size_t insns = 0;
   size_t slots = 0;
   size_t timed_loads = 0;
+  size_t stamps = 0;  // without a load
   size_t moments = 0;
   size_t gaps = 0;
   std::vector<std::string> complaints;  // the first few

@@ -193,12 +193,13 @@ def check_loads(d, profile, truth, exact):
         if is_driven_out(clock, row, shares, errors):
             print(f"skip  {d.what}: {function}'s loads were driven out of the caches: {row['mean_cycles']:.1f} cycles, {classes}")
             continue
-        if is_just_above(clock, row, shares):
-            print(f"skip  {d.what}: {function}'s loads took a little more than the second cache takes: "
-                  f"{row['mean_cycles']:.1f} cycles, {classes}")
-            continue
         for level, share in shares.items():
-            d.near(f"{function}'s loads from {level}", found[level], share, errors[level])
+            # A line is loaded eight times, and may be gone before the first, as another virtual machine may use the
+            # core's caches, too.
+            error = max(errors[level], 0.15) if level == "l1" else errors[level]
+            d.near(f"{function}'s loads from {level}", found[level], share, error)
+            if level == "l1":
+                d.near(f"{function}'s loads from near caches", found["near"], share, errors[level])
 
 
 def is_driven_out(clock, row, shares, errors):
@@ -214,15 +215,6 @@ def is_driven_out(clock, row, shares, errors):
         return False
     told = sum(classes[level] * clock[level] for level in order[:4])
     return row["mean_cycles"] > 0.7 * told
-
-
-def is_just_above(clock, row, shares):
-    """Hits of the second cache wait for stores to the trace on some hosts (docs/latencies.md), and pass for the third's:
-    then their mean is still the second one's."""
-    if set(shares) - {"l2", "near"} or row["classes"]["dram"] > 0.02:
-        return False
-    border = (clock["l2"] * clock["l3"]) ** 0.5
-    return row["classes"]["l3"] > 0.05 and clock["l2"] < row["mean_cycles"] < border
 
 
 def check_memory(d, program, rounds, options, exact):

@@ -13,6 +13,7 @@
 #include "base/reserved_array.h"
 #include "collect/loads/data_places.h"
 #include "collect/loads/load_windows.h"
+#include "collect/loads/stamp_cost.h"
 #include "collect/recorded_words.h"
 #include "collect/table_builder.h"
 #include "decoder/insn.h"
@@ -88,10 +89,11 @@ struct WindowSums {
 struct Times {
   uint64_t timed = 0;
   uint64_t first_touches = 0;
-  // Sums of times as they were taken, without those that are `beyond`; and of those from the first
-  // caches where the clock does not tell these apart.
-  uint64_t elapsed = 0;
-  uint64_t near_elapsed = 0;
+  // Sums of times, without those that are `beyond`.
+  double cycles = 0;
+  // Those from the first caches where one time does not tell these apart. They are in class l1.
+  uint64_t near = 0;
+  double near_cycles = 0;
   double near_squares = 0;
   uint64_t cold = 0;
   double cold_cycles = 0;
@@ -123,16 +125,18 @@ Times scaled(const Times& all, double factor) {
   }
   const double kept =
       all.timed == 0 ? 0 : static_cast<double>(some.timed) / static_cast<double>(all.timed);
-  some.elapsed = static_cast<uint64_t>(kept * static_cast<double>(all.elapsed));
-  some.near_elapsed = static_cast<uint64_t>(kept * static_cast<double>(all.near_elapsed));
+  some.cycles = kept * all.cycles;
+  some.near = std::min(part(all.near), some.classes[static_cast<size_t>(LatencyClass::l1)]);
+  some.near_cycles = kept * all.near_cycles;
   some.near_squares = kept * all.near_squares;
   return some;
 }
 
 void add_times(Times& into, const Times& more) {
   into.timed += more.timed;
-  into.elapsed += more.elapsed;
-  into.near_elapsed += more.near_elapsed;
+  into.cycles += more.cycles;
+  into.near += more.near;
+  into.near_cycles += more.near_cycles;
   into.near_squares += more.near_squares;
   for (size_t i = 0; i < into.classes.size(); i++) into.classes[i] += more.classes[i];
   for (size_t i = 0; i < into.kinds.size(); i++) into.kinds[i] += more.kinds[i];
@@ -168,12 +172,21 @@ struct LoadPlan {
   uint16_t value_word;
 };
 
+// What one timed load took.
+struct TimedLoad {
+  double cycles = 0;  // right in the mean of many, by whatever clock
+  LatencyClass level = LatencyClass::l1;
+  bool is_near = false;   // it came from the first caches, and one time does not tell which
+  bool may_miss = false;  // the first cache
+};
+
 struct RunLoads {
   uint64_t executions;
   uint32_t first_block;
   uint32_t words;  // 0: not seen yet
   uint32_t first;
   uint32_t count;
+  uint16_t stamps_word;
 };
 
 // The first of `all` that were noted, as parts of `loads` where these are fewer.
@@ -208,16 +221,16 @@ struct LatencyCollector::State {
   void note_stride(LoadEntry& e, uint64_t address);
   bool first_touch(uint64_t page);
   bool may_be_cold(uint64_t line);
-  bool is_from_own_caches(const LoadEntry& e, LatencyClass level, uint32_t elapsed) const;
+  bool is_from_own_caches(const TimedLoad& timed) const;
   void mark(Tid thread, trace::SpecialKind kind, const Word* record);
   Times& times_of(LoadEntry& e) const;
   bool is_early_one() const { return options.of_replicas ? is_early : !in_window; }
   const Times* times_for_row(const LoadEntry& e, Times& room) const;
   void note_windows(const Times& times, profile::LatencyRow& row) const;
-  static void count(Times& times, LatencyClass level, uint32_t elapsed, double overhead);
+  TimedLoad timed_load(const LoadEntry& e, uint32_t elapsed) const;
+  static void count(Times& times, const TimedLoad& timed);
   void fill_times(const LoadEntry& e, const Times& times, profile::LatencyRow& row) const;
   void split_near(const LoadEntry& e, const Times& times, profile::LatencyRow& row) const;
-  bool is_of_first_cache(LatencyClass level, const LoadEntry& e, uint32_t elapsed) const;
 
   const trace::BlockTable& table;
   const LatencyCollectorOptions options;
@@ -235,6 +248,7 @@ struct LatencyCollector::State {
   bool is_early = false;  // in the life of a replica
   // Threads of replicas that will be recorded again, and how often they were.
   std::unordered_map<int32_t, uint64_t> lasting;
+  StampCost stamps;
   LoadWindows windows;
   bool in_window = false;  // the present record
   uint64_t stack = 0;                   // rsp as last captured
@@ -254,6 +268,7 @@ void LatencyCollector::finish(profile::Profile& into) {
 
 void LatencyCollector::State::consume(const trace::Chunk& chunk) {
   windows.begin_chunk();
+  stamps.begin(chunk.thread);
   const Word* at = chunk.words.data();
   const Word* const end = at + chunk.words.size();
   while (at < end) {
@@ -262,6 +277,7 @@ void LatencyCollector::State::consume(const trace::Chunk& chunk) {
         [&](trace::SpecialKind kind) { mark(chunk.thread, kind, at); },
         [this](RunId id, const RunLoads& run, const Word* record) {
           if (run.count == 0) return;
+          if (run.stamps_word != kNoWord) stamps.note(elapsed_at(record + run.stamps_word));
           in_window = windows.look(id, run.first_block) == LoadWindows::Look::window;
           for (uint32_t i = 0; i < run.count; i++) time(loads[run.first + i], record);
         });
@@ -304,6 +320,7 @@ void LatencyCollector::State::start_run(RunId id) {
       [&](const trace::Block& block, const decoder::Insn& insn, RecordedWords& recorded) {
         const bool timed = recorded.cycles != kNoWord && insn.load != decoder::LoadKind::none;
         if (timed) plan_load(insn, block, recorded);
+        if (recorded.stamps != kNoWord) own.stamps_word = recorded.stamps;
         recorded.leave(insn, [&](const trace::Slot& slot, uint16_t word) {
           if (timed && insn.pure_load && slot.reg == insn.result) loads.back().value_word = word;
         });
@@ -369,11 +386,27 @@ bool LatencyCollector::State::may_be_cold(uint64_t line) {
 }
 
 // Could the program have had it in caches of its core, which a replica on another one has not?
-bool LatencyCollector::State::is_from_own_caches(const LoadEntry& e, LatencyClass level,
-                                                 uint32_t elapsed) const {
-  if (level == LatencyClass::l1) return !is_of_first_cache(level, e, elapsed);
-  return level == LatencyClass::l3 ||
-         (level == LatencyClass::dram && !calibration.cores_share_last_cache());
+bool LatencyCollector::State::is_from_own_caches(const TimedLoad& timed) const {
+  if (timed.level == LatencyClass::l1) return timed.may_miss;
+  return timed.level == LatencyClass::l3 ||
+         (timed.level == LatencyClass::dram && !calibration.cores_share_last_cache());
+}
+
+// A clock of long steps shows as many of them as begin in a load, so its class is told by the time
+// as it was taken, unless stamps take a step more than usual.
+TimedLoad LatencyCollector::State::timed_load(const LoadEntry& e, uint32_t elapsed) const {
+  const double usual = calibration.overhead;
+  TimedLoad timed;
+  timed.cycles = elapsed - stamps.cycles(usual);
+  const bool is_slowed = std::abs(stamps.cycles(usual) - usual) > calibration.resolution;
+  const double cycles = is_slowed ? timed.cycles : elapsed - usual;
+  timed.level = calibration.class_of(cycles, e.by);
+  if (timed.level > LatencyClass::l2 || !stamps.hides_first_caches(calibration)) return timed;
+  timed.level = LatencyClass::l1;
+  timed.is_near = true;
+  timed.may_miss =
+      cycles >= calibration.hit(e.by) + std::max(calibration.resolution, stamps.noise());
+  return timed;
 }
 
 void LatencyCollector::State::time(const LoadPlan& load, const Word* words) {
@@ -383,9 +416,8 @@ void LatencyCollector::State::time(const LoadPlan& load, const Word* words) {
   }
   LoadEntry& e = *load.entry;
   Times& times = times_of(e);
-  const Word elapsed = words[load.cycles_word + 1] - words[load.cycles_word];
-  const double cycles = static_cast<double>(elapsed) - calibration.overhead;
-  LatencyClass level = calibration.class_of(cycles, e.by);
+  TimedLoad timed = timed_load(e, elapsed_at(words + load.cycles_word));
+  LatencyClass& level = timed.level;
   AddressKind kind = AddressKind::unknown;
   uint64_t address = 0;
   if (load.where.known) {
@@ -395,23 +427,22 @@ void LatencyCollector::State::time(const LoadPlan& load, const Word* words) {
     const bool is_new = first_touch(address / limits::kPageBytes);
     // No page fault, then.
     const double slow = profile::LatencyCalibration::kBeyondFold * calibration.typical[3];
-    if (level == LatencyClass::beyond && !is_new && cycles < slow)
-      level = LatencyClass::dram;
+    if (level == LatencyClass::beyond && !is_new && timed.cycles < slow) level = LatencyClass::dram;
     if (options.of_replicas) {
       if (is_new && level == LatencyClass::beyond) {
         times.first_touches++;
         return;
       }
-      if (may_be_cold(address / kLineBytes) && is_from_own_caches(e, level, elapsed)) {
+      if (may_be_cold(address / kLineBytes) && is_from_own_caches(timed)) {
         times.cold++;
-        times.cold_cycles += std::max(0.0, cycles - calibration.hit(e.by));
+        times.cold_cycles += std::max(0.0, timed.cycles - calibration.hit(e.by));
       }
     }
   }
-  count(times, level, elapsed, calibration.overhead);
-  if (in_window && level != LatencyClass::beyond) times.windows.add(windows.chunks(), cycles);
+  count(times, timed);
+  if (in_window && level != LatencyClass::beyond) times.windows.add(windows.chunks(), timed.cycles);
   times.kinds[static_cast<size_t>(kind)]++;
-  if (level != LatencyClass::beyond && !is_of_first_cache(level, e, elapsed))
+  if (level != LatencyClass::beyond && (level != LatencyClass::l1 || timed.may_miss))
     note_pairs(load, times.pairs[static_cast<size_t>(level)], address, words);
 }
 
@@ -421,25 +452,17 @@ Times& LatencyCollector::State::times_of(LoadEntry& e) const {
   return *times;
 }
 
-// Or may be, by that time.
-bool LatencyCollector::State::is_of_first_cache(LatencyClass level, const LoadEntry& e,
-                                                uint32_t elapsed) const {
-  if (level != LatencyClass::l1) return false;
-  if (calibration.tells_first_caches()) return true;
-  return elapsed < calibration.overhead + calibration.hit(e.by) + calibration.resolution;
-}
-
-void LatencyCollector::State::count(Times& times, LatencyClass level, uint32_t elapsed,
-                                    double overhead) {
+void LatencyCollector::State::count(Times& times, const TimedLoad& timed) {
   times.timed++;
-  times.classes[static_cast<size_t>(level)]++;
-  if (level != LatencyClass::beyond) times.elapsed += elapsed;
-  if (level == LatencyClass::l1) {
-    times.near_elapsed += elapsed;
-    times.near_squares += static_cast<double>(elapsed) * elapsed;
+  times.classes[static_cast<size_t>(timed.level)]++;
+  if (timed.level != LatencyClass::beyond) times.cycles += timed.cycles;
+  if (timed.is_near) {
+    times.near++;
+    times.near_cycles += timed.cycles;
+    times.near_squares += timed.cycles * timed.cycles;
   }
-  const double cycles = std::max(0.0, static_cast<double>(elapsed) - overhead);
-  times.buckets[profile::latency_bucket(static_cast<uint64_t>(cycles))]++;
+  const double shown = std::max(0.0, timed.cycles);
+  times.buckets[profile::latency_bucket(static_cast<uint64_t>(shown))]++;
 }
 
 void LatencyCollector::State::note_pairs(const LoadPlan& load, Pairs& pairs, uint64_t address,
@@ -489,19 +512,20 @@ void LatencyCollector::State::add_pairs(const TableBuilder& builder, profile::Pr
   }
 }
 
-// Loads of near caches whose latencies are less than four of the clock's steps apart: as many of
-// the farther one of two as make the mean what it is. None where it is the nearer one's within its
+// Loads of near caches that one time does not tell apart: as many of the farther one of two as make
+// the mean what it is. None where it is the nearer one's within its
 // error or what a calibration may be off, all where it is the farther one's.
 void LatencyCollector::State::split_near(const LoadEntry& e, const Times& times,
                                          profile::LatencyRow& row) const {
-  const uint64_t all = times.classes[static_cast<size_t>(LatencyClass::l1)];
-  if (calibration.tells_first_caches() || all == 0) return;
-  const auto n = static_cast<double>(all);
-  const double mean = static_cast<double>(times.near_elapsed) / n;
+  if (times.near == 0) return;
+  const auto n = static_cast<double>(times.near);
+  const double mean = times.near_cycles / n;
   const double variance = std::max(0.0, times.near_squares / n - mean * mean);
   const double beside = calibration.hit(e.by) - calibration.typical[0];
-  const double cycles = mean - calibration.overhead - beside;
-  const size_t nearer = cycles < calibration.typical[1] ? 0 : 1;
+  const double cycles = mean - beside;
+  // With a clock of short steps one time tells the last cache's.
+  const bool among_first = calibration.tells_first_caches() || cycles < calibration.typical[1];
+  const size_t nearer = among_first ? 0 : 1;
   const double apart = calibration.typical[nearer + 1] - calibration.typical[nearer];
   const double off =
       std::max({kErrors * std::sqrt(variance / n), std::min(kOffCycles, apart / 4),
@@ -513,8 +537,8 @@ void LatencyCollector::State::split_near(const LoadEntry& e, const Times& times,
     share = (cycles - calibration.typical[nearer]) / apart;
   }
   const auto farther = static_cast<uint64_t>(std::round(share * n));
-  row.classes[static_cast<size_t>(LatencyClass::l1)] = 0;
-  row.classes[nearer] += all - farther;
+  row.classes[static_cast<size_t>(LatencyClass::l1)] -= times.near;
+  row.classes[nearer] += times.near - farther;
   row.classes[nearer + 1] += farther;
 }
 
@@ -522,11 +546,7 @@ void LatencyCollector::State::fill_times(const LoadEntry& e, const Times& times,
                                          profile::LatencyRow& row) const {
   row.timed = times.timed;
   row.classes = times.classes;
-  // The sum less what the stamps took.
-  const auto served =
-      static_cast<double>(times.timed - times.classes[static_cast<size_t>(LatencyClass::beyond)]);
-  row.cycles = static_cast<uint64_t>(std::max(
-      0.0, std::round(static_cast<double>(times.elapsed) - served * calibration.overhead)));
+  row.cycles = static_cast<uint64_t>(std::max(0.0, std::round(times.cycles)));
   row.cold = times.cold;
   row.cold_cycles = std::min(row.cycles, static_cast<uint64_t>(times.cold_cycles));
   split_near(e, times, row);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "collect/loads/stamp_cost.h"
 #include "collect/probes/probe_counts.h"
 #include "collect/probes/probe_plan.h"
 #include "collect/probes/probe_stacks.h"
@@ -79,6 +80,7 @@ class ProbeCollector final : public Collector {
   std::unordered_map<Tid, Owned> threads_;
   std::unordered_map<uint64_t, GuestAddr> calls_;  // by where they return to
   std::optional<profile::LatencyCalibration> calibration_;
+  StampCost stamp_cost_;
   // Probes are bits: those of other threads than the one whose chunk is read, and those of which
   // nobody knows.
   uint16_t elsewhere_ = 0;
@@ -129,11 +131,11 @@ void ProbeCollector::count(size_t number, const ProbeFacts& facts) {
 }
 
 void ProbeCollector::set_latency(uint64_t stamps, ProbeFacts& facts) {
-  if (!calibration_) calibration_ = options_.calibrate();
   const Word elapsed = static_cast<Word>(stamps >> 32) - static_cast<Word>(stamps);
-  const double cycles = std::max(0.0, static_cast<double>(elapsed) - calibration_->overhead);
-  if (options_.of_replicas && calibration_->class_of(cycles) == profile::LatencyClass::beyond)
-    return;
+  if (!calibration_) calibration_ = options_.calibrate();
+  const profile::LatencyCalibration& clock = *calibration_;
+  const double cycles = std::max(0.0, elapsed - stamp_cost_.cycles(clock.overhead));
+  if (options_.of_replicas && clock.class_of(cycles) == profile::LatencyClass::beyond) return;
   facts.set(ProbeFact::latency, static_cast<uint64_t>(cycles));
 }
 
@@ -173,6 +175,7 @@ void ProbeCollector::take_run(const ProbedRun& run, const Word* record, ProbeThr
     count(waiting.probe, waiting.facts);
   }
   thread.waiting.clear();
+  if (run.stamps != kNoWord) stamp_cost_.note(elapsed_at(record + run.stamps));
   if (run.events != 0) {
     const bool enters = thread.enters(run);
     for (const ProbeEvent& event : plans_.events(run))
@@ -243,6 +246,7 @@ void ProbeCollector::look_at_thread(const trace::Chunk& chunk) {
 
 void ProbeCollector::consume(const trace::Chunk& chunk) {
   look_at_thread(chunk);
+  stamp_cost_.begin(chunk.thread);
   ProbeThread* thread = &thread_of(chunk.thread);
   for (std::span<const Word> left = chunk.words; !left.empty();) {
     const size_t words = take(left, thread);

@@ -154,6 +154,7 @@ void ProbePlans::plan(RunId id) {
       const Insn insn = decoder::decode(code.subspan(at), block.start + at);
       at += std::max<size_t>(insn.length, 1);
       recorded.enter(index);
+      if (recorded.stamps != kNoWord) own.stamps = recorded.stamps;
       const size_t first_event = events_.size();
       plan_insn({run, b, insn, index == 0, index + 1 == run.insns}, recorded);
       recorded.leave(insn, [&](const trace::Slot& slot, uint16_t word) {

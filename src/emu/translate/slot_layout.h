@@ -55,12 +55,13 @@ struct StatePage {
   uint64_t guest_gs_base;     // trace: what the way out puts back
   uint64_t cursor;            // trace: when the gateway was last entered
   uint64_t first_stamp;       // of a timed load
+  uint64_t empty_stamp;       // and before that
   uint64_t turn_left;         // backward branches until the thread's turn is over
   uint8_t x87_environment[32];  // 28 bytes, as fnstenv stores them (x87_pointer.h)
   uint64_t stops_behind_call; // not 0, and `leaves` too: who comes out of a system call stops
   uint64_t call_time[4];      // what a system call is told instead of the program's own moment
   uint64_t turn_back;         // where translated code goes on when the turn has come again
-  uint64_t reserved[102];
+  uint64_t reserved[101];
   uint8_t mmap_prot_plain[256];   // 1: prot byte without PROT_EXEC
   uint8_t mmap_flags_plain[256];  // 1: flags byte without MAP_FIXED
   uint8_t open_flags_plain[256];  // 1: flags byte of an open for reading only

@@ -33,6 +33,7 @@
 #include "emu/translate/captured_registers.h"
 #include "emu/translate/decoded_code.h"
 #include "emu/translate/emitter.h"
+#include "emu/translate/timed_load.h"
 #include "trace/block_table.h"
 #include "trace/capture_wishes.h"
 
@@ -237,7 +238,7 @@ class Translator {
   uint32_t stale_trap_ = 0;
   CapturedRegisters captured_;
   trace::CaptureWish wish_;  // of the instruction that is being emitted
-  uint32_t time_slot_ = 0;  // of the load that is to be timed; 0: none is
+  StampSlots stamps_;        // of the load that is to be timed, if one is
   RunId last_run_;
 };
 

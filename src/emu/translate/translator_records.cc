@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "decoder/divisor.h"
-#include "emu/translate/timed_load.h"
 #include "emu/translate/translator.h"
 
 namespace shadowprof::emu {
@@ -57,19 +56,24 @@ void Translator::capture_results(Emitter& e, const Insn& insn, uint32_t index) {
 }
 
 void Translator::time_next_load(const Insn& insn, uint32_t index) {
-  time_slot_ = 0;
+  stamps_ = {};
   if (!plan_.load_cycles && !wish_.cycles) return;
   if (insn.load == decoder::LoadKind::none) return;
-  time_slot_ = next_slot_displacement();
-  slots_.push_back({SlotKind::load_cycles, insn.result, static_cast<uint16_t>(index)});
+  const auto at = static_cast<uint16_t>(index);
+  if (std::ranges::find(slots_, SlotKind::stamps, &trace::Slot::kind) == slots_.end()) {
+    stamps_.empty = next_slot_displacement();
+    slots_.push_back({SlotKind::stamps, 0, at});
+  }
+  stamps_.load = next_slot_displacement();
+  slots_.push_back({SlotKind::load_cycles, insn.result, at});
 }
 
 void Translator::begin_timing(Emitter& e) {
-  if (time_slot_ != 0) emit_first_stamp(e);
+  if (stamps_.load != 0) emit_first_stamp(e, stamps_);
 }
 
 void Translator::end_timing(Emitter& e) {
-  if (time_slot_ != 0) emit_second_stamp(e, std::exchange(time_slot_, 0));
+  if (stamps_.load != 0) emit_second_stamp(e, std::exchange(stamps_, {}));
 }
 
 // Registers as far as the record does not hold them yet.
