@@ -95,6 +95,7 @@ ThreadPart describe_part(const Profile& p, const std::vector<uint32_t>& threads)
   }
   part.instruction_share = part_of(part.instructions, p.coverage.attributed);
   ThreadRow all;
+  all.instructions = part.instructions;
   all.instructions_error = error;
   part.instruction_error = thread_share_error(p, all);
   if (p.time.seconds() > 0)
@@ -112,6 +113,9 @@ ThreadPart describe_part(const Profile& p, const std::vector<uint32_t>& threads)
 Margin thread_share_error(const Profile& profile, const ThreadRow& thread) {
   if (profile.confidence.exact) return 0;
   if (profile.confidence.groups < 2 || profile.coverage.attributed == 0) return std::nullopt;
+  // No sample met it, which a share p has in one of twenty profiles: (1 - p) ^ samples = 0.05.
+  if (thread.instructions == 0)
+    return 1 - std::pow(0.05, 1 / static_cast<double>(profile.confidence.groups));
   return std::min(1.0, critical_value(profile.confidence.groups) *
                            part_of(thread.instructions_error, profile.coverage.attributed));
 }

@@ -66,6 +66,20 @@ TEST_CASE("of some threads there is what they executed, in parts of that") {
   CHECK(q.hotlists.methods[1].self == 10);
 }
 
+TEST_CASE("a thread that no sample met may have a share that few samples miss") {
+  Profile p = three_threads();
+  p.threads.push_back({4, 1, "rare", 0, 0, 0, 0, 0, 1});
+  CHECK(thread_share_error(p, p.threads[3]) == Margin(0));
+  p.confidence.exact = false;
+  p.confidence.groups = 10;
+  CHECK(*thread_share_error(p, p.threads[3]) == doctest::Approx(0.259).epsilon(0.01));
+  p.confidence.groups = 30;
+  CHECK(*thread_share_error(p, p.threads[3]) == doctest::Approx(0.095).epsilon(0.01));
+  CHECK(*thread_share_error(p, p.threads[0]) == 0);
+  p.confidence.groups = 1;
+  CHECK(!thread_share_error(p, p.threads[3]));
+}
+
 TEST_CASE("the time of some threads is theirs, known as well as their ticks say") {
   Profile p = three_threads();
   p.time.source = "cpu-clock";
