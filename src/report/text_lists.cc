@@ -12,6 +12,7 @@ using profile::Place;
 
 namespace {
 
+constexpr double kMuchTimedShare = 0.8;
 constexpr const char* kBeyond = "(beyond: slower than memory; a page fault, or an interruption)";
 
 // "main > parse > read_line": the innermost frames are those that tell rows apart, so what there is
@@ -125,7 +126,7 @@ std::string Renderer::position_after(const Place& before, const Place& at) const
 void Renderer::edges() {
   const auto& all = profile_.hotlists.edges;
   const auto rows = certain(all, &profile::HotEdge::share, &profile::HotEdge::share_error);
-  if (is_left_out("edges", all.size(), rows.size())) return;
+  if (all.empty() || is_left_out("edges", all.size(), rows.size())) return;
   const size_t shown = std::min(options_.limit, rows.size());
   heading("Hot edges (by count)");
   line(margins_ ? "  share ±       count  kind           from -> to"
@@ -160,6 +161,9 @@ void Renderer::loads() {
     if (is_known(load, clock ? clock->resolution : 0)) rows.push_back(&load);
   if (is_left_out("slow loads", all.size(), rows.size())) return;
   heading("Slow loads (by cycles lost)");
+  if (const double share = profile::timed_loads_time_share(profile_); share < kMuchTimedShare)
+    line(fmt::format("(of functions that had {} of the time: no other load was timed)",
+                     percent(share)));
   if (const auto& c = clock)
     line(fmt::format(
         "(on this host L1 {:.0f}, L2 {:.0f}, L3 {:.0f}, DRAM {:.0f} cycles; clock steps "
@@ -388,7 +392,7 @@ void Renderer::paths() {
   std::vector<const profile::HotPath*> rows;
   for (const profile::HotPath& p : all)
     if ((by_time && p.time.share > 0 && profile::is_certain(p.time.share, p.time.error)) ||
-        !margins_ || profile::is_certain(p.share, p.share_error))
+        is_certain(p.share, p.share_error))
       rows.push_back(&p);
   if (is_left_out("paths", all.size(), rows.size())) return;
   heading(fmt::format("Hot paths (by {})", by_time ? "processor time" : "instructions"));
@@ -418,13 +422,14 @@ void Renderer::paths() {
 }
 
 void Renderer::values() {
-  const auto& rows = profile_.hotlists.values;
-  if (rows.empty()) return;
+  const auto& all = profile_.hotlists.values;
+  const auto rows = certain_figures(all);
+  if (all.empty() || is_left_out("values", all.size(), rows.size())) return;
   heading("Values (* semi-invariant: hot, and mostly one value)");
   line(margins_ ? "    count  top value ±      zero   same  stride distinct  instruction"
                 : "    count  top value  zero   same  stride distinct  instruction");
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
-    const profile::HotValue& v = rows[i];
+    const profile::HotValue& v = *rows[i];
     const profile::HotFigures& f = v.figures;
     line(colored(f.invariance, fmt::format("{:>8} {}{:>6}{} {:>7} {:>7} {:>7} {:>7}",
                                            short_count(f.count), v.semi_invariant ? '*' : ' ',
@@ -447,16 +452,18 @@ void Renderer::values() {
                            v.is_address ? "" : printable(v.advice)),
                columns_));
   }
-  more(std::min(options_.limit, rows.size()), rows.size(), profile_.tables.values.size());
+  more(std::min(options_.limit, rows.size()), all.size(), profile_.tables.values.size(),
+       all.size() - rows.size());
 }
 
 void Renderer::arguments() {
-  const auto& rows = profile_.hotlists.arguments;
-  if (rows.empty()) return;
+  const auto& all = profile_.hotlists.arguments;
+  const auto rows = certain_figures(all);
+  if (all.empty() || is_left_out("arguments", all.size(), rows.size())) return;
   heading("Arguments (by calls with the top value)");
   line("    count  top value             call site -> function, register");
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
-    const profile::HotArgument& a = rows[i];
+    const profile::HotArgument& a = *rows[i];
     const std::string top =
         a.figures.values.empty() ? "" : value_text(a, a.figures.values[0].value);
     const std::string what = ", " + printable(a.reg) + (a.is_size ? " size" : "") +
@@ -468,7 +475,8 @@ void Renderer::arguments() {
                              percent(a.figures.invariance), fit(top, 14))) +
          "  " + beside(a.site, callee, room) + " -> " + callee + what);
   }
-  more(std::min(options_.limit, rows.size()), rows.size(), profile_.tables.arguments.size());
+  more(std::min(options_.limit, rows.size()), all.size(), profile_.tables.arguments.size(),
+       all.size() - rows.size());
 }
 
 void Renderer::targets() {

@@ -26,7 +26,9 @@ class Renderer : private TextPage {
         options_(options),
         offsets_(profile),
         columns_(std::max<size_t>(options.columns, 80)),
-        margins_(profile.confidence.groups >= 2) {}
+        margins_(profile.confidence.groups >= 2),
+        too_few_samples_(!margins_ && profile.coverage.estimated &&
+                         !profile::evidence_of(profile).enough) {}
 
   bool estimated() const {
     const auto option = profile_.run.options.find("inclusive");
@@ -149,13 +151,28 @@ class Renderer : private TextPage {
     left_out_ += fmt::format("{}{} ({})", left_out_.empty() ? "" : ", ", name, all);
     return true;
   }
-  // Those that are worth a line each (profile/evidence.h).
+  // Worth a line (profile/evidence.h). Where samples are too few to tell errors nothing is, unless
+  // that list alone was asked for.
+  bool is_certain(double share, const profile::Margin& error) const {
+    return margins_ ? profile::is_certain(share, error) : !(is_whole_ && too_few_samples_);
+  }
   template <typename Row>
   std::vector<const Row*> certain(const std::vector<Row>& rows, double Row::*share,
                                   profile::Margin Row::*error) const {
     std::vector<const Row*> all;
     for (const Row& row : rows)
-      if (!margins_ || profile::is_certain(row.*share, row.*error)) all.push_back(&row);
+      if (is_certain(row.*share, row.*error)) all.push_back(&row);
+    return all;
+  }
+  // The same of values and arguments. Of what one sample has seen alone the error is not known.
+  template <typename Row>
+  std::vector<const Row*> certain_figures(const std::vector<Row>& rows) const {
+    std::vector<const Row*> all;
+    for (const Row& row : rows) {
+      const profile::HotFigures& f = row.figures;
+      const bool is_known = !margins_ || f.invariance_error;
+      if (is_known && is_certain(f.invariance, f.invariance_error)) all.push_back(&row);
+    }
     return all;
   }
 
@@ -164,6 +181,7 @@ class Renderer : private TextPage {
   FunctionOffsets offsets_;
   size_t columns_;
   bool margins_;  // shares have errors
+  bool too_few_samples_;
   bool is_whole_ = false;
   std::string left_out_;  // lists
 };

@@ -134,16 +134,21 @@ void Renderer::summary() {
   const profile::Run& run = profile_.run;
   const profile::Coverage& c = profile_.coverage;
   const auto share = c.share();
-  sentence(fmt::format(
-      "{} instructions{}, {} of them profiled ({}{})",
-      c.estimated ? short_count(c.instructions_total) : fmt::format("{}", c.instructions_total),
-      !share            ? " or more"
-      : c.assumed_total ? " (assumed: too few were profiled to estimate it)"
-      : c.estimated     ? " (roughly estimated)"
-                        : "",
-      share ? percent(*share) : "an unknown share", profile_.confidence.exact ? "exact, " : "",
-      c.dropped_instructions() == 0 ? "none dropped"
-                                    : fmt::format("{} dropped", c.dropped_instructions())));
+  const std::string dropped = c.dropped_instructions() == 0
+                                  ? "none dropped"
+                                  : fmt::format("{} dropped", c.dropped_instructions());
+  if (c.assumed_total)
+    sentence(fmt::format("{} instructions profiled ({}): too few to estimate of how many",
+                         short_count(c.instructions_profiled), dropped));
+  else
+    sentence(fmt::format(
+        "{} instructions{}, {} of them profiled ({}{})",
+        c.estimated ? short_count(c.instructions_total) : fmt::format("{}", c.instructions_total),
+        !share        ? " or more"
+        : c.estimated ? " (roughly estimated)"
+                      : "",
+        share ? percent(*share) : "an unknown share", profile_.confidence.exact ? "exact, " : "",
+        dropped));
   if (run.region) region(*run.region);
   if (run.mode != "full" && c.samples != 0) sampling();
   processor_time();
@@ -260,7 +265,9 @@ std::vector<const Row*> Renderer::certain_by_self(const std::vector<Row>& all) c
   for (const Row& row : all) {
     const double share = row.time.whole_share(profile_.time);
     const bool by_time = share > 0 && profile::is_certain(share, profile_.time.error_of(share));
-    if (by_time || !margins_ || profile::is_certain(row.self_share, row.self_share_error))
+    // What no sample met is a name in calls and no more.
+    const bool is_met = row.self != 0 || !profile_.coverage.estimated;
+    if (by_time || (is_met && is_certain(row.self_share, row.self_share_error)))
       rows.push_back(&row);
   }
   return rows;
@@ -387,7 +394,7 @@ std::string Renderer::beside(const Place& place, const std::string& behind, size
 void Renderer::call_pairs() {
   const auto& all = profile_.hotlists.call_pairs;
   const auto rows = certain(all, &profile::HotCallPair::share, &profile::HotCallPair::share_error);
-  if (is_left_out("calls", all.size(), rows.size())) return;
+  if (all.empty() || is_left_out("calls", all.size(), rows.size())) return;
   const size_t shown = std::min(options_.limit, rows.size());
   heading("Hot calls (by count; * the callee is computed)");
   line(margins_ ? "  share ±       count    instr  call site -> callee"

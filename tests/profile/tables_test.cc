@@ -144,6 +144,68 @@ TEST_CASE("what is divided by an assumed number is not known") {
   CHECK(compute_hotlists(p, 1).methods.at(0).time.cycles_per_insn == 0);
 }
 
+TEST_CASE("what few samples have seen is not called invariant") {
+  Profile p = test::sample_profile();
+  p.confidence = {.exact = false, .groups = 10};
+  ValueRow row;
+  row.at = {0, 0x10};
+  row.text = "mov rax, rdx";
+  row.figures.count = 1;
+  row.figures.samples = 1;
+  row.figures.top = {{7, 1}};
+  p.tables.values = {row};
+  const auto told = [&] { return compute_hotlists(p, 1).values.at(0); };
+  CHECK(!told().semi_invariant);
+  CHECK(told().advice.empty());
+  CHECK(!told().figures.invariance_error);
+  p.tables.values[0].figures.count = p.tables.values[0].figures.top[0].count = 4;
+  p.tables.values[0].figures.samples = 2;
+  CHECK(!told().semi_invariant);
+  CHECK(*told().figures.invariance_error == doctest::Approx(0.75));
+  p.tables.values[0].figures.count = p.tables.values[0].figures.top[0].count = 300;
+  CHECK(told().semi_invariant);
+  CHECK(*told().figures.invariance_error == doctest::Approx(0.01));
+  CHECK(told().advice == "specialise");
+  p.tables.values[0].figures.top_error = 100;  // samples differ
+  CHECK(!told().semi_invariant);
+  p.confidence.exact = true;
+  CHECK(told().semi_invariant);
+}
+
+TEST_CASE("pages and values are those of loads that lose cycles, and so is the time") {
+  Profile p = test::sample_profile();
+  p.run.host.latency =
+      LatencyCalibration{.resolution = 2, .overhead = 48, .typical = {3, 14, 60, 250}};
+  LatencyRow hits, misses;
+  hits.at = {0, 0x10};
+  hits.executions = hits.timed = hits.classes[0] = 1000;
+  hits.cycles = 4'400;
+  hits.histogram = {{4, 1000}};
+  misses = hits;
+  misses.at = {0, 0x14};
+  misses.cycles = 250'000;
+  misses.classes = {0, 0, 0, 1000, 0};
+  misses.histogram = {{latency_bucket(250), 1000}};
+  p.tables.latencies = {hits, misses};
+  p.tables.latency_pages = {{LatencyClass::dram, {false, {0, 0x1000}}, 50, CodeRef{0, 0x10}},
+                            {LatencyClass::l3, {false, {0, 0x2000}}, 20, CodeRef{0, 0x14}}};
+  p.tables.latency_values = {{LatencyClass::dram, 9, 50, CodeRef{0, 0x10}},
+                             {LatencyClass::l3, 5, 20, CodeRef{0, 0x14}}};
+  const Hotlists lists = compute_hotlists(p, 5);
+  REQUIRE(lists.load_latency.size() == 2);
+  CHECK(lists.load_latency[0].lost_cycles == 247'000);
+  CHECK(lists.load_latency[1].lost_cycles == 0);
+  REQUIRE(lists.latency_pages.size() == 1);
+  CHECK(lists.latency_pages[0].count == 20);
+  REQUIRE(lists.latency_values.size() == 1);
+  CHECK(lists.latency_values[0].value == 5);
+
+  CHECK(timed_loads_time_share(p) == 1);
+  p.tables.time = {{.at = {0, 0x10}, .thread = 0, .user_ns = 300, .kernel_ns = 0},
+                   {.at = {1, 0}, .thread = 0, .user_ns = 700, .kernel_ns = 0}};
+  CHECK(timed_loads_time_share(p) == doctest::Approx(0.3));
+}
+
 TEST_CASE("a function is to be memoised if each of its arguments has few contents") {
   Profile p = test::sample_profile();
   ValueFigures few;

@@ -156,8 +156,8 @@ TEST_CASE("what is assumed is not called an estimate") {
   profile::Profile p = test::sample_profile();
   p.coverage.estimated = p.coverage.assumed_total = true;
   const std::string text = render_text(p, TextOptions{});
-  CHECK(text.find("instructions (assumed: too few were profiled to estimate it), ") !=
-        std::string::npos);
+  CHECK(text.find(" instructions profiled (") != std::string::npos);
+  CHECK(text.find(" dropped): too few to estimate of how many\n") != std::string::npos);
   CHECK(text.find("roughly") == std::string::npos);
 }
 
@@ -262,6 +262,41 @@ TEST_CASE("a call site has the room that the name of its callee leaves") {
   p.hotlists.arguments = {argument};
   CHECK(render_text(p, TextOptions{}).find("  count_words hotspots.cc:68 -> find, rdi\n") !=
         std::string::npos);
+}
+
+TEST_CASE("values of one sample, and those in a wide interval, are counted and not listed") {
+  profile::Profile p = test::sample_profile();
+  p.confidence = {.exact = false, .groups = 8};
+  profile::HotValue value;
+  value.disassembly = "mov rax, rdx";
+  value.figures.count = 9;
+  value.figures.invariance = 0.9;
+  p.hotlists.values = {value, value, value};
+  p.hotlists.values[1].figures.invariance_error = 0.95;
+  p.hotlists.values[2].disassembly = "mov rbx, rdx";
+  p.hotlists.values[2].figures.invariance_error = 0.1;
+  p.tables.values.resize(3);
+  std::string text = render_text(p, TextOptions{});
+  CHECK(text.find("mov rax, rdx") == std::string::npos);
+  CHECK(text.find("mov rbx, rdx") != std::string::npos);
+  CHECK(text.find("  2 more rows are not certain\n") != std::string::npos);
+  p.hotlists.values.pop_back();
+  text = render_text(p, TextOptions{});
+  CHECK(text.find("\nValues (*") == std::string::npos);
+  CHECK(text.find("values (2)") != std::string::npos);
+  p.confidence.groups = 0;
+  CHECK(render_text(p, TextOptions{}).find("mov rax, rdx") != std::string::npos);
+}
+
+TEST_CASE("two samples make no list, unless it is asked for") {
+  profile::Profile p = test::sample_profile();
+  p.confidence = {.exact = false, .groups = 1};
+  p.coverage.estimated = true;
+  p.coverage.samples = 2;
+  const std::string text = render_text(p, TextOptions{});
+  CHECK(text.find("\nHot edges") == std::string::npos);
+  CHECK(text.find("left out, as no row is certain: ") != std::string::npos);
+  CHECK(render_list(p, TextList::edges, TextOptions{}).find("Hot edges") != std::string::npos);
 }
 
 TEST_CASE("nobody is told to specialise for an address") {

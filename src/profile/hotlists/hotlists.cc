@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
+#include <optional>
+#include <set>
 
 #include "profile/evidence.h"
 #include "profile/hotlists/hotlist_rows.h"
@@ -49,7 +52,17 @@ void add_loads(const Profile& profile, size_t limit, PlaceOf place, Hotlists& li
   }
 }
 
-// Pages and values of loads by class, and cache lines.
+// Those that lose cycles; all where nobody knows what loads take.
+std::function<bool(const std::optional<CodeRef>&)> slow_loads(const Profile& profile) {
+  const auto& clock = profile.run.host.latency;
+  if (!clock) return [](const auto&) { return true; };
+  std::set<CodeRef> slow;
+  for (const LatencyRow& l : profile.tables.latencies)
+    if (l.lost_cycles(*clock) > 0) slow.insert(l.at);
+  return [slow = std::move(slow)](const auto& load) { return !load || slow.contains(*load); };
+}
+
+// Pages and values of slow loads by class, and cache lines.
 template <typename PlaceOf>
 void add_memory(const Profile& profile, size_t limit, PlaceOf place_of_code, Hotlists& lists) {
   const Tables& t = profile.tables;
@@ -61,9 +74,13 @@ void add_memory(const Profile& profile, size_t limit, PlaceOf place_of_code, Hot
   std::array<uint64_t, kLatencyClasses> timed{};
   for (const LatencyRow& l : t.latencies)
     for (size_t c = 0; c < kLatencyClasses; c++) timed[c] += l.classes[c];
-  const auto slower_first = [](const auto& row) { return std::tuple(row.level, row.count); };
+  const auto is_slow = slow_loads(profile);
+  const auto slower_first = [&](const auto& row) {
+    return std::tuple(is_slow(row.load), row.level, row.count);
+  };
   for (size_t i : hottest(t.latency_pages, limit, slower_first)) {
     const LatencyPageRow& p = t.latency_pages[i];
+    if (!is_slow(p.load)) break;
     lists.latency_pages.push_back({static_cast<uint32_t>(lists.latency_pages.size() + 1), p.level,
                                    place(p.page), p.count,
                                    share_of(p.count, timed[static_cast<size_t>(p.level)]),
@@ -71,6 +88,7 @@ void add_memory(const Profile& profile, size_t limit, PlaceOf place_of_code, Hot
   }
   for (size_t i : hottest(t.latency_values, limit, slower_first)) {
     const LatencyValueRow& v = t.latency_values[i];
+    if (!is_slow(v.load)) break;
     lists.latency_values.push_back({static_cast<uint32_t>(lists.latency_values.size() + 1), v.level,
                                     v.value, v.count,
                                     share_of(v.count, timed[static_cast<size_t>(v.level)]),

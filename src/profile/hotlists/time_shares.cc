@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "profile/profile.h"
 
@@ -76,6 +77,19 @@ double unmet_time_share(const Profile& profile) {
   const std::vector<uint64_t> met = time_of_blocks(profile);
   const uint64_t met_ns = std::accumulate(met.begin(), met.end(), uint64_t{0});
   return static_cast<double>(all_ns - met_ns) / static_cast<double>(all_ns);
+}
+
+double timed_loads_time_share(const Profile& profile) {
+  std::set<const Function*> timed;
+  for (const LatencyRow& load : profile.tables.latencies)
+    if (load.timed != 0) timed.insert(find_function(profile.functions, load.at));
+  uint64_t all_ns = 0, timed_ns = 0;
+  for (const TimeRow& row : profile.tables.time) {
+    all_ns += row.user_ns;
+    const Function* const function = find_function(profile.functions, row.at);
+    if (function != nullptr && timed.contains(function)) timed_ns += row.user_ns;
+  }
+  return all_ns == 0 ? 1 : static_cast<double>(timed_ns) / static_cast<double>(all_ns);
 }
 
 }  // namespace shadowprof::profile

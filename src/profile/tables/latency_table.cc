@@ -15,6 +15,8 @@ namespace {
 // A difference to the first cache below this share of a step is none.
 constexpr double kLeastStepShare = 0.1;
 constexpr double kErrors = 2;  // standard ones, within which a difference is none
+// What a hit takes is known no better: what is around a load makes it a cycle slower or faster.
+constexpr double kHitKnownTo_cycles = 1.5;
 
 // Where two classes part. A class spreads by a factor (a load from memory may miss the translation
 // buffers too, and the memory may be busy), hence the geometric middle; but no finer than the
@@ -125,8 +127,8 @@ double LatencyRow::cold_error() const {
 
 double LatencyRow::lost_cycles(const LatencyCalibration& calibration) const {
   const double saved = mean() - calibration.hit(by);
-  const double noise =
-      std::max({kErrors * mean_error(), cold_error(), kLeastStepShare * calibration.resolution});
+  const double noise = std::max({kErrors * mean_error(), cold_error(),
+                                 kLeastStepShare * calibration.resolution, kHitKnownTo_cycles});
   return saved <= noise ? 0 : saved * static_cast<double>(executions);
 }
 

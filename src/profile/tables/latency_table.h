@@ -119,8 +119,8 @@ struct LatencyRow {
   // Cycles that a share of the timed loads does not exceed, as exactly as buckets are.
   uint64_t quantile(double share) const;
   // Executions x (mean - what a load from the first cache takes): what could be saved at most. 0
-  // where that difference is within its error, by chance or by cold caches, or a tenth of the
-  // clock's step: such a load may hit the first cache.
+  // where that difference is within its error, by chance or by cold caches, a tenth of the clock's
+  // step, or a cycle and a half: such a load may hit the first cache.
   double lost_cycles(const LatencyCalibration& calibration) const;
   const CodeRef& key() const { return at; }
 };

@@ -82,5 +82,8 @@ std::vector<uint64_t> time_of_paths(const Profile& profile);
 // The part of the time in user mode, in code of known place, that went to code of which no row of
 // the table of blocks knows: no sample met it. 0 where time was not measured.
 double unmet_time_share(const Profile& profile);
+// The part of the time in user mode that went to functions of which a load was timed. 1 where time
+// was not measured.
+double timed_loads_time_share(const Profile& profile);
 
 }  // namespace shadowprof::profile
