@@ -23,7 +23,8 @@ import sys
 PASSED = {"OK", "EXPECTEDFAIL"}
 SKIPPED = {"SKIP"}
 LINES_OF_A_FAILURE = 30
-SAYS_WHAT = re.compile(r"^(?:FAIL|FAILED|wrong|failed:?)\b")
+COLUMNS_OF_A_LINE = 250
+SAYS_WHAT = re.compile(r"^(?:FAIL|FAILED|FINDING|wrong|failed:?)\b")
 BY_CHANCE = "sampled"  # the suite
 # "skip  CASE: REASON", "skipped: REASON", and the same as a message of doctest.
 LEFT_OUT = re.compile(r"(?:^|MESSAGE: )skip(?:ped)?(?::| ) *(.*)")
@@ -60,9 +61,9 @@ def gist(test):
         lines = [line.strip() for line in (test.get(key) or "").splitlines() if line.strip()]
         saying = [line for line in lines if SAYS_WHAT.match(line)]
         if saying:
-            return "; ".join(line[:150] for line in saying[:5])
+            return "; ".join(line[:COLUMNS_OF_A_LINE] for line in saying[:5])
         last = lines[-1:] or last
-    return last[0][:150]
+    return last[0][:COLUMNS_OF_A_LINE]
 
 
 def name_of(test):
