@@ -12,7 +12,6 @@ using profile::Place;
 
 namespace {
 
-constexpr double kMuchTimedShare = 0.8;
 constexpr const char* kBeyond = "(beyond: slower than memory; a page fault, or an interruption)";
 
 // "main > parse > read_line": the innermost frames are those that tell rows apart, so what there is
@@ -161,9 +160,6 @@ void Renderer::loads() {
     if (is_known(load, clock ? clock->resolution : 0)) rows.push_back(&load);
   if (is_left_out("slow loads", all.size(), rows.size())) return;
   heading("Slow loads (by cycles lost)");
-  if (const double share = profile::timed_loads_time_share(profile_); share < kMuchTimedShare)
-    line(fmt::format("(of functions that had {} of the time: no other load was timed)",
-                     percent(share)));
   if (const auto& c = clock)
     line(fmt::format(
         "(on this host L1 {:.0f}, L2 {:.0f}, L3 {:.0f}, DRAM {:.0f} cycles; clock steps "

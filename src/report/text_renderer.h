@@ -135,6 +135,7 @@ class Renderer : private TextPage {
   void arguments();
   void targets();
   void tell_of_left_out();
+  bool collects(std::string_view kind) const;
   void not_collected();
   // Among `have` rows; the file's tables may hold more of them than its hotlists.
   void more(size_t shown, size_t have, size_t all, size_t uncertain = 0) {

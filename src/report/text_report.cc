@@ -34,6 +34,7 @@ constexpr size_t kMostLeads = 8;
 constexpr size_t kFoldedIndent = 2;
 constexpr size_t kMostRegionFunctions = 3;
 constexpr double kMuchUnmetShare = 0.05;
+constexpr double kMuchUntimedShare = 0.3;
 // What the clock may miss by chance.
 constexpr double kMuchUnseenShare = 0.3;
 constexpr double kMuchUnseen_s = 0.1;
@@ -211,6 +212,12 @@ void Renderer::sampling() {
         fmt::format("no sample met the code that had {} of the time in user mode: of it only the "
                     "time is known, and shares of instructions are of the rest",
                     percent(unmet)));
+  const double untimed = 1 - profile::timed_loads_time_share(profile_);
+  if (collects("latency") && !part && untimed >= kMuchUntimedShare)
+    sentence(
+        fmt::format("no load was timed in functions that had {} of the time: brief samples time "
+                    "none; profile for longer, or use --mode full",
+                    percent(untimed)));
   if (const double generated = profile::generated_share(profile_); generated >= kMuchUnmetShare)
     sentence(
         fmt::format("{} of the {} went to generated code without names: a program that writes "
@@ -348,15 +355,18 @@ void Renderer::tell_of_left_out() {
   sentence(fmt::format("left out, as no row is certain: {}", left_out_));
 }
 
+bool Renderer::collects(std::string_view kind) const {
+  const auto asked = profile_.run.options.find("profile");
+  return asked != profile_.run.options.end() &&
+         ("," + asked->second + ",").find(fmt::format(",{},", kind)) != std::string::npos;
+}
+
 // A list that is missing says nothing; one that was not asked for is something else.
 void Renderer::not_collected() {
-  const auto asked = profile_.run.options.find("profile");
-  if (asked == profile_.run.options.end()) return;
-  const std::string had = "," + asked->second + ",";
+  if (!profile_.run.options.contains("profile")) return;
   std::string missing;
   for (const char* kind : {"edge", "call", "method", "path", "value", "latency"})
-    if (had.find(fmt::format(",{},", kind)) == std::string::npos)
-      missing += (missing.empty() ? "" : ",") + std::string(kind);
+    if (!collects(kind)) missing += (missing.empty() ? "" : ",") + std::string(kind);
   if (missing.empty()) return;
   text_ += '\n';
   sentence(fmt::format("not collected: {} (--profile all, or +KIND)", missing));

@@ -152,6 +152,26 @@ TEST_CASE("sentences at the top go on in a further line, and estimates have thre
         std::string::npos);
 }
 
+TEST_CASE("of how much time no load was timed is said where loads were to be timed") {
+  profile::Profile p = test::sample_profile();
+  p.run.mode = "shadow";
+  p.coverage.samples = 40;
+  p.tables.latencies.clear();
+  p.tables.time = {{.at = {0, 0x10}, .thread = 0, .user_ns = 300, .kernel_ns = 0}};
+  const auto says = [&] {
+    return render_text(p, TextOptions{}).find("no load was timed in functions that had 100.0%") !=
+           std::string::npos;
+  };
+  CHECK(!says());
+  p.run.options["profile"] = "edge,latency";
+  CHECK(says());
+  profile::LatencyRow load;
+  load.at = {0, 0x12};
+  load.timed = 1;
+  p.tables.latencies = {load};
+  CHECK(!says());
+}
+
 TEST_CASE("what is assumed is not called an estimate") {
   profile::Profile p = test::sample_profile();
   p.coverage.estimated = p.coverage.assumed_total = true;
