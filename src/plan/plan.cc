@@ -138,9 +138,11 @@ Plan::Offer Plan::fork_offer(const Situation& s, const Ledger& ledger, const Pri
   // Memory tells what a fork costs at least, and at worst; those that were made tell what it is
   // likely to cost. The worst is lent, if need be.
   const double price_s = likely_fork_s(s, prices);
-  offer.at_s = std::max({fork_at_s(s, ledger, price_s), retries_at_s_,
-                         ledger.lends_at_s(expected_fork_s(s, prices))});
-  if (s.may_burst && forks_ != 0 && !in_its_place_ && forks_are_dear(s, prices)) {
+  const bool are_dear = forks_ != 0 && !in_its_place_ && forks_are_dear(s, prices);
+  const bool is_second = are_dear && knows_only_start_up();
+  const double at_s = is_second ? second_fork_at_s(ledger, price_s) : fork_at_s(s, ledger, price_s);
+  offer.at_s = std::max({at_s, retries_at_s_, ledger.lends_at_s(expected_fork_s(s, prices))});
+  if (s.may_burst && are_dear && !is_second) {
     offer.at_s = std::max(offer.at_s, dear_fork_at_s(s, ledger, prices));
   }
   offer.price_s = price_s;
@@ -165,6 +167,18 @@ double Plan::dear_fork_at_s(const Situation& s, const Ledger& ledger, const Pric
   if (!may_last(s, prices)) return ledger.pays_at_s(dearest_fork_s(s, prices));
   const double share = kSamplesShare * fork_part(s, ledger, prices) * ledger.share();
   return share > 0 ? forks_from_s_ + likely_fork_s(s, prices) / share : kNever_s;
+}
+
+// What one fork has cost says little of the next one then.
+bool Plan::knows_only_start_up() const {
+  return forks_ == 1 && living_ == 0 && wishes_.frequency_hz <= 0 &&
+         first_fork_s_ < wishes_.delay_s + kStartUp_s;
+}
+
+double Plan::second_fork_at_s(const Ledger& ledger, double price_s) const {
+  const double paid_s = ledger.pays_at_s(price_s) - wishes_.delay_s;
+  return std::max({forks_from_s_ + kLongestRetry_s * fork_jitter_, ledger.lends_at_s(price_s),
+                   wishes_.delay_s + paid_s / kMostAfterStartUpRatio});
 }
 
 // The next fork is expected to cost what the last ones did, and so are those that live.
@@ -265,7 +279,7 @@ Plan::Offer Plan::peek_offer(const Situation& s) const {
 }
 
 void Plan::forked(double now_s) {
-  forks_++;
+  if (forks_++ == 0) first_fork_s_ = now_s;
   living_++;
   misses_ = 0;
   in_its_place_ = false;

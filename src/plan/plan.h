@@ -26,9 +26,10 @@
 // price of one times its variance. Both are known when there were some of each; until then either
 // kind gets half. The budget is divided between the kinds in proportion to their gains
 // (kLeastKindShare). Where forks are *dear*, more than a second's budget each, nothing is lent for
-// the second one; if its replica lasts, and no burst is taken meanwhile, its part has to pay for
-// it. Where forks' part has not paid for one in all the time up to now bursts have it, too: one
-// replica of a large program says less than a hundred bursts.
+// the second one, unless the first one was in the program's start-up (kStartUp_s); if its replica
+// lasts, and no burst is taken meanwhile, its part has to pay for it. Where forks' part has not
+// paid for one in all the time up to now bursts have it, too: one replica of a large program says
+// less than a hundred bursts.
 //
 // **A replica that lasts** follows its program to the end, on a core of its own. It falls behind by
 // all that it does not execute: recording, the stops for its tracer. So its samples are short, and
@@ -143,6 +144,8 @@ class Plan {
   // A second's budget, more or less.
   double second_s() const { return kCostsBudgetOf_s * wishes_.max_overhead_share; }
   double fork_at_s(const Situation& s, const Ledger& ledger, double price_s) const;
+  bool knows_only_start_up() const;
+  double second_fork_at_s(const Ledger& ledger, double price_s) const;
   double dear_fork_at_s(const Situation& s, const Ledger& ledger, const Prices& prices) const;
   double burst_share(const Situation& s, double fork_price_s, double burst_price_s) const;
   double fork_part(const Situation& s, const Ledger& ledger, const Prices& prices) const;
@@ -170,6 +173,7 @@ class Plan {
   double lifetimes_s_ = 0;
   double forks_from_s_;        // the next one is some time after
   double fork_jitter_ = 1;     // of that time
+  double first_fork_s_ = 0;
   double seen_used_s_ = 0;     // of the program when it was sampled last
   bool in_its_place_ = false;  // the next one is for one that ended
   // Bursts.

@@ -14,6 +14,8 @@ namespace shadowprof::plan {
 inline constexpr double kLoan_s = 10;
 // A fork that the loan is for, but not the first, spends so many times what the budget has given.
 inline constexpr double kMostOfBudgetRatio = 2;
+// The second one, where the first was dear because the program was starting up.
+inline constexpr double kMostAfterStartUpRatio = 4;
 // Forks and bursts together. The kind that says more for its price gets more of it, but either gets
 // this much of both's part, or nobody would know its variance.
 inline constexpr double kSamplesShare = 0.7;
@@ -40,6 +42,9 @@ inline constexpr double kBusyCoreShare = 0.8;
 // --- when
 // A program is loaded by then, mostly.
 inline constexpr double kFirstFork_s = 0.02;
+// Until then it may still be writing to all of its memory, which it later only reads.
+inline constexpr double kStartUp_s = 0.1;
+static_assert(kFirstFork_s < kStartUp_s);
 // Peeks, and tries while the program sleeps, are so far apart at first, and then less and less
 // often.
 inline constexpr double kSoon_s = 0.005;

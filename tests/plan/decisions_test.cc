@@ -127,9 +127,27 @@ TEST_CASE("the next fork is paced by what the last ones cost, not by the worst")
   CHECK(run.s.now_s < 1);
 }
 
+TEST_CASE(
+    "a dear fork of the program's start says little of the next one, which is lent for once") {
+  Run run;
+  run.s.may_burst = true;
+  run.next();
+  CHECK(run.s.now_s < kStartUp_s);
+  run.fork(0.025);
+  run.until(1, 0.025, 0.001);
+  while (run.next().what != What::fork) run.burst(0.001);
+  CHECK(run.s.now_s > 1);
+  CHECK(run.s.now_s < 2);
+  run.fork(0.025);  // it was not the start
+  const double second_s = run.s.now_s;
+  while (run.next().what != What::fork) run.burst(0.001);
+  CHECK(run.s.now_s > second_s + 5);
+}
+
 TEST_CASE("what forks have cost says nothing of a program that has several times the memory now") {
   for (const bool resembles : {true, false}) {
     Run run;
+    run.s.now_s = kStartUp_s;
     run.next();
     run.fork(0.03);
     run.s.resembles_last_fork = resembles;
