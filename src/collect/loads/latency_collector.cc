@@ -513,8 +513,8 @@ void LatencyCollector::State::add_pairs(const TableBuilder& builder, profile::Pr
 }
 
 // Loads of near caches that one time does not tell apart: as many of the farther one of two as make
-// the mean what it is. None where it is the nearer one's within its
-// error or what a calibration may be off, all where it is the farther one's.
+// the mean what it is. None where it is the nearer one's within its error or what a calibration may
+// be off, all where it is the farther one's.
 void LatencyCollector::State::split_near(const LoadEntry& e, const Times& times,
                                          profile::LatencyRow& row) const {
   if (times.near == 0) return;

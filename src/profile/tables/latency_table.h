@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// How long loads take. Cycles are those of the time stamp counter, less what a pair of stamps takes
-// without a load between them; they are sorted into classes by a calibration on the host
-// (probe/calibrate.h).
+// How long loads take. Cycles are those of the time stamp counter, less what a pair of stamps took
+// at that time without a load between them (collect/loads/stamp_cost.h); they are sorted into
+// classes by a calibration on the host (probe/calibrate.h).
 //
 // The clock of some hosts advances in steps of dozens of cycles. One time is then a step too much
 // or too little, and the mean of many is right all the same, if nothing is cut off: sums are made
-// of times as they were taken, and what stamps take is subtracted from the sum.
+// of times below zero, too.
 #pragma once
 
 #include <array>
