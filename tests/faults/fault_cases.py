@@ -278,6 +278,9 @@ def attach(*options, length=("-d", "0.25"), interrupt_after_s=None, is_bound=Fal
             program = subprocess.Popen([trial.setup.witness, "-"], stdin=subprocess.PIPE, stdout=out,
                                        stderr=err, start_new_session=True)
             trial.before.add(program.pid)
+            # From its second thread on it maps nothing any more.
+            if stays(lambda: len(states_of(program.pid)) < 2, seconds=30):
+                trial.wrong("the program does not begin")
             time.sleep(0.05)
             mappings = mappings_of(program.pid)
             trial.call("attach", "-o", "p.json", *length, *options, str(program.pid),
@@ -330,8 +333,10 @@ def judge_detached(trial, program, mappings):
     # A replica that dies with shadowprof is seen by those that wait for all kinds of children.
     if not trial.dies() and stays(zombies):
         trial.wrong("the program has a zombie")
-    if mappings_of(program.pid) != mappings and not trial.kills() and not may_leave_memory(trial):
-        trial.wrong("the program has other mappings than before")
+    now = mappings_of(program.pid)
+    if now != mappings and not trial.kills() and not may_leave_memory(trial):
+        differ = sorted(set(now.splitlines()) ^ set(mappings.splitlines()))
+        trial.wrong(f"the program has other mappings than before: {differ[:4]}")
 
 
 # What the program itself cannot unmap stays there.
