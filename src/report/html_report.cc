@@ -96,12 +96,14 @@ std::string page_name(const std::string& name) {
 
 namespace {
 
+// Null: not known.
 HtmlJson summary_of(const profile::Coverage& c) {
+  const bool is_share_known = c.share() && !c.assumed_total;
   return {{"samples", c.samples},
           {"profiled", c.instructions_profiled},
-          {"total", c.instructions_total},
+          {"total", c.assumed_total ? HtmlJson(nullptr) : HtmlJson(c.instructions_total)},
           {"estimated", c.estimated},
-          {"share", c.share() ? HtmlJson(*c.share()) : HtmlJson(nullptr)},
+          {"share", is_share_known ? HtmlJson(*c.share()) : HtmlJson(nullptr)},
           {"attributed", c.attributed},
           {"ended", pairs_of(c.ended)},
           {"dropped", pairs_of(c.dropped)},

@@ -38,6 +38,16 @@ TEST_CASE("names cannot end the page's data, change its direction or make it lon
   CHECK(json["run"]["command"] == "<!--<script>");
 }
 
+TEST_CASE("a number of instructions that was assumed is not known") {
+  profile::Profile p = test::sample_profile();
+  p.coverage.estimated = true;
+  CHECK(nlohmann::json::parse(data_of(page_of(p)))["coverage"]["total"].is_number());
+  p.coverage.assumed_total = true;
+  const auto coverage = nlohmann::json::parse(data_of(page_of(p)))["coverage"];
+  CHECK(coverage["total"].is_null());
+  CHECK(coverage["share"].is_null());
+}
+
 TEST_CASE("the page refers to nothing outside itself") {
   const std::string page = page_of(test::sample_profile());
   for (const char* word :

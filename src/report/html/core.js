@@ -27,6 +27,9 @@ const count = (n) => {
   return n.toFixed(n < 9.995 ? 2 : n < 99.95 ? 1 : 0) + ' ' + units[u];
 };
 const whole = (n) => Math.round(n).toLocaleString('en');
+// What is not known is null.
+const wholeOrNot = (n) => n === null ? 'not known' : whole(n);
+const estimatedTotal = (coverage) => coverage.estimated && coverage.total !== null ? ' (estimated)' : '';
 const many = (n, what) => whole(n) + ' ' + what + (n === 1 ? '' : 's');
 const percent = (x) => (100 * x).toFixed(1) + '%';
 const seconds = (s) => s >= 1 ? s.toFixed(2) + ' s' : s >= 1e-3 ? (s * 1e3).toFixed(1) + ' ms' : (s * 1e6).toFixed(0) + ' µs';

@@ -144,7 +144,7 @@ const tabs = [
 const runTab = () => {
   const one = (side, name) => facts(name + ': ' + side.file, [['command', el('span', { class: 'name' }, side.run.command)], ['mode', side.run.mode], ['engine', side.run.engine], ['started', side.run.started],
     ['duration', seconds(side.run.duration_s)], ['end', side.run.end], ['samples', whole(side.coverage.samples)], ['instructions profiled', whole(side.coverage.profiled)],
-    ['instructions in all' + (side.coverage.estimated ? ' (estimated)' : ''), whole(side.coverage.total)], ['share', side.coverage.share === null ? 'not known' : percent(side.coverage.share)],
+    ['instructions in all' + estimatedTotal(side.coverage), wholeOrNot(side.coverage.total)], ['share', side.coverage.share === null ? 'not known' : percent(side.coverage.share)],
     ['CPU of the program', seconds(side.overhead.program_cpu_s)], ['host', side.run.cpu + ', ' + side.run.cores + ' cores'], ['kernel', side.run.kernel], ...side.run.options]);
   return el('div', { class: 'grid' }, one(D.base, 'Before'), one(D.now, 'Now'));
 };

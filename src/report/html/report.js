@@ -298,7 +298,7 @@ const runTab = () => {
     facts('Run', [['command', el('span', { class: 'name' }, r.command)], ['mode', r.mode], ['engine', r.engine], ['started', r.started],
       ['duration', seconds(r.duration_s)], ['end', r.end], ['host', r.cpu + ', ' + r.cores + ' cores'], ['kernel', r.kernel]]),
     facts('Coverage', [['samples', whole(c.samples)], ['instructions profiled', whole(c.profiled)],
-      ['instructions in all' + (c.estimated ? ' (estimated)' : ''), whole(c.total)], ['share', c.share === null ? 'not known' : percent(c.share)],
+      ['instructions in all' + estimatedTotal(c), wholeOrNot(c.total)], ['share', c.share === null ? 'not known' : percent(c.share)],
       ...ranked(c.dropped).map((x) => ['dropped: ' + x[0], x[1]]), ...ranked(c.events)]),
     facts('What ended samples', ranked(c.ended)),
     facts(sampled ? 'Overhead' : 'Cost', [...(sampled ? [['budget', percent(o.budget)], ['estimated', percent(o.share)], ['pauses, in all', seconds(o.pause[0])],
@@ -320,7 +320,7 @@ const summary = () => {
   document.title = 'shadowprof: ' + (r.command.split(' ')[0].split('/').pop() || 'profile');
   $('meta').textContent = [r.mode + ' mode', r.started.replace('T', ' ').replace(/Z$/, ' UTC'), seconds(r.duration_s), r.end, r.cpu].filter(Boolean).join(' · ');
   const tiles = [
-    tile(count(c.total), 'instructions' + (c.estimated ? ' (estimated)' : ''), whole(c.total)),
+    tile(c.total === null ? '?' : count(c.total), 'instructions' + estimatedTotal(c), wholeOrNot(c.total)),
     tile(c.share === null ? 'part' : percent(c.share), D.exact ? 'profiled: exact counts' : 'of them profiled', whole(c.profiled) + ' instructions'),
   ];
   if (r.mode !== 'full') {
