@@ -70,11 +70,11 @@ kernel::ScheduleTimes times_of(Tid thread) {
 // How long a thread that was asked to stop had to wait for a processor before it could.
 class WaitBeforeStop {
  public:
-  // It is asked next.
   explicit WaitBeforeStop(Tid thread)
-      : thread_(thread), before_s_(waited_s(thread)), own_before_s_(waited_s(own_thread())),
-        asked_at_(std::chrono::steady_clock::now()) {}
+      : thread_(thread), before_s_(waited_s(thread)), own_before_s_(waited_s(own_thread())) {}
 
+  // It is asked next: what comes before that is no wait.
+  void asked() { asked_at_ = std::chrono::steady_clock::now(); }
   // It has stopped. Up to now it ran, or waited, or had stopped while we waited.
   double seconds() const {
     constexpr double kAtOnce_s = std::chrono::duration<double>(kAtOnce).count();
@@ -528,6 +528,7 @@ void Pause::stop_all(std::string_view states) {
         first.emplace(tid);
         if (!is_in_state(program_.pid_, tid, states)) continue;  // after that took time
         went_on_s_ = seconds_since(begun);
+        first->asked();
       }
       if (program_.interrupt(tid)) interrupted.push_back(tid);
     }
