@@ -18,6 +18,16 @@ namespace shadowprof::collect {
 
 inline constexpr uint16_t kNoWord = 0;  // word 0 is the run's id
 
+inline uint16_t word_of_slot(size_t slot) {
+  return static_cast<uint16_t>(1 + 2 * slot);
+}
+
+// Where a record has stamps without a load between them; kNoWord: it has none.
+inline uint16_t stamps_word(std::span<const trace::Slot> slots) {
+  const auto slot = std::ranges::find(slots, trace::SlotKind::stamps, &trace::Slot::kind);
+  return slot == slots.end() ? kNoWord : word_of_slot(static_cast<size_t>(slot - slots.begin()));
+}
+
 inline uint64_t value_at(const trace::Word* words, uint16_t word) {
   uint64_t value;
   __builtin_memcpy(&value, words + word, sizeof(value));
@@ -56,17 +66,15 @@ class RecordedWords {
   // Slots of what is there before an instruction come first.
   void enter(uint32_t insn) {
     insn_ = insn;
-    memory = cycles = stamps = kNoWord;
+    memory = cycles = kNoWord;
     for (; has_slot() && is_before(slots_[next_].kind); next_++) {
       const trace::Slot& slot = slots_[next_];
       if (slot.kind == trace::SlotKind::memory) {
         memory = word();
       } else if (slot.kind == trace::SlotKind::load_cycles) {
         cycles = word();
-      } else if (slot.kind == trace::SlotKind::stamps) {
-        stamps = word();
-      } else if (slot.kind == trace::SlotKind::moment) {
-        continue;  // of the run, and of no instruction
+      } else if (is_of_run(slot.kind)) {
+        continue;
       } else {
         registers[slot.reg] = {word()};
       }
@@ -119,15 +127,17 @@ class RecordedWords {
   std::array<RecordedRegister, 16> registers{};
   uint16_t memory = kNoWord;  // what the instruction compares there
   uint16_t cycles = kNoWord;  // the load's time stamps
-  uint16_t stamps = kNoWord;  // those that have no load between them
 
  private:
+  static bool is_of_run(trace::SlotKind kind) {
+    return kind == trace::SlotKind::moment || kind == trace::SlotKind::stamps;
+  }
   static bool is_before(trace::SlotKind kind) {
     return kind != trace::SlotKind::value && kind != trace::SlotKind::vector &&
            kind != trace::SlotKind::mask;
   }
   bool has_slot() const { return next_ < slots_.size() && slots_[next_].insn == insn_; }
-  uint16_t word() const { return static_cast<uint16_t>(1 + 2 * next_); }
+  uint16_t word() const { return word_of_slot(next_); }
 
   std::span<const trace::Slot> slots_;
   size_t next_ = 0;

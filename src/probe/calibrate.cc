@@ -145,7 +145,8 @@ class Calibration {
     for (size_t i = 0; i < profile::kLoadKinds; i++) {
       const auto kind = static_cast<LoadKind>(i);
       if (kind == LoadKind::gather && !TimedCode::has_gather()) continue;
-      r.hits[i] = std::max(1.0, near(repeat([&] { return code_.time_kind(kind, line); })));
+      if (kind != LoadKind::move) hits = repeat([&] { return code_.time_kind(kind, line); });
+      r.hits[i] = std::max(1.0, near(hits));
     }
     r.l2 = near(random_loads(std::min(l2 / 2, 8 * l1), kNearLoads));
     r.l3 = far(random_loads(std::min({l3 / 4, 8 * l2, kMostWorkBytes}), kFarLoads));

@@ -212,8 +212,8 @@ void Renderer::sampling() {
         fmt::format("no sample met the code that had {} of the time in user mode: of it only the "
                     "time is known, and shares of instructions are of the rest",
                     percent(unmet)));
-  const double untimed = 1 - profile::timed_loads_time_share(profile_);
-  if (collects("latency") && !part && untimed >= kMuchUntimedShare)
+  const double untimed = collects("latency") ? 1 - profile::timed_loads_time_share(profile_) : 0;
+  if (!part && untimed >= kMuchUntimedShare)
     sentence(
         fmt::format("no load was timed in functions that had {} of the time: brief samples time "
                     "none; profile for longer, or use --mode full",

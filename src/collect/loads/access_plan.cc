@@ -50,7 +50,7 @@ void AccessPlans::plan(RunId id) {
   const auto slots = table_.slots(run);
   for (size_t i = 0; i < slots.size(); i++) {
     if (slots[i].kind != trace::SlotKind::moment) continue;
-    (slots[i].reg == 0 ? own.begins_word : own.ends_word) = static_cast<uint16_t>(1 + 2 * i);
+    (slots[i].reg == 0 ? own.begins_word : own.ends_word) = word_of_slot(i);
   }
   own.first_access = static_cast<uint32_t>(accesses_.size());
   own.first_site = static_cast<uint32_t>(run_sites_.size());

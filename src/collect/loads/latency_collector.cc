@@ -315,12 +315,12 @@ void LatencyCollector::State::start_run(RunId id) {
   own.first = static_cast<uint32_t>(loads.size());
   own.words = run.words;
   own.first_block = run.first_block.value;
+  own.stamps_word = stamps_word(table.slots(run));
   for_each_insn(
       table, run,
       [&](const trace::Block& block, const decoder::Insn& insn, RecordedWords& recorded) {
         const bool timed = recorded.cycles != kNoWord && insn.load != decoder::LoadKind::none;
         if (timed) plan_load(insn, block, recorded);
-        if (recorded.stamps != kNoWord) own.stamps_word = recorded.stamps;
         recorded.leave(insn, [&](const trace::Slot& slot, uint16_t word) {
           if (timed && insn.pure_load && slot.reg == insn.result) loads.back().value_word = word;
         });

@@ -24,7 +24,7 @@ class StampCost {
   }
   void note(uint32_t elapsed) {
     if (elapsed > kMostCycles) return;  // an interruption
-    count_ = std::min(count_ + 1, kLast);
+    count_ = std::min(count_ + 1, kLastPairs);
     const double off = elapsed - mean_;
     mean_ += off / count_;
     if (count_ > 1) noise_ += (std::abs(off) - noise_) / (count_ - 1);
@@ -36,13 +36,13 @@ class StampCost {
   // One time of a load does not tell the first two caches apart. The mean of many does.
   bool hides_first_caches(const profile::LatencyCalibration& clock) const {
     return !clock.tells_first_caches() ||
-           noise_ > kMostNoise * (clock.typical[1] - clock.typical[0]);
+           noise_ > kMostNoiseShare * (clock.typical[1] - clock.typical[0]);
   }
 
  private:
-  static constexpr double kLast = 16;
+  static constexpr double kLastPairs = 16;
   static constexpr uint32_t kMostCycles = 1000;  // 48 are usual
-  static constexpr double kMostNoise = 0.25;     // of what they are apart
+  static constexpr double kMostNoiseShare = 0.25;  // of what they are apart
 
   Tid thread_;
   double count_ = 0, mean_ = 0, noise_ = 0;

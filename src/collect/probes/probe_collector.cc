@@ -175,7 +175,7 @@ void ProbeCollector::take_run(const ProbedRun& run, const Word* record, ProbeThr
     count(waiting.probe, waiting.facts);
   }
   thread.waiting.clear();
-  if (run.stamps != kNoWord) stamp_cost_.note(elapsed_at(record + run.stamps));
+  if (run.stamps_word != kNoWord) stamp_cost_.note(elapsed_at(record + run.stamps_word));
   if (run.events != 0) {
     const bool enters = thread.enters(run);
     for (const ProbeEvent& event : plans_.events(run))

@@ -139,6 +139,7 @@ void ProbePlans::plan(RunId id) {
   own.first_event = static_cast<uint32_t>(events_.size());
   own.exit = run.exit;
   own.is_empty = run.insns == 0;
+  own.stamps_word = stamps_word(table_.slots(run));
   own.function = code_.function[blocks.front().value];
   own.last_function = code_.function[blocks.back().value];
   own.start = table_.block(blocks.front()).start.value;
@@ -154,7 +155,6 @@ void ProbePlans::plan(RunId id) {
       const Insn insn = decoder::decode(code.subspan(at), block.start + at);
       at += std::max<size_t>(insn.length, 1);
       recorded.enter(index);
-      if (recorded.stamps != kNoWord) own.stamps = recorded.stamps;
       const size_t first_event = events_.size();
       plan_insn({run, b, insn, index == 0, index + 1 == run.insns}, recorded);
       recorded.leave(insn, [&](const trace::Slot& slot, uint16_t word) {

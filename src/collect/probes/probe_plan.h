@@ -46,7 +46,7 @@ struct ProbedRun {
   bool is_empty = false;       // it was interrupted before it executed anything
   uint64_t start = 0;
   uint64_t returns_to = 0;  // of calls: behind them
-  uint16_t stamps = kNoWord;  // StampCost
+  uint16_t stamps_word = kNoWord;
 };
 
 class ProbePlans {

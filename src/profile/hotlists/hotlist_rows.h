@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 #include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "profile/profile.h"
@@ -28,10 +29,12 @@ std::vector<size_t> hottest(const Rows& rows, size_t limit, Weight weight) {
   std::vector<size_t> order(rows.size());
   std::iota(order.begin(), order.end(), size_t{0});
   limit = std::min(limit, order.size());
-  std::partial_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(limit), order.end(),
-                    [&](size_t a, size_t b) {
-                      return std::tuple(weight(rows[b]), a) < std::tuple(weight(rows[a]), b);
-                    });
+  std::vector<std::invoke_result_t<Weight, decltype(rows[0])>> weights;
+  weights.reserve(rows.size());
+  for (const auto& row : rows) weights.push_back(weight(row));
+  std::partial_sort(
+      order.begin(), order.begin() + static_cast<ptrdiff_t>(limit), order.end(),
+      [&](size_t a, size_t b) { return std::tie(weights[b], a) < std::tie(weights[a], b); });
   order.resize(limit);
   return order;
 }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <functional>
 #include <optional>
 #include <set>
 
@@ -52,14 +51,12 @@ void add_loads(const Profile& profile, size_t limit, PlaceOf place, Hotlists& li
   }
 }
 
-// Those that lose cycles; all where nobody knows what loads take.
-std::function<bool(const std::optional<CodeRef>&)> slow_loads(const Profile& profile) {
-  const auto& clock = profile.run.host.latency;
-  if (!clock) return [](const auto&) { return true; };
+// Those that lose cycles.
+std::set<CodeRef> slow_loads(const LatencyTable& loads, const LatencyCalibration& clock) {
   std::set<CodeRef> slow;
-  for (const LatencyRow& l : profile.tables.latencies)
-    if (l.lost_cycles(*clock) > 0) slow.insert(l.at);
-  return [slow = std::move(slow)](const auto& load) { return !load || slow.contains(*load); };
+  for (const LatencyRow& l : loads)
+    if (l.lost_cycles(clock) > 0) slow.insert(l.at);
+  return slow;
 }
 
 // Pages and values of slow loads by class, and cache lines.
@@ -74,13 +71,17 @@ void add_memory(const Profile& profile, size_t limit, PlaceOf place_of_code, Hot
   std::array<uint64_t, kLatencyClasses> timed{};
   for (const LatencyRow& l : t.latencies)
     for (size_t c = 0; c < kLatencyClasses; c++) timed[c] += l.classes[c];
-  const auto is_slow = slow_loads(profile);
+  const auto& clock = profile.run.host.latency;
+  const std::set<CodeRef> slow = clock ? slow_loads(t.latencies, *clock) : std::set<CodeRef>{};
+  const auto is_slow = [&](const auto& row) {
+    return !clock || !row.load || slow.contains(*row.load);
+  };
   const auto slower_first = [&](const auto& row) {
-    return std::tuple(is_slow(row.load), row.level, row.count);
+    return std::tuple(is_slow(row), row.level, row.count);
   };
   for (size_t i : hottest(t.latency_pages, limit, slower_first)) {
     const LatencyPageRow& p = t.latency_pages[i];
-    if (!is_slow(p.load)) break;
+    if (!is_slow(p)) break;
     lists.latency_pages.push_back({static_cast<uint32_t>(lists.latency_pages.size() + 1), p.level,
                                    place(p.page), p.count,
                                    share_of(p.count, timed[static_cast<size_t>(p.level)]),
@@ -88,7 +89,7 @@ void add_memory(const Profile& profile, size_t limit, PlaceOf place_of_code, Hot
   }
   for (size_t i : hottest(t.latency_values, limit, slower_first)) {
     const LatencyValueRow& v = t.latency_values[i];
-    if (!is_slow(v.load)) break;
+    if (!is_slow(v)) break;
     lists.latency_values.push_back({static_cast<uint32_t>(lists.latency_values.size() + 1), v.level,
                                     v.value, v.count,
                                     share_of(v.count, timed[static_cast<size_t>(v.level)]),

@@ -15,8 +15,8 @@ namespace shadowprof::profile {
 namespace {
 
 constexpr double kSemiInvariant = 0.8;
-constexpr double kLeastInvariant = 0.5;  // of what its interval begins with
-constexpr double kMissed = 3;            // rule of three
+constexpr double kLeastInvariantShare = 0.5;  // of what its interval begins with
+constexpr double kMissedCases = 3;            // rule of three
 constexpr double kHotShare = 1e-4;  // of all values that were computed
 constexpr size_t kValuesShown = 10;
 constexpr size_t kTargetsShown = 10;
@@ -34,7 +34,7 @@ Margin invariance_error_of(const Profile& profile, const ValueFigures& f) {
   if (profile.confidence.exact && !f.estimated) return 0;
   if (f.samples < 2 || f.count == 0) return std::nullopt;
   const double by_samples = critical_value(f.samples) * share_of(f.top_error, f.count);
-  return std::min(1.0, std::max(by_samples, kMissed / static_cast<double>(f.count)));
+  return std::min(1.0, std::max(by_samples, kMissedCases / static_cast<double>(f.count)));
 }
 
 HotFigures figures_of(const Profile& profile, const ValueFigures& f, ValueType type) {
@@ -61,7 +61,7 @@ bool is_one_in(const Profile& profile, const ValueFigures& f, double least_share
 }
 
 bool is_mostly_one(const Profile& profile, const ValueFigures& f) {
-  return f.invariance() >= kSemiInvariant && is_one_in(profile, f, kLeastInvariant);
+  return f.invariance() >= kSemiInvariant && is_one_in(profile, f, kLeastInvariantShare);
 }
 
 // Where the kernel maps programs, libraries, heaps and stacks, or in the image of a program that is
