@@ -192,6 +192,7 @@ class Host {
       else
         tell_place(at);
       at += padded(head.bytes);
+      shared_.calls.fetch_add(1);
     }
   }
 

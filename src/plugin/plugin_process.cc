@@ -184,15 +184,14 @@ std::string PluginProcess::why_ended() const {
 bool PluginProcess::wait_for_batch(Patience patience) {
   const auto begun = Clock::now();
   auto since = begun;
-  uint32_t seen = shared_->done.load();
-  while (free_batches() == 0) {
+  uint32_t returned = shared_->calls.load();
+  for (uint32_t seen = shared_->done.load(); free_batches() == 0; seen = shared_->done.load()) {
     if (patience != kEndless && Clock::now() - begun >= patience) return false;
     const timespec look{0, std::min<int64_t>(kLook_ms, patience.count()) * 1'000'000L};
     ::syscall(SYS_futex, &shared_->done, FUTEX_WAIT, seen, &look, nullptr, 0);
-    const uint32_t done = shared_->done.load();
-    if (done != seen) {
+    if (const uint32_t calls = shared_->calls.load(); calls != returned) {
       since = Clock::now();
-      seen = done;
+      returned = calls;
     }
     const bool hung = Clock::now() - since >= kHang;
     if (!hung && !is_gone()) continue;
@@ -264,7 +263,7 @@ bool PluginProcess::add_place(const Place& place, Patience patience) {
 Result<std::string> PluginProcess::read_table(int from) {
   std::string text;
   auto since = Clock::now();
-  uint32_t seen = shared_->done.load();
+  uint32_t returned = shared_->calls.load();
   for (;;) {
     pollfd wanted{from, POLLIN, 0};
     const bool has_more = ::poll(&wanted, 1, kLook_ms) > 0;
@@ -273,9 +272,9 @@ Result<std::string> PluginProcess::read_table(int from) {
     if (has_more && n == 0) return text;
     if (n > 0) text.append(piece.data(), static_cast<size_t>(n));
     if (text.size() > 2 * kMostTableBytes) return fail("it returned more than there may be");
-    const uint32_t done = shared_->done.load();
-    if (n > 0 || done != seen) since = Clock::now();
-    seen = done;
+    const uint32_t calls = shared_->calls.load();
+    if (n > 0 || calls != returned) since = Clock::now();
+    returned = calls;
     if (Clock::now() - since < kHang) continue;
     give_up_hung();
     return fail("{}", kHung);

@@ -31,6 +31,7 @@ inline constexpr size_t kSharedBytes = kSharedHeadBytes + kBatches * kBatchBytes
 
 struct Shared {
   std::atomic<uint32_t> done;  // batches, since the beginning; a futex
+  std::atomic<uint32_t> calls;  // that have returned: a batch has many
   std::atomic<uint32_t> end;   // 0: it lives; kEnded and a wait status: by the keeper
   std::atomic<uint32_t> hung;  // 1: and was killed for that
 };

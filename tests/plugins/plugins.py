@@ -209,7 +209,7 @@ def useless_ones_are_refused(p):
 
 def a_slow_one_is_not_given_all_samples(p):
     begun = time.monotonic()
-    profile, _, _ = p.known(["kinds"], ["-q", *SHADOW, "--profile", "edge,address"], "strides", 600, PLUGIN_SLOW="100000")
+    profile, _, _ = p.known(["kinds"], ["-q", *SHADOW, "--profile", "edge,address"], "strides", 600, PLUGIN_SLOW="300000")
     info = info_of(profile, "kinds")
     if profile["coverage"]["samples"] < 10:
         raise Skipped(f"the machine was too busy for samples: {profile['coverage']['samples']}")
