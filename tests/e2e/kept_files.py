@@ -7,7 +7,8 @@ usage: kept_files.py --shadowprof SHADOWPROF --guest-dir DIR [--only NAME]
 Each program is run without a folder for what is kept, with an empty one, and again; then with files that are
 damaged, another program's, of another state of the program, or somebody else's. All profiles must be equal but
 for times and what concerns the tracer. Process ids are not the same each time, and a shell writes its own and
-its parent's down (docs/deterministic.md): runs are compared with one whose ids have as many digits.
+its parent's down (docs/deterministic.md): runs are compared with one whose ids have as many digits, and none
+begins where the program's may have one more than its parent's.
 """
 
 import argparse
@@ -49,12 +50,31 @@ PROGRAMS = [
 DIFFER = ("processes", "fork")
 TRACED = ["--profile", "edge,call,path,value"]
 NOBODY = 65534
+# More ids than are given away while shadowprof starts a program, also where other tests run.
+IDS_AT_A_START = 500
+
+
+def next_id():
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+    return child
+
+
+def use_up_ids_of_this_length():
+    """If the next ones will have another number of digits."""
+    with open("/proc/sys/kernel/pid_max", encoding="ascii") as file:
+        most = int(file.read())
+    while len(str(first := next_id())) != len(str(first + IDS_AT_A_START)) or first + IDS_AT_A_START > most:
+        pass
 
 
 class Run:
     """A deterministic run: its profile without times, and how often the program was stopped."""
 
     def __init__(self, bench, cache, options, command):
+        use_up_ids_of_this_length()
         path = os.path.join(bench.directory, "profile.json")
         environment = {"PATH": os.environ["PATH"]}
         if cache:
