@@ -36,6 +36,7 @@ AddressSpace::AddressSpace(trace::BlockTable& table, std::unique_ptr<emu::CodeCa
       windows_(*cache_, translator_, table) {
   SP_CHECK(options.call_kinds != nullptr);
   if (options.native_between) code_.distrust_generated_code();
+  if (options.in_bouts) translator_.capture_in_bouts(*options.in_bouts);
   if (options.order != nullptr) foresight_.emplace(*options.order, table);
   groups_.push_back(std::move(slots));
 }
@@ -235,7 +236,10 @@ Status AddressSpace::open_slot(ptrace::RemoteSyscalls& remote) {
   }
   Slot& slot = **it;
   SP_TRY(give_access(remote, slot));
-  if (!slot.initialised) slot.initialise(options_.call_kinds);
+  if (!slot.initialised) {
+    slot.initialise(options_.call_kinds);
+    slot.draw_bouts(options_.share_of_bouts);
+  }
   slot.opened = true;
   return {};
 }
@@ -265,6 +269,12 @@ bool AddressSpace::has_free_slot() const {
 
 bool AddressSpace::is_used() const {
   return !std::all_of(slots_.begin(), slots_.end(), is_unused);
+}
+
+void AddressSpace::draw_bouts(double share) {
+  options_.share_of_bouts = share;
+  for (const auto& slot : slots_)
+    if (slot->initialised) slot->draw_bouts(share);
 }
 
 void AddressSpace::take_counts(const UseCount& use) {

@@ -47,6 +47,9 @@ struct SpaceOptions {
   bool many_processes = false;
   bool replaces_fragments = false;  // for windows() (CodeCache::create)
   CallKinds call_kinds = nullptr;
+  // Code is captured by this plan in bouts, which have so much of what is executed.
+  std::optional<emu::CapturePlan> in_bouts{};
+  double share_of_bouts = 0;
   size_t cache_bytes = kCacheBytes;
   const emu::CodeOrder* order = nullptr;  // of an earlier run; outlives the space
 };
@@ -101,6 +104,9 @@ class AddressSpace {
   void release_slot(Slot* slot);
   bool has_free_slot() const;
   bool is_used() const;
+
+  // In all slots (Slot::draw_bouts).
+  void draw_bouts(double share);
 
   // Calls use(slot, owner, count) for what has been counted, and forgets it.
   using UseCount = std::function<void(const Slot&, const emu::CounterOwner&, uint64_t)>;

@@ -19,19 +19,11 @@ std::optional<RunId> CaptureWindows::make_plain(const trace::RunMailbox::Request
   const FragmentId capturing = cache_.id_of(*f);
   const GuestAddr start = f->start;
   constexpr auto kTranslated = emu::Translator::Outcome::translated;
-  // The plain one comes last: collectors know runs of windows by their numbers, which are lower.
-  std::optional<FragmentId> lighter;
-  if (lighter_) {
-    const auto made = translator_.translate(start, std::nullopt, *lighter_);
-    if (made.outcome != kTranslated) return std::nullopt;
-    lighter = made.fragment;
-  }
-  emu::CapturePlan between = between_;
-  between.records = request.keep_records;
-  const auto made = translator_.translate(start, std::nullopt, between);
+  const emu::CapturePlan plain{.records = request.keep_records};
+  const auto made = translator_.translate(start, std::nullopt, plain);
   if (made.outcome != kTranslated) return std::nullopt;
   cache_.redirect(capturing, made.fragment);
-  versions_.push_back({capturing, made.fragment, lighter.value_or(capturing), made.fragment});
+  versions_.push_back({capturing, made.fragment, made.fragment});
   return cache_.fragment(made.fragment).longest_run;
 }
 
@@ -40,8 +32,7 @@ void CaptureWindows::forget_dropped() {
   if (flushes_ != cache_.flushes()) versions_.clear();
   flushes_ = cache_.flushes();
   std::erase_if(versions_, [&](const Versions& v) {
-    return !cache_.fragment(v.capturing).live || !cache_.fragment(v.plain).live ||
-           !cache_.fragment(v.lighter).live;
+    return !cache_.fragment(v.capturing).live || !cache_.fragment(v.plain).live;
   });
 }
 
@@ -63,10 +54,8 @@ double CaptureWindows::random_share() {
   return static_cast<double>(random_ >> 32) / kAll;
 }
 
-void CaptureWindows::turn(const WindowShares& shares) {
-  const double drawn = random_share();
-  if (drawn >= shares.some) return lead_all(&Versions::plain);
-  lead_all(drawn < shares.whole ? &Versions::capturing : &Versions::lighter);
+void CaptureWindows::turn(double share) {
+  turn_all(random_share() < share);
 }
 
 void CaptureWindows::turn_all(bool open) {

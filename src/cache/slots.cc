@@ -5,9 +5,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <utility>
+
+#include "base/spread.h"
+#include "trace/block_table.h"
 
 namespace shadowprof::cache {
 
@@ -92,6 +97,24 @@ void Slot::initialise(CallKinds kinds) {
         i != (kTraceMe & 0xff) && i != (kTraceAttach & 0xff) && i != (kTraceSeize & 0xff);
   }
   initialised = true;
+}
+
+// From one bout to the next any number of executions is as likely as what is left of it, so that no
+// rhythm of the program's is that of bouts.
+void Slot::draw_bouts(double share) {
+  constexpr double kMost = UINT32_MAX;
+  const double mean = share <= 0 ? kMost : trace::kBoutExecutions * (1 / share - 1);
+  emu::StatePage& page = state();
+  for (size_t i = 0; i < emu::kBoutGaps; i++) {
+    const uint64_t mixed = spread(guest + i + 1);
+    // From 0 to 1, without both.
+    const double drawn = (static_cast<double>(spread(mixed ^ mixed >> 32) >> 32) + 0.5) * 0x1p-32;
+    const double gap = share <= 0 ? kMost : -mean * std::log(drawn);
+    page.bout_gaps[i] = static_cast<uint32_t>(std::min(std::round(gap), kMost));
+  }
+  if (page.bout_left != 0) return;
+  page.bout_left = trace::kBoutExecutions;
+  page.bout_gap = page.bout_gaps[0];
 }
 
 }  // namespace shadowprof::cache

@@ -82,6 +82,9 @@ struct Slot {
   }
   // Fills the byte tables that the gateway reads.
   void initialise(CallKinds kinds);
+  // So much of what is executed is in bouts: from the end of the present gap on, or, of a slot that
+  // had none, from the start. 0: as good as nothing.
+  void draw_bouts(double share);
   // While true, the gateway hands every system call to the tracer.
   void trap_all_calls(bool all);
   // From now on it hands this one to the tracer, too.

@@ -219,7 +219,9 @@ int attach_main(int argc, char** argv) {
                                  in_part);
   if (ready) ready = options.sampling.check(options.mode, one_process);
   if (ready) ready = options.wanted.accepted_by(options.sampling.chosen_engine(options.mode));
-  if (ready) ready = options.wanted.check_conditions(options.mode, in_part);
+  if (ready)
+    ready = options.wanted.check_conditions(options.mode,
+                                            options.sampling.times_in_bouts(options.mode));
   const bool one_only = options.mode == "burst";
   if (ready && one_only && (options.follow || options.pids.size() > 1)) {
     ready = fail("burst mode profiles one process, and does not follow children (-f)");

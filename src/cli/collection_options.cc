@@ -188,7 +188,7 @@ Status CollectionOptions::open_plugins(std::string_view engine) {
   return {};
 }
 
-Status CollectionOptions::check_conditions(std::string_view mode, bool in_windows) const {
+Status CollectionOptions::check_conditions(std::string_view mode, bool has_bouts) const {
   const sample::Conditions all = conditions();
   if (static_cast<size_t>(all.values.has_value()) + all.latency.has_value() !=
       condition_texts.size())
@@ -198,11 +198,10 @@ Status CollectionOptions::check_conditions(std::string_view mode, bool in_window
     return fail("--condition latency= is for --profile latency, which is not collected here");
   if (all.latency->all()) return {};
   if (mode == "burst") return fail("{}", sample::kNoTimesInBursts);
-  if (!in_windows && mode == "shadow")
+  if (!has_bouts && mode == "shadow")
     return fail(
-        "--condition latency= needs the translator, one process and one shadow at a time: else "
-        "each load is timed");
-  if (!in_windows)
+        "--condition latency= needs the translator, and no --verify: else each load is timed");
+  if (!has_bouts)
     return fail(
         "--condition latency= needs counters: with --within, --from and --exact-inclusive each "
         "load is timed");

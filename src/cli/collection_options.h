@@ -45,7 +45,7 @@ struct CollectionOptions {
   sample::Collection collection(std::string_view mode, uint64_t seed) const;
   sample::Conditions conditions() const;
   // After choose_profiles(). `in_windows`: loads can be timed in windows.
-  Status check_conditions(std::string_view mode, bool in_windows) const;
+  Status check_conditions(std::string_view mode, bool has_bouts) const;
   // An Error: something that the engine cannot record.
   Status accepted_by(std::string_view engine) const;
   std::vector<collect::Probe> parsed_probes() const;

@@ -89,11 +89,9 @@ Status check_combination(const RunOptions& options) {
     return fail("burst mode does not follow children (-f)");
   }
   SP_TRY(options.wanted.accepted_by(options.sampling.chosen_engine(options.mode)));
-  const bool in_windows =
-      options.mode == "full"
-          ? !options.exact_inclusive && !options.has_region()
-          : options.sampling.captures_in_part(options.mode) && !options.follow;
-  SP_TRY(options.wanted.check_conditions(options.mode, in_windows));
+  const bool has_bouts = options.mode == "full" ? !options.exact_inclusive && !options.has_region()
+                                                : options.sampling.times_in_bouts(options.mode);
+  SP_TRY(options.wanted.check_conditions(options.mode, has_bouts));
   return options.sampling.check(options.mode, !options.follow);
 }
 

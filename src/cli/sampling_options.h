@@ -54,10 +54,13 @@ struct SamplingOptions {
   uint64_t seed(std::string_view mode) const;
   // What "auto" stands for, or what was asked for.
   std::string chosen_engine(std::string_view mode) const;
-  // Values and latencies of a part of what replicas execute: not where several programs, or
-  // engines, have the same code.
+  // Loads of a part of what replicas execute.
+  bool times_in_bouts(std::string_view mode) const {
+    return chosen_engine(mode) == "translator" && !verify;
+  }
+  // Values of a part of it: not where several programs, or engines, have the same code.
   bool captures_in_part(std::string_view mode) const {
-    return chosen_engine(mode) == "translator" && !verify && max_shadows == 1;
+    return times_in_bouts(mode) && max_shadows == 1;
   }
   // An Error: these options do not go together. `one_process`: no other is profiled.
   Status check(const std::string& mode, bool one_process) const;

@@ -22,9 +22,9 @@ inline uint16_t word_of_slot(size_t slot) {
   return static_cast<uint16_t>(1 + 2 * slot);
 }
 
-// Where a record has stamps without a load between them; kNoWord: it has none.
-inline uint16_t stamps_word(std::span<const trace::Slot> slots) {
-  const auto slot = std::ranges::find(slots, trace::SlotKind::stamps, &trace::Slot::kind);
+// Where a record has the first slot of that kind; kNoWord: it has none.
+inline uint16_t word_of(trace::SlotKind kind, std::span<const trace::Slot> slots) {
+  const auto slot = std::ranges::find(slots, kind, &trace::Slot::kind);
   return slot == slots.end() ? kNoWord : word_of_slot(static_cast<size_t>(slot - slots.begin()));
 }
 
@@ -130,7 +130,8 @@ class RecordedWords {
 
  private:
   static bool is_of_run(trace::SlotKind kind) {
-    return kind == trace::SlotKind::moment || kind == trace::SlotKind::stamps;
+    return kind == trace::SlotKind::moment || kind == trace::SlotKind::stamps ||
+           kind == trace::SlotKind::bout;
   }
   static bool is_before(trace::SlotKind kind) {
     return kind != trace::SlotKind::value && kind != trace::SlotKind::vector &&

@@ -187,7 +187,7 @@ FragmentId CodeCache::commit(Fragment fragment, std::span<const GuestRange> rang
   for (const Exit& e : exits) exits_.push_back(e);
   fragments_.push_back(fragment);
   regions_.push_back({fragment.body, id});
-  places_.at(fragment.start).fragment = id.value + 1;
+  if (!fragment.of_bouts) places_.at(fragment.start).fragment = id.value + 1;
   for_each_page(fragment, [&](GuestAddr page) {
     std::vector<FragmentId>& here = by_page_[page];
     if (here.empty() || here.back() != id) here.push_back(id);
@@ -197,7 +197,7 @@ FragmentId CodeCache::commit(Fragment fragment, std::span<const GuestRange> rang
     publish_entry(id, *pending_entry_);
     pending_entry_.reset();
   }
-  link_waiting(id);
+  if (!fragment.of_bouts) link_waiting(id);
   for (uint32_t i = 0; i < exits.size(); i++) link_or_wait(fragment.first_exit + i);
   return id;
 }
@@ -445,6 +445,7 @@ void CodeCache::drop(FragmentId id) {
   f.live = false;
   host_[f.body] = 0xcc;  // a thread that is on its way here traps
   for_each_page(f, [&](GuestAddr page) { std::erase(by_page_[page], id); });
+  if (f.in_bouts != 0) drop(FragmentId(f.in_bouts - 1));
 }
 
 void CodeCache::redirect(FragmentId from, FragmentId to) {

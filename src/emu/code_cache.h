@@ -129,6 +129,7 @@ struct Fragment {
   uint32_t first_exit = 0;
   uint32_t first_range = 0;   // guest bytes that it was made of
   uint32_t incoming = 0;      // exit index + 1
+  uint32_t in_bouts = 0;      // FragmentId + 1 of the translation that it goes on in then; 0: none
   uint16_t point_count = 0;
   uint16_t insns = 0;
   uint8_t exit_count = 0;
@@ -137,6 +138,7 @@ struct Fragment {
   decoder::Gpr substitute = decoder::kNoGpr;
   bool live = true;
   bool checks_itself = false; // compares its guest bytes before it runs
+  bool of_bouts = false;      // only such another one leads to it
   const char* unsupported_reason = nullptr;
   RunId longest_run;          // the run that covers all its blocks
 };

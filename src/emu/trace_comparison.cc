@@ -69,6 +69,7 @@ class TraceComparison::Walk {
         case SlotKind::load_cycles:
         case SlotKind::stamps:
         case SlotKind::moment:
+        case SlotKind::bout:
           continue;
         case SlotKind::base:
         case SlotKind::index:

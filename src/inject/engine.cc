@@ -241,7 +241,8 @@ void Engine::undo_branch(GuestThread& t, Registers& regs, RunId site) {
 bool Engine::take_back_record(GuestThread& t, RunId& site) {
   const uint64_t used = t.cursor - t.slot->buffer_guest(t.buffer);
   if (!counting()) {
-    if (options_.plan != emu::CapturePlan{} || used == 0) return false;
+    const bool have_slots = options_.plan != emu::CapturePlan{} || options_.space.in_bouts;
+    if (have_slots || used == 0) return false;
     const uint64_t last = t.cursor - t.slot->guest - sizeof(trace::Word);
     std::memcpy(&site.value, t.slot->host + last, sizeof site.value);
   }

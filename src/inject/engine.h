@@ -69,7 +69,6 @@ struct EngineOptions {
   // (window_clock.h).
   trace::RunMailbox* seen_enough = nullptr;
   uint32_t capture_one_in = 1;
-  emu::CapturePlan between{};  // of what it has seen enough of, outside of windows
   cache::SpaceOptions space{};
   ptrace::TraceOptions trace = ptrace::TraceOptions::none;  // of threads in the engine
   // What cpuid and the auxiliary vector say; nullptr: what the host does.

@@ -78,7 +78,6 @@ Result<std::unique_ptr<cache::AddressSpace>> Engine::make_space(
   cache::SpaceOptions space_options = options_.space;
   if (has_little_address_space(process.pid)) space_options.cache_bytes = cache::kSmallCacheBytes;
   SP_ASSIGN(auto space, cache::AddressSpace::create(table_, space_options));
-  space->windows().capture_between(options_.between);
   SP_TRY(space->read_code_of(process.pid, thread.tid(), mappings));
   if (avoided.size() != 0) mappings.emplace_back().range = avoided;
   ptrace::RemoteSyscalls remote(thread, space->code().syscall_insn(), options);

@@ -39,9 +39,7 @@ collect::LatencyCollectorOptions latency_options_of(const Collection& collection
   collect::LatencyCollectorOptions options;
   options.calibrate = calibrated;
   options.of_replicas = collection.by_replicas;
-  options.seen_enough = collection.timed_enough;
-  if (collection.timed_enough != nullptr) options.executions = collection.executions;
-  options.keep_records = options.executions == nullptr || collection.needs_more_than_times();
+  if (collection.times_in_bouts) options.executions = collection.executions;
   const auto set_lines = [](size_t& lines, int cache) {
     const long bytes = ::sysconf(cache);
     if (bytes > 0) lines = static_cast<size_t>(bytes) / kLineBytes;
@@ -85,7 +83,13 @@ emu::CapturePlan Collection::plan_without_times() const {
   return others.plan();
 }
 
-bool Collection::may_time_in_windows() const {
+emu::CapturePlan Collection::plan_of_bouts() const {
+  emu::CapturePlan bouts = plan();
+  bouts.of_bouts = bouts.empty_records = true;
+  return bouts;
+}
+
+bool Collection::may_time_in_bouts() const {
   return latencies && !plugins.want(SHADOWPROF_WANTS_LATENCIES);
 }
 

@@ -32,8 +32,7 @@ struct Collection {
   bool latencies = false;  // of every load that does nothing else: much slower
   // How many of them; nothing: nobody has asked, and the mode says.
   std::optional<collect::CaptureCondition> latency_condition{};
-  // Where their collector says what was seen enough of, and the engine hears it.
-  trace::RunMailbox* timed_enough = nullptr;
+  bool times_in_bouts = false;  // and not each of them
   bool addresses = false;  // of every load and store: which lines they go to
   bool hazards = false;    // what they do to one another
   bool moments = false;    // and when, so that those of several threads can be compared
@@ -80,14 +79,10 @@ struct Collection {
   emu::CapturePlan plan() const;
   // The same where loads are not timed for their latencies.
   emu::CapturePlan plan_without_times() const;
-  // Does somebody besides latencies want records of what executes, or what is in them?
-  bool needs_more_than_times() const {
-    Collection others = *this;
-    others.latencies = false;
-    return others.needs_trace();
-  }
-  // May loads be timed in windows? Else each is, as somebody wants all of them.
-  bool may_time_in_windows() const;
+  // The plan of bouts, and plan_without_times() is that of the rest.
+  emu::CapturePlan plan_of_bouts() const;
+  // May loads be timed in bouts? Else each is, as somebody wants all of them.
+  bool may_time_in_bouts() const;
   // Nothing but values is captured, of each instruction by itself: where not every one is wanted
   // the engine may leave some out.
   bool captures_only_values() const { return captures_by_instruction() && !latencies; }

@@ -10,8 +10,8 @@
 // them:
 //
 //   --condition ─▶ Collection ─┬▶ the collector: what windows saw stands for the rest
-//                              └▶ WindowShares of the engine's CaptureWindows, where it has some
-//   ctl set     ─▶ the run's loop ─▶ WindowShares from the next trace buffer on (RunSettings)
+//                              └▶ CaptureShares of the engine's CaptureWindows, where it has some
+//   ctl set     ─▶ the run's loop ─▶ CaptureShares from the next trace buffer on (RunSettings)
 #pragma once
 
 #include <optional>

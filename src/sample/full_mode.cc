@@ -124,10 +124,10 @@ inject::EngineOptions engine_options(const FullModeRequest& request, const Colle
   options.plan = collection.plan();
   options.seen_enough = collection.value_options.seen_enough;
   options.capture_one_in = collection.value_options.condition.weight();
-  if (collection.timed_enough != nullptr) {
-    options.seen_enough = collection.timed_enough;
-    options.capture_one_in = collection.latency_condition->weight();
-    options.between = collection.plan_without_times();
+  if (collection.times_in_bouts) {
+    options.plan = collection.plan_without_times();
+    options.space.in_bouts = collection.plan_of_bouts();
+    options.space.share_of_bouts = collection.latency_condition->share();
   }
   return options;
 }
@@ -204,13 +204,10 @@ void warn_of_waits(const inject::Engine& engine, std::vector<std::string>& warni
       fmt::join(calls, ", ")));
 }
 
-// Where it is not all: values if nothing else is captured, and load times.
+// Values, if nothing else is captured, and if it is not all of them.
 void capture_in_windows_of_time(trace::RunMailbox& seen_enough, Collection& collection) {
   if (collection.captures_only_values() && !collection.value_options.condition.all())
     collection.value_options.seen_enough = &seen_enough;
-  const auto& latency = collection.latency_condition;
-  if (collection.may_time_in_windows() && latency && !latency->all())
-    collection.timed_enough = &seen_enough;
 }
 
 using Collectors = std::vector<std::unique_ptr<collect::Collector>>;
@@ -257,6 +254,8 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   if (counting) collection.executions = &executions;
   collection.look_at_code(table, started);
   if (counting) capture_in_windows_of_time(seen_enough, collection);
+  collection.times_in_bouts = collection.may_time_in_bouts() && collection.latency_condition &&
+                              !collection.latency_condition->all();
   std::optional<Within> within;
   if (request.within) within.emplace(table, *request.within, started);
   collect::Pipeline pipeline(collectors_of(collection, table, request, within));

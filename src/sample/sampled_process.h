@@ -60,8 +60,8 @@ class SampledProcess {
   Status make_space(Engine engine, trace::BlockTable& table, const shadow::SpaceOptions& options);
   void drop_space();
   // What replicas capture from the next trace buffer on.
-  void set_windows(const cache::WindowShares& shares) {
-    if (space_.translated) space_.translated->set_windows(shares);
+  void set_shares(const shadow::CaptureShares& shares) {
+    if (space_.translated) space_.translated->set_shares(shares);
   }
   // Samples begin in that part alone. It outlives this.
   void begin_only_in(WantedPart* part) { part_ = part; }

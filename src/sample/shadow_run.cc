@@ -56,7 +56,8 @@ ShadowRun::ShadowRun(trace::BlockTable& table, trace::TraceSink& sink,
       crowding_(options.max_shadows, options.busy_core.share),
       delay_(wishes.delay_s) {
   SP_CHECK(!guests.programs.empty(), "there is nothing to sample");
-  if (options_.plan.times_loads()) timed_load_s_ = probe::seconds_of_timed_load();
+  if (options_.plan.times_loads() || options_.space.in_bouts)
+    timed_load_s_ = probe::seconds_of_timed_load();
   for (SampledProcess::Handed& guest : guests.programs) {
     programs_.push_back(
         std::make_shared<SampledProcess>(std::move(guest.program), SampledProcess::Space(), 0.0));
@@ -148,9 +149,9 @@ void ShadowRun::set_frequency(double hz) {
   options_.later_samples = hz == 0 && options_.only == nullptr;
 }
 
-void ShadowRun::set_windows(const cache::WindowShares& shares) {
-  options_.space.windows = shares;
-  for (const ProgramRef& program : programs_) program->set_windows(shares);
+void ShadowRun::set_shares(const shadow::CaptureShares& shares) {
+  options_.space.shares = shares;
+  for (const ProgramRef& program : programs_) program->set_shares(shares);
 }
 
 std::vector<Tid> ShadowRun::pids() const {

@@ -166,7 +166,7 @@ class ShadowRun {
   void set_frequency(double hz);
   void set_sample_size(uint64_t instructions) { options_.sample_size = instructions; }
   // From the next trace buffer on.
-  void set_windows(const cache::WindowShares& shares);
+  void set_shares(const shadow::CaptureShares& shares);
   // For the profile.
   void note_setting(std::string name, std::string value) {
     watch_.note_setting(std::move(name), std::move(value));

@@ -20,11 +20,11 @@ constexpr double kSlowDownRatio = 1.8;
 
 // For values, once code was recorded so often.
 constexpr collect::CaptureCondition kValuesOfReplicas{.warm_up = 4096, .burst = 1, .every = 4};
-// A load that is timed waits for all before it, and takes as long as a hundred others: most of a
-// replica's time would be theirs. So fewer of the first executions are captured, and loads are
-// timed in one of so many windows, unless the user says in how many.
+// Beside loads, which take a part of a replica's time, too.
 constexpr uint64_t kWarmUpWithLoads = 64;
-constexpr uint32_t kLoadsOneIn = 4;
+// A load that is timed waits for all before it, and takes as long as a hundred others. One in so
+// many is, unless the user says in how many.
+constexpr uint64_t kLoadsOneIn = 64;
 
 // A duration of 0 is none.
 constexpr double kShortest_s = 1e-6;
@@ -87,53 +87,44 @@ bool may_have_windows(const ShadowModeRequest& request) {
          !request.follow && request.attach_to.size() <= 1;
 }
 
-// Where the user does not say it: all where all values are captured, or they are not in windows.
-collect::CaptureCondition latency_beside(const collect::CaptureCondition& values,
-                                         bool values_have_windows) {
-  if (!values_have_windows || values.all()) return {.burst = 1, .every = 1};
-  return {.burst = 1, .every = kLoadsOneIn * uint64_t{values.weight()}};
-}
-
-// What is captured when: the user's conditions, and the mode's where there are none. Loads that are
-// timed have values, too, so that what is captured with a load is seen with it.
-void decide_conditions(Collection& collection, bool values_have_windows) {
+// What is captured when: the user's conditions, and the mode's where there are none.
+void decide_conditions(Collection& collection, bool values_have_windows, bool may_have_bouts) {
   collect::CaptureCondition& values = collection.value_options.condition;
   std::optional<collect::CaptureCondition>& latency = collection.latency_condition;
-  if (collection.any_condition && values_have_windows) values = kValuesOfReplicas;
-  if (!latency) {
-    latency = latency_beside(values, values_have_windows);
-    if (!collection.any_condition) return;
+  if (collection.any_condition && values_have_windows) {
+    values = kValuesOfReplicas;
+    if (collection.latencies) values.warm_up = kWarmUpWithLoads;
   }
-  if (collection.latencies) values.warm_up = kWarmUpWithLoads;
+  if (!latency) latency = {.burst = 1, .every = may_have_bouts ? kLoadsOneIn : 1};
+  collection.times_in_bouts = may_have_bouts && !latency->all();
 }
 
-cache::WindowShares shares_of(const Collection& collection, bool values_have_windows) {
-  const double loads = collection.latencies ? collection.latency_condition->share() : 0;
-  if (!values_have_windows) return {.some = loads, .whole = loads};
-  const double values = collection.value_options.condition.share();
-  return {.some = std::max(values, loads), .whole = collection.latencies ? loads : values};
+// Where windows have the times, too, they are always open.
+shadow::CaptureShares shares_of(const Collection& collection) {
+  if (collection.times_in_bouts)
+    return {.windows = collection.value_options.condition.share(),
+            .bouts = collection.latency_condition->share()};
+  return {.windows = collection.latencies ? 1 : collection.value_options.condition.share()};
 }
 
 // Most of the time that recording values takes is for code that was recorded often already, and
 // more that timing loads takes.
-void capture_in_windows(trace::RunMailbox& seen_enough, Collection& collection,
-                        shadow::SpaceOptions& space) {
-  const bool by_values = collection.captures_by_instruction();
-  decide_conditions(collection, by_values);
-  const bool all_values = by_values && collection.value_options.condition.all();
-  const bool by_times = collection.may_time_in_windows() &&
-                        (!by_values || (all_values && !collection.latency_condition->all()));
-  if (!by_values && !by_times) return;
-  space.seen_enough = &seen_enough;
-  space.windows = shares_of(collection, by_values && !by_times);
-  seen_enough.want_all(space.windows.some >= 1);
-  if (by_times) {
-    collection.timed_enough = &seen_enough;
-    space.between = collection.plan_without_times();
-    return;
+void capture_less(trace::RunMailbox& seen_enough, const ShadowModeRequest& request,
+                  Collection& collection, ShadowRunOptions& options) {
+  const bool translates = request.engine == Engine::translator && !request.verify;
+  const bool windows = may_have_windows(request) && collection.captures_by_instruction();
+  decide_conditions(collection, windows, translates && collection.may_time_in_bouts());
+  shadow::SpaceOptions& space = options.space;
+  space.shares = shares_of(collection);
+  if (windows) {
+    seen_enough.want_all(space.shares.windows >= 1);
+    space.seen_enough = collection.value_options.seen_enough = &seen_enough;
   }
-  collection.value_options.seen_enough = &seen_enough;
-  if (collection.latencies) space.lighter = collection.plan_without_times();
+  if (!collection.times_in_bouts) return;
+  options.plan = collection.plan_without_times();
+  space.in_bouts = collection.plan_of_bouts();
+  // What is in windows is seen there.
+  if (windows) space.in_bouts->values = false;
 }
 
 std::vector<Tid> pids_of(const Guests& guests) {
@@ -183,7 +174,7 @@ void ShadowStretch::make_run(Guests guests, unsigned number) {
   settings_ = guests.settings;
   plan::Wishes wishes = request_.wishes;
   apply_settings(wishes);
-  if (may_have_windows(request_)) capture_in_windows(seen_enough_, collection_, options_.space);
+  capture_less(seen_enough_, request_, collection_, options_);
   pipeline_.emplace(make_collectors(collection_, table_));
   sink_.emplace(*pipeline_, collection_.names_threads());
   directory_.emplace(request_.code_directory, conditions_of(request_, profile_.run.host));
@@ -254,10 +245,8 @@ Status ShadowStretch::set_condition(const Condition& condition) {
   if (!(is_latency ? collection_.latencies : collection_.values))
     return fail("this run collects no {}", is_latency ? "latencies" : "values");
   const bool by_values = collection_.value_options.seen_enough != nullptr;
-  if (is_latency && !by_values && collection_.timed_enough == nullptr)
-    return fail(
-        "this run times each load that replicas execute: there are windows with the translator, "
-        "one process and one shadow at a time");
+  if (is_latency && condition.how.all() == collection_.times_in_bouts)
+    return fail("whether each load is timed is said when a run begins: --condition latency=all");
   if (!is_latency && !by_values && collection_.value_options.by_call_site)
     return fail("values by call site are all looked at");
   settings_.conditions.of(condition.type) = condition.how;
@@ -268,13 +257,10 @@ Status ShadowStretch::set_condition(const Condition& condition) {
     values.burst = condition.how.burst;
     values.every = condition.how.every;
     if (!by_values) value_change_.set(values);
-    if (by_values && !request_.collection.latency_condition && !settings_.conditions.latency)
-      collection_.latency_condition = latency_beside(values, by_values);
   }
-  if (options_.space.seen_enough == nullptr || (!is_latency && !by_values)) return {};
-  const cache::WindowShares shares = shares_of(collection_, by_values);
-  seen_enough_.want_all(shares.some >= 1);
-  sampled_->set_windows(shares);
+  const shadow::CaptureShares shares = shares_of(collection_);
+  seen_enough_.want_all(shares.windows >= 1);
+  sampled_->set_shares(shares);
   return {};
 }
 
@@ -283,8 +269,8 @@ std::string ShadowStretch::conditions_text() const {
   const collect::CaptureCondition* values = &collection_.value_options.condition;
   const auto& latency = collection_.latency_condition;
   const bool by_values = collection_.value_options.seen_enough != nullptr;
-  // Loads that are timed have values.
-  if (by_values && collection_.latencies && latency->share() > values->share()) values = &*latency;
+  // Windows have both.
+  if (by_values && collection_.latencies && !collection_.times_in_bouts) values = &*latency;
   if (collection_.values) text += fmt::format("values: {}\n", to_text(*values));
   if (collection_.latencies && latency) text += fmt::format("latency: {}\n", to_text(*latency));
   return text;

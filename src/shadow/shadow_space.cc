@@ -36,9 +36,9 @@ Result<std::unique_ptr<ShadowSpace>> ShadowSpace::create(trace::BlockTable& tabl
                                     .native_between = true,
                                     .many_processes = true,
                                     .replaces_fragments = options.seen_enough != nullptr,
-                                    .call_kinds = call_kind}));
-  if (options.lighter) space->windows().lighten(*options.lighter);
-  space->windows().capture_between(options.between);
+                                    .call_kinds = call_kind,
+                                    .in_bouts = options.in_bouts,
+                                    .share_of_bouts = options.shares.bouts}));
   return std::unique_ptr<ShadowSpace>(new ShadowSpace(table, std::move(space), options));
 }
 
@@ -67,7 +67,7 @@ void ShadowSpace::turn_windows(const trace::TraceSink& sink) {
   if (options_.seen_enough == nullptr) return;
   for (const trace::RunMailbox::Request& request : options_.seen_enough->take())
     space_->windows().answer(request, *options_.seen_enough, sink.submitted());
-  space_->windows().turn(options_.windows);
+  space_->windows().turn(options_.shares.windows);
 }
 
 Result<cache::Slot*> ShadowSpace::acquire_slot(ptrace::RemoteSyscalls& remote) {

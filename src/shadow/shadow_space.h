@@ -31,14 +31,20 @@
 
 namespace shadowprof::shadow {
 
+// From 0 to 1, on average.
+struct CaptureShares {
+  double windows = 1;  // of the time, that they are open
+  double bouts = 0;    // of executions
+  bool operator==(const CaptureShares&) const = default;
+};
+
 struct SpaceOptions {
   emu::TranslatorOptions translator{};
   // What a collector has seen enough of is captured in windows of a trace buffer, or sample. Null:
   // always. Only with one replica at a time.
   trace::RunMailbox* seen_enough = nullptr;
-  cache::WindowShares windows{};
-  std::optional<emu::CapturePlan> lighter{};  // of windows in which not all is captured
-  emu::CapturePlan between{};                 // outside of windows
+  CaptureShares shares{};
+  std::optional<emu::CapturePlan> in_bouts{};
 };
 
 class ShadowSpace {
@@ -60,7 +66,10 @@ class ShadowSpace {
                          emu::TranslationCost& cost);
 
   // From the next trace buffer on.
-  void set_windows(const cache::WindowShares& shares) { options_.windows = shares; }
+  void set_shares(const CaptureShares& shares) {
+    options_.shares = shares;
+    space_->draw_bouts(shares.bouts);
+  }
   // A trace buffer of the replica's was submitted to `sink`, or a sample begins.
   void turn_windows(const trace::TraceSink& sink);
 

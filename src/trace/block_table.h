@@ -110,7 +110,15 @@ enum class SlotKind : uint8_t {
   mask,         // 8 bytes: mask register `reg` after instruction `insn`
   moment,       // 8 bytes: the time stamp; `reg` 0: behind a system call, before the run's first
                 // instruction; 1: before the system call that ends it
+  bout,         // 8 bytes: which execution of a bout this is, for place_in_bout()
 };
+
+// What is captured in bouts is captured in so many executions in a row, of whatever fragments.
+inline constexpr uint64_t kBoutExecutions = 32;
+// From 0. The slot has how many are left, but in the last one, where the next bout's are.
+constexpr uint64_t place_in_bout(uint64_t slot) {
+  return (2 * kBoutExecutions - 1 - slot) % kBoutExecutions;
+}
 
 struct Slot {
   SlotKind kind;
@@ -124,7 +132,8 @@ struct Run {
   uint16_t words = 1;          // 4-byte words of its record, the id included
   RunExit exit = RunExit::split;
   uint8_t block_count = 1;
-  bool captures = false;       // its fragment's translation writes slots (this run's may be none)
+  // Its fragment's translation writes slots (this run's may be none), and not in bouts only.
+  bool captures = false;
   bool recorded = true;        // false: only counted, so its id is in no trace
   uint8_t cell = 0;            // of its start
   BlockId first_block;         // == blocks(run)[0]: where the run starts

@@ -20,7 +20,7 @@ using CodeShares = std::array<uint64_t, kCodeCells>;
 struct RecordSums {
   uint64_t instructions = 0;
   uint64_t timed_loads = 0;
-  uint64_t captured_words = 0;  // beside the runs' numbers
+  uint64_t captured_words = 0;  // beside the runs' numbers, and not in bouts
 };
 
 // The sums of these records; their instructions are added to `shares`.

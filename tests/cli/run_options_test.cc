@@ -181,9 +181,8 @@ TEST_CASE("a condition that nothing follows is refused") {
   refuses({"--mode", "burst", "--engine", "translator", "--profile", "latency", "--condition",
            "latency=1/2", "ls"},
           "a burst is a window itself");
-  refuses({"--max-shadows", "2", "--profile", "latency", "--condition", "latency=1/2", "ls"},
-          "one shadow at a time");
-  refuses({"-f", "--profile", "latency", "--condition", "latency=1/2", "ls"}, "one process");
+  refuses({"--verify", "--profile", "latency", "--condition", "latency=1/2", "ls"},
+          "needs the translator");
 }
 
 TEST_CASE("a run needs a program") {

@@ -29,9 +29,12 @@ struct TimedLoop {
   RunId run;
   std::vector<Word> words;
   uint32_t stamps_apart;
+  bool of_bouts;
+  uint64_t place_in_bout = 0;  // as the slot has it
 
   // Each record has stamps without a load, too, that are `stamps` cycles apart.
-  explicit TimedLoop(uint32_t stamps = 0) : stamps_apart(stamps) {
+  explicit TimedLoop(uint32_t stamps = 0, bool bouts = false)
+      : stamps_apart(stamps), of_bouts(bouts) {
     trace::Block block;
     block.module = table.add_module(test::one_page_module());
     block.start = GuestAddr(0x1100);
@@ -46,11 +49,13 @@ struct TimedLoop {
     r.exit = trace::RunExit::taken;
     r.target = block.start;
     r.captures = true;
-    const trace::Slot slots[] = {{trace::SlotKind::stamps, 0, 0},
-                                 {trace::SlotKind::base, 3, 0},
-                                 {trace::SlotKind::load_cycles, 0, 0},
-                                 {trace::SlotKind::value, 0, 0}};
-    run = table.add_run(r, {&id, 1}, std::span(slots).subspan(stamps == 0 ? 1 : 0));
+    std::vector<trace::Slot> slots;
+    if (bouts) slots.push_back({trace::SlotKind::bout, 0, 0});
+    if (stamps != 0) slots.push_back({trace::SlotKind::stamps, 0, 0});
+    slots.push_back({trace::SlotKind::base, 3, 0});
+    slots.push_back({trace::SlotKind::load_cycles, 0, 0});
+    slots.push_back({trace::SlotKind::value, 0, 0});
+    run = table.add_run(r, {&id, 1}, slots);
   }
   // A translation that does not time them has this one.
   RunId plain() {
@@ -74,6 +79,7 @@ struct TimedLoop {
   void load(uint64_t address, uint32_t elapsed, uint64_t value = 0) {
     const uint32_t stamp = 0xffff'fff0;  // the second one may be the smaller one
     words.push_back(run.value);
+    if (of_bouts) words.insert(words.end(), {static_cast<Word>(place_in_bout), 0});
     if (stamps_apart != 0) words.insert(words.end(), {stamp - stamps_apart, stamp});
     words.insert(words.end(),
                  {static_cast<Word>(address), static_cast<Word>(address >> 32), stamp,
@@ -99,19 +105,26 @@ uint64_t count(const profile::LatencyRow& row, LatencyClass level) {
 
 constexpr uint64_t kTimedHeap = 0x7f12'3456'0000;
 
-profile::LatencyRow row_in_windows(TimedLoop& loop, RunId plain, trace::RunMailbox& mailbox,
-                                   const std::vector<std::vector<Word>>& chunks) {
+// How often each of them is executed besides.
+constexpr uint64_t kUntimed = 20'000;
+
+profile::LatencyRow row_of_bouts(TimedLoop& loop, const std::vector<uint32_t>& elapsed_by_bout) {
+  const RunId plain = loop.plain();
+  for (const uint32_t elapsed : elapsed_by_bout)
+    for (uint64_t i = 1; i <= trace::kBoutExecutions; i++) {
+      loop.place_in_bout = trace::kBoutExecutions - i;
+      if (loop.place_in_bout == 0) loop.place_in_bout = trace::kBoutExecutions;
+      // The first ones do not count, whatever they take.
+      loop.load(TimedLoop::kAnywhere, i <= 4 ? 4444 : elapsed);
+    }
   std::vector<uint64_t> executions(loop.table.run_count());
-  for (const auto& words : chunks) executions[loop.run.value] += words.size() / 7;
-  executions[plain.value] = 20'000;
+  executions[loop.run.value] = elapsed_by_bout.size() * trace::kBoutExecutions;
+  executions[plain.value] = kUntimed;
   collect::LatencyCollectorOptions options;
   options.calibrate = [] { return kClock; };
-  options.seen_enough = &mailbox;
-  options.warm_up = 64;
-  options.keep_records = false;
   options.executions = &executions;
   collect::LatencyCollector collector(loop.table, std::move(options));
-  for (const auto& words : chunks) collector.consume({Tid(1), words});
+  collector.consume({Tid(1), loop.words});
   profile::Profile p;
   collector.finish(p);
   REQUIRE(p.tables.latencies.size() == 1);
@@ -311,51 +324,27 @@ TEST_CASE("what a replica's cold caches may have made slow is an error of the me
   CHECK(loop.collect(true).tables.latencies.at(0).cold == 110);
 }
 
-TEST_CASE("loads that were timed before windows count for no more than what they were") {
-  TimedLoop loop;
-  const RunId plain = loop.plain();
-  trace::RunMailbox mailbox;
-  // At first 2,000 from memory, and nothing else; then windows, in which all hit the first cache.
-  std::vector<std::vector<Word>> chunks = {loop.loads(2000, 344)};
-  mailbox.answer({plain, 1});
-  for (int window = 0; window < 10; window++)
-    chunks.push_back(loop.loads(100, window % 2 == 0 ? 48 : 50));
-  const profile::LatencyRow row = row_in_windows(loop, plain, mailbox, chunks);
-  const auto told = mailbox.take();
-  REQUIRE(told.size() == 1);
-  CHECK(told[0].run == loop.run);
-  CHECK(!told[0].keep_records);
-  CHECK(row.executions == 23'000);
-  // 1,000 stand for 21,000, so 2,000 are 95 of these.
-  CHECK(row.timed == 1000 + 95);
-  CHECK(count(row, LatencyClass::dram) == 95);
-  CHECK(row.mean() == doctest::Approx((2000 * 300 + 21'000 * 5) / 23'000.0).epsilon(0.01));
+TEST_CASE("loads of bouts count but for the first ones, and what executes besides is counted") {
+  TimedLoop loop(0, true);
+  const profile::LatencyRow row = row_of_bouts(loop, std::vector<uint32_t>(10, 48));
+  CHECK(row.executions == kUntimed + 320);
+  CHECK(row.timed == 280);
+  CHECK(count(row, LatencyClass::dram) == 0);
+  CHECK(row.mean() == 4);
 }
 
-TEST_CASE("the error of a mean by windows comes from how windows differ") {
-  TimedLoop loop;
-  const RunId plain = loop.plain();
+TEST_CASE("the error of a mean by bouts comes from how bouts differ") {
   const auto error_of = [&](uint32_t even, uint32_t odd) {
-    trace::RunMailbox mailbox;
-    std::vector<std::vector<Word>> chunks = {loop.loads(64, 48)};
-    mailbox.answer({plain, 1});
-    for (int window = 0; window < 10; window++)
-      chunks.push_back(loop.loads(1000, window % 2 == 0 ? even : odd));
-    return row_in_windows(loop, plain, mailbox, chunks).mean_error();
+    TimedLoop loop(0, true);
+    return row_of_bouts(loop, {even, odd, even, odd, even, odd, even, odd, even, odd}).mean_error();
   };
-  // Ten windows of 4 or 104 cycles: 50 / sqrt(9), and not as if there were 10,000 observations.
+  // Ten bouts of 4 or 104 cycles: 50 / sqrt(9), and not as if there were 280 observations.
   CHECK(error_of(48, 148) == doctest::Approx(50 / 3.0).epsilon(0.05));
   CHECK(error_of(48, 48) < 1);
 }
 
-TEST_CASE("while all is wanted nothing is told to have been seen enough of") {
+TEST_CASE("where all loads are timed no bout says their error") {
   TimedLoop loop;
-  const RunId plain = loop.plain();
-  trace::RunMailbox mailbox;
-  mailbox.want_all(true);
-  const profile::LatencyRow row =
-      row_in_windows(loop, plain, mailbox, {loop.loads(1000, 48), loop.loads(1000, 48)});
-  CHECK(mailbox.take().empty());
-  CHECK(row.timed == 2000);
-  CHECK(row.window_squares == 0);
+  loop.words = loop.loads(1000, 48);
+  CHECK(loop.collect(false).tables.latencies.at(0).window_squares == 0);
 }

@@ -236,8 +236,8 @@ def ctl_asks_and_tells(runs):
 
 def conditions_change_while_it_runs(runs):
     path = runs.folder() / "app.json"
-    told = {"values=1/64": "values: 1/64\nlatency: 1/256\n", "latency=burst:1,every:128": "values: 1/64\nlatency: 1/128\n",
-            "latency=1/32": "values: 1/32\nlatency: 1/32\n", "values=all": "values: all\nlatency: 1/32\n", "freq=20": "freq: 20\n", "freq=auto": "freq: auto\n",
+    told = {"values=1/64": "values: 1/64\nlatency: 1/64\n", "latency=burst:1,every:128": "values: 1/64\nlatency: 1/128\n",
+            "latency=1/32": "values: 1/64\nlatency: 1/32\n", "values=all": "values: all\nlatency: 1/32\n", "freq=20": "freq: 20\n", "freq=auto": "freq: auto\n",
             "sample-size=50K": "sample-size: 50000\n", "sample-size=auto": "sample-size: auto\n"}
     with runs.working() as program:
         with runs.sampling("attach", "--max-overhead", "20%", "--profile", "all", "-o", path, program.pid,
@@ -247,7 +247,7 @@ def conditions_change_while_it_runs(runs):
                 require(said == answer, f"{setting}: {said!r}")
                 time.sleep(0.3)
             runs.ctl(program.pid, "set", "max-overhead=3%")
-            for wrong in ("values=1/0", "values=some", "latency=", "calls=1/100", "freq=0", "freq=x", "sample-size=3",
+            for wrong in ("values=1/0", "values=some", "latency=", "latency=all", "calls=1/100", "freq=0", "freq=x", "sample-size=3",
                           "address=1/4", "top=5"):
                 done = runs.call("ctl", program.pid, "set", wrong)
                 require(done.returncode == 125 and done.stdout == "" and done.stderr.count("\n") == 1, f"{wrong}: {done}")

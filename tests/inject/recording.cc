@@ -18,7 +18,8 @@ using trace::Slot;
 using trace::SlotKind;
 
 EngineRun run_in_engine(trace::BlockTable& table, trace::TraceSink& sink, emu::CapturePlan plan,
-                        std::vector<std::string> argv) {
+                        std::vector<std::string> argv,
+                        const std::optional<emu::CapturePlan>& in_bouts) {
   using ptrace::TraceOptions;
   ptrace::LaunchRequest launch;
   launch.path = argv[0];
@@ -31,7 +32,10 @@ EngineRun run_in_engine(trace::BlockTable& table, trace::TraceSink& sink, emu::C
                    TraceOptions::report_exec | TraceOptions::report_exit | TraceOptions::exit_kill;
   const auto tracee = ptrace::launch(launch);
   SP_CHECK(tracee.has_value(), "{}", tracee.error().message);
-  inject::Engine engine(table, sink, {.follow = false, .plan = plan, .trace = launch.options});
+  inject::EngineOptions options{.follow = false, .plan = plan, .trace = launch.options};
+  options.space.in_bouts = in_bouts;
+  options.space.share_of_bouts = 1.0 / 3;
+  inject::Engine engine(table, sink, options);
   const Status adopted = engine.adopt(*tracee);
   SP_CHECK(adopted.has_value(), "{}", adopted.error().message);
   const auto end = engine.run([] {});
@@ -165,6 +169,8 @@ class Checker {
           verdict.moments++;
           if (got <= last_moment_) complain("a moment {} after {}", got, last_moment_);
           last_moment_ = got;
+          break;
+        case SlotKind::bout:
           break;
         case SlotKind::load_cycles:
         case SlotKind::stamps: {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,8 +36,10 @@ struct EngineRun {
 };
 
 // From start to end, with kEnvironment, addresses not randomised.
+// `in_bouts`: the plan of every third execution or so, in bouts.
 EngineRun run_in_engine(trace::BlockTable& table, trace::TraceSink& sink, emu::CapturePlan plan,
-                        std::vector<std::string> argv);
+                        std::vector<std::string> argv,
+                        const std::optional<emu::CapturePlan>& in_bouts = {});
 
 struct Recording {
   std::unique_ptr<trace::BlockTable> table;

@@ -3,11 +3,13 @@
 // usage: run_with_plan BITS PROGRAM [ARG...]
 //
 // Runs a program in the engine with a capture plan (1 values, 2 addresses, 4 load cycles, 8 all
-// that can be wished for of each instruction, 16 stores and moments), reads its whole trace and
-// throws it away: whatever is recorded, the program must not notice. Exits with the program's
-// status; 125 when the trace is corrupt.
+// that can be wished for of each instruction, 16 stores and moments; 32: all this in bouts, and
+// nothing else), reads its whole trace and throws it away: whatever is recorded, the program must
+// not notice. Exits with the program's status; 125 when the trace is corrupt.
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
+#include <utility>
 
 #include "base/check.h"
 #include "recording.h"
@@ -54,7 +56,12 @@ int run(int bits, std::vector<std::string> argv) {
   plan.load_cycles = (bits & 4) != 0;
   if ((bits & 8) != 0) plan.wishes = &wishes;
   plan.stored = plan.moments = (bits & 16) != 0;
-  const inject::ProgramEnd end = run_in_engine(table, sink, plan, std::move(argv)).end;
+  std::optional<emu::CapturePlan> in_bouts;
+  if ((bits & 32) != 0) {
+    in_bouts = std::exchange(plan, {});
+    in_bouts->of_bouts = true;
+  }
+  const inject::ProgramEnd end = run_in_engine(table, sink, plan, std::move(argv), in_bouts).end;
   return end.signalled ? 128 + end.value : end.value;
 }
 

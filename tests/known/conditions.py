@@ -1,10 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Loads that are timed in windows: each counts as executed, few are timed, and the rest is as if there were no windows.
+"""Loads that are timed in bouts: each counts as executed, few are timed, and the rest is as if each were timed.
 
 The program walks a cycle of loads that no miss to memory is in. What is exact without a condition (executions, edges)
-has to stay so. Windows are by time, and a load that is timed takes as long as many others, so that only so many can be
-said of how many are timed.
+has to stay so.
 """
 import sys
 
@@ -37,7 +36,7 @@ def full(d, rounds, *options):
 def check_full_mode(d):
     profile, truth, row, _ = full(d, "all", "--profile", "latency", "--condition", "latency=all")
     d.expect("all: each load is timed", row["timed"] == row["executions"] == walked(truth), row)
-    d.expect("all: and no window says its error", row["window_squares"] == 0, row)
+    d.expect("all: and no bout says its error", row["window_squares"] == 0, row)
     exact = {}
     for profiles in ("latency", ALL):
         profile, truth, row, told = full(d, "full", "--profile", profiles, "--condition", "latency=1/16")
@@ -46,7 +45,7 @@ def check_full_mode(d):
         share = row["timed"] / row["executions"]
         d.expect(f"{what}: few are timed", row["timed"] > FEWEST and share < MOST_SHARE, row)
         d.expect(f"{what}: they are not from memory", row["dram"] + row["beyond"] < 0.05 * row["timed"], row)
-        d.expect(f"{what}: the error is that of windows", row["window_squares"] > 0 and told["mean_error"] > 0, (row, told))
+        d.expect(f"{what}: the error is that of bouts", row["window_squares"] > 0 and told["mean_error"] > 0, (row, told))
         d.expect(f"{what}: the condition is told", profile["run"]["options"]["condition"] == "latency=1/16",
                  profile["run"]["options"])
         exact[profiles] = profile["confidence"]["exact"]

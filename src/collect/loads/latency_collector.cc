@@ -12,8 +12,8 @@
 #include "base/limits.h"
 #include "base/reserved_array.h"
 #include "collect/loads/data_places.h"
-#include "collect/loads/load_windows.h"
 #include "collect/loads/stamp_cost.h"
+#include "collect/loads/timed_bouts.h"
 #include "collect/recorded_words.h"
 #include "collect/table_builder.h"
 #include "decoder/insn.h"
@@ -56,31 +56,31 @@ struct Pairs {
   uint64_t paged = 0, valued = 0;  // of known address, result
 };
 
-// What the timed loads of one instruction took in the present window, and in those before it: sums
-// over windows of n * n, n * s and s * s, where n loads took s cycles.
-struct WindowSums {
-  uint64_t window = 0;  // the present one
+// What the timed loads of one instruction took in the present bout, and in those before it: sums
+// over bouts of n * n, n * s and s * s, where n loads took s cycles.
+struct BoutSums {
+  uint64_t bout = 0;  // the present one
   double n = 0, s = 0;
   double nn = 0, ns = 0, ss = 0;
-  uint64_t windows = 0;
+  uint64_t bouts = 0;
 
   void add(uint64_t now, double cycles) {
-    if (window != now) end();
-    window = now;
+    if (bout != now) end();
+    bout = now;
     n++;
     s += cycles;
   }
   void end() {
-    if (n != 0) windows++;
+    if (n != 0) bouts++;
     nn += n * n;
     ns += n * s;
     ss += s * s;
     n = s = 0;
   }
-  // How far windows' sums are off from as many mean loads, squared and added up.
+  // How far bouts' sums are off from as many mean loads, squared and added up.
   double squares(double mean) const {
-    if (windows < 2) return 0;
-    const auto k = static_cast<double>(windows);
+    if (bouts < 2) return 0;
+    const auto k = static_cast<double>(bouts);
     return std::max(0.0, ss - 2 * mean * ns + mean * mean * nn) * k / (k - 1);
   }
 };
@@ -101,47 +101,8 @@ struct Times {
   std::array<uint64_t, profile::kAddressKinds> kinds{};
   std::array<uint64_t, profile::kLatencyBuckets> buckets{};
   std::array<Pairs, profile::kLatencyClasses> pairs;
-  WindowSums windows;  // where there are windows
+  BoutSums bouts;  // where there are any
 };
-
-// The part of it that `factor`, at most 1, is; without places and values.
-Times scaled(const Times& all, double factor) {
-  const auto part = [factor](auto n) {
-    return static_cast<uint64_t>(std::round(factor * static_cast<double>(n)));
-  };
-  Times some;
-  for (size_t i = 0; i < all.classes.size(); i++)
-    some.timed += some.classes[i] = part(all.classes[i]);
-  for (size_t i = 0; i < all.kinds.size(); i++) some.kinds[i] = part(all.kinds[i]);
-  // Buckets add up to the classes.
-  double begun = 0, told = 0;
-  for (size_t i = 0; i < all.buckets.size(); i++) {
-    begun += static_cast<double>(all.buckets[i]);
-    const double upto = all.timed == 0 ? 0
-                                       : std::round(begun / static_cast<double>(all.timed) *
-                                                    static_cast<double>(some.timed));
-    some.buckets[i] = static_cast<uint64_t>(upto - told);
-    told = upto;
-  }
-  const double kept =
-      all.timed == 0 ? 0 : static_cast<double>(some.timed) / static_cast<double>(all.timed);
-  some.cycles = kept * all.cycles;
-  some.near = std::min(part(all.near), some.classes[static_cast<size_t>(LatencyClass::l1)]);
-  some.near_cycles = kept * all.near_cycles;
-  some.near_squares = kept * all.near_squares;
-  return some;
-}
-
-void add_times(Times& into, const Times& more) {
-  into.timed += more.timed;
-  into.cycles += more.cycles;
-  into.near += more.near;
-  into.near_cycles += more.near_cycles;
-  into.near_squares += more.near_squares;
-  for (size_t i = 0; i < into.classes.size(); i++) into.classes[i] += more.classes[i];
-  for (size_t i = 0; i < into.kinds.size(); i++) into.kinds[i] += more.kinds[i];
-  for (size_t i = 0; i < into.buckets.size(); i++) into.buckets[i] += more.buckets[i];
-}
 
 struct LoadEntry {
   ModuleId module;
@@ -149,7 +110,7 @@ struct LoadEntry {
   uint8_t bits = 64;  // of the register that it loads
   LoadKind by = LoadKind::move;
   uint64_t executions = 0;
-  // In early samples of replicas, or before windows, and in all others; null: none was.
+  // In early samples of replicas, and in all others; null: none was.
   std::unique_ptr<Times> early, later;
   uint64_t last = 0;   // address; 0: none yet
   int64_t stride = 0;  // majority vote
@@ -182,11 +143,11 @@ struct TimedLoad {
 
 struct RunLoads {
   uint64_t executions;
-  uint32_t first_block;
   uint32_t words;  // 0: not seen yet
   uint32_t first;
   uint32_t count;
   uint16_t stamps_word;
+  uint16_t bout_word;
 };
 
 // The first of `all` that were noted, as parts of `loads` where these are fewer.
@@ -205,8 +166,7 @@ void add_told(const profile::ValueHotlist& list, uint64_t all, uint64_t loads, A
 
 struct LatencyCollector::State {
   State(const trace::BlockTable& block_table, LatencyCollectorOptions o)
-      : table(block_table), options(std::move(o)), runs(limits::kMaxRuns),
-        windows(table, options.seen_enough, options.warm_up, options.keep_records) {}
+      : table(block_table), options(std::move(o)), runs(limits::kMaxRuns) {}
 
   void consume(const trace::Chunk& chunk);
   void finish(profile::Profile& into);
@@ -221,12 +181,11 @@ struct LatencyCollector::State {
   void note_stride(LoadEntry& e, uint64_t address);
   bool first_touch(uint64_t page);
   bool may_be_cold(uint64_t line);
+  double records_per_timed() const;
   bool is_from_own_caches(const TimedLoad& timed) const;
   void mark(Tid thread, trace::SpecialKind kind, const Word* record);
   Times& times_of(LoadEntry& e) const;
-  bool is_early_one() const { return options.of_replicas ? is_early : !in_window; }
-  const Times* times_for_row(const LoadEntry& e, Times& room) const;
-  void note_windows(const Times& times, profile::LatencyRow& row) const;
+  static void note_bouts(const Times& times, profile::LatencyRow& row);
   TimedLoad timed_load(const LoadEntry& e, uint32_t elapsed) const;
   static void count(Times& times, const TimedLoad& timed);
   void fill_times(const LoadEntry& e, const Times& times, profile::LatencyRow& row) const;
@@ -242,15 +201,16 @@ struct LatencyCollector::State {
   std::unordered_map<uint64_t, LoadEntry*> by_address;
   std::unordered_set<uint64_t> touched;
   std::array<uint64_t, 4096> lately{};  // pages of `touched`, for speed
-  // Lines that this sample of a replica has loaded, while its caches may be cold.
+  // Lines that timed loads of this sample of a replica were of, while its caches may be cold.
   std::unordered_set<uint64_t> warm_lines;
+  uint64_t records = 0, timed_records = 0;  // of this sample, up to now
   bool is_cold = false;
   bool is_early = false;  // in the life of a replica
   // Threads of replicas that will be recorded again, and how often they were.
   std::unordered_map<int32_t, uint64_t> lasting;
   StampCost stamps;
-  LoadWindows windows;
-  bool in_window = false;  // the present record
+  TimedBouts bouts;
+  bool in_bout = false;                 // the present record
   uint64_t stack = 0;                   // rsp as last captured
   profile::Random random{1};
   uint64_t corrupt_chunks = 0;
@@ -267,7 +227,7 @@ void LatencyCollector::finish(profile::Profile& into) {
 }
 
 void LatencyCollector::State::consume(const trace::Chunk& chunk) {
-  windows.begin_chunk();
+  bouts.begin();
   stamps.begin(chunk.thread);
   const Word* at = chunk.words.data();
   const Word* const end = at + chunk.words.size();
@@ -275,10 +235,13 @@ void LatencyCollector::State::consume(const trace::Chunk& chunk) {
     const size_t words = take_record(
         at, end, runs, [this](RunId id) { start_run(id); },
         [&](trace::SpecialKind kind) { mark(chunk.thread, kind, at); },
-        [this](RunId id, const RunLoads& run, const Word* record) {
+        [this](RunId, const RunLoads& run, const Word* record) {
+          records++;
           if (run.count == 0) return;
+          timed_records++;
           if (run.stamps_word != kNoWord) stamps.note(elapsed_at(record + run.stamps_word));
-          in_window = windows.look(id, run.first_block) == LoadWindows::Look::window;
+          in_bout = run.bout_word != kNoWord;
+          if (in_bout && !bouts.look(value_at(record, run.bout_word))) return;
           for (uint32_t i = 0; i < run.count; i++) time(loads[run.first + i], record);
         });
     if (words == 0) {
@@ -295,6 +258,7 @@ void LatencyCollector::State::mark(Tid thread, trace::SpecialKind kind, const Wo
     touched.clear();
     lately.fill(0);
     warm_lines.clear();
+    records = timed_records = 0;
     const auto before = lasting.find(thread.value);
     is_early = before == lasting.end() || before->second < kEarlySamples;
     is_cold = before == lasting.end() || (is_early && !calibration.cores_share_last_cache());
@@ -314,8 +278,8 @@ void LatencyCollector::State::start_run(RunId id) {
   RunLoads& own = runs[id.value];
   own.first = static_cast<uint32_t>(loads.size());
   own.words = run.words;
-  own.first_block = run.first_block.value;
-  own.stamps_word = stamps_word(table.slots(run));
+  own.stamps_word = word_of(SlotKind::stamps, table.slots(run));
+  own.bout_word = word_of(SlotKind::bout, table.slots(run));
   for_each_insn(
       table, run,
       [&](const trace::Block& block, const decoder::Insn& insn, RecordedWords& recorded) {
@@ -376,12 +340,21 @@ void LatencyCollector::State::note_stride(LoadEntry& e, uint64_t address) {
   e.last = address;
 }
 
-// It is the first load of a line in a replica that has not loaded many yet.
+// What executes for each record that has timed loads: more than one in bouts only.
+double LatencyCollector::State::records_per_timed() const {
+  return static_cast<double>(records) / static_cast<double>(timed_records);
+}
+
+// It is the first load of a line in a replica that has not loaded many yet. Those that were not
+// timed are taken for such, too: caches are warm no later than that.
 bool LatencyCollector::State::may_be_cold(uint64_t line) {
   if (!is_cold) return false;
   if (!warm_lines.insert(line).second) return false;
-  is_cold = warm_lines.size() <
-            (calibration.cores_share_last_cache() ? options.cold_lines : options.last_cache_lines);
+  const size_t lines =
+      calibration.cores_share_last_cache() ? options.cold_lines : options.last_cache_lines;
+  const double stands_for = in_bout ? records_per_timed() : 1;
+  const double loaded = stands_for * static_cast<double>(warm_lines.size());
+  is_cold = loaded < static_cast<double>(lines);
   return true;
 }
 
@@ -440,14 +413,14 @@ void LatencyCollector::State::time(const LoadPlan& load, const Word* words) {
     }
   }
   count(times, timed);
-  if (in_window && level != LatencyClass::beyond) times.windows.add(windows.chunks(), timed.cycles);
+  if (in_bout && level != LatencyClass::beyond) times.bouts.add(bouts.bouts(), timed.cycles);
   times.kinds[static_cast<size_t>(kind)]++;
   if (level != LatencyClass::beyond && (level != LatencyClass::l1 || timed.may_miss))
     note_pairs(load, times.pairs[static_cast<size_t>(level)], address, words);
 }
 
 Times& LatencyCollector::State::times_of(LoadEntry& e) const {
-  std::unique_ptr<Times>& times = is_early_one() ? e.early : e.later;
+  std::unique_ptr<Times>& times = is_early ? e.early : e.later;
   if (!times) times = std::make_unique<Times>();
   return *times;
 }
@@ -552,7 +525,7 @@ void LatencyCollector::State::fill_times(const LoadEntry& e, const Times& times,
   split_near(e, times, row);
 }
 
-// Also by runs of translations that do not time them (cache/capture_windows.h).
+// Also by runs of translations that do not time them.
 void LatencyCollector::State::count_executions() {
   for (uint32_t id = 0; id < table.run_count(); id++) {
     const RunLoads& own = runs[id];
@@ -567,23 +540,9 @@ void LatencyCollector::State::count_executions() {
   }
 }
 
-// What was timed before windows were is likelier to be timed than what they stand for.
-const Times* LatencyCollector::State::times_for_row(const LoadEntry& e, Times& room) const {
-  if (options.of_replicas || !e.early || !e.later) return e.times();
-  const double left_out = static_cast<double>(e.executions) - static_cast<double>(e.early->timed);
-  const bool are_enough = e.later->timed >= kEnoughTimed && left_out > 0;
-  const double factor =
-      are_enough ? std::min(1.0, static_cast<double>(e.later->timed) / left_out) : 1;
-  room = scaled(*e.early, factor);
-  add_times(room, *e.later);
-  room.windows = e.later->windows;
-  return &room;
-}
-
-void LatencyCollector::State::note_windows(const Times& times, profile::LatencyRow& row) const {
+void LatencyCollector::State::note_bouts(const Times& times, profile::LatencyRow& row) {
   constexpr double kMost = 0x1p62;
-  if (!windows.have_any()) return;
-  WindowSums sums = times.windows;
+  BoutSums sums = times.bouts;
   sums.end();
   row.window_squares = static_cast<uint64_t>(std::min(kMost, sums.squares(row.mean())));
 }
@@ -598,9 +557,8 @@ void LatencyCollector::State::finish(profile::Profile& into) {
     row.at = builder.at(e.address, e.module);
     row.executions = e.executions;
     row.by = e.by;
-    Times room;
-    const Times* const some = times_for_row(e, room);
-    const Times& times = some ? *some : room;
+    static const Times kNone;
+    const Times& times = e.times() ? *e.times() : kNone;
     row.first_touches = times.first_touches;
     fill_times(e, times, row);
     row.kind = static_cast<AddressKind>(
@@ -611,7 +569,7 @@ void LatencyCollector::State::finish(profile::Profile& into) {
       row.stride = e.stride;
       row.strided = e.strided;
     }
-    note_windows(times, row);
+    note_bouts(times, row);
     for (uint32_t b = 0; b < times.buckets.size(); b++)
       if (times.buckets[b] != 0) row.histogram.push_back({b, times.buckets[b]});
     mine.tables.latencies.push_back(std::move(row));

@@ -29,9 +29,8 @@
 //   samples of the replica have had time to warm up: where one instruction's loads were timed often
 //   enough in the third sample and those after it, what was measured before does not count.
 //
-// Where loads are timed in windows (load_windows.h) and not in a replica, each timed load of a
-// window stands for others: those that were timed before there were windows count for as much less
-// as they were more likely to be timed. Each window is an observation of the mean then.
+// Where loads are timed in bouts (timed_bouts.h), each timed load stands for others. All loads of a
+// bout together are one observation of the mean.
 //
 // The calibration is asked for when the first timed load is seen, and by this thread: the program
 // does not wait.
@@ -43,7 +42,6 @@
 
 #include "collect/collector.h"
 #include "profile/tables/latency_table.h"
-#include "trace/run_mailbox.h"
 
 namespace shadowprof::collect {
 
@@ -52,11 +50,6 @@ struct LatencyCollectorOptions {
   bool of_replicas = false;
   size_t cold_lines = 16384;         // that a core's own caches have
   size_t last_cache_lines = 262144;  // the last one
-  // Told what code was seen enough of, which is when it was timed `warm_up` times. Null: loads are
-  // timed all the time, or another collector says so.
-  trace::RunMailbox* seen_enough = nullptr;
-  uint64_t warm_up = 64;
-  bool keep_records = true;  // others want one of each execution of what was seen enough of
   // By run id, when finish() is called. Null: each execution is in the trace, and is counted there.
   const std::vector<uint64_t>* executions = nullptr;
 };

@@ -139,7 +139,7 @@ void ProbePlans::plan(RunId id) {
   own.first_event = static_cast<uint32_t>(events_.size());
   own.exit = run.exit;
   own.is_empty = run.insns == 0;
-  own.stamps_word = stamps_word(table_.slots(run));
+  own.stamps_word = word_of(trace::SlotKind::stamps, table_.slots(run));
   own.function = code_.function[blocks.front().value];
   own.last_function = code_.function[blocks.back().value];
   own.start = table_.block(blocks.front()).start.value;

@@ -81,6 +81,9 @@ class Emitter : public CodeWriter {
     }
     u32(static_cast<uint32_t>(table));
   }
+  void load_word_rcx(size_t table) {  // mov ecx, [rcx*4 + table]
+    index_access({0x41, 0x8b, 0x8c, 0x8f}, {0x65, 0x8b, 0x0c, 0x8d}, table);
+  }
   void count_call_rcx(size_t table) {                            // r11 = ++[rcx*8 + table]
     index_access({0x4d, 0x8b, 0x9c, 0xcf}, {0x65, 0x4c, 0x8b, 0x1c, 0xcd}, table);  // mov r11, [..]
     bytes({0x4d, 0x8d, 0x5b, 0x01});  // lea r11, [r11+1]
@@ -176,6 +179,7 @@ class Emitter : public CodeWriter {
     u32(block);
   }
   void movzx_edx_cx() { bytes({0x0f, 0xb7, 0xd1}); }           // movzx edx, cx
+  void movzx_ecx_cl() { bytes({0x0f, 0xb6, 0xc9}); }           // movzx ecx, cl
   void movzx_ecx_ax() { bytes({0x0f, 0xb7, 0xc8}); }           // movzx ecx, ax
   void pop_rcx() { byte(0x59); }                                 // pop rcx
   void syscall() { bytes({0x0f, 0x05}); }                      // syscall

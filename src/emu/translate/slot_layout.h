@@ -61,15 +61,22 @@ struct StatePage {
   uint64_t stops_behind_call; // not 0, and `leaves` too: who comes out of a system call stops
   uint64_t call_time[4];      // what a system call is told instead of the program's own moment
   uint64_t turn_back;         // where translated code goes on when the turn has come again
-  uint64_t reserved[101];
+  uint64_t bout_gap;          // executions until the next bout begins; 0: one is going on
+  uint64_t bout_left;         // executions until it ends: trace::kBoutExecutions before it begins
+  uint64_t bout_number;       // modulo kBoutGaps
+  uint64_t reserved[98];
   uint8_t mmap_prot_plain[256];   // 1: prot byte without PROT_EXEC
   uint8_t mmap_flags_plain[256];  // 1: flags byte without MAP_FIXED
   uint8_t open_flags_plain[256];  // 1: flags byte of an open for reading only
   uint8_t trace_requests_plain[256];  // 1: low byte of a request of ptrace(2) that begins nothing
+  uint32_t bout_gaps[256];  // what bout_gap becomes at the end of a bout, one after the other
 };
 static_assert(sizeof(StatePage) <= limits::kPageBytes);
 inline constexpr size_t kAddressField = offsetof(StatePage, spill_address);
 static_assert(offsetof(StatePage, mmap_prot_plain) == 1024);
+
+inline constexpr size_t kBoutGaps = sizeof(StatePage::bout_gaps) / sizeof(uint32_t);
+static_assert(kBoutGaps == 256, "what a byte counts to");
 
 // The log is filled from its last entry down to entry 1.
 struct LoggedPair {

@@ -41,9 +41,16 @@ Translator::Translation Translator::translate(GuestAddr pc, std::optional<RunId>
   plan_ = plan;
   if (!plan_fragment(pc, region)) return {Outcome::no_code, {}};
 
-  if (cache_.room(2 * kRoomBytes).empty()) return {Outcome::cache_full, {}};
+  if (cache_.room(3 * kRoomBytes).empty()) return {Outcome::cache_full, {}};
+  const auto in_bouts = fragment_of_bouts(pc, region);
   if (site) cache_.begin_entry(pc, {*site, block_ids_[0], inc_is_harmless_at(pc)});
+  return {Outcome::translated, write_fragment(pc, region, in_bouts)};
+}
+
+FragmentId Translator::write_fragment(GuestAddr pc, const CodeRegion& region,
+                                      std::optional<FragmentId> in_bouts) {
   Emitter e(cache_.room(kRoomBytes), cache_.next_address(), cache_.recording());
+  body_in_bouts_ = in_bouts ? cache_.body_address(*in_bouts) : 0;
   emit_fragment(e, region);
 
   Fragment f;
@@ -52,6 +59,8 @@ Translator::Translation Translator::translate(GuestAddr pc, std::optional<RunId>
   f.insns = static_cast<uint16_t>(insns_.size());
   f.substitute = substitute_;
   f.checks_itself = region.may_change;
+  f.of_bouts = plan_.of_bouts;
+  f.in_bouts = in_bouts ? in_bouts->value + 1 : 0;
   f.longest_run = last_run_;
   if (stale_trap_ != 0) f.stale_trap = cache_.used() + stale_trap_;
   const InsnKind first = insns_[0]->kind;
@@ -60,7 +69,7 @@ Translator::Translation Translator::translate(GuestAddr pc, std::optional<RunId>
     f.kind = FragmentKind::unsupported;
     f.unsupported_reason = insns_[0]->unsupported_reason;
   }
-  return {Outcome::translated, cache_.commit(f, ranges_, points_, exits_, e.offset())};
+  return cache_.commit(f, ranges_, points_, exits_, e.offset());
 }
 
 void Translator::emit_fragment(Emitter& e, const CodeRegion& region) {
@@ -86,7 +95,9 @@ void Translator::emit_fragment(Emitter& e, const CodeRegion& region) {
     return;
   }
   if (region.may_change) emit_self_check(e);
+  if (body_in_bouts_ != 0) emit_bout_check(e);
   if (plan_.stack_pointer) capture_register(e, SlotKind::base, decoder::kRsp, 0);
+  if (plan_.of_bouts) capture_bout(e);
   if (plan_.moments && is_behind_system_call(insns_[0]->address)) capture_moment(e, false, 0);
   for (uint32_t i = 0; i < insns_.size(); i++) emit_insn(e, i);
   if (!insns_.back()->is_terminator()) {

@@ -53,6 +53,7 @@ struct CapturePlan {
   trace::CaptureWishes* wishes = nullptr;  // of single instructions, besides
   bool records = true;       // false, where there are counters: nothing is recorded
   bool empty_records = true; // false, where there are counters: nor is what captures nothing
+  bool of_bouts = false;     // what it makes is executed in bouts only (translator_bouts.cc)
   bool captures() const {
     return values || addresses || load_cycles || stored || moments || wishes != nullptr;
   }
@@ -89,6 +90,9 @@ class Translator {
   };
   // `site`: the indirect branch that leads to the address, if one does.
   Translation translate(GuestAddr pc, std::optional<RunId> site, CapturePlan plan);
+  // From now on code with loads has another translation, by this plan, which is executed instead
+  // while the thread has a bout.
+  void capture_in_bouts(const CapturePlan& plan) { plan_of_bouts_ = plan; }
 
   // The program overwrites the flags that `inc` changes before it reads them again.
   bool inc_is_harmless_at(GuestAddr pc);
@@ -135,6 +139,8 @@ class Translator {
   void choose_substitute();
 
   // Writing it.
+  FragmentId write_fragment(GuestAddr pc, const CodeRegion& region,
+                            std::optional<FragmentId> in_bouts);
   void emit_fragment(Emitter& e, const CodeRegion& region);
   void emit_self_check(Emitter& e);
   void emit_insn(Emitter& e, uint32_t index);
@@ -196,6 +202,10 @@ class Translator {
   void emit_direct_exit(Emitter& e, trace::RunExit exit, uint32_t blocks, uint32_t insns,
                         size_t slots, GuestAddr target);
   void emit_branch_dispatch(Emitter& e, RunId site);
+  // translator_bouts.cc
+  std::optional<FragmentId> fragment_of_bouts(GuestAddr pc, const CodeRegion& region);
+  void emit_bout_check(Emitter& e);
+  void capture_bout(Emitter& e);
   // translator_turns.cc
   struct TurnCheck {
     uint32_t at_end = 0;  // field of the jump for when the turn is over
@@ -216,6 +226,7 @@ class Translator {
   GuestBlocks guest_blocks_;
   TranslatorOptions options_;
   std::unordered_map<uint64_t, RunId> interrupted_;
+  std::optional<CapturePlan> plan_of_bouts_;
   AddressTable<std::optional<bool>> harmless_;  // what inc_is_harmless_at has found out
 
   DecodedCode decoded_;
@@ -236,6 +247,7 @@ class Translator {
   bool substitute_active_ = false;
   std::vector<uint32_t> stale_jumps_;
   uint32_t stale_trap_ = 0;
+  uint64_t body_in_bouts_ = 0;  // 0: it has no translation for them
   CapturedRegisters captured_;
   trace::CaptureWish wish_;  // of the instruction that is being emitted
   StampSlots stamps_;        // of the load that is to be timed, if one is

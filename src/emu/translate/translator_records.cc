@@ -151,7 +151,7 @@ RunId Translator::make_run(RunExit exit, uint32_t blocks, uint32_t insns, size_t
   run.insns = insns;
   run.exit = exit;
   run.target = target;
-  run.captures = plan_.captures();
+  run.captures = plan_.captures() && !plan_.of_bouts;
   run.recorded = is_recorded(slots);
   run.last_block_insns = static_cast<uint16_t>(insns - blocks_[blocks - 1].first_insn);
   RunId id = table_.add_run(run, std::span(block_ids_).first(blocks),

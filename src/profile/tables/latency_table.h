@@ -102,8 +102,8 @@ struct LatencyRow {
   int64_t stride = 0;       // bytes from one address to the next, as most often seen; 0: none
   uint64_t strided = 0;     // how often that run saw it
   std::vector<std::pair<uint32_t, uint64_t>> histogram;  // bucket, count; by bucket
-  // Where loads were timed in windows: the sum over windows of the square of what its loads took
-  // together beyond as many mean ones, in cycles. 0: they were timed all the time, or in one.
+  // Where loads were timed in bouts: the sum over these of the square of what the loads of one took
+  // together beyond as many mean ones, in cycles. 0: all were timed, or there was one bout.
   uint64_t window_squares = 0;
 
   // Timed ones that a cache or memory served.
@@ -112,7 +112,7 @@ struct LatencyRow {
     return served() == 0 ? 0 : static_cast<double>(cycles) / static_cast<double>(served());
   }
   // The standard error of the mean, as exactly as buckets are; each timed load one observation, or
-  // each window where they were timed in windows and these differ by more.
+  // each bout where they were timed in bouts and these differ by more.
   double mean_error() const;
   // How much too high the mean is if all cold loads are a replica's own.
   double cold_error() const;
