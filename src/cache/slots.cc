@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "base/spread.h"
@@ -103,14 +104,18 @@ void Slot::initialise(CallKinds kinds) {
 // rhythm of the program's is that of bouts.
 void Slot::draw_bouts(double share) {
   constexpr double kMost = UINT32_MAX;
+  std::array<double, emu::kBoutGaps> drawn;
+  for (size_t i = 0; i < drawn.size(); i++) {
+    const uint64_t mixed = spread(guest + i + 1);
+    // The logarithm of what lies between 0 and 1.
+    drawn[i] = -std::log((static_cast<double>(spread(mixed ^ mixed >> 32) >> 32) + 0.5) * 0x1p-32);
+  }
+  const double all = std::accumulate(drawn.begin(), drawn.end(), 0.0);
   const double mean = share <= 0 ? kMost : trace::kBoutExecutions * (1 / share - 1);
   emu::StatePage& page = state();
-  for (size_t i = 0; i < emu::kBoutGaps; i++) {
-    const uint64_t mixed = spread(guest + i + 1);
-    // From 0 to 1, without both.
-    const double drawn = (static_cast<double>(spread(mixed ^ mixed >> 32) >> 32) + 0.5) * 0x1p-32;
-    const double gap = share <= 0 ? kMost : -mean * std::log(drawn);
-    page.bout_gaps[i] = static_cast<uint32_t>(std::min(std::round(gap), kMost));
+  for (size_t i = 0; i < drawn.size(); i++) {
+    const double gap = std::min(kMost, mean * drawn[i] / all * emu::kBoutGaps);
+    page.bout_gaps[i] = static_cast<uint32_t>(std::round(gap));
   }
   if (page.bout_left != 0) return;
   page.bout_left = trace::kBoutExecutions;

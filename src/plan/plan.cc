@@ -141,7 +141,9 @@ Plan::Offer Plan::fork_offer(const Situation& s, const Ledger& ledger, const Pri
   const bool are_dear = forks_ != 0 && !in_its_place_ && forks_are_dear(s, prices);
   const bool is_second = are_dear && knows_only_start_up();
   const double at_s = is_second ? second_fork_at_s(ledger, price_s) : fork_at_s(s, ledger, price_s);
-  offer.at_s = std::max({at_s, retries_at_s_, ledger.lends_at_s(expected_fork_s(s, prices))});
+  const bool is_harmless = is_second && s.writes_same_pages;
+  const double worst_s = is_harmless ? price_s : expected_fork_s(s, prices);
+  offer.at_s = std::max({at_s, retries_at_s_, ledger.lends_at_s(worst_s)});
   if (s.may_burst && are_dear && !is_second) {
     offer.at_s = std::max(offer.at_s, dear_fork_at_s(s, ledger, prices));
   }

@@ -26,10 +26,11 @@
 // price of one times its variance. Both are known when there were some of each; until then either
 // kind gets half. The budget is divided between the kinds in proportion to their gains
 // (kLeastKindShare). Where forks are *dear*, more than a second's budget each, nothing is lent for
-// the second one, unless the first one was in the program's start-up (kStartUp_s); if its replica
-// lasts, and no burst is taken meanwhile, its part has to pay for it. Where forks' part has not
-// paid for one in all the time up to now bursts have it, too: one replica of a large program says
-// less than a hundred bursts.
+// the second one, unless the first one was in the program's start-up (kStartUp_s); not even the
+// worst that it may cost has to be lent if bursts show that the program writes to the same pages
+// only. If its replica lasts, and no burst is taken meanwhile, its part has to pay for it. Where
+// forks' part has not paid for one in all the time up to now bursts have it, too: one replica of a
+// large program says less than a hundred bursts.
 //
 // **A replica that lasts** follows its program to the end, on a core of its own. It falls behind by
 // all that it does not execute: recording, the stops for its tracer. So its samples are short, and

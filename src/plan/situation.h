@@ -33,6 +33,8 @@ struct Situation {
   double written_pages = 0;
   // The last fork was of about as much memory.
   bool resembles_last_fork = true;
+  // Bursts have seen the program write to the same few pages only.
+  bool writes_same_pages = false;
 
   size_t replicas = 0;       // that live
   size_t most_replicas = 1;  // that may

@@ -194,6 +194,10 @@ uint64_t BurstEmulator::conclude() {
   shares_ = {};
   for (Thread& t : done_) submit(t);
   done_.clear();
+  written_.clear();
+  view_.take_written([this](GuestAddr page, std::span<const uint8_t>) {
+    written_.push_back(page.value / limits::kPageBytes);
+  });
   view_.clear();
   source_.reset();
   return std::exchange(instructions_, 0);

@@ -46,6 +46,8 @@ class BurstEmulator : public BurstEngine {
   void number_next(uint64_t number) override { burst_ = number - 1; }
   const trace::CodeShares* shares() const override { return &shares_; }
   collect::SampleSeries::Drawn drawn() const override { return drawn_; }
+  // Numbers of the pages that the last burst has written to, once it is concluded.
+  const std::vector<uint64_t>& written_pages() const { return written_; }
   // No thread has more than about so many instructions in a burst.
   void limit(uint64_t instructions) { most_ = instructions; }
 
@@ -72,6 +74,7 @@ class BurstEmulator : public BurstEngine {
   bool stacks_;
   std::unique_ptr<machine::MemorySource> source_;  // of one burst
   machine::MemoryView view_;
+  std::vector<uint64_t> written_;
   using Clock = std::chrono::steady_clock;
   std::optional<uint64_t> mapped_;  // pages that the process had mapped when its maps were read
   Clock::time_point learned_at_;

@@ -123,6 +123,7 @@ Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable&
   if (!interpreter_ || interpreter_generation_ != program_.generation()) {
     interpreter_ = std::make_unique<BurstEmulator>(table, sink, budget.plan, budget.stacks);
     interpreter_generation_ = program_.generation();
+    written_ = {};
   }
   interpreter_->number_next(budget.sample_number);
   interpreter_->limit(budget.instructions);
@@ -145,6 +146,7 @@ Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable&
   interpreter_->end();
   done.pause = seconds_since(before) - went_on_s;
   done.instructions = interpreter_->conclude();
+  written_.burst(interpreter_->written_pages());
   done.shares = *interpreter_->shares();
   done.drawn = interpreter_->drawn();
   return done;

@@ -28,6 +28,7 @@
 #include "sample/replica_engine.h"
 #include "sample/seen_code.h"
 #include "sample/wanted_part.h"
+#include "sample/written_pages.h"
 #include "shadow/emulator_space.h"
 #include "shadow/execution.h"
 #include "shadow/program.h"
@@ -93,6 +94,8 @@ class SampledProcess {
     collect::SampleSeries::Drawn drawn{};
     const char* ended = "budget";  // by what
   };
+  // As far as bursts of this memory show (WrittenPages).
+  bool writes_same_pages() const { return written_.are_the_same(); }
   // From each thread as many instructions as the budget says, if its seconds suffice. Errors: as
   // for fork().
   Result<Interpreted> interpret(trace::BlockTable& table, trace::TraceSink& sink,
@@ -177,6 +180,7 @@ class SampledProcess {
   std::vector<Tid> replicas_;  // its own children, that have not died
   std::unique_ptr<BurstEmulator> interpreter_;
   unsigned interpreter_generation_ = 0;
+  WrittenPages written_;  // of that generation
   SeenCode seen_;
   bool has_news_ = false;               // it was looked at, or a sample has translated something
   std::vector<GuestAddr> ahead_;        // to be translated

@@ -59,6 +59,7 @@ plan::Situation ShadowRun::situation() {
   s.resident_pages = program->resident_pages();
   s.written_pages = program->written_pages(copied_pages);
   s.resembles_last_fork = program->resembles_last_fork();
+  s.writes_same_pages = program->writes_same_pages();
   if (idle) {
     s.idle = idle_replica(*idle, copied_pages, s.now_s);
     s.may_give_later_samples = options_.later_samples && options_.sample_size == 0;

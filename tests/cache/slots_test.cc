@@ -59,5 +59,29 @@ TEST_CASE("a guard page lies behind each buffer") {
   CHECK(m.slot.guard(0).end.value == m.slot.buffer_guest(1));
 }
 
+TEST_CASE("so much of what is executed is in bouts as was asked for") {
+  for (const double share : {0.5, 1.0 / 64, 1e-6}) {
+    Memory m;
+    m.slot.draw_bouts(share);
+    const emu::StatePage& page = m.slot.state();
+    CHECK(page.bout_left == trace::kBoutExecutions);
+    CHECK(page.bout_gap == page.bout_gaps[0]);
+    double gaps = 0;
+    for (const uint32_t gap : page.bout_gaps) gaps += gap;
+    const double bouts = double{trace::kBoutExecutions} * emu::kBoutGaps;
+    CHECK(bouts / (bouts + gaps) == doctest::Approx(share).epsilon(0.01));
+    CHECK(*std::ranges::max_element(page.bout_gaps) > 3 * gaps / emu::kBoutGaps);
+  }
+}
+
+TEST_CASE("where all is to be in bouts one follows the other, and where nothing is there is none") {
+  Memory m;
+  m.slot.draw_bouts(1);
+  CHECK(*std::ranges::max_element(m.slot.state().bout_gaps) == 0);
+  m.slot.draw_bouts(0);
+  CHECK(*std::ranges::min_element(m.slot.state().bout_gaps) > 1'000'000);
+  CHECK(m.slot.state().bout_gap == 0);  // the present one goes on
+}
+
 }  // namespace
 }  // namespace shadowprof::cache

@@ -144,6 +144,21 @@ TEST_CASE(
   CHECK(run.s.now_s > second_s + 5);
 }
 
+TEST_CASE("of a program that writes to the same pages the worst need not be lent then") {
+  for (const bool same : {false, true}) {
+    Run run;
+    run.s.may_burst = true;
+    run.next();
+    run.fork(0.025);
+    run.until(1, 0.025, 0.001);
+    run.s.written_pages = 0.3 / run.prices.page_kept_s;  // more than the loan
+    run.s.writes_same_pages = same;
+    while (run.next().what != What::fork && run.s.now_s < 10) run.burst(0.001);
+    CAPTURE(same);
+    CHECK((run.s.now_s < 2) == same);
+  }
+}
+
 TEST_CASE("what forks have cost says nothing of a program that has several times the memory now") {
   for (const bool resembles : {true, false}) {
     Run run;
