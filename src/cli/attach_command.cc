@@ -214,9 +214,9 @@ int attach_main(int argc, char** argv) {
   else
     ready = tl::unexpected(pids.error());
   const bool one_process = !options.follow && options.pids.size() == 1;
-  const bool in_part = options.sampling.captures_in_part(options.mode) && one_process;
+  const bool in_part = options.sampling.captures_in_part(options.mode);
   options.wanted.choose_profiles(options.mode, options.sampling.chosen_engine(options.mode),
-                                 in_part);
+                                 {.values = in_part && one_process, .latencies = in_part});
   if (ready) ready = options.sampling.check(options.mode, one_process);
   if (ready) ready = options.wanted.accepted_by(options.sampling.chosen_engine(options.mode));
   if (ready)

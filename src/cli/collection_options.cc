@@ -23,6 +23,7 @@ constexpr std::string_view kAll[] = {"edge", "call", "method", "path", "value", 
 // Where the program waits for all that is collected, and where an interpreter cannot time loads.
 constexpr std::string_view kCounts[] = {"edge", "call", "method"};
 constexpr std::string_view kWithoutTimes[] = {"edge", "call", "method", "path", "value"};
+constexpr std::string_view kWithoutValues[] = {"edge", "call", "method", "path", "latency"};
 constexpr std::string_view kWithPaths[] = {"edge", "call", "method", "path"};
 
 bool contains(std::span<const std::string_view> names, std::string_view name) {
@@ -30,11 +31,12 @@ bool contains(std::span<const std::string_view> names, std::string_view name) {
 }
 
 std::span<const std::string_view> default_profiles(std::string_view mode, std::string_view engine,
-                                                   bool in_part) {
+                                                   CollectionOptions::InPart in_part) {
   if (mode == "full") return kCounts;
   if (engine == "step") return kWithPaths;
   if (mode == "burst") return kWithoutTimes;
-  return in_part ? std::span<const std::string_view>(kAll) : kWithPaths;
+  if (!in_part.latencies) return kWithPaths;
+  return in_part.values ? std::span<const std::string_view>(kAll) : kWithoutValues;
 }
 
 // A word of --profile, without the + in front.
@@ -122,7 +124,7 @@ std::vector<collect::Probe> CollectionOptions::parsed_probes() const {
 }
 
 void CollectionOptions::choose_profiles(std::string_view mode, std::string_view engine,
-                                        bool in_part) {
+                                        InPart in_part) {
   std::vector<std::string> chosen;
   const auto add = [&](std::string_view name) {
     if (std::find(chosen.begin(), chosen.end(), name) == chosen.end()) chosen.emplace_back(name);

@@ -34,9 +34,13 @@ struct CollectionOptions {
   plugin::Plugins plugins;  // by open_plugins()
 
   void add_to(CLI::App& app);
-  // `in_part`: the engine can capture values and latencies of a part of what executes, so that they
-  // do not make the other kinds worse.
-  void choose_profiles(std::string_view mode, std::string_view engine, bool in_part);
+  // What the engine can capture for a part of what executes, so that it does not make the other
+  // kinds worse.
+  struct InPart {
+    bool values = false;
+    bool latencies = false;
+  };
+  void choose_profiles(std::string_view mode, std::string_view engine, InPart in_part);
   bool wants(std::string_view profile) const;
   // Before collection(), while this process has one thread. An Error: one that is of no use with
   // this engine.
@@ -44,7 +48,7 @@ struct CollectionOptions {
   // What the trace is to be made into.
   sample::Collection collection(std::string_view mode, uint64_t seed) const;
   sample::Conditions conditions() const;
-  // After choose_profiles(). `in_windows`: loads can be timed in windows.
+  // After choose_profiles(). `has_bouts`: loads can be timed in bouts.
   Status check_conditions(std::string_view mode, bool has_bouts) const;
   // An Error: something that the engine cannot record.
   Status accepted_by(std::string_view engine) const;

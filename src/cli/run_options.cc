@@ -212,9 +212,9 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
   app.prefix_command();
   if (const auto status = parse_command_line(app, "[--] PROGRAM [ARG...]", argc, argv))
     return status;
-  options.wanted.choose_profiles(
-      options.mode, options.sampling.chosen_engine(options.mode),
-      options.sampling.captures_in_part(options.mode) && !options.follow);
+  const bool in_part = options.sampling.captures_in_part(options.mode);
+  options.wanted.choose_profiles(options.mode, options.sampling.chosen_engine(options.mode),
+                                 {.values = in_part && !options.follow, .latencies = in_part});
   if (const Status sound = check_combination(options); !sound) {
     error("{}", sound.error().message);
     return kExitOwnFailure;

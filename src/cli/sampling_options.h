@@ -58,7 +58,8 @@ struct SamplingOptions {
   bool times_in_bouts(std::string_view mode) const {
     return chosen_engine(mode) == "translator" && !verify;
   }
-  // Values of a part of it: not where several programs, or engines, have the same code.
+  // Values of a part of it, too, if there is one program: not where several of them, or engines,
+  // have the same code.
   bool captures_in_part(std::string_view mode) const {
     return times_in_bouts(mode) && max_shadows == 1;
   }

@@ -7,6 +7,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <utility>
+#include <vector>
+
 #include "base/unique_fd.h"
 
 using namespace shadowprof;
@@ -159,6 +162,16 @@ TEST_CASE("a condition says how much is looked at") {
   REQUIRE(some.latency_condition);
   CHECK(some.latency_condition->weight() == 64);
   CHECK(collected({}).any_condition);
+  // Whose values are in windows, loads in bouts, or neither, by default.
+  const auto kinds = [&](std::vector<std::string> words) {
+    const auto of = collected(std::move(words));
+    return std::pair(of.values, of.latencies);
+  };
+  CHECK(kinds({}) == std::pair(true, true));
+  CHECK(kinds({"-f"}) == std::pair(false, true));
+  CHECK(kinds({"--max-shadows", "2"}) == std::pair(false, false));
+  CHECK(kinds({"--engine", "emulator"}) == std::pair(false, false));
+  CHECK(kinds({"--mode", "full"}) == std::pair(false, false));
   for (const char* text : {"all", "values=", "values=burst:0,every:3", "values=burst:4,every:3",
                            "values=burst:4,every:9x", "paths=all", "calls=1/100x10"})
     refuses({"--condition", text, "ls"}, "condition");
