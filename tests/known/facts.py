@@ -222,7 +222,7 @@ def check_memory(d, program, rounds, options, exact):
     if not exact and profile["coverage"]["samples"] <= 2:
         print(f"skip  {d.what}: the machine was too busy for samples: {profile['coverage']['samples']}")
         return
-    found = {(row["kind"], row.get("from", row["to"])["function"], row["to"]["function"]): row
+    found = {(row["kind"], row.get("from", row["to"]).get("function"), row["to"].get("function")): row
              for name in ("hazards", "waste") for row in profile["hotlists"][name]
              if "main" not in (row.get("from", row["to"]).get("function", "main"), row["to"].get("function", "main"))
              and row["kind"] in truth.get("kinds", [row["kind"]])}
