@@ -329,6 +329,7 @@ class Engine {
   static void after_rseq(GuestThread& t, const Registers& before);
   static Status set_rseq(GuestThread& t, GuestAddr rseq);
   static bool met_breakpoint(const GuestThread& t, const siginfo_t& info, const Registers& regs);
+  void ignore_breakpoint(GuestThread& t, Registers& regs);
   void on_announced_sequence(GuestThread& t, Registers& regs);
   static void note_announced_sequence(GuestThread& t);
   static void abort_announced_sequence(GuestThread& t, Registers& regs);

@@ -67,6 +67,14 @@ bool Engine::met_breakpoint(const GuestThread& t, const siginfo_t& info, const R
          ptrace::cause_of(info, regs) == ptrace::SignalCause::hardware_breakpoint;
 }
 
+// A breakpoint of a sequence that is over by now: what ended it was reported first. The program has
+// no debug registers of its own, and a trap of ours would kill it.
+void Engine::ignore_breakpoint(GuestThread& t, Registers& regs) {
+  repair_signal_state(t, SIGTRAP);
+  if (!t.in_engine) return enter(t, regs);
+  if (t.tracee.set_registers_if_alive(regs)) resume(t);
+}
+
 // What the thread has announced while it was on its way to guest context.
 void Engine::note_announced_sequence(GuestThread& t) {
   if (t.rseq == GuestAddr()) return;

@@ -70,6 +70,7 @@ void mend_frame(const emu::CodeCache& cache, ptrace::RemoteMemory& memory, Guest
 // The thread is at a stop from which `info` can be delivered. `regs` are its registers, of the
 // context that t.in_engine tells.
 void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& info) {
+  if (met_breakpoint(t, info, regs)) return ignore_breakpoint(t, regs);
   counts_.signals++;
   if (t.holding) end_hold(t);
   const int signal = info.si_signo;
