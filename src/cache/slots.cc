@@ -103,7 +103,7 @@ void Slot::initialise(CallKinds kinds) {
 // From one bout to the next any number of executions is as likely as what is left of it, so that no
 // rhythm of the program's is that of bouts.
 void Slot::draw_bouts(double share) {
-  constexpr double kMost = UINT32_MAX;
+  constexpr double kMostExecutions = UINT32_MAX;
   std::array<double, emu::kBoutGaps> drawn;
   for (size_t i = 0; i < drawn.size(); i++) {
     const uint64_t mixed = spread(guest + i + 1);
@@ -111,10 +111,10 @@ void Slot::draw_bouts(double share) {
     drawn[i] = -std::log((static_cast<double>(spread(mixed ^ mixed >> 32) >> 32) + 0.5) * 0x1p-32);
   }
   const double all = std::accumulate(drawn.begin(), drawn.end(), 0.0);
-  const double mean = share <= 0 ? kMost : trace::kBoutExecutions * (1 / share - 1);
+  const double mean = share <= 0 ? kMostExecutions : trace::kBoutExecutions * (1 / share - 1);
   emu::StatePage& page = state();
   for (size_t i = 0; i < drawn.size(); i++) {
-    const double gap = std::min(kMost, mean * drawn[i] / all * emu::kBoutGaps);
+    const double gap = std::min(kMostExecutions, mean * drawn[i] / all * emu::kBoutGaps);
     page.bout_gaps[i] = static_cast<uint32_t>(std::round(gap));
   }
   if (page.bout_left != 0) return;

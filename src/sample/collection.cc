@@ -85,7 +85,7 @@ emu::CapturePlan Collection::plan_without_times() const {
 
 emu::CapturePlan Collection::plan_of_bouts() const {
   emu::CapturePlan bouts = plan();
-  bouts.of_bouts = bouts.empty_records = true;
+  bouts.of_bouts = true;
   return bouts;
 }
 

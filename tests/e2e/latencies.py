@@ -28,7 +28,7 @@ LOADS = {"full": {"l1": 200_000, "l2": 200_000, "l3": 200_000, "dram": 100_000},
          "shadow": {"l1": 1_500_000_000, "l2": 500_000_000, "l3": 120_000_000, "dram": 20_000_000}}
 LEAST_TIMED = 300
 # As a share: a fork's child sets each page's accessed bit anew, which may take a virtual machine as long as a fault.
-MOST_LEFT_OUT = 0.1
+MOST_LEFT_OUT_SHARE = 0.1
 # As a share. Strangers' use of the memory changes from second to second.
 OFF = {"l1": 0.05, "l2": 0.05, "l3": 0.05, "dram": 0.3}
 
@@ -151,7 +151,7 @@ def try_size(options, mode, size, wanted, path):
     wrong = judge(profile, row, native, wanted) or wrong_order(profile)
     if not wrong and wanted in ("l3", "dram") and row[wanted] > 0.5 * row["timed"]:
         wrong = wrong_pairs(profile, wanted)
-    if not wrong and mode == "shadow" and row["first_touches"] > MOST_LEFT_OUT * row["timed"]:
+    if not wrong and mode == "shadow" and row["first_touches"] > MOST_LEFT_OUT_SHARE * row["timed"]:
         wrong = f"{row['first_touches']} loads were left out, {row['timed']} timed"
     shares = " ".join(f"{level} {row[level]}" for level in CLASSES)
     seen = f"natively {native[0]:.1f} to {native[1]:.1f} (slowly {slow:.1f}), mean {mean_of(row):.1f} of {row['timed']} ({shares})"

@@ -127,14 +127,18 @@ TEST_CASE("the next fork is paced by what the last ones cost, not by the worst")
   CHECK(run.s.now_s < 1);
 }
 
-TEST_CASE(
-    "a dear fork of the program's start says little of the next one, which is lent for once") {
-  Run run;
+void fork_dearly_at_first(Run& run) {
   run.s.may_burst = true;
   run.next();
   CHECK(run.s.now_s < kStartUp_s);
   run.fork(0.025);
   run.until(1, 0.025, 0.001);
+}
+
+TEST_CASE(
+    "a dear fork of the program's start says little of the next one, which is lent for once") {
+  Run run;
+  fork_dearly_at_first(run);
   while (run.next().what != What::fork) run.burst(0.001);
   CHECK(run.s.now_s > 1);
   CHECK(run.s.now_s < 2);
@@ -147,10 +151,7 @@ TEST_CASE(
 TEST_CASE("of a program that writes to the same pages the worst need not be lent then") {
   for (const bool same : {false, true}) {
     Run run;
-    run.s.may_burst = true;
-    run.next();
-    run.fork(0.025);
-    run.until(1, 0.025, 0.001);
+    fork_dearly_at_first(run);
     run.s.written_pages = 0.3 / run.prices.page_kept_s;  // more than the loan
     run.s.writes_same_pages = same;
     while (run.next().what != What::fork && run.s.now_s < 10) run.burst(0.001);
