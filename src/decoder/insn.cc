@@ -8,6 +8,8 @@
 
 #include "base/check.h"
 #include "decoder/element_result.h"
+#include "decoder/load_kind.h"
+#include "decoder/plain_insn.h"
 
 namespace shadowprof::decoder {
 namespace {
@@ -76,13 +78,21 @@ void note_register_field(Insn& insn, const ZydisDecodedInstruction& info,
   }
 }
 
+// Whoever writes the instruction down names it, though the encoding may imply it (add eax, 5).
+bool is_named(const ZydisDecodedOperand& op) {
+  return op.visibility != ZYDIS_OPERAND_VISIBILITY_HIDDEN;
+}
+
+// What is written on a condition keeps what it had if that does not hold.
 void note_register(Insn& insn, const ZydisDecodedInstruction& info, const ZydisDecodedOperand& op) {
+  constexpr ZydisOperandActions kReads =
+      ZYDIS_OPERAND_ACTION_MASK_READ | ZYDIS_OPERAND_ACTION_CONDWRITE;
   const Gpr r = gpr_of(op.reg.value);
   if (r >= 16) return;
-  if (op.actions & ZYDIS_OPERAND_ACTION_MASK_READ) insn.reads |= gpr_bit(r);
+  if (op.actions & kReads) insn.reads |= gpr_bit(r);
   if (op.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) {
     insn.writes |= gpr_bit(r);
-    if (insn.result == kNoGpr && op.visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT) {
+    if (insn.result == kNoGpr && is_named(op)) {
       insn.result = r;
       insn.whole_result = op.size >= 32;
       insn.result_bits = static_cast<uint8_t>(op.size);
@@ -129,8 +139,7 @@ void note_more_results(Insn& insn, const Decoded& d) {
         !(op.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
       continue;
     const Gpr r = gpr_of(op.reg.value);
-    const bool is_explicit = op.visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT;
-    if (r >= 16 || !(is_explicit || (implicit && (r == kRax || r == kRdx)))) continue;
+    if (r >= 16 || !(is_named(op) || (implicit && (r == kRax || r == kRdx)))) continue;
     const bool high = op.reg.value >= ZYDIS_REGISTER_AH && op.reg.value <= ZYDIS_REGISTER_BH;
     const auto bits = static_cast<uint8_t>(op.size);
     if (insn.result == kNoGpr) {
@@ -480,7 +489,10 @@ void note_flags(Insn& insn, const ZydisDecodedInstruction& info) {
     case ZYDIS_MNEMONIC_AND:
     case ZYDIS_MNEMONIC_OR:
     case ZYDIS_MNEMONIC_XOR:
-    case ZYDIS_MNEMONIC_TEST: insn.flags_written |= flag_bits(flags->undefined); break;
+    case ZYDIS_MNEMONIC_TEST:
+    case ZYDIS_MNEMONIC_SBB:
+      insn.flags_written |= flag_bits(flags->undefined);
+      break;
     default: break;
   }
 }
@@ -499,11 +511,13 @@ bool is_faultless(const Insn& insn, const ZydisDecodedInstruction& info) {
     case ZYDIS_CATEGORY_SETCC:
     case ZYDIS_CATEGORY_SHIFT: return true;
     case ZYDIS_CATEGORY_NOP:  // other hints are undefined on some processors (0f 0d on AMD's)
+    case ZYDIS_CATEGORY_WIDENOP:
       return info.opcode == 0x90 || info.opcode == 0x1f;
     case ZYDIS_CATEGORY_DATAXFER:
-      return info.meta.isa_ext == ZYDIS_ISA_EXT_BASE &&
-             (info.mnemonic == ZYDIS_MNEMONIC_MOV || info.mnemonic == ZYDIS_MNEMONIC_MOVZX ||
-              info.mnemonic == ZYDIS_MNEMONIC_MOVSX || info.mnemonic == ZYDIS_MNEMONIC_MOVSXD);
+      return info.mnemonic == ZYDIS_MNEMONIC_MOVSXD ||
+             (info.meta.isa_ext == ZYDIS_ISA_EXT_BASE &&
+              (info.mnemonic == ZYDIS_MNEMONIC_MOV || info.mnemonic == ZYDIS_MNEMONIC_MOVZX ||
+               info.mnemonic == ZYDIS_MNEMONIC_MOVSX));
     default: return info.mnemonic == ZYDIS_MNEMONIC_LEA || info.mnemonic == ZYDIS_MNEMONIC_ENDBR64;
   }
 }
@@ -522,87 +536,6 @@ bool is_pure_load(const Insn& insn, const Decoded& d) {
   }
 }
 
-// Takes its own time beside the load's, and more of it than a load from a near cache.
-bool is_slow_itself(const ZydisDecodedInstruction& info) {
-  switch (info.mnemonic) {
-    case ZYDIS_MNEMONIC_DIV:
-    case ZYDIS_MNEMONIC_IDIV:
-    case ZYDIS_MNEMONIC_DIVSS:
-    case ZYDIS_MNEMONIC_DIVSD:
-    case ZYDIS_MNEMONIC_DIVPS:
-    case ZYDIS_MNEMONIC_DIVPD:
-    case ZYDIS_MNEMONIC_VDIVSS:
-    case ZYDIS_MNEMONIC_VDIVSD:
-    case ZYDIS_MNEMONIC_VDIVPS:
-    case ZYDIS_MNEMONIC_VDIVPD:
-    case ZYDIS_MNEMONIC_SQRTSS:
-    case ZYDIS_MNEMONIC_SQRTSD:
-    case ZYDIS_MNEMONIC_SQRTPS:
-    case ZYDIS_MNEMONIC_SQRTPD:
-    case ZYDIS_MNEMONIC_VSQRTSS:
-    case ZYDIS_MNEMONIC_VSQRTSD:
-    case ZYDIS_MNEMONIC_VSQRTPS:
-    case ZYDIS_MNEMONIC_VSQRTPD:
-    case ZYDIS_MNEMONIC_FDIV:
-    case ZYDIS_MNEMONIC_FDIVR:
-    case ZYDIS_MNEMONIC_FIDIV:
-    case ZYDIS_MNEMONIC_FIDIVR:
-    case ZYDIS_MNEMONIC_LDMXCSR:
-    case ZYDIS_MNEMONIC_VLDMXCSR:
-    case ZYDIS_MNEMONIC_FLDCW:
-    case ZYDIS_MNEMONIC_FLDENV:
-    case ZYDIS_MNEMONIC_FRSTOR:
-    case ZYDIS_MNEMONIC_FBLD:
-    case ZYDIS_MNEMONIC_FXRSTOR:
-    case ZYDIS_MNEMONIC_FXRSTOR64: return true;
-    default: return false;
-  }
-}
-
-LoadKind kind_of_vector_load(const ZydisDecodedInstruction& info) {
-  switch (info.meta.category) {
-    case ZYDIS_CATEGORY_DATAXFER:
-    case ZYDIS_CATEGORY_BROADCAST: return LoadKind::vector;
-    case ZYDIS_CATEGORY_SSE:
-    case ZYDIS_CATEGORY_AVX:
-    case ZYDIS_CATEGORY_AVX2:
-    case ZYDIS_CATEGORY_AVX512:
-    case ZYDIS_CATEGORY_VFMA:
-    case ZYDIS_CATEGORY_LOGICAL_FP:
-    case ZYDIS_CATEGORY_CONVERT:
-    case ZYDIS_CATEGORY_MMX:
-    case ZYDIS_CATEGORY_X87_ALU: return LoadKind::arithmetic;
-    default: return LoadKind::none;
-  }
-}
-
-LoadKind kind_of_ordinary_load(const Insn& insn, const Decoded& d) {
-  const MemoryAccess& a = insn.accesses[insn.load_access];
-  if (insn.pure_load) return LoadKind::move;
-  if (d.info.mnemonic == ZYDIS_MNEMONIC_LEAVE) return LoadKind::stack;
-  if (d.info.mnemonic == ZYDIS_MNEMONIC_POP)
-    return insn.access_count == 1 ? LoadKind::stack : LoadKind::none;
-  if (a.implicit || is_slow_itself(d.info)) return LoadKind::none;
-  if (a.vector_index) return a.write ? LoadKind::none : LoadKind::gather;
-  const bool is_locked = (d.info.attributes & ZYDIS_ATTRIB_HAS_LOCK) != 0;
-  if (is_locked || d.info.mnemonic == ZYDIS_MNEMONIC_XCHG) return LoadKind::atomic;
-  switch (d.info.meta.category) {
-    case ZYDIS_CATEGORY_BINARY:
-    case ZYDIS_CATEGORY_LOGICAL:
-    case ZYDIS_CATEGORY_CMOV:
-    case ZYDIS_CATEGORY_SHIFT:
-    case ZYDIS_CATEGORY_ROTATE:
-    case ZYDIS_CATEGORY_BITBYTE:
-    case ZYDIS_CATEGORY_BMI1:
-    case ZYDIS_CATEGORY_BMI2:
-    case ZYDIS_CATEGORY_ADOX_ADCX:
-    case ZYDIS_CATEGORY_LZCNT:
-    case ZYDIS_CATEGORY_SEMAPHORE:
-    case ZYDIS_CATEGORY_PUSH: return LoadKind::operand;
-    default: return kind_of_vector_load(d.info);
-  }
-}
-
 void note_load(Insn& insn, const Decoded& d) {
   while (insn.load_access < insn.access_count && !insn.accesses[insn.load_access].read)
     insn.load_access++;
@@ -614,7 +547,9 @@ void note_load(Insn& insn, const Decoded& d) {
     case InsnKind::ret: insn.load = LoadKind::stack; break;
     case InsnKind::indirect_jump:
     case InsnKind::indirect_call: insn.load = LoadKind::branch; break;
-    case InsnKind::ordinary: insn.load = kind_of_ordinary_load(insn, d); break;
+    case InsnKind::ordinary:
+      insn.load = kind_of_load(insn, d.info);
+      break;
     default: break;
   }
 }
@@ -715,6 +650,11 @@ RegisterSum sum_of(const Insn& insn, const Decoded& d) {
 }  // namespace
 
 Insn decode(std::span<const uint8_t> bytes, GuestAddr address) {
+  if (Insn insn; decode_plain(bytes, address, insn)) return insn;
+  return decode_by_zydis(bytes, address);
+}
+
+Insn decode_by_zydis(std::span<const uint8_t> bytes, GuestAddr address) {
   Insn insn;
   insn.address = address;
   ZydisDecodedInstruction info;

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "decoder/plain_insn.h"
 
 namespace shadowprof::decoder {
 namespace {
@@ -455,6 +456,11 @@ Operation cell_of(const Insn& insn, const Full& full) {
 }  // namespace
 
 Operation decode_operation(const Insn& insn) {
+  if (Operation out; plain_operation(insn, out)) return out;
+  return decode_operation_by_zydis(insn);
+}
+
+Operation decode_operation_by_zydis(const Insn& insn) {
   const Full full = decode_fully(insn);
   Operation out = with_memory(insn, full);
   out.code = code_of(full);

@@ -74,6 +74,7 @@ struct Operand {
   Gpr reg = kNoGpr;
   bool high = false;  // ah, ch, dh, bh
   uint8_t bits = 0;
+  bool operator==(const Operand&) const = default;
 };
 
 enum class Segment : uint8_t { none, fs, gs };
@@ -107,10 +108,13 @@ struct Operation {
   uint16_t memory_bytes = 0;  // 0 where it is the size of the processor's XSAVE area
   // The same instruction executed twice gives different results (time stamps, random numbers).
   bool nondeterministic = false;
+  bool operator==(const Operation&) const = default;
 };
 
 // `insn` must have been decoded (its length is not 0).
 Operation decode_operation(const Insn& insn);
+// The same in several times the time.
+Operation decode_operation_by_zydis(const Insn& insn);
 // The same, as a cell whatever it is.
 Operation describe_as_cell(const Insn& insn);
 

@@ -180,6 +180,14 @@ TEST_CASE("registers read and written, implicit ones included") {
   CHECK(at_here({0xf3, 0x90}).writes == 0);
 }
 
+TEST_CASE("what is written on a condition is read, too") {
+  const Insn cmov = at_here({0x48, 0x0f, 0x4c, 0xfe});  // cmovl rdi, rsi
+  CHECK(cmov.reads == mask({kRdi, kRsi}));
+  CHECK(cmov.writes == mask({kRdi}));
+  const Insn sbb = at_here({0x48, 0x19, 0xc0});
+  CHECK((sbb.flags_written & kAf) != 0);
+}
+
 TEST_CASE("the result register, and whether all of it is new") {
   struct Row {
     std::vector<uint8_t> bytes;
@@ -199,6 +207,9 @@ TEST_CASE("the result register, and whether all of it is new") {
       {{0x0f, 0x28, 0xc1}, kNoGpr, false},           // movaps xmm0, xmm1
       {{0x66, 0x48, 0x0f, 0x7e, 0xc0}, kRax, true},  // movq rax, xmm0
       {{0xc4, 0xe2, 0xf8, 0xf2, 0xc1}, kRax, true},  // andn rax, rax, rcx
+      {{0x05, 1, 0, 0, 0}, kRax, true},              // add eax, 1, which the opcode names
+      {{0x24, 0x0f}, kRax, false},                   // and al, 15
+      {{0x3c, 0x0f}, kNoGpr, false},                 // cmp al, 15
   };
   for (const Row& row : rows) {
     const Insn insn = decode(row.bytes, kHere);
