@@ -9,6 +9,7 @@
 #include "inject/call_kinds.h"
 #include "inject/mend_pointer.h"
 #include "ptrace/interruption.h"
+#include "trace/join_equal.h"
 
 namespace shadowprof::inject {
 
@@ -387,20 +388,7 @@ void Engine::count_pair(const GuestThread& t, const trace::PairCount& pair) {
 void Engine::add_pair(const trace::PairCount& pair) {
   constexpr size_t kNoted = 65536;
   pair_counts_.push_back(pair);
-  if (pair_counts_.size() < 2 * joined_pairs_ + kNoted) return;
-  std::ranges::sort(pair_counts_, {}, [](const trace::PairCount& p) {
-    return std::pair(p.run.value, p.successor.value);
-  });
-  size_t kept = 0;
-  for (const trace::PairCount& p : pair_counts_) {
-    trace::PairCount& last = pair_counts_[kept == 0 ? 0 : kept - 1];
-    if (kept != 0 && last.run == p.run && last.successor == p.successor)
-      last.count += p.count;
-    else
-      pair_counts_[kept++] = p;
-  }
-  pair_counts_.resize(kept);
-  joined_pairs_ = kept;
+  trace::join_if_many(pair_counts_, different_pairs_, kNoted);
 }
 
 std::string Engine::describe() const {

@@ -474,7 +474,7 @@ class Engine {
   std::map<unsigned, uint64_t> syscall_counts_;
   std::vector<uint64_t> run_counts_;
   std::vector<trace::PairCount> pair_counts_;
-  size_t joined_pairs_ = 0;  // so many of them are different ones
+  size_t different_pairs_ = 0;  // join_if_many
   trace::ThreadCounts thread_counts_;
   std::map<trace::EndReason, uint64_t> ended_;
   struct Unsupported {

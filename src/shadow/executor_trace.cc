@@ -69,9 +69,7 @@ void Executor::note_records(std::span<const trace::Word> words) {
   counts_.instructions += sums.instructions;
   if (may_go_native_ && threads_.size() == 1) space_.pace().note(paced_, words);
   sample_words_ += words.size();
-  sums_.instructions += sums.instructions;
-  sums_.timed_loads += sums.timed_loads;
-  sums_.captured_words += sums.captured_words;
+  sums_ += sums;
 }
 
 void Executor::drain(uint64_t cursor) {

@@ -35,7 +35,6 @@ namespace shadowprof::shadow {
 struct CaptureShares {
   double windows = 1;  // of the time, that they are open
   double bouts = 0;    // of executions
-  bool operator==(const CaptureShares&) const = default;
 };
 
 struct SpaceOptions {

@@ -134,6 +134,7 @@ struct Run {
   uint8_t block_count = 1;
   // Its fragment's translation writes slots (this run's may be none), and not in bouts only.
   bool captures = false;
+  bool of_bouts = false;       // its fragment's translation is executed in bouts only
   bool recorded = true;        // false: only counted, so its id is in no trace
   uint8_t cell = 0;            // of its start
   BlockId first_block;         // == blocks(run)[0]: where the run starts

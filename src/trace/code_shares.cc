@@ -14,8 +14,7 @@ RecordSums sum_records(const BlockTable& table, std::span<const Word> words, Cod
     shares[run.cell] += run.insns;
     sums.instructions += run.insns;
     sums.timed_loads += run.timed_loads;
-    const bool of_bout = run.timed_loads != 0 && !run.captures;
-    if (!of_bout) sums.captured_words += run.words - 1u;
+    if (!run.of_bouts) sums.captured_words += run.words - 1u;
   }
 }
 

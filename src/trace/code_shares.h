@@ -21,6 +21,12 @@ struct RecordSums {
   uint64_t instructions = 0;
   uint64_t timed_loads = 0;
   uint64_t captured_words = 0;  // beside the runs' numbers, and not in bouts
+  RecordSums& operator+=(const RecordSums& more) {
+    instructions += more.instructions;
+    timed_loads += more.timed_loads;
+    captured_words += more.captured_words;
+    return *this;
+  }
 };
 
 // The sums of these records; their instructions are added to `shares`.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "base/types.h"
 
@@ -12,6 +13,7 @@ struct PairCount {
   RunId run;
   BlockId successor;
   uint64_t count = 0;
+  auto identity() const { return std::pair(run.value, successor.value); }
 };
 
 }  // namespace shadowprof::trace

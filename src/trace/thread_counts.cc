@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "trace/thread_counts.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
+
+#include "trace/join_equal.h"
 
 namespace shadowprof::trace {
 namespace {
@@ -16,22 +17,10 @@ void add_thread(ThreadCount& into, ThreadCount from) {
   into.thread = {};
   into.samples += from.samples;
   into.runs.insert(into.runs.end(), from.runs.begin(), from.runs.end());
-  join_equal_runs(into.runs);
+  join_equal(into.runs);
 }
 
 }  // namespace
-
-void join_equal_runs(std::vector<RunCount>& runs) {
-  std::ranges::sort(runs, {}, [](const RunCount& r) { return r.run.value; });
-  size_t kept = 0;
-  for (size_t i = 0; i < runs.size(); i++) {
-    if (kept != 0 && runs[kept - 1].run == runs[i].run)
-      runs[kept - 1].count += runs[i].count;
-    else
-      runs[kept++] = runs[i];
-  }
-  runs.resize(kept);
-}
 
 void ThreadCounts::seen(Tid thread, Tid process, std::string name) {
   if (!row_of_.contains(thread)) {
@@ -76,9 +65,7 @@ void ThreadCounts::add(Tid thread, RunId run, uint64_t count) {
   if (known == row_of_.end()) return;
   Row& row = rows_[known->second];
   row.of.runs.push_back({run, count});
-  if (row.of.runs.size() < 2 * row.joined + kNoted) return;
-  join_equal_runs(row.of.runs);
-  row.joined = row.of.runs.size();
+  join_if_many(row.of.runs, row.different, kNoted);
 }
 
 void ThreadCounts::add_sample(Tid thread) {
@@ -90,7 +77,7 @@ std::vector<ThreadCount> ThreadCounts::counts() const {
   std::vector<ThreadCount> counts;
   for (const Row& row : rows_) {
     counts.push_back(row.of);
-    join_equal_runs(counts.back().runs);
+    join_equal(counts.back().runs);
   }
   return counts;
 }

@@ -23,6 +23,7 @@ inline constexpr const char* kOtherThreads = "(other threads)";
 struct RunCount {
   RunId run;
   uint64_t count = 0;
+  uint32_t identity() const { return run.value; }
 };
 
 struct ThreadCount {
@@ -32,9 +33,6 @@ struct ThreadCount {
   uint64_t samples = 0;
   std::vector<RunCount> runs{};  // by run
 };
-
-// Adds equal runs up, and sorts them.
-void join_equal_runs(std::vector<RunCount>& runs);
 
 class ThreadCounts {
  public:
@@ -53,7 +51,7 @@ class ThreadCounts {
  private:
   struct Row {
     ThreadCount of;
-    size_t joined = 0;  // so many of its runs are different ones
+    size_t different = 0;  // of its runs (join_if_many)
   };
   void make_room();
 

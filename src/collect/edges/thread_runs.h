@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "trace/join_equal.h"
 #include "trace/thread_counts.h"
 
 namespace shadowprof::collect {
@@ -55,7 +56,7 @@ class ThreadRuns {
     std::vector<trace::ThreadCount> counts = threads_;
     for (const Pair& pair : pairs_)
       counts[pair.thread].runs.push_back({RunId(pair.run), pair.count});
-    for (trace::ThreadCount& thread : counts) trace::join_equal_runs(thread.runs);
+    for (trace::ThreadCount& thread : counts) trace::join_equal(thread.runs);
     return counts;
   }
 

@@ -240,13 +240,9 @@ void ValueCollector::State::start_run(RunId id) {
   if (options.seen_enough != nullptr) note_translation(id, run);
 }
 
-bool ValueCollector::State::is_of_bouts(const trace::Run& run) const {
-  return word_of(trace::SlotKind::bout, table.slots(run)) != kNoWord;
-}
-
 // Runs are numbered as they are translated. Partial runs of interrupted fragments come any time.
 void ValueCollector::State::note_translation(RunId id, const trace::Run& run) {
-  if (run.exit == RunExit::interrupted || is_of_bouts(run)) return;
+  if (run.exit == RunExit::interrupted || run.of_bouts) return;
   FragmentLooks& seen = looks[run.first_block.value];
   if (!run.captures) {
     seen.plain_run = std::max(seen.plain_run, id.value);

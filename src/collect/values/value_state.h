@@ -208,7 +208,6 @@ struct ValueCollector::State {
 
   // When a run is first seen (value_plan.cc).
   void start_run(RunId id);
-  bool is_of_bouts(const trace::Run& run) const;
   void note_translation(RunId id, const trace::Run& run);
   void learn_block(BlockId id);
   ValueEntry* entry_of(InsnFacts& facts, BlockId block, profile::ValuePart part, uint8_t bits);

@@ -152,6 +152,7 @@ RunId Translator::make_run(RunExit exit, uint32_t blocks, uint32_t insns, size_t
   run.exit = exit;
   run.target = target;
   run.captures = plan_.captures() && !plan_.of_bouts;
+  run.of_bouts = plan_.of_bouts;
   run.recorded = is_recorded(slots);
   run.last_block_insns = static_cast<uint16_t>(insns - blocks_[blocks - 1].first_insn);
   RunId id = table_.add_run(run, std::span(block_ids_).first(blocks),
@@ -226,6 +227,7 @@ std::optional<RunId> Translator::interrupted_run(const Fragment& fragment, uint3
   run.insns = insns;
   run.exit = RunExit::interrupted;
   run.captures = longest.captures;
+  run.of_bouts = longest.of_bouts;
   uint32_t left = insns;
   size_t blocks = 0;
   const auto all_blocks = table_.blocks(longest);
