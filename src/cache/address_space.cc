@@ -53,7 +53,8 @@ Result<std::unique_ptr<AddressSpace>> AddressSpace::create(trace::BlockTable& ta
 emu::FragmentFinder AddressSpace::finder(emu::CapturePlan plan, emu::TranslationCost& cost,
                                          std::function<void()> make_room) {
   emu::Foresight* const foresight = foresight_ ? &*foresight_ : nullptr;
-  return {*cache_, translator_, table_, plan, cost, std::move(make_room), foresight};
+  return {*cache_, translator_,          table_,    plan,
+          cost,    std::move(make_room), foresight, options_.most_ahead};
 }
 
 // --- the guest's code ---

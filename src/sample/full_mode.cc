@@ -30,6 +30,10 @@
 namespace shadowprof::sample {
 namespace {
 
+// Fragments that are translated with what a program meets for the first time. python3 -c pass:
+// 12,500 stops with one, 2,600 with these, for a quarter more time of the translator.
+constexpr size_t kMostAhead = 64;
+
 void fill_overhead(profile::Profile& profile, const inject::EngineCounts& counts,
                    const collect::Pipeline& pipeline) {
   profile::Overhead& overhead = profile.overhead;
@@ -118,6 +122,7 @@ inject::EngineOptions engine_options(const FullModeRequest& request, const Colle
   options.virtual_time = request.deterministic && !request.real_clock;
   options.schedule_seed = request.schedule_seed;
   options.space.recording = recording_for(collection, options.virtual_time);
+  options.space.most_ahead = kMostAhead;
   options.space.translator.through_jumps = !collection.needs_order();
   options.space.translator.stop_at_cpuid = options.processor != nullptr;
   options.space.translator.stop_at_rdtsc = options.virtual_time;

@@ -8,8 +8,8 @@
 namespace shadowprof::emu {
 namespace {
 
-// A stop takes as long as some ten translations, and what is foreseen may not come.
-constexpr size_t kMostForeseen = 32;
+// A stop takes as long as some twenty translations, and what is foreseen may not come.
+constexpr size_t kMostForeseen = 64;
 constexpr size_t kMostLookedAt = 512;
 
 // Adds the time of its life.
@@ -33,15 +33,16 @@ std::optional<FragmentId> FragmentFinder::find(GuestAddr pc, std::optional<RunId
   if (const Fragment* known = cache_.find(pc)) return cache_.id_of(*known);
   const Stopwatch watch(cost_.seconds);
   const auto id = translate(pc, site);
-  if (id && !translate_foreseen(*id)) translate_successors(*id);
+  if (id && !translate_foreseen(*id)) translate_following(*id);
   return id;
+}
+
+BlockId FragmentFinder::first_block(FragmentId id) const {
+  return table_.run(cache_.fragment(id).longest_run).first_block;
 }
 
 // False: nothing is known of what comes behind it.
 bool FragmentFinder::translate_foreseen(FragmentId id) {
-  const auto first_block = [&](FragmentId of) {
-    return table_.run(cache_.fragment(of).longest_run).first_block;
-  };
   if (foresight_ == nullptr || cache_.fragment(id).checks_itself) return false;
   const auto found = foresight_->find(table_.block(first_block(id)));
   if (!found) return false;
@@ -67,6 +68,7 @@ bool FragmentFinder::translate_foreseen(FragmentId id) {
 
 void FragmentFinder::look_ahead(FragmentId id) {
   const Stopwatch watch(cost_.seconds);
+  following_.clear();
   translate_successors(id);
 }
 
@@ -90,29 +92,42 @@ std::optional<FragmentId> FragmentFinder::take(const Translator::Translation& ma
   return made.fragment;
 }
 
+// One level after the other: what is near first.
+void FragmentFinder::translate_following(FragmentId id) {
+  following_.assign(1, id);
+  for (size_t i = 0; i < following_.size() && following_.size() <= most_ahead_; i++)
+    translate_successors(following_[i]);
+}
+
 void FragmentFinder::translate_successors(FragmentId id) {
   const Fragment f = cache_.fragment(id);
   if (f.checks_itself || f.kind != FragmentKind::translated) return;
-  for (uint32_t i = f.first_exit; i < f.first_exit + f.exit_count; i++) {
-    const GuestAddr target = cache_.exit(i).target;
-    if (!cache_.find(target)) (void)translate_ahead(target, std::nullopt);
-  }
-  for (const BlockId block_id : table_.blocks(table_.run(f.longest_run))) {
-    const trace::Block block = table_.block(block_id);
-    const bool system_call = block.terminator == trace::Terminator::syscall;
-    const bool call = block.terminator == trace::Terminator::call ||
-                      block.terminator == trace::Terminator::indirect_call;
-    if (!system_call && !call) continue;
-    const Fragment* known = cache_.find(block.end);
-    const auto next =
-        known ? std::optional(cache_.id_of(*known)) : translate_ahead(block.end, kAnySite);
-    if (!next) continue;
-    // The gateway goes on to it by an indirect branch; a return does so, too, which has an entry of
-    // its own for each pair when pairs are counted.
-    const BlockId first = table_.run(cache_.fragment(*next).longest_run).first_block;
-    if (system_call || !has_counts(cache_.recording())) (void)cache_.add_entry(*next, {});
-    if (call) cache_.add_open_entry(*next, first);
-  }
+  for (uint32_t i = f.first_exit; i < f.first_exit + f.exit_count; i++)
+    (void)translate_following_at(cache_.exit(i).target, std::nullopt);
+  for (const BlockId block_id : table_.blocks(table_.run(f.longest_run)))
+    translate_return_to(table_.block(block_id));
+}
+
+// Behind a call, or a system call: the gateway goes on by an indirect branch, and so does a return,
+// which has an entry of its own for each pair when pairs are counted.
+void FragmentFinder::translate_return_to(const trace::Block& caller) {
+  const bool system_call = caller.terminator == trace::Terminator::syscall;
+  const bool call = caller.terminator == trace::Terminator::call ||
+                    caller.terminator == trace::Terminator::indirect_call;
+  if (!system_call && !call) return;
+  const auto next = translate_following_at(caller.end, kAnySite);
+  if (!next) return;
+  if (system_call || !has_counts(cache_.recording())) (void)cache_.add_entry(*next, {});
+  if (call) cache_.add_open_entry(*next, first_block(*next));
+}
+
+// What is there already was followed when it was made.
+std::optional<FragmentId> FragmentFinder::translate_following_at(GuestAddr pc,
+                                                                 std::optional<RunId> site) {
+  if (const Fragment* known = cache_.find(pc)) return cache_.id_of(*known);
+  const auto made = translate_ahead(pc, site);
+  if (made) following_.push_back(*made);
+  return made;
 }
 
 }  // namespace shadowprof::emu

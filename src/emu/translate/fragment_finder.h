@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// From a guest address to its fragment, translated if need be. With a new fragment come those that
-// its exits lead to, and those that its calls will return to: one level ahead saves three quarters
-// of the stops for translation, deeper gains nothing. Where it is known what an earlier run has
-// executed behind it (foresight.h), that is translated in their place. Code that may change is left
-// for when it runs.
+// From a guest address to its fragment, translated if need be. A stop for that takes as long as
+// some twenty translations. So with a new fragment come those that its exits lead to and its calls
+// return to, then those behind these, `most_ahead` at least if there are as many. Where it is known
+// what an earlier run has executed behind it (foresight.h), that is translated in their place. Code
+// that may change is left for when it runs.
 #pragma once
 
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "emu/code_cache.h"
 #include "emu/translate/foresight.h"
@@ -28,14 +29,15 @@ class FragmentFinder {
   // found then.
   FragmentFinder(CodeCache& cache, Translator& translator, const trace::BlockTable& table,
                  CapturePlan plan, TranslationCost& cost, std::function<void()> make_room = nullptr,
-                 Foresight* foresight = nullptr)
+                 Foresight* foresight = nullptr, size_t most_ahead = 1)
       : cache_(cache),
         translator_(translator),
         table_(table),
         plan_(plan),
         cost_(cost),
         make_room_(std::move(make_room)),
-        foresight_(foresight) {}
+        foresight_(foresight),
+        most_ahead_(most_ahead) {}
 
   // Nothing: there is no code at `pc`. `site`: the indirect branch that leads there, if one does.
   std::optional<FragmentId> find(GuestAddr pc, std::optional<RunId> site);
@@ -47,8 +49,12 @@ class FragmentFinder {
   // What is only expected empties no cache: the fragment that it was expected behind has to stay.
   std::optional<FragmentId> translate_ahead(GuestAddr pc, std::optional<RunId> site);
   std::optional<FragmentId> take(const Translator::Translation& made);
-  void translate_successors(FragmentId id);
   bool translate_foreseen(FragmentId id);
+  void translate_following(FragmentId id);
+  void translate_successors(FragmentId id);
+  void translate_return_to(const trace::Block& caller);
+  std::optional<FragmentId> translate_following_at(GuestAddr pc, std::optional<RunId> site);
+  BlockId first_block(FragmentId id) const;
 
   CodeCache& cache_;
   Translator& translator_;
@@ -57,6 +63,8 @@ class FragmentFinder {
   TranslationCost& cost_;
   const std::function<void()> make_room_;
   Foresight* const foresight_;
+  const size_t most_ahead_;
+  std::vector<FragmentId> following_;  // what was translated ahead now
 };
 
 }  // namespace shadowprof::emu
