@@ -4,9 +4,9 @@
 
 usage: time_shares.py SHADOWPROF [--scale X] [--only NAME,...] [--sources clock,looks] [--mode shadow|burst]
 
-perf notes 10,000 program counters a second (cpu-clock, -c 100000), shadowprof at its default budget some 65.
-Both are summed up by the same functions: those that the profiles have, from one entry to the next. For each
-function above 2 % of the processor time the user time is compared, and the kernel's as a whole.
+perf notes 10,000 program counters a second (cpu-clock, -c 100000), shadowprof at its default budget some 65, of the
+same run. Both are summed up by the same functions: those that the profile has, from one entry to the next. For
+each function above 2 % of the processor time the user time is compared, and the kernel's as a whole.
 """
 
 import argparse
@@ -96,25 +96,22 @@ class Maps:
         return None
 
 
-def by_perf(command, folder):
-    """Samples by (file, offset) of the first process; those of the kernel; all."""
-    data = folder / "perf.data"
-    must(["perf", "record", "-q", "-e", "cpu-clock", "-c", "100000", "-o", data, "--", *command])
+def by_perf(data, process):
+    """Samples of a process by (file, offset); those of the kernel; all."""
     script = subprocess.Popen(["perf", "script", "-i", data, "--show-mmap-events", "-F", "pid,ip"],
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    maps, places, kernel, first = Maps(), collections.Counter(), 0, None
+    maps, places, kernel = Maps(), collections.Counter(), 0
     for line in script.stdout:
         if sample := SAMPLE.match(line):
             pid, at = int(sample[1]), int(sample[2], 16)
-            first = pid if first is None else first
-            if pid != first:
+            if pid != process:
                 continue
             if at >= KERNEL:
                 kernel += 1
             else:
                 places[maps.find(at)] += 1
         elif mapped := MMAP.search(line):
-            if int(mapped[1]) > 0:
+            if int(mapped[1]) == process:
                 offset = mapped[4]
                 offset = int(offset, 16) if offset.startswith("0x") else int(offset)
                 maps.add(int(mapped[2], 16), int(mapped[3], 16), offset, mapped[5].strip())
@@ -122,19 +119,21 @@ def by_perf(command, folder):
     return places, kernel, sum(places.values()) + kernel
 
 
-def by_shadowprof(shadowprof, source, mode, command, folder):
-    profile = folder / "p.json"
-    must([shadowprof, "run", "-q", "--mode", mode, "--time", source, "-o", profile, "--", *command])
-    return json.loads(profile.read_text(encoding="utf-8"))
+def by_both(options, source, command, folder):
+    """The profile of a run, and what perf saw of its program."""
+    profile, data = folder / "p.json", folder / "perf.data"
+    must(["perf", "record", "-q", "-e", "cpu-clock", "-c", "100000", "-o", data, "--", options.shadowprof, "run",
+          "-q", "--mode", options.mode, "--time", source, "-o", profile, "--", *command])
+    profile = json.loads(profile.read_text(encoding="utf-8"))
+    return profile, by_perf(data, profile["run"]["pid"])
 
 
-def entries_of(profiles):
+def entries_of(profile):
     """Entries of functions and their names, by file."""
     found = collections.defaultdict(dict)
-    for profile in profiles:
-        for row in profile["functions"]:
-            path = profile["modules"][row["module"]]["path"]
-            found[path][row["offset"]] = row.get("name") or hex(row["offset"])
+    for row in profile["functions"]:
+        path = profile["modules"][row["module"]]["path"]
+        found[path][row["offset"]] = row.get("name") or hex(row["offset"])
     return {path: (sorted(names), names) for path, names in found.items()}
 
 
@@ -171,12 +170,10 @@ def rows(profile, table):
 
 
 def compare(name, command, options, folder):
-    places, kernel, total = by_perf(command, folder)
-    profiles = {source: by_shadowprof(options.shadowprof, source, options.mode, command, folder)
-                for source in options.sources.split(",")}
-    entries = entries_of(profiles.values())
-    truth = shares_of_perf(entries, places, total)
-    for source, profile in profiles.items():
+    for source in options.sources.split(","):
+        profile, (places, kernel, total) = by_both(options, source, command, folder)
+        entries = entries_of(profile)
+        truth = shares_of_perf(entries, places, total)
         found, found_kernel = shares_of_profile(entries, profile)
         ticks = max(1, profile["time"]["ticks"])
         hot = [f for f in set(truth) | set(found) if max(truth[f], found[f]) > LEAST_SHARE]
