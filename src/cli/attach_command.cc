@@ -182,9 +182,12 @@ template <typename Request>
   options.sampling.record_in(options.mode, request.options);
   if constexpr (requires { request.intervals; }) ask_for_intervals(options, request);
   std::optional<probe::HostPrices> prices;
-  if constexpr (requires { request.prices; }) request.prices = &prices.emplace();
+  if constexpr (requires { request.prices; }) {
+    request.prices = &prices.emplace();
+    if (options.mode == "burst") options.sampling.make_bursts_of(request);
+  }
   const auto meanwhile = [&](const std::function<bool()>& is_over) {
-    if (prices) prices->measure_faults(is_over);
+    if (prices && options.mode != "burst") prices->measure_faults(is_over);
   };
   const auto work = [&] {
     auto result = run(request);
@@ -222,10 +225,6 @@ int attach_main(int argc, char** argv) {
   if (ready)
     ready = options.wanted.check_conditions(options.mode,
                                             options.sampling.times_in_bouts(options.mode));
-  const bool one_only = options.mode == "burst";
-  if (ready && one_only && (options.follow || options.pids.size() > 1)) {
-    ready = fail("burst mode profiles one process, and does not follow children (-f)");
-  }
   for (int pid : options.pids) {
     if (ready) ready = look_at(Tid(pid));
   }
@@ -236,7 +235,7 @@ int attach_main(int argc, char** argv) {
     error("{}", ready.error().message);
     return kExitOwnFailure;
   }
-  if (options.mode == "burst") {
+  if (options.mode == "burst" && one_process) {
     sample_as<sample::BurstModeRequest>(options, sample::run_burst_mode);
   }
   sample_as<sample::ShadowModeRequest>(options, sample::run_shadow_mode);

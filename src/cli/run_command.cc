@@ -94,7 +94,8 @@ int run_main(int argc, char** argv) {
     sample::prepare_signals();
     return finish(conclude(sample::run_full_mode(request), options));
   }
-  if (options.mode == "burst") {
+  const bool has_bursts = options.mode == "burst";
+  if (has_bursts && !options.follow) {
     const auto request = sampling_request<sample::BurstModeRequest>(options, std::move(*path));
     run_behind_front([&] {
       sample::prepare_signals();
@@ -104,12 +105,15 @@ int run_main(int argc, char** argv) {
   auto request = sampling_request<sample::ShadowModeRequest>(options, std::move(*path));
   probe::HostPrices prices;
   request.prices = &prices;
+  if (has_bursts) options.sampling.make_bursts_of(request);
   run_behind_front(
       [&] {
         sample::prepare_signals();
         return finish(conclude(sample::run_shadow_mode(request), options));
       },
-      [&](const auto& is_over) { prices.measure_faults(is_over); });
+      [&](const auto& is_over) {
+        if (request.prices != nullptr) prices.measure_faults(is_over);
+      });
 }
 
 }  // namespace shadowprof::cli

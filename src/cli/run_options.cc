@@ -85,9 +85,6 @@ Status check_combination(const RunOptions& options) {
     return fail("option --exact-inclusive is for --mode full");
   }
   SP_TRY(check_program_options(options));
-  if (options.mode == "burst" && options.follow) {
-    return fail("burst mode does not follow children (-f)");
-  }
   SP_TRY(options.wanted.accepted_by(options.sampling.chosen_engine(options.mode)));
   const bool has_bouts = options.mode == "full" ? !options.exact_inclusive && !options.has_region()
                                                 : options.sampling.times_in_bouts(options.mode);

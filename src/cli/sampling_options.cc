@@ -167,6 +167,8 @@ Status SamplingOptions::check(const std::string& mode, bool one_process) const {
   if (!only.empty() && mode == "full")
     return fail("option --only is for sampled runs: --within is for --mode full");
   if (!only.empty() && verify) return fail("--only and --verify do not go together");
+  if (mode == "burst" && !one_process && chosen_engine(mode) != "emulator")
+    return fail("of several processes, or with -f, bursts are those of --engine emulator");
   if (max_shadows > 1 && (mode != "shadow" || engine == "emulator" || verify)) {
     return fail("--max-shadows is for the translator in shadow mode, without --verify");
   }
@@ -223,6 +225,16 @@ void SamplingOptions::apply_to(sample::BurstModeRequest& request) const {
   request.wishes.load = 1;
   request.wishes.frequency_hz = 1 / burst.period;
   request.wishes.delay_s = delay;
+  request.wishes.seed = seed("burst");
+}
+
+void SamplingOptions::make_bursts_of(sample::ShadowModeRequest& request) const {
+  request.burst_length_s = burst.length;
+  request.engine = sample::Engine::emulator;
+  request.prefill = false;
+  request.prices = nullptr;  // of forks
+  request.wishes.load = 1;
+  request.wishes.frequency_hz = 1 / burst.period;
   request.wishes.seed = seed("burst");
 }
 

@@ -67,6 +67,8 @@ struct SamplingOptions {
   Status check(const std::string& mode, bool one_process) const;
   void apply_to(sample::ShadowModeRequest& request) const;
   void apply_to(sample::BurstModeRequest& request) const;
+  // Behind the first: burst mode of more than one process.
+  void make_bursts_of(sample::ShadowModeRequest& request) const;
   void record_in(const std::string& mode, std::map<std::string, std::string>& options) const;
 
  private:

@@ -53,6 +53,10 @@ inline constexpr double kLongestPeekGap_s = 1;
 // Looks for the part of the program that samples are to begin in are so far apart, or further.
 inline constexpr double kLeastBetweenLooks_s = 0.02;
 inline constexpr double kLongestRetry_s = 0.25;
+// The same of a program that sleeps now and then: that costs it nothing, and one that runs for a
+// short while is to be met.
+inline constexpr double kLongestNap_s = 0.02;
+static_assert(kSoon_s < kLongestNap_s && kLongestNap_s < kLongestRetry_s);
 static_assert(kSoon_s < kFirstFork_s && kFirstFork_s < kLongestRetry_s);
 // Samples within this time of the program are one observation: bursts are not closer together.
 inline constexpr double kObservation_s = 0.1;

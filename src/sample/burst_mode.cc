@@ -133,9 +133,9 @@ Result<std::string> set_in(BurstRun& run, const Collection& collection,
                            collect::ConditionChange& value_change, const RunSetting& setting) {
   switch (setting.what) {
     case RunSetting::What::sample_size:
-      return fail("bursts are as long as --burst says: sample-size is for shadow mode");
+      return fail("{}", kNoSampleSizeInBursts);
     case RunSetting::What::frequency:
-      if (setting.frequency_hz == 0) return fail("in burst mode freq is a number: --burst says it");
+      if (setting.frequency_hz == 0) return fail("{}", kNoFrequencyInBursts);
       run.set_frequency(setting.frequency_hz);
       break;
     case RunSetting::What::condition:

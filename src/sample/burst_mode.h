@@ -22,6 +22,11 @@ namespace shadowprof::sample {
 inline constexpr const char* kNoTimesInBursts =
     "a burst is a window itself, in which each load is timed: latency has no condition there";
 
+inline constexpr const char* kNoSampleSizeInBursts =
+    "bursts are as long as --burst says: sample-size is for shadow mode";
+inline constexpr const char* kNoFrequencyInBursts =
+    "in burst mode freq is a number: --burst says it";
+
 enum class BurstEngineKind : uint8_t { translator, emulator, step };
 
 struct BurstModeRequest {

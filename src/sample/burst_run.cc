@@ -28,9 +28,6 @@ constexpr double kSwitch_s = 10e-6;
 // A thread that has just been served is likely to need us again soon: for so long it is not waited
 // for but asked, which saves a switch.
 constexpr double kEager_s = 30e-6;
-// A program that sleeps is looked at again after at most so long: that costs it nothing, and one
-// that runs for a short while now and then is to be met.
-constexpr double kLongestNap_s = 0.02;
 // So many times its length may a burst last longer, in which the program does not get on.
 constexpr double kMostDelayRatio = 9;
 // Whoever wants us to end is heard even by a program that always has something to report.
@@ -218,7 +215,7 @@ void BurstRun::note_missed(const Error& why, double now, double pause_s) {
   (!sleeps ? counts_.refused : is_stopped(program_.pid()) ? counts_.stopped : counts_.sleeping)++;
   refuse(why);
   if (pause_s != 0) ledger_.spend(plan::Cause::pause, pause_s, plan::What::burst);
-  plan_.missed(now, plan::What::burst, sleeps ? kLongestNap_s : plan::kLongestRetry_s);
+  plan_.missed(now, plan::What::burst, sleeps ? plan::kLongestNap_s : plan::kLongestRetry_s);
 }
 
 void BurstRun::burst() {

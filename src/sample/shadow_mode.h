@@ -47,6 +47,9 @@ struct ShadowModeRequest {
   std::string start_at{};  // sampling begins there (start_wait.h); "": at once
   std::string only{};  // samples begin in that part alone (wanted_part.h); "": anywhere
   bool verify = false;
+  // Not 0: nothing is forked. What the programs would do next is interpreted, for about so long
+  // each time: burst mode, of more than one process.
+  double burst_length_s = 0;
   uint64_t sample_size = 0;  // instructions; 0: the default
   size_t max_shadows = 1;
   uint64_t max_memory = 0;  // bytes; 0: as much as there is
@@ -64,6 +67,11 @@ struct ShadowModeRequest {
   size_t top = 20;
   std::map<std::string, std::string> options;
 };
+
+// As in a profile.
+inline const char* mode_of(const ShadowModeRequest& request) {
+  return request.burst_length_s > 0 ? "burst" : "shadow";
+}
 
 Result<RunResult> run_shadow_mode(const ShadowModeRequest& request);
 

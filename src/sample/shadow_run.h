@@ -55,6 +55,7 @@ enum class InputLogging : uint8_t { automatic, on, off };
 struct ShadowRunOptions {
   Engine engine = Engine::translator;
   bool verify = false;        // a share of the samples is run by both and compared
+  double burst_length_s = 0;  // not 0: there are bursts of about so long, and no forks
   uint64_t sample_size = 0;   // instructions; 0: the plan says
   bool later_samples = true;  // of replicas that have given one
   size_t max_shadows = 1;
@@ -264,6 +265,7 @@ class ShadowRun {
   std::optional<double> interpret(SampledProcess& program);
   void compare_kinds();
   void burst(const plan::Step& step);
+  double nap_s();
   void note_asleep(const SampledProcess& program);
   void note_elsewhere(double pause_s);
   std::string why_no_fork_yet(const plan::Situation& situation) const;
@@ -343,6 +345,7 @@ class ShadowRun {
   double looks_at_memory_ = 0;
   bool memory_was_short_ = false;
   bool told_of_forks_ = false;  // that they are dear
+  double used_at_nap_s_ = 0;    // by the programs, when they were last seen to sleep
   double input_need_ = 0;       // share of the last samples that ended for want of input, or had it
   double busy_since_ = 0;       // this thread has not looked for reports since
   std::vector<Sample> samples_;

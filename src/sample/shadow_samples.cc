@@ -9,8 +9,9 @@
 
 #include "base/log.h"
 #include "base/processor_time.h"
-#include "sample/host.h"
+#include "plan/jitter.h"
 #include "probe/memory_use.h"
+#include "sample/host.h"
 #include "sample/sampled_program.h"
 #include "sample/shadow_run.h"
 
@@ -59,7 +60,7 @@ void ShadowRun::fork(const plan::Step& step) {
   sample.program = candidate_ = choose();
   if (!sample.program) {
     counts_.sleeping++;
-    return plan_.missed(elapsed(), plan::What::fork);
+    return plan_.missed(elapsed(), plan::What::fork, nap_s());
   }
   if (options_.only != nullptr) options_.only->learn_code(sample.program->program().pid());
   no_fork_ = why_no_fork(*sample.program);
@@ -93,10 +94,11 @@ void ShadowRun::fork(const plan::Step& step) {
     const bool sleeps = replicas.error().errno_value == EAGAIN;
     if (sleeps) note_asleep(*sample.program);
     counts_.refused += !sleeps;
+    const double retry_s = sleeps ? nap_s() : plan::kLongestRetry_s;
     const bool is_told_later = sample.program->no_fork() != nullptr;  // with what is done instead
     if (!sleeps && !is_told_later && replicas.error().errno_value != ESRCH)
       watch_.warn_once(replicas.error().message);
-    return plan_.missed(elapsed(), plan::What::fork);
+    return plan_.missed(elapsed(), plan::What::fork, retry_s);
   }
   counts_.moments++;
   counts_.pauses.push_back(sample.life.pause_s);
@@ -132,6 +134,15 @@ void ShadowRun::gather_input(const Sample& sample) {
   }
 }
 
+// The programs sleep now; after how long at most are they looked at again? Those that have run
+// since they were last seen to sleep are busy ones.
+double ShadowRun::nap_s() {
+  double used_s = past_cpu_s_;
+  for (const ProgramRef& program : programs_) used_s += program->used();
+  const bool were_awake = std::exchange(used_at_nap_s_, used_s) != used_s;
+  return were_awake ? plan::kLongestNap_s : plan::kLongestRetry_s;
+}
+
 void ShadowRun::note_asleep(const SampledProcess& program) {
   (is_stopped(program.program().pid()) ? counts_.stopped : counts_.sleeping)++;
 }
@@ -162,7 +173,8 @@ void ShadowRun::tell_of_wait(const plan::Situation& situation, double seconds) {
 
 void ShadowRun::tell_of_bursts(const plan::Step& step) {
   const bool is_instead = step.why == plan::Why::fork_too_dear || step.why == plan::Why::no_fork;
-  if (!interprets_ || !is_instead || std::exchange(told_of_forks_, true)) return;
+  if (options_.burst_length_s > 0 || !interprets_ || !is_instead) return;
+  if (std::exchange(told_of_forks_, true)) return;
   if (no_fork_) return info("{}; it is profiled in bursts", no_fork_);
   plan::Situation memory;
   memory.resident_pages = candidate()->resident_pages();
@@ -179,8 +191,10 @@ std::optional<double> ShadowRun::interpret(SampledProcess& program) {
   budget.plan = options_.plan;
   budget.plan.load_cycles = false;  // an interpreter's loads have no latency
   budget.stacks = options_.stacks;
-  budget.instructions = kBriefInstructions;
-  budget.seconds = brief_length_.seconds();
+  const bool as_wished = options_.burst_length_s > 0;
+  budget.instructions = as_wished ? UINT64_MAX : kBriefInstructions;
+  budget.seconds =
+      as_wished ? options_.burst_length_s * plan::jitter(random_) : brief_length_.seconds();
   budget.sample_number = weights_.taken(program.program().pid().value, program.used(), true);
   const auto done = program.interpret(table_, sink_, budget);
   if (!done) {
@@ -189,7 +203,7 @@ std::optional<double> ShadowRun::interpret(SampledProcess& program) {
       note_elsewhere(elapsed() - begun);
     } else {
       note_asleep(program);
-      plan_.missed(elapsed(), plan::What::burst);
+      plan_.missed(elapsed(), plan::What::burst, nap_s());
     }
     return std::nullopt;
   }
@@ -202,8 +216,9 @@ std::optional<double> ShadowRun::interpret(SampledProcess& program) {
   counts_.pauses.push_back(done->pause);
   counts_.timeline.push_back(timeline_row(begun, 1, done->instructions, done->pause, done->pause));
   counts_.ended[done->ended]++;
-  detail("burst {}: {} instructions interpreted, {:.2f} ms, ended by {}", counts_.bursts,
-         done->instructions, 1e3 * done->pause, done->ended);
+  detail("burst {}: {} instructions interpreted in {:.2f} ms, paused {:.2f} ms, ended by {}",
+         counts_.bursts, done->instructions, 1e3 * done->emulated_s, 1e3 * done->pause,
+         done->ended);
   const double busy_core_s = crowding_.cost_of(take_own_cpu());
   ledger_.spend(plan::Cause::pause, done->pause, plan::What::burst);
   ledger_.spend(plan::Cause::busy_core, busy_core_s, plan::What::burst);
@@ -213,7 +228,10 @@ std::optional<double> ShadowRun::interpret(SampledProcess& program) {
 void ShadowRun::burst(const plan::Step& step) {
   tell_of_bursts(step);
   const ProgramRef program = choose();
-  if (!program) return plan_.missed(elapsed(), plan::What::burst);
+  if (!program) {
+    counts_.sleeping++;
+    return plan_.missed(elapsed(), plan::What::burst, nap_s());
+  }
   if (options_.only != nullptr) options_.only->learn_code(program->program().pid());
   const auto cost_s = interpret(*program);
   if (!cost_s) return;

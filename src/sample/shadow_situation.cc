@@ -70,7 +70,7 @@ plan::Situation ShadowRun::situation() {
     charge_for_work(*idle, s);
     return s;
   }
-  s.may_fork = s.now_s >= forks_again_at_;
+  s.may_fork = options_.burst_length_s == 0 && s.now_s >= forks_again_at_;
   const double pays_at_s = ledger_.lends_at_s(plan::expected_fork_s(s, prices()));
   interprets_ = !s.may_fork || pays_at_s > s.now_s + kSeldom_s;
   // Not where samples are asked for one by one, or by their size, if they can be had.

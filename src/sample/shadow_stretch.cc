@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/processor_time.h"
+#include "sample/burst_mode.h"
 #include "sample/host.h"
 #include "sample/name_functions.h"
 #include "sample/syscall_counts.h"
@@ -61,6 +62,7 @@ ShadowRunOptions options_of(const ShadowModeRequest& request, const probe::BusyC
   ShadowRunOptions options;
   options.engine = request.engine;
   options.verify = request.verify;
+  options.burst_length_s = request.burst_length_s;
   options.sample_size = request.sample_size;
   // Else each is asked for, or is to begin where a replica is not after its first one.
   options.later_samples = request.wishes.frequency_hz == 0 && request.only.empty();
@@ -144,8 +146,8 @@ ShadowStretch::ShadowStretch(const Setting& setting, Guests guests, unsigned num
       sampled_before_s_(sampled_s),
       own_cpu_before_s_(number == 0 ? 0 : -processor_seconds_of(RUSAGE_SELF)),
       collection_(request_.collection) {
-  profile_.run =
-      begin_run("shadow", request_.command, request_.options, request_.wishes.seed + number);
+  profile_.run = begin_run(mode_of(request_), request_.command, request_.options,
+                           request_.wishes.seed + number);
   profile_.run.pid = guests.programs.front().program.pid().value;
   if (setting.start != nullptr && number == 0) setting.start->fill(profile_);
   collection_.sampled = collection_.by_replicas = true;
@@ -189,7 +191,7 @@ void ShadowStretch::make_run(Guests guests, unsigned number) {
 std::string ShadowStretch::status(double now) const {
   const ShadowRunCounts& counts = sampled_->counts();
   return status_text({.pids = sampled_->pids(),
-                      .mode = "shadow",
+                      .mode = mode_of(request_),
                       .sampled_s = now,
                       .samples = counts.forks + counts.later + counts.bursts,
                       .instructions = counts.instructions,
@@ -222,12 +224,15 @@ void ShadowStretch::apply_settings(plan::Wishes& wishes) {
 
 Result<std::string> ShadowStretch::set(const RunSetting& setting) {
   std::string holds = fmt::format("{}: {}\n", setting.name, setting.value);
+  const bool has_bursts = request_.burst_length_s > 0;
   switch (setting.what) {
     case RunSetting::What::frequency:
+      if (has_bursts && setting.frequency_hz == 0) return fail("{}", kNoFrequencyInBursts);
       settings_.frequency_hz = setting.frequency_hz;
       sampled_->set_frequency(setting.frequency_hz);
       break;
     case RunSetting::What::sample_size:
+      if (has_bursts) return fail("{}", kNoSampleSizeInBursts);
       settings_.sample_size = setting.sample_size;
       sampled_->set_sample_size(setting.sample_size);
       break;

@@ -130,7 +130,7 @@ TEST_CASE("a burst has a length and a period") {
   for (const char* text : {"2ms", "2ms/", "/1s", "0/1s", "2s/1s", "x/y", "2ms/1s/3"})
     CHECK_FALSE(cli::parse_burst(text));
   refuses({"--mode", "burst", "--burst", "2ms", "ls"}, "DURATION/PERIOD");
-  refuses({"--mode", "burst", "-f", "ls"}, "does not follow children");
+  refuses({"--mode", "burst", "-f", "--engine", "step", "ls"}, "--engine emulator");
   refuses({"--mode", "burst", "--engine", "step", "--profile", "value", "ls"}, "neither values");
   refuses({"--mode", "full", "--engine", "step", "--profile", "+hazard", "ls"},
           "hazards, waste and streams follow from addresses");

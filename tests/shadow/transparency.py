@@ -250,8 +250,8 @@ def bad_targets(options):
 
 CASES = [launched, attached, nothing_is_left, killed_while_sampling, interrupted, interrupted_by_kill,
          program_ends_as_it_ends, sampling_ends_before_the_program, reads_and_offsets, bad_targets]
-OF_SHADOWS = [children_are_followed, children_of_attached, input_is_kept, groups_have_no_strangers,
-              programs_executed_by_threads]
+OF_SEVERAL = [children_are_followed, children_of_attached]
+OF_SHADOWS = [input_is_kept, groups_have_no_strangers, programs_executed_by_threads]
 
 
 def main():
@@ -270,7 +270,10 @@ def main():
     if options.engine == "translator":
         options.mode_options += cache_bursts.of_this_host()
     options.sampling = options.mode_options + OFTEN[options.mode]
-    return run_cases(CASES + (OF_SHADOWS if options.mode == "shadow" else []), options)
+    cases = CASES + (OF_SHADOWS if options.mode == "shadow" else [])
+    if options.engine in (None, "emulator"):
+        cases += OF_SEVERAL
+    return run_cases(cases, options)
 
 
 if __name__ == "__main__":
