@@ -487,12 +487,11 @@ bool is_endbr64(const uint8_t* bytes) {
   return std::equal(kEndbr64.begin(), kEndbr64.end(), bytes);
 }
 
-bool note_endbr64(Insn& insn) {
+void note_endbr64(Insn& insn) {
   insn.length = kEndbr64.size();
   insn.opcode_offset = 2;
   insn.condition = 0xe;
   insn.may_fault = false;
-  return true;
 }
 
 }  // namespace
@@ -500,7 +499,7 @@ bool note_endbr64(Insn& insn) {
 bool plain_operation(const Insn& insn, Operation& out) {
   Insn again;
   again.address = insn.address;
-  // Behind the instruction's bytes there are others of its own, which no instruction needs.
+  // The array has all bytes that may be read.
   return PlainDecoder(insn.bytes.data(), again).describe(out) && again.length == insn.length;
 }
 
@@ -512,8 +511,11 @@ bool decode_plain(std::span<const uint8_t> bytes, GuestAddr address, Insn& insn)
     all = padded.data();
   }
   insn.address = address;
-  const bool known = is_endbr64(all) ? note_endbr64(insn) : PlainDecoder(all, insn).decode();
-  if (!known || insn.length > bytes.size()) return false;
+  if (is_endbr64(all))
+    note_endbr64(insn);
+  else if (!PlainDecoder(all, insn).decode())
+    return false;
+  if (insn.length > bytes.size()) return false;
   std::copy_n(all, insn.length, insn.bytes.begin());
   return true;
 }

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+
+#include "base/check.h"
 
 namespace shadowprof::emu {
 namespace {
@@ -91,14 +94,19 @@ BlockId GuestBlocks::block_of(std::span<const Insn* const> insns, ModuleId modul
   block.insns = static_cast<uint16_t>(insns.size());
   block.terminator = terminator;
 
-  code_.clear();
-  for (const Insn* insn : insns)
-    code_.insert(code_.end(), insn->bytes.begin(), insn->bytes.begin() + insn->length);
+  SP_CHECK(insns.size() <= limits::kMaxBlockInsns, "a block of {} instructions", insns.size());
+  uint8_t* end = code_.data();
+  for (const Insn* insn : insns) {
+    // All of the array, as that is two moves; what is too much is overwritten.
+    std::memcpy(end, insn->bytes.data(), insn->bytes.size());
+    end += insn->length;
+  }
+  const std::span<const uint8_t> code(code_.data(), end);
 
   std::optional<BlockId>& id = known_.at(block.start);
   const bool known = id && is_same(table_.block(*id), block) &&
-                     std::ranges::equal(table_.code(table_.block(*id)), code_);
-  if (!known) id = table_.add_block(block, code_);
+                     std::ranges::equal(table_.code(table_.block(*id)), code);
+  if (!known) id = table_.add_block(block, code);
   return *id;
 }
 

@@ -4,10 +4,11 @@
 // engine calls a block must be what the other calls it, or their traces could not be compared.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
-#include <vector>
 
+#include "base/limits.h"
 #include "decoder/insn.h"
 #include "emu/address_table.h"
 #include "emu/code_source.h"
@@ -36,7 +37,8 @@ class GuestBlocks {
   CodeSource& source_;
   trace::BlockTable& table_;
   AddressTable<std::optional<BlockId>> known_;  // the last one at its address
-  std::vector<uint8_t> code_;                   // of the block being looked for
+  // The code of the block being looked for.
+  std::array<uint8_t, (limits::kMaxBlockInsns + 1) * decoder::kMaxInsnBytes> code_{};
 };
 
 }  // namespace shadowprof::emu

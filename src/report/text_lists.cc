@@ -458,13 +458,15 @@ void Renderer::arguments() {
   if (all.empty() || is_left_out("arguments", all.size(), rows.size())) return;
   heading("Arguments (by calls with the top value)");
   line("    count  top value             call site -> function, register");
+  constexpr size_t kFigures = 37, kLeastNames = 16;  // columns, the arrow included
   for (size_t i = 0; i < std::min(options_.limit, rows.size()); i++) {
     const profile::HotArgument& a = *rows[i];
     const std::string top =
         a.figures.values.empty() ? "" : value_text(a, a.figures.values[0].value);
-    const std::string what = ", " + printable(a.reg) + (a.is_size ? " size" : "") +
-                             (a.advice.empty() ? "" : "; " + printable(a.advice));
-    const size_t room = columns_ - 33 - 4 - what.size();
+    const std::string what = fit(", " + printable(a.reg) + (a.is_size ? " size" : "") +
+                                     (a.advice.empty() ? "" : "; " + printable(a.advice)),
+                                 columns_ - kFigures - kLeastNames);
+    const size_t room = columns_ - kFigures - width(what);
     const std::string callee = function_or_address(a.callee, room / 2);
     line(colored(a.figures.invariance,
                  fmt::format("{:>8} {:>7} {:<14}", short_count(a.figures.count),
