@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <random>
@@ -83,6 +84,31 @@ Result<BurstShape> parse_burst(const std::string& text) {
   return shape;
 }
 
+namespace {
+
+// Options that mean something in some modes only.
+struct ModeOption {
+  const char* name;
+  const char* modes;  // that have it; null: all that take samples
+};
+constexpr ModeOption kModeOptions[] = {
+    {"--burst", "burst"},        {"--cache", "shadow"},       {"--converge", "shadow"},
+    {"--delay", nullptr},        {"--duration", nullptr},     {"--freq", "shadow"},
+    {"--input-log", "shadow"},   {"--load", "shadow"},        {"--max-memory", "shadow"},
+    {"--max-overhead", nullptr}, {"--max-shadows", "shadow"}, {"--prefill", nullptr},
+    {"--sample-size", "shadow"}, {"--time", nullptr},         {"--verify", "shadow"},
+};
+
+Status check_mode(std::string_view given, std::string_view mode) {
+  const auto* option = std::ranges::find(kModeOptions, given, &ModeOption::name);
+  if (option->modes == nullptr)
+    return mode != "full" ? Status() : fail("option {} is for sampled runs", given);
+  return mode == option->modes ? Status()
+                               : fail("option {} is for --mode {}", given, option->modes);
+}
+
+}  // namespace
+
 void SamplingOptions::add_to(CLI::App& app) {
   add(app, "--sample-size", sample_size, parse_sample_size, "N",
       "instructions of a sample (balanced with its cost)");
@@ -147,6 +173,10 @@ void SamplingOptions::add_to(CLI::App& app) {
       });
   app.add_option("--seed", given_seed, "of the samples' random moments (new in each run)")
       ->type_name("N");
+  for (const ModeOption& option : kModeOptions)
+    app.get_option(option.name)->each([this, name = option.name](const std::string&) {
+      given_.emplace_back(name);
+    });
 }
 
 uint64_t SamplingOptions::seed(std::string_view mode) const {
@@ -159,6 +189,7 @@ uint64_t SamplingOptions::draw_seed() {
 }
 
 Status SamplingOptions::check(const std::string& mode, bool one_process) const {
+  for (const std::string_view given : given_) SP_TRY(check_mode(given, mode));
   if (!start_at.empty() && mode == "full")
     return fail("option --start-at is for sampled runs: --from is for --mode full");
   if (!start_at.empty() && !one_process)

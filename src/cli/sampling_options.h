@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sample/burst_mode.h"
 #include "sample/shadow_mode.h"
@@ -72,6 +73,7 @@ struct SamplingOptions {
   void record_in(const std::string& mode, std::map<std::string, std::string>& options) const;
 
  private:
+  std::vector<std::string_view> given_;  // which options were
   uint64_t drawn_seed_ = draw_seed();
   static uint64_t draw_seed();
 };

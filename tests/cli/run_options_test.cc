@@ -122,6 +122,14 @@ TEST_CASE("an order of threads is for deterministic runs with their own clock") 
           "virtual clock");
 }
 
+TEST_CASE("an option that means nothing in the mode is refused") {
+  refuses({"--mode", "full", "-d", "5s", "ls"}, "option --duration is for sampled runs");
+  refuses({"--mode", "full", "--max-overhead", "2%", "ls"}, "for sampled runs");
+  refuses({"--mode", "burst", "--verify", "ls"}, "option --verify is for --mode shadow");
+  refuses({"--mode", "burst", "-F", "10", "ls"}, "option --freq is for --mode shadow");
+  refuses({"--burst", "2ms/1s", "ls"}, "option --burst is for --mode burst");
+}
+
 TEST_CASE("a burst has a length and a period") {
   const auto burst = cli::parse_burst("2ms/4s");
   REQUIRE(burst);

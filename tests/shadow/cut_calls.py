@@ -17,8 +17,8 @@ from case_list import require, run, run_cases
 OFTEN = ["--max-overhead", "50%", "--load", "1", "-F", "200"]
 MODES = {
     "shadow": OFTEN,
-    "burst": ["--mode", "burst", *OFTEN[:4]],
-    "emulator": ["--mode", "burst", "--engine", "emulator", *OFTEN[:4]],
+    "burst": ["--mode", "burst", *OFTEN[:2]],
+    "emulator": ["--mode", "burst", "--engine", "emulator", *OFTEN[:2]],
     "full": ["--mode", "full"],
 }
 SECONDS = "0.6"
