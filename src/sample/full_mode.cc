@@ -31,7 +31,7 @@ namespace shadowprof::sample {
 namespace {
 
 // Fragments that are translated with what a program meets for the first time. python3 -c pass:
-// 12,500 stops with one, 2,600 with these, for a quarter more time of the translator.
+// 12,500 stops with one, 2,600 with these, for half more time of the translator.
 constexpr size_t kMostAhead = 64;
 
 void fill_overhead(profile::Profile& profile, const inject::EngineCounts& counts,
