@@ -54,7 +54,7 @@ emu::FragmentFinder AddressSpace::finder(emu::CapturePlan plan, emu::Translation
                                          std::function<void()> make_room) {
   emu::Foresight* const foresight = foresight_ ? &*foresight_ : nullptr;
   return {*cache_, translator_,          table_,    plan,
-          cost,    std::move(make_room), foresight, options_.most_ahead};
+          cost,    std::move(make_room), foresight, options_.least_ahead};
 }
 
 // --- the guest's code ---

@@ -37,7 +37,7 @@ inline constexpr size_t kCacheBytes = size_t{128} << 20;
 inline constexpr size_t kSmallCacheBytes = size_t{16} << 20;
 
 // Where little code is executed, as in samples.
-inline constexpr size_t kMostAhead = 16;
+inline constexpr size_t kLeastAhead = 16;
 
 struct SpaceOptions {
   emu::Recording recording = emu::Recording::trace;
@@ -55,7 +55,7 @@ struct SpaceOptions {
   double share_of_bouts = 0;
   size_t cache_bytes = kCacheBytes;
   const emu::CodeOrder* order = nullptr;  // of an earlier run; outlives the space
-  size_t most_ahead = kMostAhead;         // translated with what is new (FragmentFinder)
+  size_t least_ahead = kLeastAhead;       // translated with what is new (FragmentFinder)
 };
 
 class AddressSpace {

@@ -183,11 +183,13 @@ template <typename Request>
   if constexpr (requires { request.intervals; }) ask_for_intervals(options, request);
   std::optional<probe::HostPrices> prices;
   if constexpr (requires { request.prices; }) {
-    request.prices = &prices.emplace();
-    if (options.mode == "burst") options.sampling.make_bursts_of(request);
+    if (options.mode == "burst")
+      options.sampling.make_bursts_of(request);
+    else
+      request.prices = &prices.emplace();
   }
   const auto meanwhile = [&](const std::function<bool()>& is_over) {
-    if (prices && options.mode != "burst") prices->measure_faults(is_over);
+    if (prices) prices->measure_faults(is_over);
   };
   const auto work = [&] {
     auto result = run(request);

@@ -3,6 +3,7 @@
 // `shadowprof run`: starts a program and profiles it.
 #include <unistd.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -103,16 +104,18 @@ int run_main(int argc, char** argv) {
     });
   }
   auto request = sampling_request<sample::ShadowModeRequest>(options, std::move(*path));
-  probe::HostPrices prices;
-  request.prices = &prices;
-  if (has_bursts) options.sampling.make_bursts_of(request);
+  std::optional<probe::HostPrices> prices;
+  if (has_bursts)
+    options.sampling.make_bursts_of(request);
+  else
+    request.prices = &prices.emplace();
   run_behind_front(
       [&] {
         sample::prepare_signals();
         return finish(conclude(sample::run_shadow_mode(request), options));
       },
       [&](const auto& is_over) {
-        if (request.prices != nullptr) prices.measure_faults(is_over);
+        if (prices) prices->measure_faults(is_over);
       });
 }
 

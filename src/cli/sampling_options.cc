@@ -253,20 +253,21 @@ void SamplingOptions::apply_to(sample::BurstModeRequest& request) const {
   request.duration = duration;
   request.time = time_from(time);
   request.wishes.max_overhead_share = max_overhead;
-  request.wishes.load = 1;
-  request.wishes.frequency_hz = 1 / burst.period;
   request.wishes.delay_s = delay;
-  request.wishes.seed = seed("burst");
+  pace_bursts(request.wishes);
 }
 
 void SamplingOptions::make_bursts_of(sample::ShadowModeRequest& request) const {
   request.burst_length_s = burst.length;
   request.engine = sample::Engine::emulator;
   request.prefill = false;
-  request.prices = nullptr;  // of forks
-  request.wishes.load = 1;
-  request.wishes.frequency_hz = 1 / burst.period;
-  request.wishes.seed = seed("burst");
+  pace_bursts(request.wishes);
+}
+
+void SamplingOptions::pace_bursts(plan::Wishes& wishes) const {
+  wishes.load = 1;
+  wishes.frequency_hz = 1 / burst.period;
+  wishes.seed = seed("burst");
 }
 
 void SamplingOptions::record_in(const std::string& mode,

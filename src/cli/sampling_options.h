@@ -68,11 +68,13 @@ struct SamplingOptions {
   Status check(const std::string& mode, bool one_process) const;
   void apply_to(sample::ShadowModeRequest& request) const;
   void apply_to(sample::BurstModeRequest& request) const;
-  // Behind the first: burst mode of more than one process.
+  // Behind the first: burst mode of more than one process. It forks nothing, and needs no prices.
   void make_bursts_of(sample::ShadowModeRequest& request) const;
   void record_in(const std::string& mode, std::map<std::string, std::string>& options) const;
 
  private:
+  void pace_bursts(plan::Wishes& wishes) const;
+
   std::vector<std::string_view> given_;  // which options were
   uint64_t drawn_seed_ = draw_seed();
   static uint64_t draw_seed();

@@ -32,7 +32,7 @@ namespace {
 
 // Fragments that are translated with what a program meets for the first time. python3 -c pass:
 // 12,500 stops with one, 2,600 with these, for half more time of the translator.
-constexpr size_t kMostAhead = 64;
+constexpr size_t kLeastAheadInFull = 64;
 
 void fill_overhead(profile::Profile& profile, const inject::EngineCounts& counts,
                    const collect::Pipeline& pipeline) {
@@ -122,7 +122,7 @@ inject::EngineOptions engine_options(const FullModeRequest& request, const Colle
   options.virtual_time = request.deterministic && !request.real_clock;
   options.schedule_seed = request.schedule_seed;
   options.space.recording = recording_for(collection, options.virtual_time);
-  options.space.most_ahead = kMostAhead;
+  options.space.least_ahead = kLeastAheadInFull;
   options.space.translator.through_jumps = !collection.needs_order();
   options.space.translator.stop_at_cpuid = options.processor != nullptr;
   options.space.translator.stop_at_rdtsc = options.virtual_time;

@@ -1,27 +1,22 @@
 // SPDX-License-Identifier: MIT
 //
 // Counts that are noted one behind the other, and added up where they are of the same thing. A
-// count's type says what that is: identity().
+// count's type says what that is: key().
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <vector>
 
+#include "base/join_rows.h"
+
 namespace shadowprof::trace {
 
 // Adds up equal ones, and sorts them.
 template <typename Count>
 void join_equal(std::vector<Count>& counts) {
-  std::ranges::sort(counts, {}, [](const Count& c) { return c.identity(); });
-  size_t kept = 0;
-  for (size_t i = 0; i < counts.size(); i++) {
-    if (kept != 0 && counts[kept - 1].identity() == counts[i].identity())
-      counts[kept - 1].count += counts[i].count;
-    else
-      counts[kept++] = counts[i];
-  }
-  counts.resize(kept);
+  std::ranges::sort(counts, {}, [](const Count& c) { return c.key(); });
+  join_neighbours(counts, [](Count& a, const Count& b) { a.count += b.count; });
 }
 
 // The same where there are twice as many as then, and `noted` more. `different`: how many that

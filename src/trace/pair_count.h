@@ -13,7 +13,7 @@ struct PairCount {
   RunId run;
   BlockId successor;
   uint64_t count = 0;
-  auto identity() const { return std::pair(run.value, successor.value); }
+  auto key() const { return std::pair(run.value, successor.value); }
 };
 
 }  // namespace shadowprof::trace

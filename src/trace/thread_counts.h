@@ -23,7 +23,7 @@ inline constexpr const char* kOtherThreads = "(other threads)";
 struct RunCount {
   RunId run;
   uint64_t count = 0;
-  uint32_t identity() const { return run.value; }
+  uint32_t key() const { return run.value; }
 };
 
 struct ThreadCount {

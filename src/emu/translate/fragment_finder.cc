@@ -95,7 +95,7 @@ std::optional<FragmentId> FragmentFinder::take(const Translator::Translation& ma
 // One level after the other: what is near first.
 void FragmentFinder::translate_following(FragmentId id) {
   following_.assign(1, id);
-  for (size_t i = 0; i < following_.size() && following_.size() <= most_ahead_; i++)
+  for (size_t i = 0; i < following_.size() && following_.size() <= least_ahead_; i++)
     translate_successors(following_[i]);
 }
 

@@ -2,9 +2,9 @@
 //
 // From a guest address to its fragment, translated if need be. A stop for that takes as long as
 // some twenty translations. So with a new fragment come those that its exits lead to and its calls
-// return to, then those behind these, `most_ahead` at least if there are as many. Where it is known
-// what an earlier run has executed behind it (foresight.h), that is translated in their place. Code
-// that may change is left for when it runs.
+// return to, then those behind these, `least_ahead` at least if there are as many. Where it is
+// known what an earlier run has executed behind it (foresight.h), that is translated in their
+// place. Code that may change is left for when it runs.
 #pragma once
 
 #include <functional>
@@ -28,8 +28,8 @@ class FragmentFinder {
   // `make_room` empties the cache (CodeCache::flush) when it is full. Without it nothing new is
   // found then.
   FragmentFinder(CodeCache& cache, Translator& translator, const trace::BlockTable& table,
-                 CapturePlan plan, TranslationCost& cost, std::function<void()> make_room = nullptr,
-                 Foresight* foresight = nullptr, size_t most_ahead = 1)
+                 CapturePlan plan, TranslationCost& cost, std::function<void()> make_room,
+                 Foresight* foresight, size_t least_ahead)
       : cache_(cache),
         translator_(translator),
         table_(table),
@@ -37,7 +37,7 @@ class FragmentFinder {
         cost_(cost),
         make_room_(std::move(make_room)),
         foresight_(foresight),
-        most_ahead_(most_ahead) {}
+        least_ahead_(least_ahead) {}
 
   // Nothing: there is no code at `pc`. `site`: the indirect branch that leads there, if one does.
   std::optional<FragmentId> find(GuestAddr pc, std::optional<RunId> site);
@@ -63,7 +63,7 @@ class FragmentFinder {
   TranslationCost& cost_;
   const std::function<void()> make_room_;
   Foresight* const foresight_;
-  const size_t most_ahead_;
+  const size_t least_ahead_;
   std::vector<FragmentId> following_;  // what was translated ahead now
 };
 

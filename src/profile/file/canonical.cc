@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "base/check.h"
-#include "profile/tables/join_rows.h"
+#include "base/join_rows.h"
 
 namespace shadowprof::profile {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/join_rows.h"
 #include "profile/confidence.h"
-#include "profile/tables/join_rows.h"
 
 namespace shadowprof::profile {
 namespace {

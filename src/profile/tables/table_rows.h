@@ -12,9 +12,9 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/join_rows.h"
 #include "profile/confidence.h"
 #include "profile/tables/column.h"
-#include "profile/tables/join_rows.h"
 
 namespace shadowprof::profile {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace shadowprof::profile {
+namespace shadowprof {
 
 template <typename Row>
 concept Keyed = requires(const Row& row) {
@@ -26,4 +26,4 @@ void join_neighbours(std::vector<Row>& rows, Join join) {
   if (!rows.empty()) rows.resize(last + 1);
 }
 
-}  // namespace shadowprof::profile
+}  // namespace shadowprof
