@@ -14,7 +14,6 @@ namespace shadowprof::decoder {
 namespace {
 
 using plain::Form;
-using plain::Op;
 using plain::Width;
 
 struct PlainOperand {
@@ -42,7 +41,7 @@ class PlainDecoder {
   bool decode() {
     if (!read_opcode()) return false;
     if (modrm_at_ != 0 && !names_register()) read_memory_operand();
-    if (plain_.op == Op::nop) return note_nop();
+    if (plain_.code == Code::nop) return note_nop();
     read_operands();
     insn_.length = at_;
     note_operands();
@@ -54,12 +53,11 @@ class PlainDecoder {
   }
 
   bool describe(Operation& out) {
-    if (!read_opcode() || plain_.op == Op::nop) return false;
+    if (!read_opcode() || plain_.code == Code::nop || plain_.code == Code::cell) return false;
     if (modrm_at_ != 0 && !names_register()) read_memory_operand();
     read_operands();
     insn_.length = at_;
-    out.code = code();
-    if (out.code == Code::cell) return false;
+    out.code = plain_.code;
     out.bits = bits_;
     out.variant = opcode_ & 0xf;
     out.operands = {described(first_), described(second_), described(third_)};
@@ -84,7 +82,6 @@ class PlainDecoder {
   void note_stored();
   RegisterSum sum() const;
 
-  Code code() const;
   static Operand described(const PlainOperand& operand);
   void describe_memory(Operation& out) const;
   void note_load();
@@ -92,6 +89,7 @@ class PlainDecoder {
   uint8_t modrm() const { return bytes_[modrm_at_]; }
   bool names_register() const { return modrm() >= 0xc0; }
   bool is_wide() const { return (rex_ & 8) != 0; }
+  bool is_shift() const { return plain_.code >= Code::shl && plain_.code <= Code::ror; }
   Gpr extended(unsigned low, uint8_t rex_bit) const {
     return static_cast<Gpr>((low & 7) | ((rex_ & rex_bit) != 0 ? 8 : 0));
   }
@@ -163,12 +161,12 @@ bool PlainDecoder::read_opcode() {
     insn_.opcode_offset = static_cast<uint8_t>(modrm_at_ - 1);
     if (plain_.form == Form::group)
       plain_ = plain::opcode_in_group(opcode_, modrm() >> 3 & 7, plain_.width);
-    if (plain_.op == Op::lea && names_register()) return false;
+    if (plain_.code == Code::lea && names_register()) return false;
   }
-  effect_ = plain::effect_of(plain_.op);
+  effect_ = plain::effect_of(plain_);
   bits_ = plain_.width == Width::stack || is_wide() ? 64 : 32;
   if (plain_.width == Width::byte) bits_ = 8;
-  return plain_.op != Op::none && (is_wide() || !plain_.needs_wide);
+  return plain_.form != Form::none && (is_wide() || !plain_.needs_wide);
 }
 
 void PlainDecoder::read_memory_operand() {
@@ -204,7 +202,7 @@ void PlainDecoder::read_operands() {
     case Form::reg_rm_immediate:
       first_ = reg_operand();
       second_ = rm_operand(plain_.source_bits != 0 ? plain_.source_bits : bits_);
-      if (plain_.op == Op::lea) second_.bits = 64;  // an address
+      if (plain_.code == Code::lea) second_.bits = 64;  // an address
       if (plain_.form == Form::reg_rm_immediate)
         third_ = immediate_operand(opcode_ == 0x6b ? 1 : 4);
       break;
@@ -212,7 +210,7 @@ void PlainDecoder::read_operands() {
     case Form::rm_byte:
       first_ = rm_operand(bits_);
       second_ = immediate_operand(plain_.form == Form::rm_byte ? 1 : immediate_size());
-      if (plain_.op == Op::shift) second_.immediate &= 0xff;
+      if (is_shift()) second_.immediate &= 0xff;
       break;
     case Form::rm_one:
       first_ = rm_operand(bits_);
@@ -291,7 +289,7 @@ void PlainDecoder::note_memory(uint8_t bits, bool reads, bool writes) {
     insn_.rip_target = insn_.next() + static_cast<uint64_t>(memory_.displacement);
     insn_.base_bit = (rex_ & 1) != 0;
   }
-  if (plain_.op == Op::lea) return;
+  if (plain_.code == Code::lea) return;
   memory_.size = bits / 8;
   memory_.read = reads;
   memory_.write = writes;
@@ -301,8 +299,9 @@ void PlainDecoder::note_memory(uint8_t bits, bool reads, bool writes) {
 
 // What is pushed or popped, behind an operand in memory.
 void PlainDecoder::note_stack() {
-  const bool pushes = plain_.op == Op::push || plain_.op == Op::call || plain_.op == Op::call_to;
-  if (!pushes && plain_.op != Op::pop && plain_.op != Op::ret) return;
+  const bool pushes = plain_.code == Code::push || plain_.kind == InsnKind::call ||
+                      plain_.kind == InsnKind::indirect_call;
+  if (!pushes && plain_.code != Code::pop && plain_.kind != InsnKind::ret) return;
   insn_.reads |= gpr_bit(kRsp);
   insn_.writes |= gpr_bit(kRsp);
   MemoryAccess& access = insn_.accesses[insn_.access_count++];
@@ -314,28 +313,7 @@ void PlainDecoder::note_stack() {
 }
 
 void PlainDecoder::note_kind() {
-  switch (plain_.op) {
-    case Op::jcc:
-      insn_.kind = InsnKind::conditional;
-      break;
-    case Op::jump:
-      insn_.kind = InsnKind::jump;
-      break;
-    case Op::call:
-      insn_.kind = InsnKind::call;
-      break;
-    case Op::ret:
-      insn_.kind = InsnKind::ret;
-      break;
-    case Op::jump_to:
-      insn_.kind = InsnKind::indirect_jump;
-      break;
-    case Op::call_to:
-      insn_.kind = InsnKind::indirect_call;
-      break;
-    default:
-      break;
-  }
+  insn_.kind = plain_.kind;
   if (plain_.form == Form::target || plain_.form == Form::target_byte)
     insn_.branch_target = insn_.next() + static_cast<uint64_t>(second_.immediate);
   if (insn_.kind == InsnKind::ordinary) insn_.may_fault = insn_.access_count != 0;
@@ -343,36 +321,24 @@ void PlainDecoder::note_kind() {
 
 void PlainDecoder::note_results() {
   insn_.flags_written = effect_.flags_written;
-  switch (plain_.op) {
-    case Op::adc:
-    case Op::sbb:
-      insn_.flags_read = kCf;
-      break;
-    case Op::jcc:
-    case Op::cmov:
-    case Op::setcc:
-      insn_.flags_read = plain::flags_of_condition(insn_.condition);
-      break;
-    case Op::cmp:
-    case Op::test:
-      note_compared();
-      break;
-    default:
-      break;
-  }
+  const Code code = plain_.code;
+  if (code == Code::adc || code == Code::sbb) insn_.flags_read = kCf;
+  if (plain_.kind == InsnKind::conditional || code == Code::cmov || code == Code::setcc)
+    insn_.flags_read = plain::flags_of_condition(insn_.condition);
+  if (code == Code::cmp || code == Code::test) note_compared();
   note_stored();
-  insn_.lea64 = plain_.op == Op::lea && bits_ == 64;
+  insn_.lea64 = plain_.code == Code::lea && bits_ == 64;
   insn_.sum = sum();
   if (!first_.is_register()) return;
   const bool same =
       second_.is_register() && first_.reg == second_.reg && first_.shift == second_.shift;
-  insn_.constant_result = (plain_.op == Op::mov && second_.is_immediate()) ||
-                          (plain_.op == Op::lea && insn_.reads == 0) ||
-                          ((plain_.op == Op::xor_ || plain_.op == Op::sub) && same);
+  insn_.constant_result = (plain_.code == Code::mov && second_.is_immediate()) ||
+                          (plain_.code == Code::lea && insn_.reads == 0) ||
+                          ((plain_.code == Code::xor_ || plain_.code == Code::sub) && same);
 }
 
 void PlainDecoder::note_compared() {
-  insn_.compares_common_bits = plain_.op == Op::test;
+  insn_.compares_common_bits = plain_.code == Code::test;
   insn_.compared_bits = bits_;
   const std::array sides = {&first_, &second_};
   for (size_t i = 0; i < sides.size(); i++) {
@@ -392,32 +358,25 @@ void PlainDecoder::note_stored() {
 }
 
 RegisterSum PlainDecoder::sum() const {
-  const auto stack = [](int64_t by) { return RegisterSum{kRsp, kRsp, by}; };
-  switch (plain_.op) {
-    case Op::push:
-    case Op::call:
-      return stack(-8);
-    case Op::pop:
-      return first_.reg == kRsp ? RegisterSum{} : stack(8);
-    default:
-      break;
-  }
+  if (plain_.code == Code::push || plain_.kind == InsnKind::call) return {kRsp, kRsp, -8};
+  if (plain_.code == Code::pop && first_.reg != kRsp) return {kRsp, kRsp, 8};
+  if (plain_.code == Code::pop) return {};
   if (!first_.is_whole()) return {};
   const auto added = [&](int64_t constant) {
     return RegisterSum{first_.reg, first_.reg, constant};
   };
-  switch (plain_.op) {
-    case Op::inc:
+  switch (plain_.code) {
+    case Code::inc:
       return added(1);
-    case Op::dec:
+    case Code::dec:
       return added(-1);
-    case Op::add:
+    case Code::add:
       return second_.is_immediate() ? added(second_.immediate) : RegisterSum{};
-    case Op::sub:
+    case Code::sub:
       return second_.is_immediate() ? added(-second_.immediate) : RegisterSum{};
-    case Op::mov:
+    case Code::mov:
       return second_.is_whole() ? RegisterSum{first_.reg, second_.reg, 0} : RegisterSum{};
-    case Op::lea:
+    case Code::lea:
       return memory_.index == kNoGpr && memory_.base < 16
                  ? RegisterSum{first_.reg, memory_.base, memory_.displacement}
                  : RegisterSum{};
@@ -428,32 +387,14 @@ RegisterSum PlainDecoder::sum() const {
 
 void PlainDecoder::note_load() {
   if (insn_.access_count == 0 || !insn_.accesses[0].read) return;
-  switch (plain_.op) {
-    case Op::mov:
-    case Op::extend:
-      insn_.pure_load = true;
-      insn_.load = LoadKind::move;
-      break;
-    case Op::pop:
-    case Op::ret:
-      insn_.load = LoadKind::stack;
-      break;
-    case Op::jump_to:
-    case Op::call_to:
-      insn_.load = LoadKind::branch;
-      break;
-    default:
-      insn_.load = LoadKind::operand;
-      break;
-  }
-}
-
-Code PlainDecoder::code() const {
-  if (plain_.op == Op::extend)
-    return opcode_ == 0xb6 || opcode_ == 0xb7 ? Code::movzx : Code::movsx;
-  constexpr std::array kShifts = {Code::rol, Code::ror, Code::cell, Code::cell,
-                                  Code::shl, Code::shr, Code::cell, Code::sar};
-  return plain_.op == Op::shift ? kShifts[modrm() >> 3 & 7] : plain::code_of(plain_.op);
+  const Code code = plain_.code;
+  insn_.pure_load = code == Code::mov || code == Code::movzx || code == Code::movsx;
+  if (insn_.pure_load)
+    insn_.load = LoadKind::move;
+  else if (code == Code::pop || plain_.kind == InsnKind::ret)
+    insn_.load = LoadKind::stack;
+  else
+    insn_.load = code == Code::target ? LoadKind::branch : LoadKind::operand;
 }
 
 Operand PlainDecoder::described(const PlainOperand& operand) {
@@ -476,7 +417,7 @@ void PlainDecoder::describe_memory(Operation& out) const {
   out.displacement = memory_.displacement;
   if (is_relative) out.displacement += static_cast<int64_t>(insn_.next().value);
   out.memory_bytes = (is_first ? first_ : second_).bits / 8;
-  if (plain_.op == Op::lea) return;
+  if (plain_.code == Code::lea) return;
   out.reads_memory = !is_first || effect_.reads_first;
   out.writes_memory = is_first && effect_.writes_first;
 }

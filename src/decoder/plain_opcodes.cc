@@ -6,14 +6,18 @@
 namespace shadowprof::decoder::plain {
 namespace {
 
-constexpr std::array kArithmetic = {Op::add,  Op::or_, Op::adc,  Op::sbb,
-                                    Op::and_, Op::sub, Op::xor_, Op::cmp};
+constexpr std::array kArithmetic = {Code::add,  Code::or_, Code::adc,  Code::sbb,
+                                    Code::and_, Code::sub, Code::xor_, Code::cmp};
+
+constexpr Opcode branch(InsnKind kind, Form form, Width width = Width::full) {
+  return {Code::cell, form, width, 0, false, kind};
+}
 
 constexpr std::array<Opcode, 256> one_byte_opcodes() {
   std::array<Opcode, 256> map{};
-  const auto pair = [&](size_t opcode, Op op, Form form) {  // of bytes, and of more
-    map[opcode] = {op, form, Width::byte};
-    map[opcode + 1] = {op, form};
+  const auto pair = [&](size_t opcode, Code code, Form form) {  // of bytes, and of more
+    map[opcode] = {code, form, Width::byte};
+    map[opcode + 1] = {code, form};
   };
   for (size_t i = 0; i < kArithmetic.size(); i++) {
     pair(8 * i, kArithmetic[i], Form::rm_reg);
@@ -21,47 +25,49 @@ constexpr std::array<Opcode, 256> one_byte_opcodes() {
     pair(8 * i + 4, kArithmetic[i], Form::accumulator_immediate);
   }
   for (size_t r = 0; r < 8; r++) {
-    map[0x50 + r] = {Op::push, Form::opcode_register, Width::stack};
-    map[0x58 + r] = {Op::pop, Form::opcode_register, Width::stack};
-    map[0xb0 + r] = {Op::mov, Form::opcode_register_immediate, Width::byte};
-    map[0xb8 + r] = {Op::mov, Form::opcode_register_immediate};
+    map[0x50 + r] = {Code::push, Form::opcode_register, Width::stack};
+    map[0x58 + r] = {Code::pop, Form::opcode_register, Width::stack};
+    map[0xb0 + r] = {Code::mov, Form::opcode_register_immediate, Width::byte};
+    map[0xb8 + r] = {Code::mov, Form::opcode_register_immediate};
   }
   for (size_t condition = 0; condition < 16; condition++)
-    map[0x70 + condition] = {Op::jcc, Form::target_byte};
-  map[0x63] = {Op::extend, Form::reg_rm, Width::full, 32, true};
-  map[0x69] = map[0x6b] = {Op::multiply, Form::reg_rm_immediate};
-  map[0x80] = {Op::none, Form::group, Width::byte};
-  map[0x81] = map[0x83] = {Op::none, Form::group};
-  pair(0x84, Op::test, Form::rm_reg);
-  pair(0x88, Op::mov, Form::rm_reg);
-  pair(0x8a, Op::mov, Form::reg_rm);
-  map[0x8d] = {Op::lea, Form::reg_rm};
-  map[0x90] = {Op::nop, Form::bare};
-  pair(0xa8, Op::test, Form::accumulator_immediate);
-  pair(0xc0, Op::none, Form::group);
-  map[0xc3] = {Op::ret, Form::bare};
-  pair(0xc6, Op::none, Form::group);
-  pair(0xd0, Op::none, Form::group);
-  pair(0xd2, Op::none, Form::group);
-  map[0xe8] = {Op::call, Form::target};
-  map[0xe9] = {Op::jump, Form::target};
-  map[0xeb] = {Op::jump, Form::target_byte};
-  pair(0xf6, Op::none, Form::group);
-  pair(0xfe, Op::none, Form::group);
+    map[0x70 + condition] = branch(InsnKind::conditional, Form::target_byte);
+  map[0x63] = {Code::movsx, Form::reg_rm, Width::full, 32, true};
+  map[0x69] = map[0x6b] = {Code::imul, Form::reg_rm_immediate};
+  map[0x80] = {Code::cell, Form::group, Width::byte};
+  map[0x81] = map[0x83] = {Code::cell, Form::group};
+  pair(0x84, Code::test, Form::rm_reg);
+  pair(0x88, Code::mov, Form::rm_reg);
+  pair(0x8a, Code::mov, Form::reg_rm);
+  map[0x8d] = {Code::lea, Form::reg_rm};
+  map[0x90] = {Code::nop, Form::bare};
+  pair(0xa8, Code::test, Form::accumulator_immediate);
+  pair(0xc0, Code::cell, Form::group);
+  map[0xc3] = branch(InsnKind::ret, Form::bare);
+  pair(0xc6, Code::cell, Form::group);
+  pair(0xd0, Code::cell, Form::group);
+  pair(0xd2, Code::cell, Form::group);
+  map[0xe8] = branch(InsnKind::call, Form::target);
+  map[0xe9] = branch(InsnKind::jump, Form::target);
+  map[0xeb] = branch(InsnKind::jump, Form::target_byte);
+  pair(0xf6, Code::cell, Form::group);
+  pair(0xfe, Code::cell, Form::group);
   return map;
 }
 
 constexpr std::array<Opcode, 256> two_byte_opcodes() {  // behind 0f
   std::array<Opcode, 256> map{};
-  map[0x1f] = {Op::nop, Form::rm};
+  map[0x1f] = {Code::nop, Form::rm};
   for (size_t condition = 0; condition < 16; condition++) {
-    map[0x40 + condition] = {Op::cmov, Form::reg_rm};
-    map[0x80 + condition] = {Op::jcc, Form::target};
-    map[0x90 + condition] = {Op::setcc, Form::rm, Width::byte};
+    map[0x40 + condition] = {Code::cmov, Form::reg_rm};
+    map[0x80 + condition] = branch(InsnKind::conditional, Form::target);
+    map[0x90 + condition] = {Code::setcc, Form::rm, Width::byte};
   }
-  map[0xaf] = {Op::imul, Form::reg_rm};
-  map[0xb6] = map[0xbe] = {Op::extend, Form::reg_rm, Width::full, 8};
-  map[0xb7] = map[0xbf] = {Op::extend, Form::reg_rm, Width::full, 16};
+  map[0xaf] = {Code::imul, Form::reg_rm};
+  map[0xb6] = {Code::movzx, Form::reg_rm, Width::full, 8};
+  map[0xb7] = {Code::movzx, Form::reg_rm, Width::full, 16};
+  map[0xbe] = {Code::movsx, Form::reg_rm, Width::full, 8};
+  map[0xbf] = {Code::movsx, Form::reg_rm, Width::full, 16};
   return map;
 }
 
@@ -99,88 +105,77 @@ Opcode opcode_in_group(uint8_t opcode, uint8_t reg, Width width) {
       return {kArithmetic[reg], Form::rm_byte, width};
     case 0xc6:
     case 0xc7:
-      return reg == 0 ? Opcode{Op::mov, Form::rm_immediate, width} : Opcode();
+      return reg == 0 ? Opcode{Code::mov, Form::rm_immediate, width} : Opcode();
     case 0xf6:
     case 0xf7:
       switch (reg) {
         case 0:
-          return {Op::test, Form::rm_immediate, width};
+          return {Code::test, Form::rm_immediate, width};
         case 2:
-          return {Op::not_, Form::rm, width};
+          return {Code::not_, Form::rm, width};
         case 3:
-          return {Op::neg, Form::rm, width};
+          return {Code::neg, Form::rm, width};
         default:
           return {};
       }
     case 0xfe:
     case 0xff:
-      if (reg < 2) return {reg == 0 ? Op::inc : Op::dec, Form::rm, width};
+      if (reg < 2) return {reg == 0 ? Code::inc : Code::dec, Form::rm, width};
       if (opcode == 0xff && (reg == 2 || reg == 4))
-        return {reg == 2 ? Op::call_to : Op::jump_to, Form::rm, Width::stack};
+        return {Code::target, Form::rm,
+                Width::stack, 0,
+                false,        reg == 2 ? InsnKind::indirect_call : InsnKind::indirect_jump};
       return {};
     default: {  // shifts and rotations, but for those through the carry flag
-      if (reg == 2 || reg == 3 || reg == 6) return {};
+      constexpr std::array kShifts = {Code::rol, Code::ror, Code::cell, Code::cell,
+                                      Code::shl, Code::shr, Code::cell, Code::sar};
+      if (kShifts[reg] == Code::cell) return {};
       const Form form = opcode < 0xd0 ? Form::rm_byte : opcode < 0xd2 ? Form::rm_one : Form::rm_cl;
-      return {Op::shift, form, width};
+      return {kShifts[reg], form, width};
     }
   }
 }
 
-Effect effect_of(Op op) {
+Effect effect_of(const Opcode& opcode) {
   using How = StoredOperand::How;
-  switch (op) {
-    case Op::add:
-    case Op::sub:
-    case Op::xor_:
+  switch (opcode.code) {
+    case Code::add:
+    case Code::sub:
+    case Code::xor_:
       return {true, true, kAllFlags, How::change};
-    case Op::or_:
+    case Code::or_:
       return {true, true, kAllFlags, How::set_bits};
-    case Op::and_:
+    case Code::and_:
       return {true, true, kAllFlags, How::clear_bits};
-    case Op::adc:
-    case Op::sbb:
-    case Op::neg:
+    case Code::adc:
+    case Code::sbb:
+    case Code::neg:
       return {true, true, kAllFlags};
-    case Op::cmp:
-    case Op::test:
+    case Code::cmp:
+    case Code::test:
       return {true, false, kAllFlags};
-    case Op::mov:
+    case Code::mov:
       return {false, true, 0, How::move};
-    case Op::inc:
-    case Op::dec:
+    case Code::inc:
+    case Code::dec:
       return {true, true, kAllFlags & ~kCf};
-    case Op::not_:
-    case Op::shift:
-    case Op::cmov:
-      return {true, true};
-    case Op::imul:
-      return {true, true, kCf | kOf};
-    case Op::push:
+    case Code::imul:
+      return {opcode.form != Form::reg_rm_immediate, true, kCf | kOf};
+    case Code::push:
+    case Code::target:
       return {true, false};
-    case Op::jump_to:
-    case Op::call_to:
-      return {true, false};
-    case Op::multiply:
-      return {false, true, kCf | kOf};
-    case Op::extend:
-    case Op::lea:
-    case Op::pop:
-    case Op::setcc:
+    case Code::movzx:
+    case Code::movsx:
+    case Code::lea:
+    case Code::pop:
+    case Code::setcc:
       return {false, true};
-    default:
+    case Code::cell:
+    case Code::nop:
       return {};
+    default:  // not, cmov, shifts and rotations
+      return {true, true};
   }
-}
-
-Code code_of(Op op) {
-  constexpr std::array kCodes = {
-      Code::cell,   Code::add,    Code::or_,  Code::adc,  Code::sbb,  Code::and_, Code::sub,
-      Code::xor_,   Code::cmp,    Code::test, Code::mov,  Code::cell, Code::lea,  Code::inc,
-      Code::dec,    Code::neg,    Code::not_, Code::cell, Code::imul, Code::imul, Code::cmov,
-      Code::setcc,  Code::push,   Code::pop,  Code::cell, Code::cell, Code::cell, Code::cell,
-      Code::target, Code::target, Code::cell};
-  static_assert(kCodes.size() == static_cast<size_t>(Op::nop) + 1, "one for each, in their order");
-  return kCodes[static_cast<size_t>(op)];
 }
 
 uint8_t flags_of_condition(uint8_t condition) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The opcodes of plain instructions (plain_insn.h), as tables: what an opcode does (Op), where its
+// The opcodes of plain instructions (plain_insn.h), as tables: what an opcode does, where its
 // operands are (Form), and what the operation does to them (Effect).
 #pragma once
 
@@ -10,40 +10,6 @@
 #include "decoder/operation.h"
 
 namespace shadowprof::decoder::plain {
-
-enum class Op : uint8_t {
-  none,
-  add,
-  or_,
-  adc,
-  sbb,
-  and_,
-  sub,
-  xor_,
-  cmp,
-  test,
-  mov,
-  extend,
-  lea,
-  inc,
-  dec,
-  neg,
-  not_,
-  shift,
-  imul,
-  multiply,
-  cmov,
-  setcc,
-  push,
-  pop,
-  jcc,
-  jump,
-  call,
-  ret,
-  jump_to,
-  call_to,
-  nop,
-};
 
 enum class Form : uint8_t {
   none,  // it is no plain instruction
@@ -68,11 +34,12 @@ enum class Form : uint8_t {
 enum class Width : uint8_t { byte, full, stack };
 
 struct Opcode {
-  Op op = Op::none;
+  Code code = Code::cell;  // that of direct branches, calls and returns, too
   Form form = Form::none;
   Width width = Width::full;
-  uint8_t source_bits = 0;  // of what Op::extend extends
+  uint8_t source_bits = 0;  // of what movzx and movsx extend
   bool needs_wide = false;  // only with REX.W
+  InsnKind kind = InsnKind::ordinary;
 };
 
 bool has_modrm(Form form);
@@ -90,10 +57,7 @@ struct Effect {
   StoredOperand::How stores = StoredOperand::How::none;
 };
 
-Effect effect_of(Op op);
-
-// What the interpreter calls it; Code::cell: nothing, or that depends on the opcode, too.
-Code code_of(Op op);
+Effect effect_of(const Opcode& opcode);
 
 // That a condition depends on: the low four bits of the opcode.
 uint8_t flags_of_condition(uint8_t condition);
