@@ -45,6 +45,12 @@ bool sleeps_without_effect(uint64_t number) {
   }
 }
 
+// The kernel alone knows what a call that is restart_syscall(2) itself is about.
+bool is_continued_by_another_call(const machine::Registers& registers) {
+  return registers.in_syscall() && static_cast<int64_t>(registers.rax) == machine::kRestartBlock &&
+         registers.orig_rax != SYS_restart_syscall;
+}
+
 // For a sleep whose timeout is not known: what is bearable.
 constexpr std::chrono::milliseconds kUnknownTimeout{100};
 // Between two stops of a thread that does nothing but restart its call: that, and the second stop.
@@ -53,21 +59,23 @@ constexpr uint64_t kSleepsOfARestart = 2;
 }  // namespace
 
 bool conceal_interruption(Tracee thread, machine::Registers& registers) {
-  if (!registers.in_syscall()) return false;
-  const auto result = static_cast<int64_t>(registers.rax);
-  const bool gives_up = result == -int64_t{EINTR} && sleeps_without_effect(registers.orig_rax);
-  // The kernel alone knows what a call that is restart_syscall(2) itself is about.
-  const bool needs_another_call =
-      result == machine::kRestartBlock && registers.orig_rax != SYS_restart_syscall;
-  if (!gives_up && !(needs_another_call && !lets_restart(thread, registers))) return false;
+  if (is_continued_by_another_call(registers))
+    return !lets_restart(thread, registers) && begin_sleep_anew(registers);
+  if (!registers.in_syscall() || static_cast<int64_t>(registers.rax) != -int64_t{EINTR} ||
+      !sleeps_without_effect(registers.orig_rax))
+    return false;
+  registers.rax = static_cast<uint64_t>(machine::kRestartNoHandler);
+  return true;
+}
+
+bool begin_sleep_anew(machine::Registers& registers) {
+  if (!is_continued_by_another_call(registers)) return false;
   registers.rax = static_cast<uint64_t>(machine::kRestartNoHandler);
   return true;
 }
 
 void RestartedCall::remember(const machine::Registers& registers) {
-  if (!registers.in_syscall() || static_cast<int64_t>(registers.rax) != machine::kRestartBlock ||
-      registers.orig_rax == SYS_restart_syscall)
-    return;
+  if (!is_continued_by_another_call(registers)) return;
   pc_ = registers.rip;
   sp_ = registers.rsp;
   number_ = registers.orig_rax;

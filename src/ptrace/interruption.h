@@ -26,6 +26,10 @@ namespace shadowprof::ptrace {
 // not certain to let that through: it begins anew by its own number.
 bool conceal_interruption(Tracee thread, machine::Registers& registers);
 
+// That for certain, whatever filters the thread has now: others of its process may put some upon it
+// before it continues its sleep. True if changed.
+bool begin_sleep_anew(machine::Registers& registers);
+
 // Which call it is that a thread continues by restart_syscall(2): filters that do not let that
 // through may come while it sleeps, and then it must begin anew when it is interrupted again.
 class RestartedCall {

@@ -216,12 +216,14 @@ void Program::on_stop(Tid tid, const WaitStatus& status, double waited) {
   }
 }
 
-bool Program::interrupt(Tid tid) {
+bool Program::interrupt(Tid tid, Found found) {
   if (!ptrace::Tracee(tid).interrupt_if_alive()) {
     may_be_lost_ = may_be_lost_ || tid == pid_;
     return false;
   }
-  threads_[tid].interrupted = true;
+  Thread& thread = threads_[tid];
+  thread.interrupted = true;
+  thread.was_awake = found == Found::awake;
   return true;
 }
 
@@ -242,7 +244,7 @@ bool Program::look_at(Tid tid) {
   if (!is_in_state(pid_, tid, kRunning)) return false;
   if (thread.look) return true;
   look.asked_at = SeenThread::Clock::now();
-  if (!thread.cut.is_active() && !interrupt(tid)) return false;
+  if (!thread.cut.is_active() && !interrupt(tid, Found::awake)) return false;
   thread.look = look;
   if (thread.cut.is_active()) note_seen(tid, thread, thread.cut.original());
   return true;
@@ -280,6 +282,10 @@ void Program::conceal(ptrace::Tracee thread, const WaitStatus& status,
     changed = ptrace::conceal_interruption(thread, registers);
   }
   changed |= known.restarted.conceal(thread, registers);
+  // It has just gone to sleep, so that its timeout may start anew. Before it could continue,
+  // another thread might put a filter upon it.
+  if (status.is_trap() && known.was_awake && threads_.size() > 1)
+    changed |= ptrace::begin_sleep_anew(registers);
   if (changed) (void)thread.set_registers_if_alive(registers);
   known.restarted.remember(registers);
   // Any other stop has taken the interrupt's place (kernel/signal.c, ptrace_stop), but not what it
@@ -530,7 +536,9 @@ void Pause::stop_all(std::string_view states) {
         went_on_s_ = seconds_since(begun);
         first->asked();
       }
-      if (program_.interrupt(tid)) interrupted.push_back(tid);
+      const auto found =
+          states == kRunning ? Program::Found::awake : Program::Found::perhaps_asleep;
+      if (program_.interrupt(tid, found)) interrupted.push_back(tid);
     }
     if (interrupted.empty()) break;
     // Only now: each must get a processor before it stops.
@@ -640,7 +648,27 @@ bool Pause::walk_over_calls(unsigned calls) {
   return true;
 }
 
+// A sleep that the kernel continues by restart_syscall(2) is continued before any other thread
+// runs: a filter that one of those puts upon the sleeper would judge that call.
+void Pause::let_sleepers_go() {
+  const auto continues_sleep = [](const PausedThread& thread) {
+    return static_cast<int64_t>(thread.registers.rax) == machine::kRestartBlock;
+  };
+  const auto sleepers = std::stable_partition(threads_.begin(), threads_.end(),
+                                              [&](const auto& t) { return !continues_sleep(t); });
+  if (sleepers == threads_.begin()) return;  // nobody else runs
+  for (auto it = sleepers; it != threads_.end(); ++it) resume(*it);
+  const auto begun = std::chrono::steady_clock::now();
+  for (auto it = sleepers; it != threads_.end(); ++it) {
+    while (is_in_state(program_.pid(), it->tracee.tid(), kRunning) &&
+           std::chrono::steady_clock::now() - begun < kMostStanding)
+      std::this_thread::sleep_for(kSoon / 20);
+  }
+  threads_.erase(sleepers, threads_.end());
+}
+
 Pause::~Pause() {
+  let_sleepers_go();
   for (PausedThread& thread : threads_) resume(thread);
 }
 

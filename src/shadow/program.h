@@ -106,12 +106,14 @@ class Program {
 
   struct Thread {
     bool interrupted = false;  // by us, and it has not shown the stop for that
+    bool was_awake = false;    // when it was interrupted last
     ptrace::SignalledSleep sleep{};
     ptrace::RestartedCall restarted{};
     ptrace::CutCall cut{};
     std::optional<SeenThread> look{};  // it was asked to stop for one
   };
-  bool interrupt(Tid tid);
+  enum class Found : uint8_t { awake, perhaps_asleep };
+  bool interrupt(Tid tid, Found found = Found::perhaps_asleep);
   void note_seen(Tid tid, Thread& thread, const ptrace::Registers& registers);
   class GoesOn;  // a thread at a stop, from the end of a scope on
   // At a stop of a thread: what our being there has done to its system call is undone.
@@ -202,6 +204,7 @@ class Pause {
   void take_stop(Tid tid);
   void give_back_signals(PausedThread& thread);
   void resume(PausedThread& thread);
+  void let_sleepers_go();
 
   Program& program_;
   std::vector<PausedThread> threads_;
