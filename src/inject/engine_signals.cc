@@ -195,6 +195,8 @@ void Engine::deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t
   ptrace::RemoteMemory& memory = t.process->space->code().memory();
   if (!guest_traps) clear_saved_trap_flag(memory, regs);
   mend_frame(cache, memory, regs.sp());
+  ptrace::RemoteSigaction& action = t.process->actions[static_cast<size_t>(info.si_signo)];
+  if (action.flags & SA_RESETHAND) action = {};
   note_mask(t);
   append_gap(t, trace::GapReason::signal_delivered);
   enter(t, regs);
