@@ -101,7 +101,7 @@ void FragmentFinder::translate_following(FragmentId id) {
 
 void FragmentFinder::translate_successors(FragmentId id) {
   const Fragment f = cache_.fragment(id);
-  if (f.checks_itself || f.kind != FragmentKind::translated) return;
+  if (f.kind != FragmentKind::translated) return;
   for (uint32_t i = f.first_exit; i < f.first_exit + f.exit_count; i++)
     (void)translate_following_at(cache_.exit(i).target, std::nullopt);
   for (const BlockId block_id : table_.blocks(table_.run(f.longest_run)))
