@@ -94,6 +94,7 @@ void Slot::initialise(CallKinds kinds) {
     state().mmap_prot_plain[i] = (i & PROT_EXEC) == 0;
     state().mmap_flags_plain[i] = (i & MAP_FIXED) == 0;
     state().open_flags_plain[i] = (i & O_ACCMODE) == O_RDONLY;
+    state().signals_plain[i] = std::ranges::count(kOwnSignals, static_cast<int>(i)) == 0;
     state().trace_requests_plain[i] =
         i != (kTraceMe & 0xff) && i != (kTraceAttach & 0xff) && i != (kTraceSeize & 0xff);
   }

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <bitset>
+#include <csignal>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -18,6 +19,10 @@
 namespace shadowprof::cache {
 
 inline constexpr size_t kSlotsPerGroup = 8;
+
+// What code of the cache raises: its traps, the guard pages of trace buffers, and records that are
+// not aligned where a program wants all to be. What the program does with these must be known.
+inline constexpr std::array kOwnSignals = {SIGTRAP, SIGSEGV, SIGBUS};
 
 // What the gateway does with a system call, by its number. Numbers from kListedCalls on, which no
 // call has, are treated alike.

@@ -22,6 +22,55 @@ constexpr size_t kEntryMaxBytes = 192;
 // More than one fragment's exits, and the entries that are made between two translations.
 constexpr size_t kCountersPerFragment = 4096;
 
+// Jumps that are to land at the system call, and at the stop before it.
+struct Ways {
+  std::vector<uint32_t> calls, stops;
+};
+
+// rcx holds the SyscallKind of the call that is to be made.
+Ways emit_choice(Emitter& e) {
+  Ways ways;
+  const auto next_kind = [&e] {
+    e.add_imm_to_rcx(-1);
+    return e.jrcxz_forward();
+  };
+  // rcx is to be 0 where the table says nothing of a byte of an argument.
+  using Insn = std::initializer_list<uint8_t>;
+  const Insn kLoadDil{0x40, 0x0f, 0xb6, 0xcf}, kLoadDl{0x0f, 0xb6, 0xca};
+  const Insn kLoadR10b{0x41, 0x0f, 0xb6, 0xca}, kLoadRsi{0x48, 0x89, 0xf1};
+  const auto look_up = [&e](Insn load_argument, size_t table) {
+    e.bytes(load_argument);
+    e.load_kind_rcx(table);
+    return e.jrcxz_forward();
+  };
+  const auto call_or_stop = [&](std::initializer_list<uint32_t> stops) {
+    ways.calls.push_back(e.jmp_forward());
+    for (const uint32_t stop : stops) e.land_rel8(stop);
+    ways.stops.push_back(e.jmp_forward());
+  };
+
+  const uint32_t tracer = e.jrcxz_forward();
+  const uint32_t execute = next_kind(), mmap = next_kind(), openat = next_kind();
+  const uint32_t ptrace = next_kind(), action = next_kind();
+  e.bytes(kLoadRsi);  // of rt_sigprocmask: the new mask
+  const uint32_t only_asks = e.jrcxz_forward();
+  e.land_rel8(tracer);
+  ways.stops.push_back(e.jmp_forward());
+  e.land_rel8(execute);
+  e.land_rel8(only_asks);
+  ways.calls.push_back(e.jmp_forward());
+  e.land_rel8(action);
+  call_or_stop({look_up(kLoadDil, offsetof(StatePage, signals_plain))});
+  e.land_rel8(ptrace);
+  call_or_stop({look_up(kLoadDil, offsetof(StatePage, trace_requests_plain))});
+  e.land_rel8(openat);
+  call_or_stop({look_up(kLoadDl, offsetof(StatePage, open_flags_plain))});
+  e.land_rel8(mmap);
+  const uint32_t maps_code = look_up(kLoadDl, offsetof(StatePage, mmap_prot_plain));
+  call_or_stop({maps_code, look_up(kLoadR10b, offsetof(StatePage, mmap_flags_plain))});
+  return ways;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<CodeCache>> CodeCache::create(size_t bytes, Recording recording,
@@ -72,36 +121,8 @@ void CodeCache::emit_gateway() {
   e.movzx_ecx_ax();
   e.count_call_rcx(kSyscallCountsOffset);
   e.load_kind_rcx(kSyscallKindsOffset);
-  const uint32_t to_tracer = e.jrcxz_forward();
-  e.add_imm_to_rcx(-static_cast<int32_t>(SyscallKind::execute));
-  const uint32_t plain = e.jrcxz_forward();
-  e.add_imm_to_rcx(-1);
-  const uint32_t maps = e.jrcxz_forward();
-  e.add_imm_to_rcx(-1);
-  const uint32_t opens = e.jrcxz_forward();
-  e.bytes({0x40, 0x0f, 0xb6, 0xcf});                          // movzx ecx, dil
-  e.load_kind_rcx(offsetof(StatePage, trace_requests_plain));
-  const uint32_t begins_to_trace = e.jrcxz_forward();
-  const uint32_t traces = e.jmp_forward();
-  e.land_rel8(opens);
-  e.bytes({0x0f, 0xb6, 0xca});                                // movzx ecx, dl
-  e.load_kind_rcx(offsetof(StatePage, open_flags_plain));
-  const uint32_t opens_for_writing = e.jrcxz_forward();
-  const uint32_t opens_for_reading = e.jmp_forward();
-  e.land_rel8(to_tracer);
-  e.land_rel8(begins_to_trace);
-  e.land_rel8(opens_for_writing);
-  const uint32_t is_for_tracer = e.jmp_forward();
-  e.land_rel8(maps);
-  e.bytes({0x0f, 0xb6, 0xca});                                // movzx ecx, dl
-  e.load_kind_rcx(offsetof(StatePage, mmap_prot_plain));
-  const uint32_t maps_code = e.jrcxz_forward();
-  e.bytes({0x41, 0x0f, 0xb6, 0xca});                          // movzx ecx, r10b
-  e.load_kind_rcx(offsetof(StatePage, mmap_flags_plain));
-  const uint32_t maps_fixed = e.jrcxz_forward();
-  e.land_rel8(plain);
-  e.land_rel32(traces);
-  e.land_rel32(opens_for_reading);
+  const Ways ways = emit_choice(e);
+  for (const uint32_t call : ways.calls) e.land_rel32(call);
   syscall_ = e.offset();
   e.syscall();
   after_syscall_ = e.offset();
@@ -114,9 +135,7 @@ void CodeCache::emit_gateway() {
   if (has_counts(recording_)) e.store_site(offsetof(StatePage, site), kAnySite.value);
   e.movzx_edx_cx();
   e.jmp_table_rdx(kBranchTableOffset);
-  e.land_rel32(is_for_tracer);
-  e.land_rel8(maps_code);
-  e.land_rel8(maps_fixed);
+  for (const uint32_t stop : ways.stops) e.land_rel32(stop);
   syscall_trap_ = e.offset();
   e.int3();
 

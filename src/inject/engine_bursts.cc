@@ -128,7 +128,7 @@ Status Engine::look_at_actions(GuestThread& t) {
   if (!status) return tl::unexpected(status.error());
   ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(), options_.trace);
   remote.keep_signals_in(t.deferred);
-  for (const int signal : kOwnSignals) {
+  for (const int signal : cache::kOwnSignals) {
     if (!((status->ignored | status->caught) & ptrace::mask_of(signal))) continue;
     SP_ASSIGN(t.process->actions[static_cast<size_t>(signal)], remote.get_sigaction(signal));
   }

@@ -106,7 +106,7 @@ void Engine::make_watched_call(GuestThread& t, Registers& regs) {
   const Registers before = regs;
   std::optional<ptrace::RemoteSigaction> new_action;
   const bool sets_action = number_of(regs) == SYS_rt_sigaction && regs.rsi != 0 &&
-                           std::ranges::count(kOwnSignals, static_cast<int>(regs.rdi)) != 0;
+                           std::ranges::count(cache::kOwnSignals, static_cast<int>(regs.rdi)) != 0;
   if (sets_action) {
     auto read =
         t.process->space->code().memory().read_value<ptrace::RemoteSigaction>(GuestAddr(regs.rsi));

@@ -91,8 +91,10 @@ void Engine::begin_turns(GuestThread& t) {
 
 void Engine::watch_turn_calls(GuestThread& t) {
   for (unsigned number = 0; number < cache::kListedCalls; number++) {
-    if (call_kind(number) == emu::SyscallKind::execute && !is_quiet_call(number))
-      t.slot->watch(number);
+    using enum emu::SyscallKind;
+    const emu::SyscallKind kind = call_kind(number);
+    const bool is_of_signals = kind == action || kind == mask;
+    if (is_of_signals || (kind == execute && !is_quiet_call(number))) t.slot->watch(number);
   }
 }
 

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <array>
-#include <csignal>
 #include <map>
 #include <memory>
 
@@ -15,12 +14,9 @@
 
 namespace shadowprof::inject {
 
-// What our own code raises: its traps, the guard pages of trace buffers, and records that are not
-// aligned where a program wants all to be.
-inline constexpr std::array kOwnSignals = {SIGTRAP, SIGSEGV, SIGBUS};
 inline constexpr ptrace::SignalMask kOwnSignalMask = [] {
   ptrace::SignalMask mask = 0;
-  for (const int signal : kOwnSignals) mask |= ptrace::mask_of(signal);
+  for (const int signal : cache::kOwnSignals) mask |= ptrace::mask_of(signal);
   return mask;
 }();
 

@@ -101,6 +101,19 @@ def check_paths(options, directory):
         "callee": 40})
 
 
+def check_signal_calls(options, directory):
+    """A program may set the actions of signals as often as it likes: few of these calls stop it."""
+    out = os.path.join(directory, "profile.json")
+    guest = os.path.join(os.path.abspath(options.guest_dir), "sig_actions.O2")
+    subprocess.run([os.path.abspath(options.shadowprof), "run", "--mode", "full", "-q", "-o", out, "--", guest],
+                   check=True, timeout=60, stdout=subprocess.DEVNULL)
+    profile = read_profile(out)
+    os.unlink(out)
+    calls = {name: row["count"] for name, row in profile["syscalls"]["by_name"].items()}
+    expect("calls about signals are many", min(calls["rt_sigaction"], calls["rt_sigprocmask"]) >= 2000, True)
+    expect("and few stop", profile["overhead"]["stops"]["syscall"] < 500, True)
+
+
 def check_cache_lines(options, directory):
     """Counts of lines do not depend on which records a trace has."""
     for name in ("exact_paths", "exact_values", "exact_parts"):
@@ -294,6 +307,7 @@ def main():
         check_numbers(options, directory)
         check_lines(options, directory)
         check_memory(options, directory)
+        check_signal_calls(options, directory)
         check_cache_lines(options, directory)
     return 1 if FAILED else 0
 

@@ -69,6 +69,7 @@ struct StatePage {
   uint8_t mmap_flags_plain[256];  // 1: flags byte without MAP_FIXED
   uint8_t open_flags_plain[256];  // 1: flags byte of an open for reading only
   uint8_t trace_requests_plain[256];  // 1: low byte of a request of ptrace(2) that begins nothing
+  uint8_t signals_plain[256];         // 1: low byte of a signal whose action need not be known
   uint32_t bout_gaps[256];  // what bout_gap becomes at the end of a bout, one after the other
 };
 static_assert(sizeof(StatePage) <= limits::kPageBytes);
@@ -92,6 +93,8 @@ enum class SyscallKind : uint8_t {
   mmap = 2,     // itself, unless it maps code or replaces a mapping
   openat = 3,   // itself, unless it opens for writing
   ptrace = 4,   // itself, unless it begins to trace
+  action = 5,   // itself (rt_sigaction), unless it is about a signal whose action must be known
+  mask = 6,     // itself (rt_sigprocmask), if it only asks
 };
 
 // When tracing, an indirect branch parks rcx and rdx in the buffer, this far behind the cursor (as
