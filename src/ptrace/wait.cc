@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -19,10 +20,60 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// A report that comes within microseconds is looked for without sleeping. Our processor would have
+// to be woken for it, which on many virtual machines takes longer than the stop. It pays while
+// reports come thickly and the tracee has a processor of its own; whether they do is tried now and
+// then.
+class Eagerness {
+ public:
+  // look(): is there a report? True: it has come.
+  template <typename Look>
+  bool finds(const Look& look) {
+    if (waits_ < pause_) {
+      waits_++;
+      return false;
+    }
+    if (pause_ != 0 && !has_processors()) return false;
+    const Moment begun = Clock::now();
+    bool found = look();
+    while (!found && Clock::now() - begun < kMost) {
+      __builtin_ia32_pause();  // who yields to a thread that computes waits for its time slice
+      found = look();
+    }
+    waits_ = 0;
+    pause_ = found ? 0 : std::clamp(2 * pause_, kShortestPause, kLongestPause);
+    return found;
+  }
+
+ private:
+  static constexpr std::chrono::microseconds kMost{100};
+  // Waits that sleep between two trials.
+  static constexpr unsigned kShortestPause = 8, kLongestPause = 1024;
+
+  static bool has_processors() {
+    cpu_set_t ours;
+    return ::sched_getaffinity(0, sizeof ours, &ours) == 0 && CPU_COUNT(&ours) > 1;
+  }
+
+  unsigned pause_ = kShortestPause;
+  unsigned waits_ = 0;  // since the last trial
+};
+
+Eagerness& eagerness() {
+  thread_local Eagerness ours;
+  return ours;
+}
+
 WaitOutcome wait_pid(pid_t pid, WaitMode mode) {
   WaitOutcome out;
   int raw = 0;
-  const pid_t got = ::waitpid(pid, &raw, __WALL | (mode == WaitMode::poll ? WNOHANG : 0));
+  pid_t got = 0;
+  const auto look = [&] {
+    got = ::waitpid(pid, &raw, __WALL | WNOHANG);
+    return got != 0;
+  };
+  const bool is_there = mode == WaitMode::poll ? look() : eagerness().finds(look);
+  if (!is_there && mode == WaitMode::block) got = ::waitpid(pid, &raw, __WALL);
   if (got > 0) {
     out.kind = WaitOutcome::Kind::status;
     out.tid = Tid(got);
@@ -77,7 +128,10 @@ bool is_eager(unsigned looks, Moment begun) {
 Status poll_for_report(Tid tid, Patience patience, Moment give_up_at, siginfo_t& report) {
   // Asleep as long as nobody has anything to report, which is mostly until this thread has.
   if (patience == Patience::endless) {
-    if (!wait_id(tid, WEXITED | WSTOPPED | WNOWAIT, report, P_ALL)) return thread_is_gone(tid);
+    constexpr int kAnyReport = WEXITED | WSTOPPED | WNOWAIT;
+    const bool is_there = eagerness().finds(
+        [&] { return wait_id(tid, kAnyReport | WNOHANG, report, P_ALL) && report.si_pid != 0; });
+    if (!is_there && !wait_id(tid, kAnyReport, report, P_ALL)) return thread_is_gone(tid);
     if (report.si_pid == tid.value) return {};
   }
   constexpr unsigned kLooksPerCheck = 20;
