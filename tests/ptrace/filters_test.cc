@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <ctime>
+#include <thread>
 #include <vector>
 
 #include "guest.h"
@@ -36,10 +37,10 @@ std::vector<sock_filter> allowing(std::initializer_list<long> calls, uint32_t ve
   return code;
 }
 
-bool install(std::vector<sock_filter> code) {
+bool install(std::vector<sock_filter> code, unsigned flags = 0) {
   const sock_fprog program{static_cast<uint16_t>(code.size()), code.data()};
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+         ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program) == 0;
 }
 
 bool may_suspend() {
@@ -132,4 +133,36 @@ TEST_CASE("a sleep is not ended by a call that the filters refuse") {
     CHECK(guest.finish(tracee).exit_code() == 0);
     CHECK(guest.shared().result == 0);
   }
+}
+
+TEST_CASE("a sleep that begins anew is not ended by filters that come while its thread stands") {
+  if (!can_trace()) return;
+  Watchdog watchdog;
+  Guest guest([](Shared& shared) {
+    std::thread other([&shared] {
+      while (shared.go == 0) ::usleep(1000);
+      const auto code = allowing({SYS_clock_nanosleep, SYS_exit, SYS_exit_group, SYS_futex,
+                                  SYS_munmap, SYS_madvise, SYS_rt_sigprocmask},
+                                 SECCOMP_RET_KILL_PROCESS);
+      shared.count = install(code, SECCOMP_FILTER_FLAG_TSYNC) ? 1 : 2;
+    });
+    shared.ready = 1;
+    const timespec nap{0, 300'000'000};
+    shared.result = ::clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, nullptr);
+    other.join();
+  });
+  Tracee tracee = guest.seize();
+  guest.await_ready();
+  guest.await_sleep();
+  guest.stop();
+  Registers registers = tracee.must_get_registers();
+  REQUIRE(static_cast<int64_t>(registers.rax) == machine::kRestartBlock);
+  CHECK(begin_sleep_anew(registers));
+  CHECK(!begin_sleep_anew(registers));
+  tracee.must_set_registers(registers);
+  guest.shared().go = 1;
+  while (guest.shared().count == 0) ::usleep(1000);
+  CHECK(guest.shared().count == 1);
+  CHECK(guest.finish(tracee).exit_code() == 0);
+  CHECK(guest.shared().result == 0);
 }
