@@ -164,6 +164,10 @@ void fill_course(const inject::Engine& engine, std::chrono::steady_clock::time_p
   if (engine.left() != 0) profile.coverage.events["processes_left"] = engine.left();
 }
 
+// If not asked for otherwise. To time a load takes as long as a hundred instructions, and a program
+// that is so much slower loses its lines to others before it comes back to them.
+constexpr uint64_t kLoadsOneIn = 16;
+
 Collection collection_of(const FullModeRequest& request) {
   Collection collection = request.collection;
   collection.regions = request.within.has_value();
@@ -172,6 +176,11 @@ Collection collection_of(const FullModeRequest& request) {
       (collection.edges || collection.calls || collection.needs_trace()) &&
       !collection.exact_inclusive && !collection.regions;
   collection.so_far = std::make_shared<std::atomic<uint64_t>>(0);
+  const bool probes_times = std::ranges::any_of(collection.probes, [](const auto& probe) {
+    return probe.uses_fact(collect::ProbeFact::latency);
+  });
+  if (!collection.latency_condition && collection.counted_by_engine && !probes_times)
+    collection.latency_condition = {.burst = 1, .every = kLoadsOneIn};
   return collection;
 }
 
