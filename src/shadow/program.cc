@@ -657,10 +657,19 @@ void Pause::let_sleepers_go() {
   const auto sleepers = std::stable_partition(threads_.begin(), threads_.end(),
                                               [&](const auto& t) { return !continues_sleep(t); });
   if (sleepers == threads_.begin()) return;  // nobody else runs
-  for (auto it = sleepers; it != threads_.end(); ++it) resume(*it);
+  std::vector<uint64_t> used_before;
+  for (auto it = sleepers; it != threads_.end(); ++it) {
+    used_before.push_back(times_of(it->tracee.tid()).used);
+    resume(*it);
+  }
+  // It sleeps, or what it waited for has come, and it computes.
+  const auto has_gone_on = [&](Tid tid, uint64_t used) {
+    return !is_in_state(program_.pid(), tid, kRunning) || times_of(tid).used != used;
+  };
   const auto begun = std::chrono::steady_clock::now();
   for (auto it = sleepers; it != threads_.end(); ++it) {
-    while (is_in_state(program_.pid(), it->tracee.tid(), kRunning) &&
+    const uint64_t used = used_before[static_cast<size_t>(it - sleepers)];
+    while (!has_gone_on(it->tracee.tid(), used) &&
            std::chrono::steady_clock::now() - begun < kMostStanding)
       std::this_thread::sleep_for(kSoon / 20);
   }
