@@ -521,6 +521,7 @@ void Pause::stop_one() {
 }
 
 void Pause::stop_all(std::string_view states) {
+  const auto found = states == kRunning ? Program::Found::awake : Program::Found::perhaps_asleep;
   std::set<Tid> stopped;
   std::optional<WaitBeforeStop> first;
   const auto begun = std::chrono::steady_clock::now();
@@ -536,8 +537,6 @@ void Pause::stop_all(std::string_view states) {
         went_on_s_ = seconds_since(begun);
         first->asked();
       }
-      const auto found =
-          states == kRunning ? Program::Found::awake : Program::Found::perhaps_asleep;
       if (program_.interrupt(tid, found)) interrupted.push_back(tid);
     }
     if (interrupted.empty()) break;

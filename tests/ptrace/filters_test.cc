@@ -57,6 +57,17 @@ uint32_t verdict_on(const std::vector<sock_filter>& code, int nr, uint64_t argum
   return judge(code, call).value();
 }
 
+// The registers of one that was seized, and sleeps in a call that restart_syscall(2) would
+// continue.
+Registers stopped_in_sleep(Guest& guest) {
+  guest.await_ready();
+  guest.await_sleep();
+  guest.stop();
+  const Registers registers = guest.tracee().must_get_registers();
+  REQUIRE(static_cast<int64_t>(registers.rax) == machine::kRestartBlock);
+  return registers;
+}
+
 }  // namespace
 
 TEST_CASE("a filter says here what it says in the kernel") {
@@ -120,12 +131,8 @@ TEST_CASE("a sleep is not ended by a call that the filters refuse") {
       const timespec nap{0, 300'000'000};
       shared.result = ::clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, nullptr);
     });
-    Tracee tracee = guest.seize();
-    guest.await_ready();
-    guest.await_sleep();
-    guest.stop();
-    Registers registers = tracee.must_get_registers();
-    REQUIRE(static_cast<int64_t>(registers.rax) == machine::kRestartBlock);
+    const Tracee tracee = guest.seize();
+    Registers registers = stopped_in_sleep(guest);
     const bool is_known = ::geteuid() == 0 && may_restart;
     if (may_suspend()) CHECK(lets_restart(tracee, registers) == is_known);
     CHECK(conceal_interruption(tracee, registers) != is_known);
@@ -153,12 +160,8 @@ TEST_CASE("a sleep that begins anew is not ended by filters that come while its 
     shared.result = ::clock_nanosleep(CLOCK_MONOTONIC, 0, &nap, nullptr);
     other.join();
   });
-  Tracee tracee = guest.seize();
-  guest.await_ready();
-  guest.await_sleep();
-  guest.stop();
-  Registers registers = tracee.must_get_registers();
-  REQUIRE(static_cast<int64_t>(registers.rax) == machine::kRestartBlock);
+  const Tracee tracee = guest.seize();
+  Registers registers = stopped_in_sleep(guest);
   CHECK(begin_sleep_anew(registers));
   CHECK(!begin_sleep_anew(registers));
   tracee.must_set_registers(registers);
