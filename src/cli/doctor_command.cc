@@ -91,7 +91,11 @@ Finding time_source() {
   if (!clock->sees_kernel())
     return {"time", "limited", "by the kernel's clock, in user mode only",
             "the kernel's time is a sum, and no function's: sysctl kernel.perf_event_paranoid=1"};
-  return {"time", "ok", "by the kernel's clock", ""};
+  if (clock->whose() == clock::CpuClock::Of::threads)
+    return {"time", "limited", "by the kernel's clock, one for each thread",
+            "programs that switch threads often pay for that; one for each processor: as root, or "
+            "sysctl kernel.perf_event_paranoid=0"};
+  return {"time", "ok", "by the kernel's clock, one for each processor", ""};
 }
 
 // What some hypervisors hide or take without effect.

@@ -25,6 +25,17 @@ constexpr double kLeastSummaryShare = 0.01;
 
 // From here on an estimate of the overhead is more than its budget and the noise of both.
 constexpr double kClearlyAbove = 1.1;
+constexpr double kWorthNaming = 0.05;  // of what sampling has cost
+
+// Whoever is traced stands still at each of them: no budget makes that less.
+std::string told_of_signals(const profile::Overhead& cost, double duration_s) {
+  const auto spent = cost.by_cause.find("signals");
+  if (spent == cost.by_cause.end()) return "";
+  const double share = spent->second / duration_s;
+  if (share < kWorthNaming * cost.estimated_share) return "";
+  return fmt::format("{:.1f} % as it was sent {:.0f} signals a second, ", 100 * share,
+                     share / plan::kSignal_s);
+}
 
 // And by what.
 void say_if_too_dear(const profile::Profile& profile) {
@@ -35,8 +46,9 @@ void say_if_too_dear(const profile::Profile& profile) {
   const double pauses = std::min(cost.estimated_share, cost.pause_s.total / duration_s);
   std::string text = fmt::format(
       "sampling cost the program {:.1f} % (estimated), and the budget was {:.1f} %: "
-      "{:.1f} % pauses, the longest {:.1f} ms, the rest page faults and shared processors",
-      100 * cost.estimated_share, 100 * cost.budget_share, 100 * pauses, 1e3 * cost.pause_s.max);
+      "{:.1f} % pauses, the longest {:.1f} ms, {}the rest page faults and shared processors",
+      100 * cost.estimated_share, 100 * cost.budget_share, 100 * pauses, 1e3 * cost.pause_s.max,
+      told_of_signals(cost, duration_s));
   if (duration_s < plan::kLoan_s)
     text +=
         fmt::format("; a run of {:.1f} s may spend what {:.0f} s give", duration_s, plan::kLoan_s);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "clock/cpu_clock.h"
 
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,18 +17,24 @@ namespace {
 // Each thread has events for each processor, as only those of one processor can be inherited and
 // have a ring. Beyond so many, file descriptors and kernel memory are better spent elsewhere.
 constexpr size_t kMostWatched = 1024;
+// To begin and end a window is an interrupt on each of them.
+constexpr size_t kMostProcessors = 256;
 
 // linux/perf_event.h of Debian 12 has it; PERF_REG_X86_IP of asm/perf_regs.h.
 constexpr uint64_t kProgramCounter = uint64_t{1} << 8;
 
-perf_event_attr attributes(bool sees_kernel, bool threads_only) {
+// In the place of a thread's number.
+constexpr Tid kEverybody(-1);
+
+perf_event_attr attributes(const EventScope& scope) {
   perf_event_attr attr{};
   attr.size = sizeof(attr);
   attr.type = PERF_TYPE_SOFTWARE;
-  attr.exclude_kernel = !sees_kernel;
+  attr.exclude_kernel = !scope.sees_kernel;
   attr.exclude_hv = 1;
-  attr.inherit = 1;
-  attr.inherit_thread = threads_only;
+  attr.exclude_idle = 1;
+  attr.inherit = scope.of_threads;
+  attr.inherit_thread = scope.of_threads && scope.threads_only;
   attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD |
                      PERF_SAMPLE_REGS_USER;
   attr.sample_regs_user = kProgramCounter;
@@ -37,20 +44,24 @@ perf_event_attr attributes(bool sees_kernel, bool threads_only) {
   return attr;
 }
 
-perf_event_attr of_ticks(std::chrono::nanoseconds period, bool sees_kernel, bool threads_only) {
-  perf_event_attr attr = attributes(sees_kernel, threads_only);
+perf_event_attr of_ticks(std::chrono::nanoseconds period, const EventScope& scope) {
+  perf_event_attr attr = attributes(scope);
   attr.config = PERF_COUNT_SW_CPU_CLOCK;
   attr.sample_period = static_cast<uint64_t>(period.count());
   return attr;
 }
 
 // What is mapped and how threads are called is to be known while there are no ticks, too.
-perf_event_attr of_names(bool sees_kernel, bool threads_only) {
-  perf_event_attr attr = attributes(sees_kernel, threads_only);
+perf_event_attr of_names(const EventScope& scope) {
+  perf_event_attr attr = attributes(scope);
   attr.config = PERF_COUNT_SW_DUMMY;
   attr.mmap = attr.mmap2 = 1;  // of executable memory
   attr.comm = attr.comm_exec = 1;
   return attr;
+}
+
+int processors() {
+  return static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
 }
 
 UniqueFd open_event(perf_event_attr attr, Tid thread, int processor) {
@@ -144,12 +155,17 @@ ClockEvent read_named(const perf_event_header& header, std::span<const uint8_t> 
 }  // namespace
 
 // Tried on ourselves: the kernel takes the widest that it permits.
-Result<CpuClock> CpuClock::open(std::chrono::nanoseconds period) {
+Result<CpuClock> CpuClock::open(std::chrono::nanoseconds period, Of widest) {
+  constexpr EventScope kProcessors;
+  const int here = std::max(0, ::sched_getcpu());
+  if (widest == Of::processors &&
+      open_event(of_ticks(period, kProcessors), kEverybody, here).valid())
+    return CpuClock(period, kProcessors);
   int error = 0;
   for (const bool threads_only : {true, false}) {
     for (const bool sees_kernel : {true, false}) {
-      const perf_event_attr attr = of_ticks(period, sees_kernel, threads_only);
-      if (open_event(attr, Tid(), -1).valid()) return CpuClock(period, sees_kernel, threads_only);
+      const EventScope scope{true, sees_kernel, threads_only};
+      if (open_event(of_ticks(period, scope), Tid(), -1).valid()) return CpuClock(period, scope);
       error = errno;
     }
     if (error != EINVAL && error != E2BIG) break;
@@ -160,25 +176,39 @@ Result<CpuClock> CpuClock::open(std::chrono::nanoseconds period) {
 // Threads that are made by those that have events inherit them. A thread that is made meanwhile by
 // one that has none yet is not seen; to look again would watch those twice that have inherited.
 Status CpuClock::watch(Tid process) {
+  processes_.insert(process);
+  if (!scope_.of_threads && rings_.empty() && !watch_processors()) {
+    rings_.clear();
+    watched_ = 0;
+    scope_.of_threads = true;
+  }
+  if (!scope_.of_threads) return {};
   SP_ASSIGN(const std::vector<Tid> threads, kernel::list_threads(process));
   for (const Tid thread : threads) SP_TRY(watch_thread(thread));
   return {};
 }
 
+Status CpuClock::watch_processors() {
+  const int count = processors();
+  if (static_cast<size_t>(count) > kMostProcessors) return fail("there are {} processors", count);
+  for (int processor = 0; processor < count; processor++) SP_TRY(watch_on(processor, kEverybody));
+  return {};
+}
+
 Status CpuClock::watch_thread(Tid thread) {
-  const auto processors = static_cast<int>(std::max(1L, ::sysconf(_SC_NPROCESSORS_CONF)));
-  if (watched_ + static_cast<size_t>(processors) > kMostWatched)
-    return fail("there are too many threads to watch each on {} processors", processors);
+  const int count = processors();
+  if (watched_ + static_cast<size_t>(count) > kMostWatched)
+    return fail("there are too many threads to watch each on {} processors", count);
   given_.insert(thread);
-  for (int processor = 0; processor < processors; processor++) SP_TRY(watch_on(processor, thread));
+  for (int processor = 0; processor < count; processor++) SP_TRY(watch_on(processor, thread));
   return {};
 }
 
 Status CpuClock::watch_on(int processor, Tid thread) {
-  perf_event_attr ticks = of_ticks(period_, sees_kernel_, threads_only_);
+  perf_event_attr ticks = of_ticks(period_, scope_);
   ticks.disabled = paused_;
   EventRing::Events events;
-  events.lasting = open_event(of_names(sees_kernel_, threads_only_), thread, processor);
+  events.lasting = open_event(of_names(scope_), thread, processor);
   if (events.lasting.valid()) events.paused = open_event(ticks, thread, processor);
   if (!events.paused.valid()) {
     if (errno == ENODEV || errno == ESRCH) return {};  // not there, or no more
@@ -194,7 +224,13 @@ Status CpuClock::watch_on(int processor, Tid thread) {
 
 // The kernel says the one that the event was opened with (kernel/events/core.c, last_period).
 void CpuClock::mend_period(Tick& tick) const {
-  if (given_.contains(tick.thread)) tick.ns = static_cast<uint64_t>(period_.count());
+  if (!scope_.of_threads || given_.contains(tick.thread))
+    tick.ns = static_cast<uint64_t>(period_.count());
+}
+
+bool CpuClock::is_watched(const ClockEvent& event) const {
+  return std::visit([&](const auto& what) { return processes_.contains(what.process); },
+                    event.what);
 }
 
 void CpuClock::enable(bool on) {
@@ -237,6 +273,7 @@ std::vector<ClockEvent> CpuClock::drain() {
     }
   };
   for (auto& [processor, ring] : rings_) ring.drain(see);
+  std::erase_if(events, [&](const ClockEvent& event) { return !is_watched(event); });
   std::ranges::stable_sort(events, {}, &ClockEvent::at_ns);
   return events;
 }

@@ -9,9 +9,12 @@
 //   clock->watch(process);         // all of its threads, and those that they will make
 //   clock->drain(...);             // once a second at least
 //
-// The program is not stopped, and no signal goes to it. A tick costs it an interrupt, and each
-// switch from and to one of its threads a timer that is set or stopped, which is dear in a virtual
-// machine: pause() and go_on() leave out some of the time for programs that switch often.
+// The program is not stopped, and no signal goes to it; a tick costs it an interrupt. Where the
+// kernel permits it (root, CAP_PERFMON, perf_event_paranoid below 1) events are those of whole
+// processors: what other processes do is left out here. Else each thread has its own, and each
+// switch from and to one of its threads costs the program a timer that is set or stopped, which is
+// dear in a virtual machine, and something even while the clock is paused: pause() and go_on()
+// leave out some of the time for programs that switch often.
 //
 // While it is paused what the program maps is still told.
 //
@@ -32,14 +35,24 @@
 
 namespace shadowprof::clock {
 
+// Whose events they are, and what the kernel lets them see.
+struct EventScope {
+  bool of_threads = false;  // else of all that a processor executes
+  bool sees_kernel = true;
+  bool threads_only = true;  // the kernel can leave out child processes (Linux 5.13)
+};
+
 class CpuClock {
  public:
-  // An Error says why there is none.
-  static Result<CpuClock> open(std::chrono::nanoseconds period);
+  enum class Of : uint8_t { processors, threads };
+  // The kernel may permit clocks of threads only. An Error says why there is none.
+  static Result<CpuClock> open(std::chrono::nanoseconds period, Of widest = Of::processors);
 
   // From now on; what is mapped already is for the caller to know. An Error leaves the process
   // unwatched, or some of its threads.
   Status watch(Tid process);
+  // It has ended: its number may be another process's from now on.
+  void forget(Tid process) { processes_.erase(process); }
   // What has happened since the last call, in the order of time. Of threads that go on meanwhile an
   // event may come with the next call only, after later ones: one pauses it before.
   std::vector<ClockEvent> drain();
@@ -53,26 +66,28 @@ class CpuClock {
   // For threads that were given to watch(), and those that these make from now on; each tick says
   // what it stands for. False: for some it remains what it was.
   bool set_period(std::chrono::nanoseconds period);
+  Of whose() const { return scope_.of_threads ? Of::threads : Of::processors; }
   // Ticks while the kernel works for a thread are noted, too.
-  bool sees_kernel() const { return sees_kernel_; }
+  bool sees_kernel() const { return scope_.sees_kernel; }
   uint64_t lost() const { return lost_; }  // records for which the ring had no room
 
  private:
-  CpuClock(std::chrono::nanoseconds period, bool sees_kernel, bool threads_only)
-      : period_(period), sees_kernel_(sees_kernel), threads_only_(threads_only) {}
+  CpuClock(std::chrono::nanoseconds period, EventScope scope) : period_(period), scope_(scope) {}
 
+  Status watch_processors();
   Status watch_thread(Tid thread);
   Status watch_on(int processor, Tid thread);
+  bool is_watched(const ClockEvent& event) const;
   void mend_period(Tick& tick) const;
   void enable(bool on);
 
   std::chrono::nanoseconds period_;
-  bool sees_kernel_ = true;
-  bool threads_only_ = true;  // the kernel can leave out child processes (Linux 5.13)
+  EventScope scope_;
   bool paused_ = false;
   uint64_t lost_ = 0;
   size_t watched_ = 0;              // pairs of thread and processor
   std::map<int, EventRing> rings_;  // by processor
+  std::set<Tid> processes_;
   std::set<Tid> given_;             // to watch(): these have the period that was set last
   std::vector<ClockEvent> early_;   // from before it was set
 };

@@ -21,6 +21,10 @@ void TimeAccount::read_maps(Tid process) {
   for (const kernel::Mapping& mapping : *mappings) processes_[process].add(mapping, modules_);
 }
 
+void TimeAccount::read_all_maps() {
+  for (const auto& [process, map] : processes_) read_maps(process);
+}
+
 uint64_t TimeAccount::equal_ticks() const {
   double sum_s = 0, squares_s2 = 0;
   for (const auto& [ids, thread] : threads_) {

@@ -30,6 +30,7 @@ class TimeAccount {
 
   // For who is not told what happens to mappings and names.
   void read_maps(Tid process);
+  void read_all_maps();
   bool knows(Tid process, GuestAddr at) const;
   // A thread that is known has another name, perhaps.
   void look_at_name(Tid process, Tid thread);

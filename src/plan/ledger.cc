@@ -3,19 +3,24 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace shadowprof::plan {
 
 const char* name_of(Cause cause) {
   static constexpr std::array<const char*, kCauses> kNames = {
       "pause", "copied_pages", "kept_pages", "busy_core", "shared_core",
-      "cache", "input_log",    "peek",       "clock"};
+      "cache", "input_log",    "peek",       "clock",     "signals"};
   return kNames[static_cast<size_t>(cause)];
 }
 
 void Ledger::spend(Cause cause, double seconds, What on) {
   by_cause_[static_cast<size_t>(cause)] += seconds;
   by_step_[static_cast<size_t>(on)] += seconds;
+}
+
+void Ledger::charge_signals(uint64_t so_far) {
+  spend(Cause::signals, kSignal_s * static_cast<double>(so_far - std::exchange(signals_, so_far)));
 }
 
 void Ledger::revise(Cause cause, double factor) {
@@ -32,7 +37,7 @@ double Ledger::spent_s() const {
 }
 
 double Ledger::unspent_s(double now_s) const {
-  return std::max(0.0, share_ * (now_s - begins_s_) - spent_s());
+  return std::max(0.0, share_ * (now_s - begins_s_) - spent_by_choice_s());
 }
 
 double Ledger::lends_at_s(double price_s) const {

@@ -5,6 +5,7 @@
 //
 //   allowed     the budget's share of the time since profiling began
 //   unspent     allowed, less all that was spent
+//   (but for what being there costs whatever the plan does: `signals`)
 //   a loan      a step that costs no more than kLoan_s' budget may be taken so much sooner
 #pragma once
 
@@ -27,8 +28,9 @@ enum class Cause : uint8_t {
   input_log,     // its system calls stopped for a replica
   peek,          // it stood still to be looked at
   clock,         // interrupts and timers of the clock of its processor time
+  signals,       // assumed: a thread that is traced stands still when it is sent one
 };
-inline constexpr size_t kCauses = static_cast<size_t>(Cause::clock) + 1;
+inline constexpr size_t kCauses = static_cast<size_t>(Cause::signals) + 1;
 
 const char* name_of(Cause cause);
 
@@ -40,6 +42,8 @@ class Ledger {
 
   // For which step, if for one that has a price of its own.
   void spend(Cause cause, double seconds, What on = What::wait);
+  // The programs were sent so many in all.
+  void charge_signals(uint64_t so_far);
   // All that was spent so was worth only this share of it.
   void revise(Cause cause, double factor);
 
@@ -49,17 +53,23 @@ class Ledger {
   double spent_s() const;
   double spent_s(Cause cause) const { return by_cause_[static_cast<size_t>(cause)]; }
   double spent_on_s(What step) const { return by_step_[static_cast<size_t>(step)]; }
+  // Signals leave the budget as it is.
   double unspent_s(double now_s) const;
   // From then on something that costs so much is paid for; or so much of the budget alone pays for
   // it.
-  double pays_at_s(double price_s) const { return begins_s_ + (spent_s() + price_s) / share_; }
+  double pays_at_s(double price_s) const {
+    return begins_s_ + (spent_by_choice_s() + price_s) / share_;
+  }
   // With the loan.
   double lends_at_s(double price_s) const;
   double spent_share(double now_s) const { return now_s > 0 ? spent_s() / now_s : 0; }
 
  private:
+  double spent_by_choice_s() const { return spent_s() - spent_s(Cause::signals); }
+
   double share_;
   double begins_s_;
+  uint64_t signals_ = 0;
   std::array<double, kCauses> by_cause_{};
   std::array<double, static_cast<size_t>(What::end) + 1> by_step_{};
 };

@@ -56,6 +56,7 @@ BurstRun::BurstRun(shadow::Program program, std::unique_ptr<BurstEngine> engine,
       ledger_(wishes.max_overhead_share, wishes.delay_s),
       random_(options.seed) {
   generation_ = program_.generation();
+  signals_before_ = program_.signals();
   if (!program_.is_ours()) cpu_before_ = program_cpu_now();
   if (program_.is_ours() && options_.begins_late)
     cpu_before_ = processor_seconds_of(program_.pid()).value_or(
@@ -86,6 +87,7 @@ void BurstRun::run() {
     const double now = elapsed();
     time_.look(now);
     ledger_.spend(plan::Cause::clock, time_.take_cost());
+    ledger_.charge_signals(program_.signals() - signals_before_);
     if (options_.meanwhile) options_.meanwhile(now);
     if (leaves_ || watch_.must_stop() || (options_.duration > 0 && now >= options_.duration)) break;
     carry_out(is_refused_ ? plan::Step() : plan_.next(situation(), ledger_, {}));

@@ -136,6 +136,7 @@ class BurstRun {
   BurstRunOptions options_;
   plan::Plan plan_;
   plan::Ledger ledger_;
+  uint64_t signals_before_ = 0;  // this run
   BurstRunCounts counts_;
   std::mt19937_64 random_;
   bool is_refused_ = false;  // for good

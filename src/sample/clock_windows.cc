@@ -22,10 +22,12 @@ constexpr double kTicksShare = 0.9;
 constexpr double kFirstSwitches_s = 0.05;
 constexpr double kSwitchesEvery_s = 1;
 // Assumed: an interrupt in a virtual machine, where 11 to 25 us were measured (docs/time.md), one
-// that begins or ends a window (15), and a timer set and stopped there.
+// that begins or ends a window (15), a timer set and stopped there, and a switch while threads have
+// events that are paused (0.6).
 constexpr double kTick_s = 20e-6;
 constexpr double kInterrupt_s = 15e-6;
 constexpr double kClockSwitch_s = 2e-6;
+constexpr double kPausedSwitch_s = 0.7e-6;
 // To the period, in the mean. A window of many ticks has them at even distances, one of few costs
 // too much.
 constexpr double kWindowRatio = 4;
@@ -66,9 +68,11 @@ ClockWindows::ClockWindows(clock::CpuClock clock, double budget_share, uint64_t 
 
 Status ClockWindows::begin(Tid process, double now) {
   const Status watched = clock_.watch(process);
+  switches_.begin(process);
   if (std::exchange(has_begun_, true)) return watched;
   window_began_s_ = last_window_end_s_ = switches_looked_s_ = now;
   schedule_.begin(process);
+  (void)switches_.look(now, random_);
   weighs_s_ = now + kFirstSwitches_s;
   next_s_ = now + window_s() * plan::jitter(random_);
   return watched;
@@ -80,8 +84,17 @@ double ClockWindows::window_s() const {
 
 void ClockWindows::take() {
   for (const clock::ClockEvent& event : clock_.drain()) account_.add(event);
+  if (clock_.lost() != std::exchange(lost_, clock_.lost())) account_.read_all_maps();
+  leave_ended();
   const uint64_t ticks = account_.ticks();
   cost_s_ += kTick_s * static_cast<double>(ticks - std::exchange(ticks_charged_, ticks));
+}
+
+void ClockWindows::leave_ended() {
+  for (const Tid process : std::exchange(ended_, {})) {
+    clock_.forget(process);
+    switches_.forget(process);
+  }
 }
 
 void ClockWindows::look(double now) {
@@ -93,16 +106,14 @@ void ClockWindows::look(double now) {
     end_window(now);
 }
 
-// Looks at the first thread alone: one thread that switches often is what a server is made of, and
-// to look at hundreds costs more than it says.
 void ClockWindows::weigh_switches(double now) {
   weighs_s_ = now + kSwitchesEvery_s;
   const double passed_s = now - std::exchange(switches_looked_s_, now);
-  const uint64_t runs = schedule_.runs();
   schedule_.look();
-  const uint64_t switches = schedule_.runs() - std::min(schedule_.runs(), runs);
-  const double per_s = static_cast<double>(switches) / passed_s;
-  cost_s_ += kClockSwitch_s * per_s * passed_s * on_share_;
+  if (clock_.whose() == clock::CpuClock::Of::processors) return;
+  const double per_s = switches_.look(now, random_);
+  const double each_s = kClockSwitch_s * on_share_ + kPausedSwitch_s * (1 - on_share_);
+  cost_s_ += each_s * per_s * passed_s;
   set_period(per_s);
   const double on_cost_share =
       kPeriodCost_s / kMostOnShare / seconds(clock_.period()) + kClockSwitch_s * per_s;

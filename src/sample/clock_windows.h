@@ -6,10 +6,10 @@
 // would be at the same place again and again of a program that does everything in rounds. A tick
 // stands for the time since the window before.
 //
-// A tick costs a program an interrupt, a window two, and each switch from or to one of its threads
-// a timer. Ticks come as often as the clock's part of the budget pays for. Where the program
-// switches so often that all of it takes more, the pauses are longer; and ticks come more often in
-// the windows, until they cost about what the switches do.
+// A tick costs a program an interrupt, and a window two. Ticks come as often as the clock's part of
+// the budget pays for. Where threads have events of their own, each switch from or to one of them
+// costs a timer, too. If the program switches so often that all of it takes more, the pauses are
+// longer; and ticks come more often in the windows, until they cost about what the switches do.
 #pragma once
 
 #include <chrono>
@@ -17,9 +17,11 @@
 #include <limits>
 #include <memory>
 #include <random>
+#include <vector>
 
 #include "clock/cpu_clock.h"
 #include "clock/time_account.h"
+#include "sample/switch_rate.h"
 #include "sample/time_source.h"
 
 namespace shadowprof::sample {
@@ -36,6 +38,7 @@ class ClockWindows : public TimeSource {
   bool has_equal_ticks() const override { return has_equal_ticks_; }
   uint64_t lost() const override { return clock_.lost(); }
   Status begin(Tid process, double now) override;
+  void forget(Tid process) override { ended_.push_back(process); }
   double next() const override { return next_s_; }
   void look(double now) override;
   void end(double now) override;
@@ -53,6 +56,7 @@ class ClockWindows : public TimeSource {
   void end_window(double now);
   double window_s() const;
   void set_period(double switches_per_s);
+  void leave_ended();
 
   double budget_share_;
   std::mt19937_64 random_;
@@ -64,7 +68,10 @@ class ClockWindows : public TimeSource {
   double next_s_ = std::numeric_limits<double>::infinity();
   double switches_looked_s_ = 0;
   double weighs_s_ = 0;  // again
+  SwitchRate switches_;
   ThreadSchedule schedule_;
+  std::vector<Tid> ended_;  // since the last window
+  uint64_t lost_ = 0;       // when all that is mapped was read again
   double on_share_;      // of the time, that the clock runs
   double switch_s_ = 0;  // what it takes us to begin or end a window
   double window_began_s_ = 0;

@@ -328,6 +328,7 @@ void ShadowRun::handle_program(const ProgramRef& program, const WaitOutcome& out
 
 void ShadowRun::forget(const ProgramRef& program) {
   program->ended(elapsed());
+  time_.forget(program->program().pid());
   past_cpu_s_ += program->cpu_s(elapsed());
   past_signals_ += program->program().signals();
   if (options_.only != nullptr) options_.only->forget(program->program().pid());

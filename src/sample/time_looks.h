@@ -38,6 +38,7 @@ class TimeLooks : public TimeSource {
   bool sees_kernel() const override { return true; }
   bool has_equal_ticks() const override { return false; }
   Status begin(Tid process, double now) override;
+  void forget(Tid) override {}  // a look sees it
   double next() const override { return moments_.next(); }
   void look(double now) override;
   void end(double now) override;

@@ -47,6 +47,8 @@ class TimeSource {
 
   // A program that is sampled from now on. An Error: it is not watched, or not all of it.
   virtual Status begin(Tid process, double now) = 0;
+  // It has ended: its number may be another process's.
+  virtual void forget(Tid process) = 0;
   // When look() is to be called again.
   virtual double next() const = 0;
   virtual void look(double now) = 0;

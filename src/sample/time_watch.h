@@ -24,6 +24,10 @@ class TimeWatch {
 
   // A program that is sampled from now on.
   void begin(Tid process, double now);
+  // It has ended.
+  void forget(Tid process) {
+    if (source_) source_->forget(process);
+  }
   // When look() is to be called again.
   double next() const { return source_ ? source_->next() : kNever_s; }
   // Takes what has happened. The program may be stopped for it, and reports of it be served.

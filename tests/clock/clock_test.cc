@@ -64,7 +64,7 @@ class Child {
   }
   Tid pid() const { return Tid(pid_); }
   void go() { REQUIRE(::write(gate_[1], "x", 1) == 1); }
-  void wait_for_end() {
+  void wait_for_end() const {
     siginfo_t info;
     ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOWAIT);
   }
@@ -73,6 +73,16 @@ class Child {
   int gate_[2]{};
   pid_t pid_ = 0;
 };
+
+// A case that calls it runs once for each.
+CpuClock::Of each_kind() {
+  CpuClock::Of kind = CpuClock::Of::processors;
+  SUBCASE("of processors") {}
+  SUBCASE("of threads") {
+    kind = CpuClock::Of::threads;
+  }
+  return kind;
+}
 
 kernel::Mapping code_at(uint64_t start, uint64_t end, const char* path, uint64_t inode) {
   kernel::Mapping m;
@@ -86,7 +96,8 @@ kernel::Mapping code_at(uint64_t start, uint64_t end, const char* path, uint64_t
 }  // namespace
 
 TEST_CASE("a child's processor time is told in ticks, by place and thread") {
-  auto clock = CpuClock::open(kPeriod);
+  const auto whose = each_kind();
+  auto clock = CpuClock::open(kPeriod, whose);
   if (!clock) {
     MESSAGE("skip: ", clock.error().message);
     return;
@@ -112,7 +123,8 @@ TEST_CASE("a child's processor time is told in ticks, by place and thread") {
 }
 
 TEST_CASE("a clock with another period says of each tick what it stands for") {
-  auto clock = CpuClock::open(kPeriod);
+  const auto whose = each_kind();
+  auto clock = CpuClock::open(kPeriod, whose);
   if (!clock) return;
   Child child([] { spin(0.5); });
   REQUIRE(clock->watch(child.pid()));
@@ -135,7 +147,8 @@ TEST_CASE("a clock with another period says of each tick what it stands for") {
 }
 
 TEST_CASE("a paused clock tells nothing, and one that goes on does") {
-  auto clock = CpuClock::open(kPeriod);
+  const auto whose = each_kind();
+  auto clock = CpuClock::open(kPeriod, whose);
   if (!clock) return;
   Child child([] { spin(60); });
   REQUIRE(clock->watch(child.pid()));
@@ -158,7 +171,8 @@ TEST_CASE("a paused clock tells nothing, and one that goes on does") {
 }
 
 TEST_CASE("a paused clock tells what is mapped") {
-  auto clock = CpuClock::open(kPeriod);
+  const auto whose = each_kind();
+  auto clock = CpuClock::open(kPeriod, whose);
   if (!clock) return;
   Child child([] {
     (void)::mmap(nullptr, 1 << 20, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -176,7 +190,8 @@ TEST_CASE("a paused clock tells what is mapped") {
 }
 
 TEST_CASE("processes of a child's own are not watched") {
-  auto clock = CpuClock::open(kPeriod);
+  const auto whose = each_kind();
+  auto clock = CpuClock::open(kPeriod, whose);
   if (!clock) return;
   Child child([] {
     if (::fork() == 0) {
@@ -192,6 +207,25 @@ TEST_CASE("processes of a child's own are not watched") {
   child.wait_for_end();
   for (const ClockEvent& event : clock->drain()) account.add(event);
   CHECK(account.ticks() < 50);
+}
+
+TEST_CASE("a process that was forgotten is not told of, nor one that was never watched") {
+  auto clock = CpuClock::open(kPeriod, each_kind());
+  if (!clock) return;
+  Child watched([] { spin(0.2); });
+  Child other([] { spin(0.2); });
+  Child forgotten([] { spin(0.2); });
+  REQUIRE(clock->watch(watched.pid()));
+  REQUIRE(clock->watch(forgotten.pid()));
+  for (Child* child : {&watched, &other, &forgotten}) child->go();
+  for (const Child* child : {&watched, &other, &forgotten}) child->wait_for_end();
+  clock->forget(forgotten.pid());
+  size_t ticks = 0;
+  for (const ClockEvent& event : clock->drain()) {
+    std::visit([&](const auto& what) { CHECK(what.process == watched.pid()); }, event.what);
+    ticks += std::holds_alternative<Tick>(event.what);
+  }
+  CHECK(ticks > 50);
 }
 
 TEST_CASE("what is mapped later covers what was there") {

@@ -23,6 +23,16 @@ TEST_CASE("what is spent is known by cause and by step, and its sum is what is n
   CHECK(ledger.spent_s() == doctest::Approx(0.0045));
 }
 
+TEST_CASE("signals cost what they cost, and keep nothing from being paid for") {
+  Ledger ledger(0.01, 0);
+  ledger.charge_signals(1000);
+  ledger.charge_signals(1500);
+  CHECK(ledger.spent_s(Cause::signals) == doctest::Approx(1500 * kSignal_s));
+  CHECK(ledger.spent_share(1) == doctest::Approx(1500 * kSignal_s));
+  CHECK(ledger.unspent_s(1) == doctest::Approx(0.01));
+  CHECK(ledger.pays_at_s(0.01) == doctest::Approx(1));
+}
+
 TEST_CASE("ten seconds' budget is lent to a step that costs no more, and nothing to a dearer one") {
   Ledger ledger(0.01, 5);
   CHECK(ledger.pays_at_s(0.05) == doctest::Approx(10));
