@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/go_names.h"
 #include "report/columns.h"
 
 namespace shadowprof::report {
@@ -98,7 +99,7 @@ std::string short_name(std::string name) {
   erase_allocators(name);
   call_by_usual_names(name);
   const size_t last = name.rfind(')');
-  if (last == std::string::npos) return name;
+  if (last == std::string::npos || has_receiver(name)) return name;
   // Behind parameters stand "const", "&", "[clone .cold]"; else it was a template's argument.
   if (name.find_first_of(">:}", last) != std::string::npos) return name;
   size_t depth = 0;

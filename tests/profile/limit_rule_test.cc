@@ -105,6 +105,7 @@ TEST_CASE("functions are known without types and namespaces") {
       {"app::Set::operator()(int) const", "app::Set::operator()"},
       {"bool operator< <int>(A<int> const&, A<int> const&)", "operator< <int>"},
       {"std::map<int, int>::find(int const&)", "std::map::find"},
+      {"encoding/json.(*encodeState).string", "json.(*encodeState).string"},
       {"main", "main"}};
   for (const auto& pair : names) {
     const std::string name = pair.first;

@@ -219,6 +219,7 @@ TEST_CASE("names are shortened to what tells them apart") {
   CHECK(shown("f(int)::{lambda()}") == "f(int)::{lambda()}");
   CHECK(shown("g(int (*)(long)) [clone .cold]") == "g");
   CHECK(shown("memcpy@plt") == "memcpy@plt");
+  CHECK(shown("bytes.(*Buffer).Write") == "bytes.(*Buffer).Write");
   CHECK(shown("function@0x10") == "app+0x10");
   const std::string string =
       "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";

@@ -8,6 +8,8 @@
 #include <limits>
 #include <map>
 
+#include "base/go_names.h"
+
 namespace shadowprof::profile {
 
 namespace {
@@ -20,6 +22,8 @@ struct ShortNames {
 };
 
 ShortNames short_names(std::string_view name) {
+  if (has_receiver(name))
+    return {std::string(name), std::string(name.substr(name.rfind('/') + 1))};
   constexpr std::string_view kUnnamed = "(anonymous namespace)::";
   constexpr std::string_view kOperator = "operator";
   std::string qualified;
