@@ -44,16 +44,43 @@ TEST_CASE("a callee's instructions are shared by its callers as they call it") {
   CHECK(p.run.options.at("inclusive") == "estimated");
 }
 
-TEST_CASE("functions that call each other share the figure of their circle") {
-  Profile p = functions({1, 50, 50, 7});
-  call(p, 0, 1, 1);
-  call(p, 1, 2, 9);
-  call(p, 2, 1, 9);
-  call(p, 2, 3, 7);
+TEST_CASE("functions that call each other have what is done within their calls") {
+  Profile p = functions({1, 1500, 3000, 700});
+  call(p, 0, 1, 300);   // is_even, 1500 times
+  call(p, 1, 2, 1500);  // is_odd
+  call(p, 2, 1, 1200);
+  call(p, 2, 3, 700);
   estimate_inclusive(p);
-  CHECK(p.functions[1].inclusive == 107);
-  CHECK(p.functions[2].inclusive == 107);
-  CHECK(p.functions[0].inclusive == 108);
+  CHECK(p.functions[1].inclusive == 5200);
+  // All but the first of each series.
+  CHECK(p.functions[2].inclusive == 3000 + 700 + 1200);
+  CHECK(p.functions[0].inclusive == 5201);
+}
+
+TEST_CASE("a circle that nobody calls shares its figure") {
+  Profile p = functions({50, 50});
+  call(p, 0, 1, 9);
+  call(p, 1, 0, 9);
+  estimate_inclusive(p);
+  CHECK(p.functions[0].inclusive == 100);
+  CHECK(p.functions[1].inclusive == 100);
+}
+
+TEST_CASE("a jump to where a function begins is a call, and one to another place the way back") {
+  Profile p = functions({5, 60, 30});
+  call(p, 0, 1, 2);
+  const auto jump = [&](uint64_t from, uint64_t to, uint64_t count) {
+    p.tables.edges.push_back({{0, from}, {0, to}, EdgeKind::jump, count});
+  };
+  jump(1 * 16 + 8, 2 * 16 + 4, 10);  // to a part of it that lies elsewhere
+  jump(2 * 16 + 8, 1 * 16 + 4, 10);
+  estimate_inclusive(p);
+  CHECK(p.functions[2].inclusive == 30);
+  CHECK(p.functions[1].inclusive == 90);
+  CHECK(p.functions[1].invocations == 0);
+  jump(0 * 16 + 8, 1 * 16, 3);
+  estimate_inclusive(p);
+  CHECK(p.functions[1].invocations == 3);
 }
 
 TEST_CASE("a function that calls itself keeps its own figure") {

@@ -6,6 +6,8 @@
 #include <map>
 #include <vector>
 
+#include "profile/hotlists/call_circle.h"
+
 namespace shadowprof::profile {
 namespace {
 
@@ -16,52 +18,132 @@ struct Call {
 
 class CallGraph {
  public:
-  explicit CallGraph(const Profile& profile) : profile_(profile), calls_(profile.functions.size()) {
-    std::map<std::pair<size_t, size_t>, double> counts;
-    const auto add = [&](CodeRef from, CodeRef to, uint64_t count) {
-      const auto caller = index_of(from);
-      const auto callee = index_of(to);
-      if (caller && callee && *caller != *callee)
-        counts[{*caller, *callee}] += static_cast<double>(count);
-    };
-    for (const CallPair& c : profile.tables.calls) add(c.site, c.callee, c.count);
-    for (const Edge& e : profile.tables.edges) {
-      if (e.kind != EdgeKind::jump && e.kind != EdgeKind::indirect_jump) continue;
-      if (!is_linkage_stub(e.from)) add(e.from, e.to, e.count);
+  explicit CallGraph(const Profile& profile)
+      : profile_(profile),
+        calls_(profile.functions.size()),
+        called_(calls_.size()),
+        self_calls_(calls_.size()),
+        tail_calls_(calls_.size()) {
+    Counts counts;
+    for (const CallPair& c : profile.tables.calls) {
+      if (const auto pair = between_functions(c.site, c.callee))
+        counts[*pair] += static_cast<double>(c.count);
+      else if (const auto f = index_of(c.callee); f && f == index_of(c.site))
+        self_calls_[*f] += static_cast<double>(c.count);
     }
-    for (const auto& [pair, count] : counts) calls_[pair.first].push_back({pair.second, count});
+    add_jumps(counts);
+    for (const auto& [pair, count] : counts) {
+      calls_[pair.first].push_back({pair.second, count});
+      called_[pair.second] += count;
+    }
     find_circles();
   }
 
   // By function.
-  std::vector<double> inclusive() const {
-    std::vector<double> into(circles_.size());  // calls from outside, by circle
-    for (size_t f = 0; f < calls_.size(); f++) {
-      for (const Call& c : calls_[f]) {
-        if (circle_of_[c.callee] != circle_of_[f]) into[circle_of_[c.callee]] += c.count;
-      }
-    }
-    // Circles are numbered callees first.
-    std::vector<double> of_circle(circles_.size());
-    for (size_t circle = 0; circle < circles_.size(); circle++) {
-      for (size_t f : circles_[circle]) {
-        of_circle[circle] += static_cast<double>(profile_.functions[f].self);
-        for (const Call& c : calls_[f]) {
-          const size_t other = circle_of_[c.callee];
-          if (other != circle) of_circle[circle] += of_circle[other] * c.count / into[other];
-        }
-      }
-    }
+  std::vector<double> inclusive() {
     std::vector<double> result(calls_.size());
-    for (size_t f = 0; f < calls_.size(); f++) result[f] = of_circle[circle_of_[f]];
+    costs_.assign(calls_.size(), 0);
+    // Circles are numbered callees first.
+    for (const std::vector<size_t>& circle : circles_) {
+      if (circle.size() == 1 || !solve(circle, result)) share(circle, result);
+    }
     return result;
   }
+  uint64_t tail_calls(size_t function) const { return tail_calls_[function]; }
 
  private:
+  using Counts = std::map<std::pair<size_t, size_t>, double>;
+
   std::optional<size_t> index_of(CodeRef at) const {
     const Function* f = find_function(profile_.functions, at);
     if (!f) return std::nullopt;
     return static_cast<size_t>(f - profile_.functions.data());
+  }
+
+  // Nothing: one of them is not known, or they are the same.
+  std::optional<std::pair<size_t, size_t>> between_functions(CodeRef from, CodeRef to) const {
+    const auto caller = index_of(from);
+    const auto callee = index_of(to);
+    if (!caller || !callee || *caller == *callee) return std::nullopt;
+    return std::pair(*caller, *callee);
+  }
+
+  // A jump to where another function begins calls it. One to another place is the way back from a
+  // part of the function that lies elsewhere, or from another stack; but that part is entered so,
+  // and in no other way.
+  void add_jumps(Counts& counts) {
+    std::vector<bool> is_entered(calls_.size());
+    for (const auto& [pair, count] : counts) is_entered[pair.second] = true;
+    const auto for_each_jump = [&](const auto& see) {
+      for (const Edge& e : profile_.tables.edges) {
+        if (e.kind != EdgeKind::jump && e.kind != EdgeKind::indirect_jump) continue;
+        const auto pair = between_functions(e.from, e.to);
+        if (!pair || is_linkage_stub(e.from)) continue;
+        see(*pair, e.to == profile_.functions[pair->second].at, e.count);
+      }
+    };
+    for_each_jump([&](const auto& pair, bool is_start, uint64_t count) {
+      if (!is_start) return;
+      is_entered[pair.second] = true;
+      tail_calls_[pair.second] += count;
+    });
+    for_each_jump([&](const auto& pair, bool is_start, uint64_t count) {
+      if (is_start || !is_entered[pair.second]) counts[pair] += static_cast<double>(count);
+    });
+  }
+
+  // Its own instructions, and those of what it calls outside of its circle.
+  double cost_outside(size_t f) const {
+    double cost = static_cast<double>(profile_.functions[f].self);
+    for (const Call& c : calls_[f])
+      if (circle_of_[c.callee] != circle_of_[f]) cost += c.count * costs_[c.callee];
+    return cost;
+  }
+
+  // How often it was called, but by itself. The kernel calls signals' handlers and what threads
+  // begin with.
+  double times_called(size_t f) const {
+    const auto invocations = static_cast<double>(profile_.functions[f].invocations);
+    return std::max({1.0, called_[f], invocations - self_calls_[f]});
+  }
+
+  // False: it cannot be, and nothing was done.
+  bool solve(const std::vector<size_t>& circle, std::vector<double>& inclusive) {
+    std::map<size_t, size_t> place;
+    for (size_t i = 0; i < circle.size(); i++) place.emplace(circle[i], i);
+    std::vector<CircleCall> calls;
+    std::vector<double> own;
+    for (const size_t f : circle) {
+      own.push_back(cost_outside(f) / times_called(f));
+      for (const Call& c : calls_[f]) {
+        if (circle_of_[c.callee] == circle_of_[f])
+          calls.push_back({place.at(f), place.at(c.callee), c.count / times_called(f)});
+      }
+    }
+    const auto costs = solve_call_circle(calls, own);
+    if (!costs) return false;
+    for (size_t i = 0; i < circle.size(); i++) {
+      const size_t f = circle[i];
+      costs_[f] = costs->of_call[i];
+      inclusive[f] = times_called(f) * costs->of_call[i] / costs->calls_within[i];
+    }
+    return true;
+  }
+
+  // All of the circle have its figure, as has the one that is in none.
+  void share(const std::vector<size_t>& circle, std::vector<double>& inclusive) {
+    double all = 0, calls_within = 0, called = 0;
+    for (const size_t f : circle) {
+      all += cost_outside(f);
+      called += called_[f];
+      for (const Call& c : calls_[f])
+        if (circle_of_[c.callee] == circle_of_[f]) calls_within += c.count;
+    }
+    const double from_outside = std::max(1.0, called - calls_within);
+    for (const size_t f : circle) {
+      inclusive[f] = all;
+      costs_[f] = all / from_outside;
+    }
   }
 
   // The call pairs have what a stub's callers call through it.
@@ -110,8 +192,12 @@ class CallGraph {
 
   const Profile& profile_;
   std::vector<std::vector<Call>> calls_;
+  std::vector<double> called_;      // by others
+  std::vector<double> self_calls_;  // by itself
+  std::vector<uint64_t> tail_calls_;
   std::vector<std::vector<size_t>> circles_;
   std::vector<size_t> circle_of_;
+  std::vector<double> costs_;  // of a call
 };
 
 uint64_t rounded(double instructions, uint64_t most) {
@@ -122,7 +208,8 @@ uint64_t rounded(double instructions, uint64_t most) {
 }  // namespace
 
 void estimate_inclusive(Profile& profile) {
-  const std::vector<double> inclusive = CallGraph(profile).inclusive();
+  CallGraph graph(profile);
+  const std::vector<double> inclusive = graph.inclusive();
   const uint64_t all = profile.coverage.instructions_profiled;
   std::vector<double> calls_of(inclusive.size());
   const auto index_of = [&](CodeRef at) {
@@ -140,7 +227,10 @@ void estimate_inclusive(Profile& profile) {
     c.inclusive = rounded(inclusive[f] * static_cast<double>(c.count) / calls_of[f], all);
   }
   for (size_t f = 0; f < inclusive.size(); f++) {
-    profile.functions[f].inclusive = rounded(inclusive[f], all);
+    Function& function = profile.functions[f];
+    function.inclusive = std::max(function.self, rounded(inclusive[f], all));
+    // Without calls its jumps are known already: each is an entry of another kind.
+    if (calls_of[f] > 0) function.invocations += graph.tail_calls(f);
   }
   profile.run.options["inclusive"] = "estimated";
 }
