@@ -173,6 +173,7 @@ void ModuleSymbols::read_names(Files& files) const {
       collect_symbols(*mini, SHT_SYMTAB, addresses_, bias, sources);
     }
   }
+  if (stripped) collect_go_functions(file, sources);
   collect_plt_stubs(file, sources);
   collect_function_bounds(file, sources);
   table_ = SymbolTable(std::move(sources));
