@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/start_thread.h"
+#include "profile/hotlists/called_code.h"
 #include "profile/hotlists/inclusive_estimate.h"
 #include "profile/tables/append_rows.h"
 #include "sample/inlined_code.h"
@@ -58,6 +59,13 @@ std::vector<std::vector<uint64_t>> callers_of(const profile::Profile& profile) {
     if (row.kind == profile::ContextKind::code) places[row.at.module].push_back(row.at.offset);
   for (const profile::TimeRow& row : profile.tables.time)
     places[row.at.module].push_back(row.at.offset);
+  return places;
+}
+
+std::vector<std::vector<uint64_t>> callees_of(const profile::Profile& profile) {
+  std::vector<std::vector<uint64_t>> places(profile.modules.size());
+  for (const profile::CallPair& call : profile.tables.calls)
+    places[call.callee.module].push_back(call.callee.offset);
   return places;
 }
 
@@ -155,6 +163,7 @@ void name_functions(profile::Profile& profile, const trace::BlockTable& code, si
   const CacheFolder notes = CacheFolder::of_user().inside("names");
   std::vector<NamedModule> named(profile.modules.size());
   const std::vector<std::vector<uint64_t>> callers = callers_of(profile);
+  const std::vector<std::vector<uint64_t>> callees = callees_of(profile);
   const std::vector<symbols::PerfMap> maps = load_all(generated);
   in_parallel(named.size(), [&](size_t i) {
     const auto module = static_cast<uint32_t>(i);
@@ -170,6 +179,9 @@ void name_functions(profile::Profile& profile, const trace::BlockTable& code, si
     named[i].symbols = std::move(*symbols);
     profile.modules[i].build_id = named[i].symbols->build_id();
     name_module(named[i], module, blocks, callers[i]);
+    profile::append_rows(named[i].functions,
+                         profile::functions_by_calls(blocks, callees[i], named[i].functions),
+                         [](auto&) {});
     if (!named[i].file.valid()) return;
     const auto first = static_cast<size_t>(blocks.data() - profile.tables.blocks.data());
     named[i].inlined = std::make_unique<InlinedCode>(*named[i].symbols, module);
