@@ -57,6 +57,8 @@ BurstRun::BurstRun(shadow::Program program, std::unique_ptr<BurstEngine> engine,
       random_(options.seed) {
   generation_ = program_.generation();
   signals_before_ = program_.signals();
+  // The code cache may have a thread that sleeps in it.
+  program_.leave_signalled(engine_->is_in_our_process());
   if (!program_.is_ours()) cpu_before_ = program_cpu_now();
   if (program_.is_ours() && options_.begins_late)
     cpu_before_ = processor_seconds_of(program_.pid()).value_or(

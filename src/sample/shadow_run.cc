@@ -62,6 +62,7 @@ ShadowRun::ShadowRun(trace::BlockTable& table, trace::TraceSink& sink,
     programs_.push_back(
         std::make_shared<SampledProcess>(std::move(guest.program), SampledProcess::Space(), 0.0));
     programs_.back()->begin_only_in(options_.only);
+    programs_.back()->program().leave_signalled(true);
     for (Tid zombie : guest.zombies) programs_.back()->died(zombie);
     past_signals_ -= programs_.back()->program().signals();  // those before this run
   }

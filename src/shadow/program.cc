@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -143,7 +144,7 @@ bool Program::follow_unseen_exec() {
   return true;
 }
 
-void Program::adopt_new_threads() {
+void Program::adopt(Left those_left) {
   if (may_be_lost_) (void)follow_unseen_exec();
   for (bool found_one = true; found_one;) {
     found_one = false;
@@ -152,6 +153,7 @@ void Program::adopt_new_threads() {
     bool is_checked = false;
     for (Tid tid : *listed) {
       if (threads_.contains(tid)) continue;
+      if (those_left == Left::alone && left_.contains(tid)) continue;
       if (!std::exchange(is_checked, true) && follow_unseen_exec()) {
         found_one = true;
         break;
@@ -189,9 +191,15 @@ bool Program::is_replaced(ptrace::Tracee thread) const {
 // However that ends: nobody else knows of the stop.
 class Program::GoesOn {
  public:
-  GoesOn(Program& program, Tid tid, const WaitStatus& status)
-      : program_(program), thread_(tid), status_(status) {}
-  ~GoesOn() { program_.resume_from(thread_, status_); }
+  GoesOn(Program& program, Tid tid, const WaitStatus& status, MayLeave may_leave)
+      : program_(program), thread_(tid), status_(status), may_leave_(may_leave) {}
+  ~GoesOn() {
+    const bool signalled = status_.kind() == WaitStatus::Kind::signal_stop;
+    if (signalled && may_leave_ == MayLeave::yes &&
+        program_.leave_to_itself(thread_, status_.signal()))
+      return;
+    program_.resume_from(thread_, status_);
+  }
   GoesOn(const GoesOn&) = delete;
   GoesOn& operator=(const GoesOn&) = delete;
 
@@ -199,16 +207,21 @@ class Program::GoesOn {
   Program& program_;
   ptrace::Tracee thread_;
   const WaitStatus& status_;
+  MayLeave may_leave_;
 };
 
 void Program::on_stop(Tid tid, const WaitStatus& status, double waited) {
+  handle_stop(tid, status, waited, leaves_signalled_ ? MayLeave::yes : MayLeave::no);
+}
+
+void Program::handle_stop(Tid tid, const WaitStatus& status, double waited, MayLeave may_leave) {
   if (status.is_dead()) {
     threads_.erase(tid);
     if (tid == pid_) end_ = status;
     return;
   }
   if (status.is_event(StopEvent::exec)) return on_exec(tid);
-  const GoesOn goes_on(*this, tid, status);
+  const GoesOn goes_on(*this, tid, status, may_leave);
   conceal(ptrace::Tracee(tid), status);
   if (is_birth(status)) note_child(ptrace::Tracee(tid));
   if (status.kind() == WaitStatus::Kind::syscall_stop && log_) {
@@ -339,9 +352,9 @@ void Program::note_child(ptrace::Tracee parent) {
 }
 
 bool Program::is_running() {
-  adopt_new_threads();
-  return std::any_of(threads_.begin(), threads_.end(),
-                     [&](const auto& t) { return is_in_state(pid_, t.first, "R"); });
+  adopt(Left::alone);
+  const auto runs = [&](Tid tid) { return is_in_state(pid_, tid, kRunning); };
+  return std::ranges::any_of(threads(), runs) || std::ranges::any_of(left_, runs);
 }
 
 void Program::on_exec(Tid tid) {
@@ -352,6 +365,7 @@ void Program::on_exec(Tid tid) {
 // The kernel has ended all other threads; what is left has the process's id.
 void Program::begin_anew() {
   threads_.clear();
+  left_.clear();
   seen_.clear();
   threads_[pid_];
   generation_++;
@@ -362,6 +376,31 @@ void Program::go_on(ptrace::Tracee thread, int signal) {
   const bool logged = log_ && log_->follows(thread.tid());
   (void)(logged || has_cut_call(thread.tid()) ? thread.syscall_if_alive(signal)
                                               : thread.cont_if_alive(signal));
+}
+
+// A thread that stands still at each of its signals loses more than by all samples together where
+// it is sent hundreds in a second. It is traced again when threads are listed next, as a new one
+// is. The first thread stays, as it tells of the process's end; so does whoever might make
+// processes that are followed, is still to stop for something, or is followed by a log. Where no
+// handler runs a sleep is to go on that our being there has ended. To find out takes as long as a
+// stop, so it is asked at its second signal, its fourth, its eighth; at its first if it was left
+// before.
+bool Program::leave_to_itself(ptrace::Tracee thread, int signal) {
+  const auto found = threads_.find(thread.tid());
+  if (found == threads_.end() || follow_ != Follow::no || thread.tid() == pid_) return false;
+  Thread& known = found->second;
+  const bool is_first = ++known.signals == 1 && !left_.contains(thread.tid());
+  if (is_first || !std::has_single_bit(known.signals)) return false;
+  const bool is_awaited = known.interrupted || known.look || known.cut.is_active() ||
+                          (log_ && log_->follows(thread.tid()));
+  if (is_awaited) return false;
+  const auto status = kernel::read_status(thread.tid());
+  if (!status || !(status->caught & ptrace::mask_of(signal))) return false;
+  signals_++;
+  (void)thread.detach_if_alive(signal);
+  left_.insert(thread.tid());
+  threads_.erase(found);
+  return true;
 }
 
 // As it would have gone on without us.
@@ -427,7 +466,7 @@ void Program::detach() {
       const ptrace::WaitOutcome outcome = ptrace::wait_for(tid, ptrace::WaitMode::poll);
       if (!outcome.has_status()) continue;
       if (outcome.status.is_dead())
-        on_stop(tid, outcome.status);
+        handle_stop(tid, outcome.status, 0, MayLeave::no);
       else
         (void)ptrace::Tracee(tid).detach_if_alive();
     }
@@ -449,7 +488,7 @@ bool Program::cut_call_ends_soon(Tid tid) {
       continue;
     }
     if (outcome.status.kind() != WaitStatus::Kind::syscall_stop) {
-      on_stop(tid, outcome.status);
+      handle_stop(tid, outcome.status, 0, MayLeave::no);
       return false;
     }
     conceal(ptrace::Tracee(tid), outcome.status);
@@ -620,7 +659,7 @@ std::optional<WaitStatus> Pause::next_call_stop(ptrace::Tracee thread) {
     const ptrace::WaitOutcome outcome = ptrace::wait_for(thread.tid(), ptrace::WaitMode::poll);
     if (!outcome.has_status()) continue;
     if (outcome.status.kind() == WaitStatus::Kind::syscall_stop) return outcome.status;
-    program_.on_stop(thread.tid(), outcome.status);
+    program_.handle_stop(thread.tid(), outcome.status, 0, Program::MayLeave::no);
     return std::nullopt;
   }
   return std::nullopt;
@@ -634,7 +673,7 @@ bool Pause::walk_over_calls(unsigned calls) {
     ptrace::Tracee::SyscallStopInfo info;
     if (!stop || !thread.tracee.get_registers_if_alive(thread.registers) ||
         !thread.tracee.get_syscall_stop_if_alive(info)) {
-      if (stop) program_.on_stop(thread.tracee.tid(), *stop);
+      if (stop) program_.handle_stop(thread.tracee.tid(), *stop, 0, Program::MayLeave::no);
       threads_.erase(threads_.begin());
       return false;
     }

@@ -10,7 +10,8 @@
 //   look_at()   one thread that runs is stopped, to see where it is, and goes on at once
 //
 // Threads are traced without options that make them stop: a new thread is noticed when the next
-// sample lists them. Processes that it makes are traced from their birth if they are followed. Our
+// sample lists them. One that is sent signals goes on untraced until then, as it would stand still
+// at each of them. Processes that it makes are traced from their birth if they are followed. Our
 // death leaves the program running: nothing but the pause itself is ever pending in it.
 #pragma once
 
@@ -71,6 +72,8 @@ class Program {
 
   // A report about one of our threads, outside a pause; it may be `waited` seconds old.
   void on_stop(Tid tid, const ptrace::WaitStatus& status, double waited = 0);
+  // Threads that are sent signals for which they have handlers are left to themselves.
+  void leave_signalled(bool leave) { leaves_signalled_ = leave; }
   // From the next resume on, as long as the log wants it.
   void keep_log(std::shared_ptr<InputLog> log) { log_ = std::move(log); }
   // Processes that it made since the last call, if they are followed. They are traced, and stop
@@ -88,8 +91,8 @@ class Program {
   bool look_at(Tid tid);
   bool has_seen(Tid tid) const;
   std::vector<SeenThread> take_seen() { return std::exchange(seen_, {}); }
-  // Traces threads that are new.
-  void adopt_new_threads();
+  // Traces threads that are new, or were left to themselves.
+  void adopt_new_threads() { adopt(Left::too); }
   // The kernel does not tell when a thread that nobody traced yet executes a program: who was
   // traced under the process's number is gone then without a report, and its successor is not
   // traced (ptrace(2), "execve(2) under ptrace"). From now on it is. False: nothing of the kind, or
@@ -107,11 +110,14 @@ class Program {
   struct Thread {
     bool interrupted = false;  // by us, and it has not shown the stop for that
     bool was_awake = false;    // when it was interrupted last
+    unsigned signals = 0;      // that it was sent since it is traced
     ptrace::SignalledSleep sleep{};
     ptrace::RestartedCall restarted{};
     ptrace::CutCall cut{};
     std::optional<SeenThread> look{};  // it was asked to stop for one
   };
+  enum class Left : uint8_t { alone, too };
+  void adopt(Left those_left);
   enum class Found : uint8_t { awake, perhaps_asleep };
   bool interrupt(Tid tid, Found found = Found::perhaps_asleep);
   void note_seen(Tid tid, Thread& thread, const ptrace::Registers& registers);
@@ -132,6 +138,9 @@ class Program {
   bool try_detach(Tid tid, std::set<Tid>& ending);
   bool is_namespace_init();
   bool let_die(ptrace::Tracee thread, int signal);
+  enum class MayLeave : uint8_t { no, yes };
+  void handle_stop(Tid tid, const ptrace::WaitStatus& status, double waited, MayLeave may_leave);
+  bool leave_to_itself(ptrace::Tracee thread, int signal);
   void resume_from(ptrace::Tracee thread, const ptrace::WaitStatus& status);
   void on_exec(Tid tid);
   void begin_anew();
@@ -142,8 +151,10 @@ class Program {
   Tid pid_;
   Follow follow_;
   bool is_child_ = false;
+  bool leaves_signalled_ = false;
   std::optional<bool> is_namespace_init_;  // once it was asked
   std::map<Tid, Thread> threads_;
+  std::set<Tid> left_;  // at least once; traced again or not
   std::vector<Tid> children_;
   std::vector<SeenThread> seen_;
   std::shared_ptr<InputLog> log_;
