@@ -43,7 +43,7 @@ void RunWatch::wait_until(double moment, const shadow::Program& program) {
 
 void RunWatch::wait_for_end(shadow::Program& program) {
   while (program.alive() && !interrupted_) {
-    if (program.thread_count() != 0) program.detach();
+    if (program.is_traced()) program.detach();
     // A thread that could not be let go yet still stops, at its signals for one.
     const ptrace::WaitOutcome outcome = ptrace::wait_any(ptrace::WaitMode::poll);
     if (outcome.has_status()) {

@@ -150,6 +150,7 @@ void Program::adopt(Left those_left) {
     found_one = false;
     const auto listed = kernel::list_threads(pid_);
     if (!listed) break;
+    std::erase_if(left_, [&](Tid tid) { return !std::ranges::binary_search(*listed, tid); });
     bool is_checked = false;
     for (Tid tid : *listed) {
       if (threads_.contains(tid)) continue;
@@ -240,6 +241,11 @@ bool Program::interrupt(Tid tid, Found found) {
   return true;
 }
 
+size_t Program::thread_count() const {
+  const auto is_untraced = [&](Tid tid) { return !threads_.contains(tid); };
+  return threads_.size() + static_cast<size_t>(std::ranges::count_if(left_, is_untraced));
+}
+
 std::vector<Tid> Program::threads() const {
   std::vector<Tid> tids;
   for (const auto& [tid, thread] : threads_) tids.push_back(tid);
@@ -297,7 +303,7 @@ void Program::conceal(ptrace::Tracee thread, const WaitStatus& status,
   changed |= known.restarted.conceal(thread, registers);
   // It has just gone to sleep, so that its timeout may start anew. Before it could continue,
   // another thread might put a filter upon it.
-  if (status.is_trap() && known.was_awake && threads_.size() > 1)
+  if (status.is_trap() && known.was_awake && thread_count() > 1)
     changed |= ptrace::begin_sleep_anew(registers);
   if (changed) (void)thread.set_registers_if_alive(registers);
   known.restarted.remember(registers);

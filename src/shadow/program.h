@@ -82,7 +82,9 @@ class Program {
   // Does any of its threads run?
   bool is_running();
 
-  size_t thread_count() const { return threads_.size(); }
+  // As far as is known.
+  size_t thread_count() const;
+  bool is_traced() const { return !threads_.empty(); }
   std::vector<Tid> threads() const;
 
   // Asks one of its threads to stop, if it runs or waits for a processor. At the stop, which is
@@ -154,7 +156,7 @@ class Program {
   bool leaves_signalled_ = false;
   std::optional<bool> is_namespace_init_;  // once it was asked
   std::map<Tid, Thread> threads_;
-  std::set<Tid> left_;  // at least once; traced again or not
+  std::set<Tid> left_;  // to themselves at least once; traced again or not
   std::vector<Tid> children_;
   std::vector<SeenThread> seen_;
   std::shared_ptr<InputLog> log_;
