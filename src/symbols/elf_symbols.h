@@ -22,10 +22,6 @@ void collect_symbols(const ElfFile& file, uint32_t type, const AddressMap& modul
 // layout, -z ibtplt (.plt.sec), -z now (.plt.got) and other linkers' variants alike.
 void collect_plt_stubs(const ElfFile& module, SymbolSources& sources);
 
-// Functions of a Go program, from the table that its runtime reads: it is there when all else is
-// stripped.
-void collect_go_functions(const ElfFile& module, SymbolSources& sources);
-
 // Where functions begin and end according to the frame descriptions in .eh_frame, which stripping
 // leaves in place.
 void collect_function_bounds(const ElfFile& module, SymbolSources& sources);

@@ -173,7 +173,8 @@ void ModuleSymbols::read_names(Files& files) const {
       collect_symbols(*mini, SHT_SYMTAB, addresses_, bias, sources);
     }
   }
-  if (stripped) collect_go_functions(file, sources);
+  if (stripped || (!has_debug_info(file) && !lines_fd_.valid())) go_ = GoTable::read(file);
+  if (stripped && go_) collect_go_functions(*go_, addresses_, sources);
   collect_plt_stubs(file, sources);
   collect_function_bounds(file, sources);
   table_ = SymbolTable(std::move(sources));
@@ -293,8 +294,15 @@ std::string ModuleSymbols::missing_lines() const {
 std::vector<SourceFrame> ModuleSymbols::find_lines(uint64_t offset) const {
   SourceLines* known = open_lines();
   std::optional<uint64_t> vaddr = addresses_.to_vaddr(offset);
-  if (known == nullptr || !vaddr) return {};
-  std::vector<SourceFrame> frames = known->find(*vaddr - lines_bias_);
+  if (!vaddr) return {};
+  std::vector<SourceFrame> frames;
+  if (known != nullptr) {
+    frames = known->find(*vaddr - lines_bias_);
+  } else if (const auto line = go_ ? go_->line_of(*vaddr) : std::nullopt) {
+    SourceFrame& frame = frames.emplace_back();
+    frame.file = line->file;
+    frame.line = line->line;
+  }
   if (frames.empty()) return frames;
   // The symbol has the full signature where the debug information has a bare name, and both
   // answers of this class shall agree.

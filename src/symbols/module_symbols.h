@@ -20,6 +20,7 @@
 #include "base/unique_fd.h"
 #include "symbols/debug_file.h"
 #include "symbols/elf_file.h"
+#include "symbols/go_table.h"
 #include "symbols/module_notes.h"
 #include "symbols/source_lines.h"
 #include "symbols/symbol_table.h"
@@ -111,6 +112,7 @@ class ModuleSymbols {
   // Where names are, until the first question for one reads them; and what there is then.
   mutable std::once_flag names_once_;
   mutable std::optional<Files> files_;
+  mutable std::optional<GoTable> go_;  // names of table_ may be in it
   mutable SymbolTable table_;
   mutable std::string debug_path_;
 

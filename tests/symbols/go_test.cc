@@ -24,6 +24,12 @@ struct GoFunction {
   std::string name;
 };
 
+// Each function's file is the second of a unit's, its first four bytes are of line 7, and the rest
+// of line 5.
+constexpr uint32_t kFileSteps = 0, kLineSteps = 8, kUnit = 1;
+const std::string kSteps("\x04\xff\x7f\0\0\0\0\0\x10\x04\x03\xff\x7f\0\0\0", 16);
+const std::string kFiles("a.go\0\0\0\0/src/b.go\0\0\0\0\0\0\0", 24);
+
 class TableWriter {
  public:
   template <typename T>
@@ -49,7 +55,7 @@ std::string functions_table(const std::vector<GoFunction>& functions, uint64_t t
     table.put(static_cast<Word>(base + table_bytes + more.bytes().size()));
     more.put(static_cast<Word>(functions[i].start - text));
     more.put(name_offsets[i]);
-    more.put(uint64_t{0});
+    for (const uint32_t field : {0u, 0u, 0u, kFileSteps, kLineSteps, 0u, kUnit}) more.put(field);
   }
   table.put(static_cast<Word>(functions.back().start - text));
   return table.bytes() + more.bytes();
@@ -70,7 +76,7 @@ std::string table_of(uint32_t magic, const std::vector<GoFunction>& functions, u
   all.put(count);
   if (magic == 0xFFFFFFFB) {
     // Names are behind the functions, and so is where they are.
-    const size_t names_at = 16 + (2 * count + 1) * 8 + count * 20;
+    const size_t names_at = 16 + (2 * count + 1) * 8 + count * 40;
     for (uint32_t& offset : name_offsets) offset += static_cast<uint32_t>(names_at);
     all.put(functions_table<uint64_t>(functions, 0, 16, name_offsets));
     all.put(names);
@@ -81,9 +87,16 @@ std::string table_of(uint32_t magic, const std::vector<GoFunction>& functions, u
   all.put(uint64_t{0});
   if (is_relative) all.put(text);
   all.put(header_bytes);
-  for (int i = 0; i < 3; i++) all.put(uint64_t{0});
-  all.put(header_bytes + names.size());
+  constexpr size_t kUnitBytes = 16;
+  const uint64_t units = header_bytes + names.size(), files = units + kUnitBytes;
+  all.put(units);
+  all.put(files);
+  all.put(files + kFiles.size());
+  all.put(files + kFiles.size() + kSteps.size());
   all.put(names);
+  for (const uint32_t file : {~0u, ~0u, 8u, ~0u}) all.put(file);
+  all.put(kFiles);
+  all.put(kSteps);
   all.put(is_relative ? functions_table<uint32_t>(functions, text, 0, name_offsets)
                       : functions_table<uint64_t>(functions, 0, 0, name_offsets));
   return all.bytes();
@@ -117,7 +130,7 @@ std::string with_table(const TemporaryDirectory& directory, const std::string& t
 
 }  // namespace
 
-TEST_CASE("a stripped Go program's functions have the names of its own table") {
+TEST_CASE("a stripped Go program has the names and lines of its own table") {
   if (!have_tool("nm") || !have_tool("objcopy")) return;
   const std::vector<GoFunction> functions = some_functions();
   for (const uint32_t magic : {0xFFFFFFFB, 0xFFFFFFFA, 0xFFFFFFF0, 0xFFFFFFF1}) {
@@ -132,6 +145,14 @@ TEST_CASE("a stripped Go program's functions have the names of its own table") {
       REQUIRE(symbol);
       CHECK(symbol->name == functions[i].name);
       CHECK(symbol->size == functions[i + 1].start - functions[i].start);
+      const auto first = module->lines(*offset), rest = module->lines(*offset + 4);
+      CHECK(first.size() == (magic != 0xFFFFFFFB));  // the oldest is not read for lines
+      if (first.empty()) continue;
+      REQUIRE(rest.size() == 1);
+      CHECK(first[0].line == 7);
+      CHECK(rest[0].line == 5);
+      CHECK(rest[0].file == "/src/b.go");
+      CHECK(rest[0].function == functions[i].name);
     }
   }
 }
@@ -149,7 +170,9 @@ TEST_CASE("whatever is in such a table does no harm") {
       for (int i = 4; i < round; i++)
         table[4 + random() % (table.size() - 4)] = static_cast<char>(random());
       const TemporaryDirectory directory;
-      CHECK(load(with_table(directory, table), {{}})->function_count() < 1000);
+      const auto module = load(with_table(directory, table), {{}});
+      CHECK(module->function_count() < 1000);
+      for (const Symbol& symbol : module->functions()) (void)module->lines(symbol.offset + 4);
     }
   }
 }
