@@ -4,9 +4,10 @@
 // --max-overhead, and nothing is spent that is not written down here.
 //
 //   allowed     the budget's share of the time since profiling began
-//   unspent     allowed, less all that was spent
-//   (but for what being there costs whatever the plan does: `signals`)
+//   unspent     allowed, less all that was spent by choice
 //   a loan      a step that costs no more than kLoan_s' budget may be taken so much sooner
+//
+// Signals are not by choice: what they cost is written down, and takes nothing from the budget.
 #pragma once
 
 #include <array>
@@ -53,7 +54,6 @@ class Ledger {
   double spent_s() const;
   double spent_s(Cause cause) const { return by_cause_[static_cast<size_t>(cause)]; }
   double spent_on_s(What step) const { return by_step_[static_cast<size_t>(step)]; }
-  // Signals leave the budget as it is.
   double unspent_s(double now_s) const;
   // From then on something that costs so much is paid for; or so much of the budget alone pays for
   // it.
