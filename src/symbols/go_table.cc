@@ -9,7 +9,6 @@ namespace {
 
 constexpr size_t kHeaderBytes = 8;
 constexpr size_t kWordBytes = 8;
-constexpr size_t kPointerSizeAt = 7;
 constexpr size_t kFieldBytes = 4;
 // A table of more is somebody's who wants to waste our time.
 constexpr uint64_t kMostFunctions = 4'000'000;
@@ -32,21 +31,40 @@ uint64_t relocated(const ElfFile& module, uint64_t address) {
   return 0;
 }
 
-const Section* table_of(const ElfFile& module) {
+// A table may be anywhere in a section where the C compiler's linker has put it.
+struct Place {
+  std::span<const uint8_t> bytes;
+  uint64_t address;
+};
+
+// Instructions of one byte and pointers of eight follow its first four bytes.
+bool begins_table(std::span<const uint8_t> bytes) {
+  constexpr uint8_t kRest[] = {0xFF, 0xFF, 0xFF, 0, 0, 1, 8};
+  return bytes.size() > kHeaderBytes && bytes[0] >= 0xF0 &&
+         std::memcmp(bytes.data() + 1, kRest, sizeof(kRest)) == 0;
+}
+
+std::optional<Place> place_of_table(const ElfFile& module) {
   for (const char* name : {".gopclntab", ".data.rel.ro.gopclntab"})
-    if (const Section* section = module.section(name)) return section;
-  return nullptr;
+    if (const Section* section = module.section(name))
+      return Place{module.bytes(*section), section->header.sh_addr};
+  const Section* mixed = module.section(".data.rel.ro");
+  if (mixed == nullptr || module.section(".go.buildinfo") == nullptr) return std::nullopt;
+  const std::span<const uint8_t> bytes = module.bytes(*mixed);
+  for (size_t at = 0; at + kHeaderBytes < bytes.size(); at += kWordBytes)
+    if (begins_table(bytes.subspan(at)))
+      return Place{bytes.subspan(at), mixed->header.sh_addr + at};
+  return std::nullopt;
 }
 
 }  // namespace
 
 std::optional<GoTable> GoTable::read(const ElfFile& module) {
-  const Section* section = table_of(module);
-  if (section == nullptr) return std::nullopt;
-  const std::span<const uint8_t> bytes = module.bytes(*section);
-  GoTable table(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-  if (table.at<uint8_t>(kPointerSizeAt) != kWordBytes ||
-      !table.read_header(module, section->header.sh_addr) || table.functions_ > kMostFunctions)
+  const auto place = place_of_table(module);
+  if (!place || !begins_table(place->bytes)) return std::nullopt;
+  GoTable table(
+      std::string(reinterpret_cast<const char*>(place->bytes.data()), place->bytes.size()));
+  if (!table.read_header(module, place->address) || table.functions_ > kMostFunctions)
     return std::nullopt;
   return table;
 }

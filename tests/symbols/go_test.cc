@@ -128,6 +128,17 @@ std::string with_table(const TemporaryDirectory& directory, const std::string& t
   return path;
 }
 
+// Where the C compiler's linker puts it.
+std::string with_table_among_others(const TemporaryDirectory& directory, const std::string& table) {
+  const std::string path = directory / "go";
+  write_file(directory / "table", std::string(40, 'x') + table);
+  output_of("strip -o " + path + " " + subject("nopie"));
+  output_of("objcopy --rename-section .data.rel.ro=.others --add-section .data.rel.ro=" +
+            (directory / "table") + " --add-section .go.buildinfo=" + (directory / "table") + " " +
+            path);
+  return path;
+}
+
 }  // namespace
 
 TEST_CASE("a stripped Go program has the names and lines of its own table") {
@@ -155,6 +166,19 @@ TEST_CASE("a stripped Go program has the names and lines of its own table") {
       CHECK(rest[0].function == functions[i].name);
     }
   }
+}
+
+TEST_CASE("the table is found among other data, too") {
+  if (!have_tool("nm") || !have_tool("objcopy")) return;
+  const std::vector<GoFunction> functions = some_functions();
+  const TemporaryDirectory directory;
+  const std::string table = table_of(0xFFFFFFF1, functions, functions.front().start);
+  const auto module = load(with_table_among_others(directory, table), {{}});
+  const auto offset = module->addresses().to_offset(functions[1].start);
+  REQUIRE(offset);
+  const auto symbol = module->find(*offset);
+  REQUIRE(symbol);
+  CHECK(symbol->name == functions[1].name);
 }
 
 TEST_CASE("whatever is in such a table does no harm") {
