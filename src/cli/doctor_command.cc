@@ -91,7 +91,7 @@ Finding time_source() {
   if (!clock->sees_kernel())
     return {"time", "limited", "by the kernel's clock, in user mode only",
             "the kernel's time is a sum, and no function's: sysctl kernel.perf_event_paranoid=1"};
-  if (clock->whose() == clock::CpuClock::Of::threads)
+  if (clock->whose() == clock::EventsOf::threads)
     return {"time", "limited", "by the kernel's clock, one for each thread",
             "programs that switch threads often pay for that; one for each processor: as root, or "
             "sysctl kernel.perf_event_paranoid=0"};

@@ -33,8 +33,8 @@ perf_event_attr attributes(const EventScope& scope) {
   attr.exclude_kernel = !scope.sees_kernel;
   attr.exclude_hv = 1;
   attr.exclude_idle = 1;
-  attr.inherit = scope.of_threads;
-  attr.inherit_thread = scope.of_threads && scope.threads_only;
+  attr.inherit = scope.of == EventsOf::threads;
+  attr.inherit_thread = scope.of == EventsOf::threads && scope.threads_only;
   attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD |
                      PERF_SAMPLE_REGS_USER;
   attr.sample_regs_user = kProgramCounter;
@@ -155,16 +155,16 @@ ClockEvent read_named(const perf_event_header& header, std::span<const uint8_t> 
 }  // namespace
 
 // Tried on ourselves: the kernel takes the widest that it permits.
-Result<CpuClock> CpuClock::open(std::chrono::nanoseconds period, Of widest) {
+Result<CpuClock> CpuClock::open(std::chrono::nanoseconds period, EventsOf widest) {
   constexpr EventScope kProcessors;
   const int here = std::max(0, ::sched_getcpu());
-  if (widest == Of::processors &&
+  if (widest == EventsOf::processors &&
       open_event(of_ticks(period, kProcessors), kEverybody, here).valid())
     return CpuClock(period, kProcessors);
   int error = 0;
   for (const bool threads_only : {true, false}) {
     for (const bool sees_kernel : {true, false}) {
-      const EventScope scope{true, sees_kernel, threads_only};
+      const EventScope scope{EventsOf::threads, sees_kernel, threads_only};
       if (open_event(of_ticks(period, scope), Tid(), -1).valid()) return CpuClock(period, scope);
       error = errno;
     }
@@ -177,12 +177,12 @@ Result<CpuClock> CpuClock::open(std::chrono::nanoseconds period, Of widest) {
 // one that has none yet is not seen; to look again would watch those twice that have inherited.
 Status CpuClock::watch(Tid process) {
   processes_.insert(process);
-  if (!scope_.of_threads && rings_.empty() && !watch_processors()) {
+  if (whose() == EventsOf::processors && rings_.empty() && !watch_processors()) {
     rings_.clear();
     watched_ = 0;
-    scope_.of_threads = true;
+    scope_.of = EventsOf::threads;
   }
-  if (!scope_.of_threads) return {};
+  if (whose() == EventsOf::processors) return {};
   SP_ASSIGN(const std::vector<Tid> threads, kernel::list_threads(process));
   for (const Tid thread : threads) SP_TRY(watch_thread(thread));
   return {};
@@ -224,7 +224,7 @@ Status CpuClock::watch_on(int processor, Tid thread) {
 
 // The kernel says the one that the event was opened with (kernel/events/core.c, last_period).
 void CpuClock::mend_period(Tick& tick) const {
-  if (!scope_.of_threads || given_.contains(tick.thread))
+  if (whose() == EventsOf::processors || given_.contains(tick.thread))
     tick.ns = static_cast<uint64_t>(period_.count());
 }
 
@@ -250,17 +250,22 @@ bool CpuClock::set_period(std::chrono::nanoseconds period) {
 
 std::vector<ClockEvent> CpuClock::drain() {
   std::vector<ClockEvent> events = std::exchange(early_, {});
+  const auto keep = [&](std::optional<ClockEvent> event) {
+    if (event && is_watched(*event)) events.push_back(std::move(*event));
+  };
   const auto see = [&](const perf_event_header& header, std::span<const uint8_t> record) {
     switch (header.type) {
-      case PERF_RECORD_SAMPLE:
-        events.push_back(read_tick(header, record));
-        mend_period(std::get<Tick>(events.back().what));
+      case PERF_RECORD_SAMPLE: {
+        ClockEvent event = read_tick(header, record);
+        mend_period(std::get<Tick>(event.what));
+        keep(std::move(event));
         break;
+      }
       case PERF_RECORD_MMAP2:
-        if (auto event = read_mapped(header, record)) events.push_back(std::move(*event));
+        keep(read_mapped(header, record));
         break;
       case PERF_RECORD_COMM:
-        events.push_back(read_named(header, record));
+        keep(read_named(header, record));
         break;
       case PERF_RECORD_LOST: {
         Fields fields(record);
@@ -273,7 +278,6 @@ std::vector<ClockEvent> CpuClock::drain() {
     }
   };
   for (auto& [processor, ring] : rings_) ring.drain(see);
-  std::erase_if(events, [&](const ClockEvent& event) { return !is_watched(event); });
   std::ranges::stable_sort(events, {}, &ClockEvent::at_ns);
   return events;
 }

@@ -35,18 +35,21 @@
 
 namespace shadowprof::clock {
 
+// One processor's are those of all that it executes.
+enum class EventsOf : uint8_t { processors, threads };
+
 // Whose events they are, and what the kernel lets them see.
 struct EventScope {
-  bool of_threads = false;  // else of all that a processor executes
+  EventsOf of = EventsOf::processors;
   bool sees_kernel = true;
   bool threads_only = true;  // the kernel can leave out child processes (Linux 5.13)
 };
 
 class CpuClock {
  public:
-  enum class Of : uint8_t { processors, threads };
   // The kernel may permit clocks of threads only. An Error says why there is none.
-  static Result<CpuClock> open(std::chrono::nanoseconds period, Of widest = Of::processors);
+  static Result<CpuClock> open(std::chrono::nanoseconds period,
+                               EventsOf widest = EventsOf::processors);
 
   // From now on; what is mapped already is for the caller to know. An Error leaves the process
   // unwatched, or some of its threads.
@@ -66,7 +69,7 @@ class CpuClock {
   // For threads that were given to watch(), and those that these make from now on; each tick says
   // what it stands for. False: for some it remains what it was.
   bool set_period(std::chrono::nanoseconds period);
-  Of whose() const { return scope_.of_threads ? Of::threads : Of::processors; }
+  EventsOf whose() const { return scope_.of; }
   // Ticks while the kernel works for a thread are noted, too.
   bool sees_kernel() const { return scope_.sees_kernel; }
   uint64_t lost() const { return lost_; }  // records for which the ring had no room

@@ -72,7 +72,7 @@ Status ClockWindows::begin(Tid process, double now) {
   if (std::exchange(has_begun_, true)) return watched;
   window_began_s_ = last_window_end_s_ = switches_looked_s_ = now;
   schedule_.begin(process);
-  (void)switches_.look(now, random_);
+  if (clock_.whose() == clock::EventsOf::threads) (void)switches_.look(random_);
   weighs_s_ = now + kFirstSwitches_s;
   next_s_ = now + window_s() * plan::jitter(random_);
   return watched;
@@ -110,10 +110,11 @@ void ClockWindows::weigh_switches(double now) {
   weighs_s_ = now + kSwitchesEvery_s;
   const double passed_s = now - std::exchange(switches_looked_s_, now);
   schedule_.look();
-  if (clock_.whose() == clock::CpuClock::Of::processors) return;
-  const double per_s = switches_.look(now, random_);
+  if (clock_.whose() == clock::EventsOf::processors) return;
+  const double switches = switches_.look(random_);
   const double each_s = kClockSwitch_s * on_share_ + kPausedSwitch_s * (1 - on_share_);
-  cost_s_ += each_s * per_s * passed_s;
+  cost_s_ += each_s * switches;
+  const double per_s = switches / passed_s;
   set_period(per_s);
   const double on_cost_share =
       kPeriodCost_s / kMostOnShare / seconds(clock_.period()) + kClockSwitch_s * per_s;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 #include <vector>
 
 #include "kernel/proc.h"
@@ -15,14 +14,14 @@ constexpr size_t kMostDrawn = 16;
 
 }  // namespace
 
-double SwitchRate::look(double now, std::mt19937_64& random) {
-  const double per_s = since_last(now - std::exchange(looked_s_, now));
+double SwitchRate::look(std::mt19937_64& random) {
+  const double switches = since_last();
   draw(random);
-  return per_s;
+  return switches;
 }
 
 // Nothing is known of threads that have ended: they count as those that are left.
-double SwitchRate::since_last(double passed_s) const {
+double SwitchRate::since_last() const {
   uint64_t switches = 0;
   size_t seen = 0;
   for (const auto& [thread, before] : runs_) {
@@ -31,9 +30,9 @@ double SwitchRate::since_last(double passed_s) const {
     switches += times->runs - std::min(times->runs, before);
     seen++;
   }
-  if (seen == 0 || passed_s <= 0) return 0;
+  if (seen == 0) return 0;
   const double of_each = static_cast<double>(switches) / static_cast<double>(seen);
-  return of_each * static_cast<double>(threads_) / passed_s;
+  return of_each * static_cast<double>(threads_);
 }
 
 void SwitchRate::draw(std::mt19937_64& random) {

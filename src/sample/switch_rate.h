@@ -18,15 +18,14 @@ class SwitchRate {
  public:
   void begin(Tid process) { processes_.insert(process); }
   void forget(Tid process) { processes_.erase(process); }
-  // Switches a second since the last look; 0 at the first one.
-  double look(double now, std::mt19937_64& random);
+  // Switches since the last look; 0 at the first one.
+  double look(std::mt19937_64& random);
 
  private:
-  double since_last(double passed_s) const;
+  double since_last() const;
   void draw(std::mt19937_64& random);
 
   std::set<Tid> processes_;
-  double looked_s_ = 0;
   size_t threads_ = 0;            // at the last look
   std::map<Tid, uint64_t> runs_;  // of those that were drawn then
 };

@@ -25,7 +25,6 @@ class ThreadSchedule {
   void look() {
     if (const auto times = kernel::read_schedstat(thread_)) last_ = *times;
   }
-  uint64_t runs() const { return last_.runs; }
   double waited_s() const {
     return 1e-9 * static_cast<double>(last_.waited - std::min(last_.waited, first_.waited));
   }

@@ -50,6 +50,11 @@ bool may_stop_the_process(int signal) {
   return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
 }
 
+bool has_handler(Tid thread, int signal) {
+  const auto status = kernel::read_status(thread);
+  return status && (status->caught & ptrace::mask_of(signal));
+}
+
 bool is_in_state(Tid process, Tid thread, std::string_view states) {
   const auto stat = kernel::read_thread_stat(process, thread);
   return stat && states.find(stat->state) != states.npos;
@@ -317,15 +322,15 @@ bool Program::mend_cut_call(ptrace::Tracee thread, const WaitStatus& status,
                             ptrace::Registers& registers) {
   Thread& known = threads_[thread.tid()];
   const bool signalled = status.kind() == WaitStatus::Kind::signal_stop;
-  const auto has_handler = [&] {
-    const auto process = kernel::read_status(thread.tid());
-    return process && (process->caught & ptrace::mask_of(status.signal()));
-  };
-  if (known.cut.is_active()) return known.cut.look(status, signalled && has_handler(), registers);
+  if (known.cut.is_active())
+    return known.cut.look(status, signalled && has_handler(thread.tid(), status.signal()),
+                          registers);
   const bool by_us = status.is_trap() && status.is_event(StopEvent::stop);
   const bool by_signal = signalled && !may_stop_the_process(status.signal());
   if (!by_us && !by_signal) return false;
-  if (!ptrace::CutCall::is_cut(thread, registers) || (by_signal && has_handler())) return false;
+  if (!ptrace::CutCall::is_cut(thread, registers) ||
+      (by_signal && has_handler(thread.tid(), status.signal())))
+    return false;
   known.cut.begin(registers);
   // It is another call than the program has made.
   if (log_ && log_->follows(thread.tid())) log_->close();
@@ -400,8 +405,7 @@ bool Program::leave_to_itself(ptrace::Tracee thread, int signal) {
   const bool is_awaited = known.interrupted || known.look || known.cut.is_active() ||
                           (log_ && log_->follows(thread.tid()));
   if (is_awaited) return false;
-  const auto status = kernel::read_status(thread.tid());
-  if (!status || !(status->caught & ptrace::mask_of(signal))) return false;
+  if (!has_handler(thread.tid(), signal)) return false;
   signals_++;
   (void)thread.detach_if_alive(signal);
   left_.insert(thread.tid());
@@ -472,7 +476,7 @@ void Program::detach() {
       const ptrace::WaitOutcome outcome = ptrace::wait_for(tid, ptrace::WaitMode::poll);
       if (!outcome.has_status()) continue;
       if (outcome.status.is_dead())
-        handle_stop(tid, outcome.status, 0, MayLeave::no);
+        on_stop(tid, outcome.status);
       else
         (void)ptrace::Tracee(tid).detach_if_alive();
     }

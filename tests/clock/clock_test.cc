@@ -75,11 +75,11 @@ class Child {
 };
 
 // A case that calls it runs once for each.
-CpuClock::Of each_kind() {
-  CpuClock::Of kind = CpuClock::Of::processors;
+EventsOf each_kind() {
+  EventsOf kind = EventsOf::processors;
   SUBCASE("of processors") {}
   SUBCASE("of threads") {
-    kind = CpuClock::Of::threads;
+    kind = EventsOf::threads;
   }
   return kind;
 }

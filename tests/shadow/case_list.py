@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Cases that run shadowprof, one after another, each in a folder of its own."""
 
+import argparse
 import os
 import subprocess
 import tempfile
@@ -37,3 +38,12 @@ def run_cases(cases, options):
             finally:
                 os.chdir("/")
     return 1 if failed else 0
+
+
+def run_with_programs(cases, about, programs):
+    """Each of `programs` is an option for its file; `about` begins with what the cases are about."""
+    parser = argparse.ArgumentParser(description=about.splitlines()[0])
+    for name in programs:
+        parser.add_argument("--" + name, required=True, type=os.path.abspath)
+    parser.add_argument("--only", help="cases whose name holds this text")
+    return run_cases(cases, parser.parse_args())

@@ -5,14 +5,13 @@
 usage: cut_calls.py --shadowprof FILE --mover FILE [--only NAME]
 """
 
-import argparse
 import os
 import signal
 import subprocess
 import sys
 import time
 
-from case_list import require, run, run_cases
+from case_list import require, run, run_with_programs
 
 OFTEN = ["--max-overhead", "50%", "--load", "1", "-F", "200"]
 MODES = {
@@ -67,13 +66,5 @@ CASES = [case(what) for what in ("pipe", "socket", "all", "zero", "random", "ign
 CASES += [case("handled", ""), attached_and_left, left_in_a_call]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("shadowprof", "mover"):
-        parser.add_argument("--" + name, required=True, type=os.path.abspath)
-    parser.add_argument("--only", help="cases whose name holds this text")
-    return run_cases(CASES, parser.parse_args())
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_with_programs(CASES, __doc__, ("shadowprof", "mover")))

@@ -7,7 +7,6 @@ usage: sampling.py --shadowprof FILE --spinner FILE --handler FILE --writer FILE
                    --phases FILE --executor FILE [--only NAME]
 """
 
-import argparse
 import collections
 import os
 import pathlib
@@ -17,7 +16,7 @@ import subprocess
 import sys
 import time
 
-from case_list import require, run, run_cases
+from case_list import require, run, run_with_programs
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
 from profile_file import read_profile  # noqa: E402
 
@@ -373,15 +372,8 @@ CASES = [handlers_return, scheduling_is_the_programs, replicas_go_on, threads_go
          samples_begin_in_a_part, unseen_execs_are_followed, code_is_known]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("shadowprof", "spinner", "handler", "writer", "asker", "caller", "workers",
-                 "reader", "phases", "executor"):
-        parser.add_argument("--" + name, required=True, type=os.path.abspath)
-    parser.add_argument("--only", help="cases whose name holds this text")
-    options = parser.parse_args()
-    return run_cases(CASES, options)
-
+PROGRAMS = ("shadowprof", "spinner", "handler", "writer", "asker", "caller", "workers", "reader",
+            "phases", "executor")
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_with_programs(CASES, __doc__, PROGRAMS))

@@ -1,17 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Threads that are sent signals all the time get each of them, in order, and do not stand still for most.
+"""Threads that are sent signals all the time get each of them, in order, and stop for few.
 
 usage: signalled.py --shadowprof FILE --signalled FILE [--only NAME]
 """
 
-import argparse
 import os
 import subprocess
 import sys
 import time
 
-from case_list import require, run_cases
+from case_list import require, run, run_with_programs
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
 from profile_file import read_profile  # noqa: E402
 
@@ -21,14 +20,15 @@ BURSTS = ["--mode", "burst", "--max-overhead", "100%", "--burst", "1ms/20ms"]
 
 
 def shadowprof(options, *words):
-    done = subprocess.run([options.shadowprof, *words], capture_output=True, text=True, timeout=120, check=False)
+    done = run(options, *words)
     require(done.returncode == 0, f"{done.returncode}: {done.stdout} {done.stderr}")
     return done.stdout
 
 
 def attached(options, *how):
     """The profile, and how many signals there were until the program's end."""
-    with subprocess.Popen([options.signalled, str(SECONDS)], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([options.signalled, str(SECONDS)], stdout=subprocess.PIPE,
+                          text=True) as process:
         time.sleep(0.2)
         shadowprof(options, "attach", *how, "-o", "p.json", str(process.pid))
         said, _ = process.communicate(timeout=60)
@@ -60,20 +60,14 @@ def looks_lose_none(options):
 
 def launched_and_followed(options):
     for more in ([], ["-f"], EAGER):
-        said = shadowprof(options, "run", "-q", *more, "-o", "p.json", "--", options.signalled, str(SECONDS))
+        said = shadowprof(options, "run", "-q", *more, "-o", "p.json", "--", options.signalled,
+                          str(SECONDS))
         require(int(said) > 0, said)
 
 
-CASES = [most_signals_stop_nobody, samples_lose_none, bursts_lose_none, looks_lose_none, launched_and_followed]
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("shadowprof", "signalled"):
-        parser.add_argument("--" + name, required=True, type=os.path.abspath)
-    parser.add_argument("--only", help="cases whose name holds this text")
-    return run_cases(CASES, parser.parse_args())
+CASES = [most_signals_stop_nobody, samples_lose_none, bursts_lose_none, looks_lose_none,
+         launched_and_followed]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_with_programs(CASES, __doc__, ("shadowprof", "signalled")))

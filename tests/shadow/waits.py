@@ -5,7 +5,6 @@
 usage: waits.py --shadowprof FILE --faulter FILE --spinner FILE --vforker FILE [--only NAME]
 """
 
-import argparse
 import json
 import os
 import pathlib
@@ -14,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from case_list import require, run_cases
+from case_list import require, run_with_programs
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 import cache_bursts  # noqa: E402
 
@@ -134,15 +133,5 @@ CASES = [faults_are_not_waited_for, forks_are_not_waited_for, hidden_descriptors
          sigterm_ends_attach]
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--shadowprof", required=True, type=os.path.abspath)
-    parser.add_argument("--faulter", required=True, type=os.path.abspath)
-    parser.add_argument("--spinner", required=True, type=os.path.abspath)
-    parser.add_argument("--vforker", required=True, type=os.path.abspath)
-    parser.add_argument("--only", default="")
-    return run_cases(CASES, parser.parse_args())
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_with_programs(CASES, __doc__, ("shadowprof", "faulter", "spinner", "vforker")))

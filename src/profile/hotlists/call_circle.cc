@@ -12,7 +12,7 @@ namespace {
 
 // Whoever has more neighbours is left to the dense matrix: to eliminate one takes the square of it.
 constexpr size_t kMostNeighbours = 24;
-// A third of a second.
+// 0.3 s, about.
 constexpr size_t kMostDense = 800;
 // A circle that is never left is no circle of calls.
 constexpr double kLeastPivot = 1e-12;

@@ -23,7 +23,8 @@ class CallGraph {
         calls_(profile.functions.size()),
         called_(calls_.size()),
         self_calls_(calls_.size()),
-        tail_calls_(calls_.size()) {
+        tail_calls_(calls_.size()),
+        costs_(calls_.size()) {
     Counts counts;
     for (const CallPair& c : profile.tables.calls) {
       if (const auto pair = between_functions(c.site, c.callee))
@@ -42,7 +43,6 @@ class CallGraph {
   // By function.
   std::vector<double> inclusive() {
     std::vector<double> result(calls_.size());
-    costs_.assign(calls_.size(), 0);
     // Circles are numbered callees first.
     for (const std::vector<size_t>& circle : circles_) {
       if (circle.size() == 1 || !solve(circle, result)) share(circle, result);
@@ -74,22 +74,19 @@ class CallGraph {
   void add_jumps(Counts& counts) {
     std::vector<bool> is_entered(calls_.size());
     for (const auto& [pair, count] : counts) is_entered[pair.second] = true;
-    const auto for_each_jump = [&](const auto& see) {
-      for (const Edge& e : profile_.tables.edges) {
-        if (e.kind != EdgeKind::jump && e.kind != EdgeKind::indirect_jump) continue;
-        const auto pair = between_functions(e.from, e.to);
-        if (!pair || is_linkage_stub(e.from)) continue;
-        see(*pair, e.to == profile_.functions[pair->second].at, e.count);
-      }
-    };
-    for_each_jump([&](const auto& pair, bool is_start, uint64_t count) {
-      if (!is_start) return;
-      is_entered[pair.second] = true;
-      tail_calls_[pair.second] += count;
-    });
-    for_each_jump([&](const auto& pair, bool is_start, uint64_t count) {
-      if (is_start || !is_entered[pair.second]) counts[pair] += static_cast<double>(count);
-    });
+    Counts to_elsewhere;
+    for (const Edge& e : profile_.tables.edges) {
+      if (e.kind != EdgeKind::jump && e.kind != EdgeKind::indirect_jump) continue;
+      const auto pair = between_functions(e.from, e.to);
+      if (!pair || is_linkage_stub(e.from)) continue;
+      const bool is_start = e.to == profile_.functions[pair->second].at;
+      (is_start ? counts : to_elsewhere)[*pair] += static_cast<double>(e.count);
+      if (!is_start) continue;
+      is_entered[pair->second] = true;
+      tail_calls_[pair->second] += e.count;
+    }
+    for (const auto& [pair, count] : to_elsewhere)
+      if (!is_entered[pair.second]) counts[pair] += count;
   }
 
   // Its own instructions, and those of what it calls outside of its circle.
