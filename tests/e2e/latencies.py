@@ -8,7 +8,7 @@ Each size is chased natively, by the clock around pieces of the chase, and then 
 of the loads must be that of the native chase (of its middle piece): within a twentieth (for memory three tenths), one step of the
 clock, or the error that the profile states. Their classes must be those of the cache that holds the set, as the calibration in the profile has
 them. What a busy host does is seen by the native chase, too: where it takes different times before and after a
-run the size is tried again, and left out in the end. A native chase that is as slow as a recorded one says what
+run, and during one in shadow mode, the size is tried again, and left out in the end. A native chase that is as slow as a recorded one says what
 others who share the caches drive out of them between two loads of a line: the mean may be up to that one's.
 """
 
@@ -55,9 +55,10 @@ def chased(chase, size, loads, how):
 
 
 def profile_of(shadowprof, mode, command, path):
-    subprocess.run([shadowprof, "run", "--mode", mode, "-q", "--profile", "latency", "-o", path, "--", *command],
-                   check=True, timeout=300, stdout=subprocess.DEVNULL)
-    return read_profile(path)
+    """And what the program has printed."""
+    done = subprocess.run([shadowprof, "run", "--mode", mode, "-q", "--profile", "latency", "-o", path, "--", *command],
+                          check=True, timeout=300, capture_output=True, text=True)
+    return read_profile(path), done.stdout
 
 
 def chase_row(profile, loads):
@@ -93,7 +94,8 @@ def wrong_order(profile):
     """A load that hits the first cache saves nothing, so it loses nothing."""
     for load in profile["hotlists"]["load_latency"]:
         elsewhere = (1 - load["classes"]["l1"]) * profile["run"]["host"]["latency"]["dram"]
-        if load["classes"]["l1"] > 0.99 and load["lost_cycles"] > (2 + elsewhere) * load["executions"]:
+        error = max(2, load["mean_error"])
+        if load["classes"]["l1"] > 0.99 and load["lost_cycles"] > (error + elsewhere) * load["executions"]:
             return f"a load that hits the first cache loses {load['lost_cycles']:.0f} cycles in {load['executions']} executions"
     return ""
 
@@ -131,23 +133,27 @@ def try_size(options, mode, size, wanted, path):
     loads = LOADS[mode][wanted]
     before = native_cycles(options.chase, size)
     slow_before = slow_cycles(options.chase, size)
-    profile = profile_of(options.shadowprof, mode, [options.chase, str(size), str(loads)], path)
+    # In shadow mode the program goes on natively, and times itself: while the replica is on another core.
+    timed = ["time"] if mode == "shadow" else []
+    profile, printed = profile_of(options.shadowprof, mode, [options.chase, str(size), str(loads), *timed], path)
     slow = max(slow_before, slow_cycles(options.chase, size))
-    after = native_cycles(options.chase, size)
+    natively = [before, native_cycles(options.chase, size)]
+    if timed:
+        natively.append(float(printed))
     clock = profile["run"]["host"].get("latency")
     row = chase_row(profile, loads)
     if not row or row["timed"] < LEAST_TIMED:
         return "skip", "too few loads were timed: the host is too busy"
     if clock["dram"] < clock["l3"] + 2 * clock["resolution"]:
         return "skip", f"this host's clock does not tell the last cache from memory: {clock}"
-    if max(before, after) - min(before, after) > max(0.1 * after, clock["resolution"] / 2):
-        return "skip", f"natively {before:.1f}, then {after:.1f} cycles: the host is too busy"
+    if max(natively) - min(natively) > max(0.1 * max(natively), clock["resolution"] / 2):
+        return "skip", f"natively {', '.join(f'{cycles:.1f}' for cycles in natively)} cycles: the host is too busy"
     # The trace that is written meanwhile, and neighbours, go through the caches, too. One round of the chase takes
     # longer under us than natively.
     farther = {"l1": row["l3"] + row["dram"], "l2": row["l3"] + row["dram"], "l3": row["dram"]}.get(wanted, 0)
     if farther > (0.01 if wanted == "l1" else 0.1) * row["timed"]:
         return "skip", f"{farther} of {row['timed']} loads were driven out of {wanted}"
-    native = min(before, after), max(before, after, slow)
+    native = min(natively), max(*natively, slow)
     wrong = judge(profile, row, native, wanted) or wrong_order(profile)
     if not wrong and wanted in ("l3", "dram") and row[wanted] > 0.5 * row["timed"]:
         wrong = wrong_pairs(profile, wanted)

@@ -209,6 +209,7 @@ def a_run_ends_when_it_is_exact_enough(runs):
         reached = profile["run"].get("until_error")
         if command == "run" and reached is None:
             continue  # the program has ended before
+        require(reached is not None, (profile["run"], profile["coverage"], profile["overhead"]))
         require(reached["limit"] == 0.25 and 0 < reached["reached"] <= 0.25 and reached["functions"] >= 1, reached)
         require(profile["run"]["duration_s"] < EXACT_ENOUGH_S, profile["run"])
         text = runs.call("report", path).stdout

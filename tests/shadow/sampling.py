@@ -84,7 +84,8 @@ def scheduling_is_the_programs(options):
     found = profile()
     for call in ("sched_getaffinity", "sched_getscheduler", "sched_getparam", "getpriority"):
         count = found["syscalls"]["by_name"].get(call, {"count": 0, "ended": 0})
-        require(count["count"] > 0 and count["ended"] == 0, f"{call}: {found['syscalls']}")
+        # The program may have ended before its last replica asks of it.
+        require(count["count"] > 1 and count["ended"] <= 1, f"{call}: {found['syscalls']}")
     names = [function["name"] for function in found["functions"]]
     require("is_told_otherwise" not in names, "a replica was told of itself")
 
