@@ -24,6 +24,7 @@
 #include "kernel/features.h"
 #include "kernel/host_checks.h"
 #include "ptrace/hardware_breakpoint.h"
+#include "ptrace/id_space.h"
 #include "report/columns.h"
 #include "symbols/source_lines.h"
 
@@ -113,6 +114,15 @@ void examine_processor(std::vector<Finding>& findings) {
                       "modes do not need them"});
 }
 
+void examine_id_space(std::vector<Finding>& findings) {
+  const bool has_own = ptrace::IdSpace::is_permitted();
+  findings.push_back({"process_ids", has_own ? "ok" : "limited",
+                      has_own ? "--deterministic gives a program process ids of its own"
+                              : "no PID and user namespaces for us",
+                      "--deterministic leaves the real process ids: who prints them, or draws "
+                      "numbers by them, counts differently in each run"});
+}
+
 // Whether profiling can work; what was found out goes to `findings`.
 bool examine(std::vector<Finding>& findings) {
   bool works = true;
@@ -125,6 +135,7 @@ bool examine(std::vector<Finding>& findings) {
     findings.push_back({std::string(c.name), c.good ? "ok" : "limited", std::move(c.finding),
                         std::move(c.advice)});
   examine_processor(findings);
+  examine_id_space(findings);
   findings.push_back(time_source());
   const symbols::DebugLibrary library = symbols::debug_library();
   findings.push_back({"split_dwarf", library.reads_packages ? "ok" : "limited",

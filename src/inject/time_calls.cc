@@ -8,8 +8,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
+
+#include "kernel/proc.h"
 
 namespace shadowprof::inject {
 namespace {
@@ -39,12 +40,7 @@ bool is_own_processor_clock(const TimeCall& call, clockid_t clock) {
   constexpr int kKindBits = 3, kDescriptor = 3;
   if (clock >= 0 || (clock & kDescriptor) == kDescriptor) return false;
   const int owner = ~(clock >> kKindBits);
-  if (owner == 0 || owner == call.process.value) return true;
-  std::array<char, 64> path;
-  const auto end =
-      fmt::format_to_n(path.data(), path.size() - 1, "/proc/{}/task/{}", call.process.value, owner);
-  *end.out = 0;
-  return ::access(path.data(), F_OK) == 0;
+  return owner == 0 || kernel::names_thread_of(call.process, owner);
 }
 
 std::optional<int64_t> get_time(const TimeCall& call) {

@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "inject/user_calls.h"
+#include "kernel/proc.h"
 #include "machine/machine_facts.h"
 
 namespace shadowprof::inject {
@@ -106,9 +107,7 @@ std::optional<int64_t> read_random_device(const Call& call) {
 
 bool is_about_itself(const Call& call) {
   const auto wanted = static_cast<int>(call.regs.rdi);
-  if (wanted == 0 || wanted == call.thread.value) return true;
-  return wanted > 0 &&
-         ::access(fmt::format("/proc/{}/task/{}", call.process.value, wanted).c_str(), F_OK) == 0;
+  return wanted == 0 || kernel::names_thread_of(call.process, wanted);
 }
 
 std::optional<int64_t> get_affinity(const Call& call) {

@@ -200,6 +200,8 @@ constexpr StatusField kStatusFields[] = {
     {"Gid", true, [](Cursor* c, ProcessStatus* s) { return parse_ids(c, &s->gids); }},
     {"NStgid", false,
      [](Cursor* c, ProcessStatus* s) { return parse_innermost_id(c, &s->innermost_tgid); }},
+    {"NSpid", false,
+     [](Cursor* c, ProcessStatus* s) { return parse_innermost_id(c, &s->innermost_pid); }},
     {"Threads", true,
      [](Cursor* c, ProcessStatus* s) { return c->number(&s->threads) && c->done(); }},
     {"VmPTE", false,
@@ -326,6 +328,14 @@ Result<ProcessStatus> read_status(Tid thread) {
 
 Result<ProcessStatus> read_status(const std::string& file) {
   return read_parsed(file, parse_status);
+}
+
+bool names_thread_of(Tid process, int id) {
+  const auto threads = list_threads(process);
+  return threads && std::ranges::any_of(*threads, [&](Tid thread) {
+           const auto status = read_status(thread);
+           return status && status->innermost_pid == Tid(id);
+         });
 }
 
 std::optional<char> state_in_stat(std::string_view text) {

@@ -83,6 +83,7 @@ struct ProcessStatus {
   Tid parent;
   Tid tracer;                      // 0: none
   Tid innermost_tgid;              // in its own PID namespace
+  Tid innermost_pid;               // likewise
   std::array<uint32_t, 4> uids{};  // real, effective, saved, file system
   std::array<uint32_t, 4> gids{};
   uint32_t threads = 0;
@@ -108,6 +109,9 @@ Result<ProcessStatus> parse_status(std::string_view text);
 // For a thread as well: /proc/TID exists for each.
 Result<ProcessStatus> read_status(Tid thread);
 Result<ProcessStatus> read_status(const std::string& file);
+
+// What the process itself, in its own PID namespace, calls a thread of its own.
+bool names_thread_of(Tid process, int id);
 
 // --- /proc/PID/stat ---------------------------------------------------------------------------
 

@@ -172,7 +172,7 @@ InheritedSignals InheritedSignals::capture() {
   return out;
 }
 
-Result<Tracee> launch(const LaunchRequest& request) {
+Result<Tracee> launch(const LaunchRequest& request, IdSpace* ids) {
   SP_CHECK(!request.argv.empty());
   std::vector<char*> argv = pointers_to(request.argv);
   std::vector<char*> environment = pointers_to(request.environment);
@@ -181,7 +181,7 @@ Result<Tracee> launch(const LaunchRequest& request) {
                        channel.our_end.get()};
 
   const SignalMask ours = set_mask(~SignalMask{0});
-  const pid_t pid = ::fork();
+  const pid_t pid = ids ? ids->fork() : ::fork();
   if (pid == 0) run_child(plan);
   const int fork_error = errno;
   set_mask(ours);

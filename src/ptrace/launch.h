@@ -20,6 +20,7 @@
 
 #include "base/result.h"
 #include "machine/cpu_model.h"
+#include "ptrace/id_space.h"
 #include "ptrace/start_stack.h"
 #include "ptrace/tracee.h"
 
@@ -50,6 +51,7 @@ struct LaunchRequest {
 // On failure no process is left, not even a zombie, and the Error's errno is execve's: ENOENT,
 // ENOTDIR (127 for a shell), EACCES, ENOEXEC and others (126). errno 0 or ESRCH: it was killed, by
 // a signal from elsewhere, or by the kernel past execve's point of no return.
-Result<Tracee> launch(const LaunchRequest& request);
+// With `ids` in an id space of its own, where the kernel permits it.
+Result<Tracee> launch(const LaunchRequest& request, IdSpace* ids = nullptr);
 
 }  // namespace shadowprof::ptrace

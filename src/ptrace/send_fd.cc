@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -87,19 +88,36 @@ Result<int> receive(RemoteSyscalls& remote, Tid process, int socket_number) {
   return fd;
 }
 
+// The process that has our number in another namespace is not we.
+bool is_same_file(Tid process, int opened, int fd) {
+  struct stat theirs, ours;
+  const std::string link = fmt::format("/proc/{}/fd/{}", process.value, opened);
+  return ::stat(link.c_str(), &theirs) == 0 && ::fstat(fd, &ours) == 0 &&
+         theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+}
+
 }  // namespace
 
 Result<int> send_fd(RemoteSyscalls& remote, Tid process, int fd, int flags) {
   auto opened = remote.openat(AT_FDCWD, fmt::format("/proc/{}/fd/{}", ::getpid(), fd),
                               flags | O_CLOEXEC);
-  if (opened || opened.error().errno_value == ESRCH) return opened;
+  if (!opened && opened.error().errno_value == ESRCH) return opened;
+  if (opened && is_same_file(process, *opened, fd)) return opened;
+  if (opened) SP_TRY(remote.close(*opened));
   SP_ASSIGN(const SocketPair pair, make_pair(remote));
-  Status sent = send_through(process, pair.there, fd);
+  const std::string link = fmt::format("/proc/self/fd/{}", fd);
+  const UniqueFd anew(::open(link.c_str(), flags | O_CLOEXEC));
+  Status sent = send_through(process, pair.there, anew.valid() ? anew.get() : fd);
   Result<int> received =
       sent ? receive(remote, process, pair.here) : Result<int>(tl::unexpected(sent.error()));
   SP_TRY(remote.close(pair.here));
   SP_TRY(remote.close(pair.there));
-  return received;
+  if (!received) return received;
+  // Lower numbers have become free.
+  SP_ASSIGN(const int64_t first, remote.call(SYS_fcntl, *received, F_DUPFD_CLOEXEC, 0));
+  if (first < 0) return received;
+  SP_TRY(remote.close(*received));
+  return static_cast<int>(first);
 }
 
 }  // namespace shadowprof::ptrace

@@ -9,12 +9,13 @@
 
 namespace shadowprof::ptrace {
 
-// Gives the tracee a descriptor for what `fd` is open on (close-on-exec); the tracee closes it.
+// Gives the tracee a descriptor for what `fd` is open on (close-on-exec), which has the number that
+// open(2) would give it; the tracee closes it.
 //
 // It opens /proc/OURPID/fd/N where it may. A program that has given up its rights, or lives in
 // other namespaces, may not: then it makes a socket pair, we take one end (pidfd_getfd, which needs
-// only the right to trace) and send the descriptor through it. `flags`: of open(2), for the first
-// way.
+// only the right to trace) and send the descriptor through it. `flags`: of open(2); where we may
+// not open our own file anew, the second way gives it as it is.
 Result<int> send_fd(RemoteSyscalls& remote, Tid process, int fd, int flags = O_RDWR);
 
 }  // namespace shadowprof::ptrace

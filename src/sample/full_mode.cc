@@ -244,6 +244,16 @@ std::function<void()> look_for_entries(const FullModeRequest& request,
   return [&within] { within->code.look(); };
 }
 
+// A deterministic program's process ids are its own where that is permitted.
+Result<ptrace::Tracee> start_program(const FullModeRequest& request,
+                                     const ptrace::LaunchRequest& launch, ptrace::IdSpace& ids,
+                                     profile::Run& run) {
+  auto program = ptrace::launch(launch, request.deterministic ? &ids : nullptr);
+  if (program) run.pid = program->tid().value;
+  if (request.deterministic) run.options["ids"] = ids.is_own() ? "own" : "real";
+  return program;
+}
+
 }  // namespace
 
 Result<RunResult> run_full_mode(const FullModeRequest& request) {
@@ -256,8 +266,8 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   Collection collection = collection_of(request);
   SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
   const ptrace::LaunchRequest launch = launch_request(request);
-  SP_ASSIGN(const ptrace::Tracee program, ptrace::launch(launch));
-  profile.run.pid = program.tid().value;
+  ptrace::IdSpace ids;
+  SP_ASSIGN(const ptrace::Tracee program, start_program(request, launch, ids, profile.run));
   limits.give_to(program.tid());  // it has not executed an instruction yet
   const std::vector<symbols::PerfMapPlace> generated = perf_maps_of({program.tid()});
   // From here on no return without the program's end: it cannot go on without us.

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "kernel/proc.h"
 #include "symbols/demangle.h"
 
 namespace shadowprof::symbols {
@@ -32,20 +33,10 @@ Result<std::string> read_all(int fd, const std::string& path, size_t limit) {
   return text;
 }
 
-// The process's id in its own namespace: the last of NSpid in /proc/PID/status (proc(5)).
+// In its own namespace.
 pid_t own_pid(pid_t pid) {
-  std::string path = fmt::format("/proc/{}/status", pid);
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return pid;
-  auto status = read_all(fd.get(), path, size_t{1} << 20);
-  size_t line = status ? status->find("\nNSpid:") : std::string::npos;
-  if (line == std::string::npos) return pid;
-  std::string_view numbers = std::string_view(*status).substr(line + 7);
-  numbers = numbers.substr(0, numbers.find('\n'));
-  numbers.remove_prefix(numbers.find_last_of("\t ") + 1);
-  pid_t inner = 0;
-  std::from_chars(numbers.data(), numbers.data() + numbers.size(), inner);
-  return inner > 0 ? inner : pid;
+  const auto status = kernel::read_status(Tid(pid));
+  return status && status->innermost_pid != Tid() ? status->innermost_pid.value : pid;
 }
 
 // Symbolic links on the way are resolved inside the process's root, never in ours.

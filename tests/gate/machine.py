@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """One machine for every run: what --deterministic, --cpu-features and --clean-env promise (docs/deterministic.md).
 
-usage: machine.py --shadowprof PATH --told TOLD --clocks CLOCKS --whose WHOSE [--runs N] [--table]
+usage: machine.py --shadowprof PATH --told TOLD --clocks CLOCKS --whose WHOSE --ids IDS [--runs N] [--table]
 
 Programs that say what they are told (told.c, whose.c), and one that reads clocks (clocks.c), say the same whatever
 environment, directory and cores they are run with, and everyday programs execute the same instructions. --table prints the counts of --runs runs in
@@ -38,11 +38,12 @@ PROGRAMS = [
     ("perl", ["perl", "-e", "my %h; $h{$_ % 97} .= $_ for 1..500; print join ',', keys %h"]),
     ("lua", ["lua5.4", "-e", "local t = {} for i = 1, 500 do t['k' .. i] = i end for k in pairs(t) do io.write(k) end"]),
     ("sort", ["sort", "-R", "--random-source=/dev/urandom", "INPUT"]),
-    # Not to an object: the driver makes the name of a temporary file of the time and its process id.
-    ("cc1plus -f", ["-f", "--", "g++", "-O1", "-S", "-o", "/dev/null", "SOURCE"]),
+    # The driver makes the name of a temporary file of the time and its process id.
+    ("cc1plus -f", ["-f", "--", "g++", "-O1", "-c", "-o", "/dev/null", "SOURCE"]),
+    ("sh -f", ["-f", "--", "sh", "-c", "echo $$ $PPID; seq 99 | sort -n | wc -l; (echo $PPID)"]),
 ]
-# Compilers ask for the directory that they are in, and the length of its name counts.
-ASK_FOR_DIRECTORY = ("cc1plus -f",)
+# Compilers and shells ask for the directory that they are in, and the length of its name counts.
+ASK_FOR_DIRECTORY = ("cc1plus -f", "sh -f")
 SOURCE = "#include <cstddef>\nnamespace { int f(int x) { return x * 3; } }\nint g(int x) { return f(x) + f(1); }\n"
 
 
@@ -52,6 +53,7 @@ class Machine:
         self.told_program = os.path.abspath(options.told)
         self.clocks_program = os.path.abspath(options.clocks)
         self.whose_program = os.path.abspath(options.whose)
+        self.ids_program = os.path.abspath(options.ids)
         self.folder = pathlib.Path(folder)
         self.other = self.folder / "another_directory_with_a_long_name" / "and_one_below"
         self.other.mkdir(parents=True)
@@ -162,25 +164,29 @@ def models_are_told_of_alike_everywhere(machine):
 SOMEBODY = 64123
 
 
-def whose_lines(machine, user, arguments):
-    """What whose.c says as that user, whose FILE is in a folder of his own."""
+def lines_as(machine, user, program, arguments):
+    """What it says as that user, in a folder of his own with a file of his own, and its profile."""
     folder = pathlib.Path(tempfile.mkdtemp(dir=machine.folder))
     own = folder / "own"
     own.write_text("text", encoding="ascii")
     for place in (folder, own):
         os.chown(place, user, user)
     # By descriptors: the way to both programs may be closed to others.
-    with open(machine.shadowprof, "rb") as shadowprof, open(machine.whose_program, "rb") as whose:
-        files = [shadowprof.fileno(), whose.fileno()]
+    with open(machine.shadowprof, "rb") as shadowprof, open(program, "rb") as file:
+        files = [shadowprof.fileno(), file.fileno()]
         command = [f"/proc/self/fd/{files[0]}", "run", "-q", "-f", "--mode", "full", "--deterministic", "-o",
-                   folder / "whose.json", "--", f"/proc/self/fd/{files[1]}", *arguments(own)]
+                   folder / "p.json", "--", f"/proc/self/fd/{files[1]}", *arguments(own)]
         done = subprocess.run(list(map(str, command)), check=False, timeout=240, cwd=folder, env=ENVIRONMENT,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, user=user, group=user,
                               extra_groups=[], pass_fds=files)
     require(done.returncode == 0, f"as {user}: status {done.returncode}\n{done.stderr}")
     found = own.stat()
     require((found.st_uid, found.st_gid) == (user, user), f"as {user}: {found} owns it now")
-    return done.stdout.splitlines()
+    return done.stdout.splitlines(), read_profile(folder / "p.json")
+
+
+def whose_lines(machine, user, arguments):
+    return lines_as(machine, user, machine.whose_program, arguments)[0]
 
 
 def one_user_has_the_program_and_all_files(machine):
@@ -215,6 +221,21 @@ def who_becomes_another_user_is_told_so(machine):
     later = natively.stdout.splitlines()[at + 1:]
     later[1] = "at the start: 1000 1000 1000 1000"  # as it was
     require(later == lines[at + 1:], natively.stdout)
+
+
+def process_ids_are_the_programs_own(machine):
+    """And the kernel knows no others: for root, who may give them, and for others with a user namespace."""
+    users = (0, SOMEBODY) if os.geteuid() == 0 else (os.geteuid(),)
+    os.chmod(machine.folder, 0o755)
+    for user in users:
+        lines, profile = lines_as(machine, user, machine.ids_program, lambda _: [])
+        if profile["run"]["options"]["ids"] != "own":
+            print(f"skip  process_ids_are_the_programs_own: this host does not permit them to user {user}")
+            continue
+        require(lines == [
+            "program: 2 2 of 0, getpgrp 0, getsid 0", "its thread: 3 of 2", "in /proc: done, self 2",
+            "child: 4 of 2", "child's thread: 5 of 4", "there: done, group 0", "waited for: 4 4 with 7", "gone: ESRCH",
+            "signalled by: 2", "all: 1 2", "orphan: 7 of 1", "a group of its own: done, 2"], lines)
 
 
 def time_is_what_the_program_does(machine):
@@ -270,6 +291,7 @@ CASES = [
     models_are_told_of_alike_everywhere,
     one_user_has_the_program_and_all_files,
     who_becomes_another_user_is_told_so,
+    process_ids_are_the_programs_own,
     time_is_what_the_program_does,
     counts_do_not_depend_on_clocks,
     counts_are_the_same_in_all_surroundings,
@@ -303,6 +325,7 @@ def main():
     parser.add_argument("--told", required=True)
     parser.add_argument("--clocks", required=True)
     parser.add_argument("--whose", required=True)
+    parser.add_argument("--ids", required=True)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--only", default="")

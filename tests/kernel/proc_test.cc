@@ -54,7 +54,7 @@ class MappedFile {
 const std::string kStatus =
     "Name:\t a b:c\nUmask:\t0022\nState:\tt (tracing stop)\nTgid:\t12\nNgid:\t0\nPid:\t13\n"
     "PPid:\t1\nTracerPid:\t99\nUid:\t1\t2\t3\t4294967295\nGid:\t5\t6\t7\t8\nGroups:\t \n"
-    "NStgid:\t12\t7\t1\nThreads:\t3\nVmPTE:\t      44 "
+    "NStgid:\t12\t7\t1\nNSpid:\t13\t8\t2\nThreads:\t3\nVmPTE:\t      44 "
     "kB\nSigQ:\t0/1\nSigPnd:\t0000000000000001\nShdPnd:\t8000000000000000\n"
     "SigBlk:\t0000000000010000\nSigIgn:\t0000000000001000\nSigCgt:\t0000000180000002\n"
     "NoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t1\n"
@@ -242,6 +242,7 @@ TEST_CASE("a status is taken apart") {
   CHECK(s->parent == Tid(1));
   CHECK(s->tracer == Tid(99));
   CHECK(s->innermost_tgid == Tid(1));
+  CHECK(s->innermost_pid == Tid(2));
   CHECK(s->is_namespace_init());
   CHECK(s->uids == std::array<uint32_t, 4>{1, 2, 3, 4294967295});
   CHECK(s->gids == std::array<uint32_t, 4>{5, 6, 7, 8});

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <fstream>
 #include <map>
@@ -17,9 +18,11 @@
 
 #include "base/unique_fd.h"
 #include "guest.h"
+#include "kernel/proc.h"
 #include "machine/cpu_model.h"
 #include "ptrace/remote_memory.h"
 #include "ptrace/remote_syscall.h"
+#include "ptrace/send_fd.h"
 #include "ptrace/wait.h"
 
 using namespace shadowprof;
@@ -36,6 +39,16 @@ LaunchRequest shell(const std::string& script) {
   request.signals = InheritedSignals::capture();
   request.options = TraceOptions::exit_kill | TraceOptions::mark_syscall_stops;
   return request;
+}
+
+// At its exec event.
+RemoteSyscalls remote_in(Tracee tracee) {
+  const auto mappings = kernel::read_maps(tracee.tid());
+  REQUIRE(mappings);
+  RemoteMemory memory(tracee.tid());
+  const auto insn = find_syscall_instruction(kernel::executable_ranges(*mappings), memory);
+  REQUIRE(insn);
+  return RemoteSyscalls(tracee, *insn, kPlain | TraceOptions::report_exec);
 }
 
 bool no_child_left() {
@@ -103,17 +116,7 @@ TEST_CASE("remote calls at the exec event come before the program's first instru
   REQUIRE(tracee.has_value());
   const Registers before = tracee->must_get_registers();
   {
-    std::ifstream maps("/proc/" + std::to_string(tracee->tid().value) + "/maps");
-    std::vector<GuestRange> ranges;
-    for (std::string line; std::getline(maps, line);) {
-      if (line.find(" r-xp ") == std::string::npos) continue;
-      const size_t dash = line.find('-');
-      ranges.push_back({GuestAddr(std::stoull(line, nullptr, 16)),
-                        GuestAddr(std::stoull(line.substr(dash + 1), nullptr, 16))});
-    }
-    RemoteMemory memory(tracee->tid());
-    const GuestAddr insn = find_syscall_instruction(ranges, memory).value();
-    RemoteSyscalls remote(*tracee, insn, kPlain | TraceOptions::report_exec);
+    RemoteSyscalls remote = remote_in(*tracee);
     CHECK(remote.call(SYS_getpid).value() == tracee->tid().value);
     CHECK(remote.finish().has_value());
   }
@@ -378,4 +381,49 @@ TEST_CASE("the program dies with us") {
     ::usleep(1000);
   }
   FAIL("the program survived");
+}
+
+TEST_CASE("in an id space of its own the program is process 2, and nobody is left at its end") {
+  if (!IdSpace::is_permitted()) {
+    MESSAGE("skipped: this host permits no PID namespace");
+    return;
+  }
+  {
+    IdSpace ids;
+    auto child = launch(shell("test $$ = 2 && test -e /proc/2/exe && kill -0 2"), &ids);
+    REQUIRE(child);
+    CHECK(ids.is_own());
+    CHECK(child->tid() != Tid(2));
+    CHECK(kernel::names_thread_of(child->tid(), 2));
+    CHECK_FALSE(kernel::names_thread_of(child->tid(), child->tid().value));
+    // It does not see our files in /proc: a descriptor is sent all the same.
+    UniqueFd ours(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    RemoteSyscalls remote = remote_in(*child);
+    const auto sent = send_fd(remote, child->tid(), ours.get(), O_RDONLY);
+    REQUIRE(sent);
+    REQUIRE(remote.close(*sent));
+    REQUIRE(remote.finish());
+    CHECK(finish(*child).exit_code() == 0);
+  }
+  CHECK(no_child_left());
+}
+
+TEST_CASE("what a program leaves in its id space goes on") {
+  if (!IdSpace::is_permitted()) return;  // as above
+  int ends[2];
+  REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+  UniqueFd reader(ends[0]), writer(ends[1]);
+  REQUIRE(::fcntl(writer.get(), F_SETFD, 0) == 0);
+  {
+    IdSpace ids;
+    auto child = launch(
+        shell(fmt::format("(sleep 0.3; echo late >&{0}) & exec {0}>&-", writer.get())), &ids);
+    REQUIRE(child);
+    CHECK(finish(*child).exit_code() == 0);
+  }
+  writer.reset();
+  std::array<char, 16> said{};
+  CHECK(::read(reader.get(), said.data(), said.size()) == 5);
+  CHECK(std::string(said.data()) == "late\n");
+  while (::waitpid(-1, nullptr, __WALL) > 0) continue;  // who has kept it
 }

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+//
+// All processes here but the first make async-signal-safe calls only (launch.cc).
+#include "ptrace/id_space.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <ctime>
+#include <string>
+#include <utility>
+
+namespace shadowprof::ptrace {
+namespace {
+
+// A child of our parent's, who is told of its end as of that of any other child.
+pid_t fork_sibling() {
+  return static_cast<pid_t>(::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0));
+}
+
+void nap(std::chrono::nanoseconds time) {
+  const timespec wanted{0, time.count()};
+  ::nanosleep(&wanted, nullptr);
+}
+
+bool write_file(const char* path, const std::string& text) {
+  const int file = ::open(path, O_WRONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool is_written = ::write(file, text.data(), text.size()) == std::ssize(text);
+  ::close(file);
+  return is_written;
+}
+
+// As each user and group is: itself.
+struct OwnNumbers {
+  std::string user = fmt::format("{0} {0} 1", ::geteuid());
+  std::string group = fmt::format("{0} {0} 1", ::getegid());
+
+  bool tell_kernel() const {
+    (void)write_file("/proc/self/setgroups", "deny");  // Linux 3.19
+    return write_file("/proc/self/uid_map", user) && write_file("/proc/self/gid_map", group);
+  }
+};
+
+bool enter_namespaces(const OwnNumbers& numbers) {
+  constexpr int kOwn = CLONE_NEWPID | CLONE_NEWNS;
+  if (::unshare(kOwn) != 0 && (::unshare(kOwn | CLONE_NEWUSER) != 0 || !numbers.tell_kernel()))
+    return false;
+  return ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0;
+}
+
+struct Pipe {
+  UniqueFd reader;
+  UniqueFd writer;
+
+  bool open() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+    reader.reset(ends[0]);
+    writer.reset(ends[1]);
+    return true;
+  }
+};
+
+// What passes between the processes.
+struct Pipes {
+  Pipe life;   // ours to the keeper: nothing, until it is closed
+  Pipe ready;  // the keeper's to who has made it
+  Pipe made;   // that one's to us
+
+  bool open() { return life.open() && ready.open() && made.open(); }
+};
+
+// The children of a maker. 0: there is none.
+struct Made {
+  pid_t keeper = 0;
+  pid_t program = 0;
+};
+
+template <typename T>
+bool receive(const UniqueFd& from, T& out) {
+  return ::read(from.get(), &out, sizeof out) == sizeof out;
+}
+
+template <typename T>
+void send(const UniqueFd& to, const T& what) {
+  (void)!::write(to.get(), &what, sizeof what);
+}
+
+// The first process of the namespace. It sees nothing of its children's ends, and its last moment
+// is when there is nobody but itself.
+[[noreturn]] void keep(const Pipes& pipes) {
+  constexpr std::chrono::milliseconds kPace{20};
+  constexpr unsigned long kOnlyFiles = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+  if (::mount("proc", "/proc", "proc", kOnlyFiles, nullptr) != 0) ::_exit(1);
+  ::setsid();
+  for (int signal = 1; signal < SIGRTMIN; signal++) ::signal(signal, SIG_IGN);
+  send(pipes.ready.writer, true);
+  ::dup2(pipes.life.reader.get(), STDIN_FILENO);
+  ::close(STDOUT_FILENO);
+  ::close(STDERR_FILENO);
+  ::closefrom(STDERR_FILENO + 1);
+  char nothing = 0;
+  (void)!::read(STDIN_FILENO, &nothing, sizeof nothing);
+  while (::kill(-1, 0) == 0) nap(kPace);
+  ::_exit(0);
+}
+
+// Returns in the program only.
+void make(Pipes& pipes, const OwnNumbers& numbers) {
+  Made made;
+  bool is_ready = false;
+  if (enter_namespaces(numbers)) {
+    made.keeper = fork_sibling();
+    if (made.keeper == 0) keep(pipes);
+    pipes.ready.writer.reset();
+    if (made.keeper > 0 && receive(pipes.ready.reader, is_ready)) made.program = fork_sibling();
+    if (made.program == 0 && is_ready) return;
+  }
+  send(pipes.made.writer, made);
+  ::_exit(0);
+}
+
+}  // namespace
+
+pid_t IdSpace::fork() {
+  // A program that does not see us in /proc is sent what it needs (send_fd.h): Linux 5.6.
+  const bool can_send = ::syscall(SYS_pidfd_getfd, -1, 0, 0) != 0 && errno != ENOSYS;
+  Pipes pipes;
+  if (!can_send || !pipes.open()) return ::fork();
+  const OwnNumbers numbers;
+  const pid_t maker = ::fork();
+  if (maker == 0) make(pipes, numbers);
+  if (maker <= 0) return maker;
+  pipes.made.writer.reset();
+  until_closed_ = std::move(pipes.life.writer);
+  Made made;
+  const bool is_told = receive(pipes.made.reader, made);
+  ::waitpid(maker, nullptr, 0);
+  keeper_ = made.keeper;
+  if (is_told && made.program > 0) return made.program;
+  end();
+  return ::fork();
+}
+
+bool IdSpace::is_permitted() {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  IdSpace space;
+  const pid_t child = space.fork();
+  if (child == 0) ::_exit(0);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (child > 0) ::waitpid(child, nullptr, 0);
+  return space.is_own();
+}
+
+IdSpace::~IdSpace() {
+  end();
+}
+
+void IdSpace::end() {
+  constexpr std::chrono::microseconds kPace{500};
+  constexpr int kLooks = 200;
+  until_closed_.reset();
+  for (int look = 0; keeper_ > 0 && look < kLooks; look++) {
+    if (::waitpid(keeper_, nullptr, WNOHANG) != 0) keeper_ = 0;
+    if (keeper_ > 0) nap(kPace);
+  }
+  keeper_ = 0;
+}
+
+}  // namespace shadowprof::ptrace
