@@ -55,22 +55,23 @@ void TimeAccount::look_at_name(Tid process, Tid thread) {
 }
 
 void TimeAccount::Thread::scale(double factor) {
-  const auto multiply = [&](uint64_t& ns) {
-    ns = static_cast<uint64_t>(std::llround(factor * static_cast<double>(ns)));
-  };
-  multiply(row.user_ns);
-  multiply(row.kernel_ns);
+  Spent all{row.user_ns, row.kernel_ns};
+  all.scale(factor);
+  row.user_ns = all.user_ns;
+  row.kernel_ns = all.kernel_ns;
   squares_s2 *= factor * factor;
-  for (auto& [at, spent] : places) {
-    multiply(spent.user_ns);
-    multiply(spent.kernel_ns);
-  }
+  for (auto& [at, spent] : places) spent.scale(factor);
+}
+
+void TimeAccount::scale(std::pair<Tid, Tid> ids, double factor) {
+  threads_[ids].scale(factor);
+  course_.scale(ids, factor);
 }
 
 void TimeAccount::scale_to(Tid process, Tid thread, double seconds) {
   const auto found = threads_.find({process, thread});
   if (found == threads_.end() || found->second.seconds() <= 0 || seconds <= 0) return;
-  found->second.scale(seconds / found->second.seconds());
+  scale(found->first, seconds / found->second.seconds());
 }
 
 void TimeAccount::scale_to(Tid process, double seconds) {
@@ -78,7 +79,7 @@ void TimeAccount::scale_to(Tid process, double seconds) {
   for (const auto& [ids, thread] : threads_) sum_s += ids.first == process ? thread.seconds() : 0;
   if (sum_s <= 0 || seconds <= 0) return;
   for (auto& [ids, thread] : threads_) {
-    if (ids.first == process) thread.scale(seconds / sum_s);
+    if (ids.first == process) scale(ids, seconds / sum_s);
   }
 }
 
@@ -99,7 +100,7 @@ void TimeAccount::add(const ClockEvent& event) {
         const auto process = processes_.find(what.process);
         if (process == processes_.end()) return;
         if constexpr (std::is_same_v<What, Tick>) {
-          add(what);
+          add(what, event.at_ns);
         } else if constexpr (std::is_same_v<What, Mapped>) {
           process->second.add(what.mapping, modules_);
         } else {
@@ -110,8 +111,9 @@ void TimeAccount::add(const ClockEvent& event) {
       event.what);
 }
 
-void TimeAccount::add(const Tick& tick) {
+void TimeAccount::add(const Tick& tick, uint64_t at_ns) {
   const auto ns = static_cast<uint64_t>(std::llround(weight_ * static_cast<double>(tick.ns)));
+  const Spent spent = tick.in_kernel ? Spent{0, ns} : Spent{ns, 0};
   ticks_++;
   Thread& thread = thread_of(tick.process, tick.thread);
   thread.row.ticks++;
@@ -119,24 +121,33 @@ void TimeAccount::add(const Tick& tick) {
   (tick.in_kernel ? thread.row.kernel_ns : thread.row.user_ns) += ns;
   if (!tick.in_kernel) user_ns_by_region_[code_region(tick.user)] += ns;
   const auto place = processes_[tick.process].find(tick.user);
-  if (!place || (rows_ >= kMostRows && !thread.places.contains(*place))) return;
+  if (!place) return;
+  course_.add(at_ns, {tick.process, tick.thread}, *place, spent);
+  if (rows_ >= kMostRows && !thread.places.contains(*place)) return;
   const auto [at, is_new] = thread.places.try_emplace(*place);
   if (is_new) rows_++;
-  (tick.in_kernel ? at->second.kernel_ns : at->second.user_ns) += ns;
+  at->second += spent;
 }
 
 void TimeAccount::finish(profile::Profile& profile) {
   std::vector<uint32_t> module_in_profile;
   for (const profile::Module& m : modules_)
     module_in_profile.push_back(profile::find_or_add_module(profile.modules, m));
+  const auto in_profile = [&](profile::CodeRef at) {
+    return profile::CodeRef{module_in_profile[at.module], at.offset};
+  };
+  std::map<std::pair<Tid, Tid>, uint32_t> index;
   for (auto& [ids, thread] : threads_) {
-    const auto index = static_cast<uint32_t>(profile.threads.size());
+    index[ids] = static_cast<uint32_t>(profile.threads.size());
     profile.threads.push_back(std::move(thread.row));
     for (const auto& [at, spent] : thread.places)
-      profile.tables.time.push_back(
-          {{module_in_profile[at.module], at.offset}, index, spent.user_ns, spent.kernel_ns});
+      profile.tables.time.push_back({in_profile(at), index[ids], spent.user_ns, spent.kernel_ns});
   }
   threads_.clear();
+  profile.time.slice_us = course_.slice_us();
+  for (const auto& [key, spent] : course_.rows())
+    profile.tables.course.push_back(
+        {key.slice, index[key.thread], in_profile(key.place), spent.user_ns, spent.kernel_ns});
   profile::normalise(profile.tables);
   profile::join_threads_by_id(profile);
 }

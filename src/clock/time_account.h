@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Adds up the ticks of a clock: by place in code and by thread. Nothing of it costs the program
-// anything. Memory is bounded: beyond kMostRows pairs of place and thread new ones are counted to
-// the thread only.
+// Adds up the ticks of a clock: by place in code and by thread, and by moment (time_course.h).
+// Nothing of it costs the program anything. Memory is bounded: beyond kMostRows pairs of place and
+// thread new ones are counted to the thread only.
 #pragma once
 
 #include <array>
@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "base/code_cells.h"
+#include "base/elapsed.h"
 #include "clock/clock_event.h"
 #include "clock/code_map.h"
+#include "clock/time_course.h"
 #include "profile/profile.h"
 
 namespace shadowprof::clock {
@@ -47,10 +49,6 @@ class TimeAccount {
   void finish(profile::Profile& profile);
 
  private:
-  struct Spent {
-    uint64_t user_ns = 0;
-    uint64_t kernel_ns = 0;
-  };
   struct Thread {
     profile::ThreadRow row;
     double squares_s2 = 0;  // of its ticks
@@ -59,7 +57,8 @@ class TimeAccount {
     std::map<profile::CodeRef, Spent> places;
   };
 
-  void add(const Tick& tick);
+  void add(const Tick& tick, uint64_t at_ns);
+  void scale(std::pair<Tid, Tid> ids, double factor);
   Thread& thread_of(Tid process, Tid thread);
 
   double weight_ = 1;
@@ -69,6 +68,7 @@ class TimeAccount {
   profile::ModuleTable modules_;
   std::map<Tid, CodeMap> processes_;
   std::map<std::pair<Tid, Tid>, Thread> threads_;  // process, thread
+  TimeCourse course_{monotonic_ns()};
 };
 
 }  // namespace shadowprof::clock

@@ -178,6 +178,7 @@ Status check_rows(const Profile& p) {
                   i);
   }
   SP_TRY(check_threads(kTimeLayout, t.time, p.threads.size()));
+  SP_TRY(check_threads(kCourseLayout, t.course, p.threads.size()));
   return check_threads(kThreadCodeLayout, t.thread_code, p.threads.size());
 }
 

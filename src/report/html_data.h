@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // The data of the HTML pages: short arrays rather than objects where there are many rows, since the
-// pages carry them. html/report.js reads what this writes about one profile, html/diff.js what it
-// writes about two; the order of columns stands here. Both scripts stand behind those that they
-// share: html/core.js, html/lists.js and html/flames.js.
+// pages carry them. html/report.js and html/moments.js read what this writes about one profile,
+// html/diff.js what it writes about two; the order of columns stands here. They stand behind what
+// they share: html/core.js, html/lists.js and html/flames.js.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -31,6 +31,9 @@ std::string page_name(const std::string& name);
 //     insns    [offset from the start, count, text, taken share or null, line's index or -1,
 //     details,
 //              innermost inlined function or ""]
+//   course     {slice_s, threads, rows}, or null
+//     threads  [name, tid, index]; the busiest first
+//     rows     [slice, thread or -1, function or -1, seconds in user mode, in the kernel]
 HtmlJson page_functions(const profile::Profile& profile, const symbols::ModuleSet& modules,
                         const HtmlOptions& options);
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 #include "profile/hotlists/unnamed_code.h"
 #include "report/annotation.h"
@@ -21,6 +23,7 @@ constexpr size_t kMostPairs = 6000;
 // The most of one function: one that has more is cut, and says so.
 constexpr size_t kMostInsns = 4000;
 constexpr size_t kMostLines = 2500;
+constexpr size_t kMostLanes = 64;  // threads
 // A share of the whole profile: what is less is not worth its place on the page.
 constexpr double kLeastListedShare = 0.0005;
 
@@ -37,12 +40,14 @@ class FunctionsOfPage {
     choose();
     HtmlJson pairs = call_pairs();
     HtmlJson code = annotated();
+    HtmlJson course = course_of_time();
     HtmlJson rows = HtmlJson::array();
     for (const size_t i : shown_) rows.push_back(row(function(i)));
     return {{"own_list", own_list_},
             {"functions", std::move(rows)},
             {"pairs", std::move(pairs)},
-            {"code", std::move(code)}};
+            {"code", std::move(code)},
+            {"course", std::move(course)}};
   }
 
  private:
@@ -70,11 +75,56 @@ class FunctionsOfPage {
     own_list_ = shown_.size();
   }
 
+  static constexpr size_t kNone = ~size_t{0};
+  size_t number_of(CodeRef at) const {
+    const Function* f = find_function(profile_.functions, at);
+    return f == nullptr ? kNone : static_cast<size_t>(f - profile_.functions.data());
+  }
+
   // Where a function is on the page; puts it there.
   int index_of(size_t function) {
     const auto [entry, added] = index_.try_emplace(function, static_cast<int>(shown_.size()));
     if (added) shown_.push_back(function);
     return entry->second;
+  }
+
+  HtmlJson course_of_time() {
+    if (profile_.tables.course.empty()) return nullptr;
+    const std::vector<size_t> lanes = busiest_threads();
+    std::vector<int> lane_of(profile_.threads.size(), -1);
+    HtmlJson threads = HtmlJson::array();
+    for (const size_t thread : lanes) {
+      lane_of[thread] = static_cast<int>(threads.size());
+      const profile::ThreadRow& t = profile_.threads[thread];
+      threads.push_back({page_text(t.name), t.tid, thread});
+    }
+    // What threads did that have no lane is one row for each slice and function.
+    std::map<std::tuple<uint32_t, int, int>, std::pair<uint64_t, uint64_t>> sums;
+    for (const profile::CourseRow& row : profile_.tables.course) {
+      const size_t named = number_of(row.at);
+      auto& [user, kernel] =
+          sums[{row.slice, lane_of[row.thread], named == kNone ? -1 : index_of(named)}];
+      user += row.user_ns;
+      kernel += row.kernel_ns;
+    }
+    HtmlJson rows = HtmlJson::array();
+    for (const auto& [key, spent] : sums)
+      rows.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key),
+                      1e-9 * static_cast<double>(spent.first),
+                      1e-9 * static_cast<double>(spent.second)});
+    return {{"slice_s", 1e-6 * static_cast<double>(profile_.time.slice_us)},
+            {"threads", std::move(threads)},
+            {"rows", std::move(rows)}};
+  }
+
+  std::vector<size_t> busiest_threads() const {
+    std::vector<size_t> order(profile_.threads.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, std::greater(), [&](size_t i) {
+      return profile_.threads[i].user_ns + profile_.threads[i].kernel_ns;
+    });
+    if (order.size() > kMostLanes) order.resize(kMostLanes);
+    return order;
   }
 
   HtmlJson row(const Function& f) const {
@@ -101,14 +151,9 @@ class FunctionsOfPage {
       uint64_t count = 0, inclusive = 0;
       bool indirect = false;
     };
-    constexpr size_t kNone = ~size_t{0};
     std::map<std::pair<size_t, size_t>, Sum> sums;
-    const auto number = [&](CodeRef at) {
-      const Function* f = find_function(profile_.functions, at);
-      return f == nullptr ? kNone : static_cast<size_t>(f - profile_.functions.data());
-    };
     for (const profile::CallPair& pair : profile_.tables.calls) {
-      const size_t caller = number(pair.site), callee = number(pair.callee);
+      const size_t caller = number_of(pair.site), callee = number_of(pair.callee);
       if (!index_.contains(caller) && !index_.contains(callee)) continue;
       Sum& sum = sums[{caller, callee}];
       sum.count += pair.count;

@@ -420,7 +420,7 @@ std::string render_html(const Profile& profile, const symbols::ModuleSet& module
   json.update(page_functions(profile, modules, options));
   json["contexts"] = page_contexts(profile);
   json["lists"] = page_lists(profile, options);
-  return page_with(json, html::kReport);
+  return page_with(json, fmt::format("{}{}", html::kMoments, html::kReport));
 }
 
 }  // namespace shadowprof::report

@@ -168,12 +168,12 @@ void TimeLooks::take_seen(Tid process, Watched& watched, double now) {
       watched.looks++;
       stopped_s_ += look.stopped_s + waited_s(seen);
       stopped_++;
-      account_.add({0, tick_of(process, seen, look.stands_for_s)});
+      account_.add({monotonic_ns(), tick_of(process, seen, look.stands_for_s)});
       continue;
     }
     waiting_++;
     if (counts(seen, look.late_s, true) && watched.doubtful.size() < kMostDoubtful)
-      watched.doubtful.push_back(tick_of(process, seen, look.stands_for_s));
+      watched.doubtful.emplace_back(monotonic_ns(), tick_of(process, seen, look.stands_for_s));
   }
   std::erase_if(watched.pending, [&](const auto& p) { return !program->owns(p.first); });
 }
@@ -226,7 +226,7 @@ void TimeLooks::read_processor_time(Tid process, Watched& watched) {
 // Who has used little is left as the looks say: all of it may have come after the last one.
 void TimeLooks::conclude(Tid process, Watched& watched) {
   if (watched.looks < std::min<uint64_t>(kEnoughLooks, watched.doubtful.size())) {
-    for (const clock::Tick& tick : watched.doubtful) account_.add({0, tick});
+    for (const auto& [at_ns, tick] : watched.doubtful) account_.add({at_ns, tick});
   }
   const double enough_s = kEnoughRatio * moments_.period_s();
   for (const auto& [thread, used] : watched.threads) {

@@ -68,7 +68,7 @@ class TimeLooks : public TimeSource {
     double maps_again_s = 0;  // not read before
     uint64_t looks = 0;  // that count
     // Threads that had lost the processor to the look.
-    std::vector<clock::Tick> doubtful{};
+    std::vector<std::pair<uint64_t, clock::Tick>> doubtful{};  // with their moments
     std::map<Tid, Pending> pending{};
   };
   struct Moment {

@@ -119,6 +119,12 @@ TEST_CASE("a child's processor time is told in ticks, by place and thread") {
   uint64_t of_rows = 0;
   for (const profile::TimeRow& row : profile.tables.time) of_rows += row.user_ns + row.kernel_ns;
   CHECK(static_cast<double>(of_rows) > 0.9 * static_cast<double>(thread.user_ns));
+  uint64_t of_moments = 0;
+  for (const profile::CourseRow& row : profile.tables.course)
+    of_moments += row.user_ns + row.kernel_ns;
+  CHECK(of_moments == of_rows);
+  const uint64_t slices = profile.tables.course.back().slice + 1;
+  CHECK(static_cast<double>(1000 * profile.time.slice_us * slices) > 0.4e9);
   CHECK(clock->lost() == 0);
 }
 

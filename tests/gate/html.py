@@ -524,6 +524,67 @@ def threads_are_listed_with_where_their_time_went(p):
     require(not p.browser.complaints(), f"{p.browser.complaints()}")
 
 
+def with_a_course(profile):
+    """Its two hottest functions ran one after the other, each in a thread of its own: the first one twice as long."""
+    hottest = sorted(profile["functions"], key=lambda f: -f["self_instructions"])[:2]
+    profile["time"] = {"source": "cpu-clock", "sees_kernel": True, "user_s": 0.3, "kernel_s": 0.0, "waiting_s": 0.0,
+                       "queued_s": 0.0, "ticks": 300, "lost": 0, "cycles_per_s": 0.0, "slice_us": 100000}
+    profile["run"]["duration_s"] = 0.3
+    thread = profile["threads"][0]
+    profile["threads"] = [{**thread, "name": "early", "tid": 71, "user_ns": 200000000, "kernel_ns": 0, "ticks": 200},
+                          {**thread, "name": "late", "tid": 72, "user_ns": 100000000, "kernel_ns": 0, "ticks": 100,
+                           "instructions": 0, "instructions_error": 0, "samples": 0}]
+    places = [hottest[0], hottest[0], hottest[1]]
+    columns = {"module": [f["module"] for f in places], "offset": [f["offset"] for f in places], "thread": [0, 0, 1],
+               "user_ns": [100000000] * 3, "kernel_ns": [0] * 3}
+    profile["tables"]["time_course"] = {"slice": [0, 1, 2], **columns}
+    profile["tables"]["time"] = {**{key: values[1:] for key, values in columns.items()}, "user_ns": [200000000, 100000000]}
+    return [f["name"].replace("(anonymous namespace)::", "").partition("(")[0] for f in hottest]
+
+
+def draw_over(b, begin, end):
+    """With the pointer, over the lanes: a part of their width."""
+    box = b.run("(() => { const r = document.querySelector('.lanes svg').getBoundingClientRect(); return [r.left, r.top, r.width]; })()")
+    for kind, part in (("mousePressed", begin), ("mouseMoved", end), ("mouseReleased", end)):
+        b.call("Input.dispatchMouseEvent", type=kind, x=box[0] + part * box[2], y=box[1] + 5, button="left", buttons=1, clickCount=1)
+
+
+def a_part_of_the_time_can_be_chosen(p):
+    profile = read_profile(p.profile)
+    first, second = with_a_course(profile)
+    timed = p.folder / "timed.json"
+    timed.write_text(json.dumps(profile), encoding="utf-8")
+    page = p.open(timed)
+    b = p.browser
+    lanes = b.run("[...document.querySelectorAll('.lane-of')].map((x) => x.textContent)")
+    require(["early" in lanes[0], "late" in lanes[1]] == [True, True], lanes)
+    bars = b.run("[...document.querySelectorAll('.lane-of path')].map((x) => x.getAttribute('d').split('M').length - 1)")
+    require(bars[:2] == [2, 1], bars)
+    rows = "[...document.querySelectorAll('#view tbody')[0].rows].map((r) => r.textContent)"
+    whole = b.run(rows)
+    require(len(whole) > 2, whole)
+    draw_over(b, 0.70, 0.99)
+    chosen = b.run(rows)
+    require(len(chosen) == 1 and second in chosen[0] and "100.0%" in chosen[0], chosen)
+    require("200.0 ms to 300.0 ms: 100.0 ms of processor" in b.run("document.querySelector('.timeline').textContent"), "no times")
+    p.tab("Threads")
+    require(["late" in row for row in b.run(rows)] == [True], b.run(rows))
+    p.tab("Edges")
+    edges = b.run(rows)
+    require(edges and second in edges[0] and not any(first + "  " in row for row in edges), edges)
+    p.again(page)
+    require(b.run(rows) == edges, "the address does not keep the part")
+    b.press("w")
+    require(len(b.run(rows)) > len(edges), "not the whole run")
+    draw_over(b, 0.02, 0.6)
+    p.tab("Functions")
+    chosen = b.run(rows)
+    require(len(chosen) == 1 and first in chosen[0], chosen)
+    draw_over(b, 0.5, 0.5)
+    require(b.run(rows) == whole, "a click does not choose the whole run")
+    require(not b.complaints(), f"{b.complaints()}")
+
+
 def printed_lists_have_all_their_rows(p):
     p.open()
     b = p.browser
@@ -557,7 +618,7 @@ CASES = [draws_itself_and_asks_nothing, shows_what_the_profile_counts, inlined_f
          what_may_be_chance_is_marked_and_can_be_hidden, views_are_kept_by_the_address,
          an_address_that_is_not_the_pages_is_none,
          callers_and_callees_of_a_function_are_those_of_all_its_contexts, contexts_are_a_tree_of_rows_too,
-         source_and_code_stand_side_by_side, threads_are_listed_with_where_their_time_went,
+         source_and_code_stand_side_by_side, threads_are_listed_with_where_their_time_went, a_part_of_the_time_can_be_chosen,
          printed_lists_have_all_their_rows]
 
 

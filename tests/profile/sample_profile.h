@@ -35,6 +35,7 @@ inline profile::Profile sample_profile() {
                        {kNoContext, ContextKind::unknown, {}, 0, 0}};
   p.threads = {{43, 42, "app", 0, 0, 0, 20, 2, 1}, {44, 42, "\x1b[31m", 0, 0, 0, 5, 1, 1}};
   p.tables.thread_code = {{{0, 0x10}, 0, 20}, {{1, 0x0}, 1, 5}};
+  p.tables.course = {{0, 0, {0, 0x10}, 7000, 0}, {3, 1, {1, 0x0}, 2000, 1000}};
   p.tables.values = {
       {{0, 0x12},
        false,

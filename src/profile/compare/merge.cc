@@ -336,6 +336,8 @@ Status Merger::add(Profile profile, const std::string& file, uint64_t weight) {
   else
     has_contexts_ = true;
   multiply(profile, weight);
+  profile.tables.course.clear();
+  profile.time.slice_us = 0;
 
   const std::vector<uint32_t> module_in_sum = map_modules(profile.modules);
   take_lines(profile);

@@ -99,6 +99,7 @@ void reduce_to_baseline(Profile& profile, size_t most_bytes) {
   leave_out(profile, kPluginLayout, &Tables::plugins);
   for (PluginInfo& plugin : profile.plugins) plugin.texts.clear();
   leave_out(profile, kTimeLayout, &Tables::time);
+  leave_out(profile, kCourseLayout, &Tables::course);
   leave_out(profile, kThreadCodeLayout, &Tables::thread_code);
   // An empty profile has no blocks either, and is a baseline all the same.
   profile.left_out.try_emplace(kBlockLayout.name, 0);

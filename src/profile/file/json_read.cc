@@ -189,6 +189,7 @@ ProcessorTime read_time(const Object& o) {
   t.ticks = o.count("ticks");
   t.lost = o.count("lost");
   t.cycles_per_s = o.number("cycles_per_s");
+  t.slice_us = o.count_or_zero("slice_us");
   return t;
 }
 

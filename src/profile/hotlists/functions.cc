@@ -140,7 +140,7 @@ void attribute_functions(Profile& profile, FunctionTable names) {
   profile.groups.clear();
   profile.functions = std::move(names);
   attribute_contexts(profile);
-  attribute_thread_code(profile);
+  attribute_to_functions(profile);
   // What was reached by a jump has no activation of its own.
   for (Function& f : profile.functions) f.inclusive = std::max(f.inclusive, f.self);
   std::erase_if(profile.functions, [](const Function& f) {

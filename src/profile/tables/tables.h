@@ -7,6 +7,7 @@
 #include "profile/tables/block_count_table.h"
 #include "profile/tables/call_table.h"
 #include "profile/tables/context_table.h"
+#include "profile/tables/course_table.h"
 #include "profile/tables/edge_table.h"
 #include "profile/tables/latency_table.h"
 #include "profile/tables/memory_table.h"
@@ -42,6 +43,7 @@ struct Tables {
   ProbeTable probes;
   PluginTable plugins;
   TimeTable time;
+  CourseTable course;
   ThreadCodeTable thread_code;
 };
 
@@ -68,6 +70,7 @@ void for_each_table(Visit visit) {
   visit(kValueLayout, &Tables::values);
   visit(kArgumentLayout, &Tables::arguments);
   visit(kTimeLayout, &Tables::time);
+  visit(kCourseLayout, &Tables::course);
   visit(kThreadCodeLayout, &Tables::thread_code);
 }
 

@@ -24,6 +24,8 @@ void add_thread(ThreadRow& into, const ThreadRow& from) {
 void renumber_threads(Profile& profile, const std::vector<uint32_t>& index) {
   for (TimeRow& row : profile.tables.time) row.thread = index[row.thread];
   join_equal(kTimeLayout, profile.tables.time);
+  for (CourseRow& row : profile.tables.course) row.thread = index[row.thread];
+  join_equal(kCourseLayout, profile.tables.course);
   for (ThreadCodeRow& row : profile.tables.thread_code) row.thread = index[row.thread];
   join_equal(kThreadCodeLayout, profile.tables.thread_code);
 }
@@ -35,13 +37,17 @@ bool is_same_thread(const ThreadRow& a, const ThreadRow& b) {
 
 }  // namespace
 
-void attribute_thread_code(Profile& profile) {
-  std::map<uint32_t, CodeRef> unnamed;  // the first place that is in no function, by module
-  for (ThreadCodeRow& row : profile.tables.thread_code) {
-    const Function* f = find_function(profile.functions, row.at);
-    row.at = f != nullptr ? f->at : unnamed.try_emplace(row.at.module, row.at).first->second;
-  }
-  join_equal(kThreadCodeLayout, profile.tables.thread_code);
+void attribute_to_functions(Profile& profile) {
+  const auto attribute = [&](auto& table, const auto& layout) {
+    std::map<uint32_t, CodeRef> unnamed;  // the first place that is in no function, by module
+    for (auto& row : table) {
+      const Function* f = find_function(profile.functions, row.at);
+      row.at = f != nullptr ? f->at : unnamed.try_emplace(row.at.module, row.at).first->second;
+    }
+    join_equal(layout, table);
+  };
+  attribute(profile.tables.thread_code, kThreadCodeLayout);
+  attribute(profile.tables.course, kCourseLayout);
 }
 
 void join_threads_by_name(Profile& profile) {

@@ -37,8 +37,8 @@ inline constexpr TableLayout<ThreadCodeRow> kThreadCodeLayout{
 
 struct Profile;
 
-// Rows become those of the profile's functions.
-void attribute_thread_code(Profile& profile);
+// Rows of this table, and of the one of time by moment, become those of the profile's functions.
+void attribute_to_functions(Profile& profile);
 // Threads of the same name become one, in the order of names. For sums of several runs.
 void join_threads_by_name(Profile& profile);
 // Two rows of one thread (its id, and its process where both know that) become one. For facts of

@@ -63,6 +63,7 @@ struct ProcessorTime {
   uint64_t ticks = 0;
   uint64_t lost = 0;        // ticks that nobody could keep
   double cycles_per_s = 0;  // of the time stamp counter; 0: not known
+  uint64_t slice_us = 0;    // of course_table.h
 
   bool is_known() const { return !source.empty(); }
   double seconds() const { return user_s + kernel_s; }

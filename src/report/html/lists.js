@@ -31,6 +31,9 @@ class Rows {
   all() { while (this.more()); }
 }
 
+// Which rows lists show, whatever is searched for.
+let keepRow = () => true;
+
 // --- a list: columns, sorting, search, rows that can be picked -------------------------------
 // column: { key(row): value to sort and search by, head, show(row): node or text, num, first: -1 }
 // options: { open(row), current(row): it is open, keep(row): it is shown at all }
@@ -68,7 +71,7 @@ class List {
     const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
     if (!this.texts) this.texts = this.rows.map((r) => this.columns.map((c) => c.text ? c.text(r) : '').join(' ').toLowerCase());
     const keep = this.options.keep || (() => true);
-    return this.rows.filter((r, i) => keep(r) && wanted.every((w) => this.texts[i].includes(w)));
+    return this.rows.filter((r, i) => keep(r) && keepRow(r) && wanted.every((w) => this.texts[i].includes(w)));
   }
   draw() {
     const rows = this.matches(this.words);
@@ -117,8 +120,10 @@ const still = (node) => ({ wrap: node, node, filter() {}, move() {}, matches: ()
 
 // --- tabs, search, keys ----------------------------------------------------------------------
 // page: { tabs: [[name, rows in the profile or null, make()], ...], notes: {tab's name: text},
-//         flames, keys: [[key, what it does, does()], ...], first: which rows a list has,
-//         reopen(name): opens the function of that name, "" the one that is open at first }
+//         says(tab's name): another, flames, keys: [[key, what it does, does()], ...], first: which rows a list has,
+//         reopen(name): opens the function of that name, "" the one that is open at first,
+//         restore(): what else the address has }
+// page.again() is there then: lists are made anew.
 const startPage = (page) => {
   const { tabs } = page;
   let tab = 0, list = null;
@@ -135,8 +140,8 @@ const startPage = (page) => {
     $('view').replaceChildren(list.wrap || list.node);
     list.drawn?.fill();
     list.appear?.();
-    const said = page.notes[tabs[n][0]];
-    if (said) $('view').prepend(el('p', { class: 'note' }, said));
+    for (const said of [page.notes[tabs[n][0]], page.says?.(tabs[n][0])])
+      if (said) $('view').prepend(el('p', { class: 'note' }, said));
     const all = tabs[n][1], have = list.rows ? list.rows.length : 0;
     if (all !== null && have < all && have) $('view').append(el('p', { class: 'note' }, 'The ' + (page.first || 'hottest') + ' ' + whole(have) + ' of ' + whole(all) + '.'));
   };
@@ -148,6 +153,11 @@ const startPage = (page) => {
     view.put({ find: words });
   };
   search.addEventListener('input', () => find(search.value));
+  page.again = () => {
+    made.length = 0;
+    show(tab);
+    list.sortAs?.(view.get('sort'));
+  };
   page.show = (name) => { const n = tabs.findIndex((t) => t[0] === name); if (n >= 0 && n !== tab) go(n); };
   page.shows = (name) => tabs[tab][0] === name;
 
@@ -180,6 +190,7 @@ const startPage = (page) => {
 
   const restore = () => {
     search.value = view.get('find');
+    page.restore?.();
     page.reopen(view.get('row'));
     show(Math.max(0, tabs.findIndex((t) => t[0] === view.get('list'))));
     list.sortAs?.(view.get('sort'));

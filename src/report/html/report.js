@@ -151,9 +151,14 @@ const showDetail = (i) => {
 const fillListings = () => side.querySelectorAll('.listing').forEach((box) => box.drawn.fill());
 const shares = (list) => chips(list.slice(0, 4).map((v) => v[0] + '  ' + percent(v[1])));
 
+// Of the part of the time that is chosen; null: the whole run.
+let ran = null;
+const partOf = (map, key) => map.get(key) || [0, 0];
+const sum = ([user, kernel]) => user + kernel;
+const timeShare = (f) => ran ? sum(partOf(ran.functions, f.i)) / ran.all : (f.user + f.kernel) / time.total_s;
 const functionsTab = () => {
-  const list = new List(F.slice(0, D.own_list), [
-    ...(time ? [share('time', (f) => (f.user + f.kernel) / time.total_s, { title: "processor time of its own, with the kernel's for it" })] : []),
+  const list = new List(ran ? F.filter((f) => ran.functions.has(f.i)).sort((a, b) => timeShare(b) - timeShare(a)) : F.slice(0, D.own_list), [
+    ...(time ? [share('time', timeShare, { title: "processor time of its own, with the kernel's for it" })] : []),
     share('self', (f) => f.self / total, { title: 'instructions of its own, of all', ...met((f) => f.self) }),
     share(estimated ? 'total ≈' : 'total', (f) => f.incl / total, { title: 'with what it calls' + (estimated ? ', estimated from calls' : '') }),
     num('calls', (f) => f.calls), num('loops', (f) => f.loops, { title: 'iterations of its loops' }),
@@ -165,37 +170,20 @@ const functionsTab = () => {
   list.appear = () => { List.prototype.appear.call(list); fillListings(); };
   return list;
 };
+const threadTimes = (t) => ran ? partOf(ran.threads, D.threads.indexOf(t)) : [t[3], t[4]];
 const classNames = ['L1', 'L2', 'L3', 'DRAM', 'beyond'];
 const classBar = (c) => el('span', { class: 'stack', title: c.map((x, i) => classNames[i] + ' ' + percent(x)).join(', ') },
   c.map((x, i) => el('i', { style: { width: 100 * x + '%', background: ['var(--hue1)', 'var(--hue0)', 'var(--hue2)', 'var(--hot)', 'var(--soft)'][i] } })));
-// bars: [from the left, height]
-const drawingOf = (bars, width, wide, high) => {
-  const drawing = $('drawing').content.firstChild.cloneNode(true);
-  drawing.setAttribute('viewBox', '0 0 ' + width + ' ' + high);
-  drawing.setAttribute('width', width);
-  drawing.setAttribute('height', high);
-  drawing.firstChild.setAttribute('d', bars.map(([x, b]) => 'M' + x.toFixed(1) + ' ' + high + 'v-' + b.toFixed(1) + 'h' + wide + 'v' + b.toFixed(1) + 'z').join(''));
-  return drawing;
-};
 const histogram = (h) => {
   const most = Math.max(1, ...h.map((x) => x[1])), high = 22;
   const bars = h.slice(0, 40).map((x, i) => [6 * i, Math.max(1, high * Math.sqrt(x[1] / most))]);
   return el('span', { title: h.map((x) => x[0] + '+ cycles: ' + x[1]).join('\n') }, drawingOf(bars, 6 * bars.length, 5, high));
 };
-// When samples were taken: row = [at us, samples, instructions, paused us].
+// Where it is not known what ran when.
 const timeline = (rows, whole_s) => {
-  const width = 1000, high = 56, end = Math.max(1e6 * whole_s, rows[rows.length - 1][0], 1);
-  const lane = (name, n, show) => {
-    const most = Math.max(1, ...rows.map((r) => r[n]));
-    const bars = rows.map((r) => [(width - 2) * r[0] / end, Math.max(1, high * r[n] / most)]);
-    const drawing = drawingOf(bars, width, 1.5, high);
-    drawing.removeAttribute('width');
-    drawing.setAttribute('preserveAspectRatio', 'none');
-    return el('div', {}, el('div', { class: 'soft' }, name + ', at most ' + show(most)), drawing);
-  };
+  const end_s = Math.max(whole_s, rows[rows.length - 1][0] / 1e6, 1e-6);
   return el('section', { class: 'card timeline', 'aria-label': 'Samples over time' }, el('h3', {}, 'Samples over time'),
-    lane('instructions of each', 2, count), lane('pause of each', 3, (us) => seconds(us / 1e6)),
-    el('div', { class: 'soft ends' }, el('span', {}, '0 s'), el('span', {}, seconds(end / 1e6))));
+    sampleLanes(rows, end_s, 56), endsOf(end_s));
 };
 
 // Accesses to memory that keep the processor waiting, or need not have been made.
@@ -283,7 +271,8 @@ const tabs = [
     text('function', (f) => f[0], { text: (f) => f[6] + ' ' + f[0], show: (f) => el('span', { class: 'clip', title: f[6] }, f[0]) }),
     text('where', (f) => f[2] || f[1], { text: (f) => f[2] + ' ' + f[1], show: (f) => el('span', { class: 'short soft', title: f[1] }, f[2] || f[1]) })])],
   ['Threads', D.threads.length, () => new List(D.threads, [
-    share('share', (t) => (t[3] + t[4]) / time.total_s, { title: 'of the processor time' }), num('user', (t) => t[3], { show: (t) => seconds(t[3]) }), num('kernel', (t) => t[4], { show: (t) => seconds(t[4]) }),
+    share('share', (t) => sum(threadTimes(t)) / (ran ? ran.all : time.total_s), { title: 'of the processor time' }),
+    num('user', (t) => threadTimes(t)[0], { show: (t) => seconds(threadTimes(t)[0]) }), num('kernel', (t) => threadTimes(t)[1], { show: (t) => seconds(threadTimes(t)[1]) }),
     text('thread', (t) => t[2]), num('tid', (t) => t[0], { show: (t) => t[0] ? String(t[0]) : '' }), num('process', (t) => t[1], { show: (t) => t[1] ? String(t[1]) : '' }),
     { head: 'where its time went', key: (t) => t[5].join(' '), text: (t) => t[5].map((f) => f[0]).join(' '), show: (t) => chips(t[5].map((f) => f[0] + '  ' + percent(f[1] / Math.max(1e-9, t[3] + t[4])))) }])],
   ['Code', null, codeTab],
@@ -308,7 +297,7 @@ const runTab = () => {
     facts('Stops of the program', ranked(o.stops)),
     facts('System calls', D.syscalls.names.sort((a, b) => b[1] - a[1]).map((s) => [s[0], whole(s[1]) + (s[2] ? ', ended ' + whole(s[2]) + ' samples' : '')])),
     facts('Options', r.options));
-  const all = o.timeline.length ? el('div', {}, timeline(o.timeline, r.duration_s), grid) : grid;
+  const all = o.timeline.length && !moments ? el('div', {}, timeline(o.timeline, r.duration_s), grid) : grid;
   return still(all);
 };
 
@@ -405,13 +394,34 @@ const open = (i, stay) => {
   const n = page.list.shown.findIndex((f) => f.i === i);
   if (n >= 0) page.list.pick(n, false); else page.list.mark(-1);
 };
+// Rows that name functions, of which none ran in the part that is chosen, are hidden; F's own rows
+// are chosen by their list.
+const texts = (x) => typeof x === 'string' ? [x] : Array.isArray(x) ? x.flatMap(texts) : [];
+const namesOf = (row) => texts(row).map((s) => s.split('  ')[0]).filter((name) => idOf.has(name));
+const idOf = new Map(F.map((f) => [f.name, f.i]).reverse());
+const keepWhatRan = (row) => {
+  if (!ran || !Array.isArray(row)) return true;
+  if (D.threads.includes(row)) return ran.threads.has(D.threads.indexOf(row));
+  const names = namesOf(row);
+  return !names.length || names.some((name) => ran.functions.has(idOf.get(name)));
+};
+keepRow = keepWhatRan;
+const moments = D.course && new Moments(D.course, D.overhead.timeline, D.run.duration_s, () => {
+  ran = moments.part ? moments.spent() : null;
+  if (page?.again) page.again();
+});
+const saysWhatRan = (name) => !ran ? null : ['Functions', 'Threads'].includes(name) ? 'Times are those of the part of the run that is chosen above; counts are of the whole run.' :
+  ['Code', 'Run', 'Call tree'].includes(name) ? null : 'What concerns functions that ran in the part that is chosen above, with the counts of the whole run.';
+
 summary();
 where();
+if (moments) $('moments').append(moments.node);
 flames = makeFlames();
 page = {
-  tabs, flames, notes: D.notes,
+  tabs, flames, notes: D.notes, says: saysWhatRan, restore: () => moments?.restore(),
   keys: [['s', 'callers and callees of the marked context; all again', () => flames.aroundMarked?.()], ['i', 'icicle or flame graph', () => flames.next()],
-    ['c', 'source and code of the function, side by side', () => page.show('Code')]],
+    ['c', 'source and code of the function, side by side', () => page.show('Code')],
+    ...(moments ? [['w', 'the whole run, after a part of the time was chosen', () => moments.choose(null)]] : [])],
   reopen(name) { const i = F.findIndex((f) => f.full === name); if (F.length) { current = i < 0 ? 0 : i; showDetail(current); } },
 };
 startPage(page);
