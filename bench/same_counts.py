@@ -39,7 +39,7 @@ def commands(options):
     yield "python3", [], ["/usr/bin/python3", "-I", "-B", "-c", programs.PYTHON.replace("COUNT", "2000").replace("200000", "2000")]
     yield "perl", [], ["perl", "-e", programs.PERL.replace("COUNT", "20000")]
     yield "lua", [], ["lua5.4", "-e", "local t = {} for i = 1, 5000 do t['k' .. i] = i end for k in pairs(t) do io.write(k) end"]
-    yield "cc1plus -f", ["-f"], ["g++", "-O1", "-S", "-o", "/dev/null", "source.cc"]
+    yield "cc1plus -f", ["-f"], ["g++", "-O1", "-c", "-o", "/dev/null", "source.cc"]
     yield "xz -T2", [], ["xz", "-T2", "-1", "--block-size=64KiB", "-c", "input"]
     yield "pigz -p4", [], ["pigz", "-p4", "-c", "input"]
     yield "pipeline -f", ["-f"], ["sh", "-c", "gzip -c input | gzip -dc | sort | tail -n 3; (echo b; echo a) | sort"]
