@@ -17,6 +17,7 @@ struct CaptureCondition {
   uint64_t warm_up = 4096;  // executions of each run, or of each fragment
   uint64_t burst = 16'384;
   uint64_t every = 16 * 16'384;
+  uint32_t window_us = 0;  // how long windows are at most where a clock opens them; 0: its default
 
   static constexpr CaptureCondition one_in(uint64_t n) { return {.every = n * 16'384}; }
   bool all() const { return burst >= every; }

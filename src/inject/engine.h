@@ -69,6 +69,7 @@ struct EngineOptions {
   // (window_clock.h).
   trace::RunMailbox* seen_enough = nullptr;
   uint32_t capture_one_in = 1;
+  uint32_t capture_window_us = 0;
   cache::SpaceOptions space{};
   ptrace::TraceOptions trace = ptrace::TraceOptions::none;  // of threads in the engine
   // What cpuid and the auxiliary vector say; nullptr: what the host does.

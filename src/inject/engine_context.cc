@@ -440,7 +440,7 @@ void Engine::hear_collectors() {
       if (process->space)
         process->space->windows().answer(request, *options_.seen_enough, sink_.submitted());
     }
-    window_clock_.begin();
+    window_clock_.begin(options_.capture_window_us);
   }
 }
 

@@ -7,7 +7,7 @@
 namespace shadowprof::inject {
 namespace {
 
-constexpr long kTick_ns = 2'000'000;
+constexpr uint32_t kWindow_us = 2000;
 
 volatile sig_atomic_t ticked = 0;
 
@@ -24,8 +24,8 @@ Status WindowClock::prepare() {
   return {};
 }
 
-void WindowClock::begin() {
-  if (!std::exchange(runs_, true)) timer_->every(kTick_ns);
+void WindowClock::begin(uint32_t window_us) {
+  if (!std::exchange(runs_, true)) timer_->every(1000L * (window_us == 0 ? kWindow_us : window_us));
 }
 
 bool WindowClock::has_ticked() {

@@ -21,8 +21,9 @@ class WindowClock {
  public:
   // By the calling thread, before begin().
   Status prepare();
-  // There is code to be captured in windows. Again is nothing.
-  void begin();
+  // There is code to be captured in windows that are so long at most; 0: as by default. Again is
+  // nothing.
+  void begin(uint32_t window_us);
   // Has time passed since the last call?
   bool has_ticked();
   // Whether a window is open from now on, one of `one_in`.

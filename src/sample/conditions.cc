@@ -40,6 +40,13 @@ bool is_kind(std::string_view type, std::string_view kind) {
   return type.empty() || type == "s" || type == "es";
 }
 
+struct TimeUnit {
+  std::string_view name;
+  uint64_t us;
+};
+constexpr TimeUnit kTimeUnits[] = {{"us", 1}, {"ms", 1000}, {"s", 1'000'000}};
+constexpr uint64_t kLongestWindow_us = 1'000'000;
+
 // Takes a number from the front of `text`.
 std::optional<uint64_t> take_number(std::string_view& text) {
   uint64_t number = 0;
@@ -47,6 +54,30 @@ std::optional<uint64_t> take_number(std::string_view& text) {
   if (problem != std::errc()) return std::nullopt;
   text.remove_prefix(static_cast<size_t>(end - text.data()));
   return number;
+}
+
+// A number of executions, or so many microseconds.
+struct Amount {
+  uint64_t number = 0;
+  bool is_time = false;
+};
+
+std::optional<Amount> take_amount(std::string_view& text) {
+  const auto number = take_number(text);
+  if (!number || *number == 0 || *number > kMostEvery) return std::nullopt;
+  for (const TimeUnit& unit : kTimeUnits) {
+    if (!text.starts_with(unit.name)) continue;
+    text.remove_prefix(unit.name.size());
+    return Amount{*number * unit.us, true};
+  }
+  return Amount{*number, false};
+}
+
+std::string time_text(uint64_t us) {
+  const TimeUnit* best = &kTimeUnits[0];
+  for (const TimeUnit& unit : kTimeUnits)
+    if (us % unit.us == 0) best = &unit;
+  return fmt::format("{}{}", us / best->us, best->name);
 }
 
 std::optional<collect::CaptureCondition> parse_how(std::string_view text) {
@@ -63,14 +94,17 @@ std::optional<collect::CaptureCondition> parse_how(std::string_view text) {
   }
   if (!text.starts_with(kBurst)) return std::nullopt;
   text.remove_prefix(kBurst.size());
-  const auto burst = take_number(text);
+  const auto burst = take_amount(text);
   if (!burst || !text.starts_with(kEvery)) return std::nullopt;
   text.remove_prefix(kEvery.size());
-  const auto every = take_number(text);
-  if (!every || !text.empty() || *burst == 0 || *every < *burst || *every > kMostEvery)
+  const auto every = take_amount(text);
+  if (!every || !text.empty() || every->is_time != burst->is_time || every->number < burst->number)
     return std::nullopt;
-  how.burst = *burst;
-  how.every = *every;
+  how.burst = burst->number;
+  how.every = every->number;
+  if (!burst->is_time) return how;
+  if (burst->number > kLongestWindow_us || every->number > kMostEvery) return std::nullopt;
+  how.window_us = static_cast<uint32_t>(burst->number);
   return how;
 }
 
@@ -88,13 +122,17 @@ Result<Condition> parse_condition(std::string_view text) {
     return fail("'{}' is no condition: there are values= and latency=", printable(text));
   const auto how = parse_how(text.substr(mark + 1));
   if (!how)
-    return fail("'{}' is no condition: {}=all, {}=1/N, or N of M: {}=burst:N,every:M",
-                printable(text), type, type, type);
+    return fail(
+        "'{}' is no condition: {}=all, {}=1/N, or N of M: {}=burst:N,every:M, or of a time "
+        "burst:2ms,every:32ms",
+        printable(text), type, type, type);
   return Condition{static_cast<ConditionType>(t), *how};
 }
 
 std::string to_text(const collect::CaptureCondition& how) {
   if (how.all()) return "all";
+  if (how.window_us != 0)
+    return fmt::format("burst:{},every:{}", time_text(how.burst), time_text(how.every));
   if (how.every % how.burst == 0) return fmt::format("1/{}", how.every / how.burst);
   return fmt::format("burst:{},every:{}", how.burst, how.every);
 }

@@ -4,7 +4,7 @@
 //
 //   TYPE=all                  all that executes
 //   TYPE=1/N                  one in N
-//   TYPE=burst:N,every:M      N of M
+//   TYPE=burst:N,every:M      N of M executions, or, with units of time, N of each M
 //
 // TYPE is one of those whose records are worth leaving out: values and latency. What becomes of
 // them:

@@ -129,6 +129,7 @@ inject::EngineOptions engine_options(const FullModeRequest& request, const Colle
   options.plan = collection.plan();
   options.seen_enough = collection.value_options.seen_enough;
   options.capture_one_in = collection.value_options.condition.weight();
+  options.capture_window_us = collection.value_options.condition.window_us;
   if (collection.times_in_bouts) {
     options.plan = collection.plan_without_times();
     options.space.in_bouts = collection.plan_of_bouts();

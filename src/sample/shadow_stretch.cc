@@ -261,6 +261,7 @@ Status ShadowStretch::set_condition(const Condition& condition) {
   } else {
     values.burst = condition.how.burst;
     values.every = condition.how.every;
+    values.window_us = condition.how.window_us;
     if (!by_values) value_change_.set(values);
   }
   const shadow::CaptureShares shares = shares_of(collection_);

@@ -32,21 +32,51 @@ TEST_CASE("a condition says of which type how much is looked at") {
   CHECK(burst->how.burst == 10);
   CHECK(burst->how.every == 25);
   CHECK(burst->how.share() == 0.4);
+  CHECK(burst->how.window_us == 0);
+  const auto time = sample::parse_condition("values=burst:500us,every:8ms");
+  REQUIRE(time);
+  CHECK(time->how.window_us == 500);
+  CHECK(time->how.weight() == 16);
 }
 
 TEST_CASE("a condition is told as it may be written") {
-  for (const char* text : {"all", "1/16", "1/1000000", "burst:10,every:25"})
+  for (const char* text : {"all", "1/16", "1/1000000", "burst:10,every:25", "burst:500us,every:8ms",
+                           "burst:2ms,every:1s"})
     CHECK(sample::to_text(sample::parse_condition(std::string("values=") + text)->how) == text);
   CHECK(sample::to_text(sample::parse_condition("values=burst:2,every:32")->how) == "1/16");
 }
 
 TEST_CASE("what is no condition is refused") {
-  for (const char* text :
-       {"", "all", "=", "=all", "values", "values=", "values=1", "values=1/", "values=1/0",
-        "values=2/3", "values=1/16x", "values=1/-1", "values=1/1000001", "values=burst:0,every:3",
-        "values=burst:4,every:3", "values=burst:4,every:9x", "values=burst:4", "values=burst:4,9",
-        "values=burst:1,every:1000000000001", "values=1/99999999999999999999", "VALUES=all",
-        "latency=all ", " latency=all", "lat\nency=all"}) {
+  for (const char* text : {"",
+                           "all",
+                           "=",
+                           "=all",
+                           "values",
+                           "values=",
+                           "values=1",
+                           "values=1/",
+                           "values=1/0",
+                           "values=2/3",
+                           "values=1/16x",
+                           "values=1/-1",
+                           "values=1/1000001",
+                           "values=burst:0,every:3",
+                           "values=burst:4,every:3",
+                           "values=burst:4,every:9x",
+                           "values=burst:4",
+                           "values=burst:4,9",
+                           "values=burst:1,every:1000000000001",
+                           "values=burst:1ms,every:3",
+                           "values=burst:1,every:3s",
+                           "values=burst:1m,every:3m",
+                           "values=burst:2s,every:9s",
+                           "values=burst:2ms,every:1ms",
+                           "values=burst:0ms,every:1ms",
+                           "values=1/99999999999999999999",
+                           "VALUES=all",
+                           "latency=all ",
+                           " latency=all",
+                           "lat\nency=all"}) {
     CAPTURE(text);
     CHECK(why_no_condition(text).find("is no condition") != std::string::npos);
     CHECK(why_no_condition(text).find('\n') == std::string::npos);
