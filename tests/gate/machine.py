@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """One machine for every run: what --deterministic, --cpu-features and --clean-env promise (docs/deterministic.md).
 
-usage: machine.py --shadowprof PATH --told TOLD --clocks CLOCKS --whose WHOSE --ids IDS [--runs N] [--table]
+usage: machine.py --shadowprof PATH --told TOLD --clocks CLOCKS --whose WHOSE --ids IDS --refuse REFUSE [--runs N] [--table]
 
 Programs that say what they are told (told.c, whose.c), and one that reads clocks (clocks.c), say the same whatever
 environment, directory and cores they are run with, and everyday programs execute the same instructions. --table prints the counts of --runs runs in
@@ -54,6 +54,7 @@ class Machine:
         self.clocks_program = os.path.abspath(options.clocks)
         self.whose_program = os.path.abspath(options.whose)
         self.ids_program = os.path.abspath(options.ids)
+        self.refuse = os.path.abspath(options.refuse)
         self.folder = pathlib.Path(folder)
         self.other = self.folder / "another_directory_with_a_long_name" / "and_one_below"
         self.other.mkdir(parents=True)
@@ -238,6 +239,19 @@ def process_ids_are_the_programs_own(machine):
             "signalled by: 2", "all: 1 2", "orphan: 7 of 1", "a group of its own: done, 2"], lines)
 
 
+def where_namespaces_are_refused_the_real_ids_stay(machine):
+    file = machine.folder / "refused.json"
+    for call in ("unshare", "mount"):
+        with subprocess.Popen([machine.refuse, call, machine.shadowprof, "run", "--mode", "full", "-q", "--deterministic",
+                               "-o", file, "--", machine.ids_program], stdout=subprocess.PIPE, text=True) as run:
+            said = run.stdout.readline()
+            run.stdout.read()
+        profile = read_profile(file)
+        pid = profile["run"]["pid"]
+        require(run.returncode == 0 and profile["run"]["options"]["ids"] == "real", (call, run.returncode, profile["run"]))
+        require(said.startswith(f"program: {pid} {pid} of {run.pid},"), (call, said, pid, run.pid))
+
+
 def time_is_what_the_program_does(machine):
     """Also for calls that are given a moment, and in loops that wait for one."""
     told = set()
@@ -292,6 +306,7 @@ CASES = [
     one_user_has_the_program_and_all_files,
     who_becomes_another_user_is_told_so,
     process_ids_are_the_programs_own,
+    where_namespaces_are_refused_the_real_ids_stay,
     time_is_what_the_program_does,
     counts_do_not_depend_on_clocks,
     counts_are_the_same_in_all_surroundings,
@@ -326,6 +341,7 @@ def main():
     parser.add_argument("--clocks", required=True)
     parser.add_argument("--whose", required=True)
     parser.add_argument("--ids", required=True)
+    parser.add_argument("--refuse", required=True)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--only", default="")
