@@ -87,8 +87,9 @@ void add_tables(Profile& into, Profile& from, const std::vector<uint32_t>& modul
 
   const auto threads = static_cast<uint32_t>(into.threads.size());
   append_rows(into.threads, std::move(from.threads), [](auto&) {});
-  for (TimeRow& row : new_rows.time) row.thread += threads;
-  for (ThreadCodeRow& row : new_rows.thread_code) row.thread += threads;
+  for_each_table_by_thread([&](const auto&, auto table) {
+    for (auto& row : new_rows.*table) row.thread += threads;
+  });
 
   add_probes(into.probes, to.probes, from.probes, new_rows.probes);
   add_plugins(into.plugins, to.plugins, from.plugins, new_rows.plugins);
@@ -177,9 +178,11 @@ Status check_rows(const Profile& p) {
       return fail("row {} of the table of latencies has more loads beyond memory than timed ones",
                   i);
   }
-  SP_TRY(check_threads(kTimeLayout, t.time, p.threads.size()));
-  SP_TRY(check_threads(kCourseLayout, t.course, p.threads.size()));
-  return check_threads(kThreadCodeLayout, t.thread_code, p.threads.size());
+  Status threads;
+  for_each_table_by_thread([&](const auto& layout, auto table) {
+    if (threads) threads = check_threads(layout, t.*table, p.threads.size());
+  });
+  return threads;
 }
 
 // Threads have no more than what was attributed, and each as much as its code.

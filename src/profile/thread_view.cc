@@ -141,13 +141,11 @@ ThreadPart keep_threads(Profile& p, const std::vector<uint32_t>& threads, size_t
   std::map<uint32_t, uint32_t> kept;
   for (const uint32_t i : threads) kept.emplace(i, static_cast<uint32_t>(kept.size()));
   Tables tables;
-  tables.time = std::move(p.tables.time);
-  tables.course = std::move(p.tables.course);
-  tables.thread_code = std::move(p.tables.thread_code);
+  for_each_table_by_thread([&](const auto&, auto table) {
+    tables.*table = std::move(p.tables.*table);
+    keep_rows_of(kept, tables.*table);
+  });
   p.tables = std::move(tables);
-  keep_rows_of(kept, p.tables.time);
-  keep_rows_of(kept, p.tables.course);
-  keep_rows_of(kept, p.tables.thread_code);
   uint64_t all_ticks = 0;
   for (const ThreadRow& thread : p.threads) all_ticks += thread.ticks;
   p.threads = part.threads;

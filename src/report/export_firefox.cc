@@ -4,9 +4,9 @@
 // 47: the threads of the program with their processor time, or where that was not measured, one
 // thread with instructions.
 //
-// The profile does not know when a thread was at a stack. So each stack is one sample, as long as
-// its time, and those of a thread follow one another by the processor time that it had used until
-// then. When the program was sampled is known: these are markers, of the first thread.
+// The profile knows in which slices of the time a thread was in which function (stack_course.h): a
+// sample is a stack in a slice, as long as its time. Where it does not, each stack is one sample.
+// When the program was sampled is known, too: these are markers, of the first thread.
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -14,6 +14,7 @@
 #include "report/columns.h"
 #include "report/export.h"
 #include "report/run_facts.h"
+#include "report/stack_course.h"
 #include "report/time_stacks.h"
 
 namespace shadowprof::report {
@@ -269,15 +270,13 @@ class Exporter {
  private:
   Json thread_of(std::span<const ThreadStack> stacks, bool has_markers) {
     ThreadBuilder thread(libraries_);
-    uint64_t used = 0;
-    for (size_t i = 0; i < stacks.size(); i++) {
-      const uint64_t amount = stacks[i].amount;
+    if (all_.is_time) {
+      for (const StackMoment& m : moments_of(stacks, profile_))
+        thread.add(*m.stack, ms(m.at_ns), ms(m.amount));
+    } else {
       // Instructions have no time at all: one sample a millisecond.
-      if (all_.is_time)
-        thread.add(stacks[i], ms(used), ms(amount));
-      else
-        thread.add(stacks[i], static_cast<double>(i), amount);
-      used += amount;
+      for (size_t i = 0; i < stacks.size(); i++)
+        thread.add(stacks[i], static_cast<double>(i), stacks[i].amount);
     }
     if (has_markers)
       for (const profile::TimelineRow& row : profile_.overhead.timeline) thread.add_marker(row);

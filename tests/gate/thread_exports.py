@@ -317,11 +317,16 @@ def firefox_has_the_time_of_each_thread_and_when_samples_were(x):
         names[thread["tid"]] = thread["name"]
         samples = thread["samples"]
         require(samples["weightType"] == "tracing-ms", samples["weightType"])
-        used = 0
+        until = 0
         for at, weight in zip(samples["time"], samples["weight"]):
-            require(abs(at - used) < 1e-3 and weight > 0, f"{at}, when {used} ms were used")
-            used += weight
+            require(at > until - 1e-3 and weight > 0, f"{at}, and the one before lasts until {until} ms")
+            until = at + weight
             ns[thread["tid"]] += round(weight * 1e6)
+        slices = [s for s, t in zip(*(x.crew.profile["tables"]["time_course"][key] for key in ("slice", "thread")))
+                  if x.crew.threads[t]["tid"] == thread["tid"]]
+        length = x.crew.profile["time"]["slice_us"] / 1000
+        require(samples["time"][0] >= length * min(slices), f"it begins at {samples['time'][0]} ms, slices {slices}")
+        require(until >= length * max(slices), f"it ends at {until} ms, slices {slices}")
         strings, tables = thread["stringArray"], thread["frameTable"]
         for function, category in zip(tables["func"], tables["category"]):
             name = strings[thread["funcTable"]["name"][function]]

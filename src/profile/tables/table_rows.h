@@ -41,6 +41,9 @@ void multiply_columns(std::type_identity_t<std::span<const Column<Row>>> columns
 // Sorts rows by key and makes equal ones one.
 template <Keyed Row, typename... Children>
 void join_equal(const TableLayout<Row, Children...>& layout, std::vector<Row>& rows) {
+  // Most tables that are added are like that.
+  const auto at_or_behind = [](const Row& a, const Row& b) { return !(a.key() < b.key()); };
+  if (std::ranges::adjacent_find(rows, at_or_behind) == rows.end()) return;
   std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.key() < b.key(); });
   join_neighbours(rows, [&](Row& a, const Row& b) {
     if (layout.join != nullptr)

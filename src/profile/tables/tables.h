@@ -74,6 +74,14 @@ void for_each_table(Visit visit) {
   visit(kThreadCodeLayout, &Tables::thread_code);
 }
 
+// The same for those whose rows have a thread.
+template <typename Visit>
+void for_each_table_by_thread(Visit visit) {
+  visit(kTimeLayout, &Tables::time);
+  visit(kCourseLayout, &Tables::course);
+  visit(kThreadCodeLayout, &Tables::thread_code);
+}
+
 // Sorts the rows of tables whose rows have keys, and makes equal ones one.
 void normalise(Tables& tables);
 

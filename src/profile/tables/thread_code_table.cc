@@ -22,12 +22,10 @@ void add_thread(ThreadRow& into, const ThreadRow& from) {
 }
 
 void renumber_threads(Profile& profile, const std::vector<uint32_t>& index) {
-  for (TimeRow& row : profile.tables.time) row.thread = index[row.thread];
-  join_equal(kTimeLayout, profile.tables.time);
-  for (CourseRow& row : profile.tables.course) row.thread = index[row.thread];
-  join_equal(kCourseLayout, profile.tables.course);
-  for (ThreadCodeRow& row : profile.tables.thread_code) row.thread = index[row.thread];
-  join_equal(kThreadCodeLayout, profile.tables.thread_code);
+  for_each_table_by_thread([&](const auto& layout, auto table) {
+    for (auto& row : profile.tables.*table) row.thread = index[row.thread];
+    join_equal(layout, profile.tables.*table);
+  });
 }
 
 bool is_same_thread(const ThreadRow& a, const ThreadRow& b) {
