@@ -95,7 +95,7 @@ def check_exports(shadowprof, sampled, folder, profile):
 
     # With times its stacks are weighted with these.
     timeless = folder / "timeless.json"
-    by_thread = ("time", "thread_code")
+    by_thread = ("time", "time_course", "thread_code")
     tables = {name: table for name, table in profile["tables"].items() if name not in by_thread}
     rest = {name: part for name, part in profile.items() if name not in ("time", "threads")}
     timeless.write_text(json.dumps({**rest, "tables": tables}), encoding="utf-8")
