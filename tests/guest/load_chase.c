@@ -6,6 +6,7 @@
 // the time stamp counter. "time": in half of the pieces that the chase has, as others may have had
 // the processor in some. "slow": each load by itself, as slowly as who records each, and with as
 // much written in between; what the caches have lost meanwhile, to whoever shares them, is in it.
+// Behind it stands which part of the loads took more cycles than the fourth argument.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,9 +46,9 @@ static uint64_t stamp(void) {
   return now;
 }
 
-static void time_slowly(void** at, uint64_t loads) {
+static void time_slowly(void** at, uint64_t loads, int64_t far) {
   static volatile uint32_t written[kWritten + kWordsOfLoad];
-  uint64_t sum = 0, timed = 0;
+  uint64_t sum = 0, timed = 0, farther = 0;
   for (uint64_t i = 0, next = 0; i < loads; i++) {
     const uint64_t empty = stamp();
     const uint64_t before = stamp();
@@ -55,14 +56,17 @@ static void time_slowly(void** at, uint64_t loads) {
     __asm__ volatile("" ::"r"(at));
     const uint64_t after = stamp();
     if (after - empty < kInterrupted) {
-      sum += (after - before) - (before - empty);
+      const int64_t cycles = (int64_t)((after - before) - (before - empty));
+      sum += (uint64_t)cycles;
+      farther += cycles > far;
       timed++;
     }
     for (int w = 0; w < kWordsOfLoad; w++) written[next + w] = (uint32_t)after;
     next = (next + kWordsOfLoad) % kWritten;
     while (__rdtsc() - empty < kPace) continue;
   }
-  printf("%.2f\n", (double)(int64_t)sum / (double)(timed + (at == NULL)));
+  const double all = (double)(timed + (at == NULL));
+  printf("%.2f %.4f\n", (double)(int64_t)sum / all, (double)farther / all);
   (void)written[0];
 }
 
@@ -84,7 +88,7 @@ int main(int argc, char **argv) {
   void **at = chase((void **)memory, lines <= 262144 ? lines : 0);
   if (argc > 3) {
     if (strcmp(argv[3], "slow") == 0)
-      time_slowly(at, loads);
+      time_slowly(at, loads, argc > 4 ? atoll(argv[4]) : 0);
     else
       time_pieces(at, loads / kPiece + 1);
     return 0;
