@@ -228,9 +228,15 @@ void CpuClock::mend_period(Tick& tick) const {
     tick.ns = static_cast<uint64_t>(period_.count());
 }
 
+// The kernel says -1 for a thread that is nearly gone.
 bool CpuClock::is_watched(const ClockEvent& event) const {
-  return std::visit([&](const auto& what) { return processes_.contains(what.process); },
-                    event.what);
+  return std::visit(
+      [&](const auto& what) {
+        if constexpr (requires { what.thread; })
+          if (what.thread.value <= 0) return false;
+        return processes_.contains(what.process);
+      },
+      event.what);
 }
 
 void CpuClock::enable(bool on) {

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <ctime>
 #include <functional>
+#include <thread>
 
 #include "clock/code_map.h"
 #include "clock/time_account.h"
@@ -126,6 +127,25 @@ TEST_CASE("a child's processor time is told in ticks, by place and thread") {
   const uint64_t slices = profile.tables.course.back().slice + 1;
   CHECK(static_cast<double>(1000 * profile.time.slice_us * slices) > 0.4e9);
   CHECK(clock->lost() == 0);
+}
+
+TEST_CASE("a thread that is nearly gone has no id, and no row") {
+  const auto whose = each_kind();
+  auto clock = CpuClock::open(std::chrono::microseconds(100), whose);
+  if (!clock) return;
+  Child child([] {
+    for (int i = 0; i < 2000; i++) std::thread([] {}).join();
+  });
+  TimeAccount account;
+  REQUIRE(clock->watch(child.pid()));
+  account.begin(child.pid());
+  child.go();
+  child.wait_for_end();
+  for (const ClockEvent& event : clock->drain()) account.add(event);
+  profile::Profile profile;
+  account.finish(profile);
+  CHECK(!profile.threads.empty());
+  for (const profile::ThreadRow& thread : profile.threads) CHECK(thread.tid > 0);
 }
 
 TEST_CASE("a clock with another period says of each tick what it stands for") {
