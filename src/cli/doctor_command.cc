@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "base/unique_fd.h"
+#include "base/pipe.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
@@ -53,15 +53,13 @@ std::string read_all(int fd) {
 
 // Profiles this program. "" when it went well, else what it said.
 std::string trial(const std::string& mode) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return "cannot make a pipe";
-  const UniqueFd out(ends[0]);
-  UniqueFd in(ends[1]);
+  Pipe words_said;
+  if (!words_said.open()) return "cannot make a pipe";
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, in.get(), STDERR_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, words_said.writer.get(), STDERR_FILENO);
   const std::vector<std::string> words = {"shadowprof", "run", "--mode",         mode,       "-o",
                                           "/dev/null",  "--",  "/proc/self/exe", "--version"};
   std::vector<char*> argv;
@@ -70,9 +68,9 @@ std::string trial(const std::string& mode) {
   pid_t pid = 0;
   const int error = ::posix_spawn(&pid, "/proc/self/exe", &actions, nullptr, argv.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
-  in = UniqueFd();
+  words_said.writer.reset();
   if (error != 0) return "cannot start this program again";
-  std::string said = read_all(out.get());
+  std::string said = read_all(words_said.reader.get());
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }

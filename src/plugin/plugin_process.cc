@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "base/check.h"
+#include "base/pipe.h"
 #include "base/printable.h"
 #include "plugin/messages.h"
 
@@ -283,16 +284,14 @@ Result<std::string> PluginProcess::read_table(int from) {
 
 Result<ReturnedTable> PluginProcess::take_table() {
   if (ended_) return fail("{}", why_ended());
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail_errno(errno, "cannot make a pipe for its table");
-  const UniqueFd from(ends[0]);
-  UniqueFd to(ends[1]);
-  if (!send_message(socket_.get(), Request{RequestKind::table, 0}, {to.get()})) {
+  Pipe pipe;
+  if (!pipe.open()) return fail_errno(errno, "cannot make a pipe for its table");
+  if (!send_message(socket_.get(), Request{RequestKind::table, 0}, {pipe.writer.get()})) {
     give_up();
     return fail("{}", why_ended());
   }
-  to.reset();
-  SP_ASSIGN(const std::string text, read_table(from.get()));
+  pipe.writer.reset();
+  SP_ASSIGN(const std::string text, read_table(pipe.reader.get()));
   TableEnd end{};
   if (text.size() < sizeof end) return fail("{}", why_ended());
   std::memcpy(&end, text.data() + text.size() - sizeof end, sizeof end);

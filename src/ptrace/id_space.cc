@@ -18,6 +18,9 @@
 #include <string>
 #include <utility>
 
+#include "base/pipe.h"
+#include "ptrace/trial_child.h"
+
 namespace shadowprof::ptrace {
 namespace {
 
@@ -56,19 +59,6 @@ bool enter_namespaces(const OwnNumbers& numbers) {
     return false;
   return ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) == 0;
 }
-
-struct Pipe {
-  UniqueFd reader;
-  UniqueFd writer;
-
-  bool open() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return false;
-    reader.reset(ends[0]);
-    writer.reset(ends[1]);
-    return true;
-  }
-};
 
 // What passes between the processes.
 struct Pipes {
@@ -156,10 +146,9 @@ bool IdSpace::is_permitted() {
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   IdSpace space;
-  const pid_t child = space.fork();
-  if (child == 0) ::_exit(0);
+  const TrialChild child(space.fork());
+  if (child.is_it()) ::_exit(0);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (child > 0) ::waitpid(child, nullptr, 0);
   return space.is_own();
 }
 

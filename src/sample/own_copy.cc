@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "sample/own_copy.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
+
+#include "base/pipe.h"
 
 namespace shadowprof::sample {
 namespace {
@@ -28,12 +30,11 @@ constexpr double kMilliseconds_per_s = 1e3;
 }  // namespace
 
 bool OwnCopy::start(collect::Pipeline& pipeline, const std::function<std::string()>& work) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return false;
-  end_ = UniqueFd(ends[0]);
-  const UniqueFd held_by_copy(ends[1]);
+  Pipe answers;
+  if (!answers.open()) return false;
+  end_ = std::move(answers.reader);
   const pid_t copy = pipeline.fork_when_idle();
-  if (copy == 0) work_in_copy(ends[1], work);
+  if (copy == 0) work_in_copy(answers.writer.get(), work);
   int status = 0;
   while (copy > 0 && ::waitpid(copy, &status, 0) < 0 && errno == EINTR) {
   }

@@ -94,6 +94,19 @@ kernel::Mapping code_at(uint64_t start, uint64_t end, const char* path, uint64_t
   return m;
 }
 
+// From its first work to its end.
+profile::Profile profile_of(Child& child, CpuClock& clock) {
+  TimeAccount account;
+  REQUIRE(clock.watch(child.pid()));
+  account.begin(child.pid());
+  child.go();
+  child.wait_for_end();
+  for (const ClockEvent& event : clock.drain()) account.add(event);
+  profile::Profile profile;
+  account.finish(profile);
+  return profile;
+}
+
 }  // namespace
 
 TEST_CASE("a child's processor time is told in ticks, by place and thread") {
@@ -104,14 +117,7 @@ TEST_CASE("a child's processor time is told in ticks, by place and thread") {
     return;
   }
   Child child([] { spin(0.5); });
-  TimeAccount account;
-  REQUIRE(clock->watch(child.pid()));
-  account.begin(child.pid());
-  child.go();
-  child.wait_for_end();
-  for (const ClockEvent& event : clock->drain()) account.add(event);
-  profile::Profile profile;
-  account.finish(profile);
+  const profile::Profile profile = profile_of(child, *clock);
   REQUIRE(profile.threads.size() == 1);
   const profile::ThreadRow& thread = profile.threads.front();
   CHECK(thread.tid == child.pid().value);
@@ -136,14 +142,7 @@ TEST_CASE("a thread that is nearly gone has no id, and no row") {
   Child child([] {
     for (int i = 0; i < 2000; i++) std::thread([] {}).join();
   });
-  TimeAccount account;
-  REQUIRE(clock->watch(child.pid()));
-  account.begin(child.pid());
-  child.go();
-  child.wait_for_end();
-  for (const ClockEvent& event : clock->drain()) account.add(event);
-  profile::Profile profile;
-  account.finish(profile);
+  const profile::Profile profile = profile_of(child, *clock);
   CHECK(!profile.threads.empty());
   for (const profile::ThreadRow& thread : profile.threads) CHECK(thread.tid > 0);
 }

@@ -151,7 +151,7 @@ const showDetail = (i) => {
 const fillListings = () => side.querySelectorAll('.listing').forEach((box) => box.drawn.fill());
 const shares = (list) => chips(list.slice(0, 4).map((v) => v[0] + '  ' + percent(v[1])));
 
-// Of the part of the time that is chosen; null: the whole run.
+// What ran in the part of the time that is chosen; null: the whole run.
 let ran = null;
 const partOf = (map, key) => map.get(key) || [0, 0];
 const sum = ([user, kernel]) => user + kernel;
