@@ -33,8 +33,8 @@ namespace {
 constexpr uint64_t kFirstSeed = 1;
 constexpr uint64_t kFewMutations = 400;
 constexpr uint64_t kMutationsOfAChild = 50;
-// A guard against a command that does not end; nothing here takes seconds.
-constexpr unsigned kSecondsOfAChild = 240;
+// A guard against a command that does not end; none takes seconds.
+constexpr unsigned kSecondsOfACommand = 120;
 
 class Folder {
  public:
@@ -250,7 +250,7 @@ int call(const Command& command) {
   return command.run(static_cast<int>(words.size()), argv.data());
 }
 
-// What a child of ours does at the moment, for when it dies of it.
+// What a child of ours does at the moment, for when it dies of it: `command` is an index.
 struct Moment {
   uint64_t seed = 0;
   size_t command = 0;
@@ -269,15 +269,16 @@ void write_file(const std::string& path, const std::string& text) {
   ::dup2(err, STDERR_FILENO);
   ::signal(SIGABRT, SIG_DFL);
   ::signal(SIGSEGV, SIG_DFL);
-  ::alarm(kSecondsOfAChild);
   const std::vector<Command> all = commands(dir);
   for (now.seed = first; now.seed < end; now.seed++) {
     write_file(dir / "changed.json", Mutator(now.seed)(sound));
-    for (now.command = 0; now.command < all.size(); now.command++) {
+    for (size_t i = 0; i < all.size(); i++) {
+      now.command = i;
+      ::alarm(kSecondsOfACommand);
       if (::ftruncate(STDERR_FILENO, 0) != 0 || ::lseek(STDERR_FILENO, 0, SEEK_SET) != 0)
         ::_exit(2);
-      now.status = call(all[now.command]);
-      const bool may_find = all[now.command].name == "check" && now.status == 3;
+      now.status = call(all[i]);
+      const bool may_find = all[i].name == "check" && now.status == 3;
       if (now.status != 0 && now.status != 125 && !may_find) ::_exit(1);
     }
   }
