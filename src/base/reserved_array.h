@@ -38,8 +38,15 @@ class ReservedArray {
     std::uninitialized_copy(values.begin(), values.end(), data_ + size_);
     size_ += values.size();
   }
-  // For what is looked up at random: fewer TLB misses. Only a hint, so failure is no error.
-  void prefer_huge_pages() { ::madvise(data_, capacity_ * sizeof(T), MADV_HUGEPAGE); }
+  // For what is looked up at random: fewer TLB misses. The first elements stay in small pages: a
+  // small program has no others, and to clear a huge page takes a millisecond or more. Only a hint,
+  // so failure is no error.
+  void prefer_huge_pages() {
+    constexpr size_t kSmall = size_t{2} << 20;
+    const size_t bytes = capacity_ * sizeof(T);
+    if (bytes > kSmall)
+      ::madvise(reinterpret_cast<std::byte*>(data_) + kSmall, bytes - kSmall, MADV_HUGEPAGE);
+  }
   // Forgets the elements; their memory is used again.
   void clear() { size_ = 0; }
   // The same, and gives the memory back.

@@ -475,16 +475,16 @@ Result<std::vector<Tid>> list_tasks(const std::string& path) {
 }
 
 // "0.20 0.18 0.12 1/80 11206": 80, one of which runs.
-Result<uint64_t> parse_machine_threads(std::string_view text) {
+Result<MachineThreads> parse_machine_threads(std::string_view text) {
   Cursor c(text);
-  uint64_t running = 0, all = 0;
-  const bool found = c.skip_words(3) && (c.skip_blanks(), c.number(&running)) && c.skip('/') &&
-                     c.number(&all);
+  MachineThreads threads;
+  const bool found = c.skip_words(3) && (c.skip_blanks(), c.number(&threads.running)) &&
+                     c.skip('/') && c.number(&threads.all);
   if (!found) return fail("no number of threads: {}", quoted(text));
-  return all;
+  return threads;
 }
 
-Result<uint64_t> read_machine_threads() {
+Result<MachineThreads> read_machine_threads() {
   return read_parsed("/proc/loadavg", parse_machine_threads);
 }
 

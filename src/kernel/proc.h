@@ -197,8 +197,12 @@ Result<std::vector<Tid>> list_tasks(const std::string& folder);
 // --- /proc/loadavg ----------------------------------------------------------------------------
 
 // Threads of the whole machine.
-Result<uint64_t> parse_machine_threads(std::string_view text);
-Result<uint64_t> read_machine_threads();
+struct MachineThreads {
+  uint64_t running = 0;  // or would, had they a core; whoever asks is one of them
+  uint64_t all = 0;
+};
+Result<MachineThreads> parse_machine_threads(std::string_view text);
+Result<MachineThreads> read_machine_threads();
 
 // --- /proc/PID/auxv ---------------------------------------------------------------------------
 

@@ -33,8 +33,9 @@ std::optional<Bound> user_thread_bound(Tid process) {
   if (limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
   const auto status = read_status(process);
   if (!status || status->uids[0] == 0) return std::nullopt;
-  const auto all = read_machine_threads();
-  if (all && *all + kEnough < limit.rlim_cur) return Bound{limit.rlim_cur, *all};
+  const auto threads = read_machine_threads();
+  if (threads && threads->all + kEnough < limit.rlim_cur)
+    return Bound{limit.rlim_cur, threads->all};
   return Bound{limit.rlim_cur, threads_of_user(status->uids[0], "/proc")};
 }
 

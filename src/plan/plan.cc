@@ -121,6 +121,9 @@ Step Plan::next(const Situation& s, const Ledger& ledger, const Prices& prices) 
     best = &offer;
     best_value = value;
   }
+  if (best && best->step.what == What::fork && waits_for_core(s))
+    return chosen(
+        {.what = What::wait, .why = Why::no_idle_core, .at_s = s.now_s + kBetweenLooksForCore_s});
   if (best) {
     Step step = best->step;
     if (step.what == What::fork) step.length_s = lengths_.next_s(s.now_s, forks_);
@@ -130,6 +133,13 @@ Step Plan::next(const Situation& s, const Ledger& ledger, const Prices& prices) 
   if (s.replicas != 0 && s.replicas >= s.most_replicas) step.why = Why::replicas_run;
   if (misses_ != 0) step.why = Why::tries_again;
   return chosen(step);
+}
+
+// A fork is due: another moment may have an idle core.
+bool Plan::waits_for_core(const Situation& s) {
+  if (!s.core_is_idle && ++looks_for_core_ < kLooksForCore) return true;
+  looks_for_core_ = 0;
+  return false;
 }
 
 Plan::Offer Plan::fork_offer(const Situation& s, const Ledger& ledger, const Prices& prices) const {

@@ -134,6 +134,7 @@ class Plan {
 
   // plan.cc
   Step chosen(Step step);
+  bool waits_for_core(const Situation& s);
   Offer fork_offer(const Situation& s, const Ledger& ledger, const Prices& prices) const;
   Offer burst_offer(const Situation& s, const Ledger& ledger, const Prices& prices) const;
   Offer peek_offer(const Situation& s) const;
@@ -177,6 +178,7 @@ class Plan {
   double first_fork_s_ = 0;
   double seen_used_s_ = 0;     // of the program when it was sampled last
   bool in_its_place_ = false;  // the next one is for one that ended
+  unsigned looks_for_core_ = 0;  // in a row that found none idle when a fork was due
   // Bursts.
   Price burst_;
   double bursts_from_s_ = 0;

@@ -126,6 +126,9 @@ inline constexpr double kWindowMemoryShare = 0.75;  // of what is known, from on
 inline constexpr double kCrowdedShare = 0.7;
 inline constexpr double kRoomyShare = 0.2;
 static_assert(kRoomyShare < kCrowdedShare);
+// So many looks, so far apart, find each core busy where none is to be had.
+inline constexpr unsigned kLooksForCore = 4;
+inline constexpr double kBetweenLooksForCore_s = 0.002;
 // Until a thread that was stopped runs again, at most, where a core is idle.
 inline constexpr double kWakeUp_s = 50e-6;
 

@@ -38,6 +38,8 @@ struct Situation {
 
   size_t replicas = 0;       // that live
   size_t most_replicas = 1;  // that may
+  // At this moment, or replicas do not wait for one. A fork waits for a few looks, not for long.
+  bool core_is_idle = true;
   bool may_fork = true;
   bool may_burst = true;
   bool may_peek = true;

@@ -332,6 +332,7 @@ class ShadowRun {
   probe::SharedCore shared_core_;
   double delay_;
   ProgramRef candidate_;           // of the last sample
+  bool core_is_idle_ = true;       // when it was looked for one
   bool interprets_ = false;        // bursts are taken because no fork can be, soon
   double forks_again_at_ = 0;      // the program cannot be forked before
   const char* no_fork_ = nullptr;  // why

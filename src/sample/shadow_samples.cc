@@ -78,6 +78,7 @@ void ShadowRun::fork(const plan::Step& step) {
     counts_.refused++;
     return plan_.missed(elapsed(), plan::What::fork);
   }
+  if (!core_is_idle_) crowding_.give_up_idle_priority();
   sample.forked_at = elapsed();
   sample.our_cpu_at_fork = processor_seconds_of(RUSAGE_SELF);
   sample.program->begin(sample.forked_at);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "probe/idle_core.h"
 #include "probe/memory_use.h"
 #include "sample/shadow_run.h"
 
@@ -70,6 +71,9 @@ plan::Situation ShadowRun::situation() {
     charge_for_work(*idle, s);
     return s;
   }
+  core_is_idle_ = !samples_.empty() || !crowding_.at_idle_priority() ||
+                  probe::may_have_idle_core(program->program().pid());
+  s.core_is_idle = core_is_idle_;
   s.may_fork = options_.burst_length_s == 0 && s.now_s >= forks_again_at_;
   const double pays_at_s = ledger_.lends_at_s(plan::expected_fork_s(s, prices()));
   interprets_ = !s.may_fork || pays_at_s > s.now_s + kSeldom_s;

@@ -233,7 +233,7 @@ bool EmulatorExecutor::is_done() const {
 }
 
 double EmulatorExecutor::next_idle() const {
-  if (ending_ && dead_ && !is_done()) return kPollForCollectors_s;
+  if (ending_ && dead_ && !is_done()) return kPollOfDead_s;
   return awaited_.waits() ? kPollForProgram_s : std::numeric_limits<double>::infinity();
 }
 

@@ -135,7 +135,9 @@ class Execution {
 };
 
 // How soon to look again, in seconds, at what others are about to finish.
+// Nobody waits for what the dead have left to be read.
 inline constexpr double kPollForCollectors_s = 0.0002;
+inline constexpr double kPollOfDead_s = 0.002;
 inline constexpr double kPollForProgram_s = 0.005;
 
 // The last words of a thread's trace, which collectors read in place.

@@ -153,7 +153,9 @@ bool Executor::has_run_for(double seconds) {
   const double used = replica_seconds(tid());
   double left = seconds - clock_.seconds_at_most(used, work());
   if (left <= 0) left = seconds - clock_.seconds(used, work());
-  if (left > 0) deadline_.start(std::max({left, kLeastWait_s, kWaitShare * clock_.since_start()}));
+  const bool has_run = used != std::exchange(used_at_look_, used);
+  wait_s_ = has_run ? kLeastWait_s : std::min(kLongestWait_s, 2 * wait_s_);
+  if (left > 0) deadline_.start(std::max({left, wait_s_, kWaitShare * clock_.since_start()}));
   return left <= 0;
 }
 
@@ -183,7 +185,8 @@ double Executor::program_time(double seconds) {
 }
 
 double Executor::next_idle() const {
-  if (blocked_on_buffer_ || (dead_ && !tickets_done())) return kPollForCollectors_s;
+  if (blocked_on_buffer_) return kPollForCollectors_s;
+  if (dead_ && !tickets_done()) return kPollOfDead_s;
   if (awaited_.waits()) return kPollForProgram_s;
   if (is_stopped() && !ending_ && wanted_end_) return 0;
   if (rests()) return deadline_.seconds_until();

@@ -171,6 +171,11 @@ class Executor : public Execution {
   // A share of the time that it took up to now: where code is new the replica is a hundred times as
   // slow.
   static constexpr double kWaitShare = 0.03;
+  // One that has not run at all since the last look waits for a core: the time to the next look
+  // doubles, up to so long.
+  static constexpr double kLongestWait_s = 0.005;
+  double wait_s_ = kLeastWait_s;
+  double used_at_look_ = 0;
   EngineClock clock_;
   Deadline deadline_;
   Placement placement_;

@@ -362,6 +362,17 @@ TEST_CASE("pages of memory are read, and rubbish is not") {
   CHECK(own->data > 0);
 }
 
+TEST_CASE("threads of the machine: those that run, and all") {
+  const auto threads = parse_machine_threads("0.20 0.18 0.12 3/80 11206\n");
+  REQUIRE(threads);
+  CHECK(threads->running == 3);
+  CHECK(threads->all == 80);
+  for (const char* text : {"", "0.20 0.18 0.12", "0.20 0.18 0.12 3", "0.20 0.18 0.12 x/80 1"})
+    CHECK_FALSE(parse_machine_threads(text));
+  REQUIRE(read_machine_threads());
+  CHECK(read_machine_threads()->running >= 1);
+}
+
 TEST_CASE("times on a processor are read, and rubbish is not") {
   const auto times = parse_schedstat("123456789 42 7\n");
   REQUIRE(times);

@@ -74,6 +74,26 @@ TEST_CASE("the budget is used, and kept") {
   }
 }
 
+TEST_CASE("a fork waits for an idle core, and not for long") {
+  Run run;
+  CHECK(run.next().what == What::fork);
+  const double due_s = run.s.now_s;
+  run.s.core_is_idle = false;
+  SUBCASE("one is idle a moment later") {
+    const Step step = run.plan.next(run.s, run.ledger, run.prices);
+    CHECK(step.why == Why::no_idle_core);
+    run.s.now_s = step.at_s;
+    run.s.core_is_idle = true;
+    CHECK(run.next().what == What::fork);
+    CHECK(run.s.now_s == doctest::Approx(due_s + kBetweenLooksForCore_s));
+  }
+  SUBCASE("none is") {
+    CHECK(run.next().what == What::fork);
+    CHECK(run.s.now_s == doctest::Approx(due_s + (kLooksForCore - 1) * kBetweenLooksForCore_s));
+  }
+  CHECK(run.next().what == What::fork);
+}
+
 TEST_CASE("cheap forks are bounded by the load") {
   Run run({.load = 0.25});
   double lived_s = 0;
