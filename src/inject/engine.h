@@ -48,6 +48,8 @@
 #include "inject/guest_process.h"
 #include "inject/stop_queue.h"
 #include "inject/time_calls.h"
+#include "inject/timer_calls.h"
+#include "inject/timer_descriptor.h"
 #include "inject/turn_order.h"
 #include "inject/virtual_machine.h"
 #include "inject/window_clock.h"
@@ -379,6 +381,19 @@ class Engine {
   void finish_call(GuestThread& t, Registers& regs);
   bool begins_anew(const Registers& regs) const;
 
+  // engine_timers.cc
+  Tid thread_of(const GuestProcess& process, int id) const;
+  TimerCall timer_call(GuestThread& t, const Registers& regs);
+  std::optional<int64_t> answer_for_timers(GuestThread& t, const Registers& regs);
+  void fire_timers();
+  uint64_t turn_length();
+  void shorten_turn(GuestThread& t);
+  void send_signal_of(const VirtualTimers::Expiry& expiry);
+  siginfo_t as_the_kernel_sends(const siginfo_t& info) const;
+  std::optional<TimerDescriptor> open_timer(const VirtualTimers::Expiry& expiry) const;
+  void expire_descriptor(const VirtualTimers::Expiry& expiry);
+  void leave_timers(GuestThread& t, const Registers& regs);
+
   // engine_turns.cc
   Status prepare_turns();  // before any
   void begin_turns(GuestThread& t);
@@ -491,6 +506,7 @@ class Engine {
   unsigned steps_without_code_ = 0;  // one within the other
   std::optional<VirtualMachine> machine_;
   std::optional<machine::VirtualClock> clock_;
+  VirtualTimers timers_;
   emu::Prefill prefill_;
   WindowClock window_clock_;
   TurnOrder turns_;

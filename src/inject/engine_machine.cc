@@ -41,7 +41,8 @@ VirtualMachine::Call Engine::machine_call(GuestThread& t, const Registers& regs)
 // `regs`: the arguments are the guest's.
 bool Engine::is_for_machine(GuestThread& t, const Registers& regs) {
   if (!machine_) return false;
-  if (clock_ && is_time_call(static_cast<int>(regs.rax))) return true;
+  const auto number = static_cast<int>(regs.rax);
+  if (clock_ && (is_time_call(number) || is_timer_call(number))) return true;
   const VirtualMachine::Call call = machine_call(t, regs);
   if (!call.share.may_hold_random && VirtualMachine::opens_random_device(call)) {
     call.share.may_hold_random = true;
@@ -83,7 +84,7 @@ void Engine::watch_machine_calls(GuestThread& t) {
     t.slot->watch(number);
   if (turns_.is_active()) watch_turn_calls(t);
   if (!clock_) return;
-  for (const std::span<const unsigned> numbers : {time_calls(), timed_calls()})
+  for (const std::span<const unsigned> numbers : {time_calls(), timed_calls(), timer_calls()})
     for (const unsigned number : numbers) t.slot->watch(number);
 }
 
@@ -96,6 +97,8 @@ bool Engine::answer_by_machine(GuestThread& t, Registers& regs) {
   if (clock_ && is_time_call(call.number())) {
     catch_up(t);
     result = answer_time_call(time_call(t, regs));
+  } else if (clock_ && is_timer_call(call.number())) {
+    result = answer_for_timers(t, regs);
   } else {
     result = content ? open_machine_file(t, regs, *content) : machine_->answer(call);
     if (const auto other = machine_->call_in_its_place(call)) result = make_in_its_place(t, *other);

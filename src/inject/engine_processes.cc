@@ -203,7 +203,10 @@ void Engine::on_new_child(GuestThread& t, StopEvent event) {
   t.in_vfork = event == StopEvent::vfork;
   const bool is_ours = info.is_thread || options_.follow;
   if (clock_ && is_ours) begin_turns(t);
-  if (turns_.is_active()) start_announced(child);
+  if (turns_.is_active()) {
+    start_announced(child);
+    shorten_turn(t);
+  }
   resume(t);
   if (t.in_vfork && is_ours) pass_turn(t);  // it sleeps
 }
@@ -309,6 +312,7 @@ void Engine::on_exec(Tid tid) {
     (void)tracee.cont_if_alive();
     return;
   }
+  timers_.executed(process->pid);
   if (counting() && process->space) take_counts(*process->space);
   std::erase_if(threads_, [&](const auto& entry) { return entry.second->process == process; });
   leave_space(*process);
@@ -433,6 +437,8 @@ void Engine::forget_thread(Tid tid) {
   GuestProcess* process = it->second->process;
   release(*it->second, trace::EndReason::exited);
   threads_.erase(it);
+  const auto is_its = [&](const auto& entry) { return entry.second->process == process; };
+  if (std::ranges::none_of(threads_, is_its)) timers_.ended(process->pid);
   if (options_.bursts) return;  // others will come
   leave_unused_space(*process);
 }
@@ -548,6 +554,7 @@ void Engine::go_native(GuestProcess& process, const std::string& reason) {
     }
     Registers regs;
     if (!t->tracee.get_registers_if_alive(regs)) continue;
+    leave_timers(*t, regs);
     leave_natively(*t, regs, 0);
   }
   // Who is asleep counts nothing.

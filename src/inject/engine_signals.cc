@@ -67,9 +67,10 @@ void mend_frame(const emu::CodeCache& cache, ptrace::RemoteMemory& memory, Guest
 
 }  // namespace
 
-// The thread is at a stop from which `info` can be delivered. `regs` are its registers, of the
+// The thread is at a stop from which `sent` can be delivered. `regs` are its registers, of the
 // context that t.in_engine tells.
-void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& info) {
+void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& sent) {
+  const siginfo_t info = as_the_kernel_sends(sent);
   if (met_breakpoint(t, info, regs)) return ignore_breakpoint(t, regs);
   counts_.signals++;
   if (t.holding) end_hold(t);

@@ -354,7 +354,10 @@ void Engine::after_native_syscall(GuestThread& t, const Registers& before, const
   const auto result = static_cast<int64_t>(after.rax);
   const bool failed = result < 0 && result > -4096;
   if (machine_ && !failed) machine_->mend(machine_call(t, before));
-  if (clock_ && !failed) mend_resource_usage(time_call(t, before));
+  if (clock_ && !failed) {
+    mend_resource_usage(time_call(t, before));
+    note_timer_call(timer_call(t, before));
+  }
   switch (number_of(before)) {
     case SYS_rt_sigreturn:
       append_gap(t, trace::GapReason::signal_returned);

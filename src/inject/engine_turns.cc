@@ -149,13 +149,15 @@ bool Engine::await_endings() {
 
 GuestThread* Engine::give_turn() {
   if (may_have_woken_) settle();
+  fire_timers();
+  if (may_have_woken_) settle();
   end_waits_until(clock_->now_ns());
   const auto next = turns_.give([&](Tid tid) { return can_go_on(tid); });
   if (!next) return nullptr;
   idle_since_.reset();
   looks_asleep_ = 0;
   GuestThread& t = *threads_.at(*next);
-  if (t.slot) t.slot->state().turn_left = turns_.length();
+  if (t.slot) t.slot->state().turn_left = turn_length();
   return &t;
 }
 
@@ -187,7 +189,7 @@ bool Engine::withholds(GuestThread& t, int signal) {
 bool Engine::is_contended() {
   if (may_have_woken_) settle();
   return std::ranges::any_of(turns_.waiting(), [&](Tid tid) { return can_go_on(tid); }) ||
-         first_deadline();
+         first_deadline() || timers_.any_armed();
 }
 
 bool Engine::needs_turn_checks(GuestThread& t) {
@@ -304,7 +306,7 @@ void Engine::look_for_sleeper(GuestThread& t) {
 }
 
 std::optional<uint64_t> Engine::first_deadline() const {
-  std::optional<uint64_t> first;
+  std::optional<uint64_t> first = timers_.first_ns();
   for (const Tid tid : turns_.waiting()) {
     const auto it = threads_.find(tid);
     if (it == threads_.end() || !it->second->wait || !it->second->wait->is_endless()) continue;
@@ -381,12 +383,14 @@ void Engine::on_turn_over(GuestThread& t) {
   counts_.turns++;
   if (may_have_woken_) settle();
   catch_up(t);
+  fire_timers();
+  if (may_have_woken_) settle();
   end_waits_until(clock_->now_ns());
   const auto& waiting = turns_.waiting();
   if (std::ranges::any_of(waiting, [&](Tid tid) { return can_go_on(tid); })) {
     pass_turn(t);
   } else {
-    t.slot->state().turn_left = turns_.length();
+    t.slot->state().turn_left = turn_length();
   }
   resume(t);
 }

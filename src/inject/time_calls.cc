@@ -20,11 +20,6 @@ using machine::VirtualClock;
 constexpr unsigned kTimeCalls[] = {SYS_clock_gettime, SYS_clock_getres, SYS_gettimeofday,
                                    SYS_time,          SYS_times,        SYS_getrusage};
 
-timeval timeval_of(uint64_t nanoseconds) {
-  const timespec time = machine::timespec_of(nanoseconds);
-  return {time.tv_sec, time.tv_nsec / 1000};
-}
-
 template <typename T>
 bool put(const TimeCall& call, uint64_t address, const T& value) {
   return call.memory.write_value(GuestAddr(address), value).has_value();
@@ -34,26 +29,18 @@ uint64_t used_ns(const TimeCall& call) {
   return call.clock.worked_ns() - call.began_ns;
 }
 
-// The processor time of this process, or of a thread of it: include/linux/posix-timers_types.h.
-bool is_own_processor_clock(const TimeCall& call, clockid_t clock) {
-  if (clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID) return true;
-  constexpr int kKindBits = 3, kDescriptor = 3;
-  if (clock >= 0 || (clock & kDescriptor) == kDescriptor) return false;
-  const int owner = ~(clock >> kKindBits);
-  return owner == 0 || kernel::names_thread_of(call.process, owner);
-}
-
 std::optional<int64_t> get_time(const TimeCall& call) {
   const auto clock = static_cast<clockid_t>(call.regs.rdi);
   std::optional<timespec> time = call.clock.read(clock);
-  if (!time && is_own_processor_clock(call, clock)) time = machine::timespec_of(used_ns(call));
+  if (!time && is_own_processor_clock(call.process, clock))
+    time = machine::timespec_of(used_ns(call));
   if (!time) return std::nullopt;
   return put(call, call.regs.rsi, *time) ? 0 : -EFAULT;
 }
 
 std::optional<int64_t> get_resolution(const TimeCall& call) {
   const auto clock = static_cast<clockid_t>(call.regs.rdi);
-  if (!call.clock.read(clock) && !is_own_processor_clock(call, clock)) return std::nullopt;
+  if (!call.clock.read(clock) && !is_own_processor_clock(call.process, clock)) return std::nullopt;
   const bool is_put = call.regs.rsi == 0 || put(call, call.regs.rsi, timespec{0, 1});
   return is_put ? 0 : -EFAULT;
 }
@@ -89,6 +76,15 @@ bool is_time_call(long number) {
   return std::ranges::count(kTimeCalls, static_cast<unsigned>(number)) != 0;
 }
 
+// include/linux/posix-timers_types.h of the kernel has the bits.
+bool is_own_processor_clock(Tid process, clockid_t clock) {
+  if (clock == CLOCK_PROCESS_CPUTIME_ID || clock == CLOCK_THREAD_CPUTIME_ID) return true;
+  constexpr int kKindBits = 3, kDescriptor = 3;
+  if (clock >= 0 || (clock & kDescriptor) == kDescriptor) return false;
+  const int owner = ~(clock >> kKindBits);
+  return owner == 0 || kernel::names_thread_of(process, owner);
+}
+
 std::optional<int64_t> answer_time_call(const TimeCall& call) {
   call.clock.look();
   switch (call.number()) {
@@ -115,7 +111,7 @@ void mend_resource_usage(const TimeCall& call) {
   const bool is_own = static_cast<int>(call.regs.rdi) != RUSAGE_CHILDREN;
   rusage seen{};
   seen.ru_maxrss = usage->ru_maxrss;
-  if (is_own) seen.ru_utime = timeval_of(used_ns(call));
+  if (is_own) seen.ru_utime = machine::timeval_of(used_ns(call));
   (void)put(call, call.regs.rsi, seen);
 }
 

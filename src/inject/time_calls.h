@@ -2,8 +2,7 @@
 //
 // The system calls by which a program asks for the time, answered by its virtual clock.
 //
-// What is not: clocks of other processes, adjtimex(2), times of files, and when interval timers
-// expire.
+// What is not: clocks of other processes, adjtimex(2) and times of files. Timers: timer_calls.h.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +25,9 @@ struct TimeCall {
 
   long number() const { return static_cast<int>(regs.rax); }
 };
+
+// The processor time of this process, or of a thread of it.
+bool is_own_processor_clock(Tid process, clockid_t clock);
 
 std::span<const unsigned> time_calls();
 bool is_time_call(long number);

@@ -3,7 +3,6 @@
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
-#include <sys/timerfd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -19,10 +18,8 @@ using machine::VirtualClock;
 constexpr uint64_t kMillisecond_ns = 1'000'000;
 constexpr unsigned kFutexWaitv = 449;
 constexpr unsigned kFutexLockPi2 = 13;
-// A call that only sets a timer: nothing that any call returns.
-constexpr int64_t kNeverOver = INT64_MIN;
 
-enum class Unit : uint8_t { milliseconds, timespec, timeval, timer };
+enum class Unit : uint8_t { milliseconds, timespec, timeval };
 enum class Argument : uint8_t { rdi, rsi, rdx, r10, r8 };
 
 struct WaitRow {
@@ -48,8 +45,6 @@ constexpr WaitRow kWaitRows[] = {
     {SYS_semtimedop, Argument::r10, Unit::timespec, -EAGAIN},
     {SYS_mq_timedsend, Argument::r8, Unit::timespec, -ETIMEDOUT},
     {SYS_mq_timedreceive, Argument::r8, Unit::timespec, -ETIMEDOUT},
-    {SYS_timer_settime, Argument::rdx, Unit::timer, kNeverOver},
-    {SYS_timerfd_settime, Argument::rdx, Unit::timer, kNeverOver},
 };
 
 const WaitRow* row_of(const Registers& regs) {
@@ -95,8 +90,7 @@ bool has_timeout(const WaitRow& row, const Registers& regs) {
 }
 
 // The clock whose moment is waited for. Nothing: a length of time is.
-std::optional<clockid_t> moment_clock(const WaitRow& row, const Registers& regs,
-                                      uint64_t moment_ns) {
+std::optional<clockid_t> moment_clock(const WaitRow& row, const Registers& regs) {
   switch (row.number) {
     case SYS_clock_nanosleep:
       if ((regs.rsi & TIMER_ABSTIME) == 0) return std::nullopt;
@@ -112,12 +106,6 @@ std::optional<clockid_t> moment_clock(const WaitRow& row, const Registers& regs,
     case SYS_mq_timedsend:
     case SYS_mq_timedreceive:
       return CLOCK_REALTIME;
-    case SYS_timer_settime:
-    case SYS_timerfd_settime:
-      // Which clock it is the timer knows; no machine is up for as long as that.
-      return moment_ns / VirtualClock::kSecond_ns >= uint64_t{VirtualClock::kBegin_s} / 2
-                 ? CLOCK_REALTIME
-                 : CLOCK_MONOTONIC;
     default:
       return std::nullopt;
   }
@@ -131,8 +119,7 @@ std::optional<uint64_t> time_at(const WaitRow& row, uint64_t value, ptrace::Remo
     return static_cast<uint64_t>(milliseconds) * kMillisecond_ns;
   }
   if (value == 0) return std::nullopt;
-  const uint64_t at = row.unit == Unit::timer ? value + sizeof(timespec) : value;
-  const auto time = memory.read_value<timespec>(GuestAddr(at));
+  const auto time = memory.read_value<timespec>(GuestAddr(value));
   if (!time) return std::nullopt;
   const bool is_micro = row.unit == Unit::timeval;
   const long most = is_micro ? LONG_MAX / 1000 : 999'999'999;
@@ -180,16 +167,13 @@ std::optional<TimedWait> TimedWait::of(const Registers& regs, ptrace::RemoteMemo
   wait.before_ = regs;
   wait.result_ = row->result;
   wait.until_ns_ = clock.now_ns() + *time_ns;
-  const bool sets_timer = row->unit == Unit::timer;
-  if (sets_timer && ((regs.rsi & TFD_TIMER_ABSTIME) == 0 || *time_ns == 0)) return std::nullopt;
-  if (const auto of_clock = moment_clock(*row, regs, *time_ns)) {
+  if (const auto of_clock = moment_clock(*row, regs)) {
     const auto elapsed = clock.elapsed_at(*of_clock, machine::timespec_of(*time_ns));
     if (!elapsed) return std::nullopt;
     wait.is_moment_ = true;
     wait.clock_ = *of_clock;
     wait.until_ns_ = *elapsed;
   }
-  if (sets_timer) wait.given_ = words_at(memory, value);
   switch (row->number) {
     case SYS_nanosleep:
       wait.remainder_ = Remainder::when_interrupted;
@@ -215,25 +199,15 @@ std::optional<TimedWait> TimedWait::of(const Registers& regs, ptrace::RemoteMemo
 void TimedWait::wait_really(Registers& regs, const VirtualClock& clock,
                             const Room& room) const {
   if (!is_moment_) return;
-  const WaitRow& row = *row_of(before_);
   const uint64_t left_ns = until_ns_ > clock.now_ns() ? until_ns_ - clock.now_ns() : 0;
-  if (row.unit == Unit::timer) {
-    std::ranges::copy(given_, room.words.begin());
-    // A length of 0 would stop the timer.
-    const timespec left = machine::timespec_of(std::max<uint64_t>(left_ns, 1));
-    room.words[2] = static_cast<uint64_t>(left.tv_sec);
-    room.words[3] = static_cast<uint64_t>(left.tv_nsec);
-    regs.rsi &= ~uint64_t{TFD_TIMER_ABSTIME};
-  } else {
-    const timespec moment = machine::timespec_of(real_ns(clock_) + left_ns);
-    room.words[0] = static_cast<uint64_t>(moment.tv_sec);
-    room.words[1] = static_cast<uint64_t>(moment.tv_nsec);
-  }
-  argument(regs, row.timeout) = room.address.value;
+  const timespec moment = machine::timespec_of(real_ns(clock_) + left_ns);
+  room.words[0] = static_cast<uint64_t>(moment.tv_sec);
+  room.words[1] = static_cast<uint64_t>(moment.tv_nsec);
+  argument(regs, row_of(before_)->timeout) = room.address.value;
 }
 
 bool TimedWait::waits(const VirtualClock& clock) const {
-  return result_ != kNeverOver && until_ns_ > clock.now_ns();
+  return until_ns_ > clock.now_ns();
 }
 
 void TimedWait::wait_endlessly(Registers& regs, const Room& room) {

@@ -45,7 +45,7 @@ class TimedWait {
 
   void wait_really(machine::Registers& regs, const machine::VirtualClock& clock,
                    const Room& room) const;
-  // False: it is over at once, or only sets a timer.
+  // False: it is over at once.
   bool waits(const machine::VirtualClock& clock) const;
   void wait_endlessly(machine::Registers& regs, const Room& room);
   bool is_endless() const { return is_endless_; }
@@ -64,7 +64,7 @@ class TimedWait {
   clockid_t clock_ = CLOCK_MONOTONIC;
   Remainder remainder_ = Remainder::none;  // what the kernel leaves at `remainder_at_`
   GuestAddr remainder_at_;
-  std::array<uint64_t, 2> given_{};  // what was there; or a timer's interval
+  std::array<uint64_t, 2> given_{};  // what was there
 };
 
 // The numbers of calls that may be TimedWaits.

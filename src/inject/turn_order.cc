@@ -7,12 +7,6 @@
 #include "base/split_mix.h"
 
 namespace shadowprof::inject {
-namespace {
-
-// Some hundreds of microseconds; giving the turn away takes some tens.
-constexpr uint64_t kLength = 20'000;
-
-}  // namespace
 
 TurnOrder::TurnOrder(std::optional<uint64_t> seed) : random_(seed) {}
 
@@ -51,7 +45,7 @@ std::optional<Tid> TurnOrder::give(const std::function<bool(Tid)>& can_go_on) {
 }
 
 uint64_t TurnOrder::length() {
-  return random_ ? 1 + split_mix(*random_) % (2 * kLength) : kLength;
+  return random_ ? 1 + split_mix(*random_) % kLongest : kLength;
 }
 
 }  // namespace shadowprof::inject

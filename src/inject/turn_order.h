@@ -44,6 +44,9 @@ class TurnOrder {
   void pass();
   // There is no holder; the next one of those that can go on is. Nothing: none can.
   std::optional<Tid> give(const std::function<bool(Tid)>& can_go_on);
+  // Some hundreds of microseconds; giving the turn away takes some tens.
+  static constexpr uint64_t kLength = 20'000;
+  static constexpr uint64_t kLongest = 2 * kLength;
   // Backward branches of the turn that begins.
   uint64_t length();
 

@@ -35,6 +35,11 @@ timespec timespec_of(uint64_t nanoseconds) {
           static_cast<long>(nanoseconds % kSecond_ns)};
 }
 
+timeval timeval_of(uint64_t nanoseconds) {
+  const timespec time = timespec_of(nanoseconds);
+  return {time.tv_sec, time.tv_nsec / 1000};
+}
+
 uint64_t nanoseconds_of(const timespec& time) {
   const auto seconds = static_cast<uint64_t>(std::clamp<int64_t>(time.tv_sec, 0, kMost_s));
   return seconds * kSecond_ns + static_cast<uint64_t>(std::max<long>(time.tv_nsec, 0));

@@ -11,6 +11,8 @@
 // out.
 #pragma once
 
+#include <sys/time.h>
+
 #include <cstdint>
 #include <ctime>
 #include <optional>
@@ -51,6 +53,7 @@ class VirtualClock {
 };
 
 timespec timespec_of(uint64_t nanoseconds);
+timeval timeval_of(uint64_t nanoseconds);
 // At most some centuries.
 uint64_t nanoseconds_of(const timespec& time);
 

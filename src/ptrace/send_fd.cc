@@ -10,7 +10,7 @@
 
 #include <cstring>
 
-#include "base/unique_fd.h"
+#include "ptrace/borrow_fd.h"
 
 namespace shadowprof::ptrace {
 namespace {
@@ -42,10 +42,7 @@ Result<SocketPair> make_pair(RemoteSyscalls& remote) {
 }
 
 Status send_through(Tid process, int socket_number, int fd) {
-  UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, process.value, 0)));
-  if (!pidfd.valid()) return fail_errno(errno, "pidfd_open of process {}", process.value);
-  UniqueFd socket(static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd.get(), socket_number, 0)));
-  if (!socket.valid()) return fail_errno(errno, "pidfd_getfd of process {}", process.value);
+  SP_ASSIGN(const UniqueFd socket, borrow_fd(process, socket_number));
   Inbox message{};
   message.byte = 'f';
   message.data = {&message.byte, 1};

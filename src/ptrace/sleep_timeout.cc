@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <ctime>
 
-#include "base/unique_fd.h"
+#include "ptrace/borrow_fd.h"
 #include "ptrace/remote_memory.h"
 
 namespace shadowprof::ptrace {
@@ -66,13 +66,10 @@ std::optional<SleepTimeout> of_futex(Tid thread, const machine::Registers& regis
 
 // SO_RCVTIMEO or SO_SNDTIMEO of one that the program has open.
 std::optional<SleepTimeout> of_socket(Tid process, uint64_t number, int option) {
-  const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, process.value, 0)));
-  if (!pidfd.valid()) return std::nullopt;
-  const UniqueFd socket(
-      static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd.get(), static_cast<int>(number), 0)));
+  const auto socket = borrow_fd(process, static_cast<int>(number));
   timeval length{};
   socklen_t bytes = sizeof length;
-  if (!socket.valid() || ::getsockopt(socket.get(), SOL_SOCKET, option, &length, &bytes) != 0)
+  if (!socket || ::getsockopt(socket->get(), SOL_SOCKET, option, &length, &bytes) != 0)
     return std::nullopt;
   const nanoseconds all = seconds(length.tv_sec) + microseconds(length.tv_usec);
   return all.count() == 0 ? kForever : SleepTimeout{all, -int64_t{EAGAIN}};

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """One machine for every run: what --deterministic, --cpu-features and --clean-env promise (docs/deterministic.md).
 
-usage: machine.py --shadowprof PATH --told TOLD --clocks CLOCKS --whose WHOSE --ids IDS --refuse REFUSE [--runs N] [--table]
+usage: machine.py --shadowprof PATH --told TOLD --clocks CLOCKS --whose WHOSE --ids IDS --refuse REFUSE --timers TIMERS [--runs N] [--table]
 
 Programs that say what they are told (told.c, whose.c), and one that reads clocks (clocks.c), say the same whatever
 environment, directory and cores they are run with, and everyday programs execute the same instructions. --table prints the counts of --runs runs in
@@ -54,6 +54,7 @@ class Machine:
         self.clocks_program = os.path.abspath(options.clocks)
         self.whose_program = os.path.abspath(options.whose)
         self.ids_program = os.path.abspath(options.ids)
+        self.timers_program = os.path.abspath(options.timers)
         self.refuse = os.path.abspath(options.refuse)
         self.folder = pathlib.Path(folder)
         self.other = self.folder / "another_directory_with_a_long_name" / "and_one_below"
@@ -277,6 +278,39 @@ def counts_do_not_depend_on_clocks(machine):
     require(len(set(counts)) == 1, f"{counts} instructions")
 
 
+def timers_follow_the_clock(machine):
+    told, profiles = set(), []
+    for surroundings in list(machine.surroundings())[::3]:
+        run = machine.run("-f", "--deterministic", "--cpu-features", "baseline", "-o", "timers.json", "--",
+                          machine.timers_program, **surroundings)
+        told.add(run.stdout)
+        profiles.append(machine.profile([machine.timers_program], "-f", "--clean-env", "--cpu-features", "baseline",
+                                        **surroundings))
+    require(len(told) == 1, f"timers differ: {told}")
+    require(all(profile == profiles[0] for profile in profiles[1:]), "a table differs")
+    lines = told.pop().splitlines()
+    # A turn later at most, and in the time that was asked for.
+    expected = [("interval: 3 of signal 14, code 128", 40), ("interval: 3 of signal 26, code 128", 40),
+                ("interval: 3 of signal 27, code 128", 40), ("alarm: 1 of signal 14, code 128", 1000),
+                ("posix: 3 of signal 37, code -2, value 42, overrun 0", 18),
+                ("processor time: 1 of signal 14, code -2", 20), ("descriptor: 1 ready, 8 bytes, 1 times", 30),
+                ("descriptor: 1 ready, 8 bytes, 1 times", 40), ("descriptor: 1 ready, 8 bytes, 1 times", 50)]
+    for begin, wanted_ms in expected:
+        took = [int(line.split()[-2]) / 1e6 for line in lines if line.startswith(begin)]
+        require(any(wanted_ms <= ms < wanted_ms + 0.5 for ms in took), (begin, wanted_ms, lines))
+    for line in ("wrong: -1 EINVAL", "alarm: 7 left", "alarm: 0 left", "posix: overrun 1", "deleted: -1 EINVAL",
+                 "descriptor: every 10000000, in time 1", "child: 8 bytes, 1", "stopped: 1, 0 ready",
+                 "no timer: -1 EINVAL"):
+        require(line in lines, (line, lines))
+    require(lines.count("stopped: 1") == 3 and any(line.startswith("sleep: -1 EINTR, about 497") for line in lines), lines)
+
+
+def timers_go_on_where_the_engine_ends(machine):
+    run = machine.run("--deterministic", "--profile", "edge,path", "-o", "timers.json", "--", machine.timers_program,
+                      "leave")
+    require(run.stdout == "left: 2 signals, 8 bytes, 1 times\n", run.stdout)
+
+
 def counts_are_the_same_in_all_surroundings(machine):
     for name, command in PROGRAMS:
         if not is_there(command):
@@ -309,6 +343,8 @@ CASES = [
     where_namespaces_are_refused_the_real_ids_stay,
     time_is_what_the_program_does,
     counts_do_not_depend_on_clocks,
+    timers_follow_the_clock,
+    timers_go_on_where_the_engine_ends,
     counts_are_the_same_in_all_surroundings,
     a_longer_variable_does_not_change_who_does_not_read_it,
 ]
@@ -342,6 +378,7 @@ def main():
     parser.add_argument("--whose", required=True)
     parser.add_argument("--ids", required=True)
     parser.add_argument("--refuse", required=True)
+    parser.add_argument("--timers", required=True)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--only", default="")

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+//
+// Timers on the virtual clock (virtual_timers.h). While one is armed turns are taken, also by a
+// program of one thread: where a turn is over, which is after the same number of branches in each
+// run, the clock may have passed it. Where all threads wait, the first is waited for as the first
+// timeout is (engine_turns.cc).
+//
+// What is due then is done from outside, at once: a signal is sent, or what waits for a descriptor
+// is woken. The kernel chooses who gets the signal, and when it has been unblocked.
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "inject/engine.h"
+#include "inject/timer_descriptor.h"
+#include "kernel/proc.h"
+
+namespace shadowprof::inject {
+namespace {
+
+// By which a signal of setitimer(2) is known until it is delivered: those of the kernel's are not
+// a timer's, and may not be sent by others.
+constexpr int kNoTimer = -1;
+
+bool is_pending(Tid process, Tid thread, int signal) {
+  const auto status = kernel::read_status(thread.value != 0 ? thread : process);
+  if (!status) return false;
+  const uint64_t pending = thread.value != 0 ? status->pending : status->shared_pending;
+  return (pending & ptrace::mask_of(signal)) != 0;
+}
+
+}  // namespace
+
+// The thread of the process that knows itself by that number.
+Tid Engine::thread_of(const GuestProcess& process, int id) const {
+  for (const auto& [tid, t] : threads_) {
+    if (t->process != &process) continue;
+    const auto status = kernel::read_status(tid);
+    if (status && status->innermost_pid.value == id) return tid;
+  }
+  return {};
+}
+
+TimerCall Engine::timer_call(GuestThread& t, const Registers& regs) {
+  GuestProcess& process = *t.process;
+  return {regs,
+          process.space->code().memory(),
+          *clock_,
+          timers_,
+          process.pid,
+          process.began_ns,
+          [this, &process](int id) { return thread_of(process, id); }};
+}
+
+// Nothing: the kernel is to answer it.
+std::optional<int64_t> Engine::answer_for_timers(GuestThread& t, const Registers& regs) {
+  catch_up(t);
+  const auto result = answer_timer_call(timer_call(t, regs));
+  if (timers_.any_armed()) begin_turns(t);
+  shorten_turn(t);
+  return result;
+}
+
+// In branches. A thread that is alone is looked at again when a part of the time to the next timer
+// is over: most code executes fewer instructions from one counted branch to the next.
+uint64_t Engine::turn_length() {
+  constexpr uint64_t kMostOfABranch = 256;
+  const uint64_t length = turns_.length();
+  if (!turns_.waiting().empty()) return length;
+  return std::max(length, timers_.least_left_ns(*clock_).value_or(0) / kMostOfABranch);
+}
+
+// It is contended for, or a timer is armed, from now on: the turn is not longer than that allows.
+void Engine::shorten_turn(GuestThread& t) {
+  uint64_t& left = t.slot->state().turn_left;
+  if (left > TurnOrder::kLongest) left = turn_length();
+}
+
+// Whoever they wake has been woken then.
+void Engine::fire_timers() {
+  if (!clock_) return;
+  for (const VirtualTimers::Expiry& expiry : timers_.take_expired(*clock_)) {
+    may_have_woken_ = true;
+    if (expiry.name.kind == TimerName::Kind::descriptor) {
+      expire_descriptor(expiry);
+    } else if (expiry.timer.event.signal != 0) {
+      send_signal_of(expiry);
+    }
+  }
+}
+
+void Engine::send_signal_of(const VirtualTimers::Expiry& expiry) {
+  const Tid process(expiry.name.process);
+  const TimerEvent& event = expiry.timer.event;
+  VirtualTimer* timer = timers_.find(expiry.name);
+  const bool is_posix = expiry.name.kind == TimerName::Kind::posix;
+  // As the kernel does, which has one signal for each timer.
+  if (is_posix && timers_.with_signal(process, event.signal) == 1 &&
+      is_pending(process, event.thread, event.signal)) {
+    timer->overruns += expiry.times;
+    return;
+  }
+  timer->overruns = expiry.times - 1;
+  siginfo_t info{};
+  info.si_signo = event.signal;
+  info.si_code = SI_TIMER;
+  info.si_timerid = is_posix ? expiry.name.number : kNoTimer;
+  info.si_overrun = static_cast<int>(std::min<uint64_t>(timer->overruns, INT32_MAX));
+  info.si_value = event.value;
+  if (event.thread.value != 0)
+    (void)::syscall(SYS_rt_tgsigqueueinfo, process.value, event.thread.value, event.signal, &info);
+  else
+    (void)::syscall(SYS_rt_sigqueueinfo, process.value, event.signal, &info);
+}
+
+// Signals of setitimer(2) are the kernel's.
+siginfo_t Engine::as_the_kernel_sends(const siginfo_t& info) const {
+  if (!clock_ || info.si_code != SI_TIMER || info.si_timerid != kNoTimer) return info;
+  siginfo_t sent{};
+  sent.si_signo = info.si_signo;
+  sent.si_code = SI_KERNEL;
+  return sent;
+}
+
+// A child may have it, or who has set it under another number by now.
+std::optional<TimerDescriptor> Engine::open_timer(const VirtualTimers::Expiry& expiry) const {
+  const VirtualTimer& timer = expiry.timer;
+  const int mark = expiry.name.number;
+  if (auto open = TimerDescriptor::with_mark(timer.holder, timer.descriptor, mark)) return open;
+  for (const auto& [pid, process] : processes_) {
+    if (pid == timer.holder) continue;
+    if (auto open = TimerDescriptor::with_mark(pid, timer.descriptor, mark)) return open;
+  }
+  return std::nullopt;
+}
+
+void Engine::expire_descriptor(const VirtualTimers::Expiry& expiry) {
+  if (auto open = open_timer(expiry)) return open->expire(expiry.times);
+  timers_.remove(expiry.name);  // everybody has closed it
+}
+
+// The process leaves the engine: what is left of its timers is real time. `t` is stopped, and of
+// it; `regs` are its own.
+void Engine::leave_timers(GuestThread& t, const Registers& regs) {
+  const Tid process = t.process->pid;
+  const auto armed = timers_.armed_of(process);
+  timers_.ended(process);
+  if (armed.empty() || !t.slot || !t.tracee.set_registers_if_alive(regs)) return;
+  ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(), options_.trace,
+                                ptrace::StopSignal::drop);
+  remote.keep_signals_in(t.deferred);
+  const uint64_t room = t.slot->guest + offsetof(emu::StatePage, call_time);
+  for (const VirtualTimers::Expiry& expiry : armed) {
+    const auto [left_ns, interval_ns] = VirtualTimers::setting(expiry.timer, *clock_);
+    const timespec interval = machine::timespec_of(interval_ns);
+    const timespec left = machine::timespec_of(std::max<uint64_t>(left_ns, 1000));
+    if (expiry.name.kind == TimerName::Kind::descriptor) {
+      timers_.remove(expiry.name);
+      if (auto open = open_timer(expiry)) open->arm_really(left_ns, interval_ns);
+      continue;
+    }
+    const bool is_posix = expiry.name.kind == TimerName::Kind::posix;
+    const long unit = is_posix ? 1 : 1000;
+    const std::array<uint64_t, 4> words = {
+        static_cast<uint64_t>(interval.tv_sec), static_cast<uint64_t>(interval.tv_nsec / unit),
+        static_cast<uint64_t>(left.tv_sec), static_cast<uint64_t>(left.tv_nsec / unit)};
+    std::ranges::copy(words, t.slot->state().call_time);
+    if (is_posix)
+      (void)remote.call(SYS_timer_settime, expiry.name.number, 0, room, 0);
+    else
+      (void)remote.call(SYS_setitimer, expiry.name.number, room, 0);
+  }
+  (void)remote.finish();
+}
+
+}  // namespace shadowprof::inject
