@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: MIT
 """Are counts the same whatever surrounds the program?
 
-usage: bench/same_counts.py SHADOWPROF [--runs N] [--only NAME,...] [--users] [--threads PROGRAM --clocks PROGRAM]
+usage: bench/same_counts.py SHADOWPROF [--runs N] [--only NAME,...] [--users]
+                            [--threads PROGRAM --clocks PROGRAM --timers PROGRAM]
 
 Each program is profiled N times with --deterministic, each time in the next of 16 surroundings: two environments,
 two working directories, one core or all, a machine that is busy or not; with --users, for which one has to be root,
 every second run is another user's (SHADOWPROF has to be where that one may execute it). Every table of each profile is compared with those of the first,
 and `check` is asked with the limit at 0 (--limit 'instructions<=+0' and each function's). Printed is how many were
-another, and how many alarms there were. --threads and --clocks are tests/gate's programs of 64 threads and of loops
-over clocks, from the build folder.
+another, and how many alarms there were. --threads, --clocks and --timers are tests/gate's programs of 64 threads, of
+loops over clocks, and of timers, from the build folder.
 """
 
 import argparse
@@ -47,6 +48,8 @@ def commands(options):
         yield "64 threads", [], [os.path.abspath(options.threads), "64"]
     if options.clocks:
         yield "clocks", [], [os.path.abspath(options.clocks)]
+    if options.timers:
+        yield "timers -f", ["-f"], [os.path.abspath(options.timers)]
     yield "java -Xint", [], ["java", "-Xint", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:-UseContainerSupport",
                              "-cp", ".", "Sum"]
 
@@ -143,6 +146,7 @@ def main():
     parser.add_argument("--users", action="store_true")
     parser.add_argument("--threads")
     parser.add_argument("--clocks")
+    parser.add_argument("--timers")
     options = parser.parse_args()
     chosen = [name for name in options.only.split(",") if name]
     with tempfile.TemporaryDirectory(prefix="shadowprof-same-") as folder:

@@ -128,6 +128,25 @@ TEST_CASE("a model's topology is one thread of one core") {
   CHECK((v4.cpuid(0xb, 2, {}).ecx >> 8) == 0);
 }
 
+TEST_CASE("a level's processor is the same whatever the host's is") {
+  constexpr CpuidAnswer kHosts[] = {{},
+                                    {~0u, ~0u, ~0u, ~0u},
+                                    {0x55555555, 0xaaaaaaaa, 0x33333333, 0x0f0f0f0f},
+                                    {0xaaaaaaaa, 0x55555555, 0xcccccccc, 0xf0f0f0f0}};
+  constexpr uint32_t kFirstLeaves[] = {0, 0x40000000, 0x80000000};
+  constexpr uint32_t kStateLeaf = 0xd, kLeaves = 0x30, kSubleaves = 6;
+  for (const char* name : {"baseline", "x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
+    for (const uint32_t first : kFirstLeaves) {
+      for (uint32_t leaf = first; leaf < first + kLeaves; leaf++) {
+        if (leaf == kStateLeaf) continue;
+        for (uint32_t subleaf = 0; subleaf < kSubleaves; subleaf++)
+          for (const CpuidAnswer& host : kHosts)
+            CHECK(model(name).cpuid(leaf, subleaf, host) == model(name).cpuid(leaf, subleaf, {}));
+      }
+    }
+  }
+}
+
 TEST_CASE("a model is refused where the host lacks something, by its name") {
   CHECK(model("baseline").missing_here().empty());
   CHECK(model("host").missing_here().empty());
