@@ -336,7 +336,7 @@ void Engine::end_waits_until(uint64_t now_ns) {
 // Nobody can go on: until somebody outside does something, or the first wait is over, which takes
 // the time that it takes.
 WaitOutcome Engine::await_others() {
-  constexpr timespec kLook{0, 1'000'000};
+  constexpr long kLook_ns = 1'000'000;
   const auto deadline = first_deadline();
   const bool was_idle = idle_since_.has_value();
   if (!was_idle) idle_since_ = Clock::now();
@@ -347,11 +347,13 @@ WaitOutcome Engine::await_others() {
   } else {
     const auto left =
         std::chrono::nanoseconds(*deadline > clock_->now_ns() ? *deadline - clock_->now_ns() : 0);
-    if (Clock::now() - *idle_since_ >= left) {
+    const auto still_left = left - (Clock::now() - *idle_since_);
+    if (still_left.count() <= 0) {
       clock_->sleep_until(*deadline);
       idle_since_.reset();
     } else {
-      ::nanosleep(&kLook, nullptr);
+      const timespec look{0, std::min<long>(kLook_ns, still_left.count())};
+      ::nanosleep(&look, nullptr);
     }
     stops_.fetch();
   }

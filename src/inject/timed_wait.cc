@@ -119,7 +119,7 @@ std::optional<uint64_t> time_at(const WaitRow& row, uint64_t value, ptrace::Remo
     return static_cast<uint64_t>(milliseconds) * kMillisecond_ns;
   }
   if (value == 0) return std::nullopt;
-  const auto time = memory.read_value<timespec>(GuestAddr(value));
+  const auto time = memory.read_argument<timespec>(GuestAddr(value));
   if (!time) return std::nullopt;
   const bool is_micro = row.unit == Unit::timeval;
   const long most = is_micro ? LONG_MAX / 1000 : 999'999'999;
@@ -129,7 +129,7 @@ std::optional<uint64_t> time_at(const WaitRow& row, uint64_t value, ptrace::Remo
 }
 
 std::array<uint64_t, 2> words_at(ptrace::RemoteMemory& memory, uint64_t address) {
-  return memory.read_value<std::array<uint64_t, 2>>(GuestAddr(address))
+  return memory.read_argument<std::array<uint64_t, 2>>(GuestAddr(address))
       .value_or(std::array<uint64_t, 2>{});
 }
 

@@ -90,7 +90,7 @@ int64_t put_interval(const TimerCall& call, uint64_t address, const TimerSetting
 int64_t set_interval(const TimerCall& call) {
   itimerval wanted{};
   if (call.regs.rsi != 0) {
-    const auto read = call.memory.read_value<itimerval>(GuestAddr(call.regs.rsi));
+    const auto read = call.memory.read_argument<itimerval>(GuestAddr(call.regs.rsi));
     if (!read) return -EFAULT;
     wanted = *read;
   }
@@ -132,7 +132,7 @@ TimerEvent event_of(const TimerCall& call, int id) {
   TimerEvent event{SIGALRM, {}, {}};
   event.value.sival_int = id;
   if (call.regs.rsi == 0) return event;
-  const auto asked = call.memory.read_value<sigevent>(GuestAddr(call.regs.rsi));
+  const auto asked = call.memory.read_argument<sigevent>(GuestAddr(call.regs.rsi));
   if (!asked) return event;
   event.value = asked->sigev_value;
   event.signal = asked->sigev_notify == SIGEV_NONE ? 0 : asked->sigev_signo;
@@ -143,7 +143,7 @@ TimerEvent event_of(const TimerCall& call, int id) {
 
 void note_created(const TimerCall& call) {
   const auto clock = static_cast<clockid_t>(call.regs.rdi);
-  const auto id = call.memory.read_value<int>(GuestAddr(call.regs.rdx));
+  const auto id = call.memory.read_argument<int>(GuestAddr(call.regs.rdx));
   if (!id) return;
   VirtualTimer timer;
   timer.clock = clock;
@@ -157,7 +157,7 @@ std::optional<int64_t> set_posix(const TimerCall& call) {
   VirtualTimer* timer = posix_timer(call);
   if (timer == nullptr) return std::nullopt;
   if (call.regs.rdx == 0) return -EINVAL;
-  const auto wanted = call.memory.read_value<itimerspec>(GuestAddr(call.regs.rdx));
+  const auto wanted = call.memory.read_argument<itimerspec>(GuestAddr(call.regs.rdx));
   if (!wanted) return -EFAULT;
   if (!is_valid(wanted->it_value) || !is_valid(wanted->it_interval)) return -EINVAL;
   const TimerSetting before = VirtualTimers::setting(*timer, call.clock);
@@ -190,7 +190,7 @@ TimerSetting setting_of(const TimerCall& call, const TimerDescriptor& open) {
 }
 
 std::optional<int64_t> set_descriptor(const TimerCall& call) {
-  const auto wanted = call.memory.read_value<itimerspec>(GuestAddr(call.regs.rdx));
+  const auto wanted = call.memory.read_argument<itimerspec>(GuestAddr(call.regs.rdx));
   if (!wanted) return -EFAULT;
   constexpr uint64_t kKnownFlags = TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET;
   const bool is_sound = (call.regs.rsi & ~kKnownFlags) == 0 && is_valid(wanted->it_value) &&

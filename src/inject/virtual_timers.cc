@@ -22,6 +22,7 @@ VirtualTimer* VirtualTimers::find(const TimerName& name) {
 void VirtualTimers::arm(VirtualTimer& timer, uint64_t until_ns, uint64_t interval_ns) {
   timer.until_ns = until_ns;
   timer.interval_ns = interval_ns;
+  timer.again_ns = 0;
   timer.armed = ++arms_;
   timer.overruns = 0;
 }
@@ -47,7 +48,8 @@ std::optional<uint64_t> VirtualTimers::first_ns() const {
   std::optional<uint64_t> first;
   for (const auto& [name, timer] : timers_) {
     if (timer.until_ns == 0 || timer.of_work) continue;
-    first = std::min(first.value_or(timer.until_ns), timer.until_ns);
+    const uint64_t look_ns = std::max(timer.until_ns, timer.again_ns);
+    first = std::min(first.value_or(look_ns), look_ns);
   }
   return first;
 }
@@ -73,6 +75,7 @@ std::vector<VirtualTimers::Expiry> VirtualTimers::take_expired(const machine::Vi
     } else {
       expiry.times += (now_ns - timer.until_ns) / timer.interval_ns;
       timer.until_ns += expiry.times * timer.interval_ns;
+      timer.again_ns = now_ns + kLeastStep_ns;
     }
     expired.push_back(expiry);
   }

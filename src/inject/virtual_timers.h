@@ -50,6 +50,7 @@ struct VirtualTimer {
   TimerEvent event;
   uint64_t until_ns = 0;  // 0: disarmed
   uint64_t interval_ns = 0;
+  uint64_t again_ns = 0;  // nobody need look before, though it expires
   uint64_t armed = 0;     // a number; of two that expire at one moment the lower one is first
   uint64_t overruns = 0;  // of its last signal
   Tid holder;             // descriptor: who has set it, and under which number
@@ -58,6 +59,8 @@ struct VirtualTimer {
 
 class VirtualTimers {
  public:
+  static constexpr uint64_t kLeastStep_ns = 100'000;
+
   struct Expiry {
     TimerName name;
     VirtualTimer timer;  // as it was
@@ -82,7 +85,8 @@ class VirtualTimers {
   int next_mark(int most) {
     return 1 + static_cast<int>(marks_++ % static_cast<uint64_t>(most - 1));
   }
-  // When the first of those expires that do not follow processor time, on the virtual clock.
+  // When to look at those again that do not follow processor time, on the virtual clock: when the
+  // first of them expires, but not more often than kLeastStep_ns for the sake of a short interval.
   std::optional<uint64_t> first_ns() const;
   // The least that one has left, of its own clock.
   std::optional<uint64_t> least_left_ns(const machine::VirtualClock& clock) const;

@@ -131,6 +131,12 @@ Status RemoteMemory::read(GuestAddr from, std::span<uint8_t> out) {
   return {};
 }
 
+Status RemoteMemory::read_for_program(GuestAddr from, std::span<uint8_t> out) {
+  const size_t done = process_vm_enabled ? read_by_call(tid_, from, out) : 0;
+  if (done == out.size()) return {};
+  return process_vm_enabled ? failure("read", from + done) : read(from, out);
+}
+
 Status RemoteMemory::write(GuestAddr to, std::span<const uint8_t> bytes) {
   size_t done = 0;
   if (process_vm_enabled) done = write_by_call(tid_, to, bytes);

@@ -38,6 +38,9 @@ class RemoteMemory {
 
   // All of it or an Error: EFAULT names the first unreadable address; ESRCH: the process is gone.
   Status read(GuestAddr from, std::span<uint8_t> out);
+  // The same as the kernel reads for the program: EFAULT also where that itself may not read. (Like
+  // read() on a host that forbids process_vm_readv.)
+  Status read_for_program(GuestAddr from, std::span<uint8_t> out);
   // All of it or an Error (EFAULT); then a prefix may have been written.
   Status write(GuestAddr to, std::span<const uint8_t> bytes);
   // The same for pages that the program itself cannot write. Shared mappings refuse it.
@@ -52,6 +55,13 @@ class RemoteMemory {
     static_assert(std::is_trivially_copyable_v<T>);
     T value{};
     SP_TRY(read(from, {reinterpret_cast<uint8_t*>(&value), sizeof value}));
+    return value;
+  }
+  template <typename T>
+  Result<T> read_argument(GuestAddr from) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    T value{};
+    SP_TRY(read_for_program(from, {reinterpret_cast<uint8_t*>(&value), sizeof value}));
     return value;
   }
   template <typename T>

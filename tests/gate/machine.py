@@ -302,6 +302,7 @@ def timers_follow_the_clock(machine):
                  "descriptor: every 10000000, in time 1", "child: 8 bytes, 1", "stopped: 1, 0 ready",
                  "no timer: -1 EINVAL"):
         require(line in lines, (line, lines))
+    require(lines.count("nowhere: -1 EFAULT") == 2, lines)
     require(lines.count("stopped: 1") == 3 and any(line.startswith("sleep: -1 EINTR, about 497") for line in lines), lines)
 
 

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
@@ -203,6 +204,9 @@ static void descriptors(void) {
   timerfd_gettime(other, &now);
   printf("descriptor: every %ld, in time %d\n", now.it_interval.tv_nsec,
          now.it_value.tv_nsec > 0 && now.it_value.tv_nsec <= 10000000);
+  const void* nowhere = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  tell_result("nowhere", timerfd_settime(other, 0, nowhere, NULL));
+  tell_result("nowhere", nanosleep(nowhere, NULL));
   // A child reads it, though it has not set it.
   if (fork() == 0) {
     const long bytes = read(other, &times, sizeof times);

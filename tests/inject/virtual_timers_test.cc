@@ -59,6 +59,19 @@ TEST_CASE("an interval is counted from moment to moment") {
   CHECK_FALSE(timers.all.first_ns());
 }
 
+TEST_CASE("a short interval is not looked at each time") {
+  Timers timers;
+  timers.timer(1000, 2);
+  CHECK(timers.all.first_ns() == 1000);
+  timers.clock.retire(1000);
+  CHECK(timers.expired().size() == 1);
+  CHECK(timers.all.first_ns() == 1000 + VirtualTimers::kLeastStep_ns);
+  timers.clock.sleep_until(1000 + VirtualTimers::kLeastStep_ns);
+  const auto expired = timers.all.take_expired(timers.clock);
+  REQUIRE(expired.size() == 1);
+  CHECK(expired[0].times == VirtualTimers::kLeastStep_ns / 2);
+}
+
 TEST_CASE("sleeps are no processor time") {
   Timers timers;
   timers.timer(kSecond_ns, 0, true);

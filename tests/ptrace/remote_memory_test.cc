@@ -106,6 +106,12 @@ TEST_CASE("pages that the program cannot read are read, between others that it c
     REQUIRE(memory.read(pages.at(1), bytes).has_value());
     CHECK(bytes == pages.expected(1, 4 * kPage - 2));
   });
+  RemoteMemory memory(guest.tid());
+  std::vector<uint8_t> bytes(kPage);
+  CHECK(memory.read_for_program(pages.at(0), std::span(bytes).first(kPage - 1)).has_value());
+  const Status refused = memory.read_for_program(pages.at(kPage - 1), bytes);
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().errno_value == EFAULT);
 }
 
 TEST_CASE("write respects the protection, write_code does not") {
