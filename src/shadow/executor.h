@@ -124,6 +124,7 @@ class Executor : public Execution {
   bool goes_on_with_sample(double recorded_s);
   void stop_between(const Registers& guest);
   bool count_branches(double native_s);
+  double warm_up_s() const;
   void begin_to_count();
   bool take_passes(double native_s);
   void look_at_rest();

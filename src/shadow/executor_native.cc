@@ -37,7 +37,6 @@ constexpr int kUserDispatch = 2;
 // Shorter stretches are mostly what comes of stops.
 constexpr double kLeastPaced_s = 0.0003;
 // The beginning of a stretch, in which no branches are counted.
-constexpr double kWarmUp_s = 0.001;
 constexpr double kWarmUpShare = 0.5;
 constexpr double kLeastCounted_s = 0.0001;
 constexpr const char* kCodeIsGone = "code that was executed natively is gone";
@@ -136,7 +135,7 @@ void Executor::proceed(const NextSample& next) {
   phase_ = Phase::native;
   calls_.goes_on();
   clock_.start(tid(), budget_.price, work());
-  deadline_.start(next_.native_s);
+  deadline_.start(branches_.is_attached() ? warm_up_s() : next_.native_s);
   current().registers = stopped_;
   current().in_engine = false;
   (void)run_other_thread();  // this one can go on, if no other can
@@ -157,6 +156,10 @@ bool Executor::count_branches(double native_s) {
 }
 
 // At first the replica is slow: its last sample has taken caches and predictors.
+double Executor::warm_up_s() const {
+  return kWarmUpShare * next_.native_s;
+}
+
 void Executor::begin_to_count() {
   auto passes = branches_.passes();
   if (passes) counted_from_ = Passes{std::move(*passes), guest_time()};
@@ -187,7 +190,7 @@ void Executor::look_at_rest() {
 
 void Executor::look_at_native_clock() {
   if (branches_.is_attached() && !counted_from_) {
-    if (!has_run_for(std::min(kWarmUp_s, kWarmUpShare * next_.native_s))) return;
+    if (!has_run_for(warm_up_s())) return;
     begin_to_count();
   }
   if (!has_run_for(next_.native_s)) return;
