@@ -406,7 +406,10 @@ class Engine {
   bool add_turn_checks(GuestThread& t);
   bool is_contended();
   bool can_go_on(Tid tid);
+  static std::string_view look_into(GuestThread& t, UniqueFd& file, const char* name,
+                                    std::span<char> text);
   char state_of(GuestThread& t);
+  bool is_executing(const GuestProcess& process) const;
   template <typename Wanted>
   void settle_those(Wanted is_wanted);
   void settle();

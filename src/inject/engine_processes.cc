@@ -368,9 +368,7 @@ void Engine::on_exit_event(GuestThread& t) {
   t.ending = somebody_ends_ = true;
   t.in_call = false;
   turns_.forget(t.tracee.tid());
-  const bool executes = std::ranges::any_of(threads_, [&](const auto& entry) {
-    return entry.second->process == t.process && entry.second->executing;
-  });
+  const bool executes = is_executing(*t.process);
   t.process->is_ending = !executes && regs.orig_rax != SYS_exit;
   const double used_s = processor_seconds_of(t.process->pid).value_or(t.process->cpu_s);
   counts_.program_cpu_s += used_s - t.process->cpu_s;

@@ -212,17 +212,40 @@ bool Engine::add_turn_checks(GuestThread& t) {
   return true;
 }
 
-// As in proc(5); X: there is no such thread.
-char Engine::state_of(GuestThread& t) {
-  if (!t.stat.valid()) {
+// The beginning of a file of the thread's in /proc, as it is now.
+std::string_view Engine::look_into(GuestThread& t, UniqueFd& file, const char* name,
+                                   std::span<char> text) {
+  if (!file.valid()) {
     const std::string path =
-        fmt::format("/proc/{}/task/{}/stat", t.process->pid.value, t.tracee.tid().value);
-    t.stat = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+        fmt::format("/proc/{}/task/{}/{}", t.process->pid.value, t.tracee.tid().value, name);
+    file = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   }
+  const ssize_t size = ::pread(file.get(), text.data(), text.size(), 0);
+  return {text.data(), static_cast<size_t>(std::max<ssize_t>(size, 0))};
+}
+
+// As in proc(5); X: there is no such thread. Who is about to sleep says so first, then looks at
+// what it would wait for, and may go on: wait4(2) finds a child that has ended. So a sleeper is
+// asked for its call, too, which the kernel tells when it is off its processor. It may have stopped
+// meanwhile, or sleep in a page fault: in no call.
+char Engine::state_of(GuestThread& t) {
   std::array<char, 512> text;
-  const ssize_t size = ::pread(t.stat.get(), text.data(), text.size(), 0);
-  if (size <= 0) return 'X';
-  return kernel::state_in_stat({text.data(), static_cast<size_t>(size)}).value_or('X');
+  const auto look = [&] {
+    return kernel::state_in_stat(look_into(t, t.stat, "stat", text)).value_or('X');
+  };
+  const char state = look();
+  if (state != 'S' || is_executing(*t.process)) return state;
+  const std::string_view call = look_into(t, t.present_call, "syscall", text);
+  if (call.starts_with("running")) return 'R';
+  return call.starts_with("-1") ? look() : state;
+}
+
+// Before Linux 5.7 it is told of no call until an execve of the process is over, which waits for
+// its other threads.
+bool Engine::is_executing(const GuestProcess& process) const {
+  return std::ranges::any_of(threads_, [&](const auto& entry) {
+    return entry.second->process == &process && entry.second->executing;
+  });
 }
 
 template <typename Wanted>

@@ -61,6 +61,7 @@ struct GuestThread {
   bool sleeps_deeply = false;  // in its call, uninterruptibly, and for long
   unsigned call = 0;       // the number of its last one
   UniqueFd stat;           // /proc/TID/stat
+  UniqueFd present_call;   // /proc/TID/syscall
   // See engine_storm.cc.
   ptrace::Registers returned_to{};  // what the last sigreturn restored
   ptrace::SignalledSleep sleep{};  // through ignored signals

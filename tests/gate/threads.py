@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The order of threads and processes is the same in each run with --deterministic (docs/deterministic.md).
 
-usage: threads.py --shadowprof PATH --threads THREADS [--runs N] [--only WORD]
+usage: threads.py --shadowprof PATH --threads THREADS --children CHILDREN [--runs N] [--only WORD]
 
 Programs of several threads, and several processes with -f, execute the same instructions whatever else the
 machine does, on one core and on all, and say the same; --schedule-seed gives other orders, each of which comes
@@ -32,6 +32,7 @@ PROGRAMS = [
     ("xz -T2", ["xz", "-T2", "-1", "--block-size=64KiB", "-c", "INPUT"]),
     ("pigz -p2", ["pigz", "-p2", "-c", "INPUT"]),
     ("a pipeline -f", ["-f", "--", "sh", "-c", "gzip -c input | gzip -dc | sort -n | tail -n 3; (echo b; echo a) | sort"]),
+    ("children and their signals -f", ["-f", "--", "CHILDREN"]),
     ("paths of threads", ["--profile", "edge,path", "--", "THREADS", "4"]),
 ]
 
@@ -39,7 +40,8 @@ PROGRAMS = [
 class Bench:
     def __init__(self, options, folder):
         self.shadowprof = os.path.abspath(options.shadowprof)
-        self.threads_program = os.path.abspath(options.threads)
+        self.own_programs = {"THREADS": os.path.abspath(options.threads),
+                             "CHILDREN": os.path.abspath(options.children)}
         self.runs = options.runs
         self.folder = pathlib.Path(folder)
         (self.folder / "input").write_text("".join(f"{i * i} line\n" for i in range(20000)), encoding="ascii")
@@ -47,7 +49,7 @@ class Bench:
 
     def start(self, command, *options, cores=None, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
               file="profile.json", loud=False):
-        places = {"INPUT": "input", "THREADS": self.threads_program}
+        places = {"INPUT": "input", **self.own_programs}
         words = [places.get(word, word) for word in command]
         if "--" not in words:
             words.insert(0, "--")
@@ -72,7 +74,7 @@ class Bench:
 
 def is_there(command):
     program = command[command.index("--") + 1] if "--" in command else command[0]
-    return program == "THREADS" or shutil.which(program) is not None
+    return program in ("THREADS", "CHILDREN") or shutil.which(program) is not None
 
 
 @contextlib.contextmanager
@@ -170,6 +172,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shadowprof", required=True)
     parser.add_argument("--threads", required=True)
+    parser.add_argument("--children", required=True)
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
