@@ -387,7 +387,7 @@ class Engine {
   std::optional<int64_t> answer_for_timers(GuestThread& t, const Registers& regs);
   void fire_timers();
   uint64_t turn_length();
-  void shorten_turn(GuestThread& t);
+  void shorten_turn(GuestThread& t, bool somebody_comes);
   void send_signal_of(const VirtualTimers::Expiry& expiry);
   siginfo_t as_the_kernel_sends(const siginfo_t& info) const;
   std::optional<TimerDescriptor> open_timer(const VirtualTimers::Expiry& expiry) const;

@@ -204,8 +204,8 @@ void Engine::on_new_child(GuestThread& t, StopEvent event) {
   const bool is_ours = info.is_thread || options_.follow;
   if (clock_ && is_ours) begin_turns(t);
   if (turns_.is_active()) {
+    shorten_turn(t, true);
     start_announced(child);
-    shorten_turn(t);
   }
   resume(t);
   if (t.in_vfork && is_ours) pass_turn(t);  // it sleeps

@@ -43,14 +43,8 @@ Tid Engine::thread_of(const GuestProcess& process, int id) const {
 }
 
 TimerCall Engine::timer_call(GuestThread& t, const Registers& regs) {
-  GuestProcess& process = *t.process;
-  return {regs,
-          process.space->code().memory(),
-          *clock_,
-          timers_,
-          process.pid,
-          process.began_ns,
-          [this, &process](int id) { return thread_of(process, id); }};
+  const GuestProcess& process = *t.process;
+  return {time_call(t, regs), timers_, [this, &process](int id) { return thread_of(process, id); }};
 }
 
 // Nothing: the kernel is to answer it.
@@ -58,7 +52,7 @@ std::optional<int64_t> Engine::answer_for_timers(GuestThread& t, const Registers
   catch_up(t);
   const auto result = answer_timer_call(timer_call(t, regs));
   if (timers_.any_armed()) begin_turns(t);
-  shorten_turn(t);
+  shorten_turn(t, false);
   return result;
 }
 
@@ -71,10 +65,11 @@ uint64_t Engine::turn_length() {
   return std::max(length, timers_.least_left_ns(*clock_).value_or(0) / kMostOfABranch);
 }
 
-// It is contended for, or a timer is armed, from now on: the turn is not longer than that allows.
-void Engine::shorten_turn(GuestThread& t) {
+// Somebody else comes, or another timer is armed: a long turn is as long as that allows from now
+// on.
+void Engine::shorten_turn(GuestThread& t, bool somebody_comes) {
   uint64_t& left = t.slot->state().turn_left;
-  if (left > TurnOrder::kLongest) left = turn_length();
+  if (left > TurnOrder::kLongest) left = somebody_comes ? turns_.length() : turn_length();
 }
 
 // Whoever they wake has been woken then.

@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 
-#include "inject/time_calls.h"
 #include "inject/timer_descriptor.h"
 #include "kernel/proc.h"
 
@@ -45,10 +44,6 @@ itimerspec spec_of(const TimerSetting& setting) {
   return {machine::timespec_of(setting.interval_ns), machine::timespec_of(setting.left_ns)};
 }
 
-uint64_t now_of(const VirtualTimer& timer, const TimerCall& call) {
-  return timer.of_work ? call.clock.worked_ns() : call.clock.now_ns();
-}
-
 uint64_t after(uint64_t now_ns, uint64_t length_ns) {
   return now_ns + std::min(length_ns, kMost_ns);
 }
@@ -64,8 +59,8 @@ void set(VirtualTimer& timer, const TimerCall& call, const itimerspec& wanted, b
   const uint64_t length_ns = machine::nanoseconds_of(wanted.it_value);
   uint64_t until_ns = 0;
   if (length_ns != 0)
-    until_ns =
-        is_moment ? until(timer, call, wanted.it_value) : after(now_of(timer, call), length_ns);
+    until_ns = is_moment ? until(timer, call, wanted.it_value)
+                         : after(VirtualTimers::now_ns(timer, call.clock), length_ns);
   call.timers.arm(timer, until_ns, machine::nanoseconds_of(wanted.it_interval));
 }
 
@@ -127,7 +122,7 @@ VirtualTimer* posix_timer(const TimerCall& call) {
   return call.timers.find({Kind::posix, call.process.value, static_cast<int>(call.regs.rdi)});
 }
 
-// The event's notification is none of signals of this process, or of a thread of it: no signal.
+// SIGEV_NONE sends no signal.
 TimerEvent event_of(const TimerCall& call, int id) {
   TimerEvent event{SIGALRM, {}, {}};
   event.value.sival_int = id;

@@ -14,24 +14,15 @@
 #include <span>
 
 #include "base/types.h"
+#include "inject/time_calls.h"
 #include "inject/virtual_timers.h"
-#include "machine/registers.h"
-#include "machine/virtual_clock.h"
-#include "ptrace/remote_memory.h"
 
 namespace shadowprof::inject {
 
-struct TimerCall {
-  const machine::Registers& regs;  // before the call
-  ptrace::RemoteMemory& memory;
-  const machine::VirtualClock& clock;
+struct TimerCall : TimeCall {
   VirtualTimers& timers;
-  Tid process;
-  uint64_t began_ns = 0;  // the process, in worked_ns()
   // The thread that the process knows under that id; 0: none.
   std::function<Tid(int id)> thread_of;
-
-  long number() const { return static_cast<int>(regs.rax); }
 };
 
 std::span<const unsigned> timer_calls();

@@ -6,13 +6,9 @@
 
 namespace shadowprof::inject {
 
-namespace {
-
-uint64_t now_of(const VirtualTimer& timer, const machine::VirtualClock& clock) {
+uint64_t VirtualTimers::now_ns(const VirtualTimer& timer, const machine::VirtualClock& clock) {
   return timer.of_work ? clock.worked_ns() : clock.now_ns();
 }
-
-}  // namespace
 
 VirtualTimer* VirtualTimers::find(const TimerName& name) {
   const auto it = timers_.find(name);
@@ -29,9 +25,9 @@ void VirtualTimers::arm(VirtualTimer& timer, uint64_t until_ns, uint64_t interva
 
 TimerSetting VirtualTimers::setting(const VirtualTimer& timer, const machine::VirtualClock& clock) {
   if (timer.until_ns == 0) return {0, timer.interval_ns};
-  const uint64_t now_ns = now_of(timer, clock);
+  const uint64_t clock_ns = now_ns(timer, clock);
   // One that has expired, though nobody has seen it yet, is still armed.
-  return {timer.until_ns > now_ns ? timer.until_ns - now_ns : 1, timer.interval_ns};
+  return {timer.until_ns > clock_ns ? timer.until_ns - clock_ns : 1, timer.interval_ns};
 }
 
 bool VirtualTimers::any_armed() const {
@@ -67,15 +63,15 @@ std::optional<uint64_t> VirtualTimers::least_left_ns(const machine::VirtualClock
 std::vector<VirtualTimers::Expiry> VirtualTimers::take_expired(const machine::VirtualClock& clock) {
   std::vector<Expiry> expired;
   for (auto& [name, timer] : timers_) {
-    const uint64_t now_ns = now_of(timer, clock);
-    if (timer.until_ns == 0 || timer.until_ns > now_ns) continue;
+    const uint64_t clock_ns = now_ns(timer, clock);
+    if (timer.until_ns == 0 || timer.until_ns > clock_ns) continue;
     Expiry expiry{name, timer, 1};
     if (timer.interval_ns == 0) {
       timer.until_ns = 0;
     } else {
-      expiry.times += (now_ns - timer.until_ns) / timer.interval_ns;
+      expiry.times += (clock_ns - timer.until_ns) / timer.interval_ns;
       timer.until_ns += expiry.times * timer.interval_ns;
-      timer.again_ns = now_ns + kLeastStep_ns;
+      timer.again_ns = clock_ns + kLeastStep_ns;
     }
     expired.push_back(expiry);
   }

@@ -74,6 +74,8 @@ class VirtualTimers {
   VirtualTimer* find(const TimerName& name);
   void remove(const TimerName& name) { timers_.erase(name); }
 
+  // What the clock that it follows says.
+  static uint64_t now_ns(const VirtualTimer& timer, const machine::VirtualClock& clock);
   // Until a moment of its clock; 0 disarms it.
   void arm(VirtualTimer& timer, uint64_t until_ns, uint64_t interval_ns);
   static TimerSetting setting(const VirtualTimer& timer, const machine::VirtualClock& clock);

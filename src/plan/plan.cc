@@ -122,8 +122,7 @@ Step Plan::next(const Situation& s, const Ledger& ledger, const Prices& prices) 
     best_value = value;
   }
   if (best && best->step.what == What::fork && waits_for_core(s))
-    return chosen(
-        {.what = What::wait, .why = Why::no_idle_core, .at_s = s.now_s + kBetweenLooksForCore_s});
+    return chosen({.what = What::wait, .why = Why::no_idle_core, .at_s = looks_for_core_at_s_});
   if (best) {
     Step step = best->step;
     if (step.what == What::fork) step.length_s = lengths_.next_s(s.now_s, forks_);
@@ -137,7 +136,11 @@ Step Plan::next(const Situation& s, const Ledger& ledger, const Prices& prices) 
 
 // A fork is due: another moment may have an idle core.
 bool Plan::waits_for_core(const Situation& s) {
-  if (!s.core_is_idle && ++looks_for_core_ < kLooksForCore) return true;
+  if (!s.core_is_idle) {
+    if (s.now_s < looks_for_core_at_s_) return true;
+    looks_for_core_at_s_ = s.now_s + kBetweenLooksForCore_s;
+    if (++looks_for_core_ < kLooksForCore) return true;
+  }
   looks_for_core_ = 0;
   return false;
 }

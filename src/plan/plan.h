@@ -179,6 +179,7 @@ class Plan {
   double seen_used_s_ = 0;     // of the program when it was sampled last
   bool in_its_place_ = false;  // the next one is for one that ended
   unsigned looks_for_core_ = 0;  // in a row that found none idle when a fork was due
+  double looks_for_core_at_s_ = 0;  // again
   // Bursts.
   Price burst_;
   double bursts_from_s_ = 0;

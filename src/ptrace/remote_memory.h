@@ -52,17 +52,11 @@ class RemoteMemory {
 
   template <typename T>
   Result<T> read_value(GuestAddr from) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    T value{};
-    SP_TRY(read(from, {reinterpret_cast<uint8_t*>(&value), sizeof value}));
-    return value;
+    return read_by<T>(&RemoteMemory::read, from);
   }
   template <typename T>
   Result<T> read_argument(GuestAddr from) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    T value{};
-    SP_TRY(read_for_program(from, {reinterpret_cast<uint8_t*>(&value), sizeof value}));
-    return value;
+    return read_by<T>(&RemoteMemory::read_for_program, from);
   }
   template <typename T>
   Status write_value(GuestAddr to, const T& value) {
@@ -81,6 +75,13 @@ class RemoteMemory {
   Tid tid() const { return tid_; }
 
  private:
+  template <typename T>
+  Result<T> read_by(Status (RemoteMemory::*way)(GuestAddr, std::span<uint8_t>), GuestAddr from) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    T value{};
+    SP_TRY((this->*way)(from, {reinterpret_cast<uint8_t*>(&value), sizeof value}));
+    return value;
+  }
   size_t read_by_file(GuestAddr from, std::span<uint8_t> out);
   size_t write_by_file(GuestAddr to, std::span<const uint8_t> bytes);
   bool open_file();

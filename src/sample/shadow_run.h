@@ -288,6 +288,7 @@ class ShadowRun {
   bool may_last(const SampledProcess& program) const;
   bool is_alone(const SampledProcess& program) const;
   bool is_short_of_memory(const SampledProcess& program);
+  bool may_have_core(SampledProcess& program, double now);
   bool is_about_busy_core(const SampledProcess& program) const;
   void look_at_busy_core();
   void look_at_core(const Sample& sample);
@@ -333,6 +334,7 @@ class ShadowRun {
   double delay_;
   ProgramRef candidate_;           // of the last sample
   bool core_is_idle_ = true;       // when it was looked for one
+  double looks_for_core_at_s_ = 0;  // again
   bool interprets_ = false;        // bursts are taken because no fork can be, soon
   double forks_again_at_ = 0;      // the program cannot be forked before
   const char* no_fork_ = nullptr;  // why

@@ -71,9 +71,7 @@ plan::Situation ShadowRun::situation() {
     charge_for_work(*idle, s);
     return s;
   }
-  core_is_idle_ = !samples_.empty() || !crowding_.at_idle_priority() ||
-                  probe::may_have_idle_core(program->program().pid());
-  s.core_is_idle = core_is_idle_;
+  s.core_is_idle = core_is_idle_ = may_have_core(*program, s.now_s);
   s.may_fork = options_.burst_length_s == 0 && s.now_s >= forks_again_at_;
   const double pays_at_s = ledger_.lends_at_s(plan::expected_fork_s(s, prices()));
   interprets_ = !s.may_fork || pays_at_s > s.now_s + kSeldom_s;
@@ -84,6 +82,15 @@ plan::Situation ShadowRun::situation() {
   const bool waits = interprets_ && s.may_fork && samples_.empty();
   if (waits && !options_.may_interpret) tell_of_wait(s, pays_at_s - s.now_s);
   return s;
+}
+
+// For a replica, if that needs one. This is asked at each report of the program's, and looks at
+// /proc.
+bool ShadowRun::may_have_core(SampledProcess& program, double now) {
+  if (!samples_.empty() || !crowding_.at_idle_priority()) return true;
+  if (now < looks_for_core_at_s_) return core_is_idle_;
+  looks_for_core_at_s_ = now + plan::kBetweenLooksForCore_s;
+  return probe::may_have_idle_core(program.program().pid());
 }
 
 plan::IdleReplica ShadowRun::idle_replica(const Sample& sample, double copied_pages, double now) {
