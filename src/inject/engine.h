@@ -423,6 +423,7 @@ class Engine {
   std::optional<uint64_t> first_deadline() const;
   void end_waits_until(uint64_t now_ns);
   ptrace::WaitOutcome await_others();
+  void note_waits_for_others();
   void note_wait_for_others(const GuestThread& t);
   void on_turn_over(GuestThread& t);
   void on_wait_over(GuestThread& t);

@@ -154,6 +154,7 @@ GuestThread* Engine::give_turn() {
   end_waits_until(clock_->now_ns());
   const auto next = turns_.give([&](Tid tid) { return can_go_on(tid); });
   if (!next) return nullptr;
+  if (idle_since_) note_waits_for_others();
   idle_since_.reset();
   looks_asleep_ = 0;
   GuestThread& t = *threads_.at(*next);
@@ -380,10 +381,14 @@ WaitOutcome Engine::await_others() {
     }
     stops_.fetch();
   }
-  for (const Tid tid : turns_.waiting())
-    if (stops_.has_fetched(tid) && threads_.contains(tid)) note_wait_for_others(*threads_.at(tid));
   if (waited == WaitOutcome::Kind::status) waited = WaitOutcome::Kind::interrupted;
   return {.kind = waited, .tid = {}, .status = {}};
+}
+
+// Nobody could go on until now: whoever has something to report has had it from outside.
+void Engine::note_waits_for_others() {
+  for (const auto& [tid, t] : threads_)
+    if (stops_.has_fetched(tid)) note_wait_for_others(*t);
 }
 
 void Engine::note_wait_for_others(const GuestThread& t) {

@@ -160,6 +160,10 @@ class Mutator {
     }
   }
 
+  static uint64_t count_in(const Json& json) {
+    return json.is_number_integer() ? json.get<uint64_t>() : 0;
+  }
+
   // A change that breaks the sums of a profile is found at once: let them fit again, so that what
   // lies behind that check is reached, too.
   void make_fit(Json& json) {
@@ -168,14 +172,14 @@ class Mutator {
       const Json& cut = json.at("tables").at("interruptions");
       uint64_t sum = 0;
       for (size_t i = 0; i < blocks.at("count").size(); i++)
-        sum += blocks["count"][i].get<uint64_t>() * blocks.at("insns").at(i).get<uint64_t>();
+        sum += count_in(blocks["count"][i]) * count_in(blocks.at("insns").at(i));
       for (size_t i = 0; i < cut.at("count").size(); i++)
-        sum -= cut["count"][i].get<uint64_t>() *
-               (blocks.at("insns").at(cut.at("block").at(i).get<size_t>()).get<uint64_t>() -
-                cut.at("executed").at(i).get<uint64_t>());
+        sum -= count_in(cut["count"][i]) *
+               (count_in(blocks.at("insns").at(count_in(cut.at("block").at(i)))) -
+                count_in(cut.at("executed").at(i)));
       Json& coverage = json.at("coverage");
       coverage["attributed"] = sum;
-      for (const Json& count : coverage.at("dropped")) sum += count.get<uint64_t>();
+      for (const Json& count : coverage.at("dropped")) sum += count_in(count);
       coverage["instructions_profiled"] = sum;
       coverage["instructions_total"] = sum;
     } catch (const std::exception&) {
