@@ -205,7 +205,10 @@ void Engine::on_new_child(GuestThread& t, StopEvent event) {
   if (clock_ && is_ours) begin_turns(t);
   if (turns_.is_active()) {
     shorten_turn(t, true);
+    const Tid parent = t.tracee.tid();
     start_announced(child);
+    // It has left with its process, in which the child found no room.
+    if (!threads_.contains(parent)) return;
   }
   resume(t);
   if (t.in_vfork && is_ours) pass_turn(t);  // it sleeps

@@ -20,11 +20,6 @@ using machine::VirtualClock;
 constexpr unsigned kTimeCalls[] = {SYS_clock_gettime, SYS_clock_getres, SYS_gettimeofday,
                                    SYS_time,          SYS_times,        SYS_getrusage};
 
-template <typename T>
-bool put(const TimeCall& call, uint64_t address, const T& value) {
-  return call.memory.write_value(GuestAddr(address), value).has_value();
-}
-
 uint64_t used_ns(const TimeCall& call) {
   return call.clock.worked_ns() - call.began_ns;
 }
@@ -35,34 +30,34 @@ std::optional<int64_t> get_time(const TimeCall& call) {
   if (!time && is_own_processor_clock(call.process, clock))
     time = machine::timespec_of(used_ns(call));
   if (!time) return std::nullopt;
-  return put(call, call.regs.rsi, *time) ? 0 : -EFAULT;
+  return call.memory.put(call.regs.rsi, *time) ? 0 : -EFAULT;
 }
 
 std::optional<int64_t> get_resolution(const TimeCall& call) {
   const auto clock = static_cast<clockid_t>(call.regs.rdi);
   if (!call.clock.read(clock) && !is_own_processor_clock(call.process, clock)) return std::nullopt;
-  const bool is_put = call.regs.rsi == 0 || put(call, call.regs.rsi, timespec{0, 1});
+  const bool is_put = call.regs.rsi == 0 || call.memory.put(call.regs.rsi, timespec{0, 1});
   return is_put ? 0 : -EFAULT;
 }
 
 int64_t get_time_of_day(const TimeCall& call) {
   const timespec time = *call.clock.read(CLOCK_REALTIME);
   const timeval seen{time.tv_sec, time.tv_nsec / 1000};
-  if (call.regs.rdi != 0 && !put(call, call.regs.rdi, seen)) return -EFAULT;
+  if (call.regs.rdi != 0 && !call.memory.put(call.regs.rdi, seen)) return -EFAULT;
   const struct timezone utc {};
-  return call.regs.rsi == 0 || put(call, call.regs.rsi, utc) ? 0 : -EFAULT;
+  return call.regs.rsi == 0 || call.memory.put(call.regs.rsi, utc) ? 0 : -EFAULT;
 }
 
 int64_t get_seconds(const TimeCall& call) {
   const time_t now = call.clock.read(CLOCK_REALTIME)->tv_sec;
-  return call.regs.rdi == 0 || put(call, call.regs.rdi, now) ? now : -EFAULT;
+  return call.regs.rdi == 0 || call.memory.put(call.regs.rdi, now) ? now : -EFAULT;
 }
 
 int64_t get_times(const TimeCall& call) {
   constexpr uint64_t kTick_ns = VirtualClock::kSecond_ns / VirtualClock::kTicksPerSecond;
   struct tms used {};
   used.tms_utime = static_cast<clock_t>(used_ns(call) / kTick_ns);
-  if (call.regs.rdi != 0 && !put(call, call.regs.rdi, used)) return -EFAULT;
+  if (call.regs.rdi != 0 && !call.memory.put(call.regs.rdi, used)) return -EFAULT;
   return static_cast<int64_t>(call.clock.time_stamp() / kTick_ns);
 }
 
@@ -112,7 +107,7 @@ void mend_resource_usage(const TimeCall& call) {
   rusage seen{};
   seen.ru_maxrss = usage->ru_maxrss;
   if (is_own) seen.ru_utime = machine::timeval_of(used_ns(call));
-  (void)put(call, call.regs.rsi, seen);
+  (void)call.memory.put(call.regs.rsi, seen);
 }
 
 }  // namespace shadowprof::inject

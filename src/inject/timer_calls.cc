@@ -36,8 +36,8 @@ timespec timespec_of(const timeval& time) {
 }
 
 template <typename T>
-int64_t put(const TimerCall& call, uint64_t address, const T& value) {
-  return address == 0 || call.memory.write_value(GuestAddr(address), value) ? 0 : -EFAULT;
+int64_t put_if_wanted(const TimerCall& call, uint64_t address, const T& value) {
+  return address == 0 || call.memory.put(address, value) ? 0 : -EFAULT;
 }
 
 itimerspec spec_of(const TimerSetting& setting) {
@@ -77,7 +77,7 @@ VirtualTimer& interval_timer(const TimerCall& call, int which) {
 }
 
 int64_t put_interval(const TimerCall& call, uint64_t address, const TimerSetting& setting) {
-  return put(
+  return put_if_wanted(
       call, address,
       itimerval{machine::timeval_of(setting.interval_ns), machine::timeval_of(setting.left_ns)});
 }
@@ -157,14 +157,14 @@ std::optional<int64_t> set_posix(const TimerCall& call) {
   if (!is_valid(wanted->it_value) || !is_valid(wanted->it_interval)) return -EINVAL;
   const TimerSetting before = VirtualTimers::setting(*timer, call.clock);
   set(*timer, call, *wanted, (call.regs.rsi & TIMER_ABSTIME) != 0);
-  return put(call, call.regs.r10, spec_of(before));
+  return put_if_wanted(call, call.regs.r10, spec_of(before));
 }
 
 std::optional<int64_t> get_posix(const TimerCall& call) {
   const VirtualTimer* timer = posix_timer(call);
   if (timer == nullptr) return std::nullopt;
   if (call.regs.rsi == 0) return -EFAULT;
-  return put(call, call.regs.rsi, spec_of(VirtualTimers::setting(*timer, call.clock)));
+  return put_if_wanted(call, call.regs.rsi, spec_of(VirtualTimers::setting(*timer, call.clock)));
 }
 
 std::optional<int64_t> get_overrun(const TimerCall& call) {
@@ -206,14 +206,14 @@ std::optional<int64_t> set_descriptor(const TimerCall& call) {
     VirtualTimer& added = call.timers.add({Kind::descriptor, 0, mark}, timer);
     set(added, call, *wanted, (call.regs.rsi & TFD_TIMER_ABSTIME) != 0);
   }
-  return put(call, call.regs.r10, spec_of(before));
+  return put_if_wanted(call, call.regs.r10, spec_of(before));
 }
 
 std::optional<int64_t> get_descriptor(const TimerCall& call) {
   const auto open = TimerDescriptor::of(call.process, static_cast<int>(call.regs.rdi));
   if (!open) return std::nullopt;
   if (call.regs.rsi == 0) return -EFAULT;
-  return put(call, call.regs.rsi, spec_of(setting_of(call, *open)));
+  return put_if_wanted(call, call.regs.rsi, spec_of(setting_of(call, *open)));
 }
 
 }  // namespace

@@ -40,10 +40,6 @@ uint32_t id_in(uint64_t argument) {
   return static_cast<uint32_t>(argument);
 }
 
-bool put(const UserCall& call, uint64_t address, uint32_t id) {
-  return call.memory.write_value(GuestAddr(address), id).has_value();
-}
-
 template <uint32_t kId>
 std::optional<int64_t> tell_id(const UserCall&) {
   return kId;
@@ -52,14 +48,14 @@ std::optional<int64_t> tell_id(const UserCall&) {
 template <uint32_t kId>
 std::optional<int64_t> tell_three_ids(const UserCall& call) {
   for (const uint64_t address : {call.regs.rdi, call.regs.rsi, call.regs.rdx})
-    if (!put(call, address, kId)) return -EFAULT;
+    if (!call.memory.put(address, kId)) return -EFAULT;
   return 0;
 }
 
 std::optional<int64_t> tell_groups(const UserCall& call) {
   const auto room = static_cast<int>(call.regs.rdi);
   if (room < 0) return -EINVAL;
-  if (room > 0 && !put(call, call.regs.rsi, kGroup)) return -EFAULT;
+  if (room > 0 && !call.memory.put(call.regs.rsi, kGroup)) return -EFAULT;
   return 1;
 }
 
@@ -174,8 +170,8 @@ void mend_user_call(const UserCall& call) {
   if (row->what == What::taken_on) call.has_changed = true;
   if (row->what != What::told) return;
   const uint64_t at = call.regs.*row->owner.at;
-  (void)put(call, at + row->owner.user, kUser);
-  (void)put(call, at + row->owner.group, kGroup);
+  (void)call.memory.put(at + row->owner.user, kUser);
+  (void)call.memory.put(at + row->owner.group, kGroup);
 }
 
 }  // namespace shadowprof::inject

@@ -38,11 +38,6 @@ bool always(const Call&) {
   return true;
 }
 
-template <typename T>
-bool put(const Call& call, uint64_t address, const T& value) {
-  return call.memory.write_value(GuestAddr(address), value).has_value();
-}
-
 int64_t put_random_bytes(const Call& call, uint64_t address, uint64_t bytes) {
   bytes = std::min(bytes, kMostRandomBytes);
   std::vector<uint8_t> piece(std::min<uint64_t>(bytes, 64 << 10));
@@ -114,7 +109,7 @@ std::optional<int64_t> get_affinity(const Call& call) {
   const auto bytes = static_cast<uint32_t>(call.regs.rsi);
   if (bytes == 0 || bytes % kMaskBytes != 0) return -EINVAL;
   constexpr uint64_t kFirstCore = 1;
-  return put(call, call.regs.rdx, kFirstCore) ? int64_t{kMaskBytes} : -EFAULT;
+  return call.memory.put(call.regs.rdx, kFirstCore) ? int64_t{kMaskBytes} : -EFAULT;
 }
 
 std::optional<int64_t> set_affinity(const Call& call) {
@@ -127,12 +122,12 @@ std::optional<int64_t> set_affinity(const Call& call) {
 
 std::optional<int64_t> get_cpu(const Call& call) {
   for (const uint64_t address : {call.regs.rdi, call.regs.rsi})  // core, node
-    if (address != 0 && !put(call, address, uint32_t{0})) return -EFAULT;
+    if (address != 0 && !call.memory.put(address, uint32_t{0})) return -EFAULT;
   return 0;
 }
 
 std::optional<int64_t> get_system_information(const Call& call) {
-  return put(call, call.regs.rdi, machine::system_information()) ? 0 : -EFAULT;
+  return call.memory.put(call.regs.rdi, machine::system_information()) ? 0 : -EFAULT;
 }
 
 // The area would name the core, and sections are begun anew when another program runs on it.
@@ -220,7 +215,7 @@ void VirtualMachine::mend(const Call& call) const {
                                     std::pair{kVersion, machine::kKernelVersion}}) {
     std::array<char, kNameBytes> name{};
     text.copy(name.data(), name.size() - 1);
-    (void)put(call, call.regs.rdi + field * kNameBytes, name);
+    (void)call.memory.put(call.regs.rdi + field * kNameBytes, name);
   }
 }
 

@@ -64,6 +64,12 @@ class RemoteMemory {
     return write(to, {reinterpret_cast<const uint8_t*>(&value), sizeof value});
   }
 
+  // As the kernel would for the program. False is its EFAULT.
+  template <typename T>
+  bool put(uint64_t address, const T& value) {
+    return write_value(GuestAddr(address), value).has_value();
+  }
+
   // The process has executed another program: an open /proc/PID/mem is bound to the old memory and
   // reads nothing any more. (Noticed without help when everything reads as unmapped.)
   void forget_program() { mem_.reset(); }
