@@ -154,6 +154,34 @@ TEST_CASE("a symbolic link to a profile stays a link") {
   CHECK(read_profile(dir / "real")->run.pid == 4711);
 }
 
+TEST_CASE("a symbolic link of somebody else is not followed") {
+  if (::geteuid() != 0) return;  // nobody else can make a link that is not his own
+  const Directory dir;
+  REQUIRE(write_profile(sample_profile(), dir / "real"));
+  fs::create_symlink("real", dir / "second");
+  fs::create_symlink("second", dir / "first");
+  constexpr uid_t kNobody = 65534;
+  REQUIRE(::lchown((dir / "second").c_str(), kNobody, kNobody) == 0);
+  Profile p = sample_profile();
+  p.run.pid = 4711;
+  for (const char* name : {"first", "second"}) {
+    const std::string refusal =
+        "cannot write " + (dir / "second") + ": it is a symbolic link of another user (uid 65534)";
+    CHECK(error_of(write_profile(p, dir / name)) == refusal);
+    CHECK(error_of(check_output(dir / name)) == refusal);
+  }
+  CHECK(read_profile(dir / "real")->run.pid != 4711);
+  CHECK(dir.files() == 3);
+}
+
+TEST_CASE("links that lead in a circle are said") {
+  const Directory dir;
+  fs::create_symlink("b", dir / "a");
+  fs::create_symlink("a", dir / "b");
+  CHECK(error_of(write_profile(sample_profile(), dir / "a")).find("Too many levels") !=
+        std::string::npos);
+}
+
 TEST_CASE("a full disk is said and the old profile stays") {
   const Directory dir;
   const std::string path = dir / "p.json";

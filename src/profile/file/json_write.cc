@@ -329,6 +329,7 @@ Status check_output(const std::string& path) {
     return {};
   }
   if (path.empty()) return fail("the name of the profile is empty");
+  SP_TRY(target_of(path));
   struct stat info {};
   if (::stat(path.c_str(), &info) == 0) {
     if (S_ISDIR(info.st_mode))

@@ -9,22 +9,12 @@
 #include <algorithm>
 #include <climits>
 #include <csignal>
-#include <cstdlib>
 #include <utility>
 
 namespace shadowprof::profile {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 16;
-
-// Where a symbolic link leads, so that a rename replaces the file and not the link.
-std::string resolved(const std::string& path) {
-  char* real = ::realpath(path.c_str(), nullptr);
-  if (real == nullptr) return path;
-  std::string result = real;
-  std::free(real);
-  return result;
-}
 
 // True: a write of up to PIPE_BUF bytes will not block. False: whoever reads has stopped reading,
 // and somebody wants us to end. SIGTERM may be blocked, because a run fetches it with
@@ -50,6 +40,27 @@ bool is_pipe(int fd) {
 
 }  // namespace
 
+Result<std::string> target_of(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as many as the kernel follows
+  std::string target = path;
+  for (int links = 0; links < kMostLinks; links++) {
+    // The very link that was looked at is followed.
+    const UniqueFd link(::open(target.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    struct stat info {};
+    if (!link.valid() || ::fstat(link.get(), &info) != 0 || !S_ISLNK(info.st_mode)) return target;
+    if (info.st_uid != 0 && info.st_uid != ::geteuid())
+      return fail("cannot write {}: it is a symbolic link of another user (uid {})", target,
+                  info.st_uid);
+    std::string to(PATH_MAX, '\0');
+    const ssize_t size = ::readlinkat(link.get(), "", to.data(), to.size());
+    if (size <= 0) return fail_errno(size < 0 ? errno : ENOENT, "cannot read the link {}", target);
+    to.resize(static_cast<size_t>(size));
+    const size_t folder = to.front() == '/' ? 0 : target.rfind('/') + 1;  // 0: there is none
+    target = target.substr(0, folder) + to;
+  }
+  return fail_errno(ELOOP, "cannot write {}", path);
+}
+
 // O_NONBLOCK: opening a pipe for writing would wait for a reader (fifo(7)); it fails instead.
 Result<UniqueFd> open_in_place(const std::string& path, unsigned mode) {
   if (S_ISDIR(mode)) return fail_errno(EISDIR, "cannot write {}", path);
@@ -68,9 +79,9 @@ Result<OutputFile> OutputFile::open(const std::string& path, Effort effort) {
     if (!out.valid()) return fail_errno(errno, "cannot write to standard output");
     return with_memory(OutputFile("standard output", "", std::move(out)), effort);
   }
-  const std::string target = resolved(path);
+  SP_ASSIGN(const std::string target, target_of(path));
   struct stat info {};
-  if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
     SP_ASSIGN(UniqueFd in_place, open_in_place(path, info.st_mode));
     return with_memory(OutputFile(path, "", std::move(in_place)), effort);
   }

@@ -16,6 +16,11 @@
 
 namespace shadowprof::profile {
 
+// Where symbolic links lead, so that a rename replaces the file and not the link. An Error: one is
+// neither the user's own nor root's; who can make a link beside an output must not choose what is
+// overwritten.
+Result<std::string> target_of(const std::string& path);
+
 // For what is there already and is no regular file; `mode` is its st_mode.
 Result<UniqueFd> open_in_place(const std::string& path, unsigned mode);
 
