@@ -109,10 +109,7 @@ int annotate_main(int argc, char** argv) {
                  "show source below DIR, whoever may read it; relative names are below DIR")
       ->type_name("DIR");
   add_debuginfod_option(app);
-  app.add_option("--color", command.color, "always, auto or never")
-      ->type_name("WHEN")
-      ->check(one_of("choice", {"always", "auto", "never"}))
-      ->capture_default_str();
+  add_color_option(app, command.color);
   app.footer(
       "Examples:\n"
       "  shadowprof annotate main\n"

@@ -77,9 +77,8 @@ std::optional<int> parse(int argc, char** argv, AttachOptions& options) {
       ->type_name("N")
       ->check(CLI::Range(size_t{1}, kMostKept))
       ->group("");
-  app.add_option("--top", options.top, "rows of each hotlist")
-      ->type_name("N")
-      ->capture_default_str();
+  app.add_option("--top", options.top, "rows of a hotlist (20); of random moments (another)")
+      ->type_name("N --seed N");
   add_debuginfod_option(app);
   app.add_flag("-q,--quiet", options.quiet,
                "say nothing but errors, and what is not in the profile");

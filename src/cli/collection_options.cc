@@ -99,6 +99,7 @@ void CollectionOptions::add_to(CLI::App& app) {
       ->type_name("CONDITION")
       ->allow_extra_args(false)
       ->check(CLI::Validator([](std::string& text) { return refuse_condition(text); }, ""));
+  app.add_flag("--redact-values", redact_values, "how often each value came, and not what it was");
 }
 
 // Each is right: refuse_condition() has seen it.
@@ -160,6 +161,7 @@ sample::Collection CollectionOptions::collection(std::string_view mode, uint64_t
   collection.waste = wants("waste");
   collection.streams = wants("stream");
   collection.values = wants("value");
+  collection.hide_values = redact_values;
   collection.probes = parsed_probes();
   collection.plugins = plugins;
   if (hotlist == "tnv") {

@@ -31,6 +31,7 @@ struct CollectionOptions {
   std::vector<std::string> condition_texts;  // as they were written
   std::vector<std::string> probes;  // as they were written
   std::vector<std::string> plugin_paths;
+  bool redact_values = false;
   plugin::Plugins plugins;  // by open_plugins()
 
   void add_to(CLI::App& app);

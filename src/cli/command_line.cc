@@ -162,6 +162,13 @@ CLI::Validator one_of(std::string what, std::vector<std::string> names) {
       "");
 }
 
+void add_color_option(CLI::App& app, std::string& when) {
+  app.add_option("--color", when, "always, auto or never")
+      ->type_name("WHEN")
+      ->check(one_of("choice", {"always", "auto", "never"}))
+      ->capture_default_str();
+}
+
 std::optional<int> parse_command_line(CLI::App& app, std::string operands, int argc, char** argv) {
   app.formatter(std::make_shared<UsageFormatter>(operands.empty() ? "" : " " + operands));
   try {

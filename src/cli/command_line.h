@@ -33,6 +33,9 @@ std::string nearest_option(const CLI::App& app, std::string_view word);
 // Accepts these words; what it says otherwise lists them.
 CLI::Validator one_of(std::string what, std::vector<std::string> names);
 
+// --color of the commands that print for people. `when` has the default.
+void add_color_option(CLI::App& app, std::string& when);
+
 // What run and attach write, and report and annotate read, unless another name is given.
 inline constexpr const char* kDefaultProfile = "shadowprof.json";
 

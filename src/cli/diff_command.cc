@@ -57,10 +57,7 @@ int diff_main(int argc, char** argv) {
   app.add_option("--limit", options.limit, "rows of each list (20; on a page 300)")
       ->type_name("N")
       ->check(CLI::Range(size_t{0}, kMostRows));
-  app.add_option("--color", options.color, "always, auto or never")
-      ->type_name("WHEN")
-      ->check(CLI::IsMember({"always", "auto", "never"}))
-      ->capture_default_str();
+  add_color_option(app, options.color);
   app.footer(
       "Examples:\n"
       "  shadowprof diff --limit 5 before.json after.json\n"

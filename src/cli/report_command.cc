@@ -215,10 +215,7 @@ int report_main(int argc, char** argv) {
                  "show source below DIR on a page, whoever may read it")
       ->type_name("DIR");
   add_debuginfod_option(app);
-  app.add_option("--color", options.color, "always, auto or never")
-      ->type_name("WHEN")
-      ->check(one_of("choice", {"always", "auto", "never"}))
-      ->capture_default_str();
+  add_color_option(app, options.color);
   app.footer(
       "Examples:\n"
       "  shadowprof report\n"

@@ -197,10 +197,9 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
                "follow calls and returns; several times slower");
   options.wanted.add_to(app);
   options.sampling.add_to(app);
-  app.add_option("--top", options.top, "rows of each hotlist")
-      ->type_name("N")
-      ->check(CLI::Range(size_t{0}, kMostRows))
-      ->capture_default_str();
+  app.add_option("--top", options.top, "rows of a hotlist (20); of random moments (another)")
+      ->type_name("N --seed N")
+      ->check(CLI::Range(size_t{0}, kMostRows));
   add_debuginfod_option(app);
   app.add_flag("-q,--quiet", options.quiet,
                "say nothing but errors, and what is not in the profile");

@@ -151,7 +151,6 @@ void SamplingOptions::add_to(CLI::App& app) {
       ->check(CLI::IsMember({"auto", "on", "off"}));
   app.add_option("--time", time, "processor time: clock, looks, off (clock)")
       ->type_name("FROM")
-      ->capture_default_str()
       ->check(CLI::IsMember({"clock", "looks", "off"}));
   app.add_option("--engine", engine,
                  "translator, emulator; in burst mode also step")
@@ -171,8 +170,7 @@ void SamplingOptions::add_to(CLI::App& app) {
       ->check([](const std::string& text) {
         return text.empty() ? std::string("--cache needs the name of a directory") : std::string();
       });
-  app.add_option("--seed", given_seed, "of the samples' random moments (new in each run)")
-      ->type_name("N");
+  app.add_option("--seed", given_seed)->type_name("N")->group("");  // its help is that of --top
   for (const ModeOption& option : kModeOptions)
     app.get_option(option.name)->each([this, name = option.name](const std::string&) {
       given_.emplace_back(name);

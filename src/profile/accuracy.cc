@@ -7,6 +7,8 @@
 #include <set>
 #include <tuple>
 
+#include "profile/hidden_values.h"
+
 namespace shadowprof::profile {
 namespace {
 
@@ -124,6 +126,7 @@ std::optional<double> edge_accuracy(const Numbered& perfect, const Numbered& sam
 }
 
 std::optional<double> diff_top(const Numbered& perfect, const Numbered& sampled) {
+  if (has_hidden_values(perfect.profile) || has_hidden_values(sampled.profile)) return std::nullopt;
   using Key = std::tuple<CodeRef, bool, CodeRef, ValuePart>;
   const auto key_of = [](const Numbered& p, const ValueRow& row) {
     return Key{p.at(row.at), row.has_context, row.has_context ? p.at(row.context) : CodeRef{},

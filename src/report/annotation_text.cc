@@ -26,7 +26,7 @@ std::string counted(size_t n, const char* what) {
 std::string top_value_text(const profile::ValueRow& row) {
   std::string text = profile::value_text(row.type, row.figures.top[0].value);
   if (row.elements != 0) {
-    const bool number = row.type != profile::ValueType::integer;
+    const bool number = profile::is_float(row.type);
     text += fmt::format(" ({}, 1st of {})",
                         number ? profile::to_string(row.type) : fmt::format("i{}", row.bits),
                         row.elements);

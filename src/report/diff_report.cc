@@ -41,6 +41,7 @@ class DiffRenderer : private TextPage {
     total("calls", diff_.calls);
     total("system calls", diff_.syscalls);
     if (!diff_.exact) line("(not exact: changes within the noise are marked ~)");
+    if (diff_.hides_values) line("(values are hidden, so they are not compared)");
     functions();
     inlined();
     lines();

@@ -235,9 +235,9 @@ class FunctionsOfPage {
     if (insn.load != nullptr && insn.load->timed != 0)
       text += fmt::format("{}load {:.0f} cycles", text.empty() ? "" : ", ", insn.load->mean());
     if (insn.value != nullptr && insn.value->figures.invariance() >= 0.5)
-      text +=
-          fmt::format("{}{} in {}", text.empty() ? "= " : ", = ", insn.value->figures.top[0].value,
-                      percent(insn.value->figures.invariance()));
+      text += fmt::format("{}{} in {}", text.empty() ? "= " : ", = ",
+                          profile::value_text(insn.value->type, insn.value->figures.top[0].value),
+                          percent(insn.value->figures.invariance()));
     return text;
   }
 

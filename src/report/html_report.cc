@@ -214,13 +214,9 @@ HtmlJson page_summary(const Profile& p) {
 
 namespace {
 
-std::string number_text(uint64_t value) {
-  return profile::value_text(profile::ValueType::integer, value);
-}
-
 // "" of an integer in a general-purpose register.
 std::string type_text(const profile::HotValue& v) {
-  const bool number = v.type != profile::ValueType::integer;
+  const bool number = profile::is_float(v.type);
   if (!number && v.elements == 0) return "";
   const std::string type = number ? profile::to_string(v.type) : fmt::format("i{}", v.bits);
   return v.elements == 0 ? type : fmt::format("{}, 1st of {}", type, v.elements);
@@ -376,8 +372,9 @@ HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
   });
   list("load_pages", h.latency_pages,
        [&](const auto& row) { return slow_loads(row, data_text(row.page), offsets); });
-  list("load_values", h.latency_values,
-       [&](const auto& row) { return slow_loads(row, number_text(row.value), offsets); });
+  list("load_values", h.latency_values, [&](const auto& row) {
+    return slow_loads(row, profile::value_text(row.type, row.value), offsets);
+  });
   const auto access_pair = [&](const profile::HotAccessPair& x) -> HtmlJson {
     return {profile::to_string(x.kind), x.count, x.executions, x.share, x.mean_distance,
             place(x.to), page_text(x.to_instruction), x.from ? place(*x.from) : "",

@@ -17,6 +17,7 @@ std::string number_text(uint64_t number) {
 }  // namespace
 
 std::string probe_number(const profile::HotProbe::Number& number) {
+  if (number.is_hidden) return profile::value_text(profile::ValueType::hidden, number.number);
   const std::string first = number_text(number.number);
   if (!number.is_range || number.number < 2) return first;
   return first + " to " + number_text(number.number + (number.number - 1));

@@ -52,7 +52,8 @@ bool is_difference(const profile::HotValue& v) {
 std::string value_text(const profile::HotValue& of, uint64_t value) {
   const auto unused = 64 - std::clamp<unsigned>(of.bits, 1, 64);
   const auto signed_value = static_cast<int64_t>(value << unused) >> unused;
-  const bool negative = is_difference(of) && signed_value < 0;
+  const bool is_known = of.type != profile::ValueType::hidden;
+  const bool negative = is_known && is_difference(of) && signed_value < 0;
   return negative ? "-" + value_text(-static_cast<uint64_t>(signed_value))
                   : profile::value_text(of.type, value);
 }
@@ -72,7 +73,7 @@ std::string top_values(const profile::HotValue& v, size_t columns) {
 
 // What of the instruction a row is about, where it is not all of the integer that it names.
 std::string part_text(const profile::HotValue& v) {
-  const bool number = v.type != profile::ValueType::integer;
+  const bool number = profile::is_float(v.type);
   if (v.elements != 0)
     return fmt::format(" ({}{}: 1st of {})", number ? "" : "i",
                        number ? profile::to_string(v.type) : std::to_string(v.bits), v.elements);
@@ -83,7 +84,7 @@ std::string part_text(const profile::HotValue& v) {
 }
 
 std::string stride_text(const profile::HotValue& v) {
-  return v.type == profile::ValueType::integer ? percent(v.figures.stride_share) : "-";
+  return profile::is_float(v.type) ? "-" : percent(v.figures.stride_share);
 }
 
 // What may take half as long, by more than half a step of the clock, is not.
@@ -219,9 +220,10 @@ void Renderer::memory() {
     if (values.front().level == profile::LatencyClass::beyond) line(kBeyond);
     line("  class    count   share  value                 load");
     for (size_t i = 0; i < std::min(options_.limit, values.size()); i++)
-      line(fmt::format("{:>7} {:>8} {:>7}  {}", profile::to_string(values[i].level),
-                       short_count(values[i].count), percent(values[i].share),
-                       of_load(value_text(values[i].value), values[i].load)));
+      line(fmt::format(
+          "{:>7} {:>8} {:>7}  {}", profile::to_string(values[i].level),
+          short_count(values[i].count), percent(values[i].share),
+          of_load(profile::value_text(values[i].type, values[i].value), values[i].load)));
     more(std::min(options_.limit, values.size()), values.size(),
          profile_.tables.latency_values.size());
   }

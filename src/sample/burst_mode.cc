@@ -113,8 +113,12 @@ void name_and_fill(const BurstParts& parts, double program_cpu_s, profile::Profi
   done.assumed_speeds = parts.weights.assume_speeds() || !parts.request.only.empty();
   if (parts.run.only() != nullptr) done.part = parts.run.only()->share_of_time();
   fill_sampled(done, parts.sink.pipeline(), profile);
-  name_functions(profile, parts.table, parts.request.top, parts.started,
-                 parts.tracing ? Inclusive::measured : Inclusive::estimate, parts.generated);
+  name_functions(profile, parts.table,
+                 {.top = parts.request.top,
+                  .started = parts.started,
+                  .inclusive = parts.tracing ? Inclusive::measured : Inclusive::estimate,
+                  .hide_values = parts.request.collection.hide_values,
+                  .generated = parts.generated});
   parts.run.watch().fill(profile);
 }
 

@@ -28,6 +28,7 @@ struct Collection {
   collect::PathScope path_scope = collect::PathScope::interprocedural;
   bool values = false;
   collect::ValueCollectorOptions value_options;
+  bool hide_values = false;    // of all kinds: profile/hidden_values.h
   bool any_condition = false;  // nobody has asked for that of the values: the mode says
   bool latencies = false;  // of every load that does nothing else: much slower
   // How many of them; nothing: nobody has asked, and the mode says.

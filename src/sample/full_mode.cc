@@ -219,10 +219,13 @@ void warn_of_waits(const inject::Engine& engine, std::vector<std::string>& warni
       fmt::join(calls, ", ")));
 }
 
-// Values, if nothing else is captured, and if it is not all of them.
-void capture_in_windows_of_time(trace::RunMailbox& seen_enough, Collection& collection) {
-  if (collection.captures_only_values() && !collection.value_options.condition.all())
-    collection.value_options.seen_enough = &seen_enough;
+// Values are captured in windows of time if nothing else is, and if it is not all of them.
+void choose_windows(trace::RunMailbox& seen_enough, Collection& collection) {
+  const bool in_windows = collection.counted_by_engine && collection.captures_only_values() &&
+                          !collection.value_options.condition.all();
+  if (in_windows) collection.value_options.seen_enough = &seen_enough;
+  collection.times_in_bouts = collection.may_time_in_bouts() && collection.latency_condition &&
+                              !collection.latency_condition->all();
 }
 
 using Collectors = std::vector<std::unique_ptr<collect::Collector>>;
@@ -278,9 +281,7 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   const bool counting = collection.counted_by_engine;
   if (counting) collection.executions = &executions;
   collection.look_at_code(table, started);
-  if (counting) capture_in_windows_of_time(seen_enough, collection);
-  collection.times_in_bouts = collection.may_time_in_bouts() && collection.latency_condition &&
-                              !collection.latency_condition->all();
+  choose_windows(seen_enough, collection);
   std::optional<Within> within;
   if (request.within) within.emplace(table, *request.within, started);
   collect::Pipeline pipeline(collectors_of(collection, table, request, within));
@@ -320,8 +321,9 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   profile.confidence.exact = result.warnings.empty() && engine.left() == 0;
   warn_of_waits(engine, result.warnings);
   if (!within) fill_syscalls(engine.syscalls(), {}, profile.syscalls);
-  name_functions(profile, table, request.top, started,
-                 counting ? Inclusive::estimate : Inclusive::measured, generated);
+  const auto inclusive = counting ? Inclusive::estimate : Inclusive::measured;
+  name_functions(profile, table,
+                 {request.top, started, inclusive, collection.hide_values, generated});
   fill_overhead(profile, engine.counts(), pipeline);
   if (const Status sound = profile::check_consistency(profile); !sound)
     result.internal_error = sound.error().message;

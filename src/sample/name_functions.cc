@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/start_thread.h"
+#include "profile/hidden_values.h"
 #include "profile/hotlists/called_code.h"
 #include "profile/hotlists/inclusive_estimate.h"
 #include "profile/tables/append_rows.h"
@@ -157,21 +158,20 @@ void in_parallel(size_t count, Work work) {
 
 }  // namespace
 
-void name_functions(profile::Profile& profile, const trace::BlockTable& code, size_t top,
-                    int64_t started, Inclusive inclusive,
-                    std::span<const symbols::PerfMapPlace> generated) {
+void name_functions(profile::Profile& profile, const trace::BlockTable& code,
+                    const Naming& naming) {
   const CacheFolder notes = CacheFolder::of_user().inside("names");
   std::vector<NamedModule> named(profile.modules.size());
   const std::vector<std::vector<uint64_t>> callers = callers_of(profile);
   const std::vector<std::vector<uint64_t>> callees = callees_of(profile);
-  const std::vector<symbols::PerfMap> maps = load_all(generated);
+  const std::vector<symbols::PerfMap> maps = load_all(naming.generated);
   in_parallel(named.size(), [&](size_t i) {
     const auto module = static_cast<uint32_t>(i);
     const auto blocks = blocks_of(profile.tables.blocks, module);
     if (blocks.empty() && callers[i].empty()) return;
     if (profile.modules[i].inode == 0 && profile.modules[i].path != "[vdso]" && !maps.empty())
       return name_generated(named[i], module, profile.modules[i].address, blocks, callers[i], maps);
-    auto symbols = load_symbols(profile.modules[i], code, started, notes, named[i].file);
+    auto symbols = load_symbols(profile.modules[i], code, naming.started, notes, named[i].file);
     if (!symbols) {
       if (!profile.modules[i].path.empty()) detail("{}", symbols.error().message);
       return;
@@ -199,7 +199,7 @@ void name_functions(profile::Profile& profile, const trace::BlockTable& code, si
   }
   InlinedCode::fill_errors(profile, inlined);
   profile::attribute_functions(profile, std::move(functions));
-  if (inclusive == Inclusive::estimate) profile::estimate_inclusive(profile);
+  if (naming.inclusive == Inclusive::estimate) profile::estimate_inclusive(profile);
   for (InlinedCode* const module : inlined) {
     if (module == nullptr) continue;
     profile::append_rows(profile.inlined, module->rows(profile), [](auto&) {});
@@ -210,7 +210,8 @@ void name_functions(profile::Profile& profile, const trace::BlockTable& code, si
       if (frame.line != 0) return profile::SourceLine{std::move(frame.file), frame.line};
     return std::nullopt;
   };
-  profile.hotlists = profile::compute_hotlists(profile, top, line_of);
+  profile.hotlists = profile::compute_hotlists(profile, naming.top, line_of);
+  if (naming.hide_values) profile::hide_values(profile);
   for (const NamedModule& module : named)
     if (module.symbols != nullptr) module.symbols->keep_notes();
 }

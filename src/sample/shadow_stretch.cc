@@ -364,7 +364,11 @@ void ShadowStretch::name_and_fill() {
   if (only_) done.part = only_->share_of_time();
   done.instructions_per_s = weights_.replicas().instructions_per_second();
   fill_sampled(done, *pipeline_, profile_);
-  name_functions(profile_, table_, request_.top, started_, Inclusive::measured, generated_);
+  name_functions(profile_, table_,
+                 {.top = request_.top,
+                  .started = started_,
+                  .hide_values = request_.collection.hide_values,
+                  .generated = generated_});
   sampled_->watch().fill(profile_);
 }
 

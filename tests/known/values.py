@@ -64,6 +64,29 @@ def check_full_mode(d):
             d.expect("full: no function has less with its callees than by itself", False, row)
 
 
+def without_values(rows):
+    """What of rows is the same where their values are hidden."""
+    return sorted([row["count"], row["distinct"], sorted([v["count"], v["share"]] for v in row["values"])] for row in rows)
+
+
+def check_redacted(d):
+    """Nothing but the values themselves is missing."""
+    options = ["--mode", "full", "--profile", "edge,call,method,value", "--condition", "values=all", "--deterministic",
+               "--top", "1000", "--probe", "seen: on entry combine capture arg0, arg1"]
+    plain, _ = d.run("arguments", CALLS["all"], *options)
+    hidden, _ = d.run("arguments", CALLS["all"], *options, "--redact-values")
+    d.expect("redacted: the profile says so", hidden["run"]["options"].get("values") == "hidden", hidden["run"]["options"])
+    for what in ("values", "arguments"):
+        lists = [without_values(profile["hotlists"][what]) for profile in (plain, hidden)]
+        d.expect(f"redacted: counts and shares of {what} are as they were", lists[0] == lists[1])
+    left = [v["value"] for what in ("values", "arguments") for row in hidden["hotlists"][what] for v in row["values"]
+            if v["value"] < 1 << 40]
+    d.expect("redacted: no value is left in the lists", not left, left)
+    for table, column in (("value_entries", "value"), ("argument_entries", "value"), ("probe_numbers", "number")):
+        left = [number for number in hidden["tables"][table][column] if number < 1 << 40]
+        d.expect(f"redacted: no value is left in {table}", hidden["tables"][table][column] and not left, left)
+
+
 def check_sampled(d, mode):
     profile, truth = d.run("arguments", CALLS[mode], "--profile", "edge,call,method,value", *MODES[mode])
     if profile["coverage"]["samples"] <= 2:
@@ -175,6 +198,7 @@ def check_mixed(d, mode, sizes, *options):
 def check_all(driver, options):
     if options.only in (None, "full"):
         check_full_mode(driver)
+        check_redacted(driver)
         check_numbers(driver, "all", ["200000"], "--mode", "full", "--top", "1000", "--condition", "values=all")
         check_numbers(driver, "full", ["40000000"], "--mode", "full", "--top", "1000")
         check_mixed(driver, "all", ["200000", "1"], "--mode", "full", "--top", "1000", "--condition", "values=all")

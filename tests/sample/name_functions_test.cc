@@ -59,7 +59,7 @@ profile::Profile profile_of(const std::vector<profile::Module>& modules, uint64_
 TEST_CASE("what executed has its name, its place and its figures") {
   const Own own = own_module();
   profile::Profile p = profile_of({own.module}, own.subject);
-  sample::name_functions(p, no_files, 10, std::time(nullptr) + 1);
+  sample::name_functions(p, no_files, {.top = 10, .started = std::time(nullptr) + 1});
   REQUIRE(p.functions.size() == 1);
   CHECK(p.functions[0].name == "shadowprof_test_subject");
   CHECK(p.functions[0].at.offset == own.subject);
@@ -75,7 +75,7 @@ TEST_CASE("modules that did not execute are not opened") {
   profile::Profile p = profile_of({own.module}, own.subject);
   p.tables = {};
   p.coverage = {};
-  sample::name_functions(p, no_files, 10, 0);
+  sample::name_functions(p, no_files, {.top = 10, .started = 0});
   CHECK(p.functions.empty());
   CHECK(p.modules[0].build_id.empty());
 }
@@ -95,7 +95,7 @@ TEST_CASE("a file that is gone, or is another one now, gives no names and no err
   directory_module.path = "/usr";
 
   profile::Profile p = profile_of({replaced, gone, anonymous, directory_module}, own.subject);
-  sample::name_functions(p, no_files, 10, 0);
+  sample::name_functions(p, no_files, {.top = 10, .started = 0});
   CHECK(p.functions.empty());
   REQUIRE(p.hotlists.methods.size() == 4);
   for (const profile::HotMethod& row : p.hotlists.methods)
@@ -103,7 +103,7 @@ TEST_CASE("a file that is gone, or is another one now, gives no names and no err
 
   // The same copy, but older than the run: a file system that shows two numbers for one file.
   p = profile_of({replaced}, own.subject);
-  sample::name_functions(p, no_files, 10, std::time(nullptr) + 100);
+  sample::name_functions(p, no_files, {.top = 10, .started = std::time(nullptr) + 100});
   CHECK(p.functions.size() == 1);
   fs::remove_all(directory);
 }
@@ -121,7 +121,7 @@ TEST_CASE("a file that was kept open has names, whatever its path leads to now")
   trace::BlockTable code;
   code.add_module(kept);
   profile::Profile p = profile_of({gone}, own.subject);
-  sample::name_functions(p, code, 10, 0);
+  sample::name_functions(p, code, {.top = 10, .started = 0});
   REQUIRE(p.functions.size() == 1);
   CHECK(p.functions[0].name == "shadowprof_test_subject");
 }
@@ -141,7 +141,7 @@ TEST_CASE("the vdso has names, and is one module wherever a process has it") {
   p.modules = table;
   for (uint64_t offset = 0; offset < 8192; offset += 16)
     p.tables.blocks.push_back({{0, offset}, 4, 1, 1});
-  sample::name_functions(p, no_files, 10, 0);
+  sample::name_functions(p, no_files, {.top = 10, .started = 0});
   CHECK(std::any_of(p.functions.begin(), p.functions.end(), [](const profile::Function& f) {
     return f.name.find("gettime") != std::string::npos;
   }));

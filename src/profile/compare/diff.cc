@@ -10,6 +10,7 @@
 #include "profile/compare/diff_reasons.h"
 #include "profile/compare/diff_side.h"
 #include "profile/evidence.h"
+#include "profile/hidden_values.h"
 
 namespace shadowprof::profile {
 namespace {
@@ -281,7 +282,8 @@ Diff compare_profiles(const Profile& base, const SourceKnowledge& base_source, c
     return !(base.tables.*table).empty() && !(now.tables.*table).empty();
   };
   diff.has_paths = both_have(&Tables::paths);
-  diff.has_values = both_have(&Tables::values);
+  diff.hides_values = has_hidden_values(base) || has_hidden_values(now);
+  diff.has_values = both_have(&Tables::values) && !diff.hides_values;
   diff.has_loads = both_have(&Tables::latencies);
   diff.has_contexts = both_have(&Tables::contexts);
   diff.calls = {all_calls(before), all_calls(after)};

@@ -170,6 +170,7 @@ struct Diff {
   // Both profiles have such a table.
   bool has_paths = false;
   bool has_values = false;
+  bool hides_values = false;  // one of them does: they are not compared
   bool has_loads = false;
   bool has_inlined = false;  // both know of some code what was inlined there
   bool has_contexts = false;

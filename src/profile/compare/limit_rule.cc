@@ -268,6 +268,8 @@ Status check_profiles(const Diff& diff, const LimitRule& rule) {
     return fail("limit {}: not both profiles know what was inlined (debug information tells)",
                 rule.text);
   if (rule.subject == Subject::path) return need(diff.has_paths, "paths", "path");
+  if (rule.subject == Subject::value && diff.hides_values)
+    return fail("limit {}: a profile hides its values (--redact-values)", rule.text);
   if (rule.subject == Subject::value) return need(diff.has_values, "values", "value");
   if (rule.subject == Subject::load) return need(diff.has_loads, "load latencies", "latency");
   return {};

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "profile/compare/same_region.h"
+#include "profile/hidden_values.h"
 #include "profile/hotlists/inclusive_estimate.h"
 #include "profile/tables/table_rows.h"
 
@@ -331,6 +332,8 @@ Status Merger::add(Profile profile, const std::string& file, uint64_t weight) {
     m.weight *= weight;
   }
   estimated_inclusive_ |= run.options.contains("inclusive");
+  if (has_hidden_values(sum_)) hide_values(profile);
+  if (has_hidden_values(profile) && !empty_) hide_values(sum_);
   if (profile.tables.contexts.empty())
     profile.tables.contexts = contexts_of_functions(profile);
   else

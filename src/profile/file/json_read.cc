@@ -10,6 +10,7 @@
 #include "profile/file/json_file.h"
 #include "profile/file/json_object.h"
 #include "profile/file/profile_input.h"
+#include "profile/hidden_values.h"
 
 namespace shadowprof::profile {
 
@@ -300,6 +301,7 @@ Profile read_document(const Json& json) {
   if (o.has("probes")) p.probes = read_rows<ProbeInfo>(o, "probes", read_probe);
   if (o.has("plugins")) p.plugins = read_rows<PluginInfo>(o, "plugins", read_plugin);
   p.hotlists = read_hotlists(o.object("hotlists"));
+  if (has_hidden_values(p)) mark_values_hidden(p.hotlists);
   p.tables = read_tables(o.object("tables"));
   const Object confidence = o.object("confidence");
   p.confidence.exact = confidence.boolean("exact");

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "profile/evidence.h"
+#include "profile/hidden_values.h"
 #include "profile/hotlists/hotlist_rows.h"
 #include "profile/hotlists/unnamed_code.h"
 
@@ -405,6 +406,7 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
   add_probe_hotlist(profile, limit, lines, lists);
   add_plugin_hotlist(profile, limit, lines, lists);
   add_value_hotlists(profile, limit, lines, lists);
+  if (has_hidden_values(profile)) mark_values_hidden(lists);
   return lists;
 }
 

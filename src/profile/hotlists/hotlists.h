@@ -177,11 +177,15 @@ struct HotArgument {
   Place site;
   Place callee;
   std::string reg;
-  ValueType type() const { return reg.starts_with("xmm") ? ValueType::f64 : ValueType::integer; }
+  ValueType type() const {
+    if (is_hidden) return ValueType::hidden;
+    return reg.starts_with("xmm") ? ValueType::f64 : ValueType::integer;
+  }
   bool is_size = false;  // of a function that copies, fills or compares memory
   bool is_address = false;
   std::string advice;
   HotFigures figures;
+  bool is_hidden = false;  // the values are
   void for_each_place(const auto& visit) const {
     visit(site);
     visit(callee);
@@ -267,6 +271,7 @@ struct HotLatencyValue {
   uint64_t count = 0;
   double share = 0;
   std::optional<Place> load{};
+  ValueType type = ValueType::integer;
   void for_each_place(const auto& visit) const {
     if (load) visit(*load);
   }
@@ -360,6 +365,7 @@ struct HotProbe {
     std::optional<Place> place;  // it is one
     uint64_t number = 0;
     bool is_range = false;  // of powers of two; the first number of it
+    bool is_hidden = false;
   };
   uint32_t rank = 0;  // of the probe's own
   std::string probe;

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "profile/hotlists/hotlist_rows.h"
+#include "profile/tables/address_of_run.h"
 
 namespace shadowprof::profile {
 namespace {
@@ -42,7 +43,7 @@ HotFigures figures_of(const Profile& profile, const ValueFigures& f, ValueType t
                  f.invariance(),
                  share_of(f.zero, f.count),
                  share_of(f.same, f.count),
-                 type == ValueType::integer ? share_of(f.strided, f.count) : 0,
+                 is_float(type) ? 0 : share_of(f.strided, f.count),
                  f.distinct,
                  shares_of(f),
                  {}};
@@ -64,16 +65,10 @@ bool is_mostly_one(const Profile& profile, const ValueFigures& f) {
   return f.invariance() >= kSemiInvariant && is_one_in(profile, f, kLeastInvariantShare);
 }
 
-// Where the kernel maps programs, libraries, heaps and stacks, or in the image of a program that is
-// not mapped at random: another place in each run, and nothing to specialise for.
+// The top value is, in this run: nothing to specialise for.
 bool is_address(const Profile& profile, const ValueFigures& f, ValueType type, uint8_t bits) {
-  if (f.top.empty() || bits != 64 || type != ValueType::integer) return false;
-  const uint64_t value = f.top[0].value;
-  if (value >= uint64_t{1} << 40 && value < uint64_t{1} << 47) return true;
-  constexpr uint64_t kImageBytes = 16 << 20;
-  return std::any_of(profile.modules.begin(), profile.modules.end(), [&](const Module& m) {
-    return m.address != 0 && value >= m.address && value - m.address < kImageBytes;
-  });
+  if (f.top.empty() || bits != 64 || is_float(type)) return false;
+  return is_address_of_run(profile.modules, f.top[0].value);
 }
 
 // Whether one of the instruction's immediates is the value: "or eax, 0xFF" of a result of 255.

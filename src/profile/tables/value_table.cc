@@ -12,7 +12,7 @@ namespace shadowprof::profile {
 
 namespace {
 
-constexpr const char* kValueTypeNames[kValueTypes] = {"int", "f32", "f64"};
+constexpr const char* kValueTypeNames[kValueTypes] = {"int", "f32", "f64", "hidden"};
 
 }  // namespace
 
@@ -43,8 +43,11 @@ std::optional<double> number_from(ValueType type, uint64_t bits) {
 }
 
 std::string value_text(ValueType type, uint64_t bits) {
+  constexpr uint64_t kShownOfHidden = 0xff'ffff;
   std::string text;
   switch (type) {
+    case ValueType::hidden:
+      return fmt::format("#{:06x}", bits & kShownOfHidden);
     case ValueType::integer:
       return bits < 1'000'000 ? fmt::format("{}", bits) : fmt::format("{:#x}", bits);
     case ValueType::f32:

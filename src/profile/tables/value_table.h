@@ -59,14 +59,18 @@ inline constexpr const char* kValuePartNames[kValueParts] = {"result", "second",
 const char* to_string(ValuePart part);
 std::optional<ValuePart> value_part_from(std::string_view name);
 
-// What the bits of a value are. Shares, distinct values and predictions are of the bits.
-enum class ValueType : uint8_t { integer, f32, f64 };
-inline constexpr size_t kValueTypes = 3;
-const char* to_string(ValueType type);  // "int", "f32", "f64"
+// What the bits of a value are. Shares, distinct values and predictions are of the bits. Hidden
+// ones only tell equal values from others (hidden_values.h).
+enum class ValueType : uint8_t { integer, f32, f64, hidden };
+inline constexpr size_t kValueTypes = 4;
+inline bool is_float(ValueType type) {
+  return type == ValueType::f32 || type == ValueType::f64;
+}
+const char* to_string(ValueType type);  // "int", "f32", "f64", "hidden"
 std::optional<ValueType> value_type_from(std::string_view name);
 // Nothing: it is an integer.
 std::optional<double> number_from(ValueType type, uint64_t bits);
-// "2.0", "0.1"; an integer as "12", or from a million on "0x...".
+// "2.0", "0.1"; an integer as "12", or from a million on "0x..."; a hidden one as "#3f2a91".
 std::string value_text(ValueType type, uint64_t bits);
 
 // What an instruction computed: the bits that it names, zero-extended. Where that is several
