@@ -8,10 +8,10 @@ namespace shadowprof::plan {
 
 // How long a sample without a fork is, at most: as long as it takes to stop the program for it and
 // to let it go on. That is spent however short the sample is, and the program stands still for no
-// more than twice that.
+// more than twice that. Where that is soon done, for a millisecond with it.
 class BriefLength {
  public:
-  static constexpr double kShortest_s = 0.001;
+  static constexpr double kShortest_s = 0.00075;
   static constexpr double kLongest_s = 0.005;
 
   // By the lesser of the last two: one that took long may have been kept waiting by others.

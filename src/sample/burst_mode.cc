@@ -17,6 +17,7 @@
 #include "sample/name_functions.h"
 #include "sample/pipeline_sink.h"
 #include "sample/sampled_program.h"
+#include "sample/serves_first.h"
 #include "sample/snapshots.h"
 #include "sample/start_wait.h"
 #include "sample/syscall_counts.h"

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "base/elapsed.h"
@@ -14,6 +15,7 @@
 #include "base/processor_time.h"
 #include "kernel/control_groups.h"
 #include "kernel/proc.h"
+#include "sample/serves_first.h"
 #include "shadow/emulator_executor.h"
 #include "shadow/executor.h"
 
@@ -119,7 +121,8 @@ Status SampledProcess::fork_into(shadow::Pause& stopped, std::vector<shadow::Rep
 
 Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable& table,
                                                               trace::TraceSink& sink,
-                                                              const shadow::Budget& budget) {
+                                                              const shadow::Budget& budget,
+                                                              std::optional<uint64_t> only) {
   if (!interpreter_ || interpreter_generation_ != program_.generation()) {
     interpreter_ = std::make_unique<BurstEmulator>(table, sink, budget.plan, budget.stacks);
     interpreter_generation_ = program_.generation();
@@ -130,13 +133,17 @@ Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable&
   interpreter_->look_at(program_);
   const auto before = Clock::now();
   double went_on_s = 0;
+  std::optional<ServesNow> now(std::in_place);
   {
-    shadow::Pause stopped(program_);
+    using enum shadow::Pause::Whom;
+    shadow::Pause stopped(program_, only ? one_running : running, only.value_or(0));
+    now.reset();  // it may have to make calls, on the same processor
     SP_TRY(stopped.is_usable());
     SP_TRY(check_part(part_, stopped));
     SP_TRY(interpreter_->begin(stopped));
     went_on_s = stopped.went_on_s();
   }
+  now.emplace();
   const auto begun = Clock::now();
   while (seconds_since(begun) < budget.seconds && interpreter_->work()) {
   }
@@ -144,6 +151,7 @@ Result<SampledProcess::Interpreted> SampledProcess::interpret(trace::BlockTable&
   done.emulated_s = seconds_since(begun);
   if (interpreter_->is_over()) done.ended = interpreter_->reason();
   interpreter_->end();
+  now.reset();
   done.pause = seconds_since(before) - went_on_s;
   done.instructions = interpreter_->conclude();
   written_.burst(interpreter_->written_pages());

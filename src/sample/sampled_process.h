@@ -96,10 +96,10 @@ class SampledProcess {
   };
   // As far as bursts of this memory show (WrittenPages).
   bool writes_same_pages() const { return written_.are_the_same(); }
-  // From each thread as many instructions as the budget says, if its seconds suffice. Errors: as
-  // for fork().
+  // From each thread as many instructions as the budget says, if its seconds suffice; or from one
+  // of them, by this number, while the others go on. Errors: as for fork().
   Result<Interpreted> interpret(trace::BlockTable& table, trace::TraceSink& sink,
-                                const shadow::Budget& budget);
+                                const shadow::Budget& budget, std::optional<uint64_t> only);
   // One that will not be run.
   void let_die(const shadow::Replica& replica);
   shadow::Identity identity(const shadow::Replica& replica) const {

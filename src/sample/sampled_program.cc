@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "sample/sampled_program.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -14,8 +12,6 @@
 
 namespace shadowprof::sample {
 namespace {
-
-constexpr int kTracerNice = -10;
 
 profile::Pauses summarise_pauses(std::vector<double> pauses) {
   if (pauses.empty()) return {};
@@ -85,14 +81,6 @@ Result<std::vector<shadow::Program>> find_programs(
     programs.push_back(std::move(*program));
   }
   return programs;
-}
-
-ServesFirst::ServesFirst() : before_(::getpriority(PRIO_PROCESS, 0)) {
-  (void)::setpriority(PRIO_PROCESS, 0, kTracerNice);
-}
-
-ServesFirst::~ServesFirst() {
-  (void)::setpriority(PRIO_PROCESS, 0, before_);
 }
 
 bool is_stopped(Tid process) {

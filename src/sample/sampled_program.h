@@ -21,18 +21,6 @@ namespace shadowprof::sample {
 Result<std::vector<shadow::Program>> find_programs(
     const std::optional<ptrace::LaunchRequest>& launch, const std::vector<Tid>& attach_to,
     bool follow);
-// While the program is stopped everything waits for this thread: it comes first while this lives.
-// Where that is not permitted, it waits its turn. Threads that are made meanwhile come first, too.
-class ServesFirst {
- public:
-  ServesFirst();
-  ~ServesFirst();
-  ServesFirst(const ServesFirst&) = delete;
-  ServesFirst& operator=(const ServesFirst&) = delete;
-
- private:
-  int before_;
-};
 // By a signal, as ctrl-Z: not asleep.
 bool is_stopped(Tid process);
 // Nothing while it runs.

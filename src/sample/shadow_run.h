@@ -83,6 +83,9 @@ struct ShadowRunOptions {
   std::function<void()> when_over;
   // Where a fork costs a program too much, what it does next is interpreted instead.
   bool may_interpret = false;
+  // What several running threads do to one another is of interest. Else what one of them does,
+  // while the others go on, says as much for a part of the price.
+  bool interpret_together = false;
 };
 
 struct ShadowRunCounts : shadow::ReplicaStops, Attempts {

@@ -197,7 +197,9 @@ std::optional<double> ShadowRun::interpret(SampledProcess& program) {
   budget.seconds =
       as_wished ? options_.burst_length_s * plan::jitter(random_) : brief_length_.seconds();
   budget.sample_number = weights_.taken(program.program().pid().value, program.used(), true);
-  const auto done = program.interpret(table_, sink_, budget);
+  std::optional<uint64_t> one;
+  if (!options_.interpret_together) one = random_();
+  const auto done = program.interpret(table_, sink_, budget, one);
   if (!done) {
     weights_.withdraw(budget.sample_number);
     if (done.error().errno_value == ECANCELED) {

@@ -80,6 +80,7 @@ ShadowRunOptions options_of(const ShadowModeRequest& request, const probe::BusyC
   options.prices = request.prices;
   // The interpreter cannot harm the program either.
   options.may_interpret = !request.verify;
+  options.interpret_together = request.collection.hazards || request.burst_length_s > 0;
   return options;
 }
 

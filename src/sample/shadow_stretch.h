@@ -22,6 +22,7 @@
 #include "sample/name_functions.h"
 #include "sample/pipeline_sink.h"
 #include "sample/sampled_program.h"
+#include "sample/serves_first.h"
 #include "sample/shadow_mode.h"
 #include "sample/snapshots.h"
 #include "sample/start_wait.h"

@@ -552,10 +552,12 @@ bool Program::try_detach(Tid tid, std::set<Tid>& ending) {
 }
 
 // What its caller knows of a program that has executed another one meanwhile is out of date.
-Pause::Pause(Program& program, Whom whom) : program_(program) {
+Pause::Pause(Program& program, Whom whom, uint64_t number) : program_(program) {
   const unsigned generation = program.generation_;
   if (whom == Whom::one) {
     stop_one();
+  } else if (whom == Whom::one_running) {
+    stop_one_running(number);
   } else {
     stop_all(whom == Whom::running ? kRunning : kAny);
   }
@@ -567,6 +569,23 @@ void Pause::stop_one() {
     if (program_.interrupt(tid)) take_stop(tid);
     if (!threads_.empty() || unusable_) return;
   }
+}
+
+void Pause::stop_one_running(uint64_t number) {
+  const auto begun = std::chrono::steady_clock::now();
+  program_.adopt_new_threads();
+  std::vector<Tid> running;
+  for (const auto& [tid, thread] : program_.threads_)
+    if (!thread.cut.is_active() && is_in_state(program_.pid_, tid, kRunning))
+      running.push_back(tid);
+  if (running.empty()) return;
+  const Tid tid = running[number % running.size()];
+  WaitBeforeStop wait(tid);
+  went_on_s_ = seconds_since(begun);
+  wait.asked();
+  if (!program_.interrupt(tid, Program::Found::awake)) return;
+  take_stop(tid);
+  if (!threads_.empty()) went_on_s_ += wait.seconds();
 }
 
 void Pause::stop_all(std::string_view states) {

@@ -178,11 +178,12 @@ struct PausedThread {
 class Pause {
  public:
   enum class Whom : uint8_t {
-    running,   // the threads that run now; none may be: then the program sleeps
-    one,       // any one thread, to make a system call
-    everyone,  // those that sleep, too: nobody sees what is done meanwhile. They go on sleeping.
+    running,      // the threads that run now; none may be: then the program sleeps
+    one_running,  // of those the one with this number, counted round; the others go on
+    one,          // any one thread, to make a system call
+    everyone,     // those that sleep, too: nobody sees what is done meanwhile. They go on sleeping.
   };
-  explicit Pause(Program& program, Whom whom = Whom::running);
+  explicit Pause(Program& program, Whom whom = Whom::running, uint64_t number = 0);
   // Everything goes on.
   ~Pause();
   Pause(const Pause&) = delete;
@@ -210,6 +211,7 @@ class Pause {
 
  private:
   void stop_one();
+  void stop_one_running(uint64_t number);
   std::optional<ptrace::WaitStatus> next_call_stop(ptrace::Tracee thread);
   // All that are in one of these states, as in /proc/TID/stat.
   void stop_all(std::string_view states);

@@ -10,16 +10,21 @@ using namespace shadowprof;
 using namespace shadowprof::test;
 
 // rep stosb, then a system call.
+const std::vector<uint8_t> kFill = {0xf3, 0xaa, 0x0f, 0x05};
+// The same in a loop, a byte of each page: mov [rdi], al; add rdi, 4096; dec rcx; jnz.
+const std::vector<uint8_t> kTouchPages = {0x88, 0x07, 0x48, 0x81, 0xc7, 0x00, 0x10, 0x00,
+                                          0x00, 0x48, 0xff, 0xc9, 0x75, 0xf2, 0x0f, 0x05};
+
 struct Filler {
   trace::BlockTable table;
-  Guest guest{table, {0xf3, 0xaa, 0x0f, 0x05}};
+  Guest guest;
   emu::Emulator emulator{table, guest};
   machine::MemoryView memory{guest};
   machine::Registers registers{};
   std::vector<uint8_t> extended;
   std::vector<trace::Word> buffer = std::vector<trace::Word>(size_t{1} << 16);
 
-  explicit Filler(uint64_t bytes) {
+  explicit Filler(uint64_t bytes, const std::vector<uint8_t>& code = kFill) : guest(table, code) {
     memory.set_areas(Guest::areas());
     emulator.begin(memory, {});
     registers.set_pc(kCode);
@@ -52,6 +57,16 @@ TEST_CASE("a string instruction that goes over much memory stops on the way") {
 
   CHECK(filler.run(UINT64_MAX) == emu::StopReason::long_string);
   CHECK(filler.memory.fetched() < 5000);
+}
+
+TEST_CASE("an instruction of a loop that goes to a new page each time is no long one") {
+  constexpr uint64_t kPages = 300;
+  Filler filler(kPages, kTouchPages);
+  unsigned turns = 1;
+  while (filler.run(50) == emu::StopReason::budget) turns++;
+  CHECK(turns >= 2);
+  CHECK(filler.registers.rcx == 0);
+  CHECK(filler.registers.rdi == kData.value + kPages * kPage);
 }
 
 TEST_CASE("a string instruction over less is executed whole") {

@@ -296,10 +296,11 @@ Stopped Emulator::stopped_at_op(const Op* op, Stopped stopped, StopReason reason
   return stopped;
 }
 
-// An op that misses again and again, and has `most` pages fetched: memory of any size can be filled
-// or copied by one instruction.
+// An op that misses again and again in one execution, and has `most` pages fetched: memory of any
+// size can be filled or copied by one instruction. (In a loop more is executed from miss to miss.)
 bool Emulator::is_long_string(const Op* op, uint64_t most) {
-  if (std::exchange(missed_, op) != op) news_at_miss_ = news();
+  const Miss miss{op, state_->left};
+  if (std::exchange(missed_, miss) != miss) news_at_miss_ = news();
   return news() - news_at_miss_ >= std::min(most, kMostPagesOfAnInstruction);
 }
 
@@ -314,7 +315,7 @@ Stopped Emulator::run(std::span<trace::Word> buffer, uint64_t instructions, uint
   const uint64_t news_before = this->news();
   auto budget = static_cast<int64_t>(std::min<uint64_t>(instructions, INT64_MAX));
   state.left = budget;
-  missed_ = nullptr;
+  missed_ = {};
   const auto so_far = [&](StopReason reason) {
     Stopped stopped;
     stopped.reason = reason;

@@ -129,7 +129,12 @@ class Emulator {
   size_t chunk_used_ = 0;
   std::unique_ptr<Op[]> spare_chunk_;
   uint64_t fragments_made_ = 0;
-  const Op* missed_ = nullptr;  // the last op that has, and the news when it had for the first time
+  struct Miss {
+    const Op* op = nullptr;
+    int64_t left = 0;  // of the instructions that were asked for
+    bool operator==(const Miss&) const = default;
+  };
+  Miss missed_;  // the last one, and the news when its op had missed for the first time
   uint64_t news_at_miss_ = 0;
 };
 
