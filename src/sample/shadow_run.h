@@ -328,7 +328,7 @@ class ShadowRun {
   machine::FaultPrice price_;
   double timed_load_s_ = 0;
   ShadowRunCounts counts_;
-  std::mt19937_64 random_;  // which program
+  std::mt19937_64 random_;  // which program, and which of its threads
   plan::Convergence convergence_;
   Progress progress_{"sampling"};
   plan::Crowding crowding_;

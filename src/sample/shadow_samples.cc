@@ -22,7 +22,7 @@ namespace {
 constexpr double kForkAgain_s = 1;
 // How long a replica waits for its program's input at first.
 constexpr double kGatherInput_s = 0.02;
-// How long a sample without a fork is, of each thread, if the time for it suffices
+// How long a sample without a fork is, of a thread, if the time for it suffices
 // (plan/brief_length.h). It is worth the time that it stands for, however short it is.
 constexpr uint64_t kBriefInstructions = 20'000;
 constexpr size_t kBriefOnesToCompare = 4;  // with replicas: so often
