@@ -21,6 +21,7 @@
 #include <algorithm>
 
 #include "inject/engine.h"
+#include "kernel/proc.h"
 
 namespace shadowprof::inject {
 namespace {
@@ -38,14 +39,33 @@ bool same_place(const ptrace::Registers& a, const ptrace::Registers& b) {
          a.rsi == b.rsi && a.rdi == b.rdi && a.rbx == b.rbx && a.rbp == b.rbp;
 }
 
+// Where threads take turns, the engine's clock says when timers expire (virtual_timers.h).
+bool is_of_timer(const siginfo_t& info) {
+  const int signal = info.si_signo;
+  const bool is_of_setitimer = signal == SIGALRM || signal == SIGVTALRM || signal == SIGPROF;
+  return info.si_code == SI_TIMER || (info.si_code == SI_KERNEL && is_of_setitimer);
+}
+
+// By which others of its PID namespace know it.
+Tid own_id_of(GuestProcess& process) {
+  if (process.own_id.value == 0) {
+    const auto status = kernel::read_status(process.pid);
+    const bool is_told = status && status->innermost_tgid.value != 0;
+    process.own_id = is_told ? status->innermost_tgid : process.pid;
+  }
+  return process.own_id;
+}
+
 }  // namespace
 
 // Children are as many as the program makes.
 bool Engine::is_from_outside(const siginfo_t& info) const {
-  if (info.si_signo == SIGCHLD) return false;
+  if (info.si_signo == SIGCHLD || is_of_timer(info)) return false;
   const bool names_sender = info.si_code == SI_USER || info.si_code == SI_TKILL ||
                             info.si_code == SI_QUEUE;
-  return !names_sender || !processes_.contains(Tid(info.si_pid));
+  return !names_sender || std::ranges::none_of(processes_, [&](const auto& entry) {
+    return own_id_of(*entry.second) == Tid(info.si_pid);
+  });
 }
 
 // A signal that somebody sent is about to get its handler; `regs` are the guest's.

@@ -52,14 +52,14 @@ constexpr unsigned kEager = 200;
 constexpr timespec kShortPause{0, 4'000};
 constexpr timespec kPause{0, 50'000};
 constexpr unsigned long kTimerSlack_ns = 1'000;
-constexpr std::chrono::milliseconds kDeepSleep{100};  // longer than for a disk: for another thread
+constexpr std::chrono::seconds kDeepSleep{2};  // longer than for a busy disk: for another thread
 constexpr std::chrono::seconds kPatience{2};
 // What a call takes of a turn: about as much time.
 constexpr uint64_t kBranchesOfACall = 200;
 constexpr long kWake_ns = 10'000'000;
-// So many of these.
+// So many of these. Who is asleep uninterruptibly is, as a rule, served by a disk.
 constexpr unsigned kUnexpectedSleep = 5;
-constexpr unsigned kUninterruptibleSleep = 10;
+constexpr unsigned kUninterruptibleSleep = 200;
 
 using Clock = std::chrono::steady_clock;
 

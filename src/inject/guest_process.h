@@ -25,6 +25,7 @@ class GuestProcess {
   explicit GuestProcess(Tid id) : pid(id) {}
 
   Tid pid;
+  Tid own_id;  // in its own PID namespace; 0: not asked for yet
   std::shared_ptr<cache::AddressSpace> space;
   // As the program set them; only for signals that our own traps use.
   std::array<ptrace::RemoteSigaction, 65> actions{};

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The order of threads and processes is the same in each run with --deterministic (docs/deterministic.md).
 
-usage: threads.py --shadowprof PATH --threads THREADS --children CHILDREN [--runs N] [--only WORD]
+usage: threads.py --shadowprof PATH --threads THREADS --children CHILDREN --signals SIGNALS [--runs N] [--only WORD]
 
 Programs of several threads, and several processes with -f, execute the same instructions whatever else the
 machine does, on one core and on all, and say the same; --schedule-seed gives other orders, each of which comes
@@ -33,6 +33,7 @@ PROGRAMS = [
     ("pigz -p2", ["pigz", "-p2", "-c", "INPUT"]),
     ("a pipeline -f", ["-f", "--", "sh", "-c", "gzip -c input | gzip -dc | sort -n | tail -n 3; (echo b; echo a) | sort"]),
     ("children and their signals -f", ["-f", "--", "CHILDREN"]),
+    ("signals", ["SIGNALS"]),
     ("paths of threads", ["--profile", "edge,path", "--", "THREADS", "4"]),
 ]
 
@@ -41,7 +42,8 @@ class Bench:
     def __init__(self, options, folder):
         self.shadowprof = os.path.abspath(options.shadowprof)
         self.own_programs = {"THREADS": os.path.abspath(options.threads),
-                             "CHILDREN": os.path.abspath(options.children)}
+                             "CHILDREN": os.path.abspath(options.children),
+                             "SIGNALS": os.path.abspath(options.signals)}
         self.runs = options.runs
         self.folder = pathlib.Path(folder)
         (self.folder / "input").write_text("".join(f"{i * i} line\n" for i in range(20000)), encoding="ascii")
@@ -74,7 +76,7 @@ class Bench:
 
 def is_there(command):
     program = command[command.index("--") + 1] if "--" in command else command[0]
-    return program in ("THREADS", "CHILDREN") or shutil.which(program) is not None
+    return program in ("THREADS", "CHILDREN", "SIGNALS") or shutil.which(program) is not None
 
 
 @contextlib.contextmanager
@@ -173,6 +175,7 @@ def main():
     parser.add_argument("--shadowprof", required=True)
     parser.add_argument("--threads", required=True)
     parser.add_argument("--children", required=True)
+    parser.add_argument("--signals", required=True)
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
