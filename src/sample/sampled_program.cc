@@ -48,12 +48,15 @@ double unfollowed_cpu_s(const SampledRun& run, const profile::ProcessorTime& tim
   return are_most ? all_s - time.seconds() : 0;
 }
 
-// The kernel's time holds none of the program's instructions.
+// The kernel's time holds none of the program's instructions. What says that the program has
+// executed less than was profiled says nothing.
 void estimate_total(const SampledRun& run, const profile::ProcessorTime& time,
                     profile::Coverage& coverage) {
   const double user_share = time.seconds() > 0 ? time.user_s / time.seconds() : 1;
-  const std::optional<double> told_per_s = instructions_per_s(run);
   const double own_s = run.part * (run.overhead.program_cpu_s - unfollowed_cpu_s(run, time));
+  std::optional<double> told_per_s = instructions_per_s(run);
+  if (told_per_s && own_s * user_share * *told_per_s < static_cast<double>(run.instructions))
+    told_per_s.reset();
   const double total = own_s * user_share * told_per_s.value_or(kAssumedInstructions_per_s);
   coverage.instructions_total =
       std::max(coverage.instructions_profiled, static_cast<uint64_t>(total));

@@ -72,8 +72,9 @@ TEST_CASE("of a program that does the same all the time each instruction counts 
   for (uint64_t n = 1; n <= 3; n++) CHECK(series.of(n, n) == doctest::Approx(1));
 }
 
-// Samples of equal time, in turns of two codes of which the second is a hundred times slower.
-SampleSeries fast_and_slow(double noise) {
+// Samples of equal time, in turns of two codes of which the second is a hundred times slower. Of
+// the first one in `telling` tells how fast it was; 0: none.
+SampleSeries fast_and_slow(double noise, int telling = 1) {
   std::mt19937_64 random(11);
   std::lognormal_distribution<double> disturbed(0, noise);
   SampleSeries series;
@@ -81,8 +82,9 @@ SampleSeries fast_and_slow(double noise) {
     const bool slow = (i / 10) % 2 == 1;
     const double seconds = 0.001 * disturbed(random);
     const auto instructions = static_cast<uint64_t>((slow ? 1e9 : 1e11) * 0.001);
+    const bool tells = slow || (telling != 0 && i % telling == 0);
     series.recorded(series.taken(1, i + 1.0), instructions, only(slow ? 5 : 3, instructions),
-                    {.recorded = {static_cast<double>(instructions), seconds}});
+                    {.recorded = {static_cast<double>(instructions), tells ? seconds : 0}});
   }
   series.conclude();
   return series;
@@ -95,6 +97,20 @@ TEST_CASE("a phase that waits for memory has as few instructions as it executes"
   // The clock may be off by that factor.
   CHECK(std::abs(std::log(ratio(series, 1, 11))) < std::log(4.5));
   CHECK(std::abs(std::log(series.instructions_per_second() / 5e10)) < std::log(4.5));
+}
+
+TEST_CASE("samples that do not tell how fast they were are as fast as those of such code") {
+  const SampleSeries series = fast_and_slow(0.3, 4);
+  CHECK(series.speeds_are() == SampleSeries::Speeds::told);
+  CHECK(ratio(series, 2, 1) == doctest::Approx(1).epsilon(0.7));
+  CHECK(std::abs(std::log(ratio(series, 2, 12))) < std::log(4.5));
+  CHECK(std::abs(std::log(series.instructions_per_second() / 5e10)) < std::log(4.5));
+}
+
+TEST_CASE("where nobody knows how fast much of the code is, speeds are assumed") {
+  const SampleSeries series = fast_and_slow(0.3, 0);
+  CHECK(series.speeds_are() == SampleSeries::Speeds::assumed);
+  CHECK(series.instructions_per_second() > 0);  // of half of it, which is slow
 }
 
 TEST_CASE("speeds are not believed where samples of the same code differ") {

@@ -16,6 +16,8 @@ constexpr double kNativeErrorLog = 0.69;    // of speeds natively: a factor of t
 constexpr double kAlikeSquared = 0.05;  // code whose squared distance is less
 constexpr double kSteadyLog = 0.7;      // speeds that differ by less than a factor of two
 constexpr double kBelievedShare = 0.5;  // speeds that are known
+constexpr double kRatedShare = 0.8;     // of the time: it is known how fast that is
+constexpr double kTellingShare = 0.5;   // likewise, if only the whole is asked for
 constexpr size_t kNearSamples = 8;      // before and behind: what a program does changes
 constexpr size_t kFewestSpeeds = 8;     // of fewer it is not known how far they agree
 
@@ -134,22 +136,43 @@ bool SampleSeries::know_native_speeds() const {
   return seconds >= kTellingNative_s && 2 * native >= recorded;
 }
 
+SampleSpeed SampleSeries::speed_of_alike(const Code& code) const {
+  SampleSpeed speed;
+  for (const Code& other : codes_) {
+    const SampleSpeed& its = speed_of(samples_[other.number - 1]);
+    if (its.is_known() && distance(code.shares, other.shares) < kAlikeSquared) speed += its;
+  }
+  return speed;
+}
+
+void SampleSeries::find_rates() {
+  rates_.assign(samples_.size(), 0);
+  const auto rate = [](const SampleSpeed& speed) {
+    return speed.is_known() ? speed.instructions / speed.seconds : 0;
+  };
+  for (size_t i = 0; i < samples_.size(); i++) rates_[i] = rate(speed_of(samples_[i]));
+  double rated = 0, all = 0;
+  for (const Code& c : codes_) {
+    double& its = rates_[c.number - 1];
+    if (its == 0) its = rate(speed_of_alike(c));
+    const double time = samples_[c.number - 1].time;
+    all += time;
+    if (its > 0) rated += time;
+  }
+  rated_share_ = all > 0 ? rated / all : 0;
+}
+
 // Each sample's against that in the middle, as far as it is believed; 1 each where they are not
 // known.
 std::vector<double> SampleSeries::speeds() {
   std::vector<double> speeds(samples_.size(), 1);
-  const auto is_known = [&](const Sample& s) { return speed_of(s).is_known(); };
-  const auto logarithm = [&](const Sample& s) {
-    return std::log(speed_of(s).instructions / speed_of(s).seconds);
-  };
   const double error = natively_ ? kNativeErrorLog : kClockErrorLog;
   std::vector<double> logarithms;
   std::vector<Code*> known;
   for (Code& c : codes_) {
-    const Sample& sample = samples_[c.number - 1];
-    if (!is_known(sample)) continue;
+    if (!speed_of(samples_[c.number - 1]).is_known()) continue;
     known.push_back(&c);
-    logarithms.push_back(logarithm(sample));
+    logarithms.push_back(std::log(rates_[c.number - 1]));
   }
   if (logarithms.size() < kFewestSpeeds) return speeds;
   spread_ = spread_of(logarithms);
@@ -159,8 +182,8 @@ std::vector<double> SampleSeries::speeds() {
   const auto middle = logarithms.begin() + static_cast<ptrdiff_t>(logarithms.size() / 2);
   std::nth_element(logarithms.begin(), middle, logarithms.end());
   for (size_t i = 0; i < samples_.size(); i++) {
-    if (!is_known(samples_[i])) continue;
-    const double faster = logarithm(samples_[i]) - *middle;
+    if (rates_[i] == 0) continue;
+    const double faster = std::log(rates_[i]) - *middle;
     const double surely = std::max(0.0, std::abs(faster) - error);
     speeds[i] = std::exp(believed_speeds_ * std::copysign(surely, faster));
   }
@@ -184,24 +207,26 @@ std::vector<double> SampleSeries::speeds_by(const SampleSeries& others) const {
 }
 
 SampleSeries::Speeds SampleSeries::speeds_are() const {
-  const bool steady = spread_ && *spread_ <= kSteadyLog;
-  if (steady || variance() < kAlikeSquared) return Speeds::alike;
-  return spread_ && believed_speeds_ >= kBelievedShare ? Speeds::told : Speeds::assumed;
+  if (variance() < kAlikeSquared) return Speeds::alike;
+  if (!spread_ || rated_share_ < kRatedShare) return Speeds::assumed;
+  if (*spread_ <= kSteadyLog) return Speeds::alike;
+  return believed_speeds_ >= kBelievedShare ? Speeds::told : Speeds::assumed;
 }
 
 double SampleSeries::instructions_per_second() const {
   // The mean over the program's time. Where samples are about equally fast, the longer ones know it
   // better.
+  const bool differ = variance() >= kAlikeSquared;
+  if (differ && rated_share_ < kTellingShare) return 0;
   const bool by_time = speeds_are() == Speeds::told;
-  double instructions = 0, seconds = 0;
-  for (const Sample& s : samples_) {
-    const SampleSpeed& speed = speed_of(s);
-    if (speed.seconds <= 0) continue;
-    const double counts = by_time ? s.time / speed.seconds : 1;
-    instructions += counts * speed.instructions;
-    seconds += counts * speed.seconds;
+  SampleSpeed all;
+  for (size_t i = 0; i < rates_.size(); i++) {
+    if (!by_time)
+      all += speed_of(samples_[i]);
+    else if (rates_[i] > 0)
+      all += {rates_[i] * samples_[i].time, samples_[i].time};
   }
-  return seconds > 0 ? instructions / seconds : 0;
+  return all.seconds > 0 ? all.instructions / all.seconds : 0;
 }
 
 // The amounts of the samples whose code is known, as shares of one.
@@ -311,6 +336,7 @@ void SampleSeries::conclude(const ClockFit::Shares& ticks, const SampleSeries* o
   fit_to_clock(worths, ticks);
   for (size_t i = 0; i < worths.size(); i++) samples_[i].time = worths[i];
   natively_ = know_native_speeds();
+  find_rates();
   const std::vector<double> fast = others ? speeds_by(*others) : speeds();
   for (size_t i = 0; i < worths.size(); i++) {
     worths[i] *= fast[i];

@@ -30,6 +30,9 @@
 //   c = 1 - variance within pairs / variance of all      (at least 0)
 //   worth = time * (speed of the sample / speed in the middle)^c / instructions
 //
+// Samples that do not tell how fast they were are as fast as those of such code that do. Where
+// there are none for much of the time nothing is said of speeds.
+//
 // Where speeds are as they were recorded a factor of four, up or down, is taken for the clock's
 // error, and natively a factor of two: to believe smaller differences makes profiles worse
 // (bench/shadow_mode.md).
@@ -133,7 +136,7 @@ class SampleSeries {
   // their weights take it for equally fast.
   enum class Speeds { alike, told, assumed };
   Speeds speeds_are() const;
-  // The program's; 0: no sample says how fast it was.
+  // The program's; 0: the samples do not say how fast it was.
   double instructions_per_second() const;
   // How far what they say of the code is off by chance, squared.
   double chance() const { return chance_; }
@@ -155,6 +158,8 @@ class SampleSeries {
   }
   bool know_native_speeds() const;
   const Code* most_alike(const Shares& shares) const;
+  void find_rates();
+  SampleSpeed speed_of_alike(const Code& code) const;
   std::vector<double> times() const;
   void stretch_drawn(std::vector<double>& times) const;
   void fit_to_clock(std::vector<double>& times, const ClockFit::Shares& ticks);
@@ -176,6 +181,8 @@ class SampleSeries {
   double believed_ = 0;
   double believed_speeds_ = 0;
   bool natively_ = false;         // the speeds are
+  std::vector<double> rates_;     // instructions a second, of each sample; 0: not known
+  double rated_share_ = 0;        // of the time of samples whose code is known
   std::optional<double> spread_;  // of the speeds' logarithms: standard deviation
   double chance_ = 0;
 };
