@@ -11,6 +11,8 @@
 //             only the callee calls, once in each call
 //   value     the instruction's own cycles; a division's are many
 //   call      through a pointer that has one target: what the pointer costs
+//   branch    that skips code nearly always: what it costs to go on elsewhere
+//   waste     a load or store that nobody needs: its instruction
 //   loop      the time of what a function calls many times in each of its calls
 //   slow      a function's time, if each of its instructions takes long and no load of it says why
 //   sharing   of a cache line by threads: what it takes to come from another core, for as often as

@@ -325,6 +325,58 @@ TEST_CASE("a call through a pointer with one target, and a division by one numbe
   CHECK(find_leads(p, 1).size() == 1);
 }
 
+// Taken a hundred million times, of as many instructions as there are cycles.
+Profile with_branch(uint64_t to, uint64_t not_taken) {
+  Profile p = one_second(0.4);
+  p.modules.resize(1);
+  p.modules[0].path = "app";
+  profile::HotEdge edge;
+  edge.from = {"app", 0x120, "find", "app.c", 5};
+  edge.to = {"app", to, "find", "app.c", 7};
+  edge.kind = profile::EdgeKind::taken;
+  edge.count = 100'000'000;
+  p.hotlists.edges = {edge};
+  p.tables.edges = {{{0, 0x120}, {0, 0x122}, profile::EdgeKind::not_taken, not_taken},
+                    {{0, 0x120}, {0, to}, profile::EdgeKind::taken, edge.count}};
+  return p;
+}
+
+TEST_CASE("a branch that skips what is next nearly always, unless it is a loop's") {
+  const auto leads = find_leads(with_branch(0x140, 5'000'000), 8);
+  REQUIRE(leads.size() == 1);
+  CHECK(leads[0].stake == doctest::Approx(0.05));
+  CHECK(says(leads[0], "skips what is next in 95.2%"));
+  CHECK(find_leads(with_branch(0x140, 20'000'000), 8).empty());
+  CHECK(find_leads(with_branch(0x100, 5'000'000), 8).empty());
+}
+
+TEST_CASE("loads and stores that nobody needs") {
+  Profile p = one_second(0.4);
+  profile::HotAccessPair load;
+  load.kind = profile::PairKind::redundant_load;
+  load.from = Place{"app", 0x110, "find", "app.c", 4};
+  load.to = {"app", 0x120, "find", "app.c", 5};
+  load.count = 50'000'000;
+  load.share = 0.95;
+  load.share_error = 0;
+  p.hotlists.waste = {load};
+  const auto leads = find_leads(p, 8);
+  REQUIRE(leads.size() == 1);
+  CHECK(leads[0].stake == doctest::Approx(0.05));
+  CHECK(leads[0].at->line == 5);
+  CHECK(says(leads[0], "it loads what find app.c:4 had already, with no store between, in 95.0%"));
+  profile::HotAccessPair store = load;
+  store.kind = profile::PairKind::dead_store;
+  store.count = 60'000'000;
+  p.hotlists.waste.push_back(store);
+  REQUIRE(find_leads(p, 8).size() == 1);
+  CHECK(find_leads(p, 8)[0].at->line == 4);
+  CHECK(says(find_leads(p, 8)[0], "find app.c:5 overwrites what it stores in 95.0%"));
+  CHECK(says(find_leads(p, 8)[0], "(1 more in it)"));
+  p.hotlists.waste[0].share_error = p.hotlists.waste[1].share_error = 0.1;
+  CHECK(find_leads(p, 8).empty());
+}
+
 TEST_CASE("the kernel's time, and waiting") {
   Profile p = one_second(0.1);
   p.time.user_s = 0.4;
