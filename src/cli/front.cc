@@ -27,7 +27,10 @@ void pass_on(int signal, siginfo_t* info, void*) {
   errno = saved;
 }
 
+// The program is of our process group: what it sends to all of that must not end us before it. The
+// worker takes SIGUSR1 for our own death, and looks.
 void prepare_front_signals() {
+  sample::ignore_group_signals();
   struct sigaction action {};
   action.sa_sigaction = pass_on;
   action.sa_flags = SA_RESTART | SA_SIGINFO;
@@ -61,6 +64,7 @@ void run_behind_front(const std::function<int()>& work, const Meanwhile& meanwhi
   const pid_t child = ::fork();
   if (child == 0) {
     if (!die_with_parent(front, sample::kFrontDied)) ::_exit(0);
+    sample::note_front(Tid(front));
     const sigset_t awaited = sample::awaited_signals();
     sigset_t mask = before;
     sigorset(&mask, &before, &awaited);

@@ -15,6 +15,7 @@ namespace shadowprof::sample {
 namespace {
 
 std::atomic<uint64_t> noted_signals{0};
+Tid front_of_this;
 
 struct Need {
   int resource;
@@ -98,7 +99,23 @@ std::string utc_now() {
   return text;
 }
 
+void ignore_group_signals() {
+  for (int signal :
+       {SIGUSR1, SIGABRT, SIGTRAP, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGSTKFLT})
+    ::signal(signal, SIG_IGN);
+  for (int signal = SIGRTMIN; signal <= SIGRTMAX; signal++) ::signal(signal, SIG_IGN);
+}
+
+void note_front(Tid front) {
+  front_of_this = front;
+}
+
+bool front_is_gone() {
+  return ::getppid() != front_of_this.value;
+}
+
 void prepare_signals() {
+  ignore_group_signals();
   struct sigaction action {};
   action.sa_handler = SIG_IGN;
   for (int signal : {SIGINT, SIGQUIT, SIGPIPE, SIGXFSZ}) ::sigaction(signal, &action, nullptr);

@@ -28,8 +28,11 @@ void RunWatch::wait_until(double moment, const shadow::Program& program) {
   time.tv_sec = static_cast<time_t>(left);
   time.tv_nsec = static_cast<long>(1e9 * (left - static_cast<double>(time.tv_sec)));
   const sigset_t awaited = awaited_signals();
-  const int signal = ::sigtimedwait(&awaited, nullptr, &time);
+  siginfo_t info{};
+  const int signal = ::sigtimedwait(&awaited, &info, &time);
   if (signal <= 0 || signal == SIGCHLD || signal == kControlWanted) return;
+  const bool is_by_us = info.si_pid == ::getpid();
+  if (signal == kFrontDied && !front_is_gone() && !is_by_us) return;  // to the process group
   if (signal == SIGXCPU || signal == kDumpWanted) {
     (signal == SIGXCPU ? out_of_time_ : wants_dump_) = true;
     return;

@@ -34,6 +34,18 @@ ATTACHED = {
     "interpreted": ("--mode", "burst", "--engine", "emulator", *EAGER, "--burst", "1ms/20ms"),
 }
 STARTED = {**ATTACHED, "full": ("--mode", "full"), "traced": ("--mode", "full", "--profile", "+path,value")}
+# Signals its process group, of which those are that profile it. With "end", as a program that aborts.
+GROUP = "\n".join(("import os, signal, sys, time",
+                   "came = []",
+                   "all = [getattr(signal, 'SIG' + name) for name in ('USR1', 'ALRM', 'ABRT', 'TRAP', 'VTALRM', 'IO', 'PWR')]",
+                   "for number in all + [signal.SIGRTMIN, signal.SIGRTMAX]:",
+                   "    signal.signal(number, lambda number, _: came.append(number))",
+                   "    os.kill(0, number)",
+                   "end = time.monotonic() + 0.5",
+                   "while time.monotonic() < end: sum(range(1000))",
+                   "print(len(came), flush=True)",
+                   "if sys.argv[1:]: signal.signal(signal.SIGABRT, signal.SIG_DFL); os.kill(0, signal.SIGABRT)",
+                   "sys.exit(7)"))
 SOON = 20  # seconds; far less where the machine is not busy
 
 # Handles what it is sent, and goes on.
@@ -179,6 +191,23 @@ def run_goes_on_with_a_program_that_does(options):
             require(rest == "", f"{what}: {rest!r}")
 
 
+def a_program_may_signal_its_process_group(options):
+    """It is ours; what the program sends to it ends neither us nor the profile."""
+    for mode, chosen in STARTED.items():
+        for words, status in ((), 7), (("end",), -signal.SIGABRT):
+            profile = pathlib.Path("group.json")
+            profile.unlink(missing_ok=True)
+            command = [options.shadowprof, "run", "-q", *chosen, "-o", profile, "--",
+                       "/usr/bin/python3", "-c", GROUP, *words]
+            with started(command, stdout=subprocess.PIPE) as process:
+                said, _ = process.communicate(timeout=60)
+            what = f"{mode} {words}"
+            require((process.returncode, said) == (status, "9\n"), f"{what}: {process.returncode}, {said!r}")
+            wait_until(profile.exists, f"{what}: the profile")
+            end = json.loads(profile.read_text(encoding="utf-8"))["run"]["exit"]
+            require(end == ({"status": 7} if status == 7 else {"signal": signal.SIGABRT}), f"{what}: {end}")
+
+
 def what_cannot_be_left_yet_goes_on(options):
     """A thread in a call that a stop would cut short is left when that is over; until then it gets
     its signals."""
@@ -293,6 +322,7 @@ def doctor_ends(options):
 
 
 CASES = [attach_ends_and_the_program_goes_on, run_passes_it_on, run_goes_on_with_a_program_that_does,
+         a_program_may_signal_its_process_group,
          what_cannot_be_left_yet_goes_on, readers_end, writers_end, readers_of_much_end, doctor_ends]
 
 
