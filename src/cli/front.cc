@@ -20,10 +20,14 @@ namespace {
 std::atomic<pid_t> worker{0};
 
 // Ctrl-C and ctrl-\ reach the whole process group without us; what somebody sends to us does not.
+// With who has sent it (sample::sender_of).
 void pass_on(int signal, siginfo_t* info, void*) {
   const int saved = errno;
   const bool is_from_terminal = info->si_code > 0 && (signal == SIGINT || signal == SIGQUIT);
-  if (worker > 0 && !is_from_terminal) ::kill(worker, signal);
+  sigval sender{};
+  sender.sival_int = info->si_code > 0 ? 0 : info->si_pid;
+  if (worker > 0 && !is_from_terminal && ::sigqueue(worker, signal, sender) != 0)
+    ::kill(worker, signal);  // too many are pending
   errno = saved;
 }
 

@@ -2,6 +2,7 @@
 #include "sample/host.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <ctime>
@@ -15,6 +16,7 @@ namespace shadowprof::sample {
 namespace {
 
 std::atomic<uint64_t> noted_signals{0};
+std::array<std::atomic<pid_t>, 65> senders_of_noted{};
 Tid front_of_this;
 
 struct Need {
@@ -66,7 +68,8 @@ Status look_for_threads() {
   return enough;
 }
 
-void note_signal(int signal) {
+void note_signal(int signal, siginfo_t* info, void*) {
+  senders_of_noted[static_cast<size_t>(signal)] = sender_of(*info).value;
   noted_signals |= uint64_t{1} << signal;
 }
 
@@ -110,6 +113,11 @@ void note_front(Tid front) {
   front_of_this = front;
 }
 
+Tid sender_of(const siginfo_t& info) {
+  const bool is_passed_on = info.si_code == SI_QUEUE && info.si_pid == front_of_this.value;
+  return Tid(is_passed_on ? info.si_value.sival_int : info.si_pid);
+}
+
 bool front_is_gone() {
   return ::getppid() != front_of_this.value;
 }
@@ -119,7 +127,8 @@ void prepare_signals() {
   struct sigaction action {};
   action.sa_handler = SIG_IGN;
   for (int signal : {SIGINT, SIGQUIT, SIGPIPE, SIGXFSZ}) ::sigaction(signal, &action, nullptr);
-  action.sa_handler = note_signal;  // without SA_RESTART: it interrupts our wait
+  action.sa_sigaction = note_signal;
+  action.sa_flags = SA_SIGINFO;  // without SA_RESTART: it interrupts our wait
   // A dump is for runs that sample, and the signal does no harm in others.
   for (int signal : {SIGTERM, SIGHUP, SIGXCPU, kDumpWanted}) ::sigaction(signal, &action, nullptr);
 }
@@ -127,7 +136,8 @@ void prepare_signals() {
 void forward_signals_to(Tid program) {
   for (int signal : {SIGTERM, SIGHUP}) {
     const uint64_t bit = uint64_t{1} << signal;
-    if ((noted_signals & bit) != 0 && (noted_signals.fetch_and(~bit) & bit) != 0)
+    if ((noted_signals & bit) != 0 && (noted_signals.fetch_and(~bit) & bit) != 0 &&
+        senders_of_noted[static_cast<size_t>(signal)] != program.value)
       ::kill(program.value, signal);
   }
 }

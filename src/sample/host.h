@@ -25,8 +25,8 @@ void note_image(profile::Run& run, double at_s, std::vector<std::string> command
 std::string utc_now();  // "2025-01-31T12:00:00Z"
 
 // While a program runs under us: ctrl-C and ctrl-\ reach it by itself, so we ignore them; SIGTERM
-// and SIGHUP sent to us alone are noted and passed on. What it sends to its process group, which is
-// ours, is not for us (ignore_group_signals). Writes to closed pipes and beyond the file
+// and SIGHUP sent to us are noted and passed on. What it sends to its process group, which is ours,
+// is not for us (ignore_group_signals). Writes to closed pipes and beyond the file
 // size limit are errors and not our death. So is the end of our processor time, shortly before it.
 void prepare_signals();
 void forward_signals_to(Tid program);
@@ -41,6 +41,8 @@ inline constexpr int kFrontDied = SIGUSR1;
 // Others may send that, too. The calling process is a child of `front`.
 void note_front(Tid front);
 bool front_is_gone();
+// Who sent a signal that came to us, or to the front, which passes it on.
+Tid sender_of(const siginfo_t& info);
 // To a run that samples: write the profile so far, and go on.
 inline constexpr int kDumpWanted = SIGUSR2;
 // Somebody wants to talk to a run that samples (control_socket.h).

@@ -31,8 +31,10 @@ void RunWatch::wait_until(double moment, const shadow::Program& program) {
   siginfo_t info{};
   const int signal = ::sigtimedwait(&awaited, &info, &time);
   if (signal <= 0 || signal == SIGCHLD || signal == kControlWanted) return;
+  // To its process group: it has it itself.
+  if (program.is_ours() && sender_of(info) == program.pid()) return;
   const bool is_by_us = info.si_pid == ::getpid();
-  if (signal == kFrontDied && !front_is_gone() && !is_by_us) return;  // to the process group
+  if (signal == kFrontDied && !front_is_gone() && !is_by_us) return;
   if (signal == SIGXCPU || signal == kDumpWanted) {
     (signal == SIGXCPU ? out_of_time_ : wants_dump_) = true;
     return;

@@ -37,7 +37,7 @@ STARTED = {**ATTACHED, "full": ("--mode", "full"), "traced": ("--mode", "full", 
 # Signals its process group, of which those are that profile it. With "end", as a program that aborts.
 GROUP = "\n".join(("import os, signal, sys, time",
                    "came = []",
-                   "all = [getattr(signal, 'SIG' + name) for name in ('USR1', 'ALRM', 'ABRT', 'TRAP', 'VTALRM', 'IO', 'PWR')]",
+                   "all = [getattr(signal, 'SIG' + name) for name in ('USR1', 'ALRM', 'ABRT', 'TERM', 'HUP', 'TRAP', 'VTALRM', 'IO', 'PWR')]",
                    "for number in all + [signal.SIGRTMIN, signal.SIGRTMAX]:",
                    "    signal.signal(number, lambda number, _: came.append(number))",
                    "    os.kill(0, number)",
@@ -202,7 +202,7 @@ def a_program_may_signal_its_process_group(options):
             with started(command, stdout=subprocess.PIPE) as process:
                 said, _ = process.communicate(timeout=60)
             what = f"{mode} {words}"
-            require((process.returncode, said) == (status, "9\n"), f"{what}: {process.returncode}, {said!r}")
+            require((process.returncode, said) == (status, "11\n"), f"{what}: {process.returncode}, {said!r}")
             wait_until(profile.exists, f"{what}: the profile")
             end = json.loads(profile.read_text(encoding="utf-8"))["run"]["exit"]
             require(end == ({"status": 7} if status == 7 else {"signal": signal.SIGABRT}), f"{what}: {end}")
