@@ -22,7 +22,7 @@ double burst_variance(const Situation& s) {
 
 }  // namespace
 
-const std::array<Rule, 9> kRules = {{
+const std::array<Rule, 10> kRules = {{
     {Why::follows,
      "When a sample comes, and how long it is, does not depend on what the replica does: of code "
      "that is slow to record there would be too little or too much."},
@@ -39,14 +39,16 @@ const std::array<Rule, 9> kRules = {{
     {Why::shares_core, "On the program's own core a replica rests until what it took is paid for."},
     {Why::too_dear,
      "No replica costs more than its fork, a second's budget, or what is left of all."},
-    {Why::lost_track,
-     "A replica that is far behind, and that nothing can pay another one for, ends: what the "
-     "program does now is for bursts."},
+    {Why::lags,
+     "A replica that is far behind, and that nothing can pay another one for, goes on: its samples "
+     "are right for where it is, and each says a hundred times as much as a burst. What the "
+     "program does now is for bursts, for which nothing is lent then."},
+    {Why::lost_track, "So far behind that what it sees is long over, it ends."},
     {Why::obsolete,
      "A replica of a program that is no more, without a core or memory for it, ends."},
     {Why::replicas_run,
-     "Bursts and peeks wait while a replica lives: one log of the program's input at a time, and "
-     "nobody but the program itself stops the program while pages are shared."},
+     "Bursts and peeks wait while a replica lives that is not far behind: it shows what they "
+     "would."},
 }};
 
 void Plan::set_max_overhead(double share) {
@@ -246,7 +248,8 @@ double Plan::fork_part(const Situation& s, const Ledger& ledger, const Prices& p
 Plan::Offer Plan::burst_offer(const Situation& s, const Ledger& ledger,
                               const Prices& prices) const {
   Offer offer{.step = {.what = What::burst, .why = Why::better_bargain}, .at_s = kNever_s};
-  if (!s.may_burst || s.replicas != 0) return offer;
+  const bool beside_replica = s.replicas != 0;
+  if (!s.may_burst || (beside_replica && !present_.lags)) return offer;
   const double price_s = burst_price_s(prices);
   const double expected_s = expected_fork_s(s, prices);
   // The first replica comes first, if it may.
@@ -280,6 +283,7 @@ Plan::Offer Plan::burst_offer(const Situation& s, const Ledger& ledger,
     offer.at_s = std::min({offer.at_s, std::max(bursts_from_s_, lent_s), always_s});
     offer.step.why = Why::long_unseen;
   }
+  if (beside_replica) offer.at_s = std::max(paced_s, ledger.pays_at_s(price_s + present_.cost_s));
   offer.at_s = std::max(offer.at_s, retries_at_s_);
   const double observations = fills_gaps ? std::min(1.0, unseen_s / kObservation_s) : 1;
   offer.price_s = price_s;

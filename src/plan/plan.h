@@ -203,6 +203,8 @@ class Plan {
     double executed_meanwhile_s = 0;
     bool works = true;
     bool is_cheap = false;  // forks_are_cheap(), which is asked once for a decision
+    bool lags = false;      // so far behind that bursts show what the program does meanwhile
+    double cost_s = 0;      // which the ledger does not know before it has ended
   } present_;
   // Means over replicas.
   uint64_t later_samples_ = 0;
@@ -215,6 +217,6 @@ struct Rule {
   Why why;  // counts how often it decided
   std::string_view text;
 };
-extern const std::array<Rule, 9> kRules;
+extern const std::array<Rule, 10> kRules;
 
 }  // namespace shadowprof::plan

@@ -103,9 +103,12 @@ inline constexpr double kCostsBudgetOf_s = 1;
 // One that follows is so far behind before another takes its place: seconds, or a share of the run.
 inline constexpr double kLeastBehind_s = 0.5;
 inline constexpr double kBehindShare = 0.05;
-// A replica that is so far behind, a share of the run, ends though the budget pays for no other.
-inline constexpr double kLostTrackShare = 0.3;
-static_assert(kBehindShare < kMayLoseShare && kMayLoseShare < kLostTrackShare);
+// One that is so far behind, a share of the run, lags: bursts are taken beside it. So many seconds
+// behind it ends, though the budget pays for no other.
+inline constexpr double kLagsShare = 0.3;
+inline constexpr double kLostTrack_s = 30;
+static_assert(kBehindShare < kMayLoseShare && kMayLoseShare < kLagsShare);
+static_assert(kLongestGap_s < kLostTrack_s);
 // Forks in the place of others are for this part of the budget. Where it pays for one within this
 // share of the run (or within kLongestGap_s), forks are cheap.
 inline constexpr double kForksShare = 0.5;

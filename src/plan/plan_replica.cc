@@ -107,6 +107,8 @@ Step Plan::of_replica(const Situation& s, const Ledger& ledger, const Prices& pr
     step.why = idle.is_obsolete ? Why::obsolete : Why::lived_enough;
     return step;
   }
+  present_.cost_s = idle.cost_s;
+  present_.lags = lasts && idle.behind_s() > std::max(kLongestGap_s, kLagsShare * s.used_s);
   bool ends = true;
   const double stands_for_s = (idle.pause_s + idle.cost_s) / ledger.share();
   if (is_too_dear(idle.cost_s, idle.pause_s, ledger.unspent_s(s.now_s), lasts)) {
@@ -116,7 +118,7 @@ Step Plan::of_replica(const Situation& s, const Ledger& ledger, const Prices& pr
   } else if (lasts && is_to_be_replaced(s, ledger, prices)) {
     step.why = Why::far_behind;
     in_its_place_ = !present_.is_cheap;
-  } else if (lasts && idle.behind_s() > std::max(kLongestGap_s, kLostTrackShare * s.used_s)) {
+  } else if (present_.lags && idle.behind_s() > kLostTrack_s) {
     step.why = Why::lost_track;
   } else {
     ends = false;
@@ -126,12 +128,15 @@ Step Plan::of_replica(const Situation& s, const Ledger& ledger, const Prices& pr
   if (rest_s > s.now_s) return {.what = What::rest, .why = rests, .at_s = rest_s};
   if (ends) return step;
   step.what = What::go_on;
-  step.why = present_.is_cheap ? Why::cheap_forks : lasts ? Why::follows : Why::short_life;
+  step.why = present_.lags       ? Why::lags
+             : present_.is_cheap ? Why::cheap_forks
+             : lasts             ? Why::follows
+                                 : Why::short_life;
   step.native_s = between_s(s, prices) * jitter(random_);
   step.length_s = (present_.is_cheap ? kSampleOfCheapFork_s : kSample_s) * jitter(random_);
   present_.works = true;
   present_.went_on_age_s = idle.age_s;
-  seen_used_s_ = s.used_s;
+  if (!present_.lags) seen_used_s_ = s.used_s;
   return step;
 }
 

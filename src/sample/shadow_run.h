@@ -265,6 +265,7 @@ class ShadowRun {
   void fork(const plan::Step& step);
   bool is_to_be_verified() const;
   bool keeps_log_of(const ProgramRef& program) const;
+  bool may_burst_beside_replicas(const ProgramRef& program) const;
   std::optional<double> interpret(SampledProcess& program);
   void compare_kinds();
   void burst(const plan::Step& step);

@@ -262,6 +262,16 @@ bool ShadowRun::keeps_log_of(const ProgramRef& program) const {
                      [&](const Sample& s) { return s.log && s.program == program; });
 }
 
+// Records of two samples are not mixed, or each would count as much as the other, and the program
+// stops for one thing at a time.
+bool ShadowRun::may_burst_beside_replicas(const ProgramRef& program) const {
+  return std::ranges::all_of(samples_, [&](const Sample& s) {
+    const bool is_between = s.executor->is_native() || s.executor->is_idle() || s.executor->rests();
+    const bool stops_program = s.program == program && s.log && s.log->is_open();
+    return is_between && !stops_program;
+  });
+}
+
 void ShadowRun::begin_verification(std::vector<shadow::Replica> replicas, Sample sample) {
   if (!verifier_) {
     auto made = Verifier::create();

@@ -253,14 +253,47 @@ TEST_CASE("one that is dear to replace executes so much as pays for what caches 
         doctest::Approx(kSamplesShare * 0.5).epsilon(0.05));
 }
 
-TEST_CASE("one that cannot be replaced ends when what it sees is long over") {
-  Life life({}, 100);
-  life.s.used_s = 100;
+TEST_CASE("beside one that cannot be replaced, and is far behind, there are bursts") {
+  Life life({}, 60);
+  life.s.used_s = 60;
   life.s.idle->used_s = 50;
-  life.s.idle->executed_s = 21;
-  CHECK(life.next().what == What::go_on);
-  life.s.idle->executed_s = 19;
+  life.s.idle->executed_s = 33;
+  CHECK(life.next().why == Why::follows);
+  life.s.idle->executed_s = 31;
+  CHECK(life.next().why == Why::lags);
+}
+
+TEST_CASE("one that is so far behind that what it sees is long over ends") {
+  Life life({}, 500);
+  life.s.used_s = life.s.idle->used_s = 500;
+  life.s.idle->executed_s = 460;
+  CHECK(life.next().why == Why::follows);
+  life.s.used_s = life.s.idle->used_s = 100;
+  life.s.idle->executed_s = 71;
+  CHECK(life.next().why == Why::follows);
+  life.s.idle->executed_s = 69;
   CHECK(life.next().why == Why::lost_track);
+}
+
+TEST_CASE("bursts beside one that lags leave what it costs, and borrow nothing") {
+  const auto beside = [](double executed_s) {
+    Life life({}, 60);
+    life.s.used_s = 60;
+    life.s.idle->used_s = 50;
+    life.s.idle->executed_s = executed_s;
+    life.s.idle->cost_s = 0.3;
+    (void)life.next();
+    life.s.idle.reset();
+    return life;
+  };
+  Life life = beside(31);
+  life.ledger.spend(Cause::pause, 0.3, What::burst);
+  CHECK(life.next().what == What::wait);
+  life.s.now_s = 61;
+  CHECK(life.next().what == What::burst);
+  Life close = beside(50);
+  close.s.now_s = 70;
+  CHECK(close.next().what == What::wait);
 }
 
 TEST_CASE("what is cheap to replace is so by how long the run is, in the program's time") {

@@ -214,11 +214,11 @@ SampleSeries::Speeds SampleSeries::speeds_are() const {
 }
 
 double SampleSeries::instructions_per_second() const {
-  // The mean over the program's time. Where samples are about equally fast, the longer ones know it
-  // better.
+  // The mean over the program's time. Where samples are about equally fast as they were recorded,
+  // the longer ones know it better.
   const bool differ = variance() >= kAlikeSquared;
   if (differ && rated_share_ < kTellingShare) return 0;
-  const bool by_time = speeds_are() == Speeds::told;
+  const bool by_time = natively_ || speeds_are() == Speeds::told;
   SampleSpeed all;
   for (size_t i = 0; i < rates_.size(); i++) {
     if (!by_time)
