@@ -330,22 +330,12 @@ ValueEntry* ValueCollector::State::entry_in_context(ValueEntry* base, uint32_t c
 void ValueCollector::State::switch_to(Tid tid) {
   ThreadState& t = threads[tid];
   if (&t == current) return;
-  if (current != nullptr) end_streams();
+  if (current != nullptr) sink.end_all();
   current = &t;
 }
 
-void ValueCollector::State::end_streams() {
-  for (ValueEntry& entry : entries) {
-    sink.end(entry);
-    if (entry.window != nullptr) sink.end(entry.window->stream);
-  }
-}
-
 void ValueCollector::State::end_sample() {
-  for (ValueEntry& entry : entries) {
-    sink.end_sample(entry);
-    if (entry.window != nullptr) sink.end_sample(entry.window->stream);
-  }
+  sink.end_samples();
   end_window();
 }
 
@@ -355,7 +345,7 @@ bool ValueCollector::State::special(std::span<const Word> record) {
       is_brief = trace::is_brief(trace::sample_number(record));
       [[fallthrough]];
     case trace::SpecialKind::sample_end:
-      options.errors && trace::ends_observation(record) ? end_sample() : end_streams();
+      options.errors&& trace::ends_observation(record) ? end_sample() : sink.end_all();
       *current = {};
       return true;
     case trace::SpecialKind::thread_switch:

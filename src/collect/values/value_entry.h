@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
 // The state of one stream of values: the last value with the number of times it has come in a row,
-// and what was learned before it. The part that every event touches is one cache line.
+// and what was learned before it. The part that every event touches is one cache line. Entries stay
+// where they are as long as the sink that has seen them.
 #pragma once
 
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "collect/values/top_error.h"
 #include "profile/tables/value_table.h"
@@ -19,6 +22,7 @@ struct alignas(64) ValueEntry {
       0;  // times that `last` came in a row, not in the figures yet; 0: there is no last one
   uint64_t stride = 0;  // what `last` differed from its predecessor by
   bool has_stride = false;
+  bool is_open = false;  // has had values since ValueSink has ended all
   uint64_t count = 0;
   uint64_t zero = 0;
   uint64_t same = 0;
@@ -45,11 +49,19 @@ class ValueSink {
       : kind_(kind), capacity_(capacity), random_(seed) {}
 
   void add(ValueEntry& e, uint64_t value) {
-    if (e.last == value) {
+    if (e.last == value && e.pending != 0) {
       e.pending++;
       return;
     }
     change(e, value);
+  }
+  // All streams that values were added to since the last time, and for end_samples() their samples:
+  // of many thousands a sample, or a thread's turn, has few.
+  void end_all() {
+    each_open([this](ValueEntry& e) { end(e); });
+  }
+  void end_samples() {
+    each_open([this](ValueEntry& e) { end_sample(e); });
   }
   // Ends the stream and its sample.
   void end_sample(ValueEntry& e) {
@@ -66,6 +78,14 @@ class ValueSink {
   }
 
  private:
+  template <typename End>
+  void each_open(const End& end) {
+    for (ValueEntry* e : open_) {
+      end(*e);
+      e->is_open = false;
+    }
+    open_.clear();
+  }
   // `last` came n times in a row: n - 1 times it was foretold by its predecessor, and n - 2 times
   // the difference was 0 as before; once more if it was 0 even then, which cannot be: it had
   // changed.
@@ -89,6 +109,8 @@ class ValueSink {
       e.strided += e.has_stride && stride == e.stride ? 1 : 0;
       e.stride = stride;
       e.has_stride = true;
+    } else if (!std::exchange(e.is_open, true)) {
+      open_.push_back(&e);
     }
     e.last = value;
     e.pending = 1;
@@ -97,6 +119,7 @@ class ValueSink {
   const profile::HotlistKind kind_;
   const uint32_t capacity_;
   profile::Random random_;
+  std::vector<ValueEntry*> open_;
 };
 
 }  // namespace shadowprof::collect

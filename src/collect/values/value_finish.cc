@@ -179,7 +179,7 @@ void ValueCollector::State::add_argument_rows(const TableBuilder& builder,
 }
 
 void ValueCollector::State::finish(profile::Profile& into) {
-  end_streams();
+  sink.end_all();
   if (!options.errors) end_window();
   if (!options.by_call_site) count_executions();
   count_calls();

@@ -202,7 +202,6 @@ struct ValueCollector::State {
   const SlotPlan* slots_in_context(RunPlan& plan, const ThreadState& t);
   ValueEntry* entry_in_context(ValueEntry* base, uint32_t context);
   void switch_to(Tid tid);
-  void end_streams();
   void end_sample();
   bool special(std::span<const trace::Word> record);
 
