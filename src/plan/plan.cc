@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace shadowprof::plan {
 namespace {
@@ -71,8 +72,15 @@ double expected_fork_s(const Situation& s, const Prices& prices) {
   return prices.page_table_entry_s * s.resident_pages + prices.page_kept_s * s.written_pages;
 }
 
+// What later ones take, those before them tell.
+bool Plan::first_takes_programs_core(const Situation& s) const {
+  return forks_ == 0 && found_no_core_ && !s.core_is_idle && s.may_burst &&
+         wishes_.frequency_hz <= 0;
+}
+
 double Plan::likely_fork_s(const Situation& s, const Prices& prices) const {
-  const double least_s = prices.pause_s + prices.page_table_entry_s * s.resident_pages;
+  const double least_s = prices.pause_s + prices.page_table_entry_s * s.resident_pages +
+                         (first_takes_programs_core(s) ? prices.first_replica_s : 0);
   return std::max({least_s, fork_.mean_s, fork_.last_s});
 }
 
@@ -123,8 +131,12 @@ Step Plan::next(const Situation& s, const Ledger& ledger, const Prices& prices) 
     best = &offer;
     best_value = value;
   }
-  if (best && best->step.what == What::fork && waits_for_core(s))
-    return chosen({.what = What::wait, .why = Why::no_idle_core, .at_s = looks_for_core_at_s_});
+  if (best && best->step.what == What::fork) {
+    if (waits_for_core(s))
+      return chosen({.what = What::wait, .why = Why::no_idle_core, .at_s = looks_for_core_at_s_});
+    const bool knew = std::exchange(found_no_core_, !s.core_is_idle);
+    if (!knew && first_takes_programs_core(s)) return next(s, ledger, prices);
+  }
   if (best) {
     Step step = best->step;
     if (step.what == What::fork) step.length_s = lengths_.next_s(s.now_s, forks_);
@@ -200,7 +212,12 @@ double Plan::second_fork_at_s(const Ledger& ledger, double price_s) const {
 
 // The next fork is expected to cost what the last ones did, and so are those that live.
 double Plan::fork_at_s(const Situation& s, const Ledger& ledger, double price_s) const {
-  if (forks_ == 0) return wishes_.delay_s + kFirstFork_s * fork_jitter_;
+  if (forks_ == 0) {
+    const double first_s = kFirstFork_s * fork_jitter_;
+    if (!first_takes_programs_core(s)) return wishes_.delay_s + first_s;
+    const double paid_s = ledger.pays_at_s(price_s) - wishes_.delay_s;
+    return wishes_.delay_s + std::max(first_s, paid_s / kMostOfBudgetRatio);
+  }
   // Nothing is known of what one costs before the first has ended.
   if (forks_ == living_) return forks_from_s_ + kLongestRetry_s;
   // Nor where the program is another one by now: then the budget is borrowed from, as at first.
@@ -253,7 +270,7 @@ Plan::Offer Plan::burst_offer(const Situation& s, const Ledger& ledger,
   const double price_s = burst_price_s(prices);
   const double expected_s = expected_fork_s(s, prices);
   // The first replica comes first, if it may.
-  const bool can_fork = s.may_fork && s.most_replicas != 0;
+  const bool can_fork = s.may_fork && s.most_replicas != 0 && !first_takes_programs_core(s);
   if (forks_ == 0 && can_fork && ledger.lends_at_s(expected_s) <= s.now_s + kObservation_s) {
     return offer;
   }

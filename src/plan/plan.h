@@ -140,6 +140,7 @@ class Plan {
   Offer peek_offer(const Situation& s) const;
   double observations(const Situation& s, const Prices& prices, double price_s) const;
   double likely_fork_s(const Situation& s, const Prices& prices) const;
+  bool first_takes_programs_core(const Situation& s) const;
   double dearest_fork_s(const Situation& s, const Prices& prices) const;
   bool forks_are_dear(const Situation& s, const Prices& prices) const;
   double burst_price_s(const Prices& prices) const;
@@ -180,6 +181,7 @@ class Plan {
   bool in_its_place_ = false;  // the next one is for one that ended
   unsigned looks_for_core_ = 0;  // in a row that found none idle when a fork was due
   double looks_for_core_at_s_ = 0;  // again
+  bool found_no_core_ = false;      // when a fork was due last
   // Bursts.
   Price burst_;
   double bursts_from_s_ = 0;

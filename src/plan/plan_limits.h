@@ -12,7 +12,8 @@ namespace shadowprof::plan {
 // --- the budget
 // So many seconds' budget may be spent in advance, by a step that costs no more than that.
 inline constexpr double kLoan_s = 10;
-// A fork that the loan is for, but not the first, spends so many times what the budget has given.
+// A fork that the loan is for, but not the first beside an idle core, spends so many times what the
+// budget has given.
 inline constexpr double kMostOfBudgetRatio = 2;
 // The second one, where the first was dear because the program was starting up.
 inline constexpr double kMostAfterStartUpRatio = 4;

@@ -16,6 +16,8 @@ struct Prices {
   double page_table_entry_s = 0.09e-6;
   double pause_s = 0.3e-3;  // a fork, but for its page tables: the program stands still
   double burst_s = 1e-3;
+  // What the first replica takes of a core: its code is translated, and collectors read its sample.
+  double first_replica_s = 0.04;
   // The program loses this share of its speed beside a core that is busy.
   double busy_core_share = 0;
   // While a replica works, the program loses this share because both use its caches; and more while

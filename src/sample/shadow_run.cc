@@ -190,7 +190,7 @@ bool ShadowRun::is_over() const {
 
 // What is known already is translated before the first sample, if that does not take long.
 bool ShadowRun::may_translate_first() const {
-  return options_.prefill && counts_.moments == 0 && !interprets_ &&
+  return options_.prefill && counts_.moments == 0 && !interprets_ && core_is_idle_ &&
          elapsed() < delay_ + kLongestFill_s;
 }
 

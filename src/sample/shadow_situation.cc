@@ -79,7 +79,8 @@ plan::Situation ShadowRun::situation() {
   const bool is_free = options_.later_samples && options_.sample_size == 0;
   s.may_burst =
       options_.may_interpret && may_burst_beside_replicas(program) && (is_free || interprets_);
-  s.may_peek = options_.prefill && samples_.empty() && !(interprets_ && options_.may_interpret);
+  s.may_peek = options_.prefill && samples_.empty() && core_is_idle_ &&
+               !(interprets_ && options_.may_interpret);
   const bool waits = interprets_ && s.may_fork && samples_.empty();
   if (waits && !options_.may_interpret) tell_of_wait(s, pays_at_s - s.now_s);
   return s;

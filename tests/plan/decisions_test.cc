@@ -94,6 +94,27 @@ TEST_CASE("a fork waits for an idle core, and not for long") {
   CHECK(run.next().what == What::fork);
 }
 
+TEST_CASE("where no core is idle bursts come until the first replica is within twice the budget") {
+  Run run;
+  run.s.may_burst = true;
+  run.s.core_is_idle = false;
+  double spent_s = 0;
+  for (;;) {
+    const Step step = run.next();
+    if (step.what == What::fork) break;
+    CHECK(step.what == What::burst);
+    run.burst(0.001);
+    spent_s += 0.001;
+    CHECK(run.s.now_s < 10);
+  }
+  CHECK(run.s.now_s > 1);
+  CHECK(spent_s + run.prices.first_replica_s < 2.2 * 0.01 * run.s.now_s);
+  Run idle;
+  idle.s.may_burst = true;
+  CHECK(idle.next().what == What::fork);
+  CHECK(idle.s.now_s < 0.1);
+}
+
 TEST_CASE("cheap forks are bounded by the load") {
   Run run({.load = 0.25});
   double lived_s = 0;
