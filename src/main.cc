@@ -54,12 +54,13 @@ int print_text(std::string_view text) {
 }
 
 int print_help() {
-  std::string text = "Usage: shadowprof COMMAND [OPTIONS] ...\n\n";
+  std::string text =
+      "Usage: shadowprof COMMAND [OPTIONS] ...\n\n"
+      "Examples:\n  shadowprof ./app input\n  shadowprof report\n\nCommands:\n";
   for (const Command& c : kCommands) text += fmt::format("  {:<10} {}\n", c.name, c.summary);
   text +=
       "\nshadowprof PROGRAM is shadowprof run PROGRAM.\n"
-      "shadowprof help COMMAND says more about each.\n\n"
-      "Example:\n  shadowprof run -o app.json -- ./app args\n  shadowprof report app.json\n";
+      "shadowprof help COMMAND says more about each.\n";
   return print_text(text);
 }
 

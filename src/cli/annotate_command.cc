@@ -110,12 +110,11 @@ int annotate_main(int argc, char** argv) {
       ->type_name("DIR");
   add_debuginfod_option(app);
   add_color_option(app, command.color);
-  app.footer(
-      "Examples:\n"
-      "  shadowprof annotate main\n"
-      "  shadowprof annotate --view source app.json 'Table::find'\n"
-      "  shadowprof annotate app.json libc.so.6+0x9d3f0");
-  if (const auto status = parse_command_line(app, "[FILE] FUNCTION", argc, argv)) return *status;
+  const Usage usage = {
+      "[FILE] FUNCTION",
+      {"shadowprof annotate main", "shadowprof annotate --view source app.json 'Table::find'",
+       "shadowprof annotate app.json libc.so.6+0x9d3f0"}};
+  if (const auto status = parse_command_line(app, usage, argc, argv)) return *status;
   if (command.list) {
     if (command.operands.size() > 1) {
       error("--list takes a profile only (see shadowprof annotate --help)");

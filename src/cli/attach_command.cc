@@ -13,6 +13,7 @@
 #include "cli/debuginfod_option.h"
 #include "cli/exit_codes.h"
 #include "cli/front.h"
+#include "cli/process_names.h"
 #include "cli/quantity.h"
 #include "cli/report_outcome.h"
 #include "cli/sampling_options.h"
@@ -30,7 +31,7 @@ struct AttachOptions {
   CollectionOptions wanted;
   SamplingOptions sampling;
   std::string mode = "shadow";
-  std::vector<std::string> words;  // PID or PID,PID
+  std::vector<std::string> words;  // PID or PID,PID or NAME
   std::vector<int> pids;
   bool follow = false;
   bool no_exec = false;
@@ -47,7 +48,7 @@ constexpr size_t kMostKept = 1'000'000;
 std::optional<int> parse(int argc, char** argv, AttachOptions& options) {
   CLI::App app{"Samples a running process until it ends, the time is up, or ctrl-C.",
                "shadowprof attach"};
-  app.add_option("PID,-p,--pid", options.words, "process to profile, or several: PID,PID")
+  app.add_option("PID,-p,--pid", options.words, "process to profile, its name, or several: PID,PID")
       ->type_name("PID");
   app.add_option("-o,--output", options.outcome.output,
                  "profile to write; - is standard output; .gz and .zst compress")
@@ -83,8 +84,9 @@ std::optional<int> parse(int argc, char** argv, AttachOptions& options) {
   app.add_flag("-q,--quiet", options.quiet,
                "say nothing but errors, and what is not in the profile");
   app.add_flag("-v,--verbose", options.outcome.verbose, "say more: each sample, the hottest rows");
-  app.footer("Example: shadowprof attach -d 10 -o app.json 1234");
-  return parse_command_line(app, "PID", argc, argv);
+  const Usage usage = {"PID | NAME",
+                       {"shadowprof attach nginx", "shadowprof attach -d 10 -o app.json 1234"}};
+  return parse_command_line(app, usage, argc, argv);
 }
 
 // PID_MAX_LIMIT of the kernel on 64-bit machines.
@@ -93,6 +95,11 @@ constexpr int kMostPid = 1 << 22;
 Result<std::vector<int>> parse_pids(const std::vector<std::string>& words) {
   std::vector<int> pids;
   for (const std::string& word : words) {
+    if (is_process_name(word)) {
+      SP_ASSIGN(const int pid, process_called(word));
+      pids.push_back(pid);
+      continue;
+    }
     std::string_view rest = word;
     while (!rest.empty()) {
       const size_t comma = std::min(rest.find(','), rest.size());

@@ -97,12 +97,10 @@ int baseline_main(int argc, char** argv) {
   app.add_option("--baseline-dir", options.folder, "where baselines are")
       ->type_name("DIR")
       ->capture_default_str();
-  app.footer(
-      "Examples:\n  shadowprof baseline save sort sort.json\n"
-      "  shadowprof baseline list\n"
-      "  shadowprof check --baseline sort new.json");
-  if (const auto status = parse_command_line(app, "save NAME [PROFILE] | list", argc, argv))
-    return *status;
+  const Usage usage = {"save NAME [PROFILE] | list",
+                       {"shadowprof baseline save sort sort.json", "shadowprof baseline list",
+                        "shadowprof check --baseline sort new.json"}};
+  if (const auto status = parse_command_line(app, usage, argc, argv)) return *status;
   const bool saves = options.action == "save";
   if (saves == options.name.empty()) {
     error("{} (see shadowprof baseline --help)",

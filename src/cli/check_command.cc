@@ -236,15 +236,7 @@ Status take_baseline(CheckOptions& options) {
 std::string help_footer() {
   std::string text = "Limits unless some are given:\n";
   for (const std::string& rule : profile::default_limit_rules()) text += "  " + rule + "\n";
-  return text +
-         "\nExamples:\n"
-         "  shadowprof check base.json new.json\n"
-         "  shadowprof check baselines/ new/ --format sarif -o check.sarif\n"
-         "  shadowprof check --baseline sort new.json --github\n"
-         "  shadowprof check base.json new.json \\\n"
-         "    --limit 'function:parse:instructions<=+3%' --limit 'calls:malloc<=+0' \\\n"
-         "    --limit 'warn:instructions<=+0.5%'\n\n"
-         "Exit status: 0 within all limits, 3 regression, 125 not decidable.";
+  return text + "\nExit status: 0 within all limits, 3 regression, 125 not decidable.";
 }
 
 }  // namespace
@@ -281,7 +273,15 @@ int check_main(int argc, char** argv) {
                  "name source files relative to DIR (here)")
       ->type_name("DIR");
   app.footer(help_footer());
-  if (const auto status = parse_command_line(app, "BASE NEW", argc, argv)) return *status;
+  const Usage usage = {
+      "BASE NEW",
+      {"shadowprof check base.json new.json",
+       "shadowprof check baselines/ new/ --format sarif -o check.sarif",
+       "shadowprof check --baseline sort new.json --github",
+       "shadowprof check base.json new.json \\",
+       "  --limit 'function:parse:instructions<=+3%' --limit 'calls:malloc<=+0' \\",
+       "  --limit 'warn:instructions<=+0.5%'"}};
+  if (const auto status = parse_command_line(app, usage, argc, argv)) return *status;
   if (const Status sound = take_baseline(options); !sound) {
     error("{} (see shadowprof check --help)", sound.error().message);
     return kExitOwnFailure;

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "cli/command_line.h"
 #include "report/columns.h"
 #include "sample/burst_mode.h"
 
@@ -61,7 +62,9 @@ std::string refuse_condition(const std::string& text) {
 std::string refuse_unless_one_of(std::string_view what, const std::string& word,
                                  std::span<const std::string_view> known) {
   if (contains(known, word)) return {};
-  return fmt::format("there is no {} '{}'", what, report::printable(word));
+  const std::vector<std::string> names(known.begin(), known.end());
+  return fmt::format("there is no {} '{}': {}", what, report::printable(word),
+                     instead_of(word, names));
 }
 
 void CollectionOptions::add_to(CLI::App& app) {

@@ -24,11 +24,12 @@ constexpr size_t kNameColumns = 26;
 
 class UsageFormatter : public CLI::Formatter {
  public:
-  explicit UsageFormatter(std::string operands) : operands_(std::move(operands)) {
+  explicit UsageFormatter(Usage usage) : usage_(std::move(usage)) {
     label("Positionals", "Operands");
   }
   std::string make_usage(const CLI::App*, std::string name) const override {
-    return "Usage: " + name + " [OPTIONS]" + operands_ + "\n";
+    const std::string operands = usage_.operands.empty() ? "" : " " + usage_.operands;
+    return usage_lines(name + " [OPTIONS]" + operands, usage_.examples);
   }
   // Options that are shown with another one are a group of their own, of which a line's end is all
   // that is shown.
@@ -74,7 +75,7 @@ class UsageFormatter : public CLI::Formatter {
     return result;
   }
 
-  std::string operands_;
+  Usage usage_;
 };
 
 // How many letters must be changed, added, left out or swapped with the next to make `b` of `a`.
@@ -142,6 +143,14 @@ std::string nearest(std::string_view word, const std::vector<std::string>& names
   return best;
 }
 
+std::string instead_of(std::string_view word, const std::vector<std::string>& names) {
+  if (const std::string near = nearest(word, names, 2); !near.empty())
+    return "did you mean " + near + "?";
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "there are " : ", ") + name;
+  return list;
+}
+
 std::string nearest_option(const CLI::App& app, std::string_view word) {
   if (!word.starts_with("--")) return "";
   std::vector<std::string> names;
@@ -155,9 +164,8 @@ CLI::Validator one_of(std::string what, std::vector<std::string> names) {
   return CLI::Validator(
       [what = std::move(what), names = std::move(names)](std::string& word) -> std::string {
         if (std::find(names.begin(), names.end(), word) != names.end()) return {};
-        std::string list;
-        for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-        return fmt::format("there is no {} '{}': there are {}", what, printable(word), list);
+        return fmt::format("there is no {} '{}': {}", what, printable(word),
+                           instead_of(word, names));
       },
       "");
 }
@@ -169,8 +177,15 @@ void add_color_option(CLI::App& app, std::string& when) {
       ->capture_default_str();
 }
 
-std::optional<int> parse_command_line(CLI::App& app, std::string operands, int argc, char** argv) {
-  app.formatter(std::make_shared<UsageFormatter>(operands.empty() ? "" : " " + operands));
+std::string usage_lines(const std::string& line, const std::vector<std::string>& examples) {
+  std::string text = "Usage:    " + line + "\n";
+  for (size_t i = 0; i < examples.size(); i++)
+    text += (i == 0 ? "Examples: " : "          ") + examples[i] + "\n";
+  return text;
+}
+
+std::optional<int> parse_command_line(CLI::App& app, Usage usage, int argc, char** argv) {
+  app.formatter(std::make_shared<UsageFormatter>(std::move(usage)));
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -20,13 +20,24 @@ inline constexpr size_t kMostRows = 1'000'000;
 inline constexpr size_t kTextRows = 20;
 inline constexpr size_t kPageRows = 300;
 
-// Parses into the variables bound to `app`, which is named "shadowprof COMMAND". `operands` is what
-// the usage line shows behind the options. Nothing: go on. A number: exit with it (help was asked
-// for and printed, or usage was wrong, which was said in one line).
-std::optional<int> parse_command_line(CLI::App& app, std::string operands, int argc, char** argv);
+// What --help begins with, besides what the command is for.
+struct Usage {
+  std::string operands;               // behind the options
+  std::vector<std::string> examples;  // two or more; whole command lines, without indentation
+};
+
+// Parses into the variables bound to `app`, which is named "shadowprof COMMAND". Nothing: go on. A
+// number: exit with it (help was asked for and printed, or usage was wrong, which was said in one
+// line).
+std::optional<int> parse_command_line(CLI::App& app, Usage usage, int argc, char** argv);
+
+// The lines that a help begins with: `line` is "shadowprof COMMAND OPERANDS".
+std::string usage_lines(const std::string& line, const std::vector<std::string>& examples);
 
 // The name that somebody who typed `word` most likely meant: at most `most` slips away. "": none.
 std::string nearest(std::string_view word, const std::vector<std::string>& names, size_t most);
+// "did you mean NAME?", or which names there are, if it is like none of them.
+std::string instead_of(std::string_view word, const std::vector<std::string>& names);
 // The same among the long options of a command, with its dashes.
 std::string nearest_option(const CLI::App& app, std::string_view word);
 

@@ -84,12 +84,11 @@ int compare_main(int argc, char** argv) {
   app.add_option("PERFECT", options.perfect, "profile of a full run")->required();
   app.add_option("SAMPLED", options.sampled, "the profile to measure")->required();
   app.add_flag("--json", options.json, "print the measures as JSON; null where one is missing");
-  app.footer(
-      "Example:\n"
-      "  shadowprof run --mode full -o perfect.json -- ./app\n"
-      "  shadowprof run -o sampled.json -- ./app\n"
-      "  shadowprof compare perfect.json sampled.json");
-  if (const auto status = parse_command_line(app, "PERFECT SAMPLED", argc, argv)) return *status;
+  const Usage usage = {
+      "PERFECT SAMPLED",
+      {"shadowprof run --mode full -o perfect.json -- ./app",
+       "shadowprof run -o sampled.json -- ./app", "shadowprof compare perfect.json sampled.json"}};
+  if (const auto status = parse_command_line(app, usage, argc, argv)) return *status;
   if (const Status printed = print_comparison(options); !printed) {
     error("{}", printed.error().message);
     return kExitOwnFailure;

@@ -157,8 +157,9 @@ int ctl_main(int argc, char** argv) {
                  "latency=1/N")
       ->required()
       ->expected(1, 2);
-  app.footer("Examples:\n  shadowprof ctl 1234 status\n  shadowprof ctl 1234 set max-overhead=2%");
-  if (const auto status = parse_command_line(app, "PID REQUEST", argc, argv)) return *status;
+  const Usage usage = {"PID REQUEST",
+                       {"shadowprof ctl 1234 status", "shadowprof ctl 1234 set max-overhead=2%"}};
+  if (const auto status = parse_command_line(app, usage, argc, argv)) return *status;
   if (const Status done = control(options); !done) {
     error("{}", done.error().message);
     return kExitOwnFailure;

@@ -58,11 +58,10 @@ int diff_main(int argc, char** argv) {
       ->type_name("N")
       ->check(CLI::Range(size_t{0}, kMostRows));
   add_color_option(app, options.color);
-  app.footer(
-      "Examples:\n"
-      "  shadowprof diff --limit 5 before.json after.json\n"
-      "  shadowprof diff --html -o changes.html before.json after.json");
-  if (const auto status = parse_command_line(app, "BASE NEW", argc, argv)) return *status;
+  const Usage usage = {"BASE NEW",
+                       {"shadowprof diff --limit 5 before.json after.json",
+                        "shadowprof diff --html -o changes.html before.json after.json"}};
+  if (const auto status = parse_command_line(app, usage, argc, argv)) return *status;
   if (const Status printed = print_diff(options); !printed) {
     error("{}", printed.error().message);
     return kExitOwnFailure;

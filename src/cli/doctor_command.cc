@@ -182,9 +182,10 @@ int doctor_main(int argc, char** argv) {
                "shadowprof doctor");
   bool json = false;
   app.add_flag("--json", json, "print an object instead of lines");
-  app.footer("Examples:\n  shadowprof doctor\n"
-             "  shadowprof doctor --json | jq '.findings[] | select(.state != \"ok\")'");
-  if (const auto status = parse_command_line(app, "", argc, argv)) return *status;
+  const Usage usage = {"",
+                       {"shadowprof doctor",
+                        "shadowprof doctor --json | jq '.findings[] | select(.state != \"ok\")'"}};
+  if (const auto status = parse_command_line(app, usage, argc, argv)) return *status;
   std::vector<Finding> findings;
   const bool works = examine(findings);
   if (const Status printed = print(json ? as_json(findings, works) : as_text(findings, works));

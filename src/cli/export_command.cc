@@ -51,8 +51,12 @@ Status export_profile(const ExportOptions& options) {
     if (report::check_format_from(options.format))
       return fail("{} is a format of shadowprof check (see shadowprof export --list)",
                   options.format);
-    return fail("there is no format '{}' (see shadowprof export --list)",
-                report::printable(options.format));
+    std::vector<std::string> names;
+    for (const report::ExportFormat& f : report::export_formats()) names.emplace_back(f.name);
+    const std::string near = nearest(options.format, names, 2);
+    return fail("there is no format '{}'{} (see shadowprof export --list)",
+                report::printable(options.format),
+                near.empty() ? "" : ": did you mean " + near + "?");
   }
   if (!options.module.empty() && !format->one_module)
     return fail(
@@ -113,14 +117,13 @@ int export_main(int argc, char** argv) {
       ->type_name("NAME");
   add_debuginfod_option(app);
   app.add_flag("--list", options.list, "list the formats");
-  app.footer("Formats:\n" + format_list() +
-             "\nExamples:\n"
-             "  shadowprof export --format callgrind -o callgrind.out app.json\n"
-             "  shadowprof export --format folded app.json | flamegraph.pl > app.svg\n"
-             "  shadowprof export --format llvm-sample -o app.prof app.json\n"
-             "  clang -O2 -g -fprofile-sample-use=app.prof app.c");
-  if (const auto status = parse_command_line(app, "--format NAME [FILE]", argc, argv))
-    return *status;
+  app.footer("Formats:\n" + format_list());
+  const Usage usage = {"--format NAME [FILE]",
+                       {"shadowprof export --format callgrind -o callgrind.out app.json",
+                        "shadowprof export --format folded app.json | flamegraph.pl > app.svg",
+                        "shadowprof export --format llvm-sample -o app.prof app.json",
+                        "clang -O2 -g -fprofile-sample-use=app.prof app.c"}};
+  if (const auto status = parse_command_line(app, usage, argc, argv)) return *status;
   Status done;
   if (options.list)
     done = print(format_list());

@@ -95,10 +95,10 @@ int merge_main(int argc, char** argv) {
       ->check(CLI::Range(size_t{0}, kMostRows))
       ->capture_default_str();
   app.add_option("FILE", options.inputs, "profiles; FILE:WEIGHT adds one WEIGHT times")->required();
-  app.footer(
-      "Examples:\n  shadowprof merge -o all.json host1.json host2.json\n"
-      "  shadowprof merge -o all.json.zst typical.json:9 rare.json");
-  if (const auto status = parse_command_line(app, "FILE[:WEIGHT]...", argc, argv)) return *status;
+  const Usage usage = {"FILE[:WEIGHT]...",
+                       {"shadowprof merge -o all.json host1.json host2.json",
+                        "shadowprof merge -o all.json.zst typical.json:9 rare.json"}};
+  if (const auto status = parse_command_line(app, usage, argc, argv)) return *status;
   if (const Status merged = merge_files(options); !merged) {
     error("{}", merged.error().message);
     return kExitOwnFailure;

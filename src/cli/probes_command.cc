@@ -82,8 +82,10 @@ int probes_main(int argc, char** argv) {
   CLI::App app("Prints the language of --probe in short, and examples.", "shadowprof probes");
   bool json = false;
   app.add_flag("--json", json, "print the examples, as an array of objects");
-  app.footer("Example:\n  shadowprof run --probe 'divisors: on div capture divisor' ./program");
-  if (const auto status = parse_command_line(app, "", argc, argv)) return *status;
+  const Usage usage = {
+      "",
+      {"shadowprof probes", "shadowprof run --probe 'divisors: on div capture divisor' ./program"}};
+  if (const auto status = parse_command_line(app, usage, argc, argv)) return *status;
   if (const Status printed = print(json ? as_json() : as_text()); !printed) {
     error("{}", printed.error().message);
     return kExitOwnFailure;

@@ -216,13 +216,12 @@ int report_main(int argc, char** argv) {
       ->type_name("DIR");
   add_debuginfod_option(app);
   add_color_option(app, options.color);
-  app.footer(
-      "Examples:\n"
-      "  shadowprof report\n"
-      "  shadowprof report --sort total --filter parse app.json\n"
-      "  shadowprof report --html -o app.html app.json\n"
-      "  shadowprof report --html -o changes.html before.json after.json");
-  if (const auto status = parse_command_line(app, "[FILE [NEW]]", argc, argv)) return *status;
+  const Usage usage = {
+      "[FILE [NEW]]",
+      {"shadowprof report", "shadowprof report --sort total --filter parse app.json",
+       "shadowprof report --html -o app.html app.json",
+       "shadowprof report --html -o changes.html before.json after.json"}};
+  if (const auto status = parse_command_line(app, usage, argc, argv)) return *status;
   if (const Status printed = print_report(options); !printed) {
     error("{}", printed.error().message);
     return kExitOwnFailure;

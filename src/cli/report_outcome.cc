@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "cli/command_line.h"
 #include "cli/version.h"
 #include "plan/plan_limits.h"
 #include "profile/evidence.h"
@@ -97,10 +98,37 @@ void say_functions(const profile::Profile& profile) {
   }
 }
 
-// The best of what the report begins with.
-void say_findings(const profile::Profile& profile) {
-  for (const report::Lead& lead : report::find_leads(profile, kSummaryLeads))
-    info("{}", report::sentence_of(lead, profile));
+// As a shell takes it; "" where that would need more than quotes.
+std::string shell_word(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./~@%";
+  if (word.empty() || report::printable(word) != word) return "";
+  if (word.find_first_not_of(kPlain) == std::string::npos && word.front() != '~') return word;
+  return word.find('\'') == std::string::npos ? "'" + word + "'" : "";
+}
+
+// The first function that findings or times are about, as `annotate` takes it.
+std::string function_to_look_at(const profile::Profile& profile,
+                                const std::vector<report::Lead>& leads) {
+  for (const report::Lead& lead : leads)
+    if (lead.at && !lead.at->function.empty())
+      return shell_word(report::function_or_address(*lead.at));
+  const auto& methods = profile.hotlists.methods;
+  if (methods.empty() || methods.front().at.function.empty()) return "";
+  return shell_word(report::function_or_address(methods.front().at));
+}
+
+// The best of what the report begins with, and where there is more.
+void say_findings(const profile::Profile& profile, const std::string& output) {
+  const auto leads = report::find_leads(profile, kSummaryLeads);
+  for (const report::Lead& lead : leads) info("{}", report::sentence_of(lead, profile));
+  const std::string file = output == kDefaultProfile ? "" : shell_word(output);
+  if (output == "-" || profile.functions.empty() || (file.empty() && output != kDefaultProfile))
+    return;
+  const std::string of_file = file.empty() ? "" : " " + file;
+  const std::string function = function_to_look_at(profile, leads);
+  info("next: shadowprof report{}{}", of_file,
+       function.empty() ? "" : fmt::format(", shadowprof annotate{} {}", of_file, function));
 }
 
 // With -v the hottest rows follow the one line that we always say.
@@ -147,7 +175,7 @@ Status report_outcome(profile::Profile& profile, const std::vector<std::string>&
     say_hottest(profile);
   } else {
     say_functions(profile);
-    say_findings(profile);
+    say_findings(profile, options.output);
   }
   return {};
 }

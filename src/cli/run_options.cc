@@ -204,10 +204,11 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
   app.add_flag("-q,--quiet", options.quiet,
                "say nothing but errors, and what is not in the profile");
   app.add_flag("-v,--verbose", options.verbose, "say more: the hottest functions, calls and edges");
-  app.footer("Example: shadowprof run --mode full --profile all -o gzip.json -- gzip -k file");
   app.prefix_command();
-  if (const auto status = parse_command_line(app, "[--] PROGRAM [ARG...]", argc, argv))
-    return status;
+  const Usage usage = {"[--] PROGRAM [ARG...]",
+                       {"shadowprof run ./app input",
+                        "shadowprof run --mode full --profile all -o gzip.json -- gzip -k file"}};
+  if (const auto status = parse_command_line(app, usage, argc, argv)) return status;
   const bool in_part = options.sampling.captures_in_part(options.mode);
   options.wanted.choose_profiles(options.mode, options.sampling.chosen_engine(options.mode),
                                  {.values = in_part && !options.follow, .latencies = in_part});

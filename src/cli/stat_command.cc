@@ -50,13 +50,12 @@ std::optional<int> parse_stat_options(int argc, char** argv, StatOptions& option
   app.add_option("-o,--output", options.output, "where to write the counts (standard error)")
       ->type_name("FILE");
   app.add_flag("-q,--quiet", options.run.quiet, "nothing but the counts, and errors");
-  app.footer(
-      "Examples:\n  shadowprof stat -- gzip -k file\n"
-      "  shadowprof stat --deterministic --clean-env --repeat 5 -- ./app input\n"
-      "  shadowprof stat --json -o counts.json -- ./app input");
   app.prefix_command();
-  if (const auto status = parse_command_line(app, "[--] PROGRAM [ARG...]", argc, argv))
-    return status;
+  const Usage usage = {"[--] PROGRAM [ARG...]",
+                       {"shadowprof stat -- gzip -k file",
+                        "shadowprof stat --deterministic --clean-env --repeat 5 -- ./app input",
+                        "shadowprof stat --json -o counts.json -- ./app input"}};
+  if (const auto status = parse_command_line(app, usage, argc, argv)) return status;
   options.run.mode = "full";
   options.run.wanted.profiles = {"edge", "call"};
   if (const Status sound = check_program_options(options.run); !sound) {

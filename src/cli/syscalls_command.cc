@@ -60,9 +60,10 @@ int syscalls_main(int argc, char** argv) {
                "shadowprof syscalls");
   bool json = false;
   app.add_flag("--json", json, "print an array of objects instead of columns");
-  app.footer(
-      "Example:\n  shadowprof syscalls --json | jq -r '.[] | select(.class == \"unsafe\").name'");
-  if (const auto status = parse_command_line(app, "", argc, argv)) return *status;
+  const Usage usage = {"",
+                       {"shadowprof syscalls",
+                        "shadowprof syscalls --json | jq '.[] | select(.class==\"unsafe\").name'"}};
+  if (const auto status = parse_command_line(app, usage, argc, argv)) return *status;
   if (const Status printed = print(json ? table_as_json() : table_as_text()); !printed) {
     error("{}", printed.error().message);
     return kExitOwnFailure;

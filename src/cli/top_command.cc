@@ -13,6 +13,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
+#include "cli/process_names.h"
 #include "cli/top_sampler.h"
 #include "cli/top_view.h"
 #include "profile/file/json_file.h"
@@ -35,10 +36,11 @@ Status take_program(std::vector<std::string> words, TopRequest& request) {
   if (words[0].starts_with('-') && words[0].size() > 1)
     return fail("there is no option {}", report::printable(words[0]));
   if (words.size() > 1) return fail("'{}' is one word too many", report::printable(words[1]));
-  if (!std::ranges::all_of(words[0], [](char c) { return c >= '0' && c <= '9'; }))
-    return fail("'{}' is not a process id; a program stands behind --",
-                report::printable(words[0]));
   request.pid = words[0];
+  if (!is_process_name(words[0])) return {};
+  const auto pid = process_called(words[0]);
+  if (!pid) return fail("{}; a program stands behind --", pid.error().message);
+  request.pid = std::to_string(*pid);
   return {};
 }
 
@@ -58,8 +60,16 @@ class Newest {
   ino_t inode_ = 0;
 };
 
+// What has been seen so far; the sampling goes on.
+void save(TopView& view, const std::string& file) {
+  if (!view.profile()) return;
+  Status done = profile::check_output(file);
+  if (done) done = profile::write_profile(*view.profile(), file);
+  view.say(done ? "what was seen so far is in " + report::printable(file) : done.error().message);
+}
+
 // Until the user leaves. A program that has ended can still be looked at, if anything was seen.
-void watch(TopSampler& sampler, TopView& view) {
+void watch(TopSampler& sampler, TopView& view, const std::string& output) {
   Newest snapshot(sampler.snapshot());
   bool has_profile = false;
   bool is_over = false;
@@ -75,6 +85,7 @@ void watch(TopSampler& sampler, TopView& view) {
       view.say("the program has ended, or is no longer sampled; this is the last that was seen");
       if (!has_profile) return;
     }
+    if (view.take_save()) save(view, output);
     view.draw();
   } while (view.serve_key());
   view.say("leaving");
@@ -95,7 +106,7 @@ int top(const TopRequest& request) {
     error("{}", sampler.error().message);
     return kExitOwnFailure;
   }
-  watch(*sampler, view);
+  watch(*sampler, view, request.output.empty() ? kDefaultProfile : request.output);
   sampler->stop();
   view.close();
   const std::string messages = sampler->messages();
@@ -115,12 +126,11 @@ int top_main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("-o,--output", request.output, "keep the profile there when it is left")
       ->type_name("FILE");
-  app.footer(
-      "Keys: 1-6 Tab list, Enter a function's code, / filter, s sort, q leave.\n\n"
-      "Examples:\n  shadowprof top 1234\n  shadowprof top -o app.json -- ./app input");
+  app.footer("Keys: 1-6 Tab list, Enter a function's code, / filter, s sort, w save, q leave.");
   app.prefix_command();
-  if (const auto status = parse_command_line(app, "PID | -- PROGRAM [ARG...]", argc, argv))
-    return *status;
+  const Usage usage = {"PID | NAME | -- PROGRAM [ARG...]",
+                       {"shadowprof top 1234", "shadowprof top -o app.json -- ./app input"}};
+  if (const auto status = parse_command_line(app, usage, argc, argv)) return *status;
   if (const Status sound = take_program(app.remaining(), request); !sound) {
     error("{} (see shadowprof top --help)", sound.error().message);
     return kExitOwnFailure;

@@ -62,7 +62,7 @@ std::string dearest_cause(const profile::Overhead& overhead) {
   }
   if (most.first <= 0) return "";
   std::ranges::replace(most.second, '_', ' ');
-  return fmt::format(", {:.0f} % of it {}", 100 * most.first / all, most.second);
+  return fmt::format(", cost {:.0f} % {}", 100 * most.first / all, most.second);
 }
 
 }  // namespace
@@ -219,6 +219,9 @@ void TopView::take_key(int key) {
     case 's':
       sort_ = (sort_ + 1) % std::size(kSorts);
       return choose(tab_);
+    case 'w':
+      is_save_wanted_ = true;
+      return;
     case KEY_RESIZE:
       return is_code_ ? void() : rebuild();
     default:
@@ -257,10 +260,11 @@ std::string TopView::budget() const {
   if (!state_.empty() || !profile_) return state_;
   const profile::Overhead& o = profile_->overhead;
   const profile::Evidence evidence = profile::evidence_of(*profile_);
-  return fmt::format("{:.0f} s, {} samples, overhead {:.2f} % of {:.2f} %{}, {}",
+  return fmt::format("{:.0f} s, {} samples, overhead {:.2f} % of {:.2f} %, {}{}",
                      profile_->run.duration_s, profile_->coverage.samples, 100 * o.estimated_share,
-                     100 * o.budget_share, dearest_cause(o),
-                     evidence.enough ? "enough for conclusions" : "not enough yet");
+                     100 * o.budget_share,
+                     evidence.enough ? "enough for conclusions" : "not enough yet",
+                     dearest_cause(o));
 }
 
 void TopView::draw_lines(int width, int height) {
@@ -277,9 +281,9 @@ void TopView::draw_lines(int width, int height) {
 }
 
 void TopView::draw_keys(int width, int height) const {
-  std::string text = "1-6 Tab list  Up Down row  Enter code  / filter  s sort";
+  std::string text = "1-6 Tab list  Enter code  / filter  s sort";
   if (sort_ != 0) text += fmt::format(" ({})", kSorts[sort_]);
-  text += "  q leave";
+  text += "  w save  q leave";
   if (is_code_) text = "Up Down Space move  q back";
   if (is_typing_)
     text = "filter: " + filter_ + "_";

@@ -9,6 +9,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "profile/profile.h"
@@ -35,6 +36,9 @@ class TopView {
 
   void show(profile::Profile profile);
   void say(std::string state) { state_ = std::move(state); }
+  const std::optional<profile::Profile>& profile() const { return profile_; }
+  // That the user wants what is shown in a file. Once for each time.
+  bool take_save() { return std::exchange(is_save_wanted_, false); }
   // Waits for a key for a moment and does what it says. False: the user leaves.
   bool serve_key();
   void draw();
@@ -64,6 +68,7 @@ class TopView {
   std::string filter_;
   bool is_typing_ = false;
   bool is_code_ = false;  // the function's annotated code is shown
+  bool is_save_wanted_ = false;
   bool is_left_ = false;
   bool is_open_ = false;
 };

@@ -144,6 +144,10 @@ def slips_get_a_suggestion(b):
     says(b.call("export", "--format", "github", "x"), "is a format of shadowprof check")
     says(b.call("check", "--format", "pprof", "x", "y"), "no format 'pprof'", "sarif")
     says(b.call("report", "--color", "blue"), "no choice 'blue'", "always")
+    says(b.call("report", "--color", "nevr"), "no choice 'nevr'", "did you mean never?")
+    says(b.call("export", "--format", "spedscope", "x"), "no format 'spedscope'", "did you mean speedscope?")
+    says(b.call("run", "--mode", "ful", "--", "/bin/true"), "no mode 'ful'", "did you mean full?")
+    says(b.call("run", "--mode", "fast", "--", "/bin/true"), "there are shadow, burst, full")
 
 
 def a_program_without_run(b):
@@ -182,8 +186,29 @@ def attach_to_what_is_no_process(b):
     says(b.call("attach", f"{own},{own}"), f"process {own} is given twice")
     says(b.call("attach", own, own), f"process {own} is given twice")
     says(b.call("attach", "1"), "process 1", "left alone")
+    says(b.call("attach", "no-such-name"), "no process is called so")
+    says(b.call("top", "no-such-name"), "no process is called so", "a program stands behind --")
     for rate in ("0", "-1", "x", "nan", "inf"):
         says(b.call("attach", f"--freq={rate}", own), "samples a second above 0")
+
+
+def attach_to_a_name(b):
+    """The one process that is called so is sampled; of several, which they are is said."""
+    name = f"sleeper{os.getpid()}"
+    shutil.copy("/bin/sleep", b.dir / name)
+    with contextlib.ExitStack() as sleepers:
+        pids = []
+        for seconds in ("1000", "1001"):
+            sleeper = subprocess.Popen([b.dir / name, seconds])
+            sleepers.callback(sleeper.wait)
+            sleepers.callback(sleeper.kill)
+            while not pathlib.Path(f"/proc/{sleeper.pid}/cmdline").read_text().endswith(f"{seconds}\0"):
+                time.sleep(0.01)
+            pids.append(sleeper.pid)
+            if len(pids) == 1:
+                works(b.call("attach", "-d", "0.1", "-o", b.profile, name), 0)
+                require(read_profile(b.profile)["run"]["pid"] == pids[0], "another process was sampled")
+        says(b.call("attach", name), f"2 processes are called '{name}'", "1000)", "1001)", *map(str, pids))
 
 
 def files_that_are_no_profiles(b):
@@ -683,7 +708,7 @@ def report_without_permission(b):
 CASES = [
     no_subcommand, unknown_subcommand, unknown_options, run_without_a_program, bad_values,
     help_and_version, slips_get_a_suggestion, a_program_without_run, the_profile_of_this_folder,
-    attach_to_what_is_no_process, files_that_are_no_profiles, a_reader_that_stops_reading,
+    attach_to_what_is_no_process, attach_to_a_name, files_that_are_no_profiles, a_reader_that_stops_reading,
     what_is_not_built_is_named, plug_ins_that_are_none, empty_output_name, options_after_the_program_are_its_own,
     missing_programs, a_file_as_folder, a_directory, no_execute_bit, not_a_program,
     elf_of_another_kind, elf_with_a_missing_loader,

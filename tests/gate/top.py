@@ -82,6 +82,11 @@ def each_list_is_shown_in_a_narrow_terminal(top):
         require("q leave" in lines[-1], text)
     terminal.keys("1")
     terminal.wait_for(r"^Hot functions")
+    terminal.keys("w")
+    end = time.monotonic() + PATIENCE_S
+    while not (top.dir / "kept.json").exists():
+        require(time.monotonic() < end, f"nothing is written while it goes on:\n{terminal.screen()}")
+        time.sleep(0.1)
     terminal.keys("q")
     terminal.wait_for(r"^status 0$")
     require((top.dir / "kept.json").stat().st_size > 0, "no profile was kept")

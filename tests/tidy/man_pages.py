@@ -6,8 +6,8 @@ usage: man_pages.py ROOT [SHADOWPROF]
 
 mandoc and groff have nothing to complain about, every page refers to pages that exist, and
 man/meson.build installs all of them. With a SHADOWPROF program, each command's page documents
-exactly the options that its --help lists, and --help fits a screen and has an example. Exit status 77, and the reason, where a check's tool is
-missing and nothing else is wrong.
+exactly the options that its --help lists, and --help fits a screen and begins with two examples.
+Exit status 77, and the reason, where a check's tool is missing and nothing else is wrong.
 """
 
 import pathlib
@@ -72,6 +72,9 @@ def check_help(command, shadowprof):
             yield f"{name} has a line of more than {SCREEN_COLUMNS} columns: {line}"
     if "\nExample" not in text:
         yield f"{name} has no example"
+    beginning = text.partition("\nOptions:")[0].partition("\nCommands:")[0]
+    if beginning.count(" shadowprof ") < 3 or beginning == text:
+        yield f"{name} does not begin with how it is used, and two examples"
 
 
 def check_options(page, shadowprof):
