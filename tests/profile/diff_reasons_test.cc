@@ -79,6 +79,16 @@ TEST_CASE("a function that is called more often names the caller") {
   expect(reason_of("main", base, now), ReasonKind::unknown, "");
 }
 
+TEST_CASE("a function that is called less often by nobody known names no caller") {
+  Build base("aa"), now("bb");
+  for (Build* b : {&base, &now}) {
+    b->function(kMain, "main", 1000, 1);
+    b->function(kF, "f", b == &base ? 1000 : 100, b == &base ? 100 : 10);
+    b->call(kMain + 4, kF, 5);  // the others are jumps
+  }
+  expect(reason_of("f", base, now), ReasonKind::calls, "90 fewer calls");
+}
+
 TEST_CASE("another path is named by the branch that goes another way") {
   Build base("aa"), now("bb");
   base.function(kF, "f", 100, 10);

@@ -195,7 +195,9 @@ class Reasons {
     const auto most = std::ranges::max_element(facts.callers, {}, [&](const auto& caller) {
       return more > 0 ? caller.second.delta() : -caller.second.delta();
     });
-    const bool known = most != facts.callers.end() && (most->second.delta() > 0) == (more > 0);
+    // A callee that is reached by a jump has callers whose calls did not change.
+    const bool known = most != facts.callers.end() && most->second.delta() != 0 &&
+                       (most->second.delta() > 0) == (more > 0);
     std::string text = more_or_fewer(known ? most->second.delta() : more, "call");
     if (known) {
       text += fmt::format(" from {}", most->first);
