@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The trace event format of chrome://tracing and Perfetto: one event for the run, or for each run
-// of a merged profile. Full mode takes no samples and makes no pauses, so there are no others.
+// of a merged profile. In a run that was sampled, below it the pauses of the program, and beside it
+// the samples: asynchronous events, since replicas may live at the same time.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -27,6 +28,27 @@ Json event(const std::vector<std::string>& command, const std::string& started, 
           {"args", {{"instructions", instructions}, {"started", printable(started)}}}};
 }
 
+void add_sample(Json& events, const profile::TimelineRow& row, size_t id, int64_t begin_us,
+                int64_t pid) {
+  const int64_t at_us = begin_us + static_cast<int64_t>(row.at_us);
+  if (row.paused_us != 0)
+    events.push_back({{"ph", "X"},
+                      {"cat", "pause"},
+                      {"name", "pause"},
+                      {"ts", at_us},
+                      {"dur", row.paused_us},
+                      {"pid", pid},
+                      {"tid", pid}});
+  Json sample = {{"ph", "b"}, {"cat", "sample"}, {"name", "sample"}, {"id", id},
+                 {"ts", at_us}, {"pid", pid}, {"tid", pid}};
+  sample["args"] = {{"samples", row.samples}, {"instructions", row.instructions}};
+  events.push_back(sample);
+  sample.erase("args");
+  sample["ph"] = "e";
+  sample["ts"] = at_us + static_cast<int64_t>(row.lived_us);
+  events.push_back(sample);
+}
+
 }  // namespace
 
 Result<std::string> export_chrome(const ExportInput& input) {
@@ -35,6 +57,9 @@ Result<std::string> export_chrome(const ExportInput& input) {
   if (run.merged.empty())
     events.push_back(event(run.command, run.started, run.duration_s, run.pid,
                            input.profile.coverage.instructions_profiled));
+  const profile::Timeline& timeline = input.profile.overhead.timeline;
+  for (size_t i = 0; run.merged.empty() && i < timeline.size(); i++)
+    add_sample(events, timeline[i], i + 1, started_us(run.started), run.pid);
   // Only the sum of the durations of merged runs is known.
   for (size_t i = 0; i < run.merged.size(); i++) {
     const profile::MergedRun& m = run.merged[i];

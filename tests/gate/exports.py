@@ -241,6 +241,20 @@ def chrome_trace_has_the_run(x):
     require(event["args"]["instructions"] == x.attributed, event)
 
 
+def chrome_trace_has_samples_and_pauses(x):
+    profile = json.loads(json.dumps(x.profile))
+    profile["overhead"]["timeline"] = {"at_us": [1000, 250000], "samples": [1, 2], "instructions": [500, 100],
+                                       "paused_us": [80, 0], "lived_us": [3000, 1000]}
+    sampled = x.dir / "sampled.json"
+    sampled.write_text(json.dumps(profile), encoding="utf-8")
+    path = x.dir / "sampled.trace.json"
+    call(x.shadowprof, "export", "--format", "chrome", "-o", path, sampled)
+    run, *events = json.loads(path.read_text())["traceEvents"]
+    seen = [(e["ph"], e["name"], e["ts"] - run["ts"], e.get("dur"), e.get("id")) for e in events]
+    require(seen == [("X", "pause", 1000, 80, None), ("b", "sample", 1000, None, 1), ("e", "sample", 4000, None, 1),
+                     ("b", "sample", 250000, None, 2), ("e", "sample", 251000, None, 2)], seen)
+
+
 def llvm_reads_the_sample_profile(x):
     path = x.export("llvm-sample", "x.prof")
     text = path.read_text()
@@ -418,6 +432,7 @@ def what_cannot_be_exported_is_one_sentence(x):
 
 CASES = [folded_adds_up, flamegraph_draws_folded, callgrind_annotate_reads_callgrind, pprof_reads_pprof,
          speedscope_is_consistent, speedscope_schema_holds, firefox_profile_has_the_published_columns, chrome_trace_has_the_run,
+         chrome_trace_has_samples_and_pauses,
          llvm_reads_the_sample_profile, what_did_not_run_has_count_zero, counts_fit_into_32_bits,
          llvm_profgen_reads_the_unsymbolized_profile,
          perf2bolt_reads_branches, prefetch_hints_are_of_the_load_that_strides_over_memory, create_llvm_prof_reads_autofdo,

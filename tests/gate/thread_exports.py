@@ -341,9 +341,20 @@ def firefox_has_the_time_of_each_thread_and_when_samples_were(x):
     require([data["samples"] for _, _, data in markers] == timeline["samples"], markers)
 
 
+def speedscope_has_the_time_and_the_instructions(x):
+    for run in (x.crew, x.full):
+        profiles = json.loads(run.export("speedscope", "x.speedscope.json").read_text())["profiles"]
+        sums = {p["name"]: sum(p["weights"]) for p in profiles}
+        require(all(p["endValue"] == sum(p["weights"]) and len(p["samples"]) == len(p["weights"]) for p in profiles), sums)
+        require(sums["instructions"] > 0 and profiles[0]["name"] == ("processor time" if run.ns else "instructions"), sums)
+        require(sums.get("processor time", 0) == sum(run.ns.values()), f"{sums}, not {sum(run.ns.values())} ns")
+        require(all(p["unit"] == ("none" if p["name"] == "instructions" else "nanoseconds") for p in profiles), sums)
+
+
 CASES = [pprof_has_labels_of_threads, otlp_has_time_by_thread_and_instructions,
          otlp_without_time_has_instructions,
          perf_script_has_the_time_of_each_thread, readers_of_perf_script_see_the_same,
+         speedscope_has_the_time_and_the_instructions,
          perf_script_has_inlined_calls_below_their_callers,
          perf_script_without_time_has_instructions,
          firefox_has_the_time_of_each_thread_and_when_samples_were, stackcollapse_reads_perf_script]
