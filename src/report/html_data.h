@@ -41,11 +41,19 @@ HtmlJson page_functions(const profile::Profile& profile, const symbols::ModuleSe
 //   rows   [caller's row or -1, name's index, instructions with all below, its own, calls]
 //   all    instructions in contexts; cut: some rows are too small for the page
 HtmlJson page_contexts(const profile::Profile& profile);
+// The same of nanoseconds of processor time instead of instructions, with inlined functions and the
+// kernel's part; without calls. No rows where the time or the contexts are not known.
+HtmlJson page_time_contexts(const profile::Profile& profile, const symbols::ModuleSet& modules);
 
 //   run, coverage, overhead, syscalls: as the file has them, with pairs instead of objects
+//   advice  why it is too little for conclusions, or ""
 //   threads [tid, process, name, seconds in user mode, in the kernel, [[function, seconds], ...]],
 //           where there are several
 HtmlJson page_summary(const profile::Profile& profile);
+
+// What the report begins with: shares of the time or the cycles, as `of` says.
+//   rows [share at stake, place or "" for the whole program, whole name of its function, sentence]
+HtmlJson page_findings(const profile::Profile& profile);
 
 //   inlined  [name, file of the code, file:line of the declaration, self, inclusive, places, whole
 //   name,

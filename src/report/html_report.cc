@@ -8,8 +8,10 @@
 #include "report/columns.h"
 #include "report/html_assets.h"
 #include "report/html_data.h"
+#include "report/leads.h"
 #include "report/plugin_text.h"
 #include "report/probe_text.h"
+#include "report/value_text.h"
 
 namespace shadowprof::report {
 
@@ -23,6 +25,7 @@ constexpr size_t kMostBlocks = 120;  // of a path
 constexpr size_t kMostCalls = 80;    // kinds of system calls
 constexpr size_t kMostThreads = 1000;
 constexpr size_t kMostOfThread = 8;  // functions
+constexpr size_t kMostFindings = 8;
 
 HtmlJson pairs_of(const std::map<std::string, uint64_t>& counts) {
   HtmlJson json = HtmlJson::array();
@@ -45,11 +48,18 @@ std::string place_text(const Place& p, const FunctionOffsets& offsets) {
   return page_text(function_or_address(p)) + "  " + page_text(where);
 }
 
-HtmlJson shares_of(const profile::HotFigures& figures, profile::ValueType type) {
+// As text: the script's numbers have 53 bits.
+HtmlJson shares_of(const profile::HotArgument& a) {
   HtmlJson json = HtmlJson::array();
-  // As text: the script's numbers have 53 bits.
-  for (const profile::ValueShare& v : figures.values)
-    json.push_back({profile::value_text(type, v.value), v.share});
+  for (const profile::ValueShare& v : a.figures.values)
+    json.push_back({profile::value_text(a.type(), v.value), v.share});
+  return json;
+}
+
+HtmlJson shares_of(const profile::HotValue& of) {
+  HtmlJson json = HtmlJson::array();
+  for (const profile::ValueShare& v : of.figures.values)
+    json.push_back({hot_value_text(of, v.value), v.share});
   return json;
 }
 
@@ -167,6 +177,7 @@ HtmlJson page_summary(const Profile& p) {
   for (const auto& [name, c] : p.syscalls.by_name)
     if (calls.size() < kMostCalls) calls.push_back({page_text(name), c.count, c.ended});
   HtmlJson json = {{"tool", page_text(p.tool_version)}, {"exact", p.confidence.exact}};
+  json["advice"] = page_text(profile::evidence_of(p).advice);
   json["notes"] = HtmlJson::object();
   if (const auto part = streams_seen(p.coverage.streams)) json["notes"]["Data streams"] = *part;
   json["run"] = {{"command", fit(command, 2000)},          {"mode", page_text(p.run.mode)},
@@ -318,7 +329,7 @@ HtmlJson value_row(const profile::HotValue& v, const FunctionOffsets& offsets) {
   const profile::HotFigures& f = v.figures;
   return {place_text(v.at, offsets),
           v.context ? place_text(*v.context, offsets) : "",
-          page_text(v.disassembly),
+          page_text(v.disassembly + (type_text(v).empty() ? part_text(v) : "")),
           f.count,
           f.invariance,
           f.zero_share,
@@ -326,7 +337,7 @@ HtmlJson value_row(const profile::HotValue& v, const FunctionOffsets& offsets) {
           f.stride_share,
           f.distinct,
           v.semi_invariant,
-          shares_of(f, v.type),
+          shares_of(v),
           page_text(v.advice),
           type_text(v)};
 }
@@ -388,11 +399,10 @@ HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
   list("plugins", h.plugins, [&](const auto& row) { return plugin_row(p, row, offsets); });
   list("values", h.values, [&](const auto& row) { return value_row(row, offsets); });
   list("arguments", h.arguments, [&](const profile::HotArgument& a) -> HtmlJson {
-    return {place(a.site),       page_text(function_or_address(a.callee)),
-            page_text(a.reg),    a.is_size,
-            a.figures.count,     a.figures.invariance,
-            shares_of(a.figures, a.type()),
-            page_text(a.advice)};
+    return {place(a.site),    page_text(function_or_address(a.callee)),
+            page_text(a.reg), a.is_size,
+            a.figures.count,  a.figures.invariance,
+            shares_of(a),     page_text(a.advice)};
   });
   list("targets", h.targets, [&](const profile::HotTargets& t) -> HtmlJson {
     HtmlJson to = HtmlJson::array();
@@ -400,6 +410,15 @@ HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
     return {place(t.at), profile::to_string(t.kind), t.count, t.distinct, to};
   });
   return json;
+}
+
+HtmlJson page_findings(const Profile& p) {
+  const FunctionOffsets offsets(p);
+  HtmlJson rows = HtmlJson::array();
+  for (const Lead& lead : find_leads(p, kMostFindings))
+    rows.push_back({lead.stake, lead.at ? place_text(*lead.at, offsets) : "",
+                    lead.at ? page_text(lead.at->function) : "", page_text(lead.text)});
+  return {{"of", unit_of_stakes(p)}, {"rows", std::move(rows)}};
 }
 
 std::string page_with(const HtmlJson& data, std::string_view script) {
@@ -415,7 +434,9 @@ std::string render_html(const Profile& profile, const symbols::ModuleSet& module
                         const HtmlOptions& options) {
   HtmlJson json = page_summary(profile);
   json.update(page_functions(profile, modules, options));
+  json["findings"] = page_findings(profile);
   json["contexts"] = page_contexts(profile);
+  json["time_contexts"] = page_time_contexts(profile, modules);
   json["lists"] = page_lists(profile, options);
   return page_with(json, fmt::format("{}{}", html::kMoments, html::kReport));
 }

@@ -5,6 +5,7 @@
 
 #include "report/short_names.h"
 #include "report/text_renderer.h"
+#include "report/value_text.h"
 
 namespace shadowprof::report {
 
@@ -35,27 +36,9 @@ std::string cycles_text(uint64_t cycles, const std::optional<profile::LatencyCal
   return fmt::format("{}", cycles);
 }
 
-std::string value_text(uint64_t value) {
-  return profile::value_text(profile::ValueType::integer, value);
-}
-
 std::string data_text(const profile::DataPlace& place, size_t columns) {
   if (place.module.empty()) return fmt::format("{:#x}", place.offset);
   return fit(printable(file_name(place.module)) + fmt::format("+{:#x}", place.offset), columns);
-}
-
-bool is_difference(const profile::HotValue& v) {
-  return v.part == profile::ValuePart::comparison && v.disassembly.starts_with("cmp");
-}
-
-// For a difference, with its sign.
-std::string value_text(const profile::HotValue& of, uint64_t value) {
-  const auto unused = 64 - std::clamp<unsigned>(of.bits, 1, 64);
-  const auto signed_value = static_cast<int64_t>(value << unused) >> unused;
-  const bool is_known = of.type != profile::ValueType::hidden;
-  const bool negative = is_known && is_difference(of) && signed_value < 0;
-  return negative ? "-" + value_text(-static_cast<uint64_t>(signed_value))
-                  : profile::value_text(of.type, value);
 }
 
 std::string value_text(const profile::HotArgument& of, uint64_t value) {
@@ -67,20 +50,8 @@ std::string top_values(const profile::HotValue& v, size_t columns) {
   std::string text;
   for (size_t i = 0; i < std::min<size_t>(3, f.values.size()); i++)
     text += fmt::format("{}{} {}", i == 0 ? "" : ", ", percent(f.values[i].share),
-                        value_text(v, f.values[i].value));
+                        hot_value_text(v, f.values[i].value));
   return fit(text, columns);
-}
-
-// What of the instruction a row is about, where it is not all of the integer that it names.
-std::string part_text(const profile::HotValue& v) {
-  const bool number = profile::is_float(v.type);
-  if (v.elements != 0)
-    return fmt::format(" ({}{}: 1st of {})", number ? "" : "i",
-                       number ? profile::to_string(v.type) : std::to_string(v.bits), v.elements);
-  if (number) return fmt::format(" ({})", profile::to_string(v.type));
-  if (v.part == profile::ValuePart::result) return "";
-  if (v.part == profile::ValuePart::second) return " (2nd result)";
-  return is_difference(v) ? " (difference)" : " (common bits)";
 }
 
 std::string stride_text(const profile::HotValue& v) {
@@ -443,7 +414,7 @@ void Renderer::values() {
     line(fit(detail, columns_));
     if (v.semi_invariant && !f.values.empty())
       line(fit(fmt::format("           semi-invariant: {} are {}{}{}", percent(f.invariance),
-                           value_text(v, f.values[0].value),
+                           hot_value_text(v, f.values[0].value),
                            v.is_address       ? ", an address of this run"
                            : v.advice.empty() ? ""
                                               : "; ",

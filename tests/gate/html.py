@@ -201,6 +201,22 @@ def shows_what_the_profile_counts(p):
             "no source or no code of the hottest function")
 
 
+def findings_stand_first_and_lead_to_the_function(p):
+    p.open()
+    printed = subprocess.run([p.options.shadowprof, "report", "--color", "never", p.profile], check=True, text=True,
+                             env={**os.environ, "COLUMNS": "1000"}, capture_output=True, timeout=120).stdout
+    shares = re.findall(r"^ +([0-9.]+%)  ", printed.partition("Findings (")[2].partition("\n\n")[0], re.MULTILINE)
+    require(shares, "the report finds nothing: what does this test?")
+    b = p.browser
+    rows = "[...document.querySelectorAll('#findings tr')].map((r) => r.cells[%d].textContent)"
+    require(b.run(rows % 0) == shares, f"{b.run(rows % 0)} on the page, {shares} in the report")
+    name = b.run("document.querySelector('#findings .go').textContent.split('  ')[0]")
+    b.run("document.querySelector('#findings .go').click()")
+    opened = b.run("document.querySelector('#view .detail h2').textContent")
+    require(name.split("::")[-1] in opened, f"{name} opens {opened}")
+    require(not b.complaints(), f"{b.complaints()}")
+
+
 def inlined_functions_have_a_list(p):
     p.open()
     rows = read_profile(p.profile)["inlined"]
@@ -585,6 +601,29 @@ def a_part_of_the_time_can_be_chosen(p):
     require(not b.complaints(), f"{b.complaints()}")
 
 
+def contexts_are_by_time_where_it_is_known(p):
+    profile = read_profile(p.base)
+    names = with_a_course(profile)
+    timed = p.folder / "timed_contexts.json"
+    timed.write_text(json.dumps(profile), encoding="utf-8")
+    page = p.open(timed)
+    b = p.browser
+    caption, titles = "document.querySelector('#flame .caption').textContent", "[...document.querySelectorAll('.flames .piece')].map((x) => x.title)"
+    require("widths are processor time" in b.run(caption), b.run(caption))
+    for name, share in zip(names, (66.7, 33.3)):
+        shown = [re.fullmatch(r"(.*?): ([0-9.]+)% of 300\.0 ms processor time.*", title) for title in b.run(titles)]
+        sum_ = sum(float(m[2]) for m in shown if m and name in m[1])
+        require(abs(sum_ - share) < 0.2, f"{name} has {sum_} %: {b.run(titles)}")
+    choose = "[...document.querySelectorAll('#flame .choice button')].find((x) => x.textContent === 'instructions').click()"
+    b.run(choose)
+    require("widths are instructions" in b.run(caption), b.run(caption))
+    p.tab("Call tree")
+    shown = b.run(FIRST_ROW)
+    p.again(page)
+    require("widths are instructions" in b.run(caption) and b.run(FIRST_ROW) == shown, "the address does not keep it")
+    require(not b.complaints(), f"{b.complaints()}")
+
+
 def printed_lists_have_all_their_rows(p):
     p.open()
     b = p.browser
@@ -611,12 +650,13 @@ def screenshots(p):
             p.browser.press("t")
 
 
-CASES = [draws_itself_and_asks_nothing, shows_what_the_profile_counts, inlined_functions_have_a_list, keys_work, columns_sort,
+CASES = [draws_itself_and_asks_nothing, shows_what_the_profile_counts,
+         findings_stand_first_and_lead_to_the_function, inlined_functions_have_a_list, keys_work, columns_sort,
          what_is_drawn_at_a_keystroke_is_bounded, samples_are_shown_over_time,
          hostile_names_do_nothing, a_comparison_draws_itself_and_asks_nothing, a_comparison_shows_what_diff_counts,
          more_is_red_less_is_blue_and_the_same_is_neither, widths_are_those_of_either_profile,
          what_may_be_chance_is_marked_and_can_be_hidden, views_are_kept_by_the_address,
-         an_address_that_is_not_the_pages_is_none,
+         an_address_that_is_not_the_pages_is_none, contexts_are_by_time_where_it_is_known,
          callers_and_callees_of_a_function_are_those_of_all_its_contexts, contexts_are_a_tree_of_rows_too,
          source_and_code_stand_side_by_side, threads_are_listed_with_where_their_time_went, a_part_of_the_time_can_be_chosen,
          printed_lists_have_all_their_rows]

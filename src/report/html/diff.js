@@ -28,11 +28,11 @@ const changed = (c, what) => el('span', { class: c.chance ? 'chance' : tone(c), 
 const columnsOf = (what, more) => [
   { head: 'change', key: (r) => r.c.d, num: true, title: 'of ' + what, show: (r) => changed(r.c, what) },
   { head: 'ratio', key: (r) => ratioKey(r.c), num: true, text: (r) => r.c.base === 0 ? 'new' : r.c.now === 0 ? 'gone' : '', show: (r) => el('span', { class: r.c.chance ? 'chance' : tone(r.c) }, ratio(r.c)) },
-  ...(more?.effect ? [{ head: 'effect', key: (r) => r.c.d, num: true, title: 'share of all instructions before', show: (r) => effect(r.c.d) }] : []),
-  ...(sampled && !more?.unknown ? [num('±', (r) => r.c.noise || 0, { title: '95 % interval of the change; what is less may be chance', show: (r) => isNaN(r.c.noise) ? '?' : count(r.c.noise) })] : []),
-  num('before', (r) => r.c.base), num('now', (r) => r.c.now),
+  ...(more?.effect ? [{ head: 'effect', key: (r) => r.c.d, num: true, title: 'share of all instructions before', minor: true, show: (r) => effect(r.c.d) }] : []),
+  ...(sampled && !more?.unknown ? [num('±', (r) => r.c.noise || 0, { minor: true, title: '95 % interval of the change; what is less may be chance', show: (r) => isNaN(r.c.noise) ? '?' : count(r.c.noise) })] : []),
+  num('before', (r) => r.c.base, { minor: true }), num('now', (r) => r.c.now, { minor: true }),
 ];
-const before = (head, get, more) => ({ head, key: (r) => get(r).d, num: true, show: (r) => changed(get(r), head), ...more });
+const before = (head, get, more) => ({ head, key: (r) => get(r).d, num: true, minor: true, show: (r) => changed(get(r), head), ...more });
 
 const F = L.functions.map((f, i) => ({ i, c: change(f[0], f[1], f[2]), name: f[3], full: f[4], where: f[5], module: f[6], presence: f[7],
   incl: change(f[8], f[9]), calls: change(f[10], f[11]), loops: change(f[12], f[13]), kind: f[14], reason: f[15] }));
@@ -117,7 +117,7 @@ const tabs = [
   ['Calls', D.sizes.calls, () => listOf(rows('calls', (r) => ({ from: r[3], to: r[4], computed: r[5], below: change(r[6], r[7]) })), [
     ...columnsOf('calls'), before('instr below', (r) => r.below), text('call site', (r) => r.from), text('callee', (r) => r.to), text('', (r) => r.computed ? 'computed' : '', { mono: false })])],
   ['Edges', D.sizes.edges, () => listOf(rows('edges', (r) => ({ from: r[3], to: r[4], kind: r[5] })), [
-    ...columnsOf('executions'), text('kind', (r) => words(r.kind), { mono: false }), text('from', (r) => r.from), text('to', (r) => r.to)])],
+    ...columnsOf('executions'), text('kind', (r) => words(r.kind), { minor: true, mono: false }), text('from', (r) => r.from), text('to', (r) => r.to)])],
   ['Paths', D.sizes.paths, () => listOf(rows('paths', (r) => ({ times: change(r[3], r[4]), blocks: r[5], functions: r[6], lines: r[7] })), [
     ...columnsOf('instructions', { effect: true }), before('times', (r) => r.times), num('blocks', (r) => r.blocks),
     { head: 'route', key: (r) => r.functions.join(' '), text: (r) => [...r.functions, ...r.lines].join(' '), mono: true,
@@ -137,8 +137,8 @@ const tabs = [
   ['System calls', D.sizes.syscalls, () => listOf(noError('syscalls', (r) => ({ name: r[2] })), [...columnsOf('calls', { unknown: true }), text('name', (r) => r.name)])],
   ['Call tree', D.contexts.rows.length, () => new Tree(flames.tree.top, [
     { head: 'change', num: true, title: 'of instructions with all below', show: (x) => changed(total(x), 'instructions') }, { head: 'ratio', num: true, show: (x) => el('span', { class: total(x).chance ? 'chance' : tone(total(x)) }, ratio(total(x))) },
-    { head: 'its own', num: true, show: (x) => changed(own(x), 'instructions') }, { head: 'before', num: true, show: (x) => count(x.base) }, { head: 'now', num: true, show: (x) => count(x.now) },
-    { head: 'calls', num: true, show: (x) => changed(change(x.callsBase, x.callsNow), 'calls') }], { open: (x) => openContext(x) })],
+    { head: 'its own', num: true, minor: true, show: (x) => changed(own(x), 'instructions') }, { head: 'before', num: true, minor: true, show: (x) => count(x.base) }, { head: 'now', num: true, minor: true, show: (x) => count(x.now) },
+    { head: 'calls', num: true, minor: true, show: (x) => changed(change(x.callsBase, x.callsNow), 'calls') }], { open: (x) => openContext(x) })],
   ['Run', null, () => still(runTab())],
 ].filter((t) => t[1] === null || t[1] > 0 || t[0] === 'Functions');
 const runTab = () => {

@@ -80,6 +80,15 @@ class Flames {
     $('flame').append(el('div', { class: 'bar' }, this.caption, this.out, this.choices.map((c) => c.node), config.legend || null), this.area, this.line);
     this.draw();
   }
+  // To contexts of another kind.
+  change(config) {
+    this.config = { ...config, choices: this.config.choices, legend: this.config.legend };
+    this.tree = contextTree(this.config);
+    const full = this.whole.up === null && !this.whole.over ? '' : this.whole.full;
+    this.whole = this.root = this.at = (full && around(this.config, this.tree, full)) || this.tree.top;
+    view.put({ zoom: '' });  // that was a context of the other kind
+    this.draw();
+  }
   has(full) { return this.tree.nodes.some((x) => x.full === full); }
   found(x) { return this.words && x.full.toLowerCase().includes(this.words); }
   search(text) {
@@ -171,8 +180,9 @@ class Flames {
     else this.around(this.at.full);
   }
   restore() {
+    const zoomed = parseInt(view.get('zoom'), 10);
     for (const c of this.choices) c.restore();
-    const full = view.get('around'), zoom = this.tree.nodes[parseInt(view.get('zoom'), 10)];
+    const full = view.get('around'), zoom = this.tree.nodes[zoomed];
     if (full || this.whole !== this.tree.top) this.around(full);
     if (!full && (zoom || this.root !== this.tree.top)) this.zoom(zoom || this.tree.top);
   }
@@ -186,7 +196,7 @@ class Tree {
     for (let x = top; x.below.length && this.opened.size < 24; x = x.below[0]) this.opened.add(x);
     this.body = el('tbody');
     const box = el('div', { class: 'scroll' }, el('table', { role: 'treegrid' }, el('thead', {}, el('tr', {},
-      columns.map((c) => el('th', { class: c.num ? 'n' : null, scope: 'col', title: c.title }, c.head)), el('th', { scope: 'col' }, 'function'))), this.body));
+      columns.map((c) => el('th', { class: classOf(c), scope: 'col', title: c.title }, c.head)), el('th', { scope: 'col' }, 'function'))), this.body));
     this.note = el('p', { class: 'empty', hidden: '' }, 'Nothing matches.');
     this.node = el('div', { class: 'card' }, box, this.note);
     this.drawn = new Rows(box, this.body);
@@ -229,8 +239,8 @@ class Tree {
     for (const [n, x] of this.shown.entries()) {
       const open = x.below.length ? this.isOpen(x) : null;
       yield el('tr', { class: 'link' + (n === this.picked ? ' picked' : ''), 'aria-level': x.depth, 'aria-expanded': open === null ? null : String(open), on: { click: () => { this.pick(n); this.toggle(x, !open); } } },
-        this.columns.map((c) => el('td', { class: c.num ? 'n' : null }, c.show(x))),
-        el('td', { class: 'name' }, el('span', { class: 'clip', title: x.full, style: { paddingLeft: Math.min(x.depth - 1, 40) * 12 + 'px' } },
+        this.columns.map((c) => el('td', { class: classOf(c) }, c.show(x))),
+        el('td', { class: 'name' }, el('span', { class: 'clip', title: x.full, style: { paddingLeft: 'calc(' + Math.min(x.depth - 1, 40) + ' * var(--step))' } },
           el('span', { class: 'twist soft' }, open === null ? '' : open ? '▾' : '▸'), x.name)));
     }
   }

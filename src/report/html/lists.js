@@ -35,7 +35,9 @@ class Rows {
 let keepRow = () => true;
 
 // --- a list: columns, sorting, search, rows that can be picked -------------------------------
-// column: { key(row): value to sort and search by, head, show(row): node or text, num, first: -1 }
+// column: { key(row): value to sort and search by, head, show(row): node or text, num, first: -1,
+//           minor: not on a screen that is narrow }
+const classOf = (c, ...more) => [...more, c.num && 'n', c.minor && 'minor'].filter(Boolean).join(' ') || null;
 // options: { open(row), current(row): it is open, keep(row): it is shown at all }
 class List {
   constructor(rows, columns, options) {
@@ -43,7 +45,7 @@ class List {
     this.sort = null; this.down = true; this.words = '';
     this.picked = -1;
     this.body = el('tbody');
-    this.head = columns.map((c, n) => el('th', { class: c.num ? 'n' : null, scope: 'col', title: c.title },
+    this.head = columns.map((c, n) => el('th', { class: classOf(c), scope: 'col', title: c.title },
       button(c.head, () => { this.order(n, this.sort === n ? !this.down : !!c.num); view.put({ sort: this.sorted() }); })));
     this.note = el('p', { class: 'empty', hidden: '' });
     const box = el('div', { class: 'scroll' }, el('table', {}, el('thead', {}, el('tr', {}, this.head)), this.body));
@@ -95,7 +97,7 @@ class List {
     const can = !!this.options.open;
     for (const [n, r] of this.shown.entries())
       yield el('tr', { class: [can && 'link', n === this.picked && 'picked'].filter(Boolean).join(' ') || null, on: { click: () => this.pick(n, true) } },
-        this.columns.map((c) => el('td', { class: c.num ? 'n' : c.mono ? 'name' : null }, c.show(r))));
+        this.columns.map((c) => el('td', { class: classOf(c, !c.num && c.mono && 'name') }, c.show(r))));
   }
   // A row that is not drawn yet is marked when it is.
   mark(n) {

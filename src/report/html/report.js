@@ -9,7 +9,7 @@ const estimated = D.run.options.some((o) => o[0] === 'inclusive' && o[1] === 'es
 const label = (i) => i < 0 ? '(code without a name)' : F[i].name;
 
 // A single time is not known more exactly than the clock's step.
-const steps = (head, get) => num(head, get, { show: (r) => get(r) < (D.run.clock_step || 0) ? '<' + Math.round(D.run.clock_step) : count(get(r)) });
+const steps = (head, get, more) => num(head, get, { ...more, show: (r) => get(r) < (D.run.clock_step || 0) ? '<' + Math.round(D.run.clock_step) : count(get(r)) });
 // Only the time is known of what no sample met.
 const met = (own) => ({ show: (r) => own(r) || !time ? bar(own(r) / total) : '-' });
 
@@ -161,9 +161,9 @@ const functionsTab = () => {
     ...(time ? [share('time', timeShare, { title: "processor time of its own, with the kernel's for it" })] : []),
     share('self', (f) => f.self / total, { title: 'instructions of its own, of all', ...met((f) => f.self) }),
     share(estimated ? 'total ≈' : 'total', (f) => f.incl / total, { title: 'with what it calls' + (estimated ? ', estimated from calls' : '') }),
-    num('calls', (f) => f.calls), num('loops', (f) => f.loops, { title: 'iterations of its loops' }),
+    num('calls', (f) => f.calls, { minor: true }), num('loops', (f) => f.loops, { minor: true, title: 'iterations of its loops' }),
     text('function', (f) => f.name, { text: (f) => f.full + ' ' + f.name, show: (f) => el('span', { class: 'clip', title: f.full }, f.name) }),
-    text('where', (f) => f.where || f.module, { text: (f) => f.where + ' ' + f.module, show: (f) => el('span', { class: 'short soft', title: f.module }, f.where || f.module) }),
+    text('where', (f) => f.where || f.module, { minor: true, text: (f) => f.where + ' ' + f.module, show: (f) => el('span', { class: 'short soft', title: f.module }, f.where || f.module) }),
   ], { open: (f) => showDetail(f.i), current: (f) => f.i === current });
   if (current < 0) side.replaceChildren(el('p', { class: 'empty' }, 'No function has a name.'));
   list.wrap = el('div', { class: 'panes' }, list.node, side);
@@ -196,25 +196,25 @@ const accessPairs = (rows) => new List(rows, [
 const tabs = [
   ['Functions', D.sizes.functions, functionsTab],
   ['Calls', D.sizes.calls, () => new List(L.calls, [
-    share('share', (c) => c[4]), num('count', (c) => c[3]), num('instr below', (c) => c[5]),
-    text('call site', (c) => c[0]), text('callee', (c) => c[1]), text('', (c) => c[2] ? 'computed' : '', { mono: false })])],
+    share('share', (c) => c[4]), num('count', (c) => c[3]), num('instr below', (c) => c[5], { minor: true }),
+    text('call site', (c) => c[0]), text('callee', (c) => c[1]), text('', (c) => c[2] ? 'computed' : '', { minor: true, mono: false })])],
   ['Edges', D.sizes.edges, () => new List(L.edges, [
-    share('share', (e) => e[4]), num('count', (e) => e[3]), text('kind', (e) => e[2].replace('_', ' '), { mono: false }),
+    share('share', (e) => e[4]), num('count', (e) => e[3]), text('kind', (e) => e[2].replace('_', ' '), { minor: true, mono: false }),
     text('from', (e) => e[0]), text('to', (e) => e[1])])],
   ['Paths', D.sizes.paths, () => new List(L.paths, [
-    share('share', (p) => p[0], { title: 'of all instructions' }), share('flow', (p) => p[1], { title: 'of all path executions' }),
-    num('count', (p) => p[2]), num('instr', (p) => p[3]), num('blocks', (p) => p[5].length),
+    share('share', (p) => p[0], { title: 'of all instructions' }), share('flow', (p) => p[1], { minor: true, title: 'of all path executions' }),
+    num('count', (p) => p[2]), num('instr', (p) => p[3], { minor: true }), num('blocks', (p) => p[5].length, { minor: true }),
     { head: 'route', key: (p) => p[5].join(' '), text: (p) => p[5].join(' ') + ' ' + p[4], mono: true,
       show: (p) => { const route = p[5].map((b) => b.replace('  ', ' ')); const runs = [];
         for (const b of route) { const e = runs[runs.length - 1]; if (e && e[0] === b) e[1]++; else runs.push([b, 1]); }
         return el('div', {}, p[4] ? el('div', { class: 'soft' }, 'from ' + p[4]) : null,
           chips(runs.slice(0, 24).map(([b, n]) => n > 1 ? b + ' ×' + n : b).concat(runs.length > 24 ? ['⋯ ' + (runs.length - 24) + ' more'] : []))); } }])],
   ['Loads', D.sizes.loads, () => new List(L.loads, [
-    num('cycles lost', (l) => l[6]), num('count', (l) => l[1]), num('mean', (l) => l[2]),
-    num('±', (l) => l[10], { title: 'the mean\'s error: by chance, or what cold caches of replicas may add' }), steps('p50', (l) => l[3]), steps('p99', (l) => l[4]),
+    num('cycles lost', (l) => l[6]), num('count', (l) => l[1], { minor: true }), num('mean', (l) => l[2]),
+    num('±', (l) => l[10], { minor: true, title: 'the mean\'s error: by chance, or what cold caches of replicas may add' }), steps('p50', (l) => l[3], { minor: true }), steps('p99', (l) => l[4], { minor: true }),
     { head: 'L1 L2 L3 DRAM', key: (l) => l[5][3], show: (l) => classBar(l[5]), title: 'where it was served from, in the order of the colours' },
-    { head: 'cycles', key: (l) => l[2], show: (l) => histogram(l[9]) },
-    text('load', (l) => l[0]), text('by', (l) => l[11], { mono: false, title: 'kind of instruction' }), text('addresses', (l) => l[7] + (l[8] ? ', stride ' + l[8] : ''), { mono: false })])],
+    { head: 'cycles', key: (l) => l[2], minor: true, show: (l) => histogram(l[9]) },
+    text('load', (l) => l[0]), text('by', (l) => l[11], { minor: true, mono: false, title: 'kind of instruction' }), text('addresses', (l) => l[7] + (l[8] ? ', stride ' + l[8] : ''), { minor: true, mono: false })])],
   ['Load pages', D.sizes.load_pages, () => new List(L.load_pages, [
     text('from', (p) => p[0], { mono: false, title: 'where these loads were served from' }), num('timed', (p) => p[1]),
     share('share', (p) => p[2], { title: 'of all timed loads from there' }), text('page', (p) => p[3]), text('load', (p) => p[4])])],
@@ -242,14 +242,14 @@ const tabs = [
     text('plug-in', (p) => p[0]), share('share', (p) => p[1], { title: 'of the weights of all its rows' }),
     num('weight', (p) => p[2]), text('of', (p) => p[3], { mono: false }), text('what', (p) => p[4].map((n) => n.join(' = ')).join(', '))])],
   ['Values', D.sizes.values, () => new List(L.values, [
-    num('count', (v) => v[3]), share('top value', (v) => v[4]), share('same', (v) => v[6], { title: 'equal to the one before' }),
-    share('stride', (v) => v[7], { title: 'as far from the one before as that one; of integers' }), num('distinct', (v) => v[8]),
+    num('count', (v) => v[3]), share('top value', (v) => v[4]), share('same', (v) => v[6], { minor: true, title: 'equal to the one before' }),
+    share('stride', (v) => v[7], { minor: true, title: 'as far from the one before as that one; of integers' }), num('distinct', (v) => v[8], { minor: true }),
     { head: 'values', key: (v) => v[4], text: (v) => v[10].map((x) => x[0]).join(' '), show: (v) => shares(v[10]) },
-    text('type', (v) => v[12], { mono: false, title: 'of a result in a vector register; nothing: an integer' }),
+    text('type', (v) => v[12], { minor: true, mono: false, title: 'of a result in a vector register; nothing: an integer' }),
     text('instruction', (v) => v[2], { show: (v) => el('span', { class: 'whole' }, v[2]) }), text('where', (v) => v[0] + (v[1] ? ', returning to ' + v[1] : '')),
     { head: '', key: (v) => v[9], text: (v) => v[9] ? 'semi-invariant: ' + v[11] : '', show: (v) => el('span', { class: 'whole hot' }, v[9] ? 'semi-invariant: ' + v[11] : '') }])],
   ['Arguments', D.sizes.arguments, () => new List(L.arguments, [
-    num('calls', (a) => a[4]), share('top value', (a) => a[5]),
+    num('calls', (a) => a[4]), share('top value', (a) => a[5], { minor: true }),
     { head: 'values', key: (a) => a[5], text: (a) => a[6].map((x) => x[0]).join(' '), show: (a) => shares(a[6]) },
     text('argument', (a) => a[2] + (a[3] ? ' (size)' : ''), { mono: false }), text('function', (a) => a[1]), text('call site', (a) => a[0]),
     text('what to do', (a) => a[7], { mono: false })])],
@@ -257,23 +257,21 @@ const tabs = [
     num('count', (t) => t[2]), num('targets', (t) => t[3]), text('branch', (t) => t[0]),
     { head: 'goes to', key: (t) => t[4].length ? t[4][0][1] : 0, text: (t) => t[4].map((x) => x[0]).join(' '), mono: true,
       show: (t) => el('div', {}, t[4].slice(0, 5).map((x) => el('div', {}, bar(x[1]), '  ' + x[0]))) }])],
-  ['Call tree', D.contexts.rows.length || 0, () => new Tree(flames.tree.top, [
-    share('total', (x) => x.n / Math.max(1, D.contexts.all), { title: 'instructions with all below' }), share('self', (x) => x.own / Math.max(1, D.contexts.all), { title: 'of its own' }),
-    num('calls', (x) => x.calls)], { open: openContext })],
+  ['Call tree', Math.max(D.contexts.rows.length, D.time_contexts.rows.length), () => callTree()],
   ['Contexts', D.sizes.contexts, () => new List(L.contexts, [
-    share('share', (c) => c[0]), num('instr', (c) => c[1]), num('calls', (c) => c[2]),
+    share('share', (c) => c[0]), num('instr', (c) => c[1], { minor: true }), num('calls', (c) => c[2], { minor: true }),
     { head: 'callers, function', key: (c) => c[3].join(' '), text: (c) => c[3].join(' '), mono: true, show: (c) => chips(c[3]) }])],
   ['Inlined', D.sizes.inlined, () => new List(L.inlined, [
     ...(time ? [share('time', (f) => (f[7] + f[8]) / time.total_s, { title: "processor time of its own, with the kernel's for it; a part of that of the functions it is in" })] : []),
     share('self', (f) => f[3] / total, { title: 'instructions of its own, of all; a part of those of the functions it is in', ...met((f) => f[3]) }),
     share(estimated ? 'total ≈' : 'total', (f) => f[4] / total, { title: 'with what was inlined into it, and what it calls' }),
-    num('places', (f) => f[5], { title: 'calls that it was put in the place of' }),
+    num('places', (f) => f[5], { minor: true, title: 'calls that it was put in the place of' }),
     text('function', (f) => f[0], { text: (f) => f[6] + ' ' + f[0], show: (f) => el('span', { class: 'clip', title: f[6] }, f[0]) }),
-    text('where', (f) => f[2] || f[1], { text: (f) => f[2] + ' ' + f[1], show: (f) => el('span', { class: 'short soft', title: f[1] }, f[2] || f[1]) })])],
+    text('where', (f) => f[2] || f[1], { minor: true, text: (f) => f[2] + ' ' + f[1], show: (f) => el('span', { class: 'short soft', title: f[1] }, f[2] || f[1]) })])],
   ['Threads', D.threads.length, () => new List(D.threads, [
     share('share', (t) => sum(threadTimes(t)) / (ran ? ran.all : time.total_s), { title: 'of the processor time' }),
     num('user', (t) => threadTimes(t)[0], { show: (t) => seconds(threadTimes(t)[0]) }), num('kernel', (t) => threadTimes(t)[1], { show: (t) => seconds(threadTimes(t)[1]) }),
-    text('thread', (t) => t[2]), num('tid', (t) => t[0], { show: (t) => t[0] ? String(t[0]) : '' }), num('process', (t) => t[1], { show: (t) => t[1] ? String(t[1]) : '' }),
+    text('thread', (t) => t[2]), num('tid', (t) => t[0], { minor: true, show: (t) => t[0] ? String(t[0]) : '' }), num('process', (t) => t[1], { minor: true, show: (t) => t[1] ? String(t[1]) : '' }),
     { head: 'where its time went', key: (t) => t[5].join(' '), text: (t) => t[5].map((f) => f[0]).join(' '), show: (t) => chips(t[5].map((f) => f[0] + '  ' + percent(f[1] / Math.max(1e-9, t[3] + t[4])))) }])],
   ['Code', null, codeTab],
   ['Run', null, () => runTab()],
@@ -308,9 +306,9 @@ const summary = () => {
   $('command').title = r.command;
   document.title = 'shadowprof: ' + (r.command.split(' ')[0].split('/').pop() || 'profile');
   $('meta').textContent = [r.mode + ' mode', r.started.replace('T', ' ').replace(/Z$/, ' UTC'), seconds(r.duration_s), r.end, r.cpu].filter(Boolean).join(' · ');
-  const tiles = [
-    tile(c.total === null ? '?' : count(c.total), 'instructions' + estimatedTotal(c), wholeOrNot(c.total)),
-    tile(c.share === null ? 'part' : percent(c.share), D.exact ? 'profiled: exact counts' : 'of them profiled', whole(c.profiled) + ' instructions'),
+  const tiles = c.total === null || c.share === null ? [tile(count(c.profiled), 'instructions profiled; of how many is not known', whole(c.profiled))] : [
+    tile(count(c.total), 'instructions' + estimatedTotal(c), whole(c.total)),
+    tile(percent(c.share), D.exact ? 'profiled: exact counts' : 'of them profiled', whole(c.profiled) + ' instructions'),
   ];
   if (r.mode !== 'full') {
     tiles.push(tile(whole(c.samples), c.samples === 1 ? 'sample' : 'samples'), tile(percent(o.share), 'overhead (budget ' + percent(o.budget) + ')'),
@@ -322,6 +320,18 @@ const summary = () => {
   }
   tiles.push(tile(whole(D.sizes.functions), 'functions'), tile(whole(D.sizes.blocks), 'blocks, ' + whole(D.sizes.edges) + ' edges'));
   $('tiles').append(...tiles);
+  if (D.advice) $('findings').append(el('p', { class: 'said warned' }, D.advice[0].toUpperCase() + D.advice.slice(1) + '.'));
+};
+
+// What to look at first, as the text report begins with it.
+const findings = () => {
+  const { of, rows } = D.findings;
+  if (!rows.length) return;
+  const place = (name, whole) => !name ? null : byName.has(whole) ?
+    button(name + ':', () => open(byName.get(whole)), { class: 'go name', title: 'opens the function: ' + whole }) : el('span', { class: 'name' }, name + ':');
+  $('findings').append(el('div', { class: 'card' }, el('h3', {}, 'Findings', el('span', { class: 'soft' }, '  by the share of the ' + of + ' at stake')),
+    el('table', {}, el('tbody', {}, rows.map(([stake, name, whole, says]) =>
+      el('tr', {}, el('td', { class: 'n' }, bar(stake)), el('td', {}, place(name, whole), name ? ' ' : '', says)))))));
 };
 
 // Files, below them their functions, below those what was inlined into them: widths are
@@ -371,21 +381,36 @@ const where = () => {
 // Calling contexts: callers above what they call; widths are instructions with all below.
 const byName = new Map(F.map((f) => [f.full, f.i]));
 const openContext = (x) => { if (byName.has(x.full)) open(byName.get(x.full)); };
-const makeFlames = () => {
-  const C = D.contexts;
-  if (!C.rows.length) return noFlames('This profile has no calling contexts: shadow mode and --exact-inclusive collect them.');
-  const hue = (name) => { let h = 0; for (let i = 0; i < name.length; i++) h = (h * 31 + name.charCodeAt(i)) % 997; return 'var(--hue' + h % 6 + ')'; };
-  const config = {
+const hueOf = (name) => { let h = 0; for (let i = 0; i < name.length; i++) h = (h * 31 + name.charCodeAt(i)) % 997; return 'var(--hue' + h % 6 + ')'; };
+// Contexts by instructions or by time; `unit` says what of.
+const contextsOf = (C, unit, amount) => {
+  const all = Math.max(1, C.all);
+  return {
     nodes: C.rows.map((r) => ({ up: r[0], name: C.names[r[1]][0], full: C.names[r[1]][1], n: r[2], own: r[3], calls: r[4] })),
-    top: { n: Math.max(1, C.all), own: 0, calls: 0 }, fields: ['n', 'own', 'calls'], totals: ['n'],
-    size: (x) => x.n, weight: (x) => x.n, label: (x) => x.name, open: openContext, choices: [],
-    paint: (x) => ({ background: hue(x.name) }),
-    about: (x, top) => (x.depth < 0 ? top.name + ', called from ' : '') + x.full + ': ' + percent(x.n / Math.max(1, C.all)) + ' of ' + count(C.all) + ' instructions' +
-      (isAll(x) || x.depth < 0 ? '' : ', ' + percent(x.own / Math.max(1, C.all)) + ' its own' + (x.calls ? ', ' + many(x.calls, 'call') : '')),
-    caption: (below) => 'Calling contexts: callers ' + (below ? 'below' : 'above') + ', widths are instructions; a click zooms' + (C.cut ? '; the smallest are left out' : ''),
+    top: { n: all, own: 0, calls: 0 }, fields: ['n', 'own', 'calls'], totals: ['n'],
+    size: (x) => x.n, weight: (x) => x.n, label: (x) => x.name, open: openContext,
+    paint: (x) => ({ background: hueOf(x.name) }),
+    about: (x, top) => (x.depth < 0 ? top.name + ', called from ' : '') + x.full + ': ' + percent(x.n / all) + ' of ' + amount(C.all) + ' ' + unit +
+      (isAll(x) || x.depth < 0 ? '' : ', ' + percent(x.own / all) + ' its own' + (x.calls ? ', ' + many(x.calls, 'call') : '')),
+    caption: (below) => 'Calling contexts: callers ' + (below ? 'below' : 'above') + ', widths are ' + unit + '; a click zooms' + (C.cut ? '; the smallest are left out' : ''),
   };
-  return new Flames(config, contextTree(config));
 };
+const makeFlames = () => {
+  const kinds = [['time', 'time', D.time_contexts, 'processor time', (ns) => seconds(ns / 1e9)], ['instr', 'instructions', D.contexts, 'instructions', count]]
+    .filter(([, , C]) => C.rows.length);
+  if (!kinds.length) return noFlames('This profile has no calling contexts: shadow mode and --exact-inclusive collect them.');
+  const configs = Object.fromEntries(kinds.map(([word, , C, unit, amount]) => [word, contextsOf(C, unit, amount)]));
+  const widths = new Choice('widths', 'widths', kinds, (word) => {
+    flames.change(configs[word]);
+    if (page) page.again();
+  });
+  const first = configs[widths.value];
+  first.choices = kinds.length > 1 ? [widths] : [];
+  return new Flames(first, contextTree(first));
+};
+const callTree = () => new Tree(flames.tree.top, [
+  share('total', (x) => x.n / flames.tree.top.n, { title: 'with all below' }), share('self', (x) => x.own / flames.tree.top.n, { title: 'of its own' }),
+  ...(flames.tree.nodes.some((x) => x.calls) ? [num('calls', (x) => x.calls, { minor: true })] : [])], { open: openContext });
 
 const open = (i, stay) => {
   if (!stay && !page.shows('Functions')) page.show('Functions');
@@ -414,6 +439,7 @@ const saysWhatRan = (name) => !ran ? null : ['Functions', 'Threads'].includes(na
   ['Code', 'Run', 'Call tree'].includes(name) ? null : 'What concerns functions that ran in the part that is chosen above, with the counts of the whole run.';
 
 summary();
+findings();
 where();
 if (moments) $('moments').append(moments.node);
 flames = makeFlames();
