@@ -114,7 +114,7 @@ def versions(suites, directory):
 def text_of(results, modes, reasons, directory):
     kernel = re.match(r"\d+\.\d+", os.uname().release)[0]
     facts = [f"Linux {kernel}", *versions(SUITES, directory)]
-    return ("\n" + "; ".join(facts) + ".\n\nA column of a mode has: the same as natively / differs now and then / "
+    return ("\n" + ";\n".join(facts) + ".\n\nA column of a mode has: the same as natively / differs now and then / "
             "differs.\n\n" + summary(results, modes) + "\n" + differences(results, reasons) + "\n")
 
 
