@@ -279,8 +279,8 @@ int check_main(int argc, char** argv) {
        "shadowprof check baselines/ new/ --format sarif -o check.sarif",
        "shadowprof check --baseline sort new.json --github",
        "shadowprof check base.json new.json \\",
-       "  --limit 'function:parse:instructions<=+3%' --limit 'calls:malloc<=+0' \\",
-       "  --limit 'warn:instructions<=+0.5%'"}};
+       "  --limit 'function:parse:instructions<=+3%' \\",
+       "  --limit 'calls:malloc<=+0' --limit 'warn:instructions<=+0.5%'"}};
   if (const auto status = parse_command_line(app, usage, argc, argv)) return *status;
   if (const Status sound = take_baseline(options); !sound) {
     error("{} (see shadowprof check --help)", sound.error().message);

@@ -37,6 +37,7 @@ class UsageFormatter : public CLI::Formatter {
                         CLI::AppFormatMode mode) const override {
     std::string text = Formatter::make_help(app, std::move(name), mode);
     if (const size_t two = text.find("\n\n\n"); two != std::string::npos) text.erase(two, 1);
+    while (text.ends_with("\n\n")) text.pop_back();
     return text;
   }
   std::string make_option(const CLI::Option* option, bool is_operand) const override {

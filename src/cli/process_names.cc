@@ -67,8 +67,9 @@ std::vector<Candidate> candidates(const std::string& name) {
   for (const int pid : all_processes()) {
     const std::vector<std::string> command = kernel::read_command(Tid(pid));
     if (command.empty() || ours.contains(pid) || !is_called(pid, name, command)) continue;
-    std::string text;
-    for (const std::string& word : command) text += (text.empty() ? "" : " ") + word;
+    // What tells them apart are arguments rather than folders.
+    std::string text = file_name(command.front());
+    for (size_t i = 1; i < command.size(); i++) text += " " + command[i];
     found.push_back({pid, report::fit(printable(text), kMostOfCommand)});
   }
   return found;

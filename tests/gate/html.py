@@ -203,7 +203,7 @@ def shows_what_the_profile_counts(p):
 
 def findings_stand_first_and_lead_to_the_function(p):
     p.open()
-    printed = subprocess.run([p.options.shadowprof, "report", "--color", "never", p.profile], check=True, text=True,
+    printed = subprocess.run([p.options.shadowprof, "report", "--limit", "300", "--color", "never", p.profile], check=True, text=True,
                              env={**os.environ, "COLUMNS": "1000"}, capture_output=True, timeout=120).stdout
     shares = re.findall(r"^ +([0-9.]+%)  ", printed.partition("Findings (")[2].partition("\n\n")[0], re.MULTILINE)
     require(shares, "the report finds nothing: what does this test?")
