@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <set>
 #include <string_view>
@@ -25,19 +24,6 @@ struct Candidate {
   int pid = 0;
   std::string command;
 };
-
-std::vector<int> all_processes() {
-  std::vector<int> pids;
-  std::error_code gone;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
-    const std::string name = entry.path().filename();
-    int pid = 0;
-    const auto [end, problem] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (problem == std::errc() && end == name.data() + name.size()) pids.push_back(pid);
-  }
-  std::sort(pids.begin(), pids.end());
-  return pids;
-}
 
 // We and our parents up to the first process: a shell script is not called for its own name.
 std::set<int> own_line() {
@@ -64,8 +50,9 @@ bool is_called(int pid, const std::string& name, const std::vector<std::string>&
 std::vector<Candidate> candidates(const std::string& name) {
   std::vector<Candidate> found;
   const std::set<int> ours = own_line();
-  for (const int pid : all_processes()) {
-    const std::vector<std::string> command = kernel::read_command(Tid(pid));
+  for (const Tid process : kernel::list_tasks("/proc").value_or(std::vector<Tid>())) {
+    const int pid = process.value;
+    const std::vector<std::string> command = kernel::read_command(process);
     if (command.empty() || ours.contains(pid) || !is_called(pid, name, command)) continue;
     // What tells them apart are arguments rather than folders.
     std::string text = file_name(command.front());

@@ -345,7 +345,10 @@ bool ValueCollector::State::special(std::span<const Word> record) {
       is_brief = trace::is_brief(trace::sample_number(record));
       [[fallthrough]];
     case trace::SpecialKind::sample_end:
-      options.errors&& trace::ends_observation(record) ? end_sample() : sink.end_all();
+      if (options.errors && trace::ends_observation(record))
+        end_sample();
+      else
+        sink.end_all();
       *current = {};
       return true;
     case trace::SpecialKind::thread_switch:
