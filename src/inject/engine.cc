@@ -117,13 +117,54 @@ bool Engine::is_in_cut_call(GuestThread& t, const WaitStatus& status) {
   return of_call;
 }
 
+// What was taken from the thread at this stop, or before it, is given back first.
+void Engine::go_on(GuestThread& t) {
+  t.deferred.empty() ? resume(t) : redeliver_deferred(t);
+}
+
+// What decode_stop() would have said, had the program not sent this signal while it blocks it: the
+// kernel keeps one SIGTRAP and one SIGSEGV at a time, and lets that one through in place of ours
+// (kernel/signal.c force_sig_info_to_task, legacy_queue).
+cache::Stop Engine::decode_hidden_stop(const GuestThread& t, const Registers& regs,
+                                       int signal) const {
+  siginfo_t own{};
+  own.si_signo = signal;
+  own.si_code = SI_KERNEL;
+  const uint64_t end = t.slot->buffer_end(t.buffer);
+  constexpr uint64_t kLongestRecord = sizeof(trace::Word) * limits::kMaxRecordWords;
+  if (signal == SIGSEGV && regs.r15 <= end && end - regs.r15 < kLongestRecord) {
+    own.si_code = SEGV_ACCERR;
+    own.si_addr = reinterpret_cast<void*>(end);
+  }
+  return decode_stop(t, regs, own);
+}
+
+// As decode_stop(). A signal that hides a trap of ours is set aside; one that hides a fault of the
+// program's own kills, as the fault does: the kernel has let it through and dropped its handler.
+cache::Stop Engine::reveal_stop(GuestThread& t, const Registers& regs, const siginfo_t& info) {
+  const cache::Stop stop = decode_stop(t, regs, info);
+  const ptrace::SignalMask sent = ptrace::mask_of(info.si_signo);
+  if (stop.kind != cache::Stop::Kind::sent || !t.in_engine || !(t.blocked & sent)) return stop;
+  const cache::Stop hidden = decode_hidden_stop(t, regs, info.si_signo);
+  if (hidden.is_trap() || hidden.kind == cache::Stop::Kind::full_buffer) {
+    t.deferred.push_back(info);
+    return hidden;
+  }
+  ptrace::SignalMask mask = 0;
+  const bool may_be_fault = hidden.kind == cache::Stop::Kind::fault && info.si_signo != SIGTRAP &&
+                            (sent & ptrace::kInstructionSignals) &&
+                            !(regs.eflags & machine::flags::kAlignmentCheck);
+  const bool is_forced = may_be_fault && t.tracee.get_signal_mask_if_alive(mask) && !(mask & sent);
+  return is_forced ? hidden : stop;
+}
+
 void Engine::on_signal_stop(GuestThread& t) {
   using Kind = cache::Stop::Kind;
   t.trapped = false;
   Registers regs;
   siginfo_t info;
   if (!t.tracee.get_registers_if_alive(regs) || !t.tracee.get_siginfo_if_alive(info)) return;
-  const cache::Stop stop = decode_stop(t, regs, info);
+  const cache::Stop stop = reveal_stop(t, regs, info);
   if (stop.is_trap()) repair_signal_state(t, SIGTRAP);
   switch (stop.kind) {
     case Kind::miss: return on_miss(t, regs, stop);
@@ -145,15 +186,18 @@ void Engine::on_signal_stop(GuestThread& t) {
       counts_.drains++;
       repair_signal_state(t, SIGSEGV);
       drain_in_engine(t, regs);
-      if (t.tracee.set_registers_if_alive(regs)) resume(t);
+      if (t.tracee.set_registers_if_alive(regs)) go_on(t);
       return;
     case Kind::unaligned: return on_alignment_fault(t, regs);
     case Kind::watchpoint:
       if (met_breakpoint(t, info, regs) && t.in_engine) return on_announced_sequence(t, regs);
       break;
+    case Kind::fault:
+      if (ptrace::cause_of(info, regs) != ptrace::SignalCause::sent) break;
+      if (to_guest(t, regs) && t.tracee.set_registers_if_alive(regs)) resume(t, info.si_signo);
+      return;
     case Kind::unreadable_code:
     case Kind::read_ahead:
-    case Kind::fault:
     case Kind::step:
     case Kind::sent: break;
   }
@@ -196,7 +240,7 @@ void Engine::on_stored_pointer(GuestThread& t, const Registers& regs, const Cach
   cache::AddressSpace& space = *t.process->space;
   (void)mend_stored_pointer(space.cache(), at, guest_registers(t, regs, at), t.slot->state(),
                             space.code().memory());
-  resume(t);
+  go_on(t);
 }
 
 void Engine::on_miss(GuestThread& t, Registers& regs, const cache::Stop& stop) {
@@ -207,7 +251,7 @@ void Engine::on_miss(GuestThread& t, Registers& regs, const cache::Stop& stop) {
     return native_step(t, regs, nullptr);
   }
   regs.rip = t.process->space->cache().body_address(*id);
-  if (t.tracee.set_registers_if_alive(regs)) resume(t);
+  if (t.tracee.set_registers_if_alive(regs)) go_on(t);
 }
 
 // A branch to an address that no address can be faults itself, and nothing of it has happened.
@@ -279,7 +323,7 @@ void Engine::on_indirect_miss(GuestThread& t, Registers& regs, const cache::Stop
   regs.rdx = parked.rdx;
   regs.rip = cache.body_address(*id);
   cache.add_open_entry(*id, block);
-  if (t.tracee.set_registers_if_alive(regs)) resume(t);
+  if (t.tracee.set_registers_if_alive(regs)) go_on(t);
 }
 
 // What the thread has logged is counted, and gets counters of its own.

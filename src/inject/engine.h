@@ -231,6 +231,8 @@ class Engine {
   void dispatch(Tid tid, const ptrace::WaitStatus& status);
   void on_signal_stop(GuestThread& t);
   cache::Stop decode_stop(const GuestThread& t, const Registers& regs, const siginfo_t& info) const;
+  cache::Stop decode_hidden_stop(const GuestThread& t, const Registers& regs, int signal) const;
+  cache::Stop reveal_stop(GuestThread& t, const Registers& regs, const siginfo_t& info);
   void on_alignment_fault(GuestThread& t, Registers& regs);
   void on_special_insn(GuestThread& t, Registers& regs, const cache::Stop& stop);
   void on_stored_pointer(GuestThread& t, const Registers& regs, const emu::CachePosition& at);
@@ -251,6 +253,7 @@ class Engine {
   bool cannot_be_stopped(const GuestThread& t) const;
   bool settle(GuestThread& t, const ptrace::WaitStatus& stop, Registers& regs);
   void resume(GuestThread& t, int signal = 0);
+  void go_on(GuestThread& t);
   void go_on_behind_interrupt(GuestThread& t);
   bool is_in_cut_call(GuestThread& t, const ptrace::WaitStatus& status);
 
@@ -311,6 +314,7 @@ class Engine {
   void die_untraced(GuestThread& t, Registers& regs, ptrace::SignalCause cause);
   void leave_pending(GuestThread& t, Registers& regs, const siginfo_t& info);
   void deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t& info);
+  void drop_handler(GuestThread& t, const siginfo_t& info);
   void redeliver_deferred(GuestThread& t);
 
   // engine_storm.cc

@@ -520,16 +520,16 @@ void Engine::repair_signal_state(GuestThread& t, int signal) {
   const bool blocked = (t.blocked & ptrace::mask_of(signal)) != 0;
   const bool ignored = action.handler == reinterpret_cast<uint64_t>(SIG_IGN);
   if (!blocked && !ignored) return;
+  // First, so that none that the program blocks leaves its queue meanwhile.
+  const ptrace::SignalMask mask = t.holding ? ptrace::hold_signals(t.blocked) : t.blocked;
+  if (blocked && !t.tracee.set_signal_mask_if_alive(mask)) return;
   if (action.handler != reinterpret_cast<uint64_t>(SIG_DFL)) {
     ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(), options_.trace,
                                   ptrace::StopSignal::drop);
     remote.keep_signals_in(t.deferred);
     if (!remote.rt_sigaction(signal, action)) return;
-    if (!remote.finish()) return;
+    (void)remote.finish();
   }
-  if (!blocked) return;
-  const ptrace::SignalMask mask = t.holding ? ptrace::hold_signals(t.blocked) : t.blocked;
-  (void)t.tracee.set_signal_mask_if_alive(mask);
 }
 
 // Brings a thread that runs in the engine to guest context and leaves it stopped. False: it dies,
@@ -609,7 +609,7 @@ bool Engine::settle(GuestThread& t, const WaitStatus& stop, Registers& regs) {
   std::optional<siginfo_t> raised;
   siginfo_t info;
   if (stop.kind() == WaitStatus::Kind::signal_stop && t.tracee.get_siginfo_if_alive(info)) {
-    const cache::Stop what = decode_stop(t, regs, info);
+    const cache::Stop what = reveal_stop(t, regs, info);
     if (t.in_engine && met_breakpoint(t, info, regs)) {
       repair_signal_state(t, SIGTRAP);
       note_announced_sequence(t);

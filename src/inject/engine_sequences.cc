@@ -72,7 +72,7 @@ bool Engine::met_breakpoint(const GuestThread& t, const siginfo_t& info, const R
 void Engine::ignore_breakpoint(GuestThread& t, Registers& regs) {
   repair_signal_state(t, SIGTRAP);
   if (!t.in_engine) return enter(t, regs);
-  if (t.tracee.set_registers_if_alive(regs)) resume(t);
+  if (t.tracee.set_registers_if_alive(regs)) go_on(t);
 }
 
 // What the thread has announced while it was on its way to guest context.
@@ -118,7 +118,7 @@ void Engine::on_announced_sequence(GuestThread& t, Registers& regs) {
   repair_signal_state(t, SIGTRAP);
   cache::AddressSpace& space = *t.process->space;
   const auto sequence = announced_sequence(space.code().memory(), t.rseq);
-  if (!sequence) return resume(t);
+  if (!sequence) return go_on(t);
   const FragmentId fragment = space.cache().locate(regs.rip).fragment;
   if (!to_guest(t, regs)) return;
   if (!sequence->code.contains(regs.pc())) return enter(t, regs);

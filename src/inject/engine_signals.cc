@@ -76,8 +76,12 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& sent) {
   if (t.holding) end_hold(t);
   const int signal = info.si_signo;
   const bool synchronous = ptrace::is_synchronous(ptrace::cause_of(info, regs));
-  if (!synchronous && (t.blocked & ptrace::mask_of(signal))) return leave_pending(t, regs, info);
+  const bool is_blocked = (t.blocked & ptrace::mask_of(signal)) != 0;
+  if (is_blocked && !synchronous) return leave_pending(t, regs, info);
   const Disposition disposition = disposition_of(t, signal, synchronous);
+  if (is_blocked && disposition == Disposition::handler) return drop_handler(t, info);
+  if (is_blocked && !t.tracee.set_signal_mask_if_alive(t.blocked & ~ptrace::mask_of(signal)))
+    return;
   switch (disposition) {
     case Disposition::nothing:
       if (t.sleep.conceal(t.tracee, regs, signal) && !t.tracee.set_registers_if_alive(regs)) return;
@@ -103,6 +107,19 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& sent) {
     case Disposition::handler: return deliver_to_handler(t, regs, info);
     case Disposition::unknown: return leave_with_signal(t, regs, info);
   }
+}
+
+// An instruction that raises what the program blocks kills it, handler or not (kernel/signal.c
+// force_sig_info_to_task). The kernel could not know where the instruction was stepped (StepMask).
+void Engine::drop_handler(GuestThread& t, const siginfo_t& info) {
+  ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(), options_.trace,
+                                ptrace::StopSignal::drop);
+  remote.keep_signals_in(t.deferred);
+  ptrace::RemoteSigaction& action = t.process->actions[static_cast<size_t>(info.si_signo)];
+  action = {};
+  if (!remote.rt_sigaction(info.si_signo, action) || !remote.finish()) return;
+  t.deferred.insert(t.deferred.begin(), info);
+  redeliver_deferred(t);
 }
 
 // The thread is gone, or we are short of descriptors or memory. The kernel knows what to do.

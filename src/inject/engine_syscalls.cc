@@ -90,7 +90,7 @@ void Engine::on_tracer_syscall(GuestThread& t, Registers& regs) {
     regs.rip = t.process->space->cache().syscall_address();
     note_call(t, regs);
     if (!t.tracee.set_registers_if_alive(regs)) return;
-    return t.holding ? make_held_call(t, regs) : resume(t);
+    return t.holding ? make_held_call(t, regs) : go_on(t);
   }
   regs.rip--;
   take_guest_state(t, regs, {.kind = emu::CachePosition::Kind::syscall_trap});

@@ -57,7 +57,7 @@ bool Engine::make_timed_wait(GuestThread& t, Registers& regs) {
   may_have_woken_ = true;  // it may begin by giving something back: a lock, a mask
   stop_behind_call(t);
   regs.rip = space.cache().syscall_address();
-  if (t.tracee.set_registers_if_alive(regs)) resume(t);
+  if (t.tracee.set_registers_if_alive(regs)) go_on(t);
   return true;
 }
 

@@ -422,7 +422,7 @@ void Engine::on_turn_over(GuestThread& t) {
   } else {
     t.slot->state().turn_left = turn_length();
   }
-  resume(t);
+  go_on(t);
 }
 
 // Its own interrupt's stop, in a call that is to say that its time is over.
