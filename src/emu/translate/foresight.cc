@@ -32,18 +32,21 @@ std::optional<size_t> CodeOrder::find(uint32_t module, uint64_t offset) const {
   return found == 0 ? std::nullopt : std::optional<size_t>(found - 1);
 }
 
-std::optional<size_t> Foresight::find(const trace::Block& block) {
-  const size_t id = block.module.value;
-  while (module_in_order_.size() <= id) {
+std::optional<uint32_t> CodeOrder::module_of(const trace::BlockTable& table, ModuleId id) const {
+  while (module_in_order_.size() <= id.value) {
     const auto next = static_cast<uint32_t>(module_in_order_.size());
-    const std::string name = order_.name_of(table_.module(ModuleId(next)));
-    const auto known = std::ranges::find(order_.modules(), name);
+    const std::string name = name_of_(table.module(ModuleId(next)));
+    const auto known = std::ranges::find(modules_, name);
     module_in_order_.push_back(
-        name.empty() || known == order_.modules().end()
+        name.empty() || known == modules_.end()
             ? std::nullopt
-            : std::optional(static_cast<uint32_t>(known - order_.modules().begin())));
+            : std::optional(static_cast<uint32_t>(known - modules_.begin())));
   }
-  const std::optional<uint32_t> module = module_in_order_[id];
+  return module_in_order_[id.value];
+}
+
+std::optional<size_t> Foresight::find(const trace::Block& block) {
+  const std::optional<uint32_t> module = order_.module_of(table_, block.module);
   if (!module) return std::nullopt;
   const GuestAddr start = table_.module(block.module).file_start;
   starts_[*module] = start;

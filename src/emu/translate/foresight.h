@@ -33,7 +33,8 @@ class CodeOrder {
 
   const std::vector<std::string>& modules() const { return modules_; }
   const std::vector<OrderedPlace>& places() const { return places_; }
-  std::string name_of(const trace::Module& module) const { return name_of_(module); }
+  // The index of the table's module: always the same table. Nothing: the order has no code of it.
+  std::optional<uint32_t> module_of(const trace::BlockTable& table, ModuleId id) const;
   // The index of a place.
   std::optional<size_t> find(uint32_t module, uint64_t offset) const;
 
@@ -44,6 +45,8 @@ class CodeOrder {
   std::vector<OrderedPlace> places_;
   NameOf name_of_;
   std::vector<uint32_t> index_;  // a hash table: 1 + index of the place; 0: none
+  // By ModuleId, as far as they were asked for.
+  mutable std::vector<std::optional<uint32_t>> module_in_order_;
 };
 
 // An order in one address space. Where its modules lie there is learnt as their code is met.
@@ -61,12 +64,20 @@ class Foresight {
   // Nothing: its module has not been met.
   std::optional<Place> place(size_t index) const;
   size_t size() const { return order_.places().size(); }
+  // How many places to translate at once, this time. A stop takes as long as some twenty
+  // translations; but a process that has just begun may be over soon, as a fork's child that
+  // executes another program is.
+  size_t take_reach() { return stops_++ < kFirstStops ? kFirstReach : kReach; }
 
  private:
+  static constexpr size_t kFirstStops = 16;
+  static constexpr size_t kFirstReach = 8;
+  static constexpr size_t kReach = 64;
+
   const CodeOrder& order_;
   const trace::BlockTable& table_;
-  std::vector<std::optional<uint32_t>> module_in_order_;  // by ModuleId, as far as they are known
-  std::vector<std::optional<GuestAddr>> starts_;          // of the order's modules: file_start
+  std::vector<std::optional<GuestAddr>> starts_;  // of the order's modules: file_start
+  size_t stops_ = 0;
 };
 
 }  // namespace shadowprof::emu

@@ -8,8 +8,6 @@
 namespace shadowprof::emu {
 namespace {
 
-// A stop takes as long as some twenty translations, and what is foreseen may not come.
-constexpr size_t kMostForeseen = 64;
 constexpr size_t kMostLookedAt = 512;
 
 // Adds the time of its life.
@@ -47,8 +45,9 @@ bool FragmentFinder::translate_foreseen(FragmentId id) {
   const auto found = foresight_->find(table_.block(first_block(id)));
   if (!found) return false;
   const size_t end = std::min(foresight_->size(), *found + 1 + kMostLookedAt);
+  const size_t most = foresight_->take_reach();
   size_t made = 0;
-  for (size_t i = *found + 1; i < end && made < kMostForeseen; i++) {
+  for (size_t i = *found + 1; i < end && made < most; i++) {
     const auto place = foresight_->place(i);
     if (const auto later = i + 1 < end ? foresight_->place(i + 1) : std::nullopt)
       cache_.expect(later->address);
