@@ -11,6 +11,7 @@
 #include <sstream>
 #include <string>
 
+#include "base/numbered_entries.h"
 #include "kernel/proc.h"
 #include "machine/virtual_clock.h"
 #include "ptrace/borrow_fd.h"
@@ -61,10 +62,10 @@ std::optional<TimerDescriptor> TimerDescriptor::of(Tid process, int number) {
 
 std::optional<TimerDescriptor> TimerDescriptor::with_mark(Tid process, int number, int mark) {
   if (auto found = of(process, number); found && found->mark_ == mark) return found;
-  const auto numbers = kernel::list_tasks(fmt::format("/proc/{}/fd", process.value));
+  const auto numbers = numbered_entries(fmt::format("/proc/{}/fd", process.value));
   if (!numbers) return std::nullopt;
-  for (const Tid other : *numbers)
-    if (auto found = of(process, other.value); found && found->mark_ == mark) return found;
+  for (const int other : *numbers)
+    if (auto found = of(process, other); found && found->mark_ == mark) return found;
   return std::nullopt;
 }
 

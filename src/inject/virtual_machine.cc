@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "inject/virtual_machine.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -15,6 +14,7 @@
 #include <climits>
 #include <string_view>
 
+#include "base/numbered_entries.h"
 #include "inject/user_calls.h"
 #include "kernel/proc.h"
 #include "machine/machine_facts.h"
@@ -243,13 +243,11 @@ std::span<const unsigned> VirtualMachine::device_reads() {
 
 bool VirtualMachine::holds_random_device(Tid process) {
   const std::string directory = fmt::format("/proc/{}/fd", process.value);
-  DIR* list = ::opendir(directory.c_str());
-  if (list == nullptr) return true;  // nobody knows
-  bool holds = false;
-  while (const dirent* entry = ::readdir(list))
-    holds = holds || leads_to_random_device(directory + '/' + entry->d_name);
-  ::closedir(list);
-  return holds;
+  const auto descriptors = numbered_entries(directory);
+  if (!descriptors) return true;  // nobody knows
+  return std::ranges::any_of(*descriptors, [&](int fd) {
+    return leads_to_random_device(fmt::format("{}/{}", directory, fd));
+  });
 }
 
 }  // namespace shadowprof::inject

@@ -5,7 +5,6 @@
 // the paths. Formats: proc(5), fs/proc/{task_mmu,array,base}.c.
 #include "kernel/proc.h"
 
-#include <dirent.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include <fstream>
 #include <memory>
 
+#include "base/numbered_entries.h"
 #include "base/unique_fd.h"
 
 namespace shadowprof::kernel {
@@ -446,31 +446,16 @@ Result<MemoryInfo> read_meminfo() {
   return read_parsed("/proc/meminfo", parse_meminfo);
 }
 
-std::optional<Tid> parse_task_name(std::string_view name) {
-  Cursor c(name);
-  Tid tid;
-  if (!c.number(&tid.value) || !c.done() || tid.value <= 0) return std::nullopt;
-  return tid;
-}
-
 Result<std::vector<Tid>> list_threads(Tid process) {
   return list_tasks(fmt::format("/proc/{}/task", process.value));
 }
 
 Result<std::vector<Tid>> list_tasks(const std::string& path) {
-  const auto close = [](DIR* dir) { ::closedir(dir); };
-  std::unique_ptr<DIR, decltype(close)> dir(::opendir(path.c_str()), close);
-  if (dir == nullptr) return fail_errno(errno, "cannot open {}", path);
+  const auto numbers = numbered_entries(path);
+  if (!numbers) return fail_errno(errno, "cannot read {}", path);
+  if (numbers->empty()) return fail_errno(ESRCH, "cannot read {}", path);
   std::vector<Tid> threads;
-  for (;;) {
-    errno = 0;
-    const dirent* entry = ::readdir(dir.get());
-    if (entry == nullptr) break;
-    if (auto tid = parse_task_name(entry->d_name)) threads.push_back(*tid);
-  }
-  if (errno != 0) return fail_errno(errno, "cannot read {}", path);
-  if (threads.empty()) return fail_errno(ESRCH, "cannot read {}", path);
-  std::sort(threads.begin(), threads.end());
+  for (const int number : *numbers) threads.emplace_back(number);
   return threads;
 }
 

@@ -182,8 +182,6 @@ Result<MemoryInfo> read_meminfo();
 
 // --- /proc/PID/task ---------------------------------------------------------------------------
 
-// Nothing if `name` is no thread's directory entry.
-std::optional<Tid> parse_task_name(std::string_view name);
 // Threads in ascending order. One that starts meanwhile may be missing: list again until nothing
 // is new, with those already listed stopped.
 Result<std::vector<Tid>> list_threads(Tid process);

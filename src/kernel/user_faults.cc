@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "kernel/user_faults.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/kcmp.h>
@@ -13,6 +12,7 @@
 #include <charconv>
 #include <cstdint>
 
+#include "base/numbered_entries.h"
 #include "base/unique_fd.h"
 #include "kernel/proc.h"
 
@@ -55,18 +55,12 @@ UserFaults user_faults_of(Tid process, int fd) {
 
 UserFaults read_user_faults(Tid process) {
   UserFaults all;
-  DIR* directory = ::opendir(fmt::format("/proc/{}/fd", process.value).c_str());
-  if (!directory) return all;
-  while (const dirent* entry = ::readdir(directory)) {
-    const std::string_view name = entry->d_name;
-    int fd = -1;
-    const auto [end, wrong] = std::from_chars(name.data(), name.data() + name.size(), fd);
-    if (wrong != std::errc() || end != name.data() + name.size()) continue;
+  const auto descriptors = numbered_entries(fmt::format("/proc/{}/fd", process.value));
+  for (const int fd : descriptors.value_or(std::vector<int>{})) {
     const UserFaults one = user_faults_of(process, fd);
     all.any |= one.any;
     all.of_forks |= one.of_forks;
   }
-  ::closedir(directory);
   return all;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "plugin/keeper.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -21,6 +20,7 @@
 #include <vector>
 
 #include "base/die_with_parent.h"
+#include "base/numbered_entries.h"
 #include "plugin/messages.h"
 #include "plugin/plugin_main.h"
 #include "plugin/wire.h"
@@ -35,15 +35,8 @@ struct Child {
 };
 
 void close_all_but(int kept) {
-  std::vector<int> open;
-  DIR* const folder = ::opendir("/proc/self/fd");
-  if (folder == nullptr) return;
-  while (const dirent* entry = ::readdir(folder)) {
-    const int fd = std::atoi(entry->d_name);
-    if (fd > STDERR_FILENO && fd != kept && fd != ::dirfd(folder)) open.push_back(fd);
-  }
-  ::closedir(folder);
-  for (const int fd : open) ::close(fd);
+  for (const int fd : numbered_entries("/proc/self/fd").value_or(std::vector<int>{}))
+    if (fd > STDERR_FILENO && fd != kept) ::close(fd);
 }
 
 void use_null(int fd, int flags) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "shadow/descriptors.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <linux/kcmp.h>
@@ -15,6 +14,7 @@
 #include <climits>
 #include <string_view>
 
+#include "base/numbered_entries.h"
 #include "base/unique_fd.h"
 #include "ptrace/send_fd.h"
 
@@ -22,21 +22,6 @@ namespace shadowprof::shadow {
 namespace {
 
 constexpr long kCloseRange = 436;
-
-std::vector<int> list_descriptors(Tid process) {
-  std::vector<int> all;
-  DIR* directory = ::opendir(fmt::format("/proc/{}/fd", process.value).c_str());
-  if (!directory) return all;
-  while (const dirent* entry = ::readdir(directory)) {
-    const std::string_view name = entry->d_name;
-    int fd = -1;
-    const auto [end, wrong] = std::from_chars(name.data(), name.data() + name.size(), fd);
-    if (wrong == std::errc() && end == name.data() + name.size()) all.push_back(fd);
-  }
-  ::closedir(directory);
-  std::sort(all.begin(), all.end());
-  return all;
-}
 
 uint64_t offset_of(Tid process, int fd) {
   const UniqueFd file(
@@ -66,7 +51,8 @@ void insert(std::vector<int>& sorted, int value) {
 Descriptors Descriptors::of(Tid process) {
   Descriptors descriptors;
   descriptors.program_ = process;
-  descriptors.used_ = descriptors.missing_ = list_descriptors(process);
+  descriptors.used_ = descriptors.missing_ =
+      numbered_entries(fmt::format("/proc/{}/fd", process.value)).value_or(std::vector<int>{});
   if (descriptors.used_.size() > kMostKnown) return descriptors;
   for (int fd : descriptors.used_) {
     struct stat status;
