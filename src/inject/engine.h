@@ -46,6 +46,7 @@
 #include "emu/translate/fragment_finder.h"
 #include "emu/translate/prefill.h"
 #include "inject/guest_process.h"
+#include "inject/socket_timeout.h"
 #include "inject/stop_queue.h"
 #include "inject/time_calls.h"
 #include "inject/timer_calls.h"
@@ -381,6 +382,8 @@ class Engine {
   TimeCall time_call(GuestThread& t, const Registers& regs);
   void read_clock(GuestThread& t, Registers& regs, const NativeInsn& insn, RunId run);
   bool make_timed_wait(GuestThread& t, Registers& regs);
+  std::optional<TimedWait> timed_wait(GuestThread& t, const Registers& regs);
+  void note_time_of_call(GuestThread& t, const Registers& regs);
   void stop_behind_call(GuestThread& t);
   void finish_call(GuestThread& t, Registers& regs);
   bool begins_anew(const Registers& regs) const;
@@ -515,6 +518,7 @@ class Engine {
   std::optional<VirtualMachine> machine_;
   std::optional<machine::VirtualClock> clock_;
   VirtualTimers timers_;
+  SocketTimeouts socket_timeouts_;
   emu::Prefill prefill_;
   WindowClock window_clock_;
   TurnOrder turns_;

@@ -84,8 +84,9 @@ void Engine::watch_machine_calls(GuestThread& t) {
     t.slot->watch(number);
   if (turns_.is_active()) watch_turn_calls(t);
   if (!clock_) return;
-  for (const std::span<const unsigned> numbers : {time_calls(), timed_calls(), timer_calls()})
+  for (const auto numbers : {time_calls(), timed_calls(), timer_calls(), child_waits()})
     for (const unsigned number : numbers) t.slot->watch(number);
+  t.slot->watch(SYS_setsockopt);
 }
 
 // In guest context, before a call that is_for_machine() was asked of. False: the kernel answers it.

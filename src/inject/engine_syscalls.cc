@@ -88,6 +88,7 @@ void Engine::on_tracer_syscall(GuestThread& t, Registers& regs) {
   const bool is_answered = is_for_machine(t, regs);
   if (!is_answered && (leave_to_gateway(t, regs) || kind == emu::SyscallKind::execute)) {
     regs.rip = t.process->space->cache().syscall_address();
+    note_time_of_call(t, regs);
     note_call(t, regs);
     if (!t.tracee.set_registers_if_alive(regs)) return;
     return t.holding ? make_held_call(t, regs) : go_on(t);

@@ -309,6 +309,7 @@ WaitOutcome::Kind Engine::await_holder(GuestThread& t) {
   const char state = looks_ < kBlindLooks ? 'R' : state_of(t);
   t.sleeps_deeply = state == 'D' && Clock::now() - looking_since_ > kDeepSleep;
   if (state == 'S' || t.sleeps_deeply) {
+    t.socket.reset();  // it has begun with the other timeout
     pass_turn(t);
     return WaitOutcome::Kind::status;
   }

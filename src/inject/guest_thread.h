@@ -16,6 +16,8 @@
 #include "base/unique_fd.h"
 #include "cache/address_space.h"
 #include "inject/restartable.h"
+#include "inject/socket_timeout.h"
+#include "inject/time_calls.h"
 #include "inject/timed_wait.h"
 #include "ptrace/cut_call.h"
 #include "ptrace/interruption.h"
@@ -52,6 +54,8 @@ struct GuestThread {
   std::optional<RestartableSequence> announced{};
   std::optional<RestartableSequence> under_way{};
   std::optional<TimedWait> wait{};  // the call that it is in (engine_time.cc)
+  std::optional<SocketTimeout> socket{};  // until it sleeps in that call
+  std::optional<ChildUsage> usage{};      // that its call is to tell
   // See engine_turns.cc.
   uint64_t number = 0;     // of all threads that there were
   bool parked = false;     // stopped, and goes on when it has the turn

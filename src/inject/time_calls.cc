@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "kernel/proc.h"
 
@@ -19,6 +20,15 @@ using machine::VirtualClock;
 
 constexpr unsigned kTimeCalls[] = {SYS_clock_gettime, SYS_clock_getres, SYS_gettimeofday,
                                    SYS_time,          SYS_times,        SYS_getrusage};
+
+constexpr unsigned kChildWaits[] = {SYS_wait4, SYS_waitid};
+
+// Time in the kernel, page faults and switches are the host's business.
+rusage without_host(const rusage& told) {
+  rusage seen{};
+  seen.ru_maxrss = told.ru_maxrss;
+  return seen;
+}
 
 uint64_t used_ns(const TimeCall& call) {
   return call.clock.worked_ns() - call.began_ns;
@@ -98,16 +108,37 @@ std::optional<int64_t> answer_time_call(const TimeCall& call) {
   }
 }
 
-// Time in the kernel, page faults and switches are the host's business.
 void mend_resource_usage(const TimeCall& call) {
   if (call.number() != SYS_getrusage) return;
   auto usage = call.memory.read_value<rusage>(GuestAddr(call.regs.rsi));
   if (!usage) return;
   const bool is_own = static_cast<int>(call.regs.rdi) != RUSAGE_CHILDREN;
-  rusage seen{};
-  seen.ru_maxrss = usage->ru_maxrss;
+  rusage seen = without_host(*usage);
   if (is_own) seen.ru_utime = machine::timeval_of(used_ns(call));
   (void)call.memory.put(call.regs.rsi, seen);
+}
+
+std::span<const unsigned> child_waits() {
+  return kChildWaits;
+}
+
+std::optional<ChildUsage> ChildUsage::of(const machine::Registers& regs,
+                                         ptrace::RemoteMemory& memory) {
+  const auto number = static_cast<int>(regs.rax);
+  if (number != SYS_wait4 && number != SYS_waitid) return std::nullopt;
+  ChildUsage usage;
+  usage.place_ = GuestAddr(number == SYS_wait4 ? regs.r10 : regs.r8);
+  if (usage.place_.value == 0) return std::nullopt;
+  usage.before_ = memory.read_value<rusage>(usage.place_).value_or(rusage{});
+  return usage;
+}
+
+// waitid(2) returns 0 if it has found nobody, too, and then leaves what was there.
+void ChildUsage::mend(int64_t result, ptrace::RemoteMemory& memory) const {
+  if (result < 0) return;
+  const auto told = memory.read_value<rusage>(place_);
+  if (!told || std::memcmp(&*told, &before_, sizeof before_) == 0) return;
+  (void)memory.put(place_.value, without_host(*told));
 }
 
 }  // namespace shadowprof::inject

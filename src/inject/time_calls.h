@@ -3,7 +3,10 @@
 // The system calls by which a program asks for the time, answered by its virtual clock.
 //
 // What is not: clocks of other processes, adjtimex(2) and times of files. Timers: timer_calls.h.
+// What children have used (wait4(2), waitid(2)) is their largest size, as getrusage(2) has it.
 #pragma once
+
+#include <sys/resource.h>
 
 #include <cstdint>
 #include <optional>
@@ -35,5 +38,21 @@ bool is_time_call(long number);
 std::optional<int64_t> answer_time_call(const TimeCall& call);
 // The kernel has told of the resources that were used (getrusage(2)), and without an error.
 void mend_resource_usage(const TimeCall& call);
+
+// Where a wait for a child is to tell what that has used. The kernel may wait, so it is mended when
+// the call is over.
+class ChildUsage {
+ public:
+  // For a call that is about to be made. Nothing: it is no such wait.
+  static std::optional<ChildUsage> of(const machine::Registers& regs, ptrace::RemoteMemory& memory);
+  // `result`: of the call.
+  void mend(int64_t result, ptrace::RemoteMemory& memory) const;
+
+ private:
+  GuestAddr place_;
+  rusage before_{};
+};
+
+std::span<const unsigned> child_waits();
 
 }  // namespace shadowprof::inject

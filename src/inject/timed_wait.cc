@@ -2,6 +2,7 @@
 #include "inject/timed_wait.h"
 
 #include <linux/futex.h>
+#include <linux/io_uring.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -19,15 +20,28 @@ constexpr uint64_t kMillisecond_ns = 1'000'000;
 constexpr unsigned kFutexWaitv = 449;
 constexpr unsigned kFutexLockPi2 = 13;
 
-enum class Unit : uint8_t { milliseconds, timespec, timeval };
+enum class Unit : uint8_t { milliseconds, timespec, timeval, ring };
 enum class Argument : uint8_t { rdi, rsi, rdx, r10, r8 };
+enum class Tells : uint8_t { end, nothing };
 
 struct WaitRow {
   unsigned number;
   Argument timeout;
   Unit unit;
   int64_t result;  // when it is over
+  Tells result_tells = Tells::end;
 };
+
+// struct io_uring_getevents_arg.
+struct RingArguments {
+  uint64_t mask;
+  uint64_t mask_bytes;  // and the least wait, which stays real
+  uint64_t timeout;
+};
+// Flags of io_uring_enter(2) that Debian's header does not have: the timeout is a moment; the
+// arguments are registered.
+constexpr uint64_t kRingMoment = 1u << 5;
+constexpr uint64_t kRingRegistered = 1u << 6;
 
 constexpr WaitRow kWaitRows[] = {
     {SYS_nanosleep, Argument::rdi, Unit::timespec, 0},
@@ -45,6 +59,9 @@ constexpr WaitRow kWaitRows[] = {
     {SYS_semtimedop, Argument::r10, Unit::timespec, -EAGAIN},
     {SYS_mq_timedsend, Argument::r8, Unit::timespec, -ETIMEDOUT},
     {SYS_mq_timedreceive, Argument::r8, Unit::timespec, -ETIMEDOUT},
+    {SYS_io_getevents, Argument::r8, Unit::timespec, 0, Tells::nothing},
+    {SYS_io_pgetevents, Argument::r8, Unit::timespec, 0, Tells::nothing},
+    {SYS_io_uring_enter, Argument::r8, Unit::ring, -ETIME, Tells::nothing},
 };
 
 const WaitRow* row_of(const Registers& regs) {
@@ -76,6 +93,10 @@ uint64_t value_of(const Registers& regs, Argument which) {
 }
 
 bool has_timeout(const WaitRow& row, const Registers& regs) {
+  if (row.number == SYS_io_uring_enter) {
+    constexpr uint64_t kWanted = IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG;
+    return (regs.r10 & (kWanted | kRingRegistered)) == kWanted && regs.r9 == sizeof(RingArguments);
+  }
   if (row.number != SYS_futex) return true;
   switch (regs.rsi & FUTEX_CMD_MASK) {
     case FUTEX_WAIT:
@@ -106,6 +127,9 @@ std::optional<clockid_t> moment_clock(const WaitRow& row, const Registers& regs)
     case SYS_mq_timedsend:
     case SYS_mq_timedreceive:
       return CLOCK_REALTIME;
+    case SYS_io_uring_enter:
+      if ((regs.r10 & kRingMoment) == 0) return std::nullopt;
+      return CLOCK_MONOTONIC;
     default:
       return std::nullopt;
   }
@@ -118,6 +142,8 @@ std::optional<uint64_t> time_at(const WaitRow& row, uint64_t value, ptrace::Remo
     if (milliseconds < 0) return std::nullopt;
     return static_cast<uint64_t>(milliseconds) * kMillisecond_ns;
   }
+  if (row.unit == Unit::ring)
+    value = memory.read_argument<RingArguments>(GuestAddr(value)).value_or(RingArguments{}).timeout;
   if (value == 0) return std::nullopt;
   const auto time = memory.read_argument<timespec>(GuestAddr(value));
   if (!time) return std::nullopt;
@@ -166,6 +192,7 @@ std::optional<TimedWait> TimedWait::of(const Registers& regs, ptrace::RemoteMemo
   TimedWait wait;
   wait.before_ = regs;
   wait.result_ = row->result;
+  wait.result_tells_ = row->result_tells == Tells::end;
   wait.until_ns_ = clock.now_ns() + *time_ns;
   if (const auto of_clock = moment_clock(*row, regs)) {
     const auto elapsed = clock.elapsed_at(*of_clock, machine::timespec_of(*time_ns));
@@ -190,15 +217,38 @@ std::optional<TimedWait> TimedWait::of(const Registers& regs, ptrace::RemoteMemo
       wait.remainder_at_ = GuestAddr(value);
       wait.given_ = words_at(memory, value);
       break;
+    case SYS_io_uring_enter:
+      wait.given_ = words_at(memory, value);
+      break;
     default:
       break;
   }
   return wait;
 }
 
+TimedWait TimedWait::on_socket(const Registers& regs, uint64_t length_ns,
+                               const VirtualClock& clock) {
+  TimedWait wait;
+  wait.before_ = regs;
+  wait.result_ = -EAGAIN;
+  wait.result_tells_ = false;
+  wait.until_ns_ = clock.now_ns() + length_ns;
+  return wait;
+}
+
+// The arguments in `room`, with the timeout that lies there.
+void TimedWait::give_ring(Registers& regs, const Room& room, GuestAddr timeout) const {
+  room.words[0] = given_[0];
+  room.words[1] = given_[1];
+  room.words[2] = timeout.value;
+  regs.r8 = room.address.value;
+  regs.r10 &= ~kRingMoment;
+}
+
 void TimedWait::wait_really(Registers& regs, const VirtualClock& clock,
                             const Room& room) const {
   if (!is_moment_) return;
+  if (row_of(before_)->unit == Unit::ring) return give_ring(regs, room, room.nothing);
   const uint64_t left_ns = until_ns_ > clock.now_ns() ? until_ns_ - clock.now_ns() : 0;
   const timespec moment = machine::timespec_of(real_ns(clock_) + left_ns);
   room.words[0] = static_cast<uint64_t>(moment.tv_sec);
@@ -213,7 +263,10 @@ bool TimedWait::waits(const VirtualClock& clock) const {
 void TimedWait::wait_endlessly(Registers& regs, const Room& room) {
   constexpr int64_t kLong_s = 1'000'000'000;
   is_endless_ = true;
-  const WaitRow& row = *row_of(before_);
+  const WaitRow* found = row_of(before_);
+  if (found == nullptr) return;  // the socket's
+  const WaitRow& row = *found;
+  if (row.unit == Unit::ring) return give_ring(regs, room, GuestAddr());
   uint64_t timeout = 0;  // a null pointer
   if (row.unit == Unit::milliseconds) timeout = static_cast<uint32_t>(-1);
   if (row.number == SYS_nanosleep || row.number == SYS_clock_nanosleep) {
@@ -236,7 +289,7 @@ void TimedWait::finish(Registers& regs, ptrace::RemoteMemory& memory,
   regs.r10 = before_.r10;
   regs.r8 = before_.r8;
   const auto result = static_cast<int64_t>(regs.rax);
-  const bool is_over = result == result_;
+  const bool is_over = result_tells_ && result == result_;
   if (is_over) clock.sleep_until(until_ns_);
   if (remainder_ == Remainder::always && !is_over) (void)memory.write_value(remainder_at_, given_);
   if (remainder_ == Remainder::always && is_over && is_endless_)

@@ -9,8 +9,11 @@
 //   wait_endlessly() the same, and somebody else ends the wait
 //   finish()         behind the call: what is left of the time, as the program is to see it
 //
-// Not among them: calls whose answer does not tell whether their time is over (io_getevents,
-// recvmmsg, io_uring_enter), and timeouts that are a socket's. They take real time, and no virtual.
+// Where the answer does not tell whether the time is over (io_getevents, io_uring_enter, sockets'
+// timeouts) only somebody who ends the wait himself knows: those waits are endless for the kernel.
+//
+// Not among them: recvmmsg(2), whose timeout the kernel looks at when a message has come, and only
+// then, by its own clock. It takes real time, and no virtual.
 #pragma once
 
 #include <array>
@@ -31,17 +34,23 @@ class TimedWait {
   struct Room {
     GuestAddr address;
     std::span<uint64_t> words;
+    GuestAddr nothing;  // a timespec of no length
   };
 
   // A call that is about to be made with these registers. Nothing: it is none of these, or waits
   // for ever.
   static std::optional<TimedWait> of(const machine::Registers& regs, ptrace::RemoteMemory& memory,
                                      const machine::VirtualClock& clock);
+  // A call that may wait for so long, as its socket says (socket_timeout.h).
+  static TimedWait on_socket(const machine::Registers& regs, uint64_t length_ns,
+                             const machine::VirtualClock& clock);
 
   // On the virtual clock, since its begin.
   uint64_t until_ns() const { return until_ns_; }
   // What the call returns when its time is over.
   int64_t result_when_over() const { return result_; }
+  // False: wait_really() is only for one that is over at once.
+  bool result_tells() const { return result_tells_; }
 
   void wait_really(machine::Registers& regs, const machine::VirtualClock& clock,
                    const Room& room) const;
@@ -54,11 +63,14 @@ class TimedWait {
               machine::VirtualClock& clock) const;
 
  private:
+  void give_ring(machine::Registers& regs, const Room& room, GuestAddr timeout) const;
+
   enum class Remainder : uint8_t { none, always, when_interrupted };
 
   machine::Registers before_{};
   uint64_t until_ns_ = 0;
   int64_t result_ = 0;
+  bool result_tells_ = true;
   bool is_endless_ = false;  // for the kernel
   bool is_moment_ = false;   // of `clock_`, and not a length
   clockid_t clock_ = CLOCK_MONOTONIC;

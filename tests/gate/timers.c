@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/timerfd.h>
@@ -222,6 +223,52 @@ static void descriptors(void) {
   tell_result("no timer", timerfd_settime(1, 0, &none, NULL));
 }
 
+static int ends[2];
+
+static void* receive(void* unused) {
+  (void)unused;
+  char byte;
+  const long result = recv(ends[0], &byte, 1, 0);
+  notified = result == -1 && errno == EAGAIN ? 18 : 19;
+  return NULL;
+}
+
+// One thread waits for what does not come, while another one works; then for what does come.
+static void socket_timeouts(void) {
+  const struct timeval length = {0, 20000};
+  socketpair(AF_UNIX, SOCK_DGRAM, 0, ends);
+  setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &length, sizeof length);
+  for (int sent = 0; sent < 2; sent++) {
+    const long long since = now_ns(CLOCK_MONOTONIC);
+    pthread_t thread;
+    notified = 0;
+    rounds = 0;
+    pthread_create(&thread, NULL, receive, NULL);
+    for (unsigned long x = 1; notified == 0;) {
+      x = work(x);
+      if (sent && rounds == 10000 && write(ends[1], "x", 1) != 1) puts("not sent");
+    }
+    const unsigned long after = rounds;
+    pthread_join(thread, NULL);
+    printf("socket: %d after %lu rounds, %lld ns\n", notified, after,
+           now_ns(CLOCK_MONOTONIC) - since);
+  }
+}
+
+// A handler ends a call whose socket has a timeout, though other calls would be restarted.
+static void socket_interrupted(void) {
+  begin(SIGALRM);
+  struct sigaction action;
+  sigaction(SIGALRM, NULL, &action);
+  action.sa_flags |= SA_RESTART;
+  sigaction(SIGALRM, &action, NULL);
+  const struct itimerval length = {{0, 0}, {0, 5000}};
+  setitimer(ITIMER_REAL, &length, NULL);
+  char byte;
+  const long result = recv(ends[0], &byte, 1, 0);
+  printf("interrupted: %ld %s, %d\n", result, strerrorname_np(errno), (int)came);
+}
+
 static void leave(void) {
   static long place[16];
   sigset_t blocked, former;
@@ -254,6 +301,8 @@ int main(int argc, char** argv) {
   alarms();
   posix_timers();
   timer_threads();
+  socket_timeouts();
+  socket_interrupted();
   descriptors();
   return 0;
 }
