@@ -88,6 +88,19 @@ TEST_CASE("a clone is the function that it was made of where there is no other")
   CHECK(diff.functions[0].self.delta() == -10);
 }
 
+TEST_CASE("a function of Rust is the same where only the hash in its linker name differs") {
+  const auto count = [](uint64_t offset, const char* hash, uint64_t self) {
+    Function f = named({0, offset}, "words::count", "lib.rs", self);
+    f.linkage_name = std::string("_ZN5words5count17h") + hash + "E";
+    return f;
+  };
+  const Profile base = build("/app", "aa", {count(0x10, "0123456789abcdef", 100)});
+  const Profile now = build("/app", "bb", {count(0x30, "fedcba9876543210", 101)});
+  const Diff diff = compare_profiles(base, {}, now, {});
+  REQUIRE(diff.functions.size() == 1);
+  CHECK(diff.functions[0].self.delta() == 1);
+}
+
 TEST_CASE("functions named after their offset match only in the same build") {
   const FunctionTable stripped = {named({0, 0x10}, "function@0x10", "", 100)};
   const Profile base = build("/app", "aa", stripped);

@@ -123,9 +123,14 @@ class FunctionMatcher {
     pair([&](const Function& f, uint32_t module) {
       return named(f, module) ? Key(without_clone_suffix(linkage_name(f))) : Key();
     });
+    const auto readable = [&](const Function& f, uint32_t module) {
+      return named(f, module) ? Key(f.name + '\n' + file_name(f.file)) : Key();
+    };
+    pair(readable);
     pair_in_order([&](const Function& f, uint32_t module) {
       return named(f, module) ? Key(linkage_name(f) + '\n' + file_name(f.file)) : Key();
     });
+    pair_in_order(readable);
     for (auto* functions : {&m_.base_function, &m_.new_function})
       for (uint32_t& number : *functions)
         if (number == kUnmatched) number = m_.functions++;

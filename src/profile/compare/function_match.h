@@ -7,8 +7,9 @@
 // was run; anonymous code, where its address is. In these, functions are known by the linker's
 // name; where several have the same (static functions), by their source file as well, and by their
 // order. What then is left and differs only in a suffix that compilers give to clones
-// ("parse.constprop.0" and "parse") is the same, too. Functions named after their offset
-// ("function@0x1234") match only under one build-id.
+// ("parse.constprop.0" and "parse") is the same, too; and what has the same readable name: Rust's
+// linker names end with a hash of the crate's version, features and compiler. Functions named after
+// their offset ("function@0x1234") match only under one build-id.
 #pragma once
 
 #include <cstdint>
