@@ -108,10 +108,13 @@ def a_benchmark_of_criterion(examples):
 
     before, after = build("before"), build("after", "--features", "regression")
     function = "count_words::count_words"
+    # The linker's name of the function is another one with the feature, and it is known all the same.
     base = examples.is_caught(function,
                               lambda name: examples.profile(name, function, before, "--bench", "--test"),
                               lambda name: examples.profile(name, function, after, "--bench", "--test"), 0.005, 0.02)
     require(base["run"]["region"]["entries"] == 1, base["run"]["region"])
+    said = examples.run("check", "base.json", "new.json", "--limit", "function:*:instructions<=+0.5%", status=3).stdout
+    require("1 regression" in said and f"instructions of {function}: " in said and "(+1." in said, said)
 
 
 def python_has(module):
