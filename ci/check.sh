@@ -17,7 +17,8 @@ output() { printf '%s=%s\n' "$1" "$2" >> "${GITHUB_OUTPUT:-/dev/null}"; }
 words() { printf '%s' "$1" | xargs -r printf '%s\n'; }
 
 mapfile -t command < <(words "$CHECK_COMMAND")
-mapfile -t options < <(words "${CHECK_OPTIONS:-}")
+# Machines of one service are not alike: without this each processor has counts of its own.
+mapfile -t options < <(words "${CHECK_OPTIONS---cpu-features baseline}")
 limits=()
 while IFS= read -r line; do
   [[ -n ${line//[[:space:]]/} ]] && limits+=(--limit "$line")

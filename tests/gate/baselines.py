@@ -130,6 +130,13 @@ def github_gets_annotations_summary_and_sarif_in_one_go(b):
     require("GITHUB_STEP_SUMMARY" in said and (b.dir / "shadowprof.sarif").exists(), said)
 
 
+def has_one_processor(b, profile):
+    """Machines of one service are not alike."""
+    if shutil.which("zstd"):
+        options = json.loads(b.execute("zstd", "-dcq", profile).stdout)["run"]["options"]
+        require(options["cpu_features"] == "baseline", options)
+
+
 def inputs_of_the_action(b):
     """Those of action.yml with their defaults, as the names that its step gives them."""
     action = yaml.safe_load((b.ci / "action.yml").read_text())
@@ -162,6 +169,7 @@ def the_action_for_github_keeps_and_checks_a_baseline(b):
     require(outputs == {"result": "no-baseline"} and "::notice" in done.stdout, f"{outputs} {done}")
     _, outputs = step(b.programs[0], OK)
     require(outputs["result"] == "passed", outputs)
+    has_one_processor(b, folder / "words.json.zst")
     done, outputs = step(b.programs[1], REGRESSION)
     require(outputs["result"] == "regression" and "::error file=" in done.stdout, f"{outputs} {done}")
     require(json.loads(pathlib.Path(outputs["sarif"]).read_text())["runs"][0]["results"], outputs)
@@ -190,6 +198,7 @@ def the_template_for_gitlab_keeps_and_checks_a_baseline(b):
         require("there is no baseline words" in done.stdout, done)
         require((folder / ".shadowprof/baselines/words.json.zst").exists(), "nothing was kept")
         step(b.programs[0], OK, CI_COMMIT_BRANCH="topic")
+        has_one_processor(b, folder / "words.json.zst")
         step(b.programs[1], REGRESSION, CI_COMMIT_BRANCH="topic")
         require('failures="1"' in (folder / "words.xml").read_text(), "no JUnit")
         step(b.programs[1], OK, CHECK_LIMITS="instructions<=+5%\nfunction:parse:instructions<=+10%")
