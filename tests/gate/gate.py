@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """diff, check and merge on profiles of real runs.
 
-usage: gate.py --shadowprof PATH --base PROGRAM --slower PROGRAM --seeded-base PROGRAM
+usage: gate.py --shadowprof PATH --base PROGRAM --slower PROGRAM --one-more PROGRAM --seeded-base PROGRAM
                --seeded PROGRAM --processor PROGRAM [--runs N]
 
 Deterministic runs have equal counts; N unchanged runs raise no alarm; a function that executes about
@@ -36,6 +36,7 @@ class Gate:
         self.shadowprof = os.path.abspath(options.shadowprof)
         self.base_program = os.path.abspath(options.base)
         self.slower_program = os.path.abspath(options.slower)
+        self.one_more_program = os.path.abspath(options.one_more)
         self.processor_program = os.path.abspath(options.processor)
         self.runs = options.runs
         self.dir = pathlib.Path(folder)
@@ -83,6 +84,19 @@ def a_slower_function_is_found_with_file_and_line_and_nothing_else_is(gate):
     source = (pathlib.Path(__file__).parent / "words.cc").read_text().splitlines()
     require("parse(" in source[line - 1], f"line {line} is not where parse() begins")
     require(1.04 < now / before < 1.06, f"{before} to {now} are not the 5 % that were seeded")
+
+
+def one_instruction_is_found_with_function_line_and_reason(gate):
+    """One of four million, executed once."""
+    more = gate.profile(gate.one_more_program, "more.json")
+    found = gate.run("check", gate.base, more, "--limit", "function:*:instructions<=+0", status=REGRESSION).stdout
+    match = re.search(r"words\.cc:(\d+): instructions of .*mix\(.*: (\d+) before, (\d+) now \(\+0\.00%\): (.*), limit", found)
+    require(match and "1 regression, 0 warnings" in found, found)
+    line, before, now = map(int, match.groups()[:3])
+    source = (pathlib.Path(__file__).parent / "words.cc").read_text().splitlines()
+    require("mix(" in source[line - 1] and now == before + 1, found)
+    nop = next(number for number, text in enumerate(source, 1) if "nop" in text and number > line)
+    require(match[4] == f"new code at words.cc:{nop}", found)
 
 
 def regressions_of_a_function_a_path_and_a_load_are_found_and_nothing_else_is(gate):
@@ -297,6 +311,7 @@ def what_cannot_be_read_is_named_and_nothing_is_written(gate):
 
 CASES = [unchanged_runs_have_equal_counts_and_raise_no_alarm,
          a_slower_function_is_found_with_file_and_line_and_nothing_else_is,
+         one_instruction_is_found_with_function_line_and_reason,
          regressions_of_a_function_a_path_and_a_load_are_found_and_nothing_else_is,
          a_baseline_processor_is_what_the_program_is_told_of,
          the_environment_may_be_cleaned_and_added_to,
@@ -313,6 +328,7 @@ def main():
     parser.add_argument("--shadowprof", required=True)
     parser.add_argument("--base", required=True)
     parser.add_argument("--slower", required=True)
+    parser.add_argument("--one-more", required=True)
     parser.add_argument("--seeded-base", required=True)
     parser.add_argument("--seeded", required=True)
     parser.add_argument("--processor", required=True)

@@ -45,6 +45,9 @@ NOINLINE uint64_t hash(const std::vector<char>& text) {
 }
 
 NOINLINE uint64_t mix(uint64_t sum, size_t rounds) {
+#ifdef ONE_MORE
+  asm volatile("nop");
+#endif
   for (size_t i = 0; i < rounds; i++) sum = (sum ^ (sum >> 29)) * 0xbf58476d1ce4e5b9u;
   return sum;
 }
