@@ -73,9 +73,10 @@ void say_sampled(const profile::Profile& profile, const std::string& where) {
 
 void say_whole(const profile::Profile& profile, const std::string& where) {
   const profile::Overhead& cost = profile.overhead;
-  info("{} instructions in {} functions profiled, {:.2f} s of program, {:.2f} s of our own: {}",
-       profile.coverage.instructions_profiled, profile.functions.size(), cost.program_cpu_s,
-       cost.engine_cpu_s + cost.collector_cpu_s, where);
+  const size_t functions = profile.functions.size();
+  info("{} instructions in {} function{} profiled, {:.2f} s of program, {:.2f} s of our own: {}",
+       profile.coverage.instructions_profiled, functions, functions == 1 ? "" : "s",
+       cost.program_cpu_s, cost.engine_cpu_s + cost.collector_cpu_s, where);
 }
 
 // The first of the report's list of functions, by time where that is known, the kernel's for them

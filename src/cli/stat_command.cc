@@ -73,8 +73,10 @@ std::vector<report::StatCount> counts_of(const sample::RunResult& result) {
   }
   uint64_t calls = 0;
   for (const auto& [name, syscall] : result.profile.syscalls.by_name) calls += syscall.count;
-  if (result.profile.run.region) calls = result.system_calls_within;
+  const auto& region = result.profile.run.region;
+  if (region) calls = result.system_calls_within;
   counts.push_back({"system-calls", {calls, calls}});
+  if (region) counts.push_back({"entries", {region->entries, region->entries}});
   return counts;
 }
 

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "profile/compare/same_region.h"
 #include "report/columns.h"
 
 namespace shadowprof::report {
@@ -63,22 +64,23 @@ void Stat::add_run(const std::vector<StatCount>& counts, const profile::Profile&
   if (is_first) counts_ = counts;
   for (size_t i = 0; i < counts_.size(); i++)
     widen(counts_[i].count, counts[i].count.least, is_first);
+  if (profile.run.region) region_ = profile::described_region(profile.run);
   exact_ &= profile.confidence.exact;
   duration_s_ += profile.run.duration_s;
 
   // Two of one name in different files are two; what is in no run but this one had nothing before.
-  using Key = std::tuple<std::string, std::string, uint32_t>;
+  using Key = std::tuple<std::string, std::string, std::string, uint32_t>;
   std::map<Key, uint64_t> now;
   for (const profile::Function& f : profile.functions)
-    if (f.self != 0) now[{f.name, f.file, f.line}] += f.self;
+    if (f.self != 0) now[{f.name, profile.modules[f.at.module].path, f.file, f.line}] += f.self;
   for (StatFunction& known : functions_) {
-    const auto found = now.find({known.name, known.file, known.line});
+    const auto found = now.find({known.name, known.module, known.file, known.line});
     widen(known.instructions, found == now.end() ? 0 : found->second, false);
     if (found != now.end()) now.erase(found);
   }
   for (const auto& [key, self] : now) {
-    const auto& [name, file, line] = key;
-    functions_.push_back({name, file, line, {is_first ? self : 0, self}});
+    const auto& [name, module, file, line] = key;
+    functions_.push_back({name, module, file, line, {is_first ? self : 0, self}});
   }
 }
 
@@ -97,7 +99,7 @@ uint64_t Stat::count_of(const std::string& name) const {
 }
 
 std::string Stat::comment_on(const StatCount& row) const {
-  if (row.name == "instructions" || row.name == "system-calls") return "";
+  if (row.name == "instructions" || row.name == "system-calls" || row.name == "entries") return "";
   if (row.name == "branches-taken")
     return share_of(row.count.least, count_of("branches"), "branches");
   return share_of(row.count.least, count_of("instructions"), "instructions");
@@ -120,7 +122,8 @@ std::string Stat::conclusion() const {
 }
 
 std::string Stat::as_text(size_t functions) const {
-  std::string text = fmt::format("\n Counts of '{}'{}{}:\n\n",
+  std::string text = fmt::format("\n Counts of {}'{}'{}{}:\n\n",
+                                 region_.empty() ? "" : printable(region_) + " of ",
                                  printable(fmt::format("{}", fmt::join(command_, " "))),
                                  runs_ > 1 ? fmt::format(", {} runs", runs_) : "",
                                  exact_ ? "" : ", not all of which was counted");
@@ -128,8 +131,9 @@ std::string Stat::as_text(size_t functions) const {
   const std::vector<StatFunction> hot = hottest(functions);
   if (!hot.empty()) text += "\n Functions by instructions of their own:\n\n";
   for (const StatFunction& f : hot) {
-    std::string name = f.name;
-    if (!f.file.empty()) name += fmt::format(" ({}:{})", file_name(f.file), f.line);
+    const std::string place =
+        f.file.empty() ? file_name(f.module) : fmt::format("{}:{}", file_name(f.file), f.line);
+    const std::string name = place.empty() ? f.name : fmt::format("{} ({})", f.name, place);
     text += line_of(f.instructions, printable(name),
                     share_of(f.instructions.least, count_of("instructions"), "instructions"));
   }
@@ -147,12 +151,14 @@ std::string Stat::as_json(size_t functions) const {
               {"runs", runs_},
               {"exact", exact_},
               {"varies", varying()}};
+  if (!region_.empty()) all["region"] = region_;
   Json counts = Json::object();
   for (const StatCount& row : counts_) counts[row.name] = json_of(row.count);
   all["counts"] = counts;
   all["functions"] = Json::array();
   for (const StatFunction& f : hottest(functions)) {
     all["functions"].push_back({{"function", f.name},
+                                {"module", f.module},
                                 {"file", f.file},
                                 {"line", f.line},
                                 {"instructions", json_of(f.instructions)}});

@@ -25,7 +25,8 @@ struct StatCount {
 
 struct StatFunction {
   std::string name;
-  std::string file;  // "": not known
+  std::string module;  // path of the file that it is in
+  std::string file;    // "": not known
   uint32_t line = 0;
   Spread instructions;  // of its own
 };
@@ -53,6 +54,7 @@ class Stat {
   std::vector<StatFunction> hottest(size_t most) const;
 
   std::vector<std::string> command_;
+  std::string region_;  // "": all of the program
   size_t runs_ = 0;
   bool exact_ = true;  // each of them
   double duration_s_ = 0;

@@ -48,6 +48,7 @@ def every_count_of_a_known_program_is_right(stat):
     require(counts["exact"] and counts["runs"] == 1 and counts["varies"] == [], counts)
     functions = {f["function"]: f["instructions"]["min"] for f in counts["functions"]}
     require(functions == {"_start": KNOWN["instructions"] - 1000, "leaf": 1000}, functions)
+    require({os.path.basename(f["module"]) for f in counts["functions"]} == {"stat_known"}, counts["functions"])
 
 
 def counts_are_on_standard_error_in_columns(stat):

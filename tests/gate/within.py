@@ -210,7 +210,8 @@ def profiles_of_different_regions_are_not_compared(within):
 
 def stat_counts_a_region(within):
     said = within.run("stat", "--within", "makes_call", "--", within.known).stderr
-    for count in (" 30   instructions", " 10   system-calls", " 10   branches "):
+    require("Counts of what is within 'makes_call' of '" in said, said)
+    for count in (" 10   entries", " 30   instructions", " 10   system-calls", " 10   branches "):
         require(count in said, said)
     said = within.run("run", "--within", "work", "--", within.known, status=125).stderr
     require("--within is for --mode full" in said, said)
