@@ -18,6 +18,7 @@ using machine::VirtualClock;
 
 constexpr uint64_t kMillisecond_ns = 1'000'000;
 constexpr unsigned kFutexWaitv = 449;
+constexpr unsigned kFutexWait = 455;  // since Linux 6.7
 constexpr unsigned kFutexLockPi2 = 13;
 
 enum class Unit : uint8_t { milliseconds, timespec, timeval, ring };
@@ -55,6 +56,7 @@ constexpr WaitRow kWaitRows[] = {
     {SYS_epoll_pwait2, Argument::r10, Unit::timespec, 0},
     {SYS_futex, Argument::r10, Unit::timespec, -ETIMEDOUT},
     {kFutexWaitv, Argument::r10, Unit::timespec, -ETIMEDOUT},
+    {kFutexWait, Argument::r8, Unit::timespec, -ETIMEDOUT},
     {SYS_rt_sigtimedwait, Argument::rdx, Unit::timespec, -EAGAIN},
     {SYS_semtimedop, Argument::r10, Unit::timespec, -EAGAIN},
     {SYS_mq_timedsend, Argument::r8, Unit::timespec, -ETIMEDOUT},
@@ -124,6 +126,8 @@ std::optional<clockid_t> moment_clock(const WaitRow& row, const Registers& regs)
     }
     case kFutexWaitv:
       return static_cast<clockid_t>(regs.r8);
+    case kFutexWait:
+      return static_cast<clockid_t>(regs.r9);
     case SYS_mq_timedsend:
     case SYS_mq_timedreceive:
       return CLOCK_REALTIME;

@@ -3,16 +3,20 @@
 // Reads clocks, sleeps, and waits with timeouts; says what it was told. machine.py runs it.
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/io_uring.h>
+#include <mqueue.h>
 #include <poll.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/select.h>
+#include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -104,6 +108,41 @@ static void tell_waits_that_end(void) {
   timerfd_settime(timer, TFD_TIMER_ABSTIME, &then, NULL);
   const long got = read(timer, &expired, sizeof expired);
   printf("timer: %ld %llu\n", got, expired);
+}
+
+static void tell_other_waits(void) {
+  const struct timespec third = {0, 3000000};
+  long long before = nanoseconds(CLOCK_MONOTONIC);
+  took("ppoll", before, 3, ppoll(NULL, 0, &third, NULL));
+  before = nanoseconds(CLOCK_MONOTONIC);
+  took("pselect", before, 3, pselect(0, NULL, NULL, NULL, &third, NULL));
+  const int events = epoll_create1(0);
+  struct epoll_event event;
+  before = nanoseconds(CLOCK_MONOTONIC);
+  took("epoll_pwait2", before, 3, syscall(SYS_epoll_pwait2, events, &event, 1, &third, NULL, 8));
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGUSR1);
+  before = nanoseconds(CLOCK_MONOTONIC);
+  took("sigtimedwait", before, 3, sigtimedwait(&signals, NULL, &third));
+  const int semaphores = semget(IPC_PRIVATE, 1, 0600);
+  struct sembuf down = {0, -1, 0};
+  before = nanoseconds(CLOCK_MONOTONIC);
+  took("semtimedop", before, 3, semtimedop(semaphores, &down, 1, &third));
+  semctl(semaphores, 0, IPC_RMID);
+  struct mq_attr shape = {.mq_maxmsg = 1, .mq_msgsize = 8};
+  const mqd_t queue = mq_open("/shadowprof-clocks", O_RDWR | O_CREAT, 0600, &shape);
+  mq_unlink("/shadowprof-clocks");
+  struct timespec then = later(CLOCK_REALTIME, 4);
+  char bytes[8];
+  before = nanoseconds(CLOCK_MONOTONIC);
+  took("mq_timedreceive", before, 3, mq_timedreceive(queue, bytes, sizeof bytes, NULL, &then));
+  const int word = 1;
+  then = later(CLOCK_MONOTONIC, 4);
+  before = nanoseconds(CLOCK_MONOTONIC);
+  const long result = syscall(455, &word, 1, ~0u, 2 | 128, &then, CLOCK_MONOTONIC);
+  if (result == -1 && errno == ENOSYS) return;  // before Linux 6.7
+  took("new futex", before, 3, result);
 }
 
 // Nothing is asked for, and so nothing comes.
@@ -233,6 +272,7 @@ int main(void) {
   setvbuf(stdout, NULL, _IOLBF, 0);
   tell_clocks();
   tell_waits();
+  tell_other_waits();
   tell_children();
   tell_waits_that_end();
   long loops = 0;
