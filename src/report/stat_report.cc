@@ -49,6 +49,16 @@ std::string share_of(uint64_t part, uint64_t whole, const char* of_what) {
                      100.0 * static_cast<double>(part) / static_cast<double>(whole), of_what);
 }
 
+// "parse (words.cc:12)", or of whom nobody knows the name "gzip+0x4290".
+std::string shown(const StatFunction& f) {
+  const profile::Place place{f.module, 0, f.name, f.file, f.line};
+  const std::string known = source(place), where = known.empty() ? module_name(place) : known;
+  const std::string all = function_or_address(place);
+  if (all.starts_with(where + "+")) return fit(all, kNameColumns);
+  const size_t taken = std::min(kNameColumns / 2, width(where) + width(" ()"));
+  return fmt::format("{} ({})", function_or_address(place, kNameColumns - taken), where);
+}
+
 nlohmann::ordered_json json_of(const Spread& spread) {
   return {{"min", spread.least}, {"max", spread.most}};
 }
@@ -131,10 +141,7 @@ std::string Stat::as_text(size_t functions) const {
   const std::vector<StatFunction> hot = hottest(functions);
   if (!hot.empty()) text += "\n Functions by instructions of their own:\n\n";
   for (const StatFunction& f : hot) {
-    const std::string place =
-        f.file.empty() ? file_name(f.module) : fmt::format("{}:{}", file_name(f.file), f.line);
-    const std::string name = place.empty() ? f.name : fmt::format("{} ({})", f.name, place);
-    text += line_of(f.instructions, printable(name),
+    text += line_of(f.instructions, shown(f),
                     share_of(f.instructions.least, count_of("instructions"), "instructions"));
   }
   text += "\n" + conclusion();

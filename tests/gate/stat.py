@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -60,6 +61,16 @@ def counts_are_on_standard_error_in_columns(stat):
     require(re.search(r"12,008   _start .*# 92\.3 % of instructions", done.stderr), done.stderr)
 
 
+def functions_are_named_as_reports_name_them(stat):
+    said = stat.run("--top", "9", "--", stat.words).stderr
+    require(re.search(r"   \S*hash \(words\.cc:\d+\) +# ", said), said)
+    if shutil.which("strip"):
+        stripped = stat.dir / "stripped"
+        subprocess.run(["strip", "-o", stripped, stat.known], check=True)
+        said = stat.run("--", stripped).stderr
+        require(re.search(r"   stripped\+0x[0-9a-f]+ +# ", said), said)
+
+
 def output_and_status_are_the_programs(stat):
     native = subprocess.run([stat.words], check=True, capture_output=True, text=True)
     require(stat.run("--", stat.words).stdout == native.stdout, "the output is another one")
@@ -96,7 +107,7 @@ def children_count_where_they_are_followed(stat):
 
 CASES = [every_count_of_a_known_program_is_right,
          counts_are_on_standard_error_in_columns,
-         output_and_status_are_the_programs,
+         functions_are_named_as_reports_name_them, output_and_status_are_the_programs,
          repetition_shows_whether_anything_varies,
          children_count_where_they_are_followed]
 
