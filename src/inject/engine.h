@@ -358,6 +358,7 @@ class Engine {
   bool leave_to_gateway(GuestThread& t, Registers& regs);
   void before_open(GuestThread& t, const Registers& regs);
   bool run_native_syscall(GuestThread& t, Registers& regs);
+  Tid known_to(const GuestThread& t, int32_t id) const;
   bool make_room_for_tracer(GuestThread& t, const Registers& regs);
   bool changes_ours(const GuestThread& t, const Registers& regs) const;
   bool make_room_for_mapping(GuestThread& t, const Registers& regs);

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "inject/call_kinds.h"
 #include "inject/engine.h"
+#include "kernel/proc.h"
 
 namespace shadowprof::inject {
 
@@ -223,6 +224,21 @@ void Engine::before_open(GuestThread& t, const Registers& regs) {
   }
 }
 
+// The thread that `t` knows by that number, which is another one than ours where `t` is in a PID
+// namespace.
+Tid Engine::known_to(const GuestThread& t, int32_t id) const {
+  const auto calls_itself = [](Tid tid, int32_t number) {
+    const auto status = kernel::read_status(tid);
+    return status && status->innermost_pid.value == number;
+  };
+  if (calls_itself(t.tracee.tid(), t.tracee.tid().value)) return Tid(id);
+  for (const auto& [tid, thread] : threads_)
+    if (calls_itself(tid, id)) return tid;
+  for (const auto& [tid, child] : announced_)
+    if (calls_itself(tid, id)) return tid;
+  return Tid(id);
+}
+
 // A process has one tracer at most; the program's own comes first. True: `t` itself has left.
 bool Engine::make_room_for_tracer(GuestThread& t, const Registers& regs) {
   constexpr const char* kReason = "it is traced by another process of the program";
@@ -231,7 +247,7 @@ bool Engine::make_room_for_tracer(GuestThread& t, const Registers& regs) {
     return true;
   }
   if (regs.rdi == kTraceAttach || regs.rdi == kTraceSeize) {
-    const Tid wanted(static_cast<int32_t>(regs.rsi));
+    const Tid wanted = known_to(t, static_cast<int32_t>(regs.rsi));
     start_announced(wanted);
     const auto it = threads_.find(wanted);
     if (it != threads_.end() && it->second->process != t.process) {

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -95,6 +96,27 @@ static void tell_orphan(void) {
   close(ends[0]);
 }
 
+// A debugger knows the child by the number that fork has returned.
+static void tell_debugged(void) {
+  int ends[2], status = 0;
+  char byte;
+  if (pipe(ends) != 0) return;
+  fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    close(ends[1]);
+    _exit(read(ends[0], &byte, 1) == 0 ? 8 : 9);
+  }
+  printf("debugged: %s", result(ptrace(PTRACE_SEIZE, child, 0, 0)));
+  printf(" %s", result(ptrace(PTRACE_INTERRUPT, child, 0, 0)));
+  const int stopped = waitpid(child, &status, __WALL) == child && WIFSTOPPED(status);
+  close(ends[0]);
+  close(ends[1]);
+  printf(", stopped %d, %s", stopped, result(ptrace(PTRACE_CONT, child, 0, 0)));
+  waitpid(child, &status, __WALL);
+  printf(", ended with %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+}
+
 int main(void) {
   printf("program: %d %d of %d, getpgrp %d, getsid %d\n", getpid(), gettid(), getppid(), getpgrp(),
          getsid(0));
@@ -109,5 +131,6 @@ int main(void) {
   tell_orphan();
   printf("a group of its own: %s", result(setpgid(0, 0)));
   printf(", %d\n", getpgrp());
+  tell_debugged();
   return 0;
 }

@@ -237,7 +237,8 @@ def process_ids_are_the_programs_own(machine):
         require(lines == [
             "program: 2 2 of 0, getpgrp 0, getsid 0", "its thread: 3 of 2", "in /proc: done, self 2",
             "child: 4 of 2", "child's thread: 5 of 4", "there: done, group 0", "waited for: 4 4 with 7", "gone: ESRCH",
-            "signalled by: 2", "all: 1 2", "orphan: 7 of 1", "a group of its own: done, 2"], lines)
+            "signalled by: 2", "all: 1 2", "orphan: 7 of 1", "a group of its own: done, 2",
+            "debugged: done done, stopped 1, done, ended with 8"], lines)
 
 
 def where_namespaces_are_refused_the_real_ids_stay(machine):
