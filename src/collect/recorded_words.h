@@ -125,7 +125,7 @@ class RecordedWords {
   }
 
   std::array<RecordedRegister, 16> registers{};
-  uint16_t memory = kNoWord;  // what the instruction compares there
+  uint16_t memory = kNoWord;  // what the instruction compares or divides by
   uint16_t cycles = kNoWord;  // the load's time stamps
 
  private:

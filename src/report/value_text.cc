@@ -32,6 +32,7 @@ std::string part_text(const profile::HotValue& v) {
   if (number) return fmt::format(" ({})", profile::to_string(v.type));
   if (v.part == profile::ValuePart::result) return "";
   if (v.part == profile::ValuePart::second) return " (2nd result)";
+  if (v.part == profile::ValuePart::divisor) return " (divisor)";
   return is_difference(v) ? " (difference)" : " (common bits)";
 }
 

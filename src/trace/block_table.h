@@ -104,8 +104,10 @@ enum class SlotKind : uint8_t {
   index,        // 8 bytes: the index register, likewise
   load_cycles,  // 2 x 4 bytes: low halves of the time stamp before and after the load
   stamps,       // likewise, with no load between them: of the record's first timed load
-  compared,     // 8 bytes: register `reg`, which `insn` compares or stores, before it executes
-  memory,       // 8 bytes: the memory operand of compare or store `insn`, likewise, zero-extended
+  compared,     // 8 bytes: register `reg`, which `insn` compares, stores or divides by, before it
+                // executes
+  memory,       // 8 bytes: the memory operand of compare, store or division `insn`, likewise,
+                // zero-extended
   vector,       // 8 bytes: the low 64 bits of vector register `reg` after instruction `insn`
   mask,         // 8 bytes: mask register `reg` after instruction `insn`
   moment,       // 8 bytes: the time stamp; `reg` 0: behind a system call, before the run's first

@@ -134,6 +134,19 @@ def check_numbers(d, mode, sizes, *options):
                  max(by, key=lambda row: row["count"])["values"][0]["as_double"] == 2.0, arguments)
 
 
+def check_divisors(d):
+    """What is divided by, in a register or in memory: each of them is a value."""
+    profile, truth = d.run("divisors", ["100000"], "--mode", "full", "--profile", "edge,call,method,value", "--top", "1000",
+                           "--condition", "values=all")
+    rows = {row["function"]: row for row in profile["hotlists"]["values"] if row.get("part") == "divisor"}
+    by = {name: counts for name, _, _, counts in truth["arguments"]}
+    for function, wanted in {"divide": by["divide"], "by_memory": by["divide"], "by_one": by["by_one"]}.items():
+        found = {str(v["value"]): v["count"] for v in rows.get(function, {"values": []})["values"]}
+        d.expect(f"all: the divisors of {function}", found == wanted, (found, wanted))
+    memory = rows.get("by_memory", {"disassembly": ""})
+    d.expect("all: one is in memory", "[" in memory["disassembly"], memory)
+
+
 def way_of(path):
     """Which way a path goes through step(), and through twice(): their blocks."""
     return [tuple(b["offset"] for b in path["blocks"] if b.get("function") == function) for function in ("step", "twice")]
@@ -201,6 +214,7 @@ def check_all(driver, options):
         check_redacted(driver)
         check_numbers(driver, "all", ["200000"], "--mode", "full", "--top", "1000", "--condition", "values=all")
         check_numbers(driver, "full", ["40000000"], "--mode", "full", "--top", "1000")
+        check_divisors(driver)
         check_mixed(driver, "all", ["200000", "1"], "--mode", "full", "--top", "1000", "--condition", "values=all")
         check_mixed(driver, "full", ["200000", "1"], "--mode", "full", "--top", "1000")
         check_mixed(driver, "full", ["4000000", "8"], "--mode", "full", "--top", "1000")

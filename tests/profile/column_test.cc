@@ -276,7 +276,7 @@ TEST_CASE("a number that a column cannot hold is refused with its place") {
     return std::string();
   };
   CHECK(error_of("blocks", "module", 1ull << 32) == "tables.blocks.module[1] is too large");
-  CHECK(error_of("values", "part", 3) == "tables.values.part[1] is no part of an instruction");
+  CHECK(error_of("values", "part", 4) == "tables.values.part[1] is no part of an instruction");
   CHECK(error_of("values", "bits", 256) == "tables.values.bits[1] is too large");
   CHECK(error_of("arguments", "argument", 10) == "tables.arguments.argument[1] is no argument");
   CHECK(error_of("latencies", "kind", 4) == "tables.latencies.kind[1] is not in the list of kinds");

@@ -83,6 +83,7 @@ void ValueCollector::State::learn_block(BlockId id) {
         facts.loads_static = static_cast<int32_t>(insn.rip_target - insn.address);
       facts.length = insn.length;
       facts.constant = insn.constant_result;
+      facts.divisor = decoder::divisor_of(insn).value_or(decoder::Divisor{});
       if (insn.compared_bits != 0) {
         compare_facts.push_back({insn.compared, insn.compared_bits, insn.compares_common_bits});
         facts.compare = static_cast<uint32_t>(compare_facts.size());
@@ -143,6 +144,17 @@ void ValueCollector::State::plan_compare(InsnFacts& facts, BlockId block,
   compare_plans.push_back(plan);
 }
 
+void ValueCollector::State::plan_divisor(InsnFacts& facts, BlockId block,
+                                         const RecordedWords& recorded) {
+  const decoder::Divisor& by = facts.divisor;
+  if (by.bits == 0) return;
+  const uint16_t word = by.in_memory ? recorded.memory : recorded.registers[by.reg].word;
+  if (word == kNoWord) return;
+  const auto unused = static_cast<uint8_t>(64 - by.bits);
+  slot_plans.push_back({entry_of(facts, block, ValuePart::divisor, by.bits), word,
+                        static_cast<uint8_t>(unused - by.shift), unused});
+}
+
 // A register that holds both results (the quotient and the remainder of a division of bytes) has
 // one slot.
 void ValueCollector::State::plan_result(InsnFacts& facts, BlockId block, uint8_t reg,
@@ -200,6 +212,7 @@ void ValueCollector::State::start_run(RunId id) {
       InsnFacts& facts = insns[first_insn_of_block[b.value] - 1 + i];
       recorded.enter(index);
       plan_compare(facts, b, recorded);
+      plan_divisor(facts, b, recorded);
       const ArgumentMask clobbered = arguments_in(facts.writes, facts.vector_writes);
       plan.clobbered |= clobbered;
       plan.written &= static_cast<ArgumentMask>(~clobbered);

@@ -19,6 +19,7 @@
 #include "collect/recorded_words.h"
 #include "collect/values/value_collector.h"
 #include "collect/values/value_entry.h"
+#include "decoder/divisor.h"
 #include "decoder/insn.h"
 
 namespace shadowprof::collect {
@@ -113,6 +114,7 @@ struct InsnFacts {
   };
   ValueEntry* entries[profile::kValueParts];  // made when a slot needs them
   uint64_t address;
+  decoder::Divisor divisor;  // 0 bits: it does not divide
   uint32_t compare;  // 1 + index into compare_facts; 0: it is none
   decoder::GprMask writes;
   decoder::VectorMask vector_writes;
@@ -211,6 +213,7 @@ struct ValueCollector::State {
   void learn_block(BlockId id);
   ValueEntry* entry_of(InsnFacts& facts, BlockId block, profile::ValuePart part, uint8_t bits);
   void plan_compare(InsnFacts& facts, BlockId block, const RecordedWords& recorded);
+  void plan_divisor(InsnFacts& facts, BlockId block, const RecordedWords& recorded);
   void plan_result(InsnFacts& facts, BlockId block, uint8_t reg, uint16_t word);
   void plan_element(InsnFacts& facts, BlockId block, uint16_t word);
   uint32_t site_of(const trace::Block& last);

@@ -221,6 +221,13 @@ void Lowering::capture_compared(const Insn& insn) {
   }
 }
 
+void Lowering::capture_divisor(const Insn& insn) {
+  const auto divisor = decoder::divisor_of(insn);
+  if (!divisor) return;
+  if (divisor->in_memory) return capture_memory(insn, divisor->bits);
+  if (!captured_.holds(divisor->reg)) capture(SlotKind::compared, divisor->reg);
+}
+
 void Lowering::capture_stored(const Insn& insn) {
   if (insn.stored.how == decoder::StoredOperand::How::none) return;
   if (insn.stored.reg < 16 && !captured_.holds(insn.stored.reg))
@@ -245,8 +252,6 @@ void Lowering::capture_wished(const Insn& insn) {
   for (Gpr reg = 0; reg < 16; reg++)
     if ((wish_.registers & decoder::gpr_bit(reg)) != 0 && !captured_.tells(reg))
       capture(SlotKind::base, reg);
-  const auto divisor = wish_.divisor ? decoder::divisor_of(insn) : std::nullopt;
-  if (divisor && divisor->in_memory) capture_memory(insn, divisor->bits);
 }
 
 void Lowering::capture_results(const Insn& insn) {
@@ -269,6 +274,7 @@ void Lowering::lower_insn(uint32_t index, bool flags_live) {
   switch (insn.kind) {
     case InsnKind::ordinary:
       if (plan_.values && insn.compared_bits != 0) capture_compared(insn);
+      if (plan_.values || wish_.divisor) capture_divisor(insn);
       if (plan_.stored) capture_stored(insn);
       lower_ordinary(insn, flags_live);
       captured_.pass(insn);

@@ -83,6 +83,7 @@ class Lowering {
   void capture(trace::SlotKind kind, decoder::Gpr reg);
   void capture_addresses(const decoder::Insn& insn);
   void capture_compared(const decoder::Insn& insn);
+  void capture_divisor(const decoder::Insn& insn);
   void capture_stored(const decoder::Insn& insn);
   void capture_memory(const decoder::Insn& insn, uint8_t bits);
   void capture_wished(const decoder::Insn& insn);

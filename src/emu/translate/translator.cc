@@ -176,6 +176,7 @@ void Translator::emit_ordinary(Emitter& e, const Insn& insn, uint32_t index) {
   // What reads memory for the record is the load then: the instruction itself finds it in the
   // cache.
   if (plan_.values && insn.compared_bits != 0) capture_compared(e, insn, index);
+  if (plan_.values || wish_.divisor) capture_divisor(e, insn, index);
   if (plan_.stored) capture_stored(e, insn, index);
   if (pops_flags(insn)) {
     mark_point(e, index);

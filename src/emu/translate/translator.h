@@ -170,6 +170,7 @@ class Translator {
   void restore_substitute(Emitter& e);
   void capture_addresses(Emitter& e, const decoder::Insn& insn, uint32_t index);
   void capture_compared(Emitter& e, const decoder::Insn& insn, uint32_t index);
+  void capture_divisor(Emitter& e, const decoder::Insn& insn, uint32_t index);
   void capture_wished(Emitter& e, const decoder::Insn& insn, uint32_t index);
   bool is_behind_system_call(GuestAddr pc);
   void capture_moment(Emitter& e, bool before_call, uint32_t index);

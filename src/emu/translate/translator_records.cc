@@ -93,6 +93,14 @@ void Translator::capture_stored(Emitter& e, const Insn& insn, uint32_t index) {
   capture_memory(e, insn, index, insn.stored.bits, kReadsAhead);
 }
 
+// A division's: what it leaves behind tells nothing of it.
+void Translator::capture_divisor(Emitter& e, const Insn& insn, uint32_t index) {
+  const auto divisor = decoder::divisor_of(insn);
+  if (!divisor) return;
+  if (divisor->in_memory) return capture_memory(e, insn, index, divisor->bits);
+  if (!captured_.holds(divisor->reg)) capture_register(e, SlotKind::compared, divisor->reg, index);
+}
+
 // Memory is read right before the instruction, so what faults is this, and the guest's registers
 // are its own then. The fault of a store is not that of a load: kReadsAhead.
 void Translator::capture_memory(Emitter& e, const Insn& insn, uint32_t index, uint8_t bits,
@@ -141,8 +149,6 @@ void Translator::capture_wished(Emitter& e, const Insn& insn, uint32_t index) {
     slots_.push_back({SlotKind::base, reg, static_cast<uint16_t>(index)});
     captured_.capture(reg);
   }
-  const auto divisor = wish_.divisor ? decoder::divisor_of(insn) : std::nullopt;
-  if (divisor && divisor->in_memory) capture_memory(e, insn, index, divisor->bits);
 }
 
 RunId Translator::make_run(RunExit exit, uint32_t blocks, uint32_t insns, size_t slots,

@@ -51,11 +51,12 @@ struct ValueFigures {
 };
 
 // What a row's values are: what the instruction wrote to a register (the first that it names), to
-// another one (the upper half of a product, a remainder), or what a compare tells of its operands:
-// cmp their difference, test the bits that they have in common.
-enum class ValuePart : uint8_t { result, second, comparison };
-inline constexpr size_t kValueParts = 3;
-inline constexpr const char* kValuePartNames[kValueParts] = {"result", "second", "comparison"};
+// another one (the upper half of a product, a remainder), what a compare tells of its operands (cmp
+// their difference, test the bits that they have in common), or what a division divides by.
+enum class ValuePart : uint8_t { result, second, comparison, divisor };
+inline constexpr size_t kValueParts = 4;
+inline constexpr const char* kValuePartNames[kValueParts] = {"result", "second", "comparison",
+                                                             "divisor"};
 const char* to_string(ValuePart part);
 std::optional<ValuePart> value_part_from(std::string_view name);
 
