@@ -412,3 +412,44 @@ TEST_CASE("the error of a share comes from how it differs between samples") {
   CHECK(late.top_error >= 129);
   CHECK(late.top_error <= 132);
 }
+
+TEST_CASE("one value only is known by the number of samples, however little most of them have") {
+  const ValueLoop loop;
+  collect::ValueCollectorOptions options;
+  options.condition.every = options.condition.burst;
+  options.errors = true;
+  const auto sampled = [&](int samples, uint64_t last) {
+    std::vector<Word> words;
+    for (int s = 0; s < samples; s++) {
+      words.insert(words.end(), {trace::special_word(trace::SpecialKind::sample_start, 3), 1, 0});
+      for (int i = 0; i < (s == 0 ? 100'000 : 1); i++) loop.add(words, s + 1 < samples ? 7 : last);
+      words.insert(words.end(), {trace::special_word(trace::SpecialKind::sample_end, 2), 5});
+    }
+    return figures_of(loop, {words}, options);
+  };
+  const profile::ValueFigures f = sampled(60, 7);
+  CHECK(f.samples == 60);
+  const double half = profile::critical_value(f.samples) * static_cast<double>(f.top_error) /
+                      static_cast<double>(f.count);
+  CHECK(half == doctest::Approx(0.05).epsilon(0.01));  // 3 / 60
+  CHECK(sampled(60, 8).samples == 0);  // that the one large sample is like others is not known
+  CHECK(sampled(1, 7).samples == 0);
+}
+
+TEST_CASE("what a division divides by is a value of its own") {
+  // div qword ptr [rbx]; div ch.
+  const trace::Slot memory{trace::SlotKind::memory, 0, 0};
+  const profile::ValueRow row = row_of({0x48, 0xf7, 0x33}, memory, {10, 10, 7});
+  CHECK(row.part == profile::ValuePart::divisor);
+  CHECK(row.bits == 64);
+  CHECK(row.figures.count == 3);
+  REQUIRE(row.figures.top.size() == 2);
+  CHECK(row.figures.top[0].value == 10);
+  const trace::Slot rcx{trace::SlotKind::compared, 1, 0};
+  const profile::ValueRow bytes = row_of({0xf6, 0xf5}, rcx, {0x1205, 0xff12'0505});
+  CHECK(bytes.part == profile::ValuePart::divisor);
+  CHECK(bytes.bits == 8);
+  REQUIRE(bytes.figures.top.size() == 2);
+  CHECK(bytes.figures.top[0].value == 5);
+  CHECK(bytes.figures.top[1].value == 0x12);
+}

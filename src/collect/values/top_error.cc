@@ -45,6 +45,7 @@ void TopError::add(Followed& f, uint64_t seen, double values) const {
 void TopError::sample_ended(const profile::ValueHotlist& hotlist, uint64_t count) {
   const uint64_t all = count - std::exchange(count_before_, count);
   if (all == 0) return;
+  met_++;
   const profile::ValueCount top = hotlist.hottest();
   const auto values = static_cast<double>(all);
   // How much of a new one this sample has is not known: as much as there is room for.
@@ -72,6 +73,11 @@ double missed_phase(uint32_t samples) {
   constexpr double kOdds = 1 - profile::kConfidenceLevel;
   const double w = samples;
   return std::max(0.0, 1 - std::pow(kOdds * (w + 2), 1 / (w + 1)));
+}
+
+double missed_values(uint32_t samples) {
+  constexpr double kMissedCases = 3;
+  return samples == 0 ? 1 : std::min(1.0, kMissedCases / samples);
 }
 
 }  // namespace shadowprof::collect

@@ -31,6 +31,8 @@ class TopError {
   void sample_ended(const profile::ValueHotlist& hotlist, uint64_t count);
   // How many samples of one size those are worth.
   uint32_t samples() const { return sizes_.worth(); }
+  // How many have had values, however few.
+  uint32_t met() const { return met_; }
   // The standard error of the share of this value, of which `hotlist` is; at least what it were if
   // each value were an observation, and one more of another kind had come. 0 for fewer than two
   // samples.
@@ -59,11 +61,16 @@ class TopError {
 
   profile::GroupSizes sizes_;
   uint64_t count_before_ = 0;
+  uint32_t met_ = 0;
   std::vector<Followed> followed_;
 };
 
 // The share of a phase that so many samples have missed is not larger than this, with a probability
 // of 95 % (see above).
 double missed_phase(uint32_t samples);
+
+// How much of a stream other values may have, with the same probability, if each of so many samples
+// has had one value only, the same: each is one observation, of whatever size (rule of three).
+double missed_values(uint32_t samples);
 
 }  // namespace shadowprof::collect

@@ -50,13 +50,22 @@ struct Errors {
   uint32_t samples = 0;
   double other = 0;  // squared
   void add_samples(const ValueEntry& e, uint64_t stands_for, bool are_windows = false) {
-    if (e.error == nullptr || e.error->samples() < 2) return;
+    if (e.error == nullptr) return;
     const uint32_t these = e.error->samples();
+    if (these < 2) return add_alike(e, stands_for);
     double of_share = e.error->error_of_share(value, e.hotlist);
     if (are_windows)
       of_share = std::max(of_share, missed_phase(these) / profile::critical_value(these));
     sampled += of_share * static_cast<double>(stands_for);
     samples = std::max(samples, these);
+  }
+  // Samples that one had nearly all of tell no variance. But if each has seen the same value and no
+  // other, others are rare.
+  void add_alike(const ValueEntry& e, uint64_t stands_for) {
+    const uint32_t met = e.error->met();
+    if (met < 2 || e.hotlist.size() != 1 || !e.hotlist.exact()) return;
+    sampled += missed_values(met) / profile::critical_value(met) * static_cast<double>(stands_for);
+    samples = std::max(samples, met);
   }
   void add_lost(const ValueEntry& e, uint64_t stands_for) {
     if (e.hotlist.exact() || e.count == 0) return;
