@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <map>
 #include <string>
 
 #include "base/log.h"
@@ -17,6 +16,7 @@
 #include "cli/exit_codes.h"
 #include "profile/file/json_file.h"
 #include "profile/thread_view.h"
+#include "report/code_facts.h"
 #include "report/html_report.h"
 #include "report/selection.h"
 #include "report/text_report.h"
@@ -26,9 +26,7 @@
 namespace shadowprof::cli {
 namespace {
 
-using profile::Place;
 using profile::Profile;
-using profile::SourceLine;
 
 struct ReportOptions {
   std::string file = kDefaultProfile;
@@ -45,34 +43,19 @@ struct ReportOptions {
   std::string source_root;
 };
 
-// The file's hotlists may be shorter than what is asked for. The tables have every row, but only
-// the hotlists have source lines of places within functions; `files` may know those of the others.
+// The file's hotlists may be shorter than what is asked for; the tables have every row.
 void extend_hotlists(Profile& profile, size_t limit, const symbols::ModuleSet* files) {
-  const profile::Hotlists& old = profile.hotlists;
   bool is_short = false;
-  std::map<std::pair<std::string, uint64_t>, SourceLine> known;
-  const auto note = [&](const Place& p) {
-    if (p.is_line_of_code()) known[{p.module, p.offset}] = {p.file, p.line};
-  };
   profile::for_each_hotlist([&](const char*, auto list, profile::Stored, auto all) {
-    const size_t have = (old.*list).size();
+    const size_t have = (profile.hotlists.*list).size();
     is_short |= have < limit && have < all(profile);
-    for (const auto& row : old.*list) row.for_each_place(note);
   });
   if (!is_short) return;
-  // Disassembly is in the hotlist only.
-  std::map<std::pair<std::string, uint64_t>, std::string> text;
-  for (const auto& row : old.values) text[{row.at.module, row.at.offset}] = row.disassembly;
-  for (auto& row : profile.tables.values) {
-    const auto known_text = text.find({profile.modules[row.at.module].path, row.at.offset});
-    if (known_text != text.end()) row.text = known_text->second;
-  }
-  profile.hotlists = profile::compute_hotlists(
-      profile, limit, [&](profile::CodeRef at) -> std::optional<SourceLine> {
-        const auto line = known.find({profile.modules[at.module].path, at.offset});
-        if (line != known.end()) return line->second;
-        return files == nullptr ? std::nullopt : files->line(at);
-      });
+  const report::CodeFacts listed(profile, nullptr);
+  for (auto& row : profile.tables.values) row.text = listed.instruction(row.at);
+  const report::CodeFacts code(profile, files);
+  profile.hotlists =
+      profile::compute_hotlists(profile, limit, [&](profile::CodeRef at) { return code.line(at); });
 }
 
 report::TextOptions text_options(const ReportOptions& options, size_t limit) {
@@ -161,7 +144,9 @@ Result<std::string> make_report(const ReportOptions& options) {
     shorten_lists(profile, limit);
     return profile::hotlists_json(profile.hotlists);
   }
-  return report::render_text(profile, text_options(options, limit));
+  report::TextOptions text = text_options(options, limit);
+  text.files = &modules;
+  return report::render_text(profile, text);
 }
 
 // Two profiles: what changed from `file` to `now`.

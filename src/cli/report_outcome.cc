@@ -14,6 +14,7 @@
 #include "report/columns.h"
 #include "report/leads.h"
 #include "report/text_report.h"
+#include "symbols/module_set.h"
 
 namespace shadowprof::cli {
 namespace {
@@ -121,8 +122,10 @@ std::string function_to_look_at(const profile::Profile& profile,
 
 // The best of what the report begins with, and where there is more.
 void say_findings(const profile::Profile& profile, const std::string& output) {
-  const auto leads = report::find_leads(profile, kSummaryLeads);
+  const symbols::ModuleSet files(profile.modules);
+  const auto leads = report::find_leads(profile, kSummaryLeads, &files);
   for (const report::Lead& lead : leads) info("{}", report::sentence_of(lead, profile));
+  if (const auto busy = report::told_of_busy_host(profile)) info("{}", *busy);
   const std::string file = output == kDefaultProfile ? "" : shell_word(output);
   if (output == "-" || profile.functions.empty() || (file.empty() && output != kDefaultProfile))
     return;
@@ -138,6 +141,8 @@ void say_hottest(const profile::Profile& profile) {
   text.columns = report::terminal_columns(STDERR_FILENO);
   text.limit = kSummaryRows;
   text.color = report::use_color("auto", STDERR_FILENO);
+  const symbols::ModuleSet files(profile.modules);
+  text.files = &files;
   const std::string summary = report::render_text(profile, text);
   write_to_user(summary);
 }

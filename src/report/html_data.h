@@ -53,7 +53,7 @@ HtmlJson page_summary(const profile::Profile& profile);
 
 // What the report begins with: shares of the time or the cycles, as `of` says.
 //   rows [share at stake, place or "" for the whole program, whole name of its function, sentence]
-HtmlJson page_findings(const profile::Profile& profile);
+HtmlJson page_findings(const profile::Profile& profile, const symbols::ModuleSet& modules);
 
 //   inlined  [name, file of the code, file:line of the declaration, self, inclusive, places, whole
 //   name,

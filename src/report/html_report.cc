@@ -412,10 +412,10 @@ HtmlJson page_lists(const Profile& p, const HtmlOptions& options) {
   return json;
 }
 
-HtmlJson page_findings(const Profile& p) {
+HtmlJson page_findings(const Profile& p, const symbols::ModuleSet& modules) {
   const FunctionOffsets offsets(p);
   HtmlJson rows = HtmlJson::array();
-  for (const Lead& lead : find_leads(p, kMostFindings))
+  for (const Lead& lead : find_leads(p, kMostFindings, &modules))
     rows.push_back({lead.stake, lead.at ? place_text(*lead.at, offsets) : "",
                     lead.at ? page_text(lead.at->function) : "", page_text(lead.text)});
   return {{"of", unit_of_stakes(p)}, {"rows", std::move(rows)}};
@@ -434,7 +434,7 @@ std::string render_html(const Profile& profile, const symbols::ModuleSet& module
                         const HtmlOptions& options) {
   HtmlJson json = page_summary(profile);
   json.update(page_functions(profile, modules, options));
-  json["findings"] = page_findings(profile);
+  json["findings"] = page_findings(profile, modules);
   json["contexts"] = page_contexts(profile);
   json["time_contexts"] = page_time_contexts(profile, modules);
   json["lists"] = page_lists(profile, options);

@@ -22,7 +22,9 @@ constexpr double kOnce = 0.1;         // calls of a helper for each of its calle
 
 }  // namespace
 
-LeadSearch::LeadSearch(const Profile& profile) : profile_(profile) {
+LeadSearch::LeadSearch(const Profile& profile, const profile::Hotlists& lists,
+                       const CodeFacts& code)
+    : profile_(profile), lists_(lists), code_(code) {
   const profile::Coverage& c = profile.coverage;
   if (c.estimated && c.instructions_profiled != 0)
     scale_ =
@@ -32,15 +34,16 @@ LeadSearch::LeadSearch(const Profile& profile) : profile_(profile) {
     all_cycles_ = time.seconds() * time.cycles_per_s;
   } else {
     all_cycles_ = static_cast<double>(c.instructions_total);
-    for (const profile::HotLoad& load : profile.hotlists.load_latency)
+    for (const profile::HotLoad& load : lists.load_latency)
       all_cycles_ += scale_ * load.lost_cycles;
   }
-  for (const profile::HotMethod& m : profile.hotlists.methods)
-    functions_[{m.at.module, m.at.offset}] = &m;
-  for (const profile::HotCallPair& pair : profile.hotlists.call_pairs) {
+  for (const profile::HotMethod& m : lists.methods) functions_[{m.at.module, m.at.offset}] = &m;
+  for (const profile::HotCallPair& pair : lists.call_pairs) {
     const auto callee = functions_.find({pair.callee.module, pair.callee.offset});
     if (callee != functions_.end()) calls_of_[callee->second].push_back(&pair);
   }
+  for (const auto& [callee, pairs] : calls_of_)
+    if (pairs.size() == 1) helpers_of_[function_of(pairs[0]->site)].emplace_back(callee, pairs[0]);
 }
 
 std::vector<Lead> LeadSearch::all() {
@@ -84,6 +87,7 @@ void LeadSearch::join(BestOfFunctions& best, Lead lead) {
 
 void LeadSearch::add_best(BestOfFunctions best) {
   for (auto& [function, found] : best) {
+    found.lead.at = code_.with_line(std::move(*found.lead.at));
     if (found.others != 0) found.lead.text += fmt::format(" ({} more in it)", found.others);
     leads_.push_back(std::move(found.lead));
   }
@@ -101,23 +105,22 @@ double LeadSearch::time_to_wait_of(const profile::HotMethod& m) const {
 double LeadSearch::most_at_stake(const Place& at) const {
   if (!profile_.time.is_known()) return 1;
   if (const profile::HotMethod* m = function_of(at)) return m->time.share;
-  for (uint32_t module = 0; module < profile_.modules.size(); module++) {
-    if (profile_.modules[module].path != at.module) continue;
-    const profile::Function* f = find_function(profile_.functions, {module, at.offset});
-    if (f == nullptr || f->name != at.function) continue;
-    return static_cast<double>(f->user_ns) / (1e9 * profile_.time.seconds());
-  }
-  return 1;
+  const auto code = code_.code_ref(at);
+  if (!code) return 1;
+  const profile::Function* f = find_function(profile_.functions, *code);
+  if (f == nullptr || f->name != at.function) return 1;
+  return static_cast<double>(f->user_ns) / (1e9 * profile_.time.seconds());
 }
 
 // With the time of functions that only it calls, once in each of its calls: they do its work.
 double LeadSearch::share_with_helpers(const profile::HotMethod& m, int deep) const {
   double share = share_of(m);
   if (m.invocations < kManyCalls || deep == 0) return share;
-  for (const auto& [callee, pairs] : calls_of_) {
-    if (callee == &m || pairs.size() != 1 || function_of(pairs[0]->site) != &m) continue;
-    const double each = static_cast<double>(pairs[0]->count) / static_cast<double>(m.invocations);
-    if (std::abs(each - 1) <= kOnce) share += share_with_helpers(*callee, deep - 1);
+  const auto helpers = helpers_of_.find(&m);
+  if (helpers == helpers_of_.end()) return share;
+  for (const auto& [callee, call] : helpers->second) {
+    const double each = static_cast<double>(call->count) / static_cast<double>(m.invocations);
+    if (callee != &m && std::abs(each - 1) <= kOnce) share += share_with_helpers(*callee, deep - 1);
   }
   return share;
 }
@@ -143,8 +146,7 @@ std::string LeadSearch::called_from(const profile::HotMethod* m) const {
   for (int i = 0; m != nullptr && i < kMostCallers; i++) {
     const profile::HotCallPair* call = main_call_of(*m);
     if (call == nullptr) return "";
-    if (call->site.module != module)
-      return fmt::format("called from {}, ", point(call->site, kPlaceColumns));
+    if (call->site.module != module) return fmt::format("called from {}, ", said(call->site));
     m = function_of(call->site);
   }
   return "";

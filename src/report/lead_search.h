@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The search for leads (leads.h): what all kinds of them ask a profile. The kinds are in
-// leads_of_data.cc and leads_of_flow.cc.
+// leads_of_data.cc and leads_of_flow.cc. Rows may be many thousands: what little is at stake for is
+// left before anything is looked up for it.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +14,8 @@
 #include <vector>
 
 #include "profile/evidence.h"
+#include "report/code_facts.h"
+#include "report/columns.h"
 #include "report/leads.h"
 
 namespace shadowprof::report {
@@ -30,14 +33,19 @@ struct Passed {
 
 class LeadSearch {
  public:
-  explicit LeadSearch(const profile::Profile& profile);
+  // Among the rows of `lists`. All must outlive this.
+  LeadSearch(const profile::Profile& profile, const profile::Hotlists& lists,
+             const CodeFacts& code);
   // In no order.
   std::vector<Lead> all();
 
  private:
   using PlaceKey = std::pair<std::string, uint64_t>;  // module, offset
-  double share_of_cycles(double count, double cycles) const {
-    return scale_ * count * cycles / all_cycles_;
+  double share_of_cycles(uint64_t count, double cycles) const {
+    return scale_ * static_cast<double>(count) * cycles / all_cycles_;
+  }
+  std::string said(const profile::Place& place) const {
+    return point(code_.with_line(place), kPlaceColumns);
   }
   // By time where it is known.
   double share_of(const profile::HotMethod& m) const {
@@ -69,8 +77,12 @@ class LeadSearch {
   static void join(BestOfFunctions& best, Lead lead);
   void add_best(BestOfFunctions best);
   void add(double stake, std::optional<profile::Place> at, std::string text) {
-    if (stake >= kLeastStakeShare) leads_.push_back({stake, std::move(at), std::move(text)});
+    if (stake < kLeastStakeShare) return;
+    if (at) at = code_.with_line(std::move(*at));
+    leads_.push_back({stake, std::move(at), std::move(text)});
   }
+
+  uint64_t times_not_taken(const profile::Place& branch) const;
 
   void loads();
   void arguments();
@@ -85,10 +97,16 @@ class LeadSearch {
   void waiting();
 
   const profile::Profile& profile_;
+  const profile::Hotlists& lists_;
+  const CodeFacts& code_;
   double scale_ = 1;  // executions for each one that was recorded
   double all_cycles_ = 0;
   std::map<PlaceKey, const profile::HotMethod*> functions_;
   std::map<const profile::HotMethod*, std::vector<const profile::HotCallPair*>> calls_of_;
+  // Functions that only it calls, from one place, with that call.
+  std::map<const profile::HotMethod*,
+           std::vector<std::pair<const profile::HotMethod*, const profile::HotCallPair*>>>
+      helpers_of_;
   std::map<const profile::HotMethod*, double> explained_;  // by loads: of the program's time
   std::vector<Lead> leads_;
 };

@@ -23,9 +23,25 @@ std::string sentence_of(const Lead& lead, const Profile& profile) {
                      lead.text);
 }
 
-std::vector<Lead> find_leads(const Profile& profile, size_t limit) {
+namespace {
+
+// What has kLeastStakeShare at stake is executed or takes time so often that it is far before
+// these, in any order that lists have.
+constexpr size_t kMostSearched = 20'000;
+
+}  // namespace
+
+std::vector<Lead> find_leads(const Profile& profile, size_t limit,
+                             const symbols::ModuleSet* files) {
   if (!profile::evidence_of(profile).enough) return {};
-  std::vector<Lead> leads = LeadSearch(profile).all();
+  const CodeFacts code(profile, files);
+  const bool is_whole = profile::has_whole_finding_lists(profile);
+  const profile::Hotlists longer =
+      is_whole ? profile::Hotlists()
+               : profile::compute_finding_lists(profile, kMostSearched, [&](profile::CodeRef at) {
+                   return code.instruction(at);
+                 });
+  std::vector<Lead> leads = LeadSearch(profile, is_whole ? profile.hotlists : longer, code).all();
   std::ranges::stable_sort(leads, std::greater{}, &Lead::stake);
   if (leads.size() > limit) leads.resize(limit);
   return leads;

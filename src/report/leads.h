@@ -18,12 +18,16 @@
 //   sharing   of a cache line by threads: what it takes to come from another core, for as often as
 //             it can have come
 //   kernel    the kernel's time for a function
-//   waiting   the time for which the first thread had no processor, or did not want one
+//   waiting   the time for which the first thread wanted no processor, and no other worked
 //
 // What is at stake in a function is no more than the clock has seen of it, however much samples say
 // that were taken when it was at work.
 //
-// What is not certain, or is an address of this run, is no lead.
+// What is not certain, or is an address of this run, is no lead. Certain is what is at stake: of a
+// load whose cycles are not known well, the least that they can be.
+//
+// Leads are looked for in the profile's tables, whatever its hotlists leave out. Where these do not
+// have a place's line, or a value's instruction, the program's files may have it: `files`.
 #pragma once
 
 #include <cstddef>
@@ -32,6 +36,7 @@
 #include <vector>
 
 #include "profile/profile.h"
+#include "symbols/module_set.h"
 
 namespace shadowprof::report {
 
@@ -41,12 +46,17 @@ struct Lead {
   std::string text;                  // what is the matter there, and what could be done; printable
 };
 
-// The best `limit` of them, with at least kLeastStakeShare at stake.
 inline constexpr double kLeastStakeShare = 0.01;
 // "77.6 % of the time are at stake: walk chase.c:4: the load takes ..."
 std::string sentence_of(const Lead& lead, const profile::Profile& profile);
 // "time" or "cycles": what stakes are shares of.
 const char* unit_of_stakes(const profile::Profile& profile);
-std::vector<Lead> find_leads(const profile::Profile& profile, size_t limit);
+// The best `limit` of them, with at least kLeastStakeShare at stake.
+std::vector<Lead> find_leads(const profile::Profile& profile, size_t limit,
+                             const symbols::ModuleSet* files = nullptr);
+
+// That others had the processors for much of the time, which the program can do nothing about: one
+// sentence without a full stop.
+std::optional<std::string> told_of_busy_host(const profile::Profile& profile);
 
 }  // namespace shadowprof::report

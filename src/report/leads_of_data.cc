@@ -44,7 +44,8 @@ std::vector<std::pair<Passed, size_t>> joined(const std::vector<Passed>& of_plac
 }
 
 // In how much of its executions, and what to do.
-std::string wasted_by(const profile::HotAccessPair& pair) {
+std::string wasted_by(const profile::HotAccessPair& pair, const std::string& from,
+                      const std::string& to) {
   const std::string in = percent(pair.share);
   const bool has_other =
       pair.from && !(pair.from->module == pair.to.module && pair.from->offset == pair.to.offset);
@@ -53,12 +54,12 @@ std::string wasted_by(const profile::HotAccessPair& pair) {
       return fmt::format(
           "{} overwrites what it stores in {}, before anybody has read it; store "
           "once, when it is known",
-          has_other ? point(pair.to, kPlaceColumns) : "its next execution", in);
+          has_other ? to : "its next execution", in);
     case profile::PairKind::redundant_load:
       return fmt::format(
           "it loads what {} had already, with no store between, in {}; keep it in a "
           "register",
-          has_other ? point(*pair.from, kPlaceColumns) : "its last execution", in);
+          has_other ? from : "its last execution", in);
     default:
       return fmt::format("it stores what is there already in {}; look first, or leave it out", in);
   }
@@ -84,6 +85,12 @@ Lost lost_by(const profile::HotLoad& load, const profile::LatencyCalibration& ho
   return lost;
 }
 
+// The lower end of the interval of the cycles that all its executions lose.
+double least_lost(const profile::HotLoad& load) {
+  const double error = std::max(load.mean_error, load.cold_error);
+  return std::max(0.0, load.lost_cycles - error * static_cast<double>(load.executions));
+}
+
 std::string remedy(const profile::HotLoad& load, const Lost& lost) {
   if (lost.memory < lost.l3) return "make what it works on smaller, or work on less at a time";
   if (load.stride != 0) return fmt::format("its addresses are {} apart: prefetch", load.stride);
@@ -97,20 +104,20 @@ void LeadSearch::loads() {
   host = profile_.run.host.latency.value_or(host);
   std::vector<std::pair<const profile::HotLoad*, Lost>> slow;
   std::map<const profile::HotMethod*, double> wanted;
-  for (const profile::HotLoad& load : profile_.hotlists.load_latency) {
-    const double error = std::max(load.mean_error, load.cold_error);
-    if (load.lost_cycles <= 0 || error > load.mean_cycles / 2) continue;
+  for (const profile::HotLoad& load : lists_.load_latency) {
+    if (load.lost_cycles <= 0) continue;
     const Lost lost = lost_by(load, host);
     if (lost.near > lost.l3 + lost.memory) continue;
     slow.emplace_back(&load, lost);
-    wanted[function_of(load.at)] += scale_ * load.lost_cycles / all_cycles_;
+    wanted[function_of(load.at)] += scale_ * least_lost(load) / all_cycles_;
   }
   for (const auto& [load, lost] : slow) {
-    double stake = scale_ * load->lost_cycles / all_cycles_;
+    double stake = scale_ * least_lost(*load) / all_cycles_;
     const profile::HotMethod* m = function_of(load->at);
     if (m != nullptr) stake *= std::min(1.0, time_to_wait_of(*m) / wanted[m]);
     stake = std::min(stake, most_at_stake(load->at));
     if (m != nullptr) explained_[m] += stake;
+    if (stake < kLeastStakeShare) continue;
     add(stake, load->at,
         fmt::format("{}the load takes {:.0f} cycles: {} come from the L3 cache, {} from memory; {}",
                     called_from(m), load->mean_cycles, percent(load->classes[2]),
@@ -120,7 +127,10 @@ void LeadSearch::loads() {
 
 std::optional<Passed> LeadSearch::passed_by(const profile::HotArgument& a) const {
   if (a.is_address || a.advice.empty() || a.figures.values.empty()) return std::nullopt;
-  const double lowest = a.figures.invariance - a.figures.invariance_error.value_or(0);
+  // What all of a few calls pass is no habit, however exactly they are known (rule of three).
+  const double by_calls = 3 / static_cast<double>(std::max<uint64_t>(1, a.figures.count));
+  const double lowest =
+      a.figures.invariance - std::max(by_calls, a.figures.invariance_error.value_or(0));
   const auto found = functions_.find({a.callee.module, a.callee.offset});
   if (lowest < kMostlyShare || found == functions_.end()) return std::nullopt;
   const profile::HotMethod& m = *found->second;
@@ -133,7 +143,7 @@ std::optional<Passed> LeadSearch::passed_by(const profile::HotArgument& a) const
 void LeadSearch::arguments() {
   std::map<std::pair<PlaceKey, const profile::HotMethod*>, size_t> places;
   std::vector<Passed> of_places;
-  for (const profile::HotArgument& a : profile_.hotlists.arguments) {
+  for (const profile::HotArgument& a : lists_.arguments) {
     const std::optional<Passed> passed = passed_by(a);
     if (!passed) continue;
     const auto [at, is_first] =
@@ -145,6 +155,7 @@ void LeadSearch::arguments() {
     }
   }
   for (const auto& [passed, number] : joined(of_places)) {
+    if (passed.stake < kLeastStakeShare) continue;
     const profile::HotArgument& a = *passed.argument;
     const std::string others =
         number == 1 ? "" : fmt::format(" (as {} more place{})", number - 1, number == 2 ? "" : "s");
@@ -156,19 +167,32 @@ void LeadSearch::arguments() {
   }
 }
 
-// Those of one function mostly say the same.
+// Those of one function mostly say the same. What a division divides by comes before what it gives,
+// which follows from that.
 void LeadSearch::values() {
+  std::vector<const profile::HotValue*> rows;
+  for (const profile::HotValue& v : lists_.values)
+    // Without the instruction it is not known whether the code says the value already.
+    if (v.semi_invariant && !v.is_address && !v.advice.empty() && !v.figures.values.empty() &&
+        !v.disassembly.empty())
+      rows.push_back(&v);
+  std::ranges::stable_partition(
+      rows, [](const auto* v) { return v->part == profile::ValuePart::divisor; });
   BestOfFunctions best;
-  for (const profile::HotValue& v : profile_.hotlists.values) {
-    if (!v.semi_invariant || v.is_address || v.advice.empty() || v.figures.values.empty()) continue;
+  for (const profile::HotValue* row : rows) {
+    const profile::HotValue& v = *row;
     const bool divides = v.disassembly.find("div") != std::string::npos;
+    if (share_of_cycles(v.figures.count, divides ? kDivision_cycles : 1) < kLeastStakeShare)
+      continue;
     const profile::HotMethod* m = function_of(v.at);
-    double stake = share_of_cycles(static_cast<double>(v.figures.count),
-                                   divides ? kDivision_cycles : cycles_of_instruction(m));
+    double stake =
+        share_of_cycles(v.figures.count, divides ? kDivision_cycles : cycles_of_instruction(m));
     stake = std::min(stake, most_at_stake(v.at));
     if (stake < kLeastStakeShare) continue;
+    const bool is_divisor = v.part == profile::ValuePart::divisor;
     join(best, {stake, v.at,
-                fmt::format("{} gives {} in {}; {}", printable(v.disassembly),
+                fmt::format("{} {} {} in {}; {}", printable(v.disassembly),
+                            is_divisor ? "divides by" : "gives",
                             profile::value_text(v.type, v.figures.values[0].value),
                             percent(v.figures.invariance), printable(v.advice))});
   }
@@ -178,7 +202,7 @@ void LeadSearch::values() {
 // The pair with most stands for its line.
 void LeadSearch::sharing() {
   std::map<std::pair<std::string, uint64_t>, const profile::HotSharing*> best;
-  for (const profile::HotSharing& s : profile_.hotlists.sharing) {
+  for (const profile::HotSharing& s : lists_.sharing) {
     if (s.count < kToAndFro_times * s.lines) continue;
     const auto [at, is_first] = best.try_emplace({s.line.module, s.line.offset}, &s);
     if (!is_first && s.count > at->second->count) at->second = &s;
@@ -186,8 +210,9 @@ void LeadSearch::sharing() {
   for (const auto& [line, s] : best) {
     const bool is_true = s->kind == profile::SharingKind::true_sharing;
     const bool is_same = s->to.module == s->from.module && s->to.offset == s->from.offset;
-    const std::string other = is_same ? "itself in another thread" : point(s->to, kPlaceColumns);
-    const double cost = share_of_cycles(static_cast<double>(s->count), kHandOver_cycles);
+    const std::string other = is_same ? "itself in another thread" : said(s->to);
+    const double cost = share_of_cycles(s->count, kHandOver_cycles);
+    if (cost < kLeastStakeShare) continue;
     add(std::min(cost, most_at_stake(s->from)), s->from,
         fmt::format("up to {} times a cache line goes from one thread to another between it and "
                     "{}, {}",
@@ -202,16 +227,16 @@ void LeadSearch::sharing() {
 // What an access that nobody needs takes is no more than its instruction.
 void LeadSearch::waste() {
   BestOfFunctions best;
-  for (const profile::HotAccessPair& pair : profile_.hotlists.waste) {
+  for (const profile::HotAccessPair& pair : lists_.waste) {
     if (pair.share - pair.share_error.value_or(0) < kMostlyShare) continue;
     // A dead store is the earlier one.
     const bool is_dead = pair.kind == profile::PairKind::dead_store;
     const profile::Place& at = is_dead && pair.from ? *pair.from : pair.to;
-    const double cost =
-        share_of_cycles(static_cast<double>(pair.count), cycles_of_instruction(function_of(at)));
+    if (share_of_cycles(pair.count, 1) < kLeastStakeShare) continue;
+    const double cost = share_of_cycles(pair.count, cycles_of_instruction(function_of(at)));
     const double stake = std::min(cost, most_at_stake(at));
     if (stake < kLeastStakeShare) continue;
-    join(best, {stake, at, wasted_by(pair)});
+    join(best, {stake, at, wasted_by(pair, pair.from ? said(*pair.from) : "", said(pair.to))});
   }
   add_best(std::move(best));
 }

@@ -50,10 +50,11 @@ double with_two_digits(double figure) {
 }  // namespace
 
 void LeadSearch::pointer_calls() {
-  for (const profile::HotTargets& t : profile_.hotlists.targets) {
+  for (const profile::HotTargets& t : lists_.targets) {
     if (t.kind != profile::EdgeKind::indirect_call || t.targets.empty()) continue;
     if (t.targets[0].share < kMostlyShare) continue;
-    const double cost = share_of_cycles(static_cast<double>(t.count), kPointerCall_cycles);
+    const double cost = share_of_cycles(t.count, kPointerCall_cycles);
+    if (cost < kLeastStakeShare) continue;
     add(std::min(cost, most_at_stake(t.at)), t.at,
         fmt::format("the call through a pointer goes to {} in {}; call it directly, or test for "
                     "it first",
@@ -61,20 +62,24 @@ void LeadSearch::pointer_calls() {
   }
 }
 
-// The hot ones are in the list; which other way they go is not.
+// How often a branch went on with what is next, which may not be among the hot edges.
+uint64_t LeadSearch::times_not_taken(const profile::Place& branch) const {
+  const auto at = code_.code_ref(branch);
+  if (!at) return 0;
+  const profile::EdgeTable& edges = profile_.tables.edges;
+  for (auto edge = std::ranges::lower_bound(edges, *at, {}, &profile::Edge::from);
+       edge != edges.end() && edge->from == *at; ++edge)
+    if (edge->kind == profile::EdgeKind::not_taken) return edge->count;
+  return 0;
+}
+
 void LeadSearch::branches() {
-  std::map<PlaceKey, uint64_t> not_taken;
-  for (const profile::Edge& edge : profile_.tables.edges)
-    if (edge.kind == profile::EdgeKind::not_taken)
-      not_taken[{profile_.modules[edge.from.module].path, edge.from.offset}] = edge.count;
   BestOfFunctions best;
-  for (const profile::HotEdge& edge : profile_.hotlists.edges) {
-    if (!skips_code(edge)) continue;
-    const auto other = not_taken.find({edge.from.module, edge.from.offset});
-    const uint64_t others = other == not_taken.end() ? 0 : other->second;
+  for (const profile::HotEdge& edge : lists_.edges) {
+    const double cost = share_of_cycles(edge.count, kTakenBranch_cycles);
+    if (cost < kLeastStakeShare || !skips_code(edge)) continue;
     const auto count = static_cast<double>(edge.count);
-    const double share = count / (count + static_cast<double>(others));
-    const double cost = share_of_cycles(count, kTakenBranch_cycles);
+    const double share = count / (count + static_cast<double>(times_not_taken(edge.from)));
     const double stake = std::min(cost, most_at_stake(edge.from));
     if (share < kMostlyShare || stake < kLeastStakeShare) continue;
     join(best, {stake, edge.from,
@@ -115,7 +120,7 @@ void LeadSearch::calls_in_loops() {
 void LeadSearch::slow_functions() {
   const double usual = all_cycles_ / static_cast<double>(std::max<uint64_t>(
                                          1, profile_.coverage.instructions_total));
-  for (const profile::HotMethod& m : profile_.hotlists.methods) {
+  for (const profile::HotMethod& m : lists_.methods) {
     const double cycles = m.time.cycles_per_insn;
     if (cycles < std::max(kWaits_cycles, kSlowRatio * usual) || !is_certain(m) ||
         explained_[&m] > m.time.share / 2)
@@ -129,7 +134,7 @@ void LeadSearch::slow_functions() {
 
 void LeadSearch::kernel() {
   const double all_s = profile_.time.seconds();
-  for (const profile::HotMethod& m : profile_.hotlists.methods) {
+  for (const profile::HotMethod& m : lists_.methods) {
     const double share = m.time.kernel_s / all_s;
     if (share < kKernelShare || share < kKernelPart * (share + m.time.share) ||
         !profile::is_certain(share, profile_.time.error_of(share)))
@@ -144,15 +149,22 @@ void LeadSearch::waiting() {
   const profile::ProcessorTime& time = profile_.time;
   const double duration_s = profile_.run.duration_s;
   if (duration_s <= 0) return;
-  const double queued = time.queued_s / duration_s;
+  const double queued = time.queued_s / duration_s;  // for a processor: the host's doing
   // While other threads work it waits for them: that is theirs.
   const double nobody_works = 1 - (time.user_s + time.kernel_s) / duration_s;
   const double other = std::min(time.waiting_s / duration_s - queued, nobody_works);
-  if (queued >= kWaitingShare)
-    add(queued, std::nullopt, "the first thread waits so long for a processor: others have them");
   if (other >= kWaitingShare)
     add(other, std::nullopt,
         "the first thread waits so long for input, a lock, or the end of a sleep");
+}
+
+std::optional<std::string> told_of_busy_host(const profile::Profile& profile) {
+  const double duration_s = profile.run.duration_s;
+  if (!profile.time.is_known() || duration_s <= 0) return std::nullopt;
+  const double queued = profile.time.queued_s / duration_s;
+  if (queued < kWaitingShare) return std::nullopt;
+  return fmt::format("the host was busy: the first thread waited {} of the time for a processor",
+                     percent(queued));
 }
 
 }  // namespace shadowprof::report

@@ -58,11 +58,6 @@ std::string stride_text(const profile::HotValue& v) {
   return profile::is_float(v.type) ? "-" : percent(v.figures.stride_share);
 }
 
-// What may take half as long, by more than half a step of the clock, is not.
-bool is_known(const profile::HotLoad& load, double clock_step) {
-  return std::max(load.mean_error, load.cold_error) <= std::max(load.mean_cycles, clock_step) / 2;
-}
-
 }  // namespace
 
 void Renderer::contexts() {
@@ -128,8 +123,9 @@ void Renderer::loads() {
   if (all.empty()) return;
   const auto& clock = profile_.run.host.latency;
   std::vector<const profile::HotLoad*> rows;
+  // What others lose may be nothing, by what is known of their times.
   for (const profile::HotLoad& load : all)
-    if (is_known(load, clock ? clock->resolution : 0)) rows.push_back(&load);
+    if (load.lost_cycles > 0) rows.push_back(&load);
   if (is_left_out("slow loads", all.size(), rows.size())) return;
   heading("Slow loads (by cycles lost)");
   if (const auto& c = clock)

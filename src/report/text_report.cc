@@ -95,7 +95,8 @@ void Renderer::warn() {
 }
 
 void Renderer::leads() {
-  const std::vector<Lead> leads = find_leads(profile_, std::min(kMostLeads, options_.limit));
+  const std::vector<Lead> leads =
+      find_leads(profile_, std::min(kMostLeads, options_.limit), options_.files);
   if (leads.empty()) return;
   heading(fmt::format("Findings (by the share of the {} at stake)", unit_of_stakes(profile_)));
   for (const Lead& lead : leads) {

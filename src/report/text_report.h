@@ -11,6 +11,7 @@
 
 #include "profile/profile.h"
 #include "profile/thread_view.h"
+#include "symbols/module_set.h"
 
 namespace shadowprof::report {
 
@@ -21,6 +22,7 @@ struct TextOptions {
   bool filtered = false;  // the lists are a selection: what is left out is not "more"
   std::string sort;       // of the functions, as given to select_rows()
   bool of_threads = false;  // the profile is what some threads did
+  const symbols::ModuleSet* files = nullptr;  // for what findings name and no hotlist does
   bool summary = true;    // what was profiled, coverage, cost; before the lists
 };
 

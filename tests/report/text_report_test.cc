@@ -329,6 +329,7 @@ TEST_CASE("nobody is told to specialise for an address") {
   value.figures.values = {{0x7fab7d7b5010, 1, 1}};
   p.hotlists.values = {value};
   p.hotlists.arguments.clear();  // what is said of them is another case's
+  p.tables.arguments.clear();
   std::string text = render_text(p, TextOptions{});
   CHECK(text.find("an address of this run") != std::string::npos);
   CHECK(text.find("specialise") == std::string::npos);
@@ -431,6 +432,29 @@ TEST_CASE("a report begins with what all of it must be read with") {
   CHECK(text.starts_with("ended early, after 0.500 s and 12 instructions: process 7\n"));
   CHECK(text.find("an unknown share of them profiled") != std::string::npos);
   CHECK(widest_line(text) <= 80);
+}
+
+TEST_CASE("slow loads are those that lose something, and the others are counted") {
+  profile::Profile p = test::sample_profile();
+  const auto loads_of = [&] {
+    TextOptions options;
+    const std::string text = report::render_list(p, report::TextList::loads, options);
+    return text.substr(text.find("Slow loads"));
+  };
+  profile::HotLoad load;
+  load.at = {"/bin/app", 0x12, "slow", "app.c", 9};
+  load.executions = load.timed = 1000;
+  load.mean_cycles = 300;
+  load.mean_error = 290;  // and still it is not nothing
+  load.lost_cycles = 296'000;
+  profile::HotLoad other = load;
+  other.at.function = "other";
+  other.mean_error = 1;
+  other.lost_cycles = 0;
+  p.hotlists.load_latency = {load, other};
+  CHECK(loads_of().find("slow app.c:9") != std::string::npos);
+  CHECK(loads_of().find("other") == std::string::npos);
+  CHECK(loads_of().find("1 more row is not certain") != std::string::npos);
 }
 
 TEST_CASE("color is only where it was asked for") {

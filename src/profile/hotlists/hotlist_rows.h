@@ -48,8 +48,8 @@ void add_probe_hotlist(const Profile& profile, size_t limit, const LineLookup& l
 // plugin_hotlist.cc.
 void add_plugin_hotlist(const Profile& profile, size_t limit, const LineLookup& lines,
                         Hotlists& lists);
-// value_hotlists.cc: values, arguments, targets.
+// value_hotlists.cc: values, arguments, targets. `instructions` are asked for rows without text.
 void add_value_hotlists(const Profile& profile, size_t limit, const LineLookup& lines,
-                        Hotlists& lists);
+                        const InstructionLookup& instructions, Hotlists& lists);
 
 }  // namespace shadowprof::profile

@@ -361,7 +361,44 @@ Margin margin_of(const Profile& profile, uint64_t error, uint64_t whole) {
   return std::min(1.0, critical_value(profile.confidence.groups) * share_of(error, whole));
 }
 
-Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup& lines) {
+namespace {
+
+template <typename PlaceOf, typename MarginOf>
+void add_calls(const Profile& profile, size_t limit, PlaceOf place, MarginOf margin,
+               Hotlists& lists) {
+  const CallTable& calls = profile.tables.calls;
+  uint64_t all = 0;
+  for (const CallPair& c : calls) all += c.count;
+  for (size_t i : hottest(calls, limit, [](const CallPair& c) { return c.count; })) {
+    const CallPair& c = calls[i];
+    lists.call_pairs.push_back({static_cast<uint32_t>(lists.call_pairs.size() + 1), place(c.site),
+                                place(c.callee), c.indirect, c.count, share_of(c.count, all),
+                                c.inclusive, margin(c.error, all)});
+  }
+}
+
+template <typename PlaceOf, typename MarginOf>
+void add_edges(const Profile& profile, size_t limit, PlaceOf place, MarginOf margin,
+               Hotlists& lists) {
+  const EdgeTable& edges = profile.tables.edges;
+  uint64_t all = 0;
+  for (const Edge& e : edges) all += e.count;
+  for (size_t i : hottest(edges, limit, [](const Edge& e) { return e.count; })) {
+    const Edge& e = edges[i];
+    lists.edges.push_back({static_cast<uint32_t>(lists.edges.size() + 1), place(e.from),
+                           place(e.to), e.kind, e.count, share_of(e.count, all),
+                           margin(e.error, all)});
+  }
+}
+
+// What rows are made with.
+struct Lookups {
+  LineLookup lines = {};
+  InstructionLookup instructions = {};
+  bool findings = false;  // nothing but their lists
+};
+
+Hotlists make_hotlists(const Profile& profile, size_t limit, const Lookups& lookups) {
   Hotlists lists;
   const Tables& t = profile.tables;
   const auto margin = [&](uint64_t error, uint64_t whole) {
@@ -372,42 +409,53 @@ Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup
     if (f.self == 0 && !profile.confidence.exact) return std::nullopt;
     return margin(f.self_error, whole);
   };
+  const LineLookup& lines = lookups.lines;
   const auto place = [&](CodeRef at) { return place_of(profile, lines, at); };
   const Coverage& coverage = profile.coverage;
   const bool knows_speeds = !coverage.assumed_speeds && !coverage.assumed_total &&
                             (!profile.time.is_known() || evidence_of(profile).enough);
 
   add_methods(profile, limit, place, margin_of_met, knows_speeds, lists);
-  add_inlined(profile, limit, margin_of_met, knows_speeds, lists);
-  uint64_t all_calls = 0;
-  for (const CallPair& c : t.calls) all_calls += c.count;
-  for (size_t i : hottest(t.calls, limit, [](const CallPair& c) { return c.count; })) {
-    const CallPair& c = t.calls[i];
-    lists.call_pairs.push_back({static_cast<uint32_t>(lists.call_pairs.size() + 1), place(c.site),
-                                place(c.callee), c.indirect, c.count, share_of(c.count, all_calls),
-                                c.inclusive, margin(c.error, all_calls)});
-  }
-  add_contexts_of(profile, limit, place, margin, lists);
-  uint64_t all_edges = 0;
-  for (const Edge& e : t.edges) all_edges += e.count;
-  for (size_t i : hottest(t.edges, limit, [](const Edge& e) { return e.count; })) {
-    const Edge& e = t.edges[i];
-    lists.edges.push_back({static_cast<uint32_t>(lists.edges.size() + 1), place(e.from),
-                           place(e.to), e.kind, e.count, share_of(e.count, all_edges),
-                           margin(e.error, all_edges)});
-  }
-  add_paths(profile, limit, place, margin, knows_speeds, lists);
+  add_calls(profile, limit, place, margin, lists);
+  add_edges(profile, limit, place, margin, lists);
   add_loads(profile, limit, place, lists);
-  add_memory(profile, limit, place, lists);
-  add_access_pairs(t.hazards, limit, place, margin, lists.hazards);
   add_access_pairs(t.waste, limit, place, margin, lists.waste);
   add_sharing_of(profile, limit, place, lists);
-  add_stream_hotlist(profile, limit, lines, lists);
-  add_probe_hotlist(profile, limit, lines, lists);
-  add_plugin_hotlist(profile, limit, lines, lists);
-  add_value_hotlists(profile, limit, lines, lists);
+  add_value_hotlists(profile, limit, lines, lookups.instructions, lists);
+  if (!lookups.findings) {
+    add_inlined(profile, limit, margin_of_met, knows_speeds, lists);
+    add_contexts_of(profile, limit, place, margin, lists);
+    add_paths(profile, limit, place, margin, knows_speeds, lists);
+    add_memory(profile, limit, place, lists);
+    add_access_pairs(t.hazards, limit, place, margin, lists.hazards);
+    add_stream_hotlist(profile, limit, lines, lists);
+    add_probe_hotlist(profile, limit, lines, lists);
+    add_plugin_hotlist(profile, limit, lines, lists);
+  }
   if (has_hidden_values(profile)) mark_values_hidden(lists);
   return lists;
+}
+
+}  // namespace
+
+Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup& lines) {
+  return make_hotlists(profile, limit, {.lines = lines});
+}
+
+Hotlists compute_finding_lists(const Profile& profile, size_t limit,
+                               const InstructionLookup& instructions) {
+  return make_hotlists(profile, limit, {.instructions = instructions, .findings = true});
+}
+
+bool has_whole_finding_lists(const Profile& profile) {
+  const Hotlists& lists = profile.hotlists;
+  const Tables& t = profile.tables;
+  return lists.methods.size() >= profile.functions.size() &&
+         lists.call_pairs.size() >= t.calls.size() && lists.edges.size() >= t.edges.size() &&
+         lists.load_latency.size() >= t.latencies.size() && lists.waste.size() >= t.waste.size() &&
+         lists.sharing.size() >= t.sharing.size() && lists.values.size() >= t.values.size() &&
+         lists.arguments.size() >= t.arguments.size() &&
+         lists.targets.size() >= indirect_branches(profile);
 }
 
 }  // namespace shadowprof::profile

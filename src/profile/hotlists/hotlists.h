@@ -34,6 +34,9 @@ struct SourceLine {
 // Who knows the source line of a place in code (module index, offset). May be empty.
 using LineLookup = std::function<std::optional<SourceLine>(CodeRef)>;
 
+// And who knows the instruction there, disassembled; "" when not. May be empty.
+using InstructionLookup = std::function<std::string(CodeRef)>;
+
 struct Place {
   std::string module;
   uint64_t offset = 0;
@@ -425,6 +428,9 @@ struct Hotlists {
   std::vector<HotTargets> targets;        // by count
 };
 
+// Places with such edges: each is a row of `targets`.
+size_t indirect_branches(const Profile& profile);
+
 // Calls visit(name, member, stored, all) for each list, in the order of the file; all(profile) is
 // the number of rows that it is a choice of.
 template <typename Visit>
@@ -455,8 +461,7 @@ constexpr void for_each_hotlist(Visit visit) {
   visit("values", &L::values, kNewer, [](const auto& p) { return p.tables.values.size(); });
   visit("arguments", &L::arguments, kNewer,
         [](const auto& p) { return p.tables.arguments.size(); });
-  // Each is several rows of the table of edges.
-  visit("targets", &L::targets, kNewer, [](const auto&) { return size_t{0}; });
+  visit("targets", &L::targets, kNewer, [](const auto& p) { return indirect_branches(p); });
 }
 static_assert(
     [] {
@@ -470,5 +475,12 @@ static_assert(
 
 // The `limit` hottest rows of each kind. Ties are broken by place, so equal runs give equal lists.
 Hotlists compute_hotlists(const Profile& profile, size_t limit, const LineLookup& lines = {});
+
+// The same of the lists that say what could be done better (report/leads.h), for who goes through
+// many rows and shows few: without source lines. The other lists stay empty.
+Hotlists compute_finding_lists(const Profile& profile, size_t limit,
+                               const InstructionLookup& instructions);
+// Whether the profile's own have all of these rows.
+bool has_whole_finding_lists(const Profile& profile);
 
 }  // namespace shadowprof::profile

@@ -72,13 +72,13 @@ bool is_address(const Profile& profile, const ValueFigures& f, ValueType type, u
 }
 
 // Whether one of the instruction's immediates is the value: "or eax, 0xFF" of a result of 255.
-bool says_itself(const ValueRow& row) {
+bool says_itself(const ValueRow& row, const std::string& text) {
   if (row.constant) return true;
   if (row.type != ValueType::integer) return false;
-  const size_t comma = row.text.rfind(", ");
+  const size_t comma = text.rfind(", ");
   if (comma == std::string::npos || row.figures.top.empty() || row.part == ValuePart::comparison)
     return false;
-  const std::string last = row.text.substr(comma + 2);
+  const std::string last = text.substr(comma + 2);
   if (last.empty() || (last[0] != '-' && (last[0] < '0' || last[0] > '9'))) return false;
   try {
     const uint64_t mask = row.bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << row.bits) - 1;
@@ -94,11 +94,12 @@ bool says_itself(const ValueRow& row) {
 constexpr double kNearlyAlways = 0.95;
 constexpr double kAlways = 0.9999;
 
-std::string advice_of(const ValueRow& row) {
+std::string advice_of(const ValueRow& row, const std::string& text) {
   const double top = row.figures.invariance();
-  const bool loads = row.text.find('[') != std::string::npos && !row.text.starts_with("lea");
-  const bool divides = row.text.starts_with("div") || row.text.starts_with("idiv");
+  const bool loads = text.find('[') != std::string::npos && !text.starts_with("lea");
+  const bool divides = text.starts_with("div") || text.starts_with("idiv");
   if (row.part == ValuePart::comparison) return "test for it first";
+  if (row.part == ValuePart::divisor) return "test for that divisor first";
   if (divides) return "test for the usual operands first";
   if (top >= kAlways && loads) return "hoist the load out of the loop";
   if (top >= kNearlyAlways) return "specialise";
@@ -145,13 +146,17 @@ bool size_is_argument(std::string_view name, uint8_t argument) {
   return argument == 2 && std::any_of(std::begin(kThird), std::end(kThird), is);
 }
 
-void add_values(const Profile& profile, size_t limit, const LineLookup& lines, Hotlists& lists) {
+void add_values(const Profile& profile, size_t limit, const LineLookup& lines,
+                const InstructionLookup& instructions, Hotlists& lists) {
+  const auto text_of = [&](const ValueRow& row) {
+    return row.text.empty() && instructions ? instructions(row.at) : row.text;
+  };
   uint64_t all = 0;
   for (const ValueRow& row : profile.tables.values) all += row.figures.count;
   const auto hot = static_cast<uint64_t>(static_cast<double>(all) * kHotShare);
   const auto semi_invariant = [&](const ValueRow& row) {
     return row.figures.count > hot && is_mostly_one(profile, row.figures) &&
-           !is_address(profile, row.figures, row.type, row.bits) && !says_itself(row);
+           !is_address(profile, row.figures, row.type, row.bits) && !says_itself(row, text_of(row));
   };
   const auto weight = [&](const ValueRow& row) {
     const bool semi = semi_invariant(row);
@@ -166,15 +171,15 @@ void add_values(const Profile& profile, size_t limit, const LineLookup& lines, H
     value.rank = static_cast<uint32_t>(lists.values.size() + 1);
     value.at = place_of(profile, lines, row.at);
     if (row.has_context) value.context = place_of(profile, lines, row.context);
-    value.disassembly = row.text;
+    value.semi_invariant = semi_invariant(row);
+    value.disassembly = value.semi_invariant ? text_of(row) : row.text;
     value.part = row.part;
     value.bits = row.bits;
     value.type = row.type;
     value.elements = row.elements;
     value.figures = figures_of(profile, row.figures, row.type);
-    value.semi_invariant = semi_invariant(row);
     value.is_address = is_address(profile, row.figures, row.type, row.bits);
-    if (value.semi_invariant) value.advice = advice_of(row);
+    if (value.semi_invariant) value.advice = advice_of(row, value.disassembly);
     lists.values.push_back(std::move(value));
   }
 }
@@ -207,14 +212,14 @@ void add_arguments(const Profile& profile, size_t limit, const LineLookup& lines
   }
 }
 
-// Edges are sorted by their branch, so the targets of one stand together.
-void add_targets(const Profile& profile, size_t limit, const LineLookup& lines, Hotlists& lists) {
-  struct Branch {
-    size_t first = 0, end = 0;
-    uint64_t count = 0;
-  };
-  const EdgeTable& edges = profile.tables.edges;
-  std::vector<Branch> branches;
+// The edges of an indirect branch stand together, as edges are sorted by where they begin.
+struct IndirectBranch {
+  size_t first = 0, end = 0;
+  uint64_t count = 0;
+};
+
+std::vector<IndirectBranch> branches_in(const EdgeTable& edges) {
+  std::vector<IndirectBranch> branches;
   for (size_t i = 0; i < edges.size(); i++) {
     if (edges[i].kind != EdgeKind::indirect_jump && edges[i].kind != EdgeKind::indirect_call)
       continue;
@@ -224,8 +229,14 @@ void add_targets(const Profile& profile, size_t limit, const LineLookup& lines, 
     branches.back().end = i + 1;
     branches.back().count += edges[i].count;
   }
-  for (size_t b : hottest(branches, limit, [](const Branch& x) { return x.count; })) {
-    const Branch& branch = branches[b];
+  return branches;
+}
+
+void add_targets(const Profile& profile, size_t limit, const LineLookup& lines, Hotlists& lists) {
+  const EdgeTable& edges = profile.tables.edges;
+  const std::vector<IndirectBranch> branches = branches_in(edges);
+  for (size_t b : hottest(branches, limit, [](const IndirectBranch& x) { return x.count; })) {
+    const IndirectBranch& branch = branches[b];
     HotTargets row;
     row.rank = static_cast<uint32_t>(lists.targets.size() + 1);
     row.at = place_of(profile, lines, edges[branch.first].from);
@@ -246,9 +257,13 @@ void add_targets(const Profile& profile, size_t limit, const LineLookup& lines, 
 
 }  // namespace
 
+size_t indirect_branches(const Profile& profile) {
+  return branches_in(profile.tables.edges).size();
+}
+
 void add_value_hotlists(const Profile& profile, size_t limit, const LineLookup& lines,
-                        Hotlists& lists) {
-  add_values(profile, limit, lines, lists);
+                        const InstructionLookup& instructions, Hotlists& lists) {
+  add_values(profile, limit, lines, instructions, lists);
   add_arguments(profile, limit, lines, lists);
   add_targets(profile, limit, lines, lists);
 }
