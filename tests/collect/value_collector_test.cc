@@ -436,6 +436,33 @@ TEST_CASE("one value only is known by the number of samples, however little most
   CHECK(sampled(1, 7).samples == 0);
 }
 
+TEST_CASE("each sample of a replica that lasts is an observation") {
+  const ValueLoop loop;
+  collect::ValueCollectorOptions options;
+  options.condition.every = options.condition.burst;
+  options.errors = true;
+  std::vector<Word> words;
+  const auto sample = [&](Word number, int sevens) {
+    words.insert(words.end(),
+                 {trace::special_word(trace::SpecialKind::sample_start, 3), number, 0});
+    for (int i = 0; i < 50; i++) loop.add(words, i < sevens ? 7 : 8);
+    const auto end = trace::sample_end(trace::EndReason::pauses);
+    words.insert(words.end(), end.begin(), end.end());
+  };
+  // Each number twice: what follows at once is one observation.
+  const std::array<int, 4> sevens{40, 45, 35, 40};
+  for (Word number = 1; number <= 4; number++) {
+    sample(number, sevens[number - 1]);
+    sample(number, sevens[number - 1]);
+  }
+  const profile::ValueFigures f = figures_of(loop, {words}, options);
+  CHECK(f.count == 400);
+  CHECK(f.invariance() == 0.8);
+  CHECK(f.samples == 4);
+  CHECK(f.top_error >= 19);  // as of four samples that end
+  CHECK(f.top_error <= 20);
+}
+
 TEST_CASE("what a division divides by is a value of its own") {
   // div qword ptr [rbx]; div ch.
   const trace::Slot memory{trace::SlotKind::memory, 0, 0};

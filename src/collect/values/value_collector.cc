@@ -337,13 +337,26 @@ void ValueCollector::State::switch_to(Tid tid) {
 void ValueCollector::State::end_sample() {
   sink.end_samples();
   end_window();
+  open_number = 0;
+}
+
+// A replica that lasts does not end with a sample of it: the next number begins another
+// observation, as it does for counts (collect/weights/group_counts.h).
+void ValueCollector::State::sample_began(uint64_t number) {
+  is_brief = trace::is_brief(number);
+  if (number == 0) return;  // another thread of the one before
+  const bool is_other = open_number != 0 && is_brief != trace::is_brief(open_number);
+  if (options.errors && open_number != 0 && (is_other || number > open_number)) end_sample();
+  open_number = std::max(open_number, number);
 }
 
 bool ValueCollector::State::special(std::span<const Word> record) {
   switch (trace::special_kind(record[0])) {
     case trace::SpecialKind::sample_start:
-      is_brief = trace::is_brief(trace::sample_number(record));
-      [[fallthrough]];
+      sample_began(trace::sample_number(record));
+      sink.end_all();
+      *current = {};
+      return true;
     case trace::SpecialKind::sample_end:
       if (options.errors && trace::ends_observation(record))
         end_sample();

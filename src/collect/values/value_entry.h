@@ -22,7 +22,8 @@ struct alignas(64) ValueEntry {
       0;  // times that `last` came in a row, not in the figures yet; 0: there is no last one
   uint64_t stride = 0;  // what `last` differed from its predecessor by
   bool has_stride = false;
-  bool is_open = false;  // has had values since ValueSink has ended all
+  bool is_open = false;  // has had values since ValueSink has ended all,
+  bool is_seen = false;  // and since it has ended samples
   uint64_t count = 0;
   uint64_t zero = 0;
   uint64_t same = 0;
@@ -55,13 +56,22 @@ class ValueSink {
     }
     change(e, value);
   }
-  // All streams that values were added to since the last time, and for end_samples() their samples:
-  // of many thousands a sample, or a thread's turn, has few.
+  // All streams that values were added to since the last time, and their samples likewise: of many
+  // thousands a sample, or a thread's turn, has few.
   void end_all() {
-    each_open([this](ValueEntry& e) { end(e); });
+    for (ValueEntry* e : open_) {
+      end(*e);
+      e->is_open = false;
+    }
+    open_.clear();
   }
   void end_samples() {
-    each_open([this](ValueEntry& e) { end_sample(e); });
+    end_all();
+    for (ValueEntry* e : seen_) {
+      end_sample(*e);
+      e->is_seen = false;
+    }
+    seen_.clear();
   }
   // Ends the stream and its sample.
   void end_sample(ValueEntry& e) {
@@ -78,14 +88,6 @@ class ValueSink {
   }
 
  private:
-  template <typename End>
-  void each_open(const End& end) {
-    for (ValueEntry* e : open_) {
-      end(*e);
-      e->is_open = false;
-    }
-    open_.clear();
-  }
   // `last` came n times in a row: n - 1 times it was foretold by its predecessor, and n - 2 times
   // the difference was 0 as before; once more if it was 0 even then, which cannot be: it had
   // changed.
@@ -111,6 +113,7 @@ class ValueSink {
       e.has_stride = true;
     } else if (!std::exchange(e.is_open, true)) {
       open_.push_back(&e);
+      if (!std::exchange(e.is_seen, true)) seen_.push_back(&e);
     }
     e.last = value;
     e.pending = 1;
@@ -120,6 +123,7 @@ class ValueSink {
   const uint32_t capacity_;
   profile::Random random_;
   std::vector<ValueEntry*> open_;
+  std::vector<ValueEntry*> seen_;
 };
 
 }  // namespace shadowprof::collect

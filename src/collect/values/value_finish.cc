@@ -180,7 +180,10 @@ void ValueCollector::State::add_argument_rows(const TableBuilder& builder,
 
 void ValueCollector::State::finish(profile::Profile& into) {
   sink.end_all();
-  if (!options.errors) end_window();
+  if (!options.errors)
+    end_window();
+  else if (open_number != 0)
+    end_sample();
   if (!options.by_call_site) count_executions();
   count_calls();
   drop_plans();

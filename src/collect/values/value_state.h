@@ -204,6 +204,7 @@ struct ValueCollector::State {
   const SlotPlan* slots_in_context(RunPlan& plan, const ThreadState& t);
   ValueEntry* entry_in_context(ValueEntry* base, uint32_t context);
   void switch_to(Tid tid);
+  void sample_began(uint64_t number);
   void end_sample();
   bool special(std::span<const trace::Word> record);
 
@@ -252,6 +253,7 @@ struct ValueCollector::State {
   ThreadState* current = nullptr;
   profile::Random random;         // where windows are
   bool is_brief = false;          // the present sample
+  uint64_t open_number = 0;       // of the observation that has not ended; 0: none, or not known
   bool open = true;               // in a window
   uint64_t until_change = ~0ull;  // records until it ends, or the next one begins
   uint64_t chunks = 0;
