@@ -52,18 +52,22 @@ struct Errors {
   void add_samples(const ValueEntry& e, uint64_t stands_for, bool are_windows = false) {
     if (e.error == nullptr) return;
     const uint32_t these = e.error->samples();
-    if (these < 2) return add_alike(e, stands_for);
-    double of_share = e.error->error_of_share(value, e.hotlist);
+    double of_share = these < 2 ? 0 : e.error->error_of_share(value, e.hotlist);
+    const double half = these < 2 ? 1 : profile::critical_value(these) * of_share;
+    if (is_one_value(e) && missed_values(e.error->met()) < half) return add_alike(e, stands_for);
+    if (these < 2) return;
     if (are_windows)
       of_share = std::max(of_share, missed_phase(these) / profile::critical_value(these));
     sampled += of_share * static_cast<double>(stands_for);
     samples = std::max(samples, these);
   }
-  // Samples that one had nearly all of tell no variance. But if each has seen the same value and no
-  // other, others are rare.
+  static bool is_one_value(const ValueEntry& e) {
+    return e.error->met() >= 2 && e.hotlist.size() == 1 && e.hotlist.exact();
+  }
+  // Samples that a few had nearly all of tell little of variance. But if each has seen the same
+  // value and no other, others are rare.
   void add_alike(const ValueEntry& e, uint64_t stands_for) {
     const uint32_t met = e.error->met();
-    if (met < 2 || e.hotlist.size() != 1 || !e.hotlist.exact()) return;
     sampled += missed_values(met) / profile::critical_value(met) * static_cast<double>(stands_for);
     samples = std::max(samples, met);
   }
