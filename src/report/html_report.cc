@@ -417,7 +417,8 @@ HtmlJson page_findings(const Profile& p, const symbols::ModuleSet& modules) {
   HtmlJson rows = HtmlJson::array();
   for (const Lead& lead : find_leads(p, kMostFindings, &modules))
     rows.push_back({lead.stake, lead.at ? place_text(*lead.at, offsets) : "",
-                    lead.at ? page_text(lead.at->function) : "", page_text(lead.text)});
+                    lead.at ? page_text(lead.at->function) : "",
+                    page_text((lead.is_maybe ? "maybe: " : "") + lead.text)});
   return {{"of", unit_of_stakes(p)}, {"rows", std::move(rows)}};
 }
 

@@ -85,6 +85,7 @@ class LeadSearch {
   uint64_t times_not_taken(const profile::Place& branch) const;
 
   void loads();
+  void load_that_may_be_slow(const profile::LatencyCalibration& host);
   void arguments();
   void values();
   void sharing();

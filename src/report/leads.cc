@@ -18,9 +18,9 @@ const char* unit_of_stakes(const Profile& profile) {
 }
 
 std::string sentence_of(const Lead& lead, const Profile& profile) {
-  return fmt::format("{} of the {} are at stake: {}{}", percent(lead.stake),
-                     unit_of_stakes(profile), lead.at ? point(*lead.at, kPlaceColumns) + ": " : "",
-                     lead.text);
+  return fmt::format("{}{} of the {} are at stake: {}{}", lead.is_maybe ? "maybe " : "",
+                     percent(lead.stake), unit_of_stakes(profile),
+                     lead.at ? point(*lead.at, kPlaceColumns) + ": " : "", lead.text);
 }
 
 namespace {
@@ -42,7 +42,8 @@ std::vector<Lead> find_leads(const Profile& profile, size_t limit,
                    return code.instruction(at);
                  });
   std::vector<Lead> leads = LeadSearch(profile, is_whole ? profile.hotlists : longer, code).all();
-  std::ranges::stable_sort(leads, std::greater{}, &Lead::stake);
+  std::ranges::stable_sort(leads, std::greater{},
+                           [](const Lead& lead) { return std::pair(!lead.is_maybe, lead.stake); });
   if (leads.size() > limit) leads.resize(limit);
   return leads;
 }

@@ -26,6 +26,9 @@
 // What is not certain, or is an address of this run, is no lead. Certain is what is at stake: of a
 // load whose cycles are not known well, the least that they can be.
 //
+// But one load that may have much at stake is named behind the others: it is slow in samples, and
+// what they began with, caches of another core, may be all that it is slow by.
+//
 // Leads are looked for in the profile's tables, whatever its hotlists leave out. Where these do not
 // have a place's line, or a value's instruction, the program's files may have it: `files`.
 #pragma once
@@ -44,6 +47,7 @@ struct Lead {
   double stake = 0;                  // of the program's time; more than 1 is possible for waiting
   std::optional<profile::Place> at;  // nothing, for the program as a whole
   std::string text;                  // what is the matter there, and what could be done; printable
+  bool is_maybe = false;             // nothing may be at stake, or as much as `stake`
 };
 
 inline constexpr double kLeastStakeShare = 0.01;

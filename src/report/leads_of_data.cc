@@ -97,6 +97,32 @@ std::string remedy(const profile::HotLoad& load, const Lost& lost) {
   return "put what is used together into one line, or prefetch";
 }
 
+// Slow beyond chance in samples, whose caches were cold: the one that would have most at stake if
+// the program's are no better.
+void LeadSearch::load_that_may_be_slow(const profile::LatencyCalibration& host) {
+  constexpr double kLeastMaybeStake = 0.1;
+  const profile::HotLoad* most = nullptr;
+  double stake = kLeastMaybeStake;
+  for (const profile::HotLoad& load : lists_.load_latency) {
+    const double slower = load.mean_cycles - host.hit(load.by);
+    if (slower <= load.mean_error || load.cold_error < slower / 2) continue;
+    double share = share_of_cycles(load.executions, slower);
+    if (share < stake) continue;
+    share = std::min(share, most_at_stake(load.at));
+    if (const profile::HotMethod* m = function_of(load.at))
+      share = std::min(share, time_to_wait_of(*m));
+    if (share < stake) continue;
+    most = &load;
+    stake = share;
+  }
+  if (most == nullptr) return;
+  add(stake, most->at,
+      fmt::format("the load takes {:.0f} cycles in samples, which begin with the caches of another "
+                  "core: a larger --max-overhead, or --mode full, tells more of the program's own",
+                  most->mean_cycles));
+  leads_.back().is_maybe = true;
+}
+
 // Those of one function share the time that it can have waited.
 void LeadSearch::loads() {
   profile::LatencyCalibration host;
@@ -123,6 +149,7 @@ void LeadSearch::loads() {
                     called_from(m), load->mean_cycles, percent(load->classes[2]),
                     percent(load->classes[3]), remedy(*load, lost)));
   }
+  if (leads_.empty()) load_that_may_be_slow(host);
 }
 
 std::optional<Passed> LeadSearch::passed_by(const profile::HotArgument& a) const {

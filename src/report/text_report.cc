@@ -102,7 +102,7 @@ void Renderer::leads() {
   for (const Lead& lead : leads) {
     constexpr size_t kIndent = 9;
     const std::string where = lead.at ? point_of(*lead.at, columns_ - kIndent - 1) + ": " : "";
-    std::string before = fmt::format("{:>7}  ", percent(lead.stake));
+    std::string before = fmt::format("{:>7}{} ", percent(lead.stake), lead.is_maybe ? "?" : " ");
     const std::string text = where + lead.text;
     for (const std::string_view words : folded(text, columns_ - kIndent)) {
       line(before + fit(words, columns_ - kIndent));
