@@ -134,7 +134,8 @@ struct Run {
   uint16_t words = 1;          // 4-byte words of its record, the id included
   RunExit exit = RunExit::split;
   uint8_t block_count = 1;
-  // Its fragment's translation writes slots (this run's may be none), and not in bouts only.
+  // Its fragment's translation, or the interpreter, writes slots (this run's may be none), and not
+  // in bouts only.
   bool captures = false;
   bool of_bouts = false;       // its fragment's translation is executed in bouts only
   bool recorded = true;        // false: only counted, so its id is in no trace

@@ -222,6 +222,28 @@ TEST_CASE("what has been seen enough of is told, and counts by how often it is c
   CHECK(mailbox.take().size() == 2);
 }
 
+TEST_CASE("the interpreter captures all that brief samples execute") {
+  ValueLoop loop;
+  const RunId interpreted = loop.translate(true);
+  trace::RunMailbox mailbox;
+  collect::ValueCollectorOptions options;
+  options.condition = {4, 1, 10};
+  options.seen_enough = &mailbox;
+  std::vector<Word> words;
+  for (int i = 0; i < 4; i++) loop.add(words, 1);
+  const RunId plain = loop.translate(false);
+  for (int i = 0; i < 6; i++) words.push_back(plain.value);
+  for (const Word word : trace::sample_start(trace::kBriefSample | 1)) words.push_back(word);
+  loop.run = interpreted;
+  for (int i = 0; i < 90; i++) loop.add(words, 2);
+  const profile::ValueFigures f = figures_of(loop, {words}, options);
+  CHECK(f.count == 100);
+  REQUIRE(f.top.size() == 2);
+  CHECK(f.top[0].value == 2);
+  CHECK(f.top[0].count >= 90);
+  CHECK(mailbox.take().size() == 1);  // and nothing of it is new to the engine
+}
+
 TEST_CASE("the error of what windows have seen comes from how they differ") {
   ValueLoop loop;
   const RunId plain = loop.translate(false);

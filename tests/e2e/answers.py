@@ -153,8 +153,9 @@ def check_values(options, directory):
     expect("the low bits stride while they fall", rows["low_bits_and"]["strided"], 999 - 1 - 124 - 125)
 
     hot = profile["hotlists"]
-    semi = [row["offset"] for row in hot["values"] if row["semi_invariant"]]
-    expect("semi-invariant instructions", semi, [guest.labels["constant"]])
+    semi = {(row["offset"], row["part"]) for row in hot["values"] if row["semi_invariant"]}
+    expect("semi-invariant instructions", semi,
+           {(guest.labels["constant"], "result"), (guest.labels["divide"], "divisor")})
     listed = [row["offset"] for row in hot["values"]]
     expect("immediates are not listed", guest.labels["immediate"] in listed, False)
     targets = [(t["to"]["function"], t["count"]) for t in hot["targets"][0]["targets"]]

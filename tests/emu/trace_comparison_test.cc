@@ -47,6 +47,12 @@ TEST_CASE("traces of the same execution are equal to their end") {
   CHECK(!result.difference);
 }
 
+TEST_CASE("what the interpreter executes is known to have its values") {
+  const Side side(3, 1);
+  REQUIRE(side.table.run_count() > 0);
+  CHECK(side.table.run(RunId(side.words[0])).captures);
+}
+
 TEST_CASE("the first instruction that differs is named") {
   const emu::Comparison result = compare(Side(3, 1), Side(4, 1));
   CHECK(result.instructions == 0);

@@ -17,6 +17,7 @@
 
 #include "../e2e/step_once.h"
 #include "base/check.h"
+#include "decoder/divisor.h"
 #include "reference.h"
 
 namespace shadowprof::inject_test {
@@ -95,7 +96,9 @@ class Hardware : public Reference {
         now.element = read_element(child, made_by.element_result);
     }
     const decoder::Insn& next = read_insn(child, now.pc);
-    const auto bytes = static_cast<size_t>(std::max(next.compared_bits, next.stored.bits)) / 8;
+    const auto divisor = decoder::divisor_of(next).value_or(decoder::Divisor{});
+    const auto bytes =
+        static_cast<size_t>(std::max({next.compared_bits, next.stored.bits, divisor.bits})) / 8;
     if (bytes == 0 || next.access_count == 0) return;
     const decoder::MemoryAccess& a = next.accesses[0];
     uint64_t address = static_cast<uint64_t>(a.displacement);

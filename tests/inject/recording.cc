@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/check.h"
+#include "decoder/divisor.h"
 #include "emu/translate/captured_registers.h"
 #include "ptrace/launch.h"
 
@@ -152,7 +153,8 @@ class Checker {
           break;
         case SlotKind::memory:
           seen.memory = true;
-          check_value(pc, "compared or stored memory", 0, got, without_stepping(now->memory, got));
+          check_value(pc, "compared or stored memory, or divisor,", 0, got,
+                      without_stepping(now->memory, got));
           break;
         case SlotKind::vector:
         case SlotKind::mask:
@@ -226,8 +228,8 @@ class Checker {
       values_[insn.sum.to] = values_[insn.sum.from] + static_cast<uint64_t>(insn.sum.addend);
   }
 
-  // A plan's promise: every result, and every address register and compared one that the record
-  // does not hold yet.
+  // A plan's promise: every result, and every address register, compared one and divisor that the
+  // record does not hold yet.
   void check_complete(const Insn& insn, const Seen& seen) {
     if (plan_.addresses) {
       for (uint8_t i = 0; i < insn.access_count; i++) {
@@ -249,6 +251,10 @@ class Checker {
     reads_memory |= stores;
     if (stores && insn.stored.reg < 16 && !(recorded_ & gpr_bit(insn.stored.reg)))
       complain("{:#x}: stored register {} is not recorded", insn.address.value, insn.stored.reg);
+    const auto divisor = plan_.values ? decoder::divisor_of(insn) : std::nullopt;
+    reads_memory |= divisor && divisor->in_memory;
+    if (divisor && divisor->reg < 16 && !(recorded_ & gpr_bit(divisor->reg)))
+      complain("{:#x}: divisor {} is not recorded", insn.address.value, divisor->reg);
     if (seen.memory != reads_memory)
       complain("{:#x}: memory {}", insn.address.value, seen.memory ? "recorded" : "not recorded");
     const bool is_ordinary = insn.kind == decoder::InsnKind::ordinary;

@@ -18,8 +18,8 @@ namespace shadowprof::inject_test {
 struct Moment {  // right before an instruction
   GuestAddr pc;
   std::array<uint64_t, 16> gpr{};  // encoding order
-  // What a compare or store that names memory will find there, and what the instruction before has
-  // left in its vector register (the low 64 bits) or mask register.
+  // What a compare, store or division that names memory will find there, and what the instruction
+  // before has left in its vector register (the low 64 bits) or mask register.
   uint64_t memory = 0;
   uint64_t element = 0;
 };

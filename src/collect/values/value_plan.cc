@@ -250,7 +250,8 @@ void ValueCollector::State::start_run(RunId id) {
   runs[id.value].words = run.words;
   runs[id.value].captures = run.captures;
   runs[id.value].passes = options.seen_enough != nullptr && !run.captures && run.words == 1;
-  if (options.seen_enough != nullptr) note_translation(id, run);
+  // What the interpreter has lowered the engine's translations do not know.
+  if (options.seen_enough != nullptr && !is_brief) note_translation(id, run);
 }
 
 // Runs are numbered as they are translated. Partial runs of interrupted fragments come any time.

@@ -511,6 +511,7 @@ RunId Lowering::make_run(RunExit how, uint32_t blocks, uint32_t insns, size_t sl
   run.insns = insns;
   run.exit = how;
   run.target = target;
+  run.captures = plan_.captures();
   run.last_block_insns = static_cast<uint16_t>(insns - blocks_[blocks - 1].first_insn);
   const auto add_it = [&] {
     return table_.add_run(run, std::span(block_ids_).first(blocks), std::span(slots_).first(slots));
