@@ -203,8 +203,9 @@ void LeadSearch::values() {
     if (v.semi_invariant && !v.is_address && !v.advice.empty() && !v.figures.values.empty() &&
         !v.disassembly.empty())
       rows.push_back(&v);
-  std::ranges::stable_partition(
-      rows, [](const auto* v) { return v->part == profile::ValuePart::divisor; });
+  std::stable_partition(rows.begin(), rows.end(), [](const profile::HotValue* v) {
+    return v->part == profile::ValuePart::divisor;
+  });
   BestOfFunctions best;
   for (const profile::HotValue* row : rows) {
     const profile::HotValue& v = *row;

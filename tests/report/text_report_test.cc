@@ -317,7 +317,8 @@ TEST_CASE("two samples make no list, unless it is asked for") {
   const std::string text = render_text(p, TextOptions{});
   CHECK(text.find("\nHot edges") == std::string::npos);
   CHECK(text.find("left out, as no row is certain: ") != std::string::npos);
-  CHECK(render_list(p, TextList::edges, TextOptions{}).find("Hot edges") != std::string::npos);
+  CHECK(render_list(p, report::TextList::edges, TextOptions{}).find("Hot edges") !=
+        std::string::npos);
 }
 
 TEST_CASE("nobody is told to specialise for an address") {
