@@ -17,7 +17,7 @@ using machine::Registers;
 
 // Those of 64-bit time, which are the same here (include/uapi/asm-generic/socket.h).
 constexpr int kReceiveNew = 66, kSendNew = 67;
-constexpr time_t kLong_s = 1'000'000'000;
+constexpr time_t kForLong_s = 1'000'000'000;
 constexpr suseconds_t kSecond_us = 1'000'000;
 
 bool is_set(const timeval& time) {
@@ -116,7 +116,7 @@ std::optional<SocketTimeout> SocketTimeout::of(const Registers& regs, Tid proces
   if (const auto set = cookie ? known.find(*cookie, call->sends) : std::nullopt)
     if (is_set(*set)) length = *set;
   constexpr uint64_t kMicrosecond_ns = 1000;
-  found.length_ns_ = (static_cast<uint64_t>(std::min(length.tv_sec, kLong_s)) * kSecond_us +
+  found.length_ns_ = (static_cast<uint64_t>(std::min(length.tv_sec, kForLong_s)) * kSecond_us +
                       static_cast<uint64_t>(length.tv_usec)) *
                      kMicrosecond_ns;
   found.socket_ = std::move(*socket);
@@ -137,7 +137,7 @@ SocketTimeout::~SocketTimeout() {
 }
 
 bool SocketTimeout::lift() {
-  const timeval endless{kLong_s, 0};
+  const timeval endless{kForLong_s, 0};
   lifted_ = ::setsockopt(socket_.get(), SOL_SOCKET, option_, &endless, sizeof endless) == 0;
   return lifted_;
 }
