@@ -39,6 +39,7 @@ TYPE = """(() => { const s = document.getElementById('search'); s.value = %r;
 
 
 def browser_class():
+    sys.path.insert(0, str(TESTS.parent))  # of what it imports
     spec = importlib.util.spec_from_file_location("html_test", TESTS)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

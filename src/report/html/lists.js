@@ -16,16 +16,18 @@ class Rows {
     this.more();
     this.fill();
   }
-  more() {
+  more(most = 12) {
     const made = [];
-    for (let next; made.length < 40 && !(next = this.rest.next()).done;) made.push(next.value);
+    for (let next; made.length < most && !(next = this.rest.next()).done;) made.push(next.value);
     this.body.append(...made);
     return made.length > 0;
   }
-  // As far as can be seen, and half as far again. Before the box is on the page nothing can be.
+  // As far as can be seen, and half as far again; each time as many rows as that is, if they are as
+  // tall as those before. Before the box is on the page nothing can be seen.
   fill() {
-    const box = this.box;
-    while (box.clientHeight && box.scrollHeight < box.scrollTop + 1.5 * box.clientHeight && this.more());
+    const box = this.box, rows = this.body.children;
+    for (let left; box.clientHeight && (left = box.scrollTop + 1.5 * box.clientHeight - box.scrollHeight) > 0;)
+      if (!this.more(Math.ceil(left * rows.length / box.scrollHeight) || 1)) break;
   }
   reach(n) { while (this.body.children.length <= n && this.more()); }
   all() { while (this.more()); }
