@@ -308,6 +308,7 @@ class Engine {
   void end_trace(GuestThread& t, trace::EndReason reason);
   void append_gap(GuestThread& t, trace::GapReason reason);
   void repair_signal_state(GuestThread& t, int signal);
+  bool set_action(GuestThread& t, int signal);
 
   // engine_signals.cc
   void deliver(GuestThread& t, Registers& regs, const siginfo_t& info);

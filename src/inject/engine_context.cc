@@ -523,13 +523,16 @@ void Engine::repair_signal_state(GuestThread& t, int signal) {
   // First, so that none that the program blocks leaves its queue meanwhile.
   const ptrace::SignalMask mask = t.holding ? ptrace::hold_signals(t.blocked) : t.blocked;
   if (blocked && !t.tracee.set_signal_mask_if_alive(mask)) return;
-  if (action.handler != reinterpret_cast<uint64_t>(SIG_DFL)) {
-    ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(), options_.trace,
-                                  ptrace::StopSignal::drop);
-    remote.keep_signals_in(t.deferred);
-    if (!remote.rt_sigaction(signal, action)) return;
-    (void)remote.finish();
-  }
+  if (action.handler != reinterpret_cast<uint64_t>(SIG_DFL)) (void)set_action(t, signal);
+}
+
+// The kernel's is what we know of it. False: the thread died, or the call failed.
+bool Engine::set_action(GuestThread& t, int signal) {
+  ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(), options_.trace,
+                                ptrace::StopSignal::drop);
+  remote.keep_signals_in(t.deferred);
+  return remote.rt_sigaction(signal, t.process->actions[static_cast<size_t>(signal)]) &&
+         remote.finish();
 }
 
 // Brings a thread that runs in the engine to guest context and leaves it stopped. False: it dies,

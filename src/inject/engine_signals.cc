@@ -112,12 +112,8 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& sent) {
 // An instruction that raises what the program blocks kills it, handler or not (kernel/signal.c
 // force_sig_info_to_task). The kernel could not know where the instruction was stepped (StepMask).
 void Engine::drop_handler(GuestThread& t, const siginfo_t& info) {
-  ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(), options_.trace,
-                                ptrace::StopSignal::drop);
-  remote.keep_signals_in(t.deferred);
-  ptrace::RemoteSigaction& action = t.process->actions[static_cast<size_t>(info.si_signo)];
-  action = {};
-  if (!remote.rt_sigaction(info.si_signo, action) || !remote.finish()) return;
+  t.process->actions[static_cast<size_t>(info.si_signo)] = {};
+  if (!set_action(t, info.si_signo)) return;
   t.deferred.insert(t.deferred.begin(), info);
   redeliver_deferred(t);
 }

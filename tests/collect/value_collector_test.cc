@@ -93,6 +93,14 @@ profile::ValueRow row_of(std::initializer_list<uint8_t> insn, trace::Slot slot,
   return p.tables.values[0];
 }
 
+// Four executions are enough, and one of ten is captured then.
+collect::ValueCollectorOptions told_by(trace::RunMailbox& mailbox) {
+  collect::ValueCollectorOptions options;
+  options.condition = {4, 1, 10};
+  options.seen_enough = &mailbox;
+  return options;
+}
+
 }  // namespace
 
 TEST_CASE("of a vector register the first element counts, with its type") {
@@ -192,9 +200,7 @@ TEST_CASE("what has been seen enough of is told, and counts by how often it is c
   ValueLoop loop;
   const RunId plain = loop.translate(false);
   trace::RunMailbox mailbox;
-  collect::ValueCollectorOptions options;
-  options.condition = {4, 1, 10};
-  options.seen_enough = &mailbox;
+  collect::ValueCollectorOptions options = told_by(mailbox);
   std::vector<Word> words;
   for (int i = 0; i < 4; i++) loop.add(words, 1);
   for (int i = 0; i < 50; i++) loop.add(words, 2);  // the engine has not heard yet
@@ -226,9 +232,7 @@ TEST_CASE("the interpreter captures all that brief samples execute") {
   ValueLoop loop;
   const RunId interpreted = loop.translate(true);
   trace::RunMailbox mailbox;
-  collect::ValueCollectorOptions options;
-  options.condition = {4, 1, 10};
-  options.seen_enough = &mailbox;
+  collect::ValueCollectorOptions options = told_by(mailbox);
   std::vector<Word> words;
   for (int i = 0; i < 4; i++) loop.add(words, 1);
   const RunId plain = loop.translate(false);
@@ -251,9 +255,7 @@ TEST_CASE("the error of what windows have seen comes from how they differ") {
   std::vector<uint64_t> executions(loop.table.run_count());
   executions[plain.value] = 10'000;
   executions[loop.run.value] = 4 + 8 * 100;
-  collect::ValueCollectorOptions options;
-  options.condition = {4, 1, 10};
-  options.seen_enough = &mailbox;
+  collect::ValueCollectorOptions options = told_by(mailbox);
   options.executions = &executions;
   mailbox.answer({plain, 1});
   std::vector<std::vector<Word>> chunks(9);
@@ -323,9 +325,7 @@ TEST_CASE("while all is wanted no code has been seen enough of") {
   ValueLoop loop;
   trace::RunMailbox mailbox;
   mailbox.want_all(true);
-  collect::ValueCollectorOptions options;
-  options.condition = {4, 1, 10};
-  options.seen_enough = &mailbox;
+  collect::ValueCollectorOptions options = told_by(mailbox);
   std::vector<Word> words;
   for (int i = 0; i < 50; i++) loop.add(words, 1);
   CHECK(!figures_of(loop, {words}, options).estimated);
@@ -341,9 +341,7 @@ TEST_CASE("distinct values are estimated for what was not looked at") {
   trace::RunMailbox mailbox;
   std::vector<uint64_t> executions(loop.table.run_count());
   executions[plain.value] = 1'000'000;
-  collect::ValueCollectorOptions options;
-  options.condition = {4, 1, 10};
-  options.seen_enough = &mailbox;
+  collect::ValueCollectorOptions options = told_by(mailbox);
   options.executions = &executions;
   const auto distinct = [&](auto value) {
     mailbox.answer({plain, 1});
@@ -368,9 +366,7 @@ TEST_CASE("what is not recorded counts by the engine's counters") {
   const RunId plain = loop.translate(false);
   trace::RunMailbox mailbox;
   std::vector<uint64_t> executions(loop.table.run_count());
-  collect::ValueCollectorOptions options;
-  options.condition = {4, 1, 10};
-  options.seen_enough = &mailbox;
+  collect::ValueCollectorOptions options = told_by(mailbox);
   options.executions = &executions;
   std::vector<Word> before, late, after;
   for (int i = 0; i < 4; i++) loop.add(before, 1);
