@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from profile_file import read_profile  # noqa: E402
 
 NOBODY = 65534
+FIRST_UNUSED_USER = 2000000
 OWN, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 TIMEOUT_S = 120
 
@@ -117,3 +118,9 @@ def as_nobody():
     if os.geteuid() != 0:
         return []
     return [need("setpriv"), f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+
+
+def as_user_without_processes():
+    """As as_nobody, of a user who has no process, so that a limit on processes counts ours alone."""
+    user = FIRST_UNUSED_USER + os.getpid()
+    return [need("setpriv"), f"--reuid={user}", f"--regid={user}", "--clear-groups"]

@@ -29,8 +29,9 @@ import traceback
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
 from profile_file import checked, read_profile  # noqa: E402
 
-from bench import (Bench, NOBODY, NOT_EXECUTABLE, NOT_FOUND, OWN, Skip, TIMEOUT_S, as_nobody, is_profile,
-                   need, need_root, nothing_left, refused, require, works)
+from bench import (Bench, NOBODY, NOT_EXECUTABLE, NOT_FOUND, OWN, Skip, TIMEOUT_S, as_nobody,
+                   as_user_without_processes, is_profile, need, need_root, nothing_left, refused, require,
+                   works)
 
 
 def elf_header(elf_class=2, machine=62, segments=b"", count=0):
@@ -453,7 +454,7 @@ def no_more_processes(b):
 
     def one_process():
         resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
-    refused(b.run("/bin/true", before=as_nobody(), preexec_fn=one_process), OWN)
+    refused(b.run("/bin/true", before=as_user_without_processes(), preexec_fn=one_process), OWN)
 
 
 def limits_in_every_mode(b):
@@ -497,7 +498,7 @@ def few_processes(b):
             resource.setrlimit(resource.RLIMIT_NPROC, (count, count))
         for mode in ("full", "shadow", "burst"):
             outcome = b.call("run", "--mode", mode, "-o", b.profile, "--", "/bin/true",
-                             before=as_nobody(), preexec_fn=limited)
+                             before=as_user_without_processes(), preexec_fn=limited)
             if outcome.status != 0:
                 refused(outcome, OWN)
                 require("ulimit -u" in outcome.err or "fork" in outcome.err, "expected the reason", outcome)
