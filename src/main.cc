@@ -41,8 +41,8 @@ constexpr Command kCommands[] = {
     {"merge", cli::merge_main, "many profiles as one"},
     {"export", cli::export_main, "a profile as the file of another tool"},
     {"doctor", cli::doctor_main, "what works on this host, and what helps where it does not"},
-    {"probes", cli::probes_main, "print the language of probes, and examples"},
-    {"syscalls", cli::syscalls_main, "print the system call classification table"},
+    {"probes", cli::probes_main, "the language of probes, and examples"},
+    {"syscalls", cli::syscalls_main, "what happens to each system call in a replica"},
 };
 
 int print_text(std::string_view text) {
@@ -60,7 +60,7 @@ int print_help() {
   for (const Command& c : kCommands) text += fmt::format("  {:<10} {}\n", c.name, c.summary);
   text +=
       "\nshadowprof PROGRAM is shadowprof run PROGRAM.\n"
-      "shadowprof help COMMAND says more about each.\n";
+      "shadowprof help COMMAND says more about a command.\n";
   return print_text(text);
 }
 

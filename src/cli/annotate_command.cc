@@ -93,8 +93,8 @@ int annotate_main(int argc, char** argv) {
   AnnotateCommand command;
   app.add_option(
          "FUNCTION", command.operands,
-         "its name, with or without parameters; or MODULE+0xOFFSET. Before it the profile, if "
-         "it is not shadowprof.json")
+         "its name, with or without parameters; or MODULE+0xOFFSET; before it may stand the "
+         "profile (shadowprof.json)")
       ->type_name("")
       ->expected(0, 2);
   app.add_option("--view", command.view, "both, source or code")

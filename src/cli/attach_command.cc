@@ -57,7 +57,8 @@ std::optional<int> parse(int argc, char** argv, AttachOptions& options) {
   app.add_flag("-f,--follow", options.follow, "processes that it starts, too");
   app.add_flag("--no-exec", options.no_exec,
                "if the process executes another program, leave that unprofiled");
-  app.add_option("--mode", options.mode, "shadow: in replicas; burst: itself, for milliseconds")
+  app.add_option("--mode", options.mode,
+                 "shadow: sample replicas; burst: the process itself, which stands still")
       ->type_name("MODE")
       ->capture_default_str()
       ->check(CLI::IsMember({"shadow", "burst"}));
@@ -72,13 +73,13 @@ std::optional<int> parse(int argc, char** argv, AttachOptions& options) {
            if (*time < kShortestEvery_s || *time > kLongestEvery_s)
              throw CLI::ValidationError("--every is a time from 1s to 10000h");
          },
-         "a profile of each interval; with --keep the last N")
+         "a profile of each T; with --keep only the last N")
       ->type_name("T --keep N");
   app.add_option("--keep", options.keep)
       ->type_name("N")
       ->check(CLI::Range(size_t{1}, kMostKept))
       ->group("");
-  app.add_option("--top", options.top, "rows of a hotlist (20); of random moments (another)")
+  app.add_option("--top", options.top, "rows of a hotlist (20); seed of random moments")
       ->type_name("N --seed N");
   add_debuginfod_option(app);
   app.add_flag("-q,--quiet", options.quiet,

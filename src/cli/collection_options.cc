@@ -69,8 +69,8 @@ std::string refuse_unless_one_of(std::string_view what, const std::string& word,
 
 void CollectionOptions::add_to(CLI::App& app) {
   app.add_option("--profile", profiles,
-                 "all: edge,call,method,path,value,latency; besides:\n"
-                 "address,hazard,waste,stream; none; +KIND: and defaults")
+                 "kinds: edge,call,method,path,value,latency (= all);\n"
+                 "address,hazard,waste,stream; none; +KIND adds one")
       ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -79,7 +79,7 @@ void CollectionOptions::add_to(CLI::App& app) {
       ->type_name("PROBE")
       ->allow_extra_args(false)
       ->check(CLI::Validator([](std::string& text) { return refuse_probe(text); }, ""));
-  app.add_option("--plugin", plugin_paths, "a plug-in, which makes a table of its own")
+  app.add_option("--plugin", plugin_paths, "give what is recorded to a plug-in (shared object)")
       ->type_name("FILE")
       ->allow_extra_args(false);
   app.add_option("--path-scope", path_scope,
@@ -88,7 +88,7 @@ void CollectionOptions::add_to(CLI::App& app) {
       ->check(CLI::IsMember({"inter", "intra"}))
       ->capture_default_str();
   app.add_option("--hotlist", hotlist,
-                 "of values: sample, or tnv: the 50 top ones")
+                 "top values: by sample, or tnv, a table of 50")
       ->type_name("KIND")
       ->check(CLI::IsMember({"sample", "tnv"}))
       ->capture_default_str();
@@ -102,7 +102,7 @@ void CollectionOptions::add_to(CLI::App& app) {
       ->type_name("CONDITION")
       ->allow_extra_args(false)
       ->check(CLI::Validator([](std::string& text) { return refuse_condition(text); }, ""));
-  app.add_flag("--redact-values", redact_values, "how often each value came, and not what it was");
+  app.add_flag("--redact-values", redact_values, "keep how often each value came, not what it was");
 }
 
 // Each is right: refuse_condition() has seen it.

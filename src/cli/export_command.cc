@@ -107,13 +107,13 @@ int export_main(int argc, char** argv) {
   app.add_option("-o,--output", options.output, "file to write; .gz and .zst compress")
       ->type_name("FILE")
       ->capture_default_str();
-  app.add_option("--host", options.host, "where it was profiled, for ndjson and otlp")
+  app.add_option("--host", options.host, "host that was profiled, for ndjson and otlp")
       ->type_name("NAME");
   app.add_option("--module", options.module,
                  "file to describe, where a format describes one (the program)")
       ->type_name("NAME");
   app.add_option("--push", options.push, "send otlp to a collector, by HTTP")->type_name("URL");
-  app.add_option("--service", options.service, "what it is part of, likewise (the program)")
+  app.add_option("--service", options.service, "service that it is part of, likewise (the program)")
       ->type_name("NAME");
   add_debuginfod_option(app);
   app.add_flag("--list", options.list, "list the formats");

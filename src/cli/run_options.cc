@@ -150,7 +150,7 @@ void add_program_options(CLI::App& app, RunOptions& options) {
   app.add_option("--within", options.within, "only what FUNCTION executes, or what marks enclose")
       ->type_name("FUNCTION")
       ->check(is_named);
-  app.add_option("--from", options.from, "from the entry of function A to that of B")
+  app.add_option("--from", options.from, "only from an entry of A to the next entry of B")
       ->type_name("A --to B")
       ->check(is_named);
   app.add_option("--to", options.to)->type_name("FUNCTION")->check(is_named)->group("");
@@ -161,7 +161,7 @@ void add_program_options(CLI::App& app, RunOptions& options) {
       ->check(CLI::Validator(
           [](std::string& word) { return refuse_unless_one_of("clock", word, kClocks); }, ""));
   app.add_option("--schedule-seed", options.schedule_seed,
-                 "with --deterministic: another order of threads")
+                 "with --deterministic: draw the order of threads by N")
       ->type_name("N");
   app.add_option("--cpu-features", options.cpu_features,
                  "native, host, baseline, x86-64-v2, -v3, -v4")
@@ -170,8 +170,8 @@ void add_program_options(CLI::App& app, RunOptions& options) {
       ->check(CLI::Validator(
           [](std::string& word) { return refuse_unless_one_of("set", word, kCpuFeatures); }, ""));
   app.add_flag("--clean-env", options.clean_environment,
-               "of the environment only PATH, HOME, LANG, and --env");
-  app.add_option("--env", options.variables, "in the environment; may be repeated")
+               "an environment of PATH, HOME, LANG and --env only");
+  app.add_option("--env", options.variables, "set an environment variable; may be repeated")
       ->type_name("NAME=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -197,7 +197,7 @@ std::optional<int> parse_run_options(int argc, char** argv, RunOptions& options)
                "follow calls and returns; several times slower");
   options.wanted.add_to(app);
   options.sampling.add_to(app);
-  app.add_option("--top", options.top, "rows of a hotlist (20); of random moments (another)")
+  app.add_option("--top", options.top, "rows of a hotlist (20); seed of random moments")
       ->type_name("N --seed N")
       ->check(CLI::Range(size_t{0}, kMostRows));
   add_debuginfod_option(app);

@@ -114,10 +114,10 @@ void SamplingOptions::add_to(CLI::App& app) {
       "instructions of a sample (balanced with its cost)");
   add(app, "--max-overhead", max_overhead, parse_overhead, "PCT",
       "what sampling may cost the program (1%)");
-  app.add_option("--load", load, "shadows at a time, on average and at most (1)")
+  app.add_option("--load", load, "shadows at a time on average, at most (1)")
       ->type_name("X")
       ->check(CLI::Range(0.0001, double{kMostShadows}));
-  app.add_option("--only", only, "samples begin in function P or module P!, or all in F")
+  app.add_option("--only", only, "begin samples in part P; begin sampling in part F")
       ->type_name("P --start-at F")
       ->check([](const std::string& text) { return refuse_part("--only", text); });
   add(app, "-d,--duration", duration, parse_time, "S", "stop sampling after this time");
@@ -134,7 +134,7 @@ void SamplingOptions::add_to(CLI::App& app) {
         const auto number = parse_rate(text);
         return number ? std::string() : number.error().message;
       });
-  app.add_option("--max-shadows", max_shadows, "shadows at one time, on free processors (1)")
+  app.add_option("--max-shadows", max_shadows, "shadows at one time, at most (1)")
       ->type_name("N")
       ->check(CLI::Range(size_t{1}, kMostShadows));
   add(app, "--max-memory", max_memory, parse_bytes, "SIZE",

@@ -124,7 +124,7 @@ int top_main(int argc, char** argv) {
       ->type_name("S")
       ->check(CLI::Range(kShortestInterval_s, kLongestInterval_s))
       ->capture_default_str();
-  app.add_option("-o,--output", request.output, "keep the profile there when it is left")
+  app.add_option("-o,--output", request.output, "write the profile to FILE when top is left")
       ->type_name("FILE");
   app.footer("Keys: 1-6 Tab list, Enter a function's code, / filter, s sort, w save, q leave.");
   app.prefix_command();
