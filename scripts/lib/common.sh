@@ -123,6 +123,23 @@ install_optional() {
   try_install "${lines[@]}" || say "going on without some optional packages: $install_error"
 }
 
+# install_npm DIR: the packages of npm, into DIR/node_modules, if npm is there; a sentence if they are
+# not to be had.
+install_npm() {
+  local line name missing=() dir=$1
+  command -v npm >/dev/null || return 0
+  while read -r line; do
+    name=${line%@*}
+    [ -e "$dir/node_modules/$name" ] || missing+=("$line")
+  done < <(packages npm-optional)
+  [ "${#missing[@]}" -gt 0 ] || return 0
+  say "installing ${missing[*]} (optional)"
+  mkdir -p "$dir"
+  timeout 300 npm install --silent --no-save --no-audit --no-fund --ignore-scripts --prefix "$dir" \
+    "${missing[@]}" </dev/null >/dev/null 2>&1 ||
+    say "going on without ${missing[*]}: npm could not install them"
+}
+
 # A compiler is the same one for ccache if its bytes are, in the new machine of scripts/fresh, too. What
 # a source includes the compiler says itself: nothing is preprocessed beforehand to find that out.
 export CCACHE_COMPILERCHECK=content CCACHE_DEPEND=1

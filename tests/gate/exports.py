@@ -19,19 +19,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import traceback
 import xml.etree.ElementTree
 
-from gate_cases import require
+from gate_cases import Skipped, npm_modules, require, run_cases
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
 from profile_file import read_profile  # noqa: E402
 
 LLVM_VERSIONS = ["-19", "-18", "-17", "-16", "-15", "-14", ""]
-
-
-class Skip(Exception):
-    pass
 
 
 def tool(*names):
@@ -42,7 +37,7 @@ def tool(*names):
                 shutil.which(name + version)
             if found:
                 return found
-    raise Skip(f"{' or '.join(names)} is not installed")
+    raise Skipped(f"{' or '.join(names)} is not installed")
 
 
 def call(*command, text=True):
@@ -85,7 +80,7 @@ def folded_adds_up(x):
 def flamegraph_draws_folded(x):
     script = pathlib.Path("/usr/share/perl5/Devel/NYTProf/flamegraph.pl")
     if not script.exists():
-        raise Skip("flamegraph.pl (of libdevel-nytprof-perl) is not installed")
+        raise Skipped("flamegraph.pl (of libdevel-nytprof-perl) is not installed")
     done = call("perl", script, "--minwidth=0", x.export("folded", "x.folded"))
     require(done.stderr == "", done.stderr)
     picture = xml.etree.ElementTree.fromstring(done.stdout)
@@ -126,7 +121,7 @@ def pprof_reads_pprof(x):
         require(sum(map(int, values)) == x.attributed, "values do not add up")
     go = shutil.which("go")
     if not go:
-        raise Skip("go (with its pprof) is not installed")
+        raise Skipped("go (with its pprof) is not installed")
     os.environ["HOME"] = str(x.dir)
     shown = call(go, "tool", "pprof", "-top", "-nodecount=500", "-nodefraction=0", path).stdout
     require(re.search(r"Type: instructions", shown), shown[:500])
@@ -152,13 +147,10 @@ def speedscope_schema_holds(x):
     try:
         import jsonschema  # pylint: disable=import-outside-toplevel
     except ImportError as missing:
-        raise Skip("python3-jsonschema is not installed") from missing
+        raise Skipped("python3-jsonschema is not installed") from missing
     path = x.export("speedscope", "x.speedscope.json")
-    for root in ("/usr/lib", "/usr/local/lib"):
-        for schema in pathlib.Path(root).glob("node_modules/speedscope/**/file-format-schema.json"):
-            jsonschema.validate(json.loads(path.read_text()), json.loads(schema.read_text()))
-            return
-    raise Skip("speedscope (npm's package, which has the schema) is not installed")
+    schema, *_ = (npm_modules("speedscope") / "speedscope").glob("**/file-format-schema.json")
+    jsonschema.validate(json.loads(path.read_text()), json.loads(schema.read_text()))
 
 
 # Of version 47 of the processed profile (that project's src/types/profile.js and its
@@ -360,7 +352,7 @@ def create_llvm_prof_reads_autofdo(x):
     require(int(sections[2 + ranges]) == len(sections) - 4 - ranges, "branches are not counted")
     reader = tool("create_llvm_prof")
     if not shutil.which("c++"):
-        raise Skip("c++ is not installed")
+        raise Skipped("c++ is not installed")
     program, out = x.dir / "words4", x.dir / "x.afdo.prof"
     call("c++", "-O1", "-gdwarf-4", "-o", program, x.source)  # it knows no later version
     call(x.shadowprof, "run", "--mode", "full", "-q", "-o", x.dir / "words4.json", "--", program)
@@ -441,28 +433,12 @@ CASES = [folded_adds_up, flamegraph_draws_folded, callgrind_annotate_reads_callg
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--shadowprof", required=True)
-    parser.add_argument("--program", required=True)
-    parser.add_argument("--source", required=True)
+    for name in ("--shadowprof", "--program", "--source"):
+        parser.add_argument(name, required=True)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
-    counts = {"ok": 0, "FAIL": 0, "skip": 0}
     with tempfile.TemporaryDirectory(prefix="shadowprof-exports-") as folder:
-        exports = Exports(options, folder)
-        for case in CASES:
-            name, result, why = case.__name__.replace("_", " "), "ok", ""
-            if options.only not in name:
-                continue
-            try:
-                case(exports)
-            except Skip as reason:
-                result, why = "skip", f": {reason}"
-            except Exception:  # pylint: disable=broad-except
-                result, why = "FAIL", "\n" + traceback.format_exc()
-            counts[result] += 1
-            print(f"{result:<5} {name}{why}")
-    print(f"{counts['ok']} passed, {counts['FAIL']} failed, {counts['skip']} skipped")
-    return 1 if counts["FAIL"] else 0
+        return run_cases(CASES, Exports(options, folder), options.only)
 
 
 if __name__ == "__main__":

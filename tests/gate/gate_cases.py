@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the drivers here have in common: cases, one after the other."""
 
+import pathlib
 import traceback
 
 
@@ -11,6 +12,15 @@ def require(condition, *message):
 
 class Skipped(Exception):
     """The case cannot run here, for the reason that it says."""
+
+
+def npm_modules(package):
+    """The node_modules that holds this package: of the build (scripts/test puts it there), or of the machine."""
+    for root in (".", "/usr/lib", "/usr/local/lib"):
+        modules = pathlib.Path(root, "node_modules").resolve()
+        if (modules / package).is_dir():
+            return modules
+    raise Skipped(f"{package} (a package of npm) is not installed")
 
 
 def run_cases(cases, subject, only=""):
