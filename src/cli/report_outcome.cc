@@ -175,6 +175,7 @@ Status report_outcome(profile::Profile& profile, const std::vector<std::string>&
   }
   profile.tool_version = version();
   SP_TRY(profile::write_profile(profile, options.output));
+  if (verbosity() == Verbosity::quiet) return {};  // what is found takes a while to find
   const std::string where = options.output == "-" ? "standard output" : options.output;
   profile.run.mode == "full" ? say_whole(profile, where) : say_sampled(profile, where);
   if (options.verbose) {
