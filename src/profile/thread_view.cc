@@ -79,7 +79,7 @@ void keep_time(Profile& p, uint64_t all_ticks) {
   p.time.ticks = static_cast<uint64_t>(std::llround(worth * static_cast<double>(ticks)));
   p.time.user_s = 1e-9 * static_cast<double>(user_ns);
   p.time.kernel_s = 1e-9 * static_cast<double>(kernel_ns);
-  p.time.waiting_s = p.time.queued_s = 0;
+  p.time.waiting_s = p.time.queued_s = p.time.others_queued_s = 0;
 }
 
 ThreadPart describe_part(const Profile& p, const std::vector<uint32_t>& threads) {

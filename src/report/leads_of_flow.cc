@@ -150,8 +150,9 @@ void LeadSearch::waiting() {
   const double duration_s = profile_.run.duration_s;
   if (duration_s <= 0) return;
   const double queued = time.queued_s / duration_s;  // for a processor: the host's doing
-  // While other threads work it waits for them: that is theirs.
-  const double nobody_works = 1 - (time.user_s + time.kernel_s) / duration_s;
+  // While other threads work, or want to, it waits for them: that is theirs.
+  const double wanted_s = time.user_s + time.kernel_s + time.others_queued_s;
+  const double nobody_works = 1 - wanted_s / duration_s;
   const double other = std::min(time.waiting_s / duration_s - queued, nobody_works);
   if (other >= kWaitingShare)
     add(other, std::nullopt,
@@ -162,9 +163,13 @@ std::optional<std::string> told_of_busy_host(const profile::Profile& profile) {
   const double duration_s = profile.run.duration_s;
   if (!profile.time.is_known() || duration_s <= 0) return std::nullopt;
   const double queued = profile.time.queued_s / duration_s;
-  if (queued < kWaitingShare) return std::nullopt;
-  return fmt::format("the host was busy: the first thread waited {} of the time for a processor",
-                     percent(queued));
+  if (queued >= kWaitingShare)
+    return fmt::format("the host was busy: the first thread waited {} of the time for a processor",
+                       percent(queued));
+  if (profile.time.others_queued_s < kWaitingShare * duration_s) return std::nullopt;
+  return fmt::format(
+      "the host was busy: threads other than the first waited {:.1f} s for a processor",
+      profile.time.others_queued_s);
 }
 
 }  // namespace shadowprof::report

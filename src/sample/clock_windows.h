@@ -44,7 +44,7 @@ class ClockWindows : public TimeSource {
   void end(double now) override;
   double take_cost() override;
   void set_budget(double share) override { budget_share_ = share; }
-  const ThreadSchedule& first_thread() const override { return schedule_; }
+  const ProgramSchedule& schedule() const override { return schedule_; }
 
  private:
   ClockWindows(clock::CpuClock clock, double budget_share, uint64_t seed,
@@ -69,7 +69,7 @@ class ClockWindows : public TimeSource {
   double switches_looked_s_ = 0;
   double weighs_s_ = 0;  // again
   SwitchRate switches_;
-  ThreadSchedule schedule_;
+  ProgramSchedule schedule_;
   std::vector<Tid> ended_;  // since the last window
   uint64_t lost_ = 0;       // when all that is mapped was read again
   double on_share_;      // of the time, that the clock runs

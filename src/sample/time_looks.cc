@@ -12,6 +12,7 @@
 #include "base/elapsed.h"
 #include "base/log.h"
 #include "base/processor_time.h"
+#include "kernel/proc.h"
 #include "ptrace/remote_memory.h"
 
 namespace shadowprof::sample {

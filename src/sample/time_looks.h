@@ -44,7 +44,7 @@ class TimeLooks : public TimeSource {
   void end(double now) override;
   double take_cost() override;
   void set_budget(double share) override { moments_.set_budget(share); }
-  const ThreadSchedule& first_thread() const override { return schedule_; }
+  const ProgramSchedule& schedule() const override { return schedule_; }
 
  private:
   // A look at a thread that has not stopped for it yet.
@@ -92,7 +92,7 @@ class TimeLooks : public TimeSource {
   LookMoments moments_;
   std::mt19937_64 random_;
   std::map<Tid, Watched> watched_;  // by process
-  ThreadSchedule schedule_;
+  ProgramSchedule schedule_;
   Tid first_;
   double cost_s_ = 0;  // since the last take_cost()
   double stopped_s_ = 0;  // all threads that ran, in this look

@@ -5,35 +5,13 @@
 // and nobody else knows which of them it is.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 #include "base/result.h"
 #include "base/types.h"
-#include "kernel/proc.h"
+#include "sample/program_schedule.h"
 
 namespace shadowprof::sample {
-
-// What the kernel says of a thread's time; when the thread is gone, what it said last.
-class ThreadSchedule {
- public:
-  void begin(Tid thread) {
-    thread_ = thread;
-    look();
-    first_ = last_;
-  }
-  void look() {
-    if (const auto times = kernel::read_schedstat(thread_)) last_ = *times;
-  }
-  double waited_s() const {
-    return 1e-9 * static_cast<double>(last_.waited - std::min(last_.waited, first_.waited));
-  }
-
- private:
-  Tid thread_;
-  kernel::ScheduleTimes first_;
-  kernel::ScheduleTimes last_;
-};
 
 class TimeSource {
  public:
@@ -60,7 +38,7 @@ class TimeSource {
   virtual void set_budget(double share) = 0;
 
   // That of the program that was given first.
-  virtual const ThreadSchedule& first_thread() const = 0;
+  virtual const ProgramSchedule& schedule() const = 0;
 };
 
 }  // namespace shadowprof::sample

@@ -74,7 +74,8 @@ void TimeWatch::fill(double duration_s, double program_cpu_s, profile::Profile& 
   }
   if (!time.sees_kernel) time.kernel_s = std::max(0.0, program_cpu_s - time.user_s);
   time.waiting_s = std::max(0.0, duration_s - first_thread_s);
-  time.queued_s = std::min(time.waiting_s, source_->first_thread().waited_s());
+  time.queued_s = std::min(time.waiting_s, source_->schedule().first_waited_s());
+  time.others_queued_s = source_->schedule().others_waited_s();
   if (duration_s > 0) time.cycles_per_s = static_cast<double>(cycles) / duration_s;
 }
 

@@ -488,6 +488,12 @@ TEST_CASE("the kernel's time, and waiting") {
   p.hotlists.methods[0].time.share = 0.8;
   p.hotlists.methods[0].time.kernel_s = 0.15;  // as any code has where others have the processor
   CHECK(find_leads(p, 8).size() == 1);
+  p.time.queued_s = 0;
+  CHECK(find_leads(p, 8).size() == 1);
+  p.time.others_queued_s = 3;
+  CHECK(find_leads(p, 8).empty());
+  CHECK(report::told_of_busy_host(p).value_or("").find("waited 3.0 s") != std::string::npos);
+  p.time.others_queued_s = 0;
   p.time.user_s = 3;  // of other threads, mostly
   p.time.queued_s = 0;
   CHECK(find_leads(p, 8).empty());

@@ -64,8 +64,8 @@ void multiply(Overhead& o, uint64_t weight) {
 }
 
 void multiply(ProcessorTime& time, uint64_t weight) {
-  for (double* s : {&time.user_s, &time.kernel_s, &time.waiting_s, &time.queued_s})
-    *s *= static_cast<double>(weight);
+  for (const NamedSeconds& seconds : kTimeSeconds)
+    time.*seconds.member *= static_cast<double>(weight);
   for (uint64_t* n : {&time.ticks, &time.lost}) *n *= weight;
 }
 

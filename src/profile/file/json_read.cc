@@ -183,10 +183,8 @@ ProcessorTime read_time(const Object& o) {
   ProcessorTime t;
   t.source = o.text("source");
   t.sees_kernel = o.boolean("sees_kernel");
-  t.user_s = o.number("user_s");
-  t.kernel_s = o.number("kernel_s");
-  t.waiting_s = o.number("waiting_s");
-  t.queued_s = o.number("queued_s");
+  for (const NamedSeconds& seconds : kTimeSeconds)
+    if (seconds.is_required || o.has(seconds.name)) t.*seconds.member = o.number(seconds.name);
   t.ticks = o.count("ticks");
   t.lost = o.count("lost");
   t.cycles_per_s = o.number("cycles_per_s");

@@ -71,17 +71,14 @@ Json inlined_json(const InlinedFunction& f) {
 
 Json time_json(const Profile& p) {
   const ProcessorTime& t = p.time;
-  return {{"source", t.source},
-          {"sees_kernel", t.sees_kernel},
-          {"user_s", t.user_s},
-          {"kernel_s", t.kernel_s},
-          {"waiting_s", t.waiting_s},
-          {"queued_s", t.queued_s},
-          {"ticks", t.ticks},
-          {"lost", t.lost},
-          {"cycles_per_s", t.cycles_per_s},
-          {"slice_us", t.slice_us},
-          {"unmet_share", unmet_time_share(p)}};
+  Json j = {{"source", t.source}, {"sees_kernel", t.sees_kernel}};
+  for (const NamedSeconds& seconds : kTimeSeconds) j[seconds.name] = t.*seconds.member;
+  j["ticks"] = t.ticks;
+  j["lost"] = t.lost;
+  j["cycles_per_s"] = t.cycles_per_s;
+  j["slice_us"] = t.slice_us;
+  j["unmet_share"] = unmet_time_share(p);
+  return j;
 }
 
 Json thread_json(const ThreadRow& t) {

@@ -34,10 +34,8 @@ void add_processor_time(ProcessorTime& into, const ProcessorTime& from) {
   }
   if (into.source != from.source) into.source = "mixed";
   into.sees_kernel &= from.sees_kernel;
-  into.user_s = sum_of_seconds(into.user_s, from.user_s);
-  into.kernel_s = sum_of_seconds(into.kernel_s, from.kernel_s);
-  into.waiting_s = sum_of_seconds(into.waiting_s, from.waiting_s);
-  into.queued_s = sum_of_seconds(into.queued_s, from.queued_s);
+  for (const NamedSeconds& seconds : kTimeSeconds)
+    into.*seconds.member = sum_of_seconds(into.*seconds.member, from.*seconds.member);
   into.ticks += from.ticks;
   into.lost += from.lost;
   if (into.cycles_per_s != from.cycles_per_s) into.cycles_per_s = 0;

@@ -60,6 +60,7 @@ struct ProcessorTime {
   double kernel_s = 0;
   double waiting_s = 0;  // the first thread had no processor
   double queued_s = 0;   // that much of it though it wanted one
+  double others_queued_s = 0;  // other threads wanted a processor and had none, added up
   uint64_t ticks = 0;
   uint64_t lost = 0;        // ticks that nobody could keep
   double cycles_per_s = 0;  // of the time stamp counter; 0: not known
@@ -69,6 +70,20 @@ struct ProcessorTime {
   double seconds() const { return user_s + kernel_s; }
   // Half of the 95 % interval of a share.
   double error_of(double share) const;
+};
+
+// What is added up over runs, with the names that a profile's file has for it.
+struct NamedSeconds {
+  const char* name;
+  double ProcessorTime::*member;
+  bool is_required = true;  // else it is 0 where a file does not have it
+};
+inline constexpr NamedSeconds kTimeSeconds[] = {
+    {"user_s", &ProcessorTime::user_s},
+    {"kernel_s", &ProcessorTime::kernel_s},
+    {"waiting_s", &ProcessorTime::waiting_s},
+    {"queued_s", &ProcessorTime::queued_s},
+    {"others_queued_s", &ProcessorTime::others_queued_s, false},
 };
 
 struct Profile;

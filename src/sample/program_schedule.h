@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+//
+// How long the threads of a program waited for a processor while they wanted one, as the kernel
+// says (/proc/TID/schedstat). A thread that has ended counts with what was said of it last, so sums
+// are lower bounds.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "base/types.h"
+
+namespace shadowprof::sample {
+
+class ProgramSchedule {
+ public:
+  // Waits count from now on; those of threads that begin later count from their beginning.
+  void begin(Tid process);
+  void look();
+
+  double first_waited_s() const;   // the thread that the process began with
+  double others_waited_s() const;  // all others, added up
+
+ private:
+  struct Waits {
+    uint64_t at_begin_ns = 0;
+    uint64_t last_ns = 0;
+    double seconds() const { return 1e-9 * static_cast<double>(last_ns - at_begin_ns); }
+  };
+
+  Tid process_;
+  std::map<Tid, Waits> threads_;
+};
+
+}  // namespace shadowprof::sample
