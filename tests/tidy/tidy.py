@@ -465,13 +465,16 @@ UNIT = re.compile(r"(_s|_us|_ns|_pages|_insns|_log|Share|Ratio|Variance|Rounds)$
 
 def check_style(files):
     for file in files:
-        if file.suffix not in CPP:
+        is_cpp = file.suffix in CPP
+        if not is_cpp and file.name != "meson.build":
             continue
         for number, line in enumerate(file.lines, 1):
             if len(line) > MAX_COLUMNS:
+                fix = f"clang-format -i --lines={number}:{number} {file.path}" if is_cpp else "break the line"
                 yield Violation(file.path, number, "columns",
-                                f"has {len(line)} columns, more than {MAX_COLUMNS}",
-                                f"clang-format -i --lines={number}:{number} {file.path}")
+                                f"has {len(line)} columns, more than {MAX_COLUMNS}", fix)
+            if not is_cpp:
+                continue
             if DANGLING.match(line):
                 yield Violation(file.path, number, "dangling-of", "a comment begins with Of",
                                 "begin with the subject: what it is, whose it is, when it holds")
