@@ -121,7 +121,10 @@ bool parse_mapping(std::string_view line, Mapping* m) {
 }
 
 Result<std::string> read_file(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  UniqueFd fd;
+  do {
+    fd = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  } while (!fd.valid() && errno == EINTR);
   if (!fd.valid()) return fail_errno(errno, "cannot open {}", path);
   // Kept: to clear a new one each time takes as long as to read most of these files.
   thread_local std::vector<char> buffer(16384);
@@ -368,6 +371,12 @@ Result<ProcessStat> parse_stat(std::string_view text) {
                     next(&stat.start_ticks) && c.skip_words(16) && next(&stat.processor);
   if (!good) return malformed();
   return stat;
+}
+
+Result<char> read_state(Tid thread) {
+  SP_ASSIGN(const std::string text, read_file(fmt::format("/proc/{}/stat", thread.value)));
+  if (const auto state = state_in_stat(text)) return *state;
+  return fail_errno(ESRCH, "thread {} is gone", thread.value);
 }
 
 Result<ProcessStat> read_process_stat(Tid process) {

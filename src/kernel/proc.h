@@ -133,6 +133,8 @@ struct ProcessStat {
 Result<ProcessStat> parse_stat(std::string_view text);
 // The state alone; nothing: the text is empty, as of a thread that is gone.
 std::optional<char> state_in_stat(std::string_view text);
+// ENOENT or ESRCH: there is no such thread any more.
+Result<char> read_state(Tid thread);
 // The whole process's; its times are those of all its threads.
 Result<ProcessStat> read_process_stat(Tid process);
 // One thread's alone.

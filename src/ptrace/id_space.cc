@@ -77,12 +77,18 @@ struct Made {
 
 template <typename T>
 bool receive(const UniqueFd& from, T& out) {
-  return ::read(from.get(), &out, sizeof out) == sizeof out;
+  ssize_t n = 0;
+  do {
+    n = ::read(from.get(), &out, sizeof out);
+  } while (n < 0 && errno == EINTR);
+  return n == sizeof out;
 }
 
+// What cannot be sent is not waited for: the reader learns of our end.
 template <typename T>
 void send(const UniqueFd& to, const T& what) {
-  (void)!::write(to.get(), &what, sizeof what);
+  while (::write(to.get(), &what, sizeof what) < 0 && errno == EINTR) {
+  }
 }
 
 // The first process of the namespace. It sees nothing of its children's ends, and its last moment
@@ -131,6 +137,7 @@ pid_t IdSpace::fork() {
   if (maker == 0) make(pipes, numbers);
   if (maker <= 0) return maker;
   pipes.made.writer.reset();
+  pipes.ready.writer.reset();
   until_closed_ = std::move(pipes.life.writer);
   Made made;
   const bool is_told = receive(pipes.made.reader, made);

@@ -42,7 +42,8 @@ size_t read_by_call(Tid tid, GuestAddr from, std::span<uint8_t> out) {
   return done;
 }
 
-size_t write_by_call(Tid tid, GuestAddr to, std::span<const uint8_t> bytes) {
+// `other_way`: the memory may well be written, the call could not.
+size_t write_by_call(Tid tid, GuestAddr to, std::span<const uint8_t> bytes, bool& other_way) {
   size_t done = 0;
   while (done < bytes.size()) {
     const iovec local{const_cast<uint8_t*>(bytes.data()) + done, bytes.size() - done};
@@ -50,6 +51,7 @@ size_t write_by_call(Tid tid, GuestAddr to, std::span<const uint8_t> bytes) {
     const ssize_t n = ::process_vm_writev(tid.value, &local, 1, &remote, 1, 0);
     if (n <= 0) {
       if (n < 0 && is_refusal(errno)) process_vm_enabled = false;
+      other_way = n < 0 && errno != EFAULT && errno != ESRCH;
       break;
     }
     done += static_cast<size_t>(n);
@@ -139,8 +141,9 @@ Status RemoteMemory::read_for_program(GuestAddr from, std::span<uint8_t> out) {
 
 Status RemoteMemory::write(GuestAddr to, std::span<const uint8_t> bytes) {
   size_t done = 0;
-  if (process_vm_enabled) done = write_by_call(tid_, to, bytes);
-  if (!process_vm_enabled) done += write_by_file(to + done, bytes.subspan(done));
+  bool by_file = !process_vm_enabled;
+  if (process_vm_enabled) done = write_by_call(tid_, to, bytes, by_file);
+  if (by_file) done += write_by_file(to + done, bytes.subspan(done));
   if (done < bytes.size()) return failure("write", to + done);
   return {};
 }

@@ -306,10 +306,13 @@ Status RemoteSyscalls::end() {
   if (!tracee_.set_signal_mask_if_alive(saved_mask_)) return gone();
   if (ending_ == Ending::signal_stop) return end_at_signal_stop();
   if (!tracee_.set_registers_if_alive(saved_)) return gone();
-  if (escape_) SP_TRY(escape_->take_out(memory_));
+  // Its memory is below the red zone: that it could not be put back is no reason to leave the
+  // thread in the middle of a restart.
+  const Status taken_out = escape_ ? escape_->take_out(memory_) : Status{};
   const bool inside_signal_code_needed =
       ending_ == Ending::trap_stop || run_.saw_trap() || saved_.restart_pending();
-  return inside_signal_code_needed ? end_at_trap_stop() : Status{};
+  if (inside_signal_code_needed) SP_TRY(end_at_trap_stop());
+  return taken_out;
 }
 
 Status RemoteSyscalls::suspend_dispatch() {

@@ -8,8 +8,6 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <fstream>
-#include <iterator>
 
 #include "base/check.h"
 #include "kernel/proc.h"
@@ -107,11 +105,13 @@ WaitOutcome wait_for(Tid tid, WaitMode mode) {
 
 namespace {
 
-// As in /proc/TID/stat; Z if there is no such thread any more.
+// As in /proc/TID/stat; Z if there is no such thread any more, ? if the file cannot be read just
+// now.
 char state_of(Tid tid) {
-  std::ifstream file(fmt::format("/proc/{}/stat", tid.value));
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  return kernel::state_in_stat(text).value_or('Z');
+  const auto state = kernel::read_state(tid);
+  if (state) return *state;
+  const int error = state.error().errno_value;
+  return error == ENOENT || error == ESRCH ? 'Z' : '?';
 }
 
 // Looks without sleeping, for about the time that a stop takes. Where others want the processor one

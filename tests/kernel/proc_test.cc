@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -523,6 +524,8 @@ TEST_CASE("the state is what follows the name, whatever that holds") {
   CHECK(state_in_stat("7 (a) R (b)) S 1 2") == 'S');
   CHECK(!state_in_stat("7 (cut off)"));
   CHECK(!state_in_stat(""));
+  CHECK(read_state(Tid(::gettid())).value() == 'R');
+  CHECK(read_state(Tid(INT_MAX)).error().errno_value == ENOENT);
 }
 
 TEST_CASE("the vdso is the first of the executable ranges") {

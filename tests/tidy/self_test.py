@@ -73,6 +73,7 @@ ADDITIONS = [
     ("a bare note", "src/trace/t.cc", "// TO" + "DO later\n", "todo"),
     ("a page that names a file of yesterday", "ARCHITECTURE.md", "See trace/gone.h.\n", "page-file"),
     ("a long line", "src/trace/t.cc", "// " + "x" * 98 + "\n", "columns"),
+    ("a read that throws", "src/trace/t.cc", "std::istreambuf_" + "iterator<char> it(file);\n", "throwing-read"),
     ("a long line of a build file", "src/trace/meson.build", "# " + "x" * 99 + "\n", "columns"),
     ("a long line of a page", "ARCHITECTURE.md", "x " * 51 + "x\n", "columns"),
     ("a comment without a subject", "src/trace/t.cc", "// Of a thread.\n", "dangling-of"),

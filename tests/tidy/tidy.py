@@ -457,6 +457,8 @@ def check_function_lengths(files):
 
 MAX_COLUMNS = 100
 DANGLING = re.compile(r"^\s*// Of ")
+# An iterator over a file's buffer throws where read(2) fails, as of a process that has just ended.
+THROWING_READ = "istreambuf_" + "iterator"
 # In these folders a number with a fraction is a time, a share or an amount of something.
 FOLDERS_WITH_UNITS = ("src/plan/", "src/probe/", "src/sample/", "src/shadow/")
 CONSTANT = re.compile(r"\bconstexpr double (k\w+)")
@@ -478,6 +480,9 @@ def check_style(files):
             if DANGLING.match(line):
                 yield Violation(file.path, number, "dangling-of", "a comment begins with Of",
                                 "begin with the subject: what it is, whose it is, when it holds")
+            if THROWING_READ in line and file.path.startswith("src/"):
+                yield Violation(file.path, number, "throwing-read", "throws where a file cannot be read",
+                                "read it with std::getline, or with read(2)")
             constant = CONSTANT.search(line)
             if (constant and file.path.startswith(FOLDERS_WITH_UNITS)
                     and not UNIT.search(constant.group(1))):
