@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <csignal>
 
 #include "base/log.h"
 #include "cli/collection_options.h"
@@ -129,7 +131,10 @@ Status look_at(Tid process) {
   if (process.value == 1)
     return fail("cannot attach to process 1: everything else ends with it, so it is left alone");
   if (process.value == ::getpid()) return fail("cannot attach to {}: that is us", process.value);
+  SP_TRY(sample::check_proc());
   const auto status = kernel::read_status(process);
+  if (!status && (::kill(process.value, 0) == 0 || errno == EPERM))
+    return fail("process {} is hidden from us: /proc is mounted with hidepid", process.value);
   if (!status) return fail("there is no process {}", process.value);
   if (status->tgid != process) {
     return fail("{} is a thread of process {}: attach to that", process.value, status->tgid.value);

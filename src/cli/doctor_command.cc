@@ -121,14 +121,24 @@ void examine_id_space(std::vector<Finding>& findings) {
                       "numbers by them, counts differently in each run"});
 }
 
-// Whether profiling can work; what was found out goes to `findings`.
-bool examine(std::vector<Finding>& findings) {
-  bool works = true;
-  for (const kernel::Feature& f : kernel::probe_features()) {
-    findings.push_back(
-        {std::string(f.name), f.works ? "ok" : "fails", std::string(f.purpose), f.problem});
-    works = works && f.works;
-  }
+Finding finding_of(const kernel::Feature& f) {
+  if (f.works) return {std::string(f.name), "ok", std::string(f.purpose), ""};
+  if (f.without.empty()) return {std::string(f.name), "fails", std::string(f.purpose), f.problem};
+  return {std::string(f.name), "limited", fmt::format("{}: {}", f.purpose, f.without), f.problem};
+}
+
+// What was found out, and the modes that work.
+struct Examination {
+  std::vector<Finding> findings;
+  std::vector<std::string> modes;
+};
+
+constexpr std::array kTriedModes = {"full", "shadow"};
+
+Examination examine() {
+  Examination found;
+  std::vector<Finding>& findings = found.findings;
+  for (const kernel::Feature& f : kernel::probe_features()) findings.push_back(finding_of(f));
   for (kernel::HostCheck& c : kernel::check_host("."))
     findings.push_back({std::string(c.name), c.good ? "ok" : "limited", std::move(c.finding),
                         std::move(c.advice)});
@@ -143,35 +153,37 @@ bool examine(std::vector<Finding>& findings) {
                           ? ""
                           : "code whose debug information is in a .dwp file has lines, but no "
                             "inlined calls: keep its .dwo files, or use elfutils 0.191 or later"});
-  for (const std::string mode : {"full", "shadow"}) {
+  for (const std::string mode : kTriedModes) {
     const std::string said = trial(mode);
     findings.push_back(
         {mode, said.empty() ? "ok" : "fails", "profiled a program in " + mode + " mode", said});
-    works = works && said.empty();
+    if (said.empty()) found.modes.push_back(mode);
   }
-  return works;
+  return found;
 }
 
-std::string as_text(const std::vector<Finding>& findings, bool works) {
+std::string as_text(const Examination& found) {
   std::string text;
-  for (const Finding& f : findings) {
+  for (const Finding& f : found.findings) {
     const bool tried = f.state == "fails" && (f.name == "full" || f.name == "shadow");
     text += fmt::format("{:<8} {:<20} {}\n", f.state, f.name,
                         report::printable(tried ? "could not be tried out" : f.text));
     if (f.state != "ok") text += fmt::format("{:>29} {}\n", "->", report::printable(f.advice));
   }
-  return text + (works ? "\nProfiling works here.\n" : "\nProfiling does not work here.\n");
+  if (found.modes.empty()) return text + "\nProfiling does not work here.\n";
+  if (found.modes.size() == kTriedModes.size()) return text + "\nProfiling works here.\n";
+  return text + fmt::format("\nProfiling works here in {} mode alone.\n", found.modes.front());
 }
 
-std::string as_json(const std::vector<Finding>& findings, bool works) {
+std::string as_json(const Examination& found) {
   using Json = nlohmann::ordered_json;
   Json list = Json::array();
-  for (const Finding& f : findings) {
+  for (const Finding& f : found.findings) {
     Json one = {{"name", f.name}, {"state", f.state}, {"finding", f.text}};
     if (f.state != "ok" && !f.advice.empty()) one["advice"] = f.advice;
     list.push_back(std::move(one));
   }
-  const Json json = {{"works", works}, {"findings", std::move(list)}};
+  const Json json = {{"works", !found.modes.empty()}, {"findings", std::move(list)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -186,14 +198,12 @@ int doctor_main(int argc, char** argv) {
                        {"shadowprof doctor",
                         "shadowprof doctor --json | jq '.findings[] | select(.state != \"ok\")'"}};
   if (const auto status = parse_command_line(app, usage, argc, argv)) return *status;
-  std::vector<Finding> findings;
-  const bool works = examine(findings);
-  if (const Status printed = print(json ? as_json(findings, works) : as_text(findings, works));
-      !printed) {
+  const Examination found = examine();
+  if (const Status printed = print(json ? as_json(found) : as_text(found)); !printed) {
     error("{}", printed.error().message);
     return kExitOwnFailure;
   }
-  return works ? kExitOk : kExitOwnFailure;
+  return found.modes.empty() ? kExitOwnFailure : kExitOk;
 }
 
 }  // namespace shadowprof::cli

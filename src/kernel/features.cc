@@ -28,10 +28,6 @@
 namespace shadowprof::kernel {
 namespace {
 
-// Since Linux 6.3; without it a host with vm.memfd_noexec=1 makes files that cannot be mapped
-// executable.
-constexpr unsigned kMfdExec = 0x10;
-
 // A child that only waits, and dies with this object or with us. It makes only async-signal-safe
 // calls, so that a probe may run in a process with threads.
 class WaitingChild {
@@ -51,7 +47,7 @@ class WaitingChild {
   WaitingChild& operator=(WaitingChild&&) = delete;
   ~WaitingChild() {
     if (tid_ == Tid()) return;
-    ::kill(tid_.value, SIGKILL);
+    if (::kill(tid_.value, SIGKILL) != 0) return;  // it dies with us
     int status = 0;
     while (::waitpid(tid_.value, &status, __WALL) < 0 && errno == EINTR) {
     }
@@ -171,17 +167,14 @@ Status try_process_vm_readv() {
 
 Status try_memfd() {
   const long page = ::sysconf(_SC_PAGESIZE);
-  long made = ::syscall(SYS_memfd_create, "shadowprof-probe", MFD_CLOEXEC | kMfdExec);
-  // EINVAL: a kernel before 6.3, where every such file may be executable.
-  if (made < 0 && errno == EINVAL)
-    made = ::syscall(SYS_memfd_create, "shadowprof-probe", MFD_CLOEXEC);
-  if (made < 0)
-    return fail_errno(errno, "cannot make a file in memory that may hold code (memfd_create)");
-  const UniqueFd fd(static_cast<int>(made));
+  // As the code cache is made. That its mode forbids to execute it (vm.memfd_noexec) does not
+  // matter to who maps it.
+  const UniqueFd fd(::memfd_create("shadowprof-probe", MFD_CLOEXEC));
+  if (!fd.valid()) return fail_errno(errno, "cannot make a file in memory (memfd_create)");
   if (::ftruncate(fd.get(), page) != 0) return fail_errno(errno, "cannot size a file in memory");
   void* at =
-      ::mmap(nullptr, static_cast<size_t>(page), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-  if (at == MAP_FAILED) return fail_errno(errno, "cannot map a file in memory");
+      ::mmap(nullptr, static_cast<size_t>(page), PROT_READ | PROT_EXEC, MAP_SHARED, fd.get(), 0);
+  if (at == MAP_FAILED) return fail_errno(errno, "cannot map code of a file in memory");
   ::munmap(at, static_cast<size_t>(page));
   return {};
 }
@@ -208,15 +201,17 @@ Feature probe_signal_mask() {
 }
 
 Feature probe_process_vm_readv() {
-  return finish_ptrace({"process_vm_readv", "reading the program's memory quickly"},
+  return finish_ptrace({.name = "process_vm_readv",
+                        .purpose = "reading the program's memory quickly",
+                        .without = "it is read more slowly"},
                        try_process_vm_readv());
 }
 
 Feature probe_memfd() {
-  const Status outcome = try_memfd();
-  const bool forbidden = !outcome && outcome.error().errno_value == EACCES;
-  return finish({"memfd", "the code cache and the trace buffers"}, outcome,
-                forbidden ? "; set vm.memfd_noexec to 0 or 1" : "");
+  return finish({.name = "memfd",
+                 .purpose = "the code cache and the trace buffers",
+                 .without = "shadow mode and bursts are interpreted, full mode does not work"},
+                try_memfd());
 }
 
 std::vector<Feature> probe_features() {

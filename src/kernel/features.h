@@ -14,6 +14,7 @@ namespace shadowprof::kernel {
 struct Feature {
   std::string_view name;     // short and stable: "ptrace", "process_vm_readv", ...
   std::string_view purpose;  // what we need it for
+  std::string_view without{};  // how things go on without it; empty: nothing does
   bool works = false;
   std::string problem{};  // where it does not work: one sentence, what failed and what helps
 };

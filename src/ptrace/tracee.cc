@@ -27,6 +27,7 @@
 
 #include "base/check.h"
 #include "base/thread_timer.h"
+#include "kernel/features.h"
 
 namespace shadowprof::ptrace {
 namespace {
@@ -111,10 +112,12 @@ tl::unexpected<Error> cannot_seize(Tid tid, int error) {
     return tl::unexpected(Error{fmt::format("cannot trace {}: it has exited", tid.value), ESRCH});
   }
   if (error == EPERM) {
+    const kernel::Feature ours = kernel::probe_ptrace();
+    if (!ours.works) return tl::unexpected(Error{ours.problem, error});
     return fail_errno(
         error,
-        "cannot trace {} (another user's or a privileged program needs root; see also "
-        "/proc/sys/kernel/yama/ptrace_scope)",
+        "cannot trace {}: it is another user's, has privileges that we have not, or is outside of "
+        "our sandbox (root with CAP_SYS_PTRACE may; see also /proc/sys/kernel/yama/ptrace_scope)",
         tid.value);
   }
   return fail_errno(error, "cannot trace {}", tid.value);

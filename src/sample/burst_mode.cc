@@ -230,7 +230,8 @@ bool wait_for_start(const BurstModeRequest& request, shadow::Program& program,
                     plan::Wishes& wishes) {
   if (request.start_at.empty()) return true;
   start.emplace(request.start_at, wishes.max_overhead_share, request.follow_exec, wishes.seed);
-  const bool begins = start->wait(program, request.launch.has_value(), control);
+  const bool begins =
+      start->wait(program, request.launch.has_value(), control, request.snapshots.dump_file);
   wishes.max_overhead_share = start->share();
   return begins;
 }
@@ -246,7 +247,7 @@ Result<RunResult> run_burst_mode(const BurstModeRequest& request) {
   profile.run.engine = name_of(request.engine);
   if (translating) SP_TRY(BurstTranslator::check_host(request.collection));
 
-  SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
+  SP_ASSIGN(const InheritedLimits limits, prepare_to_run());
   block_awaited_signals();
   SP_ASSIGN(std::vector<shadow::Program> programs,
             find_programs(request.launch, request.attach_to, false));

@@ -268,7 +268,7 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   const auto start = std::chrono::steady_clock::now();
 
   Collection collection = collection_of(request);
-  SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
+  SP_ASSIGN(const InheritedLimits limits, prepare_to_run());
   const ptrace::LaunchRequest launch = launch_request(request);
   ptrace::IdSpace ids;
   SP_ASSIGN(const ptrace::Tracee program, start_program(request, launch, ids, profile.run));

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/start_thread.h"
+#include "kernel/features.h"
 #include "probe/describe_host.h"
 
 namespace shadowprof::sample {
@@ -118,6 +119,12 @@ Tid sender_of(const siginfo_t& info) {
   return Tid(is_passed_on ? info.si_value.sival_int : info.si_pid);
 }
 
+Status check_proc() {
+  const kernel::Feature proc = kernel::probe_proc();
+  if (!proc.works) return fail("{}", proc.problem);
+  return {};
+}
+
 bool front_is_gone() {
   return ::getppid() != front_of_this.value;
 }
@@ -183,6 +190,11 @@ Result<InheritedLimits> InheritedLimits::raise() {
     return tl::unexpected(std::move(enough.error()));
   }
   return limits;
+}
+
+Result<InheritedLimits> prepare_to_run() {
+  SP_TRY(check_proc());
+  return InheritedLimits::raise();
 }
 
 void InheritedLimits::give_to(Tid program) const {

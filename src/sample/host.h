@@ -24,6 +24,9 @@ profile::Run begin_run(const char* mode, const std::vector<std::string>& command
 void note_image(profile::Run& run, double at_s, std::vector<std::string> command);
 std::string utc_now();  // "2025-01-31T12:00:00Z"
 
+// An Error: what we know programs by is not there, or is about other processes.
+Status check_proc();
+
 // While a program runs under us: ctrl-C and ctrl-\ reach it by itself, so we ignore them; SIGTERM
 // and SIGHUP sent to us are noted and passed on. What it sends to its process group, which is ours,
 // is not for us (ignore_group_signals). Writes to closed pipes and beyond the file
@@ -69,5 +72,7 @@ class InheritedLimits {
   };
   std::vector<Limit> limits_;
 };
+// Both of the above, before anything is started or attached to.
+Result<InheritedLimits> prepare_to_run();
 
 }  // namespace shadowprof::sample

@@ -52,7 +52,7 @@ RunResult sample_stretches(const ShadowStretch::Setting& setting, Guests guests,
 }  // namespace
 
 Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
-  SP_ASSIGN(const InheritedLimits limits, InheritedLimits::raise());
+  SP_ASSIGN(const InheritedLimits limits, prepare_to_run());
   if (request.prices) tell_of_price(request.prices->faults());
   const probe::BusyCore busy_core =
       request.prices ? request.prices->busy_core() : probe::BusyCore{};
@@ -75,7 +75,8 @@ Result<RunResult> run_shadow_mode(const ShadowModeRequest& request) {
   if (!request.start_at.empty()) {
     start.emplace(request.start_at, request.wishes.max_overhead_share, request.follow_exec,
                   request.wishes.seed);
-    is_over = !start->wait(programs.front(), request.launch.has_value(), controlled);
+    is_over = !start->wait(programs.front(), request.launch.has_value(), controlled,
+                           request.snapshots.dump_file);
   }
   Guests guests = guests_of(std::move(programs));
   if (start) guests.max_overhead_share = start->share();

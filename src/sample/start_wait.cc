@@ -33,7 +33,9 @@ StartWait::StartWait(std::string function, double share, bool follow_exec, uint6
       part_(function_, std::time(nullptr)),
       random_(seed) {}
 
-bool StartWait::wait(shadow::Program& program, bool is_new, ControlSocket* control) {
+bool StartWait::wait(shadow::Program& program, bool is_new, ControlSocket* control,
+                     std::string file) {
+  file_ = std::move(file);
   generation_ = program.generation();
   if (is_new) (void)ptrace::Tracee(program.pid()).cont_if_alive();
   info("waiting for {}", printable(function_));
@@ -120,6 +122,7 @@ ControlledRun StartWait::controlled(const shadow::Program& program) {
                 status.mode = "waiting";
                 status.overhead_share = now() > 0 ? spent_s_ / now() : 0;
                 status.max_overhead_share = share_;
+                status.file = file_;
                 return status_text(status) + "waits-for: " + printable(function_) + "\n";
               },
           .dump = [not_yet]() -> Status { return not_yet(); },

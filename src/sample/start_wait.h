@@ -33,8 +33,8 @@ class StartWait {
 
   // For a program that was just launched, which runs from here on, or was attached to. Whether it
   // was seen there; else it has ended, or the user has ended the wait, or it is not followed any
-  // more. `control` may be null.
-  bool wait(shadow::Program& program, bool is_new, ControlSocket* control);
+  // more. `control` may be null; `file` is where the profile will be, as status says it.
+  bool wait(shadow::Program& program, bool is_new, ControlSocket* control, std::string file);
 
   // What there is to tell of the run up to here.
   void fill(profile::Profile& profile) const;
@@ -51,6 +51,7 @@ class StartWait {
   double now() const { return watch_.elapsed(); }
 
   const std::string function_;
+  std::string file_;
   double share_;
   const bool follow_exec_;
   WantedPart part_;

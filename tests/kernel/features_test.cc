@@ -94,12 +94,12 @@ TEST_CASE("a host without process_vm_readv is told so") {
   CHECK(problem_without(probe_ptrace, SYS_process_vm_readv, ENOSYS).empty());
 }
 
-TEST_CASE("a host without memfd_create, or one that forbids code in such files, is told so") {
-  const std::string absent = problem_without(probe_memfd, SYS_memfd_create, ENOSYS);
-  CHECK(absent.find("memfd_create") != std::string::npos);
-  CHECK(absent.find("memfd_noexec") == std::string::npos);
-  const std::string forbidden = problem_without(probe_memfd, SYS_memfd_create, EACCES);
-  CHECK(forbidden.find("set vm.memfd_noexec to 0 or 1") != std::string::npos);
+// vm.memfd_noexec forbids to execute such a file, not to map its code (e2e_errors/conditions.py).
+TEST_CASE("a host without memfd_create is told so") {
+  for (const int error : {ENOSYS, EACCES}) {
+    const std::string absent = problem_without(probe_memfd, SYS_memfd_create, error);
+    CHECK(absent.find("memfd_create") != std::string::npos);
+  }
 }
 
 TEST_CASE("a host without a usable proc is told so") {
