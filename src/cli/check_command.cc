@@ -25,6 +25,7 @@
 #include "cli/commands.h"
 #include "cli/compare_files.h"
 #include "cli/exit_codes.h"
+#include "kernel/table.h"
 #include "profile/compare/limit_rule.h"
 #include "report/check_report.h"
 #include "report/columns.h"
@@ -57,6 +58,16 @@ bool is_directory(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+// A limit on a call that nobody can make would never fail.
+Status check_name_of_call(const LimitRule& rule) {
+  if (rule.subject != LimitRule::Subject::syscall) return {};
+  const auto is_meant = [&](const kernel::SyscallRow& row) {
+    return profile::matches_glob(rule.pattern, row.name);
+  };
+  if (std::ranges::any_of(kernel::all_syscalls(), is_meant)) return {};
+  return fail("limit {}: there is no system call {}", rule.text, rule.pattern);
+}
+
 // "dir/sort.json.zst" -> "sort"; "" for what is not named like a profile.
 std::string stem(std::string_view path) {
   std::string_view name = path.substr(path.rfind('/') + 1);
@@ -77,7 +88,8 @@ Result<std::map<std::string, std::string>> profiles_in(const std::string& direct
   while (const dirent* entry = ::readdir(open.get())) {
     const std::string name = stem(entry->d_name);
     if (name.empty()) continue;
-    const auto [at, added] = files.try_emplace(name, directory + "/" + entry->d_name);
+    const auto [at, added] = files.try_emplace(
+        name, (directory.ends_with('/') ? directory : directory + "/") + entry->d_name);
     if (!added) return fail("{} and {} have the same name", at->second, entry->d_name);
   }
   if (files.empty())
@@ -173,6 +185,7 @@ Result<std::vector<Comparison>> compare_all(const CheckOptions& options) {
   const auto& texts = options.limits.empty() ? profile::default_limit_rules() : options.limits;
   for (const std::string& text : texts) {
     SP_ASSIGN(LimitRule rule, profile::parse_limit_rule(text));
+    SP_TRY(check_name_of_call(rule));
     rule.where_profiled = options.limits.empty();
     rules.push_back(std::move(rule));
   }

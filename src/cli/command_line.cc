@@ -98,9 +98,21 @@ size_t typing_distance(std::string_view a, std::string_view b) {
   return cost[a.size()][b.size()];
 }
 
+// The one of a command's long options that is most like it, with its dashes; "": none is like it.
+std::string nearest_option(const CLI::App& app, std::string_view word) {
+  if (!word.starts_with("--")) return "";
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
+  const std::string best = nearest(word.substr(2), names, 2);
+  return best.empty() ? "" : "--" + best;
+}
+
 // What other commands call so.
 std::string_view commands_with(std::string_view option) {
   if (option == "--format") return "check and export";
+  if (option == "--every" || option == "--keep") return "attach";
+  if (option == "--color") return "report, annotate and diff";
   if (option == "--limit" || option == "--json" || option == "--html") return "report";
   if (option == "--mode" || option == "--profile") return "run and attach";
   return "";
@@ -113,13 +125,7 @@ std::string unexpected(const CLI::App& app, const std::vector<std::string>& word
   });
   if (odd == words.end())
     return fmt::format("'{}' is one word too many", words.empty() ? "" : printable(words.back()));
-  const std::string name = odd->substr(0, odd->find('='));
-  std::string text = fmt::format("there is no option {}", printable(name));
-  if (const std::string near = nearest_option(app, name); !near.empty())
-    return text + ": did you mean " + near + "?";
-  if (const std::string_view others = commands_with(name); !others.empty())
-    return fmt::format("{} here: it is one of {}", text, others);
-  return text;
+  return no_such_option(app, *odd);
 }
 
 // The library may say several lines; we say one.
@@ -130,6 +136,16 @@ std::string one_line(std::string text) {
 }
 
 }  // namespace
+
+std::string no_such_option(const CLI::App& app, std::string_view word) {
+  const std::string_view name = word.substr(0, word.find('='));
+  const std::string text = fmt::format("there is no option {}", printable(name));
+  if (const std::string_view others = commands_with(name); !others.empty())
+    return fmt::format("{} here: it is one of {}", text, others);
+  if (const std::string near = nearest_option(app, name); !near.empty())
+    return text + ": did you mean " + near + "?";
+  return text;
+}
 
 std::string nearest(std::string_view word, const std::vector<std::string>& names, size_t most) {
   if (word.size() > kColumns) return "";
@@ -150,15 +166,6 @@ std::string instead_of(std::string_view word, const std::vector<std::string>& na
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "there are " : ", ") + name;
   return list;
-}
-
-std::string nearest_option(const CLI::App& app, std::string_view word) {
-  if (!word.starts_with("--")) return "";
-  std::vector<std::string> names;
-  for (const CLI::Option* option : app.get_options())
-    for (const std::string& name : option->get_lnames()) names.push_back(name);
-  const std::string best = nearest(word.substr(2), names, 2);
-  return best.empty() ? "" : "--" + best;
 }
 
 CLI::Validator one_of(std::string what, std::vector<std::string> names) {

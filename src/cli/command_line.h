@@ -38,8 +38,9 @@ std::string usage_lines(const std::string& line, const std::vector<std::string>&
 std::string nearest(std::string_view word, const std::vector<std::string>& names, size_t most);
 // "did you mean NAME?", or which names there are, if it is like none of them.
 std::string instead_of(std::string_view word, const std::vector<std::string>& names);
-// The same among the long options of a command, with its dashes.
-std::string nearest_option(const CLI::App& app, std::string_view word);
+// That a command has no such option, and what may be meant: one that it has, or commands that have
+// it.
+std::string no_such_option(const CLI::App& app, std::string_view word);
 
 // Accepts these words; what it says otherwise lists them.
 CLI::Validator one_of(std::string what, std::vector<std::string> names);

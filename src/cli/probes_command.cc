@@ -43,7 +43,7 @@ constexpr const char* kGrammar =
                         [when CONDITION] [=> ACTION]' PROGRAM
 
 PATTERN    entry FUNCTION                the first instruction of a function
-           CLASS ... [insn MNEMONIC] [in FUNCTION] [at FILE:LINE[-LINE]]
+           [CLASS ...] [insn MNEMONIC] [in FUNCTION] [at FILE:LINE[-LINE]]
            either also [in thread NAME]
 CLASS      load store call ret branch jump atomic div vector any; all that are named
 FUNCTION   a name, or MODULE!NAME; * and ? stand for any characters

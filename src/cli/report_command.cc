@@ -124,6 +124,7 @@ Result<std::string> make_report(const ReportOptions& options) {
   const size_t limit = options.limit.value_or(options.html ? kPageRows : kTextRows);
   const symbols::ModuleSet modules(profile.modules);
   const bool choosy = !options.sort.empty() || !options.filter.empty();
+  if (options.html && options.json) return fail("--html and --json do not go together");
   if (options.html && choosy)
     return fail("--sort and --filter are for text and JSON: the page sorts and searches itself");
   if (options.sort == "time" && !profile.time.is_known())

@@ -13,29 +13,10 @@
 namespace shadowprof::cli {
 namespace {
 
-// Documented for later versions: refused by name, so that nobody takes a full run for something
-// else.
-constexpr std::string_view kUnbuiltOptions[] = {
-    "--color",
-};
 constexpr std::string_view kModes[] = {"shadow", "burst", "full"};
 constexpr std::string_view kClocks[] = {"virtual", "real"};
 constexpr std::string_view kCpuFeatures[] = {"native",    "host",      "baseline",
                                              "x86-64-v2", "x86-64-v3", "x86-64-v4"};
-
-// The word that stopped our options is an option itself: unknown, or not for this version.
-void refuse_option(const CLI::App& app, const std::string& word) {
-  std::string name = word.substr(0, word.find('='));
-  if (!name.starts_with("--")) name = name.substr(0, 2);
-  const auto* unbuilt = std::find(std::begin(kUnbuiltOptions), std::end(kUnbuiltOptions), name);
-  if (unbuilt != std::end(kUnbuiltOptions)) {
-    error("option {} is not built yet (see {} --help)", name, app.get_name());
-  } else if (const std::string near = nearest_option(app, name); !near.empty()) {
-    error("there is no option {}: did you mean {}? (see {} --help)", name, near, app.get_name());
-  } else {
-    error("there is no option {} (see {} --help)", report::printable(word), app.get_name());
-  }
-}
 
 Status check_variables(const std::vector<std::string>& variables) {
   for (const std::string& variable : variables) {
@@ -123,7 +104,8 @@ std::optional<int> take_command(const CLI::App& app, std::vector<std::string> re
   if (!rest.empty() && rest[0] == "--") {
     rest.erase(rest.begin());
   } else if (!rest.empty() && rest[0].size() > 1 && rest[0].starts_with('-')) {
-    refuse_option(app, rest[0]);
+    std::string word = rest[0].starts_with("--") ? rest[0] : rest[0].substr(0, 2);
+    error("{} (see {} --help)", no_such_option(app, word), app.get_name());
     return kExitOwnFailure;
   }
   if (rest.empty()) {

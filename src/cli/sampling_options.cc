@@ -60,9 +60,9 @@ Result<double> parse_error(const std::string& text) {
 
 constexpr double kShortestBurst = 1e-5;
 
-std::string refuse_part(std::string_view option, const std::string& text) {
+std::string refuse_part(const std::string& text) {
   if (!text.empty() && text != "!") return {};
-  return fmt::format("{} needs a FUNCTION, or MODULE!", option);
+  return "a FUNCTION, or MODULE!, is needed";
 }
 
 sample::TimeFrom time_from(const std::string& word) {
@@ -119,15 +119,12 @@ void SamplingOptions::add_to(CLI::App& app) {
       ->check(CLI::Range(0.0001, double{kMostShadows}));
   app.add_option("--only", only, "begin samples in part P; begin sampling in part F")
       ->type_name("P --start-at F")
-      ->check([](const std::string& text) { return refuse_part("--only", text); });
+      ->check(refuse_part);
   add(app, "-d,--duration", duration, parse_time, "S", "stop sampling after this time");
   add(app, "--until-error", until_error, parse_error, "PCT",
       "stop when the hottest functions are known to ± PCT");
   add(app, "-D,--delay", delay, parse_time, "S", "begin sampling after this time");
-  app.add_option("--start-at", start_at)
-      ->type_name("FUNCTION")
-      ->group("")
-      ->check([](const std::string& text) { return refuse_part("--start-at", text); });
+  app.add_option("--start-at", start_at)->type_name("FUNCTION")->group("")->check(refuse_part);
   app.add_option("-F,--freq", frequency, "samples a second, at most")
       ->type_name("HZ")
       ->check([](const std::string& text) {
@@ -168,7 +165,7 @@ void SamplingOptions::add_to(CLI::App& app) {
   app.add_option("--cache", cache, "keep in DIR which code runs, for later runs")
       ->type_name("DIR")
       ->check([](const std::string& text) {
-        return text.empty() ? std::string("--cache needs the name of a directory") : std::string();
+        return text.empty() ? std::string("the name of a directory is needed") : std::string();
       });
   app.add_option("--seed", given_seed)->type_name("N")->group("");  // its help is that of --top
   for (const ModeOption& option : kModeOptions)
@@ -196,6 +193,9 @@ Status SamplingOptions::check(const std::string& mode, bool one_process) const {
   if (!only.empty() && mode == "full")
     return fail("option --only is for sampled runs: --within is for --mode full");
   if (!only.empty() && verify) return fail("--only and --verify do not go together");
+  if (mode == "burst" && chosen_engine(mode) != "translator" &&
+      std::ranges::find(given_, "--prefill") != given_.end())
+    return fail("option --prefill is for --engine translator");
   if (mode == "burst" && !one_process && chosen_engine(mode) != "emulator")
     return fail("of several processes, or with -f, bursts are those of --engine emulator");
   if (max_shadows > 1 && (mode != "shadow" || engine == "emulator" || verify)) {

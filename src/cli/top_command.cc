@@ -68,8 +68,9 @@ void save(TopView& view, const std::string& file) {
   view.say(done ? "what was seen so far is in " + report::printable(file) : done.error().message);
 }
 
-// Until the user leaves. A program that has ended can still be looked at, if anything was seen.
-void watch(TopSampler& sampler, TopView& view, const std::string& output) {
+// Until the user leaves. A program that has ended can still be looked at, if anything was seen;
+// false: nothing was.
+bool watch(TopSampler& sampler, TopView& view, const std::string& output) {
   Newest snapshot(sampler.snapshot());
   bool has_profile = false;
   bool is_over = false;
@@ -83,13 +84,14 @@ void watch(TopSampler& sampler, TopView& view, const std::string& output) {
     if (!is_over && sampler.is_over()) {
       is_over = true;
       view.say("the program has ended, or is no longer sampled; this is the last that was seen");
-      if (!has_profile) return;
+      if (!has_profile) return false;
     }
     if (view.take_save()) save(view, output);
     view.draw();
   } while (view.serve_key());
   view.say("leaving");
   view.draw();
+  return has_profile;
 }
 
 int top(const TopRequest& request) {
@@ -106,13 +108,14 @@ int top(const TopRequest& request) {
     error("{}", sampler.error().message);
     return kExitOwnFailure;
   }
-  watch(*sampler, view, request.output.empty() ? kDefaultProfile : request.output);
+  const bool has_seen =
+      watch(*sampler, view, request.output.empty() ? kDefaultProfile : request.output);
   sampler->stop();
   view.close();
   const std::string messages = sampler->messages();
   [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, messages.data(), messages.size());
   // What a program was started for is not its end; what could not be sampled is.
-  return request.program.empty() ? sampler->status() : kExitOk;
+  return request.program.empty() || !has_seen ? sampler->status() : kExitOk;
 }
 
 }  // namespace

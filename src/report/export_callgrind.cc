@@ -65,8 +65,7 @@ class Writer {
     text_ = "# callgrind format\nversion: 1\ncreator: shadowprof\n";
     std::string command;
     for (const std::string& word : profile_.run.command) command += " " + printable(word);
-    text_ += fmt::format("cmd:{}\npositions: instr line\nevents: Ir\nevent: Ir : Instructions\n",
-                         command);
+    text_ += fmt::format("cmd:{}\npositions: instr line\nevents: Ir\n", command);
     text_ += fmt::format("summary: {}\n", profile_.coverage.attributed);
   }
 

@@ -88,7 +88,7 @@ TEST_CASE("what is planned is refused by name, and differently from what is unkn
   refuses({"--mode", "fast", "ls"}, "there is no mode 'fast'");
   refuses({"--profile", "edge,streams", "ls"}, "there is no profile 'streams'");
   refuses({"--profile", "colour", "ls"}, "there is no profile 'colour'");
-  refuses({"--color=x", "ls"}, "option --color is not built yet");
+  refuses({"--color=x", "ls"}, "there is no option --color here: it is one of report");
   refuses({"--probe=x", "ls"}, "--probe: column 1: 'x' is no pattern");
   refuses({"--probe", "a: div", "--probe", "a: load", "ls"}, "two probes have the name a");
   refuses({"--mode", "burst", "--engine", "step", "--probe", "div", "ls"},
@@ -188,7 +188,8 @@ TEST_CASE("a condition says how much is looked at") {
 TEST_CASE("a start is a function of one process that is sampled") {
   CHECK(parse({"--start-at", "serve", "ls"}).options.sampling.start_at == "serve");
   CHECK(parse({"--mode", "burst", "--start-at", "app!", "ls"}).options.sampling.start_at == "app!");
-  for (const char* none : {"", "!"}) refuses({"--start-at", none, "ls"}, "needs a FUNCTION");
+  for (const char* none : {"", "!"})
+    refuses({"--start-at", none, "ls"}, "a FUNCTION, or MODULE!, is needed");
   refuses({"--mode", "full", "--start-at", "serve", "ls"}, "for sampled runs");
   refuses({"-f", "--start-at", "serve", "ls"}, "for one process");
 }

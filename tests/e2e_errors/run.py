@@ -78,12 +78,12 @@ def bad_values(b):
     nothing_left(b)
 
 
-def what_is_not_built_is_named(b):
-    outcome = b.call("run", "--color=x", "--", "/usr/bin/touch", "started")
-    refused(outcome, OWN)
-    require("not built yet" in outcome.err, "expected 'not built yet'", outcome)
-    listed = b.call("run", "--help")
-    require("--color" not in listed.out, "--help lists --color", listed)
+def options_of_other_commands_are_named(b):
+    for option, owner in (("--color=x", "report, annotate and diff"), ("--keep", "attach"), ("--html", "report")):
+        outcome = b.call("run", option, "--", "/usr/bin/touch", "started")
+        refused(outcome, OWN)
+        require(f"there is no option {option.split('=')[0]} here: it is one of {owner}" in outcome.err,
+                f"expected {owner}", outcome)
     nothing_left(b)
 
 
@@ -710,7 +710,7 @@ CASES = [
     no_subcommand, unknown_subcommand, unknown_options, run_without_a_program, bad_values,
     help_and_version, slips_get_a_suggestion, a_program_without_run, the_profile_of_this_folder,
     attach_to_what_is_no_process, attach_to_a_name, files_that_are_no_profiles, a_reader_that_stops_reading,
-    what_is_not_built_is_named, plug_ins_that_are_none, empty_output_name, options_after_the_program_are_its_own,
+    options_of_other_commands_are_named, plug_ins_that_are_none, empty_output_name, options_after_the_program_are_its_own,
     missing_programs, a_file_as_folder, a_directory, no_execute_bit, not_a_program,
     elf_of_another_kind, elf_with_a_missing_loader,
     busy_for_writing, symlink_loop, name_too_long, control_characters_in_the_name, no_permission,

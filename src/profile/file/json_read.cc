@@ -343,7 +343,7 @@ Result<Profile> read_profile(const std::string& path, Accept accept) {
   auto profile = read_from(input);
   if (!profile) return fail("cannot use {}: {}", path, profile.error().message);
   if (accept == Accept::profiles && !profile->left_out.empty())
-    return fail("cannot use {}: it is a baseline, which check and diff compare with", path);
+    return fail("cannot use {}: it is a baseline, for check, diff and report --html", path);
   return profile;
 }
 
