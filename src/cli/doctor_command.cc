@@ -4,10 +4,12 @@
 // needed is tried out and not inferred; in the end a program (this one, printing its version) is
 // profiled in each mode.
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -133,7 +135,7 @@ struct Examination {
   std::vector<std::string> modes;
 };
 
-constexpr std::array kTriedModes = {"full", "shadow"};
+constexpr std::array<std::string_view, 3> kTriedModes = {"full", "shadow", "burst"};
 
 Examination examine() {
   Examination found;
@@ -153,11 +155,11 @@ Examination examine() {
                           ? ""
                           : "code whose debug information is in a .dwp file has lines, but no "
                             "inlined calls: keep its .dwo files, or use elfutils 0.191 or later"});
-  for (const std::string mode : kTriedModes) {
-    const std::string said = trial(mode);
-    findings.push_back(
-        {mode, said.empty() ? "ok" : "fails", "profiled a program in " + mode + " mode", said});
-    if (said.empty()) found.modes.push_back(mode);
+  for (const std::string_view mode : kTriedModes) {
+    const std::string said = trial(std::string(mode));
+    findings.push_back({std::string(mode), said.empty() ? "ok" : "fails",
+                        fmt::format("profiled a program in {} mode", mode), said});
+    if (said.empty()) found.modes.emplace_back(mode);
   }
   return found;
 }
@@ -165,14 +167,15 @@ Examination examine() {
 std::string as_text(const Examination& found) {
   std::string text;
   for (const Finding& f : found.findings) {
-    const bool tried = f.state == "fails" && (f.name == "full" || f.name == "shadow");
+    const bool tried = f.state == "fails" && std::ranges::count(kTriedModes, f.name) != 0;
     text += fmt::format("{:<8} {:<20} {}\n", f.state, f.name,
                         report::printable(tried ? "could not be tried out" : f.text));
     if (f.state != "ok") text += fmt::format("{:>29} {}\n", "->", report::printable(f.advice));
   }
   if (found.modes.empty()) return text + "\nProfiling does not work here.\n";
   if (found.modes.size() == kTriedModes.size()) return text + "\nProfiling works here.\n";
-  return text + fmt::format("\nProfiling works here in {} mode alone.\n", found.modes.front());
+  return text +
+         fmt::format("\nProfiling works here in {} mode alone.\n", fmt::join(found.modes, " and "));
 }
 
 std::string as_json(const Examination& found) {

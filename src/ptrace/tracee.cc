@@ -112,7 +112,7 @@ tl::unexpected<Error> cannot_seize(Tid tid, int error) {
     return tl::unexpected(Error{fmt::format("cannot trace {}: it has exited", tid.value), ESRCH});
   }
   if (error == EPERM) {
-    const kernel::Feature ours = kernel::probe_ptrace();
+    static const kernel::Feature ours = kernel::probe_ptrace();  // the same for all
     if (!ours.works) return tl::unexpected(Error{ours.problem, error});
     return fail_errno(
         error,

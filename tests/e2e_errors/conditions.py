@@ -25,7 +25,8 @@ import tempfile
 import surroundings
 from bench import Bench, OWN, Skip, as_nobody, is_profile, need_root, refused, require, works
 
-MODES = ("full", "shadow")
+MODES = ("full", "shadow", "burst")
+NO_MODE = {mode: "fails" for mode in MODES}
 PTRACE, PERF_EVENT_OPEN, PROCESS_VM_READV, MEMFD_CREATE, USERFAULTFD = 101, 298, 310, 319, 323
 
 NOT_OURS = "is another user's, has privileges that we have not"
@@ -58,10 +59,10 @@ def limits_of_a_group(controller, version_1, version_2):
 CONDITIONS = [
     Condition("nothing", lambda: ([], None)),
     Condition("no /proc", lambda: surroundings.mounts("umount -l /proc"),
-              {"proc": "fails", "cpu": "limited", "full": "fails", "shadow": "fails"},
+              {"proc": "fails", "cpu": "limited", **NO_MODE},
               refused="/proc is not mounted; mount it with", attach="/proc is not mounted; mount it with"),
     Condition("the /proc of other processes", lambda: surroundings.mounts("true", "--pid", "--fork"),
-              {"proc": "fails", "full": "fails", "shadow": "fails"},
+              {"proc": "fails", **NO_MODE},
               refused="/proc belongs to another process namespace",
               attach="/proc belongs to another process namespace"),
     Condition("files that cannot be written", read_only, {"output": "limited"}),
@@ -79,7 +80,7 @@ CONDITIONS = [
     Condition("a sandbox (Landlock)", surroundings.sandboxed, {"process_ids": "limited"}, attach=NOT_OURS),
     Condition("no ptrace", lambda: surroundings.without_calls(PTRACE),
               {"ptrace": "fails", "ptrace_syscall_info": "fails", "ptrace_signal_mask": "fails",
-               "debug_registers": "limited", "full": "fails", "shadow": "fails"},
+               "debug_registers": "limited", **NO_MODE},
               refused="--cap-add=SYS_PTRACE", attach="--cap-add=SYS_PTRACE"),
     Condition("no process_vm_readv", lambda: surroundings.without_calls(PROCESS_VM_READV, PROCESS_VM_READV + 1),
               {"process_vm_readv": "limited"}),
@@ -89,17 +90,17 @@ CONDITIONS = [
               {"time": "limited"}),
     Condition("no userfaultfd", lambda: surroundings.without_calls(USERFAULTFD)),
     Condition("three processes", limits_of_a_group("pids", {"pids.max": "3"}, {"pids.max": "3"}),
-              {"process_ids": "limited", "full": "fails", "shadow": "fails"}, refused="pids.max", attach="pids.max"),
+              {"process_ids": "limited", **NO_MODE}, refused="pids.max", attach="pids.max"),
     Condition("a tenth of a processor", limits_of_a_group(
         "cpu", {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": "10000"}, {"cpu.max": "10000 100000"})),
     Condition("64 MB of memory", limits_of_a_group(
         "memory", {"memory.limit_in_bytes": "67108864"}, {"memory.max": "67108864"})),
     Condition("five open files", lambda: surroundings.limited(resource.RLIMIT_NOFILE, 5),
-              {"process_ids": "limited", "full": "fails", "shadow": "fails"}, refused="ulimit -n", attach="ulimit -n"),
+              {"process_ids": "limited", **NO_MODE}, refused="ulimit -n", attach="ulimit -n"),
     Condition("200 MB of addresses", lambda: surroundings.limited(resource.RLIMIT_AS, 200000 << 10),
-              {"full": "fails", "shadow": "fails"}, refused="ulimit -v", attach="ulimit -v"),
+              NO_MODE, refused="ulimit -v", attach="ulimit -v"),
     Condition("no signals in queues", lambda: surroundings.limited(resource.RLIMIT_SIGPENDING, 0),
-              {"full": "fails", "shadow": "fails"}, refused="ulimit -i", attach="ulimit -i"),
+              NO_MODE, refused="ulimit -i", attach="ulimit -i"),
     Condition("a stack of 256 kB", lambda: surroundings.limited(resource.RLIMIT_STACK, 256 << 10)),
 ]
 
