@@ -67,6 +67,15 @@ class Bench:
     def call(self, *arguments, before=(), **options):
         return self.shell([*before, self.shadowprof, *arguments], **options)
 
+    def shell_with_mounts(self, script):
+        """Runs a script whose mounts are its own; $0 is shadowprof."""
+        need_root()
+        need("unshare")
+        outcome = self.shell(["unshare", "-m", "sh", "-c", script, self.shadowprof])
+        if "unshare" in outcome.err or "mount" in outcome.err:
+            raise Skip("mounts are not permitted here")
+        return outcome
+
     def run(self, *program, output=None, before=(), **options):
         return self.call("run", "--mode", "full", "-o", output or self.profile, "--", *program,
                          before=before, **options)

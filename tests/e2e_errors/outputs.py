@@ -7,7 +7,7 @@ import os
 import resource
 import sys
 
-from bench import (OWN, Skip, as_nobody, is_profile, need, need_root, nothing_left, refused, require, works)
+from bench import (OWN, as_nobody, is_profile, need, need_root, nothing_left, refused, require, works)
 from profile_file import checked, read_profile  # bench.py says where it is
 
 
@@ -44,13 +44,9 @@ def own_output_is_replaced(b):
 
 
 def full_disk(b):
-    need_root()
-    need("unshare")
     script = ('mkdir m && mount -t tmpfs -o size=8k none m && '
               '"$0" run --mode full -o m/p.json -- /bin/true; status=$?; ls -A m; exit $status')
-    outcome = b.shell(["unshare", "-m", "sh", "-c", script, b.shadowprof])
-    if "unshare" in outcome.err or "mount" in outcome.err:
-        raise Skip("mounts are not permitted here")
+    outcome = b.shell_with_mounts(script)
     refused(outcome, OWN)
 
 
@@ -94,13 +90,9 @@ def failure_of_the_program_comes_first(b):
 
 
 def full_disk_keeps_the_status(b):
-    need_root()
-    need("unshare")
     script = ('mkdir m && mount -t tmpfs -o size=8k none m && '
               '"$0" run -q --mode full -o m/p.json -- /bin/sh -c "exit 5"; status=$?; ls -A m; exit $status')
-    outcome = b.shell(["unshare", "-m", "sh", "-c", script, b.shadowprof])
-    if "unshare" in outcome.err or "mount" in outcome.err:
-        raise Skip("mounts are not permitted here")
+    outcome = b.shell_with_mounts(script)
     works(outcome, 5, "")
     require(outcome.err.count("\n") == 1 and "cannot write" in outcome.err, "expected one line", outcome)
 

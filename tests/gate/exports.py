@@ -18,10 +18,9 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import xml.etree.ElementTree
 
-from gate_cases import Skipped, npm_modules, require, run_cases
+from gate_cases import Skipped, npm_modules, require, run_in_folder
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
 from profile_file import read_profile  # noqa: E402
@@ -437,8 +436,7 @@ def main():
         parser.add_argument(name, required=True)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="shadowprof-exports-") as folder:
-        return run_cases(CASES, Exports(options, folder), options.only)
+    return run_in_folder(CASES, Exports, options, "shadowprof-exports-")
 
 
 if __name__ == "__main__":

@@ -19,9 +19,8 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 
-from gate_cases import Skipped, npm_modules, require, run_cases
+from gate_cases import Skipped, npm_modules, require, run_in_folder
 
 PROFILES = 1000
 RELEASES = 2  # runs of each release of the service
@@ -147,13 +146,7 @@ def main():
     parser.add_argument("--bare", required=True, nargs="+")
     parser.add_argument("--only", default="")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="shadowprof-fleet-") as folder:
-        try:
-            fleet = Fleet(options, folder)
-        except Skipped as reason:
-            print(f"skipped: {reason}")
-            return 77
-        return run_cases(CASES, fleet, options.only)
+    return run_in_folder(CASES, Fleet, options, "shadowprof-fleet-")
 
 
 if __name__ == "__main__":

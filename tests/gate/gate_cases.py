@@ -2,6 +2,7 @@
 """What the drivers here have in common: cases, one after the other."""
 
 import pathlib
+import tempfile
 import traceback
 
 
@@ -41,3 +42,14 @@ def run_cases(cases, subject, only=""):
             print(f"FAIL  {name}\n{traceback.format_exc()}", flush=True)
     print(f"{len(chosen) - failed - skipped} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 77 if skipped == len(chosen) else 0
+
+
+def run_in_folder(cases, make_subject, options, prefix):
+    """The same with a subject that is made in a folder of its own; the exit status is 77 if it cannot be made here."""
+    with tempfile.TemporaryDirectory(prefix=prefix) as folder:
+        try:
+            subject = make_subject(options, folder)
+        except Skipped as reason:
+            print(f"skipped: {reason}")
+            return 77
+        return run_cases(cases, subject, options.only)

@@ -15,9 +15,8 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 
-from gate_cases import Skipped, require, run_cases
+from gate_cases import Skipped, require, run_in_folder
 
 FOUND = 99  # the status of memcheck's own
 KINDS = "edge,call,method,path,value,latency,address,hazard,waste,stream"
@@ -77,13 +76,7 @@ def main():
     parser.add_argument("--program", required=True)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="shadowprof-memcheck-") as folder:
-        try:
-            subject = Subject(options, folder)
-        except Skipped as reason:
-            print(f"skipped: {reason}")
-            return 77
-        return run_cases([case_of(name) for name in COMMANDS], subject, options.only)
+    return run_in_folder([case_of(name) for name in COMMANDS], Subject, options, "shadowprof-memcheck-")
 
 
 if __name__ == "__main__":

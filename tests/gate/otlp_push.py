@@ -16,12 +16,11 @@ import pathlib
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
-from gate_cases import require, run_cases
-from thread_exports import Profiled, decoded, otlp_profiles, otlp_message, otlp_stacks
+from gate_cases import require, run_in_folder
+from thread_exports import Profiled, otlp_profiles, otlp_message, otlp_stacks
 
 OWN_FAILURE = 125
 PATH = "/v1development/profiles"
@@ -232,8 +231,7 @@ def main():
     if not any(can_load(name) for name in ("libcurl.so.4", "libcurl-gnutls.so.4")):
         print("skipped: libcurl.so.4 is not installed")
         return 77
-    with tempfile.TemporaryDirectory(prefix="shadowprof-push-") as folder:
-        return run_cases(CASES, Subject(options, folder), options.only)
+    return run_in_folder(CASES, Subject, options, "shadowprof-push-")
 
 
 if __name__ == "__main__":

@@ -17,9 +17,8 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 
-from gate_cases import require, run_cases
+from gate_cases import require, run_in_folder
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "profile"))
 from profile_file import read_profile  # noqa: E402
@@ -132,8 +131,7 @@ def main():
         parser.add_argument(name, required=True)
     parser.add_argument("--only", default="")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="shadowprof-tables-") as folder:
-        return run_cases(CASES, Subject(options, folder), options.only)
+    return run_in_folder(CASES, Subject, options, "shadowprof-tables-")
 
 
 if __name__ == "__main__":
