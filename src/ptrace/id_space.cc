@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -15,6 +16,7 @@
 #include <chrono>
 #include <csignal>
 #include <ctime>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -24,9 +26,11 @@
 namespace shadowprof::ptrace {
 namespace {
 
-// A child of our parent's, who is told of its end as of that of any other child.
-pid_t fork_sibling() {
-  return static_cast<pid_t>(::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0));
+// A child of our parent's, who is told of its end as of that of any other child. The kernel writes
+// its number to `number` before it runs, whatever happens to us meanwhile.
+pid_t fork_sibling(pid_t& number) {
+  constexpr int kFlags = CLONE_PARENT | CLONE_PARENT_SETTID | SIGCHLD;
+  return static_cast<pid_t>(::syscall(SYS_clone, kFlags, 0, &number, 0, 0));
 }
 
 void nap(std::chrono::nanoseconds time) {
@@ -64,15 +68,36 @@ bool enter_namespaces(const OwnNumbers& numbers) {
 struct Pipes {
   Pipe life;   // ours to the keeper: nothing, until it is closed
   Pipe ready;  // the keeper's to who has made it
-  Pipe made;   // that one's to us
 
-  bool open() { return life.open() && ready.open() && made.open(); }
+  bool open() { return life.open() && ready.open(); }
 };
 
 // The children of a maker. 0: there is none.
 struct Made {
   pid_t keeper = 0;
   pid_t program = 0;
+};
+
+// Memory of ours and the maker's together: it may be killed at any time, and what it has made is
+// our child.
+class SharedMade {
+ public:
+  SharedMade() {
+    void* got =
+        ::mmap(nullptr, sizeof(Made), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (got != MAP_FAILED) made_ = new (got) Made;
+  }
+  ~SharedMade() {
+    if (made_) ::munmap(made_, sizeof(Made));
+  }
+  SharedMade(const SharedMade&) = delete;
+  SharedMade& operator=(const SharedMade&) = delete;
+  explicit operator bool() const { return made_ != nullptr; }
+  Made& operator*() const { return *made_; }
+  Made* operator->() const { return made_; }
+
+ private:
+  Made* made_ = nullptr;
 };
 
 template <typename T>
@@ -111,17 +136,15 @@ void send(const UniqueFd& to, const T& what) {
 }
 
 // Returns in the program only.
-void make(Pipes& pipes, const OwnNumbers& numbers) {
-  Made made;
+void make(Pipes& pipes, const OwnNumbers& numbers, Made& made) {
   bool is_ready = false;
   if (enter_namespaces(numbers)) {
-    made.keeper = fork_sibling();
-    if (made.keeper == 0) keep(pipes);
+    const pid_t keeper = fork_sibling(made.keeper);
+    if (keeper == 0) keep(pipes);
     pipes.ready.writer.reset();
-    if (made.keeper > 0 && receive(pipes.ready.reader, is_ready)) made.program = fork_sibling();
-    if (made.program == 0 && is_ready) return;
+    if (keeper > 0 && receive(pipes.ready.reader, is_ready) && fork_sibling(made.program) == 0)
+      return;
   }
-  send(pipes.made.writer, made);
   ::_exit(0);
 }
 
@@ -131,19 +154,17 @@ pid_t IdSpace::fork() {
   // A program that does not see us in /proc is sent what it needs (send_fd.h): Linux 5.6.
   const bool can_send = ::syscall(SYS_pidfd_getfd, -1, 0, 0) != 0 && errno != ENOSYS;
   Pipes pipes;
-  if (!can_send || !pipes.open()) return ::fork();
+  const SharedMade made;
+  if (!can_send || !made || !pipes.open()) return ::fork();
   const OwnNumbers numbers;
   const pid_t maker = ::fork();
-  if (maker == 0) make(pipes, numbers);
+  if (maker == 0) make(pipes, numbers, *made);
   if (maker <= 0) return maker;
-  pipes.made.writer.reset();
   pipes.ready.writer.reset();
   until_closed_ = std::move(pipes.life.writer);
-  Made made;
-  const bool is_told = receive(pipes.made.reader, made);
   ::waitpid(maker, nullptr, 0);
-  keeper_ = made.keeper;
-  if (is_told && made.program > 0) return made.program;
+  keeper_ = made->keeper;
+  if (made->program > 0) return made->program;
   end();
   return ::fork();
 }

@@ -265,10 +265,17 @@ void SampledProcess::end_lost_replicas() {
   }
 }
 
+// A thread that happens to be at a signal, or at a system call for the log, goes on and is stopped
+// again: it would not find its way back from there. To leave zombies would be worse.
 void SampledProcess::leave() {
-  if (!zombies_.empty() && find_calls()) {
+  using enum shadow::WayBack;
+  constexpr int kMostStops = 10;
+  program_.keep_log(nullptr);
+  for (int left = kMostStops; left > 0 && !zombies_.empty() && find_calls(); left--) {
     shadow::Pause stopped(program_, shadow::Pause::Whom::one);
-    (void)shadow::reap(program_, stopped, syscall_insn_, fork_options_, zombies_);
+    const Status done = shadow::reap(program_, stopped, syscall_insn_, fork_options_, zombies_,
+                                     left > 1 ? needed : if_possible);
+    if (done || done.error().errno_value != EAGAIN) break;
   }
   program_.detach();
 }

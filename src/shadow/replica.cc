@@ -50,16 +50,23 @@ GuestRange stack_of(const ptrace::Registers& registers,
   return {};
 }
 
-// One that would find its way back, if we died. What it would take below its stack pointer.
-GuestRange put_first(std::vector<PausedThread>& threads,
-                     const std::vector<kernel::Mapping>& mappings) {
+// One that would find its way back, if we died. What it would take below its stack pointer; nothing
+// if none ever would. EAGAIN: one would, but not from where it is stopped.
+Result<GuestRange> put_first(std::vector<PausedThread>& threads,
+                             const std::vector<kernel::Mapping>& mappings) {
+  bool another_time = false;
   for (PausedThread& thread : threads) {
     const GuestRange stack = stack_of(thread.registers, mappings);
     if (stack.size() == 0) continue;
+    if (!thread.stop.is_event(ptrace::StopEvent::stop)) {
+      another_time = true;
+      continue;
+    }
     std::swap(threads.front(), thread);
     return stack;
   }
-  return {};
+  if (another_time) return fail_errno(EAGAIN, "a thread is at a signal or a system call");
+  return GuestRange{};
 }
 
 // As the thread will go on: a system call that the kernel would restart is at its instruction
@@ -166,7 +173,9 @@ Result<Replica> fork_replica(Program& program, Pause& pause, GuestAddr syscall_i
   faults.of_forks |= others.of_forks;
   if (faults.of_forks) return tl::unexpected(Error{kForkIsTold, EBUSY});
   GuestRange stack;
-  if (options.escape && !faults.any) stack = put_first(pause.threads(), options.mappings);
+  if (options.escape && !faults.any) {
+    SP_ASSIGN(stack, put_first(pause.threads(), options.mappings));
+  }
   std::vector<GuestRange> dont_fork;
   if (options.all_memory) {
     SP_ASSIGN(dont_fork, kernel::read_dont_fork(program.pid()));
@@ -233,10 +242,14 @@ void kill_replica(Tid tid) {
 }
 
 Status reap(const Program& program, Pause& pause, GuestAddr syscall_insn,
-            const ForkOptions& options, std::vector<Tid>& zombies) {
+            const ForkOptions& options, std::vector<Tid>& zombies, WayBack way_back) {
   if (zombies.empty() || pause.threads().empty()) return {};
   GuestRange stack;
-  if (options.escape) stack = put_first(pause.threads(), options.mappings);
+  if (options.escape) {
+    const auto found = put_first(pause.threads(), options.mappings);
+    if (!found && way_back == WayBack::needed) return tl::unexpected(found.error());
+    stack = found.value_or(GuestRange{});
+  }
   PausedThread& parent = pause.threads().front();
   ptrace::RemoteSyscalls remote(parent.tracee, syscall_insn, program.options());
   remote.keep_signals_in(parent.deferred);

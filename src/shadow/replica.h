@@ -85,8 +85,13 @@ void make_humble(const Replica& replica, GuestAddr syscall_insn);
 // Kills it, and waits for its end. Its zombie, if it is the program's child, is still to be reaped.
 void kill_replica(Tid replica);
 
+// Is a call to be made where the thread would find its way back from another stop, but not from
+// this one? Then reap() says EAGAIN, as fork_replica() always does.
+enum class WayBack : uint8_t { needed, if_possible };
+
 // At a pause: the program waits for its dead replicas, so that it has no more zombies than before.
 Status reap(const Program& program, Pause& pause, GuestAddr syscall_insn,
-            const ForkOptions& options, std::vector<Tid>& zombies);
+            const ForkOptions& options, std::vector<Tid>& zombies,
+            WayBack way_back = WayBack::needed);
 
 }  // namespace shadowprof::shadow

@@ -168,7 +168,9 @@ class Trial:
         for word in BROKEN:
             if word in self.stderr:
                 self.wrong(f"says '{word.decode()}'")
-        if self.status == OWN_FAILURE and not re.search(rb"^shadowprof: .", self.stderr, re.M):
+        says_why = re.search(rb"^shadowprof: .", self.stderr, re.M) or \
+            re.search(rb"^fails .*\n +-> .", self.stdout, re.M)  # doctor's table
+        if self.status == OWN_FAILURE and not says_why:
             self.wrong("does not say why")
         for line in self.stderr.splitlines():
             if not line.startswith(b"shadowprof: ") and not self.kills():
