@@ -29,6 +29,8 @@ namespace {
 
 constexpr double kControlPatience_s = 5;
 constexpr double kQueuePause_s = 0.05;
+constexpr double kDumpPatience_s = 120;
+constexpr double kDumpPause_s = 0.05;
 constexpr size_t kLongestAnswer_bytes = size_t{1} << 16;
 constexpr std::string_view kMaxOverhead = "max-overhead=";
 
@@ -112,6 +114,22 @@ Result<std::string> ask(const std::string& path, const std::string& request) {
   return fail("{}", printable(rest.substr(0, rest.find('\n'))));
 }
 
+// Until the file is there that a run was asked for, which has answered with its number.
+Status await_dump(const std::string& path, const std::string& answer) {
+  const std::string request = "dumped " + answer.substr(0, answer.find('\n'));
+  const auto begun = std::chrono::steady_clock::now();
+  while (seconds_since(begun) < kDumpPatience_s) {
+    const auto done = ask(path, request);
+    if (!done && !sample::connect_to(path)) {
+      return fail("sampling has ended before the file was written: the run writes it at its end");
+    }
+    SP_TRY(done);
+    if (*done == "yes\n") return {};
+    std::this_thread::sleep_for(std::chrono::duration<double>(kDumpPause_s));
+  }
+  return fail("the file was not written within {:.0f} s", kDumpPatience_s);
+}
+
 bool profiles(const sample::ControlPlace& place, int pid) {
   const auto who = ask(place.path, "who");
   std::istringstream words(who.value_or(""));
@@ -142,7 +160,7 @@ Status control(const CtlOptions& options) {
   SP_ASSIGN(const std::string request, request_of(options.words));
   SP_ASSIGN(const std::string path, socket_of(pid));
   SP_ASSIGN(const std::string answer, ask(path, request));
-  return print(answer);
+  return request == "dump" ? await_dump(path, answer) : print(answer);
 }
 
 }  // namespace

@@ -29,6 +29,13 @@ uint64_t control_bits(size_t index, HardwareBreakpoint::When when) {
 
 volatile uint64_t watched = 0;  // aligned, as a breakpoint has to be
 
+// The thread sanitizer takes every clone for a fork.
+#if defined(__SANITIZE_THREAD__)
+constexpr int kCloneFlags = 0;
+#else
+constexpr int kCloneFlags = CLONE_VM;  // no copy of our memory is made
+#endif
+
 // In our memory, with the thread-local data of the thread that waits for it: system calls only.
 int write_to_watched(void* parent) {
   if (!TrialChild::be_traced(*static_cast<const pid_t*>(parent))) return 1;
@@ -42,7 +49,7 @@ bool try_hardware_breakpoint() {
   alignas(16) std::array<std::byte, kStackBytes> stack;
   pid_t self = ::getpid();
   // No signal to us when it ends.
-  TrialChild child(::clone(write_to_watched, stack.data() + stack.size(), CLONE_VM, &self));
+  TrialChild child(::clone(write_to_watched, stack.data() + stack.size(), kCloneFlags, &self));
   const HardwareBreakpoint write{GuestAddr(reinterpret_cast<uint64_t>(&watched)),
                                  HardwareBreakpoint::When::written};
   return child.await_stop() && set_hardware_breakpoints(Tracee(child.tid()), {&write, 1}) &&

@@ -170,11 +170,13 @@ ControlledRun controlled(double now, BurstRun& run, Snapshots& snapshots, const 
   return {.who = [&run] { return words_of({run.program().pid()}); },
           .status = status,
           .dump = [&snapshots] { return snapshots.want_dump(); },
+          .dumped = [&snapshots](uint64_t number) { return snapshots.has_dumped(number); },
           .stop = [&run] { run.stop(); },
           .set_max_overhead = [&run](double share) { run.set_max_overhead(share); },
-          .set = [&](const RunSetting& setting) {
-            return set_in(run, collection, value_change, setting);
-          }};
+          .set =
+              [&](const RunSetting& setting) {
+                return set_in(run, collection, value_change, setting);
+              }};
 }
 
 // Between bursts: who wants something of the run. `control` may be null.

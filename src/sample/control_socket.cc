@@ -21,6 +21,7 @@ namespace {
 
 constexpr int kQueued = 4;
 constexpr std::string_view kSet = "set ";
+constexpr std::string_view kDumped = "dumped ";
 constexpr std::string_view kMaxOverheadIs = "max-overhead=";
 
 // Whenever something comes, SIGIO is sent to this thread, which awaits it (host.h).
@@ -47,6 +48,16 @@ void remove_stale() {
 
 std::string refusal(std::string_view why) {
   return "error\n" + std::string(why) + "\n";
+}
+
+std::string has_dumped(std::string_view text, const ControlledRun& run) {
+  uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, problem] = std::from_chars(text.data(), end, number);
+  if (problem != std::errc() || at != end) return refusal("dumps have numbers");
+  const auto done = run.dumped(number);
+  if (!done) return refusal(done.error().message);
+  return *done ? "ok\nyes\n" : "ok\nno\n";
 }
 
 std::string set_max_overhead(std::string_view text, const ControlledRun& run) {
@@ -93,9 +104,10 @@ std::string answer_to(std::string_view request, const ControlledRun& run) {
     return "ok\n";
   }
   if (request == "dump") {
-    const Status wanted = run.dump();
-    return wanted ? "ok\n" : refusal(wanted.error().message);
+    const auto wanted = run.dump();
+    return wanted ? fmt::format("ok\n{}\n", *wanted) : refusal(wanted.error().message);
   }
+  if (request.starts_with(kDumped)) return has_dumped(request.substr(kDumped.size()), run);
   if (request.starts_with(kSet)) return set(request.substr(kSet.size()), run);
   return refusal("there is no such request");
 }

@@ -9,7 +9,8 @@
 //
 //   who      process ids of the programs
 //   status   what was sampled by now, one fact a line
-//   dump     the profile so far is written soon
+//   dump     the profile so far is written soon; the answer is the number of that
+//   dumped N is it written? "yes" or "no"
 //   stop     sampling is over, as after --duration
 //   set max-overhead=SHARE    from now on, SHARE above 0 and at most 1
 //   set NAME=VALUE            as run_settings.h has it; the answer is what holds from now on
@@ -39,7 +40,8 @@ namespace shadowprof::sample {
 struct ControlledRun {
   std::function<std::string()> who;     // one line
   std::function<std::string()> status;  // lines
-  std::function<Status()> dump;
+  std::function<Result<uint64_t>()> dump;        // its number
+  std::function<Result<bool>(uint64_t)> dumped;  // that one is written
   std::function<void()> stop;
   std::function<void(double)> set_max_overhead;  // a share, above 0 and at most 1
   // Lines that say what holds from now on. An Error: nothing has changed.

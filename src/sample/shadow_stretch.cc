@@ -205,6 +205,7 @@ ControlledRun ShadowStretch::controlled(double now) {
   return {.who = [this] { return words_of(sampled_->pids()); },
           .status = [this, now] { return status(now); },
           .dump = [this] { return setting_.snapshots.want_dump(); },
+          .dumped = [this](uint64_t number) { return setting_.snapshots.has_dumped(number); },
           .stop = [this] { sampled_->stop(); },
           .set_max_overhead = [this](double share) { sampled_->set_max_overhead(share); },
           .set = [this](const RunSetting& setting) { return set(setting); }};

@@ -56,15 +56,26 @@ void Snapshots::ask_for(std::string file, double interval_s) {
   view_interval_s = interval_s;
 }
 
-Status Snapshots::want_dump() {
+Result<uint64_t> Snapshots::want_dump() {
   if (wishes_.dump_file.empty())
     return fail("the profile goes to standard output, at the end and not before");
   wants_dump_ = true;
-  return {};
+  return dumps_begun_ + 1;
+}
+
+Result<bool> Snapshots::has_dumped(uint64_t number) const {
+  if (dumps_ended_ < number) return false;
+  if (!last_failure_.empty()) return fail("{}", last_failure_);
+  return true;
+}
+
+void Snapshots::fail_dump(std::string why) {
+  last_failure_ = "the profile so far could not be written: " + std::move(why);
+  warn("{}", last_failure_);
 }
 
 void Snapshots::want_dump_or_warn() {
-  if (const Status wanted = want_dump(); !wanted) warn("{}", wanted.error().message);
+  if (const auto wanted = want_dump(); !wanted) warn("{}", wanted.error().message);
 }
 
 bool Snapshots::wants_view(double now) const {
@@ -87,6 +98,7 @@ void Snapshots::take(double now, collect::Pipeline& pipeline,
   dumps_ = wants_dump(now);
   if (dumps_) {
     wants_dump_ = false;
+    dumps_begun_++;
     next_dump_s_ = now + kDumpsApart_s;
   }
   looks_ = wants_look(now);
@@ -109,7 +121,9 @@ void Snapshots::take(double now, collect::Pipeline& pipeline,
   };
   if (copy_.start(pipeline, work)) return;
   if (looks_) take_look(now, std::nullopt);
-  if (dumps_) warn("the profile so far could not be written: shadowprof cannot copy itself");
+  if (!dumps_) return;
+  dumps_ended_ = dumps_begun_;
+  fail_dump("shadowprof cannot copy itself");
 }
 
 void Snapshots::take_news(double now, double most_s) {
@@ -121,12 +135,11 @@ void Snapshots::take_news(double now, double most_s) {
     take_look(now, knows ? std::optional(news->precision) : std::nullopt);
   }
   if (!dumps_) return;
-  if (!news)
-    warn("the profile so far could not be written: who was to write it has ended");
-  else if (!news->dumped)
-    warn("the profile so far could not be written: {}", news->why_not);
-  else
-    info("the profile of the first {:.2f} s: {}", taken_s_, wishes_.dump_file);
+  dumps_ended_ = dumps_begun_;
+  if (!news) return fail_dump("who was to write it has ended");
+  if (!news->dumped) return fail_dump(news->why_not);
+  last_failure_.clear();
+  info("the profile of the first {:.2f} s: {}", taken_s_, wishes_.dump_file);
 }
 
 void Snapshots::take_look(double now, const std::optional<profile::Precision>& found) {

@@ -40,8 +40,11 @@ class Snapshots {
 
   explicit Snapshots(SnapshotWishes wishes) : wishes_(std::move(wishes)) {}
 
-  // An Error: there is no file for one. Dumps are a second apart: what comes sooner waits.
-  Status want_dump();
+  // Its number, from 1 on; those who want one before it is begun have the same. An Error: there is
+  // no file for one. Dumps are a second apart: what comes sooner waits.
+  Result<uint64_t> want_dump();
+  // Is that file there? An Error: it could not be written.
+  Result<bool> has_dumped(uint64_t number) const;
   // The same for who has no answer.
   void want_dump_or_warn();
   // `now`: seconds since sampling began. Takes what the last copy has found, and says what became
@@ -60,6 +63,7 @@ class Snapshots {
  private:
   void take_news(double now, double most_s);
   void take_look(double now, const std::optional<profile::Precision>& found);
+  void fail_dump(std::string why);
   bool wants_dump(double now) const { return wants_dump_ && now >= next_dump_s_; }
   bool wants_view(double now) const;
   bool wants_look(double now) const;
@@ -68,6 +72,9 @@ class Snapshots {
   OwnCopy copy_;
   bool wants_dump_ = false;
   bool dumps_ = false;  // the copy that is at work
+  uint64_t dumps_begun_ = 0;
+  uint64_t dumps_ended_ = 0;
+  std::string last_failure_;  // "": the last one that has ended is there
   bool looks_ = false;
   double taken_s_ = 0;  // when it was made
   double next_view_s_ = 0;

@@ -125,7 +125,8 @@ ControlledRun StartWait::controlled(const shadow::Program& program) {
                 status.file = file_;
                 return status_text(status) + "waits-for: " + printable(function_) + "\n";
               },
-          .dump = [not_yet]() -> Status { return not_yet(); },
+          .dump = [not_yet]() -> Result<uint64_t> { return not_yet(); },
+          .dumped = [not_yet](uint64_t) -> Result<bool> { return not_yet(); },
           .stop = [this] { was_stopped_ = true; },
           .set_max_overhead = [this](double share) { share_ = share; },
           .set = [not_yet](const RunSetting&) -> Result<std::string> { return not_yet(); }};

@@ -52,9 +52,10 @@ struct Heard {
   ControlledRun run() {
     return {.who = [] { return std::string("12 13"); },
             .status = [] { return std::string("samples: 7\n"); },
-            .dump = [this]() -> Status {
-              dumps++;
-              return {};
+            .dump = [this]() -> Result<uint64_t> { return static_cast<uint64_t>(++dumps); },
+            .dumped = [](uint64_t number) -> Result<bool> {
+              if (number == 7) return fail("the disk is full");
+              return number < 7;
             },
             .stop = [this] { stops++; },
             .set_max_overhead = [this](double s) { share = s; },
@@ -84,13 +85,17 @@ TEST_CASE("each request has its answer, and what is none is refused") {
   const ControlledRun run = heard.run();
   CHECK(sample::answer_to("who", run) == "ok\n12 13\n");
   CHECK(sample::answer_to("status", run) == "ok\nsamples: 7\n");
-  CHECK(sample::answer_to("dump", run) == "ok\n");
+  CHECK(sample::answer_to("dump", run) == "ok\n1\n");
+  CHECK(sample::answer_to("dumped 6", run) == "ok\nyes\n");
+  CHECK(sample::answer_to("dumped 7", run) == "error\nthe disk is full\n");
+  CHECK(sample::answer_to("dumped 8", run) == "ok\nno\n");
   CHECK(sample::answer_to("set max-overhead=0.02", run) == "ok\n");
   CHECK(heard.share == 0.02);
   for (const char* wrong :
        {"", "stop ", "status\r", "set", "set max-overhead=", "set max-overhead=0",
-        "set max-overhead=nan", "set max-overhead=inf", "set max-overhead=-1",
-        "set max-overhead=1.5", "set max-overhead=0.5x", "set max-overhead=1e-400", "set x=1"})
+        "set max-overhead=nan", "set max-overhead=inf", "set max-overhead=-1", "dumped", "dumped ",
+        "dumped -1", "dumped 1x", "set max-overhead=1.5", "set max-overhead=0.5x",
+        "set max-overhead=1e-400", "set x=1"})
     CHECK(sample::answer_to(wrong, run).starts_with("error\n"));
   CHECK(heard.share == 0.02);
   CHECK(heard.stops == 0);
@@ -125,7 +130,7 @@ TEST_CASE("a request that comes in parts is answered when it is whole") {
   CHECK(heard_by(*client) == "nothing");
   say(*client, "mp\n");
   server->serve(0.5, heard.run());
-  CHECK(heard_by(*client) == "ok\n");
+  CHECK(heard_by(*client) == "ok\n1\n");
   CHECK(heard_by(*client) == "closed");
   CHECK(heard.dumps == 1);
 }
