@@ -67,7 +67,8 @@ static_assert(kSoon_s < kFirstFork_s && kFirstFork_s < kLongestRetry_s);
 // Samples within this time of the program are one observation: bursts are not closer together.
 inline constexpr double kObservation_s = 0.1;
 // The longest time of the program without a sample, where bursts can be taken: so long, or until
-// kLeastKindShare of the budget has paid for one.
+// kLeastKindShare of the budget has paid for one. There are none while a replica lives, so one that
+// cannot follow its program lives for no longer.
 inline constexpr double kLongestGap_s = 2;
 static_assert(kLongestGap_s > 2 * kObservation_s);
 
@@ -85,7 +86,8 @@ inline constexpr double kMostPartsRatio = 4;
 inline constexpr double kSample_s = 0.0005;
 inline constexpr double kSampleOfCheapFork_s = 0.0002;
 static_assert(kSampleOfCheapFork_s < kSample_s && kSample_s < kFirstLength_s);
-// Between two of them it executes natively for at least, and at most, so long.
+// Between two of them it executes natively for at least, and at most, so long. On its program's
+// core it rests for no longer, and asks again.
 inline constexpr double kLeastBetween_s = 0.003;
 inline constexpr double kLongestBetween_s = 0.08;
 // One that cannot follow its program executes natively for this share of what it records.
@@ -97,11 +99,10 @@ inline constexpr uint64_t kRemembered = 12;
 inline constexpr uint64_t kRememberedLosses = 200;
 
 // --- a replica's end
-// One that cannot follow its program lives for so long.
-inline constexpr double kShortLife_s = kLongestGap_s;
 // None costs more than this time's budget, or its fork, or what is left of the budget.
 inline constexpr double kCostsBudgetOf_s = 1;
 // One that follows is so far behind before another takes its place: seconds, or a share of the run.
+// It rests for no longer before it asks again.
 inline constexpr double kLeastBehind_s = 0.5;
 inline constexpr double kBehindShare = 0.05;
 // One that is so far behind, a share of the run, lags: bursts are taken beside it. So many seconds
@@ -114,9 +115,6 @@ static_assert(kLongestGap_s < kLostTrack_s);
 // share of the run (or within kLongestGap_s), forks are cheap.
 inline constexpr double kForksShare = 0.5;
 inline constexpr double kCheapWithinShare = 0.2;
-// A replica asks again when it has rested for so long.
-inline constexpr double kLongestRest_s = kLeastBehind_s;
-inline constexpr double kRestOnSharedCore_s = kLongestBetween_s;
 
 // --- do samples still change the profile? (convergence.h)
 inline constexpr size_t kWindowSamples = 8;

@@ -88,13 +88,13 @@ double Plan::rests_until_s(const Situation& s, const Prices& prices, Why& why) c
   if (would_rest(s.shared_core_share)) {
     why = Why::shares_core;
     const double loss_s = present_.worked_s * s.shared_core_share;
-    return std::min(began_at_s + loss_s / (kBusyCoreShare * share), s.now_s + kRestOnSharedCore_s);
+    return std::min(began_at_s + loss_s / (kBusyCoreShare * share), s.now_s + kLongestBetween_s);
   }
   why = Why::spares_cache;
   const double loss_s = lost_in_caches_s(present_.worked_s, present_.executed_meanwhile_s,
                                          s.idle->copied_pages, prices);
   const double paying_share = share * (present_.is_cheap ? kCacheShare : kSamplesShare);
-  return std::min(began_at_s + loss_s / paying_share, s.now_s + kLongestRest_s);
+  return std::min(began_at_s + loss_s / paying_share, s.now_s + kLeastBehind_s);
 }
 
 Step Plan::of_replica(const Situation& s, const Ledger& ledger, const Prices& prices) {
@@ -113,7 +113,7 @@ Step Plan::of_replica(const Situation& s, const Ledger& ledger, const Prices& pr
   const double stands_for_s = (idle.pause_s + idle.cost_s) / ledger.share();
   if (is_too_dear(idle.cost_s, idle.pause_s, ledger.unspent_s(s.now_s), lasts)) {
     step.why = Why::too_dear;
-  } else if (!lasts && idle.age_s > std::min(kShortLife_s, wishes_.load * stands_for_s)) {
+  } else if (!lasts && idle.age_s > std::min(kLongestGap_s, wishes_.load * stands_for_s)) {
     step.why = Why::lived_enough;
   } else if (lasts && is_to_be_replaced(s, ledger, prices)) {
     step.why = Why::far_behind;

@@ -44,7 +44,7 @@ TEST_CASE("a program that cannot be followed is not left unseen for longer than 
     const double burst_s = host.burst_s * host.dearer_times;
     const double gap_s = std::max(kLongestGap_s, burst_s / (0.01 * kLeastKindShare));
     // While a replica lives there are no bursts.
-    CHECK(figures.longest_gap_s < gap_s + kShortLife_s);
+    CHECK(figures.longest_gap_s < gap_s + kLongestGap_s);
   });
 }
 

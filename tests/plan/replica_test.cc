@@ -187,7 +187,7 @@ TEST_CASE("one on the program's core rests until that is paid for, and meanwhile
     const Step step = life.next();
     if (step.what != What::rest) break;
     CHECK(step.why == Why::shares_core);
-    CHECK(step.at_s <= life.s.now_s + kRestOnSharedCore_s + 1e-9);
+    CHECK(step.at_s <= life.s.now_s + kLongestBetween_s + 1e-9);
     rested_s += step.at_s - life.s.now_s;
     life.carry_out(step);
   }
