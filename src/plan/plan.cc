@@ -378,7 +378,7 @@ void Plan::forget_code(double now_s) {
 }
 
 void Plan::probed(double now_s, double pause_s) {
-  probes_at_s_ = now_s + pause_s / (kProbeShare * wishes_.max_overhead_share);
+  probes_at_s_ = now_s + pause_s / (kPeekShare * wishes_.max_overhead_share);
 }
 
 }  // namespace shadowprof::plan

@@ -21,17 +21,17 @@ inline constexpr double kMostAfterStartUpRatio = 4;
 // this much of both's part, or nobody would know its variance.
 inline constexpr double kSamplesShare = 0.7;
 inline constexpr double kLeastKindShare = 0.2;
-// Looks at where the program is; more in burst mode, where code that is new costs the program
-// itself.
+// Stops of the program that spare a replica something, either kind: looks at where the program is,
+// and probes that tell whether its core is the replica's, too.
 inline constexpr double kPeekShare = 0.05;
-inline constexpr double kPeekOfBurstModeShare = 0.5;
-// Looks that find the program elsewhere than samples are to begin, until one finds it there.
+// Looks without which there would be no sample, or a dear one: those that find the program
+// elsewhere than samples are to begin, until one finds it there, and those of burst mode, where
+// code that is new costs the program itself.
 inline constexpr double kLookShare = 0.5;
-// Stops of the program that tell whether its core is the replica's, too.
-inline constexpr double kProbeShare = 0.05;
 // The clock of the program's processor time (sample/time_watch.h).
 inline constexpr double kClockShare = 0.2;
-static_assert(kSamplesShare + kPeekShare + kProbeShare + kClockShare <= 1 + 1e-9);
+static_assert(kSamplesShare + 2 * kPeekShare + kClockShare <= 1 + 1e-9);
+static_assert(kPeekShare < kLookShare);
 static_assert(2 * kLeastKindShare <= 1);
 // The caches that a replica uses together with the program may cost this share where forks are
 // cheap, and kSamplesShare where they are not, as there are few of them.

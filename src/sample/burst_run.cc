@@ -38,7 +38,7 @@ constexpr double kLeavePatience_s = 1.0;
 // Bursts are few where new code is translated while the program waits: peeks get more of the
 // budget.
 plan::Wishes with_peeks(plan::Wishes wishes) {
-  wishes.peek_share = plan::kPeekOfBurstModeShare;
+  wishes.peek_share = plan::kLookShare;
   return wishes;
 }
 

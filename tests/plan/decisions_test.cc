@@ -346,7 +346,7 @@ TEST_CASE(
 TEST_CASE("probes of the program's core keep to their share") {
   Plan plan({});
   plan.probed(5, 0.0002);
-  CHECK(plan.probes_at_s() == doctest::Approx(5 + 0.0002 / (kProbeShare * 0.01)));
+  CHECK(plan.probes_at_s() == doctest::Approx(5 + 0.0002 / (kPeekShare * 0.01)));
 }
 
 TEST_CASE("the same seed gives the same moments") {
