@@ -33,10 +33,6 @@ inline constexpr double kClockShare = 0.2;
 static_assert(kSamplesShare + 2 * kPeekShare + kClockShare <= 1 + 1e-9);
 static_assert(kPeekShare < kLookShare);
 static_assert(2 * kLeastKindShare <= 1);
-// The caches that a replica uses together with the program may cost this share where forks are
-// cheap, and kSamplesShare where they are not, as there are few of them.
-inline constexpr double kCacheShare = 0.5;
-static_assert(kCacheShare < kSamplesShare);
 // A replica lasts where a busy core costs its neighbours no more than this.
 inline constexpr double kBusyCoreShare = 0.8;
 
@@ -112,9 +108,11 @@ inline constexpr double kLostTrack_s = 30;
 static_assert(kBehindShare < kMayLoseShare && kMayLoseShare < kLagsShare);
 static_assert(kLongestGap_s < kLostTrack_s);
 // Forks in the place of others are for this part of the budget. Where it pays for one within this
-// share of the run (or within kLongestGap_s), forks are cheap.
+// share of the run (or within kLongestGap_s), forks are cheap. The caches that both use may cost
+// the rest then, and kSamplesShare where forks are dear.
 inline constexpr double kForksShare = 0.5;
 inline constexpr double kCheapWithinShare = 0.2;
+static_assert(1 - kForksShare < kSamplesShare);
 
 // --- do samples still change the profile? (convergence.h)
 inline constexpr size_t kWindowSamples = 8;

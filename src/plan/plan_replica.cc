@@ -93,7 +93,7 @@ double Plan::rests_until_s(const Situation& s, const Prices& prices, Why& why) c
   why = Why::spares_cache;
   const double loss_s = lost_in_caches_s(present_.worked_s, present_.executed_meanwhile_s,
                                          s.idle->copied_pages, prices);
-  const double paying_share = share * (present_.is_cheap ? kCacheShare : kSamplesShare);
+  const double paying_share = share * (present_.is_cheap ? 1 - kForksShare : kSamplesShare);
   return std::min(began_at_s + loss_s / paying_share, s.now_s + kLeastBehind_s);
 }
 
