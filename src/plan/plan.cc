@@ -204,10 +204,11 @@ bool Plan::knows_only_start_up() const {
          first_fork_s_ < wishes_.delay_s + kStartUp_s;
 }
 
+// Both may spend as much as one that the loan is for.
 double Plan::second_fork_at_s(const Ledger& ledger, double price_s) const {
   const double paid_s = ledger.pays_at_s(price_s) - wishes_.delay_s;
   return std::max({forks_from_s_ + kLongestRetry_s * fork_jitter_, ledger.lends_at_s(price_s),
-                   wishes_.delay_s + paid_s / kMostAfterStartUpRatio});
+                   wishes_.delay_s + paid_s / (2 * kMostOfBudgetRatio)});
 }
 
 // The next fork is expected to cost what the last ones did, and so are those that live.

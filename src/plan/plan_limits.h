@@ -13,10 +13,9 @@ namespace shadowprof::plan {
 // So many seconds' budget may be spent in advance, by a step that costs no more than that.
 inline constexpr double kLoan_s = 10;
 // A fork that the loan is for, but not the first beside an idle core, spends so many times what the
-// budget has given.
+// budget has given. A second one spends as much once more, where the first was dear because the
+// program was starting up.
 inline constexpr double kMostOfBudgetRatio = 2;
-// The second one, where the first was dear because the program was starting up.
-inline constexpr double kMostAfterStartUpRatio = 4;
 // Forks and bursts together. The kind that says more for its price gets more of it, but either gets
 // this much of both's part, or nobody would know its variance.
 inline constexpr double kSamplesShare = 0.7;
