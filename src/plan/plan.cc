@@ -370,7 +370,7 @@ void Plan::missed(double now_s, What step, double longest_retry_s) {
 void Plan::elsewhere(double now_s, double look_s) {
   misses_++;
   const double paid_s = look_s / (kLookShare * wishes_.max_overhead_share);
-  retries_at_s_ = now_s + std::max(kLeastBetweenLooks_s, paid_s) * jitter(random_);
+  retries_at_s_ = now_s + std::max(kToBeMet_s, paid_s) * jitter(random_);
 }
 
 void Plan::forget_code(double now_s) {

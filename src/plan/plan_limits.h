@@ -51,13 +51,12 @@ static_assert(kFirstFork_s < kStartUp_s);
 inline constexpr double kSoon_s = 0.005;
 inline constexpr double kGrowthRatio = 1.5;
 inline constexpr double kLongestPeekGap_s = 1;
-// Looks for the part of the program that samples are to begin in are so far apart, or further.
-inline constexpr double kLeastBetweenLooks_s = 0.02;
 inline constexpr double kLongestRetry_s = 0.25;
-// The same of a program that sleeps now and then: that costs it nothing, and one that runs for a
-// short while is to be met.
-inline constexpr double kLongestNap_s = 0.02;
-static_assert(kSoon_s < kLongestNap_s && kLongestNap_s < kLongestRetry_s);
+// A program that runs, or is where samples are to begin, for so long is to be met. One that sleeps
+// now and then is tried no less often than that, which costs it nothing; looks that find it
+// elsewhere cost it something, and are so far apart, or further.
+inline constexpr double kToBeMet_s = 0.02;
+static_assert(kSoon_s < kToBeMet_s && kToBeMet_s < kLongestRetry_s);
 static_assert(kSoon_s < kFirstFork_s && kFirstFork_s < kLongestRetry_s);
 // Samples within this time of the program are one observation: bursts are not closer together.
 inline constexpr double kObservation_s = 0.1;

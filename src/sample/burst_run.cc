@@ -219,7 +219,7 @@ void BurstRun::note_missed(const Error& why, double now, double pause_s) {
   (!sleeps ? counts_.refused : is_stopped(program_.pid()) ? counts_.stopped : counts_.sleeping)++;
   refuse(why);
   if (pause_s != 0) ledger_.spend(plan::Cause::pause, pause_s, plan::What::burst);
-  plan_.missed(now, plan::What::burst, sleeps ? plan::kLongestNap_s : plan::kLongestRetry_s);
+  plan_.missed(now, plan::What::burst, sleeps ? plan::kToBeMet_s : plan::kLongestRetry_s);
 }
 
 void BurstRun::burst() {

@@ -141,7 +141,7 @@ double ShadowRun::nap_s() {
   double used_s = past_cpu_s_;
   for (const ProgramRef& program : programs_) used_s += program->used();
   const bool were_awake = std::exchange(used_at_nap_s_, used_s) != used_s;
-  return were_awake ? plan::kLongestNap_s : plan::kLongestRetry_s;
+  return were_awake ? plan::kToBeMet_s : plan::kLongestRetry_s;
 }
 
 void ShadowRun::note_asleep(const SampledProcess& program) {

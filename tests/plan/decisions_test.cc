@@ -320,7 +320,7 @@ TEST_CASE("looks for a part of the program take half of the budget, and come eve
     }
     return sum_s / 100;
   };
-  CHECK(until_next(1e-6) == doctest::Approx(kLeastBetweenLooks_s).epsilon(0.1));
+  CHECK(until_next(1e-6) == doctest::Approx(kToBeMet_s).epsilon(0.1));
   CHECK(until_next(0.001) == doctest::Approx(0.2).epsilon(0.1));  // of a budget of one percent
 }
 
