@@ -31,7 +31,7 @@ void Convergence::end_window() {
     in_a_row_ = agrees ? in_a_row_ + 1 : 0;
     if (differs) patience_ = 1;
     if (in_a_row_ >= kSteadyWindows)
-      patience_ = std::min(kMostPatienceRatio, kGrowthRatio * patience_);
+      patience_ = std::min(kMostPartsRatio, kGrowthRatio * patience_);
     const double kept = differs ? 0 : kWindowMemoryShare;
     for (size_t i = 0; i < known_.size(); i++) {
       known_[i] = kept * known_[i] + (1 - kept) * window_[i];

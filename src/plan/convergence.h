@@ -22,7 +22,7 @@ class Convergence {
   // Instructions of a sample, by region; always as many regions. A sample without any says nothing.
   void sampled(std::span<const uint64_t> instructions);
 
-  // So many times less often than the budget allows are samples needed: 1 to kMostPatienceRatio.
+  // So many times less often than the budget allows are samples needed: 1 to kMostPartsRatio.
   double patience() const { return patience_; }
   uint64_t windows() const { return windows_; }
   uint64_t agreeing() const { return agreeing_; }  // windows that were like what was before

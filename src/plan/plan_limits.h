@@ -72,6 +72,7 @@ inline constexpr double kGreatestLength_s = 0.02;
 // Its length may cost this share of what the sample costs however short it is.
 inline constexpr double kGrowingShare = 0.25;
 // A sample for more time than others is so many times as long, at most; one for less time shorter.
+// So samples that still say the same are so many times as far apart, at most (convergence.h).
 inline constexpr double kMostPartsRatio = 4;
 
 // --- a replica's later samples
@@ -117,7 +118,6 @@ inline constexpr size_t kWindowSamples = 8;
 inline constexpr double kAgreesShare = 0.05;  // of instructions that are of other code
 inline constexpr double kDiffersShare = 0.25;
 inline constexpr uint64_t kSteadyWindows = 3;
-inline constexpr double kMostPatienceRatio = 4;
 inline constexpr double kWindowMemoryShare = 0.75;  // of what is known, from one window to the next
 
 // --- is there a core? (crowding.h) Shares of its life that a replica waited for one.

@@ -24,7 +24,7 @@ TEST_CASE("a program that goes on doing the same needs fewer samples") {
   for (int i = 0; i < 16; i++) convergence.sampled(sample(0, 10'000, random));
   CHECK(convergence.patience() == 1);
   for (int i = 0; i < 200; i++) convergence.sampled(sample(0, 10'000, random));
-  CHECK(convergence.patience() == kMostPatienceRatio);
+  CHECK(convergence.patience() == kMostPartsRatio);
   CHECK(convergence.changes() == 0);
 }
 
@@ -36,7 +36,7 @@ TEST_CASE("a program that does something else needs all of them again, at once")
   CHECK(convergence.patience() == 1);
   CHECK(convergence.changes() == 1);
   for (int i = 0; i < 200; i++) convergence.sampled(sample(20, 0, random));
-  CHECK(convergence.patience() == kMostPatienceRatio);
+  CHECK(convergence.patience() == kMostPartsRatio);
 }
 
 TEST_CASE("samples that differ from one another go on coming") {
