@@ -9,6 +9,7 @@
 #include "cli/command_line.h"
 #include "cli/version.h"
 #include "plan/plan_limits.h"
+#include "plan/prices.h"
 #include "profile/evidence.h"
 #include "profile/file/json_file.h"
 #include "report/columns.h"
@@ -36,7 +37,7 @@ std::string told_of_signals(const profile::Overhead& cost, double duration_s) {
   const double share = spent->second / duration_s;
   if (share < kWorthNaming * cost.estimated_share) return "";
   return fmt::format("{:.1f} % as it was sent {:.0f} signals a second, ", 100 * share,
-                     share / plan::kSignal_s);
+                     share / plan::Prices().signal_s);
 }
 
 // And by what.

@@ -19,8 +19,9 @@ void Ledger::spend(Cause cause, double seconds, What on) {
   by_step_[static_cast<size_t>(on)] += seconds;
 }
 
-void Ledger::charge_signals(uint64_t so_far) {
-  spend(Cause::signals, kSignal_s * static_cast<double>(so_far - std::exchange(signals_, so_far)));
+void Ledger::charge_signals(uint64_t so_far, const Prices& prices) {
+  const auto sent = static_cast<double>(so_far - std::exchange(signals_, so_far));
+  spend(Cause::signals, prices.signal_s * sent);
 }
 
 void Ledger::revise(Cause cause, double factor) {

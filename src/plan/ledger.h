@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "plan/plan_limits.h"
+#include "plan/prices.h"
 #include "plan/step.h"
 
 namespace shadowprof::plan {
@@ -44,7 +45,7 @@ class Ledger {
   // For which step, if for one that has a price of its own.
   void spend(Cause cause, double seconds, What on = What::wait);
   // The programs were sent so many in all.
-  void charge_signals(uint64_t so_far);
+  void charge_signals(uint64_t so_far, const Prices& prices);
   // All that was spent so was worth only this share of it.
   void revise(Cause cause, double factor);
 

@@ -35,11 +35,6 @@ static_assert(2 * kLeastKindShare <= 1);
 // A replica lasts where a busy core costs its neighbours no more than this.
 inline constexpr double kBusyCoreShare = 0.8;
 
-// A thread stands still for so long when it is sent a signal, until its tracer has let it go on. Of
-// a loop that was sent 1600 a second each took 60 to 125 us, on a host where it is dear to wake an
-// idle core.
-inline constexpr double kSignal_s = 60e-6;
-
 // --- when
 // A program is loaded by then, mostly.
 inline constexpr double kFirstFork_s = 0.02;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // What costs the program time: one row for each thing, in seconds. Each row is measured, when
-// profiling begins or as steps are taken; the default stands until then. The last four rows are
-// assumed for good: what they stand for cannot be told from what the program loses anyway. They
-// follow what programs lose beside copies of themselves (bench/beside.py), and for each page what
-// bench/neighbour.c does.
+// profiling begins or as steps are taken; the default stands until then. The last five rows are
+// assumed for good: what they stand for cannot be told from what the program loses anyway. Those of
+// caches follow what programs lose beside copies of themselves (bench/beside.py), and for each page
+// what bench/neighbour.c does.
 #pragma once
 
 namespace shadowprof::plan {
@@ -20,6 +20,9 @@ struct Prices {
   double first_replica_s = 0.04;
   // The program loses this share of its speed beside a core that is busy.
   double busy_core_share = 0;
+  // A thread stands still for so long when it is sent a signal, until its tracer has let it go on.
+  // Each of 1600 a second took a loop 60 to 125 us, where it is dear to wake an idle core.
+  double signal_s = 60e-6;
   // While a replica works, the program loses this share because both use its caches; and more while
   // the replica executes as fast as the program, as of pages that one of them has written to a
   // cache holds two. A program whose forks are dear has more memory than caches hold, misses them

@@ -89,7 +89,7 @@ void BurstRun::run() {
     const double now = elapsed();
     time_.look(now);
     ledger_.spend(plan::Cause::clock, time_.take_cost());
-    ledger_.charge_signals(program_.signals() - signals_before_);
+    ledger_.charge_signals(program_.signals() - signals_before_, {});
     if (options_.meanwhile) options_.meanwhile(now);
     if (leaves_ || watch_.must_stop() || (options_.duration > 0 && now >= options_.duration)) break;
     carry_out(is_refused_ ? plan::Step() : plan_.next(situation(), ledger_, {}));

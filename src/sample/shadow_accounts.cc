@@ -62,7 +62,7 @@ void ShadowRun::settle_accounts() {
   settled_at_ = now;
   ledger_.spend(plan::Cause::busy_core, crowding_.cost_of(take_own_cpu()));
   ledger_.spend(plan::Cause::clock, time_.take_cost());
-  ledger_.charge_signals(signals());
+  ledger_.charge_signals(signals(), prices());
   const auto reused = probe::reused_pages();
   for (const ProgramRef& program : programs_) {
     const double faults = program->settle(now, reused);

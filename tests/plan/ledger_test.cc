@@ -25,10 +25,11 @@ TEST_CASE("what is spent is known by cause and by step, and its sum is what is n
 
 TEST_CASE("signals cost what they cost, and keep nothing from being paid for") {
   Ledger ledger(0.01, 0);
-  ledger.charge_signals(1000);
-  ledger.charge_signals(1500);
-  CHECK(ledger.spent_s(Cause::signals) == doctest::Approx(1500 * kSignal_s));
-  CHECK(ledger.spent_share(1) == doctest::Approx(1500 * kSignal_s));
+  const Prices prices;
+  ledger.charge_signals(1000, prices);
+  ledger.charge_signals(1500, prices);
+  CHECK(ledger.spent_s(Cause::signals) == doctest::Approx(1500 * prices.signal_s));
+  CHECK(ledger.spent_share(1) == doctest::Approx(1500 * prices.signal_s));
   CHECK(ledger.unspent_s(1) == doctest::Approx(0.01));
   CHECK(ledger.pays_at_s(0.01) == doctest::Approx(1));
 }
