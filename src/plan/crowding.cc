@@ -6,6 +6,9 @@
 namespace shadowprof::plan {
 namespace {
 
+// Until a thread that was stopped runs again, at most, where a core is idle.
+constexpr double kWakeUp_s = 50e-6;
+
 double waiting_share(const Waiting& replica) {
   const double woken_s = kWakeUp_s * static_cast<double>(replica.stops);
   const double waited_s = std::max(0.0, replica.waited_s - woken_s);

@@ -122,7 +122,5 @@ static_assert(kRoomyShare < kCrowdedShare);
 // So many looks, so far apart, find each core busy where none is to be had.
 inline constexpr unsigned kLooksForCore = 4;
 inline constexpr double kBetweenLooksForCore_s = 0.002;
-// Until a thread that was stopped runs again, at most, where a core is idle.
-inline constexpr double kWakeUp_s = 50e-6;
 
 }  // namespace shadowprof::plan
