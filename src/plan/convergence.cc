@@ -32,7 +32,7 @@ void Convergence::end_window() {
     if (differs) patience_ = 1;
     if (in_a_row_ >= kSteadyWindows)
       patience_ = std::min(kMostPartsRatio, kGrowthRatio * patience_);
-    const double kept = differs ? 0 : kWindowMemoryShare;
+    const double kept = differs ? 0 : kMemoryShare;
     for (size_t i = 0; i < known_.size(); i++) {
       known_[i] = kept * known_[i] + (1 - kept) * window_[i];
     }

@@ -30,6 +30,14 @@ class Convergence {
   double last_distance() const { return last_distance_; }
 
  private:
+  // Windows, and when two of them are of the same code.
+  static constexpr size_t kWindowSamples = 8;
+  static constexpr double kAgreesShare = 0.05;
+  static constexpr double kDiffersShare = 0.25;
+  static_assert(kAgreesShare < kDiffersShare);
+  static constexpr uint64_t kSteadyWindows = 3;
+  static constexpr double kMemoryShare = 0.75;  // of what is known, from one window to the next
+
   void end_window();
 
   std::vector<double> window_;

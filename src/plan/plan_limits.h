@@ -4,7 +4,6 @@
 // says of what. Whoever changes one looks at tests/plan/plan_table before and after.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 namespace shadowprof::plan {
@@ -107,13 +106,6 @@ static_assert(kLongestGap_s < kLostTrack_s);
 inline constexpr double kForksShare = 0.5;
 inline constexpr double kCheapWithinShare = 0.2;
 static_assert(1 - kForksShare < kSamplesShare);
-
-// --- do samples still change the profile? (convergence.h)
-inline constexpr size_t kWindowSamples = 8;
-inline constexpr double kAgreesShare = 0.05;  // of instructions that are of other code
-inline constexpr double kDiffersShare = 0.25;
-inline constexpr uint64_t kSteadyWindows = 3;
-inline constexpr double kWindowMemoryShare = 0.75;  // of what is known, from one window to the next
 
 // --- is there a core? (crowding.h) Shares of its life that a replica waited for one.
 inline constexpr double kCrowdedShare = 0.7;
