@@ -78,6 +78,12 @@ const std::vector<ProgramRow>& program_rows() {
        .writes_pages = 3000,
        .phases = {{1, 0, 8, 1}, {1, 1, 8, 1}},
        .threads = 4},
+      // Dear to fork, and slow to record: what a sample loses bounds how far they are apart.
+      {.name = "slow",
+       .pages = 60000,
+       .writes_pages = 40000,
+       .writes_within_s = 1,
+       .phases = {{1.1, 0, 60, 1}, {0.9, 1, 10, 1}}},
   };
   return rows;
 }
