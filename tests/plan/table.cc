@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Prints what the plan does with each program on each host.
+// Prints what the plan does with each program on each host. Some rules show with a budget of 5 %
+// only.
 //
-//   usage: plan_table [SECONDS]
+//   usage: plan_table [SECONDS [BUDGET_SHARE]]
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -28,13 +29,14 @@ void print(const ProgramRow& program, const HostRow& host, const Figures& f) {
 int main(int count, char** arguments) {
   using namespace shadowprof::plan;
   const double seconds = count > 1 ? std::atof(arguments[1]) : 60;
+  Wishes wishes;
+  if (count > 2) wishes.max_overhead_share = std::atof(arguments[2]);
   fmt::print(
       "{:<8} {:<6} {:>6} {:>6} {:>6} {:>6} {:>8} {:>7} {:>6} {:>8} {:>7} {:>5} {:>7} {:>6}\n",
       "program", "host", "cost %", "est. %", "debt s", "forks", "later", "bursts", "peeks",
       "rec. %", "gap s", "seen", "observ.", "right");
   for (const HostRow& host : host_rows()) {
     for (const ProgramRow& program : program_rows()) {
-      const Wishes wishes;
       const auto plan = planned_policy(wishes);
       print(program, host, simulate(program, host, wishes, *plan, seconds));
     }
