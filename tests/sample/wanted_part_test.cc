@@ -8,12 +8,15 @@
 #include <csignal>
 #include <ctime>
 
+#include "base/pipe.h"
 #include "shadow/program.h"
 
 volatile int wanted_part_goes_on = 1;
+volatile int wanted_part_begins = -1;  // a descriptor
 
 extern "C" {
 __attribute__((noinline)) void wanted_part_inner() {
+  (void)!::write(wanted_part_begins, "", 1);
   while (wanted_part_goes_on != 0) {
   }
 }
@@ -32,12 +35,18 @@ namespace {
 // A child that executes wanted_part_inner(), called by wanted_part_outer().
 class Child {
  public:
-  Child() : pid_(::fork()) {
+  Child() {
+    Pipe begun;
+    REQUIRE(begun.open());
+    pid_ = ::fork();
     if (pid_ == 0) {
+      wanted_part_begins = begun.writer.get();
       wanted_part_outer();
       wanted_part_other();
       ::_exit(0);
     }
+    char begins = 0;
+    REQUIRE(::read(begun.reader.get(), &begins, sizeof begins) == 1);
   }
   ~Child() {
     ::kill(pid_, SIGKILL);
@@ -48,7 +57,7 @@ class Child {
   Tid pid() const { return Tid(pid_); }
 
  private:
-  pid_t pid_;
+  pid_t pid_ = 0;
 };
 
 TEST_CASE("a part is found where its code is executed, or called from") {
@@ -58,8 +67,6 @@ TEST_CASE("a part is found where its code is executed, or called from") {
     MESSAGE("skip: ", program.error().message);
     return;
   }
-  const timespec until_it_is_there{0, 50'000'000};
-  ::nanosleep(&until_it_is_there, nullptr);
   shadow::Pause stopped(*program);
   REQUIRE(stopped.threads().size() == 1);
   const auto executes = [&](const char* part, bool is_known = true) {
