@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "inject/call_kinds.h"
+#include "inject/guest_clock.h"
 #include "inject/mend_pointer.h"
 #include "ptrace/interruption.h"
 #include "trace/join_equal.h"
@@ -19,19 +20,23 @@ using ptrace::WaitOutcome;
 using ptrace::WaitStatus;
 
 Engine::Engine(trace::BlockTable& table, trace::TraceSink& sink, EngineOptions options)
-    : table_(table), sink_(sink), options_(options), turns_(options.schedule_seed) {
+    : table_(table), sink_(sink), options_(options) {
   options_.space.call_kinds = call_kind;
-  if (options_.fixed_machine) machine_.emplace(*options_.processor);
-  if (options_.virtual_time) clock_.emplace();
+  if (!options_.fixed_machine) return;
+  std::unique_ptr<ProgramTime> time;
+  if (options_.virtual_time)
+    time = std::make_unique<ProgramTime>(guests_, stops_, options_.schedule_seed, options_.follow);
+  time_ = time.get();
+  machine_ =
+      std::make_unique<FixedMachine>(guests_, *options_.processor, options_.trace, std::move(time));
 }
 
 Engine::~Engine() = default;
 
 Result<ProgramEnd> Engine::run(const std::function<void()>& on_interrupt) {
-  while (!threads_.empty() || !root_end_) {
+  while (!guests_.threads.empty() || !root_end_) {
     start_ready_children();
-    const WaitOutcome outcome =
-        turns_.is_active() ? next_in_turn() : stops_.next(threads_.size() == 1);
+    const WaitOutcome outcome = next_report();
     look_at_window_clock();
     if (outcome.kind == WaitOutcome::Kind::no_children) break;
     if (outcome.has_status()) dispatch(outcome.tid, outcome.status);
@@ -41,11 +46,21 @@ Result<ProgramEnd> Engine::run(const std::function<void()>& on_interrupt) {
   return *root_end_;
 }
 
+// The next report to handle.
+WaitOutcome Engine::next_report() {
+  while (takes_turns()) {
+    const TurnKeeper::Next next = time_->turns().next();
+    if (next.goes_on == nullptr) return next.report;
+    resume(*next.goes_on);
+  }
+  return stops_.next(guests_.threads.size() == 1);
+}
+
 void Engine::dispatch(Tid tid, const WaitStatus& status) {
   if (status.is_dead()) return on_death(tid, status);
   if (status.is_event(StopEvent::exec)) return on_exec(tid);
-  const auto it = threads_.find(tid);
-  if (it == threads_.end()) {
+  const auto it = guests_.threads.find(tid);
+  if (it == guests_.threads.end()) {
     // A thread that died before it was started.
     if (status.is_event(StopEvent::exit)) {
       announced_.erase(tid);
@@ -92,15 +107,57 @@ void Engine::dispatch(Tid tid, const WaitStatus& status) {
 // Where threads take turns, the interrupt may have been ours.
 void Engine::go_on_behind_interrupt(GuestThread& t) {
   Registers regs;
-  if (turns_.is_active() && t.tracee.get_registers_if_alive(regs) &&
+  if (takes_turns() && t.tracee.get_registers_if_alive(regs) &&
       ptrace::conceal_interruption(t.tracee, regs) && !t.tracee.set_registers_if_alive(regs))
     return;
   resume(t);
 }
 
 void Engine::resume(GuestThread& t, int signal) {
-  if (turns_.is_active() && withholds(t, signal)) return;
+  if (takes_turns()) {
+    TurnKeeper& turns = time_->turns();
+    if (turns.parks(t)) return;
+    if (signal == 0 && turns.needs_checks(t) && add_turn_checks(t)) return;
+  }
   (void)(t.cut.is_active() ? t.tracee.syscall_if_alive(signal) : t.tracee.cont_if_alive(signal));
+}
+
+// All code is translated anew. True: the thread has been set going, or is gone.
+bool Engine::add_turn_checks(GuestThread& t) {
+  Registers regs;
+  if (!t.tracee.get_registers_if_alive(regs)) return false;
+  cache::AddressSpace& space = *t.process->space;
+  // It would make its call twice.
+  if (space.cache().locate(regs.rip).kind == emu::CachePosition::Kind::before_syscall) return false;
+  if (!to_guest(t, regs) || !t.tracee.set_registers_if_alive(regs)) return true;
+  space.translator().count_turns();
+  flush(t);
+  enter(t, regs);
+  return true;
+}
+
+void Engine::on_turn_over(GuestThread& t) {
+  counts_.turns++;
+  time_->turns().turn_over(t);
+  go_on(t);
+}
+
+void Engine::pass_turn(GuestThread& t) {
+  if (time_) time_->turns().pass(t);
+}
+
+// Its own interrupt's stop, in a call that is to say that its time is over.
+void Engine::on_wait_over(GuestThread& t) {
+  Registers regs;
+  if (!t.tracee.get_registers_if_alive(regs)) return;
+  const auto result = static_cast<int64_t>(regs.rax);
+  const bool is_cut = regs.in_syscall() && (result == -EINTR || regs.restart_pending());
+  const emu::CachePosition at = t.process->space->cache().locate(regs.rip);
+  if (!t.wait || !is_cut || at.kind != emu::CachePosition::Kind::after_syscall) return resume(t);
+  regs.rax = static_cast<uint64_t>(t.wait->result_when_over());
+  regs.orig_rax = machine::kNoSyscall;
+  take_guest_state(t, regs, at);
+  enter(t, regs);
 }
 
 // False: the call is over. For any stop but its own it is.
@@ -215,7 +272,8 @@ cache::Stop Engine::decode_stop(const GuestThread& t, const Registers& regs,
 void Engine::on_alignment_fault(GuestThread& t, Registers& regs) {
   repair_signal_state(t, SIGBUS);
   if (!to_guest(t, regs)) return;
-  if (!look_at_insn(t, regs).is_syscall) return native_step(t, regs, nullptr);
+  if (!look_at_insn(t.process->space->code().memory(), regs).is_syscall)
+    return native_step(t, regs, nullptr);
   append_gap(t, trace::GapReason::native);
   regs.rcx = regs.rip + machine::kSyscallInsnBytes;
   regs.rip = t.process->space->cache().gateway_address();
@@ -316,7 +374,7 @@ void Engine::on_indirect_miss(GuestThread& t, Registers& regs, const cache::Stop
   (void)cache.add_entry(*id, {site, block, translator.inc_is_harmless_at(target)});
   if (site != emu::kAnySite) {
     count_pair(t, {site, block, 1});
-    note_retired(site);
+    if (time_) time_->clock().retire(table_.run(site).insns);
   }
   const BranchRegisters parked = branch_registers(t, regs.r15);
   regs.rcx = parked.rcx;
@@ -333,13 +391,13 @@ void Engine::take_pair_log(GuestThread& t, bool goes_on) {
   emu::Translator& translator = t.process->space->translator();
   std::map<std::pair<RunId, BlockId>, uint64_t> pairs;
   const emu::LoggedPair* log = t.slot->pair_log();
-  catch_up(t);
+  if (time_) catch_up(time_->clock(), t);
   uint64_t& left = t.slot->state().log_left;
   for (uint64_t i = emu::kLogEntries; i > left; i--) {
     pairs[{RunId(log[i].site), BlockId(log[i].block)}]++;
   }
   left = emu::kLogEntries;
-  if (clock_) (void)t.process->space->newly_retired(*t.slot);  // they are, already
+  if (time_) (void)t.process->space->newly_retired(*t.slot);  // they are, already
   for (const auto& [pair, count] : pairs) {
     const auto [site, block] = pair;
     if (site != emu::kAnySite) count_pair(t, {site, block, count});
@@ -375,7 +433,7 @@ void Engine::flush(GuestThread& t) {
   counts_.flushes++;
   cache::AddressSpace& space = *t.process->space;
   std::vector<GuestThread*> quiesced;
-  for (auto& [tid, other] : threads_) {
+  for (auto& [tid, other] : guests_.threads) {
     if (other.get() == &t || other->process->space.get() != &space || !other->in_engine) continue;
     if (other->leaves) continue;  // in the gateway, and will not come back
     if (other->in_call) continue;  // in the gateway, and stops before it leaves it
@@ -393,10 +451,10 @@ void Engine::flush(GuestThread& t) {
 
 void Engine::take_counts(cache::AddressSpace& space) {
   std::unordered_map<const cache::Slot*, Tid> thread_of;
-  for (const auto& [tid, t] : threads_)
+  for (const auto& [tid, t] : guests_.threads)
     if (t->slot) thread_of[t->slot] = tid;
   for (const auto& slot : space.slots())
-    if (clock_ && slot->opened) clock_->retire(space.newly_retired(*slot));
+    if (time_ && slot->opened) time_->clock().retire(space.newly_retired(*slot));
   space.take_counts([&](const cache::Slot& slot, const emu::CounterOwner& owner, uint64_t count) {
     const auto thread = thread_of.find(&slot);
     add_count(thread == thread_of.end() ? Tid() : thread->second, owner, count);
@@ -406,7 +464,7 @@ void Engine::take_counts(cache::AddressSpace& space) {
 // What a thread has counted that gives its slot back.
 void Engine::take_counts(GuestThread& t) {
   if (!counting()) return;
-  catch_up(t);
+  if (time_) catch_up(time_->clock(), t);
   t.process->space->take_counts(
       *t.slot, [&](const cache::Slot&, const emu::CounterOwner& owner, uint64_t count) {
         add_count(t.tracee.tid(), owner, count);
@@ -437,7 +495,7 @@ void Engine::add_pair(const trace::PairCount& pair) {
 
 std::string Engine::describe() const {
   std::string text;
-  for (const auto& [tid, t] : threads_) {
+  for (const auto& [tid, t] : guests_.threads) {
     Registers regs{};
     const bool stopped = t->tracee.get_registers_if_alive(regs);
     text += fmt::format("  thread {}: {} context{}\n", tid.value, t->in_engine ? "engine" : "guest",

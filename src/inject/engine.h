@@ -30,31 +30,23 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "base/counter.h"
-#include "base/thread_timer.h"
 #include "cache/stop.h"
 #include "emu/translate/fragment_finder.h"
 #include "emu/translate/prefill.h"
-#include "inject/guest_process.h"
-#include "inject/socket_timeout.h"
+#include "inject/fixed_machine.h"
+#include "inject/guests.h"
+#include "inject/program_time.h"
 #include "inject/stop_queue.h"
-#include "inject/time_calls.h"
-#include "inject/timer_calls.h"
-#include "inject/timer_descriptor.h"
-#include "inject/turn_order.h"
-#include "inject/virtual_machine.h"
 #include "inject/window_clock.h"
-#include "machine/virtual_clock.h"
 #include "ptrace/signal_cause.h"
 #include "ptrace/wait.h"
 #include "trace/pair_count.h"
@@ -168,7 +160,7 @@ class Engine {
   bool burst_is_over() const;
   // Because of the second.
   bool is_unsupported() const { return is_open() && visited()->native; }
-  bool owns(Tid tid) const { return threads_.contains(tid); }
+  bool owns(Tid tid) const { return guests_.threads.contains(tid); }
   ptrace::WaitOutcome poll() { return stops_.poll(); }
   // A report about a thread that the engine owns. False: the thread is native now, and the report
   // is for who looks after those.
@@ -185,7 +177,7 @@ class Engine {
   // Takes what was mapped out of the program. An Error: a thread is asleep in there.
   Status close(ptrace::Tracee thread, std::vector<siginfo_t>& deferred);
   // Threads that still sleep in a system call of the engine's.
-  bool has_sleepers() const { return !threads_.empty(); }
+  bool has_sleepers() const { return !guests_.threads.empty(); }
   // Interrupts them: they restart it natively.
   void wake_sleepers();
 
@@ -211,7 +203,9 @@ class Engine {
   // By the launched process, in order; the first of many.
   const std::vector<Executed>& executed() const { return executed_; }
   // The calls in which threads that take turns have waited for somebody outside.
-  std::vector<std::string> waits_for_others() const;
+  std::vector<std::string> waits_for_others() const {
+    return time_ ? time_->turns().waits_for_others() : std::vector<std::string>();
+  }
   // Where every thread is, for messages about broken invariants.
   std::string describe() const;
 
@@ -251,7 +245,6 @@ class Engine {
   void flush(GuestThread& t);
   bool quiesce(GuestThread& t);
   bool await_guest(GuestThread& t);
-  bool cannot_be_stopped(const GuestThread& t) const;
   bool settle(GuestThread& t, const ptrace::WaitStatus& stop, Registers& regs);
   void resume(GuestThread& t, int signal = 0);
   void go_on(GuestThread& t);
@@ -275,18 +268,6 @@ class Engine {
   void enter(GuestThread& t, Registers& regs);
   void go_in(GuestThread& t, Registers& regs);
   void step_without_code(GuestThread& t, Registers& regs);
-  // What needs more than a step.
-  struct NativeInsn {
-    bool is_syscall = false;
-    bool traps_itself = false;
-    bool asks_processor = false;      // cpuid
-    bool asks_enabled_state = false;  // xgetbv
-    bool reads_clock = false;  // the virtual one
-    bool names_core = false;   // and the core, by rdtscp
-    unsigned length = 0;
-    bool shows_step = false;   // the trap flag, to the program
-  };
-  NativeInsn look_at_insn(GuestThread& t, const Registers& regs);
   void note_native(GuestThread& t, const emu::Fragment* fragment);
   void native_step(GuestThread& t, Registers& regs, const emu::Fragment* fragment);
   void drain(GuestThread& t);
@@ -303,6 +284,7 @@ class Engine {
   void take_counts(cache::AddressSpace& space);
   void take_counts(GuestThread& t);
   bool counting() const { return has_counts(options_.space.recording); }
+  bool takes_turns() const { return time_ && time_->turns().is_active(); }
   bool tracing() const { return has_trace(options_.space.recording); }
   void begin_trace(GuestThread& t);
   void end_trace(GuestThread& t, trace::EndReason reason);
@@ -367,76 +349,12 @@ class Engine {
   void return_from_call(GuestThread& t, Registers& regs, int64_t result);
   void after_native_syscall(GuestThread& t, const Registers& before, const Registers& after);
 
-  // engine_machine.cc
-  VirtualMachine::Call machine_call(GuestThread& t, const Registers& regs);
-  bool is_for_machine(GuestThread& t, const Registers& regs);
-  void watch_machine_calls(GuestThread& t);
-  void note_other_read(GuestThread& t, VirtualMachine::Share& share);
-  bool answer_by_machine(GuestThread& t, Registers& regs);
-  std::optional<int64_t> make_in_its_place(GuestThread& t, const Registers& other);
-  std::optional<int64_t> open_machine_file(GuestThread& t, const Registers& regs,
-                                           std::string_view content);
-  bool answer_for_processor(Registers& regs, const NativeInsn& insn) const;
-
-  // engine_time.cc
-  void catch_up(GuestThread& t);
-  void note_retired(RunId run, uint64_t times = 1);
-  TimeCall time_call(GuestThread& t, const Registers& regs);
-  void read_clock(GuestThread& t, Registers& regs, const NativeInsn& insn, RunId run);
-  bool make_timed_wait(GuestThread& t, Registers& regs);
-  std::optional<TimedWait> timed_wait(GuestThread& t, const Registers& regs);
-  void note_time_of_call(GuestThread& t, const Registers& regs);
-  void stop_behind_call(GuestThread& t);
-  void finish_call(GuestThread& t, Registers& regs);
-  bool begins_anew(const Registers& regs) const;
-
-  // engine_timers.cc
-  Tid thread_of(const GuestProcess& process, int id) const;
-  TimerCall timer_call(GuestThread& t, const Registers& regs);
-  std::optional<int64_t> answer_for_timers(GuestThread& t, const Registers& regs);
-  void fire_timers();
-  uint64_t turn_length();
-  void shorten_turn(GuestThread& t, bool somebody_comes);
-  void send_signal_of(const VirtualTimers::Expiry& expiry);
-  siginfo_t as_the_kernel_sends(const siginfo_t& info) const;
-  std::optional<TimerDescriptor> open_timer(const VirtualTimers::Expiry& expiry) const;
-  void expire_descriptor(const VirtualTimers::Expiry& expiry);
-  void leave_timers(GuestThread& t, const Registers& regs);
-
-  // engine_turns.cc
-  Status prepare_turns();  // before any
-  void begin_turns(GuestThread& t);
-  void watch_turn_calls(GuestThread& t);
-  ptrace::WaitOutcome next_in_turn();
-  GuestThread* give_turn();
-  void pass_turn(GuestThread& t);
-  bool withholds(GuestThread& t, int signal);
-  bool needs_turn_checks(GuestThread& t);
+  // Where time is the programs' own.
+  ptrace::WaitOutcome next_report();
   bool add_turn_checks(GuestThread& t);
-  bool is_contended();
-  bool can_go_on(Tid tid);
-  static std::string_view look_into(GuestThread& t, UniqueFd& file, const char* name,
-                                    std::span<char> text);
-  char state_of(GuestThread& t);
-  bool is_executing(const GuestProcess& process) const;
-  template <typename Wanted>
-  void settle_those(Wanted is_wanted);
-  void settle();
-  void settle_takers();
-  void settle(GuestThread& t);
-  template <typename InState>
-  void look_until(GuestThread& t, InState is_settled);
-  bool await_endings();
-  ptrace::WaitOutcome::Kind await_holder(GuestThread& t);
-  void look_for_sleeper(GuestThread& t);
-  std::optional<uint64_t> first_deadline() const;
-  void end_waits_until(uint64_t now_ns);
-  ptrace::WaitOutcome await_others();
-  void note_waits_for_others();
-  void note_wait_for_others(const GuestThread& t);
   void on_turn_over(GuestThread& t);
   void on_wait_over(GuestThread& t);
-  void note_call(GuestThread& t, const Registers& regs);
+  void pass_turn(GuestThread& t);
 
   // engine_processes.cc
   void on_new_child(GuestThread& t, ptrace::StopEvent event);
@@ -473,7 +391,6 @@ class Engine {
   void note_unsupported(GuestThread& t, const Registers& regs, const char* reason);
   void leave_at_stop(GuestThread& t, const ptrace::WaitStatus& stop);
   void leave_natively(GuestThread& t, Registers& regs, int signal);
-  static void await_group_stop(const GuestThread& t);
   void let_go(GuestThread& t, const Registers& regs, int signal);
   void on_death(Tid tid, const ptrace::WaitStatus& status);
 
@@ -485,8 +402,6 @@ class Engine {
   void leave_burst(GuestThread& t, const Registers& regs);
   void take_back(GuestThread& t, Registers& regs);
   void await_leavers(std::vector<GuestThread*> awaited);
-  enum class Whereabouts : uint8_t { running, asleep_in_gateway, gone };
-  Whereabouts whereabouts(const GuestThread& t) const;
   Status look_at_actions(GuestThread& t);
   void note_mask(GuestThread& t);
 
@@ -495,8 +410,9 @@ class Engine {
   StopQueue stops_;
   EngineOptions options_;
   EngineCounts counts_;
-  std::unordered_map<Tid, std::unique_ptr<GuestThread>> threads_;
-  std::map<Tid, std::unique_ptr<GuestProcess>> processes_;
+  Guests guests_;
+  std::unique_ptr<FixedMachine> machine_;        // where the programs get one
+  ProgramTime* time_ = nullptr;                  // a part of it, if it is
   std::unordered_map<Tid, NewChild> announced_;  // told by the parent, first stop still to come
   std::unordered_map<Tid, bool> early_;          // first stop seen, not yet announced
   std::vector<Tid> ready_children_;              // both; to be started before the next stop
@@ -517,21 +433,8 @@ class Engine {
   std::optional<ProgramEnd> root_end_;
   ptrace::SignalMask ignored_ = 0;   // when the burst began
   unsigned steps_without_code_ = 0;  // one within the other
-  std::optional<VirtualMachine> machine_;
-  std::optional<machine::VirtualClock> clock_;
-  VirtualTimers timers_;
-  SocketTimeouts socket_timeouts_;
   emu::Prefill prefill_;
   WindowClock window_clock_;
-  TurnOrder turns_;
-  std::optional<ThreadTimer> wake_timer_;  // waits that may last for ever are looked at
-  bool may_have_woken_ = false;  // calls were made since threads that wait were looked at
-  unsigned looks_ = 0;  // in a row, at one thread
-  std::chrono::steady_clock::time_point looking_since_;
-  unsigned looks_asleep_ = 0;    // at the holder, in a row
-  bool somebody_ends_ = false;
-  std::optional<std::chrono::steady_clock::time_point> idle_since_;
-  std::set<std::pair<int32_t, unsigned>> waits_for_others_;  // process, number of the call
   Tid root_;
 };
 

@@ -41,6 +41,7 @@
 #include <fstream>
 
 #include "inject/engine.h"
+#include "inject/thread_state.h"
 #include "kernel/proc.h"
 
 namespace shadowprof::inject {
@@ -66,7 +67,7 @@ bool has_shadow_stack(Tid process) {
 }  // namespace
 
 GuestProcess* Engine::visited() const {
-  return processes_.empty() ? nullptr : processes_.begin()->second.get();
+  return guests_.processes.empty() ? nullptr : guests_.processes.begin()->second.get();
 }
 
 bool Engine::is_open() const {
@@ -93,7 +94,7 @@ Status Engine::open(ptrace::Tracee thread, Tid process, size_t threads,
   fresh->native = true;
   SP_ASSIGN(fresh->space, make_space(thread, *fresh, options_.native_trace, deferred));
   SP_TRY(make_room(*fresh, thread, threads, deferred));
-  processes_[process] = std::move(fresh);
+  guests_.processes[process] = std::move(fresh);
   counts_.processes = 1;
   prefill_.restart();
   return {};
@@ -175,7 +176,7 @@ Status Engine::admit(ptrace::Tracee thread, Registers regs, std::vector<siginfo_
   if (!ready) {
     (void)set_rseq(t, GuestAddr());
     deferred = std::move(t.deferred);
-    threads_.erase(tid);
+    guests_.threads.erase(tid);
     (void)thread.set_options_if_alive(options_.native_trace);
     return ready;
   }
@@ -187,17 +188,17 @@ Status Engine::admit(ptrace::Tracee thread, Registers regs, std::vector<siginfo_
 bool Engine::burst_is_over() const {
   const GuestProcess* process = visited();
   if (!process || process->native) return true;
-  return std::none_of(threads_.begin(), threads_.end(), [](const auto& entry) {
+  return std::none_of(guests_.threads.begin(), guests_.threads.end(), [](const auto& entry) {
     return entry.second->slot && !entry.second->leaves;
   });
 }
 
 void Engine::wake_sleepers() {
-  for (const auto& [tid, t] : threads_) (void)t->tracee.interrupt_if_alive();
+  for (const auto& [tid, t] : guests_.threads) (void)t->tracee.interrupt_if_alive();
 }
 
 bool Engine::serve(Tid tid, const WaitStatus& status) {
-  GuestThread& t = *threads_.at(tid);
+  GuestThread& t = *guests_.threads.at(tid);
   if (!t.leaves || status.is_dead() || status.is_event(StopEvent::exit)) {
     dispatch(tid, status);
     return true;
@@ -216,8 +217,8 @@ bool Engine::serve(Tid tid, const WaitStatus& status) {
 }
 
 void Engine::regain(Tid tid, Registers& regs) {
-  const auto it = threads_.find(tid);
-  if (it != threads_.end() && it->second->leaves) take_back(*it->second, regs);
+  const auto it = guests_.threads.find(tid);
+  if (it != guests_.threads.end() && it->second->leaves) take_back(*it->second, regs);
 }
 
 // From asleep or out to native, at whatever it has stopped for. In the gateway it stands at its
@@ -238,22 +239,7 @@ void Engine::take_back(GuestThread& t, Registers& regs) {
   (void)t.tracee.set_options_if_alive(options_.native_trace);
   const Tid tid = t.tracee.tid();
   release(t, trace::EndReason::left_engine);
-  threads_.erase(tid);
-}
-
-// /proc/TID/syscall is "running", or number, arguments, stack pointer and program counter; of a
-// thread that has ended, zeros.
-Engine::Whereabouts Engine::whereabouts(const GuestThread& t) const {
-  std::ifstream file(fmt::format("/proc/{}/syscall", t.tracee.tid().value));
-  std::string first;
-  if (!(file >> first)) return Whereabouts::gone;
-  if (first == "running") return Whereabouts::running;
-  uint64_t word = 0;
-  while (file >> std::hex >> word) {
-  }
-  if (word == 0) return Whereabouts::gone;
-  const bool in_gateway = word == t.process->space->cache().after_syscall_address();
-  return first != "-1" && in_gateway ? Whereabouts::asleep_in_gateway : Whereabouts::running;
+  guests_.threads.erase(tid);
 }
 
 // `regs` are the guest's.
@@ -269,7 +255,7 @@ void Engine::end_burst() {
   if (!process) return;
   process->native = true;
   std::vector<GuestThread*> inside, awaited;
-  for (auto& [tid, t] : threads_) {
+  for (auto& [tid, t] : guests_.threads) {
     if (t->slot && !t->leaves) inside.push_back(t.get());
   }
   for (GuestThread* t : inside) std::atomic_ref(t->slot->state().leaves).store(1);
@@ -322,7 +308,7 @@ void Engine::await_leavers(std::vector<GuestThread*> awaited) {
 // Who was killed meanwhile has its cursor in its last registers: its exit event ends its trace.
 void Engine::conclude_burst() {
   std::vector<Tid> out;
-  for (auto& [tid, t] : threads_) {
+  for (auto& [tid, t] : guests_.threads) {
     if (!t->leaves || !t->slot) continue;
     if (!t->in_engine) {
       release(*t, trace::EndReason::left_engine);
@@ -334,7 +320,7 @@ void Engine::conclude_burst() {
       t->in_engine = true;
     }
   }
-  for (Tid tid : out) threads_.erase(tid);
+  for (Tid tid : out) guests_.threads.erase(tid);
 }
 
 size_t Engine::translate_ahead(std::span<const GuestAddr> pcs, size_t limit) {
@@ -354,15 +340,15 @@ uint64_t Engine::count_instructions() {
 }
 
 void Engine::forget_program() {
-  for (auto& [tid, t] : threads_) release(*t, trace::EndReason::executed);
-  threads_.clear();
+  for (auto& [tid, t] : guests_.threads) release(*t, trace::EndReason::executed);
+  guests_.threads.clear();
   if (GuestProcess* process = visited()) leave_space(*process);
-  processes_.clear();
+  guests_.processes.clear();
 }
 
 Status Engine::close(ptrace::Tracee thread, std::vector<siginfo_t>& deferred) {
   GuestProcess& process = *visited();
-  if (!threads_.empty()) return fail("threads of the program are in the code cache");
+  if (!guests_.threads.empty()) return fail("threads of the program are in the code cache");
   ptrace::RemoteSyscalls remote(thread, process.space->syscall_insn(), options_.native_trace);
   remote.keep_signals_in(deferred);
   SP_TRY(process.space->unmap(remote));

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
 // From engine context to guest context and back, and the trace buffers.
-#include <sys/syscall.h>
 #include <x86intrin.h>
 
 #include <cstring>
-#include <fstream>
 
 #include "base/log.h"
 #include "decoder/insn.h"
 #include "inject/engine.h"
 #include "inject/mend_pointer.h"
+#include "inject/native_insn.h"
 #include "inject/pushed_flags.h"
+#include "inject/thread_state.h"
 #include "ptrace/interruption.h"
 
 namespace shadowprof::inject {
@@ -53,18 +53,6 @@ class StepMask {
   ptrace::SignalMask before_ = 0;
   bool active_ = false;
 };
-
-// icebp (int1) must run without the trap flag: its own trap looks like that of a step.
-bool traps_like_a_step(std::span<const uint8_t> code) {
-  for (const uint8_t b : code) {
-    if (b == 0xf1) return true;
-    const bool prefix = b == 0x26 || b == 0x2e || b == 0x36 || b == 0x3e || b == 0x64 ||
-                        b == 0x65 || b == 0x66 || b == 0x67 || b == 0xf2 || b == 0xf3 ||
-                        (b & 0xf0) == 0x40;
-    if (!prefix) return false;
-  }
-  return false;
-}
 
 // With four levels of page tables; with five the processor decides when it executes the branch.
 bool is_canonical(GuestAddr address) {
@@ -193,10 +181,10 @@ void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePositi
     case CachePosition::Kind::after_syscall:
     case CachePosition::Kind::call_over:
       regs.rcx = regs.rip;
-      finish_call(t, regs);
+      if (time_) time_->finish_call(t, regs);
       break;
     case CachePosition::Kind::before_syscall:
-      finish_call(t, regs);
+      if (time_) time_->finish_call(t, regs);
       break;
     case CachePosition::Kind::unlinked_exit:
     case CachePosition::Kind::stale:
@@ -227,7 +215,7 @@ bool Engine::step_inserted_code(GuestThread& t, Registers& regs) {
     if (kind != CachePosition::Kind::between && kind != CachePosition::Kind::turn_over) break;
     if (kind == CachePosition::Kind::turn_over) {
       regs.rip++;
-      t.slot->state().turn_left = turns_.length();
+      time_->turns().refill(t);
       if (!t.tracee.set_registers_if_alive(regs)) return false;
       continue;
     }
@@ -296,8 +284,8 @@ void Engine::enter(GuestThread& t, Registers& regs) {
   if (has_trap_flag(regs)) return run_trapped(t, regs);
   emu::CodeCache& cache = t.process->space->cache();
   emu::StatePage& state = t.slot->state();
-  if (regs.restart_pending() &&
-      (static_cast<int64_t>(regs.rax) == machine::kRestartNoIntr || begins_anew(regs))) {
+  if (regs.restart_pending() && (static_cast<int64_t>(regs.rax) == machine::kRestartNoIntr ||
+                                 (time_ && time_->begins_anew(regs)))) {
     // It begins anew whatever happens: fork, execve and others that the gateway does not make by
     // itself.
     regs.rip -= machine::kSyscallInsnBytes;
@@ -344,23 +332,6 @@ void Engine::step_without_code(GuestThread& t, Registers& regs) {
   steps_without_code_--;
 }
 
-Engine::NativeInsn Engine::look_at_insn(GuestThread& t, const Registers& regs) {
-  std::array<uint8_t, decoder::kMaxInsnBytes> bytes;
-  const size_t size = t.process->space->code().memory().read_some(regs.pc(), bytes);
-  const auto code = std::span<const uint8_t>(bytes).first(size);
-  const decoder::Insn decoded = decoder::decode(code, regs.pc());
-  NativeInsn insn;
-  insn.is_syscall = decoded.kind == decoder::InsnKind::syscall;
-  insn.traps_itself = traps_like_a_step(code);
-  insn.asks_processor = decoded.asks_processor;
-  insn.asks_enabled_state = decoded.asks_enabled_state;
-  insn.reads_clock = clock_ && decoded.reads_clock;
-  insn.names_core = (decoded.writes & decoder::gpr_bit(decoder::kRcx)) != 0;
-  insn.length = decoded.length;
-  insn.shows_step = pushes_flags(code) && (regs.eflags & machine::flags::kTrap) == 0;
-  return insn;
-}
-
 // In the trace. No fragment: nothing is known of the code.
 void Engine::note_native(GuestThread& t, const emu::Fragment* fragment) {
   if (fragment != nullptr)
@@ -372,10 +343,13 @@ void Engine::note_native(GuestThread& t, const emu::Fragment* fragment) {
 // Executes the one instruction at regs.rip on the processor, at its own address.
 void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* fragment) {
   counts_.native_steps++;
-  const NativeInsn insn = look_at_insn(t, regs);
-  if (insn.reads_clock && fragment != nullptr)
-    return read_clock(t, regs, insn, fragment->longest_run);
-  if (answer_for_processor(regs, insn)) {
+  const NativeInsn insn = look_at_insn(t.process->space->code().memory(), regs);
+  if (time_ && insn.reads_clock && fragment != nullptr) {
+    time_->read_clock(t, regs, insn);
+    record_run(t, fragment->longest_run);
+    return enter(t, regs);
+  }
+  if (options_.processor && answer_for_processor(*options_.processor, insn, regs)) {
     note_native(t, fragment);
     return enter(t, regs);
   }
@@ -436,7 +410,7 @@ void Engine::drain(GuestThread& t) {
 
 void Engine::hear_collectors() {
   for (const trace::RunMailbox::Request& request : options_.seen_enough->take()) {
-    for (const auto& [tid, process] : processes_) {
+    for (const auto& [tid, process] : guests_.processes) {
       if (process->space)
         process->space->windows().answer(request, *options_.seen_enough, sink_.submitted());
     }
@@ -445,7 +419,7 @@ void Engine::hear_collectors() {
 }
 
 void Engine::open_windows(bool open) {
-  for (const auto& [tid, process] : processes_)
+  for (const auto& [tid, process] : guests_.processes)
     if (process->space) process->space->windows().turn_all(open);
 }
 
@@ -485,7 +459,7 @@ void Engine::record_run(GuestThread& t, RunId run) {
 
 void Engine::count_run(const GuestThread& t, RunId run) {
   thread_counts_.add(t.tracee.tid(), run, 1);
-  note_retired(run);
+  if (time_) time_->clock().retire(table_.run(run).insns);
   if (run.value >= run_counts_.size()) run_counts_.resize(table_.run_count());
   run_counts_[run.value]++;
 }
@@ -594,16 +568,6 @@ bool Engine::await_guest(GuestThread& t) {
     }
     return settle(t, *stop, regs);
   }
-}
-
-// A parent that waits for its vfork child, and a thread that waits for the others of its process
-// to end, because it executes another program.
-bool Engine::cannot_be_stopped(const GuestThread& t) const {
-  if (t.in_vfork) return true;
-  if (!t.executing) return false;
-  std::ifstream file(fmt::format("/proc/{}/syscall", t.tracee.tid().value));
-  long nr = -1;
-  return (file >> nr) && (nr == SYS_execve || nr == SYS_execveat);
 }
 
 // Engine to guest context, at a stop that is no event but our interrupt's. False: it died.

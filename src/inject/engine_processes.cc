@@ -13,6 +13,7 @@
 #include "base/processor_time.h"
 #include "inject/engine.h"
 #include "inject/mend_pointer.h"
+#include "inject/thread_state.h"
 #include "kernel/proc.h"
 #include "ptrace/deliver.h"
 #include "ptrace/hardware_breakpoint.h"
@@ -34,7 +35,7 @@ bool has_little_address_space(Tid process) {
 
 Status Engine::adopt(ptrace::Tracee thread) {
   if (options_.seen_enough != nullptr) SP_TRY(window_clock_.prepare());
-  if (clock_) SP_TRY(prepare_turns());
+  if (time_) SP_TRY(time_->turns().prepare());
   auto process = std::make_unique<GuestProcess>(thread.tid());
   process->is_root = true;
   process->machine_share.may_hold_random =
@@ -42,7 +43,7 @@ Status Engine::adopt(ptrace::Tracee thread) {
   root_ = thread.tid();
   std::vector<siginfo_t> deferred;
   SP_ASSIGN(process->space, make_space(thread, *process, options_.trace, deferred));
-  GuestProcess& owner = *(processes_[thread.tid()] = std::move(process));
+  GuestProcess& owner = *(guests_.processes[thread.tid()] = std::move(process));
   counts_.processes++;
   GuestThread& t = add_thread(thread.tid(), owner);
   t.deferred = std::move(deferred);
@@ -96,7 +97,7 @@ bool Engine::move_space(GuestThread& t, const Registers& regs, GuestRange avoide
   if (options_.bursts || process.space.use_count() != 1 || t.holding) return false;
   if (!counting()) return false;  // what a trace says of the way from here to there would be lost
   std::vector<GuestThread*> others;
-  for (auto& [tid, other] : threads_) {
+  for (auto& [tid, other] : guests_.threads) {
     if (other->process != &process || other.get() == &t) continue;
     if (!other->in_engine || other->trapped || other->holding || other->leaves) return false;
     others.push_back(other.get());
@@ -119,7 +120,7 @@ bool Engine::move_space(GuestThread& t, const Registers& regs, GuestRange avoide
 // All threads of the process are in guest context. Afterwards only `t` has a slot.
 Status Engine::replace_space(GuestThread& t, GuestRange avoided) {
   GuestProcess& process = *t.process;
-  for (auto& [tid, other] : threads_) {
+  for (auto& [tid, other] : guests_.threads) {
     if (other->process != &process || !other->slot) continue;
     mend_unit(process.space->cache(), other->tracee);
     release(*other, trace::EndReason::left_engine);
@@ -141,7 +142,7 @@ GuestThread& Engine::add_thread(Tid tid, GuestProcess& process) {
   auto thread = std::make_unique<GuestThread>(tid, process);
   thread->number = counts_.threads;
   (void)thread->tracee.get_signal_mask_if_alive(thread->blocked);
-  return *(threads_[tid] = std::move(thread));
+  return *(guests_.threads[tid] = std::move(thread));
 }
 
 Status Engine::give_slot(GuestThread& t) {
@@ -156,14 +157,14 @@ Status Engine::give_slot(GuestThread& t) {
   }
   t.slot->state().leaves = 0;
   t.slot->state().stops_behind_call = 0;
-  t.slot->state().turn_left = turns_.length();
+  if (time_) time_->turns().refill(t);
   t.in_call = false;
   t.slot->state().guest_gs_base = t.guest_gs_base;
   t.buffer = 0;
   const bool is_known = thread_counts_.knows(t.tracee.tid());
   if (!is_known) note_name(t);
   if (!is_known || options_.bursts) thread_counts_.add_sample(t.tracee.tid());
-  watch_machine_calls(t);
+  if (machine_) machine_->watch(t);
   begin_trace(t);
   return {};
 }
@@ -202,13 +203,13 @@ void Engine::on_new_child(GuestThread& t, StopEvent event) {
   announce(child, info);
   t.in_vfork = event == StopEvent::vfork;
   const bool is_ours = info.is_thread || options_.follow;
-  if (clock_ && is_ours) begin_turns(t);
-  if (turns_.is_active()) {
-    shorten_turn(t, true);
+  if (time_ && is_ours) time_->turns().begin(t);
+  if (takes_turns()) {
+    time_->turns().shorten(t, true);
     const Tid parent = t.tracee.tid();
     start_announced(child);
     // It has left with its process, in which the child found no room.
-    if (!threads_.contains(parent)) return;
+    if (!guests_.threads.contains(parent)) return;
   }
   resume(t);
   if (t.in_vfork && is_ours) pass_turn(t);  // it sleeps
@@ -266,7 +267,7 @@ void Engine::start_child(Tid child, const NewChild& info) {
     auto fresh = std::make_unique<GuestProcess>(child);
     fresh->actions = info.parent->actions;
     fresh->machine_share = info.machine_share;
-    if (clock_) fresh->began_ns = clock_->worked_ns();
+    if (time_) fresh->began_ns = time_->clock().worked_ns();
     if (info.shares_memory) {
       fresh->space = info.parent->space;
     } else {
@@ -280,7 +281,7 @@ void Engine::start_child(Tid child, const NewChild& info) {
       fresh->space = std::move(*space);
     }
     counts_.processes++;
-    process = (processes_[child] = std::move(fresh)).get();
+    process = (guests_.processes[child] = std::move(fresh)).get();
   }
   GuestThread& t = add_thread(child, *process);
   t.guest_gs_base = info.guest_gs_base;
@@ -305,19 +306,20 @@ void Engine::on_exec(Tid tid) {
   uint64_t former = 0;
   if (!tracee.get_event_message_if_alive(former)) return;
   GuestProcess* process = nullptr;
-  if (const auto it = threads_.find(Tid(static_cast<int32_t>(former))); it != threads_.end()) {
+  if (const auto it = guests_.threads.find(Tid(static_cast<int32_t>(former)));
+      it != guests_.threads.end()) {
     process = it->second->process;
     release(*it->second, trace::EndReason::executed);
-    turns_.rename(Tid(static_cast<int32_t>(former)), tid);
-    may_have_woken_ = true;
+    if (time_) time_->turns().note_execution(Tid(static_cast<int32_t>(former)), tid);
   }
   if (!process) {
     (void)tracee.cont_if_alive();
     return;
   }
-  timers_.executed(process->pid);
+  if (time_) time_->timers().executed(process->pid);
   if (counting() && process->space) take_counts(*process->space);
-  std::erase_if(threads_, [&](const auto& entry) { return entry.second->process == process; });
+  std::erase_if(guests_.threads,
+                [&](const auto& entry) { return entry.second->process == process; });
   leave_space(*process);
   process->native = false;
   process->actions = {};
@@ -368,10 +370,10 @@ void Engine::on_exit_event(GuestThread& t) {
   }
   release(t, trace::EndReason::exited);
   look_through_another(t);
-  t.ending = somebody_ends_ = true;
+  t.ending = true;
   t.in_call = false;
-  turns_.forget(t.tracee.tid());
-  const bool executes = is_executing(*t.process);
+  if (time_) time_->turns().note_exit(t);
+  const bool executes = guests_.is_executing(*t.process);
   t.process->is_ending = !executes && regs.orig_rax != SYS_exit;
   const double used_s = processor_seconds_of(t.process->pid).value_or(t.process->cpu_s);
   counts_.program_cpu_s += used_s - t.process->cpu_s;
@@ -384,7 +386,7 @@ void Engine::look_through_another(const GuestThread& ending) {
   if (!ending.process->space) return;  // killed when it could not be moved
   cache::GuestCode& code = ending.process->space->code();
   if (code.memory().tid() != ending.tracee.tid()) return;
-  for (const auto& [tid, t] : threads_) {
+  for (const auto& [tid, t] : guests_.threads) {
     if (t->process == ending.process && t->slot) return code.look_through(tid);
   }
 }
@@ -427,19 +429,17 @@ void Engine::on_death(Tid tid, const ptrace::WaitStatus& status) {
   }
   early_.erase(tid);
   announced_.erase(tid);
-  turns_.forget(tid);
-  may_have_woken_ = true;
+  if (time_) time_->turns().note_death(tid);
   forget_thread(tid);
 }
 
 void Engine::forget_thread(Tid tid) {
-  const auto it = threads_.find(tid);
-  if (it == threads_.end()) return;
+  const auto it = guests_.threads.find(tid);
+  if (it == guests_.threads.end()) return;
   GuestProcess* process = it->second->process;
   release(*it->second, trace::EndReason::exited);
-  threads_.erase(it);
-  const auto is_its = [&](const auto& entry) { return entry.second->process == process; };
-  if (std::ranges::none_of(threads_, is_its)) timers_.ended(process->pid);
+  guests_.threads.erase(it);
+  if (time_ && !guests_.has_threads(*process)) time_->timers().ended(process->pid);
   if (options_.bursts) return;  // others will come
   leave_unused_space(*process);
 }
@@ -457,7 +457,7 @@ uint64_t Engine::counted_instructions() const {
 uint64_t Engine::instructions_so_far() {
   uint64_t sum = counted_instructions();
   std::set<cache::AddressSpace*> spaces;
-  for (auto& [pid, process] : processes_)
+  for (auto& [pid, process] : guests_.processes)
     if (process->space && spaces.insert(process->space.get()).second)
       sum += process->space->instructions_in_counters();
   return sum;
@@ -474,9 +474,9 @@ void Engine::leave_space(GuestProcess& process) {
 void Engine::leave_unused_space(GuestProcess& process) {
   if (!process.space) return;
   cache::GuestCode& code = process.space->code();
-  for (const auto& [tid, t] : threads_) {
+  for (const auto& [tid, t] : guests_.threads) {
     if (t->process->space != process.space) continue;
-    if (!threads_.contains(code.memory().tid())) code.look_through(tid);
+    if (!guests_.threads.contains(code.memory().tid())) code.look_through(tid);
     if (t->process == &process) return;
   }
   leave_space(process);
@@ -522,7 +522,7 @@ void Engine::leave(const GuestProcess& process, const std::string& what) {
   Leaving leaving{std::chrono::steady_clock::now(), {}, {}};
   leaving.why = fmt::format("process {} {}", process.pid.value, what);
   const bool all_taken = std::ranges::none_of(
-      processes_, [](const auto& p) { return p.second->space && !p.second->native; });
+      guests_.processes, [](const auto& p) { return p.second->space && !p.second->native; });
   if (counting() && all_taken) leaving.instructions = counted_instructions();
   leavings_.push_back(std::move(leaving));
 }
@@ -542,7 +542,7 @@ void Engine::go_native(GuestProcess& process, const std::string& reason) {
   }
   process.native = true;
   std::vector<GuestThread*> all;
-  for (auto& [tid, t] : threads_) {
+  for (auto& [tid, t] : guests_.threads) {
     if (t->process == &process) all.push_back(t.get());
   }
   for (GuestThread* t : all) {
@@ -555,7 +555,7 @@ void Engine::go_native(GuestProcess& process, const std::string& reason) {
     }
     Registers regs;
     if (!t->tracee.get_registers_if_alive(regs)) continue;
-    leave_timers(*t, regs);
+    if (time_) time_->timers().leave(*t, regs, options_.trace);
     leave_natively(*t, regs, 0);
   }
   // Who is asleep counts nothing.
@@ -565,7 +565,7 @@ void Engine::go_native(GuestProcess& process, const std::string& reason) {
 }
 
 void Engine::leave_all(const std::string& reason) {
-  for (auto& [pid, process] : processes_) {
+  for (auto& [pid, process] : guests_.processes) {
     if (!process->native && process->space) go_native(*process, reason);
   }
 }
@@ -583,19 +583,7 @@ void Engine::leave_natively(GuestThread& t, Registers& regs, int signal) {
   const Tid tid = t.tracee.tid();
   let_go(t, regs, signal);
   release(t, trace::EndReason::left_engine);
-  threads_.erase(tid);
-}
-
-// A stopped process that is let go runs for a moment before it stops again. To its next tracer, who
-// may act at once, it is to be as it was.
-void Engine::await_group_stop(const GuestThread& t) {
-  constexpr unsigned kMostLooks = 2000;  // less than a second
-  constexpr timespec kPause{0, 50'000};
-  for (unsigned looks = 0; looks < kMostLooks; looks++) {
-    const auto stat = kernel::read_thread_stat(t.process->pid, t.tracee.tid());
-    if (!stat || stat->state == 'T') return;
-    ::nanosleep(&kPause, nullptr);
-  }
+  guests_.threads.erase(tid);
 }
 
 // From guest context: what comes next happens at the program's own addresses.

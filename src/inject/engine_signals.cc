@@ -70,7 +70,7 @@ void mend_frame(const emu::CodeCache& cache, ptrace::RemoteMemory& memory, Guest
 // The thread is at a stop from which `sent` can be delivered. `regs` are its registers, of the
 // context that t.in_engine tells.
 void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& sent) {
-  const siginfo_t info = as_the_kernel_sends(sent);
+  const siginfo_t info = time_ ? ProgramTimers::as_the_kernel_sends(sent) : sent;
   if (met_breakpoint(t, info, regs)) return ignore_breakpoint(t, regs);
   counts_.signals++;
   if (t.holding) end_hold(t);
@@ -135,7 +135,7 @@ void Engine::die_untraced(GuestThread& t, Registers& regs, ptrace::SignalCause c
   const Tid tid = t.tracee.tid();
   let_go(t, regs, 0);
   release(t, trace::EndReason::exited);
-  threads_.erase(tid);
+  guests_.threads.erase(tid);
   leave_unused_space(process);
 }
 

@@ -63,14 +63,14 @@ bool Engine::is_from_outside(const siginfo_t& info) const {
   if (info.si_signo == SIGCHLD || is_of_timer(info)) return false;
   const bool names_sender = info.si_code == SI_USER || info.si_code == SI_TKILL ||
                             info.si_code == SI_QUEUE;
-  return !names_sender || std::ranges::none_of(processes_, [&](const auto& entry) {
+  return !names_sender || std::ranges::none_of(guests_.processes, [&](const auto& entry) {
     return own_id_of(*entry.second) == Tid(info.si_pid);
   });
 }
 
 // A signal that somebody sent is about to get its handler; `regs` are the guest's.
 void Engine::note_interruption(GuestThread& t, const Registers& regs, const siginfo_t& info) {
-  if (turns_.is_active() && !is_from_outside(info)) return;
+  if (takes_turns() && !is_from_outside(info)) return;
   t.same_places = same_place(regs, t.returned_to) ? t.same_places + 1 : 0;
   if (t.same_places >= kSamePlaces) {
     t.storm = kStormHandlers;
@@ -95,8 +95,8 @@ void Engine::end_hold(GuestThread& t) {
 
 // After the thread was resumed with the registers `start`; it may be gone.
 void Engine::run_for_a_moment(Tid tid, const Registers& start) {
-  const auto it = threads_.find(tid);
-  if (it == threads_.end() || !it->second->holding) return;
+  const auto it = guests_.threads.find(tid);
+  if (it == guests_.threads.end() || !it->second->holding) return;
   it->second->hold_start = start;
   ::usleep(kMomentUs << it->second->hold_rounds);
   (void)it->second->tracee.interrupt_if_alive();

@@ -83,14 +83,17 @@ uint64_t clone_flags_of(const ptrace::Registers& regs, ptrace::RemoteMemory& mem
 // `regs`: of the engine, behind the gateway's trap.
 void Engine::on_tracer_syscall(GuestThread& t, Registers& regs) {
   counts_.tracer_syscalls++;
-  if (turns_.is_active()) settle_takers();
-  if (make_timed_wait(t, regs)) return;
+  if (takes_turns()) time_->turns().settle_takers();
+  if (time_ && time_->begin_wait(t, regs)) {
+    regs.rip = t.process->space->cache().syscall_address();
+    if (t.tracee.set_registers_if_alive(regs)) go_on(t);
+    return;
+  }
   const auto kind = call_kind(static_cast<unsigned>(regs.rax & 0xffff));
-  const bool is_answered = is_for_machine(t, regs);
+  const bool is_answered = machine_ && machine_->concerns(t, regs);
   if (!is_answered && (leave_to_gateway(t, regs) || kind == emu::SyscallKind::execute)) {
     regs.rip = t.process->space->cache().syscall_address();
-    note_time_of_call(t, regs);
-    note_call(t, regs);
+    if (time_) time_->note_call(t, regs);
     if (!t.tracee.set_registers_if_alive(regs)) return;
     return t.holding ? make_held_call(t, regs) : go_on(t);
   }
@@ -103,7 +106,9 @@ void Engine::on_tracer_syscall(GuestThread& t, Registers& regs) {
 
 // In guest context, where the guest has it.
 void Engine::make_watched_call(GuestThread& t, Registers& regs) {
-  if (answer_by_machine(t, regs) || answer_without_kernel(t, regs)) return;
+  const auto answer = machine_ ? machine_->answer(t, regs) : std::nullopt;
+  if (answer) return return_from_call(t, regs, *answer);
+  if (answer_without_kernel(t, regs)) return;
 
   const Registers before = regs;
   std::optional<ptrace::RemoteSigaction> new_action;
@@ -219,7 +224,7 @@ void Engine::before_open(GuestThread& t, const Registers& regs) {
                       path_at(memory, GuestAddr(at ? regs.rsi : regs.rdi)))) {
     return;
   }
-  for (const auto& [pid, process] : processes_) {
+  for (const auto& [pid, process] : guests_.processes) {
     if (process->space) process->space->everything_may_change();
   }
 }
@@ -232,7 +237,7 @@ Tid Engine::known_to(const GuestThread& t, int32_t id) const {
     return status && status->innermost_pid.value == number;
   };
   if (calls_itself(t.tracee.tid(), t.tracee.tid().value)) return Tid(id);
-  for (const auto& [tid, thread] : threads_)
+  for (const auto& [tid, thread] : guests_.threads)
     if (calls_itself(tid, id)) return tid;
   for (const auto& [tid, child] : announced_)
     if (calls_itself(tid, id)) return tid;
@@ -249,8 +254,8 @@ bool Engine::make_room_for_tracer(GuestThread& t, const Registers& regs) {
   if (regs.rdi == kTraceAttach || regs.rdi == kTraceSeize) {
     const Tid wanted = known_to(t, static_cast<int32_t>(regs.rsi));
     start_announced(wanted);
-    const auto it = threads_.find(wanted);
-    if (it != threads_.end() && it->second->process != t.process) {
+    const auto it = guests_.threads.find(wanted);
+    if (it != guests_.threads.end() && it->second->process != t.process) {
       go_native(*it->second->process, kReason);
     }
   }
@@ -279,9 +284,9 @@ bool Engine::make_room_for_mapping(GuestThread& t, const Registers& regs) {
   const bool to_place = number_of(regs) == SYS_mremap && (regs.r10 & MREMAP_FIXED) != 0;
   const GuestRange wanted = to_place ? pages(regs.r8, regs.rdx) : pages(regs.rdi, regs.rsi);
   if (move_space(t, regs, wanted) && !changes_ours(t, regs)) return false;
-  if (!threads_.contains(tid)) return true;
+  if (!guests_.threads.contains(tid)) return true;
   constexpr const char* kReason = "it changes memory that the engine has mapped";
-  for (auto& [pid, other] : processes_) {
+  for (auto& [pid, other] : guests_.processes) {
     const bool shares =
         other.get() != t.process && other->space && other->space == t.process->space;
     if (shares && !other->native) go_native(*other, kReason);
@@ -370,11 +375,7 @@ void Engine::after_native_syscall(GuestThread& t, const Registers& before, const
   cache::AddressSpace& space = *t.process->space;
   const auto result = static_cast<int64_t>(after.rax);
   const bool failed = result < 0 && result > -4096;
-  if (machine_ && !failed) machine_->mend(machine_call(t, before));
-  if (clock_ && !failed) {
-    mend_resource_usage(time_call(t, before));
-    note_timer_call(timer_call(t, before));
-  }
+  if (machine_ && !failed) machine_->mend(t, before);
   switch (number_of(before)) {
     case SYS_rt_sigreturn:
       append_gap(t, trace::GapReason::signal_returned);

@@ -27,7 +27,7 @@ void Engine::run_trapped(GuestThread& t, Registers& regs) {
     if (t.holding) end_hold(t);
     return redeliver_deferred(t);
   }
-  if (!regs.restart_pending() && look_at_insn(t, regs).is_syscall)
+  if (!regs.restart_pending() && look_at_insn(t.process->space->code().memory(), regs).is_syscall)
     return make_trapped_call(t, regs);
   t.trapped = true;
   resume(t);
@@ -53,7 +53,7 @@ void Engine::make_trapped_call(GuestThread& t, Registers& regs) {
     default: {
       const bool watched = call_kind(static_cast<unsigned>(regs.rax & 0xffff)) !=
                            emu::SyscallKind::execute;
-      const bool is_answered = is_for_machine(t, regs);
+      const bool is_answered = machine_ && machine_->concerns(t, regs);
       if (is_answered || (watched && !is_open_call(nr))) return make_watched_call(t, regs);
       if (watched) before_open(t, regs);
       break;

@@ -53,10 +53,10 @@ struct GuestThread {
   GuestAddr rseq;                // its struct rseq, which is watched; null: none
   std::optional<RestartableSequence> announced{};
   std::optional<RestartableSequence> under_way{};
-  std::optional<TimedWait> wait{};  // the call that it is in (engine_time.cc)
+  std::optional<TimedWait> wait{};        // the call that it is in (program_time.h)
   std::optional<SocketTimeout> socket{};  // until it sleeps in that call
   std::optional<ChildUsage> usage{};      // that its call is to tell
-  // See engine_turns.cc.
+  // See turn_keeper.h.
   uint64_t number = 0;     // of all threads that there were
   bool parked = false;     // stopped, and goes on when it has the turn
   bool in_call = false;    // in the gateway, in a call behind which it stops
@@ -75,6 +75,19 @@ struct GuestThread {
   bool holding = false;             // the kernel keeps signals back, all system calls come to us
   ptrace::Registers hold_start{};   // where it was set going
   unsigned hold_rounds = 0;
+
+  // It comes to us behind the call that it is about to make in the gateway.
+  void stop_behind_call() {
+    slot->state().stops_behind_call = 1;
+    slot->state().leaves = 1;
+    in_call = true;
+  }
+  // It has, or is not to any more.
+  void go_on_behind_call() {
+    slot->state().stops_behind_call = 0;
+    slot->state().leaves = 0;
+    in_call = false;
+  }
 };
 
 }  // namespace shadowprof::inject

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Whose turn it is, where the threads of a program run one at a time, in an order that is the same
-// in each run. All that is known here are names of threads; engine_turns.cc says which of them can
+// in each run. All that is known here are names of threads; turn_keeper.h says which of them can
 // go on.
 //
 // Who loses the turn, or comes new, is the last in the order. The first that can go on is next; or,

@@ -2,7 +2,7 @@
 //
 // Timers of a program whose time is a virtual clock's: setitimer(2), alarm(2), timer_create(2) and
 // timerfd_create(2). The kernel does not run them: when the virtual clock has passed one, whoever
-// asks take_expired() does what is due (engine_timers.cc).
+// asks take_expired() does what is due (program_timers.h).
 //
 // Those of processor time (`of_work`) expire by what all threads have executed, as the clocks of
 // processor time say it; moments and lengths are nanoseconds of the clock that they follow.

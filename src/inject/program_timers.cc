@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: MIT
-//
-// Timers on the virtual clock (virtual_timers.h). While one is armed turns are taken, also by a
-// program of one thread: where a turn is over, which is after the same number of branches in each
-// run, the clock may have passed it. Where all threads wait, the first is waited for as the first
-// timeout is (engine_turns.cc).
-//
-// What is due then is done from outside, at once: a signal is sent, or what waits for a descriptor
-// is woken. The kernel chooses who gets the signal, and when it has been unblocked.
+#include "inject/program_timers.h"
+
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 
-#include "inject/engine.h"
-#include "inject/timer_descriptor.h"
 #include "kernel/proc.h"
 
 namespace shadowprof::inject {
@@ -32,60 +25,23 @@ bool is_pending(Tid process, Tid thread, int signal) {
 
 }  // namespace
 
-// The thread of the process that knows itself by that number.
-Tid Engine::thread_of(const GuestProcess& process, int id) const {
-  for (const auto& [tid, t] : threads_) {
-    if (t->process != &process) continue;
-    const auto status = kernel::read_status(tid);
-    if (status && status->innermost_pid.value == id) return tid;
-  }
-  return {};
+TimerCall ProgramTimers::call(const TimeCall& of_time, const GuestProcess& process) {
+  return {of_time, timers_, [this, &process](int id) { return guests_.thread_of(process, id); }};
 }
 
-TimerCall Engine::timer_call(GuestThread& t, const Registers& regs) {
-  const GuestProcess& process = *t.process;
-  return {time_call(t, regs), timers_, [this, &process](int id) { return thread_of(process, id); }};
-}
-
-// Nothing: the kernel is to answer it.
-std::optional<int64_t> Engine::answer_for_timers(GuestThread& t, const Registers& regs) {
-  catch_up(t);
-  const auto result = answer_timer_call(timer_call(t, regs));
-  if (timers_.any_armed()) begin_turns(t);
-  shorten_turn(t, false);
-  return result;
-}
-
-// In branches. A thread that is alone is looked at again when a part of the time to the next timer
-// is over: most code executes fewer instructions from one counted branch to the next.
-uint64_t Engine::turn_length() {
-  constexpr uint64_t kMostOfABranch = 256;
-  const uint64_t length = turns_.length();
-  if (!turns_.waiting().empty()) return length;
-  return std::max(length, timers_.least_left_ns(*clock_).value_or(0) / kMostOfABranch);
-}
-
-// Somebody else comes, or another timer is armed: a long turn is as long as that allows from now
-// on.
-void Engine::shorten_turn(GuestThread& t, bool somebody_comes) {
-  uint64_t& left = t.slot->state().turn_left;
-  if (left > TurnOrder::kLongest) left = somebody_comes ? turns_.length() : turn_length();
-}
-
-// Whoever they wake has been woken then.
-void Engine::fire_timers() {
-  if (!clock_) return;
-  for (const VirtualTimers::Expiry& expiry : timers_.take_expired(*clock_)) {
-    may_have_woken_ = true;
+bool ProgramTimers::fire() {
+  const std::vector<VirtualTimers::Expiry> due = timers_.take_expired(clock_);
+  for (const VirtualTimers::Expiry& expiry : due) {
     if (expiry.name.kind == TimerName::Kind::descriptor) {
       expire_descriptor(expiry);
     } else if (expiry.timer.event.signal != 0) {
       send_signal_of(expiry);
     }
   }
+  return !due.empty();
 }
 
-void Engine::send_signal_of(const VirtualTimers::Expiry& expiry) {
+void ProgramTimers::send_signal_of(const VirtualTimers::Expiry& expiry) {
   const Tid process(expiry.name.process);
   const TimerEvent& event = expiry.timer.event;
   VirtualTimer* timer = timers_.find(expiry.name);
@@ -109,9 +65,8 @@ void Engine::send_signal_of(const VirtualTimers::Expiry& expiry) {
     (void)::syscall(SYS_rt_sigqueueinfo, process.value, event.signal, &info);
 }
 
-// Signals of setitimer(2) are the kernel's.
-siginfo_t Engine::as_the_kernel_sends(const siginfo_t& info) const {
-  if (!clock_ || info.si_code != SI_TIMER || info.si_timerid != kNoTimer) return info;
+siginfo_t ProgramTimers::as_the_kernel_sends(const siginfo_t& info) {
+  if (info.si_code != SI_TIMER || info.si_timerid != kNoTimer) return info;
   siginfo_t sent{};
   sent.si_signo = info.si_signo;
   sent.si_code = SI_KERNEL;
@@ -119,35 +74,35 @@ siginfo_t Engine::as_the_kernel_sends(const siginfo_t& info) const {
 }
 
 // A child may have it, or who has set it under another number by now.
-std::optional<TimerDescriptor> Engine::open_timer(const VirtualTimers::Expiry& expiry) const {
+std::optional<TimerDescriptor> ProgramTimers::open_timer(
+    const VirtualTimers::Expiry& expiry) const {
   const VirtualTimer& timer = expiry.timer;
   const int mark = expiry.name.number;
   if (auto open = TimerDescriptor::with_mark(timer.holder, timer.descriptor, mark)) return open;
-  for (const auto& [pid, process] : processes_) {
+  for (const auto& [pid, process] : guests_.processes) {
     if (pid == timer.holder) continue;
     if (auto open = TimerDescriptor::with_mark(pid, timer.descriptor, mark)) return open;
   }
   return std::nullopt;
 }
 
-void Engine::expire_descriptor(const VirtualTimers::Expiry& expiry) {
+void ProgramTimers::expire_descriptor(const VirtualTimers::Expiry& expiry) {
   if (auto open = open_timer(expiry)) return open->expire(expiry.times);
   timers_.remove(expiry.name);  // everybody has closed it
 }
 
-// The process leaves the engine: what is left of its timers is real time. `t` is stopped, and of
-// it; `regs` are its own.
-void Engine::leave_timers(GuestThread& t, const Registers& regs) {
+void ProgramTimers::leave(GuestThread& t, const ptrace::Registers& regs,
+                          ptrace::TraceOptions options) {
   const Tid process = t.process->pid;
   const auto armed = timers_.armed_of(process);
   timers_.ended(process);
   if (armed.empty() || !t.slot || !t.tracee.set_registers_if_alive(regs)) return;
-  ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(), options_.trace,
+  ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(), options,
                                 ptrace::StopSignal::drop);
   remote.keep_signals_in(t.deferred);
   const uint64_t room = t.slot->guest + offsetof(emu::StatePage, call_time);
   for (const VirtualTimers::Expiry& expiry : armed) {
-    const auto [left_ns, interval_ns] = VirtualTimers::setting(expiry.timer, *clock_);
+    const auto [left_ns, interval_ns] = VirtualTimers::setting(expiry.timer, clock_);
     const timespec interval = machine::timespec_of(interval_ns);
     const timespec left = machine::timespec_of(std::max<uint64_t>(left_ns, 1000));
     if (expiry.name.kind == TimerName::Kind::descriptor) {

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+//
+// What a thread does that is not stopped, as /proc has it.
+#pragma once
+
+#include "inject/guests.h"
+
+namespace shadowprof::inject {
+
+// As in proc(5); X: there is no such thread.
+char state_of(GuestThread& t, const Guests& guests);
+bool has_ended(char state);
+
+// A parent that waits for its vfork child, and a thread that waits for the others of its process
+// to end, because it executes another program.
+bool cannot_be_stopped(const GuestThread& t);
+
+enum class Whereabouts : uint8_t { running, asleep_in_gateway, gone };
+Whereabouts whereabouts(const GuestThread& t);
+
+// The process, which was let go in a group stop, stands in it again, or has not in a second.
+void await_group_stop(const GuestThread& t);
+
+}  // namespace shadowprof::inject
