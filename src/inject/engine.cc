@@ -7,10 +7,8 @@
 
 #include "base/log.h"
 #include "inject/call_kinds.h"
-#include "inject/guest_clock.h"
 #include "inject/mend_pointer.h"
 #include "ptrace/interruption.h"
-#include "trace/join_equal.h"
 
 namespace shadowprof::inject {
 
@@ -19,16 +17,27 @@ using ptrace::StopEvent;
 using ptrace::WaitOutcome;
 using ptrace::WaitStatus;
 
-Engine::Engine(trace::BlockTable& table, trace::TraceSink& sink, EngineOptions options)
-    : table_(table), sink_(sink), options_(options) {
-  options_.space.call_kinds = call_kind;
-  if (!options_.fixed_machine) return;
+namespace {
+
+std::unique_ptr<FixedMachine> machine_for(const EngineOptions& options, const Guests& guests,
+                                          StopQueue& stops) {
+  if (!options.fixed_machine) return nullptr;
   std::unique_ptr<ProgramTime> time;
-  if (options_.virtual_time)
-    time = std::make_unique<ProgramTime>(guests_, stops_, options_.schedule_seed, options_.follow);
-  time_ = time.get();
-  machine_ =
-      std::make_unique<FixedMachine>(guests_, *options_.processor, options_.trace, std::move(time));
+  if (options.virtual_time)
+    time = std::make_unique<ProgramTime>(guests, stops, options.schedule_seed, options.follow);
+  return std::make_unique<FixedMachine>(guests, *options.processor, options.trace, std::move(time));
+}
+
+}  // namespace
+
+Engine::Engine(trace::BlockTable& table, trace::TraceSink& sink, EngineOptions options)
+    : table_(table),
+      sink_(sink),
+      options_(options),
+      machine_(machine_for(options_, guests_, stops_)),
+      time_(machine_ ? machine_->time() : nullptr),
+      executions_(table, time_ != nullptr ? &time_->clock() : nullptr) {
+  options_.space.call_kinds = call_kind;
 }
 
 Engine::~Engine() = default;
@@ -63,17 +72,12 @@ void Engine::dispatch(Tid tid, const WaitStatus& status) {
   if (it == guests_.threads.end()) {
     // A thread that died before it was started.
     if (status.is_event(StopEvent::exit)) {
-      announced_.erase(tid);
-      early_.erase(tid);
+      children_.forget(tid);
       (void)ptrace::Tracee(tid).cont_if_alive();
       return;
     }
     // A new child; its parent's event tells what it is, now or soon.
-    if (const auto told = announced_.extract(tid)) {
-      start_child(tid, told.mapped());
-    } else {
-      early_[tid] = true;
-    }
+    if (const auto told = children_.come(tid)) start_child(tid, *told);
     return;
   }
   GuestThread& t = *it->second;
@@ -316,7 +320,7 @@ void Engine::on_miss(GuestThread& t, Registers& regs, const cache::Stop& stop) {
 // `regs` are the guest's behind it; they become those before it.
 void Engine::undo_branch(GuestThread& t, Registers& regs, RunId site) {
   if (tracing() && !take_back_record(t, site)) {
-    if (counting()) count_run(t, site);
+    if (counting()) executions_.ran(t, site);
     return;
   }
   const trace::Run run = table_.run(site);
@@ -366,16 +370,13 @@ void Engine::on_indirect_miss(GuestThread& t, Registers& regs, const cache::Stop
     take_guest_state(t, regs, stop.at);
     const bool has_branched = regs.rip == target.value;
     if (has_branched && counting() && site != emu::kAnySite)
-      count_run(t, site);  // no entry counts it
+      executions_.ran(t, site);  // no entry counts it
     return native_step(t, regs, nullptr);
   }
   const BlockId block = first_block_of(cache.fragment(*id));
   emu::Translator& translator = t.process->space->translator();
   (void)cache.add_entry(*id, {site, block, translator.inc_is_harmless_at(target)});
-  if (site != emu::kAnySite) {
-    count_pair(t, {site, block, 1});
-    if (time_) time_->clock().retire(table_.run(site).insns);
-  }
+  if (site != emu::kAnySite) executions_.branched(t, site, block);
   const BranchRegisters parked = branch_registers(t, regs.r15);
   regs.rcx = parked.rcx;
   regs.rdx = parked.rdx;
@@ -389,18 +390,8 @@ void Engine::take_pair_log(GuestThread& t, bool goes_on) {
   counts_.pair_logs++;
   emu::CodeCache& cache = t.process->space->cache();
   emu::Translator& translator = t.process->space->translator();
-  std::map<std::pair<RunId, BlockId>, uint64_t> pairs;
-  const emu::LoggedPair* log = t.slot->pair_log();
-  if (time_) catch_up(time_->clock(), t);
-  uint64_t& left = t.slot->state().log_left;
-  for (uint64_t i = emu::kLogEntries; i > left; i--) {
-    pairs[{RunId(log[i].site), BlockId(log[i].block)}]++;
-  }
-  left = emu::kLogEntries;
-  if (time_) (void)t.process->space->newly_retired(*t.slot);  // they are, already
-  for (const auto& [pair, count] : pairs) {
+  for (const auto& [pair, count] : executions_.take_log(t)) {
     const auto [site, block] = pair;
-    if (site != emu::kAnySite) count_pair(t, {site, block, count});
     const GuestAddr start = table_.block(block).start;
     const emu::Fragment* f = goes_on ? cache.find(start) : nullptr;
     // Other code may lie there by now.
@@ -440,57 +431,13 @@ void Engine::flush(GuestThread& t) {
     if (quiesce(*other)) quiesced.push_back(other.get());
   }
   std::ranges::sort(quiesced, {}, &GuestThread::number);
-  take_counts(space);
+  executions_.take(space, guests_);
   space.cache().flush();
   for (GuestThread* other : quiesced) {
     Registers regs;
     if (!other->tracee.get_registers_if_alive(regs)) continue;
     enter(*other, regs);
   }
-}
-
-void Engine::take_counts(cache::AddressSpace& space) {
-  std::unordered_map<const cache::Slot*, Tid> thread_of;
-  for (const auto& [tid, t] : guests_.threads)
-    if (t->slot) thread_of[t->slot] = tid;
-  for (const auto& slot : space.slots())
-    if (time_ && slot->opened) time_->clock().retire(space.newly_retired(*slot));
-  space.take_counts([&](const cache::Slot& slot, const emu::CounterOwner& owner, uint64_t count) {
-    const auto thread = thread_of.find(&slot);
-    add_count(thread == thread_of.end() ? Tid() : thread->second, owner, count);
-  });
-}
-
-// What a thread has counted that gives its slot back.
-void Engine::take_counts(GuestThread& t) {
-  if (!counting()) return;
-  if (time_) catch_up(time_->clock(), t);
-  t.process->space->take_counts(
-      *t.slot, [&](const cache::Slot&, const emu::CounterOwner& owner, uint64_t count) {
-        add_count(t.tracee.tid(), owner, count);
-      });
-}
-
-void Engine::add_count(Tid thread, const emu::CounterOwner& owner, uint64_t count) {
-  thread_counts_.add(thread, owner.run, count);
-  if (owner.pair) {
-    add_pair({owner.run, owner.successor, count});
-  } else {
-    if (owner.run.value >= run_counts_.size()) run_counts_.resize(table_.run_count());
-    run_counts_[owner.run.value] += count;
-  }
-}
-
-void Engine::count_pair(const GuestThread& t, const trace::PairCount& pair) {
-  thread_counts_.add(t.tracee.tid(), pair.run, pair.count);
-  add_pair(pair);
-}
-
-// Each thread that ends brings its own: equal ones are added up before they are twice as many.
-void Engine::add_pair(const trace::PairCount& pair) {
-  constexpr size_t kNoted = 65536;
-  pair_counts_.push_back(pair);
-  trace::join_if_many(pair_counts_, different_pairs_, kNoted);
 }
 
 std::string Engine::describe() const {

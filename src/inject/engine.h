@@ -35,23 +35,23 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/counter.h"
 #include "cache/stop.h"
 #include "emu/translate/fragment_finder.h"
 #include "emu/translate/prefill.h"
+#include "inject/execution_counts.h"
 #include "inject/fixed_machine.h"
 #include "inject/guests.h"
+#include "inject/new_children.h"
 #include "inject/program_time.h"
+#include "inject/run_notes.h"
 #include "inject/stop_queue.h"
 #include "inject/window_clock.h"
 #include "ptrace/signal_cause.h"
 #include "ptrace/wait.h"
-#include "trace/pair_count.h"
 #include "trace/run_mailbox.h"
-#include "trace/thread_counts.h"
 #include "trace/trace_sink.h"
 
 namespace shadowprof::inject {
@@ -94,19 +94,6 @@ inline constexpr Counter<EngineCounts> kEngineStops[] = {
 #define COUNTER(member, name) {name, &EngineCounts::member},
 #include "inject/engine_stops.inc"
 #undef COUNTER
-};
-
-// A process that goes on, or begins, outside the engine.
-struct Leaving {
-  std::chrono::steady_clock::time_point at;
-  std::optional<uint64_t> instructions;  // counted up to then; nothing where a trace has them
-  std::string why;                       // one sentence without a full stop
-};
-
-// A program that the launched process has executed.
-struct Executed {
-  std::chrono::steady_clock::time_point at;
-  std::vector<std::string> command;
 };
 
 struct ProgramEnd {
@@ -184,24 +171,13 @@ class Engine {
   const EngineCounts& counts() const { return counts_; }
   // Calls by number, of all threads.
   const std::map<unsigned, uint64_t>& syscalls() const { return syscall_counts_; }
-  // When counting: what runs and what (indirect branch, block) pairs were executed how often. After
-  // run().
-  const std::vector<uint64_t>& run_counts() const { return run_counts_; }
-  const std::vector<trace::PairCount>& pair_counts() const { return pair_counts_; }
+  // When counting. Of runs and pairs: after run().
+  const ExecutionCounts& executions() const { return executions_; }
   // While it runs: what was counted up to now, or a little less.
   uint64_t instructions_so_far();
-  // Likewise of each thread. Where there are no counters, threads and their names are known.
-  std::vector<trace::ThreadCount> thread_counts() const { return thread_counts_.counts(); }
   // Threads by how their traces ended.
   const std::map<trace::EndReason, uint64_t>& ended() const { return ended_; }
-  // What else the profile lacks, and in bursts why a part of the program ran outside the engine.
-  // One line for each of the first few processes or threads of a reason, and one for the rest.
-  std::vector<std::string> unsupported() const;
-  // The first of those that left, and how many did.
-  const std::vector<Leaving>& leavings() const { return leavings_; }
-  uint64_t left() const { return left_; }
-  // By the launched process, in order; the first of many.
-  const std::vector<Executed>& executed() const { return executed_; }
+  const RunNotes& notes() const { return notes_; }
   // The calls in which threads that take turns have waited for somebody outside.
   std::vector<std::string> waits_for_others() const {
     return time_ ? time_->turns().waits_for_others() : std::vector<std::string>();
@@ -210,18 +186,6 @@ class Engine {
   std::string describe() const;
 
  private:
-  struct NewChild {  // what a parent's fork, vfork or clone event told
-    GuestProcess* parent = nullptr;
-    bool shares_memory = false;
-    bool is_thread = false;
-    uint64_t next_pc = 0;
-    uint64_t guest_r15 = 0;
-    uint64_t guest_gs_base = 0;
-    ptrace::SignalMask blocked = 0;
-    GuestAddr rseq{};
-    VirtualMachine::Share machine_share{};  // of a new process
-  };
-
   // engine.cc: the loop and the stops that translation makes.
   void dispatch(Tid tid, const ptrace::WaitStatus& status);
   void on_signal_stop(GuestThread& t);
@@ -277,12 +241,6 @@ class Engine {
   void drain_in_engine(GuestThread& t, Registers& regs);
   void append(GuestThread& t, std::span<const trace::Word> words);
   void record_run(GuestThread& t, RunId run);
-  void count_run(const GuestThread& t, RunId run);
-  void count_pair(const GuestThread& t, const trace::PairCount& pair);
-  void add_count(Tid thread, const emu::CounterOwner& owner, uint64_t count);
-  void add_pair(const trace::PairCount& pair);
-  void take_counts(cache::AddressSpace& space);
-  void take_counts(GuestThread& t);
   bool counting() const { return has_counts(options_.space.recording); }
   bool takes_turns() const { return time_ && time_->turns().is_active(); }
   bool tracing() const { return has_trace(options_.space.recording); }
@@ -358,7 +316,6 @@ class Engine {
 
   // engine_processes.cc
   void on_new_child(GuestThread& t, ptrace::StopEvent event);
-  void announce(Tid child, const NewChild& info);
   void start_ready_children();
   void start_announced(Tid child);
   void start_child(Tid child, const NewChild& info);
@@ -383,10 +340,7 @@ class Engine {
   Status replace_space(GuestThread& t, GuestRange avoided);
   void release(GuestThread& t, trace::EndReason reason);
   void conclude(GuestThread& t, trace::EndReason reason);
-  void add_unsupported(const std::string& who, const std::string& reason);
   void leave(const GuestProcess& process, const std::string& what);
-  void note_executed(Tid process);
-  uint64_t counted_instructions() const;
   void go_native(GuestProcess& process, const std::string& reason);
   void note_unsupported(GuestThread& t, const Registers& regs, const char* reason);
   void leave_at_stop(GuestThread& t, const ptrace::WaitStatus& stop);
@@ -411,25 +365,13 @@ class Engine {
   EngineOptions options_;
   EngineCounts counts_;
   Guests guests_;
-  std::unique_ptr<FixedMachine> machine_;        // where the programs get one
-  ProgramTime* time_ = nullptr;                  // a part of it, if it is
-  std::unordered_map<Tid, NewChild> announced_;  // told by the parent, first stop still to come
-  std::unordered_map<Tid, bool> early_;          // first stop seen, not yet announced
-  std::vector<Tid> ready_children_;              // both; to be started before the next stop
+  std::unique_ptr<FixedMachine> machine_;  // where the programs get one
+  ProgramTime* time_;                      // a part of it, or nullptr
+  NewChildren children_;
+  ExecutionCounts executions_;
+  RunNotes notes_;
   std::map<unsigned, uint64_t> syscall_counts_;
-  std::vector<uint64_t> run_counts_;
-  std::vector<trace::PairCount> pair_counts_;
-  size_t different_pairs_ = 0;  // join_if_many
-  trace::ThreadCounts thread_counts_;
   std::map<trace::EndReason, uint64_t> ended_;
-  struct Unsupported {
-    std::vector<std::string> first;
-    uint64_t count = 0;
-  };
-  std::map<std::string, Unsupported> unsupported_;  // by reason
-  std::vector<Leaving> leavings_;
-  uint64_t left_ = 0;
-  std::vector<Executed> executed_;
   std::optional<ProgramEnd> root_end_;
   ptrace::SignalMask ignored_ = 0;   // when the burst began
   unsigned steps_without_code_ = 0;  // one within the other

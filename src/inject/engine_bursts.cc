@@ -331,12 +331,8 @@ size_t Engine::translate_ahead(std::span<const GuestAddr> pcs, size_t limit) {
 }
 
 uint64_t Engine::count_instructions() {
-  if (GuestProcess* process = visited()) take_counts(*process->space);
-  uint64_t sum = 0;
-  for (uint32_t i = 0; i < run_counts_.size(); i++) {
-    if (run_counts_[i] != 0) sum += run_counts_[i] * table_.run(RunId(i)).insns;
-  }
-  return sum;
+  if (GuestProcess* process = visited()) executions_.take(*process->space, guests_);
+  return executions_.instructions_of_runs();
 }
 
 void Engine::forget_program() {

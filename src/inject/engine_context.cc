@@ -454,14 +454,7 @@ void Engine::append(GuestThread& t, std::span<const trace::Word> words) {
 void Engine::record_run(GuestThread& t, RunId run) {
   const trace::Word word = run.value;
   append(t, {&word, 1});
-  if (counting()) count_run(t, run);
-}
-
-void Engine::count_run(const GuestThread& t, RunId run) {
-  thread_counts_.add(t.tracee.tid(), run, 1);
-  if (time_) time_->clock().retire(table_.run(run).insns);
-  if (run.value >= run_counts_.size()) run_counts_.resize(table_.run_count());
-  run_counts_[run.value]++;
+  if (counting()) executions_.ran(t, run);
 }
 
 // Thread ids come again; these records keep the threads apart that had the same one.

@@ -161,9 +161,9 @@ Status Engine::give_slot(GuestThread& t) {
   t.in_call = false;
   t.slot->state().guest_gs_base = t.guest_gs_base;
   t.buffer = 0;
-  const bool is_known = thread_counts_.knows(t.tracee.tid());
+  const bool is_known = executions_.threads().knows(t.tracee.tid());
   if (!is_known) note_name(t);
-  if (!is_known || options_.bursts) thread_counts_.add_sample(t.tracee.tid());
+  if (!is_known || options_.bursts) executions_.threads().add_sample(t.tracee.tid());
   if (machine_) machine_->watch(t);
   begin_trace(t);
   return {};
@@ -172,7 +172,7 @@ Status Engine::give_slot(GuestThread& t) {
 // As the kernel shows it now: a thread may give itself another one, and keeps the last.
 void Engine::note_name(const GuestThread& t) {
   const Tid tid = t.tracee.tid();
-  thread_counts_.seen(tid, t.process->pid, kernel::thread_name(tid));
+  executions_.threads().seen(tid, t.process->pid, kernel::thread_name(tid));
 }
 
 // Fork, vfork or clone has made a child; its own first stop comes before or after this one.
@@ -200,7 +200,7 @@ void Engine::on_new_child(GuestThread& t, StopEvent event) {
   // Here, since children begin in any order.
   if (machine_ && !info.is_thread) info.machine_share = t.process->machine_share.for_child();
   const Tid child(static_cast<int32_t>(message));
-  announce(child, info);
+  children_.announce(child, info);
   t.in_vfork = event == StopEvent::vfork;
   const bool is_ours = info.is_thread || options_.follow;
   if (time_ && is_ours) time_->turns().begin(t);
@@ -215,30 +215,24 @@ void Engine::on_new_child(GuestThread& t, StopEvent event) {
   if (t.in_vfork && is_ours) pass_turn(t);  // it sleeps
 }
 
-void Engine::announce(Tid child, const NewChild& info) {
-  announced_[child] = info;
-  if (early_.erase(child)) ready_children_.push_back(child);
-}
-
 // Not where their parents' events are handled: that may be in the middle of a flush.
 void Engine::start_ready_children() {
-  for (Tid child : std::exchange(ready_children_, {})) {
-    if (const auto told = announced_.extract(child)) start_child(child, told.mapped());
+  for (Tid child : children_.take_ready()) {
+    if (const auto told = children_.take(child)) start_child(child, *told);
   }
 }
 
 // Now, if its parent has told of it.
 void Engine::start_announced(Tid child) {
-  if (!announced_.contains(child)) return;
-  if (std::erase(ready_children_, child) == 0) {
+  if (!children_.is_announced(child)) return;
+  if (!children_.remove_ready(child)) {
     const auto stop = stops_.wait_for_stop(child);
     if (!stop || stop->is_event(StopEvent::exit)) {
       if (stop) (void)ptrace::Tracee(child).cont_if_alive();
       return;
     }
   }
-  const auto told = announced_.extract(child);
-  start_child(child, told.mapped());
+  start_child(child, *children_.take(child));
 }
 
 // The child stands in its first stop, behind the system call that made it, in the gateway.
@@ -317,13 +311,13 @@ void Engine::on_exec(Tid tid) {
     return;
   }
   if (time_) time_->timers().executed(process->pid);
-  if (counting() && process->space) take_counts(*process->space);
+  if (counting() && process->space) executions_.take(*process->space, guests_);
   std::erase_if(guests_.threads,
                 [&](const auto& entry) { return entry.second->process == process; });
   leave_space(*process);
   process->native = false;
   process->actions = {};
-  if (tid == root_) note_executed(tid);
+  if (tid == root_) notes_.add_executed(tid);
   if (!options_.follow_exec) {
     leave(*process, "executed another program, which ran outside the engine (--no-exec)");
     (void)tracee.detach_if_alive();
@@ -395,11 +389,11 @@ void Engine::look_through_another(const GuestThread& ending) {
 void Engine::release(GuestThread& t, trace::EndReason reason) {
   if (!t.slot) return;
   conclude(t, reason);
-  take_counts(t);
+  if (counting()) executions_.take(t);
   if (!options_.bursts) note_name(t);
   t.process->space->release_slot(t.slot);
   t.slot = nullptr;
-  if (!options_.bursts) thread_counts_.ended(t.tracee.tid());
+  if (!options_.bursts) executions_.threads().ended(t.tracee.tid());
 }
 
 // The last of its trace; it may still need its slot, to find the way out. Idempotent.
@@ -408,8 +402,8 @@ void Engine::conclude(GuestThread& t, trace::EndReason reason) {
   // A thread that dies without an exit event takes its cursor with it.
   if (t.in_engine && !t.executing && tracing()) {
     reason = trace::EndReason::killed;
-    add_unsupported(fmt::format("thread {}", t.tracee.tid().value),
-                    "was killed: its last records are lost");
+    notes_.add_unsupported(fmt::format("thread {}", t.tracee.tid().value),
+                           "was killed: its last records are lost");
   }
   if (t.holding) t.slot->trap_all_calls(false);
   if (counting()) take_pair_log(t, false);
@@ -427,8 +421,7 @@ void Engine::on_death(Tid tid, const ptrace::WaitStatus& status) {
                     ? ProgramEnd{true, status.signal()}
                     : ProgramEnd{false, status.exit_code()};
   }
-  early_.erase(tid);
-  announced_.erase(tid);
+  children_.forget(tid);
   if (time_) time_->turns().note_death(tid);
   forget_thread(tid);
 }
@@ -444,18 +437,8 @@ void Engine::forget_thread(Tid tid) {
   leave_unused_space(*process);
 }
 
-// Up to when counters were last taken.
-uint64_t Engine::counted_instructions() const {
-  uint64_t sum = 0;
-  for (uint32_t i = 0; i < run_counts_.size(); i++) {
-    if (run_counts_[i] != 0) sum += run_counts_[i] * table_.run(RunId(i)).insns;
-  }
-  for (const trace::PairCount& pair : pair_counts_) sum += pair.count * table_.run(pair.run).insns;
-  return sum;
-}
-
 uint64_t Engine::instructions_so_far() {
-  uint64_t sum = counted_instructions();
+  uint64_t sum = executions_.instructions();
   std::set<cache::AddressSpace*> spaces;
   for (auto& [pid, process] : guests_.processes)
     if (process->space && spaces.insert(process->space.get()).second)
@@ -465,7 +448,7 @@ uint64_t Engine::instructions_so_far() {
 
 // After vfork two processes use it.
 void Engine::leave_space(GuestProcess& process) {
-  if (process.space && process.space.use_count() == 1) take_counts(*process.space);
+  if (process.space && process.space.use_count() == 1) executions_.take(*process.space, guests_);
   process.space.reset();
 }
 
@@ -497,47 +480,21 @@ void Engine::note_unsupported(GuestThread& t, const Registers& regs, const char*
   go_native(*t.process, fmt::format("at {}: {}", place, reason ? reason : "unknown instruction"));
 }
 
-void Engine::add_unsupported(const std::string& who, const std::string& reason) {
-  constexpr size_t kNamed = 3;
-  Unsupported& known = unsupported_[reason];
-  known.count++;
-  if (known.first.size() < kNamed) known.first.push_back(who);
-}
-
-std::vector<std::string> Engine::unsupported() const {
-  std::vector<std::string> lines;
-  for (const auto& [reason, known] : unsupported_) {
-    for (const std::string& who : known.first) lines.push_back(who + " " + reason);
-    const uint64_t more = known.count - known.first.size();
-    if (more != 0) lines.push_back(fmt::format("{} more {}", more, reason));
-  }
-  return lines;
-}
-
 // How much was counted is known where nobody counts any more.
 void Engine::leave(const GuestProcess& process, const std::string& what) {
-  constexpr size_t kMost = 16;
-  left_++;
-  if (leavings_.size() == kMost) return;
-  Leaving leaving{std::chrono::steady_clock::now(), {}, {}};
-  leaving.why = fmt::format("process {} {}", process.pid.value, what);
-  const bool all_taken = std::ranges::none_of(
-      guests_.processes, [](const auto& p) { return p.second->space && !p.second->native; });
-  if (counting() && all_taken) leaving.instructions = counted_instructions();
-  leavings_.push_back(std::move(leaving));
-}
-
-void Engine::note_executed(Tid process) {
-  constexpr size_t kMost = 64;
-  if (executed_.size() == kMost) return;
-  executed_.push_back({std::chrono::steady_clock::now(), kernel::read_command(process)});
+  notes_.add_leaving(process.pid, what, [this]() -> std::optional<uint64_t> {
+    const bool all_taken = std::ranges::none_of(
+        guests_.processes, [](const auto& p) { return p.second->space && !p.second->native; });
+    if (!counting() || !all_taken) return std::nullopt;
+    return executions_.instructions();
+  });
 }
 
 // All threads of the process leave the engine where they are and run on natively, unprofiled.
 void Engine::go_native(GuestProcess& process, const std::string& reason) {
   if (options_.bursts) {
-    add_unsupported(fmt::format("process {}", process.pid.value),
-                    "went on outside the engine: " + reason);
+    notes_.add_unsupported(fmt::format("process {}", process.pid.value),
+                           "went on outside the engine: " + reason);
     return end_burst();
   }
   process.native = true;
@@ -559,7 +516,7 @@ void Engine::go_native(GuestProcess& process, const std::string& reason) {
     leave_natively(*t, regs, 0);
   }
   // Who is asleep counts nothing.
-  if (process.space.use_count() == 1) take_counts(*process.space);
+  if (process.space.use_count() == 1) executions_.take(*process.space, guests_);
   leave_unused_space(process);
   leave(process, "went on outside the engine: " + reason);
 }

@@ -239,7 +239,7 @@ Tid Engine::known_to(const GuestThread& t, int32_t id) const {
   if (calls_itself(t.tracee.tid(), t.tracee.tid().value)) return Tid(id);
   for (const auto& [tid, thread] : guests_.threads)
     if (calls_itself(tid, id)) return tid;
-  for (const auto& [tid, child] : announced_)
+  for (const auto& [tid, child] : children_.announced())
     if (calls_itself(tid, id)) return tid;
   return Tid(id);
 }

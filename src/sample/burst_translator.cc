@@ -117,8 +117,8 @@ BurstTotals BurstTranslator::totals() const {
 
 void BurstTranslator::finish(profile::Profile& profile) {
   if (counting_)
-    collect::add_counts(table_, engine_.run_counts(), engine_.pair_counts(), calls_,
-                        engine_.thread_counts(), profile);
+    collect::add_counts(table_, engine_.executions().runs(), engine_.executions().pairs(), calls_,
+                        engine_.executions().threads().counts(), profile);
 }
 
 }  // namespace shadowprof::sample

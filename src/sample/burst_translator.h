@@ -39,7 +39,7 @@ class BurstTranslator : public BurstEngine {
   Status remove(shadow::Pause& paused) override;
   BurstTotals totals() const override;
   void finish(profile::Profile& profile) override;
-  std::vector<std::string> warnings() const override { return engine_.unsupported(); }
+  std::vector<std::string> warnings() const override { return engine_.notes().unsupported(); }
 
  private:
   trace::BlockTable& table_;

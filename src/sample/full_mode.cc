@@ -51,15 +51,15 @@ void fill_overhead(profile::Profile& profile, const inject::EngineCounts& counts
 
 void add_engine_counts(const inject::Engine& engine, const trace::BlockTable& table, bool calls,
                        profile::Profile& profile) {
-  collect::add_counts(table, engine.run_counts(), engine.pair_counts(), calls,
-                      engine.thread_counts(), profile);
+  collect::add_counts(table, engine.executions().runs(), engine.executions().pairs(), calls,
+                      engine.executions().threads().counts(), profile);
   profile.coverage.samples = engine.counts().threads;
 }
 
 // Runs that end in an indirect branch are counted in pairs with what followed.
 std::vector<uint64_t> executions_of_runs(const inject::Engine& engine) {
-  std::vector<uint64_t> executions = engine.run_counts();
-  for (const trace::PairCount& pair : engine.pair_counts()) {
+  std::vector<uint64_t> executions = engine.executions().runs();
+  for (const trace::PairCount& pair : engine.executions().pairs()) {
     if (pair.run.value >= executions.size()) executions.resize(pair.run.value + 1);
     executions[pair.run.value] += pair.count;
   }
@@ -69,7 +69,7 @@ std::vector<uint64_t> executions_of_runs(const inject::Engine& engine) {
 // Collectors know threads by their ids; rows of a thread that has executed programs become one.
 void name_threads(const inject::Engine& engine, bool counting, profile::Profile& profile) {
   if (!counting)
-    for (const trace::ThreadCount& thread : engine.thread_counts())
+    for (const trace::ThreadCount& thread : engine.executions().threads().counts())
       if (thread.thread != Tid())
         profile.threads.push_back({thread.thread.value, thread.process.value, thread.name});
   profile::join_threads_by_id(profile);
@@ -156,13 +156,13 @@ void fill_course(const inject::Engine& engine, std::chrono::steady_clock::time_p
   const auto since_start = [&](std::chrono::steady_clock::time_point at) {
     return std::max(0.0, std::chrono::duration<double>(at - start).count());
   };
-  for (const inject::Executed& program : engine.executed())
+  for (const inject::Executed& program : engine.notes().executed())
     note_image(profile.run, since_start(program.at), program.command);
-  for (const inject::Leaving& leaving : engine.leavings())
+  for (const inject::Leaving& leaving : engine.notes().leavings())
     profile.coverage.ended_early.push_back(
         {since_start(leaving.at), leaving.instructions, leaving.why});
-  profile.coverage.estimated = engine.left() != 0;
-  if (engine.left() != 0) profile.coverage.events["processes_left"] = engine.left();
+  profile.coverage.estimated = engine.notes().left() != 0;
+  if (engine.notes().left() != 0) profile.coverage.events["processes_left"] = engine.notes().left();
 }
 
 // If not asked for otherwise. To time a load takes as long as a hundred instructions, and a program
@@ -309,16 +309,16 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   set_check_context(nullptr);
   profile.run.duration_s = seconds_since(start);
   profile.run.exit = profile::Exit{end.signalled, end.value};
-  result.warnings = engine.unsupported();
+  result.warnings = engine.notes().unsupported();
 
   executions = executions_of_runs(engine);
-  history.keep(table, executions, engine.pair_counts());
+  history.keep(table, executions, engine.executions().pairs());
   pipeline.finish(profile);
   if (within) executions = take_region(*request.within, *within, engine, result);
   if (request.count_operations) result.operations = collect::count_operations(table, executions);
   fill_counts(engine, table, collection, profile);
   fill_course(engine, start, profile);
-  profile.confidence.exact = result.warnings.empty() && engine.left() == 0;
+  profile.confidence.exact = result.warnings.empty() && engine.notes().left() == 0;
   warn_of_waits(engine, result.warnings);
   if (!within) fill_syscalls(engine.syscalls(), {}, profile.syscalls);
   const auto inclusive = counting ? Inclusive::estimate : Inclusive::measured;
