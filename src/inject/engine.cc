@@ -32,11 +32,14 @@ std::unique_ptr<FixedMachine> machine_for(const EngineOptions& options, const Gu
 
 Engine::Engine(trace::BlockTable& table, trace::TraceSink& sink, EngineOptions options)
     : table_(table),
-      sink_(sink),
       options_(options),
       machine_(machine_for(options_, guests_, stops_)),
       time_(machine_ ? machine_->time() : nullptr),
-      executions_(table, time_ != nullptr ? &time_->clock() : nullptr) {
+      executions_(table, time_ != nullptr ? &time_->clock() : nullptr),
+      traces_(sink, tracing()) {
+  if (options_.seen_enough != nullptr)
+    windows_.emplace(*options_.seen_enough, sink, guests_, options_.capture_one_in,
+                     options_.capture_window_us);
   options_.space.call_kinds = call_kind;
 }
 
@@ -46,7 +49,7 @@ Result<ProgramEnd> Engine::run(const std::function<void()>& on_interrupt) {
   while (!guests_.threads.empty() || !root_end_) {
     start_ready_children();
     const WaitOutcome outcome = next_report();
-    look_at_window_clock();
+    if (windows_) windows_->look();
     if (outcome.kind == WaitOutcome::Kind::no_children) break;
     if (outcome.has_status()) dispatch(outcome.tid, outcome.status);
     on_interrupt();
@@ -278,7 +281,7 @@ void Engine::on_alignment_fault(GuestThread& t, Registers& regs) {
   if (!to_guest(t, regs)) return;
   if (!look_at_insn(t.process->space->code().memory(), regs).is_syscall)
     return native_step(t, regs, nullptr);
-  append_gap(t, trace::GapReason::native);
+  traces_.gap(t, trace::GapReason::native);
   regs.rcx = regs.rip + machine::kSyscallInsnBytes;
   regs.rip = t.process->space->cache().gateway_address();
   regs.orig_rax = machine::kNoSyscall;

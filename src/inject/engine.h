@@ -48,7 +48,8 @@
 #include "inject/program_time.h"
 #include "inject/run_notes.h"
 #include "inject/stop_queue.h"
-#include "inject/window_clock.h"
+#include "inject/trace_writer.h"
+#include "inject/window_keeper.h"
 #include "ptrace/signal_cause.h"
 #include "ptrace/wait.h"
 #include "trace/run_mailbox.h"
@@ -61,7 +62,7 @@ struct EngineOptions {
   bool follow_exec = true;   // what a process executes; else it goes on natively from there
   emu::CapturePlan plan{};
   // What a collector has seen enough of is captured in one window of `capture_one_in`
-  // (window_clock.h).
+  // (window_keeper.h).
   trace::RunMailbox* seen_enough = nullptr;
   uint32_t capture_one_in = 1;
   uint32_t capture_window_us = 0;
@@ -176,7 +177,7 @@ class Engine {
   // While it runs: what was counted up to now, or a little less.
   uint64_t instructions_so_far();
   // Threads by how their traces ended.
-  const std::map<trace::EndReason, uint64_t>& ended() const { return ended_; }
+  const std::map<trace::EndReason, uint64_t>& ended() const { return traces_.ended(); }
   const RunNotes& notes() const { return notes_; }
   // The calls in which threads that take turns have waited for somebody outside.
   std::vector<std::string> waits_for_others() const {
@@ -234,19 +235,11 @@ class Engine {
   void step_without_code(GuestThread& t, Registers& regs);
   void note_native(GuestThread& t, const emu::Fragment* fragment);
   void native_step(GuestThread& t, Registers& regs, const emu::Fragment* fragment);
-  void drain(GuestThread& t);
-  void hear_collectors();
-  void open_windows(bool open);
-  void look_at_window_clock();
   void drain_in_engine(GuestThread& t, Registers& regs);
-  void append(GuestThread& t, std::span<const trace::Word> words);
   void record_run(GuestThread& t, RunId run);
   bool counting() const { return has_counts(options_.space.recording); }
   bool takes_turns() const { return time_ && time_->turns().is_active(); }
   bool tracing() const { return has_trace(options_.space.recording); }
-  void begin_trace(GuestThread& t);
-  void end_trace(GuestThread& t, trace::EndReason reason);
-  void append_gap(GuestThread& t, trace::GapReason reason);
   void repair_signal_state(GuestThread& t, int signal);
   bool set_action(GuestThread& t, int signal);
 
@@ -360,7 +353,6 @@ class Engine {
   void note_mask(GuestThread& t);
 
   trace::BlockTable& table_;
-  trace::TraceSink& sink_;
   StopQueue stops_;
   EngineOptions options_;
   EngineCounts counts_;
@@ -369,14 +361,14 @@ class Engine {
   ProgramTime* time_;                      // a part of it, or nullptr
   NewChildren children_;
   ExecutionCounts executions_;
+  TraceWriter traces_;
+  std::optional<WindowKeeper> windows_;  // where collectors may have seen enough
   RunNotes notes_;
   std::map<unsigned, uint64_t> syscall_counts_;
-  std::map<trace::EndReason, uint64_t> ended_;
   std::optional<ProgramEnd> root_end_;
   ptrace::SignalMask ignored_ = 0;   // when the burst began
   unsigned steps_without_code_ = 0;  // one within the other
   emu::Prefill prefill_;
-  WindowClock window_clock_;
   Tid root_;
 };
 

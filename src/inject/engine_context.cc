@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
 // From engine context to guest context and back, and the trace buffers.
-#include <x86intrin.h>
 
 #include <cstring>
 
@@ -337,7 +336,7 @@ void Engine::note_native(GuestThread& t, const emu::Fragment* fragment) {
   if (fragment != nullptr)
     record_run(t, fragment->longest_run);
   else
-    append_gap(t, trace::GapReason::native);
+    traces_.gap(t, trace::GapReason::native);
 }
 
 // Executes the one instruction at regs.rip on the processor, at its own address.
@@ -387,98 +386,16 @@ void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* f
   enter(t, regs);
 }
 
-// Hands the filled part of the buffer to the collectors, and goes on in the other one. A record
-// that was being written moves along.
-void Engine::drain(GuestThread& t) {
-  const uint64_t start = t.slot->buffer_guest(t.buffer);
-  const uint64_t end = t.slot->buffer_end(t.buffer);
-  SP_CHECK(t.cursor >= start && t.cursor <= end, "the trace cursor {:#x} is not in its buffer",
-           t.cursor);
-  const size_t used = t.cursor - start;
-  const size_t partial = end - t.cursor;
-  uint32_t* words = t.slot->buffer_host(t.buffer);
-  t.tickets[t.buffer] = sink_.submit(
-      {t.tracee.tid(), {words, used / sizeof(trace::Word)}, t.process->pid, __rdtsc()});
-  const size_t next = (t.buffer + 1) % emu::kBufferCount;
-  sink_.wait(t.tickets[next]);
-  if (partial <= 4 * limits::kMaxRecordWords) {
-    std::memcpy(t.slot->buffer_host(next), reinterpret_cast<uint8_t*>(words) + used, partial);
-  }
-  t.buffer = next;
-  t.cursor = t.slot->buffer_guest(next);
-}
-
-void Engine::hear_collectors() {
-  for (const trace::RunMailbox::Request& request : options_.seen_enough->take()) {
-    for (const auto& [tid, process] : guests_.processes) {
-      if (process->space)
-        process->space->windows().answer(request, *options_.seen_enough, sink_.submitted());
-    }
-    window_clock_.begin(options_.capture_window_us);
-  }
-}
-
-void Engine::open_windows(bool open) {
-  for (const auto& [tid, process] : guests_.processes)
-    if (process->space) process->space->windows().turn_all(open);
-}
-
-// Threads run meanwhile: branches are led elsewhere, and nothing is translated.
-void Engine::look_at_window_clock() {
-  if (options_.seen_enough == nullptr || !window_clock_.has_ticked()) return;
-  const bool open = window_clock_.draw(options_.capture_one_in);
-  if (open) options_.seen_enough->window_opened();
-  open_windows(open);
-}
-
 void Engine::drain_in_engine(GuestThread& t, Registers& regs) {
   t.cursor = regs.r15;
-  drain(t);
-  if (options_.seen_enough != nullptr) {
-    hear_collectors();
-    if (window_clock_.is_open()) open_windows(false);
-    window_clock_.close();
-  }
+  traces_.drain(t);
+  if (windows_) windows_->note_drain();
   regs.r15 = t.cursor;
 }
 
-// Records that we write ourselves, in a thread that is stopped in guest context.
-void Engine::append(GuestThread& t, std::span<const trace::Word> words) {
-  if (!tracing()) return;
-  if (t.cursor + words.size_bytes() > t.slot->buffer_end(t.buffer)) drain(t);
-  const size_t offset = (t.cursor - t.slot->buffer_guest(t.buffer)) / sizeof(trace::Word);
-  std::memcpy(t.slot->buffer_host(t.buffer) + offset, words.data(), words.size_bytes());
-  t.cursor += words.size_bytes();
-}
-
 void Engine::record_run(GuestThread& t, RunId run) {
-  const trace::Word word = run.value;
-  append(t, {&word, 1});
+  traces_.ran(t, run);
   if (counting()) executions_.ran(t, run);
-}
-
-// Thread ids come again; these records keep the threads apart that had the same one.
-void Engine::begin_trace(GuestThread& t) {
-  const uint64_t number = ++counts_.traces;
-  if (!tracing()) return;
-  t.cursor = t.slot->buffer_guest(0);
-  append(t, trace::sample_start(number));
-}
-
-void Engine::end_trace(GuestThread& t, trace::EndReason reason) {
-  ended_[reason]++;
-  if (!tracing()) return;
-  if (reason == trace::EndReason::killed) {
-    // What the present buffer holds is lost: how much of it there is, only the thread knew.
-    t.cursor = t.slot->buffer_guest(t.buffer);
-    append_gap(t, trace::GapReason::lost);
-  }
-  append(t, trace::sample_end(reason));
-  drain(t);
-}
-
-void Engine::append_gap(GuestThread& t, trace::GapReason reason) {
-  append(t, trace::gap(reason));
 }
 
 // After a trap of ours: what force_sig has changed, if the program blocks or ignores the signal.

@@ -34,7 +34,7 @@ bool has_little_address_space(Tid process) {
 }  // namespace
 
 Status Engine::adopt(ptrace::Tracee thread) {
-  if (options_.seen_enough != nullptr) SP_TRY(window_clock_.prepare());
+  if (windows_) SP_TRY(windows_->prepare());
   if (time_) SP_TRY(time_->turns().prepare());
   auto process = std::make_unique<GuestProcess>(thread.tid());
   process->is_root = true;
@@ -124,7 +124,7 @@ Status Engine::replace_space(GuestThread& t, GuestRange avoided) {
     if (other->process != &process || !other->slot) continue;
     mend_unit(process.space->cache(), other->tracee);
     release(*other, trace::EndReason::left_engine);
-    if (--ended_[trace::EndReason::left_engine] == 0) ended_.erase(trace::EndReason::left_engine);
+    traces_.take_back_end(trace::EndReason::left_engine);
   }
   ptrace::RemoteSyscalls remote(t.tracee, process.space->syscall_insn(), options_.trace,
                                 ptrace::StopSignal::drop);
@@ -165,7 +165,7 @@ Status Engine::give_slot(GuestThread& t) {
   if (!is_known) note_name(t);
   if (!is_known || options_.bursts) executions_.threads().add_sample(t.tracee.tid());
   if (machine_) machine_->watch(t);
-  begin_trace(t);
+  traces_.begin(t, ++counts_.traces);
   return {};
 }
 
@@ -407,8 +407,8 @@ void Engine::conclude(GuestThread& t, trace::EndReason reason) {
   }
   if (t.holding) t.slot->trap_all_calls(false);
   if (counting()) take_pair_log(t, false);
-  end_trace(t, reason);
-  for (uint64_t ticket : t.tickets) sink_.wait(ticket);
+  traces_.end(t, reason);
+  traces_.wait(t);
   uint64_t* counts = t.slot->syscall_counts();
   for (unsigned nr = 0; nr < 1024; nr++) {
     if (counts[nr] != 0) syscall_counts_[nr] += std::exchange(counts[nr], 0);

@@ -212,7 +212,7 @@ void Engine::deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t
   ptrace::RemoteSigaction& action = t.process->actions[static_cast<size_t>(info.si_signo)];
   if (action.flags & SA_RESETHAND) action = {};
   note_mask(t);
-  append_gap(t, trace::GapReason::signal_delivered);
+  traces_.gap(t, trace::GapReason::signal_delivered);
   enter(t, regs);
 }
 

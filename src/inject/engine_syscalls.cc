@@ -378,7 +378,7 @@ void Engine::after_native_syscall(GuestThread& t, const Registers& before, const
   if (machine_ && !failed) machine_->mend(t, before);
   switch (number_of(before)) {
     case SYS_rt_sigreturn:
-      append_gap(t, trace::GapReason::signal_returned);
+      traces_.gap(t, trace::GapReason::signal_returned);
       note_mask(t);
       t.returned_to = after;
       break;

@@ -20,7 +20,7 @@ bool Engine::has_trap_flag(const Registers& regs) {
 
 // `regs` are the guest's.
 void Engine::run_trapped(GuestThread& t, Registers& regs) {
-  append_gap(t, trace::GapReason::native);
+  traces_.gap(t, trace::GapReason::native);
   if (options_.bursts) return leave_burst(t, regs);
   if (!t.tracee.set_registers_if_alive(regs)) return;
   if (!t.deferred.empty()) {
