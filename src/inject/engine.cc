@@ -7,7 +7,10 @@
 
 #include "base/log.h"
 #include "inject/call_kinds.h"
+#include "inject/guest_registers.h"
+#include "inject/guest_signals.h"
 #include "inject/mend_pointer.h"
+#include "inject/sequence_watch.h"
 #include "ptrace/interruption.h"
 
 namespace shadowprof::inject {
@@ -25,7 +28,7 @@ std::unique_ptr<FixedMachine> machine_for(const EngineOptions& options, const Gu
   std::unique_ptr<ProgramTime> time;
   if (options.virtual_time)
     time = std::make_unique<ProgramTime>(guests, stops, options.schedule_seed, options.follow);
-  return std::make_unique<FixedMachine>(guests, *options.processor, options.trace, std::move(time));
+  return std::make_unique<FixedMachine>(guests, *options.processor, std::move(time));
 }
 
 }  // namespace

@@ -216,20 +216,12 @@ class Engine {
   void go_on_behind_interrupt(GuestThread& t);
   bool is_in_cut_call(GuestThread& t, const ptrace::WaitStatus& status);
 
-  struct BranchRegisters {
-    uint64_t rcx = 0;
-    uint64_t rdx = 0;
-  };
-
   // engine_context.cc: from engine to guest context and back; trace buffers.
   bool to_guest(GuestThread& t, Registers& regs);
   bool step_to_exact(GuestThread& t, Registers& regs);
   bool step_inserted_code(GuestThread& t, Registers& regs);
   bool has_gone_out(GuestThread& t, const Registers& regs);
-  BranchRegisters branch_registers(const GuestThread& t, uint64_t cursor) const;
   void take_guest_state(GuestThread& t, Registers& regs, const emu::CachePosition& at);
-  Registers guest_registers(const GuestThread& t, Registers regs,
-                            const emu::CachePosition& at) const;
   void enter(GuestThread& t, Registers& regs);
   void go_in(GuestThread& t, Registers& regs);
   void step_without_code(GuestThread& t, Registers& regs);
@@ -240,8 +232,6 @@ class Engine {
   bool counting() const { return has_counts(options_.space.recording); }
   bool takes_turns() const { return time_ && time_->turns().is_active(); }
   bool tracing() const { return has_trace(options_.space.recording); }
-  void repair_signal_state(GuestThread& t, int signal);
-  bool set_action(GuestThread& t, int signal);
 
   // engine_signals.cc
   void deliver(GuestThread& t, Registers& regs, const siginfo_t& info);
@@ -253,39 +243,22 @@ class Engine {
   void redeliver_deferred(GuestThread& t);
 
   // engine_storm.cc
-  bool is_from_outside(const siginfo_t& info) const;
-  void note_interruption(GuestThread& t, const Registers& regs, const siginfo_t& info);
-  void begin_hold(GuestThread& t);
-  void end_hold(GuestThread& t);
   void run_for_a_moment(Tid tid, const Registers& start);
   void on_moment_over(GuestThread& t);
   void make_held_call(GuestThread& t, Registers& regs);
 
   // engine_trapped.cc
-  static bool has_trap_flag(const Registers& regs);
   void run_trapped(GuestThread& t, Registers& regs);
   void make_trapped_call(GuestThread& t, Registers& regs);
 
   // engine_sequences.cc
-  bool can_watch_sequences(GuestThread& t, const Registers& regs);
-  static void after_rseq(GuestThread& t, const Registers& before);
-  static Status set_rseq(GuestThread& t, GuestAddr rseq);
-  static bool met_breakpoint(const GuestThread& t, const siginfo_t& info, const Registers& regs);
   void ignore_breakpoint(GuestThread& t, Registers& regs);
   void on_announced_sequence(GuestThread& t, Registers& regs);
-  static void note_announced_sequence(GuestThread& t);
-  static void abort_announced_sequence(GuestThread& t, Registers& regs);
-  static void abort_sequence(GuestThread& t, const RestartableSequence& sequence, Registers& regs);
-  std::optional<decoder::Insn> insn_before(const GuestThread& t, FragmentId fragment,
-                                           GuestAddr pc) const;
   void run_sequence(GuestThread& t, const RestartableSequence& sequence,
                     std::span<const GuestAddr> exits, const Registers& regs);
-  bool end_sequence(GuestThread& t, const ptrace::WaitStatus& stop);
   void go_on_behind_sequence(GuestThread& t, const ptrace::WaitStatus& stop);
 
   // engine_syscalls.cc
-  static bool is_open_call(long nr);
-  bool is_about_data(const GuestThread& t, const Registers& regs) const;
   bool makes_untraced(GuestThread& t, const Registers& regs);
   void make_watched_call(GuestThread& t, Registers& regs);
   void on_tracer_syscall(GuestThread& t, Registers& regs);
@@ -294,7 +267,6 @@ class Engine {
   bool run_native_syscall(GuestThread& t, Registers& regs);
   Tid known_to(const GuestThread& t, int32_t id) const;
   bool make_room_for_tracer(GuestThread& t, const Registers& regs);
-  bool changes_ours(const GuestThread& t, const Registers& regs) const;
   bool make_room_for_mapping(GuestThread& t, const Registers& regs);
   bool answer_without_kernel(GuestThread& t, Registers& regs);
   void return_from_call(GuestThread& t, Registers& regs, int64_t result);
@@ -349,8 +321,6 @@ class Engine {
   void leave_burst(GuestThread& t, const Registers& regs);
   void take_back(GuestThread& t, Registers& regs);
   void await_leavers(std::vector<GuestThread*> awaited);
-  Status look_at_actions(GuestThread& t);
-  void note_mask(GuestThread& t);
 
   trace::BlockTable& table_;
   StopQueue stops_;

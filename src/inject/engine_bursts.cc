@@ -41,6 +41,9 @@
 #include <fstream>
 
 #include "inject/engine.h"
+#include "inject/guest_registers.h"
+#include "inject/guest_signals.h"
+#include "inject/sequence_watch.h"
 #include "inject/thread_state.h"
 #include "kernel/proc.h"
 
@@ -119,28 +122,6 @@ void Engine::begin_burst(Tid running) {
   process.actions_known = false;
   const auto status = kernel::read_status(process.pid);
   ignored_ = status ? status->ignored : 0;
-}
-
-// A trap of ours resets the handler of a signal that the thread blocks, and one that is ignored:
-// what they were must be known before. Who has set them did so while nobody looked.
-Status Engine::look_at_actions(GuestThread& t) {
-  if (std::exchange(t.process->actions_known, true)) return {};
-  const auto status = kernel::read_status(t.process->pid);
-  if (!status) return tl::unexpected(status.error());
-  ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(), options_.trace);
-  remote.keep_signals_in(t.deferred);
-  for (const int signal : cache::kOwnSignals) {
-    if (!((status->ignored | status->caught) & ptrace::mask_of(signal))) continue;
-    SP_ASSIGN(t.process->actions[static_cast<size_t>(signal)], remote.get_sigaction(signal));
-  }
-  SP_ASSIGN([[maybe_unused]] const WaitStatus stop, remote.finish());
-  return {};
-}
-
-// The thread's mask may have changed; it is stopped in guest context.
-void Engine::note_mask(GuestThread& t) {
-  (void)t.tracee.get_signal_mask_if_alive(t.blocked);
-  if (t.blocked & kOwnSignalMask) (void)look_at_actions(t);  // an Error: it is dying
 }
 
 Status Engine::admit(ptrace::Tracee thread, Registers regs, std::vector<siginfo_t>& deferred) {
@@ -325,7 +306,7 @@ void Engine::conclude_burst() {
 
 size_t Engine::translate_ahead(std::span<const GuestAddr> pcs, size_t limit) {
   GuestProcess& process = *visited();
-  GuestThread nobody(process.pid, process);
+  GuestThread nobody(process.pid, process, options_.trace);
   emu::FragmentFinder finds = finder(nobody);
   return prefill_.translate(process.space->cache(), finds, pcs, limit);
 }

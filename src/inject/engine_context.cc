@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// From engine context to guest context and back, and the trace buffers.
-
-#include <cstring>
-
+// From engine context to guest context and back.
 #include "base/log.h"
 #include "decoder/insn.h"
 #include "inject/engine.h"
+#include "inject/guest_registers.h"
+#include "inject/guest_signals.h"
 #include "inject/mend_pointer.h"
 #include "inject/native_insn.h"
 #include "inject/pushed_flags.h"
+#include "inject/sequence_watch.h"
+#include "inject/signal_storm.h"
 #include "inject/thread_state.h"
 #include "ptrace/interruption.h"
 
@@ -59,71 +60,7 @@ bool is_canonical(GuestAddr address) {
   return top == 0 || top == -1;
 }
 
-unsigned long long& register_field(ptrace::Registers& regs, decoder::Gpr r) {
-  switch (r) {
-    case 0:
-      return regs.rax;
-    case 1:
-      return regs.rcx;
-    case 2:
-      return regs.rdx;
-    case 3:
-      return regs.rbx;
-    case 4:
-      return regs.rsp;
-    case 5:
-      return regs.rbp;
-    case 6:
-      return regs.rsi;
-    case 7:
-      return regs.rdi;
-    case 8:
-      return regs.r8;
-    case 9:
-      return regs.r9;
-    case 10:
-      return regs.r10;
-    case 11:
-      return regs.r11;
-    case 12:
-      return regs.r12;
-    case 13:
-      return regs.r13;
-    case 14:
-      return regs.r14;
-    default:
-      return regs.r15;
-  }
-}
-
 }  // namespace
-
-// What an indirect branch has parked.
-Engine::BranchRegisters Engine::branch_registers(const GuestThread& t, uint64_t cursor) const {
-  const emu::StatePage& state = t.slot->state();
-  if (!tracing()) return {state.spill_rcx, state.spill_rdx};
-  const uint8_t* at = t.slot->host + (cursor - t.slot->guest);
-  BranchRegisters parked;
-  std::memcpy(&parked.rcx, at + emu::kCursorSpillRcx, sizeof parked.rcx);
-  std::memcpy(&parked.rdx, at + emu::kCursorSpillRdx, sizeof parked.rdx);
-  return parked;
-}
-
-// At a point, but for rip and for what indirect branches have parked.
-Engine::Registers Engine::guest_registers(const GuestThread& t, Registers regs,
-                                          const CachePosition& at) const {
-  const emu::StatePage& state = t.slot->state();
-  if (tracing()) regs.gs_base = t.guest_gs_base;
-  regs.r15 = state.guest_r15;
-  if (at.point.recovery & emu::kSubstituteHoldsR15) {
-    const decoder::Gpr substitute = t.process->space->cache().fragment(at.fragment).substitute;
-    regs.r15 = register_field(regs, substitute);
-    register_field(regs, substitute) = state.spill_substitute;
-  }
-  if (at.point.recovery & emu::kAddressSpilled)
-    register_field(regs, at.point.reg) = state.spill_address;
-  return regs;
-}
 
 // `at` is exact. Turns `regs` (of the engine) into the guest's, and records what part of a fragment
 // has run.
@@ -396,27 +333,6 @@ void Engine::drain_in_engine(GuestThread& t, Registers& regs) {
 void Engine::record_run(GuestThread& t, RunId run) {
   traces_.ran(t, run);
   if (counting()) executions_.ran(t, run);
-}
-
-// After a trap of ours: what force_sig has changed, if the program blocks or ignores the signal.
-void Engine::repair_signal_state(GuestThread& t, int signal) {
-  const ptrace::RemoteSigaction& action = t.process->actions[static_cast<size_t>(signal)];
-  const bool blocked = (t.blocked & ptrace::mask_of(signal)) != 0;
-  const bool ignored = action.handler == reinterpret_cast<uint64_t>(SIG_IGN);
-  if (!blocked && !ignored) return;
-  // First, so that none that the program blocks leaves its queue meanwhile.
-  const ptrace::SignalMask mask = t.holding ? ptrace::hold_signals(t.blocked) : t.blocked;
-  if (blocked && !t.tracee.set_signal_mask_if_alive(mask)) return;
-  if (action.handler != reinterpret_cast<uint64_t>(SIG_DFL)) (void)set_action(t, signal);
-}
-
-// The kernel's is what we know of it. False: the thread died, or the call failed.
-bool Engine::set_action(GuestThread& t, int signal) {
-  ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(), options_.trace,
-                                ptrace::StopSignal::drop);
-  remote.keep_signals_in(t.deferred);
-  return remote.rt_sigaction(signal, t.process->actions[static_cast<size_t>(signal)]) &&
-         remote.finish();
 }
 
 // Brings a thread that runs in the engine to guest context and leaves it stopped. False: it dies,

@@ -13,6 +13,8 @@
 #include "base/processor_time.h"
 #include "inject/engine.h"
 #include "inject/mend_pointer.h"
+#include "inject/sequence_watch.h"
+#include "inject/signal_storm.h"
 #include "inject/thread_state.h"
 #include "kernel/proc.h"
 #include "ptrace/deliver.h"
@@ -126,9 +128,7 @@ Status Engine::replace_space(GuestThread& t, GuestRange avoided) {
     release(*other, trace::EndReason::left_engine);
     traces_.take_back_end(trace::EndReason::left_engine);
   }
-  ptrace::RemoteSyscalls remote(t.tracee, process.space->syscall_insn(), options_.trace,
-                                ptrace::StopSignal::drop);
-  remote.keep_signals_in(t.deferred);
+  GuestCalls remote(t);
   SP_TRY(process.space->unmap(remote));
   SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
   leave_space(process);
@@ -139,7 +139,7 @@ Status Engine::replace_space(GuestThread& t, GuestRange avoided) {
 
 GuestThread& Engine::add_thread(Tid tid, GuestProcess& process) {
   counts_.threads++;
-  auto thread = std::make_unique<GuestThread>(tid, process);
+  auto thread = std::make_unique<GuestThread>(tid, process, options_.trace);
   thread->number = counts_.threads;
   (void)thread->tracee.get_signal_mask_if_alive(thread->blocked);
   return *(guests_.threads[tid] = std::move(thread));
@@ -149,8 +149,7 @@ Status Engine::give_slot(GuestThread& t) {
   cache::AddressSpace& space = *t.process->space;
   t.slot = space.acquire_slot();
   if (t.slot == nullptr) {
-    ptrace::RemoteSyscalls remote(t.tracee, space.syscall_insn(), options_.trace);
-    remote.keep_signals_in(t.deferred);
+    GuestCalls remote(t, ptrace::StopSignal::keep);
     SP_TRY(space.open_slot(remote));
     SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
     t.slot = space.acquire_slot();
@@ -512,7 +511,7 @@ void Engine::go_native(GuestProcess& process, const std::string& reason) {
     }
     Registers regs;
     if (!t->tracee.get_registers_if_alive(regs)) continue;
-    if (time_) time_->timers().leave(*t, regs, options_.trace);
+    if (time_) time_->timers().leave(*t, regs);
     leave_natively(*t, regs, 0);
   }
   // Who is asleep counts nothing.

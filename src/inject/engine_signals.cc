@@ -8,7 +8,11 @@
 
 #include "base/log.h"
 #include "inject/engine.h"
+#include "inject/guest_registers.h"
+#include "inject/guest_signals.h"
 #include "inject/mend_pointer.h"
+#include "inject/sequence_watch.h"
+#include "inject/signal_storm.h"
 #include "kernel/proc.h"
 #include "ptrace/deliver.h"
 
@@ -185,7 +189,8 @@ void Engine::deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t
     return native_step(t, regs, nullptr);
   }
   if (!to_guest(t, regs) || !t.tracee.set_registers_if_alive(regs)) return;
-  if (!synchronous) note_interruption(t, regs, info);
+  if (!synchronous && (!takes_turns() || is_from_outside(info, guests_)))
+    note_interruption(t, regs);
   // SIGILL, SIGFPE and SIGTRAP name the instruction.
   const auto address = reinterpret_cast<uint64_t>(seen.si_addr);
   if (synchronous && cache.contains(address)) seen.si_addr = reinterpret_cast<void*>(regs.rip);

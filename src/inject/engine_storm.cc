@@ -1,97 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
-// Forward progress when signals come faster than we deliver them.
-//
-// Delivering a signal takes us a few ptrace stops, while another process sends the next one in a
-// microsecond. Then one is pending whenever a handler returns, the kernel delivers it at once, and
-// the program never executes an instruction of its own. So a thread that was interrupted again and
-// again in the same place runs for a moment after its handler has returned, with what others send
-// kept back:
-//
-//   - It stays in the kernel's queues, complete and in order; only the thread's mask changes.
-//   - The program cannot see the mask, nor sleep under it: every system call comes to us meanwhile,
-//     enters the kernel, and has the program's own mask before its work begins. What is pending
-//     then interrupts it as if it had been sent just now. So a call, too, is progress.
-//   - Without a call, the moment ends when the thread has executed something, by an interrupt.
-//
-// That is decided by real time, so it must not be where threads take turns: nobody sends while the
-// thread has its turn but those outside of the program. What its own threads have sent has an end.
+// The moment that a thread has for itself while signals come too fast (signal_storm.h).
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "inject/engine.h"
-#include "kernel/proc.h"
+#include "inject/signal_storm.h"
 
 namespace shadowprof::inject {
 namespace {
 
-// A hold takes longer than a delivery: so many of these in one place make a storm, and after that
-// so many handlers return into a hold.
-constexpr unsigned kSamePlaces = 8;
-constexpr unsigned kStormHandlers = 16;
 constexpr unsigned kMomentUs = 40;
 // A thread may have to wait for a processor: each further round is twice as long.
 constexpr unsigned kMaxRounds = 8;
 
-bool same_place(const ptrace::Registers& a, const ptrace::Registers& b) {
-  return a.rip == b.rip && a.rsp == b.rsp && a.rax == b.rax && a.rcx == b.rcx && a.rdx == b.rdx &&
-         a.rsi == b.rsi && a.rdi == b.rdi && a.rbx == b.rbx && a.rbp == b.rbp;
-}
-
-// Where threads take turns, the engine's clock says when timers expire (virtual_timers.h).
-bool is_of_timer(const siginfo_t& info) {
-  const int signal = info.si_signo;
-  const bool is_of_setitimer = signal == SIGALRM || signal == SIGVTALRM || signal == SIGPROF;
-  return info.si_code == SI_TIMER || (info.si_code == SI_KERNEL && is_of_setitimer);
-}
-
-// By which others of its PID namespace know it.
-Tid own_id_of(GuestProcess& process) {
-  if (process.own_id.value == 0) {
-    const auto status = kernel::read_status(process.pid);
-    const bool is_told = status && status->innermost_tgid.value != 0;
-    process.own_id = is_told ? status->innermost_tgid : process.pid;
-  }
-  return process.own_id;
-}
-
 }  // namespace
-
-// Children are as many as the program makes.
-bool Engine::is_from_outside(const siginfo_t& info) const {
-  if (info.si_signo == SIGCHLD || is_of_timer(info)) return false;
-  const bool names_sender = info.si_code == SI_USER || info.si_code == SI_TKILL ||
-                            info.si_code == SI_QUEUE;
-  return !names_sender || std::ranges::none_of(guests_.processes, [&](const auto& entry) {
-    return own_id_of(*entry.second) == Tid(info.si_pid);
-  });
-}
-
-// A signal that somebody sent is about to get its handler; `regs` are the guest's.
-void Engine::note_interruption(GuestThread& t, const Registers& regs, const siginfo_t& info) {
-  if (takes_turns() && !is_from_outside(info)) return;
-  t.same_places = same_place(regs, t.returned_to) ? t.same_places + 1 : 0;
-  if (t.same_places >= kSamePlaces) {
-    t.storm = kStormHandlers;
-  } else if (t.storm != 0) {
-    t.storm--;
-  }
-}
-
-void Engine::begin_hold(GuestThread& t) {
-  if (!t.tracee.set_signal_mask_if_alive(ptrace::hold_signals(t.blocked))) return;
-  counts_.holds++;
-  t.holding = true;
-  t.hold_rounds = 0;
-  t.slot->trap_all_calls(true);
-}
-
-void Engine::end_hold(GuestThread& t) {
-  t.holding = false;
-  if (t.slot) t.slot->trap_all_calls(false);
-  (void)t.tracee.set_signal_mask_if_alive(t.blocked);
-}
 
 // After the thread was resumed with the registers `start`; it may be gone.
 void Engine::run_for_a_moment(Tid tid, const Registers& start) {

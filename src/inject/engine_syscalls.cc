@@ -3,22 +3,22 @@
 // System calls that the gateway hands to us (call_kinds.cc lists them): made by the thread at the
 // guest's own address, and their effects on translation and on what we track.
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 
 #include <algorithm>
 #include <array>
-#include <climits>
-#include <cstdlib>
 
 #include "base/log.h"
 #include "inject/call_kinds.h"
 #include "inject/engine.h"
+#include "inject/guest_signals.h"
+#include "inject/mapping_calls.h"
+#include "inject/sequence_watch.h"
+#include "inject/signal_storm.h"
 #include "kernel/proc.h"
 
 namespace shadowprof::inject {
@@ -29,44 +29,10 @@ using cache::kTraceSeize;
 
 namespace {
 
-constexpr uint64_t kUserEnd = uint64_t{1} << 47;
 constexpr uint64_t kArchSetGs = 0x1001;
 constexpr uint64_t kArchShadowStackEnable = 0x5001;
 constexpr uint64_t kArchSetCpuid = 0x1012;  // whether cpuid faults
 constexpr uint64_t kPrSetSyscallUserDispatch = 59;
-
-GuestRange pages(uint64_t address, uint64_t bytes) {
-  // More than there is: the kernel refuses it.
-  if (bytes > kUserEnd || address > kUserEnd) return {};
-  const uint64_t end = (address + bytes + limits::kPageBytes - 1) & ~(limits::kPageBytes - 1);
-  return {GuestAddr(address), GuestAddr(end)};
-}
-
-// By an mremap; no bytes of a shared mapping are a second one of all of it.
-GuestRange moved_pages(const ptrace::Registers& regs) {
-  return pages(regs.rdi, std::max<uint64_t>(regs.rsi, 1));
-}
-
-std::string path_at(ptrace::RemoteMemory& memory, GuestAddr address) {
-  std::array<uint8_t, PATH_MAX> bytes;
-  const size_t size = memory.read_some(address, bytes);
-  const auto end = std::find(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(size), 0);
-  return {bytes.begin(), end};
-}
-
-// Does `path`, as `thread` sees it, name /proc/PID/mem?
-bool is_memory_file(Tid thread, int directory, const std::string& path) {
-  const std::string proc = fmt::format("/proc/{}/", thread.value);
-  std::string ours =
-      proc + (directory == AT_FDCWD ? "cwd/" : fmt::format("fd/{}/", directory)) + path;
-  if (path.starts_with("/")) ours = proc + "root" + path;
-  // /proc/self is our own directory here; what matters is that it is some process's memory.
-  char resolved[PATH_MAX];
-  if (!::realpath(ours.c_str(), resolved)) return false;
-  struct statfs file_system;
-  return std::string_view(resolved).ends_with("/mem") && ::statfs(resolved, &file_system) == 0 &&
-         file_system.f_type == PROC_SUPER_MAGIC;
-}
 
 long number_of(const ptrace::Registers& regs) {
   return static_cast<int>(regs.rax);
@@ -124,7 +90,7 @@ void Engine::make_watched_call(GuestThread& t, Registers& regs) {
   after_native_syscall(t, before, regs);
   const Tid tid = t.tracee.tid();
   const bool in_storm = number_of(before) == SYS_rt_sigreturn && t.storm != 0;
-  if (in_storm) begin_hold(t);
+  if (in_storm && begin_hold(t)) counts_.holds++;
   enter(t, regs);
   if (in_storm) run_for_a_moment(tid, regs);
 }
@@ -152,30 +118,12 @@ bool Engine::leave_to_gateway(GuestThread& t, Registers& regs) {
     case SYS_mprotect:
     case SYS_pkey_mprotect:
     case SYS_mremap:
-      return is_about_data(t, regs);
+      return is_about_data(*t.process->space, regs);
     default:
       if (!is_open_call(number_of(regs))) return false;
       before_open(t, regs);
       return true;
   }
-}
-
-// Memory that nobody can execute, before the call and after it. Who is told of such calls by
-// userfaultfd(2) makes the thread wait.
-bool Engine::is_about_data(const GuestThread& t, const Registers& regs) const {
-  cache::GuestCode& code = t.process->space->code();
-  if (changes_ours(t, regs)) return false;
-  if (number_of(regs) == SYS_mremap) {
-    const bool has_place = (regs.r10 & MREMAP_FIXED) != 0;
-    return !code.has_code(moved_pages(regs)) &&
-           !(has_place && code.has_code(pages(regs.r8, regs.rdx)));
-  }
-  const bool makes_code = number_of(regs) != SYS_munmap && (regs.rdx & PROT_EXEC) != 0;
-  return !makes_code && !code.has_code(pages(regs.rdi, regs.rsi));
-}
-
-bool Engine::is_open_call(long nr) {
-  return nr == SYS_open || nr == SYS_creat || nr == SYS_openat || nr == SYS_openat2;
 }
 
 // A child that is not to be traced never stops for us. Made in guest context, at the guest's own
@@ -211,19 +159,8 @@ bool Engine::ends_visit(GuestThread& t, const Registers& regs) const {
   return !(clone_flags & CLONE_THREAD) || (clone_flags & CLONE_VFORK);
 }
 
-// Is a process's memory opened for writing? Then code can change unseen in any page.
 void Engine::before_open(GuestThread& t, const Registers& regs) {
-  ptrace::RemoteMemory& memory = t.process->space->code().memory();
-  const long nr = number_of(regs);
-  const bool at = nr == SYS_openat || nr == SYS_openat2;
-  uint64_t flags = nr == SYS_open ? regs.rsi : nr == SYS_creat ? O_WRONLY : regs.rdx;
-  if (nr == SYS_openat2) flags = memory.read_value<uint64_t>(GuestAddr(regs.rdx)).value_or(O_RDWR);
-  if ((flags & O_ACCMODE) == O_RDONLY) return;
-  const int directory = at ? static_cast<int>(regs.rdi) : AT_FDCWD;
-  if (!is_memory_file(t.tracee.tid(), directory,
-                      path_at(memory, GuestAddr(at ? regs.rsi : regs.rdi)))) {
-    return;
-  }
+  if (!opens_memory(regs, t.tracee.tid(), t.process->space->code().memory())) return;
   for (const auto& [pid, process] : guests_.processes) {
     if (process->space) process->space->everything_may_change();
   }
@@ -262,28 +199,13 @@ bool Engine::make_room_for_tracer(GuestThread& t, const Registers& regs) {
   return false;
 }
 
-// Does a call that changes mappings reach memory that the engine has mapped?
-bool Engine::changes_ours(const GuestThread& t, const Registers& regs) const {
-  const cache::AddressSpace& space = *t.process->space;
-  const bool fixed = (regs.r10 & (number_of(regs) == SYS_mmap ? MAP_FIXED : MREMAP_FIXED)) != 0;
-  switch (number_of(regs)) {
-    case SYS_mmap:
-      return fixed && space.is_ours(pages(regs.rdi, regs.rsi));
-    case SYS_mremap:
-      if (fixed && space.is_ours(pages(regs.r8, regs.rdx))) return true;
-      [[fallthrough]];
-    default:
-      return space.is_ours(pages(regs.rdi, regs.rsi));
-  }
-}
-
 // The call is about memory where ours is. Natively there would be nothing, so ours goes elsewhere.
 // True: `t` has left the engine.
 bool Engine::make_room_for_mapping(GuestThread& t, const Registers& regs) {
   const Tid tid = t.tracee.tid();  // `t` may be gone when it could not be moved
   const bool to_place = number_of(regs) == SYS_mremap && (regs.r10 & MREMAP_FIXED) != 0;
   const GuestRange wanted = to_place ? pages(regs.r8, regs.rdx) : pages(regs.rdi, regs.rsi);
-  if (move_space(t, regs, wanted) && !changes_ours(t, regs)) return false;
+  if (move_space(t, regs, wanted) && !changes_ours(*t.process->space, regs)) return false;
   if (!guests_.threads.contains(tid)) return true;
   constexpr const char* kReason = "it changes memory that the engine has mapped";
   for (auto& [pid, other] : guests_.processes) {
@@ -335,7 +257,7 @@ bool Engine::answer_without_kernel(GuestThread& t, Registers& regs) {
     case SYS_remap_file_pages:
     case SYS_mremap:
     case SYS_mmap:
-      return changes_ours(t, regs) && make_room_for_mapping(t, regs);
+      return changes_ours(*t.process->space, regs) && make_room_for_mapping(t, regs);
     default:
       return false;
   }
@@ -388,38 +310,8 @@ void Engine::after_native_syscall(GuestThread& t, const Registers& before, const
     case SYS_rt_sigprocmask:
       note_mask(t);
       break;
-    case SYS_munmap:
-    case SYS_mprotect:
-    case SYS_pkey_mprotect: {
-      // Even a failed mprotect may have changed the first part of its range.
-      const GuestRange range = pages(before.rdi, before.rsi);
-      if ((before.rdx & PROT_EXEC) || space.code().has_code(range)) space.mappings_changed(range);
-      break;
-    }
-    case SYS_mmap: {
-      const GuestRange range = pages(after.rax, before.rsi);
-      if (!failed && ((before.rdx & PROT_EXEC) || space.code().has_code(range))) {
-        space.mappings_changed(range);
-      }
-      break;
-    }
-    case SYS_mremap: {
-      const GuestRange from = moved_pages(before);
-      const GuestRange to = pages(after.rax, before.rdx);
-      if (!failed && (space.code().has_code(from) || space.code().has_code(to))) {
-        space.mappings_changed(from);
-        space.mappings_changed(to);
-      }
-      break;
-    }
-    case SYS_shmat:
-    case SYS_shmdt:
-    case SYS_remap_file_pages:
-    case SYS_modify_ldt:
-      // Rare: whatever they did, look at everything anew.
-      space.mappings_changed({GuestAddr(0), GuestAddr(UINT64_MAX & ~0xfffull)});
-      break;
     default:
+      note_mapping_call(space, before, after);
       break;
   }
 }

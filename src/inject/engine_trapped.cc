@@ -11,12 +11,11 @@
 
 #include "inject/call_kinds.h"
 #include "inject/engine.h"
+#include "inject/guest_registers.h"
+#include "inject/mapping_calls.h"
+#include "inject/signal_storm.h"
 
 namespace shadowprof::inject {
-
-bool Engine::has_trap_flag(const Registers& regs) {
-  return (regs.eflags & machine::flags::kTrap) != 0;
-}
 
 // `regs` are the guest's.
 void Engine::run_trapped(GuestThread& t, Registers& regs) {

@@ -93,9 +93,7 @@ std::optional<int64_t> FixedMachine::open_file(GuestThread& t, const Registers& 
                                                std::string_view content) {
   const UniqueFd file = file_with(content);
   if (!file.valid() || !t.tracee.set_registers_if_alive(regs)) return std::nullopt;
-  ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(), options_,
-                                ptrace::StopSignal::drop);
-  remote.keep_signals_in(t.deferred);
+  GuestCalls remote(t);
   const uint64_t flags = static_cast<int>(regs.rax) == SYS_open ? regs.rsi : regs.rdx;
   const auto fd = ptrace::send_fd(remote, t.process->pid, file.get(), O_RDONLY);
   if (fd && (flags & O_CLOEXEC) == 0) (void)remote.call(SYS_fcntl, *fd, F_SETFD, 0);
@@ -107,9 +105,7 @@ std::optional<int64_t> FixedMachine::open_file(GuestThread& t, const Registers& 
 // What it returns. Nothing: it was not made.
 std::optional<int64_t> FixedMachine::make_in_its_place(GuestThread& t, const Registers& other) {
   if (!t.tracee.set_registers_if_alive(other)) return std::nullopt;
-  ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(), options_,
-                                ptrace::StopSignal::drop);
-  remote.keep_signals_in(t.deferred);
+  GuestCalls remote(t);
   const auto result = remote.call(static_cast<int>(other.rax), other.rdi, other.rsi, other.rdx,
                                   other.r10, other.r8, other.r9);
   (void)remote.finish();

@@ -32,8 +32,8 @@ class FixedMachine {
 
   // `time`: nullptr where it is the host's. All else outlives it.
   FixedMachine(const Guests& guests, const machine::CpuModel& processor,
-               ptrace::TraceOptions options, std::unique_ptr<ProgramTime> time)
-      : guests_(guests), machine_(processor), options_(options), time_(std::move(time)) {}
+               std::unique_ptr<ProgramTime> time)
+      : guests_(guests), machine_(processor), time_(std::move(time)) {}
 
   ProgramTime* time() const { return time_.get(); }
 
@@ -53,7 +53,6 @@ class FixedMachine {
 
   const Guests& guests_;
   VirtualMachine machine_;
-  ptrace::TraceOptions options_;
   std::unique_ptr<ProgramTime> time_;
 };
 

@@ -28,9 +28,11 @@ namespace shadowprof::inject {
 class GuestProcess;
 
 struct GuestThread {
-  GuestThread(Tid tid, GuestProcess& owner) : tracee(tid), process(&owner) {}
+  GuestThread(Tid tid, GuestProcess& owner, ptrace::TraceOptions in_engine_options)
+      : tracee(tid), options(in_engine_options), process(&owner) {}
 
   ptrace::Tracee tracee;
+  ptrace::TraceOptions options;  // while the engine has it
   GuestProcess* process;
   cache::Slot* slot = nullptr;
   bool in_engine = false;        // which context its registers are of
@@ -49,7 +51,7 @@ struct GuestThread {
   ptrace::SignalMask blocked = 0;
   // Signals that arrived while the thread did something for us; given back when it is exact.
   std::vector<siginfo_t> deferred;
-  // See engine_sequences.cc.
+  // See sequence_watch.h.
   GuestAddr rseq;                // its struct rseq, which is watched; null: none
   std::optional<RestartableSequence> announced{};
   std::optional<RestartableSequence> under_way{};
@@ -66,7 +68,7 @@ struct GuestThread {
   unsigned call = 0;       // the number of its last one
   UniqueFd stat;           // /proc/TID/stat
   UniqueFd present_call;   // /proc/TID/syscall
-  // See engine_storm.cc.
+  // See signal_storm.h.
   ptrace::Registers returned_to{};  // what the last sigreturn restored
   ptrace::SignalledSleep sleep{};  // through ignored signals
   ptrace::CutCall cut{};           // by one

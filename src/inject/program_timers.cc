@@ -91,15 +91,12 @@ void ProgramTimers::expire_descriptor(const VirtualTimers::Expiry& expiry) {
   timers_.remove(expiry.name);  // everybody has closed it
 }
 
-void ProgramTimers::leave(GuestThread& t, const ptrace::Registers& regs,
-                          ptrace::TraceOptions options) {
+void ProgramTimers::leave(GuestThread& t, const ptrace::Registers& regs) {
   const Tid process = t.process->pid;
   const auto armed = timers_.armed_of(process);
   timers_.ended(process);
   if (armed.empty() || !t.slot || !t.tracee.set_registers_if_alive(regs)) return;
-  ptrace::RemoteSyscalls remote(t.tracee, t.process->space->syscall_insn(), options,
-                                ptrace::StopSignal::drop);
-  remote.keep_signals_in(t.deferred);
+  GuestCalls remote(t);
   const uint64_t room = t.slot->guest + offsetof(emu::StatePage, call_time);
   for (const VirtualTimers::Expiry& expiry : armed) {
     const auto [left_ns, interval_ns] = VirtualTimers::setting(expiry.timer, clock_);

@@ -40,7 +40,7 @@ class ProgramTimers {
   void ended(Tid process) { timers_.ended(process); }
   // The process leaves the engine: what is left of its timers is real time. `t` is stopped, and of
   // it; `regs` are its own.
-  void leave(GuestThread& t, const ptrace::Registers& regs, ptrace::TraceOptions options);
+  void leave(GuestThread& t, const ptrace::Registers& regs);
 
  private:
   void send_signal_of(const VirtualTimers::Expiry& expiry);

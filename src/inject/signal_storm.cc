@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+#include "inject/signal_storm.h"
+
+#include <algorithm>
+
+#include "kernel/proc.h"
+
+namespace shadowprof::inject {
+namespace {
+
+// A hold takes longer than a delivery: so many of these in one place make a storm, and after that
+// so many handlers return into a hold.
+constexpr unsigned kSamePlaces = 8;
+constexpr unsigned kStormHandlers = 16;
+
+// Where threads take turns, the engine's clock says when timers expire (virtual_timers.h).
+bool is_of_timer(const siginfo_t& info) {
+  const int signal = info.si_signo;
+  const bool is_of_setitimer = signal == SIGALRM || signal == SIGVTALRM || signal == SIGPROF;
+  return info.si_code == SI_TIMER || (info.si_code == SI_KERNEL && is_of_setitimer);
+}
+
+// By which others of its PID namespace know it.
+Tid own_id_of(GuestProcess& process) {
+  if (process.own_id.value == 0) {
+    const auto status = kernel::read_status(process.pid);
+    const bool is_told = status && status->innermost_tgid.value != 0;
+    process.own_id = is_told ? status->innermost_tgid : process.pid;
+  }
+  return process.own_id;
+}
+
+}  // namespace
+
+bool same_place(const ptrace::Registers& a, const ptrace::Registers& b) {
+  return a.rip == b.rip && a.rsp == b.rsp && a.rax == b.rax && a.rcx == b.rcx && a.rdx == b.rdx &&
+         a.rsi == b.rsi && a.rdi == b.rdi && a.rbx == b.rbx && a.rbp == b.rbp;
+}
+
+bool is_from_outside(const siginfo_t& info, const Guests& guests) {
+  if (info.si_signo == SIGCHLD || is_of_timer(info)) return false;
+  const bool names_sender =
+      info.si_code == SI_USER || info.si_code == SI_TKILL || info.si_code == SI_QUEUE;
+  return !names_sender || std::ranges::none_of(guests.processes, [&](const auto& entry) {
+    return own_id_of(*entry.second) == Tid(info.si_pid);
+  });
+}
+
+void note_interruption(GuestThread& t, const ptrace::Registers& regs) {
+  t.same_places = same_place(regs, t.returned_to) ? t.same_places + 1 : 0;
+  if (t.same_places >= kSamePlaces) {
+    t.storm = kStormHandlers;
+  } else if (t.storm != 0) {
+    t.storm--;
+  }
+}
+
+bool begin_hold(GuestThread& t) {
+  if (!t.tracee.set_signal_mask_if_alive(ptrace::hold_signals(t.blocked))) return false;
+  t.holding = true;
+  t.hold_rounds = 0;
+  t.slot->trap_all_calls(true);
+  return true;
+}
+
+void end_hold(GuestThread& t) {
+  t.holding = false;
+  if (t.slot) t.slot->trap_all_calls(false);
+  (void)t.tracee.set_signal_mask_if_alive(t.blocked);
+}
+
+}  // namespace shadowprof::inject
