@@ -38,8 +38,8 @@ Engine::Engine(trace::BlockTable& table, trace::TraceSink& sink, EngineOptions o
       options_(options),
       machine_(machine_for(options_, guests_, stops_)),
       time_(machine_ ? machine_->time() : nullptr),
-      executions_(table, time_ != nullptr ? &time_->clock() : nullptr),
-      traces_(sink, tracing()) {
+      records_(table, sink, options_.space.recording, time_ != nullptr ? &time_->clock() : nullptr),
+      spaces_(table, options_, guests_, records_, machine_.get()) {
   if (options_.seen_enough != nullptr)
     windows_.emplace(*options_.seen_enough, sink, guests_, options_.capture_one_in,
                      options_.capture_window_us);
@@ -147,7 +147,7 @@ bool Engine::add_turn_checks(GuestThread& t) {
 }
 
 void Engine::on_turn_over(GuestThread& t) {
-  counts_.turns++;
+  records_.counts.turns++;
   time_->turns().turn_over(t);
   go_on(t);
 }
@@ -250,7 +250,7 @@ void Engine::on_signal_stop(GuestThread& t) {
     case Kind::native_insn:
     case Kind::unsupported: return on_special_insn(t, regs, stop);
     case Kind::full_buffer:
-      counts_.drains++;
+      records_.counts.drains++;
       repair_signal_state(t, SIGSEGV);
       drain_in_engine(t, regs);
       if (t.tracee.set_registers_if_alive(regs)) go_on(t);
@@ -284,7 +284,7 @@ void Engine::on_alignment_fault(GuestThread& t, Registers& regs) {
   if (!to_guest(t, regs)) return;
   if (!look_at_insn(t.process->space->code().memory(), regs).is_syscall)
     return native_step(t, regs, nullptr);
-  traces_.gap(t, trace::GapReason::native);
+  records_.traces.gap(t, trace::GapReason::native);
   regs.rcx = regs.rip + machine::kSyscallInsnBytes;
   regs.rip = t.process->space->cache().gateway_address();
   regs.orig_rax = machine::kNoSyscall;
@@ -312,7 +312,7 @@ void Engine::on_stored_pointer(GuestThread& t, const Registers& regs, const Cach
 }
 
 void Engine::on_miss(GuestThread& t, Registers& regs, const cache::Stop& stop) {
-  counts_.misses++;
+  records_.counts.misses++;
   const auto id = fragment_for(t, stop.pc, std::nullopt);
   if (!id) {
     take_guest_state(t, regs, stop.at);
@@ -326,7 +326,7 @@ void Engine::on_miss(GuestThread& t, Registers& regs, const cache::Stop& stop) {
 // `regs` are the guest's behind it; they become those before it.
 void Engine::undo_branch(GuestThread& t, Registers& regs, RunId site) {
   if (tracing() && !take_back_record(t, site)) {
-    if (counting()) executions_.ran(t, site);
+    if (counting()) records_.executions.ran(t, site);
     return;
   }
   const trace::Run run = table_.run(site);
@@ -344,7 +344,7 @@ void Engine::undo_branch(GuestThread& t, Registers& regs, RunId site) {
   if (f == nullptr || f->longest_run != site) return;
   const auto before = t.process->space->translator().interrupted_run(*f, run.insns - 1);
   if (!before) return;
-  record_run(t, *before);
+  records_.ran(t, *before);
   if (tracing()) t.cursor += sizeof(trace::Word) * (table_.run(*before).words - 1);
 }
 
@@ -367,7 +367,7 @@ bool Engine::take_back_record(GuestThread& t, RunId& site) {
 }
 
 void Engine::on_indirect_miss(GuestThread& t, Registers& regs, const cache::Stop& stop) {
-  counts_.indirect_misses++;
+  records_.counts.indirect_misses++;
   emu::CodeCache& cache = t.process->space->cache();
   const RunId site = cache::branching_site(cache, *t.slot);
   const GuestAddr target = stop.pc;
@@ -376,13 +376,13 @@ void Engine::on_indirect_miss(GuestThread& t, Registers& regs, const cache::Stop
     take_guest_state(t, regs, stop.at);
     const bool has_branched = regs.rip == target.value;
     if (has_branched && counting() && site != emu::kAnySite)
-      executions_.ran(t, site);  // no entry counts it
+      records_.executions.ran(t, site);  // no entry counts it
     return native_step(t, regs, nullptr);
   }
   const BlockId block = first_block_of(cache.fragment(*id));
   emu::Translator& translator = t.process->space->translator();
   (void)cache.add_entry(*id, {site, block, translator.inc_is_harmless_at(target)});
-  if (site != emu::kAnySite) executions_.branched(t, site, block);
+  if (site != emu::kAnySite) records_.executions.branched(t, site, block);
   const BranchRegisters parked = branch_registers(t, regs.r15);
   regs.rcx = parked.rcx;
   regs.rdx = parked.rdx;
@@ -392,14 +392,13 @@ void Engine::on_indirect_miss(GuestThread& t, Registers& regs, const cache::Stop
 }
 
 // What the thread has logged is counted, and gets counters of its own.
-void Engine::take_pair_log(GuestThread& t, bool goes_on) {
-  counts_.pair_logs++;
+void Engine::take_pair_log(GuestThread& t) {
   emu::CodeCache& cache = t.process->space->cache();
   emu::Translator& translator = t.process->space->translator();
-  for (const auto& [pair, count] : executions_.take_log(t)) {
+  for (const auto& [pair, count] : records_.take_log(t)) {
     const auto [site, block] = pair;
     const GuestAddr start = table_.block(block).start;
-    const emu::Fragment* f = goes_on ? cache.find(start) : nullptr;
+    const emu::Fragment* f = cache.find(start);
     // Other code may lie there by now.
     if (f != nullptr && first_block_of(*f) == block) {
       (void)cache.add_entry(cache.id_of(*f), {site, block, translator.inc_is_harmless_at(start)});
@@ -409,14 +408,15 @@ void Engine::take_pair_log(GuestThread& t, bool goes_on) {
 
 // The guest's code is no longer what was translated, or the fragment was dropped meanwhile.
 void Engine::on_stale(GuestThread& t, Registers& regs, const CachePosition& at) {
-  counts_.stale++;
+  records_.counts.stale++;
   t.process->space->cache().drop(at.fragment);
   take_guest_state(t, regs, at);
   enter(t, regs);
 }
 
 emu::FragmentFinder Engine::finder(GuestThread& t) {
-  return t.process->space->finder(options_.plan, counts_.translation, [this, &t] { flush(t); });
+  return t.process->space->finder(options_.plan, records_.counts.translation,
+                                  [this, &t] { flush(t); });
 }
 
 // The fragment at `pc`, translated if need be. Nothing: there is no code at `pc`.
@@ -427,7 +427,7 @@ std::optional<FragmentId> Engine::fragment_for(GuestThread& t, GuestAddr pc,
 
 // The cache is full: every thread leaves it, and enters it again when it is empty.
 void Engine::flush(GuestThread& t) {
-  counts_.flushes++;
+  records_.counts.flushes++;
   cache::AddressSpace& space = *t.process->space;
   std::vector<GuestThread*> quiesced;
   for (auto& [tid, other] : guests_.threads) {
@@ -437,7 +437,7 @@ void Engine::flush(GuestThread& t) {
     if (quiesce(*other)) quiesced.push_back(other.get());
   }
   std::ranges::sort(quiesced, {}, &GuestThread::number);
-  executions_.take(space, guests_);
+  records_.executions.take(space, guests_);
   space.cache().flush();
   for (GuestThread* other : quiesced) {
     Registers regs;

@@ -37,18 +37,17 @@
 #include <string_view>
 #include <vector>
 
-#include "base/counter.h"
 #include "cache/stop.h"
 #include "emu/translate/fragment_finder.h"
 #include "emu/translate/prefill.h"
-#include "inject/execution_counts.h"
+#include "inject/engine_options.h"
 #include "inject/fixed_machine.h"
 #include "inject/guests.h"
 #include "inject/new_children.h"
 #include "inject/program_time.h"
-#include "inject/run_notes.h"
+#include "inject/records.h"
+#include "inject/space_keeper.h"
 #include "inject/stop_queue.h"
-#include "inject/trace_writer.h"
 #include "inject/window_keeper.h"
 #include "ptrace/signal_cause.h"
 #include "ptrace/wait.h"
@@ -56,46 +55,6 @@
 #include "trace/trace_sink.h"
 
 namespace shadowprof::inject {
-
-struct EngineOptions {
-  bool follow = false;       // children, too
-  bool follow_exec = true;   // what a process executes; else it goes on natively from there
-  emu::CapturePlan plan{};
-  // What a collector has seen enough of is captured in one window of `capture_one_in`
-  // (window_keeper.h).
-  trace::RunMailbox* seen_enough = nullptr;
-  uint32_t capture_one_in = 1;
-  uint32_t capture_window_us = 0;
-  cache::SpaceOptions space{};
-  ptrace::TraceOptions trace = ptrace::TraceOptions::none;  // of threads in the engine
-  // What cpuid and the auxiliary vector say; nullptr: what the host does.
-  const machine::CpuModel* processor = nullptr;
-  // The programs get one machine, the same on every host (virtual_machine.h), and start in the same
-  // way each time (ptrace/start_stack.h). Needs a `processor`, and the translator's stop_at_cpuid.
-  bool fixed_machine = false;
-  // Time is a part of it: the clock is machine::VirtualClock. Needs the translator's stop_at_rdtsc,
-  // and counters.
-  bool virtual_time = false;
-  // Where time is, threads take turns (turn_order.h), also those of several processes; by this
-  // seed, if there is one.
-  std::optional<uint64_t> schedule_seed{};
-  bool bursts = false;  // threads come from native execution, and return to it
-  ptrace::TraceOptions native_trace = ptrace::TraceOptions::none;  // of threads there
-};
-
-struct EngineCounts {
-#define COUNTER(member, name) uint64_t member = 0;
-#include "inject/engine_stops.inc"
-#undef COUNTER
-  uint64_t traces = 0;  // the number of the last one: a thread has one for each program
-  emu::TranslationCost translation;
-  double program_cpu_s = 0;  // of the processes in the engine, up to when their threads ended
-};
-inline constexpr Counter<EngineCounts> kEngineStops[] = {
-#define COUNTER(member, name) {name, &EngineCounts::member},
-#include "inject/engine_stops.inc"
-#undef COUNTER
-};
 
 struct ProgramEnd {
   bool signalled = false;
@@ -169,16 +128,9 @@ class Engine {
   // Interrupts them: they restart it natively.
   void wake_sleepers();
 
-  const EngineCounts& counts() const { return counts_; }
-  // Calls by number, of all threads.
-  const std::map<unsigned, uint64_t>& syscalls() const { return syscall_counts_; }
-  // When counting. Of runs and pairs: after run().
-  const ExecutionCounts& executions() const { return executions_; }
+  const Records& records() const { return records_; }
   // While it runs: what was counted up to now, or a little less.
   uint64_t instructions_so_far();
-  // Threads by how their traces ended.
-  const std::map<trace::EndReason, uint64_t>& ended() const { return traces_.ended(); }
-  const RunNotes& notes() const { return notes_; }
   // The calls in which threads that take turns have waited for somebody outside.
   std::vector<std::string> waits_for_others() const {
     return time_ ? time_->turns().waits_for_others() : std::vector<std::string>();
@@ -206,7 +158,7 @@ class Engine {
   BlockId first_block_of(const emu::Fragment& f) const {
     return table_.run(f.longest_run).first_block;
   }
-  void take_pair_log(GuestThread& t, bool goes_on);
+  void take_pair_log(GuestThread& t);
   void flush(GuestThread& t);
   bool quiesce(GuestThread& t);
   bool await_guest(GuestThread& t);
@@ -228,10 +180,9 @@ class Engine {
   void note_native(GuestThread& t, const emu::Fragment* fragment);
   void native_step(GuestThread& t, Registers& regs, const emu::Fragment* fragment);
   void drain_in_engine(GuestThread& t, Registers& regs);
-  void record_run(GuestThread& t, RunId run);
-  bool counting() const { return has_counts(options_.space.recording); }
+  bool counting() const { return records_.counting(); }
   bool takes_turns() const { return time_ && time_->turns().is_active(); }
-  bool tracing() const { return has_trace(options_.space.recording); }
+  bool tracing() const { return records_.tracing(); }
 
   // engine_signals.cc
   void deliver(GuestThread& t, Registers& regs, const siginfo_t& info);
@@ -286,25 +237,7 @@ class Engine {
   void start_child(Tid child, const NewChild& info);
   void on_exec(Tid tid);
   void on_exit_event(GuestThread& t);
-  void look_through_another(const GuestThread& ending);
-  void forget_thread(Tid tid);
-  GuestThread& add_thread(Tid tid, GuestProcess& process);
-  Status give_slot(GuestThread& t);
-  void note_name(const GuestThread& t);
-  void leave_space(GuestProcess& process);
-  void leave_unused_space(GuestProcess& process);
-  Result<std::unique_ptr<cache::AddressSpace>> enter_program(ptrace::Tracee thread,
-                                                             const GuestProcess& process,
-                                                             std::vector<siginfo_t>& deferred);
-  Result<std::unique_ptr<cache::AddressSpace>> make_space(ptrace::Tracee thread,
-                                                          const GuestProcess& process,
-                                                          ptrace::TraceOptions options,
-                                                          std::vector<siginfo_t>& deferred,
-                                                          GuestRange avoided = {});
   bool move_space(GuestThread& t, const Registers& regs, GuestRange avoided);
-  Status replace_space(GuestThread& t, GuestRange avoided);
-  void release(GuestThread& t, trace::EndReason reason);
-  void conclude(GuestThread& t, trace::EndReason reason);
   void leave(const GuestProcess& process, const std::string& what);
   void go_native(GuestProcess& process, const std::string& reason);
   void note_unsupported(GuestThread& t, const Registers& regs, const char* reason);
@@ -325,16 +258,13 @@ class Engine {
   trace::BlockTable& table_;
   StopQueue stops_;
   EngineOptions options_;
-  EngineCounts counts_;
   Guests guests_;
   std::unique_ptr<FixedMachine> machine_;  // where the programs get one
   ProgramTime* time_;                      // a part of it, or nullptr
   NewChildren children_;
-  ExecutionCounts executions_;
-  TraceWriter traces_;
+  Records records_;
+  SpaceKeeper spaces_;
   std::optional<WindowKeeper> windows_;  // where collectors may have seen enough
-  RunNotes notes_;
-  std::map<unsigned, uint64_t> syscall_counts_;
   std::optional<ProgramEnd> root_end_;
   ptrace::SignalMask ignored_ = 0;   // when the burst began
   unsigned steps_without_code_ = 0;  // one within the other

@@ -95,10 +95,10 @@ Status Engine::open(ptrace::Tracee thread, Tid process, size_t threads,
   auto fresh = std::make_unique<GuestProcess>(process);
   fresh->is_root = true;
   fresh->native = true;
-  SP_ASSIGN(fresh->space, make_space(thread, *fresh, options_.native_trace, deferred));
+  SP_ASSIGN(fresh->space, spaces_.make(thread, *fresh, options_.native_trace, deferred));
   SP_TRY(make_room(*fresh, thread, threads, deferred));
   guests_.processes[process] = std::move(fresh);
-  counts_.processes = 1;
+  records_.counts.processes = 1;
   prefill_.restart();
   return {};
 }
@@ -148,12 +148,12 @@ Status Engine::admit(ptrace::Tracee thread, Registers regs, std::vector<siginfo_
   if (pending & ptrace::kInstructionSignals) return fail_errno(EAGAIN, "it has just faulted");
   if (has_trap_flag(regs)) return fail_errno(EAGAIN, "it has set its trap flag");
   const Tid tid = thread.tid();
-  GuestThread& t = add_thread(tid, process);
+  GuestThread& t = spaces_.add_thread(tid, process);
   t.guest_gs_base = regs.gs_base;
   Status ready = {};
   if ((t.blocked & kOwnSignalMask) || (ignored_ & kOwnSignalMask)) ready = look_at_actions(t);
   if (ready) ready = set_rseq(t, rseq);
-  if (ready) ready = give_slot(t);
+  if (ready) ready = spaces_.give_slot(t);
   if (!ready) {
     (void)set_rseq(t, GuestAddr());
     deferred = std::move(t.deferred);
@@ -219,7 +219,7 @@ void Engine::take_back(GuestThread& t, Registers& regs) {
   if (was_asleep && tracing()) t.cursor = t.slot->state().cursor;
   (void)t.tracee.set_options_if_alive(options_.native_trace);
   const Tid tid = t.tracee.tid();
-  release(t, trace::EndReason::left_engine);
+  spaces_.release(t, trace::EndReason::left_engine);
   guests_.threads.erase(tid);
 }
 
@@ -292,12 +292,12 @@ void Engine::conclude_burst() {
   for (auto& [tid, t] : guests_.threads) {
     if (!t->leaves || !t->slot) continue;
     if (!t->in_engine) {
-      release(*t, trace::EndReason::left_engine);
+      spaces_.release(*t, trace::EndReason::left_engine);
       out.push_back(tid);
     } else if (!t->concluded && !t->is_dying) {
       t->cursor = t->slot->state().cursor;
       t->in_engine = false;  // so its records are not lost
-      conclude(*t, trace::EndReason::left_engine);
+      records_.conclude(*t, trace::EndReason::left_engine);
       t->in_engine = true;
     }
   }
@@ -312,14 +312,14 @@ size_t Engine::translate_ahead(std::span<const GuestAddr> pcs, size_t limit) {
 }
 
 uint64_t Engine::count_instructions() {
-  if (GuestProcess* process = visited()) executions_.take(*process->space, guests_);
-  return executions_.instructions_of_runs();
+  if (GuestProcess* process = visited()) records_.executions.take(*process->space, guests_);
+  return records_.executions.instructions_of_runs();
 }
 
 void Engine::forget_program() {
-  for (auto& [tid, t] : guests_.threads) release(*t, trace::EndReason::executed);
+  for (auto& [tid, t] : guests_.threads) spaces_.release(*t, trace::EndReason::executed);
   guests_.threads.clear();
-  if (GuestProcess* process = visited()) leave_space(*process);
+  if (GuestProcess* process = visited()) spaces_.leave(*process);
   guests_.processes.clear();
 }
 

@@ -93,7 +93,7 @@ void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePositi
         insns++;
       }
       if (const auto run = t.process->space->translator().interrupted_run(f, insns)) {
-        record_run(t, *run);
+        records_.ran(t, *run);
         // Its slots are in the buffer already, behind the cursor.
         if (tracing()) t.cursor += 4 * (table_.run(*run).words - 1);
       }
@@ -111,7 +111,7 @@ void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePositi
       regs.rcx = parked.rcx;
       regs.rdx = parked.rdx;
       regs.rip = table_.block(BlockId(t.slot->pair_log()[1].block)).start.value;
-      take_pair_log(t, true);
+      take_pair_log(t);
       break;
     }
     case CachePosition::Kind::after_syscall:
@@ -155,7 +155,7 @@ bool Engine::step_inserted_code(GuestThread& t, Registers& regs) {
       if (!t.tracee.set_registers_if_alive(regs)) return false;
       continue;
     }
-    counts_.context_steps++;
+    records_.counts.context_steps++;
     if (!t.tracee.step_if_alive()) return false;
     const auto stop = stops_.wait_for_stop(t.tracee.tid());
     if (!stop || !t.tracee.get_registers_if_alive(regs)) return false;
@@ -271,18 +271,18 @@ void Engine::step_without_code(GuestThread& t, Registers& regs) {
 // In the trace. No fragment: nothing is known of the code.
 void Engine::note_native(GuestThread& t, const emu::Fragment* fragment) {
   if (fragment != nullptr)
-    record_run(t, fragment->longest_run);
+    records_.ran(t, fragment->longest_run);
   else
-    traces_.gap(t, trace::GapReason::native);
+    records_.traces.gap(t, trace::GapReason::native);
 }
 
 // Executes the one instruction at regs.rip on the processor, at its own address.
 void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* fragment) {
-  counts_.native_steps++;
+  records_.counts.native_steps++;
   const NativeInsn insn = look_at_insn(t.process->space->code().memory(), regs);
   if (time_ && insn.reads_clock && fragment != nullptr) {
     time_->read_clock(t, regs, insn);
-    record_run(t, fragment->longest_run);
+    records_.ran(t, fragment->longest_run);
     return enter(t, regs);
   }
   if (options_.processor && answer_for_processor(*options_.processor, insn, regs)) {
@@ -325,14 +325,9 @@ void Engine::native_step(GuestThread& t, Registers& regs, const emu::Fragment* f
 
 void Engine::drain_in_engine(GuestThread& t, Registers& regs) {
   t.cursor = regs.r15;
-  traces_.drain(t);
+  records_.traces.drain(t);
   if (windows_) windows_->note_drain();
   regs.r15 = t.cursor;
-}
-
-void Engine::record_run(GuestThread& t, RunId run) {
-  traces_.ran(t, run);
-  if (counting()) executions_.ran(t, run);
 }
 
 // Brings a thread that runs in the engine to guest context and leaves it stopped. False: it dies,

@@ -2,7 +2,6 @@
 //
 // Threads and processes that begin, change their program, and end; and the way out of the engine.
 #include <sched.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -19,21 +18,10 @@
 #include "kernel/proc.h"
 #include "ptrace/deliver.h"
 #include "ptrace/hardware_breakpoint.h"
-#include "ptrace/start_stack.h"
 
 namespace shadowprof::inject {
 
 using ptrace::StopEvent;
-
-namespace {
-
-bool has_little_address_space(Tid process) {
-  rlimit limit{};
-  return ::prlimit(process.value, RLIMIT_AS, nullptr, &limit) == 0 &&
-         limit.rlim_cur != RLIM_INFINITY;
-}
-
-}  // namespace
 
 Status Engine::adopt(ptrace::Tracee thread) {
   if (windows_) SP_TRY(windows_->prepare());
@@ -44,50 +32,16 @@ Status Engine::adopt(ptrace::Tracee thread) {
       machine_ && VirtualMachine::holds_random_device(thread.tid());
   root_ = thread.tid();
   std::vector<siginfo_t> deferred;
-  SP_ASSIGN(process->space, make_space(thread, *process, options_.trace, deferred));
+  SP_ASSIGN(process->space, spaces_.make(thread, *process, options_.trace, deferred));
   GuestProcess& owner = *(guests_.processes[thread.tid()] = std::move(process));
-  counts_.processes++;
-  GuestThread& t = add_thread(thread.tid(), owner);
+  records_.counts.processes++;
+  GuestThread& t = spaces_.add_thread(thread.tid(), owner);
   t.deferred = std::move(deferred);
-  SP_TRY(give_slot(t));
+  SP_TRY(spaces_.give_slot(t));
   Registers regs;
   if (!thread.get_registers_if_alive(regs)) return ptrace::thread_is_gone(thread.tid());
   enter(t, regs);
   return {};
-}
-
-// The thread stands at its exec event, of a program that another one has executed.
-Result<std::unique_ptr<cache::AddressSpace>> Engine::enter_program(
-    ptrace::Tracee thread, const GuestProcess& process, std::vector<siginfo_t>& deferred) {
-  Registers regs;
-  if (!thread.get_registers_if_alive(regs)) return ptrace::thread_is_gone(thread.tid());
-  if (!regs.is_64_bit()) return fail("it is a 32-bit program");
-  if (options_.fixed_machine) {
-    const bool real = process.machine_share.has_changed_user;
-    SP_TRY(ptrace::fix_start(thread, *options_.processor,
-                             real ? ptrace::ToldUser::real : ptrace::ToldUser::fixed));
-  } else if (options_.processor) {
-    SP_TRY(ptrace::tell_processor(thread, *options_.processor));
-  }
-  return make_space(thread, process, options_.trace, deferred);
-}
-
-// `thread` stands at a stop from which it can make system calls; nothing of ours is mapped yet.
-// The program will map memory of its own at `avoided`: the code cache goes elsewhere.
-Result<std::unique_ptr<cache::AddressSpace>> Engine::make_space(
-    ptrace::Tracee thread, const GuestProcess& process, ptrace::TraceOptions options,
-    std::vector<siginfo_t>& deferred, GuestRange avoided) {
-  SP_ASSIGN(auto mappings, kernel::read_maps(thread.tid()));
-  cache::SpaceOptions space_options = options_.space;
-  if (has_little_address_space(process.pid)) space_options.cache_bytes = cache::kSmallCacheBytes;
-  SP_ASSIGN(auto space, cache::AddressSpace::create(table_, space_options));
-  SP_TRY(space->read_code_of(process.pid, thread.tid(), mappings));
-  if (avoided.size() != 0) mappings.emplace_back().range = avoided;
-  ptrace::RemoteSyscalls remote(thread, space->code().syscall_insn(), options);
-  remote.keep_signals_in(deferred);
-  SP_TRY(space->map_into(remote, mappings));
-  SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
-  return space;
 }
 
 // What we have in the process's memory goes elsewhere, as the program wants the place. `t` is in
@@ -108,70 +62,15 @@ bool Engine::move_space(GuestThread& t, const Registers& regs, GuestRange avoide
   for (GuestThread* other : others) {
     if (!quiesce(*other) || !other->slot) return false;
   }
-  if (!replace_space(t, avoided)) return false;
+  if (!spaces_.replace(t, avoided)) return false;
   for (GuestThread* other : others) {
     other->concluded = false;
     Registers theirs;
-    if (!give_slot(*other) || !other->tracee.get_registers_if_alive(theirs)) return false;
+    if (!spaces_.give_slot(*other) || !other->tracee.get_registers_if_alive(theirs)) return false;
     enter(*other, theirs);
     if (process.native) return false;
   }
   return true;
-}
-
-// All threads of the process are in guest context. Afterwards only `t` has a slot.
-Status Engine::replace_space(GuestThread& t, GuestRange avoided) {
-  GuestProcess& process = *t.process;
-  for (auto& [tid, other] : guests_.threads) {
-    if (other->process != &process || !other->slot) continue;
-    mend_unit(process.space->cache(), other->tracee);
-    release(*other, trace::EndReason::left_engine);
-    traces_.take_back_end(trace::EndReason::left_engine);
-  }
-  GuestCalls remote(t);
-  SP_TRY(process.space->unmap(remote));
-  SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
-  leave_space(process);
-  SP_ASSIGN(process.space, make_space(t.tracee, process, options_.trace, t.deferred, avoided));
-  t.concluded = false;
-  return give_slot(t);
-}
-
-GuestThread& Engine::add_thread(Tid tid, GuestProcess& process) {
-  counts_.threads++;
-  auto thread = std::make_unique<GuestThread>(tid, process, options_.trace);
-  thread->number = counts_.threads;
-  (void)thread->tracee.get_signal_mask_if_alive(thread->blocked);
-  return *(guests_.threads[tid] = std::move(thread));
-}
-
-Status Engine::give_slot(GuestThread& t) {
-  cache::AddressSpace& space = *t.process->space;
-  t.slot = space.acquire_slot();
-  if (t.slot == nullptr) {
-    GuestCalls remote(t, ptrace::StopSignal::keep);
-    SP_TRY(space.open_slot(remote));
-    SP_ASSIGN([[maybe_unused]] const auto stop, remote.finish());
-    t.slot = space.acquire_slot();
-  }
-  t.slot->state().leaves = 0;
-  t.slot->state().stops_behind_call = 0;
-  if (time_) time_->turns().refill(t);
-  t.in_call = false;
-  t.slot->state().guest_gs_base = t.guest_gs_base;
-  t.buffer = 0;
-  const bool is_known = executions_.threads().knows(t.tracee.tid());
-  if (!is_known) note_name(t);
-  if (!is_known || options_.bursts) executions_.threads().add_sample(t.tracee.tid());
-  if (machine_) machine_->watch(t);
-  traces_.begin(t, ++counts_.traces);
-  return {};
-}
-
-// As the kernel shows it now: a thread may give itself another one, and keeps the last.
-void Engine::note_name(const GuestThread& t) {
-  const Tid tid = t.tracee.tid();
-  executions_.threads().seen(tid, t.process->pid, kernel::thread_name(tid));
 }
 
 // Fork, vfork or clone has made a child; its own first stop comes before or after this one.
@@ -264,7 +163,7 @@ void Engine::start_child(Tid child, const NewChild& info) {
     if (info.shares_memory) {
       fresh->space = info.parent->space;
     } else {
-      auto space = make_space(tracee, *fresh, options_.trace, deferred);
+      auto space = spaces_.make(tracee, *fresh, options_.trace, deferred);
       if (!space && space.error().errno_value == ESRCH) return;
       if (!space) {
         leave(*fresh, "ran outside the engine: " + space.error().message);
@@ -273,14 +172,14 @@ void Engine::start_child(Tid child, const NewChild& info) {
       }
       fresh->space = std::move(*space);
     }
-    counts_.processes++;
+    records_.counts.processes++;
     process = (guests_.processes[child] = std::move(fresh)).get();
   }
-  GuestThread& t = add_thread(child, *process);
+  GuestThread& t = spaces_.add_thread(child, *process);
   t.guest_gs_base = info.guest_gs_base;
   t.blocked = info.blocked;
   t.deferred = std::move(deferred);
-  if (const Status slot = give_slot(t); !slot) {
+  if (const Status slot = spaces_.give_slot(t); !slot) {
     if (slot.error().errno_value != ESRCH) go_native(*process, slot.error().message);
     return;
   }
@@ -302,7 +201,7 @@ void Engine::on_exec(Tid tid) {
   if (const auto it = guests_.threads.find(Tid(static_cast<int32_t>(former)));
       it != guests_.threads.end()) {
     process = it->second->process;
-    release(*it->second, trace::EndReason::executed);
+    spaces_.release(*it->second, trace::EndReason::executed);
     if (time_) time_->turns().note_execution(Tid(static_cast<int32_t>(former)), tid);
   }
   if (!process) {
@@ -310,20 +209,20 @@ void Engine::on_exec(Tid tid) {
     return;
   }
   if (time_) time_->timers().executed(process->pid);
-  if (counting() && process->space) executions_.take(*process->space, guests_);
+  if (counting() && process->space) records_.executions.take(*process->space, guests_);
   std::erase_if(guests_.threads,
                 [&](const auto& entry) { return entry.second->process == process; });
-  leave_space(*process);
+  spaces_.leave(*process);
   process->native = false;
   process->actions = {};
-  if (tid == root_) notes_.add_executed(tid);
+  if (tid == root_) records_.notes.add_executed(tid);
   if (!options_.follow_exec) {
     leave(*process, "executed another program, which ran outside the engine (--no-exec)");
     (void)tracee.detach_if_alive();
     return;
   }
   std::vector<siginfo_t> deferred;
-  auto space = enter_program(tracee, *process, deferred);
+  auto space = spaces_.enter(tracee, *process, deferred);
   Registers regs;
   if (!space || !tracee.get_registers_if_alive(regs)) {
     if (!space && space.error().errno_value != ESRCH) {
@@ -334,9 +233,9 @@ void Engine::on_exec(Tid tid) {
     return;
   }
   process->space = std::move(*space);
-  GuestThread& t = add_thread(tid, *process);
+  GuestThread& t = spaces_.add_thread(tid, *process);
   t.deferred = std::move(deferred);
-  if (const Status slot = give_slot(t); !slot) {
+  if (const Status slot = spaces_.give_slot(t); !slot) {
     if (slot.error().errno_value != ESRCH) go_native(*process, slot.error().message);
     return;
   }
@@ -361,57 +260,17 @@ void Engine::on_exit_event(GuestThread& t) {
       t.in_engine = false;
     }
   }
-  release(t, trace::EndReason::exited);
-  look_through_another(t);
+  spaces_.release(t, trace::EndReason::exited);
+  spaces_.look_through_another(t);
   t.ending = true;
   t.in_call = false;
   if (time_) time_->turns().note_exit(t);
   const bool executes = guests_.is_executing(*t.process);
   t.process->is_ending = !executes && regs.orig_rax != SYS_exit;
   const double used_s = processor_seconds_of(t.process->pid).value_or(t.process->cpu_s);
-  counts_.program_cpu_s += used_s - t.process->cpu_s;
+  records_.counts.program_cpu_s += used_s - t.process->cpu_s;
   t.process->cpu_s = used_s;
   resume(t);
-}
-
-// A thread that has ended has no memory, while its process lives on.
-void Engine::look_through_another(const GuestThread& ending) {
-  if (!ending.process->space) return;  // killed when it could not be moved
-  cache::GuestCode& code = ending.process->space->code();
-  if (code.memory().tid() != ending.tracee.tid()) return;
-  for (const auto& [tid, t] : guests_.threads) {
-    if (t->process == ending.process && t->slot) return code.look_through(tid);
-  }
-}
-
-// The last of its trace, and its slot. Idempotent.
-void Engine::release(GuestThread& t, trace::EndReason reason) {
-  if (!t.slot) return;
-  conclude(t, reason);
-  if (counting()) executions_.take(t);
-  if (!options_.bursts) note_name(t);
-  t.process->space->release_slot(t.slot);
-  t.slot = nullptr;
-  if (!options_.bursts) executions_.threads().ended(t.tracee.tid());
-}
-
-// The last of its trace; it may still need its slot, to find the way out. Idempotent.
-void Engine::conclude(GuestThread& t, trace::EndReason reason) {
-  if (std::exchange(t.concluded, true)) return;
-  // A thread that dies without an exit event takes its cursor with it.
-  if (t.in_engine && !t.executing && tracing()) {
-    reason = trace::EndReason::killed;
-    notes_.add_unsupported(fmt::format("thread {}", t.tracee.tid().value),
-                           "was killed: its last records are lost");
-  }
-  if (t.holding) t.slot->trap_all_calls(false);
-  if (counting()) take_pair_log(t, false);
-  traces_.end(t, reason);
-  traces_.wait(t);
-  uint64_t* counts = t.slot->syscall_counts();
-  for (unsigned nr = 0; nr < 1024; nr++) {
-    if (counts[nr] != 0) syscall_counts_[nr] += std::exchange(counts[nr], 0);
-  }
 }
 
 void Engine::on_death(Tid tid, const ptrace::WaitStatus& status) {
@@ -422,46 +281,16 @@ void Engine::on_death(Tid tid, const ptrace::WaitStatus& status) {
   }
   children_.forget(tid);
   if (time_) time_->turns().note_death(tid);
-  forget_thread(tid);
-}
-
-void Engine::forget_thread(Tid tid) {
-  const auto it = guests_.threads.find(tid);
-  if (it == guests_.threads.end()) return;
-  GuestProcess* process = it->second->process;
-  release(*it->second, trace::EndReason::exited);
-  guests_.threads.erase(it);
-  if (time_ && !guests_.has_threads(*process)) time_->timers().ended(process->pid);
-  if (options_.bursts) return;  // others will come
-  leave_unused_space(*process);
+  spaces_.forget_thread(tid);
 }
 
 uint64_t Engine::instructions_so_far() {
-  uint64_t sum = executions_.instructions();
+  uint64_t sum = records_.executions.instructions();
   std::set<cache::AddressSpace*> spaces;
   for (auto& [pid, process] : guests_.processes)
     if (process->space && spaces.insert(process->space.get()).second)
       sum += process->space->instructions_in_counters();
   return sum;
-}
-
-// After vfork two processes use it.
-void Engine::leave_space(GuestProcess& process) {
-  if (process.space && process.space.use_count() == 1) executions_.take(*process.space, guests_);
-  process.space.reset();
-}
-
-// Threads that sleep when their process leaves the engine need it for their way out, and memory to
-// look through: who had it before may be native now, and end unseen.
-void Engine::leave_unused_space(GuestProcess& process) {
-  if (!process.space) return;
-  cache::GuestCode& code = process.space->code();
-  for (const auto& [tid, t] : guests_.threads) {
-    if (t->process->space != process.space) continue;
-    if (!guests_.threads.contains(code.memory().tid())) code.look_through(tid);
-    if (t->process == &process) return;
-  }
-  leave_space(process);
 }
 
 // `regs` are the guest's, and not yet set in the thread.
@@ -481,19 +310,19 @@ void Engine::note_unsupported(GuestThread& t, const Registers& regs, const char*
 
 // How much was counted is known where nobody counts any more.
 void Engine::leave(const GuestProcess& process, const std::string& what) {
-  notes_.add_leaving(process.pid, what, [this]() -> std::optional<uint64_t> {
+  records_.notes.add_leaving(process.pid, what, [this]() -> std::optional<uint64_t> {
     const bool all_taken = std::ranges::none_of(
         guests_.processes, [](const auto& p) { return p.second->space && !p.second->native; });
     if (!counting() || !all_taken) return std::nullopt;
-    return executions_.instructions();
+    return records_.executions.instructions();
   });
 }
 
 // All threads of the process leave the engine where they are and run on natively, unprofiled.
 void Engine::go_native(GuestProcess& process, const std::string& reason) {
   if (options_.bursts) {
-    notes_.add_unsupported(fmt::format("process {}", process.pid.value),
-                           "went on outside the engine: " + reason);
+    records_.notes.add_unsupported(fmt::format("process {}", process.pid.value),
+                                   "went on outside the engine: " + reason);
     return end_burst();
   }
   process.native = true;
@@ -506,7 +335,7 @@ void Engine::go_native(GuestProcess& process, const std::string& reason) {
       // It stops as soon as it comes out of the kernel, before it executes anything.
       t->leaves = true;
       (void)t->tracee.interrupt_if_alive();
-      if (counting() && t->slot) take_pair_log(*t, false);
+      if (counting() && t->slot) (void)records_.take_log(*t);
       continue;
     }
     Registers regs;
@@ -515,8 +344,8 @@ void Engine::go_native(GuestProcess& process, const std::string& reason) {
     leave_natively(*t, regs, 0);
   }
   // Who is asleep counts nothing.
-  if (process.space.use_count() == 1) executions_.take(*process.space, guests_);
-  leave_unused_space(process);
+  if (process.space.use_count() == 1) records_.executions.take(*process.space, guests_);
+  spaces_.leave_unused(process);
   leave(process, "went on outside the engine: " + reason);
 }
 
@@ -532,13 +361,13 @@ void Engine::leave_at_stop(GuestThread& t, const ptrace::WaitStatus& stop) {
   if (!t.tracee.get_registers_if_alive(regs) || !settle(t, stop, regs)) return;
   GuestProcess& process = *t.process;
   leave_natively(t, regs, 0);
-  leave_unused_space(process);
+  spaces_.leave_unused(process);
 }
 
 void Engine::leave_natively(GuestThread& t, Registers& regs, int signal) {
   const Tid tid = t.tracee.tid();
   let_go(t, regs, signal);
-  release(t, trace::EndReason::left_engine);
+  spaces_.release(t, trace::EndReason::left_engine);
   guests_.threads.erase(tid);
 }
 

@@ -44,7 +44,7 @@ void Engine::on_announced_sequence(GuestThread& t, Registers& regs) {
     abort_sequence(t, *sequence, regs);
     return enter(t, regs);
   }
-  traces_.gap(t, trace::GapReason::native);
+  records_.traces.gap(t, trace::GapReason::native);
   regs.rip = store->address.value;
   // Some sequences contain their store: announced, they would be aborted at once.
   (void)space.code().memory().write_value(sequence_pointer(t.rseq), uint64_t{0});

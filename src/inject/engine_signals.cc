@@ -76,7 +76,7 @@ void mend_frame(const emu::CodeCache& cache, ptrace::RemoteMemory& memory, Guest
 void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& sent) {
   const siginfo_t info = time_ ? ProgramTimers::as_the_kernel_sends(sent) : sent;
   if (met_breakpoint(t, info, regs)) return ignore_breakpoint(t, regs);
-  counts_.signals++;
+  records_.counts.signals++;
   if (t.holding) end_hold(t);
   const int signal = info.si_signo;
   const bool synchronous = ptrace::is_synchronous(ptrace::cause_of(info, regs));
@@ -138,9 +138,9 @@ void Engine::die_untraced(GuestThread& t, Registers& regs, ptrace::SignalCause c
   if (options_.bursts) return leave_burst(t, regs);
   const Tid tid = t.tracee.tid();
   let_go(t, regs, 0);
-  release(t, trace::EndReason::exited);
+  spaces_.release(t, trace::EndReason::exited);
   guests_.threads.erase(tid);
-  leave_unused_space(process);
+  spaces_.leave_unused(process);
 }
 
 // What the program blocks was let through for an instruction's sake: while we stepped (StepMask),
@@ -217,7 +217,7 @@ void Engine::deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t
   ptrace::RemoteSigaction& action = t.process->actions[static_cast<size_t>(info.si_signo)];
   if (action.flags & SA_RESETHAND) action = {};
   note_mask(t);
-  traces_.gap(t, trace::GapReason::signal_delivered);
+  records_.traces.gap(t, trace::GapReason::signal_delivered);
   enter(t, regs);
 }
 

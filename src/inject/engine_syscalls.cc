@@ -48,7 +48,7 @@ uint64_t clone_flags_of(const ptrace::Registers& regs, ptrace::RemoteMemory& mem
 
 // `regs`: of the engine, behind the gateway's trap.
 void Engine::on_tracer_syscall(GuestThread& t, Registers& regs) {
-  counts_.tracer_syscalls++;
+  records_.counts.tracer_syscalls++;
   if (takes_turns()) time_->turns().settle_takers();
   if (time_ && time_->begin_wait(t, regs)) {
     regs.rip = t.process->space->cache().syscall_address();
@@ -90,7 +90,7 @@ void Engine::make_watched_call(GuestThread& t, Registers& regs) {
   after_native_syscall(t, before, regs);
   const Tid tid = t.tracee.tid();
   const bool in_storm = number_of(before) == SYS_rt_sigreturn && t.storm != 0;
-  if (in_storm && begin_hold(t)) counts_.holds++;
+  if (in_storm && begin_hold(t)) records_.counts.holds++;
   enter(t, regs);
   if (in_storm) run_for_a_moment(tid, regs);
 }
@@ -300,7 +300,7 @@ void Engine::after_native_syscall(GuestThread& t, const Registers& before, const
   if (machine_ && !failed) machine_->mend(t, before);
   switch (number_of(before)) {
     case SYS_rt_sigreturn:
-      traces_.gap(t, trace::GapReason::signal_returned);
+      records_.traces.gap(t, trace::GapReason::signal_returned);
       note_mask(t);
       t.returned_to = after;
       break;

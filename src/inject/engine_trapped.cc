@@ -19,7 +19,7 @@ namespace shadowprof::inject {
 
 // `regs` are the guest's.
 void Engine::run_trapped(GuestThread& t, Registers& regs) {
-  traces_.gap(t, trace::GapReason::native);
+  records_.traces.gap(t, trace::GapReason::native);
   if (options_.bursts) return leave_burst(t, regs);
   if (!t.tracee.set_registers_if_alive(regs)) return;
   if (!t.deferred.empty()) {

@@ -7,7 +7,7 @@
 //   Engine ─▶ FixedMachine ─▶ VirtualMachine   what is answered, and how (virtual_machine.h)
 //                        └──▶ ProgramTime      the same for time, where that is a part of it
 //
-//   a slot is given    watch(): the gateway hands the calls to us from then on
+//   a slot is given    slot_given(): the gateway hands the calls to us from then on
 //   before a call      concerns(): is it one of them?
 //   guest context      answer(), or else the kernel makes it, and mend() follows
 //
@@ -37,7 +37,15 @@ class FixedMachine {
 
   ProgramTime* time() const { return time_.get(); }
 
-  void watch(GuestThread& t) const;
+  // The thread has a slot from here on.
+  void slot_given(GuestThread& t) {
+    if (time_) time_->turns().refill(t);
+    watch(t);
+  }
+  // The process has no thread any more.
+  void ended(const GuestProcess& process) {
+    if (time_) time_->timers().ended(process.pid);
+  }
   // `regs`: the arguments are the guest's.
   bool concerns(GuestThread& t, const Registers& regs);
   // In guest context, before a call that concerns() was asked of. Nothing: the kernel answers it.
@@ -46,6 +54,7 @@ class FixedMachine {
   void mend(GuestThread& t, const Registers& before);
 
  private:
+  void watch(GuestThread& t) const;
   static VirtualMachine::Call call(GuestThread& t, const Registers& regs);
   void note_other_read(GuestThread& t, VirtualMachine::Share& share);
   std::optional<int64_t> open_file(GuestThread& t, const Registers& regs, std::string_view content);

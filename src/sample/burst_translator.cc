@@ -106,19 +106,20 @@ Status BurstTranslator::remove(shadow::Pause& paused) {
 }
 
 BurstTotals BurstTranslator::totals() const {
-  const inject::EngineCounts& counts = engine_.counts();
+  const inject::EngineCounts& counts = engine_.records().counts;
   BurstTotals totals;
   totals.fragments = counts.translation.fragments;
   totals.translation_s = counts.translation.seconds;
-  totals.by_number = engine_.syscalls();
+  totals.by_number = engine_.records().calls;
   tell_counters(inject::kEngineStops, counts, totals.stops);
   return totals;
 }
 
 void BurstTranslator::finish(profile::Profile& profile) {
   if (counting_)
-    collect::add_counts(table_, engine_.executions().runs(), engine_.executions().pairs(), calls_,
-                        engine_.executions().threads().counts(), profile);
+    collect::add_counts(table_, engine_.records().executions.runs(),
+                        engine_.records().executions.pairs(), calls_,
+                        engine_.records().executions.threads().counts(), profile);
 }
 
 }  // namespace shadowprof::sample

@@ -39,7 +39,9 @@ class BurstTranslator : public BurstEngine {
   Status remove(shadow::Pause& paused) override;
   BurstTotals totals() const override;
   void finish(profile::Profile& profile) override;
-  std::vector<std::string> warnings() const override { return engine_.notes().unsupported(); }
+  std::vector<std::string> warnings() const override {
+    return engine_.records().notes.unsupported();
+  }
 
  private:
   trace::BlockTable& table_;

@@ -51,15 +51,16 @@ void fill_overhead(profile::Profile& profile, const inject::EngineCounts& counts
 
 void add_engine_counts(const inject::Engine& engine, const trace::BlockTable& table, bool calls,
                        profile::Profile& profile) {
-  collect::add_counts(table, engine.executions().runs(), engine.executions().pairs(), calls,
-                      engine.executions().threads().counts(), profile);
-  profile.coverage.samples = engine.counts().threads;
+  collect::add_counts(table, engine.records().executions.runs(),
+                      engine.records().executions.pairs(), calls,
+                      engine.records().executions.threads().counts(), profile);
+  profile.coverage.samples = engine.records().counts.threads;
 }
 
 // Runs that end in an indirect branch are counted in pairs with what followed.
 std::vector<uint64_t> executions_of_runs(const inject::Engine& engine) {
-  std::vector<uint64_t> executions = engine.executions().runs();
-  for (const trace::PairCount& pair : engine.executions().pairs()) {
+  std::vector<uint64_t> executions = engine.records().executions.runs();
+  for (const trace::PairCount& pair : engine.records().executions.pairs()) {
     if (pair.run.value >= executions.size()) executions.resize(pair.run.value + 1);
     executions[pair.run.value] += pair.count;
   }
@@ -69,7 +70,7 @@ std::vector<uint64_t> executions_of_runs(const inject::Engine& engine) {
 // Collectors know threads by their ids; rows of a thread that has executed programs become one.
 void name_threads(const inject::Engine& engine, bool counting, profile::Profile& profile) {
   if (!counting)
-    for (const trace::ThreadCount& thread : engine.executions().threads().counts())
+    for (const trace::ThreadCount& thread : engine.records().executions.threads().counts())
       if (thread.thread != Tid())
         profile.threads.push_back({thread.thread.value, thread.process.value, thread.name});
   profile::join_threads_by_id(profile);
@@ -81,7 +82,7 @@ void fill_counts(const inject::Engine& engine, const trace::BlockTable& table,
   const bool counting = collection.counted_by_engine;
   if (counting) add_engine_counts(engine, table, collection.calls, profile);
   name_threads(engine, counting, profile);
-  for (const auto& [reason, threads] : engine.ended())
+  for (const auto& [reason, threads] : engine.records().traces.ended())
     profile.coverage.ended[trace::to_string(reason)] += threads;
   profile.coverage.instructions_total = profile.coverage.instructions_profiled;
 }
@@ -156,13 +157,14 @@ void fill_course(const inject::Engine& engine, std::chrono::steady_clock::time_p
   const auto since_start = [&](std::chrono::steady_clock::time_point at) {
     return std::max(0.0, std::chrono::duration<double>(at - start).count());
   };
-  for (const inject::Executed& program : engine.notes().executed())
+  for (const inject::Executed& program : engine.records().notes.executed())
     note_image(profile.run, since_start(program.at), program.command);
-  for (const inject::Leaving& leaving : engine.notes().leavings())
+  for (const inject::Leaving& leaving : engine.records().notes.leavings())
     profile.coverage.ended_early.push_back(
         {since_start(leaving.at), leaving.instructions, leaving.why});
-  profile.coverage.estimated = engine.notes().left() != 0;
-  if (engine.notes().left() != 0) profile.coverage.events["processes_left"] = engine.notes().left();
+  profile.coverage.estimated = engine.records().notes.left() != 0;
+  if (engine.records().notes.left() != 0)
+    profile.coverage.events["processes_left"] = engine.records().notes.left();
 }
 
 // If not asked for otherwise. To time a load takes as long as a hundred instructions, and a program
@@ -204,7 +206,7 @@ std::vector<uint64_t> take_region(const RegionRequest& request, Within& within,
   region.functions = within.code.functions();
   region.entries = within.counts.entries;
   region.program_instructions = within.counts.program_instructions;
-  result.profile.coverage.samples = engine.counts().threads;
+  result.profile.coverage.samples = engine.records().counts.threads;
   result.system_calls_within = within.counts.system_calls;
   return std::move(within.counts.executions);
 }
@@ -309,22 +311,22 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
   set_check_context(nullptr);
   profile.run.duration_s = seconds_since(start);
   profile.run.exit = profile::Exit{end.signalled, end.value};
-  result.warnings = engine.notes().unsupported();
+  result.warnings = engine.records().notes.unsupported();
 
   executions = executions_of_runs(engine);
-  history.keep(table, executions, engine.executions().pairs());
+  history.keep(table, executions, engine.records().executions.pairs());
   pipeline.finish(profile);
   if (within) executions = take_region(*request.within, *within, engine, result);
   if (request.count_operations) result.operations = collect::count_operations(table, executions);
   fill_counts(engine, table, collection, profile);
   fill_course(engine, start, profile);
-  profile.confidence.exact = result.warnings.empty() && engine.notes().left() == 0;
+  profile.confidence.exact = result.warnings.empty() && engine.records().notes.left() == 0;
   warn_of_waits(engine, result.warnings);
-  if (!within) fill_syscalls(engine.syscalls(), {}, profile.syscalls);
+  if (!within) fill_syscalls(engine.records().calls, {}, profile.syscalls);
   const auto inclusive = counting ? Inclusive::estimate : Inclusive::measured;
   name_functions(profile, table,
                  {request.top, started, inclusive, collection.hide_values, generated});
-  fill_overhead(profile, engine.counts(), pipeline);
+  fill_overhead(profile, engine.records().counts, pipeline);
   if (const Status sound = profile::check_consistency(profile); !sound)
     result.internal_error = sound.error().message;
   return result;

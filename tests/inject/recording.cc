@@ -41,7 +41,7 @@ EngineRun run_in_engine(trace::BlockTable& table, trace::TraceSink& sink, emu::C
   SP_CHECK(adopted.has_value(), "{}", adopted.error().message);
   const auto end = engine.run([] {});
   SP_CHECK(end.has_value(), "{}", end.error().message);
-  return {*end, engine.counts()};
+  return {*end, engine.records().counts};
 }
 
 Recording record(const std::vector<std::string>& program, emu::CapturePlan plan) {
