@@ -22,7 +22,7 @@
 #include "cli/commands.h"
 #include "cli/exit_codes.h"
 #include "clock/cpu_clock.h"
-#include "inject/engine.h"
+#include "inject/bursts.h"
 #include "kernel/features.h"
 #include "kernel/host_checks.h"
 #include "ptrace/hardware_breakpoint.h"
@@ -106,7 +106,7 @@ void examine_processor(std::vector<Finding>& findings) {
                       traps ? "breakpoints of the processor trap"
                             : "breakpoints of the processor are taken, and do not trap",
                       "rseq(2) is refused in full mode: programs do without, as on older kernels"});
-  const bool has_bases = inject::Engine::check_host(false).has_value();
+  const bool has_bases = inject::Bursts::check_host(false).has_value();
   findings.push_back({"gs_base", has_bases ? "ok" : "limited",
                       has_bases ? "user instructions for it (FSGSBASE)"
                                 : "no user instructions for it (FSGSBASE)",

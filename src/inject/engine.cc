@@ -9,6 +9,7 @@
 #include "inject/call_kinds.h"
 #include "inject/guest_registers.h"
 #include "inject/guest_signals.h"
+#include "inject/guest_stop.h"
 #include "inject/mend_pointer.h"
 #include "inject/sequence_watch.h"
 #include "ptrace/interruption.h"
@@ -33,9 +34,11 @@ std::unique_ptr<FixedMachine> machine_for(const EngineOptions& options, const Gu
 
 }  // namespace
 
-Engine::Engine(trace::BlockTable& table, trace::TraceSink& sink, EngineOptions options)
+Engine::Engine(trace::BlockTable& table, trace::TraceSink& sink, EngineOptions options,
+               BurstEnd* bursts)
     : table_(table),
       options_(options),
+      bursts_(bursts),
       machine_(machine_for(options_, guests_, stops_)),
       time_(machine_ ? machine_->time() : nullptr),
       records_(table, sink, options_.space.recording, time_ != nullptr ? &time_->clock() : nullptr),
@@ -189,42 +192,6 @@ void Engine::go_on(GuestThread& t) {
   t.deferred.empty() ? resume(t) : redeliver_deferred(t);
 }
 
-// What decode_stop() would have said, had the program not sent this signal while it blocks it: the
-// kernel keeps one SIGTRAP and one SIGSEGV at a time, and lets that one through in place of ours
-// (kernel/signal.c force_sig_info_to_task, legacy_queue).
-cache::Stop Engine::decode_hidden_stop(const GuestThread& t, const Registers& regs,
-                                       int signal) const {
-  siginfo_t own{};
-  own.si_signo = signal;
-  own.si_code = SI_KERNEL;
-  const uint64_t end = t.slot->buffer_end(t.buffer);
-  constexpr uint64_t kLongestRecord = sizeof(trace::Word) * limits::kMaxRecordWords;
-  if (signal == SIGSEGV && regs.r15 <= end && end - regs.r15 < kLongestRecord) {
-    own.si_code = SEGV_ACCERR;
-    own.si_addr = reinterpret_cast<void*>(end);
-  }
-  return decode_stop(t, regs, own);
-}
-
-// As decode_stop(). A signal that hides a trap of ours is set aside; one that hides a fault of the
-// program's own kills, as the fault does: the kernel has let it through and dropped its handler.
-cache::Stop Engine::reveal_stop(GuestThread& t, const Registers& regs, const siginfo_t& info) {
-  const cache::Stop stop = decode_stop(t, regs, info);
-  const ptrace::SignalMask sent = ptrace::mask_of(info.si_signo);
-  if (stop.kind != cache::Stop::Kind::sent || !t.in_engine || !(t.blocked & sent)) return stop;
-  const cache::Stop hidden = decode_hidden_stop(t, regs, info.si_signo);
-  if (hidden.is_trap() || hidden.kind == cache::Stop::Kind::full_buffer) {
-    t.deferred.push_back(info);
-    return hidden;
-  }
-  ptrace::SignalMask mask = 0;
-  const bool may_be_fault = hidden.kind == cache::Stop::Kind::fault && info.si_signo != SIGTRAP &&
-                            (sent & ptrace::kInstructionSignals) &&
-                            !(regs.eflags & machine::flags::kAlignmentCheck);
-  const bool is_forced = may_be_fault && t.tracee.get_signal_mask_if_alive(mask) && !(mask & sent);
-  return is_forced ? hidden : stop;
-}
-
 void Engine::on_signal_stop(GuestThread& t) {
   using Kind = cache::Stop::Kind;
   t.trapped = false;
@@ -269,12 +236,6 @@ void Engine::on_signal_stop(GuestThread& t) {
     case Kind::sent: break;
   }
   deliver(t, regs, info);
-}
-
-cache::Stop Engine::decode_stop(const GuestThread& t, const Registers& regs,
-                                const siginfo_t& info) const {
-  if (!t.in_engine) return cache::decode_guest_stop(regs, info);
-  return cache::decode_stop(t.process->space->cache(), *t.slot, t.buffer, regs, info);
 }
 
 // Whether it was one or the program's own access, its instruction will tell. A system call is made

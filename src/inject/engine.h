@@ -39,7 +39,6 @@
 
 #include "cache/stop.h"
 #include "emu/translate/fragment_finder.h"
-#include "emu/translate/prefill.h"
 #include "inject/engine_options.h"
 #include "inject/fixed_machine.h"
 #include "inject/guests.h"
@@ -61,13 +60,27 @@ struct ProgramEnd {
   int value = 0;  // exit status or signal
 };
 
+// Where threads come from native execution, and return to it (bursts.h).
+class BurstEnd {
+ public:
+  // Something was met that cannot run under the engine: nobody is in it afterwards.
+  virtual void end_burst() = 0;
+
+ protected:
+  ~BurstEnd() = default;
+};
+
 class Engine {
  public:
   using Registers = ptrace::Registers;
 
-  Engine(trace::BlockTable& table, trace::TraceSink& sink, EngineOptions options);
+  // `bursts`: nullptr in full mode. It need not be there yet, and outlives the engine.
+  Engine(trace::BlockTable& table, trace::TraceSink& sink, EngineOptions options,
+         BurstEnd* bursts = nullptr);
   ~Engine();
 
+  // Full mode.
+  //
   // `thread` stands at its exec event.
   Status adopt(ptrace::Tracee thread);
   // Until the launched program and everything followed has ended. `on_interrupt` is called after
@@ -75,58 +88,6 @@ class Engine {
   Result<ProgramEnd> run(const std::function<void()>& on_interrupt);
   // Every process goes on natively. For `on_interrupt`.
   void leave_all(const std::string& reason);
-
-  // Bursts (engine_bursts.cc), in place of adopt() and run(): the program is traced and runs
-  // natively, and its threads visit the engine. Who serves them waits for reports with poll() and
-  // serve().
-
-  // What has `deferred` appends signals to it that are to be given back (ptrace/remote_syscall.h).
-
-  // Whether bursts can be recorded on this host, whatever the program is.
-  static Status check_host(bool counting);
-  // Maps what the engine needs for so many threads. `thread`, of `process`, is stopped in guest
-  // context, and stays. Others that run meanwhile may see a descriptor of ours.
-  Status open(ptrace::Tracee thread, Tid process, size_t threads, std::vector<siginfo_t>& deferred);
-  bool is_open() const;
-  bool has_room_for(size_t threads) const;
-  // A thread that a pause has stopped, with these registers: if it had gone out of the engine by
-  // itself, or is about to, it is native from here on, and they become the guest's.
-  void regain(Tid tid, Registers& regs);
-  // Before the threads of a burst come, which are stopped: looks, through one of them, what has
-  // changed in the program.
-  void begin_burst(Tid running);
-  // `thread` is stopped in guest context with these registers, and goes on in the code cache. An
-  // Error: it cannot, and is as it was.
-  Status admit(ptrace::Tracee thread, Registers regs, std::vector<siginfo_t>& deferred);
-  // All threads go on natively. Those that sleep in a system call leave when it is over.
-  void end_burst();
-  // What those who left have recorded goes to the collectors, however long they take.
-  void conclude_burst();
-  // Nobody is in the engine, but for those who sleep: because the burst is over, or something was
-  // met that cannot run under the engine.
-  bool burst_is_over() const;
-  // Because of the second.
-  bool is_unsupported() const { return is_open() && visited()->native; }
-  bool owns(Tid tid) const { return guests_.threads.contains(tid); }
-  ptrace::WaitOutcome poll() { return stops_.poll(); }
-  // A report about a thread that the engine owns. False: the thread is native now, and the report
-  // is for who looks after those.
-  bool serve(Tid tid, const ptrace::WaitStatus& status);
-  // Translates what lies at these addresses, and where that and what the last burst has translated
-  // lead to, looking at `limit` fragments at most; returns how many were new. Between bursts.
-  size_t translate_ahead(std::span<const GuestAddr> pcs, size_t limit);
-  // The code of the program that visits.
-  cache::GuestCode& code() const { return visited()->space->code(); }
-  // When counting: adds up what was counted up to now; the number of instructions.
-  uint64_t count_instructions();
-  // The program has executed another one, or ended: what was mapped into it is gone.
-  void forget_program();
-  // Takes what was mapped out of the program. An Error: a thread is asleep in there.
-  Status close(ptrace::Tracee thread, std::vector<siginfo_t>& deferred);
-  // Threads that still sleep in a system call of the engine's.
-  bool has_sleepers() const { return !guests_.threads.empty(); }
-  // Interrupts them: they restart it natively.
-  void wake_sleepers();
 
   const Records& records() const { return records_; }
   // While it runs: what was counted up to now, or a little less.
@@ -138,20 +99,40 @@ class Engine {
   // Where every thread is, for messages about broken invariants.
   std::string describe() const;
 
+  // For bursts.
+  //
+  // Threads and processes come with spaces(); then this is their way in and out.
+  Guests& guests() { return guests_; }
+  SpaceKeeper& spaces() { return spaces_; }
+  Records& records() { return records_; }
+  StopQueue& stops() { return stops_; }
+  // What a thread has reported that is ours.
+  void dispatch(Tid tid, const ptrace::WaitStatus& status);
+  // From guest context (`regs`) into the cache, and on.
+  void enter(GuestThread& t, Registers& regs);
+  // Brings a thread that has been interrupted to guest context and leaves it stopped. False: it
+  // dies, or sleeps in the kernel until others, who may need us, have done something: then it is in
+  // the gateway.
+  bool await_guest(GuestThread& t);
+  // `at` is exact. Turns `regs` (of the engine) into the guest's, and records what part of a
+  // fragment has run.
+  void take_guest_state(GuestThread& t, Registers& regs, const emu::CachePosition& at);
+  // From guest context: what comes next happens at the program's own addresses.
+  void let_go(GuestThread& t, const Registers& regs, int signal);
+  // The same in a burst, for a thread that has no part in it any more. `regs` are the guest's.
+  void let_out(GuestThread& t, const Registers& regs);
+  // For the code of its process.
+  emu::FragmentFinder finder(GuestThread& t);
+
  private:
   // engine.cc: the loop and the stops that translation makes.
-  void dispatch(Tid tid, const ptrace::WaitStatus& status);
   void on_signal_stop(GuestThread& t);
-  cache::Stop decode_stop(const GuestThread& t, const Registers& regs, const siginfo_t& info) const;
-  cache::Stop decode_hidden_stop(const GuestThread& t, const Registers& regs, int signal) const;
-  cache::Stop reveal_stop(GuestThread& t, const Registers& regs, const siginfo_t& info);
   void on_alignment_fault(GuestThread& t, Registers& regs);
   void on_special_insn(GuestThread& t, Registers& regs, const cache::Stop& stop);
   void on_stored_pointer(GuestThread& t, const Registers& regs, const emu::CachePosition& at);
   void on_miss(GuestThread& t, Registers& regs, const cache::Stop& stop);
   void on_indirect_miss(GuestThread& t, Registers& regs, const cache::Stop& stop);
   void on_stale(GuestThread& t, Registers& regs, const emu::CachePosition& at);
-  emu::FragmentFinder finder(GuestThread& t);
   std::optional<FragmentId> fragment_for(GuestThread& t, GuestAddr pc, std::optional<RunId> site);
   bool take_back_record(GuestThread& t, RunId& site);
   void undo_branch(GuestThread& t, Registers& regs, RunId site);
@@ -161,7 +142,6 @@ class Engine {
   void take_pair_log(GuestThread& t);
   void flush(GuestThread& t);
   bool quiesce(GuestThread& t);
-  bool await_guest(GuestThread& t);
   bool settle(GuestThread& t, const ptrace::WaitStatus& stop, Registers& regs);
   void resume(GuestThread& t, int signal = 0);
   void go_on(GuestThread& t);
@@ -172,9 +152,6 @@ class Engine {
   bool to_guest(GuestThread& t, Registers& regs);
   bool step_to_exact(GuestThread& t, Registers& regs);
   bool step_inserted_code(GuestThread& t, Registers& regs);
-  bool has_gone_out(GuestThread& t, const Registers& regs);
-  void take_guest_state(GuestThread& t, Registers& regs, const emu::CachePosition& at);
-  void enter(GuestThread& t, Registers& regs);
   void go_in(GuestThread& t, Registers& regs);
   void step_without_code(GuestThread& t, Registers& regs);
   void note_native(GuestThread& t, const emu::Fragment* fragment);
@@ -243,21 +220,12 @@ class Engine {
   void note_unsupported(GuestThread& t, const Registers& regs, const char* reason);
   void leave_at_stop(GuestThread& t, const ptrace::WaitStatus& stop);
   void leave_natively(GuestThread& t, Registers& regs, int signal);
-  void let_go(GuestThread& t, const Registers& regs, int signal);
   void on_death(Tid tid, const ptrace::WaitStatus& status);
-
-  // engine_bursts.cc
-  GuestProcess* visited() const;
-  Status make_room(GuestProcess& process, ptrace::Tracee thread, size_t threads,
-                   std::vector<siginfo_t>& deferred);
-  bool ends_visit(GuestThread& t, const Registers& regs) const;
-  void leave_burst(GuestThread& t, const Registers& regs);
-  void take_back(GuestThread& t, Registers& regs);
-  void await_leavers(std::vector<GuestThread*> awaited);
 
   trace::BlockTable& table_;
   StopQueue stops_;
   EngineOptions options_;
+  BurstEnd* bursts_;
   Guests guests_;
   std::unique_ptr<FixedMachine> machine_;  // where the programs get one
   ProgramTime* time_;                      // a part of it, or nullptr
@@ -266,9 +234,7 @@ class Engine {
   SpaceKeeper spaces_;
   std::optional<WindowKeeper> windows_;  // where collectors may have seen enough
   std::optional<ProgramEnd> root_end_;
-  ptrace::SignalMask ignored_ = 0;   // when the burst began
   unsigned steps_without_code_ = 0;  // one within the other
-  emu::Prefill prefill_;
   Tid root_;
 };
 

@@ -6,6 +6,7 @@
 #include "inject/engine.h"
 #include "inject/guest_registers.h"
 #include "inject/guest_signals.h"
+#include "inject/guest_stop.h"
 #include "inject/mend_pointer.h"
 #include "inject/native_insn.h"
 #include "inject/pushed_flags.h"
@@ -62,8 +63,6 @@ bool is_canonical(GuestAddr address) {
 
 }  // namespace
 
-// `at` is exact. Turns `regs` (of the engine) into the guest's, and records what part of a fragment
-// has run.
 void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePosition& at) {
   emu::CodeCache& cache = t.process->space->cache();
   const emu::StatePage& state = t.slot->state();
@@ -202,15 +201,6 @@ bool Engine::to_guest(GuestThread& t, Registers& regs) {
   return true;
 }
 
-// By itself, behind a system call.
-bool Engine::has_gone_out(GuestThread& t, const Registers& regs) {
-  if (!t.slot->state().leaves || t.process->space->cache().contains(regs.rip)) return false;
-  t.in_engine = false;
-  if (!counting()) t.cursor = t.slot->state().cursor;
-  return true;
-}
-
-// From guest context (`regs`) into the cache, and on.
 void Engine::enter(GuestThread& t, Registers& regs) {
   if (!tracing()) t.guest_gs_base = regs.gs_base;
   if (regs.gs_base != t.guest_gs_base) {
@@ -343,7 +333,6 @@ bool Engine::quiesce(GuestThread& t) {
   return await_guest(t);
 }
 
-// The same for a thread that has been interrupted.
 bool Engine::await_guest(GuestThread& t) {
   t.in_group_stop = false;
   for (;;) {

@@ -33,7 +33,7 @@ struct EngineOptions {
   // Where time is, threads take turns (turn_order.h), also those of several processes; by this
   // seed, if there is one.
   std::optional<uint64_t> schedule_seed{};
-  bool bursts = false;  // threads come from native execution, and return to it
+  bool bursts = false;  // threads come from native execution, and return to it (bursts.h)
   ptrace::TraceOptions native_trace = ptrace::TraceOptions::none;  // of threads there
 };
 

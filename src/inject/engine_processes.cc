@@ -323,7 +323,7 @@ void Engine::go_native(GuestProcess& process, const std::string& reason) {
   if (options_.bursts) {
     records_.notes.add_unsupported(fmt::format("process {}", process.pid.value),
                                    "went on outside the engine: " + reason);
-    return end_burst();
+    return bursts_->end_burst();
   }
   process.native = true;
   std::vector<GuestThread*> all;
@@ -371,7 +371,11 @@ void Engine::leave_natively(GuestThread& t, Registers& regs, int signal) {
   guests_.threads.erase(tid);
 }
 
-// From guest context: what comes next happens at the program's own addresses.
+void Engine::let_out(GuestThread& t, const Registers& regs) {
+  t.leaves = true;
+  let_go(t, regs, 0);
+}
+
 void Engine::let_go(GuestThread& t, const Registers& regs, int signal) {
   if (t.holding) end_hold(t);
   (void)set_rseq(t, GuestAddr());

@@ -30,7 +30,7 @@ void Engine::on_announced_sequence(GuestThread& t, Registers& regs) {
   if (!sequence->code.contains(regs.pc())) return enter(t, regs);
   if (options_.bursts) {
     abort_sequence(t, *sequence, regs);
-    return leave_burst(t, regs);
+    return let_out(t, regs);
   }
   const auto store = insn_before(table_, t, fragment, regs.pc());
   const auto exits = ways_out(space.code().memory(), *sequence);

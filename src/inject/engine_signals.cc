@@ -10,6 +10,7 @@
 #include "inject/engine.h"
 #include "inject/guest_registers.h"
 #include "inject/guest_signals.h"
+#include "inject/guest_stop.h"
 #include "inject/mend_pointer.h"
 #include "inject/sequence_watch.h"
 #include "inject/signal_storm.h"
@@ -135,7 +136,7 @@ void Engine::die_untraced(GuestThread& t, Registers& regs, ptrace::SignalCause c
   if (!to_guest(t, regs)) return;
   GuestProcess& process = *t.process;
   ptrace::raise_again(cause, process.space->code().memory(), regs);
-  if (options_.bursts) return leave_burst(t, regs);
+  if (options_.bursts) return let_out(t, regs);
   const Tid tid = t.tracee.tid();
   let_go(t, regs, 0);
   spaces_.release(t, trace::EndReason::exited);

@@ -44,6 +44,28 @@ uint64_t clone_flags_of(const ptrace::Registers& regs, ptrace::RemoteMemory& mem
   return memory.read_value<uint64_t>(GuestAddr(regs.rdi)).value_or(0);
 }
 
+// In bursts, who makes a process, executes a program, or registers restartable sequences does so
+// natively, and what it makes is native from its birth: see bursts.h. `regs` are the
+// guest's before a system call.
+bool ends_visit(const ptrace::Registers& regs, ptrace::RemoteMemory& memory) {
+  uint64_t clone_flags = 0;
+  switch (number_of(regs)) {
+    case SYS_fork:
+    case SYS_vfork:
+    case SYS_execve:
+    case SYS_execveat:
+    case SYS_rseq:
+      return true;
+    case SYS_clone:
+    case SYS_clone3:
+      clone_flags = clone_flags_of(regs, memory);
+      break;
+    default:
+      return false;
+  }
+  return !(clone_flags & CLONE_THREAD) || (clone_flags & CLONE_VFORK);
+}
+
 }  // namespace
 
 // `regs`: of the engine, behind the gateway's trap.
@@ -66,7 +88,8 @@ void Engine::on_tracer_syscall(GuestThread& t, Registers& regs) {
   regs.rip--;
   take_guest_state(t, regs, {.kind = emu::CachePosition::Kind::syscall_trap});
   regs.orig_rax = machine::kNoSyscall;
-  if (options_.bursts && ends_visit(t, regs)) return leave_burst(t, regs);
+  if (options_.bursts && ends_visit(regs, t.process->space->code().memory()))
+    return let_out(t, regs);
   make_watched_call(t, regs);
 }
 
@@ -135,28 +158,6 @@ bool Engine::makes_untraced(GuestThread& t, const Registers& regs) {
   leave(*t.process,
         "made a child that is not to be traced (CLONE_UNTRACED), which ran outside the engine");
   return true;
-}
-
-// In bursts, who makes a process, executes a program, or registers restartable sequences does so
-// natively, and what it makes is native from its birth: see engine_bursts.cc. `regs` are the
-// guest's before a system call.
-bool Engine::ends_visit(GuestThread& t, const Registers& regs) const {
-  uint64_t clone_flags = 0;
-  switch (number_of(regs)) {
-    case SYS_fork:
-    case SYS_vfork:
-    case SYS_execve:
-    case SYS_execveat:
-    case SYS_rseq:
-      return true;
-    case SYS_clone:
-    case SYS_clone3:
-      clone_flags = clone_flags_of(regs, t.process->space->code().memory());
-      break;
-    default:
-      return false;
-  }
-  return !(clone_flags & CLONE_THREAD) || (clone_flags & CLONE_VFORK);
 }
 
 void Engine::before_open(GuestThread& t, const Registers& regs) {

@@ -74,4 +74,11 @@ ptrace::Registers guest_registers(const GuestThread& t, ptrace::Registers regs,
   return regs;
 }
 
+bool has_gone_out(GuestThread& t, const ptrace::Registers& regs) {
+  if (!t.slot->state().leaves || t.process->space->cache().contains(regs.rip)) return false;
+  t.in_engine = false;
+  if (!has_counts(t.process->space->cache().recording())) t.cursor = t.slot->state().cursor;
+  return true;
+}
+
 }  // namespace shadowprof::inject

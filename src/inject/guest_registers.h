@@ -21,6 +21,10 @@ struct BranchRegisters {
 };
 BranchRegisters branch_registers(const GuestThread& t, uint64_t cursor);
 
+// The thread has left the cache by itself, behind a system call: it is in guest context from here
+// on.
+bool has_gone_out(GuestThread& t, const ptrace::Registers& regs);
+
 // At a point, but for rip and for what indirect branches have parked.
 ptrace::Registers guest_registers(const GuestThread& t, ptrace::Registers regs,
                                   const emu::CachePosition& at);

@@ -38,7 +38,7 @@ BurstTranslator::BurstTranslator(trace::BlockTable& table, trace::TraceSink& sin
       engine_(table, sink, options_for(collection, counting_)) {}
 
 Status BurstTranslator::check_host(const Collection& collection) {
-  const Status checked = inject::Engine::check_host(is_counted(collection));
+  const Status checked = inject::Bursts::check_host(is_counted(collection));
   if (checked) return checked;
   return fail("bursts in the code cache cannot record these profiles: {}; --engine emulator can",
               checked.error().message);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
 // Bursts under the translator: the threads run in the code cache, with real system calls and
-// signals (inject/engine_bursts.cc). The cache stays mapped in the program between bursts, until
+// signals (inject/bursts.h). The cache stays mapped in the program between bursts, until
 // remove().
 #pragma once
 
-#include "inject/engine.h"
+#include "inject/bursts.h"
 #include "sample/burst_engine.h"
 #include "sample/collection.h"
 #include "sample/seen_code.h"
@@ -47,7 +47,7 @@ class BurstTranslator : public BurstEngine {
   trace::BlockTable& table_;
   bool counting_;
   bool calls_;
-  inject::Engine engine_;
+  inject::Bursts engine_;
   Tid process_;
   uint64_t instructions_ = 0;
   SeenCode seen_;

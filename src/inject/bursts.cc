@@ -1,37 +1,6 @@
 // SPDX-License-Identifier: MIT
-//
-// Bursts: the program runs natively, and its threads visit the engine for a few milliseconds.
-//
-//   begin_burst -> admit each thread that runs -> serve reports -> end_burst -> conclude_burst
-//
-// A thread is in one of four states. The engine owns it in all but the first.
-//
-//   native   ──admit──▶ inside
-//   inside   the engine's, as in full mode
-//              ──end_burst, fork, vfork, execve──▶ out
-//              ──end_burst, while it sleeps in a system call of the gateway──▶ asleep
-//   asleep   waking it would be seen. Its slot says that it leaves: so the gateway's code makes its
-//            registers the guest's when the call is over (emu/code_cache.cc, emit_way_out), whether
-//            we live or not.
-//              ──its next report; found running by a pause (regain)──▶ native
-//   out      let go with the guest's registers; what it has recorded is still to be handed over
-//              ──its next report; conclude_burst──▶ native
-//
-// Outside `inside` whatever a thread reports is for who looks after native threads, but for its
-// end. Slots belong to their threads until these are native, and stay mapped, as code cache and
-// translations do, from one burst to the next.
-//
-// Threads that sleep in the kernel when a burst begins take no part in it: they wake up natively.
-// So do threads and processes that are made in a burst. Who makes a thread does so in guest
-// context, at the guest's own address, and goes on in the engine; who makes a process, or executes
-// a program, which take their time, goes out for that. So nothing is ever born in the cache, nobody
-// waits there for a child, and a parent's and a child's reports need not be brought together.
-//
-// What natively running threads do to code nobody sees: begin_burst() compares the mappings, and
-// the pages of files that were written; generated code is compared with memory whenever it runs.
-//
-// Restartable sequences (rseq(2)) are not restarted in the code cache. Who is in one does not come
-// in; who announces one goes out, at its abort address (engine_sequences.cc).
+#include "inject/bursts.h"
+
 #include <sched.h>
 #include <sys/auxv.h>
 
@@ -40,7 +9,6 @@
 #include <ctime>
 #include <fstream>
 
-#include "inject/engine.h"
 #include "inject/guest_registers.h"
 #include "inject/guest_signals.h"
 #include "inject/sequence_watch.h"
@@ -69,41 +37,37 @@ bool has_shadow_stack(Tid process) {
 
 }  // namespace
 
-GuestProcess* Engine::visited() const {
+GuestProcess* Bursts::visited() const {
   return guests_.processes.empty() ? nullptr : guests_.processes.begin()->second.get();
 }
 
-bool Engine::is_open() const {
-  return visited() != nullptr;
-}
-
-bool Engine::has_room_for(size_t threads) const {
+bool Bursts::has_room_for(size_t threads) const {
   const GuestProcess* process = visited();
   return process && process->space->slots().size() >= threads;
 }
 
-Status Engine::check_host(bool counting) {
+Status Bursts::check_host(bool counting) {
   if (counting || (::getauxval(AT_HWCAP2) & kHwcapFsgsbase) != 0) return {};
   return fail("this host has no user instructions for the gs base (FSGSBASE)");
 }
 
-Status Engine::open(ptrace::Tracee thread, Tid process, size_t threads,
+Status Bursts::open(ptrace::Tracee thread, Tid process, size_t threads,
                     std::vector<siginfo_t>& deferred) {
   if (is_open()) return make_room(*visited(), thread, threads, deferred);
-  SP_TRY(check_host(counting()));
+  SP_TRY(check_host(engine_.records().counting()));
   if (has_shadow_stack(process)) return fail("the program has a shadow stack");
   auto fresh = std::make_unique<GuestProcess>(process);
   fresh->is_root = true;
   fresh->native = true;
-  SP_ASSIGN(fresh->space, spaces_.make(thread, *fresh, options_.native_trace, deferred));
+  SP_ASSIGN(fresh->space, engine_.spaces().make(thread, *fresh, options_.native_trace, deferred));
   SP_TRY(make_room(*fresh, thread, threads, deferred));
   guests_.processes[process] = std::move(fresh);
-  records_.counts.processes = 1;
+  engine_.records().counts.processes = 1;
   prefill_.restart();
   return {};
 }
 
-Status Engine::make_room(GuestProcess& process, ptrace::Tracee thread, size_t threads,
+Status Bursts::make_room(GuestProcess& process, ptrace::Tracee thread, size_t threads,
                          std::vector<siginfo_t>& deferred) {
   cache::AddressSpace& space = *process.space;
   if (space.slots().size() >= threads) return {};
@@ -114,7 +78,7 @@ Status Engine::make_room(GuestProcess& process, ptrace::Tracee thread, size_t th
   return {};
 }
 
-void Engine::begin_burst(Tid running) {
+void Bursts::begin_burst(Tid running) {
   GuestProcess& process = *visited();
   process.native = false;
   process.space->look_for_changes(running);
@@ -124,7 +88,7 @@ void Engine::begin_burst(Tid running) {
   ignored_ = status ? status->ignored : 0;
 }
 
-Status Engine::admit(ptrace::Tracee thread, Registers regs, std::vector<siginfo_t>& deferred) {
+Status Bursts::admit(ptrace::Tracee thread, Registers regs, std::vector<siginfo_t>& deferred) {
   GuestProcess& process = *visited();
   if (process.native)
     return fail_errno(EAGAIN, "the burst is over");  // another thread has ended it
@@ -135,7 +99,7 @@ Status Engine::admit(ptrace::Tracee thread, Registers regs, std::vector<siginfo_
   if (!process.space->has_free_slot())
     return fail_errno(EAGAIN, "there are more threads than slots");
   // It could not be put back: the kernel takes such a base from the program alone.
-  if (tracing() && regs.gs_base >= kFirstRefusedBase)
+  if (engine_.records().tracing() && regs.gs_base >= kFirstRefusedBase)
     return fail("the program's gs base is beyond its half of the address space");
   GuestAddr rseq;
   if (thread.get_rseq_if_alive(rseq) && rseq != GuestAddr()) {
@@ -148,12 +112,12 @@ Status Engine::admit(ptrace::Tracee thread, Registers regs, std::vector<siginfo_
   if (pending & ptrace::kInstructionSignals) return fail_errno(EAGAIN, "it has just faulted");
   if (has_trap_flag(regs)) return fail_errno(EAGAIN, "it has set its trap flag");
   const Tid tid = thread.tid();
-  GuestThread& t = spaces_.add_thread(tid, process);
+  GuestThread& t = engine_.spaces().add_thread(tid, process);
   t.guest_gs_base = regs.gs_base;
   Status ready = {};
   if ((t.blocked & kOwnSignalMask) || (ignored_ & kOwnSignalMask)) ready = look_at_actions(t);
   if (ready) ready = set_rseq(t, rseq);
-  if (ready) ready = spaces_.give_slot(t);
+  if (ready) ready = engine_.spaces().give_slot(t);
   if (!ready) {
     (void)set_rseq(t, GuestAddr());
     deferred = std::move(t.deferred);
@@ -162,11 +126,11 @@ Status Engine::admit(ptrace::Tracee thread, Registers regs, std::vector<siginfo_
     return ready;
   }
   (void)thread.set_options_if_alive(options_.trace);
-  enter(t, regs);
+  engine_.enter(t, regs);
   return {};
 }
 
-bool Engine::burst_is_over() const {
+bool Bursts::burst_is_over() const {
   const GuestProcess* process = visited();
   if (!process || process->native) return true;
   return std::none_of(guests_.threads.begin(), guests_.threads.end(), [](const auto& entry) {
@@ -174,14 +138,14 @@ bool Engine::burst_is_over() const {
   });
 }
 
-void Engine::wake_sleepers() {
+void Bursts::wake_sleepers() {
   for (const auto& [tid, t] : guests_.threads) (void)t->tracee.interrupt_if_alive();
 }
 
-bool Engine::serve(Tid tid, const WaitStatus& status) {
+bool Bursts::serve(Tid tid, const WaitStatus& status) {
   GuestThread& t = *guests_.threads.at(tid);
   if (!t.leaves || status.is_dead() || status.is_event(StopEvent::exit)) {
-    dispatch(tid, status);
+    engine_.dispatch(tid, status);
     return true;
   }
   Registers regs;
@@ -197,41 +161,35 @@ bool Engine::serve(Tid tid, const WaitStatus& status) {
   return was_watched;
 }
 
-void Engine::regain(Tid tid, Registers& regs) {
+void Bursts::regain(Tid tid, Registers& regs) {
   const auto it = guests_.threads.find(tid);
   if (it != guests_.threads.end() && it->second->leaves) take_back(*it->second, regs);
 }
 
 // From asleep or out to native, at whatever it has stopped for. In the gateway it stands at its
 // system call, or somewhere behind it on the way out.
-void Engine::take_back(GuestThread& t, Registers& regs) {
+void Bursts::take_back(GuestThread& t, Registers& regs) {
   const emu::CodeCache& cache = t.process->space->cache();
   const bool was_asleep = t.in_engine;
   if (was_asleep && cache.contains(regs.rip)) {
     CachePosition at = cache.locate(regs.rip);
     if (at.kind != CachePosition::Kind::before_syscall)
       at.kind = CachePosition::Kind::after_syscall;
-    take_guest_state(t, regs, at);
+    engine_.take_guest_state(t, regs, at);
     (void)t.tracee.set_registers_if_alive(regs);
   }
   t.in_engine = false;
   (void)set_rseq(t, GuestAddr());
-  if (was_asleep && tracing()) t.cursor = t.slot->state().cursor;
+  if (was_asleep && engine_.records().tracing()) t.cursor = t.slot->state().cursor;
   (void)t.tracee.set_options_if_alive(options_.native_trace);
   const Tid tid = t.tracee.tid();
-  spaces_.release(t, trace::EndReason::left_engine);
+  engine_.spaces().release(t, trace::EndReason::left_engine);
   guests_.threads.erase(tid);
-}
-
-// `regs` are the guest's.
-void Engine::leave_burst(GuestThread& t, const Registers& regs) {
-  t.leaves = true;
-  let_go(t, regs, 0);
 }
 
 // First the slots say that threads leave, then it is looked who sleeps: who wakes up since leaves
 // by itself.
-void Engine::end_burst() {
+void Bursts::end_burst() {
   GuestProcess* process = visited();
   if (!process) return;
   process->native = true;
@@ -243,7 +201,7 @@ void Engine::end_burst() {
   for (GuestThread* t : inside) {
     Registers regs;
     if (!t->in_engine) {
-      if (t->tracee.get_registers_if_alive(regs)) leave_burst(*t, regs);
+      if (t->tracee.get_registers_if_alive(regs)) engine_.let_out(*t, regs);
     } else if (whereabouts(*t) == Whereabouts::asleep_in_gateway) {
       t->leaves = true;
     } else if (t->tracee.interrupt_if_alive()) {
@@ -255,16 +213,16 @@ void Engine::end_burst() {
 
 // Each goes on as soon as it has stopped. One that has gone to sleep uninterruptibly since it was
 // interrupted, to wait for a disk perhaps, is not waited for: it stops when it wakes up.
-void Engine::await_leavers(std::vector<GuestThread*> awaited) {
+void Bursts::await_leavers(std::vector<GuestThread*> awaited) {
   constexpr unsigned kEager = 200;  // looks without sleeping, about the time that a stop takes
   constexpr unsigned kLooksPerCheck = 20;
   for (unsigned looks = 0; !awaited.empty(); looks++) {
     std::erase_if(awaited, [&](GuestThread* t) {
       Registers regs;
-      if (stops_.has(t->tracee.tid())) {
-        const bool is_out = await_guest(*t) && t->tracee.get_registers_if_alive(regs);
+      if (engine_.stops().has(t->tracee.tid())) {
+        const bool is_out = engine_.await_guest(*t) && t->tracee.get_registers_if_alive(regs);
         t->leaves = true;
-        if (is_out) let_go(*t, regs, 0);
+        if (is_out) engine_.let_go(*t, regs, 0);
         t->is_dying = !is_out;
         return true;
       }
@@ -287,43 +245,44 @@ void Engine::await_leavers(std::vector<GuestThread*> awaited) {
 }
 
 // Who was killed meanwhile has its cursor in its last registers: its exit event ends its trace.
-void Engine::conclude_burst() {
+void Bursts::conclude_burst() {
   std::vector<Tid> out;
   for (auto& [tid, t] : guests_.threads) {
     if (!t->leaves || !t->slot) continue;
     if (!t->in_engine) {
-      spaces_.release(*t, trace::EndReason::left_engine);
+      engine_.spaces().release(*t, trace::EndReason::left_engine);
       out.push_back(tid);
     } else if (!t->concluded && !t->is_dying) {
       t->cursor = t->slot->state().cursor;
       t->in_engine = false;  // so its records are not lost
-      records_.conclude(*t, trace::EndReason::left_engine);
+      engine_.records().conclude(*t, trace::EndReason::left_engine);
       t->in_engine = true;
     }
   }
   for (Tid tid : out) guests_.threads.erase(tid);
 }
 
-size_t Engine::translate_ahead(std::span<const GuestAddr> pcs, size_t limit) {
+size_t Bursts::translate_ahead(std::span<const GuestAddr> pcs, size_t limit) {
   GuestProcess& process = *visited();
   GuestThread nobody(process.pid, process, options_.trace);
-  emu::FragmentFinder finds = finder(nobody);
+  emu::FragmentFinder finds = engine_.finder(nobody);
   return prefill_.translate(process.space->cache(), finds, pcs, limit);
 }
 
-uint64_t Engine::count_instructions() {
-  if (GuestProcess* process = visited()) records_.executions.take(*process->space, guests_);
-  return records_.executions.instructions_of_runs();
+uint64_t Bursts::count_instructions() {
+  if (GuestProcess* process = visited())
+    engine_.records().executions.take(*process->space, guests_);
+  return engine_.records().executions.instructions_of_runs();
 }
 
-void Engine::forget_program() {
-  for (auto& [tid, t] : guests_.threads) spaces_.release(*t, trace::EndReason::executed);
+void Bursts::forget_program() {
+  for (auto& [tid, t] : guests_.threads) engine_.spaces().release(*t, trace::EndReason::executed);
   guests_.threads.clear();
-  if (GuestProcess* process = visited()) spaces_.leave(*process);
+  if (GuestProcess* process = visited()) engine_.spaces().leave(*process);
   guests_.processes.clear();
 }
 
-Status Engine::close(ptrace::Tracee thread, std::vector<siginfo_t>& deferred) {
+Status Bursts::close(ptrace::Tracee thread, std::vector<siginfo_t>& deferred) {
   GuestProcess& process = *visited();
   if (!guests_.threads.empty()) return fail("threads of the program are in the code cache");
   ptrace::RemoteSyscalls remote(thread, process.space->syscall_insn(), options_.native_trace);
