@@ -2,8 +2,6 @@
 #include "inject/engine.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 #include "base/log.h"
 #include "inject/call_kinds.h"
@@ -42,7 +40,8 @@ Engine::Engine(trace::BlockTable& table, trace::TraceSink& sink, EngineOptions o
       machine_(machine_for(options_, guests_, stops_)),
       time_(machine_ ? machine_->time() : nullptr),
       records_(table, sink, options_.space.recording, time_ != nullptr ? &time_->clock() : nullptr),
-      spaces_(table, options_, guests_, records_, machine_.get()) {
+      spaces_(table, options_, guests_, records_, machine_.get()),
+      branches_(table, options_, records_) {
   if (options_.seen_enough != nullptr)
     windows_.emplace(*options_.seen_enough, sink, guests_, options_.capture_one_in,
                      options_.capture_window_us);
@@ -173,20 +172,6 @@ void Engine::on_wait_over(GuestThread& t) {
   enter(t, regs);
 }
 
-// False: the call is over. For any stop but its own it is.
-bool Engine::is_in_cut_call(GuestThread& t, const WaitStatus& status) {
-  Registers regs;
-  if (!t.tracee.get_registers_if_alive(regs)) return true;
-  const bool of_call = status.kind() == WaitStatus::Kind::syscall_stop;
-  if (!of_call) {
-    t.cut.finish(regs);
-  } else if (!t.cut.look(status, false, regs)) {
-    return true;
-  }
-  (void)t.tracee.set_registers_if_alive(regs);
-  return of_call;
-}
-
 // What was taken from the thread at this stop, or before it, is given back first.
 void Engine::go_on(GuestThread& t) {
   t.deferred.empty() ? resume(t) : redeliver_deferred(t);
@@ -283,50 +268,6 @@ void Engine::on_miss(GuestThread& t, Registers& regs, const cache::Stop& stop) {
   if (t.tracee.set_registers_if_alive(regs)) go_on(t);
 }
 
-// A branch to an address that no address can be faults itself, and nothing of it has happened.
-// `regs` are the guest's behind it; they become those before it.
-void Engine::undo_branch(GuestThread& t, Registers& regs, RunId site) {
-  if (tracing() && !take_back_record(t, site)) {
-    if (counting()) records_.executions.ran(t, site);
-    return;
-  }
-  const trace::Run run = table_.run(site);
-  const trace::Block block = table_.block(table_.blocks(run).back());
-  const emu::CodeCache& cache = t.process->space->cache();
-  const emu::Fragment* f = cache.find(table_.block(run.first_block).start);
-  if (run.exit == trace::RunExit::indirect_call) regs.rsp += sizeof(uint64_t);
-  if (run.exit == trace::RunExit::ret) {
-    std::array<uint8_t, decoder::kMaxInsnBytes> bytes{};
-    const size_t size = t.process->space->code().memory().read_some(block.last_insn, bytes);
-    const decoder::Insn insn = decoder::decode(std::span(bytes).first(size), block.last_insn);
-    regs.rsp -= sizeof(uint64_t) + insn.ret_pop_bytes;
-  }
-  regs.rip = block.last_insn.value;
-  if (f == nullptr || f->longest_run != site) return;
-  const auto before = t.process->space->translator().interrupted_run(*f, run.insns - 1);
-  if (!before) return;
-  records_.ran(t, *before);
-  if (tracing()) t.cursor += sizeof(trace::Word) * (table_.run(*before).words - 1);
-}
-
-// The record of the branch is the last one. False: it was drained, or (without counters, where
-// records have slots) nobody knows how long it is. Without counters only the record tells which
-// branch it was.
-bool Engine::take_back_record(GuestThread& t, RunId& site) {
-  const uint64_t used = t.cursor - t.slot->buffer_guest(t.buffer);
-  if (!counting()) {
-    const bool have_slots = options_.plan != emu::CapturePlan{} || options_.space.in_bouts;
-    if (have_slots || used == 0) return false;
-    const uint64_t last = t.cursor - t.slot->guest - sizeof(trace::Word);
-    std::memcpy(&site.value, t.slot->host + last, sizeof site.value);
-  }
-  const trace::Run& run = table_.run(site);
-  const uint64_t bytes = run.recorded ? sizeof(trace::Word) * run.words : 0;
-  if (used < bytes) return false;
-  t.cursor -= bytes;
-  return true;
-}
-
 void Engine::on_indirect_miss(GuestThread& t, Registers& regs, const cache::Stop& stop) {
   records_.counts.indirect_misses++;
   emu::CodeCache& cache = t.process->space->cache();
@@ -340,31 +281,12 @@ void Engine::on_indirect_miss(GuestThread& t, Registers& regs, const cache::Stop
       records_.executions.ran(t, site);  // no entry counts it
     return native_step(t, regs, nullptr);
   }
-  const BlockId block = first_block_of(cache.fragment(*id));
-  emu::Translator& translator = t.process->space->translator();
-  (void)cache.add_entry(*id, {site, block, translator.inc_is_harmless_at(target)});
-  if (site != emu::kAnySite) records_.executions.branched(t, site, block);
+  branches_.met(t, site, *id, target);
   const BranchRegisters parked = branch_registers(t, regs.r15);
   regs.rcx = parked.rcx;
   regs.rdx = parked.rdx;
   regs.rip = cache.body_address(*id);
-  cache.add_open_entry(*id, block);
   if (t.tracee.set_registers_if_alive(regs)) go_on(t);
-}
-
-// What the thread has logged is counted, and gets counters of its own.
-void Engine::take_pair_log(GuestThread& t) {
-  emu::CodeCache& cache = t.process->space->cache();
-  emu::Translator& translator = t.process->space->translator();
-  for (const auto& [pair, count] : records_.take_log(t)) {
-    const auto [site, block] = pair;
-    const GuestAddr start = table_.block(block).start;
-    const emu::Fragment* f = cache.find(start);
-    // Other code may lie there by now.
-    if (f != nullptr && first_block_of(*f) == block) {
-      (void)cache.add_entry(cache.id_of(*f), {site, block, translator.inc_is_harmless_at(start)});
-    }
-  }
 }
 
 // The guest's code is no longer what was translated, or the fragment was dropped meanwhile.
@@ -405,19 +327,6 @@ void Engine::flush(GuestThread& t) {
     if (!other->tracee.get_registers_if_alive(regs)) continue;
     enter(*other, regs);
   }
-}
-
-std::string Engine::describe() const {
-  std::string text;
-  for (const auto& [tid, t] : guests_.threads) {
-    Registers regs{};
-    const bool stopped = t->tracee.get_registers_if_alive(regs);
-    text += fmt::format("  thread {}: {} context{}\n", tid.value, t->in_engine ? "engine" : "guest",
-                        stopped ? fmt::format(", rip {:#x} rsp {:#x} r15 {:#x}", +regs.rip,
-                                              +regs.rsp, +regs.r15)
-                                : ", running");
-  }
-  return text;
 }
 
 }  // namespace shadowprof::inject

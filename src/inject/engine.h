@@ -18,27 +18,43 @@
 //   trap flag     a thread that has set it executes its own code, and nothing of that is recorded,
 //                 until the flag is clear (engine_trapped.cc).
 //
-// Traps of ours in the cache are int3 and stores to guard pages: both are signals raised by
-// force_sig, which unblocks the signal, and resets its disposition, if the program blocks or
-// ignores it (kernel/signal.c force_sig_info_to_task). So the mask and the two dispositions are
-// tracked, and put back after such a trap.
-//
 // What cannot be run under the engine (guests that use GS, ...) ends it for that process: all its
-// threads go on natively from where they are, and the reason is kept (`leavings()`). Those that
+// threads go on natively from where they are, and the reason is kept (run_notes.h). Those that
 // wait for a vfork child, or in execve, follow when the kernel lets them out, and until then the
 // process keeps its address space.
+//
+// The engine is what stops and resumes threads, and brings them from one context to the other
+// (guest_thread.h). What it keeps is in parts that do not know it: they are given a thread, or all
+// of them, and answer.
+//
+//   Bursts ◀─BurstEnd─▶ Engine ─▶ Guests         who is there
+//                         │   ├─▶ SpaceKeeper    what they have: slots, address spaces
+//                         │   ├─▶ Records        what is kept: executions, traces, notes, counts
+//                         │   ├─▶ Branches       what is counted of branches that stop
+//                         │   ├─▶ NewChildren    who is about to come
+//                         │   ├─▶ FixedMachine   only where programs get one machine
+//                         │   │     └▶ ProgramTime, TurnKeeper   and one time, and turns
+//                         │   └─▶ WindowKeeper   only where collectors may have seen enough
+//                         └─▶ StopQueue          what threads have reported
+//
+// What needs one thread only is functions of it:
+//
+//   guest_stop.h       what its stop means         guest_registers.h   the guest's registers
+//   guest_signals.h    its mask, dispositions      signal_storm.h      signals that come too fast
+//   sequence_watch.h   restartable sequences       native_insn.h       what it is about to execute
+//   mapping_calls.h    calls that change memory    thread_state.h      what it does, as /proc has
+//   it
 #pragma once
 
-#include <chrono>
-#include <map>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cache/stop.h"
 #include "emu/translate/fragment_finder.h"
+#include "inject/branches.h"
 #include "inject/engine_options.h"
 #include "inject/fixed_machine.h"
 #include "inject/guests.h"
@@ -50,7 +66,6 @@
 #include "inject/window_keeper.h"
 #include "ptrace/signal_cause.h"
 #include "ptrace/wait.h"
-#include "trace/run_mailbox.h"
 #include "trace/trace_sink.h"
 
 namespace shadowprof::inject {
@@ -90,14 +105,10 @@ class Engine {
   void leave_all(const std::string& reason);
 
   const Records& records() const { return records_; }
-  // While it runs: what was counted up to now, or a little less.
-  uint64_t instructions_so_far();
   // The calls in which threads that take turns have waited for somebody outside.
   std::vector<std::string> waits_for_others() const {
     return time_ ? time_->turns().waits_for_others() : std::vector<std::string>();
   }
-  // Where every thread is, for messages about broken invariants.
-  std::string describe() const;
 
   // For bursts.
   //
@@ -134,19 +145,12 @@ class Engine {
   void on_indirect_miss(GuestThread& t, Registers& regs, const cache::Stop& stop);
   void on_stale(GuestThread& t, Registers& regs, const emu::CachePosition& at);
   std::optional<FragmentId> fragment_for(GuestThread& t, GuestAddr pc, std::optional<RunId> site);
-  bool take_back_record(GuestThread& t, RunId& site);
-  void undo_branch(GuestThread& t, Registers& regs, RunId site);
-  BlockId first_block_of(const emu::Fragment& f) const {
-    return table_.run(f.longest_run).first_block;
-  }
-  void take_pair_log(GuestThread& t);
   void flush(GuestThread& t);
   bool quiesce(GuestThread& t);
   bool settle(GuestThread& t, const ptrace::WaitStatus& stop, Registers& regs);
   void resume(GuestThread& t, int signal = 0);
   void go_on(GuestThread& t);
   void go_on_behind_interrupt(GuestThread& t);
-  bool is_in_cut_call(GuestThread& t, const ptrace::WaitStatus& status);
 
   // engine_context.cc: from engine to guest context and back; trace buffers.
   bool to_guest(GuestThread& t, Registers& regs);
@@ -215,7 +219,6 @@ class Engine {
   void on_exec(Tid tid);
   void on_exit_event(GuestThread& t);
   bool move_space(GuestThread& t, const Registers& regs, GuestRange avoided);
-  void leave(const GuestProcess& process, const std::string& what);
   void go_native(GuestProcess& process, const std::string& reason);
   void note_unsupported(GuestThread& t, const Registers& regs, const char* reason);
   void leave_at_stop(GuestThread& t, const ptrace::WaitStatus& stop);
@@ -232,6 +235,7 @@ class Engine {
   NewChildren children_;
   Records records_;
   SpaceKeeper spaces_;
+  Branches branches_;
   std::optional<WindowKeeper> windows_;  // where collectors may have seen enough
   std::optional<ProgramEnd> root_end_;
   unsigned steps_without_code_ = 0;  // one within the other

@@ -102,7 +102,7 @@ void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePositi
       const BranchRegisters parked = branch_registers(t, cursor);
       regs.rcx = parked.rcx;
       regs.rdx = parked.rdx;
-      if (!is_canonical(regs.pc())) undo_branch(t, regs, cache::branching_site(cache, *t.slot));
+      if (!is_canonical(regs.pc())) branches_.undo(t, regs, cache::branching_site(cache, *t.slot));
       break;
     }
     case CachePosition::Kind::log_full: {
@@ -110,7 +110,7 @@ void Engine::take_guest_state(GuestThread& t, Registers& regs, const CachePositi
       regs.rcx = parked.rcx;
       regs.rdx = parked.rdx;
       regs.rip = table_.block(BlockId(t.slot->pair_log()[1].block)).start.value;
-      take_pair_log(t);
+      branches_.take_log(t);
       break;
     }
     case CachePosition::Kind::after_syscall:

@@ -5,7 +5,6 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
-#include <set>
 #include <vector>
 
 #include "base/log.h"
@@ -145,7 +144,8 @@ void Engine::start_child(Tid child, const NewChild& info) {
   const bool stays_native = (info.is_thread || info.shares_memory) && info.parent->native;
   if (stays_native || (!info.is_thread && !options_.follow)) {
     if (!info.is_thread && options_.follow) {
-      leave(GuestProcess(child), "ran outside the engine, like the process whose memory it shares");
+      spaces_.note_leaving(GuestProcess(child),
+                           "ran outside the engine, like the process whose memory it shares");
     }
     ptrace::leave_no_debug_registers(tracee);
     if (tracee.set_registers_if_alive(regs)) (void)tracee.detach_if_alive();
@@ -166,7 +166,7 @@ void Engine::start_child(Tid child, const NewChild& info) {
       auto space = spaces_.make(tracee, *fresh, options_.trace, deferred);
       if (!space && space.error().errno_value == ESRCH) return;
       if (!space) {
-        leave(*fresh, "ran outside the engine: " + space.error().message);
+        spaces_.note_leaving(*fresh, "ran outside the engine: " + space.error().message);
         (void)tracee.detach_if_alive();
         return;
       }
@@ -217,7 +217,8 @@ void Engine::on_exec(Tid tid) {
   process->actions = {};
   if (tid == root_) records_.notes.add_executed(tid);
   if (!options_.follow_exec) {
-    leave(*process, "executed another program, which ran outside the engine (--no-exec)");
+    spaces_.note_leaving(*process,
+                         "executed another program, which ran outside the engine (--no-exec)");
     (void)tracee.detach_if_alive();
     return;
   }
@@ -226,8 +227,8 @@ void Engine::on_exec(Tid tid) {
   Registers regs;
   if (!space || !tracee.get_registers_if_alive(regs)) {
     if (!space && space.error().errno_value != ESRCH) {
-      leave(*process,
-            "executed another program, which ran outside the engine: " + space.error().message);
+      spaces_.note_leaving(*process, "executed another program, which ran outside the engine: " +
+                                         space.error().message);
     }
     (void)tracee.detach_if_alive();
     return;
@@ -284,15 +285,6 @@ void Engine::on_death(Tid tid, const ptrace::WaitStatus& status) {
   spaces_.forget_thread(tid);
 }
 
-uint64_t Engine::instructions_so_far() {
-  uint64_t sum = records_.executions.instructions();
-  std::set<cache::AddressSpace*> spaces;
-  for (auto& [pid, process] : guests_.processes)
-    if (process->space && spaces.insert(process->space.get()).second)
-      sum += process->space->instructions_in_counters();
-  return sum;
-}
-
 // `regs` are the guest's, and not yet set in the thread.
 void Engine::note_unsupported(GuestThread& t, const Registers& regs, const char* reason) {
   if (!t.tracee.set_registers_if_alive(regs)) return;
@@ -306,16 +298,6 @@ void Engine::note_unsupported(GuestThread& t, const Registers& regs, const char*
                         (pc.value - module.file_start.value));
   }
   go_native(*t.process, fmt::format("at {}: {}", place, reason ? reason : "unknown instruction"));
-}
-
-// How much was counted is known where nobody counts any more.
-void Engine::leave(const GuestProcess& process, const std::string& what) {
-  records_.notes.add_leaving(process.pid, what, [this]() -> std::optional<uint64_t> {
-    const bool all_taken = std::ranges::none_of(
-        guests_.processes, [](const auto& p) { return p.second->space && !p.second->native; });
-    if (!counting() || !all_taken) return std::nullopt;
-    return records_.executions.instructions();
-  });
 }
 
 // All threads of the process leave the engine where they are and run on natively, unprofiled.
@@ -346,7 +328,7 @@ void Engine::go_native(GuestProcess& process, const std::string& reason) {
   // Who is asleep counts nothing.
   if (process.space.use_count() == 1) records_.executions.take(*process.space, guests_);
   spaces_.leave_unused(process);
-  leave(process, "went on outside the engine: " + reason);
+  spaces_.note_leaving(process, "went on outside the engine: " + reason);
 }
 
 void Engine::leave_all(const std::string& reason) {

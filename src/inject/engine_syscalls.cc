@@ -2,15 +2,11 @@
 //
 // System calls that the gateway hands to us (call_kinds.cc lists them): made by the thread at the
 // guest's own address, and their effects on translation and on what we track.
-#include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/shm.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/log.h"
 #include "inject/call_kinds.h"
@@ -155,8 +151,9 @@ bool Engine::makes_untraced(GuestThread& t, const Registers& regs) {
   const uint64_t flags = clone_flags_of(regs, t.process->space->code().memory());
   if (!(flags & CLONE_UNTRACED)) return false;
   if (!options_.follow && !(flags & CLONE_THREAD)) return true;  // like other processes
-  leave(*t.process,
-        "made a child that is not to be traced (CLONE_UNTRACED), which ran outside the engine");
+  spaces_.note_leaving(
+      *t.process,
+      "made a child that is not to be traced (CLONE_UNTRACED), which ran outside the engine");
   return true;
 }
 

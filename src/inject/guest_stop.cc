@@ -48,4 +48,17 @@ cache::Stop reveal_stop(GuestThread& t, const ptrace::Registers& regs, const sig
   return is_forced ? hidden : stop;
 }
 
+bool is_in_cut_call(GuestThread& t, const ptrace::WaitStatus& status) {
+  ptrace::Registers regs;
+  if (!t.tracee.get_registers_if_alive(regs)) return true;
+  const bool of_call = status.kind() == ptrace::WaitStatus::Kind::syscall_stop;
+  if (!of_call) {
+    t.cut.finish(regs);
+  } else if (!t.cut.look(status, false, regs)) {
+    return true;
+  }
+  (void)t.tracee.set_registers_if_alive(regs);
+  return of_call;
+}
+
 }  // namespace shadowprof::inject

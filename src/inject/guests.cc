@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "inject/guests.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "kernel/proc.h"
@@ -37,6 +39,19 @@ Tid Guests::thread_of(const GuestProcess& process, int id) const {
     if (status && status->innermost_pid.value == id) return tid;
   }
   return {};
+}
+
+std::string Guests::describe() const {
+  std::string text;
+  for (const auto& [tid, t] : threads) {
+    ptrace::Registers regs{};
+    const bool stopped = t->tracee.get_registers_if_alive(regs);
+    text += fmt::format(
+        "  thread {}: {} context{}\n", tid.value, t->in_engine ? "engine" : "guest",
+        stopped ? fmt::format(", rip {:#x} rsp {:#x} r15 {:#x}", +regs.rip, +regs.rsp, +regs.r15)
+                : ", running");
+  }
+  return text;
 }
 
 }  // namespace shadowprof::inject

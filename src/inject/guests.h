@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct Guests {
   bool is_executing(const GuestProcess& process) const;
   // The thread of the process that knows itself by that number; 0: none does.
   Tid thread_of(const GuestProcess& process, int id) const;
+  // Where every thread is, for messages about broken invariants.
+  std::string describe() const;
 };
 
 }  // namespace shadowprof::inject

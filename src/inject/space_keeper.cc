@@ -3,6 +3,8 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "inject/mend_pointer.h"
@@ -150,6 +152,24 @@ void SpaceKeeper::leave_unused(GuestProcess& process) {
     if (t->process == &process) return;
   }
   leave(process);
+}
+
+void SpaceKeeper::note_leaving(const GuestProcess& process, const std::string& what) {
+  records_.notes.add_leaving(process.pid, what, [this]() -> std::optional<uint64_t> {
+    const bool all_taken = std::ranges::none_of(
+        guests_.processes, [](const auto& p) { return p.second->space && !p.second->native; });
+    if (!records_.counting() || !all_taken) return std::nullopt;
+    return records_.executions.instructions();
+  });
+}
+
+uint64_t SpaceKeeper::instructions_so_far() {
+  uint64_t sum = records_.executions.instructions();
+  std::set<cache::AddressSpace*> spaces;
+  for (auto& [pid, process] : guests_.processes)
+    if (process->space && spaces.insert(process->space.get()).second)
+      sum += process->space->instructions_in_counters();
+  return sum;
 }
 
 }  // namespace shadowprof::inject

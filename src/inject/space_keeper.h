@@ -14,6 +14,7 @@
 
 #include <csignal>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "inject/engine_options.h"
@@ -61,6 +62,12 @@ class SpaceKeeper {
   // If it has none: threads that sleep when their process leaves the engine need it for their way
   // out, and memory to look through: who had it before may be native now, and end unseen.
   void leave_unused(GuestProcess& process);
+
+  // A process goes on, or begins, outside the engine. How much was counted is known where nobody
+  // counts any more.
+  void note_leaving(const GuestProcess& process, const std::string& what);
+  // When counting, while threads run: what was counted up to now, or a little less.
+  uint64_t instructions_so_far();
 
  private:
   void note_name(const GuestThread& t);

@@ -293,13 +293,13 @@ Result<RunResult> run_full_mode(const FullModeRequest& request) {
                       conditions_of(options.space.translator));
   options.space.order = &history.order();
   inject::Engine engine(table, sink, options);
-  set_check_context([&] { return engine.describe(); });
+  set_check_context([&] { return engine.guests().describe(); });
   if (const Status adopted = engine.adopt(program); !adopted) {
     ::kill(program.tid().value, SIGKILL);
     return tl::unexpected(adopted.error());
   }
   FullProgress progress(
-      [&] { return counting ? engine.instructions_so_far() : collection.so_far->load(); });
+      [&] { return counting ? engine.spaces().instructions_so_far() : collection.so_far->load(); });
   const auto forward = [&] {
     forward_signals_to(program.tid());
     if (out_of_processor_time()) engine.leave_all(kOutOfProcessorTime);

@@ -3,8 +3,8 @@
 // How far full mode is, for whoever looks at the terminal: how many instructions were executed up
 // to now, and how many in a second of late.
 //
-//   program's threads ──counters──▶ Engine::instructions_so_far() ─┐
-//   EdgeCollector ──so_far─────────────────────────────────────────┴▶ look() ──▶ Progress
+//   program's threads ──counters──▶ SpaceKeeper::instructions_so_far() ─┐
+//   EdgeCollector ──so_far──────────────────────────────────────────────┴▶ look() ──▶ Progress
 //
 // The tracer waits for the program, which may stop for nothing for hours: a timer interrupts that
 // wait, SIGPROF for the tracer's thread alone. Without a line on a terminal there is no timer, and
