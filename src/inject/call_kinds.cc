@@ -9,7 +9,7 @@ namespace {
 // Calls that change mappings, signal handling or the GS base behind the translator's back, or that
 // end the address space (the trace cursor is needed then), or open files that may be memory. Those
 // that make a child, since bursts are not for children.
-// rseq is here because restartable sequences are executed in guest context (engine_sequences.cc).
+// rseq is here because restartable sequences are executed in guest context (sequence_watch.h).
 constexpr unsigned kTracerCalls[] = {
     SYS_mprotect,      SYS_munmap,
     SYS_mremap,        SYS_remap_file_pages,

@@ -152,7 +152,7 @@ class Engine {
   void go_on(GuestThread& t);
   void go_on_behind_interrupt(GuestThread& t);
 
-  // engine_context.cc: from engine to guest context and back; trace buffers.
+  // engine_context.cc: from engine to guest context and back.
   bool to_guest(GuestThread& t, Registers& regs);
   bool step_to_exact(GuestThread& t, Registers& regs);
   bool step_inserted_code(GuestThread& t, Registers& regs);
@@ -204,7 +204,7 @@ class Engine {
   void return_from_call(GuestThread& t, Registers& regs, int64_t result);
   void after_native_syscall(GuestThread& t, const Registers& before, const Registers& after);
 
-  // Where time is the programs' own.
+  // engine.cc: where threads take turns.
   ptrace::WaitOutcome next_report();
   bool add_turn_checks(GuestThread& t);
   void on_turn_over(GuestThread& t);

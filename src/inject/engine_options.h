@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+//
+// What an engine does for its programs, and what it records of them.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +26,13 @@ struct EngineOptions {
   ptrace::TraceOptions trace = ptrace::TraceOptions::none;  // of threads in the engine
   // What cpuid and the auxiliary vector say; nullptr: what the host does.
   const machine::CpuModel* processor = nullptr;
-  // The programs get one machine, the same on every host (virtual_machine.h), and start in the same
+  // The programs get one machine, the same on every host (fixed_machine.h), and start in the same
   // way each time (ptrace/start_stack.h). Needs a `processor`, and the translator's stop_at_cpuid.
   bool fixed_machine = false;
   // Time is a part of it: the clock is machine::VirtualClock. Needs the translator's stop_at_rdtsc,
   // and counters.
   bool virtual_time = false;
-  // Where time is, threads take turns (turn_order.h), also those of several processes; by this
+  // Where time is, threads take turns (turn_keeper.h), also those of several processes; by this
   // seed, if there is one.
   std::optional<uint64_t> schedule_seed{};
   bool bursts = false;  // threads come from native execution, and return to it (bursts.h)

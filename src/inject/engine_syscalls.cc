@@ -41,8 +41,8 @@ uint64_t clone_flags_of(const ptrace::Registers& regs, ptrace::RemoteMemory& mem
 }
 
 // In bursts, who makes a process, executes a program, or registers restartable sequences does so
-// natively, and what it makes is native from its birth: see bursts.h. `regs` are the
-// guest's before a system call.
+// natively, and what it makes is native from its birth: see bursts.h. `regs` are the guest's before
+// a system call.
 bool ends_visit(const ptrace::Registers& regs, ptrace::RemoteMemory& memory) {
   uint64_t clone_flags = 0;
   switch (number_of(regs)) {

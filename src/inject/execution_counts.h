@@ -41,7 +41,7 @@ class ExecutionCounts {
   using Pairs = std::map<std::pair<RunId, BlockId>, uint64_t>;
   Pairs take_log(GuestThread& t);
 
-  // A thread, by this name, is known from here on; nothing is its number any more.
+  // Whoever has executed something is known here before (ThreadCounts::seen).
   trace::ThreadCounts& threads() { return threads_; }
   const trace::ThreadCounts& threads() const { return threads_; }
   const std::vector<uint64_t>& runs() const { return runs_; }
