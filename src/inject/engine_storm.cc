@@ -5,6 +5,7 @@
 
 #include "inject/engine.h"
 #include "inject/signal_storm.h"
+#include "machine/same_place.h"
 
 namespace shadowprof::inject {
 namespace {
@@ -28,7 +29,7 @@ void Engine::run_for_a_moment(Tid tid, const Registers& start) {
 void Engine::on_moment_over(GuestThread& t) {
   Registers regs;
   if (!t.tracee.get_registers_if_alive(regs)) return;
-  const bool has_run = !same_place(regs, t.hold_start);
+  const bool has_run = !machine::same_place(regs, t.hold_start);
   if (has_run || t.hold_rounds == kMaxRounds) {
     end_hold(t);
     return resume(t);

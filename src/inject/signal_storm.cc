@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernel/proc.h"
+#include "machine/same_place.h"
 
 namespace shadowprof::inject {
 namespace {
@@ -32,11 +33,6 @@ Tid own_id_of(GuestProcess& process) {
 
 }  // namespace
 
-bool same_place(const ptrace::Registers& a, const ptrace::Registers& b) {
-  return a.rip == b.rip && a.rsp == b.rsp && a.rax == b.rax && a.rcx == b.rcx && a.rdx == b.rdx &&
-         a.rsi == b.rsi && a.rdi == b.rdi && a.rbx == b.rbx && a.rbp == b.rbp;
-}
-
 bool is_from_outside(const siginfo_t& info, const Guests& guests) {
   if (info.si_signo == SIGCHLD || is_of_timer(info)) return false;
   const bool names_sender =
@@ -47,7 +43,7 @@ bool is_from_outside(const siginfo_t& info, const Guests& guests) {
 }
 
 void note_interruption(GuestThread& t, const ptrace::Registers& regs) {
-  t.same_places = same_place(regs, t.returned_to) ? t.same_places + 1 : 0;
+  t.same_places = machine::same_place(regs, t.returned_to) ? t.same_places + 1 : 0;
   if (t.same_places >= kSamePlaces) {
     t.storm = kStormHandlers;
   } else if (t.storm != 0) {

@@ -16,6 +16,8 @@
 //
 // That is decided by real time, so it must not be where threads take turns: nobody sends while the
 // thread has its turn but those outside of the program. What its own threads have sent has an end.
+//
+// ptrace/signal_storm.h is the same for threads that run natively.
 #pragma once
 
 #include <csignal>
@@ -29,8 +31,6 @@ bool is_from_outside(const siginfo_t& info, const Guests& guests);
 
 // A signal that somebody sent is about to get its handler; `regs` are the guest's.
 void note_interruption(GuestThread& t, const ptrace::Registers& regs);
-// The thread is where it was: it has executed nothing.
-bool same_place(const ptrace::Registers& a, const ptrace::Registers& b);
 
 // What others send is kept back from here on, and all system calls come to us. False: it is gone.
 bool begin_hold(GuestThread& t);

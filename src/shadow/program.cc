@@ -55,6 +55,18 @@ bool has_handler(Tid thread, int signal) {
   return status && (status->caught & ptrace::mask_of(signal));
 }
 
+ptrace::SignalStorm::Fate fate_of(Tid thread, int signal) {
+  using enum ptrace::SignalStorm::Fate;
+  constexpr ptrace::SignalMask kIgnoredByDefault =
+      ptrace::mask_of(SIGCHLD) | ptrace::mask_of(SIGURG) | ptrace::mask_of(SIGWINCH);
+  if (signal == 0) return no_signal;
+  const auto status = kernel::read_status(thread);
+  if (!status) return other;
+  if (status->caught & ptrace::mask_of(signal)) return handled;
+  const bool is_ignored = (status->ignored | kIgnoredByDefault) & ptrace::mask_of(signal);
+  return is_ignored ? ignored : other;
+}
+
 bool is_in_state(Tid process, Tid thread, std::string_view states) {
   const auto stat = kernel::read_thread_stat(process, thread);
   return stat && states.find(stat->state) != states.npos;
@@ -292,6 +304,7 @@ void Program::note_seen(Tid tid, Thread& thread, const ptrace::Registers& regist
 void Program::conceal(ptrace::Tracee thread, const WaitStatus& status,
                       ptrace::Registers& registers) {
   Thread& known = threads_[thread.tid()];
+  known.storm.look(thread, status, registers);
   note_seen(thread.tid(), known, registers);
   if (status.is_trap()) known.interrupted = false;
   bool changed = mend_cut_call(thread, status, registers);
@@ -384,9 +397,23 @@ void Program::begin_anew() {
 
 // Past its system calls, or to the next one of them.
 void Program::go_on(ptrace::Tracee thread, int signal) {
+  const auto held = begin_hold(thread, signal);
+  const auto known = threads_.find(thread.tid());
   const bool logged = log_ && log_->follows(thread.tid());
-  (void)(logged || has_cut_call(thread.tid()) ? thread.syscall_if_alive(signal)
-                                              : thread.cont_if_alive(signal));
+  const bool looked_at = known != threads_.end() && known->second.storm.wants_calls();
+  const bool to_next_call = logged || looked_at || held || has_cut_call(thread.tid());
+  (void)(to_next_call ? thread.syscall_if_alive(signal) : thread.cont_if_alive(signal));
+  if (!held) return;
+  std::this_thread::sleep_for(*held);
+  (void)interrupt(thread.tid());
+}
+
+std::optional<std::chrono::microseconds> Program::begin_hold(ptrace::Tracee thread, int signal) {
+  const auto known = threads_.find(thread.tid());
+  if (known == threads_.end() || known->second.cut.is_active()) return std::nullopt;
+  ptrace::SignalStorm& storm = known->second.storm;
+  if (!storm.is_blowing()) return std::nullopt;
+  return storm.begin_hold(thread, fate_of(thread.tid(), signal));
 }
 
 // A thread that stands still at each of its signals loses more than by all samples together where

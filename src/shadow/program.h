@@ -29,6 +29,7 @@
 #include "kernel/proc.h"
 #include "ptrace/cut_call.h"
 #include "ptrace/interruption.h"
+#include "ptrace/signal_storm.h"
 #include "ptrace/tracee.h"
 #include "ptrace/wait.h"
 #include "ptrace/wait_status.h"
@@ -116,6 +117,7 @@ class Program {
     ptrace::SignalledSleep sleep{};
     ptrace::RestartedCall restarted{};
     ptrace::CutCall cut{};
+    ptrace::SignalStorm storm{};
     std::optional<SeenThread> look{};  // it was asked to stop for one
   };
   enum class Left : uint8_t { alone, too };
@@ -137,6 +139,7 @@ class Program {
   // What was decided of its system call at the stop, again: filters may have come since.
   void look_again_at_call(ptrace::Tracee thread);
   void go_on(ptrace::Tracee thread, int signal = 0);
+  std::optional<std::chrono::microseconds> begin_hold(ptrace::Tracee thread, int signal);
   bool try_detach(Tid tid, std::set<Tid>& ending);
   bool is_namespace_init();
   bool let_die(ptrace::Tracee thread, int signal);

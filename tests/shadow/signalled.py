@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Threads that are sent signals all the time get each of them, in order, and stop for few.
+"""Threads that are sent signals all the time get each of them, in order, stop for few, and get on.
 
-usage: signalled.py --shadowprof FILE --signalled FILE [--only NAME]
+usage: signalled.py --shadowprof FILE --signalled FILE --stormed FILE [--only NAME]
 """
 
 import os
@@ -65,9 +65,18 @@ def launched_and_followed(options):
         require(int(said) > 0, said)
 
 
+def who_gets_signals_faster_than_it_stops_gets_on(options):
+    sampled = (["-f"], EAGER, [*EAGER, "-f"], BURSTS)
+    for what, modes in (("handled", (*sampled, ["--mode", "full"])), ("ignored", sampled)):
+        said = subprocess.run([options.stormed, what], check=True, stdout=subprocess.PIPE, text=True).stdout
+        for mode in modes:
+            found = shadowprof(options, "run", "-q", *mode, "-o", "p.json", "--", options.stormed, what)
+            require(found == said, f"{what} {mode}: {found}, natively {said}")
+
+
 CASES = [most_signals_stop_nobody, samples_lose_none, bursts_lose_none, looks_lose_none,
-         launched_and_followed]
+         launched_and_followed, who_gets_signals_faster_than_it_stops_gets_on]
 
 
 if __name__ == "__main__":
-    sys.exit(run_with_programs(CASES, __doc__, ("shadowprof", "signalled")))
+    sys.exit(run_with_programs(CASES, __doc__, ("shadowprof", "signalled", "stormed")))

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#include "ptrace/signal_storm.h"
+
+#include <sys/syscall.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "machine/same_place.h"
+
+namespace shadowprof::ptrace {
+
+namespace {
+
+// So many signals in one place make a storm, and so many others end it.
+constexpr unsigned kSamePlaces = 8;
+constexpr unsigned kStormSignals = 16;
+constexpr unsigned kMomentUs = 40;
+// A thread may have to wait for a processor: each further round is twice as long.
+constexpr unsigned kMaxRounds = 8;
+// A handler may not return, or work for long.
+constexpr unsigned kMostCalls = 64;
+
+// Who is in the same place again may have made that call anew.
+bool has_cut_call_short(const Registers& registers) {
+  return registers.restart_pending() ||
+         (registers.in_syscall() && static_cast<int64_t>(registers.rax) == -EINTR);
+}
+
+}  // namespace
+
+void SignalStorm::look(Tracee thread, const WaitStatus& status, const Registers& registers) {
+  if (holding_) end_hold(thread, status, registers);
+  if (status.kind() == WaitStatus::Kind::syscall_stop) {
+    if (wants_calls()) look_at_call(thread, registers);
+  } else if (status.kind() == WaitStatus::Kind::signal_stop) {
+    look_at_signal(registers);
+  }
+}
+
+void SignalStorm::end_hold(Tracee thread, const WaitStatus& status, const Registers& registers) {
+  holding_ = false;
+  (void)thread.set_signal_mask_if_alive(own_mask_);
+  hold_again_ = status.is_event(StopEvent::stop) && rounds_ < kMaxRounds &&
+                machine::same_place(registers, last_);
+  rounds_ = hold_again_ ? rounds_ + 1 : 0;
+}
+
+// rt_sigreturn has loaded the program's registers at its exit stop, and its mask.
+void SignalStorm::look_at_call(Tracee thread, const Registers& registers) {
+  Tracee::SyscallStopInfo info;
+  if (!thread.get_syscall_stop_if_alive(info)) return;
+  if (handler_ == Handler::returns && info.which == Tracee::SyscallStop::exit) {
+    handler_ = Handler::has_returned;
+    last_ = registers;
+  } else if (info.which == Tracee::SyscallStop::entry && info.nr == SYS_rt_sigreturn) {
+    handler_ = Handler::returns;
+  } else if (++calls_ > kMostCalls) {
+    handler_ = Handler::none;
+  }
+}
+
+void SignalStorm::look_at_signal(const Registers& registers) {
+  const bool same = machine::same_place(registers, last_) && !has_cut_call_short(registers);
+  last_ = registers;
+  same_places_ = same ? same_places_ + 1 : 0;
+  if (same_places_ >= kSamePlaces) {
+    left_ = kStormSignals;
+  } else if (left_ != 0) {
+    left_--;
+  }
+  handler_ = Handler::none;
+}
+
+// A signal that is ignored is blocked from here on, too: the kernel puts it back into its queue.
+std::optional<std::chrono::microseconds> SignalStorm::begin_hold(Tracee thread, Fate fate) {
+  const bool again = std::exchange(hold_again_, false);
+  if (is_blowing() && fate == Fate::handled) {
+    handler_ = Handler::runs;
+    calls_ = 0;
+    return std::nullopt;
+  }
+  const bool is_ignored = is_blowing() && fate == Fate::ignored;
+  const bool has_returned = fate == Fate::no_signal && (handler_ == Handler::has_returned || again);
+  if (!is_ignored && !has_returned) return std::nullopt;
+  handler_ = Handler::none;
+  if (!thread.get_signal_mask_if_alive(own_mask_) ||
+      !thread.set_signal_mask_if_alive(hold_signals(own_mask_)))
+    return std::nullopt;
+  holding_ = true;
+  return std::chrono::microseconds(kMomentUs << rounds_);
+}
+
+}  // namespace shadowprof::ptrace
