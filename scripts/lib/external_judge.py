@@ -9,6 +9,7 @@ import json
 from dataclasses import asdict, dataclass, field
 
 from external_compare import difference
+from external_runs import IN_FULL_MODE
 
 SAME, DIFFERS, SOMETIMES = "same", "differs", "now and then"
 UNSTABLE, TOO_LONG = "unstable", "too long"
@@ -55,17 +56,21 @@ class Judge:
     def __init__(self, runner, suite, test, native_limit_s):
         self.runner, self.suite, self.test, self.native_limit_s = runner, suite, test, native_limit_s
         self.native = runner.run(test, "native", native_limit_s)
-        self.loosely = False
+        self.reader, self.loosely = suite.output, False
         self.limit_s = max(SHORTEST_LIMIT_S, TIMES_NATIVE * self.native.seconds)
 
     def difference(self, outcome):
-        return difference(self.native, outcome, self.suite.output, self.loosely)
+        return difference(self.native, outcome, self.reader, self.loosely)
 
     def is_stable(self):
-        """Another native run is as the first; if but for numbers, they do not count from here on."""
+        """Another native run is as the first; if but for some or all numbers, they do not count from here on."""
         again = self.runner.run(self.test, "native", self.native_limit_s)
         if not self.difference(again):
             return True
+        if self.reader == "exact":
+            self.reader = "text"
+            if not self.difference(again):
+                return True
         self.loosely = True
         return not self.difference(again)
 
@@ -76,7 +81,7 @@ class Judge:
         behind natively are not. Neither are those that the program wants to trace itself: only full mode leaves
         them to it.
         """
-        follow = not self.native.leaves and not (self.test.traces and mode != "full")
+        follow = not self.native.leaves and not (self.test.traces and mode not in IN_FULL_MODE)
         first = self.runner.run(self.test, mode, self.limit_s, follow)
         what = self.difference(first)
         if not what:
@@ -102,9 +107,9 @@ def judge(runner, suite, test, modes, native_limit_s):
     for _ in range(NATIVE_RUNS_AFTERWARDS):
         if all(verdict.verdict == SAME for verdict in result.modes.values()):
             break
-        before = one.loosely
+        before = (one.reader, one.loosely)
         if not one.is_stable():
             result.native, result.modes = UNSTABLE, {}
-        elif one.loosely != before:
+        elif (one.reader, one.loosely) != before:
             result.modes = {mode: one.mode(mode) for mode in modes}
     return result

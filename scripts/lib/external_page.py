@@ -65,7 +65,7 @@ def row(cells):
 def counts_of(results, mode):
     verdicts = [result.modes[mode].verdict for result in results if mode in result.modes]
     counts = [verdicts.count(word) for word in (SAME, SOMETIMES, DIFFERS)]
-    return " / ".join(map(str, counts))
+    return " / ".join(map(str, counts)) if verdicts else "not run"
 
 
 def summary(results, modes):

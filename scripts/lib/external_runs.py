@@ -15,13 +15,16 @@ import tempfile
 import time
 from dataclasses import dataclass
 
-# The options with which a mode samples as often as it can.
+# The options with which a mode samples as often as it can. Full mode counts only, or records a trace.
 MODES = {
     "native": (),
     "full": ("--mode", "full"),
+    "traced": ("--mode", "full", "--profile", "edge,call,path,value,address"),
     "shadow": ("--mode", "shadow", "--max-overhead", "100%", "--load", "1", "--freq", "200", "--sample-size", "200K"),
     "burst": ("--mode", "burst", "--max-overhead", "100%", "--burst", "1ms/10ms"),
 }
+
+IN_FULL_MODE = ("full", "traced")
 
 # The shell is the first process of the namespace, which signals do not kill as they kill others. Numbers of
 # processes begin above 30000, so that they look the same with and without a tracer (external_compare.py).

@@ -7,6 +7,7 @@ or holds no test, has one sentence that says how it is had (`Suite.how`).
 
 import fnmatch
 import os
+import re
 import shlex
 import struct
 from dataclasses import dataclass, field
@@ -120,23 +121,38 @@ def ltp(folder):
     return tests
 
 
+VALGRIND_TOOLS = ("none", "memcheck", "helgrind", "drd", "massif", "dhat", "cachegrind", "callgrind", "lackey",
+                  "exp-bbv")
+VALGRIND_PARTS = ("", "common", "amd64", "linux", "amd64-linux")
+
+
+def valgrind_arguments(text):
+    """Of a shell's line, without what comes from a file (standard input is empty here) or goes to a pipe."""
+    return shlex.split(re.split("[<|]", text)[0].replace("`pwd`", "."))
+
+
+def valgrind_test(tool, part, where, file_name):
+    """NAME.vgtest names the program and its arguments; None if that program was not built."""
+    with open(os.path.join(where, file_name), encoding="utf-8") as file:
+        facts = dict(line.split(":", 1) for line in file.read().splitlines() if ":" in line)
+    home, program = os.path.split(os.path.normpath(os.path.join(where, facts.get("prog", "").strip())))
+    if not is_program(os.path.join(home, program)):
+        return None
+    name = "/".join(word for word in (tool, part, os.path.splitext(file_name)[0]) if word)
+    return Test("valgrind", name, (f"./{program}", *valgrind_arguments(facts.get("args", ""))), home)
+
+
 def valgrind(folder):
-    """Those of the tool that only runs its programs (none/tests): NAME.vgtest names the program and its arguments."""
-    tests = []
-    for part in ("none/tests", "none/tests/amd64", "none/tests/linux", "none/tests/amd64-linux"):
-        where = os.path.join(folder, part)
-        for file_name in sorted(os.listdir(where)) if os.path.isdir(where) else []:
-            name, suffix = os.path.splitext(file_name)
-            if suffix != ".vgtest":
-                continue
-            with open(os.path.join(where, file_name), encoding="utf-8") as file:
-                facts = dict(line.split(":", 1) for line in file.read().splitlines() if ":" in line)
-            program = facts.get("prog", "").strip()
-            if is_program(os.path.join(where, program)):
-                short = f"{part.replace('none/tests', '').strip('/')}/{name}".lstrip("/")
-                command = (f"./{program}", *shlex.split(facts.get("args", "")))
-                tests.append(Test("valgrind", short, command, where))
-    return tests
+    """Each program of the tools' tests, natively instead of below a tool. Several tests have the same one."""
+    tests = {}
+    for tool in VALGRIND_TOOLS:
+        for part in VALGRIND_PARTS:
+            where = os.path.join(folder, tool, "tests", part)
+            for file_name in sorted(os.listdir(where)) if os.path.isdir(where) else []:
+                test = valgrind_test(tool, part, where, file_name) if file_name.endswith(".vgtest") else None
+                if test:
+                    tests.setdefault((test.links, test.command), test)
+    return list(tests.values())
 
 
 def qemu(folder):
@@ -151,7 +167,7 @@ SUITES = (
     Suite("ltp", "LTP", "DIR/ltp is what `./configure --prefix=DIR/ltp && make && make install` of the Linux Test "
           "Project makes.", "ltp", 32, ltp),
     Suite("valgrind", "Valgrind", "DIR/valgrind is a source tree of Valgrind after `./configure && make && "
-          "make check`.", "text", 77, valgrind),
+          "make check`.", "exact", 77, valgrind),
     Suite("qemu", "QEMU", "DIR/qemu is tests/tcg/x86_64-linux-user of a build folder of QEMU after `make "
-          "build-tcg`.", "text", 77, qemu),
+          "build-tcg`.", "exact", 77, qemu),
 )

@@ -9,6 +9,7 @@ The suite is a toy of shell scripts, and the profiler a script that sets a varia
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -97,6 +98,19 @@ class ToySuite(unittest.TestCase):
         self.check("result", "differs", "not ok open")
         self.check("once", "now and then", "status 3, natively status 0")
 
+    def exactly(self, body):
+        suite = next(suite for suite in external_suites.SUITES if suite.output == "exact")
+        self.script(self.top / "kselftest" / "toy" / "number", f"#!/bin/sh\n{body}\n")
+        test = external_suites.Test("kselftest", "number", ("./number",), str(self.top / "kselftest" / "toy"))
+        return external_judge.judge(self.runner, suite, test, ["full"], 1.5).modes["full"].what
+
+    def test_numbers_count_in_a_suite_that_is_read_exactly(self):
+        self.assertEqual(self.exactly('if [ "$PROFILED" ]; then echo 0x1234567a; else echo 0x1234567b; fi'),
+                         "0x1234567a")
+
+    def test_they_do_not_where_native_runs_differ_in_some(self):
+        self.assertEqual(self.exactly('echo 0x1234$$; if [ "$PROFILED" ]; then echo 1234; else echo 1235; fi'), "")
+
     def test_a_run_without_a_profile_differs(self):
         (self.top / "profiler.silent").touch()
         self.check("same", "differs", "no profile")
@@ -150,6 +164,24 @@ class Page(unittest.TestCase):
                 external_page.write(file.name, "made\n")
                 self.assertEqual(pathlib.Path(file.name).read_text(),
                                  f"head\n{external_page.BEGIN}made\n{external_page.END}tail\n")
+
+
+class Valgrind(unittest.TestCase):
+    def test_each_program_is_taken_once_with_its_arguments_and_in_its_own_folder(self):
+        with tempfile.TemporaryDirectory() as top:
+            files = {"none/tests/amd64/one.vgtest": "prog: one\nargs: -r 'a b' < one.c\nvgopts: -q\n",
+                     "memcheck/tests/again.vgtest": "prog: ../../none/tests/amd64/one\nargs: -r 'a b'\n",
+                     "memcheck/tests/other.vgtest": "prog: ../../none/tests/amd64/one\nargs: `pwd`/x | less\n",
+                     "memcheck/tests/missing.vgtest": "prog: missing\n"}
+            for name, text in files.items():
+                path = pathlib.Path(top, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            home = os.path.join(top, "none/tests/amd64")
+            shutil.copy("/bin/true", os.path.join(home, "one"))
+            self.assertEqual([(test.name, test.command, test.links) for test in external_suites.valgrind(top)],
+                             [("none/amd64/one", ("./one", "-r", "a b"), home),
+                              ("memcheck/other", ("./one", "./x"), home)])
 
 
 class Normalisation(unittest.TestCase):
