@@ -171,6 +171,8 @@ class Engine {
   void die_untraced(GuestThread& t, Registers& regs, ptrace::SignalCause cause);
   void leave_pending(GuestThread& t, Registers& regs, const siginfo_t& info);
   void deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t& info);
+  bool is_in_storm_of_ignored(GuestThread& t, const Registers& regs, const siginfo_t& info) const;
+  void go_on_without_ignored(GuestThread& t, Registers& regs);
   void drop_handler(GuestThread& t, const siginfo_t& info);
   void redeliver_deferred(GuestThread& t);
 

@@ -93,6 +93,8 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& sent) {
       if (t.in_engine && ptrace::CutCall::is_cut(t.tracee, regs)) {
         t.cut.begin(regs);
         if (!t.tracee.set_registers_if_alive(regs)) return;
+      } else if (is_in_storm_of_ignored(t, regs, info)) {
+        return go_on_without_ignored(t, regs);
       }
       [[fallthrough]];
     case Disposition::stop:
@@ -112,6 +114,24 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& sent) {
     case Disposition::handler: return deliver_to_handler(t, regs, info);
     case Disposition::unknown: return leave_with_signal(t, regs, info);
   }
+}
+
+// A call that the kernel restarts gets on by itself.
+bool Engine::is_in_storm_of_ignored(GuestThread& t, const Registers& regs,
+                                    const siginfo_t& info) const {
+  if (!t.in_engine || (takes_turns() && !is_from_outside(info, guests_))) return false;
+  note_interruption(t, regs);
+  t.returned_to = regs;
+  return t.storm != 0 && !regs.restart_pending();
+}
+
+// The signal that is ignored has done all that it does.
+void Engine::go_on_without_ignored(GuestThread& t, Registers& regs) {
+  if (!to_guest(t, regs)) return;
+  if (begin_hold(t)) records_.counts.holds++;
+  const Tid tid = t.tracee.tid();
+  enter(t, regs);
+  run_for_a_moment(tid, regs);
 }
 
 // An instruction that raises what the program blocks kills it, handler or not (kernel/signal.c

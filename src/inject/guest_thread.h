@@ -69,7 +69,7 @@ struct GuestThread {
   UniqueFd stat;           // /proc/TID/stat
   UniqueFd present_call;   // /proc/TID/syscall
   // See signal_storm.h.
-  ptrace::Registers returned_to{};  // what the last sigreturn restored
+  ptrace::Registers returned_to{};  // by the last sigreturn, or behind an ignored signal
   ptrace::SignalledSleep sleep{};  // through ignored signals
   ptrace::CutCall cut{};           // by one
   unsigned same_places = 0;         // interruptions in a row that were right there

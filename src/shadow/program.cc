@@ -55,8 +55,8 @@ bool has_handler(Tid thread, int signal) {
   return status && (status->caught & ptrace::mask_of(signal));
 }
 
-ptrace::SignalStorm::Fate fate_of(Tid thread, int signal) {
-  using enum ptrace::SignalStorm::Fate;
+ptrace::ForwardProgress::Fate fate_of(Tid thread, int signal) {
+  using enum ptrace::ForwardProgress::Fate;
   constexpr ptrace::SignalMask kIgnoredByDefault =
       ptrace::mask_of(SIGCHLD) | ptrace::mask_of(SIGURG) | ptrace::mask_of(SIGWINCH);
   if (signal == 0) return no_signal;
@@ -304,7 +304,7 @@ void Program::note_seen(Tid tid, Thread& thread, const ptrace::Registers& regist
 void Program::conceal(ptrace::Tracee thread, const WaitStatus& status,
                       ptrace::Registers& registers) {
   Thread& known = threads_[thread.tid()];
-  known.storm.look(thread, status, registers);
+  known.progress.look(thread, status, registers);
   note_seen(thread.tid(), known, registers);
   if (status.is_trap()) known.interrupted = false;
   bool changed = mend_cut_call(thread, status, registers);
@@ -400,7 +400,7 @@ void Program::go_on(ptrace::Tracee thread, int signal) {
   const auto held = begin_hold(thread, signal);
   const auto known = threads_.find(thread.tid());
   const bool logged = log_ && log_->follows(thread.tid());
-  const bool looked_at = known != threads_.end() && known->second.storm.wants_calls();
+  const bool looked_at = known != threads_.end() && known->second.progress.wants_calls();
   const bool to_next_call = logged || looked_at || held || has_cut_call(thread.tid());
   (void)(to_next_call ? thread.syscall_if_alive(signal) : thread.cont_if_alive(signal));
   if (!held) return;
@@ -411,9 +411,9 @@ void Program::go_on(ptrace::Tracee thread, int signal) {
 std::optional<std::chrono::microseconds> Program::begin_hold(ptrace::Tracee thread, int signal) {
   const auto known = threads_.find(thread.tid());
   if (known == threads_.end() || known->second.cut.is_active()) return std::nullopt;
-  ptrace::SignalStorm& storm = known->second.storm;
-  if (!storm.is_blowing()) return std::nullopt;
-  return storm.begin_hold(thread, fate_of(thread.tid(), signal));
+  ptrace::ForwardProgress& progress = known->second.progress;
+  if (!progress.is_in_storm()) return std::nullopt;
+  return progress.begin_hold(thread, fate_of(thread.tid(), signal));
 }
 
 // A thread that stands still at each of its signals loses more than by all samples together where

@@ -28,8 +28,8 @@
 #include "base/result.h"
 #include "kernel/proc.h"
 #include "ptrace/cut_call.h"
+#include "ptrace/forward_progress.h"
 #include "ptrace/interruption.h"
-#include "ptrace/signal_storm.h"
 #include "ptrace/tracee.h"
 #include "ptrace/wait.h"
 #include "ptrace/wait_status.h"
@@ -117,7 +117,7 @@ class Program {
     ptrace::SignalledSleep sleep{};
     ptrace::RestartedCall restarted{};
     ptrace::CutCall cut{};
-    ptrace::SignalStorm storm{};
+    ptrace::ForwardProgress progress{};
     std::optional<SeenThread> look{};  // it was asked to stop for one
   };
   enum class Left : uint8_t { alone, too };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "ptrace/signal_storm.h"
+#include "ptrace/forward_progress.h"
 
 #include <sys/syscall.h>
 
@@ -29,7 +29,7 @@ bool has_cut_call_short(const Registers& registers) {
 
 }  // namespace
 
-void SignalStorm::look(Tracee thread, const WaitStatus& status, const Registers& registers) {
+void ForwardProgress::look(Tracee thread, const WaitStatus& status, const Registers& registers) {
   if (holding_) end_hold(thread, status, registers);
   if (status.kind() == WaitStatus::Kind::syscall_stop) {
     if (wants_calls()) look_at_call(thread, registers);
@@ -38,7 +38,8 @@ void SignalStorm::look(Tracee thread, const WaitStatus& status, const Registers&
   }
 }
 
-void SignalStorm::end_hold(Tracee thread, const WaitStatus& status, const Registers& registers) {
+void ForwardProgress::end_hold(Tracee thread, const WaitStatus& status,
+                               const Registers& registers) {
   holding_ = false;
   (void)thread.set_signal_mask_if_alive(own_mask_);
   hold_again_ = status.is_event(StopEvent::stop) && rounds_ < kMaxRounds &&
@@ -47,7 +48,7 @@ void SignalStorm::end_hold(Tracee thread, const WaitStatus& status, const Regist
 }
 
 // rt_sigreturn has loaded the program's registers at its exit stop, and its mask.
-void SignalStorm::look_at_call(Tracee thread, const Registers& registers) {
+void ForwardProgress::look_at_call(Tracee thread, const Registers& registers) {
   Tracee::SyscallStopInfo info;
   if (!thread.get_syscall_stop_if_alive(info)) return;
   if (handler_ == Handler::returns && info.which == Tracee::SyscallStop::exit) {
@@ -60,7 +61,7 @@ void SignalStorm::look_at_call(Tracee thread, const Registers& registers) {
   }
 }
 
-void SignalStorm::look_at_signal(const Registers& registers) {
+void ForwardProgress::look_at_signal(const Registers& registers) {
   const bool same = machine::same_place(registers, last_) && !has_cut_call_short(registers);
   last_ = registers;
   same_places_ = same ? same_places_ + 1 : 0;
@@ -73,14 +74,14 @@ void SignalStorm::look_at_signal(const Registers& registers) {
 }
 
 // A signal that is ignored is blocked from here on, too: the kernel puts it back into its queue.
-std::optional<std::chrono::microseconds> SignalStorm::begin_hold(Tracee thread, Fate fate) {
+std::optional<std::chrono::microseconds> ForwardProgress::begin_hold(Tracee thread, Fate fate) {
   const bool again = std::exchange(hold_again_, false);
-  if (is_blowing() && fate == Fate::handled) {
+  if (is_in_storm() && fate == Fate::handled) {
     handler_ = Handler::runs;
     calls_ = 0;
     return std::nullopt;
   }
-  const bool is_ignored = is_blowing() && fate == Fate::ignored;
+  const bool is_ignored = is_in_storm() && fate == Fate::ignored;
   const bool has_returned = fate == Fate::no_signal && (handler_ == Handler::has_returned || again);
   if (!is_ignored && !has_returned) return std::nullopt;
   handler_ = Handler::none;

@@ -30,7 +30,7 @@
 
 namespace shadowprof::ptrace {
 
-class SignalStorm {
+class ForwardProgress {
  public:
   // `registers` are as the kernel has stopped the thread, before anybody has changed them.
   void look(Tracee thread, const WaitStatus& status, const Registers& registers);
@@ -38,7 +38,7 @@ class SignalStorm {
   // What the program does with the signal that it goes on with.
   enum class Fate : uint8_t { no_signal, handled, ignored, other };
   std::optional<std::chrono::microseconds> begin_hold(Tracee thread, Fate fate);
-  bool is_blowing() const { return left_ != 0; }
+  bool is_in_storm() const { return left_ != 0; }
 
  private:
   enum class Handler : uint8_t { none, runs, returns, has_returned };
