@@ -272,7 +272,7 @@ size_t Bursts::translate_ahead(std::span<const GuestAddr> pcs, size_t limit) {
 uint64_t Bursts::count_instructions() {
   if (GuestProcess* process = visited())
     engine_.records().executions.take(*process->space, guests_);
-  return engine_.records().executions.instructions_of_runs();
+  return engine_.records().executions.instructions();
 }
 
 void Bursts::forget_program() {

@@ -81,16 +81,11 @@ void ExecutionCounts::add_pair(const trace::PairCount& pair) {
   trace::join_if_many(pairs_, different_pairs_, kNoted);
 }
 
-uint64_t ExecutionCounts::instructions_of_runs() const {
+uint64_t ExecutionCounts::instructions() const {
   uint64_t sum = 0;
   for (uint32_t i = 0; i < runs_.size(); i++) {
     if (runs_[i] != 0) sum += runs_[i] * table_.run(RunId(i)).insns;
   }
-  return sum;
-}
-
-uint64_t ExecutionCounts::instructions() const {
-  uint64_t sum = instructions_of_runs();
   for (const trace::PairCount& pair : pairs_) sum += pair.count * table_.run(pair.run).insns;
   return sum;
 }

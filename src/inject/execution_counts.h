@@ -48,7 +48,6 @@ class ExecutionCounts {
   const std::vector<trace::PairCount>& pairs() const { return pairs_; }
   // Up to when counters were last taken.
   uint64_t instructions() const;
-  uint64_t instructions_of_runs() const;  // without those of pairs
 
  private:
   void add(Tid thread, const emu::CounterOwner& owner, uint64_t count);
