@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
 // An append-only array whose elements never move: address space for the largest size is reserved
-// at once, memory is used as it fills. One thread appends; others may read elements whose index
-// reached them through a synchronising channel (a queue of trace chunks), without a lock.
+// at once, memory is used as it fills. One thread appends and clears; others may read, without a
+// lock, elements below size(), and such whose index reached them through a synchronising channel (a
+// queue of trace chunks).
 #pragma once
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -30,13 +32,17 @@ class ReservedArray {
   ReservedArray& operator=(const ReservedArray&) = delete;
 
   T& push_back(const T& value) {
-    SP_CHECK(size_ < capacity_, "table of {} entries is full", capacity_);
-    return *new (data_ + size_++) T(value);
+    const size_t at = own_size();
+    SP_CHECK(at < capacity_, "table of {} entries is full", capacity_);
+    T& added = *new (data_ + at) T(value);
+    set_size(at + 1);
+    return added;
   }
   void append(std::span<const T> values) {
-    SP_CHECK(values.size() <= capacity_ - size_, "table of {} entries is full", capacity_);
-    std::uninitialized_copy(values.begin(), values.end(), data_ + size_);
-    size_ += values.size();
+    const size_t at = own_size();
+    SP_CHECK(values.size() <= capacity_ - at, "table of {} entries is full", capacity_);
+    std::uninitialized_copy(values.begin(), values.end(), data_ + at);
+    set_size(at + values.size());
   }
   // For what is looked up at random: fewer TLB misses. The first elements stay in small pages: a
   // small program has no others, and to clear a huge page takes a millisecond or more. Only a hint,
@@ -48,23 +54,26 @@ class ReservedArray {
       ::madvise(reinterpret_cast<std::byte*>(data_) + kSmall, bytes - kSmall, MADV_HUGEPAGE);
   }
   // Forgets the elements; their memory is used again.
-  void clear() { size_ = 0; }
+  void clear() { set_size(0); }
   // The same, and gives the memory back.
   void release() {
     clear();
     give_back_memory(data_, capacity_ * sizeof(T));
   }
-  size_t size() const { return size_; }
+  size_t size() const { return size_.load(std::memory_order_acquire); }
   size_t capacity() const { return capacity_; }
   T* data() { return data_; }
   const T* data() const { return data_; }
   T& operator[](size_t i) { return data_[i]; }
   const T& operator[](size_t i) const { return data_[i]; }
-  std::span<const T> span() const { return {data_, size_}; }
+  std::span<const T> span() const { return {data_, size()}; }
 
  private:
+  size_t own_size() const { return size_.load(std::memory_order_relaxed); }
+  void set_size(size_t size) { size_.store(size, std::memory_order_release); }
+
   T* data_ = nullptr;
-  size_t size_ = 0;
+  std::atomic<size_t> size_{0};
   size_t capacity_;
 };
 

@@ -7,7 +7,8 @@
 
 // Handlers call one another at the end where the compiler turns that into a jump. Elsewhere
 // (without optimisation, under sanitizers) they return to a loop.
-#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(SP_NO_TAIL_CALLS)
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
+    !defined(SP_NO_TAIL_CALLS)
 #define SP_TAIL_CALLS 1
 #else
 #define SP_TAIL_CALLS 0
