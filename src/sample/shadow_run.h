@@ -271,6 +271,7 @@ class ShadowRun {
   void burst(const plan::Step& step);
   double nap_s();
   void note_asleep(const SampledProcess& program);
+  void note_no_replica(const SampledProcess& program, const Error& why, double pause_s);
   void note_elsewhere(double pause_s);
   std::string why_no_fork_yet(const plan::Situation& situation) const;
   void tell_of_bursts(const plan::Step& step);

@@ -92,14 +92,7 @@ void ShadowRun::fork(const plan::Step& step) {
   if (!replicas) {
     sample.program->failed();
     if (replicas.error().errno_value == ECANCELED) return note_elsewhere(sample.life.pause_s);
-    const bool sleeps = replicas.error().errno_value == EAGAIN;
-    if (sleeps) note_asleep(*sample.program);
-    counts_.refused += !sleeps;
-    const double retry_s = sleeps ? nap_s() : plan::kLongestRetry_s;
-    const bool is_told_later = sample.program->no_fork() != nullptr;  // with what is done instead
-    if (!sleeps && !is_told_later && replicas.error().errno_value != ESRCH)
-      watch_.warn_once(replicas.error().message);
-    return plan_.missed(elapsed(), plan::What::fork, retry_s);
+    return note_no_replica(*sample.program, replicas.error(), sample.life.pause_s);
   }
   counts_.moments++;
   counts_.pauses.push_back(sample.life.pause_s);
@@ -146,6 +139,23 @@ double ShadowRun::nap_s() {
 
 void ShadowRun::note_asleep(const SampledProcess& program) {
   (is_stopped(program.program().pid()) ? counts_.stopped : counts_.sleeping)++;
+}
+
+// It may have stood still for that: a thread at a signal, say, forks another time.
+void ShadowRun::note_no_replica(const SampledProcess& program, const Error& why, double pause_s) {
+  const bool comes_again = why.errno_value == EAGAIN;
+  if (comes_again && pause_s == 0) {
+    note_asleep(program);
+  } else {
+    counts_.refused++;
+  }
+  if (pause_s > 0) {
+    counts_.pauses.push_back(pause_s);
+    ledger_.spend(plan::Cause::pause, pause_s, plan::What::fork);
+  }
+  const bool is_told_later = program.no_fork() != nullptr;  // with what is done instead
+  if (!comes_again && !is_told_later && why.errno_value != ESRCH) watch_.warn_once(why.message);
+  plan_.missed(elapsed(), plan::What::fork, comes_again ? nap_s() : plan::kLongestRetry_s);
 }
 
 // The look alone was paid for.
