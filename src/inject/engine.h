@@ -42,8 +42,7 @@
 //   guest_stop.h       what its stop means         guest_registers.h   the guest's registers
 //   guest_signals.h    its mask, dispositions      signal_storm.h      signals that come too fast
 //   sequence_watch.h   restartable sequences       native_insn.h       what it is about to execute
-//   mapping_calls.h    calls that change memory    thread_state.h      what it does, as /proc has
-//   it
+//   mapping_calls.h    calls that change memory    thread_state.h      its state, as /proc has it
 #pragma once
 
 #include <functional>

@@ -4,12 +4,11 @@
 // with the program's addresses, so a sequence is executed there, by the program's own instructions:
 //
 //   registered   a data breakpoint on the pointer tells when a thread announces a sequence
-//   announced    the thread, in the cache, is right behind the store. When it is resumed, the
-//   kernel
-//                forgets what was announced, as a thread in the cache is in no sequence; and had it
-//                stopped inside the sequence, it would have been taken off its processor there. So
-//                it goes back to the store, in guest context, and executes that once more, with
-//                breakpoints wherever the sequence can be left
+//   announced    the thread, in the cache, is right behind the store. When it is resumed, what it
+//                has announced is forgotten by the kernel, as a thread in the cache is in no
+//                sequence; and had it stopped inside the sequence, it would have been taken off its
+//                processor there. So it goes back to the store, in guest context, and executes that
+//                once more, with breakpoints wherever the sequence can be left
 //   under way    the kernel aborts it when it must. Any stop but that of a breakpoint is an
 //                interruption like those: it is aborted by us
 //   left         the thread goes on in the cache

@@ -4,16 +4,14 @@
 // Two pieces of work are timed, and what they are slowed down by is taken for what the program is:
 //
 //   busy core     Another core computes. Cores share caches and power. Work in a core's own caches
-//   is
-//                 timed with a thread of ours on another core and without one.
+//                 is timed with a thread of ours on another core and without one.
 //   shared core   The processors of a virtual machine may be threads of one core of the host, for
-//   seconds
-//                 at a time and unknown to the machine; each of the two programs on them then takes
-//                 up to twice as long. Work that never waits notices that; but more often it is a
-//                 stranger who has the other thread of the core, and the program loses nothing by
-//                 what the replica does. What tells one from the other is the program standing
-//                 still: work is as slow beside a stranger then, and fast if it was the program
-//                 that slowed it down.
+//                 seconds at a time and unknown to the machine; each of the two programs on them
+//                 then takes up to twice as long. Work that never waits notices that; but more
+//                 often it is a stranger who has the other thread of the core, and the program
+//                 loses nothing by what the replica does. What tells one from the other is the
+//                 program standing still: work is as slow beside a stranger then, and fast if it
+//                 was the program that slowed it down.
 //
 //   program runs          work takes no longer than it did while the program stood still: apart
 //   ... else              the program stands still for some such work: apart, or shared

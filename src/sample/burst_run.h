@@ -3,8 +3,7 @@
 // The event loop of burst mode: one program, the engine of its bursts, and the plan that says when
 // the next one is.
 //
-//   native ──▶ Pause ─▶ engine.begin ─▶ reports until the burst's time is up ─▶ engine.end ──▶
-//   native
+//   native ──▶ Pause ─▶ engine.begin ─▶ reports until its time is up ─▶ engine.end ──▶ native
 //     │
 //     └─ now and then a look at where the program is, for code to be translated ahead
 #pragma once

@@ -3,8 +3,7 @@
 // A sampled run: the program runs natively, started by us or found running, and now and then a
 // replica of it runs in its place under an engine.
 //
-//   launch or attach -> [ plan: fork -> pause, fork, go on -> executor -> collectors ]... ->
-//   symbols
+//   launch, attach -> [ plan: fork -> pause, fork, go on -> executor -> collectors ]... -> symbols
 //
 // One thread serves the program's own stops and the replicas'; nothing it does waits for long.
 #pragma once

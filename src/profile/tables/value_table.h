@@ -5,9 +5,8 @@
 //   zero     were 0
 //   same     were equal to the one before
 //   strided  differed from the one before by what that one differed from its predecessor
-//   top      hottest values with estimated counts, most frequent first (value_hotlist.h);
-//   invariance
-//            is the share of the first
+//   top      hottest values with estimated counts, most frequent first (value_hotlist.h); the
+//            share of the first is the invariance
 // Streams of several threads (or samples) are put one behind the other; a prediction is never made
 // across the seam.
 #pragma once
