@@ -63,10 +63,20 @@ def stays(condition, seconds=1.0):
     return False
 
 
+def has_begun(pid):
+    """It has signal handlers, or is gone."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="ascii") as file:
+            return "SigCgt:\t0000000000000000\n" not in file.read()
+    except FileNotFoundError:
+        return True
+
+
 def interrupt(process, after_s):
-    """As ctrl-C does, where it still runs then."""
+    """As ctrl-C does, where it still runs then; nobody is so quick that it has not begun."""
     if after_s is None:
         return
+    stays(lambda: not has_begun(process.pid), seconds=10)
     try:
         process.wait(after_s)
     except subprocess.TimeoutExpired:
