@@ -170,12 +170,13 @@ class Engine {
   void die_untraced(GuestThread& t, Registers& regs, ptrace::SignalCause cause);
   void leave_pending(GuestThread& t, Registers& regs, const siginfo_t& info);
   void deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t& info);
-  bool is_in_storm_of_ignored(GuestThread& t, const Registers& regs, const siginfo_t& info) const;
-  void go_on_without_ignored(GuestThread& t, Registers& regs);
+  bool may_be_storm(const siginfo_t& info) const;
+  bool note_ignored(GuestThread& t, const Registers& regs, const siginfo_t& info) const;
   void drop_handler(GuestThread& t, const siginfo_t& info);
   void redeliver_deferred(GuestThread& t);
 
   // engine_storm.cc
+  void enter_for_a_moment(GuestThread& t, Registers& regs);
   void run_for_a_moment(Tid tid, const Registers& start);
   void on_moment_over(GuestThread& t);
   void make_held_call(GuestThread& t, Registers& regs);

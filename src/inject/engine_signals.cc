@@ -93,8 +93,9 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& sent) {
       if (t.in_engine && ptrace::CutCall::is_cut(t.tracee, regs)) {
         t.cut.begin(regs);
         if (!t.tracee.set_registers_if_alive(regs)) return;
-      } else if (is_in_storm_of_ignored(t, regs, info)) {
-        return go_on_without_ignored(t, regs);
+      } else if (t.in_engine && note_ignored(t, regs, info)) {
+        // The signal has done all that it does.
+        return to_guest(t, regs) ? enter_for_a_moment(t, regs) : void();
       }
       [[fallthrough]];
     case Disposition::stop:
@@ -116,22 +117,17 @@ void Engine::deliver(GuestThread& t, Registers& regs, const siginfo_t& sent) {
   }
 }
 
-// A call that the kernel restarts gets on by itself.
-bool Engine::is_in_storm_of_ignored(GuestThread& t, const Registers& regs,
-                                    const siginfo_t& info) const {
-  if (!t.in_engine || (takes_turns() && !is_from_outside(info, guests_))) return false;
+// Where threads take turns, those of the program send as many as its code says (signal_storm.h).
+bool Engine::may_be_storm(const siginfo_t& info) const {
+  return !takes_turns() || is_from_outside(info, guests_);
+}
+
+// True: it does not get on. A call that the kernel restarts gets on by itself.
+bool Engine::note_ignored(GuestThread& t, const Registers& regs, const siginfo_t& info) const {
+  if (!may_be_storm(info)) return false;
   note_interruption(t, regs);
   t.returned_to = regs;
   return t.storm != 0 && !regs.restart_pending();
-}
-
-// The signal that is ignored has done all that it does.
-void Engine::go_on_without_ignored(GuestThread& t, Registers& regs) {
-  if (!to_guest(t, regs)) return;
-  if (begin_hold(t)) records_.counts.holds++;
-  const Tid tid = t.tracee.tid();
-  enter(t, regs);
-  run_for_a_moment(tid, regs);
 }
 
 // An instruction that raises what the program blocks kills it, handler or not (kernel/signal.c
@@ -210,8 +206,7 @@ void Engine::deliver_to_handler(GuestThread& t, Registers& regs, const siginfo_t
     return native_step(t, regs, nullptr);
   }
   if (!to_guest(t, regs) || !t.tracee.set_registers_if_alive(regs)) return;
-  if (!synchronous && (!takes_turns() || is_from_outside(info, guests_)))
-    note_interruption(t, regs);
+  if (!synchronous && may_be_storm(info)) note_interruption(t, regs);
   // SIGILL, SIGFPE and SIGTRAP name the instruction.
   const auto address = reinterpret_cast<uint64_t>(seen.si_addr);
   if (synchronous && cache.contains(address)) seen.si_addr = reinterpret_cast<void*>(regs.rip);

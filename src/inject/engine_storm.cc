@@ -16,13 +16,21 @@ constexpr unsigned kMaxRounds = 8;
 
 }  // namespace
 
+// From guest context, with what others send kept back.
+void Engine::enter_for_a_moment(GuestThread& t, Registers& regs) {
+  if (begin_hold(t)) records_.counts.holds++;
+  const Tid tid = t.tracee.tid();
+  enter(t, regs);
+  run_for_a_moment(tid, regs);
+}
+
 // After the thread was resumed with the registers `start`; it may be gone.
 void Engine::run_for_a_moment(Tid tid, const Registers& start) {
-  const auto it = guests_.threads.find(tid);
-  if (it == guests_.threads.end() || !it->second->holding) return;
-  it->second->hold_start = start;
-  ::usleep(kMomentUs << it->second->hold_rounds);
-  (void)it->second->tracee.interrupt_if_alive();
+  GuestThread* t = guests_.find(tid);
+  if (t == nullptr || !t->holding) return;
+  t->hold_start = start;
+  ::usleep(kMomentUs << t->hold_rounds);
+  (void)t->tracee.interrupt_if_alive();
 }
 
 // The interrupt's stop.

@@ -107,11 +107,8 @@ void Engine::make_watched_call(GuestThread& t, Registers& regs) {
   if (!run_native_syscall(t, regs)) return;
   if (new_action && regs.rax == 0) t.process->actions[before.rdi] = *new_action;
   after_native_syscall(t, before, regs);
-  const Tid tid = t.tracee.tid();
   const bool in_storm = number_of(before) == SYS_rt_sigreturn && t.storm != 0;
-  if (in_storm && begin_hold(t)) records_.counts.holds++;
-  enter(t, regs);
-  if (in_storm) run_for_a_moment(tid, regs);
+  in_storm ? enter_for_a_moment(t, regs) : enter(t, regs);
 }
 
 // Calls that must only be known before they are made. They may block, and need us meanwhile: an

@@ -69,8 +69,12 @@ Result<bool> Snapshots::has_dumped(uint64_t number) const {
   return true;
 }
 
-void Snapshots::fail_dump(std::string why) {
-  last_failure_ = "the profile so far could not be written: " + std::move(why);
+void Snapshots::end_dump(const std::string& why_not) {
+  dumps_ended_ = dumps_begun_;
+  last_failure_.clear();
+  if (why_not.empty())
+    return info("the profile of the first {:.2f} s: {}", taken_s_, wishes_.dump_file);
+  last_failure_ = "the profile so far could not be written: " + why_not;
   warn("{}", last_failure_);
 }
 
@@ -121,9 +125,7 @@ void Snapshots::take(double now, collect::Pipeline& pipeline,
   };
   if (copy_.start(pipeline, work)) return;
   if (looks_) take_look(now, std::nullopt);
-  if (!dumps_) return;
-  dumps_ended_ = dumps_begun_;
-  fail_dump("shadowprof cannot copy itself");
+  if (dumps_) end_dump("shadowprof cannot copy itself");
 }
 
 void Snapshots::take_news(double now, double most_s) {
@@ -135,11 +137,8 @@ void Snapshots::take_news(double now, double most_s) {
     take_look(now, knows ? std::optional(news->precision) : std::nullopt);
   }
   if (!dumps_) return;
-  dumps_ended_ = dumps_begun_;
-  if (!news) return fail_dump("who was to write it has ended");
-  if (!news->dumped) return fail_dump(news->why_not);
-  last_failure_.clear();
-  info("the profile of the first {:.2f} s: {}", taken_s_, wishes_.dump_file);
+  if (!news) return end_dump("who was to write it has ended");
+  end_dump(news->dumped ? "" : news->why_not);
 }
 
 void Snapshots::take_look(double now, const std::optional<profile::Precision>& found) {

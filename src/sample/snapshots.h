@@ -63,7 +63,7 @@ class Snapshots {
  private:
   void take_news(double now, double most_s);
   void take_look(double now, const std::optional<profile::Precision>& found);
-  void fail_dump(std::string why);
+  void end_dump(const std::string& why_not);  // "": the file is there
   bool wants_dump(double now) const { return wants_dump_ && now >= next_dump_s_; }
   bool wants_view(double now) const;
   bool wants_look(double now) const;
